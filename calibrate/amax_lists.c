@@ -35,7 +35,7 @@ static const char *const weights[FT_AMAX_LIST_WEIGHTS] = {
     [FT_AMAX_LIST_UP] = "ffn.up.weight", [FT_AMAX_LIST_DOWN] = "ffn.down.weight",
 };
 
-static float amax_of(const ft_amax *amax, size_t layer, const char *point)
+static float amax_of(const ft_amax_table *amax, size_t layer, const char *point)
 {
     char name[FT_NAME];
     if (point == NULL && layer == 0)
@@ -44,12 +44,12 @@ static float amax_of(const ft_amax *amax, size_t layer, const char *point)
         snprintf(name, sizeof name, "layer.%zu.ffn.norm", layer - 1);
     else
         snprintf(name, sizeof name, "layer.%zu.%s", layer, point);
-    const ft_amax_entry *entry = ft_amax_find(amax, name);
+    const ft_amax_entry *entry = ft_amax_table_find(amax, name);
     return entry == NULL ? 0.0f : entry->amax;
 }
 
 /* Writes the amax of each channel of a weight, from its scales, to `out`; NULL if it is missing. */
-static const float *channel_amax(const ft_quantized *quantized, size_t count, size_t layer,
+static const float *channel_amax(const ft_quantized_weight *quantized, size_t count, size_t layer,
                                  const char *weight, float *out)
 {
     char name[FT_NAME];
@@ -63,42 +63,42 @@ static const float *channel_amax(const ft_quantized *quantized, size_t count, si
     return NULL;
 }
 
-static ft_status fill_list(float *list, const ft_model *model, const ft_amax *amax,
-                           const ft_quantized *quantized, size_t count, size_t layer,
-                           float *magnitudes, ft_error *err)
+static ft_status fill_list(float *list, const ft_model *model, const ft_amax_table *amax,
+                           const ft_quantized_weight *quantized, size_t count, size_t layer,
+                           float *channel_buffer, ft_error *err)
 {
     size_t hidden = (size_t) model->config.hidden, ffn = (size_t) model->config.ffn;
-    ft_amax_layer source = { .hidden = hidden, .ffn = ffn };
+    ft_amax_layer layer_amax = { .hidden = hidden, .ffn = ffn };
     for (int i = 0; i < FT_AMAX_LIST_ACTIVATIONS; i++)
-        source.activation[i] = amax_of(amax, layer, points[i]);
+        layer_amax.activation[i] = amax_of(amax, layer, points[i]);
     for (int i = 0; i < FT_AMAX_LIST_WEIGHTS; i++) {
-        source.weight[i] = channel_amax(quantized, count, layer, weights[i], magnitudes);
-        if (source.weight[i] == NULL)
+        layer_amax.weight[i] = channel_amax(quantized, count, layer, weights[i], channel_buffer);
+        if (layer_amax.weight[i] == NULL)
             return ft_fail(err, FT_EFORMAT, "%s: layer.%zu.%s: missing", model->path, layer,
                            weights[i]);
-        magnitudes += i == FT_AMAX_LIST_UP ? ffn : hidden;
+        channel_buffer += i == FT_AMAX_LIST_UP ? ffn : hidden;
     }
-    return ft_amax_list_layer(list, &source, err);
+    return ft_amax_list_write_layer(list, &layer_amax, err);
 }
 
-ft_status ft_amax_lists_init(ft_amax_lists *out, const ft_model *model, const ft_amax *amax,
-                             const ft_quantized *quantized, size_t count, ft_error *err)
+ft_status ft_amax_lists_init(ft_amax_lists *out, const ft_model *model, const ft_amax_table *amax,
+                             const ft_quantized_weight *quantized, size_t count, ft_error *err)
 {
     size_t hidden = (size_t) model->config.hidden, ffn = (size_t) model->config.ffn;
     memset(out, 0, sizeof *out);
     if (strcmp(model->family->name, "bert") != 0 || ffn != 4 * hidden)
         return FT_OK;
     out->layers = (size_t) model->config.layers;
-    out->length = ft_amax_list_count(hidden);
-    out->list = ft_array(out->layers * out->length, sizeof *out->list);
-    float *magnitudes = ft_array(5 * hidden + ffn, sizeof *magnitudes);
+    out->length = ft_amax_list_size(hidden);
+    out->list = ft_calloc(out->layers * out->length, sizeof *out->list);
+    float *channel_buffer = ft_calloc(5 * hidden + ffn, sizeof *channel_buffer);
     ft_status status = FT_OK;
-    if (out->list == NULL || magnitudes == NULL)
+    if (out->list == NULL || channel_buffer == NULL)
         status = ft_fail(err, FT_ENOMEM, "%s: no memory for amax lists", model->path);
     for (size_t i = 0; i < out->layers && status == FT_OK; i++)
         status = fill_list(out->list + i * out->length, model, amax, quantized, count, i,
-                           magnitudes, err);
-    free(magnitudes);
+                           channel_buffer, err);
+    free(channel_buffer);
     return status;
 }
 

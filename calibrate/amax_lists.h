@@ -19,8 +19,9 @@ typedef struct ft_amax_lists {
  * weight.
  */
 FT_MUST_USE ft_status ft_amax_lists_init(ft_amax_lists *out, const ft_model *model,
-                                         const ft_amax *amax, const ft_quantized *quantized,
-                                         size_t count, ft_error *err);
+                                         const ft_amax_table *amax,
+                                         const ft_quantized_weight *quantized, size_t count,
+                                         ft_error *err);
 void ft_amax_lists_fini(ft_amax_lists *lists);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct ft_calibration_options {
     const char *save;         /* path for the counters, or NULL */
     const char *report;       /* path for the JSON report, or NULL */
     const char *const *merge; /* counters files to use instead of observing, or NULL */
-    size_t nmerge;
+    size_t n_merge;
     uint64_t first, last; /* observe samples first .. last - 1; last 0: all */
     ft_method method;
     double percentile; /* 0: the default */
@@ -35,11 +35,11 @@ typedef struct ft_calibration_options {
 } ft_calibration_options;
 
 /* Progress callbacks; each may be NULL. */
-typedef struct ft_calibration_view {
-    void (*stage)(void *user, const char *what, const char *unit); /* a new stage starts */
-    ft_progress progress;
+typedef struct ft_calibration_callbacks {
+    void (*stage)(void *user, const char *name, const char *unit); /* a new stage starts */
+    ft_progress_callback progress;
     void *user;
-} ft_calibration_view;
+} ft_calibration_callbacks;
 
 /*
  * Runs a calibration. All errors in the model, the data, the options or the output paths are
@@ -47,7 +47,7 @@ typedef struct ft_calibration_view {
  * with ft_report_fini(), also after a failure.
  */
 FT_MUST_USE ft_status ft_calibrate(const ft_calibration_options *options,
-                                   const ft_calibration_view *view, ft_report *report,
+                                   const ft_calibration_callbacks *callbacks, ft_report *report,
                                    ft_error *err);
 
 #endif

@@ -9,19 +9,19 @@
 #include "calibrate/calibrate.h"
 #include "calibrate/weights/quantized.h"
 
-typedef struct ft_description {
+typedef struct ft_manifest_recipe_info {
     const ft_calibration_options *options;
     const ft_recipe *recipe;
-    const ft_quantized *quantized;
+    const ft_quantized_weight *quantized;
     size_t count;
     bool has_head;    /* the model is a decoder */
     uint64_t samples; /* observed */
-} ft_description;
+} ft_manifest_recipe_info;
 
 /*
  * The recipe object of the manifest, which ft_model_open() reads; NULL without memory. The caller
  * owns it.
  */
-json_t *ft_describe(const ft_description *what);
+json_t *ft_manifest_recipe(const ft_manifest_recipe_info *info);
 
 #endif

@@ -20,20 +20,20 @@ typedef struct ft_evaluation {
 } ft_evaluation;
 
 /* The two models to compare. */
-typedef struct ft_compared {
+typedef struct ft_model_pair {
     const char *path; /* a float artifact, run in float ... */
 
     /*
      * ... against itself, fake-quantized with a configuration of FT_MODE_FAKE_QUANTIZE; or, if that
      * is NULL, against another artifact.
      */
-    const ft_purpose *fake;
-    const char *other;
-} ft_compared;
+    const ft_quant_config *fake_quantize;
+    const char *quantized_path;
+} ft_model_pair;
 
 /* Runs both models on all of `data` and compares their outputs. */
-FT_MUST_USE ft_status ft_evaluate(ft_evaluation *out, const ft_compared *what,
+FT_MUST_USE ft_status ft_evaluate(ft_evaluation *out, const ft_model_pair *pair,
                                   const ft_dataset *data, const char *device, int threads,
-                                  ft_progress progress, void *user, ft_error *err);
+                                  ft_progress_callback progress, void *user, ft_error *err);
 
 #endif

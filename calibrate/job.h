@@ -16,19 +16,20 @@
 /* Everything that is open; ft_calibrate() closes it. */
 typedef struct ft_calibration_job {
     const ft_calibration_options *options;
-    ft_calibration_view view;
+    ft_calibration_callbacks callbacks;
     ft_report *report;
     ft_model *model;
     ft_dataset data, eval;
     ft_artifact_writer *writer;
-    ft_output *counters, *json;
+    ft_atomic_file *counters, *json;
     ft_counter_set *set;
-    ft_amax *amax;
+    ft_amax_table *amax;
     const ft_recipe *recipe;
-    ft_quantized *quantized;
-    size_t nquantized;
-    ft_refining refining;
-    bool blocks, ranges; /* whether any matrix uses group-wise quantization, or calibrated ranges */
+    ft_quantized_weight *quantized;
+    size_t n_quantized;
+    ft_refinement refining;
+    bool is_groupwise,
+        needs_ranges; /* whether any matrix uses group-wise quantization, or calibrated ranges */
 } ft_calibration_job;
 
 /*
@@ -38,6 +39,6 @@ typedef struct ft_calibration_job {
 FT_MUST_USE ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err);
 
 /* The quantization configuration for opening the float artifact. */
-ft_purpose ft_calibration_purpose(const ft_calibration_job *j, ft_mode mode);
+ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode mode);
 
 #endif

@@ -11,22 +11,22 @@
 
 #include <stdio.h>
 
-typedef struct screen {
+typedef struct progress_output {
     ft_progress_line line;
     bool quiet;
-} screen;
+} progress_output;
 
-static void begin_stage(void *user, const char *what, const char *unit)
+static void begin_stage(void *user, const char *name, const char *unit)
 {
-    screen *s = user;
+    progress_output *s = user;
     ft_progress_end(&s->line);
-    ft_progress_begin(&s->line, what, unit, s->quiet);
+    ft_progress_begin(&s->line, name, unit, s->quiet);
 }
 
 static void step(void *user, uint64_t done, uint64_t total)
 {
-    screen *s = user;
-    ft_progress_step(&s->line, done, total);
+    progress_output *s = user;
+    ft_progress_update(&s->line, done, total);
 }
 
 static void print(const ft_report *report, const ft_calibrate_request *r)
@@ -42,19 +42,19 @@ static void print(const ft_report *report, const ft_calibrate_request *r)
 int main(int argc, char **argv)
 {
     static ft_calibrate_request r;
-    ft_tool_tidy_on_signals();
+    ft_tool_cleanup_on_signals();
     ft_calibrate_parse(&r, argc, argv);
-    screen s = { .quiet = r.quiet };
+    progress_output s = { .quiet = r.quiet };
     ft_report report;
     ft_error err;
     ft_status done = ft_calibrate(
-        &r.job, &(ft_calibration_view){ .stage = begin_stage, .progress = step, .user = &s },
+        &r.job, &(ft_calibration_callbacks){ .stage = begin_stage, .progress = step, .user = &s },
         &report, &err);
     ft_progress_end(&s.line);
-    int status = done == FT_OK ? 0 : ft_tool_fail(&ft_calibrate_tool, err.text);
+    int status = done == FT_OK ? 0 : ft_tool_error(&ft_calibrate_tool, err.text);
     if (status == 0 && report.weights > 0)
         print(&report, &r);
     ft_report_fini(&report);
     ft_recipe_fini(&r.recipe);
-    return ft_tool_end(&ft_calibrate_tool, status);
+    return ft_tool_exit_status(&ft_calibrate_tool, status);
 }

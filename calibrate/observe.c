@@ -23,51 +23,51 @@
 static bool fingerprint_model(const ft_model *model, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
 {
     json_t *config = ft_config_to_json(&model->config);
-    char *text = ft_json_format(config, JSON_COMPACT | JSON_SORT_KEYS, NULL);
+    char *text = ft_json_dump(config, JSON_COMPACT | JSON_SORT_KEYS, NULL);
     json_decref(config);
     if (text == NULL)
         return false;
-    ft_sha256_start(hash);
-    ft_sha256_add(hash, model->family->name, strlen(model->family->name) + 1);
-    ft_sha256_add(hash, text, strlen(text) + 1);
+    ft_sha256_init(hash);
+    ft_sha256_update(hash, model->family->name, strlen(model->family->name) + 1);
+    ft_sha256_update(hash, text, strlen(text) + 1);
     free(text);
     for (size_t i = 0; i < ft_artifact_count(model->artifact); i++) {
         const ft_artifact_tensor *tensor = ft_artifact_at(model->artifact, i);
         const char *dtype = ft_dtype_name(tensor->dtype);
-        ft_sha256_add(hash, tensor->name, strlen(tensor->name) + 1);
-        ft_sha256_add(hash, dtype, strlen(dtype) + 1);
-        ft_sha256_add(hash, tensor->sha256, sizeof tensor->sha256);
+        ft_sha256_update(hash, tensor->name, strlen(tensor->name) + 1);
+        ft_sha256_update(hash, dtype, strlen(dtype) + 1);
+        ft_sha256_update(hash, tensor->sha256, sizeof tensor->sha256);
     }
-    return ft_sha256_finish(hash, out);
+    return ft_sha256_final(hash, out);
 }
 
-static void add_texts(const ft_dataset *data, ft_sha256 *hash)
+static void hash_texts(const ft_dataset *data, ft_sha256 *hash)
 {
     size_t bytes = data->rows * data->cols * sizeof *data->ids;
-    ft_sha256_add(hash, data->ids, bytes);
-    ft_sha256_add(hash, data->mask, bytes);
+    ft_sha256_update(hash, data->ids, bytes);
+    ft_sha256_update(hash, data->mask, bytes);
     if (data->types != NULL)
-        ft_sha256_add(hash, data->types, bytes);
+        ft_sha256_update(hash, data->types, bytes);
 }
 
 static bool fingerprint_data(const ft_dataset *data, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
 {
     uint64_t shape[2] = { data->rows, data->cols };
-    ft_sha256_start(hash);
-    ft_sha256_add(hash, shape, sizeof shape);
+    ft_sha256_init(hash);
+    ft_sha256_update(hash, shape, sizeof shape);
     if (data->pixels != NULL)
-        ft_sha256_add(hash, data->pixels,
-                      data->rows * ft_dataset_pixels(data) * sizeof *data->pixels);
+        ft_sha256_update(hash, data->pixels,
+                         data->rows * ft_dataset_pixel_count(data) * sizeof *data->pixels);
     else
-        add_texts(data, hash);
-    return ft_sha256_finish(hash, out);
+        hash_texts(data, hash);
+    return ft_sha256_final(hash, out);
 }
 
 ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *err)
 {
     uint8_t fingerprint[FT_FINGERPRINT];
     const ft_plan *graph = &model->graph;
-    const char **names = ft_array((size_t) graph->nvalue, sizeof *names);
+    const char **names = ft_calloc((size_t) graph->nvalue, sizeof *names);
     ft_sha256 *hash = ft_sha256_new();
     size_t count = 0;
     *out = NULL;
@@ -85,47 +85,47 @@ ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *
 }
 
 /* Records which samples the set has counted. */
-static ft_status cover(ft_counter_set *set, const ft_dataset *data, uint64_t first, uint64_t last,
-                       ft_error *err)
+static ft_status record_samples(ft_counter_set *set, const ft_dataset *data, uint64_t first,
+                                uint64_t last, ft_error *err)
 {
     ft_sample_range range = { .first = first, .last = last };
     ft_sha256 *hash = ft_sha256_new();
-    bool fine = hash != NULL && fingerprint_data(data, hash, range.data);
+    bool success = hash != NULL && fingerprint_data(data, hash, range.data);
     ft_sha256_free(hash);
-    if (!fine)
+    if (!success)
         return ft_fail(err, FT_ENOMEM, "no memory for the fingerprint of the samples");
-    return ft_counter_set_cover(set, range, "sample data", err);
+    return ft_counter_set_add_range(set, range, "sample data", err);
 }
 
 /* ---- Workers ------------------------------------------------------------------------------ */
 
 /* State shared by the workers; everything below `lock` is guarded by it. */
-typedef struct shift {
+typedef struct shared_state {
     const ft_model *model;
     const ft_dataset *data;
     ft_counter_set *set;
     uint64_t first, last;
-    ft_progress progress;
+    ft_progress_callback progress;
     void *user;
 
     pthread_mutex_t lock;
     uint64_t next, done;
     ft_status status;
     ft_error err;
-} shift;
+} shared_state;
 
 /* Takes the next sample; false if there is none left, or if one has failed. */
-static bool take(shift *s, uint64_t *sample)
+static bool next_sample(shared_state *s, uint64_t *sample)
 {
     pthread_mutex_lock(&s->lock);
-    bool more = s->status == FT_OK && s->next < s->last;
-    if (more)
+    bool has_next = s->status == FT_OK && s->next < s->last;
+    if (has_next)
         *sample = s->next++;
     pthread_mutex_unlock(&s->lock);
-    return more;
+    return has_next;
 }
 
-static void report(shift *s)
+static void report_progress(shared_state *s)
 {
     pthread_mutex_lock(&s->lock);
     s->done++;
@@ -134,7 +134,7 @@ static void report(shift *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void fail(shift *s, ft_status status, const ft_error *err)
+static void set_error(shared_state *s, ft_status status, const ft_error *err)
 {
     pthread_mutex_lock(&s->lock);
     if (s->status == FT_OK) {
@@ -145,99 +145,100 @@ static void fail(shift *s, ft_status status, const ft_error *err)
 }
 
 /* The counters of one worker: one for each point, indexed by the value. */
-typedef struct tally {
-    ft_counts *own;       /* [set->count] */
+typedef struct worker_counters {
+    ft_counts *counters;  /* [set->count] */
     ft_counts **by_value; /* [nvalue] */
     size_t count;
-} tally;
+} worker_counters;
 
-static ft_status tally_init(tally *t, const shift *s, ft_error *err)
+static ft_status worker_counters_init(worker_counters *t, const shared_state *s, ft_error *err)
 {
     const ft_plan *plan = &s->model->plan;
-    t->own = ft_array(s->set->count, sizeof *t->own);
-    t->by_value = ft_array((size_t) plan->nvalue, sizeof(ft_counts *));
+    t->counters = ft_calloc(s->set->count, sizeof *t->counters);
+    t->by_value = ft_calloc((size_t) plan->nvalue, sizeof(ft_counts *));
     t->count = 0;
-    bool fine = t->own != NULL && t->by_value != NULL;
-    for (int i = 0; i < plan->nvalue && fine; i++)
+    bool success = t->counters != NULL && t->by_value != NULL;
+    for (int i = 0; i < plan->nvalue && success; i++)
         if (plan->value[i].point) {
-            fine = ft_counts_init(&t->own[t->count]);
-            t->by_value[i] = &t->own[t->count++];
+            success = ft_counts_init(&t->counters[t->count]);
+            t->by_value[i] = &t->counters[t->count++];
         }
-    return fine ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for %zu counters", s->set->count);
+    return success ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for %zu counters", s->set->count);
 }
 
-static void tally_fini(tally *t)
+static void worker_counters_fini(worker_counters *t)
 {
     for (size_t i = 0; i < t->count; i++)
-        ft_counts_fini(&t->own[i]);
-    free(t->own);
+        ft_counts_fini(&t->counters[i]);
+    free(t->counters);
     free(t->by_value);
 }
 
 /* Both lists of points are in the order of the values. */
-static void join(shift *s, tally *t)
+static void merge_counters(shared_state *s, worker_counters *t)
 {
     for (size_t i = 0; i < t->count; i++)
-        ft_counts_settle(&t->own[i]);
+        ft_counts_finalize(&t->counters[i]);
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < t->count; i++)
-        ft_counts_add(&s->set->point[i].counts, &t->own[i]);
+        ft_counts_merge(&s->set->point[i].counts, &t->counters[i]);
     pthread_mutex_unlock(&s->lock);
 }
 
-static ft_status observe_samples(shift *s, tally *t, ft_error *err)
+static ft_status observe_samples(shared_state *s, worker_counters *t, ft_error *err)
 {
     ft_session *session;
-    FT_TRY(tally_init(t, s, err));
+    FT_TRY(worker_counters_init(t, s, err));
     FT_TRY(ft_session_open(
         &session, s->model,
-        &(ft_session_options){
-            .threads = 1, .max_tokens = (int64_t) ft_dataset_longest(s->data), .max_sequences = 1 },
+        &(ft_session_options){ .threads = 1,
+                               .max_tokens = (int64_t) ft_dataset_max_length(s->data),
+                               .max_sequences = 1 },
         err));
     ft_status status = FT_OK;
-    for (uint64_t sample; status == FT_OK && take(s, &sample);) {
-        status = ft_dataset_bind(s->data, sample, 1, session, err);
+    for (uint64_t sample; status == FT_OK && next_sample(s, &sample);) {
+        status = ft_dataset_set_inputs(s->data, sample, 1, session, err);
         if (status == FT_OK)
-            status = ft_session_run_counting(session, t->by_value, err);
+            status = ft_session_run_observed(session, t->by_value, err);
         if (status == FT_OK)
-            report(s);
+            report_progress(s);
     }
     if (status == FT_OK)
-        status = ft_session_collect(session, t->by_value, err);
+        status = ft_session_collect_counts(session, t->by_value, err);
     ft_session_close(session);
     return status;
 }
 
 /* Processes samples until none is left. */
-static void work(const void *job, int thread)
+static void worker(const void *job, int thread)
 {
-    shift *s = (shift *) (uintptr_t) job;
+    shared_state *s = (shared_state *) (uintptr_t) job;
     (void) thread;
-    tally t = { 0 };
+    worker_counters t = { 0 };
     ft_error err;
     ft_status status = observe_samples(s, &t, &err);
     if (status == FT_OK)
-        join(s, &t);
+        merge_counters(s, &t);
     else
-        fail(s, status, &err);
-    tally_fini(&t);
+        set_error(s, status, &err);
+    worker_counters_fini(&t);
 }
 
 ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_dataset *data,
-                     uint64_t first, uint64_t last, int threads, ft_progress progress, void *user,
-                     ft_error *err)
+                     uint64_t first, uint64_t last, int threads, ft_progress_callback progress,
+                     void *user, ft_error *err)
 {
-    FT_TRY(cover(set, data, first, last, err));
-    shift s = { .model = model,
-                .data = data,
-                .set = set,
-                .first = first,
-                .last = last,
-                .next = first,
-                .progress = progress,
-                .user = user,
-                .lock = PTHREAD_MUTEX_INITIALIZER };
-    ft_pool_run_any(threads, work, &s);
+    FT_TRY(record_samples(set, data, first, last, err));
+    shared_state s = { .model = model,
+                       .data = data,
+                       .set = set,
+                       .first = first,
+                       .last = last,
+                       .next = first,
+                       .progress = progress,
+                       .user = user,
+                       .lock = PTHREAD_MUTEX_INITIALIZER };
+    ft_pool_run_any(threads, worker, &s);
     pthread_mutex_destroy(&s.lock);
     if (s.status != FT_OK && err != NULL)
         *err = s.err;

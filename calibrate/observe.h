@@ -23,7 +23,7 @@ FT_MUST_USE ft_status ft_observe_new(ft_counter_set **out, const ft_model *model
  * counters, depend neither on the number of threads nor on the other samples.
  */
 FT_MUST_USE ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_dataset *data,
-                                 uint64_t first, uint64_t last, int threads, ft_progress progress,
-                                 void *user, ft_error *err);
+                                 uint64_t first, uint64_t last, int threads,
+                                 ft_progress_callback progress, void *user, ft_error *err);
 
 #endif

@@ -25,30 +25,30 @@ static ft_status check_range(const ft_calibration_job *j, ft_error *err)
 static ft_status open_outputs(ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    FT_TRY(ft_calibration_check_places(o, err));
+    FT_TRY(ft_calibration_check_paths(o, err));
     if (o->output != NULL && !o->dry_run)
         FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
     if (o->save != NULL)
-        FT_TRY(ft_output_open(&j->counters, o->save, o->force, err));
+        FT_TRY(ft_atomic_file_open(&j->counters, o->save, o->force, err));
     if (o->report != NULL)
-        FT_TRY(ft_output_open(&j->json, o->report, o->force, err));
+        FT_TRY(ft_atomic_file_open(&j->json, o->report, o->force, err));
     return FT_OK;
 }
 
-static bool becomes_int8(const void *recipe, const char *weight)
+static bool is_int8_weight(const void *recipe, const char *weight)
 {
     return ft_scheme_is_int8(ft_recipe_scheme(recipe, weight));
 }
 
-ft_purpose ft_calibration_purpose(const ft_calibration_job *j, ft_mode mode)
+ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode mode)
 {
-    return (ft_purpose){
+    return (ft_quant_config){
         .mode = mode,
         .int8_residual = j->options->int8_residual,
-        .dynamic = ft_recipe_mentions(j->recipe, FT_SCHEME_W8A8_DYNAMIC),
-        .coded_head = ft_recipe_scheme(j->recipe, FT_HEAD_WEIGHT) != FT_SCHEME_FLOAT,
+        .dynamic = ft_recipe_uses(j->recipe, FT_SCHEME_W8A8_DYNAMIC),
+        .quantized_head = ft_recipe_scheme(j->recipe, FT_HEAD_WEIGHT) != FT_SCHEME_FLOAT,
         .amax = j->amax,
-        .is_int8 = becomes_int8,
+        .is_int8 = is_int8_weight,
         .user = j->recipe,
     };
 }
@@ -60,11 +60,11 @@ static ft_status check_residual(const ft_calibration_job *j, ft_error *err)
     if (j->model->has_cache)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: the residual stream of decoders stays float",
                        j->options->input);
-    if (ft_config_sees(&j->model->config))
+    if (ft_config_is_vision(&j->model->config))
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: the residual stream of family %s is not normalized and stays float",
                        j->options->input, j->model->family->name);
-    for (size_t i = 0; i < j->nquantized; i++)
+    for (size_t i = 0; i < j->n_quantized; i++)
         if (j->quantized[i].scheme != FT_SCHEME_W8A8)
             return ft_fail(err, FT_EARG,
                            "%s: an int8 residual stream needs all linears in w8a8, but %s is %s",
@@ -77,18 +77,18 @@ static ft_status check_residual(const ft_calibration_job *j, ft_error *err)
  * Data-driven quantization needs samples, and calibrated ranges must not belong to values that AWQ
  * changes.
  */
-static ft_status check_refining(const ft_calibration_job *j, ft_error *err)
+static ft_status check_refinement(const ft_calibration_job *j, ft_error *err)
 {
-    if (!j->blocks)
+    if (!j->is_groupwise)
         return ft_fail(err, FT_EARG,
                        "%s: imatrix, AWQ and GPTQ are for group-wise quantized matrices",
                        j->options->input);
     if (j->options->data == NULL)
         return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples", j->options->input);
-    if (j->options->nmerge > 0)
+    if (j->options->n_merge > 0)
         return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples, not counters",
                        j->options->input);
-    if (j->recipe->awq && j->ranges)
+    if (j->recipe->awq && j->needs_ranges)
         return ft_fail(err, FT_EARG,
                        "%s: AWQ rescales values whose ranges w8a8 calibrates: use one of them",
                        j->options->input);
@@ -98,20 +98,21 @@ static ft_status check_refining(const ft_calibration_job *j, ft_error *err)
 /* Opens the model and decides the scheme of each matrix. */
 static ft_status open_model(ft_calibration_job *j, ft_error *err)
 {
-    const ft_purpose purpose = ft_calibration_purpose(j, FT_MODE_OBSERVE);
-    FT_TRY(ft_model_open_for(&j->model, j->options->input,
-                             &(ft_model_options){ .device = j->options->device }, &purpose, err));
-    FT_TRY(ft_quantized_new(&j->quantized, &j->nquantized, j->model, j->recipe, err));
-    j->blocks = ft_quantized_any_blocks(j->quantized, j->nquantized);
-    j->ranges = ft_quantized_any(j->quantized, j->nquantized, FT_SCHEME_W8A8);
-    if (j->ranges && j->options->data == NULL && j->options->nmerge == 0)
+    const ft_quant_config quant = ft_calibration_quant_config(j, FT_MODE_OBSERVE);
+    FT_TRY(ft_model_open_with_config(&j->model, j->options->input,
+                                     &(ft_model_options){ .device = j->options->device }, &quant,
+                                     err));
+    FT_TRY(ft_quantized_weights_new(&j->quantized, &j->n_quantized, j->model, j->recipe, err));
+    j->is_groupwise = ft_quantized_weights_any_groupwise(j->quantized, j->n_quantized);
+    j->needs_ranges = ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8);
+    if (j->needs_ranges && j->options->data == NULL && j->options->n_merge == 0)
         return ft_fail(err, FT_EARG, "%s: w8a8 needs samples", j->options->input);
-    if (!j->ranges && (j->options->save != NULL || j->options->nmerge > 0))
+    if (!j->needs_ranges && (j->options->save != NULL || j->options->n_merge > 0))
         return ft_fail(err, FT_EARG,
                        "%s: no matrix is w8a8, so there are no counters to save or merge",
                        j->options->input);
-    if (ft_recipe_learns(j->recipe))
-        FT_TRY(check_refining(j, err));
+    if (ft_recipe_needs_data(j->recipe))
+        FT_TRY(check_refinement(j, err));
     return check_residual(j, err);
 }
 

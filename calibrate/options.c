@@ -134,62 +134,65 @@ static double percentile(const char *text)
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !(value > 0.0 && value <= 100.0))
-        ft_tool_usage(&ft_calibrate_tool, "--percentile: \"%s\" is not in 0 < P <= 100", text);
+        ft_tool_usage_error(&ft_calibrate_tool, "--percentile: \"%s\" is not in 0 < P <= 100",
+                            text);
     return value;
 }
 
 /* "N" or "FIRST:END". */
-static void take_samples(ft_calibration_options *job, const char *text)
+static void parse_samples(ft_calibration_options *job, const char *text)
 {
     char *end;
     errno = 0;
     job->first = 0;
     job->last = strtoull(text, &end, 10);
-    bool fine = end != text && text[0] != '-';
-    if (fine && *end == ':') {
+    bool valid = end != text && text[0] != '-';
+    if (valid && *end == ':') {
         const char *second = end + 1;
         job->first = job->last;
         job->last = strtoull(second, &end, 10);
-        fine = end != second && *second != '-';
+        valid = end != second && *second != '-';
     }
-    fine = fine && *end == '\0';
-    if (fine && errno == ERANGE)
-        ft_tool_usage(&ft_calibrate_tool, "--samples: \"%s\" contains a number that is too large",
-                      text);
-    if (!fine || job->first >= job->last)
-        ft_tool_usage(&ft_calibrate_tool, "--samples: \"%s\" is neither a count nor FIRST:END",
-                      text);
+    valid = valid && *end == '\0';
+    if (valid && errno == ERANGE)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--samples: \"%s\" contains a number that is too large", text);
+    if (!valid || job->first >= job->last)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--samples: \"%s\" is neither a count nor FIRST:END", text);
 }
 
 /* Whether `text` is the second of the two values that an option takes. */
-static bool is_second(const char *option, const char *text, const char *first, const char *second)
+static bool parse_second(const char *option, const char *text, const char *first,
+                         const char *second)
 {
     if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
-        ft_tool_usage(&ft_calibrate_tool, "--%s: \"%s\" is neither %s nor %s", option, text, first,
-                      second);
+        ft_tool_usage_error(&ft_calibrate_tool, "--%s: \"%s\" is neither %s nor %s", option, text,
+                            first, second);
     return strcmp(text, second) == 0;
 }
 
-static void take_scheme(ft_recipe *recipe, const char *text)
+static void parse_scheme(ft_recipe *recipe, const char *text)
 {
     ft_error err;
     if (ft_scheme_parse(text, &recipe->scheme, &err) != FT_OK)
-        ft_tool_usage(&ft_calibrate_tool, "--scheme: %s", err.text);
+        ft_tool_usage_error(&ft_calibrate_tool, "--scheme: %s", err.text);
 }
 
-static void take_method(ft_calibration_options *job, const char *text)
+static void parse_method(ft_calibration_options *job, const char *text)
 {
-    static const char known[] =
+    static const char known_methods[] =
 #define FT_METHOD(NAME, name, help) ", " #name
 #include "calibrate/ranges/methods.def"
 #undef FT_METHOD
         ;
     if (!ft_method_parse(text, &job->method))
-        ft_tool_usage(&ft_calibrate_tool, "--method: unknown method \"%s\", expected one of %s",
-                      text, known + 2);
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--method: unknown method \"%s\", expected one of %s", text,
+                            known_methods + 2);
 }
 
-static void take_group(ft_recipe *recipe, const char *text)
+static void parse_group(ft_recipe *recipe, const char *text)
 {
     static const char *const sizes[] = { "0", "32", "64", "128" };
     for (size_t i = 0; i < FT_COUNT(sizes); i++)
@@ -197,13 +200,14 @@ static void take_group(ft_recipe *recipe, const char *text)
             recipe->group = atoi(text);
             return;
         }
-    ft_tool_usage(&ft_calibrate_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
+    ft_tool_usage_error(&ft_calibrate_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
 }
 
-static void take_clip(ft_recipe *recipe, const char *text)
+static void parse_clip(ft_recipe *recipe, const char *text)
 {
     if (!ft_clip_parse(text, &recipe->clip))
-        ft_tool_usage(&ft_calibrate_tool, "--clip: \"%s\" is neither none, mse nor imatrix", text);
+        ft_tool_usage_error(&ft_calibrate_tool, "--clip: \"%s\" is neither none, mse nor imatrix",
+                            text);
 }
 
 static size_t memory(const char *text)
@@ -211,35 +215,35 @@ static size_t memory(const char *text)
     char *end;
     unsigned long long value = strtoull(text, &end, 10);
     if (end == text || *end != '\0' || text[0] == '-' || value < 1)
-        ft_tool_usage(&ft_calibrate_tool, "--memory: \"%s\" is not a number of MiB", text);
+        ft_tool_usage_error(&ft_calibrate_tool, "--memory: \"%s\" is not a number of MiB", text);
     if (value > SIZE_MAX >> 20)
-        ft_tool_usage(&ft_calibrate_tool, "--memory: %s is too large, expected at most %zu", text,
-                      SIZE_MAX >> 20);
+        ft_tool_usage_error(&ft_calibrate_tool, "--memory: %s is too large, expected at most %zu",
+                            text, SIZE_MAX >> 20);
     return (size_t) value << 20;
 }
 
-static void take_rule(ft_recipe *recipe, const char *text)
+static void parse_rule(ft_recipe *recipe, const char *text)
 {
     ft_error err;
     if (ft_recipe_add_text(recipe, text, &err) != FT_OK)
-        ft_tool_usage(&ft_calibrate_tool, "--tensor: %s", err.text);
+        ft_tool_usage_error(&ft_calibrate_tool, "--tensor: %s", err.text);
 }
 
-static void take_exclusion(ft_recipe *recipe, const char *text)
+static void parse_exclusion(ft_recipe *recipe, const char *text)
 {
     ft_error err;
     if (ft_recipe_add(recipe, text, FT_SCHEME_FLOAT, &err) != FT_OK)
-        ft_tool_usage(&ft_calibrate_tool, "--exclude: %s", err.text);
+        ft_tool_usage_error(&ft_calibrate_tool, "--exclude: %s", err.text);
 }
 
-static void take_merge(ft_calibrate_request *r, const char *file)
+static void add_merge_file(ft_calibrate_request *r, const char *file)
 {
-    if (r->job.nmerge == FT_MAX_MERGE)
-        ft_tool_usage(&ft_calibrate_tool, "--merge: at most %d files", FT_MAX_MERGE);
-    r->merge[r->job.nmerge++] = file;
+    if (r->job.n_merge == FT_MAX_MERGE)
+        ft_tool_usage_error(&ft_calibrate_tool, "--merge: at most %d files", FT_MAX_MERGE);
+    r->merge[r->job.n_merge++] = file;
 }
 
-static void take_option(ft_calibrate_request *r, int option, const char *value)
+static void apply_option(ft_calibrate_request *r, int option, const char *value)
 {
     ft_calibration_options *job = &r->job;
     switch (option) {
@@ -268,54 +272,54 @@ static void take_option(ft_calibrate_request *r, int option, const char *value)
         job->device = ft_tool_device(&ft_calibrate_tool, option, value);
         break;
     case 'm':
-        take_method(job, value);
+        parse_method(job, value);
         r->method = true;
         break;
     case PERCENTILE:
         job->percentile = percentile(value);
         break;
     case RESIDUAL:
-        job->int8_residual = is_second("residual", value, "float", "int8");
+        job->int8_residual = parse_second("residual", value, "float", "int8");
         break;
     case SCHEME:
-        take_scheme(&r->recipe, value);
+        parse_scheme(&r->recipe, value);
         break;
     case TENSOR:
-        take_rule(&r->recipe, value);
+        parse_rule(&r->recipe, value);
         break;
     case EXCLUDE:
-        take_exclusion(&r->recipe, value);
+        parse_exclusion(&r->recipe, value);
         break;
     case GROUP:
-        take_group(&r->recipe, value);
-        r->of_blocks = true;
+        parse_group(&r->recipe, value);
+        r->has_groupwise_option = true;
         break;
     case ASYM:
-        r->recipe.asymmetric = r->of_blocks = true;
+        r->recipe.asymmetric = r->has_groupwise_option = true;
         break;
     case GROUP_PAD:
-        r->recipe.group_pad = r->of_blocks = true;
+        r->recipe.group_pad = r->has_groupwise_option = true;
         break;
     case CLIP:
-        take_clip(&r->recipe, value);
-        r->of_blocks = true;
+        parse_clip(&r->recipe, value);
+        r->has_groupwise_option = true;
         break;
     case SCALE:
-        r->recipe.awq = is_second("scale", value, "none", "awq");
-        r->of_blocks = true;
+        r->recipe.awq = parse_second("scale", value, "none", "awq");
+        r->has_groupwise_option = true;
         break;
     case ROUND:
-        r->recipe.gptq = is_second("round", value, "nearest", "gptq");
-        r->of_blocks = true;
+        r->recipe.gptq = parse_second("round", value, "nearest", "gptq");
+        r->has_groupwise_option = true;
         break;
     case MEMORY:
         job->memory = memory(value);
         break;
     case HEAD:
-        r->recipe.coded_head = is_second("head", value, "float", "int8");
+        r->recipe.quantized_head = parse_second("head", value, "float", "int8");
         break;
     case SAMPLES:
-        take_samples(job, value);
+        parse_samples(job, value);
         break;
     case EVAL:
         job->eval = value;
@@ -324,7 +328,7 @@ static void take_option(ft_calibrate_request *r, int option, const char *value)
         job->save = value;
         break;
     case MERGE:
-        take_merge(r, value);
+        add_merge_file(r, value);
         break;
     case REPORT:
         job->report = value;
@@ -342,8 +346,9 @@ static void check_method(ft_calibrate_request *r)
     if (job->percentile == 0.0)
         return;
     if (r->method && job->method != FT_METHOD_PERCENTILE)
-        ft_tool_usage(&ft_calibrate_tool, "--percentile is for --method percentile, not for %s",
-                      ft_method_name(job->method));
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--percentile is for --method percentile, not for %s",
+                            ft_method_name(job->method));
     job->method = FT_METHOD_PERCENTILE;
 }
 
@@ -351,61 +356,62 @@ static void check_method(ft_calibrate_request *r)
 static void check_recipe(const ft_calibrate_request *r)
 {
     const ft_recipe *recipe = &r->recipe;
-    bool counts = ft_recipe_mentions(recipe, FT_SCHEME_W8A8);
-    if (!counts && (r->job.nmerge > 0 || r->job.save != NULL))
-        ft_tool_usage(&ft_calibrate_tool, "--scheme %s has no counters to save or merge",
-                      ft_scheme_name(recipe->scheme));
-    if (counts && r->job.data == NULL && r->job.nmerge == 0)
-        ft_tool_usage(&ft_calibrate_tool, "no sample data given: use -d FILE");
-    if (r->of_blocks && !ft_recipe_mentions_blocks(recipe))
-        ft_tool_usage(
+    bool uses_counters = ft_recipe_uses(recipe, FT_SCHEME_W8A8);
+    if (!uses_counters && (r->job.n_merge > 0 || r->job.save != NULL))
+        ft_tool_usage_error(&ft_calibrate_tool, "--scheme %s has no counters to save or merge",
+                            ft_scheme_name(recipe->scheme));
+    if (uses_counters && r->job.data == NULL && r->job.n_merge == 0)
+        ft_tool_usage_error(&ft_calibrate_tool, "no sample data given: use -d FILE");
+    if (r->has_groupwise_option && !ft_recipe_uses_groupwise(recipe))
+        ft_tool_usage_error(
             &ft_calibrate_tool,
             "--group, --asym, --group-pad, --clip, --scale and --round are for group-wise "
             "schemes");
-    if (ft_recipe_learns(recipe) && r->job.data == NULL)
-        ft_tool_usage(&ft_calibrate_tool,
-                      "--clip imatrix, --scale awq and --round gptq need sample data: use "
-                      "-d FILE");
-    if (ft_recipe_learns(recipe) && r->job.nmerge > 0)
-        ft_tool_usage(&ft_calibrate_tool,
-                      "--clip imatrix, --scale awq and --round gptq need samples: they cannot "
-                      "be combined with --merge");
-    if (r->job.memory > 0 && !ft_recipe_learns(recipe))
-        ft_tool_usage(&ft_calibrate_tool,
-                      "--memory is for --clip imatrix, --scale awq and --round gptq");
-    if (recipe->coded_head && !ft_scheme_is_int8(recipe->scheme))
-        ft_tool_usage(&ft_calibrate_tool,
-                      "--head int8 is for int8 schemes: use --tensor '^head=%s'",
-                      ft_scheme_name(recipe->scheme));
+    if (ft_recipe_needs_data(recipe) && r->job.data == NULL)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--clip imatrix, --scale awq and --round gptq need sample data: use "
+                            "-d FILE");
+    if (ft_recipe_needs_data(recipe) && r->job.n_merge > 0)
+        ft_tool_usage_error(
+            &ft_calibrate_tool,
+            "--clip imatrix, --scale awq and --round gptq need samples: they cannot "
+            "be combined with --merge");
+    if (r->job.memory > 0 && !ft_recipe_needs_data(recipe))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--memory is for --clip imatrix, --scale awq and --round gptq");
+    if (recipe->quantized_head && !ft_scheme_is_int8(recipe->scheme))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--head int8 is for int8 schemes: use --tensor '^head=%s'",
+                            ft_scheme_name(recipe->scheme));
 }
 
 void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
 {
     const char *value;
     r->job.method = FT_METHOD_AUTO;
-    r->job.threads = ft_processors();
+    r->job.threads = ft_num_processors();
     r->job.recipe = &r->recipe;
     r->recipe.group = 32;
     for (int option; (option = ft_options_next(&ft_calibrate_tool, argc, argv, &value)) != -1;)
-        take_option(r, option, value);
-    if (optind < argc && r->job.nmerge == 0)
-        ft_tool_usage(&ft_calibrate_tool, "\"%s\": operands are counters files, after --merge",
-                      argv[optind]);
+        apply_option(r, option, value);
+    if (optind < argc && r->job.n_merge == 0)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "\"%s\": operands are counters files, after --merge", argv[optind]);
     while (optind < argc)
-        take_merge(r, argv[optind++]);
+        add_merge_file(r, argv[optind++]);
     r->job.merge = r->merge;
     if (r->job.input == NULL)
-        ft_tool_usage(&ft_calibrate_tool, "no float artifact given: use -i FILE");
+        ft_tool_usage_error(&ft_calibrate_tool, "no float artifact given: use -i FILE");
     check_method(r);
     check_recipe(r);
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
-        ft_tool_usage(&ft_calibrate_tool,
-                      "nothing to do: give -o FILE, --save-counters FILE or -n");
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "nothing to do: give -o FILE, --save-counters FILE or -n");
     if (r->job.output == NULL && r->job.json)
         r->job.dry_run = true; /* a report is requested */
-    if (r->job.nmerge > 0 && r->job.last > 0)
-        ft_tool_usage(&ft_calibrate_tool, "--samples and --merge exclude each other");
+    if (r->job.n_merge > 0 && r->job.last > 0)
+        ft_tool_usage_error(&ft_calibrate_tool, "--samples and --merge exclude each other");
     ft_error err;
-    if (ft_calibration_check_places(&r->job, &err) != FT_OK)
-        ft_tool_usage(&ft_calibrate_tool, "%s", err.text);
+    if (ft_calibration_check_paths(&r->job, &err) != FT_OK)
+        ft_tool_usage_error(&ft_calibrate_tool, "%s", err.text);
 }

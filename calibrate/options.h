@@ -14,8 +14,8 @@ enum { FT_MAX_MERGE = 4096 };
 typedef struct ft_calibrate_request {
     ft_calibration_options job;
     ft_recipe recipe;
-    bool of_blocks; /* an option for group-wise schemes was given */
-    bool method;    /* -m was given */
+    bool has_groupwise_option; /* an option for group-wise schemes was given */
+    bool method;               /* -m was given */
     const char *merge[FT_MAX_MERGE];
     bool quiet;
 } ft_calibrate_request;

@@ -11,18 +11,18 @@
 #include "runtime/mem.h"
 #include "runtime/base/atomic_file.h"
 
-ft_status ft_calibration_check_places(const ft_calibration_options *o, ft_error *err)
+ft_status ft_calibration_check_paths(const ft_calibration_options *o, ft_error *err)
 {
     const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
     const char *input[] = { o->input, o->data, o->eval };
     for (size_t i = 0; i < FT_COUNT(output); i++) {
         for (size_t k = 0; output[i] != NULL && k < FT_COUNT(input); k++)
             if (input[k] != NULL)
-                FT_TRY(ft_output_spare_input(output[i], input[k], err));
-        for (size_t k = 0; output[i] != NULL && k < o->nmerge; k++)
-            FT_TRY(ft_output_spare_input(output[i], o->merge[k], err));
+                FT_TRY(ft_path_check_not_input(output[i], input[k], err));
+        for (size_t k = 0; output[i] != NULL && k < o->n_merge; k++)
+            FT_TRY(ft_path_check_not_input(output[i], o->merge[k], err));
         for (size_t k = 0; output[i] != NULL && k < i; k++)
-            if (output[k] != NULL && ft_output_same_file(output[i], output[k]))
+            if (output[k] != NULL && ft_paths_same_file(output[i], output[k]))
                 return ft_fail(err, FT_EARG, "%s: given for two different outputs", output[i]);
     }
     return FT_OK;

@@ -9,7 +9,7 @@
 #include "calibrate/calibrate.h"
 
 /* FT_EARG, with the path, if an output is also an input or another output. */
-FT_MUST_USE ft_status ft_calibration_check_places(const ft_calibration_options *options,
-                                                  ft_error *err);
+FT_MUST_USE ft_status ft_calibration_check_paths(const ft_calibration_options *options,
+                                                 ft_error *err);
 
 #endif

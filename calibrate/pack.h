@@ -9,21 +9,22 @@
 #include "calibrate/weights/quantized.h"
 #include "calibrate/weights/refine.h"
 
-typedef struct ft_packing {
+typedef struct ft_pack_options {
     const ft_model *model; /* float */
-    ft_quantized *quantized;
+    ft_quantized_weight *quantized;
     size_t count;
-    const ft_amax *amax;   /* calibrated activation ranges, or NULL */
-    json_t *recipe;        /* borrowed */
-    int threads;           /* for group-wise quantization */
-    ft_refining *refining; /* data-driven quantization, or NULL */
-} ft_packing;
+    const ft_amax_table *amax; /* calibrated activation ranges, or NULL */
+    json_t *recipe;            /* borrowed */
+    int threads;               /* for group-wise quantization */
+    ft_refinement *refining;   /* data-driven quantization, or NULL */
+} ft_pack_options;
 
 /*
  * Writes the quantized artifact to `writer`, up to but not including ft_artifact_commit(). Weights
  * are quantized piece by piece while the file is written; the error of group-wise quantized ones is
  * stored with each.
  */
-FT_MUST_USE ft_status ft_pack(ft_artifact_writer *writer, const ft_packing *what, ft_error *err);
+FT_MUST_USE ft_status ft_pack(ft_artifact_writer *writer, const ft_pack_options *options,
+                              ft_error *err);
 
 #endif

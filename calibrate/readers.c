@@ -9,7 +9,7 @@
 
 #include "runtime/graph/plan.h"
 
-static bool reads(const ft_op *op, int value)
+static bool reads_value(const ft_op *op, int value)
 {
     for (int i = 0; i < FT_MAX_IN; i++)
         if (op->in[i] == value)
@@ -23,25 +23,26 @@ static const char *int8_matrix(const ft_calibration_job *j, const ft_op *op)
     if (op->kind != FT_OP_LINEAR)
         return NULL;
     const char *name = j->model->plan.weight[op->weight[0]].name;
-    const ft_quantized *found = ft_quantized_find(j->quantized, j->nquantized, name);
+    const ft_quantized_weight *found =
+        ft_quantized_weights_find(j->quantized, j->n_quantized, name);
     return found != NULL && found->scheme == FT_SCHEME_W8A8 ? found->weights.name : NULL;
 }
 
-bool ft_point_is_read(const ft_calibration_job *job, const char *point, const char **matrix)
+bool ft_point_is_quantized(const ft_calibration_job *job, const char *point, const char **matrix)
 {
     const ft_plan *plan = &job->model->plan;
     int value = ft_plan_find(plan, point);
     *matrix = NULL;
     if (value < 0 || plan->value[value].inner)
         return false;
-    bool read = job->options->int8_residual;
+    bool is_quantized = job->options->int8_residual;
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        if (!reads(op, value))
+        if (!reads_value(op, value))
             continue;
         if (*matrix == NULL)
             *matrix = int8_matrix(job, op);
-        read = read || *matrix != NULL || op->kind == FT_OP_ATTENTION;
+        is_quantized = is_quantized || *matrix != NULL || op->kind == FT_OP_ATTENTION;
     }
-    return read;
+    return is_quantized;
 }

@@ -15,6 +15,6 @@
  *
  *   *matrix  receives the first int8 matrix that reads the point, borrowed; NULL: none
  */
-bool ft_point_is_read(const ft_calibration_job *job, const char *point, const char **matrix);
+bool ft_point_is_quantized(const ft_calibration_job *job, const char *point, const char **matrix);
 
 #endif

@@ -25,38 +25,38 @@ void ft_report_fini(ft_report *report)
     memset(report, 0, sizeof *report);
 }
 
-bool ft_report_disagrees(const ft_point_report *point)
+bool ft_report_methods_disagree(const ft_point_report *point)
 {
-    float least = point->candidate[0].amax, most = least;
-    for (int i = 1; i < FT_CANDIDATES; i++) {
-        least = fminf(least, point->candidate[i].amax);
-        most = fmaxf(most, point->candidate[i].amax);
+    float min_amax = point->candidate[0].amax, max_amax = min_amax;
+    for (int i = 1; i < FT_AMAX_CANDIDATES; i++) {
+        min_amax = fminf(min_amax, point->candidate[i].amax);
+        max_amax = fmaxf(max_amax, point->candidate[i].amax);
     }
-    return most > 4.0f * least;
+    return max_amax > 4.0f * min_amax;
 }
 
 /* ---- Tables -------------------------------------------------------------------------------- */
 
 enum { NAME_WIDTH = 28 }; /* minimum */
 
-static size_t greater(size_t a, size_t b)
+static size_t max_size(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
 static void print_points(const ft_report *report, FILE *file)
 {
-    size_t widest = 0;
+    size_t max_name = 0;
     for (size_t i = 0; i < report->points; i++)
-        widest = greater(widest, strlen(report->point[i].name));
-    int width = ft_column_width(widest, NAME_WIDTH, 63);
+        max_name = max_size(max_name, strlen(report->point[i].name));
+    int width = ft_fit_column_width(max_name, NAME_WIDTH, 63);
     fprintf(file, "%-*s %-18s %11s %11s %9s %8s\n", width, "point", "method", "amax", "max",
             "clipped", "SQNR dB");
     for (size_t i = 0; i < report->points; i++) {
         const ft_point_report *p = &report->point[i];
-        char name[FT_CUT_TEXT];
+        char name[FT_ELLIPSIZED_SIZE];
         fprintf(file, "%-*s %-18s %11.5g %11.5g %8.4f%% %8.2f\n", width,
-                ft_cut(name, p->name, width), p->chosen.method, (double) p->chosen.amax,
+                ft_ellipsize(name, p->name, width), p->chosen.method, (double) p->chosen.amax,
                 (double) p->candidate[0].amax, 100.0 * p->chosen.distortion.clipped,
                 p->chosen.distortion.sqnr_db);
     }
@@ -74,29 +74,29 @@ typedef struct weight_table {
     bool per_tensor, output; /* SQNR of a per-tensor scale; error of the outputs */
 } weight_table;
 
-static weight_table measure(const ft_report *report)
+static weight_table measure_table(const ft_report *report)
 {
     weight_table t = { .name = 0 };
     size_t name = 0, scheme = 6, method = 8;
     for (size_t i = 0; i < report->weights; i++) {
         const ft_weight_report *w = &report->weight[i];
-        name = greater(name, strlen(w->name));
-        scheme = greater(scheme, strlen(ft_scheme_name(w->scheme)));
-        method = greater(method, strlen(w->method));
+        name = max_size(name, strlen(w->name));
+        scheme = max_size(scheme, strlen(ft_scheme_name(w->scheme)));
+        method = max_size(method, strlen(w->method));
         t.per_tensor |= ft_scheme_is_int8(w->scheme);
         t.output |= w->output_error > 0.0;
     }
     t.scheme = (int) scheme;
     t.method = (int) method;
-    t.name = ft_column_width(
+    t.name = ft_fit_column_width(
         name, NAME_WIDTH, 30 + t.scheme + t.method + (t.per_tensor ? 9 : 0) + (t.output ? 10 : 0));
     return t;
 }
 
 static void print_weight(const ft_weight_report *w, const weight_table *t, FILE *file)
 {
-    char group[16] = "row", name[FT_CUT_TEXT];
-    fprintf(file, "%-*s ", t->name, ft_cut(name, w->name, t->name));
+    char group[16] = "row", name[FT_ELLIPSIZED_SIZE];
+    fprintf(file, "%-*s ", t->name, ft_ellipsize(name, w->name, t->name));
     if (w->scheme == FT_SCHEME_FLOAT) {
         fprintf(file, "%s\n", ft_scheme_name(w->scheme));
         return;
@@ -114,15 +114,15 @@ static void print_weight(const ft_weight_report *w, const weight_table *t, FILE 
 
 static void print_weights(const ft_report *report, FILE *file)
 {
-    const weight_table t = measure(report);
+    const weight_table t = measure_table(report);
     fprintf(file, "%s%-*s %-*s %8s %*s %8s %9s%s%s\n", report->points == 0 ? "" : "\n", t.name,
             "weight", t.scheme, "scheme", "group", t.method, "method", "SQNR dB", "error",
             t.per_tensor ? "  1 scale" : "", t.output ? " in output" : "");
     for (size_t i = 0; i < report->weights; i++)
         print_weight(&report->weight[i], &t, file);
-    if (report->divisible > 0)
+    if (report->foldable_inputs > 0)
         fprintf(file, "\nawq: of %zu inputs whose scales can be folded, %zu are scaled\n",
-                report->divisible, report->divided);
+                report->foldable_inputs, report->folded_inputs);
 }
 
 static void print_evaluation(const ft_report *report, FILE *file)
@@ -157,23 +157,23 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *choice_json(const ft_amax_choice *choice)
+static json_t *result_json(const ft_amax_result *result)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o}", "method", choice->method, "status",
-                     ft_amax_status_name(choice->status), "amax", number((double) choice->amax),
-                     "clipped", number(choice->distortion.clipped), "sqnr_db",
-                     number(choice->distortion.sqnr_db));
+    return json_pack("{s:s, s:s, s:o, s:o, s:o}", "method", result->method, "status",
+                     ft_amax_status_name(result->status), "amax", number((double) result->amax),
+                     "clipped", number(result->distortion.clipped), "sqnr_db",
+                     number(result->distortion.sqnr_db));
 }
 
 static json_t *point_json(const ft_point_report *point)
 {
     json_t *methods = json_array();
-    for (int i = 0; i < FT_CANDIDATES; i++)
-        ft_json_append(&methods, choice_json(&point->candidate[i]));
+    for (int i = 0; i < FT_AMAX_CANDIDATES; i++)
+        ft_json_append(&methods, result_json(&point->candidate[i]));
     return json_pack("{s:s, s:I, s:b, s:o, s:o, s:b}", "name", point->name, "count",
-                     (json_int_t) point->values, "quantized", point->read, "chosen",
-                     choice_json(&point->chosen), "candidates", methods, "methods_disagree",
-                     ft_report_disagrees(point));
+                     (json_int_t) point->n_values, "quantized", point->is_quantized, "chosen",
+                     result_json(&point->chosen), "candidates", methods, "methods_disagree",
+                     ft_report_methods_disagree(point));
 }
 
 static json_t *weight_json(const ft_weight_report *weight)
@@ -221,10 +221,11 @@ static json_t *to_json(const ft_report *report)
         ft_json_append(&points, point_json(&report->point[i]));
     for (size_t i = 0; i < report->weights; i++)
         ft_json_append(&weights, weight_json(&report->weight[i]));
-    json_t *awq = report->divisible == 0
-                      ? json_null()
-                      : json_pack("{s:I, s:I}", "foldable_inputs", (json_int_t) report->divisible,
-                                  "folded_inputs", (json_int_t) report->divided);
+    json_t *awq =
+        report->foldable_inputs == 0
+            ? json_null()
+            : json_pack("{s:I, s:I}", "foldable_inputs", (json_int_t) report->foldable_inputs,
+                        "folded_inputs", (json_int_t) report->folded_inputs);
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
                      "points", points, "weights", weights, "awq", awq, "end_to_end",
                      evaluation_json(report), "warning", warning_json(report));
@@ -233,7 +234,7 @@ static json_t *to_json(const ft_report *report)
 char *ft_report_format(const ft_report *report)
 {
     json_t *json = to_json(report);
-    char *text = ft_json_format(json, JSON_INDENT(1), NULL);
+    char *text = ft_json_dump(json, JSON_INDENT(1), NULL);
     json_decref(json);
     return text;
 }

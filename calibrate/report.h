@@ -16,21 +16,21 @@
 
 typedef struct ft_point_report {
     char name[FT_NAME];
-    uint64_t values;      /* number of values */
-    bool read;            /* the int8 model quantizes it; ft_point_is_quantized() */
+    uint64_t n_values;    /* number of values */
+    bool is_quantized;    /* the int8 model quantizes it; ft_point_is_quantized() */
     char matrix[FT_NAME]; /* first int8 matrix that reads the point; "": none */
-    ft_amax_choice candidate[FT_CANDIDATES];
-    ft_amax_choice chosen;
+    ft_amax_result candidate[FT_AMAX_CANDIDATES];
+    ft_amax_result chosen;
 } ft_point_report;
 
 typedef struct ft_weight_report {
     char name[FT_NAME];
     ft_scheme scheme;
-    int32_t group;        /* group size */
-    char method[32];      /* how grids and rounding were chosen */
-    bool asymmetric;      /* group-wise with zero points */
-    ft_weights_sqnr sqnr; /* of the weights */
-    double output_error;  /* relative error of the outputs; NaN: no input statistics */
+    int32_t group;       /* group size */
+    char method[32];     /* how grids and rounding were chosen */
+    bool asymmetric;     /* group-wise with zero points */
+    ft_weight_sqnr sqnr; /* of the weights */
+    double output_error; /* relative error of the outputs; NaN: no input statistics */
 } ft_weight_report;
 
 typedef struct ft_report {
@@ -38,11 +38,11 @@ typedef struct ft_report {
     size_t points;
     ft_weight_report *weight; /* [weights], owned */
     size_t weights;
-    size_t divisible, divided; /* inputs whose scales AWQ can fold, and did fold */
-    uint64_t samples;          /* observed */
-    ft_method method;          /* requested method */
-    ft_scheme scheme;          /* of matrices without a rule */
-    bool int8_residual, decodes;
+    size_t foldable_inputs, folded_inputs; /* inputs whose scales AWQ can fold, and did fold */
+    uint64_t samples;                      /* observed */
+    ft_method method;                      /* requested method */
+    ft_scheme scheme;                      /* of matrices without a rule */
+    bool int8_residual, is_decoder;
     bool held_out;            /* the evaluation samples were not used for calibration */
     ft_evaluation evaluation; /* samples = 0: none */
     char *warning;            /* ft_report_warning(), owned */
@@ -52,7 +52,7 @@ typedef struct ft_report {
 void ft_report_fini(ft_report *report);
 
 /* Whether the methods' ranges for a point differ by more than a factor of 4. */
-bool ft_report_disagrees(const ft_point_report *point);
+bool ft_report_methods_disagree(const ft_point_report *point);
 
 /* Prints the tables. */
 void ft_report_print(const ft_report *report, FILE *file);

@@ -19,10 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double least_cosine = 0.98, least_agreement = 0.95;
+static const double min_cosine = 0.98, min_agreement = 0.95;
 
 enum {
-    NAMED = 3,         /* worst points or matrices that are named */
+    MAX_NAMED = 3,     /* worst points or matrices that are named */
     FEW_SAMPLES = 128, /* below this, more samples are recommended */
     WIDTH = 98,        /* of a line */
 };
@@ -30,45 +30,46 @@ enum {
 /* ---- Worst points and matrices ------------------------------------------------------------- */
 
 /* A matrix, and the SQNR of its input or of its weights. */
-typedef struct suspect {
+typedef struct candidate {
     const char *matrix;
     double sqnr_db;
-} suspect;
+} candidate;
 
-typedef struct suspects {
-    suspect worst[NAMED];
+typedef struct worst_list {
+    candidate worst[MAX_NAMED];
     int count;
-} suspects;
+} worst_list;
 
 /* Keeps it if it is one of the worst; the first of equals wins. */
-static void suspect_one(suspects *s, suspect new)
+static void insert_worst(worst_list *s, candidate new)
 {
-    int place = s->count;
-    while (place > 0 && new.sqnr_db < s->worst[place - 1].sqnr_db)
-        place--;
-    if (place == NAMED)
+    int index = s->count;
+    while (index > 0 && new.sqnr_db < s->worst[index - 1].sqnr_db)
+        index--;
+    if (index == MAX_NAMED)
         return;
-    s->count += s->count < NAMED;
-    memmove(&s->worst[place + 1], &s->worst[place],
-            (size_t) (s->count - 1 - place) * sizeof *s->worst);
-    s->worst[place] = new;
+    s->count += s->count < MAX_NAMED;
+    memmove(&s->worst[index + 1], &s->worst[index],
+            (size_t) (s->count - 1 - index) * sizeof *s->worst);
+    s->worst[index] = new;
 }
 
-static suspects worst_inputs(const ft_report *r)
+static worst_list worst_inputs(const ft_report *r)
 {
-    suspects s = { .count = 0 };
+    worst_list s = { .count = 0 };
     for (size_t i = 0; i < r->points; i++)
-        if (r->point[i].read && r->point[i].matrix[0] != '\0')
-            suspect_one(&s, (suspect){ r->point[i].matrix, r->point[i].chosen.distortion.sqnr_db });
+        if (r->point[i].is_quantized && r->point[i].matrix[0] != '\0')
+            insert_worst(&s,
+                         (candidate){ r->point[i].matrix, r->point[i].chosen.distortion.sqnr_db });
     return s;
 }
 
-static suspects worst_matrices(const ft_report *r)
+static worst_list worst_matrices(const ft_report *r)
 {
-    suspects s = { .count = 0 };
+    worst_list s = { .count = 0 };
     for (size_t i = 0; i < r->weights; i++)
         if (r->weight[i].scheme != FT_SCHEME_FLOAT)
-            suspect_one(&s, (suspect){ r->weight[i].name, r->weight[i].sqnr.per_channel });
+            insert_worst(&s, (candidate){ r->weight[i].name, r->weight[i].sqnr.per_channel });
     return s;
 }
 
@@ -80,21 +81,21 @@ typedef struct advice {
     size_t column, items;
 } advice;
 
-static void begin_line(advice *a, const char *lead)
+static void begin_line(advice *a, const char *prefix)
 {
-    a->column = (size_t) fprintf(a->file, "  %s", lead);
+    a->column = (size_t) fprintf(a->file, "  %s", prefix);
     a->items = 0;
 }
 
 static void add_item(advice *a, const char *item)
 {
-    const char *joint = a->items == 0 ? " " : "; ";
-    if (a->items > 0 && a->column + strlen(joint) + strlen(item) > WIDTH) {
+    const char *separator = a->items == 0 ? " " : "; ";
+    if (a->items > 0 && a->column + strlen(separator) + strlen(item) > WIDTH) {
         fputs(";\n   ", a->file);
         a->column = 3;
-        joint = " ";
+        separator = " ";
     }
-    a->column += (size_t) fprintf(a->file, "%s%s", joint, item);
+    a->column += (size_t) fprintf(a->file, "%s%s", separator, item);
     a->items++;
 }
 
@@ -108,12 +109,12 @@ static void advise_ranges(advice *a, const ft_report *r)
     }
     if (r->int8_residual)
         add_item(a, "--residual float");
-    if (r->decodes)
+    if (r->is_decoder)
         add_item(a, "--scheme w8a8-dynamic");
     add_item(a, "--scheme w8a8-block");
 }
 
-static void advise_blocks(advice *a, const ft_report *r)
+static void advise_groupwise(advice *a, const ft_report *r)
 {
     if (r->scheme != FT_SCHEME_W4A16) {
         add_item(a, "--scheme w8a16");
@@ -125,9 +126,9 @@ static void advise_blocks(advice *a, const ft_report *r)
 }
 
 /* Names the matrices with the worst inputs, or the worst matrices. */
-static void name_worst(advice *a, const ft_report *r)
+static void write_worst(advice *a, const ft_report *r)
 {
-    suspects s = r->points > 0 ? worst_inputs(r) : worst_matrices(r);
+    worst_list s = r->points > 0 ? worst_inputs(r) : worst_matrices(r);
     char item[FT_NAME + 32];
     if (s.count == 0)
         return;
@@ -141,59 +142,60 @@ static void name_worst(advice *a, const ft_report *r)
     fputc('\n', a->file);
 }
 
-static void advise(const ft_report *r, FILE *file)
+static void write_advice(const ft_report *r, FILE *file)
 {
     advice a = { .file = file };
     begin_line(&a, "try");
     if (r->points > 0)
         advise_ranges(&a, r);
-    else if (ft_scheme_is_blocks(r->scheme))
-        advise_blocks(&a, r);
+    else if (ft_scheme_is_groupwise(r->scheme))
+        advise_groupwise(&a, r);
     else
         add_item(&a, "--scheme w8a8-block");
     fputc('\n', file);
-    name_worst(&a, r);
+    write_worst(&a, r);
 }
 
 /* ---- Warning ----------------------------------------------------------------------------- */
 
-static bool is_far(const ft_evaluation *e)
+static bool is_inaccurate(const ft_evaluation *e)
 {
-    return !(e->cosine >= least_cosine) || e->agreement < least_agreement;
+    return !(e->cosine >= min_cosine) || e->agreement < min_agreement;
 }
 
-static void tell_distance(const ft_report *r, FILE *file)
+static void write_distance(const ft_report *r, FILE *file)
 {
     const ft_evaluation *e = &r->evaluation;
-    bool turned = e->cosine >= least_cosine;
+    bool class_changed = e->cosine >= min_cosine;
     fprintf(file, "warning: the quantized model is far from the float model: %s ", e->output);
     if (isnan(e->cosine))
         fprintf(file, "contains NaN or infinity\n  ");
-    else if (turned)
+    else if (class_changed)
         fprintf(file, "has the same class\n  in %.1f %% ", 100.0 * e->agreement);
     else
         fprintf(file, "has a mean cosine of\n  %.4f ", e->cosine);
     fprintf(file, "on %zu %s samples; expected %s or more%s\n", e->samples,
-            r->held_out ? "held-out" : "calibration", turned ? "95 %" : "0.98",
+            r->held_out ? "held-out" : "calibration", class_changed ? "95 %" : "0.98",
             r->held_out ? "" : "; new data may be worse");
 }
 
 /* Names points whose range is not the requested one, if there was no comparison. */
-static void tell_points(const ft_report *r, FILE *file)
+static void write_points(const ft_report *r, FILE *file)
 {
     size_t count = 0;
     for (size_t i = 0; i < r->points; i++)
-        if (r->point[i].read && r->point[i].chosen.status != FT_AMAX_OK && count++ < NAMED)
+        if (r->point[i].is_quantized && r->point[i].chosen.status != FT_AMAX_OK &&
+            count++ < MAX_NAMED)
             fprintf(file, "%s%s (%s)",
                     count > 1 ? ", " : "warning: no evaluation samples; check these ranges:\n  ",
                     r->point[i].name, ft_amax_status_name(r->point[i].chosen.status));
-    if (count > NAMED)
-        fprintf(file, " and %zu more", count - NAMED);
+    if (count > MAX_NAMED)
+        fprintf(file, " and %zu more", count - MAX_NAMED);
     if (count > 0)
         fputc('\n', file);
 }
 
-char *ft_report_verdict(const ft_report *report)
+char *ft_report_warning(const ft_report *report)
 {
     char *text = NULL;
     size_t bytes;
@@ -201,10 +203,10 @@ char *ft_report_verdict(const ft_report *report)
     if (file == NULL)
         return NULL;
     if (report->evaluation.samples == 0) {
-        tell_points(report, file);
-    } else if (is_far(&report->evaluation)) {
-        tell_distance(report, file);
-        advise(report, file);
+        write_points(report, file);
+    } else if (is_inaccurate(&report->evaluation)) {
+        write_distance(report, file);
+        write_advice(report, file);
     }
     return ft_memstream_close(file, &text) ? text : NULL;
 }

@@ -17,6 +17,6 @@
  * look bad often cost nothing. The points with the lowest SQNR are named if the model as a whole is
  * bad; without a comparison, the points whose range could not be chosen as requested are.
  */
-char *ft_report_verdict(const ft_report *report);
+char *ft_report_warning(const ft_report *report);
 
 #endif

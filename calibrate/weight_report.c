@@ -31,26 +31,26 @@ static void describe_method(char *out, size_t size, const ft_recipe *recipe)
         add_word(out, size, "max");
 }
 
-void ft_weight_report_begin(ft_weight_report *report, const ft_quantized *q,
-                            const ft_recipe *recipe)
+void ft_weight_report_init(ft_weight_report *report, const ft_quantized_weight *q,
+                           const ft_recipe *recipe)
 {
-    static const ft_recipe plain;
-    bool blocks = ft_scheme_is_blocks(q->scheme);
+    static const ft_recipe default_recipe;
+    bool is_groupwise = ft_scheme_is_groupwise(q->scheme);
     snprintf(report->name, sizeof report->name, "%s", q->weights.name);
     report->scheme = q->scheme;
-    describe_method(report->method, sizeof report->method, blocks ? recipe : &plain);
+    describe_method(report->method, sizeof report->method, is_groupwise ? recipe : &default_recipe);
     if (ft_scheme_is_int8(q->scheme))
-        report->sqnr = ft_weights_measure(&q->weights, q->scale);
-    if (!blocks)
+        report->sqnr = ft_weight_matrix_measure(&q->weights, q->scale);
+    if (!is_groupwise)
         return;
-    report->group = q->how.group;
-    report->asymmetric = q->how.asymmetric;
+    report->group = q->options.group;
+    report->asymmetric = q->options.asymmetric;
 }
 
-void ft_weight_report_end(ft_weight_report *report, const ft_quantized *q)
+void ft_weight_report_add_error(ft_weight_report *report, const ft_quantized_weight *q)
 {
-    const ft_blocks_cost *cost = &q->cost;
-    report->sqnr.per_channel = ft_decibels(cost->signal, cost->noise);
+    const ft_groupwise_error *cost = &q->error;
+    report->sqnr.per_channel = ft_sqnr_db(cost->signal, cost->noise);
     report->output_error =
         cost->out_signal > 0.0 ? sqrt(cost->out_noise / cost->out_signal) : (double) NAN;
 }

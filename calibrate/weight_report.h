@@ -12,10 +12,10 @@
  * Fills in what is known before quantization; for int8, whose scales are already computed, that is
  * everything.
  */
-void ft_weight_report_begin(ft_weight_report *report, const ft_quantized *quantized,
-                            const ft_recipe *recipe);
+void ft_weight_report_init(ft_weight_report *report, const ft_quantized_weight *quantized,
+                           const ft_recipe *recipe);
 
 /* Adds the error of a group-wise quantized matrix once it has been written. */
-void ft_weight_report_end(ft_weight_report *report, const ft_quantized *quantized);
+void ft_weight_report_add_error(ft_weight_report *report, const ft_quantized_weight *quantized);
 
 #endif

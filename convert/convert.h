@@ -15,40 +15,40 @@
 #include "runtime/container/artifact.h"
 
 typedef struct ft_convert_options {
-    bool round;                      /* cast matrices to `dtype`; else keep them, F64 as F32 */
+    bool cast;                       /* cast matrices to `dtype`; else keep them, F64 as F32 */
     ft_dtype dtype;                  /* F32, F16 or BF16 */
     const char *const *ignored_keys; /* of config.json; NULL-terminated, or NULL */
 } ft_convert_options;
 
 /* One weight: where it is in the checkpoint and how it is stored in the artifact. */
-enum { FT_SOURCE_NAME = 160 };
-typedef struct ft_converted {
-    ft_weight_spec spec;         /* name, role and shape in the artifact */
-    char source[FT_SOURCE_NAME]; /* name in the checkpoint */
-    const ft_tensor *tensor;     /* in the mapped checkpoint */
-    ft_dtype dtype;              /* to store */
-    size_t bytes;                /* to store */
-} ft_converted;
+enum { FT_SOURCE_NAME_SIZE = 160 };
+typedef struct ft_mapped_weight {
+    ft_weight_spec spec;              /* name, role and shape in the artifact */
+    char source[FT_SOURCE_NAME_SIZE]; /* name in the checkpoint */
+    const ft_tensor *tensor;          /* in the mapped checkpoint */
+    ft_dtype dtype;                   /* to store */
+    size_t bytes;                     /* to store */
+} ft_mapped_weight;
 
 /* A file of the checkpoint that is copied into the artifact unchanged. */
-typedef struct ft_carried {
+typedef struct ft_copied_file {
     const char *name;
     char *text;
     size_t bytes;
-} ft_carried;
+} ft_copied_file;
 
-enum { FT_CARRIED = 4 }; /* at most */
+enum { FT_MAX_COPIED_FILES = 4 }; /* at most */
 
 typedef struct ft_conversion {
     ft_checkpoint *checkpoint;
-    ft_origin origin; /* config complete */
-    ft_converted *weight;
-    size_t weights;
+    ft_hf_model hf; /* config complete */
+    ft_mapped_weight *weight;
+    size_t n_weights;
     size_t bytes; /* of all weights, to store */
-    ft_carried file[FT_CARRIED];
-    size_t files;
+    ft_copied_file file[FT_MAX_COPIED_FILES];
+    size_t n_files;
     const char **unused; /* names of tensors that are not weights of the model */
-    size_t unuseds;
+    size_t n_unused;
     ft_messages notes; /* warnings: the conversion succeeds, but the user should know */
 } ft_conversion;
 
@@ -63,8 +63,8 @@ FT_MUST_USE ft_status ft_conversion_open(ft_conversion **out, const char *const 
 void ft_conversion_close(ft_conversion *conversion); /* accepts NULL */
 
 /* Read and cast all values as for writing, but write nothing. */
-FT_MUST_USE ft_status ft_conversion_check(const ft_conversion *conversion, ft_progress progress,
-                                          void *user, ft_error *err);
+FT_MUST_USE ft_status ft_conversion_check(const ft_conversion *conversion,
+                                          ft_progress_callback progress, void *user, ft_error *err);
 
 /*
  * Write the artifact to its temporary file; ft_artifact_commit() then renames it. The caller keeps

@@ -18,15 +18,15 @@ static double seconds(void)
     return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
 }
 
-void ft_meter_init(ft_meter *meter, bool wanted)
+void ft_progress_meter_init(ft_progress_meter *meter, bool wanted)
 {
     meter->shown = wanted && isatty(STDERR_FILENO);
     meter->start = meter->last = seconds();
 }
 
-void ft_meter_update(void *user, uint64_t done, uint64_t total)
+void ft_progress_meter_update(void *user, uint64_t done, uint64_t total)
 {
-    ft_meter *meter = user;
+    ft_progress_meter *meter = user;
     double now = seconds();
     if (!meter->shown || now - meter->last < 0.2 || done == 0)
         return;
@@ -37,7 +37,7 @@ void ft_meter_update(void *user, uint64_t done, uint64_t total)
             rate * 1e-6, (double) (total - done) / rate);
 }
 
-double ft_meter_end(ft_meter *meter)
+double ft_progress_meter_end(ft_progress_meter *meter)
 {
     if (meter->shown)
         fputs("\r\033[K", stderr);

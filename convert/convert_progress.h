@@ -10,20 +10,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct ft_meter {
+typedef struct ft_progress_meter {
     bool shown;         /* standard error is a terminal and progress is wanted */
     double start, last; /* seconds: time of the start and of the last update */
-} ft_meter;
+} ft_progress_meter;
 
-void ft_meter_init(ft_meter *meter, bool wanted);
+void ft_progress_meter_init(ft_progress_meter *meter, bool wanted);
 
 /*
  * An ft_progress_callback (runtime/container/artifact.h) whose user data is an ft_progress_meter;
  * counts bytes.
  */
-void ft_meter_update(void *meter, uint64_t done, uint64_t total);
+void ft_progress_meter_update(void *meter, uint64_t done, uint64_t total);
 
 /* Clear the line.  Returns the seconds since the start. */
-double ft_meter_end(ft_meter *meter);
+double ft_progress_meter_end(ft_progress_meter *meter);
 
 #endif

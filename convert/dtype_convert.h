@@ -12,17 +12,17 @@
 
 #include "convert/checkpoint/checkpoint.h"
 
-typedef struct ft_feed {
+typedef struct ft_tensor_reader {
     const ft_checkpoint *checkpoint;
     const char *source;      /* name in the checkpoint */
     const char *name;        /* name in the artifact */
     const ft_tensor *tensor; /* F64, F32, F16 or BF16 */
     ft_dtype dtype;          /* target: F32, F16 or BF16 */
-    size_t done;             /* elements read so far */
-} ft_feed;
+    size_t n_read;           /* elements read so far */
+} ft_tensor_reader;
 
 /* Whether values of this dtype can be read: F64, F32, F16 and BF16. */
-bool ft_feed_takes(ft_dtype dtype);
+bool ft_dtype_convert_supports(ft_dtype dtype);
 
 /*
  * An ft_read_callback (runtime/container/artifact.h) whose user data is an ft_tensor_reader. Rounds
@@ -32,6 +32,7 @@ bool ft_feed_takes(ft_dtype dtype);
  * FT_EFORMAT: infinity or NaN. FT_ELIMIT: a finite value that overflows the target dtype. Both
  * messages name the tensor and the index.
  */
-ft_status ft_feed_produce(void *feed, void *buffer, size_t bytes, size_t *produced, ft_error *err);
+ft_status ft_tensor_reader_read(void *reader, void *buffer, size_t bytes, size_t *produced,
+                                ft_error *err);
 
 #endif

@@ -45,7 +45,7 @@ static const ft_tool tool = {
 
 typedef struct {
     const char **input, **ignored; /* capacity: argc */
-    size_t inputs, ignoreds;
+    size_t n_inputs, n_ignored;
     const char *output;
     ft_convert_options convert;
     bool force, dry_run, json, quiet, verbose;
@@ -53,11 +53,11 @@ typedef struct {
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
 
-static void take_dtype(ft_convert_options *convert, const char *value)
+static void parse_dtype(ft_convert_options *convert, const char *value)
 {
     static const struct {
         const char *name;
-        bool round;
+        bool cast;
         ft_dtype dtype;
     } known[] = {
         { "keep", false, FT_F32 },
@@ -67,27 +67,27 @@ static void take_dtype(ft_convert_options *convert, const char *value)
     };
     for (size_t i = 0; i < FT_COUNT(known); i++)
         if (strcmp(known[i].name, value) == 0) {
-            convert->round = known[i].round;
+            convert->cast = known[i].cast;
             convert->dtype = known[i].dtype;
             return;
         }
-    ft_tool_usage(&tool, "--dtype %s: expected keep, f32, f16 or bf16", value);
+    ft_tool_usage_error(&tool, "--dtype %s: expected keep, f32, f16 or bf16", value);
 }
 
-static void take_option(arguments *args, int id, const char *value)
+static void set_option(arguments *args, int id, const char *value)
 {
     switch (id) {
     case 'i':
-        args->input[args->inputs++] = value;
+        args->input[args->n_inputs++] = value;
         break;
     case 'o':
         args->output = value;
         break;
     case DTYPE:
-        take_dtype(&args->convert, value);
+        parse_dtype(&args->convert, value);
         break;
     case IGNORE_KEY:
-        args->ignored[args->ignoreds++] = value;
+        args->ignored[args->n_ignored++] = value;
         break;
     case 'f':
         args->force = true;
@@ -110,27 +110,27 @@ static void parse(arguments *args, int argc, char **argv)
 {
     const char *value;
     for (int id; (id = ft_options_next(&tool, argc, argv, &value)) != -1;)
-        take_option(args, id, value);
+        set_option(args, id, value);
     if (argv[optind] != NULL)
-        ft_tool_usage(&tool, "unexpected argument %s", argv[optind]);
-    if (args->inputs == 0)
-        ft_tool_usage(&tool, "no -i");
+        ft_tool_usage_error(&tool, "unexpected argument %s", argv[optind]);
+    if (args->n_inputs == 0)
+        ft_tool_usage_error(&tool, "no -i");
     if (args->output == NULL && !args->dry_run)
-        ft_tool_usage(&tool, "neither -o nor -n");
+        ft_tool_usage_error(&tool, "neither -o nor -n");
     if (args->quiet && args->verbose)
-        ft_tool_usage(&tool, "-q and -v at once");
+        ft_tool_usage_error(&tool, "-q and -v at once");
     args->convert.ignored_keys = args->ignored;
     ft_error err;
     if (!args->dry_run &&
-        ft_checkpoint_spare(args->input, args->inputs, args->output, &err) != FT_OK)
-        ft_tool_usage(&tool, "%s", err.text);
+        ft_checkpoint_check_output(args->input, args->n_inputs, args->output, &err) != FT_OK)
+        ft_tool_usage_error(&tool, "%s", err.text);
 }
 
 /* ---- Messages ------------------------------------------------------------------------------- */
 
 static void print_messages(const ft_messages *messages, const char *kind)
 {
-    size_t shown = ft_min_size(messages->count, FT_MESSAGES_KEPT);
+    size_t shown = ft_min_size(messages->count, FT_MAX_MESSAGES);
     for (size_t i = 0; i < shown; i++)
         fprintf(stderr, "ft-convert: %s%s\n", kind, messages->message[i].text);
     if (shown < messages->count)
@@ -140,22 +140,22 @@ static void print_messages(const ft_messages *messages, const char *kind)
 /* Names come from the checkpoint: ft_fail() escapes control characters in them. */
 static void print_unused(const ft_conversion *conversion, bool all)
 {
-    enum { SHOWN = 5 };
-    size_t shown = all ? conversion->unuseds : ft_min_size(conversion->unuseds, SHOWN);
+    enum { MAX_SHOWN = 5 };
+    size_t shown = all ? conversion->n_unused : ft_min_size(conversion->n_unused, MAX_SHOWN);
     ft_error text;
     for (size_t i = 0; i < shown; i++) {
         ft_fail(&text, FT_OK, "unused: %s", conversion->unused[i]);
         fprintf(stderr, "ft-convert: %s\n", text.text);
     }
-    if (shown < conversion->unuseds)
+    if (shown < conversion->n_unused)
         fprintf(stderr, "ft-convert: unused: and %zu more (-v lists them)\n",
-                conversion->unuseds - shown);
+                conversion->n_unused - shown);
 }
 
 /* Format a report and release the JSON; the caller frees *text. */
-static ft_status format(char **text, json_t *json, ft_error *err)
+static ft_status format_report(char **text, json_t *json, ft_error *err)
 {
-    *text = ft_json_format(json, JSON_INDENT(1), NULL);
+    *text = ft_json_dump(json, JSON_INDENT(1), NULL);
     json_decref(json);
     return *text != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for the report");
 }
@@ -164,7 +164,7 @@ static void print_failure(const ft_messages *problems)
 {
     char *text;
     ft_error err;
-    if (format(&text, ft_report_failure(problems), &err) == FT_OK)
+    if (format_report(&text, ft_report_failure(problems), &err) == FT_OK)
         puts(text);
     else
         fprintf(stderr, "ft-convert: %s\n", err.text);
@@ -178,18 +178,18 @@ static ft_status write_artifact(const arguments *args, const ft_conversion *conv
                                 ft_artifact_writer *writer, ft_error *err)
 {
     char *report = NULL;
-    ft_meter meter;
-    ft_meter_init(&meter, !args->quiet);
-    ft_artifact_set_progress(writer, ft_meter_update, &meter);
+    ft_progress_meter meter;
+    ft_progress_meter_init(&meter, !args->quiet);
+    ft_artifact_set_progress(writer, ft_progress_meter_update, &meter);
     ft_status status = ft_conversion_write(conversion, writer, err);
     if (status == FT_OK && args->json)
-        status = format(&report, ft_report_json(conversion, args->output), err);
+        status = format_report(&report, ft_report_json(conversion, args->output), err);
     if (status == FT_OK)
         status = ft_artifact_commit(writer, err);
-    double seconds = ft_meter_end(&meter);
+    double seconds = ft_progress_meter_end(&meter);
     if (status == FT_OK && !args->quiet)
         fprintf(stderr, "ft-convert: %s: %zu tensors of %.2f MB in %.2f s\n", args->output,
-                conversion->weights, (double) conversion->bytes * 1e-6, seconds);
+                conversion->n_weights, (double) conversion->bytes * 1e-6, seconds);
     if (status == FT_OK && args->json)
         puts(report);
     free(report);
@@ -198,15 +198,16 @@ static ft_status write_artifact(const arguments *args, const ft_conversion *conv
 
 static ft_status check_values(const arguments *args, const ft_conversion *conversion, ft_error *err)
 {
-    ft_meter meter;
-    ft_meter_init(&meter, !args->quiet);
-    ft_status status = ft_conversion_check(conversion, ft_meter_update, &meter, err);
-    ft_meter_end(&meter);
+    ft_progress_meter meter;
+    ft_progress_meter_init(&meter, !args->quiet);
+    ft_status status = ft_conversion_check(conversion, ft_progress_meter_update, &meter, err);
+    ft_progress_meter_end(&meter);
     return status;
 }
 
 /* Print what would be written. */
-static ft_status show(const arguments *args, const ft_conversion *conversion, ft_error *err)
+static ft_status print_dry_run(const arguments *args, const ft_conversion *conversion,
+                               ft_error *err)
 {
     char *report = NULL;
     FT_TRY(check_values(args, conversion, err));
@@ -214,7 +215,7 @@ static ft_status show(const arguments *args, const ft_conversion *conversion, ft
         ft_report_table(conversion, stdout);
         return FT_OK;
     }
-    FT_TRY(format(&report, ft_report_json(conversion, NULL), err));
+    FT_TRY(format_report(&report, ft_report_json(conversion, NULL), err));
     puts(report);
     free(report);
     return FT_OK;
@@ -228,33 +229,33 @@ static ft_status convert(const arguments *args, ft_conversion *conversion,
         print_messages(&conversion->notes, "note: ");
         print_unused(conversion, args->verbose);
     }
-    return writer == NULL ? show(args, conversion, err)
+    return writer == NULL ? print_dry_run(args, conversion, err)
                           : write_artifact(args, conversion, writer, err);
 }
 
 /* Open the output first: if it is not writable, fail before the conversion starts. */
-static ft_status run(const arguments *args, ft_messages *problems)
+static ft_status open_and_convert(const arguments *args, ft_messages *problems)
 {
     ft_artifact_writer *writer = NULL;
     ft_conversion *conversion = NULL;
     ft_error err;
     if (!args->dry_run && ft_artifact_create(&writer, args->output, args->force, &err) != FT_OK)
-        return ft_message_error(problems, &err);
+        return ft_messages_add_error(problems, &err);
     ft_status status =
-        ft_conversion_open(&conversion, args->input, args->inputs, &args->convert, problems);
+        ft_conversion_open(&conversion, args->input, args->n_inputs, &args->convert, problems);
     if (status == FT_OK) {
         status = convert(args, conversion, writer, &err);
         if (status != FT_OK)
-            ft_message_error(problems, &err);
+            ft_messages_add_error(problems, &err);
     }
     ft_conversion_close(conversion);
     ft_artifact_discard(writer);
     return status;
 }
 
-static int convert_or_complain(const arguments *args, ft_messages *problems)
+static int convert_and_report(const arguments *args, ft_messages *problems)
 {
-    ft_status status = run(args, problems);
+    ft_status status = open_and_convert(args, problems);
     print_messages(problems, "");
     if (status != FT_OK && args->json)
         print_failure(problems);
@@ -264,20 +265,20 @@ static int convert_or_complain(const arguments *args, ft_messages *problems)
 int main(int argc, char **argv)
 {
     arguments args = {
-        .input = ft_array((size_t) argc, sizeof *args.input),
-        .ignored = ft_array((size_t) argc, sizeof *args.ignored),
+        .input = ft_calloc((size_t) argc, sizeof *args.input),
+        .ignored = ft_calloc((size_t) argc, sizeof *args.ignored),
     };
-    ft_messages *problems = ft_array(1, sizeof *problems);
+    ft_messages *problems = ft_calloc(1, sizeof *problems);
     int status;
     if (args.input == NULL || args.ignored == NULL || problems == NULL) {
-        status = ft_tool_fail(&tool, "no memory");
+        status = ft_tool_error(&tool, "no memory");
     } else {
-        ft_tool_tidy_on_signals();
+        ft_tool_cleanup_on_signals();
         parse(&args, argc, argv);
-        status = convert_or_complain(&args, problems);
+        status = convert_and_report(&args, problems);
     }
     free(problems);
     free(args.input);
     free(args.ignored);
-    return ft_tool_end(&tool, status);
+    return ft_tool_exit_status(&tool, status);
 }

@@ -21,21 +21,21 @@ typedef struct {
     ft_conversion *conversion;
     const char *label;
     const ft_convert_options *options;
-    const char *prefix;        /* "bert.", or "" where this checkpoint has no prefix */
-    char copy[FT_SOURCE_NAME]; /* an output head tied to the token embedding, or "" */
-    char words[128];           /* the token embedding's name in this checkpoint, or "" */
+    const char *prefix;                  /* "bert.", or "" where this checkpoint has no prefix */
+    char tied_head[FT_SOURCE_NAME_SIZE]; /* an output head tied to the token embedding, or "" */
+    char words[128];                     /* the token embedding's name in this checkpoint, or "" */
     ft_messages *problems;
-} finder;
+} weight_mapper;
 
 /* ---- Names ---------------------------------------------------------------------------------- */
 
-static const ft_dialect *dialect_of(const ft_conversion *conversion)
+static const ft_hf_arch *dialect_of(const ft_conversion *conversion)
 {
-    return &conversion->origin.family->dialect[conversion->origin.dialect];
+    return &conversion->hf.family->hf_arch[conversion->hf.hf_arch];
 }
 
 /* Old checkpoints name the weight of a layer norm gamma and its bias beta. */
-static bool write_legacy_name(char name[FT_SOURCE_NAME])
+static bool to_legacy_name(char name[FT_SOURCE_NAME_SIZE])
 {
     char *norm = strstr(name, "LayerNorm.");
     if (norm == NULL)
@@ -46,15 +46,15 @@ static bool write_legacy_name(char name[FT_SOURCE_NAME])
 }
 
 /* Write the checkpoint's name of a weight into `name`, and return that tensor, or NULL. */
-static const ft_tensor *look_up(const ft_checkpoint *checkpoint, const ft_weight_spec *spec,
-                                const char *prefix, char name[FT_SOURCE_NAME])
+static const ft_tensor *find_tensor(const ft_checkpoint *checkpoint, const ft_weight_spec *spec,
+                                    const char *prefix, char name[FT_SOURCE_NAME_SIZE])
 {
     bool prefixed = spec->source[0] == '~';
-    snprintf(name, FT_SOURCE_NAME, "%s%s", prefixed ? prefix : "", spec->source + prefixed);
+    snprintf(name, FT_SOURCE_NAME_SIZE, "%s%s", prefixed ? prefix : "", spec->source + prefixed);
     const ft_tensor *found = ft_checkpoint_find(checkpoint, name);
-    char legacy[FT_SOURCE_NAME];
+    char legacy[FT_SOURCE_NAME_SIZE];
     memcpy(legacy, name, sizeof legacy);
-    if (found == NULL && write_legacy_name(legacy)) {
+    if (found == NULL && to_legacy_name(legacy)) {
         found = ft_checkpoint_find(checkpoint, legacy);
         if (found != NULL)
             memcpy(name, legacy, sizeof legacy);
@@ -62,13 +62,13 @@ static const ft_tensor *look_up(const ft_checkpoint *checkpoint, const ft_weight
     return found;
 }
 
-static size_t count_found(const ft_checkpoint *checkpoint, const ft_weight_spec *spec, size_t specs,
-                          const char *prefix)
+static size_t count_present(const ft_checkpoint *checkpoint, const ft_weight_spec *spec,
+                            size_t specs, const char *prefix)
 {
     size_t n = 0;
-    char name[FT_SOURCE_NAME];
+    char name[FT_SOURCE_NAME_SIZE];
     for (size_t i = 0; i < specs; i++)
-        n += look_up(checkpoint, &spec[i], prefix, name) != NULL;
+        n += find_tensor(checkpoint, &spec[i], prefix, name) != NULL;
     return n;
 }
 
@@ -80,8 +80,8 @@ static const char *choose_prefix(const ft_conversion *conversion, const ft_weigh
                                  size_t specs)
 {
     const char *prefix = dialect_of(conversion)->prefix;
-    size_t with = count_found(conversion->checkpoint, spec, specs, prefix);
-    return with > count_found(conversion->checkpoint, spec, specs, "") ? prefix : "";
+    size_t with = count_present(conversion->checkpoint, spec, specs, prefix);
+    return with > count_present(conversion->checkpoint, spec, specs, "") ? prefix : "";
 }
 
 /* ---- Weights -------------------------------------------------------------------------------- */
@@ -96,52 +96,52 @@ static bool has_shape(const ft_tensor *tensor, const ft_weight_spec *spec)
 }
 
 /* Check one weight and report a problem; true when it is fine. */
-static bool check_weight(const finder *f, const ft_converted *weight)
+static bool check_weight(const weight_mapper *f, const ft_mapped_weight *weight)
 {
     const ft_weight_spec *spec = &weight->spec;
     const ft_tensor *tensor = weight->tensor;
     char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
     ft_shape_text(expected, spec->stored_ndim, spec->stored);
     if (tensor == NULL) {
-        ft_message(f->problems, FT_EFORMAT, "%s: %s (%s): missing, expected shape %s", f->label,
-                   weight->source, spec->name, expected);
+        ft_messages_add(f->problems, FT_EFORMAT, "%s: %s (%s): missing, expected shape %s",
+                        f->label, weight->source, spec->name, expected);
         return false;
     }
     const char *file = ft_checkpoint_file_of(f->conversion->checkpoint, weight->source);
     if (!has_shape(tensor, spec)) {
-        ft_message(f->problems, FT_ESHAPE, "%s: %s (%s): shape %s, expected %s", file,
-                   weight->source, spec->name, ft_shape_text(found, tensor->ndim, tensor->dim),
-                   expected);
+        ft_messages_add(f->problems, FT_ESHAPE, "%s: %s (%s): shape %s, expected %s", file,
+                        weight->source, spec->name, ft_shape_text(found, tensor->ndim, tensor->dim),
+                        expected);
         return false;
     }
-    if (!ft_feed_takes(tensor->dtype)) {
-        ft_message(f->problems, FT_EUNSUPPORTED,
-                   "%s: %s (%s): dtype %s, expected F32, F16, BF16 or F64", file, weight->source,
-                   spec->name, ft_dtype_name(tensor->dtype));
+    if (!ft_dtype_convert_supports(tensor->dtype)) {
+        ft_messages_add(f->problems, FT_EUNSUPPORTED,
+                        "%s: %s (%s): dtype %s, expected F32, F16, BF16 or F64", file,
+                        weight->source, spec->name, ft_dtype_name(tensor->dtype));
         return false;
     }
     return true;
 }
 
-static ft_dtype choose_dtype(const finder *f, const ft_converted *weight)
+static ft_dtype choose_dtype(const weight_mapper *f, const ft_mapped_weight *weight)
 {
     if (weight->spec.role == FT_ROLE_VECTOR)
         return FT_F32;
-    if (f->options->round)
+    if (f->options->cast)
         return f->options->dtype;
     return weight->tensor->dtype == FT_F64 ? FT_F32 : weight->tensor->dtype;
 }
 
-static void find_weight(const finder *f, ft_converted *weight, const ft_weight_spec *spec)
+static void map_weight(const weight_mapper *f, ft_mapped_weight *weight, const ft_weight_spec *spec)
 {
     ft_conversion *conversion = f->conversion;
     weight->spec = *spec;
-    weight->tensor = look_up(conversion->checkpoint, spec, f->prefix, weight->source);
+    weight->tensor = find_tensor(conversion->checkpoint, spec, f->prefix, weight->source);
     if (!check_weight(f, weight))
         return;
     weight->dtype = choose_dtype(f, weight);
     /* Shapes are bounded by the configuration checks, so these products do not overflow. */
-    weight->bytes = ft_tensor_count(weight->tensor) * ft_dtype_size(weight->dtype);
+    weight->bytes = ft_tensor_numel(weight->tensor) * ft_dtype_size(weight->dtype);
     conversion->bytes += weight->bytes;
 }
 
@@ -149,19 +149,20 @@ static void find_weight(const finder *f, ft_converted *weight, const ft_weight_s
 
 /* Whether the checkpoint has a weight whose name starts with `name_prefix`. */
 static bool has_weight(const ft_conversion *conversion, const ft_weight_spec *spec, size_t specs,
-                       const char *prefix, const char *begin)
+                       const char *prefix, const char *name_prefix)
 {
-    char name[FT_SOURCE_NAME];
+    char name[FT_SOURCE_NAME_SIZE];
     for (size_t i = 0; i < specs; i++)
-        if (strncmp(spec[i].name, begin, strlen(begin)) == 0 && spec[i].source[0] != '\0' &&
-            look_up(conversion->checkpoint, &spec[i], prefix, name) != NULL)
+        if (strncmp(spec[i].name, name_prefix, strlen(name_prefix)) == 0 &&
+            spec[i].source[0] != '\0' &&
+            find_tensor(conversion->checkpoint, &spec[i], prefix, name) != NULL)
             return true;
     return false;
 }
 
 /* ---- The head of a decoder ------------------------------------------------------------------ */
 
-static const ft_weight_spec *spec_of(const ft_weight_spec *spec, size_t specs, const char *name)
+static const ft_weight_spec *find_spec(const ft_weight_spec *spec, size_t specs, const char *name)
 {
     for (size_t i = 0; i < specs; i++)
         if (strcmp(spec[i].name, name) == 0)
@@ -174,26 +175,26 @@ static const ft_weight_spec *spec_of(const ft_weight_spec *spec, size_t specs, c
  * so and store a head nevertheless: with equal values or with different ones. transformers 5 uses a
  * stored head; older versions replaced it by the embedding.
  */
-static bool is_tied(finder *f, const ft_weight_spec *spec, size_t specs)
+static bool is_tied(weight_mapper *f, const ft_weight_spec *spec, size_t specs)
 {
     const ft_checkpoint *checkpoint = f->conversion->checkpoint;
-    const ft_weight_spec *head = spec_of(spec, specs, "head.weight");
-    const ft_weight_spec *word = spec_of(spec, specs, "embed.word");
-    char name[FT_SOURCE_NAME], table[FT_SOURCE_NAME];
+    const ft_weight_spec *head = find_spec(spec, specs, "head.weight");
+    const ft_weight_spec *word = find_spec(spec, specs, "embed.word");
+    char name[FT_SOURCE_NAME_SIZE], table[FT_SOURCE_NAME_SIZE];
     if (head == NULL || word == NULL)
         return true;
-    const ft_tensor *own = look_up(checkpoint, head, f->prefix, name);
-    const ft_tensor *shared = look_up(checkpoint, word, f->prefix, table);
+    const ft_tensor *own = find_tensor(checkpoint, head, f->prefix, name);
+    const ft_tensor *shared = find_tensor(checkpoint, word, f->prefix, table);
     if (own == NULL || shared == NULL)
         return true;
     if (ft_tensors_equal(checkpoint, own, shared)) {
-        memcpy(f->copy, name, sizeof f->copy);
+        memcpy(f->tied_head, name, sizeof f->tied_head);
         return true;
     }
-    ft_message(&f->conversion->notes, FT_OK,
-               "%s: differs from %s although tie_word_embeddings is true; it is used, as by "
-               "transformers 5",
-               name, table);
+    ft_messages_add(&f->conversion->notes, FT_OK,
+                    "%s: differs from %s although tie_word_embeddings is true; it is used, as by "
+                    "transformers 5",
+                    name, table);
     return false;
 }
 
@@ -211,36 +212,36 @@ static bool ends_with(const char *name, const char *end)
 }
 
 /* Buffers that the model computes itself, whatever is stored; some versions save them. */
-static bool is_derived(const ft_named_tensor *named)
+static bool is_computed_buffer(const ft_named_tensor *named)
 {
     const char *dot = strrchr(named->name, '.');
     const char *last = dot == NULL ? named->name : dot + 1;
-    if (ft_feed_takes(named->tensor.dtype))
+    if (ft_dtype_convert_supports(named->tensor.dtype))
         return ends_with(named->name, ".rotary_emb.inv_freq") ||
                ends_with(named->name, ".embed_positions.weights");
     return strcmp(last, "position_ids") == 0 || strcmp(last, "token_type_ids") == 0;
 }
 
-static void list_unused(const finder *f)
+static void list_unused(const weight_mapper *f)
 {
     ft_conversion *conversion = f->conversion;
     size_t count = ft_checkpoint_count(conversion->checkpoint);
-    const char **used = ft_array(conversion->weights, sizeof *used);
-    conversion->unused = ft_array(count, sizeof *conversion->unused);
+    const char **used = ft_calloc(conversion->n_weights, sizeof *used);
+    conversion->unused = ft_calloc(count, sizeof *conversion->unused);
     if (used == NULL || conversion->unused == NULL) {
         free(used);
-        ft_message(f->problems, FT_ENOMEM, "%s: no memory for %zu names", f->label, count);
+        ft_messages_add(f->problems, FT_ENOMEM, "%s: no memory for %zu names", f->label, count);
         return;
     }
-    for (size_t i = 0; i < conversion->weights; i++)
+    for (size_t i = 0; i < conversion->n_weights; i++)
         used[i] = conversion->weight[i].source;
-    qsort(used, conversion->weights, sizeof *used, compare_names);
+    qsort(used, conversion->n_weights, sizeof *used, compare_names);
     for (size_t i = 0; i < count; i++) {
         const ft_named_tensor *named = ft_checkpoint_at(conversion->checkpoint, i);
-        if (!is_derived(named) && strcmp(named->name, f->copy) != 0 &&
-            !ft_is_copy(dialect_of(conversion), named->name) &&
-            bsearch(&named->name, used, conversion->weights, sizeof *used, compare_names) == NULL)
-            conversion->unused[conversion->unuseds++] = named->name;
+        if (!is_computed_buffer(named) && strcmp(named->name, f->tied_head) != 0 &&
+            !ft_is_tied_or_computed(dialect_of(conversion), named->name) &&
+            bsearch(&named->name, used, conversion->n_weights, sizeof *used, compare_names) == NULL)
+            conversion->unused[conversion->n_unused++] = named->name;
     }
     free(used);
 }
@@ -248,73 +249,72 @@ static void list_unused(const finder *f)
 /* ---- Mapping -------------------------------------------------------------------------------- */
 
 /* Use the name that this checkpoint has for the token embedding. */
-static void name_words(finder *f, ft_weight_spec *spec, size_t specs)
+static void resolve_token_embedding(weight_mapper *f, ft_weight_spec *spec, size_t specs)
 {
     const ft_conversion *conversion = f->conversion;
     for (size_t i = 0; i < specs; i++)
         if (strcmp(spec[i].name, "embed.word") == 0 && dialect_of(conversion)->words != NULL) {
             if (f->words[0] == '\0')
                 snprintf(f->words, sizeof f->words, "%s",
-                         ft_words_find(conversion->checkpoint, dialect_of(conversion),
-                                       spec[i].source, f->problems));
+                         ft_tied_embedding_find(conversion->checkpoint, dialect_of(conversion),
+                                                spec[i].source, f->problems));
             snprintf(spec[i].source, sizeof spec[i].source, "%s", f->words);
         }
 }
 
-static bool expand(finder *f, ft_weight_spec **spec, size_t *count)
+static bool expand_weight_table(weight_mapper *f, ft_weight_spec **spec, size_t *count)
 {
-    const ft_origin *origin = &f->conversion->origin;
+    const ft_hf_model *hf = &f->conversion->hf;
     ft_error err;
-    if (ft_family_weights(origin->family, origin->dialect, &origin->config, spec, count, &err) ==
-        FT_OK) {
-        name_words(f, *spec, *count);
+    if (ft_family_weights(hf->family, hf->hf_arch, &hf->config, spec, count, &err) == FT_OK) {
+        resolve_token_embedding(f, *spec, *count);
         return true;
     }
-    ft_message_error(f->problems, &err);
+    ft_messages_add_error(f->problems, &err);
     return false;
 }
 
 /* Expand the table with all optional weights first, to see which of them are present. */
-static bool settle_names(finder *f)
+static bool resolve_optional_weights(weight_mapper *f)
 {
     ft_conversion *conversion = f->conversion;
-    ft_config *config = &conversion->origin.config;
-    bool needed = config->pooler, tied = config->tied;
+    ft_config *config = &conversion->hf.config;
+    bool pooler_required = config->pooler, tied = config->tied;
     ft_weight_spec *spec;
     size_t count;
     config->pooler = true;
     config->tied = false;
-    if (!expand(f, &spec, &count))
+    if (!expand_weight_table(f, &spec, &count))
         return false;
     f->prefix = choose_prefix(conversion, spec, count);
-    config->pooler = needed || has_weight(conversion, spec, count, f->prefix, "pooler.");
+    config->pooler = pooler_required || has_weight(conversion, spec, count, f->prefix, "pooler.");
     config->head_bias = has_weight(conversion, spec, count, f->prefix, HEAD_BIAS);
     config->tied = tied && is_tied(f, spec, count);
     free(spec);
     return true;
 }
 
-void ft_conversion_find(ft_conversion *conversion, const char *label,
-                        const ft_convert_options *options, ft_messages *problems)
+void ft_conversion_map_weights(ft_conversion *conversion, const char *label,
+                               const ft_convert_options *options, ft_messages *problems)
 {
-    finder f = { .conversion = conversion,
-                 .label = label,
-                 .options = options,
-                 .prefix = "",
-                 .problems = problems };
+    weight_mapper f = { .conversion = conversion,
+                        .label = label,
+                        .options = options,
+                        .prefix = "",
+                        .problems = problems };
     ft_weight_spec *spec;
     size_t count;
-    if (!settle_names(&f) || !expand(&f, &spec, &count))
+    if (!resolve_optional_weights(&f) || !expand_weight_table(&f, &spec, &count))
         return;
-    conversion->weight = ft_array(count, sizeof *conversion->weight);
+    conversion->weight = ft_calloc(count, sizeof *conversion->weight);
     if (conversion->weight == NULL) {
-        ft_message(problems, FT_ENOMEM, "%s: no memory for %zu weights", label, count);
+        ft_messages_add(problems, FT_ENOMEM, "%s: no memory for %zu weights", label, count);
     } else {
-        conversion->weights = count;
+        conversion->n_weights = count;
         for (size_t i = 0; i < count; i++)
-            find_weight(&f, &conversion->weight[i], &spec[i]);
-        ft_positions_check(conversion->checkpoint, dialect_of(conversion),
-                           &conversion->origin.config, problems);
+            map_weight(&f, &conversion->weight[i], &spec[i]);
+        ft_stored_positions_check(conversion->checkpoint, dialect_of(conversion),
+                                  &conversion->hf.config, problems);
         list_unused(&f);
     }
     free(spec);

@@ -13,7 +13,7 @@
  * whether the model has a pooler. `label` names the checkpoint in messages. Every problem is added
  * to `problems`.
  */
-void ft_conversion_find(ft_conversion *conversion, const char *label,
-                        const ft_convert_options *options, ft_messages *problems);
+void ft_conversion_map_weights(ft_conversion *conversion, const char *label,
+                               const ft_convert_options *options, ft_messages *problems);
 
 #endif

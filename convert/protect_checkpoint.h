@@ -13,7 +13,7 @@
  * name and through any links. The files of the checkpoint are those in its folders and one level
  * below. Artifacts stored there may be replaced.
  */
-FT_MUST_USE ft_status ft_checkpoint_spare(const char *const *paths, size_t count,
-                                          const char *output, ft_error *err);
+FT_MUST_USE ft_status ft_checkpoint_check_output(const char *const *paths, size_t count,
+                                                 const char *output, ft_error *err);
 
 #endif

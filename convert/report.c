@@ -16,7 +16,7 @@
 /* ---- Table ---------------------------------------------------------------------------------- */
 
 /* "F16", or "F16 from BF16". */
-static const char *dtype_text(char text[32], const ft_converted *weight)
+static const char *dtype_text(char text[32], const ft_mapped_weight *weight)
 {
     const char *to = ft_dtype_name(weight->dtype), *from = ft_dtype_name(weight->tensor->dtype);
     if (weight->dtype == weight->tensor->dtype)
@@ -25,11 +25,11 @@ static const char *dtype_text(char text[32], const ft_converted *weight)
     return text;
 }
 
-static int widest(const ft_conversion *conversion, bool source)
+static int column_width(const ft_conversion *conversion, bool source)
 {
     size_t width = 6;
-    for (size_t i = 0; i < conversion->weights; i++) {
-        const ft_converted *weight = &conversion->weight[i];
+    for (size_t i = 0; i < conversion->n_weights; i++) {
+        const ft_mapped_weight *weight = &conversion->weight[i];
         size_t length = strlen(source ? weight->source : weight->spec.name);
         width = length > width ? length : width;
     }
@@ -38,31 +38,31 @@ static int widest(const ft_conversion *conversion, bool source)
 
 static void print_model(const ft_conversion *conversion, FILE *file)
 {
-    const ft_origin *origin = &conversion->origin;
-    const char *model_type = origin->family->dialect[origin->dialect].model_type;
-    fprintf(file, "%s: ", origin->architecture != NULL ? origin->architecture : model_type);
-    ft_config_write(&origin->config, file);
+    const ft_hf_model *hf = &conversion->hf;
+    const char *model_type = hf->family->hf_arch[hf->hf_arch].model_type;
+    fprintf(file, "%s: ", hf->architecture != NULL ? hf->architecture : model_type);
+    ft_config_write(&hf->config, file);
     fputs("\n\n", file);
 }
 
 void ft_report_table(const ft_conversion *conversion, FILE *file)
 {
     print_model(conversion, file);
-    int name = widest(conversion, false), source = widest(conversion, true);
+    int name = column_width(conversion, false), source = column_width(conversion, true);
     fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12s\n", name, "name", source, "source", "dtype",
             "shape", "bytes");
-    for (size_t i = 0; i < conversion->weights; i++) {
-        const ft_converted *weight = &conversion->weight[i];
+    for (size_t i = 0; i < conversion->n_weights; i++) {
+        const ft_mapped_weight *weight = &conversion->weight[i];
         char dtype[32], shape[FT_SHAPE_TEXT];
         fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12zu\n", name, weight->spec.name, source,
                 weight->source, dtype_text(dtype, weight),
                 ft_shape_text(shape, weight->spec.ndim, weight->spec.dim), weight->bytes);
     }
-    for (size_t i = 0; i < conversion->files; i++)
+    for (size_t i = 0; i < conversion->n_files; i++)
         fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12zu\n", name, conversion->file[i].name, source,
                 conversion->file[i].name, "", "", conversion->file[i].bytes);
-    fprintf(file, "\n%zu tensors of %zu bytes (%.2f MB)\n", conversion->weights, conversion->bytes,
-            (double) conversion->bytes * 1e-6);
+    fprintf(file, "\n%zu tensors of %zu bytes (%.2f MB)\n", conversion->n_weights,
+            conversion->bytes, (double) conversion->bytes * 1e-6);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static json_t *shape_json(const ft_weight_spec *spec)
     return shape;
 }
 
-static json_t *weight_json(const ft_conversion *conversion, const ft_converted *weight)
+static json_t *weight_json(const ft_conversion *conversion, const ft_mapped_weight *weight)
 {
     return json_pack("{ss ss ss ss ss ss so sI}", "name", weight->spec.name, "source",
                      weight->source, "file",
@@ -88,7 +88,7 @@ static json_t *weight_json(const ft_conversion *conversion, const ft_converted *
 static json_t *weights_json(const ft_conversion *conversion)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < conversion->weights; i++)
+    for (size_t i = 0; i < conversion->n_weights; i++)
         ft_json_append(&list, weight_json(conversion, &conversion->weight[i]));
     return list;
 }
@@ -96,7 +96,7 @@ static json_t *weights_json(const ft_conversion *conversion)
 static json_t *files_json(const ft_conversion *conversion)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < conversion->files; i++)
+    for (size_t i = 0; i < conversion->n_files; i++)
         ft_json_append(&list, json_pack("{ss sI}", "name", conversion->file[i].name, "bytes",
                                         (json_int_t) conversion->file[i].bytes));
     return list;
@@ -105,7 +105,7 @@ static json_t *files_json(const ft_conversion *conversion)
 static json_t *unused_json(const ft_conversion *conversion)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < conversion->unuseds; i++)
+    for (size_t i = 0; i < conversion->n_unused; i++)
         ft_json_append(&list, json_string(conversion->unused[i]));
     return list;
 }
@@ -113,19 +113,18 @@ static json_t *unused_json(const ft_conversion *conversion)
 static json_t *notes_json(const ft_messages *notes)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < notes->count && i < FT_MESSAGES_KEPT; i++)
+    for (size_t i = 0; i < notes->count && i < FT_MAX_MESSAGES; i++)
         ft_json_append(&list, json_string(notes->message[i].text));
     return list;
 }
 
 json_t *ft_report_json(const ft_conversion *conversion, const char *output)
 {
-    const ft_origin *origin = &conversion->origin;
+    const ft_hf_model *hf = &conversion->hf;
     return json_pack("{sb ss? ss ss ss? so so so sI so so}", "ok", 1, "output", output, "family",
-                     origin->family->name, "model_type",
-                     origin->family->dialect[origin->dialect].model_type, "architecture",
-                     origin->architecture, "config", ft_config_to_json(&origin->config), "tensors",
-                     weights_json(conversion), "files", files_json(conversion), "bytes",
+                     hf->family->name, "model_type", hf->family->hf_arch[hf->hf_arch].model_type,
+                     "architecture", hf->architecture, "config", ft_config_to_json(&hf->config),
+                     "tensors", weights_json(conversion), "files", files_json(conversion), "bytes",
                      (json_int_t) conversion->bytes, "unused", unused_json(conversion), "notes",
                      notes_json(&conversion->notes));
 }
@@ -133,7 +132,7 @@ json_t *ft_report_json(const ft_conversion *conversion, const char *output)
 json_t *ft_report_failure(const ft_messages *problems)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < problems->count && i < FT_MESSAGES_KEPT; i++)
+    for (size_t i = 0; i < problems->count && i < FT_MAX_MESSAGES; i++)
         ft_json_append(&list,
                        json_pack("{ss ss}", "status", ft_status_name(problems->message[i].code),
                                  "text", problems->message[i].text));

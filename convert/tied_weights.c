@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_among(const char *const *names, const char *name)
+static bool contains(const char *const *names, const char *name)
 {
     for (; names != NULL && *names != NULL; names++)
         if (strcmp(*names, name) == 0)
@@ -25,46 +25,47 @@ static bool is_among(const char *const *names, const char *name)
     return false;
 }
 
-bool ft_is_copy(const ft_dialect *dialect, const char *name)
+bool ft_is_tied_or_computed(const ft_hf_arch *hf_arch, const char *name)
 {
-    return is_among(dialect->words, name) || is_among(dialect->positions, name);
+    return contains(hf_arch->words, name) || contains(hf_arch->positions, name);
 }
 
 /* ---- Token embeddings ----------------------------------------------------------------------- */
 
-enum { BLOCK = 1 << 20 }; /* bytes compared at once */
+enum { BLOCK_BYTES = 1 << 20 }; /* bytes compared at once */
 
 bool ft_tensors_equal(const ft_checkpoint *checkpoint, const ft_tensor *a, const ft_tensor *b)
 {
     const unsigned char *left = a->data, *right = b->data;
-    size_t bytes = ft_tensor_bytes(a), now;
+    size_t bytes = ft_tensor_bytes(a), chunk;
     bool same = a->dtype == b->dtype && a->ndim == b->ndim &&
                 memcmp(a->dim, b->dim, (size_t) a->ndim * sizeof a->dim[0]) == 0;
-    for (size_t done = 0; same && done < bytes; done += now) {
-        now = ft_min_size(bytes - done, BLOCK);
-        same = memcmp(left + done, right + done, now) == 0;
-        ft_checkpoint_release(checkpoint, left + done, now);
-        ft_checkpoint_release(checkpoint, right + done, now);
+    for (size_t done = 0; same && done < bytes; done += chunk) {
+        chunk = ft_min_size(bytes - done, BLOCK_BYTES);
+        same = memcmp(left + done, right + done, chunk) == 0;
+        ft_checkpoint_release(checkpoint, left + done, chunk);
+        ft_checkpoint_release(checkpoint, right + done, chunk);
     }
     return same;
 }
 
-const char *ft_words_find(const ft_checkpoint *checkpoint, const ft_dialect *dialect,
-                          const char *own, ft_messages *problems)
+const char *ft_tied_embedding_find(const ft_checkpoint *checkpoint, const ft_hf_arch *hf_arch,
+                                   const char *own, ft_messages *problems)
 {
     const ft_tensor *table = ft_checkpoint_find(checkpoint, own), *copy;
     const char *found = own;
-    for (const char *const *name = dialect->words; name != NULL && *name != NULL; name++) {
+    for (const char *const *name = hf_arch->words; name != NULL && *name != NULL; name++) {
         if ((copy = ft_checkpoint_find(checkpoint, *name)) == NULL)
             continue;
         if (table == NULL) {
             table = copy;
             found = *name;
         } else if (!ft_tensors_equal(checkpoint, table, copy)) {
-            ft_message(problems, FT_EUNSUPPORTED,
-                       "%s: %s: differs from %s; separate embeddings of encoder and decoder are "
-                       "not supported",
-                       ft_checkpoint_file_of(checkpoint, *name), *name, found);
+            ft_messages_add(
+                problems, FT_EUNSUPPORTED,
+                "%s: %s: differs from %s; separate embeddings of encoder and decoder are "
+                "not supported",
+                ft_checkpoint_file_of(checkpoint, *name), *name, found);
         }
     }
     return found;
@@ -82,19 +83,19 @@ static float tolerance_of(ft_dtype dtype)
 }
 
 /* Check that the stored row `row` equals the formula's. */
-static ft_status compare_row(ft_feed *feed, const ft_config *config, int32_t row, float *found,
-                             ft_error *err)
+static ft_status compare_row(ft_tensor_reader *reader, const ft_config *config, int32_t row,
+                             float *found, ft_error *err)
 {
     size_t cols = (size_t) config->hidden, produced;
     float *expected = found + cols;
-    FT_TRY(ft_feed_produce(feed, found, cols * sizeof *found, &produced, err));
+    FT_TRY(ft_tensor_reader_read(reader, found, cols * sizeof *found, &produced, err));
     ft_sinusoids_write_rows(expected, config, row, 1);
     for (size_t i = 0; i < cols; i++)
-        if (!(fabsf(found[i] - expected[i]) <= tolerance_of(feed->tensor->dtype)))
+        if (!(fabsf(found[i] - expected[i]) <= tolerance_of(reader->tensor->dtype)))
             return ft_fail(err, FT_EUNSUPPORTED,
                            "%s: %s: %g at [%d, %zu], expected the sinusoid %g",
-                           ft_checkpoint_file_of(feed->checkpoint, feed->source), feed->source,
-                           (double) found[i], row, i, (double) expected[i]);
+                           ft_checkpoint_file_of(reader->checkpoint, reader->source),
+                           reader->source, (double) found[i], row, i, (double) expected[i]);
     return FT_OK;
 }
 
@@ -109,29 +110,29 @@ static ft_status compare_table(const ft_checkpoint *checkpoint, const char *name
                        ft_checkpoint_file_of(checkpoint, name), name,
                        ft_shape_text(found, table->ndim, table->dim),
                        ft_shape_text(expected, 2, dim));
-    if (!ft_feed_takes(table->dtype))
+    if (!ft_dtype_convert_supports(table->dtype))
         return ft_fail(err, FT_EUNSUPPORTED, "%s: %s: dtype %s, expected F32, F16, BF16 or F64",
                        ft_checkpoint_file_of(checkpoint, name), name, ft_dtype_name(table->dtype));
-    ft_feed feed = { checkpoint, name, FT_SINUSOIDS_WEIGHT, table, FT_F32, 0 };
+    ft_tensor_reader reader = { checkpoint, name, FT_SINUSOIDS_WEIGHT, table, FT_F32, 0 };
     for (int32_t row = 0; row < config->positions; row++)
-        FT_TRY(compare_row(&feed, config, row, rows, err));
+        FT_TRY(compare_row(&reader, config, row, rows, err));
     return FT_OK;
 }
 
-void ft_positions_check(const ft_checkpoint *checkpoint, const ft_dialect *dialect,
-                        const ft_config *config, ft_messages *problems)
+void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_hf_arch *hf_arch,
+                               const ft_config *config, ft_messages *problems)
 {
-    if (dialect->positions == NULL)
+    if (hf_arch->positions == NULL)
         return;
     ft_error err;
-    float *rows = ft_array(2 * (size_t) config->hidden, sizeof *rows);
+    float *rows = ft_calloc(2 * (size_t) config->hidden, sizeof *rows);
     if (rows == NULL) {
-        ft_message(problems, FT_ENOMEM, "no memory for a row of positions");
+        ft_messages_add(problems, FT_ENOMEM, "no memory for a row of positions");
         return;
     }
-    for (const char *const *name = dialect->positions; *name != NULL; name++)
+    for (const char *const *name = hf_arch->positions; *name != NULL; name++)
         if (ft_checkpoint_find(checkpoint, *name) != NULL &&
             compare_table(checkpoint, *name, config, rows, &err) != FT_OK)
-            ft_message_error(problems, &err);
+            ft_messages_add_error(problems, &err);
     free(rows);
 }

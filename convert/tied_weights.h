@@ -23,17 +23,17 @@ bool ft_tensors_equal(const ft_checkpoint *checkpoint, const ft_tensor *a, const
  * architecture's other names that is present. All other copies must be equal to it: each copy that
  * differs adds a problem, FT_EUNSUPPORTED.
  */
-const char *ft_words_find(const ft_checkpoint *checkpoint, const ft_dialect *dialect,
-                          const char *own, ft_messages *problems);
+const char *ft_tied_embedding_find(const ft_checkpoint *checkpoint, const ft_hf_arch *hf_arch,
+                                   const char *own, ft_messages *problems);
 
 /*
  * Add a problem for every stored position embedding that differs from the sinusoids of the
  * configuration.
  */
-void ft_positions_check(const ft_checkpoint *checkpoint, const ft_dialect *dialect,
-                        const ft_config *config, ft_messages *problems);
+void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_hf_arch *hf_arch,
+                               const ft_config *config, ft_messages *problems);
 
 /* Whether `name` is a tied or computed weight of this architecture. */
-bool ft_is_copy(const ft_dialect *dialect, const char *name);
+bool ft_is_tied_or_computed(const ft_hf_arch *hf_arch, const char *name);
 
 #endif

@@ -17,9 +17,9 @@
 
 typedef enum ft_activation {
     FT_ACT_NONE,
-    FT_ACT_GELU,       /* v * Phi(v), by the error function */
-    FT_ACT_GELU_CODES, /* the same, as exact as a result needs to be that becomes codes */
-    FT_ACT_GELU_TANH,  /* v / 2 * (1 + tanh(sqrt(2 / pi) * (v + 0.044715 v^3))) */
+    FT_ACT_GELU,        /* v * Phi(v), by the error function */
+    FT_ACT_GELU_APPROX, /* the same, as exact as a result needs to be that becomes codes */
+    FT_ACT_GELU_TANH,   /* v / 2 * (1 + tanh(sqrt(2 / pi) * (v + 0.044715 v^3))) */
     FT_ACT_RELU,
     FT_ACT_TANH,
     FT_ACT_SILU, /* v / (1 + exp(-v)) */
@@ -36,7 +36,7 @@ typedef enum ft_activation {
 #define FT_EXP_MIN (-86.0f)
 #define FT_EXP_MAX 88.37f
 #define FT_LOG2_E 1.44269504f
-#define FT_ROUNDER 12582912.0f /* 1.5 * 2^23 */
+#define FT_ROUND_MAGIC 12582912.0f /* 1.5 * 2^23 */
 #define FT_LN2_HIGH 0x1.62e430p-1f
 #define FT_LN2_LOW (-0x1.05c610p-29f)
 
@@ -61,7 +61,7 @@ typedef enum ft_activation {
  * comparison, where the form above takes nineteen: in the epilogue of a product of depth 768 a GPU
  * has no more.  Codes of a range of +-3 are 22 times as far apart as the error.
  */
-#define FT_GELU_CODES_POLYNOMIAL                                                                   \
+#define FT_GELU_APPROX_POLYNOMIAL                                                                  \
     {                                                                                              \
         0x1.59e8p-17f, -0x1.acd296p-12f, 0x1.b47308p-8f, -0x1.e88df6p-5f, 0x1.939298p-2f           \
     }
@@ -78,8 +78,8 @@ typedef enum ft_activation {
 FT_HOST_DEVICE float ft_exp_bounded(float x)
 {
     const float c[] = FT_EXP_POLYNOMIAL;
-    float whole = x * FT_LOG2_E + FT_ROUNDER;
-    float n = whole - FT_ROUNDER;
+    float whole = x * FT_LOG2_E + FT_ROUND_MAGIC;
+    float n = whole - FT_ROUND_MAGIC;
     float r = fmaf(n, -FT_LN2_LOW, fmaf(n, -FT_LN2_HIGH, x));
     float p = c[0];
     for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
@@ -126,9 +126,9 @@ FT_HOST_DEVICE float ft_saturate(float x)
 }
 
 /* Absolute error below 1.1e-3 everywhere. */
-FT_HOST_DEVICE float ft_gelu_codes(float v)
+FT_HOST_DEVICE float ft_gelu_approx(float v)
 {
-    const float c[] = FT_GELU_CODES_POLYNOMIAL;
+    const float c[] = FT_GELU_APPROX_POLYNOMIAL;
     float t = v * v;
     float p = c[0];
     for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
@@ -148,7 +148,8 @@ FT_HOST_DEVICE float ft_relu(float v)
     return !(v <= 0.0f) ? v : 0.0f;
 }
 
-/* Absolute error below 2e-7.  NaN where v is NaN or infinite, by the difference, which else is 0. */
+/* Absolute error below 2e-7.  NaN where v is NaN or infinite, by the difference, which else is 0.
+ */
 FT_HOST_DEVICE float ft_tanh(float v)
 {
     return 1.0f - 2.0f / (ft_exp(v + v) + 1.0f) + (v - v);
@@ -166,8 +167,8 @@ FT_HOST_DEVICE float ft_activate(ft_activation activation, float v)
         break;
     case FT_ACT_GELU:
         return ft_gelu(v);
-    case FT_ACT_GELU_CODES:
-        return ft_gelu_codes(v);
+    case FT_ACT_GELU_APPROX:
+        return ft_gelu_approx(v);
     case FT_ACT_GELU_TANH:
         return ft_gelu_tanh(v);
     case FT_ACT_RELU:

@@ -23,70 +23,70 @@ typedef struct ft_limits {
 
     /* Plans with a cache; zeros elsewhere. */
     size_t selected; /* rows of one run that results are wanted of */
-    size_t context;  /* tokens of one sequence, a multiple of FT_PAGE */
+    size_t context;  /* tokens of one sequence, a multiple of FT_PAGE_TOKENS */
     size_t pages;    /* of the cache */
 
     /* Encoder-decoders; zeros elsewhere. */
-    size_t memory;       /* tokens of one source, a multiple of FT_PAGE */
-    size_t memory_pages; /* of all */
+    size_t cross_kv;       /* tokens of one source, a multiple of FT_PAGE_TOKENS */
+    size_t cross_kv_pages; /* of all */
 } ft_limits;
 
 /* Rows that a value has room for; false when they are more than size_t holds. */
-static inline bool ft_limits_rows(const ft_limits *limits, ft_rows rows, size_t *out)
+static inline bool ft_limits_checked_rows(const ft_limits *limits, ft_rows rows, size_t *out)
 {
-    size_t of_kind[FT_ROW_KINDS] = {
+    size_t of_kind[FT_NUM_ROW_KINDS] = {
         [FT_TOKENS] = limits->tokens,
         [FT_SEQUENCES] = limits->sequences,
         [FT_SELECTED] = limits->selected,
-        [FT_SEATS] = limits->sequences,
+        [FT_SLOTS] = limits->sequences,
     };
     *out = of_kind[rows];
-    if (rows == FT_CONTEXTS)
-        return ft_mul(limits->sequences, limits->context, out);
-    if (rows == FT_MEMORY)
-        return ft_mul(limits->memory_pages, FT_PAGE, out);
-    return rows != FT_CACHE || ft_mul(limits->pages, FT_PAGE, out);
+    if (rows == FT_SLOT_POSITIONS)
+        return ft_checked_mul(limits->sequences, limits->context, out);
+    if (rows == FT_CROSS_KV)
+        return ft_checked_mul(limits->cross_kv_pages, FT_PAGE_TOKENS, out);
+    return rows != FT_KV_CACHE || ft_checked_mul(limits->pages, FT_PAGE_TOKENS, out);
 }
 
 /* The same once a plan has been laid out for these limits: then there are so many. */
-static inline size_t ft_rows_within(const ft_limits *limits, ft_rows rows)
+static inline size_t ft_limits_rows(const ft_limits *limits, ft_rows rows)
 {
     size_t count;
-    (void) ft_limits_rows(limits, rows, &count);
+    (void) ft_limits_checked_rows(limits, rows, &count);
     return count;
 }
 
 /* Where the scales of a value's rows lie, if it is dynamic: bytes from its first element. */
 static inline size_t ft_row_scales_offset(const ft_value *value, const ft_limits *limits)
 {
-    size_t rows = ft_rows_within(limits, value->rows);
+    size_t rows = ft_limits_rows(limits, value->rows);
     return ft_round_up(rows * (size_t) value->cols * ft_dtype_size(value->dtype), 64);
 }
 
 /* An int8 product y [m, n] = act(x [m, k] . w [n, k]^T), y in codes, F32 or F16. */
-typedef struct ft_match {
+typedef struct ft_gemm_problem {
     size_t m, n, k;
     ft_dtype y;
     ft_activation activation;
-} ft_match;
+} ft_gemm_problem;
 
 /* One way to compute it, and the time it takes. */
-typedef struct ft_contender {
+typedef struct ft_gemm_candidate {
     char name[32]; /* "mma"; "cuBLASLt ..." for a library, which may compute less */
     double seconds;
     bool chosen; /* plans go this way */
-} ft_contender;
+} ft_gemm_candidate;
 
-enum { FT_CONTENDERS = 16 };
+enum { FT_MAX_GEMM_CANDIDATES = 16 };
 
 typedef struct ft_backend {
     const char *name; /* "cpu", "cuda" */
 
     /* Float plans of a half-precision model keep their values in its precision; else in F32. */
-    bool keeps_half;
+    bool f16_activations;
 
     /* run() returns before the run has ended, and the next one may be begun then. */
-    bool runs_on;
+    bool runs_async;
 
     /* Describe device `index`; false when there is none, with the reason in out->detail. */
     bool (*describe)(int index, ft_device_info *out);
@@ -104,7 +104,7 @@ typedef struct ft_backend {
      * Refuse an operation that ft_op_check() has passed and this backend does not compute; `what`
      * opens the text.  NULL: it computes them all.
      */
-    ft_status (*accept)(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err);
+    ft_status (*supports_op)(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err);
 
     /* Allocate all memory that running `plan` within `limits` takes; the plan stays borrowed. */
     ft_status (*prepare)(ft_exec **out, ft_device *device, const ft_plan *plan,
@@ -127,7 +127,8 @@ typedef struct ft_backend {
 
     /*
      * The first `rows` tokens that the last run chose, or the one before it where `back` is 1, and
-     * their logprobs; it waits for that run alone.  Where runs do not go on, there is no one before.
+     * their logprobs; it waits for that run alone.  Where runs do not go on, there is no one
+     * before.
      */
     ft_status (*chosen)(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
                         ft_error *err);
@@ -140,7 +141,7 @@ typedef struct ft_backend {
      * which way, and why not the one that somebody asked for.  Returns how many operations from
      * `op` on are one product; 0 where it is no int8 product, and the text is empty.
      */
-    int (*explain)(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size);
+    int (*describe_gemm)(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size);
 
     /* Return when everything has been computed. */
     ft_status (*wait)(ft_exec *exec, ft_error *err);
@@ -152,8 +153,9 @@ typedef struct ft_backend {
      * Time all ways to compute a product, and those of the vendor's library, in turns, on operands
      * that are in no cache.  NULL: there is one way.
      */
-    ft_status (*compare)(ft_device *device, const ft_match *match, ft_contender out[FT_CONTENDERS],
-                         int *count, ft_error *err);
+    ft_status (*benchmark_gemm)(ft_device *device, const ft_gemm_problem *match,
+                                ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
+                                ft_error *err);
 } ft_backend;
 
 extern const ft_backend ft_backend_cpu;

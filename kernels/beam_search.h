@@ -1,6 +1,6 @@
 /*
- * beam_search.h - beam search: what a group of lanes remembers, and the arithmetic of a step, the same on
- * every device.
+ * beam_search.h - beam search: what a group of lanes remembers, and the arithmetic of a step, the
+ * same on every device.
  *
  * A text has `width` lanes, seats in a row.  A step goes through these stages.
  *
@@ -36,31 +36,31 @@
 
 #include "kernels/sampling.h"
 
-enum { FT_MAX_BEAMS = 64, FT_BEAM_CANDIDATES = FT_MAX_BEAMS + FT_MAX_BANS };
+enum { FT_MAX_BEAMS = 64, FT_BEAM_CANDIDATES = FT_MAX_BEAMS + FT_MAX_BANNED_IDS };
 
 /* One text in one run.  All numbers are finite; nothing here is checked again by the kernels. */
-typedef struct ft_beams {
-    int32_t seat;      /* of lane 0; -1: nobody's */
-    int32_t row;       /* of the run's selected rows: that of lane 0, then, but in the first step,
-                          those of the other lanes */
-    int32_t width;     /* lanes, 1 .. FT_MAX_BEAMS */
-    int32_t parts;     /* divides width; 1: no diversity */
-    int32_t prompt;    /* tokens that were given: lane 0's history has them in the first step */
-    int32_t known;     /* tokens before this step: prompt in the first, then one more each step */
-    int32_t longest;   /* tokens of a text at most, the prompt included */
-    int32_t least;     /* new tokens before which none of end[] is chosen */
-    int32_t early;     /* ft_early */
-    int32_t forced;    /* the only token that may be chosen in this step; -1: none is */
-    int32_t ngram;     /* no run of that many tokens occurs twice; 0: no such ban */
-    float repetition;  /* multiplies log-probabilities of known tokens; 0 or 1: no */
-    float diversity;   /* what a token costs for each lane of earlier parts that took it */
-    float divisor;     /* of scores that finish now: ft_beams_measure() ... */
-    float far_divisor; /* ... and of the best that a lane may hope for */
-    int32_t ends;      /* of end[], ids that end a text */
-    int32_t bans;      /* of ban[], ids that are never chosen but where forced */
-    int32_t end[FT_MAX_BANS];
-    int32_t ban[FT_MAX_BANS];
-} ft_beams;
+typedef struct ft_beam_params {
+    int32_t slot;     /* of lane 0; -1: nobody's */
+    int32_t row;      /* of the run's selected rows: that of lane 0, then, but in the first step,
+                         those of the other lanes */
+    int32_t width;    /* lanes, 1 .. FT_MAX_BEAMS */
+    int32_t parts;    /* divides width; 1: no diversity */
+    int32_t prompt;   /* tokens that were given: lane 0's history has them in the first step */
+    int32_t n_tokens; /* tokens before this step: prompt in the first, then one more each step */
+    int32_t longest;  /* tokens of a text at most, the prompt included */
+    int32_t least;    /* new tokens before which none of end[] is chosen */
+    int32_t early;    /* ft_early_stopping */
+    int32_t forced;   /* the only token that may be chosen in this step; -1: none is */
+    int32_t no_repeat_ngram;  /* no run of that many tokens occurs twice; 0: no such ban */
+    float repetition_penalty; /* multiplies log-probabilities of known tokens; 0 or 1: no */
+    float diversity_penalty;  /* what a token costs for each lane of earlier parts that took it */
+    float divisor;            /* of scores that finish now: ft_beam_set_length_divisors() ... */
+    float max_length_divisor; /* ... and of the best that a lane may hope for */
+    int32_t ends;             /* of end[], ids that end a text */
+    int32_t bans;             /* of ban[], ids that are never chosen but where forced */
+    int32_t end[FT_MAX_BANNED_IDS];
+    int32_t ban[FT_MAX_BANNED_IDS];
+} ft_beam_params;
 
 /* What a seat remembers.  Each part keeps its finished texts in the seats of its lanes. */
 typedef struct ft_beam {
@@ -77,41 +77,41 @@ typedef enum ft_beam_status { FT_BEAM_RUNS, FT_BEAM_DONE, FT_BEAM_FAILED } ft_be
 enum { FT_BEAM_WORDS = sizeof(ft_beam) / sizeof(int32_t) };
 
 /* What is remembered, by seat. */
-typedef struct ft_beam_memory {
-    int32_t *last;     /* [seats]: what the next step embeds */
-    int32_t *history;  /* [seats, context] */
-    int32_t *origin;   /* [seats, context]: lanes */
-    int32_t *finished; /* [seats, context]: new tokens of finished texts */
-    ft_beam *beam;     /* [seats] */
+typedef struct ft_beam_state {
+    int32_t *last;              /* [seats]: what the next step embeds */
+    int32_t *history;           /* [seats, context] */
+    int32_t *cache_indirection; /* [seats, context]: lanes */
+    int32_t *finished;          /* [seats, context]: new tokens of finished texts */
+    ft_beam *beam;              /* [seats] */
     size_t context, vocabulary;
-} ft_beam_memory;
+} ft_beam_state;
 
 /* ---- A text ------------------------------------------------------------------------------- */
 
-FT_HOST_DEVICE bool ft_beams_begin(const ft_beams *beams)
+FT_HOST_DEVICE bool ft_beam_is_first_step(const ft_beam_params *beams)
 {
-    return beams->known == beams->prompt;
+    return beams->n_tokens == beams->prompt;
 }
 
 /* The last step: whatever is chosen ends the text. */
-FT_HOST_DEVICE bool ft_beams_close(const ft_beams *beams)
+FT_HOST_DEVICE bool ft_beam_is_last_step(const ft_beam_params *beams)
 {
-    return beams->known + 1 >= beams->longest;
+    return beams->n_tokens + 1 >= beams->longest;
 }
 
 /* Lanes of a part. */
-FT_HOST_DEVICE int32_t ft_beams_span(const ft_beams *beams)
+FT_HOST_DEVICE int32_t ft_beam_group_width(const ft_beam_params *beams)
 {
     return beams->width / beams->parts;
 }
 
 /* Candidates that a lane hands in at most. */
-FT_HOST_DEVICE int32_t ft_beams_depth(const ft_beams *beams)
+FT_HOST_DEVICE int32_t ft_beam_max_candidates(const ft_beam_params *beams)
 {
     return beams->width + beams->ends;
 }
 
-FT_HOST_DEVICE bool ft_beams_end(const ft_beams *beams, int32_t token)
+FT_HOST_DEVICE bool ft_beam_is_eos(const ft_beam_params *beams, int32_t token)
 {
     for (int32_t i = 0; i < beams->ends; i++)
         if (beams->end[i] == token)
@@ -120,67 +120,70 @@ FT_HOST_DEVICE bool ft_beams_end(const ft_beams *beams, int32_t token)
 }
 
 /* Set what depends on the length; on the host, so that no device needs a power of its own. */
-static inline void ft_beams_measure(ft_beams *beams, double length_penalty)
+static inline void ft_beam_set_length_divisors(ft_beam_params *beams, double length_penalty)
 {
-    bool far = beams->early == FT_EARLY_NEVER && length_penalty > 0.0;
-    double now = beams->known + 1 - beams->prompt, most = beams->longest - beams->prompt;
+    bool far = beams->early == FT_EARLY_STOPPING_NEVER && length_penalty > 0.0;
+    double now = beams->n_tokens + 1 - beams->prompt, most = beams->longest - beams->prompt;
     beams->divisor = (float) pow(now, length_penalty);
-    beams->far_divisor = far ? (float) pow(most, length_penalty) : beams->divisor;
+    beams->max_length_divisor = far ? (float) pow(most, length_penalty) : beams->divisor;
 }
 
 /* The score that a lane brings into this step. */
-FT_HOST_DEVICE float ft_beam_score(const ft_beams *beams, const ft_beam_memory *m, int32_t lane)
+FT_HOST_DEVICE float ft_beam_input_score(const ft_beam_params *beams, const ft_beam_state *m,
+                                         int32_t beam_id)
 {
-    if (ft_beams_begin(beams))
-        return lane % ft_beams_span(beams) == 0 ? 0.0f : -INFINITY;
-    const ft_beam *first = m->beam + beams->seat;
-    int32_t head = lane - lane % ft_beams_span(beams);
-    return first[head].status == FT_BEAM_RUNS ? first[lane].score : -INFINITY;
+    if (ft_beam_is_first_step(beams))
+        return beam_id % ft_beam_group_width(beams) == 0 ? 0.0f : -INFINITY;
+    const ft_beam *first = m->beam + beams->slot;
+    int32_t head = beam_id - beam_id % ft_beam_group_width(beams);
+    return first[head].status == FT_BEAM_RUNS ? first[beam_id].score : -INFINITY;
 }
 
-FT_HOST_DEVICE int32_t ft_beam_row(const ft_beams *beams, int32_t lane)
+FT_HOST_DEVICE int32_t ft_beam_row(const ft_beam_params *beams, int32_t beam_id)
 {
-    return ft_beams_begin(beams) ? beams->row : beams->row + lane;
+    return ft_beam_is_first_step(beams) ? beams->row : beams->row + beam_id;
 }
 
 /* The lane that has the token at `position` of the text of `lane`. */
-FT_HOST_DEVICE int32_t ft_beam_origin(const ft_beams *beams, const ft_beam_memory *m, int32_t lane,
-                                      int32_t position)
+FT_HOST_DEVICE int32_t ft_beam_parent_at(const ft_beam_params *beams, const ft_beam_state *m,
+                                         int32_t beam_id, int32_t position)
 {
-    size_t seat = (size_t) (beams->seat + lane);
-    return ft_beams_begin(beams) ? 0 : m->origin[seat * m->context + (size_t) position];
+    size_t slot = (size_t) (beams->slot + beam_id);
+    return ft_beam_is_first_step(beams)
+               ? 0
+               : m->cache_indirection[slot * m->context + (size_t) position];
 }
 
-FT_HOST_DEVICE int32_t ft_beam_token(const ft_beams *beams, const ft_beam_memory *m, int32_t lane,
-                                     int32_t position)
+FT_HOST_DEVICE int32_t ft_beam_token_at(const ft_beam_params *beams, const ft_beam_state *m,
+                                        int32_t beam_id, int32_t position)
 {
-    size_t seat = (size_t) (beams->seat + ft_beam_origin(beams, m, lane, position));
-    return m->history[seat * m->context + (size_t) position];
+    size_t slot = (size_t) (beams->slot + ft_beam_parent_at(beams, m, beam_id, position));
+    return m->history[slot * m->context + (size_t) position];
 }
 
-/* As ft_choice_recurs(). */
-FT_HOST_DEVICE bool ft_beam_recurs(const ft_beams *beams, const ft_beam_memory *m, int32_t lane,
-                                   int32_t at)
+/* As ft_sampling_ngram_repeats(). */
+FT_HOST_DEVICE bool ft_beam_ngram_repeats(const ft_beam_params *beams, const ft_beam_state *m,
+                                          int32_t beam_id, int32_t at)
 {
-    int32_t n = beams->ngram;
+    int32_t n = beams->no_repeat_ngram;
     for (int32_t i = 0; i < n - 1; i++)
-        if (ft_beam_token(beams, m, lane, at + i) !=
-            ft_beam_token(beams, m, lane, beams->known - n + 1 + i))
+        if (ft_beam_token_at(beams, m, beam_id, at + i) !=
+            ft_beam_token_at(beams, m, beam_id, beams->n_tokens - n + 1 + i))
             return false;
     return true;
 }
 
 /* ---- Candidates --------------------------------------------------------------------------- */
 
-FT_HOST_DEVICE bool ft_beams_repeat(const ft_beams *beams)
+FT_HOST_DEVICE bool ft_beam_has_repetition_penalty(const ft_beam_params *beams)
 {
-    return beams->repetition != 0.0f && beams->repetition != 1.0f;
+    return beams->repetition_penalty != 0.0f && beams->repetition_penalty != 1.0f;
 }
 
 /* The logarithm of a sum of masses, relative to the largest logit. */
 FT_HOST_DEVICE float ft_beam_log_total(uint64_t total)
 {
-    return (float) (ft_choice_log((double) total) - FT_CHOICE_BITS * 0.69314718055994531);
+    return (float) (ft_sampling_log((double) total) - FT_SAMPLING_PROB_BITS * 0.69314718055994531);
 }
 
 /* Of a row whose largest logit is finite. */
@@ -191,10 +194,12 @@ FT_HOST_DEVICE float ft_beam_logprob(float logit, float largest, float log_total
 }
 
 /* The score of a lane that goes on with a token; `seen`: the token is known there. */
-FT_HOST_DEVICE float ft_beam_extend(float score, float logprob, bool seen, const ft_beams *beams)
+FT_HOST_DEVICE float ft_beam_extend_score(float score, float logprob, bool seen,
+                                          const ft_beam_params *beams)
 {
-    if (seen && ft_beams_repeat(beams))
-        logprob = logprob > 0.0f ? logprob / beams->repetition : logprob * beams->repetition;
+    if (seen && ft_beam_has_repetition_penalty(beams))
+        logprob = logprob > 0.0f ? logprob / beams->repetition_penalty
+                                 : logprob * beams->repetition_penalty;
     return score + logprob;
 }
 
@@ -211,12 +216,12 @@ FT_HOST_DEVICE uint64_t ft_beam_candidate(float score, uint32_t index)
 }
 
 /* lane * vocabulary + token. */
-FT_HOST_DEVICE uint32_t ft_beam_index(uint64_t candidate)
+FT_HOST_DEVICE uint32_t ft_beam_candidate_index(uint64_t candidate)
 {
     return ~(uint32_t) candidate;
 }
 
-FT_HOST_DEVICE float ft_beam_value(uint64_t candidate)
+FT_HOST_DEVICE float ft_beam_candidate_score(uint64_t candidate)
 {
     uint32_t bits = (uint32_t) (candidate >> 32);
     float score;
@@ -229,16 +234,17 @@ FT_HOST_DEVICE float ft_beam_value(uint64_t candidate)
  * What lanes before `head` have just taken makes a token dearer; `taken` are their tokens.  The
  * list stays in order.
  */
-FT_HOST_DEVICE void ft_beam_diversify(uint64_t *list, const ft_beams *beams, const int32_t *taken,
-                                      int32_t head, uint32_t vocabulary)
+FT_HOST_DEVICE void ft_beam_penalize_diversity(uint64_t *list, const ft_beam_params *beams,
+                                               const int32_t *taken, int32_t head,
+                                               uint32_t vocabulary)
 {
-    for (int32_t i = 0; i < ft_beams_depth(beams) && list[i] != 0; i++) {
-        uint32_t index = ft_beam_index(list[i]);
+    for (int32_t i = 0; i < ft_beam_max_candidates(beams) && list[i] != 0; i++) {
+        uint32_t index = ft_beam_candidate_index(list[i]);
         int32_t times = 0, at = i;
-        for (int32_t lane = 0; lane < head; lane++)
-            times += taken[lane] == (int32_t) (index % vocabulary);
-        float cost = beams->diversity * (float) times;
-        uint64_t moved = ft_beam_candidate(ft_beam_value(list[i]) - cost, index);
+        for (int32_t beam_id = 0; beam_id < head; beam_id++)
+            times += taken[beam_id] == (int32_t) (index % vocabulary);
+        float cost = beams->diversity_penalty * (float) times;
+        uint64_t moved = ft_beam_candidate(ft_beam_candidate_score(list[i]) - cost, index);
         for (; at > 0 && list[at - 1] < moved; at--)
             list[at] = list[at - 1];
         list[at] = moved;
@@ -248,20 +254,21 @@ FT_HOST_DEVICE void ft_beam_diversify(uint64_t *list, const ft_beams *beams, con
 /* ---- A step of one part ------------------------------------------------------------------- */
 
 /* What a step makes of a part: its lanes, and what has finished. */
-typedef struct ft_beam_turn {
+typedef struct ft_beam_step {
     int32_t passed;               /* candidates */
     int32_t lives;                /* of them, lanes that go on */
     int32_t parent[FT_MAX_BEAMS]; /* of each: its lane before */
     int32_t token[FT_MAX_BEAMS];  /* ... and what it goes on with */
     float score[FT_MAX_BEAMS];
-    int32_t ended;                    /* finished texts that were kept */
-    int32_t ended_lane[FT_MAX_BEAMS]; /* of each: its lane before, its last token ... */
-    int32_t ended_token[FT_MAX_BEAMS];
-    int32_t slot[FT_MAX_BEAMS]; /* ... and its place among the finished, from the part's head */
-} ft_beam_turn;
+    int32_t ended;                         /* finished texts that were kept */
+    int32_t finished_parent[FT_MAX_BEAMS]; /* of each: its lane before, its last token ... */
+    int32_t finished_token[FT_MAX_BEAMS];
+    int32_t finished_index[FT_MAX_BEAMS]; /* ... and its place among the finished, from the part's
+                                             head */
+} ft_beam_step;
 
 /* The worst of finished texts: the lowest score, of equal ones the youngest. */
-FT_HOST_DEVICE int32_t ft_beam_worst(const ft_beam *part, int32_t count)
+FT_HOST_DEVICE int32_t ft_beam_worst_finished(const ft_beam *part, int32_t count)
 {
     int32_t worst = 0;
     for (int32_t i = 1; i < count; i++) {
@@ -274,13 +281,13 @@ FT_HOST_DEVICE int32_t ft_beam_worst(const ft_beam *part, int32_t count)
 }
 
 /* A finished text takes a free place or that of a worse one; false: there is none. */
-FT_HOST_DEVICE bool ft_beam_finish(ft_beam *part, const ft_beams *beams, float score, int32_t rank,
-                                   int32_t *slot)
+FT_HOST_DEVICE bool ft_beam_add_finished(ft_beam *part, const ft_beam_params *beams, float score,
+                                         int32_t rank, int32_t *finished_index)
 {
-    int32_t span = ft_beams_span(beams), made = beams->known + 1 - beams->prompt;
+    int32_t span = ft_beam_group_width(beams), made = beams->n_tokens + 1 - beams->prompt;
     score = score / beams->divisor;
-    *slot = part->finished < span ? part->finished++ : ft_beam_worst(part, span);
-    ft_beam *place = &part[*slot];
+    *finished_index = part->finished < span ? part->finished++ : ft_beam_worst_finished(part, span);
+    ft_beam *place = &part[*finished_index];
     bool is_free = place->finished_length == 0;
     if (!is_free && !(score > place->finished_score))
         return false;
@@ -291,56 +298,58 @@ FT_HOST_DEVICE bool ft_beam_finish(ft_beam *part, const ft_beams *beams, float s
 }
 
 /* Begin the turn of a part, whose first seat `part` is. */
-FT_HOST_DEVICE void ft_beam_turn_begin(ft_beam_turn *turn, ft_beam *part, const ft_beams *beams)
+FT_HOST_DEVICE void ft_beam_step_begin(ft_beam_step *turn, ft_beam *part,
+                                       const ft_beam_params *beams)
 {
     turn->passed = turn->lives = turn->ended = 0;
-    for (int32_t i = 0; ft_beams_begin(beams) && i < ft_beams_span(beams); i++) {
+    for (int32_t i = 0; ft_beam_is_first_step(beams) && i < ft_beam_group_width(beams); i++) {
         ft_beam none = { -INFINITY, 0.0f, 0, 0, 0, FT_BEAM_RUNS };
         part[i] = none;
     }
 }
 
 /* The next candidate in the order; false: no further one is of use. */
-FT_HOST_DEVICE bool ft_beam_turn_take(ft_beam_turn *turn, ft_beam *part, const ft_beams *beams,
-                                      uint32_t vocabulary, uint64_t candidate)
+FT_HOST_DEVICE bool ft_beam_step_consume(ft_beam_step *turn, ft_beam *part,
+                                         const ft_beam_params *beams, uint32_t vocabulary,
+                                         uint64_t candidate)
 {
-    uint32_t index = ft_beam_index(candidate);
-    int32_t lane = (int32_t) (index / vocabulary), token = (int32_t) (index % vocabulary);
-    int32_t rank = turn->passed++, span = ft_beams_span(beams);
-    bool closes = ft_beams_close(beams);
+    uint32_t index = ft_beam_candidate_index(candidate);
+    int32_t beam_id = (int32_t) (index / vocabulary), token = (int32_t) (index % vocabulary);
+    int32_t rank = turn->passed++, span = ft_beam_group_width(beams);
+    bool closes = ft_beam_is_last_step(beams);
     if (candidate == 0)
         return false;
-    if (!closes && !ft_beams_end(beams, token)) {
-        turn->parent[turn->lives] = lane;
+    if (!closes && !ft_beam_is_eos(beams, token)) {
+        turn->parent[turn->lives] = beam_id;
         turn->token[turn->lives] = token;
-        turn->score[turn->lives++] = ft_beam_value(candidate);
-    } else if (rank < span && ft_beam_finish(part, beams, ft_beam_value(candidate), rank,
-                                             &turn->slot[turn->ended])) {
-        turn->ended_lane[turn->ended] = lane;
-        turn->ended_token[turn->ended++] = token;
+        turn->score[turn->lives++] = ft_beam_candidate_score(candidate);
+    } else if (rank < span && ft_beam_add_finished(part, beams, ft_beam_candidate_score(candidate),
+                                                   rank, &turn->finished_index[turn->ended])) {
+        turn->finished_parent[turn->ended] = beam_id;
+        turn->finished_token[turn->ended++] = token;
     }
     return closes ? turn->passed < span : turn->lives < span;
 }
 
 /* Whether the search of a part is over; its best lane is the first. */
-FT_HOST_DEVICE bool ft_beam_is_over(const ft_beam_turn *turn, const ft_beam *part,
-                                    const ft_beams *beams)
+FT_HOST_DEVICE bool ft_beam_is_over(const ft_beam_step *turn, const ft_beam *part,
+                                    const ft_beam_params *beams)
 {
-    int32_t span = ft_beams_span(beams);
+    int32_t span = ft_beam_group_width(beams);
     if (turn->lives == 0)
         return true;
     if (part->finished < span)
         return false;
-    float hope = turn->score[0] / beams->far_divisor;
-    return beams->early == FT_EARLY_TRUE ||
-           !(hope > part[ft_beam_worst(part, span)].finished_score);
+    float hope = turn->score[0] / beams->max_length_divisor;
+    return beams->early == FT_EARLY_STOPPING_TRUE ||
+           !(hope > part[ft_beam_worst_finished(part, span)].finished_score);
 }
 
 /* End the turn: the lanes' scores, and whether there is another step. */
-FT_HOST_DEVICE void ft_beam_turn_end(const ft_beam_turn *turn, ft_beam *part, const ft_beams *beams,
-                                     bool failed)
+FT_HOST_DEVICE void ft_beam_step_end(const ft_beam_step *turn, ft_beam *part,
+                                     const ft_beam_params *beams, bool failed)
 {
-    for (int32_t i = 0; i < ft_beams_span(beams); i++)
+    for (int32_t i = 0; i < ft_beam_group_width(beams); i++)
         part[i].score = !failed && i < turn->lives ? turn->score[i] : -INFINITY;
     if (failed)
         part->status = FT_BEAM_FAILED;

@@ -19,8 +19,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-typedef void potrf(const char *part, const int *n, double *a, const int *lda, int *info);
-typedef void trtri(const char *part, const char *diagonal, const int *n, double *a, const int *lda,
+typedef void potrf(const char *uplo, const int *n, double *a, const int *lda, int *info);
+typedef void trtri(const char *uplo, const char *diagonal, const int *n, double *a, const int *lda,
                    int *info);
 
 static struct {
@@ -30,7 +30,7 @@ static struct {
     __typeof__(cblas_dsymm) *dsymm;
     potrf *dpotrf;
     trtri *dtrtri;
-    __typeof__(openblas_get_corename) *core;
+    __typeof__(openblas_get_corename) *core_name;
     __typeof__(openblas_get_parallel) *parallel;
     __typeof__(openblas_set_num_threads) *set_threads;
     int (*openmp_threads)(void); /* NULL: not a build of OpenMP */
@@ -42,7 +42,7 @@ static struct {
 /* What its constructor and one caller reserve, with room for builds that reserve more. */
 static const size_t library_bytes = (size_t) 384 << 20, caller_bytes = (size_t) 160 << 20;
 
-static bool has_addresses(size_t bytes)
+static bool has_address_space(size_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -52,14 +52,14 @@ static bool has_addresses(size_t bytes)
 }
 
 /* *function = the library's of that name; ISO C has no other way from an object to a function. */
-static bool find(void *library, const char *name, void *function)
+static bool load_symbol(void *library, const char *name, void *function)
 {
     void *address = dlsym(library, name);
     *(void **) function = address;
     return address != NULL;
 }
 
-static ft_status find_all(void *library, ft_error *err)
+static ft_status load_symbols(void *library, ft_error *err)
 {
     const struct {
         const char *name;
@@ -70,24 +70,24 @@ static ft_status find_all(void *library, ft_error *err)
         { "cblas_dsymm", &blas.dsymm },
         { "dpotrf_", &blas.dpotrf },
         { "dtrtri_", &blas.dtrtri },
-        { "openblas_get_corename", &blas.core },
+        { "openblas_get_corename", &blas.core_name },
         { "openblas_get_parallel", &blas.parallel },
         { "openblas_set_num_threads", &blas.set_threads },
     };
     for (size_t i = 0; i < FT_COUNT(needed); i++)
-        if (!find(library, needed[i].name, needed[i].function))
+        if (!load_symbol(library, needed[i].name, needed[i].function))
             return ft_fail(err, FT_EUNSUPPORTED, "%s has no function %s", FT_OPENBLAS,
                            needed[i].name);
     return FT_OK;
 }
 
-static void keep_to_the_calling_thread(void *library)
+static void set_single_threaded(void *library)
 {
     if (blas.parallel() == OPENBLAS_THREAD)
         blas.set_threads(1);
     if (blas.parallel() == OPENBLAS_OPENMP &&
-        !(find(library, "omp_get_max_threads", &blas.openmp_threads) &&
-          find(library, "omp_set_num_threads", &blas.set_openmp_threads)))
+        !(load_symbol(library, "omp_get_max_threads", &blas.openmp_threads) &&
+          load_symbol(library, "omp_set_num_threads", &blas.set_openmp_threads)))
         blas.openmp_threads = NULL;
 }
 
@@ -97,12 +97,12 @@ static ft_status load(ft_error *err)
     if (library == NULL)
         return ft_fail(err, FT_EUNSUPPORTED, "cannot load OpenBLAS, which multiplies floats: %s",
                        dlerror());
-    ft_status status = find_all(library, err);
+    ft_status status = load_symbols(library, err);
     if (status != FT_OK) {
         (void) dlclose(library);
         return status;
     }
-    keep_to_the_calling_thread(library);
+    set_single_threaded(library);
     blas.library = library;
     return FT_OK;
 }
@@ -113,7 +113,7 @@ ft_status ft_blas_load(int threads, ft_error *err)
     pthread_mutex_lock(&lock);
     size_t bytes = (size_t) threads * caller_bytes + (blas.library == NULL ? library_bytes : 0);
     ft_status status = FT_OK;
-    if (!has_addresses(bytes))
+    if (!has_address_space(bytes))
         status =
             ft_fail(err, FT_ENOMEM,
                     "OpenBLAS takes %zu MB of addresses for %d threads, more than the limit on "
@@ -127,14 +127,14 @@ ft_status ft_blas_load(int threads, ft_error *err)
 
 const char *ft_blas_core(void)
 {
-    return ft_blas_load(1, NULL) == FT_OK ? blas.core() : "no OpenBLAS";
+    return ft_blas_load(1, NULL) == FT_OK ? blas.core_name() : "no OpenBLAS";
 }
 
 /* ---- Calling ------------------------------------------------------------------------------ */
 
 /* What a build of OpenMP may use in the calling thread: what the caller had set, and 1 meanwhile.
  */
-static int enter(void)
+static int begin_single_threaded(void)
 {
     if (blas.openmp_threads == NULL)
         return 0;
@@ -143,44 +143,42 @@ static int enter(void)
     return before;
 }
 
-static void leave(int before)
+static void end_single_threaded(int before)
 {
     if (before > 0)
         blas.set_openmp_threads(before);
 }
 
-void ft_sgemm(CBLAS_TRANSPOSE of_a, CBLAS_TRANSPOSE of_b, int m, int n, int k, float alpha,
-              const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
-              int c_stride)
+void ft_sgemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int m, int n, int k, float alpha,
+              const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc)
 {
-    int before = enter();
-    blas.sgemm(CblasRowMajor, of_a, of_b, m, n, k, alpha, a, a_stride, b, b_stride, beta, c,
-               c_stride);
-    leave(before);
+    int before = begin_single_threaded();
+    blas.sgemm(CblasRowMajor, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    end_single_threaded(before);
 }
 
-void ft_dsyrk(CBLAS_UPLO part, CBLAS_TRANSPOSE of_a, int n, int k, double alpha, const double *a,
-              int a_stride, double beta, double *c, int c_stride)
+void ft_dsyrk(CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans_a, int n, int k, double alpha, const double *a,
+              int lda, double beta, double *c, int ldc)
 {
-    int before = enter();
-    blas.dsyrk(CblasRowMajor, part, of_a, n, k, alpha, a, a_stride, beta, c, c_stride);
-    leave(before);
+    int before = begin_single_threaded();
+    blas.dsyrk(CblasRowMajor, uplo, trans_a, n, k, alpha, a, lda, beta, c, ldc);
+    end_single_threaded(before);
 }
 
-void ft_dsymm(CBLAS_SIDE side, CBLAS_UPLO part, int m, int n, double alpha, const double *a,
-              int a_stride, const double *b, int b_stride, double beta, double *c, int c_stride)
+void ft_dsymm(CBLAS_SIDE side, CBLAS_UPLO uplo, int m, int n, double alpha, const double *a,
+              int lda, const double *b, int ldb, double beta, double *c, int ldc)
 {
-    int before = enter();
-    blas.dsymm(CblasRowMajor, side, part, m, n, alpha, a, a_stride, b, b_stride, beta, c, c_stride);
-    leave(before);
+    int before = begin_single_threaded();
+    blas.dsymm(CblasRowMajor, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc);
+    end_single_threaded(before);
 }
 
-int ft_inverse_cholesky(double *a, int n)
+int ft_cholesky_inverse(double *a, int n)
 {
-    int before = enter(), bad = 0;
+    int before = begin_single_threaded(), bad = 0;
     blas.dpotrf("L", &n, a, &n, &bad);
     if (bad == 0)
         blas.dtrtri("L", "N", &n, a, &n, &bad);
-    leave(before);
+    end_single_threaded(before);
     return bad;
 }

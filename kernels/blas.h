@@ -23,18 +23,17 @@ ft_status ft_blas_load(int threads, ft_error *err);
 const char *ft_blas_core(void);
 
 /* As those of CBLAS and LAPACK, behind ft_blas_load(); on the calling thread alone. */
-void ft_sgemm(CBLAS_TRANSPOSE of_a, CBLAS_TRANSPOSE of_b, int m, int n, int k, float alpha,
-              const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
-              int c_stride);
-void ft_dsyrk(CBLAS_UPLO part, CBLAS_TRANSPOSE of_a, int n, int k, double alpha, const double *a,
-              int a_stride, double beta, double *c, int c_stride);
-void ft_dsymm(CBLAS_SIDE side, CBLAS_UPLO part, int m, int n, double alpha, const double *a,
-              int a_stride, const double *b, int b_stride, double beta, double *c, int c_stride);
+void ft_sgemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int m, int n, int k, float alpha,
+              const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+void ft_dsyrk(CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans_a, int n, int k, double alpha, const double *a,
+              int lda, double beta, double *c, int ldc);
+void ft_dsymm(CBLAS_SIDE side, CBLAS_UPLO uplo, int m, int n, double alpha, const double *a,
+              int lda, const double *b, int ldb, double beta, double *c, int ldc);
 
 /*
  * The inverse of the Cholesky factor of `a` [n, n], in place: the lower triangle as Fortran stores
  * it, column by column.  0, or the row at which there is no factor.
  */
-int ft_inverse_cholesky(double *a, int n);
+int ft_cholesky_inverse(double *a, int n);
 
 #endif

@@ -12,44 +12,45 @@
 
 ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols, int writes)
 {
-    const ft_value *out = value_at(c, c->op->out), *codes = value_at(c, c->op->codes);
+    const ft_value *out = get_value(c, c->op->out), *codes = get_value(c, c->op->codes);
     if (out == NULL && codes == NULL)
-        return refuse(c, "has no result");
+        return fail_check(c, "has no result");
     if (out != NULL && !(writes & FLOATS))
-        return refuse(c, "cannot write floats");
-    if (codes != NULL && !(writes & CODES))
-        return refuse(c, "cannot write codes");
-    if (out != NULL && codes != NULL && !(writes & BOTH_AT_ONCE))
-        return refuse(c, "cannot write floats and codes at once");
-    if (out != NULL && (!is_real(out) || !has_shape(out, rows, cols)))
-        return refuse(c, "the float result has another shape or dtype");
-    if (codes != NULL && (!is_codes(codes) || !has_shape(codes, rows, cols)))
-        return refuse(c, "the codes have another shape or dtype, or no scale");
+        return fail_check(c, "cannot write floats");
+    if (codes != NULL && !(writes & QUANTIZED))
+        return fail_check(c, "cannot write codes");
+    if (out != NULL && codes != NULL && !(writes & FLOATS_AND_QUANTIZED))
+        return fail_check(c, "cannot write floats and codes at once");
+    if (out != NULL && (!is_float_value(out) || !has_shape(out, rows, cols)))
+        return fail_check(c, "the float result has another shape or dtype");
+    if (codes != NULL && (!is_quantized_value(codes) || !has_shape(codes, rows, cols)))
+        return fail_check(c, "the codes have another shape or dtype, or no scale");
     if (codes != NULL && codes->dynamic && !(writes & DYNAMIC))
-        return refuse(c, "cannot make the scales of its rows");
+        return fail_check(c, "cannot make the scales of its rows");
     return FT_OK;
 }
 
-ft_status ft_check_product(const checker *c, const ft_value *x, size_t cols, unsigned reals)
+ft_status ft_check_gemm_results(const checker *c, const ft_value *x, size_t cols,
+                                unsigned float_dtypes)
 {
-    const ft_value *out = value_at(c, c->op->out), *codes = value_at(c, c->op->codes);
-    FT_TRY(ft_check_results(c, x->rows, cols, is_real(x) ? FLOATS : FLOATS | CODES));
+    const ft_value *out = get_value(c, c->op->out), *codes = get_value(c, c->op->codes);
+    FT_TRY(ft_check_results(c, x->rows, cols, is_float_value(x) ? FLOATS : FLOATS | QUANTIZED));
     if (codes != NULL && codes->dtype != x->dtype)
-        return refuse(c, "the codes have another shape or dtype, or no scale");
-    if (out != NULL && is_real(x) && out->dtype != x->dtype &&
+        return fail_check(c, "the codes have another shape or dtype, or no scale");
+    if (out != NULL && is_float_value(x) && out->dtype != x->dtype &&
         !(x->rows == FT_SELECTED && out->dtype == FT_F32))
-        return refuse(c, "reads and writes floats of two precisions");
-    if (out != NULL && !is_real(x) && !(reals >> out->dtype & 1))
-        return refuse(c, "cannot write floats of this precision");
+        return fail_check(c, "reads and writes floats of two precisions");
+    if (out != NULL && !is_float_value(x) && !(float_dtypes >> out->dtype & 1))
+        return fail_check(c, "cannot write floats of this precision");
     return FT_OK;
 }
 
-ft_status ft_check_depth(const checker *c, const ft_weight *w)
+ft_status ft_check_accumulator_depth(const checker *c, const ft_weight *w)
 {
-    const ft_blocks *blocks = &w->blocks;
-    bool in_groups = blocks->scale != NULL && !blocks->by_codes && blocks->group > 0;
+    const ft_groupwise *blocks = &w->blocks;
+    bool in_groups = blocks->scale != NULL && !blocks->int8_activations && blocks->group > 0;
     if (w->cols > 65536 && (!in_groups || blocks->group > 65536))
-        return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
+        return fail_check(c, "the weight is deeper than the 65536 codes that int32 adds safely");
     return FT_OK;
 }
 
@@ -57,130 +58,134 @@ ft_status ft_check_depth(const checker *c, const ft_weight *w)
 
 static ft_status check_embed(const checker *c)
 {
-    const ft_weight *word = weight_at(c, 0), *position = weight_at(c, 1), *type = weight_at(c, 2);
-    const ft_value *positions = value_at(c, c->op->in[1]), *types = value_at(c, c->op->in[2]);
-    if (!is_index(value_at(c, c->op->in[0])) || (positions != NULL && !is_index(positions)) ||
+    const ft_weight *word = get_weight(c, 0), *position = get_weight(c, 1),
+                    *type = get_weight(c, 2);
+    const ft_value *positions = get_value(c, c->op->in[1]), *types = get_value(c, c->op->in[2]);
+    if (!is_index(get_value(c, c->op->in[0])) || (positions != NULL && !is_index(positions)) ||
         (types != NULL && !is_index(types)))
-        return refuse(c, "ids, positions and types must be int32, one a token");
+        return fail_check(c, "ids, positions and types must be int32, one a token");
     if ((types == NULL) != (type == NULL) || (positions != NULL && position == NULL))
-        return refuse(c, "indices and their table must both be there or both be absent");
+        return fail_check(c, "indices and their table must both be there or both be absent");
     if (!(c->op->attr.embed_scale > 0.0f) || c->op->attr.position_offset < 0)
-        return refuse(c, "words need a scale above 0, and positions no offset below it");
+        return fail_check(c, "words need a scale above 0, and positions no offset below it");
     if (!is_float_matrix(word) ||
         (position != NULL && (!is_float_matrix(position) || word->cols != position->cols)) ||
         (type != NULL && (!is_float_matrix(type) || word->cols != type->cols)))
-        return refuse(c, "the tables are not float matrices of one width");
-    if (c->op->state[FT_STATE_LAST] >= 0 &&
-        !is_state(state_at(c, FT_STATE_LAST), FT_SEATS, 1, FT_I32))
-        return refuse(c, "the tokens chosen last must be int32, one a seat");
+        return fail_check(c, "the tables are not float matrices of one width");
+    if (c->op->state[FT_STATE_LAST_TOKEN] >= 0 &&
+        !is_state(get_state(c, FT_STATE_LAST_TOKEN), FT_SLOTS, 1, FT_I32))
+        return fail_check(c, "the tokens chosen last must be int32, one a seat");
     return ft_check_results(c, FT_TOKENS, word->cols, FLOATS);
 }
 
 /* The second operand of a sum: of the shape of the first, floats or codes. */
 static ft_status check_residual(const checker *c, const ft_value *x, const ft_value *residual)
 {
-    bool codes = is_codes(residual) && !residual->dynamic;
-    if (residual == NULL || !same_shape(x, residual) || !(is_real(residual) || codes))
-        return refuse(c, "the residual has another shape or dtype");
+    bool codes = is_quantized_value(residual) && !residual->dynamic;
+    if (residual == NULL || !same_shape(x, residual) || !(is_float_value(residual) || codes))
+        return fail_check(c, "the residual has another shape or dtype");
     return FT_OK;
 }
 
 static ft_status check_norm(const checker *c)
 {
-    const ft_value *x = value_at(c, c->op->in[0]), *residual = value_at(c, c->op->in[1]);
-    if (!is_real(x))
-        return refuse(c, "reads something that is not float");
+    const ft_value *x = get_value(c, c->op->in[0]), *residual = get_value(c, c->op->in[1]);
+    if (!is_float_value(x))
+        return fail_check(c, "reads something that is not float");
     if (residual != NULL)
         FT_TRY(check_residual(c, x, residual));
     bool has_bias = c->op->attr.norm == FT_NORM_LAYER;
-    if (!is_vector(weight_at(c, 0), (size_t) x->cols) ||
-        (has_bias ? !is_vector(weight_at(c, 1), (size_t) x->cols) : weight_at(c, 1) != NULL))
-        return refuse(c, "weight and bias must be float vectors as wide as the input");
-    const ft_value *sum = value_at(c, c->op->second);
-    if (sum != NULL && (residual == NULL || !is_real(sum) || !same_shape(x, sum)))
-        return refuse(c, "the sum has another shape or dtype, or there is nothing to add");
-    return ft_check_results(c, x->rows, (size_t) x->cols, FLOATS | CODES | BOTH_AT_ONCE | DYNAMIC);
+    if (!is_vector(get_weight(c, 0), (size_t) x->cols) ||
+        (has_bias ? !is_vector(get_weight(c, 1), (size_t) x->cols) : get_weight(c, 1) != NULL))
+        return fail_check(c, "weight and bias must be float vectors as wide as the input");
+    const ft_value *sum = get_value(c, c->op->second);
+    if (sum != NULL && (residual == NULL || !is_float_value(sum) || !same_shape(x, sum)))
+        return fail_check(c, "the sum has another shape or dtype, or there is nothing to add");
+    return ft_check_results(c, x->rows, (size_t) x->cols,
+                            FLOATS | QUANTIZED | FLOATS_AND_QUANTIZED | DYNAMIC);
 }
 
 static ft_status check_linear(const checker *c)
 {
-    const ft_value *x = value_at(c, c->op->in[0]);
-    const ft_weight *w = weight_at(c, 0), *bias = weight_at(c, 1);
+    const ft_value *x = get_value(c, c->op->in[0]);
+    const ft_weight *w = get_weight(c, 0), *bias = get_weight(c, 1);
     if (w == NULL || x == NULL || w->cols != (size_t) x->cols)
-        return refuse(c, "the weight is not as deep as the input is wide");
+        return fail_check(c, "the weight is not as deep as the input is wide");
     if (bias != NULL && !is_vector(bias, w->rows))
-        return refuse(c, "the bias must be a float vector, one value an output");
-    bool plain = w->scale == NULL && is_float_matrix(w) && is_real(x);
-    bool fake = w->scale != NULL && w->dtype == FT_F32 && w->layout == FT_ROW && is_codes(x) &&
-                x->dtype == FT_F32;
+        return fail_check(c, "the bias must be a float vector, one value an output");
+    bool plain = w->scale == NULL && is_float_matrix(w) && is_float_value(x);
+    bool fake = w->scale != NULL && w->dtype == FT_F32 && w->layout == FT_ROW &&
+                is_quantized_value(x) && x->dtype == FT_F32;
     bool int8 = w->scale != NULL && w->dtype == FT_I8 && w->layout == FT_COL4_4R2_8C &&
-                is_codes(x) && x->dtype == FT_I8;
-    bool blocks = is_block_matrix(w) && is_real(x);
+                is_quantized_value(x) && x->dtype == FT_I8;
+    bool blocks = is_groupwise_matrix(w) && is_float_value(x);
     if (!plain && !fake && !int8 && !blocks)
-        return refuse(c, "input and weight are not both float or both codes");
+        return fail_check(c, "input and weight are not both float or both codes");
     if (!plain)
-        FT_TRY(ft_check_depth(c, w));
-    return ft_check_product(c, x, w->rows, 1u << FT_F32 | 1u << FT_F16);
+        FT_TRY(ft_check_accumulator_depth(c, w));
+    return ft_check_gemm_results(c, x, w->rows, 1u << FT_F32 | 1u << FT_F16);
 }
 
 /* ------------------------------------------------------------------------------------------- */
 
 static ft_status check_attention(const checker *c)
 {
-    const ft_value *q = value_at(c, c->op->in[0]), *probs = value_at(c, c->op->inner);
+    const ft_value *q = get_value(c, c->op->in[0]), *probs = get_value(c, c->op->inner);
     if (q == NULL || probs == NULL || !probs->inner || q->rows != FT_TOKENS)
-        return refuse(c, "lacks queries or probabilities");
+        return fail_check(c, "lacks queries or probabilities");
     for (int i = 0; i < 3; i++) {
-        const ft_value *x = value_at(c, c->op->in[i]);
-        if (x == NULL || !same_shape(x, q) || x->dtype != q->dtype || is_real(x) != is_real(q))
-            return refuse(c, "queries, keys and values differ in shape or dtype");
+        const ft_value *x = get_value(c, c->op->in[i]);
+        if (x == NULL || !same_shape(x, q) || x->dtype != q->dtype ||
+            is_float_value(x) != is_float_value(q))
+            return fail_check(c, "queries, keys and values differ in shape or dtype");
     }
-    if (!is_real(q) && !is_codes(q))
-        return refuse(c, "queries are neither floats nor codes with a scale");
+    if (!is_float_value(q) && !is_quantized_value(q))
+        return fail_check(c, "queries are neither floats nor codes with a scale");
     if (c->op->attr.heads < 1 || q->cols % c->op->attr.heads != 0)
-        return refuse(c, "the heads do not divide the width");
-    if (!is_real(q) && q->cols / c->op->attr.heads > 1024)
-        return refuse(c, "the heads are wider than the 1024 codes whose sums are exact in float");
-    return ft_check_product(c, q, (size_t) q->cols, 1u << FT_F32);
+        return fail_check(c, "the heads do not divide the width");
+    if (!is_float_value(q) && q->cols / c->op->attr.heads > 1024)
+        return fail_check(c,
+                          "the heads are wider than the 1024 codes whose sums are exact in float");
+    return ft_check_gemm_results(c, q, (size_t) q->cols, 1u << FT_F32);
 }
 
 /* Operations from floats to something of the same shape. */
-static ft_status check_map(const checker *c, int writes)
+static ft_status check_elementwise(const checker *c, int writes)
 {
-    const ft_value *x = value_at(c, c->op->in[0]);
-    if (!is_real(x))
-        return refuse(c, "reads something that is not float");
+    const ft_value *x = get_value(c, c->op->in[0]);
+    if (!is_float_value(x))
+        return fail_check(c, "reads something that is not float");
     return ft_check_results(c, x->rows, (size_t) x->cols, writes);
 }
 
 static ft_status check_add(const checker *c)
 {
-    FT_TRY(check_map(c, FLOATS));
-    return check_residual(c, value_at(c, c->op->in[0]), value_at(c, c->op->in[1]));
+    FT_TRY(check_elementwise(c, FLOATS));
+    return check_residual(c, get_value(c, c->op->in[0]), get_value(c, c->op->in[1]));
 }
 
 static ft_status check_dequantize(const checker *c)
 {
-    const ft_value *x = value_at(c, c->op->in[0]);
-    if (!is_codes(x))
-        return refuse(c, "reads something that has no scale");
+    const ft_value *x = get_value(c, c->op->in[0]);
+    if (!is_quantized_value(x))
+        return fail_check(c, "reads something that has no scale");
     return ft_check_results(c, x->rows, (size_t) x->cols, FLOATS);
 }
 
 static ft_status check_observe(const checker *c)
 {
-    if (!is_real(value_at(c, c->op->in[0])))
-        return refuse(c, "observes what is not float");
+    if (!is_float_value(get_value(c, c->op->in[0])))
+        return fail_check(c, "observes what is not float");
     if (c->op->out >= 0 || c->op->codes >= 0)
-        return refuse(c, "cannot write anything");
+        return fail_check(c, "cannot write anything");
     return FT_OK;
 }
 
 static ft_status check_pool(const checker *c)
 {
-    const ft_value *x = value_at(c, c->op->in[0]);
-    if (!is_real(x) || x->rows != FT_TOKENS)
-        return refuse(c, "reads something that is not float or not per token");
+    const ft_value *x = get_value(c, c->op->in[0]);
+    if (!is_float_value(x) || x->rows != FT_TOKENS)
+        return fail_check(c, "reads something that is not float or not per token");
     return ft_check_results(c, FT_SEQUENCES, (size_t) x->cols, FLOATS);
 }
 
@@ -195,10 +200,10 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
     case FT_OP_LINEAR:
         return check_linear(&c);
     case FT_OP_ACTIVATE:
-    case FT_OP_NORMALIZE:
-        return check_map(&c, FLOATS);
+    case FT_OP_L2_NORMALIZE:
+        return check_elementwise(&c, FLOATS);
     case FT_OP_QUANTIZE:
-        return check_map(&c, CODES | DYNAMIC);
+        return check_elementwise(&c, QUANTIZED | DYNAMIC);
     case FT_OP_ADD:
         return check_add(&c);
     case FT_OP_CONV:
@@ -209,28 +214,28 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
         return check_dequantize(&c);
     case FT_OP_OBSERVE:
         return check_observe(&c);
-    case FT_OP_PATCHES:
-        return ft_check_patches(&c);
-    case FT_OP_PLACE:
-        return ft_check_place(&c);
+    case FT_OP_PATCHIFY:
+        return ft_check_patchify(&c);
+    case FT_OP_ADD_CLASS_TOKEN:
+        return ft_check_add_class_token(&c);
     case FT_OP_POOL:
         return check_pool(&c);
     case FT_OP_GATE:
         return ft_check_gate(&c);
-    case FT_OP_STORE:
-        return ft_check_store(&c);
-    case FT_OP_ATTEND:
-        return ft_check_attend(&c);
-    case FT_OP_SELECT:
-        return ft_check_select(&c);
-    case FT_OP_NOTE:
-        return ft_check_note(&c);
-    case FT_OP_CHOOSE:
-        return ft_check_choose(&c);
-    case FT_OP_BEAM:
-        return ft_check_beam(&c);
-    case FT_OP_KINDS:
+    case FT_OP_STORE_KV:
+        return ft_check_store_kv(&c);
+    case FT_OP_ATTEND_KV:
+        return ft_check_attend_kv(&c);
+    case FT_OP_GATHER_ROWS:
+        return ft_check_gather_rows(&c);
+    case FT_OP_RECORD_TOKENS:
+        return ft_check_record_tokens(&c);
+    case FT_OP_SAMPLE:
+        return ft_check_sample(&c);
+    case FT_OP_BEAM_SEARCH:
+        return ft_check_beam_search(&c);
+    case FT_NUM_OP_KINDS:
         break;
     }
-    return refuse(&c, "is no operation");
+    return fail_check(&c, "is no operation");
 }

@@ -17,27 +17,27 @@ typedef struct checker {
     ft_error *err;
 } checker;
 
-static inline const ft_value *value_at(const checker *c, int index)
+static inline const ft_value *get_value(const checker *c, int index)
 {
     return index < 0 ? NULL : &c->plan->value[index];
 }
 
-static inline const ft_weight *weight_at(const checker *c, int slot)
+static inline const ft_weight *get_weight(const checker *c, int operand)
 {
-    int index = c->op->weight[slot];
+    int index = c->op->weight[operand];
     return index < 0 ? NULL : &c->plan->weight[index];
 }
 
-static inline const char *name_of(const checker *c)
+static inline const char *op_label(const checker *c)
 {
-    int index = ft_op_named(c->op);
+    int index = ft_op_label_value(c->op);
     return index >= 0 ? c->plan->value[index].name : "?";
 }
 
-static inline ft_status refuse(const checker *c, const char *why)
+static inline ft_status fail_check(const checker *c, const char *why)
 {
-    return ft_fail(c->err, FT_ESHAPE, "%s: %s %s: %s", c->what, ft_op_name(c->op->kind), name_of(c),
-                   why);
+    return ft_fail(c->err, FT_ESHAPE, "%s: %s %s: %s", c->what, ft_op_name(c->op->kind),
+                   op_label(c), why);
 }
 
 static inline bool is_float(ft_dtype dtype)
@@ -45,13 +45,13 @@ static inline bool is_float(ft_dtype dtype)
     return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16;
 }
 
-static inline bool is_real(const ft_value *value)
+static inline bool is_float_value(const ft_value *value)
 {
     return value != NULL && is_float(value->dtype) && value->scale <= 0.0f && !value->dynamic &&
            !value->inner;
 }
 
-static inline bool is_codes(const ft_value *value)
+static inline bool is_quantized_value(const ft_value *value)
 {
     return value != NULL && (value->dtype == FT_I8 || value->dtype == FT_F32) &&
            (value->scale > 0.0f) != value->dynamic && !value->inner;
@@ -84,17 +84,17 @@ static inline bool is_float_matrix(const ft_weight *weight)
 }
 
 /* Codes with a scale for each group. */
-static inline bool is_block_matrix(const ft_weight *weight)
+static inline bool is_groupwise_matrix(const ft_weight *weight)
 {
     return weight != NULL && weight->layout == FT_PANEL32 && weight->scale == NULL &&
-           weight->blocks.scale != NULL && ft_blocks_bits(weight->dtype) != 0 &&
+           weight->blocks.scale != NULL && ft_groupwise_bits(weight->dtype) != 0 &&
            weight->blocks.group >= 0 && weight->blocks.group % 32 == 0;
 }
 
 /* The state in slot `slot`, if it is one; else NULL. */
-static inline const ft_value *state_at(const checker *c, int slot)
+static inline const ft_value *get_state(const checker *c, int operand)
 {
-    const ft_value *value = value_at(c, c->op->state[slot]);
+    const ft_value *value = get_value(c, c->op->state[operand]);
     return value != NULL && value->state ? value : NULL;
 }
 
@@ -104,7 +104,7 @@ static inline bool is_state(const ft_value *value, ft_rows rows, size_t cols, ft
 }
 
 /* What an operation is able to write; codes that are scaled by row only with DYNAMIC. */
-enum { FLOATS = 1, CODES = 2, BOTH_AT_ONCE = 4, DYNAMIC = 8 };
+enum { FLOATS = 1, QUANTIZED = 2, FLOATS_AND_QUANTIZED = 4, DYNAMIC = 8 };
 
 /* The results: of this shape, and only what the operation can write. */
 FT_MUST_USE ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols, int writes);
@@ -113,22 +113,22 @@ FT_MUST_USE ft_status ft_check_results(const checker *c, ft_rows rows, size_t co
  * The results of a product: of floats, floats of their precision; of codes, codes that are held as
  * they are, or floats of a precision whose bit is in `reals`.
  */
-FT_MUST_USE ft_status ft_check_product(const checker *c, const ft_value *x, size_t cols,
-                                       unsigned reals);
+FT_MUST_USE ft_status ft_check_gemm_results(const checker *c, const ft_value *x, size_t cols,
+                                            unsigned float_dtypes);
 
 /* Products of codes are added as int32: those of a row, or of a group where x is real numbers. */
-FT_MUST_USE ft_status ft_check_depth(const checker *c, const ft_weight *w);
+FT_MUST_USE ft_status ft_check_accumulator_depth(const checker *c, const ft_weight *w);
 
 /* Rules that have files of their own. */
 FT_MUST_USE ft_status ft_check_conv(const checker *c);
-FT_MUST_USE ft_status ft_check_patches(const checker *c);
-FT_MUST_USE ft_status ft_check_place(const checker *c);
+FT_MUST_USE ft_status ft_check_patchify(const checker *c);
+FT_MUST_USE ft_status ft_check_add_class_token(const checker *c);
 FT_MUST_USE ft_status ft_check_gate(const checker *c);
-FT_MUST_USE ft_status ft_check_store(const checker *c);
-FT_MUST_USE ft_status ft_check_attend(const checker *c);
-FT_MUST_USE ft_status ft_check_select(const checker *c);
-FT_MUST_USE ft_status ft_check_note(const checker *c);
-FT_MUST_USE ft_status ft_check_choose(const checker *c);
-FT_MUST_USE ft_status ft_check_beam(const checker *c);
+FT_MUST_USE ft_status ft_check_store_kv(const checker *c);
+FT_MUST_USE ft_status ft_check_attend_kv(const checker *c);
+FT_MUST_USE ft_status ft_check_gather_rows(const checker *c);
+FT_MUST_USE ft_status ft_check_record_tokens(const checker *c);
+FT_MUST_USE ft_status ft_check_sample(const checker *c);
+FT_MUST_USE ft_status ft_check_beam_search(const checker *c);
 
 #endif

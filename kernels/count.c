@@ -24,7 +24,7 @@ static uint32_t digit(uint32_t magnitude, int shift)
 bool ft_counts_init(ft_counts *counts)
 {
     *counts = (ft_counts){ .key = calloc(FT_COUNT_KEYS, sizeof *counts->key),
-                           .tail = malloc(FT_COUNT_ROOM * sizeof *counts->tail) };
+                           .tail = malloc(FT_COUNT_TAIL_CAPACITY * sizeof *counts->tail) };
     if (counts->key != NULL && counts->tail != NULL)
         return true;
     ft_counts_fini(counts);
@@ -56,7 +56,7 @@ static uint32_t select_rank(const uint32_t *magnitude, size_t n, size_t rank)
     return found;
 }
 
-void ft_counts_cut(ft_counts *counts)
+void ft_counts_trim_tail(ft_counts *counts)
 {
     if (counts->tail_used <= FT_COUNT_TAIL)
         return;
@@ -64,15 +64,16 @@ void ft_counts_cut(ft_counts *counts)
     size_t greater = 0, kept = 0;
     for (size_t i = 0; i < counts->tail_used; i++)
         greater += counts->tail[i] > smallest;
-    size_t equal = FT_COUNT_TAIL - greater; /* of those that equal the smallest, so many stay */
+    size_t equal_left =
+        FT_COUNT_TAIL - greater; /* of those that equal the smallest, so many stay */
     for (size_t i = 0; i < counts->tail_used; i++) {
         uint32_t magnitude = counts->tail[i];
-        bool stays = magnitude > smallest;
-        if (magnitude == smallest && equal > 0) {
-            stays = true;
-            equal--;
+        bool keep = magnitude > smallest;
+        if (magnitude == smallest && equal_left > 0) {
+            keep = true;
+            equal_left--;
         }
-        if (stays)
+        if (keep)
             counts->tail[kept++] = magnitude;
         else
             counts->key[ft_count_key(magnitude)]++;
@@ -82,9 +83,9 @@ void ft_counts_cut(ft_counts *counts)
 }
 
 /* Ascending; `scratch` has room for n. */
-static void sort(uint32_t *magnitude, uint32_t *scratch, size_t n)
+static void sort(uint32_t *magnitude, uint32_t *buffer, size_t n)
 {
-    uint32_t *from = magnitude, *to = scratch;
+    uint32_t *from = magnitude, *to = buffer;
     for (int shift = 0; shift <= 2 * DIGIT; shift += DIGIT) {
         size_t place[RADIX + 1] = { 0 };
         for (size_t i = 0; i < n; i++)
@@ -97,16 +98,16 @@ static void sort(uint32_t *magnitude, uint32_t *scratch, size_t n)
         from = to;
         to = swap;
     }
-    memcpy(magnitude, scratch, n * sizeof *magnitude); /* three digits: the result is there */
+    memcpy(magnitude, buffer, n * sizeof *magnitude); /* three digits: the result is there */
 }
 
-void ft_counts_settle(ft_counts *counts)
+void ft_counts_finalize(ft_counts *counts)
 {
-    ft_counts_cut(counts);
+    ft_counts_trim_tail(counts);
     sort(counts->tail, counts->tail + FT_COUNT_TAIL, counts->tail_used);
 }
 
-void ft_counts_put(ft_counts *counts, uint32_t magnitude, uint64_t times)
+void ft_counts_add_value(ft_counts *counts, uint32_t magnitude, uint64_t times)
 {
     if (magnitude > FT_COUNT_INFINITY)
         counts->nans += times;
@@ -118,8 +119,8 @@ void ft_counts_put(ft_counts *counts, uint32_t magnitude, uint64_t times)
         return;
 
     while (times > 0 && magnitude > counts->threshold) {
-        if (counts->tail_used == FT_COUNT_ROOM)
-            ft_counts_cut(counts);
+        if (counts->tail_used == FT_COUNT_TAIL_CAPACITY)
+            ft_counts_trim_tail(counts);
         else {
             counts->tail[counts->tail_used++] = magnitude;
             times--;
@@ -128,13 +129,13 @@ void ft_counts_put(ft_counts *counts, uint32_t magnitude, uint64_t times)
     counts->key[ft_count_key(magnitude)] += times;
 }
 
-void ft_counts_add(ft_counts *counts, const ft_counts *from)
+void ft_counts_merge(ft_counts *counts, const ft_counts *from)
 {
     assert(from->tail_used <= FT_COUNT_TAIL);
     for (size_t key = 0; key < FT_COUNT_KEYS; key++)
         counts->key[key] += from->key[key];
     for (size_t i = 0; i < from->tail_used; i++)
-        ft_counts_put(counts, from->tail[i], 1);
+        ft_counts_add_value(counts, from->tail[i], 1);
     counts->zeros += from->zeros;
     counts->nans += from->nans;
     counts->infinities += from->infinities;

@@ -35,7 +35,7 @@ enum {
     FT_COUNT_BASE = (FT_COUNT_EXPONENT << FT_COUNT_MANTISSA) - 1, /* what key 0 would be uncut */
     FT_COUNT_KEYS = (FT_COUNT_BINADES << FT_COUNT_MANTISSA) + 1,
     FT_COUNT_TAIL = 1 << 16,
-    FT_COUNT_ROOM = 2 * FT_COUNT_TAIL,
+    FT_COUNT_TAIL_CAPACITY = 2 * FT_COUNT_TAIL,
 };
 
 /* Bits of |x|, which order like the magnitudes; from here on, infinity and NaN. */
@@ -59,7 +59,8 @@ FT_HOST_DEVICE uint32_t ft_count_magnitude(uint32_t key)
 /* The counters of one calibration point: 2.5 MB, of which the system provides what is touched. */
 typedef struct ft_counts {
     uint64_t *key;  /* [FT_COUNT_KEYS] the body; zeros are part of key 0 */
-    uint32_t *tail; /* [FT_COUNT_ROOM] at least the FT_COUNT_TAIL largest magnitudes, any order */
+    uint32_t *tail; /* [FT_COUNT_TAIL_CAPACITY] at least the FT_COUNT_TAIL largest magnitudes, any
+                       order */
     size_t tail_used;
     uint32_t threshold; /* magnitudes up to this one belong to the body, greater ones to the tail */
     uint64_t zeros, nans, infinities; /* NaN and infinity are in neither place */
@@ -70,19 +71,19 @@ bool ft_counts_init(ft_counts *counts);
 void ft_counts_fini(ft_counts *counts);
 
 /* Make room: keep the FT_COUNT_TAIL largest magnitudes of the tail, move the rest to the body. */
-void ft_counts_cut(ft_counts *counts);
+void ft_counts_trim_tail(ft_counts *counts);
 
 /*
  * Bring counters to the one form that depends only on the values counted: a tail of at most
  * FT_COUNT_TAIL magnitudes in ascending order.
  */
-void ft_counts_settle(ft_counts *counts);
+void ft_counts_finalize(ft_counts *counts);
 
 /* Count `times` values of one magnitude, given as its float bits: anything, also NaN. */
-void ft_counts_put(ft_counts *counts, uint32_t magnitude, uint64_t times);
+void ft_counts_add_value(ft_counts *counts, uint32_t magnitude, uint64_t times);
 
 /* Add the counts of `from`, which is settled. */
-void ft_counts_add(ft_counts *counts, const ft_counts *from);
+void ft_counts_merge(ft_counts *counts, const ft_counts *from);
 
 /* All finite values counted. */
 uint64_t ft_counts_total(const ft_counts *counts);

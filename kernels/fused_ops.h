@@ -12,25 +12,25 @@
 
 #include "kernels/op.h"
 
-enum { FT_CHAIN_LINEARS = 3 };
+enum { FT_FUSION_MAX_LINEARS = 3 };
 
-typedef enum ft_chain_kind {
-    FT_CHAIN_ALONE,    /* one operation */
-    FT_CHAIN_PRODUCT,  /* [NORM], linears of one input and one shape, [GATE of the two] */
-    FT_CHAIN_ATTENTION /* STORE, and the ATTEND that reads its queries */
-} ft_chain_kind;
+typedef enum ft_fusion_kind {
+    FT_FUSION_NONE,     /* one operation */
+    FT_FUSION_LINEARS,  /* [NORM], linears of one input and one shape, [GATE of the two] */
+    FT_FUSION_ATTENTION /* STORE, and the ATTEND that reads its queries */
+} ft_fusion_kind;
 
 /* Operations first .. first + count - 1 of a plan. */
-typedef struct ft_chain {
-    ft_chain_kind kind;
+typedef struct ft_fusion {
+    ft_fusion_kind kind;
     int first, count;
     bool norm, gate; /* of a product: begins with a norm, ends with a gate */
-} ft_chain;
+} ft_fusion;
 
 /*
  * The chain that begins with operation `first`.  Norms and gates, stores and attentions are joined
  * in plans for decoders only, whose steps have few rows: elsewhere memory matters more.
  */
-ft_chain ft_chain_at(const ft_plan *plan, int first);
+ft_fusion ft_fusion_at(const ft_plan *plan, int first);
 
 #endif

@@ -14,53 +14,54 @@
 
 #include <math.h>
 
-typedef struct ft_blocks {
-    int32_t group; /* inputs of a group, a multiple of 32; the last may have fewer.  0: a
-                      group is a whole row */
-    bool by_codes; /* inputs are made codes too, each row's groups with a scale of their own,
-                      and multiplied as whole numbers */
+typedef struct ft_groupwise {
+    int32_t group;         /* inputs of a group, a multiple of 32; the last may have fewer.  0: a
+                              group is a whole row */
+    bool int8_activations; /* inputs are made codes too, each row's groups with a scale of their
+                      own, and multiplied as whole numbers */
     const uint16_t *scale; /* F16 [groups, padded rows]; NULL: the weight has no blocks */
     const uint8_t *zero;   /* [groups, padded rows]; NULL: 8 or 128 everywhere */
-} ft_blocks;
+} ft_groupwise;
 
 /* Bits of a code: 4, 8, or 0 for a dtype that blocks do not have. */
-FT_HOST_DEVICE int ft_blocks_bits(ft_dtype dtype)
+FT_HOST_DEVICE int ft_groupwise_bits(ft_dtype dtype)
 {
     return dtype == FT_U4 ? 4 : dtype == FT_U8 ? 8 : 0;
 }
 
-FT_HOST_DEVICE size_t ft_blocks_groups(const ft_blocks *blocks, size_t cols)
+FT_HOST_DEVICE size_t ft_groupwise_groups(const ft_groupwise *params, size_t cols)
 {
-    size_t group = (size_t) blocks->group;
+    size_t group = (size_t) params->group;
     return group == 0 ? 1 : (cols + group - 1) / group;
 }
 
 /* Where the scale and the zero of the group of an element lie. */
-FT_HOST_DEVICE size_t ft_blocks_index(const ft_blocks *blocks, size_t row, size_t col, size_t rows)
+FT_HOST_DEVICE size_t ft_groupwise_scale_index(const ft_groupwise *params, size_t row, size_t col,
+                                               size_t rows)
 {
-    size_t group = blocks->group == 0 ? 0 : col / (size_t) blocks->group;
+    size_t group = params->group == 0 ? 0 : col / (size_t) params->group;
     return group * ft_layout_rows(FT_PANEL32, rows) + row;
 }
 
 /* Scales, or zeros, of a weight. */
-FT_HOST_DEVICE size_t ft_blocks_count(const ft_blocks *blocks, size_t rows, size_t cols)
+FT_HOST_DEVICE size_t ft_groupwise_scale_count(const ft_groupwise *params, size_t rows, size_t cols)
 {
-    return ft_blocks_groups(blocks, cols) * ft_layout_rows(FT_PANEL32, rows);
+    return ft_groupwise_groups(params, cols) * ft_layout_rows(FT_PANEL32, rows);
 }
 
-FT_HOST_DEVICE int32_t ft_blocks_zero(const ft_blocks *blocks, size_t index, int bits)
+FT_HOST_DEVICE int32_t ft_groupwise_zero_point(const ft_groupwise *params, size_t index, int bits)
 {
-    return blocks->zero != NULL ? blocks->zero[index] : 1 << (bits - 1);
+    return params->zero != NULL ? params->zero[index] : 1 << (bits - 1);
 }
 
 /*
  * A product adds its groups, or parts of them, to 0 in order.  `sum` is that of (code - zero) times
- * x, in whole numbers of x_unit: by codes exact, and x_unit is ft_scale_from_amax() of that group
+ * x, in whole numbers of x_scale: by codes exact, and x_scale is ft_scale_from_amax() of that group
  * of x.
  */
-FT_HOST_DEVICE float ft_blocks_add(float y, float sum, float scale, float x_unit)
+FT_HOST_DEVICE float ft_groupwise_accumulate(float y, float sum, float scale, float x_scale)
 {
-    return fmaf(sum, scale * x_unit, y);
+    return fmaf(sum, scale * x_scale, y);
 }
 
 #endif

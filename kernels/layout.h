@@ -100,8 +100,8 @@ FT_HOST_DEVICE size_t ft_panel_bytes(size_t rows, size_t cols, int bits)
 /* The word in which an element lies. */
 FT_HOST_DEVICE size_t ft_panel_word(size_t row, size_t col, size_t cols, int bits)
 {
-    size_t wide = bits == 4 ? 32 : 16, blocks = ft_layout_cols(FT_PANEL32, cols) / wide;
-    return ((row >> 5) * blocks + col / wide) * 128 + ((col & 7) >> 1) * 32 + (row & 31);
+    size_t block_cols = bits == 4 ? 32 : 16, blocks = ft_layout_cols(FT_PANEL32, cols) / block_cols;
+    return ((row >> 5) * blocks + col / block_cols) * 128 + ((col & 7) >> 1) * 32 + (row & 31);
 }
 
 /* Its lowest bit there. */
@@ -111,8 +111,8 @@ FT_HOST_DEVICE int ft_panel_shift(size_t col, int bits)
                      : (int) (((col & 15) >> 3) * 16 + (col & 1) * 8);
 }
 
-FT_HOST_DEVICE uint32_t ft_panel_code(const uint32_t *panels, size_t row, size_t col, size_t cols,
-                                      int bits)
+FT_HOST_DEVICE uint32_t ft_panel_value(const uint32_t *panels, size_t row, size_t col, size_t cols,
+                                       int bits)
 {
     return panels[ft_panel_word(row, col, cols, bits)] >> ft_panel_shift(col, bits) &
            ((1u << bits) - 1);

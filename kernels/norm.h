@@ -38,7 +38,7 @@
 
 #include <math.h>
 
-enum { FT_NORM_PARTS = 256 };
+enum { FT_NORM_PARTIALS = 256 };
 
 /*
  * sum / n where inverse = 1 / n: the quotient rounded once, by Markstein's correction, unless the

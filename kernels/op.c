@@ -18,21 +18,25 @@ const char *ft_op_name(ft_op_kind kind)
 #include "kernels/ops.def"
 #undef X
     };
-    return (unsigned) kind < FT_OP_KINDS ? names[kind] : "unknown";
+    return (unsigned) kind < FT_NUM_OP_KINDS ? names[kind] : "unknown";
 }
 
 const char *ft_rows_name(ft_rows rows)
 {
     static const char *const names[] = {
-        [FT_TOKENS] = "T",      [FT_SEQUENCES] = "S",       [FT_SELECTED] = "R",
-        [FT_SEATS] = "seats",   [FT_CONTEXTS] = "contexts", [FT_CACHE] = "cache",
-        [FT_MEMORY] = "memory",
+        [FT_TOKENS] = "T",
+        [FT_SEQUENCES] = "S",
+        [FT_SELECTED] = "R",
+        [FT_SLOTS] = "seats",
+        [FT_SLOT_POSITIONS] = "contexts",
+        [FT_KV_CACHE] = "cache",
+        [FT_CROSS_KV] = "memory",
     };
-    return (unsigned) rows < FT_ROW_KINDS ? names[rows] : "?";
+    return (unsigned) rows < FT_NUM_ROW_KINDS ? names[rows] : "?";
 }
 
 static const char *const activations[] = {
-    [FT_ACT_NONE] = "none",           [FT_ACT_GELU] = "gelu", [FT_ACT_GELU_CODES] = "gelu_codes",
+    [FT_ACT_NONE] = "none",           [FT_ACT_GELU] = "gelu", [FT_ACT_GELU_APPROX] = "gelu_codes",
     [FT_ACT_GELU_TANH] = "gelu_tanh", [FT_ACT_RELU] = "relu", [FT_ACT_TANH] = "tanh",
     [FT_ACT_SILU] = "silu",
 };
@@ -58,7 +62,7 @@ size_t ft_weight_bytes(const ft_weight *weight)
     case FT_ROW:
         break;
     case FT_PANEL32:
-        return ft_panel_bytes(weight->rows, weight->cols, ft_blocks_bits(weight->dtype));
+        return ft_panel_bytes(weight->rows, weight->cols, ft_groupwise_bits(weight->dtype));
     case FT_COL32:
     case FT_COL4_4R2_8C:
     case FT_COL32_2R_4R4:

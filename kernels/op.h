@@ -19,7 +19,7 @@ typedef enum ft_op_kind {
 #define X(NAME, name) FT_OP_##NAME,
 #include "kernels/ops.def"
 #undef X
-    FT_OP_KINDS
+    FT_NUM_OP_KINDS
 } ft_op_kind;
 
 /* "linear", "attention", ... */
@@ -32,14 +32,14 @@ bool ft_activation_parse(const char *name, ft_activation *out);
 
 /* What the rows of a value are.  The last five exist in decoders only. */
 typedef enum ft_rows {
-    FT_TOKENS,    /* tokens of this run */
-    FT_SEQUENCES, /* sequences of this run */
-    FT_SELECTED,  /* those tokens of this run that the caller wants results of */
-    FT_SEATS,     /* sequences that the session remembers: what it knows of them */
-    FT_CONTEXTS,  /* tokens of all seats: row seat * context + position */
-    FT_CACHE,     /* tokens that the cache has room for: kernels/kv_cache.h */
-    FT_MEMORY,    /* tokens of sources that the memory has room for, in pages like the cache's */
-    FT_ROW_KINDS
+    FT_TOKENS,         /* tokens of this run */
+    FT_SEQUENCES,      /* sequences of this run */
+    FT_SELECTED,       /* those tokens of this run that the caller wants results of */
+    FT_SLOTS,          /* sequences that the session remembers: what it knows of them */
+    FT_SLOT_POSITIONS, /* tokens of all seats: row seat * context + position */
+    FT_KV_CACHE,       /* tokens that the cache has room for: kernels/kv_cache.h */
+    FT_CROSS_KV, /* tokens of sources that the memory has room for, in pages like the cache's */
+    FT_NUM_ROW_KINDS
 } ft_rows;
 
 /* "T", "S", ...: in dumps. */
@@ -73,10 +73,10 @@ typedef struct ft_weight {
     size_t rows, cols; /* a vector has one row */
     ft_dtype dtype;
     ft_layout layout;
-    const float *scale; /* [rows], codes (int8, or float when faked); NULL: real values, or: */
-    ft_blocks blocks;   /* codes with a scale for each group: U4 or U8 in FT_PANEL32 */
-    const void *data;   /* 64-byte aligned */
-    const void *tiles;  /* the same codes in an order of the device's own; NULL: there is none */
+    const float *scale;    /* [rows], codes (int8, or float when faked); NULL: real values, or: */
+    ft_groupwise blocks;   /* codes with a scale for each group: U4 or U8 in FT_PANEL32 */
+    const void *data;      /* 64-byte aligned */
+    const void *prepacked; /* the same codes in an order of the device's own; NULL: there is none */
 } ft_weight;
 
 /* Bytes of its data. */
@@ -86,7 +86,7 @@ size_t ft_weight_bytes(const ft_weight *weight);
  * How an image lies in its row: channel by channel, [channels, height, width], or pixel by pixel
  * with their channels side by side, [height, width, channels].
  */
-typedef enum ft_image_order { FT_IMAGE_PLANES, FT_IMAGE_PIXELS } ft_image_order;
+typedef enum ft_image_layout { FT_IMAGE_NCHW, FT_IMAGE_NHWC } ft_image_layout;
 
 /*
  * A convolution of images [sequences, channels * height * width] with the weights [outputs,
@@ -99,44 +99,44 @@ typedef struct ft_conv {
     int32_t zero; /* of codes: the one that stands for 0, and that is padded with */
     bool clamps;  /* what the activation gives is cut to low .. high */
     float low, high;
-    ft_image_order in_order, out_order; /* of the images, and of the results */
+    ft_image_layout in_layout, out_layout; /* of the images, and of the results */
 } ft_conv;
 
 /*
  * What sizes of images, and all other lengths, are at most: nothing that is computed with them in
  * 32 bits can overflow.
  */
-enum { FT_CONV_LARGEST_SIZE = 1 << 24, FT_CONV_LARGEST = 32767 };
+enum { FT_CONV_MAX_SIZE = 1 << 24, FT_CONV_MAX_WINDOW = 32767 };
 
 /* Rows (which 0) or columns (1) of the result; below 1: the kernel does not fit. */
-FT_HOST_DEVICE int32_t ft_conv_size(const ft_conv *conv, int which)
+FT_HOST_DEVICE int32_t ft_conv_out_size(const ft_conv *conv, int which)
 {
     int32_t size = which == 0 ? conv->height : conv->width;
-    int32_t reach = conv->dilation[which] * (conv->kernel[which] - 1) + 1;
-    int32_t room = size + 2 * conv->padding[which] - reach;
+    int32_t n_tokens = conv->dilation[which] * (conv->kernel[which] - 1) + 1;
+    int32_t room = size + 2 * conv->padding[which] - n_tokens;
     return room < 0 ? 0 : room / conv->stride[which] + 1;
 }
 
 /* Columns of an image, channel by channel; and of a patch that is cut from it. */
-FT_HOST_DEVICE int64_t ft_conv_pixels(const ft_conv *conv)
+FT_HOST_DEVICE int64_t ft_conv_image_size(const ft_conv *conv)
 {
     return (int64_t) conv->channels * conv->height * conv->width;
 }
 
-FT_HOST_DEVICE int64_t ft_conv_depth(const ft_conv *conv)
+FT_HOST_DEVICE int64_t ft_conv_gemm_k(const ft_conv *conv)
 {
     return (int64_t) conv->channels * conv->kernel[0] * conv->kernel[1];
 }
 
 /* Rows of a sequence of patches. */
-FT_HOST_DEVICE int64_t ft_patch_rows(const ft_conv *conv, int32_t leading)
+FT_HOST_DEVICE int64_t ft_patch_sequence_length(const ft_conv *conv, int32_t prefix_tokens)
 {
-    return leading + (int64_t) ft_conv_size(conv, 0) * ft_conv_size(conv, 1);
+    return prefix_tokens + (int64_t) ft_conv_out_size(conv, 0) * ft_conv_out_size(conv, 1);
 }
 
 typedef struct ft_attr {
     ft_conv conv;             /* CONV; PATCHES: kernel = stride, nothing is padded */
-    int32_t leading;          /* PATCHES, PLACE: rows of each sequence before its patches */
+    int32_t prefix_tokens;    /* PATCHES, PLACE: rows of each sequence before its patches */
     float eps;                /* NORM */
     ft_norm_kind norm;        /* NORM */
     ft_activation activation; /* LINEAR, CONV, ACTIVATE, GATE */
@@ -144,7 +144,7 @@ typedef struct ft_attr {
     int32_t kv_heads;         /* STORE, ATTEND: of keys and values; divides heads */
     int32_t window;      /* ATTEND: keys that a query sees, itself included; 0: all before it */
     float softmax_scale; /* ATTENTION, ATTEND: scores are multiplied by it */
-    bool memory;         /* STORE, ATTEND: of the memory instead of the cache; nothing is causal */
+    bool cross_kv;       /* STORE, ATTEND: of the memory instead of the cache; nothing is causal */
     ft_pooling pooling;  /* POOL */
     float embed_scale;   /* EMBED: rows of words are multiplied by it */
     int32_t position_offset; /* EMBED: of positions that nobody gives: offset + place in the text */
@@ -159,12 +159,12 @@ enum {
     FT_STATE_VALUES,     /* ... the same for values ... */
     FT_STATE_KEY_SCALES, /* ... and where they are int8: F32 [cache, kv_heads]; else -1 */
     FT_STATE_VALUE_SCALES,
-    FT_STATE_ORIGIN,    /* ATTEND, or -1: I32 [contexts, 1], ft_batch.lanes; BEAM writes */
-    FT_STATE_LAST = 0,  /* EMBED reads, CHOOSE, BEAM: I32 [seats, 1], the token chosen last */
-    FT_STATE_HISTORY,   /* NOTE, CHOOSE, BEAM: I32 [contexts, 1], all tokens of a seat in order */
-    FT_STATE_SEEN,      /* NOTE, CHOOSE: I32 [seats, vocabulary], kernels/sampling_params.h */
-    FT_STATE_BEAMS = 2, /* BEAM: I32 [seats, FT_BEAM_WORDS], ft_beam of kernels/beam_search.h */
-    FT_STATE_FINISHED,  /* BEAM: I32 [contexts, 1], new tokens of finished texts */
+    FT_STATE_CACHE_INDIRECTION, /* ATTEND, or -1: I32 [contexts, 1], ft_batch.lanes; BEAM writes */
+    FT_STATE_LAST_TOKEN = 0, /* EMBED reads, CHOOSE, BEAM: I32 [seats, 1], the token chosen last */
+    FT_STATE_HISTORY, /* NOTE, CHOOSE, BEAM: I32 [contexts, 1], all tokens of a seat in order */
+    FT_STATE_TOKEN_COUNTS, /* NOTE, CHOOSE: I32 [seats, vocabulary], kernels/sampling_params.h */
+    FT_STATE_BEAMS = 2,    /* BEAM: I32 [seats, FT_BEAM_WORDS], ft_beam of kernels/beam_search.h */
+    FT_STATE_FINISHED,     /* BEAM: I32 [contexts, 1], new tokens of finished texts */
 };
 
 /* One step of a plan.  Indices into the plan's values and weights; -1 = none. */
@@ -200,13 +200,13 @@ typedef struct ft_plan {
      * The first operations of an encoder-decoder read a source text and leave the memory behind,
      * once; the others are run for the tokens of the target.  0: all operations are one run.
      */
-    int source_ops;
+    int encoder_ops;
 
     /*
      * A row of a product of floats must not depend on how many rows there are: what is generated
      * for one sequence would depend on the others.
      */
-    bool steady;
+    bool batch_invariant;
 } ft_plan;
 
 /* The sequences of one run; rows start[i] .. start[i + 1] - 1 are sequence i. */
@@ -219,32 +219,33 @@ typedef struct ft_batch {
      * Plans with a cache; zeros elsewhere.  Row r of sequence i stands at position
      * past[i] + r - start[i] of its text.
      */
-    const int32_t *owner;    /* [tokens]: the sequence of each row */
-    const int32_t *past;     /* [sequences]: tokens that the cache holds of it before this run */
-    const int32_t *reach;    /* [sequences]: tokens of its text known when the run was asked for */
-    const int32_t *seat;     /* [sequences] */
-    const int32_t *pages;    /* [sequences, most_pages]: pages of each; unused ones are 0 */
-    size_t most_pages;       /* of a sequence */
+    const int32_t *seq_id;   /* [tokens]: the sequence of each row */
+    const int32_t *n_past;   /* [sequences]: tokens that the cache holds of it before this run */
+    const int32_t *n_tokens; /* [sequences]: tokens of its text known when the run was asked for */
+    const int32_t *slot;     /* [sequences] */
+    const int32_t *pages;    /* [sequences, max_pages]: pages of each; unused ones are 0 */
+    size_t max_pages;        /* of a sequence */
     size_t context;          /* most tokens that the cache holds of a sequence after this run */
     bool step;               /* every sequence has one row: the token that was chosen before */
     size_t selected;         /* rows that results are wanted of ... */
-    const int32_t *select;   /* ... [selected], ascending */
-    const ft_choice *choice; /* [selected]: a token is chosen for each; NULL: none is */
+    const int32_t *selected_rows;     /* ... [selected], ascending */
+    const ft_sampling_params *choice; /* [selected]: a token is chosen for each; NULL: none is */
 
     /* Encoder-decoders. */
-    bool source;                 /* a run of the first operations: rows are tokens of sources */
-    const int32_t *memory;       /* [sequences]: tokens of each one's source */
-    const int32_t *memory_pages; /* [sequences, most_memory_pages] */
-    size_t most_memory_pages;
+    bool source;                   /* a run of the first operations: rows are tokens of sources */
+    const int32_t *cross_kv;       /* [sequences]: tokens of each one's source */
+    const int32_t *cross_kv_pages; /* [sequences, max_cross_kv_pages] */
+    size_t max_cross_kv_pages;
 
     /*
      * Beams: so many neighbouring sequences, of neighbouring seats, are `lanes` of one text.  The
-     * token at a position of a lane lies in the pages of the lane that FT_STATE_ORIGIN names; their
-     * source is one, so that `memory` and `memory_pages` are the same for all.  0 or 1: every
-     * sequence has its own.
+     * token at a position of a lane lies in the pages of the lane that FT_STATE_CACHE_INDIRECTION
+     * names; their source is one, so that `memory` and `cross_kv_pages` are the same for all.  0 or
+     * 1: every sequence has its own.
      */
     size_t lanes;
-    const struct ft_beams *beams; /* [groups]: texts whose beams take a step; NULL: none does */
+    const struct ft_beam_params
+        *beams; /* [groups]: texts whose beams take a step; NULL: none does */
     size_t groups;
 } ft_batch;
 
@@ -259,18 +260,18 @@ static inline size_t ft_batch_rows(const ft_batch *batch, ft_rows rows)
 /* The operations of a run: first .. end - 1. */
 static inline int ft_batch_first_op(const ft_plan *plan, const ft_batch *batch)
 {
-    return batch->source ? 0 : plan->source_ops;
+    return batch->source ? 0 : plan->encoder_ops;
 }
 
 static inline int ft_batch_end_op(const ft_plan *plan, const ft_batch *batch)
 {
-    return batch->source ? plan->source_ops : plan->nop;
+    return batch->source ? plan->encoder_ops : plan->nop;
 }
 
 /* The value that names an operation to people: its result, or what it reads first where it has
  * none; -1.
  */
-static inline int ft_op_named(const ft_op *op)
+static inline int ft_op_label_value(const ft_op *op)
 {
     return op->out >= 0     ? op->out
            : op->codes >= 0 ? op->codes

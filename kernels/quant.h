@@ -29,10 +29,10 @@ FT_HOST_DEVICE float ft_inverse_scale(float scale)
 /* One code as a whole number in float: value / scale, rounded half to even, clamped. */
 FT_HOST_DEVICE float ft_quantize_to_float(float value, float inverse_scale)
 {
-    float code = value * inverse_scale;
-    code = code < 127.0f ? code : 127.0f; /* also where code is NaN */
-    code = code > -127.0f ? code : -127.0f;
-    return rintf(code) + 0.0f; /* codes have no -0 */
+    float q = value * inverse_scale;
+    q = q < 127.0f ? q : 127.0f; /* also where code is NaN */
+    q = q > -127.0f ? q : -127.0f;
+    return rintf(q) + 0.0f; /* codes have no -0 */
 }
 
 FT_HOST_DEVICE int8_t ft_quantize(float value, float inverse_scale)

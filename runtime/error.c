@@ -35,8 +35,8 @@ const char *ft_status_name(ft_status status)
         return "FT_EARG";
     case FT_EDEVICE:
         return "FT_EDEVICE";
-    case FT_ENUMBER:
-        return "FT_ENUMBER";
+    case FT_ENONFINITE:
+        return "FT_ENONFINITE";
     case FT_ELIMIT:
         return "FT_ELIMIT";
     }
@@ -44,7 +44,7 @@ const char *ft_status_name(ft_status status)
 }
 
 /* Messages quote names from files: replace control characters, which may be escape sequences. */
-static void defuse(char *text)
+static void sanitize(char *text)
 {
     for (unsigned char *p = (unsigned char *) text; *p != '\0'; p++)
         if (*p < 0x20 || *p == 0x7f)
@@ -60,7 +60,7 @@ ft_status ft_fail(ft_error *err, ft_status code, const char *format, ...)
     err->code = code;
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    defuse(err->text);
+    sanitize(err->text);
     return code;
 }
 
@@ -75,14 +75,14 @@ ft_status ft_fail_errno(ft_error *err, const char *format, ...)
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
 
-    size_t used = strlen(err->text);
-    char reason[128];
+    size_t length = strlen(err->text);
+    char buffer[128];
 #if defined __GLIBC__
-    const char *said = strerror_r(number, reason, sizeof reason);
+    const char *message = strerror_r(number, buffer, sizeof buffer);
 #else
-    const char *said = strerror_r(number, reason, sizeof reason) == 0 ? reason : "unknown error";
+    const char *message = strerror_r(number, buffer, sizeof buffer) == 0 ? buffer : "unknown error";
 #endif
-    snprintf(err->text + used, sizeof err->text - used, ": %s", said);
-    defuse(err->text);
+    snprintf(err->text + length, sizeof err->text - length, ": %s", message);
+    sanitize(err->text);
     return FT_EIO;
 }

@@ -30,14 +30,14 @@ ft_status ft_fail_errno(ft_error *err, const char *format, ...)
     } while (0)
 
 /* Return FT_EARG if a required pointer argument is NULL: "ft_session_set: name is NULL". */
-#define FT_NEED(pointer, err)                                                                      \
+#define FT_REQUIRE(pointer, err)                                                                   \
     do {                                                                                           \
         if ((pointer) == NULL)                                                                     \
             return ft_fail(err, FT_EARG, "%s: " #pointer " is NULL", __func__);                    \
     } while (0)
 
 /* The same for an array of `count` elements, which may be NULL if count is 0. */
-#define FT_NEED_ARRAY(array, count, err)                                                           \
+#define FT_REQUIRE_ARRAY(array, count, err)                                                        \
     do {                                                                                           \
         if ((array) == NULL && (count) > 0)                                                        \
             return ft_fail(err, FT_EARG, "%s: " #array " is NULL, but " #count " is %zu",          \

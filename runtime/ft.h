@@ -54,7 +54,7 @@ typedef enum ft_status {
     FT_EARG,         /* invalid argument */
     FT_EDEVICE,      /* a device failed or is not available */
     FT_ELIMIT,       /* a limit was exceeded */
-    FT_ENUMBER,      /* a model output is NaN or infinite */
+    FT_ENONFINITE,   /* a model output is NaN or infinite */
 } ft_status;
 
 typedef struct ft_error {
@@ -110,7 +110,7 @@ FT_API const char *ft_dtype_name(ft_dtype dtype);
 FT_API size_t ft_dtype_size(ft_dtype dtype);
 
 /* Number of elements, and bytes; both are 0 if a dimension is negative or the product overflows. */
-FT_API size_t ft_tensor_count(const ft_tensor *tensor);
+FT_API size_t ft_tensor_numel(const ft_tensor *tensor);
 FT_API size_t ft_tensor_bytes(const ft_tensor *tensor);
 
 /* ---- Devices ------------------------------------------------------------------------------ */
@@ -137,12 +137,13 @@ typedef struct ft_model ft_model;
 typedef enum ft_verify { FT_VERIFY_STRUCTURE, FT_VERIFY_CRC, FT_VERIFY_SHA256 } ft_verify;
 
 /* dtype of the KV cache.  INT8 stores one scale per token and head. */
-typedef enum ft_kv { FT_KV_AUTO, FT_KV_F16, FT_KV_INT8 } ft_kv;
+typedef enum ft_kv_dtype { FT_KV_DTYPE_AUTO, FT_KV_DTYPE_F16, FT_KV_DTYPE_INT8 } ft_kv_dtype;
 
 typedef struct ft_model_options {
     const char *device; /* "cpu" (default) or "cuda:N" */
     ft_verify verify;
-    ft_kv kv;     /* decoders only; default: the dtype of the attention inputs, F32 or F16 / BF16 */
+    ft_kv_dtype
+        kv;       /* decoders only; default: the dtype of the attention inputs, F32 or F16 / BF16 */
     bool no_fuse; /* run the graph without operator fusion; slow, for tests */
     bool fake;    /* run an int8 artifact fake-quantized: int8 values held in float, float GEMMs */
 } ft_model_options;
@@ -151,11 +152,12 @@ typedef struct ft_model_info {
     const char *family;    /* "bert" */
     const char *precision; /* "float", "groupwise" (group-wise quantized weights) or "int8" */
     int32_t layers, hidden, heads, vocabulary, max_positions,
-        max_seq_length,  /* length to which texts are truncated; <= max_positions */
-        labels;          /* labels: 0 = no classification head */
-    const char *problem; /* problem_type of transformers: "single_label_classification" (softmax),
-                            "multi_label_classification" (a sigmoid per label) or "regression"
-                            (logits are the predictions); NULL: no classification head */
+        max_seq_length, /* length to which texts are truncated; <= max_positions */
+        labels;         /* labels: 0 = no classification head */
+    const char
+        *problem_type;   /* problem_type of transformers: "single_label_classification" (softmax),
+                       "multi_label_classification" (a sigmoid per label) or "regression"
+                       (logits are the predictions); NULL: no classification head */
     bool embedding;      /* the model has the output "embedding" */
     size_t weight_bytes; /* of all tensors in the file */
 } ft_model_info;
@@ -194,7 +196,7 @@ typedef struct ft_session_options {
     int64_t context;      /* tokens per sequence; default: the model's positions, at most 4096 */
     int64_t cache_tokens; /* KV cache capacity in tokens, for all sequences; default: one forward
                              pass or one context, whichever is larger */
-    bool every_logits; /* return "logits" for every token instead of the last token per sequence */
+    bool all_logits; /* return "logits" for every token instead of the last token per sequence */
     int64_t source_tokens; /* encoder-decoders: capacity of the cross-attention KV cache in tokens,
                               for all sources; default: one forward pass */
 } ft_session_options;
@@ -219,7 +221,7 @@ FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
 /*
  * Read an output of the last forward pass:
  *   "logits"                     [N, C]; decoders [N, V] for the last token, or [N, S, V] with
- *                                options.every_logits
+ *                                options.all_logits
  *   "embedding"                  [N, H]
  *   "last_hidden_state"          [N, S, H], zeros at masked positions; vision models: the class
  *                                token, then the patches; encoder-decoders: of the decoder
@@ -228,8 +230,8 @@ FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
  * The result is always F32; quantized values are dequantized.  If out->data is NULL, only dtype and
  * shape are filled in; otherwise out->data must have room for the whole tensor.
  *
- * Returns FT_ENUMBER if a row of an output holds NaN or infinity; the error text names the row, and
- * the data are copied nevertheless.  Values from options.keep are returned without this check.
+ * Returns FT_ENONFINITE if a row of an output holds NaN or infinity; the error text names the row,
+ * and the data are copied nevertheless.  Values from options.keep are returned without this check.
  */
 FT_API FT_MUST_USE ft_status ft_session_get(const ft_session *session, const char *name,
                                             ft_tensor *out, ft_error *err);
@@ -237,17 +239,17 @@ FT_API FT_MUST_USE ft_status ft_session_get(const ft_session *session, const cha
 /* ---- Generation --------------------------------------------------------------------------- */
 
 /* Why generation of a sequence finished. */
-typedef enum ft_reason {
-    FT_REASON_NONE,   /* not finished */
-    FT_REASON_END,    /* a stop token, which is the last token and not part of the text */
-    FT_REASON_STRING, /* the text contains a stop string */
-    FT_REASON_LENGTH, /* max_new_tokens or the context length is reached */
-    FT_REASON_CALLER, /* cancelled by the callback */
-    FT_REASON_FAILED, /* a logit was NaN or +infinity; tokens with -infinity are never sampled */
-} ft_reason;
+typedef enum ft_finish_reason {
+    FT_FINISH_NONE,        /* not finished */
+    FT_FINISH_STOP_ID,     /* a stop token, which is the last token and not part of the text */
+    FT_FINISH_STOP_STRING, /* the text contains a stop string */
+    FT_FINISH_LENGTH,      /* max_new_tokens or the context length is reached */
+    FT_FINISH_CANCELLED,   /* cancelled by the callback */
+    FT_FINISH_FAILED, /* a logit was NaN or +infinity; tokens with -infinity are never sampled */
+} ft_finish_reason;
 
 /* "none", "stop_id", "stop_string", "length", "cancelled", "failed". */
-FT_API const char *ft_reason_name(ft_reason reason);
+FT_API const char *ft_finish_reason_name(ft_finish_reason reason);
 
 /*
  * A generation request.  Logits are processed in this order: repetition, presence and frequency
@@ -281,9 +283,9 @@ typedef struct ft_request {
 typedef struct ft_token {
     size_t request; /* index of its request */
     size_t index;   /* 0 for the first generated token */
-    int32_t id;     /* -1 with FT_REASON_FAILED */
+    int32_t id;     /* -1 with FT_FINISH_FAILED */
     float logprob;  /* log-softmax of the unmodified logits */
-    ft_reason reason;
+    ft_finish_reason reason;
 
     /*
      * With options.tokenizer, the new text: complete UTF-8 characters that cannot become part of a
@@ -304,8 +306,8 @@ struct ft_tokenizer;
 
 /* Throughput.  The first new token of a sequence is part of its prefill. */
 typedef struct ft_generate_stats {
-    size_t prompt_tokens, step_tokens; /* of prompts; generated by decode steps */
-    double prompt_seconds, step_seconds;
+    size_t prompt_tokens, decode_tokens; /* of prompts; generated by decode steps */
+    double prefill_seconds, decode_seconds;
 } ft_generate_stats;
 
 typedef struct ft_generate_options {
@@ -319,8 +321,8 @@ typedef struct ft_generate_options {
  * Generate text for all requests with continuous batching: a waiting request starts as soon as a
  * sequence slot and enough KV cache pages are free.  All requests are validated first: token ids,
  * non-empty prompts, prompts that leave room in the context, and KV cache capacity.  A sequence
- * with non-finite logits ends with FT_REASON_FAILED; the others continue, and the call returns
- * FT_ENUMBER at the end.
+ * with non-finite logits ends with FT_FINISH_FAILED; the others continue, and the call returns
+ * FT_ENONFINITE at the end.
  */
 FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *requests,
                                          size_t count, const ft_generate_options *options,
@@ -329,36 +331,37 @@ FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *
 /* ---- Beam search -------------------------------------------------------------------------- */
 
 /* early_stopping of transformers: when a search that has `beams` finished hypotheses ends. */
-typedef enum ft_early {
-    FT_EARLY_FALSE, /* when the best running beam, finished now, would not beat the worst hypothesis
-                     */
-    FT_EARLY_TRUE,  /* at once */
-    FT_EARLY_NEVER, /* when it could not beat it even at the maximum length */
-} ft_early;
+typedef enum ft_early_stopping {
+    FT_EARLY_STOPPING_FALSE, /* when the best running beam, finished now, would not beat the worst
+                              * hypothesis
+                              */
+    FT_EARLY_STOPPING_TRUE,  /* at once */
+    FT_EARLY_STOPPING_NEVER, /* when it could not beat it even at the maximum length */
+} ft_early_stopping;
 
 /*
  * Beam search parameters, with the semantics of Hugging Face transformers.  The score of a
  * hypothesis is the sum of the log-probabilities of its new tokens, divided by
  * (number of new tokens)^length_penalty.
  */
-typedef struct ft_search_options {
-    int32_t beams;             /* 1 (default) to 64 */
-    int32_t n_best;            /* hypotheses returned per source, at most `beams`; default 1 */
-    double length_penalty;     /* default 1 */
-    bool keep_sums;            /* a length penalty of 0: scores are sums of log-probabilities */
-    ft_early early_stopping;   /* default FT_EARLY_FALSE */
-    int32_t beam_groups;       /* diverse beam search: number of groups, divides `beams`;
-                                  default 1 */
+typedef struct ft_beam_search_options {
+    int32_t beams;                /* 1 (default) to 64 */
+    int32_t n_best;               /* hypotheses returned per source, at most `beams`; default 1 */
+    double length_penalty;        /* default 1 */
+    bool no_length_normalization; /* a length penalty of 0: scores are sums of log-probabilities */
+    ft_early_stopping early_stopping; /* default FT_EARLY_STOPPING_FALSE */
+    int32_t beam_groups;              /* diverse beam search: number of groups, divides `beams`;
+                                         default 1 */
     float diversity_penalty;   /* subtracted per beam of an earlier group that selected the token */
     const int32_t *forced_bos; /* forced_bos_token_id, -1 for none; NULL: from the checkpoint */
-    int32_t look_every;        /* decode steps between checks for finished searches, each of which
+    int32_t poll_every;        /* decode steps between checks for finished searches, each of which
                                   synchronizes with the device; default 1 on the CPU, 4 on GPUs */
     ft_generate_stats *stats;  /* here prompt_tokens counts source tokens, and decode tokens count
                                   all beams; may be NULL */
-} ft_search_options;
+} ft_beam_search_options;
 
 /* A finished hypothesis. */
-typedef struct ft_found {
+typedef struct ft_hypothesis {
     size_t request;     /* index of its request */
     size_t rank;        /* 0 for the best */
     size_t count;       /* hypotheses of this request: n_best, or fewer if fewer have finished */
@@ -366,14 +369,15 @@ typedef struct ft_found {
                            returns */
     size_t tokens;
     float score;
-    ft_reason reason; /* FT_REASON_END or FT_REASON_LENGTH; FT_REASON_FAILED: no hypothesis */
-} ft_found;
+    ft_finish_reason
+        reason; /* FT_FINISH_STOP_ID or FT_FINISH_LENGTH; FT_FINISH_FAILED: no hypothesis */
+} ft_hypothesis;
 
 /*
  * Called for the hypotheses of a request, best first, when its search is finished.  Return false to
  * cancel all requests.
  */
-typedef bool (*ft_on_found)(void *user, const ft_found *found);
+typedef bool (*ft_on_hypothesis)(void *user, const ft_hypothesis *found);
 
 /*
  * Beam search for all requests; the session's sequence slots (`beams` per source) and KV cache
@@ -382,11 +386,12 @@ typedef bool (*ft_on_found)(void *user, const ft_found *found);
  * after a prefix of one token counts as a new token.  max_new_tokens, min_new_tokens,
  * repetition_penalty (applied to log-probabilities), no_repeat_ngram and stop_ids apply; all other
  * sampling fields must be zero.  All requests are validated first.  A source with a logit of NaN or
- * +infinity has no hypothesis; the others continue, and the call returns FT_ENUMBER at the end.
+ * +infinity has no hypothesis; the others continue, and the call returns FT_ENONFINITE at the end.
  */
-FT_API FT_MUST_USE ft_status ft_search(ft_session *session, const ft_request *requests,
-                                       size_t count, const ft_search_options *options,
-                                       ft_on_found on_found, void *user, ft_error *err);
+FT_API FT_MUST_USE ft_status ft_beam_search(ft_session *session, const ft_request *requests,
+                                            size_t count, const ft_beam_search_options *options,
+                                            ft_on_hypothesis on_hypothesis, void *user,
+                                            ft_error *err);
 
 /* ---- Tokenizers --------------------------------------------------------------------------- */
 
@@ -408,10 +413,10 @@ FT_API FT_MUST_USE ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, 
                                                  size_t *count, ft_error *err);
 
 /* The same with add_special_tokens = false: for text that already contains them, such as chats. */
-FT_API FT_MUST_USE ft_status ft_tokenizer_encode_bare(const ft_tokenizer *tokenizer,
-                                                      const char *text, size_t bytes, int32_t *ids,
-                                                      size_t capacity, size_t *count,
-                                                      ft_error *err);
+FT_API FT_MUST_USE ft_status ft_tokenizer_encode_no_special(const ft_tokenizer *tokenizer,
+                                                            const char *text, size_t bytes,
+                                                            int32_t *ids, size_t capacity,
+                                                            size_t *count, ft_error *err);
 
 /*
  * Decode ids to valid UTF-8 text, not NUL-terminated.  Writes at most `capacity` bytes and sets
@@ -424,10 +429,10 @@ FT_API FT_MUST_USE ft_status ft_tokenizer_decode(const ft_tokenizer *tokenizer, 
                                                  size_t capacity, size_t *bytes, ft_error *err);
 
 /* Number of tokens in the vocabulary; ids may have gaps, so the largest id may exceed it. */
-FT_API size_t ft_tokenizer_count(const ft_tokenizer *tokenizer);
+FT_API size_t ft_tokenizer_vocab_size(const ft_tokenizer *tokenizer);
 
 /* The id of a token as written in tokenizer.json ("</s>", "\u0120the"), or -1. */
-FT_API int32_t ft_tokenizer_find(const ft_tokenizer *tokenizer, const char *token);
+FT_API int32_t ft_tokenizer_token_to_id(const ft_tokenizer *tokenizer, const char *token);
 
 /* Whether `id` is a special token. */
 FT_API bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id);
@@ -435,27 +440,28 @@ FT_API bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id);
 /* The id of the token that ends a sequence ("[SEP]"), or -1; needed for truncation. */
 FT_API int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer);
 
-typedef struct ft_decoder ft_decoder;
+typedef struct ft_detokenizer ft_detokenizer;
 
 /* Incremental (streaming) decoding.  The tokenizer must stay open. */
-FT_API FT_MUST_USE ft_status ft_decoder_open(ft_decoder **out, const ft_tokenizer *tokenizer,
-                                             bool skip_special, ft_error *err);
-FT_API void ft_decoder_close(ft_decoder *decoder); /* accepts NULL */
+FT_API FT_MUST_USE ft_status ft_detokenizer_open(ft_detokenizer **out,
+                                                 const ft_tokenizer *tokenizer, bool skip_special,
+                                                 ft_error *err);
+FT_API void ft_detokenizer_close(ft_detokenizer *decoder); /* accepts NULL */
 
 /*
  * Decode one more id.  *text points to *bytes of new text, valid until the next call.  The text
  * consists of complete characters and is final: whatever a later id may change is held back, so
  * *bytes may be 0.
  */
-FT_API FT_MUST_USE ft_status ft_decoder_push(ft_decoder *decoder, int32_t id, const char **text,
-                                             size_t *bytes, ft_error *err);
+FT_API FT_MUST_USE ft_status ft_detokenizer_push(ft_detokenizer *decoder, int32_t id,
+                                                 const char **text, size_t *bytes, ft_error *err);
 
 /*
  * Return the text that was held back.  All pieces together equal the result of ft_tokenizer_decode
  * for the ids.  The decoder can then be reused for another sequence.
  */
-FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char **text,
-                                               size_t *bytes, ft_error *err);
+FT_API FT_MUST_USE ft_status ft_detokenizer_finish(ft_detokenizer *decoder, const char **text,
+                                                   size_t *bytes, ft_error *err);
 
 /* ---- Chats -------------------------------------------------------------------------------- */
 
@@ -497,13 +503,13 @@ FT_API const char *ft_chat_name(ft_chat chat);
  * the model_type "mistral" or "llama" (NULL if unknown) decides between mistral and llama2.  The
  * files do not tell whether a model was actually trained for chat.
  */
-FT_API ft_chat ft_chat_find(const ft_tokenizer *tokenizer, const char *model_type);
+FT_API ft_chat ft_chat_detect(const ft_tokenizer *tokenizer, const char *model_type);
 
 /*
- * Render a conversation as text for ft_tokenizer_encode_bare.  Writes at most `capacity` bytes, not
- * NUL-terminated, and sets *bytes to the total number.  A system message may come first; llama2 and
- * mistral then require user and assistant messages to alternate.  Contents are inserted verbatim:
- * remove special tokens from untrusted input.
+ * Render a conversation as text for ft_tokenizer_encode_no_special.  Writes at most `capacity`
+ * bytes, not NUL-terminated, and sets *bytes to the total number.  A system message may come first;
+ * llama2 and mistral then require user and assistant messages to alternate.  Contents are inserted
+ * verbatim: remove special tokens from untrusted input.
  */
 FT_API FT_MUST_USE ft_status ft_chat_render(ft_chat chat, const ft_chat_message *messages,
                                             size_t count, char *text, size_t capacity,

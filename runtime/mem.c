@@ -12,51 +12,53 @@
 #include <string.h>
 #include <unistd.h>
 
-void *ft_alloc(size_t bytes)
+void *ft_calloc_aligned(size_t bytes)
 {
     size_t rounded;
-    if (!ft_add(bytes, 63, &rounded))
+    if (!ft_checked_add(bytes, 63, &rounded))
         return NULL;
     rounded = rounded / 64 * 64;
-    void *memory = aligned_alloc(64, rounded == 0 ? 64 : rounded);
-    if (memory != NULL)
-        memset(memory, 0, rounded);
-    return memory;
+    void *block = aligned_alloc(64, rounded == 0 ? 64 : rounded);
+    if (block != NULL)
+        memset(block, 0, rounded);
+    return block;
 }
 
-size_t ft_memory_free(void)
+size_t ft_memory_available(void)
 {
-    static const char key[] = "\nMemAvailable:";
+    static const char pattern[] = "\nMemAvailable:";
     char text[4096];
     int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
     ssize_t bytes = file < 0 ? -1 : read(file, text, sizeof text - 1);
     if (file >= 0)
         close(file);
     text[bytes > 0 ? bytes : 0] = '\0';
-    const char *found = strstr(text, key);
-    return found != NULL ? (size_t) strtoull(found + sizeof key - 1, NULL, 10) * 1024 : SIZE_MAX;
+    const char *found = strstr(text, pattern);
+    return found != NULL ? (size_t) strtoull(found + sizeof pattern - 1, NULL, 10) * 1024
+                         : SIZE_MAX;
 }
 
-void *ft_array(size_t count, size_t size)
+void *ft_calloc(size_t count, size_t size)
 {
     return calloc(count == 0 ? 1 : count, size);
 }
 
-void *ft_grown(void *array, size_t *room, size_t first, size_t size)
+void *ft_array_grow(void *array, size_t *capacity, size_t min_capacity, size_t size)
 {
-    size_t wanted = first, bytes;
-    if ((*room > 0 && !ft_mul(*room, 2, &wanted)) || !ft_mul(wanted, size, &bytes))
+    size_t new_capacity = min_capacity, bytes;
+    if ((*capacity > 0 && !ft_checked_mul(*capacity, 2, &new_capacity)) ||
+        !ft_checked_mul(new_capacity, size, &bytes))
         return NULL;
     void *grown = realloc(array, bytes);
     if (grown != NULL)
-        *room = wanted;
+        *capacity = new_capacity;
     return grown;
 }
 
 bool ft_memstream_close(FILE *stream, char **text)
 {
-    bool whole = ferror(stream) == 0;
-    if (fclose(stream) == 0 && whole && *text != NULL)
+    bool complete = ferror(stream) == 0;
+    if (fclose(stream) == 0 && complete && *text != NULL)
         return true;
     free(*text);
     *text = NULL;

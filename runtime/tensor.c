@@ -65,13 +65,13 @@ bool ft_layout_parse(const char *name, ft_layout *out)
     return false;
 }
 
-size_t ft_tensor_count(const ft_tensor *tensor)
+size_t ft_tensor_numel(const ft_tensor *tensor)
 {
     size_t count = 1;
     if (tensor == NULL || tensor->ndim < 0 || tensor->ndim > FT_MAX_DIMS)
         return 0;
     for (int i = 0; i < tensor->ndim; i++)
-        if (tensor->dim[i] < 0 || !ft_mul(count, (size_t) tensor->dim[i], &count))
+        if (tensor->dim[i] < 0 || !ft_checked_mul(count, (size_t) tensor->dim[i], &count))
             return 0;
     return count;
 }
@@ -79,7 +79,8 @@ size_t ft_tensor_count(const ft_tensor *tensor)
 size_t ft_tensor_bytes(const ft_tensor *tensor)
 {
     size_t bytes;
-    if (tensor == NULL || !ft_mul(ft_tensor_count(tensor), ft_dtype_size(tensor->dtype), &bytes))
+    if (tensor == NULL ||
+        !ft_checked_mul(ft_tensor_numel(tensor), ft_dtype_size(tensor->dtype), &bytes))
         return 0;
     return bytes;
 }
@@ -95,23 +96,23 @@ char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim)
     return text;
 }
 
-int64_t ft_tensor_whole(const ft_tensor *tensor, size_t i)
+int64_t ft_tensor_get_i64(const ft_tensor *tensor, size_t i)
 {
-    int32_t narrow;
-    int64_t wide;
+    int32_t as_i32;
+    int64_t as_i64;
     if (tensor->dtype == FT_I64) {
-        memcpy(&wide, (const char *) tensor->data + i * sizeof wide, sizeof wide);
-        return wide;
+        memcpy(&as_i64, (const char *) tensor->data + i * sizeof as_i64, sizeof as_i64);
+        return as_i64;
     }
-    memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
-    return narrow;
+    memcpy(&as_i32, (const char *) tensor->data + i * sizeof as_i32, sizeof as_i32);
+    return as_i32;
 }
 
-float ft_tensor_number(const ft_tensor *tensor, size_t i)
+float ft_tensor_get_f32(const ft_tensor *tensor, size_t i)
 {
-    float real;
+    float as_f32;
     if (tensor->dtype != FT_F32)
-        return (float) ft_tensor_whole(tensor, i);
-    memcpy(&real, (const char *) tensor->data + i * sizeof real, sizeof real);
-    return real;
+        return (float) ft_tensor_get_i64(tensor, i);
+    memcpy(&as_f32, (const char *) tensor->data + i * sizeof as_f32, sizeof as_f32);
+    return as_f32;
 }

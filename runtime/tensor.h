@@ -20,7 +20,7 @@ enum { FT_SHAPE_TEXT = 192 };
 char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim);
 
 /* Element i of an I32 or I64 tensor, or (second function) also of F32; data may be unaligned. */
-int64_t ft_tensor_whole(const ft_tensor *tensor, size_t i);
-float ft_tensor_number(const ft_tensor *tensor, size_t i);
+int64_t ft_tensor_get_i64(const ft_tensor *tensor, size_t i);
+float ft_tensor_get_f32(const ft_tensor *tensor, size_t i);
 
 #endif

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 
     need(ft_model_open(&model, argv[1], NULL, &err), &err);
     int labels = ft_model_get_info(model).labels;
-    const char *problem = ft_model_get_info(model).problem;
+    const char *problem = ft_model_get_info(model).problem_type;
     need(ft_tokenizer_open_model(&tokenizer, model, &err), &err);
     need(ft_tokenizer_encode(tokenizer, argv[2], strlen(argv[2]), id, MAX_TOKENS, &count, &err),
          &err);
@@ -46,7 +46,8 @@ int main(int argc, char **argv)
         return 1;
     }
     if (count > MAX_TOKENS || labels > MAX_LABELS) {
-        fprintf(stderr, "run: %zu tokens or %d labels exceed the limits of this program\n", count, labels);
+        fprintf(stderr, "run: %zu tokens or %d labels exceed the limits of this program\n", count,
+                labels);
         return 1;
     }
 

@@ -25,7 +25,7 @@ static ft_status check_names(const char *const *names, size_t count, const char 
     if (count > FT_COUNTER_POINTS)
         return ft_fail(err, FT_ELIMIT, "%s: %zu calibration points, at most %d are supported", who,
                        count, FT_COUNTER_POINTS);
-    const char **sorted = ft_array(count, sizeof *sorted);
+    const char **sorted = ft_calloc(count, sizeof *sorted);
     if (sorted == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu names", who, count);
     for (size_t i = 0; i < count; i++)
@@ -56,7 +56,7 @@ ft_status ft_counter_set_new(ft_counter_set **out, const uint8_t model[FT_FINGER
     if (set == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for a set of counters", who);
     memcpy(set->model, model, FT_FINGERPRINT);
-    set->point = ft_array(count, sizeof *set->point);
+    set->point = ft_calloc(count, sizeof *set->point);
     for (; set->point != NULL && set->count < count; set->count++) {
         ft_counters *point = &set->point[set->count];
         point->name = ft_strdup(names[set->count]);
@@ -104,19 +104,19 @@ static bool overlap(const ft_sample_range *a, const ft_sample_range *b)
     return compare_data(a, b) == 0 && a->first < b->last && b->first < a->last;
 }
 
-static bool touch(const ft_sample_range *a, const ft_sample_range *b)
+static bool is_adjacent(const ft_sample_range *a, const ft_sample_range *b)
 {
     return compare_data(a, b) == 0 && b->first == a->last;
 }
 
-static bool comes_before(const ft_sample_range *a, const ft_sample_range *b)
+static bool precedes(const ft_sample_range *a, const ft_sample_range *b)
 {
     int order = compare_data(a, b);
     return order < 0 || (order == 0 && a->first < b->first);
 }
 
-static ft_status already_counted(const ft_counter_set *set, ft_sample_range range, const char *who,
-                                 ft_error *err)
+static ft_status check_not_counted(const ft_counter_set *set, ft_sample_range range,
+                                   const char *who, ft_error *err)
 {
     for (size_t i = 0; i < set->range_count; i++)
         if (overlap(&range, &set->range[i]))
@@ -131,35 +131,35 @@ static ft_status already_counted(const ft_counter_set *set, ft_sample_range rang
 /* Merges adjacent ranges. */
 static void coalesce(ft_counter_set *set)
 {
-    size_t kept = 0;
+    size_t n_kept = 0;
     for (size_t i = 1; i < set->range_count; i++) {
-        if (touch(&set->range[kept], &set->range[i]))
-            set->range[kept].last = set->range[i].last;
+        if (is_adjacent(&set->range[n_kept], &set->range[i]))
+            set->range[n_kept].last = set->range[i].last;
         else
-            set->range[++kept] = set->range[i];
+            set->range[++n_kept] = set->range[i];
     }
-    set->range_count = kept + 1;
+    set->range_count = n_kept + 1;
 }
 
-ft_status ft_counter_set_cover(ft_counter_set *set, ft_sample_range range, const char *who,
-                               ft_error *err)
+ft_status ft_counter_set_add_range(ft_counter_set *set, ft_sample_range range, const char *who,
+                                   ft_error *err)
 {
     if (range.first >= range.last)
         return ft_fail(err, FT_EARG, "%s: no samples in the range %" PRIu64 " to %" PRIu64, who,
                        range.first, range.last);
-    FT_TRY(already_counted(set, range, who, err));
+    FT_TRY(check_not_counted(set, range, who, err));
     if (set->range_count >= FT_COUNTER_RANGES)
         return ft_fail(err, FT_ELIMIT, "%s: more than %d separate ranges of samples", who,
                        FT_COUNTER_RANGES);
-    ft_sample_range *grown = realloc(set->range, (set->range_count + 1) * sizeof *grown);
-    if (grown == NULL)
+    ft_sample_range *ranges = realloc(set->range, (set->range_count + 1) * sizeof *ranges);
+    if (ranges == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu ranges", who, set->range_count + 1);
-    set->range = grown;
+    set->range = ranges;
 
-    size_t place = set->range_count++;
-    for (; place > 0 && comes_before(&range, &grown[place - 1]); place--)
-        grown[place] = grown[place - 1];
-    grown[place] = range;
+    size_t index = set->range_count++;
+    for (; index > 0 && precedes(&range, &ranges[index - 1]); index--)
+        ranges[index] = ranges[index - 1];
+    ranges[index] = range;
     coalesce(set);
     return FT_OK;
 }
@@ -186,7 +186,7 @@ static ft_status check_mergeable(const ft_counter_set *set, const ft_counter_set
         return ft_fail(err, FT_EARG, "%s: %zu calibration points, expected %zu", who, from->count,
                        set->count);
     for (size_t i = 0; i < from->range_count; i++)
-        FT_TRY(already_counted(set, from->range[i], who, err));
+        FT_TRY(check_not_counted(set, from->range[i], who, err));
     return FT_OK;
 }
 
@@ -195,15 +195,15 @@ ft_status ft_counter_set_merge(ft_counter_set *set, ft_counter_set *from, const 
 {
     FT_TRY(check_mergeable(set, from, who, err));
     for (size_t i = 0; i < from->range_count; i++)
-        FT_TRY(ft_counter_set_cover(set, from->range[i], who, err));
-    ft_counter_set_settle(from);
+        FT_TRY(ft_counter_set_add_range(set, from->range[i], who, err));
+    ft_counter_set_finalize(from);
     for (size_t i = 0; i < set->count; i++)
-        ft_counts_add(&set->point[i].counts, &from->point[i].counts);
+        ft_counts_merge(&set->point[i].counts, &from->point[i].counts);
     return FT_OK;
 }
 
-void ft_counter_set_settle(ft_counter_set *set)
+void ft_counter_set_finalize(ft_counter_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
-        ft_counts_settle(&set->point[i].counts);
+        ft_counts_finalize(&set->point[i].counts);
 }

@@ -57,8 +57,8 @@ ft_counters *ft_counter_set_find(const ft_counter_set *set, const char *name);
  * Records that samples first .. last - 1 have been counted. FT_EARG if the range is empty or
  * overlaps one that is already counted; `who` (a file, say) is named in the error.
  */
-ft_status ft_counter_set_cover(ft_counter_set *set, ft_sample_range range, const char *who,
-                               ft_error *err);
+ft_status ft_counter_set_add_range(ft_counter_set *set, ft_sample_range range, const char *who,
+                                   ft_error *err);
 
 /* The number of samples counted. */
 uint64_t ft_counter_set_samples(const ft_counter_set *set);
@@ -71,6 +71,6 @@ ft_status ft_counter_set_merge(ft_counter_set *set, ft_counter_set *from, const 
                                ft_error *err);
 
 /* Brings all counters into canonical form, in which equal sets are equal byte for byte. */
-void ft_counter_set_settle(ft_counter_set *set);
+void ft_counter_set_finalize(ft_counter_set *set);
 
 #endif

@@ -35,121 +35,122 @@ typedef struct writer {
     bool failed; /* sticky; checked once, at the end */
 } writer;
 
-static void put(writer *w, const void *bytes, size_t size)
+static void write_bytes(writer *w, const void *bytes, size_t size)
 {
     w->failed = w->failed || fwrite(bytes, 1, size, w->file) != size ||
                 EVP_DigestUpdate(w->digest, bytes, size) != 1;
 }
 
-static void put32(writer *w, size_t value)
+static void write_u32(writer *w, size_t value)
 {
     unsigned char bytes[4];
-    ft_put_le32(bytes, (uint32_t) value);
-    put(w, bytes, sizeof bytes);
+    ft_store_le32(bytes, (uint32_t) value);
+    write_bytes(w, bytes, sizeof bytes);
 }
 
-static void put64(writer *w, uint64_t value)
+static void write_u64(writer *w, uint64_t value)
 {
     unsigned char bytes[8];
-    ft_put_le64(bytes, value);
-    put(w, bytes, sizeof bytes);
+    ft_store_le64(bytes, value);
+    write_bytes(w, bytes, sizeof bytes);
 }
 
-static void put_point(writer *w, const ft_counters *point)
+static void write_point(writer *w, const ft_counters *point)
 {
     const ft_counts *counts = &point->counts;
     size_t keys = 0;
     for (size_t key = 0; key < FT_COUNT_KEYS; key++)
         keys += counts->key[key] > 0;
-    put32(w, strlen(point->name));
-    put32(w, keys);
-    put32(w, counts->tail_used);
-    put64(w, counts->zeros);
-    put64(w, counts->nans);
-    put64(w, counts->infinities);
-    put(w, point->name, strlen(point->name));
+    write_u32(w, strlen(point->name));
+    write_u32(w, keys);
+    write_u32(w, counts->tail_used);
+    write_u64(w, counts->zeros);
+    write_u64(w, counts->nans);
+    write_u64(w, counts->infinities);
+    write_bytes(w, point->name, strlen(point->name));
     for (size_t key = 0; key < FT_COUNT_KEYS; key++)
         if (counts->key[key] > 0) {
-            put32(w, key);
-            put64(w, counts->key[key]);
+            write_u32(w, key);
+            write_u64(w, counts->key[key]);
         }
     for (size_t i = 0; i < counts->tail_used; i++)
-        put32(w, counts->tail[i]);
+        write_u32(w, counts->tail[i]);
 }
 
-static void put_set(writer *w, const ft_counter_set *set)
+static void write_set(writer *w, const ft_counter_set *set)
 {
-    unsigned char sum[EVP_MAX_MD_SIZE];
+    unsigned char digest_bytes[EVP_MAX_MD_SIZE];
     w->failed = EVP_DigestInit_ex(w->digest, EVP_sha256(), NULL) != 1;
-    put(w, magic, sizeof magic);
-    put32(w, FORMAT_VERSION);
-    put32(w, set->count);
-    put32(w, set->range_count);
-    put(w, set->model, FT_FINGERPRINT);
+    write_bytes(w, magic, sizeof magic);
+    write_u32(w, FORMAT_VERSION);
+    write_u32(w, set->count);
+    write_u32(w, set->range_count);
+    write_bytes(w, set->model, FT_FINGERPRINT);
     for (size_t i = 0; i < set->range_count; i++) {
-        put(w, set->range[i].data, FT_FINGERPRINT);
-        put64(w, set->range[i].first);
-        put64(w, set->range[i].last);
+        write_bytes(w, set->range[i].data, FT_FINGERPRINT);
+        write_u64(w, set->range[i].first);
+        write_u64(w, set->range[i].last);
     }
     for (size_t i = 0; i < set->count; i++)
-        put_point(w, &set->point[i]);
-    w->failed = w->failed || EVP_DigestFinal_ex(w->digest, sum, NULL) != 1 ||
-                fwrite(sum, 1, FT_FINGERPRINT, w->file) != FT_FINGERPRINT;
+        write_point(w, &set->point[i]);
+    w->failed = w->failed || EVP_DigestFinal_ex(w->digest, digest_bytes, NULL) != 1 ||
+                fwrite(digest_bytes, 1, FT_FINGERPRINT, w->file) != FT_FINGERPRINT;
 }
 
-ft_status ft_counter_set_write(ft_counter_set *set, ft_output *output, ft_error *err)
+ft_status ft_counter_set_write(ft_counter_set *set, ft_atomic_file *output, ft_error *err)
 {
-    const char *path = ft_output_path(output);
-    writer w = { .file = ft_output_stream(output), .digest = EVP_MD_CTX_new() };
+    const char *path = ft_atomic_file_path(output);
+    writer w = { .file = ft_atomic_file_stream(output), .digest = EVP_MD_CTX_new() };
     ft_status rc = FT_OK;
     if (w.file == NULL || w.digest == NULL) {
         rc = ft_fail(err, FT_ENOMEM, "%s: no memory to write counters", path);
     } else {
-        ft_counter_set_settle(set);
-        put_set(&w, set);
+        ft_counter_set_finalize(set);
+        write_set(&w, set);
         if (w.failed)
             rc = ft_fail_errno(err, "%s: cannot write", path);
     }
     EVP_MD_CTX_free(w.digest);
-    return rc == FT_OK ? ft_output_commit(output, err) : rc;
+    return rc == FT_OK ? ft_atomic_file_commit(output, err) : rc;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
 typedef struct reader {
-    const unsigned char *at, *end;
+    const unsigned char *cursor, *end;
     const char *who;
     ft_error *err;
 } reader;
 
 /* The next count * element_size bytes, or NULL with the error set. */
-static const unsigned char *take(reader *r, size_t count, size_t each)
+static const unsigned char *read_bytes(reader *r, size_t count, size_t element_size)
 {
     size_t size;
-    if (!ft_mul(count, each, &size) || size > (size_t) (r->end - r->at)) {
+    if (!ft_checked_mul(count, element_size, &size) || size > (size_t) (r->end - r->cursor)) {
         ft_fail(r->err, FT_EFORMAT, "%s: cut off: %zu x %zu bytes expected, %zu left", r->who,
-                count, each, (size_t) (r->end - r->at));
+                count, element_size, (size_t) (r->end - r->cursor));
         return NULL;
     }
-    const unsigned char *bytes = r->at;
-    r->at += size;
+    const unsigned char *bytes = r->cursor;
+    r->cursor += size;
     return bytes;
 }
 
 static ft_status check_digest(reader *r)
 {
-    if ((size_t) (r->end - r->at) < HEADER_BYTES + FT_FINGERPRINT ||
-        memcmp(r->at, magic, sizeof magic) != 0)
+    if ((size_t) (r->end - r->cursor) < HEADER_BYTES + FT_FINGERPRINT ||
+        memcmp(r->cursor, magic, sizeof magic) != 0)
         return ft_fail(r->err, FT_EFORMAT, "%s: not a counters file", r->who);
-    uint32_t version = ft_le32(r->at + 8);
+    uint32_t version = ft_load_le32(r->cursor + 8);
     if (version != FORMAT_VERSION)
         return ft_fail(r->err, FT_EFORMAT, "%s: counters version %" PRIu32 ", expected %d", r->who,
                        version, FORMAT_VERSION);
     r->end -= FT_FINGERPRINT;
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    if (EVP_Digest(r->at, (size_t) (r->end - r->at), sum, NULL, EVP_sha256(), NULL) != 1)
+    unsigned char digest_bytes[EVP_MAX_MD_SIZE];
+    if (EVP_Digest(r->cursor, (size_t) (r->end - r->cursor), digest_bytes, NULL, EVP_sha256(),
+                   NULL) != 1)
         return ft_fail(r->err, FT_ENOMEM, "%s: cannot compute SHA-256", r->who);
-    if (memcmp(sum, r->end, FT_FINGERPRINT) != 0)
+    if (memcmp(digest_bytes, r->end, FT_FINGERPRINT) != 0)
         return ft_fail(r->err, FT_EFORMAT, "%s: altered or cut off: SHA-256 differs", r->who);
     return FT_OK;
 }
@@ -158,11 +159,11 @@ static ft_status read_ranges(const reader *r, ft_counter_set *set, const unsigne
                              size_t count)
 {
     for (size_t i = 0; i < count; i++, bytes += RANGE_BYTES) {
-        ft_sample_range range = { .first = ft_le64(bytes + FT_FINGERPRINT),
-                                  .last = ft_le64(bytes + FT_FINGERPRINT + 8) };
+        ft_sample_range range = { .first = ft_load_le64(bytes + FT_FINGERPRINT),
+                                  .last = ft_load_le64(bytes + FT_FINGERPRINT + 8) };
         memcpy(range.data, bytes, FT_FINGERPRINT);
         size_t before = set->range_count;
-        FT_TRY(ft_counter_set_cover(set, range, r->who, r->err));
+        FT_TRY(ft_counter_set_add_range(set, range, r->who, r->err));
         const ft_sample_range *last = &set->range[set->range_count - 1];
         if (set->range_count != before + 1 || memcmp(last, &range, sizeof range) != 0)
             return ft_fail(r->err, FT_EFORMAT, "%s: range %zu of samples is out of order", r->who,
@@ -178,19 +179,19 @@ static ft_status read_ranges(const reader *r, ft_counter_set *set, const unsigne
 static ft_status read_keys(reader *r, ft_counters *point, const unsigned char *bytes, size_t count)
 {
     ft_counts *counts = &point->counts;
-    const uint64_t most = UINT64_C(1) << 53;
+    const uint64_t max_total = UINT64_C(1) << 53;
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++, bytes += 12) {
-        uint32_t key = ft_le32(bytes);
-        uint64_t times = ft_le64(bytes + 4);
-        if (key >= FT_COUNT_KEYS || (i > 0 && key <= ft_le32(bytes - 12)))
+        uint32_t key = ft_load_le32(bytes);
+        uint64_t n_times = ft_load_le64(bytes + 4);
+        if (key >= FT_COUNT_KEYS || (i > 0 && key <= ft_load_le32(bytes - 12)))
             return ft_fail(r->err, FT_EFORMAT, "%s: %s: key %" PRIu32 " is out of order", r->who,
                            point->name, key);
-        if (times == 0 || times > most - total)
+        if (n_times == 0 || n_times > max_total - total)
             return ft_fail(r->err, FT_EFORMAT, "%s: %s: key %" PRIu32 " has count %" PRIu64, r->who,
-                           point->name, key, times);
-        counts->key[key] = times;
-        total += times;
+                           point->name, key, n_times);
+        counts->key[key] = n_times;
+        total += n_times;
     }
     if (counts->zeros > counts->key[0])
         return ft_fail(r->err, FT_EFORMAT, "%s: %s: %" PRIu64 " zeros of %" PRIu64 " in key 0",
@@ -207,7 +208,7 @@ static ft_status read_tail(reader *r, ft_counters *point, const unsigned char *b
 {
     ft_counts *counts = &point->counts;
     for (size_t i = 0; i < count; i++, bytes += 4) {
-        uint32_t magnitude = ft_le32(bytes);
+        uint32_t magnitude = ft_load_le32(bytes);
         if (magnitude == 0 || magnitude >= FT_COUNT_INFINITY ||
             (i > 0 && magnitude < counts->tail[i - 1]))
             return ft_fail(r->err, FT_EFORMAT, "%s: %s: value %zu of the tail is out of order",
@@ -215,8 +216,8 @@ static ft_status read_tail(reader *r, ft_counters *point, const unsigned char *b
         counts->tail[i] = magnitude;
     }
     counts->tail_used = count;
-    bool body = last_key > 0 || counts->key[0] > counts->zeros;
-    if (body && (count < FT_COUNT_TAIL || last_key > ft_count_key(counts->tail[0])))
+    bool has_body = last_key > 0 || counts->key[0] > counts->zeros;
+    if (has_body && (count < FT_COUNT_TAIL || last_key > ft_count_key(counts->tail[0])))
         return ft_fail(r->err, FT_EFORMAT, "%s: %s: keys above the tail of %zu values", r->who,
                        point->name, count);
     counts->threshold = count == FT_COUNT_TAIL ? counts->tail[0] : 0;
@@ -226,29 +227,29 @@ static ft_status read_tail(reader *r, ft_counters *point, const unsigned char *b
 /* The counters of the next point; read_names() has checked that its bytes exist. */
 static ft_status read_counts(reader *r, ft_counters *point)
 {
-    const unsigned char *head = take(r, 1, POINT_BYTES);
-    take(r, ft_le32(head), 1);
-    size_t keys = ft_le32(head + 4), tail = ft_le32(head + 8);
+    const unsigned char *header_bytes = read_bytes(r, 1, POINT_BYTES);
+    read_bytes(r, ft_load_le32(header_bytes), 1);
+    size_t keys = ft_load_le32(header_bytes + 4), tail = ft_load_le32(header_bytes + 8);
     if (keys > FT_COUNT_KEYS || tail > FT_COUNT_TAIL)
         return ft_fail(r->err, FT_EFORMAT, "%s: %s: %zu keys and a tail of %zu, at most %d and %d",
                        r->who, point->name, keys, tail, FT_COUNT_KEYS, FT_COUNT_TAIL);
-    point->counts.zeros = ft_le64(head + 12);
-    point->counts.nans = ft_le64(head + 20);
-    point->counts.infinities = ft_le64(head + 28);
-    const unsigned char *key_bytes = take(r, keys, 12), *tail_bytes = take(r, tail, 4);
+    point->counts.zeros = ft_load_le64(header_bytes + 12);
+    point->counts.nans = ft_load_le64(header_bytes + 20);
+    point->counts.infinities = ft_load_le64(header_bytes + 28);
+    const unsigned char *key_bytes = read_bytes(r, keys, 12), *tail_bytes = read_bytes(r, tail, 4);
     FT_TRY(read_keys(r, point, key_bytes, keys));
-    uint32_t last_key = keys > 0 ? ft_le32(key_bytes + 12 * (keys - 1)) : 0;
+    uint32_t last_key = keys > 0 ? ft_load_le32(key_bytes + 12 * (keys - 1)) : 0;
     return read_tail(r, point, tail_bytes, tail, last_key);
 }
 
 /* Reads the name of the next point, which the caller frees, and skips to the point after it. */
 static ft_status read_name(reader *r, char **out)
 {
-    const unsigned char *head = take(r, 1, POINT_BYTES);
-    size_t length = head == NULL ? 0 : ft_le32(head);
-    const unsigned char *name = head == NULL ? NULL : take(r, length, 1);
-    if (name == NULL || take(r, ft_le32(head + 4), 12) == NULL ||
-        take(r, ft_le32(head + 8), 4) == NULL)
+    const unsigned char *header_bytes = read_bytes(r, 1, POINT_BYTES);
+    size_t length = header_bytes == NULL ? 0 : ft_load_le32(header_bytes);
+    const unsigned char *name = header_bytes == NULL ? NULL : read_bytes(r, length, 1);
+    if (name == NULL || read_bytes(r, ft_load_le32(header_bytes + 4), 12) == NULL ||
+        read_bytes(r, ft_load_le32(header_bytes + 8), 4) == NULL)
         return FT_EFORMAT;
     if (memchr(name, '\0', length) != NULL)
         return ft_fail(r->err, FT_EFORMAT, "%s: a point's name contains a zero byte", r->who);
@@ -259,20 +260,20 @@ static ft_status read_name(reader *r, char **out)
 /* Names are read first, because the set is created from them before its counters are filled in. */
 static ft_status read_names(reader r, ft_counter_set **out, const unsigned char *header)
 {
-    size_t count = ft_le32(header + 12), read = 0;
+    size_t count = ft_load_le32(header + 12), read = 0;
     if (count > FT_COUNTER_POINTS)
         return ft_fail(r.err, FT_ELIMIT, "%s: %zu points, at most %d are supported", r.who, count,
                        FT_COUNTER_POINTS);
-    char **names = ft_array(count, sizeof *names);
+    char **names = ft_calloc(count, sizeof *names);
     if (names == NULL)
         return ft_fail(r.err, FT_ENOMEM, "%s: no memory for %zu names", r.who, count);
     ft_status rc = FT_OK;
     while (rc == FT_OK && read < count)
         if ((rc = read_name(&r, &names[read])) == FT_OK)
             read++;
-    if (rc == FT_OK && r.at != r.end)
+    if (rc == FT_OK && r.cursor != r.end)
         rc = ft_fail(r.err, FT_EFORMAT, "%s: %zu bytes after the last point", r.who,
-                     (size_t) (r.end - r.at));
+                     (size_t) (r.end - r.cursor));
     if (rc == FT_OK)
         rc = ft_counter_set_new(out, header + 20, (const char *const *) names, count, r.who, r.err);
     for (size_t i = 0; i < read; i++)
@@ -284,9 +285,9 @@ static ft_status read_names(reader r, ft_counter_set **out, const unsigned char 
 static ft_status read_set(reader *r, ft_counter_set **out)
 {
     FT_TRY(check_digest(r));
-    const unsigned char *header = take(r, 1, HEADER_BYTES);
-    size_t range_count = ft_le32(header + 16);
-    const unsigned char *ranges = take(r, range_count, RANGE_BYTES);
+    const unsigned char *header = read_bytes(r, 1, HEADER_BYTES);
+    size_t range_count = ft_load_le32(header + 16);
+    const unsigned char *ranges = read_bytes(r, range_count, RANGE_BYTES);
     if (ranges == NULL)
         return FT_EFORMAT;
     FT_TRY(read_names(*r, out, header));
@@ -300,7 +301,9 @@ ft_status ft_counter_set_parse(ft_counter_set **out, const void *bytes, size_t s
                                const char *who, ft_error *err)
 {
     *out = NULL;
-    reader r = { .at = bytes, .end = (const unsigned char *) bytes + size, .who = who, .err = err };
+    reader r = {
+        .cursor = bytes, .end = (const unsigned char *) bytes + size, .who = who, .err = err
+    };
     ft_status rc = read_set(&r, out);
     if (rc != FT_OK) {
         ft_counter_set_free(*out);
@@ -310,7 +313,7 @@ ft_status ft_counter_set_parse(ft_counter_set **out, const void *bytes, size_t s
 }
 
 /* Reads into memory instead of mapping: truncating a mapped file kills its reader. */
-static ft_status read_whole(unsigned char **out, size_t *size, const char *path, ft_error *err)
+static ft_status read_file(unsigned char **out, size_t *size, const char *path, ft_error *err)
 {
     FILE *file = fopen(path, "rb");
     struct stat status;
@@ -336,9 +339,9 @@ ft_status ft_counter_set_read(ft_counter_set **out, const char *path, ft_error *
     *out = NULL;
     unsigned char *bytes = NULL;
     size_t size = 0;
-    ft_status rc = read_whole(&bytes, &size, path, err);
+    ft_status rc = read_file(&bytes, &size, path, err);
     if (rc == FT_OK)
         rc = ft_counter_set_parse(out, bytes, size, path, err);
     free(bytes);
-    return rc == FT_OK ? FT_OK : ft_mistaken(path, FT_WANTED_COUNTERS, rc, err);
+    return rc == FT_OK ? FT_OK : ft_explain_wrong_file(path, FT_EXPECTED_COUNTERS, rc, err);
 }

@@ -29,7 +29,7 @@
 #include "runtime/base/atomic_file.h"
 
 /* Finalizes and writes a set, and commits the file. */
-ft_status ft_counter_set_write(ft_counter_set *set, ft_output *output, ft_error *err);
+ft_status ft_counter_set_write(ft_counter_set *set, ft_atomic_file *output, ft_error *err);
 
 /* Reads a file. FT_EFORMAT for anything that the writer would not have written. */
 ft_status ft_counter_set_read(ft_counter_set **out, const char *path, ft_error *err);

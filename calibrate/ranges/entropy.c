@@ -27,62 +27,62 @@
 enum { LEVELS = 128 }; /* also the minimum number of bins */
 
 /* Prefix sums over the first i bins. */
-typedef struct running_sums {
+typedef struct prefix_sums {
     double count[FT_BINS + 1], count_log[FT_BINS + 1];
-    int filled[FT_BINS + 1];
-} running_sums;
+    int n_filled[FT_BINS + 1];
+} prefix_sums;
 
 static double x_log_x(double x)
 {
     return x > 0.0 ? x * log(x) : 0.0;
 }
 
-static void sum_up(running_sums *sums, const ft_histogram *h)
+static void compute_prefix_sums(prefix_sums *sums, const ft_histogram *h)
 {
     sums->count[0] = sums->count_log[0] = 0.0;
-    sums->filled[0] = 0;
+    sums->n_filled[0] = 0;
     for (int i = 0; i < FT_BINS; i++) {
         double count = (double) h->bin[i == 0 ? 1 : i];
         sums->count[i + 1] = sums->count[i] + count;
         sums->count_log[i + 1] = sums->count_log[i] + x_log_x(count);
-        sums->filled[i + 1] = sums->filled[i] + (count > 0.0);
+        sums->n_filled[i + 1] = sums->n_filled[i] + (count > 0.0);
     }
 }
 
 /* Infinite where P is positive and Q is not, and if Q is empty. */
-static double divergence(const running_sums *sums, int kept)
+static double divergence(const prefix_sums *sums, int n_kept)
 {
-    double total = sums->count[FT_BINS], inside = sums->count[kept], outside = total - inside;
-    double last = inside - sums->count[kept - 1];
+    double total = sums->count[FT_BINS], inside = sums->count[n_kept], outside = total - inside;
+    double last = inside - sums->count[n_kept - 1];
     if (inside == 0.0 || (last == 0.0 && outside > 0.0))
         return HUGE_VAL;
 
-    double p_log_p = sums->count_log[kept] - x_log_x(last) + x_log_x(last + outside);
+    double p_log_p = sums->count_log[n_kept] - x_log_x(last) + x_log_x(last + outside);
     double mass_log_mean = 0.0;
-    for (int level = 0, from = 0, to; level < LEVELS; level++, from = to) {
-        to = ((level + 1) * kept + LEVELS - 1) / LEVELS;
-        double sum = sums->count[to] - sums->count[from];
-        int filled = sums->filled[to] - sums->filled[from];
-        if (filled > 0)
-            mass_log_mean += (to == kept ? sum + outside : sum) * log(sum / filled);
+    for (int level = 0, begin = 0, end; level < LEVELS; level++, begin = end) {
+        end = ((level + 1) * n_kept + LEVELS - 1) / LEVELS;
+        double sum = sums->count[end] - sums->count[begin];
+        int n_filled = sums->n_filled[end] - sums->n_filled[begin];
+        if (n_filled > 0)
+            mass_log_mean += (end == n_kept ? sum + outside : sum) * log(sum / n_filled);
     }
     return (p_log_p - mass_log_mean) / total - log(total) + log(inside);
 }
 
-void ft_search_entropy(ft_amax_choice *out, const ft_histogram *h)
+void ft_search_entropy(ft_amax_result *out, const ft_histogram *h)
 {
-    running_sums sums;
-    sum_up(&sums, h);
+    prefix_sums sums;
+    compute_prefix_sums(&sums, h);
     out->index = FT_BINS;
-    out->objective = out->second = HUGE_VAL;
-    for (int kept = LEVELS; kept <= FT_BINS; kept++) {
-        double d = divergence(&sums, kept);
+    out->objective = out->second_best = HUGE_VAL;
+    for (int n_kept = LEVELS; n_kept <= FT_BINS; n_kept++) {
+        double d = divergence(&sums, n_kept);
         if (d <= out->objective) {
-            out->second = out->objective;
+            out->second_best = out->objective;
             out->objective = d;
-            out->index = kept;
-        } else if (d < out->second)
-            out->second = d;
+            out->index = n_kept;
+        } else if (d < out->second_best)
+            out->second_best = d;
     }
     out->amax = h->edge[out->index];
 }

@@ -19,27 +19,27 @@
 #include <stdlib.h>
 
 /* All keys stand for smaller magnitudes than the tail, so keys followed by the tail are sorted. */
-static ft_status list_magnitudes(ft_histogram *h, const ft_counters *point, ft_error *err)
+static ft_status collect_magnitudes(ft_histogram *h, const ft_counters *point, ft_error *err)
 {
     const ft_counts *counts = &point->counts;
-    size_t most = counts->tail_used;
+    size_t capacity = counts->tail_used;
     for (size_t key = 0; key < FT_COUNT_KEYS; key++)
-        most += counts->key[key] > 0;
-    h->magnitude = ft_array(most, sizeof *h->magnitude);
-    h->times = ft_array(most, sizeof *h->times);
-    if (h->magnitude == NULL || h->times == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu magnitudes", point->name, most);
+        capacity += counts->key[key] > 0;
+    h->magnitude = ft_calloc(capacity, sizeof *h->magnitude);
+    h->counts = ft_calloc(capacity, sizeof *h->counts);
+    if (h->magnitude == NULL || h->counts == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu magnitudes", point->name, capacity);
 
     for (uint32_t key = 0; key < FT_COUNT_KEYS; key++)
         if (counts->key[key] > 0) {
             h->magnitude[h->size] = ft_float_from_bits(ft_count_magnitude(key));
-            h->times[h->size++] = counts->key[key];
+            h->counts[h->size++] = counts->key[key];
         }
     for (size_t i = 0; i < counts->tail_used; i++) {
         float magnitude = ft_float_from_bits(counts->tail[i]);
         if (h->size == 0 || h->magnitude[h->size - 1] != magnitude)
             h->magnitude[h->size++] = magnitude;
-        h->times[h->size - 1]++;
+        h->counts[h->size - 1]++;
     }
     return FT_OK;
 }
@@ -47,9 +47,9 @@ static ft_status list_magnitudes(ft_histogram *h, const ft_counters *point, ft_e
 static void fill_bins(ft_histogram *h)
 {
     for (size_t i = 0; i < h->size; i++) {
-        float place = h->magnitude[i] * (float) FT_BINS / h->amax;
-        size_t bin = place < (float) FT_BINS ? (size_t) place : FT_BINS - 1;
-        h->bin[bin] += h->times[i];
+        float position = h->magnitude[i] * (float) FT_BINS / h->amax;
+        size_t bin = position < (float) FT_BINS ? (size_t) position : FT_BINS - 1;
+        h->bin[bin] += h->counts[i];
     }
 }
 
@@ -74,8 +74,8 @@ ft_status ft_histogram_init(ft_histogram *h, ft_counters *point, ft_error *err)
     if (h->total == 0)
         return ft_fail(err, FT_EFORMAT, "%s: no value was counted", point->name);
 
-    ft_counts_settle(&point->counts);
-    ft_status rc = list_magnitudes(h, point, err);
+    ft_counts_finalize(&point->counts);
+    ft_status rc = collect_magnitudes(h, point, err);
     if (rc != FT_OK) {
         ft_histogram_fini(h);
         return rc;
@@ -91,7 +91,7 @@ ft_status ft_histogram_init(ft_histogram *h, ft_counters *point, ft_error *err)
 void ft_histogram_fini(ft_histogram *h)
 {
     free(h->magnitude);
-    free(h->times);
+    free(h->counts);
     *h = (ft_histogram){ 0 };
 }
 
@@ -101,11 +101,11 @@ ft_distortion ft_histogram_distortion(const ft_histogram *h, float amax)
     double signal = 0.0, noise = 0.0;
     uint64_t clipped = 0;
     for (size_t i = 0; i < h->size; i++) {
-        double value = (double) h->magnitude[i], times = (double) h->times[i];
+        double value = (double) h->magnitude[i], n_times = (double) h->counts[i];
         double error = value - (double) (scale * ft_quantize_to_float(h->magnitude[i], inverse));
-        signal += times * value * value;
-        noise += times * error * error;
-        clipped += h->magnitude[i] > amax ? h->times[i] : 0;
+        signal += n_times * value * value;
+        noise += n_times * error * error;
+        clipped += h->magnitude[i] > amax ? h->counts[i] : 0;
     }
     return (ft_distortion){ .clipped = (double) clipped / (double) h->total,
                             .sqnr_db = noise > 0.0 ? 10.0 * log10(signal / noise) : HUGE_VAL };

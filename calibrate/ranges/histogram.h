@@ -24,7 +24,7 @@ typedef struct ft_histogram {
     /* The distinct magnitudes in ascending order, and how often each was counted. */
     size_t size;
     float *magnitude;
-    uint64_t *times;
+    uint64_t *counts;
 } ft_histogram;
 
 /*

@@ -17,7 +17,7 @@
  * The smallest positive number of half precision; the quantizer of the reference treats smaller
  * amax as zero too.
  */
-static const float smallest_amax = 0x1p-24f;
+static const float min_amax = 0x1p-24f;
 
 static const double default_percentile = 99.99;
 static const double percentiles[] = { 99.0, 99.9, 99.99, 99.999 };
@@ -67,12 +67,13 @@ const char *ft_amax_status_name(ft_amax_status status)
 
 /* ---- Single methods ----------------------------------------------------------------------- */
 
-static void choose_max(ft_amax_choice *out, const ft_histogram *h, const ft_method_options *options)
+static void compute_max(ft_amax_result *out, const ft_histogram *h,
+                        const ft_method_options *options)
 {
     (void) options;
     out->index = FT_BINS;
     out->amax = h->amax;
-    out->objective = out->second = nan("");
+    out->objective = out->second_best = nan("");
 }
 
 /*
@@ -91,92 +92,93 @@ static int percentile_bin(const ft_histogram *h, double fraction, double *reache
 }
 
 /* amax is the lower edge of the bin, as in the reference. */
-static void choose_one_percentile(ft_amax_choice *out, const ft_histogram *h, double percentile)
+static void compute_one_percentile(ft_amax_result *out, const ft_histogram *h, double percentile)
 {
     snprintf(out->method, sizeof out->method, "percentile-%.6g", percentile);
     out->index = percentile_bin(h, percentile / 100.0, &out->objective);
     out->amax = h->edge[out->index];
-    out->second = nan("");
+    out->second_best = nan("");
 }
 
-static void choose_percentile(ft_amax_choice *out, const ft_histogram *h,
-                              const ft_method_options *options)
+static void compute_percentile(ft_amax_result *out, const ft_histogram *h,
+                               const ft_method_options *options)
 {
-    double asked = options->percentile > 0.0 ? options->percentile : default_percentile;
-    choose_one_percentile(out, h, asked);
-    if (asked < 100.0 && (double) h->total * (1.0 - asked / 100.0) < 10.0)
+    double requested = options->percentile > 0.0 ? options->percentile : default_percentile;
+    compute_one_percentile(out, h, requested);
+    if (requested < 100.0 && (double) h->total * (1.0 - requested / 100.0) < 10.0)
         out->status = FT_AMAX_TOO_FEW_SAMPLES;
 
     for (size_t i = 0; out->amax <= 0.0f && i < FT_COUNT(percentiles); i++)
-        if (percentiles[i] > asked) {
+        if (percentiles[i] > requested) {
             out->status = FT_AMAX_RAISED;
-            choose_one_percentile(out, h, percentiles[i]);
+            compute_one_percentile(out, h, percentiles[i]);
         }
     if (out->amax <= 0.0f) {
         out->status = FT_AMAX_RAISED;
         snprintf(out->method, sizeof out->method, "max");
-        choose_max(out, h, options);
+        compute_max(out, h, options);
     }
 }
 
-static void choose_mse(ft_amax_choice *out, const ft_histogram *h, const ft_method_options *options)
+static void compute_mse(ft_amax_result *out, const ft_histogram *h,
+                        const ft_method_options *options)
 {
     (void) options;
     ft_search_mse(out, h);
 }
 
-static void choose_entropy(ft_amax_choice *out, const ft_histogram *h,
-                           const ft_method_options *options)
+static void compute_entropy(ft_amax_result *out, const ft_histogram *h,
+                            const ft_method_options *options)
 {
     (void) options;
     ft_search_entropy(out, h);
 }
 
-static void choose_auto(ft_amax_choice *out, const ft_histogram *h,
-                        const ft_method_options *options)
+static void compute_auto(ft_amax_result *out, const ft_histogram *h,
+                         const ft_method_options *options)
 {
     (void) options;
-    ft_amax_choice candidate[FT_CANDIDATES];
-    ft_choose_candidates(candidate, h);
-    *out = candidate[ft_best_candidate(candidate, FT_CANDIDATES)];
+    ft_amax_result candidate[FT_AMAX_CANDIDATES];
+    ft_compute_amax_candidates(candidate, h);
+    *out = candidate[ft_best_amax_candidate(candidate, FT_AMAX_CANDIDATES)];
 }
 
 /* ---- All methods -------------------------------------------------------------------------- */
 
-void ft_choose_amax(ft_amax_choice *out, ft_method method, const ft_histogram *h,
-                    const ft_method_options *options)
+void ft_compute_amax(ft_amax_result *out, ft_method method, const ft_histogram *h,
+                     const ft_method_options *options)
 {
-    static void (*const choose[FT_METHODS])(ft_amax_choice *, const ft_histogram *,
-                                            const ft_method_options *) = {
-#define FT_METHOD(NAME, name, help) [FT_METHOD_##NAME] = choose_##name,
+    static void (*const compute[FT_METHODS])(ft_amax_result *, const ft_histogram *,
+                                             const ft_method_options *) = {
+#define FT_METHOD(NAME, name, help) [FT_METHOD_##NAME] = compute_##name,
 #include "calibrate/ranges/methods.def"
 #undef FT_METHOD
     };
-    *out = (ft_amax_choice){ .status = FT_AMAX_OK };
+    *out = (ft_amax_result){ .status = FT_AMAX_OK };
     snprintf(out->method, sizeof out->method, "%s", methods[method].name);
-    if (h->amax <= smallest_amax) {
-        *out = (ft_amax_choice){ .method = "zero",
+    if (h->amax <= min_amax) {
+        *out = (ft_amax_result){ .method = "zero",
                                  .status = FT_AMAX_ZERO,
                                  .amax = 1.0f,
                                  .objective = nan(""),
-                                 .second = nan("") };
+                                 .second_best = nan("") };
     } else
-        choose[method](out, h, options != NULL ? options : &(ft_method_options){ 0 });
+        compute[method](out, h, options != NULL ? options : &(ft_method_options){ 0 });
     out->distortion = ft_histogram_distortion(h, out->amax);
 }
 
-void ft_choose_candidates(ft_amax_choice out[FT_CANDIDATES], const ft_histogram *h)
+void ft_compute_amax_candidates(ft_amax_result out[FT_AMAX_CANDIDATES], const ft_histogram *h)
 {
     size_t n = 0;
-    ft_choose_amax(&out[n++], FT_METHOD_MAX, h, NULL);
+    ft_compute_amax(&out[n++], FT_METHOD_MAX, h, NULL);
     for (size_t i = 0; i < FT_COUNT(percentiles); i++)
-        ft_choose_amax(&out[n++], FT_METHOD_PERCENTILE, h,
-                       &(ft_method_options){ .percentile = percentiles[i] });
-    ft_choose_amax(&out[n++], FT_METHOD_MSE, h, NULL);
-    ft_choose_amax(&out[n++], FT_METHOD_ENTROPY, h, NULL);
+        ft_compute_amax(&out[n++], FT_METHOD_PERCENTILE, h,
+                        &(ft_method_options){ .percentile = percentiles[i] });
+    ft_compute_amax(&out[n++], FT_METHOD_MSE, h, NULL);
+    ft_compute_amax(&out[n++], FT_METHOD_ENTROPY, h, NULL);
 }
 
-size_t ft_best_candidate(const ft_amax_choice *candidate, size_t count)
+size_t ft_best_amax_candidate(const ft_amax_result *candidate, size_t count)
 {
     size_t best = 0;
     for (size_t i = 1; i < count; i++) {

@@ -46,31 +46,32 @@ typedef enum ft_amax_status {
 /* "ok", "all zero", ... in reports. */
 const char *ft_amax_status_name(ft_amax_status status);
 
-typedef struct ft_amax_choice {
+typedef struct ft_amax_result {
     char method[24]; /* what determined amax in the end: "percentile-99.99", "mse", "zero" */
     ft_amax_status status;
     float amax;       /* > 0 */
     int index;        /* of the bin (mse), of the edge (percentile, entropy), FT_BINS (max) */
     double objective; /* minimized (mse, entropy) or reached (percentile: fraction of the values) */
-    double second;    /* the next best objective; NaN if nothing is minimized */
+    double second_best; /* the next best objective; NaN if nothing is minimized */
     ft_distortion distortion;
-} ft_amax_choice;
+} ft_amax_result;
 
 /* Computes amax with one method; NULL options mean the defaults. */
-void ft_choose_amax(ft_amax_choice *out, ft_method method, const ft_histogram *histogram,
-                    const ft_method_options *options);
+void ft_compute_amax(ft_amax_result *out, ft_method method, const ft_histogram *histogram,
+                     const ft_method_options *options);
 
 /*
  * The candidates that `auto` compares: max, percentile 99, 99.9, 99.99 and 99.999, mse, entropy.
  */
-enum { FT_CANDIDATES = 7 };
-void ft_choose_candidates(ft_amax_choice out[FT_CANDIDATES], const ft_histogram *histogram);
+enum { FT_AMAX_CANDIDATES = 7 };
+void ft_compute_amax_candidates(ft_amax_result out[FT_AMAX_CANDIDATES],
+                                const ft_histogram *histogram);
 
 /* The candidate with the highest SQNR; ties go to the largest amax, then to the first. */
-size_t ft_best_candidate(const ft_amax_choice *candidate, size_t count);
+size_t ft_best_amax_candidate(const ft_amax_result *candidate, size_t count);
 
 /* The searches over a histogram with amax > 0; they set index, amax, objective and second. */
-void ft_search_mse(ft_amax_choice *out, const ft_histogram *histogram);
-void ft_search_entropy(ft_amax_choice *out, const ft_histogram *histogram);
+void ft_search_mse(ft_amax_result *out, const ft_histogram *histogram);
+void ft_search_entropy(ft_amax_result *out, const ft_histogram *histogram);
 
 #endif

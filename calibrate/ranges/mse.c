@@ -28,19 +28,19 @@ static float centre(const ft_histogram *h, int bin)
     return (h->edge[bin] + h->edge[bin + 1]) / 2.0f;
 }
 
-static double squared_change(const centres *c, float amax)
+static double squared_error(const centres *c, float amax)
 {
     float inverse_scale = 127.0f / amax;
     double sum = 0.0;
     for (int i = 0; i < c->count; i++) {
         float quantized = ft_quantize_to_float(c->value[i], inverse_scale) / inverse_scale;
-        double change = (double) (quantized - c->value[i]);
-        sum += change * change * c->weight[i];
+        double error = (double) (quantized - c->value[i]);
+        sum += error * error * c->weight[i];
     }
     return sum;
 }
 
-void ft_search_mse(ft_amax_choice *out, const ft_histogram *h)
+void ft_search_mse(ft_amax_result *out, const ft_histogram *h)
 {
     centres c = { 0 };
     for (int bin = 0; bin < FT_BINS; bin++)
@@ -48,15 +48,15 @@ void ft_search_mse(ft_amax_choice *out, const ft_histogram *h)
             c.value[c.count] = centre(h, bin);
             c.weight[c.count++] = (double) h->bin[bin];
         }
-    out->objective = out->second = HUGE_VAL;
+    out->objective = out->second_best = HUGE_VAL;
     for (int bin = FIRST; bin < FT_BINS; bin++) {
-        double change = squared_change(&c, centre(h, bin));
-        if (change < out->objective) {
-            out->second = out->objective;
-            out->objective = change;
+        double error = squared_error(&c, centre(h, bin));
+        if (error < out->objective) {
+            out->second_best = out->objective;
+            out->objective = error;
             out->index = bin;
-        } else if (change < out->second)
-            out->second = change;
+        } else if (error < out->second_best)
+            out->second_best = error;
     }
     out->amax = centre(h, out->index);
 }

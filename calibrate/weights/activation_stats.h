@@ -16,7 +16,7 @@
 #include "runtime/model/model.h"
 
 /* Statistics of the input x of one or more linears, one row per token. */
-typedef struct ft_sums {
+typedef struct ft_input_stats {
     const char *name; /* name of the value; borrowed from the model */
     int value;        /* index in the model's plan */
     size_t cols;
@@ -30,20 +30,20 @@ typedef struct ft_sums {
      * by factor.
      */
     float *factor;
-} ft_sums;
+} ft_input_stats;
 
-typedef struct ft_inputs {
-    ft_sums *input; /* [count], in the order of the plan */
+typedef struct ft_activation_stats {
+    ft_input_stats *input; /* [count], in the order of the plan */
     size_t count;
-    int *by_weight; /* [nweight of the model]: index of the input, or -1 */
+    int *input_of_weight; /* [nweight of the model]: index of the input, or -1 */
 
     /* Private to activation_stats.c. */
-    const struct ft_inputs_of *of;
-    size_t longest; /* tokens of the longest sample */
-} ft_inputs;
+    const struct ft_activation_stats_options *options;
+    size_t max_tokens; /* tokens of the longest sample */
+} ft_activation_stats;
 
 /* Borrowed as long as the statistics exist. */
-typedef struct ft_inputs_of {
+typedef struct ft_activation_stats_options {
     const ft_model *model; /* opened in observe mode */
     const ft_dataset *data;
     uint64_t first, last; /* samples first .. last - 1 */
@@ -51,17 +51,19 @@ typedef struct ft_inputs_of {
     size_t memory;        /* maximum bytes for statistics and their buffers; 0: no limit */
     bool moments;         /* second moments are needed, not only squares and magnitudes */
     void (*stage)(void *user, const char *what, const char *unit);
-    ft_progress progress; /* may be NULL, as may `stage` */
+    ft_progress_callback progress; /* may be NULL, as may `stage` */
     void *user;
-} ft_inputs_of;
+} ft_activation_stats_options;
 
 /*
  * Finds the inputs of the matrices of a model for which `wanted`, [nweight], is true. Errors:
  * FT_ENOMEM.
  */
-FT_MUST_USE ft_status ft_inputs_init(ft_inputs *inputs, const ft_inputs_of *of, const bool *wanted,
-                                     ft_error *err);
-void ft_inputs_fini(ft_inputs *inputs); /* also accepts a zeroed or failed one */
+FT_MUST_USE ft_status ft_activation_stats_init(ft_activation_stats *inputs,
+                                               const ft_activation_stats_options *options,
+                                               const bool *wanted, ft_error *err);
+void ft_activation_stats_fini(
+    ft_activation_stats *inputs); /* also accepts a zeroed or failed one */
 
 /*
  * Ensures that the statistics of an input are in memory. If they are not, runs all samples and
@@ -70,12 +72,13 @@ void ft_inputs_fini(ft_inputs *inputs); /* also accepts a zeroed or failed one *
  *
  * Errors: FT_ENOMEM; FT_EFORMAT if an input is NaN or infinite; those of the forward pass.
  */
-FT_MUST_USE ft_status ft_inputs_need(ft_inputs *inputs, ft_sums *input, ft_error *err);
+FT_MUST_USE ft_status ft_activation_stats_collect(ft_activation_stats *inputs,
+                                                  ft_input_stats *input, ft_error *err);
 
 /*
  * Rescales the statistics to those of x / factor, [cols], all positive. Takes ownership of
  * `factor`. At most once.
  */
-void ft_inputs_divide(ft_sums *input, float *factor);
+void ft_input_stats_rescale(ft_input_stats *input, float *factor);
 
 #endif

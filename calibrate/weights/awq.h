@@ -18,12 +18,13 @@
 
 /* Linears that share one input. */
 typedef struct ft_awq {
-    const ft_fold *fold;
-    const ft_sums *input;      /* with second moments, not rescaled yet */
-    const ft_weights *weights; /* [count] */
-    const ft_blocks_how *how;  /* [count]: bits and groups; importance and moments are set here */
+    const ft_scale_fold *fold;
+    const ft_input_stats *input;     /* with second moments, not rescaled yet */
+    const ft_weight_matrix *weights; /* [count] */
+    const ft_groupwise_options
+        *options; /* [count]: bits and groups; importance and moments are set here */
     size_t count;
-    bool weighted; /* grids are chosen with importance weights (imatrix) */
+    bool use_importance; /* grids are chosen with importance weights (imatrix) */
     int threads;
 } ft_awq;
 
@@ -31,14 +32,14 @@ typedef struct ft_awq {
  * The best factors, [input->cols], and the errors with them and without scaling. *power is 0 if no
  * factors are better than none. Errors: FT_ENOMEM; those of weights that cannot be quantized.
  */
-typedef struct ft_awq_choice {
+typedef struct ft_awq_result {
     double power, error, error_without;
-} ft_awq_choice;
+} ft_awq_result;
 
-FT_MUST_USE ft_status ft_awq_search(float *factor, ft_awq_choice *out, const ft_awq *what,
+FT_MUST_USE ft_status ft_awq_search(float *factor, ft_awq_result *out, const ft_awq *problem,
                                     ft_error *err);
 
 /* Importance of columns: their mean square, divided by the average over all columns. */
-void ft_importance(float *out, const ft_sums *input);
+void ft_column_importance(float *out, const ft_input_stats *input);
 
 #endif

@@ -15,19 +15,19 @@
 #include "calibrate/weights/quantized.h"
 
 /* A value of a graph that can be scaled through its producer. Weights are indices. */
-typedef struct ft_fold {
+typedef struct ft_scale_fold {
     int value;
     size_t cols;
-    int norm[2]; /* weight and bias of the norm that produces it; -1: none */
-    int maker;   /* or the linear whose rows are divided; else -1 ... */
-    int bias;    /* ... and its bias; or -1 */
+    int norm[2];  /* weight and bias of the norm that produces it; -1: none */
+    int producer; /* or the linear whose rows are divided; else -1 ... */
+    int bias;     /* ... and its bias; or -1 */
 
     /*
      * For attention: query heads and KV heads. With grouped-query attention several columns map to
      * one row.
      */
     size_t heads, kv_heads;
-} ft_fold;
+} ft_scale_fold;
 
 /*
  * Whether `value` of a graph can be scaled; is_groupwise[weight] tells which matrices may be
@@ -35,27 +35,29 @@ typedef struct ft_fold {
  * matrices, and its producer a norm; or it comes from one such linear through a gate as its second
  * operand, through ReLU, or through attention as its values.
  */
-bool ft_fold_find(ft_fold *out, const ft_plan *graph, int value, const bool *in_blocks);
+bool ft_scale_fold_find(ft_scale_fold *out, const ft_plan *graph, int value,
+                        const bool *is_groupwise);
 
 /* The element of the norm, or the row of the producing linear, that a column comes from. */
-size_t ft_fold_row(const ft_fold *fold, size_t col);
+size_t ft_scale_fold_row(const ft_scale_fold *fold, size_t col);
 
 /* Factors of a model's weights, each [nweight] of the model; NULL: none. */
-typedef struct ft_scaling {
+typedef struct ft_folded_scales {
     const ft_model *model;
     float **row, **col; /* of matrices: a factor per row, and per column */
     float **vector;     /* of norms and biases: the new values instead of factors */
-} ft_scaling;
+} ft_folded_scales;
 
 /* No factors yet. FT_ENOMEM. fini also accepts a zeroed or failed one. */
-FT_MUST_USE ft_status ft_scaling_init(ft_scaling *scaling, const ft_model *model, ft_error *err);
-void ft_scaling_fini(ft_scaling *scaling);
+FT_MUST_USE ft_status ft_folded_scales_init(ft_folded_scales *scaling, const ft_model *model,
+                                            ft_error *err);
+void ft_folded_scales_fini(ft_folded_scales *scaling);
 
 /*
  * Divides the value of a fold by factors, [fold->cols], positive and equal for columns that come
  * from one row. At most once per value. FT_ENOMEM.
  */
-FT_MUST_USE ft_status ft_scaling_add(ft_scaling *scaling, const ft_fold *fold, const float *factor,
-                                     ft_error *err);
+FT_MUST_USE ft_status ft_folded_scales_add(ft_folded_scales *scaling, const ft_scale_fold *fold,
+                                           const float *factor, ft_error *err);
 
 #endif

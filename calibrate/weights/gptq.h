@@ -25,7 +25,7 @@
 typedef struct ft_gptq {
     size_t cols;
     size_t *order; /* [cols]: column indices in rounding order */
-    size_t dead;   /* columns at its end whose inputs are always 0: their weights become 0 */
+    size_t n_dead; /* columns at its end whose inputs are always 0: their weights become 0 */
     float *upper;  /* [cols, cols], in rounding order: U */
     int sweeps;    /* maximum sweeps of coordinate descent; 0: none */
 
@@ -47,6 +47,6 @@ FT_MUST_USE ft_status ft_gptq_init(ft_gptq *gptq, const double *moments, size_t 
 void ft_gptq_fini(ft_gptq *gptq); /* also accepts a zeroed or failed one */
 
 /* An ft_groupwise_round_fn, whose user is an ft_gptq. */
-void ft_gptq_round(const void *gptq, ft_blocks_panel *panel, const ft_blocks_how *how);
+void ft_gptq_round(const void *gptq, ft_groupwise_panel *panel, const ft_groupwise_options *how);
 
 #endif

@@ -19,27 +19,28 @@
 enum { FT_PANEL_ROWS = 32 };
 
 /* The grid of one group of one row: scale * (q - zero), q in 0 .. max_q. */
-typedef struct ft_blocks_grid {
+typedef struct ft_groupwise_grid {
     float scale, inverse; /* the scale is a float16, positive and finite; inverse = 1 / scale */
-    int32_t zero, most;
-} ft_blocks_grid;
+    int32_t zero, max_q;
+} ft_groupwise_grid;
 
-typedef struct ft_blocks_panel ft_blocks_panel;
-typedef struct ft_blocks_how ft_blocks_how;
+typedef struct ft_groupwise_panel ft_groupwise_panel;
+typedef struct ft_groupwise_options ft_groupwise_options;
 
 /*
  * Rounds the weights of a panel whose grids are set. It may overwrite the panel's weights, to
  * compensate the error of one column in others. Called by several threads at once for different
  * panels: it may read `user`, but not change it.
  */
-typedef void (*ft_blocks_round)(const void *user, ft_blocks_panel *panel, const ft_blocks_how *how);
+typedef void (*ft_groupwise_round_fn)(const void *user, ft_groupwise_panel *panel,
+                                      const ft_groupwise_options *options);
 
-struct ft_blocks_how {
-    int bits;        /* 4 or 8 */
-    int32_t group;   /* group size, as in ft_groupwise */
-    bool by_codes;   /* as in ft_groupwise; not used here */
-    bool asymmetric; /* each group has its own zero point; else it is 8 or 128 */
-    bool clip;       /* search for the clipping ratio of each group's range */
+struct ft_groupwise_options {
+    int bits;              /* 4 or 8 */
+    int32_t group;         /* group size, as in ft_groupwise */
+    bool int8_activations; /* as in ft_groupwise; not used here */
+    bool asymmetric;       /* each group has its own zero point; else it is 8 or 128 */
+    bool clip;             /* search for the clipping ratio of each group's range */
 
     /*
      * [columns], finite, not negative: weight of the square error of each column when grids are
@@ -47,8 +48,8 @@ struct ft_blocks_how {
      */
     const float *importance;
 
-    ft_blocks_round round; /* NULL: round to nearest */
-    const void *user;      /* of `round` */
+    ft_groupwise_round_fn round; /* NULL: round to nearest */
+    const void *user;            /* of `round` */
 
     /*
      * [columns, columns], symmetric: second moments of the inputs, from which output errors are
@@ -58,24 +59,25 @@ struct ft_blocks_how {
 };
 
 /* Some rows of a matrix, their grids and their quantized values. */
-struct ft_blocks_panel {
-    size_t rows, cols;    /* at most FT_PANEL_ROWS rows */
-    float *weight;        /* [rows, cols] */
-    ft_blocks_grid *grid; /* [rows, groups] */
-    uint8_t *code;        /* [rows, cols] */
-    double *work;         /* [2, FT_PANEL_ROWS, cols]: scratch of `round` */
+struct ft_groupwise_panel {
+    size_t rows, cols;       /* at most FT_PANEL_ROWS rows */
+    float *weight;           /* [rows, cols] */
+    ft_groupwise_grid *grid; /* [rows, groups] */
+    uint8_t *q;              /* [rows, cols] */
+    double *scratch;         /* [2, FT_PANEL_ROWS, cols]: scratch of `round` */
 };
 
 /* Groups per row. */
-static inline size_t ft_blocks_how_groups(const ft_blocks_how *how, size_t cols)
+static inline size_t ft_groupwise_options_groups(const ft_groupwise_options *options, size_t cols)
 {
-    return ft_blocks_groups(&(ft_blocks){ .group = how->group }, cols);
+    return ft_groupwise_groups(&(ft_groupwise){ .group = options->group }, cols);
 }
 
 /* Columns of the group that starts at column `first`. */
-static inline size_t ft_blocks_group_cols(const ft_blocks_how *how, size_t cols, size_t first)
+static inline size_t ft_groupwise_group_cols(const ft_groupwise_options *options, size_t cols,
+                                             size_t first)
 {
-    size_t group = (size_t) how->group, left = cols - first;
+    size_t group = (size_t) options->group, left = cols - first;
     return group == 0 || group > left ? left : group;
 }
 
@@ -90,33 +92,33 @@ static inline size_t ft_blocks_group_cols(const ft_blocks_how *how, size_t cols,
  * 0.95, 0.9 ... 0.5 of that; the smallest error wins, ties go to the widest range. A group of zeros
  * has scale 1.
  */
-ft_blocks_grid ft_blocks_choose(const float *weight, size_t n, const float *importance,
-                                const ft_blocks_how *how);
+ft_groupwise_grid ft_groupwise_choose_grid(const float *weight, size_t n, const float *importance,
+                                           const ft_groupwise_options *options);
 
 /* Rounds to the nearest integer, half to even; magnitudes up to 2^22. */
-static inline float ft_blocks_whole(float x)
+static inline float ft_round_half_even(float x)
 {
-    const float large = 12582912.0f; /* 1.5 * 2^23: adding it discards the fraction */
-    return (x + large) - large;
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it discards the fraction */
+    return (x + magic) - magic;
 }
 
 /* The nearest quantized value; ties go to the one at an even distance from the zero point. */
-static inline uint8_t ft_blocks_nearest(const ft_blocks_grid *grid, float weight)
+static inline uint8_t ft_groupwise_round_nearest(const ft_groupwise_grid *grid, float weight)
 {
-    float low = (float) -grid->zero, high = (float) (grid->most - grid->zero);
-    float code = weight * grid->inverse;
-    code = code < high ? code : high;
-    code = code > low ? code : low;
-    return (uint8_t) ((int32_t) ft_blocks_whole(code) + grid->zero);
+    float low = (float) -grid->zero, high = (float) (grid->max_q - grid->zero);
+    float q = weight * grid->inverse;
+    q = q < high ? q : high;
+    q = q > low ? q : low;
+    return (uint8_t) ((int32_t) ft_round_half_even(q) + grid->zero);
 }
 
-static inline float ft_blocks_real(const ft_blocks_grid *grid, uint8_t code)
+static inline float ft_groupwise_dequantize(const ft_groupwise_grid *grid, uint8_t q)
 {
-    return grid->scale * (float) (code - grid->zero);
+    return grid->scale * (float) (q - grid->zero);
 }
 
 /* Chooses grids and rounds the weights. */
-void ft_blocks_quantize(ft_blocks_panel *panel, const ft_blocks_how *how);
+void ft_groupwise_quantize(ft_groupwise_panel *panel, const ft_groupwise_options *options);
 
 /*
  * Stores panel number `index` of a matrix of `rows` rows. Padding becomes 0.
@@ -124,7 +126,8 @@ void ft_blocks_quantize(ft_blocks_panel *panel, const ft_blocks_how *how);
  *   q      [ft_panel_bytes(32, cols, bits)] of this panel alone
  *   scale  of the entire matrix, as in ft_groupwise; so `zero`, NULL for symmetric grids
  */
-void ft_blocks_store(uint32_t *codes, uint16_t *scale, uint8_t *zero, size_t index, size_t rows,
-                     const ft_blocks_panel *panel, const ft_blocks_how *how);
+void ft_groupwise_store_panel(uint32_t *q_words, uint16_t *scale, uint8_t *zero, size_t index,
+                              size_t rows, const ft_groupwise_panel *panel,
+                              const ft_groupwise_options *options);
 
 #endif

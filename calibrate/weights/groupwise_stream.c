@@ -17,15 +17,17 @@
 #include <string.h>
 
 /* The symmetric 4-bit grid ends at 7 scales, and float16 at 65504. */
-#define MOST_MAGNITUDE (7.0f * 65504.0f)
+#define MAX_MAGNITUDE (7.0f * 65504.0f)
 
-ft_blocks_bytes ft_blocks_stream_bytes(const ft_weights *w, const ft_blocks_how *how)
+ft_groupwise_bytes ft_groupwise_stream_bytes(const ft_weight_matrix *w,
+                                             const ft_groupwise_options *options)
 {
-    size_t count = ft_blocks_count(&(ft_blocks){ .group = how->group }, w->rows, w->cols);
-    return (ft_blocks_bytes){
-        .codes = ft_panel_bytes(w->rows, w->cols, how->bits),
+    size_t count =
+        ft_groupwise_scale_count(&(ft_groupwise){ .group = options->group }, w->rows, w->cols);
+    return (ft_groupwise_bytes){
+        .codes = ft_panel_bytes(w->rows, w->cols, options->bits),
         .scales = count * sizeof(uint16_t),
-        .zeros = how->asymmetric ? count : 0,
+        .zeros = options->asymmetric ? count : 0,
     };
 }
 
@@ -34,113 +36,115 @@ ft_blocks_bytes ft_blocks_stream_bytes(const ft_weights *w, const ft_blocks_how 
 /*
  * Takes `bytes` from a buffer whose sections start on cache lines; NULL before it is allocated.
  */
-static void *cut(char *memory, size_t *used, size_t bytes)
+static void *take_section(char *allocation, size_t *used, size_t bytes)
 {
-    void *part = memory == NULL ? NULL : memory + *used;
+    void *section = allocation == NULL ? NULL : allocation + *used;
     *used += ft_round_up(bytes, 64);
-    return part;
+    return section;
 }
 
 /* Lays out all arrays in `memory` and returns the total size; NULL: only the size. */
-static size_t lay_out(ft_blocks_stream *s, char *memory)
+static size_t layout_buffers(ft_groupwise_stream *s, char *allocation)
 {
-    ft_blocks_bytes bytes = ft_blocks_stream_bytes(s->weights, s->how);
+    ft_groupwise_bytes bytes = ft_groupwise_stream_bytes(s->weights, s->options);
     size_t used = 0, elements = FT_PANEL_ROWS * s->weights->cols;
-    size_t grids = FT_PANEL_ROWS * ft_blocks_how_groups(s->how, s->weights->cols);
-    s->codes = cut(memory, &used, s->batch * (bytes.codes / s->panels));
-    s->scale = cut(memory, &used, bytes.scales);
-    s->zero = cut(memory, &used, bytes.zeros);
+    size_t grids = FT_PANEL_ROWS * ft_groupwise_options_groups(s->options, s->weights->cols);
+    s->codes = take_section(allocation, &used, s->batch * (bytes.codes / s->panels));
+    s->scale = take_section(allocation, &used, bytes.scales);
+    s->zero = take_section(allocation, &used, bytes.zeros);
     s->zero = bytes.zeros > 0 ? s->zero : NULL;
     for (size_t i = 0; i < s->batch; i++) {
-        ft_blocks_panel *p = &s->panel[i];
+        ft_groupwise_panel *p = &s->panel[i];
         p->cols = s->weights->cols;
-        p->weight = cut(memory, &used, elements * sizeof *p->weight);
-        p->grid = cut(memory, &used, grids * sizeof *p->grid);
-        p->code = cut(memory, &used, elements);
-        if (s->how->round != NULL || s->how->moments != NULL)
-            p->work = cut(memory, &used, 2 * elements * sizeof *p->work);
+        p->weight = take_section(allocation, &used, elements * sizeof *p->weight);
+        p->grid = take_section(allocation, &used, grids * sizeof *p->grid);
+        p->q = take_section(allocation, &used, elements);
+        if (s->options->round != NULL || s->options->moments != NULL)
+            p->scratch = take_section(allocation, &used, 2 * elements * sizeof *p->scratch);
     }
     return used;
 }
 
-ft_status ft_blocks_stream_init(ft_blocks_stream *s, const ft_weights *weights,
-                                const ft_blocks_how *how, int threads, ft_error *err)
+ft_status ft_groupwise_stream_init(ft_groupwise_stream *s, const ft_weight_matrix *weights,
+                                   const ft_groupwise_options *options, int threads, ft_error *err)
 {
-    *s = (ft_blocks_stream){ .weights = weights, .how = how };
-    FT_TRY(ft_weights_check_dtype(weights, err));
-    if (how->round != NULL || how->moments != NULL)
+    *s = (ft_groupwise_stream){ .weights = weights, .options = options };
+    FT_TRY(ft_weight_matrix_check_dtype(weights, err));
+    if (options->round != NULL || options->moments != NULL)
         FT_TRY(ft_blas_load(threads, err));
     s->panels = ft_layout_rows(FT_PANEL32, weights->rows) / FT_PANEL_ROWS;
     s->batch = ft_min_size(s->panels, (size_t) threads);
-    s->panel = ft_array(s->batch, sizeof *s->panel);
-    s->of_each = ft_array(s->batch, sizeof *s->of_each);
-    if (s->panel != NULL && s->of_each != NULL)
-        s->memory = ft_alloc(lay_out(s, NULL));
-    if (s->memory == NULL)
+    s->panel = ft_calloc(s->batch, sizeof *s->panel);
+    s->panel_error = ft_calloc(s->batch, sizeof *s->panel_error);
+    if (s->panel != NULL && s->panel_error != NULL)
+        s->allocation = ft_calloc_aligned(layout_buffers(s, NULL));
+    if (s->allocation == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu panels of %zu columns", weights->name,
                        s->batch, weights->cols);
-    lay_out(s, s->memory);
+    layout_buffers(s, s->allocation);
     return FT_OK;
 }
 
 /* Frees what is needed to produce bytes, once all have been produced. */
-static void release(ft_blocks_stream *s)
+static void release(ft_groupwise_stream *s)
 {
     free(s->panel);
-    free(s->of_each);
-    free(s->memory);
+    free(s->panel_error);
+    free(s->allocation);
     s->panel = NULL;
-    s->of_each = NULL;
-    s->memory = NULL;
+    s->panel_error = NULL;
+    s->allocation = NULL;
 }
 
-void ft_blocks_stream_fini(ft_blocks_stream *s)
+void ft_groupwise_stream_fini(ft_groupwise_stream *s)
 {
     release(s);
-    *s = (ft_blocks_stream){ 0 };
+    *s = (ft_groupwise_stream){ 0 };
 }
 
 /* ---- Panels ------------------------------------------------------------------------------- */
 
-static void load(ft_blocks_panel *panel, const ft_weights *w, size_t first_row)
+static void load_panel(ft_groupwise_panel *panel, const ft_weight_matrix *w, size_t first_row)
 {
     panel->rows = ft_min_size(FT_PANEL_ROWS, w->rows - first_row);
     for (size_t row = 0; row < panel->rows; row++)
-        ft_weights_load(panel->weight + row * w->cols, w, first_row + row, 0, w->cols);
+        ft_weight_matrix_load(panel->weight + row * w->cols, w, first_row + row, 0, w->cols);
 }
 
 /* Index of the first weight that cannot be quantized; rows * cols: none. */
-static size_t first_bad(const ft_blocks_panel *panel)
+static size_t first_invalid(const ft_groupwise_panel *panel)
 {
-    size_t elements = panel->rows * panel->cols, at = 0;
-    while (at < elements && fabsf(panel->weight[at]) <= MOST_MAGNITUDE)
-        at++;
-    return at;
+    size_t elements = panel->rows * panel->cols, begin = 0;
+    while (begin < elements && fabsf(panel->weight[begin]) <= MAX_MAGNITUDE)
+        begin++;
+    return begin;
 }
 
-static ft_status refuse(const ft_weights *w, const ft_blocks_panel *panel, size_t index,
-                        ft_error *err)
+static ft_status fail_invalid(const ft_weight_matrix *w, const ft_groupwise_panel *panel,
+                              size_t index, ft_error *err)
 {
-    size_t at = first_bad(panel), row = index * FT_PANEL_ROWS + at / panel->cols;
-    float weight = panel->weight[at];
+    size_t begin = first_invalid(panel), row = index * FT_PANEL_ROWS + begin / panel->cols;
+    float weight = panel->weight[begin];
     if (!isfinite(weight))
         return ft_fail(err, FT_EFORMAT, "%s: row %zu, column %zu is %s", w->name, row,
-                       at % panel->cols, isnan(weight) ? "NaN" : "infinite");
+                       begin % panel->cols, isnan(weight) ? "NaN" : "infinite");
     return ft_fail(err, FT_EFORMAT,
                    "%s: row %zu, column %zu is %g, expected at most %g: scales are float16",
-                   w->name, row, at % panel->cols, (double) weight, (double) MOST_MAGNITUDE);
+                   w->name, row, begin % panel->cols, (double) weight, (double) MAX_MAGNITUDE);
 }
 
-static float real_of(const ft_blocks_panel *panel, size_t row, size_t col, const ft_blocks_how *how)
+static float dequantized_at(const ft_groupwise_panel *panel, size_t row, size_t col,
+                            const ft_groupwise_options *options)
 {
-    size_t groups = ft_blocks_how_groups(how, panel->cols);
-    size_t group = how->group == 0 ? 0 : col / (size_t) how->group;
-    return ft_blocks_real(&panel->grid[row * groups + group], panel->code[row * panel->cols + col]);
+    size_t groups = ft_groupwise_options_groups(options, panel->cols);
+    size_t group = options->group == 0 ? 0 : col / (size_t) options->group;
+    return ft_groupwise_dequantize(&panel->grid[row * groups + group],
+                                   panel->q[row * panel->cols + col]);
 }
 
 /* x H x^T summed over all rows of a panel; `product` is a buffer of the size of x. */
-static double square_by_moments(const double *x, const ft_blocks_panel *panel,
-                                const double *moments, double *product)
+static double quadratic_form(const double *x, const ft_groupwise_panel *panel,
+                             const double *moments, double *product)
 {
     double sum = 0.0;
     int rows = (int) panel->rows, cols = (int) panel->cols;
@@ -150,120 +154,123 @@ static double square_by_moments(const double *x, const ft_blocks_panel *panel,
     return sum > 0.0 ? sum : 0.0;
 }
 
-static void measure_results(ft_blocks_cost *cost, const ft_blocks_panel *panel,
-                            const ft_blocks_how *how)
+static void measure_output_error(ft_groupwise_error *cost, const ft_groupwise_panel *panel,
+                                 const ft_groupwise_options *options)
 {
     size_t elements = panel->rows * panel->cols;
-    double *x = panel->work, *rest = x + FT_PANEL_ROWS * panel->cols;
+    double *x = panel->scratch, *buffer = x + FT_PANEL_ROWS * panel->cols;
     for (size_t i = 0; i < elements; i++)
         x[i] = (double) panel->weight[i];
-    cost->out_signal = square_by_moments(x, panel, how->moments, rest);
+    cost->out_signal = quadratic_form(x, panel, options->moments, buffer);
     for (size_t i = 0; i < elements; i++)
-        x[i] -= (double) real_of(panel, i / panel->cols, i % panel->cols, how);
-    cost->out_noise = square_by_moments(x, panel, how->moments, rest);
+        x[i] -= (double) dequantized_at(panel, i / panel->cols, i % panel->cols, options);
+    cost->out_noise = quadratic_form(x, panel, options->moments, buffer);
 }
 
 /*
  * Compares quantized with original weights, which are reloaded if rounding may have overwritten
  * them.
  */
-static ft_blocks_cost measure(ft_blocks_panel *panel, const ft_weights *w, size_t first_row,
-                              const ft_blocks_how *how)
+static ft_groupwise_error measure_error(ft_groupwise_panel *panel, const ft_weight_matrix *w,
+                                        size_t first_row, const ft_groupwise_options *options)
 {
-    ft_blocks_cost cost = { 0 };
-    if (how->round != NULL)
-        load(panel, w, first_row);
+    ft_groupwise_error cost = { 0 };
+    if (options->round != NULL)
+        load_panel(panel, w, first_row);
     for (size_t row = 0; row < panel->rows; row++)
         for (size_t col = 0; col < panel->cols; col++) {
             double weight = (double) panel->weight[row * panel->cols + col];
-            double error = weight - (double) real_of(panel, row, col, how);
-            double counts = how->importance != NULL ? (double) how->importance[col] : 0.0;
+            double error = weight - (double) dequantized_at(panel, row, col, options);
+            double column_weight =
+                options->importance != NULL ? (double) options->importance[col] : 0.0;
             cost.signal += weight * weight;
             cost.noise += error * error;
-            cost.out_signal += counts * (weight * weight);
-            cost.out_noise += counts * (error * error);
+            cost.out_signal += column_weight * (weight * weight);
+            cost.out_noise += column_weight * (error * error);
         }
-    if (how->moments != NULL)
-        measure_results(&cost, panel, how);
+    if (options->moments != NULL)
+        measure_output_error(&cost, panel, options);
     return cost;
 }
 
 /* Quantizes panel number n_done + i, unless it has an invalid weight. */
-static void make_panel(ft_blocks_stream *s, size_t i)
+static void quantize_panel(ft_groupwise_stream *s, size_t i)
 {
-    const ft_weights *w = s->weights;
-    ft_blocks_panel *panel = &s->panel[i];
-    size_t index = s->made + i, words = ft_panel_bytes(FT_PANEL_ROWS, w->cols, s->how->bits) / 4;
-    load(panel, w, index * FT_PANEL_ROWS);
-    if (first_bad(panel) < panel->rows * panel->cols)
+    const ft_weight_matrix *w = s->weights;
+    ft_groupwise_panel *panel = &s->panel[i];
+    size_t index = s->n_done + i,
+           panel_words = ft_panel_bytes(FT_PANEL_ROWS, w->cols, s->options->bits) / 4;
+    load_panel(panel, w, index * FT_PANEL_ROWS);
+    if (first_invalid(panel) < panel->rows * panel->cols)
         return;
-    ft_blocks_quantize(panel, s->how);
-    ft_blocks_store(s->codes + i * words, s->scale, s->zero, index, w->rows, panel, s->how);
-    s->of_each[i] = measure(panel, w, index * FT_PANEL_ROWS, s->how);
+    ft_groupwise_quantize(panel, s->options);
+    ft_groupwise_store_panel(s->codes + i * panel_words, s->scale, s->zero, index, w->rows, panel,
+                             s->options);
+    s->panel_error[i] = measure_error(panel, w, index * FT_PANEL_ROWS, s->options);
 }
 
-static void make_panels(const void *job, int thread, size_t first, size_t end)
+static void quantize_panels(const void *job, int thread, size_t first, size_t end)
 {
     (void) thread;
     for (size_t i = first; i < end; i++)
-        make_panel((ft_blocks_stream *) (uintptr_t) job, i);
+        quantize_panel((ft_groupwise_stream *) (uintptr_t) job, i);
 }
 
 /* The next panels; their errors are added in order. */
-static ft_status make_batch(ft_blocks_stream *s, ft_error *err)
+static ft_status quantize_batch(ft_groupwise_stream *s, ft_error *err)
 {
-    size_t count = ft_min_size(s->batch, s->panels - s->made);
-    ft_team_share((int) s->batch, count, make_panels, s);
+    size_t count = ft_min_size(s->batch, s->panels - s->n_done);
+    ft_parallel_for((int) s->batch, count, quantize_panels, s);
     for (size_t i = 0; i < count; i++) {
-        if (first_bad(&s->panel[i]) < s->panel[i].rows * s->panel[i].cols)
-            return refuse(s->weights, &s->panel[i], s->made + i, err);
-        s->cost.signal += s->of_each[i].signal;
-        s->cost.noise += s->of_each[i].noise;
-        s->cost.out_signal += s->of_each[i].out_signal;
-        s->cost.out_noise += s->of_each[i].out_noise;
+        if (first_invalid(&s->panel[i]) < s->panel[i].rows * s->panel[i].cols)
+            return fail_invalid(s->weights, &s->panel[i], s->n_done + i, err);
+        s->error.signal += s->panel_error[i].signal;
+        s->error.noise += s->panel_error[i].noise;
+        s->error.out_signal += s->panel_error[i].out_signal;
+        s->error.out_noise += s->panel_error[i].out_noise;
     }
-    s->made += count;
+    s->n_done += count;
     return FT_OK;
 }
 
 /* ---- Bytes -------------------------------------------------------------------------------- */
 
 /* A contiguous range of bytes at `position` in memory; produced if necessary. */
-static ft_status find(ft_blocks_stream *s, const ft_blocks_bytes *bytes, const char **at,
-                      size_t *count, ft_error *err)
+static ft_status next_section(ft_groupwise_stream *s, const ft_groupwise_bytes *bytes,
+                              const char **begin, size_t *count, ft_error *err)
 {
     size_t position = s->position, panel_bytes = bytes->codes / s->panels;
     if (position < bytes->codes) {
-        if (position == s->made * panel_bytes)
-            FT_TRY(make_batch(s, err));
-        size_t end = s->made * panel_bytes;
-        size_t first = (s->made - 1) / s->batch * s->batch * panel_bytes;
-        *at = (const char *) s->codes + (position - first);
+        if (position == s->n_done * panel_bytes)
+            FT_TRY(quantize_batch(s, err));
+        size_t end = s->n_done * panel_bytes;
+        size_t first = (s->n_done - 1) / s->batch * s->batch * panel_bytes;
+        *begin = (const char *) s->codes + (position - first);
         *count = end - position;
     } else if (position - bytes->codes < bytes->scales) {
-        *at = (const char *) s->scale + (position - bytes->codes);
+        *begin = (const char *) s->scale + (position - bytes->codes);
         *count = bytes->scales - (position - bytes->codes);
     } else {
-        *at = (const char *) s->zero + (position - bytes->codes - bytes->scales);
+        *begin = (const char *) s->zero + (position - bytes->codes - bytes->scales);
         *count = bytes->codes + bytes->scales + bytes->zeros - position;
     }
     return FT_OK;
 }
 
-ft_status ft_blocks_stream_read(ft_blocks_stream *s, void *out, size_t size, size_t *got,
-                                ft_error *err)
+ft_status ft_groupwise_stream_read(ft_groupwise_stream *s, void *out, size_t size, size_t *n_read,
+                                   ft_error *err)
 {
-    ft_blocks_bytes bytes = ft_blocks_stream_bytes(s->weights, s->how);
+    ft_groupwise_bytes bytes = ft_groupwise_stream_bytes(s->weights, s->options);
     size_t end = bytes.codes + bytes.scales + bytes.zeros;
-    *got = 0;
-    while (*got < size && s->position < end) {
-        const char *at;
+    *n_read = 0;
+    while (*n_read < size && s->position < end) {
+        const char *begin;
         size_t count;
-        FT_TRY(find(s, &bytes, &at, &count, err));
-        count = ft_min_size(count, size - *got);
-        memcpy((char *) out + *got, at, count);
+        FT_TRY(next_section(s, &bytes, &begin, &count, err));
+        count = ft_min_size(count, size - *n_read);
+        memcpy((char *) out + *n_read, begin, count);
         s->position += count;
-        *got += count;
+        *n_read += count;
     }
     if (s->position == end) /* many streams may be open until the file is complete */
         release(s);

@@ -16,19 +16,19 @@
 /* ---- Choosing schemes --------------------------------------------------------------------- */
 
 /* A linear, or a head that is or may become a separate matrix. */
-static bool may_be_codes(const ft_weight_spec *spec)
+static bool is_quantizable(const ft_weight_spec *spec)
 {
     return spec->role == FT_ROLE_LINEAR || strcmp(spec->name, FT_HEAD_WEIGHT) == 0;
 }
 
 /* Reads the values of the file: the model's own copy may be on a device. */
-static void decide(ft_quantized *q, const ft_model *model, const ft_weight *weight,
-                   const ft_recipe *recipe)
+static void choose_scheme(ft_quantized_weight *q, const ft_model *model, const ft_weight *weight,
+                          const ft_recipe *recipe)
 {
     const ft_artifact_tensor *stored = ft_artifact_find(model->artifact, weight->name);
     if (stored == NULL) /* a head that the file stores as the embedding table */
         stored = ft_artifact_find(model->artifact, "embed.word");
-    q->weights = (ft_weights){
+    q->weights = (ft_weight_matrix){
         .name = weight->name,
         .dtype = stored->dtype,
         .data = stored->data,
@@ -36,20 +36,20 @@ static void decide(ft_quantized *q, const ft_model *model, const ft_weight *weig
         .cols = weight->cols,
     };
     q->scheme = ft_recipe_scheme(recipe, weight->name);
-    if (ft_scheme_is_blocks(q->scheme))
-        q->how = ft_recipe_how(recipe, q->scheme);
+    if (ft_scheme_is_groupwise(q->scheme))
+        q->options = ft_recipe_groupwise_options(recipe, q->scheme);
 }
 
-static ft_status decide_all(ft_quantized **out, size_t *count, const ft_model *model,
-                            const ft_recipe *recipe, ft_error *err)
+static ft_status choose_schemes(ft_quantized_weight **out, size_t *count, const ft_model *model,
+                                const ft_recipe *recipe, ft_error *err)
 {
     ft_weight_spec *spec;
     size_t specs;
     FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &specs, err));
-    *out = ft_array(specs, sizeof **out);
+    *out = ft_calloc(specs, sizeof **out);
     for (size_t i = 0; i < specs && *out != NULL; i++)
-        if (may_be_codes(&spec[i]))
-            decide(&(*out)[(*count)++], model, &model->weight[i], recipe);
+        if (is_quantizable(&spec[i]))
+            choose_scheme(&(*out)[(*count)++], model, &model->weight[i], recipe);
     free(spec);
     return *out != NULL
                ? FT_OK
@@ -59,12 +59,12 @@ static ft_status decide_all(ft_quantized **out, size_t *count, const ft_model *m
 /* ---- Validation --------------------------------------------------------------------------- */
 
 /* A rule that matches nothing is probably misspelt. */
-static ft_status check_rules(const ft_quantized *q, size_t count, const ft_model *model,
+static ft_status check_rules(const ft_quantized_weight *q, size_t count, const ft_model *model,
                              const ft_recipe *recipe, ft_error *err)
 {
     for (size_t i = 0; i < recipe->rules; i++) {
         size_t k = 0;
-        while (k < count && !ft_rule_fits(&recipe->rule[i], q[k].weights.name))
+        while (k < count && !ft_rule_matches(&recipe->rule[i], q[k].weights.name))
             k++;
         if (k == count)
             return ft_fail(err, FT_EARG, "%s: \"%s\" matches the name of no quantizable matrix",
@@ -73,11 +73,11 @@ static ft_status check_rules(const ft_quantized *q, size_t count, const ft_model
     return FT_OK;
 }
 
-static ft_status check_groups(const ft_quantized *q, const ft_model *model, const ft_recipe *recipe,
-                              ft_error *err)
+static ft_status check_groups(const ft_quantized_weight *q, const ft_model *model,
+                              const ft_recipe *recipe, ft_error *err)
 {
     size_t group = (size_t) recipe->group;
-    if (!ft_scheme_is_blocks(q->scheme) || group == 0 || q->weights.cols % group == 0 ||
+    if (!ft_scheme_is_groupwise(q->scheme) || group == 0 || q->weights.cols % group == 0 ||
         recipe->group_pad)
         return FT_OK;
     return ft_fail(err, FT_EARG,
@@ -86,40 +86,40 @@ static ft_status check_groups(const ft_quantized *q, const ft_model *model, cons
                    model->path, q->weights.name, q->weights.cols, group);
 }
 
-static ft_status check_schemes(const ft_quantized *q, size_t count, const ft_model *model,
+static ft_status check_schemes(const ft_quantized_weight *q, size_t count, const ft_model *model,
                                ft_error *err)
 {
-    bool fixed = ft_quantized_any(q, count, FT_SCHEME_W8A8);
-    bool dynamic = ft_quantized_any(q, count, FT_SCHEME_W8A8_DYNAMIC);
-    if (fixed && dynamic)
+    bool is_static = ft_quantized_weights_any(q, count, FT_SCHEME_W8A8);
+    bool is_dynamic = ft_quantized_weights_any(q, count, FT_SCHEME_W8A8_DYNAMIC);
+    if (is_static && is_dynamic)
         return ft_fail(err, FT_EARG, "%s: w8a8 and w8a8-dynamic cannot be mixed in one model",
                        model->path);
-    if (dynamic && !model->has_cache)
+    if (is_dynamic && !model->has_cache)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: w8a8-dynamic is for decoders; family %s is not one", model->path,
                        model->family->name);
-    if (!fixed && !dynamic && !ft_quantized_any_blocks(q, count))
+    if (!is_static && !is_dynamic && !ft_quantized_weights_any_groupwise(q, count))
         return ft_fail(err, FT_EARG, "%s: the recipe quantizes no matrix", model->path);
     return FT_OK;
 }
 
-ft_status ft_quantized_new(ft_quantized **out, size_t *count, const ft_model *model,
-                           const ft_recipe *recipe, ft_error *err)
+ft_status ft_quantized_weights_new(ft_quantized_weight **out, size_t *count, const ft_model *model,
+                                   const ft_recipe *recipe, ft_error *err)
 {
     *out = NULL;
     *count = 0;
-    if (recipe->coded_head && !model->has_cache)
+    if (recipe->quantized_head && !model->has_cache)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: a quantized head is for decoders; family %s is not one", model->path,
                        model->family->name);
-    FT_TRY(decide_all(out, count, model, recipe, err));
+    FT_TRY(choose_schemes(out, count, model, recipe, err));
     FT_TRY(check_rules(*out, *count, model, recipe, err));
     for (size_t i = 0; i < *count; i++)
         FT_TRY(check_groups(&(*out)[i], model, recipe, err));
     return check_schemes(*out, *count, model, err);
 }
 
-void ft_quantized_free(ft_quantized *quantized, size_t count)
+void ft_quantized_weights_free(ft_quantized_weight *quantized, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(quantized[i].scale);
@@ -128,23 +128,25 @@ void ft_quantized_free(ft_quantized *quantized, size_t count)
 
 /* ---- Scales ------------------------------------------------------------------------------- */
 
-ft_status ft_quantized_scales(ft_quantized *quantized, size_t count, ft_error *err)
+ft_status ft_quantized_weights_compute_scales(ft_quantized_weight *quantized, size_t count,
+                                              ft_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        ft_quantized *q = &quantized[i];
+        ft_quantized_weight *q = &quantized[i];
         if (!ft_scheme_is_int8(q->scheme))
             continue;
-        q->scale = ft_array(q->weights.rows, sizeof *q->scale);
+        q->scale = ft_calloc(q->weights.rows, sizeof *q->scale);
         if (q->scale == NULL)
             return ft_fail(err, FT_ENOMEM, "%s: no memory for scales", q->weights.name);
-        FT_TRY(ft_weights_scales(q->scale, &q->weights, err));
+        FT_TRY(ft_weight_matrix_scales(q->scale, &q->weights, err));
     }
     return FT_OK;
 }
 
 /* ---- Queries ------------------------------------------------------------------------------ */
 
-ft_quantized *ft_quantized_find(ft_quantized *quantized, size_t count, const char *name)
+ft_quantized_weight *ft_quantized_weights_find(ft_quantized_weight *quantized, size_t count,
+                                               const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(quantized[i].weights.name, name) == 0)
@@ -152,7 +154,7 @@ ft_quantized *ft_quantized_find(ft_quantized *quantized, size_t count, const cha
     return NULL;
 }
 
-bool ft_quantized_any(const ft_quantized *quantized, size_t count, ft_scheme scheme)
+bool ft_quantized_weights_any(const ft_quantized_weight *quantized, size_t count, ft_scheme scheme)
 {
     for (size_t i = 0; i < count; i++)
         if (quantized[i].scheme == scheme)
@@ -160,10 +162,10 @@ bool ft_quantized_any(const ft_quantized *quantized, size_t count, ft_scheme sch
     return false;
 }
 
-bool ft_quantized_any_blocks(const ft_quantized *quantized, size_t count)
+bool ft_quantized_weights_any_groupwise(const ft_quantized_weight *quantized, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (ft_scheme_is_blocks(quantized[i].scheme))
+        if (ft_scheme_is_groupwise(quantized[i].scheme))
             return true;
     return false;
 }

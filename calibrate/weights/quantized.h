@@ -11,8 +11,8 @@
 #include "calibrate/weights/weights.h"
 #include "runtime/model/model.h"
 
-typedef struct ft_quantized {
-    ft_weights weights; /* of the float artifact, borrowed */
+typedef struct ft_quantized_weight {
+    ft_weight_matrix weights; /* of the float artifact, borrowed */
     ft_scheme scheme;
     float *scale; /* int8: [rows], owned; NULL before ft_quantized_weights_compute_scales() */
 
@@ -20,9 +20,9 @@ typedef struct ft_quantized {
      * Group-wise: options, whose importance and rounding may be set before quantization; and the
      * error, after it.
      */
-    ft_blocks_how how;
-    ft_blocks_cost cost;
-} ft_quantized;
+    ft_groupwise_options options;
+    ft_groupwise_error error;
+} ft_quantized_weight;
 
 /*
  * Decides the scheme of every linear of a float model, and of the head, in the order of the model's
@@ -33,16 +33,19 @@ typedef struct ft_quantized {
  * size does not divide the columns of a matrix (unless the recipe allows a shorter last group), or
  * if nothing would be quantized; FT_EUNSUPPORTED if the model does not support what is requested.
  */
-FT_MUST_USE ft_status ft_quantized_new(ft_quantized **out, size_t *count, const ft_model *model,
-                                       const ft_recipe *recipe, ft_error *err);
-void ft_quantized_free(ft_quantized *quantized, size_t count);
+FT_MUST_USE ft_status ft_quantized_weights_new(ft_quantized_weight **out, size_t *count,
+                                               const ft_model *model, const ft_recipe *recipe,
+                                               ft_error *err);
+void ft_quantized_weights_free(ft_quantized_weight *quantized, size_t count);
 
 /* Computes the scales of int8 matrices. */
-FT_MUST_USE ft_status ft_quantized_scales(ft_quantized *quantized, size_t count, ft_error *err);
+FT_MUST_USE ft_status ft_quantized_weights_compute_scales(ft_quantized_weight *quantized,
+                                                          size_t count, ft_error *err);
 
 /* Finds a matrix by name, or NULL; and whether any has a scheme, or a group-wise one. */
-ft_quantized *ft_quantized_find(ft_quantized *quantized, size_t count, const char *name);
-bool ft_quantized_any(const ft_quantized *quantized, size_t count, ft_scheme scheme);
-bool ft_quantized_any_blocks(const ft_quantized *quantized, size_t count);
+ft_quantized_weight *ft_quantized_weights_find(ft_quantized_weight *quantized, size_t count,
+                                               const char *name);
+bool ft_quantized_weights_any(const ft_quantized_weight *quantized, size_t count, ft_scheme scheme);
+bool ft_quantized_weights_any_groupwise(const ft_quantized_weight *quantized, size_t count);
 
 #endif

@@ -17,7 +17,7 @@
 
 /* ---- Names ------------------------------------------------------------------------------- */
 
-static const char *const schemes[FT_SCHEMES] = {
+static const char *const schemes[FT_NUM_SCHEMES] = {
     [FT_SCHEME_W8A8] = "w8a8",
     [FT_SCHEME_W8A8_DYNAMIC] = "w8a8-dynamic",
     [FT_SCHEME_W4A16] = "w4a16",
@@ -26,7 +26,7 @@ static const char *const schemes[FT_SCHEMES] = {
     [FT_SCHEME_FLOAT] = "float",
 };
 
-static const char *const clips[FT_CLIPS] = {
+static const char *const clips[FT_NUM_CLIPS] = {
     [FT_CLIP_NONE] = "none",
     [FT_CLIP_MSE] = "mse",
     [FT_CLIP_IMATRIX] = "imatrix",
@@ -43,20 +43,20 @@ static size_t find_word(const char *const *words, size_t count, const char *word
 
 const char *ft_scheme_name(ft_scheme scheme)
 {
-    return (size_t) scheme < FT_SCHEMES ? schemes[scheme] : NULL;
+    return (size_t) scheme < FT_NUM_SCHEMES ? schemes[scheme] : NULL;
 }
 
 ft_status ft_scheme_parse(const char *word, ft_scheme *out, ft_error *err)
 {
-    size_t found = find_word(schemes, FT_SCHEMES, word);
-    char known[128] = "";
+    size_t found = find_word(schemes, FT_NUM_SCHEMES, word);
+    char known_schemes[128] = "";
     *out = (ft_scheme) found;
-    if (found < FT_SCHEMES)
+    if (found < FT_NUM_SCHEMES)
         return FT_OK;
-    for (size_t i = 0, used = 0; i < FT_SCHEMES && used < sizeof known; i++)
-        used += (size_t) snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                                  schemes[i]);
-    return ft_fail(err, FT_EARG, "unknown scheme \"%s\", expected one of %s", word, known);
+    for (size_t i = 0, used = 0; i < FT_NUM_SCHEMES && used < sizeof known_schemes; i++)
+        used += (size_t) snprintf(known_schemes + used, sizeof known_schemes - used, "%s%s",
+                                  i > 0 ? ", " : "", schemes[i]);
+    return ft_fail(err, FT_EARG, "unknown scheme \"%s\", expected one of %s", word, known_schemes);
 }
 
 bool ft_scheme_is_int8(ft_scheme scheme)
@@ -64,21 +64,21 @@ bool ft_scheme_is_int8(ft_scheme scheme)
     return scheme == FT_SCHEME_W8A8 || scheme == FT_SCHEME_W8A8_DYNAMIC;
 }
 
-bool ft_scheme_is_blocks(ft_scheme scheme)
+bool ft_scheme_is_groupwise(ft_scheme scheme)
 {
     return !ft_scheme_is_int8(scheme) && scheme != FT_SCHEME_FLOAT;
 }
 
 const char *ft_clip_name(ft_clip clip)
 {
-    return (size_t) clip < FT_CLIPS ? clips[clip] : NULL;
+    return (size_t) clip < FT_NUM_CLIPS ? clips[clip] : NULL;
 }
 
 bool ft_clip_parse(const char *word, ft_clip *out)
 {
-    size_t found = find_word(clips, FT_CLIPS, word);
+    size_t found = find_word(clips, FT_NUM_CLIPS, word);
     *out = (ft_clip) found;
-    return found < FT_CLIPS;
+    return found < FT_NUM_CLIPS;
 }
 
 /* ---- Rules -------------------------------------------------------------------------------- */
@@ -95,24 +95,25 @@ void ft_recipe_fini(ft_recipe *recipe)
 
 ft_status ft_recipe_add(ft_recipe *recipe, const char *pattern, ft_scheme scheme, ft_error *err)
 {
-    char why[128];
+    char reason[128];
     for (const char *c = pattern; *c != '\0'; c++)
         if ((unsigned char) *c >= 0x80)
             return ft_fail(err, FT_EARG, "\"%s\": names are ASCII", pattern);
     ft_rule rule = { .text = ft_strdup(pattern), .scheme = scheme };
-    if (recipe->rules == recipe->room) {
-        ft_rule *grown = ft_grown(recipe->rule, &recipe->room, 8, sizeof *grown);
-        recipe->rule = grown != NULL ? grown : recipe->rule;
+    if (recipe->rules == recipe->capacity) {
+        ft_rule *rules_grown =
+            ft_array_grow(recipe->rule, &recipe->capacity, 8, sizeof *rules_grown);
+        recipe->rule = rules_grown != NULL ? rules_grown : recipe->rule;
     }
-    if (rule.text == NULL || recipe->rules == recipe->room) {
+    if (rule.text == NULL || recipe->rules == recipe->capacity) {
         free(rule.text);
         return ft_fail(err, FT_ENOMEM, "no memory for a rule");
     }
     int bad = regcomp(&rule.pattern, pattern, REG_EXTENDED | REG_NOSUB);
     if (bad != 0) {
-        regerror(bad, &rule.pattern, why, sizeof why);
+        regerror(bad, &rule.pattern, reason, sizeof reason);
         free(rule.text);
-        return ft_fail(err, FT_EARG, "\"%s\": %s", pattern, why);
+        return ft_fail(err, FT_EARG, "\"%s\": %s", pattern, reason);
     }
     recipe->rule[recipe->rules++] = rule;
     return FT_OK;
@@ -120,21 +121,21 @@ ft_status ft_recipe_add(ft_recipe *recipe, const char *pattern, ft_scheme scheme
 
 ft_status ft_recipe_add_text(ft_recipe *recipe, const char *text, ft_error *err)
 {
-    const char *sign = strrchr(text, '=');
+    const char *separator = strrchr(text, '=');
     ft_scheme scheme;
-    if (sign == NULL || sign == text)
+    if (separator == NULL || separator == text)
         return ft_fail(err, FT_EARG, "\"%s\" is not REGEX=SCHEME", text);
-    FT_TRY(ft_scheme_parse(sign + 1, &scheme, err));
+    FT_TRY(ft_scheme_parse(separator + 1, &scheme, err));
     char *pattern = ft_strdup(text);
     if (pattern == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a rule");
-    pattern[sign - text] = '\0';
+    pattern[separator - text] = '\0';
     ft_status status = ft_recipe_add(recipe, pattern, scheme, err);
     free(pattern);
     return status;
 }
 
-bool ft_rule_fits(const ft_rule *rule, const char *name)
+bool ft_rule_matches(const ft_rule *rule, const char *name)
 {
     return regexec(&rule->pattern, name, 0, NULL, 0) == 0;
 }
@@ -144,13 +145,13 @@ bool ft_rule_fits(const ft_rule *rule, const char *name)
 ft_scheme ft_recipe_scheme(const ft_recipe *recipe, const char *name)
 {
     for (size_t i = 0; i < recipe->rules; i++)
-        if (ft_rule_fits(&recipe->rule[i], name))
+        if (ft_rule_matches(&recipe->rule[i], name))
             return recipe->rule[i].scheme;
-    bool spared = !recipe->coded_head && strcmp(name, FT_HEAD_WEIGHT) == 0;
-    return spared ? FT_SCHEME_FLOAT : recipe->scheme;
+    bool keeps_float = !recipe->quantized_head && strcmp(name, FT_HEAD_WEIGHT) == 0;
+    return keeps_float ? FT_SCHEME_FLOAT : recipe->scheme;
 }
 
-bool ft_recipe_mentions(const ft_recipe *recipe, ft_scheme scheme)
+bool ft_recipe_uses(const ft_recipe *recipe, ft_scheme scheme)
 {
     bool found = recipe->scheme == scheme;
     for (size_t i = 0; i < recipe->rules; i++)
@@ -158,26 +159,26 @@ bool ft_recipe_mentions(const ft_recipe *recipe, ft_scheme scheme)
     return found;
 }
 
-bool ft_recipe_mentions_blocks(const ft_recipe *recipe)
+bool ft_recipe_uses_groupwise(const ft_recipe *recipe)
 {
     bool found = false;
-    for (int i = 0; i < FT_SCHEMES; i++)
+    for (int i = 0; i < FT_NUM_SCHEMES; i++)
         found = found ||
-                (ft_scheme_is_blocks((ft_scheme) i) && ft_recipe_mentions(recipe, (ft_scheme) i));
+                (ft_scheme_is_groupwise((ft_scheme) i) && ft_recipe_uses(recipe, (ft_scheme) i));
     return found;
 }
 
-bool ft_recipe_learns(const ft_recipe *recipe)
+bool ft_recipe_needs_data(const ft_recipe *recipe)
 {
     return recipe->clip == FT_CLIP_IMATRIX || recipe->awq || recipe->gptq;
 }
 
-ft_blocks_how ft_recipe_how(const ft_recipe *recipe, ft_scheme scheme)
+ft_groupwise_options ft_recipe_groupwise_options(const ft_recipe *recipe, ft_scheme scheme)
 {
-    return (ft_blocks_how){
+    return (ft_groupwise_options){
         .bits = scheme == FT_SCHEME_W4A16 ? 4 : 8,
         .group = recipe->group,
-        .by_codes = scheme == FT_SCHEME_W8A8_BLOCK,
+        .int8_activations = scheme == FT_SCHEME_W8A8_BLOCK,
         .asymmetric = recipe->asymmetric,
         .clip = recipe->clip != FT_CLIP_NONE,
     };
@@ -186,7 +187,7 @@ ft_blocks_how ft_recipe_how(const ft_recipe *recipe, ft_scheme scheme)
 json_t *ft_recipe_to_json(const ft_recipe *recipe)
 {
     json_t *json = json_pack("{s:s}", "scheme", ft_scheme_name(recipe->scheme));
-    if (ft_recipe_mentions_blocks(recipe)) {
+    if (ft_recipe_uses_groupwise(recipe)) {
         ft_json_set(&json, "group", json_integer(recipe->group));
         ft_json_set(&json, "asymmetric", json_boolean(recipe->asymmetric));
         ft_json_set(&json, "clip", json_string(ft_clip_name(recipe->clip)));

@@ -14,22 +14,22 @@
 #include "calibrate/weights/gptq.h"
 #include "calibrate/weights/activation_stats.h"
 
-typedef struct ft_refining {
+typedef struct ft_refinement {
     const ft_recipe *recipe;
-    ft_quantized *quantized; /* [count] */
+    ft_quantized_weight *quantized; /* [count] */
     size_t count;
-    bool *in_blocks; /* [nweight of the model]: has a group-wise scheme */
-    ft_inputs_of of;
-    ft_inputs inputs;
-    ft_scaling scaling;
-    size_t divided; /* inputs whose factors were folded, of those that could be */
-    size_t divisible;
+    bool *is_groupwise; /* [nweight of the model]: has a group-wise scheme */
+    ft_activation_stats_options stats_options;
+    ft_activation_stats stats;
+    ft_folded_scales scaling;
+    size_t folded_inputs; /* inputs whose factors were folded, of those that could be */
+    size_t foldable_inputs;
 
     /* Of the matrix being written. */
-    const ft_sums *input;
+    const ft_input_stats *input;
     float *importance;
     ft_gptq gptq;
-} ft_refining;
+} ft_refinement;
 
 /*
  * Finds the inputs of the recipe's group-wise quantized matrices and, if the recipe uses AWQ, their
@@ -38,16 +38,17 @@ typedef struct ft_refining {
  * Errors: those of ft_activation_stats_collect(); FT_EUNSUPPORTED if the recipe uses AWQ but no
  * value of the model can be scaled.
  */
-FT_MUST_USE ft_status ft_refining_init(ft_refining *refining, const ft_inputs_of *of,
-                                       const ft_recipe *recipe, ft_quantized *quantized,
-                                       size_t count, ft_error *err);
-void ft_refining_fini(ft_refining *refining);
+FT_MUST_USE ft_status ft_refinement_init(ft_refinement *refining,
+                                         const ft_activation_stats_options *stats_options,
+                                         const ft_recipe *recipe, ft_quantized_weight *quantized,
+                                         size_t count, ft_error *err);
+void ft_refinement_fini(ft_refinement *refining);
 
 /* Sets the statistics in quantized->options, before the matrix is quantized. */
-FT_MUST_USE ft_status ft_refining_prepare(ft_refining *refining, ft_quantized *quantized,
-                                          ft_error *err);
+FT_MUST_USE ft_status ft_refinement_prepare(ft_refinement *refining, ft_quantized_weight *quantized,
+                                            ft_error *err);
 
 /* The rescaled values of a vector of the model, or NULL if it is unchanged. */
-const float *ft_refining_vector(const ft_refining *refining, const char *name);
+const float *ft_refinement_vector(const ft_refinement *refining, const char *name);
 
 #endif

@@ -11,10 +11,10 @@
 
 #include <stdarg.h>
 
-ft_status ft_message(ft_messages *messages, ft_status code, const char *format, ...)
+ft_status ft_messages_add(ft_messages *messages, ft_status code, const char *format, ...)
 {
     size_t index = messages->count++;
-    if (index >= FT_MESSAGES_KEPT)
+    if (index >= FT_MAX_MESSAGES)
         return code;
     ft_error text;
     va_list args;
@@ -24,9 +24,9 @@ ft_status ft_message(ft_messages *messages, ft_status code, const char *format, 
     return ft_fail(&messages->message[index], code, "%s", text.text);
 }
 
-ft_status ft_message_error(ft_messages *messages, const ft_error *err)
+ft_status ft_messages_add_error(ft_messages *messages, const ft_error *err)
 {
-    return ft_message(messages, err->code, "%s", err->text);
+    return ft_messages_add(messages, err->code, "%s", err->text);
 }
 
 ft_status ft_messages_status(const ft_messages *messages)

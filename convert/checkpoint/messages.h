@@ -11,20 +11,20 @@
 
 #include "runtime/ft.h"
 
-enum { FT_MESSAGES_KEPT = 20 };
+enum { FT_MAX_MESSAGES = 20 };
 
 /* Caller-allocated; zero-initialized means empty. */
 typedef struct ft_messages {
-    ft_error message[FT_MESSAGES_KEPT]; /* the first ones */
-    size_t count;                       /* total, including those not kept */
+    ft_error message[FT_MAX_MESSAGES]; /* the first ones */
+    size_t count;                      /* total, including those not kept */
 } ft_messages;
 
 /* Like ft_fail(): add a message and return its code. */
-ft_status ft_message(ft_messages *messages, ft_status code, const char *format, ...)
+ft_status ft_messages_add(ft_messages *messages, ft_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 /* Add an error that another function has described, and return its code. */
-ft_status ft_message_error(ft_messages *messages, const ft_error *err);
+ft_status ft_messages_add_error(ft_messages *messages, const ft_error *err);
 
 /* FT_OK when the list is empty, else the code of the first message. */
 FT_MUST_USE ft_status ft_messages_status(const ft_messages *messages);

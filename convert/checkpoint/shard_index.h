@@ -14,11 +14,11 @@
 #include <jansson.h>
 
 typedef struct ft_shard_index {
-    const char *path;  /* for messages, borrowed */
-    json_t *root;      /* owns the strings below */
-    json_t *map;       /* tensor name -> file name, all strings; not empty */
-    const char **file; /* the distinct file names, sorted */
-    size_t files;
+    const char *path;   /* for messages, borrowed */
+    json_t *root;       /* owns the strings below */
+    json_t *weight_map; /* tensor name -> file name, all strings; not empty */
+    const char **file;  /* the distinct file names, sorted */
+    size_t n_files;
 } ft_shard_index;
 
 /*

@@ -33,18 +33,18 @@ static ssize_t read_fully(int fd, char *buffer, size_t size)
 static ft_status read_descriptor(int fd, const char *path, char **text, size_t *bytes,
                                  ft_error *err)
 {
-    struct stat about;
-    if (fstat(fd, &about) != 0)
+    struct stat file_stat;
+    if (fstat(fd, &file_stat) != 0)
         return ft_fail_errno(err, "%s", path);
-    if (!S_ISREG(about.st_mode))
+    if (!S_ISREG(file_stat.st_mode))
         return ft_fail(err, FT_EIO, "%s: not a regular file", path);
-    if (about.st_size > FT_TEXT_FILE_MAX)
+    if (file_stat.st_size > FT_TEXT_FILE_MAX_BYTES)
         return ft_fail(err, FT_ELIMIT, "%s: %lld bytes, expected at most %d", path,
-                       (long long) about.st_size, FT_TEXT_FILE_MAX);
-    char *buffer = malloc((size_t) about.st_size + 1);
+                       (long long) file_stat.st_size, FT_TEXT_FILE_MAX_BYTES);
+    char *buffer = malloc((size_t) file_stat.st_size + 1);
     if (buffer == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
-    ssize_t used = read_fully(fd, buffer, (size_t) about.st_size);
+    ssize_t used = read_fully(fd, buffer, (size_t) file_stat.st_size);
     if (used < 0) {
         free(buffer);
         return ft_fail_errno(err, "%s", path);

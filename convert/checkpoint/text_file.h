@@ -9,12 +9,13 @@
 #include "runtime/ft.h"
 
 /* Size limit in bytes: 64 MiB, several times the largest index of any known model. */
-enum { FT_TEXT_FILE_MAX = 64 << 20 };
+enum { FT_TEXT_FILE_MAX_BYTES = 64 << 20 };
 
 /*
  * Read a whole file. The caller frees *text; a zero byte follows its *bytes. On failure both are
  * unchanged.
- * FT_EIO: missing, unreadable, or not a regular file. FT_ELIMIT: larger than FT_TEXT_FILE_MAX.
+ * FT_EIO: missing, unreadable, or not a regular file. FT_ELIMIT: larger than
+ * FT_TEXT_FILE_MAX_BYTES.
  */
 FT_MUST_USE ft_status ft_text_file_read(const char *path, char **text, size_t *bytes,
                                         ft_error *err);

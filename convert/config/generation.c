@@ -15,7 +15,7 @@
 
 static const struct {
     const char *key, *must;
-} neutral[] = {
+} unsupported[] = {
     { "begin_suppress_tokens", "null" },
     { "constraints", "null" },
     { "dola_layers", "null" },
@@ -36,22 +36,22 @@ static const struct {
     { "watermarking_config", "null" },
 };
 
-static void check_neutral(const ft_config_reader *r)
+static void check_unsupported(const ft_config_reader *r)
 {
-    for (size_t i = 0; i < FT_COUNT(neutral); i++)
-        if (!ft_config_is_ignored(r, neutral[i].key))
-            ft_config_must_be(r, neutral[i].key, neutral[i].must);
+    for (size_t i = 0; i < FT_COUNT(unsupported); i++)
+        if (!ft_config_is_ignored(r, unsupported[i].key))
+            ft_config_require_value(r, unsupported[i].key, unsupported[i].must);
 }
 
 /* ---- Ids ------------------------------------------------------------------------------------ */
 
 /* An optional id; `fallback` is its default. */
-static int32_t read_id(const ft_config_reader *r, const char *key, int32_t otherwise)
+static int32_t read_id(const ft_config_reader *r, const char *key, int32_t fallback)
 {
-    const json_t *value = ft_config_value(r, key);
-    int32_t id = otherwise;
+    const json_t *value = ft_config_get(r, key);
+    int32_t id = fallback;
     if (value != NULL)
-        ft_config_id(r, key, value, &id);
+        ft_config_read_token_id(r, key, value, &id);
     return id;
 }
 
@@ -59,17 +59,17 @@ static int32_t read_id(const ft_config_reader *r, const char *key, int32_t other
 static void read_ids(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    bool has_start = ft_config_value(r, "decoder_start_token_id") != NULL;
-    config->start_id =
-        read_id(r, has_start ? "decoder_start_token_id" : "bos_token_id", config->start_id);
+    bool has_start = ft_config_get(r, "decoder_start_token_id") != NULL;
+    config->decoder_start_id =
+        read_id(r, has_start ? "decoder_start_token_id" : "bos_token_id", config->decoder_start_id);
     config->pad_id = read_id(r, "pad_token_id", config->pad_id);
-    config->first_id = read_id(r, "forced_bos_token_id", -1);
-    config->last_id = read_id(r, "forced_eos_token_id", -1);
+    config->forced_bos_id = read_id(r, "forced_bos_token_id", -1);
+    config->forced_eos_id = read_id(r, "forced_eos_token_id", -1);
 }
 
 /* ---- Banned tokens -------------------------------------------------------------------------- */
 
-static bool is_in(const json_t *ids, json_int_t id)
+static bool contains_id(const json_t *ids, json_int_t id)
 {
     if (!json_is_array(ids))
         return json_is_integer(ids) && json_integer_value(ids) == id;
@@ -79,25 +79,25 @@ static bool is_in(const json_t *ids, json_int_t id)
     return false;
 }
 
-static bool is_banned(const ft_config *config, int32_t id)
+static bool is_suppressed(const ft_config *config, int32_t id)
 {
-    for (int i = 0; i < config->banneds; i++)
+    for (int i = 0; i < config->num_banned; i++)
         if (config->banned[i] == id)
             return true;
     return false;
 }
 
-static void ban(const ft_config_reader *r, const char *key, const json_t *value)
+static void suppress(const ft_config_reader *r, const char *key, const json_t *value)
 {
     ft_config *config = &r->out->config;
     int32_t id;
-    if (!ft_config_id(r, key, value, &id) || is_banned(config, id))
+    if (!ft_config_read_token_id(r, key, value, &id) || is_suppressed(config, id))
         return;
-    if (config->banneds == FT_MAX_BANNED)
-        ft_message(r->problems, FT_ELIMIT, "%s: %s: more than %d banned tokens", r->label, key,
-                   FT_MAX_BANNED);
+    if (config->num_banned == FT_MAX_BANNED)
+        ft_messages_add(r->problems, FT_ELIMIT, "%s: %s: more than %d banned tokens", r->label, key,
+                        FT_MAX_BANNED);
     else
-        config->banned[config->banneds++] = id;
+        config->banned[config->num_banned++] = id;
 }
 
 /*
@@ -107,43 +107,43 @@ static void ban(const ft_config_reader *r, const char *key, const json_t *value)
 static void read_bad_words(const ft_config_reader *r)
 {
     static const char key[] = "bad_words_ids";
-    const json_t *words = ft_config_value(r, key), *ends = ft_config_value(r, "eos_token_id");
+    const json_t *words = ft_config_get(r, key), *ends = ft_config_get(r, "eos_token_id");
     const json_t *word;
     size_t i;
     if (words == NULL || ft_config_is_ignored(r, key))
         return;
     if (!json_is_array(words)) {
-        ft_config_wrong(r, key, words, "a list of lists of ids");
+        ft_config_fail_value(r, key, words, "a list of lists of ids");
         return;
     }
     json_array_foreach(words, i, word)
     {
         if (!json_is_array(word) || json_array_size(word) == 0)
-            ft_config_wrong(r, key, words, "a list of lists of ids");
+            ft_config_fail_value(r, key, words, "a list of lists of ids");
         else if (json_array_size(word) > 1)
-            ft_message(r->problems, FT_EUNSUPPORTED,
-                       "%s: %s: word %zu has %zu tokens, only 1 is supported", r->label, key, i,
-                       json_array_size(word));
-        else if (!is_in(ends, json_integer_value(json_array_get(word, 0))))
-            ban(r, key, word);
+            ft_messages_add(r->problems, FT_EUNSUPPORTED,
+                            "%s: %s: word %zu has %zu tokens, only 1 is supported", r->label, key,
+                            i, json_array_size(word));
+        else if (!contains_id(ends, json_integer_value(json_array_get(word, 0))))
+            suppress(r, key, word);
     }
 }
 
 static void read_suppressed(const ft_config_reader *r)
 {
     static const char key[] = "suppress_tokens";
-    const json_t *ids = ft_config_value(r, key), *id;
+    const json_t *ids = ft_config_get(r, key), *id;
     size_t i;
     if (ids == NULL || ft_config_is_ignored(r, key))
         return;
     if (!json_is_array(ids))
-        ft_config_wrong(r, key, ids, "a list of ids");
-    json_array_foreach(ids, i, id) ban(r, key, id);
+        ft_config_fail_value(r, key, ids, "a list of ids");
+    json_array_foreach(ids, i, id) suppress(r, key, id);
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static json_t *parse(const ft_named_text *file, ft_messages *problems)
+static json_t *parse(const ft_text_source *file, ft_messages *problems)
 {
     return ft_json_parse(file->text, file->bytes, JSON_OBJECT, file->name, problems);
 }
@@ -151,13 +151,13 @@ static json_t *parse(const ft_named_text *file, ft_messages *problems)
 /* Without an EOS token, every generation would run to the maximum length. */
 static void check_end(const ft_config_reader *config, const ft_config_reader *generation)
 {
-    if (ft_config_value(config, "eos_token_id") == NULL &&
-        ft_config_value(generation, "eos_token_id") == NULL)
-        ft_message(config->problems, FT_EFORMAT, "%s: no eos_token_id, which a %s needs",
-                   config->label, config->dialect->model_type);
+    if (ft_config_get(config, "eos_token_id") == NULL &&
+        ft_config_get(generation, "eos_token_id") == NULL)
+        ft_messages_add(config->problems, FT_EFORMAT, "%s: no eos_token_id, which a %s needs",
+                        config->label, config->hf_arch->model_type);
 }
 
-static void read_from(const ft_config_reader *r, bool is_generation)
+static void read_settings(const ft_config_reader *r, bool is_generation)
 {
     ft_config *config = &r->out->config;
     ft_error err;
@@ -165,27 +165,27 @@ static void read_from(const ft_config_reader *r, bool is_generation)
         read_ids(r);
     read_bad_words(r);
     read_suppressed(r);
-    check_neutral(r);
+    check_unsupported(r);
     if (r->problems->count == 0 && ft_config_check(config, r->label, &err) != FT_OK)
-        ft_message_error(r->problems, &err);
+        ft_messages_add_error(r->problems, &err);
 }
 
-void ft_generation_read(ft_origin *origin, const ft_named_text *config,
-                        const ft_named_text *generation, const char *const *ignored,
-                        ft_messages *problems)
+void ft_generation_config_read(ft_hf_model *hf, const ft_text_source *config,
+                               const ft_text_source *generation, const char *const *ignored,
+                               ft_messages *problems)
 {
-    const ft_named_text *said = generation != NULL ? generation : config;
-    const ft_dialect *dialect = &origin->family->dialect[origin->dialect];
-    ft_config_reader own = {
-        parse(config, problems), config->name, ignored, dialect, origin, problems
+    const ft_text_source *source = generation != NULL ? generation : config;
+    const ft_hf_arch *hf_arch = &hf->family->hf_arch[hf->hf_arch];
+    ft_config_reader config_json = {
+        parse(config, problems), config->name, ignored, hf_arch, hf, problems
     };
-    ft_config_reader other = {
-        parse(said, problems), said->name, ignored, dialect, origin, problems
+    ft_config_reader source_json = {
+        parse(source, problems), source->name, ignored, hf_arch, hf, problems
     };
-    if (own.json != NULL && other.json != NULL) {
-        check_end(&own, &other);
-        read_from(&other, generation != NULL);
+    if (config_json.json != NULL && source_json.json != NULL) {
+        check_end(&config_json, &source_json);
+        read_settings(&source_json, generation != NULL);
     }
-    json_decref(own.json);
-    json_decref(other.json);
+    json_decref(config_json.json);
+    json_decref(source_json.json);
 }

@@ -14,11 +14,11 @@
 #include "convert/config/hf_config.h"
 
 /* The text of a file of the checkpoint, with its name for messages. */
-typedef struct ft_named_text {
+typedef struct ft_text_source {
     const char *name;
     const char *text;
     size_t bytes;
-} ft_named_text;
+} ft_text_source;
 
 /*
  * Set the decoder start token, the padding, forced BOS and forced EOS tokens and the suppressed
@@ -28,8 +28,8 @@ typedef struct ft_named_text {
  * config.json. A key that may change the result and is not supported here is rejected by name
  * unless it is among `ignored`. Every problem is added to `problems`.
  */
-void ft_generation_read(ft_origin *origin, const ft_named_text *config,
-                        const ft_named_text *generation, const char *const *ignored,
-                        ft_messages *problems);
+void ft_generation_config_read(ft_hf_model *hf, const ft_text_source *config,
+                               const ft_text_source *generation, const char *const *ignored,
+                               ft_messages *problems);
 
 #endif

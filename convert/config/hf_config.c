@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const json_t *ft_config_value(const ft_config_reader *reader, const char *key)
+const json_t *ft_config_get(const ft_config_reader *reader, const char *key)
 {
     const json_t *value = json_object_get(reader->json, key);
     return json_is_null(value) ? NULL : value;
@@ -23,81 +23,82 @@ const json_t *ft_config_value(const ft_config_reader *reader, const char *key)
 /* ---- Architecture --------------------------------------------------------------------------- */
 
 /* Append a word to a comma-separated list, truncated to `size`. */
-static void join(char *text, size_t size, const char *word)
+static void append_to_list(char *text, size_t size, const char *word)
 {
     size_t used = strlen(text);
     snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", word);
 }
 
-static void unknown_model_type(const ft_config_reader *r, const json_t *found)
+static void fail_model_type(const ft_config_reader *r, const json_t *found)
 {
-    char text[FT_JSON_TEXT], supported[400] = "";
+    char text[FT_JSON_SNIPPET_SIZE], supported[400] = "";
     const ft_family *family;
     for (size_t i = 0; (family = ft_family_at(i)) != NULL; i++)
-        for (size_t d = 0; d < family->ndialect; d++)
-            join(supported, sizeof supported, family->dialect[d].model_type);
+        for (size_t d = 0; d < family->num_hf_archs; d++)
+            append_to_list(supported, sizeof supported, family->hf_arch[d].model_type);
     if (found == NULL)
-        ft_message(r->problems, FT_EUNSUPPORTED, "%s: no model_type; supported are %s", r->label,
-                   supported);
+        ft_messages_add(r->problems, FT_EUNSUPPORTED, "%s: no model_type; supported are %s",
+                        r->label, supported);
     else
-        ft_message(r->problems, FT_EUNSUPPORTED,
-                   "%s: model_type %s is not supported; supported are %s", r->label,
-                   ft_json_text(text, found), supported);
+        ft_messages_add(r->problems, FT_EUNSUPPORTED,
+                        "%s: model_type %s is not supported; supported are %s", r->label,
+                        ft_json_snippet(text, found), supported);
 }
 
 static bool find_family(ft_config_reader *r)
 {
-    const json_t *type = ft_config_value(r, "model_type");
+    const json_t *type = ft_config_get(r, "model_type");
     if (json_is_string(type))
-        r->out->family = ft_family_of(json_string_value(type), &r->out->dialect);
+        r->out->family = ft_family_of(json_string_value(type), &r->out->hf_arch);
     if (r->out->family == NULL) {
-        unknown_model_type(r, type);
+        fail_model_type(r, type);
         return false;
     }
-    r->dialect = &r->out->family->dialect[r->out->dialect];
+    r->hf_arch = &r->out->family->hf_arch[r->out->hf_arch];
     return true;
 }
 
-static void refuse_headless(const ft_config_reader *r)
+static void reject_base_model(const ft_config_reader *r)
 {
-    ft_message(r->problems, FT_EUNSUPPORTED,
-               "%s: architectures is %s, which has no language modeling head; save it as %s",
-               r->label, r->dialect->headless, r->dialect->architectures[0]);
+    ft_messages_add(r->problems, FT_EUNSUPPORTED,
+                    "%s: architectures is %s, which has no language modeling head; save it as %s",
+                    r->label, r->hf_arch->base_model, r->hf_arch->architectures[0]);
 }
 
 /* "architectures" names the class that was saved: one, or none for a base encoder. */
 static void find_architecture(const ft_config_reader *r)
 {
-    const json_t *found = ft_config_value(r, "architectures");
+    const json_t *found = ft_config_get(r, "architectures");
     if (found == NULL || (json_is_array(found) && json_array_size(found) == 0))
         return;
     const char *name =
         json_array_size(found) == 1 ? json_string_value(json_array_get(found, 0)) : NULL;
-    char text[FT_JSON_TEXT], supported[400] = "";
-    if (name != NULL && r->dialect->headless != NULL && strcmp(name, r->dialect->headless) == 0) {
-        refuse_headless(r);
+    char text[FT_JSON_SNIPPET_SIZE], supported[400] = "";
+    if (name != NULL && r->hf_arch->base_model != NULL &&
+        strcmp(name, r->hf_arch->base_model) == 0) {
+        reject_base_model(r);
         return;
     }
-    for (const char *const *known = r->dialect->architectures; *known != NULL; known++) {
+    for (const char *const *known = r->hf_arch->architectures; *known != NULL; known++) {
         if (name != NULL && strcmp(name, *known) == 0) {
             r->out->architecture = *known;
             return;
         }
-        join(supported, sizeof supported, *known);
+        append_to_list(supported, sizeof supported, *known);
     }
-    ft_message(r->problems, FT_EUNSUPPORTED,
-               "%s: architectures %s is not supported; supported for %s is one of %s", r->label,
-               ft_json_text(text, found), r->dialect->model_type, supported);
+    ft_messages_add(r->problems, FT_EUNSUPPORTED,
+                    "%s: architectures %s is not supported; supported for %s is one of %s",
+                    r->label, ft_json_snippet(text, found), r->hf_arch->model_type, supported);
 }
 
 /* ---- Keys with a rule ----------------------------------------------------------------------- */
 
 /* Parse the JSON text of a rule. NULL and a problem when out of memory. */
-static json_t *known_json(const ft_config_reader *r, const char *text)
+static json_t *parse_rule_json(const ft_config_reader *r, const char *text)
 {
     json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
     if (json == NULL)
-        ft_message(r->problems, FT_ENOMEM, "%s: no memory to read it", r->label);
+        ft_messages_add(r->problems, FT_ENOMEM, "%s: no memory to read it", r->label);
     return json;
 }
 
@@ -108,27 +109,27 @@ static json_t *value_or_default(const ft_config_reader *r, const ft_config_rule 
     if (value != NULL)
         return json_incref(value);
     if (rule->must != NULL)
-        return known_json(r, rule->must);
-    ft_message(r->problems, FT_EFORMAT, "%s: no %s, which a %s needs", r->label, rule->key,
-               r->dialect->model_type);
+        return parse_rule_json(r, rule->must);
+    ft_messages_add(r->problems, FT_EFORMAT, "%s: no %s, which a %s needs", r->label, rule->key,
+                    r->hf_arch->model_type);
     return NULL;
 }
 
-static void *member(const ft_config_reader *r, const ft_config_rule *rule)
+static void *config_field(const ft_config_reader *r, const ft_config_rule *rule)
 {
     return (char *) &r->out->config + rule->field;
 }
 
-void ft_config_wrong(const ft_config_reader *reader, const char *key, const json_t *found,
-                     const char *expected)
+void ft_config_fail_value(const ft_config_reader *reader, const char *key, const json_t *found,
+                          const char *expected)
 {
-    char text[FT_JSON_TEXT];
-    ft_message(reader->problems, FT_EFORMAT, "%s: %s is %s, expected %s", reader->label, key,
-               ft_json_text(text, found), expected);
+    char text[FT_JSON_SNIPPET_SIZE];
+    ft_messages_add(reader->problems, FT_EFORMAT, "%s: %s is %s, expected %s", reader->label, key,
+                    ft_json_snippet(text, found), expected);
 }
 
-bool ft_config_whole(const ft_config_reader *reader, const char *key, const json_t *value,
-                     int32_t low, int32_t high, int32_t *out)
+bool ft_config_read_int(const ft_config_reader *reader, const char *key, const json_t *value,
+                        int32_t low, int32_t high, int32_t *out)
 {
     char expected[64];
     json_int_t n = json_integer_value(value);
@@ -137,74 +138,74 @@ bool ft_config_whole(const ft_config_reader *reader, const char *key, const json
         return true;
     }
     snprintf(expected, sizeof expected, "an integer from %d to %d", low, high);
-    ft_config_wrong(reader, key, value, expected);
+    ft_config_fail_value(reader, key, value, expected);
     return false;
 }
 
 /* A checkpoint must not use the internal values for "none": -1, and 0 in optional keys. */
 static void read_count(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
-    int32_t low, high, least = rule->kind == FT_KEY_OPTIONAL ? 1 : 0;
-    ft_config_bounds(rule->field, &low, &high);
+    int32_t low, high, min = rule->kind == FT_KEY_OPTIONAL ? 1 : 0;
+    ft_config_int_bounds(rule->field, &low, &high);
     if (rule->kind == FT_KEY_COUNT || !json_is_null(value))
-        ft_config_whole(r, rule->key, value, low < least ? least : low, high, member(r, rule));
+        ft_config_read_int(r, rule->key, value, low < min ? min : low, high, config_field(r, rule));
 }
 
 /* Rows and columns: one number for both, or a list of two. */
 static void read_pair(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
-    int32_t low, high, *out = member(r, rule);
-    bool both = !json_is_array(value);
-    ft_config_bounds(rule->field, &low, &high);
-    if (!both && json_array_size(value) != 2)
-        ft_config_wrong(r, rule->key, value, "an integer, or a list of two");
+    int32_t low, high, *out = config_field(r, rule);
+    bool is_single = !json_is_array(value);
+    ft_config_int_bounds(rule->field, &low, &high);
+    if (!is_single && json_array_size(value) != 2)
+        ft_config_fail_value(r, rule->key, value, "an integer, or a list of two");
     else
         for (size_t i = 0; i < 2; i++)
-            if (!ft_config_whole(r, rule->key, both ? value : json_array_get(value, i), low, high,
-                                 &out[i]))
+            if (!ft_config_read_int(r, rule->key, is_single ? value : json_array_get(value, i), low,
+                                    high, &out[i]))
                 return;
 }
 
 static void read_flag(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
     if (json_is_boolean(value))
-        *(bool *) member(r, rule) = json_is_true(value);
+        *(bool *) config_field(r, rule) = json_is_true(value);
     else
-        ft_config_wrong(r, rule->key, value, "true or false");
+        ft_config_fail_value(r, rule->key, value, "true or false");
 }
 
-bool ft_config_id(const ft_config_reader *reader, const char *key, const json_t *value,
-                  int32_t *out)
+bool ft_config_read_token_id(const ft_config_reader *reader, const char *key, const json_t *value,
+                             int32_t *out)
 {
     const json_t *id =
         json_is_array(value) && json_array_size(value) == 1 ? json_array_get(value, 0) : value;
-    return ft_config_whole(reader, key, id, 0, reader->out->config.vocabulary - 1, out);
+    return ft_config_read_int(reader, key, id, 0, reader->out->config.vocabulary - 1, out);
 }
 
 static void read_id(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
-    *(int32_t *) member(r, rule) = -1;
+    *(int32_t *) config_field(r, rule) = -1;
     if (!json_is_null(value))
-        ft_config_id(r, rule->key, value, member(r, rule));
+        ft_config_read_token_id(r, rule->key, value, config_field(r, rule));
 }
 
-static void check_twin(const ft_config_reader *r, const ft_config_rule *rule)
+static void check_duplicate_key(const ft_config_reader *r, const ft_config_rule *rule)
 {
-    char text[FT_JSON_TEXT];
-    const json_t *value = ft_config_value(r, rule->key);
-    int32_t said = *(const int32_t *) member(r, rule);
-    if (value != NULL && !(json_is_integer(value) && json_integer_value(value) == said))
-        ft_message(r->problems, FT_EUNSUPPORTED, "%s: %s is %s, but %s is %d", r->label, rule->key,
-                   ft_json_text(text, value), rule->must, said);
+    char text[FT_JSON_SNIPPET_SIZE];
+    const json_t *value = ft_config_get(r, rule->key);
+    int32_t expected_value = *(const int32_t *) config_field(r, rule);
+    if (value != NULL && !(json_is_integer(value) && json_integer_value(value) == expected_value))
+        ft_messages_add(r->problems, FT_EUNSUPPORTED, "%s: %s is %s, but %s is %d", r->label,
+                        rule->key, ft_json_snippet(text, value), rule->must, expected_value);
 }
 
 static void read_eps(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
     double eps = json_number_value(value);
     if (eps >= 1e-30 && eps < 1.0)
-        *(float *) member(r, rule) = (float) eps;
+        *(float *) config_field(r, rule) = (float) eps;
     else
-        ft_config_wrong(r, rule->key, value, "a positive number below 1");
+        ft_config_fail_value(r, rule->key, value, "a positive number below 1");
 }
 
 /*
@@ -228,26 +229,26 @@ static const struct {
 static void read_activation(const ft_config_reader *r, const ft_config_rule *rule,
                             const json_t *value)
 {
-    char text[FT_JSON_TEXT], supported[200] = "";
+    char text[FT_JSON_SNIPPET_SIZE], supported[200] = "";
     for (size_t i = 0; i < FT_COUNT(activations); i++) {
         if (json_is_string(value) && strcmp(json_string_value(value), activations[i].name) == 0) {
-            *(ft_activation *) member(r, rule) = activations[i].activation;
+            *(ft_activation *) config_field(r, rule) = activations[i].activation;
             return;
         }
-        join(supported, sizeof supported, activations[i].name);
+        append_to_list(supported, sizeof supported, activations[i].name);
     }
-    ft_message(r->problems, FT_EUNSUPPORTED, "%s: %s %s is not supported; supported are %s",
-               r->label, rule->key, ft_json_text(text, value), supported);
+    ft_messages_add(r->problems, FT_EUNSUPPORTED, "%s: %s %s is not supported; supported are %s",
+                    r->label, rule->key, ft_json_snippet(text, value), supported);
 }
 
-void ft_config_must_be(const ft_config_reader *reader, const char *key, const char *must)
+void ft_config_require_value(const ft_config_reader *reader, const char *key, const char *must)
 {
-    const json_t *found = ft_config_value(reader, key);
-    json_t *expected = known_json(reader, must);
-    char text[FT_JSON_TEXT];
+    const json_t *found = ft_config_get(reader, key);
+    json_t *expected = parse_rule_json(reader, must);
+    char text[FT_JSON_SNIPPET_SIZE];
     if (found != NULL && expected != NULL && !ft_json_equal(found, expected))
-        ft_message(reader->problems, FT_EUNSUPPORTED, "%s: %s is %s, only %s is supported",
-                   reader->label, key, ft_json_text(text, found), must);
+        ft_messages_add(reader->problems, FT_EUNSUPPORTED, "%s: %s is %s, only %s is supported",
+                        reader->label, key, ft_json_snippet(text, found), must);
     json_decref(expected);
 }
 
@@ -260,10 +261,10 @@ static void (*const readers[])(const ft_config_reader *, const ft_config_rule *,
 
 static void read_rule(const ft_config_reader *r, const ft_config_rule *rule)
 {
-    if (rule->kind == FT_KEY_MUST_BE)
-        ft_config_must_be(r, rule->key, rule->must);
-    if (rule->kind == FT_KEY_TWIN)
-        check_twin(r, rule);
+    if (rule->kind == FT_KEY_FIXED)
+        ft_config_require_value(r, rule->key, rule->must);
+    if (rule->kind == FT_KEY_ALIAS)
+        check_duplicate_key(r, rule);
     if (rule->kind >= FT_COUNT(readers))
         return;
     json_t *value = value_or_default(r, rule);
@@ -276,14 +277,14 @@ static void read_rule(const ft_config_reader *r, const ft_config_rule *rule)
 
 static bool has_kind(const ft_config_reader *r, ft_key kind)
 {
-    for (size_t i = 0; i < r->dialect->nrule; i++)
-        if (r->dialect->rule[i].kind == kind)
+    for (size_t i = 0; i < r->hf_arch->nrule; i++)
+        if (r->hf_arch->rule[i].kind == kind)
             return true;
     return false;
 }
 
 /* Defaults: as many key/value heads as query heads, and hidden / heads columns per head. */
-static void settle_heads(ft_config *config)
+static void set_default_heads(ft_config *config)
 {
     if (config->kv_heads == 0)
         config->kv_heads = config->heads;
@@ -298,9 +299,9 @@ static void read_decoder(const ft_config_reader *r)
         return;
     ft_config_read_rope(r);
     if (has_kind(r, FT_KEY_WINDOW))
-        ft_config_read_windows(r);
-    settle_heads(config);
-    config->qkv_bias = config->out_bias || r->dialect->qkv_bias;
+        ft_config_read_sliding_window(r);
+    set_default_heads(config);
+    config->qkv_bias = config->out_bias || r->hf_arch->qkv_bias;
 }
 
 /* ---- Encoder-decoders ----------------------------------------------------------------------- */
@@ -309,15 +310,15 @@ static void read_decoder(const ft_config_reader *r)
  * Where position embeddings start with unused rows, max_position_embeddings counts only the rows
  * that follow.
  */
-static void settle_translator(const ft_config_reader *r)
+static void finish_encoder_decoder(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    config->sinusoids = r->dialect->sinusoids;
-    if (!ft_config_has_source(config))
+    config->sinusoids = r->hf_arch->sinusoids;
+    if (!ft_config_is_encoder_decoder(config))
         return;
     config->positions += config->position_offset;
     config->head_bias = true; /* decided later, by the tensors */
-    settle_heads(config);
+    set_default_heads(config);
 }
 
 /* ---- Images --------------------------------------------------------------------------------- */
@@ -326,48 +327,48 @@ static void settle_translator(const ft_config_reader *r)
  * The sequence length of an image: its complete patches after the leading class (and distillation)
  * tokens.
  */
-static void settle_images(const ft_config_reader *r)
+static void finish_vision(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    config->leading = r->dialect->leading;
-    if (!ft_config_sees(config) || config->patch_height == 0 || config->patch_width == 0)
+    config->prefix_tokens = r->hf_arch->prefix_tokens;
+    if (!ft_config_is_vision(config) || config->patch_height == 0 || config->patch_width == 0)
         return;
     ft_conv conv = ft_config_patches(config);
-    int64_t rows = ft_patch_rows(&conv, config->leading);
+    int64_t rows = ft_patch_sequence_length(&conv, config->prefix_tokens);
     config->positions = rows < INT32_MAX ? (int32_t) rows : INT32_MAX;
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static void read_all(ft_config_reader *r)
+static void read_model(ft_config_reader *r)
 {
     if (!find_family(r))
         return;
     ft_config *config = &r->out->config;
     config->padding_id = -1;
     find_architecture(r);
-    for (size_t i = 0; i < r->dialect->nrule; i++)
-        read_rule(r, &r->dialect->rule[i]);
+    for (size_t i = 0; i < r->hf_arch->nrule; i++)
+        read_rule(r, &r->hf_arch->rule[i]);
     read_decoder(r);
-    ft_config_read_head(r);
+    ft_config_read_classifier(r);
     ft_config_check_other_keys(r);
     /* With a padding_id, positions start after the padding row; otherwise at 0. */
     config->position_offset = config->padding_id + 1;
-    settle_translator(r);
-    settle_images(r);
+    finish_encoder_decoder(r);
+    finish_vision(r);
     ft_error err;
     if (r->problems->count == 0 && ft_config_check(config, r->label, &err) != FT_OK)
-        ft_message_error(r->problems, &err);
+        ft_messages_add_error(r->problems, &err);
 }
 
-ft_status ft_origin_read(ft_origin *out, const void *text, size_t bytes, const char *label,
-                         const char *const *ignored, ft_messages *problems)
+ft_status ft_hf_model_read(ft_hf_model *out, const void *text, size_t bytes, const char *label,
+                           const char *const *ignored, ft_messages *problems)
 {
     memset(out, 0, sizeof *out);
     json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, label, problems);
     ft_config_reader r = { json, label, ignored, NULL, out, problems };
     if (json != NULL)
-        read_all(&r);
+        read_model(&r);
     json_decref(json);
     return ft_messages_status(problems);
 }

@@ -13,12 +13,12 @@
 #include "runtime/families/family.h"
 
 /* The model that config.json describes. */
-typedef struct ft_origin {
+typedef struct ft_hf_model {
     const ft_family *family;
-    int dialect;              /* index into family->dialect */
+    int hf_arch;              /* index into family->dialect */
     const char *architecture; /* a supported class, or NULL where config.json names none */
     ft_config config;         /* see below */
-} ft_origin;
+} ft_hf_model;
 
 /*
  * Read the text of config.json. `label` names it in messages; `ignored` (NULL-terminated, or NULL)
@@ -30,8 +30,8 @@ typedef struct ft_origin {
  * encoder-decoders. `embedding` is none here; the sentence-transformers files set it.
  * generation_config.json may override the special tokens, see convert/config/generation.h.
  */
-FT_MUST_USE ft_status ft_origin_read(ft_origin *out, const void *text, size_t bytes,
-                                     const char *label, const char *const *ignored,
-                                     ft_messages *problems);
+FT_MUST_USE ft_status ft_hf_model_read(ft_hf_model *out, const void *text, size_t bytes,
+                                       const char *label, const char *const *ignored,
+                                       ft_messages *problems);
 
 #endif

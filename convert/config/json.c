@@ -13,21 +13,21 @@
 json_t *ft_json_parse(const void *text, size_t bytes, json_type type, const char *label,
                       ft_messages *problems)
 {
-    if (bytes > FT_JSON_MAX) {
-        ft_message(problems, FT_ELIMIT, "%s: %zu bytes, expected at most %d", label, bytes,
-                   FT_JSON_MAX);
+    if (bytes > FT_JSON_MAX_BYTES) {
+        ft_messages_add(problems, FT_ELIMIT, "%s: %zu bytes, expected at most %d", label, bytes,
+                        FT_JSON_MAX_BYTES);
         return NULL;
     }
     json_error_t error;
     json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     if (json == NULL) {
-        ft_message(problems, FT_EFORMAT, "%s: line %d: not valid JSON: %s", label, error.line,
-                   error.text);
+        ft_messages_add(problems, FT_EFORMAT, "%s: line %d: not valid JSON: %s", label, error.line,
+                        error.text);
         return NULL;
     }
     if (json_typeof(json) != type) {
-        ft_message(problems, FT_EFORMAT, "%s: expected a JSON %s", label,
-                   type == JSON_OBJECT ? "object" : "array");
+        ft_messages_add(problems, FT_EFORMAT, "%s: expected a JSON %s", label,
+                        type == JSON_OBJECT ? "object" : "array");
         json_decref(json);
         return NULL;
     }
@@ -38,25 +38,25 @@ json_t *ft_json_parse(const void *text, size_t bytes, json_type type, const char
 typedef struct {
     char *text;
     size_t used;
-} cut;
+} bounded_text;
 
-static int keep_piece(const char *piece, size_t bytes, void *user)
+static int append_piece(const char *piece, size_t bytes, void *user)
 {
-    cut *c = user;
-    size_t room = FT_JSON_TEXT - 1 - c->used;
-    size_t kept = bytes < room ? bytes : room;
-    memcpy(c->text + c->used, piece, kept);
-    c->used += kept;
-    return kept == bytes ? 0 : -1; /* nonzero stops the dump */
+    bounded_text *c = user;
+    size_t space_left = FT_JSON_SNIPPET_SIZE - 1 - c->used;
+    size_t n_copied = bytes < space_left ? bytes : space_left;
+    memcpy(c->text + c->used, piece, n_copied);
+    c->used += n_copied;
+    return n_copied == bytes ? 0 : -1; /* nonzero stops the dump */
 }
 
-const char *ft_json_text(char text[FT_JSON_TEXT], const json_t *value)
+const char *ft_json_snippet(char text[FT_JSON_SNIPPET_SIZE], const json_t *value)
 {
-    cut c = { text, 0 };
+    bounded_text c = { text, 0 };
     size_t flags = JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9);
-    bool whole = json_dump_callback(value, keep_piece, &c, flags) == 0;
+    bool complete = json_dump_callback(value, append_piece, &c, flags) == 0;
     text[c.used] = '\0';
-    if (!whole && c.used >= 3)
+    if (!complete && c.used >= 3)
         memcpy(text + c.used - 3, "...", 3);
     return text;
 }

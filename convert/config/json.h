@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 /* Size limit of a configuration file in bytes. */
-enum { FT_JSON_MAX = 4 * 1024 * 1024 };
+enum { FT_JSON_MAX_BYTES = 4 * 1024 * 1024 };
 
 /*
  * Parse a text that must be one value of this type (JSON_OBJECT or JSON_ARRAY) without duplicate
@@ -22,8 +22,8 @@ json_t *ft_json_parse(const void *text, size_t bytes, json_type type, const char
                       ft_messages *problems);
 
 /* The value as JSON text, truncated to fit; returns `text`. */
-enum { FT_JSON_TEXT = 80 };
-const char *ft_json_text(char text[FT_JSON_TEXT], const json_t *value);
+enum { FT_JSON_SNIPPET_SIZE = 80 };
+const char *ft_json_snippet(char text[FT_JSON_SNIPPET_SIZE], const json_t *value);
 
 /* null, false, 0, "", [] and {}: the values that switch a feature off. */
 bool ft_json_is_empty(const json_t *value);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Class ids run from 0 without gaps. */
-static bool names_all(const json_t *names)
+static bool ids_contiguous(const json_t *names)
 {
     char key[24];
     for (size_t i = 0; i < json_object_size(names); i++) {
@@ -28,63 +28,63 @@ static bool names_all(const json_t *names)
 static void read_labels(const ft_config_reader *r)
 {
     int32_t low, high;
-    ft_config_bounds(offsetof(ft_config, labels), &low, &high);
-    const json_t *names = ft_config_value(r, "id2label");
-    const json_t *number = ft_config_value(r, "num_labels");
+    ft_config_int_bounds(offsetof(ft_config, labels), &low, &high);
+    const json_t *names = ft_config_get(r, "id2label");
+    const json_t *number = ft_config_get(r, "num_labels");
     json_int_t n = number == NULL ? 2 : json_integer_value(number);
     if (number != NULL && (n < 1 || n > high)) {
-        ft_config_wrong(r, "num_labels", number, "a positive integer");
+        ft_config_fail_value(r, "num_labels", number, "a positive integer");
         return;
     }
-    if (names != NULL && !names_all(names)) {
-        ft_config_wrong(r, "id2label", names, "names of the classes \"0\", \"1\", ...");
+    if (names != NULL && !ids_contiguous(names)) {
+        ft_config_fail_value(r, "id2label", names, "names of the classes \"0\", \"1\", ...");
         return;
     }
-    json_int_t named = names == NULL ? n : (json_int_t) json_object_size(names);
-    if (named > high || (number != NULL && named != n)) {
-        ft_message(r->problems, FT_EFORMAT,
-                   "%s: id2label has %" JSON_INTEGER_FORMAT
-                   " names, but num_labels is %" JSON_INTEGER_FORMAT,
-                   r->label, named, n);
+    json_int_t n_names = names == NULL ? n : (json_int_t) json_object_size(names);
+    if (n_names > high || (number != NULL && n_names != n)) {
+        ft_messages_add(r->problems, FT_EFORMAT,
+                        "%s: id2label has %" JSON_INTEGER_FORMAT
+                        " names, but num_labels is %" JSON_INTEGER_FORMAT,
+                        r->label, n_names, n);
         return;
     }
-    r->out->config.labels = (int32_t) named;
+    r->out->config.labels = (int32_t) n_names;
 }
 
 /* The last component of "torch.nn.modules.activation.Sigmoid"; NULL where the key is absent. */
 static const char *activation_of(const ft_config_reader *r, const char **key, const json_t **value)
 {
-    const json_t *versions = ft_config_value(r, "sentence_transformers");
-    static const char *const older[] = { "sbert_ce_default_activation_function",
-                                         "sbert_ce_default_activation_fn" };
+    const json_t *versions = ft_config_get(r, "sentence_transformers");
+    static const char *const legacy_keys[] = { "sbert_ce_default_activation_function",
+                                               "sbert_ce_default_activation_fn" };
     *key = "activation_fn";
     *value = json_object_get(versions, *key);
-    for (size_t i = 0; *value == NULL && i < FT_COUNT(older); i++)
-        *value = ft_config_value(r, *key = older[i]);
+    for (size_t i = 0; *value == NULL && i < FT_COUNT(legacy_keys); i++)
+        *value = ft_config_get(r, *key = legacy_keys[i]);
     const char *name = json_string_value(*value);
-    const char *point = name != NULL ? strrchr(name, '.') : NULL;
-    return point != NULL ? point + 1 : name;
+    const char *dot = name != NULL ? strrchr(name, '.') : NULL;
+    return dot != NULL ? dot + 1 : name;
 }
 
 /*
  * Without problem_type, a CrossEncoder of sentence-transformers may name the activation of its
  * logits. Several labels with no activation use softmax, as the transformers pipelines do.
  */
-static ft_problem problem_of_activation(const ft_config_reader *r)
+static ft_problem problem_from_activation(const ft_config_reader *r)
 {
     const char *key;
     const json_t *value;
     int32_t labels = r->out->config.labels;
     const char *name = activation_of(r, &key, &value);
     if (json_is_null(value) || value == NULL)
-        return ft_problem_of(labels);
+        return ft_problem_default(labels);
     if (name != NULL && strcmp(name, "Sigmoid") == 0)
         return FT_PROBLEM_MULTI;
     if (name != NULL && strcmp(name, "Identity") == 0)
         return labels == 1 ? FT_PROBLEM_REGRESSION : FT_PROBLEM_SINGLE;
     if (name == NULL || strcmp(name, "Softmax") != 0 || labels == 1)
-        ft_config_refuse_unknown(r, key, value);
-    return ft_problem_of(labels);
+        ft_config_reject_unknown(r, key, value);
+    return ft_problem_default(labels);
 }
 
 /*
@@ -94,34 +94,34 @@ static ft_problem problem_of_activation(const ft_config_reader *r)
 static void read_problem(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    const json_t *word = ft_config_value(r, "problem_type");
+    const json_t *word = ft_config_get(r, "problem_type");
     if (word == NULL)
-        config->problem = problem_of_activation(r);
-    else if (!ft_problem_parse(json_string_value(word), &config->problem))
-        ft_config_wrong(r, "problem_type", word,
-                        "\"single_label_classification\", \"multi_label_classification\" or "
-                        "\"regression\"");
-    if (config->labels == 1 && config->problem == FT_PROBLEM_SINGLE)
-        config->problem = FT_PROBLEM_MULTI;
+        config->problem_type = problem_from_activation(r);
+    else if (!ft_problem_parse(json_string_value(word), &config->problem_type))
+        ft_config_fail_value(r, "problem_type", word,
+                             "\"single_label_classification\", \"multi_label_classification\" or "
+                             "\"regression\"");
+    if (config->labels == 1 && config->problem_type == FT_PROBLEM_SINGLE)
+        config->problem_type = FT_PROBLEM_MULTI;
 }
 
-static bool is_classifier(const ft_origin *origin)
+static bool is_classifier(const ft_hf_model *hf)
 {
     static const char *const suffix[] = { "ForSequenceClassification", "ForImageClassification" };
-    for (size_t i = 0; origin->architecture != NULL && i < FT_COUNT(suffix); i++) {
-        const char *found = strstr(origin->architecture, suffix[i]);
+    for (size_t i = 0; hf->architecture != NULL && i < FT_COUNT(suffix); i++) {
+        const char *found = strstr(hf->architecture, suffix[i]);
         if (found != NULL && strlen(found) == strlen(suffix[i]))
             return true;
     }
     return false;
 }
 
-void ft_config_read_head(const ft_config_reader *reader)
+void ft_config_read_classifier(const ft_config_reader *reader)
 {
     if (!is_classifier(reader->out))
         return;
-    reader->out->config.head = reader->dialect->head;
-    reader->out->config.pooler = reader->dialect->head == FT_HEAD_POOLED;
+    reader->out->config.head = reader->hf_arch->head;
+    reader->out->config.pooler = reader->hf_arch->head == FT_HEAD_POOLED;
     read_labels(reader);
     read_problem(reader);
 }

@@ -61,8 +61,8 @@ static bool is_harmless(const char *key)
 
 static bool has_rule(const ft_config_reader *r, const char *key)
 {
-    for (size_t i = 0; i < r->dialect->nrule; i++)
-        if (strcmp(r->dialect->rule[i].key, key) == 0)
+    for (size_t i = 0; i < r->hf_arch->nrule; i++)
+        if (strcmp(r->hf_arch->rule[i].key, key) == 0)
             return true;
     return false;
 }
@@ -75,13 +75,14 @@ bool ft_config_is_ignored(const ft_config_reader *reader, const char *key)
     return false;
 }
 
-void ft_config_refuse_unknown(const ft_config_reader *reader, const char *key, const json_t *value)
+void ft_config_reject_unknown(const ft_config_reader *reader, const char *key, const json_t *value)
 {
-    char text[FT_JSON_TEXT];
+    char text[FT_JSON_SNIPPET_SIZE];
     if (!ft_json_is_empty(value) && !ft_config_is_ignored(reader, key))
-        ft_message(reader->problems, FT_EUNSUPPORTED,
-                   "%s: %s is %s, which may change the result; pass --ignore-key %s if it does not",
-                   reader->label, key, ft_json_text(text, value), key);
+        ft_messages_add(
+            reader->problems, FT_EUNSUPPORTED,
+            "%s: %s is %s, which may change the result; pass --ignore-key %s if it does not",
+            reader->label, key, ft_json_snippet(text, value), key);
 }
 
 void ft_config_check_other_keys(const ft_config_reader *reader)
@@ -91,8 +92,8 @@ void ft_config_check_other_keys(const ft_config_reader *reader)
     json_object_foreach(reader->json, key, value)
     {
         if (strcmp(key, "quantization_config") == 0)
-            ft_refuse_quantized(value, reader->label, reader->problems);
+            ft_reject_quantized(value, reader->label, reader->problems);
         else if (!is_harmless(key) && !has_rule(reader, key))
-            ft_config_refuse_unknown(reader, key, value);
+            ft_config_reject_unknown(reader, key, value);
     }
 }

@@ -24,7 +24,7 @@
 
 /* `calibrate_options` are those of ft-calibrate that quantize a float model comparably. */
 static const struct {
-    const char *method, *name, *how;
+    const char *method, *name, *calibrate_options;
 } methods[] = {
     { "gptq", "GPTQ", "--scheme w4a16 --round gptq -d DATA" },
     { "awq", "AWQ", "--scheme w4a16 --scale awq -d DATA" },
@@ -37,13 +37,14 @@ static const struct {
     { "mxfp4", "MXFP4", "--scheme w4a16" },
 };
 
-static ft_status refuse_method(const char *label, const char *name, const char *how,
+static ft_status reject_method(const char *label, const char *name, const char *calibrate_options,
                                ft_messages *problems)
 {
-    return ft_message(problems, FT_EUNSUPPORTED,
-                      "%s: weights quantized by %s are not supported; convert the float checkpoint "
-                      "that they were made from, then quantize it with ft-calibrate %s",
-                      label, name, how);
+    return ft_messages_add(
+        problems, FT_EUNSUPPORTED,
+        "%s: weights quantized by %s are not supported; convert the float checkpoint "
+        "that they were made from, then quantize it with ft-calibrate %s",
+        label, name, calibrate_options);
 }
 
 static const char *method_of(const json_t *config)
@@ -51,38 +52,39 @@ static const char *method_of(const json_t *config)
     const char *method = json_string_value(json_object_get(config, "quant_method"));
     if (method != NULL)
         return method;
-    bool in_bits = json_is_true(json_object_get(config, "load_in_4bit")) ||
-                   json_is_true(json_object_get(config, "load_in_8bit"));
-    return in_bits ? "bitsandbytes" : NULL;
+    bool is_bitsandbytes = json_is_true(json_object_get(config, "load_in_4bit")) ||
+                           json_is_true(json_object_get(config, "load_in_8bit"));
+    return is_bitsandbytes ? "bitsandbytes" : NULL;
 }
 
-ft_status ft_refuse_quantized(const json_t *config, const char *label, ft_messages *problems)
+ft_status ft_reject_quantized(const json_t *config, const char *label, ft_messages *problems)
 {
-    char text[FT_JSON_TEXT];
+    char text[FT_JSON_SNIPPET_SIZE];
     if (config == NULL || ft_json_is_empty(config))
         return FT_OK;
     const char *method = method_of(config);
     for (size_t i = 0; method != NULL && i < FT_COUNT(methods); i++)
         if (strcmp(methods[i].method, method) == 0)
-            return refuse_method(label, methods[i].name, methods[i].how, problems);
+            return reject_method(label, methods[i].name, methods[i].calibrate_options, problems);
     if (method != NULL)
-        return refuse_method(label, method, "--scheme w4a16", problems);
-    return ft_message(problems, FT_EUNSUPPORTED,
-                      "%s: quantization_config is %s, but quantized weights are not supported; "
-                      "convert the float checkpoint that they were made from, then quantize it with "
-                      "ft-calibrate",
-                      label, ft_json_text(text, config));
+        return reject_method(label, method, "--scheme w4a16", problems);
+    return ft_messages_add(
+        problems, FT_EUNSUPPORTED,
+        "%s: quantization_config is %s, but quantized weights are not supported; "
+        "convert the float checkpoint that they were made from, then quantize it with "
+        "ft-calibrate",
+        label, ft_json_snippet(text, config));
 }
 
 /* ---- Adapters ------------------------------------------------------------------------------- */
 
-static ft_status refuse_adapter(const char *label, const char *base, ft_messages *problems)
+static ft_status reject_adapter(const char *label, const char *base, ft_messages *problems)
 {
-    return ft_message(problems, FT_EUNSUPPORTED,
-                      "%s: an adapter (LoRA) of %s, not a model; merge them in Python with "
-                      "PeftModel.from_pretrained(base, folder).merge_and_unload() of peft, "
-                      "save_pretrained() that, and convert it",
-                      label, base);
+    return ft_messages_add(problems, FT_EUNSUPPORTED,
+                           "%s: an adapter (LoRA) of %s, not a model; merge them in Python with "
+                           "PeftModel.from_pretrained(base, folder).merge_and_unload() of peft, "
+                           "save_pretrained() that, and convert it",
+                           label, base);
 }
 
 /* ---- Files ---------------------------------------------------------------------------------- */
@@ -93,11 +95,11 @@ typedef struct {
 } folder;
 
 /* The folder that `path` is, or the folder of the file `path`. */
-static bool enter(folder *out, const char *path)
+static bool find_folder(folder *out, const char *path)
 {
-    struct stat about;
+    struct stat file_stat;
     const char *slash = strrchr(path, '/');
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+    if (stat(path, &file_stat) == 0 && S_ISDIR(file_stat.st_mode))
         out->length = snprintf(out->path, sizeof out->path, "%s/", path);
     else
         out->length = snprintf(out->path, sizeof out->path, "%.*s",
@@ -105,17 +107,17 @@ static bool enter(folder *out, const char *path)
     return out->length < (int) sizeof out->path;
 }
 
-static const char *file_in(folder *f, const char *name)
+static const char *path_in(folder *f, const char *name)
 {
-    size_t room = sizeof f->path - (size_t) f->length;
-    int length = snprintf(f->path + f->length, room, "%s", name);
-    return length < (int) room ? f->path : "";
+    size_t capacity = sizeof f->path - (size_t) f->length;
+    int length = snprintf(f->path + f->length, capacity, "%s", name);
+    return length < (int) capacity ? f->path : "";
 }
 
-static bool has(folder *f, const char *name)
+static bool has_file(folder *f, const char *name)
 {
-    struct stat about;
-    return stat(file_in(f, name), &about) == 0 && S_ISREG(about.st_mode);
+    struct stat file_stat;
+    return stat(path_in(f, name), &file_stat) == 0 && S_ISREG(file_stat.st_mode);
 }
 
 /* NULL when the file is missing or not JSON. */
@@ -123,29 +125,29 @@ static json_t *read_object(folder *f, const char *name)
 {
     char *text;
     size_t bytes;
-    if (!has(f, name) || ft_text_file_read(file_in(f, name), &text, &bytes, NULL) != FT_OK)
+    if (!has_file(f, name) || ft_text_file_read(path_in(f, name), &text, &bytes, NULL) != FT_OK)
         return NULL;
-    json_t *json = bytes <= FT_JSON_MAX ? json_loadb(text, bytes, 0, NULL) : NULL;
+    json_t *json = bytes <= FT_JSON_MAX_BYTES ? json_loadb(text, bytes, 0, NULL) : NULL;
     free(text);
     return json;
 }
 
-static ft_status refuse_config(folder *f, ft_messages *problems)
+static ft_status reject_config(folder *f, ft_messages *problems)
 {
     json_t *config = read_object(f, "config.json");
-    const json_t *said = json_object_get(config, "quantization_config");
-    if (said == NULL)
-        said = json_object_get(config, "compression_config"); /* old compressed-tensors */
-    ft_status rc = ft_refuse_quantized(said, "config.json", problems);
+    const json_t *settings = json_object_get(config, "quantization_config");
+    if (settings == NULL)
+        settings = json_object_get(config, "compression_config"); /* old compressed-tensors */
+    ft_status rc = ft_reject_quantized(settings, "config.json", problems);
     json_decref(config);
     return rc;
 }
 
 /* Files that quantization tools wrote before config.json had a quantization_config. */
-static ft_status refuse_settings(const folder *f, ft_messages *problems)
+static ft_status reject_tool_settings(const folder *f, ft_messages *problems)
 {
     static const struct {
-        const char *file, *name, *how;
+        const char *file, *name, *calibrate_options;
     } known[] = {
         { "quantize_config.json", "GPTQ", "--scheme w4a16 --round gptq -d DATA" },
         { "quant_config.json", "AWQ", "--scheme w4a16 --scale awq -d DATA" },
@@ -153,37 +155,39 @@ static ft_status refuse_settings(const folder *f, ft_messages *problems)
     };
     folder copy = *f;
     for (size_t i = 0; i < FT_COUNT(known); i++)
-        if (has(&copy, known[i].file))
-            return refuse_method(known[i].file, known[i].name, known[i].how, problems);
+        if (has_file(&copy, known[i].file))
+            return reject_method(known[i].file, known[i].name, known[i].calibrate_options,
+                                 problems);
     return FT_OK;
 }
 
 /* An adapter next to complete weights is rejected later, together with them. */
-static ft_status refuse_lone_adapter(folder *f, const char *path, ft_messages *problems)
+static ft_status reject_lone_adapter(folder *f, const char *path, ft_messages *problems)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    bool named = strncmp(name, "adapter_model.", 14) == 0;
-    bool whole = has(f, "model.safetensors") || has(f, "model.safetensors.index.json") ||
-                 has(f, "pytorch_model.bin") || has(f, "pytorch_model.bin.index.json");
-    if (!has(f, "adapter_config.json") || (whole && !named))
+    bool is_adapter_file = strncmp(name, "adapter_model.", 14) == 0;
+    bool has_model =
+        has_file(f, "model.safetensors") || has_file(f, "model.safetensors.index.json") ||
+        has_file(f, "pytorch_model.bin") || has_file(f, "pytorch_model.bin.index.json");
+    if (!has_file(f, "adapter_config.json") || (has_model && !is_adapter_file))
         return FT_OK;
     json_t *config = read_object(f, "adapter_config.json");
     const char *base = json_string_value(json_object_get(config, "base_model_name_or_path"));
-    ft_status rc = refuse_adapter("adapter_config.json", base != NULL ? base : "some base model",
-                                  problems);
+    ft_status rc =
+        reject_adapter("adapter_config.json", base != NULL ? base : "some base model", problems);
     json_decref(config);
     return rc;
 }
 
-ft_status ft_refuse_folder(const char *path, ft_messages *problems)
+ft_status ft_reject_folder(const char *path, ft_messages *problems)
 {
     folder f;
-    if (!enter(&f, path))
+    if (!find_folder(&f, path))
         return FT_OK;
-    ft_status rc = refuse_lone_adapter(&f, path, problems);
+    ft_status rc = reject_lone_adapter(&f, path, problems);
     if (rc == FT_OK)
-        rc = refuse_config(&f, problems);
-    return rc == FT_OK ? refuse_settings(&f, problems) : rc;
+        rc = reject_config(&f, problems);
+    return rc == FT_OK ? reject_tool_settings(&f, problems) : rc;
 }
 
 /* ---- Tensors -------------------------------------------------------------------------------- */
@@ -194,23 +198,23 @@ static bool ends_with(const char *name, const char *end)
     return length > tail && strcmp(name + length - tail, end) == 0;
 }
 
-ft_status ft_refuse_tensors(const ft_checkpoint *checkpoint, ft_messages *problems)
+ft_status ft_reject_tensors(const ft_checkpoint *checkpoint, ft_messages *problems)
 {
     static const struct {
         const char *end, *name;
     } known[] = {
-        { ".qweight", "GPTQ or AWQ" },        { ".weight.absmax", "bitsandbytes" },
-        { ".SCB", "bitsandbytes" },           { ".weight_packed", "compressed-tensors" },
-        { ".weight_scale_inv", "FP8" },       { ".weight_scale", "FP8 or compressed-tensors" },
+        { ".qweight", "GPTQ or AWQ" },  { ".weight.absmax", "bitsandbytes" },
+        { ".SCB", "bitsandbytes" },     { ".weight_packed", "compressed-tensors" },
+        { ".weight_scale_inv", "FP8" }, { ".weight_scale", "FP8 or compressed-tensors" },
         { ".weight_blocks", "MXFP4" },
     };
     for (size_t i = 0; i < ft_checkpoint_count(checkpoint); i++) {
         const char *name = ft_checkpoint_at(checkpoint, i)->name;
         if (ends_with(name, ".lora_A.weight"))
-            return refuse_adapter(name, "some base model", problems);
+            return reject_adapter(name, "some base model", problems);
         for (size_t k = 0; k < FT_COUNT(known); k++)
             if (ends_with(name, known[k].end))
-                return refuse_method(name, known[k].name, "--scheme w4a16", problems);
+                return reject_method(name, known[k].name, "--scheme w4a16", problems);
     }
     return FT_OK;
 }

@@ -27,7 +27,7 @@ static const char *class_of(const json_t *module)
 }
 
 /* A direct subfolder of the checkpoint; paths that could leave it are rejected. */
-static bool take_folder(char *out, size_t size, const json_t *module)
+static bool copy_subfolder(char *out, size_t size, const json_t *module)
 {
     const char *path = json_string_value(json_object_get(module, "path"));
     if (path == NULL || path[0] == '\0' || path[0] == '.' || strchr(path, '/') != NULL ||
@@ -37,23 +37,23 @@ static bool take_folder(char *out, size_t size, const json_t *module)
     return true;
 }
 
-static bool is_here(const json_t *module)
+static bool is_root_module(const json_t *module)
 {
     const char *path = json_string_value(json_object_get(module, "path"));
     return path != NULL && path[0] == '\0';
 }
 
 /* Whether module `index` is supported at that position. */
-static bool take_module(ft_modules *out, size_t index, const json_t *module)
+static bool read_module(ft_modules *out, size_t index, const json_t *module)
 {
     static const char *const expected[] = { "Transformer", "Pooling", "Normalize" };
     const char *class = class_of(module);
     if (class == NULL || index >= FT_COUNT(expected) || strcmp(class, expected[index]) != 0)
         return false;
     if (index == 0)
-        return is_here(module);
+        return is_root_module(module);
     if (index == 1)
-        return take_folder(out->pooling, sizeof out->pooling, module);
+        return copy_subfolder(out->pooling, sizeof out->pooling, module);
     out->normalize = true;
     return true;
 }
@@ -68,19 +68,19 @@ void ft_modules_parse(ft_modules *out, const void *text, size_t bytes, ft_messag
     json_t *module;
     json_array_foreach(modules, i, module)
     {
-        char found[FT_JSON_TEXT];
-        if (!take_module(out, i, module)) {
+        char found[FT_JSON_SNIPPET_SIZE];
+        if (!read_module(out, i, module)) {
             const json_t *type = json_object_get(module, "type");
-            ft_message(problems, FT_EUNSUPPORTED,
-                       "%s: module %zu is %s, expected a Transformer in this folder, then a "
-                       "Pooling in a folder below, and perhaps a Normalize",
-                       modules_file, i, ft_json_text(found, type != NULL ? type : module));
+            ft_messages_add(problems, FT_EUNSUPPORTED,
+                            "%s: module %zu is %s, expected a Transformer in this folder, then a "
+                            "Pooling in a folder below, and perhaps a Normalize",
+                            modules_file, i, ft_json_snippet(found, type != NULL ? type : module));
             break;
         }
     }
     if (i == json_array_size(modules) && out->pooling[0] == '\0')
-        ft_message(problems, FT_EUNSUPPORTED, "%s: no Pooling, so there is no embedding",
-                   modules_file);
+        ft_messages_add(problems, FT_EUNSUPPORTED, "%s: no Pooling, so there is no embedding",
+                        modules_file);
     json_decref(modules);
 }
 
@@ -93,7 +93,7 @@ typedef struct {
     int modes;
 } pooling;
 
-static void take_mode(pooling *p, const char *mode)
+static void set_mode(pooling *p, const char *mode)
 {
     p->modes++;
     if (strcmp(mode, "mean") == 0 || strcmp(mode, "mean_tokens") == 0)
@@ -101,34 +101,34 @@ static void take_mode(pooling *p, const char *mode)
     else if (strcmp(mode, "cls") == 0 || strcmp(mode, "cls_token") == 0)
         p->config->embedding = FT_EMBEDDING_FIRST;
     else
-        ft_message(p->problems, FT_EUNSUPPORTED,
-                   "%s: pooling mode %s is not supported; supported are mean and cls", p->label,
-                   mode);
+        ft_messages_add(p->problems, FT_EUNSUPPORTED,
+                        "%s: pooling mode %s is not supported; supported are mean and cls",
+                        p->label, mode);
 }
 
-static void take_width(const pooling *p, const json_t *value)
+static void check_dimension(const pooling *p, const json_t *value)
 {
-    char found[FT_JSON_TEXT];
+    char found[FT_JSON_SNIPPET_SIZE];
     if (!json_is_integer(value) || json_integer_value(value) != p->config->hidden)
-        ft_message(p->problems, FT_ESHAPE, "%s: word_embedding_dimension is %s, expected %d",
-                   p->label, ft_json_text(found, value), p->config->hidden);
+        ft_messages_add(p->problems, FT_ESHAPE, "%s: word_embedding_dimension is %s, expected %d",
+                        p->label, ft_json_snippet(found, value), p->config->hidden);
 }
 
 /* Either "pooling_mode": "mean", or one boolean "pooling_mode_mean_tokens" etc. per mode. */
-static void take_key(pooling *p, const char *key, const json_t *value)
+static void read_key(pooling *p, const char *key, const json_t *value)
 {
     static const char prefix[] = "pooling_mode_";
-    char found[FT_JSON_TEXT];
+    char found[FT_JSON_SNIPPET_SIZE];
     if (strcmp(key, "pooling_mode") == 0 && json_is_string(value))
-        take_mode(p, json_string_value(value));
+        set_mode(p, json_string_value(value));
     else if (strncmp(key, prefix, strlen(prefix)) == 0 && json_is_true(value))
-        take_mode(p, key + strlen(prefix));
+        set_mode(p, key + strlen(prefix));
     else if (strcmp(key, "word_embedding_dimension") == 0 ||
              strcmp(key, "embedding_dimension") == 0)
-        take_width(p, value);
+        check_dimension(p, value);
     else if (strcmp(key, "include_prompt") == 0 ? !json_is_true(value) : !ft_json_is_empty(value))
-        ft_message(p->problems, FT_EUNSUPPORTED, "%s: %s is %s, which may change the result",
-                   p->label, key, ft_json_text(found, value));
+        ft_messages_add(p->problems, FT_EUNSUPPORTED, "%s: %s is %s, which may change the result",
+                        p->label, key, ft_json_snippet(found, value));
 }
 
 void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const char *label,
@@ -140,16 +140,18 @@ void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const c
     pooling p = { label, config, problems, 0 };
     const char *key;
     json_t *value;
-    json_object_foreach(json, key, value) take_key(&p, key, value);
+    json_object_foreach(json, key, value) read_key(&p, key, value);
     if (p.modes != 1)
-        ft_message(problems, FT_EUNSUPPORTED, "%s: %d pooling modes, expected one", label, p.modes);
+        ft_messages_add(problems, FT_EUNSUPPORTED, "%s: %d pooling modes, expected one", label,
+                        p.modes);
     json_decref(json);
 }
 
 /* ---- Text preprocessing --------------------------------------------------------------------- */
 
 /* An optional file that must contain a JSON object; NULL when it is absent. */
-static json_t *read_companion(ft_checkpoint *checkpoint, const char *file, ft_messages *problems)
+static json_t *read_optional_json(ft_checkpoint *checkpoint, const char *file,
+                                  ft_messages *problems)
 {
     char *text;
     size_t bytes;
@@ -157,7 +159,7 @@ static json_t *read_companion(ft_checkpoint *checkpoint, const char *file, ft_me
     if (!ft_checkpoint_has(checkpoint, file))
         return NULL;
     if (ft_checkpoint_read(checkpoint, file, &text, &bytes, &err) != FT_OK) {
-        ft_message_error(problems, &err);
+        ft_messages_add_error(problems, &err);
         return NULL;
     }
     json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, file, problems);
@@ -166,7 +168,7 @@ static json_t *read_companion(ft_checkpoint *checkpoint, const char *file, ft_me
 }
 
 /* The file of the Transformer's settings; old versions named it after the class of the model. */
-static const char *settings_of(const ft_checkpoint *checkpoint)
+static const char *settings_file(const ft_checkpoint *checkpoint)
 {
     static const char *const names[] = {
         "sentence_bert_config.json",        "sentence_roberta_config.json",
@@ -201,15 +203,16 @@ static double tokenizer_length(ft_checkpoint *checkpoint)
  */
 static void read_length(ft_config *config, ft_checkpoint *checkpoint, ft_messages *problems)
 {
-    const char *file = settings_of(checkpoint);
-    char found[FT_JSON_TEXT];
-    json_t *settings = read_companion(checkpoint, file, problems);
+    const char *file = settings_file(checkpoint);
+    char found[FT_JSON_SNIPPET_SIZE];
+    json_t *settings = read_optional_json(checkpoint, file, problems);
     const json_t *own = json_object_get(settings, "max_seq_length");
     bool has_own = own != NULL && !json_is_null(own);
     double length = has_own ? (double) json_integer_value(own) : tokenizer_length(checkpoint);
     if (has_own && length < 1)
-        ft_message(problems, FT_EFORMAT, "%s: max_seq_length is %s, expected an integer from 1",
-                   file, ft_json_text(found, own));
+        ft_messages_add(problems, FT_EFORMAT,
+                        "%s: max_seq_length is %s, expected an integer from 1", file,
+                        ft_json_snippet(found, own));
     else if (length >= 1 && length < config->positions - config->position_offset)
         config->max_seq_length = (int32_t) length;
     json_decref(settings);
@@ -218,31 +221,34 @@ static void read_length(ft_config *config, ft_checkpoint *checkpoint, ft_message
 /* Keys of two of these files that change texts or tokens, unless their value is empty. */
 static const struct {
     const char *file, *key, *effect; /* NULL file: settings_file() */
-} habits[] = {
+} preprocessing_keys[] = {
     { NULL, "do_lower_case", "lowercases texts first" },
     { "config_sentence_transformers.json", "default_prompt_name", "prepends this prompt to texts" },
 };
 
-static void note_habits(ft_checkpoint *checkpoint, ft_messages *notes, ft_messages *problems)
+static void note_preprocessing(ft_checkpoint *checkpoint, ft_messages *notes, ft_messages *problems)
 {
-    for (size_t i = 0; i < FT_COUNT(habits); i++) {
-        char found[FT_JSON_TEXT];
-        const char *file = habits[i].file != NULL ? habits[i].file : settings_of(checkpoint);
-        json_t *json = read_companion(checkpoint, file, problems);
-        const json_t *value = json_object_get(json, habits[i].key);
+    for (size_t i = 0; i < FT_COUNT(preprocessing_keys); i++) {
+        char found[FT_JSON_SNIPPET_SIZE];
+        const char *file = preprocessing_keys[i].file != NULL ? preprocessing_keys[i].file
+                                                              : settings_file(checkpoint);
+        json_t *json = read_optional_json(checkpoint, file, problems);
+        const json_t *value = json_object_get(json, preprocessing_keys[i].key);
         if (value != NULL && !ft_json_is_empty(value))
-            ft_message(notes, FT_OK,
-                       "%s: %s is %s: sentence-transformers %s, the artifact takes tokens as they "
-                       "are",
-                       file, habits[i].key, ft_json_text(found, value), habits[i].effect);
+            ft_messages_add(
+                notes, FT_OK,
+                "%s: %s is %s: sentence-transformers %s, the artifact takes tokens as they "
+                "are",
+                file, preprocessing_keys[i].key, ft_json_snippet(found, value),
+                preprocessing_keys[i].effect);
         json_decref(json);
     }
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
-                      ft_messages *problems)
+void ft_sentence_transformers_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
+                                   ft_messages *problems)
 {
     char *text, file[160];
     size_t bytes;
@@ -250,10 +256,10 @@ void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages 
     ft_modules modules;
     if (!ft_checkpoint_has(checkpoint, modules_file))
         return;
-    note_habits(checkpoint, notes, problems);
+    note_preprocessing(checkpoint, notes, problems);
     read_length(config, checkpoint, problems);
     if (ft_checkpoint_read(checkpoint, modules_file, &text, &bytes, &err) != FT_OK) {
-        ft_message_error(problems, &err);
+        ft_messages_add_error(problems, &err);
         return;
     }
     ft_modules_parse(&modules, text, bytes, problems);
@@ -264,7 +270,7 @@ void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages 
     config->normalize = modules.normalize;
     snprintf(file, sizeof file, "%s/config.json", modules.pooling);
     if (ft_checkpoint_read(checkpoint, file, &text, &bytes, &err) != FT_OK) {
-        ft_message_error(problems, &err);
+        ft_messages_add_error(problems, &err);
         return;
     }
     ft_pooling_parse(config, text, bytes, file, problems);

@@ -34,7 +34,7 @@ void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const c
  * modules.json this does nothing. Text preprocessing of sentence-transformers is not part of an
  * artifact: `notes` mentions it.
  */
-void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
-                      ft_messages *problems);
+void ft_sentence_transformers_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
+                                   ft_messages *problems);
 
 #endif

@@ -16,24 +16,25 @@
 #include <string.h>
 
 /* Defaults of Qwen2Config. */
-enum { DEFAULT_WINDOW = 4096, DEFAULT_FROM = 28, MOST = 1 << 24 };
+enum { DEFAULT_WINDOW = 4096, DEFAULT_FIRST_LAYER = 28, MAX_VALUE = 1 << 24 };
 
 /* An integer key with a default; null counts as absent. */
-static int32_t whole_or(const ft_config_reader *r, const char *key, int32_t low, int32_t fallback)
+static int32_t read_int_or(const ft_config_reader *r, const char *key, int32_t low,
+                           int32_t fallback)
 {
-    const json_t *value = ft_config_value(r, key);
+    const json_t *value = ft_config_get(r, key);
     int32_t number = fallback;
     if (value != NULL)
-        ft_config_whole(r, key, value, low, MOST, &number);
+        ft_config_read_int(r, key, value, low, MAX_VALUE, &number);
     return number;
 }
 
 /* "use_sliding_window"; defaults to false. */
-static bool is_switched_on(const ft_config_reader *r)
+static bool is_enabled(const ft_config_reader *r)
 {
-    const json_t *value = ft_config_value(r, "use_sliding_window");
+    const json_t *value = ft_config_get(r, "use_sliding_window");
     if (value != NULL && !json_is_boolean(value))
-        ft_config_wrong(r, "use_sliding_window", value, "true or false");
+        ft_config_fail_value(r, "use_sliding_window", value, "true or false");
     return value != NULL && !json_is_false(value);
 }
 
@@ -41,9 +42,9 @@ static bool is_switched_on(const ft_config_reader *r)
 static int32_t read_window(const ft_config_reader *r)
 {
     bool is_null = json_is_null(json_object_get(r->json, "sliding_window"));
-    if (!is_switched_on(r) || is_null)
+    if (!is_enabled(r) || is_null)
         return 0;
-    return whole_or(r, "sliding_window", 1, DEFAULT_WINDOW);
+    return read_int_or(r, "sliding_window", 1, DEFAULT_WINDOW);
 }
 
 static bool is_type(const json_t *types, int32_t layer, const char *name)
@@ -56,7 +57,7 @@ static bool is_type(const json_t *types, int32_t layer, const char *name)
  * The first layer with a window, if all later layers have one too; `layers` where no layer has one.
  * -1 for any other list.
  */
-static int32_t first_with_window(const json_t *types, int32_t layers)
+static int32_t first_windowed_layer(const json_t *types, int32_t layers)
 {
     int32_t i = 0;
     if (!json_is_array(types) || json_array_size(types) != (size_t) layers)
@@ -72,31 +73,31 @@ static int32_t first_with_window(const json_t *types, int32_t layers)
 static int32_t read_types(const ft_config_reader *r, const json_t *types)
 {
     char expected[128];
-    int32_t layers = r->out->config.layers, first = first_with_window(types, layers);
+    int32_t layers = r->out->config.layers, first = first_windowed_layer(types, layers);
     if (first >= 0)
         return first;
     snprintf(expected, sizeof expected,
              "%d names, full_attention first and sliding_attention for all layers after those",
              layers);
-    ft_config_wrong(r, "layer_types", types, expected);
+    ft_config_fail_value(r, "layer_types", types, expected);
     return layers;
 }
 
-void ft_config_read_windows(const ft_config_reader *reader)
+void ft_config_read_sliding_window(const ft_config_reader *reader)
 {
     ft_config *config = &reader->out->config;
-    const json_t *types = ft_config_value(reader, "layer_types");
+    const json_t *types = ft_config_get(reader, "layer_types");
     int32_t window = read_window(reader);
     int32_t from = types != NULL ? read_types(reader, types)
-                                 : whole_or(reader, "max_window_layers", 0, DEFAULT_FROM);
+                                 : read_int_or(reader, "max_window_layers", 0, DEFAULT_FIRST_LAYER);
     if (from >= config->layers)
         return;
     if (window > 0) {
         config->window = window;
-        config->window_from = from;
+        config->window_first_layer = from;
     } else if (types != NULL) {
-        ft_message(reader->problems, FT_EFORMAT,
-                   "%s: layer_types has sliding_attention, but there is no sliding_window",
-                   reader->label);
+        ft_messages_add(reader->problems, FT_EFORMAT,
+                        "%s: layer_types has sliding_attention, but there is no sliding_window",
+                        reader->label);
     }
 }

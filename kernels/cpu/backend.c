@@ -25,10 +25,10 @@ struct ft_exec {
     ft_isa isa;
     ft_limits limits;
     char *arena;
-    ft_shares *shares; /* NULL: all threads work on each operation together */
+    ft_batch_shards *shards; /* NULL: all threads work on each operation together */
     char *scratch;
     size_t scratch_bytes; /* one scratch buffer for all threads of an operation, ... */
-    size_t share_scratch; /* ... or one of this size per shard */
+    size_t shard_scratch; /* ... or one of this size per shard */
 };
 
 static void (*const kernels[])(const ft_args *) = {
@@ -57,7 +57,7 @@ static ft_status open_cpu(ft_device **out, int index, ft_error *err)
     if (index != 0)
         return ft_fail(err, FT_EDEVICE, "device cpu:%d: there is one cpu device", index);
     FT_TRY(ft_cpu_isa(&isa, err));
-    *out = ft_array(1, sizeof **out);
+    *out = ft_calloc(1, sizeof **out);
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a device");
     (*out)->isa = isa;
@@ -76,22 +76,22 @@ static ft_status upload(ft_device *device, ft_weight *weights, int count, ft_err
     return FT_OK;
 }
 
-static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+static size_t op_scratch_bytes(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     switch (op->kind) {
     case FT_OP_LINEAR:
         return ft_cpu_linear_scratch(plan, op, limits);
     case FT_OP_ATTENTION:
         return ft_cpu_attention_scratch(plan, op, limits);
-    case FT_OP_PATCHES:
-        return ft_cpu_patches_scratch(op, limits);
-    case FT_OP_STORE:
-        return ft_cpu_store_scratch(plan, op, limits);
-    case FT_OP_ATTEND:
-        return ft_cpu_attend_scratch(plan, op, limits);
-    case FT_OP_CHOOSE:
-        return ft_cpu_choose_op_scratch(plan, op, limits);
-    case FT_OP_BEAM:
+    case FT_OP_PATCHIFY:
+        return ft_cpu_patchify_scratch(op, limits);
+    case FT_OP_STORE_KV:
+        return ft_cpu_store_kv_scratch(plan, op, limits);
+    case FT_OP_ATTEND_KV:
+        return ft_cpu_attend_kv_scratch(plan, op, limits);
+    case FT_OP_SAMPLE:
+        return ft_cpu_sample_scratch(plan, op, limits);
+    case FT_OP_BEAM_SEARCH:
         return ft_cpu_beam_scratch(plan, op, limits);
     case FT_OP_CONV:
         return ft_cpu_conv_scratch(plan, op, limits);
@@ -101,66 +101,67 @@ static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *
 }
 
 /* Scratch bytes of the operation that needs the most. */
-static size_t most_scratch(const ft_plan *plan, const ft_limits *limits)
+static size_t max_scratch_bytes(const ft_plan *plan, const ft_limits *limits)
 {
-    size_t most = 0;
+    size_t max_bytes = 0;
     for (int i = 0; i < plan->nop; i++) {
-        size_t bytes = scratch_of(plan, &plan->op[i], limits);
-        most = bytes > most ? bytes : most;
+        size_t bytes = op_scratch_bytes(plan, &plan->op[i], limits);
+        max_bytes = bytes > max_bytes ? bytes : max_bytes;
     }
-    return ft_round_up(most, 64);
+    return ft_round_up(max_bytes, 64);
 }
 
 static void release(ft_exec *exec)
 {
-    ft_shares_close(exec->shares);
+    ft_batch_shards_close(exec->shards);
     free(exec->arena);
     free(exec->scratch);
     free(exec);
 }
 
-static ft_status refuse_memory(const ft_limits *limits, size_t arena, size_t scratch, ft_error *err)
+static ft_status fail_no_memory(const ft_limits *limits, size_t arena, size_t scratch,
+                                ft_error *err)
 {
     char cache[64] = "";
     if (limits->pages > 0)
-        snprintf(cache, sizeof cache, " and a cache of %zu", limits->pages * FT_PAGE);
+        snprintf(cache, sizeof cache, " and a cache of %zu", limits->pages * FT_PAGE_TOKENS);
     return ft_fail(
         err, FT_ENOMEM,
         "no memory for batches of %zu tokens%s: %zu bytes needed, and %zu of scratch, %zu free",
-        limits->tokens, cache, arena, scratch, ft_memory_free());
+        limits->tokens, cache, arena, scratch, ft_memory_available());
 }
 
 /* Each operation of a shard runs on one thread. */
-static ft_limits limits_of_share(const ft_limits *limits)
+static ft_limits single_thread_limits(const ft_limits *limits)
 {
-    ft_limits one = *limits;
-    one.threads = 1;
-    return one;
+    ft_limits single = *limits;
+    single.threads = 1;
+    return single;
 }
 
 /* Scratch is sized for one operation on all threads, or for one operation per shard. */
-static size_t set_scratch(ft_exec *exec)
+static size_t size_scratch(ft_exec *exec)
 {
-    ft_limits one = limits_of_share(&exec->limits);
-    exec->scratch_bytes = most_scratch(exec->plan, &exec->limits);
-    if (exec->shares == NULL)
+    ft_limits single = single_thread_limits(&exec->limits);
+    exec->scratch_bytes = max_scratch_bytes(exec->plan, &exec->limits);
+    if (exec->shards == NULL)
         return exec->scratch_bytes;
-    exec->share_scratch = most_scratch(exec->plan, &one);
-    size_t apart = exec->share_scratch * (size_t) exec->limits.threads;
-    return exec->scratch_bytes > apart ? exec->scratch_bytes : apart;
+    exec->shard_scratch = max_scratch_bytes(exec->plan, &single);
+    size_t all_shards = exec->shard_scratch * (size_t) exec->limits.threads;
+    return exec->scratch_bytes > all_shards ? exec->scratch_bytes : all_shards;
 }
 
 static ft_status allocate(ft_exec *exec, ft_error *err)
 {
-    FT_TRY(ft_shares_open(&exec->shares, exec->plan, &exec->limits, err));
-    size_t scratch = set_scratch(exec), arena = exec->plan->arena, bytes;
-    if (ft_add(arena, scratch, &bytes) && bytes < ft_memory_free()) {
-        exec->arena = ft_alloc(arena);
-        exec->scratch = ft_alloc(scratch);
+    FT_TRY(ft_batch_shards_open(&exec->shards, exec->plan, &exec->limits, err));
+    size_t scratch = size_scratch(exec), arena = exec->plan->arena, bytes;
+    if (ft_checked_add(arena, scratch, &bytes) && bytes < ft_memory_available()) {
+        exec->arena = ft_calloc_aligned(arena);
+        exec->scratch = ft_calloc_aligned(scratch);
     }
     return exec->arena != NULL && exec->scratch != NULL
                ? FT_OK
-               : refuse_memory(&exec->limits, arena, scratch, err);
+               : fail_no_memory(&exec->limits, arena, scratch, err);
 }
 
 static bool needs_blas(const ft_plan *plan)
@@ -179,7 +180,7 @@ static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
 {
     if (needs_blas(plan))
         FT_TRY(ft_blas_load(limits->threads, err));
-    ft_exec *exec = ft_array(1, sizeof *exec);
+    ft_exec *exec = ft_calloc(1, sizeof *exec);
     if (exec == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
     exec->plan = plan;
@@ -194,7 +195,7 @@ static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
     return FT_OK;
 }
 
-static size_t bytes_of_rows(const ft_value *value, size_t rows)
+static size_t row_bytes(const ft_value *value, size_t rows)
 {
     return rows * (size_t) value->cols * ft_dtype_size(value->dtype);
 }
@@ -209,7 +210,7 @@ static ft_status write_value(ft_exec *exec, int value, const void *data, size_t 
 {
     (void) err;
     const ft_value *v = &exec->plan->value[value];
-    memcpy(exec->arena + v->offset, data, bytes_of_rows(v, rows));
+    memcpy(exec->arena + v->offset, data, row_bytes(v, rows));
     return FT_OK;
 }
 
@@ -218,92 +219,93 @@ static ft_status read_value(const ft_exec *exec, int value, void *data, float *s
 {
     (void) err;
     const ft_value *v = &exec->plan->value[value];
-    memcpy(data, exec->arena + v->offset, bytes_of_rows(v, rows));
+    memcpy(data, exec->arena + v->offset, row_bytes(v, rows));
     if (v->dynamic && scales != NULL)
         memcpy(scales, row_scales(exec, v), rows * sizeof *scales);
     return FT_OK;
 }
 
 /* The execution context of a kernel: the full batch on all threads, or one shard on one thread. */
-typedef struct place {
+typedef struct exec_ctx {
     const ft_exec *exec;
     const ft_batch *batch;
-    const ft_share *share; /* NULL: the full batch */
+    const ft_batch_shard *shard; /* NULL: the full batch */
     ft_limits limits;
     char *scratch;
     size_t scratch_bytes;
-} place;
+} exec_ctx;
 
-static place whole_of(const ft_exec *exec, const ft_batch *batch)
+static exec_ctx full_batch_ctx(const ft_exec *exec, const ft_batch *batch)
 {
-    return (place){ .exec = exec,
-                    .batch = batch,
-                    .limits = exec->limits,
-                    .scratch = exec->scratch,
-                    .scratch_bytes = exec->scratch_bytes };
+    return (exec_ctx){ .exec = exec,
+                       .batch = batch,
+                       .limits = exec->limits,
+                       .scratch = exec->scratch,
+                       .scratch_bytes = exec->scratch_bytes };
 }
 
-static place share_of(const ft_exec *exec, size_t index)
+static exec_ctx shard_ctx(const ft_exec *exec, size_t index)
 {
-    const ft_share *share = ft_shares_get(exec->shares, index);
-    return (place){ .exec = exec,
-                    .batch = &share->batch,
-                    .share = share,
-                    .limits = limits_of_share(&exec->limits),
-                    .scratch = exec->scratch + index * exec->share_scratch,
-                    .scratch_bytes = exec->share_scratch };
+    const ft_batch_shard *shard = ft_batch_shards_get(exec->shards, index);
+    return (exec_ctx){ .exec = exec,
+                       .batch = &shard->batch,
+                       .shard = shard,
+                       .limits = single_thread_limits(&exec->limits),
+                       .scratch = exec->scratch + index * exec->shard_scratch,
+                       .scratch_bytes = exec->shard_scratch };
 }
 
 /* Address of the value's first row; *scales receives the address of that row's scale. */
-static char *begin_of(const place *p, int value, float **scales)
+static char *first_row(const exec_ctx *p, int value, float **scales)
 {
     const ft_exec *exec = p->exec;
     const ft_value *v = &exec->plan->value[value];
-    size_t own = p->share == NULL ? SIZE_MAX : ft_shares_offset(exec->shares, value);
-    size_t before = p->share == NULL || own != SIZE_MAX ? 0 : p->share->first[v->rows];
-    char *data = own == SIZE_MAX ? exec->arena + v->offset : p->share->arena + own;
+    size_t shard_offset = p->shard == NULL ? SIZE_MAX : ft_batch_shards_offset(exec->shards, value);
+    size_t row_offset = p->shard == NULL || shard_offset != SIZE_MAX ? 0 : p->shard->first[v->rows];
+    char *data =
+        shard_offset == SIZE_MAX ? exec->arena + v->offset : p->shard->arena + shard_offset;
     *scales = v->dynamic
-                  ? (float *) (void *) (data + ft_row_scales_offset(v, &exec->limits)) + before
+                  ? (float *) (void *) (data + ft_row_scales_offset(v, &exec->limits)) + row_offset
                   : NULL;
-    return data + bytes_of_rows(v, before);
+    return data + row_bytes(v, row_offset);
 }
 
-static ft_view view_of(const place *p, int value)
+static ft_view value_view(const exec_ctx *p, int value)
 {
     if (value < 0)
         return (ft_view){ 0 };
     const ft_value *v = &p->exec->plan->value[value];
     ft_view view = {
-        .rows = v->state ? ft_rows_within(&p->limits, v->rows) : ft_batch_rows(p->batch, v->rows),
+        .rows = v->state ? ft_limits_rows(&p->limits, v->rows) : ft_batch_rows(p->batch, v->rows),
         .cols = (size_t) v->cols,
         .dtype = v->dtype,
         .scale = v->scale,
     };
-    view.data = begin_of(p, value, &view.scales);
+    view.data = first_row(p, value, &view.scales);
     return view;
 }
 
-static void run_op(const place *p, const ft_op *op, ft_counts *const *counts)
+static void run_op(const exec_ctx *p, const ft_op *op, ft_counts *const *counts)
 {
     const ft_exec *exec = p->exec;
     ft_args args = {
         .isa = exec->isa,
-        .rows = ft_rows_of(exec->isa),
+        .rows = ft_row_kernels_for(exec->isa),
         .op = op,
-        .out = view_of(p, op->out),
-        .codes = view_of(p, op->codes),
-        .second = view_of(p, op->second),
+        .out = value_view(p, op->out),
+        .codes = value_view(p, op->codes),
+        .second = value_view(p, op->second),
         .batch = p->batch,
         .limits = &p->limits,
-        .steady = exec->plan->steady,
+        .batch_invariant = exec->plan->batch_invariant,
         .scratch = p->scratch,
         .scratch_bytes = p->scratch_bytes,
         .threads = p->limits.threads,
     };
     for (int i = 0; i < FT_MAX_IN; i++)
-        args.in[i] = view_of(p, op->in[i]);
+        args.in[i] = value_view(p, op->in[i]);
     for (int i = 0; i < FT_MAX_STATES; i++)
-        args.state[i] = view_of(p, op->state[i]);
+        args.state[i] = value_view(p, op->state[i]);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
     int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
@@ -312,24 +314,24 @@ static void run_op(const place *p, const ft_op *op, ft_counts *const *counts)
     kernels[op->kind](&args);
 }
 
-static void run_range(const place *p, int first, int count, ft_counts *const *counts)
+static void run_ops_serial(const exec_ctx *p, int first, int count, ft_counts *const *counts)
 {
     for (int i = first; i < first + count; i++)
         run_op(p, &p->exec->plan->op[i], counts);
 }
 
-typedef struct shared_range {
+typedef struct op_range {
     const ft_exec *exec;
     int first, count;
-} shared_range;
+} op_range;
 
-static void run_shares(const void *job, int thread, size_t first, size_t end)
+static void run_shards(const void *job, int thread, size_t first, size_t end)
 {
-    const shared_range *range = job;
+    const op_range *range = job;
     (void) thread;
     for (size_t i = first; i < end; i++) {
-        place p = share_of(range->exec, i);
-        run_range(&p, range->first, range->count, NULL);
+        exec_ctx p = shard_ctx(range->exec, i);
+        run_ops_serial(&p, range->first, range->count, NULL);
     }
 }
 
@@ -337,12 +339,13 @@ static void run_shares(const void *job, int thread, size_t first, size_t end)
 static void run_ops(ft_exec *exec, int first, int count, const ft_batch *batch,
                     ft_counts *const *counts)
 {
-    size_t shares = exec->shares == NULL ? 0 : ft_shares_cut(exec->shares, batch, exec->arena);
-    place whole = whole_of(exec, batch);
-    if (shares > 1)
-        ft_team_share((int) shares, shares, run_shares, &(shared_range){ exec, first, count });
+    size_t shards =
+        exec->shards == NULL ? 0 : ft_batch_shards_split(exec->shards, batch, exec->arena);
+    exec_ctx full = full_batch_ctx(exec, batch);
+    if (shards > 1)
+        ft_parallel_for((int) shards, shards, run_shards, &(op_range){ exec, first, count });
     else
-        run_range(&whole, first, count, counts);
+        run_ops_serial(&full, first, count, counts);
 }
 
 static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
@@ -360,13 +363,13 @@ static ft_status chosen(ft_exec *exec, unsigned back, int32_t *token, float *log
     const ft_plan *plan = exec->plan;
     int op = plan->nop - 1;
     assert(back == 0);
-    while (op > 0 && plan->op[op].kind != FT_OP_CHOOSE)
+    while (op > 0 && plan->op[op].kind != FT_OP_SAMPLE)
         op--;
     FT_TRY(read_value(exec, plan->op[op].out, token, NULL, rows, err));
     return read_value(exec, plan->op[op].second, logprob, NULL, rows, err);
 }
 
-static ft_status run_one(ft_exec *exec, const ft_batch *batch, int op, ft_error *err)
+static ft_status run_single_op(ft_exec *exec, const ft_batch *batch, int op, ft_error *err)
 {
     (void) err;
     run_ops(exec, op, 1, batch, NULL);
@@ -378,24 +381,24 @@ static int explain(ft_exec *exec, const ft_batch *batch, int op, char *text, siz
 {
     const ft_plan *plan = exec->plan;
     const ft_op *o = &plan->op[op];
-    bool is_product = o->kind == FT_OP_LINEAR && plan->weight[o->weight[0]].dtype == FT_I8;
+    bool is_i8_gemm = o->kind == FT_OP_LINEAR && plan->weight[o->weight[0]].dtype == FT_I8;
     snprintf(text, size, "%s", "");
-    if (!is_product)
+    if (!is_i8_gemm)
         return 0;
     size_t rows = ft_batch_rows(batch, plan->value[o->in[0]].rows);
     snprintf(text, size, "%s, %s", ft_isa_name(exec->isa),
-             ft_gemm_i8_walks(exec->isa, rows) ? "stream" : "panels");
+             ft_gemm_i8_streams(exec->isa, rows) ? "stream" : "panels");
     return 1;
 }
 
 /* Executions are synchronous and update the counters directly, so there is nothing to wait for. */
-static ft_status wait_for_nothing(ft_exec *exec, ft_error *err)
+static ft_status wait_noop(ft_exec *exec, ft_error *err)
 {
     (void) exec, (void) err;
     return FT_OK;
 }
 
-static ft_status collect_nothing(ft_exec *exec, ft_counts *const *counts, ft_error *err)
+static ft_status collect_noop(ft_exec *exec, ft_counts *const *counts, ft_error *err)
 {
     (void) exec, (void) counts, (void) err;
     return FT_OK;
@@ -413,8 +416,8 @@ const ft_backend ft_backend_cpu = {
     .read = read_value,
     .run = run,
     .chosen = chosen,
-    .run_op = run_one,
-    .explain = explain,
-    .wait = wait_for_nothing,
-    .collect = collect_nothing,
+    .run_op = run_single_op,
+    .describe_gemm = explain,
+    .wait = wait_noop,
+    .collect = collect_noop,
 };

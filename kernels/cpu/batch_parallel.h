@@ -18,14 +18,14 @@
 
 #include "kernels/backend.h"
 
-typedef struct ft_shares ft_shares;
+typedef struct ft_batch_shards ft_batch_shards;
 
 /* A contiguous range of the sequences of a batch. */
-typedef struct ft_share {
-    ft_batch batch;             /* this shard alone: sequence and row indices start at 0 */
-    size_t first[FT_ROW_KINDS]; /* rows of the full batch before this shard */
-    char *arena;                /* of intermediate values */
-} ft_share;
+typedef struct ft_batch_shard {
+    ft_batch batch;                 /* this shard alone: sequence and row indices start at 0 */
+    size_t first[FT_NUM_ROW_KINDS]; /* rows of the full batch before this shard */
+    char *arena;                    /* of intermediate values */
+} ft_batch_shard;
 
 /*
  * Allocates the shards of batches within these limits. Sets *out to NULL and returns FT_OK where
@@ -33,19 +33,19 @@ typedef struct ft_share {
  * more weights than it saves in synchronization. FT_ENOMEM if memory is short. The caller closes
  * *out.
  */
-FT_MUST_USE ft_status ft_shares_open(ft_shares **out, const ft_plan *plan, const ft_limits *limits,
-                                     ft_error *err);
-void ft_shares_close(ft_shares *shares);
+FT_MUST_USE ft_status ft_batch_shards_open(ft_batch_shards **out, const ft_plan *plan,
+                                           const ft_limits *limits, ft_error *err);
+void ft_batch_shards_close(ft_batch_shards *shards);
 
 /*
  * Splits a batch and copies to each shard its rows of the inputs from `arena`, the arena of the
  * full batch. Returns the number of shards, one per thread, or 0 if the batch has too few
  * sequences.
  */
-size_t ft_shares_cut(ft_shares *shares, const ft_batch *run, const char *arena);
-const ft_share *ft_shares_get(const ft_shares *shares, size_t index);
+size_t ft_batch_shards_split(ft_batch_shards *shards, const ft_batch *batch, const char *arena);
+const ft_batch_shard *ft_batch_shards_get(const ft_batch_shards *shards, size_t index);
 
 /* Offset of a value in ft_batch_shard.arena, or SIZE_MAX if all shards share it. */
-size_t ft_shares_offset(const ft_shares *shares, int value);
+size_t ft_batch_shards_offset(const ft_batch_shards *shards, int value);
 
 #endif

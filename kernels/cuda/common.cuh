@@ -2,8 +2,8 @@
  * common.cuh - kernel launches with programmatic dependent launch (PDL).
  *
  * On sm_90 and later a kernel may start while its predecessor still runs. Every kernel calls
- * ft_wait_for_predecessor() before it touches memory that another kernel wrote or still reads, and
- * ft_let_successor_begin() once all its thread blocks are resident, always after that wait.
+ * ft_pdl_wait() before it touches memory that another kernel wrote or still reads, and
+ * ft_pdl_launch_dependents() once all its thread blocks are resident, always after that wait.
  * Otherwise launches queue up several deep and compete for residency: BERT-base 1 x 128 took 345 us
  * instead of 302 on an H200, although every kernel was resident long before its inputs were ready.
  *
@@ -15,13 +15,13 @@
 #include <cuda_runtime.h>
 
 /* Number of thread blocks of `threads` threads that cover `n` elements. */
-static inline unsigned ft_cover(size_t n, unsigned threads)
+static inline unsigned ft_ceil_div(size_t n, unsigned threads)
 {
     return (unsigned) ((n + threads - 1) / threads);
 }
 
 /* Wait for all earlier kernels; everything they wrote is visible afterwards. */
-__device__ __forceinline__ void ft_wait_for_predecessor()
+__device__ __forceinline__ void ft_pdl_wait()
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -29,7 +29,7 @@ __device__ __forceinline__ void ft_wait_for_predecessor()
 }
 
 /* Let thread blocks of the next kernel become resident; they still wait for this whole grid. */
-__device__ __forceinline__ void ft_let_successor_begin()
+__device__ __forceinline__ void ft_pdl_launch_dependents()
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
@@ -41,24 +41,24 @@ __device__ __forceinline__ void ft_let_successor_begin()
  * the maximum shared memory carveout: an SM must be idle to change its carveout, so a different one
  * would keep blocks of the next kernel from starting early.
  */
-enum { FT_SMALL_GRID = 256 };
+enum { FT_PDL_SMALL_GRID = 256 };
 
 /*
  * kernel<<<grid, block, shared, stream>>>(args...), with programmatic dependent launch where
- * `overlaps` (ft_cuda_chip) is set. `cluster` thread blocks form a cluster; 1: none.
+ * `overlaps` (ft_cuda_device_props) is set. `cluster` thread blocks form a cluster; 1: none.
  */
 template <typename... Parameters, typename... Arguments>
-static inline int ft_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
-                            void *stream, bool overlaps, unsigned cluster, Arguments... arguments)
+static inline int ft_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t smem_bytes,
+                            void *stream, bool has_pdl, unsigned cluster, Arguments... arguments)
 {
     cudaLaunchAttribute attributes[3] = {};
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
-    config.dynamicSmemBytes = shared;
+    config.dynamicSmemBytes = smem_bytes;
     config.stream = (cudaStream_t) stream;
     config.attrs = attributes;
-    if (overlaps) {
+    if (has_pdl) {
         attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
     }
@@ -69,7 +69,7 @@ static inline int ft_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block
         attributes[config.numAttrs++].val.clusterDim.z = 1;
     }
 #if CUDART_VERSION >= 13000
-    if (overlaps && (size_t) grid.x * grid.y * grid.z <= FT_SMALL_GRID) {
+    if (has_pdl && (size_t) grid.x * grid.y * grid.z <= FT_PDL_SMALL_GRID) {
         attributes[config.numAttrs].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
         attributes[config.numAttrs++].val.sharedMemCarveout = cudaSharedmemCarveoutMaxShared;
     }

@@ -20,26 +20,26 @@ extern "C" {
 /* ---- Devices ------------------------------------------------------------------------------ */
 
 /* Properties of the device that kernels and launchers depend on. */
-typedef struct ft_cuda_chip {
+typedef struct ft_cuda_device_props {
     int index;      /* device index of the CUDA runtime */
     int capability; /* compute capability: 75, 80, 86, 89, 90, ... */
-    int multiprocessors;
-    size_t shared;  /* bytes of shared memory that one thread block may request */
-    bool has_wgmma; /* this build contains sm_90a code and the device runs it */
-    bool overlaps;  /* programmatic dependent launch: sm_90 and later */
-    bool has_imma;  /* cuBLASLt multiplies COL32 by COL4_4R2_8C: ft_cuda_gemm_lt_probe() */
-} ft_cuda_chip;
+    int sm_count;
+    size_t smem_bytes; /* bytes of shared memory that one thread block may request */
+    bool has_wgmma;    /* this build contains sm_90a code and the device runs it */
+    bool has_pdl;      /* programmatic dependent launch: sm_90 and later */
+    bool has_imma;     /* cuBLASLt multiplies COL32 by COL4_4R2_8C: ft_cuda_gemm_cublaslt_probe() */
+} ft_cuda_device_props;
 
 /*
  * Stores in *built_for the architecture (75, 80, ...) that the code running on the current device
  * was compiled for. It is older than the device where the driver JIT-compiled PTX. Returns
  * cudaErrorNoKernelImageForDevice where no code fits.
  */
-int ft_cuda_probe(int *built_for);
+int ft_cuda_probe_arch(int *built_for);
 
 /* ---- INT8 GEMM ---------------------------------------------------------------------------- */
 
-enum { FT_CUDA_PARTS = 3 };
+enum { FT_CUDA_MAX_FUSED = 3 };
 
 /*
  * y = act(x . w^T * (x_scale * w_scale) + bias) [+ residual]: exact int32 accumulation, then a
@@ -49,112 +49,117 @@ enum { FT_CUDA_PARTS = 3 };
  * scale. Query, key and value projections run as one GEMM this way, also with grouped-query
  * attention.
  */
-typedef struct ft_cuda_product {
+typedef struct ft_cuda_gemm_args {
     size_t m, n, k;
-    const int8_t *x;       /* [m, k] row-major, k bytes per row */
-    const int8_t *w;       /* [n, k] in COL4_4R2_8C, or NULL: only the prepacked copy exists */
-    const int8_t *tiles;   /* the same weights prepacked for wgmma (wgmma_gemm.cu), or NULL */
-    float x_scale;         /* per-tensor scale of x ... */
-    const float *x_scales; /* ... or, not NULL, one scale per row: [m] */
-    const float *w_scale;  /* [n] */
-    const float *bias;     /* [n], or NULL */
+    const int8_t *x;         /* [m, k] row-major, k bytes per row */
+    const int8_t *w;         /* [n, k] in COL4_4R2_8C, or NULL: only the prepacked copy exists */
+    const int8_t *prepacked; /* the same weights prepacked for wgmma (wgmma_gemm.cu), or NULL */
+    float x_scale;           /* per-tensor scale of x ... */
+    const float *x_scales;   /* ... or, not NULL, one scale per row: [m] */
+    const float *w_scale;    /* [n] */
+    const float *bias;       /* [n], or NULL */
     ft_activation activation;
-    ft_dtype y_dtype;               /* FT_I8: quantized; FT_F32 or FT_F16: float */
-    int parts;                      /* number of outputs, 1 .. FT_CUDA_PARTS */
-    size_t width[FT_CUDA_PARTS];    /* columns of each output; they add up to n */
-    void *y[FT_CUDA_PARTS];         /* each [m, width] */
-    float y_inverse[FT_CUDA_PARTS]; /* FT_I8: 1 / scale of each y; else 0 */
+    ft_dtype y_dtype;                     /* FT_I8: quantized; FT_F32 or FT_F16: float */
+    int n_outputs;                        /* number of outputs, 1 .. FT_CUDA_MAX_FUSED */
+    size_t width[FT_CUDA_MAX_FUSED];      /* columns of each output; they add up to n */
+    void *y[FT_CUDA_MAX_FUSED];           /* each [m, width] */
+    float y_inv_scale[FT_CUDA_MAX_FUSED]; /* FT_I8: 1 / scale of each y; else 0 */
     const void *residual; /* [m, n] of y_dtype (F32, F16), added after the activation, or NULL */
-    void *blas;           /* cublasHandle_t, or NULL: then FT_CUDA_GEMM_LT supports nothing */
+    void *blas;           /* cublasHandle_t, or NULL: then FT_CUDA_GEMM_CUBLASLT supports nothing */
     void *scratch;        /* ft_cuda_gemm_scratch() bytes, 256-byte aligned, or NULL */
     size_t scratch_bytes;
-} ft_cuda_product;
+} ft_cuda_gemm_args;
 
 /* INT8 GEMM kernels, in the order of ft_cuda_gemm_name(). */
-typedef enum ft_cuda_gemm {
-    FT_CUDA_GEMM_PLAIN,  /* simt.cu: any shape, any device; reference for the other kernels */
-    FT_CUDA_GEMM_MMA,    /* mma_gemm.cu: mma.sync on COL4_4R2_8C, from sm_80 on */
-    FT_CUDA_GEMM_LT,     /* cublaslt.cu: cuBLASLt, COL32 x COL4_4R2_8C, sm_75 to sm_89 */
-    FT_CUDA_GEMM_WGMMA,  /* wgmma_gemm.cu: both operands in shared memory, sm_90a */
-    FT_CUDA_GEMM_STREAM, /* gemv.cu: up to 8 rows, streams the prepacked weights once, sm_90a */
-    FT_CUDA_GEMMS
-} ft_cuda_gemm;
+typedef enum ft_cuda_gemm_kernel {
+    FT_CUDA_GEMM_SIMT,     /* simt.cu: any shape, any device; reference for the other kernels */
+    FT_CUDA_GEMM_MMA,      /* mma_gemm.cu: mma.sync on COL4_4R2_8C, from sm_80 on */
+    FT_CUDA_GEMM_CUBLASLT, /* cublaslt.cu: cuBLASLt, COL32 x COL4_4R2_8C, sm_75 to sm_89 */
+    FT_CUDA_GEMM_WGMMA,    /* wgmma_gemm.cu: both operands in shared memory, sm_90a */
+    FT_CUDA_GEMM_GEMV,     /* gemv.cu: up to 8 rows, streams the prepacked weights once, sm_90a */
+    FT_CUDA_GEMM_KERNELS
+} ft_cuda_gemm_kernel;
 
-/* Whether there are 1 .. FT_CUDA_PARTS outputs and their widths add up to n. */
-bool ft_cuda_product_adds_up(const ft_cuda_product *p);
+/* Whether there are 1 .. FT_CUDA_MAX_FUSED outputs and their widths add up to n. */
+bool ft_cuda_gemm_args_valid(const ft_cuda_gemm_args *p);
 
 /* Whether each kernel supports this GEMM on this device, and its launcher. */
-bool ft_cuda_gemm_plain_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
-int ft_cuda_gemm_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
-bool ft_cuda_gemm_mma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
-int ft_cuda_gemm_mma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
-bool ft_cuda_gemm_lt_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
-int ft_cuda_gemm_lt(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
-bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
-int ft_cuda_gemm_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
-bool ft_cuda_gemm_stream_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
-int ft_cuda_gemm_stream(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+bool ft_cuda_gemm_simt_supports(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
+int ft_cuda_gemm_simt(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p);
+bool ft_cuda_gemm_mma_supports(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
+int ft_cuda_gemm_mma(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p);
+bool ft_cuda_gemm_cublaslt_supports(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
+int ft_cuda_gemm_cublaslt(const ft_cuda_device_props *props, void *stream,
+                          const ft_cuda_gemm_args *p);
+bool ft_cuda_gemm_wgmma_supports(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
+int ft_cuda_gemm_wgmma(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p);
+bool ft_cuda_gemm_gemv_supports(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
+int ft_cuda_gemm_gemv(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p);
 
 /*
  * GEMM of a fake-quantized plan: x [m, k] and w [n, k], row-major, hold quantized integers as float
  * (p->x and p->w are ignored). y of FT_F32 holds quantized values where y_inverse > 0, else
  * dequantized values.
  */
-int ft_cuda_gemm_faked(void *stream, const ft_cuda_product *p, const float *x, const float *w);
+int ft_cuda_gemm_fake_quantized(void *stream, const ft_cuda_gemm_args *p, const float *x,
+                                const float *w);
 
 /* Whether cuBLASLt multiplies COL32 by COL4_4R2_8C on the device of this handle. */
-bool ft_cuda_gemm_lt_probe(void *blas);
+bool ft_cuda_gemm_cublaslt_probe(void *blas);
 
-/* Scratch bytes of FT_CUDA_GEMM_LT for up to m rows. */
-size_t ft_cuda_gemm_lt_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k);
+/* Scratch bytes of FT_CUDA_GEMM_CUBLASLT for up to m rows. */
+size_t ft_cuda_gemm_cublaslt_scratch(const ft_cuda_device_props *props, size_t m, size_t n,
+                                     size_t k);
 
 /*
  * Tile shapes of mma_gemm.cu: their number, and a launch with a given one; tests run every shape.
  */
-int ft_cuda_gemm_mma_tiles(void);
-int ft_cuda_gemm_mma_with(int tile, const ft_cuda_chip *chip, void *stream,
-                          const ft_cuda_product *p);
+int ft_cuda_gemm_mma_tile_count(void);
+int ft_cuda_gemm_mma_launch_tile(int tile, const ft_cuda_device_props *props, void *stream,
+                                 const ft_cuda_gemm_args *p);
 
 /*
  * Prepacked weights of wgmma_gemm.cu: their size in bytes, and the kernel that packs them from
  * COL4_4R2_8C. Consecutive matrices of equal k whose n is a multiple of 32 form one matrix.
  */
-size_t ft_cuda_tiles_bytes(size_t n, size_t k);
-int ft_cuda_tile(void *stream, int8_t *tiles, const int8_t *w, size_t n, size_t k);
+size_t ft_cuda_prepacked_bytes(size_t n, size_t k);
+int ft_cuda_prepack(void *stream, int8_t *prepacked, const int8_t *w, size_t n, size_t k);
 
 /* The same layout on the host: byte offset of element (row, col). */
-size_t ft_cuda_tiles_offset(size_t row, size_t col, size_t n, size_t k);
+size_t ft_cuda_prepacked_offset(size_t row, size_t col, size_t n, size_t k);
 
 /* The fastest kernel for this shape on this device, or the one named by FT_CUDA_GEMM (gemm.cu). */
-ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product *p);
+ft_cuda_gemm_kernel ft_cuda_gemm_select(const ft_cuda_device_props *props,
+                                        const ft_cuda_gemm_args *p);
 
 /* Whether FT_CUDA_GEMM names a kernel that supports this GEMM; it is stored in *how. */
-bool ft_cuda_gemm_asked(const ft_cuda_chip *chip, const ft_cuda_product *p, ft_cuda_gemm *how);
+bool ft_cuda_gemm_requested(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p,
+                            ft_cuda_gemm_kernel *kernel);
 
 /*
  * The selection as text: "mma", or "plain: FT_CUDA_GEMM=wgmma does not support it"; always
  * NUL-terminated.
  */
-void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_product *p, char *text,
+void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p, char *text,
                           size_t size);
 
 /* Scratch bytes that any kernel selected for up to m rows may need; 0 where none does. */
-size_t ft_cuda_gemm_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k);
-int ft_cuda_gemm_run(ft_cuda_gemm how, const ft_cuda_chip *chip, void *stream,
-                     const ft_cuda_product *p);
-const char *ft_cuda_gemm_name(ft_cuda_gemm how);
+size_t ft_cuda_gemm_scratch(const ft_cuda_device_props *props, size_t m, size_t n, size_t k);
+int ft_cuda_gemm_launch(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props, void *stream,
+                        const ft_cuda_gemm_args *p);
+const char *ft_cuda_gemm_name(ft_cuda_gemm_kernel kernel);
 
 /* ---- Float GEMM --------------------------------------------------------------------------- */
 
 /* y = act(x . w^T + bias): x [m, k], w [n, k], y [m, n], all row-major. */
-typedef struct ft_cuda_float_product {
+typedef struct ft_cuda_float_gemm_args {
     size_t m, n, k;
     const void *x, *w;
     ft_dtype x_dtype, w_dtype, y_dtype; /* each FT_F32, FT_F16 or FT_BF16 */
     const float *bias;                  /* [n], or NULL */
     ft_activation activation;
     void *y;
-} ft_cuda_float_product;
+} ft_cuda_float_gemm_args;
 
 /*
  * Batch-invariant GEMM: a row of y depends on its row of x alone and has the same bits whatever m
@@ -162,37 +167,39 @@ typedef struct ft_cuda_float_product {
  * Accumulation is in float, in one fixed order: that of the tensor core instruction where x and w
  * share a 16-bit type (on sm_90a with split-K, wgmma_f16_gemm.h), that of linear_gemv.cu elsewhere.
  */
-int ft_cuda_float_steady(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p);
+int ft_cuda_float_gemm_batch_invariant(const ft_cuda_device_props *props, void *stream,
+                                       const ft_cuda_float_gemm_args *p);
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
 enum {
-    FT_CUDA_QUERIES = 64,     /* queries per tile */
-    FT_CUDA_WIDEST_HEAD = 256 /* elements of a head */
+    FT_CUDA_QUERY_TILE = 64,    /* queries per tile */
+    FT_CUDA_MAX_HEAD_SIZE = 256 /* elements of a head */
 };
 
-/* A tile of up to FT_CUDA_QUERIES queries of one sequence; length 0: empty. */
-typedef struct ft_cuda_queries {
+/* A tile of up to FT_CUDA_QUERY_TILE queries of one sequence; length 0: empty. */
+typedef struct ft_cuda_query_tile {
     int32_t first, length; /* rows of the sequence */
     int32_t query;         /* first query, relative to `first` */
     int32_t sequence;
-} ft_cuda_queries;
+} ft_cuda_query_tile;
 
 /* softmax(q . k^T * scale) . v per query tile and head. q, k, v, y: [tokens, heads * head_size]. */
-typedef struct ft_cuda_heads {
-    const ft_cuda_queries *blocks;
-    size_t nblocks;
+typedef struct ft_cuda_attention_args {
+    const ft_cuda_query_tile *blocks;
+    size_t n_query_tiles;
     int heads, head_size;
     ft_dtype dtype; /* of q, k, v: FT_I8, FT_F32, FT_F16, FT_BF16 */
     const void *q, *k, *v;
     void *y;           /* of the same dtype; also FT_F32 when dtype is FT_I8 and y_inverse is 0 */
     float score_scale; /* multiplies the scores; includes the scales of q and k */
     float value_scale; /* INT8: scale of v */
-    float y_inverse;   /* INT8: 1 / scale of y; 0: y is F32 */
+    float y_inv_scale; /* INT8: 1 / scale of y; 0: y is F32 */
     const struct ft_cuda_counts *counts; /* histogram of the probabilities (FT_F32 only), or NULL */
-} ft_cuda_heads;
+} ft_cuda_attention_args;
 
-int ft_cuda_attend_heads(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+int ft_cuda_attention_launch(const ft_cuda_device_props *props, void *stream,
+                             const ft_cuda_attention_args *a);
 
 /* ---- Counters ----------------------------------------------------------------------------- */
 
@@ -223,50 +230,50 @@ typedef struct ft_cuda_view {
 typedef struct ft_cuda_batch {
     size_t tokens, sequences;
     const int32_t *start; /* [sequences + 1]; padding sequences are empty */
-    const ft_cuda_queries *blocks;
-    size_t nblocks;
+    const ft_cuda_query_tile *blocks;
+    size_t n_query_tiles;
 
     /* Plans with a KV cache: arrays of ft_batch on the device; zeros elsewhere. */
-    const int32_t *owner, *past, *reach, *seat, *pages;
-    size_t most_pages;
+    const int32_t *seq_id, *n_past, *n_tokens, *slot, *pages;
+    size_t max_pages;
     size_t context;  /* upper bound of the bucket; past holds the exact length of each sequence */
     size_t capacity; /* tokens per cache slot: ft_limits.context */
     bool step;       /* decode step: one row per sequence, its token was sampled before: ft_batch */
-    bool steady;     /* float GEMMs must be batch-invariant */
+    bool batch_invariant; /* float GEMMs must be batch-invariant */
     size_t selected;
-    const int32_t *select;
-    const ft_choice *choice;      /* NULL: no sampling */
-    const struct ft_beams *beams; /* [groups]; padding groups have no slot */
-    size_t groups, widest;        /* beams of the widest group */
+    const int32_t *selected_rows;
+    const ft_sampling_params *choice;   /* NULL: no sampling */
+    const struct ft_beam_params *beams; /* [groups]; padding groups have no slot */
+    size_t groups, widest;              /* beams of the widest group */
 
     /* Encoder-decoders. */
-    const int32_t *memory_last; /* [sequences]: index of the last source token of each sequence */
-    const int32_t *memory_pages;
-    size_t most_memory_pages;
-    size_t memory; /* upper bound of the bucket: tokens of the longest source */
-    size_t lanes;  /* neighbouring sequences (beams) that share source tokens; 0 or 1: none */
+    const int32_t *cross_kv_last; /* [sequences]: index of the last source token of each sequence */
+    const int32_t *cross_kv_pages;
+    size_t max_cross_kv_pages;
+    size_t cross_kv; /* upper bound of the bucket: tokens of the longest source */
+    size_t lanes;    /* neighbouring sequences (beams) that share source tokens; 0 or 1: none */
 } ft_cuda_batch;
 
 /*
  * A sampled token and the number of the forward pass that produced it. Each 8-byte half is written
  * atomically.
  */
-typedef struct ft_cuda_answer {
+typedef struct ft_cuda_mailbox_entry {
     int32_t token;
     uint32_t run;
     float logprob;
-    uint32_t same_run;
-} ft_cuda_answer;
+    uint32_t run_copy;
+} ft_cuda_mailbox_entry;
 
 /* Mailbox in which the host polls for the tokens of a pass while the next one may already run. */
-typedef struct ft_cuda_answers {
-    ft_cuda_answer *row; /* pinned, [2][most]: even and odd passes; NULL: disabled */
+typedef struct ft_cuda_token_mailbox {
+    ft_cuda_mailbox_entry *row; /* pinned, [2][most]: even and odd passes; NULL: disabled */
     size_t most;
     const uint32_t *run; /* device: number of this pass */
-} ft_cuda_answers;
+} ft_cuda_token_mailbox;
 
 typedef struct ft_cuda_args {
-    const ft_cuda_chip *chip;
+    const ft_cuda_device_props *props;
     void *stream; /* cudaStream_t */
     void *blas;   /* cublasHandle_t, bound to the stream */
     const ft_op *op;
@@ -279,7 +286,7 @@ typedef struct ft_cuda_args {
     void *scratch;
     size_t scratch_bytes;
     uint32_t *counters; /* zero between kernels: a kernel that uses them resets them to zero */
-    ft_cuda_answers answers;
+    ft_cuda_token_mailbox mailbox;
 } ft_cuda_args;
 
 /*
@@ -292,10 +299,11 @@ typedef struct ft_cuda_inputs {
     const void *from;
     size_t bytes;
     uint32_t *count; /* [2]: passes, and finished thread blocks of this pass */
-    uint32_t *taken;
+    uint32_t *consumed;
 } ft_cuda_inputs;
 
-int ft_cuda_take_inputs(const ft_cuda_chip *chip, void *stream, const ft_cuda_inputs *inputs);
+int ft_cuda_copy_inputs(const ft_cuda_device_props *props, void *stream,
+                        const ft_cuda_inputs *inputs);
 
 /* Every operation has a launcher: int ft_cuda_norm(const ft_cuda_args *). */
 #define X(NAME, name) int ft_cuda_##name(const ft_cuda_args *args);
@@ -303,23 +311,23 @@ int ft_cuda_take_inputs(const ft_cuda_chip *chip, void *stream, const ft_cuda_in
 #undef X
 
 /*
- * Up to FT_CUDA_PARTS linears of one input and one shape in one launch, where their weights are
+ * Up to FT_CUDA_MAX_FUSED linears of one input and one shape in one launch, where their weights are
  * adjacent in memory. Otherwise launches nothing and returns cudaErrorNotSupported.
  */
-int ft_cuda_linear_group(const ft_cuda_args *const *args, int count);
+int ft_cuda_linear_fused(const ft_cuda_args *const *args, int count);
 
 /*
  * Which kernel computes these linears, in the format of ft_cuda_gemm_explain(). Returns `count`
- * where ft_cuda_linear_group() fuses all of them into one GEMM, else 1 and describes the first.
+ * where ft_cuda_linear_fused() fuses all of them into one GEMM, else 1 and describes the first.
  * Returns 0 and an empty text for linears that are neither INT8 nor group-wise quantized.
  */
 int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text, size_t size);
 
 /* Device scratch bytes that an operation needs within these limits. */
-size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
-                              size_t rows);
+size_t ft_cuda_linear_scratch(const ft_cuda_device_props *props, const ft_plan *plan,
+                              const ft_op *op, size_t rows);
 size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens);
-size_t ft_cuda_conv_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
+size_t ft_cuda_conv_scratch(const ft_cuda_device_props *props, const ft_plan *plan, const ft_op *op,
                             size_t images);
 size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t sequences,
                               size_t context);
@@ -331,8 +339,7 @@ size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences);
 /* ---- Arrays ------------------------------------------------------------------------------- */
 
 /* codes[i] = ft_quantize(x[i], inverse_scale), n elements. */
-int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x, float inverse_scale,
-                           size_t n);
+int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x, float inv_scale, size_t n);
 
 /* out[i] = codes[i] * scale, n elements. */
 int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *codes, float scale, size_t n);
@@ -348,8 +355,8 @@ int ft_cuda_relayout(void *stream, int8_t *out, ft_layout to, const int8_t *in, 
  * Read `bytes` of device memory, a multiple of 16. The achieved bandwidth is the roofline of
  * kernels that stream weights.
  */
-int ft_cuda_read_array(const ft_cuda_chip *chip, void *stream, const void *data, size_t bytes,
-                       uint32_t *sink);
+int ft_cuda_read_bandwidth(const ft_cuda_device_props *props, void *stream, const void *data,
+                           size_t bytes, uint32_t *sink);
 
 #ifdef __cplusplus
 }

@@ -24,24 +24,24 @@ typedef enum ft_epilogue {
     FT_EPILOGUE_NONE,
     FT_EPILOGUE_GELU,
     FT_EPILOGUE_ANY,
-    FT_EPILOGUE_ROWS
+    FT_EPILOGUE_ROW_SCALES
 } ft_epilogue;
 
 static inline ft_epilogue ft_epilogue_of(ft_activation activation)
 {
-    return activation == FT_ACT_NONE         ? FT_EPILOGUE_NONE
-           : activation == FT_ACT_GELU_CODES ? FT_EPILOGUE_GELU
-                                             : FT_EPILOGUE_ANY;
+    return activation == FT_ACT_NONE          ? FT_EPILOGUE_NONE
+           : activation == FT_ACT_GELU_APPROX ? FT_EPILOGUE_GELU
+                                              : FT_EPILOGUE_ANY;
 }
 
 /* act(sum * scale + bias) */
 template <ft_epilogue epilogue>
-__device__ __forceinline__ float ft_finish(int32_t sum, float scale, float bias,
-                                           ft_activation activation)
+__device__ __forceinline__ float ft_apply_epilogue(int32_t sum, float scale, float bias,
+                                                   ft_activation activation)
 {
     float value = ft_dequantize(sum, scale, bias);
     if (epilogue == FT_EPILOGUE_GELU)
-        return ft_gelu_codes(value);
+        return ft_gelu_approx(value);
     if (epilogue == FT_EPILOGUE_ANY)
         return ft_activate(activation, value);
     return value;
@@ -51,15 +51,15 @@ __device__ __forceinline__ float ft_finish(int32_t sum, float scale, float bias,
  * The int8 value in the low byte: adding 1.5 * 2^23 rounds half to even as rintf() does and leaves
  * the integer in the low bits of the mantissa.
  */
-__device__ __forceinline__ uint32_t ft_code_bits(float value, float inverse)
+__device__ __forceinline__ uint32_t ft_quantize_bits(float value, float inv_scale)
 {
-    float code = value * inverse;
-    code = fmaxf(fminf(code, 127.0f), -127.0f);
-    return __float_as_uint(code + 12582912.0f);
+    float quantized = value * inv_scale;
+    quantized = fmaxf(fminf(quantized, 127.0f), -127.0f);
+    return __float_as_uint(quantized + 12582912.0f);
 }
 
 /* Pack four int8 values into a word, the first in the lowest byte. */
-__device__ __forceinline__ uint32_t ft_pack_codes(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+__device__ __forceinline__ uint32_t ft_pack_i8x4(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }

@@ -16,12 +16,12 @@ extern "C" {
 #endif
 
 /*
- * Up to FT_CUDA_PARTS linears of one input, with the norm that produces it, the gate that
+ * Up to FT_CUDA_MAX_FUSED linears of one input, with the norm that produces it, the gate that
  * multiplies two outputs, or both; NULL: absent. The norm's second output (the residual sum) is
  * written.
  */
-int ft_cuda_linear_chain(const ft_cuda_args *norm, const ft_cuda_args *const *linears, int count,
-                         const ft_cuda_args *gate);
+int ft_cuda_norm_linear_gate(const ft_cuda_args *norm, const ft_cuda_args *const *linears,
+                             int count, const ft_cuda_args *gate);
 
 /* Store keys and values in the KV cache and attend to it in one kernel. */
 int ft_cuda_store_attend(const ft_cuda_args *store, const ft_cuda_args *attend);

@@ -17,7 +17,7 @@ enum { LINE = PATH_MAX + 512 };
 
 /* One control-group hierarchy: where it is mounted, and the group of this process in it. */
 typedef struct hierarchy {
-    bool second;           /* version 2: a single hierarchy, with the file cpu.max */
+    bool is_v2;            /* version 2: a single hierarchy, with the file cpu.max */
     char mount[PATH_MAX];  /* directory of the group `top` */
     char top[PATH_MAX];    /* "/" unless only a subtree of the hierarchy is mounted */
     char member[PATH_MAX]; /* group of this process; "" if there is none */
@@ -37,7 +37,7 @@ static bool copy_path(char to[PATH_MAX], const char *from)
 }
 
 /* Whether a comma-separated list such as "cpu,cpuacct" contains the word. */
-static bool lists(const char *list, const char *word)
+static bool list_has(const char *list, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = list; (at = strstr(at, word)) != NULL; at += length)
@@ -54,9 +54,9 @@ static void read_member(hierarchy *h, char *line)
         return;
     *controllers++ = '\0';
     *path++ = '\0';
-    bool wanted =
-        h->second ? strcmp(line, "0") == 0 && *controllers == '\0' : lists(controllers, "cpu");
-    if (wanted && !copy_path(h->member, path))
+    bool match =
+        h->is_v2 ? strcmp(line, "0") == 0 && *controllers == '\0' : list_has(controllers, "cpu");
+    if (match && !copy_path(h->member, path))
         h->member[0] = '\0';
 }
 
@@ -66,21 +66,21 @@ static void read_member(hierarchy *h, char *line)
  */
 static void read_mount(hierarchy *h, char *line)
 {
-    char *behind = strstr(line, " - "), *rest, *field[5];
+    char *separator = strstr(line, " - "), *rest, *field[5];
     int count = 0;
-    if (behind == NULL)
+    if (separator == NULL)
         return;
-    *behind = '\0';
+    *separator = '\0';
     for (char *word = strtok_r(line, " ", &rest); word != NULL && count < 5;
          word = strtok_r(NULL, " ", &rest))
         field[count++] = word;
-    char *type = strtok_r(behind + 3, " ", &rest), *source = strtok_r(NULL, " ", &rest);
+    char *type = strtok_r(separator + 3, " ", &rest), *source = strtok_r(NULL, " ", &rest);
     char *options = strtok_r(NULL, " ", &rest);
     if (count < 5 || source == NULL || options == NULL)
         return;
-    bool wanted = h->second ? strcmp(type, "cgroup2") == 0
-                            : strcmp(type, "cgroup") == 0 && lists(options, "cpu");
-    if (wanted && (!copy_path(h->top, field[3]) || !copy_path(h->mount, field[4])))
+    bool match = h->is_v2 ? strcmp(type, "cgroup2") == 0
+                          : strcmp(type, "cgroup") == 0 && list_has(options, "cpu");
+    if (match && (!copy_path(h->top, field[3]) || !copy_path(h->mount, field[4])))
         h->mount[0] = '\0';
 }
 
@@ -110,24 +110,24 @@ static int read_numbers(const char *root, const char *folder, const char *name, 
 }
 
 /* CPU quota of one group; 0: none ("max" is not a number, and version 1 writes -1). */
-static double quota_of(const hierarchy *h, const char *root, const char *folder)
+static double group_quota(const hierarchy *h, const char *root, const char *folder)
 {
-    double number[2] = { 0.0, 0.0 }, none[2];
-    bool found = h->second ? read_numbers(root, folder, "cpu.max", number) == 2
-                           : read_numbers(root, folder, "cpu.cfs_quota_us", &number[0]) >= 1 &&
-                                 read_numbers(root, folder, "cpu.cfs_period_us", none) >= 1;
-    if (found && !h->second)
-        number[1] = none[0];
+    double number[2] = { 0.0, 0.0 }, period[2];
+    bool found = h->is_v2 ? read_numbers(root, folder, "cpu.max", number) == 2
+                          : read_numbers(root, folder, "cpu.cfs_quota_us", &number[0]) >= 1 &&
+                                read_numbers(root, folder, "cpu.cfs_period_us", period) >= 1;
+    if (found && !h->is_v2)
+        number[1] = period[0];
     return found && number[0] > 0.0 && number[1] > 0.0 ? number[0] / number[1] : 0.0;
 }
 
-static double lesser(double quota, double other)
+static double min_quota(double quota, double other)
 {
     return quota == 0.0 || (other > 0.0 && other < quota) ? other : quota;
 }
 
 /* The lowest quota of the process's group and of its mounted ancestors. */
-static double least_quota(const hierarchy *h, const char *root)
+static double lowest_quota(const hierarchy *h, const char *root)
 {
     char folder[2 * PATH_MAX];
     size_t top = strcmp(h->top, "/") == 0 ? 0 : strlen(h->top), mount = strlen(h->mount);
@@ -135,25 +135,25 @@ static double least_quota(const hierarchy *h, const char *root)
     int length = snprintf(folder, sizeof folder, "%s%s", h->mount, below);
     if (length < 0 || (size_t) length >= sizeof folder)
         return 0.0;
-    double least = 0.0;
+    double lowest = 0.0;
     for (char *slash; strlen(folder) >= mount; *slash = '\0') {
-        least = lesser(least, quota_of(h, root, folder));
+        lowest = min_quota(lowest, group_quota(h, root, folder));
         slash = strrchr(folder, '/');
         if (slash == NULL)
             break;
     }
-    return least;
+    return lowest;
 }
 
-double ft_cgroup_cpus(const char *root)
+double ft_cgroup_cpu_quota(const char *root)
 {
-    double least = 0.0;
+    double lowest = 0.0;
     for (int version = 1; version <= 2; version++) {
-        hierarchy h = { .second = version == 2 };
+        hierarchy h = { .is_v2 = version == 2 };
         read_lines(&h, root, "cgroup", read_member);
         read_lines(&h, root, "mountinfo", read_mount);
         if (h.mount[0] != '\0' && h.member[0] != '\0')
-            least = lesser(least, least_quota(&h, root));
+            lowest = min_quota(lowest, lowest_quota(&h, root));
     }
-    return least;
+    return lowest;
 }

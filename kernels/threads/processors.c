@@ -14,12 +14,12 @@
 #include <stddef.h>
 #include <unistd.h>
 
-enum { MOST_CPUS = 1 << 20 };
+enum { MAX_CPUS = 1 << 20 };
 
 /* CPUs in the affinity mask; the kernel returns EINVAL if its own mask is larger than ours. */
-static int affine(void)
+static int affinity_cpus(void)
 {
-    for (size_t cpus = 1024; cpus <= MOST_CPUS; cpus *= 2) {
+    for (size_t cpus = 1024; cpus <= MAX_CPUS; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (set == NULL)
             break;
@@ -33,22 +33,22 @@ static int affine(void)
             break;
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 && online <= MOST_CPUS ? (int) online : 1;
+    return online > 0 && online <= MAX_CPUS ? (int) online : 1;
 }
 
-static int found;
+static int cached_count;
 
-static void find(void)
+static void detect(void)
 {
-    double quota = ft_cgroup_cpus("");
-    found = affine();
-    if (quota > 0.0 && ceil(quota) < found)
-        found = (int) ceil(quota);
+    double quota = ft_cgroup_cpu_quota("");
+    cached_count = affinity_cpus();
+    if (quota > 0.0 && ceil(quota) < cached_count)
+        cached_count = (int) ceil(quota);
 }
 
-int ft_processors(void)
+int ft_num_processors(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find);
-    return found;
+    pthread_once(&once, detect);
+    return cached_count;
 }

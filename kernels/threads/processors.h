@@ -11,7 +11,7 @@
  * up: a container with a quota of 1.5 of 64 CPUs has 2. At least 1. Determined once, on the first
  * call.
  */
-int ft_processors(void);
+int ft_num_processors(void);
 
 /*
  * The lowest CPU quota of this process's control groups and their ancestors, in CPUs; 0 if none has
@@ -21,6 +21,6 @@ int ft_processors(void);
  * Source: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst
  * (cpu.cfs_quota_us and cpu.cfs_period_us).
  */
-double ft_cgroup_cpus(const char *root);
+double ft_cgroup_cpu_quota(const char *root);
 
 #endif

@@ -13,97 +13,98 @@
 #include <stdatomic.h>
 
 /* Minimum work per thread that is worth waking one: about 4 us, where waking takes one or two. */
-static const double least_work = 8192.0;
+static const double min_work = 8192.0;
 
-int ft_team_size(int threads, size_t pieces, double work)
+int ft_team_size(int threads, size_t chunks, double work)
 {
-    double most = work / least_work;
-    most = most < (double) pieces ? most : (double) pieces;
-    return most >= (double) threads ? threads : most > 1.0 ? (int) most : 1;
+    double max_team = work / min_work;
+    max_team = max_team < (double) chunks ? max_team : (double) chunks;
+    return max_team >= (double) threads ? threads : max_team > 1.0 ? (int) max_team : 1;
 }
 
-typedef struct sharing {
+typedef struct static_job {
     ft_task *task;
     const void *job;
-    size_t pieces, team;
-} sharing;
+    size_t chunks, team;
+} static_job;
 
-static void do_share(const void *job, int thread)
+static void run_static_range(const void *job, int thread)
 {
-    const sharing *s = job;
+    const static_job *s = job;
     size_t i = (size_t) thread;
-    s->task(s->job, thread, s->pieces * i / s->team, s->pieces * (i + 1) / s->team);
+    s->task(s->job, thread, s->chunks * i / s->team, s->chunks * (i + 1) / s->team);
 }
 
-void ft_team_share(int team, size_t pieces, ft_task *task, const void *job)
+void ft_parallel_for(int team, size_t chunks, ft_task *task, const void *job)
 {
     if (team == 1)
-        task(job, 0, 0, pieces);
+        task(job, 0, 0, chunks);
     else
-        ft_pool_run(team, do_share, &(sharing){ task, job, pieces, (size_t) team });
+        ft_pool_run(team, run_static_range, &(static_job){ task, job, chunks, (size_t) team });
 }
 
 enum {
-    MOST_LISTS =
-        128,     /* chunk lists; with more threads than this, some threads start on the same list */
-    PIECES = 16, /* chunks per thread, so that the last chunk is a small part of a thread's work */
+    MAX_LISTS =
+        128, /* chunk lists; with more threads than this, some threads start on the same list */
+    CHUNKS_PER_THREAD =
+        16, /* chunks per thread, so that the last chunk is a small part of a thread's work */
 };
 
-size_t ft_team_piece(int team, size_t n, size_t unit, size_t most)
+size_t ft_team_chunk_size(int team, size_t n, size_t unit, size_t max_team)
 {
-    size_t pieces = (size_t) team * PIECES;
-    return ft_min_size(ft_round_up((n + pieces - 1) / pieces, unit), most);
+    size_t chunks = (size_t) team * CHUNKS_PER_THREAD;
+    return ft_min_size(ft_round_up((n + chunks - 1) / chunks, unit), max_team);
 }
 
 /*
  * A range of neighbouring chunks with its own cursor, on its own cache line to avoid false sharing.
  */
-typedef struct list {
+typedef struct chunk_list {
     _Alignas(64) atomic_size_t next;
     size_t end;
-} list;
+} chunk_list;
 
-typedef struct lists {
+typedef struct stealing_job {
     ft_task *task;
     const void *job;
-    list *list; /* [count] */
+    chunk_list *chunk_list; /* [count] */
     size_t count;
-} lists;
+} stealing_job;
 
-static void do_all(const lists *of, list *from, int thread)
+static void drain_list(const stealing_job *of, chunk_list *from, int thread)
 {
-    size_t piece;
-    while ((piece = atomic_fetch_add_explicit(&from->next, 1, memory_order_relaxed)) < from->end)
-        of->task(of->job, thread, piece, piece + 1);
+    size_t chunk;
+    while ((chunk = atomic_fetch_add_explicit(&from->next, 1, memory_order_relaxed)) < from->end)
+        of->task(of->job, thread, chunk, chunk + 1);
 }
 
-static void do_lists(const void *job, int thread)
+static void run_lists(const void *job, int thread)
 {
-    const lists *of = job;
+    const stealing_job *of = job;
     for (size_t i = 0; i < of->count; i++)
-        do_all(of, &of->list[((size_t) thread + i) % of->count], thread);
+        drain_list(of, &of->chunk_list[((size_t) thread + i) % of->count], thread);
 }
 
-void ft_team_help(int team, size_t pieces, ft_task *task, const void *job)
+void ft_parallel_for_stealing(int team, size_t chunks, ft_task *task, const void *job)
 {
-    list some[MOST_LISTS];
-    size_t count = ft_min_size((size_t) team, MOST_LISTS);
+    chunk_list list[MAX_LISTS];
+    size_t count = ft_min_size((size_t) team, MAX_LISTS);
     if (team == 1) {
-        task(job, 0, 0, pieces);
+        task(job, 0, 0, chunks);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        atomic_init(&some[i].next, pieces * i / count);
-        some[i].end = pieces * (i + 1) / count;
+        atomic_init(&list[i].next, chunks * i / count);
+        list[i].end = chunks * (i + 1) / count;
     }
-    ft_pool_run_any(team, do_lists, &(lists){ task, job, some, count });
+    ft_pool_run_any(team, run_lists, &(stealing_job){ task, job, list, count });
 }
 
-void ft_team_deal(int team, size_t pieces, ft_task *task, const void *job)
+void ft_parallel_for_dynamic(int team, size_t chunks, ft_task *task, const void *job)
 {
-    list all = { .end = pieces };
+    chunk_list all = { .end = chunks };
     if (team == 1)
-        task(job, 0, 0, pieces);
+        task(job, 0, 0, chunks);
     else
-        ft_pool_run_any(team, do_lists, &(lists){ task, job, &all, 1 });
+        ft_pool_run_any(team, run_lists, &(stealing_job){ task, job, &all, 1 });
 }

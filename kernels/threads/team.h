@@ -18,29 +18,29 @@
  * elements that are read, cheaply computed with and written; other work counts as the number of
  * such elements that take the same time.
  */
-int ft_team_size(int threads, size_t pieces, double work);
+int ft_team_size(int threads, size_t chunks, double work);
 
 /* Multiply-adds of a GEMM that take as long as one such element. */
-enum { FT_TEAM_PRODUCTS_I8 = 32, FT_TEAM_PRODUCTS_FLOAT = 8 };
+enum { FT_TEAM_MACS_I8 = 32, FT_TEAM_MACS_FLOAT = 8 };
 
 /* Processes chunks first .. end - 1 of a job, on thread number `thread` of its team. */
 typedef void ft_task(const void *job, int thread, size_t first, size_t end);
 
 /* Static schedule: each thread gets an equal, contiguous range of chunks. */
-void ft_team_share(int team, size_t pieces, ft_task *task, const void *job);
+void ft_parallel_for(int team, size_t chunks, ft_task *task, const void *job);
 
 /*
  * The same ranges, but chunk by chunk, and a thread that finishes its own range steals from the
  * others: cores are not equally fast, and some have other load.
  */
-void ft_team_help(int team, size_t pieces, ft_task *task, const void *job);
+void ft_parallel_for_stealing(int team, size_t chunks, ft_task *task, const void *job);
 
 /*
  * Chunk size for that loop over n items: a multiple of `unit`, at most `max_size`.
  */
-size_t ft_team_piece(int team, size_t n, size_t unit, size_t most);
+size_t ft_team_chunk_size(int team, size_t n, size_t unit, size_t max_size);
 
 /* Dynamic schedule for chunks of unequal cost: each idle thread takes the next one. */
-void ft_team_deal(int team, size_t pieces, ft_task *task, const void *job);
+void ft_parallel_for_dynamic(int team, size_t chunks, ft_task *task, const void *job);
 
 #endif

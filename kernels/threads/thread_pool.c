@@ -31,28 +31,28 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RESTING, ASLEEP, OFFERED, BUSY, AWAITED, DISMISSED };
+enum { IDLE, ASLEEP, OFFERED, BUSY, AWAITED, STOPPED };
 
 enum {
-    MOST_WORKERS = 1023,
+    MAX_WORKERS = 1023,
     SPIN_NS = 20000, /* how long a thread polls for a state change before it sleeps */
-    LOOKS = 16,      /* polls between two reads of the clock */
+    POLLS = 16,      /* polls between two reads of the clock */
 };
 
 typedef struct worker {
     _Alignas(64) atomic_uint state;
-    int member;
+    int rank;
     pthread_t thread;
     struct pool *pool;
 } worker;
 
 typedef struct pool {
     struct pool *next; /* in the list of free pools */
-    ft_member *part;   /* function of the current job */
+    ft_pool_fn *fn;    /* function of the current job */
     const void *job;
     atomic_int spin_ns; /* atomic: workers read it while another job sets it */
     int count;
-    worker *worker[MOST_WORKERS]; /* [count] */
+    worker *worker[MAX_WORKERS]; /* [count] */
 } pool;
 
 /* ---- Waiting ------------------------------------------------------------------------------ */
@@ -74,12 +74,12 @@ static int64_t now_ns(void)
 }
 
 /* Sleeps while the word has this value; may wake spuriously. */
-static void sleep_while(atomic_uint *word, unsigned state)
+static void futex_wait(atomic_uint *word, unsigned state)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, state, NULL, NULL, 0);
 }
 
-static void wake(atomic_uint *word)
+static void futex_wake(atomic_uint *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -87,7 +87,7 @@ static void wake(atomic_uint *word)
 static bool spin_while(atomic_uint *word, unsigned state, int ns)
 {
     for (int64_t end = ns > 0 ? now_ns() + ns : 0; ns > 0 && now_ns() < end;)
-        for (int i = 0; i < LOOKS; i++) {
+        for (int i = 0; i < POLLS; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != state)
                 return true;
             relax();
@@ -105,59 +105,59 @@ static unsigned wait_while(atomic_uint *word, unsigned state, unsigned asleep, i
     if (!spin_while(word, state, spin_ns) &&
         atomic_compare_exchange_strong(word, &expected, asleep))
         while (atomic_load(word) == asleep)
-            sleep_while(word, asleep);
+            futex_wait(word, asleep);
     return atomic_load(word);
 }
 
 /* ---- Workers ------------------------------------------------------------------------------ */
 
 /* Set in threads that are executing part of a job. */
-static _Thread_local bool within_job;
+static _Thread_local bool in_job;
 
-static bool begin(worker *w)
+static bool try_begin(worker *w)
 {
     unsigned expected = OFFERED;
     return atomic_compare_exchange_strong(&w->state, &expected, BUSY);
 }
 
-static bool take_back(worker *w)
+static bool try_take_back(worker *w)
 {
     unsigned expected = OFFERED;
-    return atomic_compare_exchange_strong(&w->state, &expected, RESTING);
+    return atomic_compare_exchange_strong(&w->state, &expected, IDLE);
 }
 
-static void offer(worker *w, unsigned state)
+static void set_state(worker *w, unsigned state)
 {
     if (atomic_exchange(&w->state, state) == ASLEEP)
-        wake(&w->state);
+        futex_wake(&w->state);
 }
 
-static int spin_of(pool *p)
+static int spin_limit(pool *p)
 {
     return atomic_load_explicit(&p->spin_ns, memory_order_relaxed);
 }
 
-static void *serve(void *argument)
+static void *worker_main(void *argument)
 {
     worker *w = argument;
-    within_job = true;
-    while (wait_while(&w->state, RESTING, ASLEEP, spin_of(w->pool)) != DISMISSED) {
-        if (!begin(w))
+    in_job = true;
+    while (wait_while(&w->state, IDLE, ASLEEP, spin_limit(w->pool)) != STOPPED) {
+        if (!try_begin(w))
             continue;
-        w->pool->part(w->pool->job, w->member);
-        if (atomic_exchange(&w->state, RESTING) == AWAITED)
-            wake(&w->state);
+        w->pool->fn(w->pool->job, w->rank);
+        if (atomic_exchange(&w->state, IDLE) == AWAITED)
+            futex_wake(&w->state);
     }
     return NULL;
 }
 
 /* Signals are delivered to the threads of the program, not to workers. */
-static bool start(worker *w)
+static bool start_thread(worker *w)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int status = pthread_create(&w->thread, NULL, serve, w);
+    int status = pthread_create(&w->thread, NULL, worker_main, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status == 0;
 }
@@ -167,8 +167,8 @@ static bool add_worker(pool *p)
     worker *w = aligned_alloc(_Alignof(worker), sizeof *w);
     if (w == NULL)
         return false;
-    *w = (worker){ .member = p->count + 1, .pool = p };
-    if (!start(w)) {
+    *w = (worker){ .rank = p->count + 1, .pool = p };
+    if (!start_thread(w)) {
         free(w);
         return false;
     }
@@ -179,7 +179,7 @@ static bool add_worker(pool *p)
 /* ---- Pools -------------------------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list of free pools */
-static pool *unused;
+static pool *free_pools;
 
 static void free_pool(pool *p)
 {
@@ -199,52 +199,52 @@ static void unlock_list(void)
 }
 
 /* In the child of a fork the worker threads do not exist. */
-static void forget_pools(void)
+static void drop_pools_in_child(void)
 {
-    while (unused != NULL) {
-        pool *p = unused;
-        unused = p->next;
+    while (free_pools != NULL) {
+        pool *p = free_pools;
+        free_pools = p->next;
         free_pool(p);
     }
     unlock_list();
 }
 
-static void watch_forks(void)
+static void register_atfork(void)
 {
-    pthread_atfork(lock_list, unlock_list, forget_pools);
+    pthread_atfork(lock_list, unlock_list, drop_pools_in_child);
 }
 
 __attribute__((destructor)) static void close_pools(void)
 {
     lock_list();
-    pool *list = unused;
-    unused = NULL;
+    pool *list = free_pools;
+    free_pools = NULL;
     unlock_list();
     for (pool *p = list, *next; p != NULL; p = next) {
         next = p->next;
         for (int i = 0; i < p->count; i++)
-            offer(p->worker[i], DISMISSED);
+            set_state(p->worker[i], STOPPED);
         for (int i = 0; i < p->count; i++)
             pthread_join(p->worker[i]->thread, NULL);
         free_pool(p);
     }
 }
 
-static pool *take_unused(void)
+static pool *pop_free_pool(void)
 {
     lock_list();
-    pool *p = unused;
+    pool *p = free_pools;
     if (p != NULL)
-        unused = p->next;
+        free_pools = p->next;
     unlock_list();
     return p;
 }
 
-static void give_back(pool *p)
+static void push_free_pool(pool *p)
 {
     lock_list();
-    p->next = unused;
-    unused = p;
+    p->next = free_pools;
+    free_pools = p;
     unlock_list();
 }
 
@@ -252,29 +252,29 @@ static void give_back(pool *p)
  * A pool with this many workers, or as many as could be created; NULL if there is no memory for a
  * pool.
  */
-static pool *borrow(int workers)
+static pool *acquire_pool(int workers)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
-    pool *p = take_unused();
+    pthread_once(&once, register_atfork);
+    pool *p = pop_free_pool();
     if (p == NULL)
-        p = ft_array(1, sizeof *p);
+        p = ft_calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
     /* Polling with more threads than processors only keeps them from running. */
-    atomic_store_explicit(&p->spin_ns, workers < ft_processors() ? SPIN_NS : 0,
+    atomic_store_explicit(&p->spin_ns, workers < ft_num_processors() ? SPIN_NS : 0,
                           memory_order_relaxed);
-    while (p->count < workers && p->count < MOST_WORKERS && add_worker(p))
+    while (p->count < workers && p->count < MAX_WORKERS && add_worker(p))
         ;
     return p;
 }
 
 /* ---- Jobs --------------------------------------------------------------------------------- */
 
-static void run_alone(int members, ft_member *part, const void *job)
+static void run_serial(int team, ft_pool_fn *fn, const void *job)
 {
-    for (int i = 0; i < members; i++)
-        part(job, i);
+    for (int i = 0; i < team; i++)
+        fn(job, i);
 }
 
 /*
@@ -284,39 +284,39 @@ static void run_alone(int members, ft_member *part, const void *job)
 static void finish(pool *p, int workers, bool all)
 {
     for (int i = workers - 1; i >= 0; i--)
-        if (take_back(p->worker[i]) && all)
-            p->part(p->job, p->worker[i]->member);
+        if (try_take_back(p->worker[i]) && all)
+            p->fn(p->job, p->worker[i]->rank);
     for (int i = 0; i < workers; i++)
-        (void) wait_while(&p->worker[i]->state, BUSY, AWAITED, spin_of(p));
+        (void) wait_while(&p->worker[i]->state, BUSY, AWAITED, spin_limit(p));
 }
 
-static void run(int members, ft_member *part, const void *job, bool all)
+static void run(int team, ft_pool_fn *fn, const void *job, bool all)
 {
-    pool *p = members > 1 && !within_job ? borrow(members - 1) : NULL;
+    pool *p = team > 1 && !in_job ? acquire_pool(team - 1) : NULL;
     if (p == NULL) {
-        run_alone(all ? members : 1, part, job);
+        run_serial(all ? team : 1, fn, job);
         return;
     }
-    int workers = members - 1 < p->count ? members - 1 : p->count;
-    p->part = part;
+    int workers = team - 1 < p->count ? team - 1 : p->count;
+    p->fn = fn;
     p->job = job;
-    within_job = true;
+    in_job = true;
     for (int i = 0; i < workers; i++)
-        offer(p->worker[i], OFFERED);
-    part(job, 0);
+        set_state(p->worker[i], OFFERED);
+    fn(job, 0);
     finish(p, workers, all);
-    for (int i = workers + 1; i < members && all; i++)
-        part(job, i);
-    within_job = false;
-    give_back(p);
+    for (int i = workers + 1; i < team && all; i++)
+        fn(job, i);
+    in_job = false;
+    push_free_pool(p);
 }
 
-void ft_pool_run(int members, ft_member *part, const void *job)
+void ft_pool_run(int team, ft_pool_fn *fn, const void *job)
 {
-    run(members, part, job, true);
+    run(team, fn, job, true);
 }
 
-void ft_pool_run_any(int members, ft_member *part, const void *job)
+void ft_pool_run_any(int team, ft_pool_fn *fn, const void *job)
 {
-    run(members, part, job, false);
+    run(team, fn, job, false);
 }

@@ -17,15 +17,15 @@
 #define FT_KERNELS_THREADS_THREAD_POOL_H
 
 /* Executes the part of rank `rank` of a job. */
-typedef void ft_member(const void *job, int member);
+typedef void ft_pool_fn(const void *job, int rank);
 
 /* Runs each rank 0 .. team - 1 exactly once, in parallel or one after another. */
-void ft_pool_run(int members, ft_member *part, const void *job);
+void ft_pool_run(int team, ft_pool_fn *fn, const void *job);
 
 /*
  * Runs rank 0 once and each other rank at most once: for jobs whose ranks take chunks from shared
  * lists, so that any one rank can finish the job.
  */
-void ft_pool_run_any(int members, ft_member *part, const void *job);
+void ft_pool_run_any(int team, ft_pool_fn *fn, const void *job);
 
 #endif

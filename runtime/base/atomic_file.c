@@ -23,33 +23,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char mark[] = ".ft-tmp-";
+static const char temp_infix[] = ".ft-tmp-";
 
 enum { MAX_NAME = 200, MAX_TRIES = 1000 };
 
-struct ft_output {
+struct ft_atomic_file {
     char *path;
     const char *name; /* its last component */
     bool force, committed;
-    bool replaces; /* an existing file, whose permissions are kept: */
+    bool replaces_file; /* an existing file, whose permissions are kept: */
     mode_t mode;
     int folder, fd;
     FILE *stream;                 /* over a duplicate of fd; created on demand */
-    char temporary[NAME_MAX + 1]; /* name in the folder; empty until it is created */
-    int listed;                   /* slot in the list of temporary files, or -1 */
+    char temp_name[NAME_MAX + 1]; /* name in the folder; empty until it is created */
+    int temp_slot;                /* slot in the list of temporary files, or -1 */
 };
 
-const char *ft_output_path(const ft_output *o)
+const char *ft_atomic_file_path(const ft_atomic_file *o)
 {
     return o->path;
 }
 
-int ft_output_fd(const ft_output *o)
+int ft_atomic_file_fd(const ft_atomic_file *o)
 {
     return o->fd;
 }
 
-FILE *ft_output_stream(ft_output *o)
+FILE *ft_atomic_file_stream(ft_atomic_file *o)
 {
     if (o->stream != NULL)
         return o->stream;
@@ -77,17 +77,17 @@ static char *folder_of(const char *path)
     return length == 0 ? ft_strdup(".") : strndup(path, length);
 }
 
-char *ft_output_hidden(const ft_output *o)
+char *ft_atomic_file_temp_path(const ft_atomic_file *o)
 {
-    char *folder = folder_of(o->path), *hidden = NULL;
+    char *folder = folder_of(o->path), *path_of_temp = NULL;
     if (folder != NULL) {
-        size_t bytes = strlen(folder) + strlen(o->temporary) + 2;
-        hidden = malloc(bytes);
-        if (hidden != NULL)
-            snprintf(hidden, bytes, "%s/%s", folder, o->temporary);
+        size_t bytes = strlen(folder) + strlen(o->temp_name) + 2;
+        path_of_temp = malloc(bytes);
+        if (path_of_temp != NULL)
+            snprintf(path_of_temp, bytes, "%s/%s", folder, o->temp_name);
     }
     free(folder);
-    return hidden;
+    return path_of_temp;
 }
 
 static bool same_inode(const char *a, const char *b)
@@ -97,7 +97,7 @@ static bool same_inode(const char *a, const char *b)
            left.st_ino == right.st_ino;
 }
 
-bool ft_output_same_file(const char *a, const char *b)
+bool ft_paths_same_file(const char *a, const char *b)
 {
     if (same_inode(a, b))
         return true;
@@ -109,16 +109,16 @@ bool ft_output_same_file(const char *a, const char *b)
     return same;
 }
 
-ft_status ft_output_spare_input(const char *path, const char *input, ft_error *err)
+ft_status ft_path_check_not_input(const char *path, const char *input, ft_error *err)
 {
-    if (ft_output_same_file(path, input))
+    if (ft_paths_same_file(path, input))
         return ft_fail(err, FT_EARG, "%s: would replace the input %s", path, input);
     return FT_OK;
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-static ft_status open_folder(ft_output *o, ft_error *err)
+static ft_status open_folder(ft_atomic_file *o, ft_error *err)
 {
     char *folder = folder_of(o->path);
     if (folder == NULL)
@@ -131,7 +131,7 @@ static ft_status open_folder(ft_output *o, ft_error *err)
     return rc;
 }
 
-static ft_status check_target(ft_output *o, ft_error *err)
+static ft_status check_target(ft_atomic_file *o, ft_error *err)
 {
     struct stat st;
     if (fstatat(o->folder, o->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -144,7 +144,7 @@ static ft_status check_target(ft_output *o, ft_error *err)
         return ft_fail(err, FT_EARG, "%s: is not a regular file", o->path);
     if (!o->force)
         return ft_fail(err, FT_EARG, "%s: exists already; --force replaces it", o->path);
-    o->replaces = !dangling;
+    o->replaces_file = !dangling;
     o->mode = st.st_mode & 0777;
     return FT_OK;
 }
@@ -160,10 +160,10 @@ static void remove_if_stale(int folder, const char *name)
     close(fd);
 }
 
-static void remove_leftovers(const ft_output *o)
+static void remove_stale_files(const ft_atomic_file *o)
 {
     char prefix[NAME_MAX + 1];
-    int length = snprintf(prefix, sizeof prefix, ".%s%s", o->name, mark);
+    int length = snprintf(prefix, sizeof prefix, ".%s%s", o->name, temp_infix);
     int fd = dup(o->folder);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     if (folder == NULL) {
@@ -182,7 +182,7 @@ static void remove_leftovers(const ft_output *o)
  * Lock the new temporary file. False when another writer saw the file before it was locked and
  * treated it as stale. On a file system without locks, stale files are not removed either.
  */
-static bool lock_temporary(const ft_output *o)
+static bool lock_temp_file(const ft_atomic_file *o)
 {
     struct stat st;
     if (flock(o->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -195,41 +195,41 @@ static bool lock_temporary(const ft_output *o)
  * file can be listed before it is created, and a signal in between cannot remove another writer's
  * file.
  */
-static void choose_temporary(ft_output *o, unsigned attempt)
+static void choose_temp_name(ft_atomic_file *o, unsigned attempt)
 {
     uint64_t number;
     if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
         number = attempt;
-    snprintf(o->temporary, sizeof o->temporary, ".%s%s%ld-%" PRIx64, o->name, mark, (long) getpid(),
-             number);
+    snprintf(o->temp_name, sizeof o->temp_name, ".%s%s%ld-%" PRIx64, o->name, temp_infix,
+             (long) getpid(), number);
 }
 
 /*
  * While it is written, a file that replaces another is readable by its owner only: the old
  * permissions may be as strict.
  */
-static int make_temporary(ft_output *o)
+static int create_temp_file(ft_atomic_file *o)
 {
-    o->listed = ft_unfinished_add(o->folder, o->temporary);
-    return openat(o->folder, o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-                  o->replaces ? 0600 : 0666);
+    o->temp_slot = ft_temp_file_register(o->folder, o->temp_name);
+    return openat(o->folder, o->temp_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                  o->replaces_file ? 0600 : 0666);
 }
 
-static void forget_temporary(ft_output *o)
+static void unregister_temp_file(ft_atomic_file *o)
 {
-    ft_unfinished_drop(o->listed);
-    o->listed = -1;
-    o->temporary[0] = '\0';
+    ft_temp_file_unregister(o->temp_slot);
+    o->temp_slot = -1;
+    o->temp_name[0] = '\0';
 }
 
-static ft_status open_temporary(ft_output *o, ft_error *err)
+static ft_status open_temp_file(ft_atomic_file *o, ft_error *err)
 {
     for (unsigned attempt = 0; attempt < MAX_TRIES; attempt++) {
-        choose_temporary(o, attempt);
-        o->fd = make_temporary(o);
-        if (o->fd >= 0 && lock_temporary(o))
+        choose_temp_name(o, attempt);
+        o->fd = create_temp_file(o);
+        if (o->fd >= 0 && lock_temp_file(o))
             return FT_OK;
-        forget_temporary(o);
+        unregister_temp_file(o);
         if (o->fd < 0 && errno != EEXIST)
             return ft_fail_errno(err, "%s: cannot write to its folder", o->path);
         if (o->fd >= 0)
@@ -239,17 +239,17 @@ static ft_status open_temporary(ft_output *o, ft_error *err)
     return ft_fail(err, FT_EIO, "%s: no free name for a temporary file", o->path);
 }
 
-ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error *err)
+ft_status ft_atomic_file_open(ft_atomic_file **out, const char *path, bool force, ft_error *err)
 {
     *out = NULL;
-    ft_output *o = calloc(1, sizeof *o);
+    ft_atomic_file *o = calloc(1, sizeof *o);
     if (o == NULL || (o->path = ft_strdup(path)) == NULL) {
         free(o);
         return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
     }
     o->name = name_of(o->path);
     o->force = force;
-    o->folder = o->fd = o->listed = -1;
+    o->folder = o->fd = o->temp_slot = -1;
 
     ft_status rc = FT_OK;
     if (o->name[0] == '\0')
@@ -261,11 +261,11 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
     if (rc == FT_OK)
         rc = check_target(o, err);
     if (rc == FT_OK) {
-        remove_leftovers(o);
-        rc = open_temporary(o, err);
+        remove_stale_files(o);
+        rc = open_temp_file(o, err);
     }
     if (rc != FT_OK) {
-        ft_output_close(o);
+        ft_atomic_file_close(o);
         return rc;
     }
     *out = o;
@@ -274,13 +274,13 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
 
 /* ---- Ending ------------------------------------------------------------------------------- */
 
-ft_status ft_output_reserve(ft_output *o, uint64_t bytes, ft_error *err)
+ft_status ft_atomic_file_reserve(ft_atomic_file *o, uint64_t bytes, ft_error *err)
 {
 #ifdef FALLOC_FL_KEEP_SIZE
-    bool refused = bytes <= INT64_MAX &&
-                   fallocate(o->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t) bytes) != 0 &&
-                   (errno == ENOSPC || errno == EDQUOT);
-    if (refused) /* other errors only mean that this file system cannot preallocate */
+    bool disk_full = bytes <= INT64_MAX &&
+                     fallocate(o->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t) bytes) != 0 &&
+                     (errno == ENOSPC || errno == EDQUOT);
+    if (disk_full) /* other errors only mean that this file system cannot preallocate */
         return ft_fail_errno(err, "%s: %llu bytes are needed", o->path, (unsigned long long) bytes);
 #else
     (void) o, (void) bytes, (void) err;
@@ -292,10 +292,10 @@ ft_status ft_output_reserve(ft_output *o, uint64_t bytes, ft_error *err)
  * Copy the permissions of the replaced file, last of all, because they may deny access that the
  * temporary file grants.
  */
-static ft_status keep_mode(const ft_output *o, ft_error *err)
+static ft_status copy_permissions(const ft_atomic_file *o, ft_error *err)
 {
     struct stat st;
-    if (!o->replaces || (fstat(o->fd, &st) == 0 && (st.st_mode & 0777) == o->mode))
+    if (!o->replaces_file || (fstat(o->fd, &st) == 0 && (st.st_mode & 0777) == o->mode))
         return FT_OK;
     if (fchmod(o->fd, o->mode) != 0)
         return ft_fail_errno(err, "%s: cannot keep its permissions %03o", o->path,
@@ -304,26 +304,26 @@ static ft_status keep_mode(const ft_output *o, ft_error *err)
 }
 
 /* Without force, do not replace a file that was created in the meantime. */
-static int move_into_place(const ft_output *o)
+static int rename_to_target(const ft_atomic_file *o)
 {
 #ifdef RENAME_NOREPLACE
     if (!o->force) {
-        int rc = renameat2(o->folder, o->temporary, o->folder, o->name, RENAME_NOREPLACE);
+        int rc = renameat2(o->folder, o->temp_name, o->folder, o->name, RENAME_NOREPLACE);
         if (rc == 0 || (errno != EINVAL && errno != ENOSYS))
             return rc;
     }
 #endif
-    return renameat(o->folder, o->temporary, o->folder, o->name);
+    return renameat(o->folder, o->temp_name, o->folder, o->name);
 }
 
-ft_status ft_output_commit(ft_output *o, ft_error *err)
+ft_status ft_atomic_file_commit(ft_atomic_file *o, ft_error *err)
 {
     if (o->stream != NULL && (ferror(o->stream) || fflush(o->stream) != 0))
         return ft_fail_errno(err, "%s: cannot write", o->path);
-    FT_TRY(keep_mode(o, err));
+    FT_TRY(copy_permissions(o, err));
     if (fsync(o->fd) != 0)
         return ft_fail_errno(err, "%s: cannot flush it to disk", o->path);
-    if (move_into_place(o) != 0)
+    if (rename_to_target(o) != 0)
         return ft_fail_errno(err, "%s: cannot rename the temporary file", o->path);
     o->committed = true;
     if (fsync(o->folder) != 0 && errno != EINVAL) /* some file systems cannot sync folders */
@@ -331,13 +331,13 @@ ft_status ft_output_commit(ft_output *o, ft_error *err)
     return FT_OK;
 }
 
-void ft_output_close(ft_output *o)
+void ft_atomic_file_close(ft_atomic_file *o)
 {
     if (o == NULL)
         return;
-    if (o->temporary[0] != '\0' && !o->committed)
-        unlinkat(o->folder, o->temporary, 0);
-    forget_temporary(o);
+    if (o->temp_name[0] != '\0' && !o->committed)
+        unlinkat(o->folder, o->temp_name, 0);
+    unregister_temp_file(o);
     if (o->stream != NULL)
         fclose(o->stream);
     if (o->fd >= 0)

@@ -20,47 +20,47 @@
 
 #include <stdio.h>
 
-typedef struct ft_output ft_output;
+typedef struct ft_atomic_file ft_atomic_file;
 
 /*
  * Whether two paths refer to the same file, whatever their spelling and whatever links they follow.
  * A file that does not exist yet is identified by its folder and its name.
  */
-bool ft_output_same_file(const char *a, const char *b);
+bool ft_paths_same_file(const char *a, const char *b);
 
 /* FT_EARG when writing `path` would replace the file that is read from `input`. */
-ft_status ft_output_spare_input(const char *path, const char *input, ft_error *err);
+ft_status ft_path_check_not_input(const char *path, const char *input, ft_error *err);
 
 /*
  * Start writing a file that will be named `path`. FT_EARG when the path exists already (a folder or
  * device always, a file unless `force`); FT_EIO when the folder is not writable.
  */
-ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error *err);
+ft_status ft_atomic_file_open(ft_atomic_file **out, const char *path, bool force, ft_error *err);
 
 /* The path, for error messages, and the descriptor to write to and read back from. */
-const char *ft_output_path(const ft_output *output);
-int ft_output_fd(const ft_output *output);
+const char *ft_atomic_file_path(const ft_atomic_file *output);
+int ft_atomic_file_fd(const ft_atomic_file *output);
 
 /*
  * The path of the temporary file, for readers that open it by name; the caller frees it. NULL when
  * out of memory.
  */
-char *ft_output_hidden(const ft_output *output);
+char *ft_atomic_file_temp_path(const ft_atomic_file *output);
 
 /*
  * A buffered stream over the same descriptor, or NULL and errno. The ft_atomic_file owns it:
  * committing flushes it and fails if any write to it has failed, so callers need to check only the
  * commit.
  */
-FILE *ft_output_stream(ft_output *output);
+FILE *ft_atomic_file_stream(ft_atomic_file *output);
 
 /* Preallocate disk space, so that a full disk is reported before the work starts: FT_EIO. */
-ft_status ft_output_reserve(ft_output *output, uint64_t bytes, ft_error *err);
+ft_status ft_atomic_file_reserve(ft_atomic_file *output, uint64_t bytes, ft_error *err);
 
 /* Flush the data to disk and rename the file to its final name. */
-ft_status ft_output_commit(ft_output *output, ft_error *err);
+ft_status ft_atomic_file_commit(ft_atomic_file *output, ft_error *err);
 
 /* Free it; unless committed, also delete the temporary file. Accepts NULL. */
-void ft_output_close(ft_output *output);
+void ft_atomic_file_close(ft_atomic_file *output);
 
 #endif

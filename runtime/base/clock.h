@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* Seconds since an arbitrary start; monotonic, not affected by changes of the system time. */
-static inline double ft_seconds(void)
+static inline double ft_monotonic_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

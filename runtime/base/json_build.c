@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static void keep_if(int failure, json_t **json)
+static void reset_on_failure(int failure, json_t **json)
 {
     if (failure == 0)
         return;
@@ -19,21 +19,21 @@ static void keep_if(int failure, json_t **json)
 
 void ft_json_set(json_t **object, const char *key, json_t *value)
 {
-    keep_if(json_object_set_new(*object, key, value), object);
+    reset_on_failure(json_object_set_new(*object, key, value), object);
 }
 
 void ft_json_append(json_t **array, json_t *value)
 {
-    keep_if(json_array_append_new(*array, value), array);
+    reset_on_failure(json_array_append_new(*array, value), array);
 }
 
 void ft_json_merge(json_t **object, json_t *other)
 {
-    keep_if(other == NULL ? -1 : json_object_update(*object, other), object);
+    reset_on_failure(other == NULL ? -1 : json_object_update(*object, other), object);
     json_decref(other);
 }
 
-char *ft_json_format(const json_t *json, size_t flags, size_t *bytes)
+char *ft_json_dump(const json_t *json, size_t flags, size_t *bytes)
 {
     size_t length = json != NULL ? json_dumpb(json, NULL, 0, flags) : 0;
     char *text = length > 0 ? malloc(length + 1) : NULL;

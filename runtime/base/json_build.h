@@ -28,6 +28,6 @@ void ft_json_merge(json_t **object, json_t *other);
  * may be NULL. NULL when the value is NULL or memory runs out. (json_dumps() omits a key when its
  * buffer cannot grow.)
  */
-char *ft_json_format(const json_t *json, size_t flags, size_t *bytes);
+char *ft_json_dump(const json_t *json, size_t flags, size_t *bytes);
 
 #endif

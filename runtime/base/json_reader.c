@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FOUND_TEXT = 96 };
+enum { DESCRIPTION_SIZE = 96 };
 
 /* Describe a value for messages. */
-static const char *found_text(char text[FOUND_TEXT], const json_t *value)
+static const char *describe_value(char text[DESCRIPTION_SIZE], const json_t *value)
 {
     if (value == NULL)
         return "nothing";
@@ -32,32 +32,32 @@ static const char *found_text(char text[FOUND_TEXT], const json_t *value)
     case JSON_NULL:
         return "null";
     case JSON_STRING:
-        snprintf(text, FOUND_TEXT, "\"%.80s\"", json_string_value(value));
+        snprintf(text, DESCRIPTION_SIZE, "\"%.80s\"", json_string_value(value));
         break;
     case JSON_REAL:
-        snprintf(text, FOUND_TEXT, "%g", json_real_value(value));
+        snprintf(text, DESCRIPTION_SIZE, "%g", json_real_value(value));
         break;
     case JSON_INTEGER:
-        snprintf(text, FOUND_TEXT, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        snprintf(text, DESCRIPTION_SIZE, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
         break;
     }
     return text;
 }
 
-ft_status ft_section_wrong(const ft_section *in, ft_status status, const char *key,
-                           const json_t *value, const char *expected)
+ft_status ft_json_fail_value(const ft_json_reader *in, ft_status status, const char *key,
+                             const json_t *value, const char *expected)
 {
-    char text[FOUND_TEXT];
+    char text[DESCRIPTION_SIZE];
     return ft_fail(in->err, status, "%s: %s%.64s: found %s, expected %s", in->file, in->path, key,
-                   found_text(text, value), expected);
+                   describe_value(text, value), expected);
 }
 
-ft_status ft_section_no_memory(const ft_section *in)
+ft_status ft_json_fail_no_memory(const ft_json_reader *in)
 {
     return ft_fail(in->err, FT_ENOMEM, "%s: no memory", in->file);
 }
 
-ft_status ft_section_only(const ft_section *in, const char *const *known)
+ft_status ft_json_reject_unknown(const ft_json_reader *in, const char *const *known)
 {
     const char *key;
     json_t *value;
@@ -67,98 +67,100 @@ ft_status ft_section_only(const ft_section *in, const char *const *known)
         while (known[i] != NULL && strcmp(known[i], key) != 0)
             i++;
         if (known[i] == NULL)
-            return ft_section_wrong(in, FT_EUNSUPPORTED, key, value, "no such field");
+            return ft_json_fail_value(in, FT_EUNSUPPORTED, key, value, "no such field");
     }
     return FT_OK;
 }
 
-ft_status ft_section_object(const ft_section *in, const char *key, ft_section *out)
+ft_status ft_json_read_object(const ft_json_reader *in, const char *key, ft_json_reader *out)
 {
-    *out = (ft_section){ .json = json_object_get(in->json, key), .file = in->file, .err = in->err };
+    *out = (ft_json_reader){ .json = json_object_get(in->json, key),
+                             .file = in->file,
+                             .err = in->err };
     snprintf(out->path, sizeof out->path, "%.30s%.30s.", in->path, key);
     if (!json_is_object(out->json))
-        return ft_section_wrong(in, FT_EFORMAT, key, out->json, "an object");
+        return ft_json_fail_value(in, FT_EFORMAT, key, out->json, "an object");
     return FT_OK;
 }
 
-ft_status ft_section_array(const ft_section *in, const char *key, json_t **out)
+ft_status ft_json_read_array(const ft_json_reader *in, const char *key, json_t **out)
 {
     *out = json_object_get(in->json, key);
     if (!json_is_array(*out))
-        return ft_section_wrong(in, FT_EFORMAT, key, *out, "an array");
+        return ft_json_fail_value(in, FT_EFORMAT, key, *out, "an array");
     return FT_OK;
 }
 
-ft_status ft_section_string(const ft_section *in, const char *key, const char **out)
+ft_status ft_json_read_string(const ft_json_reader *in, const char *key, const char **out)
 {
     const json_t *value = json_object_get(in->json, key);
     *out = json_string_value(value);
     if (*out == NULL)
-        return ft_section_wrong(in, FT_EFORMAT, key, value, "a string");
+        return ft_json_fail_value(in, FT_EFORMAT, key, value, "a string");
     return FT_OK;
 }
 
-ft_status ft_section_bool(const ft_section *in, const char *key, bool *out)
+ft_status ft_json_read_bool(const ft_json_reader *in, const char *key, bool *out)
 {
     const json_t *value = json_object_get(in->json, key);
     *out = json_is_true(value);
     if (!json_is_boolean(value))
-        return ft_section_wrong(in, FT_EFORMAT, key, value, "true or false");
+        return ft_json_fail_value(in, FT_EFORMAT, key, value, "true or false");
     return FT_OK;
 }
 
-ft_status ft_section_integer(const ft_section *in, const char *key, const json_t *value,
-                             int64_t max, int64_t *out)
+ft_status ft_json_read_integer(const ft_json_reader *in, const char *key, const json_t *value,
+                               int64_t max, int64_t *out)
 {
     char range[64];
     *out = json_integer_value(value);
     if (json_is_integer(value) && *out >= 0 && *out <= max)
         return FT_OK;
     snprintf(range, sizeof range, "an integer from 0 to %" PRId64, max);
-    return ft_section_wrong(in, FT_EFORMAT, key, value, range);
+    return ft_json_fail_value(in, FT_EFORMAT, key, value, range);
 }
 
-ft_section ft_section_element(const ft_section *in, const char *key, size_t index)
+ft_json_reader ft_json_read_element(const ft_json_reader *in, const char *key, size_t index)
 {
-    ft_section out = { .json = json_array_get(json_object_get(in->json, key), index),
-                       .file = in->file,
-                       .err = in->err };
+    ft_json_reader out = { .json = json_array_get(json_object_get(in->json, key), index),
+                           .file = in->file,
+                           .err = in->err };
     snprintf(out.path, sizeof out.path, "%.16s%.16s[%zu].", in->path, key, index);
     return out;
 }
 
-ft_status ft_section_steps(const ft_section *in, const char *name, const char *key,
-                           ft_status (*read)(void *to, const ft_section *step), void *to)
+ft_status ft_json_read_pipeline(const ft_json_reader *in, const char *name, const char *key,
+                                ft_status (*read)(void *to, const ft_json_reader *step), void *to)
 {
-    ft_section whole;
+    ft_json_reader pipeline;
     json_t *list;
     const json_t *value = json_object_get(in->json, name);
     if (value == NULL || json_is_null(value))
         return FT_OK;
-    FT_TRY(ft_section_object(in, name, &whole));
-    const char *type = json_string_value(json_object_get(whole.json, "type"));
+    FT_TRY(ft_json_read_object(in, name, &pipeline));
+    const char *type = json_string_value(json_object_get(pipeline.json, "type"));
     if (type == NULL || strcmp(type, "Sequence") != 0)
-        return read(to, &whole);
-    FT_TRY(FT_SECTION_ONLY(&whole, "type", key));
-    FT_TRY(ft_section_array(&whole, key, &list));
+        return read(to, &pipeline);
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(&pipeline, "type", key));
+    FT_TRY(ft_json_read_array(&pipeline, key, &list));
     for (size_t i = 0; i < json_array_size(list); i++) {
-        ft_section step = ft_section_element(&whole, key, i);
+        ft_json_reader step = ft_json_read_element(&pipeline, key, i);
         FT_TRY(read(to, &step));
     }
     return FT_OK;
 }
 
-ft_status ft_section_wrong_type(const ft_section *in, const char *expected)
+ft_status ft_json_fail_type(const ft_json_reader *in, const char *expected)
 {
-    return ft_section_wrong(in, FT_EUNSUPPORTED, "type", json_object_get(in->json, "type"),
-                            expected);
+    return ft_json_fail_value(in, FT_EUNSUPPORTED, "type", json_object_get(in->json, "type"),
+                              expected);
 }
 
-ft_status ft_section_type(const ft_section *in, const char *expected)
+ft_status ft_json_require_type(const ft_json_reader *in, const char *expected)
 {
     const char *type;
-    ft_status rc = ft_section_string(in, "type", &type);
+    ft_status rc = ft_json_read_string(in, "type", &type);
     if (rc == FT_OK && strcmp(type, expected) != 0)
-        return ft_section_wrong_type(in, expected);
+        return ft_json_fail_type(in, expected);
     return rc;
 }

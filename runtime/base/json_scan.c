@@ -15,12 +15,12 @@
 #include <stdarg.h>
 #include <string.h>
 
-static const char *text_name(const ft_scan *scan)
+static const char *text_name(const ft_json_scanner *scan)
 {
     return scan->what == NULL ? "header" : scan->what;
 }
 
-ft_status ft_scan_fail(const ft_scan *scan, const char *format, ...)
+ft_status ft_json_scan_fail(const ft_json_scanner *scan, const char *format, ...)
 {
     char what[256];
     va_list args;
@@ -38,14 +38,14 @@ ft_status ft_scan_fail(const ft_scan *scan, const char *format, ...)
                    scan->tensor, field, colon, text_name(scan), byte, what);
 }
 
-ft_status ft_scan_expected(const ft_scan *scan, const char *what)
+ft_status ft_json_scan_fail_expected(const ft_json_scanner *scan, const char *what)
 {
     if (scan->at == scan->end)
-        return ft_scan_fail(scan, "expected %s, found the end of the %s", what,
-                            text_name(scan));
+        return ft_json_scan_fail(scan, "expected %s, found the end of the %s", what,
+                                 text_name(scan));
     if (*scan->at < 0x20 || *scan->at > 0x7e)
-        return ft_scan_fail(scan, "expected %s, found byte 0x%02x", what, *scan->at);
-    return ft_scan_fail(scan, "expected %s, found '%c'", what, *scan->at);
+        return ft_json_scan_fail(scan, "expected %s, found byte 0x%02x", what, *scan->at);
+    return ft_json_scan_fail(scan, "expected %s, found '%c'", what, *scan->at);
 }
 
 static bool is_space(unsigned char c)
@@ -53,13 +53,13 @@ static bool is_space(unsigned char c)
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-static void skip_space(ft_scan *scan)
+static void skip_space(ft_json_scanner *scan)
 {
     while (scan->at < scan->end && is_space(*scan->at))
         scan->at++;
 }
 
-bool ft_scan_take(ft_scan *scan, char mark)
+bool ft_json_scan_accept(ft_json_scanner *scan, char mark)
 {
     skip_space(scan);
     if (scan->at == scan->end || *scan->at != (unsigned char) mark)
@@ -68,29 +68,31 @@ bool ft_scan_take(ft_scan *scan, char mark)
     return true;
 }
 
-ft_status ft_scan_expect(ft_scan *scan, char mark)
+ft_status ft_json_scan_expect(ft_json_scanner *scan, char mark)
 {
-    return ft_scan_take(scan, mark) ? FT_OK
-                                    : ft_scan_expected(scan, (char[]){ '\'', mark, '\'', '\0' });
+    return ft_json_scan_accept(scan, mark)
+               ? FT_OK
+               : ft_json_scan_fail_expected(scan, (char[]){ '\'', mark, '\'', '\0' });
 }
 
-ft_status ft_scan_close(ft_scan *scan, char close)
+ft_status ft_json_scan_close(ft_json_scanner *scan, char close)
 {
-    if (ft_scan_take(scan, close))
+    if (ft_json_scan_accept(scan, close))
         return FT_OK;
-    return ft_scan_expected(scan, close == '}' ? "',' or '}'" : "',' or ']'");
+    return ft_json_scan_fail_expected(scan, close == '}' ? "',' or '}'" : "',' or ']'");
 }
 
-ft_status ft_scan_end(ft_scan *scan)
+ft_status ft_json_scan_end(ft_json_scanner *scan)
 {
     skip_space(scan);
-    return scan->at == scan->end ? FT_OK
-                                 : ft_scan_expected(scan, "nothing after the header's object");
+    return scan->at == scan->end
+               ? FT_OK
+               : ft_json_scan_fail_expected(scan, "nothing after the header's object");
 }
 
 /* ---- Strings ------------------------------------------------------------------------------ */
 
-size_t ft_utf8_length(const unsigned char *at, const unsigned char *end)
+size_t ft_utf8_sequence_length(const unsigned char *at, const unsigned char *end)
 {
     /*
      * The Unicode Standard, table 3-7: ranges of the first and second byte, and the number of bytes
@@ -116,7 +118,7 @@ size_t ft_utf8_length(const unsigned char *at, const unsigned char *end)
     return 1u + rows[row].more;
 }
 
-static char *put_utf8(char *out, uint32_t code)
+static char *encode_utf8(char *out, uint32_t code)
 {
     int more = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
     if (more == 0) {
@@ -130,7 +132,7 @@ static char *put_utf8(char *out, uint32_t code)
 }
 
 /* Parse \uXXXX and return XXXX; -1 when the escape is malformed. */
-static int32_t take_unit(ft_scan *scan)
+static int32_t parse_utf16_unit(ft_json_scanner *scan)
 {
     int32_t unit = 0;
     if (scan->end - scan->at < 6 || scan->at[0] != '\\' || scan->at[1] != 'u')
@@ -157,25 +159,26 @@ static bool is_low_surrogate(int32_t unit)
     return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-static ft_status decode_unicode_escape(ft_scan *scan, char **out)
+static ft_status decode_unicode_escape(ft_json_scanner *scan, char **out)
 {
     const unsigned char *escape = scan->at;
-    int32_t code = take_unit(scan);
+    int32_t code = parse_utf16_unit(scan);
     if (code < 0)
-        return ft_scan_fail(scan, "expected four hexadecimal digits after \\u");
+        return ft_json_scan_fail(scan, "expected four hexadecimal digits after \\u");
     if (is_high_surrogate(code)) {
-        int32_t low = take_unit(scan);
+        int32_t low = parse_utf16_unit(scan);
         code = is_low_surrogate(low) ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : 0xd800;
     }
     if (code == 0 || is_high_surrogate(code) || is_low_surrogate(code)) {
         scan->at = escape;
-        return ft_scan_fail(scan, code == 0 ? "U+0000 in a string" : "lone surrogate in a string");
+        return ft_json_scan_fail(scan,
+                                 code == 0 ? "U+0000 in a string" : "lone surrogate in a string");
     }
-    *out = put_utf8(*out, (uint32_t) code);
+    *out = encode_utf8(*out, (uint32_t) code);
     return FT_OK;
 }
 
-static ft_status decode_escape(ft_scan *scan, char **out)
+static ft_status decode_escape(ft_json_scanner *scan, char **out)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     if (scan->end - scan->at >= 2 && scan->at[1] == 'u')
@@ -183,14 +186,14 @@ static ft_status decode_escape(ft_scan *scan, char **out)
     const char *letter =
         scan->end - scan->at < 2 ? NULL : memchr(letters, scan->at[1], sizeof letters - 1);
     if (letter == NULL)
-        return ft_scan_fail(scan, "unknown escape in a string");
+        return ft_json_scan_fail(scan, "unknown escape in a string");
     *(*out)++ = meanings[letter - letters];
     scan->at += 2;
     return FT_OK;
 }
 
 /* The length of the run of unescaped ASCII characters from here on: usually the whole string. */
-static size_t plain_length(const ft_scan *scan)
+static size_t unescaped_ascii_length(const ft_json_scanner *scan)
 {
     const unsigned char *at = scan->at;
     while (at < scan->end && *at >= 0x20 && *at < 0x80 && *at != '"' && *at != '\\')
@@ -198,32 +201,32 @@ static size_t plain_length(const ft_scan *scan)
     return (size_t) (at - scan->at);
 }
 
-static ft_status decode_characters(ft_scan *scan, char **out)
+static ft_status decode_characters(ft_json_scanner *scan, char **out)
 {
     if (*scan->at == '\\')
         return decode_escape(scan, out);
     if (*scan->at < 0x20)
-        return ft_scan_fail(scan, "control character 0x%02x in a string", *scan->at);
-    size_t length = plain_length(scan);
+        return ft_json_scan_fail(scan, "control character 0x%02x in a string", *scan->at);
+    size_t length = unescaped_ascii_length(scan);
     if (length == 0)
-        length = ft_utf8_length(scan->at, scan->end);
+        length = ft_utf8_sequence_length(scan->at, scan->end);
     if (length == 0)
-        return ft_scan_fail(scan, "bad UTF-8 in a string");
+        return ft_json_scan_fail(scan, "bad UTF-8 in a string");
     memcpy(*out, scan->at, length);
     *out += length;
     scan->at += length;
     return FT_OK;
 }
 
-ft_status ft_scan_string(ft_scan *scan, const char **text)
+ft_status ft_json_scan_string(ft_json_scanner *scan, const char **text)
 {
-    if (!ft_scan_take(scan, '"'))
-        return ft_scan_expected(scan, "a string");
+    if (!ft_json_scan_accept(scan, '"'))
+        return ft_json_scan_fail_expected(scan, "a string");
     char *out = scan->room;
     while (scan->at < scan->end && *scan->at != '"')
         FT_TRY(decode_characters(scan, &out));
-    if (!ft_scan_take(scan, '"'))
-        return ft_scan_expected(scan, "'\"' to close the string");
+    if (!ft_json_scan_accept(scan, '"'))
+        return ft_json_scan_fail_expected(scan, "'\"' to close the string");
     *out++ = '\0';
     *text = scan->room;
     scan->room = out;
@@ -241,7 +244,7 @@ static bool is_digit(unsigned char c)
  * All characters that could belong to a number, so that the message shows an invalid number
  * completely.
  */
-static size_t number_length(const ft_scan *scan)
+static size_t number_length(const ft_json_scanner *scan)
 {
     size_t length = 0;
     while (scan->at + length < scan->end &&
@@ -250,21 +253,21 @@ static size_t number_length(const ft_scan *scan)
     return length;
 }
 
-ft_status ft_scan_whole(ft_scan *scan, int64_t *number)
+ft_status ft_json_scan_integer(ft_json_scanner *scan, int64_t *number)
 {
     skip_space(scan);
     size_t length = number_length(scan);
     if (length == 0)
-        return ft_scan_expected(scan, "an integer");
+        return ft_json_scan_fail_expected(scan, "an integer");
 
     int64_t value = 0;
-    bool whole = length == 1 || scan->at[0] != '0';
-    for (size_t i = 0; whole && i < length; i++)
-        whole = is_digit(scan->at[i]) && !__builtin_mul_overflow(value, 10, &value) &&
+    bool valid = length == 1 || scan->at[0] != '0';
+    for (size_t i = 0; valid && i < length; i++)
+        valid = is_digit(scan->at[i]) && !__builtin_mul_overflow(value, 10, &value) &&
                 !__builtin_add_overflow(value, scan->at[i] - '0', &value);
-    if (!whole)
-        return ft_scan_fail(scan, "expected an integer from 0 to %" PRId64 ", found %.*s",
-                            INT64_MAX, (int) ft_min_size(length, 40), (const char *) scan->at);
+    if (!valid)
+        return ft_json_scan_fail(scan, "expected an integer from 0 to %" PRId64 ", found %.*s",
+                                 INT64_MAX, (int) ft_min_size(length, 40), (const char *) scan->at);
     scan->at += length;
     *number = value;
     return FT_OK;

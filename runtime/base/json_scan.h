@@ -13,45 +13,45 @@
 
 #include "runtime/ft.h"
 
-typedef struct ft_scan {
+typedef struct ft_json_scanner {
     const char *file;                      /* for messages */
     const char *tensor, *field;            /* for messages: what is being read, or NULL */
     const char *what;                      /* for messages: kind of text; NULL: "header" */
     const unsigned char *start, *at, *end; /* the text */
     char *room;                            /* output of the next ft_json_scan_string */
     ft_error *err;
-} ft_scan;
+} ft_json_scanner;
 
 /* Consume `mark` (one of {}[]:,") if it comes next; white space before it is skipped. */
-bool ft_scan_take(ft_scan *scan, char mark);
+bool ft_json_scan_accept(ft_json_scanner *scan, char mark);
 
 /* The same, but fail if another token comes next. */
-ft_status ft_scan_expect(ft_scan *scan, char mark);
+ft_status ft_json_scan_expect(ft_json_scanner *scan, char mark);
 
 /* After an item that no comma follows: consume `close`. */
-ft_status ft_scan_close(ft_scan *scan, char close);
+ft_status ft_json_scan_close(ft_json_scanner *scan, char close);
 
 /*
  * Decode a string to scan->room, zero-terminated, and advance scan->room behind it. A decoded
  * string is never longer than its source with the quotes, so a buffer as long as the text is always
  * large enough. A string that contains U+0000 is rejected, because C code would see it truncated.
  */
-ft_status ft_scan_string(ft_scan *scan, const char **text);
+ft_status ft_json_scan_string(ft_json_scanner *scan, const char **text);
 
 /* An integer from 0 to INT64_MAX: no sign, fraction, exponent or leading zero. */
-ft_status ft_scan_whole(ft_scan *scan, int64_t *number);
+ft_status ft_json_scan_integer(ft_json_scanner *scan, int64_t *number);
 
 /* Fail unless only white space is left. */
-ft_status ft_scan_end(ft_scan *scan);
+ft_status ft_json_scan_end(ft_json_scanner *scan);
 
 /* Fail with FT_EFORMAT and "FILE: TENSOR: FIELD: header byte N: ...". */
-ft_status ft_scan_fail(const ft_scan *scan, const char *format, ...)
+ft_status ft_json_scan_fail(const ft_json_scanner *scan, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 
 /* The same with "expected WHAT, found ..." and the offending character. */
-ft_status ft_scan_expected(const ft_scan *scan, const char *what);
+ft_status ft_json_scan_fail_expected(const ft_json_scanner *scan, const char *what);
 
 /* Length in bytes of the well-formed UTF-8 sequence that starts at `at`; 0 when it is malformed. */
-size_t ft_utf8_length(const unsigned char *at, const unsigned char *end);
+size_t ft_utf8_sequence_length(const unsigned char *at, const unsigned char *end);
 
 #endif

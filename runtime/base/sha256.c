@@ -13,7 +13,7 @@
 
 struct ft_sha256 {
     EVP_MD_CTX *context;
-    bool fine;
+    bool ok;
 };
 
 ft_sha256 *ft_sha256_new(void)
@@ -22,8 +22,8 @@ ft_sha256 *ft_sha256_new(void)
     if (hash == NULL)
         return NULL;
     hash->context = EVP_MD_CTX_new();
-    ft_sha256_start(hash);
-    if (!hash->fine) {
+    ft_sha256_init(hash);
+    if (!hash->ok) {
         ft_sha256_free(hash);
         return NULL;
     }
@@ -38,41 +38,41 @@ void ft_sha256_free(ft_sha256 *hash)
     free(hash);
 }
 
-void ft_sha256_start(ft_sha256 *hash)
+void ft_sha256_init(ft_sha256 *hash)
 {
-    hash->fine = hash->context != NULL && EVP_DigestInit_ex(hash->context, EVP_sha256(), NULL) == 1;
+    hash->ok = hash->context != NULL && EVP_DigestInit_ex(hash->context, EVP_sha256(), NULL) == 1;
 }
 
-void ft_sha256_add(ft_sha256 *hash, const void *data, size_t bytes)
+void ft_sha256_update(ft_sha256 *hash, const void *data, size_t bytes)
 {
-    hash->fine = hash->fine && EVP_DigestUpdate(hash->context, data, bytes) == 1;
+    hash->ok = hash->ok && EVP_DigestUpdate(hash->context, data, bytes) == 1;
 }
 
-bool ft_sha256_finish(ft_sha256 *hash, uint8_t digest[FT_SHA256_BYTES])
+bool ft_sha256_final(ft_sha256 *hash, uint8_t digest[FT_SHA256_BYTES])
 {
-    return hash->fine && EVP_DigestFinal_ex(hash->context, digest, NULL) == 1;
+    return hash->ok && EVP_DigestFinal_ex(hash->context, digest, NULL) == 1;
 }
 
-bool ft_sha256_of(const void *data, size_t bytes, uint8_t digest[FT_SHA256_BYTES])
+bool ft_sha256_digest(const void *data, size_t bytes, uint8_t digest[FT_SHA256_BYTES])
 {
     return EVP_Digest(data, bytes, digest, NULL, EVP_sha256(), NULL) == 1;
 }
 
 static const char digits[] = "0123456789abcdef";
 
-char *ft_sha256_text(char text[FT_SHA256_TEXT], const uint8_t digest[FT_SHA256_BYTES])
+char *ft_sha256_to_hex(char text[FT_SHA256_HEX_SIZE], const uint8_t digest[FT_SHA256_BYTES])
 {
     for (int i = 0; i < FT_SHA256_BYTES; i++) {
         text[2 * i] = digits[digest[i] >> 4];
         text[2 * i + 1] = digits[digest[i] & 15];
     }
-    text[FT_SHA256_TEXT - 1] = '\0';
+    text[FT_SHA256_HEX_SIZE - 1] = '\0';
     return text;
 }
 
-bool ft_sha256_parse(const char *text, uint8_t digest[FT_SHA256_BYTES])
+bool ft_sha256_from_hex(const char *text, uint8_t digest[FT_SHA256_BYTES])
 {
-    if (strlen(text) != FT_SHA256_TEXT - 1 || strspn(text, digits) != FT_SHA256_TEXT - 1)
+    if (strlen(text) != FT_SHA256_HEX_SIZE - 1 || strspn(text, digits) != FT_SHA256_HEX_SIZE - 1)
         return false;
     for (int i = 0; i < FT_SHA256_BYTES; i++) {
         ptrdiff_t high = strchr(digits, text[2 * i]) - digits;

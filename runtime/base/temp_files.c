@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLACES = 16 }; /* a tool writes at most three files at once */
+enum { N_SLOTS = 16 }; /* a tool writes at most three files at once */
 
 /* A thread sets a slot to BUSY while it accesses the other members. */
 enum { FREE, BUSY, LISTED };
@@ -22,35 +22,35 @@ static struct {
     atomic_int state;
     int folder;
     char name[NAME_MAX + 1];
-} place[PLACES];
+} slots[N_SLOTS];
 
-static _Bool turn(int i, int from, int to)
+static _Bool transition(int i, int from, int to)
 {
-    return atomic_compare_exchange_strong(&place[i].state, &from, to);
+    return atomic_compare_exchange_strong(&slots[i].state, &from, to);
 }
 
-int ft_unfinished_add(int folder, const char *name)
+int ft_temp_file_register(int folder, const char *name)
 {
-    for (int i = 0; i < PLACES; i++)
-        if (turn(i, FREE, BUSY)) {
-            place[i].folder = folder;
-            strncpy(place[i].name, name, NAME_MAX);
-            atomic_store(&place[i].state, LISTED);
+    for (int i = 0; i < N_SLOTS; i++)
+        if (transition(i, FREE, BUSY)) {
+            slots[i].folder = folder;
+            strncpy(slots[i].name, name, NAME_MAX);
+            atomic_store(&slots[i].state, LISTED);
             return i;
         }
     return -1;
 }
 
 /* A slot that the handler has set to BUSY stays BUSY. */
-void ft_unfinished_drop(int i)
+void ft_temp_file_unregister(int i)
 {
     if (i >= 0)
-        turn(i, LISTED, FREE);
+        transition(i, LISTED, FREE);
 }
 
-void ft_unfinished_remove(void)
+void ft_temp_files_delete(void)
 {
-    for (int i = 0; i < PLACES; i++)
-        if (turn(i, LISTED, BUSY))
-            unlinkat(place[i].folder, place[i].name, 0);
+    for (int i = 0; i < N_SLOTS; i++)
+        if (transition(i, LISTED, BUSY))
+            unlinkat(slots[i].folder, slots[i].name, 0);
 }

@@ -14,12 +14,12 @@
  * stays open until the file is unregistered. Returns its slot, or -1 when the list is full: then
  * only the next writer of the same name removes the file after a signal.
  */
-int ft_unfinished_add(int folder, const char *name);
+int ft_temp_file_register(int folder, const char *name);
 
 /* Unregister a file that is finished or removed. Accepts -1. */
-void ft_unfinished_drop(int place);
+void ft_temp_file_unregister(int slot);
 
 /* Delete all registered files. Async-signal-safe, for a process that is about to terminate. */
-void ft_unfinished_remove(void);
+void ft_temp_files_delete(void);
 
 #endif

@@ -16,7 +16,7 @@
 #include <utf8proc.h>
 
 /* Length in bytes of the longest valid prefix: `bytes` when the whole text is valid. */
-static inline size_t ft_utf8_valid(const char *text, size_t bytes)
+static inline size_t ft_utf8_valid_prefix(const char *text, size_t bytes)
 {
     const utf8proc_uint8_t *at = (const utf8proc_uint8_t *) text;
     size_t done = 0;
@@ -33,13 +33,13 @@ static inline size_t ft_utf8_valid(const char *text, size_t bytes)
 }
 
 /* Whether a byte is a continuation byte. */
-static inline bool ft_utf8_continues(char byte)
+static inline bool ft_utf8_is_continuation(char byte)
 {
     return ((unsigned char) byte & 0xc0) == 0x80;
 }
 
 /* Decode the character at *text, which is valid UTF-8, and advance *text past it. */
-static inline uint32_t ft_utf8_next(const char **text)
+static inline uint32_t ft_utf8_decode_next(const char **text)
 {
     const unsigned char *at = (const unsigned char *) *text;
     uint32_t lead = at[0];
@@ -60,12 +60,12 @@ static inline uint32_t ft_utf8_next(const char **text)
 }
 
 /* The character that ends at `end`, after at least one character of valid UTF-8. */
-static inline uint32_t ft_utf8_before(const char *end)
+static inline uint32_t ft_utf8_decode_prev(const char *end)
 {
     do
         end--;
-    while (ft_utf8_continues(*end));
-    return ft_utf8_next(&end);
+    while (ft_utf8_is_continuation(*end));
+    return ft_utf8_decode_next(&end);
 }
 
 #endif

@@ -18,7 +18,7 @@ static void print_label(const ft_model *model, size_t index, int width)
 {
     const char *label = ft_model_label(model, (int32_t) index);
     if (label != NULL)
-        ft_tool_print(label, width);
+        ft_tool_print_escaped(label, width);
     else
         printf("%-*zu", width, index);
 }
@@ -26,52 +26,53 @@ static void print_label(const ft_model *model, size_t index, int width)
 /* Width of the label column: the longest label, not counting very long ones, which overflow. */
 static int label_width(const ft_model *model)
 {
-    enum { LEAST = 12, MOST = 40 };
-    size_t widest = LEAST;
+    enum { MIN_WIDTH = 12, MAX_WIDTH = 40 };
+    size_t widest = MIN_WIDTH;
     for (int i = 0; i < model->config.labels; i++) {
         const char *label = ft_model_label(model, (int32_t) i);
         size_t length = label != NULL ? strlen(label) : 0;
-        widest = length > widest && length <= MOST ? length : widest;
+        widest = length > widest && length <= MAX_WIDTH ? length : widest;
     }
     return (int) widest;
 }
 
 /* A label and its score, in columns. */
-static void print_one(const ft_model *model, const float *logits, size_t index)
+static void print_single(const ft_model *model, const float *logits, size_t index)
 {
     const ft_config *config = &model->config;
     print_label(model, index, label_width(model));
-    if (config->problem == FT_PROBLEM_REGRESSION)
+    if (config->problem_type == FT_PROBLEM_REGRESSION)
         printf("  %.6g", (double) logits[index]);
     else
         printf("  %6.4f",
-               ft_class_probability(config->problem, logits, (size_t) config->labels, index));
+               ft_class_probability(config->problem_type, logits, (size_t) config->labels, index));
 }
 
 /* Labels and their scores, as a list. */
-static void print_several(const ft_model *model, const float *logits)
+static void print_multi(const ft_model *model, const float *logits)
 {
     const ft_config *config = &model->config;
-    size_t told = 0;
+    size_t n_printed = 0;
     for (size_t i = 0; i < (size_t) config->labels; i++) {
-        bool quantity = config->problem == FT_PROBLEM_REGRESSION;
-        if (!quantity && !ft_class_holds(logits[i]))
+        bool is_regression = config->problem_type == FT_PROBLEM_REGRESSION;
+        if (!is_regression && !ft_label_is_positive(logits[i]))
             continue;
-        fputs(told++ > 0 ? ", " : "", stdout);
+        fputs(n_printed++ > 0 ? ", " : "", stdout);
         print_label(model, i, 0);
-        printf(quantity ? " %.6g" : " %.4f", quantity ? (double) logits[i] : ft_sigmoid(logits[i]));
+        printf(is_regression ? " %.6g" : " %.4f",
+               is_regression ? (double) logits[i] : ft_sigmoid(logits[i]));
     }
-    if (told == 0)
+    if (n_printed == 0)
         fputs("none", stdout);
 }
 
-void ft_print_classes(const ft_model *model, const float *logits, const char *title)
+void ft_print_predictions(const ft_model *model, const float *logits, const char *title)
 {
     size_t labels = (size_t) model->config.labels;
-    if (model->config.problem == FT_PROBLEM_SINGLE || labels == 1)
-        print_one(model, logits, ft_largest(logits, labels));
+    if (model->config.problem_type == FT_PROBLEM_SINGLE || labels == 1)
+        print_single(model, logits, ft_argmax(logits, labels));
     else
-        print_several(model, logits);
+        print_multi(model, logits);
     printf("  %s\n", title);
 }
 
@@ -79,35 +80,35 @@ void ft_print_metrics(const ft_metric *metric, size_t count, const char *suffix)
 {
     for (size_t i = 0; i < count; i++) {
         printf("%s%s ", metric[i].name, suffix);
-        printf(metric[i].part ? "%.4f\n" : "%.6g\n", metric[i].value);
+        printf(metric[i].is_fraction ? "%.4f\n" : "%.6g\n", metric[i].value);
     }
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void likeliest_to_json(ft_json_stream *json, const ft_model *model, const float *logits)
+static void most_likely_to_json(ft_json_stream *json, const ft_model *model, const float *logits)
 {
-    size_t labels = (size_t) model->config.labels, best = ft_largest(logits, labels);
+    size_t labels = (size_t) model->config.labels, best = ft_argmax(logits, labels);
     const char *label = ft_model_label(model, (int32_t) best);
-    ft_json_whole(json, "index", (int64_t) best);
+    ft_json_stream_int(json, "index", (int64_t) best);
     if (label != NULL)
-        ft_json_word(json, "label", label);
-    ft_json_real(json, "probability",
-                 ft_class_probability(model->config.problem, logits, labels, best));
+        ft_json_stream_string(json, "label", label);
+    ft_json_stream_double(json, "probability",
+                          ft_class_probability(model->config.problem_type, logits, labels, best));
 }
 
-void ft_classes_to_json(ft_json_stream *json, const ft_model *model, const float *logits)
+void ft_predictions_to_json(ft_json_stream *json, const ft_model *model, const float *logits)
 {
     size_t labels = (size_t) model->config.labels;
-    if (model->config.problem != FT_PROBLEM_REGRESSION)
-        likeliest_to_json(json, model, logits);
-    if (model->config.problem == FT_PROBLEM_MULTI) {
-        ft_json_open(json, "probabilities", '[');
+    if (model->config.problem_type != FT_PROBLEM_REGRESSION)
+        most_likely_to_json(json, model, logits);
+    if (model->config.problem_type == FT_PROBLEM_MULTI) {
+        ft_json_stream_begin(json, "probabilities", '[');
         for (size_t i = 0; i < labels; i++)
-            ft_json_real(json, NULL, ft_sigmoid(logits[i]));
-        ft_json_close(json, '[');
+            ft_json_stream_double(json, NULL, ft_sigmoid(logits[i]));
+        ft_json_stream_end(json, '[');
     }
-    ft_json_reals(json, "logits", logits, labels);
+    ft_json_stream_floats(json, "logits", logits, labels);
 }
 
 void ft_metrics_to_json(ft_json_stream *json, const ft_metric *metric, size_t count,
@@ -116,6 +117,6 @@ void ft_metrics_to_json(ft_json_stream *json, const ft_metric *metric, size_t co
     for (size_t i = 0; i < count; i++) {
         char key[32];
         snprintf(key, sizeof key, "%s%s", metric[i].name, suffix);
-        ft_json_real(json, key, metric[i].value);
+        ft_json_stream_double(json, key, metric[i].value);
     }
 }

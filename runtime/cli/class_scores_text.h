@@ -15,13 +15,13 @@
  * model with theirs, or all values of a regression; followed by the title. "none": no label is
  * predicted. A model with a single label always prints it.
  */
-void ft_print_classes(const ft_model *model, const float *logits, const char *title);
+void ft_print_predictions(const ft_model *model, const float *logits, const char *title);
 
 /*
  * Members of a row's object: "index", "label" and "probability" of the most likely class or label,
  * "probabilities" of all labels of a multi-label model, and "logits", the values of a regression.
  */
-void ft_classes_to_json(ft_json_stream *json, const ft_model *model, const float *logits);
+void ft_predictions_to_json(ft_json_stream *json, const ft_model *model, const float *logits);
 
 /* "NAME VALUE" lines, or members of an object; `suffix` is appended to the names. */
 void ft_print_metrics(const ft_metric *metric, size_t count, const char *suffix);

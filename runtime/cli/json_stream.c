@@ -13,11 +13,11 @@
 #include <math.h>
 #include <string.h>
 
-static void put_text(FILE *file, const char *text, size_t bytes)
+static void write_string(FILE *file, const char *text, size_t bytes)
 {
     putc('"', file);
     while (bytes > 0) {
-        size_t valid = ft_utf8_valid(text, bytes);
+        size_t valid = ft_utf8_valid_prefix(text, bytes);
         for (size_t i = 0; i < valid; i++) {
             unsigned char c = (unsigned char) text[i];
             if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
@@ -51,11 +51,11 @@ static void begin_member(ft_json_stream *json, const char *key)
     begin_line(json);
     if (key == NULL)
         return;
-    put_text(json->file, key, strlen(key));
+    write_string(json->file, key, strlen(key));
     fputs(": ", json->file);
 }
 
-void ft_json_open(ft_json_stream *json, const char *key, char bracket)
+void ft_json_stream_begin(ft_json_stream *json, const char *key, char bracket)
 {
     begin_member(json, key);
     putc(bracket, json->file);
@@ -63,7 +63,7 @@ void ft_json_open(ft_json_stream *json, const char *key, char bracket)
     json->empty = true;
 }
 
-void ft_json_close(ft_json_stream *json, char bracket)
+void ft_json_stream_end(ft_json_stream *json, char bracket)
 {
     json->depth--;
     if (!json->empty)
@@ -74,14 +74,14 @@ void ft_json_close(ft_json_stream *json, char bracket)
         putc('\n', json->file);
 }
 
-void ft_json_whole(ft_json_stream *json, const char *key, int64_t number)
+void ft_json_stream_int(ft_json_stream *json, const char *key, int64_t number)
 {
     begin_member(json, key);
     fprintf(json->file, "%" PRId64, number);
 }
 
 /* Floating-point numbers always have a point or an exponent. */
-void ft_json_real(ft_json_stream *json, const char *key, double number)
+void ft_json_stream_double(ft_json_stream *json, const char *key, double number)
 {
     char text[40];
     begin_member(json, key);
@@ -91,41 +91,41 @@ void ft_json_real(ft_json_stream *json, const char *key, double number)
         fputs(".0", json->file);
 }
 
-void ft_json_flag(ft_json_stream *json, const char *key, bool flag)
+void ft_json_stream_bool(ft_json_stream *json, const char *key, bool flag)
 {
     begin_member(json, key);
     fputs(flag ? "true" : "false", json->file);
 }
 
-void ft_json_null(ft_json_stream *json, const char *key)
+void ft_json_stream_null(ft_json_stream *json, const char *key)
 {
     begin_member(json, key);
     fputs("null", json->file);
 }
 
-void ft_json_word(ft_json_stream *json, const char *key, const char *text)
+void ft_json_stream_string(ft_json_stream *json, const char *key, const char *text)
 {
-    ft_json_stream_text(json, key, text, strlen(text));
+    ft_json_stream_string_n(json, key, text, strlen(text));
 }
 
-void ft_json_stream_text(ft_json_stream *json, const char *key, const char *text, size_t bytes)
+void ft_json_stream_string_n(ft_json_stream *json, const char *key, const char *text, size_t bytes)
 {
     begin_member(json, key);
-    put_text(json->file, text, bytes);
+    write_string(json->file, text, bytes);
 }
 
-void ft_json_reals(ft_json_stream *json, const char *key, const float *x, size_t count)
+void ft_json_stream_floats(ft_json_stream *json, const char *key, const float *x, size_t count)
 {
-    ft_json_open(json, key, '[');
+    ft_json_stream_begin(json, key, '[');
     for (size_t i = 0; i < count; i++)
-        ft_json_real(json, NULL, (double) x[i]);
-    ft_json_close(json, '[');
+        ft_json_stream_double(json, NULL, (double) x[i]);
+    ft_json_stream_end(json, '[');
 }
 
-void ft_json_wholes(ft_json_stream *json, const char *key, const int32_t *x, size_t count)
+void ft_json_stream_ints(ft_json_stream *json, const char *key, const int32_t *x, size_t count)
 {
-    ft_json_open(json, key, '[');
+    ft_json_stream_begin(json, key, '[');
     for (size_t i = 0; i < count; i++)
-        ft_json_whole(json, NULL, x[i]);
-    ft_json_close(json, '[');
+        ft_json_stream_int(json, NULL, x[i]);
+    ft_json_stream_end(json, '[');
 }

@@ -25,21 +25,22 @@ typedef struct ft_json_stream {
  * Each function writes one member: of an object under `key`, of a list with a NULL key. `bracket`
  * is '{' or '['; the outermost value has no key, and closing it ends the line.
  */
-void ft_json_open(ft_json_stream *json, const char *key, char bracket);
-void ft_json_close(ft_json_stream *json, char bracket);
+void ft_json_stream_begin(ft_json_stream *json, const char *key, char bracket);
+void ft_json_stream_end(ft_json_stream *json, char bracket);
 
-void ft_json_whole(ft_json_stream *json, const char *key, int64_t number);
-void ft_json_real(ft_json_stream *json, const char *key, double number); /* null if not finite */
-void ft_json_word(ft_json_stream *json, const char *key, const char *text);
+void ft_json_stream_int(ft_json_stream *json, const char *key, int64_t number);
+void ft_json_stream_double(ft_json_stream *json, const char *key,
+                           double number); /* null if not finite */
+void ft_json_stream_string(ft_json_stream *json, const char *key, const char *text);
 
-void ft_json_flag(ft_json_stream *json, const char *key, bool flag);
-void ft_json_null(ft_json_stream *json, const char *key);
+void ft_json_stream_bool(ft_json_stream *json, const char *key, bool flag);
+void ft_json_stream_null(ft_json_stream *json, const char *key);
 
 /* Text that may be invalid UTF-8: U+FFFD replaces each invalid byte. */
-void ft_json_stream_text(ft_json_stream *json, const char *key, const char *text, size_t bytes);
+void ft_json_stream_string_n(ft_json_stream *json, const char *key, const char *text, size_t bytes);
 
 /* A list of numbers. */
-void ft_json_reals(ft_json_stream *json, const char *key, const float *x, size_t count);
-void ft_json_wholes(ft_json_stream *json, const char *key, const int32_t *x, size_t count);
+void ft_json_stream_floats(ft_json_stream *json, const char *key, const float *x, size_t count);
+void ft_json_stream_ints(ft_json_stream *json, const char *key, const int32_t *x, size_t count);
 
 #endif

@@ -37,7 +37,7 @@ static const ft_option *option_at(const ft_tool *tool, int index)
     return index < own + COMMON ? &common[index - own] : NULL;
 }
 
-static bool known(const ft_tool *tool, int id)
+static bool is_known(const ft_tool *tool, int id)
 {
     const ft_option *o;
     for (int i = 0; (o = option_at(tool, i)) != NULL; i++)
@@ -55,8 +55,8 @@ static void print_option(const ft_option *o)
     if (o->id < FT_LONG_ONLY)
         snprintf(letter, sizeof letter, "-%c, ", o->id);
     const char *argument = o->argument != NULL ? o->argument : "";
-    const char *joint = argument[0] == '[' ? "[=" : argument[0] != '\0' ? " " : "";
-    int width = printf("  %s--%s%s%s", letter, o->name, joint, argument + (argument[0] == '['));
+    const char *separator = argument[0] == '[' ? "[=" : argument[0] != '\0' ? " " : "";
+    int width = printf("  %s--%s%s%s", letter, o->name, separator, argument + (argument[0] == '['));
     printf("%*s", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "");
     for (const char *c = o->help; *c != '\0'; c++) {
         putchar(*c);
@@ -80,13 +80,13 @@ static _Noreturn void print_help(const ft_tool *tool)
     const ft_option *o;
     for (int i = 0; (o = option_at(tool, i)) != NULL; i++)
         print_option(o);
-    exit(ft_tool_end(tool, EXIT_SUCCESS));
+    exit(ft_tool_exit_status(tool, EXIT_SUCCESS));
 }
 
 static _Noreturn void print_version(const ft_tool *tool)
 {
     printf("%s %s\n", tool->name, ft_version());
-    exit(ft_tool_end(tool, EXIT_SUCCESS));
+    exit(ft_tool_exit_status(tool, EXIT_SUCCESS));
 }
 
 /* ---- Reading ------------------------------------------------------------------------------ */
@@ -101,7 +101,7 @@ static void accept_underscores(char *argument)
 }
 
 /* Convert the table for getopt_long. */
-static void translate(const ft_tool *tool, struct option *longs, char *letters)
+static void to_getopt(const ft_tool *tool, struct option *longs, char *letters)
 {
     const ft_option *o;
     *letters++ = ':';
@@ -128,8 +128,8 @@ static bool is_file(const ft_option *o)
  * First pass over all options, to check file arguments only; other errors are reported in the
  * second pass.
  */
-static void check_files(const ft_tool *tool, int argc, char **argv,
-                                const struct option *longs, const char *letters)
+static void check_files(const ft_tool *tool, int argc, char **argv, const struct option *longs,
+                        const char *letters)
 {
     const char *file[MAX_OPTIONS] = { NULL };
     for (int id; (id = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
@@ -140,11 +140,12 @@ static void check_files(const ft_tool *tool, int argc, char **argv,
         if (o == NULL || !is_file(o))
             continue;
         if (optarg[0] == '\0')
-            ft_tool_usage(tool, "--%s: the file name is empty", o->name);
+            ft_tool_usage_error(tool, "--%s: the file name is empty", o->name);
         if (strcmp(o->argument, "FILE") != 0) /* "FILE...", or ft-convert's "PATH" */
             continue;
         if (file[i] != NULL)
-            ft_tool_usage(tool, "--%s is given twice: \"%s\" and \"%s\"", o->name, file[i], optarg);
+            ft_tool_usage_error(tool, "--%s is given twice: \"%s\" and \"%s\"", o->name, file[i],
+                                optarg);
         file[i] = optarg;
     }
     optind = 0; /* restarts getopt_long */
@@ -152,13 +153,13 @@ static void check_files(const ft_tool *tool, int argc, char **argv,
 
 int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value)
 {
-    static char **begun; /* optind stays 1 between the letters of "-fq" */
+    static char **initialized_argv; /* optind stays 1 between the letters of "-fq" */
     struct option longs[MAX_OPTIONS + 1] = { { 0 } };
     char letters[3 * MAX_OPTIONS + 2] = { 0 };
-    translate(tool, longs, letters);
+    to_getopt(tool, longs, letters);
     opterr = 0;
-    if (begun != argv) {
-        begun = argv;
+    if (initialized_argv != argv) {
+        initialized_argv = argv;
         for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
             accept_underscores(argv[i]);
         check_files(tool, argc, argv, longs, letters);
@@ -171,11 +172,11 @@ int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **val
     case 'V':
         print_version(tool);
     case ':':
-        ft_tool_usage(tool, "option %s needs an argument", argv[optind - 1]);
+        ft_tool_usage_error(tool, "option %s needs an argument", argv[optind - 1]);
     case '?':
-        if (optopt != 0 && !known(tool, optopt))
-            ft_tool_usage(tool, "unknown option -%c", optopt);
-        ft_tool_usage(tool, "option %s is not understood", argv[optind - 1]);
+        if (optopt != 0 && !is_known(tool, optopt))
+            ft_tool_usage_error(tool, "unknown option -%c", optopt);
+        ft_tool_usage_error(tool, "option %s is not understood", argv[optind - 1]);
     default:
         return id;
     }
@@ -183,7 +184,7 @@ int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **val
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-const char *ft_tool_name_of(const ft_tool *tool, int option)
+const char *ft_tool_option_name(const ft_tool *tool, int option)
 {
     const ft_option *o = tool->option;
     while (o->id != option)
@@ -191,44 +192,45 @@ const char *ft_tool_name_of(const ft_tool *tool, int option)
     return o->name;
 }
 
-int ft_tool_whole_to(const ft_tool *tool, int option, const char *text, int low, int high)
+int ft_tool_int_range(const ft_tool *tool, int option, const char *text, int low, int high)
 {
     char *end;
     long number = strtol(text, &end, 10);
     if (end == text || *end != '\0' || number < low)
-        ft_tool_usage(tool, "--%s: \"%s\" is not a %s number", ft_tool_name_of(tool, option), text,
-                      low > 0 ? "positive" : "whole");
+        ft_tool_usage_error(tool, "--%s: \"%s\" is not a %s number",
+                            ft_tool_option_name(tool, option), text,
+                            low > 0 ? "positive" : "whole");
     if (number > high)
-        ft_tool_usage(tool, "--%s: %s is too large: %d is the most", ft_tool_name_of(tool, option),
-                      text, high);
+        ft_tool_usage_error(tool, "--%s: %s is too large: %d is the most",
+                            ft_tool_option_name(tool, option), text, high);
     return (int) number;
 }
 
-int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low)
+int ft_tool_int(const ft_tool *tool, int option, const char *text, int low)
 {
-    return ft_tool_whole_to(tool, option, text, low, 1 << 24);
+    return ft_tool_int_range(tool, option, text, low, 1 << 24);
 }
 
 int ft_tool_threads(const ft_tool *tool, int option, const char *text)
 {
-    return ft_tool_whole_to(tool, option, text, 1, FT_MAX_THREADS);
+    return ft_tool_int_range(tool, option, text, 1, FT_MAX_THREADS);
 }
 
 const char *ft_tool_device(const ft_tool *tool, int option, const char *text)
 {
     ft_error err;
     if (ft_device_name_check(text, &err) != FT_OK)
-        ft_tool_usage(tool, "--%s: %s", ft_tool_name_of(tool, option), err.text);
+        ft_tool_usage_error(tool, "--%s: %s", ft_tool_option_name(tool, option), err.text);
     return text;
 }
 
-double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high)
+double ft_tool_double(const ft_tool *tool, int option, const char *text, double low, double high)
 {
     char *end;
     double number = strtod(text, &end);
     if (end == text || *end != '\0' || !(number >= low && number <= high))
-        ft_tool_usage(tool, "--%s: \"%s\" is not a number from %g to %g",
-                      ft_tool_name_of(tool, option), text, low, high);
+        ft_tool_usage_error(tool, "--%s: \"%s\" is not a number from %g to %g",
+                            ft_tool_option_name(tool, option), text, low, high);
     return number;
 }
 
@@ -237,8 +239,8 @@ static int one_of(const ft_tool *tool, int option, const char *text, const char 
     for (int i = 0; i < 3; i++)
         if (strcmp(words[i], text) == 0)
             return i;
-    ft_tool_usage(tool, "--%s: \"%s\" is none of %s, %s and %s", ft_tool_name_of(tool, option),
-                  text, words[0], words[1], words[2]);
+    ft_tool_usage_error(tool, "--%s: \"%s\" is none of %s, %s and %s",
+                        ft_tool_option_name(tool, option), text, words[0], words[1], words[2]);
 }
 
 ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text)
@@ -249,17 +251,17 @@ ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text)
     return (ft_verify) one_of(tool, option, text, levels);
 }
 
-ft_kv ft_tool_kv(const ft_tool *tool, int option, const char *text)
+ft_kv_dtype ft_tool_kv_dtype(const ft_tool *tool, int option, const char *text)
 {
     static const char *const kinds[3] = {
-        [FT_KV_AUTO] = "auto", [FT_KV_F16] = "f16", [FT_KV_INT8] = "int8"
+        [FT_KV_DTYPE_AUTO] = "auto", [FT_KV_DTYPE_F16] = "f16", [FT_KV_DTYPE_INT8] = "int8"
     };
-    return (ft_kv) one_of(tool, option, text, kinds);
+    return (ft_kv_dtype) one_of(tool, option, text, kinds);
 }
 
 /* ---- Ending ------------------------------------------------------------------------------- */
 
-void ft_tool_usage(const ft_tool *tool, const char *format, ...)
+void ft_tool_usage_error(const ft_tool *tool, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -270,14 +272,14 @@ void ft_tool_usage(const ft_tool *tool, const char *format, ...)
     exit(FT_EXIT_USAGE);
 }
 
-int ft_tool_fail(const ft_tool *tool, const char *text)
+int ft_tool_error(const ft_tool *tool, const char *text)
 {
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", tool->name, text);
     return FT_EXIT_FAILURE;
 }
 
-void ft_tool_print(const char *text, int width)
+void ft_tool_print_escaped(const char *text, int width)
 {
     for (; *text != '\0'; text++, width--)
         putchar((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text);
@@ -286,7 +288,7 @@ void ft_tool_print(const char *text, int width)
 }
 
 /* An earlier failed write has left no errno; but unwritten data is still buffered. */
-int ft_tool_end(const ft_tool *tool, int status)
+int ft_tool_exit_status(const ft_tool *tool, int status)
 {
     bool failed = ferror(stdout);
     if (fflush(stdout) != 0)

@@ -40,35 +40,35 @@ typedef struct ft_tool {
 int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value);
 
 /* Print "ft-inspect: TEXT" and a hint at --help to standard error and exit with status 2. */
-_Noreturn void ft_tool_usage(const ft_tool *tool, const char *format, ...)
+_Noreturn void ft_tool_usage_error(const ft_tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The long name of an option of the tool's table. */
-const char *ft_tool_name_of(const ft_tool *tool, int option);
+const char *ft_tool_option_name(const ft_tool *tool, int option);
 
 /*
  * Parse the value of an option; usage errors name the option. An integer from `low` to 2^24 or to
  * `high`, a number from `low` to `high`, the number of threads of a session, a device name, whether
  * or not the device exists, or a keyword.
  */
-int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low);
-int ft_tool_whole_to(const ft_tool *tool, int option, const char *text, int low, int high);
-double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high);
+int ft_tool_int(const ft_tool *tool, int option, const char *text, int low);
+int ft_tool_int_range(const ft_tool *tool, int option, const char *text, int low, int high);
+double ft_tool_double(const ft_tool *tool, int option, const char *text, double low, double high);
 int ft_tool_threads(const ft_tool *tool, int option, const char *text);
 const char *ft_tool_device(const ft_tool *tool, int option, const char *text);
 ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text);
-ft_kv ft_tool_kv(const ft_tool *tool, int option, const char *text);
+ft_kv_dtype ft_tool_kv_dtype(const ft_tool *tool, int option, const char *text);
 
 /* Print "ft-inspect: TEXT" to standard error; returns status 1. */
-int ft_tool_fail(const ft_tool *tool, const char *text);
+int ft_tool_error(const ft_tool *tool, const char *text);
 
 /*
  * Print an untrusted text: control characters, which a terminal would interpret, become '?'. Padded
  * with spaces to `width` bytes.
  */
-void ft_tool_print(const char *text, int width);
+void ft_tool_print_escaped(const char *text, int width);
 
 /* Returns `status`, or failure if not all output could be written to standard output. */
-int ft_tool_end(const ft_tool *tool, int status);
+int ft_tool_exit_status(const ft_tool *tool, int status);
 
 #endif

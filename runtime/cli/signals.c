@@ -13,22 +13,24 @@
 #include <signal.h>
 #include <unistd.h>
 
-static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGXCPU, SIGXFSZ };
+static const int terminating_signals[] = { SIGINT,  SIGTERM, SIGHUP, SIGPIPE,
+                                           SIGQUIT, SIGXCPU, SIGXFSZ };
 
 /* With SA_RESETHAND and SA_NODEFER, the signal has its default action here. */
-static void tidy(int number)
+static void cleanup_and_reraise(int number)
 {
-    ft_unfinished_remove();
+    ft_temp_files_delete();
     raise(number);
     _exit(128 + number); /* PID 1 of a container has no default actions */
 }
 
-void ft_tool_tidy_on_signals(void)
+void ft_tool_cleanup_on_signals(void)
 {
-    struct sigaction found,
-        wanted = { .sa_handler = tidy, .sa_flags = (int) SA_RESETHAND | SA_NODEFER };
-    sigemptyset(&wanted.sa_mask);
-    for (size_t i = 0; i < FT_COUNT(ending); i++)
-        if (sigaction(ending[i], NULL, &found) == 0 && found.sa_handler == SIG_DFL)
-            sigaction(ending[i], &wanted, NULL);
+    struct sigaction old_action, new_action = { .sa_handler = cleanup_and_reraise,
+                                                .sa_flags = (int) SA_RESETHAND | SA_NODEFER };
+    sigemptyset(&new_action.sa_mask);
+    for (size_t i = 0; i < FT_COUNT(terminating_signals); i++)
+        if (sigaction(terminating_signals[i], NULL, &old_action) == 0 &&
+            old_action.sa_handler == SIG_DFL)
+            sigaction(terminating_signals[i], &new_action, NULL);
 }

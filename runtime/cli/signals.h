@@ -11,6 +11,6 @@
  * temporary files before they terminate the process with the same signal. A second signal
  * terminates it immediately. Signals that are ignored at the start, as under nohup, stay ignored.
  */
-void ft_tool_tidy_on_signals(void);
+void ft_tool_cleanup_on_signals(void);
 
 #endif

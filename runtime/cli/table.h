@@ -10,13 +10,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum ft_format { FT_FORMAT_TEXT, FT_FORMAT_CSV, FT_FORMAT_JSON } ft_format;
+typedef enum ft_table_format { FT_TABLE_TEXT, FT_TABLE_CSV, FT_TABLE_JSON } ft_table_format;
 
 /*
  * Columns only for machine-readable formats: each line of CSV, and each row of JSON, must be
  * self-contained.
  */
-typedef enum ft_column { FT_FOR_ALL, FT_FOR_MACHINES, FT_FOR_CSV } ft_column;
+typedef enum ft_column_audience {
+    FT_COLUMN_ALL,
+    FT_COLUMN_MACHINE,
+    FT_COLUMN_CSV
+} ft_column_audience;
 
 /* One cell: a text, or a number with `digits` decimals. */
 typedef struct ft_cell {
@@ -26,22 +30,22 @@ typedef struct ft_cell {
     const char *text; /* NULL: a number */
     double number;    /* NaN: empty, omitted in JSON */
     int digits;
-    ft_column column;
+    ft_column_audience column;
 } ft_cell;
 
 typedef struct ft_table {
-    ft_format format;
+    ft_table_format format;
     json_t *rows; /* JSON only; owned; NULL: out of memory */
     size_t count;
 } ft_table;
 
-void ft_table_init(ft_table *table, ft_format format);
+void ft_table_init(ft_table *table, ft_table_format format);
 void ft_table_fini(ft_table *table);
 
 /* Add a row. All rows of a table have the same cells. A header precedes the first one. */
 void ft_table_row(ft_table *table, const ft_cell *cell, size_t count);
 
 /* Print the header again before the next row, in text format. */
-void ft_table_restart(ft_table *table);
+void ft_table_repeat_header(ft_table *table);
 
 #endif

@@ -13,40 +13,44 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { USUAL = 100, FEWEST = 40, MOST = 10000, NARROWEST = 12 };
+enum { DEFAULT_COLUMNS = 100, MIN_COLUMNS = 40, MAX_COLUMNS = 10000, MIN_WIDTH = 12 };
 
-static int limited(long columns)
+static int clamp_columns(long columns)
 {
-    return columns < FEWEST ? FEWEST : columns > MOST ? MOST : (int) columns;
+    return columns < MIN_COLUMNS   ? MIN_COLUMNS
+           : columns > MAX_COLUMNS ? MAX_COLUMNS
+                                   : (int) columns;
 }
 
-int ft_columns(void)
+int ft_terminal_columns(void)
 {
     struct winsize size;
-    const char *wanted = getenv("COLUMNS");
-    long columns = wanted != NULL ? strtol(wanted, NULL, 10) : 0;
+    const char *columns_env = getenv("COLUMNS");
+    long columns = columns_env != NULL ? strtol(columns_env, NULL, 10) : 0;
     if (columns > 0)
-        return limited(columns);
+        return clamp_columns(columns);
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return limited(size.ws_col);
-    return USUAL;
+        return clamp_columns(size.ws_col);
+    return DEFAULT_COLUMNS;
 }
 
-int ft_column_width(size_t widest, int least, int others)
+int ft_fit_column_width(size_t widest, int min_width, int other_columns)
 {
-    int room = ft_columns() - others;
-    int width = widest > (size_t) MOST ? MOST : (int) widest;
-    width = width < least ? least : width;
-    width = width > room ? room : width;
-    return width < NARROWEST ? NARROWEST : width;
+    int available = ft_terminal_columns() - other_columns;
+    int width = widest > (size_t) MAX_COLUMNS ? MAX_COLUMNS : (int) widest;
+    width = width < min_width ? min_width : width;
+    width = width > available ? available : width;
+    return width < MIN_WIDTH ? MIN_WIDTH : width;
 }
 
-const char *ft_cut(char buffer[FT_CUT_TEXT], const char *text, int width)
+const char *ft_ellipsize(char buffer[FT_ELLIPSIZED_SIZE], const char *text, int width)
 {
     size_t length = strlen(text);
     if (length <= (size_t) width)
         return text;
-    int kept = (width < FT_CUT_TEXT ? width : FT_CUT_TEXT - 1) - 2, head = kept / 2;
-    snprintf(buffer, FT_CUT_TEXT, "%.*s..%s", head, text, text + length - (size_t) (kept - head));
+    int n_kept = (width < FT_ELLIPSIZED_SIZE ? width : FT_ELLIPSIZED_SIZE - 1) - 2,
+        n_head = n_kept / 2;
+    snprintf(buffer, FT_ELLIPSIZED_SIZE, "%.*s..%s", n_head, text,
+             text + length - (size_t) (n_kept - n_head));
     return buffer;
 }

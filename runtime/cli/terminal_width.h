@@ -8,21 +8,21 @@
 
 #include <stddef.h>
 
-enum { FT_CUT_TEXT = 256 };
+enum { FT_ELLIPSIZED_SIZE = 256 };
 
 /*
  * The width of a line: $COLUMNS, the terminal's width, or 100 if standard output is not a terminal.
  */
-int ft_columns(void);
+int ft_terminal_columns(void);
 
 /*
  * The width of a text column whose longest text has `widest` characters, when all other columns and
  * separators take `other_columns`: as wide as needed, at least `min_width`, and beyond that at most
  * what ft_terminal_columns() allows.
  */
-int ft_column_width(size_t widest, int least, int others);
+int ft_fit_column_width(size_t widest, int min_width, int other_columns);
 
 /* `text`, or if it is too wide its beginning and end joined by "..", in `buffer`. */
-const char *ft_cut(char buffer[FT_CUT_TEXT], const char *text, int width);
+const char *ft_ellipsize(char buffer[FT_ELLIPSIZED_SIZE], const char *text, int width);
 
 #endif

@@ -24,28 +24,28 @@
 
 enum {
     FT_ARTIFACT_VERSION = 1,
-    FT_ARTIFACT_NAME_MAX = 253,                 /* bytes of a tensor's name */
-    FT_ARTIFACT_WORD_MAX = 31,                  /* bytes of a role, a family, a tool's name */
-    FT_ARTIFACT_MANIFEST_MAX = 64 * 1024 * 1024 /* bytes */
+    FT_ARTIFACT_NAME_MAX = 253,                       /* bytes of a tensor's name */
+    FT_ARTIFACT_IDENTIFIER_MAX = 31,                  /* bytes of a role, a family, a tool's name */
+    FT_ARTIFACT_MANIFEST_MAX_BYTES = 64 * 1024 * 1024 /* bytes */
 };
 
-typedef enum ft_state {
-    FT_STATE_FLOAT,
-    FT_STATE_BLOCKS, /* weight-only: some matrices are groupwise U4 or U8, none is I8 */
-    FT_STATE_INT8,   /* some matrices are I8 */
-} ft_state;
+typedef enum ft_artifact_state {
+    FT_ARTIFACT_FLOAT,
+    FT_ARTIFACT_GROUPWISE, /* weight-only: some matrices are groupwise U4 or U8, none is I8 */
+    FT_ARTIFACT_INT8,      /* some matrices are I8 */
+} ft_artifact_state;
 
 /* "float", "blocks", "int8". */
-const char *ft_state_name(ft_state state);
+const char *ft_artifact_state_name(ft_artifact_state state);
 
 /* Metadata of an artifact: an input of the writer and an output of the reader. */
-typedef struct ft_artifact_head {
-    ft_state state;
+typedef struct ft_artifact_header {
+    ft_artifact_state state;
     const char *family; /* "bert" */
     const char *tool;   /* program that wrote it: "ft-convert" */
     json_t *config;     /* an object; its keys are defined by the family */
     json_t *recipe;     /* quantization settings, an object; NULL for float */
-} ft_artifact_head;
+} ft_artifact_header;
 
 typedef struct ft_artifact_tensor {
     const char *name; /* visible ASCII characters; its entries are w/, s/ and z/NAME */
@@ -60,8 +60,8 @@ typedef struct ft_artifact_tensor {
      * Group-wise parameters, for FT_PANEL32: always for U4, optional for U8. The reader sets the
      * pointers.
      */
-    ft_blocks blocks;
-    bool zeros; /* each group has its own zero point */
+    ft_groupwise blocks;
+    bool has_zero_points; /* each group has its own zero point */
 
     /* Set by the reader. */
     const void *data; /* into the mapping */
@@ -94,10 +94,10 @@ typedef struct ft_artifact_writer ft_artifact_writer;
  * Fill buffer[0..bytes), which is 64-byte aligned, with the next bytes of an entry: at least one
  * byte, *produced in total. Called sequentially until the entry is complete.
  */
-typedef ft_status (*ft_produce)(void *user, void *buffer, size_t bytes, size_t *produced,
-                                ft_error *err);
+typedef ft_status (*ft_read_callback)(void *user, void *buffer, size_t bytes, size_t *produced,
+                                      ft_error *err);
 
-typedef void (*ft_progress)(void *user, uint64_t done, uint64_t total);
+typedef void (*ft_progress_callback)(void *user, uint64_t done, uint64_t total);
 
 /*
  * Create an artifact as a temporary file in the folder of `path` (see runtime/base/atomic_file.h).
@@ -119,24 +119,25 @@ ft_status ft_artifact_create(ft_artifact_writer **out, const char *path, bool fo
  * FT_EARG for a duplicate, reserved or invalid name.
  */
 ft_status ft_artifact_add(ft_artifact_writer *writer, const char *entry, size_t bytes,
-                          ft_produce produce, void *user, ft_error *err);
+                          ft_read_callback read_bytes, void *user, ft_error *err);
 ft_status ft_artifact_add_memory(ft_artifact_writer *writer, const char *entry, const void *data,
                                  size_t bytes, ft_error *err);
 ft_status ft_artifact_add_tensor(ft_artifact_writer *writer, const ft_artifact_tensor *tensor,
-                                 ft_produce produce, void *user, ft_error *err);
+                                 ft_read_callback read_bytes, void *user, ft_error *err);
 
 /* Size that the file will have, without the zip directory. */
 uint64_t ft_artifact_planned_bytes(const ft_artifact_writer *writer);
 
 /* Call `progress` periodically while the file is written, and once at its end. */
-void ft_artifact_set_progress(ft_artifact_writer *writer, ft_progress progress, void *user);
+void ft_artifact_set_progress(ft_artifact_writer *writer, ft_progress_callback progress,
+                              void *user);
 
 /*
  * Call the callbacks, write the manifest, verify the file by opening it, and rename it to its final
  * name. The error text of a failing callback is passed on in `err`. On failure the target path is
  * unchanged.
  */
-ft_status ft_artifact_finish(ft_artifact_writer *writer, const ft_artifact_head *head,
+ft_status ft_artifact_finish(ft_artifact_writer *writer, const ft_artifact_header *header,
                              ft_error *err);
 
 /*
@@ -144,9 +145,9 @@ ft_status ft_artifact_finish(ft_artifact_writer *writer, const ft_artifact_head 
  * steps it is complete and verified under the path that ft_artifact_temp_path() returns. The caller
  * frees that path; NULL when out of memory.
  */
-ft_status ft_artifact_write(ft_artifact_writer *writer, const ft_artifact_head *head,
+ft_status ft_artifact_write(ft_artifact_writer *writer, const ft_artifact_header *header,
                             ft_error *err);
-char *ft_artifact_hidden(const ft_artifact_writer *writer);
+char *ft_artifact_temp_path(const ft_artifact_writer *writer);
 ft_status ft_artifact_commit(ft_artifact_writer *writer, ft_error *err);
 
 /* Free the writer; unless finished, also delete the temporary file. Accepts NULL. */
@@ -173,7 +174,7 @@ ft_status ft_artifact_open_memory(ft_artifact **out, const char *label, const vo
                                   size_t bytes, ft_verify verify, ft_error *err);
 void ft_artifact_close(ft_artifact *artifact); /* accepts NULL */
 
-const ft_artifact_head *ft_artifact_get_head(const ft_artifact *artifact);
+const ft_artifact_header *ft_artifact_get_header(const ft_artifact *artifact);
 
 /* manifest.json as parsed, and the size of the file. */
 const json_t *ft_artifact_manifest(const ft_artifact *artifact);
@@ -192,19 +193,20 @@ ft_status ft_artifact_file(const ft_artifact *artifact, const char *name, const 
                            size_t *bytes, ft_error *err);
 
 /* amax.tsv; NULL where no range was calibrated. */
-const ft_amax *ft_artifact_amax(const ft_artifact *artifact);
+const ft_amax_table *ft_artifact_amax(const ft_artifact *artifact);
 
 /*
  * Called for each entry; `problem` is NULL when it is intact. Returning false stops the
  * verification.
  */
-typedef bool (*ft_verify_report)(void *user, const char *entry, size_t bytes, const char *problem);
+typedef bool (*ft_verify_callback)(void *user, const char *entry, size_t bytes,
+                                   const char *problem);
 
 /*
  * Verify every entry to the given level, after opening. Without a callback (NULL) it stops at the
  * first problem; with one all problems are reported, and the first one is the error.
  */
-ft_status ft_artifact_verify(const ft_artifact *artifact, ft_verify level, ft_verify_report report,
-                             void *user, ft_error *err);
+ft_status ft_artifact_verify(const ft_artifact *artifact, ft_verify level,
+                             ft_verify_callback report, void *user, ft_error *err);
 
 #endif

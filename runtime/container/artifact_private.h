@@ -18,18 +18,19 @@ struct ft_artifact {
     const unsigned char *map;
     size_t bytes;
     bool mapped; /* mmap()ed; else the caller's memory */
-    ft_zipdir dir;
+    ft_zip_directory dir;
     ft_manifest manifest;
     const uint8_t **digest; /* per entry: digest in the manifest; NULL: the manifest itself */
     const ft_artifact_tensor **by_name;
-    ft_amax *amax;
+    ft_amax_table *amax;
 };
 
 /* Whether the activations are statically quantized, so that the artifact has an amax.tsv. */
-static inline bool ft_artifact_has_ranges(const ft_artifact_head *head)
+static inline bool ft_artifact_has_static_ranges(const ft_artifact_header *header)
 {
-    const char *how = json_string_value(json_object_get(head->recipe, "activations"));
-    return head->state == FT_STATE_INT8 && (how == NULL || strcmp(how, "int8 per token") != 0);
+    const char *activations = json_string_value(json_object_get(header->recipe, "activations"));
+    return header->state == FT_ARTIFACT_INT8 &&
+           (activations == NULL || strcmp(activations, "int8 per token") != 0);
 }
 
 /* Open an artifact from a file descriptor, which the caller keeps. */
@@ -43,7 +44,7 @@ ft_status ft_artifact_read_scales(ft_artifact *artifact, zip_t *zip, ft_error *e
  * Open the same bytes with libzip, which checks CRC-32s; close with zip_discard(). A zip_t must not
  * be shared between threads, but an artifact may be, so each user opens its own.
  */
-ft_status ft_artifact_zip(const ft_artifact *artifact, zip_t **out, ft_error *err);
+ft_status ft_artifact_open_zip(const ft_artifact *artifact, zip_t **out, ft_error *err);
 ft_status ft_artifact_check_crc(const ft_artifact *artifact, zip_t *zip, const ft_zip_entry *entry,
                                 ft_error *err);
 

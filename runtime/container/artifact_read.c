@@ -28,7 +28,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used in p
 
 static ft_status read_manifest(ft_artifact *a, zip_t *zip, ft_error *err)
 {
-    const ft_zip_entry *entry = ft_zipdir_find(&a->dir, FT_MANIFEST_ENTRY);
+    const ft_zip_entry *entry = ft_zip_directory_find(&a->dir, FT_MANIFEST_ENTRY);
     if (entry == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: no " FT_MANIFEST_ENTRY, a->label);
     FT_TRY(ft_artifact_check_crc(a, zip, entry, err));
@@ -36,12 +36,12 @@ static ft_status read_manifest(ft_artifact *a, zip_t *zip, ft_error *err)
 }
 
 /* Look up the entry prefix + name, which the manifest must name only once. */
-static ft_status claim(ft_artifact *a, const char *prefix, const char *name, const uint8_t *digest,
-                       const ft_zip_entry **out, ft_error *err)
+static ft_status claim_entry(ft_artifact *a, const char *prefix, const char *name,
+                             const uint8_t *digest, const ft_zip_entry **out, ft_error *err)
 {
-    char path[FT_ZIP_NAME_MAX + 1];
+    char path[FT_ZIP_MAX_NAME + 1];
     int length = snprintf(path, sizeof path, "%s%s", prefix, name);
-    *out = length < (int) sizeof path ? ft_zipdir_find(&a->dir, path) : NULL;
+    *out = length < (int) sizeof path ? ft_zip_directory_find(&a->dir, path) : NULL;
     if (*out == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: %s: missing, but in " FT_MANIFEST_ENTRY, a->label,
                        path);
@@ -55,10 +55,10 @@ static ft_status claim(ft_artifact *a, const char *prefix, const char *name, con
 
 static ft_status resolve_tensors(ft_artifact *a, ft_error *err)
 {
-    for (size_t i = 0; i < a->manifest.tensors; i++) {
+    for (size_t i = 0; i < a->manifest.n_tensors; i++) {
         ft_artifact_tensor *t = &a->manifest.tensor[i];
         const ft_zip_entry *entry;
-        FT_TRY(claim(a, FT_WEIGHT_PREFIX, t->name, t->sha256, &entry, err));
+        FT_TRY(claim_entry(a, FT_WEIGHT_PREFIX, t->name, t->sha256, &entry, err));
         if (t->bytes != entry->bytes || t->offset != entry->offset)
             return ft_fail(err, FT_EFORMAT,
                            "%s: %s: %zu bytes at byte %zu, " FT_MANIFEST_ENTRY
@@ -71,10 +71,10 @@ static ft_status resolve_tensors(ft_artifact *a, ft_error *err)
 
 static ft_status resolve_files(ft_artifact *a, ft_error *err)
 {
-    for (size_t i = 0; i < a->manifest.files; i++) {
+    for (size_t i = 0; i < a->manifest.n_files; i++) {
         ft_artifact_entry *f = &a->manifest.file[i];
         const ft_zip_entry *entry;
-        FT_TRY(claim(a, "", f->name, f->sha256, &entry, err));
+        FT_TRY(claim_entry(a, "", f->name, f->sha256, &entry, err));
         if (f->bytes != entry->bytes)
             return ft_fail(err, FT_EFORMAT, "%s: %s: %zu bytes, " FT_MANIFEST_ENTRY " says %zu",
                            a->label, entry->name, entry->bytes, f->bytes);
@@ -96,8 +96,8 @@ static ft_status check_all_named(const ft_artifact *a, ft_error *err)
 
 static ft_status read_amax(ft_artifact *a, zip_t *zip, ft_error *err)
 {
-    const ft_zip_entry *entry = ft_zipdir_find(&a->dir, FT_AMAX_ENTRY);
-    bool wanted = ft_artifact_has_ranges(&a->manifest.head);
+    const ft_zip_entry *entry = ft_zip_directory_find(&a->dir, FT_AMAX_ENTRY);
+    bool wanted = ft_artifact_has_static_ranges(&a->manifest.header);
     if (entry == NULL && !wanted)
         return FT_OK;
     if (entry == NULL || !wanted)
@@ -107,7 +107,7 @@ static ft_status read_amax(ft_artifact *a, zip_t *zip, ft_error *err)
     FT_TRY(ft_artifact_check_crc(a, zip, entry, err));
     char label[1024];
     snprintf(label, sizeof label, "%s: " FT_AMAX_ENTRY, a->label);
-    return ft_amax_parse(&a->amax, label, entry->data, entry->bytes, err);
+    return ft_amax_table_parse(&a->amax, label, entry->data, entry->bytes, err);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
@@ -120,12 +120,12 @@ static int by_name(const void *x, const void *y)
 
 static ft_status index_tensors(ft_artifact *a, ft_error *err)
 {
-    a->by_name = ft_array(a->manifest.tensors, sizeof *a->by_name);
+    a->by_name = ft_calloc(a->manifest.n_tensors, sizeof *a->by_name);
     if (a->by_name == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", a->label);
-    for (size_t i = 0; i < a->manifest.tensors; i++)
+    for (size_t i = 0; i < a->manifest.n_tensors; i++)
         a->by_name[i] = &a->manifest.tensor[i];
-    qsort(a->by_name, a->manifest.tensors, sizeof *a->by_name, by_name);
+    qsort(a->by_name, a->manifest.n_tensors, sizeof *a->by_name, by_name);
     return FT_OK;
 }
 
@@ -144,7 +144,7 @@ static ft_status read_contents(ft_artifact *a, zip_t *zip, ft_error *err)
  * Headers are scattered between the weights. Default readahead would load the neighbourhood of
  * each: most of a small model, from disk, before it is needed.
  */
-static void expect(const ft_artifact *a, int access)
+static void advise_access(const ft_artifact *a, int access)
 {
     if (a->mapped)
         posix_madvise((void *) (uintptr_t) a->map, a->bytes, access);
@@ -152,16 +152,16 @@ static void expect(const ft_artifact *a, int access)
 
 static ft_status read_artifact(ft_artifact *a, ft_verify verify, ft_error *err)
 {
-    expect(a, POSIX_MADV_RANDOM);
-    FT_TRY(ft_zipdir_read(&a->dir, a->label, a->map, a->bytes, err));
-    a->digest = ft_array(a->dir.count, sizeof *a->digest);
+    advise_access(a, POSIX_MADV_RANDOM);
+    FT_TRY(ft_zip_directory_read(&a->dir, a->label, a->map, a->bytes, err));
+    a->digest = ft_calloc(a->dir.count, sizeof *a->digest);
     if (a->digest == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", a->label);
     zip_t *zip;
-    FT_TRY(ft_artifact_zip(a, &zip, err));
+    FT_TRY(ft_artifact_open_zip(a, &zip, err));
     ft_status rc = read_contents(a, zip, err);
     zip_discard(zip);
-    expect(a, POSIX_MADV_NORMAL);
+    advise_access(a, POSIX_MADV_NORMAL);
     if (rc == FT_OK && verify != FT_VERIFY_STRUCTURE)
         rc = ft_artifact_verify(a, verify, NULL, NULL, err);
     return rc;
@@ -201,7 +201,7 @@ static ft_artifact *new_artifact(const char *label, ft_error *err)
 }
 
 /* Return a valid artifact, or close one that is invalid. */
-static ft_status deliver(ft_artifact **out, ft_artifact *a, ft_status rc)
+static ft_status return_artifact(ft_artifact **out, ft_artifact *a, ft_status rc)
 {
     if (rc == FT_OK)
         *out = a;
@@ -220,7 +220,7 @@ ft_status ft_artifact_open_fd(ft_artifact **out, const char *label, int fd, ft_v
     ft_status rc = map_file(a, fd, err);
     if (rc == FT_OK)
         rc = read_artifact(a, verify, err);
-    return deliver(out, a, rc);
+    return return_artifact(out, a, rc);
 }
 
 static ft_status open_path(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
@@ -237,7 +237,7 @@ ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify
 {
     *out = NULL;
     ft_status rc = open_path(out, path, verify, err);
-    return rc == FT_OK ? FT_OK : ft_mistaken(path, FT_WANTED_ARTIFACT, rc, err);
+    return rc == FT_OK ? FT_OK : ft_explain_wrong_file(path, FT_EXPECTED_ARTIFACT, rc, err);
 }
 
 ft_status ft_artifact_open_memory(ft_artifact **out, const char *label, const void *data,
@@ -251,16 +251,16 @@ ft_status ft_artifact_open_memory(ft_artifact **out, const char *label, const vo
         return FT_ENOMEM;
     a->map = data;
     a->bytes = bytes;
-    return deliver(out, a, read_artifact(a, verify, err));
+    return return_artifact(out, a, read_artifact(a, verify, err));
 }
 
 void ft_artifact_close(ft_artifact *a)
 {
     if (a == NULL)
         return;
-    ft_amax_free(a->amax);
+    ft_amax_table_free(a->amax);
     ft_manifest_fini(&a->manifest);
-    ft_zipdir_fini(&a->dir);
+    ft_zip_directory_fini(&a->dir);
     free(a->digest);
     free(a->by_name);
     if (a->mapped)
@@ -271,9 +271,9 @@ void ft_artifact_close(ft_artifact *a)
 
 /* ---- Queries -------------------------------------------------------------------------------- */
 
-const ft_artifact_head *ft_artifact_get_head(const ft_artifact *a)
+const ft_artifact_header *ft_artifact_get_header(const ft_artifact *a)
 {
-    return &a->manifest.head;
+    return &a->manifest.header;
 }
 
 const json_t *ft_artifact_manifest(const ft_artifact *a)
@@ -288,7 +288,7 @@ size_t ft_artifact_bytes(const ft_artifact *a)
 
 size_t ft_artifact_count(const ft_artifact *a)
 {
-    return a->manifest.tensors;
+    return a->manifest.n_tensors;
 }
 
 const ft_artifact_tensor *ft_artifact_at(const ft_artifact *a, size_t index)
@@ -300,13 +300,13 @@ const ft_artifact_tensor *ft_artifact_find(const ft_artifact *a, const char *nam
 {
     const ft_artifact_tensor key = { .name = name }, *wanted = &key;
     const ft_artifact_tensor **found =
-        bsearch(&wanted, a->by_name, a->manifest.tensors, sizeof *a->by_name, by_name);
+        bsearch(&wanted, a->by_name, a->manifest.n_tensors, sizeof *a->by_name, by_name);
     return found != NULL ? *found : NULL;
 }
 
 size_t ft_artifact_file_count(const ft_artifact *a)
 {
-    return a->manifest.files;
+    return a->manifest.n_files;
 }
 
 const ft_artifact_entry *ft_artifact_file_at(const ft_artifact *a, size_t index)
@@ -316,7 +316,7 @@ const ft_artifact_entry *ft_artifact_file_at(const ft_artifact *a, size_t index)
 
 const ft_artifact_entry *ft_artifact_find_file(const ft_artifact *a, const char *name)
 {
-    for (size_t i = 0; i < a->manifest.files; i++)
+    for (size_t i = 0; i < a->manifest.n_files; i++)
         if (strcmp(a->manifest.file[i].name, name) == 0)
             return &a->manifest.file[i];
     return NULL;
@@ -333,7 +333,7 @@ ft_status ft_artifact_file(const ft_artifact *a, const char *name, const void **
     return FT_OK;
 }
 
-const ft_amax *ft_artifact_amax(const ft_artifact *a)
+const ft_amax_table *ft_artifact_amax(const ft_artifact *a)
 {
     return a->amax;
 }

@@ -19,18 +19,18 @@
  * Look up the entry prefix + name of a tensor, which must hold `count` elements of `size` bytes;
  * `what` names them in errors.
  */
-static ft_status find_numbers(const ft_artifact *a, zip_t *zip, const ft_artifact_tensor *t,
-                              const char *prefix, const char *what, size_t count, size_t size,
-                              const void **out, ft_error *err)
+static ft_status find_values(const ft_artifact *a, zip_t *zip, const ft_artifact_tensor *t,
+                             const char *prefix, const char *what, size_t count, size_t size,
+                             const void **out, ft_error *err)
 {
-    char path[FT_ZIP_NAME_MAX + 1];
+    char path[FT_ZIP_MAX_NAME + 1];
     snprintf(path, sizeof path, "%s%s", prefix, t->name);
-    const ft_zip_entry *entry = ft_zipdir_find(&a->dir, path);
+    const ft_zip_entry *entry = ft_zip_directory_find(&a->dir, path);
     if (entry == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: %s: missing: the %s of %s", a->label, path, what,
                        t->name);
     size_t expected;
-    if (!ft_mul(count, size, &expected) || entry->bytes != expected)
+    if (!ft_checked_mul(count, size, &expected) || entry->bytes != expected)
         return ft_fail(err, FT_EFORMAT, "%s: %s: %zu %s, expected %zu", a->label, path,
                        entry->bytes / size, what, count);
     *out = entry->data;
@@ -39,12 +39,12 @@ static ft_status find_numbers(const ft_artifact *a, zip_t *zip, const ft_artifac
 
 /* ---- Per-channel scales --------------------------------------------------------------------- */
 
-static ft_status read_channels(const ft_artifact *a, zip_t *zip, ft_artifact_tensor *t,
-                               ft_error *err)
+static ft_status read_channel_scales(const ft_artifact *a, zip_t *zip, ft_artifact_tensor *t,
+                                     ft_error *err)
 {
     const void *scales;
-    FT_TRY(find_numbers(a, zip, t, FT_SCALE_PREFIX, "scales", (size_t) t->dim[0], sizeof *t->scale,
-                        &scales, err));
+    FT_TRY(find_values(a, zip, t, FT_SCALE_PREFIX, "scales", (size_t) t->dim[0], sizeof *t->scale,
+                       &scales, err));
     t->scale = scales;
     for (int64_t i = 0; i < t->dim[0]; i++)
         if (!(t->scale[i] > 0.0f) || !isfinite(t->scale[i]))
@@ -61,13 +61,13 @@ static ft_status check_group_scales(const ft_artifact *a, const ft_artifact_tens
 {
     size_t rows = (size_t) t->dim[0], padded = ft_layout_rows(FT_PANEL32, rows);
     for (size_t i = 0; i < count; i++) {
-        bool pad = i % padded >= rows;
+        bool is_padding = i % padded >= rows;
         uint16_t bits = t->blocks.scale[i];
-        if (pad ? bits == 0 : bits > 0 && bits < 0x7c00) /* positive, finite, not NaN */
+        if (is_padding ? bits == 0 : bits > 0 && bits < 0x7c00) /* positive, finite, not NaN */
             continue;
         return ft_fail(err, FT_EFORMAT, "%s: %s: scale of row %zu, group %zu is %g, expected %s",
                        a->label, t->name, i % padded, i / padded, (double) ft_float_from_f16(bits),
-                       pad ? "0 in a padding row" : "a positive finite number");
+                       is_padding ? "0 in a padding row" : "a positive finite number");
     }
     return FT_OK;
 }
@@ -77,28 +77,29 @@ static ft_status check_group_zeros(const ft_artifact *a, const ft_artifact_tenso
 {
     size_t rows = (size_t) t->dim[0], padded = ft_layout_rows(FT_PANEL32, rows);
     for (size_t i = 0; i < count; i++) {
-        int most = i % padded >= rows ? 0 : (1 << ft_blocks_bits(t->dtype)) - 1;
-        if (t->blocks.zero[i] > most)
+        int max = i % padded >= rows ? 0 : (1 << ft_groupwise_bits(t->dtype)) - 1;
+        if (t->blocks.zero[i] > max)
             return ft_fail(err, FT_EFORMAT,
                            "%s: %s: zero of row %zu, group %zu is %d, expected at most %d",
-                           a->label, t->name, i % padded, i / padded, t->blocks.zero[i], most);
+                           a->label, t->name, i % padded, i / padded, t->blocks.zero[i], max);
     }
     return FT_OK;
 }
 
-static ft_status read_groups(const ft_artifact *a, zip_t *zip, ft_artifact_tensor *t, ft_error *err)
+static ft_status read_group_scales(const ft_artifact *a, zip_t *zip, ft_artifact_tensor *t,
+                                   ft_error *err)
 {
-    const void *numbers;
-    size_t count = ft_blocks_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
-    FT_TRY(find_numbers(a, zip, t, FT_SCALE_PREFIX, "scales", count, sizeof *t->blocks.scale,
-                        &numbers, err));
-    t->blocks.scale = numbers;
+    const void *values;
+    size_t count = ft_groupwise_scale_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
+    FT_TRY(find_values(a, zip, t, FT_SCALE_PREFIX, "scales", count, sizeof *t->blocks.scale,
+                       &values, err));
+    t->blocks.scale = values;
     FT_TRY(check_group_scales(a, t, count, err));
-    if (!t->zeros)
+    if (!t->has_zero_points)
         return FT_OK;
-    FT_TRY(find_numbers(a, zip, t, FT_ZERO_PREFIX, "zeros", count, sizeof *t->blocks.zero, &numbers,
-                        err));
-    t->blocks.zero = numbers;
+    FT_TRY(find_values(a, zip, t, FT_ZERO_PREFIX, "zeros", count, sizeof *t->blocks.zero, &values,
+                       err));
+    t->blocks.zero = values;
     return check_group_zeros(a, t, count, err);
 }
 
@@ -118,7 +119,7 @@ static ft_status check_owner(const ft_artifact *a, const char *name, ft_error *e
         t = ft_artifact_find(a, name + strlen(FT_SCALE_PREFIX));
     else
         return FT_OK;
-    if (t != NULL && (scales ? t->scale != NULL || t->blocks.scale != NULL : t->zeros))
+    if (t != NULL && (scales ? t->scale != NULL || t->blocks.scale != NULL : t->has_zero_points))
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: %s: %s of no quantized tensor", a->label, name,
                    scales ? "scales" : "zeros");
@@ -126,14 +127,14 @@ static ft_status check_owner(const ft_artifact *a, const char *name, ft_error *e
 
 ft_status ft_artifact_read_scales(ft_artifact *a, zip_t *zip, ft_error *err)
 {
-    for (size_t i = 0; i < a->manifest.tensors; i++) {
+    for (size_t i = 0; i < a->manifest.n_tensors; i++) {
         ft_artifact_tensor *t = &a->manifest.tensor[i];
         if (t->dtype == FT_I8)
-            FT_TRY(read_channels(a, zip, t, err));
+            FT_TRY(read_channel_scales(a, zip, t, err));
         if (t->layout == FT_PANEL32)
-            FT_TRY(read_groups(a, zip, t, err));
+            FT_TRY(read_group_scales(a, zip, t, err));
     }
-    for (size_t i = 0; i < a->manifest.files; i++)
+    for (size_t i = 0; i < a->manifest.n_files; i++)
         FT_TRY(check_owner(a, a->manifest.file[i].name, err));
     return FT_OK;
 }

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-ft_status ft_artifact_zip(const ft_artifact *a, zip_t **out, ft_error *err)
+ft_status ft_artifact_open_zip(const ft_artifact *a, zip_t **out, ft_error *err)
 {
     zip_error_t why;
     zip_error_init(&why);
@@ -29,7 +29,7 @@ ft_status ft_artifact_zip(const ft_artifact *a, zip_t **out, ft_error *err)
 }
 
 /* libzip compares the CRC-32 when the entry is read to its end. */
-static bool read_through(zip_file_t *file)
+static bool read_to_end(zip_file_t *file)
 {
     char buffer[16 * 1024];
     zip_int64_t got;
@@ -51,7 +51,7 @@ ft_status ft_artifact_check_crc(const ft_artifact *a, zip_t *zip, const ft_zip_e
     if (file == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: %s: %s", a->label, entry->name, zip_strerror(zip));
     ft_status rc = FT_OK;
-    if (!read_through(file))
+    if (!read_to_end(file))
         rc = ft_fail(err, FT_EFORMAT, "%s: %s: altered: CRC-32 is not %08x", a->label, entry->name,
                      (unsigned) entry->crc);
     zip_fclose(file);
@@ -62,13 +62,14 @@ static ft_status check_sha256(const ft_artifact *a, const ft_zip_entry *entry,
                               const uint8_t *expected, ft_error *err)
 {
     uint8_t found[FT_SHA256_BYTES];
-    char text[2][FT_SHA256_TEXT];
-    if (!ft_sha256_of(entry->data, entry->bytes, found))
+    char text[2][FT_SHA256_HEX_SIZE];
+    if (!ft_sha256_digest(entry->data, entry->bytes, found))
         return ft_fail(err, FT_ENOMEM, "%s: %s: cannot compute SHA-256", a->label, entry->name);
     if (memcmp(found, expected, sizeof found) == 0)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: %s: altered: SHA-256 is %s, expected %s", a->label,
-                   entry->name, ft_sha256_text(text[0], found), ft_sha256_text(text[1], expected));
+                   entry->name, ft_sha256_to_hex(text[0], found),
+                   ft_sha256_to_hex(text[1], expected));
 }
 
 static ft_status check_entry(const ft_artifact *a, zip_t *zip, size_t index, ft_verify level,
@@ -83,11 +84,11 @@ static ft_status check_entry(const ft_artifact *a, zip_t *zip, size_t index, ft_
     return FT_OK;
 }
 
-ft_status ft_artifact_verify(const ft_artifact *a, ft_verify level, ft_verify_report report,
+ft_status ft_artifact_verify(const ft_artifact *a, ft_verify level, ft_verify_callback report,
                              void *user, ft_error *err)
 {
     zip_t *zip;
-    FT_TRY(ft_artifact_zip(a, &zip, err));
+    FT_TRY(ft_artifact_open_zip(a, &zip, err));
     ft_status first = FT_OK;
     for (size_t i = 0; i < a->dir.count; i++) {
         const ft_zip_entry *entry = &a->dir.entry[i];
@@ -95,10 +96,10 @@ ft_status ft_artifact_verify(const ft_artifact *a, ft_verify level, ft_verify_re
         ft_status rc = check_entry(a, zip, i, level, &why);
         if (first == FT_OK && rc != FT_OK)
             first = ft_fail(err, rc, "%s", why.text);
-        bool go_on = report != NULL
-                         ? report(user, entry->name, entry->bytes, rc == FT_OK ? NULL : why.text)
-                         : rc == FT_OK;
-        if (!go_on)
+        bool proceed = report != NULL
+                           ? report(user, entry->name, entry->bytes, rc == FT_OK ? NULL : why.text)
+                           : rc == FT_OK;
+        if (!proceed)
             break;
     }
     zip_discard(zip);

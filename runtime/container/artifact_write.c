@@ -24,17 +24,17 @@ enum { BLOCK = 256 * 1024 }; /* bytes requested from a callback at once; fits in
 typedef struct {
     char *entry; /* name in the archive */
     size_t bytes, done;
-    ft_produce produce; /* NULL: read from memory */
+    ft_read_callback read_bytes; /* NULL: read from memory */
     const void *memory;
     void *user;
     bool tensor; /* w/NAME: described by `desc` */
-    ft_artifact_tensor what;
-    char role[FT_ARTIFACT_WORD_MAX + 1];
+    ft_artifact_tensor desc;
+    char role[FT_ARTIFACT_IDENTIFIER_MAX + 1];
     uint8_t sha256[FT_SHA256_BYTES];
 } item;
 
 struct ft_artifact_writer {
-    ft_output *output;
+    ft_atomic_file *output;
     item *item; /* the manifest is the last one, added when writing starts */
     size_t items, capacity;
     size_t planned; /* bytes of data so far */
@@ -47,7 +47,7 @@ struct ft_artifact_writer {
     unsigned char *block;
     size_t used, filled; /* bytes of the block */
 
-    ft_progress progress;
+    ft_progress_callback progress;
     void *progress_user;
 };
 
@@ -60,12 +60,12 @@ ft_status ft_artifact_create(ft_artifact_writer **out, const char *path, bool fo
     if (w == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
     w->hash = ft_sha256_new();
-    w->block = ft_alloc(BLOCK);
+    w->block = ft_calloc_aligned(BLOCK);
     ft_status rc = FT_OK;
     if (w->hash == NULL || w->block == NULL)
         rc = ft_fail(err, FT_ENOMEM, "%s: no memory", path);
     if (rc == FT_OK)
-        rc = ft_output_open(&w->output, path, force, err);
+        rc = ft_atomic_file_open(&w->output, path, force, err);
     if (rc != FT_OK) {
         ft_artifact_discard(w);
         return rc;
@@ -76,10 +76,10 @@ ft_status ft_artifact_create(ft_artifact_writer **out, const char *path, bool fo
 
 static const char *label(const ft_artifact_writer *w)
 {
-    return ft_output_path(w->output);
+    return ft_atomic_file_path(w->output);
 }
 
-static bool taken(const ft_artifact_writer *w, const char *entry)
+static bool entry_exists(const ft_artifact_writer *w, const char *entry)
 {
     for (size_t i = 0; i < w->items; i++)
         if (strcmp(w->item[i].entry, entry) == 0)
@@ -91,20 +91,20 @@ static bool taken(const ft_artifact_writer *w, const char *entry)
 static ft_status append(ft_artifact_writer *w, const char *prefix, const char *name, size_t bytes,
                         item **out, ft_error *err)
 {
-    char entry[FT_ZIP_NAME_MAX + 1];
+    char entry[FT_ZIP_MAX_NAME + 1];
     int length = snprintf(entry, sizeof entry, "%s%s", prefix, name);
-    if (length >= (int) sizeof entry || !ft_zip_name_ok(entry, (size_t) length))
+    if (length >= (int) sizeof entry || !ft_zip_name_is_valid(entry, (size_t) length))
         return ft_fail(err, FT_EARG, "%s: \"%s%s\" is not a valid entry name", label(w), prefix,
                        name);
-    if (taken(w, entry))
+    if (entry_exists(w, entry))
         return ft_fail(err, FT_EARG, "%s: two entries are called %s", label(w), entry);
     if (w->items == w->capacity) {
-        item *grown = ft_grown(w->item, &w->capacity, 64, sizeof *grown);
+        item *grown = ft_array_grow(w->item, &w->capacity, 64, sizeof *grown);
         if (grown == NULL)
             return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu entries", label(w), w->items + 1);
         w->item = grown;
     }
-    if (!ft_add(w->planned, bytes, &w->planned))
+    if (!ft_checked_add(w->planned, bytes, &w->planned))
         return ft_fail(err, FT_ELIMIT, "%s: %s: %zu bytes are too many", label(w), entry, bytes);
     char *copy = ft_strdup(entry);
     if (copy == NULL)
@@ -127,11 +127,11 @@ static ft_status append_file(ft_artifact_writer *w, const char *entry, size_t by
 }
 
 ft_status ft_artifact_add(ft_artifact_writer *w, const char *entry, size_t bytes,
-                          ft_produce produce, void *user, ft_error *err)
+                          ft_read_callback read_bytes, void *user, ft_error *err)
 {
     item *it;
     FT_TRY(append_file(w, entry, bytes, &it, err));
-    it->produce = produce;
+    it->read_bytes = read_bytes;
     it->user = user;
     return FT_OK;
 }
@@ -146,32 +146,33 @@ ft_status ft_artifact_add_memory(ft_artifact_writer *w, const char *entry, const
 }
 
 /* An entry whose bytes the callback of the preceding tensor delivers next. */
-static ft_status add_continued(ft_artifact_writer *w, const char *prefix,
-                               const ft_artifact_tensor *t, size_t bytes, ft_produce produce,
-                               void *user, ft_error *err)
+static ft_status add_continuation(ft_artifact_writer *w, const char *prefix,
+                                  const ft_artifact_tensor *t, size_t bytes,
+                                  ft_read_callback read_bytes, void *user, ft_error *err)
 {
     item *it;
     FT_TRY(append(w, prefix, t->name, bytes, &it, err));
-    it->produce = produce;
+    it->read_bytes = read_bytes;
     it->user = user;
     return FT_OK;
 }
 
-static ft_status add_groups(ft_artifact_writer *w, const ft_artifact_tensor *t, ft_produce produce,
-                            void *user, ft_error *err)
+static ft_status add_groups(ft_artifact_writer *w, const ft_artifact_tensor *t,
+                            ft_read_callback read_bytes, void *user, ft_error *err)
 {
-    size_t count = ft_blocks_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
-    FT_TRY(
-        add_continued(w, FT_SCALE_PREFIX, t, count * sizeof *t->blocks.scale, produce, user, err));
-    return t->zeros ? add_continued(w, FT_ZERO_PREFIX, t, count, produce, user, err) : FT_OK;
+    size_t count = ft_groupwise_scale_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
+    FT_TRY(add_continuation(w, FT_SCALE_PREFIX, t, count * sizeof *t->blocks.scale, read_bytes,
+                            user, err));
+    return t->has_zero_points ? add_continuation(w, FT_ZERO_PREFIX, t, count, read_bytes, user, err)
+                              : FT_OK;
 }
 
 ft_status ft_artifact_add_tensor(ft_artifact_writer *w, const ft_artifact_tensor *t,
-                                 ft_produce produce, void *user, ft_error *err)
+                                 ft_read_callback read_bytes, void *user, ft_error *err)
 {
     size_t bytes;
     FT_TRY(ft_artifact_tensor_bytes(label(w), t, &bytes, err));
-    if (!ft_word_ok(t->role))
+    if (!ft_identifier_is_valid(t->role))
         return ft_fail(err, FT_EARG, "%s: %s: \"%s\" is not a valid role", label(w), t->name,
                        t->role);
     if ((t->dtype == FT_I8) != (t->scale != NULL))
@@ -179,14 +180,14 @@ ft_status ft_artifact_add_tensor(ft_artifact_writer *w, const ft_artifact_tensor
                        ft_dtype_name(t->dtype), t->scale != NULL ? "with a" : "without");
     item *it;
     FT_TRY(append(w, FT_WEIGHT_PREFIX, t->name, bytes, &it, err));
-    it->produce = produce;
+    it->read_bytes = read_bytes;
     it->user = user;
     it->tensor = true;
-    it->what = *t;
-    it->what.name = it->entry + strlen(FT_WEIGHT_PREFIX);
+    it->desc = *t;
+    it->desc.name = it->entry + strlen(FT_WEIGHT_PREFIX);
     strcpy(it->role, t->role);
     if (t->layout == FT_PANEL32)
-        return add_groups(w, t, produce, user, err);
+        return add_groups(w, t, read_bytes, user, err);
     if (t->scale == NULL)
         return FT_OK;
     FT_TRY(append(w, FT_SCALE_PREFIX, t->name, (size_t) t->dim[0] * sizeof *t->scale, &it, err));
@@ -199,7 +200,7 @@ uint64_t ft_artifact_planned_bytes(const ft_artifact_writer *w)
     return w->planned;
 }
 
-void ft_artifact_set_progress(ft_artifact_writer *w, ft_progress progress, void *user)
+void ft_artifact_set_progress(ft_artifact_writer *w, ft_progress_callback progress, void *user)
 {
     w->progress = progress;
     w->progress_user = user;
@@ -207,26 +208,26 @@ void ft_artifact_set_progress(ft_artifact_writer *w, ft_progress progress, void 
 
 /* ---- The manifest ------------------------------------------------------------------------- */
 
-static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_head *head,
+static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_header *header,
                             ft_error *err)
 {
-    if (!ft_word_ok(head->family) || !ft_word_ok(head->tool))
+    if (!ft_identifier_is_valid(header->family) || !ft_identifier_is_valid(header->tool))
         return ft_fail(err, FT_EARG, "%s: \"%s\" or \"%s\" is not a valid family or tool name",
-                       label(w), head->family, head->tool);
-    bool is_float = head->state == FT_STATE_FLOAT;
-    bool recipe_fits = is_float ? head->recipe == NULL : json_is_object(head->recipe);
-    if (!json_is_object(head->config) || !recipe_fits)
+                       label(w), header->family, header->tool);
+    bool is_float = header->state == FT_ARTIFACT_FLOAT;
+    bool recipe_fits = is_float ? header->recipe == NULL : json_is_object(header->recipe);
+    if (!json_is_object(header->config) || !recipe_fits)
         return ft_fail(err, FT_EARG, "%s: config or recipe does not match state %s", label(w),
-                       ft_state_name(head->state));
-    if (ft_artifact_has_ranges(head) != taken(w, FT_AMAX_ENTRY))
+                       ft_artifact_state_name(header->state));
+    if (ft_artifact_has_static_ranges(header) != entry_exists(w, FT_AMAX_ENTRY))
         return ft_fail(err, FT_EARG, "%s: %s " FT_AMAX_ENTRY, label(w),
-                       ft_artifact_has_ranges(head) ? "an int8 artifact needs"
-                                                    : "an artifact without ranges has no");
+                       ft_artifact_has_static_ranges(header) ? "an int8 artifact needs"
+                                                             : "an artifact without ranges has no");
     for (size_t i = 0; i < w->items; i++)
-        if (w->item[i].tensor && !ft_state_has(head->state, &w->item[i].what))
+        if (w->item[i].tensor && !ft_artifact_state_allows(header->state, &w->item[i].desc))
             return ft_fail(err, FT_EARG, "%s: %s: %s in an artifact of state %s", label(w),
-                           w->item[i].what.name, ft_dtype_name(w->item[i].what.dtype),
-                           ft_state_name(head->state));
+                           w->item[i].desc.name, ft_dtype_name(w->item[i].desc.dtype),
+                           ft_artifact_state_name(header->state));
     return FT_OK;
 }
 
@@ -234,38 +235,39 @@ static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_head 
 static ft_status format_manifest(ft_artifact_writer *w, ft_error *err)
 {
     ft_manifest *m = &w->manifest;
-    m->tensors = m->files = 0;
+    m->n_tensors = m->n_files = 0;
     for (size_t i = 0; i + 1 < w->items; i++) {
         const item *it = &w->item[i];
         if (!it->tensor) {
-            ft_artifact_entry *f = &m->file[m->files++];
+            ft_artifact_entry *f = &m->file[m->n_files++];
             *f = (ft_artifact_entry){ .name = it->entry, .bytes = it->bytes };
             memcpy(f->sha256, it->sha256, sizeof f->sha256);
             continue;
         }
-        ft_artifact_tensor *t = &m->tensor[m->tensors++];
-        *t = it->what;
+        ft_artifact_tensor *t = &m->tensor[m->n_tensors++];
+        *t = it->desc;
         t->role = it->role;
         t->bytes = it->bytes;
         t->offset = w->plan[i].offset;
         memcpy(t->sha256, it->sha256, sizeof t->sha256);
     }
     free(w->manifest_text);
-    item *self = &w->item[w->items - 1];
-    FT_TRY(ft_manifest_format(m, &w->manifest_text, &self->bytes, err));
-    self->memory = w->manifest_text;
+    item *manifest_item = &w->item[w->items - 1];
+    FT_TRY(ft_manifest_format(m, &w->manifest_text, &manifest_item->bytes, err));
+    manifest_item->memory = w->manifest_text;
     return FT_OK;
 }
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
 /* Read the next bytes of an item into the block. */
-static ft_status produce(item *it, unsigned char *block, size_t asked, size_t *got, ft_error *err)
+static ft_status read_bytes(item *it, unsigned char *block, size_t requested, size_t *got,
+                            ft_error *err)
 {
-    if (it->produce != NULL)
-        return it->produce(it->user, block, asked, got, err);
-    memcpy(block, (const unsigned char *) it->memory + it->done, asked);
-    *got = asked;
+    if (it->read_bytes != NULL)
+        return it->read_bytes(it->user, block, requested, got, err);
+    memcpy(block, (const unsigned char *) it->memory + it->done, requested);
+    *got = requested;
     return FT_OK;
 }
 
@@ -273,31 +275,31 @@ static ft_status refill(ft_artifact_writer *w, size_t index, ft_error *err)
 {
     item *it = &w->item[index];
     if (it->done == 0) {
-        ft_sha256_start(w->hash);
+        ft_sha256_init(w->hash);
         if (index + 1 == w->items)
             FT_TRY(format_manifest(w, err));
         if (it->bytes != w->plan[index].bytes)
             return ft_fail(err, FT_EFORMAT, "%s: %s: has %zu bytes, expected %zu", label(w),
                            it->entry, it->bytes, w->plan[index].bytes);
     }
-    size_t asked = ft_min_size(it->bytes - it->done, BLOCK), got = 0;
-    FT_TRY(produce(it, w->block, asked, &got, err));
-    if (got == 0 || got > asked)
+    size_t requested = ft_min_size(it->bytes - it->done, BLOCK), got = 0;
+    FT_TRY(read_bytes(it, w->block, requested, &got, err));
+    if (got == 0 || got > requested)
         return ft_fail(err, FT_EARG, "%s: %s: callback returned %zu of %zu bytes at %zu", label(w),
-                       it->entry, got, asked, it->done);
-    ft_sha256_add(w->hash, w->block, got);
+                       it->entry, got, requested, it->done);
+    ft_sha256_update(w->hash, w->block, got);
     w->used = 0;
     w->filled = got;
     it->done += got;
-    if (it->done == it->bytes && !ft_sha256_finish(w->hash, it->sha256))
+    if (it->done == it->bytes && !ft_sha256_final(w->hash, it->sha256))
         return ft_fail(err, FT_ENOMEM, "%s: %s: cannot compute SHA-256", label(w), it->entry);
     if (w->progress != NULL)
         w->progress(w->progress_user, w->plan[index].offset + it->done, w->end);
     return FT_OK;
 }
 
-static ft_status pull(void *user, size_t index, void *buffer, size_t bytes, size_t *got,
-                      ft_error *err)
+static ft_status read_for_zip(void *user, size_t index, void *buffer, size_t bytes, size_t *got,
+                              ft_error *err)
 {
     ft_artifact_writer *w = user;
     if (w->used == w->filled)
@@ -309,38 +311,39 @@ static ft_status pull(void *user, size_t index, void *buffer, size_t bytes, size
 }
 
 /* Compute the offsets of all entries; the sizes of all but the manifest are known. */
-static ft_status plan_entries(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
+static ft_status plan_entries(ft_artifact_writer *w, const ft_artifact_header *header,
+                              ft_error *err)
 {
-    item *self;
-    FT_TRY(append(w, "", FT_MANIFEST_ENTRY, 0, &self, err));
-    w->plan = ft_array(w->items, sizeof *w->plan);
-    w->manifest.tensor = ft_array(w->items, sizeof *w->manifest.tensor);
-    w->manifest.file = ft_array(w->items, sizeof *w->manifest.file);
+    item *manifest_item;
+    FT_TRY(append(w, "", FT_MANIFEST_ENTRY, 0, &manifest_item, err));
+    w->plan = ft_calloc(w->items, sizeof *w->plan);
+    w->manifest.tensor = ft_calloc(w->items, sizeof *w->manifest.tensor);
+    w->manifest.file = ft_calloc(w->items, sizeof *w->manifest.file);
     if (w->plan == NULL || w->manifest.tensor == NULL || w->manifest.file == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu entries", label(w), w->items);
-    w->manifest.head = *head;
+    w->manifest.header = *header;
     for (size_t i = 0; i < w->items; i++) {
         item *it = &w->item[i];
         w->plan[i] = (ft_zip_item){ .name = it->entry, .bytes = it->bytes };
-        if (it->bytes == 0 && !ft_sha256_of("", 0, it->sha256)) /* no data is read for it */
+        if (it->bytes == 0 && !ft_sha256_digest("", 0, it->sha256)) /* no data is read for it */
             return ft_fail(err, FT_ENOMEM, "%s: cannot compute SHA-256", label(w));
     }
-    bool fits = ft_zip_plan(w->plan, w->items, &w->end);
-    if (fits) {
+    bool ok = ft_zip_plan(w->plan, w->items, &w->end);
+    if (ok) {
         FT_TRY(format_manifest(w, err));
-        w->plan[w->items - 1].bytes = self->bytes;
-        fits = ft_zip_plan(w->plan, w->items, &w->end);
+        w->plan[w->items - 1].bytes = manifest_item->bytes;
+        ok = ft_zip_plan(w->plan, w->items, &w->end);
     }
-    return fits ? FT_OK : ft_fail(err, FT_ELIMIT, "%s: too large", label(w));
+    return ok ? FT_OK : ft_fail(err, FT_ELIMIT, "%s: too large", label(w));
 }
 
-ft_status ft_artifact_write(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
+ft_status ft_artifact_write(ft_artifact_writer *w, const ft_artifact_header *header, ft_error *err)
 {
-    int fd = ft_output_fd(w->output);
-    FT_TRY(check_head(w, head, err));
-    FT_TRY(plan_entries(w, head, err));
-    FT_TRY(ft_output_reserve(w->output, w->end, err));
-    FT_TRY(ft_zip_write(fd, label(w), w->plan, w->items, pull, w, err));
+    int fd = ft_atomic_file_fd(w->output);
+    FT_TRY(check_head(w, header, err));
+    FT_TRY(plan_entries(w, header, err));
+    FT_TRY(ft_atomic_file_reserve(w->output, w->end, err));
+    FT_TRY(ft_zip_write(fd, label(w), w->plan, w->items, read_for_zip, w, err));
 
     /* The reader's checks define the format: reject a file that it would reject. */
     ft_artifact *written;
@@ -349,19 +352,19 @@ ft_status ft_artifact_write(ft_artifact_writer *w, const ft_artifact_head *head,
     return FT_OK;
 }
 
-char *ft_artifact_hidden(const ft_artifact_writer *w)
+char *ft_artifact_temp_path(const ft_artifact_writer *w)
 {
-    return ft_output_hidden(w->output);
+    return ft_atomic_file_temp_path(w->output);
 }
 
 ft_status ft_artifact_commit(ft_artifact_writer *w, ft_error *err)
 {
-    return ft_output_commit(w->output, err);
+    return ft_atomic_file_commit(w->output, err);
 }
 
-ft_status ft_artifact_finish(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
+ft_status ft_artifact_finish(ft_artifact_writer *w, const ft_artifact_header *header, ft_error *err)
 {
-    FT_TRY(ft_artifact_write(w, head, err));
+    FT_TRY(ft_artifact_write(w, header, err));
     return ft_artifact_commit(w, err);
 }
 
@@ -377,6 +380,6 @@ void ft_artifact_discard(ft_artifact_writer *w)
     ft_manifest_fini(&w->manifest);
     ft_sha256_free(w->hash);
     free(w->block);
-    ft_output_close(w->output);
+    ft_atomic_file_close(w->output);
     free(w);
 }

@@ -28,7 +28,7 @@
 typedef struct {
     const unsigned char *at;
     size_t count;
-} bytes;
+} byte_span;
 
 /* Order matters where several match: strict patterns come first. */
 static const struct {
@@ -58,19 +58,19 @@ static const struct {
     { FT_FILE_TEXT, 0, 2, "\376\377" },
 };
 
-static bool has(bytes b, size_t offset, const char *part, size_t length)
+static bool has_bytes(byte_span b, size_t offset, const char *part, size_t length)
 {
     return b.count >= offset + length && memcmp(b.at + offset, part, length) == 0;
 }
 
 /* The length of a header of less than a terabyte, and the opening brace. */
-static bool is_safetensors(bytes b)
+static bool is_safetensors(byte_span b)
 {
-    return b.count > 8 && ft_le64(b.at) >> 40 == 0 && b.at[8] == '{';
+    return b.count > 8 && ft_load_le64(b.at) >> 40 == 0 && b.at[8] == '{';
 }
 
 /* ModelProto: a small ir_version, followed by another field of the message. */
-static bool is_onnx(bytes b)
+static bool is_onnx(byte_span b)
 {
     static const unsigned char fields[] = { 0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72 };
     return b.count > 2 && b.at[0] == 0x08 && b.at[1] > 0 && b.at[1] < 32 &&
@@ -78,29 +78,29 @@ static bool is_onnx(bytes b)
 }
 
 /* Protocols 2 to 5; no opcode that follows is a zero byte. */
-static bool is_pickle(bytes b)
+static bool is_pickle(byte_span b)
 {
     return b.count > 2 && b.at[0] == 0x80 && b.at[1] >= 2 && b.at[1] <= 5 && b.at[2] != 0;
 }
 
-static bool ends_with(bytes name, const char *end)
+static bool ends_with(byte_span name, const char *end)
 {
     size_t length = strlen(end);
-    return name.count >= length && has(name, name.count - length, end, length);
+    return name.count >= length && has_bytes(name, name.count - length, end, length);
 }
 
 /* Classify by the first entry of the archive. */
-static ft_file_kind kind_of_zip(bytes b)
+static ft_file_kind detect_zip(byte_span b)
 {
     enum { LOCAL = 30 };
-    if (!has(b, 0, "PK\003\004", 4))
-        return has(b, 0, "PK\005\006", 4) ? FT_FILE_ZIP : FT_FILE_UNKNOWN;
-    size_t length = b.count >= LOCAL ? ft_le16(b.at + 26) : SIZE_MAX;
+    if (!has_bytes(b, 0, "PK\003\004", 4))
+        return has_bytes(b, 0, "PK\005\006", 4) ? FT_FILE_ZIP : FT_FILE_UNKNOWN;
+    size_t length = b.count >= LOCAL ? ft_load_le16(b.at + 26) : SIZE_MAX;
     if (b.count < LOCAL || length > b.count - LOCAL)
         return FT_FILE_ZIP;
-    bytes name = { b.at + LOCAL, length };
+    byte_span name = { b.at + LOCAL, length };
     size_t extra = LOCAL + length;
-    if (b.count >= extra + 2 && ft_le16(b.at + extra) == FT_ZIP_ALIGN_EXTRA_ID)
+    if (b.count >= extra + 2 && ft_load_le16(b.at + extra) == FT_ZIP_ALIGN_EXTRA_ID)
         return FT_FILE_ARTIFACT;
     if (ends_with(name, "/data.pkl") || ends_with(name, "/.format_version") ||
         ends_with(name, "/version") || ends_with(name, "/byteorder"))
@@ -111,13 +111,13 @@ static ft_file_kind kind_of_zip(bytes b)
 /* ---- Texts ---------------------------------------------------------------------------------- */
 
 /* Valid UTF-8 only, except a character that is truncated at the end. */
-static bool is_text(bytes b)
+static bool is_text(byte_span b)
 {
     const unsigned char *at = b.at, *end = b.at + b.count;
     while (at < end) {
-        size_t length = ft_utf8_length(at, end);
+        size_t length = ft_utf8_sequence_length(at, end);
         if (length == 0)
-            return b.count == FT_RECOGNIZED_BYTES && end - at < 4 && *at >= 0xc2;
+            return b.count == FT_MAGIC_BYTES && end - at < 4 && *at >= 0xc2;
         if (length == 1 && (*at == 0x7f || (*at < ' ' && !isspace(*at))))
             return false;
         at += length;
@@ -125,95 +125,96 @@ static bool is_text(bytes b)
     return b.count > 0;
 }
 
-static bool begins(bytes text, const char *word)
+static bool starts_with(byte_span text, const char *word)
 {
     size_t length = strlen(word);
     return text.count >= length && strncasecmp((const char *) text.at, word, length) == 0;
 }
 
-static ft_file_kind kind_of_text(bytes b)
+static ft_file_kind detect_text(byte_span b)
 {
-    static const char *const pages[] = {
-        "<!doctype", "<html", "<head", "<body", "<?xml", "<error"
-    };
+    static const char *const html_starts[] = { "<!doctype", "<html", "<head",
+                                               "<body",     "<?xml", "<error" };
     if (!is_text(b))
         return FT_FILE_UNKNOWN;
-    if (has(b, 0, "\357\273\277", 3)) /* byte order mark */
-        b = (bytes){ b.at + 3, b.count - 3 };
+    if (has_bytes(b, 0, "\357\273\277", 3)) /* byte order mark */
+        b = (byte_span){ b.at + 3, b.count - 3 };
     while (b.count > 0 && isspace(*b.at))
-        b = (bytes){ b.at + 1, b.count - 1 };
-    for (size_t i = 0; i < FT_COUNT(pages); i++)
-        if (begins(b, pages[i]))
+        b = (byte_span){ b.at + 1, b.count - 1 };
+    for (size_t i = 0; i < FT_COUNT(html_starts); i++)
+        if (starts_with(b, html_starts[i]))
             return FT_FILE_HTML;
-    return begins(b, "{") || begins(b, "[") ? FT_FILE_JSON : FT_FILE_TEXT;
+    return starts_with(b, "{") || starts_with(b, "[") ? FT_FILE_JSON : FT_FILE_TEXT;
 }
 
 /* ---- Detection ------------------------------------------------------------------------------ */
 
-ft_file_kind ft_recognize(const void *data, size_t count)
+ft_file_kind ft_detect_file_kind(const void *data, size_t count)
 {
-    const bytes b = { data, count < FT_RECOGNIZED_BYTES ? count : FT_RECOGNIZED_BYTES };
+    const byte_span b = { data, count < FT_MAGIC_BYTES ? count : FT_MAGIC_BYTES };
     if (is_safetensors(b))
         return FT_FILE_SAFETENSORS;
     for (size_t i = 0; i < FT_COUNT(magics); i++)
-        if (has(b, magics[i].offset, magics[i].magic, magics[i].length))
+        if (has_bytes(b, magics[i].offset, magics[i].magic, magics[i].length))
             return magics[i].kind;
     if (is_onnx(b))
         return FT_FILE_ONNX;
     if (is_pickle(b))
         return FT_FILE_PICKLE;
-    ft_file_kind zip = kind_of_zip(b);
-    return zip != FT_FILE_UNKNOWN ? zip : kind_of_text(b);
+    ft_file_kind zip = detect_zip(b);
+    return zip != FT_FILE_UNKNOWN ? zip : detect_text(b);
 }
 
-ft_file_kind ft_recognize_file(const char *path)
+ft_file_kind ft_detect_file_kind_at(const char *path)
 {
-    unsigned char first[FT_RECOGNIZED_BYTES];
-    struct stat about;
+    unsigned char first[FT_MAGIC_BYTES];
+    struct stat file_stat;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a FIFO */
     if (fd < 0)
         return FT_FILE_UNKNOWN;
-    ssize_t count =
-        fstat(fd, &about) == 0 && S_ISREG(about.st_mode) ? pread(fd, first, sizeof first, 0) : 0;
+    ssize_t count = fstat(fd, &file_stat) == 0 && S_ISREG(file_stat.st_mode)
+                        ? pread(fd, first, sizeof first, 0)
+                        : 0;
     close(fd);
-    return count > 0 ? ft_recognize(first, (size_t) count) : FT_FILE_UNKNOWN;
+    return count > 0 ? ft_detect_file_kind(first, (size_t) count) : FT_FILE_UNKNOWN;
 }
 
 /* ---- Remedies ------------------------------------------------------------------------------- */
 
-#define FROM_ORIGIN "take the safetensors checkpoint that it was made from"
-#define BY_PYTHON                                                                                  \
+#define USE_CHECKPOINT "take the safetensors checkpoint that it was made from"
+#define CONVERT_IN_PYTHON                                                                          \
     "reading pickles can run code; convert them in Python with model.save_pretrained(folder, "     \
     "safe_serialization=True) of transformers or save_file(state_dict, \"model.safetensors\") of " \
     "safetensors.torch"
-#define BY_TORCH "write them with save_file() of safetensors.torch"
-#define BY_NUMPY "write them with save_file() of safetensors.numpy"
+#define SAVE_WITH_TORCH "write them with save_file() of safetensors.torch"
+#define SAVE_WITH_NUMPY "write them with save_file() of safetensors.numpy"
 #define UNPACK "unpack it first", "unpack it first"
-#define PULL "only the pointer was cloned: git lfs pull downloads the file itself"
+#define LFS_PULL "only the pointer was cloned: git lfs pull downloads the file itself"
 #define RETRY                                                                                      \
     "the download returned a web page, perhaps a login: download the file again, with a token if " \
     "the model is gated"
-#define MODEL "ft-run, ft-calibrate, ft-eval and ft-bench take it as it is"
-#define COUNTED "ft-calibrate --merge takes it"
-#define SEEN "ft-run --image takes it"
+#define IS_ARTIFACT "ft-run, ft-calibrate, ft-eval and ft-bench take it as it is"
+#define IS_COUNTERS "ft-calibrate --merge takes it"
+#define IS_IMAGE "ft-run --image takes it"
 
 /* Remedies for readers of weights and for readers of data. */
 static const struct {
     const char *name, *weights, *data;
 } kinds[] = {
     [FT_FILE_UNKNOWN] = { "something unknown", NULL, NULL },
-    [FT_FILE_ARTIFACT] = { "an artifact", MODEL, "artifacts are for -i" },
-    [FT_FILE_COUNTERS] = { "counters of ft-calibrate", COUNTED, COUNTED },
+    [FT_FILE_ARTIFACT] = { "an artifact", IS_ARTIFACT, "artifacts are for -i" },
+    [FT_FILE_COUNTERS] = { "counters of ft-calibrate", IS_COUNTERS, IS_COUNTERS },
     [FT_FILE_SAFETENSORS] = { "safetensors", NULL, NULL },
-    [FT_FILE_GGUF] = { "GGUF", FROM_ORIGIN, NULL },
-    [FT_FILE_GGML] = { "GGML, an older format of llama.cpp", FROM_ORIGIN, NULL },
-    [FT_FILE_ONNX] = { "ONNX", FROM_ORIGIN, NULL },
-    [FT_FILE_TFLITE] = { "TensorFlow Lite", FROM_ORIGIN, NULL },
-    [FT_FILE_HDF5] = { "HDF5, as of Keras", FROM_ORIGIN, NULL },
-    [FT_FILE_PYTORCH] = { "a PyTorch file of pickled tensors", BY_PYTHON, BY_TORCH },
-    [FT_FILE_PICKLE] = { "a Python pickle, as of older PyTorch", BY_PYTHON, BY_TORCH },
-    [FT_FILE_NUMPY] = { "a NumPy array", BY_NUMPY, BY_NUMPY },
-    [FT_FILE_NPZ] = { "an npz archive of NumPy arrays", BY_NUMPY, BY_NUMPY },
+    [FT_FILE_GGUF] = { "GGUF", USE_CHECKPOINT, NULL },
+    [FT_FILE_GGML] = { "GGML, an older format of llama.cpp", USE_CHECKPOINT, NULL },
+    [FT_FILE_ONNX] = { "ONNX", USE_CHECKPOINT, NULL },
+    [FT_FILE_TFLITE] = { "TensorFlow Lite", USE_CHECKPOINT, NULL },
+    [FT_FILE_HDF5] = { "HDF5, as of Keras", USE_CHECKPOINT, NULL },
+    [FT_FILE_PYTORCH] = { "a PyTorch file of pickled tensors", CONVERT_IN_PYTHON, SAVE_WITH_TORCH },
+    [FT_FILE_PICKLE] = { "a Python pickle, as of older PyTorch", CONVERT_IN_PYTHON,
+                         SAVE_WITH_TORCH },
+    [FT_FILE_NUMPY] = { "a NumPy array", SAVE_WITH_NUMPY, SAVE_WITH_NUMPY },
+    [FT_FILE_NPZ] = { "an npz archive of NumPy arrays", SAVE_WITH_NUMPY, SAVE_WITH_NUMPY },
     [FT_FILE_ZIP] = { "a zip archive", UNPACK },
     [FT_FILE_GZIP] = { "gzip", UNPACK },
     [FT_FILE_XZ] = { "xz", UNPACK },
@@ -221,10 +222,10 @@ static const struct {
     [FT_FILE_BZIP2] = { "bzip2", UNPACK },
     [FT_FILE_7Z] = { "a 7z archive", UNPACK },
     [FT_FILE_TAR] = { "a tar archive", UNPACK },
-    [FT_FILE_LFS] = { "a Git LFS pointer", PULL, PULL },
+    [FT_FILE_LFS] = { "a Git LFS pointer", LFS_PULL, LFS_PULL },
     [FT_FILE_HTML] = { "an HTML or XML page", RETRY, RETRY },
-    [FT_FILE_PNG] = { "a PNG image", SEEN, SEEN },
-    [FT_FILE_JPEG] = { "a JPEG image", SEEN, SEEN },
+    [FT_FILE_PNG] = { "a PNG image", IS_IMAGE, IS_IMAGE },
+    [FT_FILE_JPEG] = { "a JPEG image", IS_IMAGE, IS_IMAGE },
     [FT_FILE_JSON] = { "JSON", NULL, NULL },
     [FT_FILE_TEXT] = { "plain text", NULL, NULL },
 };
@@ -239,28 +240,29 @@ static const struct {
     ft_file_kind kind;
     const char *expected;
 } readers[] = {
-    [FT_WANTED_CHECKPOINT] = { FT_FILE_SAFETENSORS, "ft-convert reads safetensors" },
-    [FT_WANTED_ARTIFACT] = { FT_FILE_ARTIFACT,
-                             "expected an artifact, which ft-convert makes from safetensors" },
-    [FT_WANTED_DATA] = { FT_FILE_SAFETENSORS, "data are read from safetensors, with input_ids "
-                                              "[N, S] or pixel_values [N, C, H, W]" },
-    [FT_WANTED_COUNTERS] = { FT_FILE_COUNTERS,
-                             "expected counters, which ft-calibrate --save-counters writes" },
-    [FT_WANTED_JSON] = { FT_FILE_JSON, "expected JSON" },
+    [FT_EXPECTED_CHECKPOINT] = { FT_FILE_SAFETENSORS, "ft-convert reads safetensors" },
+    [FT_EXPECTED_ARTIFACT] = { FT_FILE_ARTIFACT,
+                               "expected an artifact, which ft-convert makes from safetensors" },
+    [FT_EXPECTED_DATA] = { FT_FILE_SAFETENSORS, "data are read from safetensors, with input_ids "
+                                                "[N, S] or pixel_values [N, C, H, W]" },
+    [FT_EXPECTED_COUNTERS] = { FT_FILE_COUNTERS,
+                               "expected counters, which ft-calibrate --save-counters writes" },
+    [FT_EXPECTED_JSON] = { FT_FILE_JSON, "expected JSON" },
 };
 
-static const char *remedy(ft_wanted wanted, ft_file_kind kind)
+static const char *remedy(ft_expected_file wanted, ft_file_kind kind)
 {
-    if (wanted == FT_WANTED_COUNTERS)
+    if (wanted == FT_EXPECTED_COUNTERS)
         return NULL;
-    bool weights = wanted == FT_WANTED_CHECKPOINT || wanted == FT_WANTED_ARTIFACT;
+    bool weights = wanted == FT_EXPECTED_CHECKPOINT || wanted == FT_EXPECTED_ARTIFACT;
     return weights ? kinds[kind].weights : kinds[kind].data;
 }
 
-static ft_status refuse_kind(const char *path, ft_wanted wanted, ft_file_kind kind, ft_error *err)
+static ft_status fail_kind(const char *path, ft_expected_file wanted, ft_file_kind kind,
+                           ft_error *err)
 {
     const char *advice = remedy(wanted, kind);
-    if (wanted == FT_WANTED_ARTIFACT && kind == FT_FILE_SAFETENSORS)
+    if (wanted == FT_EXPECTED_ARTIFACT && kind == FT_FILE_SAFETENSORS)
         return ft_fail(err, FT_EFORMAT,
                        "%s: looks like safetensors: convert it first with ft-convert -i %s -o "
                        "model.ft",
@@ -270,18 +272,18 @@ static ft_status refuse_kind(const char *path, ft_wanted wanted, ft_file_kind ki
                    advice != NULL ? advice : "");
 }
 
-static ft_status explain_kind(const char *path, ft_wanted wanted, ft_file_kind kind,
+static ft_status explain_kind(const char *path, ft_expected_file wanted, ft_file_kind kind,
                               ft_status failure, ft_error *err)
 {
     if (kind == FT_FILE_UNKNOWN || kind == readers[wanted].kind)
         return failure;
-    return refuse_kind(path, wanted, kind, err);
+    return fail_kind(path, wanted, kind, err);
 }
 
 /* ---- Missing files -------------------------------------------------------------------------- */
 
 /* "org/name", or for a checkpoint also the plain "name" of old models; without a file suffix. */
-static bool is_hub_name(const char *path, ft_wanted wanted)
+static bool is_hub_name(const char *path, ft_expected_file wanted)
 {
     static const char *const ends[] = { ".ft",   ".safetensors", ".json", ".bin",
                                         ".gguf", ".onnx",        ".pt" };
@@ -291,13 +293,13 @@ static bool is_hub_name(const char *path, ft_wanted wanted)
     bool pair = path[first] == '/';
     const char *name = pair ? path + first + 1 : path;
     for (size_t i = 0; i < FT_COUNT(ends); i++)
-        if (ends_with((bytes){ (const unsigned char *) path, strlen(path) }, ends[i]))
+        if (ends_with((byte_span){ (const unsigned char *) path, strlen(path) }, ends[i]))
             return false;
     return first > 0 && path[0] != '.' && name[0] != '.' && name[0] != '\0' &&
-           name[strspn(name, letters)] == '\0' && (pair || wanted == FT_WANTED_CHECKPOINT);
+           name[strspn(name, letters)] == '\0' && (pair || wanted == FT_EXPECTED_CHECKPOINT);
 }
 
-static ft_status explain_absence(const char *path, ft_wanted wanted, ft_status failure,
+static ft_status explain_absence(const char *path, ft_expected_file wanted, ft_status failure,
                                  ft_error *err)
 {
     if (errno != ENOENT || !is_hub_name(path, wanted))
@@ -310,10 +312,10 @@ static ft_status explain_absence(const char *path, ft_wanted wanted, ft_status f
         path, path, name, name, name);
 }
 
-static ft_status explain_folder(const char *path, ft_wanted wanted, ft_status failure,
+static ft_status explain_folder(const char *path, ft_expected_file wanted, ft_status failure,
                                 ft_error *err)
 {
-    if (wanted == FT_WANTED_ARTIFACT)
+    if (wanted == FT_EXPECTED_ARTIFACT)
         return ft_fail(err, failure,
                        "%s: is a folder, expected an artifact; if it is a checkpoint, convert it "
                        "first with ft-convert -i %s -o model.ft",
@@ -322,20 +324,21 @@ static ft_status explain_folder(const char *path, ft_wanted wanted, ft_status fa
                    readers[wanted].expected);
 }
 
-ft_status ft_mistaken(const char *path, ft_wanted wanted, ft_status failure, ft_error *err)
+ft_status ft_explain_wrong_file(const char *path, ft_expected_file wanted, ft_status failure,
+                                ft_error *err)
 {
-    struct stat about;
-    if (stat(path, &about) != 0)
+    struct stat file_stat;
+    if (stat(path, &file_stat) != 0)
         return explain_absence(path, wanted, failure, err);
-    if (S_ISDIR(about.st_mode))
+    if (S_ISDIR(file_stat.st_mode))
         return explain_folder(path, wanted, failure, err);
-    return explain_kind(path, wanted, ft_recognize_file(path), failure, err);
+    return explain_kind(path, wanted, ft_detect_file_kind_at(path), failure, err);
 }
 
-ft_status ft_mistaken_bytes(const char *label, const void *data, size_t count, ft_wanted wanted,
-                            ft_status failure, ft_error *err)
+ft_status ft_explain_wrong_bytes(const char *label, const void *data, size_t count,
+                                 ft_expected_file wanted, ft_status failure, ft_error *err)
 {
-    ft_file_kind kind = ft_recognize(data, count);
-    bool plain = wanted == FT_WANTED_JSON && kind == FT_FILE_TEXT;
-    return plain ? failure : explain_kind(label, wanted, kind, failure, err);
+    ft_file_kind kind = ft_detect_file_kind(data, count);
+    bool is_plain_text = wanted == FT_EXPECTED_JSON && kind == FT_FILE_TEXT;
+    return is_plain_text ? failure : explain_kind(label, wanted, kind, failure, err);
 }

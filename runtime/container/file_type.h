@@ -39,25 +39,25 @@ typedef enum ft_file_kind {
 } ft_file_kind;
 
 /* Number of leading bytes that are examined. */
-enum { FT_RECOGNIZED_BYTES = 512 };
+enum { FT_MAGIC_BYTES = 512 };
 
 /* The type of a file that starts with these bytes. */
-ft_file_kind ft_recognize(const void *bytes, size_t count);
+ft_file_kind ft_detect_file_kind(const void *bytes, size_t count);
 
 /* The type of the file at `path`; unknown when it is unreadable or not a regular file. */
-ft_file_kind ft_recognize_file(const char *path);
+ft_file_kind ft_detect_file_kind_at(const char *path);
 
 /* "GGUF", "a NumPy array", to be used in sentences; "something unknown". */
 const char *ft_file_kind_name(ft_file_kind kind);
 
 /* The type of file that a reader expects. */
-typedef enum ft_wanted {
-    FT_WANTED_CHECKPOINT, /* a safetensors file of weights */
-    FT_WANTED_ARTIFACT,
-    FT_WANTED_DATA, /* a safetensors file of samples */
-    FT_WANTED_COUNTERS,
-    FT_WANTED_JSON, /* a JSON file of a checkpoint */
-} ft_wanted;
+typedef enum ft_expected_file {
+    FT_EXPECTED_CHECKPOINT, /* a safetensors file of weights */
+    FT_EXPECTED_ARTIFACT,
+    FT_EXPECTED_DATA, /* a safetensors file of samples */
+    FT_EXPECTED_COUNTERS,
+    FT_EXPECTED_JSON, /* a JSON file of a checkpoint */
+} ft_expected_file;
 
 /*
  * Improve the error of a reader of `path` that failed with `failure` and *err. If the file is of
@@ -65,10 +65,11 @@ typedef enum ft_wanted {
  * that says so and what to do instead, with FT_EFORMAT if the file exists; otherwise both are
  * unchanged. Returns the status.
  */
-ft_status ft_mistaken(const char *path, ft_wanted wanted, ft_status failure, ft_error *err);
+ft_status ft_explain_wrong_file(const char *path, ft_expected_file wanted, ft_status failure,
+                                ft_error *err);
 
 /* The same for the bytes of a file; text of unknown type is left to its reader. */
-ft_status ft_mistaken_bytes(const char *label, const void *bytes, size_t count, ft_wanted wanted,
-                            ft_status failure, ft_error *err);
+ft_status ft_explain_wrong_bytes(const char *label, const void *bytes, size_t count,
+                                 ft_expected_file wanted, ft_status failure, ft_error *err);
 
 #endif

@@ -19,27 +19,27 @@
 #include <string.h>
 
 static const char *const states[] = {
-    [FT_STATE_FLOAT] = "float",
-    [FT_STATE_BLOCKS] = "blocks",
-    [FT_STATE_INT8] = "int8",
+    [FT_ARTIFACT_FLOAT] = "float",
+    [FT_ARTIFACT_GROUPWISE] = "blocks",
+    [FT_ARTIFACT_INT8] = "int8",
 };
 
-const char *ft_state_name(ft_state state)
+const char *ft_artifact_state_name(ft_artifact_state state)
 {
     return (size_t) state < FT_COUNT(states) ? states[state] : NULL;
 }
 
-bool ft_state_has(ft_state state, const ft_artifact_tensor *t)
+bool ft_artifact_state_allows(ft_artifact_state state, const ft_artifact_tensor *t)
 {
     if (t->dtype == FT_I8)
-        return state == FT_STATE_INT8;
-    return t->layout != FT_PANEL32 || state != FT_STATE_FLOAT;
+        return state == FT_ARTIFACT_INT8;
+    return t->layout != FT_PANEL32 || state != FT_ARTIFACT_FLOAT;
 }
 
-bool ft_word_ok(const char *word)
+bool ft_identifier_is_valid(const char *word)
 {
     size_t bytes = strlen(word);
-    return bytes <= FT_ARTIFACT_WORD_MAX && ft_zip_name_ok(word, bytes);
+    return bytes <= FT_ARTIFACT_IDENTIFIER_MAX && ft_zip_name_is_valid(word, bytes);
 }
 
 /* ---- Sizes -------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static size_t stored_bytes(const ft_artifact_tensor *t)
         return ft_tensor_bytes(&plain);
     size_t bytes, rows = (size_t) t->dim[0], cols = (size_t) t->dim[1];
     if (rows > SIZE_MAX / 2 || cols > SIZE_MAX / 2 ||
-        !ft_mul(ft_layout_rows(t->layout, rows), ft_layout_cols(t->layout, cols), &bytes))
+        !ft_checked_mul(ft_layout_rows(t->layout, rows), ft_layout_cols(t->layout, cols), &bytes))
         return 0;
     return t->dtype == FT_U4 ? bytes / 2 : bytes;
 }
@@ -62,9 +62,9 @@ static size_t stored_bytes(const ft_artifact_tensor *t)
 static ft_status check_layout(const char *label, const ft_artifact_tensor *t, const char *shape,
                               ft_error *err)
 {
-    bool blocks = t->layout == FT_PANEL32, codes = t->layout != FT_ROW;
-    bool fits = blocks ? ft_blocks_bits(t->dtype) != 0 : t->dtype == FT_I8;
-    if (codes && (!fits || t->ndim != 2))
+    bool blocks = t->layout == FT_PANEL32, quantized = t->layout != FT_ROW;
+    bool fits = blocks ? ft_groupwise_bits(t->dtype) != 0 : t->dtype == FT_I8;
+    if (quantized && (!fits || t->ndim != 2))
         return ft_fail(err, FT_EFORMAT, "%s: %s: layout %s is for %s matrices, not for %s %s",
                        label, t->name, ft_layout_name(t->layout), blocks ? "U4 and U8" : "I8",
                        ft_dtype_name(t->dtype), shape);
@@ -110,48 +110,48 @@ static json_t *shape_json(const ft_artifact_tensor *t)
 
 static json_t *tensor_json(const ft_artifact_tensor *t)
 {
-    char digest[FT_SHA256_TEXT];
+    char digest[FT_SHA256_HEX_SIZE];
     json_t *json = json_pack("{ss, ss, ss, so, ss, ss+, sI, sI, ss}", "name", t->name, "role",
                              t->role, "dtype", ft_dtype_name(t->dtype), "shape", shape_json(t),
                              "layout", ft_layout_name(t->layout), "entry", FT_WEIGHT_PREFIX,
                              t->name, "offset", (json_int_t) t->offset, "bytes",
-                             (json_int_t) t->bytes, "sha256", ft_sha256_text(digest, t->sha256));
+                             (json_int_t) t->bytes, "sha256", ft_sha256_to_hex(digest, t->sha256));
     if (t->dtype == FT_I8 || t->layout == FT_PANEL32)
         ft_json_set(&json, "scale", json_pack("s+", FT_SCALE_PREFIX, t->name));
-    if (t->zeros)
+    if (t->has_zero_points)
         ft_json_set(&json, "zero", json_pack("s+", FT_ZERO_PREFIX, t->name));
     if (t->layout == FT_PANEL32)
         ft_json_set(&json, "group", json_integer(t->blocks.group));
-    if (t->blocks.by_codes)
+    if (t->blocks.int8_activations)
         ft_json_set(&json, "activations", json_string(INT8_ACTIVATIONS));
     return json;
 }
 
 static json_t *file_json(const ft_artifact_entry *f)
 {
-    char digest[FT_SHA256_TEXT];
+    char digest[FT_SHA256_HEX_SIZE];
     return json_pack("{ss, sI, ss}", "name", f->name, "bytes", (json_int_t) f->bytes, "sha256",
-                     ft_sha256_text(digest, f->sha256));
+                     ft_sha256_to_hex(digest, f->sha256));
 }
 
 ft_status ft_manifest_format(const ft_manifest *m, char **text, size_t *bytes, ft_error *err)
 {
-    const ft_artifact_head *h = &m->head;
+    const ft_artifact_header *h = &m->header;
     json_t *tensors = json_array(), *files = json_array();
-    for (size_t i = 0; i < m->tensors; i++)
+    for (size_t i = 0; i < m->n_tensors; i++)
         ft_json_append(&tensors, tensor_json(&m->tensor[i]));
-    for (size_t i = 0; i < m->files; i++)
+    for (size_t i = 0; i < m->n_files; i++)
         ft_json_append(&files, file_json(&m->file[i]));
 
     json_t *json =
         json_pack("{ss, si, ss, s{ss, ss}, ss, sO, sO*, so, so}", "format", "ft", "version",
-                  FT_ARTIFACT_VERSION, "state", ft_state_name(h->state), "tool", "name", h->tool,
-                  "version", ft_version(), "family", h->family, "config", h->config, "recipe",
-                  h->recipe, "tensors", tensors, "files", files);
-    *text = ft_json_format(json, JSON_INDENT(1), bytes);
+                  FT_ARTIFACT_VERSION, "state", ft_artifact_state_name(h->state), "tool", "name",
+                  h->tool, "version", ft_version(), "family", h->family, "config", h->config,
+                  "recipe", h->recipe, "tensors", tensors, "files", files);
+    *text = ft_json_dump(json, JSON_INDENT(1), bytes);
     json_decref(json);
     if (*text == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for a manifest of %zu tensors", m->tensors);
+        return ft_fail(err, FT_ENOMEM, "no memory for a manifest of %zu tensors", m->n_tensors);
     return FT_OK;
 }
 
@@ -163,60 +163,63 @@ typedef struct {
     const char *label;
     char where[32];
     ft_error *err;
-} object;
+} manifest_object;
 
-static ft_status bad(const object *o, const char *key, const char *expected)
+static ft_status fail_field(const manifest_object *o, const char *key, const char *expected)
 {
     return ft_fail(o->err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": %s\"%s\": expected %s", o->label,
                    o->where, key, expected);
 }
 
-static ft_status get_string(const object *o, const char *key, const char **out)
+static ft_status get_string(const manifest_object *o, const char *key, const char **out)
 {
     *out = json_string_value(json_object_get(o->json, key));
-    return *out != NULL ? FT_OK : bad(o, key, "a string");
+    return *out != NULL ? FT_OK : fail_field(o, key, "a string");
 }
 
-static ft_status get_word(const object *o, const char *key, const char **out)
+static ft_status get_word(const manifest_object *o, const char *key, const char **out)
 {
     FT_TRY(get_string(o, key, out));
-    return ft_word_ok(*out) ? FT_OK : bad(o, key, "at most 31 visible ASCII characters");
+    return ft_identifier_is_valid(*out) ? FT_OK
+                                        : fail_field(o, key, "at most 31 visible ASCII characters");
 }
 
-static ft_status get_size(const object *o, const char *key, size_t *out)
+static ft_status get_size(const manifest_object *o, const char *key, size_t *out)
 {
     const json_t *json = json_object_get(o->json, key);
     json_int_t value = json_integer_value(json);
     if (!json_is_integer(json) || value < 0 || (uintmax_t) value > SIZE_MAX)
-        return bad(o, key, "a size");
+        return fail_field(o, key, "a size");
     *out = (size_t) value;
     return FT_OK;
 }
 
-static ft_status get_digest(const object *o, uint8_t digest[FT_SHA256_BYTES])
+static ft_status get_digest(const manifest_object *o, uint8_t digest[FT_SHA256_BYTES])
 {
     const char *text;
     FT_TRY(get_string(o, "sha256", &text));
-    return ft_sha256_parse(text, digest) ? FT_OK : bad(o, "sha256", "64 hexadecimal digits");
+    return ft_sha256_from_hex(text, digest) ? FT_OK
+                                            : fail_field(o, "sha256", "64 hexadecimal digits");
 }
 
-static ft_status get_shape(const object *o, ft_artifact_tensor *t)
+static ft_status get_shape(const manifest_object *o, ft_artifact_tensor *t)
 {
     const json_t *shape = json_object_get(o->json, "shape");
     if (!json_is_array(shape) || json_array_size(shape) > FT_MAX_DIMS)
-        return bad(o, "shape", "at most 8 dimensions");
+        return fail_field(o, "shape", "at most 8 dimensions");
     t->ndim = (int) json_array_size(shape);
     for (int i = 0; i < t->ndim; i++) {
         const json_t *dim = json_array_get(shape, (size_t) i);
         if (!json_is_integer(dim))
-            return bad(o, "shape", "integers");
+            return fail_field(o, "shape", "integers");
         t->dim[i] = json_integer_value(dim);
     }
     return FT_OK;
 }
 
 /* The value of `key` must be prefix + name: the entry's name follows from the tensor's. */
-static ft_status check_entry(const object *o, const char *key, const char *prefix, const char *name)
+static ft_status check_entry(const manifest_object *o, const char *key, const char *prefix,
+                             const char *name)
 {
     const char *entry;
     size_t skip = strlen(prefix);
@@ -228,7 +231,7 @@ static ft_status check_entry(const object *o, const char *key, const char *prefi
     return FT_OK;
 }
 
-static ft_status check_size(const object *o, const ft_artifact_tensor *t)
+static ft_status check_size(const manifest_object *o, const ft_artifact_tensor *t)
 {
     size_t expected;
     FT_TRY(ft_artifact_tensor_bytes(o->label, t, &expected, o->err));
@@ -241,7 +244,7 @@ static ft_status check_size(const object *o, const ft_artifact_tensor *t)
 }
 
 /* Keys of groupwise matrices, which no other tensor may have. */
-static ft_status parse_blocks(const object *o, ft_artifact_tensor *t)
+static ft_status parse_blocks(const manifest_object *o, ft_artifact_tensor *t)
 {
     static const char *const keys[] = { "group", "zero", "activations" };
     bool blocks = t->layout == FT_PANEL32;
@@ -254,33 +257,34 @@ static ft_status parse_blocks(const object *o, ft_artifact_tensor *t)
     size_t group;
     FT_TRY(get_size(o, "group", &group));
     if (group > INT32_MAX)
-        return bad(o, "group", "at most 2147483647");
+        return fail_field(o, "group", "at most 2147483647");
     t->blocks.group = (int32_t) group;
-    t->zeros = json_object_get(o->json, "zero") != NULL;
-    t->blocks.by_codes = json_object_get(o->json, "activations") != NULL;
-    if (t->blocks.by_codes) {
+    t->has_zero_points = json_object_get(o->json, "zero") != NULL;
+    t->blocks.int8_activations = json_object_get(o->json, "activations") != NULL;
+    if (t->blocks.int8_activations) {
         const char *text;
         FT_TRY(get_string(o, "activations", &text));
         if (strcmp(text, INT8_ACTIVATIONS) != 0)
-            return bad(o, "activations", "\"" INT8_ACTIVATIONS "\"");
+            return fail_field(o, "activations", "\"" INT8_ACTIVATIONS "\"");
     }
-    return t->zeros ? check_entry(o, "zero", FT_ZERO_PREFIX, t->name) : FT_OK;
+    return t->has_zero_points ? check_entry(o, "zero", FT_ZERO_PREFIX, t->name) : FT_OK;
 }
 
-static ft_status parse_tensor(const object *o, ft_state state, ft_artifact_tensor *t)
+static ft_status parse_tensor(const manifest_object *o, ft_artifact_state state,
+                              ft_artifact_tensor *t)
 {
     const char *text;
     FT_TRY(get_string(o, "name", &t->name));
-    if (strlen(t->name) > FT_ARTIFACT_NAME_MAX || !ft_zip_name_ok(t->name, strlen(t->name)))
-        return bad(o, "name", "a path of visible ASCII characters");
+    if (strlen(t->name) > FT_ARTIFACT_NAME_MAX || !ft_zip_name_is_valid(t->name, strlen(t->name)))
+        return fail_field(o, "name", "a path of visible ASCII characters");
     FT_TRY(get_word(o, "role", &t->role));
     FT_TRY(get_string(o, "dtype", &text));
     if (!ft_dtype_parse(text, &t->dtype))
-        return bad(o, "dtype", "a known dtype");
+        return fail_field(o, "dtype", "a known dtype");
     FT_TRY(get_shape(o, t));
     FT_TRY(get_string(o, "layout", &text));
     if (!ft_layout_parse(text, &t->layout))
-        return bad(o, "layout", "a known layout");
+        return fail_field(o, "layout", "a known layout");
     FT_TRY(check_entry(o, "entry", FT_WEIGHT_PREFIX, t->name));
     FT_TRY(get_size(o, "offset", &t->offset));
     FT_TRY(get_size(o, "bytes", &t->bytes));
@@ -288,17 +292,17 @@ static ft_status parse_tensor(const object *o, ft_state state, ft_artifact_tenso
     FT_TRY(parse_blocks(o, t));
     FT_TRY(check_size(o, t));
 
-    bool scaled = json_object_get(o->json, "scale") != NULL;
-    if (!ft_state_has(state, t))
+    bool has_scale = json_object_get(o->json, "scale") != NULL;
+    if (!ft_artifact_state_allows(state, t))
         return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s in an artifact of state %s", o->label,
-                       t->name, ft_dtype_name(t->dtype), ft_state_name(state));
-    if (scaled != (t->dtype == FT_I8 || t->layout == FT_PANEL32))
+                       t->name, ft_dtype_name(t->dtype), ft_artifact_state_name(state));
+    if (has_scale != (t->dtype == FT_I8 || t->layout == FT_PANEL32))
         return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s %s scale", o->label, t->name,
-                       ft_dtype_name(t->dtype), scaled ? "with a" : "without");
-    return scaled ? check_entry(o, "scale", FT_SCALE_PREFIX, t->name) : FT_OK;
+                       ft_dtype_name(t->dtype), has_scale ? "with a" : "without");
+    return has_scale ? check_entry(o, "scale", FT_SCALE_PREFIX, t->name) : FT_OK;
 }
 
-static ft_status parse_file(const object *o, ft_artifact_entry *f)
+static ft_status parse_file(const manifest_object *o, ft_artifact_entry *f)
 {
     FT_TRY(get_string(o, "name", &f->name));
     FT_TRY(get_size(o, "bytes", &f->bytes));
@@ -306,77 +310,81 @@ static ft_status parse_file(const object *o, ft_artifact_entry *f)
 }
 
 /* The array `key` of the manifest; all elements must be objects. */
-static ft_status get_array(const object *root, const char *key, const json_t **array)
+static ft_status get_array(const manifest_object *root, const char *key, const json_t **array)
 {
     *array = json_object_get(root->json, key);
     if (!json_is_array(*array))
-        return bad(root, key, "an array");
+        return fail_field(root, key, "an array");
     for (size_t i = 0; i < json_array_size(*array); i++)
         if (!json_is_object(json_array_get(*array, i)))
-            return bad(root, key, "an array of objects");
+            return fail_field(root, key, "an array of objects");
     return FT_OK;
 }
 
-static object element(const object *root, const char *key, const json_t *array, size_t index)
+static manifest_object element(const manifest_object *root, const char *key, const json_t *array,
+                               size_t index)
 {
-    object o = { .json = json_array_get(array, index), .label = root->label, .err = root->err };
+    manifest_object o = { .json = json_array_get(array, index),
+                          .label = root->label,
+                          .err = root->err };
     snprintf(o.where, sizeof o.where, "%s[%zu]: ", key, index);
     return o;
 }
 
 /* A quantized state needs at least one tensor quantized that way. */
-static ft_status check_codes(const ft_manifest *m, const object *root)
+static ft_status check_state_tensors(const ft_manifest *m, const manifest_object *root)
 {
-    ft_state state = m->head.state;
-    bool found = state == FT_STATE_FLOAT;
-    for (size_t i = 0; i < m->tensors && !found; i++)
-        found = state == FT_STATE_INT8 ? m->tensor[i].dtype == FT_I8
-                                       : m->tensor[i].layout == FT_PANEL32;
+    ft_artifact_state state = m->header.state;
+    bool found = state == FT_ARTIFACT_FLOAT;
+    for (size_t i = 0; i < m->n_tensors && !found; i++)
+        found = state == FT_ARTIFACT_INT8 ? m->tensor[i].dtype == FT_I8
+                                          : m->tensor[i].layout == FT_PANEL32;
     return found ? FT_OK
                  : ft_fail(root->err, FT_EFORMAT, "%s: state %s, but no tensor is %s", root->label,
-                           ft_state_name(state), state == FT_STATE_INT8 ? "I8" : "in blocks");
+                           ft_artifact_state_name(state),
+                           state == FT_ARTIFACT_INT8 ? "I8" : "in blocks");
 }
 
-static ft_status parse_lists(ft_manifest *m, const object *root)
+static ft_status parse_lists(ft_manifest *m, const manifest_object *root)
 {
     const json_t *tensors, *files;
     FT_TRY(get_array(root, "tensors", &tensors));
     FT_TRY(get_array(root, "files", &files));
-    m->tensors = json_array_size(tensors);
-    m->files = json_array_size(files);
-    m->tensor = ft_array(m->tensors, sizeof *m->tensor);
-    m->file = ft_array(m->files, sizeof *m->file);
+    m->n_tensors = json_array_size(tensors);
+    m->n_files = json_array_size(files);
+    m->tensor = ft_calloc(m->n_tensors, sizeof *m->tensor);
+    m->file = ft_calloc(m->n_files, sizeof *m->file);
     if (m->tensor == NULL || m->file == NULL)
         return ft_fail(root->err, FT_ENOMEM, "%s: no memory for %zu tensors", root->label,
-                       m->tensors);
-    for (size_t i = 0; i < m->tensors; i++) {
-        object o = element(root, "tensors", tensors, i);
-        FT_TRY(parse_tensor(&o, m->head.state, &m->tensor[i]));
+                       m->n_tensors);
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        manifest_object o = element(root, "tensors", tensors, i);
+        FT_TRY(parse_tensor(&o, m->header.state, &m->tensor[i]));
     }
-    for (size_t i = 0; i < m->files; i++) {
-        object o = element(root, "files", files, i);
+    for (size_t i = 0; i < m->n_files; i++) {
+        manifest_object o = element(root, "files", files, i);
         FT_TRY(parse_file(&o, &m->file[i]));
     }
-    return check_codes(m, root);
+    return check_state_tensors(m, root);
 }
 
-static bool parse_state(const char *text, ft_state *state)
+static bool parse_state(const char *text, ft_artifact_state *state)
 {
     for (size_t i = 0; i < FT_COUNT(states); i++)
         if (strcmp(text, states[i]) == 0) {
-            *state = (ft_state) i;
+            *state = (ft_artifact_state) i;
             return true;
         }
     return false;
 }
 
-static ft_status parse_head(ft_artifact_head *h, const object *root)
+static ft_status parse_head(ft_artifact_header *h, const manifest_object *root)
 {
     const char *text;
     size_t version;
     FT_TRY(get_string(root, "format", &text));
     if (strcmp(text, "ft") != 0)
-        return bad(root, "format", "\"ft\"");
+        return fail_field(root, "format", "\"ft\"");
     FT_TRY(get_size(root, "version", &version));
     if (version != FT_ARTIFACT_VERSION)
         return ft_fail(root->err, FT_EUNSUPPORTED,
@@ -384,16 +392,18 @@ static ft_status parse_head(ft_artifact_head *h, const object *root)
                        version, FT_ARTIFACT_VERSION);
     FT_TRY(get_string(root, "state", &text));
     if (!parse_state(text, &h->state))
-        return bad(root, "state", "\"float\", \"blocks\" or \"int8\"");
-    const object tool = { json_object_get(root->json, "tool"), root->label, "tool: ", root->err };
+        return fail_field(root, "state", "\"float\", \"blocks\" or \"int8\"");
+    const manifest_object tool = { json_object_get(root->json, "tool"), root->label,
+                                   "tool: ", root->err };
     FT_TRY(get_word(&tool, "name", &h->tool));
     FT_TRY(get_word(root, "family", &h->family));
     h->config = json_object_get(root->json, "config");
     if (!json_is_object(h->config))
-        return bad(root, "config", "an object");
+        return fail_field(root, "config", "an object");
     h->recipe = json_object_get(root->json, "recipe");
-    if (h->state != FT_STATE_FLOAT ? !json_is_object(h->recipe) : h->recipe != NULL)
-        return bad(root, "recipe", h->recipe == NULL ? "an object" : "none in a float artifact");
+    if (h->state != FT_ARTIFACT_FLOAT ? !json_is_object(h->recipe) : h->recipe != NULL)
+        return fail_field(root, "recipe",
+                          h->recipe == NULL ? "an object" : "none in a float artifact");
     return FT_OK;
 }
 
@@ -401,20 +411,20 @@ ft_status ft_manifest_parse(ft_manifest *m, const char *label, const void *text,
                             ft_error *err)
 {
     *m = (ft_manifest){ 0 };
-    if (bytes > FT_ARTIFACT_MANIFEST_MAX)
+    if (bytes > FT_ARTIFACT_MANIFEST_MAX_BYTES)
         return ft_fail(err, FT_ELIMIT, "%s: " FT_MANIFEST_ENTRY ": %zu bytes, at most %d", label,
-                       bytes, FT_ARTIFACT_MANIFEST_MAX);
+                       bytes, FT_ARTIFACT_MANIFEST_MAX_BYTES);
     json_error_t why;
     m->json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
     if (m->json == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": line %d: %s", label, why.line,
                        why.text);
-    const object root = { .json = m->json, .label = label, .err = err };
+    const manifest_object root = { .json = m->json, .label = label, .err = err };
     ft_status rc = FT_OK;
     if (!json_is_object(m->json))
         rc = ft_fail(err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": expected an object", label);
     if (rc == FT_OK)
-        rc = parse_head(&m->head, &root);
+        rc = parse_head(&m->header, &root);
     if (rc == FT_OK)
         rc = parse_lists(m, &root);
     if (rc != FT_OK)

@@ -17,11 +17,11 @@
 #define FT_ZERO_PREFIX "z/"
 
 typedef struct ft_manifest {
-    ft_artifact_head head;
+    ft_artifact_header header;
     ft_artifact_tensor *tensor; /* without data and scale */
-    size_t tensors;
+    size_t n_tensors;
     ft_artifact_entry *file; /* without data */
-    size_t files;
+    size_t n_files;
     json_t *json; /* of a parsed manifest; owns all strings */
 } ft_manifest;
 
@@ -38,9 +38,9 @@ ft_status ft_manifest_parse(ft_manifest *out, const char *label, const void *tex
 void ft_manifest_fini(ft_manifest *manifest); /* accepts an empty one */
 
 /* Whether a state allows this tensor: float has no quantized tensors, groupwise has no I8. */
-bool ft_state_has(ft_state state, const ft_artifact_tensor *tensor);
+bool ft_artifact_state_allows(ft_artifact_state state, const ft_artifact_tensor *tensor);
 
 /* 1 to 31 visible ASCII characters: valid as a role, family or tool name. */
-bool ft_word_ok(const char *word);
+bool ft_identifier_is_valid(const char *word);
 
 #endif

@@ -26,7 +26,7 @@
 struct ft_safetensors {
     char *path;
     void *map; /* NULL when the caller owns the bytes */
-    size_t mapped;
+    size_t mapped_bytes;
     ft_safetensors_header header;    /* tensors sorted by position */
     const ft_named_tensor **by_name; /* tensors sorted by name */
 };
@@ -50,7 +50,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* By begin, then end, so that empty tensors precede the tensor that starts at the same position. */
-static int compare_places(const void *a, const void *b)
+static int compare_positions(const void *a, const void *b)
 {
     const ft_named_tensor *left = a, *right = b;
     if (begin_of(left) != begin_of(right))
@@ -63,7 +63,7 @@ static int compare_places(const void *a, const void *b)
 static ft_status index_names(ft_safetensors *st, ft_error *err)
 {
     size_t count = st->header.count;
-    st->by_name = ft_array(count, sizeof *st->by_name);
+    st->by_name = ft_calloc(count, sizeof *st->by_name);
     if (st->by_name == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", st->path);
     for (size_t i = 0; i < count; i++)
@@ -107,7 +107,7 @@ static ft_status read_header(ft_safetensors *st, const void *bytes, size_t size,
 {
     FT_TRY(ft_safetensors_header_read(&st->header, st->path, bytes, size, err));
     if (st->header.count > 0)
-        qsort(st->header.tensor, st->header.count, sizeof *st->header.tensor, compare_places);
+        qsort(st->header.tensor, st->header.count, sizeof *st->header.tensor, compare_positions);
     FT_TRY(index_names(st, err));
     return check_tiling(st, err);
 }
@@ -116,20 +116,20 @@ static ft_status read_header(ft_safetensors *st, const void *bytes, size_t size,
 
 static ft_status map_descriptor(ft_safetensors *st, int fd, ft_error *err)
 {
-    struct stat about;
-    if (fstat(fd, &about) != 0)
+    struct stat file_stat;
+    if (fstat(fd, &file_stat) != 0)
         return ft_fail_errno(err, "%s", st->path);
-    if (!S_ISREG(about.st_mode))
+    if (!S_ISREG(file_stat.st_mode))
         return ft_fail(err, FT_EIO, "%s: not a regular file", st->path);
-    if (about.st_size == 0) /* mmap rejects length 0 */
+    if (file_stat.st_size == 0) /* mmap rejects length 0 */
         return ft_fail(err, FT_EFORMAT, "%s: file of 0 bytes, expected at least 8", st->path);
-    if ((uint64_t) about.st_size > SIZE_MAX)
+    if ((uint64_t) file_stat.st_size > SIZE_MAX)
         return ft_fail(err, FT_ELIMIT, "%s: larger than the address space", st->path);
-    void *map = mmap(NULL, (size_t) about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *map = mmap(NULL, (size_t) file_stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
         return ft_fail_errno(err, "%s", st->path);
     st->map = map;
-    st->mapped = (size_t) about.st_size;
+    st->mapped_bytes = (size_t) file_stat.st_size;
     return FT_OK;
 }
 
@@ -162,7 +162,7 @@ ft_status ft_safetensors_open(ft_safetensors **out, const char *path, ft_error *
         return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
     ft_status rc = map_file(st, err);
     if (rc == FT_OK)
-        rc = read_header(st, st->map, st->mapped, err);
+        rc = read_header(st, st->map, st->mapped_bytes, err);
     if (rc != FT_OK) {
         ft_safetensors_close(st);
         return rc;
@@ -192,7 +192,7 @@ void ft_safetensors_close(ft_safetensors *st)
     if (st == NULL)
         return;
     if (st->map != NULL)
-        munmap(st->map, st->mapped);
+        munmap(st->map, st->mapped_bytes);
     ft_safetensors_header_fini(&st->header);
     free(st->by_name);
     free(st->path);
@@ -228,8 +228,8 @@ const ft_tensor *ft_safetensors_find(const ft_safetensors *st, const char *name)
 void ft_safetensors_release(const ft_safetensors *st, const void *data, size_t bytes)
 {
     uintptr_t map = (uintptr_t) st->map, begin = (uintptr_t) data;
-    if (st->map == NULL || begin < map || begin - map > st->mapped ||
-        bytes > st->mapped - (begin - map))
+    if (st->map == NULL || begin < map || begin - map > st->mapped_bytes ||
+        bytes > st->mapped_bytes - (begin - map))
         return;
     /*
      * Accessing a page also maps its neighbours, up to 2 MiB where the kernel keeps files in large
@@ -239,6 +239,6 @@ void ft_safetensors_release(const ft_safetensors *st, const void *data, size_t b
     size_t margin = 2 << 20, page = (size_t) sysconf(_SC_PAGESIZE);
     size_t start = begin - map, end = start + bytes;
     start = start > margin ? (start - margin) / page * page : 0;
-    end = st->mapped - end > margin ? end + margin : st->mapped;
+    end = st->mapped_bytes - end > margin ? end + margin : st->mapped_bytes;
     madvise((char *) st->map + start, end - start, MADV_DONTNEED);
 }

@@ -74,8 +74,9 @@ void ft_safetensors_release(const ft_safetensors *st, const void *data, size_t b
  * FT_EIO: the system reported an error. FT_EARG: a tensor that the format cannot represent.
  * FT_ELIMIT: header above FT_SAFETENSORS_MAX_HEADER.
  */
-FT_MUST_USE ft_status ft_safetensors_write_to(ft_output *output, const ft_named_tensor *tensors,
-                                              size_t count, ft_error *err);
+FT_MUST_USE ft_status ft_safetensors_write_to(ft_atomic_file *output,
+                                              const ft_named_tensor *tensors, size_t count,
+                                              ft_error *err);
 
 /*
  * The same for tensors whose data is produced while writing: tensor.data is ignored, and the bytes
@@ -83,12 +84,13 @@ FT_MUST_USE ft_status ft_safetensors_write_to(ft_output *output, const ft_named_
  * tensor must be complete.
  */
 typedef struct ft_safetensors_stream ft_safetensors_stream;
-FT_MUST_USE ft_status ft_safetensors_begin(ft_safetensors_stream **out, ft_output *output,
-                                           const ft_named_tensor *tensors, size_t count,
-                                           ft_error *err);
-FT_MUST_USE ft_status ft_safetensors_put(ft_safetensors_stream *stream, size_t index,
-                                         const void *data, size_t bytes, ft_error *err);
-FT_MUST_USE ft_status ft_safetensors_end(ft_safetensors_stream *stream, ft_error *err);
+FT_MUST_USE ft_status ft_safetensors_stream_open(ft_safetensors_stream **out,
+                                                 ft_atomic_file *output,
+                                                 const ft_named_tensor *tensors, size_t count,
+                                                 ft_error *err);
+FT_MUST_USE ft_status ft_safetensors_stream_write(ft_safetensors_stream *stream, size_t index,
+                                                  const void *data, size_t bytes, ft_error *err);
+FT_MUST_USE ft_status ft_safetensors_stream_commit(ft_safetensors_stream *stream, ft_error *err);
 void ft_safetensors_stream_free(ft_safetensors_stream *stream); /* accepts NULL */
 
 /* Like ft_safetensors_write_to, but also opens the file. */

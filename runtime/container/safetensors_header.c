@@ -22,13 +22,13 @@
 
 typedef struct entry {
     ft_tensor tensor;
-    int64_t begin, end; /* data_offsets */
-    unsigned seen;      /* bit mask of the fields so far */
+    int64_t begin, end;   /* data_offsets */
+    unsigned fields_seen; /* bit mask of the fields so far */
 } entry;
 
 /* Fail with "FILE: TENSOR: ...": a semantic error of an entry, without a byte position. */
 __attribute__((format(printf, 3, 4), cold)) static ft_status
-refuse(const ft_scan *scan, ft_status code, const char *format, ...)
+fail_tensor(const ft_json_scanner *scan, ft_status code, const char *format, ...)
 {
     char what[512];
     va_list args;
@@ -39,26 +39,26 @@ refuse(const ft_scan *scan, ft_status code, const char *format, ...)
 }
 
 /* Read [1, 2, ...], at most `room` numbers; more are reported with the status `limit`. */
-static ft_status read_numbers(ft_scan *scan, int64_t *number, int room, int *count, ft_status limit,
-                              const char *what)
+static ft_status read_numbers(ft_json_scanner *scan, int64_t *number, int room, int *count,
+                              ft_status limit, const char *what)
 {
     *count = 0;
-    FT_TRY(ft_scan_expect(scan, '['));
-    if (ft_scan_take(scan, ']'))
+    FT_TRY(ft_json_scan_expect(scan, '['));
+    if (ft_json_scan_accept(scan, ']'))
         return FT_OK;
     do {
         if (*count == room)
-            return refuse(scan, limit, "%s has more than %d numbers", what, room);
-        FT_TRY(ft_scan_whole(scan, &number[*count]));
+            return fail_tensor(scan, limit, "%s has more than %d numbers", what, room);
+        FT_TRY(ft_json_scan_integer(scan, &number[*count]));
         ++*count;
-    } while (ft_scan_take(scan, ','));
-    return ft_scan_close(scan, ']');
+    } while (ft_json_scan_accept(scan, ','));
+    return ft_json_scan_close(scan, ']');
 }
 
 /* ---- One entry ---------------------------------------------------------------------------- */
 
 /* Dtypes of the format that ft_dtype does not have. */
-static bool is_known_elsewhere(const char *dtype)
+static bool is_unsupported_dtype(const char *dtype)
 {
     static const char *const names[] = {
         "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3",
@@ -70,31 +70,31 @@ static bool is_known_elsewhere(const char *dtype)
     return false;
 }
 
-static ft_status read_dtype(ft_scan *scan, entry *e)
+static ft_status read_dtype(ft_json_scanner *scan, entry *e)
 {
     static const char choices[] = "F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL";
     const char *dtype;
-    FT_TRY(ft_scan_string(scan, &dtype));
+    FT_TRY(ft_json_scan_string(scan, &dtype));
     if (ft_dtype_parse(dtype, &e->tensor.dtype) && ft_dtype_size(e->tensor.dtype) > 0)
         return FT_OK;
-    if (is_known_elsewhere(dtype))
-        return refuse(scan, FT_EUNSUPPORTED, "dtype %s is not supported, expected %s", dtype,
-                      choices);
-    return refuse(scan, FT_EFORMAT, "unknown dtype \"%.40s\", expected %s", dtype, choices);
+    if (is_unsupported_dtype(dtype))
+        return fail_tensor(scan, FT_EUNSUPPORTED, "dtype %s is not supported, expected %s", dtype,
+                           choices);
+    return fail_tensor(scan, FT_EFORMAT, "unknown dtype \"%.40s\", expected %s", dtype, choices);
 }
 
-static ft_status read_shape(ft_scan *scan, entry *e)
+static ft_status read_shape(ft_json_scanner *scan, entry *e)
 {
     return read_numbers(scan, e->tensor.dim, FT_MAX_DIMS, &e->tensor.ndim, FT_ELIMIT, "shape");
 }
 
-static ft_status read_offsets(ft_scan *scan, entry *e)
+static ft_status read_offsets(ft_json_scanner *scan, entry *e)
 {
     int64_t offset[2];
     int count;
     FT_TRY(read_numbers(scan, offset, 2, &count, FT_EFORMAT, "data_offsets"));
     if (count != 2)
-        return refuse(scan, FT_EFORMAT, "data_offsets has %d numbers, expected 2", count);
+        return fail_tensor(scan, FT_EFORMAT, "data_offsets has %d numbers, expected 2", count);
     e->begin = offset[0];
     e->end = offset[1];
     return FT_OK;
@@ -102,27 +102,27 @@ static ft_status read_offsets(ft_scan *scan, entry *e)
 
 static const struct {
     const char *name;
-    ft_status (*read)(ft_scan *, entry *);
+    ft_status (*read)(ft_json_scanner *, entry *);
 } fields[] = {
     { "dtype", read_dtype },
     { "shape", read_shape },
     { "data_offsets", read_offsets },
 };
 
-static ft_status read_field(ft_scan *scan, entry *e)
+static ft_status read_field(ft_json_scanner *scan, entry *e)
 {
     const char *name;
-    FT_TRY(ft_scan_string(scan, &name));
-    FT_TRY(ft_scan_expect(scan, ':'));
+    FT_TRY(ft_json_scan_string(scan, &name));
+    FT_TRY(ft_json_scan_expect(scan, ':'));
     size_t i = 0;
     while (i < FT_COUNT(fields) && strcmp(fields[i].name, name) != 0)
         i++;
     if (i == FT_COUNT(fields))
-        return refuse(scan, FT_EFORMAT,
-                      "unknown field \"%.40s\", expected dtype, shape and data_offsets", name);
-    if (e->seen & 1u << i)
-        return refuse(scan, FT_EFORMAT, "%s is given twice", name);
-    e->seen |= 1u << i;
+        return fail_tensor(scan, FT_EFORMAT,
+                           "unknown field \"%.40s\", expected dtype, shape and data_offsets", name);
+    if (e->fields_seen & 1u << i)
+        return fail_tensor(scan, FT_EFORMAT, "%s is given twice", name);
+    e->fields_seen |= 1u << i;
     scan->field = fields[i].name;
     FT_TRY(fields[i].read(scan, e));
     scan->field = NULL;
@@ -148,33 +148,33 @@ static bool size_of(const ft_tensor *tensor, size_t *bytes)
 }
 
 /* Check an entry whose fields have been read, and point the tensor at its data. */
-static ft_status place(ft_scan *scan, entry *e, const ft_safetensors_header *header)
+static ft_status locate_data(ft_json_scanner *scan, entry *e, const ft_safetensors_header *header)
 {
     for (size_t i = 0; i < FT_COUNT(fields); i++)
-        if (!(e->seen & 1u << i))
-            return refuse(scan, FT_EFORMAT, "%s is missing", fields[i].name);
+        if (!(e->fields_seen & 1u << i))
+            return fail_tensor(scan, FT_EFORMAT, "%s is missing", fields[i].name);
 
     char shape[FT_SHAPE_TEXT];
     const ft_tensor *t = &e->tensor;
     size_t bytes;
     if (!size_of(t, &bytes))
-        return refuse(scan, FT_EFORMAT, "%s %s overflows", ft_dtype_name(t->dtype),
-                      ft_shape_text(shape, t->ndim, t->dim));
+        return fail_tensor(scan, FT_EFORMAT, "%s %s overflows", ft_dtype_name(t->dtype),
+                           ft_shape_text(shape, t->ndim, t->dim));
     if (e->begin > e->end)
-        return refuse(scan, FT_EFORMAT,
-                      "data_offsets [%" PRId64 ", %" PRId64 "] end before they begin", e->begin,
-                      e->end);
+        return fail_tensor(scan, FT_EFORMAT,
+                           "data_offsets [%" PRId64 ", %" PRId64 "] end before they begin",
+                           e->begin, e->end);
     if ((uint64_t) e->end > header->bytes)
-        return refuse(scan, FT_EFORMAT,
-                      "data_offsets [%" PRId64 ", %" PRId64
-                      "] lie outside the data, which are %zu bytes",
-                      e->begin, e->end, header->bytes);
+        return fail_tensor(scan, FT_EFORMAT,
+                           "data_offsets [%" PRId64 ", %" PRId64
+                           "] lie outside the data, which are %zu bytes",
+                           e->begin, e->end, header->bytes);
     if ((uint64_t) (e->end - e->begin) != bytes)
-        return refuse(scan, FT_EFORMAT,
-                      "data_offsets [%" PRId64 ", %" PRId64 "] hold %" PRId64
-                      " bytes, expected %zu for %s %s",
-                      e->begin, e->end, e->end - e->begin, bytes, ft_dtype_name(t->dtype),
-                      ft_shape_text(shape, t->ndim, t->dim));
+        return fail_tensor(scan, FT_EFORMAT,
+                           "data_offsets [%" PRId64 ", %" PRId64 "] hold %" PRId64
+                           " bytes, expected %zu for %s %s",
+                           e->begin, e->end, e->end - e->begin, bytes, ft_dtype_name(t->dtype),
+                           ft_shape_text(shape, t->ndim, t->dim));
 
     /* ft_tensor has a non-const pointer; safetensors.h documents that this data is read-only. */
     e->tensor.data = (void *) (uintptr_t) (header->data + e->begin);
@@ -182,10 +182,10 @@ static ft_status place(ft_scan *scan, entry *e, const ft_safetensors_header *hea
 }
 
 static ft_status append(ft_safetensors_header *header, const char *name, const ft_tensor *tensor,
-                        const ft_scan *scan)
+                        const ft_json_scanner *scan)
 {
     if (header->count == header->capacity) {
-        void *grown = ft_grown(header->tensor, &header->capacity, 64, sizeof *header->tensor);
+        void *grown = ft_array_grow(header->tensor, &header->capacity, 64, sizeof *header->tensor);
         if (grown == NULL)
             return ft_fail(scan->err, FT_ENOMEM, "%s: no memory", scan->file);
         header->tensor = grown;
@@ -194,21 +194,21 @@ static ft_status append(ft_safetensors_header *header, const char *name, const f
     return FT_OK;
 }
 
-static ft_status read_entry(ft_scan *scan, const char *name, ft_safetensors_header *header)
+static ft_status read_entry(ft_json_scanner *scan, const char *name, ft_safetensors_header *header)
 {
     entry e = { .tensor.layout = FT_ROW };
     char *room = scan->room;
     if (*name == '\0')
-        return ft_scan_fail(scan, "empty tensor name");
+        return ft_json_scan_fail(scan, "empty tensor name");
     scan->tensor = name;
-    FT_TRY(ft_scan_expect(scan, '{'));
-    if (!ft_scan_take(scan, '}')) {
+    FT_TRY(ft_json_scan_expect(scan, '{'));
+    if (!ft_json_scan_accept(scan, '}')) {
         do {
             FT_TRY(read_field(scan, &e));
-        } while (ft_scan_take(scan, ','));
-        FT_TRY(ft_scan_close(scan, '}'));
+        } while (ft_json_scan_accept(scan, ','));
+        FT_TRY(ft_json_scan_close(scan, '}'));
     }
-    FT_TRY(place(scan, &e, header));
+    FT_TRY(locate_data(scan, &e, header));
     scan->tensor = NULL;
     scan->room = room; /* keep names, discard field names and dtypes */
     return append(header, name, &e.tensor, scan);
@@ -222,9 +222,9 @@ static int by_text(const void *a, const void *b)
 }
 
 /* `keys` are consecutive zero-terminated strings. */
-static ft_status check_unique(const ft_scan *scan, const char *keys, size_t count)
+static ft_status check_unique(const ft_json_scanner *scan, const char *keys, size_t count)
 {
-    const char **sorted = ft_array(count, sizeof *sorted);
+    const char **sorted = ft_calloc(count, sizeof *sorted);
     if (sorted == NULL)
         return ft_fail(scan->err, FT_ENOMEM, "%s: no memory", scan->file);
     for (size_t i = 0; i < count; i++, keys += strlen(keys) + 1)
@@ -241,54 +241,54 @@ static ft_status check_unique(const ft_scan *scan, const char *keys, size_t coun
 }
 
 /* Pairs of strings. They do not affect the tensors, so they are only validated. */
-static ft_status read_metadata(ft_scan *scan)
+static ft_status read_metadata(ft_json_scanner *scan)
 {
     char *keys = scan->room;
     size_t count = 0;
-    FT_TRY(ft_scan_expect(scan, '{'));
-    if (ft_scan_take(scan, '}'))
+    FT_TRY(ft_json_scan_expect(scan, '{'));
+    if (ft_json_scan_accept(scan, '}'))
         return FT_OK;
     do {
         const char *key, *value;
-        FT_TRY(ft_scan_string(scan, &key));
-        FT_TRY(ft_scan_expect(scan, ':'));
+        FT_TRY(ft_json_scan_string(scan, &key));
+        FT_TRY(ft_json_scan_expect(scan, ':'));
         char *room = scan->room;
-        FT_TRY(ft_scan_string(scan, &value));
+        FT_TRY(ft_json_scan_string(scan, &value));
         scan->room = room;
         count++;
-    } while (ft_scan_take(scan, ','));
-    FT_TRY(ft_scan_close(scan, '}'));
+    } while (ft_json_scan_accept(scan, ','));
+    FT_TRY(ft_json_scan_close(scan, '}'));
     FT_TRY(check_unique(scan, keys, count));
     scan->room = keys;
     return FT_OK;
 }
 
-static ft_status read_member(ft_scan *scan, ft_safetensors_header *header, bool *metadata)
+static ft_status read_member(ft_json_scanner *scan, ft_safetensors_header *header, bool *metadata)
 {
     const char *name;
-    FT_TRY(ft_scan_string(scan, &name));
-    FT_TRY(ft_scan_expect(scan, ':'));
+    FT_TRY(ft_json_scan_string(scan, &name));
+    FT_TRY(ft_json_scan_expect(scan, ':'));
     if (strcmp(name, "__metadata__") != 0)
         return read_entry(scan, name, header);
     if (*metadata)
-        return ft_scan_fail(scan, "__metadata__ is given twice");
+        return ft_json_scan_fail(scan, "__metadata__ is given twice");
     *metadata = true;
     return read_metadata(scan);
 }
 
-static ft_status read_object(ft_scan *scan, ft_safetensors_header *header)
+static ft_status read_object(ft_json_scanner *scan, ft_safetensors_header *header)
 {
     bool metadata = false;
     if (scan->at < scan->end && *scan->at != '{') /* leading white space is not allowed */
-        return ft_scan_expected(scan, "'{'");
-    FT_TRY(ft_scan_expect(scan, '{'));
-    if (!ft_scan_take(scan, '}')) {
+        return ft_json_scan_fail_expected(scan, "'{'");
+    FT_TRY(ft_json_scan_expect(scan, '{'));
+    if (!ft_json_scan_accept(scan, '}')) {
         do {
             FT_TRY(read_member(scan, header, &metadata));
-        } while (ft_scan_take(scan, ','));
-        FT_TRY(ft_scan_close(scan, '}'));
+        } while (ft_json_scan_accept(scan, ','));
+        FT_TRY(ft_json_scan_close(scan, '}'));
     }
-    return ft_scan_end(scan);
+    return ft_json_scan_end(scan);
 }
 
 /* The length is untrusted and determines the size of an allocation: check it first. */
@@ -297,7 +297,7 @@ static ft_status read_length(const char *file, const void *bytes, size_t size, s
 {
     if (size < 8)
         return ft_fail(err, FT_EFORMAT, "%s: file of %zu bytes, expected at least 8", file, size);
-    uint64_t found = ft_le64(bytes);
+    uint64_t found = ft_load_le64(bytes);
     if (found > FT_SAFETENSORS_MAX_HEADER)
         return ft_fail(err, FT_ELIMIT, "%s: header of %" PRIu64 " bytes, expected at most %d", file,
                        found, FT_SAFETENSORS_MAX_HEADER);
@@ -323,12 +323,12 @@ ft_status ft_safetensors_header_read(ft_safetensors_header *header, const char *
     const unsigned char *text = (const unsigned char *) bytes + 8;
     header->data = text + length;
     header->bytes = size - 8 - length;
-    ft_scan scan = { .file = file,
-                     .start = text,
-                     .at = text,
-                     .end = header->data,
-                     .room = header->names,
-                     .err = err };
+    ft_json_scanner scan = { .file = file,
+                             .start = text,
+                             .at = text,
+                             .end = header->data,
+                             .room = header->names,
+                             .err = err };
     return read_object(&scan, header);
 }
 

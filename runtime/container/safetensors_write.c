@@ -18,23 +18,23 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct job {
+typedef struct header_writer {
     const char *path;
     const ft_named_tensor **tensor; /* in the order of the file */
     size_t count;
     char *header; /* length, JSON and padding */
     size_t header_bytes;
     ft_error *err;
-} job;
+} header_writer;
 
 /* The file offsets of a tensor's next byte and of its end. */
-typedef struct place {
+typedef struct file_range {
     uint64_t at, end;
-} place;
+} file_range;
 
 struct ft_safetensors_stream {
-    ft_output *output;
-    place *place; /* [count] */
+    ft_atomic_file *output;
+    file_range *file_range; /* [count] */
     size_t count;
 };
 
@@ -44,7 +44,7 @@ static bool is_utf8(const char *text)
 {
     const unsigned char *at = (const unsigned char *) text, *end = at + strlen(text);
     while (at < end) {
-        size_t length = ft_utf8_length(at, end);
+        size_t length = ft_utf8_sequence_length(at, end);
         if (length == 0)
             return false;
         at += length;
@@ -70,7 +70,7 @@ static bool has_size(const ft_tensor *tensor)
     return is_empty(tensor) || ft_tensor_bytes(tensor) > 0;
 }
 
-static ft_status check_tensor(const job *j, const ft_named_tensor *t)
+static ft_status check_tensor(const header_writer *j, const ft_named_tensor *t)
 {
     if (*t->name == '\0' || !is_utf8(t->name) || strcmp(t->name, "__metadata__") == 0)
         return ft_fail(j->err, FT_EARG, "%s: \"%.256s\" is not a valid tensor name", j->path,
@@ -96,7 +96,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* On return j->tensor is sorted by name. */
-static ft_status check_tensors(const job *j)
+static ft_status check_tensors(const header_writer *j)
 {
     for (size_t i = 0; i < j->count; i++)
         FT_TRY(check_tensor(j, j->tensor[i]));
@@ -121,27 +121,27 @@ static void put_string(FILE *out, const char *text)
     putc('"', out);
 }
 
-static void put_entry(FILE *out, const ft_named_tensor *t, size_t begin, size_t end)
+static void put_entry(FILE *out, const ft_named_tensor *t, size_t write_header, size_t end)
 {
     put_string(out, t->name);
     fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", ft_dtype_name(t->tensor.dtype));
     for (int i = 0; i < t->tensor.ndim; i++)
         fprintf(out, "%s%" PRId64, i == 0 ? "" : ",", t->tensor.dim[i]);
-    fprintf(out, "],\"data_offsets\":[%zu,%zu]}", begin, end);
+    fprintf(out, "],\"data_offsets\":[%zu,%zu]}", write_header, end);
 }
 
 /* False when the offsets overflow. */
-static bool put_header(FILE *out, const job *j)
+static bool put_header(FILE *out, const header_writer *j)
 {
-    size_t begin = 0, end;
+    size_t write_header = 0, end;
     fwrite("\0\0\0\0\0\0\0", 1, 8, out); /* the length, filled in later */
     putc('{', out);
-    for (size_t i = 0; i < j->count; i++, begin = end) {
-        if (!ft_add(begin, ft_tensor_bytes(&j->tensor[i]->tensor), &end))
+    for (size_t i = 0; i < j->count; i++, write_header = end) {
+        if (!ft_checked_add(write_header, ft_tensor_bytes(&j->tensor[i]->tensor), &end))
             return false;
         if (i > 0)
             putc(',', out);
-        put_entry(out, j->tensor[i], begin, end);
+        put_entry(out, j->tensor[i], write_header, end);
     }
     putc('}', out);
     for (long used = ftell(out); used % 8 != 0; used++)
@@ -149,7 +149,7 @@ static bool put_header(FILE *out, const job *j)
     return true;
 }
 
-static ft_status make_header(job *j)
+static ft_status make_header(header_writer *j)
 {
     FILE *out = open_memstream(&j->header, &j->header_bytes);
     if (out == NULL)
@@ -162,7 +162,7 @@ static ft_status make_header(job *j)
     if (j->header_bytes - 8 > FT_SAFETENSORS_MAX_HEADER)
         return ft_fail(j->err, FT_ELIMIT, "%s: header of %zu bytes, expected at most %d", j->path,
                        j->header_bytes - 8, FT_SAFETENSORS_MAX_HEADER);
-    ft_put_le64(j->header, j->header_bytes - 8);
+    ft_store_le64(j->header, j->header_bytes - 8);
     return FT_OK;
 }
 
@@ -170,27 +170,27 @@ static ft_status make_header(job *j)
  * Largest elements first: all element sizes are powers of two, so each group ends aligned for the
  * next one.
  */
-static void order_tensors(const job *j, const ft_named_tensor *tensors)
+static void order_tensors(const header_writer *j, const ft_named_tensor *tensors)
 {
-    size_t placed = 0;
+    size_t n_placed = 0;
     for (size_t size = 8; size > 0; size /= 2)
         for (size_t i = 0; i < j->count; i++)
             if (ft_dtype_size(tensors[i].tensor.dtype) == size)
-                j->tensor[placed++] = &tensors[i];
+                j->tensor[n_placed++] = &tensors[i];
 }
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
-static ft_status write_at(const ft_output *output, const void *data, size_t bytes, uint64_t at,
+static ft_status write_at(const ft_atomic_file *output, const void *data, size_t bytes, uint64_t at,
                           ft_error *err)
 {
     const char *from = data;
     while (bytes > 0) {
-        ssize_t written = pwrite(ft_output_fd(output), from, bytes, (off_t) at);
+        ssize_t written = pwrite(ft_atomic_file_fd(output), from, bytes, (off_t) at);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return ft_fail_errno(err, "%s: cannot write", ft_output_path(output));
+            return ft_fail_errno(err, "%s: cannot write", ft_atomic_file_path(output));
         from += written;
         at += (uint64_t) written;
         bytes -= (size_t) written;
@@ -199,43 +199,45 @@ static ft_status write_at(const ft_output *output, const void *data, size_t byte
 }
 
 /* Each tensor starts where the previous one in the file ends. */
-static void find_places(const job *j, const ft_named_tensor *tensors, place *places)
+static void assign_offsets(const header_writer *j, const ft_named_tensor *tensors,
+                           file_range *places)
 {
     uint64_t at = j->header_bytes;
     for (size_t i = 0; i < j->count; i++) {
-        place *p = &places[j->tensor[i] - tensors];
+        file_range *p = &places[j->tensor[i] - tensors];
         p->at = at;
         p->end = at += ft_tensor_bytes(&j->tensor[i]->tensor);
     }
 }
 
-static ft_status begin(job *j, const ft_named_tensor *tensors, const ft_safetensors_stream *stream)
+static ft_status write_header(header_writer *j, const ft_named_tensor *tensors,
+                              const ft_safetensors_stream *stream)
 {
     for (size_t i = 0; i < j->count; i++)
         j->tensor[i] = &tensors[i];
     FT_TRY(check_tensors(j));
     order_tensors(j, tensors);
     FT_TRY(make_header(j));
-    find_places(j, tensors, stream->place);
+    assign_offsets(j, tensors, stream->file_range);
     return write_at(stream->output, j->header, j->header_bytes, 0, j->err);
 }
 
-ft_status ft_safetensors_begin(ft_safetensors_stream **out, ft_output *output,
-                               const ft_named_tensor *tensors, size_t count, ft_error *err)
+ft_status ft_safetensors_stream_open(ft_safetensors_stream **out, ft_atomic_file *output,
+                                     const ft_named_tensor *tensors, size_t count, ft_error *err)
 {
-    job j = { .path = ft_output_path(output), .count = count, .err = err };
+    header_writer j = { .path = ft_atomic_file_path(output), .count = count, .err = err };
     ft_safetensors_stream *stream = calloc(1, sizeof *stream);
     ft_status status = FT_OK;
     *out = NULL;
-    j.tensor = ft_array(count, sizeof *j.tensor);
+    j.tensor = ft_calloc(count, sizeof *j.tensor);
     if (stream != NULL) {
         *stream = (ft_safetensors_stream){ .output = output, .count = count };
-        stream->place = ft_array(count, sizeof *stream->place);
+        stream->file_range = ft_calloc(count, sizeof *stream->file_range);
     }
-    if (stream == NULL || stream->place == NULL || j.tensor == NULL)
+    if (stream == NULL || stream->file_range == NULL || j.tensor == NULL)
         status = ft_fail(err, FT_ENOMEM, "%s: no memory", j.path);
     if (status == FT_OK)
-        status = begin(&j, tensors, stream);
+        status = write_header(&j, tensors, stream);
     free(j.header);
     free(j.tensor);
     if (status == FT_OK)
@@ -245,44 +247,44 @@ ft_status ft_safetensors_begin(ft_safetensors_stream **out, ft_output *output,
     return status;
 }
 
-ft_status ft_safetensors_put(ft_safetensors_stream *stream, size_t index, const void *data,
-                             size_t bytes, ft_error *err)
+ft_status ft_safetensors_stream_write(ft_safetensors_stream *stream, size_t index, const void *data,
+                                      size_t bytes, ft_error *err)
 {
-    place *p = &stream->place[index];
+    file_range *p = &stream->file_range[index];
     assert(bytes <= p->end - p->at);
     FT_TRY(write_at(stream->output, data, bytes, p->at, err));
     p->at += bytes;
     return FT_OK;
 }
 
-ft_status ft_safetensors_end(ft_safetensors_stream *stream, ft_error *err)
+ft_status ft_safetensors_stream_commit(ft_safetensors_stream *stream, ft_error *err)
 {
     for (size_t i = 0; i < stream->count; i++)
-        assert(stream->place[i].at == stream->place[i].end);
-    return ft_output_commit(stream->output, err);
+        assert(stream->file_range[i].at == stream->file_range[i].end);
+    return ft_atomic_file_commit(stream->output, err);
 }
 
 void ft_safetensors_stream_free(ft_safetensors_stream *stream)
 {
     if (stream == NULL)
         return;
-    free(stream->place);
+    free(stream->file_range);
     free(stream);
 }
 
-ft_status ft_safetensors_write_to(ft_output *output, const ft_named_tensor *tensors, size_t count,
-                                  ft_error *err)
+ft_status ft_safetensors_write_to(ft_atomic_file *output, const ft_named_tensor *tensors,
+                                  size_t count, ft_error *err)
 {
     ft_safetensors_stream *stream;
     for (size_t i = 0; i < count; i++)
-        FT_TRY(check_data(ft_output_path(output), &tensors[i], err));
-    FT_TRY(ft_safetensors_begin(&stream, output, tensors, count, err));
+        FT_TRY(check_data(ft_atomic_file_path(output), &tensors[i], err));
+    FT_TRY(ft_safetensors_stream_open(&stream, output, tensors, count, err));
     ft_status status = FT_OK;
     for (size_t i = 0; i < count && status == FT_OK; i++)
-        status = ft_safetensors_put(stream, i, tensors[i].tensor.data,
-                                    ft_tensor_bytes(&tensors[i].tensor), err);
+        status = ft_safetensors_stream_write(stream, i, tensors[i].tensor.data,
+                                             ft_tensor_bytes(&tensors[i].tensor), err);
     if (status == FT_OK)
-        status = ft_safetensors_end(stream, err);
+        status = ft_safetensors_stream_commit(stream, err);
     ft_safetensors_stream_free(stream);
     return status;
 }
@@ -290,9 +292,9 @@ ft_status ft_safetensors_write_to(ft_output *output, const ft_named_tensor *tens
 ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors, size_t count,
                                bool force, ft_error *err)
 {
-    ft_output *output;
-    FT_TRY(ft_output_open(&output, path, force, err));
+    ft_atomic_file *output;
+    FT_TRY(ft_atomic_file_open(&output, path, force, err));
     ft_status rc = ft_safetensors_write_to(output, tensors, count, err);
-    ft_output_close(output);
+    ft_atomic_file_close(output);
     return rc;
 }

@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     uint64_t count, offset, bytes;
     size_t limit; /* start of the end records */
-} summary;
+} end_record;
 
 /* The fields that a local and a central header share, in the widths of zip64. */
 typedef struct {
@@ -60,9 +60,9 @@ size_t ft_zip_alignment(size_t bytes)
     return bytes >= FT_ZIP_LARGE ? FT_ZIP_ALIGN_LARGE : FT_ZIP_ALIGN;
 }
 
-bool ft_zip_name_ok(const char *name, size_t bytes)
+bool ft_zip_name_is_valid(const char *name, size_t bytes)
 {
-    if (bytes == 0 || bytes > FT_ZIP_NAME_MAX)
+    if (bytes == 0 || bytes > FT_ZIP_MAX_NAME)
         return false;
     size_t start = 0; /* of the path component */
     for (size_t i = 0; i <= bytes; i++) {
@@ -82,49 +82,50 @@ bool ft_zip_name_ok(const char *name, size_t bytes)
 
 /* ---- The end of the archive --------------------------------------------------------------- */
 
-static ft_status read_end64(const archive *a, summary *s)
+static ft_status read_end64(const archive *a, end_record *s)
 {
     const unsigned char *locator = a->map + s->limit - LOCATOR64;
-    if (s->limit < LOCATOR64 + END64 || ft_le32(locator) != LOCATOR64_SIGNATURE)
+    if (s->limit < LOCATOR64 + END64 || ft_load_le32(locator) != LOCATOR64_SIGNATURE)
         return ft_fail(a->err, FT_EFORMAT, "%s: truncated: no zip64 locator before the end record",
                        a->label);
     size_t at = s->limit - LOCATOR64 - END64;
     const unsigned char *end = a->map + at;
-    if (ft_le64(locator + 8) != at || ft_le32(end) != END64_SIGNATURE ||
-        ft_le64(end + 4) != END64 - 12)
+    if (ft_load_le64(locator + 8) != at || ft_load_le32(end) != END64_SIGNATURE ||
+        ft_load_le64(end + 4) != END64 - 12)
         return ft_fail(a->err, FT_EFORMAT,
                        "%s: zip64 end record expected at byte %zu, locator says %" PRIu64, a->label,
-                       at, ft_le64(locator + 8));
-    bool one_disk = ft_le32(locator + 4) == 0 && ft_le32(locator + 16) == 1 &&
-                    ft_le32(end + 16) == 0 && ft_le32(end + 20) == 0 &&
-                    ft_le64(end + 24) == ft_le64(end + 32);
+                       at, ft_load_le64(locator + 8));
+    bool one_disk = ft_load_le32(locator + 4) == 0 && ft_load_le32(locator + 16) == 1 &&
+                    ft_load_le32(end + 16) == 0 && ft_load_le32(end + 20) == 0 &&
+                    ft_load_le64(end + 24) == ft_load_le64(end + 32);
     if (!one_disk)
         return ft_fail(a->err, FT_EFORMAT, "%s: zip archive spans several files", a->label);
-    s->count = ft_le64(end + 32);
-    s->bytes = ft_le64(end + 40);
-    s->offset = ft_le64(end + 48);
+    s->count = ft_load_le64(end + 32);
+    s->bytes = ft_load_le64(end + 40);
+    s->offset = ft_load_le64(end + 48);
     s->limit = at;
     return FT_OK;
 }
 
-static ft_status read_end(const archive *a, summary *s)
+static ft_status read_end(const archive *a, end_record *s)
 {
-    if (a->bytes < 4 || ft_le32(a->map) != LOCAL_SIGNATURE)
+    if (a->bytes < 4 || ft_load_le32(a->map) != LOCAL_SIGNATURE)
         return ft_fail(a->err, FT_EFORMAT, "%s: not an artifact: no zip archive", a->label);
     if (a->bytes < LOCAL + END)
         return ft_fail(a->err, FT_EFORMAT, "%s: truncated: only %zu bytes", a->label, a->bytes);
 
     s->limit = a->bytes - END;
     const unsigned char *end = a->map + s->limit;
-    if (ft_le32(end) != END_SIGNATURE || ft_le16(end + 20) != 0)
+    if (ft_load_le32(end) != END_SIGNATURE || ft_load_le16(end + 20) != 0)
         return ft_fail(a->err, FT_EFORMAT,
                        "%s: truncated, or something follows: no end record at byte %zu", a->label,
                        s->limit);
-    if (ft_le16(end + 4) != 0 || ft_le16(end + 6) != 0 || ft_le16(end + 8) != ft_le16(end + 10))
+    if (ft_load_le16(end + 4) != 0 || ft_load_le16(end + 6) != 0 ||
+        ft_load_le16(end + 8) != ft_load_le16(end + 10))
         return ft_fail(a->err, FT_EFORMAT, "%s: zip archive spans several files", a->label);
-    s->count = ft_le16(end + 10);
-    s->bytes = ft_le32(end + 12);
-    s->offset = ft_le32(end + 16);
+    s->count = ft_load_le16(end + 10);
+    s->bytes = ft_load_le32(end + 12);
+    s->offset = ft_load_le32(end + 16);
     if (s->count == UINT16_MAX || s->bytes == UINT32_MAX || s->offset == UINT32_MAX)
         FT_TRY(read_end64(a, s));
 
@@ -143,7 +144,7 @@ static ft_status read_end(const archive *a, summary *s)
 /* ---- Headers ------------------------------------------------------------------------------ */
 
 /* For error messages: a name that has not been validated, truncated. */
-static const char *shown(char text[64], const unsigned char *name, size_t bytes)
+static const char *printable_name(char text[64], const unsigned char *name, size_t bytes)
 {
     size_t length = ft_min_size(bytes, 63);
     memcpy(text, name, length);
@@ -155,20 +156,20 @@ static const char *shown(char text[64], const unsigned char *name, size_t bytes)
  * Replace those of the fields value[0..count) that overflowed 32 bits by the 64-bit values of the
  * zip64 block in an extra field. Without that block the 32-bit values are used.
  */
-static bool widen(const unsigned char *extra, size_t bytes, uint64_t *const *value, int count)
+static bool apply_zip64(const unsigned char *extra, size_t bytes, uint64_t *const *value, int count)
 {
     while (bytes >= 4) {
-        size_t block = ft_le16(extra + 2);
+        size_t block = ft_load_le16(extra + 2);
         if (block > bytes - 4)
             return false;
-        if (ft_le16(extra) == ZIP64_EXTRA_ID) {
+        if (ft_load_le16(extra) == ZIP64_EXTRA_ID) {
             size_t used = 0;
             for (int i = 0; i < count; i++) {
                 if (*value[i] != UINT32_MAX)
                     continue;
                 if (block - used < 8)
                     return false;
-                *value[i] = ft_le64(extra + 4 + used);
+                *value[i] = ft_load_le64(extra + 4 + used);
                 used += 8;
             }
             return used == block;
@@ -182,8 +183,8 @@ static bool widen(const unsigned char *extra, size_t bytes, uint64_t *const *val
 static ft_status check_header(const archive *a, const header *h)
 {
     char text[64];
-    const char *name = shown(text, h->name, h->name_bytes);
-    if (!ft_zip_name_ok((const char *) h->name, h->name_bytes))
+    const char *name = printable_name(text, h->name, h->name_bytes);
+    if (!ft_zip_name_is_valid((const char *) h->name, h->name_bytes))
         return ft_fail(a->err, FT_EFORMAT, "%s: \"%s\" is not a valid entry name", a->label, name);
     if (h->flags & ENCRYPTED)
         return ft_fail(a->err, FT_EFORMAT, "%s: %s: encrypted", a->label, name);
@@ -205,29 +206,29 @@ static ft_status check_header(const archive *a, const header *h)
 }
 
 /* Read the central header at *at and advance *at to the next one. */
-static ft_status read_central(const archive *a, const summary *s, size_t *at, header *h,
+static ft_status read_central(const archive *a, const end_record *s, size_t *at, header *h,
                               uint64_t *local)
 {
     const unsigned char *c = a->map + *at;
     size_t left = s->limit - *at;
-    if (left < CENTRAL || ft_le32(c) != CENTRAL_SIGNATURE)
+    if (left < CENTRAL || ft_load_le32(c) != CENTRAL_SIGNATURE)
         return ft_fail(a->err, FT_EFORMAT, "%s: central directory altered at byte %zu", a->label,
                        *at);
-    size_t extra_bytes = ft_le16(c + 30), comment_bytes = ft_le16(c + 32);
+    size_t extra_bytes = ft_load_le16(c + 30), comment_bytes = ft_load_le16(c + 32);
     *h = (header){
         .name = c + CENTRAL,
-        .name_bytes = ft_le16(c + 28),
-        .flags = ft_le16(c + 8),
-        .method = ft_le16(c + 10),
-        .crc = ft_le32(c + 16),
-        .packed = ft_le32(c + 20),
-        .bytes = ft_le32(c + 24),
+        .name_bytes = ft_load_le16(c + 28),
+        .flags = ft_load_le16(c + 8),
+        .method = ft_load_le16(c + 10),
+        .crc = ft_load_le32(c + 16),
+        .packed = ft_load_le32(c + 20),
+        .bytes = ft_load_le32(c + 24),
     };
-    *local = ft_le32(c + 42);
+    *local = ft_load_le32(c + 42);
     size_t bytes = CENTRAL + h->name_bytes + extra_bytes + comment_bytes;
-    if (bytes > left || ft_le16(c + 34) != 0 ||
-        !widen(h->name + h->name_bytes, extra_bytes,
-               (uint64_t *const[]){ &h->bytes, &h->packed, local }, 3))
+    if (bytes > left || ft_load_le16(c + 34) != 0 ||
+        !apply_zip64(h->name + h->name_bytes, extra_bytes,
+                     (uint64_t *const[]){ &h->bytes, &h->packed, local }, 3))
         return ft_fail(a->err, FT_EFORMAT, "%s: central directory altered at byte %zu", a->label,
                        *at);
     *at += bytes;
@@ -241,27 +242,27 @@ static ft_status read_central(const archive *a, const summary *s, size_t *at, he
 static ft_status read_local(const archive *a, size_t at, size_t limit, header *h, size_t *data)
 {
     const unsigned char *l = a->map + at;
-    if (limit - at < LOCAL || ft_le32(l) != LOCAL_SIGNATURE)
+    if (limit - at < LOCAL || ft_load_le32(l) != LOCAL_SIGNATURE)
         return ft_fail(a->err, FT_EFORMAT, "%s: no local header at byte %zu", a->label, at);
-    size_t extra_bytes = ft_le16(l + 28);
+    size_t extra_bytes = ft_load_le16(l + 28);
     *h = (header){
         .name = l + LOCAL,
-        .name_bytes = ft_le16(l + 26),
-        .flags = ft_le16(l + 6),
-        .method = ft_le16(l + 8),
-        .crc = ft_le32(l + 14),
-        .packed = ft_le32(l + 18),
-        .bytes = ft_le32(l + 22),
+        .name_bytes = ft_load_le16(l + 26),
+        .flags = ft_load_le16(l + 6),
+        .method = ft_load_le16(l + 8),
+        .crc = ft_load_le32(l + 14),
+        .packed = ft_load_le32(l + 18),
+        .bytes = ft_load_le32(l + 22),
     };
     size_t bytes = LOCAL + h->name_bytes + extra_bytes;
-    if (bytes > limit - at || !widen(h->name + h->name_bytes, extra_bytes,
-                                     (uint64_t *const[]){ &h->bytes, &h->packed }, 2))
+    if (bytes > limit - at || !apply_zip64(h->name + h->name_bytes, extra_bytes,
+                                           (uint64_t *const[]){ &h->bytes, &h->packed }, 2))
         return ft_fail(a->err, FT_EFORMAT, "%s: local header altered at byte %zu", a->label, at);
     *data = at + bytes;
     return FT_OK;
 }
 
-static bool same(const header *x, const header *y)
+static bool headers_equal(const header *x, const header *y)
 {
     return x->flags == y->flags && x->method == y->method && x->crc == y->crc &&
            x->packed == y->packed && x->bytes == y->bytes && x->name_bytes == y->name_bytes &&
@@ -272,7 +273,7 @@ static bool same(const header *x, const header *y)
  * Read one entry: the central header at *at, its local header, which must start at *next, and the
  * position of its data. *next is advanced to the end of the data.
  */
-static ft_status read_entry(const archive *a, const summary *s, size_t *at, size_t *next,
+static ft_status read_entry(const archive *a, const end_record *s, size_t *at, size_t *next,
                             ft_zip_entry *entry, char *name)
 {
     header central, local;
@@ -288,7 +289,7 @@ static ft_status read_entry(const archive *a, const summary *s, size_t *at, size
                        ", expected %zu: outside, overlapping or after a gap",
                        a->label, name, offset, *next);
     FT_TRY(read_local(a, *next, limit, &local, &data));
-    if (!same(&central, &local))
+    if (!headers_equal(&central, &local))
         return ft_fail(a->err, FT_EFORMAT, "%s: %s: local header and central directory disagree",
                        a->label, name);
     if (central.bytes > limit - data)
@@ -308,7 +309,7 @@ static ft_status read_entry(const archive *a, const summary *s, size_t *at, size
 
 /* ---- The directory ------------------------------------------------------------------------ */
 
-static ft_status read_entries(ft_zipdir *dir, const archive *a, const summary *s)
+static ft_status read_entries(ft_zip_directory *dir, const archive *a, const end_record *s)
 {
     size_t at = (size_t) s->offset, next = 0;
     char *name = dir->names;
@@ -331,7 +332,7 @@ static int by_name(const void *x, const void *y)
     return strcmp((*a)->name, (*b)->name);
 }
 
-static ft_status index_names(ft_zipdir *dir, const archive *a)
+static ft_status index_names(ft_zip_directory *dir, const archive *a)
 {
     for (size_t i = 0; i < dir->count; i++)
         dir->by_name[i] = &dir->entry[i];
@@ -343,18 +344,18 @@ static ft_status index_names(ft_zipdir *dir, const archive *a)
     return FT_OK;
 }
 
-ft_status ft_zipdir_read(ft_zipdir *dir, const char *label, const void *map, size_t bytes,
-                         ft_error *err)
+ft_status ft_zip_directory_read(ft_zip_directory *dir, const char *label, const void *map,
+                                size_t bytes, ft_error *err)
 {
-    *dir = (ft_zipdir){ 0 };
+    *dir = (ft_zip_directory){ 0 };
     archive a = { label, map, bytes, err };
-    summary s = { 0 };
+    end_record s = { 0 };
     FT_TRY(read_end(&a, &s));
 
     /* Names, each with its terminator, are shorter than the headers that contain them. */
-    dir->entry = ft_array((size_t) s.count, sizeof *dir->entry);
-    dir->by_name = ft_array((size_t) s.count, sizeof *dir->by_name);
-    dir->names = ft_array((size_t) s.bytes, 1);
+    dir->entry = ft_calloc((size_t) s.count, sizeof *dir->entry);
+    dir->by_name = ft_calloc((size_t) s.count, sizeof *dir->by_name);
+    dir->names = ft_calloc((size_t) s.bytes, 1);
     ft_status rc = FT_OK;
     if (dir->entry == NULL || dir->by_name == NULL || dir->names == NULL)
         rc = ft_fail(err, FT_ENOMEM, "%s: no memory for %" PRIu64 " entries", label, s.count);
@@ -363,19 +364,19 @@ ft_status ft_zipdir_read(ft_zipdir *dir, const char *label, const void *map, siz
     if (rc == FT_OK)
         rc = index_names(dir, &a);
     if (rc != FT_OK)
-        ft_zipdir_fini(dir);
+        ft_zip_directory_fini(dir);
     return rc;
 }
 
-void ft_zipdir_fini(ft_zipdir *dir)
+void ft_zip_directory_fini(ft_zip_directory *dir)
 {
     free(dir->entry);
     free(dir->by_name);
     free(dir->names);
-    *dir = (ft_zipdir){ 0 };
+    *dir = (ft_zip_directory){ 0 };
 }
 
-const ft_zip_entry *ft_zipdir_find(const ft_zipdir *dir, const char *name)
+const ft_zip_entry *ft_zip_directory_find(const ft_zip_directory *dir, const char *name)
 {
     ft_zip_entry key = { .name = name }, *wanted = &key;
     const ft_zip_entry **found =

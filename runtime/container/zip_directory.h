@@ -19,7 +19,7 @@ enum {
     FT_ZIP_ALIGN = 64,              /* of every entry's data: a cache line, a vector register */
     FT_ZIP_ALIGN_LARGE = 4096,      /* of large entries: a page, for mmap and direct I/O */
     FT_ZIP_LARGE = 64 * 1024,       /* smallest size of a large entry, in bytes */
-    FT_ZIP_NAME_MAX = 255,          /* bytes of a name */
+    FT_ZIP_MAX_NAME = 255,          /* bytes of a name */
     FT_ZIP_ALIGN_EXTRA_ID = 0x5446, /* extra field for padding: "FT" in a hex dump */
 };
 
@@ -30,23 +30,23 @@ typedef struct ft_zip_entry {
     uint32_t crc;              /* CRC-32 in the archive */
 } ft_zip_entry;
 
-typedef struct ft_zipdir {
+typedef struct ft_zip_directory {
     ft_zip_entry *entry; /* in file order */
     size_t count;
     const ft_zip_entry **by_name;
     char *names;
-} ft_zipdir;
+} ft_zip_directory;
 
 /*
  * Read the directory of the archive map[0..bytes), which is borrowed and must outlive it. `label`
  * names the file in error messages. FT_EFORMAT when the archive is invalid; then *dir is empty.
  */
-ft_status ft_zipdir_read(ft_zipdir *dir, const char *label, const void *map, size_t bytes,
-                         ft_error *err);
-void ft_zipdir_fini(ft_zipdir *dir); /* accepts an empty one */
+ft_status ft_zip_directory_read(ft_zip_directory *dir, const char *label, const void *map,
+                                size_t bytes, ft_error *err);
+void ft_zip_directory_fini(ft_zip_directory *dir); /* accepts an empty one */
 
 /* NULL when there is no such entry. */
-const ft_zip_entry *ft_zipdir_find(const ft_zipdir *dir, const char *name);
+const ft_zip_entry *ft_zip_directory_find(const ft_zip_directory *dir, const char *name);
 
 /* The alignment in the file of the data of an entry of `bytes` bytes. */
 size_t ft_zip_alignment(size_t bytes);
@@ -55,6 +55,6 @@ size_t ft_zip_alignment(size_t bytes);
  * Valid names are relative paths of visible ASCII characters, without a backslash and without an
  * empty, "." or ".." component: a unique spelling on every system that may unpack them.
  */
-bool ft_zip_name_ok(const char *name, size_t bytes);
+bool ft_zip_name_is_valid(const char *name, size_t bytes);
 
 #endif

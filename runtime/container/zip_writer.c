@@ -25,19 +25,19 @@ typedef struct {
     int fd;
     const char *label;
     const ft_zip_item *item;
-    ft_zip_pull pull;
+    ft_zip_read_callback read_bytes;
     void *user;
 
     uint64_t at, end;  /* write position; end of the written data */
     ft_status failure; /* the first one, and its text */
     ft_error why;
     zip_error_t error; /* the same for libzip, which only passes it on */
-} job;
+} zip_job;
 
 typedef struct {
-    job *job;
+    zip_job *zip_job;
     size_t index, left;
-} feed;
+} entry_reader;
 
 /* ---- Offsets -------------------------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ bool ft_zip_plan(ft_zip_item *item, size_t count, size_t *end)
 
 /* ---- Callbacks ---------------------------------------------------------------------------- */
 
-static zip_int64_t fail(job *j, ft_status failure)
+static zip_int64_t fail(zip_job *j, ft_status failure)
 {
     if (j->failure == FT_OK)
         j->failure = failure;
@@ -77,32 +77,33 @@ static zip_int64_t fail(job *j, ft_status failure)
     return -1;
 }
 
-static zip_int64_t feed_stat(const feed *f, void *data)
+static zip_int64_t entry_reader_stat(const entry_reader *f, void *data)
 {
     zip_stat_t *st = data;
     zip_stat_init(st);
-    st->size = f->job->item[f->index].bytes;
+    st->size = f->zip_job->item[f->index].bytes;
     st->comp_method = ZIP_CM_STORE;
     st->valid = ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD;
     return 0;
 }
 
-static zip_int64_t feed_read(feed *f, void *data, zip_uint64_t bytes)
+static zip_int64_t entry_reader_read(entry_reader *f, void *data, zip_uint64_t bytes)
 {
-    job *j = f->job;
-    size_t asked = bytes < f->left ? (size_t) bytes : f->left, got = 0;
-    if (asked == 0)
+    zip_job *j = f->zip_job;
+    size_t requested = bytes < f->left ? (size_t) bytes : f->left, got = 0;
+    if (requested == 0)
         return 0;
-    ft_status rc = j->pull(j->user, f->index, data, asked, &got, &j->why);
+    ft_status rc = j->read_bytes(j->user, f->index, data, requested, &got, &j->why);
     if (rc != FT_OK)
         return fail(j, rc);
     f->left -= got;
     return (zip_int64_t) got;
 }
 
-static zip_int64_t feed_call(void *user, void *data, zip_uint64_t bytes, zip_source_cmd_t command)
+static zip_int64_t entry_reader_call(void *user, void *data, zip_uint64_t bytes,
+                                     zip_source_cmd_t command)
 {
-    feed *f = user;
+    entry_reader *f = user;
     switch (command) {
     case ZIP_SOURCE_SUPPORTS:
         return zip_source_make_command_bitmap(ZIP_SOURCE_SUPPORTS, ZIP_SOURCE_OPEN, ZIP_SOURCE_READ,
@@ -113,17 +114,17 @@ static zip_int64_t feed_call(void *user, void *data, zip_uint64_t bytes, zip_sou
     case ZIP_SOURCE_FREE:
         return 0;
     case ZIP_SOURCE_STAT:
-        return feed_stat(f, data);
+        return entry_reader_stat(f, data);
     case ZIP_SOURCE_READ:
-        return feed_read(f, data, bytes);
+        return entry_reader_read(f, data, bytes);
     case ZIP_SOURCE_ERROR:
-        return zip_error_to_data(&f->job->error, data, bytes);
+        return zip_error_to_data(&f->zip_job->error, data, bytes);
     default:
-        return fail(f->job, FT_EUNSUPPORTED);
+        return fail(f->zip_job, FT_EUNSUPPORTED);
     }
 }
 
-static zip_int64_t sink_write(job *j, const void *data, zip_uint64_t bytes)
+static zip_int64_t file_sink_write(zip_job *j, const void *data, zip_uint64_t bytes)
 {
     const char *next = data;
     for (zip_uint64_t left = bytes; left > 0;) {
@@ -143,7 +144,7 @@ static zip_int64_t sink_write(job *j, const void *data, zip_uint64_t bytes)
     return (zip_int64_t) bytes;
 }
 
-static zip_int64_t sink_seek(job *j, void *data, zip_uint64_t bytes)
+static zip_int64_t file_sink_seek(zip_job *j, void *data, zip_uint64_t bytes)
 {
     zip_int64_t at = zip_source_seek_compute_offset(j->at, j->end, data, bytes, &j->error);
     if (at < 0)
@@ -152,9 +153,10 @@ static zip_int64_t sink_seek(job *j, void *data, zip_uint64_t bytes)
     return 0;
 }
 
-static zip_int64_t sink_call(void *user, void *data, zip_uint64_t bytes, zip_source_cmd_t command)
+static zip_int64_t file_sink_call(void *user, void *data, zip_uint64_t bytes,
+                                  zip_source_cmd_t command)
 {
-    job *j = user;
+    zip_job *j = user;
     switch (command) {
     case ZIP_SOURCE_SUPPORTS:
         return zip_source_make_command_bitmap(
@@ -168,9 +170,9 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t bytes, zip_sou
     case ZIP_SOURCE_FREE:
         return 0;
     case ZIP_SOURCE_WRITE:
-        return sink_write(j, data, bytes);
+        return file_sink_write(j, data, bytes);
     case ZIP_SOURCE_SEEK_WRITE:
-        return sink_seek(j, data, bytes);
+        return file_sink_seek(j, data, bytes);
     case ZIP_SOURCE_TELL_WRITE:
         return (zip_int64_t) j->at;
     case ZIP_SOURCE_ERROR:
@@ -186,12 +188,12 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t bytes, zip_sou
 /* ---- Writing ------------------------------------------------------------------------------ */
 
 /* Add an item to the archive: stored, aligned, and without user, system or time information. */
-static bool add_item(zip_t *zip, feed *f)
+static bool add_item(zip_t *zip, entry_reader *f)
 {
     static const zip_uint8_t zeros[FT_ZIP_ALIGN_LARGE];
-    const ft_zip_item *item = &f->job->item[f->index];
+    const ft_zip_item *item = &f->zip_job->item[f->index];
     size_t at = f->index == 0 ? 0 : item[-1].offset + item[-1].bytes;
-    zip_source_t *source = zip_source_function(zip, feed_call, f);
+    zip_source_t *source = zip_source_function(zip, entry_reader_call, f);
     if (source == NULL)
         return false;
     /* Names are ASCII. Declared as UTF-8, libzip 1.11 would set a flag that 1.7 does not set. */
@@ -209,7 +211,7 @@ static bool add_item(zip_t *zip, feed *f)
 }
 
 /* Report an error of libzip itself. */
-static ft_status fail_zip(const job *j, zip_error_t *error, ft_error *err)
+static ft_status fail_zip(const zip_job *j, zip_error_t *error, ft_error *err)
 {
     if (zip_error_code_zip(error) == ZIP_ER_MEMORY)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for a zip archive", j->label);
@@ -217,9 +219,9 @@ static ft_status fail_zip(const job *j, zip_error_t *error, ft_error *err)
                    zip_error_strerror(error));
 }
 
-static zip_t *open_archive(job *j)
+static zip_t *open_archive(zip_job *j)
 {
-    zip_source_t *sink = zip_source_function_create(sink_call, j, &j->error);
+    zip_source_t *sink = zip_source_function_create(file_sink_call, j, &j->error);
     if (sink == NULL)
         return NULL;
     zip_t *zip = zip_open_from_source(sink, ZIP_CREATE | ZIP_TRUNCATE, &j->error);
@@ -228,17 +230,17 @@ static zip_t *open_archive(job *j)
     return zip;
 }
 
-static ft_status write_archive(job *j, feed *feeds, size_t count, ft_error *err)
+static ft_status write_archive(zip_job *j, entry_reader *entry_readers, size_t count, ft_error *err)
 {
     zip_t *zip = open_archive(j);
     if (zip == NULL)
         return fail_zip(j, &j->error, err);
-    bool fine = true;
-    for (size_t i = 0; i < count && fine; i++) {
-        feeds[i] = (feed){ j, i, j->item[i].bytes };
-        fine = add_item(zip, &feeds[i]);
+    bool ok = true;
+    for (size_t i = 0; i < count && ok; i++) {
+        entry_readers[i] = (entry_reader){ j, i, j->item[i].bytes };
+        ok = add_item(zip, &entry_readers[i]);
     }
-    if (fine && zip_close(zip) == 0)
+    if (ok && zip_close(zip) == 0)
         return FT_OK;
     ft_status rc = j->failure != FT_OK ? ft_fail(err, j->failure, "%s", j->why.text)
                                        : fail_zip(j, zip_get_error(zip), err);
@@ -247,15 +249,15 @@ static ft_status write_archive(job *j, feed *feeds, size_t count, ft_error *err)
 }
 
 ft_status ft_zip_write(int fd, const char *label, const ft_zip_item *item, size_t count,
-                       ft_zip_pull pull, void *user, ft_error *err)
+                       ft_zip_read_callback read_bytes, void *user, ft_error *err)
 {
-    feed *feeds = ft_array(count, sizeof *feeds);
-    if (feeds == NULL)
+    entry_reader *entry_readers = ft_calloc(count, sizeof *entry_readers);
+    if (entry_readers == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu entries", label, count);
-    job j = { .fd = fd, .label = label, .item = item, .pull = pull, .user = user };
+    zip_job j = { .fd = fd, .label = label, .item = item, .read_bytes = read_bytes, .user = user };
     zip_error_init(&j.error);
-    ft_status rc = write_archive(&j, feeds, count, err);
+    ft_status rc = write_archive(&j, entry_readers, count, err);
     zip_error_fini(&j.error);
-    free(feeds);
+    free(entry_readers);
     return rc;
 }

@@ -27,14 +27,14 @@ bool ft_zip_plan(ft_zip_item *item, size_t count, size_t *end);
  * Fill buffer with the next bytes of an item, 1 <= *got <= bytes. Called sequentially until the
  * item is complete.
  */
-typedef ft_status (*ft_zip_pull)(void *user, size_t index, void *buffer, size_t bytes, size_t *got,
-                                 ft_error *err);
+typedef ft_status (*ft_zip_read_callback)(void *user, size_t index, void *buffer, size_t bytes,
+                                          size_t *got, ft_error *err);
 
 /*
  * Write planned items to an empty file. The file's bytes depend only on names and contents. Errors
  * of the callback are passed on with their text.
  */
 ft_status ft_zip_write(int fd, const char *label, const ft_zip_item *item, size_t count,
-                       ft_zip_pull pull, void *user, ft_error *err);
+                       ft_zip_read_callback read_bytes, void *user, ft_error *err);
 
 #endif

@@ -35,7 +35,7 @@ static ft_status encode_row(const ft_tokenizer *tokenizer, const char *text, siz
 }
 
 /* Shrink the rows to the longest one. */
-static void tighten(ft_dataset *dataset, size_t longest)
+static void trim_columns(ft_dataset *dataset, size_t longest)
 {
     for (size_t row = 0; row < dataset->rows; row++) {
         memmove(dataset->ids + row * longest, dataset->ids + row * dataset->cols,
@@ -53,12 +53,12 @@ ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, cons
     size_t positions = (size_t) (truncate ? info.max_seq_length : info.max_positions);
     size_t longest = 1, cells;
     memset(out, 0, sizeof *out);
-    if (!ft_mul(count, positions, &cells))
+    if (!ft_checked_mul(count, positions, &cells))
         return ft_fail(err, FT_ELIMIT, "%zu texts are too many", count);
     out->rows = count;
     out->cols = positions;
-    out->ids = ft_array(cells, sizeof *out->ids);
-    out->mask = ft_array(cells, sizeof *out->mask);
+    out->ids = ft_calloc(cells, sizeof *out->ids);
+    out->mask = ft_calloc(cells, sizeof *out->mask);
     ft_status status = FT_OK;
     if (out->ids == NULL || out->mask == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for %zu texts", count);
@@ -71,7 +71,7 @@ ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, cons
         longest = status == FT_OK && tokens > longest ? tokens : longest;
     }
     if (status == FT_OK)
-        tighten(out, longest);
+        trim_columns(out, longest);
     else
         ft_dataset_fini(out);
     return status;
@@ -79,7 +79,7 @@ ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, cons
 
 /* ---- Using -------------------------------------------------------------------------------- */
 
-size_t ft_dataset_pixels(const ft_dataset *dataset)
+size_t ft_dataset_pixel_count(const ft_dataset *dataset)
 {
     return (size_t) (dataset->image[0] * dataset->image[1] * dataset->image[2]);
 }
@@ -94,11 +94,13 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
         .mask = dataset->mask == NULL ? NULL : dataset->mask + skipped,
         .types = dataset->types == NULL ? NULL : dataset->types + skipped,
         .labels = dataset->labels == NULL ? NULL : dataset->labels + first,
-        .number_cols = dataset->number_cols,
-        .numbers =
-            dataset->numbers == NULL ? NULL : dataset->numbers + first * dataset->number_cols,
-        .pixels =
-            dataset->pixels == NULL ? NULL : dataset->pixels + first * ft_dataset_pixels(dataset),
+        .float_label_cols = dataset->float_label_cols,
+        .float_labels = dataset->float_labels == NULL
+                            ? NULL
+                            : dataset->float_labels + first * dataset->float_label_cols,
+        .pixels = dataset->pixels == NULL
+                      ? NULL
+                      : dataset->pixels + first * ft_dataset_pixel_count(dataset),
         .image = { dataset->image[0], dataset->image[1], dataset->image[2] },
         .target_cols = dataset->target_cols,
         .target_ids = dataset->target_ids == NULL ? NULL : dataset->target_ids + targets,
@@ -108,7 +110,7 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
 }
 
 /* Number of tokens in a row of a mask; without a mask all are tokens. */
-static size_t tokens_of(const int32_t *mask, size_t cols, size_t row)
+static size_t count_tokens(const int32_t *mask, size_t cols, size_t row)
 {
     size_t tokens = 0;
     if (mask == NULL)
@@ -120,9 +122,9 @@ static size_t tokens_of(const int32_t *mask, size_t cols, size_t row)
 
 size_t ft_dataset_row_tokens(const ft_dataset *dataset, size_t row)
 {
-    size_t tokens = tokens_of(dataset->mask, dataset->cols, row), target = 0;
+    size_t tokens = count_tokens(dataset->mask, dataset->cols, row), target = 0;
     if (dataset->target_ids != NULL)
-        target = tokens_of(dataset->target_mask, dataset->target_cols, row);
+        target = count_tokens(dataset->target_mask, dataset->target_cols, row);
     return tokens > target ? tokens : target;
 }
 
@@ -134,35 +136,36 @@ size_t ft_dataset_tokens(const ft_dataset *dataset)
     return tokens;
 }
 
-static size_t all_tokens_of(const int32_t *mask, size_t cols, size_t rows)
+static size_t count_all_tokens(const int32_t *mask, size_t cols, size_t rows)
 {
     size_t tokens = 0;
     for (size_t row = 0; row < rows; row++)
-        tokens += tokens_of(mask, cols, row);
+        tokens += count_tokens(mask, cols, row);
     return tokens;
 }
 
-size_t ft_dataset_text_tokens(const ft_dataset *dataset)
+size_t ft_dataset_source_tokens(const ft_dataset *dataset)
 {
-    return all_tokens_of(dataset->mask, dataset->cols, dataset->rows);
+    return count_all_tokens(dataset->mask, dataset->cols, dataset->rows);
 }
 
 size_t ft_dataset_target_tokens(const ft_dataset *dataset)
 {
-    return all_tokens_of(dataset->target_mask, dataset->target_cols, dataset->rows);
+    return count_all_tokens(dataset->target_mask, dataset->target_cols, dataset->rows);
 }
 
-size_t ft_dataset_context(const ft_dataset *dataset)
+size_t ft_dataset_max_context(const ft_dataset *dataset)
 {
     return dataset->target_ids != NULL ? dataset->target_cols : dataset->cols;
 }
 
-size_t ft_dataset_longest(const ft_dataset *dataset)
+size_t ft_dataset_max_length(const ft_dataset *dataset)
 {
     return dataset->cols > dataset->target_cols ? dataset->cols : dataset->target_cols;
 }
 
-size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, size_t sequences)
+size_t ft_dataset_batch_rows(const ft_dataset *dataset, size_t first, size_t tokens,
+                             size_t sequences)
 {
     size_t count = 0, used = 0;
     while (first + count < dataset->rows && count < sequences) {
@@ -174,8 +177,8 @@ size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, 
     return count;
 }
 
-static ft_status bind(ft_session *session, const char *name, int32_t *numbers, size_t rows,
-                      size_t cols, ft_error *err)
+static ft_status set_input(ft_session *session, const char *name, int32_t *numbers, size_t rows,
+                           size_t cols, ft_error *err)
 {
     const ft_tensor tensor = {
         .dtype = FT_I32, .ndim = 2, .dim = { (int64_t) rows, (int64_t) cols }, .data = numbers
@@ -183,7 +186,7 @@ static ft_status bind(ft_session *session, const char *name, int32_t *numbers, s
     return numbers == NULL ? FT_OK : ft_session_set(session, name, &tensor, err);
 }
 
-static ft_status bind_images(ft_session *session, const ft_dataset *d, ft_error *err)
+static ft_status set_pixel_values(ft_session *session, const ft_dataset *d, ft_error *err)
 {
     const ft_tensor tensor = {
         .dtype = FT_F32,
@@ -194,17 +197,17 @@ static ft_status bind_images(ft_session *session, const ft_dataset *d, ft_error 
     return ft_session_set(session, FT_PIXEL_VALUES, &tensor, err);
 }
 
-ft_status ft_dataset_bind(const ft_dataset *dataset, size_t first, size_t count,
-                          ft_session *session, ft_error *err)
+ft_status ft_dataset_set_inputs(const ft_dataset *dataset, size_t first, size_t count,
+                                ft_session *session, ft_error *err)
 {
     ft_dataset d = ft_dataset_slice(dataset, first, count);
     if (d.pixels != NULL)
-        return bind_images(session, &d, err);
-    FT_TRY(bind(session, "input_ids", d.ids, d.rows, d.cols, err));
-    FT_TRY(bind(session, "attention_mask", d.mask, d.rows, d.cols, err));
-    FT_TRY(bind(session, "token_type_ids", d.types, d.rows, d.cols, err));
-    FT_TRY(bind(session, "decoder_input_ids", d.target_ids, d.rows, d.target_cols, err));
-    return bind(session, "decoder_attention_mask", d.target_mask, d.rows, d.target_cols, err);
+        return set_pixel_values(session, &d, err);
+    FT_TRY(set_input(session, "input_ids", d.ids, d.rows, d.cols, err));
+    FT_TRY(set_input(session, "attention_mask", d.mask, d.rows, d.cols, err));
+    FT_TRY(set_input(session, "token_type_ids", d.types, d.rows, d.cols, err));
+    FT_TRY(set_input(session, "decoder_input_ids", d.target_ids, d.rows, d.target_cols, err));
+    return set_input(session, "decoder_attention_mask", d.target_mask, d.rows, d.target_cols, err);
 }
 
 void ft_dataset_fini(ft_dataset *dataset)
@@ -214,7 +217,7 @@ void ft_dataset_fini(ft_dataset *dataset)
     free(dataset->mask);
     free(dataset->types);
     free(dataset->labels);
-    free(dataset->numbers);
+    free(dataset->float_labels);
     free(dataset->target_ids);
     free(dataset->target_mask);
     free(dataset->target_labels);

@@ -18,10 +18,11 @@ typedef struct ft_dataset {
     int32_t *mask;
     int32_t *types;  /* NULL: all 0 */
     int32_t *labels; /* [rows]: class indices; NULL: none */
-    size_t number_cols;
-    float *numbers; /* [rows, float_label_cols]: multi-label or regression labels; NULL: none */
-    bool masked;    /* the file has a mask or lengths; else all are tokens */
-    float *pixels;  /* [rows, channels, height, width]; NULL for texts */
+    size_t float_label_cols;
+    float
+        *float_labels; /* [rows, float_label_cols]: multi-label or regression labels; NULL: none */
+    bool has_mask;     /* the file has a mask or lengths; else all are tokens */
+    float *pixels;     /* [rows, channels, height, width]; NULL for texts */
     int64_t image[3];
 
     /* Decoder inputs of an encoder-decoder; NULL: none. */
@@ -53,8 +54,8 @@ FT_MUST_USE ft_status ft_dataset_read(ft_dataset *out, const char *path, const f
  */
 
 /* The same for rows of any length, which are split into rows of at most `cols` tokens. */
-FT_MUST_USE ft_status ft_dataset_read_cut(ft_dataset *out, const char *path, const ft_model *model,
-                                          size_t cols, ft_error *err);
+FT_MUST_USE ft_status ft_dataset_read_chunked(ft_dataset *out, const char *path,
+                                              const ft_model *model, size_t cols, ft_error *err);
 
 /*
  * Encode texts, one row each, right-padded to the longest. A text longer than the model's positions
@@ -69,7 +70,7 @@ FT_MUST_USE ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tok
 ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows);
 
 /* Number of elements of an image. */
-size_t ft_dataset_pixels(const ft_dataset *dataset);
+size_t ft_dataset_pixel_count(const ft_dataset *dataset);
 
 /*
  * Number of tokens that a forward pass has for one row, the larger of source and target, and for
@@ -79,25 +80,26 @@ size_t ft_dataset_row_tokens(const ft_dataset *dataset, size_t row);
 size_t ft_dataset_tokens(const ft_dataset *dataset);
 
 /* Number of tokens of all texts (encoder inputs of an encoder-decoder), and of all targets. */
-size_t ft_dataset_text_tokens(const ft_dataset *dataset);
+size_t ft_dataset_source_tokens(const ft_dataset *dataset);
 size_t ft_dataset_target_tokens(const ft_dataset *dataset);
 
 /*
  * The longest sequence that the KV cache must hold, for an encoder-decoder a target; and the
  * longest that a forward pass reads.
  */
-size_t ft_dataset_context(const ft_dataset *dataset);
-size_t ft_dataset_longest(const ft_dataset *dataset);
+size_t ft_dataset_max_context(const ft_dataset *dataset);
+size_t ft_dataset_max_length(const ft_dataset *dataset);
 
 /*
  * Number of rows from `first` on that fit into one batch of `tokens` tokens and `sequences` rows;
  * >= 1.
  */
-size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, size_t sequences);
+size_t ft_dataset_batch_rows(const ft_dataset *dataset, size_t first, size_t tokens,
+                             size_t sequences);
 
 /* Set the session's inputs to rows first .. first + count - 1. */
-FT_MUST_USE ft_status ft_dataset_bind(const ft_dataset *dataset, size_t first, size_t count,
-                                      ft_session *session, ft_error *err);
+FT_MUST_USE ft_status ft_dataset_set_inputs(const ft_dataset *dataset, size_t first, size_t count,
+                                            ft_session *session, ft_error *err);
 
 void ft_dataset_fini(ft_dataset *dataset);
 

@@ -23,11 +23,11 @@
 typedef struct source {
     const char *path;
     const ft_safetensors *file;
-    bool cut; /* rows may be longer than the model's positions */
+    bool allow_long_rows; /* rows may be longer than the model's positions */
 } source;
 
 /* "[3]" or "[0][3]": the index of element i of a vector or a matrix. */
-static const char *place_text(char *out, size_t size, const ft_tensor *tensor, size_t i)
+static const char *format_index(char *out, size_t size, const ft_tensor *tensor, size_t i)
 {
     size_t cols = (size_t) tensor->dim[tensor->ndim - 1];
     if (tensor->ndim == 1)
@@ -38,25 +38,25 @@ static const char *place_text(char *out, size_t size, const ft_tensor *tensor, s
 }
 
 /* Copy a tensor of integers from `low` to `high` - 1. */
-static ft_status copy_numbers(int32_t **out, const source *from, const char *name, int32_t low,
-                              int64_t high, ft_error *err)
+static ft_status copy_integers(int32_t **out, const source *from, const char *name, int32_t low,
+                               int64_t high, ft_error *err)
 {
     const ft_tensor *tensor = ft_safetensors_find(from->file, name);
-    size_t count = ft_tensor_count(tensor);
+    size_t count = ft_tensor_numel(tensor);
     if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64)
         return ft_fail(err, FT_EFORMAT, "%s: %s: dtype %s, expected I32 or I64", from->path, name,
                        ft_dtype_name(tensor->dtype));
-    *out = ft_array(count, sizeof **out);
+    *out = ft_calloc(count, sizeof **out);
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: %s: no memory for %zu elements", from->path, name,
                        count);
     for (size_t i = 0; i < count; i++) {
-        int64_t number = ft_tensor_whole(tensor, i);
-        char place[48];
+        int64_t number = ft_tensor_get_i64(tensor, i);
+        char index_text[48];
         if (number < low || number >= high)
             return ft_fail(err, FT_EFORMAT, "%s: %s%s is %" PRId64 ", expected %d to %" PRId64,
-                           from->path, name, place_text(place, sizeof place, tensor, i), number,
-                           low, high - 1);
+                           from->path, name, format_index(index_text, sizeof index_text, tensor, i),
+                           number, low, high - 1);
         (*out)[i] = (int32_t) number;
     }
     return FT_OK;
@@ -83,23 +83,23 @@ static ft_status read_ids(ft_dataset *out, const source *from, const ft_model *m
     if (ids->ndim != 2)
         return ft_fail(err, FT_ESHAPE, "%s: input_ids: shape %s, expected [samples, positions]",
                        from->path, ft_shape_text(shape, ids->ndim, ids->dim));
-    if (ft_tensor_count(ids) == 0)
+    if (ft_tensor_numel(ids) == 0)
         return ft_fail(err, FT_ESHAPE, "%s: input_ids: shape %s: there are no samples", from->path,
                        ft_shape_text(shape, ids->ndim, ids->dim));
     int32_t positions = ft_model_get_info(model).max_positions;
-    if (ids->dim[1] > positions && !from->cut)
+    if (ids->dim[1] > positions && !from->allow_long_rows)
         return ft_fail(err, FT_ELIMIT, "%s: input_ids: %" PRId64 " positions, but the model has %d",
                        from->path, ids->dim[1], positions);
     out->rows = (size_t) ids->dim[0];
     out->cols = (size_t) ids->dim[1];
-    return copy_numbers(&out->ids, from, "input_ids", 0, model->config.vocabulary, err);
+    return copy_integers(&out->ids, from, "input_ids", 0, model->config.vocabulary, err);
 }
 
 /* The first lengths[i] positions of row i are tokens; NULL: all are. */
 static ft_status make_mask(ft_dataset *out, const int32_t *lengths, ft_error *err)
 {
     size_t count = out->rows * out->cols;
-    out->mask = ft_array(count, sizeof *out->mask);
+    out->mask = ft_calloc(count, sizeof *out->mask);
     if (out->mask == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a mask of %zu elements", count);
     for (size_t i = 0; i < count; i++)
@@ -107,7 +107,7 @@ static ft_status make_mask(ft_dataset *out, const int32_t *lengths, ft_error *er
     return FT_OK;
 }
 
-static void hide_padding(int32_t *mask, const int32_t *ids, size_t count, int32_t pad_id)
+static void mask_padding(int32_t *mask, const int32_t *ids, size_t count, int32_t pad_id)
 {
     for (size_t i = 0; i < count; i++)
         mask[i] = mask[i] != 0 && ids[i] != pad_id;
@@ -119,20 +119,20 @@ static ft_status read_mask(ft_dataset *out, const source *from, const ft_model *
 {
     int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->cols };
     int32_t *lengths = NULL;
-    out->masked = true;
+    out->has_mask = true;
     if (ft_safetensors_find(from->file, "attention_mask") != NULL) {
         FT_TRY(check_shape(from, "attention_mask", 2, dim, err));
-        return copy_numbers(&out->mask, from, "attention_mask", 0, 2, err);
+        return copy_integers(&out->mask, from, "attention_mask", 0, 2, err);
     }
     if (ft_safetensors_find(from->file, "lengths") == NULL) {
-        out->masked = false;
+        out->has_mask = false;
         FT_TRY(make_mask(out, NULL, err));
-        if (ft_config_has_source(&model->config))
-            hide_padding(out->mask, out->ids, out->rows * out->cols, model->config.pad_id);
+        if (ft_config_is_encoder_decoder(&model->config))
+            mask_padding(out->mask, out->ids, out->rows * out->cols, model->config.pad_id);
         return FT_OK;
     }
     FT_TRY(check_shape(from, "lengths", 1, dim, err));
-    ft_status status = copy_numbers(&lengths, from, "lengths", 1, dim[1] + 1, err);
+    ft_status status = copy_integers(&lengths, from, "lengths", 1, dim[1] + 1, err);
     if (status == FT_OK)
         status = make_mask(out, lengths, err);
     free(lengths);
@@ -142,7 +142,7 @@ static ft_status read_mask(ft_dataset *out, const source *from, const ft_model *
 /* ---- Targets ------------------------------------------------------------------------------ */
 
 /* Take T from the tensor `name` [rows, T] and allocate the target mask. */
-static ft_status begin_targets(ft_dataset *out, const source *from, const char *name,
+static ft_status alloc_targets(ft_dataset *out, const source *from, const char *name,
                                const ft_model *model, ft_error *err)
 {
     const ft_tensor *tensor = ft_safetensors_find(from->file, name);
@@ -155,8 +155,8 @@ static ft_status begin_targets(ft_dataset *out, const source *from, const char *
         return ft_fail(err, FT_ELIMIT, "%s: %s: %" PRId64 " positions, but the model has %d",
                        from->path, name, tensor->dim[1], positions);
     out->target_cols = (size_t) tensor->dim[1];
-    size_t count = ft_tensor_count(tensor);
-    out->target_mask = ft_array(count, sizeof *out->target_mask);
+    size_t count = ft_tensor_numel(tensor);
+    out->target_mask = ft_calloc(count, sizeof *out->target_mask);
     if (out->target_mask == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: %s: no memory for %zu elements", from->path, name,
                        count);
@@ -166,11 +166,11 @@ static ft_status begin_targets(ft_dataset *out, const source *from, const char *
 }
 
 /* The start token may have the padding id: the first position of a row is always a token. */
-static void hide_target_padding(ft_dataset *out, const int32_t *ids, int32_t pad_id)
+static void mask_target_padding(ft_dataset *out, const int32_t *ids, int32_t pad_id)
 {
     for (size_t row = 0; row < out->rows; row++) {
         size_t second = row * out->target_cols + 1;
-        hide_padding(out->target_mask + second, ids + second, out->target_cols - 1, pad_id);
+        mask_padding(out->target_mask + second, ids + second, out->target_cols - 1, pad_id);
     }
 }
 
@@ -178,17 +178,17 @@ static ft_status read_decoder_ids(ft_dataset *out, const source *from, const ft_
                                   ft_error *err)
 {
     const ft_config *config = &model->config;
-    FT_TRY(begin_targets(out, from, "decoder_input_ids", model, err));
-    FT_TRY(copy_numbers(&out->target_ids, from, "decoder_input_ids", 0, config->vocabulary, err));
+    FT_TRY(alloc_targets(out, from, "decoder_input_ids", model, err));
+    FT_TRY(copy_integers(&out->target_ids, from, "decoder_input_ids", 0, config->vocabulary, err));
     if (ft_safetensors_find(from->file, "decoder_attention_mask") == NULL) {
-        hide_target_padding(out, out->target_ids, config->pad_id);
+        mask_target_padding(out, out->target_ids, config->pad_id);
         return FT_OK;
     }
     int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->target_cols };
     FT_TRY(check_shape(from, "decoder_attention_mask", 2, dim, err));
     free(out->target_mask);
     out->target_mask = NULL;
-    return copy_numbers(&out->target_mask, from, "decoder_attention_mask", 0, 2, err);
+    return copy_integers(&out->target_mask, from, "decoder_attention_mask", 0, 2, err);
 }
 
 /* The next token of each target. Padding, by its id or as any negative number, is -1. */
@@ -196,7 +196,7 @@ static ft_status read_target_labels(ft_dataset *out, const source *from, const f
                                     ft_error *err)
 {
     const ft_config *config = &model->config;
-    FT_TRY(copy_numbers(&out->target_labels, from, "labels", -100, config->vocabulary, err));
+    FT_TRY(copy_integers(&out->target_labels, from, "labels", -100, config->vocabulary, err));
     for (size_t i = 0; i < out->rows * out->target_cols; i++)
         if (out->target_labels[i] < 0 || out->target_labels[i] == config->pad_id)
             out->target_labels[i] = -1;
@@ -208,40 +208,41 @@ static ft_status read_shifted_labels(ft_dataset *out, const source *from, const 
                                      ft_error *err)
 {
     const ft_config *config = &model->config;
-    FT_TRY(begin_targets(out, from, "labels", model, err));
+    FT_TRY(alloc_targets(out, from, "labels", model, err));
     FT_TRY(read_target_labels(out, from, model, err));
     size_t count = out->rows * out->target_cols;
-    out->target_ids = ft_array(count, sizeof *out->target_ids);
+    out->target_ids = ft_calloc(count, sizeof *out->target_ids);
     if (out->target_ids == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu targets", from->path, count);
     for (size_t i = 0; i < count; i++) {
-        int32_t before = i % out->target_cols == 0 ? config->start_id : out->target_labels[i - 1];
-        out->target_ids[i] = before < 0 ? config->pad_id : before;
+        int32_t previous =
+            i % out->target_cols == 0 ? config->decoder_start_id : out->target_labels[i - 1];
+        out->target_ids[i] = previous < 0 ? config->pad_id : previous;
     }
-    hide_target_padding(out, out->target_ids, config->pad_id);
+    mask_target_padding(out, out->target_ids, config->pad_id);
     return FT_OK;
 }
 
 static ft_status read_targets(ft_dataset *out, const source *from, const ft_model *model,
                               ft_error *err)
 {
-    if (!ft_config_has_source(&model->config))
+    if (!ft_config_is_encoder_decoder(&model->config))
         return FT_OK;
     const ft_tensor *ids = ft_safetensors_find(from->file, "decoder_input_ids");
     const ft_tensor *labels = ft_safetensors_find(from->file, "labels");
     if (ids == NULL)
         return labels != NULL ? read_shifted_labels(out, from, model, err) : FT_OK;
     FT_TRY(read_decoder_ids(out, from, model, err));
-    bool fit = labels != NULL && labels->ndim == 2 && labels->dim[0] == ids->dim[0] &&
-               labels->dim[1] == ids->dim[1];
-    return fit ? read_target_labels(out, from, model, err) : FT_OK;
+    bool same_shape = labels != NULL && labels->ndim == 2 && labels->dim[0] == ids->dim[0] &&
+                      labels->dim[1] == ids->dim[1];
+    return same_shape ? read_target_labels(out, from, model, err) : FT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- */
 
 /* [N, C], or [N] for one label. */
-static ft_status check_numbers_shape(const source *from, int64_t rows, int64_t labels,
-                                     ft_error *err)
+static ft_status check_float_labels_shape(const source *from, int64_t rows, int64_t labels,
+                                          ft_error *err)
 {
     const ft_tensor *tensor = ft_safetensors_find(from->file, "labels");
     const int64_t dim[2] = { rows, labels };
@@ -258,28 +259,28 @@ static ft_status check_numbers_shape(const source *from, int64_t rows, int64_t l
 }
 
 /* Labels of multi-label and regression models. */
-static ft_status read_numbers(ft_dataset *out, const source *from, const ft_config *config,
-                              ft_error *err)
+static ft_status read_float_labels(ft_dataset *out, const source *from, const ft_config *config,
+                                   ft_error *err)
 {
     const ft_tensor *tensor = ft_safetensors_find(from->file, "labels");
-    bool any = config->problem == FT_PROBLEM_REGRESSION;
-    size_t count = ft_tensor_count(tensor);
-    FT_TRY(check_numbers_shape(from, (int64_t) out->rows, config->labels, err));
+    bool is_regression = config->problem_type == FT_PROBLEM_REGRESSION;
+    size_t count = ft_tensor_numel(tensor);
+    FT_TRY(check_float_labels_shape(from, (int64_t) out->rows, config->labels, err));
     if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64 && tensor->dtype != FT_F32)
         return ft_fail(err, FT_EFORMAT, "%s: labels: dtype %s, expected I32, I64 or F32",
                        from->path, ft_dtype_name(tensor->dtype));
-    out->number_cols = (size_t) config->labels;
-    out->numbers = ft_array(count, sizeof *out->numbers);
-    if (out->numbers == NULL)
+    out->float_label_cols = (size_t) config->labels;
+    out->float_labels = ft_calloc(count, sizeof *out->float_labels);
+    if (out->float_labels == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: labels: no memory for %zu elements", from->path, count);
     for (size_t i = 0; i < count; i++) {
-        float number = ft_tensor_number(tensor, i);
-        char place[48];
-        if (any ? !isfinite(number) : number != 0.0f && number != 1.0f)
+        float number = ft_tensor_get_f32(tensor, i);
+        char index_text[48];
+        if (is_regression ? !isfinite(number) : number != 0.0f && number != 1.0f)
             return ft_fail(err, FT_EFORMAT, "%s: labels%s is %g, expected %s", from->path,
-                           place_text(place, sizeof place, tensor, i), (double) number,
-                           any ? "a finite number" : "0 or 1");
-        out->numbers[i] = number;
+                           format_index(index_text, sizeof index_text, tensor, i), (double) number,
+                           is_regression ? "a finite number" : "0 or 1");
+        out->float_labels[i] = number;
     }
     return FT_OK;
 }
@@ -291,10 +292,10 @@ static ft_status read_labels(ft_dataset *out, const source *from, const ft_model
     int64_t rows = (int64_t) out->rows;
     if (ft_safetensors_find(from->file, "labels") == NULL || model->config.labels == 0)
         return FT_OK;
-    if (model->config.problem != FT_PROBLEM_SINGLE)
-        return read_numbers(out, from, &model->config, err);
+    if (model->config.problem_type != FT_PROBLEM_SINGLE)
+        return read_float_labels(out, from, &model->config, err);
     FT_TRY(check_shape(from, "labels", 1, &rows, err));
-    return copy_numbers(&out->labels, from, "labels", 0, model->config.labels, err);
+    return copy_integers(&out->labels, from, "labels", 0, model->config.labels, err);
 }
 
 static ft_status read_images(ft_dataset *out, const source *from, const ft_model *model,
@@ -306,7 +307,7 @@ static ft_status read_images(ft_dataset *out, const source *from, const ft_model
         return ft_fail(err, FT_EFORMAT, "%s: no tensor \"%s\"", from->path, FT_PIXEL_VALUES);
     snprintf(what, sizeof what, "%.250s: %s", from->path, FT_PIXEL_VALUES);
     ft_tensor copy = *tensor; /* tensors in files may be unaligned */
-    copy.data = out->pixels = ft_alloc(ft_tensor_bytes(tensor) + 1);
+    copy.data = out->pixels = ft_calloc_aligned(ft_tensor_bytes(tensor) + 1);
     if (out->pixels == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", what,
                        ft_tensor_bytes(tensor));
@@ -333,7 +334,7 @@ static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *
     FT_TRY(read_mask(out, from, model, err));
     if (ft_safetensors_find(from->file, "token_type_ids") != NULL && model->config.types > 0) {
         FT_TRY(check_shape(from, "token_type_ids", 2, dim, err));
-        FT_TRY(copy_numbers(&out->types, from, "token_type_ids", 0, model->config.types, err));
+        FT_TRY(copy_integers(&out->types, from, "token_type_ids", 0, model->config.types, err));
     }
     FT_TRY(read_labels(out, from, model, err));
     FT_TRY(read_targets(out, from, model, err));
@@ -347,21 +348,21 @@ static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *
 static ft_status read_inputs(ft_dataset *out, const source *from, const ft_model *model,
                              ft_error *err)
 {
-    if (ft_config_sees(&model->config))
+    if (ft_config_is_vision(&model->config))
         return read_images(out, from, model, err);
     FT_TRY(read_ids(out, from, model, err));
     return read_rest(out, from, model, err);
 }
 
-static ft_status read_file(ft_dataset *out, const char *path, const ft_model *model, bool cut,
-                           ft_error *err)
+static ft_status read_file(ft_dataset *out, const char *path, const ft_model *model,
+                           bool allow_long_rows, ft_error *err)
 {
     ft_safetensors *file;
     memset(out, 0, sizeof *out);
     ft_status status = ft_safetensors_open(&file, path, err);
     if (status != FT_OK)
-        return ft_mistaken(path, FT_WANTED_DATA, status, err);
-    source from = { path, file, cut };
+        return ft_explain_wrong_file(path, FT_EXPECTED_DATA, status, err);
+    source from = { path, file, allow_long_rows };
     status = read_inputs(out, &from, model, err);
     ft_safetensors_close(file);
     if (status != FT_OK)
@@ -377,7 +378,7 @@ ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *mod
 /* ---- Splitting ------------------------------------------------------------------------------ */
 
 /* Split the tokens of each row of `from` into rows of `out`, whose cols is set. */
-static size_t deal_out(ft_dataset *out, const ft_dataset *from)
+static size_t split_rows(ft_dataset *out, const ft_dataset *from)
 {
     size_t row = 0;
     for (size_t r = 0; r < from->rows; r++) {
@@ -397,23 +398,23 @@ static size_t deal_out(ft_dataset *out, const ft_dataset *from)
     return row;
 }
 
-ft_status ft_dataset_read_cut(ft_dataset *out, const char *path, const ft_model *model, size_t cols,
-                              ft_error *err)
+ft_status ft_dataset_read_chunked(ft_dataset *out, const char *path, const ft_model *model,
+                                  size_t cols, ft_error *err)
 {
-    ft_dataset whole;
+    ft_dataset unsplit;
     memset(out, 0, sizeof *out);
-    FT_TRY(read_file(&whole, path, model, true, err));
-    out->cols = ft_min_size(cols, whole.cols);
-    size_t most = whole.rows * ((whole.cols - 1) / out->cols + 1);
-    out->ids = ft_array(most * out->cols, sizeof *out->ids);
-    out->mask = ft_array(most * out->cols, sizeof *out->mask);
-    out->masked = true;
+    FT_TRY(read_file(&unsplit, path, model, true, err));
+    out->cols = ft_min_size(cols, unsplit.cols);
+    size_t max_rows = unsplit.rows * ((unsplit.cols - 1) / out->cols + 1);
+    out->ids = ft_calloc(max_rows * out->cols, sizeof *out->ids);
+    out->mask = ft_calloc(max_rows * out->cols, sizeof *out->mask);
+    out->has_mask = true;
     ft_status status = FT_OK;
     if (out->ids != NULL && out->mask != NULL)
-        out->rows = deal_out(out, &whole);
+        out->rows = split_rows(out, &unsplit);
     else
         status = ft_fail(err, FT_ENOMEM, "%s: no memory for rows of %zu tokens", path, out->cols);
-    ft_dataset_fini(&whole);
+    ft_dataset_fini(&unsplit);
     if (status != FT_OK)
         ft_dataset_fini(out);
     return status;

@@ -76,11 +76,11 @@ static const ft_weight_rule weights[] = {
 /* What would make another model of it. */
 /* clang-format off */
 #define ENCODER_ONLY                                                                               \
-    { "position_embedding_type", FT_KEY_MUST_BE, 0, "\"absolute\"" },                              \
-    { "is_decoder", FT_KEY_MUST_BE, 0, "false" },                                                  \
-    { "is_encoder_decoder", FT_KEY_MUST_BE, 0, "false" },                                          \
-    { "add_cross_attention", FT_KEY_MUST_BE, 0, "false" },                                         \
-    { "pruned_heads", FT_KEY_MUST_BE, 0, "{}" }
+    { "position_embedding_type", FT_KEY_FIXED, 0, "\"absolute\"" },                              \
+    { "is_decoder", FT_KEY_FIXED, 0, "false" },                                                  \
+    { "is_encoder_decoder", FT_KEY_FIXED, 0, "false" },                                          \
+    { "add_cross_attention", FT_KEY_FIXED, 0, "false" },                                         \
+    { "pruned_heads", FT_KEY_FIXED, 0, "{}" }
 /* clang-format on */
 
 static const ft_config_rule bert_rules[] = {
@@ -93,7 +93,7 @@ static const ft_config_rule bert_rules[] = {
     { "type_vocab_size", FT_KEY_COUNT, FIELD(types), "2" },
     { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
     { "hidden_act", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
-    { "pad_token_id", FT_KEY_ANY, 0, NULL },
+    { "pad_token_id", FT_KEY_IGNORED, 0, NULL },
     ENCODER_ONLY,
 };
 
@@ -124,15 +124,15 @@ static const ft_config_rule distilbert_rules[] = {
     { "vocab_size", FT_KEY_COUNT, FIELD(vocabulary), NULL },
     { "max_position_embeddings", FT_KEY_COUNT, FIELD(positions), NULL },
     { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
-    { "layer_norm_eps", FT_KEY_MUST_BE, 0, "1e-12" },
+    { "layer_norm_eps", FT_KEY_FIXED, 0, "1e-12" },
     { "activation", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
-    { "pad_token_id", FT_KEY_ANY, 0, NULL },
-    { "sinusoidal_pos_embds", FT_KEY_ANY, 0, NULL },
-    { "dropout", FT_KEY_ANY, 0, NULL },
-    { "attention_dropout", FT_KEY_ANY, 0, NULL },
-    { "qa_dropout", FT_KEY_ANY, 0, NULL },
-    { "seq_classif_dropout", FT_KEY_ANY, 0, NULL },
-    { "tie_weights_", FT_KEY_ANY, 0, NULL },
+    { "pad_token_id", FT_KEY_IGNORED, 0, NULL },
+    { "sinusoidal_pos_embds", FT_KEY_IGNORED, 0, NULL },
+    { "dropout", FT_KEY_IGNORED, 0, NULL },
+    { "attention_dropout", FT_KEY_IGNORED, 0, NULL },
+    { "qa_dropout", FT_KEY_IGNORED, 0, NULL },
+    { "seq_classif_dropout", FT_KEY_IGNORED, 0, NULL },
+    { "tie_weights_", FT_KEY_IGNORED, 0, NULL },
     ENCODER_ONLY,
 };
 
@@ -152,7 +152,7 @@ static const char *const distilbert_architectures[] = {
     NULL,
 };
 
-static const ft_dialect dialects[] = {
+static const ft_hf_arch hf_archs[] = {
     {
         .model_type = "bert",
         .prefix = "bert.",
@@ -187,10 +187,10 @@ static int build_layer(ft_graph *g, const ft_config *c, int x)
     int k = ft_linear(g, "attn.k", x);
     int v = ft_linear(g, "attn.v", x);
     int a = ft_linear(g, "attn.out", ft_attention(g, "attn", q, k, v, c->heads));
-    x = ft_norm(g, "attn.norm", ft_add_residual(g, "attn.sum", a, x), c->eps);
-    int f = ft_apply(g, "ffn.act", ft_linear(g, "ffn.up", x), c->activation);
+    x = ft_layer_norm(g, "attn.norm", ft_add_residual(g, "attn.sum", a, x), c->eps);
+    int f = ft_apply_activation(g, "ffn.act", ft_linear(g, "ffn.up", x), c->activation);
     f = ft_linear(g, "ffn.down", f);
-    return ft_norm(g, "ffn.norm", ft_add_residual(g, "ffn.sum", f, x), c->eps);
+    return ft_layer_norm(g, "ffn.norm", ft_add_residual(g, "ffn.sum", f, x), c->eps);
 }
 
 /* The row that a classifier reads. */
@@ -200,9 +200,9 @@ static int build_head(ft_graph *g, const ft_config *c, int first, int pooled)
     case FT_HEAD_POOLED:
         return pooled;
     case FT_HEAD_DENSE:
-        return ft_apply(g, "head.act", ft_linear(g, "head.dense", first), FT_ACT_TANH);
+        return ft_apply_activation(g, "head.act", ft_linear(g, "head.dense", first), FT_ACT_TANH);
     case FT_HEAD_RELU:
-        return ft_apply(g, "head.act", ft_linear(g, "head.dense", first), FT_ACT_RELU);
+        return ft_apply_activation(g, "head.act", ft_linear(g, "head.dense", first), FT_ACT_RELU);
     case FT_HEAD_NONE:
     case FT_HEAD_FIRST:
         break;
@@ -212,44 +212,45 @@ static int build_head(ft_graph *g, const ft_config *c, int first, int pooled)
 
 static void build_outputs(ft_graph *g, const ft_config *c, int x)
 {
-    ft_output_as(g, "last_hidden_state", x);
+    ft_graph_output(g, "last_hidden_state", x);
     if (c->pooler || c->labels > 0) {
         int first = ft_pool(g, "first", x, FT_POOL_FIRST);
         int pooled = first;
         if (c->pooler) {
-            pooled = ft_apply(g, "pooled", ft_linear(g, "pooler", first), FT_ACT_TANH);
-            ft_output_as(g, "pooled", pooled);
+            pooled = ft_apply_activation(g, "pooled", ft_linear(g, "pooler", first), FT_ACT_TANH);
+            ft_graph_output(g, "pooled", pooled);
         }
         if (c->labels > 0)
-            ft_output_as(g, "logits", ft_linear(g, "classifier", build_head(g, c, first, pooled)));
+            ft_graph_output(g, "logits",
+                            ft_linear(g, "classifier", build_head(g, c, first, pooled)));
     }
     if (c->embedding != FT_EMBEDDING_NONE) {
         ft_pooling pooling = c->embedding == FT_EMBEDDING_MEAN ? FT_POOL_MEAN : FT_POOL_FIRST;
         int e = ft_pool(g, "embedding.pool", x, pooling);
-        ft_output_as(g, "embedding", c->normalize ? ft_normalize(g, "embedding", e) : e);
+        ft_graph_output(g, "embedding", c->normalize ? ft_l2_normalize(g, "embedding", e) : e);
     }
 }
 
 static void build(ft_graph *g, const ft_config *c)
 {
-    int ids = ft_input(g, "input_ids");
-    int positions = ft_input(g, "positions");
-    int types = c->types > 0 ? ft_input(g, "token_type_ids") : -1;
-    int x = ft_norm(g, "embed.norm", ft_embed(g, "embed", ids, positions, types), c->eps);
+    int ids = ft_graph_input(g, "input_ids");
+    int positions = ft_graph_input(g, "positions");
+    int types = c->types > 0 ? ft_graph_input(g, "token_type_ids") : -1;
+    int x = ft_layer_norm(g, "embed.norm", ft_embed(g, "embed", ids, positions, types), c->eps);
     for (int i = 0; i < c->layers; i++) {
-        ft_scope(g, "layer.%d", i);
+        ft_graph_scope(g, "layer.%d", i);
         x = build_layer(g, c, x);
     }
-    ft_scope(g, "%s", "");
-    ft_point(g, x);
+    ft_graph_scope(g, "%s", "");
+    ft_calibration_point(g, x);
     build_outputs(g, c, x);
 }
 
 const ft_family ft_family_bert = {
     .name = "bert",
     .kind = FT_KIND_ENCODER,
-    .dialect = dialects,
-    .ndialect = FT_COUNT(dialects),
+    .hf_arch = hf_archs,
+    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,

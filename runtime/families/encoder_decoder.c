@@ -26,7 +26,7 @@ typedef struct builder {
 } builder;
 
 /* A value named "PART.NAME". */
-static const char *named(char out[FT_NAME], const char *part, const char *name)
+static const char *part_name(char out[FT_NAME], const char *part, const char *name)
 {
     snprintf(out, FT_NAME, "%s.%s", part, name);
     return out;
@@ -36,31 +36,34 @@ static const char *named(char out[FT_NAME], const char *part, const char *name)
 static int part_begin(const builder *b, const char *part, int x)
 {
     char name[FT_NAME];
-    return b->norm_first ? ft_norm(b->graph, named(name, part, "norm"), x, b->config->eps) : x;
+    return b->norm_first ? ft_layer_norm(b->graph, part_name(name, part, "norm"), x, b->config->eps)
+                         : x;
 }
 
 /* What it gives: `y` plus what came in. */
 static int part_end(const builder *b, const char *part, int y, int x)
 {
     char name[FT_NAME];
-    int sum = ft_add_residual(b->graph, named(name, part, "sum"), y, x);
-    return b->norm_first ? sum : ft_norm(b->graph, named(name, part, "norm"), sum, b->config->eps);
+    int sum = ft_add_residual(b->graph, part_name(name, part, "sum"), y, x);
+    return b->norm_first
+               ? sum
+               : ft_layer_norm(b->graph, part_name(name, part, "norm"), sum, b->config->eps);
 }
 
 static int build_ffn(const builder *b, int x)
 {
     ft_graph *g = b->graph;
     int up = ft_linear(g, "ffn.up", part_begin(b, "ffn", x));
-    int y = ft_linear(g, "ffn.down", ft_apply(g, "ffn.act", up, b->config->activation));
+    int y = ft_linear(g, "ffn.down", ft_apply_activation(g, "ffn.act", up, b->config->activation));
     return part_end(b, "ffn", y, x);
 }
 
-static ft_embedding_of embedding(const ft_config *c)
+static ft_embed_params embedding(const ft_config *c)
 {
-    return (ft_embedding_of){
+    return (ft_embed_params){
         .word = "embed.word",
         .position = FT_SINUSOIDS_WEIGHT,
-        .scale = c->scale_words ? sqrtf((float) c->hidden) : 1.0f,
+        .scale = c->scale_embeddings ? sqrtf((float) c->hidden) : 1.0f,
         .offset = c->position_offset,
     };
 }
@@ -82,25 +85,25 @@ static void build_source(const builder *b)
 {
     ft_graph *g = b->graph;
     const ft_config *c = b->config;
-    ft_embedding_of how = embedding(c);
-    int ids = ft_input(g, "input_ids"), positions = ft_input(g, "positions");
-    int x = ft_embed_by(g, "encoder.embed", ids, positions, &how);
+    ft_embed_params how = embedding(c);
+    int ids = ft_graph_input(g, "input_ids"), positions = ft_graph_input(g, "positions");
+    int x = ft_embed_with_positions(g, "encoder.embed", ids, positions, &how);
     for (int i = 0; i < c->encoder_layers; i++) {
-        ft_scope(g, "encoder.layer.%d", i);
+        ft_graph_scope(g, "encoder.layer.%d", i);
         x = build_encoder_layer(b, x);
     }
-    ft_scope(g, "%s", "");
+    ft_graph_scope(g, "%s", "");
     if (b->norm_first)
-        x = ft_norm(g, "encoder.norm", x, c->eps);
-    ft_output_as(g, "encoder_last_hidden_state", x);
+        x = ft_layer_norm(g, "encoder.norm", x, c->eps);
+    ft_graph_output(g, "encoder_last_hidden_state", x);
     for (int i = 0; i < c->layers; i++) {
-        ft_scope(g, "decoder.layer.%d", i);
+        ft_graph_scope(g, "decoder.layer.%d", i);
         int k = ft_linear(g, "cross.k", x);
         int v = ft_linear(g, "cross.v", x);
-        ft_remember(g, "cross", k, v, c->heads);
+        ft_store_cross_kv(g, "cross", k, v, c->heads);
     }
-    ft_scope(g, "%s", "");
-    ft_end_source(g);
+    ft_graph_scope(g, "%s", "");
+    ft_end_encoder(g);
 }
 
 /* ---- Target ------------------------------------------------------------------------------- */
@@ -108,7 +111,7 @@ static void build_source(const builder *b)
 static int build_self_attention(const builder *b, int x)
 {
     ft_graph *g = b->graph;
-    const ft_heads heads = { .heads = b->config->heads, .kv_heads = b->config->heads };
+    const ft_attention_params heads = { .heads = b->config->heads, .kv_heads = b->config->heads };
     int from = part_begin(b, "attn", x);
     int q = ft_linear(g, "attn.q", from);
     int k = ft_linear(g, "attn.k", from);
@@ -121,7 +124,7 @@ static int build_cross_attention(const builder *b, int x)
 {
     ft_graph *g = b->graph;
     int q = ft_linear(g, "cross.q", part_begin(b, "cross", x));
-    int y = ft_linear(g, "cross.out", ft_recall(g, "cross", q, b->config->heads));
+    int y = ft_linear(g, "cross.out", ft_attend_cross(g, "cross", q, b->config->heads));
     return part_end(b, "cross", y, x);
 }
 
@@ -129,22 +132,22 @@ static void build_target(const builder *b)
 {
     ft_graph *g = b->graph;
     const ft_config *c = b->config;
-    ft_embedding_of how = embedding(c);
-    int ids = ft_input(g, "decoder_input_ids");
-    int x = ft_embed_by(g, "decoder.embed", ids, -1, &how);
+    ft_embed_params how = embedding(c);
+    int ids = ft_graph_input(g, "decoder_input_ids");
+    int x = ft_embed_with_positions(g, "decoder.embed", ids, -1, &how);
     for (int i = 0; i < c->layers; i++) {
-        ft_scope(g, "decoder.layer.%d", i);
+        ft_graph_scope(g, "decoder.layer.%d", i);
         x = build_ffn(b, build_cross_attention(b, build_self_attention(b, x)));
     }
-    ft_scope(g, "%s", "");
+    ft_graph_scope(g, "%s", "");
     if (b->norm_first)
-        x = ft_norm(g, "decoder.norm", x, c->eps);
-    ft_output_as(g, "last_hidden_state", x);
-    x = ft_select(g, "selected", x);
-    x = c->tied ? ft_linear_by(g, "head", x, "embed.word") : ft_linear(g, "head", x);
-    ft_output_as(g, "logits", x);
-    ft_choose(g, "token", x, ids);
-    ft_beam_search(g, "beam", x);
+        x = ft_layer_norm(g, "decoder.norm", x, c->eps);
+    ft_graph_output(g, "last_hidden_state", x);
+    x = ft_gather_rows(g, "selected", x);
+    x = c->tied ? ft_linear_shared_weight(g, "head", x, "embed.word") : ft_linear(g, "head", x);
+    ft_graph_output(g, "logits", x);
+    ft_sample(g, "token", x, ids);
+    ft_graph_beam_search(g, "beam", x);
 }
 
 void ft_build_encoder_decoder(ft_graph *graph, const ft_config *config, bool norm_first)

@@ -70,22 +70,22 @@
     { "vocab_size", FT_KEY_COUNT, offsetof(ft_config, vocabulary), NULL },                         \
     { "max_position_embeddings", FT_KEY_COUNT, offsetof(ft_config, positions), NULL },             \
     { "activation_function", FT_KEY_ACTIVATION, offsetof(ft_config, activation), activation_ },    \
-    { "scale_embedding", FT_KEY_FLAG, offsetof(ft_config, scale_words), scale },                   \
+    { "scale_embedding", FT_KEY_FLAG, offsetof(ft_config, scale_embeddings), scale },                   \
     { "tie_word_embeddings", FT_KEY_FLAG, offsetof(ft_config, tied), "true" },                     \
     { "layer_norm_eps", FT_KEY_EPS, offsetof(ft_config, eps), "1e-5" },                            \
-    { "layer_norm_eps", FT_KEY_MUST_BE, 0, "1e-5" },                                               \
-    { "is_encoder_decoder", FT_KEY_MUST_BE, 0, "true" },                                           \
-    { "is_decoder", FT_KEY_MUST_BE, 0, "false" },                                                  \
-    { "num_hidden_layers", FT_KEY_TWIN, offsetof(ft_config, encoder_layers), "encoder_layers" },   \
-    { "num_attention_heads", FT_KEY_TWIN, offsetof(ft_config, encoder_heads),                      \
+    { "layer_norm_eps", FT_KEY_FIXED, 0, "1e-5" },                                               \
+    { "is_encoder_decoder", FT_KEY_FIXED, 0, "true" },                                           \
+    { "is_decoder", FT_KEY_FIXED, 0, "false" },                                                  \
+    { "num_hidden_layers", FT_KEY_ALIAS, offsetof(ft_config, encoder_layers), "encoder_layers" },   \
+    { "num_attention_heads", FT_KEY_ALIAS, offsetof(ft_config, encoder_heads),                      \
       "encoder_attention_heads" },                                                                 \
-    { "hidden_size", FT_KEY_TWIN, offsetof(ft_config, hidden), "d_model" },                        \
-    { "dropout", FT_KEY_ANY, 0, NULL },                                                            \
-    { "attention_dropout", FT_KEY_ANY, 0, NULL },                                                  \
-    { "activation_dropout", FT_KEY_ANY, 0, NULL },                                                 \
-    { "encoder_layerdrop", FT_KEY_ANY, 0, NULL },                                                  \
-    { "decoder_layerdrop", FT_KEY_ANY, 0, NULL },                                                  \
-    { "init_std", FT_KEY_ANY, 0, NULL }
+    { "hidden_size", FT_KEY_ALIAS, offsetof(ft_config, hidden), "d_model" },                        \
+    { "dropout", FT_KEY_IGNORED, 0, NULL },                                                            \
+    { "attention_dropout", FT_KEY_IGNORED, 0, NULL },                                                  \
+    { "activation_dropout", FT_KEY_IGNORED, 0, NULL },                                                 \
+    { "encoder_layerdrop", FT_KEY_IGNORED, 0, NULL },                                                  \
+    { "decoder_layerdrop", FT_KEY_IGNORED, 0, NULL },                                                  \
+    { "init_std", FT_KEY_IGNORED, 0, NULL }
 /* clang-format on */
 
 /* ---- Graph -------------------------------------------------------------------------------- */

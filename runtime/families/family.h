@@ -26,7 +26,7 @@ const char *ft_role_name(ft_role role);
 bool ft_role_parse(const char *name, ft_role *out);
 
 /* Checkpoints of one family may spell their configuration and their tensors in several ways. */
-enum { FT_MAX_DIALECTS = 3 };
+enum { FT_MAX_HF_ARCHS = 3 };
 
 /*
  * One line of a family's table of weights.  '*' in names runs over layers, '#' over those of an
@@ -43,7 +43,7 @@ typedef struct ft_weight_rule {
     ft_role role;
     char bias; /* false, true, or a symbol */
     char when;
-    const char *source[FT_MAX_DIALECTS];
+    const char *source[FT_MAX_HF_ARCHS];
 } ft_weight_rule;
 
 enum { FT_STORED_DIMS = 4 };
@@ -66,11 +66,11 @@ typedef enum ft_key {
     FT_KEY_EPS,        /* a positive number, stored in the float field */
     FT_KEY_ACTIVATION, /* a name, stored in the activation field */
     FT_KEY_ID,         /* a token's id, or a list of one, stored in the int32 field; null is -1 */
-    FT_KEY_TWIN,       /* absent, null, or what key `must` says, which the int32 field holds */
+    FT_KEY_ALIAS,      /* absent, null, or what key `must` says, which the int32 field holds */
     FT_KEY_ROPE,       /* of rotary positions, see convert/config/rope.c */
     FT_KEY_WINDOW,     /* of layers that see less than all, see convert/config/window.c */
-    FT_KEY_MUST_BE,    /* changes the result: only null and the value `must` are supported */
-    FT_KEY_ANY,        /* does not change the result of inference */
+    FT_KEY_FIXED,      /* changes the result: only null and the value `must` are supported */
+    FT_KEY_IGNORED,    /* does not change the result of inference */
 } ft_key;
 
 /*
@@ -85,28 +85,28 @@ typedef struct ft_config_rule {
                          NULL = required */
 } ft_config_rule;
 
-typedef struct ft_dialect {
+typedef struct ft_hf_arch {
     const char *model_type;           /* config.json's "model_type" */
     const char *prefix;               /* "bert." */
     ft_head head;                     /* what a ...ForSequenceClassification has */
     const char *const *architectures; /* the supported ones, NULL-terminated */
     const ft_config_rule *rule;
     size_t nrule;
-    int32_t leading;      /* of images: rows before those of patches */
-    const char *headless; /* the architecture without the head that predicts tokens; or NULL */
-    bool qkv_bias;        /* queries, keys and values have biases without a key that says so */
+    int32_t prefix_tokens;  /* of images: rows before those of patches */
+    const char *base_model; /* the architecture without the head that predicts tokens; or NULL */
+    bool qkv_bias;          /* queries, keys and values have biases without a key that says so */
 
     /* Of encoder-decoders. */
     ft_sinusoids sinusoids;
     const char *const *words;     /* other names of embed.word, NULL-terminated; or NULL */
     const char *const *positions; /* where the sinusoids may be stored too, the same; or NULL */
-} ft_dialect;
+} ft_hf_arch;
 
 typedef struct ft_family {
     const char *name;
     ft_kind kind;
-    const ft_dialect *dialect;
-    size_t ndialect;
+    const ft_hf_arch *hf_arch;
+    size_t num_hf_archs;
     const ft_weight_rule *weight;
     size_t nweight;
     void (*build)(ft_graph *graph, const ft_config *config);
@@ -119,14 +119,14 @@ const ft_family *ft_family_at(size_t index);
 const ft_family *ft_family_find(const char *name);
 
 /* The family whose dialect *dialect has this model_type; NULL when unknown. */
-const ft_family *ft_family_of(const char *model_type, int *dialect);
+const ft_family *ft_family_of(const char *model_type, int *hf_arch);
 
 /*
  * All weights of a model, in the order in which it uses them, with their names in checkpoints of
  * `dialect` (-1: none).  Free *out with free().  FT_EFORMAT: a weight would have no elements, so
  * the configuration is of another family.
  */
-FT_MUST_USE ft_status ft_family_weights(const ft_family *family, int dialect,
+FT_MUST_USE ft_status ft_family_weights(const ft_family *family, int hf_arch,
                                         const ft_config *config, ft_weight_spec **out,
                                         size_t *count, ft_error *err);
 

@@ -68,13 +68,13 @@ static const ft_weight_rule weights[] = {
     { "rope_parameters", FT_KEY_ROPE, 0, NULL },                                                   \
     { "rope_scaling", FT_KEY_ROPE, 0, NULL },                                                      \
     { "rope_theta", FT_KEY_ROPE, 0, NULL },                                                        \
-    { "partial_rotary_factor", FT_KEY_MUST_BE, 0, "1" },                                           \
-    { "is_encoder_decoder", FT_KEY_MUST_BE, 0, "false" },                                          \
-    { "add_cross_attention", FT_KEY_MUST_BE, 0, "false" },                                         \
-    { "pruned_heads", FT_KEY_MUST_BE, 0, "{}" },                                                   \
-    { "attention_dropout", FT_KEY_ANY, 0, NULL },                                                  \
-    { "max_sequence_length", FT_KEY_ANY, 0, NULL },                                                \
-    { "pad_token_id", FT_KEY_ANY, 0, NULL }
+    { "partial_rotary_factor", FT_KEY_FIXED, 0, "1" },                                           \
+    { "is_encoder_decoder", FT_KEY_FIXED, 0, "false" },                                          \
+    { "add_cross_attention", FT_KEY_FIXED, 0, "false" },                                         \
+    { "pruned_heads", FT_KEY_FIXED, 0, "{}" },                                                   \
+    { "attention_dropout", FT_KEY_IGNORED, 0, NULL },                                                  \
+    { "max_sequence_length", FT_KEY_IGNORED, 0, NULL },                                                \
+    { "pad_token_id", FT_KEY_IGNORED, 0, NULL }
 /* clang-format on */
 
 /* pretraining_tp cut products into slices in old versions of transformers; their sum is the same.
@@ -83,19 +83,19 @@ static const ft_config_rule llama_rules[] = {
     DECODER("null"),
     { "attention_bias", FT_KEY_FLAG, FIELD(out_bias), "false" },
     { "mlp_bias", FT_KEY_FLAG, FIELD(ffn_bias), "false" },
-    { "sliding_window", FT_KEY_MUST_BE, 0, "null" },
-    { "layer_types", FT_KEY_MUST_BE, 0, "null" },
-    { "pretraining_tp", FT_KEY_ANY, 0, NULL },
-    { "is_llama_config", FT_KEY_ANY, 0, NULL },
+    { "sliding_window", FT_KEY_FIXED, 0, "null" },
+    { "layer_types", FT_KEY_FIXED, 0, "null" },
+    { "pretraining_tp", FT_KEY_IGNORED, 0, NULL },
+    { "is_llama_config", FT_KEY_IGNORED, 0, NULL },
 };
 
 /* Its code has no biases, and the same window in every layer. */
 static const ft_config_rule mistral_rules[] = {
     DECODER("8"),
     { "sliding_window", FT_KEY_OPTIONAL, FIELD(window), "4096" },
-    { "layer_types", FT_KEY_MUST_BE, 0, "null" },
-    { "attention_bias", FT_KEY_MUST_BE, 0, "false" },
-    { "mlp_bias", FT_KEY_MUST_BE, 0, "false" },
+    { "layer_types", FT_KEY_FIXED, 0, "null" },
+    { "attention_bias", FT_KEY_FIXED, 0, "false" },
+    { "mlp_bias", FT_KEY_FIXED, 0, "false" },
 };
 
 static const ft_config_rule qwen2_rules[] = {
@@ -104,22 +104,22 @@ static const ft_config_rule qwen2_rules[] = {
     { "sliding_window", FT_KEY_WINDOW, 0, NULL },
     { "max_window_layers", FT_KEY_WINDOW, 0, NULL },
     { "layer_types", FT_KEY_WINDOW, 0, NULL },
-    { "attention_bias", FT_KEY_MUST_BE, 0, "true" },
-    { "mlp_bias", FT_KEY_MUST_BE, 0, "false" },
+    { "attention_bias", FT_KEY_FIXED, 0, "true" },
+    { "mlp_bias", FT_KEY_FIXED, 0, "false" },
 };
 
 static const char *const llama_architectures[] = { "LlamaForCausalLM", NULL };
 static const char *const mistral_architectures[] = { "MistralForCausalLM", NULL };
 static const char *const qwen2_architectures[] = { "Qwen2ForCausalLM", NULL };
 
-static const ft_dialect dialects[] = {
+static const ft_hf_arch hf_archs[] = {
     {
         .model_type = "llama",
         .prefix = "",
         .architectures = llama_architectures,
         .rule = llama_rules,
         .nrule = FT_COUNT(llama_rules),
-        .headless = "LlamaModel",
+        .base_model = "LlamaModel",
     },
     {
         .model_type = "mistral",
@@ -127,7 +127,7 @@ static const ft_dialect dialects[] = {
         .architectures = mistral_architectures,
         .rule = mistral_rules,
         .nrule = FT_COUNT(mistral_rules),
-        .headless = "MistralModel",
+        .base_model = "MistralModel",
     },
     {
         .model_type = "qwen2",
@@ -135,7 +135,7 @@ static const ft_dialect dialects[] = {
         .architectures = qwen2_architectures,
         .rule = qwen2_rules,
         .nrule = FT_COUNT(qwen2_rules),
-        .headless = "Qwen2Model",
+        .base_model = "Qwen2Model",
         .qkv_bias = true,
     },
 };
@@ -144,15 +144,15 @@ static const ft_dialect dialects[] = {
 
 static int build_attention(ft_graph *g, const ft_config *c, int layer, int x)
 {
-    bool stretches = c->rope == FT_ROPE_DYNAMIC;
-    const ft_heads heads = {
+    bool is_dynamic = c->rope == FT_ROPE_DYNAMIC;
+    const ft_attention_params heads = {
         .heads = c->heads,
         .kv_heads = c->kv_heads,
-        .window = layer >= c->window_from ? c->window : 0,
+        .window = layer >= c->window_first_layer ? c->window : 0,
         .frequencies = FT_ROPE_WEIGHT,
-        .rope_positions = stretches ? c->rope_positions : 0,
-        .rope_theta = stretches ? (float) c->rope_theta : 0.0f,
-        .rope_factor = stretches ? (float) c->rope_factor : 0.0f,
+        .rope_positions = is_dynamic ? c->rope_positions : 0,
+        .rope_theta = is_dynamic ? (float) c->rope_theta : 0.0f,
+        .rope_factor = is_dynamic ? (float) c->rope_factor : 0.0f,
     };
     int q = ft_linear(g, "attn.q", x);
     int k = ft_linear(g, "attn.k", x);
@@ -167,32 +167,32 @@ static int build_layer(ft_graph *g, const ft_config *c, int layer, int x)
     int f = ft_rms_norm(g, "ffn.norm", x, c->eps);
     int gate = ft_linear(g, "ffn.gate", f);
     int up = ft_linear(g, "ffn.up", f);
-    f = ft_gate(g, "ffn.act", gate, up, c->activation);
+    f = ft_gated_activation(g, "ffn.act", gate, up, c->activation);
     return ft_add_residual(g, "ffn.sum", ft_linear(g, "ffn.down", f), x);
 }
 
 static void build(ft_graph *g, const ft_config *c)
 {
-    int ids = ft_input(g, "input_ids");
+    int ids = ft_graph_input(g, "input_ids");
     int x = ft_embed_tokens(g, "embed", ids);
     for (int i = 0; i < c->layers; i++) {
-        ft_scope(g, "layer.%d", i);
+        ft_graph_scope(g, "layer.%d", i);
         x = build_layer(g, c, i, x);
     }
-    ft_scope(g, "%s", "");
+    ft_graph_scope(g, "%s", "");
     x = ft_rms_norm(g, "norm", x, c->eps);
-    ft_output_as(g, "last_hidden_state", x);
-    x = ft_select(g, "selected", x);
-    x = c->tied ? ft_linear_by(g, "head", x, "embed.word") : ft_linear(g, "head", x);
-    ft_output_as(g, "logits", x);
-    ft_choose(g, "token", x, ids);
+    ft_graph_output(g, "last_hidden_state", x);
+    x = ft_gather_rows(g, "selected", x);
+    x = c->tied ? ft_linear_shared_weight(g, "head", x, "embed.word") : ft_linear(g, "head", x);
+    ft_graph_output(g, "logits", x);
+    ft_sample(g, "token", x, ids);
 }
 
 const ft_family ft_family_llama = {
     .name = "llama",
     .kind = FT_KIND_DECODER,
-    .dialect = dialects,
-    .ndialect = FT_COUNT(dialects),
+    .hf_arch = hf_archs,
+    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,

@@ -41,22 +41,22 @@ static const ft_config_rule rules[] = {
     FT_TRANSLATOR("\"relu\"", "true"),
     { "pad_token_id", FT_KEY_COUNT, offsetof(ft_config, pad_id), "1" },
     { "pad_token_id", FT_KEY_COUNT, offsetof(ft_config, padding_id), "1" },
-    { "decoder_start_token_id", FT_KEY_COUNT, offsetof(ft_config, start_id), "2" },
-    { "forced_bos_token_id", FT_KEY_ID, offsetof(ft_config, first_id), "null" },
-    { "forced_eos_token_id", FT_KEY_ID, offsetof(ft_config, last_id), "null" },
+    { "decoder_start_token_id", FT_KEY_COUNT, offsetof(ft_config, decoder_start_id), "2" },
+    { "forced_bos_token_id", FT_KEY_ID, offsetof(ft_config, forced_bos_id), "null" },
+    { "forced_eos_token_id", FT_KEY_ID, offsetof(ft_config, forced_eos_id), "null" },
 };
 
 static const char *const architectures[] = { "M2M100ForConditionalGeneration", NULL };
 
-static const ft_dialect dialects[] = {
+static const ft_hf_arch hf_archs[] = {
     {
         .model_type = "m2m_100",
         .prefix = "",
         .architectures = architectures,
         .rule = rules,
         .nrule = FT_COUNT(rules),
-        .headless = "M2M100Model",
-        .sinusoids = FT_SINUSOIDS_CLOSED,
+        .base_model = "M2M100Model",
+        .sinusoids = FT_SINUSOIDS_M2M100,
         .words = words,
     },
 };
@@ -70,9 +70,9 @@ static void build(ft_graph *g, const ft_config *c)
 
 const ft_family ft_family_m2m100 = {
     .name = "m2m100",
-    .kind = FT_KIND_TRANSLATOR,
-    .dialect = dialects,
-    .ndialect = FT_COUNT(dialects),
+    .kind = FT_KIND_ENCODER_DECODER,
+    .hf_arch = hf_archs,
+    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,

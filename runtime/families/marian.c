@@ -45,31 +45,31 @@ static const char *const positions[] = {
 static const ft_config_rule rules[] = {
     FT_TRANSLATOR("\"gelu\"", "false"),
     { "pad_token_id", FT_KEY_COUNT, offsetof(ft_config, pad_id), "58100" },
-    { "decoder_start_token_id", FT_KEY_COUNT, offsetof(ft_config, start_id), "58100" },
-    { "forced_bos_token_id", FT_KEY_ID, offsetof(ft_config, first_id), "null" },
-    { "forced_eos_token_id", FT_KEY_ID, offsetof(ft_config, last_id), "0" },
-    { "decoder_vocab_size", FT_KEY_TWIN, offsetof(ft_config, vocabulary), "vocab_size" },
-    { "share_encoder_decoder_embeddings", FT_KEY_MUST_BE, 0, "true" },
-    { "static_position_embeddings", FT_KEY_MUST_BE, 0, "true" },
-    { "normalize_before", FT_KEY_MUST_BE, 0, "false" },
-    { "normalize_embedding", FT_KEY_MUST_BE, 0, "false" },
-    { "add_final_layer_norm", FT_KEY_MUST_BE, 0, "false" },
-    { "add_bias_logits", FT_KEY_MUST_BE, 0, "false" },
-    { "extra_pos_embeddings", FT_KEY_ANY, 0, NULL },
-    { "classif_dropout", FT_KEY_ANY, 0, NULL },
+    { "decoder_start_token_id", FT_KEY_COUNT, offsetof(ft_config, decoder_start_id), "58100" },
+    { "forced_bos_token_id", FT_KEY_ID, offsetof(ft_config, forced_bos_id), "null" },
+    { "forced_eos_token_id", FT_KEY_ID, offsetof(ft_config, forced_eos_id), "0" },
+    { "decoder_vocab_size", FT_KEY_ALIAS, offsetof(ft_config, vocabulary), "vocab_size" },
+    { "share_encoder_decoder_embeddings", FT_KEY_FIXED, 0, "true" },
+    { "static_position_embeddings", FT_KEY_FIXED, 0, "true" },
+    { "normalize_before", FT_KEY_FIXED, 0, "false" },
+    { "normalize_embedding", FT_KEY_FIXED, 0, "false" },
+    { "add_final_layer_norm", FT_KEY_FIXED, 0, "false" },
+    { "add_bias_logits", FT_KEY_FIXED, 0, "false" },
+    { "extra_pos_embeddings", FT_KEY_IGNORED, 0, NULL },
+    { "classif_dropout", FT_KEY_IGNORED, 0, NULL },
 };
 
 static const char *const architectures[] = { "MarianMTModel", NULL };
 
-static const ft_dialect dialects[] = {
+static const ft_hf_arch hf_archs[] = {
     {
         .model_type = "marian",
         .prefix = "",
         .architectures = architectures,
         .rule = rules,
         .nrule = FT_COUNT(rules),
-        .headless = "MarianModel",
-        .sinusoids = FT_SINUSOIDS_OPEN,
+        .base_model = "MarianModel",
+        .sinusoids = FT_SINUSOIDS_MARIAN,
         .words = words,
         .positions = positions,
     },
@@ -84,9 +84,9 @@ static void build(ft_graph *g, const ft_config *c)
 
 const ft_family ft_family_marian = {
     .name = "marian",
-    .kind = FT_KIND_TRANSLATOR,
-    .dialect = dialects,
-    .ndialect = FT_COUNT(dialects),
+    .kind = FT_KIND_ENCODER_DECODER,
+    .hf_arch = hf_archs,
+    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,

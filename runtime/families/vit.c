@@ -64,19 +64,19 @@ static const ft_config_rule rules[] = {
     { "qkv_bias", FT_KEY_FLAG, FIELD(qkv_bias), "true" },
     { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
     { "hidden_act", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
-    { "pooler_output_size", FT_KEY_TWIN, FIELD(hidden), "hidden_size" },
-    { "pooler_act", FT_KEY_MUST_BE, 0, "\"tanh\"" },
-    { "encoder_stride", FT_KEY_ANY, 0, NULL },
-    { "is_decoder", FT_KEY_MUST_BE, 0, "false" },
-    { "is_encoder_decoder", FT_KEY_MUST_BE, 0, "false" },
-    { "add_cross_attention", FT_KEY_MUST_BE, 0, "false" },
-    { "pruned_heads", FT_KEY_MUST_BE, 0, "{}" },
+    { "pooler_output_size", FT_KEY_ALIAS, FIELD(hidden), "hidden_size" },
+    { "pooler_act", FT_KEY_FIXED, 0, "\"tanh\"" },
+    { "encoder_stride", FT_KEY_IGNORED, 0, NULL },
+    { "is_decoder", FT_KEY_FIXED, 0, "false" },
+    { "is_encoder_decoder", FT_KEY_FIXED, 0, "false" },
+    { "add_cross_attention", FT_KEY_FIXED, 0, "false" },
+    { "pruned_heads", FT_KEY_FIXED, 0, "{}" },
 };
 
 static const char *const vit_architectures[] = { "ViTModel", "ViTForImageClassification", NULL };
 static const char *const deit_architectures[] = { "DeiTModel", "DeiTForImageClassification", NULL };
 
-static const ft_dialect dialects[] = {
+static const ft_hf_arch hf_archs[] = {
     {
         .model_type = "vit",
         .prefix = "vit.",
@@ -84,7 +84,7 @@ static const ft_dialect dialects[] = {
         .architectures = vit_architectures,
         .rule = rules,
         .nrule = FT_COUNT(rules),
-        .leading = 1,
+        .prefix_tokens = 1,
     },
     {
         .model_type = "deit",
@@ -93,7 +93,7 @@ static const ft_dialect dialects[] = {
         .architectures = deit_architectures,
         .rule = rules,
         .nrule = FT_COUNT(rules),
-        .leading = 2,
+        .prefix_tokens = 2,
     },
 };
 
@@ -102,56 +102,57 @@ static const ft_dialect dialects[] = {
 static int build_patches(ft_graph *g, const ft_config *c)
 {
     const ft_conv conv = ft_config_patches(c);
-    int images = ft_input_images(g, "pixel_values", &conv);
-    int patches = ft_patches(g, "embed.patches", images, &conv, c->leading);
-    return ft_place(g, "embed", ft_linear(g, "embed.patch", patches));
+    int images = ft_graph_input_images(g, "pixel_values", &conv);
+    int patches = ft_patchify(g, "embed.patches", images, &conv, c->prefix_tokens);
+    return ft_add_class_token(g, "embed", ft_linear(g, "embed.patch", patches));
 }
 
 /* What the layers have added up is a point: how large it is decides what it may be stored in. */
 static int build_layer(ft_graph *g, const ft_config *c, int x)
 {
-    int from = ft_norm(g, "attn.norm", x, c->eps);
+    int from = ft_layer_norm(g, "attn.norm", x, c->eps);
     int q = ft_linear(g, "attn.q", from);
     int k = ft_linear(g, "attn.k", from);
     int v = ft_linear(g, "attn.v", from);
     int a = ft_linear(g, "attn.out", ft_attention(g, "attn", q, k, v, c->heads));
     x = ft_add_residual(g, "attn.sum", a, x);
-    int f = ft_linear(g, "ffn.up", ft_norm(g, "ffn.norm", x, c->eps));
-    f = ft_linear(g, "ffn.down", ft_apply(g, "ffn.act", f, c->activation));
+    int f = ft_linear(g, "ffn.up", ft_layer_norm(g, "ffn.norm", x, c->eps));
+    f = ft_linear(g, "ffn.down", ft_apply_activation(g, "ffn.act", f, c->activation));
     x = ft_add_residual(g, "ffn.sum", f, x);
-    ft_point(g, x);
+    ft_calibration_point(g, x);
     return x;
 }
 
 static void build_outputs(ft_graph *g, const ft_config *c, int x)
 {
-    ft_output_as(g, "last_hidden_state", x);
+    ft_graph_output(g, "last_hidden_state", x);
     if (!c->pooler && c->labels == 0)
         return;
     int first = ft_pool(g, "first", x, FT_POOL_FIRST);
     if (c->pooler)
-        ft_output_as(g, "pooled",
-                     ft_apply(g, "pooled", ft_linear(g, "pooler", first), FT_ACT_TANH));
+        ft_graph_output(
+            g, "pooled",
+            ft_apply_activation(g, "pooled", ft_linear(g, "pooler", first), FT_ACT_TANH));
     if (c->labels > 0)
-        ft_output_as(g, "logits", ft_linear(g, "classifier", first));
+        ft_graph_output(g, "logits", ft_linear(g, "classifier", first));
 }
 
 static void build(ft_graph *g, const ft_config *c)
 {
     int x = build_patches(g, c);
     for (int i = 0; i < c->layers; i++) {
-        ft_scope(g, "layer.%d", i);
+        ft_graph_scope(g, "layer.%d", i);
         x = build_layer(g, c, x);
     }
-    ft_scope(g, "%s", "");
-    build_outputs(g, c, ft_norm(g, "norm", x, c->eps));
+    ft_graph_scope(g, "%s", "");
+    build_outputs(g, c, ft_layer_norm(g, "norm", x, c->eps));
 }
 
 const ft_family ft_family_vit = {
     .name = "vit",
-    .kind = FT_KIND_IMAGES,
-    .dialect = dialects,
-    .ndialect = FT_COUNT(dialects),
+    .kind = FT_KIND_VISION,
+    .hf_arch = hf_archs,
+    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,

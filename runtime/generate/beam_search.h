@@ -10,29 +10,31 @@
 #include "runtime/text/stop_ids.h"
 
 /* The configuration shared by all searches of a call, with defaults filled in. */
-typedef struct ft_search_plan {
+typedef struct ft_beam_search_config {
     const ft_session *session;
-    ft_search_options options;
+    ft_beam_search_options options;
     int32_t forced_bos; /* -1: none */
     ft_stop_ids stops;  /* eos_token_id of the model */
-} ft_search_plan;
+} ft_beam_search_config;
 
 /* Fill in defaults and validate the options: FT_EUNSUPPORTED, FT_EARG or FT_ELIMIT. */
-FT_MUST_USE ft_status ft_search_plan_make(ft_search_plan *out, const ft_session *session,
-                                          const ft_search_options *options, ft_error *err);
+FT_MUST_USE ft_status ft_beam_search_configure(ft_beam_search_config *out,
+                                               const ft_session *session,
+                                               const ft_beam_search_options *options,
+                                               ft_error *err);
 
 /* Validate all requests before the search starts: FT_EARG or FT_ELIMIT. */
-FT_MUST_USE ft_status ft_search_check(const ft_search_plan *plan, const ft_request *requests,
-                                      size_t count, ft_error *err);
+FT_MUST_USE ft_status ft_beam_search_check(const ft_beam_search_config *plan,
+                                           const ft_request *requests, size_t count, ft_error *err);
 
 /* The decoder prefix of a request [*tokens]. */
-const int32_t *ft_search_prompt(const ft_search_plan *plan, const ft_request *request,
-                                size_t *tokens);
+const int32_t *ft_beam_search_prompt(const ft_beam_search_config *plan, const ft_request *request,
+                                     size_t *tokens);
 
 /* Maximum length of a hypothesis in tokens, including the prefix. */
-size_t ft_search_longest(const ft_search_plan *plan, const ft_request *request);
+size_t ft_beam_search_max_tokens(const ft_beam_search_config *plan, const ft_request *request);
 
 /* Maximum number of sources that are searched concurrently. */
-size_t ft_search_groups(const ft_search_plan *plan);
+size_t ft_beam_search_max_sources(const ft_beam_search_config *plan);
 
 #endif

@@ -13,48 +13,51 @@
 
 /* ---- Options ------------------------------------------------------------------------------ */
 
-static ft_status check_whole(const char *name, int32_t value, int32_t low, int32_t high,
-                             ft_error *err)
+static ft_status check_int(const char *name, int32_t value, int32_t min, int32_t max, ft_error *err)
 {
-    if (value >= low && value <= high)
+    if (value >= min && value <= max)
         return FT_OK;
-    return ft_fail(err, FT_EARG, "%s is %d, expected %d to %d", name, value, low, high);
+    return ft_fail(err, FT_EARG, "%s is %d, expected %d to %d", name, value, min, max);
 }
 
-static ft_status check_real(const char *name, double value, double low, double high, ft_error *err)
+static ft_status check_double(const char *name, double value, double min, double max, ft_error *err)
 {
-    if (value >= low && value <= high)
+    if (value >= min && value <= max)
         return FT_OK;
-    return ft_fail(err, FT_EARG, "%s is %g, expected %g to %g", name, value, low, high);
+    return ft_fail(err, FT_EARG, "%s is %g, expected %g to %g", name, value, min, max);
 }
 
-static void put_defaults(ft_search_plan *plan)
+static void set_defaults(ft_beam_search_config *plan)
 {
-    ft_search_options *o = &plan->options;
+    ft_beam_search_options *o = &plan->options;
     const ft_model *model = plan->session->model;
     o->beams = o->beams == 0 ? 1 : o->beams;
     o->n_best = o->n_best == 0 ? 1 : o->n_best;
-    o->length_penalty = o->keep_sums ? 0.0 : o->length_penalty == 0.0 ? 1.0 : o->length_penalty;
+    o->length_penalty = o->no_length_normalization ? 0.0
+                        : o->length_penalty == 0.0 ? 1.0
+                                                   : o->length_penalty;
     o->beam_groups = o->beam_groups == 0 ? 1 : o->beam_groups;
-    if (o->look_every == 0)
-        o->look_every = model->backend->runs_on ? 4 : 1;
-    plan->forced_bos = o->forced_bos != NULL ? *o->forced_bos : model->config.first_id;
+    if (o->poll_every == 0)
+        o->poll_every = model->backend->runs_async ? 4 : 1;
+    plan->forced_bos = o->forced_bos != NULL ? *o->forced_bos : model->config.forced_bos_id;
 }
 
 /* Powers of lengths must stay finite and nonzero; log-probabilities are far below 1e6. */
-static ft_status check_options(const ft_search_plan *plan, ft_error *err)
+static ft_status check_options(const ft_beam_search_config *plan, ft_error *err)
 {
-    const ft_search_options *o = &plan->options;
-    const double steepest = 8.0, any = 1e6;
-    FT_TRY(check_whole("beams", o->beams, 1, FT_MAX_BEAMS, err));
-    FT_TRY(check_whole("n_best", o->n_best, 1, o->beams, err));
-    FT_TRY(check_whole("beam_groups", o->beam_groups, 1, o->beams, err));
-    FT_TRY(check_whole("early_stopping", (int32_t) o->early_stopping, 0, FT_EARLY_NEVER, err));
-    FT_TRY(check_real("length_penalty", o->length_penalty, -steepest, steepest, err));
-    FT_TRY(check_real("diversity_penalty", (double) o->diversity_penalty, 0.0, any, err));
-    FT_TRY(check_whole("look_every", o->look_every, 1, INT32_MAX, err));
-    FT_TRY(check_whole("forced_bos", plan->forced_bos, -1,
-                       plan->session->model->config.vocabulary - 1, err));
+    const ft_beam_search_options *o = &plan->options;
+    const double max_length_penalty = 8.0, max_penalty = 1e6;
+    FT_TRY(check_int("beams", o->beams, 1, FT_MAX_BEAMS, err));
+    FT_TRY(check_int("n_best", o->n_best, 1, o->beams, err));
+    FT_TRY(check_int("beam_groups", o->beam_groups, 1, o->beams, err));
+    FT_TRY(
+        check_int("early_stopping", (int32_t) o->early_stopping, 0, FT_EARLY_STOPPING_NEVER, err));
+    FT_TRY(check_double("length_penalty", o->length_penalty, -max_length_penalty,
+                        max_length_penalty, err));
+    FT_TRY(check_double("diversity_penalty", (double) o->diversity_penalty, 0.0, max_penalty, err));
+    FT_TRY(check_int("poll_every", o->poll_every, 1, INT32_MAX, err));
+    FT_TRY(check_int("forced_bos", plan->forced_bos, -1,
+                     plan->session->model->config.vocabulary - 1, err));
     if (o->beams % o->beam_groups != 0)
         return ft_fail(err, FT_EARG, "beam_groups is %d, which does not divide %d beams",
                        o->beam_groups, o->beams);
@@ -65,27 +68,27 @@ static ft_status check_options(const ft_search_plan *plan, ft_error *err)
     return FT_OK;
 }
 
-static bool can_search(const ft_plan *plan)
+static bool has_beam_search(const ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_BEAM)
+        if (plan->op[i].kind == FT_OP_BEAM_SEARCH)
             return true;
     return false;
 }
 
-ft_status ft_search_plan_make(ft_search_plan *out, const ft_session *session,
-                              const ft_search_options *options, ft_error *err)
+ft_status ft_beam_search_configure(ft_beam_search_config *out, const ft_session *session,
+                                   const ft_beam_search_options *options, ft_error *err)
 {
     const ft_model *model = session->model;
-    *out = (ft_search_plan){ .session = session };
+    *out = (ft_beam_search_config){ .session = session };
     if (options != NULL)
         out->options = *options;
-    if (!can_search(&session->plan))
+    if (!has_beam_search(&session->plan))
         return ft_fail(err, FT_EUNSUPPORTED, "%s: models of family %s do not support beam search",
                        model->path, model->family->name);
-    put_defaults(out);
+    set_defaults(out);
     FT_TRY(check_options(out, err));
-    if (ft_search_groups(out) == 0)
+    if (ft_beam_search_max_sources(out) == 0)
         return ft_fail(
             err, FT_ELIMIT,
             "%d beams need max_sequences and max_tokens of at least that many; the session "
@@ -99,24 +102,25 @@ ft_status ft_search_plan_make(ft_search_plan *out, const ft_session *session,
 
 /* ---- Requests ----------------------------------------------------------------------------- */
 
-size_t ft_search_groups(const ft_search_plan *plan)
+size_t ft_beam_search_max_sources(const ft_beam_search_config *plan)
 {
     const ft_limits *limits = &plan->session->limits;
     return ft_min_size(limits->sequences, limits->tokens) / (size_t) plan->options.beams;
 }
 
-const int32_t *ft_search_prompt(const ft_search_plan *plan, const ft_request *request,
-                                size_t *tokens)
+const int32_t *ft_beam_search_prompt(const ft_beam_search_config *plan, const ft_request *request,
+                                     size_t *tokens)
 {
     *tokens = request->prompt_tokens > 0 ? request->prompt_tokens : 1;
-    return request->prompt_tokens > 0 ? request->prompt : &plan->session->model->config.start_id;
+    return request->prompt_tokens > 0 ? request->prompt
+                                      : &plan->session->model->config.decoder_start_id;
 }
 
-size_t ft_search_longest(const ft_search_plan *plan, const ft_request *request)
+size_t ft_beam_search_max_tokens(const ft_beam_search_config *plan, const ft_request *request)
 {
     ft_request r = *request;
-    r.prompt = ft_search_prompt(plan, request, &r.prompt_tokens);
-    return r.prompt_tokens + ft_request_room(&r, plan->session->context);
+    r.prompt = ft_beam_search_prompt(plan, request, &r.prompt_tokens);
+    return r.prompt_tokens + ft_request_max_new_tokens(&r, plan->session->context);
 }
 
 /* Fields for sampling and streaming do not apply to beam search. */
@@ -135,25 +139,26 @@ static ft_status check_unused(const ft_request *r, size_t index, ft_error *err)
                : ft_fail(err, FT_EARG, "prompt %zu: %s does not apply to beam search", index, name);
 }
 
-static ft_status check_cache(const ft_search_plan *plan, const ft_request *r, size_t index,
+static ft_status check_cache(const ft_beam_search_config *plan, const ft_request *r, size_t index,
                              ft_error *err)
 {
     const ft_limits *limits = &plan->session->limits;
-    size_t longest = ft_search_longest(plan, r), beams = (size_t) plan->options.beams;
-    size_t pages = beams * ft_pages_for(longest - 1);
+    size_t max_tokens = ft_beam_search_max_tokens(plan, r), beams = (size_t) plan->options.beams;
+    size_t pages = beams * ft_pages_for_tokens(max_tokens - 1);
     if (pages <= limits->pages)
         return FT_OK;
     return ft_fail(err, FT_ELIMIT,
                    "prompt %zu: %zu beams of %zu tokens need %zu tokens of KV cache, which has %zu",
-                   index, beams, longest, pages * FT_PAGE, limits->pages * FT_PAGE);
+                   index, beams, max_tokens, pages * FT_PAGE_TOKENS,
+                   limits->pages * FT_PAGE_TOKENS);
 }
 
-ft_status ft_search_check(const ft_search_plan *plan, const ft_request *requests, size_t count,
-                          ft_error *err)
+ft_status ft_beam_search_check(const ft_beam_search_config *plan, const ft_request *requests,
+                               size_t count, ft_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         ft_request r = requests[i];
-        r.prompt = ft_search_prompt(plan, &requests[i], &r.prompt_tokens);
+        r.prompt = ft_beam_search_prompt(plan, &requests[i], &r.prompt_tokens);
         FT_TRY(check_unused(&r, i, err));
         FT_TRY(ft_request_check(plan->session, &r, i, false, err));
         FT_TRY(check_cache(plan, &r, i, err));

@@ -27,66 +27,69 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *ft_reason_name(ft_reason reason)
+const char *ft_finish_reason_name(ft_finish_reason reason)
 {
     static const char *const names[] = {
-        [FT_REASON_NONE] = "none",          [FT_REASON_END] = "stop_id",
-        [FT_REASON_STRING] = "stop_string", [FT_REASON_LENGTH] = "length",
-        [FT_REASON_CALLER] = "cancelled",   [FT_REASON_FAILED] = "failed",
+        [FT_FINISH_NONE] = "none",
+        [FT_FINISH_STOP_ID] = "stop_id",
+        [FT_FINISH_STOP_STRING] = "stop_string",
+        [FT_FINISH_LENGTH] = "length",
+        [FT_FINISH_CANCELLED] = "cancelled",
+        [FT_FINISH_FAILED] = "failed",
     };
     return (size_t) reason < FT_COUNT(names) ? names[reason] : "unknown";
 }
 
 /* The sequence in a slot. */
 typedef struct text {
-    const ft_request *request; /* NULL: the slot is free */
-    size_t index;              /* of the request */
-    bool knows_source;         /* the encoder has run, or the model has none */
-    size_t cached;             /* tokens in the KV cache after all launched passes */
-    size_t asked, made;        /* new tokens: launched, and received */
-    size_t most;               /* maximum of new tokens */
+    const ft_request *request;      /* NULL: the slot is free */
+    size_t index;                   /* of the request */
+    bool encoded;                   /* the encoder has run, or the model has none */
+    size_t prefilled;               /* tokens in the KV cache after all launched passes */
+    size_t n_launched, n_generated; /* new tokens: launched, and received */
+    size_t most;                    /* maximum of new tokens */
 } text;
 
 /* A launched pass that samples tokens: the slot of each row.  Rows of ended sequences are ignored.
  */
-typedef struct flight {
+typedef struct in_flight {
     size_t count;
-    size_t *seat; /* [selected] */
-} flight;
+    size_t *slot; /* [selected] */
+} in_flight;
 
-typedef struct loop {
+typedef struct generate_loop {
     ft_session *session;
     const ft_request *request;
-    ft_request *begun;  /* copies of the requests with default prompts; NULL: not needed */
-    int32_t start[2];   /* the default prompt */
-    size_t count, next; /* requests before `next` have been started */
+    ft_request *prompted; /* copies of the requests with default prompts; NULL: not needed */
+    int32_t start_ids[2]; /* the default prompt */
+    size_t count, next;   /* requests before `next` have been started */
     size_t chunk;
-    size_t seats;     /* concurrent sequences: a decode step has one row for each */
-    text *text;       /* [slots] */
-    flight flight[2]; /* the oldest launched pass, and the one after it */
-    unsigned flights;
+    size_t num_slots;       /* concurrent sequences: a decode step has one row for each */
+    text *text;             /* [slots] */
+    in_flight in_flight[2]; /* the oldest launched pass, and the one after it */
+    unsigned num_in_flight;
     int32_t *token; /* [selected] */
     float *logprob;
-    ft_stop_ids stops;     /* eos_token_id of the model */
-    ft_stop_text *written; /* [slots]; NULL: no tokenizer, only ids */
+    ft_stop_ids stops;        /* eos_token_id of the model */
+    ft_stop_decoder *decoded; /* [slots]; NULL: no tokenizer, only ids */
     ft_generate_stats stats;
     ft_on_token on_token;
     void *user;
     ft_error failure; /* the first failed sequence; code FT_OK: none */
-} loop;
+} generate_loop;
 
 /* ---- Sampling ----------------------------------------------------------------------------- */
 
-static const int32_t *stops_of(const loop *l, const ft_request *r, size_t *count)
+static const int32_t *stop_ids_of(const generate_loop *l, const ft_request *r, size_t *count)
 {
     *count = r->stop_ids != NULL ? r->stops : l->stops.count;
     return r->stop_ids != NULL ? r->stop_ids : l->stops.id;
 }
 
-static bool is_stop(const loop *l, const ft_request *r, int32_t id)
+static bool is_stop(const generate_loop *l, const ft_request *r, int32_t id)
 {
     size_t count;
-    const int32_t *stops = stops_of(l, r, &count);
+    const int32_t *stops = stop_ids_of(l, r, &count);
     for (size_t i = 0; i < count; i++)
         if (stops[i] == id)
             return true;
@@ -94,270 +97,278 @@ static bool is_stop(const loop *l, const ft_request *r, int32_t id)
 }
 
 /* Sampling parameters of the next token of a sequence. */
-static ft_choice choice_of(const loop *l, size_t seat)
+static ft_sampling_params sampling_of(const generate_loop *l, size_t slot)
 {
-    const text *t = &l->text[seat];
+    const text *t = &l->text[slot];
     const ft_request *r = t->request;
-    ft_choice choice = {
+    ft_sampling_params choice = {
         .seed = r->seed,
-        .step = (uint32_t) t->asked,
-        .seat = (int32_t) seat,
-        .known = (int32_t) (r->prompt_tokens + t->asked),
+        .step = (uint32_t) t->n_launched,
+        .slot = (int32_t) slot,
+        .n_tokens = (int32_t) (r->prompt_tokens + t->n_launched),
         .temperature = r->temperature,
         .top_k = r->top_k,
         .top_p = r->top_p,
         .min_p = r->min_p,
-        .repetition = r->repetition_penalty,
-        .presence = r->presence_penalty,
-        .frequency = r->frequency_penalty,
-        .ngram = r->no_repeat_ngram,
+        .repetition_penalty = r->repetition_penalty,
+        .presence_penalty = r->presence_penalty,
+        .frequency_penalty = r->frequency_penalty,
+        .no_repeat_ngram = r->no_repeat_ngram,
     };
-    if ((int32_t) t->asked < r->min_new_tokens) {
+    if ((int32_t) t->n_launched < r->min_new_tokens) {
         size_t count;
-        const int32_t *stops = stops_of(l, r, &count);
+        const int32_t *stops = stop_ids_of(l, r, &count);
         choice.bans = (int32_t) count;
         memcpy(choice.ban, stops, count * sizeof *stops);
     }
     const ft_config *config = &l->session->model->config;
-    memcpy(choice.ban + choice.bans, config->banned, (size_t) config->banneds * sizeof(int32_t));
-    choice.bans += config->banneds;
+    memcpy(choice.ban + choice.bans, config->banned, (size_t) config->num_banned * sizeof(int32_t));
+    choice.bans += config->num_banned;
     return choice;
 }
 
 /* ---- Forward passes ----------------------------------------------------------------------- */
 
-static void add(loop *l, size_t seat, const int32_t *ids, size_t count, bool chooses)
+static void add_chunk(generate_loop *l, size_t slot, const int32_t *ids, size_t count, bool samples)
 {
-    text *t = &l->text[seat];
-    ft_choice choice;
-    size_t known = t->request->prompt_tokens + t->asked;
-    ft_passage passage = {
-        .seat = seat, .source = seat, .past = t->cached, .reach = known, .ids = ids, .count = count
-    };
-    if (chooses) {
-        choice = choice_of(l, seat);
-        passage.wanted = FT_WANT_LAST;
-        passage.choice = &choice;
-        flight *f = &l->flight[l->flights];
-        f->seat[f->count++] = seat;
-        t->asked++;
+    text *t = &l->text[slot];
+    ft_sampling_params choice;
+    size_t n_tokens = t->request->prompt_tokens + t->n_launched;
+    ft_prefill_chunk chunk = { .slot = slot,
+                               .source = slot,
+                               .n_past = t->prefilled,
+                               .n_tokens = n_tokens,
+                               .ids = ids,
+                               .count = count };
+    if (samples) {
+        choice = sampling_of(l, slot);
+        chunk.logits = FT_LOGITS_LAST;
+        chunk.choice = &choice;
+        in_flight *f = &l->in_flight[l->num_in_flight];
+        f->slot[f->count++] = slot;
+        t->n_launched++;
     }
-    ft_passages_add(l->session->passages, &passage);
-    t->cached += count;
+    ft_chunk_batch_add(l->session->chunks, &chunk);
+    t->prefilled += count;
 }
 
 /* The sequence has ended: release its slot and pages. */
-static void leave(loop *l, size_t seat)
+static void release_slot(generate_loop *l, size_t slot)
 {
-    ft_pages_release(&l->session->passages->pages, seat);
-    if (l->session->limits.memory > 0)
-        ft_pages_release(&l->session->passages->sources, seat);
-    l->text[seat].request = NULL;
+    ft_page_table_release(&l->session->chunks->pages, slot);
+    if (l->session->limits.cross_kv > 0)
+        ft_page_table_release(&l->session->chunks->sources, slot);
+    l->text[slot].request = NULL;
 }
 
-static void fail_text(loop *l, const text *t)
+static void fail_sequence(generate_loop *l, const text *t)
 {
     if (l->failure.code == FT_OK)
-        (void) ft_fail(&l->failure, FT_ENUMBER,
-                       "prompt %zu: the logits of new token %zu are not finite", t->index, t->made);
+        (void) ft_fail(&l->failure, FT_ENONFINITE,
+                       "prompt %zu: the logits of new token %zu are not finite", t->index,
+                       t->n_generated);
 }
 
 /* The finish reason with this token, unless the caller cancels. */
-static ft_reason reason_of(const loop *l, const text *t, int32_t id)
+static ft_finish_reason finish_reason_of(const generate_loop *l, const text *t, int32_t id)
 {
     if (id < 0)
-        return FT_REASON_FAILED;
+        return FT_FINISH_FAILED;
     if (is_stop(l, t->request, id))
-        return FT_REASON_END;
-    return t->made + 1 == t->most ? FT_REASON_LENGTH : FT_REASON_NONE;
+        return FT_FINISH_STOP_ID;
+    return t->n_generated + 1 == t->most ? FT_FINISH_LENGTH : FT_FINISH_NONE;
 }
 
 /* forced_eos_token_id: the last token at the maximum length. */
-static void force_last(const loop *l, ft_token *token)
+static void force_eos(const generate_loop *l, ft_token *token)
 {
     const ft_config *config = &l->session->model->config;
-    if (token->reason != FT_REASON_LENGTH || !ft_config_has_source(config) || config->last_id < 0)
+    if (token->reason != FT_FINISH_LENGTH || !ft_config_is_encoder_decoder(config) ||
+        config->forced_eos_id < 0)
         return;
-    token->id = config->last_id;
+    token->id = config->forced_eos_id;
     token->logprob = 0.0f;
 }
 
 /* Decode the token to text; a stop string may end the sequence. */
-static ft_status write_text(loop *l, size_t seat, ft_token *token, ft_error *err)
+static ft_status decode_text(generate_loop *l, size_t slot, ft_token *token, ft_error *err)
 {
-    bool stopped, last = token->reason != FT_REASON_NONE;
-    int32_t id = token->reason == FT_REASON_END ? -1 : token->id;
-    if (l->written == NULL)
+    bool stopped, last = token->reason != FT_FINISH_NONE;
+    int32_t id = token->reason == FT_FINISH_STOP_ID ? -1 : token->id;
+    if (l->decoded == NULL)
         return FT_OK;
-    FT_TRY(ft_stop_text_push(&l->written[seat], id, last, &token->text, &token->text_bytes,
-                             &stopped, err));
+    FT_TRY(ft_stop_decoder_push(&l->decoded[slot], id, last, &token->text, &token->text_bytes,
+                                &stopped, err));
     if (stopped)
-        token->reason = FT_REASON_STRING;
+        token->reason = FT_FINISH_STOP_STRING;
     return FT_OK;
 }
 
-static ft_status take_token(loop *l, size_t seat, int32_t id, float logprob, ft_error *err)
+static ft_status emit_token(generate_loop *l, size_t slot, int32_t id, float logprob, ft_error *err)
 {
-    text *t = &l->text[seat];
-    ft_token token = { .request = t->index, .index = t->made, .id = id, .logprob = logprob };
-    token.reason = reason_of(l, t, id);
-    force_last(l, &token);
-    if (token.reason == FT_REASON_FAILED)
-        fail_text(l, t);
-    FT_TRY(write_text(l, seat, &token, err));
-    bool goes_on = l->on_token(l->user, &token);
-    t->made++;
-    if (token.reason != FT_REASON_NONE || !goes_on)
-        leave(l, seat);
+    text *t = &l->text[slot];
+    ft_token token = { .request = t->index, .index = t->n_generated, .id = id, .logprob = logprob };
+    token.reason = finish_reason_of(l, t, id);
+    force_eos(l, &token);
+    if (token.reason == FT_FINISH_FAILED)
+        fail_sequence(l, t);
+    FT_TRY(decode_text(l, slot, &token, err));
+    bool continues = l->on_token(l->user, &token);
+    t->n_generated++;
+    if (token.reason != FT_FINISH_NONE || !continues)
+        release_slot(l, slot);
     return FT_OK;
 }
 
 /* Prefill chunks may still run on the device: the last chunk of a prompt includes their time. */
-static double *seconds_of(loop *l, bool step)
+static double *phase_seconds(generate_loop *l, bool step)
 {
-    return step ? &l->stats.step_seconds : &l->stats.prompt_seconds;
+    return step ? &l->stats.decode_seconds : &l->stats.prefill_seconds;
 }
 
 /* Launch the batch that has been built. */
-static ft_status launch(loop *l, ft_error *err)
+static ft_status launch(generate_loop *l, ft_error *err)
 {
-    const ft_batch *batch = &l->session->passages->batch;
-    double before = ft_seconds();
-    FT_TRY(ft_session_run_passages(l->session, err));
-    l->flights += batch->selected > 0;
+    const ft_batch *batch = &l->session->chunks->batch;
+    double before = ft_monotonic_seconds();
+    FT_TRY(ft_session_run_chunks(l->session, err));
+    l->num_in_flight += batch->selected > 0;
     if (!batch->step)
         l->stats.prompt_tokens += batch->tokens;
-    *seconds_of(l, batch->step) += ft_seconds() - before;
+    *phase_seconds(l, batch->step) += ft_monotonic_seconds() - before;
     return FT_OK;
 }
 
 /* Retire the oldest launched pass: read its tokens and report them. */
-static ft_status land(loop *l, bool step, ft_error *err)
+static ft_status retire(generate_loop *l, bool step, ft_error *err)
 {
     ft_session *s = l->session;
-    flight first = l->flight[0];
-    double before = ft_seconds();
-    FT_TRY(
-        s->model->backend->chosen(s->exec, --l->flights, l->token, l->logprob, first.count, err));
+    in_flight first = l->in_flight[0];
+    double before = ft_monotonic_seconds();
+    FT_TRY(s->model->backend->chosen(s->exec, --l->num_in_flight, l->token, l->logprob, first.count,
+                                     err));
     for (size_t i = 0; i < first.count; i++) {
-        if (l->text[first.seat[i]].request == NULL)
+        if (l->text[first.slot[i]].request == NULL)
             continue;
-        FT_TRY(take_token(l, first.seat[i], l->token[i], l->logprob[i], err));
-        l->stats.step_tokens += step;
+        FT_TRY(emit_token(l, first.slot[i], l->token[i], l->logprob[i], err));
+        l->stats.decode_tokens += step;
     }
-    l->flight[0] = l->flight[1];
-    l->flight[1] = (flight){ .seat = first.seat };
-    *seconds_of(l, step) += ft_seconds() - before;
+    l->in_flight[0] = l->in_flight[1];
+    l->in_flight[1] = (in_flight){ .slot = first.slot };
+    *phase_seconds(l, step) += ft_monotonic_seconds() - before;
     return FT_OK;
 }
 
 /* Prefill is synchronous: its tokens are reported before the next launch. */
-static ft_status run(loop *l, ft_error *err)
+static ft_status run(generate_loop *l, ft_error *err)
 {
     FT_TRY(launch(l, err));
-    return l->flights > 0 ? land(l, false, err) : FT_OK;
+    return l->num_in_flight > 0 ? retire(l, false, err) : FT_OK;
 }
 
 /* ---- Prompts ------------------------------------------------------------------------------ */
 
-static bool reads_prompt(const text *t)
+static bool needs_prefill(const text *t)
 {
-    return t->request != NULL && t->made == 0;
+    return t->request != NULL && t->n_generated == 0;
 }
 
 /* Start waiting requests in order while slots and pages are free. */
-static void admit(loop *l)
+static void admit(generate_loop *l)
 {
-    ft_passages *passages = l->session->passages;
-    for (size_t seat = 0; seat < l->seats && l->next < l->count; seat++) {
+    ft_chunk_batch *chunks = l->session->chunks;
+    for (size_t slot = 0; slot < l->num_slots && l->next < l->count; slot++) {
         const ft_request *r = &l->request[l->next];
-        if (l->text[seat].request != NULL)
+        if (l->text[slot].request != NULL)
             continue;
-        if (!ft_pages_reserve(&passages->pages, seat, ft_request_cached(r, l->session->context)))
+        if (!ft_page_table_reserve(&chunks->pages, slot,
+                                   ft_request_max_cached(r, l->session->context)))
             return;
-        if (r->source_tokens > 0 && !ft_pages_reserve(&passages->sources, seat, r->source_tokens)) {
-            ft_pages_release(&passages->pages, seat);
+        if (r->source_tokens > 0 &&
+            !ft_page_table_reserve(&chunks->sources, slot, r->source_tokens)) {
+            ft_page_table_release(&chunks->pages, slot);
             return;
         }
-        l->text[seat] = (text){ .request = r,
-                                .knows_source = r->source_tokens == 0,
+        l->text[slot] = (text){ .request = r,
+                                .encoded = r->source_tokens == 0,
                                 .index = l->next++,
-                                .most = ft_request_room(r, l->session->context) };
-        if (l->written != NULL)
-            ft_stop_text_begin(&l->written[seat], r->stop_strings);
+                                .most = ft_request_max_new_tokens(r, l->session->context) };
+        if (l->decoded != NULL)
+            ft_stop_decoder_reset(&l->decoded[slot], r->stop_strings);
     }
 }
 
 /* Build one encoder pass with as many sources as fit; false if none is left. */
-static bool add_sources(loop *l)
+static bool add_sources(generate_loop *l)
 {
-    ft_passages *passages = l->session->passages;
-    ft_passages_clear_for_sources(passages);
-    for (size_t seat = 0; seat < l->seats; seat++) {
-        text *t = &l->text[seat];
-        if (t->request == NULL || t->knows_source ||
-            passages->batch.tokens + t->request->source_tokens > l->session->limits.tokens)
+    ft_chunk_batch *chunks = l->session->chunks;
+    ft_chunk_batch_clear_for_encoder(chunks);
+    for (size_t slot = 0; slot < l->num_slots; slot++) {
+        text *t = &l->text[slot];
+        if (t->request == NULL || t->encoded ||
+            chunks->batch.tokens + t->request->source_tokens > l->session->limits.tokens)
             continue;
-        ft_passages_add_source(passages, seat, t->request->source, t->request->source_tokens);
-        t->knows_source = true;
+        ft_chunk_batch_add_source(chunks, slot, t->request->source, t->request->source_tokens);
+        t->encoded = true;
     }
-    return passages->batch.tokens > 0;
+    return chunks->batch.tokens > 0;
 }
 
 /* Build one prefill pass of up to `chunk` prompt tokens; false if no prompt is left. */
-static bool add_prompts(loop *l)
+static bool add_prompts(generate_loop *l)
 {
-    ft_passages_clear(l->session->passages);
-    size_t room = l->chunk;
-    for (size_t seat = 0; seat < l->seats && room > 0; seat++) {
-        const text *t = &l->text[seat];
-        if (!reads_prompt(t))
+    ft_chunk_batch_clear(l->session->chunks);
+    size_t tokens_left = l->chunk;
+    for (size_t slot = 0; slot < l->num_slots && tokens_left > 0; slot++) {
+        const text *t = &l->text[slot];
+        if (!needs_prefill(t))
             continue;
-        size_t left = t->request->prompt_tokens - t->cached, count = ft_min_size(left, room);
-        add(l, seat, t->request->prompt + t->cached, count, count == left);
-        room -= count;
+        size_t left = t->request->prompt_tokens - t->prefilled,
+               count = ft_min_size(left, tokens_left);
+        add_chunk(l, slot, t->request->prompt + t->prefilled, count, count == left);
+        tokens_left -= count;
     }
-    return room < l->chunk;
+    return tokens_left < l->chunk;
 }
 
 /* ---- Decode steps ------------------------------------------------------------------------- */
 
 /* Build one decode step; the last tokens are on the device.  False if no sequence continues. */
-static bool add_steps(loop *l)
+static bool add_steps(generate_loop *l)
 {
-    ft_passages *passages = l->session->passages;
-    ft_passages_clear(passages);
-    passages->batch.step = true;
-    for (size_t seat = 0; seat < l->seats; seat++) {
-        int32_t chosen = -1 - (int32_t) seat;
-        if (l->text[seat].request != NULL && l->text[seat].asked < l->text[seat].most)
-            add(l, seat, &chosen, 1, true);
+    ft_chunk_batch *chunks = l->session->chunks;
+    ft_chunk_batch_clear(chunks);
+    chunks->batch.step = true;
+    for (size_t slot = 0; slot < l->num_slots; slot++) {
+        int32_t chosen = -1 - (int32_t) slot;
+        if (l->text[slot].request != NULL && l->text[slot].n_launched < l->text[slot].most)
+            add_chunk(l, slot, &chosen, 1, true);
     }
-    return passages->batch.tokens > 0;
+    return chunks->batch.tokens > 0;
 }
 
-static bool has_free_seat(const loop *l)
+static bool has_free_slot(const generate_loop *l)
 {
-    for (size_t seat = 0; seat < l->seats; seat++)
-        if (l->text[seat].request == NULL)
+    for (size_t slot = 0; slot < l->num_slots; slot++)
+        if (l->text[slot].request == NULL)
             return true;
     return false;
 }
 
 /* At least one step, until all sequences have ended or a waiting request may find a free slot. */
-static ft_status run_steps(loop *l, ft_error *err)
+static ft_status decode(generate_loop *l, ft_error *err)
 {
-    unsigned most = l->session->model->backend->runs_on ? 2 : 1;
-    for (bool goes_on = true;; goes_on = l->next == l->count || !has_free_seat(l)) {
-        while (goes_on && l->flights < most && add_steps(l))
+    unsigned most = l->session->model->backend->runs_async ? 2 : 1;
+    for (bool continues = true;; continues = l->next == l->count || !has_free_slot(l)) {
+        while (continues && l->num_in_flight < most && add_steps(l))
             FT_TRY(launch(l, err));
-        if (l->flights == 0)
+        if (l->num_in_flight == 0)
             return FT_OK;
-        FT_TRY(land(l, true, err));
+        FT_TRY(retire(l, true, err));
     }
 }
 
-static ft_status work(loop *l, ft_error *err)
+static ft_status run_requests(generate_loop *l, ft_error *err)
 {
     do {
         admit(l);
@@ -365,7 +376,7 @@ static ft_status work(loop *l, ft_error *err)
             FT_TRY(run(l, err));
         while (add_prompts(l))
             FT_TRY(run(l, err));
-        FT_TRY(run_steps(l, err));
+        FT_TRY(decode(l, err));
     } while (l->next < l->count);
     return FT_OK;
 }
@@ -373,55 +384,55 @@ static ft_status work(loop *l, ft_error *err)
 /* ------------------------------------------------------------------------------------------- */
 
 /* A streaming detokenizer per slot, if there is a tokenizer. */
-static ft_status open_written(loop *l, const ft_tokenizer *tokenizer, ft_error *err)
+static ft_status open_decoded(generate_loop *l, const ft_tokenizer *tokenizer, ft_error *err)
 {
-    size_t seats = l->session->limits.sequences;
+    size_t num_slots = l->session->limits.sequences;
     if (tokenizer == NULL)
         return FT_OK;
-    l->written = ft_array(seats, sizeof *l->written);
-    if (l->written == NULL)
+    l->decoded = ft_calloc(num_slots, sizeof *l->decoded);
+    if (l->decoded == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
-    for (size_t i = 0; i < seats; i++)
-        FT_TRY(ft_stop_text_init(&l->written[i], tokenizer, err));
+    for (size_t i = 0; i < num_slots; i++)
+        FT_TRY(ft_stop_decoder_init(&l->decoded[i], tokenizer, err));
     return FT_OK;
 }
 
-static void fini(loop *l)
+static void fini(generate_loop *l)
 {
-    for (size_t i = 0; l->written != NULL && i < l->session->limits.sequences; i++)
-        ft_stop_text_fini(&l->written[i]);
-    free(l->written);
-    free(l->begun);
+    for (size_t i = 0; l->decoded != NULL && i < l->session->limits.sequences; i++)
+        ft_stop_decoder_fini(&l->decoded[i]);
+    free(l->decoded);
+    free(l->prompted);
     free(l->text);
     for (int i = 0; i < 2; i++)
-        free(l->flight[i].seat);
+        free(l->in_flight[i].slot);
     free(l->token);
     free(l->logprob);
 }
 
 /* Default prompts of encoder-decoders: decoder_start_token_id, forced_bos_token_id. */
-static ft_status begin_texts(loop *l, ft_error *err)
+static ft_status set_start_prompts(generate_loop *l, ft_error *err)
 {
     const ft_config *config = &l->session->model->config;
-    if (!ft_config_has_source(config))
+    if (!ft_config_is_encoder_decoder(config))
         return FT_OK;
-    l->begun = ft_array(l->count, sizeof *l->begun);
-    if (l->begun == NULL)
+    l->prompted = ft_calloc(l->count, sizeof *l->prompted);
+    if (l->prompted == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
-    l->start[0] = config->start_id;
-    l->start[1] = config->first_id;
+    l->start_ids[0] = config->decoder_start_id;
+    l->start_ids[1] = config->forced_bos_id;
     for (size_t i = 0; i < l->count; i++) {
-        l->begun[i] = l->request[i];
-        if (l->begun[i].prompt_tokens > 0)
+        l->prompted[i] = l->request[i];
+        if (l->prompted[i].prompt_tokens > 0)
             continue;
-        l->begun[i].prompt = l->start;
-        l->begun[i].prompt_tokens = config->first_id < 0 ? 1 : 2;
+        l->prompted[i].prompt = l->start_ids;
+        l->prompted[i].prompt_tokens = config->forced_bos_id < 0 ? 1 : 2;
     }
-    l->request = l->begun;
+    l->request = l->prompted;
     return FT_OK;
 }
 
-static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *err)
+static ft_status prepare(generate_loop *l, const ft_generate_options *options, ft_error *err)
 {
     ft_session *s = l->session;
     const ft_model *model = s->model;
@@ -430,26 +441,26 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
                        model->path, model->family->name);
     if (options->chunk < 0)
         return ft_fail(err, FT_EARG, "a chunk cannot be negative");
-    l->seats = ft_min_size(s->limits.sequences, s->limits.tokens);
+    l->num_slots = ft_min_size(s->limits.sequences, s->limits.tokens);
     l->chunk = options->chunk > 0 ? ft_min_size((size_t) options->chunk, s->limits.tokens)
                                   : s->limits.tokens;
     if (model->artifact != NULL)
         FT_TRY(ft_stop_ids_read(&l->stops, model->artifact, model->path, model->config.vocabulary,
                                 err));
-    FT_TRY(open_written(l, options->tokenizer, err));
-    FT_TRY(begin_texts(l, err));
-    FT_TRY(ft_requests_check(s, l->request, l->count, l->written != NULL, err));
-    l->text = ft_array(s->limits.sequences, sizeof *l->text);
+    FT_TRY(open_decoded(l, options->tokenizer, err));
+    FT_TRY(set_start_prompts(l, err));
+    FT_TRY(ft_requests_check(s, l->request, l->count, l->decoded != NULL, err));
+    l->text = ft_calloc(s->limits.sequences, sizeof *l->text);
     for (int i = 0; i < 2; i++)
-        l->flight[i].seat = ft_array(s->limits.selected, sizeof *l->flight[i].seat);
-    l->token = ft_array(s->limits.selected, sizeof *l->token);
-    l->logprob = ft_array(s->limits.selected, sizeof *l->logprob);
-    if (l->text == NULL || l->flight[0].seat == NULL || l->flight[1].seat == NULL ||
+        l->in_flight[i].slot = ft_calloc(s->limits.selected, sizeof *l->in_flight[i].slot);
+    l->token = ft_calloc(s->limits.selected, sizeof *l->token);
+    l->logprob = ft_calloc(s->limits.selected, sizeof *l->logprob);
+    if (l->text == NULL || l->in_flight[0].slot == NULL || l->in_flight[1].slot == NULL ||
         l->token == NULL || l->logprob == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
-    ft_pages_clear(&s->passages->pages);
-    if (s->limits.memory > 0)
-        ft_pages_clear(&s->passages->sources);
+    ft_page_table_clear(&s->chunks->pages);
+    if (s->limits.cross_kv > 0)
+        ft_page_table_clear(&s->chunks->sources);
     return FT_OK;
 }
 
@@ -458,17 +469,17 @@ ft_status ft_generate(ft_session *session, const ft_request *requests, size_t co
                       ft_error *err)
 {
     static const ft_generate_options defaults;
-    FT_NEED(session, err);
-    FT_NEED_ARRAY(requests, count, err);
-    FT_NEED(on_token, err);
-    loop l = {
+    FT_REQUIRE(session, err);
+    FT_REQUIRE_ARRAY(requests, count, err);
+    FT_REQUIRE(on_token, err);
+    generate_loop l = {
         .session = session, .request = requests, .count = count, .on_token = on_token, .user = user
     };
     if (options == NULL)
         options = &defaults;
     ft_status status = prepare(&l, options, err);
     if (status == FT_OK)
-        status = work(&l, err);
+        status = run_requests(&l, err);
     if (status == FT_OK && l.failure.code != FT_OK) {
         status = l.failure.code;
         if (err != NULL)

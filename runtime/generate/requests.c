@@ -9,16 +9,17 @@
 
 #include "runtime/error.h"
 
-size_t ft_request_room(const ft_request *request, size_t context)
+size_t ft_request_max_new_tokens(const ft_request *request, size_t context)
 {
-    size_t left = context - request->prompt_tokens;
-    return request->max_new_tokens > 0 ? ft_min_size((size_t) request->max_new_tokens, left) : left;
+    size_t context_left = context - request->prompt_tokens;
+    return request->max_new_tokens > 0 ? ft_min_size((size_t) request->max_new_tokens, context_left)
+                                       : context_left;
 }
 
 /* The last new token is not fed back, so it needs no cache entry. */
-size_t ft_request_cached(const ft_request *request, size_t context)
+size_t ft_request_max_cached(const ft_request *request, size_t context)
 {
-    return request->prompt_tokens + ft_request_room(request, context) - 1;
+    return request->prompt_tokens + ft_request_max_new_tokens(request, context) - 1;
 }
 
 /* ---- Checks ------------------------------------------------------------------------------- */
@@ -57,9 +58,10 @@ static ft_status check_source(const checker *c)
     const ft_request *r = c->request;
     const ft_config *config = &c->session->model->config;
     const ft_limits *limits = &c->session->limits;
-    size_t most = ft_min_size(limits->tokens, limits->memory_pages * FT_PAGE);
-    most = ft_min_size(most, (size_t) (config->positions - config->position_offset));
-    if (!ft_config_has_source(config))
+    size_t max_stop_ids = ft_min_size(limits->tokens, limits->cross_kv_pages * FT_PAGE_TOKENS);
+    max_stop_ids =
+        ft_min_size(max_stop_ids, (size_t) (config->positions - config->position_offset));
+    if (!ft_config_is_encoder_decoder(config))
         return r->source_tokens == 0
                    ? FT_OK
                    : ft_fail(c->err, FT_EARG,
@@ -73,45 +75,45 @@ static ft_status check_source(const checker *c)
         if (r->source[i] < 0 || r->source[i] >= config->vocabulary)
             return ft_fail(c->err, FT_EARG, "prompt %zu: source token %zu is %d, expected 0 to %d",
                            c->index, i, r->source[i], config->vocabulary - 1);
-    if (r->source_tokens <= most)
+    if (r->source_tokens <= max_stop_ids)
         return FT_OK;
     return ft_fail(c->err, FT_ELIMIT,
                    "prompt %zu: a source of %zu tokens, but the session reads at most %zu",
-                   c->index, r->source_tokens, most);
+                   c->index, r->source_tokens, max_stop_ids);
 }
 
 static ft_status check_cache(const checker *c)
 {
     const ft_request *r = c->request;
-    size_t context = c->session->context, pages = ft_pages_for(ft_request_cached(r, context));
+    size_t context = c->session->context,
+           pages = ft_pages_for_tokens(ft_request_max_cached(r, context));
     if (pages <= c->session->limits.pages)
         return FT_OK;
     return ft_fail(
         c->err, FT_ELIMIT,
         "prompt %zu: %zu tokens and %zu new ones need %zu tokens of KV cache, which has %zu",
-        c->index, r->prompt_tokens, ft_request_room(r, context), pages * FT_PAGE,
-        c->session->limits.pages * FT_PAGE);
+        c->index, r->prompt_tokens, ft_request_max_new_tokens(r, context), pages * FT_PAGE_TOKENS,
+        c->session->limits.pages * FT_PAGE_TOKENS);
 }
 
-static ft_status check_number(const checker *c, const char *name, float value, float low,
-                              float high)
+static ft_status check_number(const checker *c, const char *name, float value, float min, float max)
 {
-    if (value >= low && value <= high)
+    if (value >= min && value <= max)
         return FT_OK;
     return ft_fail(c->err, FT_EARG, "prompt %zu: %s is %g, expected %g to %g", c->index, name,
-                   (double) value, (double) low, (double) high);
+                   (double) value, (double) min, (double) max);
 }
 
-static ft_status check_choice(const checker *c)
+static ft_status check_sampling(const checker *c)
 {
     const ft_request *r = c->request;
-    const float any = 1e6f;
-    FT_TRY(check_number(c, "temperature", r->temperature, 0.0f, any));
+    const float max_penalty = 1e6f;
+    FT_TRY(check_number(c, "temperature", r->temperature, 0.0f, max_penalty));
     FT_TRY(check_number(c, "top_p", r->top_p, 0.0f, 1.0f));
     FT_TRY(check_number(c, "min_p", r->min_p, 0.0f, 1.0f));
-    FT_TRY(check_number(c, "repetition_penalty", r->repetition_penalty, 0.0f, any));
-    FT_TRY(check_number(c, "presence_penalty", r->presence_penalty, -any, any));
-    FT_TRY(check_number(c, "frequency_penalty", r->frequency_penalty, -any, any));
+    FT_TRY(check_number(c, "repetition_penalty", r->repetition_penalty, 0.0f, max_penalty));
+    FT_TRY(check_number(c, "presence_penalty", r->presence_penalty, -max_penalty, max_penalty));
+    FT_TRY(check_number(c, "frequency_penalty", r->frequency_penalty, -max_penalty, max_penalty));
     if (r->top_k < 0 || r->no_repeat_ngram < 0 || r->max_new_tokens < 0 || r->min_new_tokens < 0)
         return ft_fail(
             c->err, FT_EARG,
@@ -124,10 +126,10 @@ static ft_status check_stop_ids(const checker *c)
 {
     const ft_request *r = c->request;
     int32_t vocabulary = c->session->model->config.vocabulary;
-    size_t most = FT_MAX_BANS - (size_t) c->session->model->config.banneds;
-    if (r->stops > most)
+    size_t max_stop_ids = FT_MAX_BANNED_IDS - (size_t) c->session->model->config.num_banned;
+    if (r->stops > max_stop_ids)
         return ft_fail(c->err, FT_ELIMIT, "prompt %zu: %zu stop ids, expected at most %zu",
-                       c->index, r->stops, most);
+                       c->index, r->stops, max_stop_ids);
     for (size_t i = 0; r->stop_ids != NULL && i < r->stops; i++)
         if (r->stop_ids[i] < 0 || r->stop_ids[i] >= vocabulary)
             return ft_fail(c->err, FT_EARG, "prompt %zu: stop id %d, expected 0 to %d", c->index,
@@ -155,7 +157,7 @@ ft_status ft_request_check(const ft_session *session, const ft_request *request,
     FT_TRY(check_source(&c));
     FT_TRY(check_prompt(&c));
     FT_TRY(check_cache(&c));
-    FT_TRY(check_choice(&c));
+    FT_TRY(check_sampling(&c));
     FT_TRY(check_stop_ids(&c));
     return check_stop_strings(&c);
 }

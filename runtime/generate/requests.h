@@ -9,10 +9,10 @@
 #include "runtime/model/session.h"
 
 /* Maximum number of new tokens; the prompt must be shorter than the context. */
-size_t ft_request_room(const ft_request *request, size_t context);
+size_t ft_request_max_new_tokens(const ft_request *request, size_t context);
 
 /* Maximum number of tokens in the KV cache. */
-size_t ft_request_cached(const ft_request *request, size_t context);
+size_t ft_request_max_cached(const ft_request *request, size_t context);
 
 /* Validate requests against the session: FT_EARG or FT_ELIMIT; `index` is for the error message. */
 FT_MUST_USE ft_status ft_request_check(const ft_session *session, const ft_request *request,

@@ -12,26 +12,26 @@
 #include <assert.h>
 
 /* Keys or values of the cache or of the memory. */
-static bool is_store(const ft_value *value)
+static bool is_kv_cache(const ft_value *value)
 {
-    return value->state && (value->rows == FT_CACHE || value->rows == FT_MEMORY);
+    return value->state && (value->rows == FT_KV_CACHE || value->rows == FT_CROSS_KV);
 }
 
 /* ---- Narrow ------------------------------------------------------------------------------- */
 
-static bool touches(const ft_op *op, int value)
+static bool reads_or_writes(const ft_op *op, int value)
 {
     return op->out == value || ft_op_reads(op, value);
 }
 
 /* Whether an operation that computes in one precision reads or writes the value. */
-static bool must_be_float(const ft_plan *plan, int value)
+static bool must_stay_f32(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
         bool multiplies_floats =
             op->kind == FT_OP_LINEAR && plan->weight[op->weight[0]].scale == NULL;
-        if ((multiplies_floats || op->kind == FT_OP_ATTENTION) && touches(op, value))
+        if ((multiplies_floats || op->kind == FT_OP_ATTENTION) && reads_or_writes(op, value))
             return true;
     }
     return false;
@@ -43,8 +43,8 @@ static bool is_bounded(const ft_plan *plan, int value)
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
         bool bounded =
-            op->kind == FT_OP_STORE || op->kind == FT_OP_ATTEND || op->kind == FT_OP_GATE;
-        if (bounded && touches(op, value))
+            op->kind == FT_OP_STORE_KV || op->kind == FT_OP_ATTEND_KV || op->kind == FT_OP_GATE;
+        if (bounded && reads_or_writes(op, value))
             return true;
     }
     return false;
@@ -53,52 +53,52 @@ static bool is_bounded(const ft_plan *plan, int value)
 static bool has_cache(const ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_STORE)
+        if (plan->op[i].kind == FT_OP_STORE_KV)
             return true;
     return false;
 }
 
 /* A head in halves multiplies halves: what it reads is stored as such. */
-static void narrow_head(ft_plan *plan)
+static void assign_head_dtype(ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        const ft_op *select = ft_lower_producer(plan, op->in[0], FT_OP_SELECT);
+        const ft_op *select = ft_lower_producer(plan, op->in[0], FT_OP_GATHER_ROWS);
         if (op->kind != FT_OP_LINEAR || select == NULL ||
-            ft_value_has_codes(&plan->value[op->in[0]]))
+            ft_value_is_quantized(&plan->value[op->in[0]]))
             continue;
         ft_dtype dtype = plan->weight[op->weight[0]].dtype;
-        if (ft_blocks_bits(dtype) != 0) /* codes multiply floats of any precision */
+        if (ft_groupwise_bits(dtype) != 0) /* codes multiply floats of any precision */
             continue;
         plan->value[op->in[0]].dtype = plan->value[select->in[0]].dtype = dtype;
     }
 }
 
 /* A decoder's values beside its codes. */
-static void narrow_decoder(ft_plan *plan, const ft_plan *fused, ft_dtype real)
+static void assign_decoder_dtypes(ft_plan *plan, const ft_plan *fused, ft_dtype float_dtype)
 {
     for (int i = 0; i < plan->nvalue; i++) {
         ft_value *value = &plan->value[i];
-        bool cache = is_store(value);
-        if (value->dtype == FT_F32 && !ft_value_has_codes(value) &&
-            (cache || (is_bounded(fused, i) && ft_plan_stores(fused, i))))
-            value->dtype = real;
+        bool is_cache = is_kv_cache(value);
+        if (value->dtype == FT_F32 && !ft_value_is_quantized(value) &&
+            (is_cache || (is_bounded(fused, i) && ft_plan_stores(fused, i))))
+            value->dtype = float_dtype;
     }
-    narrow_head(plan);
+    assign_head_dtype(plan);
 }
 
-void ft_lower_narrow(ft_plan *plan, const ft_plan *fused, ft_dtype real)
+void ft_lower_assign_dtypes(ft_plan *plan, const ft_plan *fused, ft_dtype float_dtype)
 {
     assert(plan->nvalue == fused->nvalue);
     if (has_cache(plan)) {
-        narrow_decoder(plan, fused, real);
+        assign_decoder_dtypes(plan, fused, float_dtype);
         return;
     }
     for (int i = 0; i < plan->nvalue; i++) {
         ft_value *value = &plan->value[i];
         if (value->dtype == FT_F32 && value->scale <= 0.0f && value->rows == FT_TOKENS &&
-            ft_plan_stores(fused, i) && !must_be_float(fused, i))
-            value->dtype = real;
+            ft_plan_stores(fused, i) && !must_stay_f32(fused, i))
+            value->dtype = float_dtype;
     }
 }
 
@@ -107,9 +107,9 @@ void ft_lower_narrow(ft_plan *plan, const ft_plan *fused, ft_dtype real)
 /* Logits and log-probabilities keep the precision that products add in. */
 static bool is_logits(const ft_plan *plan, int value)
 {
-    int maker = ft_plan_producer(plan, value);
-    return plan->value[value].rows == FT_SELECTED && maker >= 0 &&
-           plan->op[maker].kind != FT_OP_SELECT;
+    int producer_index = ft_plan_producer(plan, value);
+    return plan->value[value].rows == FT_SELECTED && producer_index >= 0 &&
+           plan->op[producer_index].kind != FT_OP_GATHER_ROWS;
 }
 
 /* Images are read as callers give them. */
@@ -119,35 +119,35 @@ static bool is_image(const ft_plan *plan, int value)
            ft_plan_producer(plan, value) < 0;
 }
 
-void ft_lower_set_real(ft_plan *plan, ft_dtype real)
+void ft_lower_set_float_dtype(ft_plan *plan, ft_dtype float_dtype)
 {
     for (int i = 0; i < plan->nvalue; i++)
         if (plan->value[i].dtype == FT_F32 && !is_logits(plan, i) && !is_image(plan, i))
-            plan->value[i].dtype = real;
+            plan->value[i].dtype = float_dtype;
 }
 
 /* ---- Caches --------------------------------------------------------------------------------- */
 
 /* Give keys or values a state of their own for scales; -1 without memory. */
-static int add_scales(ft_plan *plan, int cache, int32_t heads)
+static int add_scale_state(ft_plan *plan, int is_cache, int32_t heads)
 {
-    ft_value scales = plan->value[cache];
+    ft_value scales = plan->value[is_cache];
     scales.cols = heads;
     scales.dtype = FT_F32;
-    ft_lower_suffix(&scales, ".scale");
+    ft_value_append_suffix(&scales, ".scale");
     int index = ft_plan_find(plan, scales.name);
     return index >= 0 ? index : ft_plan_add_value(plan, &scales);
 }
 
-bool ft_lower_cache_codes(ft_plan *plan)
+bool ft_lower_int8_kv_cache(ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++) {
-        if (plan->op[i].kind != FT_OP_STORE && plan->op[i].kind != FT_OP_ATTEND)
+        if (plan->op[i].kind != FT_OP_STORE_KV && plan->op[i].kind != FT_OP_ATTEND_KV)
             continue;
         int32_t heads = plan->op[i].attr.kv_heads;
         int keys = plan->op[i].state[FT_STATE_KEYS], values = plan->op[i].state[FT_STATE_VALUES];
-        int key_scales = add_scales(plan, keys, heads);
-        int value_scales = add_scales(plan, values, heads);
+        int key_scales = add_scale_state(plan, keys, heads);
+        int value_scales = add_scale_state(plan, values, heads);
         if (key_scales < 0 || value_scales < 0)
             return false;
         plan->op[i].state[FT_STATE_KEY_SCALES] = (int16_t) key_scales;
@@ -157,11 +157,11 @@ bool ft_lower_cache_codes(ft_plan *plan)
     return true;
 }
 
-void ft_lower_cache_halves(ft_plan *plan)
+void ft_lower_f16_kv_cache(ft_plan *plan)
 {
     for (int i = 0; i < plan->nvalue; i++) {
         ft_value *value = &plan->value[i];
-        if (is_store(value) && value->dtype == FT_F32)
+        if (is_kv_cache(value) && value->dtype == FT_F32)
             value->dtype = FT_F16;
     }
 }

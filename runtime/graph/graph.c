@@ -34,14 +34,14 @@ ft_status ft_graph_finish(const ft_graph *graph, ft_error *err)
     return graph->status;
 }
 
-int ft_graph_refuse(ft_graph *graph, ft_status status, const char *name, const char *why)
+int ft_graph_fail(ft_graph *graph, ft_status status, const char *name, const char *why)
 {
     if (graph->status == FT_OK)
         graph->status = ft_fail(&graph->err, status, "%s%s: %s", graph->scope, name, why);
     return -1;
 }
 
-void ft_scope(ft_graph *graph, const char *format, ...)
+void ft_graph_scope(ft_graph *graph, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -50,12 +50,12 @@ void ft_scope(ft_graph *graph, const char *format, ...)
     if (used > 0 && (size_t) used < sizeof graph->scope - 1)
         strcat(graph->scope, ".");
     else if (used != 0)
-        ft_graph_refuse(graph, FT_ELIMIT, "", "the scope is too long");
+        ft_graph_fail(graph, FT_ELIMIT, "", "the scope is too long");
 }
 
-void ft_end_source(ft_graph *graph)
+void ft_end_encoder(ft_graph *graph)
 {
-    graph->plan.source_ops = graph->plan.nop;
+    graph->plan.encoder_ops = graph->plan.nop;
 }
 
 static bool scoped(const ft_graph *graph, const char *name, const char *suffix, char out[FT_NAME])
@@ -70,16 +70,16 @@ int ft_graph_result(ft_graph *graph, const char *name, const char *suffix, ft_ro
     ft_value value = { .rows = rows, .cols = cols, .dtype = FT_F32 };
     if (!scoped(graph, name, suffix, value.name) ||
         strlen(value.name) + sizeof ".float" > sizeof value.name) /* lowering may add to it */
-        return ft_graph_refuse(graph, FT_ELIMIT, name, "the name is too long");
+        return ft_graph_fail(graph, FT_ELIMIT, name, "the name is too long");
     int index = ft_plan_add_value(&graph->plan, &value);
     return index >= 0 ? index
-                      : ft_graph_refuse(graph, FT_ENOMEM, name, "no memory for another value");
+                      : ft_graph_fail(graph, FT_ENOMEM, name, "no memory for another value");
 }
 
 int ft_graph_append(ft_graph *graph, const char *name, const ft_op *op)
 {
     if (graph->status == FT_OK && ft_plan_add_op(&graph->plan, op) < 0)
-        return ft_graph_refuse(graph, FT_ENOMEM, name, "no memory for another operation");
+        return ft_graph_fail(graph, FT_ENOMEM, name, "no memory for another operation");
     return op->out;
 }
 
@@ -88,7 +88,7 @@ static int16_t weight(ft_graph *graph, const char *name, const char *suffix)
     char full[FT_NAME];
     int index = scoped(graph, name, suffix, full) ? ft_plan_find_weight(&graph->plan, full) : -1;
     if (index < 0)
-        ft_graph_refuse(graph, FT_EFORMAT, name, "the model has no such weight");
+        ft_graph_fail(graph, FT_EFORMAT, name, "the model has no such weight");
     return (int16_t) index;
 }
 
@@ -97,7 +97,7 @@ static int16_t weight_named(ft_graph *graph, const char *name)
 {
     int index = ft_plan_find_weight(&graph->plan, name);
     if (index < 0)
-        ft_graph_refuse(graph, FT_EFORMAT, name, "the model has no such weight");
+        ft_graph_fail(graph, FT_EFORMAT, name, "the model has no such weight");
     return (int16_t) index;
 }
 
@@ -111,13 +111,13 @@ static const ft_weight *weight_at(const ft_graph *graph, int index)
     return &graph->plan.weight[index];
 }
 
-void ft_point(ft_graph *graph, int x)
+void ft_calibration_point(ft_graph *graph, int x)
 {
     if (graph->status == FT_OK)
         graph->plan.value[x].point = true;
 }
 
-int ft_input(ft_graph *graph, const char *name)
+int ft_graph_input(ft_graph *graph, const char *name)
 {
     if (graph->status != FT_OK)
         return -1;
@@ -129,7 +129,7 @@ int ft_input(ft_graph *graph, const char *name)
 
 int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int types)
 {
-    ft_op op = ft_op_make(FT_OP_EMBED);
+    ft_op op = ft_op_init(FT_OP_EMBED);
     if (graph->status == FT_OK) {
         op.weight[0] = weight(graph, name, ".word");
         op.weight[1] = weight(graph, name, ".position");
@@ -146,28 +146,29 @@ int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int type
     return ft_graph_append(graph, name, &op);
 }
 
-int ft_input_images(ft_graph *graph, const char *name, const ft_conv *conv)
+int ft_graph_input_images(ft_graph *graph, const char *name, const ft_conv *conv)
 {
     return graph->status != FT_OK
                ? -1
-               : ft_graph_result(graph, name, "", FT_SEQUENCES, (int32_t) ft_conv_pixels(conv));
+               : ft_graph_result(graph, name, "", FT_SEQUENCES, (int32_t) ft_conv_image_size(conv));
 }
 
-int ft_patches(ft_graph *graph, const char *name, int images, const ft_conv *conv, int32_t leading)
+int ft_patchify(ft_graph *graph, const char *name, int images, const ft_conv *conv,
+                int32_t prefix_tokens)
 {
     if (graph->status != FT_OK)
         return -1;
-    ft_op op = ft_op_make(FT_OP_PATCHES);
+    ft_op op = ft_op_init(FT_OP_PATCHIFY);
     op.in[0] = (int16_t) images;
     op.attr.conv = *conv;
-    op.attr.leading = leading;
-    op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, (int32_t) ft_conv_depth(conv));
+    op.attr.prefix_tokens = prefix_tokens;
+    op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, (int32_t) ft_conv_gemm_k(conv));
     return ft_graph_append(graph, name, &op);
 }
 
-int ft_place(ft_graph *graph, const char *name, int x)
+int ft_add_class_token(ft_graph *graph, const char *name, int x)
 {
-    ft_op op = ft_op_make(FT_OP_PLACE);
+    ft_op op = ft_op_init(FT_OP_ADD_CLASS_TOKEN);
     char second[FT_NAME];
     if (graph->status == FT_OK) {
         op.weight[0] = weight(graph, name, ".position");
@@ -178,7 +179,7 @@ int ft_place(ft_graph *graph, const char *name, int x)
     if (graph->status != FT_OK)
         return -1;
     op.in[0] = (int16_t) x;
-    op.attr.leading = op.weight[2] < 0 ? 1 : 2;
+    op.attr.prefix_tokens = op.weight[2] < 0 ? 1 : 2;
     op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, ft_graph_value(graph, x)->cols);
     return ft_graph_append(graph, name, &op);
 }
@@ -200,10 +201,11 @@ int16_t ft_graph_state(ft_graph *graph, const char *name, const char *suffix, ft
 
 int ft_embed_tokens(ft_graph *graph, const char *name, int ids)
 {
-    ft_op op = ft_op_make(FT_OP_EMBED);
+    ft_op op = ft_op_init(FT_OP_EMBED);
     if (graph->status == FT_OK) {
         op.weight[0] = weight(graph, name, ".word");
-        op.state[FT_STATE_LAST] = ft_graph_state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+        op.state[FT_STATE_LAST_TOKEN] =
+            ft_graph_state(graph, "chosen", ".last", FT_SLOTS, 1, FT_I32);
     }
     if (graph->status != FT_OK)
         return -1;
@@ -213,15 +215,16 @@ int ft_embed_tokens(ft_graph *graph, const char *name, int ids)
     return ft_graph_append(graph, name, &op);
 }
 
-int ft_embed_by(ft_graph *graph, const char *name, int ids, int positions,
-                const ft_embedding_of *how)
+int ft_embed_with_positions(ft_graph *graph, const char *name, int ids, int positions,
+                            const ft_embed_params *how)
 {
-    ft_op op = ft_op_make(FT_OP_EMBED);
+    ft_op op = ft_op_init(FT_OP_EMBED);
     if (graph->status == FT_OK) {
         op.weight[0] = weight_named(graph, how->word);
         op.weight[1] = weight_named(graph, how->position);
         if (positions < 0)
-            op.state[FT_STATE_LAST] = ft_graph_state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+            op.state[FT_STATE_LAST_TOKEN] =
+                ft_graph_state(graph, "chosen", ".last", FT_SLOTS, 1, FT_I32);
     }
     if (graph->status != FT_OK)
         return -1;
@@ -236,7 +239,7 @@ int ft_embed_by(ft_graph *graph, const char *name, int ids, int positions,
 
 static int norm(ft_graph *graph, const char *name, int x, float eps, ft_norm_kind kind)
 {
-    ft_op op = ft_op_make(FT_OP_NORM);
+    ft_op op = ft_op_init(FT_OP_NORM);
     if (graph->status == FT_OK) {
         op.weight[0] = weight(graph, name, ".weight");
         if (kind == FT_NORM_LAYER)
@@ -252,7 +255,7 @@ static int norm(ft_graph *graph, const char *name, int x, float eps, ft_norm_kin
     return ft_graph_append(graph, name, &op);
 }
 
-int ft_norm(ft_graph *graph, const char *name, int x, float eps)
+int ft_layer_norm(ft_graph *graph, const char *name, int x, float eps)
 {
     return norm(graph, name, x, eps, FT_NORM_LAYER);
 }
@@ -265,11 +268,11 @@ int ft_rms_norm(ft_graph *graph, const char *name, int x, float eps)
 /* x . weight^T, and + bias if that is not -1. */
 static int linear(ft_graph *graph, const char *name, int x, int16_t weight, int16_t bias)
 {
-    ft_op op = ft_op_make(FT_OP_LINEAR);
+    ft_op op = ft_op_init(FT_OP_LINEAR);
     if (graph->status != FT_OK)
         return -1;
     if (graph->quantizable[weight])
-        ft_point(graph, x);
+        ft_calibration_point(graph, x);
     op.in[0] = (int16_t) x;
     op.weight[0] = weight;
     op.weight[1] = bias;
@@ -288,7 +291,7 @@ int ft_linear(ft_graph *graph, const char *name, int x)
     return linear(graph, name, x, w, (int16_t) bias);
 }
 
-int ft_linear_by(ft_graph *graph, const char *name, int x, const char *weight_name)
+int ft_linear_shared_weight(ft_graph *graph, const char *name, int x, const char *weight_name)
 {
     char full[FT_NAME];
     if (graph->status != FT_OK)
@@ -310,22 +313,22 @@ static int same_shape(ft_graph *graph, ft_op *op, const char *name, int x, int o
     return ft_graph_append(graph, name, op);
 }
 
-int ft_apply(ft_graph *graph, const char *name, int x, ft_activation activation)
+int ft_apply_activation(ft_graph *graph, const char *name, int x, ft_activation activation)
 {
-    ft_op op = ft_op_make(FT_OP_ACTIVATE);
+    ft_op op = ft_op_init(FT_OP_ACTIVATE);
     op.attr.activation = activation;
     return same_shape(graph, &op, name, x, -1);
 }
 
 int ft_add_residual(ft_graph *graph, const char *name, int x, int residual)
 {
-    ft_op op = ft_op_make(FT_OP_ADD);
+    ft_op op = ft_op_init(FT_OP_ADD);
     return same_shape(graph, &op, name, x, residual);
 }
 
-int ft_normalize(ft_graph *graph, const char *name, int x)
+int ft_l2_normalize(ft_graph *graph, const char *name, int x)
 {
-    ft_op op = ft_op_make(FT_OP_NORMALIZE);
+    ft_op op = ft_op_init(FT_OP_L2_NORMALIZE);
     return same_shape(graph, &op, name, x, -1);
 }
 
@@ -333,11 +336,11 @@ int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int hea
 {
     if (graph->status != FT_OK)
         return -1;
-    ft_op op = ft_op_make(FT_OP_ATTENTION);
+    ft_op op = ft_op_init(FT_OP_ATTENTION);
     int in[FT_MAX_IN] = { q, k, v };
     for (int i = 0; i < FT_MAX_IN; i++) {
         op.in[i] = (int16_t) in[i];
-        ft_point(graph, in[i]);
+        ft_calibration_point(graph, in[i]);
     }
     int32_t cols = ft_graph_value(graph, q)->cols;
     op.attr.heads = heads;
@@ -351,9 +354,9 @@ int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int hea
     return ft_graph_append(graph, name, &op);
 }
 
-int ft_gate(ft_graph *graph, const char *name, int x, int y, ft_activation activation)
+int ft_gated_activation(ft_graph *graph, const char *name, int x, int y, ft_activation activation)
 {
-    ft_op op = ft_op_make(FT_OP_GATE);
+    ft_op op = ft_op_init(FT_OP_GATE);
     op.attr.activation = activation;
     return same_shape(graph, &op, name, x, y);
 }
@@ -362,7 +365,7 @@ int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)
 {
     if (graph->status != FT_OK)
         return -1;
-    ft_op op = ft_op_make(FT_OP_POOL);
+    ft_op op = ft_op_init(FT_OP_POOL);
     op.in[0] = (int16_t) x;
     op.attr.pooling = pooling;
     op.out =
@@ -370,13 +373,13 @@ int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)
     return ft_graph_append(graph, name, &op);
 }
 
-void ft_output_as(ft_graph *graph, const char *name, int x)
+void ft_graph_output(ft_graph *graph, const char *name, int x)
 {
     if (graph->status != FT_OK)
         return;
     ft_plan *plan = &graph->plan;
     if (plan->noutput == FT_MAX_OUTPUTS) {
-        ft_graph_refuse(graph, FT_ELIMIT, name, "too many outputs");
+        ft_graph_fail(graph, FT_ELIMIT, name, "too many outputs");
         return;
     }
     ft_output *output = &plan->output[plan->noutput++];

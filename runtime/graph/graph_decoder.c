@@ -16,27 +16,27 @@
 /* ---- Attention over what was there before --------------------------------------------------- */
 
 /* The keys and values NAME.keys, NAME.values: rows of the cache or of the memory. */
-static void set_stores(ft_graph *graph, ft_op *op, const char *name, int32_t width)
+static void set_kv_states(ft_graph *graph, ft_op *op, const char *name, int32_t width)
 {
-    ft_rows rows = op->attr.memory ? FT_MEMORY : FT_CACHE;
+    ft_rows rows = op->attr.cross_kv ? FT_CROSS_KV : FT_KV_CACHE;
     op->state[FT_STATE_KEYS] = ft_graph_state(graph, name, ".keys", rows, width, FT_F32);
     op->state[FT_STATE_VALUES] = ft_graph_state(graph, name, ".values", rows, width, FT_F32);
 }
 
 /* Put k and v where `op` says. */
-static void store(ft_graph *graph, const char *name, ft_op *op, int k, int v)
+static void append_store_kv(ft_graph *graph, const char *name, ft_op *op, int k, int v)
 {
     op->in[1] = (int16_t) k;
     op->in[2] = (int16_t) v;
-    set_stores(graph, op, name, ft_graph_value(graph, k)->cols);
+    set_kv_states(graph, op, name, ft_graph_value(graph, k)->cols);
     ft_graph_append(graph, name, op);
 }
 
 /* Rotate q and k, put k and v into the cache; returns the rotated q. */
-static int store_turned(ft_graph *graph, const char *name, int q, int k, int v,
-                        const ft_heads *heads)
+static int store_rotated(ft_graph *graph, const char *name, int q, int k, int v,
+                         const ft_attention_params *heads)
 {
-    ft_op op = ft_op_make(FT_OP_STORE);
+    ft_op op = ft_op_init(FT_OP_STORE_KV);
     op.in[0] = (int16_t) q;
     op.attr.heads = heads->heads;
     op.attr.kv_heads = heads->kv_heads;
@@ -46,84 +46,85 @@ static int store_turned(ft_graph *graph, const char *name, int q, int k, int v,
     op.weight[0] = (int16_t) ft_plan_find_weight(&graph->plan, heads->frequencies);
     op.out = (int16_t) ft_graph_result(graph, name, ".rotated", FT_TOKENS,
                                        ft_graph_value(graph, q)->cols);
-    store(graph, name, &op, k, v);
+    append_store_kv(graph, name, &op, k, v);
     return op.out;
 }
 
 /* What `op` says attends to NAME.keys and NAME.values, which are `width` wide. */
-static int attend(ft_graph *graph, const char *name, ft_op *op, int q, int32_t width)
+static int append_attend_kv(ft_graph *graph, const char *name, ft_op *op, int q, int32_t width)
 {
     if (graph->status != FT_OK)
         return -1;
     int32_t cols = ft_graph_value(graph, q)->cols;
     op->in[0] = (int16_t) q;
     op->attr.softmax_scale = 1.0f / sqrtf((float) (cols / op->attr.heads));
-    set_stores(graph, op, name, width);
+    set_kv_states(graph, op, name, width);
     op->out = (int16_t) ft_graph_result(graph, name, ".context", FT_TOKENS, cols);
     return ft_graph_append(graph, name, op);
 }
 
 int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
-                        const ft_heads *heads)
+                        const ft_attention_params *heads)
 {
     if (graph->status != FT_OK)
         return -1;
-    ft_op plain = ft_op_make(FT_OP_STORE), op = ft_op_make(FT_OP_ATTEND);
+    ft_op plain = ft_op_init(FT_OP_STORE_KV), op = ft_op_init(FT_OP_ATTEND_KV);
     plain.attr.heads = op.attr.heads = heads->heads;
     plain.attr.kv_heads = op.attr.kv_heads = heads->kv_heads;
     op.attr.window = heads->window;
     if (heads->frequencies != NULL)
-        q = store_turned(graph, name, q, k, v, heads);
+        q = store_rotated(graph, name, q, k, v, heads);
     else
-        store(graph, name, &plain, k, v);
-    return attend(graph, name, &op, q, ft_graph_value(graph, k)->cols);
+        append_store_kv(graph, name, &plain, k, v);
+    return append_attend_kv(graph, name, &op, q, ft_graph_value(graph, k)->cols);
 }
 
-void ft_remember(ft_graph *graph, const char *name, int k, int v, int heads)
+void ft_store_cross_kv(ft_graph *graph, const char *name, int k, int v, int heads)
 {
     if (graph->status != FT_OK)
         return;
-    ft_op op = ft_op_make(FT_OP_STORE);
-    op.attr.memory = true;
+    ft_op op = ft_op_init(FT_OP_STORE_KV);
+    op.attr.cross_kv = true;
     op.attr.heads = op.attr.kv_heads = heads;
-    store(graph, name, &op, k, v);
+    append_store_kv(graph, name, &op, k, v);
 }
 
-int ft_recall(ft_graph *graph, const char *name, int q, int heads)
+int ft_attend_cross(ft_graph *graph, const char *name, int q, int heads)
 {
     if (graph->status != FT_OK)
         return -1;
-    ft_op op = ft_op_make(FT_OP_ATTEND);
-    op.attr.memory = true;
+    ft_op op = ft_op_init(FT_OP_ATTEND_KV);
+    op.attr.cross_kv = true;
     op.attr.heads = op.attr.kv_heads = heads;
-    return attend(graph, name, &op, q, ft_graph_value(graph, q)->cols);
+    return append_attend_kv(graph, name, &op, q, ft_graph_value(graph, q)->cols);
 }
 
 /* ---- What comes next ------------------------------------------------------------------------ */
 
-int ft_select(ft_graph *graph, const char *name, int x)
+int ft_gather_rows(ft_graph *graph, const char *name, int x)
 {
     if (graph->status != FT_OK)
         return -1;
-    ft_op op = ft_op_make(FT_OP_SELECT);
+    ft_op op = ft_op_init(FT_OP_GATHER_ROWS);
     op.in[0] = (int16_t) x;
     op.out =
         (int16_t) ft_graph_result(graph, name, "", FT_SELECTED, ft_graph_value(graph, x)->cols);
     return ft_graph_append(graph, name, &op);
 }
 
-int ft_choose(ft_graph *graph, const char *name, int logits, int ids)
+int ft_sample(ft_graph *graph, const char *name, int logits, int ids)
 {
     if (graph->status != FT_OK)
         return -1;
     int32_t vocabulary = ft_graph_value(graph, logits)->cols;
-    ft_op note = ft_op_make(FT_OP_NOTE), choose = ft_op_make(FT_OP_CHOOSE);
+    ft_op note = ft_op_init(FT_OP_RECORD_TOKENS), choose = ft_op_init(FT_OP_SAMPLE);
     note.state[FT_STATE_HISTORY] =
-        ft_graph_state(graph, "chosen", ".history", FT_CONTEXTS, 1, FT_I32);
-    note.state[FT_STATE_SEEN] =
-        ft_graph_state(graph, "chosen", ".seen", FT_SEATS, vocabulary, FT_I32);
+        ft_graph_state(graph, "chosen", ".history", FT_SLOT_POSITIONS, 1, FT_I32);
+    note.state[FT_STATE_TOKEN_COUNTS] =
+        ft_graph_state(graph, "chosen", ".seen", FT_SLOTS, vocabulary, FT_I32);
     memcpy(choose.state, note.state, sizeof note.state);
-    choose.state[FT_STATE_LAST] = ft_graph_state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+    choose.state[FT_STATE_LAST_TOKEN] =
+        ft_graph_state(graph, "chosen", ".last", FT_SLOTS, 1, FT_I32);
     note.in[0] = (int16_t) ids;
     choose.in[0] = (int16_t) logits;
     choose.out = (int16_t) ft_graph_result(graph, name, "", FT_SELECTED, 1);
@@ -136,30 +137,32 @@ int ft_choose(ft_graph *graph, const char *name, int logits, int ids)
 }
 
 /* Attention to the text itself reads keys where the lanes that beams come from have them. */
-static void share_origin(ft_graph *graph, int16_t origin)
+static void share_cache_indirection(ft_graph *graph, int16_t cache_indirection)
 {
     for (int i = 0; i < graph->plan.nop; i++) {
         ft_op *op = &graph->plan.op[i];
-        if (op->kind == FT_OP_ATTEND && !op->attr.memory)
-            op->state[FT_STATE_ORIGIN] = origin;
+        if (op->kind == FT_OP_ATTEND_KV && !op->attr.cross_kv)
+            op->state[FT_STATE_CACHE_INDIRECTION] = cache_indirection;
     }
 }
 
-void ft_beam_search(ft_graph *graph, const char *name, int logits)
+void ft_graph_beam_search(ft_graph *graph, const char *name, int logits)
 {
     if (graph->status != FT_OK)
         return;
-    ft_op op = ft_op_make(FT_OP_BEAM);
+    ft_op op = ft_op_init(FT_OP_BEAM_SEARCH);
     op.in[0] = (int16_t) logits;
-    op.state[FT_STATE_LAST] = ft_graph_state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+    op.state[FT_STATE_LAST_TOKEN] = ft_graph_state(graph, "chosen", ".last", FT_SLOTS, 1, FT_I32);
     op.state[FT_STATE_HISTORY] =
-        ft_graph_state(graph, "chosen", ".history", FT_CONTEXTS, 1, FT_I32);
+        ft_graph_state(graph, "chosen", ".history", FT_SLOT_POSITIONS, 1, FT_I32);
     op.state[FT_STATE_BEAMS] =
-        ft_graph_state(graph, name, ".lanes", FT_SEATS, FT_BEAM_WORDS, FT_I32);
-    op.state[FT_STATE_FINISHED] = ft_graph_state(graph, name, ".finished", FT_CONTEXTS, 1, FT_I32);
-    op.state[FT_STATE_ORIGIN] = ft_graph_state(graph, name, ".origin", FT_CONTEXTS, 1, FT_I32);
+        ft_graph_state(graph, name, ".lanes", FT_SLOTS, FT_BEAM_WORDS, FT_I32);
+    op.state[FT_STATE_FINISHED] =
+        ft_graph_state(graph, name, ".finished", FT_SLOT_POSITIONS, 1, FT_I32);
+    op.state[FT_STATE_CACHE_INDIRECTION] =
+        ft_graph_state(graph, name, ".origin", FT_SLOT_POSITIONS, 1, FT_I32);
     if (graph->status != FT_OK)
         return;
-    share_origin(graph, op.state[FT_STATE_ORIGIN]);
+    share_cache_indirection(graph, op.state[FT_STATE_CACHE_INDIRECTION]);
     ft_graph_append(graph, name, &op);
 }

@@ -35,7 +35,7 @@ static bool is_output(const ft_plan *plan, int value)
 }
 
 /* The result of an operation that only the next one sees may be fused away. */
-static bool is_private(const ft_plan *plan, int value)
+static bool has_single_reader(const ft_plan *plan, int value)
 {
     return value >= 0 && !plan->value[value].point && ft_plan_uses(plan, value) == 1 &&
            !is_output(plan, value);
@@ -47,7 +47,7 @@ static bool fuse_activation(ft_plan *plan, int index)
     const ft_op *activate = &plan->op[index];
     ft_op *linear = ft_lower_producer(plan, activate->in[0], FT_OP_LINEAR);
     if (activate->kind != FT_OP_ACTIVATE || linear == NULL ||
-        linear->attr.activation != FT_ACT_NONE || !is_private(plan, activate->in[0]))
+        linear->attr.activation != FT_ACT_NONE || !has_single_reader(plan, activate->in[0]))
         return false;
     linear->attr.activation = activate->attr.activation;
     linear->out = activate->out;
@@ -72,7 +72,7 @@ static bool fuse_residual(ft_plan *plan, int index)
     if (norm->kind != FT_OP_NORM || norm->in[1] >= 0 || sum < 0 || plan->value[sum].point)
         return false;
     ft_op *add = ft_lower_producer(plan, sum, FT_OP_ADD);
-    bool shared = !is_private(plan, sum);
+    bool shared = !has_single_reader(plan, sum);
     if (add == NULL || is_read_before(plan, sum, index))
         return false;
     norm->in[0] = add->in[0];
@@ -95,85 +95,87 @@ static void fuse(ft_plan *plan)
 
 static bool observe(ft_plan *plan)
 {
-    bool fine = true;
-    for (int i = 0; i < plan->nvalue && fine; i++) {
+    bool ok = true;
+    for (int i = 0; i < plan->nvalue && ok; i++) {
         if (!plan->value[i].point || plan->value[i].inner)
             continue;
-        ft_op op = ft_op_make(FT_OP_OBSERVE);
+        ft_op op = ft_op_init(FT_OP_OBSERVE);
         op.in[0] = (int16_t) i;
-        fine = ft_lower_insert(plan, ft_plan_producer(plan, i) + 1, &op);
+        ok = ft_lower_insert(plan, ft_plan_producer(plan, i) + 1, &op);
     }
-    return fine;
+    return ok;
 }
 
 /* ------------------------------------------------------------------------------------------- */
 
-static bool makes_codes(ft_mode mode)
+static bool is_quantized_mode(ft_mode mode)
 {
-    return mode == FT_MODE_FAKE || mode == FT_MODE_INT8;
+    return mode == FT_MODE_FAKE_QUANTIZE || mode == FT_MODE_INT8;
 }
 
-static bool run_passes(ft_plan *plan, const ft_lowering *how)
+static bool run_passes(ft_plan *plan, const ft_lower_options *options)
 {
-    if (how->fuse)
+    if (options->fuse)
         fuse(plan);
-    if (how->mode == FT_MODE_OBSERVE)
+    if (options->mode == FT_MODE_OBSERVE)
         return observe(plan);
-    if (!makes_codes(how->mode))
+    if (!is_quantized_mode(options->mode))
         return true;
-    ft_lower_coarsen(plan);
-    if (!ft_lower_quantize(plan, how))
+    ft_lower_approx_gelu(plan);
+    if (!ft_lower_quantize(plan, options))
         return false;
-    if (how->fuse)
-        ft_lower_fold(plan);
+    if (options->fuse)
+        ft_lower_fold_quantize(plan);
     return true;
 }
 
-static ft_status lower_to_floats(ft_plan *out, const ft_plan *graph, const ft_lowering *how,
-                                 ft_error *err)
+static ft_status lower_quantized(ft_plan *out, const ft_plan *graph,
+                                 const ft_lower_options *options, ft_error *err)
 {
     FT_TRY(ft_plan_copy(out, graph, err));
-    if (run_passes(out, how))
+    if (run_passes(out, options))
         return FT_OK;
     ft_plan_fini(out);
     return ft_fail(err, FT_ENOMEM, "no memory to lower a graph of %d operations", graph->nop);
 }
 
-static ft_status narrow_as_if_fused(ft_plan *plan, const ft_plan *graph, const ft_lowering *how,
-                                    ft_error *err)
+static ft_status assign_dtypes_as_if_fused(ft_plan *plan, const ft_plan *graph,
+                                           const ft_lower_options *options, ft_error *err)
 {
     ft_plan fused;
-    ft_lowering like = *how;
+    ft_lower_options like = *options;
     like.fuse = true;
-    FT_TRY(lower_to_floats(&fused, graph, &like, err));
-    ft_lower_narrow(plan, &fused, how->real);
+    FT_TRY(lower_quantized(&fused, graph, &like, err));
+    ft_lower_assign_dtypes(plan, &fused, options->float_dtype);
     ft_plan_fini(&fused);
     return FT_OK;
 }
 
-static ft_status lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
+static ft_status lower(ft_plan *out, const ft_plan *graph, const ft_lower_options *options,
+                       ft_error *err)
 {
-    FT_TRY(lower_to_floats(out, graph, how, err));
-    if (!makes_codes(how->mode)) {
-        ft_lower_set_real(out, how->real);
+    FT_TRY(lower_quantized(out, graph, options, err));
+    if (!is_quantized_mode(options->mode)) {
+        ft_lower_set_float_dtype(out, options->float_dtype);
         return FT_OK;
     }
-    if (how->fuse || how->real == FT_F32) {
-        ft_lower_narrow(out, out, how->real);
+    if (options->fuse || options->float_dtype == FT_F32) {
+        ft_lower_assign_dtypes(out, out, options->float_dtype);
         return FT_OK;
     }
-    return narrow_as_if_fused(out, graph, how, err);
+    return assign_dtypes_as_if_fused(out, graph, options, err);
 }
 
-ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
+ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lower_options *options,
+                   ft_error *err)
 {
-    assert(how->scale != NULL || how->dynamic || !makes_codes(how->mode));
-    assert(how->real == FT_F32 || how->mode == FT_MODE_FLOAT ||
-           (how->real == FT_F16 && makes_codes(how->mode)));
-    ft_status status = lower(out, graph, how, err);
-    if (status == FT_OK && how->half_cache)
-        ft_lower_cache_halves(out);
-    if (status == FT_OK && how->int8_cache && !ft_lower_cache_codes(out))
+    assert(options->scale != NULL || options->dynamic || !is_quantized_mode(options->mode));
+    assert(options->float_dtype == FT_F32 || options->mode == FT_MODE_FLOAT ||
+           (options->float_dtype == FT_F16 && is_quantized_mode(options->mode)));
+    ft_status status = lower(out, graph, options, err);
+    if (status == FT_OK && options->f16_kv_cache)
+        ft_lower_f16_kv_cache(out);
+    if (status == FT_OK && options->int8_kv_cache && !ft_lower_int8_kv_cache(out))
         status = ft_fail(err, FT_ENOMEM, "no memory for the scales of a cache");
     if (status != FT_OK)
         ft_plan_fini(out);

@@ -9,22 +9,22 @@
 #include "kernels/op.h"
 
 typedef enum ft_mode {
-    FT_MODE_FLOAT,   /* compute in float */
-    FT_MODE_OBSERVE, /* compute in float, and count the values of every point */
-    FT_MODE_FAKE,    /* quantize every point as int8 does, but hold the codes in float */
-    FT_MODE_INT8,    /* compute on int8 codes */
+    FT_MODE_FLOAT,         /* compute in float */
+    FT_MODE_OBSERVE,       /* compute in float, and count the values of every point */
+    FT_MODE_FAKE_QUANTIZE, /* quantize every point as int8 does, but hold the codes in float */
+    FT_MODE_INT8,          /* compute on int8 codes */
 } ft_mode;
 
-typedef struct ft_lowering {
+typedef struct ft_lower_options {
     ft_mode mode;
     bool fuse;
-    bool int8_residual; /* residual streams are codes too (FasterTransformer's int8_mode 2) */
-    bool dynamic;       /* points are scaled row by row in the run: there is no `scale` */
-    bool half_cache;    /* keys and values are cached in F16, where they would be in F32 */
-    bool int8_cache;    /* keys and values are cached as codes, with a scale a token and head */
-    const float *scale; /* [graph->nvalue]: of each point; FAKE and INT8 only */
-    ft_dtype real;      /* FLOAT: of all values; FAKE and INT8: of those below; OBSERVE: F32 */
-} ft_lowering;
+    bool int8_residual;   /* residual streams are codes too (FasterTransformer's int8_mode 2) */
+    bool dynamic;         /* points are scaled row by row in the run: there is no `scale` */
+    bool f16_kv_cache;    /* keys and values are cached in F16, where they would be in F32 */
+    bool int8_kv_cache;   /* keys and values are cached as codes, with a scale a token and head */
+    const float *scale;   /* [graph->nvalue]: of each point; FAKE and INT8 only */
+    ft_dtype float_dtype; /* FLOAT: of all values; FAKE and INT8: of those below; OBSERVE: F32 */
+} ft_lower_options;
 
 /*
  * Make the plan.  In FAKE and INT8 mode the linears whose weight has scales read codes; the plan's
@@ -43,7 +43,7 @@ typedef struct ft_lowering {
  *
  * On failure *out is empty; free it with ft_plan_fini().
  */
-FT_MUST_USE ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how,
+FT_MUST_USE ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lower_options *options,
                                ft_error *err);
 
 #endif

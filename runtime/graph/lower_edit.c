@@ -28,7 +28,7 @@ ft_op *ft_lower_producer(ft_plan *plan, int value, ft_op_kind kind)
 
 void ft_lower_remove(ft_plan *plan, int index)
 {
-    plan->source_ops -= index < plan->source_ops;
+    plan->encoder_ops -= index < plan->encoder_ops;
     plan->nop--;
     memmove(&plan->op[index], &plan->op[index + 1],
             (size_t) (plan->nop - index) * sizeof plan->op[0]);
@@ -38,21 +38,21 @@ bool ft_lower_insert(ft_plan *plan, int index, const ft_op *op)
 {
     if (ft_plan_add_op(plan, op) < 0)
         return false;
-    plan->source_ops += plan->source_ops > 0 && index <= plan->source_ops;
+    plan->encoder_ops += plan->encoder_ops > 0 && index <= plan->encoder_ops;
     memmove(&plan->op[index + 1], &plan->op[index],
             (size_t) (plan->nop - 1 - index) * sizeof plan->op[0]);
     plan->op[index] = *op;
     return true;
 }
 
-void ft_lower_suffix(ft_value *value, const char *suffix)
+void ft_value_append_suffix(ft_value *value, const char *suffix)
 {
     size_t length = strlen(value->name);
     assert(length + strlen(suffix) < sizeof value->name);
     strcpy(value->name + length, suffix);
 }
 
-bool ft_value_has_codes(const ft_value *value)
+bool ft_value_is_quantized(const ft_value *value)
 {
     return value->scale > 0.0f || value->dynamic;
 }

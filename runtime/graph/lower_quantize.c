@@ -14,48 +14,50 @@
 /* ---- Coarsen ------------------------------------------------------------------------------ */
 
 /* Where gelu makes a point, its short form is exact enough: the point becomes codes. */
-void ft_lower_coarsen(ft_plan *plan)
+void ft_lower_approx_gelu(ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++) {
         ft_op *op = &plan->op[i];
         if (op->attr.activation == FT_ACT_GELU && plan->value[op->out].point)
-            op->attr.activation = FT_ACT_GELU_CODES;
+            op->attr.activation = FT_ACT_GELU_APPROX;
     }
 }
 
 /* ---- Quantize ----------------------------------------------------------------------------- */
 
 /* Whether operand `slot` of `op` is read as codes once its value has them. */
-static bool reads_codes(const ft_plan *plan, const ft_op *op, int slot, const ft_lowering *how)
+static bool reads_quantized(const ft_plan *plan, const ft_op *op, int slot,
+                            const ft_lower_options *options)
 {
     switch (op->kind) {
     case FT_OP_LINEAR:
         return plan->weight[op->weight[0]].scale != NULL;
     case FT_OP_ATTENTION:
-        return !how->dynamic; /* its sums run over rows, whose scales would differ */
+        return !options->dynamic; /* its sums run over rows, whose scales would differ */
     case FT_OP_ADD:
     case FT_OP_NORM:
-        return slot == 1 && how->int8_residual;
+        return slot == 1 && options->int8_residual;
     default:
         return false;
     }
 }
 
-static bool has_code_readers(const ft_plan *plan, int value, const ft_lowering *how)
+static bool has_quantized_readers(const ft_plan *plan, int value, const ft_lower_options *options)
 {
     for (int i = 0; i < plan->nop; i++)
         for (int j = 0; j < FT_MAX_IN; j++)
-            if (plan->op[i].in[j] == value && reads_codes(plan, &plan->op[i], j, how))
+            if (plan->op[i].in[j] == value && reads_quantized(plan, &plan->op[i], j, options))
                 return true;
     return false;
 }
 
 /* Let every consumer that can read `codes` do so. */
-static void redirect_code_readers(ft_plan *plan, int value, int codes, const ft_lowering *how)
+static void redirect_quantized_readers(ft_plan *plan, int value, int codes,
+                                       const ft_lower_options *options)
 {
     for (int i = 0; i < plan->nop; i++)
         for (int j = 0; j < FT_MAX_IN; j++)
-            if (plan->op[i].in[j] == value && reads_codes(plan, &plan->op[i], j, how))
+            if (plan->op[i].in[j] == value && reads_quantized(plan, &plan->op[i], j, options))
                 plan->op[i].in[j] = (int16_t) codes;
 }
 
@@ -71,59 +73,59 @@ static void redirect_all_readers(ft_plan *plan, int value, int other)
 }
 
 /* Split a point into its float and its codes; the codes take the name. */
-static int split_point(ft_plan *plan, int value, const ft_lowering *how)
+static int split_point(ft_plan *plan, int value, const ft_lower_options *options)
 {
     ft_value codes = plan->value[value];
-    codes.dtype = how->mode == FT_MODE_INT8 ? FT_I8 : FT_F32;
-    codes.dynamic = how->dynamic;
-    codes.scale = how->dynamic ? 0.0f : how->scale[value];
-    ft_lower_suffix(&plan->value[value], ".float");
+    codes.dtype = options->mode == FT_MODE_INT8 ? FT_I8 : FT_F32;
+    codes.dynamic = options->dynamic;
+    codes.scale = options->dynamic ? 0.0f : options->scale[value];
+    ft_value_append_suffix(&plan->value[value], ".float");
     plan->value[value].point = false;
     return ft_plan_add_value(plan, &codes);
 }
 
 /* In an int8 residual stream whoever needs floats gets them back from the codes. */
-static bool dequantize_for_the_rest(ft_plan *plan, int value, int codes, int quantize)
+static bool dequantize_for_float_readers(ft_plan *plan, int value, int codes, int quantize)
 {
     if (ft_plan_uses(plan, value) == 1)
         return true;
     ft_value real = plan->value[value];
     memcpy(real.name, plan->value[codes].name, sizeof real.name);
-    ft_lower_suffix(&real, ".back");
-    int back = ft_plan_add_value(plan, &real);
-    if (back < 0)
+    ft_value_append_suffix(&real, ".back");
+    int dequantized = ft_plan_add_value(plan, &real);
+    if (dequantized < 0)
         return false;
-    redirect_all_readers(plan, value, back);
+    redirect_all_readers(plan, value, dequantized);
     plan->op[quantize].in[0] = (int16_t) value;
-    ft_op op = ft_op_make(FT_OP_DEQUANTIZE);
+    ft_op op = ft_op_init(FT_OP_DEQUANTIZE);
     op.in[0] = (int16_t) codes;
-    op.out = (int16_t) back;
+    op.out = (int16_t) dequantized;
     return ft_lower_insert(plan, quantize + 1, &op);
 }
 
-static bool quantize_point(ft_plan *plan, int value, const ft_lowering *how)
+static bool quantize_point(ft_plan *plan, int value, const ft_lower_options *options)
 {
-    if (!how->int8_residual && !has_code_readers(plan, value, how))
+    if (!options->int8_residual && !has_quantized_readers(plan, value, options))
         return true;
-    int codes = split_point(plan, value, how);
+    int codes = split_point(plan, value, options);
     if (codes < 0)
         return false;
-    redirect_code_readers(plan, value, codes, how);
+    redirect_quantized_readers(plan, value, codes, options);
     int at = ft_plan_producer(plan, value) + 1;
-    ft_op op = ft_op_make(FT_OP_QUANTIZE);
+    ft_op op = ft_op_init(FT_OP_QUANTIZE);
     op.in[0] = (int16_t) value;
     op.codes = (int16_t) codes;
     return ft_lower_insert(plan, at, &op) &&
-           (!how->int8_residual || dequantize_for_the_rest(plan, value, codes, at));
+           (!options->int8_residual || dequantize_for_float_readers(plan, value, codes, at));
 }
 
 /* Inner points make their own scale, row by row. */
-bool ft_lower_quantize(ft_plan *plan, const ft_lowering *how)
+bool ft_lower_quantize(ft_plan *plan, const ft_lower_options *options)
 {
     bool fine = true;
     for (int i = plan->nvalue - 1; i >= 0 && fine; i--) {
         if (plan->value[i].point && !plan->value[i].inner)
-            fine = quantize_point(plan, i, how);
+            fine = quantize_point(plan, i, options);
     }
     return fine;
 }
@@ -134,13 +136,13 @@ bool ft_lower_quantize(ft_plan *plan, const ft_lowering *how)
  * Whether an operation that makes floats can make codes instead, or floats and codes at once. Codes
  * that are scaled by row can only come from one that sees whole rows.
  */
-static bool writes_codes(const ft_plan *plan, const ft_op *op, bool at_once, bool dynamic)
+static bool can_write_quantized(const ft_plan *plan, const ft_op *op, bool with_float, bool dynamic)
 {
     if (op->kind == FT_OP_LINEAR || op->kind == FT_OP_ATTENTION)
-        return !at_once && !dynamic && ft_value_has_codes(&plan->value[op->in[0]]);
-    if (op->kind == FT_OP_PATCHES)
-        return !at_once && !dynamic;
-    return op->kind == FT_OP_NORM || (op->kind == FT_OP_GATE && !at_once);
+        return !with_float && !dynamic && ft_value_is_quantized(&plan->value[op->in[0]]);
+    if (op->kind == FT_OP_PATCHIFY)
+        return !with_float && !dynamic;
+    return op->kind == FT_OP_NORM || (op->kind == FT_OP_GATE && !with_float);
 }
 
 /* The producer of a float writes its codes. */
@@ -149,20 +151,20 @@ static bool fold_quantize(ft_plan *plan, int index)
     const ft_op *quantize_op = &plan->op[index];
     if (quantize_op->kind != FT_OP_QUANTIZE)
         return false;
-    int maker = ft_plan_producer(plan, quantize_op->in[0]);
+    int producer_index = ft_plan_producer(plan, quantize_op->in[0]);
     bool only_reader = ft_plan_uses(plan, quantize_op->in[0]) == 1;
     bool dynamic = plan->value[quantize_op->codes].dynamic;
-    if (maker < 0 || plan->op[maker].out != quantize_op->in[0] ||
-        !writes_codes(plan, &plan->op[maker], !only_reader, dynamic))
+    if (producer_index < 0 || plan->op[producer_index].out != quantize_op->in[0] ||
+        !can_write_quantized(plan, &plan->op[producer_index], !only_reader, dynamic))
         return false;
-    ft_op *producer = &plan->op[maker];
+    ft_op *producer = &plan->op[producer_index];
     producer->codes = quantize_op->codes;
     if (only_reader)
         producer->out = -1;
     return true;
 }
 
-void ft_lower_fold(ft_plan *plan)
+void ft_lower_fold_quantize(ft_plan *plan)
 {
     for (int i = plan->nop - 1; i >= 0; i--)
         if (fold_quantize(plan, i))

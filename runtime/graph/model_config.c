@@ -64,14 +64,14 @@ int64_t ft_config_symbol(const ft_config *config, char symbol)
     case 'w':
         return config->patch_width;
     case 'S':
-        return config->leading == 2;
+        return config->prefix_tokens == 2;
     case '1':
         return 1;
     }
     return 0;
 }
 
-bool ft_config_sees(const ft_config *config)
+bool ft_config_is_vision(const ft_config *config)
 {
     return config->channels > 0;
 }
@@ -86,22 +86,22 @@ ft_conv ft_config_patches(const ft_config *config)
                       .dilation = { 1, 1 } };
 }
 
-bool ft_config_has_source(const ft_config *config)
+bool ft_config_is_encoder_decoder(const ft_config *config)
 {
     return config->sinusoids != FT_SINUSOIDS_NONE;
 }
 
-bool ft_config_writes(const ft_config *config)
+bool ft_config_is_decoder(const ft_config *config)
 {
-    return config->rope != FT_ROPE_NONE || ft_config_has_source(config);
+    return config->rope != FT_ROPE_NONE || ft_config_is_encoder_decoder(config);
 }
 
 ft_kind ft_config_kind(const ft_config *config)
 {
-    return ft_config_sees(config)         ? FT_KIND_IMAGES
-           : ft_config_has_source(config) ? FT_KIND_TRANSLATOR
-           : config->rope != FT_ROPE_NONE ? FT_KIND_DECODER
-                                          : FT_KIND_ENCODER;
+    return ft_config_is_vision(config)            ? FT_KIND_VISION
+           : ft_config_is_encoder_decoder(config) ? FT_KIND_ENCODER_DECODER
+           : config->rope != FT_ROPE_NONE         ? FT_KIND_DECODER
+                                                  : FT_KIND_ENCODER;
 }
 
 /* ---- Words ---------------------------------------------------------------------------------- */
@@ -130,12 +130,12 @@ static const char *const ropes[] = {
 
 static const char *const sinusoids[] = {
     [FT_SINUSOIDS_NONE] = "none",
-    [FT_SINUSOIDS_CLOSED] = "closed",
-    [FT_SINUSOIDS_OPEN] = "open",
+    [FT_SINUSOIDS_M2M100] = "closed",
+    [FT_SINUSOIDS_MARIAN] = "open",
 };
 
 /* Index of a word among `count` words, or -1; the word may be NULL. */
-static int find_word(const char *const *words, int count, const char *word)
+static int index_of(const char *const *words, int count, const char *word)
 {
     for (int i = 0; word != NULL && i < count; i++)
         if (strcmp(words[i], word) == 0)
@@ -146,8 +146,8 @@ static int find_word(const char *const *words, int count, const char *word)
 static const char *const kinds[] = {
     [FT_KIND_ENCODER] = "an encoder of texts",
     [FT_KIND_DECODER] = "a decoder",
-    [FT_KIND_TRANSLATOR] = "an encoder-decoder",
-    [FT_KIND_IMAGES] = "an encoder of images",
+    [FT_KIND_ENCODER_DECODER] = "an encoder-decoder",
+    [FT_KIND_VISION] = "an encoder of images",
 };
 
 const char *ft_kind_name(ft_kind kind)
@@ -162,7 +162,7 @@ const char *ft_head_name(ft_head head)
 
 bool ft_head_parse(const char *name, ft_head *out)
 {
-    int found = find_word(heads, FT_COUNT(heads), name);
+    int found = index_of(heads, FT_COUNT(heads), name);
     *out = found < 0 ? FT_HEAD_NONE : (ft_head) found;
     return found >= 0;
 }
@@ -174,12 +174,12 @@ const char *ft_problem_name(ft_problem problem)
 
 bool ft_problem_parse(const char *name, ft_problem *out)
 {
-    int found = find_word(problems, FT_COUNT(problems), name);
+    int found = index_of(problems, FT_COUNT(problems), name);
     *out = found < 0 ? FT_PROBLEM_SINGLE : (ft_problem) found;
     return found >= 0;
 }
 
-ft_problem ft_problem_of(int32_t labels)
+ft_problem ft_problem_default(int32_t labels)
 {
     return labels == 1 ? FT_PROBLEM_MULTI : FT_PROBLEM_SINGLE;
 }
@@ -191,7 +191,7 @@ const char *ft_embedding_name(ft_embedding embedding)
 
 bool ft_embedding_parse(const char *name, ft_embedding *out)
 {
-    int found = find_word(embeddings, FT_COUNT(embeddings), name);
+    int found = index_of(embeddings, FT_COUNT(embeddings), name);
     *out = found < 0 ? FT_EMBEDDING_NONE : (ft_embedding) found;
     return found >= 0;
 }
@@ -203,7 +203,7 @@ const char *ft_rope_name(ft_rope rope)
 
 bool ft_rope_parse(const char *name, ft_rope *out)
 {
-    int found = find_word(ropes, FT_COUNT(ropes), name);
+    int found = index_of(ropes, FT_COUNT(ropes), name);
     *out = found < 0 ? FT_ROPE_NONE : (ft_rope) found;
     return found >= 0;
 }
@@ -215,7 +215,7 @@ const char *ft_sinusoids_name(ft_sinusoids kind)
 
 bool ft_sinusoids_parse(const char *name, ft_sinusoids *out)
 {
-    int found = find_word(sinusoids, FT_COUNT(sinusoids), name);
+    int found = index_of(sinusoids, FT_COUNT(sinusoids), name);
     *out = found < 0 ? FT_SINUSOIDS_NONE : (ft_sinusoids) found;
     return found >= 0;
 }
@@ -233,26 +233,26 @@ ft_rope_use ft_rope_uses(ft_rope rope)
 /* ---- What members must be to each other ------------------------------------------------------ */
 
 /* Columns of all heads together, as many as the widest model may have columns. */
-enum { MOST_COLUMNS = 65536 };
+enum { MAX_COLUMNS = 65536 };
 
 /* Numbers of one table of sinusoids, 1 GiB: memory that no file answers for. */
-enum { MOST_SINUSOIDS = 1 << 28 };
+enum { MAX_SINUSOIDS = 1 << 28 };
 
 /* Elements of an image: so many that sizes of their arrays are far from overflow. */
-enum { MOST_PIXELS = 1 << 26 };
+enum { MAX_PIXELS = 1 << 26 };
 
 static bool has_rope_members(const ft_config *c)
 {
-    return c->window != 0 || c->window_from != 0 || c->rope_positions != 0 ||
+    return c->window != 0 || c->window_first_layer != 0 || c->rope_positions != 0 ||
            c->rope_theta != 0.0 || c->rope_factor != 0.0 || c->rope_low != 0.0 ||
            c->rope_high != 0.0 || c->qkv_bias || c->out_bias || c->ffn_bias;
 }
 
-static bool has_source_members(const ft_config *c)
+static bool has_encoder_decoder_members(const ft_config *c)
 {
     return c->encoder_layers != 0 || c->encoder_heads != 0 || c->encoder_ffn != 0 ||
-           c->start_id != 0 || c->pad_id != 0 || c->first_id != 0 || c->last_id != 0 ||
-           c->banneds != 0 || c->scale_words || c->head_bias;
+           c->decoder_start_id != 0 || c->pad_id != 0 || c->forced_bos_id != 0 ||
+           c->forced_eos_id != 0 || c->num_banned != 0 || c->scale_embeddings || c->head_bias;
 }
 
 static bool has_decoder_members(const ft_config *c)
@@ -277,20 +277,20 @@ static ft_status check_heads(const ft_config *c, const char *what, ft_error *err
     if (c->heads % c->kv_heads != 0)
         return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of keys do not divide %d heads", what,
                        c->kv_heads, c->heads);
-    if ((int64_t) c->heads * c->head_size > MOST_COLUMNS)
+    if ((int64_t) c->heads * c->head_size > MAX_COLUMNS)
         return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of %d columns, at most %d together",
-                       what, c->heads, c->head_size, MOST_COLUMNS);
+                       what, c->heads, c->head_size, MAX_COLUMNS);
     return FT_OK;
 }
 
 static ft_status check_window(const ft_config *c, const char *what, ft_error *err)
 {
-    if (c->window_from >= c->layers)
+    if (c->window_first_layer >= c->layers)
         return ft_fail(err, FT_EFORMAT, "%s: config: a window from layer %d on, of %d layers", what,
-                       c->window_from, c->layers);
-    if (c->window_from > 0 && c->window == 0)
+                       c->window_first_layer, c->layers);
+    if (c->window_first_layer > 0 && c->window == 0)
         return ft_fail(err, FT_EFORMAT, "%s: config: layer %d has no window to begin with", what,
-                       c->window_from);
+                       c->window_first_layer);
     return FT_OK;
 }
 
@@ -331,7 +331,7 @@ static ft_status check_rotary(const ft_config *c, const char *what, ft_error *er
 }
 
 /* The encoder, and the decoder's heads: as many of keys as of queries, which share the columns. */
-static ft_status check_halves(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_stacks(const ft_config *c, const char *what, ft_error *err)
 {
     if (c->encoder_layers < 1 || c->encoder_heads < 1 || c->encoder_ffn < 1)
         return ft_fail(err, FT_EFORMAT,
@@ -355,11 +355,11 @@ static ft_status check_sinusoids(const ft_config *c, const char *what, ft_error 
                        "on",
                        what, c->hidden);
     int32_t low, high;
-    ft_config_bounds(offsetof(ft_config, positions), &low, &high);
-    if (c->positions > high || (int64_t) c->positions * c->hidden > MOST_SINUSOIDS)
+    ft_config_int_bounds(offsetof(ft_config, positions), &low, &high);
+    if (c->positions > high || (int64_t) c->positions * c->hidden > MAX_SINUSOIDS)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: sinusoids of %d positions and %d columns, at most %d numbers",
-                       what, c->positions, c->hidden, MOST_SINUSOIDS);
+                       what, c->positions, c->hidden, MAX_SINUSOIDS);
     return FT_OK;
 }
 
@@ -375,26 +375,26 @@ static ft_status check_id(const ft_config *c, const char *name, int32_t id, cons
 /* Where positions count from the padding's on, the decoder's text must not begin with that. */
 static ft_status check_ids(const ft_config *c, const char *what, ft_error *err)
 {
-    FT_TRY(check_id(c, "start_id", c->start_id, what, err));
+    FT_TRY(check_id(c, "start_id", c->decoder_start_id, what, err));
     FT_TRY(check_id(c, "pad_id", c->pad_id, what, err));
-    FT_TRY(check_id(c, "first_id", c->first_id, what, err));
-    FT_TRY(check_id(c, "last_id", c->last_id, what, err));
-    for (int i = 0; i < c->banneds; i++)
+    FT_TRY(check_id(c, "first_id", c->forced_bos_id, what, err));
+    FT_TRY(check_id(c, "last_id", c->forced_eos_id, what, err));
+    for (int i = 0; i < c->num_banned; i++)
         FT_TRY(check_id(c, "banned", c->banned[i], what, err));
-    if (c->padding_id >= 0 && c->padding_id == c->start_id)
+    if (c->padding_id >= 0 && c->padding_id == c->decoder_start_id)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: texts begin with token %d, which is also the padding that "
                        "positions are counted without",
-                       what, c->start_id);
+                       what, c->decoder_start_id);
     return FT_OK;
 }
 
-static ft_status check_translator(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_encoder_decoder(const ft_config *c, const char *what, ft_error *err)
 {
     if (has_rope_members(c))
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: an encoder-decoder with members of rotary decoders", what);
-    FT_TRY(check_halves(c, what, err));
+    FT_TRY(check_stacks(c, what, err));
     FT_TRY(check_sinusoids(c, what, err));
     return check_ids(c, what, err);
 }
@@ -402,30 +402,31 @@ static ft_status check_translator(const ft_config *c, const char *what, ft_error
 static bool has_image_members(const ft_config *c)
 {
     return c->image_height != 0 || c->image_width != 0 || c->patch_height != 0 ||
-           c->patch_width != 0 || c->leading != 0;
+           c->patch_width != 0 || c->prefix_tokens != 0;
 }
 
 /* The words of a text have no place beside an image, nor have positions that are not its rows'. */
-static ft_status check_sizes_of_images(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_image_sizes(const ft_config *c, const char *what, ft_error *err)
 {
     int32_t low, most;
     ft_conv conv = ft_config_patches(c);
-    ft_config_bounds(offsetof(ft_config, positions), &low, &most);
+    ft_config_int_bounds(offsetof(ft_config, positions), &low, &most);
     if (c->patch_height > c->image_height || c->patch_width > c->image_width)
         return ft_fail(err, FT_EFORMAT, "%s: config: images of %d x %d have no patch of %d x %d",
                        what, c->image_height, c->image_width, c->patch_height, c->patch_width);
-    if (ft_conv_pixels(&conv) > MOST_PIXELS || ft_conv_depth(&conv) > MOST_COLUMNS)
+    if (ft_conv_image_size(&conv) > MAX_PIXELS || ft_conv_gemm_k(&conv) > MAX_COLUMNS)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: images of %d x %d x %d, patches of %d x %d: at most %d and %d "
                        "numbers",
                        what, c->channels, c->image_height, c->image_width, c->patch_height,
-                       c->patch_width, MOST_PIXELS, MOST_COLUMNS);
+                       c->patch_width, MAX_PIXELS, MAX_COLUMNS);
     if (c->positions > most)
         return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, at most %d", what, c->positions,
                        most);
-    if (c->positions != ft_patch_rows(&conv, c->leading))
+    if (c->positions != ft_patch_sequence_length(&conv, c->prefix_tokens))
         return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, but images become %lld rows",
-                       what, c->positions, (long long) ft_patch_rows(&conv, c->leading));
+                       what, c->positions,
+                       (long long) ft_patch_sequence_length(&conv, c->prefix_tokens));
     return FT_OK;
 }
 
@@ -434,13 +435,13 @@ static ft_status check_images(const ft_config *c, const char *what, ft_error *er
     ft_config plain = *c;
     plain.qkv_bias = false; /* the one member of decoders that this encoder has too */
     FT_TRY(check_columns(c->heads, c->hidden, what, err));
-    if (has_decoder_members(&plain) || has_source_members(c) || c->rope != FT_ROPE_NONE ||
-        ft_config_has_source(c))
+    if (has_decoder_members(&plain) || has_encoder_decoder_members(c) || c->rope != FT_ROPE_NONE ||
+        ft_config_is_encoder_decoder(c))
         return ft_fail(err, FT_EFORMAT, "%s: config: images with members of decoders", what);
     if (c->vocabulary != 0 || c->types != 0 || c->position_offset != 0 || c->padding_id != -1 ||
         c->max_seq_length != 0)
         return ft_fail(err, FT_EFORMAT, "%s: config: images with members of texts", what);
-    return check_sizes_of_images(c, what, err);
+    return check_image_sizes(c, what, err);
 }
 
 static ft_status check_encoder(const ft_config *c, const char *what, ft_error *err)
@@ -453,15 +454,15 @@ static ft_status check_encoder(const ft_config *c, const char *what, ft_error *e
 
 static ft_status check_kind(const ft_config *c, const char *what, ft_error *err)
 {
-    if (ft_config_sees(c))
+    if (ft_config_is_vision(c))
         return check_images(c, what, err);
     if (has_image_members(c))
         return ft_fail(err, FT_EFORMAT, "%s: config: images without channels", what);
-    if (ft_config_has_source(c))
+    if (ft_config_is_encoder_decoder(c))
         return c->rope == FT_ROPE_NONE
-                   ? check_translator(c, what, err)
+                   ? check_encoder_decoder(c, what, err)
                    : ft_fail(err, FT_EFORMAT, "%s: config: both sinusoids and rope", what);
-    if (has_source_members(c))
+    if (has_encoder_decoder_members(c))
         return ft_fail(err, FT_EFORMAT, "%s: config: an encoder-decoder without sinusoids", what);
     return c->rope != FT_ROPE_NONE ? check_rotary(c, what, err) : check_encoder(c, what, err);
 }
@@ -479,12 +480,12 @@ ft_status ft_config_check(const ft_config *config, const char *what, ft_error *e
     if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
         return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", what, config->labels,
                        heads[config->head]);
-    if (config->labels == 1 && config->problem == FT_PROBLEM_SINGLE)
+    if (config->labels == 1 && config->problem_type == FT_PROBLEM_SINGLE)
         return ft_fail(err, FT_EFORMAT, "%s: config: problem_type %s, but there is one label", what,
-                       problems[config->problem]);
-    if ((config->head == FT_HEAD_FIRST) != (ft_config_sees(config) && config->labels > 0))
+                       problems[config->problem_type]);
+    if ((config->head == FT_HEAD_FIRST) != (ft_config_is_vision(config) && config->labels > 0))
         return ft_fail(err, FT_EFORMAT, "%s: config: %s with head %s", what,
-                       ft_config_sees(config) ? "images" : "texts", heads[config->head]);
+                       ft_config_is_vision(config) ? "images" : "texts", heads[config->head]);
     if (config->head == FT_HEAD_POOLED && !config->pooler)
         return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", what);
     if (config->normalize && config->embedding == FT_EMBEDDING_NONE)

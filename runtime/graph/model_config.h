@@ -40,11 +40,12 @@ typedef enum ft_rope {
     FT_ROPE_DYNAMIC, /* by the length of the sequence, once it is longer than rope_positions */
 } ft_rope;
 
-/* How positions are turned into rows of sines and cosines; runtime/graph/sinusoids.h has the formulas. */
+/* How positions are turned into rows of sines and cosines; runtime/graph/sinusoids.h has the
+ * formulas. */
 typedef enum ft_sinusoids {
     FT_SINUSOIDS_NONE,   /* none: no encoder-decoder */
-    FT_SINUSOIDS_CLOSED, /* the last frequency is 1/10000 (M2M100) */
-    FT_SINUSOIDS_OPEN,   /* the one behind the last would be (Marian) */
+    FT_SINUSOIDS_M2M100, /* the last frequency is 1/10000 (M2M100) */
+    FT_SINUSOIDS_MARIAN, /* the one behind the last would be (Marian) */
 } ft_sinusoids;
 
 enum { FT_MAX_BANNED = 8 };
@@ -61,21 +62,22 @@ typedef struct ft_config {
     ft_activation activation;
     bool pooler;
     ft_head head;
-    ft_problem problem;     /* of a classifier */
-    ft_embedding embedding; /* what the output "embedding" is */
-    bool normalize;         /* scale the embedding to unit length */
+    ft_problem problem_type; /* of a classifier */
+    ft_embedding embedding;  /* what the output "embedding" is */
+    bool normalize;          /* scale the embedding to unit length */
 
     /* Of images; all 0 elsewhere.  Positions are those of the rows that an image becomes. */
     int32_t channels, image_height, image_width;
     int32_t patch_height, patch_width;
-    int32_t leading; /* rows before those of the patches: the class's, and the distillation's */
+    int32_t
+        prefix_tokens; /* rows before those of the patches: the class's, and the distillation's */
 
     /* Decoders; all 0 and false in encoders. */
-    int32_t kv_heads;       /* heads of keys and values, each for heads / kv_heads of queries */
-    int32_t head_size;      /* columns of a head */
-    int32_t window;         /* a token sees itself and window - 1 before it; 0 = all */
-    int32_t window_from;    /* first layer where that is so */
-    int32_t rope_positions; /* of llama3 and dynamic: positions that need no scaling */
+    int32_t kv_heads;           /* heads of keys and values, each for heads / kv_heads of queries */
+    int32_t head_size;          /* columns of a head */
+    int32_t window;             /* a token sees itself and window - 1 before it; 0 = all */
+    int32_t window_first_layer; /* first layer where that is so */
+    int32_t rope_positions;     /* of llama3 and dynamic: positions that need no scaling */
     ft_rope rope;
     double rope_theta, rope_factor;
     double rope_low, rope_high;        /* of llama3: where "low" ends and "high" begins */
@@ -88,20 +90,21 @@ typedef struct ft_config {
      */
     ft_sinusoids sinusoids;
     int32_t encoder_layers, encoder_heads, encoder_ffn;
-    int32_t start_id, pad_id;      /* with which a text begins; that stands behind its end */
-    int32_t first_id, last_id;     /* forced: behind the start; at the greatest length; -1 = none */
+    int32_t decoder_start_id, pad_id; /* with which a text begins; that stands behind its end */
+    int32_t forced_bos_id,
+        forced_eos_id;             /* forced: behind the start; at the greatest length; -1 = none */
     int32_t banned[FT_MAX_BANNED]; /* that are never chosen */
-    int32_t banneds;
-    bool scale_words; /* rows of embed.word are multiplied by the root of `hidden` */
-    bool head_bias;   /* logits have one */
+    int32_t num_banned;
+    bool scale_embeddings; /* rows of embed.word are multiplied by the root of `hidden` */
+    bool head_bias;        /* logits have one */
 } ft_config;
 
 /* What reads what: one kind of graph each. */
 typedef enum ft_kind {
-    FT_KIND_ENCODER,    /* reads texts */
-    FT_KIND_DECODER,    /* writes texts */
-    FT_KIND_TRANSLATOR, /* reads a text and writes another */
-    FT_KIND_IMAGES,     /* reads images */
+    FT_KIND_ENCODER,         /* reads texts */
+    FT_KIND_DECODER,         /* writes texts */
+    FT_KIND_ENCODER_DECODER, /* reads a text and writes another */
+    FT_KIND_VISION,          /* reads images */
 } ft_kind;
 
 ft_kind ft_config_kind(const ft_config *config);
@@ -110,11 +113,11 @@ ft_kind ft_config_kind(const ft_config *config);
 const char *ft_kind_name(ft_kind kind);
 
 /* Whether it writes text, token after token; and whether it does so of a source that it reads. */
-bool ft_config_writes(const ft_config *config);
-bool ft_config_has_source(const ft_config *config);
+bool ft_config_is_decoder(const ft_config *config);
+bool ft_config_is_encoder_decoder(const ft_config *config);
 
 /* Whether it reads images; and the convolution that cuts them into patches. */
-bool ft_config_sees(const ft_config *config);
+bool ft_config_is_vision(const ft_config *config);
 ft_conv ft_config_patches(const ft_config *config);
 
 /*
@@ -133,7 +136,7 @@ int64_t ft_config_symbol(const ft_config *config, char symbol);
  */
 const char *ft_head_name(ft_head head);
 bool ft_head_parse(const char *name, ft_head *out);
-const char *ft_problem_name(ft_problem problem);
+const char *ft_problem_name(ft_problem problem_type);
 bool ft_problem_parse(const char *name, ft_problem *out);
 const char *ft_embedding_name(ft_embedding embedding);
 bool ft_embedding_parse(const char *name, ft_embedding *out);
@@ -143,7 +146,7 @@ const char *ft_sinusoids_name(ft_sinusoids sinusoids);
 bool ft_sinusoids_parse(const char *name, ft_sinusoids *out);
 
 /* What so many labels are where nothing says it: one may hold or not, of several one does. */
-ft_problem ft_problem_of(int32_t labels);
+ft_problem ft_problem_default(int32_t labels);
 
 /* What a kind of scaling is described by; other members are 0. */
 typedef struct ft_rope_use {
@@ -152,7 +155,7 @@ typedef struct ft_rope_use {
 ft_rope_use ft_rope_uses(ft_rope rope);
 
 /* Least and greatest value of the int32 at offset `field` of a configuration. */
-void ft_config_bounds(size_t field, int32_t *low, int32_t *high);
+void ft_config_int_bounds(size_t field, int32_t *low, int32_t *high);
 
 /* The same for its doubles. */
 void ft_config_real_bounds(size_t field, double *low, double *high);

@@ -17,7 +17,7 @@
 
 /* Whose member it is: every model's; any model's, where 0 need not be written; of those that have a
  * source, that read images, or that read words instead. */
-typedef enum kind { EVERY, OPTIONAL, SOURCE, IMAGES, WORDS } kind;
+typedef enum kind { ALL_MODELS, OPTIONAL, ENCODER_DECODER, VISION, TEXT_ONLY } kind;
 
 /* Bounds that no real model meets; they keep sizes far from overflow. */
 static const struct {
@@ -26,35 +26,35 @@ static const struct {
     int32_t low, high;
     kind whose;
 } numbers[] = {
-    { "channels", offsetof(ft_config, channels), 1, 1024, IMAGES },
-    { "image_height", offsetof(ft_config, image_height), 1, 65536, IMAGES },
-    { "image_width", offsetof(ft_config, image_width), 1, 65536, IMAGES },
-    { "patch_height", offsetof(ft_config, patch_height), 1, 65536, IMAGES },
-    { "patch_width", offsetof(ft_config, patch_width), 1, 65536, IMAGES },
-    { "leading", offsetof(ft_config, leading), 1, 2, IMAGES },
-    { "layers", offsetof(ft_config, layers), 1, 1000, EVERY },
-    { "hidden", offsetof(ft_config, hidden), 1, 65536, EVERY },
-    { "heads", offsetof(ft_config, heads), 1, 65536, EVERY },
-    { "ffn", offsetof(ft_config, ffn), 1, 65536, EVERY },
-    { "vocabulary", offsetof(ft_config, vocabulary), 1, 1 << 24, WORDS },
-    { "positions", offsetof(ft_config, positions), 1, 1 << 24, EVERY },
-    { "types", offsetof(ft_config, types), 0, 1 << 16, EVERY },
-    { "labels", offsetof(ft_config, labels), 0, 1 << 20, EVERY },
-    { "position_offset", offsetof(ft_config, position_offset), 0, 1 << 24, EVERY },
-    { "padding_id", offsetof(ft_config, padding_id), -1, 1 << 24, EVERY },
+    { "channels", offsetof(ft_config, channels), 1, 1024, VISION },
+    { "image_height", offsetof(ft_config, image_height), 1, 65536, VISION },
+    { "image_width", offsetof(ft_config, image_width), 1, 65536, VISION },
+    { "patch_height", offsetof(ft_config, patch_height), 1, 65536, VISION },
+    { "patch_width", offsetof(ft_config, patch_width), 1, 65536, VISION },
+    { "leading", offsetof(ft_config, prefix_tokens), 1, 2, VISION },
+    { "layers", offsetof(ft_config, layers), 1, 1000, ALL_MODELS },
+    { "hidden", offsetof(ft_config, hidden), 1, 65536, ALL_MODELS },
+    { "heads", offsetof(ft_config, heads), 1, 65536, ALL_MODELS },
+    { "ffn", offsetof(ft_config, ffn), 1, 65536, ALL_MODELS },
+    { "vocabulary", offsetof(ft_config, vocabulary), 1, 1 << 24, TEXT_ONLY },
+    { "positions", offsetof(ft_config, positions), 1, 1 << 24, ALL_MODELS },
+    { "types", offsetof(ft_config, types), 0, 1 << 16, ALL_MODELS },
+    { "labels", offsetof(ft_config, labels), 0, 1 << 20, ALL_MODELS },
+    { "position_offset", offsetof(ft_config, position_offset), 0, 1 << 24, ALL_MODELS },
+    { "padding_id", offsetof(ft_config, padding_id), -1, 1 << 24, ALL_MODELS },
     { "max_seq_length", offsetof(ft_config, max_seq_length), 0, 1 << 24, OPTIONAL },
     { "kv_heads", offsetof(ft_config, kv_heads), 0, 65536, OPTIONAL },
     { "head_size", offsetof(ft_config, head_size), 0, 65536, OPTIONAL },
     { "window", offsetof(ft_config, window), 0, 1 << 24, OPTIONAL },
-    { "window_from", offsetof(ft_config, window_from), 0, 999, OPTIONAL },
+    { "window_from", offsetof(ft_config, window_first_layer), 0, 999, OPTIONAL },
     { "rope_positions", offsetof(ft_config, rope_positions), 0, 1 << 24, OPTIONAL },
-    { "encoder_layers", offsetof(ft_config, encoder_layers), 1, 1000, SOURCE },
-    { "encoder_heads", offsetof(ft_config, encoder_heads), 1, 65536, SOURCE },
-    { "encoder_ffn", offsetof(ft_config, encoder_ffn), 1, 65536, SOURCE },
-    { "start_id", offsetof(ft_config, start_id), 0, 1 << 24, SOURCE },
-    { "pad_id", offsetof(ft_config, pad_id), 0, 1 << 24, SOURCE },
-    { "first_id", offsetof(ft_config, first_id), -1, 1 << 24, SOURCE },
-    { "last_id", offsetof(ft_config, last_id), -1, 1 << 24, SOURCE },
+    { "encoder_layers", offsetof(ft_config, encoder_layers), 1, 1000, ENCODER_DECODER },
+    { "encoder_heads", offsetof(ft_config, encoder_heads), 1, 65536, ENCODER_DECODER },
+    { "encoder_ffn", offsetof(ft_config, encoder_ffn), 1, 65536, ENCODER_DECODER },
+    { "start_id", offsetof(ft_config, decoder_start_id), 0, 1 << 24, ENCODER_DECODER },
+    { "pad_id", offsetof(ft_config, pad_id), 0, 1 << 24, ENCODER_DECODER },
+    { "first_id", offsetof(ft_config, forced_bos_id), -1, 1 << 24, ENCODER_DECODER },
+    { "last_id", offsetof(ft_config, forced_eos_id), -1, 1 << 24, ENCODER_DECODER },
 };
 
 /* Of decoders, all of them. */
@@ -62,7 +62,7 @@ static const struct {
     const char *key;
     size_t field;
     double low, high; /* where it is not 0 */
-} reals[] = {
+} doubles[] = {
     { "rope_theta", offsetof(ft_config, rope_theta), 1, 1e12 },
     { "rope_factor", offsetof(ft_config, rope_factor), 1, 1e6 },
     { "rope_low", offsetof(ft_config, rope_low), 1e-6, 1e6 },
@@ -77,11 +77,11 @@ static const struct {
     { "out_bias", offsetof(ft_config, out_bias) },
     { "ffn_bias", offsetof(ft_config, ffn_bias) },
     { "tied", offsetof(ft_config, tied) },
-    { "scale_words", offsetof(ft_config, scale_words) },
+    { "scale_words", offsetof(ft_config, scale_embeddings) },
     { "head_bias", offsetof(ft_config, head_bias) },
 };
 
-void ft_config_bounds(size_t field, int32_t *low, int32_t *high)
+void ft_config_int_bounds(size_t field, int32_t *low, int32_t *high)
 {
     size_t i = 0;
     while (i < FT_COUNT(numbers) && numbers[i].field != field)
@@ -94,11 +94,11 @@ void ft_config_bounds(size_t field, int32_t *low, int32_t *high)
 void ft_config_real_bounds(size_t field, double *low, double *high)
 {
     size_t i = 0;
-    while (i < FT_COUNT(reals) && reals[i].field != field)
+    while (i < FT_COUNT(doubles) && doubles[i].field != field)
         i++;
-    assert(i < FT_COUNT(reals));
-    *low = reals[i].low;
-    *high = reals[i].high;
+    assert(i < FT_COUNT(doubles));
+    *low = doubles[i].low;
+    *high = doubles[i].high;
 }
 
 static void *member(ft_config *config, size_t field)
@@ -116,10 +116,10 @@ static bool put(json_t *json, const char *key, json_t *value)
 static bool put_problem(json_t *json, const ft_config *config)
 {
     return config->labels == 0 ||
-           put(json, "problem_type", json_string(ft_problem_name(config->problem)));
+           put(json, "problem_type", json_string(ft_problem_name(config->problem_type)));
 }
 
-static bool put_words(json_t *json, const ft_config *config)
+static bool put_strings(json_t *json, const ft_config *config)
 {
     return put(json, "eps", json_real((double) config->eps)) &&
            put(json, "activation", json_string(ft_activation_name(config->activation))) &&
@@ -133,16 +133,16 @@ static bool put_words(json_t *json, const ft_config *config)
 /* Whether a model has the members of this kind. */
 static bool has_kind(const ft_config *config, kind whose)
 {
-    return whose == SOURCE   ? ft_config_has_source(config)
-           : whose == IMAGES ? ft_config_sees(config)
-           : whose == WORDS  ? !ft_config_sees(config)
-                             : true;
+    return whose == ENCODER_DECODER ? ft_config_is_encoder_decoder(config)
+           : whose == VISION        ? ft_config_is_vision(config)
+           : whose == TEXT_ONLY     ? !ft_config_is_vision(config)
+                                    : true;
 }
 
 /* What texts or images have is written among the members of every model. */
 static bool is_written_with(kind member, kind whose)
 {
-    return member == whose || (whose == EVERY && (member == WORDS || member == IMAGES));
+    return member == whose || (whose == ALL_MODELS && (member == TEXT_ONLY || member == VISION));
 }
 
 static bool put_numbers(json_t *json, ft_config *config, kind whose)
@@ -162,10 +162,10 @@ static bool put_decoder(json_t *json, ft_config *config)
     bool fine = put_numbers(json, config, OPTIONAL);
     if (config->rope != FT_ROPE_NONE)
         fine = fine && put(json, "rope", json_string(ft_rope_name(config->rope)));
-    for (size_t i = 0; i < FT_COUNT(reals); i++) {
-        double value = *(double *) member(config, reals[i].field);
+    for (size_t i = 0; i < FT_COUNT(doubles); i++) {
+        double value = *(double *) member(config, doubles[i].field);
         if (value != 0.0)
-            fine = fine && put(json, reals[i].key, json_real(value));
+            fine = fine && put(json, doubles[i].key, json_real(value));
     }
     for (size_t i = 0; i < FT_COUNT(flags); i++)
         if (*(bool *) member(config, flags[i].field))
@@ -175,12 +175,12 @@ static bool put_decoder(json_t *json, ft_config *config)
 
 static bool put_source(json_t *json, ft_config *config)
 {
-    if (!ft_config_has_source(config))
+    if (!ft_config_is_encoder_decoder(config))
         return true;
     json_t *banned = json_array();
     bool fine = put(json, "sinusoids", json_string(ft_sinusoids_name(config->sinusoids))) &&
-                put_numbers(json, config, SOURCE);
-    for (int i = 0; i < config->banneds; i++)
+                put_numbers(json, config, ENCODER_DECODER);
+    for (int i = 0; i < config->num_banned; i++)
         fine = fine && json_array_append_new(banned, json_integer(config->banned[i])) == 0;
     return put(json, "banned", banned) && fine;
 }
@@ -189,7 +189,7 @@ json_t *ft_config_to_json(const ft_config *config)
 {
     json_t *json = json_object();
     ft_config copy = *config;
-    if (json != NULL && put_numbers(json, &copy, EVERY) && put_words(json, config) &&
+    if (json != NULL && put_numbers(json, &copy, ALL_MODELS) && put_strings(json, config) &&
         put_decoder(json, &copy) && put_source(json, &copy))
         return json;
     json_decref(json);
@@ -219,14 +219,14 @@ static ft_status read_number(ft_config *out, const json_t *json, size_t i, const
 static ft_status read_real(ft_config *out, const json_t *json, size_t i, const char *what,
                            ft_error *err)
 {
-    const json_t *value = json_object_get(json, reals[i].key);
-    double real = json_number_value(value);
+    const json_t *value = json_object_get(json, doubles[i].key);
+    double number = json_number_value(value);
     if (value == NULL)
         return FT_OK;
-    if (!json_is_number(value) || !(real >= reals[i].low && real <= reals[i].high))
+    if (!json_is_number(value) || !(number >= doubles[i].low && number <= doubles[i].high))
         return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is not a number from %g to %g", what,
-                       reals[i].key, reals[i].low, reals[i].high);
-    *(double *) member(out, reals[i].field) = real;
+                       doubles[i].key, doubles[i].low, doubles[i].high);
+    *(double *) member(out, doubles[i].field) = number;
     return FT_OK;
 }
 
@@ -256,7 +256,7 @@ static ft_status read_banned(ft_config *out, const json_t *json, const char *wha
         if (n < 0 || n >= out->vocabulary)
             return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\": id %zu is not 0 to %d", what,
                            i, out->vocabulary - 1);
-        out->banned[out->banneds++] = (int32_t) n;
+        out->banned[out->num_banned++] = (int32_t) n;
     }
     return FT_OK;
 }
@@ -267,24 +267,24 @@ static bool is_eps(double value)
     return value > 0.0 && value < 1.0 && (float) value > 0.0f;
 }
 
-static const char *word_of(const json_t *json, const char *key)
+static const char *string_of(const json_t *json, const char *key)
 {
     return json_string_value(json_object_get(json, key));
 }
 
-static ft_status read_words(ft_config *out, const json_t *json, const char *what, ft_error *err)
+static ft_status read_strings(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
-    const char *activation = word_of(json, "activation");
+    const char *activation = string_of(json, "activation");
     const json_t *rope = json_object_get(json, "rope");
     const json_t *sinusoids = json_object_get(json, "sinusoids");
     const json_t *pooler = json_object_get(json, "pooler");
     const json_t *normalize = json_object_get(json, "normalize");
     const char *bad =
         activation == NULL || !ft_activation_parse(activation, &out->activation) ? "activation"
-        : !ft_head_parse(word_of(json, "head"), &out->head)                      ? "head"
-        : !ft_embedding_parse(word_of(json, "embedding"), &out->embedding)       ? "embedding"
-        : rope != NULL && !ft_rope_parse(word_of(json, "rope"), &out->rope)      ? "rope"
-        : sinusoids != NULL && !ft_sinusoids_parse(word_of(json, "sinusoids"), &out->sinusoids)
+        : !ft_head_parse(string_of(json, "head"), &out->head)                    ? "head"
+        : !ft_embedding_parse(string_of(json, "embedding"), &out->embedding)     ? "embedding"
+        : rope != NULL && !ft_rope_parse(string_of(json, "rope"), &out->rope)    ? "rope"
+        : sinusoids != NULL && !ft_sinusoids_parse(string_of(json, "sinusoids"), &out->sinusoids)
             ? "sinusoids"
         : !is_eps(json_number_value(json_object_get(json, "eps"))) ? "eps"
         : !json_is_boolean(pooler)                                 ? "pooler"
@@ -302,8 +302,8 @@ static ft_status read_words(ft_config *out, const json_t *json, const char *what
 static ft_status read_problem(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
     const json_t *word = json_object_get(json, "problem_type");
-    out->problem = ft_problem_of(out->labels);
-    if (word == NULL || ft_problem_parse(json_string_value(word), &out->problem))
+    out->problem_type = ft_problem_default(out->labels);
+    if (word == NULL || ft_problem_parse(json_string_value(word), &out->problem_type))
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: config: \"problem_type\" is unknown", what);
 }
@@ -311,13 +311,14 @@ static ft_status read_problem(ft_config *out, const json_t *json, const char *wh
 ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
     memset(out, 0, sizeof *out);
-    FT_TRY(read_words(out, json, what, err)); /* which numbers there must be depends on them ... */
+    FT_TRY(
+        read_strings(out, json, what, err)); /* which numbers there must be depends on them ... */
     if (json_object_get(json, "channels") != NULL)
         out->channels = 1; /* ... and on whether there are images */
     for (size_t i = 0; i < FT_COUNT(numbers); i++)
         FT_TRY(read_number(out, json, i, what, err));
     FT_TRY(read_problem(out, json, what, err));
-    for (size_t i = 0; i < FT_COUNT(reals); i++)
+    for (size_t i = 0; i < FT_COUNT(doubles); i++)
         FT_TRY(read_real(out, json, i, what, err));
     for (size_t i = 0; i < FT_COUNT(flags); i++)
         FT_TRY(read_flag(out, json, i, what, err));

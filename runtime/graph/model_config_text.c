@@ -17,7 +17,7 @@ static void write_heads(const ft_config *c, FILE *file)
 }
 
 /* Of an encoder-decoder: where its halves differ, each for itself. */
-static void write_halves(const ft_config *c, FILE *file)
+static void write_stacks(const ft_config *c, FILE *file)
 {
     fprintf(file, "%d + %d layers, hidden %d", c->encoder_layers, c->layers, c->hidden);
     if (c->encoder_heads != c->heads)
@@ -36,15 +36,15 @@ static void write_id(const char *name, int32_t id, FILE *file)
         fprintf(file, ", %s %d", name, id);
 }
 
-static void write_source(const ft_config *c, FILE *file)
+static void write_encoder_decoder(const ft_config *c, FILE *file)
 {
     fprintf(file, ", sinusoids %s%s", ft_sinusoids_name(c->sinusoids),
-            c->scale_words ? ", scaled words" : "");
-    write_id("start", c->start_id, file);
+            c->scale_embeddings ? ", scaled words" : "");
+    write_id("start", c->decoder_start_id, file);
     write_id("pad", c->pad_id, file);
-    write_id("forced first", c->first_id, file);
-    write_id("forced last", c->last_id, file);
-    for (int i = 0; i < c->banneds; i++)
+    write_id("forced first", c->forced_bos_id, file);
+    write_id("forced last", c->forced_eos_id, file);
+    for (int i = 0; i < c->num_banned; i++)
         write_id(i == 0 ? "never" : "nor", c->banned[i], file);
 }
 
@@ -60,15 +60,15 @@ static void write_rope(const ft_config *c, FILE *file)
 static void write_window(const ft_config *c, FILE *file)
 {
     fprintf(file, ", window of %d", c->window);
-    if (c->window_from > 0)
-        fprintf(file, " from layer %d on", c->window_from);
+    if (c->window_first_layer > 0)
+        fprintf(file, " from layer %d on", c->window_first_layer);
 }
 
 static void write_head(const ft_config *c, FILE *file)
 {
     if (c->labels > 0)
         fprintf(file, ", %d label%s, %s", c->labels, c->labels == 1 ? "" : "s",
-                ft_problem_name(c->problem));
+                ft_problem_name(c->problem_type));
     if (c->embedding != FT_EMBEDDING_NONE)
         fprintf(file, ", embedding by %s%s",
                 c->embedding == FT_EMBEDDING_MEAN ? "mean" : "first token",
@@ -80,7 +80,7 @@ static void write_head(const ft_config *c, FILE *file)
 /* Words of a text, or images and what becomes of them. */
 static void write_inputs(const ft_config *c, FILE *file)
 {
-    if (!ft_config_sees(c)) {
+    if (!ft_config_is_vision(c)) {
         fprintf(file, ", vocabulary %d, %d positions", c->vocabulary,
                 c->positions - c->position_offset);
         if (c->max_seq_length > 0)
@@ -93,16 +93,16 @@ static void write_inputs(const ft_config *c, FILE *file)
 
 void ft_config_write(const ft_config *config, FILE *file)
 {
-    if (ft_config_has_source(config)) {
-        write_halves(config, file);
+    if (ft_config_is_encoder_decoder(config)) {
+        write_stacks(config, file);
     } else {
         fprintf(file, "%d layers, hidden %d", config->layers, config->hidden);
         write_heads(config, file);
         fprintf(file, ", ffn %d", config->ffn);
     }
     write_inputs(config, file);
-    if (ft_config_has_source(config))
-        write_source(config, file);
+    if (ft_config_is_encoder_decoder(config))
+        write_encoder_decoder(config, file);
     if (config->rope != FT_ROPE_NONE)
         write_rope(config, file);
     if (config->window > 0)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-ft_op ft_op_make(ft_op_kind kind)
+ft_op ft_op_init(ft_op_kind kind)
 {
     ft_op op = { .kind = kind, .out = -1, .codes = -1, .inner = -1, .second = -1 };
     op.attr.embed_scale = 1.0f;
@@ -31,7 +31,7 @@ ft_op ft_op_make(ft_op_kind kind)
 }
 
 /* Room for one more element: arrays double at powers of two. */
-static void *grown(void *array, int count, size_t size)
+static void *grow_array(void *array, int count, size_t size)
 {
     if (count != 0 && (count < 16 || (count & (count - 1)) != 0))
         return array;
@@ -43,7 +43,7 @@ int ft_plan_add_value(ft_plan *plan, const ft_value *value)
 {
     if (plan->nvalue == INT16_MAX)
         return -1;
-    ft_value *array = grown(plan->value, plan->nvalue, sizeof *array);
+    ft_value *array = grow_array(plan->value, plan->nvalue, sizeof *array);
     if (array == NULL)
         return -1;
     plan->value = array;
@@ -55,7 +55,7 @@ int ft_plan_add_op(ft_plan *plan, const ft_op *op)
 {
     if (plan->nop == INT16_MAX)
         return -1;
-    ft_op *array = grown(plan->op, plan->nop, sizeof *array);
+    ft_op *array = grow_array(plan->op, plan->nop, sizeof *array);
     if (array == NULL)
         return -1;
     plan->op = array;
@@ -69,12 +69,12 @@ ft_status ft_plan_copy(ft_plan *out, const ft_plan *plan, ft_error *err)
     out->value = NULL;
     out->op = NULL;
     out->nvalue = out->nop = 0;
-    bool fits = true;
+    bool ok = true;
     for (int i = 0; i < plan->nvalue; i++)
-        fits = fits && ft_plan_add_value(out, &plan->value[i]) >= 0;
+        ok = ok && ft_plan_add_value(out, &plan->value[i]) >= 0;
     for (int i = 0; i < plan->nop; i++)
-        fits = fits && ft_plan_add_op(out, &plan->op[i]) >= 0;
-    if (fits)
+        ok = ok && ft_plan_add_op(out, &plan->op[i]) >= 0;
+    if (ok)
         return FT_OK;
     ft_plan_fini(out);
     return ft_fail(err, FT_ENOMEM, "no memory for a plan of %d operations", plan->nop);
@@ -132,16 +132,16 @@ bool ft_plan_stores(const ft_plan *plan, int value)
 /* ---- Memory ------------------------------------------------------------------------------- */
 
 /* For each operation the first and the last one of its chain. */
-static void find_chains(const ft_plan *plan, ft_lifetime *chain)
+static void find_fusions(const ft_plan *plan, ft_lifetime *fusion)
 {
     for (int i = 0; i < plan->nop;) {
-        ft_lifetime all = { i, i + ft_chain_at(plan, i).count - 1 };
+        ft_lifetime all = { i, i + ft_fusion_at(plan, i).count - 1 };
         while (i <= all.last)
-            chain[i++] = all;
+            fusion[i++] = all;
     }
 }
 
-static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *chain, int value)
+static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *fusion, int value)
 {
     if (plan->value[value].state)
         return (ft_lifetime){ 0, plan->nop };
@@ -151,10 +151,10 @@ static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *chain, int v
         bool touched = op->out == value || op->codes == value || op->second == value;
         for (int j = 0; j < FT_MAX_IN; j++)
             touched = touched || op->in[j] == value;
-        if (touched && chain[i].first < life.first)
-            life.first = chain[i].first;
-        if (touched && chain[i].last > life.last)
-            life.last = chain[i].last;
+        if (touched && fusion[i].first < life.first)
+            life.first = fusion[i].first;
+        if (touched && fusion[i].last > life.last)
+            life.last = fusion[i].last;
     }
     bool kept = plan->value[value].keep;
     for (int i = 0; i < plan->noutput; i++)
@@ -167,15 +167,16 @@ static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *chain, int v
 }
 
 /* More than any machine has, and so little that the sizes of all values of a plan add up. */
-#define MOST_BYTES ((SIZE_MAX >> 16) - 63)
+#define MAX_VALUE_BYTES ((SIZE_MAX >> 16) - 63)
 
 /* Dynamic codes have a float for each row behind them. */
 static bool value_bytes(const ft_value *value, const ft_limits *limits, size_t *bytes)
 {
     size_t rows;
-    if (!ft_limits_rows(limits, value->rows, &rows) || !ft_mul(rows, (size_t) value->cols, bytes) ||
-        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > MOST_BYTES ||
-        rows > MOST_BYTES / sizeof(float))
+    if (!ft_limits_checked_rows(limits, value->rows, &rows) ||
+        !ft_checked_mul(rows, (size_t) value->cols, bytes) ||
+        !ft_checked_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > MAX_VALUE_BYTES ||
+        rows > MAX_VALUE_BYTES / sizeof(float))
         return false;
     *bytes = ft_round_up(*bytes, 64);
     if (value->dynamic)
@@ -186,27 +187,27 @@ static bool value_bytes(const ft_value *value, const ft_limits *limits, size_t *
 static ft_status refuse_size(const ft_value *value, const ft_limits *limits, ft_error *err)
 {
     size_t rows;
-    if (!ft_limits_rows(limits, value->rows, &rows))
+    if (!ft_limits_checked_rows(limits, value->rows, &rows))
         return ft_fail(err, FT_ELIMIT, "%s: more rows than memory can hold", value->name);
     return ft_fail(err, FT_ELIMIT, "%s: %zu rows of %d are more than memory can hold", value->name,
                    rows, value->cols);
 }
 
-typedef struct placed {
+typedef struct placement {
     ft_lifetime life;
     size_t begin, end;
-} placed;
+} placement;
 
 /* The lowest offset at which `bytes` bytes collide with nothing that lives at the same time. */
-static size_t lowest_gap(const placed *others, int count, ft_lifetime life, size_t bytes)
+static size_t lowest_gap(const placement *others, int count, ft_lifetime life, size_t bytes)
 {
     size_t offset = 0;
     for (bool moved = true; moved;) {
         moved = false;
         for (int i = 0; i < count; i++) {
-            const placed *p = &others[i];
-            bool together = p->life.first <= life.last && life.first <= p->life.last;
-            if (together && offset < p->end && p->begin < offset + bytes) {
+            const placement *p = &others[i];
+            bool overlaps = p->life.first <= life.last && life.first <= p->life.last;
+            if (overlaps && offset < p->end && p->begin < offset + bytes) {
                 offset = p->end;
                 moved = true;
             }
@@ -217,32 +218,32 @@ static size_t lowest_gap(const placed *others, int count, ft_lifetime life, size
 
 ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
 {
-    placed *done = ft_array((size_t) plan->nvalue, sizeof *done);
-    ft_lifetime *chain = ft_array((size_t) plan->nop, sizeof *chain);
+    placement *placements = ft_calloc((size_t) plan->nvalue, sizeof *placements);
+    ft_lifetime *fusion = ft_calloc((size_t) plan->nop, sizeof *fusion);
     ft_status status = FT_OK;
-    if (done == NULL || chain == NULL)
+    if (placements == NULL || fusion == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory to lay out a plan");
     else
-        find_chains(plan, chain);
+        find_fusions(plan, fusion);
     plan->arena = 0;
     for (int i = 0; i < plan->nvalue && status == FT_OK; i++) {
         ft_value *value = &plan->value[i];
-        ft_lifetime life = lifetime(plan, chain, i);
+        ft_lifetime life = lifetime(plan, fusion, i);
         size_t bytes;
         if (value->inner || life.last < 0)
             bytes = 0;
         else if (!value_bytes(value, limits, &bytes))
             status = refuse_size(value, limits, err);
         else {
-            size_t offset = lowest_gap(done, i, life, bytes);
-            done[i] = (placed){ life, offset, offset + bytes };
+            size_t offset = lowest_gap(placements, i, life, bytes);
+            placements[i] = (placement){ life, offset, offset + bytes };
             value->offset = offset;
             if (plan->arena < offset + bytes)
                 plan->arena = offset + bytes;
         }
     }
-    free(chain);
-    free(done);
+    free(fusion);
+    free(placements);
     return status;
 }
 

@@ -9,7 +9,7 @@
 #include "kernels/backend.h"
 
 /* An operation that reads and writes nothing yet: all indices -1. */
-ft_op ft_op_make(ft_op_kind kind);
+ft_op ft_op_init(ft_op_kind kind);
 
 /* Append; the index of the new element, or -1 without memory.  Arrays grow by doubling. */
 int ft_plan_add_value(ft_plan *plan, const ft_value *value);

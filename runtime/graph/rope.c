@@ -12,18 +12,18 @@
 static const double two_pi = 6.283185307179586476925;
 
 /* Frequency of pair i, before any scaling of frequencies. */
-static double unscaled(double theta, int i, int head_size)
+static double base_frequency(double theta, int i, int head_size)
 {
     return pow(theta, -2.0 * i / head_size);
 }
 
 /* Low frequencies turn less than once where the model learned: they are stretched. */
-static double stretch_low(const ft_config *c, double frequency)
+static double scale_llama3(const ft_config *c, double frequency)
 {
     double turns = c->rope_positions * frequency / two_pi;
-    double kept = (turns - c->rope_low) / (c->rope_high - c->rope_low);
-    kept = fmin(fmax(kept, 0.0), 1.0);
-    return (1.0 - kept) * frequency / c->rope_factor + kept * frequency;
+    double high_weight = (turns - c->rope_low) / (c->rope_high - c->rope_low);
+    high_weight = fmin(fmax(high_weight, 0.0), 1.0);
+    return (1.0 - high_weight) * frequency / c->rope_factor + high_weight * frequency;
 }
 
 /* The longer the sequence, the slower all but the first pair turn. */
@@ -32,19 +32,19 @@ static double theta_at(const ft_config *c, int64_t length)
     if (c->rope != FT_ROPE_DYNAMIC || length <= c->rope_positions)
         return c->rope_theta;
     double ratio = (double) length / c->rope_positions;
-    double stretch = c->rope_factor * ratio - (c->rope_factor - 1.0);
-    return c->rope_theta * pow(stretch, c->head_size / (c->head_size - 2.0));
+    double scaled_ratio = c->rope_factor * ratio - (c->rope_factor - 1.0);
+    return c->rope_theta * pow(scaled_ratio, c->head_size / (c->head_size - 2.0));
 }
 
 void ft_rope_frequencies_at(float *out, const ft_config *config, int64_t length)
 {
     double theta = theta_at(config, length);
     for (int i = 0; i < config->head_size / 2; i++) {
-        double frequency = unscaled(theta, i, config->head_size);
+        double frequency = base_frequency(theta, i, config->head_size);
         if (config->rope == FT_ROPE_LINEAR)
             frequency /= config->rope_factor;
         else if (config->rope == FT_ROPE_LLAMA3)
-            frequency = stretch_low(config, frequency);
+            frequency = scale_llama3(config, frequency);
         out[i] = (float) frequency;
     }
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* The angle of pair i at a position.  Its steps are those of float tensors: each is rounded. */
-static double closed_angle(int32_t position, int32_t i, int32_t half)
+static double m2m100_angle(int32_t position, int32_t i, int32_t half)
 {
     float step = (float) (-log(10000.0) / (half - 1));
     float exponent = (float) i * step;
@@ -19,7 +19,7 @@ static double closed_angle(int32_t position, int32_t i, int32_t half)
     return (double) ((float) position * frequency);
 }
 
-static double open_angle(int32_t position, int32_t i, int32_t half)
+static double marian_angle(int32_t position, int32_t i, int32_t half)
 {
     return position / pow(10000.0, (double) i / half);
 }
@@ -27,9 +27,9 @@ static double open_angle(int32_t position, int32_t i, int32_t half)
 static void write_row(float *out, const ft_config *c, int32_t position)
 {
     int32_t half = c->hidden / 2;
-    bool closed = c->sinusoids == FT_SINUSOIDS_CLOSED;
+    bool closed = c->sinusoids == FT_SINUSOIDS_M2M100;
     for (int32_t i = 0; i < half; i++) {
-        double angle = closed ? closed_angle(position, i, half) : open_angle(position, i, half);
+        double angle = closed ? m2m100_angle(position, i, half) : marian_angle(position, i, half);
         out[i] = (float) sin(angle);
         out[half + i] = (float) cos(angle);
     }

@@ -35,13 +35,13 @@ static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *te
 }
 
 /* The recipe may quantize the LM head; a quantized head is never tied to the embedding. */
-static bool is_coded_head(const ft_model *model, const char *name)
+static bool is_quantized_head(const ft_model *model, const char *name)
 {
-    return model->purpose.coded_head && strcmp(name, FT_HEAD_WEIGHT) == 0;
+    return model->quant.quantized_head && strcmp(name, FT_HEAD_WEIGHT) == 0;
 }
 
 /* The quantized formats of linears: int8 with one scale per row, or group-wise. */
-static bool is_linear_codes(const ft_artifact_tensor *tensor)
+static bool is_quantized_linear(const ft_artifact_tensor *tensor)
 {
     return tensor->dtype == FT_I8 ? tensor->layout == FT_COL4_4R2_8C : tensor->layout == FT_PANEL32;
 }
@@ -53,19 +53,19 @@ static bool is_linear_codes(const ft_artifact_tensor *tensor)
 static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *tensor,
                                const ft_weight_spec *spec, ft_error *err)
 {
-    bool is_float = ft_artifact_get_head(model->artifact)->state == FT_STATE_FLOAT;
-    bool fine = tensor->layout == FT_ROW;
+    bool is_float = ft_artifact_get_header(model->artifact)->state == FT_ARTIFACT_FLOAT;
+    bool valid = tensor->layout == FT_ROW;
     if (spec->role == FT_ROLE_VECTOR)
-        fine = fine && tensor->dtype == FT_F32;
+        valid = valid && tensor->dtype == FT_F32;
     else
-        fine = (spec->role == FT_ROLE_LINEAR && is_linear_codes(tensor)) ||
-               (fine && is_float_dtype(tensor->dtype));
-    if (!fine)
+        valid = (spec->role == FT_ROLE_LINEAR && is_quantized_linear(tensor)) ||
+                (valid && is_float_dtype(tensor->dtype));
+    if (!valid)
         return ft_fail(err, FT_EFORMAT,
                        "%s: %s: stored as %s %s, which is not valid for a %s weight", model->path,
                        spec->name, ft_dtype_name(tensor->dtype), ft_layout_name(tensor->layout),
                        ft_role_name(spec->role));
-    ft_role role = is_float && is_coded_head(model, spec->name) ? FT_ROLE_DENSE : spec->role;
+    ft_role role = is_float && is_quantized_head(model, spec->name) ? FT_ROLE_DENSE : spec->role;
     if (strcmp(tensor->role, ft_role_name(role)) != 0)
         return ft_fail(err, FT_EFORMAT, "%s: %s: role %s, expected %s", model->path, spec->name,
                        tensor->role, ft_role_name(spec->role));
@@ -75,13 +75,13 @@ static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *
 /* Bind weight `index` to a tensor of the artifact. */
 static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *spec, ft_error *err)
 {
-    bool borrows = model->borrows_head && strcmp(spec->name, FT_HEAD_WEIGHT) == 0;
+    bool is_shared = model->shares_embedding && strcmp(spec->name, FT_HEAD_WEIGHT) == 0;
     const ft_artifact_tensor *tensor =
-        ft_artifact_find(model->artifact, borrows ? "embed.word" : spec->name);
+        ft_artifact_find(model->artifact, is_shared ? "embed.word" : spec->name);
     if (tensor == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: %s: missing", model->path, spec->name);
     FT_TRY(check_shape(model, tensor, spec, err));
-    if (!borrows) /* it was checked under its own name */
+    if (!is_shared) /* it was checked under its own name */
         FT_TRY(check_storage(model, tensor, spec, err));
     ft_weight *weight = &model->weight[index];
     memcpy(weight->name, spec->name, sizeof weight->name);
@@ -96,31 +96,31 @@ static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *s
 }
 
 /* Bind weight `index` to a weight in memory. */
-static ft_status take_weight(ft_model *model, int index, const ft_weight_spec *spec,
-                             const ft_weight *given, ft_error *err)
+static ft_status copy_weight(ft_model *model, int index, const ft_weight_spec *spec,
+                             const ft_weight *source, ft_error *err)
 {
     size_t rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
     size_t cols = (size_t) spec->dim[spec->ndim - 1];
-    if (strcmp(given->name, spec->name) != 0)
+    if (strcmp(source->name, spec->name) != 0)
         return ft_fail(err, FT_EARG, "%s: weight %d is %s, expected %s", model->path, index,
-                       given->name, spec->name);
-    if (given->rows != rows || given->cols != cols)
+                       source->name, spec->name);
+    if (source->rows != rows || source->cols != cols)
         return ft_fail(err, FT_ESHAPE, "%s: %s: shape [%zu, %zu], expected [%zu, %zu]", model->path,
-                       spec->name, given->rows, given->cols, rows, cols);
-    model->weight[index] = *given;
+                       spec->name, source->rows, source->cols, rows, cols);
+    model->weight[index] = *source;
     return FT_OK;
 }
 
 /* Whether a linear is int8 or becomes int8.  Weights of quantized artifacts keep their format. */
 static bool is_quantizable(const ft_model *model, const ft_weight *weight)
 {
-    const ft_purpose *purpose = &model->purpose;
+    const ft_quant_config *quant = &model->quant;
     bool is_float = model->artifact != NULL
-                        ? ft_artifact_get_head(model->artifact)->state == FT_STATE_FLOAT
-                        : purpose->mode != FT_MODE_INT8;
+                        ? ft_artifact_get_header(model->artifact)->state == FT_ARTIFACT_FLOAT
+                        : quant->mode != FT_MODE_INT8;
     if (!is_float || !is_float_dtype(weight->dtype))
         return weight->dtype == FT_I8;
-    return purpose->is_int8 == NULL || purpose->is_int8(purpose->user, weight->name);
+    return quant->is_int8 == NULL || quant->is_int8(quant->user, weight->name);
 }
 
 /* From the artifact if `parts` is NULL. */
@@ -128,14 +128,14 @@ static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *s
                              const ft_model_parts *parts, ft_error *err)
 {
     if (parts != NULL)
-        FT_TRY(take_weight(model, index, spec, &parts->weight[index], err));
+        FT_TRY(copy_weight(model, index, spec, &parts->weight[index], err));
     else
         FT_TRY(read_weight(model, index, spec, err));
     model->quantizable[index] =
         spec->role == FT_ROLE_LINEAR && is_quantizable(model, &model->weight[index]);
-    if (model->purpose.mode != FT_MODE_FAKE || !model->quantizable[index])
+    if (model->quant.mode != FT_MODE_FAKE_QUANTIZE || !model->quantizable[index])
         return FT_OK;
-    return ft_fake_weight(&model->weight[index], &model->faked[index], err);
+    return ft_fake_quantize_weight(&model->weight[index], &model->fake_quantized[index], err);
 }
 
 static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name)
@@ -147,8 +147,8 @@ static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name
 }
 
 /* Report a tensor of the artifact that is not a weight of the model. */
-static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *spec, size_t count,
-                                 ft_error *err)
+static ft_status fail_unknown_tensor(const ft_model *model, const ft_weight_spec *spec,
+                                     size_t count, ft_error *err)
 {
     size_t i = 0;
     while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name))
@@ -161,25 +161,25 @@ static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *sp
  * Compute the position table that depends on the configuration alone, if there is one: RoPE
  * frequencies or sinusoidal embeddings.  It follows the weights of the family's table.
  */
-static ft_status make_positions(ft_model *model, ft_error *err)
+static ft_status make_position_table(ft_model *model, ft_error *err)
 {
     const ft_config *c = &model->config;
     bool rotary = c->rope != FT_ROPE_NONE;
-    if (!ft_config_writes(c))
+    if (!ft_config_is_decoder(c))
         return FT_OK;
-    ft_weight made = { .rows = rotary ? 1 : (size_t) c->positions,
-                       .cols = (size_t) (rotary ? c->head_size / 2 : c->hidden),
-                       .dtype = FT_F32 };
-    snprintf(made.name, sizeof made.name, "%s", rotary ? FT_ROPE_WEIGHT : FT_SINUSOIDS_WEIGHT);
-    model->positions = ft_array(made.rows * made.cols, sizeof *model->positions);
+    ft_weight table = { .rows = rotary ? 1 : (size_t) c->positions,
+                        .cols = (size_t) (rotary ? c->head_size / 2 : c->hidden),
+                        .dtype = FT_F32 };
+    snprintf(table.name, sizeof table.name, "%s", rotary ? FT_ROPE_WEIGHT : FT_SINUSOIDS_WEIGHT);
+    model->positions = ft_calloc(table.rows * table.cols, sizeof *model->positions);
     if (model->positions == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %s", model->path, made.name);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %s", model->path, table.name);
     if (rotary)
         ft_rope_frequencies(model->positions, c);
     else
         ft_sinusoids_write(model->positions, c);
-    made.data = model->positions;
-    model->weight[model->nweight++] = made;
+    table.data = model->positions;
+    model->weight[model->nweight++] = table;
     return FT_OK;
 }
 
@@ -189,13 +189,13 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
     size_t count;
     FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
     for (size_t i = 0; i < count; i++)
-        if (is_coded_head(model, spec[i].name))
+        if (is_quantized_head(model, spec[i].name))
             spec[i].role = FT_ROLE_LINEAR;
-    model->weight = ft_array(count + 1, sizeof *model->weight);
-    model->quantizable = ft_array(count + 1, sizeof *model->quantizable);
-    model->faked = ft_array(count + 1, sizeof *model->faked);
+    model->weight = ft_calloc(count + 1, sizeof *model->weight);
+    model->quantizable = ft_calloc(count + 1, sizeof *model->quantizable);
+    model->fake_quantized = ft_calloc(count + 1, sizeof *model->fake_quantized);
     ft_status status = FT_OK;
-    if (model->weight == NULL || model->quantizable == NULL || model->faked == NULL)
+    if (model->weight == NULL || model->quantizable == NULL || model->fake_quantized == NULL)
         status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
     else if (parts != NULL && parts->nweight != count)
         status = ft_fail(err, FT_EARG, "%s: %zu weights, expected %zu", model->path, parts->nweight,
@@ -205,10 +205,10 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
     for (size_t i = 0; i < count && status == FT_OK; i++)
         status = bind_weight(model, (int) i, &spec[i], parts, err);
     if (status == FT_OK && parts == NULL &&
-        ft_artifact_count(model->artifact) + model->borrows_head != count)
-        status = refuse_stranger(model, spec, count, err);
+        ft_artifact_count(model->artifact) + model->shares_embedding != count)
+        status = fail_unknown_tensor(model, spec, count, err);
     if (status == FT_OK)
-        status = make_positions(model, err);
+        status = make_position_table(model, err);
     free(spec);
     return status;
 }

@@ -45,7 +45,7 @@ size_t ft_devices(ft_device_info *out, size_t capacity)
 }
 
 /* Split "cuda:1" into backend name and index; false for an invalid index. */
-static bool split_name(const char *name, size_t *length, int *index)
+static bool parse_name(const char *name, size_t *length, int *index)
 {
     *length = strcspn(name, ":");
     *index = 0;
@@ -57,7 +57,7 @@ static bool split_name(const char *name, size_t *length, int *index)
     return end != name + *length + 1 && *end == '\0' && number >= 0 && number < 1024;
 }
 
-static bool is_word(const char *name, size_t length, const char *word)
+static bool equals(const char *name, size_t length, const char *word)
 {
     return strlen(word) == length && strncmp(name, word, length) == 0;
 }
@@ -66,8 +66,8 @@ ft_status ft_device_name_check(const char *name, ft_error *err)
 {
     size_t length;
     int index;
-    if (split_name(name, &length, &index) &&
-        (is_word(name, length, "cpu") || is_word(name, length, "cuda")))
+    if (parse_name(name, &length, &index) &&
+        (equals(name, length, "cpu") || equals(name, length, "cuda")))
         return FT_OK;
     return ft_fail(err, FT_EARG, "device %s: unknown, expected \"cpu\" or \"cuda:N\"", name);
 }
@@ -80,9 +80,9 @@ ft_status ft_device_open(const ft_backend **backend, ft_device **device, const c
     if (name == NULL)
         name = "cpu";
     FT_TRY(ft_device_name_check(name, err));
-    split_name(name, &length, &index);
+    parse_name(name, &length, &index);
     for (size_t b = 0; b < FT_COUNT(backends); b++)
-        if (is_word(name, length, backends[b]->name)) {
+        if (equals(name, length, backends[b]->name)) {
             *backend = backends[b];
             return backends[b]->open(device, index, err);
         }

@@ -14,15 +14,16 @@
  * Only the sizes of the batches are read, and they must be within the session's limits.  Writes
  * nothing if the plan has no int8 GEMM.
  */
-FT_MUST_USE ft_status ft_products_write(const ft_session *session, const ft_batch *runs,
-                                        size_t count, FILE *file, ft_error *err);
+FT_MUST_USE ft_status ft_gemm_report_write(const ft_session *session, const ft_batch *runs,
+                                           size_t count, FILE *file, ft_error *err);
 
 /* A batch of `tokens` tokens with sequences as long as the model allows. */
-ft_batch ft_products_run(const ft_session *session, size_t tokens);
+ft_batch ft_gemm_report_batch(const ft_session *session, size_t tokens);
 
-enum { FT_USUAL_RUNS = 6 };
+enum { FT_GEMM_REPORT_BATCHES = 6 };
 
 /* The default batch sizes, up to the session's limit; returns their number. */
-size_t ft_products_usual(const ft_session *session, ft_batch runs[FT_USUAL_RUNS]);
+size_t ft_gemm_report_default_batches(const ft_session *session,
+                                      ft_batch runs[FT_GEMM_REPORT_BATCHES]);
 
 #endif

@@ -17,17 +17,17 @@
 
 static float element(const ft_weight *weight, size_t row, size_t col)
 {
-    size_t at = row * weight->cols + col;
+    size_t index = row * weight->cols + col;
     switch (weight->dtype) {
     case FT_F16:
-        return ft_float_from_f16(((const uint16_t *) weight->data)[at]);
+        return ft_float_from_f16(((const uint16_t *) weight->data)[index]);
     case FT_BF16:
-        return ft_float_from_bf16(((const uint16_t *) weight->data)[at]);
+        return ft_float_from_bf16(((const uint16_t *) weight->data)[index]);
     case FT_I8:
         return ((const int8_t *)
                     weight->data)[ft_offset(weight->layout, row, col, weight->rows, weight->cols)];
     default:
-        return ((const float *) weight->data)[at];
+        return ((const float *) weight->data)[index];
     }
 }
 
@@ -47,24 +47,24 @@ static float quantize_row(float *row, size_t n)
     return scale;
 }
 
-ft_status ft_fake_weight(ft_weight *weight, void **memory, ft_error *err)
+ft_status ft_fake_quantize_weight(ft_weight *weight, void **memory, ft_error *err)
 {
     size_t count = weight->rows * weight->cols;
-    float *codes = ft_alloc((count + weight->rows) * sizeof *codes);
-    if (codes == NULL)
+    float *quantized = ft_calloc_aligned((count + weight->rows) * sizeof *quantized);
+    if (quantized == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu fake-quantized values", weight->name,
                        count);
-    float *scales = codes + count;
+    float *scales = quantized + count;
     for (size_t row = 0; row < weight->rows; row++) {
-        float *out = codes + row * weight->cols;
+        float *out = quantized + row * weight->cols;
         for (size_t col = 0; col < weight->cols; col++)
             out[col] = element(weight, row, col);
         scales[row] = weight->dtype == FT_I8 ? weight->scale[row] : quantize_row(out, weight->cols);
     }
-    weight->data = codes;
+    weight->data = quantized;
     weight->scale = scales;
     weight->dtype = FT_F32;
     weight->layout = FT_ROW;
-    *memory = codes;
+    *memory = quantized;
     return FT_OK;
 }

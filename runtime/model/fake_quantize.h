@@ -13,6 +13,6 @@
  * A float matrix is quantized with the absmax of each row; an int8 matrix keeps its values and
  * scales.  The weight points into *memory; release it with free().  FT_ENOMEM: out of memory.
  */
-FT_MUST_USE ft_status ft_fake_weight(ft_weight *weight, void **memory, ft_error *err);
+FT_MUST_USE ft_status ft_fake_quantize_weight(ft_weight *weight, void **memory, ft_error *err);
 
 #endif

@@ -32,7 +32,7 @@ static ft_status build_graph(ft_model *model, ft_error *err)
     ft_status status = ft_graph_finish(&graph, err);
     model->graph = graph.plan;
     for (int i = 0; i < model->graph.nop; i++)
-        model->has_cache = model->has_cache || model->graph.op[i].kind == FT_OP_STORE;
+        model->has_cache = model->has_cache || model->graph.op[i].kind == FT_OP_STORE_KV;
     return status;
 }
 
@@ -41,12 +41,12 @@ static ft_status build_graph(ft_model *model, ft_error *err)
  * the residual) are not observed, and calibration may have clipped values above the amax.  So F16
  * is used only if every amax is at least 16 times smaller.
  */
-#define MOST_AMAX_OF_HALVES 4096.0f
+#define MAX_AMAX_FOR_F16 4096.0f
 
-static bool has_room_in_halves(const ft_amax *amax)
+static bool fits_f16(const ft_amax_table *amax)
 {
     for (size_t i = 0; i < amax->count; i++)
-        if (!(amax->entry[i].amax <= MOST_AMAX_OF_HALVES))
+        if (!(amax->entry[i].amax <= MAX_AMAX_FOR_F16))
             return false;
     return true;
 }
@@ -66,7 +66,7 @@ static ft_dtype matrix_dtype(const ft_model *model)
 
 /* Whether an int8 model also has float GEMMs on tokens, whose input and output dtypes must agree.
  */
-static bool has_float_products(const ft_model *model)
+static bool has_float_gemms(const ft_model *model)
 {
     for (int i = 0; i < model->graph.nop; i++) {
         const ft_op *op = &model->graph.op[i];
@@ -81,45 +81,44 @@ static bool has_float_products(const ft_model *model)
  * The dtype of float activations.  Float plans use the dtype of the weights if the device supports
  * it.  Int8 plans use F16 on every device, so that all devices give the same bits.
  */
-static ft_dtype real_dtype(const ft_model *model)
+static ft_dtype float_dtype(const ft_model *model)
 {
-    ft_mode mode = model->purpose.mode;
-    if (mode == FT_MODE_FLOAT && model->backend->keeps_half)
+    ft_mode mode = model->quant.mode;
+    if (mode == FT_MODE_FLOAT && model->backend->f16_activations)
         return matrix_dtype(model);
-    if (mode != FT_MODE_FAKE && mode != FT_MODE_INT8)
+    if (mode != FT_MODE_FAKE_QUANTIZE && mode != FT_MODE_INT8)
         return FT_F32;
-    bool halves =
-        model->has_cache ? !has_float_products(model) : has_room_in_halves(model->purpose.amax);
-    return halves ? FT_F16 : FT_F32;
+    bool f16 = model->has_cache ? !has_float_gemms(model) : fits_f16(model->quant.amax);
+    return f16 ? FT_F16 : FT_F32;
 }
 
 /* An operation that the device does not support is rejected when the model is opened. */
 static ft_status check_op(const ft_model *model, const ft_op *op, ft_error *err)
 {
     FT_TRY(ft_op_check(&model->plan, op, model->path, err));
-    return model->backend->accept != NULL
-               ? model->backend->accept(&model->plan, op, model->path, err)
+    return model->backend->supports_op != NULL
+               ? model->backend->supports_op(&model->plan, op, model->path, err)
                : FT_OK;
 }
 
 static ft_status make_plan(ft_model *model, ft_error *err)
 {
-    float *scale = ft_array((size_t) model->graph.nvalue, sizeof *scale);
+    float *scale = ft_calloc((size_t) model->graph.nvalue, sizeof *scale);
     if (scale == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for scales", model->path);
-    ft_status status = ft_contract_scales(model, scale, err);
+    ft_status status = ft_validate_scales(model, scale, err);
     if (status == FT_OK)
         status = ft_lower(&model->plan, &model->graph,
-                          &(ft_lowering){ .mode = model->purpose.mode,
-                                          .fuse = model->fuse,
-                                          .int8_residual = model->purpose.int8_residual,
-                                          .dynamic = model->purpose.dynamic,
-                                          .int8_cache = model->int8_cache,
-                                          .half_cache = model->half_cache,
-                                          .scale = scale,
-                                          .real = real_dtype(model) },
+                          &(ft_lower_options){ .mode = model->quant.mode,
+                                               .fuse = model->fuse,
+                                               .int8_residual = model->quant.int8_residual,
+                                               .dynamic = model->quant.dynamic,
+                                               .int8_kv_cache = model->int8_kv_cache,
+                                               .f16_kv_cache = model->f16_kv_cache,
+                                               .scale = scale,
+                                               .float_dtype = float_dtype(model) },
                           err);
-    model->plan.steady = model->has_cache;
+    model->plan.batch_invariant = model->has_cache;
     for (int i = 0; i < model->plan.nop && status == FT_OK; i++)
         status = check_op(model, &model->plan.op[i], err);
     free(scale);
@@ -128,31 +127,33 @@ static ft_status make_plan(ft_model *model, ft_error *err)
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-static ft_status choose_purpose(ft_model *model, const ft_model_options *options,
-                                const ft_purpose *purpose, ft_error *err)
+static ft_status choose_quant(ft_model *model, const ft_model_options *options,
+                              const ft_quant_config *quant, ft_error *err)
 {
-    ft_state state = ft_artifact_get_head(model->artifact)->state;
-    bool is_int8 = state == FT_STATE_INT8;
-    if (purpose != NULL && state != FT_STATE_FLOAT)
+    ft_artifact_state state = ft_artifact_get_header(model->artifact)->state;
+    bool is_int8 = state == FT_ARTIFACT_INT8;
+    if (quant != NULL && state != FT_ARTIFACT_FLOAT)
         return ft_fail(err, FT_EARG, "%s: has state %s, expected a float artifact", model->path,
-                       ft_state_name(state));
-    if (purpose != NULL) {
-        model->purpose = *purpose;
-        model->borrows_head = purpose->coded_head && model->config.tied;
-        if (model->borrows_head)
+                       ft_artifact_state_name(state));
+    if (quant != NULL) {
+        model->quant = *quant;
+        model->shares_embedding = quant->quantized_head && model->config.tied;
+        if (model->shares_embedding)
             model->config.tied = false;
         return FT_OK;
     }
     if (options->fake && !is_int8)
         return ft_fail(err, FT_EARG, "%s: has state %s, but --fake needs an int8 artifact",
-                       model->path, ft_state_name(state));
-    model->purpose.mode = !is_int8 ? FT_MODE_FLOAT : options->fake ? FT_MODE_FAKE : FT_MODE_INT8;
-    return ft_contract_recipe(model, &model->purpose, err);
+                       model->path, ft_artifact_state_name(state));
+    model->quant.mode = !is_int8        ? FT_MODE_FLOAT
+                        : options->fake ? FT_MODE_FAKE_QUANTIZE
+                                        : FT_MODE_INT8;
+    return ft_validate_recipe(model, &model->quant, err);
 }
 
 static ft_status read_head(ft_model *model, ft_error *err)
 {
-    const ft_artifact_head *head = ft_artifact_get_head(model->artifact);
+    const ft_artifact_header *head = ft_artifact_get_header(model->artifact);
     model->family = ft_family_find(head->family);
     if (model->family == NULL)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: family %s is unknown to this version",
@@ -172,7 +173,7 @@ static void read_labels(ft_model *model)
 }
 
 /* From bound weights to a plan on the device. */
-static ft_status finish(ft_model *model, const ft_model_options *options, ft_error *err)
+static ft_status make_device_plan(ft_model *model, const ft_model_options *options, ft_error *err)
 {
     FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
     FT_TRY(build_graph(model, err));
@@ -180,39 +181,40 @@ static ft_status finish(ft_model *model, const ft_model_options *options, ft_err
     return model->backend->upload(model->device, model->weight, model->nweight, err);
 }
 
-static ft_status fill(ft_model *model, const ft_model_options *options, const ft_purpose *purpose,
-                      ft_error *err)
+static ft_status load_artifact(ft_model *model, const ft_model_options *options,
+                               const ft_quant_config *quant, ft_error *err)
 {
     FT_TRY(ft_artifact_open(&model->artifact, model->path, options->verify, err));
     FT_TRY(read_head(model, err));
-    FT_TRY(ft_contract_family(model, err));
-    FT_TRY(choose_purpose(model, options, purpose, err));
+    FT_TRY(ft_validate_family(model, err));
+    FT_TRY(choose_quant(model, options, quant, err));
     FT_TRY(ft_model_bind(model, NULL, err));
-    FT_TRY(ft_contract_head(model, err));
+    FT_TRY(ft_validate_head(model, err));
     read_labels(model);
-    return finish(model, options, err);
+    return make_device_plan(model, options, err);
 }
 
-static ft_status assemble(ft_model *model, const ft_model_parts *parts,
-                          const ft_model_options *options, const ft_purpose *purpose, ft_error *err)
+static ft_status load_weights(ft_model *model, const ft_model_parts *parts,
+                              const ft_model_options *options, const ft_quant_config *quant,
+                              ft_error *err)
 {
     model->family = parts->family;
     model->config = *parts->config;
-    model->purpose = *purpose;
+    model->quant = *quant;
     FT_TRY(ft_config_check(&model->config, model->path, err));
-    FT_TRY(ft_contract_family(model, err));
+    FT_TRY(ft_validate_family(model, err));
     FT_TRY(ft_model_bind(model, parts, err));
-    return finish(model, options, err);
+    return make_device_plan(model, options, err);
 }
 
 /* From the artifact `name` if `parts` is NULL, otherwise from the parts, with name parts->name. */
 static ft_status make_model(ft_model **out, const char *name, const ft_model_parts *parts,
-                            const ft_model_options *options, const ft_purpose *purpose,
+                            const ft_model_options *options, const ft_quant_config *quant,
                             ft_error *err)
 {
     static const ft_model_options defaults;
     *out = NULL;
-    ft_model *model = ft_array(1, sizeof *model);
+    ft_model *model = ft_calloc(1, sizeof *model);
     if (model == NULL || (model->path = ft_strdup(name)) == NULL) {
         free(model);
         return ft_fail(err, FT_ENOMEM, "%s: no memory", name);
@@ -220,10 +222,10 @@ static ft_status make_model(ft_model **out, const char *name, const ft_model_par
     if (options == NULL)
         options = &defaults;
     model->fuse = !options->no_fuse;
-    model->half_cache = options->kv == FT_KV_F16;
-    model->int8_cache = options->kv == FT_KV_INT8;
-    ft_status status = parts != NULL ? assemble(model, parts, options, purpose, err)
-                                     : fill(model, options, purpose, err);
+    model->f16_kv_cache = options->kv == FT_KV_DTYPE_F16;
+    model->int8_kv_cache = options->kv == FT_KV_DTYPE_INT8;
+    ft_status status = parts != NULL ? load_weights(model, parts, options, quant, err)
+                                     : load_artifact(model, options, quant, err);
     if (status != FT_OK) {
         ft_model_close(model);
         return status;
@@ -232,16 +234,18 @@ static ft_status make_model(ft_model **out, const char *name, const ft_model_par
     return FT_OK;
 }
 
-ft_status ft_model_make(ft_model **out, const ft_model_parts *parts,
-                        const ft_model_options *options, const ft_purpose *purpose, ft_error *err)
+ft_status ft_model_from_weights(ft_model **out, const ft_model_parts *parts,
+                                const ft_model_options *options, const ft_quant_config *quant,
+                                ft_error *err)
 {
-    return make_model(out, parts->name, parts, options, purpose, err);
+    return make_model(out, parts->name, parts, options, quant, err);
 }
 
-ft_status ft_model_open_for(ft_model **out, const char *path, const ft_model_options *options,
-                            const ft_purpose *purpose, ft_error *err)
+ft_status ft_model_open_with_config(ft_model **out, const char *path,
+                                    const ft_model_options *options, const ft_quant_config *quant,
+                                    ft_error *err)
 {
-    return make_model(out, path, NULL, options, purpose, err);
+    return make_model(out, path, NULL, options, quant, err);
 }
 
 /* Values outside the enums are errors, not defaults. */
@@ -252,20 +256,20 @@ static ft_status check_options(const ft_model_options *options, ft_error *err)
     if ((unsigned) options->verify > FT_VERIFY_SHA256)
         return ft_fail(err, FT_EARG, "options: verify is %d, expected 0 to %d",
                        (int) options->verify, FT_VERIFY_SHA256);
-    if ((unsigned) options->kv > FT_KV_INT8)
+    if ((unsigned) options->kv > FT_KV_DTYPE_INT8)
         return ft_fail(err, FT_EARG, "options: kv is %d, expected 0 to %d", (int) options->kv,
-                       FT_KV_INT8);
+                       FT_KV_DTYPE_INT8);
     return FT_OK;
 }
 
 ft_status ft_model_open(ft_model **out, const char *path, const ft_model_options *options,
                         ft_error *err)
 {
-    FT_NEED(out, err);
+    FT_REQUIRE(out, err);
     *out = NULL;
-    FT_NEED(path, err);
+    FT_REQUIRE(path, err);
     FT_TRY(check_options(options, err));
-    return ft_model_open_for(out, path, options, NULL, err);
+    return ft_model_open_with_config(out, path, options, NULL, err);
 }
 
 void ft_model_close(ft_model *model)
@@ -277,8 +281,8 @@ void ft_model_close(ft_model *model)
     ft_plan_fini(&model->plan);
     ft_plan_fini(&model->graph);
     for (int i = 0; i < model->nweight; i++)
-        free(model->faked[i]);
-    free(model->faked);
+        free(model->fake_quantized[i]);
+    free(model->fake_quantized);
     free(model->positions);
     free(model->quantizable);
     free(model->weight);
@@ -290,22 +294,22 @@ void ft_model_close(ft_model *model)
 
 /* ---- Questions ---------------------------------------------------------------------------- */
 
-static ft_state state_of(const ft_model *model)
+static ft_artifact_state state_of(const ft_model *model)
 {
     if (model->artifact != NULL)
-        return ft_artifact_get_head(model->artifact)->state;
-    if (model->purpose.mode == FT_MODE_INT8 || model->purpose.mode == FT_MODE_FAKE)
-        return FT_STATE_INT8;
+        return ft_artifact_get_header(model->artifact)->state;
+    if (model->quant.mode == FT_MODE_INT8 || model->quant.mode == FT_MODE_FAKE_QUANTIZE)
+        return FT_ARTIFACT_INT8;
     for (int i = 0; i < model->nweight; i++)
         if (model->weight[i].blocks.scale != NULL)
-            return FT_STATE_BLOCKS;
-    return FT_STATE_FLOAT;
+            return FT_ARTIFACT_GROUPWISE;
+    return FT_ARTIFACT_FLOAT;
 }
 
 /* The public name of a state; manifests say "blocks" for group-wise quantized weights. */
-static const char *precision_name(ft_state state)
+static const char *precision_name(ft_artifact_state state)
 {
-    return state == FT_STATE_BLOCKS ? "groupwise" : ft_state_name(state);
+    return state == FT_ARTIFACT_GROUPWISE ? "groupwise" : ft_artifact_state_name(state);
 }
 
 static size_t weight_bytes(const ft_model *model)
@@ -324,7 +328,7 @@ ft_model_info ft_model_get_info(const ft_model *model)
         return (ft_model_info){ 0 };
     const ft_config *c = &model->config;
     const int32_t positions = c->positions - c->position_offset;
-    bool cuts = c->max_seq_length > 0 && c->max_seq_length < positions;
+    bool truncates = c->max_seq_length > 0 && c->max_seq_length < positions;
     return (ft_model_info){
         .family = model->family->name,
         .precision = precision_name(state_of(model)),
@@ -333,9 +337,9 @@ ft_model_info ft_model_get_info(const ft_model *model)
         .heads = c->heads,
         .vocabulary = c->vocabulary,
         .max_positions = positions,
-        .max_seq_length = cuts ? c->max_seq_length : positions,
+        .max_seq_length = truncates ? c->max_seq_length : positions,
         .labels = c->labels,
-        .problem = c->labels > 0 ? ft_problem_name(c->problem) : NULL,
+        .problem_type = c->labels > 0 ? ft_problem_name(c->problem_type) : NULL,
         .embedding = c->embedding != FT_EMBEDDING_NONE,
         .weight_bytes = weight_bytes(model),
     };
@@ -352,40 +356,40 @@ const char *ft_model_label(const ft_model *model, int32_t index)
 
 ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
 {
-    FT_NEED(model, err);
-    FT_NEED(file, err);
+    FT_REQUIRE(model, err);
+    FT_REQUIRE(file, err);
     return ft_plan_write(&model->plan, file, err);
 }
 
 /* Some Marian checkpoints have only vocab.json. */
 static ft_status open_word_list(ft_tokenizer **out, const ft_model *model,
-                                const ft_artifact_entry *words, ft_error *err)
+                                const ft_artifact_entry *vocabulary, ft_error *err)
 {
-    ft_stop_ids ends;
+    ft_stop_ids stop_ids;
     const ft_config *config = &model->config;
-    FT_TRY(ft_stop_ids_read(&ends, model->artifact, model->path, config->vocabulary, err));
-    if (ends.count == 0)
+    FT_TRY(ft_stop_ids_read(&stop_ids, model->artifact, model->path, config->vocabulary, err));
+    if (stop_ids.count == 0)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: has no eos_token_id, which vocab.json needs: give token ids",
                        model->path);
-    const int32_t special[] = { config->start_id, config->pad_id, ends.id[0] };
-    return ft_word_list_open(out, words->data, words->bytes, ends.id[0], special, FT_COUNT(special),
-                             err);
+    const int32_t special[] = { config->decoder_start_id, config->pad_id, stop_ids.id[0] };
+    return ft_word_level_tokenizer_open(out, vocabulary->data, vocabulary->bytes, stop_ids.id[0],
+                                        special, FT_COUNT(special), err);
 }
 
 ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
 {
-    const ft_artifact_entry *file = NULL, *words = NULL;
-    FT_NEED(out, err);
+    const ft_artifact_entry *file = NULL, *vocabulary = NULL;
+    FT_REQUIRE(out, err);
     *out = NULL;
-    FT_NEED(model, err);
+    FT_REQUIRE(model, err);
     if (model->artifact != NULL) {
         file = ft_artifact_find_file(model->artifact, "tokenizer.json");
-        words = ft_artifact_find_file(model->artifact, "vocab.json");
+        vocabulary = ft_artifact_find_file(model->artifact, "vocab.json");
     }
     if (file != NULL)
         return ft_tokenizer_parse(out, "tokenizer.json", file->data, file->bytes, err);
-    if (words != NULL && ft_config_has_source(&model->config))
-        return open_word_list(out, model, words, err);
+    if (vocabulary != NULL && ft_config_is_encoder_decoder(&model->config))
+        return open_word_list(out, model, vocabulary, err);
     return ft_fail(err, FT_EUNSUPPORTED, "%s: has no tokenizer.json: give token ids", model->path);
 }

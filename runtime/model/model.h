@@ -17,30 +17,31 @@
 #define FT_HEAD_WEIGHT "head.weight"
 
 /* How to quantize a model when it is opened; ft_model_open() derives this from the artifact. */
-typedef struct ft_purpose {
+typedef struct ft_quant_config {
     ft_mode mode;
     bool int8_residual;
-    bool dynamic;    /* dynamic activation scales, one per row; there is no amax */
-    bool coded_head; /* the LM head is quantized like the other linears */
-    const ft_amax
-        *amax; /* of every calibration point; for FAKE on a float artifact, and ft_model_make() */
+    bool dynamic;              /* dynamic activation scales, one per row; there is no amax */
+    bool quantized_head;       /* the LM head is quantized like the other linears */
+    const ft_amax_table *amax; /* of every calibration point; for FAKE on a float artifact, and
+                                  ft_model_from_weights() */
 
     /* Selects the float linears to quantize, called while the model is opened.  NULL: all. */
     bool (*is_int8)(const void *user, const char *weight);
     const void *user;
-} ft_purpose;
+} ft_quant_config;
 
 struct ft_model {
     char *path;            /* owned like all members; prefix of error messages */
     ft_artifact *artifact; /* NULL: built from weights in memory */
     const ft_family *family;
     ft_config config;
-    ft_purpose purpose;
-    bool fuse, has_cache, int8_cache, half_cache;
-    bool borrows_head; /* the quantized head is made from the tied embedding of a float artifact */
+    ft_quant_config quant;
+    bool fuse, has_cache, int8_kv_cache, f16_kv_cache;
+    bool shares_embedding; /* the quantized head is made from the tied embedding of a float artifact
+                            */
     ft_weight *weight;
-    bool *quantizable; /* [nweight]: is int8 or can be quantized to int8 */
-    void **faked;      /* [nweight]: fake-quantized data for FAKE mode, or NULL */
+    bool *quantizable;     /* [nweight]: is int8 or can be quantized to int8 */
+    void **fake_quantized; /* [nweight]: fake-quantized data for FAKE mode, or NULL */
     int nweight;
     float *positions; /* computed RoPE frequencies or sinusoidal table, or NULL */
     ft_plan graph;    /* as built by the family */
@@ -51,9 +52,9 @@ struct ft_model {
 };
 
 /* ft_model_open() with the caller's quantization; NULL: as the artifact says. */
-FT_MUST_USE ft_status ft_model_open_for(ft_model **out, const char *path,
-                                        const ft_model_options *options, const ft_purpose *purpose,
-                                        ft_error *err);
+FT_MUST_USE ft_status ft_model_open_with_config(ft_model **out, const char *path,
+                                                const ft_model_options *options,
+                                                const ft_quant_config *quant, ft_error *err);
 
 /* A model built from weights in memory. */
 typedef struct ft_model_parts {
@@ -69,8 +70,8 @@ typedef struct ft_model_parts {
  * int8 (FAKE quantizes float linears itself).  The caller keeps ownership of the data, which must
  * outlive the model.  The model has no labels and no tokenizer.
  */
-FT_MUST_USE ft_status ft_model_make(ft_model **out, const ft_model_parts *parts,
-                                    const ft_model_options *options, const ft_purpose *purpose,
-                                    ft_error *err);
+FT_MUST_USE ft_status ft_model_from_weights(ft_model **out, const ft_model_parts *parts,
+                                            const ft_model_options *options,
+                                            const ft_quant_config *quant, ft_error *err);
 
 #endif

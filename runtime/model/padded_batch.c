@@ -15,50 +15,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-ft_status ft_padded_init(ft_padded *p, const ft_padded_limits *limits, ft_error *err)
+ft_status ft_padded_batch_init(ft_padded_batch *p, const ft_padded_batch_limits *limits,
+                               ft_error *err)
 {
-    *p = (ft_padded){ .limits = *limits };
-    p->start = ft_array(limits->sequences + 1, sizeof *p->start);
-    p->place = ft_array(limits->tokens, sizeof *p->place);
-    if (p->start == NULL || p->place == NULL)
+    *p = (ft_padded_batch){ .limits = *limits };
+    p->start = ft_calloc(limits->sequences + 1, sizeof *p->start);
+    p->index = ft_calloc(limits->tokens, sizeof *p->index);
+    if (p->start == NULL || p->index == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", limits->tokens);
     return FT_OK;
 }
 
-static void forget(ft_padded *p, int input)
+static void clear_input(ft_padded_batch *p, int input)
 {
     free(p->input[input]);
     p->input[input] = NULL;
 }
 
-void ft_padded_fini(ft_padded *p)
+void ft_padded_batch_fini(ft_padded_batch *p)
 {
-    for (int i = 0; i < FT_INPUTS; i++)
-        forget(p, i);
+    for (int i = 0; i < FT_NUM_INPUTS; i++)
+        clear_input(p, i);
     free(p->start);
-    free(p->place);
+    free(p->index);
 }
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
-int ft_padded_find(const ft_padded *p, const char *name)
+int ft_padded_batch_find_input(const ft_padded_batch *p, const char *name)
 {
-    for (int i = 0; i < FT_INPUTS; i++)
+    for (int i = 0; i < FT_NUM_INPUTS; i++)
         if (p->limits.name[i] != NULL && strcmp(p->limits.name[i], name) == 0)
             return i;
     return -1;
 }
 
-static ft_status check_input(const ft_padded *p, int input, const ft_tensor *tensor, ft_error *err)
+static ft_status check_input(const ft_padded_batch *p, int input, const ft_tensor *tensor,
+                             ft_error *err)
 {
-    const ft_padded_limits *limits = &p->limits;
+    const ft_padded_batch_limits *limits = &p->limits;
     const char *name = limits->name[input];
     char shape[FT_SHAPE_TEXT];
     ft_shape_text(shape, tensor->ndim, tensor->dim);
     if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64)
         return ft_fail(err, FT_EARG, "%s: dtype %s, expected I32 or I64", name,
                        ft_dtype_name(tensor->dtype));
-    if (tensor->ndim != 2 || ft_tensor_count(tensor) == 0)
+    if (tensor->ndim != 2 || ft_tensor_numel(tensor) == 0)
         return ft_fail(err, FT_ESHAPE, "%s: shape %s, expected [sequences, positions]", name,
                        shape);
     if (input != FT_INPUT_IDS &&
@@ -71,7 +73,7 @@ static ft_status check_input(const ft_padded *p, int input, const ft_tensor *ten
     if (tensor->dim[1] > limits->positions)
         return ft_fail(err, FT_ELIMIT,
                        "%s: sequences of %" PRId64 " positions, but the %s has %" PRId64, name,
-                       tensor->dim[1], limits->whose, limits->positions);
+                       tensor->dim[1], limits->limited_by, limits->positions);
     return FT_OK;
 }
 
@@ -86,15 +88,15 @@ static ft_status check_mask(const char *name, const int64_t *mask, size_t count,
 }
 
 /* A copy of the tensor as int64; free() it. */
-static ft_status copy_input(int64_t **out, const char *name, bool is_mask, const ft_tensor *tensor,
-                            ft_error *err)
+static ft_status copy_ints(int64_t **out, const char *name, bool is_mask, const ft_tensor *tensor,
+                           ft_error *err)
 {
-    size_t count = ft_tensor_count(tensor);
-    int64_t *copy = ft_array(count, sizeof *copy);
+    size_t count = ft_tensor_numel(tensor);
+    int64_t *copy = ft_calloc(count, sizeof *copy);
     if (copy == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", name, count);
     for (size_t i = 0; i < count; i++)
-        copy[i] = ft_tensor_whole(tensor, i);
+        copy[i] = ft_tensor_get_i64(tensor, i);
     ft_status status = FT_OK;
     if (is_mask)
         status = check_mask(name, copy, count, (size_t) tensor->dim[1], err);
@@ -105,24 +107,24 @@ static ft_status copy_input(int64_t **out, const char *name, bool is_mask, const
     return status;
 }
 
-ft_status ft_padded_set(ft_padded *p, int input, const ft_tensor *tensor, ft_error *err)
+ft_status ft_padded_batch_set(ft_padded_batch *p, int input, const ft_tensor *tensor, ft_error *err)
 {
     const char *const *name = p->limits.name;
     int64_t *copy = NULL;
     if (input != FT_INPUT_IDS && p->input[FT_INPUT_IDS] == NULL)
         return ft_fail(err, FT_EARG, "%s: set %s first", name[input], name[FT_INPUT_IDS]);
     FT_TRY(check_input(p, input, tensor, err));
-    FT_TRY(copy_input(&copy, name[input], input == FT_INPUT_MASK, tensor, err));
-    for (int i = 0; i < FT_INPUTS; i++)
+    FT_TRY(copy_ints(&copy, name[input], input == FT_INPUT_MASK, tensor, err));
+    for (int i = 0; i < FT_NUM_INPUTS; i++)
         if (i == input || input == FT_INPUT_IDS)
-            forget(p, i);
+            clear_input(p, i);
     p->input[input] = copy;
     p->rows = (size_t) tensor->dim[0];
     p->cols = (size_t) tensor->dim[1];
     return FT_OK;
 }
 
-void ft_padded_fill(ft_padded *p, size_t rows, size_t cols)
+void ft_padded_batch_fill(ft_padded_batch *p, size_t rows, size_t cols)
 {
     p->rows = rows;
     p->cols = p->longest = cols;
@@ -130,35 +132,35 @@ void ft_padded_fill(ft_padded *p, size_t rows, size_t cols)
     for (size_t row = 0; row <= rows; row++)
         p->start[row] = (int32_t) (row * cols);
     for (size_t i = 0; i < p->tokens; i++)
-        p->place[i] = i;
+        p->index[i] = i;
 }
 
 /* ---- Rows --------------------------------------------------------------------------------- */
 
-static bool is_token(const ft_padded *p, size_t place)
+static bool is_token(const ft_padded_batch *p, size_t index)
 {
     const int64_t *mask = p->input[FT_INPUT_MASK];
-    return mask == NULL || mask[place] != 0;
+    return mask == NULL || mask[index] != 0;
 }
 
 /* Pack one sequence. */
-static ft_status pack_text(ft_padded *p, size_t row, ft_error *err)
+static ft_status pack_row(ft_padded_batch *p, size_t row, ft_error *err)
 {
     const char *const *name = p->limits.name;
     size_t before = p->tokens;
     p->start[row] = (int32_t) before;
     for (size_t col = 0; col < p->cols; col++) {
-        size_t place = row * p->cols + col;
-        if (!is_token(p, place))
+        size_t index = row * p->cols + col;
+        if (!is_token(p, index))
             continue;
         if (p->tokens == p->limits.tokens)
             return ft_fail(err, FT_ELIMIT, "%s: more than the %zu tokens that the session allows",
                            name[FT_INPUT_IDS], p->limits.tokens);
-        p->place[p->tokens++] = place;
+        p->index[p->tokens++] = index;
     }
     if (p->tokens == before)
         return ft_fail(err, FT_EARG, "%s: sequence %zu has no token", name[FT_INPUT_MASK], row);
-    if (p->place[before] != row * p->cols && p->limits.reads_first)
+    if (p->index[before] != row * p->cols && p->limits.needs_first_token)
         return ft_fail(err, FT_EARG,
                        "%s: sequence %zu masks its first token, which the model pools",
                        name[FT_INPUT_MASK], row);
@@ -167,49 +169,50 @@ static ft_status pack_text(ft_padded *p, size_t row, ft_error *err)
     return FT_OK;
 }
 
-ft_status ft_padded_pack(ft_padded *p, ft_error *err)
+ft_status ft_padded_batch_pack(ft_padded_batch *p, ft_error *err)
 {
     if (p->input[FT_INPUT_IDS] == NULL)
         return ft_fail(err, FT_EARG, "%s is not set", p->limits.name[FT_INPUT_IDS]);
     p->tokens = p->longest = 0;
     for (size_t row = 0; row < p->rows; row++)
-        FT_TRY(pack_text(p, row, err));
+        FT_TRY(pack_row(p, row, err));
     p->start[p->rows] = (int32_t) p->tokens;
     return FT_OK;
 }
 
-ft_status ft_padded_column(const ft_padded *p, int input, int32_t bound, int32_t *out,
-                           ft_error *err)
+ft_status ft_padded_batch_packed_ids(const ft_padded_batch *p, int input, int32_t bound,
+                                     int32_t *out, ft_error *err)
 {
     const int64_t *from = p->input[input];
     for (size_t i = 0; i < p->tokens; i++) {
-        size_t place = p->place[i];
-        int64_t number = from == NULL ? 0 : from[place];
+        size_t index = p->index[i];
+        int64_t number = from == NULL ? 0 : from[index];
         if (number < 0 || number >= bound)
             return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %" PRId64 " is outside 0 to %d",
-                           p->limits.name[input], place / p->cols, place % p->cols, number,
+                           p->limits.name[input], index / p->cols, index % p->cols, number,
                            bound - 1);
         out[i] = (int32_t) number;
     }
     return FT_OK;
 }
 
-void ft_padded_positions(const ft_padded *p, int32_t offset, int32_t padding_id, int32_t *out)
+void ft_padded_batch_positions(const ft_padded_batch *p, int32_t offset, int32_t padding_id,
+                               int32_t *out)
 {
     const int64_t *ids = p->input[FT_INPUT_IDS];
     size_t next = 0; /* tokens before this index are counted */
     int32_t counted = 0;
     for (size_t i = 0; i < p->tokens; i++) {
-        size_t place = p->place[i], column = place % p->cols;
-        if (next <= place - column) {
-            next = place - column;
+        size_t index = p->index[i], column = index % p->cols;
+        if (next <= index - column) {
+            next = index - column;
             counted = 0;
         }
-        for (; next < place; next++)
+        for (; next < index; next++)
             counted += ids[next] != padding_id;
         if (offset == 0)
             out[i] = (int32_t) column;
-        else if (ids[place] == padding_id)
+        else if (ids[index] == padding_id)
             out[i] = padding_id;
         else
             out[i] = offset + counted;
@@ -217,13 +220,13 @@ void ft_padded_positions(const ft_padded *p, int32_t offset, int32_t padding_id,
 }
 
 /* From the last row to the first, so that no row is overwritten before it is moved. */
-void ft_padded_unpack(const ft_padded *p, float *values, size_t cols)
+void ft_padded_batch_unpack(const ft_padded_batch *p, float *values, size_t cols)
 {
-    size_t place = p->rows * p->cols;
+    size_t index = p->rows * p->cols;
     for (size_t i = p->tokens; i-- > 0;) {
-        for (place--; place > p->place[i]; place--)
-            memset(values + place * cols, 0, cols * sizeof *values);
-        memmove(values + place * cols, values + i * cols, cols * sizeof *values);
+        for (index--; index > p->index[i]; index--)
+            memset(values + index * cols, 0, cols * sizeof *values);
+        memmove(values + index * cols, values + i * cols, cols * sizeof *values);
     }
-    memset(values, 0, place * cols * sizeof *values);
+    memset(values, 0, index * cols * sizeof *values);
 }

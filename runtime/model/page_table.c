@@ -14,67 +14,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-ft_status ft_pages_init(ft_pages *pages, size_t count, size_t seats, size_t most, ft_error *err)
+ft_status ft_page_table_init(ft_page_table *pages, size_t count, size_t num_slots, size_t max_pages,
+                             ft_error *err)
 {
-    size_t listed;
+    size_t entries;
     memset(pages, 0, sizeof *pages);
-    if (count > INT32_MAX || !ft_mul(seats, most, &listed))
+    if (count > INT32_MAX || !ft_checked_mul(num_slots, max_pages, &entries))
         return ft_fail(err, FT_ELIMIT, "a cache of %zu pages for %zu sequences is too large", count,
-                       seats);
-    pages->seats = seats;
-    pages->most = most;
+                       num_slots);
+    pages->num_slots = num_slots;
+    pages->max_pages = max_pages;
     pages->count = count;
-    pages->free = ft_array(count, sizeof *pages->free);
-    pages->list = ft_array(listed, sizeof *pages->list);
-    pages->taken = ft_array(seats, sizeof *pages->taken);
-    if (pages->free == NULL || pages->list == NULL || pages->taken == NULL) {
-        ft_pages_fini(pages);
+    pages->free = ft_calloc(count, sizeof *pages->free);
+    pages->list = ft_calloc(entries, sizeof *pages->list);
+    pages->used = ft_calloc(num_slots, sizeof *pages->used);
+    if (pages->free == NULL || pages->list == NULL || pages->used == NULL) {
+        ft_page_table_fini(pages);
         return ft_fail(err, FT_ENOMEM, "no memory for a table of %zu pages", count);
     }
-    ft_pages_clear(pages);
+    ft_page_table_clear(pages);
     return FT_OK;
 }
 
-void ft_pages_clear(ft_pages *pages)
+void ft_page_table_clear(ft_page_table *pages)
 {
-    memset(pages->list, 0, pages->seats * pages->most * sizeof *pages->list);
-    memset(pages->taken, 0, pages->seats * sizeof *pages->taken);
-    pages->nfree = pages->count;
+    memset(pages->list, 0, pages->num_slots * pages->max_pages * sizeof *pages->list);
+    memset(pages->used, 0, pages->num_slots * sizeof *pages->used);
+    pages->num_free = pages->count;
     for (size_t i = 0; i < pages->count; i++) /* lower pages are allocated first */
         pages->free[i] = (int32_t) (pages->count - 1 - i);
 }
 
-void ft_pages_fini(ft_pages *pages)
+void ft_page_table_fini(ft_page_table *pages)
 {
     free(pages->free);
     free(pages->list);
-    free(pages->taken);
+    free(pages->used);
     memset(pages, 0, sizeof *pages);
 }
 
-bool ft_pages_reserve(ft_pages *pages, size_t seat, size_t tokens)
+bool ft_page_table_reserve(ft_page_table *pages, size_t slot, size_t tokens)
 {
-    size_t wanted = ft_pages_for(tokens), *taken = &pages->taken[seat];
-    assert(seat < pages->seats);
-    if (wanted > pages->most || (wanted > *taken && wanted - *taken > pages->nfree))
+    size_t needed = ft_pages_for_tokens(tokens), *used = &pages->used[slot];
+    assert(slot < pages->num_slots);
+    if (needed > pages->max_pages || (needed > *used && needed - *used > pages->num_free))
         return false;
-    while (*taken < wanted)
-        pages->list[seat * pages->most + (*taken)++] = pages->free[--pages->nfree];
+    while (*used < needed)
+        pages->list[slot * pages->max_pages + (*used)++] = pages->free[--pages->num_free];
     return true;
 }
 
-void ft_pages_release(ft_pages *pages, size_t seat)
+void ft_page_table_release(ft_page_table *pages, size_t slot)
 {
-    int32_t *list = pages->list + seat * pages->most;
-    assert(seat < pages->seats);
-    while (pages->taken[seat] > 0) {
-        int32_t *last = &list[--pages->taken[seat]];
-        pages->free[pages->nfree++] = *last;
-        *last = 0;
+    int32_t *list = pages->list + slot * pages->max_pages;
+    assert(slot < pages->num_slots);
+    while (pages->used[slot] > 0) {
+        int32_t *last_page = &list[--pages->used[slot]];
+        pages->free[pages->num_free++] = *last_page;
+        *last_page = 0;
     }
 }
 
-const int32_t *ft_pages_of(const ft_pages *pages, size_t seat)
+const int32_t *ft_page_table_row(const ft_page_table *pages, size_t slot)
 {
-    return pages->list + seat * pages->most;
+    return pages->list + slot * pages->max_pages;
 }

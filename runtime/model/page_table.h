@@ -11,29 +11,29 @@
 
 #include "kernels/kv_cache.h"
 
-typedef struct ft_pages {
-    size_t seats, most; /* slots, and pages per slot */
-    int32_t *free;      /* [count]: stack of free pages, of which the first `num_free` are valid */
-    size_t count, nfree;
+typedef struct ft_page_table {
+    size_t num_slots, max_pages; /* slots, and pages per slot */
+    int32_t *free; /* [count]: stack of free pages, of which the first `num_free` are valid */
+    size_t count, num_free;
     int32_t *list; /* [slots, max_pages]: the first used[i] entries of row i are in use */
-    size_t *taken; /* [slots] */
-} ft_pages;
+    size_t *used;  /* [slots] */
+} ft_page_table;
 
-/* `count` pages for slots with a maximum number of pages each.  Free with ft_pages_fini(). */
-FT_MUST_USE ft_status ft_pages_init(ft_pages *pages, size_t count, size_t seats, size_t most,
-                                    ft_error *err);
-void ft_pages_fini(ft_pages *pages);
+/* `count` pages for slots with a maximum number of pages each.  Free with ft_page_table_fini(). */
+FT_MUST_USE ft_status ft_page_table_init(ft_page_table *pages, size_t count, size_t num_slots,
+                                         size_t max_pages, ft_error *err);
+void ft_page_table_fini(ft_page_table *pages);
 
 /* Release all pages of all slots. */
-void ft_pages_clear(ft_pages *pages);
+void ft_page_table_clear(ft_page_table *pages);
 
 /* Reserve pages for `tokens` tokens in total; false, and nothing changes, if too few are free. */
-bool ft_pages_reserve(ft_pages *pages, size_t seat, size_t tokens);
+bool ft_page_table_reserve(ft_page_table *pages, size_t slot, size_t tokens);
 
 /* Release all pages of a slot. */
-void ft_pages_release(ft_pages *pages, size_t seat);
+void ft_page_table_release(ft_page_table *pages, size_t slot);
 
 /* The slot's row [max_pages]; unused entries are 0. */
-const int32_t *ft_pages_of(const ft_pages *pages, size_t seat);
+const int32_t *ft_page_table_row(const ft_page_table *pages, size_t slot);
 
 #endif

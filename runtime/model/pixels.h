@@ -13,6 +13,6 @@
 
 /* Check dtype, shape (at least one image) and finite values; `name` starts the error message. */
 FT_MUST_USE ft_status ft_pixels_check(const ft_config *config, const ft_tensor *tensor,
-                                      const char *what, ft_error *err);
+                                      const char *name, ft_error *err);
 
 #endif

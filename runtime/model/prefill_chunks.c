@@ -14,118 +14,120 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool allocate(ft_passages *p)
+static bool allocate(ft_chunk_batch *p)
 {
-    size_t tokens = p->limits.tokens, sequences = p->limits.sequences, most = p->pages.most;
-    size_t listed = sequences * most; /* checked for overflow by ft_pages_init() */
-    p->ids = ft_array(tokens, sizeof *p->ids);
-    p->owner = ft_array(tokens, sizeof *p->owner);
-    p->start = ft_array(sequences + 1, sizeof *p->start);
-    p->past = ft_array(sequences, sizeof *p->past);
-    p->reach = ft_array(sequences, sizeof *p->reach);
-    p->seat = ft_array(sequences, sizeof *p->seat);
-    p->list = ft_array(listed, sizeof *p->list);
-    p->select = ft_array(p->limits.selected, sizeof *p->select);
-    p->choice = ft_array(p->limits.selected, sizeof *p->choice);
-    if (p->limits.memory > 0) {
-        p->source_tokens = ft_array(sequences, sizeof *p->source_tokens);
-        p->memory = ft_array(sequences, sizeof *p->memory);
-        p->memory_list = ft_array(sequences * p->sources.most, sizeof *p->memory_list);
-        if (p->source_tokens == NULL || p->memory == NULL || p->memory_list == NULL)
+    size_t tokens = p->limits.tokens, sequences = p->limits.sequences,
+           max_pages = p->pages.max_pages;
+    size_t entries = sequences * max_pages; /* checked for overflow by ft_page_table_init() */
+    p->ids = ft_calloc(tokens, sizeof *p->ids);
+    p->seq_id = ft_calloc(tokens, sizeof *p->seq_id);
+    p->start = ft_calloc(sequences + 1, sizeof *p->start);
+    p->n_past = ft_calloc(sequences, sizeof *p->n_past);
+    p->n_tokens = ft_calloc(sequences, sizeof *p->n_tokens);
+    p->slot = ft_calloc(sequences, sizeof *p->slot);
+    p->page_table = ft_calloc(entries, sizeof *p->page_table);
+    p->selected_rows = ft_calloc(p->limits.selected, sizeof *p->selected_rows);
+    p->choice = ft_calloc(p->limits.selected, sizeof *p->choice);
+    if (p->limits.cross_kv > 0) {
+        p->source_tokens = ft_calloc(sequences, sizeof *p->source_tokens);
+        p->cross_kv = ft_calloc(sequences, sizeof *p->cross_kv);
+        p->cross_kv_page_table =
+            ft_calloc(sequences * p->sources.max_pages, sizeof *p->cross_kv_page_table);
+        if (p->source_tokens == NULL || p->cross_kv == NULL || p->cross_kv_page_table == NULL)
             return false;
     }
-    return p->ids != NULL && p->owner != NULL && p->start != NULL && p->past != NULL &&
-           p->reach != NULL && p->seat != NULL && p->list != NULL && p->select != NULL &&
-           p->choice != NULL;
+    return p->ids != NULL && p->seq_id != NULL && p->start != NULL && p->n_past != NULL &&
+           p->n_tokens != NULL && p->slot != NULL && p->page_table != NULL &&
+           p->selected_rows != NULL && p->choice != NULL;
 }
 
-ft_status ft_passages_open(ft_passages **out, const ft_limits *limits, ft_error *err)
+ft_status ft_chunk_batch_open(ft_chunk_batch **out, const ft_limits *limits, ft_error *err)
 {
     *out = NULL;
-    ft_passages *p = ft_array(1, sizeof *p);
+    ft_chunk_batch *p = ft_calloc(1, sizeof *p);
     if (p == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session");
     p->limits = *limits;
-    ft_status status =
-        ft_pages_init(&p->pages, limits->pages, limits->sequences, limits->context / FT_PAGE, err);
-    if (status == FT_OK && limits->memory > 0)
-        status = ft_pages_init(&p->sources, limits->memory_pages, limits->sequences,
-                               limits->memory / FT_PAGE, err);
+    ft_status status = ft_page_table_init(&p->pages, limits->pages, limits->sequences,
+                                          limits->context / FT_PAGE_TOKENS, err);
+    if (status == FT_OK && limits->cross_kv > 0)
+        status = ft_page_table_init(&p->sources, limits->cross_kv_pages, limits->sequences,
+                                    limits->cross_kv / FT_PAGE_TOKENS, err);
     if (status == FT_OK && !allocate(p))
         status = ft_fail(err, FT_ENOMEM, "no memory for a batch of %zu tokens", limits->tokens);
     if (status != FT_OK) {
-        ft_passages_close(p);
+        ft_chunk_batch_close(p);
         return status;
     }
-    ft_passages_clear(p);
+    ft_chunk_batch_clear(p);
     *out = p;
     return FT_OK;
 }
 
-void ft_passages_close(ft_passages *p)
+void ft_chunk_batch_close(ft_chunk_batch *p)
 {
     if (p == NULL)
         return;
-    ft_pages_fini(&p->pages);
-    ft_pages_fini(&p->sources);
+    ft_page_table_fini(&p->pages);
+    ft_page_table_fini(&p->sources);
     free(p->source_tokens);
-    free(p->memory);
-    free(p->memory_list);
+    free(p->cross_kv);
+    free(p->cross_kv_page_table);
     free(p->ids);
-    free(p->owner);
+    free(p->seq_id);
     free(p->start);
-    free(p->past);
-    free(p->reach);
-    free(p->seat);
-    free(p->list);
-    free(p->select);
+    free(p->n_past);
+    free(p->n_tokens);
+    free(p->slot);
+    free(p->page_table);
+    free(p->selected_rows);
     free(p->choice);
     free(p);
 }
 
-void ft_passages_clear(ft_passages *p)
+void ft_chunk_batch_clear(ft_chunk_batch *p)
 {
     p->start[0] = 0;
     p->batch = (ft_batch){
         .start = p->start,
-        .owner = p->owner,
-        .past = p->past,
-        .reach = p->reach,
-        .seat = p->seat,
-        .pages = p->list,
-        .most_pages = p->pages.most,
-        .select = p->select,
-        .memory = p->memory,
-        .memory_pages = p->memory_list,
-        .most_memory_pages = p->sources.most,
+        .seq_id = p->seq_id,
+        .n_past = p->n_past,
+        .n_tokens = p->n_tokens,
+        .slot = p->slot,
+        .pages = p->page_table,
+        .max_pages = p->pages.max_pages,
+        .selected_rows = p->selected_rows,
+        .cross_kv = p->cross_kv,
+        .cross_kv_pages = p->cross_kv_page_table,
+        .max_cross_kv_pages = p->sources.max_pages,
     };
 }
 
-void ft_passages_clear_for_sources(ft_passages *p)
+void ft_chunk_batch_clear_for_encoder(ft_chunk_batch *p)
 {
-    ft_passages_clear(p);
+    ft_chunk_batch_clear(p);
     p->batch.source = true;
 }
 
-static void want(ft_passages *p, size_t row, const ft_choice *choice)
+static void select_row(ft_chunk_batch *p, size_t row, const ft_sampling_params *choice)
 {
     assert(p->batch.selected < p->limits.selected);
     if (choice != NULL) {
         p->choice[p->batch.selected] = *choice;
         p->batch.choice = p->choice;
     }
-    p->select[p->batch.selected++] = (int32_t) row;
+    p->selected_rows[p->batch.selected++] = (int32_t) row;
 }
 
 /* Add a sequence of `count` tokens; returns its index in the batch. */
-static size_t add_sequence(ft_passages *p, const int32_t *ids, size_t count)
+static size_t add_sequence(ft_chunk_batch *p, const int32_t *ids, size_t count)
 {
     ft_batch *b = &p->batch;
     size_t i = b->sequences++;
     assert(b->tokens + count <= p->limits.tokens && i < p->limits.sequences);
     for (size_t k = 0; k < count; k++) {
         p->ids[b->tokens + k] = ids[k];
-        p->owner[b->tokens + k] = (int32_t) i;
+        p->seq_id[b->tokens + k] = (int32_t) i;
     }
     b->tokens += count;
     p->start[i + 1] = (int32_t) b->tokens;
@@ -135,40 +137,41 @@ static size_t add_sequence(ft_passages *p, const int32_t *ids, size_t count)
 }
 
 /* Attach the cross-attention KV of a source to sequence `i` of the batch. */
-static void remember(ft_passages *p, size_t i, size_t source)
+static void set_cross_kv(ft_chunk_batch *p, size_t i, size_t source)
 {
-    size_t most = p->sources.most;
-    p->memory[i] = p->source_tokens[source];
-    memcpy(p->memory_list + i * most, ft_pages_of(&p->sources, source),
-           most * sizeof *p->memory_list);
+    size_t max_pages = p->sources.max_pages;
+    p->cross_kv[i] = p->source_tokens[source];
+    memcpy(p->cross_kv_page_table + i * max_pages, ft_page_table_row(&p->sources, source),
+           max_pages * sizeof *p->cross_kv_page_table);
 }
 
-void ft_passages_add(ft_passages *p, const ft_passage *passage)
+void ft_chunk_batch_add(ft_chunk_batch *p, const ft_prefill_chunk *chunk)
 {
     ft_batch *b = &p->batch;
-    size_t first = b->tokens, most = p->pages.most;
-    size_t i = add_sequence(p, passage->ids, passage->count);
-    for (size_t row = first; passage->wanted == FT_WANT_ALL && row < b->tokens; row++)
-        want(p, row, NULL);
-    if (passage->wanted == FT_WANT_LAST)
-        want(p, b->tokens - 1, passage->choice);
-    p->past[i] = (int32_t) passage->past;
-    p->reach[i] = (int32_t) passage->reach;
-    p->seat[i] = (int32_t) passage->seat;
-    memcpy(p->list + i * most, ft_pages_of(&p->pages, passage->seat), most * sizeof *p->list);
-    if (b->context < passage->past + passage->count)
-        b->context = passage->past + passage->count;
-    if (p->limits.memory > 0)
-        remember(p, i, passage->source);
+    size_t first = b->tokens, max_pages = p->pages.max_pages;
+    size_t i = add_sequence(p, chunk->ids, chunk->count);
+    for (size_t row = first; chunk->logits == FT_LOGITS_ALL && row < b->tokens; row++)
+        select_row(p, row, NULL);
+    if (chunk->logits == FT_LOGITS_LAST)
+        select_row(p, b->tokens - 1, chunk->choice);
+    p->n_past[i] = (int32_t) chunk->n_past;
+    p->n_tokens[i] = (int32_t) chunk->n_tokens;
+    p->slot[i] = (int32_t) chunk->slot;
+    memcpy(p->page_table + i * max_pages, ft_page_table_row(&p->pages, chunk->slot),
+           max_pages * sizeof *p->page_table);
+    if (b->context < chunk->n_past + chunk->count)
+        b->context = chunk->n_past + chunk->count;
+    if (p->limits.cross_kv > 0)
+        set_cross_kv(p, i, chunk->source);
 }
 
-void ft_passages_add_source(ft_passages *p, size_t index, const int32_t *ids, size_t count)
+void ft_chunk_batch_add_source(ft_chunk_batch *p, size_t index, const int32_t *ids, size_t count)
 {
     size_t i = add_sequence(p, ids, count);
-    p->past[i] = 0;
-    p->reach[i] = (int32_t) count;
-    p->seat[i] = (int32_t) index;
+    p->n_past[i] = 0;
+    p->n_tokens[i] = (int32_t) count;
+    p->slot[i] = (int32_t) index;
     p->source_tokens[index] = (int32_t) count;
-    memset(p->list + i * p->pages.most, 0, p->pages.most * sizeof *p->list);
-    remember(p, i, index);
+    memset(p->page_table + i * p->pages.max_pages, 0, p->pages.max_pages * sizeof *p->page_table);
+    set_cross_kv(p, i, index);
 }

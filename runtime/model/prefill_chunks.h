@@ -13,51 +13,54 @@
 #include "runtime/model/page_table.h"
 
 /* The tokens of a chunk for which logits are computed. */
-typedef enum ft_wanted { FT_WANT_NONE, FT_WANT_LAST, FT_WANT_ALL } ft_wanted;
+typedef enum ft_logit_rows { FT_LOGITS_NONE, FT_LOGITS_LAST, FT_LOGITS_ALL } ft_logit_rows;
 
-typedef struct ft_passage {
-    size_t seat;
+typedef struct ft_prefill_chunk {
+    size_t slot;
     size_t source;      /* encoder-decoders: index of its source */
-    size_t past;        /* tokens of the sequence in the KV cache */
-    size_t reach;       /* tokens of the sequence that are known */
+    size_t n_past;      /* tokens of the sequence in the KV cache */
+    size_t n_tokens;    /* tokens of the sequence that are known */
     const int32_t *ids; /* [count] */
     size_t count;
-    ft_wanted wanted;
-    const ft_choice *choice; /* how to sample the next token, or NULL; FT_WANT_LAST only */
-} ft_passage;
+    ft_logit_rows logits;
+    const ft_sampling_params
+        *choice; /* how to sample the next token, or NULL; FT_LOGITS_LAST only */
+} ft_prefill_chunk;
 
-typedef struct ft_passages {
+typedef struct ft_chunk_batch {
     ft_limits limits;
-    ft_pages pages;
+    ft_page_table pages;
     ft_batch batch; /* of the chunks added so far */
     int32_t *ids;   /* [tokens] */
-    int32_t *start, *owner, *past, *reach, *seat, *list, *select;
-    ft_choice *choice;
+    int32_t *start, *seq_id, *n_past, *n_tokens, *slot, *page_table, *selected_rows;
+    ft_sampling_params *choice;
 
     /* Encoder-decoders: cross-attention KV of the sources, one per slot. */
-    ft_pages sources;
-    int32_t *source_tokens;        /* [sources] */
-    int32_t *memory, *memory_list; /* of the batch */
-} ft_passages;
+    ft_page_table sources;
+    int32_t *source_tokens;                  /* [sources] */
+    int32_t *cross_kv, *cross_kv_page_table; /* of the batch */
+} ft_chunk_batch;
 
-/* Allocate for limits with a KV cache.  Free with ft_passages_close(), which accepts NULL. */
-FT_MUST_USE ft_status ft_passages_open(ft_passages **out, const ft_limits *limits, ft_error *err);
-void ft_passages_close(ft_passages *passages);
+/* Allocate for limits with a KV cache.  Free with ft_chunk_batch_close(), which accepts NULL. */
+FT_MUST_USE ft_status ft_chunk_batch_open(ft_chunk_batch **out, const ft_limits *limits,
+                                          ft_error *err);
+void ft_chunk_batch_close(ft_chunk_batch *chunks);
 
 /* Start the batch of another forward pass. */
-void ft_passages_clear(ft_passages *passages);
+void ft_chunk_batch_clear(ft_chunk_batch *chunks);
 
 /*
  * Add a chunk.  The caller ensures that it fits: tokens, sequences, logit rows, and pages reserved
  * for all of its tokens.
  */
-void ft_passages_add(ft_passages *passages, const ft_passage *passage);
+void ft_chunk_batch_add(ft_chunk_batch *chunks, const ft_prefill_chunk *chunk);
 
 /*
  * Start the batch of an encoder pass, and add the complete source `index`; pages of `sources` must
  * be reserved for it.
  */
-void ft_passages_clear_for_sources(ft_passages *passages);
-void ft_passages_add_source(ft_passages *passages, size_t index, const int32_t *ids, size_t count);
+void ft_chunk_batch_clear_for_encoder(ft_chunk_batch *chunks);
+void ft_chunk_batch_add_source(ft_chunk_batch *chunks, size_t index, const int32_t *ids,
+                               size_t count);
 
 #endif

@@ -13,7 +13,7 @@
 /* The maximum of the thread pool. */
 enum { FT_MAX_THREADS = 1024 };
 
-enum { FT_TEXT, FT_SOURCE = FT_TEXT, FT_TARGET, FT_TEXTS };
+enum { FT_PADDED_INPUT, FT_PADDED_ENCODER = FT_PADDED_INPUT, FT_PADDED_DECODER, FT_NUM_PADDED };
 
 struct ft_session {
     const ft_model *model;
@@ -23,46 +23,46 @@ struct ft_session {
 
     /* Padded inputs: one set, or of encoder-decoders one for the encoder and one for the decoder.
      */
-    ft_padded text[FT_TEXTS];
+    ft_padded_batch text[FT_NUM_PADDED];
     int texts;
-    int ids_value[FT_TEXTS]; /* plan values of their ids */
-    int positions_value;     /* plan value of the position ids of text[0]; -1: none */
+    int ids_value[FT_NUM_PADDED]; /* plan values of their ids */
+    int positions_value;          /* plan value of the position ids of text[0]; -1: none */
     int pixels_value; /* plan value of the images; text[0] then counts their rows; -1: none */
 
-    ft_passages *passages; /* decoders: the batch builder; NULL: no KV cache */
-    size_t context;        /* tokens of one sequence */
-    bool every_logits;
+    ft_chunk_batch *chunks; /* decoders: the batch builder; NULL: no KV cache */
+    size_t context;         /* tokens of one sequence */
+    bool all_logits;
 
-    ft_batch batch, source_batch; /* of the last pass; of the last encoder pass */
-    int32_t *column;              /* [tokens] staging buffer for one input */
+    ft_batch batch, encoder_batch; /* of the last pass; of the last encoder pass */
+    int32_t *packed_ids;           /* [tokens] staging buffer for one input */
     bool ran;
 };
 
 /*
  * ft_session_run() with one set of counters per value for the OBSERVE operations.  A device may
- * count in its own memory, so the counters are complete only after ft_session_collect().
+ * count in its own memory, so the counters are complete only after ft_session_collect_counts().
  */
-FT_MUST_USE ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts,
+FT_MUST_USE ft_status ft_session_run_observed(ft_session *session, ft_counts *const *counts,
                                               ft_error *err);
-FT_MUST_USE ft_status ft_session_collect(ft_session *session, ft_counts *const *counts,
-                                         ft_error *err);
+FT_MUST_USE ft_status ft_session_collect_counts(ft_session *session, ft_counts *const *counts,
+                                                ft_error *err);
 
 /*
  * Run the batch built in session->chunks: an encoder pass, or prefill chunks and decode steps.
  * Results are read by plan value; ft_session_get() does not apply, since the inputs set by
  * ft_session_set() were not used.
  */
-FT_MUST_USE ft_status ft_session_run_passages(ft_session *session, ft_error *err);
+FT_MUST_USE ft_status ft_session_run_chunks(ft_session *session, ft_error *err);
 
 /* ft_session_get() for rows that start at `first` of a dataset: errors name first + row. */
-FT_MUST_USE ft_status ft_session_get_from(const ft_session *session, const char *name, size_t first,
+FT_MUST_USE ft_status ft_session_get_rows(const ft_session *session, const char *name, size_t first,
                                           ft_tensor *out, ft_error *err);
 
 /* Whether the rows of a value are encoder tokens of an encoder-decoder. */
-bool ft_session_has_source_rows(const ft_session *session, int value);
+bool ft_session_has_encoder_rows(const ft_session *session, int value);
 
 /* Read the first `rows` rows of a value as F32; quantized values are dequantized. */
-FT_MUST_USE ft_status ft_session_read_real(const ft_session *session, int value, float *out,
-                                           size_t rows, ft_error *err);
+FT_MUST_USE ft_status ft_session_read_f32(const ft_session *session, int value, float *out,
+                                          size_t rows, ft_error *err);
 
 #endif

@@ -34,19 +34,20 @@ static ft_status keep_values(ft_session *session, const char *const *names, ft_e
 }
 
 /* Whether RoPE scaling is dynamic and so extends beyond the model's positions. */
-static bool stretches(const ft_plan *plan)
+static bool has_dynamic_rope(const ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_STORE)
+        if (plan->op[i].kind == FT_OP_STORE_KV)
             return plan->op[i].attr.rope_positions > 0;
     return false;
 }
 
 /* Enough for one full context, and for a pass with new sequences only. */
-static size_t pages_of_one_run(const ft_limits *limits)
+static size_t default_pages(const ft_limits *limits)
 {
-    size_t run = ft_pages_for(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
-    size_t context = limits->context / FT_PAGE;
+    size_t run =
+        ft_pages_for_tokens(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
+    size_t context = limits->context / FT_PAGE_TOKENS;
     return run > context ? run : context;
 }
 
@@ -61,11 +62,11 @@ static ft_status set_source_limits(ft_session *session, const ft_session_options
         return ft_fail(err, FT_EARG, "source_tokens cannot be negative");
     if (options->source_tokens > INT32_MAX)
         return ft_fail(err, FT_ELIMIT, "sources have at most %d tokens", INT32_MAX);
-    limits->memory = ft_round_up(ft_min_size(positions, limits->tokens), FT_PAGE);
-    limits->memory_pages =
+    limits->cross_kv = ft_round_up(ft_min_size(positions, limits->tokens), FT_PAGE_TOKENS);
+    limits->cross_kv_pages =
         options->source_tokens > 0
-            ? ft_pages_for((size_t) options->source_tokens)
-            : ft_pages_for(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
+            ? ft_pages_for_tokens((size_t) options->source_tokens)
+            : ft_pages_for_tokens(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
     return FT_OK;
 }
 
@@ -78,7 +79,7 @@ static ft_status set_cache_limits(ft_session *session, const ft_session_options 
     int64_t context = options->context > 0 ? options->context : positions < 4096 ? positions : 4096;
     if (options->context < 0 || options->cache_tokens < 0)
         return ft_fail(err, FT_EARG, "context and cache cannot be negative");
-    if (context > positions && !stretches(&session->plan))
+    if (context > positions && !has_dynamic_rope(&session->plan))
         return ft_fail(err, FT_ELIMIT,
                        "%s: a context of %" PRId64 " tokens, but the model has %" PRId64
                        " positions",
@@ -87,15 +88,15 @@ static ft_status set_cache_limits(ft_session *session, const ft_session_options 
         return ft_fail(err, FT_ELIMIT, "a cache has at most %d tokens", INT32_MAX);
     ft_limits *limits = &session->limits;
     session->context = (size_t) context;
-    limits->context = ft_round_up((size_t) context, FT_PAGE);
-    limits->pages = options->cache_tokens > 0 ? ft_pages_for((size_t) options->cache_tokens)
-                                              : pages_of_one_run(limits);
-    limits->selected = options->every_logits ? limits->tokens : limits->sequences;
-    session->every_logits = options->every_logits;
-    return session->plan.source_ops > 0 ? set_source_limits(session, options, err) : FT_OK;
+    limits->context = ft_round_up((size_t) context, FT_PAGE_TOKENS);
+    limits->pages = options->cache_tokens > 0 ? ft_pages_for_tokens((size_t) options->cache_tokens)
+                                              : default_pages(limits);
+    limits->selected = options->all_logits ? limits->tokens : limits->sequences;
+    session->all_logits = options->all_logits;
+    return session->plan.encoder_ops > 0 ? set_source_limits(session, options, err) : FT_OK;
 }
 
-static bool reads_first(const ft_plan *plan)
+static bool needs_first_token(const ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++)
         if (plan->op[i].kind == FT_OP_POOL && plan->op[i].attr.pooling == FT_POOL_FIRST)
@@ -104,45 +105,46 @@ static bool reads_first(const ft_plan *plan)
 }
 
 /* The padded inputs. */
-static ft_status open_texts(ft_session *session, ft_error *err)
+static ft_status open_padded(ft_session *session, ft_error *err)
 {
     const ft_config *config = &session->model->config;
-    bool has_source = session->plan.source_ops > 0;
-    bool sees = ft_config_sees(config);
-    ft_padded_limits model = { .name = { sees ? NULL : "input_ids", sees ? NULL : "attention_mask",
-                                         config->types > 0 ? "token_type_ids" : NULL },
-                               .tokens = session->limits.tokens,
-                               .sequences = session->limits.sequences,
-                               .positions = config->positions - config->position_offset,
-                               .whose = "model",
-                               .reads_first = reads_first(&session->plan) };
-    ft_padded_limits cached = model;
+    bool has_source = session->plan.encoder_ops > 0;
+    bool is_vision = ft_config_is_vision(config);
+    ft_padded_batch_limits model = { .name = { is_vision ? NULL : "input_ids",
+                                               is_vision ? NULL : "attention_mask",
+                                               config->types > 0 ? "token_type_ids" : NULL },
+                                     .tokens = session->limits.tokens,
+                                     .sequences = session->limits.sequences,
+                                     .positions = config->positions - config->position_offset,
+                                     .limited_by = "model",
+                                     .needs_first_token = needs_first_token(&session->plan) };
+    ft_padded_batch_limits cached = model;
     cached.positions = (int64_t) session->context;
-    cached.whose = "session's context";
+    cached.limited_by = "session's context";
     session->texts = has_source ? 2 : 1;
-    FT_TRY(ft_padded_init(&session->text[FT_TEXT],
-                          session->model->has_cache && !has_source ? &cached : &model, err));
-    session->ids_value[FT_TEXT] = ft_plan_find(&session->plan, "input_ids");
-    session->pixels_value = sees ? ft_plan_find(&session->plan, FT_PIXEL_VALUES) : -1;
-    if (sees) /* images are written once and may be run several times */
+    FT_TRY(ft_padded_batch_init(&session->text[FT_PADDED_INPUT],
+                                session->model->has_cache && !has_source ? &cached : &model, err));
+    session->ids_value[FT_PADDED_INPUT] = ft_plan_find(&session->plan, "input_ids");
+    session->pixels_value = is_vision ? ft_plan_find(&session->plan, FT_PIXEL_VALUES) : -1;
+    if (is_vision) /* images are written once and may be run several times */
         session->plan.value[session->pixels_value].keep = true;
     if (!has_source)
         return FT_OK;
     cached.name[FT_INPUT_IDS] = "decoder_input_ids";
     cached.name[FT_INPUT_MASK] = "decoder_attention_mask";
-    session->ids_value[FT_TARGET] = ft_plan_find(&session->plan, "decoder_input_ids");
-    return ft_padded_init(&session->text[FT_TARGET], &cached, err);
+    session->ids_value[FT_PADDED_DECODER] = ft_plan_find(&session->plan, "decoder_input_ids");
+    return ft_padded_batch_init(&session->text[FT_PADDED_DECODER], &cached, err);
 }
 
 static ft_status allocate(ft_session *session, ft_error *err)
 {
     size_t tokens = session->limits.tokens;
-    session->column = ft_array(tokens, sizeof *session->column);
-    if (session->column == NULL)
+    session->packed_ids = ft_calloc(tokens, sizeof *session->packed_ids);
+    if (session->packed_ids == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", tokens);
-    FT_TRY(open_texts(session, err));
+    FT_TRY(open_padded(session, err));
     if (session->model->has_cache)
-        FT_TRY(ft_passages_open(&session->passages, &session->limits, err));
+        FT_TRY(ft_chunk_batch_open(&session->chunks, &session->limits, err));
     session->positions_value = ft_plan_find(&session->plan, "positions");
     FT_TRY(ft_plan_layout(&session->plan, &session->limits, err));
     return session->model->backend->prepare(&session->exec, session->model->device, &session->plan,
@@ -158,15 +160,15 @@ static ft_status set_image_limits(ft_session *session, const ft_session_options 
                                   ft_error *err)
 {
     ft_limits *limits = &session->limits;
-    size_t rows = (size_t) session->model->config.positions, most = limits->tokens / rows;
+    size_t rows = (size_t) session->model->config.positions, max_images = limits->tokens / rows;
     if (options->max_tokens == 0 && options->max_sequences > 0)
-        most = limits->sequences;
-    else if (options->max_tokens == 0 && most == 0)
-        most = 1;
-    if (most == 0)
+        max_images = limits->sequences;
+    else if (options->max_tokens == 0 && max_images == 0)
+        max_images = 1;
+    if (max_images == 0)
         return ft_fail(err, FT_ELIMIT, "max_tokens is %zu, but an image has %zu rows",
                        limits->tokens, rows);
-    limits->sequences = ft_min_size(limits->sequences, most);
+    limits->sequences = ft_min_size(limits->sequences, max_images);
     if (limits->sequences > INT32_MAX / rows)
         return ft_fail(err, FT_ELIMIT,
                        "a forward pass has at most %d tokens, but %zu images have more", INT32_MAX,
@@ -190,12 +192,12 @@ static ft_status set_limits(ft_session *session, const ft_session_options *optio
         .sequences = options->max_sequences > 0  ? (size_t) options->max_sequences
                      : session->model->has_cache ? 64
                                                  : 512,
-        .threads = options->threads > 0 ? options->threads : ft_processors(),
+        .threads = options->threads > 0 ? options->threads : ft_num_processors(),
     };
     /* Counters are not thread-safe: calibration opens one session per thread instead. */
-    if (session->model->purpose.mode == FT_MODE_OBSERVE)
+    if (session->model->quant.mode == FT_MODE_OBSERVE)
         session->limits.threads = 1;
-    if (ft_config_sees(&session->model->config))
+    if (ft_config_is_vision(&session->model->config))
         return set_image_limits(session, options, err);
     return session->model->has_cache ? set_cache_limits(session, options, err) : FT_OK;
 }
@@ -204,10 +206,10 @@ ft_status ft_session_open(ft_session **out, const ft_model *model,
                           const ft_session_options *options, ft_error *err)
 {
     static const ft_session_options defaults;
-    FT_NEED(out, err);
+    FT_REQUIRE(out, err);
     *out = NULL;
-    FT_NEED(model, err);
-    ft_session *session = ft_array(1, sizeof *session);
+    FT_REQUIRE(model, err);
+    ft_session *session = ft_calloc(1, sizeof *session);
     if (session == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session");
     session->model = model;
@@ -235,9 +237,9 @@ void ft_session_close(ft_session *session)
     if (session->exec != NULL)
         session->model->backend->release(session->exec);
     ft_plan_fini(&session->plan);
-    ft_passages_close(session->passages);
+    ft_chunk_batch_close(session->chunks);
     for (int i = 0; i < session->texts; i++)
-        ft_padded_fini(&session->text[i]);
-    free(session->column);
+        ft_padded_batch_fini(&session->text[i]);
+    free(session->packed_ids);
     free(session);
 }

@@ -16,7 +16,7 @@
 
 /* ---- Family ------------------------------------------------------------------------------- */
 
-ft_status ft_contract_family(const ft_model *model, ft_error *err)
+ft_status ft_validate_family(const ft_model *model, ft_error *err)
 {
     const ft_config *config = &model->config;
     ft_kind kind = ft_config_kind(config), expected = model->family->kind;
@@ -24,7 +24,8 @@ ft_status ft_contract_family(const ft_model *model, ft_error *err)
         return ft_fail(err, FT_EFORMAT, "%s: the config describes %s, but family %s is %s",
                        model->path, ft_kind_name(kind), model->family->name,
                        ft_kind_name(expected));
-    if (ft_config_writes(config) && (config->labels > 0 || config->embedding != FT_EMBEDDING_NONE))
+    if (ft_config_is_decoder(config) &&
+        (config->labels > 0 || config->embedding != FT_EMBEDDING_NONE))
         return ft_fail(
             err, FT_EFORMAT,
             "%s: config: %s with labels or an embedding, which family %s does not support",
@@ -36,12 +37,12 @@ ft_status ft_contract_family(const ft_model *model, ft_error *err)
 
 static const json_t *recipe_of(const ft_model *model)
 {
-    return ft_artifact_get_head(model->artifact)->recipe;
+    return ft_artifact_get_header(model->artifact)->recipe;
 }
 
 /* Read a recipe key with two allowed values; *is_second tells which. */
-static ft_status read_word(const ft_model *model, const char *key, const char *first,
-                           const char *second, bool *is_second, ft_error *err)
+static ft_status read_choice(const ft_model *model, const char *key, const char *first,
+                             const char *second, bool *is_second, ft_error *err)
 {
     const char *found = json_string_value(json_object_get(recipe_of(model), key));
     *is_second = found != NULL && strcmp(found, second) == 0;
@@ -52,41 +53,41 @@ static ft_status read_word(const ft_model *model, const char *key, const char *f
 }
 
 /* "float" if the recipe has no such key; NULL if the value is not a string. */
-static const char *head_word(const ft_model *model)
+static const char *head_storage(const ft_model *model)
 {
     const json_t *head = json_object_get(recipe_of(model), "head");
     return head == NULL ? "float" : json_string_value(head);
 }
 
-static ft_status read_head(const ft_model *model, ft_purpose *purpose, ft_error *err)
+static ft_status read_head(const ft_model *model, ft_quant_config *quant, ft_error *err)
 {
-    const char *head = head_word(model);
-    purpose->coded_head =
+    const char *head = head_storage(model);
+    quant->quantized_head =
         head != NULL && (strcmp(head, "int8") == 0 || strcmp(head, "blocks") == 0);
-    if (!purpose->coded_head && (head == NULL || strcmp(head, "float") != 0))
+    if (!quant->quantized_head && (head == NULL || strcmp(head, "float") != 0))
         return ft_fail(err, FT_EFORMAT, "%s: recipe: head is neither float, int8 nor blocks",
                        model->path);
-    if (purpose->coded_head && !ft_config_writes(&model->config))
+    if (quant->quantized_head && !ft_config_is_decoder(&model->config))
         return ft_fail(err, FT_EFORMAT,
                        "%s: recipe: head is %s, but family %s has no LM head to quantize",
                        model->path, head, model->family->name);
     return FT_OK;
 }
 
-ft_status ft_contract_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err)
+ft_status ft_validate_recipe(const ft_model *model, ft_quant_config *quant, ft_error *err)
 {
-    const ft_artifact_head *head = ft_artifact_get_head(model->artifact);
-    if (head->state == FT_STATE_FLOAT)
+    const ft_artifact_header *head = ft_artifact_get_header(model->artifact);
+    if (head->state == FT_ARTIFACT_FLOAT)
         return FT_OK;
-    FT_TRY(read_head(model, purpose, err));
-    if (head->state == FT_STATE_BLOCKS)
+    FT_TRY(read_head(model, quant, err));
+    if (head->state == FT_ARTIFACT_GROUPWISE)
         return FT_OK;
-    FT_TRY(read_word(model, "residual", "float", "int8", &purpose->int8_residual, err));
+    FT_TRY(read_choice(model, "residual", "float", "int8", &quant->int8_residual, err));
     if (json_object_get(head->recipe, "activations") != NULL)
-        FT_TRY(read_word(model, "activations", "int8 per tensor", "int8 per token",
-                         &purpose->dynamic, err));
-    purpose->amax = ft_artifact_amax(model->artifact);
-    if (purpose->dynamic && purpose->int8_residual)
+        FT_TRY(read_choice(model, "activations", "int8 per tensor", "int8 per token",
+                           &quant->dynamic, err));
+    quant->amax = ft_artifact_amax(model->artifact);
+    if (quant->dynamic && quant->int8_residual)
         return ft_fail(err, FT_EFORMAT, "%s: recipe: int8 residuals need calibrated ranges",
                        model->path);
     return FT_OK;
@@ -95,22 +96,22 @@ ft_status ft_contract_recipe(const ft_model *model, ft_purpose *purpose, ft_erro
 /* ---- Head --------------------------------------------------------------------------------- */
 
 /* The storage of a matrix in the recipe's words: "float", "int8" or "blocks". */
-static const char *storage(const ft_artifact_tensor *tensor)
+static const char *storage_name(const ft_artifact_tensor *tensor)
 {
     return tensor->dtype == FT_I8 ? "int8" : tensor->layout == FT_PANEL32 ? "blocks" : "float";
 }
 
-ft_status ft_contract_head(const ft_model *model, ft_error *err)
+ft_status ft_validate_head(const ft_model *model, ft_error *err)
 {
-    const char *said = head_word(model);
+    const char *expected = head_storage(model);
     const ft_artifact_tensor *head = ft_artifact_find(model->artifact, FT_HEAD_WEIGHT);
-    if (ft_artifact_get_head(model->artifact)->state == FT_STATE_FLOAT || said == NULL)
+    if (ft_artifact_get_header(model->artifact)->state == FT_ARTIFACT_FLOAT || expected == NULL)
         return FT_OK;
-    const char *found = head != NULL ? storage(head) : "float";
-    if (strcmp(found, said) == 0)
+    const char *found = head != NULL ? storage_name(head) : "float";
+    if (strcmp(found, expected) == 0)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: recipe: head is %s, but " FT_HEAD_WEIGHT " is %s",
-                   model->path, said, head != NULL ? found : "not stored");
+                   model->path, expected, head != NULL ? found : "not stored");
 }
 
 /* ---- Ranges ------------------------------------------------------------------------------- */
@@ -122,7 +123,7 @@ static ft_status find_scales(const ft_model *model, float *scale, size_t *points
         const ft_value *value = &model->graph.value[i];
         if (!value->point)
             continue;
-        const ft_amax_entry *entry = ft_amax_find(model->purpose.amax, value->name);
+        const ft_amax_entry *entry = ft_amax_table_find(model->quant.amax, value->name);
         if (entry == NULL)
             return ft_fail(err, FT_EFORMAT, "%s: %s: no amax for this calibration point",
                            model->path, value->name);
@@ -133,9 +134,9 @@ static ft_status find_scales(const ft_model *model, float *scale, size_t *points
 }
 
 /* Report a range without a calibration point. */
-static ft_status refuse_stranger(const ft_model *model, ft_error *err)
+static ft_status fail_unknown_range(const ft_model *model, ft_error *err)
 {
-    const ft_amax *amax = model->purpose.amax;
+    const ft_amax_table *amax = model->quant.amax;
     for (size_t i = 0; i < amax->count; i++) {
         int value = ft_plan_find(&model->graph, amax->entry[i].name);
         if (value < 0 || !model->graph.value[value].point)
@@ -146,21 +147,21 @@ static ft_status refuse_stranger(const ft_model *model, ft_error *err)
     return FT_OK;
 }
 
-ft_status ft_contract_scales(const ft_model *model, float *scale, ft_error *err)
+ft_status ft_validate_scales(const ft_model *model, float *scale, ft_error *err)
 {
-    const ft_purpose *purpose = &model->purpose;
-    bool codes = purpose->mode == FT_MODE_FAKE || purpose->mode == FT_MODE_INT8;
+    const ft_quant_config *quant = &model->quant;
+    bool quantized = quant->mode == FT_MODE_FAKE_QUANTIZE || quant->mode == FT_MODE_INT8;
     size_t points;
-    if (codes && purpose->dynamic && !model->has_cache)
+    if (quantized && quant->dynamic && !model->has_cache)
         return ft_fail(err, FT_EFORMAT,
                        "%s: recipe: activations are int8 per token, which family %s does not "
                        "support: it needs calibrated ranges (" FT_AMAX_ENTRY ")",
                        model->path, model->family->name);
-    if (codes && !purpose->dynamic && purpose->amax == NULL)
+    if (quantized && !quant->dynamic && quant->amax == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: no calibrated ranges (" FT_AMAX_ENTRY ")",
                        model->path);
-    if (purpose->amax == NULL)
+    if (quant->amax == NULL)
         return FT_OK;
     FT_TRY(find_scales(model, scale, &points, err));
-    return points == purpose->amax->count ? FT_OK : refuse_stranger(model, err);
+    return points == quant->amax->count ? FT_OK : fail_unknown_range(model, err);
 }

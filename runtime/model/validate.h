@@ -20,19 +20,20 @@
 #include "runtime/model/model.h"
 
 /* Check that the configuration fits the model's family. */
-FT_MUST_USE ft_status ft_contract_family(const ft_model *model, ft_error *err);
+FT_MUST_USE ft_status ft_validate_family(const ft_model *model, ft_error *err);
 
 /* Fill in *quant from the artifact's state and recipe, except for its mode. */
-FT_MUST_USE ft_status ft_contract_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err);
+FT_MUST_USE ft_status ft_validate_recipe(const ft_model *model, ft_quant_config *quant,
+                                         ft_error *err);
 
 /* Check that the LM head is stored as the recipe says; after the weights are bound. */
-FT_MUST_USE ft_status ft_contract_head(const ft_model *model, ft_error *err);
+FT_MUST_USE ft_status ft_validate_head(const ft_model *model, ft_error *err);
 
 /*
  * Fill in scale[model->graph.nvalue] for every calibration point, if the model has calibrated
  * ranges. Points and ranges must match one to one.  An int8 plan without ranges needs dynamic
  * scales, which only decoders support.
  */
-FT_MUST_USE ft_status ft_contract_scales(const ft_model *model, float *scale, ft_error *err);
+FT_MUST_USE ft_status ft_validate_scales(const ft_model *model, float *scale, ft_error *err);
 
 #endif

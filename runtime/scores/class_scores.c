@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-size_t ft_largest(const float *x, size_t n)
+size_t ft_argmax(const float *x, size_t n)
 {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
@@ -39,17 +39,17 @@ double ft_class_probability(ft_problem problem, const float *logits, size_t n, s
     return problem == FT_PROBLEM_MULTI ? ft_sigmoid(logits[i]) : softmax(logits, n, i);
 }
 
-bool ft_class_holds(float logit)
+bool ft_label_is_positive(float logit)
 {
     return logit > 0.0f;
 }
 
-bool ft_classes_agree(ft_problem problem, const float *a, const float *b, size_t n)
+bool ft_predictions_agree(ft_problem problem, const float *a, const float *b, size_t n)
 {
     if (problem == FT_PROBLEM_SINGLE)
-        return ft_largest(a, n) == ft_largest(b, n);
+        return ft_argmax(a, n) == ft_argmax(b, n);
     for (size_t i = 0; i < n; i++)
-        if (ft_class_holds(a[i]) != ft_class_holds(b[i]))
+        if (ft_label_is_positive(a[i]) != ft_label_is_positive(b[i]))
             return false;
     return true;
 }
@@ -58,85 +58,92 @@ bool ft_classes_agree(ft_problem problem, const float *a, const float *b, size_t
 
 bool ft_dataset_has_labels(const ft_dataset *dataset)
 {
-    return dataset->labels != NULL || dataset->numbers != NULL;
+    return dataset->labels != NULL || dataset->float_labels != NULL;
 }
 
-ft_status ft_tally_init(ft_tally *out, const ft_config *config, ft_error *err)
+ft_status ft_metric_accumulator_init(ft_metric_accumulator *out, const ft_config *config,
+                                     ft_error *err)
 {
-    *out = (ft_tally){ .problem = config->problem, .labels = (size_t) config->labels };
-    if (config->problem != FT_PROBLEM_REGRESSION)
+    *out = (ft_metric_accumulator){ .problem_type = config->problem_type,
+                                    .labels = (size_t) config->labels };
+    if (config->problem_type != FT_PROBLEM_REGRESSION)
         return FT_OK;
-    out->correlation = ft_array(out->labels, sizeof *out->correlation);
+    out->correlation = ft_calloc(out->labels, sizeof *out->correlation);
     return out->correlation != NULL
                ? FT_OK
                : ft_fail(err, FT_ENOMEM, "no memory for %zu correlations", out->labels);
 }
 
-void ft_tally_fini(ft_tally *tally)
+void ft_metric_accumulator_fini(ft_metric_accumulator *metrics)
 {
-    free(tally->correlation);
-    *tally = (ft_tally){ .rows = 0 };
+    free(metrics->correlation);
+    *metrics = (ft_metric_accumulator){ .rows = 0 };
 }
 
 /* Add pair number `count` with Welford's algorithm. */
 static void correlate(ft_correlation *c, double x, double y, size_t count)
 {
-    double from[2] = { x - c->mean[0], y - c->mean[1] };
+    double deviation[2] = { x - c->mean[0], y - c->mean[1] };
     for (int i = 0; i < 2; i++)
-        c->mean[i] += from[i] / (double) count;
-    c->squares[0] += from[0] * (x - c->mean[0]);
-    c->squares[1] += from[1] * (y - c->mean[1]);
-    c->products += from[0] * (y - c->mean[1]);
+        c->mean[i] += deviation[i] / (double) count;
+    c->squares[0] += deviation[0] * (x - c->mean[0]);
+    c->squares[1] += deviation[1] * (y - c->mean[1]);
+    c->products += deviation[0] * (y - c->mean[1]);
 }
 
-static void add_labels(ft_tally *tally, const float *logits, const float *numbers)
+static void add_multi_label(ft_metric_accumulator *metrics, const float *logits,
+                            const float *numbers)
 {
-    size_t right = 0;
-    for (size_t i = 0; i < tally->labels; i++)
-        right += ft_class_holds(logits[i]) == (numbers[i] != 0.0f);
-    tally->right += right;
-    tally->exact += right == tally->labels;
+    size_t num_correct = 0;
+    for (size_t i = 0; i < metrics->labels; i++)
+        num_correct += ft_label_is_positive(logits[i]) == (numbers[i] != 0.0f);
+    metrics->num_correct += num_correct;
+    metrics->num_exact += num_correct == metrics->labels;
 }
 
-static void add_quantities(ft_tally *tally, const float *logits, const float *numbers)
+static void add_regression(ft_metric_accumulator *metrics, const float *logits,
+                           const float *numbers)
 {
-    for (size_t i = 0; i < tally->labels; i++) {
+    for (size_t i = 0; i < metrics->labels; i++) {
         double x = (double) logits[i], y = (double) numbers[i];
-        tally->squares += (x - y) * (x - y);
-        correlate(&tally->correlation[i], x, y, tally->rows);
+        metrics->squares += (x - y) * (x - y);
+        correlate(&metrics->correlation[i], x, y, metrics->rows);
     }
 }
 
-void ft_tally_add_numbers(ft_tally *tally, const float *logits, const float *numbers)
+void ft_metric_accumulator_add_targets(ft_metric_accumulator *metrics, const float *logits,
+                                       const float *numbers)
 {
-    tally->rows++;
-    if (tally->problem == FT_PROBLEM_REGRESSION)
-        add_quantities(tally, logits, numbers);
+    metrics->rows++;
+    if (metrics->problem_type == FT_PROBLEM_REGRESSION)
+        add_regression(metrics, logits, numbers);
     else
-        add_labels(tally, logits, numbers);
+        add_multi_label(metrics, logits, numbers);
 }
 
-void ft_tally_add(ft_tally *tally, const float *logits, const ft_dataset *data, size_t row)
+void ft_metric_accumulator_add_row(ft_metric_accumulator *metrics, const float *logits,
+                                   const ft_dataset *data, size_t row)
 {
-    if (data->numbers != NULL) {
-        ft_tally_add_numbers(tally, logits, data->numbers + row * tally->labels);
+    if (data->float_labels != NULL) {
+        ft_metric_accumulator_add_targets(metrics, logits,
+                                          data->float_labels + row * metrics->labels);
         return;
     }
-    tally->rows++;
-    tally->right += ft_largest(logits, tally->labels) == (size_t) data->labels[row];
+    metrics->rows++;
+    metrics->num_correct += ft_argmax(logits, metrics->labels) == (size_t) data->labels[row];
 }
 
-static double mean_correlation(const ft_tally *tally)
+static double mean_correlation(const ft_metric_accumulator *metrics)
 {
     double sum = 0.0;
-    for (size_t i = 0; i < tally->labels; i++) {
-        const ft_correlation *c = &tally->correlation[i];
+    for (size_t i = 0; i < metrics->labels; i++) {
+        const ft_correlation *c = &metrics->correlation[i];
         sum += c->products / sqrt(c->squares[0] * c->squares[1]);
     }
-    return sum / (double) tally->labels;
+    return sum / (double) metrics->labels;
 }
 
-static size_t regression_metrics(const ft_tally *t, ft_metric out[FT_METRICS])
+static size_t regression_metrics(const ft_metric_accumulator *t, ft_metric out[FT_MAX_METRICS])
 {
     double pearson = mean_correlation(t);
     out[0] = (ft_metric){ "mse", t->squares / (double) (t->rows * t->labels), false };
@@ -144,16 +151,18 @@ static size_t regression_metrics(const ft_tally *t, ft_metric out[FT_METRICS])
     return isnan(pearson) ? 1 : 2;
 }
 
-size_t ft_tally_metrics(const ft_tally *tally, ft_metric out[FT_METRICS])
+size_t ft_metric_accumulator_compute(const ft_metric_accumulator *metrics,
+                                     ft_metric out[FT_MAX_METRICS])
 {
-    double rows = (double) tally->rows, labels = (double) tally->labels;
-    if (tally->rows == 0)
+    double rows = (double) metrics->rows, labels = (double) metrics->labels;
+    if (metrics->rows == 0)
         return 0;
-    if (tally->problem == FT_PROBLEM_REGRESSION)
-        return regression_metrics(tally, out);
-    bool several = tally->problem == FT_PROBLEM_MULTI;
+    if (metrics->problem_type == FT_PROBLEM_REGRESSION)
+        return regression_metrics(metrics, out);
+    bool multi_label = metrics->problem_type == FT_PROBLEM_MULTI;
     out[0] =
-        (ft_metric){ "accuracy", (double) tally->right / (several ? rows * labels : rows), true };
-    out[1] = (ft_metric){ "exact_match", (double) tally->exact / rows, true };
-    return several && tally->labels > 1 ? 2 : 1;
+        (ft_metric){ "accuracy",
+                     (double) metrics->num_correct / (multi_label ? rows * labels : rows), true };
+    out[1] = (ft_metric){ "exact_match", (double) metrics->num_exact / rows, true };
+    return multi_label && metrics->labels > 1 ? 2 : 1;
 }

@@ -36,13 +36,13 @@ struct ft_scorer {
 
 static ft_status allocate(ft_scorer *s, ft_error *err)
 {
-    size_t tokens = s->session->limits.tokens, cells;
-    s->ids = ft_array(s->pairs ? 0 : ft_dataset_tokens(s->data), sizeof *s->ids);
-    s->start = ft_array(s->data->rows + 1, sizeof *s->start);
-    s->row = ft_array(tokens, sizeof *s->row);
-    s->next = ft_array(tokens, sizeof *s->next);
-    if (ft_mul(tokens, s->vocabulary, &cells))
-        s->logits = ft_array(cells, sizeof *s->logits);
+    size_t tokens = s->session->limits.tokens, elements;
+    s->ids = ft_calloc(s->pairs ? 0 : ft_dataset_tokens(s->data), sizeof *s->ids);
+    s->start = ft_calloc(s->data->rows + 1, sizeof *s->start);
+    s->row = ft_calloc(tokens, sizeof *s->row);
+    s->next = ft_calloc(tokens, sizeof *s->next);
+    if (ft_checked_mul(tokens, s->vocabulary, &elements))
+        s->logits = ft_calloc(elements, sizeof *s->logits);
     if (s->ids == NULL || s->start == NULL || s->row == NULL || s->next == NULL ||
         s->logits == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens of %zu logits", tokens,
@@ -69,9 +69,9 @@ static ft_status check(const ft_scorer *s, ft_error *err)
         if (tokens > session->context)
             return ft_fail(err, FT_ELIMIT, "row %zu: %zu tokens, but the context has %zu", row,
                            tokens, session->context);
-        if (ft_pages_for(tokens) > session->limits.pages)
+        if (ft_pages_for_tokens(tokens) > session->limits.pages)
             return ft_fail(err, FT_ELIMIT, "row %zu: %zu tokens, but the cache has %zu", row,
-                           tokens, session->limits.pages * FT_PAGE);
+                           tokens, session->limits.pages * FT_PAGE_TOKENS);
     }
     return FT_OK;
 }
@@ -93,8 +93,8 @@ ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset 
                          ft_error *err)
 {
     *out = NULL;
-    assert(session->every_logits);
-    ft_scorer *s = ft_array(1, sizeof *s);
+    assert(session->all_logits);
+    ft_scorer *s = ft_calloc(1, sizeof *s);
     if (s == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to score");
     s->session = session;
@@ -115,7 +115,7 @@ ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset 
         ft_scorer_close(s);
         return status;
     }
-    ft_pages_clear(&session->passages->pages);
+    ft_page_table_clear(&session->chunks->pages);
     *out = s;
     return FT_OK;
 }
@@ -134,7 +134,7 @@ void ft_scorer_close(ft_scorer *scorer)
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-static void note(ft_scorer *s, size_t first, size_t count)
+static void record_rows(ft_scorer *s, size_t first, size_t count)
 {
     for (size_t i = first; i < first + count; i++) {
         s->row[s->count] = s->current;
@@ -143,24 +143,24 @@ static void note(ft_scorer *s, size_t first, size_t count)
 }
 
 /* Add as much of the current row as fits; false: the row waits for the next pass. */
-static bool add_piece(ft_scorer *s)
+static bool add_chunk(ft_scorer *s)
 {
-    ft_passages *passages = s->session->passages;
-    size_t first = s->start[s->current] + s->cached, left = s->start[s->current + 1] - first;
-    size_t count = ft_min_size(left, s->session->limits.tokens - s->count);
-    size_t seat =
+    ft_chunk_batch *chunks = s->session->chunks;
+    size_t first = s->start[s->current] + s->cached, row_left = s->start[s->current + 1] - first;
+    size_t count = ft_min_size(row_left, s->session->limits.tokens - s->count);
+    size_t slot =
         s->current % s->session->limits.sequences; /* consecutive rows use different slots */
-    size_t tokens = s->cached + left;
-    if (count == 0 || passages->batch.sequences == s->session->limits.sequences ||
-        !ft_pages_reserve(&passages->pages, seat, tokens))
+    size_t tokens = s->cached + row_left;
+    if (count == 0 || chunks->batch.sequences == s->session->limits.sequences ||
+        !ft_page_table_reserve(&chunks->pages, slot, tokens))
         return false;
-    ft_passages_add(passages, &(ft_passage){ .seat = seat,
-                                             .past = s->cached,
-                                             .reach = tokens,
-                                             .ids = s->ids + first,
-                                             .count = count,
-                                             .wanted = FT_WANT_ALL });
-    note(s, first, count);
+    ft_chunk_batch_add(chunks, &(ft_prefill_chunk){ .slot = slot,
+                                                    .n_past = s->cached,
+                                                    .n_tokens = tokens,
+                                                    .ids = s->ids + first,
+                                                    .count = count,
+                                                    .logits = FT_LOGITS_ALL });
+    record_rows(s, first, count);
     s->cached += count;
     return true;
 }
@@ -168,9 +168,9 @@ static bool add_piece(ft_scorer *s)
 /* Pages of completed rows are released after the pass. */
 static void add_rows(ft_scorer *s)
 {
-    ft_passages_clear(s->session->passages);
+    ft_chunk_batch_clear(s->session->chunks);
     s->count = 0;
-    while (s->current < s->data->rows && add_piece(s)) {
+    while (s->current < s->data->rows && add_chunk(s)) {
         if (s->cached < s->start[s->current + 1] - s->start[s->current])
             return;
         s->current++;
@@ -182,16 +182,16 @@ static void release_ended(ft_scorer *s)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->row[i] != s->current)
-            ft_pages_release(&s->session->passages->pages,
-                             s->row[i] % s->session->limits.sequences);
+            ft_page_table_release(&s->session->chunks->pages,
+                                  s->row[i] % s->session->limits.sequences);
 }
 
 /* Record the target tokens of the next rows, as many as fit, in packing order. */
-static size_t note_pairs(ft_scorer *s)
+static size_t record_pairs(ft_scorer *s)
 {
     const ft_dataset *d = s->data;
     const ft_limits *limits = &s->session->limits;
-    size_t rows = ft_dataset_batch(d, s->current, limits->tokens, limits->sequences);
+    size_t rows = ft_dataset_batch_rows(d, s->current, limits->tokens, limits->sequences);
     size_t first = s->current * d->target_cols;
     s->count = 0;
     for (size_t i = first; i < first + rows * d->target_cols; i++)
@@ -204,11 +204,11 @@ static size_t note_pairs(ft_scorer *s)
 
 static ft_status run_pairs(ft_scorer *s, ft_error *err)
 {
-    size_t first = s->current, rows = note_pairs(s);
+    size_t first = s->current, rows = record_pairs(s);
     if (rows == 0)
         return FT_OK;
     s->current += rows;
-    FT_TRY(ft_dataset_bind(s->data, first, rows, s->session, err));
+    FT_TRY(ft_dataset_set_inputs(s->data, first, rows, s->session, err));
     return ft_session_run(s->session, err);
 }
 
@@ -217,17 +217,17 @@ static ft_status run_rows(ft_scorer *s, ft_error *err)
     add_rows(s);
     if (s->count == 0)
         return FT_OK;
-    FT_TRY(ft_session_run_passages(s->session, err));
+    FT_TRY(ft_session_run_chunks(s->session, err));
     release_ended(s);
     return FT_OK;
 }
 
-ft_status ft_scorer_run(ft_scorer *scorer, ft_scored *out, ft_error *err)
+ft_status ft_scorer_run(ft_scorer *scorer, ft_token_logits *out, ft_error *err)
 {
     FT_TRY(scorer->pairs ? run_pairs(scorer, err) : run_rows(scorer, err));
-    *out =
-        (ft_scored){ scorer->count, scorer->row, scorer->next, scorer->logits, scorer->vocabulary };
-    return scorer->count > 0 ? ft_session_read_real(scorer->session, scorer->logits_value,
-                                                    scorer->logits, scorer->count, err)
+    *out = (ft_token_logits){ scorer->count, scorer->row, scorer->next, scorer->logits,
+                              scorer->vocabulary };
+    return scorer->count > 0 ? ft_session_read_f32(scorer->session, scorer->logits_value,
+                                                   scorer->logits, scorer->count, err)
                              : FT_OK;
 }

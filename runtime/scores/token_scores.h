@@ -15,16 +15,16 @@
 typedef struct ft_scorer ft_scorer;
 
 /* The result of one pass; valid until the next one. */
-typedef struct ft_scored {
+typedef struct ft_token_logits {
     size_t count;        /* tokens; 0: the dataset is finished */
     const size_t *row;   /* [count]: row of the dataset */
     const int32_t *next; /* [count]: the next token of the row; -1: unknown */
     const float *logits; /* [count, vocabulary] */
     size_t vocabulary;
-} ft_scored;
+} ft_token_logits;
 
 /*
- * The session must have options.every_logits and KV cache capacity for the longest row, and must
+ * The session must have options.all_logits and KV cache capacity for the longest row, and must
  * not be used otherwise until the scorer is closed.  The caller keeps ownership of session and
  * data.  Two scorers of the same data, in sessions with equal limits, use the same batches.
  * FT_ELIMIT: a row does not fit.
@@ -36,6 +36,6 @@ FT_MUST_USE ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const
                                      ft_error *err);
 void ft_scorer_close(ft_scorer *scorer); /* accepts NULL */
 
-FT_MUST_USE ft_status ft_scorer_run(ft_scorer *scorer, ft_scored *out, ft_error *err);
+FT_MUST_USE ft_status ft_scorer_run(ft_scorer *scorer, ft_token_logits *out, ft_error *err);
 
 #endif

@@ -19,11 +19,11 @@ ft_status ft_added_tokens_add(ft_added_tokens *set, const char *content, size_t 
 {
     /* The array doubles whenever its length is a power of two. */
     if ((set->count & (set->count - 1)) == 0) {
-        size_t room = set->count == 0 ? 1 : set->count * 2;
-        ft_added_token *bigger = realloc(set->token, room * sizeof *bigger);
-        if (bigger == NULL)
+        size_t capacity = set->count == 0 ? 1 : set->count * 2;
+        ft_added_token *grown = realloc(set->token, capacity * sizeof *grown);
+        if (grown == NULL)
             return FT_ENOMEM;
-        set->token = bigger;
+        set->token = grown;
     }
     ft_status rc = ft_trie_add(&set->trie, content, bytes, (int32_t) set->count);
     if (rc != FT_OK)
@@ -43,15 +43,15 @@ void ft_added_tokens_fini(ft_added_tokens *set)
 /* ------------------------------------------------------------------------------------------ */
 
 /* The next token whose content occurs in the text, at [*start, search->next); NULL at the end. */
-static const ft_added_token *find_content(ft_added_search *search, size_t *start)
+static const ft_added_token *find_next_content(ft_added_token_matcher *search, size_t *start)
 {
     const ft_added_tokens *set = search->set;
     for (size_t at = search->next; at < search->bytes; at++) {
         int32_t index;
         if (!set->starts[(unsigned char) search->text[at]])
             continue;
-        size_t length = ft_trie_longest(&set->trie, FT_TRIE_ROOT, search->text + at,
-                                        search->bytes - at, &index);
+        size_t length = ft_trie_longest_prefix(&set->trie, FT_TRIE_ROOT, search->text + at,
+                                               search->bytes - at, &index);
         if (length > 0) {
             *start = at;
             search->next = at + length;
@@ -62,32 +62,32 @@ static const ft_added_token *find_content(ft_added_search *search, size_t *start
     return NULL;
 }
 
-static bool touches_a_word(const ft_added_search *search, size_t start, size_t end)
+static bool touches_word(const ft_added_token_matcher *search, size_t start, size_t end)
 {
-    const char *behind = search->text + end;
-    return (start > 0 && ft_char_is_word(ft_utf8_before(search->text + start))) ||
-           (end < search->bytes && ft_char_is_word(ft_utf8_next(&behind)));
+    const char *after = search->text + end;
+    return (start > 0 && ft_char_is_word(ft_utf8_decode_prev(search->text + start))) ||
+           (end < search->bytes && ft_char_is_word(ft_utf8_decode_next(&after)));
 }
 
 /* The start of the white space before `start`, but not before the end of the last token. */
-static size_t skip_space_before(const ft_added_search *search, size_t start)
+static size_t skip_space_before(const ft_added_token_matcher *search, size_t start)
 {
     if (start < search->used)
         return search->used;
-    while (start > search->used && ft_char_is_space(ft_utf8_before(search->text + start)))
+    while (start > search->used && ft_char_is_space(ft_utf8_decode_prev(search->text + start)))
         do
             start--;
-        while (ft_utf8_continues(search->text[start]));
+        while (ft_utf8_is_continuation(search->text[start]));
     return start;
 }
 
 /* The end of the white space at `end`. No byte is scanned twice, however tokens overlap it. */
-static size_t skip_space_after(ft_added_search *search, size_t end)
+static size_t skip_space_after(ft_added_token_matcher *search, size_t end)
 {
     if (end < search->space_end)
         return search->space_end;
     const char *at = search->text + end, *next = at, *last = search->text + search->bytes;
-    while (at < last && ft_char_is_space(ft_utf8_next(&next)))
+    while (at < last && ft_char_is_space(ft_utf8_decode_next(&next)))
         at = next;
     search->space_end = (size_t) (at - search->text);
     return search->space_end;
@@ -98,9 +98,10 @@ static size_t skip_space_after(ft_added_search *search, size_t end)
  * white space that it includes. A token of white space that an earlier token has included does not
  * match.
  */
-static bool accept(ft_added_search *search, const ft_added_token *token, size_t *start, size_t *end)
+static bool accept_match(ft_added_token_matcher *search, const ft_added_token *token, size_t *start,
+                         size_t *end)
 {
-    if (token->single_word && touches_a_word(search, *start, *end))
+    if (token->single_word && touches_word(search, *start, *end))
         return false;
     if (token->lstrip)
         *start = skip_space_before(search, *start);
@@ -109,20 +110,20 @@ static bool accept(ft_added_search *search, const ft_added_token *token, size_t 
     return *start < *end;
 }
 
-bool ft_added_search_next(ft_added_search *search, const char **plain, size_t *plain_bytes,
-                          int32_t *id)
+bool ft_added_token_matcher_next(ft_added_token_matcher *search, const char **plain,
+                                 size_t *plain_bytes, int32_t *id)
 {
     size_t begin = search->used, start, end;
     const ft_added_token *token;
     *plain = search->text + begin;
     do {
-        token = find_content(search, &start);
+        token = find_next_content(search, &start);
         if (token == NULL) {
             *plain_bytes = search->bytes - begin;
             return false;
         }
         end = search->next;
-    } while (!accept(search, token, &start, &end));
+    } while (!accept_match(search, token, &start, &end));
     *plain_bytes = start > begin ? start - begin : 0;
     *id = token->id;
     search->used = end;

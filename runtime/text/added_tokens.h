@@ -28,20 +28,20 @@ ft_status ft_added_tokens_add(ft_added_tokens *set, const char *content, size_t 
 void ft_added_tokens_fini(ft_added_tokens *set);
 
 /* The state of a search: initialize with { .set = set, .text = text, .bytes = bytes }. */
-typedef struct ft_added_search {
+typedef struct ft_added_token_matcher {
     const ft_added_tokens *set;
     const char *text; /* valid UTF-8 */
     size_t bytes;
     size_t next;      /* where the search continues */
     size_t used;      /* end of the last token and the white space that it includes */
     size_t space_end; /* the white space after a token has been scanned up to here */
-} ft_added_search;
+} ft_added_token_matcher;
 
 /*
  * Find the next added token: the plain text before it in *plain and *plain_bytes, its id in *id.
  * Without another token, the rest of the text and false.
  */
-bool ft_added_search_next(ft_added_search *search, const char **plain, size_t *plain_bytes,
-                          int32_t *id);
+bool ft_added_token_matcher_next(ft_added_token_matcher *search, const char **plain,
+                                 size_t *plain_bytes, int32_t *id);
 
 #endif

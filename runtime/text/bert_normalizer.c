@@ -17,139 +17,139 @@
 #include "runtime/base/utf8.h"
 
 typedef struct {
-    const ft_bert_normalizer *steps;
-    ft_text *out;
-    ft_mark_run run; /* buffered marks */
-    bool no_memory;  /* once true, output is discarded */
-} writer;
+    const ft_bert_normalizer *options;
+    ft_strbuf *out;
+    ft_combining_sequence marks; /* buffered marks */
+    bool out_of_memory;          /* once true, output is discarded */
+} normalizer_state;
 
 /* ------------------------------------------------------------------------------------------ */
 
-static void put(writer *w, uint32_t c)
+static void emit(normalizer_state *w, uint32_t c)
 {
-    if (!ft_text_put_char(w->out, c))
-        w->no_memory = true;
+    if (!ft_strbuf_append_char(w->out, c))
+        w->out_of_memory = true;
 }
 
-static void put_lowercase(writer *w, uint32_t c)
+static void emit_lowercase(normalizer_state *w, uint32_t c)
 {
-    uint32_t lower[FT_CHAR_LOWERED];
+    uint32_t lower[FT_CHAR_MAX_LOWERED];
     int count = ft_char_lower(c, lower);
     for (int i = 0; i < count; i++)
-        put(w, lower[i]);
+        emit(w, lower[i]);
 }
 
-static void put_cased(writer *w, uint32_t c)
+static void emit_cased(normalizer_state *w, uint32_t c)
 {
-    if (w->steps->lowercase)
-        put_lowercase(w, c);
+    if (w->options->lowercase)
+        emit_lowercase(w, c);
     else
-        put(w, c);
+        emit(w, c);
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
 /* Output the buffered marks. */
-static void end_run(writer *w)
+static void flush_marks(normalizer_state *w)
 {
-    ft_mark_run_sort(&w->run);
-    for (size_t i = 0; i < w->run.count; i++)
-        put_cased(w, ft_mark_code(w->run.mark[i]));
-    w->run.count = 0;
+    ft_combining_sequence_sort(&w->marks);
+    for (size_t i = 0; i < w->marks.count; i++)
+        emit_cased(w, ft_combining_mark_code(w->marks.mark[i]));
+    w->marks.count = 0;
 }
 
-static void add_to_run(writer *w, uint32_t c, uint8_t combining_class)
+static void buffer_mark(normalizer_state *w, uint32_t c, uint8_t combining_class)
 {
-    if (!ft_mark_run_add(&w->run, c, combining_class))
-        w->no_memory = true;
+    if (!ft_combining_sequence_add(&w->marks, c, combining_class))
+        w->out_of_memory = true;
 }
 
-static void put_without_accents(writer *w, uint32_t c)
+static void emit_without_accents(normalizer_state *w, uint32_t c)
 {
-    uint32_t part[FT_CHAR_DECOMPOSED];
+    uint32_t part[FT_CHAR_MAX_DECOMPOSED];
     int count = ft_char_decompose(c, part);
     for (int i = 0; i < count; i++) {
         uint8_t combining_class = ft_char_combining_class(part[i]);
         if (combining_class == 0)
-            end_run(w);
+            flush_marks(w);
         if (ft_char_is_mark(part[i]))
             continue;
         if (combining_class == 0)
-            put_cased(w, part[i]);
+            emit_cased(w, part[i]);
         else
-            add_to_run(w, part[i], combining_class);
+            buffer_mark(w, part[i], combining_class);
     }
 }
 
-static void put_stripped(writer *w, uint32_t c)
+static void emit_stripped(normalizer_state *w, uint32_t c)
 {
-    if (w->steps->strip_accents)
-        put_without_accents(w, c);
+    if (w->options->strip_accents)
+        emit_without_accents(w, c);
     else
-        put_cased(w, c);
+        emit_cased(w, c);
 }
 
-static void put_spaced(writer *w, uint32_t c)
+static void emit_spaced(normalizer_state *w, uint32_t c)
 {
-    bool alone = w->steps->handle_chinese_chars && ft_char_is_ideograph(c);
-    if (alone)
-        put_stripped(w, ' ');
-    put_stripped(w, c);
-    if (alone)
-        put_stripped(w, ' ');
+    bool is_ideograph = w->options->handle_chinese_chars && ft_char_is_ideograph(c);
+    if (is_ideograph)
+        emit_stripped(w, ' ');
+    emit_stripped(w, c);
+    if (is_ideograph)
+        emit_stripped(w, ' ');
 }
 
-static void put_cleaned(writer *w, uint32_t c)
+static void emit_cleaned(normalizer_state *w, uint32_t c)
 {
-    if (!w->steps->clean_text)
-        put_spaced(w, c);
+    if (!w->options->clean_text)
+        emit_spaced(w, c);
     else if (c == '\t' || c == '\n' || c == '\r')
-        put_spaced(w, ' ');
+        emit_spaced(w, ' ');
     else if (c != 0xfffd && !ft_char_is_control(c))
-        put_spaced(w, ft_char_is_space(c) ? ' ' : c);
+        emit_spaced(w, ft_char_is_space(c) ? ' ' : c);
 }
 
 /* emit_cleaned() specialized for ASCII, which most text is. */
-static void put_cleaned_ascii(writer *w, unsigned char c)
+static void emit_cleaned_ascii(normalizer_state *w, unsigned char c)
 {
-    if (w->steps->clean_text) {
+    if (w->options->clean_text) {
         if (c == '\t' || c == '\n' || c == '\r')
             c = ' ';
         else if (c < ' ' || c == 0x7f)
             return;
     }
-    if (w->steps->lowercase && c >= 'A' && c <= 'Z')
+    if (w->options->lowercase && c >= 'A' && c <= 'Z')
         c = (unsigned char) (c - 'A' + 'a');
-    if (w->run.count > 0)
-        end_run(w);
-    put(w, c);
+    if (w->marks.count > 0)
+        flush_marks(w);
+    emit(w, c);
 }
 
 ft_status ft_bert_normalize(const ft_bert_normalizer *normalizer, const char *text, size_t bytes,
-                            ft_text *out)
+                            ft_strbuf *out)
 {
-    writer w = { .steps = normalizer, .out = out };
+    normalizer_state w = { .options = normalizer, .out = out };
     const char *end = text + bytes;
     out->bytes = 0;
-    if (!ft_text_reserve(out, bytes + 4))
+    if (!ft_strbuf_reserve(out, bytes + 4))
         return FT_ENOMEM;
-    while (text < end && !w.no_memory) {
-        uint32_t c = ft_utf8_next(&text);
+    while (text < end && !w.out_of_memory) {
+        uint32_t c = ft_utf8_decode_next(&text);
         if (c < 0x80)
-            put_cleaned_ascii(&w, (unsigned char) c);
+            emit_cleaned_ascii(&w, (unsigned char) c);
         else
-            put_cleaned(&w, c);
+            emit_cleaned(&w, c);
     }
-    end_run(&w);
-    ft_mark_run_fini(&w.run);
-    return w.no_memory ? FT_ENOMEM : FT_OK;
+    flush_marks(&w);
+    ft_combining_sequence_fini(&w.marks);
+    return w.out_of_memory ? FT_ENOMEM : FT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
-typedef enum { LETTER, SPACE, PUNCTUATION } kind;
+typedef enum { LETTER, SPACE, PUNCTUATION } char_kind;
 
-static kind kind_of(uint32_t c)
+static char_kind char_kind_of(uint32_t c)
 {
     static const unsigned char ascii[0x80] = {
         ['\t' ... '\r'] = SPACE,     [' '] = SPACE,
@@ -157,7 +157,7 @@ static kind kind_of(uint32_t c)
         ['[' ... '`'] = PUNCTUATION, ['{' ... '~'] = PUNCTUATION,
     };
     if (c < 0x80)
-        return (kind) ascii[c];
+        return (char_kind) ascii[c];
     if (ft_char_is_space(c))
         return SPACE;
     return ft_char_is_punctuation(c) ? PUNCTUATION : LETTER;
@@ -165,17 +165,17 @@ static kind kind_of(uint32_t c)
 
 size_t ft_bert_next_word(const char **at, const char *end, const char **word)
 {
-    kind first = SPACE;
+    char_kind first = SPACE;
     const char *next = *at;
     do {
         *word = next;
         if (next == end)
             break;
-        first = kind_of(ft_utf8_next(&next));
+        first = char_kind_of(ft_utf8_decode_next(&next));
     } while (first == SPACE);
     *at = next;
     if (first == LETTER)
-        while (next < end && kind_of(ft_utf8_next(&next)) == LETTER)
+        while (next < end && char_kind_of(ft_utf8_decode_next(&next)) == LETTER)
             *at = next;
     return (size_t) (*at - *word);
 }

@@ -21,7 +21,7 @@ typedef struct ft_bert_normalizer {
  * FT_ENOMEM, without error text, when out of memory.
  */
 ft_status ft_bert_normalize(const ft_bert_normalizer *normalizer, const char *text, size_t bytes,
-                            ft_text *out);
+                            ft_strbuf *out);
 
 /*
  * The next word of normalized text between *at and `end`: a punctuation character, or a run of

@@ -17,15 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool put_replacement(ft_text *out)
+static bool append_replacement_char(ft_strbuf *out)
 {
-    return ft_text_put(out, "\xef\xbf\xbd", 3); /* U+FFFD */
+    return ft_strbuf_append(out, "\xef\xbf\xbd", 3); /* U+FFFD */
 }
 
 /* ---- Bytes that may be invalid UTF-8 --------------------------------------------------------- */
 
 /* Whether `second` is valid after the first byte `first`. */
-static bool may_be_second(unsigned char first, unsigned char second)
+static bool is_valid_second(unsigned char first, unsigned char second)
 {
     unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
     unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
@@ -37,74 +37,77 @@ static bool may_be_second(unsigned char first, unsigned char second)
  * *complete and *may_continue tell whether it is complete, and whether more bytes could complete
  * it.
  */
-static size_t measure_character(const unsigned char *at, size_t bytes, bool *whole, bool *open)
+static size_t scan_character(const unsigned char *at, size_t bytes, bool *complete,
+                             bool *may_continue)
 {
-    size_t length = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4, have = 1;
+    size_t length = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4, length_found = 1;
     bool starts = at[0] < 0x80 || (at[0] >= 0xc2 && at[0] <= 0xf4);
-    if (starts && length > 1 && bytes > 1 && may_be_second(at[0], at[1]))
-        have = 2;
-    while (have > 1 && have < length && have < bytes && (at[have] & 0xc0) == 0x80)
-        have++;
-    *whole = starts && have == length;
-    *open = starts && !*whole && have == bytes;
-    return have;
+    if (starts && length > 1 && bytes > 1 && is_valid_second(at[0], at[1]))
+        length_found = 2;
+    while (length_found > 1 && length_found < length && length_found < bytes &&
+           (at[length_found] & 0xc0) == 0x80)
+        length_found++;
+    *complete = starts && length_found == length;
+    *may_continue = starts && !*complete && length_found == bytes;
+    return length_found;
 }
 
 /*
  * Write the complete characters among the buffered bytes; at the `end` all of them, with U+FFFD for
  * invalid or incomplete ones.
  */
-static bool put_bytes(ft_text *wait, bool end, ft_text *out)
+static bool flush_bytes(ft_strbuf *pending, bool end, ft_strbuf *out)
 {
     size_t done = 0;
-    while (done < wait->bytes) {
-        bool whole, open;
-        const char *at = wait->data + done;
-        size_t length =
-            measure_character((const unsigned char *) at, wait->bytes - done, &whole, &open);
-        if (open && !end)
+    while (done < pending->bytes) {
+        bool complete, may_continue;
+        const char *at = pending->data + done;
+        size_t length = scan_character((const unsigned char *) at, pending->bytes - done, &complete,
+                                       &may_continue);
+        if (may_continue && !end)
             break;
-        if (!(whole ? ft_text_put(out, at, length) : put_replacement(out)))
+        if (!(complete ? ft_strbuf_append(out, at, length) : append_replacement_char(out)))
             return false;
         done += length;
     }
-    wait->bytes -= done;
-    if (wait->bytes > 0)
-        memmove(wait->data, wait->data + done, wait->bytes);
+    pending->bytes -= done;
+    if (pending->bytes > 0)
+        memmove(pending->data, pending->data + done, pending->bytes);
     return true;
 }
 
 /* A token with any character that encodes no byte is copied unchanged. */
 static bool decode_bytes(ft_decode_stream *s, const char *text, size_t bytes)
 {
-    size_t before = s->wait.bytes;
+    size_t before = s->pending.bytes;
     uint8_t byte;
     for (const char *next = text, *end = text + bytes; next < end;) {
-        if (!ft_byte_of_char(ft_utf8_next(&next), &byte)) {
-            s->wait.bytes = before;
-            return ft_text_put(&s->wait, text, bytes) && put_bytes(&s->wait, false, &s->out);
+        if (!ft_char_to_byte(ft_utf8_decode_next(&next), &byte)) {
+            s->pending.bytes = before;
+            return ft_strbuf_append(&s->pending, text, bytes) &&
+                   flush_bytes(&s->pending, false, &s->out);
         }
-        if (!ft_text_put(&s->wait, (const char *) &byte, 1))
+        if (!ft_strbuf_append(&s->pending, (const char *) &byte, 1))
             return false;
     }
-    return put_bytes(&s->wait, false, &s->out);
+    return flush_bytes(&s->pending, false, &s->out);
 }
 
 /* ---- Metaspace ------------------------------------------------------------------------------ */
 
 static bool decode_metaspace(ft_decode_stream *s, const char *text, size_t bytes)
 {
-    const ft_decoding *d = s->decoding;
-    size_t blank = strlen(d->blank);
+    const ft_decoder_config *d = s->decoder_config;
+    size_t blank = strlen(d->space_text);
     const char *end = text + bytes, *found;
-    bool keep = d->keep_first || s->tokens > 0;
-    while ((found = memmem(text, (size_t) (end - text), d->blank, blank)) != NULL) {
-        if (!ft_text_put(&s->out, text, (size_t) (found - text)) ||
-            (keep && !ft_text_put(&s->out, " ", 1)))
+    bool keep = d->keep_first_space || s->tokens > 0;
+    while ((found = memmem(text, (size_t) (end - text), d->space_text, blank)) != NULL) {
+        if (!ft_strbuf_append(&s->out, text, (size_t) (found - text)) ||
+            (keep && !ft_strbuf_append(&s->out, " ", 1)))
             return false;
         text = found + blank;
     }
-    return ft_text_put(&s->out, text, (size_t) (end - text));
+    return ft_strbuf_append(&s->out, text, (size_t) (end - text));
 }
 
 /* ---- WordPiece ------------------------------------------------------------------------------ */
@@ -119,59 +122,59 @@ static bool starts_with(const char *text, size_t bytes, const char *start)
  * Whether the cleanup removes the space before a token: before punctuation and English
  * contractions.
  */
-static bool loses_blank(const char *text, size_t bytes)
+static bool drops_space(const char *text, size_t bytes)
 {
-    static const char *const close[] = { ".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re" };
-    for (size_t i = 0; i < FT_COUNT(close); i++)
-        if (starts_with(text, bytes, close[i]))
+    static const char *const endings[] = { ".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re" };
+    for (size_t i = 0; i < FT_COUNT(endings); i++)
+        if (starts_with(text, bytes, endings[i]))
             return true;
     return false;
 }
 
 static bool decode_wordpiece(ft_decode_stream *s, const char *text, size_t bytes)
 {
-    const ft_decoding *d = s->decoding;
+    const ft_decoder_config *d = s->decoder_config;
     if (s->tokens == 0)
-        return ft_text_put(&s->out, text, bytes);
+        return ft_strbuf_append(&s->out, text, bytes);
     if (starts_with(text, bytes, d->prefix))
-        return ft_text_put(&s->out, text + strlen(d->prefix), bytes - strlen(d->prefix));
-    if (!(d->cleanup && loses_blank(text, bytes)) && !ft_text_put(&s->out, " ", 1))
+        return ft_strbuf_append(&s->out, text + strlen(d->prefix), bytes - strlen(d->prefix));
+    if (!(d->cleanup && drops_space(text, bytes)) && !ft_strbuf_append(&s->out, " ", 1))
         return false;
-    return ft_text_put(&s->out, text, bytes);
+    return ft_strbuf_append(&s->out, text, bytes);
 }
 
 /* ---- Sequences ------------------------------------------------------------------------------ */
 
 /* Output the result of all steps but the last, which strips the start. */
-static bool put_stripped(ft_decode_stream *s, const char *text, size_t bytes)
+static bool append_stripped(ft_decode_stream *s, const char *text, size_t bytes)
 {
-    const ft_decoding *d = s->decoding;
-    size_t blank = d->strip > 0 ? strlen(d->blank) : 0;
+    const ft_decoder_config *d = s->decoder_config;
+    size_t blank = d->max_strip > 0 ? strlen(d->space_text) : 0;
     if (!d->fuse) {
         s->stripped = 0;
-        s->past_start = false;
+        s->text_started = false;
     }
-    while (!s->past_start && s->stripped < d->strip && bytes > 0 &&
-           starts_with(text, bytes, d->blank)) {
+    while (!s->text_started && s->stripped < d->max_strip && bytes > 0 &&
+           starts_with(text, bytes, d->space_text)) {
         text += blank;
         bytes -= blank;
         s->stripped++;
     }
-    s->past_start |= bytes > 0;
-    return ft_text_put(&s->out, text, bytes);
+    s->text_started |= bytes > 0;
+    return ft_strbuf_append(&s->out, text, bytes);
 }
 
 /* The end of a run of byte tokens: text, or a replacement character for each. */
-static bool end_run(ft_decode_stream *s)
+static bool flush_byte_tokens(ft_decode_stream *s)
 {
-    size_t bytes = s->wait.bytes;
-    s->wait.bytes = 0;
+    size_t bytes = s->pending.bytes;
+    s->pending.bytes = 0;
     if (bytes == 0)
         return true;
-    if (ft_utf8_valid(s->wait.data, bytes) == bytes)
-        return put_stripped(s, s->wait.data, bytes);
+    if (ft_utf8_valid_prefix(s->pending.data, bytes) == bytes)
+        return append_stripped(s, s->pending.data, bytes);
     for (size_t i = 0; i < bytes; i++)
-        if (!put_stripped(s, "\xef\xbf\xbd", 3))
+        if (!append_stripped(s, "\xef\xbf\xbd", 3))
             return false;
     return true;
 }
@@ -185,7 +188,7 @@ static int hex_digit(char c)
 }
 
 /* "<0xE2>" */
-static bool is_byte(const char *text, size_t bytes, char *byte)
+static bool is_byte_token(const char *text, size_t bytes, char *byte)
 {
     if (bytes != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
         return false;
@@ -194,99 +197,100 @@ static bool is_byte(const char *text, size_t bytes, char *byte)
     return high >= 0 && low >= 0;
 }
 
-static bool replace_all(ft_text *word, const char *pattern, const char *content, size_t most)
+static bool replace_all(ft_strbuf *token, const char *pattern, const char *content,
+                        size_t max_bytes)
 {
-    ft_text out = { .most = most };
-    const char *at = word->data, *end = at + word->bytes, *found;
+    ft_strbuf out = { .max_bytes = max_bytes };
+    const char *at = token->data, *end = at + token->bytes, *found;
     size_t bytes = strlen(pattern);
-    bool kept = true;
-    if (memmem(at, word->bytes, pattern, bytes) == NULL)
+    bool ok = true;
+    if (memmem(at, token->bytes, pattern, bytes) == NULL)
         return true;
-    while (kept && (found = memmem(at, (size_t) (end - at), pattern, bytes)) != NULL) {
-        kept = ft_text_put(&out, at, (size_t) (found - at)) &&
-               ft_text_put(&out, content, strlen(content));
+    while (ok && (found = memmem(at, (size_t) (end - at), pattern, bytes)) != NULL) {
+        ok = ft_strbuf_append(&out, at, (size_t) (found - at)) &&
+             ft_strbuf_append(&out, content, strlen(content));
         at = found + bytes;
     }
-    kept = kept && ft_text_put(&out, at, (size_t) (end - at));
-    ft_text_fini(word);
-    *word = out;
-    return kept;
+    ok = ok && ft_strbuf_append(&out, at, (size_t) (end - at));
+    ft_strbuf_fini(token);
+    *token = out;
+    return ok;
 }
 
 static bool decode_steps(ft_decode_stream *s, const char *text, size_t bytes)
 {
-    const ft_decoding *d = s->decoding;
-    const size_t most = bytes + ft_text_growth(bytes);
+    const ft_decoder_config *d = s->decoder_config;
+    const size_t max_bytes = bytes + ft_strbuf_growth_limit(bytes);
     char byte;
-    ft_text_begin(&s->word, most);
-    if (!ft_text_put(&s->word, text, bytes))
+    ft_strbuf_reset(&s->token, max_bytes);
+    if (!ft_strbuf_append(&s->token, text, bytes))
         return false;
-    for (size_t i = 0; i < d->replaces && s->word.bytes > 0; i++)
-        if (!replace_all(&s->word, d->replace[i].pattern, d->replace[i].content, most))
+    for (size_t i = 0; i < d->n_replace && s->token.bytes > 0; i++)
+        if (!replace_all(&s->token, d->replace[i].pattern, d->replace[i].content, max_bytes))
             return false;
-    if (d->bytes && s->word.bytes == 6 && is_byte(s->word.data, s->word.bytes, &byte))
-        return ft_text_put(&s->wait, &byte, 1);
-    return end_run(s) && put_stripped(s, s->word.data, s->word.bytes);
+    if (d->bytes && s->token.bytes == 6 && is_byte_token(s->token.data, s->token.bytes, &byte))
+        return ft_strbuf_append(&s->pending, &byte, 1);
+    return flush_byte_tokens(s) && append_stripped(s, s->token.data, s->token.bytes);
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
 static bool decode(ft_decode_stream *s, const char *text, size_t bytes)
 {
-    switch (s->decoding->kind) {
-    case FT_DECODING_BLANKS:
-        return (s->tokens == 0 || ft_text_put(&s->out, " ", 1)) &&
-               ft_text_put(&s->out, text, bytes);
-    case FT_DECODING_BYTES:
+    switch (s->decoder_config->kind) {
+    case FT_DECODER_SPACES:
+        return (s->tokens == 0 || ft_strbuf_append(&s->out, " ", 1)) &&
+               ft_strbuf_append(&s->out, text, bytes);
+    case FT_DECODER_BYTE_LEVEL:
         return decode_bytes(s, text, bytes);
-    case FT_DECODING_METASPACE:
+    case FT_DECODER_METASPACE:
         return decode_metaspace(s, text, bytes);
-    case FT_DECODING_WORDPIECE:
+    case FT_DECODER_WORDPIECE:
         return decode_wordpiece(s, text, bytes);
-    case FT_DECODING_STEPS:
+    case FT_DECODER_SEQUENCE:
         return decode_steps(s, text, bytes);
-    case FT_DECODING_UNKNOWN:
+    case FT_DECODER_UNSUPPORTED:
         break;
     }
     return true;
 }
 
-bool ft_decode_token(ft_decode_stream *stream, const char *text, size_t bytes)
+bool ft_decode_stream_push(ft_decode_stream *stream, const char *text, size_t bytes)
 {
-    bool kept = decode(stream, text, bytes);
+    bool ok = decode(stream, text, bytes);
     stream->tokens++;
-    return kept;
+    return ok;
 }
 
-bool ft_decode_finish(ft_decode_stream *stream)
+bool ft_decode_stream_finish(ft_decode_stream *stream)
 {
-    if (stream->decoding->kind == FT_DECODING_BYTES)
-        return put_bytes(&stream->wait, true, &stream->out);
-    return end_run(stream);
+    if (stream->decoder_config->kind == FT_DECODER_BYTE_LEVEL)
+        return flush_bytes(&stream->pending, true, &stream->out);
+    return flush_byte_tokens(stream);
 }
 
-void ft_decode_stream_restart(ft_decode_stream *stream)
+void ft_decode_stream_reset(ft_decode_stream *stream)
 {
-    stream->out.bytes = stream->wait.bytes = 0;
+    stream->out.bytes = stream->pending.bytes = 0;
     stream->tokens = 0;
     stream->stripped = 0;
-    stream->past_start = false;
+    stream->text_started = false;
 }
 
 void ft_decode_stream_fini(ft_decode_stream *stream)
 {
-    ft_text_fini(&stream->out);
-    ft_text_fini(&stream->word);
-    ft_text_fini(&stream->wait);
+    ft_strbuf_fini(&stream->out);
+    ft_strbuf_fini(&stream->token);
+    ft_strbuf_fini(&stream->pending);
 }
 
-void ft_decoding_fini(ft_decoding *decoding)
+void ft_decoder_config_fini(ft_decoder_config *decoder_config)
 {
-    for (size_t i = 0; i < decoding->replaces; i++) {
-        free(decoding->replace[i].pattern);
-        free(decoding->replace[i].content);
+    for (size_t i = 0; i < decoder_config->n_replace; i++) {
+        free(decoder_config->replace[i].pattern);
+        free(decoder_config->replace[i].content);
     }
-    free(decoding->blank);
-    free(decoding->prefix);
-    *decoding = (ft_decoding){ 0 };
+    free(decoder_config->space_text);
+    free(decoder_config->prefix);
+    *decoder_config = (ft_decoder_config){ 0 };
 }

@@ -32,11 +32,11 @@ typedef struct ft_normalizer {
 void ft_normalizer_fini(ft_normalizer *normalizer);
 
 /* Buffers of the steps, reusable; initialize with { .growth_left }. */
-typedef struct ft_normal_text {
-    ft_text from, to;
-    size_t growth; /* number of bytes that the steps may still add */
-} ft_normal_text;
-void ft_normal_text_fini(ft_normal_text *room);
+typedef struct ft_normalizer_buffers {
+    ft_strbuf from, to;
+    size_t growth_left; /* number of bytes that the steps may still add */
+} ft_normalizer_buffers;
+void ft_normalizer_buffers_fini(ft_normalizer_buffers *buffers);
 
 /*
  * Normalize *text (valid UTF-8); *text and *bytes are replaced by the result, which is in *buffers
@@ -44,6 +44,6 @@ void ft_normal_text_fini(ft_normal_text *room);
  * which sets buffers->to.overflowed; FT_ENOMEM.
  */
 ft_status ft_normalizer_run(const ft_normalizer *normalizer, const char **text, size_t *bytes,
-                            ft_normal_text *room);
+                            ft_normalizer_buffers *buffers);
 
 #endif

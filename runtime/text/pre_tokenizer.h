@@ -12,34 +12,35 @@
 
 #include "runtime/text/unicode/regex.h"
 
-enum { FT_PRETOKENIZE_MAX_STEPS = 12, FT_PRETOKENIZE_UTF8 = 5 };
+enum { FT_PRETOKENIZE_MAX_STEPS = 12, FT_PRETOKENIZE_CHAR_SIZE = 5 };
 
 typedef enum ft_pretokenize_kind {
     FT_PRETOKENIZE_BERT,   /* BertPreTokenizer: words and punctuation, without white space */
     FT_PRETOKENIZE_REGEX,  /* split at matches */
     FT_PRETOKENIZE_DIGITS, /* split at numbers */
     FT_PRETOKENIZE_CHAR,   /* split at a character */
-    FT_PRETOKENIZE_BLANKS, /* replace each space by a character */
-    FT_PRETOKENIZE_PREFIX, /* prepend a character to a text that does not start with it */
-    FT_PRETOKENIZE_BYTES,  /* map each byte to the character of byte-level vocabularies */
+    FT_PRETOKENIZE_REPLACE_SPACES, /* replace each space by a character */
+    FT_PRETOKENIZE_PREPEND,        /* prepend a character to a text that does not start with it */
+    FT_PRETOKENIZE_BYTE_LEVEL,     /* map each byte to the character of byte-level vocabularies */
 } ft_pretokenize_kind;
 
 /* The behavior of a split, as in the `tokenizers` library. */
-typedef enum ft_split {
+typedef enum ft_split_behavior {
     FT_SPLIT_ISOLATED,
     FT_SPLIT_REMOVED,
-    FT_SPLIT_WITH_PREVIOUS,
-    FT_SPLIT_WITH_NEXT,
+    FT_SPLIT_MERGED_WITH_PREVIOUS,
+    FT_SPLIT_MERGED_WITH_NEXT,
     FT_SPLIT_CONTIGUOUS, /* adjacent matches are merged */
-} ft_split;
+} ft_split_behavior;
 
 typedef struct ft_pretokenize_step {
     ft_pretokenize_kind kind;
-    ft_split split;
-    bool invert;                         /* split at what does not match */
-    bool only_first;                     /* PREPEND: only at the start of the whole text */
-    ft_regex regex;                      /* REGEX */
-    char character[FT_PRETOKENIZE_UTF8]; /* CHAR, REPLACE_SPACES, PREPEND; UTF-8, zero-terminated */
+    ft_split_behavior split;
+    bool invert;                              /* split at what does not match */
+    bool only_first;                          /* PREPEND: only at the start of the whole text */
+    ft_regex regex;                           /* REGEX */
+    char character[FT_PRETOKENIZE_CHAR_SIZE]; /* CHAR, REPLACE_SPACES, PREPEND; UTF-8,
+                                                 zero-terminated */
 } ft_pretokenize_step;
 
 /* Zero-initialized leaves the text unsplit. */
@@ -51,15 +52,15 @@ typedef struct ft_pretokenizer {
 void ft_pretokenizer_fini(ft_pretokenizer *pretokenizer);
 
 /* The state for one text: buffers of each step, and the callback that receives the words. */
-typedef struct ft_word_cutter {
+typedef struct ft_word_splitter {
     const ft_pretokenizer *pretokenizer;
-    ft_text text[FT_PRETOKENIZE_MAX_STEPS];
-    ft_regex_room regex[FT_PRETOKENIZE_MAX_STEPS];
-    size_t growth; /* number of bytes that the steps may still add */
-    bool grew;     /* the limit was exceeded */
-    ft_status (*take)(void *user, const char *word, size_t bytes);
+    ft_strbuf text[FT_PRETOKENIZE_MAX_STEPS];
+    ft_regex_workspace regex[FT_PRETOKENIZE_MAX_STEPS];
+    size_t growth_left; /* number of bytes that the steps may still add */
+    bool overflowed;    /* the limit was exceeded */
+    ft_status (*on_word)(void *user, const char *word, size_t bytes);
     void *user;
-} ft_word_cutter;
+} ft_word_splitter;
 
 /*
  * Initialize with pretokenizer, on_word and user set and the rest zero; `bytes` is the total size
@@ -67,10 +68,11 @@ typedef struct ft_word_cutter {
  * time limit or, if `overflowed` is set, the steps add more than ft_strbuf_growth_limit(bytes);
  * errors of `on_word`.
  */
-ft_status ft_word_cutter_init(ft_word_cutter *cutter, size_t bytes);
-void ft_word_cutter_fini(ft_word_cutter *cutter);
+ft_status ft_word_splitter_init(ft_word_splitter *splitter, size_t bytes);
+void ft_word_splitter_fini(ft_word_splitter *splitter);
 
 /* Split a text (valid UTF-8, not empty); `first` if it is the start of the whole text. */
-ft_status ft_cut_words(ft_word_cutter *cutter, const char *text, size_t bytes, bool first);
+ft_status ft_word_splitter_run(ft_word_splitter *splitter, const char *text, size_t bytes,
+                               bool first);
 
 #endif

@@ -22,11 +22,11 @@ static bool is_known(const ft_stop_ids *ids, int64_t id)
     return false;
 }
 
-static ft_status add(ft_stop_ids *out, const ft_section *in, const json_t *value,
+static ft_status add(ft_stop_ids *out, const ft_json_reader *in, const json_t *value,
                      int32_t vocabulary)
 {
     int64_t id;
-    FT_TRY(ft_section_integer(in, key, value, vocabulary - 1, &id));
+    FT_TRY(ft_json_read_integer(in, key, value, vocabulary - 1, &id));
     if (is_known(out, id))
         return FT_OK;
     if (out->count == FT_MAX_STOP_IDS)
@@ -36,7 +36,7 @@ static ft_status add(ft_stop_ids *out, const ft_section *in, const json_t *value
     return FT_OK;
 }
 
-static ft_status add_all(ft_stop_ids *out, const ft_section *in, int32_t vocabulary)
+static ft_status add_all(ft_stop_ids *out, const ft_json_reader *in, int32_t vocabulary)
 {
     const json_t *value = json_object_get(in->json, key);
     if (value == NULL || json_is_null(value))
@@ -57,7 +57,7 @@ static ft_status add_from(ft_stop_ids *out, const ft_artifact *artifact, const c
         return FT_OK;
     snprintf(file, sizeof file, "%.400s: %s", label, name);
     json_t *json = json_loadb(entry->data, entry->bytes, JSON_REJECT_DUPLICATES, NULL);
-    const ft_section in = { .json = json, .file = file, .err = err };
+    const ft_json_reader in = { .json = json, .file = file, .err = err };
     ft_status status = json_is_object(json)
                            ? add_all(out, &in, vocabulary)
                            : ft_fail(err, FT_EFORMAT, "%s: expected a JSON object", file);

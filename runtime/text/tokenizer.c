@@ -53,12 +53,12 @@ static ft_status read_file(const char *path, char **data, size_t *bytes, ft_erro
         room = room == 0 ? 1 << 16 : room * 2;
         if (room > FT_TOKENIZER_MAX_FILE)
             room = FT_TOKENIZER_MAX_FILE + 1;
-        char *bigger = realloc(*data, room);
-        if (bigger == NULL) {
+        char *grown = realloc(*data, room);
+        if (grown == NULL) {
             rc = ft_fail(err, FT_ENOMEM, "%s: no memory", path);
             break;
         }
-        *data = bigger;
+        *data = grown;
         got += fread(*data + got, 1, room - got, file);
         if (ferror(file))
             rc = ft_fail_errno(err, "%s", path);
@@ -72,9 +72,9 @@ ft_status ft_tokenizer_open(ft_tokenizer **out, const char *path, ft_error *err)
 {
     char *json = NULL;
     size_t bytes = 0;
-    FT_NEED(out, err);
+    FT_REQUIRE(out, err);
     *out = NULL;
-    FT_NEED(path, err);
+    FT_REQUIRE(path, err);
     ft_status rc = read_file(path, &json, &bytes, err);
     if (rc == FT_OK)
         rc = ft_tokenizer_parse(out, path, json, bytes, err);
@@ -93,10 +93,10 @@ void ft_tokenizer_close(ft_tokenizer *tokenizer)
     ft_vocabulary_fini(&tokenizer->vocabulary);
     ft_wordpiece_fini(&tokenizer->wordpiece);
     ft_bpe_fini(&tokenizer->bpe);
-    ft_decoding_fini(&tokenizer->decoding);
+    ft_decoder_config_fini(&tokenizer->decoder_config);
     free(tokenizer->name);
-    free(tokenizer->before.id);
-    free(tokenizer->after.id);
+    free(tokenizer->prefix_ids.id);
+    free(tokenizer->suffix_ids.id);
     free(tokenizer);
 }
 
@@ -104,26 +104,28 @@ int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer)
 {
     if (tokenizer == NULL)
         return -1;
-    const ft_special_ids *after = &tokenizer->after;
+    const ft_special_ids *after = &tokenizer->suffix_ids;
     return after->count == 0 ? -1 : after->id[after->count - 1];
 }
 
-size_t ft_tokenizer_count(const ft_tokenizer *tokenizer)
+size_t ft_tokenizer_vocab_size(const ft_tokenizer *tokenizer)
 {
     return tokenizer != NULL ? tokenizer->vocabulary.count : 0;
 }
 
-int32_t ft_tokenizer_find(const ft_tokenizer *tokenizer, const char *token)
+int32_t ft_tokenizer_token_to_id(const ft_tokenizer *tokenizer, const char *token)
 {
     if (tokenizer == NULL || token == NULL)
         return -1;
-    const ft_word *found = ft_vocabulary_find(&tokenizer->vocabulary, token, strlen(token));
+    const ft_vocabulary_token *found =
+        ft_vocabulary_find(&tokenizer->vocabulary, token, strlen(token));
     return found == NULL ? -1 : found->id;
 }
 
 bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id)
 {
-    const ft_word *token = tokenizer != NULL ? ft_vocabulary_at(&tokenizer->vocabulary, id) : NULL;
+    const ft_vocabulary_token *token =
+        tokenizer != NULL ? ft_vocabulary_at(&tokenizer->vocabulary, id) : NULL;
     return token != NULL && token->special;
 }
 
@@ -132,15 +134,15 @@ bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id)
 /* The state of encoding one text. */
 typedef struct {
     const ft_tokenizer *tokenizer;
-    ft_normal_text normal;
-    ft_word_cutter cutter;
-    ft_bpe_room room;
+    ft_normalizer_buffers normalizer_buffers;
+    ft_word_splitter splitter;
+    ft_bpe_workspace room;
     ft_token_ids *ids;
-} encoding;
+} encoder_state;
 
-static ft_status take_word(void *user, const char *word, size_t bytes)
+static ft_status on_word(void *user, const char *word, size_t bytes)
 {
-    encoding *e = user;
+    encoder_state *e = user;
     const ft_tokenizer *t = e->tokenizer;
     if (t->is_bpe)
         return ft_bpe_encode(&t->bpe, &t->vocabulary, word, bytes, &e->room, e->ids);
@@ -148,40 +150,42 @@ static ft_status take_word(void *user, const char *word, size_t bytes)
     return FT_OK;
 }
 
-static ft_status encode_words(encoding *e, const char *text, size_t bytes, bool first)
+static ft_status encode_words(encoder_state *e, const char *text, size_t bytes, bool first)
 {
-    return bytes == 0 ? FT_OK : ft_cut_words(&e->cutter, text, bytes, first);
+    return bytes == 0 ? FT_OK : ft_word_splitter_run(&e->splitter, text, bytes, first);
 }
 
 /* Encode the text between added tokens that are matched in the original text. */
-static ft_status encode_plain(encoding *e, const char *text, size_t bytes, bool first)
+static ft_status encode_plain(encoder_state *e, const char *text, size_t bytes, bool first)
 {
     if (bytes == 0)
         return FT_OK;
-    FT_TRY(ft_normalizer_run(&e->tokenizer->normalizer, &text, &bytes, &e->normal));
+    FT_TRY(ft_normalizer_run(&e->tokenizer->normalizer, &text, &bytes, &e->normalizer_buffers));
     if (bytes == 0)
         return FT_OK;
-    ft_added_search search = { .set = &e->tokenizer->normalized, .text = text, .bytes = bytes };
+    ft_added_token_matcher search = { .set = &e->tokenizer->normalized,
+                                      .text = text,
+                                      .bytes = bytes };
     const char *plain;
     size_t plain_bytes;
     int32_t id;
-    while (ft_added_search_next(&search, &plain, &plain_bytes, &id)) {
+    while (ft_added_token_matcher_next(&search, &plain, &plain_bytes, &id)) {
         FT_TRY(encode_words(e, plain, plain_bytes, first && plain == text));
-        ft_token_ids_put(e->ids, id);
+        ft_token_ids_append(e->ids, id);
     }
     return encode_words(e, plain, plain_bytes, first && plain == text);
 }
 
-static ft_status encode_text(encoding *e, const char *text, size_t bytes)
+static ft_status encode_text(encoder_state *e, const char *text, size_t bytes)
 {
-    ft_added_search search = { .set = &e->tokenizer->raw, .text = text, .bytes = bytes };
+    ft_added_token_matcher search = { .set = &e->tokenizer->raw, .text = text, .bytes = bytes };
     const char *plain;
     size_t plain_bytes;
     int32_t id;
-    FT_TRY(ft_word_cutter_init(&e->cutter, bytes));
-    while (ft_added_search_next(&search, &plain, &plain_bytes, &id)) {
+    FT_TRY(ft_word_splitter_init(&e->splitter, bytes));
+    while (ft_added_token_matcher_next(&search, &plain, &plain_bytes, &id)) {
         FT_TRY(encode_plain(e, plain, plain_bytes, plain == text));
-        ft_token_ids_put(e->ids, id);
+        ft_token_ids_append(e->ids, id);
     }
     return encode_plain(e, plain, plain_bytes, plain == text);
 }
@@ -191,7 +195,7 @@ static ft_status check_text(const char *text, size_t bytes, ft_error *err)
     if (bytes > FT_TOKENIZER_MAX_TEXT)
         return ft_fail(err, FT_ELIMIT, "text: %zu bytes, expected at most %d", bytes,
                        FT_TOKENIZER_MAX_TEXT);
-    size_t valid = ft_utf8_valid(text, bytes);
+    size_t valid = ft_utf8_valid_prefix(text, bytes);
     if (valid < bytes)
         return ft_fail(err, FT_EFORMAT, "text: byte %zu is 0x%02x, expected valid UTF-8", valid,
                        (unsigned) (unsigned char) text[valid]);
@@ -199,16 +203,17 @@ static ft_status check_text(const char *text, size_t bytes, ft_error *err)
 }
 
 /* Report which part of the tokenizer exceeded its limit. */
-static ft_status tell_limit(const encoding *e, size_t bytes, ft_error *err)
+static ft_status fail_limit(const encoder_state *e, size_t bytes, ft_error *err)
 {
     const char *name = e->tokenizer->name;
-    bool normalizer = e->normal.to.full;
-    if (!normalizer && !e->cutter.grew)
+    bool normalizer = e->normalizer_buffers.to.overflowed;
+    if (!normalizer && !e->splitter.overflowed)
         return ft_fail(err, FT_ELIMIT,
                        "%s: pre_tokenizer: its patterns take too long in a text of %zu bytes", name,
                        bytes);
     return ft_fail(err, FT_ELIMIT, "%s: %s: adds more than %zu bytes to a text of %zu", name,
-                   normalizer ? "normalizer" : "pre_tokenizer", ft_text_growth(bytes), bytes);
+                   normalizer ? "normalizer" : "pre_tokenizer", ft_strbuf_growth_limit(bytes),
+                   bytes);
 }
 
 /* Append the ids of a text. */
@@ -218,51 +223,55 @@ static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes, f
     if (bytes == 0)
         text = "";
     FT_TRY(check_text(text, bytes, err));
-    encoding e = { .tokenizer = t, .normal = { .growth = ft_text_growth(bytes) }, .ids = ids };
-    e.cutter = (ft_word_cutter){ .pretokenizer = &t->pretokenizer, .take = take_word, .user = &e };
+    encoder_state e = { .tokenizer = t,
+                        .normalizer_buffers = { .growth_left = ft_strbuf_growth_limit(bytes) },
+                        .ids = ids };
+    e.splitter =
+        (ft_word_splitter){ .pretokenizer = &t->pretokenizer, .on_word = on_word, .user = &e };
     ft_status rc = encode_text(&e, text, bytes);
     if (rc == FT_ELIMIT)
-        tell_limit(&e, bytes, err);
-    ft_normal_text_fini(&e.normal);
-    ft_word_cutter_fini(&e.cutter);
-    ft_bpe_room_fini(&e.room);
+        fail_limit(&e, bytes, err);
+    ft_normalizer_buffers_fini(&e.normalizer_buffers);
+    ft_word_splitter_fini(&e.splitter);
+    ft_bpe_workspace_fini(&e.room);
     if (rc == FT_ENOMEM)
         return ft_fail(err, rc, "text: no memory for %zu bytes", bytes);
     return rc;
 }
 
-static void put_special(const ft_special_ids *special, ft_token_ids *ids)
+static void append_special_ids(const ft_special_ids *special, ft_token_ids *ids)
 {
     for (size_t i = 0; i < special->count; i++)
-        ft_token_ids_put(ids, special->id[i]);
+        ft_token_ids_append(ids, special->id[i]);
 }
 
 ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
                               int32_t *ids, size_t capacity, size_t *count, ft_error *err)
 {
-    ft_token_ids sink = { .id = ids, .capacity = capacity };
-    FT_NEED(count, err);
+    ft_token_ids out_ids = { .id = ids, .capacity = capacity };
+    FT_REQUIRE(count, err);
     *count = 0;
-    FT_NEED(tokenizer, err);
-    FT_NEED_ARRAY(text, bytes, err);
-    FT_NEED_ARRAY(ids, capacity, err);
-    put_special(&tokenizer->before, &sink);
-    FT_TRY(encode(tokenizer, text, bytes, &sink, err));
-    put_special(&tokenizer->after, &sink);
-    *count = sink.count;
+    FT_REQUIRE(tokenizer, err);
+    FT_REQUIRE_ARRAY(text, bytes, err);
+    FT_REQUIRE_ARRAY(ids, capacity, err);
+    append_special_ids(&tokenizer->prefix_ids, &out_ids);
+    FT_TRY(encode(tokenizer, text, bytes, &out_ids, err));
+    append_special_ids(&tokenizer->suffix_ids, &out_ids);
+    *count = out_ids.count;
     return FT_OK;
 }
 
-ft_status ft_tokenizer_encode_bare(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
-                                   int32_t *ids, size_t capacity, size_t *count, ft_error *err)
+ft_status ft_tokenizer_encode_no_special(const ft_tokenizer *tokenizer, const char *text,
+                                         size_t bytes, int32_t *ids, size_t capacity, size_t *count,
+                                         ft_error *err)
 {
-    ft_token_ids sink = { .id = ids, .capacity = capacity };
-    FT_NEED(count, err);
+    ft_token_ids out_ids = { .id = ids, .capacity = capacity };
+    FT_REQUIRE(count, err);
     *count = 0;
-    FT_NEED(tokenizer, err);
-    FT_NEED_ARRAY(text, bytes, err);
-    FT_NEED_ARRAY(ids, capacity, err);
-    FT_TRY(encode(tokenizer, text, bytes, &sink, err));
-    *count = sink.count;
+    FT_REQUIRE(tokenizer, err);
+    FT_REQUIRE_ARRAY(text, bytes, err);
+    FT_REQUIRE_ARRAY(ids, capacity, err);
+    FT_TRY(encode(tokenizer, text, bytes, &out_ids, err));
+    *count = out_ids.count;
     return FT_OK;
 }

@@ -41,8 +41,8 @@ struct ft_tokenizer {
     bool is_bpe; /* BPE, else WordPiece */
     ft_wordpiece wordpiece;
     ft_bpe bpe;
-    ft_special_ids before, after;
-    ft_decoding decoding;
+    ft_special_ids prefix_ids, suffix_ids;
+    ft_decoder_config decoder_config;
 };
 
 /*

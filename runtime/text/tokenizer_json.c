@@ -19,90 +19,97 @@
 
 /* ---- Fields ------------------------------------------------------------------------------- */
 
-ft_status ft_json_read_id(const ft_section *in, const char *key, const json_t *value, int32_t *id)
+ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
+                                int32_t *id)
 {
-    int64_t wide;
-    ft_status rc = ft_section_integer(in, key, value, INT32_MAX, &wide);
-    *id = (int32_t) wide;
+    int64_t value64;
+    ft_status rc = ft_json_read_integer(in, key, value, INT32_MAX, &value64);
+    *id = (int32_t) value64;
     return rc;
 }
 
-ft_status ft_json_read_flag(const ft_section *in, const char *key, bool otherwise, bool *flag)
+ft_status ft_json_read_optional_bool(const ft_json_reader *in, const char *key, bool fallback,
+                                     bool *flag)
 {
     const json_t *value = json_object_get(in->json, key);
-    *flag = otherwise;
-    return value == NULL || json_is_null(value) ? FT_OK : ft_section_bool(in, key, flag);
+    *flag = fallback;
+    return value == NULL || json_is_null(value) ? FT_OK : ft_json_read_bool(in, key, flag);
 }
 
-ft_status ft_json_copy_string(const ft_section *in, const char *key, size_t max_bytes, char **out)
+ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,
+                              char **out)
 {
     char expected[64];
     const char *text;
-    FT_TRY(ft_section_string(in, key, &text));
+    FT_TRY(ft_json_read_string(in, key, &text));
     snprintf(expected, sizeof expected, "1 to %zu bytes", max_bytes);
     if (text[0] == '\0' || strlen(text) > max_bytes)
-        return ft_section_wrong(in, FT_EUNSUPPORTED, key, json_object_get(in->json, key), expected);
+        return ft_json_fail_value(in, FT_EUNSUPPORTED, key, json_object_get(in->json, key),
+                                  expected);
     *out = ft_strdup(text);
-    return *out == NULL ? ft_section_no_memory(in) : FT_OK;
+    return *out == NULL ? ft_json_fail_no_memory(in) : FT_OK;
 }
 
-ft_status ft_json_read_replace(const ft_section *in, char **pattern, char **content)
+ft_status ft_json_read_replace(const ft_json_reader *in, char **pattern, char **content)
 {
-    ft_section of;
+    ft_json_reader pattern_object;
     const char *text;
-    FT_TRY(FT_SECTION_ONLY(in, "type", "pattern", "content"));
-    FT_TRY(ft_section_object(in, "pattern", &of));
-    FT_TRY(FT_SECTION_ONLY(&of, "String"));
-    FT_TRY(ft_json_copy_string(&of, "String", FT_JSON_CONTENT, pattern));
-    FT_TRY(ft_section_string(in, "content", &text));
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", "pattern", "content"));
+    FT_TRY(ft_json_read_object(in, "pattern", &pattern_object));
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(&pattern_object, "String"));
+    FT_TRY(ft_json_copy_string(&pattern_object, "String", FT_JSON_MAX_CONTENT, pattern));
+    FT_TRY(ft_json_read_string(in, "content", &text));
     if (text[0] != '\0')
-        return ft_json_copy_string(in, "content", FT_JSON_CONTENT, content);
+        return ft_json_copy_string(in, "content", FT_JSON_MAX_CONTENT, content);
     *content = ft_strdup("");
-    return *content == NULL ? ft_section_no_memory(in) : FT_OK;
+    return *content == NULL ? ft_json_fail_no_memory(in) : FT_OK;
 }
 
 /* A member that must be null or missing, or "" where that means the same. */
-static ft_status expect_none(const ft_section *in, const char *key)
+static ft_status require_null(const ft_json_reader *in, const char *key)
 {
     const json_t *value = json_object_get(in->json, key);
     const char *text = json_string_value(value);
     if (value == NULL || json_is_null(value) || (text != NULL && text[0] == '\0'))
         return FT_OK;
-    return ft_section_wrong(in, FT_EUNSUPPORTED, key, value, "null");
+    return ft_json_fail_value(in, FT_EUNSUPPORTED, key, value, "null");
 }
 
 /* ---- Model -------------------------------------------------------------------------------- */
 
 /* The id of the token that "unk_token" names. */
-static ft_status read_unknown(const ft_vocabulary *vocabulary, const ft_section *in, int32_t *id)
+static ft_status read_unk_token(const ft_vocabulary *vocabulary, const ft_json_reader *in,
+                                int32_t *id)
 {
     const char *text;
-    FT_TRY(ft_section_string(in, "unk_token", &text));
-    const ft_word *token = ft_vocabulary_find(vocabulary, text, strlen(text));
+    FT_TRY(ft_json_read_string(in, "unk_token", &text));
+    const ft_vocabulary_token *token = ft_vocabulary_find(vocabulary, text, strlen(text));
     if (token == NULL)
-        return ft_section_wrong(in, FT_EFORMAT, "unk_token", json_object_get(in->json, "unk_token"),
-                                "a token of the vocabulary");
+        return ft_json_fail_value(in, FT_EFORMAT, "unk_token",
+                                  json_object_get(in->json, "unk_token"),
+                                  "a token of the vocabulary");
     *id = token->id;
     return FT_OK;
 }
 
-static ft_status fill_trie(ft_trie *trie, const ft_vocabulary *vocabulary, const ft_section *in)
+static ft_status fill_trie(ft_trie *trie, const ft_vocabulary *vocabulary, const ft_json_reader *in)
 {
     for (size_t i = 0; i < vocabulary->count; i++) {
-        const ft_word *token = &vocabulary->token[i];
-        ft_status rc = ft_trie_add(trie, ft_word_text(vocabulary, token), token->bytes, token->id);
+        const ft_vocabulary_token *token = &vocabulary->token[i];
+        ft_status rc =
+            ft_trie_add(trie, ft_vocabulary_token_text(vocabulary, token), token->bytes, token->id);
         if (rc == FT_ELIMIT)
             return ft_fail(in->err, rc, "%s: model.vocab: more than 2^24 prefixes of tokens",
                            in->file);
         if (rc != FT_OK)
-            return ft_section_no_memory(in);
+            return ft_json_fail_no_memory(in);
     }
     return FT_OK;
 }
 
 /* Tables are located by their unescaped names. */
-static ft_status expect_table(const ft_section *in, const char *key, ft_json_span span,
-                              const char *found)
+static ft_status require_table(const ft_json_reader *in, const char *key, ft_json_span span,
+                               const char *found)
 {
     if (span.end > 0)
         return FT_OK;
@@ -111,99 +118,104 @@ static ft_status expect_table(const ft_section *in, const char *key, ft_json_spa
                    in->file, key, found);
 }
 
-static ft_status read_wordpiece(ft_tokenizer *t, const ft_section *in)
+static ft_status read_wordpiece(ft_tokenizer *t, const ft_json_reader *in)
 {
     ft_wordpiece *model = &t->wordpiece;
     const char *prefix;
     int64_t limit;
-    FT_TRY(FT_SECTION_ONLY(in, "type", "unk_token", "continuing_subword_prefix",
-                           "max_input_chars_per_word", "vocab"));
-    FT_TRY(read_unknown(&t->vocabulary, in, &model->unknown));
-    FT_TRY(ft_section_string(in, "continuing_subword_prefix", &prefix));
-    FT_TRY(ft_section_integer(in, "max_input_chars_per_word",
-                              json_object_get(in->json, "max_input_chars_per_word"), INT64_MAX,
-                              &limit));
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", "unk_token", "continuing_subword_prefix",
+                                  "max_input_chars_per_word", "vocab"));
+    FT_TRY(read_unk_token(&t->vocabulary, in, &model->unknown));
+    FT_TRY(ft_json_read_string(in, "continuing_subword_prefix", &prefix));
+    FT_TRY(ft_json_read_integer(in, "max_input_chars_per_word",
+                                json_object_get(in->json, "max_input_chars_per_word"), INT64_MAX,
+                                &limit));
     FT_TRY(fill_trie(&model->trie, &t->vocabulary, in));
     model->max_word_chars = (size_t) limit;
-    model->has_rest = ft_trie_follow(&model->trie, prefix, strlen(prefix), &model->rest);
+    model->has_continuation =
+        ft_trie_walk(&model->trie, prefix, strlen(prefix), &model->continuation);
     return FT_OK;
 }
 
-static ft_status read_bpe(ft_tokenizer *t, const ft_section *in, const ft_json_tables *tables)
+static ft_status read_bpe(ft_tokenizer *t, const ft_json_reader *in,
+                          const ft_tokenizer_tables *tables)
 {
     ft_bpe *model = &t->bpe;
     json_t *merges;
     t->is_bpe = true;
     model->unknown = -1;
-    FT_TRY(FT_SECTION_ONLY(in, "type", "dropout", "unk_token", "continuing_subword_prefix",
-                           "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges",
-                           "vocab", "merges"));
-    FT_TRY(expect_none(in, "dropout"));
-    FT_TRY(expect_none(in, "continuing_subword_prefix"));
-    FT_TRY(expect_none(in, "end_of_word_suffix"));
-    FT_TRY(ft_json_read_flag(in, "fuse_unk", false, &model->fuse_unknown));
-    FT_TRY(ft_json_read_flag(in, "byte_fallback", false, &model->byte_fallback));
-    FT_TRY(ft_json_read_flag(in, "ignore_merges", false, &model->ignore_merges));
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", "dropout", "unk_token", "continuing_subword_prefix",
+                                  "end_of_word_suffix", "fuse_unk", "byte_fallback",
+                                  "ignore_merges", "vocab", "merges"));
+    FT_TRY(require_null(in, "dropout"));
+    FT_TRY(require_null(in, "continuing_subword_prefix"));
+    FT_TRY(require_null(in, "end_of_word_suffix"));
+    FT_TRY(ft_json_read_optional_bool(in, "fuse_unk", false, &model->fuse_unknown));
+    FT_TRY(ft_json_read_optional_bool(in, "byte_fallback", false, &model->byte_fallback));
+    FT_TRY(ft_json_read_optional_bool(in, "ignore_merges", false, &model->ignore_merges));
     const json_t *unknown = json_object_get(in->json, "unk_token");
     if (unknown != NULL && !json_is_null(unknown))
-        FT_TRY(read_unknown(&t->vocabulary, in, &model->unknown));
-    FT_TRY(ft_section_array(in, "merges", &merges));
-    FT_TRY(expect_table(in, "merges", tables->merges, "an array"));
+        FT_TRY(read_unk_token(&t->vocabulary, in, &model->unknown));
+    FT_TRY(ft_json_read_array(in, "merges", &merges));
+    FT_TRY(require_table(in, "merges", tables->merges, "an array"));
     return ft_json_read_merges(tables, &t->vocabulary, model, in->err);
 }
 
 /* Old files have no model.type; it follows from the other fields. */
-static ft_status read_model(ft_tokenizer *t, const ft_section *file, const ft_json_tables *tables)
+static ft_status read_model(ft_tokenizer *t, const ft_json_reader *file,
+                            const ft_tokenizer_tables *tables)
 {
-    ft_section in, vocabulary;
-    FT_TRY(ft_section_object(file, "model", &in));
-    FT_TRY(ft_section_object(&in, "vocab", &vocabulary));
-    FT_TRY(expect_table(&in, "vocab", tables->vocab, "an object"));
+    ft_json_reader in, vocabulary;
+    FT_TRY(ft_json_read_object(file, "model", &in));
+    FT_TRY(ft_json_read_object(&in, "vocab", &vocabulary));
+    FT_TRY(require_table(&in, "vocab", tables->vocab, "an object"));
     const json_t *type = json_object_get(in.json, "type");
     const char *name = json_object_get(in.json, "merges") != NULL ? "BPE" : "WordPiece";
     if (type != NULL)
-        FT_TRY(ft_section_string(&in, "type", &name));
+        FT_TRY(ft_json_read_string(&in, "type", &name));
     if (strcmp(name, "BPE") != 0 && strcmp(name, "WordPiece") != 0)
-        return ft_section_wrong(&in, FT_EUNSUPPORTED, "type", type, "WordPiece or BPE");
+        return ft_json_fail_value(&in, FT_EUNSUPPORTED, "type", type, "WordPiece or BPE");
     FT_TRY(ft_json_read_vocabulary(tables, &t->vocabulary, in.err));
     return strcmp(name, "BPE") == 0 ? read_bpe(t, &in, tables) : read_wordpiece(t, &in);
 }
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
-static ft_status read_file(ft_tokenizer *t, const ft_section *file, const ft_json_tables *tables)
+static ft_status read_file(ft_tokenizer *t, const ft_json_reader *file,
+                           const ft_tokenizer_tables *tables)
 {
     if (!json_is_object(file->json))
         return ft_fail(file->err, FT_EFORMAT, "%s: found an array, expected an object", file->file);
-    FT_TRY(FT_SECTION_ONLY(file, "version", "truncation", "padding", "added_tokens", "normalizer",
-                           "pre_tokenizer", "post_processor", "decoder", "model"));
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(file, "version", "truncation", "padding", "added_tokens",
+                                  "normalizer", "pre_tokenizer", "post_processor", "decoder",
+                                  "model"));
     const json_t *version = json_object_get(file->json, "version");
     if (version != NULL && (!json_is_string(version) || strcmp(json_string_value(version), "1.0")))
-        return ft_section_wrong(file, FT_EUNSUPPORTED, "version", version, "\"1.0\"");
+        return ft_json_fail_value(file, FT_EUNSUPPORTED, "version", version, "\"1.0\"");
     FT_TRY(read_model(t, file, tables));
     FT_TRY(ft_json_read_normalizer(&t->normalizer, file));
     FT_TRY(ft_json_read_pretokenizer(&t->pretokenizer, file));
     FT_TRY(ft_json_read_added_tokens(t, file));
     FT_TRY(ft_json_read_post_processor(t, file));
-    return ft_json_read_decoder(&t->decoding, file);
+    return ft_json_read_decoder(&t->decoder_config, file);
 }
 
 /* Parse everything except the tables; errors give positions in the whole file. */
-static ft_status load_rest(ft_section *file, const ft_json_tables *tables)
+static ft_status parse_rest(ft_json_reader *file, const ft_tokenizer_tables *tables)
 {
     json_error_t why;
-    ft_text rest = { 0 };
-    if (!ft_json_without_tables(tables, &rest))
-        return ft_section_no_memory(file);
+    ft_strbuf rest = { 0 };
+    if (!ft_tokenizer_tables_strip(tables, &rest))
+        return ft_json_fail_no_memory(file);
     file->json =
         json_loadb(rest.bytes == 0 ? "" : rest.data, rest.bytes, JSON_REJECT_DUPLICATES, &why);
-    ft_text_fini(&rest);
+    ft_strbuf_fini(&rest);
     if (file->json != NULL)
         return FT_OK;
     if (why.line < 0) /* not a syntax error: jansson ran out of memory */
-        return ft_section_no_memory(file);
+        return ft_json_fail_no_memory(file);
     int line, column;
-    ft_json_place(tables, (size_t) why.position, &line, &column);
+    ft_tokenizer_tables_line_column(tables, (size_t) why.position, &line, &column);
     return ft_fail(file->err, FT_EFORMAT, "%s: line %d, column %d: %s", file->file, line, column,
                    why.text);
 }
@@ -211,10 +223,10 @@ static ft_status load_rest(ft_section *file, const ft_json_tables *tables)
 ft_status ft_tokenizer_read_json(ft_tokenizer *tokenizer, const char *name, const char *json,
                                  size_t bytes, ft_error *err)
 {
-    ft_section file = { .file = name, .err = err };
-    ft_json_tables tables = { .file = name, .json = json, .bytes = bytes };
-    ft_json_find_tables(&tables);
-    ft_status rc = load_rest(&file, &tables);
+    ft_json_reader file = { .file = name, .err = err };
+    ft_tokenizer_tables tables = { .file = name, .json = json, .bytes = bytes };
+    ft_tokenizer_tables_find(&tables);
+    ft_status rc = parse_rest(&file, &tables);
     if (rc == FT_OK)
         rc = read_file(tokenizer, &file, &tables);
     json_decref(file.json);

@@ -24,27 +24,30 @@ FT_MUST_USE ft_status ft_tokenizer_read_json(ft_tokenizer *tokenizer, const char
  * Parse the sections of `file`, the root object. The vocabulary, and for added tokens the
  * normalizer, must have been read before.
  */
-ft_status ft_json_read_normalizer(ft_normalizer *normalizer, const ft_section *file);
-ft_status ft_json_read_pretokenizer(ft_pretokenizer *pretokenizer, const ft_section *file);
-ft_status ft_json_read_added_tokens(ft_tokenizer *tokenizer, const ft_section *file);
-ft_status ft_json_read_post_processor(ft_tokenizer *tokenizer, const ft_section *file);
+ft_status ft_json_read_normalizer(ft_normalizer *normalizer, const ft_json_reader *file);
+ft_status ft_json_read_pretokenizer(ft_pretokenizer *pretokenizer, const ft_json_reader *file);
+ft_status ft_json_read_added_tokens(ft_tokenizer *tokenizer, const ft_json_reader *file);
+ft_status ft_json_read_post_processor(ft_tokenizer *tokenizer, const ft_json_reader *file);
 
 /* An unsupported decoder is not an error here: decoder_config->problem describes it for later. */
-ft_status ft_json_read_decoder(ft_decoding *decoding, const ft_section *file);
+ft_status ft_json_read_decoder(ft_decoder_config *decoder_config, const ft_json_reader *file);
 
 /* `value`, found at `key`, as a token id. */
-ft_status ft_json_read_id(const ft_section *in, const char *key, const json_t *value, int32_t *id);
+ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
+                                int32_t *id);
 
 /* An optional boolean; `fallback` is its value when it is missing or null. */
-ft_status ft_json_read_flag(const ft_section *in, const char *key, bool otherwise, bool *flag);
+ft_status ft_json_read_optional_bool(const ft_json_reader *in, const char *key, bool fallback,
+                                     bool *flag);
 
 /* A copy of a string member of 1 to `max_bytes` bytes; the caller frees it. */
-ft_status ft_json_copy_string(const ft_section *in, const char *key, size_t max_bytes, char **out);
+ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,
+                              char **out);
 
 /* Maximum length in bytes of a string that steps insert or search for. */
-enum { FT_JSON_CONTENT = 64 };
+enum { FT_JSON_MAX_CONTENT = 64 };
 
 /* {"pattern": {"String": " "}, "content": ...} as copies; an empty content is allowed. */
-ft_status ft_json_read_replace(const ft_section *in, char **pattern, char **content);
+ft_status ft_json_read_replace(const ft_json_reader *in, char **pattern, char **content);
 
 #endif

@@ -11,14 +11,14 @@
 
 typedef struct {
     const char *at, *end;
-} glance;
+} cursor;
 
 static bool is_space(char c)
 {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-static char next_mark(glance *g)
+static char skip_spaces(cursor *g)
 {
     while (g->at < g->end && is_space(*g->at))
         g->at++;
@@ -26,7 +26,7 @@ static char next_mark(glance *g)
 }
 
 /* Skip the string that starts here. */
-static void skip_string(glance *g)
+static void skip_string(cursor *g)
 {
     for (g->at++; g->at < g->end && *g->at != '"'; g->at++)
         if (*g->at == '\\')
@@ -35,7 +35,7 @@ static void skip_string(glance *g)
 }
 
 /* Skip the value that starts here. */
-static void skip_value(glance *g)
+static void skip_value(cursor *g)
 {
     int depth = 0;
     while (g->at < g->end) {
@@ -56,44 +56,44 @@ static void skip_value(glance *g)
 /*
  * Move to the value of the member `key` of the object that starts here; false when there is none.
  */
-static bool enter_member(glance *g, const char *key)
+static bool find_member(cursor *g, const char *key)
 {
     size_t bytes = strlen(key);
-    if (next_mark(g) != '{')
+    if (skip_spaces(g) != '{')
         return false;
     do {
         g->at++;
-        if (next_mark(g) != '"')
+        if (skip_spaces(g) != '"')
             return false;
         const char *name = g->at + 1;
         skip_string(g);
         bool found = (size_t) (g->at - name) == bytes + 1 && memcmp(name, key, bytes) == 0;
-        if (next_mark(g) != ':')
+        if (skip_spaces(g) != ':')
             return false;
         g->at++;
-        next_mark(g);
+        skip_spaces(g);
         if (found)
             return true;
         skip_value(g);
-    } while (next_mark(g) == ',');
+    } while (skip_spaces(g) == ',');
     return false;
 }
 
 /* The member `key` of the model that starts at `model`, if its value starts with `open`. */
-static ft_json_span find_table(const ft_json_tables *tables, glance model, const char *key,
+static ft_json_span find_table(const ft_tokenizer_tables *tables, cursor model, const char *key,
                                char open)
 {
-    if (!enter_member(&model, key) || next_mark(&model) != open)
+    if (!find_member(&model, key) || skip_spaces(&model) != open)
         return (ft_json_span){ 0 };
     size_t start = (size_t) (model.at - tables->json);
     skip_value(&model);
     return (ft_json_span){ start, (size_t) (model.at - tables->json) };
 }
 
-void ft_json_find_tables(ft_json_tables *tables)
+void ft_tokenizer_tables_find(ft_tokenizer_tables *tables)
 {
-    glance model = { tables->json, tables->json + tables->bytes };
-    if (!enter_member(&model, "model"))
+    cursor model = { tables->json, tables->json + tables->bytes };
+    if (!find_member(&model, "model"))
         return;
     tables->vocab = find_table(tables, model, "vocab", '{');
     tables->merges = find_table(tables, model, "merges", '[');
@@ -102,34 +102,35 @@ void ft_json_find_tables(ft_json_tables *tables)
 /* ---- The rest ----------------------------------------------------------------------------- */
 
 /* The tables in the order of the text. */
-static void in_order(const ft_json_tables *tables, ft_json_span span[2])
+static void sort_tables(const ft_tokenizer_tables *tables, ft_json_span span[2])
 {
     bool vocab_first = tables->vocab.start < tables->merges.start;
     span[0] = vocab_first ? tables->vocab : tables->merges;
     span[1] = vocab_first ? tables->merges : tables->vocab;
 }
 
-bool ft_json_without_tables(const ft_json_tables *tables, ft_text *rest)
+bool ft_tokenizer_tables_strip(const ft_tokenizer_tables *tables, ft_strbuf *rest)
 {
     ft_json_span span[2];
     size_t at = 0;
-    in_order(tables, span);
+    sort_tables(tables, span);
     for (int i = 0; i < 2; i++) {
         if (span[i].end == 0)
             continue;
-        const char *nothing = tables->json[span[i].start] == '{' ? "{}" : "[]";
-        if (!ft_text_put(rest, tables->json + at, span[i].start - at) ||
-            !ft_text_put(rest, nothing, 2))
+        const char *empty = tables->json[span[i].start] == '{' ? "{}" : "[]";
+        if (!ft_strbuf_append(rest, tables->json + at, span[i].start - at) ||
+            !ft_strbuf_append(rest, empty, 2))
             return false;
         at = span[i].end;
     }
-    return ft_text_put(rest, tables->json + at, tables->bytes - at);
+    return ft_strbuf_append(rest, tables->json + at, tables->bytes - at);
 }
 
-void ft_json_place(const ft_json_tables *tables, size_t at, int *line, int *column)
+void ft_tokenizer_tables_line_column(const ft_tokenizer_tables *tables, size_t at, int *line,
+                                     int *column)
 {
     ft_json_span span[2];
-    in_order(tables, span);
+    sort_tables(tables, span);
     for (int i = 0; i < 2; i++)
         if (span[i].end > 0 && at > span[i].start + 1)
             at += span[i].end - span[i].start - 2;

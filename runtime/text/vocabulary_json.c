@@ -17,7 +17,7 @@
 
 /* The state of reading a table: `room` has space for one entry's strings. */
 typedef struct {
-    ft_scan scan;
+    ft_json_scanner scan;
     char *room;
 } reader;
 
@@ -26,17 +26,17 @@ static ft_status no_memory(const reader *r)
     return ft_fail(r->scan.err, FT_ENOMEM, "%s: no memory", r->scan.file);
 }
 
-static ft_status open_reader(reader *r, const ft_json_tables *tables, ft_json_span span,
+static ft_status open_reader(reader *r, const ft_tokenizer_tables *tables, ft_json_span span,
                              const char *name, ft_error *err)
 {
     const unsigned char *json = (const unsigned char *) tables->json;
-    r->scan = (ft_scan){ .file = tables->file,
-                         .tensor = name,
-                         .what = "file",
-                         .start = json,
-                         .at = json + span.start,
-                         .end = json + span.end,
-                         .err = err };
+    r->scan = (ft_json_scanner){ .file = tables->file,
+                                 .tensor = name,
+                                 .what = "file",
+                                 .start = json,
+                                 .at = json + span.start,
+                                 .end = json + span.end,
+                                 .err = err };
     r->room = malloc(span.end - span.start);
     return r->room == NULL ? no_memory(r) : FT_OK;
 }
@@ -46,63 +46,63 @@ static ft_status read_string(reader *r, bool first, const char **text, size_t *b
 {
     if (first)
         r->scan.room = r->room;
-    FT_TRY(ft_scan_string(&r->scan, text));
+    FT_TRY(ft_json_scan_string(&r->scan, text));
     *bytes = (size_t) (r->scan.room - *text) - 1;
     return FT_OK;
 }
 
 /* ---- Words -------------------------------------------------------------------------------- */
 
-static ft_status read_word(reader *r, ft_vocabulary *vocabulary)
+static ft_status read_token(reader *r, ft_vocabulary *vocabulary)
 {
     const char *text;
     size_t bytes;
     int64_t id;
     FT_TRY(read_string(r, true, &text, &bytes));
     r->scan.field = text;
-    FT_TRY(ft_scan_expect(&r->scan, ':'));
-    FT_TRY(ft_scan_whole(&r->scan, &id));
+    FT_TRY(ft_json_scan_expect(&r->scan, ':'));
+    FT_TRY(ft_json_scan_integer(&r->scan, &id));
     if (id > INT32_MAX)
-        return ft_scan_fail(&r->scan, "found %" PRId64 ", expected at most %d", id, INT32_MAX);
+        return ft_json_scan_fail(&r->scan, "found %" PRId64 ", expected at most %d", id, INT32_MAX);
     ft_status rc = ft_vocabulary_add(vocabulary, text, bytes, (int32_t) id);
     if (rc == FT_EARG)
-        return ft_scan_fail(&r->scan, "duplicate object key");
+        return ft_json_scan_fail(&r->scan, "duplicate object key");
     r->scan.field = NULL;
     return rc == FT_OK ? FT_OK : no_memory(r);
 }
 
-static ft_status read_words(reader *r, ft_vocabulary *vocabulary)
+static ft_status read_tokens(reader *r, ft_vocabulary *vocabulary)
 {
-    FT_TRY(ft_scan_expect(&r->scan, '{'));
-    if (ft_scan_take(&r->scan, '}'))
+    FT_TRY(ft_json_scan_expect(&r->scan, '{'));
+    if (ft_json_scan_accept(&r->scan, '}'))
         return FT_OK;
     do
-        FT_TRY(read_word(r, vocabulary));
-    while (ft_scan_take(&r->scan, ','));
-    return ft_scan_close(&r->scan, '}');
+        FT_TRY(read_token(r, vocabulary));
+    while (ft_json_scan_accept(&r->scan, ','));
+    return ft_json_scan_close(&r->scan, '}');
 }
 
-static ft_status check_ids(reader *r, ft_vocabulary *vocabulary)
+static ft_status check_duplicate_ids(reader *r, ft_vocabulary *vocabulary)
 {
     if (!ft_vocabulary_sort(vocabulary))
         return no_memory(r);
-    const ft_word *token = ft_vocabulary_clash(vocabulary);
+    const ft_vocabulary_token *token = ft_vocabulary_find_duplicate_id(vocabulary);
     if (token == NULL)
         return FT_OK;
-    return ft_fail(r->scan.err, FT_EFORMAT,
-                   "%s: model.vocab: %.*s: id %" PRId32 " is used twice", r->scan.file,
-                   (int) ft_min_size(token->bytes, 64), ft_word_text(vocabulary, token), token->id);
+    return ft_fail(r->scan.err, FT_EFORMAT, "%s: model.vocab: %.*s: id %" PRId32 " is used twice",
+                   r->scan.file, (int) ft_min_size(token->bytes, 64),
+                   ft_vocabulary_token_text(vocabulary, token), token->id);
 }
 
-ft_status ft_json_read_vocabulary(const ft_json_tables *tables, ft_vocabulary *vocabulary,
+ft_status ft_json_read_vocabulary(const ft_tokenizer_tables *tables, ft_vocabulary *vocabulary,
                                   ft_error *err)
 {
     reader r;
     ft_status rc = open_reader(&r, tables, tables->vocab, "model.vocab", err);
     if (rc == FT_OK)
-        rc = read_words(&r, vocabulary);
+        rc = read_tokens(&r, vocabulary);
     if (rc == FT_OK)
-        rc = check_ids(&r, vocabulary);
+        rc = check_duplicate_ids(&r, vocabulary);
     free(r.room);
     return rc;
 }
@@ -111,43 +111,43 @@ ft_status ft_json_read_vocabulary(const ft_json_tables *tables, ft_vocabulary *v
 
 typedef struct {
     const ft_vocabulary *vocabulary;
-    ft_merge *merge;
+    ft_bpe_merge *merge;
     size_t count, room;
-    ft_text both; /* the concatenation of a pair */
-    size_t last;  /* index of the token that the last pair merges into */
+    ft_strbuf merged; /* the concatenation of a pair */
+    size_t last;      /* index of the token that the last pair merges into */
 } merge_list;
 
 /* The index of the token with this text. */
-static ft_status find_word(const reader *r, const merge_list *list, const char *text, size_t bytes,
-                           size_t *index)
+static ft_status find_token_index(const reader *r, const merge_list *list, const char *text,
+                                  size_t bytes, size_t *index)
 {
-    const ft_word *token = ft_vocabulary_find(list->vocabulary, text, bytes);
+    const ft_vocabulary_token *token = ft_vocabulary_find(list->vocabulary, text, bytes);
     if (token == NULL)
-        return ft_scan_fail(&r->scan, "merge %zu: \"%.*s\" is not in the vocabulary", list->count,
-                            (int) ft_min_size(bytes, 64), text);
+        return ft_json_scan_fail(&r->scan, "merge %zu: \"%.*s\" is not in the vocabulary",
+                                 list->count, (int) ft_min_size(bytes, 64), text);
     *index = (size_t) (token - list->vocabulary->token);
     return FT_OK;
 }
 
 /* A pair usually merges into the token of the previous pair, or the token after it. */
-static ft_status find_both(const reader *r, merge_list *list, int32_t *id)
+static ft_status find_merged(const reader *r, merge_list *list, int32_t *id)
 {
     const ft_vocabulary *v = list->vocabulary;
-    const ft_text *both = &list->both;
+    const ft_strbuf *merged = &list->merged;
     for (size_t i = list->last; i < v->count && i <= list->last + 1; i++)
-        if (ft_word_is(v, &v->token[i], both->data, both->bytes)) {
+        if (ft_vocabulary_token_equals(v, &v->token[i], merged->data, merged->bytes)) {
             list->last = i;
             *id = v->token[i].id;
             return FT_OK;
         }
-    FT_TRY(find_word(r, list, both->data, both->bytes, &list->last));
+    FT_TRY(find_token_index(r, list, merged->data, merged->bytes, &list->last));
     *id = v->token[list->last].id;
     return FT_OK;
 }
 
 static bool grow(merge_list *list)
 {
-    ft_merge *merge = ft_grown(list->merge, &list->room, 1024, sizeof *merge);
+    ft_bpe_merge *merge = ft_array_grow(list->merge, &list->room, 1024, sizeof *merge);
     if (merge != NULL)
         list->merge = merge;
     return merge != NULL;
@@ -158,18 +158,19 @@ static ft_status add_merge(const reader *r, merge_list *list, const char *left, 
 {
     size_t left_index = 0, right_index = 0;
     int32_t id = 0;
-    const ft_word *token = list->vocabulary->token;
-    list->both.bytes = 0;
-    if ((list->count == list->room && !grow(list)) || !ft_text_put(&list->both, left, left_bytes) ||
-        !ft_text_put(&list->both, right, right_bytes))
+    const ft_vocabulary_token *token = list->vocabulary->token;
+    list->merged.bytes = 0;
+    if ((list->count == list->room && !grow(list)) ||
+        !ft_strbuf_append(&list->merged, left, left_bytes) ||
+        !ft_strbuf_append(&list->merged, right, right_bytes))
         return no_memory(r);
-    FT_TRY(find_word(r, list, left, left_bytes, &left_index));
-    FT_TRY(find_word(r, list, right, right_bytes, &right_index));
-    FT_TRY(find_both(r, list, &id));
-    list->merge[list->count] = (ft_merge){ .left = (uint32_t) token[left_index].id,
-                                           .right = (uint32_t) token[right_index].id,
-                                           .rank = (uint32_t) list->count + 1,
-                                           .id = id };
+    FT_TRY(find_token_index(r, list, left, left_bytes, &left_index));
+    FT_TRY(find_token_index(r, list, right, right_bytes, &right_index));
+    FT_TRY(find_merged(r, list, &id));
+    list->merge[list->count] = (ft_bpe_merge){ .left = (uint32_t) token[left_index].id,
+                                               .right = (uint32_t) token[right_index].id,
+                                               .rank = (uint32_t) list->count + 1,
+                                               .id = id };
     list->count++;
     return FT_OK;
 }
@@ -180,50 +181,50 @@ static ft_status read_pair(reader *r, merge_list *list)
     const char *left, *right;
     size_t left_bytes, right_bytes;
     FT_TRY(read_string(r, true, &left, &left_bytes));
-    FT_TRY(ft_scan_expect(&r->scan, ','));
+    FT_TRY(ft_json_scan_expect(&r->scan, ','));
     FT_TRY(read_string(r, false, &right, &right_bytes));
-    FT_TRY(ft_scan_close(&r->scan, ']'));
+    FT_TRY(ft_json_scan_close(&r->scan, ']'));
     return add_merge(r, list, left, left_bytes, right, right_bytes);
 }
 
 /* "a b"; files converted from merges.txt start with a version line. */
-static ft_status read_spaced(reader *r, merge_list *list)
+static ft_status read_spaced_pair(reader *r, merge_list *list)
 {
     const char *text;
     size_t bytes;
     FT_TRY(read_string(r, true, &text, &bytes));
-    const char *blank = memchr(text, ' ', bytes);
+    const char *space = memchr(text, ' ', bytes);
     if (strncmp(text, "#version", 8) == 0)
         return FT_OK;
-    if (blank == NULL || memchr(blank + 1, ' ', bytes - (size_t) (blank + 1 - text)) != NULL)
-        return ft_scan_fail(&r->scan, "merge %zu: found \"%.64s\", expected two words", list->count,
-                            text);
-    size_t left = (size_t) (blank - text);
-    return add_merge(r, list, text, left, blank + 1, bytes - left - 1);
+    if (space == NULL || memchr(space + 1, ' ', bytes - (size_t) (space + 1 - text)) != NULL)
+        return ft_json_scan_fail(&r->scan, "merge %zu: found \"%.64s\", expected two words",
+                                 list->count, text);
+    size_t left = (size_t) (space - text);
+    return add_merge(r, list, text, left, space + 1, bytes - left - 1);
 }
 
-static ft_status read_list(reader *r, merge_list *list)
+static ft_status read_merges(reader *r, merge_list *list)
 {
-    FT_TRY(ft_scan_expect(&r->scan, '['));
-    if (ft_scan_take(&r->scan, ']'))
+    FT_TRY(ft_json_scan_expect(&r->scan, '['));
+    if (ft_json_scan_accept(&r->scan, ']'))
         return FT_OK;
     do
-        FT_TRY(ft_scan_take(&r->scan, '[') ? read_pair(r, list) : read_spaced(r, list));
-    while (ft_scan_take(&r->scan, ','));
-    return ft_scan_close(&r->scan, ']');
+        FT_TRY(ft_json_scan_accept(&r->scan, '[') ? read_pair(r, list) : read_spaced_pair(r, list));
+    while (ft_json_scan_accept(&r->scan, ','));
+    return ft_json_scan_close(&r->scan, ']');
 }
 
-ft_status ft_json_read_merges(const ft_json_tables *tables, const ft_vocabulary *vocabulary,
+ft_status ft_json_read_merges(const ft_tokenizer_tables *tables, const ft_vocabulary *vocabulary,
                               ft_bpe *bpe, ft_error *err)
 {
     reader r;
     merge_list list = { .vocabulary = vocabulary };
     ft_status rc = open_reader(&r, tables, tables->merges, "model.merges", err);
     if (rc == FT_OK)
-        rc = read_list(&r, &list);
+        rc = read_merges(&r, &list);
     if (rc == FT_OK && !ft_bpe_init(bpe, vocabulary, list.merge, list.count))
         rc = no_memory(&r);
-    ft_text_fini(&list.both);
+    ft_strbuf_fini(&list.merged);
     free(list.merge);
     free(r.room);
     return rc;

@@ -17,29 +17,30 @@ typedef struct ft_json_span {
     size_t start, end;
 } ft_json_span;
 
-typedef struct ft_json_tables {
+typedef struct ft_tokenizer_tables {
     const char *file; /* file name, for messages */
     const char *json; /* the whole text */
     size_t bytes;
     ft_json_span vocab, merges;
-} ft_json_tables;
+} ft_tokenizer_tables;
 
 /*
  * Locate the tables in the text. The text may be invalid JSON: the contents of the tables are
  * checked when they are read, and the rest by the reader of the rest.
  */
-void ft_json_find_tables(ft_json_tables *tables);
+void ft_tokenizer_tables_find(ft_tokenizer_tables *tables);
 
 /* Append the text with {} and [] in place of the tables; false when out of memory. */
-FT_MUST_USE bool ft_json_without_tables(const ft_json_tables *tables, ft_text *rest);
+FT_MUST_USE bool ft_tokenizer_tables_strip(const ft_tokenizer_tables *tables, ft_strbuf *rest);
 
 /* Line and column, from 1, in the whole text of byte `at` of the text without tables. */
-void ft_json_place(const ft_json_tables *tables, size_t at, int *line, int *column);
+void ft_tokenizer_tables_line_column(const ft_tokenizer_tables *tables, size_t at, int *line,
+                                     int *column);
 
 /* Read the tables into an empty vocabulary, and into a BPE model whose flags are set. */
-FT_MUST_USE ft_status ft_json_read_vocabulary(const ft_json_tables *tables,
+FT_MUST_USE ft_status ft_json_read_vocabulary(const ft_tokenizer_tables *tables,
                                               ft_vocabulary *vocabulary, ft_error *err);
-FT_MUST_USE ft_status ft_json_read_merges(const ft_json_tables *tables,
+FT_MUST_USE ft_status ft_json_read_merges(const ft_tokenizer_tables *tables,
                                           const ft_vocabulary *vocabulary, ft_bpe *bpe,
                                           ft_error *err);
 

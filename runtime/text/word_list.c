@@ -17,24 +17,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char file[] = "vocab.json";
-static const char blank_of_pieces[] = "\xe2\x96\x81"; /* U+2581 */
+static const char file_name[] = "vocab.json";
+static const char metaspace[] = "\xe2\x96\x81"; /* U+2581 */
 
 static ft_status check_words(json_t *words, ft_error *err)
 {
     const char *word;
     json_t *id;
     if (!json_is_object(words))
-        return ft_fail(err, FT_EFORMAT, "%s: expected a JSON object", file);
+        return ft_fail(err, FT_EFORMAT, "%s: expected a JSON object", file_name);
     json_object_foreach(words, word, id)
     {
         if (!json_is_integer(id))
-            return ft_fail(err, FT_EFORMAT, "%s: \"%.64s\" has no integer", file, word);
-        if (strstr(word, blank_of_pieces) != NULL)
+            return ft_fail(err, FT_EFORMAT, "%s: \"%.64s\" has no integer", file_name, word);
+        if (strstr(word, metaspace) != NULL)
             return ft_fail(err, FT_EUNSUPPORTED,
                            "%s: has subword pieces (\"%.64s\"), which need a tokenizer.json: "
                            "use token ids instead",
-                           file, word);
+                           file_name, word);
     }
     return FT_OK;
 }
@@ -52,19 +52,19 @@ static const char *word_of(json_t *words, int32_t id)
     return NULL;
 }
 
-static bool is_among(int32_t id, const int32_t *ids, size_t count)
+static bool contains(int32_t id, const int32_t *ids, size_t count)
 {
     while (count > 0 && ids[count - 1] != id)
         count--;
     return count > 0;
 }
 
-static json_t *added_tokens(json_t *words, const int32_t *special, size_t specials)
+static json_t *added_tokens(json_t *words, const int32_t *special, size_t n_special)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < specials; i++) {
+    for (size_t i = 0; i < n_special; i++) {
         const char *word = word_of(words, special[i]);
-        if (word != NULL && !is_among(special[i], special, i))
+        if (word != NULL && !contains(special[i], special, i))
             ft_json_append(&list, json_pack("{si ss sb sb sb sb sb}", "id", special[i], "content",
                                             word, "single_word", 0, "lstrip", 0, "rstrip", 0,
                                             "normalized", 0, "special", 1));
@@ -81,10 +81,11 @@ static json_t *post_processor(const char *end, int32_t id)
                      end, "ids", id, "tokens", end);
 }
 
-static json_t *describe(json_t *words, int32_t end, const int32_t *special, size_t specials)
+static json_t *make_tokenizer_json(json_t *words, int32_t end, const int32_t *special,
+                                   size_t n_special)
 {
     return json_pack("{ss so sn s{ss s{ss} ss sb} so sn s{ss ss ss si sO}}", "version", "1.0",
-                     "added_tokens", added_tokens(words, special, specials), "normalizer",
+                     "added_tokens", added_tokens(words, special, n_special), "normalizer",
                      "pre_tokenizer", "type", "Split", "pattern", "Regex", "\\s+", "behavior",
                      "Removed", "invert", 0, "post_processor",
                      post_processor(word_of(words, end), end), "decoder", "model", "type",
@@ -95,24 +96,25 @@ static json_t *describe(json_t *words, int32_t end, const int32_t *special, size
 static ft_status parse(ft_tokenizer **out, json_t *tokenizer, ft_error *err)
 {
     size_t bytes;
-    char *text = ft_json_format(tokenizer, JSON_COMPACT, &bytes);
+    char *text = ft_json_dump(tokenizer, JSON_COMPACT, &bytes);
     if (text == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for a tokenizer", file);
-    ft_status status = ft_tokenizer_parse(out, file, text, bytes, err);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for a tokenizer", file_name);
+    ft_status status = ft_tokenizer_parse(out, file_name, text, bytes, err);
     free(text);
     return status;
 }
 
-ft_status ft_word_list_open(ft_tokenizer **out, const char *json, size_t bytes, int32_t end,
-                            const int32_t *special, size_t specials, ft_error *err)
+ft_status ft_word_level_tokenizer_open(ft_tokenizer **out, const char *json, size_t bytes,
+                                       int32_t end, const int32_t *special, size_t n_special,
+                                       ft_error *err)
 {
     json_t *words = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, NULL), *tokenizer = NULL;
     *out = NULL;
     ft_status status = check_words(words, err);
     if (status == FT_OK && word_of(words, end) == NULL)
-        status = ft_fail(err, FT_EFORMAT, "%s: has no word of the EOS id %d", file, end);
+        status = ft_fail(err, FT_EFORMAT, "%s: has no word of the EOS id %d", file_name, end);
     if (status == FT_OK) {
-        tokenizer = describe(words, end, special, specials);
+        tokenizer = make_tokenizer_json(words, end, special, n_special);
         status = parse(out, tokenizer, err);
     }
     json_decref(tokenizer);

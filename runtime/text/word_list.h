@@ -15,8 +15,9 @@
  *
  * FT_EUNSUPPORTED: subword pieces, as of SentencePiece; FT_EFORMAT: not a word list.
  */
-FT_MUST_USE ft_status ft_word_list_open(ft_tokenizer **out, const char *json, size_t bytes,
-                                        int32_t end, const int32_t *special, size_t specials,
-                                        ft_error *err);
+FT_MUST_USE ft_status ft_word_level_tokenizer_open(ft_tokenizer **out, const char *json,
+                                                   size_t bytes, int32_t end,
+                                                   const int32_t *special, size_t n_special,
+                                                   ft_error *err);
 
 #endif

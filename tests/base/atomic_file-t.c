@@ -43,13 +43,13 @@ static bool contains(const char *path, const char *text)
 }
 
 /* Begin a file and write `text`; committing is left to the caller. */
-static ft_output *begin(const char *path, bool force, const char *text)
+static ft_atomic_file *begin(const char *path, bool force, const char *text)
 {
-    ft_output *o;
+    ft_atomic_file *o;
     ft_error err;
-    if (ft_output_open(&o, path, force, &err) != FT_OK)
+    if (ft_atomic_file_open(&o, path, force, &err) != FT_OK)
         bail_out("%s", err.text);
-    if (write(ft_output_fd(o), text, strlen(text)) != (ssize_t) strlen(text))
+    if (write(ft_atomic_file_fd(o), text, strlen(text)) != (ssize_t) strlen(text))
         bail_out("cannot write");
     return o;
 }
@@ -57,11 +57,11 @@ static ft_output *begin(const char *path, bool force, const char *text)
 static void test_commit(void)
 {
     mode_t old = umask(027);
-    ft_output *o = begin(target, false, "one");
+    ft_atomic_file *o = begin(target, false, "one");
     ok(access(target, F_OK) != 0 && folder_count(folder) == 1,
        "before the commit there is only a hidden file");
-    is_int(ft_output_commit(o, NULL), FT_OK, "a file is committed");
-    ft_output_close(o);
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "a file is committed");
+    ft_atomic_file_close(o);
     ok(contains(target, "one") && folder_count(folder) == 1, "and is there, alone, with its bytes");
     struct stat st;
     stat(target, &st);
@@ -70,21 +70,21 @@ static void test_commit(void)
 
     o = begin(target, true, "two");
     ok(contains(target, "one"), "while a new one is written, the old one stays");
-    ft_output_close(o);
+    ft_atomic_file_close(o);
     ok(contains(target, "one") && folder_count(folder) == 1,
        "and so it does when the new one is given up");
     o = begin(target, true, "two");
-    is_int(ft_output_commit(o, NULL), FT_OK, "with force a file is replaced");
-    ft_output_close(o);
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "with force a file is replaced");
+    ft_atomic_file_close(o);
     ok(contains(target, "two") && folder_count(folder) == 1, "by the new bytes");
 }
 
-static void commit(ft_output *o)
+static void commit(ft_atomic_file *o)
 {
     ft_error err;
-    if (ft_output_commit(o, &err) != FT_OK)
+    if (ft_atomic_file_commit(o, &err) != FT_OK)
         bail_out("%s", err.text);
-    ft_output_close(o);
+    ft_atomic_file_close(o);
 }
 
 static mode_t mode_of(const char *path)
@@ -114,7 +114,7 @@ static void test_mode(void)
     mode_t old = umask(022);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         chmod(target, modes[i]);
-        ft_output *o = begin(target, true, "two");
+        ft_atomic_file *o = begin(target, true, "two");
         is_int(mode_of_hidden(), 0600, "until it is committed, nobody else may read the new file");
         commit(o);
         is_int(mode_of(target), modes[i], "a file that is replaced keeps its mode %03o", modes[i]);
@@ -122,7 +122,7 @@ static void test_mode(void)
     chmod(target, 0640);
     if (symlink("model.ft", link) != 0)
         bail_out("cannot make a link");
-    ft_output *o = begin(link, true, "two");
+    ft_atomic_file *o = begin(link, true, "two");
     commit(o);
     is_int(mode_of(link), 0640, "what replaces a link keeps the mode of the file behind it");
     unlink(link);
@@ -131,9 +131,9 @@ static void test_mode(void)
 
 static ft_status refusal(const char *path, bool force, ft_error *err)
 {
-    ft_output *o;
-    ft_status rc = ft_output_open(&o, path, force, err);
-    ft_output_close(o);
+    ft_atomic_file *o;
+    ft_status rc = ft_atomic_file_open(&o, path, force, err);
+    ft_atomic_file_close(o);
     return rc;
 }
 
@@ -141,30 +141,31 @@ static void test_stream(void)
 {
     struct rlimit limit, none = { .rlim_cur = 0 };
     ft_error err;
-    ft_output *o = begin(target, true, "by descriptor");
-    FILE *stream = ft_output_stream(o);
-    ok(stream != NULL && ft_output_stream(o) == stream, "an output has one stream");
+    ft_atomic_file *o = begin(target, true, "by descriptor");
+    FILE *stream = ft_atomic_file_stream(o);
+    ok(stream != NULL && ft_atomic_file_stream(o) == stream, "an output has one stream");
     fputs(", by stream", stream);
-    is_int(ft_output_commit(o, NULL), FT_OK, "it is flushed by the commit");
-    ft_output_close(o);
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "it is flushed by the commit");
+    ft_atomic_file_close(o);
     ok(contains(target, "by descriptor, by stream"), "and writes where the descriptor stands");
 
     o = begin(target, true, "");
-    fputs("lost", ft_output_stream(o));
+    fputs("lost", ft_atomic_file_stream(o));
     getrlimit(RLIMIT_FSIZE, &limit);
     none.rlim_max = limit.rlim_max;
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &none);
-    is_int(ft_output_commit(o, &err), FT_EIO, "a stream that cannot be flushed is not committed");
+    is_int(ft_atomic_file_commit(o, &err), FT_EIO,
+           "a stream that cannot be flushed is not committed");
     setrlimit(RLIMIT_FSIZE, &limit);
     has(err.text, "model.ft: cannot write: File too large", "and the text says why");
-    ft_output_close(o);
+    ft_atomic_file_close(o);
     ok(contains(target, "by descriptor, by stream") && folder_count(folder) == 1,
        "the old file stays, alone");
     unlink(target);
     o = begin(target, false, "two");
-    is_int(ft_output_commit(o, NULL), FT_OK, "the name is free again");
-    ft_output_close(o);
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "the name is free again");
+    ft_atomic_file_close(o);
 }
 
 /* The superuser may write to any folder, and so becomes another user here. */
@@ -209,9 +210,9 @@ static void test_links(void)
         bail_out("cannot make a link");
     ft_error err;
     is_int(refusal(link, false, &err), FT_EARG, "a link to nowhere exists, too");
-    ft_output *o = begin(link, true, "three");
-    is_int(ft_output_commit(o, NULL), FT_OK, "and is replaced with force");
-    ft_output_close(o);
+    ft_atomic_file *o = begin(link, true, "three");
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "and is replaced with force");
+    ft_atomic_file_close(o);
     ok(contains(link, "three") && access(at("nowhere"), F_OK) != 0, "itself, not what it names");
     unlink(link);
 }
@@ -225,17 +226,17 @@ static void test_same_file(void)
     snprintf(detour, sizeof detour, "%s/.//new.ft", folder);
     if (link(target, hard) != 0 || symlink("model.ft", soft) != 0)
         bail_out("cannot make links");
-    ok(ft_output_same_file(target, target), "a file is itself");
-    ok(ft_output_same_file(target, hard), "by a hard link");
-    ok(ft_output_same_file(soft, hard), "by a symbolic one");
-    ok(ft_output_same_file(new, detour), "and by another path, even before it exists");
-    ok(!ft_output_same_file(target, new) && !ft_output_same_file(new, target),
+    ok(ft_paths_same_file(target, target), "a file is itself");
+    ok(ft_paths_same_file(target, hard), "by a hard link");
+    ok(ft_paths_same_file(soft, hard), "by a symbolic one");
+    ok(ft_paths_same_file(new, detour), "and by another path, even before it exists");
+    ok(!ft_paths_same_file(target, new) && !ft_paths_same_file(new, target),
        "but not by another name");
-    ok(!ft_output_same_file(new, "new.ft"), "nor by the same one elsewhere");
+    ok(!ft_paths_same_file(new, "new.ft"), "nor by the same one elsewhere");
     ft_error err;
-    is_int(ft_output_spare_input(hard, soft, &err), FT_EARG, "an input is spared");
+    is_int(ft_path_check_not_input(hard, soft, &err), FT_EARG, "an input is spared");
     has(err.text, "hard.ft: would replace the input", "and the text says so");
-    is_int(ft_output_spare_input(new, target, &err), FT_OK, "what is no input may be written");
+    is_int(ft_path_check_not_input(new, target, &err), FT_OK, "what is no input may be written");
     unlink(hard);
     unlink(soft);
 }
@@ -245,10 +246,10 @@ static void test_relative(void)
     char old[512];
     if (getcwd(old, sizeof old) == NULL || chdir(folder) != 0)
         bail_out("cannot change folder");
-    ft_output *o = begin("relative.ft", false, "four");
+    ft_atomic_file *o = begin("relative.ft", false, "four");
     is_int(chdir(old), 0, "a program may change its folder");
-    is_int(ft_output_commit(o, NULL), FT_OK, "while it writes to a relative path");
-    ft_output_close(o);
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "while it writes to a relative path");
+    ft_atomic_file_close(o);
     ok(contains(at("relative.ft"), "four"), "which means the folder it was");
     unlink(at("relative.ft"));
 }
@@ -257,14 +258,15 @@ static void test_race(void)
 {
     char path[256];
     snprintf(path, sizeof path, "%s", at("race.ft"));
-    ft_output *first = begin(path, false, "first"), *second = begin(path, false, "second");
+    ft_atomic_file *first = begin(path, false, "first"), *second = begin(path, false, "second");
     is_int(folder_count(folder), 3, "two writers of one name have a hidden file each");
-    is_int(ft_output_commit(second, NULL), FT_OK, "the quicker one wins");
+    is_int(ft_atomic_file_commit(second, NULL), FT_OK, "the quicker one wins");
     ft_error err;
-    is_int(ft_output_commit(first, &err), FT_EIO, "the other one finds a file it may not replace");
+    is_int(ft_atomic_file_commit(first, &err), FT_EIO,
+           "the other one finds a file it may not replace");
     has(err.text, "File exists", "and says so");
-    ft_output_close(first);
-    ft_output_close(second);
+    ft_atomic_file_close(first);
+    ft_atomic_file_close(second);
     ok(contains(path, "second"), "the file is the winner's");
     unlink(path);
     is_int(folder_count(folder), 1, "and nothing else is left");
@@ -289,15 +291,15 @@ static void test_leftovers(void)
     be_killed_writing(other);
     ok(contains(target, "two"), "a killed writer leaves the file as it was");
     is_int(folder_count(folder), 3, "and its hidden file");
-    ft_output *busy = begin(target, true, "busy");
+    ft_atomic_file *busy = begin(target, true, "busy");
     is_int(folder_count(folder), 3, "the next writer of that name removes it, and no other's");
-    ft_output *next = begin(target, true, "next");
+    ft_atomic_file *next = begin(target, true, "next");
     is_int(folder_count(folder), 4, "but not that of a writer at work");
-    is_int(ft_output_commit(busy, NULL), FT_OK, "who finishes undisturbed");
-    ft_output_close(next);
-    ft_output_close(busy);
+    is_int(ft_atomic_file_commit(busy, NULL), FT_OK, "who finishes undisturbed");
+    ft_atomic_file_close(next);
+    ft_atomic_file_close(busy);
     ok(contains(target, "busy"), "with its bytes");
-    ft_output_close(begin(other, true, ""));
+    ft_atomic_file_close(begin(other, true, ""));
     is_int(folder_count(folder), 1, "in the end nothing is left over");
 }
 
@@ -311,7 +313,7 @@ static void test_unfinished(void)
 {
     enum { THREADS = 4, MANY = 40 };
     pthread_t thread[THREADS];
-    ft_output *o[MANY];
+    ft_atomic_file *o[MANY];
     char path[THREADS][256];
     for (int i = 0; i < THREADS; i++) {
         snprintf(path[i], sizeof path[i], "%s/aside-%d.ft", folder, i);
@@ -320,24 +322,24 @@ static void test_unfinished(void)
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], (void **) &o[i]);
     is_int(folder_count(folder), 1 + THREADS, "threads have begun %d files", THREADS);
-    is_int(ft_output_commit(o[0], NULL), FT_OK, "one of them is finished");
+    is_int(ft_atomic_file_commit(o[0], NULL), FT_OK, "one of them is finished");
     pid_t child = fork();
     if (child == 0) {
-        ft_unfinished_remove();
+        ft_temp_files_delete();
         _exit(0);
     }
     waitpid(child, NULL, 0);
     is_int(folder_count(folder), 2, "a signal removes what threads have begun");
     ok(contains(path[0], "half") && contains(target, "busy"), "and nothing that is finished");
     for (int i = 0; i < THREADS; i++)
-        ft_output_close(o[i]);
+        ft_atomic_file_close(o[i]);
     unlink(path[0]);
 
     for (int i = 0; i < MANY; i++)
         o[i] = begin(at("many.ft"), true, "");
     is_int(folder_count(folder), 1 + MANY, "more files than the list takes can be written");
     for (int i = 0; i < MANY; i++)
-        ft_output_close(o[i]);
+        ft_atomic_file_close(o[i]);
     is_int(folder_count(folder), 1, "and are closed");
 }
 

@@ -52,7 +52,7 @@ bool contest_wants(const contest_options *o, const char *name, int threads)
 /* Memory of the size of the weights, which nobody else reads. */
 static void *sweep_memory(size_t bytes)
 {
-    void *memory = ft_alloc(bytes);
+    void *memory = ft_calloc_aligned(bytes);
     if (memory == NULL)
         fail("no memory");
     memset(memory, 1, bytes);
@@ -72,8 +72,8 @@ contest_times contest_run(const contest *c, const contest_options *o, int thread
     static double ours[MAX_ROUNDS], theirs[MAX_ROUNDS], alone[MAX_ROUNDS], reading[MAX_ROUNDS];
     size_t stride = ft_round_up(c->bytes, 64), n = 0;
     char *memory = sweep_memory(c->sets * stride);
-    for (double end = ft_seconds() + o->seconds;
-         n < MAX_ROUNDS && (n < LEAST_ROUNDS || ft_seconds() < end); n++) {
+    for (double end = ft_monotonic_seconds() + o->seconds;
+         n < MAX_ROUNDS && (n < LEAST_ROUNDS || ft_monotonic_seconds() < end); n++) {
         ours[n] = timed(c->ours, c, n);
         alone[n] = c->operations / c->peak(o->isa, threads);
         reading[n] = read_time(memory + n % c->sets * stride, c->bytes, threads);

@@ -3,8 +3,9 @@
  *
  *     tests/bench/conv [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They take turns, see compare.h; options are those of gemm_int8.c.  The product alone has all windows
- * in memory, so the ratio says what turning images, gathering windows and laying out results cost.
+ * They take turns, see compare.h; options are those of gemm_int8.c.  The product alone has all
+ * windows in memory, so the ratio says what turning images, gathering windows and laying out
+ * results cost.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,7 +47,7 @@ static const shape shapes[] = {
 typedef struct kind {
     const char *name;
     ft_dtype weight, x;
-    bool by_codes;
+    bool int8_activations;
 } kind;
 
 static const kind kinds[] = {
@@ -72,7 +73,7 @@ typedef struct setting {
 
 static void *random_bytes(size_t count, ft_dtype dtype)
 {
-    void *values = ft_alloc(count * ft_dtype_size(dtype));
+    void *values = ft_calloc_aligned(count * ft_dtype_size(dtype));
     if (values == NULL)
         fail("no memory");
     for (size_t i = 0; i < count; i++)
@@ -96,7 +97,7 @@ static ft_view view_of(const ft_value *value, size_t rows, void *data)
 static void make_op(setting *s, const shape *row, ft_dtype dtype)
 {
     const ft_conv *c = &row->conv;
-    size_t positions = (size_t) ft_conv_size(c, 0) * (size_t) ft_conv_size(c, 1);
+    size_t positions = (size_t) ft_conv_out_size(c, 0) * (size_t) ft_conv_out_size(c, 1);
     s->windows = row->images * positions;
     s->value[0] = (ft_value){ .rows = FT_SEQUENCES,
                               .cols = c->channels * c->height * c->width,
@@ -118,7 +119,7 @@ static void make_op(setting *s, const shape *row, ft_dtype dtype)
 /* Scales near 1/64, all alike: what they are does not matter to the time. */
 static uint16_t *block_scales(size_t count)
 {
-    uint16_t *scales = ft_alloc(count * sizeof *scales);
+    uint16_t *scales = ft_calloc_aligned(count * sizeof *scales);
     if (scales == NULL)
         fail("no memory");
     for (size_t i = 0; i < count; i++)
@@ -128,7 +129,7 @@ static uint16_t *block_scales(size_t count)
 
 static void make_weight(setting *s, const kind *what, size_t n, size_t k)
 {
-    bool codes = what->weight == FT_I8, blocks = ft_blocks_bits(what->weight) != 0;
+    bool codes = what->weight == FT_I8, blocks = ft_groupwise_bits(what->weight) != 0;
     s->scale = random_bytes(n, FT_F32);
     s->weight = (ft_weight){ .rows = n,
                              .cols = k,
@@ -141,8 +142,8 @@ static void make_weight(setting *s, const kind *what, size_t n, size_t k)
                                             : random_bytes(ft_weight_bytes(&s->weight), FT_I8);
     if (!blocks)
         return;
-    s->weight.blocks = (ft_blocks){ .group = 32, .by_codes = what->by_codes };
-    s->block_scale = block_scales(ft_blocks_count(&s->weight.blocks, n, k));
+    s->weight.blocks = (ft_groupwise){ .group = 32, .int8_activations = what->int8_activations };
+    s->block_scale = block_scales(ft_groupwise_scale_count(&s->weight.blocks, n, k));
     s->weight.blocks.scale = s->block_scale;
 }
 
@@ -151,21 +152,23 @@ static void make_product(setting *s, const kind *what)
 {
     size_t n = s->weight.rows, k = s->weight.cols;
     ft_value gathered = { .rows = FT_TOKENS, .cols = (int32_t) k, .dtype = what->x };
-    ft_plan plan = { .value = &gathered, .weight = &s->weight, .nvalue = 1, .steady = true };
+    ft_plan plan = {
+        .value = &gathered, .weight = &s->weight, .nvalue = 1, .batch_invariant = true
+    };
     ft_limits limits = { .tokens = s->windows, .threads = s->args.threads };
     s->linear = (ft_op){ .kind = FT_OP_LINEAR, .attr = { .activation = FT_ACT_RELU } };
     gathered.scale = s->value[0].scale;
     ft_args *product = &s->product;
     *product = s->args;
     product->op = &s->linear;
-    product->steady = true;
+    product->batch_invariant = true;
     product->in[0] = view_of(&gathered, s->windows, random_bytes(s->windows * k, what->x));
     ft_view *y = what->x == FT_I8 ? &product->codes : &product->out;
-    y->data = ft_alloc(s->windows * n * sizeof(float));
+    y->data = ft_calloc_aligned(s->windows * n * sizeof(float));
     y->rows = s->windows;
     y->cols = n;
     product->scratch_bytes = ft_cpu_linear_scratch(&plan, &s->linear, &limits);
-    product->scratch = ft_alloc(product->scratch_bytes);
+    product->scratch = ft_calloc_aligned(product->scratch_bytes);
 }
 
 static void setting_init(setting *s, const shape *row, const kind *what, ft_isa isa, int threads)
@@ -176,17 +179,18 @@ static void setting_init(setting *s, const shape *row, const kind *what, ft_isa 
     size_t k = (size_t) (row->conv.kernel[0] * row->conv.kernel[1] * row->conv.channels);
     make_weight(s, what, n, k);
     s->args = (ft_args){ .isa = isa,
-                         .rows = ft_rows_of(isa),
+                         .rows = ft_row_kernels_for(isa),
                          .op = &s->op,
                          .weight = { &s->weight },
                          .limits = &s->limits,
                          .threads = threads };
     void *x = random_bytes(row->images * (size_t) s->value[0].cols, what->x);
     s->args.in[0] = view_of(&s->value[0], row->images, x);
-    ft_view y = view_of(&s->value[1], row->images, ft_alloc(s->windows * n * sizeof(float)));
+    ft_view y =
+        view_of(&s->value[1], row->images, ft_calloc_aligned(s->windows * n * sizeof(float)));
     *(what->x == FT_I8 ? &s->args.codes : &s->args.out) = y;
     s->args.scratch_bytes = ft_cpu_conv_scratch(&s->plan, &s->op, &s->limits);
-    s->args.scratch = ft_alloc(s->args.scratch_bytes);
+    s->args.scratch = ft_calloc_aligned(s->args.scratch_bytes);
     make_product(s, what);
 }
 

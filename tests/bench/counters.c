@@ -27,8 +27,8 @@ static const char *const shape_name[SHAPES] = { "normal", "laplace", "normal, 0.
 
 /* The most that counting by key has changed, over all sets and for each method. */
 typedef struct differences {
-    int sets, differ[FT_CANDIDATES];
-    double moved, amax[FT_CANDIDATES], sqnr[FT_CANDIDATES];
+    int sets, differ[FT_AMAX_CANDIDATES];
+    double moved, amax[FT_AMAX_CANDIDATES], sqnr[FT_AMAX_CANDIDATES];
 } differences;
 
 /* Of this processor, so that a busy machine does not matter. */
@@ -79,9 +79,9 @@ static void time_methods(const ft_histogram *h)
     static const ft_method method[] = { FT_METHOD_MAX, FT_METHOD_PERCENTILE, FT_METHOD_MSE,
                                         FT_METHOD_ENTROPY, FT_METHOD_AUTO };
     for (size_t i = 0; i < FT_COUNT(method); i++) {
-        ft_amax_choice c;
+        ft_amax_result c;
         double start = seconds();
-        ft_choose_amax(&c, method[i], h, NULL);
+        ft_compute_amax(&c, method[i], h, NULL);
         printf("  %s %.1f ms", ft_method_name(method[i]), 1e3 * (seconds() - start));
     }
     printf("\n");
@@ -89,15 +89,15 @@ static void time_methods(const ft_histogram *h)
 
 static void compare(differences *d, const ft_histogram *counted, const ft_histogram *exact)
 {
-    ft_amax_choice ours[FT_CANDIDATES], theirs[FT_CANDIDATES];
-    ft_choose_candidates(ours, counted);
-    ft_choose_candidates(theirs, exact);
+    ft_amax_result ours[FT_AMAX_CANDIDATES], theirs[FT_AMAX_CANDIDATES];
+    ft_compute_amax_candidates(ours, counted);
+    ft_compute_amax_candidates(theirs, exact);
     uint64_t moved = 0;
     for (int i = 0; i < FT_BINS; i++)
         moved += counted->bin[i] > exact->bin[i] ? counted->bin[i] - exact->bin[i] : 0;
     d->sets++;
     d->moved = fmax(d->moved, (double) moved / (double) counted->total);
-    for (size_t i = 0; i < FT_CANDIDATES; i++) {
+    for (size_t i = 0; i < FT_AMAX_CANDIDATES; i++) {
         d->differ[i] += ours[i].index != theirs[i].index;
         d->amax[i] = fmax(d->amax[i], fabs((double) (ours[i].amax / theirs[i].amax) - 1.0));
         d->sqnr[i] =
@@ -114,7 +114,7 @@ static void run(differences *d, shape s, size_t n, uint64_t seed, float *value)
     for (size_t i = 0; i < n; i++)
         value[i] = shaped(s, i, &seed);
     double start = seconds();
-    ft_cpu_count(&point.counts, value, n);
+    ft_cpu_counts_add(&point.counts, value, n);
     double counting = seconds() - start;
     start = seconds();
     if (ft_histogram_init(&counted, &point, NULL) != FT_OK)
@@ -130,7 +130,7 @@ static void run(differences *d, shape s, size_t n, uint64_t seed, float *value)
 
 int main(void)
 {
-    static const char *const names[FT_CANDIDATES] = {
+    static const char *const names[FT_AMAX_CANDIDATES] = {
         "max", "percentile 99", "percentile 99.9", "percentile 99.99", "percentile 99.999",
         "mse", "entropy"
     };
@@ -144,7 +144,7 @@ int main(void)
                 run(&d, (shape) s, (size_t) 1 << log_n, seed, value);
     free(value);
     printf("\n%d sets, at most %.2f %% of the values in another bin\n", d.sets, 100.0 * d.moved);
-    for (size_t i = 0; i < FT_CANDIDATES; i++)
+    for (size_t i = 0; i < FT_AMAX_CANDIDATES; i++)
         printf("%-17s %2d of %d indices differ, amax by at most %.2f %%, SQNR by %.3f dB\n",
                names[i], d.differ[i], d.sets, 100.0 * d.amax[i], d.sqnr[i]);
     return 0;

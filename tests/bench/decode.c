@@ -51,7 +51,7 @@ typedef struct model {
 
 static void *memory_of(size_t bytes)
 {
-    void *memory = ft_alloc(bytes);
+    void *memory = ft_calloc_aligned(bytes);
     if (memory == NULL)
         fail("no memory");
     return memory;
@@ -129,7 +129,9 @@ static void add_weights(model *m, const options *o)
 
 static int build_layer(ft_graph *g, int x)
 {
-    const ft_heads heads = { .heads = HEADS, .kv_heads = KV_HEADS, .frequencies = "frequencies" };
+    const ft_attention_params heads = { .heads = HEADS,
+                                        .kv_heads = KV_HEADS,
+                                        .frequencies = "frequencies" };
     int normal = ft_rms_norm(g, "attn.norm", x, 1e-5f);
     int q = ft_linear(g, "attn.q", normal), k = ft_linear(g, "attn.k", normal);
     int v = ft_linear(g, "attn.v", normal);
@@ -137,7 +139,7 @@ static int build_layer(ft_graph *g, int x)
     x = ft_add_residual(g, "attn.sum", ft_linear(g, "attn.out", context), x);
     normal = ft_rms_norm(g, "ffn.norm", x, 1e-5f);
     int gate = ft_linear(g, "ffn.gate", normal), up = ft_linear(g, "ffn.up", normal);
-    int product = ft_gate(g, "ffn.product", gate, up, FT_ACT_SILU);
+    int product = ft_gated_activation(g, "ffn.product", gate, up, FT_ACT_SILU);
     return ft_add_residual(g, "ffn.sum", ft_linear(g, "ffn.down", product), x);
 }
 
@@ -147,22 +149,22 @@ static void build(model *m, const options *o)
     ft_graph *g = &m->graph;
     add_weights(m, o);
     ft_graph_init(g, m->weight, m->quantizable, m->count);
-    m->ids = ft_input(g, "input_ids");
+    m->ids = ft_graph_input(g, "input_ids");
     int x = ft_embed_tokens(g, "embed", m->ids);
     for (int i = 0; i < o->layers; i++) {
-        ft_scope(g, "layer.%d", i);
+        ft_graph_scope(g, "layer.%d", i);
         x = build_layer(g, x);
     }
-    ft_scope(g, "%s", "");
-    x = ft_rms_norm(g, "norm", ft_select(g, "selected", x), 1e-5f);
-    ft_output_as(g, "logits", ft_linear_by(g, "logits", x, "head.weight"));
+    ft_graph_scope(g, "%s", "");
+    x = ft_rms_norm(g, "norm", ft_gather_rows(g, "selected", x), 1e-5f);
+    ft_graph_output(g, "logits", ft_linear_shared_weight(g, "logits", x, "head.weight"));
     must(ft_graph_finish(g, &err), &err);
-    ft_lowering how = { .mode = o->floats ? FT_MODE_FLOAT : FT_MODE_INT8,
-                        .fuse = true,
-                        .dynamic = !o->floats,
-                        .real = o->floats ? FT_F32 : FT_F16 };
+    ft_lower_options how = { .mode = o->floats ? FT_MODE_FLOAT : FT_MODE_INT8,
+                             .fuse = true,
+                             .dynamic = !o->floats,
+                             .float_dtype = o->floats ? FT_F32 : FT_F16 };
     must(ft_lower(&m->plan, &g->plan, &how, &err), &err);
-    m->plan.steady = true;
+    m->plan.batch_invariant = true;
     for (int i = 0; i < m->plan.nop; i++)
         must(ft_op_check(&m->plan, &m->plan.op[i], "decode", &err), &err);
 }
@@ -186,19 +188,20 @@ static void start(running *r, model *m, const options *o, const ft_backend *back
 {
     ft_error err;
     size_t sequences = (size_t) o->sequences, rows = (size_t) o->tokens;
-    size_t context = (size_t) o->context + rows, list = ft_pages_for(context);
+    size_t context = (size_t) o->context + rows, list = ft_pages_for_tokens(context);
     ft_limits limits = { .tokens = sequences * rows,
                          .sequences = sequences,
                          .threads = o->threads,
                          .selected = sequences,
-                         .context = list * FT_PAGE,
+                         .context = list * FT_PAGE_TOKENS,
                          .pages = sequences * list };
-    int32_t *starts = numbers(sequences), *owner = numbers(limits.tokens);
-    int32_t *past = numbers(sequences), *reach = numbers(sequences), *seat = numbers(sequences);
+    int32_t *starts = numbers(sequences), *seq_id = numbers(limits.tokens);
+    int32_t *n_past = numbers(sequences), *n_tokens = numbers(sequences),
+            *slot = numbers(sequences);
     int32_t *pages = numbers(limits.pages), *select = numbers(sequences);
     int32_t *ids = numbers(limits.tokens);
     for (size_t i = 0; i < limits.tokens; i++) {
-        owner[i] = (int32_t) (i / rows);
+        seq_id[i] = (int32_t) (i / rows);
         ids[i] = (int32_t) (i * 1001 % VOCABULARY);
     }
     for (size_t i = 0; i < limits.pages; i++)
@@ -206,31 +209,31 @@ static void start(running *r, model *m, const options *o, const ft_backend *back
     for (size_t i = 0; i <= sequences; i++)
         starts[i] = (int32_t) (i * rows);
     for (size_t i = 0; i < sequences; i++) {
-        past[i] = o->context;
-        reach[i] = (int32_t) context;
-        seat[i] = (int32_t) i;
+        n_past[i] = o->context;
+        n_tokens[i] = (int32_t) context;
+        slot[i] = (int32_t) i;
         select[i] = starts[i + 1] - 1;
     }
     r->batch = (ft_batch){ .tokens = limits.tokens,
                            .sequences = sequences,
                            .longest = rows,
                            .start = starts,
-                           .owner = owner,
-                           .past = past,
-                           .reach = reach,
-                           .seat = seat,
+                           .seq_id = seq_id,
+                           .n_past = n_past,
+                           .n_tokens = n_tokens,
+                           .slot = slot,
                            .pages = pages,
-                           .most_pages = list,
+                           .max_pages = list,
                            .context = context,
                            .step = rows == 1,
                            .selected = sequences,
-                           .select = select };
+                           .selected_rows = select };
     m->plan.value[m->ids].keep = true; /* one writing is enough for all runs */
     must(ft_plan_layout(&m->plan, &limits, &err), &err);
     must(backend->prepare(&r->exec, device, &m->plan, &limits, &err), &err);
     must(backend->write(r->exec, m->ids, ids, limits.tokens, &err), &err);
     for (int i = 0; i < m->plan.nvalue; i++)
-        if (m->plan.value[i].state && m->plan.value[i].rows == FT_CACHE)
+        if (m->plan.value[i].state && m->plan.value[i].rows == FT_KV_CACHE)
             r->cache_bytes += sequences * context * (size_t) m->plan.value[i].cols *
                               ft_dtype_size(m->plan.value[i].dtype);
 }
@@ -239,7 +242,7 @@ static void print_kinds(running *r, const model *m, const ft_backend *backend, i
                         int rounds)
 {
     ft_error err;
-    double kind[FT_OP_KINDS] = { 0 }, all = 0.0;
+    double kind[FT_NUM_OP_KINDS] = { 0 }, all = 0.0;
     for (int i = 0; i < m->plan.nop; i++) {
         double times[32];
         for (int round = 0; round < rounds; round++) {
@@ -249,9 +252,9 @@ static void print_kinds(running *r, const model *m, const ft_backend *backend, i
         }
         kind[m->plan.op[i].kind] += quantile(times, (size_t) rounds, 50);
     }
-    for (int i = 0; i < FT_OP_KINDS; i++)
+    for (int i = 0; i < FT_NUM_OP_KINDS; i++)
         all += kind[i];
-    for (int i = 0; i < FT_OP_KINDS; i++)
+    for (int i = 0; i < FT_NUM_OP_KINDS; i++)
         if (kind[i] > 0.0)
             printf("  %-12s %8.3f ms  %4.1f %%\n", ft_op_name((ft_op_kind) i), 1e3 * kind[i],
                    100.0 * kind[i] / all);
@@ -310,8 +313,8 @@ int main(int argc, char **argv)
     void *other = memory_of(sweep);
     memset(other, 1, sweep);
     must(backend->run(r.exec, &r.batch, NULL, &err), &err);
-    for (double end = ft_seconds() + o.seconds;
-         round < MOST_ROUNDS && (round < 3 || ft_seconds() < end); round++) {
+    for (double end = ft_monotonic_seconds() + o.seconds;
+         round < MOST_ROUNDS && (round < 3 || ft_monotonic_seconds() < end); round++) {
         double begin = seconds_by(o.threads);
         must(backend->run(r.exec, &r.batch, NULL, &err), &err);
         ours[round] = seconds_by(o.threads) - begin;

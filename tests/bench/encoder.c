@@ -52,11 +52,11 @@ int main(int argc, char **argv)
     if (ft_session_set(session, "input_ids", &input, &err) != FT_OK)
         fail(err.text);
     for (int i = -2; i < runs; i++) {
-        double before = ft_seconds();
+        double before = ft_monotonic_seconds();
         if (ft_session_run(session, &err) != FT_OK)
             fail(err.text);
         if (i >= 0)
-            ms[i] = 1e3 * (ft_seconds() - before);
+            ms[i] = 1e3 * (ft_monotonic_seconds() - before);
     }
     double median = quantile(ms, (size_t) runs, 50);
     printf("ms %.3f %.3f\n", median, ms[0]);

@@ -3,9 +3,9 @@
  *
  *     tests/bench/gemm_f32 [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They take turns, see compare.h; options are those of gemm_int8.c.  OpenBLAS multiplies as the float
- * plans of encoders let it: each thread has an equal part of the columns.  It knows no halves;
- * beside those it multiplies floats.
+ * They take turns, see compare.h; options are those of gemm_int8.c.  OpenBLAS multiplies as the
+ * float plans of encoders let it: each thread has an equal part of the columns.  It knows no
+ * halves; beside those it multiplies floats.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -80,7 +80,7 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
     *s = (setting){ .row = row, .bytes = count * ft_dtype_size(row->w) };
     s->sets = ft_min_size(MAX_SETS, SET_BYTES / (count * sizeof(float)) + 1);
     for (size_t i = 0; i < s->sets; i++) {
-        s->weights[i] = ft_alloc(s->bytes);
+        s->weights[i] = ft_calloc_aligned(s->bytes);
         if (i == 0)
             fill_weights(s->weights[i], count, row->w);
         else
@@ -98,11 +98,11 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
         .x_dtype = FT_F32,
         .w_dtype = row->w,
         .y_dtype = FT_F32,
-        .y = ft_alloc(row->m * row->n * sizeof(float)),
+        .y = ft_calloc_aligned(row->m * row->n * sizeof(float)),
         .y_stride = row->n,
         .scratch_bytes = ft_gemm_float_scratch(FT_F32, row->m, row->k, threads),
     };
-    s->gemm.scratch = ft_alloc(s->gemm.scratch_bytes);
+    s->gemm.scratch = ft_calloc_aligned(s->gemm.scratch_bytes);
 }
 
 static void setting_fini(setting *s)
@@ -143,7 +143,7 @@ static double peer_time(void *data, size_t set)
     const ft_gemm_float *g = &s->gemm;
     double start = seconds_by(g->threads);
     s->peer_weights = s->floats[set % s->sets];
-    ft_team_share(g->threads, g->n, multiply_columns, s);
+    ft_parallel_for(g->threads, g->n, multiply_columns, s);
     return seconds_by(g->threads) - start;
 }
 

@@ -1,11 +1,12 @@
 /*
- * gemm_groupwise.c - speed of products with weights in blocks: against the processor's peak, memory,
- * and our own product of floats.
+ * gemm_groupwise.c - speed of products with weights in blocks: against the processor's peak,
+ * memory, and our own product of floats.
  *
  *     tests/bench/gemm_groupwise [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They take turns, see compare.h; options are those of gemm_int8.c.  The float product has F16 weights.
- * The peak is that of multiply-adds of floats, also for products by codes, which may exceed it.
+ * They take turns, see compare.h; options are those of gemm_int8.c.  The float product has F16
+ * weights. The peak is that of multiply-adds of floats, also for products by codes, which may
+ * exceed it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +27,7 @@ typedef struct shape {
     size_t m, n, k;
     int bits;
     int32_t group;
-    bool zeros, by_codes;
+    bool zeros, int8_activations;
 } shape;
 
 static const shape shapes[] = {
@@ -62,7 +63,7 @@ enum { MAX_SETS = 64, SET_BYTES = 256 << 20, HALF = 0x2c00 /* 1/16 in F16 */ };
 
 typedef struct setting {
     const shape *row;
-    ft_gemm_blocks gemm;
+    ft_gemm_groupwise gemm;
     ft_gemm_float peer;
     size_t sets, bytes, peer_sets;
     void *codes[MAX_SETS], *halves[MAX_SETS];
@@ -72,7 +73,7 @@ typedef struct setting {
 
 static void *random_bytes(size_t bytes)
 {
-    uint8_t *all = ft_alloc(bytes);
+    uint8_t *all = ft_calloc_aligned(bytes);
     for (size_t i = 0; i < bytes; i++)
         all[i] = (uint8_t) (rand() >> 8);
     return all;
@@ -81,7 +82,7 @@ static void *random_bytes(size_t bytes)
 /* Any halves whose exponents are those of numbers below 1. */
 static uint16_t *random_halves(size_t count)
 {
-    uint16_t *all = ft_alloc(count * sizeof *all);
+    uint16_t *all = ft_calloc_aligned(count * sizeof *all);
     for (size_t i = 0; i < count; i++)
         all[i] = (uint16_t) ((rand() & 0xff) | HALF);
     return all;
@@ -91,7 +92,7 @@ static void make_weights(setting *s)
 {
     const shape *row = s->row;
     size_t codes = ft_panel_bytes(row->n, row->k, row->bits);
-    size_t count = ft_blocks_count(&s->gemm.blocks, row->n, row->k);
+    size_t count = ft_groupwise_scale_count(&s->gemm.blocks, row->n, row->k);
     s->bytes = codes + count * (row->zeros ? 3 : 2);
     s->sets = ft_min_size(MAX_SETS, SET_BYTES / s->bytes + 1);
     s->peer_sets = ft_min_size(s->sets, SET_BYTES / (row->n * row->k * 2) + 1);
@@ -107,7 +108,7 @@ static void make_weights(setting *s)
 static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
 {
     *s = (setting){ .row = row };
-    s->gemm = (ft_gemm_blocks){
+    s->gemm = (ft_gemm_groupwise){
         .isa = isa,
         .threads = threads,
         .m = row->m,
@@ -116,12 +117,12 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
         .x = draw_floats(row->m * row->k),
         .x_stride = row->k,
         .bits = row->bits,
-        .blocks = { .group = row->group, .by_codes = row->by_codes },
-        .y = ft_alloc(row->m * row->n * sizeof(float)),
+        .blocks = { .group = row->group, .int8_activations = row->int8_activations },
+        .y = ft_calloc_aligned(row->m * row->n * sizeof(float)),
         .y_stride = row->n,
     };
-    s->gemm.scratch_bytes = ft_gemm_blocks_scratch(&s->gemm.blocks, row->m, row->k, threads);
-    s->gemm.scratch = ft_alloc(s->gemm.scratch_bytes);
+    s->gemm.scratch_bytes = ft_gemm_groupwise_scratch(&s->gemm.blocks, row->m, row->k, threads);
+    s->gemm.scratch = ft_calloc_aligned(s->gemm.scratch_bytes);
     s->peer = (ft_gemm_float){
         .isa = isa,
         .threads = threads,
@@ -135,7 +136,7 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
         .y_stride = row->n,
         .scratch_bytes = ft_gemm_float_scratch(FT_F32, row->m, row->k, threads),
     };
-    s->peer.scratch = ft_alloc(s->peer.scratch_bytes);
+    s->peer.scratch = ft_calloc_aligned(s->peer.scratch_bytes);
     make_weights(s);
 }
 
@@ -161,7 +162,7 @@ static double our_time(void *data, size_t set)
     s->gemm.w = s->codes[set % s->sets];
     s->gemm.blocks.scale = s->scale[set % s->sets];
     s->gemm.blocks.zero = s->zero[set % s->sets];
-    ft_gemm_blocks_run(&s->gemm);
+    ft_gemm_groupwise_run(&s->gemm);
     return seconds_by(s->gemm.threads) - start;
 }
 

@@ -42,7 +42,7 @@ double seconds_by(int threads)
 
 float *draw_floats(size_t count)
 {
-    float *values = ft_alloc(count * sizeof *values);
+    float *values = ft_calloc_aligned(count * sizeof *values);
     if (values == NULL)
         fail("no memory");
     for (size_t i = 0; i < count; i++)
@@ -78,10 +78,10 @@ static void add_part(const void *job, int thread, size_t first, size_t end)
 
 double sum_by_threads(int threads, part_of_sum *part, const void *job)
 {
-    double *sum = ft_array((size_t) threads, sizeof *sum), all = 0.0;
+    double *sum = ft_calloc((size_t) threads, sizeof *sum), all = 0.0;
     if (sum == NULL)
         fail("no memory");
-    ft_team_share(threads, (size_t) threads, add_part, &(summing){ part, job, sum });
+    ft_parallel_for(threads, (size_t) threads, add_part, &(summing){ part, job, sum });
     for (int i = 0; i < threads; i++)
         all += sum[i];
     free(sum);

@@ -52,7 +52,7 @@ static dnnl_primitive_attr_t epilogue(const ft_gemm_i8 *g)
         scales[i] = g->x_scale * g->w_scale[i] * (g->activation == FT_ACT_NONE ? inverse : 1.0f);
     CHECK(dnnl_primitive_attr_set_output_scales(attr, (dnnl_dim_t) g->n, 1 << 1, scales));
     free(scales);
-    if (g->activation == FT_ACT_GELU_CODES)
+    if (g->activation == FT_ACT_GELU_APPROX)
         CHECK(dnnl_post_ops_append_eltwise(ops, inverse, dnnl_eltwise_gelu_erf, 0.0f, 0.0f));
     if (g->residual != NULL)
         CHECK(dnnl_post_ops_append_sum(ops, 1.0f));

@@ -68,7 +68,7 @@ int main(int argc, char **argv)
         must(random_artifact_write(path, &base, &err), &err);
 
     ft_model *model;
-    double *ms = ft_array((size_t) runs, sizeof *ms);
+    double *ms = ft_calloc((size_t) runs, sizeof *ms);
     if (ms == NULL)
         fail("no memory");
     memory before = memory_now();

@@ -57,9 +57,9 @@ static ft_status add_weights(ft_artifact_writer *writer, const ft_weight_spec *s
 static ft_status write_ranges(const ft_config *config, const ft_weight_spec *spec, size_t count,
                               char **text, size_t *bytes, ft_error *err)
 {
-    ft_weight *weight = ft_array(count, sizeof *weight);
-    bool *quantizable = ft_array(count, sizeof *quantizable);
-    ft_amax *amax = ft_amax_new();
+    ft_weight *weight = ft_calloc(count, sizeof *weight);
+    bool *quantizable = ft_calloc(count, sizeof *quantizable);
+    ft_amax_table *amax = ft_amax_table_new();
     ft_graph graph = { 0 };
     ft_status status = FT_OK;
     if (weight == NULL || quantizable == NULL || amax == NULL)
@@ -78,12 +78,12 @@ static ft_status write_ranges(const ft_config *config, const ft_weight_spec *spe
     for (int i = 0; i < graph.plan.nvalue && status == FT_OK; i++) {
         ft_amax_entry entry = { .name = graph.plan.value[i].name, .amax = 4, .method = "max" };
         if (graph.plan.value[i].point)
-            status = ft_amax_add(amax, &entry, err);
+            status = ft_amax_table_add(amax, &entry, err);
     }
     if (status == FT_OK)
-        status = ft_amax_format(amax, text, bytes, err);
+        status = ft_amax_table_format(amax, text, bytes, err);
     ft_plan_fini(&graph.plan);
-    ft_amax_free(amax);
+    ft_amax_table_free(amax);
     free(weight);
     free(quantizable);
     return status;
@@ -93,10 +93,10 @@ static ft_status write_with(ft_artifact_writer *writer, const ft_config *config,
                             const ft_weight_spec *spec, size_t count, ft_error *err)
 {
     size_t bytes, widest = (size_t) (config->ffn > config->hidden ? config->ffn : config->hidden);
-    float *scale = ft_array(widest, sizeof *scale);
+    float *scale = ft_calloc(widest, sizeof *scale);
     char *text = NULL;
-    ft_artifact_head head = { FT_STATE_INT8, "bert", "bench", ft_config_to_json(config),
-                              json_pack("{ss}", "residual", "float") };
+    ft_artifact_header head = { FT_ARTIFACT_INT8, "bert", "bench", ft_config_to_json(config),
+                                json_pack("{ss}", "residual", "float") };
     ft_status status = FT_OK;
     if (scale == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for %zu scales", widest);

@@ -49,7 +49,7 @@ static options read_options(int argc, char **argv)
 /* A request for each row of the data, whose tokens are moved to the front of the row. */
 static ft_request *requests_of(const ft_dataset *data, int tokens)
 {
-    ft_request *request = ft_array(data->rows, sizeof *request);
+    ft_request *request = ft_calloc(data->rows, sizeof *request);
     if (request == NULL)
         fail("no memory");
     for (size_t i = 0; i < data->rows; i++) {
@@ -66,16 +66,16 @@ static ft_request *requests_of(const ft_dataset *data, int tokens)
 /* Room for so many sources and all that their beams may become. */
 static ft_session *open_session(const ft_model *model, const options *o, const ft_dataset *data)
 {
-    size_t groups = (size_t) o->groups, seats = groups * (size_t) o->beams;
-    size_t context = (size_t) o->tokens + 1, longest = ft_dataset_longest(data);
+    size_t groups = (size_t) o->groups, num_slots = groups * (size_t) o->beams;
+    size_t context = (size_t) o->tokens + 1, longest = ft_dataset_max_length(data);
     size_t tokens = longest > 512 ? longest : 512;
     ft_session_options room = {
         .threads = o->threads,
-        .max_sequences = (int64_t) seats,
-        .max_tokens = (int64_t) (tokens > seats ? tokens : seats),
+        .max_sequences = (int64_t) num_slots,
+        .max_tokens = (int64_t) (tokens > num_slots ? tokens : num_slots),
         .context = (int64_t) context,
-        .source_tokens = (int64_t) (groups * ft_round_up(data->cols, FT_PAGE)),
-        .cache_tokens = (int64_t) (seats * ft_round_up(context, FT_PAGE)),
+        .source_tokens = (int64_t) (groups * ft_round_up(data->cols, FT_PAGE_TOKENS)),
+        .cache_tokens = (int64_t) (num_slots * ft_round_up(context, FT_PAGE_TOKENS)),
     };
     ft_session *session;
     ft_error err;
@@ -83,7 +83,7 @@ static ft_session *open_session(const ft_model *model, const options *o, const f
     return session;
 }
 
-static bool count_tokens(void *user, const ft_found *found)
+static bool count_tokens(void *user, const ft_hypothesis *found)
 {
     *(size_t *) user += found->tokens;
     return true;
@@ -94,11 +94,11 @@ static size_t search_all(ft_session *session, const ft_request *request, size_t 
                          const options *o)
 {
     size_t found = 0, call = (size_t) o->call;
-    const ft_search_options how = { .beams = o->beams };
+    const ft_beam_search_options how = { .beams = o->beams };
     ft_error err;
     for (size_t i = 0; i < count; i += call)
-        must(ft_search(session, request + i, ft_min_size(call, count - i), &how, count_tokens,
-                       &found, &err),
+        must(ft_beam_search(session, request + i, ft_min_size(call, count - i), &how, count_tokens,
+                            &found, &err),
              &err);
     return found;
 }
@@ -115,15 +115,15 @@ int main(int argc, char **argv)
     o.groups = o.groups > 0 ? o.groups : o.call;
     ft_request *request = requests_of(&data, o.tokens);
     ft_session *session = open_session(model, &o, &data);
-    double *seconds = ft_array((size_t) o.runs, sizeof *seconds);
+    double *seconds = ft_calloc((size_t) o.runs, sizeof *seconds);
     if (seconds == NULL)
         fail("no memory");
     size_t found = search_all(session, request, data.rows, &o);
     for (int i = 0; i < o.runs; i++) {
-        double before = ft_seconds();
+        double before = ft_monotonic_seconds();
         if (search_all(session, request, data.rows, &o) != found)
             fail("two runs found different texts");
-        seconds[i] = ft_seconds() - before;
+        seconds[i] = ft_monotonic_seconds() - before;
     }
     double median = quantile(seconds, (size_t) o.runs, 50);
     printf("seconds %.6f %.6f, %zu tokens\n", median, seconds[0], found);

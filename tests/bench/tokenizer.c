@@ -69,8 +69,8 @@ int main(int argc, char **argv)
     size_t bytes, count, decoded;
     double encode = DBL_MAX, decode = DBL_MAX, open = time_open(argv[1], rounds, &tokenizer);
     char *text = read_text(argv[2], &bytes);
-    int32_t *ids = ft_array(bytes + 16, sizeof *ids);
-    char *back = ft_array(8 * bytes + 16, 1);
+    int32_t *ids = ft_calloc(bytes + 16, sizeof *ids);
+    char *back = ft_calloc(8 * bytes + 16, 1);
     for (int i = 0; i < rounds && ids != NULL && back != NULL; i++) {
         double start = now_ms();
         must(ft_tokenizer_encode(tokenizer, text, bytes, ids, bytes + 16, &count, &err), &err);
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
              &err);
         take_least(&decode, start);
     }
-    printf("open %.1f, %zu tokens\n", open, ft_tokenizer_count(tokenizer));
+    printf("open %.1f, %zu tokens\n", open, ft_tokenizer_vocab_size(tokenizer));
     printf("encode %.1f %.1f, %zu bytes, %zu ids\n", encode, 1e-3 * (double) bytes / encode, bytes,
            count);
     printf("decode %.1f %.1f\n", decode, 1e-3 * (double) decoded / decode);

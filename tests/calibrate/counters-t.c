@@ -62,7 +62,7 @@ static void observe(ft_counter_set *set, uint32_t sample)
             float x = (float) (int32_t) state * 0x1p-31f;
             value[i] = k == 1 && x < 0 ? 0.0f : i % 97 ? x : 1.0f / (x + 1.001f);
         }
-        ft_cpu_count(&set->point[k].counts, value, PER_SAMPLE);
+        ft_cpu_counts_add(&set->point[k].counts, value, PER_SAMPLE);
     }
 }
 
@@ -72,7 +72,7 @@ static ft_counter_set *observed(uint32_t first, uint32_t last)
     ft_error err;
     for (uint32_t sample = last; sample-- > first;)
         observe(set, sample);
-    if (ft_counter_set_cover(set, samples(2, first, last), "test", &err) != FT_OK)
+    if (ft_counter_set_add_range(set, samples(2, first, last), "test", &err) != FT_OK)
         bail_out("%s", err.text);
     return set;
 }
@@ -99,12 +99,12 @@ static bytes slurp(const char *path)
 
 static void write_to(ft_counter_set *set, const char *path)
 {
-    ft_output *output;
+    ft_atomic_file *output;
     ft_error err;
-    if (ft_output_open(&output, path, true, &err) != FT_OK ||
+    if (ft_atomic_file_open(&output, path, true, &err) != FT_OK ||
         ft_counter_set_write(set, output, &err) != FT_OK)
         bail_out("%s", err.text);
-    ft_output_close(output);
+    ft_atomic_file_close(output);
 }
 
 static bytes file_of(ft_counter_set *set)
@@ -184,18 +184,18 @@ static void test_ranges(void)
 {
     ft_counter_set *set = new_set();
     ft_error err;
-    is_int(ft_counter_set_cover(set, samples(2, 5, 5), "x", &err), FT_EARG,
+    is_int(ft_counter_set_add_range(set, samples(2, 5, 5), "x", &err), FT_EARG,
            "an empty range is refused");
     const ft_sample_range order[] = { samples(2, 10, 12), samples(2, 0, 4), samples(2, 20, 30),
                                       samples(2, 4, 10), samples(2, 13, 20) };
     for (size_t i = 0; i < FT_COUNT(order); i++)
-        is_int(ft_counter_set_cover(set, order[i], "x", &err), FT_OK, "range %zu is new", i);
+        is_int(ft_counter_set_add_range(set, order[i], "x", &err), FT_OK, "range %zu is new", i);
     ok(set->range_count == 2 && set->range[0].first == 0 && set->range[0].last == 12 &&
            set->range[1].first == 13 && set->range[1].last == 30,
        "touching ranges become one, a gap stays");
-    is_int(ft_counter_set_cover(set, samples(2, 11, 13), "x", &err), FT_EARG,
+    is_int(ft_counter_set_add_range(set, samples(2, 11, 13), "x", &err), FT_EARG,
            "a sample is counted once");
-    is_int(ft_counter_set_cover(set, samples(1, 12, 13), "x", &err), FT_OK,
+    is_int(ft_counter_set_add_range(set, samples(1, 12, 13), "x", &err), FT_OK,
            "a sample of other data is another sample");
     ok(set->range_count == 3 && set->range[0].data[0] == 1,
        "and ranges of different data never join");
@@ -255,9 +255,9 @@ static bytes small_file(void)
     static const char *const name[] = { "p" };
     const float value[] = { 0.0f, 1.0f, 2.0f, 2.0f };
     if (ft_counter_set_new(&set, model, name, 1, "t", &err) != FT_OK ||
-        ft_counter_set_cover(set, samples(2, 3, 7), "t", &err) != FT_OK)
+        ft_counter_set_add_range(set, samples(2, 3, 7), "t", &err) != FT_OK)
         bail_out("%s", err.text);
-    ft_cpu_count(&set->point[0].counts, value, 4);
+    ft_cpu_counts_add(&set->point[0].counts, value, 4);
     bytes b = file_of(set);
     ft_counter_set_free(set);
     return b;
@@ -283,7 +283,7 @@ static void refuse_edit(bytes good, size_t at, uint32_t value, const char *why)
     ft_counter_set *set;
     ft_error err = { 0 };
     memcpy(b.byte, good.byte, b.size);
-    ft_put_le32(b.byte + at, value);
+    ft_store_le32(b.byte + at, value);
     sign(b);
     ft_status rc = ft_counter_set_parse(&set, b.byte, b.size, "bad", &err);
     ok(rc != FT_OK && set == NULL, "%u at byte %zu is refused", value, at);
@@ -335,9 +335,9 @@ static void test_failed_write(void)
 {
     struct rlimit limit, small = { .rlim_cur = 4096 };
     ft_counter_set *set = observed(0, 1);
-    ft_output *output;
+    ft_atomic_file *output;
     ft_error err;
-    if (ft_output_open(&output, in_folder("whole"), true, &err) != FT_OK ||
+    if (ft_atomic_file_open(&output, in_folder("whole"), true, &err) != FT_OK ||
         getrlimit(RLIMIT_FSIZE, &limit) != 0)
         bail_out("cannot prepare a small disk");
     bytes before = slurp(in_folder("whole"));
@@ -347,7 +347,7 @@ static void test_failed_write(void)
     is_int(ft_counter_set_write(set, output, &err), FT_EIO, "a disk that is full is FT_EIO");
     setrlimit(RLIMIT_FSIZE, &limit);
     has(err.text, "whole: cannot write: File too large", "with file and reason");
-    ft_output_close(output);
+    ft_atomic_file_close(output);
     bytes after = slurp(in_folder("whole"));
     ok(same_bytes(before, after), "the old counters are intact");
     is_int(folder_count(folder), 2, "and no half file is left beside them");

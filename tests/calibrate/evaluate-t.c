@@ -19,11 +19,12 @@ static ft_artifact *codes; /* its ranges stay the same, whatever becomes of the 
 static ft_status evaluate(ft_evaluation *out, ft_error *err)
 {
     ft_dataset data;
-    const ft_purpose purpose = { .mode = FT_MODE_FAKE, .amax = ft_artifact_amax(codes) };
+    const ft_quant_config quant = { .mode = FT_MODE_FAKE_QUANTIZE,
+                                    .amax = ft_artifact_amax(codes) };
     ft_model *model = calibrated_open(made.real, NULL);
     if (ft_dataset_read(&data, made.samples, model, err) != FT_OK)
         bail_out("%s", err->text);
-    ft_status status = ft_evaluate(out, &(ft_compared){ made.real, &purpose, NULL }, &data, NULL, 1,
+    ft_status status = ft_evaluate(out, &(ft_model_pair){ made.real, &quant, NULL }, &data, NULL, 1,
                                    NULL, NULL, err);
     ft_dataset_fini(&data);
     ft_model_close(model);
@@ -48,12 +49,12 @@ static void test_figures(void)
 static void test_overflow(tiny *t)
 {
     ft_tensor *weight = tiny_find(t, "classifier.weight");
-    for (size_t i = 0; i < ft_tensor_count(weight); i++)
+    for (size_t i = 0; i < ft_tensor_numel(weight); i++)
         ((float *) weight->data)[i] = 3e38f;
     ft_artifact_close(converted(t, &(ft_convert_options){ 0 }));
     ft_evaluation e = { .samples = 0 };
     ft_error err;
-    is_int(evaluate(&e, &err), FT_ENUMBER, "what is no number is not compared");
+    is_int(evaluate(&e, &err), FT_ENONFINITE, "what is no number is not compared");
     has(err.text, "logits: row 0 holds inf", "which names the row");
 }
 

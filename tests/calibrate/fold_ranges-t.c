@@ -1,6 +1,6 @@
 /*
- * fold_ranges-t.c - factors that are undone where inputs are made: where there are any, that they change
- * nothing, and that those are found which cost less.
+ * fold_ranges-t.c - factors that are undone where inputs are made: where there are any, that they
+ * change nothing, and that those are found which cost less.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ static ft_error err;
 typedef struct subject {
     tiny checkpoint;
     ft_model *model;
-    bool *in_blocks;
+    bool *is_groupwise;
 } subject;
 
 static bool is_linear(const ft_model *model, int weight)
@@ -44,9 +44,9 @@ static void open_subject(subject *s)
     ft_artifact_close(converted(&s->checkpoint, &(ft_convert_options){ 0 }));
     snprintf(path, sizeof path, "%s/model.ft", s->checkpoint.folder);
     s->model = calibrated_open(path, NULL);
-    s->in_blocks = ft_array((size_t) s->model->nweight, sizeof *s->in_blocks);
+    s->is_groupwise = ft_calloc((size_t) s->model->nweight, sizeof *s->is_groupwise);
     for (int i = 0; i < s->model->nweight; i++)
-        s->in_blocks[i] = is_linear(s->model, i);
+        s->is_groupwise[i] = is_linear(s->model, i);
 }
 
 static subject make(const char *file, const char *name, void (*maker)(tiny *, const json_t *))
@@ -62,18 +62,18 @@ static subject make(const char *file, const char *name, void (*maker)(tiny *, co
 static void close_subject(subject *s)
 {
     ft_model_close(s->model);
-    free(s->in_blocks);
+    free(s->is_groupwise);
     tiny_remove(&s->checkpoint);
 }
 
 /* ---- Which there are ---------------------------------------------------------------------- */
 
-static bool find(const subject *s, const char *name, ft_fold *fold)
+static bool find(const subject *s, const char *name, ft_scale_fold *fold)
 {
     int value = ft_plan_find(&s->model->graph, name);
     if (value < 0)
         bail_out("%s is no value", name);
-    return ft_fold_find(fold, &s->model->graph, value, s->in_blocks);
+    return ft_scale_fold_find(fold, &s->model->graph, value, s->is_groupwise);
 }
 
 static const char *name_of(const subject *s, int weight)
@@ -84,36 +84,36 @@ static const char *name_of(const subject *s, int weight)
 static void test_llama(void)
 {
     subject s = make("llama-variants.json", "qwen2", llama_make);
-    ft_fold f;
+    ft_scale_fold f;
     ok(find(&s, "layer.1.attn.norm", &f), "a norm before q, k and v undoes factors");
     is_str(name_of(&s, f.norm[0]), "layer.1.attn.norm.weight", "... by its weight");
-    ok(f.norm[1] < 0 && f.maker < 0, "... alone");
+    ok(f.norm[1] < 0 && f.producer < 0, "... alone");
     ok(find(&s, "layer.1.ffn.act", &f), "what a gate gives down");
-    is_str(name_of(&s, f.maker), "layer.1.ffn.up.weight", "... by the rows of up");
+    is_str(name_of(&s, f.producer), "layer.1.ffn.up.weight", "... by the rows of up");
     ok(find(&s, "layer.1.attn.context", &f), "what attention gives");
-    is_str(name_of(&s, f.maker), "layer.1.attn.v.weight", "... by the rows of v");
+    is_str(name_of(&s, f.producer), "layer.1.attn.v.weight", "... by the rows of v");
     is_str(name_of(&s, f.bias), "layer.1.attn.v.bias", "... and its bias");
     size_t size = f.cols / f.heads, sharing = f.heads / f.kv_heads;
     int wrong = 0;
     for (size_t head = 0; head < f.heads; head++)
         for (size_t i = 0; i < size; i++)
-            wrong += ft_fold_row(&f, head * size + i) != head / sharing * size + i;
+            wrong += ft_scale_fold_row(&f, head * size + i) != head / sharing * size + i;
     ok(wrong == 0 && sharing > 1, "... which queries share");
     ok(!find(&s, "norm", &f), "not the last norm, which is a result");
     ok(!find(&s, "layer.0.ffn.sum", &f), "not the sum that goes on beside the layer");
 
     int k = ft_plan_find_weight(&s.model->graph, "layer.1.attn.k.weight");
-    s.in_blocks[k] = false;
+    s.is_groupwise[k] = false;
     ok(!find(&s, "layer.1.attn.norm", &f), "not a norm with a reader that stays as it is");
     int up = ft_plan_find_weight(&s.model->graph, "layer.1.ffn.up.weight");
-    s.in_blocks[up] = false;
+    s.is_groupwise[up] = false;
     ok(!find(&s, "layer.1.ffn.act", &f), "nor rows of a matrix that does");
     close_subject(&s);
 }
 
 static void test_others(void)
 {
-    ft_fold f;
+    ft_scale_fold f;
     subject bert;
     tiny_make_classifier(&bert.checkpoint);
     open_subject(&bert);
@@ -130,10 +130,10 @@ static void test_others(void)
     subject m2m = make("translator-variants.json", "m2m", translator_make);
     int through_relu = 0, through_memory = 0;
     for (int i = 0; i < m2m.model->graph.nvalue; i++)
-        if (ft_fold_find(&f, &m2m.model->graph, i, m2m.in_blocks)) {
+        if (ft_scale_fold_find(&f, &m2m.model->graph, i, m2m.is_groupwise)) {
             int maker = ft_plan_producer(&m2m.model->graph, i);
             through_relu += m2m.model->graph.op[maker].kind == FT_OP_ACTIVATE;
-            through_memory += m2m.model->graph.op[maker].attr.memory;
+            through_memory += m2m.model->graph.op[maker].attr.cross_kv;
         }
     is_int(through_relu, 4, "m2m: relu lets factors through");
     is_int(through_memory, 2, "... and so does the memory of sources");
@@ -142,51 +142,52 @@ static void test_others(void)
 
 /* ---- That they change nothing ------------------------------------------------------------- */
 
-static float *random_factors(uint64_t seed, const ft_fold *f)
+static float *random_factors(uint64_t seed, const ft_scale_fold *f)
 {
-    float *factor = ft_array(f->cols, sizeof *factor), *of_row = ft_array(f->cols, sizeof *of_row);
+    float *factor = ft_calloc(f->cols, sizeof *factor),
+          *of_row = ft_calloc(f->cols, sizeof *of_row);
     rng r = { seed };
     for (size_t i = 0; i < f->cols; i++)
         of_row[i] = (float) exp(rng_uniform(&r, -1.5, 1.5));
     for (size_t i = 0; i < f->cols; i++)
-        factor[i] = of_row[ft_fold_row(f, i)];
+        factor[i] = of_row[ft_scale_fold_row(f, i)];
     free(of_row);
     return factor;
 }
 
 /* A weight as the factors make it, in floats of its own. */
-static ft_weight scaled(const ft_scaling *scaling, int index, bool *made)
+static ft_weight scaled(const ft_folded_scales *scaling, int index, bool *made)
 {
     ft_weight out = scaling->model->weight[index];
-    ft_weights from = { .name = out.name,
-                        .dtype = out.dtype,
-                        .data = out.data,
-                        .rows = out.rows,
-                        .cols = out.cols,
-                        .row_factor = scaling->row[index],
-                        .col_factor = scaling->col[index] };
+    ft_weight_matrix from = { .name = out.name,
+                              .dtype = out.dtype,
+                              .data = out.data,
+                              .rows = out.rows,
+                              .cols = out.cols,
+                              .row_factor = scaling->row[index],
+                              .col_factor = scaling->col[index] };
     *made = from.row_factor != NULL || from.col_factor != NULL;
     if (scaling->vector[index] != NULL)
         out.data = scaling->vector[index];
     if (!*made)
         return out;
-    float *data = ft_alloc(out.rows * out.cols * sizeof *data);
+    float *data = ft_calloc_aligned(out.rows * out.cols * sizeof *data);
     for (size_t row = 0; row < out.rows; row++)
-        ft_weights_load(data + row * out.cols, &from, row, 0, out.cols);
+        ft_weight_matrix_load(data + row * out.cols, &from, row, 0, out.cols);
     out.data = data;
     out.dtype = FT_F32;
     return out;
 }
 
-static int divide_all(ft_scaling *scaling, const subject *s)
+static int divide_all(ft_folded_scales *scaling, const subject *s)
 {
     int folds = 0;
     for (int i = 0; i < s->model->graph.nvalue; i++) {
-        ft_fold fold;
-        if (!ft_fold_find(&fold, &s->model->graph, i, s->in_blocks))
+        ft_scale_fold fold;
+        if (!ft_scale_fold_find(&fold, &s->model->graph, i, s->is_groupwise))
             continue;
         float *factor = random_factors(100 + (uint64_t) i, &fold);
-        if (ft_scaling_add(scaling, &fold, factor, &err) != FT_OK)
+        if (ft_folded_scales_add(scaling, &fold, factor, &err) != FT_OK)
             bail_out("%s", err.text);
         free(factor);
         folds++;
@@ -213,17 +214,18 @@ static void test_exact(const char *what, const subject *s, const ft_named_tensor
                        size_t count, int folds)
 {
     size_t weights = (size_t) (s->model->nweight - (s->model->positions != NULL)), n, m;
-    ft_weight *weight = ft_array(weights, sizeof *weight);
-    bool *made = ft_array(weights, sizeof *made);
-    ft_scaling scaling;
+    ft_weight *weight = ft_calloc(weights, sizeof *weight);
+    bool *made = ft_calloc(weights, sizeof *made);
+    ft_folded_scales scaling;
     ft_model *twin;
-    if (ft_scaling_init(&scaling, s->model, &err) != FT_OK)
+    if (ft_folded_scales_init(&scaling, s->model, &err) != FT_OK)
         bail_out("%s", err.text);
     is_int(divide_all(&scaling, s), folds, "%s: %d values can be divided", what, folds);
     for (size_t i = 0; i < weights; i++)
         weight[i] = scaled(&scaling, (int) i, &made[i]);
     ft_model_parts parts = { "twin", s->model->family, &s->model->config, weight, weights };
-    if (ft_model_make(&twin, &parts, NULL, &(ft_purpose){ .mode = FT_MODE_FLOAT }, &err) != FT_OK)
+    if (ft_model_from_weights(&twin, &parts, NULL, &(ft_quant_config){ .mode = FT_MODE_FLOAT },
+                              &err) != FT_OK)
         bail_out("%s", err.text);
     float *a = run(s->model, named, count, &n), *b = run(twin, named, count, &m);
     double most = 0.0, square = 0.0;
@@ -241,7 +243,7 @@ static void test_exact(const char *what, const subject *s, const ft_named_tensor
             free((void *) (uintptr_t) weight[i].data);
     free(weight);
     free(made);
-    ft_scaling_fini(&scaling);
+    ft_folded_scales_fini(&scaling);
 }
 
 static void test_all_exact(void)
@@ -278,7 +280,7 @@ static void test_all_exact(void)
 enum { ROWS = 40, INPUTS = 64 };
 
 /* Two matrices, and inputs of which every eighth is `large` times larger than the others. */
-static ft_awq_choice search(double large, float *factor)
+static ft_awq_result search(double large, float *factor)
 {
     static double magnitude[INPUTS], square[INPUTS], moments[INPUTS * INPUTS];
     static float matrix[2][ROWS * INPUTS];
@@ -291,24 +293,24 @@ static ft_awq_choice search(double large, float *factor)
         magnitude[i] = 800.0 * size;
         moments[i * INPUTS + i] = square[i] = 1000.0 * size * size;
     }
-    ft_sums input = {
+    ft_input_stats input = {
         .cols = INPUTS, .magnitude = magnitude, .square = square, .moments = moments, .rows = 1000
     };
-    ft_weights weights[2];
-    ft_blocks_how how[2];
+    ft_weight_matrix weights[2];
+    ft_groupwise_options how[2];
     for (int i = 0; i < 2; i++) {
-        weights[i] = (ft_weights){
+        weights[i] = (ft_weight_matrix){
             .name = "w", .dtype = FT_F32, .data = matrix[i], .rows = ROWS, .cols = INPUTS
         };
-        how[i] = (ft_blocks_how){ .bits = 4, .group = 32 };
+        how[i] = (ft_groupwise_options){ .bits = 4, .group = 32 };
     }
-    const ft_fold fold = { .cols = INPUTS, .norm = { 0, -1 }, .maker = -1, .bias = -1 };
-    ft_awq_choice choice;
+    const ft_scale_fold fold = { .cols = INPUTS, .norm = { 0, -1 }, .producer = -1, .bias = -1 };
+    ft_awq_result choice;
     if (ft_awq_search(factor, &choice,
                       &(ft_awq){ .fold = &fold,
                                  .input = &input,
                                  .weights = weights,
-                                 .how = how,
+                                 .options = how,
                                  .count = 2,
                                  .threads = 2 },
                       &err) != FT_OK)
@@ -319,10 +321,10 @@ static ft_awq_choice search(double large, float *factor)
 static void test_search(void)
 {
     float factor[INPUTS];
-    ft_awq_choice equal = search(1.0, factor);
+    ft_awq_result equal = search(1.0, factor);
     near(equal.power, 0.0, 0.0, "inputs of one size need no factors");
     near(equal.error, equal.error_without, 0.0, "... and gain nothing");
-    ft_awq_choice apart = search(20.0, factor);
+    ft_awq_result apart = search(20.0, factor);
     ok(apart.error < 0.7 * apart.error_without, "large inputs gain: %.3f of the error is left",
        apart.error / apart.error_without);
     near((double) (factor[3] / factor[4]), pow(20.0, apart.power), 1e-5, "... by their power");

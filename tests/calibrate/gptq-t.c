@@ -22,8 +22,8 @@
 
 /* A panel whose grids are chosen, and the inputs that it multiplies. */
 typedef struct problem {
-    ft_blocks_how how;
-    ft_blocks_panel panel;
+    ft_groupwise_options options;
+    ft_groupwise_panel panel;
     float *original; /* its weights */
     double *moments;
 } problem;
@@ -32,7 +32,8 @@ typedef struct problem {
 static double *random_moments(uint64_t seed, size_t cols)
 {
     size_t rows = 3 * cols;
-    double *x = ft_array(rows * cols, sizeof *x), *moments = ft_array(cols * cols, sizeof *moments);
+    double *x = ft_calloc(rows * cols, sizeof *x),
+           *moments = ft_calloc(cols * cols, sizeof *moments);
     rng r = { seed };
     for (size_t row = 0; row < rows; row++) {
         double shared = rng_normal(&r);
@@ -50,27 +51,30 @@ static double *random_moments(uint64_t seed, size_t cols)
 
 static double *diagonal(size_t cols, double value)
 {
-    double *moments = ft_array(cols * cols, sizeof *moments);
+    double *moments = ft_calloc(cols * cols, sizeof *moments);
     for (size_t i = 0; i < cols; i++)
         moments[i * cols + i] = value;
     return moments;
 }
 
-static problem make(uint64_t seed, size_t rows, size_t cols, const ft_blocks_how *how,
+static problem make(uint64_t seed, size_t rows, size_t cols, const ft_groupwise_options *options,
                     double *moments)
 {
-    problem p = { .how = *how, .panel = { .rows = rows, .cols = cols }, .moments = moments };
+    problem p = { .options = *options,
+                  .panel = { .rows = rows, .cols = cols },
+                  .moments = moments };
     size_t elements = rows * cols;
     rng r = { seed };
-    p.original = ft_array(elements, sizeof(float));
-    p.panel.weight = ft_array(elements, sizeof(float));
-    p.panel.work = ft_array(2 * FT_PANEL_ROWS * cols, sizeof(double));
-    p.panel.code = ft_array(elements, 1);
-    p.panel.grid = ft_array(rows * ft_blocks_how_groups(how, cols), sizeof(ft_blocks_grid));
+    p.original = ft_calloc(elements, sizeof(float));
+    p.panel.weight = ft_calloc(elements, sizeof(float));
+    p.panel.scratch = ft_calloc(2 * FT_PANEL_ROWS * cols, sizeof(double));
+    p.panel.q = ft_calloc(elements, 1);
+    p.panel.grid =
+        ft_calloc(rows * ft_groupwise_options_groups(options, cols), sizeof(ft_groupwise_grid));
     rng_floats(&r, p.original, elements, 0.05);
     memcpy(p.panel.weight, p.original, elements * sizeof(float));
-    memset(p.panel.code, 0xa5, elements);
-    memset(p.panel.work, 0xff, 2 * FT_PANEL_ROWS * cols * sizeof(double)); /* NaN */
+    memset(p.panel.q, 0xa5, elements);
+    memset(p.panel.scratch, 0xff, 2 * FT_PANEL_ROWS * cols * sizeof(double)); /* NaN */
     return p;
 }
 
@@ -78,8 +82,8 @@ static void release(problem *p)
 {
     free(p->original);
     free(p->panel.weight);
-    free(p->panel.work);
-    free(p->panel.code);
+    free(p->panel.scratch);
+    free(p->panel.q);
     free(p->panel.grid);
     free(p->moments);
 }
@@ -95,23 +99,24 @@ static void solve(problem *p, int sweeps)
     if (sweeps != NEAREST && ft_gptq_init(&g, p->moments, p->panel.cols, "x", &err) != FT_OK)
         bail_out("%s", err.text);
     g.sweeps = sweeps == DEFAULT ? g.sweeps : sweeps;
-    p->how.round = sweeps != NEAREST ? ft_gptq_round : NULL;
-    p->how.user = &g;
-    ft_blocks_quantize(&p->panel, &p->how);
+    p->options.round = sweeps != NEAREST ? ft_gptq_round : NULL;
+    p->options.user = &g;
+    ft_groupwise_quantize(&p->panel, &p->options);
     ft_gptq_fini(&g);
 }
 
-static const ft_blocks_grid *grid_of(const problem *p, size_t row, size_t col)
+static const ft_groupwise_grid *grid_of(const problem *p, size_t row, size_t col)
 {
-    size_t groups = ft_blocks_how_groups(&p->how, p->panel.cols);
-    size_t group = p->how.group == 0 ? 0 : col / (size_t) p->how.group;
+    size_t groups = ft_groupwise_options_groups(&p->options, p->panel.cols);
+    size_t group = p->options.group == 0 ? 0 : col / (size_t) p->options.group;
     return &p->panel.grid[row * groups + group];
 }
 
 static double lost(const problem *p, const uint8_t *code, size_t row, size_t col)
 {
     size_t at = row * p->panel.cols + col;
-    return (double) p->original[at] - (double) ft_blocks_real(grid_of(p, row, col), code[at]);
+    return (double) p->original[at] -
+           (double) ft_groupwise_dequantize(grid_of(p, row, col), code[at]);
 }
 
 /* What a row's codes cost: (w - q) H (w - q)^T. */
@@ -129,7 +134,7 @@ static double cost_of(const problem *p)
 {
     double sum = 0.0;
     for (size_t row = 0; row < p->panel.rows; row++)
-        sum += cost_of_row(p, p->panel.code, row);
+        sum += cost_of_row(p, p->panel.q, row);
     return sum;
 }
 
@@ -168,16 +173,16 @@ static size_t next_column(const double *moments, const bool *done, size_t cols)
 static void oracle_row(uint8_t *code, const problem *p, size_t row, double *inverse)
 {
     size_t n = p->panel.cols;
-    double *w = ft_array(n, sizeof *w);
-    bool *done = ft_array(n, sizeof *done);
+    double *w = ft_calloc(n, sizeof *w);
+    bool *done = ft_calloc(n, sizeof *done);
     for (size_t i = 0; i < n; i++)
         w[i] = (double) p->original[row * n + i];
     for (size_t step = 0; step < n; step++) {
         size_t j = next_column(p->moments, done, n);
-        const ft_blocks_grid *grid = grid_of(p, row, j);
-        code[row * n + j] = ft_blocks_nearest(grid, (float) w[j]);
+        const ft_groupwise_grid *grid = grid_of(p, row, j);
+        code[row * n + j] = ft_groupwise_round_nearest(grid, (float) w[j]);
         double pivot = inverse[j * n + j];
-        double error = (w[j] - (double) ft_blocks_real(grid, code[row * n + j])) / pivot;
+        double error = (w[j] - (double) ft_groupwise_dequantize(grid, code[row * n + j])) / pivot;
         done[j] = true;
         for (size_t i = 0; i < n; i++)
             w[i] -= done[i] ? 0.0 : error * inverse[j * n + i];
@@ -194,9 +199,9 @@ static void oracle_row(uint8_t *code, const problem *p, size_t row, double *inve
 static uint8_t *oracle(const problem *p)
 {
     size_t n = p->panel.cols;
-    double *damped = ft_array(n * n, sizeof *damped), *inverse = ft_array(n * n, sizeof *inverse);
+    double *damped = ft_calloc(n * n, sizeof *damped), *inverse = ft_calloc(n * n, sizeof *inverse);
     double mean = 0.0;
-    uint8_t *code = ft_array(p->panel.rows * n, 1);
+    uint8_t *code = ft_calloc(p->panel.rows * n, 1);
     for (size_t i = 0; i < n; i++)
         mean += p->moments[i * n + i] / (double) n;
     memcpy(damped, p->moments, n * n * sizeof *damped);
@@ -217,20 +222,20 @@ static uint8_t *oracle(const problem *p)
  * all that follow in its row with it: of random rows that is one in hundreds.  Such a row costs
  * neither more nor less on the average, and no single one much.
  */
-static void test_formula(size_t rows, size_t cols, const ft_blocks_how *how)
+static void test_formula(size_t rows, size_t cols, const ft_groupwise_options *options)
 {
-    problem p = make(cols, rows, cols, how, random_moments(cols + 1, cols));
+    problem p = make(cols, rows, cols, options, random_moments(cols + 1, cols));
     solve(&p, FORMULA);
     uint8_t *expected = oracle(&p);
     size_t different = 0;
     double ratio = 0.0;
     for (size_t row = 0; row < rows; row++) {
-        double ours = cost_of_row(&p, p.panel.code, row), theirs = cost_of_row(&p, expected, row);
-        different += memcmp(p.panel.code + row * cols, expected + row * cols, cols) != 0;
+        double ours = cost_of_row(&p, p.panel.q, row), theirs = cost_of_row(&p, expected, row);
+        different += memcmp(p.panel.q + row * cols, expected + row * cols, cols) != 0;
         ratio = fmax(ratio, ours / theirs);
     }
     ok(different * 10 <= rows, "%d bits, %zu x %zu by %d: %zu rows are not the formula's",
-       how->bits, rows, cols, how->group, different);
+       options->bits, rows, cols, options->group, different);
     ok(ratio < 1.2, "... and cost %.4f of its rows at most", ratio);
     free(expected);
     release(&p);
@@ -239,65 +244,66 @@ static void test_formula(size_t rows, size_t cols, const ft_blocks_how *how)
 /* ---- Properties --------------------------------------------------------------------------- */
 
 /* Inputs that have nothing to do with each other leave nothing to make up for. */
-static void test_identity(size_t rows, size_t cols, const ft_blocks_how *how, double value)
+static void test_identity(size_t rows, size_t cols, const ft_groupwise_options *options,
+                          double value)
 {
-    problem p = make(7 * cols, rows, cols, how, diagonal(cols, value));
-    problem q = make(7 * cols, rows, cols, how, diagonal(cols, value));
+    problem p = make(7 * cols, rows, cols, options, diagonal(cols, value));
+    problem q = make(7 * cols, rows, cols, options, diagonal(cols, value));
     solve(&p, DEFAULT);
     solve(&q, NEAREST);
-    ok(memcmp(p.panel.code, q.panel.code, rows * cols) == 0,
-       "%d bits, %zu x %zu by %d%s: H = %g I gives the nearest codes, all of them", how->bits, rows,
-       cols, how->group, how->asymmetric ? ", asymmetric" : "", value);
+    ok(memcmp(p.panel.q, q.panel.q, rows * cols) == 0,
+       "%d bits, %zu x %zu by %d%s: H = %g I gives the nearest codes, all of them", options->bits,
+       rows, cols, options->group, options->asymmetric ? ", asymmetric" : "", value);
     release(&p);
     release(&q);
 }
 
-static void test_gain(const ft_blocks_how *how)
+static void test_gain(const ft_groupwise_options *options)
 {
     enum { ROWS = 32, COLS = 160 };
-    problem p = make(3, ROWS, COLS, how, random_moments(4, COLS));
-    problem q = make(3, ROWS, COLS, how, random_moments(4, COLS));
+    problem p = make(3, ROWS, COLS, options, random_moments(4, COLS));
+    problem q = make(3, ROWS, COLS, options, random_moments(4, COLS));
     solve(&p, DEFAULT);
     solve(&q, NEAREST);
     double ours = cost_of(&p), nearest = cost_of(&q);
     ok(ours < 0.7 * nearest, "%d bits: results lose %.3f of what they lose with nearest codes",
-       how->bits, ours / nearest);
+       options->bits, ours / nearest);
     ok(memcmp(p.panel.grid, q.panel.grid,
-              ROWS * ft_blocks_how_groups(how, COLS) * sizeof(ft_blocks_grid)) == 0,
+              ROWS * ft_groupwise_options_groups(options, COLS) * sizeof(ft_groupwise_grid)) == 0,
        "... on the same grids");
     release(&p);
     release(&q);
 }
 
 /* Each sweep lessens the error, to which damping adds a hundredth of the weights' own. */
-static void test_sweeps(const ft_blocks_how *how)
+static void test_sweeps(const ft_groupwise_options *options)
 {
     enum { ROWS = 20, COLS = 160, MOST = 6 };
-    double cost[MOST];
+    double error[MOST];
     int raised = 0;
     for (int sweeps = 0; sweeps < MOST; sweeps++) {
-        problem p = make(23, ROWS, COLS, how, random_moments(24, COLS));
+        problem p = make(23, ROWS, COLS, options, random_moments(24, COLS));
         solve(&p, sweeps);
         double mean = 0.0;
         for (size_t i = 0; i < COLS; i++)
             mean += p.moments[i * COLS + i] / COLS;
         for (size_t i = 0; i < COLS; i++)
             p.moments[i * COLS + i] += 0.01 * mean;
-        cost[sweeps] = cost_of(&p);
-        raised += sweeps > 0 && cost[sweeps] > cost[sweeps - 1] * (1.0 + 1e-12);
+        error[sweeps] = cost_of(&p);
+        raised += sweeps > 0 && error[sweeps] > error[sweeps - 1] * (1.0 + 1e-12);
         release(&p);
     }
-    is_int(raised, 0, "%d bits: sweeps never raise the error", how->bits);
-    ok(cost[MOST - 1] < cost[0], "... of which they leave %.3f", cost[MOST - 1] / cost[0]);
+    is_int(raised, 0, "%d bits: sweeps never raise the error", options->bits);
+    ok(error[MOST - 1] < error[0], "... of which they leave %.3f", error[MOST - 1] / error[0]);
 }
 
 /* Inputs that never were anything but 0. */
 static void test_dead(void)
 {
     enum { ROWS = 5, COLS = 70 };
-    const ft_blocks_how how = { .bits = 4, .group = 32, .asymmetric = true };
-    problem p = make(11, ROWS, COLS, &how, random_moments(12, COLS));
-    problem q = make(11, ROWS, COLS, &how, diagonal(COLS, 0.0));
+    const ft_groupwise_options options = { .bits = 4, .group = 32, .asymmetric = true };
+    problem p = make(11, ROWS, COLS, &options, random_moments(12, COLS));
+    problem q = make(11, ROWS, COLS, &options, diagonal(COLS, 0.0));
     for (size_t i = 0; i < COLS; i++)
         for (size_t k = 0; k < COLS; k++)
             if (i % 9 == 4 || k % 9 == 4)
@@ -305,7 +311,7 @@ static void test_dead(void)
     solve(&p, DEFAULT);
     int wrong = 0, zeros = 0;
     for (size_t i = 0; i < ROWS * COLS; i++) {
-        bool is_zero = p.panel.code[i] == grid_of(&p, i / COLS, i % COLS)->zero;
+        bool is_zero = p.panel.q[i] == grid_of(&p, i / COLS, i % COLS)->zero;
         wrong += i % COLS % 9 == 4 && !is_zero;
         zeros += is_zero;
     }
@@ -314,7 +320,7 @@ static void test_dead(void)
     solve(&q, DEFAULT);
     wrong = 0;
     for (size_t i = 0; i < ROWS * COLS; i++)
-        wrong += q.panel.code[i] != grid_of(&q, i / COLS, i % COLS)->zero;
+        wrong += q.panel.q[i] != grid_of(&q, i / COLS, i % COLS)->zero;
     is_int(wrong, 0, "where all inputs are dead, all do");
     release(&p);
     release(&q);
@@ -345,22 +351,22 @@ static void test_refusals(void)
 typedef struct written {
     unsigned char *bytes;
     size_t size;
-    ft_blocks_cost cost;
+    ft_groupwise_error error;
 } written;
 
-static written write(const ft_weights *w, const ft_blocks_how *how, int threads)
+static written write(const ft_weight_matrix *w, const ft_groupwise_options *options, int threads)
 {
-    ft_blocks_bytes part = ft_blocks_stream_bytes(w, how);
+    ft_groupwise_bytes part = ft_groupwise_stream_bytes(w, options);
     written out = { .size = part.codes + part.scales + part.zeros };
-    ft_blocks_stream stream;
+    ft_groupwise_stream stream;
     ft_error err;
     size_t got;
-    out.bytes = ft_array(out.size, 1);
-    if (ft_blocks_stream_init(&stream, w, how, threads, &err) != FT_OK ||
-        ft_blocks_stream_read(&stream, out.bytes, out.size, &got, &err) != FT_OK)
+    out.bytes = ft_calloc(out.size, 1);
+    if (ft_groupwise_stream_init(&stream, w, options, threads, &err) != FT_OK ||
+        ft_groupwise_stream_read(&stream, out.bytes, out.size, &got, &err) != FT_OK)
         bail_out("%s", err.text);
-    out.cost = stream.cost;
-    ft_blocks_stream_fini(&stream);
+    out.error = stream.error;
+    ft_groupwise_stream_fini(&stream);
     return out;
 }
 
@@ -368,23 +374,25 @@ static written write(const ft_weights *w, const ft_blocks_how *how, int threads)
 static void test_stream(void)
 {
     enum { ROWS = 70, COLS = 150 };
-    const ft_blocks_how plain = { .bits = 4, .group = 64 };
-    float *weight = ft_array(ROWS * COLS, sizeof *weight);
+    const ft_groupwise_options plain = { .bits = 4, .group = 64 };
+    float *weight = ft_calloc(ROWS * COLS, sizeof *weight);
     rng r = { 5 };
     rng_floats(&r, weight, ROWS * COLS, 0.1);
-    ft_weights w = { .name = "w", .dtype = FT_F32, .data = weight, .rows = ROWS, .cols = COLS };
+    ft_weight_matrix w = {
+        .name = "w", .dtype = FT_F32, .data = weight, .rows = ROWS, .cols = COLS
+    };
     double *moments = random_moments(6, COLS), noise = 0.0;
     ft_gptq g;
     ft_error err;
     if (ft_gptq_init(&g, moments, COLS, "x", &err) != FT_OK)
         bail_out("%s", err.text);
-    ft_blocks_how how = plain;
-    how.round = ft_gptq_round;
-    how.user = &g;
-    how.moments = moments;
-    written one = write(&w, &how, 1), three = write(&w, &how, 3);
+    ft_groupwise_options options = plain;
+    options.round = ft_gptq_round;
+    options.user = &g;
+    options.moments = moments;
+    written one = write(&w, &options, 1), three = write(&w, &options, 3);
     ok(memcmp(one.bytes, three.bytes, one.size) == 0, "three threads give the bytes of one");
-    ok(one.cost.out_noise == three.cost.out_noise, "... and the same errors");
+    ok(one.error.out_noise == three.error.out_noise, "... and the same errors");
     for (size_t first = 0; first < ROWS; first += FT_PANEL_ROWS) {
         size_t rows = ft_min_size(FT_PANEL_ROWS, ROWS - first);
         problem p = make(1, rows, COLS, &plain, random_moments(6, COLS));
@@ -394,12 +402,12 @@ static void test_stream(void)
         noise += cost_of(&p);
         release(&p);
     }
-    near(one.cost.out_noise / noise, 1.0, 1e-9, "the error of results is that of all its panels");
-    how.round = NULL;
-    written nearest = write(&w, &how, 2);
-    ok(nearest.cost.out_noise > one.cost.out_noise && nearest.cost.noise < one.cost.noise,
+    near(one.error.out_noise / noise, 1.0, 1e-9, "the error of results is that of all its panels");
+    options.round = NULL;
+    written nearest = write(&w, &options, 2);
+    ok(nearest.error.out_noise > one.error.out_noise && nearest.error.noise < one.error.noise,
        "results gain what weights lose");
-    near(nearest.cost.out_signal / one.cost.out_signal, 1.0, 1e-9, "... of what they are");
+    near(nearest.error.out_signal / one.error.out_signal, 1.0, 1e-9, "... of what they are");
     free(one.bytes);
     free(three.bytes);
     free(nearest.bytes);
@@ -412,19 +420,19 @@ int main(void)
 {
     static const int32_t groups[] = { 32, 128, 0 };
     for (int i = 0; i < 12; i++) {
-        ft_blocks_how how = {
+        ft_groupwise_options options = {
             .bits = i & 1 ? 8 : 4, .asymmetric = i & 2, .group = groups[i >> 2], .clip = i == 5
         };
-        test_identity(32, 300, &how, 1.0);
-        test_identity(9, 33, &how, 0.37);
-        test_formula(32, i & 1 ? 96 : 150, &how);
+        test_identity(32, 300, &options, 1.0);
+        test_identity(9, 33, &options, 0.37);
+        test_formula(32, i & 1 ? 96 : 150, &options);
     }
-    test_identity(1, 1, &(ft_blocks_how){ .bits = 4, .group = 32 }, 3.0);
-    test_gain(&(ft_blocks_how){ .bits = 4, .group = 32 });
-    test_gain(&(ft_blocks_how){ .bits = 8, .group = 0, .asymmetric = true });
-    test_sweeps(&(ft_blocks_how){ .bits = 4, .group = 32 });
-    test_sweeps(&(ft_blocks_how){ .bits = 4, .group = 64, .asymmetric = true });
-    test_sweeps(&(ft_blocks_how){ .bits = 8, .group = 0 });
+    test_identity(1, 1, &(ft_groupwise_options){ .bits = 4, .group = 32 }, 3.0);
+    test_gain(&(ft_groupwise_options){ .bits = 4, .group = 32 });
+    test_gain(&(ft_groupwise_options){ .bits = 8, .group = 0, .asymmetric = true });
+    test_sweeps(&(ft_groupwise_options){ .bits = 4, .group = 32 });
+    test_sweeps(&(ft_groupwise_options){ .bits = 4, .group = 64, .asymmetric = true });
+    test_sweeps(&(ft_groupwise_options){ .bits = 8, .group = 0 });
     test_dead();
     test_refusals();
     test_stream();

@@ -29,56 +29,58 @@ static float *random_floats(uint64_t seed, size_t n)
     return x;
 }
 
-static ft_weights floats_as_weights(const float *x, size_t rows, size_t cols)
+static ft_weight_matrix floats_as_weights(const float *x, size_t rows, size_t cols)
 {
-    return (ft_weights){ .name = "w", .dtype = FT_F32, .data = x, .rows = rows, .cols = cols };
+    return (
+        ft_weight_matrix){ .name = "w", .dtype = FT_F32, .data = x, .rows = rows, .cols = cols };
 }
 
 /* Everything a stream gives. */
 typedef struct packed {
     unsigned char *bytes;
-    ft_blocks_bytes part;
-    ft_blocks blocks;
-    ft_blocks_cost cost;
+    ft_groupwise_bytes part;
+    ft_groupwise blocks;
+    ft_groupwise_error error;
 } packed;
 
-static packed pack_by(const ft_weights *w, const ft_blocks_how *how, int threads, size_t piece)
+static packed pack_by(const ft_weight_matrix *w, const ft_groupwise_options *options, int threads,
+                      size_t piece)
 {
-    packed p = { .part = ft_blocks_stream_bytes(w, how), .blocks.group = how->group };
+    packed p = { .part = ft_groupwise_stream_bytes(w, options), .blocks.group = options->group };
     size_t total = p.part.codes + p.part.scales + p.part.zeros, done = 0, got = 1;
-    ft_blocks_stream stream;
+    ft_groupwise_stream stream;
     ft_error err;
-    p.bytes = ft_alloc(total + piece);
+    p.bytes = ft_calloc_aligned(total + piece);
     memset(p.bytes, 0xa5, total + piece);
-    if (ft_blocks_stream_init(&stream, w, how, threads, &err) != FT_OK)
+    if (ft_groupwise_stream_init(&stream, w, options, threads, &err) != FT_OK)
         bail_out("%s", err.text);
     while (done < total && got > 0) {
-        if (ft_blocks_stream_read(&stream, p.bytes + done, piece, &got, &err) != FT_OK)
+        if (ft_groupwise_stream_read(&stream, p.bytes + done, piece, &got, &err) != FT_OK)
             bail_out("%s", err.text);
         done += got;
     }
-    if (done != total || stream.memory != NULL ||
-        ft_blocks_stream_read(&stream, p.bytes + done, 1, &got, &err) != FT_OK || got != 0)
+    if (done != total || stream.allocation != NULL ||
+        ft_groupwise_stream_read(&stream, p.bytes + done, 1, &got, &err) != FT_OK || got != 0)
         bail_out("the stream has %zu bytes of %zu, or keeps its memory", done, total);
-    p.cost = stream.cost;
+    p.error = stream.error;
     p.blocks.scale = (const uint16_t *) (const void *) (p.bytes + p.part.codes);
-    p.blocks.zero = how->asymmetric ? p.bytes + p.part.codes + p.part.scales : NULL;
-    ft_blocks_stream_fini(&stream);
+    p.blocks.zero = options->asymmetric ? p.bytes + p.part.codes + p.part.scales : NULL;
+    ft_groupwise_stream_fini(&stream);
     return p;
 }
 
-static packed pack(const ft_weights *w, const ft_blocks_how *how)
+static packed pack(const ft_weight_matrix *w, const ft_groupwise_options *options)
 {
-    return pack_by(w, how, 1, 4096);
+    return pack_by(w, options, 1, 4096);
 }
 
-static double real_of(const packed *p, size_t row, size_t col, const ft_weights *w, int bits)
+static double real_of(const packed *p, size_t row, size_t col, const ft_weight_matrix *w, int bits)
 {
     const uint32_t *codes = (const uint32_t *) (const void *) p->bytes;
-    size_t at = ft_blocks_index(&p->blocks, row, col, w->rows);
+    size_t at = ft_groupwise_scale_index(&p->blocks, row, col, w->rows);
     return (double) ft_float_from_f16(p->blocks.scale[at]) *
-           ((int32_t) ft_panel_code(codes, row, col, w->cols, bits) -
-            ft_blocks_zero(&p->blocks, at, bits));
+           ((int32_t) ft_panel_value(codes, row, col, w->cols, bits) -
+            ft_groupwise_zero_point(&p->blocks, at, bits));
 }
 
 /* ---- The oracle --------------------------------------------------------------------------- */
@@ -99,20 +101,20 @@ static double least_error(double weight, double scale, int zero, int bits)
  * 2^-11 of 7 or 127 scales, 0.07.  Where the grid is asymmetric, rounding the zero moves them by
  * half a scale more.
  */
-static void test_matrix(size_t rows, size_t cols, const ft_blocks_how *how)
+static void test_matrix(size_t rows, size_t cols, const ft_groupwise_options *options)
 {
     float *x = random_floats(rows * 1000 + cols, rows * cols);
-    ft_weights w = floats_as_weights(x, rows, cols);
-    packed p = pack(&w, how);
-    size_t count = ft_blocks_count(&p.blocks, rows, cols);
+    ft_weight_matrix w = floats_as_weights(x, rows, cols);
+    packed p = pack(&w, options);
+    size_t count = ft_groupwise_scale_count(&p.blocks, rows, cols);
     int far = 0, clipped = 0, pads = 0;
-    double signal = 0.0, noise = 0.0, most = how->asymmetric ? 1.07 : 0.57;
+    double signal = 0.0, noise = 0.0, most = options->asymmetric ? 1.07 : 0.57;
     for (size_t i = 0; i < rows * cols; i++) {
-        size_t at = ft_blocks_index(&p.blocks, i / cols, i % cols, rows);
+        size_t at = ft_groupwise_scale_index(&p.blocks, i / cols, i % cols, rows);
         double scale = (double) ft_float_from_f16(p.blocks.scale[at]), weight = (double) x[i];
-        double error = fabs(weight - real_of(&p, i / cols, i % cols, &w, how->bits));
-        int zero = ft_blocks_zero(&p.blocks, at, how->bits);
-        far += !(error <= least_error(weight, scale, zero, how->bits) + 1e-5 * scale);
+        double error = fabs(weight - real_of(&p, i / cols, i % cols, &w, options->bits));
+        int zero = ft_groupwise_zero_point(&p.blocks, at, options->bits);
+        far += !(error <= least_error(weight, scale, zero, options->bits) + 1e-5 * scale);
         clipped += !(error <= most * scale);
         signal += weight * weight;
         noise += error * error;
@@ -122,26 +124,27 @@ static void test_matrix(size_t rows, size_t cols, const ft_blocks_how *how)
         pads += pad && (p.blocks.scale[at] != 0 || (p.blocks.zero && p.blocks.zero[at] != 0));
         pads += !pad && p.blocks.scale[at] == 0;
     }
-    const char *what = how->asymmetric ? "asymmetric" : "symmetric";
-    is_int(far, 0, "%d bits, %s, %zu x %zu by %d: codes are the nearest", how->bits, what, rows,
-           cols, how->group);
-    if (!how->clip)
+    const char *what = options->asymmetric ? "asymmetric" : "symmetric";
+    is_int(far, 0, "%d bits, %s, %zu x %zu by %d: codes are the nearest", options->bits, what, rows,
+           cols, options->group);
+    if (!options->clip)
         is_int(clipped, 0, "... and nothing is clipped");
     is_int(pads, 0, "... rows have scales, pads none");
-    near(p.cost.signal / signal, 1.0, 1e-9, "... the signal is the weights'"); /* order of sums */
-    near(p.cost.noise / noise, 1.0, 1e-9, "... and the noise what codes lack");
+    near(p.error.signal / signal, 1.0, 1e-9, "... the signal is the weights'"); /* order of sums */
+    near(p.error.noise / noise, 1.0, 1e-9, "... and the noise what codes lack");
     free(p.bytes);
     free(x);
 }
 
 /* ---- Grids -------------------------------------------------------------------------------- */
 
-static double error_on(const ft_blocks_grid *grid, const float *x, const float *importance,
+static double error_on(const ft_groupwise_grid *grid, const float *x, const float *importance,
                        size_t n)
 {
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) {
-        double error = (double) x[i] - (double) ft_blocks_real(grid, ft_blocks_nearest(grid, x[i]));
+        double error = (double) x[i] - (double) ft_groupwise_dequantize(
+                                           grid, ft_groupwise_round_nearest(grid, x[i]));
         sum += error * error * (importance != NULL ? (double) importance[i] : 1.0);
     }
     return sum;
@@ -158,11 +161,11 @@ static void test_searches(int bits, bool asymmetric)
         rng_floats(&r, x, N, 0.02);
         for (int k = 0; k < N; k++)
             importance[k] = (float) exp(2.0 * rng_normal(&r));
-        ft_blocks_how how = { .bits = bits, .asymmetric = asymmetric };
-        ft_blocks_grid plain = ft_blocks_choose(x, N, NULL, &how);
-        how.clip = true;
-        ft_blocks_grid clipped = ft_blocks_choose(x, N, NULL, &how);
-        ft_blocks_grid weighted = ft_blocks_choose(x, N, importance, &how);
+        ft_groupwise_options options = { .bits = bits, .asymmetric = asymmetric };
+        ft_groupwise_grid plain = ft_groupwise_choose_grid(x, N, NULL, &options);
+        options.clip = true;
+        ft_groupwise_grid clipped = ft_groupwise_choose_grid(x, N, NULL, &options);
+        ft_groupwise_grid weighted = ft_groupwise_choose_grid(x, N, importance, &options);
         /* Searches sum in float, 1e-6 of the whole; this oracle sums in double. */
         double tolerance = 1.0 + 1e-5;
         worse += error_on(&clipped, x, NULL, N) > error_on(&plain, x, NULL, N) * tolerance;
@@ -182,19 +185,19 @@ static void test_searches(int bits, bool asymmetric)
 static void test_ends(void)
 {
     float x[32] = { -0.8f, 0.1f, 0.2f, 0.3f, -0.4f, 0.5f, -0.6f, 0.7f };
-    const ft_blocks_how four = { .bits = 4 }, eight = { .bits = 8 };
-    ft_blocks_grid g = ft_blocks_choose(x, 32, NULL, &four);
+    const ft_groupwise_options four = { .bits = 4 }, eight = { .bits = 8 };
+    ft_groupwise_grid g = ft_groupwise_choose_grid(x, 32, NULL, &four);
     near((double) g.scale, 0.1, 1e-4, "a negative extreme that fits -8 better is -8");
-    is_int(ft_blocks_nearest(&g, -0.8f), 0, "... which is code 0");
-    is_int(ft_blocks_nearest(&g, 0.7f), 15, "... and 7 is code 15");
+    is_int(ft_groupwise_round_nearest(&g, -0.8f), 0, "... which is code 0");
+    is_int(ft_groupwise_round_nearest(&g, 0.7f), 15, "... and 7 is code 15");
     for (int i = 0; i < 32; i++)
         x[i] = -x[i];
-    g = ft_blocks_choose(x, 32, NULL, &four);
+    g = ft_groupwise_choose_grid(x, 32, NULL, &four);
     near((double) g.scale, 0.8 / 7, 1e-4, "a positive one is 7");
     x[3] = -0.8f;
-    g = ft_blocks_choose(x, 32, NULL, &four);
+    g = ft_groupwise_choose_grid(x, 32, NULL, &four);
     near((double) g.scale, 0.8 / 7, 1e-4, "so are two that would not both fit");
-    g = ft_blocks_choose(x, 32, NULL, &eight);
+    g = ft_groupwise_choose_grid(x, 32, NULL, &eight);
     near((double) g.scale, 0.8 / 127, 1e-5, "of 8 bits it is 127");
 }
 
@@ -207,10 +210,12 @@ static void test_zero_is_kept(void)
         double centre = rng_uniform(&r, -3.0, 3.0);
         for (int k = 0; k < 40; k++)
             x[k] = (float) (centre + rng_uniform(&r, -1.0, 1.0));
-        ft_blocks_how how = { .bits = i % 2 ? 4 : 8, .asymmetric = true, .clip = i % 3 == 0 };
-        ft_blocks_grid g = ft_blocks_choose(x, 40, NULL, &how);
-        lost += ft_blocks_real(&g, ft_blocks_nearest(&g, 0.0f)) != 0.0f || g.zero < 0 ||
-                g.zero > g.most;
+        ft_groupwise_options options = { .bits = i % 2 ? 4 : 8,
+                                         .asymmetric = true,
+                                         .clip = i % 3 == 0 };
+        ft_groupwise_grid g = ft_groupwise_choose_grid(x, 40, NULL, &options);
+        lost += ft_groupwise_dequantize(&g, ft_groupwise_round_nearest(&g, 0.0f)) != 0.0f ||
+                g.zero < 0 || g.zero > g.max_q;
     }
     is_int((long long) lost, 0, "0 is on every asymmetric grid, wherever the weights are");
 }
@@ -223,14 +228,16 @@ static void test_extremes(int bits, bool asymmetric)
         float x[33];
         for (int k = 0; k < 33; k++)
             x[k] = sizes[i] * (float) (k - 16) / 16.0f;
-        ft_blocks_how how = { .bits = bits, .asymmetric = asymmetric };
-        ft_blocks_grid g = ft_blocks_choose(x, 33, NULL, &how);
+        ft_groupwise_options options = { .bits = bits, .asymmetric = asymmetric };
+        ft_groupwise_grid g = ft_groupwise_choose_grid(x, 33, NULL, &options);
         wrong += !(g.scale > 0.0f) || !isfinite(g.scale) ||
                  ft_float_from_f16(ft_f16_from_float(g.scale)) != g.scale;
-        wrong += sizes[i] <= 0.0f && (g.scale != 1.0f || ft_blocks_nearest(&g, 0.0f) != g.zero);
+        wrong +=
+            sizes[i] <= 0.0f && (g.scale != 1.0f || ft_groupwise_round_nearest(&g, 0.0f) != g.zero);
         for (int k = 0; k < 33; k++) /* test_matrix() says why 1.07 */
             far +=
-                !(fabsf(x[k] - ft_blocks_real(&g, ft_blocks_nearest(&g, x[k]))) <= 1.07f * g.scale);
+                !(fabsf(x[k] - ft_groupwise_dequantize(&g, ft_groupwise_round_nearest(&g, x[k]))) <=
+                  1.07f * g.scale);
     }
     const char *what = asymmetric ? "asymmetric" : "symmetric";
     is_int(wrong, 0, "%d bits, %s: scales of all sizes are positive float16s", bits, what);
@@ -246,13 +253,13 @@ static void test_importance(void)
     for (int i = 0; i < 64; i++)
         importance[i] = i < 32 ? 1.0f : 0.0f;
     x[50] = 3.0f;
-    const ft_blocks_how how = { .bits = 4, .clip = true };
-    ft_blocks_grid all = ft_blocks_choose(x, 64, NULL, &how);
-    ft_blocks_grid some = ft_blocks_choose(x, 64, importance, &how);
+    const ft_groupwise_options options = { .bits = 4, .clip = true };
+    ft_groupwise_grid all = ft_groupwise_choose_grid(x, 64, NULL, &options);
+    ft_groupwise_grid some = ft_groupwise_choose_grid(x, 64, importance, &options);
     near((double) some.scale / (3.0 / 7), 0.5, 1e-3, "an extreme without importance is cut off");
     ok(all.scale > some.scale, "... which else it is not");
     memset(importance, 0, sizeof importance);
-    some = ft_blocks_choose(x, 64, importance, &how);
+    some = ft_groupwise_choose_grid(x, 64, importance, &options);
     near((double) some.scale / (3.0 / 7), 1.0, 1e-3, "where nothing is important, nothing is cut");
 
     float rows[2 * 64];
@@ -260,10 +267,12 @@ static void test_importance(void)
     memcpy(rows + 64, x, sizeof x);
     for (int i = 0; i < 64; i++)
         importance[i] = (float) (1 + i);
-    ft_weights w = floats_as_weights(rows, 2, 64);
-    ft_blocks_how grouped = { .bits = 4, .clip = true, .group = 32, .importance = importance };
+    ft_weight_matrix w = floats_as_weights(rows, 2, 64);
+    ft_groupwise_options grouped = {
+        .bits = 4, .clip = true, .group = 32, .importance = importance
+    };
     packed p = pack(&w, &grouped);
-    ft_blocks_grid second = ft_blocks_choose(x + 32, 32, importance + 32, &grouped);
+    ft_groupwise_grid second = ft_groupwise_choose_grid(x + 32, 32, importance + 32, &grouped);
     near((double) ft_float_from_f16(p.blocks.scale[32 + 1]), (double) second.scale, 0.0,
          "each group is chosen by its own columns");
     free(p.bytes);
@@ -271,14 +280,15 @@ static void test_importance(void)
 
 /* ---- Rounding by others ------------------------------------------------------------------- */
 
-static void round_down(const void *user, ft_blocks_panel *panel, const ft_blocks_how *how)
+static void round_down(const void *user, ft_groupwise_panel *panel,
+                       const ft_groupwise_options *options)
 {
-    size_t groups = ft_blocks_how_groups(how, panel->cols);
+    size_t groups = ft_groupwise_options_groups(options, panel->cols);
     for (size_t i = 0; i < panel->rows * panel->cols; i++) {
-        const ft_blocks_grid *grid =
-            &panel->grid[i / panel->cols * groups + i % panel->cols / (size_t) how->group];
+        const ft_groupwise_grid *grid =
+            &panel->grid[i / panel->cols * groups + i % panel->cols / (size_t) options->group];
         float steps = floorf(panel->weight[i] * grid->inverse) + (float) grid->zero;
-        panel->code[i] = (uint8_t) fminf(fmaxf(steps, 0.0f), (float) grid->most);
+        panel->q[i] = (uint8_t) fminf(fmaxf(steps, 0.0f), (float) grid->max_q);
         panel->weight[i] = *(const float *) user;
     }
 }
@@ -287,12 +297,12 @@ static void test_rounding(void)
 {
     enum { ROWS = 45, COLS = 96 };
     float *x = random_floats(3, ROWS * COLS), poison = NAN;
-    ft_weights w = floats_as_weights(x, ROWS, COLS);
-    ft_blocks_how how = { .bits = 4, .group = 64 };
-    packed nearest = pack(&w, &how);
-    how.round = round_down;
-    how.user = &poison;
-    packed p = pack_by(&w, &how, 2, 1000);
+    ft_weight_matrix w = floats_as_weights(x, ROWS, COLS);
+    ft_groupwise_options options = { .bits = 4, .group = 64 };
+    packed nearest = pack(&w, &options);
+    options.round = round_down;
+    options.user = &poison;
+    packed p = pack_by(&w, &options, 2, 1000);
     size_t above = 0;
     double noise = 0.0;
     for (size_t i = 0; i < ROWS * COLS; i++) {
@@ -301,7 +311,7 @@ static void test_rounding(void)
         noise += (real - (double) x[i]) * (real - (double) x[i]);
     }
     is_int((long long) above, 0, "who rounds decides about the codes");
-    near(p.cost.noise / noise, 1.0, 1e-9, "... and pays for it"); /* order of sums */
+    near(p.error.noise / noise, 1.0, 1e-9, "... and pays for it"); /* order of sums */
     ok(memcmp(p.blocks.scale, nearest.blocks.scale, p.part.scales) == 0, "... the grids stay");
     free(nearest.bytes);
     free(p.bytes);
@@ -315,15 +325,15 @@ static void test_pieces(void)
     enum { ROWS = 133, COLS = 200 };
     static const size_t pieces[] = { 1, 13, 4096, 1 << 20 };
     float *x = random_floats(8, ROWS * COLS);
-    ft_weights w = floats_as_weights(x, ROWS, COLS);
-    ft_blocks_how how = { .bits = 8, .group = 128, .asymmetric = true, .clip = true };
-    packed whole = pack(&w, &how);
+    ft_weight_matrix w = floats_as_weights(x, ROWS, COLS);
+    ft_groupwise_options options = { .bits = 8, .group = 128, .asymmetric = true, .clip = true };
+    packed whole = pack(&w, &options);
     size_t total = whole.part.codes + whole.part.scales + whole.part.zeros;
     is_int((long long) total, 160 * 224 + 2 * 160 * 3, "codes, scales and zeros follow each other");
     for (size_t i = 0; i < FT_COUNT(pieces); i++)
         for (int threads = 1; threads <= 7; threads += 3) {
-            packed p = pack_by(&w, &how, threads, pieces[i]);
-            ok(memcmp(p.bytes, whole.bytes, total) == 0 && p.cost.noise == whole.cost.noise,
+            packed p = pack_by(&w, &options, threads, pieces[i]);
+            ok(memcmp(p.bytes, whole.bytes, total) == 0 && p.error.noise == whole.error.noise,
                "pieces of %zu by %d threads are the same", pieces[i], threads);
             free(p.bytes);
         }
@@ -342,11 +352,11 @@ static void test_halves(ft_dtype dtype)
         x[i] = dtype == FT_F16 ? ft_float_from_f16(half[i]) : ft_float_from_bf16(half[i]);
     }
     memmove((char *) half + 1, half, sizeof x / 2); /* no alignment is promised */
-    ft_weights wide = floats_as_weights(x, ROWS, COLS), narrow = wide;
+    ft_weight_matrix wide = floats_as_weights(x, ROWS, COLS), narrow = wide;
     narrow.dtype = dtype;
     narrow.data = (char *) half + 1;
-    ft_blocks_how how = { .bits = 4, .group = 32 };
-    packed a = pack(&wide, &how), b = pack(&narrow, &how);
+    ft_groupwise_options options = { .bits = 4, .group = 32 };
+    packed a = pack(&wide, &options), b = pack(&narrow, &options);
     ok(memcmp(a.bytes, b.bytes, a.part.codes + a.part.scales) == 0, "%s weights are read as such",
        ft_dtype_name(dtype));
     free(a.bytes);
@@ -354,17 +364,17 @@ static void test_halves(ft_dtype dtype)
     free(random);
 }
 
-static void is_refused(const ft_weights *w, ft_status status, const char *text)
+static void is_refused(const ft_weight_matrix *w, ft_status status, const char *text)
 {
-    ft_blocks_how how = { .bits = 4, .group = 32 };
-    ft_blocks_stream stream;
+    ft_groupwise_options options = { .bits = 4, .group = 32 };
+    ft_groupwise_stream stream;
     ft_error err = { .text = "" };
     char out[64];
     size_t got;
-    ft_status found = ft_blocks_stream_init(&stream, w, &how, 2, &err);
+    ft_status found = ft_groupwise_stream_init(&stream, w, &options, 2, &err);
     if (found == FT_OK)
-        found = ft_blocks_stream_read(&stream, out, sizeof out, &got, &err);
-    ft_blocks_stream_fini(&stream);
+        found = ft_groupwise_stream_read(&stream, out, sizeof out, &got, &err);
+    ft_groupwise_stream_fini(&stream);
     is_int(found, status, "%s is refused", text);
     is_str(err.text, text, "... in these words");
 }
@@ -373,7 +383,7 @@ static void test_refusals(void)
 {
     enum { ROWS = 70, COLS = 33 };
     float *x = random_floats(2, ROWS * COLS);
-    ft_weights w = floats_as_weights(x, ROWS, COLS);
+    ft_weight_matrix w = floats_as_weights(x, ROWS, COLS);
     x[40 * COLS + 5] = NAN;
     x[50 * COLS + 5] = INFINITY;
     is_refused(&w, FT_EFORMAT, "w: row 40, column 5 is NaN");
@@ -394,10 +404,10 @@ int main(void)
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int k = 0; k < 16; k++)
             test_matrix(shapes[i][0], shapes[i][1],
-                        &(ft_blocks_how){ .bits = k & 1 ? 8 : 4,
-                                          .asymmetric = k & 2,
-                                          .group = groups[k >> 2],
-                                          .clip = i == 2 });
+                        &(ft_groupwise_options){ .bits = k & 1 ? 8 : 4,
+                                                 .asymmetric = k & 2,
+                                                 .group = groups[k >> 2],
+                                                 .clip = i == 2 });
     for (int k = 0; k < 4; k++) {
         test_searches(k & 1 ? 8 : 4, k & 2);
         test_extremes(k & 1 ? 8 : 4, k & 2);

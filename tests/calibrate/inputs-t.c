@@ -39,11 +39,11 @@ static void open_subject(subject *s, const ft_named_tensor *named, size_t count)
     snprintf(path, sizeof path, "%s/model.ft", s->checkpoint.folder);
     snprintf(data, sizeof data, "%s/data.safetensors", s->checkpoint.folder);
     if (ft_safetensors_write(data, named, count, true, &err) != FT_OK ||
-        ft_model_open_for(&s->model, path, NULL, &(ft_purpose){ .mode = FT_MODE_OBSERVE }, &err) !=
-            FT_OK ||
+        ft_model_open_with_config(&s->model, path, NULL,
+                                  &(ft_quant_config){ .mode = FT_MODE_OBSERVE }, &err) != FT_OK ||
         ft_dataset_read(&s->data, data, s->model, &err) != FT_OK)
         bail_out("%s", err.text);
-    s->all = ft_array((size_t) s->model->nweight, sizeof *s->all);
+    s->all = ft_calloc((size_t) s->model->nweight, sizeof *s->all);
     for (int i = 0; i < s->model->nweight; i++)
         s->all[i] = true;
 }
@@ -133,24 +133,24 @@ static void add_row(sums *out, const float *x, size_t cols)
 }
 
 /* One value over samples first .. last - 1, all in one run. */
-static sums oracle(const subject *s, const ft_sums *input, uint64_t first, uint64_t last)
+static sums oracle(const subject *s, const ft_input_stats *input, uint64_t first, uint64_t last)
 {
     const char *keep[] = { input->name, NULL };
     size_t cols = input->cols;
     ft_session *session;
     ft_tensor x = { .data = NULL };
-    sums out = { .magnitude = ft_array(cols, sizeof(double)),
-                 .square = ft_array(cols, sizeof(double)),
-                 .moments = ft_array(cols * cols, sizeof(double)) };
+    sums out = { .magnitude = ft_calloc(cols, sizeof(double)),
+                 .square = ft_calloc(cols, sizeof(double)),
+                 .moments = ft_calloc(cols * cols, sizeof(double)) };
     if (ft_session_open(&session, s->model,
-                        &(ft_session_options){ .threads = 1, .every_logits = true, .keep = keep },
+                        &(ft_session_options){ .threads = 1, .all_logits = true, .keep = keep },
                         &err) != FT_OK ||
-        ft_dataset_bind(&s->data, (size_t) first, (size_t) (last - first), session, &err) !=
+        ft_dataset_set_inputs(&s->data, (size_t) first, (size_t) (last - first), session, &err) !=
             FT_OK ||
         ft_session_run(session, &err) != FT_OK ||
         ft_session_get(session, input->name, &x, &err) != FT_OK)
         bail_out("%s", err.text);
-    float *data = ft_array(ft_tensor_count(&x), sizeof *data);
+    float *data = ft_calloc(ft_tensor_numel(&x), sizeof *data);
     x.data = data;
     if (ft_session_get(session, input->name, &x, &err) != FT_OK)
         bail_out("%s", err.text);
@@ -181,24 +181,24 @@ static double distance(const double *a, const double *b, size_t n)
 
 /* ---- Tests -------------------------------------------------------------------------------- */
 
-static ft_inputs_of of(const subject *s)
+static ft_activation_stats_options of(const subject *s)
 {
-    return (ft_inputs_of){
+    return (ft_activation_stats_options){
         .model = s->model, .data = &s->data, .last = s->data.rows, .threads = 1, .moments = true
     };
 }
 
-static ft_inputs begin(const ft_inputs_of *what, const bool *wanted)
+static ft_activation_stats begin(const ft_activation_stats_options *what, const bool *wanted)
 {
-    ft_inputs inputs;
-    if (ft_inputs_init(&inputs, what, wanted, &err) != FT_OK)
+    ft_activation_stats inputs;
+    if (ft_activation_stats_init(&inputs, what, wanted, &err) != FT_OK)
         bail_out("%s", err.text);
     return inputs;
 }
 
-static void need(ft_inputs *inputs, size_t index)
+static void need(ft_activation_stats *inputs, size_t index)
 {
-    if (ft_inputs_need(inputs, &inputs->input[index], &err) != FT_OK)
+    if (ft_activation_stats_collect(inputs, &inputs->input[index], &err) != FT_OK)
         bail_out("%s", err.text);
 }
 
@@ -209,14 +209,14 @@ static void need(ft_inputs *inputs, size_t index)
 static void test_sums(const char *what, const subject *s, uint64_t first, uint64_t last,
                       size_t count)
 {
-    ft_inputs_of how = of(s);
+    ft_activation_stats_options how = of(s);
     how.first = first;
     how.last = last;
-    ft_inputs inputs = begin(&how, s->all);
+    ft_activation_stats inputs = begin(&how, s->all);
     double most = 0.0;
     int rows = 0;
     for (size_t i = 0; i < inputs.count; i++) {
-        ft_sums *input = &inputs.input[i];
+        ft_input_stats *input = &inputs.input[i];
         need(&inputs, i);
         sums expected = oracle(s, input, first, last);
         rows += input->rows != expected.rows;
@@ -228,22 +228,22 @@ static void test_sums(const char *what, const subject *s, uint64_t first, uint64
     is_int((long long) inputs.count, (long long) count, "%s: %zu inputs", what, count);
     is_int(rows, 0, "... of as many rows as there are tokens");
     near(most, 0.0, 1e-5, "... and the sums of their values");
-    ft_inputs_fini(&inputs);
+    ft_activation_stats_fini(&inputs);
 }
 
-static int input_of(const ft_inputs *inputs, const char *weight)
+static int input_of(const ft_activation_stats *inputs, const char *weight)
 {
-    int index = ft_plan_find_weight(&inputs->of->model->plan, weight);
-    return index < 0 ? -2 : inputs->by_weight[index];
+    int index = ft_plan_find_weight(&inputs->options->model->plan, weight);
+    return index < 0 ? -2 : inputs->input_of_weight[index];
 }
 
 static void test_sharing(const subject *s)
 {
-    ft_inputs_of how = of(s);
-    bool *wanted = ft_array((size_t) s->model->nweight, sizeof *wanted);
+    ft_activation_stats_options how = of(s);
+    bool *wanted = ft_calloc((size_t) s->model->nweight, sizeof *wanted);
     for (int i = 0; i < s->model->nweight; i++)
         wanted[i] = strstr(s->model->weight[i].name, "layer.1.") != NULL;
-    ft_inputs inputs = begin(&how, wanted);
+    ft_activation_stats inputs = begin(&how, wanted);
     is_int((long long) inputs.count, 4, "a layer's linears read four values");
     int q = input_of(&inputs, "layer.1.attn.q.weight");
     ok(q >= 0 && q == input_of(&inputs, "layer.1.attn.k.weight") &&
@@ -253,18 +253,18 @@ static void test_sharing(const subject *s)
            input_of(&inputs, "layer.1.ffn.up.weight") > q,
        "they come in their order");
     is_int(input_of(&inputs, "layer.0.attn.q.weight"), -1, "what is not wanted has none");
-    ft_inputs_fini(&inputs);
+    ft_activation_stats_fini(&inputs);
     free(wanted);
 }
 
-static bool is_same(const ft_sums *a, const ft_sums *b)
+static bool is_same(const ft_input_stats *a, const ft_input_stats *b)
 {
     return a->rows == b->rows && memcmp(a->square, b->square, a->cols * sizeof(double)) == 0 &&
            memcmp(a->magnitude, b->magnitude, a->cols * sizeof(double)) == 0 &&
            memcmp(a->moments, b->moments, a->cols * a->cols * sizeof(double)) == 0;
 }
 
-static int in_memory(const ft_inputs *inputs)
+static int in_memory(const ft_activation_stats *inputs)
 {
     int n = 0;
     for (size_t i = 0; i < inputs->count; i++)
@@ -275,10 +275,11 @@ static int in_memory(const ft_inputs *inputs)
 /* By threads, and by so little memory that each input needs a pass of its own. */
 static void test_bits(const char *what, const subject *s)
 {
-    ft_inputs_of one = of(s), three = of(s), little = of(s);
+    ft_activation_stats_options one = of(s), three = of(s), little = of(s);
     three.threads = 3;
     little.memory = 1;
-    ft_inputs a = begin(&one, s->all), b = begin(&three, s->all), c = begin(&little, s->all);
+    ft_activation_stats a = begin(&one, s->all), b = begin(&three, s->all),
+                        c = begin(&little, s->all);
     int threads = 0, passes = 0, most = 0;
     for (size_t i = 0; i < a.count; i++) {
         need(&a, i);
@@ -291,24 +292,24 @@ static void test_bits(const char *what, const subject *s)
     is_int(threads, 0, "%s: three threads give the bits of one", what);
     is_int(passes, 0, "... and many passes those of one");
     ok(most == 1 && in_memory(&a) == (int) a.count, "... with the sums of one input in memory");
-    ft_inputs_fini(&a);
-    ft_inputs_fini(&b);
-    ft_inputs_fini(&c);
+    ft_activation_stats_fini(&a);
+    ft_activation_stats_fini(&b);
+    ft_activation_stats_fini(&c);
 }
 
 /* Divided sums stay divided when they are summed up again. */
 static void test_division(const subject *s)
 {
-    ft_inputs_of how = of(s);
+    ft_activation_stats_options how = of(s);
     how.memory = 1;
-    ft_inputs a = begin(&how, s->all), b = begin(&how, s->all);
+    ft_activation_stats a = begin(&how, s->all), b = begin(&how, s->all);
     size_t cols = a.input[0].cols;
-    float *factor = ft_array(cols, sizeof *factor);
+    float *factor = ft_calloc(cols, sizeof *factor);
     for (size_t i = 0; i < cols; i++)
         factor[i] = 0.25f + 0.3f * (float) i;
     need(&a, 0);
     need(&b, 0);
-    ft_inputs_divide(&b.input[0], factor);
+    ft_input_stats_rescale(&b.input[0], factor);
     double square = 0.0, moment = 0.0, magnitude = 0.0;
     for (size_t i = 0; i < cols; i++) {
         double f = (double) factor[i], g = (double) factor[i / 2];
@@ -320,7 +321,7 @@ static void test_division(const subject *s)
                                    1));
     }
     ok(magnitude < 1e-14 && square < 1e-14 && moment < 1e-14, "inputs are divided by factors");
-    double *before = ft_array(cols * cols, sizeof *before);
+    double *before = ft_calloc(cols * cols, sizeof *before);
     memcpy(before, b.input[0].moments, cols * cols * sizeof *before);
     need(&b, 1);
     ok(b.input[0].moments == NULL, "where memory is short, others have it next");
@@ -328,8 +329,8 @@ static void test_division(const subject *s)
     ok(memcmp(before, b.input[0].moments, cols * cols * sizeof *before) == 0,
        "and what was divided is so again");
     free(before);
-    ft_inputs_fini(&a);
-    ft_inputs_fini(&b);
+    ft_activation_stats_fini(&a);
+    ft_activation_stats_fini(&b);
 }
 
 /* Without moments one pass does for all, whoever asks. */
@@ -342,11 +343,11 @@ static void count_stages(void *user, const char *what, const char *unit)
 static void test_squares(const subject *s)
 {
     int stages = 0;
-    ft_inputs_of how = of(s), whole = of(s);
+    ft_activation_stats_options how = of(s), whole = of(s);
     how.moments = false;
     how.stage = count_stages;
     how.user = &stages;
-    ft_inputs squares = begin(&how, s->all), moments = begin(&whole, s->all);
+    ft_activation_stats squares = begin(&how, s->all), moments = begin(&whole, s->all);
     int wrong = 0;
     for (size_t i = 0; i < squares.count; i++) {
         need(&squares, i);
@@ -356,8 +357,8 @@ static void test_squares(const subject *s)
     }
     is_int(wrong, 0, "squares alone are the same squares");
     ok(stages == 1 && in_memory(&squares) == 0, "... in one pass, without products");
-    ft_inputs_fini(&squares);
-    ft_inputs_fini(&moments);
+    ft_activation_stats_fini(&squares);
+    ft_activation_stats_fini(&moments);
 }
 
 /* An embedding that is so large that its square is infinite in float, and then its norm 0 or NaN.
@@ -370,12 +371,12 @@ static void test_infinite(void)
     ((float *) norm->data)[2] = 3.3e38f;
     ft_named_tensor named = texts("input_ids", NULL, 20, 0);
     open_subject(&s, &named, 1);
-    ft_inputs_of how = of(&s);
-    ft_inputs inputs = begin(&how, s.all);
-    is_int(ft_inputs_need(&inputs, &inputs.input[0], &err), FT_EFORMAT,
+    ft_activation_stats_options how = of(&s);
+    ft_activation_stats inputs = begin(&how, s.all);
+    is_int(ft_activation_stats_collect(&inputs, &inputs.input[0], &err), FT_EFORMAT,
            "infinite inputs are refused");
     is_str(err.text, "embed.norm: column 2 is not finite on the sample data", "... by name");
-    ft_inputs_fini(&inputs);
+    ft_activation_stats_fini(&inputs);
     close_subject(&s);
 }
 

@@ -118,7 +118,7 @@ static ft_histogram histogram_of(const float *value, size_t n)
     ft_counters point = empty_point();
     ft_histogram h;
     ft_error err;
-    ft_cpu_count(&point.counts, value, n);
+    ft_cpu_counts_add(&point.counts, value, n);
     if (ft_histogram_init(&h, &point, &err) != FT_OK)
         bail_out("%s", err.text);
     ft_counts_fini(&point.counts);
@@ -135,7 +135,7 @@ static bool same_hash(const golden *g, const void *bytes, size_t size)
  * ours must be the least number.  Otherwise the index, or the divergence within 1e-9 (the
  * reference sums in another order).
  */
-static bool same_entropy(const ft_histogram *h, const ft_amax_choice *c, const golden *g)
+static bool same_entropy(const ft_histogram *h, const ft_amax_result *c, const golden *g)
 {
     double theirs = divergence_by_definition(h, atoi(g->index));
     if (theirs != theirs)
@@ -144,13 +144,13 @@ static bool same_entropy(const ft_histogram *h, const ft_amax_choice *c, const g
 }
 
 /* The neighbouring bin, or a score within 1e-5: the reference adds up 2048 terms in float. */
-static bool same_mse(const ft_histogram *h, const ft_amax_choice *c, const golden *g)
+static bool same_mse(const ft_histogram *h, const ft_amax_result *c, const golden *g)
 {
     return abs(c->index - atoi(g->index)) <= 1 ||
            square_error_by_definition(h, atoi(g->index)) <= 1.00001 * c->objective;
 }
 
-static bool same_choice(const ft_histogram *h, const ft_amax_choice *c, const golden *g)
+static bool same_choice(const ft_histogram *h, const ft_amax_result *c, const golden *g)
 {
     bool index = strcmp(g->method, "max") == 0       ? c->amax == g->amax
                  : strcmp(g->method, "mse") == 0     ? same_mse(h, c, g)
@@ -169,13 +169,13 @@ static float quantile(const ft_histogram *h, double fraction)
 {
     uint64_t below = 0;
     for (size_t i = 0; i < h->size; i++)
-        if ((double) (below += h->times[i]) >= fraction * (double) h->total)
+        if ((double) (below += h->counts[i]) >= fraction * (double) h->total)
             return h->magnitude[i];
     return h->amax;
 }
 
 /* amax is the lower edge of the quantile's bin; 1e-12: a sum of 2048 fractions is not exact. */
-static bool holds_quantile(const ft_histogram *h, const ft_amax_choice *c, double percentile)
+static bool holds_quantile(const ft_histogram *h, const ft_amax_result *c, double percentile)
 {
     float width = h->edge[1] * 1.000001f;
     return c->amax <= quantile(h, percentile / 100.0 + 1e-12) &&
@@ -184,7 +184,7 @@ static bool holds_quantile(const ft_histogram *h, const ft_amax_choice *c, doubl
 
 static void test_input(const amax_input *in)
 {
-    static const double percentile[FT_CANDIDATES] = { 0, 99, 99.9, 99.99, 99.999, 0, 0 };
+    static const double percentile[FT_AMAX_CANDIDATES] = { 0, 99, 99.9, 99.99, 99.999, 0, 0 };
     ok(same_hash(find(in->name, "values"), in->value, in->n * sizeof *in->value),
        "%s: the input has the bits that the reference saw", in->name);
     ft_histogram h = histogram_of(in->value, in->n);
@@ -192,12 +192,12 @@ static void test_input(const amax_input *in)
         ok(same_hash(find(in->name, "histogram"), h.bin, sizeof h.bin),
            "%s: each bin has the reference's count", in->name);
 
-    ft_amax_choice candidate[FT_CANDIDATES], best;
-    ft_choose_candidates(candidate, &h);
-    ft_choose_amax(&best, FT_METHOD_AUTO, &h, NULL);
+    ft_amax_result candidate[FT_AMAX_CANDIDATES], best;
+    ft_compute_amax_candidates(candidate, &h);
+    ft_compute_amax(&best, FT_METHOD_AUTO, &h, NULL);
     bool quantiles = true, highest = true;
-    for (size_t i = 0; i < FT_CANDIDATES; i++) {
-        const ft_amax_choice *c = &candidate[i];
+    for (size_t i = 0; i < FT_AMAX_CANDIDATES; i++) {
+        const ft_amax_result *c = &candidate[i];
         ok(same_choice(&h, c, find(in->name, c->method)), "%s: %s chooses as the reference",
            in->name, c->method);
         quantiles = quantiles && (percentile[i] == 0 || holds_quantile(&h, c, percentile[i]));
@@ -229,8 +229,8 @@ static void test_vectors(void)
     for (size_t k = 0; k < 3; k++) {
         amax_input in = make_amax_input(k);
         ft_histogram h = histogram_of(in.value, in.n);
-        ft_amax_choice c;
-        ft_choose_amax(&c, FT_METHOD_ENTROPY, &h, NULL);
+        ft_amax_result c;
+        ft_compute_amax(&c, FT_METHOD_ENTROPY, &h, NULL);
         near(c.objective, divergence[k], tolerance[k], "%s: the least divergence", in.name);
         if (k < 2)
             ok(memcmp(h.bin, first[k], sizeof first[k]) == 0, "%s: the first bins", in.name);
@@ -245,7 +245,7 @@ static void test_vectors(void)
         }
         is_int(c.index, least, "%s: running sums find the same range as the definition", in.name);
         near(c.objective, best, 1e-12, "%s: and the same divergence", in.name);
-        near(c.second, second, 1e-12, "%s: and the same runner-up", in.name);
+        near(c.second_best, second, 1e-12, "%s: and the same runner-up", in.name);
         ft_histogram_fini(&h);
         free(in.value);
     }
@@ -277,8 +277,8 @@ static void test_zero(void)
     for (size_t n = 2; n <= 4; n += 2) {
         ft_histogram h = histogram_of(values, n);
         for (int m = 0; m < FT_METHODS; m++) {
-            ft_amax_choice c;
-            ft_choose_amax(&c, (ft_method) m, &h, NULL);
+            ft_amax_result c;
+            ft_compute_amax(&c, (ft_method) m, &h, NULL);
             ok(c.status == FT_AMAX_ZERO && c.amax == 1.0f && strcmp(c.method, "zero") == 0,
                "%s: %s gives 1 and says so", n == 2 ? "zeros" : "nothing above 2^-24",
                ft_method_name((ft_method) m));
@@ -287,8 +287,8 @@ static void test_zero(void)
     }
     static const float above[] = { 0.0f, 0x1.000002p-24f };
     ft_histogram h = histogram_of(above, 2);
-    ft_amax_choice c;
-    ft_choose_amax(&c, FT_METHOD_MAX, &h, NULL);
+    ft_amax_result c;
+    ft_compute_amax(&c, FT_METHOD_MAX, &h, NULL);
     ok(c.status == FT_AMAX_OK && c.amax == above[1], "just above 2^-24 is a magnitude as any");
     ft_histogram_fini(&h);
 }
@@ -301,7 +301,7 @@ static void test_refusals(void)
     ft_error err;
     is_int(ft_histogram_init(&h, &point, &err), FT_EFORMAT, "no values are refused");
     has(err.text, "layer.0.point: no value was counted", "with the point's name");
-    ft_cpu_count(&point.counts, values, FT_COUNT(values));
+    ft_cpu_counts_add(&point.counts, values, FT_COUNT(values));
     is_int(ft_histogram_init(&h, &point, &err), FT_EFORMAT, "NaN and infinities are refused");
     is_str(err.text, "layer.0.point: 2 NaN and 1 infinities beside 2 finite values",
            "with name and numbers");
@@ -313,16 +313,16 @@ static void test_refusals(void)
 static void test_many(void)
 {
     ft_counters point = empty_point();
-    ft_counts_put(&point.counts, ft_bits_from_float(0.25f), 3 << 24);
-    ft_counts_put(&point.counts, ft_bits_from_float(1.0f), (1 << 24) + 1);
+    ft_counts_add_value(&point.counts, ft_bits_from_float(0.25f), 3 << 24);
+    ft_counts_add_value(&point.counts, ft_bits_from_float(1.0f), (1 << 24) + 1);
     ft_histogram h;
     ft_error err;
     if (ft_histogram_init(&h, &point, &err) != FT_OK)
         bail_out("%s", err.text);
     is_int((long long) h.total, (4 << 24) + 1, "more than 2^24 values are counted");
     is_int((long long) h.bin[FT_BINS / 4], 3 << 24, "also in one bin");
-    ft_amax_choice c;
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 74 });
+    ft_amax_result c;
+    ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 74 });
     near((double) c.amax, 0.25, 0.0, "percentiles of them are right");
     ft_histogram_fini(&h);
     ft_counts_fini(&point.counts);
@@ -332,37 +332,37 @@ static void test_percentiles(void)
 {
     enum { N = 20000 };
     static float value[N];
-    ft_amax_choice c;
+    ft_amax_result c;
     value[0] = 1.0f;
     value[1] = 0.5f;
     value[2] = -0.5f;
     ft_histogram h = histogram_of(value, N);
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.0 });
+    ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.0 });
     ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.99") == 0 && c.amax == 0.5f,
        "a percentile in the first bin is raised to the next that is not, which is named");
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
+    ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
     ok(c.status == FT_AMAX_TOO_FEW_SAMPLES && strcmp(c.method, "percentile-99.99") == 0,
        "the default is 99.99; 20000 values are too few for it");
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.95 });
+    ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.95 });
     is_int(c.status, FT_AMAX_RAISED, "99.95 is raised too");
     ft_histogram_fini(&h);
 
     value[1] = value[2] = 0.0f;
     h = histogram_of(value, N);
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
+    ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
     ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.999") == 0 &&
            c.index == FT_BINS - 1,
        "one value among zeros: 99.999 reaches its bin");
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9995 });
+    ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9995 });
     is_int(c.index, FT_BINS - 1, "and 99.9995 as well");
     ft_histogram_fini(&h);
 
     for (int i = 0; i < N; i++)
         value[i] = (float) (i + 1);
     h = histogram_of(value, N);
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9 });
+    ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9 });
     is_int(c.status, FT_AMAX_OK, "20000 values are enough for 99.9");
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 50 });
+    ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 50 });
     near((double) c.amax, 10000, 10, "the median is within a bin");
     ft_histogram_fini(&h);
 }
@@ -380,13 +380,14 @@ static void test_names(void)
 
 static void test_best(void)
 {
-    ft_amax_choice c[4] = { { .amax = 3, .distortion.sqnr_db = 30 },
+    ft_amax_result c[4] = { { .amax = 3, .distortion.sqnr_db = 30 },
                             { .amax = 2, .distortion.sqnr_db = 31 },
                             { .amax = 4, .distortion.sqnr_db = 31 },
                             { .amax = 4, .distortion.sqnr_db = 31 } };
-    is_int((long long) ft_best_candidate(c, 4), 2, "equal SQNR: the largest amax, then the first");
+    is_int((long long) ft_best_amax_candidate(c, 4), 2,
+           "equal SQNR: the largest amax, then the first");
     c[0].distortion.sqnr_db = HUGE_VAL;
-    is_int((long long) ft_best_candidate(c, 4), 0, "nothing lost is best");
+    is_int((long long) ft_best_amax_candidate(c, 4), 0, "nothing lost is best");
 }
 
 int main(void)

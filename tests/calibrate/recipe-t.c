@@ -16,12 +16,12 @@ static ft_error err;
 static void test_words(void)
 {
     int wrong = 0, kinds[2] = { 0, 0 };
-    for (int i = 0; i < FT_SCHEMES; i++) {
+    for (int i = 0; i < FT_NUM_SCHEMES; i++) {
         ft_scheme scheme = (ft_scheme) i, back;
         wrong += ft_scheme_parse(ft_scheme_name(scheme), &back, &err) != FT_OK || back != scheme;
         kinds[0] += ft_scheme_is_int8(scheme);
-        kinds[1] += ft_scheme_is_blocks(scheme);
-        wrong += ft_scheme_is_int8(scheme) && ft_scheme_is_blocks(scheme);
+        kinds[1] += ft_scheme_is_groupwise(scheme);
+        wrong += ft_scheme_is_int8(scheme) && ft_scheme_is_groupwise(scheme);
     }
     is_int(wrong, 0, "each scheme has a name, and is of int8, of blocks, or float");
     is_int(kinds[0], 2, "two are of int8");
@@ -37,7 +37,7 @@ static void test_words(void)
     ok(ft_clip_parse("mse", &clip) && clip == FT_CLIP_MSE && !ft_clip_parse("max", &clip),
        "so it is with clipping");
     ok(ft_clip_parse("imatrix", &clip) && clip == FT_CLIP_IMATRIX, "... also by sample data");
-    ok(ft_scheme_name(FT_SCHEMES) == NULL && ft_clip_name(FT_CLIPS) == NULL,
+    ok(ft_scheme_name(FT_NUM_SCHEMES) == NULL && ft_clip_name(FT_NUM_CLIPS) == NULL,
        "what is no scheme has no name");
 }
 
@@ -66,9 +66,9 @@ static void test_rules(void)
     is_scheme(&recipe, "layer.10.ffn.gate.weight", "w8a8-block");
     is_scheme(&recipe, "layer.1.attn.q.weight", "float");
     is_scheme(&recipe, "xa=bx", "w8a8");
-    ok(ft_recipe_mentions(&recipe, FT_SCHEME_W8A8), "w8a8 is mentioned");
-    ok(!ft_recipe_mentions(&recipe, FT_SCHEME_W8A8_DYNAMIC), "w8a8-dynamic is not");
-    ok(ft_recipe_mentions_blocks(&recipe), "blocks are");
+    ok(ft_recipe_uses(&recipe, FT_SCHEME_W8A8), "w8a8 is mentioned");
+    ok(!ft_recipe_uses(&recipe, FT_SCHEME_W8A8_DYNAMIC), "w8a8-dynamic is not");
+    ok(ft_recipe_uses_groupwise(&recipe), "blocks are");
     for (int i = 0; i < 40; i++)
         add(&recipe, "nothing=float");
     is_scheme(&recipe, "layer.1.ffn.up.weight", "w8a16");
@@ -81,14 +81,14 @@ static void test_head(void)
     ft_recipe recipe = { .scheme = FT_SCHEME_W8A8_DYNAMIC };
     is_scheme(&recipe, "head.weight", "float");
     is_scheme(&recipe, "overhead.weight", "w8a8-dynamic");
-    recipe.coded_head = true;
+    recipe.quantized_head = true;
     is_scheme(&recipe, "head.weight", "w8a8-dynamic");
-    recipe.coded_head = false;
+    recipe.quantized_head = false;
     add(&recipe, "^head=w8a16");
     is_scheme(&recipe, "head.weight", "w8a16");
     ft_recipe_fini(&recipe);
     is_scheme(&recipe, "layer.0.attn.q.weight", "w8a8");
-    ok(!ft_recipe_mentions_blocks(&recipe), "all zero is w8a8, without blocks");
+    ok(!ft_recipe_uses_groupwise(&recipe), "all zero is w8a8, without blocks");
 }
 
 static void is_refused(const char *text, const char *reason)
@@ -115,22 +115,22 @@ static void test_refusals(void)
 static void test_how(void)
 {
     ft_recipe recipe = { .group = 64, .asymmetric = true, .clip = FT_CLIP_MSE };
-    ft_blocks_how how = ft_recipe_how(&recipe, FT_SCHEME_W4A16);
-    ok(how.bits == 4 && how.group == 64 && how.asymmetric && how.clip && !how.by_codes,
+    ft_groupwise_options how = ft_recipe_groupwise_options(&recipe, FT_SCHEME_W4A16);
+    ok(how.bits == 4 && how.group == 64 && how.asymmetric && how.clip && !how.int8_activations,
        "w4a16 has 4 bits, and what the recipe says");
-    how = ft_recipe_how(&recipe, FT_SCHEME_W8A16);
-    ok(how.bits == 8 && !how.by_codes, "w8a16 has 8");
-    how = ft_recipe_how(&recipe, FT_SCHEME_W8A8_BLOCK);
-    ok(how.bits == 8 && how.by_codes && how.importance == NULL && how.round == NULL,
+    how = ft_recipe_groupwise_options(&recipe, FT_SCHEME_W8A16);
+    ok(how.bits == 8 && !how.int8_activations, "w8a16 has 8");
+    how = ft_recipe_groupwise_options(&recipe, FT_SCHEME_W8A8_BLOCK);
+    ok(how.bits == 8 && how.int8_activations && how.importance == NULL && how.round == NULL,
        "w8a8-block too, and makes codes of what it multiplies");
 }
 
 static void test_learns(void)
 {
-    ok(!ft_recipe_learns(&(ft_recipe){ .clip = FT_CLIP_MSE }), "weights alone need no samples");
-    ok(ft_recipe_learns(&(ft_recipe){ .clip = FT_CLIP_IMATRIX }) &&
-           ft_recipe_learns(&(ft_recipe){ .awq = true }) &&
-           ft_recipe_learns(&(ft_recipe){ .gptq = true }),
+    ok(!ft_recipe_needs_data(&(ft_recipe){ .clip = FT_CLIP_MSE }), "weights alone need no samples");
+    ok(ft_recipe_needs_data(&(ft_recipe){ .clip = FT_CLIP_IMATRIX }) &&
+           ft_recipe_needs_data(&(ft_recipe){ .awq = true }) &&
+           ft_recipe_needs_data(&(ft_recipe){ .gptq = true }),
        "imatrix, AWQ and GPTQ do");
 }
 

@@ -32,22 +32,22 @@ static char codes[128]; /* where artifacts of codes are written */
 
 static float value_of(const ft_weight *w, size_t row, size_t col)
 {
-    int bits = ft_blocks_bits(w->dtype);
-    size_t at = ft_blocks_index(&w->blocks, row, col, w->rows);
+    int bits = ft_groupwise_bits(w->dtype);
+    size_t at = ft_groupwise_scale_index(&w->blocks, row, col, w->rows);
     return ft_float_from_f16(w->blocks.scale[at]) *
-           (float) ((int32_t) ft_panel_code(w->data, row, col, w->cols, bits) -
-                    ft_blocks_zero(&w->blocks, at, bits));
+           (float) ((int32_t) ft_panel_value(w->data, row, col, w->cols, bits) -
+                    ft_groupwise_zero_point(&w->blocks, at, bits));
 }
 
 static ft_weight as_floats(const ft_weight *w)
 {
     ft_weight out = *w;
-    float *data = ft_alloc(w->rows * w->cols * sizeof *data);
+    float *data = ft_calloc_aligned(w->rows * w->cols * sizeof *data);
     for (size_t i = 0; i < w->rows * w->cols; i++)
         data[i] = value_of(w, i / w->cols, i % w->cols);
     out.dtype = FT_F32;
     out.layout = FT_ROW;
-    out.blocks = (ft_blocks){ 0 };
+    out.blocks = (ft_groupwise){ 0 };
     out.data = data;
     return out;
 }
@@ -57,15 +57,16 @@ static void is_what_codes_mean(const char *what, const model_input *input)
 {
     ft_model *model = calibrated_open(codes, NULL), *twin;
     size_t count = (size_t) (model->nweight - (model->positions != NULL)), n, m, blocks = 0;
-    ft_weight *weight = ft_array(count, sizeof *weight);
-    bool *made = ft_array(count, sizeof *made);
+    ft_weight *weight = ft_calloc(count, sizeof *weight);
+    bool *made = ft_calloc(count, sizeof *made);
     for (size_t i = 0; i < count; i++) {
         made[i] = model->weight[i].blocks.scale != NULL;
         weight[i] = made[i] ? as_floats(&model->weight[i]) : model->weight[i];
         blocks += made[i];
     }
     ft_model_parts parts = { "twin", model->family, &model->config, weight, count };
-    if (ft_model_make(&twin, &parts, NULL, &(ft_purpose){ .mode = FT_MODE_FLOAT }, &err) != FT_OK)
+    if (ft_model_from_weights(&twin, &parts, NULL, &(ft_quant_config){ .mode = FT_MODE_FLOAT },
+                              &err) != FT_OK)
         bail_out("%s", err.text);
     float *a = calibrated_result(model, input, "last_hidden_state", &n);
     float *b = calibrated_result(twin, input, "last_hidden_state", &m);
@@ -279,7 +280,7 @@ static void test_refusals(const calibrated *files)
     begin(&t, files->real, "w4a16 up=w8a8-dynamic");
     is_refused(&t, FT_EUNSUPPORTED, "w8a8-dynamic is for decoders; family bert is not one");
     begin(&t, files->real, "w4a16");
-    t.recipe.coded_head = true;
+    t.recipe.quantized_head = true;
     is_refused(&t, FT_EUNSUPPORTED, "a quantized head is for decoders; family bert is not one");
     begin(&t, files->real, "w8a8 up=w8a16");
     t.job.data = files->samples;
@@ -346,7 +347,7 @@ static double lost_in_results(const char *input, const char *text, int what, con
     ft_report report = run(&t);
     for (size_t i = 0; i < report.weights; i++) {
         const ft_weight_report *w = &report.weight[i];
-        if (!ft_scheme_is_blocks(w->scheme))
+        if (!ft_scheme_is_groupwise(w->scheme))
             continue;
         sum += w->output_error * w->output_error;
         unknown += !(w->output_error > 0.0 && w->output_error < 1.0);
@@ -355,9 +356,9 @@ static double lost_in_results(const char *input, const char *text, int what, con
     is_int(unknown, 0, "%s: what results lose is told", method);
     is_int(others, 0, "... and why");
     ok(report.samples == 6, "... by six samples");
-    ok(what & AWQ ? report.divided > 0 && report.divided <= report.divisible
-                  : report.divisible == 0,
-       "... %zu of %zu inputs are divided", report.divided, report.divisible);
+    ok(what & AWQ ? report.folded_inputs > 0 && report.folded_inputs <= report.foldable_inputs
+                  : report.foldable_inputs == 0,
+       "... %zu of %zu inputs are divided", report.folded_inputs, report.foldable_inputs);
     ft_report_fini(&report);
     return sum;
 }
@@ -394,7 +395,7 @@ static void test_learning_refusals(const calibrated *files)
     is_refused(&t, FT_EARG, "AWQ rescales values whose ranges w8a8 calibrates: use one of them");
     begin_learning(&t, files->real, "w4a16 up=w8a8", GPTQ, files->samples);
     t.job.merge = (const char *[]){ "some.counts" };
-    t.job.nmerge = 1;
+    t.job.n_merge = 1;
     is_refused(&t, FT_EARG, "need samples, not counters");
     begin_learning(&t, files->real, "w4a16 attn.[qkv]=float", AWQ, files->samples);
     is_refused(&t, FT_EUNSUPPORTED,
@@ -432,7 +433,7 @@ static void make_variant(tiny *t, char real[128], const char *file, const char *
 
 static const char *head_of(const ft_model *model)
 {
-    const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
+    const json_t *recipe = ft_artifact_get_header(model->artifact)->recipe;
     return json_string_value(json_object_get(recipe, "head"));
 }
 

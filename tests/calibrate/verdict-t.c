@@ -23,7 +23,7 @@ static ft_point_report point[POINTS];
 
 static void set_point(int i, const char *name, const char *matrix, double sqnr_db)
 {
-    point[i] = (ft_point_report){ .read = true, .chosen.distortion.sqnr_db = sqnr_db };
+    point[i] = (ft_point_report){ .is_quantized = true, .chosen.distortion.sqnr_db = sqnr_db };
     snprintf(point[i].name, sizeof point[i].name, "%s", name);
     snprintf(point[i].matrix, sizeof point[i].matrix, "%s", matrix);
 }
@@ -35,7 +35,7 @@ static ft_report report_of(double cosine, double agreement)
     set_point(2, "layer.0.attn.norm", "layer.0.up.weight", 12.5);
     set_point(3, "layer.0.act", "layer.0.down.weight", 9.0);
     set_point(4, "layer.0.norm", "layer.1.q.weight", 20.0);
-    point[1].read = false;
+    point[1].is_quantized = false;
     return (ft_report){ .point = point,
                         .points = POINTS,
                         .samples = 300,
@@ -48,7 +48,7 @@ static ft_report report_of(double cosine, double agreement)
 
 static void is_silent(const ft_report *report, const char *what)
 {
-    char *text = ft_report_verdict(report);
+    char *text = ft_report_warning(report);
     is_str(text, "", "%s is worth no warning", what);
     free(text);
 }
@@ -82,7 +82,7 @@ static void test_bounds(void)
 static void test_far(void)
 {
     ft_report r = report_of(0.911, (double) NAN);
-    char *text = ft_report_verdict(&r);
+    char *text = ft_report_warning(&r);
     is_str(text,
            "warning: the quantized model is far from the float model: embedding has a mean "
            "cosine of\n"
@@ -103,24 +103,24 @@ static void test_advice(void)
     ft_report r = report_of(0.9, (double) NAN);
     r.method = FT_METHOD_AUTO;
     r.samples = 8;
-    r.decodes = true;
+    r.is_decoder = true;
     r.held_out = true;
-    char *text = ft_report_verdict(&r);
+    char *text = ft_report_warning(&r);
     has(text, "on 64 held-out samples; expected 0.98 or more\n", "held-out samples are called so");
     has(text, "try -m percentile; more samples than 8; --scheme w8a8-dynamic; --scheme w8a8-block",
         "after auto it advises percentile, after 8 samples more, and of decoders dynamic ranges");
     free(text);
     r.int8_residual = true;
-    text = ft_report_verdict(&r);
+    text = ft_report_warning(&r);
     has(text, "--residual float", "residual streams of codes are advised to be float");
     free(text);
     r = report_of(0.99, 0.5);
-    text = ft_report_verdict(&r);
+    text = ft_report_warning(&r);
     has(text, "embedding has the same class\n  in 50.0 %", "classes that turn are told");
     ok(count_of(text, "warning") == 1, "by one warning");
     free(text);
     r = report_of((double) NAN, (double) NAN);
-    text = ft_report_verdict(&r);
+    text = ft_report_warning(&r);
     has(text, "embedding contains NaN or infinity", "what is no number is not taken for near");
     free(text);
 }
@@ -135,7 +135,7 @@ static void test_blocks(void)
     r.weight = weight;
     r.weights = 2;
     r.scheme = FT_SCHEME_W4A16;
-    char *text = ft_report_verdict(&r);
+    char *text = ft_report_warning(&r);
     has(text, "try --scheme w8a16; --asym; --clip imatrix --round gptq, with samples",
         "of 4 bits it advises 8, and ways to choose codes");
     has(text, "    a.weight (19.7 dB)\n", "and names the worst matrix of those that are codes");
@@ -150,7 +150,7 @@ static void test_points(void)
     is_silent(&r, "a calibration that compared nothing");
     for (int i = 0; i < POINTS; i++)
         point[i].chosen.status = FT_AMAX_ZERO;
-    char *text = ft_report_verdict(&r);
+    char *text = ft_report_warning(&r);
     is_str(text,
            "warning: no evaluation samples; check these ranges:\n"
            "  layer.0.input (all zero), layer.0.attn.norm (all zero), layer.0.act (all zero) and 1 "
@@ -183,9 +183,9 @@ static void test_read(const calibrated *made, const ft_recipe *recipe, const cha
         const ft_point_report *p = &report.point[i];
         int value = ft_plan_find(&model->plan, p->name);
         bool codes = value >= 0 && model->plan.value[value].dtype == FT_I8;
-        wrong += codes != p->read;
-        read += p->read;
-        unnamed += p->matrix[0] != '\0' && !p->read;
+        wrong += codes != p->is_quantized;
+        read += p->is_quantized;
+        unnamed += p->matrix[0] != '\0' && !p->is_quantized;
     }
     is_int(wrong, 0, "%s: the points called read are those that the int8 plan has codes of", what);
     ok(read > 0 && (size_t) read < report.points, "%s: some points are read, some are not", what);

@@ -19,7 +19,7 @@
 typedef struct matrix {
     unsigned char *bytes;
     float *value;
-    ft_weights weights;
+    ft_weight_matrix weights;
 } matrix;
 
 static matrix random_matrix(ft_dtype dtype, size_t rows, size_t cols)
@@ -27,7 +27,7 @@ static matrix random_matrix(ft_dtype dtype, size_t rows, size_t cols)
     size_t size = ft_dtype_size(dtype);
     matrix m = { .bytes = malloc(rows * cols * size + 1),
                  .value = malloc(rows * cols * sizeof *m.value) };
-    m.weights = (ft_weights){
+    m.weights = (ft_weight_matrix){
         .name = "w", .dtype = dtype, .data = m.bytes + 1, .rows = rows, .cols = cols
     };
     uint32_t state = 99;
@@ -59,17 +59,17 @@ static float *scales_of(const matrix *m)
 {
     ft_error err;
     float *scale = malloc(m->weights.rows * sizeof *scale);
-    if (ft_weights_scales(scale, &m->weights, &err) != FT_OK)
+    if (ft_weight_matrix_scales(scale, &m->weights, &err) != FT_OK)
         bail_out("%s", err.text);
     return scale;
 }
 
 static int8_t *codes_of(const matrix *m, const float *scale)
 {
-    size_t block = ft_weights_block_bytes(&m->weights);
-    int8_t *codes = malloc(block * ft_weights_blocks(&m->weights));
-    for (size_t i = 0; i < ft_weights_blocks(&m->weights); i++)
-        ft_weights_quantize(codes + i * block, &m->weights, scale, i);
+    size_t block = ft_weight_matrix_block_bytes(&m->weights);
+    int8_t *codes = malloc(block * ft_weight_matrix_blocks(&m->weights));
+    for (size_t i = 0; i < ft_weight_matrix_blocks(&m->weights); i++)
+        ft_weight_matrix_quantize_i8(codes + i * block, &m->weights, scale, i);
     return codes;
 }
 
@@ -128,24 +128,26 @@ static void test_pieces(void)
     matrix m = random_matrix(FT_F32, 37, 70);
     float *scale = scales_of(&m);
     int8_t *codes = codes_of(&m, scale);
-    size_t total = ft_weights_block_bytes(&m.weights) * ft_weights_blocks(&m.weights);
+    size_t total = ft_weight_matrix_block_bytes(&m.weights) * ft_weight_matrix_blocks(&m.weights);
     static const size_t pieces[] = { 1, 7, 1280, 1281, 100000 };
     is_int((long long) total, (long long) ft_layout_bytes(FT_COL4_4R2_8C, 37, 70),
            "blocks make the whole layout");
     for (size_t k = 0; k < FT_COUNT(pieces); k++) {
-        ft_weights_stream stream;
+        ft_int8_weight_stream stream;
         ft_error err;
         int8_t *out = malloc(total + pieces[k]);
         size_t done = 0, got;
-        if (ft_weights_stream_init(&stream, &m.weights, scale, &err) != FT_OK)
+        if (ft_int8_weight_stream_init(&stream, &m.weights, scale, &err) != FT_OK)
             bail_out("%s", err.text);
-        while (done < total && (got = ft_weights_stream_read(&stream, out + done, pieces[k])) > 0)
+        while (done < total &&
+               (got = ft_int8_weight_stream_read(&stream, out + done, pieces[k])) > 0)
             done += got;
         ok(stream.block == NULL, "a stream gives its block back with the last byte");
-        is_int((long long) ft_weights_stream_read(&stream, out, 1), 0, "after which there is none");
+        is_int((long long) ft_int8_weight_stream_read(&stream, out, 1), 0,
+               "after which there is none");
         ok(done == total && memcmp(out, codes, total) == 0, "a stream in pieces of %zu is the same",
            pieces[k]);
-        ft_weights_stream_fini(&stream);
+        ft_int8_weight_stream_fini(&stream);
         free(out);
     }
     free(scale);
@@ -185,13 +187,14 @@ static void test_refusals(void)
     set(&m, 7, 65, NAN);
     set(&m, 8, 0, INFINITY);
     m.weights.name = "layer.3.ffn.up.weight";
-    is_int(ft_weights_scales(scale, &m.weights, &err), FT_EFORMAT, "NaN is refused");
+    is_int(ft_weight_matrix_scales(scale, &m.weights, &err), FT_EFORMAT, "NaN is refused");
     is_str(err.text, "layer.3.ffn.up.weight: row 7, column 65 is NaN", "with name and place");
     set(&m, 7, 65, 0.0f);
-    is_int(ft_weights_scales(scale, &m.weights, &err), FT_EFORMAT, "infinity is refused");
+    is_int(ft_weight_matrix_scales(scale, &m.weights, &err), FT_EFORMAT, "infinity is refused");
     is_str(err.text, "layer.3.ffn.up.weight: row 8, column 0 is infinite", "with name and place");
     m.weights.dtype = FT_I32;
-    is_int(ft_weights_scales(scale, &m.weights, &err), FT_EUNSUPPORTED, "integers are refused");
+    is_int(ft_weight_matrix_scales(scale, &m.weights, &err), FT_EUNSUPPORTED,
+           "integers are refused");
     has(err.text, "dtype I32, expected F32, F16 or BF16", "by dtype");
     free_matrix(&m);
 }
@@ -218,7 +221,7 @@ static void test_sqnr(void)
     for (size_t col = 0; col < 100; col++)
         set(&m, 3, col, 0.0f);
     float *scale = scales_of(&m);
-    ft_weights_sqnr sqnr = ft_weights_measure(&m.weights, scale);
+    ft_weight_sqnr sqnr = ft_weight_matrix_measure(&m.weights, scale);
     near(sqnr.per_channel, sqnr_by_definition(&m, scale, false), 1e-9, "SQNR of scales by row");
     near(sqnr.per_tensor, sqnr_by_definition(&m, scale, true), 1e-9, "SQNR of one scale");
     ok(sqnr.per_channel > sqnr.per_tensor + 1, "rows of unlike size gain from their own scales");
@@ -227,7 +230,7 @@ static void test_sqnr(void)
     for (size_t i = 0; i < 4000; i++)
         set(&m, i / 100, i % 100, 0.0f);
     scale = scales_of(&m);
-    sqnr = ft_weights_measure(&m.weights, scale);
+    sqnr = ft_weight_matrix_measure(&m.weights, scale);
     ok(isinf(sqnr.per_channel) && isinf(sqnr.per_tensor), "zeros lose nothing");
     free(scale);
     free_matrix(&m);

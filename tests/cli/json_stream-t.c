@@ -17,22 +17,22 @@ static void write_all(ft_json_stream *json)
 {
     const float reals[] = { 0.5f, -3.0f, 1e30f };
     const int32_t wholes[] = { 1, -2 };
-    ft_json_open(json, NULL, '{');
-    ft_json_whole(json, "whole", INT64_MIN);
-    ft_json_real(json, "real", 1.0 / 3.0);
-    ft_json_real(json, "even", 2.0);
-    ft_json_word(json, "word", "a \"quoted\" \\ line\n\t\x7f\xc3\xa4");
-    ft_json_open(json, "none", '[');
-    ft_json_close(json, '[');
-    ft_json_reals(json, "reals", reals, 3);
-    ft_json_open(json, "rows", '[');
+    ft_json_stream_begin(json, NULL, '{');
+    ft_json_stream_int(json, "whole", INT64_MIN);
+    ft_json_stream_double(json, "real", 1.0 / 3.0);
+    ft_json_stream_double(json, "even", 2.0);
+    ft_json_stream_string(json, "word", "a \"quoted\" \\ line\n\t\x7f\xc3\xa4");
+    ft_json_stream_begin(json, "none", '[');
+    ft_json_stream_end(json, '[');
+    ft_json_stream_floats(json, "reals", reals, 3);
+    ft_json_stream_begin(json, "rows", '[');
     for (int i = 0; i < 2; i++) {
-        ft_json_open(json, NULL, '{');
-        ft_json_wholes(json, "wholes", wholes, 2);
-        ft_json_close(json, '{');
+        ft_json_stream_begin(json, NULL, '{');
+        ft_json_stream_ints(json, "wholes", wholes, 2);
+        ft_json_stream_end(json, '{');
     }
-    ft_json_close(json, '[');
-    ft_json_close(json, '{');
+    ft_json_stream_end(json, '[');
+    ft_json_stream_end(json, '{');
 }
 
 static char *written(void (*write)(ft_json_stream *json))
@@ -49,10 +49,10 @@ static void test_whole(void)
 {
     char *text = written(write_all);
     json_t *read = json_loads(text, 0, NULL);
-    json_t *expected = json_pack(
-        "{sI sf sf ss s[] s[fff] s[{s[ii]} {s[ii]}]}", "whole", (json_int_t) INT64_MIN, "real",
-        0.333333333, "even", 2.0, "word", "a \"quoted\" \\ line\n\t\x7f\xc3\xa4", "none", "reals",
-        0.5, -3.0, 1.00000002e30, "rows", "wholes", 1, -2, "wholes", 1, -2);
+    json_t *expected = json_pack("{sI sf sf ss s[] s[fff] s[{s[ii]} {s[ii]}]}", "whole",
+                                 (json_int_t) INT64_MIN, "real", 0.333333333, "even", 2.0, "word",
+                                 "a \"quoted\" \\ line\n\t\x7f\xc3\xa4", "none", "reals", 0.5, -3.0,
+                                 1.00000002e30, "rows", "wholes", 1, -2, "wholes", 1, -2);
     ok(json_equal(read, expected), "jansson reads all values, and numbers keep their type");
     has(text, "{\n \"whole\": ", "members stand in lines, a blank to the right");
     has(text, "\n \"none\": [],\n", "an empty list takes no line");
@@ -64,12 +64,12 @@ static void test_whole(void)
 
 static void write_odd(ft_json_stream *json)
 {
-    ft_json_open(json, NULL, '[');
-    ft_json_real(json, NULL, (double) NAN);
-    ft_json_real(json, NULL, (double) INFINITY);
-    ft_json_stream_text(json, NULL, "a\0b", 3);
-    ft_json_stream_text(json, NULL, "x\xff\xe2\x82y\xe2\x82\xac", 8);
-    ft_json_close(json, '[');
+    ft_json_stream_begin(json, NULL, '[');
+    ft_json_stream_double(json, NULL, (double) NAN);
+    ft_json_stream_double(json, NULL, (double) INFINITY);
+    ft_json_stream_string_n(json, NULL, "a\0b", 3);
+    ft_json_stream_string_n(json, NULL, "x\xff\xe2\x82y\xe2\x82\xac", 8);
+    ft_json_stream_end(json, '[');
 }
 
 static void test_odd(void)

@@ -26,10 +26,10 @@ static const struct {
 
 int main(void)
 {
-    char text[FT_PROGRESS_TEXT];
+    char text[FT_PROGRESS_TEXT_SIZE];
     for (size_t i = 0; i < FT_COUNT(lines); i++) {
-        const ft_progress_line line = { .what = "judging", .unit = lines[i].unit };
-        ft_progress_text(text, &line, lines[i].done, lines[i].total, lines[i].seconds);
+        const ft_progress_line line = { .label = "judging", .unit = lines[i].unit };
+        ft_progress_format(text, &line, lines[i].done, lines[i].total, lines[i].seconds);
         is_str(text, lines[i].expected, "progress has the rate and what is left");
     }
     return done_testing();

@@ -137,7 +137,7 @@ static void test_second(void)
         if (child == 0) {
             struct sigaction found;
             signal(signals[i].number, SIG_DFL);
-            ft_tool_tidy_on_signals();
+            ft_tool_cleanup_on_signals();
             sigaction(signals[i].number, NULL, &found);
             bool handled = found.sa_handler != SIG_DFL && found.sa_handler != SIG_IGN;
             bool once = (found.sa_flags & (int) SA_RESETHAND) != 0;

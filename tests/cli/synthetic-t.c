@@ -47,13 +47,13 @@ static const ft_config translator = {
     .position_offset = 2,
     .padding_id = 1,
     .pad_id = 1,
-    .start_id = 2,
-    .first_id = -1,
-    .last_id = -1,
+    .decoder_start_id = 2,
+    .forced_bos_id = -1,
+    .forced_eos_id = -1,
     .eps = 1e-5f,
     .activation = FT_ACT_RELU,
-    .sinusoids = FT_SINUSOIDS_CLOSED,
-    .scale_words = true,
+    .sinusoids = FT_SINUSOIDS_M2M100,
+    .scale_embeddings = true,
     .tied = true,
 };
 
@@ -70,7 +70,7 @@ static void test_names(void)
     ft_synthetic_scheme scheme;
     ft_config config;
     bool fine = true;
-    for (int i = 0; i < FT_SYNTHETIC_SCHEMES; i++)
+    for (int i = 0; i < FT_NUM_SYNTHETIC_SCHEMES; i++)
         fine =
             fine &&
             ft_synthetic_scheme_parse(ft_synthetic_scheme_name((ft_synthetic_scheme) i), &scheme) &&
@@ -101,7 +101,8 @@ static ft_weight fill(size_t rows, size_t cols, ft_dtype dtype, uint64_t key, in
     ft_weight weight = { .name = "w", .rows = rows, .cols = cols, .dtype = dtype };
     ft_error err;
     weight.layout = dtype == FT_I8 ? FT_COL4_4R2_8C : FT_ROW;
-    must(ft_weight_fill(&weight, &(ft_distribution){ key, 1.0f, 0.5f }, threads, &err), &err);
+    must(ft_synthetic_weight_fill(&weight, &(ft_distribution){ key, 1.0f, 0.5f }, threads, &err),
+         &err);
     return weight;
 }
 
@@ -126,10 +127,10 @@ static void test_floats(void)
     near(product / (N * N), 0.0, 0.00625, "another key gives other numbers");
     ok(memcmp(a.data, b.data, N * N * sizeof(float)) == 0, "more threads give the same");
     ok(rounded, "f16 is the rounded float");
-    ft_weight_clear(&a);
-    ft_weight_clear(&b);
-    ft_weight_clear(&other);
-    ft_weight_clear(&half);
+    ft_synthetic_weight_free(&a);
+    ft_synthetic_weight_free(&b);
+    ft_synthetic_weight_free(&other);
+    ft_synthetic_weight_free(&half);
     ok(a.data == NULL && half.scale == NULL, "what was cleared is gone");
 }
 
@@ -157,8 +158,8 @@ static void test_codes(void)
     ok(near_real, "codes stand for the floats of the same key");
     ok(full, "every row's largest code is 127");
     is_int((long long) nonzero, (long long) inside, "the pads of the layout are 0");
-    ft_weight_clear(&codes);
-    ft_weight_clear(&real);
+    ft_synthetic_weight_free(&codes);
+    ft_synthetic_weight_free(&real);
 }
 
 static void test_blocks(ft_dtype dtype, int32_t group)
@@ -168,20 +169,20 @@ static void test_blocks(ft_dtype dtype, int32_t group)
     ft_weight coded = { .name = "w", .rows = R, .cols = C, .dtype = dtype, .layout = FT_PANEL32 };
     ft_error err;
     coded.blocks.group = group;
-    must(ft_weight_fill(&coded, &(ft_distribution){ 9, 1.0f, 0.5f }, 2, &err), &err);
-    int bits = ft_blocks_bits(dtype), middle = 1 << (bits - 1);
+    must(ft_synthetic_weight_fill(&coded, &(ft_distribution){ 9, 1.0f, 0.5f }, 2, &err), &err);
+    int bits = ft_groupwise_bits(dtype), middle = 1 << (bits - 1);
     const uint32_t *panels = coded.data;
     uint32_t outside = 0;
     bool near_real = true;
     for (size_t row = 0; row < 64; row++)
         for (size_t col = 0; col < 96; col++) {
-            uint32_t code = ft_panel_code(panels, row, col, C, bits);
+            uint32_t code = ft_panel_value(panels, row, col, C, bits);
             if (row >= R || col >= C) {
                 outside |= code;
                 continue;
             }
-            float scale =
-                ft_float_from_f16(coded.blocks.scale[ft_blocks_index(&coded.blocks, row, col, R)]);
+            float scale = ft_float_from_f16(
+                coded.blocks.scale[ft_groupwise_scale_index(&coded.blocks, row, col, R)]);
             float value = scale * (float) ((int) code - middle);
             /* Half a step, and what rounding a scale to F16 takes from the largest code. */
             near_real = near_real && fabsf(value - ((const float *) real.data)[row * C + col]) <=
@@ -190,8 +191,8 @@ static void test_blocks(ft_dtype dtype, int32_t group)
     ok(near_real, "%s in blocks of %d: codes stand for the floats of the same key",
        ft_dtype_name(dtype), group);
     is_int(outside, 0, "... and pads are 0");
-    ft_weight_clear(&coded);
-    ft_weight_clear(&real);
+    ft_synthetic_weight_free(&coded);
+    ft_synthetic_weight_free(&real);
     ok(coded.data == NULL && coded.blocks.scale == NULL, "... and can be cleared");
 }
 
@@ -205,7 +206,7 @@ static void run(ft_session *session)
     for (size_t i = 0; i < FT_COUNT(ids); i++)
         ids[i] = (int32_t) (2 + i * 31 % 68);
     must(ft_session_set(session, "input_ids", &input, &err), &err);
-    if (ft_config_has_source(&session->model->config))
+    if (ft_config_is_encoder_decoder(&session->model->config))
         must(ft_session_set(session, "decoder_input_ids", &input, &err), &err);
     must(ft_session_run(session, &err), &err);
 }
@@ -297,7 +298,7 @@ static void test_ranges(void)
         run_and_read(model, name, a);
         run_and_read(same, name, b);
         double codes =
-            127.0 * deviation(a, FT_COUNT(a)) / (double) ft_amax_find(made.amax, name)->amax;
+            127.0 * deviation(a, FT_COUNT(a)) / (double) ft_amax_table_find(made.amax, name)->amax;
         ok(codes > 15.0 && codes < 70.0, "%s: codes have deviation %.1f", name, codes);
         ok(memcmp(a, b, sizeof a) == 0, "%s: the same if made by more threads", name);
     }
@@ -319,7 +320,7 @@ static void test_faked(void)
         run_and_read(model, "last_hidden_state", a);
         ft_model_close(model);
         ft_error err;
-        made.purpose.mode = FT_MODE_FAKE;
+        made.quant.mode = FT_MODE_FAKE_QUANTIZE;
         must(ft_synthetic_open(&model, &made, "small", &(ft_model_options){ 0 }, &err), &err);
         run_and_read(model, "last_hidden_state", b);
         ok(memcmp(a, b, sizeof a) == 0, "%s: faked int8 gives the same bits",
@@ -365,7 +366,7 @@ static void test_alike(void)
     ft_synthetic made;
     ft_error err;
     must(ft_synthetic_make(&made, &translator,
-                           &(ft_synthetic_options){ FT_SYNTHETIC_DYNAMIC, 32, true, 2 }, &err),
+                           &(ft_synthetic_options){ FT_SYNTHETIC_W8A8_DYNAMIC, 32, true, 2 }, &err),
          &err);
     ok(data_of(&made, "decoder.layer.2.cross.k.weight") ==
                data_of(&made, "decoder.layer.0.cross.k.weight") &&
@@ -377,7 +378,8 @@ static void test_alike(void)
        "but not those of an encoder with those of a decoder");
     ft_synthetic_fini(&made); /* and frees each of them once */
     must(ft_synthetic_make(&made, &translator,
-                           &(ft_synthetic_options){ FT_SYNTHETIC_DYNAMIC, 32, false, 2 }, &err),
+                           &(ft_synthetic_options){ FT_SYNTHETIC_W8A8_DYNAMIC, 32, false, 2 },
+                           &err),
          &err);
     const ft_weight *first = weight_named(&made, "decoder.layer.0.ffn.up.weight"),
                     *last = weight_named(&made, "decoder.layer.2.ffn.up.weight");
@@ -394,20 +396,20 @@ static void test_translator_ranges(void)
     ft_model *model = open_as(&made, &translator, FT_SYNTHETIC_INT8, 2);
     float values[ROWS * COLS * HIDDEN];
     for (size_t i = 0; i < FT_COUNT(names); i++) {
-        const ft_amax_entry *range = ft_amax_find(made.amax, names[i]);
+        const ft_amax_entry *range = ft_amax_table_find(made.amax, names[i]);
         run_and_read(model, names[i], values);
         double codes = range == NULL
                            ? 0.0
                            : 127.0 * deviation(values, FT_COUNT(values)) / (double) range->amax;
         ok(codes > 15.0 && codes < 70.0, "%s: codes have deviation %.1f", names[i], codes);
     }
-    ok(ft_amax_find(made.amax, "encoder.layer.2.attn.norm") == NULL,
+    ok(ft_amax_table_find(made.amax, "encoder.layer.2.attn.norm") == NULL,
        "the encoder has ranges for its own number of layers");
     run_and_read(model, "last_hidden_state", values);
     ft_model_close(model);
     ft_error err;
     float faked[ROWS * COLS * HIDDEN];
-    made.purpose.mode = FT_MODE_FAKE;
+    made.quant.mode = FT_MODE_FAKE_QUANTIZE;
     must(ft_synthetic_open(&model, &made, "small", &(ft_model_options){ 0 }, &err), &err);
     run_and_read(model, "last_hidden_state", faked);
     ok(memcmp(values, faked, sizeof values) == 0, "faked int8 gives a translator's bits");
@@ -432,7 +434,8 @@ static void test_schemes(void)
     ft_synthetic made;
     ft_error err = { 0 };
     is_int(ft_synthetic_make(&made, &small,
-                             &(ft_synthetic_options){ FT_SYNTHETIC_DYNAMIC, 32, false, 1 }, &err),
+                             &(ft_synthetic_options){ FT_SYNTHETIC_W8A8_DYNAMIC, 32, false, 1 },
+                             &err),
            FT_EUNSUPPORTED, "an encoder has no dynamic ranges");
     has(err.text, "scheme w8a8-dynamic is for decoders", "which the error tells");
     is_int(ft_synthetic_make(&made, &translator,
@@ -488,7 +491,7 @@ int main(void)
     test_translator(FT_SYNTHETIC_FLOAT, "float");
     test_translator(FT_SYNTHETIC_F16, "float");
     test_translator(FT_SYNTHETIC_INT8, "int8");
-    test_translator(FT_SYNTHETIC_DYNAMIC, "int8");
+    test_translator(FT_SYNTHETIC_W8A8_DYNAMIC, "int8");
     test_alike();
     test_translator_ranges();
     test_schemes();

@@ -41,7 +41,7 @@ static const ft_weight weight[WEIGHTS] = {
                    .cols = WINDOW,
                    .dtype = FT_U8,
                    .layout = FT_PANEL32,
-                   .blocks = { .by_codes = true, .scale = scale } },
+                   .blocks = { .int8_activations = true, .scale = scale } },
     [INT8] = { .rows = OUTPUTS, .cols = WINDOW, .dtype = FT_I8, .layout = FT_COL4_4R2_8C },
     [BIAS] = { .rows = 1, .cols = OUTPUTS, .dtype = FT_F32 },
 };
@@ -59,12 +59,13 @@ static void test_work(const char *what, int in, int matrix, bool int8, double we
                  .weight = { (int16_t) matrix, BIAS, -1 },
                  .attr.conv = conv };
     ft_batch batch = { .tokens = 100, .sequences = IMAGES };
-    ft_work work = ft_work_of(&plan, &op, &batch);
+    ft_op_cost work = ft_op_cost_of(&plan, &op, &batch);
     double products = 2.0 * IMAGES * POSITIONS * OUTPUTS * WINDOW;
     double image = (double) IMAGES * PIXELS * (in == CODES ? 1 : 4);
     double result = (double) IMAGES * POSITIONS * OUTPUTS * 2;
-    near(int8 ? work.int8 : work.real, products, 0.0, "%s: every window by all outputs", what);
-    near(int8 ? work.real : work.int8, 0.0, 0.0, "... and nothing of the other kind");
+    near(int8 ? work.int8_ops : work.float_flops, products, 0.0, "%s: every window by all outputs",
+         what);
+    near(int8 ? work.float_flops : work.int8_ops, 0.0, 0.0, "... and nothing of the other kind");
     near(work.bytes, image + weight_bytes + OUTPUTS * 4 + result, 0.0,
          "... images, weights and results move once");
 }

@@ -23,9 +23,9 @@
 
 static ft_status parse(const char *text, size_t bytes, ft_error *err)
 {
-    ft_amax *list;
-    ft_status rc = ft_amax_parse(&list, "amax.tsv", text, bytes, err);
-    ft_amax_free(list);
+    ft_amax_table *list;
+    ft_status rc = ft_amax_table_parse(&list, "amax.tsv", text, bytes, err);
+    ft_amax_table_free(list);
     return rc;
 }
 
@@ -41,7 +41,7 @@ static float sample(size_t i)
 static void test_round_trip(void)
 {
     enum { COUNT = 1000 };
-    ft_amax *list = ft_amax_new(), *back;
+    ft_amax_table *list = ft_amax_table_new(), *back;
     ft_error err;
     char name[32], *text, *again;
     int failures = 0, different = 0;
@@ -49,24 +49,24 @@ static void test_round_trip(void)
         snprintf(name, sizeof name, "layer.%zu.x", (i * 7919) % COUNT); /* not in order */
         const ft_amax_entry e = { name, sample(i), "percentile", (double) i / COUNT,
                                   0.1 * (double) i };
-        failures += ft_amax_add(list, &e, &err) != FT_OK;
+        failures += ft_amax_table_add(list, &e, &err) != FT_OK;
     }
     is_int(failures, 0, "a list takes a thousand points");
     size_t bytes, bytes_again;
-    is_int(ft_amax_format(list, &text, &bytes, &err), FT_OK, "it becomes text");
-    is_int(ft_amax_parse(&back, "amax.tsv", text, bytes, &err), FT_OK, "and is read again");
+    is_int(ft_amax_table_format(list, &text, &bytes, &err), FT_OK, "it becomes text");
+    is_int(ft_amax_table_parse(&back, "amax.tsv", text, bytes, &err), FT_OK, "and is read again");
     for (size_t i = 0; back != NULL && i < COUNT; i++) {
-        const ft_amax_entry *e = ft_amax_find(back, list->entry[i].name);
+        const ft_amax_entry *e = ft_amax_table_find(back, list->entry[i].name);
         different += e == NULL || e->amax != list->entry[i].amax || strcmp(e->method, "percentile");
     }
     is_int(different, 0, "every amax comes back bit by bit, by name");
-    is_int(ft_amax_format(back, &again, &bytes_again, &err), FT_OK, "and becomes text again");
+    is_int(ft_amax_table_format(back, &again, &bytes_again, &err), FT_OK, "and becomes text again");
     ok(bytes == bytes_again && memcmp(text, again, bytes) == 0, "the same text");
-    ok(ft_amax_find(back, "layer.x") == NULL, "a name that is not there is not found");
+    ok(ft_amax_table_find(back, "layer.x") == NULL, "a name that is not there is not found");
     free(text);
     free(again);
-    ft_amax_free(list);
-    ft_amax_free(back);
+    ft_amax_table_free(list);
+    ft_amax_table_free(back);
 }
 
 static void test_infinite_sqnr(void)
@@ -104,17 +104,17 @@ static void test_locale(void)
         return;
     }
     is_str(localeconv()->decimal_point, ",", "a locale has a decimal comma");
-    ft_amax *list;
+    ft_amax_table *list;
     ft_error err;
-    is_int(ft_amax_parse(&list, "amax.tsv", HEAD GOOD, strlen(HEAD GOOD), &err), FT_OK,
+    is_int(ft_amax_table_parse(&list, "amax.tsv", HEAD GOOD, strlen(HEAD GOOD), &err), FT_OK,
            "a decimal comma in the locale does not disturb reading");
     char *text;
     size_t bytes;
-    if (list == NULL || ft_amax_format(list, &text, &bytes, &err) != FT_OK)
+    if (list == NULL || ft_amax_table_format(list, &text, &bytes, &err) != FT_OK)
         bail_out("%s", err.text);
     is_str(text, HEAD GOOD, "nor writing");
     free(text);
-    ft_amax_free(list);
+    ft_amax_table_free(list);
     setlocale(LC_NUMERIC, "C");
 }
 
@@ -177,7 +177,7 @@ static void test_refusals(void)
 static void test_amax_list(void)
 {
     enum { H = 8 };
-    float weights[9 * H], list[FT_AMAX_LIST_HEAD + 9 * H];
+    float weights[9 * H], list[FT_AMAX_LIST_HEADER + 9 * H];
     for (int i = 0; i < 9 * H; i++)
         weights[i] = 100.0f + (float) i;
     ft_amax_layer layer = { .hidden = H, .ffn = 4 * H };
@@ -187,8 +187,8 @@ static void test_amax_list(void)
         layer.weight[i] = weights + at;
         at += i == FT_AMAX_LIST_UP ? 4 * H : H;
     }
-    is_int((long long) ft_amax_list_count(768), 6992, "a list for H = 768 has 6992 floats");
-    is_int(ft_amax_list_layer(list, &layer, NULL), FT_OK, "a layer with ffn = 4H has a list");
+    is_int((long long) ft_amax_list_size(768), 6992, "a list for H = 768 has 6992 floats");
+    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_OK, "a layer with ffn = 4H has a list");
 
     /* Expected bits come from exact rational arithmetic, rounded once. */
     is_int(ft_bits_from_float(list[28]), 0x4019999a, "28: amax after GELU");
@@ -199,24 +199,24 @@ static void test_amax_list(void)
     for (int i = 0; i < 4; i++)
         wrong += list[4 * FT_AMAX_LIST_V + i] != 0.0f;
     is_int(wrong, 0, "12 to 15: an amax of 0 becomes four zeros");
-    for (int i = 36; i < FT_AMAX_LIST_HEAD; i++)
+    for (int i = 36; i < FT_AMAX_LIST_HEADER; i++)
         wrong += list[i] != 0.0f;
     is_int(wrong, 0, "36 to 79 are zeros");
     for (int i = 0; i < 9 * H; i++)
-        wrong += list[FT_AMAX_LIST_HEAD + i] != weights[i];
+        wrong += list[FT_AMAX_LIST_HEADER + i] != weights[i];
     is_int(wrong, 0, "80 on: amax of q, k, v, output, up (4H), down, by channel");
 
     layer.ffn = 3 * H;
-    is_int(ft_amax_list_layer(list, &layer, NULL), FT_EUNSUPPORTED, "ffn = 3H has no list");
+    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_EUNSUPPORTED, "ffn = 3H has no list");
     layer.ffn = 4 * H + 1;
-    is_int(ft_amax_list_layer(list, &layer, NULL), FT_EUNSUPPORTED, "nor has ffn = 4H + 1");
+    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_EUNSUPPORTED, "nor has ffn = 4H + 1");
 
-    char text[FT_AMAX_LIST_TEXT];
-    is_str(ft_amax_list_meaning(text, H, 7), "q after bias: 127 / amax", "7 is named");
-    is_str(ft_amax_list_meaning(text, H, 79), "reserved", "79 is reserved");
-    is_str(ft_amax_list_meaning(text, H, 80 + 4 * H), "feed-forward up weight amax, channel 0",
+    char text[FT_AMAX_LIST_DESCRIPTION_SIZE];
+    is_str(ft_amax_list_describe(text, H, 7), "q after bias: 127 / amax", "7 is named");
+    is_str(ft_amax_list_describe(text, H, 79), "reserved", "79 is reserved");
+    is_str(ft_amax_list_describe(text, H, 80 + 4 * H), "feed-forward up weight amax, channel 0",
            "80 + 4H begins the up weight");
-    is_str(ft_amax_list_meaning(text, H, 80 + 8 * H + 1),
+    is_str(ft_amax_list_describe(text, H, 80 + 8 * H + 1),
            "feed-forward down weight amax, channel 1", "80 + 8H the down weight");
 }
 

@@ -22,8 +22,8 @@
 
 static char folder[FOLDER_PATH], path[128], again[128];
 
-static const sample float_sample = { .state = FT_STATE_FLOAT, .seed = 3 };
-static const sample int8_sample = { .state = FT_STATE_INT8, .seed = 5, .large = 512 };
+static const sample float_sample = { .state = FT_ARTIFACT_FLOAT, .seed = 3 };
+static const sample int8_sample = { .state = FT_ARTIFACT_INT8, .seed = 5, .large = 512 };
 
 static ft_artifact *open_sample(const char *file, ft_verify verify)
 {
@@ -50,8 +50,8 @@ static void test_float(void)
     ft_error err;
     is_int(sample_write(path, &float_sample, &err), FT_OK, "a float artifact is written");
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
-    const ft_artifact_head *head = ft_artifact_get_head(a);
-    ok(head->state == FT_STATE_FLOAT && head->recipe == NULL, "its state is float");
+    const ft_artifact_header *head = ft_artifact_get_header(a);
+    ok(head->state == FT_ARTIFACT_FLOAT && head->recipe == NULL, "its state is float");
     is_str(head->family, "bert", "its family comes back");
     is_str(head->tool, "ft-sample", "and the tool that wrote it");
     is_int(json_integer_value(json_object_get(head->config, "hidden")), 24, "and its config");
@@ -78,9 +78,9 @@ static void test_int8(void)
 {
     write_sample(path, &int8_sample);
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
-    ok(ft_artifact_get_head(a)->state == FT_STATE_INT8, "an int8 artifact is one");
-    is_str(json_string_value(json_object_get(ft_artifact_get_head(a)->recipe, "residual")), "float",
-           "its recipe comes back");
+    ok(ft_artifact_get_header(a)->state == FT_ARTIFACT_INT8, "an int8 artifact is one");
+    is_str(json_string_value(json_object_get(ft_artifact_get_header(a)->recipe, "residual")),
+           "float", "its recipe comes back");
     ok(sample_holds(a, &int8_sample), "its weights come back");
 
     const ft_artifact_tensor *t = ft_artifact_find(a, "layer.0.ffn.up.weight");
@@ -92,9 +92,10 @@ static void test_int8(void)
     is_int(wrong, 0, "scales that the producer filled in are the ones stored");
     ok(ft_artifact_find(a, "embed.word")->scale == NULL, "an F16 tensor has none");
 
-    const ft_amax *amax = ft_artifact_amax(a);
+    const ft_amax_table *amax = ft_artifact_amax(a);
     is_int((long long) amax->count, 2, "amax.tsv comes back");
-    near((double) ft_amax_find(amax, "layer.0.input")->amax, (double) 3.1415927f, 0.0, "exactly");
+    near((double) ft_amax_table_find(amax, "layer.0.input")->amax, (double) 3.1415927f, 0.0,
+         "exactly");
     ft_artifact_close(a);
 }
 
@@ -110,26 +111,28 @@ static bool holds_groups(const void *data, bool zeros, size_t rows, size_t bytes
 
 static void test_blocks(void)
 {
-    sample blocks = { .state = FT_STATE_BLOCKS, .seed = 7, .piece = 11 };
+    sample blocks = { .state = FT_ARTIFACT_GROUPWISE, .seed = 7, .piece = 11 };
     write_sample(path, &blocks);
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
-    is_str(ft_state_name(ft_artifact_get_head(a)->state), "blocks", "codes in blocks are a state");
+    is_str(ft_artifact_state_name(ft_artifact_get_header(a)->state), "blocks",
+           "codes in blocks are a state");
     ok(sample_holds(a, &blocks), "its codes come back");
     const ft_artifact_tensor *t = ft_artifact_find(a, "layer.0.ffn.up.weight");
-    ok(t->dtype == FT_U4 && t->layout == FT_PANEL32 && t->blocks.group == 32 && t->zeros &&
-           !t->blocks.by_codes,
+    ok(t->dtype == FT_U4 && t->layout == FT_PANEL32 && t->blocks.group == 32 &&
+           t->has_zero_points && !t->blocks.int8_activations,
        "U4 in PANEL32, groups of 32 with zeros");
     is_int((long long) t->bytes, 64 * 96 / 2, "37 x 70 is stored as 64 x 96, two to a byte");
     ok(holds_groups(t->blocks.scale, false, 37, 3 * 64 * 2), "with the scales of three groups");
     ok(holds_groups(t->blocks.zero, true, 37, 3 * 64), "and the zeros");
     t = ft_artifact_find(a, "head.weight");
-    ok(t->dtype == FT_U8 && t->blocks.group == 0 && t->blocks.by_codes && t->blocks.zero == NULL,
+    ok(t->dtype == FT_U8 && t->blocks.group == 0 && t->blocks.int8_activations &&
+           t->blocks.zero == NULL,
        "U8, a group a row, symmetric, multiplied by codes");
     ok(holds_groups(t->blocks.scale, false, 3, 32 * 2), "with a scale a row");
     ok(ft_artifact_amax(a) == NULL, "there are no ranges");
     ft_artifact_close(a);
 
-    sample mixed = { .state = FT_STATE_INT8, .seed = 7, .mixed = true };
+    sample mixed = { .state = FT_ARTIFACT_INT8, .seed = 7, .mixed = true };
     write_sample(path, &mixed);
     a = open_sample(path, FT_VERIFY_SHA256);
     ok(ft_artifact_find(a, "layer.0.ffn.up.weight")->dtype == FT_U4 &&
@@ -255,11 +258,11 @@ static ft_status give_too_much(void *user, void *buffer, size_t bytes, size_t *p
 }
 
 /* Write an artifact whose only file comes from `produce`. */
-static ft_status finish_with(ft_produce produce, void *user, ft_error *err)
+static ft_status finish_with(ft_read_callback produce, void *user, ft_error *err)
 {
     ft_artifact_writer *w;
     json_t *config = json_object();
-    const ft_artifact_head head = { FT_STATE_FLOAT, "bert", "ft-test", config, NULL };
+    const ft_artifact_header head = { FT_ARTIFACT_FLOAT, "bert", "ft-test", config, NULL };
     ft_status rc = ft_artifact_create(&w, path, true, err);
     if (rc == FT_OK)
         rc = ft_artifact_add(w, "selftest/output", 1000, produce, user, err);
@@ -377,12 +380,12 @@ static void test_heads(void)
         bail_out("%s", err.text);
     test_names(w);
     test_tensors(w);
-    const ft_artifact_head heads[] = {
-        { FT_STATE_INT8, "bert", "ft-test", config, config }, /* and no amax.tsv */
-        { FT_STATE_INT8, "bert", "ft-test", config, NULL },
-        { FT_STATE_FLOAT, "bert", "ft-test", config, config },
-        { FT_STATE_FLOAT, "bert", "ft-test", NULL, NULL },
-        { FT_STATE_FLOAT, "two words", "ft-test", config, NULL },
+    const ft_artifact_header heads[] = {
+        { FT_ARTIFACT_INT8, "bert", "ft-test", config, config }, /* and no amax.tsv */
+        { FT_ARTIFACT_INT8, "bert", "ft-test", config, NULL },
+        { FT_ARTIFACT_FLOAT, "bert", "ft-test", config, config },
+        { FT_ARTIFACT_FLOAT, "bert", "ft-test", NULL, NULL },
+        { FT_ARTIFACT_FLOAT, "two words", "ft-test", config, NULL },
     };
     static const char *const missing[] = { "amax.tsv", "a recipe", "no recipe", "a config",
                                            "a word" };

@@ -27,8 +27,8 @@
 static char folder[FOLDER_PATH], path[128];
 
 static const sample versions[2] = {
-    { .state = FT_STATE_INT8, .seed = 1, .large = 4096, .force = true },
-    { .state = FT_STATE_INT8, .seed = 2, .large = 4096, .force = true },
+    { .state = FT_ARTIFACT_INT8, .seed = 1, .large = 4096, .force = true },
+    { .state = FT_ARTIFACT_INT8, .seed = 2, .large = 4096, .force = true },
 };
 
 /* 0 or 1: which version stands there whole; -1: none. */

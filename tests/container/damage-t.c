@@ -42,16 +42,17 @@ static unsigned char *copy_of_good(void)
 
 static size_t central_header(const unsigned char *data, size_t bytes, const char *name)
 {
-    size_t at = ft_le32(data + bytes - 22 + 16);
-    while (ft_le16(data + at + 28) != strlen(name) ||
+    size_t at = ft_load_le32(data + bytes - 22 + 16);
+    while (ft_load_le16(data + at + 28) != strlen(name) ||
            memcmp(data + at + 46, name, strlen(name)) != 0)
-        at += 46u + ft_le16(data + at + 28) + ft_le16(data + at + 30) + ft_le16(data + at + 32);
+        at += 46u + ft_load_le16(data + at + 28) + ft_load_le16(data + at + 30) +
+              ft_load_le16(data + at + 32);
     return at;
 }
 
 static size_t local_header(const unsigned char *data, size_t bytes, const char *name)
 {
-    return ft_le32(data + central_header(data, bytes, name) + 42);
+    return ft_load_le32(data + central_header(data, bytes, name) + 42);
 }
 
 typedef enum { CENTRAL, LOCAL, BOTH, END } place;
@@ -92,7 +93,7 @@ static const struct {
 
 static void add_at(unsigned char *data, size_t at, int add)
 {
-    int value = ft_le16(data + at) + add;
+    int value = ft_load_le16(data + at) + add;
     data[at] = (unsigned char) value;
     data[at + 1] = (unsigned char) (value >> 8);
 }
@@ -123,15 +124,15 @@ static void test_large_sizes(void)
     unsigned char *bad = copy_of_good();
     size_t central = central_header(bad, good_bytes, "w/embed.word");
     size_t local = local_header(bad, good_bytes, "w/embed.word");
-    ft_put_le32(bad + central + 20, 0xfffffff0u);
-    ft_put_le32(bad + central + 24, 0xfffffff0u);
-    ft_put_le32(bad + local + 18, 0xfffffff0u);
-    ft_put_le32(bad + local + 22, 0xfffffff0u);
+    ft_store_le32(bad + central + 20, 0xfffffff0u);
+    ft_store_le32(bad + central + 24, 0xfffffff0u);
+    ft_store_le32(bad + local + 18, 0xfffffff0u);
+    ft_store_le32(bad + local + 22, 0xfffffff0u);
     ft_error err;
     is_int(open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err), FT_EFORMAT,
            "an entry longer than the file is refused");
     has(err.text, "w/embed.word: out of bounds", "as out of bounds");
-    ft_put_le32(bad + good_bytes - 22 + 16, 0xffffffffu);
+    ft_store_le32(bad + good_bytes - 22 + 16, 0xffffffffu);
     is_int(open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err), FT_EFORMAT,
            "a directory said to be in zip64 needs a zip64 locator");
     free(bad);
@@ -154,7 +155,7 @@ static void test_unaligned(void)
 {
     unsigned char *bad = copy_of_good();
     size_t local = local_header(bad, good_bytes, "config.json");
-    size_t name = ft_le16(bad + local + 26), extra = ft_le16(bad + local + 28);
+    size_t name = ft_load_le16(bad + local + 26), extra = ft_load_le16(bad + local + 28);
     is_int((long long) local, 0, "config.json comes first");
     ft_error err;
     unsigned char *data = bad + 30 + name + extra;
@@ -242,7 +243,7 @@ static void test_levels(void)
     free(bad);
 }
 
-static void begin(ft_state state)
+static void begin(ft_artifact_state state)
 {
     char folder[FOLDER_PATH], path[128];
     ft_error err;
@@ -265,7 +266,7 @@ static void end(void)
 
 int main(void)
 {
-    begin(FT_STATE_INT8);
+    begin(FT_ARTIFACT_INT8);
     test_fields();
     test_large_sizes();
     test_same_name();
@@ -274,7 +275,7 @@ int main(void)
     test_flips();
     test_levels();
     end();
-    begin(FT_STATE_BLOCKS);
+    begin(FT_ARTIFACT_GROUPWISE);
     test_truncation();
     test_flips();
     test_levels();

@@ -81,7 +81,7 @@ static const struct {
 static void test_beginnings(void)
 {
     for (size_t i = 0; i < FT_COUNT(beginnings); i++)
-        is_str(ft_file_kind_name(ft_recognize(beginnings[i].bytes, beginnings[i].count)),
+        is_str(ft_file_kind_name(ft_detect_file_kind(beginnings[i].bytes, beginnings[i].count)),
                ft_file_kind_name(beginnings[i].kind), "%s is taken for %s", beginnings[i].what,
                ft_file_kind_name(beginnings[i].kind));
 }
@@ -93,7 +93,7 @@ static void test_cuts(void)
     for (size_t i = 0; i < FT_COUNT(beginnings); i++)
         for (size_t count = 0; count <= beginnings[i].count; count++) {
             unsigned char *cut = aligned_copy((const unsigned char *) beginnings[i].bytes, count);
-            ft_file_kind kind = ft_recognize(cut, count);
+            ft_file_kind kind = ft_detect_file_kind(cut, count);
             wrong += ft_file_kind_name(kind) == NULL;
             free(cut);
         }
@@ -102,14 +102,14 @@ static void test_cuts(void)
 
 static void test_long(void)
 {
-    unsigned char block[FT_RECOGNIZED_BYTES + 1];
+    unsigned char block[FT_MAGIC_BYTES + 1];
     memset(block, 'a', sizeof block);
-    memcpy(block + FT_RECOGNIZED_BYTES - 1, "\303\251", 2);
-    is_int(ft_recognize(block, sizeof block), FT_FILE_TEXT,
+    memcpy(block + FT_MAGIC_BYTES - 1, "\303\251", 2);
+    is_int(ft_detect_file_kind(block, sizeof block), FT_FILE_TEXT,
            "a character that is cut off where reading ends does no harm");
     memset(block, 0, sizeof block);
     memcpy(block + 257, "ustar", 5);
-    is_int(ft_recognize(block, sizeof block), FT_FILE_TAR, "a tar archive says so late");
+    is_int(ft_detect_file_kind(block, sizeof block), FT_FILE_TAR, "a tar archive says so late");
 }
 
 /* ---- Files ---------------------------------------------------------------------------------- */
@@ -120,26 +120,27 @@ static void test_files(void)
     ft_error err;
     folder_make(folder);
     snprintf(path, sizeof path, "%s/model.ft", folder);
-    const sample what = { .state = FT_STATE_INT8, .seed = 1, .large = 512 };
+    const sample what = { .state = FT_ARTIFACT_INT8, .seed = 1, .large = 512 };
     if (sample_write(path, &what, &err) != FT_OK)
         bail_out("%s", err.text);
-    is_int(ft_recognize_file(path), FT_FILE_ARTIFACT, "an artifact is recognized");
-    is_int(ft_recognize_file(folder), FT_FILE_UNKNOWN, "a folder is no kind of file");
-    is_int(ft_recognize_file("/nonexistent"), FT_FILE_UNKNOWN, "nor is what is not there");
+    is_int(ft_detect_file_kind_at(path), FT_FILE_ARTIFACT, "an artifact is recognized");
+    is_int(ft_detect_file_kind_at(folder), FT_FILE_UNKNOWN, "a folder is no kind of file");
+    is_int(ft_detect_file_kind_at("/nonexistent"), FT_FILE_UNKNOWN, "nor is what is not there");
     ft_fail(&err, FT_ELIMIT, "as it was");
-    is_int(ft_mistaken(path, FT_WANTED_ARTIFACT, FT_ELIMIT, &err), FT_ELIMIT,
+    is_int(ft_explain_wrong_file(path, FT_EXPECTED_ARTIFACT, FT_ELIMIT, &err), FT_ELIMIT,
            "what is of the wanted kind keeps its failure");
     is_str(err.text, "as it was", "with its text");
-    is_int(ft_mistaken(path, FT_WANTED_DATA, FT_ELIMIT, &err), FT_EFORMAT,
+    is_int(ft_explain_wrong_file(path, FT_EXPECTED_DATA, FT_ELIMIT, &err), FT_EFORMAT,
            "what is of another kind gets a failure of its own");
     has(err.text, "looks like an artifact: data are read from safetensors", "that says so");
     has(err.text, "; artifacts are for -i", "and what to do");
-    is_int(ft_mistaken(folder, FT_WANTED_ARTIFACT, FT_EIO, &err), FT_EIO, "a folder is refused");
+    is_int(ft_explain_wrong_file(folder, FT_EXPECTED_ARTIFACT, FT_EIO, &err), FT_EIO,
+           "a folder is refused");
     has(err.text, "convert it first with ft-convert -i ", "with what to do");
     unlink(path);
     if (mkfifo(path, 0600) != 0)
         bail_out("cannot make a pipe");
-    is_int(ft_recognize_file(path), FT_FILE_UNKNOWN, "a pipe is not waited for");
+    is_int(ft_detect_file_kind_at(path), FT_FILE_UNKNOWN, "a pipe is not waited for");
     folder_remove(folder);
 }
 
@@ -167,13 +168,13 @@ static void test_hub(void)
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(absent); i++) {
         ft_fail(&err, FT_EIO, "as it was");
-        ft_mistaken(absent[i].path, FT_WANTED_CHECKPOINT, FT_EIO, &err);
+        ft_explain_wrong_file(absent[i].path, FT_EXPECTED_CHECKPOINT, FT_EIO, &err);
         ok((strstr(err.text, "download it first") != NULL) == absent[i].hub,
            "%s %s the name of a model on a hub", absent[i].path,
            absent[i].hub ? "may be" : "is not");
     }
     ft_fail(&err, FT_EIO, "as it was");
-    ft_mistaken("no-such-model", FT_WANTED_ARTIFACT, FT_EIO, &err);
+    ft_explain_wrong_file("no-such-model", FT_EXPECTED_ARTIFACT, FT_EIO, &err);
     is_str(err.text, "as it was", "a name without an owner is none where an artifact is wanted");
 }
 

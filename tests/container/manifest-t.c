@@ -76,16 +76,18 @@ static void drop(contents *c, const char *name)
 static contents good_contents(void)
 {
     contents c = { .count = 0 };
-    for (size_t at = ft_le32(good + good_bytes - 22 + 16); at < good_bytes - 22;) {
+    for (size_t at = ft_load_le32(good + good_bytes - 22 + 16); at < good_bytes - 22;) {
         static char names[32][64];
-        size_t length = ft_le16(good + at + 28), bytes = ft_le32(good + at + 24);
-        size_t local = ft_le32(good + at + 42);
+        size_t length = ft_load_le16(good + at + 28), bytes = ft_load_le32(good + at + 24);
+        size_t local = ft_load_le32(good + at + 42);
         snprintf(names[c.count], sizeof names[0], "%.*s", (int) length,
                  (const char *) good + at + 46);
         if (strcmp(names[c.count], "manifest.json") != 0)
             put(&c, names[c.count],
-                good + local + 30 + ft_le16(good + local + 26) + ft_le16(good + local + 28), bytes);
-        at += 46 + length + ft_le16(good + at + 30) + ft_le16(good + at + 32);
+                good + local + 30 + ft_load_le16(good + local + 26) +
+                    ft_load_le16(good + local + 28),
+                bytes);
+        at += 46 + length + ft_load_le16(good + at + 30) + ft_load_le16(good + at + 32);
     }
     return c;
 }
@@ -498,7 +500,7 @@ static void end(void)
 
 int main(void)
 {
-    begin(&(sample){ .state = FT_STATE_INT8, .seed = 9 });
+    begin(&(sample){ .state = FT_ARTIFACT_INT8, .seed = 9 });
     test_edits(edits, FT_COUNT(edits));
     test_twice();
     test_texts();
@@ -506,7 +508,7 @@ int main(void)
     test_orphans();
     test_amax();
     end();
-    begin(&(sample){ .state = FT_STATE_BLOCKS, .seed = 9 });
+    begin(&(sample){ .state = FT_ARTIFACT_GROUPWISE, .seed = 9 });
     test_edits(blocks_edits, FT_COUNT(blocks_edits));
     test_groups();
     end();

@@ -39,7 +39,7 @@ static file make_file(const char *header, size_t data)
     f.bytes = malloc(f.size);
     if (f.bytes == NULL)
         bail_out("no memory");
-    ft_put_le64(f.bytes, length);
+    ft_store_le64(f.bytes, length);
     memcpy(f.bytes + 8, header, length);
     for (size_t i = 0; i < data; i++)
         f.bytes[8 + length + i] = (unsigned char) i;
@@ -111,7 +111,7 @@ static void test_odd_but_good(void)
     memcpy(bytes, x->data, sizeof bytes);
     ok((uintptr_t) x->data % 4 != 0 && (unsigned char *) x->data == f.bytes + f.size - 4,
        "an unaligned tensor is left where it is");
-    is_int(ft_le32(bytes), 0x06050403, "and can be read by copy");
+    is_int(ft_load_le32(bytes), 0x06050403, "and can be read by copy");
     ft_safetensors_close(st);
     free(f.bytes);
     ft_safetensors_close(NULL);
@@ -288,7 +288,7 @@ static void test_cut_files(void)
         void *part = memcpy(malloc(size + 1), f.bytes, size);
         accepted += ft_safetensors_parse(&st, "part", part, size, NULL) == FT_OK;
         if (size > 8) {
-            ft_put_le64(part, size - 8); /* as if the header were meant to end there */
+            ft_store_le64(part, size - 8); /* as if the header were meant to end there */
             accepted += ft_safetensors_parse(&st, "part", part, size, NULL) == FT_OK;
         }
         free(part);

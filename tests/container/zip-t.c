@@ -27,7 +27,7 @@ static ft_status pull(void *user, size_t index, void *buffer, size_t bytes, size
 }
 
 /* Write the items and read the directory of what was written. */
-static unsigned char *round_trip(ft_zip_item *item, size_t count, ft_zipdir *dir)
+static unsigned char *round_trip(ft_zip_item *item, size_t count, ft_zip_directory *dir)
 {
     FILE *file = fopen(path, "w+b");
     size_t end, bytes;
@@ -37,7 +37,7 @@ static unsigned char *round_trip(ft_zip_item *item, size_t count, ft_zipdir *dir
         bail_out("cannot write: %s", err.text);
     fclose(file);
     unsigned char *data = folder_read(path, &bytes);
-    if (ft_zipdir_read(dir, path, data, bytes, &err) != FT_OK)
+    if (ft_zip_directory_read(dir, path, data, bytes, &err) != FT_OK)
         bail_out("cannot read: %s", err.text);
     return data;
 }
@@ -46,19 +46,19 @@ static void test_alignment(void)
 {
     static const size_t sizes[] = { 0, 1, 63, 64, 65535, 65536, 65537, 5, 100000, 0 };
     ft_zip_item item[FT_COUNT(sizes)];
-    char names[FT_COUNT(sizes)][FT_ZIP_NAME_MAX + 1];
+    char names[FT_COUNT(sizes)][FT_ZIP_MAX_NAME + 1];
     for (size_t i = 0; i < FT_COUNT(sizes); i++) {
-        int length = i == 3 ? FT_ZIP_NAME_MAX : 3;
+        int length = i == 3 ? FT_ZIP_MAX_NAME : 3;
         snprintf(names[i], sizeof names[i], "%0*zu", length, i);
         item[i] = (ft_zip_item){ .name = names[i], .bytes = sizes[i] };
     }
-    ft_zipdir dir;
+    ft_zip_directory dir;
     unsigned char *data = round_trip(item, FT_COUNT(item), &dir);
     size_t wrong = 0, misplaced = 0, unaligned = 0;
     for (size_t i = 0; i < FT_COUNT(sizes); i++) {
         const ft_zip_entry *e = &dir.entry[i];
         misplaced += e->offset != item[i].offset || e->bytes != sizes[i] ||
-                     strcmp(e->name, names[i]) != 0 || ft_zipdir_find(&dir, names[i]) != e;
+                     strcmp(e->name, names[i]) != 0 || ft_zip_directory_find(&dir, names[i]) != e;
         unaligned += e->offset % (sizes[i] >= 65536 ? 4096 : 64) != 0;
         for (size_t k = 0; k < e->bytes; k++)
             wrong += e->data[k] != (unsigned char) i;
@@ -67,9 +67,9 @@ static void test_alignment(void)
     is_int((long long) misplaced, 0, "where they were planned, in order and by name");
     is_int((long long) unaligned, 0, "aligned to 64 bytes, and from 64 KiB to 4096");
     is_int((long long) wrong, 0, "with their bytes");
-    ok(ft_zipdir_find(&dir, "nothing") == NULL, "a name that is not there is not found");
+    ok(ft_zip_directory_find(&dir, "nothing") == NULL, "a name that is not there is not found");
     is_int(data[6] | data[7] << 8, 0, "names in ASCII set no flag, whichever libzip writes them");
-    ft_zipdir_fini(&dir);
+    ft_zip_directory_fini(&dir);
     free(data);
 }
 
@@ -83,12 +83,12 @@ static void test_many(void)
         snprintf(names[i], sizeof names[i], "%zu", i);
         item[i].name = names[i];
     }
-    ft_zipdir dir;
+    ft_zip_directory dir;
     unsigned char *data = round_trip(item, COUNT, &dir);
     is_int((long long) dir.count, COUNT, "an archive of 66,000 entries is read through zip64");
-    const ft_zip_entry *last = ft_zipdir_find(&dir, "65999");
+    const ft_zip_entry *last = ft_zip_directory_find(&dir, "65999");
     ok(last != NULL && last->offset == item[COUNT - 1].offset, "to the last one");
-    ft_zipdir_fini(&dir);
+    ft_zip_directory_fini(&dir);
 
     ft_error err;
     size_t bytes;
@@ -96,15 +96,15 @@ static void test_many(void)
     data = folder_read(path, &bytes);
     unsigned char *locator = data + bytes - 22 - 20;
     locator[8] ^= 1;
-    is_int(ft_zipdir_read(&dir, path, data, bytes, &err), FT_EFORMAT,
+    is_int(ft_zip_directory_read(&dir, path, data, bytes, &err), FT_EFORMAT,
            "a zip64 locator that points elsewhere is refused");
     locator[8] ^= 1;
     locator[0] ^= 1;
-    is_int(ft_zipdir_read(&dir, path, data, bytes, &err), FT_EFORMAT,
+    is_int(ft_zip_directory_read(&dir, path, data, bytes, &err), FT_EFORMAT,
            "so is one without signature");
     locator[0] ^= 1;
     locator[-56 + 24] ^= 1;
-    is_int(ft_zipdir_read(&dir, path, data, bytes, &err), FT_EFORMAT, "and a wrong count");
+    is_int(ft_zip_directory_read(&dir, path, data, bytes, &err), FT_EFORMAT, "and a wrong count");
     free(data);
     free(names);
     free(item);
@@ -115,10 +115,12 @@ static void test_limits(void)
     ft_zip_item huge[2] = { { .name = "a", .bytes = SIZE_MAX / 4 + 1 }, { .name = "b" } };
     size_t end;
     ok(!ft_zip_plan(huge, 2, &end), "an archive beyond the address space is not planned");
-    ok(ft_zip_name_ok("w/layer.0.attn.q.weight", 23), "a path is a name");
-    ok(ft_zip_name_ok("..a/b..", 7), "dots in a component are no harm");
-    ok(!ft_zip_name_ok("a/..", 4) && !ft_zip_name_ok(".", 1), "but a component of dots is");
-    ok(!ft_zip_name_ok("a\nb", 3) && !ft_zip_name_ok("a\0b", 3), "so are control characters");
+    ok(ft_zip_name_is_valid("w/layer.0.attn.q.weight", 23), "a path is a name");
+    ok(ft_zip_name_is_valid("..a/b..", 7), "dots in a component are no harm");
+    ok(!ft_zip_name_is_valid("a/..", 4) && !ft_zip_name_is_valid(".", 1),
+       "but a component of dots is");
+    ok(!ft_zip_name_is_valid("a\nb", 3) && !ft_zip_name_is_valid("a\0b", 3),
+       "so are control characters");
 }
 
 int main(void)

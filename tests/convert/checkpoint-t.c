@@ -98,7 +98,7 @@ static void test_companions(void)
     ok(text == NULL && bytes == 0, "and gives nothing");
     const char *large = join(folder, "large.json");
     write_text(large, "");
-    if (truncate(large, FT_TEXT_FILE_MAX + 1) != 0)
+    if (truncate(large, FT_TEXT_FILE_MAX_BYTES + 1) != 0)
         bail_out("cannot make a large file");
     is_int(ft_checkpoint_read(cp, "large.json", &text, &bytes, &err), FT_ELIMIT,
            "a companion above 64 MiB is not read");
@@ -244,7 +244,7 @@ static void test_checkpoint(const char *path, long long elements, const char *te
         bail_out("%s does not open", path);
     long long found = 0;
     for (size_t i = 0; i < ft_checkpoint_count(cp); i++)
-        found += (long long) ft_tensor_count(&ft_checkpoint_at(cp, i)->tensor);
+        found += (long long) ft_tensor_numel(&ft_checkpoint_at(cp, i)->tensor);
     is_int(found, elements, "%s has all of its elements", name);
     ok(ft_checkpoint_find(cp, tensor) != NULL, "%s is among its tensors", tensor);
     ok(ft_checkpoint_has(cp, "config.json"), "config.json is beside them");

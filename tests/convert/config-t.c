@@ -25,13 +25,13 @@ static ft_messages *fresh(void)
 /* ---- What is understood --------------------------------------------------------------------- */
 
 /* The whole origin on one line. */
-static const char *describe(const ft_origin *origin)
+static const char *describe(const ft_hf_model *origin)
 {
     static const char *const heads[] = { "none", "pooled", "dense", "relu" };
     static char text[300];
     const ft_config *c = &origin->config;
     snprintf(text, sizeof text, "%s L%d H%d A%d F%d V%d P%d T%d C%d +%d pad %d %g %s, head %s%s",
-             origin->family->dialect[origin->dialect].model_type, c->layers, c->hidden, c->heads,
+             origin->family->hf_arch[origin->hf_arch].model_type, c->layers, c->hidden, c->heads,
              c->ffn, c->vocabulary, c->positions, c->types, c->labels, c->position_offset,
              c->padding_id, (double) c->eps, ft_activation_name(c->activation), heads[c->head],
              c->pooler ? ", pooler" : "");
@@ -106,9 +106,9 @@ static const struct {
       "multi_label_classification" },
 };
 
-static const char *problem_of(const ft_origin *origin)
+static const char *problem_of(const ft_hf_model *origin)
 {
-    return ft_problem_name(origin->config.problem);
+    return ft_problem_name(origin->config.problem_type);
 }
 
 static void test_problems(void)
@@ -217,21 +217,21 @@ static const struct {
 
 static void test_broken(void)
 {
-    ft_origin origin;
+    ft_hf_model origin;
     for (size_t i = 0; i < FT_COUNT(broken); i++) {
         ft_messages *problems = fresh();
-        is_int(ft_origin_read(&origin, broken[i].text, strlen(broken[i].text), "config.json", NULL,
-                              problems),
+        is_int(ft_hf_model_read(&origin, broken[i].text, strlen(broken[i].text), "config.json",
+                                NULL, problems),
                FT_EFORMAT, "%s is refused", broken[i].what);
         has(problems->message[0].text, broken[i].part, "and it says why");
     }
     static char nested[200000];
     memset(nested, '[', sizeof nested);
-    is_int(ft_origin_read(&origin, nested, sizeof nested, "config.json", NULL, fresh()), FT_EFORMAT,
-           "100,000 brackets are refused, not followed");
-    size_t much = FT_JSON_MAX + 1;
+    is_int(ft_hf_model_read(&origin, nested, sizeof nested, "config.json", NULL, fresh()),
+           FT_EFORMAT, "100,000 brackets are refused, not followed");
+    size_t much = FT_JSON_MAX_BYTES + 1;
     char *spaces = calloc(1, much);
-    is_int(ft_origin_read(&origin, spaces, much, "config.json", NULL, fresh()), FT_ELIMIT,
+    is_int(ft_hf_model_read(&origin, spaces, much, "config.json", NULL, fresh()), FT_ELIMIT,
            "more than 4 MiB are no configuration");
     free(spaces);
 }
@@ -243,7 +243,7 @@ static void test_all_at_once(void)
     static const char *const ignored[] = { "z", "a", NULL }, *const wanted[] = { "is_decoder",
                                                                                  NULL };
     ft_messages problems;
-    ft_origin origin;
+    ft_hf_model origin;
     is_int(origin_read(&origin, bert,
                        "{\"hidden_act\": \"mish\", \"hidden_size\": 0, \"a\": 1, \"b\": 2}", NULL,
                        &problems),
@@ -261,7 +261,7 @@ static void test_all_at_once(void)
 static void test_many(void)
 {
     ft_messages problems;
-    ft_origin origin;
+    ft_hf_model origin;
     json_t *many = json_object();
     for (int i = 0; i < 30; i++) {
         char key[16];
@@ -272,7 +272,7 @@ static void test_many(void)
     is_int(origin_read(&origin, bert, patch, NULL, &problems), FT_EUNSUPPORTED,
            "thirty unknown keys are refused");
     is_int((long long) problems.count, 30, "and counted");
-    has(problems.message[FT_MESSAGES_KEPT - 1].text, "key_19 is \"\\u001B[2J\"",
+    has(problems.message[FT_MAX_MESSAGES - 1].text, "key_19 is \"\\u001B[2J\"",
         "the first twenty are kept, and quoted without control characters");
     free(patch);
     json_decref(many);

@@ -11,12 +11,12 @@
 #include "tests/tap/tap.h"
 
 /* The parts of a decoder on one line. */
-static const char *describe(const ft_origin *origin)
+static const char *describe(const ft_hf_model *origin)
 {
     static char text[400];
     const ft_config *c = &origin->config;
     int used = snprintf(text, sizeof text, "%s L%d H%d A%d/%dx%d F%d V%d P%d %g %s, %s %.9g",
-                        origin->family->dialect[origin->dialect].model_type, c->layers, c->hidden,
+                        origin->family->hf_arch[origin->hf_arch].model_type, c->layers, c->hidden,
                         c->heads, c->kv_heads, c->head_size, c->ffn, c->vocabulary, c->positions,
                         (double) c->eps, ft_activation_name(c->activation), ft_rope_name(c->rope),
                         c->rope_theta);
@@ -29,7 +29,7 @@ static const char *describe(const ft_origin *origin)
         used += snprintf(text + used, sizeof text - (size_t) used, " at %d", c->rope_positions);
     if (c->window > 0)
         used += snprintf(text + used, sizeof text - (size_t) used, ", window %d from %d", c->window,
-                         c->window_from);
+                         c->window_first_layer);
     snprintf(text + used, sizeof text - (size_t) used, "%s%s%s%s", c->qkv_bias ? ", qkv" : "",
              c->out_bias ? ", out" : "", c->ffn_bias ? ", ffn" : "", c->tied ? ", tied" : "");
     return text;
@@ -238,8 +238,7 @@ static const bad_origin bad[] = {
     { mistral, "{\"sliding_window\": \"4096\"}", FT_EFORMAT, "sliding_window is \"4096\"" },
     { mistral, "{\"layer_types\": [\"sliding_attention\"]}", FT_EUNSUPPORTED, "layer_types is [" },
     { qwen2, "{\"use_sliding_window\": 1}", FT_EFORMAT, "use_sliding_window is 1, expected true" },
-    { qwen2, "{\"sliding_window\": 0}", FT_EFORMAT,
-      "sliding_window is 0, expected an integer" },
+    { qwen2, "{\"sliding_window\": 0}", FT_EFORMAT, "sliding_window is 0, expected an integer" },
     { qwen2, "{\"layer_types\": null, \"max_window_layers\": -1}", FT_EFORMAT,
       "max_window_layers is -1, expected an integer from 0" },
     { qwen2, "{\"layer_types\": [\"full_attention\", \"sliding_attention\"]}", FT_EFORMAT,
@@ -273,7 +272,7 @@ static void test_ignored(void)
 {
     static const char *const ignored[] = { "rope_scaling.attention_factor", "logit_scale", NULL };
     ft_messages problems;
-    ft_origin origin;
+    ft_hf_model origin;
     is_int(origin_read(&origin, "llama-2-7b",
                        "{\"logit_scale\": 0.5, \"rope_scaling\": {\"type\": \"linear\","
                        " \"factor\": 2, \"attention_factor\": 0.7}}",

@@ -25,7 +25,7 @@ static ft_messages *fresh(void)
 static const char m2m[] = "m2m100-418m", nllb[] = "nllb-200-600m", opus[] = "opus-mt-en-de";
 
 /* The parts of an encoder-decoder on one line. */
-static const char *describe(const ft_origin *origin)
+static const char *describe(const ft_hf_model *origin)
 {
     static char text[400];
     const ft_config *c = &origin->config;
@@ -33,28 +33,29 @@ static const char *describe(const ft_origin *origin)
         snprintf(text, sizeof text,
                  "%s L%d+%d H%d A%d+%d/%dx%d F%d+%d V%d P%d from %d %g %s, %s, start %d, pad "
                  "%d/%d, first %d, last %d%s%s",
-                 origin->family->dialect[origin->dialect].model_type, c->encoder_layers, c->layers,
+                 origin->family->hf_arch[origin->hf_arch].model_type, c->encoder_layers, c->layers,
                  c->hidden, c->encoder_heads, c->heads, c->kv_heads, c->head_size, c->encoder_ffn,
                  c->ffn, c->vocabulary, c->positions, c->position_offset, (double) c->eps,
-                 ft_activation_name(c->activation), ft_sinusoids_name(c->sinusoids), c->start_id,
-                 c->pad_id, c->padding_id, c->first_id, c->last_id,
-                 c->scale_words ? ", scaled" : "", c->tied ? ", tied" : "");
-    for (int i = 0; i < c->banneds; i++)
+                 ft_activation_name(c->activation), ft_sinusoids_name(c->sinusoids),
+                 c->decoder_start_id, c->pad_id, c->padding_id, c->forced_bos_id, c->forced_eos_id,
+                 c->scale_embeddings ? ", scaled" : "", c->tied ? ", tied" : "");
+    for (int i = 0; i < c->num_banned; i++)
         used += snprintf(text + used, sizeof text - (size_t) used, ", not %d", c->banned[i]);
     return text;
 }
 
 /* Read both files as the converter does; `generation` NULL: there is no such file. */
-static const char *read_both(ft_origin *origin, const char *file, const char *patch,
+static const char *read_both(ft_hf_model *origin, const char *file, const char *patch,
                              const char *generation, const char *const *ignored,
                              ft_messages *problems)
 {
     char *text = config_patched(file, patch);
-    ft_named_text config = { "config.json", text, strlen(text) };
-    ft_named_text other = { "generation_config.json", generation,
-                            generation == NULL ? 0 : strlen(generation) };
-    if (ft_origin_read(origin, text, config.bytes, config.name, ignored, problems) == FT_OK)
-        ft_generation_read(origin, &config, generation == NULL ? NULL : &other, ignored, problems);
+    ft_text_source config = { "config.json", text, strlen(text) };
+    ft_text_source other = { "generation_config.json", generation,
+                             generation == NULL ? 0 : strlen(generation) };
+    if (ft_hf_model_read(origin, text, config.bytes, config.name, ignored, problems) == FT_OK)
+        ft_generation_config_read(origin, &config, generation == NULL ? NULL : &other, ignored,
+                                  problems);
     free(text);
     return problems->count == 0 ? describe(origin) : problems->message[0].text;
 }
@@ -120,7 +121,7 @@ static const struct {
 static void test_good(void)
 {
     for (size_t i = 0; i < FT_COUNT(good); i++) {
-        ft_origin origin;
+        ft_hf_model origin;
         const char *found =
             read_both(&origin, good[i].file, good[i].patch, good[i].generation, NULL, fresh());
         is_str(found, good[i].expected, "%s with %s and %s is understood", good[i].file,
@@ -248,7 +249,7 @@ static const struct {
 static void test_bad(void)
 {
     for (size_t i = 0; i < FT_COUNT(bad); i++) {
-        ft_origin origin;
+        ft_hf_model origin;
         ft_messages *problems = fresh();
         const char *found =
             read_both(&origin, bad[i].file, bad[i].patch, bad[i].generation, NULL, problems);
@@ -264,7 +265,7 @@ static void test_bad(void)
 static void test_ignored(void)
 {
     static const char *const ignored[] = { "guidance_scale", "bad_words_ids", NULL };
-    ft_origin origin;
+    ft_hf_model origin;
     const char *found =
         read_both(&origin, opus, "{}", "{\"guidance_scale\": 1.5, \"bad_words_ids\": [[1, 2]]}",
                   ignored, fresh());

@@ -13,14 +13,14 @@
 #include <string.h>
 
 /* A model of images on one line. */
-static const char *describe(const ft_origin *origin)
+static const char *describe(const ft_hf_model *origin)
 {
     static char text[300];
     const ft_config *c = &origin->config;
     snprintf(text, sizeof text, "%s L%d H%d A%d F%d, %dx%dx%d in %dx%d, %d + %d, %g %s, %s%s%s %d",
-             origin->family->dialect[origin->dialect].model_type, c->layers, c->hidden, c->heads,
+             origin->family->hf_arch[origin->hf_arch].model_type, c->layers, c->hidden, c->heads,
              c->ffn, c->channels, c->image_height, c->image_width, c->patch_height, c->patch_width,
-             c->leading, c->positions - c->leading, (double) c->eps,
+             c->prefix_tokens, c->positions - c->prefix_tokens, (double) c->eps,
              ft_activation_name(c->activation), ft_head_name(c->head), c->pooler ? ", pooler" : "",
              c->qkv_bias ? ", qkv" : "", c->labels);
     return text;

@@ -77,7 +77,7 @@ static int count_same(const ft_artifact *artifact, tiny *t, const char *prefix, 
 static const char *configured(const ft_artifact *artifact)
 {
     static char text[200];
-    const json_t *config = ft_artifact_get_head(artifact)->config;
+    const json_t *config = ft_artifact_get_header(artifact)->config;
     const char *head, *embedding;
     int labels, pooler, normalize, offset;
     if (json_unpack((json_t *) (uintptr_t) config, "{si sb ss ss sb si}", "labels", &labels,
@@ -103,8 +103,8 @@ static void test_bert(void)
     is_str(ft_artifact_at(a, 0)->name, "embed.word", "the first tensor is the first one used");
     is_str(ft_artifact_at(a, 36)->name, "layer.1.ffn.norm.bias", "the last one the last");
     is_str(configured(a), "0 labels, head none, embedding none, offset 0", "there is no head");
-    is_str(ft_artifact_get_head(a)->tool, "ft-convert", "the manifest names the tool");
-    is_str(ft_artifact_get_head(a)->family, "bert", "and the family");
+    is_str(ft_artifact_get_header(a)->tool, "ft-convert", "the manifest names the tool");
+    is_str(ft_artifact_get_header(a)->family, "bert", "and the family");
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -220,7 +220,7 @@ static int length_with(tiny *t, const char *settings, const char *tokenizer)
     ft_conversion *conversion = converted_open(t, &keep);
     if (conversion == NULL)
         bail_out("%s", converted_problem(0));
-    int length = conversion->origin.config.max_seq_length;
+    int length = conversion->hf.config.max_seq_length;
     ft_conversion_close(conversion);
     return length;
 }
@@ -242,7 +242,7 @@ static void test_sentence(void)
 
     ft_conversion *conversion = converted_open(&t, &keep);
     is_int((long long) conversion->notes.count, 1, "what is as it should be is not noted");
-    is_int(conversion->origin.config.max_seq_length, 7, "texts are cut to its max_seq_length");
+    is_int(conversion->hf.config.max_seq_length, 7, "texts are cut to its max_seq_length");
     ft_conversion_close(conversion);
 
     is_int(length_with(&t, "{\"max_seq_length\": 10}", NULL), 0, "positions cut at theirs anyway");
@@ -289,7 +289,7 @@ static void test_unused(void)
     ft_conversion *conversion = converted_open(&t, &keep);
     if (!ok(conversion != NULL, "tensors that the model does not use are no problem"))
         bail_out("%s", converted_problem(0));
-    is_int((long long) conversion->unuseds, 2, "but they are listed");
+    is_int((long long) conversion->n_unused, 2, "but they are listed");
     is_str(conversion->unused[0], "bert.encoder.layer.2.output.dense.bias", "by name,");
     is_str(conversion->unused[1], "cls.predictions.bias", "in the order of names");
 

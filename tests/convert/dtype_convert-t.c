@@ -38,7 +38,7 @@ static void test_dtype(tiny *t, const ft_convert_options *options, ft_dtype matr
                  ft_artifact_find(a, looked_at[i].name)->dtype ==
                      (looked_at[i].matrix ? matrix : FT_F32);
     is_int(right, FT_COUNT(looked_at), "%s %s: matrices are %s, vectors F32, values the same",
-           ft_dtype_name(t->tensor[0].tensor.dtype), options->round ? "rounded" : "kept",
+           ft_dtype_name(t->tensor[0].tensor.dtype), options->cast ? "rounded" : "kept",
            ft_dtype_name(matrix));
     ft_artifact_close(a);
 }

@@ -99,7 +99,7 @@ static void test_variant(const json_t *variant)
        "%s: of %lld tensors, each with the values of its source", name, tensors);
     is_str(ft_dtype_name(ft_artifact_find(a, "layer.1.attn.k.weight")->dtype), dtype,
            "%s: matrices as they were", name);
-    is_str(ft_artifact_get_head(a)->family, "llama", "%s: of the family llama", name);
+    is_str(ft_artifact_get_header(a)->family, "llama", "%s: of the family llama", name);
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -116,7 +116,7 @@ static void test_dtypes(void)
     static const ft_dtype dtypes[] = { FT_F32, FT_F16, FT_BF16 };
     for (size_t i = 0; i < FT_COUNT(dtypes); i++) {
         tiny t;
-        const ft_convert_options options = { .round = true, .dtype = dtypes[i] };
+        const ft_convert_options options = { .cast = true, .dtype = dtypes[i] };
         const json_t *variant = llama_variant(variants, "mistral-window");
         llama_make(&t, variant);
         llama_write(&t, variant);
@@ -186,7 +186,7 @@ static ft_tensor *make_tied(tiny *t)
 
 static bool is_tied(const ft_artifact *artifact)
 {
-    return json_is_true(json_object_get(ft_artifact_get_head(artifact)->config, "tied"));
+    return json_is_true(json_object_get(ft_artifact_get_header(artifact)->config, "tied"));
 }
 
 static void test_tied(void)
@@ -197,7 +197,7 @@ static void test_tied(void)
     ft_conversion *conversion = converted_open(&t, &keep);
     if (conversion == NULL)
         bail_out("%s", converted_problem(0));
-    ok(conversion->unuseds == 0 && conversion->origin.config.tied,
+    ok(conversion->n_unused == 0 && conversion->hf.config.tied,
        "a tied head that is stored again is the table, and not listed as unused");
     ft_conversion_close(conversion);
     ft_artifact *a = converted(&t, &keep);
@@ -249,7 +249,7 @@ static void test_buffers(void)
     ft_conversion *conversion = converted_open(&t, &keep);
     if (conversion == NULL)
         bail_out("%s", converted_problem(0));
-    is_int((long long) conversion->unuseds, 1, "frequencies of old checkpoints are passed over");
+    is_int((long long) conversion->n_unused, 1, "frequencies of old checkpoints are passed over");
     is_str(conversion->unused[0], "model.layers.0.self_attn.q_proj.lora", "others are listed");
     ft_conversion_close(conversion);
     tiny_remove(&t);
@@ -289,7 +289,7 @@ static void test_refused(void)
     tiny_configure(&t, "{\"model_type\": \"llama\", \"architectures\": null}");
     tiny_write(&t);
     ft_conversion *conversion = converted_open(&t, &keep);
-    ok(conversion != NULL && conversion->unuseds == 6, "biases that nobody expects are listed");
+    ok(conversion != NULL && conversion->n_unused == 6, "biases that nobody expects are listed");
     ft_conversion_close(conversion);
     tiny_remove(&t);
 }

@@ -97,7 +97,7 @@ static void flatten_bias(tiny *t)
 
 static const json_t *config_of(const ft_artifact *artifact)
 {
-    return ft_artifact_get_head(artifact)->config;
+    return ft_artifact_get_header(artifact)->config;
 }
 
 static bool is_tied(const ft_artifact *artifact)
@@ -124,7 +124,7 @@ static ft_artifact *open_converted(const tiny *t)
     ft_artifact *artifact = NULL;
     snprintf(path, sizeof path, "%s/model.ft", t->folder);
     ft_conversion *conversion = converted_open(t, &keep);
-    if (conversion != NULL && conversion->unuseds > 0)
+    if (conversion != NULL && conversion->n_unused > 0)
         bail_out("%s is unused", conversion->unused[0]);
     if (conversion != NULL && converted_write(conversion, path) == FT_OK &&
         ft_artifact_open(&artifact, path, FT_VERIFY_SHA256, &err) != FT_OK)
@@ -150,7 +150,7 @@ static void test_variant(const json_t *variant)
            name);
     is_int((long long) ft_artifact_count(a), (long long) (t.count - copies),
            "%s: no table is stored twice", name);
-    is_str(ft_artifact_get_head(a)->family, is_marian ? "marian" : "m2m100", "%s: of its family",
+    is_str(ft_artifact_get_header(a)->family, is_marian ? "marian" : "m2m100", "%s: of its family",
            name);
     ft_artifact_close(a);
     tiny_remove(&t);
@@ -234,7 +234,7 @@ static void test_head(void)
 static ft_tensor *add_positions(tiny *t, ft_dtype dtype)
 {
     const ft_config config = {
-        .hidden = 64, .positions = 40, .padding_id = -1, .sinusoids = FT_SINUSOIDS_OPEN
+        .hidden = 64, .positions = 40, .padding_id = -1, .sinusoids = FT_SINUSOIDS_MARIAN
     };
     make(t, "marian");
     ft_tensor *table = tiny_add(t, POSITIONS, FT_F32, 40, 64);
@@ -251,7 +251,7 @@ static void test_positions(void)
         add_positions(&t, dtypes[i]);
         tiny_write(&t);
         ft_conversion *conversion = converted_open(&t, &keep);
-        ok(conversion != NULL && conversion->unuseds == 0,
+        ok(conversion != NULL && conversion->n_unused == 0,
            "stored positions in %s that are the formula's are passed over",
            ft_dtype_name(dtypes[i]));
         ft_conversion_close(conversion);
@@ -276,7 +276,7 @@ static void test_positions(void)
     tiny_add(&t, "model.encoder.embed_positions.weights", FT_F32, 3, 64);
     tiny_write(&t);
     ft_conversion *conversion = converted_open(&t, &keep);
-    ok(conversion != NULL && conversion->unuseds == 0,
+    ok(conversion != NULL && conversion->n_unused == 0,
        "M2M100's stored positions, which nothing reads, are passed over");
     ft_conversion_close(conversion);
     tiny_remove(&t);
@@ -293,7 +293,7 @@ static void test_bound(const char *variant, int32_t rows, int32_t cols)
         bail_out("%s", converted_problem(0));
     char path[] = "model.ft";
     ft_model model = { .path = path, .artifact = a };
-    model.family = ft_family_find(ft_artifact_get_head(a)->family);
+    model.family = ft_family_find(ft_artifact_get_header(a)->family);
     if (ft_config_from_json(&model.config, config_of(a), path, &err) != FT_OK ||
         ft_model_bind(&model, NULL, &err) != FT_OK)
         bail_out("%s", err.text);
@@ -308,7 +308,7 @@ static void test_bound(const char *variant, int32_t rows, int32_t cols)
     free(row);
     free(model.weight);
     free(model.quantizable);
-    free(model.faked);
+    free(model.fake_quantized);
     free(model.positions);
     ft_artifact_close(a);
     tiny_remove(&t);

@@ -106,7 +106,8 @@ static void close_floats(floats *q)
 /* ---- The product ---------------------------------------------------------------------------- */
 
 /* Rows first .. first + m - 1 of y; false: it did not run, or wrote elsewhere too. */
-static bool multiply(const ft_cuda_chip *chip, const floats *q, size_t first, size_t m, void *y)
+static bool multiply(const ft_cuda_device_props *props, const floats *q, size_t first, size_t m,
+                     void *y)
 {
     const form *f = q->form;
     size_t bytes = m * q->n * ft_dtype_size(f->y);
@@ -114,7 +115,7 @@ static bool multiply(const ft_cuda_chip *chip, const floats *q, size_t first, si
     if (cudaMalloc((void **) &memory, bytes + 2 * GUARD) != cudaSuccess ||
         cudaMemset(memory, POISON, bytes + 2 * GUARD) != cudaSuccess)
         bail_out("no device memory for y");
-    ft_cuda_float_product p = {
+    ft_cuda_float_gemm_args p = {
         .m = m,
         .n = q->n,
         .k = q->k,
@@ -127,7 +128,7 @@ static bool multiply(const ft_cuda_chip *chip, const floats *q, size_t first, si
         .activation = f->activation,
         .y = memory + GUARD,
     };
-    int status = ft_cuda_float_steady(chip, NULL, &p);
+    int status = ft_cuda_float_gemm_batch_invariant(props, NULL, &p);
     if (status == 0)
         status = (int) cudaDeviceSynchronize();
     if (status != 0)
@@ -176,7 +177,7 @@ static bool is_near(const floats *q)
     return true;
 }
 
-static bool is_steady(const ft_cuda_chip *chip, const floats *q)
+static bool is_steady(const ft_cuda_device_props *props, const floats *q)
 {
     static const size_t few[] = { 1, 2, 3, 5, 8, 9, 16, 17, 32, 33, 64, 65, 128, 130, 256, 299 };
     size_t stride = q->n * ft_dtype_size(q->form->y);
@@ -184,7 +185,7 @@ static bool is_steady(const ft_cuda_chip *chip, const floats *q)
     bool same = true;
     for (size_t i = 0; i < sizeof few / sizeof few[0] && same; i++) {
         size_t m = few[i], first = (size_t) (fabsf(draw()) * (float) (ROWS - m));
-        same = multiply(chip, q, first, m, y) &&
+        same = multiply(props, q, first, m, y) &&
                memcmp(y, (const char *) q->y + first * stride, m * stride) == 0;
         if (!same)
             diag("%zu rows from %zu on differ from the same among %d", m, first, (int) ROWS);
@@ -193,13 +194,13 @@ static bool is_steady(const ft_cuda_chip *chip, const floats *q)
     return same;
 }
 
-static void test_form(const ft_cuda_chip *chip, const form *f, size_t n, size_t k)
+static void test_form(const ft_cuda_device_props *props, const form *f, size_t n, size_t k)
 {
     floats q = open_floats(f, n, k);
-    bool fine = multiply(chip, &q, 0, ROWS, q.y);
+    bool fine = multiply(props, &q, 0, ROWS, q.y);
     ok(fine && is_near(&q), "%zu x %zu, %s . %s = %s: as near as float sums must be", n, k,
        ft_dtype_name(f->x), ft_dtype_name(f->w), ft_dtype_name(f->y));
-    ok(fine && is_steady(chip, &q), "and of any number of rows, every bit");
+    ok(fine && is_steady(props, &q), "and of any number of rows, every bit");
     close_floats(&q);
 }
 
@@ -209,10 +210,10 @@ int main(void)
                                        { 520, 264 },   { 130, 7 },    { 1000, 1056 }, { 129, 4096 },
                                        { 17000, 64 },  { 384, 1000 }, { 64, 512 },    { 512, 512 },
                                        { 1024, 1024 }, { 4100, 136 }, { 2050, 264 } };
-    ft_cuda_chip chip = need_chip();
+    ft_cuda_device_props props = need_chip();
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++)
-            test_form(&chip, &forms[j], shape[i][0], shape[i][1]);
+            test_form(&props, &forms[j], shape[i][0], shape[i][1]);
     return done_testing();
 }
 

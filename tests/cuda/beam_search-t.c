@@ -1,6 +1,6 @@
 /*
- * beam_search-t.c - a step of beam search on the GPU: the same lanes, scores, texts and origins as on
- * the CPU, bit for bit, step after step, whatever else is in the batch.
+ * beam_search-t.c - a step of beam search on the GPU: the same lanes, scores, texts and origins as
+ * on the CPU, bit for bit, step after step, whatever else is in the batch.
  *
  *     cuda-beam.t [ROUNDS]
  *
@@ -22,7 +22,7 @@
 
 enum { SEATS = 150, GROUPS = 12, STEPS = 9 };
 
-static ft_cuda_chip chip;
+static ft_cuda_device_props props;
 static rng chance = { 12 };
 
 /* ---- Both sides ----------------------------------------------------------------------------- */
@@ -30,10 +30,10 @@ static rng chance = { 12 };
 /* A batch: its searches, their logits, and what is remembered, on both sides. */
 typedef struct sides {
     size_t groups, words, rows;
-    ft_beams beams[GROUPS];
+    ft_beam_params beams[GROUPS];
     float *logits;
-    ft_beam_memory host, found;
-    ft_cuda_beams device;
+    ft_beam_state host, found;
+    ft_cuda_beam_params device;
 } sides;
 
 static size_t context_bytes(void)
@@ -48,10 +48,10 @@ static void sides_init(sides *s, size_t words)
     s->logits = must_have(SEATS * words * sizeof *s->logits);
     s->host = memory_new(&chance, SEATS, words);
     s->found = memory_copy(&s->host, SEATS);
-    s->device = (ft_cuda_beams){
+    s->device = (ft_cuda_beam_params){
         .memory = { .last = device_memory(SEATS * sizeof(int32_t)),
                     .history = device_memory(context_bytes()),
-                    .origin = device_memory(context_bytes()),
+                    .cache_indirection = device_memory(context_bytes()),
                     .finished = device_memory(context_bytes()),
                     .beam = device_memory(SEATS * sizeof(ft_beam)),
                     .context = TEXT,
@@ -59,23 +59,23 @@ static void sides_init(sides *s, size_t words)
         .logits = device_memory((SEATS * words + 1) * sizeof(float)),
         .beams = device_memory(sizeof s->beams),
         .scratch = device_memory(ft_cuda_beam_scratch(SEATS, words)),
-        .seats = SEATS,
+        .num_slots = SEATS,
     };
     must((int) cudaMemset(s->device.scratch, 0x5a, ft_cuda_beam_scratch(SEATS, words)), "poison");
-    ft_beam_memory *m = &s->device.memory;
+    ft_beam_state *m = &s->device.memory;
     to_device(m->last, s->host.last, SEATS * sizeof(int32_t));
     to_device(m->history, s->host.history, context_bytes());
-    to_device(m->origin, s->host.origin, context_bytes());
+    to_device(m->cache_indirection, s->host.cache_indirection, context_bytes());
     to_device(m->finished, s->host.finished, context_bytes());
     to_device(m->beam, s->host.beam, SEATS * sizeof(ft_beam));
 }
 
 static void sides_fini(sides *s)
 {
-    ft_beam_memory *m = &s->device.memory;
+    ft_beam_state *m = &s->device.memory;
     void *all[] = { m->last,
                     m->history,
-                    m->origin,
+                    m->cache_indirection,
                     m->finished,
                     m->beam,
                     (void *) (uintptr_t) s->device.logits,
@@ -90,10 +90,10 @@ static void sides_fini(sides *s)
 
 static bool same(sides *s)
 {
-    const ft_beam_memory *m = &s->device.memory;
+    const ft_beam_state *m = &s->device.memory;
     from_device(s->found.last, m->last, SEATS * sizeof(int32_t));
     from_device(s->found.history, m->history, context_bytes());
-    from_device(s->found.origin, m->origin, context_bytes());
+    from_device(s->found.cache_indirection, m->cache_indirection, context_bytes());
     from_device(s->found.finished, m->finished, context_bytes());
     from_device(s->found.beam, m->beam, SEATS * sizeof(ft_beam));
     return memory_equals(&s->host, &s->found, SEATS);
@@ -105,36 +105,36 @@ static bool same(sides *s)
 static void draw_batch(sides *s, int32_t widest)
 {
     static const int32_t parts[] = { 1, 1, 1, 2, 4 };
-    int32_t seat = (int32_t) rng_below(&chance, 3);
+    int32_t slot = (int32_t) rng_below(&chance, 3);
     s->groups = 0;
     s->device.widest = 0;
     while (s->groups < GROUPS) {
-        ft_beams b = { .seat = seat,
-                       .width = 1 + (int32_t) rng_below(&chance, (uint32_t) widest),
-                       .parts = parts[rng_below(&chance, 5)],
-                       .prompt = 1 + (int32_t) rng_below(&chance, 290),
-                       .least = (int32_t) rng_below(&chance, 4),
-                       .early = (int32_t) rng_below(&chance, 3),
-                       .ngram = (int32_t) rng_below(&chance, 4),
-                       .repetition = rng_below(&chance, 2) == 0 ? 0.0f : 1.2f,
-                       .ends = (int32_t) rng_below(&chance, 5),
-                       .bans = (int32_t) rng_below(&chance, FT_MAX_BANS + 1) };
+        ft_beam_params b = { .slot = slot,
+                             .width = 1 + (int32_t) rng_below(&chance, (uint32_t) widest),
+                             .parts = parts[rng_below(&chance, 5)],
+                             .prompt = 1 + (int32_t) rng_below(&chance, 290),
+                             .least = (int32_t) rng_below(&chance, 4),
+                             .early = (int32_t) rng_below(&chance, 3),
+                             .no_repeat_ngram = (int32_t) rng_below(&chance, 4),
+                             .repetition_penalty = rng_below(&chance, 2) == 0 ? 0.0f : 1.2f,
+                             .ends = (int32_t) rng_below(&chance, 5),
+                             .bans = (int32_t) rng_below(&chance, FT_MAX_BANNED_IDS + 1) };
         if (s->groups == 0 || b.width % b.parts != 0)
             b.width = widest, b.parts = 1;
-        if (seat + b.width > SEATS)
+        if (slot + b.width > SEATS)
             break;
-        b.diversity = b.parts > 1 ? 0.5f : 0.0f;
+        b.diversity_penalty = b.parts > 1 ? 0.5f : 0.0f;
         b.longest = b.prompt + 2 + (int32_t) rng_below(&chance, STEPS);
         for (int32_t i = 0; i < b.ends; i++)
             b.end[i] = (int32_t) rng_below(&chance, (uint32_t) s->words);
         for (int32_t i = 0; i < b.bans; i++)
             b.ban[i] = (int32_t) rng_below(&chance, (uint32_t) s->words);
         for (int32_t i = 0; i < b.prompt; i++)
-            s->host.history[(size_t) seat * TEXT + (size_t) i] =
+            s->host.history[(size_t) slot * TEXT + (size_t) i] =
                 (int32_t) rng_below(&chance, s->words < 9 ? (uint32_t) s->words : 9);
         if (rng_below(&chance, 8) == 0)
-            b.seat = -1;
-        seat += b.width + (int32_t) rng_below(&chance, 2);
+            b.slot = -1;
+        slot += b.width + (int32_t) rng_below(&chance, 2);
         s->device.widest =
             b.width > (int32_t) s->device.widest ? (size_t) b.width : s->device.widest;
         s->beams[s->groups++] = b;
@@ -142,9 +142,9 @@ static void draw_batch(sides *s, int32_t widest)
     to_device(s->device.memory.history, s->host.history, context_bytes());
 }
 
-static void draw_logits(sides *s, ft_beams *b)
+static void draw_logits(sides *s, ft_beam_params *b)
 {
-    size_t count = ft_beams_begin(b) ? 1 : (size_t) b->width, n = s->words;
+    size_t count = ft_beam_is_first_step(b) ? 1 : (size_t) b->width, n = s->words;
     b->row = (int32_t) s->rows;
     for (size_t i = 0; i < count; i++, s->rows++) {
         float *x = s->logits + s->rows * n;
@@ -163,21 +163,21 @@ static void run_step(sides *s, int32_t step, size_t offset)
 {
     s->rows = 0;
     for (size_t i = 0; i < s->groups; i++) {
-        ft_beams *b = &s->beams[i];
-        b->known = b->prompt + step;
+        ft_beam_params *b = &s->beams[i];
+        b->n_tokens = b->prompt + step;
         b->forced = step == 0 && i % 4 == 1 ? 3 % (int32_t) s->words : -1;
-        ft_beams_measure(b, (double) i * 0.3 - 0.5);
+        ft_beam_set_length_divisors(b, (double) i * 0.3 - 0.5);
         draw_logits(s, b);
-        if (b->seat >= 0)
+        if (b->slot >= 0)
             step_on_cpu(&s->host, b, s->logits + (size_t) b->row * s->words);
     }
-    ft_cuda_beams args = s->device;
+    ft_cuda_beam_params args = s->device;
     float *logits = (float *) (uintptr_t) args.logits + offset;
     args.logits = logits;
     args.groups = s->groups;
     to_device(logits, s->logits, s->rows * s->words * sizeof *logits);
     to_device((void *) (uintptr_t) args.beams, s->beams, sizeof s->beams);
-    must(ft_cuda_beam_step(&chip, NULL, &args), "launch");
+    must(ft_cuda_beam_step(&props, NULL, &args), "launch");
     must((int) cudaDeviceSynchronize(), "a step");
 }
 
@@ -205,8 +205,8 @@ static void test_against_cpu(size_t words, int32_t widest, int rounds)
 
 static void test_nothing(void)
 {
-    ft_cuda_beams none = { .memory = { .vocabulary = 100 } };
-    is_int(ft_cuda_beam_step(&chip, NULL, &none), 0, "no searches are nothing to do");
+    ft_cuda_beam_params none = { .memory = { .vocabulary = 100 } };
+    is_int(ft_cuda_beam_step(&props, NULL, &none), 0, "no searches are nothing to do");
 }
 
 int main(int argc, char **argv)
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     } sizes[] = { { 2, 4 },     { 13, 8 },   { 64, 64 },    { 97, 32 },   { 1024, 5 },
                   { 2051, 64 }, { 4100, 1 }, { 30001, 16 }, { 32000, 64 } };
     int rounds = argc > 1 ? atoi(argv[1]) : 3;
-    chip = need_chip();
+    props = need_chip();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         test_against_cpu(sizes[i].words, sizes[i].lanes, rounds);
     test_against_cpu(256206, 8, 1);

@@ -33,10 +33,10 @@ static const conv_how kinds[] = {
     { .weight = FT_U8, .group = 0, .x = FT_F32, .y = FT_F32 },
     { .weight = FT_U8, .group = 0, .asymmetric = true, .x = FT_F16, .y = FT_F16 },
     { .weight = FT_U8, .group = 64, .asymmetric = true, .x = FT_BF16, .y = FT_BF16 },
-    { .weight = FT_U8, .group = 32, .by_codes = true, .x = FT_F32, .y = FT_F32 },
-    { .weight = FT_U8, .group = 64, .asymmetric = true, .by_codes = true, FT_F16, FT_F16 },
-    { .weight = FT_U8, .group = 0, .by_codes = true, .x = FT_F32, .y = FT_F32 },
-    { .weight = FT_U4, .group = 32, .asymmetric = true, .by_codes = true, FT_F32, FT_F32 },
+    { .weight = FT_U8, .group = 32, .int8_activations = true, .x = FT_F32, .y = FT_F32 },
+    { .weight = FT_U8, .group = 64, .asymmetric = true, .int8_activations = true, FT_F16, FT_F16 },
+    { .weight = FT_U8, .group = 0, .int8_activations = true, .x = FT_F32, .y = FT_F32 },
+    { .weight = FT_U4, .group = 32, .asymmetric = true, .int8_activations = true, FT_F32, FT_F32 },
     { .weight = FT_I8, .x = FT_I8, .y = FT_F32 },
     { .weight = FT_I8, .asymmetric = true, .x = FT_I8, .y = FT_F16 },
     { .weight = FT_I8, .x = FT_I8, .y = FT_I8 },
@@ -54,27 +54,27 @@ static bench device, host;
 /* Names of tiles that FT_CUDA_CONV knows; the first is the device's own choice. */
 enum { TILES = 14 };
 static const char *const tiles[2][TILES] = {
-    [FT_IMAGE_PLANES] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
-                          "96x2a", "64x2a", "held64", "held96" },
-    [FT_IMAGE_PIXELS] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
-                          "general", "held48", "held64", "held96", "held128", "held104s",
-                          "held128h" },
+    [FT_IMAGE_NCHW] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
+                        "96x2a", "64x2a", "held64", "held96" },
+    [FT_IMAGE_NHWC] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
+                        "general", "held48", "held64", "held96", "held128", "held104s",
+                        "held128h" },
 };
 
 /* From what to what: first those with kernels of their own, then what is turned on the way. */
 enum { OWN_ORDERS = 2, FEW_IMAGES = 10 /* the oracle takes its time: many in own orders only */ };
-static const ft_image_order orders[][2] = {
-    { FT_IMAGE_PLANES, FT_IMAGE_PLANES },
-    { FT_IMAGE_PIXELS, FT_IMAGE_PIXELS },
-    { FT_IMAGE_PIXELS, FT_IMAGE_PLANES },
-    { FT_IMAGE_PLANES, FT_IMAGE_PIXELS },
+static const ft_image_layout orders[][2] = {
+    { FT_IMAGE_NCHW, FT_IMAGE_NCHW },
+    { FT_IMAGE_NHWC, FT_IMAGE_NHWC },
+    { FT_IMAGE_NHWC, FT_IMAGE_NCHW },
+    { FT_IMAGE_NCHW, FT_IMAGE_NHWC },
 };
 
 static conv_shape in_orders(const conv_shape *shape, size_t which)
 {
     conv_shape s = *shape;
-    s.conv.in_order = orders[which][0];
-    s.conv.out_order = orders[which][1];
+    s.conv.in_layout = orders[which][0];
+    s.conv.out_layout = orders[which][1];
     return s;
 }
 
@@ -88,7 +88,7 @@ static void ask_for(const char *tile)
 /* Codes on the device are the bits of the host: sums of whole numbers, and one formula each. */
 static bool is_exact(const conv_how *how)
 {
-    return how->weight == FT_I8 || how->by_codes;
+    return how->weight == FT_I8 || how->int8_activations;
 }
 
 static size_t try_shape(const conv_shape *shape, const conv_how *how, uint64_t seed,
@@ -215,8 +215,8 @@ static const conv_shape wide_shapes[] = {
 static size_t sums_of(const conv_shape *shape, const conv_how *how)
 {
     bool blocks = how->weight == FT_U4 || how->weight == FT_U8;
-    bool held = blocks && !how->by_codes && how->group % 128 == 0 && how->x != FT_F32;
-    return held && shape->conv.out_order == FT_IMAGE_PIXELS ? 2 : 1;
+    bool held = blocks && !how->int8_activations && how->group % 128 == 0 && how->x != FT_F32;
+    return held && shape->conv.out_layout == FT_IMAGE_NHWC ? 2 : 1;
 }
 
 /* Tiles of halves: where one of them is possible, both are. */
@@ -261,7 +261,7 @@ static void test_tiles(const conv_shape *shape, const conv_how *how, size_t coun
     char text[CONV_TEXT], kind[CONV_TEXT];
     conv_problem p = conv_make(shape, how, 31);
     size_t wrong = 0, different = 0, bytes = shape->images * p.y_cols * ft_dtype_size(how->y);
-    const char *const *tile = tiles[shape->conv.out_order];
+    const char *const *tile = tiles[shape->conv.out_layout];
     outcomes given = { NULL, NULL, NULL };
     for (size_t i = 0; i < count && tile[i] != NULL; i++) {
         void *y;

@@ -52,8 +52,10 @@ static void test_quantize(size_t n)
         x[i] = ((float) draw() / 8388608.0f - 1.0f) * 3.0f;
     float *dev_x = upload(x, n * sizeof *x);
     int8_t *dev_codes = upload(x, n);
-    is_int(ft_cuda_quantize_array(NULL, dev_codes, dev_x, 127.0f / 2.5f, n), 0, "quantize launches");
-    is_int(ft_cuda_dequantize_array(NULL, dev_x, dev_codes, 2.5f / 127.0f, n), 0, "dequantize launches");
+    is_int(ft_cuda_quantize_array(NULL, dev_codes, dev_x, 127.0f / 2.5f, n), 0,
+           "quantize launches");
+    is_int(ft_cuda_dequantize_array(NULL, dev_x, dev_codes, 2.5f / 127.0f, n), 0,
+           "dequantize launches");
     download(codes, dev_codes, n);
     download(back, dev_x, n * sizeof *back);
     for (size_t i = 0; i < n; i++) {
@@ -94,11 +96,12 @@ static void test_relayout(ft_layout to, size_t rows, size_t cols)
     free(found);
 }
 
-/* Inputs of `bytes` that the host writes anew for each of some runs; nothing behind them changes. */
+/* Inputs of `bytes` that the host writes anew for each of some runs; nothing behind them changes.
+ */
 static void test_inputs(size_t bytes)
 {
     enum { RUNS = 5, GUARD = 64 };
-    ft_cuda_chip chip = { .overlaps = false };
+    ft_cuda_device_props props = { .has_pdl = false };
     char *host, *found = malloc(bytes + GUARD);
     uint32_t counts[2] = { 0, 0 }, *taken;
     int wrong = 0;
@@ -112,7 +115,7 @@ static void test_inputs(size_t bytes)
     for (uint32_t run = 1; run <= RUNS; run++) {
         for (size_t i = 0; i < bytes + GUARD; i++)
             host[i] = (char) draw();
-        wrong += ft_cuda_take_inputs(&chip, NULL, &inputs) != 0;
+        wrong += ft_cuda_copy_inputs(&props, NULL, &inputs) != 0;
         download(found, device, bytes + GUARD);
         wrong += memcmp(found, host, bytes) != 0;
         for (size_t i = bytes; i < bytes + GUARD; i++)

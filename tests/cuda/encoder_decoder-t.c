@@ -1,6 +1,6 @@
 /*
- * encoder_decoder-t.c - a plan of two parts on the GPU, against the CPU: sources are read and remembered
- * by one, and the other attends to them and to its own tokens, alone and by lanes.
+ * encoder_decoder-t.c - a plan of two parts on the GPU, against the CPU: sources are read and
+ * remembered by one, and the other attends to them and to its own tokens, alone and by lanes.
  *
  * The parts have runs of their own, in any order and of any size, each a graph: what one leaves
  * behind the other must find, and a run must touch nothing of the part that it is not of.
@@ -32,8 +32,8 @@ enum {
     OFFSET = 2,
     CONTEXT = 128,
     SOURCE = 192, /* tokens */
-    LIST = CONTEXT / FT_PAGE,
-    MEMORY_LIST = SOURCE / FT_PAGE,
+    LIST = CONTEXT / FT_PAGE_TOKENS,
+    MEMORY_LIST = SOURCE / FT_PAGE_TOKENS,
     TOKENS = SEATS * SOURCE
 };
 
@@ -41,7 +41,7 @@ static rng numbers = { 71 };
 
 /* What is read of a run, and what is written for it. */
 typedef struct names {
-    int ids, source, target, query, context, out, origin;
+    int ids, source, target, query, context, out, cache_indirection;
 } names;
 
 typedef struct side {
@@ -90,7 +90,7 @@ static void add_op(ft_plan *plan, const ft_op *op)
 
 static int16_t embed(ft_plan *plan, const char *name, int ids)
 {
-    ft_op op = ft_op_make(FT_OP_EMBED);
+    ft_op op = ft_op_init(FT_OP_EMBED);
     op.in[0] = (int16_t) ids;
     op.weight[0] = 0;
     op.weight[1] = 1;
@@ -102,10 +102,10 @@ static int16_t embed(ft_plan *plan, const char *name, int ids)
 }
 
 /* An operation on heads, and what it keeps: STORE puts x there, ATTEND asks with it. */
-static ft_op on_heads(ft_op_kind kind, bool memory, int16_t keys, int16_t values)
+static ft_op on_heads(ft_op_kind kind, bool cross_kv, int16_t keys, int16_t values)
 {
-    ft_op op = ft_op_make(kind);
-    op.attr.memory = memory;
+    ft_op op = ft_op_init(kind);
+    op.attr.cross_kv = cross_kv;
     op.attr.heads = op.attr.kv_heads = HEADS;
     op.attr.softmax_scale = 0.03f;
     op.state[FT_STATE_KEYS] = keys;
@@ -113,20 +113,20 @@ static ft_op on_heads(ft_op_kind kind, bool memory, int16_t keys, int16_t values
     return op;
 }
 
-static int16_t store_and_attend(ft_plan *plan, names *n, bool memory, int x, const char *result)
+static int16_t store_and_attend(ft_plan *plan, names *n, bool cross_kv, int x, const char *result)
 {
-    ft_rows rows = memory ? FT_MEMORY : FT_CACHE;
+    ft_rows rows = cross_kv ? FT_CROSS_KV : FT_KV_CACHE;
     int16_t keys = floats(plan, "keys", rows, true), values = floats(plan, "values", rows, true);
-    ft_op store = on_heads(FT_OP_STORE, memory, keys, values);
+    ft_op store = on_heads(FT_OP_STORE_KV, cross_kv, keys, values);
     store.in[1] = store.in[2] = (int16_t) x;
     add_op(plan, &store);
-    ft_op attend = on_heads(FT_OP_ATTEND, memory, keys, values);
-    if (memory) {
-        plan->source_ops = plan->nop;
+    ft_op attend = on_heads(FT_OP_ATTEND_KV, cross_kv, keys, values);
+    if (cross_kv) {
+        plan->encoder_ops = plan->nop;
         n->target = indices(plan, "target", FT_TOKENS, false);
         x = n->query = embed(plan, "query", n->target);
     } else {
-        attend.state[FT_STATE_ORIGIN] = (int16_t) n->origin;
+        attend.state[FT_STATE_CACHE_INDIRECTION] = (int16_t) n->cache_indirection;
     }
     attend.in[0] = (int16_t) x;
     attend.out = floats(plan, result, FT_TOKENS, false);
@@ -137,7 +137,7 @@ static int16_t store_and_attend(ft_plan *plan, names *n, bool memory, int x, con
 static void make_plan(ft_plan *plan, names *n)
 {
     n->ids = indices(plan, "ids", FT_TOKENS, false);
-    n->origin = indices(plan, "origin", FT_CONTEXTS, true);
+    n->cache_indirection = indices(plan, "origin", FT_SLOT_POSITIONS, true);
     n->source = embed(plan, "source", n->ids);
     n->context = store_and_attend(plan, n, true, n->source, "context");
     n->out = store_and_attend(plan, n, false, n->context, "out");
@@ -148,8 +148,8 @@ static const ft_limits limits = { .tokens = TOKENS,
                                   .threads = 1,
                                   .context = CONTEXT,
                                   .pages = SEATS * LIST,
-                                  .memory = SOURCE,
-                                  .memory_pages = SEATS * MEMORY_LIST };
+                                  .cross_kv = SOURCE,
+                                  .cross_kv_pages = SEATS * MEMORY_LIST };
 
 static void open_side(side *s, names *n, const char *device, const ft_weight weight[2])
 {
@@ -163,8 +163,8 @@ static void open_side(side *s, names *n, const char *device, const ft_weight wei
     check(s->backend->upload(s->device, s->weight, 2, &err), &err);
     for (int i = 0; i < s->plan.nop; i++) {
         check(ft_op_check(&s->plan, &s->plan.op[i], "a plan", &err), &err);
-        if (s->backend->accept != NULL)
-            check(s->backend->accept(&s->plan, &s->plan.op[i], "a plan", &err), &err);
+        if (s->backend->supports_op != NULL)
+            check(s->backend->supports_op(&s->plan, &s->plan.op[i], "a plan", &err), &err);
     }
     check(ft_plan_layout(&s->plan, &limits, &err), &err);
     check(s->backend->prepare(&s->exec, s->device, &s->plan, &limits, &err), &err);
@@ -180,10 +180,10 @@ static void close_side(side *s)
 /* ---- Runs ----------------------------------------------------------------------------------- */
 
 /* What the seats have: lengths, and pages in an order of their own. */
-typedef struct seats {
-    int32_t length[SEATS], memory[SEATS];
-    int32_t pages[SEATS][LIST], memory_pages[SEATS][MEMORY_LIST];
-} seats;
+typedef struct num_slots {
+    int32_t length[SEATS], cross_kv[SEATS];
+    int32_t pages[SEATS][LIST], cross_kv_pages[SEATS][MEMORY_LIST];
+} num_slots;
 
 static void deal(int32_t *pages, int32_t count)
 {
@@ -197,29 +197,30 @@ static void deal(int32_t *pages, int32_t count)
 /* A run of some seats, each with so many rows, and its arrays. */
 typedef struct run {
     ft_batch batch;
-    int32_t start[SEATS + 1], owner[TOKENS], past[SEATS], reach[SEATS], seat[SEATS], memory[SEATS];
-    int32_t pages[SEATS][LIST], memory_pages[SEATS][MEMORY_LIST], ids[TOKENS];
+    int32_t start[SEATS + 1], seq_id[TOKENS], n_past[SEATS], n_tokens[SEATS], slot[SEATS],
+        cross_kv[SEATS];
+    int32_t pages[SEATS][LIST], cross_kv_pages[SEATS][MEMORY_LIST], ids[TOKENS];
 } run;
 
-static void add_seat(run *r, seats *s, int seat, int32_t rows, bool source)
+static void add_seat(run *r, num_slots *s, int slot, int32_t rows, bool source)
 {
     size_t i = r->batch.sequences++;
-    int32_t *length = source ? &s->memory[seat] : &s->length[seat];
-    int32_t past = source ? 0 : *length;
-    *length = past + rows;
-    r->seat[i] = seat;
-    r->past[i] = past;
-    r->reach[i] = past + rows;
-    r->memory[i] = s->memory[seat];
-    memcpy(r->pages[i], s->pages[seat], sizeof r->pages[i]);
-    memcpy(r->memory_pages[i], s->memory_pages[seat], sizeof r->memory_pages[i]);
+    int32_t *length = source ? &s->cross_kv[slot] : &s->length[slot];
+    int32_t n_past = source ? 0 : *length;
+    *length = n_past + rows;
+    r->slot[i] = slot;
+    r->n_past[i] = n_past;
+    r->n_tokens[i] = n_past + rows;
+    r->cross_kv[i] = s->cross_kv[slot];
+    memcpy(r->pages[i], s->pages[slot], sizeof r->pages[i]);
+    memcpy(r->cross_kv_pages[i], s->cross_kv_pages[slot], sizeof r->cross_kv_pages[i]);
     for (int32_t row = 0; row < rows; row++)
-        r->owner[r->batch.tokens++] = (int32_t) i;
+        r->seq_id[r->batch.tokens++] = (int32_t) i;
     r->start[i + 1] = (int32_t) r->batch.tokens;
     if (r->batch.longest < (size_t) rows)
         r->batch.longest = (size_t) rows;
-    if (r->batch.context < (size_t) (past + rows))
-        r->batch.context = (size_t) (past + rows);
+    if (r->batch.context < (size_t) (n_past + rows))
+        r->batch.context = (size_t) (n_past + rows);
 }
 
 static void finish(run *r, bool source, bool step, size_t lanes)
@@ -228,22 +229,22 @@ static void finish(run *r, bool source, bool step, size_t lanes)
     for (size_t i = 0; i < b->tokens; i++)
         r->ids[i] = (int32_t) rng_below(&numbers, WORDS);
     b->start = r->start;
-    b->owner = r->owner;
-    b->past = r->past;
-    b->reach = r->reach;
-    b->seat = r->seat;
+    b->seq_id = r->seq_id;
+    b->n_past = r->n_past;
+    b->n_tokens = r->n_tokens;
+    b->slot = r->slot;
     b->pages = r->pages[0];
-    b->most_pages = LIST;
-    b->memory = r->memory;
-    b->memory_pages = r->memory_pages[0];
-    b->most_memory_pages = MEMORY_LIST;
+    b->max_pages = LIST;
+    b->cross_kv = r->cross_kv;
+    b->cross_kv_pages = r->cross_kv_pages[0];
+    b->max_cross_kv_pages = MEMORY_LIST;
     b->source = source;
     b->step = step;
     b->lanes = lanes;
     for (size_t i = 0; i < b->sequences && lanes > 1; i++) { /* of one text, and so of one source */
         size_t first = i / lanes * lanes;
-        r->memory[i] = r->memory[first];
-        memcpy(r->memory_pages[i], r->memory_pages[first], sizeof r->memory_pages[i]);
+        r->cross_kv[i] = r->cross_kv[first];
+        memcpy(r->cross_kv_pages[i], r->cross_kv_pages[first], sizeof r->cross_kv_pages[i]);
     }
 }
 
@@ -304,7 +305,7 @@ static void compare(const side *cpu, const side *gpu, const names *n, const run 
 
 /* ---- Tests ---------------------------------------------------------------------------------- */
 
-static void read_sources(const side *cpu, const side *gpu, const names *n, seats *s, int first,
+static void read_sources(const side *cpu, const side *gpu, const names *n, num_slots *s, int first,
                          const int32_t *rows, int count)
 {
     run r = { .batch = { 0 } };
@@ -314,7 +315,7 @@ static void read_sources(const side *cpu, const side *gpu, const names *n, seats
     compare(cpu, gpu, n, &r, "sources");
 }
 
-static void write_on(const side *cpu, const side *gpu, const names *n, seats *s,
+static void write_on(const side *cpu, const side *gpu, const names *n, num_slots *s,
                      const int32_t *rows, bool step, size_t lanes, const char *what)
 {
     run r = { .batch = { 0 } };
@@ -329,19 +330,23 @@ static void write_on(const side *cpu, const side *gpu, const names *n, seats *s,
 static void mix_lanes(const side *cpu, const side *gpu, const names *n)
 {
     ft_error err;
-    int32_t origin[SEATS * CONTEXT];
-    for (size_t i = 0; i < FT_COUNT(origin); i++)
-        origin[i] = (int32_t) rng_below(&numbers, 2);
-    check(cpu->backend->write(cpu->exec, n->origin, origin, FT_COUNT(origin), &err), &err);
-    check(gpu->backend->write(gpu->exec, n->origin, origin, FT_COUNT(origin), &err), &err);
+    int32_t cache_indirection[SEATS * CONTEXT];
+    for (size_t i = 0; i < FT_COUNT(cache_indirection); i++)
+        cache_indirection[i] = (int32_t) rng_below(&numbers, 2);
+    check(cpu->backend->write(cpu->exec, n->cache_indirection, cache_indirection,
+                              FT_COUNT(cache_indirection), &err),
+          &err);
+    check(gpu->backend->write(gpu->exec, n->cache_indirection, cache_indirection,
+                              FT_COUNT(cache_indirection), &err),
+          &err);
 }
 
 static void test_parts(const side *cpu, const side *gpu, const names *n)
 {
     static const int32_t ones[SEATS] = { 1, 1, 1, 1 }, some[SEATS] = { 1, 0, 1, 1 };
-    seats s = { .length = { 0 } };
+    num_slots s = { .length = { 0 } };
     deal(s.pages[0], SEATS * LIST);
-    deal(s.memory_pages[0], SEATS * MEMORY_LIST);
+    deal(s.cross_kv_pages[0], SEATS * MEMORY_LIST);
     read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 70, 3, 192, 1 }, SEATS);
     write_on(cpu, gpu, n, &s, (const int32_t[]){ 2, 5, 67, 1 }, false, 0, "prompts");
     write_on(cpu, gpu, n, &s, ones, true, 0, "steps");

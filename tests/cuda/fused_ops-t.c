@@ -29,7 +29,7 @@ enum { GUARD = 256, POISON = 0x5c, MOST_ROWS = 3, MOST_MEMORY = 40 };
 typedef struct shape {
     ft_dtype dtype;
     int32_t group;
-    size_t rows[FT_CUDA_PARTS], k;
+    size_t rows[FT_CUDA_MAX_FUSED], k;
     bool residual, bias;
     ft_activation gate; /* FT_ACT_NONE: there is none */
 } shape;
@@ -45,7 +45,7 @@ static const shape shapes[] = {
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
-static ft_cuda_chip chip;
+static ft_cuda_device_props props;
 static void *memory[MOST_MEMORY];
 static int count;
 
@@ -102,9 +102,9 @@ typedef struct chain {
     int linears;
     size_t tokens;
     ft_op norm_op, linear_op, gate_op;
-    ft_weight gamma, weight[FT_CUDA_PARTS], bias[FT_CUDA_PARTS];
-    ft_cuda_args norm, linear[FT_CUDA_PARTS], gate;
-    const ft_cuda_args *group[FT_CUDA_PARTS];
+    ft_weight gamma, weight[FT_CUDA_MAX_FUSED], bias[FT_CUDA_MAX_FUSED];
+    ft_cuda_args norm, linear[FT_CUDA_MAX_FUSED], gate;
+    const ft_cuda_args *group[FT_CUDA_MAX_FUSED];
 } chain;
 
 /* Weights as the device has them. */
@@ -114,7 +114,7 @@ static void open_weight(chain *c, int i, uint64_t seed)
     const blocked_how how = { FT_U4, s->group, false, false };
     double *value;
     ft_weight w = random_blocked(seed, s->rows[i], s->k, &how, &value);
-    size_t scales = ft_blocks_count(&w.blocks, s->rows[i], s->k);
+    size_t scales = ft_groupwise_scale_count(&w.blocks, s->rows[i], s->k);
     c->weight[i] = w;
     c->weight[i].data = on_device(w.data, ft_weight_bytes(&w));
     c->weight[i].blocks.scale = on_device(w.blocks.scale, scales * sizeof(uint16_t));
@@ -132,12 +132,13 @@ static ft_cuda_args args_of(const ft_op *op)
     static uint32_t *counters;
     if (scratch == NULL) {
         must((int) cudaMalloc(&scratch, bytes), "scratch");
-        must((int) cudaMalloc((void **) &counters, FT_CUDA_BLOCKS_COUNTERS * sizeof *counters),
+        must((int) cudaMalloc((void **) &counters, FT_CUDA_GROUPWISE_COUNTERS * sizeof *counters),
              "counters");
-        must((int) cudaMemset(counters, 0, FT_CUDA_BLOCKS_COUNTERS * sizeof *counters), "counters");
+        must((int) cudaMemset(counters, 0, FT_CUDA_GROUPWISE_COUNTERS * sizeof *counters),
+             "counters");
     }
     return (ft_cuda_args){
-        .chip = &chip, .op = op, .scratch = scratch, .scratch_bytes = bytes, .counters = counters
+        .props = &props, .op = op, .scratch = scratch, .scratch_bytes = bytes, .counters = counters
     };
 }
 
@@ -157,7 +158,7 @@ static void open_chain(chain *c, const shape *s, size_t tokens, uint64_t seed)
     c->norm.weight[0] = &c->gamma;
     if (s->residual)
         c->norm.in[1] = more;
-    for (; c->linears < FT_CUDA_PARTS && s->rows[c->linears] > 0; c->linears++) {
+    for (; c->linears < FT_CUDA_MAX_FUSED && s->rows[c->linears] > 0; c->linears++) {
         int i = c->linears;
         open_weight(c, i, seed + 10 + 2 * (uint64_t) i);
         c->linear[i] = args_of(&c->linear_op);
@@ -230,7 +231,7 @@ static void run_each(chain *c)
 {
     clear_results(c);
     must(ft_cuda_norm(&c->norm), "norm");
-    must(ft_cuda_linear_group(c->group, c->linears), "linears");
+    must(ft_cuda_linear_fused(c->group, c->linears), "linears");
     if (c->s->gate != FT_ACT_NONE)
         must(ft_cuda_gate(&c->gate), "gate");
     must((int) cudaDeviceSynchronize(), "the operations");
@@ -242,8 +243,8 @@ static bool run_chain(chain *c, bool norm)
     clear_results(c);
     if (!norm)
         must(ft_cuda_norm(&c->norm), "norm");
-    int status = ft_cuda_linear_chain(norm ? &c->norm : NULL, c->group, c->linears,
-                                      c->s->gate != FT_ACT_NONE ? &c->gate : NULL);
+    int status = ft_cuda_norm_linear_gate(norm ? &c->norm : NULL, c->group, c->linears,
+                                          c->s->gate != FT_ACT_NONE ? &c->gate : NULL);
     if (status == (int) cudaErrorNotSupported)
         return false;
     must(status, "the chain");
@@ -282,9 +283,9 @@ static void test_chain(chain *c, const chain *expected, bool norm)
 int main(void)
 {
     char text[CHIP_TEXT];
-    if (!find_chip(&chip, text))
+    if (!find_chip(&props, text))
         skip_all("%s", text);
-    if (chip.capability < 80)
+    if (props.capability < 80)
         skip_all("%s: chains of products need sm_80", text);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (size_t tokens = 1; tokens <= MOST_ROWS; tokens++) {

@@ -18,39 +18,39 @@
 static void test_choice(void)
 {
     static int8_t codes[64] __attribute__((aligned(64)));
-    ft_cuda_chip chip = { .capability = 86, .multiprocessors = 84, .shared = 101376 };
-    ft_cuda_product p = {
-        .m = 64, .n = 64, .k = 64, .x = codes, .w = codes, .parts = 1, .width = { 64 }
+    ft_cuda_device_props props = { .capability = 86, .sm_count = 84, .smem_bytes = 101376 };
+    ft_cuda_gemm_args p = {
+        .m = 64, .n = 64, .k = 64, .x = codes, .w = codes, .n_outputs = 1, .width = { 64 }
     };
     char text[128];
     unsetenv("FT_CUDA_GEMM");
-    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "mma", "sm_86 multiplies by mma.sync");
     p.k = 50;
-    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "plain", "but not rows of 50 codes");
     setenv("FT_CUDA_GEMM", "mma", 1);
-    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "plain: FT_CUDA_GEMM=mma does not support it", "even if asked to, and says so");
     setenv("FT_CUDA_GEMM", "plain", 1);
     p.k = 64;
-    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "plain: requested by FT_CUDA_GEMM", "FT_CUDA_GEMM=plain is heard");
     setenv("FT_CUDA_GEMM", "abacus", 1);
-    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "mma: FT_CUDA_GEMM=abacus is not a kernel", "another word is said to be none");
     setenv("FT_CUDA_GEMM", "lt", 1);
-    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_MMA, "no cuBLASLt without scratch");
-    ok(ft_cuda_gemm_scratch(&chip, 64, 64, 64) > 0, "which is asked for where lt is");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_MMA, "no cuBLASLt without scratch");
+    ok(ft_cuda_gemm_scratch(&props, 64, 64, 64) > 0, "which is asked for where lt is");
     unsetenv("FT_CUDA_GEMM");
-    is_int((long long) ft_cuda_gemm_scratch(&chip, 64, 64, 64), 0, "and nowhere else");
-    chip.capability = 60;
-    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_PLAIN, "old devices have the plain way");
-    for (int how = 0; how < FT_CUDA_GEMMS; how++) {
-        setenv("FT_CUDA_GEMM", ft_cuda_gemm_name((ft_cuda_gemm) how), 1);
-        ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_int((long long) ft_cuda_gemm_scratch(&props, 64, 64, 64), 0, "and nowhere else");
+    props.capability = 60;
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_SIMT, "old devices have the plain way");
+    for (int how = 0; how < FT_CUDA_GEMM_KERNELS; how++) {
+        setenv("FT_CUDA_GEMM", ft_cuda_gemm_name((ft_cuda_gemm_kernel) how), 1);
+        ft_cuda_gemm_explain(&props, &p, text, sizeof text);
         ok(strstr(text, "is not a kernel") == NULL, "FT_CUDA_GEMM knows %s",
-           ft_cuda_gemm_name((ft_cuda_gemm) how));
+           ft_cuda_gemm_name((ft_cuda_gemm_kernel) how));
     }
     unsetenv("FT_CUDA_GEMM");
 }
@@ -59,24 +59,22 @@ static void test_choice(void)
 static void test_few(void)
 {
     static int8_t codes[64] __attribute__((aligned(64)));
-    const ft_cuda_chip chip = { .capability = 90,
-                                .overlaps = true,
-                                .multiprocessors = 132,
-                                .has_wgmma = true,
-                                .shared = 232448 };
-    ft_cuda_product p = { .m = 8, .n = 4096, .k = 4096, .x = codes, .tiles = codes };
+    const ft_cuda_device_props props = {
+        .capability = 90, .has_pdl = true, .sm_count = 132, .has_wgmma = true, .smem_bytes = 232448
+    };
+    ft_cuda_gemm_args p = { .m = 8, .n = 4096, .k = 4096, .x = codes, .prepacked = codes };
     p.y_dtype = FT_F16;
-    p.parts = 1;
+    p.n_outputs = 1;
     p.width[0] = 4096;
-    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_STREAM, "8 rows of tiles are streamed");
-    ft_cuda_chip translated = chip; /* the driver has translated older code */
-    translated.overlaps = false;
-    ok(!ft_cuda_gemm_stream_takes(&translated, &p), "but not by code for older devices");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_GEMV, "8 rows of tiles are streamed");
+    ft_cuda_device_props translated = props; /* the driver has translated older code */
+    translated.has_pdl = false;
+    ok(!ft_cuda_gemm_gemv_supports(&translated, &p), "but not by code for older devices");
     p.m = 9;
-    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_WGMMA, "9 rows are not");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "9 rows are not");
     p.m = 8;
     p.k = 65536;
-    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_WGMMA, "nor rows that have no room");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "nor rows that have no room");
 }
 
 /* Queries, keys and values: one product where their weights lie side by side, and nobody objects.
@@ -85,10 +83,12 @@ static void test_group(void)
 {
     enum { N = 64, K = 128, ROWS = 256 };
     static int8_t x[ROWS * K] __attribute__((aligned(64))),
-        tiles[3 * N * K] __attribute__((aligned(64)));
+        prepacked[3 * N * K] __attribute__((aligned(64)));
     static int8_t y[3][ROWS * N] __attribute__((aligned(64)));
     static float scale[3 * N], bias[3 * N];
-    const ft_cuda_chip chip = { .capability = 90, .has_wgmma = true, .shared = 232448 };
+    const ft_cuda_device_props props = { .capability = 90,
+                                         .has_wgmma = true,
+                                         .smem_bytes = 232448 };
     const ft_op op = { .kind = FT_OP_LINEAR };
     ft_weight weight[3], vector[3];
     ft_cuda_args args[3];
@@ -100,16 +100,16 @@ static void test_group(void)
                                  .dtype = FT_I8,
                                  .scale = scale + i * N,
                                  .data = x,
-                                 .tiles = tiles + i * ft_cuda_tiles_bytes(N, K) };
+                                 .prepacked = prepacked + i * ft_cuda_prepacked_bytes(N, K) };
         vector[i] = (ft_weight){ .rows = 1, .cols = N, .data = bias + i * N };
-        args[i] = (ft_cuda_args){ .chip = &chip,
+        args[i] = (ft_cuda_args){ .props = &props,
                                   .op = &op,
                                   .in = { { x, ROWS, K, FT_I8, 0.1f } },
                                   .codes = { y[i], ROWS, N, FT_I8, 0.1f },
                                   .weight = { &weight[i], &vector[i] } };
         group[i] = &args[i];
     }
-    is_int((long long) ft_cuda_tiles_bytes(N, K), N * K,
+    is_int((long long) ft_cuda_prepacked_bytes(N, K), N * K,
            "three matrices of tiles fit side by side");
     is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 3, "three linears are one product");
     is_str(text, "wgmma", "by wgmma");
@@ -132,8 +132,8 @@ static void test_blocks(void)
     static uint16_t scale[1];
     static uint32_t counters[1];
     static char memory[64] __attribute__((aligned(64)));
-    ft_cuda_chip chip = {
-        .capability = 90, .multiprocessors = 132, .has_wgmma = true, .shared = 232448
+    ft_cuda_device_props props = {
+        .capability = 90, .sm_count = 132, .has_wgmma = true, .smem_bytes = 232448
     };
     const ft_op op = { .kind = FT_OP_LINEAR };
     ft_weight weight[2];
@@ -147,7 +147,7 @@ static void test_blocks(void)
                                  .layout = FT_PANEL32,
                                  .blocks = { .group = 128, .scale = scale },
                                  .data = memory };
-        args[i] = (ft_cuda_args){ .chip = &chip,
+        args[i] = (ft_cuda_args){ .props = &props,
                                   .op = &op,
                                   .in = { { memory, 8, K, FT_F16, 0.0f } },
                                   .out = { memory, 8, N, FT_F16, 0.0f },
@@ -161,15 +161,15 @@ static void test_blocks(void)
     args[1].in[0].rows = args[0].in[0].rows = MOST;
     ft_cuda_linear_explain(group, 2, text, sizeof text);
     is_str(text, "w4 wgmma", "by warpgroups for many");
-    chip.has_wgmma = false;
+    props.has_wgmma = false;
     ft_cuda_linear_explain(group, 2, text, sizeof text);
     is_str(text, "w4 tiles", "by warps where there are none");
-    chip.capability = 75;
+    props.capability = 75;
     ft_cuda_linear_explain(group, 2, text, sizeof text);
     is_str(text, "w4 plain", "by the plain way on older devices");
     weight[1].blocks.group = 64;
     is_int(ft_cuda_linear_explain(group, 2, text, sizeof text), 1, "groups of two sizes are two");
-    weight[0].blocks.by_codes = true;
+    weight[0].blocks.int8_activations = true;
     ft_cuda_linear_explain(group, 1, text, sizeof text);
     is_str(text, "w4 codes", "inputs may become codes");
 }

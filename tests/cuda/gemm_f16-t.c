@@ -24,7 +24,7 @@ enum { MOST_ROWS = 300, GUARD = 256, POISON = 0x5c };
 
 /* Operands of products of one x; room of all results, with guards around each. */
 typedef struct problem {
-    ft_cuda_float_product product[FT_CUDA_PARTS];
+    ft_cuda_float_gemm_args product[FT_CUDA_MAX_FUSED];
     size_t result; /* bytes */
     char *memory;
     size_t each; /* bytes from one result to the next */
@@ -68,9 +68,9 @@ static problem open_problem(ft_dtype dtype, ft_dtype to, ft_activation activatio
     problem q = { .result = m * n * ft_dtype_size(to) };
     void *x = draw_halves(dtype, m * k);
     q.each = ft_round_up(q.result, 16) + GUARD;
-    q.memory = device_memory(FT_CUDA_PARTS * q.each + GUARD);
-    for (size_t i = 0; i < FT_CUDA_PARTS; i++)
-        q.product[i] = (ft_cuda_float_product){
+    q.memory = device_memory(FT_CUDA_MAX_FUSED * q.each + GUARD);
+    for (size_t i = 0; i < FT_CUDA_MAX_FUSED; i++)
+        q.product[i] = (ft_cuda_float_gemm_args){
             .m = m,
             .n = n,
             .k = k,
@@ -90,7 +90,7 @@ static void close_problem(problem *q)
 {
     cudaFree((void *) (uintptr_t) q->product[0].x);
     cudaFree(q->memory);
-    for (size_t i = 0; i < FT_CUDA_PARTS; i++) {
+    for (size_t i = 0; i < FT_CUDA_MAX_FUSED; i++) {
         cudaFree((void *) (uintptr_t) q->product[i].w);
         cudaFree((void *) (uintptr_t) q->product[i].bias);
     }
@@ -100,71 +100,73 @@ static void close_problem(problem *q)
 
 static void poison(const problem *q)
 {
-    must((int) cudaMemset(q->memory, POISON, FT_CUDA_PARTS * q->each + GUARD), "poison");
+    must((int) cudaMemset(q->memory, POISON, FT_CUDA_MAX_FUSED * q->each + GUARD), "poison");
 }
 
 /* All results, and the bytes around them. */
 static unsigned char *results_of(const problem *q)
 {
-    unsigned char *all = must_have(FT_CUDA_PARTS * q->each + GUARD);
+    unsigned char *all = must_have(FT_CUDA_MAX_FUSED * q->each + GUARD);
     must((int) cudaDeviceSynchronize(), "a product");
-    from_device(all, q->memory, FT_CUDA_PARTS * q->each + GUARD);
+    from_device(all, q->memory, FT_CUDA_MAX_FUSED * q->each + GUARD);
     return all;
 }
 
 static bool has_guards(const problem *q, const unsigned char *all)
 {
-    for (size_t i = 0; i < FT_CUDA_PARTS * q->each + GUARD; i++)
+    for (size_t i = 0; i < FT_CUDA_MAX_FUSED * q->each + GUARD; i++)
         if ((i < GUARD || (i - GUARD) % q->each >= q->result) && all[i] != POISON)
             return false;
     return true;
 }
 
 /* What each product gives alone, in the plainest form: a block of its own for each tile. */
-static unsigned char *expected_of(const ft_cuda_chip *chip, const problem *q, int ranges)
+static unsigned char *expected_of(const ft_cuda_device_props *props, const problem *q, int ranges)
 {
-    const ft_cuda_halves_form plain = { .teams = 1, .rows = 64, .beside = 1 };
+    const ft_cuda_f16_tile plain = { .warpgroups = 1, .rows = 64, .blocks_per_sm = 1 };
     poison(q);
-    for (size_t i = 0; i < FT_CUDA_PARTS; i++)
-        must(ft_cuda_wgmma_halves_with(&plain, ranges, chip, NULL, &q->product[i], 1), "plain");
+    for (size_t i = 0; i < FT_CUDA_MAX_FUSED; i++)
+        must(ft_cuda_f16_wgmma_launch_tile(&plain, ranges, props, NULL, &q->product[i], 1),
+             "plain");
     return results_of(q);
 }
 
 /* This form, of three products together: 1 it is right, 0 it is not there, -1 it is wrong. */
-static int try_form(const ft_cuda_chip *chip, const problem *q, const ft_cuda_halves_form *form,
-                    int ranges, const unsigned char *expected)
+static int try_form(const ft_cuda_device_props *props, const problem *q,
+                    const ft_cuda_f16_tile *form, int ranges, const unsigned char *expected)
 {
     poison(q);
-    int status = ft_cuda_wgmma_halves_with(form, ranges, chip, NULL, q->product, FT_CUDA_PARTS);
+    int status =
+        ft_cuda_f16_wgmma_launch_tile(form, ranges, props, NULL, q->product, FT_CUDA_MAX_FUSED);
     if (status == (int) cudaErrorNotSupported)
         return 0;
     must(status, "a form");
     unsigned char *found = results_of(q);
-    bool same = memcmp(found, expected, FT_CUDA_PARTS * q->each + GUARD) == 0;
+    bool same = memcmp(found, expected, FT_CUDA_MAX_FUSED * q->each + GUARD) == 0;
     if (!same)
         diag("%zu x %zu x %zu in %d ranges: %d x 64 weights by %d rows, %s, %d beside: other bits",
-             q->product[0].m, q->product[0].n, q->product[0].k, ranges, form->teams, form->rows,
-             form->spread ? "spread" : "in turns", form->beside);
+             q->product[0].m, q->product[0].n, q->product[0].k, ranges, form->warpgroups,
+             form->rows, form->cluster_split_k ? "spread" : "in turns", form->blocks_per_sm);
     free(found);
     return same ? 1 : -1;
 }
 
 /* Forms that are there, less a thousand for each that is wrong. */
-static int try_forms(const ft_cuda_chip *chip, const problem *q, int ranges)
+static int try_forms(const ft_cuda_device_props *props, const problem *q, int ranges)
 {
-    unsigned char *expected = expected_of(chip, q, ranges);
+    unsigned char *expected = expected_of(props, q, ranges);
     int count = has_guards(q, expected) ? 0 : -1000;
     for (int rows = 8; rows <= 256; rows *= 2)
         for (int i = 0; i < 8; i++) {
-            ft_cuda_halves_form form = { 1 + i % 2, rows, i / 2 % 2 == 1, 1 + i / 4 };
-            int found = try_form(chip, q, &form, ranges, expected);
+            ft_cuda_f16_tile form = { 1 + i % 2, rows, i / 2 % 2 == 1, 1 + i / 4 };
+            int found = try_form(props, q, &form, ranges, expected);
             count += found < 0 ? -1000 : found;
         }
     free(expected);
     return count;
 }
 
-static void test_forms(const ft_cuda_chip *chip, ft_dtype dtype, ft_dtype to,
+static void test_forms(const ft_cuda_device_props *props, ft_dtype dtype, ft_dtype to,
                        ft_activation activation, size_t n, size_t k)
 {
     static const size_t rows[] = { 1, 7, 66, MOST_ROWS };
@@ -172,7 +174,7 @@ static void test_forms(const ft_cuda_chip *chip, ft_dtype dtype, ft_dtype to,
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         problem q = open_problem(dtype, to, activation, rows[i], n, k);
         for (int ranges = 1; ranges <= 4 && ranges <= steps; ranges *= 2) {
-            int count = try_forms(chip, &q, ranges);
+            int count = try_forms(props, &q, ranges);
             least = count < least ? count : least;
         }
         close_problem(&q);
@@ -184,46 +186,48 @@ static void test_forms(const ft_cuda_chip *chip, ft_dtype dtype, ft_dtype to,
 
 /* ---- The rule ------------------------------------------------------------------------------- */
 
-static void test_refusals(const ft_cuda_chip *chip)
+static void test_refusals(const ft_cuda_device_props *props)
 {
     problem q = open_problem(FT_F16, FT_F32, FT_ACT_NONE, 3, 16, 64);
-    ft_cuda_float_product p = q.product[0], two[2] = { p, p };
-    ft_cuda_chip older = *chip;
+    ft_cuda_float_gemm_args p = q.product[0], two[2] = { p, p };
+    ft_cuda_device_props older = *props;
     older.has_wgmma = false;
-    ok(ft_cuda_wgmma_halves_takes(chip, &p) && !ft_cuda_wgmma_halves_takes(&older, &p),
+    ok(ft_cuda_f16_wgmma_supports(props, &p) && !ft_cuda_f16_wgmma_supports(&older, &p),
        "products are for chips that have the instruction");
     p.k = 63;
-    ok(!ft_cuda_wgmma_halves_takes(chip, &p), "of k in eights");
+    ok(!ft_cuda_f16_wgmma_supports(props, &p), "of k in eights");
     p = q.product[0];
     p.w_dtype = FT_BF16;
-    ok(!ft_cuda_wgmma_halves_takes(chip, &p), "of one type");
+    ok(!ft_cuda_f16_wgmma_supports(props, &p), "of one type");
     two[1].n = 8;
-    is_int(ft_cuda_wgmma_halves(chip, NULL, two, 2), cudaErrorNotSupported,
+    is_int(ft_cuda_f16_wgmma(props, NULL, two, 2), cudaErrorNotSupported,
            "and products of two shapes are no group");
     two[1] = two[0];
     two[1].x = (const char *) two[0].x + 16;
-    is_int(ft_cuda_wgmma_halves(chip, NULL, two, 2), cudaErrorNotSupported, "nor those of two x");
-    ft_cuda_halves_form form = { .teams = 1, .rows = 64, .spread = true, .beside = 1 };
-    is_int(ft_cuda_wgmma_halves_with(&form, 2, chip, NULL, two, 1), cudaErrorNotSupported,
+    is_int(ft_cuda_f16_wgmma(props, NULL, two, 2), cudaErrorNotSupported, "nor those of two x");
+    ft_cuda_f16_tile form = {
+        .warpgroups = 1, .rows = 64, .cluster_split_k = true, .blocks_per_sm = 1
+    };
+    is_int(ft_cuda_f16_wgmma_launch_tile(&form, 2, props, NULL, two, 1), cudaErrorNotSupported,
            "64 k make no two ranges");
     form.rows = 24;
-    is_int(ft_cuda_wgmma_halves_with(&form, 1, chip, NULL, two, 1), cudaErrorNotSupported,
+    is_int(ft_cuda_f16_wgmma_launch_tile(&form, 1, props, NULL, two, 1), cudaErrorNotSupported,
            "and there is no tile of 24 rows");
     close_problem(&q);
 }
 
 int main(void)
 {
-    ft_cuda_chip chip = need_chip();
-    if (!chip.has_wgmma)
+    ft_cuda_device_props props = need_chip();
+    if (!props.has_wgmma)
         skip_all("this device, or this build, has no such instruction");
-    test_forms(&chip, FT_F16, FT_F32, FT_ACT_NONE, 64, 64);
-    test_forms(&chip, FT_F16, FT_F16, FT_ACT_RELU, 200, 520);
-    test_forms(&chip, FT_BF16, FT_BF16, FT_ACT_NONE, 129, 1032);
-    test_forms(&chip, FT_BF16, FT_F32, FT_ACT_GELU, 1, 8);
-    test_forms(&chip, FT_F16, FT_F16, FT_ACT_NONE, 1030, 776);
-    test_forms(&chip, FT_F16, FT_F32, FT_ACT_NONE, 9000, 136);
-    test_refusals(&chip);
+    test_forms(&props, FT_F16, FT_F32, FT_ACT_NONE, 64, 64);
+    test_forms(&props, FT_F16, FT_F16, FT_ACT_RELU, 200, 520);
+    test_forms(&props, FT_BF16, FT_BF16, FT_ACT_NONE, 129, 1032);
+    test_forms(&props, FT_BF16, FT_F32, FT_ACT_GELU, 1, 8);
+    test_forms(&props, FT_F16, FT_F16, FT_ACT_NONE, 1030, 776);
+    test_forms(&props, FT_F16, FT_F32, FT_ACT_NONE, 9000, 136);
+    test_refusals(&props);
     return done_testing();
 }
 

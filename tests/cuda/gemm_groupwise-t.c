@@ -65,13 +65,13 @@ typedef struct extent {
 typedef struct problem {
     const form *form;
     const extent *extent;
-    int parts;
+    int n_linears;
     void *x; /* ROWS rows */
     ft_weight w[MOST_WIDE];
     double *value[MOST_WIDE];
     float *bias[MOST_WIDE];
     char *y[MOST_WIDE]; /* of all rows, by the way that takes any number */
-    ft_cuda_blocks product;
+    ft_cuda_groupwise_args product;
 } problem;
 
 static void *upload(const void *data, size_t bytes)
@@ -114,10 +114,10 @@ static void open_part(problem *q, int part, uint64_t seed)
     size_t rows = q->extent->rows[part], k = q->extent->k;
     ft_weight *w = &q->w[part];
     *w = random_blocked(seed, rows, k, &q->form->how, &q->value[part]);
-    size_t scales = ft_blocks_count(&w->blocks, rows, k);
+    size_t scales = ft_groupwise_scale_count(&w->blocks, rows, k);
     q->bias[part] = random_floats(seed + 1, rows, 1.0);
     q->y[part] = must_have(y_bytes(q, part, ROWS), 1);
-    q->product.part[part] = (ft_cuda_blocks_part){
+    q->product.linear[part] = (ft_cuda_groupwise_linear){
         .rows = rows,
         .w = upload(w->data, ft_weight_bytes(w)),
         .scale = upload(w->blocks.scale, scales * sizeof(uint16_t)),
@@ -126,44 +126,45 @@ static void open_part(problem *q, int part, uint64_t seed)
     };
 }
 
-static void open_problem(problem *q, const ft_cuda_chip *chip, const form *f, const extent *e,
-                         uint64_t seed)
+static void open_problem(problem *q, const ft_cuda_device_props *props, const form *f,
+                         const extent *e, uint64_t seed)
 {
     size_t wide = 0;
     *q = (problem){ .form = f, .extent = e };
     q->x = inputs(seed, f->x, ROWS * e->k);
-    for (; q->parts < MOST_WIDE && e->rows[q->parts] > 0; q->parts++) {
-        wide += e->rows[q->parts];
-        open_part(q, q->parts, seed + 10 + 2 * (uint64_t) q->parts);
+    for (; q->n_linears < MOST_WIDE && e->rows[q->n_linears] > 0; q->n_linears++) {
+        wide += e->rows[q->n_linears];
+        open_part(q, q->n_linears, seed + 10 + 2 * (uint64_t) q->n_linears);
     }
-    ft_cuda_blocks *p = &q->product;
+    ft_cuda_groupwise_args *p = &q->product;
     p->k = e->k;
     p->x = upload(q->x, ROWS * e->k * ft_dtype_size(f->x));
     p->x_dtype = f->x;
     p->y_dtype = f->y;
-    p->bits = ft_blocks_bits(f->how.dtype);
+    p->bits = ft_groupwise_bits(f->how.dtype);
     p->group = f->how.group;
-    p->by_codes = f->how.by_codes;
+    p->int8_activations = f->how.int8_activations;
     p->activation = f->activation;
-    p->parts = q->parts;
-    p->scratch_bytes = ft_cuda_blocks_scratch(chip, ROWS, wide, e->k, f->x, f->how.by_codes);
+    p->n_linears = q->n_linears;
+    p->scratch_bytes =
+        ft_cuda_groupwise_scratch(props, ROWS, wide, e->k, f->x, f->how.int8_activations);
     p->scratch = poisoned(p->scratch_bytes);
-    p->counters = poisoned(FT_CUDA_BLOCKS_COUNTERS * sizeof(uint32_t));
-    cudaMemset(p->counters, 0, FT_CUDA_BLOCKS_COUNTERS * sizeof(uint32_t));
+    p->counters = poisoned(FT_CUDA_GROUPWISE_COUNTERS * sizeof(uint32_t));
+    cudaMemset(p->counters, 0, FT_CUDA_GROUPWISE_COUNTERS * sizeof(uint32_t));
 }
 
 static void close_problem(problem *q)
 {
-    ft_cuda_blocks *p = &q->product;
-    for (int i = 0; i < q->parts; i++) {
+    ft_cuda_groupwise_args *p = &q->product;
+    for (int i = 0; i < q->n_linears; i++) {
         free_blocked(&q->w[i]);
         free(q->value[i]);
         free(q->bias[i]);
         free(q->y[i]);
-        cudaFree((void *) (uintptr_t) p->part[i].w);
-        cudaFree((void *) (uintptr_t) p->part[i].scale);
-        cudaFree((void *) (uintptr_t) p->part[i].zero);
-        cudaFree((void *) (uintptr_t) p->part[i].bias);
+        cudaFree((void *) (uintptr_t) p->linear[i].w);
+        cudaFree((void *) (uintptr_t) p->linear[i].scale);
+        cudaFree((void *) (uintptr_t) p->linear[i].zero);
+        cudaFree((void *) (uintptr_t) p->linear[i].bias);
     }
     free(q->x);
     cudaFree(p->x);
@@ -188,25 +189,25 @@ static bool take_result(char *y, char *memory, size_t bytes)
 }
 
 /* Rows first .. first + m - 1 of all parts; false: it did not run, or wrote elsewhere too. */
-static bool multiply(const problem *q, ft_cuda_blocks_way way, const ft_cuda_chip *chip,
-                     size_t first, size_t m, char *const *y)
+static bool multiply(const problem *q, ft_cuda_groupwise_kernel way,
+                     const ft_cuda_device_props *props, size_t first, size_t m, char *const *y)
 {
-    ft_cuda_blocks p = q->product;
+    ft_cuda_groupwise_args p = q->product;
     char *memory[MOST_WIDE];
     p.m = m;
     p.x = (char *) p.x + first * p.k * ft_dtype_size(p.x_dtype);
-    for (int i = 0; i < q->parts; i++) {
+    for (int i = 0; i < q->n_linears; i++) {
         memory[i] = poisoned(y_bytes(q, i, m) + 2 * GUARD);
-        p.part[i].y = memory[i] + GUARD;
+        p.linear[i].y = memory[i] + GUARD;
     }
-    int status = ft_cuda_blocks_with(way, chip, NULL, &p);
+    int status = ft_cuda_groupwise_launch(way, props, NULL, &p);
     if (status == 0)
         status = (int) cudaDeviceSynchronize();
     if (status != 0)
-        diag("%zu rows by %s: %s", m, ft_cuda_blocks_name(way),
+        diag("%zu rows by %s: %s", m, ft_cuda_groupwise_kernel_name(way),
              cudaGetErrorString((cudaError_t) status));
     bool fine = status == 0;
-    for (int i = 0; i < q->parts; i++)
+    for (int i = 0; i < q->n_linears; i++)
         fine = take_result(y[i], memory[i], y_bytes(q, i, m)) && fine;
     return fine;
 }
@@ -260,20 +261,20 @@ static float quantize_group(int8_t *codes, const problem *q, size_t token, size_
 }
 
 /* The product by codes: exact sums, and floats group by group. */
-static float by_codes(const problem *q, int part, size_t token, size_t row)
+static float int8_activations(const problem *q, int part, size_t token, size_t row)
 {
     const ft_weight *w = &q->w[part];
     size_t k = w->cols, group = w->blocks.group == 0 ? k : (size_t) w->blocks.group;
-    int bits = ft_blocks_bits(w->dtype);
+    int bits = ft_groupwise_bits(w->dtype);
     int8_t *codes = must_have(group, 1);
     float total = 0.0f;
     for (size_t from = 0; from < k; from += group) {
         size_t to = from + group < k ? from + group : k;
-        size_t at = ft_blocks_index(&w->blocks, row, from, w->rows);
+        size_t at = ft_groupwise_scale_index(&w->blocks, row, from, w->rows);
         float scale = quantize_group(codes, q, token, from, to);
-        int32_t sum = 0, zero = ft_blocks_zero(&w->blocks, at, bits);
+        int32_t sum = 0, zero = ft_groupwise_zero_point(&w->blocks, at, bits);
         for (size_t j = from; j < to; j++)
-            sum += ((int32_t) ft_panel_code(w->data, row, j, k, bits) - zero) * codes[j - from];
+            sum += ((int32_t) ft_panel_value(w->data, row, j, k, bits) - zero) * codes[j - from];
         total = fmaf((float) sum, ft_float_from_f16(w->blocks.scale[at]) * scale, total);
     }
     free(codes);
@@ -287,7 +288,7 @@ static bool is_equal(const problem *q, int part, rng *r)
     const form *f = q->form;
     size_t rows = q->extent->rows[part];
     for (size_t i = 0; i < ROWS * rows; i += 1 + rng_below(r, 61)) {
-        float expected = by_codes(q, part, i / rows, i % rows);
+        float expected = int8_activations(q, part, i / rows, i % rows);
         if (f->y == FT_F16)
             expected = ft_float_from_f16(ft_f16_from_float(expected));
         if (f->y == FT_BF16)
@@ -305,23 +306,24 @@ static bool is_equal(const problem *q, int part, rng *r)
 static bool is_right(const problem *q, rng *r)
 {
     bool right = true;
-    for (int i = 0; i < q->parts; i++)
-        right = (q->form->how.by_codes ? is_equal(q, i, r) : is_near(q, i, r)) && right;
+    for (int i = 0; i < q->n_linears; i++)
+        right = (q->form->how.int8_activations ? is_equal(q, i, r) : is_near(q, i, r)) && right;
     return right;
 }
 
 /* Some of the rows alone give what they give among all. */
-static bool is_steady(const problem *q, ft_cuda_blocks_way way, const ft_cuda_chip *chip, rng *r)
+static bool is_steady(const problem *q, ft_cuda_groupwise_kernel way,
+                      const ft_cuda_device_props *props, rng *r)
 {
     static const size_t some[] = { 1, 2, 3, 5, 8, 9, 16, 17, 33, 64, 65, 129 };
     bool same = true;
     for (size_t i = 0; i < sizeof some / sizeof some[0] && same; i++) {
         char *y[MOST_WIDE] = { NULL };
         size_t m = some[i], first = rng_below(r, (uint32_t) (ROWS - m + 1));
-        for (int part = 0; part < q->parts; part++)
+        for (int part = 0; part < q->n_linears; part++)
             y[part] = must_have(y_bytes(q, part, m), 1);
-        same = multiply(q, way, chip, first, m, y);
-        for (int part = 0; part < q->parts; part++) {
+        same = multiply(q, way, props, first, m, y);
+        for (int part = 0; part < q->n_linears; part++) {
             same = same &&
                    memcmp(y[part], q->y[part] + y_bytes(q, part, first), y_bytes(q, part, m)) == 0;
             free(y[part]);
@@ -333,72 +335,74 @@ static bool is_steady(const problem *q, ft_cuda_blocks_way way, const ft_cuda_ch
 }
 
 /* Whether a way takes the product. */
-static bool takes(const problem *q, ft_cuda_blocks_way way, const ft_cuda_chip *chip)
+static bool takes(const problem *q, ft_cuda_groupwise_kernel way, const ft_cuda_device_props *props)
 {
-    ft_cuda_blocks p = q->product;
+    ft_cuda_groupwise_args p = q->product;
     p.m = 0;
-    return ft_cuda_blocks_with(way, chip, NULL, &p) == 0;
+    return ft_cuda_groupwise_launch(way, props, NULL, &p) == 0;
 }
 
 /* All rows by one way: what they must be. */
-static bool test_values(problem *q, ft_cuda_blocks_way way, const ft_cuda_chip *chip, rng *r)
+static bool test_values(problem *q, ft_cuda_groupwise_kernel way, const ft_cuda_device_props *props,
+                        rng *r)
 {
     const form *f = q->form;
     const size_t *rows = q->extent->rows;
-    bool right = multiply(q, way, chip, 0, ROWS, q->y) && is_right(q, r);
+    bool right = multiply(q, way, props, 0, ROWS, q->y) && is_right(q, r);
     ok(right, "%s in groups of %d%s, %s%s, %zu+%zu+%zu x %zu by %s: %s",
        ft_dtype_name(f->how.dtype), (int) f->how.group, f->how.asymmetric ? " with zeros" : "",
-       ft_dtype_name(f->x), f->how.by_codes ? " as codes" : "", rows[0], rows[1], rows[2],
-       q->extent->k, ft_cuda_blocks_name(way),
-       f->how.by_codes ? "the bits of a plain loop" : "as near as float sums must be");
+       ft_dtype_name(f->x), f->how.int8_activations ? " as codes" : "", rows[0], rows[1], rows[2],
+       q->extent->k, ft_cuda_groupwise_kernel_name(way),
+       f->how.int8_activations ? "the bits of a plain loop" : "as near as float sums must be");
     return right;
 }
 
 /* The plain way has an order of its own, all others have one. */
-static void test_form(const ft_cuda_chip *chip, const form *f, const extent *e, uint64_t seed)
+static void test_form(const ft_cuda_device_props *props, const form *f, const extent *e,
+                      uint64_t seed)
 {
     problem q;
     rng r = { seed };
     bool right = false, begun = false;
-    open_problem(&q, chip, f, e, seed);
-    for (int i = 0; i < FT_CUDA_BLOCKS_WAYS; i++) {
-        ft_cuda_blocks_way way = (ft_cuda_blocks_way) i;
-        if (!takes(&q, way, chip))
+    open_problem(&q, props, f, e, seed);
+    for (int i = 0; i < FT_CUDA_GROUPWISE_KERNELS; i++) {
+        ft_cuda_groupwise_kernel way = (ft_cuda_groupwise_kernel) i;
+        if (!takes(&q, way, props))
             continue;
-        if (!begun || way == FT_CUDA_BLOCKS_PLAIN)
-            right = test_values(&q, way, chip, &r);
+        if (!begun || way == FT_CUDA_GROUPWISE_SIMT)
+            right = test_values(&q, way, props, &r);
         begun = true;
-        ok(right && is_steady(&q, way, chip, &r), "the same bits for any number of rows by %s",
-           ft_cuda_blocks_name(way));
+        ok(right && is_steady(&q, way, props, &r), "the same bits for any number of rows by %s",
+           ft_cuda_groupwise_kernel_name(way));
     }
     close_problem(&q);
 }
 
 /* More rows than any reference is made of: what few of them give by tiles. */
-static void test_many(const ft_cuda_chip *chip)
+static void test_many(const ft_cuda_device_props *props)
 {
     enum { MANY = 1300, FEW = 100 };
     static const extent e = { { 300, 40 }, 256 };
     problem q;
     char *whole[MOST_WIDE] = { NULL }, *some[MOST_WIDE] = { NULL };
-    open_problem(&q, chip, &forms[1], &e, 77);
-    if (takes(&q, FT_CUDA_BLOCKS_WGMMA, chip)) {
+    open_problem(&q, props, &forms[1], &e, 77);
+    if (takes(&q, FT_CUDA_GROUPWISE_WGMMA, props)) {
         void *x = inputs(78, q.form->x, MANY * e.k);
         cudaFree(q.product.x);
         q.product.x = upload(x, MANY * e.k * ft_dtype_size(q.form->x));
-        for (int i = 0; i < q.parts; i++) {
+        for (int i = 0; i < q.n_linears; i++) {
             whole[i] = must_have(y_bytes(&q, i, MANY), 1);
             some[i] = must_have(y_bytes(&q, i, FEW), 1);
         }
-        bool same = multiply(&q, FT_CUDA_BLOCKS_WGMMA, chip, 0, MANY, whole);
+        bool same = multiply(&q, FT_CUDA_GROUPWISE_WGMMA, props, 0, MANY, whole);
         for (size_t first = 0; first < MANY && same; first += FEW) {
-            same = multiply(&q, FT_CUDA_BLOCKS_TILES, chip, first, FEW, some);
-            for (int i = 0; i < q.parts; i++)
+            same = multiply(&q, FT_CUDA_GROUPWISE_MMA, props, first, FEW, some);
+            for (int i = 0; i < q.n_linears; i++)
                 same = same &&
                        memcmp(whole[i] + y_bytes(&q, i, first), some[i], y_bytes(&q, i, FEW)) == 0;
         }
         ok(same, "%d rows have the bits that they have among %d", (int) MANY, (int) FEW);
-        for (int i = 0; i < q.parts; i++) {
+        for (int i = 0; i < q.n_linears; i++) {
             free(whole[i]);
             free(some[i]);
         }
@@ -408,15 +412,15 @@ static void test_many(const ft_cuda_chip *chip)
 }
 
 /* Whether a graph of the product runs again and again: counters are left as they were found. */
-static void test_counters(const ft_cuda_chip *chip)
+static void test_counters(const ft_cuda_device_props *props)
 {
     static const extent e = { { 5000, 32, 700 }, 2080 };
     problem q;
-    open_problem(&q, chip, &forms[0], &e, 99);
-    bool ran = multiply(&q, FT_CUDA_BLOCKS_FEW, chip, 0, 7, q.y);
-    uint32_t counters[FT_CUDA_BLOCKS_COUNTERS];
+    open_problem(&q, props, &forms[0], &e, 99);
+    bool ran = multiply(&q, FT_CUDA_GROUPWISE_GEMV, props, 0, 7, q.y);
+    uint32_t counters[FT_CUDA_GROUPWISE_COUNTERS];
     cudaMemcpy(counters, q.product.counters, sizeof counters, cudaMemcpyDeviceToHost);
-    for (int i = 0; i < FT_CUDA_BLOCKS_COUNTERS; i++)
+    for (int i = 0; i < FT_CUDA_GROUPWISE_COUNTERS; i++)
         ran = ran && counters[i] == 0;
     ok(ran, "counters are zeros again");
     close_problem(&q);
@@ -430,15 +434,15 @@ int main(void)
         { { 9000 }, 384 },  /* more tiles than multiprocessors */
         { { 6400 }, 2048 }, /* more panels */
     };
-    ft_cuda_chip chip;
+    ft_cuda_device_props props;
     char text[CHIP_TEXT];
-    if (!find_chip(&chip, text))
+    if (!find_chip(&props, text))
         skip_all("%s", text);
     for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
         for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++)
-            test_form(&chip, &forms[j], &extents[i], 1000 * i + 17 * j);
-    test_many(&chip);
-    test_counters(&chip);
+            test_form(&props, &forms[j], &extents[i], 1000 * i + 17 * j);
+    test_many(&props);
+    test_counters(&props);
     return done_testing();
 }
 

@@ -36,18 +36,18 @@ typedef struct form {
     ft_activation activation;
     ft_dtype dtype;
     bool bias, row_scales, residual;
-    int parts;
+    int n_outputs;
     bool uneven; /* the first part has half of all columns */
 } form;
 
 static const form forms[] = {
     { "codes", FT_ACT_NONE, FT_I8, true, false, false, 1, false },
-    { "codes of gelu", FT_ACT_GELU_CODES, FT_I8, true, false, false, 1, false },
+    { "codes of gelu", FT_ACT_GELU_APPROX, FT_I8, true, false, false, 1, false },
     { "codes of relu, rows with scales", FT_ACT_RELU, FT_I8, false, true, false, 1, false },
     { "floats", FT_ACT_NONE, FT_F32, true, false, false, 1, false },
     { "floats of tanh, no bias", FT_ACT_TANH, FT_F32, false, false, false, 1, false },
     { "floats plus residual, rows with scales", FT_ACT_GELU, FT_F32, true, true, true, 1, false },
-    { "halves", FT_ACT_GELU_CODES, FT_F16, false, true, false, 1, false },
+    { "halves", FT_ACT_GELU_APPROX, FT_F16, false, true, false, 1, false },
     { "halves plus residual", FT_ACT_NONE, FT_F16, true, false, true, 1, false },
     { "codes in two parts", FT_ACT_NONE, FT_I8, true, true, false, 2, false },
     { "codes in three parts", FT_ACT_NONE, FT_I8, true, false, false, 3, false },
@@ -65,25 +65,25 @@ enum { FORMS = sizeof forms / sizeof forms[0], GUARD = 256, POISON = 0x55 };
 
 static bool form_fits(const form *f, const problem *q)
 {
-    return q->n % (f->uneven ? 4 : (size_t) f->parts) == 0;
+    return q->n % (f->uneven ? 4 : (size_t) f->n_outputs) == 0;
 }
 
-static ft_cuda_product product_of(const problem *q, const form *f)
+static ft_cuda_gemm_args product_of(const problem *q, const form *f)
 {
-    ft_cuda_product p = {
+    ft_cuda_gemm_args p = {
         .m = q->m,
         .n = q->n,
         .k = q->k,
         .x = q->dev_x,
         .w = q->dev_w,
-        .tiles = q->dev_tiles,
+        .prepacked = q->dev_tiles,
         .x_scale = q->x_scale,
         .x_scales = f->row_scales ? q->dev_x_scales : NULL,
         .w_scale = q->dev_w_scale,
         .bias = f->bias ? q->dev_bias : NULL,
         .activation = f->activation,
         .y_dtype = f->dtype,
-        .parts = f->parts,
+        .n_outputs = f->n_outputs,
         .residual = !f->residual         ? NULL
                     : f->dtype == FT_F16 ? (const void *) q->dev_residual_half
                                          : (const void *) q->dev_residual,
@@ -91,9 +91,9 @@ static ft_cuda_product product_of(const problem *q, const form *f)
         .scratch = q->dev_scratch,
         .scratch_bytes = q->scratch_bytes,
     };
-    for (int i = 0; i < f->parts; i++) {
-        p.width[i] = part_width(q->n, f->parts, f->uneven, i);
-        p.y_inverse[i] = f->dtype == FT_I8 ? inverse_of_part(i) : 0.0f;
+    for (int i = 0; i < f->n_outputs; i++) {
+        p.width[i] = part_width(q->n, f->n_outputs, f->uneven, i);
+        p.y_inv_scale[i] = f->dtype == FT_I8 ? inverse_of_part(i) : 0.0f;
     }
     return p;
 }
@@ -115,8 +115,8 @@ static float value_at(const problem *q, const form *f, size_t row, size_t col)
 /* One part of y, as the product must write it. */
 static void expect(const problem *q, const form *f, int part, void *y)
 {
-    size_t width = part_width(q->n, f->parts, f->uneven, part),
-           first = part_first(q->n, f->parts, f->uneven, part);
+    size_t width = part_width(q->n, f->n_outputs, f->uneven, part),
+           first = part_first(q->n, f->n_outputs, f->uneven, part);
     for (size_t i = 0; i < q->m * width; i++) {
         float value = value_at(q, f, i / width, first + i % width);
         if (f->dtype == FT_I8)
@@ -132,7 +132,7 @@ static void expect(const problem *q, const form *f, int part, void *y)
 
 /* A way to launch a product; `tile` of the mma way, or -1: the way's own choice. */
 typedef struct way {
-    ft_cuda_gemm how;
+    ft_cuda_gemm_kernel how;
     int tile;
 } way;
 
@@ -145,24 +145,24 @@ static const char *way_name(const way *w)
     return name;
 }
 
-static int launch(const way *w, const ft_cuda_chip *chip, const ft_cuda_product *p)
+static int launch(const way *w, const ft_cuda_device_props *props, const ft_cuda_gemm_args *p)
 {
     if (w->tile >= 0)
-        return ft_cuda_gemm_mma_with(w->tile, chip, NULL, p);
-    return ft_cuda_gemm_run(w->how, chip, NULL, p);
+        return ft_cuda_gemm_mma_launch_tile(w->tile, props, NULL, p);
+    return ft_cuda_gemm_launch(w->how, props, NULL, p);
 }
 
 /* Poisoned memory between guards for each part of y, and its bytes on the host. */
 typedef struct outputs {
-    size_t bytes[FT_CUDA_PARTS];
-    char *device[FT_CUDA_PARTS], *host;
+    size_t bytes[FT_CUDA_MAX_FUSED];
+    char *device[FT_CUDA_MAX_FUSED], *host;
 } outputs;
 
-static outputs open_outputs(ft_cuda_product *p)
+static outputs open_outputs(ft_cuda_gemm_args *p)
 {
     outputs y = { { 0 }, { NULL }, NULL };
     size_t size = ft_dtype_size(p->y_dtype);
-    for (int i = 0; i < p->parts; i++) {
+    for (int i = 0; i < p->n_outputs; i++) {
         y.bytes[i] = p->m * p->width[i] * size;
         if (cudaMalloc((void **) &y.device[i], y.bytes[i] + 2 * GUARD) != cudaSuccess ||
             cudaMemset(y.device[i], POISON, y.bytes[i] + 2 * GUARD) != cudaSuccess)
@@ -175,7 +175,7 @@ static outputs open_outputs(ft_cuda_product *p)
 
 static void close_outputs(outputs *y)
 {
-    for (int i = 0; i < FT_CUDA_PARTS; i++)
+    for (int i = 0; i < FT_CUDA_MAX_FUSED; i++)
         cudaFree(y->device[i]);
     free(y->host);
 }
@@ -194,18 +194,18 @@ static size_t first_difference(outputs *y, int part, const char *expected)
 }
 
 /* One form of one way; says what differs. */
-static bool form_agrees(const way *w, const ft_cuda_chip *chip, const problem *q, const form *f,
-                        const char *const expected[])
+static bool form_agrees(const way *w, const ft_cuda_device_props *props, const problem *q,
+                        const form *f, const char *const expected[])
 {
-    ft_cuda_product p = product_of(q, f);
+    ft_cuda_gemm_args p = product_of(q, f);
     outputs y = open_outputs(&p);
-    int status = launch(w, chip, &p);
+    int status = launch(w, props, &p);
     if (status == 0)
         status = (int) cudaDeviceSynchronize();
     bool same = status == 0;
     if (!same)
         diag("%s: %s", f->name, cudaGetErrorString((cudaError_t) status));
-    for (int i = 0; i < f->parts && same; i++) {
+    for (int i = 0; i < f->n_outputs && same; i++) {
         size_t at = first_difference(&y, i, expected[i]);
         same = at == SIZE_MAX;
         if (!same)
@@ -216,36 +216,38 @@ static bool form_agrees(const way *w, const ft_cuda_chip *chip, const problem *q
     return same;
 }
 
-static bool way_takes(const way *w, const ft_cuda_chip *chip, const problem *q, const form *f)
+static bool way_takes(const way *w, const ft_cuda_device_props *props, const problem *q,
+                      const form *f)
 {
-    ft_cuda_product p = product_of(q, f);
+    ft_cuda_gemm_args p = product_of(q, f);
     switch (w->how) {
-    case FT_CUDA_GEMM_PLAIN:
-        return ft_cuda_gemm_plain_takes(chip, &p);
+    case FT_CUDA_GEMM_SIMT:
+        return ft_cuda_gemm_simt_supports(props, &p);
     case FT_CUDA_GEMM_MMA:
-        return ft_cuda_gemm_mma_takes(chip, &p);
-    case FT_CUDA_GEMM_LT:
-        return ft_cuda_gemm_lt_takes(chip, &p);
+        return ft_cuda_gemm_mma_supports(props, &p);
+    case FT_CUDA_GEMM_CUBLASLT:
+        return ft_cuda_gemm_cublaslt_supports(props, &p);
     case FT_CUDA_GEMM_WGMMA:
-        return ft_cuda_gemm_wgmma_takes(chip, &p);
-    case FT_CUDA_GEMM_STREAM:
-        return ft_cuda_gemm_stream_takes(chip, &p);
-    case FT_CUDA_GEMMS:
+        return ft_cuda_gemm_wgmma_supports(props, &p);
+    case FT_CUDA_GEMM_GEMV:
+        return ft_cuda_gemm_gemv_supports(props, &p);
+    case FT_CUDA_GEMM_KERNELS:
         break;
     }
     return false;
 }
 
-static void test_way(const way *w, const ft_cuda_chip *chip, const problem *q, char *expected[])
+static void test_way(const way *w, const ft_cuda_device_props *props, const problem *q,
+                     char *expected[])
 {
     bool all = true;
     int count = 0;
     for (int f = 0; f < FORMS; f++) {
-        const char *const *parts = (const char *const *) expected + f * FT_CUDA_PARTS;
-        if (!form_fits(&forms[f], q) || !way_takes(w, chip, q, &forms[f]))
+        const char *const *n_outputs = (const char *const *) expected + f * FT_CUDA_MAX_FUSED;
+        if (!form_fits(&forms[f], q) || !way_takes(w, props, q, &forms[f]))
             continue;
         count++;
-        if (!form_agrees(w, chip, q, &forms[f], parts))
+        if (!form_agrees(w, props, q, &forms[f], n_outputs))
             all = false;
     }
     if (count > 0)
@@ -254,58 +256,59 @@ static void test_way(const way *w, const ft_cuda_chip *chip, const problem *q, c
 }
 
 /* Every way, and every tile of the mma way. */
-static void test_ways(const ft_cuda_chip *chip, const problem *q, char *expected[])
+static void test_ways(const ft_cuda_device_props *props, const problem *q, char *expected[])
 {
-    for (int how = 0; how < FT_CUDA_GEMMS; how++)
-        test_way(&(way){ (ft_cuda_gemm) how, -1 }, chip, q, expected);
-    for (int tile = 0; tile < ft_cuda_gemm_mma_tiles(); tile++)
-        test_way(&(way){ FT_CUDA_GEMM_MMA, tile }, chip, q, expected);
+    for (int how = 0; how < FT_CUDA_GEMM_KERNELS; how++)
+        test_way(&(way){ (ft_cuda_gemm_kernel) how, -1 }, props, q, expected);
+    for (int tile = 0; tile < ft_cuda_gemm_mma_tile_count(); tile++)
+        test_way(&(way){ FT_CUDA_GEMM_MMA, tile }, props, q, expected);
 }
 
 static size_t largest = SIZE_MAX; /* m * n * k */
 
-static void test_shape(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k,
+static void test_shape(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k,
                        problem_codes codes)
 {
     if (m * n * k > largest)
         return;
-    problem q = open_problem(chip, blas, m, n, k, codes);
-    char *expected[FORMS * FT_CUDA_PARTS] = { NULL };
+    problem q = open_problem(props, blas, m, n, k, codes);
+    char *expected[FORMS * FT_CUDA_MAX_FUSED] = { NULL };
     problem_sum(&q);
     for (int f = 0; f < FORMS; f++) {
-        for (int i = 0; i < forms[f].parts && form_fits(&forms[f], &q); i++) {
-            expected[f * FT_CUDA_PARTS + i] = malloc(m * n * sizeof(float));
-            expect(&q, &forms[f], i, expected[f * FT_CUDA_PARTS + i]);
+        for (int i = 0; i < forms[f].n_outputs && form_fits(&forms[f], &q); i++) {
+            expected[f * FT_CUDA_MAX_FUSED + i] = malloc(m * n * sizeof(float));
+            expect(&q, &forms[f], i, expected[f * FT_CUDA_MAX_FUSED + i]);
         }
     }
-    test_ways(chip, &q, expected);
-    for (int i = 0; i < FORMS * FT_CUDA_PARTS; i++)
+    test_ways(props, &q, expected);
+    for (int i = 0; i < FORMS * FT_CUDA_MAX_FUSED; i++)
         free(expected[i]);
     close_problem(&q);
 }
 
 /* What the plain way computes is expected of the others. */
-static void test_big_shape(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k)
+static void test_big_shape(const ft_cuda_device_props *props, void *blas, size_t m, size_t n,
+                           size_t k)
 {
     if (m * n * k > largest)
         return;
-    problem q = open_problem(chip, blas, m, n, k, ANY_CODES);
-    char *expected[FORMS * FT_CUDA_PARTS] = { NULL };
+    problem q = open_problem(props, blas, m, n, k, ANY_CODES);
+    char *expected[FORMS * FT_CUDA_MAX_FUSED] = { NULL };
     for (int f = 0; f < FORMS; f++) {
-        ft_cuda_product p = product_of(&q, &forms[f]);
+        ft_cuda_gemm_args p = product_of(&q, &forms[f]);
         if (!form_fits(&forms[f], &q))
             continue;
         outputs y = open_outputs(&p);
-        if (ft_cuda_gemm_plain(chip, NULL, &p) != 0)
+        if (ft_cuda_gemm_simt(props, NULL, &p) != 0)
             bail_out("the plain way does not launch");
-        for (int i = 0; i < forms[f].parts; i++) {
-            expected[f * FT_CUDA_PARTS + i] = malloc(y.bytes[i]);
-            download(expected[f * FT_CUDA_PARTS + i], p.y[i], y.bytes[i]);
+        for (int i = 0; i < forms[f].n_outputs; i++) {
+            expected[f * FT_CUDA_MAX_FUSED + i] = malloc(y.bytes[i]);
+            download(expected[f * FT_CUDA_MAX_FUSED + i], p.y[i], y.bytes[i]);
         }
         close_outputs(&y);
     }
-    test_ways(chip, &q, expected);
-    for (int i = 0; i < FORMS * FT_CUDA_PARTS; i++)
+    test_ways(props, &q, expected);
+    for (int i = 0; i < FORMS * FT_CUDA_MAX_FUSED; i++)
         free(expected[i]);
     close_problem(&q);
 }
@@ -313,9 +316,10 @@ static void test_big_shape(const ft_cuda_chip *chip, void *blas, size_t m, size_
 /* ---- Other promises ------------------------------------------------------------------------- */
 
 /* The CPU's kernel and the plain way, on the same bytes. */
-static void test_cpu_twin(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k)
+static void test_cpu_twin(const ft_cuda_device_props *props, void *blas, size_t m, size_t n,
+                          size_t k)
 {
-    problem q = open_problem(chip, blas, m, n, k, ANY_CODES);
+    problem q = open_problem(props, blas, m, n, k, ANY_CODES);
     size_t scratch = ft_gemm_i8_scratch(m, n, k, 2);
     bool same = true;
     ft_isa isa;
@@ -323,7 +327,7 @@ static void test_cpu_twin(const ft_cuda_chip *chip, void *blas, size_t m, size_t
         bail_out("FT_CPU names no instruction set");
     for (int f = 0; f < FORMS; f++) {
         const form *asked = &forms[f];
-        if (asked->row_scales || asked->dtype == FT_F16 || asked->parts != 1)
+        if (asked->row_scales || asked->dtype == FT_F16 || asked->n_outputs != 1)
             continue;
         char *y = malloc(m * n * sizeof(float));
         void *memory = aligned_alloc(64, (scratch + 63) / 64 * 64);
@@ -349,8 +353,8 @@ static void test_cpu_twin(const ft_cuda_chip *chip, void *blas, size_t m, size_t
             .scratch = memory,
             .scratch_bytes = scratch,
         });
-        const char *expected[FT_CUDA_PARTS] = { y };
-        if (!form_agrees(&(way){ FT_CUDA_GEMM_PLAIN, -1 }, chip, &q, asked, expected))
+        const char *expected[FT_CUDA_MAX_FUSED] = { y };
+        if (!form_agrees(&(way){ FT_CUDA_GEMM_SIMT, -1 }, props, &q, asked, expected))
             same = false;
         free(memory);
         free(y);
@@ -360,22 +364,22 @@ static void test_cpu_twin(const ft_cuda_chip *chip, void *blas, size_t m, size_t
 }
 
 /* A faked plan's product: the codes of x, w and y are held in float. */
-static void test_faked(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k)
+static void test_faked(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k)
 {
-    static const form real = { "", FT_ACT_GELU_CODES, FT_F32, true, false, false, 1, false };
-    problem q = open_problem(chip, blas, m, n, k, ANY_CODES);
+    static const form real = { "", FT_ACT_GELU_APPROX, FT_F32, true, false, false, 1, false };
+    problem q = open_problem(props, blas, m, n, k, ANY_CODES);
     float *x = problem_floats(q.x, m * k), *w = problem_floats(q.w_row, n * k);
     float *dev_x = upload(x, m * k * sizeof *x), *dev_w = upload(w, n * k * sizeof *w);
     float *y = malloc(m * n * sizeof *y), *found = malloc(m * n * sizeof *y);
     problem_sum(&q);
     for (int codes = 0; codes <= 1; codes++) {
-        ft_cuda_product p = product_of(&q, &real);
+        ft_cuda_gemm_args p = product_of(&q, &real);
         outputs out = open_outputs(&p);
         expect(&q, &real, 0, y);
-        p.y_inverse[0] = codes ? inverse_of_part(0) : 0.0f;
+        p.y_inv_scale[0] = codes ? inverse_of_part(0) : 0.0f;
         for (size_t i = 0; i < m * n && codes; i++)
             y[i] = ft_quantize_to_float(y[i], inverse_of_part(0));
-        int status = ft_cuda_gemm_faked(NULL, &p, dev_x, dev_w);
+        int status = ft_cuda_gemm_fake_quantized(NULL, &p, dev_x, dev_w);
         ok(status == 0 && first_difference(&out, 0, (char *) y) == SIZE_MAX,
            "%zu x %zu x %zu of codes in float: %s", m, n, k, codes ? "codes" : "real values");
         close_outputs(&out);
@@ -393,25 +397,25 @@ static void test_faked(const ft_cuda_chip *chip, void *blas, size_t m, size_t n,
  * Streams follow each other: each reads what the one before wrote, and has asked for weights before
  * that one has ended.
  */
-static void test_chain(const ft_cuda_chip *chip, void *blas, size_t m)
+static void test_chain(const ft_cuda_device_props *props, void *blas, size_t m)
 {
     enum { SIZE = 2048, LINKS = 40 };
     static const form codes = { "", FT_ACT_NONE, FT_I8, true, true, false, 1, false };
-    problem q = open_problem(chip, blas, m, SIZE, SIZE, ANY_CODES);
-    ft_cuda_chip apart = *chip;
+    problem q = open_problem(props, blas, m, SIZE, SIZE, ANY_CODES);
+    ft_cuda_device_props apart = *props;
     int8_t *y[2], *seen[2];
     bool runs = true;
-    apart.overlaps = false;
+    apart.has_pdl = false;
     for (int i = 0; i < 2; i++) {
         seen[i] = malloc(m * SIZE);
         y[i] = upload(q.x, m * SIZE);
     }
     for (int overlapping = 0; overlapping < 2; overlapping++) {
-        ft_cuda_product p = product_of(&q, &codes);
+        ft_cuda_gemm_args p = product_of(&q, &codes);
         for (int i = 0; i < LINKS; i++) {
             p.x = i == 0 ? q.dev_x : y[(i + 1) % 2];
             p.y[0] = y[i % 2];
-            runs = runs && ft_cuda_gemm_stream(overlapping ? chip : &apart, NULL, &p) == 0 &&
+            runs = runs && ft_cuda_gemm_gemv(overlapping ? props : &apart, NULL, &p) == 0 &&
                    (overlapping || cudaDeviceSynchronize() == cudaSuccess);
         }
         download(seen[overlapping], y[(LINKS - 1) % 2], m * SIZE);
@@ -425,28 +429,28 @@ static void test_chain(const ft_cuda_chip *chip, void *blas, size_t m)
     close_problem(&q);
 }
 
-static void test_refusals(const ft_cuda_chip *chip, void *blas)
+static void test_refusals(const ft_cuda_device_props *props, void *blas)
 {
     static const form three = { "", FT_ACT_NONE, FT_F32, true, false, false, 3, false };
-    problem q = open_problem(chip, blas, 4, 96, 64, ANY_CODES);
-    ft_cuda_product p = product_of(&q, &three);
+    problem q = open_problem(props, blas, 4, 96, 64, ANY_CODES);
+    ft_cuda_gemm_args p = product_of(&q, &three);
     outputs y = open_outputs(&p);
     p.width[2] -= 1;
-    ok(ft_cuda_gemm_run(FT_CUDA_GEMM_PLAIN, chip, NULL, &p) == cudaErrorInvalidValue,
+    ok(ft_cuda_gemm_launch(FT_CUDA_GEMM_SIMT, props, NULL, &p) == cudaErrorInvalidValue,
        "parts that do not make the whole are refused");
     p.width[2] += 1;
-    p.parts = FT_CUDA_PARTS + 1;
-    ok(ft_cuda_gemm_run(FT_CUDA_GEMM_PLAIN, chip, NULL, &p) == cudaErrorInvalidValue,
+    p.n_outputs = FT_CUDA_MAX_FUSED + 1;
+    ok(ft_cuda_gemm_launch(FT_CUDA_GEMM_SIMT, props, NULL, &p) == cudaErrorInvalidValue,
        "more parts than there can be, too");
-    p.parts = 3;
-    ok(ft_cuda_gemm_stream_takes(chip, &p) == chip->has_wgmma, "4 rows stream where tiles are");
+    p.n_outputs = 3;
+    ok(ft_cuda_gemm_gemv_supports(props, &p) == props->has_wgmma, "4 rows stream where tiles are");
     p.m = 9;
-    ok(!ft_cuda_gemm_stream_takes(chip, &p), "9 do not");
+    ok(!ft_cuda_gemm_gemv_supports(props, &p), "9 do not");
     close_outputs(&y);
     close_problem(&q);
 }
 
-static void test_shapes(const ft_cuda_chip *chip, void *blas)
+static void test_shapes(const ft_cuda_device_props *props, void *blas)
 {
     static const size_t shape[][3] = {
         { 1, 1, 1 },       { 3, 5, 7 },      { 2, 32, 16 },     { 7, 8, 48 },
@@ -457,15 +461,15 @@ static void test_shapes(const ft_cuda_chip *chip, void *blas)
         { 5, 8192, 128 },  { 4, 36, 2064 },  { 2, 17000, 48 },
     };
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
-        test_shape(chip, blas, shape[i][0], shape[i][1], shape[i][2], ANY_CODES);
-    test_shape(chip, blas, 9, 24, 65536, EXTREME_CODES);
-    test_shape(chip, blas, 8, 72, 22016, ANY_CODES); /* x leaves rings of gemv.cu two ... */
-    test_shape(chip, blas, 8, 40, 25600, ANY_CODES); /* ... or one of their four stages */
-    test_big_shape(chip, blas, 1111, 2304, 768);
-    test_big_shape(chip, blas, 4096, 768, 3072);
-    test_big_shape(chip, blas, 1, 12288, 4096);
-    test_big_shape(chip, blas, 8, 4096, 11008);
-    test_big_shape(chip, blas, 64, 6144, 4096);
+        test_shape(props, blas, shape[i][0], shape[i][1], shape[i][2], ANY_CODES);
+    test_shape(props, blas, 9, 24, 65536, EXTREME_CODES);
+    test_shape(props, blas, 8, 72, 22016, ANY_CODES); /* x leaves rings of gemv.cu two ... */
+    test_shape(props, blas, 8, 40, 25600, ANY_CODES); /* ... or one of their four stages */
+    test_big_shape(props, blas, 1111, 2304, 768);
+    test_big_shape(props, blas, 4096, 768, 3072);
+    test_big_shape(props, blas, 1, 12288, 4096);
+    test_big_shape(props, blas, 8, 4096, 11008);
+    test_big_shape(props, blas, 64, 6144, 4096);
 }
 
 int main(int argc, char **argv)
@@ -473,17 +477,17 @@ int main(int argc, char **argv)
     if (argc > 1)
         largest = strtoul(argv[1], NULL, 10);
     void *blas;
-    ft_cuda_chip chip = open_chip(&blas);
-    diag("sm_%d, cuBLASLt %s COL32 x COL4_4R2_8C", chip.capability,
-         chip.has_imma ? "multiplies" : "refuses");
-    test_refusals(&chip, blas);
-    test_shapes(&chip, blas);
-    for (size_t m = 1; m <= 8 && chip.has_wgmma; m += 7)
-        test_chain(&chip, blas, m);
-    test_cpu_twin(&chip, blas, 50, 100, 208);
-    test_cpu_twin(&chip, blas, 257, 768, 768);
-    test_faked(&chip, blas, 5, 9, 33);
-    test_faked(&chip, blas, 70, 130, 1536);
+    ft_cuda_device_props props = open_chip(&blas);
+    diag("sm_%d, cuBLASLt %s COL32 x COL4_4R2_8C", props.capability,
+         props.has_imma ? "multiplies" : "refuses");
+    test_refusals(&props, blas);
+    test_shapes(&props, blas);
+    for (size_t m = 1; m <= 8 && props.has_wgmma; m += 7)
+        test_chain(&props, blas, m);
+    test_cpu_twin(&props, blas, 50, 100, 208);
+    test_cpu_twin(&props, blas, 257, 768, 768);
+    test_faked(&props, blas, 5, 9, 33);
+    test_faked(&props, blas, 70, 130, 1536);
     cublasDestroy(blas);
     return done_testing();
 }

@@ -122,13 +122,13 @@ static void upload_all(problem *q)
 /* The weights of wgmma_gemm.cu, where it runs. */
 static void tile_weights(problem *q)
 {
-    if (cudaMalloc((void **) &q->dev_tiles, ft_cuda_tiles_bytes(q->n, q->k)) != cudaSuccess ||
-        ft_cuda_tile(NULL, q->dev_tiles, q->dev_w, q->n, q->k) != 0 ||
+    if (cudaMalloc((void **) &q->dev_tiles, ft_cuda_prepacked_bytes(q->n, q->k)) != cudaSuccess ||
+        ft_cuda_prepack(NULL, q->dev_tiles, q->dev_w, q->n, q->k) != 0 ||
         cudaDeviceSynchronize() != cudaSuccess)
         bail_out("cannot tile the weights");
 }
 
-problem open_problem(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k,
+problem open_problem(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k,
                      problem_codes codes)
 {
     problem q = { .m = m, .n = n, .k = k, .x_scale = 0.031f, .blas = blas };
@@ -146,9 +146,9 @@ problem open_problem(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, s
     for (size_t i = 0; i < m * n; i++)
         q.residual_half[i] = ft_f16_from_float(q.residual[i]);
     upload_all(&q);
-    if (chip->has_wgmma)
+    if (props->has_wgmma)
         tile_weights(&q);
-    q.scratch_bytes = ft_cuda_gemm_lt_scratch(chip, m, n, k);
+    q.scratch_bytes = ft_cuda_gemm_cublaslt_scratch(props, m, n, k);
     if (cudaMalloc(&q.dev_scratch, q.scratch_bytes) != cudaSuccess)
         bail_out("no device memory for scratch");
     return q;
@@ -179,15 +179,15 @@ void problem_sum(problem *q)
     }
 }
 
-ft_cuda_chip open_chip(void **blas)
+ft_cuda_device_props open_chip(void **blas)
 {
-    ft_cuda_chip chip = need_chip();
+    ft_cuda_device_props props = need_chip();
     cublasHandle_t handle;
     if (cublasCreate(&handle) != CUBLAS_STATUS_SUCCESS)
         bail_out("cuBLAS does not open");
-    chip.has_imma = ft_cuda_gemm_lt_probe(handle);
+    props.has_imma = ft_cuda_gemm_cublaslt_probe(handle);
     *blas = handle;
-    return chip;
+    return props;
 }
 
 #endif

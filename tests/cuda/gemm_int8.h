@@ -25,7 +25,7 @@ typedef struct problem {
 } problem;
 
 /* Random operands, on host and device.  Pads of w hold anything. */
-problem open_problem(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k,
+problem open_problem(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k,
                      problem_codes codes);
 void close_problem(problem *q);
 
@@ -39,7 +39,7 @@ float *problem_floats(const int8_t *codes, size_t n);
 float inverse_of_part(int part);
 
 /* The device and a handle of cuBLAS for it, or all tests are skipped. */
-ft_cuda_chip open_chip(void **blas);
+ft_cuda_device_props open_chip(void **blas);
 
 void *upload(const void *data, size_t bytes);
 void download(void *data, const void *memory, size_t bytes);

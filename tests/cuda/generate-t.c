@@ -30,7 +30,7 @@ typedef struct outcome {
     int32_t id[TEXTS][MOST];
     float logprob[TEXTS][MOST];
     size_t count[TEXTS];
-    ft_reason reason[TEXTS];
+    ft_finish_reason reason[TEXTS];
     size_t disorder; /* tokens that came when their text had ended, or out of turn */
     size_t patience; /* tokens after which the caller ends every third text; 0: it does not */
 } outcome;
@@ -39,21 +39,21 @@ static bool take(void *user, const ft_token *token)
 {
     outcome *o = user;
     size_t text = token->request;
-    o->disorder += token->index != o->count[text] || o->reason[text] != FT_REASON_NONE;
+    o->disorder += token->index != o->count[text] || o->reason[text] != FT_FINISH_NONE;
     o->id[text][o->count[text]] = token->id;
     o->logprob[text][o->count[text]++] = token->logprob;
     bool goes_on = o->patience == 0 || text % 3 != 0 || o->count[text] < o->patience;
-    o->reason[text] = goes_on ? token->reason : FT_REASON_CALLER;
+    o->reason[text] = goes_on ? token->reason : FT_FINISH_CANCELLED;
     return goes_on;
 }
 
-static ft_session *open_session(const ft_model *model, int64_t seats, int64_t cache)
+static ft_session *open_session(const ft_model *model, int64_t num_slots, int64_t cache)
 {
     ft_session *session;
     ft_error err;
     const ft_session_options options = { .threads = 1,
                                          .max_tokens = 16,
-                                         .max_sequences = seats,
+                                         .max_sequences = num_slots,
                                          .context = CONTEXT,
                                          .cache_tokens = cache };
     if (ft_session_open(&session, model, &options, &err) != FT_OK)
@@ -62,14 +62,14 @@ static ft_session *open_session(const ft_model *model, int64_t seats, int64_t ca
 }
 
 static outcome *generated(const ft_model *model, const ft_request *requests, size_t count,
-                          int64_t seats, int64_t cache, size_t patience)
+                          int64_t num_slots, int64_t cache, size_t patience)
 {
-    outcome *o = ft_array(1, sizeof *o);
+    outcome *o = ft_calloc(1, sizeof *o);
     ft_error err = { 0 };
     if (o == NULL)
         bail_out("no memory");
     o->patience = patience;
-    ft_session *session = open_session(model, seats, cache);
+    ft_session *session = open_session(model, num_slots, cache);
     const ft_generate_options options = { .stats = &o->stats };
     o->status = ft_generate(session, requests, count, &options, take, o, &err);
     if (o->status != FT_OK)
@@ -114,15 +114,15 @@ static void draw_requests(ft_request *requests, int32_t prompts[TEXTS][PROMPT], 
     }
 }
 
-static void compare(const ft_model *cpu, const ft_model *gpu, int64_t seats, int64_t cache,
+static void compare(const ft_model *cpu, const ft_model *gpu, int64_t num_slots, int64_t cache,
                     size_t patience, const char *what)
 {
     int32_t prompts[TEXTS][PROMPT];
     ft_request requests[TEXTS];
     rng numbers = { 7 };
     draw_requests(requests, prompts, &numbers);
-    outcome *expected = generated(cpu, requests, TEXTS, seats, cache, patience);
-    outcome *found = generated(gpu, requests, TEXTS, seats, cache, patience);
+    outcome *expected = generated(cpu, requests, TEXTS, num_slots, cache, patience);
+    outcome *found = generated(gpu, requests, TEXTS, num_slots, cache, patience);
     size_t reasons[8] = { 0 };
     for (int i = 0; i < TEXTS; i++)
         reasons[found->reason[i]]++;
@@ -130,10 +130,10 @@ static void compare(const ft_model *cpu, const ft_model *gpu, int64_t seats, int
     is_int((long long) differing(expected, found, TEXTS), 0, "%s: the CPU's texts", what);
     is_int((long long) found->disorder, 0, "%s: nothing behind the end of a text", what);
     ok(found->stats.prompt_tokens == expected->stats.prompt_tokens &&
-           found->stats.step_tokens == expected->stats.step_tokens,
+           found->stats.decode_tokens == expected->stats.decode_tokens,
        "%s: as many tokens are counted", what);
-    ok(reasons[FT_REASON_LENGTH] > 0 && reasons[FT_REASON_END] > 0 &&
-           (reasons[FT_REASON_CALLER] > 0) == (patience > 0),
+    ok(reasons[FT_FINISH_LENGTH] > 0 && reasons[FT_FINISH_STOP_ID] > 0 &&
+           (reasons[FT_FINISH_CANCELLED] > 0) == (patience > 0),
        "%s: texts end in all ways", what);
     free(expected);
     free(found);

@@ -19,7 +19,8 @@
 enum { MOST = 4000, POISON = 0x55 };
 
 /* Parts of random sizes behind each other, some of them with a gap. */
-static int draw_parts(rng *r, ft_cuda_part *part, const char *source, size_t room, size_t largest)
+static int draw_parts(rng *r, ft_cuda_h2d_span *part, const char *source, size_t room,
+                      size_t largest)
 {
     int count = 0;
     size_t at = 0;
@@ -28,15 +29,15 @@ static int draw_parts(rng *r, ft_cuda_part *part, const char *source, size_t roo
         at = (at + 255) / 256 * 256 + (rng_below(r, 8) == 0 ? 256 * rng_below(r, 20) : 0);
         if (at + bytes > room)
             break;
-        part[count] = (ft_cuda_part){ source + rng_below(r, 1000), at, bytes };
+        part[count] = (ft_cuda_h2d_span){ source + rng_below(r, 1000), at, bytes };
         at += bytes;
     }
     return count;
 }
 
-static void test_parts(ft_cuda_ferry *ferry, rng *r, size_t room, size_t largest)
+static void test_parts(ft_cuda_h2d_copier *ferry, rng *r, size_t room, size_t largest)
 {
-    static ft_cuda_part part[MOST];
+    static ft_cuda_h2d_span part[MOST];
     char *source = malloc(largest + 1000), *expected = malloc(room), *found = malloc(room);
     char *target;
     size_t wrong = 0;
@@ -49,10 +50,10 @@ static void test_parts(ft_cuda_ferry *ferry, rng *r, size_t room, size_t largest
     for (int i = 0; i < count; i++)
         memcpy(expected + part[i].at, part[i].from, part[i].bytes);
     ok(cudaMemset(target, POISON, room) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess &&
-           ft_cuda_ferry_send(ferry, target, part, count) == 0,
+           ft_cuda_h2d_send(ferry, target, part, count) == 0,
        "%d parts of up to %zu bytes are sent", count, largest);
     memset(source, 0, largest + 1000);
-    ok(cudaStreamSynchronize(ft_cuda_ferry_stream(ferry)) == cudaSuccess &&
+    ok(cudaStreamSynchronize(ft_cuda_h2d_stream(ferry)) == cudaSuccess &&
            cudaMemcpy(found, target, room, cudaMemcpyDeviceToHost) == cudaSuccess,
        "and arrive, whatever has become of their source");
     for (int i = 0; i < count; i++)
@@ -75,13 +76,13 @@ int main(void)
 {
     (void) need_chip();
     rng r = { 90 };
-    ft_cuda_ferry *ferry;
-    is_int(ft_cuda_ferry_open(&ferry), 0, "a ferry opens");
-    is_int(ft_cuda_ferry_send(ferry, NULL, NULL, 0), 0, "nothing is sent");
+    ft_cuda_h2d_copier *ferry;
+    is_int(ft_cuda_h2d_open(&ferry), 0, "a ferry opens");
+    is_int(ft_cuda_h2d_send(ferry, NULL, NULL, 0), 0, "nothing is sent");
     test_parts(ferry, &r, 1 << 20, 5000);
     test_parts(ferry, &r, 200 << 20, 9 << 20);
     test_parts(ferry, &r, 60 << 20, 40000);
-    is_int(ft_cuda_ferry_close(ferry), 0, "and closes");
+    is_int(ft_cuda_h2d_close(ferry), 0, "and closes");
     return done_testing();
 }
 

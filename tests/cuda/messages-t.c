@@ -23,45 +23,45 @@ static void test_absence(void)
     char needed[64];
     snprintf(needed, sizeof needed, "this build needs %d.%d", CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10);
-    ft_cuda_explain_absence(cudaErrorInsufficientDriver, 11080, text, sizeof text);
+    ft_cuda_explain_no_device(cudaErrorInsufficientDriver, 11080, text, sizeof text);
     has(text, "the driver supports CUDA 11.8, ", "an old driver is named with its version");
     has(text, needed, "and with the one that is needed");
-    ft_cuda_explain_absence(cudaErrorInsufficientDriver, 0, text, sizeof text);
+    ft_cuda_explain_no_device(cudaErrorInsufficientDriver, 0, text, sizeof text);
     is_str(text, "no CUDA device: no driver", "no driver is told from an old one");
-    ft_cuda_explain_absence(cudaErrorNoDevice, 13000, text, sizeof text);
+    ft_cuda_explain_no_device(cudaErrorNoDevice, 13000, text, sizeof text);
     has(text, "no CUDA device: no CUDA-capable device", "a driver without devices says so");
-    ft_cuda_explain_absence(cudaSuccess, 13000, text, sizeof text);
+    ft_cuda_explain_no_device(cudaSuccess, 13000, text, sizeof text);
     is_str(text, "no CUDA device: the driver lists none", "also where it finds nothing wrong");
 }
 
 static void test_refusal(void)
 {
     char name[256]; /* as long as the driver may make it */
-    ft_cuda_explain_refusal("NVIDIA T4", cudaErrorNoKernelImageForDevice, text, sizeof text);
+    ft_cuda_explain_unusable("NVIDIA T4", cudaErrorNoKernelImageForDevice, text, sizeof text);
     is_str(text, "NVIDIA T4: this build has no code for its architecture",
            "an architecture that was not built is named with its device");
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    ft_cuda_explain_refusal(name, cudaErrorIllegalAddress, text, sizeof text);
+    ft_cuda_explain_unusable(name, cudaErrorIllegalAddress, text, sizeof text);
     has(text, ": the device's context is lost: this process cannot use it again",
         "a lost context is said, whatever the device is called");
-    ft_cuda_explain_refusal("NVIDIA T4", cudaErrorMemoryAllocation, text, sizeof text);
+    ft_cuda_explain_unusable("NVIDIA T4", cudaErrorMemoryAllocation, text, sizeof text);
     is_str(text, "NVIDIA T4: out of memory", "other reasons are the driver's");
 }
 
 static void test_failure(void)
 {
-    const ft_cuda_chip chip = { .index = 3 };
+    const ft_cuda_device_props props = { .index = 3 };
     ft_error err;
-    is_int(ft_cuda_fail(&err, &chip, cudaErrorLaunchFailure, "layer.0.ffn.up"), FT_EDEVICE,
+    is_int(ft_cuda_fail(&err, &props, cudaErrorLaunchFailure, "layer.0.ffn.up"), FT_EDEVICE,
            "a failed kernel is a failure of the device");
     has(err.text, "cuda:3: layer.0.ffn.up: ", "which names the device and the operation");
     has(err.text, "; the device's context is lost: this process cannot use it again",
         "and what became of the context");
-    is_int(ft_cuda_fail(&err, &chip, cudaErrorMemoryAllocation, "a graph"), FT_ENOMEM,
+    is_int(ft_cuda_fail(&err, &props, cudaErrorMemoryAllocation, "a graph"), FT_ENOMEM,
            "no memory is a matter of its own");
     is_str(err.text, "cuda:3: a graph: out of memory", "with which nothing is lost");
-    is_int(ft_cuda_fail(&err, &chip, cudaErrorInvalidValue, "a run"), FT_EDEVICE,
+    is_int(ft_cuda_fail(&err, &props, cudaErrorInvalidValue, "a run"), FT_EDEVICE,
            "a refused launch is a failure");
     ok(strstr(err.text, "lost") == NULL, "that leaves the context alone");
 }
@@ -71,24 +71,25 @@ static ft_status accept_heads(ft_op_kind kind, int32_t cols, ft_error *err)
 {
     ft_value value[2] = { { .name = "queries", .cols = cols }, { .name = "keys", .cols = cols } };
     ft_plan plan = { .value = value, .nvalue = 2 };
-    ft_op op = ft_op_make(kind);
+    ft_op op = ft_op_init(kind);
     op.attr.heads = op.attr.kv_heads = 2;
-    op.in[0] = kind == FT_OP_STORE ? -1 : 0;
-    op.in[1] = kind == FT_OP_STORE ? 1 : -1;
-    return ft_backend_cuda.accept(&plan, &op, "a.ft", err);
+    op.in[0] = kind == FT_OP_STORE_KV ? -1 : 0;
+    op.in[1] = kind == FT_OP_STORE_KV ? 1 : -1;
+    return ft_backend_cuda.supports_op(&plan, &op, "a.ft", err);
 }
 
 static void test_heads(void)
 {
     ft_error err;
-    is_int(accept_heads(FT_OP_ATTEND, 48, &err), FT_OK, "heads of 24 elements are taken");
-    is_int(accept_heads(FT_OP_STORE, 32, &err), FT_OK, "and keys of 16 without queries");
-    is_int(accept_heads(FT_OP_ATTEND, 40, &err), FT_EUNSUPPORTED, "heads of 20 are not");
+    is_int(accept_heads(FT_OP_ATTEND_KV, 48, &err), FT_OK, "heads of 24 elements are taken");
+    is_int(accept_heads(FT_OP_STORE_KV, 32, &err), FT_OK, "and keys of 16 without queries");
+    is_int(accept_heads(FT_OP_ATTEND_KV, 40, &err), FT_EUNSUPPORTED, "heads of 20 are not");
     is_str(err.text,
-           "a.ft: attend queries: heads of 20 elements, but on a GPU a multiple of 8 is needed",
+           "a.ft: attend_kv queries: heads of 20 elements, but on a GPU a multiple of 8 is needed",
            "which is said with the operation's name");
-    is_int(accept_heads(FT_OP_STORE, 528, &err), FT_EUNSUPPORTED, "nor keys of 264");
-    is_str(err.text, "a.ft: store keys: heads of 264 elements, but on a GPU they have at most 256",
+    is_int(accept_heads(FT_OP_STORE_KV, 528, &err), FT_EUNSUPPORTED, "nor keys of 264");
+    is_str(err.text,
+           "a.ft: store_kv keys: heads of 264 elements, but on a GPU they have at most 256",
            "which are named by what is stored");
 }
 

@@ -51,7 +51,7 @@ static void place_close(place *p)
     test_bert_free(&p->model);
 }
 
-static void start(planrun *r, const place *p, const ft_lowering *how)
+static void start(planrun *r, const place *p, const ft_lower_options *how)
 {
     planrun_start(r, p->backend, p->device, &p->model.graph, how, NULL);
 }
@@ -102,11 +102,11 @@ static void test_codes(const ft_config *config, const float *scale, ft_mode mode
     place_open(&cpu, "cpu", config, mode);
     place_open(&gpu, "cuda", config, mode);
     for (int i = 0; i < 8; i++) {
-        ft_lowering how = { .mode = mode,
-                            .fuse = i % 2 == 0,
-                            .int8_residual = i / 2 % 2,
-                            .scale = scale,
-                            .real = i / 4 ? FT_F32 : FT_F16 };
+        ft_lower_options how = { .mode = mode,
+                                 .fuse = i % 2 == 0,
+                                 .int8_residual = i / 2 % 2,
+                                 .scale = scale,
+                                 .float_dtype = i / 4 ? FT_F32 : FT_F16 };
         planrun expected, found;
         char sentence[128];
         start(&expected, &cpu, &how);
@@ -114,7 +114,7 @@ static void test_codes(const ft_config *config, const float *scale, ft_mode mode
         snprintf(sentence, sizeof sentence, "hidden %d, %s, %s, %s residual, %s: the CPU's bits",
                  config->hidden, mode == FT_MODE_INT8 ? "int8" : "fake",
                  how.fuse ? "fused" : "unfused", how.int8_residual ? "int8" : "float",
-                 ft_dtype_name(how.real));
+                 ft_dtype_name(how.float_dtype));
         planrun_agree_across(&expected, &found, 20, sentence);
         planrun_again(&found);
         planrun_agree_across(&expected, &found, 20,
@@ -132,9 +132,9 @@ static void test_float(const ft_config *config)
     place_open(&cpu, "cpu", config, FT_MODE_FLOAT);
     place_open(&gpu, "cuda", config, FT_MODE_FLOAT);
     planrun expected;
-    start(&expected, &cpu, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true });
+    start(&expected, &cpu, &(ft_lower_options){ .mode = FT_MODE_FLOAT, .fuse = true });
     planrun found;
-    start(&found, &gpu, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true });
+    start(&found, &gpu, &(ft_lower_options){ .mode = FT_MODE_FLOAT, .fuse = true });
     near(planrun_distance(&expected, &found, "classifier"), 0.0, 1e-5,
          "hidden %d: float logits are the CPU's", config->hidden);
     planrun_end(&found);
@@ -157,7 +157,7 @@ int main(void)
         float *scale = test_observe(&configs[i]);
         test_float(&configs[i]);
         test_codes(&configs[i], scale, FT_MODE_INT8);
-        test_codes(&configs[i], scale, FT_MODE_FAKE);
+        test_codes(&configs[i], scale, FT_MODE_FAKE_QUANTIZE);
         free(scale);
     }
     return done_testing();

@@ -22,7 +22,7 @@
 
 enum { CONTEXT = 50, SEATS = 64, MOST = 152064, GUARD = 64 };
 
-static ft_cuda_chip chip;
+static ft_cuda_device_props props;
 static rng chance = { 11 };
 
 /* ---- A batch, on both sides ------------------------------------------------------------------ */
@@ -30,7 +30,7 @@ static rng chance = { 11 };
 /* Sizes are those of the largest; each case uses the beginning. */
 static struct {
     float *logits, *logprob;
-    ft_choice *choice;
+    ft_sampling_params *choice;
     int32_t *history, *last, *token;
     uint32_t *seen;
 } host, device, found;
@@ -45,8 +45,8 @@ static void make_batches(void)
     found.seen = must_have(words);
     device.logits = device_memory(words + 16);
     device.seen = device_memory(words + 16);
-    host.choice = must_have(SEATS * sizeof(ft_choice));
-    device.choice = device_memory(SEATS * sizeof(ft_choice));
+    host.choice = must_have(SEATS * sizeof(ft_sampling_params));
+    device.choice = device_memory(SEATS * sizeof(ft_sampling_params));
     size_t texts = (size_t) SEATS * CONTEXT * 4;
     host.history = must_have(texts);
     found.history = must_have(texts);
@@ -62,57 +62,57 @@ static void make_batches(void)
     found.logprob = must_have(results);
     device.logprob = device_memory(results);
     scratch = device_memory(words);
-    host_scratch = must_have(ft_cpu_choose_scratch(MOST));
+    host_scratch = must_have(ft_cpu_sample_row_scratch(MOST));
 }
 
 /* Rows of all shapes and rules; seats are not in the order of rows. */
 static void draw_batch(size_t rows, size_t n, unsigned rules)
 {
     for (size_t i = 0; i < rows; i++) {
-        size_t seat = rows - 1 - i;
+        size_t slot = rows - 1 - i;
         int32_t known = (int32_t) rng_below(&chance, CONTEXT + 1);
         fill_logits(&chance, host.logits + i * n, n, (shape) rng_below(&chance, SHAPES));
-        fill_history(&chance, host.history + seat * CONTEXT, known, n, host.seen + seat * n);
+        fill_history(&chance, host.history + slot * CONTEXT, known, n, host.seen + slot * n);
         host.choice[i] =
             draw_choice(&chance, rules < RULES ? rules : rng_below(&chance, RULES), n, known);
-        host.choice[i].seat = rng_below(&chance, 20) == 0 ? -1 : (int32_t) seat;
+        host.choice[i].slot = rng_below(&chance, 20) == 0 ? -1 : (int32_t) slot;
         if (rng_below(&chance, 5) == 0)
             host.choice[i].temperature = 0.0f;
         if (rng_below(&chance, 20) == 0)
             host.logits[i * n + rng_below(&chance, (uint32_t) n)] = NAN;
         if (rng_below(&chance, 20) == 0)
             host.logits[i * n + rng_below(&chance, (uint32_t) n)] = INFINITY;
-        host.last[seat] = 1234;
+        host.last[slot] = 1234;
     }
 }
 
 static void choose_on_cpu(size_t rows, size_t n)
 {
-    ft_cpu_memory memory = { host.history, host.seen, host.last, CONTEXT, n };
+    ft_cpu_token_history memory = { host.history, host.seen, host.last, CONTEXT, n };
     for (size_t i = 0; i < rows; i++) {
-        const ft_choice *choice = &host.choice[i];
+        const ft_sampling_params *choice = &host.choice[i];
         host.token[i] = FT_NO_TOKEN;
         host.logprob[i] = NAN;
-        if (choice->seat < 0)
+        if (choice->slot < 0)
             continue;
-        size_t seat = (size_t) choice->seat;
-        ft_cpu_choose_row(ft_rows_of(FT_ISA_GENERIC), host.logits + i * n, n, choice,
-                          host.history + seat * CONTEXT, host.seen + seat * n, host_scratch,
+        size_t slot = (size_t) choice->slot;
+        ft_cpu_sample_row(ft_row_kernels_for(FT_ISA_GENERIC), host.logits + i * n, n, choice,
+                          host.history + slot * CONTEXT, host.seen + slot * n, host_scratch,
                           &host.token[i], &host.logprob[i]);
-        ft_cpu_choose_keep(&memory, choice, host.token[i]);
+        ft_cpu_sample_append(&memory, choice, host.token[i]);
     }
 }
 
-static ft_cuda_choices begin_on_gpu(size_t rows, size_t n, size_t offset)
+static ft_cuda_sample_params begin_on_gpu(size_t rows, size_t n, size_t offset)
 {
-    ft_cuda_choices args = { .memory = { device.history, device.seen + offset, device.last, CONTEXT,
-                                         n },
-                             .logits = device.logits + offset,
-                             .choice = device.choice,
-                             .rows = rows,
-                             .token = device.token,
-                             .logprob = device.logprob,
-                             .scratch = scratch };
+    ft_cuda_sample_params args = { .memory = { device.history, device.seen + offset, device.last,
+                                               CONTEXT, n },
+                                   .logits = device.logits + offset,
+                                   .choice = device.choice,
+                                   .rows = rows,
+                                   .token = device.token,
+                                   .logprob = device.logprob,
+                                   .scratch = scratch };
     to_device(device.logits + offset, host.logits, rows * n * 4);
     to_device(device.seen + offset, host.seen, rows * n * 4);
     to_device(device.choice, host.choice, rows * sizeof *host.choice);
@@ -124,10 +124,10 @@ static ft_cuda_choices begin_on_gpu(size_t rows, size_t n, size_t offset)
 }
 
 /* By that many blocks for a row; 0: as many as are chosen. */
-static void finish_on_gpu(const ft_cuda_choices *args, unsigned blocks)
+static void finish_on_gpu(const ft_cuda_sample_params *args, unsigned blocks)
 {
-    must(blocks > 0 ? ft_cuda_choose_rows_by(blocks, &chip, NULL, args)
-                    : ft_cuda_choose_rows(&chip, NULL, args),
+    must(blocks > 0 ? ft_cuda_sample_rows_with(blocks, &props, NULL, args)
+                    : ft_cuda_sample_rows(&props, NULL, args),
          "launch");
     must(cudaDeviceSynchronize(), "run");
     from_device(found.token, device.token, (SEATS + GUARD) * 4);
@@ -147,7 +147,7 @@ static int count_differences(size_t rows, size_t n)
 {
     int wrong = 0;
     for (size_t i = 0; i < rows; i++) {
-        const ft_choice *c = &host.choice[i];
+        const ft_sampling_params *c = &host.choice[i];
         if (found.token[i] == host.token[i] && same_float(found.logprob[i], host.logprob[i]))
             continue;
         if (wrong++ == 0)
@@ -155,7 +155,7 @@ static int count_differences(size_t rows, size_t n)
                  "p %g, min %g, %d-grams, %d bans",
                  i, rows, n, found.token[i], (double) found.logprob[i], host.token[i],
                  (double) host.logprob[i], (double) c->temperature, c->top_k, (double) c->top_p,
-                 (double) c->min_p, c->ngram, c->bans);
+                 (double) c->min_p, c->no_repeat_ngram, c->bans);
     }
     for (size_t i = rows; i < SEATS + GUARD; i++)
         wrong += found.token[i] != 0x5a5a5a5a;
@@ -171,9 +171,9 @@ static int count_differences(size_t rows, size_t n)
 /* Whether so many blocks can work on a row of n tokens. */
 static bool takes(unsigned blocks, size_t n)
 {
-    ft_cuda_choices nothing = { .memory.vocabulary = n };
-    return blocks <= 1 ||
-           (chip.capability >= 90 && ft_cuda_choose_rows_by(blocks, &chip, NULL, &nothing) == 0);
+    ft_cuda_sample_params nothing = { .memory.vocabulary = n };
+    return blocks <= 1 || (props.capability >= 90 &&
+                           ft_cuda_sample_rows_with(blocks, &props, NULL, &nothing) == 0);
 }
 
 /* All numbers of blocks get the same batch. */
@@ -188,7 +188,8 @@ static void test_against_cpu(size_t n, size_t rows, int rounds)
                 continue;
             chance.state = state;
             draw_batch(rows, n, RULES);
-            ft_cuda_choices args = begin_on_gpu(rows, n, (size_t) (i % 2)); /* odd: not in fours */
+            ft_cuda_sample_params args =
+                begin_on_gpu(rows, n, (size_t) (i % 2)); /* odd: not in fours */
             choose_on_cpu(rows, n);
             finish_on_gpu(&args, blocks[k]);
             wrong[k] += count_differences(rows, n);
@@ -209,7 +210,7 @@ static void test_rules(void)
     int wrong = 0;
     for (unsigned rules = 0; rules < RULES; rules++) {
         draw_batch(16, 2500, rules);
-        ft_cuda_choices args = begin_on_gpu(16, 2500, 0);
+        ft_cuda_sample_params args = begin_on_gpu(16, 2500, 0);
         choose_on_cpu(16, 2500);
         finish_on_gpu(&args, 0);
         wrong += count_differences(16, 2500);
@@ -221,7 +222,7 @@ static void test_rules(void)
 static void test_without_logprob(void)
 {
     draw_batch(SEATS, 999, RULES);
-    ft_cuda_choices args = begin_on_gpu(SEATS, 999, 0);
+    ft_cuda_sample_params args = begin_on_gpu(SEATS, 999, 0);
     args.logprob = NULL;
     choose_on_cpu(SEATS, 999);
     finish_on_gpu(&args, 0);
@@ -238,7 +239,7 @@ static void test_alone(size_t n)
 {
     int wrong = 0;
     draw_batch(SEATS, n, RULES);
-    ft_cuda_choices args = begin_on_gpu(SEATS, n, 0), alone = args;
+    ft_cuda_sample_params args = begin_on_gpu(SEATS, n, 0), alone = args;
     finish_on_gpu(&args, 0);
     memcpy(host.token, found.token, SEATS * 4);
     memcpy(host.logprob, found.logprob, SEATS * 4);
@@ -249,7 +250,7 @@ static void test_alone(size_t n)
         alone.choice = args.choice + i;
         alone.token = args.token + i;
         alone.logprob = args.logprob + i;
-        must(ft_cuda_choose_rows(&chip, NULL, &alone), "launch");
+        must(ft_cuda_sample_rows(&props, NULL, &alone), "launch");
     }
     must(cudaDeviceSynchronize(), "run");
     from_device(found.token, device.token, SEATS * 4);
@@ -265,20 +266,20 @@ static void test_alone(size_t n)
 static void test_note(void)
 {
     enum { N = 1003, TOKENS = 700 };
-    static int32_t ids[TOKENS], owner[TOKENS], start[SEATS], past[SEATS], seat[SEATS];
+    static int32_t ids[TOKENS], seq_id[TOKENS], start[SEATS], n_past[SEATS], slot[SEATS];
     int32_t tokens = 0;
     for (int32_t s = 0; s < SEATS; s++) { /* half of them begin */
         start[s] = tokens;
-        past[s] = (int32_t) rng_below(&chance, 2) * 7;
-        seat[s] = SEATS - 1 - s;
+        n_past[s] = (int32_t) rng_below(&chance, 2) * 7;
+        slot[s] = SEATS - 1 - s;
         for (uint32_t i = 1 + rng_below(&chance, 9); i > 0; i--) {
             ids[tokens] = rng_below(&chance, 20) == 0 ? -1 : (int32_t) rng_below(&chance, N);
-            owner[tokens++] = s;
+            seq_id[tokens++] = s;
         }
     }
     while (tokens < TOKENS) { /* nobody's */
         ids[tokens] = 1;
-        owner[tokens++] = -1;
+        seq_id[tokens++] = -1;
     }
     for (int i = 0; i < SEATS * N; i++)
         host.seen[i] = (uint32_t) rng_bits(&chance);
@@ -287,20 +288,21 @@ static void test_note(void)
     to_device(device.history, host.history, (size_t) SEATS * CONTEXT * 4);
     int32_t *rows = device_memory(sizeof ids * 2 + sizeof start * 3), *of = rows + 2 * TOKENS;
     to_device(rows, ids, sizeof ids);
-    to_device(rows + TOKENS, owner, sizeof owner);
+    to_device(rows + TOKENS, seq_id, sizeof seq_id);
     to_device(of, start, sizeof start);
-    to_device(of + SEATS, past, sizeof past);
-    to_device(of + 2 * SEATS, seat, sizeof seat);
-    ft_cuda_prompts note = { { device.history, device.seen, device.last, CONTEXT, N },
-                             rows,
-                             rows + TOKENS,
-                             TOKENS,
-                             of,
-                             of + SEATS,
-                             of + 2 * SEATS };
-    ft_cpu_memory memory = { host.history, host.seen, host.last, CONTEXT, N };
-    ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ ids, owner, TOKENS, start, past, seat });
-    must(ft_cuda_choose_note(&chip, NULL, &note), "launch");
+    to_device(of + SEATS, n_past, sizeof n_past);
+    to_device(of + 2 * SEATS, slot, sizeof slot);
+    ft_cuda_record_params note = { { device.history, device.seen, device.last, CONTEXT, N },
+                                   rows,
+                                   rows + TOKENS,
+                                   TOKENS,
+                                   of,
+                                   of + SEATS,
+                                   of + 2 * SEATS };
+    ft_cpu_token_history memory = { host.history, host.seen, host.last, CONTEXT, N };
+    ft_cpu_record_prompt(&memory,
+                         &(ft_cpu_prompt_tokens){ ids, seq_id, TOKENS, start, n_past, slot });
+    must(ft_cuda_record_prompt_tokens(&props, NULL, &note), "launch");
     must(cudaDeviceSynchronize(), "run");
     from_device(found.seen, device.seen, (size_t) SEATS * N * 4);
     from_device(found.history, device.history, (size_t) SEATS * CONTEXT * 4);
@@ -309,25 +311,25 @@ static void test_note(void)
     ok(memcmp(found.history, host.history, (size_t) SEATS * CONTEXT * 4) == 0,
        "and become the same histories");
     note.tokens = 0;
-    is_int(ft_cuda_choose_note(&chip, NULL, &note), 0, "no tokens are nothing to do");
+    is_int(ft_cuda_record_prompt_tokens(&props, NULL, &note), 0, "no tokens are nothing to do");
     cudaFree(rows);
 }
 
 static void test_refusal(void)
 {
-    ft_cuda_choices args = { .memory.vocabulary = (size_t) 8 << 20, .rows = 1 };
-    is_int(ft_cuda_choose_rows(&chip, NULL, &args), cudaErrorInvalidValue,
+    ft_cuda_sample_params args = { .memory.vocabulary = (size_t) 8 << 20, .rows = 1 };
+    is_int(ft_cuda_sample_rows(&props, NULL, &args), cudaErrorInvalidValue,
            "eight million words are refused");
     args.memory.vocabulary = 100;
     args.rows = 0;
-    is_int(ft_cuda_choose_rows(&chip, NULL, &args), 0, "no rows are nothing to do");
+    is_int(ft_cuda_sample_rows(&props, NULL, &args), 0, "no rows are nothing to do");
 }
 
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = { 1, 2, 5, 31, 128, 1021, 4096, 8195, 32000, 32003, 50001 };
     int rounds = argc > 1 ? atoi(argv[1]) : 2;
-    chip = need_chip();
+    props = need_chip();
     make_batches();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         test_against_cpu(sizes[i], sizes[i] > 10000 ? 20 : SEATS, rounds);

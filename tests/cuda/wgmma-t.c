@@ -24,7 +24,7 @@
 
 enum { MAX_M = 1111, MAX_N = 2304, MAX_K = 8208, GUARD = 4096, POISON = 0x5a };
 
-static ft_cuda_chip chip;
+static ft_cuda_device_props props;
 static ft_isa isa;
 static uint64_t state = 1;
 
@@ -42,7 +42,7 @@ static float draw_float(float low, float high)
 /* ---- Operands, on both sides ---------------------------------------------------------------- */
 
 static struct {
-    int8_t *x, *row_major, *w, *tiles, *y;
+    int8_t *x, *row_major, *w, *prepacked, *y;
     float *w_scale, *bias, *x_scales, *residual, *expected;
     uint16_t *residual16;
     void *scratch;
@@ -50,7 +50,7 @@ static struct {
 } host;
 
 static struct {
-    int8_t *x, *w, *tiles, *y;
+    int8_t *x, *w, *prepacked, *y;
     float *w_scale, *bias, *x_scales, *residual;
     uint16_t *residual16;
 } device;
@@ -61,8 +61,8 @@ static void make_operands(void)
 {
     host.x = malloc(MAX_M * MAX_K);
     host.row_major = malloc(MAX_N * MAX_K);
-    host.w = ft_alloc(MAX_N * MAX_K);
-    host.tiles = malloc(MAX_N * MAX_K);
+    host.w = ft_calloc_aligned(MAX_N * MAX_K);
+    host.prepacked = malloc(MAX_N * MAX_K);
     host.y = malloc(Y_BYTES);
     host.w_scale = malloc(MAX_N * sizeof(float));
     host.bias = malloc(MAX_N * sizeof(float));
@@ -71,10 +71,10 @@ static void make_operands(void)
     host.residual16 = malloc(MAX_M * MAX_N * sizeof(uint16_t));
     host.expected = malloc(MAX_M * MAX_N * sizeof(float));
     host.scratch_bytes = ft_gemm_i8_scratch(MAX_M, MAX_N, MAX_K, 1);
-    host.scratch = ft_alloc(host.scratch_bytes);
+    host.scratch = ft_calloc_aligned(host.scratch_bytes);
     device.x = device_memory(MAX_M * MAX_K);
     device.w = device_memory(MAX_N * MAX_K);
-    device.tiles = device_memory(MAX_N * MAX_K);
+    device.prepacked = device_memory(MAX_N * MAX_K);
     device.y = device_memory(Y_BYTES);
     device.w_scale = device_memory(MAX_N * sizeof(float));
     device.bias = device_memory(MAX_N * sizeof(float));
@@ -106,7 +106,7 @@ static void fill_floats(void)
 /* Codes of a shape, and the weights' tiles, which must be where the formula says, pads zero. */
 static bool fill_codes(size_t m, size_t n, size_t k)
 {
-    size_t bytes = ft_cuda_tiles_bytes(n, k), rows = ft_layout_rows(FT_COL4_4R2_8C, n);
+    size_t bytes = ft_cuda_prepacked_bytes(n, k), rows = ft_layout_rows(FT_COL4_4R2_8C, n);
     int8_t *expected = calloc(1, bytes);
     for (size_t i = 0; i < m * k; i++)
         host.x[i] = (int8_t) (draw() % 255) - 127;
@@ -115,14 +115,14 @@ static bool fill_codes(size_t m, size_t n, size_t k)
         for (size_t c = 0; c < k; c++) {
             int8_t code = (int8_t) (draw() % 255) - 127;
             host.w[ft_offset_col4(r, c, rows)] = code;
-            expected[ft_cuda_tiles_offset(r, c, n, k)] = code;
+            expected[ft_cuda_prepacked_offset(r, c, n, k)] = code;
         }
     to_device(device.x, host.x, m * k);
     to_device(device.w, host.w, ft_layout_bytes(FT_COL4_4R2_8C, n, k));
-    must(cudaMemset(device.tiles, POISON, bytes), "memset");
-    must(ft_cuda_tile(NULL, device.tiles, device.w, n, k), "tile");
-    from_device(host.tiles, device.tiles, bytes);
-    bool same = memcmp(host.tiles, expected, bytes) == 0;
+    must(cudaMemset(device.prepacked, POISON, bytes), "memset");
+    must(ft_cuda_prepack(NULL, device.prepacked, device.w, n, k), "tile");
+    from_device(host.prepacked, device.prepacked, bytes);
+    bool same = memcmp(host.prepacked, expected, bytes) == 0;
     free(expected);
     return same;
 }
@@ -134,15 +134,15 @@ typedef struct epilogue {
     ft_dtype y;
     ft_activation activation;
     bool bias, residual, per_row;
-    int parts;
+    int n_outputs;
     bool uneven; /* the first part has half of all columns */
 } epilogue;
 
 static const epilogue epilogues[] = {
     { "codes", FT_I8, FT_ACT_NONE, true, false, false, 1, false },
     { "codes of three", FT_I8, FT_ACT_NONE, true, false, false, 3, false },
-    { "codes of gelu", FT_I8, FT_ACT_GELU_CODES, true, false, false, 1, false },
-    { "codes, no bias", FT_I8, FT_ACT_GELU_CODES, false, false, false, 2, false },
+    { "codes of gelu", FT_I8, FT_ACT_GELU_APPROX, true, false, false, 1, false },
+    { "codes, no bias", FT_I8, FT_ACT_GELU_APPROX, false, false, false, 2, false },
     { "floats", FT_F32, FT_ACT_NONE, true, false, false, 1, false },
     { "floats and residual", FT_F32, FT_ACT_NONE, true, true, false, 1, false },
     { "halves", FT_F16, FT_ACT_NONE, false, false, false, 1, false },
@@ -169,8 +169,8 @@ static size_t y_size(const epilogue *e)
 /* Rows first .. first + rows of what the CPU makes of it, for one part's columns. */
 static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int part, float inverse)
 {
-    size_t width = part_width(n, e->parts, e->uneven, part),
-           first = part_first(n, e->parts, e->uneven, part), step = e->per_row ? 1 : m;
+    size_t width = part_width(n, e->n_outputs, e->uneven, part),
+           first = part_first(n, e->n_outputs, e->uneven, part), step = e->per_row ? 1 : m;
     float *out = malloc(step * n * sizeof *out);
     for (size_t row = 0; row < m; row += step) {
         ft_gemm_i8_run(&(ft_gemm_i8){
@@ -222,30 +222,30 @@ static size_t count_wrong(size_t bytes)
     return wrong;
 }
 
-static ft_cuda_product product_of(const epilogue *e, size_t m, size_t n, size_t k)
+static ft_cuda_gemm_args product_of(const epilogue *e, size_t m, size_t n, size_t k)
 {
-    ft_cuda_product p = {
+    ft_cuda_gemm_args p = {
         .m = m,
         .n = n,
         .k = k,
         .x = device.x,
         .w = device.w,
-        .tiles = device.tiles,
+        .prepacked = device.prepacked,
         .x_scale = 1.0f / 64.0f,
         .x_scales = e->per_row ? device.x_scales : NULL,
         .w_scale = device.w_scale,
         .bias = e->bias ? device.bias : NULL,
         .activation = e->activation,
         .y_dtype = e->y,
-        .parts = e->parts,
+        .n_outputs = e->n_outputs,
         .residual = !e->residual     ? NULL
                     : e->y == FT_F16 ? (void *) device.residual16
                                      : (void *) device.residual,
     };
-    for (int i = 0; i < e->parts; i++) {
-        p.width[i] = part_width(n, e->parts, e->uneven, i);
-        p.y[i] = device.y + GUARD + m * part_first(n, e->parts, e->uneven, i) * y_size(e);
-        p.y_inverse[i] = 20.0f + 15.0f * (float) i;
+    for (int i = 0; i < e->n_outputs; i++) {
+        p.width[i] = part_width(n, e->n_outputs, e->uneven, i);
+        p.y[i] = device.y + GUARD + m * part_first(n, e->n_outputs, e->uneven, i) * y_size(e);
+        p.y_inv_scale[i] = 20.0f + 15.0f * (float) i;
     }
     return p;
 }
@@ -253,20 +253,20 @@ static ft_cuda_product product_of(const epilogue *e, size_t m, size_t n, size_t 
 static size_t test_epilogue(const epilogue *e, size_t m, size_t n, size_t k, int *runs)
 {
     size_t bytes = m * n * y_size(e), total = 0;
-    ft_cuda_product p = product_of(e, m, n, k);
-    if (!ft_cuda_gemm_wgmma_takes(&chip, &p)) {
+    ft_cuda_gemm_args p = product_of(e, m, n, k);
+    if (!ft_cuda_gemm_wgmma_supports(&props, &p)) {
         diag("%s is not taken", e->name);
         return 1;
     }
-    for (int part = 0; part < e->parts; part++)
-        expect_part(e, m, n, k, part, p.y_inverse[part]);
-    for (int tile = 0; tile < FT_CUDA_WGMMA_TILES; tile++) {
-        if (!ft_cuda_wgmma_tile_takes((ft_cuda_wgmma_tile) tile, &p))
+    for (int part = 0; part < e->n_outputs; part++)
+        expect_part(e, m, n, k, part, p.y_inv_scale[part]);
+    for (int tile = 0; tile < FT_CUDA_WGMMA_TILE_COUNT; tile++) {
+        if (!ft_cuda_wgmma_tile_supports((ft_cuda_wgmma_tile) tile, &p))
             continue;
-        ft_cuda_chip narrow = chip; /* blocks have several tiles, or one, or none */
-        narrow.multiprocessors = 1 + (int) (draw() % (uint32_t) chip.multiprocessors);
+        ft_cuda_device_props narrow = props; /* blocks have several tiles, or one, or none */
+        narrow.sm_count = 1 + (int) (draw() % (uint32_t) props.sm_count);
         must(cudaMemset(device.y, POISON, bytes + 2 * GUARD), "memset");
-        must(ft_cuda_wgmma_run((ft_cuda_wgmma_tile) tile, &narrow, NULL, &p), "launch");
+        must(ft_cuda_wgmma_launch((ft_cuda_wgmma_tile) tile, &narrow, NULL, &p), "launch");
         size_t wrong = count_wrong(bytes);
         if (wrong > 0)
             diag("%s, %s: %zu wrong bytes of %zu", e->name,
@@ -284,7 +284,7 @@ static void test_shape(size_t m, size_t n, size_t k)
     bool tiled = fill_codes(m, n, k);
     for (size_t i = 0; i < FT_COUNT(epilogues); i++) {
         const epilogue *e = &epilogues[i];
-        if (n % (e->uneven ? 4 : (size_t) e->parts) == 0 && (!e->per_row || m <= 130))
+        if (n % (e->uneven ? 4 : (size_t) e->n_outputs) == 0 && (!e->per_row || m <= 130))
             wrong += test_epilogue(e, m, n, k, &runs);
     }
     ok(tiled && wrong == 0 && runs > 0, "%zu x %zu x %zu: %d products give the CPU's bytes", m, n,
@@ -298,17 +298,17 @@ static void test_chain(void)
 {
     enum { SIZE = 768, ROWS = 1111, LINKS = 40 };
     int8_t *y[2], *seen[2] = { malloc(ROWS * SIZE), malloc(ROWS * SIZE) };
-    ft_cuda_chip apart = chip;
-    apart.overlaps = false;
+    ft_cuda_device_props apart = props;
+    apart.has_pdl = false;
     fill_codes(ROWS, SIZE, SIZE);
     for (int i = 0; i < 2; i++)
         y[i] = device_memory(ROWS * SIZE);
     for (int overlapping = 0; overlapping < 2; overlapping++) {
-        ft_cuda_product p = product_of(&epilogues[0], ROWS, SIZE, SIZE);
+        ft_cuda_gemm_args p = product_of(&epilogues[0], ROWS, SIZE, SIZE);
         for (int i = 0; i < LINKS; i++) {
             p.x = i == 0 ? device.x : y[(i + 1) % 2];
             p.y[0] = y[i % 2];
-            must(ft_cuda_gemm_wgmma(overlapping ? &chip : &apart, NULL, &p), "launch");
+            must(ft_cuda_gemm_wgmma(overlapping ? &props : &apart, NULL, &p), "launch");
             if (!overlapping)
                 must(cudaDeviceSynchronize(), "product");
         }
@@ -324,16 +324,16 @@ static void test_chain(void)
 
 static void test_refusals(void)
 {
-    ft_cuda_product p = product_of(&epilogues[0], 64, 64, 64);
-    ok(ft_cuda_gemm_wgmma_takes(&chip, &p), "takes a product of 64 x 64 x 64");
+    ft_cuda_gemm_args p = product_of(&epilogues[0], 64, 64, 64);
+    ok(ft_cuda_gemm_wgmma_supports(&props, &p), "takes a product of 64 x 64 x 64");
     p.k = 72;
-    ok(!ft_cuda_gemm_wgmma_takes(&chip, &p), "does not take a depth that is no multiple of 16");
+    ok(!ft_cuda_gemm_wgmma_supports(&props, &p), "does not take a depth that is no multiple of 16");
     p.k = 64;
     p.x += 8;
-    ok(!ft_cuda_gemm_wgmma_takes(&chip, &p), "does not take codes that begin between 16 bytes");
+    ok(!ft_cuda_gemm_wgmma_supports(&props, &p), "does not take codes that begin between 16 bytes");
     p.x -= 8;
-    p.tiles = NULL;
-    ok(!ft_cuda_gemm_wgmma_takes(&chip, &p), "does not take weights without tiles");
+    p.prepacked = NULL;
+    ok(!ft_cuda_gemm_wgmma_supports(&props, &p), "does not take weights without tiles");
 }
 
 /* An argument bounds m * n * k, for tools that slow a run down. */
@@ -343,8 +343,8 @@ int main(int argc, char **argv)
                         ks[] = { 16, 64, 208, 256, 768, 3072 };
     size_t largest = argc > 1 ? strtoul(argv[1], NULL, 10) : SIZE_MAX;
     ft_error err;
-    chip = need_chip();
-    if (!chip.has_wgmma)
+    props = need_chip();
+    if (!props.has_wgmma)
         skip_all("the device has no wgmma");
     if (ft_cpu_isa(&isa, &err) != FT_OK)
         bail_out("%s", err.text);

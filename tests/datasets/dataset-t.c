@@ -107,10 +107,10 @@ static void test_lengths(void)
                              named("lengths", FT_I32, 2, -1, good),
                              named("attention_mask", FT_I32, 2, 3, mask) };
     ft_dataset data;
-    ok(reads(&data, t, 1) == FT_OK && !data.masked && ft_dataset_tokens(&data) == 6,
+    ok(reads(&data, t, 1) == FT_OK && !data.has_mask && ft_dataset_tokens(&data) == 6,
        "a file that says nothing of padding has none");
     ft_dataset_fini(&data);
-    ok(reads(&data, t, 2) == FT_OK && data.masked && data.mask[0] == 1 && data.mask[1] == 0 &&
+    ok(reads(&data, t, 2) == FT_OK && data.has_mask && data.mask[0] == 1 && data.mask[1] == 0 &&
            data.mask[2] == 0 && ft_dataset_row_tokens(&data, 1) == 3,
        "lengths count the tokens at the front of each row");
     ft_dataset_fini(&data);
@@ -134,7 +134,7 @@ static void test_cut(void)
     ft_dataset data;
     if (ft_safetensors_write(path, t, 2, true, &err) != FT_OK)
         bail_out("%s", err.text);
-    ok(ft_dataset_read_cut(&data, path, model, 3, &err) == FT_OK && data.rows == 4 &&
+    ok(ft_dataset_read_chunked(&data, path, model, 3, &err) == FT_OK && data.rows == 4 &&
            data.cols == 3,
        "rows that are longer than the model's positions can be cut");
     const int32_t expected[12] = { 1, 2, 3, 4, 5, 6, 7, 0, 0, 12, 13, 0 };
@@ -143,7 +143,7 @@ static void test_cut(void)
            memcmp(data.mask, tokens, sizeof tokens) == 0,
        "each into pieces of its own, padded behind");
     ft_dataset_fini(&data);
-    ok(ft_dataset_read_cut(&data, path, model, 100, &err) == FT_OK && data.rows == 2 &&
+    ok(ft_dataset_read_chunked(&data, path, model, 100, &err) == FT_OK && data.rows == 2 &&
            data.cols == 11,
        "and none is made longer");
     ft_dataset_fini(&data);
@@ -186,13 +186,15 @@ static void test_batches(void)
                               .ids = some_ids,
                               .mask = some_mask,
                               .labels = some_labels,
-                              .masked = true };
-    is_int((long long) ft_dataset_batch(&data, 0, 3, 10), 2, "a batch ends before too many tokens");
-    is_int((long long) ft_dataset_batch(&data, 0, 6, 10), 3, "a full one is allowed");
-    is_int((long long) ft_dataset_batch(&data, 0, 100, 10), 4, "or at the end of the data");
-    is_int((long long) ft_dataset_batch(&data, 3, 100, 10), 1, "also from within");
-    is_int((long long) ft_dataset_batch(&data, 0, 100, 2), 2, "or at as many rows as allowed");
-    is_int((long long) ft_dataset_batch(&data, 2, 1, 10), 1, "a row too long alone is a batch");
+                              .has_mask = true };
+    is_int((long long) ft_dataset_batch_rows(&data, 0, 3, 10), 2,
+           "a batch ends before too many tokens");
+    is_int((long long) ft_dataset_batch_rows(&data, 0, 6, 10), 3, "a full one is allowed");
+    is_int((long long) ft_dataset_batch_rows(&data, 0, 100, 10), 4, "or at the end of the data");
+    is_int((long long) ft_dataset_batch_rows(&data, 3, 100, 10), 1, "also from within");
+    is_int((long long) ft_dataset_batch_rows(&data, 0, 100, 2), 2, "or at as many rows as allowed");
+    is_int((long long) ft_dataset_batch_rows(&data, 2, 1, 10), 1,
+           "a row too long alone is a batch");
 
     ft_dataset part = ft_dataset_slice(&data, 1, 2);
     ok(part.rows == 2 && part.ids == some_ids + 3 && part.mask == some_mask + 3 &&
@@ -209,11 +211,11 @@ static void test_bind(void)
                               .ids = (int32_t *) (uintptr_t) ids,
                               .mask = some_mask,
                               .types = some_types,
-                              .masked = true };
+                              .has_mask = true };
     const model_input second = { 1, 3, ids + 3, some_mask + 3, some_types + 3 };
     size_t n, m;
     ft_session *session = calibrated_session(model, &(ft_session_options){ .threads = 1 });
-    if (ft_dataset_bind(&data, 1, 1, session, &err) != FT_OK ||
+    if (ft_dataset_set_inputs(&data, 1, 1, session, &err) != FT_OK ||
         ft_session_run(session, &err) != FT_OK)
         bail_out("%s", err.text);
     float *found = calibrated_get(session, "logits", &n);

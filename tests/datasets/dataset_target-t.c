@@ -52,7 +52,8 @@ static void test_sources(void)
     ft_dataset data;
     ok(reads(&data, &t, 1) == FT_OK && is(data.mask, shown, ROWS * SOURCE),
        "padding of sources is known by its id");
-    ok(data.target_ids == NULL && data.target_mask == NULL && ft_dataset_context(&data) == SOURCE,
+    ok(data.target_ids == NULL && data.target_mask == NULL &&
+           ft_dataset_max_context(&data) == SOURCE,
        "there may be no targets");
     ft_dataset_fini(&data);
 }
@@ -71,7 +72,7 @@ static void test_labels(void)
        "labels are read one place later, behind the start");
     ok(is(data.target_labels, what_follows, ROWS * TARGET),
        "and what follows each target is known, but for -100");
-    ok(ft_dataset_text_tokens(&data) == 5 && ft_dataset_target_tokens(&data) == 7,
+    ok(ft_dataset_source_tokens(&data) == 5 && ft_dataset_target_tokens(&data) == 7,
        "sources and targets are counted apart");
     ok(ft_dataset_row_tokens(&data, 0) == 4 && ft_dataset_row_tokens(&data, 1) == 3,
        "a run has as many tokens of a row as its longer half");
@@ -100,7 +101,7 @@ static void test_decoder_ids(void)
     ok(is(data.target_ids, given, ROWS * 5) && is(data.target_mask, shown, ROWS * 5),
        "decoder_input_ids come before labels; a start may have the id of padding");
     ok(data.target_labels == NULL, "labels of another shape say nothing about them");
-    ok(ft_dataset_context(&data) == 5 && ft_dataset_longest(&data) == 5,
+    ok(ft_dataset_max_context(&data) == 5 && ft_dataset_max_length(&data) == 5,
        "a cache must hold the longest target");
     ft_dataset_fini(&data);
     if (reads(&data, t, 4) != FT_OK)

@@ -183,37 +183,37 @@ static void test_bad(void)
 
 /* ---- preprocessor_config.json ------------------------------------------------------------- */
 
-static ft_status parse(ft_processor *out, const char *text, bool distilled)
+static ft_status parse(ft_image_processor *out, const char *text, bool distilled)
 {
-    return ft_processor_parse(out, text, strlen(text), "p.json", distilled, &err);
+    return ft_image_processor_parse(out, text, strlen(text), "p.json", distilled, &err);
 }
 
 static void test_defaults(void)
 {
-    ft_processor p;
-    ok(parse(&p, "{}", false) == FT_OK && p.resizes && p.width == 224 && p.height == 224 &&
-           p.resample == FT_RESAMPLE_BILINEAR && !p.crops && p.factor == 1.0f / 255.0f &&
-           p.mean[1] == 0.5f && p.deviation[2] == 0.5f,
+    ft_image_processor p;
+    ok(parse(&p, "{}", false) == FT_OK && p.do_resize && p.width == 224 && p.height == 224 &&
+           p.resample == FT_RESAMPLE_BILINEAR && !p.do_center_crop &&
+           p.rescale_factor == 1.0f / 255.0f && p.mean[1] == 0.5f && p.std[2] == 0.5f,
        "ViT: 224 x 224, bilinear, from -1 to 1");
     ok(parse(&p, "{}", true) == FT_OK && p.width == 256 && p.resample == FT_RESAMPLE_BICUBIC &&
-           p.crops && p.crop_width == 224 && p.crop_height == 224,
+           p.do_center_crop && p.crop_width == 224 && p.crop_height == 224,
        "DeiT: 256 x 256, bicubic, of which 224 x 224 are the middle");
     ok(parse(&p, "{\"feature_extractor_type\": \"DeiTFeatureExtractor\"}", false) == FT_OK &&
-           p.crops &&
+           p.do_center_crop &&
            parse(&p, "{\"image_processor_type\": \"ViTImageProcessorFast\"}", true) == FT_OK &&
-           !p.crops,
+           !p.do_center_crop,
        "a name in the file decides");
     ok(parse(&p,
              "{\"size\": {\"height\": 5, \"width\": 7}, \"resample\": 1, \"do_rescale\": false,"
              " \"image_mean\": [1, 2, 3], \"image_std\": 4}",
              false) == FT_OK &&
-           p.width == 7 && p.height == 5 && p.resample == FT_RESAMPLE_LANCZOS && p.factor == 1.0f &&
-           p.mean[2] == 3.0f && p.deviation[0] == 4.0f,
+           p.width == 7 && p.height == 5 && p.resample == FT_RESAMPLE_LANCZOS &&
+           p.rescale_factor == 1.0f && p.mean[2] == 3.0f && p.std[0] == 4.0f,
        "all of it is read");
     ok(parse(&p, "{\"size\": 32, \"do_normalize\": false, \"rescale_factor\": 0.5}", false) ==
                FT_OK &&
-           p.width == 32 && p.height == 32 && p.factor == 0.5f && p.mean[0] == 0.0f &&
-           p.deviation[0] == 1.0f,
+           p.width == 32 && p.height == 32 && p.rescale_factor == 0.5f && p.mean[0] == 0.0f &&
+           p.std[0] == 1.0f,
        "one number is both sizes; what is not normalized keeps mean and deviation");
 }
 
@@ -246,7 +246,7 @@ static void test_refusals(void)
           "p.json: do_pad: found true, expected no such field, because it may change the result" },
     };
     for (size_t i = 0; i < FT_COUNT(bad); i++) {
-        ft_processor p;
+        ft_image_processor p;
         bool refused = parse(&p, bad[i].text, false) != FT_OK;
         has(refused ? err.text : "accepted", bad[i].why, "refused: %s", bad[i].text);
     }
@@ -257,7 +257,7 @@ static void test_steps(void)
 {
     uint8_t samples[24];
     float out[6];
-    ft_processor p;
+    ft_image_processor p;
     const ft_image image = { 4, 2, samples };
     for (size_t i = 0; i < sizeof samples; i++)
         samples[i] = (uint8_t) (10 * i);
@@ -265,7 +265,7 @@ static void test_steps(void)
               "{\"do_resize\": false, \"do_center_crop\": true, \"crop_size\": {\"height\": 1, "
               "\"width\": 2}, \"image_mean\": [0, 0.5, 1], \"image_std\": [1, 0.5, 2]}",
               false) != FT_OK ||
-        ft_processor_run(&p, &image, "x", out, &err) != FT_OK)
+        ft_image_processor_run(&p, &image, "x", out, &err) != FT_OK)
         bail_out("%s", err.text);
     const float k = 1.0f / 255.0f;
     ok(out[0] == 30.0f * k && out[1] == 60.0f * k && out[2] == (40.0f * k - 0.5f) / 0.5f &&
@@ -273,7 +273,8 @@ static void test_steps(void)
        "the middle, colour by colour, scaled and normalized");
     is_int(parse(&p, "{\"do_resize\": false, \"do_center_crop\": true, \"crop_size\": 3}", false),
            FT_OK, "a middle of 3 x 3");
-    is_int(ft_processor_run(&p, &image, "x", out, &err), FT_EUNSUPPORTED, "is not in 4 x 2 pixels");
+    is_int(ft_image_processor_run(&p, &image, "x", out, &err), FT_EUNSUPPORTED,
+           "is not in 4 x 2 pixels");
     is_str(err.text, "x: 4 x 2 pixels, too small for a center crop of 3 x 3", "it says why");
 }
 

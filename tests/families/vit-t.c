@@ -148,7 +148,7 @@ static void test_limits(const ft_model *model)
         ft_tensor images = { .dtype = FT_F32,
                              .ndim = 4,
                              .dim = { (int64_t) cases[i].allows, 3, 12, 12 } };
-        images.data = ft_array(cases[i].allows + 1, PIXELS * sizeof(float));
+        images.data = ft_calloc(cases[i].allows + 1, PIXELS * sizeof(float));
         wrong += ft_session_set(session, "pixel_values", &images, &err) != FT_OK;
         images.dim[0]++;
         wrong += ft_session_set(session, "pixel_values", &images, &err) != FT_ELIMIT;
@@ -216,7 +216,7 @@ static void test_data(const tiny *t, const ft_model *model)
        "images and labels are read");
     ft_dataset part = ft_dataset_slice(&data, 1, 9);
     ok(part.rows == 2 && part.pixels == data.pixels + PIXELS && part.labels[0] == 0 &&
-           ft_dataset_batch(&data, 0, 25, 64) == 2,
+           ft_dataset_batch_rows(&data, 0, 25, 64) == 2,
        "slices and batches are of images");
     ft_dataset_fini(&data);
 

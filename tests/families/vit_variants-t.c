@@ -48,7 +48,7 @@ static float *run(const ft_model *model, const ft_tensor *images, int64_t first,
 {
     ft_session *session;
     ft_tensor some = *images, out = { .data = NULL };
-    size_t each = ft_tensor_count(images) / (size_t) images->dim[0];
+    size_t each = ft_tensor_numel(images) / (size_t) images->dim[0];
     some.dim[0] = count;
     some.data = (float *) images->data + (size_t) first * each;
     if (ft_session_open(&session, model, &(ft_session_options){ .threads = 2 }, &err) != FT_OK ||
@@ -59,7 +59,7 @@ static float *run(const ft_model *model, const ft_tensor *images, int64_t first,
     out.data = malloc(ft_tensor_bytes(&out));
     if (out.data == NULL || ft_session_get(session, name, &out, &err) != FT_OK)
         bail_out("%s", err.text);
-    *size = ft_tensor_count(&out);
+    *size = ft_tensor_numel(&out);
     ft_session_close(session);
     return out.data;
 }

@@ -14,16 +14,16 @@
 #include <math.h>
 #include <string.h>
 
-static void check_entry(const ft_amax *list, const ft_amax_entry *e)
+static void check_entry(const ft_amax_table *list, const ft_amax_entry *e)
 {
-    require(ft_amax_find(list, e->name) == e);
+    require(ft_amax_table_find(list, e->name) == e);
     require(e->amax > 0.0f && isfinite(e->amax) && isnormal(ft_scale_from_amax(e->amax)));
     require(memchr(e->method, '\0', sizeof e->method) != NULL);
     require(e->clipped >= 0.0 && e->clipped <= 1.0 && !isnan(e->sqnr));
 }
 
 /* The amax are the same to the bit; the other numbers keep nine digits. */
-static void check_again(const ft_amax *list, const ft_amax *again)
+static void check_again(const ft_amax_table *list, const ft_amax_table *again)
 {
     require(again->count == list->count);
     for (size_t i = 0; i < list->count; i++) {
@@ -33,17 +33,17 @@ static void check_again(const ft_amax *list, const ft_amax *again)
     }
 }
 
-static void write_and_read(const ft_amax *list)
+static void write_and_read(const ft_amax_table *list)
 {
-    ft_amax *again;
+    ft_amax_table *again;
     char *text, *same;
     size_t bytes, same_bytes;
-    require(ft_amax_format(list, &text, &bytes, NULL) == FT_OK);
-    require(ft_amax_parse(&again, "fuzz", text, bytes, NULL) == FT_OK);
+    require(ft_amax_table_format(list, &text, &bytes, NULL) == FT_OK);
+    require(ft_amax_table_parse(&again, "fuzz", text, bytes, NULL) == FT_OK);
     check_again(list, again);
-    require(ft_amax_format(again, &same, &same_bytes, NULL) == FT_OK);
+    require(ft_amax_table_format(again, &same, &same_bytes, NULL) == FT_OK);
     require(bytes == same_bytes && memcmp(text, same, bytes) == 0);
-    ft_amax_free(again);
+    ft_amax_table_free(again);
     free(text);
     free(same);
 }
@@ -51,8 +51,8 @@ static void write_and_read(const ft_amax *list)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ft_error err = { .code = FT_OK };
-    ft_amax *list;
-    ft_status rc = ft_amax_parse(&list, "fuzz", data, size, &err);
+    ft_amax_table *list;
+    ft_status rc = ft_amax_table_parse(&list, "fuzz", data, size, &err);
     if (rc != FT_OK) {
         require(list == NULL && err.code == rc && strncmp(err.text, "fuzz: line ", 11) == 0);
         return 0;
@@ -60,6 +60,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < list->count; i++)
         check_entry(list, &list->entry[i]);
     write_and_read(list);
-    ft_amax_free(list);
+    ft_amax_table_free(list);
     return 0;
 }

@@ -52,7 +52,7 @@ static void use(const ft_artifact *a)
 /* Read what models are made from: a configuration that passes has weights with elements. */
 static void use_model(const ft_artifact *a)
 {
-    const ft_artifact_head *head = ft_artifact_get_head(a);
+    const ft_artifact_header *head = ft_artifact_get_header(a);
     const ft_family *family = ft_family_find(head->family);
     ft_stop_ids ids;
     ft_config config;
@@ -83,8 +83,8 @@ static void open_it(const unsigned char *data, size_t bytes, ft_verify verify)
 /* Put the right CRC-32 into both headers of every entry; false where there is no directory. */
 static bool seal(unsigned char *data, size_t bytes)
 {
-    ft_zipdir dir;
-    if (ft_zipdir_read(&dir, "fuzz", data, bytes, NULL) != FT_OK)
+    ft_zip_directory dir;
+    if (ft_zip_directory_read(&dir, "fuzz", data, bytes, NULL) != FT_OK)
         return false;
     size_t local = 0;
     unsigned char *central =
@@ -92,12 +92,13 @@ static bool seal(unsigned char *data, size_t bytes)
     for (size_t i = 0; i < dir.count; i++) {
         const ft_zip_entry *e = &dir.entry[i];
         uint32_t crc = forge_crc32(e->data, e->bytes);
-        ft_put_le32(data + local + 14, crc);
-        ft_put_le32(central + 16, crc);
+        ft_store_le32(data + local + 14, crc);
+        ft_store_le32(central + 16, crc);
         local = e->offset + e->bytes;
-        central += 46 + ft_le16(central + 28) + ft_le16(central + 30) + ft_le16(central + 32);
+        central += 46 + ft_load_le16(central + 28) + ft_load_le16(central + 30) +
+                   ft_load_le16(central + 32);
     }
-    ft_zipdir_fini(&dir);
+    ft_zip_directory_fini(&dir);
     return true;
 }
 

@@ -16,7 +16,7 @@
 /* Every problem has a code and names the file. */
 static void check_problems(const ft_messages *problems, const char *label)
 {
-    for (size_t i = 0; i < problems->count && i < FT_MESSAGES_KEPT; i++)
+    for (size_t i = 0; i < problems->count && i < FT_MAX_MESSAGES; i++)
         require(problems->message[i].code != FT_OK &&
                 strncmp(problems->message[i].text, label, strlen(label)) == 0);
 }
@@ -31,7 +31,7 @@ static void check_frequencies(const ft_config *config)
 }
 
 /* What is accepted can be stored, and expanded to a list of weights that all have a source. */
-static void check_origin(const ft_origin *origin)
+static void check_origin(const ft_hf_model *origin)
 {
     ft_config again;
     ft_error err;
@@ -43,15 +43,16 @@ static void check_origin(const ft_origin *origin)
             again.position_offset == config->position_offset && again.rope == config->rope &&
             again.kv_heads == config->kv_heads && again.window == config->window &&
             again.rope_factor == config->rope_factor && again.tied == config->tied &&
-            again.sinusoids == config->sinusoids && again.start_id == config->start_id &&
-            again.encoder_ffn == config->encoder_ffn && again.banneds == config->banneds);
+            again.sinusoids == config->sinusoids &&
+            again.decoder_start_id == config->decoder_start_id &&
+            again.encoder_ffn == config->encoder_ffn && again.num_banned == config->num_banned);
     if (config->rope != FT_ROPE_NONE && config->head_size <= 128)
         check_frequencies(config);
     ft_weight_spec *spec;
     size_t count;
     if (origin->config.layers > 20)
         return; /* nothing new, only slow */
-    require(ft_family_weights(origin->family, origin->dialect, &origin->config, &spec, &count,
+    require(ft_family_weights(origin->family, origin->hf_arch, &origin->config, &spec, &count,
                               &err) == FT_OK);
     for (size_t i = 0; i < count; i++)
         require(spec[i].source[0] != '\0' && spec[i].dim[0] > 0);
@@ -62,17 +63,17 @@ static void read_origin(const uint8_t *data, size_t size)
 {
     static const char *const ignored[] = { "mystery", NULL };
     ft_messages problems = { .count = 0 };
-    ft_origin origin;
-    ft_status status = ft_origin_read(&origin, data, size, "fuzz", ignored, &problems);
+    ft_hf_model origin;
+    ft_status status = ft_hf_model_read(&origin, data, size, "fuzz", ignored, &problems);
     check_problems(&problems, "fuzz: ");
     require((status == FT_OK) == (problems.count == 0));
     if (status != FT_OK)
         return;
     check_origin(&origin);
-    if (!ft_config_has_source(&origin.config))
+    if (!ft_config_is_encoder_decoder(&origin.config))
         return;
-    const ft_named_text file = { "fuzz", (const char *) data, size };
-    ft_generation_read(&origin, &file, &file, ignored, &problems);
+    const ft_text_source file = { "fuzz", (const char *) data, size };
+    ft_generation_config_read(&origin, &file, &file, ignored, &problems);
     check_problems(&problems, "fuzz: ");
     if (problems.count == 0)
         check_origin(&origin);

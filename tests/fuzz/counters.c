@@ -23,12 +23,12 @@
 static void must_be_the_same_again(ft_counter_set *set, const uint8_t *data, size_t size)
 {
     char path[64];
-    ft_output *output;
+    ft_atomic_file *output;
     snprintf(path, sizeof path, "/dev/shm/fuzz-counters.%ld", (long) getpid());
-    if (ft_output_open(&output, path, true, NULL) != FT_OK ||
+    if (ft_atomic_file_open(&output, path, true, NULL) != FT_OK ||
         ft_counter_set_write(set, output, NULL) != FT_OK)
         abort();
-    ft_output_close(output);
+    ft_atomic_file_close(output);
     FILE *file = fopen(path, "rb");
     unsigned char *again = malloc(size + 1);
     if (file == NULL || again == NULL || fread(again, 1, size + 1, file) != size ||
@@ -43,9 +43,9 @@ static void choose_for_all(ft_counter_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
         ft_histogram histogram;
-        ft_amax_choice choice;
+        ft_amax_result choice;
         if (ft_histogram_init(&histogram, &set->point[i], NULL) == FT_OK) {
-            ft_choose_amax(&choice, FT_METHOD_PERCENTILE, &histogram, NULL);
+            ft_compute_amax(&choice, FT_METHOD_PERCENTILE, &histogram, NULL);
             if (!(choice.amax > 0.0f))
                 abort();
         }

@@ -45,8 +45,8 @@ static void check(const ft_dataset *d, size_t cols)
         check_ids(d->ids, d->rows * d->cols);
     if (d->target_ids != NULL)
         check_ids(d->target_ids, d->rows * d->target_cols);
-    for (size_t i = 0; i < d->rows * d->number_cols; i++)
-        require(isfinite(d->numbers[i]));
+    for (size_t i = 0; i < d->rows * d->float_label_cols; i++)
+        require(isfinite(d->float_labels[i]));
     require(d->pixels != NULL || cols == 0 || d->cols <= cols);
     size_t tokens = 0;
     for (size_t row = 0; row < d->rows; row++) {
@@ -55,7 +55,7 @@ static void check(const ft_dataset *d, size_t cols)
     }
     require(tokens == ft_dataset_tokens(d) || d->target_ids != NULL);
     for (size_t first = 0, count; first < d->rows; first += count) {
-        count = ft_dataset_batch(d, first, 4 * POSITIONS, 3);
+        count = ft_dataset_batch_rows(d, first, 4 * POSITIONS, 3);
         require(count >= 1 && count <= d->rows - first);
     }
     ft_dataset half = ft_dataset_slice(d, d->rows / 2, d->rows);
@@ -65,11 +65,11 @@ static void check(const ft_dataset *d, size_t cols)
 static void read_as(const char *path, const char *family, const ft_config *config, size_t cols)
 {
     ft_model model = { .config = *config, .family = ft_family_find(family) };
-    model.has_cache = ft_config_writes(config);
+    model.has_cache = ft_config_is_decoder(config);
     ft_dataset data;
     ft_error err = { .code = FT_OK };
     ft_status status = cols == 0 ? ft_dataset_read(&data, path, &model, &err)
-                                 : ft_dataset_read_cut(&data, path, &model, cols, &err);
+                                 : ft_dataset_read_chunked(&data, path, &model, cols, &err);
     if (status == FT_OK)
         check(&data, cols);
     else
@@ -81,14 +81,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     char path[64];
     ft_config decoder = encoder, several = encoder, quantities = encoder, images = encoder;
-    several.problem = FT_PROBLEM_MULTI;
-    quantities.problem = FT_PROBLEM_REGRESSION;
+    several.problem_type = FT_PROBLEM_MULTI;
+    quantities.problem_type = FT_PROBLEM_REGRESSION;
     decoder.head = FT_HEAD_NONE;
     decoder.labels = decoder.types = 0;
     decoder.rope = FT_ROPE_DEFAULT;
     ft_config translator = decoder;
     translator.rope = FT_ROPE_NONE;
-    translator.sinusoids = FT_SINUSOIDS_CLOSED;
+    translator.sinusoids = FT_SINUSOIDS_M2M100;
     translator.encoder_layers = translator.encoder_heads = 1;
     translator.encoder_ffn = 8;
     translator.padding_id = translator.pad_id = 1;

@@ -36,20 +36,20 @@ static void read_processor(const uint8_t *data, size_t size)
 {
     static uint8_t samples[SIZE * SIZE * 3];
     const ft_image image = { SIZE, SIZE, samples };
-    ft_processor p;
+    ft_image_processor p;
     ft_error err;
-    if (ft_processor_parse(&p, data, size, "fuzz", false, &err) != FT_OK) {
+    if (ft_image_processor_parse(&p, data, size, "fuzz", false, &err) != FT_OK) {
         require(strncmp(err.text, "fuzz: ", 6) == 0);
         return;
     }
     size_t width, height;
-    ft_processor_size(&p, &image, &width, &height);
+    ft_image_processor_output_size(&p, &image, &width, &height);
     require(width > 0 && height > 0);
-    if (width * height > MOST || (p.resizes && p.width * p.height > MOST))
+    if (width * height > MOST || (p.do_resize && p.width * p.height > MOST))
         return; /* nothing new, only slow */
     float *out = malloc(3 * width * height * sizeof *out);
     require(out != NULL);
-    if (ft_processor_run(&p, &image, "fuzz", out, &err) == FT_OK)
+    if (ft_image_processor_run(&p, &image, "fuzz", out, &err) == FT_OK)
         require(!isnan(out[0]));
     free(out);
 }

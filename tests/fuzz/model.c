@@ -67,7 +67,7 @@ static bool set_texts(ft_session *session, const ft_config *config)
     const ft_tensor text = { FT_I32, FT_ROW, 2, { 1, TOKENS }, ids };
     if (ft_session_set(session, "input_ids", &text, NULL) != FT_OK)
         return false;
-    return !ft_config_has_source(config) ||
+    return !ft_config_is_encoder_decoder(config) ||
            ft_session_set(session, "decoder_input_ids", &text, NULL) == FT_OK;
 }
 
@@ -78,7 +78,7 @@ static bool go_on(void *user, const ft_token *token)
     return true;
 }
 
-static bool take(void *user, const ft_found *found)
+static bool take(void *user, const ft_hypothesis *found)
 {
     (void) user;
     require(found->rank < found->count || found->count == 0);
@@ -90,15 +90,15 @@ static void write_texts(ft_session *session, const ft_config *config)
 {
     const int32_t id = config->vocabulary / 2;
     ft_request request = { .prompt = &id, .prompt_tokens = 1, .max_new_tokens = NEW };
-    if (ft_config_has_source(config)) {
+    if (ft_config_is_encoder_decoder(config)) {
         request.source = &id;
         request.source_tokens = 1;
     }
     ft_error err;
     if (ft_generate(session, &request, 1, NULL, go_on, NULL, &err) != FT_OK)
         require(err.text[0] != '\0');
-    if (ft_search(session, &request, 1, &(ft_search_options){ .beams = 2 }, take, NULL, &err) !=
-        FT_OK)
+    if (ft_beam_search(session, &request, 1, &(ft_beam_search_options){ .beams = 2 }, take, NULL,
+                       &err) != FT_OK)
         require(err.text[0] != '\0');
 }
 
@@ -107,16 +107,17 @@ static void run(const ft_model *model)
     const ft_config *config = &model->config;
     ft_session *session;
     ft_session_options options = { .threads = 1, .max_sequences = 2 };
-    if (!ft_config_sees(config))
+    if (!ft_config_is_vision(config))
         options.max_tokens = 16;
-    if (ft_config_writes(config))
+    if (ft_config_is_decoder(config))
         options.context = 8;
     if (ft_session_open(&session, model, &options, NULL) != FT_OK)
         return;
-    bool set = ft_config_sees(config) ? set_images(session, config) : set_texts(session, config);
+    bool set =
+        ft_config_is_vision(config) ? set_images(session, config) : set_texts(session, config);
     if (set && ft_session_run(session, NULL) == FT_OK)
         get_all(session);
-    if (ft_config_writes(config))
+    if (ft_config_is_decoder(config))
         write_texts(session, config);
     ft_session_close(session);
 }
@@ -144,7 +145,7 @@ void fuzz_model(const uint8_t *artifact, size_t bytes)
     require(file >= 0 && write(file, artifact, bytes) == (ssize_t) bytes);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     open_and_run(path, NULL);
-    open_and_run(path, &(ft_model_options){ .no_fuse = true, .kv = FT_KV_INT8 });
-    open_and_run(path, &(ft_model_options){ .fake = true, .kv = FT_KV_F16 });
+    open_and_run(path, &(ft_model_options){ .no_fuse = true, .kv = FT_KV_DTYPE_INT8 });
+    open_and_run(path, &(ft_model_options){ .fake = true, .kv = FT_KV_DTYPE_F16 });
     close(file);
 }

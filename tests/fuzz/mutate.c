@@ -85,7 +85,7 @@ typedef struct slots {
 static void add(slots *s, slot new)
 {
     if (s->count == s->room) {
-        s->slot = ft_grown(s->slot, &s->room, 256, sizeof *s->slot);
+        s->slot = ft_array_grow(s->slot, &s->room, 256, sizeof *s->slot);
         if (s->slot == NULL)
             abort();
     }
@@ -275,7 +275,7 @@ size_t mutate_text(uint8_t *data, size_t size, size_t room, uint64_t *state)
     if (root == NULL)
         return mutate_bytes(data, size, room, state);
     mutate_json(root, state);
-    char *text = ft_json_format(root, JSON_COMPACT, &bytes);
+    char *text = ft_json_dump(root, JSON_COMPACT, &bytes);
     json_decref(root);
     if (text != NULL && bytes <= room)
         memcpy(data, text, bytes);

@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     size_t header = (size_t) (newline - data), rest = size - header - 1;
-    ft_put_le64(file, header);
+    ft_store_le64(file, header);
     memcpy(file + 8, data, header);
     memcpy(file + 8 + header, newline + 1, rest);
     parse(file, 8 + header + rest);

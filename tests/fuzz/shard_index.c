@@ -22,7 +22,7 @@ static void check_file(const ft_shard_index *index, size_t i)
 
 static int is_listed(const ft_shard_index *index, const char *file)
 {
-    for (size_t i = 0; i < index->files; i++)
+    for (size_t i = 0; i < index->n_files; i++)
         if (strcmp(index->file[i], file) == 0)
             return 1;
     return 0;
@@ -32,10 +32,10 @@ static void check(const ft_shard_index *index)
 {
     const char *tensor;
     json_t *file;
-    require(index->files > 0 && index->files <= json_object_size(index->map));
-    for (size_t i = 0; i < index->files; i++)
+    require(index->n_files > 0 && index->n_files <= json_object_size(index->weight_map));
+    for (size_t i = 0; i < index->n_files; i++)
         check_file(index, i);
-    json_object_foreach(index->map, tensor, file)
+    json_object_foreach(index->weight_map, tensor, file)
     {
         const char *found = ft_shard_index_file_of(index, tensor);
         require(found == json_string_value(file) && is_listed(index, found));

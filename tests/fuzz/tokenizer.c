@@ -23,19 +23,19 @@
 static void check_stream(const ft_tokenizer *tokenizer, const int32_t *ids, size_t count,
                          const char *text, size_t bytes)
 {
-    ft_decoder *decoder;
+    ft_detokenizer *decoder;
     const char *piece;
     size_t length, done = 0;
-    require(ft_decoder_open(&decoder, tokenizer, false, NULL) == FT_OK);
+    require(ft_detokenizer_open(&decoder, tokenizer, false, NULL) == FT_OK);
     for (size_t i = 0; i <= count; i++) {
-        require((i < count ? ft_decoder_push(decoder, ids[i], &piece, &length, NULL)
-                           : ft_decoder_finish(decoder, &piece, &length, NULL)) == FT_OK);
+        require((i < count ? ft_detokenizer_push(decoder, ids[i], &piece, &length, NULL)
+                           : ft_detokenizer_finish(decoder, &piece, &length, NULL)) == FT_OK);
         require(done + length <= bytes && memcmp(text + done, piece, length) == 0);
-        require(ft_utf8_valid(piece, length) == length);
+        require(ft_utf8_valid_prefix(piece, length) == length);
         done += length;
     }
     require(done == bytes);
-    ft_decoder_close(decoder);
+    ft_detokenizer_close(decoder);
 }
 
 static void decode(const ft_tokenizer *tokenizer, const int32_t *ids, size_t count)
@@ -46,7 +46,7 @@ static void decode(const ft_tokenizer *tokenizer, const int32_t *ids, size_t cou
     require(rc == FT_OK || (rc == FT_EUNSUPPORTED && bytes == 0));
     if (rc != FT_OK)
         return;
-    char *text = ft_array(bytes, 1);
+    char *text = ft_calloc(bytes, 1);
     require(text != NULL);
     require(ft_tokenizer_decode(tokenizer, ids, count, false, text, bytes, &again, &err) == FT_OK);
     require(again == bytes);
@@ -63,7 +63,7 @@ static void encode(const ft_tokenizer *tokenizer, const char *text, size_t bytes
     require(rc == FT_OK || ((rc == FT_EFORMAT || rc == FT_ELIMIT) && count == 0));
     if (rc != FT_OK)
         return;
-    int32_t *ids = ft_array(count, sizeof *ids);
+    int32_t *ids = ft_calloc(count, sizeof *ids);
     require(ids != NULL);
     require(ft_tokenizer_encode(tokenizer, text, bytes, ids, count, &again, &err) == FT_OK);
     require(again == count);
@@ -172,7 +172,7 @@ static ft_tokenizer *fixed_tokenizer(unsigned choice)
 
 static void decode_bytes(const ft_tokenizer *tokenizer, const char *data, size_t count)
 {
-    int32_t *ids = ft_array(count, sizeof *ids);
+    int32_t *ids = ft_calloc(count, sizeof *ids);
     require(ids != NULL);
     for (size_t i = 0; i < count; i++)
         ids[i] = (unsigned char) data[i] % 32;

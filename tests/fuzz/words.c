@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ft_tokenizer *words;
         ft_error err = { .code = FT_OK };
         ft_status status =
-            ft_word_list_open(&words, (const char *) data, size, end, special, 6, &err);
+            ft_word_level_tokenizer_open(&words, (const char *) data, size, end, special, 6, &err);
         if (status == FT_OK)
             use(words);
         else

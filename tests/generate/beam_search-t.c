@@ -35,7 +35,7 @@ typedef struct result {
     size_t tokens[BEST];
     int32_t id[BEST][NEW];
     float score[BEST];
-    ft_reason reason[BEST];
+    ft_finish_reason reason[BEST];
 } result;
 
 typedef struct results {
@@ -47,7 +47,7 @@ typedef struct results {
 static ft_error err;
 static ft_model_options how; /* the device under test */
 
-static bool take(void *user, const ft_found *found)
+static bool take(void *user, const ft_hypothesis *found)
 {
     results *all = user;
     result *r = &all->of[found->request];
@@ -72,10 +72,10 @@ static ft_session *open_session(const ft_model *model, const ft_session_options 
 }
 
 static void search(ft_session *session, const ft_request *requests, size_t count,
-                   const ft_search_options *options, results *out)
+                   const ft_beam_search_options *options, results *out)
 {
     memset(out, 0, sizeof *out);
-    if (ft_search(session, requests, count, options, take, out, &err) != FT_OK)
+    if (ft_beam_search(session, requests, count, options, take, out, &err) != FT_OK)
         bail_out("%s", err.text);
     if (out->out_of_order > 0)
         bail_out("%zu texts are out of order", out->out_of_order);
@@ -99,7 +99,7 @@ static ft_model *open_model(const char *checkpoint, const char *folder)
     ft_model *model;
     snprintf(path, sizeof path, "%s/model.ft", folder);
     ft_status status = ft_conversion_open(&conversion, paths, 1,
-                                          &(ft_convert_options){ .round = false }, &problems);
+                                          &(ft_convert_options){ .cast = false }, &problems);
     if (status != FT_OK)
         return NULL;
     status = converted_write(conversion, path);
@@ -167,7 +167,7 @@ static int count_exact(const ft_tensor *expected, const results *found)
         const int32_t *ids;
         size_t count = row_of(expected, i, &ids) - 1;
         const result *f = &found->of[i];
-        exact += f->tokens[0] == count && f->reason[0] == FT_REASON_END &&
+        exact += f->tokens[0] == count && f->reason[0] == FT_FINISH_STOP_ID &&
                  memcmp(f->id[0], ids + 1, count * sizeof *ids) == 0;
     }
     return exact;
@@ -183,13 +183,13 @@ static void test_reference(const ft_model *model, const reference *r)
     double worst = 0.0;
     read_sources(r, requests);
     ft_session *session = open_session(model, &(ft_session_options){ .max_sequences = 64 });
-    search(session, requests, ROWS, &(ft_search_options){ .beams = 4, .n_best = 4 }, &found);
+    search(session, requests, ROWS, &(ft_beam_search_options){ .beams = 4, .n_best = 4 }, &found);
     is_int(count_exact(r->beam4, &found), ROWS, "numbers-m2m: 4 beams find what transformers does");
     for (size_t i = 0; i < ROWS; i++)
         worst = fmax(worst, fabs((double) found.of[i].score[0] - (double) r->score[i]));
     diag("scores differ by up to %.3g", worst);
     ok(worst <= tolerance, "and its scores");
-    search(session, requests, ROWS, &(ft_search_options){ .beams = 1 }, &again);
+    search(session, requests, ROWS, &(ft_beam_search_options){ .beams = 1 }, &again);
     is_int(count_exact(r->greedy, &again), ROWS, "one beam is greedy");
     ft_session_close(session);
 }
@@ -260,7 +260,7 @@ static bool best_first(const result *r)
 
 /* Alone, all together, and with so little room that sources wait for each other. */
 static void test_company(const ft_model *model, const char *name, const sources *s,
-                         const ft_search_options *options)
+                         const ft_beam_search_options *options)
 {
     static results together, crowded, alone, one;
     const int64_t beams = options->beams;
@@ -282,8 +282,8 @@ static void test_company(const ft_model *model, const char *name, const sources 
     is_int(count_same(&together, &alone), SOURCES, "%s, %d beams: alone as together", name,
            (int) beams);
     is_int(count_same(&together, &crowded), SOURCES, "and with few seats, one after the other");
-    ft_search_options longer = *options;
-    longer.look_every = 7;
+    ft_beam_search_options longer = *options;
+    longer.poll_every = 7;
     search(large, s->request, SOURCES, &longer, &one);
     is_int(count_same(&together, &one), SOURCES, "steps beyond the end of a search change nothing");
     size_t told = 0, ordered = 0;
@@ -297,12 +297,15 @@ static void test_company(const ft_model *model, const char *name, const sources 
     ft_session_close(small);
 }
 
-static const ft_search_options kinds[] = {
+static const ft_beam_search_options kinds[] = {
     { .beams = 1 },
-    { .beams = 3, .n_best = 3, .length_penalty = 0.6, .look_every = 3 },
-    { .beams = 8, .n_best = 4, .early_stopping = FT_EARLY_TRUE, .length_penalty = 2.0 },
+    { .beams = 3, .n_best = 3, .length_penalty = 0.6, .poll_every = 3 },
+    { .beams = 8, .n_best = 4, .early_stopping = FT_EARLY_STOPPING_TRUE, .length_penalty = 2.0 },
     { .beams = 6, .n_best = 6, .beam_groups = 3, .diversity_penalty = 0.5f },
-    { .beams = 5, .n_best = 2, .early_stopping = FT_EARLY_NEVER, .keep_sums = true },
+    { .beams = 5,
+      .n_best = 2,
+      .early_stopping = FT_EARLY_STOPPING_NEVER,
+      .no_length_normalization = true },
 };
 
 /* What every text of a search with forced ends must look like. */
@@ -312,7 +315,7 @@ static void test_forced(const ft_model *model, const sources *s)
     static const int32_t first = 33, last = 0; /* the last is the model's: forced_eos_token_id */
     ft_session *session = open_session(model, &(ft_session_options){ .max_sequences = 8 });
     search(session, s->request, SOURCES,
-           &(ft_search_options){ .beams = 4, .n_best = 4, .forced_bos = &first }, &found);
+           &(ft_beam_search_options){ .beams = 4, .n_best = 4, .forced_bos = &first }, &found);
     int begin = 0, begins = 0, end = 0, ends = 0;
     for (size_t i = 0; i < SOURCES; i++)
         for (size_t k = 0; k < found.of[i].told; k++) {
@@ -380,9 +383,9 @@ static void compare_line(ft_session *session, const json_t *variant, const searc
                                  .source_tokens = read_source(variant, line->source, ids),
                                  .max_new_tokens = 20 };
     search(session, &request, 1,
-           &(ft_search_options){ .beams = line->beams,
-                                 .early_stopping = (ft_early) line->early,
-                                 .length_penalty = line->penalty },
+           &(ft_beam_search_options){ .beams = line->beams,
+                                      .early_stopping = (ft_early_stopping) line->early,
+                                      .length_penalty = line->penalty },
            &found);
     const result *f = &found.of[0];
     double apart = fabs((double) f->score[0] - line->score);
@@ -465,14 +468,14 @@ static const int32_t words[50] = { 5, 6, 7 };
 static ft_session *session; /* 38 positions, 4 sequences, 20 tokens of a run, a cache of 128 */
 
 /* The second of two requests is refused with this text, and nothing is done for the first. */
-static void refused(const ft_request *request, const ft_search_options *options, ft_status status,
-                    const char *text)
+static void refused(const ft_request *request, const ft_beam_search_options *options,
+                    ft_status status, const char *text)
 {
     const ft_request both[2] = { { .source = words, .source_tokens = 3, .max_new_tokens = 2 },
                                  *request };
     results out = { .calls = 0 };
     memset(&err, 0, sizeof err);
-    ft_status found = ft_search(session, both, 2, options, take, &out, &err);
+    ft_status found = ft_beam_search(session, both, 2, options, take, &out, &err);
     ok(found == status && strcmp(err.text, text) == 0 && out.calls == 0, "refused: %s", text);
     if (strcmp(err.text, text) != 0)
         diag("found %s \"%s\"", ft_status_name(found), err.text);
@@ -488,7 +491,7 @@ static void refused_request(const ft_request *request, ft_status status, const c
 {
     char whole[256];
     snprintf(whole, sizeof whole, "prompt 1: %s", text);
-    refused(request, &(ft_search_options){ .beams = 2 }, status, whole);
+    refused(request, &(ft_beam_search_options){ .beams = 2 }, status, whole);
 }
 
 static void test_bad_sources(void)
@@ -506,7 +509,7 @@ static void test_bad_texts(void)
 {
     const int32_t high[2] = { 5, WORDS };
     const char *const strings[] = { "end", NULL };
-    const int32_t many[FT_MAX_BANS + 1] = { 1 };
+    const int32_t many[FT_MAX_BANNED_IDS + 1] = { 1 };
     refused_request(REQUEST(.prompt = high, .prompt_tokens = 2), FT_EARG,
                     "token 1 is 97, expected 0 to 96");
     refused_request(REQUEST(.prompt = words, .prompt_tokens = 40), FT_ELIMIT,
@@ -529,7 +532,7 @@ static void test_bad_texts(void)
                     "stop_strings does not apply to beam search");
     refused_request(REQUEST(.repetition_penalty = NAN), FT_EARG,
                     "repetition_penalty is nan, expected 0 to 1e+06");
-    refused_request(REQUEST(.stop_ids = many, .stops = FT_MAX_BANS + 1), FT_ELIMIT,
+    refused_request(REQUEST(.stop_ids = many, .stops = FT_MAX_BANNED_IDS + 1), FT_ELIMIT,
                     "17 stop ids, expected at most 16");
     refused_request(REQUEST(.stop_ids = high, .stops = 2), FT_EARG, "stop id 97, expected 0 to 96");
 }
@@ -538,29 +541,32 @@ static void test_bad_options(void)
 {
     static const int32_t high = WORDS, low = -2;
     const ft_request *fine = REQUEST(.seed = 0);
-    refused(fine, &(ft_search_options){ .beams = 65 }, FT_EARG, "beams is 65, expected 1 to 64");
-    refused(fine, &(ft_search_options){ .beams = -1 }, FT_EARG, "beams is -1, expected 1 to 64");
-    refused(fine, &(ft_search_options){ .beams = 2, .n_best = 3 }, FT_EARG,
+    refused(fine, &(ft_beam_search_options){ .beams = 65 }, FT_EARG,
+            "beams is 65, expected 1 to 64");
+    refused(fine, &(ft_beam_search_options){ .beams = -1 }, FT_EARG,
+            "beams is -1, expected 1 to 64");
+    refused(fine, &(ft_beam_search_options){ .beams = 2, .n_best = 3 }, FT_EARG,
             "n_best is 3, expected 1 to 2");
-    refused(fine, &(ft_search_options){ .beams = 4, .beam_groups = 5 }, FT_EARG,
+    refused(fine, &(ft_beam_search_options){ .beams = 4, .beam_groups = 5 }, FT_EARG,
             "beam_groups is 5, expected 1 to 4");
-    refused(fine, &(ft_search_options){ .beams = 4, .beam_groups = 3 }, FT_EARG,
+    refused(fine, &(ft_beam_search_options){ .beams = 4, .beam_groups = 3 }, FT_EARG,
             "beam_groups is 3, which does not divide 4 beams");
-    refused(fine, &(ft_search_options){ .beams = 4, .diversity_penalty = 0.5f }, FT_EARG,
+    refused(fine, &(ft_beam_search_options){ .beams = 4, .diversity_penalty = 0.5f }, FT_EARG,
             "diversity_penalty is 0.5, which needs beam_groups of at least 2");
-    refused(fine, &(ft_search_options){ .beams = 4, .beam_groups = 2, .diversity_penalty = -1.0f },
+    refused(fine,
+            &(ft_beam_search_options){ .beams = 4, .beam_groups = 2, .diversity_penalty = -1.0f },
             FT_EARG, "diversity_penalty is -1, expected 0 to 1e+06");
-    refused(fine, &(ft_search_options){ .early_stopping = (ft_early) 3 }, FT_EARG,
+    refused(fine, &(ft_beam_search_options){ .early_stopping = (ft_early_stopping) 3 }, FT_EARG,
             "early_stopping is 3, expected 0 to 2");
-    refused(fine, &(ft_search_options){ .length_penalty = (double) NAN }, FT_EARG,
+    refused(fine, &(ft_beam_search_options){ .length_penalty = (double) NAN }, FT_EARG,
             "length_penalty is nan, expected -8 to 8");
-    refused(fine, &(ft_search_options){ .look_every = -1 }, FT_EARG,
-            "look_every is -1, expected 1 to 2147483647");
-    refused(fine, &(ft_search_options){ .forced_bos = &high }, FT_EARG,
+    refused(fine, &(ft_beam_search_options){ .poll_every = -1 }, FT_EARG,
+            "poll_every is -1, expected 1 to 2147483647");
+    refused(fine, &(ft_beam_search_options){ .forced_bos = &high }, FT_EARG,
             "forced_bos is 97, expected -1 to 96");
-    refused(fine, &(ft_search_options){ .forced_bos = &low }, FT_EARG,
+    refused(fine, &(ft_beam_search_options){ .forced_bos = &low }, FT_EARG,
             "forced_bos is -2, expected -1 to 96");
-    refused(fine, &(ft_search_options){ .beams = 5 }, FT_ELIMIT,
+    refused(fine, &(ft_beam_search_options){ .beams = 5 }, FT_ELIMIT,
             "5 beams need max_sequences and max_tokens of at least that many; the session has 4 "
             "and 20");
 }
@@ -572,7 +578,7 @@ static void test_bad_room(const ft_model *model)
                                                          .cache_tokens = 64,
                                                          .context = 40,
                                                          .source_tokens = 64 });
-    refused(REQUEST(.seed = 0), &(ft_search_options){ .beams = 4 }, FT_ELIMIT,
+    refused(REQUEST(.seed = 0), &(ft_beam_search_options){ .beams = 4 }, FT_ELIMIT,
             "prompt 0: 4 beams of 3 tokens need 256 tokens of KV cache, which has 64");
     ft_session_close(session);
 }
@@ -597,8 +603,8 @@ static void test_refused(const json_t *variants)
     memset(&out, 0, sizeof out);
     out.most = 2;
     const ft_request three[] = { *REQUEST(.seed = 0), *REQUEST(.seed = 0), *REQUEST(.seed = 0) };
-    ok(ft_search(session, three, 3, &(ft_search_options){ .beams = 4, .n_best = 3 }, take, &out,
-                 &err) == FT_OK &&
+    ok(ft_beam_search(session, three, 3, &(ft_beam_search_options){ .beams = 4, .n_best = 3 }, take,
+                      &out, &err) == FT_OK &&
            out.calls == 2,
        "the caller may end it all");
     ft_session_close(session);
@@ -634,7 +640,7 @@ static void test_no_number(const json_t *variants)
         { .source = spoilt, .source_tokens = FT_COUNT(spoilt), .max_new_tokens = SHORT },
         { .source = last, .source_tokens = FT_COUNT(last), .max_new_tokens = SHORT },
     };
-    const ft_search_options options = { .beams = 2 };
+    const ft_beam_search_options options = { .beams = 2 };
     static results sound, found;
     tiny t;
     translator_make(&t, llama_variant(variants, "m2m-untied"));
@@ -647,8 +653,8 @@ static void test_no_number(const json_t *variants)
         if (model == NULL)
             bail_out("m2m-untied cannot be converted");
         session = open_session(model, &(ft_session_options){ .max_sequences = 8 });
-        ft_status status = ft_search(session, requests, 3, &options, take, out, &err);
-        is_int(status, which == 0 ? FT_OK : FT_ENUMBER, "a search of three, with%s such a word",
+        ft_status status = ft_beam_search(session, requests, 3, &options, take, out, &err);
+        is_int(status, which == 0 ? FT_OK : FT_ENONFINITE, "a search of three, with%s such a word",
                which == 0 ? "out" : "");
         ft_session_close(session);
         ft_model_close(model);
@@ -656,11 +662,11 @@ static void test_no_number(const json_t *variants)
     is_str(err.text, "prompt 1: a logit is not finite", "which is said");
     const result *none = &found.of[1];
     ok(none->told == 1 && none->count == 0 && none->tokens[0] == 0 &&
-           none->reason[0] == FT_REASON_FAILED,
+           none->reason[0] == FT_FINISH_FAILED,
        "the source that has it has no text");
     ok(same_result(&sound.of[0], &found.of[0]) && same_result(&sound.of[2], &found.of[2]),
        "the others have the texts that they have without it");
-    is_str(ft_reason_name(FT_REASON_FAILED), "failed", "its reason has a name");
+    is_str(ft_finish_reason_name(FT_FINISH_FAILED), "failed", "its reason has a name");
     tiny_remove(&t);
 }
 

@@ -93,9 +93,9 @@ static void test_choices(void)
 
 static void test_stops(void)
 {
-    const int32_t many[FT_MAX_BANS + 1] = { 1 }, high[2] = { 5, 97 };
+    const int32_t many[FT_MAX_BANNED_IDS + 1] = { 1 }, high[2] = { 5, 97 };
     const char *const strings[] = { "end", NULL };
-    refused(REQUEST(.stop_ids = many, .stops = FT_MAX_BANS + 1), FT_ELIMIT,
+    refused(REQUEST(.stop_ids = many, .stops = FT_MAX_BANNED_IDS + 1), FT_ELIMIT,
             "17 stop ids, expected at most 16");
     refused(REQUEST(.stop_ids = high, .stops = 2), FT_EARG, "stop id 97, expected 0 to 96");
     refused(REQUEST(.stop_strings = strings), FT_EARG, "stop strings need a tokenizer");
@@ -114,11 +114,12 @@ static void test_fine(void)
                FT_OK &&
            called == 2,
        "after all of that, what is right is generated");
-    ok(stats.prompt_tokens == 3 && stats.step_tokens == 1 && stats.prompt_seconds > 0.0 &&
-           stats.step_seconds > 0.0,
+    ok(stats.prompt_tokens == 3 && stats.decode_tokens == 1 && stats.prefill_seconds > 0.0 &&
+           stats.decode_seconds > 0.0,
        "and it is told where the time went");
-    is_int((long long) ft_request_room(REQUEST(.top_k = 0), 4), 1, "the context limits a text");
-    is_int((long long) ft_request_cached(REQUEST(.top_k = 0), CONTEXT), 4,
+    is_int((long long) ft_request_max_new_tokens(REQUEST(.top_k = 0), 4), 1,
+           "the context limits a text");
+    is_int((long long) ft_request_max_cached(REQUEST(.top_k = 0), CONTEXT), 4,
            "its last token need not be cached");
     ok(generates(NULL, 0) == FT_OK && called == 0, "no request is no work");
 }
@@ -129,7 +130,7 @@ static void test_memory(const ft_model *model)
 {
     ft_session *none;
     const ft_session_options options = { .max_tokens = 8, .cache_tokens = INT32_MAX };
-    if (ft_memory_free() > (size_t) 1 << 40) {
+    if (ft_memory_available() > (size_t) 1 << 40) {
         skip(2, "this machine has memory for anything");
         return;
     }
@@ -145,7 +146,7 @@ int main(void)
     ft_model *model;
     json_t *variants = golden_json("llama-variants.json");
     llama_make(&t, llama_variant(variants, "grouped"));
-    ft_artifact *artifact = converted(&t, &(const ft_convert_options){ .round = false });
+    ft_artifact *artifact = converted(&t, &(const ft_convert_options){ .cast = false });
     snprintf(path, sizeof path, "%s/model.ft", t.folder);
     if (artifact == NULL || ft_model_open(&model, path, NULL, &err) != FT_OK ||
         ft_session_open(&session, model,

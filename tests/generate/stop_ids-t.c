@@ -23,8 +23,8 @@ static ft_artifact *artifact_with(const char *generation, const char *config)
     ft_artifact *artifact;
     ft_error err;
     json_t *empty = json_object();
-    const ft_artifact_head head = {
-        .state = FT_STATE_FLOAT, .family = "llama", .tool = "test", .config = empty
+    const ft_artifact_header head = {
+        .state = FT_ARTIFACT_FLOAT, .family = "llama", .tool = "test", .config = empty
     };
     folder_make(folder);
     snprintf(path, sizeof path, "%s/a.ft", folder);

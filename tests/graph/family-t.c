@@ -23,10 +23,10 @@ static ft_config one_layer(void)
     return config;
 }
 
-static void test_weights(int dialect, const ft_config *config, const char *expected,
+static void test_weights(int hf_arch, const ft_config *config, const char *expected,
                          const char *sentence)
 {
-    char *text = weights_text(&ft_family_bert, dialect, config);
+    char *text = weights_text(&ft_family_bert, hf_arch, config);
     is_str(text, expected, "%s", sentence);
     free(text);
 }
@@ -174,14 +174,14 @@ static void test_registry(void)
     };
     int found = 0;
     for (int i = 0; i < 8; i++) {
-        int dialect = -1;
-        const ft_family *family = ft_family_of(types[i][1], &dialect);
+        int hf_arch = -1;
+        const ft_family *family = ft_family_of(types[i][1], &hf_arch);
         found += family != NULL && family == ft_family_find(types[i][0]) &&
-                 dialect == (i < 6 ? i % 3 : 0);
+                 hf_arch == (i < 6 ? i % 3 : 0);
     }
     is_int(found, 8, "bert and llama have three dialects each, m2m100 and marian one");
-    int dialect;
-    ok(ft_family_of("gpt2", &dialect) == NULL && ft_family_find("gpt2") == NULL,
+    int hf_arch;
+    ok(ft_family_of("gpt2", &hf_arch) == NULL && ft_family_find("gpt2") == NULL,
        "an unknown family is none");
 
     int lost = 0;
@@ -194,14 +194,14 @@ static void test_registry(void)
 
 static bool stores(const ft_config_rule *rule)
 {
-    return rule->kind != FT_KEY_MUST_BE && rule->kind != FT_KEY_ANY && rule->kind != FT_KEY_TWIN;
+    return rule->kind != FT_KEY_FIXED && rule->kind != FT_KEY_IGNORED && rule->kind != FT_KEY_ALIAS;
 }
 
 /* A twin's other key is stored in the field that the twin is compared with. */
-static bool has_twin(const ft_dialect *dialect, const ft_config_rule *twin)
+static bool has_twin(const ft_hf_arch *hf_arch, const ft_config_rule *twin)
 {
-    for (size_t i = 0; i < dialect->nrule; i++) {
-        const ft_config_rule *rule = &dialect->rule[i];
+    for (size_t i = 0; i < hf_arch->nrule; i++) {
+        const ft_config_rule *rule = &hf_arch->rule[i];
         if (stores(rule) && rule->field == twin->field && strcmp(rule->key, twin->must) == 0)
             return true;
     }
@@ -209,34 +209,34 @@ static bool has_twin(const ft_dialect *dialect, const ft_config_rule *twin)
 }
 
 /* Tables are data: whoever reads them must be able to. */
-static void test_rules(const ft_dialect *dialect)
+static void test_rules(const ft_hf_arch *hf_arch)
 {
     int unreadable = 0, outside = 0, twice = 0;
-    for (size_t i = 0; i < dialect->nrule; i++) {
-        const ft_config_rule *rule = &dialect->rule[i];
+    for (size_t i = 0; i < hf_arch->nrule; i++) {
+        const ft_config_rule *rule = &hf_arch->rule[i];
         json_t *json = rule->must == NULL ? NULL : json_loads(rule->must, JSON_DECODE_ANY, NULL);
-        unreadable += rule->kind == FT_KEY_TWIN ? !has_twin(dialect, rule)
-                                                : rule->must != NULL && json == NULL;
-        unreadable += rule->kind == FT_KEY_MUST_BE && rule->must == NULL;
+        unreadable += rule->kind == FT_KEY_ALIAS ? !has_twin(hf_arch, rule)
+                                                 : rule->must != NULL && json == NULL;
+        unreadable += rule->kind == FT_KEY_FIXED && rule->must == NULL;
         outside += rule->field >= sizeof(ft_config);
         for (size_t j = 0; j < i; j++)
-            twice += stores(rule) && stores(&dialect->rule[j]) &&
-                     rule->field == dialect->rule[j].field &&
-                     strcmp(rule->key, dialect->rule[j].key) == 0;
+            twice += stores(rule) && stores(&hf_arch->rule[j]) &&
+                     rule->field == hf_arch->rule[j].field &&
+                     strcmp(rule->key, hf_arch->rule[j].key) == 0;
         json_decref(json);
     }
     ok(unreadable == 0 && outside == 0 && twice == 0,
        "%s: every default is JSON, every field lies in the configuration, no key is stored there "
        "twice",
-       dialect->model_type);
+       hf_arch->model_type);
 }
 
 static void test_all_rules(void)
 {
     const ft_family *family;
     for (size_t i = 0; (family = ft_family_at(i)) != NULL; i++)
-        for (size_t d = 0; d < family->ndialect; d++)
-            test_rules(&family->dialect[d]);
+        for (size_t d = 0; d < family->num_hf_archs; d++)
+            test_rules(&family->hf_arch[d]);
 }
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
@@ -250,8 +250,8 @@ static void test_round_trip(void)
                 ft_config config = test_bert_config(312, 12, 1248);
                 config.head = (ft_head) head;
                 config.labels = head == FT_HEAD_NONE ? 0 : 7;
-                config.problem = head == FT_HEAD_NONE ? FT_PROBLEM_SINGLE
-                                                      : (ft_problem) (activation % 3);
+                config.problem_type =
+                    head == FT_HEAD_NONE ? FT_PROBLEM_SINGLE : (ft_problem) (activation % 3);
                 config.embedding = (ft_embedding) embedding;
                 config.activation = (ft_activation) activation;
                 config.normalize = embedding % 2;

@@ -52,10 +52,10 @@ static const char plain[] =
 static void test_names(void)
 {
     ft_config config = decoder();
-    for (int dialect = 0; dialect < 3; dialect++) {
-        char *text = weights_text(&ft_family_llama, dialect, &config);
+    for (int hf_arch = 0; hf_arch < 3; hf_arch++) {
+        char *text = weights_text(&ft_family_llama, hf_arch, &config);
         is_str(text, plain, "weights of %s: heads of keys have their own number",
-               ft_family_llama.dialect[dialect].model_type);
+               ft_family_llama.hf_arch[hf_arch].model_type);
         free(text);
     }
     config.tied = true;
@@ -159,7 +159,7 @@ static ft_config variant(ft_rope rope, unsigned bits)
     config.ffn_bias = bits & 4;
     config.tied = bits & 8;
     config.window = bits & 16 ? 11 : 0;
-    config.window_from = bits & 16 ? (int32_t) (bits % 7) : 0;
+    config.window_first_layer = bits & 16 ? (int32_t) (bits % 7) : 0;
     return config;
 }
 

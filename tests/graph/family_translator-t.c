@@ -30,14 +30,14 @@ static ft_config translator(void)
         .activation = FT_ACT_RELU,
         .kv_heads = 6,
         .head_size = 4,
-        .sinusoids = FT_SINUSOIDS_CLOSED,
+        .sinusoids = FT_SINUSOIDS_M2M100,
         .encoder_layers = 2,
         .encoder_heads = 3,
         .encoder_ffn = 36,
-        .start_id = 2,
+        .decoder_start_id = 2,
         .pad_id = 1,
-        .first_id = -1,
-        .last_id = -1,
+        .forced_bos_id = -1,
+        .forced_eos_id = -1,
         .tied = true,
     };
 }
@@ -102,11 +102,13 @@ static void test_symbols(void)
     is_int(ft_config_symbol(&config, 'E') * 100 + ft_config_symbol(&config, 'I'), 236,
            "letters stand for the sizes of the encoder");
     is_int(ft_config_symbol(&config, 'Z'), 0, "and for the bias of logits");
-    ok(ft_config_writes(&config) && ft_config_has_source(&config), "it writes text, from a source");
+    ok(ft_config_is_decoder(&config) && ft_config_is_encoder_decoder(&config),
+       "it writes text, from a source");
     config = test_bert_config(8, 2, 12);
-    ok(!ft_config_writes(&config) && !ft_config_has_source(&config), "an encoder does not");
+    ok(!ft_config_is_decoder(&config) && !ft_config_is_encoder_decoder(&config),
+       "an encoder does not");
     config.rope = FT_ROPE_DEFAULT;
-    ok(ft_config_writes(&config) && !ft_config_has_source(&config),
+    ok(ft_config_is_decoder(&config) && !ft_config_is_encoder_decoder(&config),
        "what has rotary positions writes, but not from a source");
 }
 
@@ -127,17 +129,17 @@ static void test_wrong_family(void)
 static ft_config variant(unsigned bits)
 {
     ft_config config = translator();
-    config.sinusoids = bits & 1 ? FT_SINUSOIDS_OPEN : FT_SINUSOIDS_CLOSED;
+    config.sinusoids = bits & 1 ? FT_SINUSOIDS_MARIAN : FT_SINUSOIDS_M2M100;
     config.padding_id = bits & 1 ? -1 : 1;
     config.position_offset = config.padding_id + 1;
-    config.scale_words = bits & 2;
+    config.scale_embeddings = bits & 2;
     config.head_bias = bits & 4;
     config.tied = bits & 8;
-    config.start_id = bits & 16 ? 0 : 49;
-    config.first_id = bits & 32 ? 0 : -1;
-    config.last_id = bits & 64 ? 31 : -1;
-    config.banneds = (int32_t) (bits % (FT_MAX_BANNED + 1));
-    for (int i = 0; i < config.banneds; i++)
+    config.decoder_start_id = bits & 16 ? 0 : 49;
+    config.forced_bos_id = bits & 32 ? 0 : -1;
+    config.forced_eos_id = bits & 64 ? 31 : -1;
+    config.num_banned = (int32_t) (bits % (FT_MAX_BANNED + 1));
+    for (int i = 0; i < config.num_banned; i++)
         config.banned[i] = 49 - i * 7;
     return config;
 }
@@ -221,7 +223,7 @@ static void test_text(void)
     config = variant(1 + 2 + 4 + 8 + 16 + 32 + 64);
     config.encoder_heads = config.heads;
     config.encoder_ffn = config.ffn;
-    config.banned[config.banneds++] = 42;
+    config.banned[config.num_banned++] = 42;
     test_words(&config,
                "2 + 1 layers, hidden 24, 6 heads, ffn 28, vocabulary 50, 302 positions, sinusoids "
                "open, scaled words, start 0, pad 1, forced first 0, forced last 31, never 49, nor "

@@ -34,18 +34,19 @@ static ft_graph begin(void)
 
 static int embed(ft_graph *g)
 {
-    return ft_embed(g, "e", ft_input(g, "ids"), ft_input(g, "positions"), ft_input(g, "types"));
+    return ft_embed(g, "e", ft_graph_input(g, "ids"), ft_graph_input(g, "positions"),
+                    ft_graph_input(g, "types"));
 }
 
 static void test_values(void)
 {
     ft_graph g = begin();
     int x = embed(&g);
-    ft_scope(&g, "layer.%d", 0);
+    ft_graph_scope(&g, "layer.%d", 0);
     int up = ft_linear(&g, "up", x);
-    ft_scope(&g, "%s", "");
+    ft_graph_scope(&g, "%s", "");
     int pooled = ft_pool(&g, "first", x, FT_POOL_FIRST), top = ft_linear(&g, "top", pooled);
-    ft_output_as(&g, "logits", top);
+    ft_graph_output(&g, "logits", top);
     ft_error err;
     is_int(ft_graph_finish(&g, &err), FT_OK, "a graph without mistakes is finished");
     const ft_value *v = g.plan.value;
@@ -66,9 +67,9 @@ static void test_values(void)
 static void test_attention(void)
 {
     ft_graph g = begin();
-    int x = embed(&g), n = ft_norm(&g, "n", x, 1e-5f);
+    int x = embed(&g), n = ft_layer_norm(&g, "n", x, 1e-5f);
     int context = ft_attention(&g, "attn", x, n, x, 2);
-    ft_output_as(&g, "y", context);
+    ft_graph_output(&g, "y", context);
     is_int(ft_graph_finish(&g, NULL), FT_OK, "attention over embeddings and their norm");
     int probs = ft_plan_find(&g.plan, "attn.probs");
     ok(g.plan.value[x].point && g.plan.value[n].point && g.plan.value[probs].point &&
@@ -94,20 +95,21 @@ static void test_search(void)
 {
     ft_graph g = begin();
     ft_error err;
-    int ids = ft_input(&g, "ids"), x = ft_select(&g, "rows", ft_embed_tokens(&g, "e", ids));
+    int ids = ft_graph_input(&g, "ids"),
+        x = ft_gather_rows(&g, "rows", ft_embed_tokens(&g, "e", ids));
     int logits = ft_linear(&g, "top", x);
-    ft_choose(&g, "token", logits, ids);
-    ft_beam_search(&g, "beam", logits);
+    ft_sample(&g, "token", logits, ids);
+    ft_graph_beam_search(&g, "beam", logits);
     is_int(ft_graph_finish(&g, &err), FT_OK, "a graph may choose tokens and search by beams");
     const ft_op *choose = &g.plan.op[g.plan.nop - 2], *beam = &g.plan.op[g.plan.nop - 1];
     is_int(ft_op_check(&g.plan, beam, "m.ft", &err), FT_OK, "the search passes its rule");
-    ok(choose->state[FT_STATE_LAST] == beam->state[FT_STATE_LAST] &&
+    ok(choose->state[FT_STATE_LAST_TOKEN] == beam->state[FT_STATE_LAST_TOKEN] &&
            choose->state[FT_STATE_HISTORY] == beam->state[FT_STATE_HISTORY] &&
-           beam->state[FT_STATE_ORIGIN] == ft_plan_find(&g.plan, "beam.origin"),
+           beam->state[FT_STATE_CACHE_INDIRECTION] == ft_plan_find(&g.plan, "beam.origin"),
        "both go on with the tokens that either has chosen");
     ft_graph_fini(&g);
     g = begin();
-    ft_beam_search(&g, "beam", ft_linear(&g, "absent", 0));
+    ft_graph_beam_search(&g, "beam", ft_linear(&g, "absent", 0));
     is_int(ft_graph_finish(&g, &err), FT_EFORMAT, "an earlier mistake is the one that is told");
     ft_graph_fini(&g);
 }
@@ -116,22 +118,22 @@ static void test_errors(void)
 {
     static const char sixty[] = "a.name.of.sixty.characters.which.is.more.than.lowering.takes";
     ft_graph g = begin();
-    ft_scope(&g, "layer.%d", 1);
+    ft_graph_scope(&g, "layer.%d", 1);
     int x = ft_linear(&g, "down", ft_linear(&g, "up", embed(&g)));
     is_int(x, -1, "a call that fails returns -1");
-    ft_output_as(&g, "y", ft_pool(&g, "p", ft_attention(&g, "a", x, x, x, 2), FT_POOL_MEAN));
-    ft_point(&g, x);
+    ft_graph_output(&g, "y", ft_pool(&g, "p", ft_attention(&g, "a", x, x, x, 2), FT_POOL_MEAN));
+    ft_calibration_point(&g, x);
     is_int(g.plan.noutput, 0, "and those that follow do nothing");
     fails(&g, FT_EFORMAT, "layer.1.e: the model has no such weight", "the first error is kept");
 
     g = begin();
-    ft_apply(&g, sixty, embed(&g), FT_ACT_RELU);
+    ft_apply_activation(&g, sixty, embed(&g), FT_ACT_RELU);
     fails(&g, FT_ELIMIT,
           "a.name.of.sixty.characters.which.is.more.than.lowering.takes: the name is too long",
           "a name that leaves no room for lowering is refused");
 
     g = begin();
-    ft_scope(&g, "%s", sixty);
+    ft_graph_scope(&g, "%s", sixty);
     embed(&g);
     fails(&g, FT_ELIMIT, "a.name.of.sixty.characters.whi: the scope is too long",
           "so is a scope that is too long");
@@ -139,7 +141,7 @@ static void test_errors(void)
     g = begin();
     int y = embed(&g);
     for (int i = 0; i <= FT_MAX_OUTPUTS; i++)
-        ft_output_as(&g, "y", y);
+        ft_graph_output(&g, "y", y);
     fails(&g, FT_ELIMIT, "y: too many outputs", "and one output too many");
 }
 

@@ -35,7 +35,7 @@ static ft_graph begin(int *x)
 {
     ft_graph g;
     ft_graph_init(&g, weights, quantizable, FT_COUNT(weights));
-    *x = ft_embed(&g, "t", ft_input(&g, "ids"), ft_input(&g, "positions"), -1);
+    *x = ft_embed(&g, "t", ft_graph_input(&g, "ids"), ft_graph_input(&g, "positions"), -1);
     return g;
 }
 
@@ -48,11 +48,11 @@ static ft_plan finish_in(ft_graph *g, ft_mode mode, bool fuse, bool int8_residua
         scale[i] = (float) (i + 1);
     if (ft_graph_finish(g, &err) != FT_OK)
         bail_out("%s", err.text);
-    ft_plan plan = test_lower(&g->plan, &(ft_lowering){ .mode = mode,
-                                                        .fuse = fuse,
-                                                        .int8_residual = int8_residual,
-                                                        .scale = scale,
-                                                        .real = real });
+    ft_plan plan = test_lower(&g->plan, &(ft_lower_options){ .mode = mode,
+                                                             .fuse = fuse,
+                                                             .int8_residual = int8_residual,
+                                                             .scale = scale,
+                                                             .float_dtype = real });
     ft_graph_fini(g);
     return plan;
 }
@@ -85,7 +85,7 @@ static void test_fuse_activation(void)
 {
     int x;
     ft_graph g = begin(&x);
-    ft_output_as(&g, "y", ft_apply(&g, "act", ft_linear(&g, "f", x), FT_ACT_RELU));
+    ft_graph_output(&g, "y", ft_apply_activation(&g, "act", ft_linear(&g, "f", x), FT_ACT_RELU));
     ft_plan plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear", "a linear takes the activation that follows");
     ok(plan.op[1].attr.activation == FT_ACT_RELU && strcmp(result_of(&plan, 1), "act") == 0,
@@ -93,36 +93,37 @@ static void test_fuse_activation(void)
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    ft_output_as(&g, "y", ft_apply(&g, "act", ft_linear(&g, "f", x), FT_ACT_RELU));
+    ft_graph_output(&g, "y", ft_apply_activation(&g, "act", ft_linear(&g, "f", x), FT_ACT_RELU));
     plan = finish(&g, FT_MODE_FLOAT, false, false);
     has_ops(&plan, "embed linear activate", "unless nothing may be fused");
     ft_plan_fini(&plan);
 
     g = begin(&x);
     int y = ft_linear(&g, "f", x);
-    ft_output_as(&g, "y", y);
-    ft_output_as(&g, "z", ft_apply(&g, "act", y, FT_ACT_RELU));
+    ft_graph_output(&g, "y", y);
+    ft_graph_output(&g, "z", ft_apply_activation(&g, "act", y, FT_ACT_RELU));
     plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear activate", "or the linear's result is an output");
     ft_plan_fini(&plan);
 
     g = begin(&x);
     y = ft_linear(&g, "f", x);
-    ft_add_residual(&g, "sum", ft_apply(&g, "act", y, FT_ACT_RELU), y);
+    ft_add_residual(&g, "sum", ft_apply_activation(&g, "act", y, FT_ACT_RELU), y);
     plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear activate add", "or read by somebody else");
     ft_plan_fini(&plan);
 
     g = begin(&x);
     y = ft_linear(&g, "f", x);
-    ft_point(&g, y);
-    ft_apply(&g, "act", y, FT_ACT_RELU);
+    ft_calibration_point(&g, y);
+    ft_apply_activation(&g, "act", y, FT_ACT_RELU);
     plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear activate", "or a point");
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    ft_apply(&g, "b", ft_apply(&g, "a", ft_linear(&g, "f", x), FT_ACT_RELU), FT_ACT_TANH);
+    ft_apply_activation(&g, "b", ft_apply_activation(&g, "a", ft_linear(&g, "f", x), FT_ACT_RELU),
+                        FT_ACT_TANH);
     plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear activate", "a linear takes one activation, not two");
     ok(plan.op[1].attr.activation == FT_ACT_RELU && plan.op[2].attr.activation == FT_ACT_TANH,
@@ -135,7 +136,7 @@ static void test_fuse_residual(void)
     int x;
     ft_graph g = begin(&x);
     int y = ft_linear(&g, "f", x);
-    ft_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f);
+    ft_layer_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f);
     ft_plan plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear norm", "a norm takes the sum before it");
     ok(plan.op[2].in[0] == y && plan.op[2].in[1] == x && strcmp(result_of(&plan, 2), "n") == 0,
@@ -144,8 +145,8 @@ static void test_fuse_residual(void)
 
     g = begin(&x);
     int sum = ft_add_residual(&g, "sum", ft_linear(&g, "f", x), x);
-    ft_point(&g, sum);
-    ft_norm(&g, "n", sum, 1e-5f);
+    ft_calibration_point(&g, sum);
+    ft_layer_norm(&g, "n", sum, 1e-5f);
     plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear add norm", "but not a sum that is a point");
     ft_plan_fini(&plan);
@@ -153,14 +154,14 @@ static void test_fuse_residual(void)
     g = begin(&x);
     sum = ft_add_residual(&g, "sum", ft_linear(&g, "f", x), x);
     ft_pool(&g, "p", sum, FT_POOL_FIRST);
-    ft_norm(&g, "n", sum, 1e-5f);
+    ft_layer_norm(&g, "n", sum, 1e-5f);
     plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear add pool norm", "or that somebody reads before the norm");
     ft_plan_fini(&plan);
 
     g = begin(&x);
     sum = ft_add_residual(&g, "sum", ft_linear(&g, "f", x), x);
-    ft_add_residual(&g, "later", ft_norm(&g, "n", sum, 1e-5f), sum);
+    ft_add_residual(&g, "later", ft_layer_norm(&g, "n", sum, 1e-5f), sum);
     plan = finish(&g, FT_MODE_FLOAT, true, false);
     has_ops(&plan, "embed linear norm add", "what is read behind it, the norm writes");
     is_int(plan.op[2].second, sum, "... as its second result");
@@ -173,8 +174,8 @@ static void test_quantize(void)
 {
     int x;
     ft_graph g = begin(&x);
-    ft_output_as(&g, "y", ft_linear(&g, "q", x));
-    ft_plan plan = finish(&g, FT_MODE_FAKE, true, false);
+    ft_graph_output(&g, "y", ft_linear(&g, "q", x));
+    ft_plan plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed quantize linear", "a point that a quantized linear reads is quantized");
     is_str(plan.value[plan.op[1].codes].name, "t", "the codes have the point's name");
     is_str(plan.value[plan.op[1].in[0]].name, "t.float", "the floats another");
@@ -184,16 +185,16 @@ static void test_quantize(void)
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    ft_point(&g, x);
-    ft_output_as(&g, "y", ft_linear(&g, "f", x));
-    plan = finish(&g, FT_MODE_FAKE, true, false);
+    ft_calibration_point(&g, x);
+    ft_graph_output(&g, "y", ft_linear(&g, "f", x));
+    plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed linear", "a point that only a float linear reads stays float");
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    ft_point(&g, x);
-    ft_output_as(&g, "y", ft_linear(&g, "f", x));
-    plan = finish(&g, FT_MODE_FAKE, true, true);
+    ft_calibration_point(&g, x);
+    ft_graph_output(&g, "y", ft_linear(&g, "f", x));
+    plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, true);
     has_ops(&plan, "embed quantize dequantize linear",
             "in an int8 residual stream it becomes codes, and floats again");
     is_str(plan.value[plan.op[3].in[0]].name, "t.back", "which have a name of their own");
@@ -201,16 +202,16 @@ static void test_quantize(void)
 
     g = begin(&x);
     int y = ft_linear(&g, "q", x);
-    ft_output_as(&g, "y", ft_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f));
-    plan = finish(&g, FT_MODE_FAKE, true, false);
+    ft_graph_output(&g, "y", ft_layer_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f));
+    plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed quantize linear norm", "a float residual");
     is_str(plan.value[plan.op[3].in[1]].name, "t.float", "is read from before the codes");
     ft_plan_fini(&plan);
 
     g = begin(&x);
     y = ft_linear(&g, "q", x);
-    ft_output_as(&g, "y", ft_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f));
-    plan = finish(&g, FT_MODE_FAKE, true, true);
+    ft_graph_output(&g, "y", ft_layer_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f));
+    plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, true);
     has_ops(&plan, "embed quantize linear norm", "an int8 residual");
     is_str(plan.value[plan.op[3].in[1]].name, "t", "is read from the codes");
     ft_plan_fini(&plan);
@@ -220,28 +221,28 @@ static void test_fold(void)
 {
     int x;
     ft_graph g = begin(&x);
-    ft_output_as(&g, "y", ft_linear(&g, "q", ft_norm(&g, "n", x, 1e-5f)));
-    ft_plan plan = finish(&g, FT_MODE_FAKE, true, false);
+    ft_graph_output(&g, "y", ft_linear(&g, "q", ft_layer_norm(&g, "n", x, 1e-5f)));
+    ft_plan plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed norm linear", "a norm writes the codes of its result");
     ok(plan.op[1].out < 0, "alone, when nobody reads its floats");
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    int n = ft_norm(&g, "n", x, 1e-5f);
-    ft_output_as(&g, "y", ft_add_residual(&g, "sum", ft_linear(&g, "q", n), n));
-    plan = finish(&g, FT_MODE_FAKE, true, false);
+    int n = ft_layer_norm(&g, "n", x, 1e-5f);
+    ft_graph_output(&g, "y", ft_add_residual(&g, "sum", ft_linear(&g, "q", n), n));
+    plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed norm linear add", "or both");
     ok(plan.op[1].out >= 0 && plan.op[1].codes >= 0 && plan.op[3].in[1] == plan.op[1].out,
        "when a residual reads the floats");
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    int y = ft_apply(&g, "act", ft_linear(&g, "q", x), FT_ACT_GELU);
-    ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
-    plan = finish(&g, FT_MODE_FAKE, true, false);
+    int y = ft_apply_activation(&g, "act", ft_linear(&g, "q", x), FT_ACT_GELU);
+    ft_graph_output(&g, "y", ft_attention(&g, "a", y, y, y, 2));
+    plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed quantize linear attention", "a quantized linear writes codes");
     ok(plan.op[2].codes >= 0 && plan.op[2].out < 0 &&
-           plan.op[2].attr.activation == FT_ACT_GELU_CODES,
+           plan.op[2].attr.activation == FT_ACT_GELU_APPROX,
        "after its activation, whose short form is exact enough for codes");
     ok(plan.op[3].out >= 0 && plan.value[plan.op[3].inner].scale <= 0.0f,
        "the probabilities inside attention have no scale");
@@ -249,15 +250,15 @@ static void test_fold(void)
 
     g = begin(&x);
     y = ft_linear(&g, "f", x);
-    ft_output_as(&g, "y", ft_linear(&g, "q", y));
-    plan = finish(&g, FT_MODE_FAKE, true, false);
+    ft_graph_output(&g, "y", ft_linear(&g, "q", y));
+    plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed linear quantize linear", "a float linear does not");
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    y = ft_linear(&g, "q", ft_norm(&g, "n", x, 1e-5f));
-    ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
-    plan = finish(&g, FT_MODE_FAKE, false, false);
+    y = ft_linear(&g, "q", ft_layer_norm(&g, "n", x, 1e-5f));
+    ft_graph_output(&g, "y", ft_attention(&g, "a", y, y, y, 2));
+    plan = finish(&g, FT_MODE_FAKE_QUANTIZE, false, false);
     has_ops(&plan, "embed norm quantize linear quantize attention",
             "without fusing, quantize stands alone");
     ft_plan_fini(&plan);
@@ -279,39 +280,41 @@ static void test_narrow(void)
 {
     int x;
     ft_graph g = begin(&x);
-    ft_output_as(&g, "y", ft_norm(&g, "n", ft_add_residual(&g, "s", ft_linear(&g, "q", x), x), 1));
-    ft_plan plan = finish_in(&g, FT_MODE_FAKE, true, false, FT_F16);
+    ft_graph_output(&g, "y",
+                    ft_layer_norm(&g, "n", ft_add_residual(&g, "s", ft_linear(&g, "q", x), x), 1));
+    ft_plan plan = finish_in(&g, FT_MODE_FAKE_QUANTIZE, true, false, FT_F16);
     has_ops(&plan, "embed quantize linear norm", "where reals are halves");
     has_dtypes(&plan, "F16 F32 F16 F16", "all that is stored is, but for codes held in float");
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    ft_output_as(&g, "y", ft_norm(&g, "n", ft_add_residual(&g, "s", ft_linear(&g, "q", x), x), 1));
-    plan = finish_in(&g, FT_MODE_FAKE, false, false, FT_F16);
+    ft_graph_output(&g, "y",
+                    ft_layer_norm(&g, "n", ft_add_residual(&g, "s", ft_linear(&g, "q", x), x), 1));
+    plan = finish_in(&g, FT_MODE_FAKE_QUANTIZE, false, false, FT_F16);
     has_ops(&plan, "embed quantize linear add norm", "unfused");
     has_dtypes(&plan, "F16 F32 F16 F32 F16", "the sum that a norm would swallow is float");
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    ft_output_as(&g, "y", ft_linear(&g, "q", ft_norm(&g, "n", x, 1)));
-    plan = finish_in(&g, FT_MODE_FAKE, false, false, FT_F16);
+    ft_graph_output(&g, "y", ft_linear(&g, "q", ft_layer_norm(&g, "n", x, 1)));
+    plan = finish_in(&g, FT_MODE_FAKE_QUANTIZE, false, false, FT_F16);
     has_ops(&plan, "embed norm quantize linear", "a norm that would write codes alone");
     has_dtypes(&plan, "F16 F32 F32 F16", "makes them of floats, fused or not");
     ft_plan_fini(&plan);
 
     g = begin(&x);
-    int y = ft_apply(&g, "act", ft_linear(&g, "q", x), FT_ACT_RELU);
-    ft_output_as(&g, "y", ft_linear(&g, "f", ft_norm(&g, "n", y, 1)));
-    plan = finish_in(&g, FT_MODE_FAKE, true, false, FT_F16);
+    int y = ft_apply_activation(&g, "act", ft_linear(&g, "q", x), FT_ACT_RELU);
+    ft_graph_output(&g, "y", ft_linear(&g, "f", ft_layer_norm(&g, "n", y, 1)));
+    plan = finish_in(&g, FT_MODE_FAKE_QUANTIZE, true, false, FT_F16);
     has_ops(&plan, "embed quantize linear norm linear", "a product of floats");
     has_dtypes(&plan, "F16 F32 F16 F32 F32", "reads and writes floats");
     ft_plan_fini(&plan);
 
     g = begin(&x);
     y = ft_linear(&g, "q", x);
-    ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
-    ft_output_as(&g, "z", ft_pool(&g, "p", x, FT_POOL_MEAN));
-    plan = finish_in(&g, FT_MODE_FAKE, true, false, FT_F16);
+    ft_graph_output(&g, "y", ft_attention(&g, "a", y, y, y, 2));
+    ft_graph_output(&g, "z", ft_pool(&g, "p", x, FT_POOL_MEAN));
+    plan = finish_in(&g, FT_MODE_FAKE_QUANTIZE, true, false, FT_F16);
     has_ops(&plan, "embed quantize linear attention pool", "attention and pooling");
     has_dtypes(&plan, "F16 F32 F32 F32 F32", "write floats");
     ft_plan_fini(&plan);
@@ -321,9 +324,9 @@ static void test_observe(void)
 {
     int x;
     ft_graph g = begin(&x);
-    ft_point(&g, x);
-    int y = ft_apply(&g, "act", ft_linear(&g, "f", x), FT_ACT_GELU);
-    ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
+    ft_calibration_point(&g, x);
+    int y = ft_apply_activation(&g, "act", ft_linear(&g, "f", x), FT_ACT_GELU);
+    ft_graph_output(&g, "y", ft_attention(&g, "a", y, y, y, 2));
     ft_plan plan = finish(&g, FT_MODE_OBSERVE, true, false);
     has_ops(&plan, "embed observe linear observe attention",
             "observing counts every point where it is made");

@@ -22,7 +22,7 @@ typedef struct purpose {
     const char *name;
     ft_mode mode;
     bool int8_residual, fuse;
-    ft_dtype real;
+    ft_dtype float_dtype;
 } purpose;
 
 static const purpose purposes[] = {
@@ -30,10 +30,10 @@ static const purpose purposes[] = {
     { "float-unfused", FT_MODE_FLOAT, false, false, FT_F32 },
     { "observe", FT_MODE_OBSERVE, false, true, FT_F32 },
     { "observe-unfused", FT_MODE_OBSERVE, false, false, FT_F32 },
-    { "fake", FT_MODE_FAKE, false, true, FT_F16 },
-    { "fake-unfused", FT_MODE_FAKE, false, false, FT_F16 },
-    { "fake-residual", FT_MODE_FAKE, true, true, FT_F16 },
-    { "fake-residual-unfused", FT_MODE_FAKE, true, false, FT_F16 },
+    { "fake", FT_MODE_FAKE_QUANTIZE, false, true, FT_F16 },
+    { "fake-unfused", FT_MODE_FAKE_QUANTIZE, false, false, FT_F16 },
+    { "fake-residual", FT_MODE_FAKE_QUANTIZE, true, true, FT_F16 },
+    { "fake-residual-unfused", FT_MODE_FAKE_QUANTIZE, true, false, FT_F16 },
     { "int8", FT_MODE_INT8, false, true, FT_F16 },
     { "int8-unfused", FT_MODE_INT8, false, false, FT_F16 },
     { "int8-residual", FT_MODE_INT8, true, true, FT_F16 },
@@ -48,14 +48,14 @@ static float amax_of(int point)
 
 static ft_plan plan_for(const ft_plan *graph, const purpose *p)
 {
-    float *scale = ft_array((size_t) graph->nvalue, sizeof *scale);
+    float *scale = ft_calloc((size_t) graph->nvalue, sizeof *scale);
     for (int i = 0; i < graph->nvalue; i++)
         scale[i] = amax_of(i) / 127.0f;
-    ft_plan plan = test_lower(graph, &(ft_lowering){ .mode = p->mode,
-                                                     .fuse = p->fuse,
-                                                     .int8_residual = p->int8_residual,
-                                                     .scale = scale,
-                                                     .real = p->real });
+    ft_plan plan = test_lower(graph, &(ft_lower_options){ .mode = p->mode,
+                                                          .fuse = p->fuse,
+                                                          .int8_residual = p->int8_residual,
+                                                          .scale = scale,
+                                                          .float_dtype = p->float_dtype });
     free(scale);
     return plan;
 }
@@ -72,7 +72,7 @@ static int lost_points(const ft_plan *graph, const ft_plan *plan, const purpose 
             observers += plan->op[j].kind == FT_OP_OBSERVE && plan->op[j].in[0] == value;
         bool made = ft_plan_producer(plan, value) >= 0 || plan->value[value].inner;
         bool counted = p->mode != FT_MODE_OBSERVE || plan->value[value].inner || observers == 1;
-        bool quantized = p->mode != FT_MODE_FAKE && p->mode != FT_MODE_INT8;
+        bool quantized = p->mode != FT_MODE_FAKE_QUANTIZE && p->mode != FT_MODE_INT8;
         quantized = quantized || plan->value[value].inner ||
                     plan->value[value].scale == amax_of(i) / 127.0f;
         /* Nothing reads the last hidden state as codes, unless the residual stream is int8. */
@@ -138,7 +138,7 @@ static void test_purpose(const test_bert *model, const purpose *p, const char *f
     else
         is_golden(text, file);
     is_int(lost_points(&model->graph, &plan, p), 0, "%s: no point is lost", p->name);
-    if (p->mode == FT_MODE_FAKE || p->mode == FT_MODE_INT8)
+    if (p->mode == FT_MODE_FAKE_QUANTIZE || p->mode == FT_MODE_INT8)
         test_codes(&plan, p);
     test_outputs(&plan, p);
     free(text);
@@ -148,7 +148,7 @@ static void test_purpose(const test_bert *model, const purpose *p, const char *f
 /* FAKE is the meaning of INT8: the same operations on the same values, held in another dtype. */
 static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_residual, bool fuse)
 {
-    purpose p = { "", FT_MODE_FAKE, int8_residual, fuse, FT_F16 };
+    purpose p = { "", FT_MODE_FAKE_QUANTIZE, int8_residual, fuse, FT_F16 };
     ft_plan a = plan_for(&fake->graph, &p);
     p.mode = FT_MODE_INT8;
     ft_plan b = plan_for(&int8->graph, &p);
@@ -202,7 +202,7 @@ static void test_model(const char *folder)
     for (size_t i = 0; i < FT_COUNT(purposes); i++)
         test_purpose(&model[purposes[i].mode], &purposes[i], folder);
     for (int i = 0; i < 4; i++)
-        test_twins(&model[FT_MODE_FAKE], &model[FT_MODE_INT8], i % 2, i / 2);
+        test_twins(&model[FT_MODE_FAKE_QUANTIZE], &model[FT_MODE_INT8], i % 2, i / 2);
     test_halves(&model[FT_MODE_INT8], false);
     test_halves(&model[FT_MODE_INT8], true);
     for (int mode = 0; mode <= FT_MODE_INT8; mode++)

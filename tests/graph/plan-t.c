@@ -33,7 +33,7 @@ static int add_value(ft_plan *plan, const char *name, ft_rows rows, int32_t cols
 /* The pointer is good until the next one is added. */
 static ft_op *add_op(ft_plan *plan, ft_op_kind kind, int in, int other, int out)
 {
-    ft_op op = ft_op_make(kind);
+    ft_op op = ft_op_init(kind);
     op.in[0] = (int16_t) in;
     op.in[1] = (int16_t) other;
     op.out = (int16_t) out;
@@ -99,7 +99,7 @@ static void test_full(void)
 {
     ft_plan plan = { 0 };
     ft_value value = { .name = "v" };
-    ft_op op = ft_op_make(FT_OP_ADD);
+    ft_op op = ft_op_init(FT_OP_ADD);
     while (ft_plan_add_value(&plan, &value) >= 0)
         continue;
     while (ft_plan_add_op(&plan, &op) >= 0)
@@ -198,7 +198,7 @@ static ft_plan random_plan(rng *r)
     for (uint32_t inputs = 1 + rng_below(r, 3); inputs > 0; inputs--)
         new_value(&m, true);
     for (uint32_t ops = 1 + rng_below(r, 40); ops > 0; ops--) {
-        ft_op op = ft_op_make(FT_OP_NORM);
+        ft_op op = ft_op_init(FT_OP_NORM);
         for (uint32_t slot = 0, used = 1 + rng_below(r, FT_MAX_IN); slot < used; slot++)
             op.in[slot] = (int16_t) some_value(&m);
         if (rng_below(r, 8) == 0)
@@ -219,7 +219,7 @@ static ft_plan random_plan(rng *r)
 typedef struct board {
     const ft_plan *plan;
     size_t tokens, sequences;
-    int *owner;
+    int *seq_id;
     int faults;
 } board;
 
@@ -235,8 +235,8 @@ static void visit(board *b, int index, bool take)
     }
     for (size_t at = value->offset / UNIT; at * UNIT < value->offset + bytes; at++) {
         if (take)
-            b->owner[at] = index;
-        b->faults += b->owner[at] != index;
+            b->seq_id[at] = index;
+        b->faults += b->seq_id[at] != index;
     }
 }
 
@@ -257,8 +257,8 @@ static void play_op(board *b, const ft_op *op)
 /* How many reads would find something else than what was written. */
 static int play(const ft_plan *plan, size_t tokens, size_t sequences)
 {
-    board b = { plan, tokens, sequences, ft_array(plan->arena / UNIT, sizeof *b.owner), 0 };
-    if (b.owner == NULL)
+    board b = { plan, tokens, sequences, ft_calloc(plan->arena / UNIT, sizeof *b.seq_id), 0 };
+    if (b.seq_id == NULL)
         bail_out("no memory for a board");
     for (int i = 0; i < plan->nvalue; i++)
         if (ft_plan_producer(plan, i) < 0 && ft_plan_uses(plan, i) > 0)
@@ -270,7 +270,7 @@ static int play(const ft_plan *plan, size_t tokens, size_t sequences)
     for (int i = 0; i < plan->nvalue; i++)
         if (plan->value[i].keep && (ft_plan_producer(plan, i) >= 0 || ft_plan_uses(plan, i) > 0))
             visit(&b, i, false);
-    free(b.owner);
+    free(b.seq_id);
     return b.faults;
 }
 

@@ -71,11 +71,11 @@ static void test_line(const json_t *line)
             double off =
                 units(table[position * config.hidden + (long long) i], json_number_value(value));
             all++;
-            far += off > (config.sinusoids == FT_SINUSOIDS_OPEN ? 0.0 : 1.0);
+            far += off > (config.sinusoids == FT_SINUSOIDS_MARIAN ? 0.0 : 1.0);
             wrong += !(off <= 1.0 + 2.0 * (double) position);
         }
     }
-    ok(wrong == 0 && far <= (config.sinusoids == FT_SINUSOIDS_OPEN ? 0 : all / 50),
+    ok(wrong == 0 && far <= (config.sinusoids == FT_SINUSOIDS_MARIAN ? 0 : all / 50),
        "%s, %d columns, %d rows: as in transformers, %d of %d numbers more than a unit away",
        ft_sinusoids_name(config.sinusoids), config.hidden, config.positions, far, all);
     free(table);
@@ -84,7 +84,7 @@ static void test_line(const json_t *line)
 static void test_exact(void)
 {
     ft_config config = {
-        .hidden = 32, .positions = 90, .padding_id = 7, .sinusoids = FT_SINUSOIDS_CLOSED
+        .hidden = 32, .positions = 90, .padding_id = 7, .sinusoids = FT_SINUSOIDS_M2M100
     };
     float *closed = table_of(&config), row[32 * 3];
     int wrong = 0;
@@ -97,7 +97,7 @@ static void test_exact(void)
     ok(memcmp(row, closed + 6 * 32, sizeof row) == 0, "rows by themselves are those of the table");
 
     config.padding_id = -1;
-    config.sinusoids = FT_SINUSOIDS_OPEN;
+    config.sinusoids = FT_SINUSOIDS_MARIAN;
     float *open = table_of(&config);
     ok(open[32 + 8] == (float) sin(0.01) &&
            open[7 * 32 + 31] == (float) cos(7.0 / pow(1e4, 0.9375)),

@@ -100,8 +100,8 @@ static ft_attention_i8 described(const batch *b, ft_isa isa, int threads, float 
 }
 
 /* Codes of one row and their total, as the contract says; returns how far codes are from exact. */
-static double softmax_codes(int8_t *codes, int32_t *total, const int32_t *scores, size_t length,
-                            float scale)
+static double softmax_quantize(int8_t *codes, int32_t *total, const int32_t *scores, size_t length,
+                               float scale)
 {
     float step = ft_softmax_step(scale);
     int32_t most = scores[0];
@@ -158,8 +158,8 @@ static double reference(const batch *b, const ft_attention_i8 *a, void *y)
                     scores[key - first] =
                         dot(element(b, 0, token, head), element(b, 1, key, head), b->head_size);
                 int32_t total;
-                worst =
-                    fmax(worst, softmax_codes(codes, &total, scores, end - first, a->score_scale));
+                worst = fmax(worst,
+                             softmax_quantize(codes, &total, scores, end - first, a->score_scale));
                 mix(b, a, codes, total, first, end, head, y, token);
             }
     }
@@ -181,7 +181,7 @@ static bool same_bytes(const batch *b, const char *expected, size_t bytes, ft_is
     memset(found, 0x5a, bytes);
     a.y = found;
     a.scratch_bytes = ft_attention_i8_scratch(longest, b->head_size, threads);
-    a.scratch = ft_alloc(a.scratch_bytes);
+    a.scratch = ft_calloc_aligned(a.scratch_bytes);
     memset(a.scratch, 0x33, a.scratch_bytes);
     ft_attention_i8_run(&a);
     bool same = memcmp(expected, found, bytes) == 0;
@@ -204,7 +204,7 @@ static void test_batch(const batch *b, float out_inverse)
          "%s: %s: the quantized outputs differ from a float64 reference by at most one step",
          b->name, kind);
     for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
-        if (!ft_isa_usable((ft_isa) isa)) {
+        if (!ft_isa_supported((ft_isa) isa)) {
             skip(1, "this machine or this build has no %s", ft_isa_name((ft_isa) isa));
             continue;
         }

@@ -37,7 +37,7 @@ static int add_value(ft_plan *plan, const char *name, ft_value value)
 
 static void add_op(ft_plan *plan, ft_op_kind kind, int in, int out, int weight)
 {
-    ft_op op = ft_op_make(kind);
+    ft_op op = ft_op_init(kind);
     op.in[0] = (int16_t) in;
     op.out = (int16_t) out;
     op.weight[0] = (int16_t) weight;
@@ -48,13 +48,13 @@ static void add_op(ft_plan *plan, ft_op_kind kind, int in, int out, int weight)
 static ft_plan make_plan(void)
 {
     ft_error err;
-    ft_plan plan = { .weight = &small, .nweight = 1, .steady = true };
+    ft_plan plan = { .weight = &small, .nweight = 1, .batch_invariant = true };
     int x = add_value(&plan, "x", (ft_value){ .rows = FT_TOKENS, .cols = 8, .dtype = FT_F32 });
     for (int i = 0; i < 6; i++) {
         char name[16];
         snprintf(name, sizeof name, "state%d", i);
         add_value(&plan, name,
-                  (ft_value){ .rows = FT_CACHE, .cols = 5 + i, .dtype = FT_F16, .state = true });
+                  (ft_value){ .rows = FT_KV_CACHE, .cols = 5 + i, .dtype = FT_F16, .state = true });
         snprintf(name, sizeof name, "v%d", i);
         int y = add_value(&plan, name,
                           (ft_value){ .rows = i % 2 == 0 ? FT_TOKENS : FT_SELECTED,
@@ -73,11 +73,11 @@ static ft_plan make_plan(void)
     return plan;
 }
 
-static ft_shares *open_shares(const ft_plan *plan, const ft_limits *within)
+static ft_batch_shards *open_shares(const ft_plan *plan, const ft_limits *within)
 {
     ft_error err;
-    ft_shares *shares;
-    if (ft_shares_open(&shares, plan, within, &err) != FT_OK)
+    ft_batch_shards *shares;
+    if (ft_batch_shards_open(&shares, plan, within, &err) != FT_OK)
         bail_out("%s", err.text);
     return shares;
 }
@@ -86,9 +86,9 @@ static ft_shares *open_shares(const ft_plan *plan, const ft_limits *within)
 
 static bool opens(const ft_plan *plan, const ft_limits *within)
 {
-    ft_shares *shares = open_shares(plan, within);
+    ft_batch_shards *shares = open_shares(plan, within);
     bool opened = shares != NULL;
-    ft_shares_close(shares);
+    ft_batch_shards_close(shares);
     return opened;
 }
 
@@ -99,10 +99,10 @@ static void test_opening(ft_plan *plan)
     ok(opens(plan, &limits),
        "small GEMMs of independent texts run batch-parallel on several threads");
     ok(!opens(plan, &one), "one thread does not run a batch in parallel");
-    plan->steady = false;
+    plan->batch_invariant = false;
     ok(!opens(plan, &limits),
        "an operation whose rows depend on each other does not run batch-parallel");
-    plan->steady = true;
+    plan->batch_invariant = true;
     small.rows = 1024; /* 6 products of 32 KiB, where 6 meetings are worth 192 KiB */
     ok(opens(plan, &limits), "a plan runs batch-parallel while its weights are no more bytes than "
                              "the saved barriers are worth");
@@ -115,7 +115,7 @@ static void test_opening(ft_plan *plan)
 
 static size_t bytes_of(const ft_value *v)
 {
-    size_t rows = ft_rows_within(&limits, v->rows);
+    size_t rows = ft_limits_rows(&limits, v->rows);
     return v->dynamic ? ft_row_scales_offset(v, &limits) + rows * sizeof(float)
                       : rows * (size_t) v->cols * ft_dtype_size(v->dtype);
 }
@@ -123,24 +123,25 @@ static size_t bytes_of(const ft_value *v)
 /* Operation i of the plan reads value v(i-1) and makes v(i): those two are alive at once. */
 static void test_layout(const ft_plan *plan)
 {
-    ft_shares *shares = open_shares(plan, &limits);
-    const ft_share *first = ft_shares_get(shares, 0), *second = ft_shares_get(shares, 1);
+    ft_batch_shards *shares = open_shares(plan, &limits);
+    const ft_batch_shard *first = ft_batch_shards_get(shares, 0),
+                         *second = ft_batch_shards_get(shares, 1);
     size_t room = (size_t) (second->arena - first->arena);
     int common = 0, inside = 0, apart = 0;
     for (int i = 0; i < plan->nvalue; i++)
-        common += ft_shares_offset(shares, i) == SIZE_MAX;
+        common += ft_batch_shards_offset(shares, i) == SIZE_MAX;
     for (int i = 0; i < 6; i++) {
         char name[16];
         snprintf(name, sizeof name, "v%d", i);
         int v = ft_plan_find(plan, name);
-        size_t begin = ft_shares_offset(shares, v);
+        size_t begin = ft_batch_shards_offset(shares, v);
         if (begin == SIZE_MAX)
             continue;
         size_t end = begin + bytes_of(&plan->value[v]);
         inside += end <= room && begin % 64 == 0;
         snprintf(name, sizeof name, "v%d", i - 1);
         int before = i == 0 ? -1 : ft_plan_find(plan, name);
-        size_t other = before < 0 ? SIZE_MAX : ft_shares_offset(shares, before);
+        size_t other = before < 0 ? SIZE_MAX : ft_batch_shards_offset(shares, before);
         apart +=
             other == SIZE_MAX || end <= other || other + bytes_of(&plan->value[before]) <= begin;
     }
@@ -149,17 +150,18 @@ static void test_layout(const ft_plan *plan)
     is_int(inside, 4, "every other value has its place in each thread's arena");
     is_int(apart, 4, "no value of a thread's arena overlaps the value that it is computed from");
     ok(room < plan->arena, "a thread's arena is smaller than the arena of the run");
-    ft_shares_close(shares);
+    ft_batch_shards_close(shares);
 }
 
 /* ---- Cutting ------------------------------------------------------------------------------- */
 
 static struct {
-    int32_t start[SEQUENCES + 1], owner[TOKENS], past[SEQUENCES], reach[SEQUENCES], seat[SEQUENCES];
-    int32_t pages[SEQUENCES * MOST], memory[SEQUENCES], memory_pages[SEQUENCES * MOST];
-    int32_t select[TOKENS];
-    ft_choice choice[TOKENS];
-    ft_beams beams[SEQUENCES];
+    int32_t start[SEQUENCES + 1], seq_id[TOKENS], n_past[SEQUENCES], n_tokens[SEQUENCES],
+        slot[SEQUENCES];
+    int32_t pages[SEQUENCES * MOST], cross_kv[SEQUENCES], cross_kv_pages[SEQUENCES * MOST];
+    int32_t selected_rows[TOKENS];
+    ft_sampling_params choice[TOKENS];
+    ft_beam_params beams[SEQUENCES];
 } of;
 
 static void fill(int32_t *numbers, size_t n, rng *chance)
@@ -175,27 +177,28 @@ static ft_batch draw_batch(rng *chance)
     size_t lanes = step ? 1 + rng_below(chance, 6) : 1;
     size_t texts = rng_below(chance, (uint32_t) (SEQUENCES / lanes) + 1);
     ft_batch b = { .sequences = texts * lanes, .lanes = lanes, .step = step, .start = of.start };
-    b.owner = of.owner, b.past = of.past, b.reach = of.reach, b.seat = of.seat;
-    b.pages = of.pages, b.memory = of.memory, b.memory_pages = of.memory_pages;
-    b.most_pages = b.most_memory_pages = MOST;
-    b.select = of.select, b.choice = of.choice, b.beams = of.beams;
-    fill(of.past, SEQUENCES, chance);
-    fill(of.reach, SEQUENCES, chance);
-    fill(of.seat, SEQUENCES, chance);
+    b.seq_id = of.seq_id, b.n_past = of.n_past, b.n_tokens = of.n_tokens, b.slot = of.slot;
+    b.pages = of.pages, b.cross_kv = of.cross_kv, b.cross_kv_pages = of.cross_kv_pages;
+    b.max_pages = b.max_cross_kv_pages = MOST;
+    b.selected_rows = of.selected_rows, b.choice = of.choice, b.beams = of.beams;
+    fill(of.n_past, SEQUENCES, chance);
+    fill(of.n_tokens, SEQUENCES, chance);
+    fill(of.slot, SEQUENCES, chance);
     fill(of.pages, SEQUENCES * MOST, chance);
-    fill(of.memory, SEQUENCES, chance);
-    fill(of.memory_pages, SEQUENCES * MOST, chance);
+    fill(of.cross_kv, SEQUENCES, chance);
+    fill(of.cross_kv_pages, SEQUENCES * MOST, chance);
     for (size_t i = 0; i < b.sequences; i++) {
         size_t length = step ? 1 : 1 + rng_below(chance, 4);
         of.start[i] = (int32_t) b.tokens;
         b.longest = b.longest < length ? length : b.longest;
         while (length-- > 0)
-            of.owner[b.tokens++] = (int32_t) i;
+            of.seq_id[b.tokens++] = (int32_t) i;
         if (i % lanes == 0 && (step || rng_below(chance, 3) > 0))
-            of.beams[b.groups++] = (ft_beams){ .seat = (int32_t) i, .row = (int32_t) b.selected };
+            of.beams[b.groups++] =
+                (ft_beam_params){ .slot = (int32_t) i, .row = (int32_t) b.selected };
         else if (!step)
             continue;
-        of.select[b.selected++] = (int32_t) b.tokens - 1;
+        of.selected_rows[b.selected++] = (int32_t) b.tokens - 1;
     }
     of.start[b.sequences] = (int32_t) b.tokens;
     return b;
@@ -204,9 +207,10 @@ static ft_batch draw_batch(rng *chance)
 /* The input of the run: row i holds eight times i. */
 static float input[TOKENS][8];
 
-static int count_wrong_inputs(const ft_share *share, const ft_shares *shares)
+static int count_wrong_inputs(const ft_batch_shard *share, const ft_batch_shards *shares)
 {
-    const float *own = (const float *) (const void *) (share->arena + ft_shares_offset(shares, 0));
+    const float *own =
+        (const float *) (const void *) (share->arena + ft_batch_shards_offset(shares, 0));
     int wrong = 0;
     for (size_t i = 0; i < share->batch.tokens * 8; i++)
         wrong += own[i] != (float) (share->first[FT_TOKENS] + i / 8);
@@ -214,7 +218,7 @@ static int count_wrong_inputs(const ft_share *share, const ft_shares *shares)
 }
 
 /* How many numbers of a share are not those of the run. */
-static int count_wrong(const ft_share *share, const ft_batch *run, size_t groups)
+static int count_wrong(const ft_batch_shard *share, const ft_batch *run, size_t groups)
 {
     const ft_batch *b = &share->batch;
     size_t row = share->first[FT_TOKENS], first = share->first[FT_SEQUENCES];
@@ -224,20 +228,21 @@ static int count_wrong(const ft_share *share, const ft_batch *run, size_t groups
         size_t length = (size_t) (b->start[i + 1] - b->start[i]);
         longest = longest < length ? length : longest;
         wrong += b->start[i] + (int32_t) row != run->start[first + i];
-        wrong += b->past[i] != run->past[first + i] || b->reach[i] != run->reach[first + i];
-        wrong += b->seat[i] != run->seat[first + i] || b->memory[i] != run->memory[first + i];
+        wrong +=
+            b->n_past[i] != run->n_past[first + i] || b->n_tokens[i] != run->n_tokens[first + i];
+        wrong += b->slot[i] != run->slot[first + i] || b->cross_kv[i] != run->cross_kv[first + i];
         for (size_t k = 0; k < MOST; k++) {
             wrong += b->pages[i * MOST + k] != run->pages[(first + i) * MOST + k];
-            wrong += b->memory_pages[i * MOST + k] != run->memory_pages[(first + i) * MOST + k];
+            wrong += b->cross_kv_pages[i * MOST + k] != run->cross_kv_pages[(first + i) * MOST + k];
         }
     }
     for (size_t i = 0; i < b->tokens; i++)
-        wrong += b->owner[i] + (int32_t) first != run->owner[row + i];
+        wrong += b->seq_id[i] + (int32_t) first != run->seq_id[row + i];
     for (size_t i = 0; i < b->selected; i++)
-        wrong += b->select[i] + (int32_t) row != run->select[chosen + i];
+        wrong += b->selected_rows[i] + (int32_t) row != run->selected_rows[chosen + i];
     for (size_t i = 0; i < b->groups; i++) {
         wrong += b->beams[i].row + (int32_t) chosen != run->beams[groups + i].row;
-        wrong += b->beams[i].seat != run->beams[groups + i].seat;
+        wrong += b->beams[i].slot != run->beams[groups + i].slot;
     }
     wrong += b->start[b->sequences] != (int32_t) b->tokens || b->longest != longest;
     wrong += (size_t) (b->choice - run->choice) != chosen || b->step != run->step;
@@ -245,12 +250,12 @@ static int count_wrong(const ft_share *share, const ft_batch *run, size_t groups
 }
 
 /* Of one run: nothing is missing or twice, lanes are together, and no thread has much more. */
-static bool cut_well(ft_shares *shares, const ft_batch *run, size_t count)
+static bool cut_well(ft_batch_shards *shares, const ft_batch *run, size_t count)
 {
     size_t tokens = 0, sequences = 0, selected = 0, groups = 0, most = 0;
     int wrong = 0;
     for (size_t i = 0; i < count; i++) {
-        const ft_share *share = ft_shares_get(shares, i);
+        const ft_batch_shard *share = ft_batch_shards_get(shares, i);
         wrong += share->first[FT_TOKENS] != tokens || share->first[FT_SEQUENCES] != sequences;
         wrong += share->first[FT_SELECTED] != selected;
         wrong += share->batch.tokens == 0 || share->batch.sequences % run->lanes != 0;
@@ -268,7 +273,7 @@ static bool cut_well(ft_shares *shares, const ft_batch *run, size_t count)
 
 static void test_cutting(const ft_plan *plan)
 {
-    ft_shares *shares = open_shares(plan, &limits);
+    ft_batch_shards *shares = open_shares(plan, &limits);
     rng chance = { 11 };
     int few = 0, whole = 0, cut = 0, well = 0;
     is_int((long long) plan->value[0].offset, 0,
@@ -278,7 +283,7 @@ static void test_cutting(const ft_plan *plan)
     for (int i = 0; i < ROUNDS; i++) {
         ft_batch run = draw_batch(&chance);
         bool enough = run.sequences / run.lanes >= 4 * (size_t) limits.threads;
-        size_t count = ft_shares_cut(shares, &run, (const char *) input);
+        size_t count = ft_batch_shards_split(shares, &run, (const char *) input);
         few += !enough;
         whole += !enough && count == 0;
         cut += enough && count == (size_t) limits.threads;
@@ -288,7 +293,7 @@ static void test_cutting(const ft_plan *plan)
     is_int(whole, few, "runs with fewer texts than threads are not split");
     is_int(cut, ROUNDS - few, "all other runs are split over the threads");
     is_int(well, ROUNDS - few, "each thread's batch holds all rows of its own texts and no others");
-    ft_shares_close(shares);
+    ft_batch_shards_close(shares);
 }
 
 int main(void)

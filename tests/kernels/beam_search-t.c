@@ -19,14 +19,15 @@ static bool read_line(FILE *file, problem *p, found *best)
 {
     char line[2048];
     int n = 0, at = 0;
-    ft_beams *r = &p->rules;
+    ft_beam_params *r = &p->rules;
     memset(p, 0, sizeof *p);
     memset(best, 0, sizeof *best);
     if (fgets(line, sizeof line, file) == NULL)
         return false;
     if (sscanf(line, "%u %d %d %d %lf %d %d %d %f %d %d %d %lf%n", &p->model.seed, &p->vocabulary,
-               &r->width, &r->early, &p->length_penalty, &r->prompt, &r->longest, &r->ngram,
-               &r->repetition, &r->least, &p->first, &r->ends, &best->score, &n) != 13)
+               &r->width, &r->early, &p->length_penalty, &r->prompt, &r->longest,
+               &r->no_repeat_ngram, &r->repetition_penalty, &r->least, &p->first, &r->ends,
+               &best->score, &n) != 13)
         bail_out("golden/beams.txt: not a search: %s", line);
     for (; sscanf(line + n, "%d%n", &best->token[best->length], &at) == 1; n += at)
         best->length++;
@@ -85,17 +86,17 @@ static problem draw_problem(rng *r, int32_t width, int32_t parts, int32_t vocabu
                   .vocabulary = vocabulary,
                   .first = rng_below(r, 4) == 0 ? 0 : -1,
                   .length_penalty = rng_uniform(r, -0.5, 2.0) };
-    p.rules = (ft_beams){ .seat = (int32_t) rng_below(r, 3),
-                          .width = width,
-                          .parts = parts,
-                          .prompt = 1 + (int32_t) rng_below(r, 4),
-                          .least = (int32_t) rng_below(r, 4),
-                          .early = (int32_t) rng_below(r, 3),
-                          .ngram = (int32_t) rng_below(r, 4),
-                          .repetition = rng_below(r, 2) == 0 ? 0.0f : 1.2f,
-                          .diversity = parts > 1 ? 0.7f : 0.0f,
-                          .ends = (int32_t) rng_below(r, 4),
-                          .bans = (int32_t) rng_below(r, 3) };
+    p.rules = (ft_beam_params){ .slot = (int32_t) rng_below(r, 3),
+                                .width = width,
+                                .parts = parts,
+                                .prompt = 1 + (int32_t) rng_below(r, 4),
+                                .least = (int32_t) rng_below(r, 4),
+                                .early = (int32_t) rng_below(r, 3),
+                                .no_repeat_ngram = (int32_t) rng_below(r, 4),
+                                .repetition_penalty = rng_below(r, 2) == 0 ? 0.0f : 1.2f,
+                                .diversity_penalty = parts > 1 ? 0.7f : 0.0f,
+                                .ends = (int32_t) rng_below(r, 4),
+                                .bans = (int32_t) rng_below(r, 3) };
     p.rules.longest = p.rules.prompt + 1 + (int32_t) rng_below(r, 20);
     for (int32_t i = 0; i < p.rules.ends; i++)
         p.rules.end[i] = 1 + 3 * i;
@@ -142,17 +143,17 @@ static void test_plain(int32_t width, int32_t parts, int32_t vocabulary)
 
 enum { WORDS = 10, SEATS = 8 };
 
-static const ft_beams four = {
+static const ft_beam_params four = {
     .width = 4,
     .parts = 1,
     .prompt = 1,
-    .known = 1,
+    .n_tokens = 1,
     .longest = 20,
     .ends = 1,
     .end = { 3 },
     .forced = -1,
     .divisor = 1.0f,
-    .far_divisor = 1.0f,
+    .max_length_divisor = 1.0f,
 };
 
 static void fill(float *logits, size_t n, float value)
@@ -161,14 +162,14 @@ static void fill(float *logits, size_t n, float value)
         logits[i] = value;
 }
 
-static bool lanes_are(const ft_beam_memory *m, const ft_beams *rules, const int32_t *token,
+static bool lanes_are(const ft_beam_state *m, const ft_beam_params *rules, const int32_t *token,
                       const int32_t *parent)
 {
     bool same = true;
     for (int32_t i = 0; i < rules->width; i++) {
-        size_t at = (size_t) (rules->seat + i) * m->context + (size_t) rules->known;
-        same &= m->last[rules->seat + i] == token[i] && m->history[at] == token[i];
-        same &= m->origin[at] == i && m->origin[at - 1] == parent[i];
+        size_t at = (size_t) (rules->slot + i) * m->context + (size_t) rules->n_tokens;
+        same &= m->last[rules->slot + i] == token[i] && m->history[at] == token[i];
+        same &= m->cache_indirection[at] == i && m->cache_indirection[at - 1] == parent[i];
     }
     return same;
 }
@@ -177,16 +178,16 @@ static void test_ties(void)
 {
     rng r = { 5 };
     float logits[4 * WORDS];
-    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
-    ft_beams rules = four;
-    rules.seat = 3;
+    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_params rules = four;
+    rules.slot = 3;
     fill(logits, 4 * WORDS, 2.0f);
     step_on_cpu(&m, &rules, logits);
     ok(lanes_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
        "of candidates with equal scores those with the smaller token ids continue");
     is_int(m.beam[3].finished, 1,
            "the end token among candidates with equal scores finishes a hypothesis");
-    rules.known++;
+    rules.n_tokens++;
     step_on_cpu(&m, &rules, logits);
     ok(lanes_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
        "of beams with equal scores the first one continues");
@@ -204,14 +205,14 @@ static void test_equal_texts(void)
 {
     rng r = { 9 };
     float logits[2 * WORDS];
-    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
-    ft_beams rules = four;
+    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_params rules = four;
     rules.width = 2;
-    rules.far_divisor = 2.0f;
+    rules.max_length_divisor = 2.0f;
     fill(logits, 2 * WORDS, -INFINITY);
     logits[3] = logits[4] = logits[5] = 0.0f; /* 3 ends: the first text */
     step_on_cpu(&m, &rules, logits);
-    rules.known++;
+    rules.n_tokens++;
     fill(logits, 2 * WORDS, -INFINITY);
     logits[3] = 0.0f; /* 4 3, the second */
     logits[WORDS + 4] = 0.0f;
@@ -219,8 +220,8 @@ static void test_equal_texts(void)
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished == 2 && m.beam[0].finished_score == m.beam[1].finished_score,
        "two hypotheses with equal scores are both kept");
-    ft_beam_memory before = memory_copy(&m, SEATS);
-    rules.known++;
+    ft_beam_state before = memory_copy(&m, SEATS);
+    rules.n_tokens++;
     logits[4] = -90.0f; /* 5 4 3 would be the third; 5 4 4 goes on */
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished_length == 1 && m.beam[1].finished_length == 2,
@@ -238,12 +239,12 @@ static void test_origins(void)
 {
     rng r = { 6 };
     float logits[4 * WORDS];
-    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
-    ft_beams rules = four;
-    rules.seat = 1;
+    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_params rules = four;
+    rules.slot = 1;
     fill(logits, WORDS, 0.0f);
     step_on_cpu(&m, &rules, logits); /* tokens 0, 1, 2, 4 */
-    rules.known++;
+    rules.n_tokens++;
     fill(logits, 4 * WORDS, -90.0f);
     logits[2 * WORDS + 7] = logits[2 * WORDS + 8] = 0.0f; /* lane 2 has two children, */
     logits[1 * WORDS + 5] = 0.0f;                         /* lane 1 one, ... */
@@ -253,11 +254,11 @@ static void test_origins(void)
     /* One child is certain, two of one or of the others share, 0.5 each: by lane, then by token. */
     ok(lanes_are(&m, &rules, (int32_t[]){ 5, 6, 9, 7 }, (int32_t[]){ 1, 0, 0, 2 }),
        "beams inherit the cache indirection of their parents");
-    rules.known++;
+    rules.n_tokens++;
     fill(logits, 4 * WORDS, -90.0f);
     logits[3 * WORDS + 3] = logits[0 * WORDS + 1] = 0.0f; /* 2 7 ends, 1 5 1 goes on */
     step_on_cpu(&m, &rules, logits);
-    const int32_t *text = m.finished + (size_t) (rules.seat + 1) * TEXT;
+    const int32_t *text = m.finished + (size_t) (rules.slot + 1) * TEXT;
     ok(text[0] == 2 && text[1] == 7 && text[2] == 3,
        "the tokens of a beam are read through the cache indirection");
     memory_free(&m);
@@ -267,22 +268,23 @@ static void test_not_numbers(void)
 {
     rng r = { 7 };
     float logits[4 * WORDS];
-    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
-    ft_beams sick = four, well = four;
-    well.seat = 4;
+    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_params sick = four, well = four;
+    well.slot = 4;
     fill(logits, 4 * WORDS, 1.0f);
     step_on_cpu(&m, &sick, logits);
     step_on_cpu(&m, &well, logits);
-    sick.known = ++well.known;
+    sick.n_tokens = ++well.n_tokens;
     logits[2 * WORDS + 9] = NAN;
     step_on_cpu(&m, &sick, logits);
     is_int(m.beam[0].status, FT_BEAM_FAILED, "a NaN in the logits of a live beam fails its search");
     logits[2 * WORDS + 9] = 1.0f;
     step_on_cpu(&m, &well, logits);
     is_int(m.beam[4].status, FT_BEAM_RUNS, "a NaN in one search leaves the other searches running");
-    sick.known++;
+    sick.n_tokens++;
     step_on_cpu(&m, &sick, logits);
-    ok(m.beam[0].status == FT_BEAM_FAILED && m.last[0] == 0 && m.origin[3 * TEXT + 3] == 3,
+    ok(m.beam[0].status == FT_BEAM_FAILED && m.last[0] == 0 &&
+           m.cache_indirection[3 * TEXT + 3] == 3,
        "a failed search stays failed, and its beams hold valid token ids");
 
     fill(logits, WORDS, -INFINITY);
@@ -298,7 +300,7 @@ static void test_not_numbers(void)
     ok(m.last[0] == 4 && m.beam[0].score == 0.0f && m.beam[1].score == -INFINITY,
        "-inf in the logits only excludes that token");
     well = four;
-    well.known++;
+    well.n_tokens++;
     fill(logits, 4 * WORDS, 1.0f);
     logits[3 * WORDS] = NAN;
     step_on_cpu(&m, &well, logits);
@@ -311,10 +313,10 @@ static void test_over(void)
 {
     rng r = { 8 };
     float logits[2 * WORDS];
-    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
-    ft_beams rules = four;
+    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_params rules = four;
     rules.width = 2;
-    rules.early = FT_EARLY_TRUE;
+    rules.early = FT_EARLY_STOPPING_TRUE;
     rules.ends = 2;
     rules.end[1] = 1;
     fill(logits, 2 * WORDS, 0.0f);
@@ -322,8 +324,8 @@ static void test_over(void)
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].status == FT_BEAM_DONE && m.beam[0].finished == 2,
        "a search ends when all its hypotheses are found");
-    ft_beam_memory before = memory_copy(&m, SEATS);
-    rules.known++;
+    ft_beam_state before = memory_copy(&m, SEATS);
+    rules.n_tokens++;
     step_on_cpu(&m, &rules, logits);
     ok(memcmp(m.beam, before.beam, SEATS * sizeof *m.beam) == 0 &&
            memcmp(m.finished, before.finished, SEATS * TEXT * sizeof *m.finished) == 0,

@@ -15,7 +15,7 @@
 
 static void *array_of(size_t count, size_t size)
 {
-    void *memory = ft_array(count, size);
+    void *memory = ft_calloc(count, size);
     if (memory == NULL)
         bail_out("no memory for %zu elements", count);
     return memory;
@@ -37,17 +37,17 @@ void table_logits(const problem *p, int32_t position, int32_t last, float *out)
 {
     for (int32_t i = 0; i < p->vocabulary; i++) {
         out[i] = table_logit(&p->model, (uint32_t) position, (uint32_t) last, (uint32_t) i);
-        if (ft_beams_end(&p->rules, i))
+        if (ft_beam_is_eos(&p->rules, i))
             out[i] += p->model.bonus;
     }
 }
 
-ft_beams rules_of(const problem *p, int32_t known)
+ft_beam_params rules_of(const problem *p, int32_t known)
 {
-    ft_beams rules = p->rules;
-    rules.known = known;
+    ft_beam_params rules = p->rules;
+    rules.n_tokens = known;
     rules.forced = known == rules.prompt ? p->first : -1;
-    ft_beams_measure(&rules, p->length_penalty);
+    ft_beam_set_length_divisors(&rules, p->length_penalty);
     return rules;
 }
 
@@ -55,25 +55,25 @@ ft_beams rules_of(const problem *p, int32_t known)
 
 #define IMPOSSIBLE ((double) -INFINITY)
 
-typedef struct lane {
+typedef struct beam_id {
     double score;
     int32_t count;
     int32_t token[TEXT];
-} lane;
+} beam_id;
 
 typedef struct choice_of {
     double score;
-    int32_t lane, token;
+    int32_t beam_id, token;
 } choice_of;
 
 typedef struct search {
-    lane lane[FT_MAX_BEAMS];
+    beam_id beam_id[FT_MAX_BEAMS];
     found kept[2 * FT_MAX_BEAMS];
     int32_t count; /* of kept */
     bool over;
 } search;
 
-static bool knows(const lane *l, int32_t id)
+static bool knows(const beam_id *l, int32_t id)
 {
     for (int32_t i = 0; i < l->count; i++)
         if (l->token[i] == id)
@@ -81,7 +81,7 @@ static bool knows(const lane *l, int32_t id)
     return false;
 }
 
-static bool makes_ngram_again(const lane *l, int32_t n, int32_t id)
+static bool makes_ngram_again(const beam_id *l, int32_t n, int32_t id)
 {
     for (int32_t at = 0; n > 0 && at + n <= l->count; at++) {
         bool same = l->token[at + n - 1] == id;
@@ -94,21 +94,21 @@ static bool makes_ngram_again(const lane *l, int32_t n, int32_t id)
 }
 
 /* The log-probability of a token, by the rules. */
-static double adjusted(const problem *p, const lane *l, double logprob, int32_t id)
+static double adjusted(const problem *p, const beam_id *l, double logprob, int32_t id)
 {
-    const ft_beams *rules = &p->rules;
+    const ft_beam_params *rules = &p->rules;
     int32_t made = l->count - rules->prompt;
     if (made == 0 && p->first >= 0)
         return id == p->first ? 0.0 : IMPOSSIBLE;
-    if (made < rules->least && ft_beams_end(rules, id))
+    if (made < rules->least && ft_beam_is_eos(rules, id))
         return IMPOSSIBLE;
-    if (makes_ngram_again(l, rules->ngram, id))
+    if (makes_ngram_again(l, rules->no_repeat_ngram, id))
         return IMPOSSIBLE;
     for (int32_t i = 0; i < rules->bans; i++)
         if (rules->ban[i] == id)
             return IMPOSSIBLE;
-    if (rules->repetition > 0.0f && knows(l, id))
-        return logprob * (double) rules->repetition;
+    if (rules->repetition_penalty > 0.0f && knows(l, id))
+        return logprob * (double) rules->repetition_penalty;
     return logprob;
 }
 
@@ -117,7 +117,7 @@ static int by_score(const void *a, const void *b)
     const choice_of *x = a, *y = b;
     if (x->score != y->score)
         return x->score > y->score ? -1 : 1;
-    return x->lane != y->lane ? x->lane - y->lane : x->token - y->token;
+    return x->beam_id != y->beam_id ? x->beam_id - y->beam_id : x->token - y->token;
 }
 
 static int by_found(const void *a, const void *b)
@@ -133,7 +133,7 @@ static choice_of *list_all(const problem *p, const search *part, int32_t span, c
     choice_of *all = array_of((size_t) span * words, sizeof *all);
     float *logits = array_of(words, sizeof *logits);
     for (int32_t i = 0; i < span; i++) {
-        const lane *l = &part->lane[i];
+        const beam_id *l = &part->beam_id[i];
         double sum = 0.0;
         table_logits(p, l->count - 1, l->token[l->count - 1], logits);
         for (size_t id = 0; id < words; id++)
@@ -151,7 +151,7 @@ static choice_of *list_all(const problem *p, const search *part, int32_t span, c
 
 static void keep(search *part, const problem *p, const choice_of *c, int32_t span)
 {
-    const lane *l = &part->lane[c->lane];
+    const beam_id *l = &part->beam_id[c->beam_id];
     int32_t made = l->count + 1 - p->rules.prompt;
     found *f = &part->kept[part->count++];
     f->score = c->score / pow(made, p->length_penalty);
@@ -169,15 +169,15 @@ static void keep(search *part, const problem *p, const choice_of *c, int32_t spa
 
 static bool is_over(const search *part, const problem *p, int32_t span)
 {
-    const lane *best = &part->lane[0];
+    const beam_id *best = &part->beam_id[0];
     double length = best->count - p->rules.prompt;
     if (best->score == IMPOSSIBLE)
         return true;
     if (part->count < span)
         return false;
-    if (p->rules.early == FT_EARLY_NEVER && p->length_penalty > 0.0)
+    if (p->rules.early == FT_EARLY_STOPPING_NEVER && p->length_penalty > 0.0)
         length = p->rules.longest - p->rules.prompt;
-    return p->rules.early == FT_EARLY_TRUE ||
+    return p->rules.early == FT_EARLY_STOPPING_TRUE ||
            best->score / pow(length, p->length_penalty) <= part->kept[span - 1].score;
 }
 
@@ -187,28 +187,29 @@ static void turn_plainly(const problem *p, search *part, int32_t span, double *c
 {
     int32_t ends = p->rules.ends > 1 ? p->rules.ends : 1, live = 0;
     choice_of *all = list_all(p, part, span, cost);
-    lane *next = array_of((size_t) span, sizeof *next);
-    bool last = part->lane[0].count + 1 >= p->rules.longest;
+    beam_id *next = array_of((size_t) span, sizeof *next);
+    bool last = part->beam_id[0].count + 1 >= p->rules.longest;
     for (int32_t i = 0; i < span; i++)
         next[i].score = IMPOSSIBLE;
     for (int32_t i = 0; i < (1 + ends) * span && i < span * p->vocabulary; i++) {
-        bool is_end = last || ft_beams_end(&p->rules, all[i].token);
+        bool is_end = last || ft_beam_is_eos(&p->rules, all[i].token);
         if (all[i].score == IMPOSSIBLE)
             break;
         if (is_end && i < span)
             keep(part, p, &all[i], span);
         if (is_end || live == span)
             continue;
-        next[live] = part->lane[all[i].lane];
+        next[live] = part->beam_id[all[i].beam_id];
         next[live].token[next[live].count++] = all[i].token;
         next[live++].score = all[i].score;
     }
-    memcpy(part->lane, next, (size_t) span * sizeof *next);
+    memcpy(part->beam_id, next, (size_t) span * sizeof *next);
     part->over = is_over(part, p, span);
     for (int32_t i = 0; i < live; i++)
-        cost[part->lane[i].token[part->lane[i].count - 1]] += (double) p->rules.diversity;
+        cost[part->beam_id[i].token[part->beam_id[i].count - 1]] +=
+            (double) p->rules.diversity_penalty;
     for (int32_t i = live; i < span; i++) /* dead, but as long as the others */
-        part->lane[i].count = part->lane[0].count, part->lane[i].token[0] = 0;
+        part->beam_id[i].count = part->beam_id[0].count, part->beam_id[i].token[0] = 0;
     free(next);
     free(all);
 }
@@ -220,7 +221,7 @@ int32_t search_plainly(const problem *p, found out[FT_MAX_BEAMS])
     double *cost = array_of((size_t) p->vocabulary, sizeof *cost);
     for (int32_t i = 0; i < parts; i++)
         for (int32_t j = 0; j < span; j++) {
-            lane *l = &all[i].lane[j];
+            beam_id *l = &all[i].beam_id[j];
             l->score = j == 0 ? 0.0 : IMPOSSIBLE;
             l->count = p->rules.prompt;
             memcpy(l->token, p->prompt, sizeof p->prompt);
@@ -250,16 +251,16 @@ static void *nonsense(rng *r, size_t bytes)
     return x;
 }
 
-ft_beam_memory memory_new(rng *r, size_t seats, size_t vocabulary)
+ft_beam_state memory_new(rng *r, size_t num_slots, size_t vocabulary)
 {
-    size_t bytes = seats * TEXT * sizeof(int32_t);
-    return (ft_beam_memory){ .last = nonsense(r, seats * sizeof(int32_t)),
-                             .history = nonsense(r, bytes),
-                             .origin = nonsense(r, bytes),
-                             .finished = nonsense(r, bytes),
-                             .beam = nonsense(r, seats * sizeof(ft_beam)),
-                             .context = TEXT,
-                             .vocabulary = vocabulary };
+    size_t bytes = num_slots * TEXT * sizeof(int32_t);
+    return (ft_beam_state){ .last = nonsense(r, num_slots * sizeof(int32_t)),
+                            .history = nonsense(r, bytes),
+                            .cache_indirection = nonsense(r, bytes),
+                            .finished = nonsense(r, bytes),
+                            .beam = nonsense(r, num_slots * sizeof(ft_beam)),
+                            .context = TEXT,
+                            .vocabulary = vocabulary };
 }
 
 static void *copy_of(const void *from, size_t bytes)
@@ -269,87 +270,90 @@ static void *copy_of(const void *from, size_t bytes)
     return to;
 }
 
-ft_beam_memory memory_copy(const ft_beam_memory *from, size_t seats)
+ft_beam_state memory_copy(const ft_beam_state *from, size_t num_slots)
 {
-    ft_beam_memory m = *from;
-    size_t bytes = seats * from->context * sizeof(int32_t);
-    m.last = copy_of(from->last, seats * sizeof *from->last);
+    ft_beam_state m = *from;
+    size_t bytes = num_slots * from->context * sizeof(int32_t);
+    m.last = copy_of(from->last, num_slots * sizeof *from->last);
     m.history = copy_of(from->history, bytes);
-    m.origin = copy_of(from->origin, bytes);
+    m.cache_indirection = copy_of(from->cache_indirection, bytes);
     m.finished = copy_of(from->finished, bytes);
-    m.beam = copy_of(from->beam, seats * sizeof *from->beam);
+    m.beam = copy_of(from->beam, num_slots * sizeof *from->beam);
     return m;
 }
 
-void memory_free(ft_beam_memory *m)
+void memory_free(ft_beam_state *m)
 {
     free(m->last);
     free(m->history);
-    free(m->origin);
+    free(m->cache_indirection);
     free(m->finished);
     free(m->beam);
 }
 
-bool memory_equals(const ft_beam_memory *a, const ft_beam_memory *b, size_t seats)
+bool memory_equals(const ft_beam_state *a, const ft_beam_state *b, size_t num_slots)
 {
-    size_t bytes = seats * a->context * sizeof(int32_t);
-    return memcmp(a->last, b->last, seats * sizeof *a->last) == 0 &&
-           memcmp(a->history, b->history, bytes) == 0 && memcmp(a->origin, b->origin, bytes) == 0 &&
+    size_t bytes = num_slots * a->context * sizeof(int32_t);
+    return memcmp(a->last, b->last, num_slots * sizeof *a->last) == 0 &&
+           memcmp(a->history, b->history, bytes) == 0 &&
+           memcmp(a->cache_indirection, b->cache_indirection, bytes) == 0 &&
            memcmp(a->finished, b->finished, bytes) == 0 &&
-           memcmp(a->beam, b->beam, seats * sizeof *a->beam) == 0;
+           memcmp(a->beam, b->beam, num_slots * sizeof *a->beam) == 0;
 }
 
-bool search_is_over(const ft_beam_memory *m, const ft_beams *rules)
+bool search_is_over(const ft_beam_state *m, const ft_beam_params *rules)
 {
     bool over = true;
-    for (int32_t head = 0; head < rules->width; head += ft_beams_span(rules))
-        over &= m->beam[rules->seat + head].status != FT_BEAM_RUNS;
+    for (int32_t head = 0; head < rules->width; head += ft_beam_group_width(rules))
+        over &= m->beam[rules->slot + head].status != FT_BEAM_RUNS;
     return over;
 }
 
-void note_prompt(const ft_beam_memory *m, const problem *p)
+void note_prompt(const ft_beam_state *m, const problem *p)
 {
-    memcpy(m->history + (size_t) p->rules.seat * m->context, p->prompt,
+    memcpy(m->history + (size_t) p->rules.slot * m->context, p->prompt,
            (size_t) p->rules.prompt * sizeof *p->prompt);
 }
 
-int32_t step_logits(const ft_beam_memory *m, const problem *p, const ft_beams *rules, float *out)
+int32_t step_logits(const ft_beam_state *m, const problem *p, const ft_beam_params *rules,
+                    float *out)
 {
-    bool begins = ft_beams_begin(rules);
-    int32_t rows = begins ? 1 : rules->width, position = rules->known - 1;
+    bool begins = ft_beam_is_first_step(rules);
+    int32_t rows = begins ? 1 : rules->width, position = rules->n_tokens - 1;
     for (int32_t i = 0; i < rows; i++)
-        table_logits(p, position, begins ? p->prompt[position] : m->last[rules->seat + i],
+        table_logits(p, position, begins ? p->prompt[position] : m->last[rules->slot + i],
                      out + (size_t) i * m->vocabulary);
     return rows;
 }
 
-void step_on_cpu(const ft_beam_memory *m, const ft_beams *rules, const float *logits)
+void step_on_cpu(const ft_beam_state *m, const ft_beam_params *rules, const float *logits)
 {
-    ft_beam_list lists[FT_MAX_BEAMS];
+    ft_beam_candidates lists[FT_MAX_BEAMS];
     float *values = array_of(m->vocabulary, sizeof *values);
     memset(lists, 0xee, sizeof lists);
     for (int32_t i = 0; i < rules->width; i++)
-        if (ft_beam_score(rules, m, i) > -INFINITY)
-            ft_cpu_beam_row(ft_rows_of(FT_ISA_GENERIC), m, rules, i,
-                            logits + (size_t) (ft_beam_row(rules, i) - rules->row) * m->vocabulary,
-                            values, &lists[i]);
-    ft_cpu_beam_merge(m, rules, lists);
+        if (ft_beam_input_score(rules, m, i) > -INFINITY)
+            ft_cpu_beam_search_row(ft_row_kernels_for(FT_ISA_GENERIC), m, rules, i,
+                                   logits + (size_t) (ft_beam_row(rules, i) - rules->row) *
+                                                m->vocabulary,
+                                   values, &lists[i]);
+    ft_cpu_beam_search_merge(m, rules, lists);
     free(values);
 }
 
-int32_t collect_found(const ft_beam_memory *m, const ft_beams *rules, found out[FT_MAX_BEAMS])
+int32_t collect_found(const ft_beam_state *m, const ft_beam_params *rules, found out[FT_MAX_BEAMS])
 {
-    int32_t count = 0, span = ft_beams_span(rules);
+    int32_t count = 0, span = ft_beam_group_width(rules);
     for (int32_t i = 0; i < rules->width; i++) {
-        size_t seat = (size_t) (rules->seat + i);
-        const ft_beam *head = &m->beam[rules->seat + i / span * span], *b = &m->beam[seat];
+        size_t slot = (size_t) (rules->slot + i);
+        const ft_beam *head = &m->beam[rules->slot + i / span * span], *b = &m->beam[slot];
         if (head->status == FT_BEAM_FAILED)
             return -1;
         if (i % span >= head->finished)
             continue;
         out[count].score = (double) b->finished_score;
         out[count].length = b->finished_length;
-        memcpy(out[count++].token, m->finished + seat * m->context,
+        memcpy(out[count++].token, m->finished + slot * m->context,
                (size_t) b->finished_length * sizeof(int32_t));
     }
     qsort(out, (size_t) count, sizeof *out, by_found);
@@ -359,15 +363,15 @@ int32_t collect_found(const ft_beam_memory *m, const ft_beams *rules, found out[
 int32_t search_on_cpu(const problem *p, found out[FT_MAX_BEAMS])
 {
     rng r = { p->model.seed };
-    size_t seats = (size_t) (p->rules.seat + p->rules.width);
-    ft_beam_memory m = memory_new(&r, seats, (size_t) p->vocabulary);
+    size_t num_slots = (size_t) (p->rules.slot + p->rules.width);
+    ft_beam_state m = memory_new(&r, num_slots, (size_t) p->vocabulary);
     float *logits = array_of((size_t) (p->rules.width * p->vocabulary), sizeof *logits);
-    ft_beams rules = rules_of(p, p->rules.prompt);
+    ft_beam_params rules = rules_of(p, p->rules.prompt);
     note_prompt(&m, p);
     do {
         step_logits(&m, p, &rules, logits);
         step_on_cpu(&m, &rules, logits);
-        rules = rules_of(p, rules.known + 1);
+        rules = rules_of(p, rules.n_tokens + 1);
     } while (!search_is_over(&m, &rules));
     int32_t count = collect_found(&m, &rules, out);
     free(logits);

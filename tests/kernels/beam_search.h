@@ -1,6 +1,6 @@
 /*
- * beam_search.h - what the tests of beam search share: models that are tables, searches on them step by
- * step, and a slow, plain search by the same rules.
+ * beam_search.h - what the tests of beam search share: models that are tables, searches on them
+ * step by step, and a slow, plain search by the same rules.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ typedef struct table {
 /* A search: the model, the rules that hold in each step, and where it begins. */
 typedef struct problem {
     table model;
-    ft_beams rules; /* known and what depends on it are set by the search */
+    ft_beam_params rules; /* known and what depends on it are set by the search */
     double length_penalty;
     int32_t vocabulary, first; /* `first` is forced in the first step; -1: none is */
     int32_t prompt[TEXT];
@@ -31,7 +31,7 @@ typedef struct problem {
 void table_logits(const problem *p, int32_t position, int32_t last, float *out);
 
 /* The rules of a step. */
-ft_beams rules_of(const problem *p, int32_t known);
+ft_beam_params rules_of(const problem *p, int32_t known);
 
 typedef struct found {
     double score;
@@ -45,28 +45,29 @@ int32_t search_plainly(const problem *p, found out[FT_MAX_BEAMS]);
 /* ---- By steps ------------------------------------------------------------------------------ */
 
 /* Memory of `seats`, filled with nonsense. */
-ft_beam_memory memory_new(rng *r, size_t seats, size_t vocabulary);
-ft_beam_memory memory_copy(const ft_beam_memory *from, size_t seats);
-void memory_free(ft_beam_memory *memory);
+ft_beam_state memory_new(rng *r, size_t num_slots, size_t vocabulary);
+ft_beam_state memory_copy(const ft_beam_state *from, size_t num_slots);
+void memory_free(ft_beam_state *memory);
 
 /* Whether they are the same; of ft_beam, too, all bits. */
-bool memory_equals(const ft_beam_memory *a, const ft_beam_memory *b, size_t seats);
+bool memory_equals(const ft_beam_state *a, const ft_beam_state *b, size_t num_slots);
 
 /* Whether the search of a group is over, all parts of it. */
-bool search_is_over(const ft_beam_memory *memory, const ft_beams *rules);
+bool search_is_over(const ft_beam_state *memory, const ft_beam_params *rules);
 
 /* Put the prompt where NOTE would. */
-void note_prompt(const ft_beam_memory *memory, const problem *p);
+void note_prompt(const ft_beam_state *memory, const problem *p);
 
 /* The logits of the rows of a step, one after the other; how many rows. */
-int32_t step_logits(const ft_beam_memory *memory, const problem *p, const ft_beams *rules,
+int32_t step_logits(const ft_beam_state *memory, const problem *p, const ft_beam_params *rules,
                     float *out);
 
 /* A step of one group on the CPU; its rows begin at `logits`. */
-void step_on_cpu(const ft_beam_memory *memory, const ft_beams *rules, const float *logits);
+void step_on_cpu(const ft_beam_state *memory, const ft_beam_params *rules, const float *logits);
 
 /* What a search has found, the best first, from its memory; -1: it failed. */
-int32_t collect_found(const ft_beam_memory *memory, const ft_beams *rules, found out[FT_MAX_BEAMS]);
+int32_t collect_found(const ft_beam_state *memory, const ft_beam_params *rules,
+                      found out[FT_MAX_BEAMS]);
 
 /* All of it on the CPU. */
 int32_t search_on_cpu(const problem *p, found out[FT_MAX_BEAMS]);

@@ -27,10 +27,10 @@ static const conv_how kinds[] = {
     { .weight = FT_U4, .group = 128, .asymmetric = true, .x = FT_F16, .y = FT_F16 },
     { .weight = FT_U8, .group = 0, .x = FT_F32, .y = FT_F32 },
     { .weight = FT_U8, .group = 64, .asymmetric = true, .x = FT_BF16, .y = FT_BF16 },
-    { .weight = FT_U8, .group = 32, .by_codes = true, .x = FT_F32, .y = FT_F32 },
-    { .weight = FT_U8, .group = 64, .asymmetric = true, .by_codes = true, FT_F16, FT_F16 },
-    { .weight = FT_U8, .group = 0, .by_codes = true, .x = FT_F32, .y = FT_F32 },
-    { .weight = FT_U4, .group = 32, .asymmetric = true, .by_codes = true, FT_F32, FT_F32 },
+    { .weight = FT_U8, .group = 32, .int8_activations = true, .x = FT_F32, .y = FT_F32 },
+    { .weight = FT_U8, .group = 64, .asymmetric = true, .int8_activations = true, FT_F16, FT_F16 },
+    { .weight = FT_U8, .group = 0, .int8_activations = true, .x = FT_F32, .y = FT_F32 },
+    { .weight = FT_U4, .group = 32, .asymmetric = true, .int8_activations = true, FT_F32, FT_F32 },
     { .weight = FT_I8, .x = FT_I8, .y = FT_F32 },
     { .weight = FT_I8, .asymmetric = true, .x = FT_I8, .y = FT_F32 },
     { .weight = FT_I8, .asymmetric = true, .x = FT_I8, .y = FT_F16 },
@@ -47,7 +47,7 @@ static void open_devices(void)
 {
     ft_error err;
     for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
-        if (!ft_isa_usable((ft_isa) isa))
+        if (!ft_isa_supported((ft_isa) isa))
             continue;
         bench *on = &devices[ndevice++];
         setenv("FT_CPU", ft_isa_name((ft_isa) isa), 1);
@@ -105,8 +105,8 @@ static void test_kind(const conv_how *how)
         tally odd = { 0 };
         for (int i = 0; i < 4; i++) { /* of planes or pixels, to planes or pixels */
             conv_shape s = *shape;
-            s.conv.in_order = i % 2 == 0 ? FT_IMAGE_PLANES : FT_IMAGE_PIXELS;
-            s.conv.out_order = i / 2 == 0 ? FT_IMAGE_PLANES : FT_IMAGE_PIXELS;
+            s.conv.in_layout = i % 2 == 0 ? FT_IMAGE_NCHW : FT_IMAGE_NHWC;
+            s.conv.out_layout = i / 2 == 0 ? FT_IMAGE_NCHW : FT_IMAGE_NHWC;
             try_shape(&s, how, 5, &odd);
         }
         is_int((long long) (odd.wrong + odd.different), 0, "%s: %s", text, shape->name);
@@ -145,8 +145,8 @@ static void test_alone(const conv_how *how)
     pixels.images = 7;
     pixels.conv = (ft_conv){ .channels = 37, 9, 11, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } };
     conv_shape turned = large, direct = pixels;
-    turned.conv.in_order = turned.conv.out_order = FT_IMAGE_PIXELS;
-    direct.conv.in_order = direct.conv.out_order = FT_IMAGE_PIXELS;
+    turned.conv.in_layout = turned.conv.out_layout = FT_IMAGE_NHWC;
+    direct.conv.in_layout = direct.conv.out_layout = FT_IMAGE_NHWC;
     const conv_shape *shapes[] = { &large, &small, &pixels, &turned, &direct };
     size_t different = 0;
     for (size_t i = 0; i < FT_COUNT(shapes); i++) {

@@ -68,8 +68,9 @@ static void test_keys(void)
 static void test_small(void)
 {
     ft_counts c = fresh();
-    ft_cpu_count(&c, (float[]){ 1.5f, -0.0f, NAN, -INFINITY, 0.0f, -1.5f, 1e-45f, -NAN, 0.1f }, 9);
-    ft_counts_settle(&c);
+    ft_cpu_counts_add(&c, (float[]){ 1.5f, -0.0f, NAN, -INFINITY, 0.0f, -1.5f, 1e-45f, -NAN, 0.1f },
+                      9);
+    ft_counts_finalize(&c);
     is_int((long long) c.zeros, 2, "both zeros are counted");
     is_int((long long) c.key[0], 2, "both zeros have key 0");
     is_int((long long) c.nans, 2, "NaNs are counted separately");
@@ -112,14 +113,14 @@ static ft_counts by_definition(const float *values, size_t n)
 static void test_order(const float *values, size_t n)
 {
     ft_counts expected = by_definition(values, n), whole = fresh(), reversed = fresh();
-    ft_cpu_count(&whole, values, n);
-    ft_counts_settle(&whole);
+    ft_cpu_counts_add(&whole, values, n);
+    ft_counts_finalize(&whole);
     ok(same(&whole, &expected),
        "%zu values: the largest are in the tail, the others are counted by key", n);
     is_int((long long) ft_counts_total(&whole), (long long) n, "every value is counted once");
     for (size_t i = n; i-- > 0;)
-        ft_cpu_count(&reversed, values + i, 1);
-    ft_counts_settle(&reversed);
+        ft_cpu_counts_add(&reversed, values + i, 1);
+    ft_counts_finalize(&reversed);
     ok(same(&reversed, &expected), "the counters do not depend on the order of the values");
 
     for (int parts = 2; parts <= 7; parts += 5) {
@@ -128,12 +129,12 @@ static void test_order(const float *values, size_t n)
             size_t from = n * (size_t) i / (size_t) parts,
                    to = n * (size_t) (i + 1) / (size_t) parts;
             ft_counts part = fresh();
-            ft_cpu_count(&part, values + from, to - from);
-            ft_counts_settle(&part);
-            ft_counts_add(&sum, &part);
+            ft_cpu_counts_add(&part, values + from, to - from);
+            ft_counts_finalize(&part);
+            ft_counts_merge(&sum, &part);
             ft_counts_fini(&part);
         }
-        ft_counts_settle(&sum);
+        ft_counts_finalize(&sum);
         ok(same(&sum, &expected),
            "merging the counters of %d shards gives the counters of all values", parts);
         ft_counts_fini(&sum);
@@ -147,9 +148,9 @@ static void test_many_equal(void)
 {
     ft_counts c = fresh(), one_by_one = fresh();
     const uint32_t magnitude = ft_bits_from_float(0.3f);
-    ft_counts_put(&c, ft_bits_from_float(0.5f), 3);
-    ft_counts_put(&c, magnitude, (1 << 24) + 1);
-    ft_counts_settle(&c);
+    ft_counts_add_value(&c, ft_bits_from_float(0.5f), 3);
+    ft_counts_add_value(&c, magnitude, (1 << 24) + 1);
+    ft_counts_finalize(&c);
     is_int((long long) ft_counts_total(&c), (1 << 24) + 4, "2^24 + 1 equal values are all counted");
     is_int((long long) c.key[ft_count_key(magnitude)], (1 << 24) + 4 - FT_COUNT_TAIL,
            "equal values beyond the tail's capacity are counted by key");
@@ -158,12 +159,12 @@ static void test_many_equal(void)
        "larger values stay in the tail");
 
     for (int i = 0; i < 300000; i++)
-        ft_counts_put(&one_by_one, magnitude, 1);
-    ft_counts_settle(&one_by_one);
+        ft_counts_add_value(&one_by_one, magnitude, 1);
+    ft_counts_finalize(&one_by_one);
     ft_counts_fini(&c);
     c = fresh();
-    ft_counts_put(&c, magnitude, 300000);
-    ft_counts_settle(&c);
+    ft_counts_add_value(&c, magnitude, 300000);
+    ft_counts_finalize(&c);
     ok(same(&c, &one_by_one), "a value with a multiplicity counts like that many single values");
     ft_counts_fini(&c);
     ft_counts_fini(&one_by_one);

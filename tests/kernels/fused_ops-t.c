@@ -39,7 +39,7 @@ static int add_value(ft_plan *plan, ft_rows rows, int32_t cols)
 /* Returns its result; the pointer in *made, if wanted, is good until the next one is added. */
 static int add_op(ft_plan *plan, ft_op_kind kind, int a, int b, int32_t cols, ft_op **made)
 {
-    ft_op op = ft_op_make(kind);
+    ft_op op = ft_op_init(kind);
     op.in[0] = (int16_t) a;
     op.in[1] = (int16_t) b;
     op.out = (int16_t) add_value(plan, FT_TOKENS, cols);
@@ -69,18 +69,19 @@ static int add_norm(ft_plan *plan, int x, int residual, int *sum)
 
 static ft_plan layer(void)
 {
-    ft_plan plan = { .weight = weights, .nweight = 3, .steady = true };
+    ft_plan plan = { .weight = weights, .nweight = 3, .batch_invariant = true };
     ft_op *op;
-    int keys = add_value(&plan, FT_CACHE, COLS), values = add_value(&plan, FT_CACHE, COLS), sum;
+    int keys = add_value(&plan, FT_KV_CACHE, COLS), values = add_value(&plan, FT_KV_CACHE, COLS),
+        sum;
     plan.value[keys].state = plan.value[values].state = true;
     int x = add_value(&plan, FT_TOKENS, COLS), residual = add_value(&plan, FT_TOKENS, COLS);
     int y = add_norm(&plan, x, residual, &sum);
     int q = add_linear(&plan, y, 0), k = add_linear(&plan, y, 0), v = add_linear(&plan, y, 0);
-    int turned = add_op(&plan, FT_OP_STORE, q, k, COLS, &op);
+    int turned = add_op(&plan, FT_OP_STORE_KV, q, k, COLS, &op);
     op->in[2] = (int16_t) v;
     op->state[FT_STATE_KEYS] = (int16_t) keys;
     op->state[FT_STATE_VALUES] = (int16_t) values;
-    int context = add_op(&plan, FT_OP_ATTEND, turned, -1, COLS, &op);
+    int context = add_op(&plan, FT_OP_ATTEND_KV, turned, -1, COLS, &op);
     op->state[FT_STATE_KEYS] = (int16_t) keys;
     op->state[FT_STATE_VALUES] = (int16_t) values;
     int o = add_linear(&plan, context, 0);
@@ -99,10 +100,10 @@ static const char *chains_of(const ft_plan *plan)
     static char text[256];
     int length = 0;
     for (int i = 0; i < plan->nop;) {
-        ft_chain chain = ft_chain_at(plan, i);
-        const char *kind = chain.kind == FT_CHAIN_ATTENTION ? "a"
-                           : chain.kind == FT_CHAIN_ALONE   ? "."
-                                                            : "";
+        ft_fusion chain = ft_fusion_at(plan, i);
+        const char *kind = chain.kind == FT_FUSION_ATTENTION ? "a"
+                           : chain.kind == FT_FUSION_NONE    ? "."
+                                                             : "";
         length += snprintf(text + length, sizeof text - (size_t) length, "%s%d+%d%s%s%s",
                            i == 0 ? "" : " ", chain.first, chain.count, chain.norm ? "n" : "",
                            chain.gate ? "g" : "", kind);
@@ -118,7 +119,7 @@ static void test_layer(void)
     ft_plan plan = layer();
     is_int(plan.nop, OPS, "a layer has %d operations", OPS);
     is_str(chains_of(&plan), "0+4n 4+2a 6+1 7+4ng 11+1", "which are five chains");
-    plan.steady = false;
+    plan.batch_invariant = false;
     is_str(chains_of(&plan), "0+1. 1+3 4+1. 5+1. 6+1 7+1. 8+2 10+1. 11+1",
            "where rows may be many only linears are joined");
     ft_plan_fini(&plan);
@@ -173,7 +174,7 @@ static void activate_gate(ft_plan *plan)
 
 static void attend_to_memory(ft_plan *plan)
 {
-    plan->op[ATTEND].attr.memory = true;
+    plan->op[ATTEND].attr.cross_kv = true;
 }
 
 static void attend_elsewhere(ft_plan *plan)
@@ -183,17 +184,17 @@ static void attend_elsewhere(ft_plan *plan)
 
 static void part_after_values(ft_plan *plan)
 {
-    plan->source_ops = K;
+    plan->encoder_ops = K;
 }
 
 static void part_inside_others(ft_plan *plan)
 {
-    plan->source_ops = ATTEND;
+    plan->encoder_ops = ATTEND;
 }
 
 static void part_before_gate(ft_plan *plan)
 {
-    plan->source_ops = GATE;
+    plan->encoder_ops = GATE;
 }
 
 static void differ_in_shape(ft_plan *plan)
@@ -238,11 +239,11 @@ static bool share_memory(const ft_value *a, const ft_value *b)
 }
 
 /* Pairs of values of one chain, states aside, that overlap. */
-static int overlaps(const ft_plan *plan)
+static int has_pdl(const ft_plan *plan)
 {
     int faults = 0;
     for (int i = 0; i < plan->nop;) {
-        ft_chain chain = ft_chain_at(plan, i);
+        ft_fusion chain = ft_fusion_at(plan, i);
         bool touched[64] = { false };
         for (int end = i + chain.count; i < end; i++)
             for (int v = 0; v < plan->nvalue; v++)
@@ -268,11 +269,11 @@ static void test_memory(void)
 {
     ft_plan plan = layer();
     size_t apart = lay_out(&plan);
-    is_int(overlaps(&plan), 0, "what a chain touches lies apart");
-    plan.steady = false;
+    is_int(has_pdl(&plan), 0, "what a chain touches lies apart");
+    plan.batch_invariant = false;
     size_t alone = lay_out(&plan);
-    plan.steady = true;
-    ok(overlaps(&plan) > 0, "which it does not where operations follow each other");
+    plan.batch_invariant = true;
+    ok(has_pdl(&plan) > 0, "which it does not where operations follow each other");
     ok(alone < apart, "and that takes less memory");
     ft_plan_fini(&plan);
 }

@@ -194,7 +194,7 @@ int main(void)
 {
     bool usable[FT_ISA_COUNT];
     for (int isa = 0; isa < FT_ISA_COUNT; isa++)
-        usable[isa] = ft_isa_usable((ft_isa) isa);
+        usable[isa] = ft_isa_supported((ft_isa) isa);
     for (size_t i = 0; i < FT_COUNT(kinds); i++)
         test_kind(&kinds[i], usable);
     ok(ft_gemm_float_scratch(FT_F16, SIZE_MAX / 2, 4, 1) == SIZE_MAX,

@@ -51,10 +51,10 @@ typedef struct product {
 
 static int32_t weight_at(const ft_weight *w, size_t row, size_t col)
 {
-    int bits = ft_blocks_bits(w->dtype);
-    size_t at = ft_blocks_index(&w->blocks, row, col, w->rows);
-    return (int32_t) ft_panel_code(w->data, row, col, w->cols, bits) -
-           ft_blocks_zero(&w->blocks, at, bits);
+    int bits = ft_groupwise_bits(w->dtype);
+    size_t at = ft_groupwise_scale_index(&w->blocks, row, col, w->rows);
+    return (int32_t) ft_panel_value(w->data, row, col, w->cols, bits) -
+           ft_groupwise_zero_point(&w->blocks, at, bits);
 }
 
 static float x_at(const problem *p, const operands *o, size_t row, size_t i)
@@ -70,7 +70,7 @@ static float add_codes(float y, float scale, float amax, const problem *p, const
     float unit = ft_scale_from_amax(amax), inverse = ft_inverse_scale(unit);
     for (size_t i = first; i < end; i++)
         sum += weight_at(&o->w, col, i) * ft_quantize(x_at(p, o, row, i), inverse);
-    return ft_blocks_add(y, (float) sum, scale, unit);
+    return ft_groupwise_accumulate(y, (float) sum, scale, unit);
 }
 
 /* ... and of three: amax is below a power of two, which is 2^22 units. */
@@ -90,14 +90,14 @@ static float add_reals(float y, float scale, float amax, const problem *p, const
         low += w * lowest;
     }
     float sum = fmaf(65278.0f, (float) high, fmaf(256.0f, (float) middle, (float) low));
-    return ft_blocks_add(y, sum, scale, ldexpf(1.0f, exponent - 22));
+    return ft_groupwise_accumulate(y, sum, scale, ldexpf(1.0f, exponent - 22));
 }
 
 /* Columns of x with one unit: a group, or, in three bytes, as many as divide it, up to 256. */
 static size_t part_of(const problem *p)
 {
     size_t group = p->how.group == 0 ? 1 << 20 : (size_t) p->how.group, part = group;
-    while (!p->how.by_codes && (part > 256 || group % part != 0))
+    while (!p->how.int8_activations && (part > 256 || group % part != 0))
         part -= 32;
     return part;
 }
@@ -108,11 +108,12 @@ static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
     float y = 0.0f;
     for (size_t first = 0; first < p->k; first += part) {
         size_t end = ft_min_size(first + part, p->k);
-        size_t at = ft_blocks_index(&o->w.blocks, col, first, p->n);
+        size_t at = ft_groupwise_scale_index(&o->w.blocks, col, first, p->n);
         float scale = ft_float_from_f16(o->w.blocks.scale[at]), amax = 0.0f;
         for (size_t i = first; i < end; i++)
             amax = fmaxf(amax, fabsf(x_at(p, o, row, i)));
-        y = (p->how.by_codes ? add_codes : add_reals)(y, scale, amax, p, o, row, col, first, end);
+        y = (p->how.int8_activations ? add_codes : add_reals)(y, scale, amax, p, o, row, col, first,
+                                                              end);
     }
     return y;
 }
@@ -153,10 +154,10 @@ static void multiply(const void *of, ft_isa isa, int threads, size_t first, size
 {
     const problem *p = ((const product *) of)->problem;
     const operands *o = ((const product *) of)->operands;
-    size_t bytes = ft_gemm_blocks_scratch(&o->w.blocks, rows, p->k, threads);
+    size_t bytes = ft_gemm_groupwise_scratch(&o->w.blocks, rows, p->k, threads);
     void *scratch = must_have(bytes, 1);
     memset(scratch, 0xff, bytes); /* NaN */
-    ft_gemm_blocks_run(&(ft_gemm_blocks){
+    ft_gemm_groupwise_run(&(ft_gemm_groupwise){
         .isa = isa,
         .threads = threads,
         .m = rows,
@@ -166,7 +167,7 @@ static void multiply(const void *of, ft_isa isa, int threads, size_t first, size
         .x_dtype = p->x_dtype,
         .x_stride = p->x_stride,
         .w = o->w.data,
-        .bits = ft_blocks_bits(o->w.dtype),
+        .bits = ft_groupwise_bits(o->w.dtype),
         .blocks = o->w.blocks,
         .bias = p->bias ? o->bias : NULL,
         .activation = p->activation,
@@ -212,10 +213,12 @@ static const problem kinds[] = {
     { .how = { .dtype = FT_U4, .asymmetric = true }, .x_dtype = FT_F16, .y_dtype = FT_F16 },
     { .how = { .dtype = FT_U8, .asymmetric = true }, .bias = true, .activation = FT_ACT_GELU },
     { .how = { .dtype = FT_U4 }, .x_dtype = FT_BF16, .y_dtype = FT_F32 },
-    { .how = { .dtype = FT_U8, .by_codes = true }, .bias = true, .activation = FT_ACT_RELU },
-    { .how = { .dtype = FT_U8, .asymmetric = true, .by_codes = true }, .x_dtype = FT_F16 },
-    { .how = { .dtype = FT_U4, .by_codes = true }, .x_dtype = FT_BF16, .y_dtype = FT_BF16 },
-    { .how = { .dtype = FT_U4, .asymmetric = true, .by_codes = true }, .bias = true },
+    { .how = { .dtype = FT_U8, .int8_activations = true },
+      .bias = true,
+      .activation = FT_ACT_RELU },
+    { .how = { .dtype = FT_U8, .asymmetric = true, .int8_activations = true }, .x_dtype = FT_F16 },
+    { .how = { .dtype = FT_U4, .int8_activations = true }, .x_dtype = FT_BF16, .y_dtype = FT_BF16 },
+    { .how = { .dtype = FT_U4, .asymmetric = true, .int8_activations = true }, .bias = true },
 };
 
 static const char *name_of(const problem *p)
@@ -223,7 +226,7 @@ static const char *name_of(const problem *p)
     static char name[64];
     snprintf(name, sizeof name, "%s . %s%s%s to %s", ft_dtype_name(p->x_dtype),
              ft_dtype_name(p->how.dtype), p->how.asymmetric ? "with zero points" : "",
-             p->how.by_codes ? "with int8 activations" : "", ft_dtype_name(p->y_dtype));
+             p->how.int8_activations ? "with int8 activations" : "", ft_dtype_name(p->y_dtype));
     return name;
 }
 
@@ -320,10 +323,10 @@ static void test_largest(const problem *kind, int32_t group, const bool usable[F
         x[i] = whole[i / p.k];
     for (int end = 0; end < 2; end++) {
         memset((void *) (uintptr_t) o.w.data, end == 0 ? 255 : 0,
-               ft_panel_bytes(p.n, p.k, ft_blocks_bits(o.w.dtype)));
+               ft_panel_bytes(p.n, p.k, ft_groupwise_bits(o.w.dtype)));
         if (zero != NULL)
-            memset(zero, end == 0 ? 0 : (1 << ft_blocks_bits(o.w.dtype)) - 1,
-                   ft_blocks_count(&o.w.blocks, p.n, p.k));
+            memset(zero, end == 0 ? 0 : (1 << ft_groupwise_bits(o.w.dtype)) - 1,
+                   ft_groupwise_scale_count(&o.w.blocks, p.n, p.k));
         expect_results(&p, &o);
         for (int isa = 0; isa < FT_ISA_COUNT; isa++)
             same[isa] &= !usable[isa] || (same_bytes(&p, &o, (ft_isa) isa, 1, ROWS) &&
@@ -385,20 +388,21 @@ int main(void)
 {
     bool usable[FT_ISA_COUNT];
     for (int isa = 0; isa < FT_ISA_COUNT; isa++)
-        usable[isa] = ft_isa_usable((ft_isa) isa);
+        usable[isa] = ft_isa_supported((ft_isa) isa);
     for (size_t i = 0; i < FT_COUNT(kinds); i++) {
         test_kind(&kinds[i], usable);
         test_rows(&kinds[i], usable);
     }
     test_extremes(&(problem){ .how = { .dtype = FT_U4, .asymmetric = true } }, usable);
-    test_extremes(&(problem){ .how = { .dtype = FT_U8, .by_codes = true } }, usable);
+    test_extremes(&(problem){ .how = { .dtype = FT_U8, .int8_activations = true } }, usable);
     for (size_t i = 0; i < FT_COUNT(kinds); i++)
         if (kinds[i].x_dtype == FT_F32) {
             test_largest(&kinds[i], 0, usable);
             test_largest(&kinds[i], 32, usable);
             test_largest(&kinds[i], 256, usable);
         }
-    ok(ft_gemm_blocks_scratch(&(ft_blocks){ .by_codes = true }, SIZE_MAX / 2, 4, 1) == SIZE_MAX,
+    ok(ft_gemm_groupwise_scratch(&(ft_groupwise){ .int8_activations = true }, SIZE_MAX / 2, 4, 1) ==
+           SIZE_MAX,
        "a scratch size that overflows is an error");
     return done_testing();
 }

@@ -66,7 +66,7 @@ static int8_t random_code(data_kind kind)
 static void fill_weights(problem *p, data_kind kind)
 {
     size_t rows = ft_layout_rows(FT_COL4_4R2_8C, p->n), cols = ft_layout_cols(FT_COL4_4R2_8C, p->k);
-    p->w = ft_alloc(rows * cols);
+    p->w = ft_calloc_aligned(rows * cols);
     for (size_t row = 0; row < rows; row++)
         for (size_t col = 0; col < cols; col++)
             if (kind != RANDOM || (row < p->n && col < p->k))
@@ -116,7 +116,7 @@ static problem problem_new(size_t m, size_t n, size_t k, data_kind kind)
     p.totals = malloc(n * sizeof *p.totals);
     sum_products(&p);
     p.scratch_bytes = ft_gemm_i8_scratch(m, n, k, 2);
-    p.scratch = ft_alloc(p.scratch_bytes);
+    p.scratch = ft_calloc_aligned(p.scratch_bytes);
     return p;
 }
 
@@ -153,7 +153,7 @@ static const epilogue epilogues[] = {
     { "int8 output, bias, residual", FT_ACT_NONE, true, true, FT_I8, 30.0f, false, 0 },
     { "int8 output, bias, gelu", FT_ACT_GELU, true, false, FT_I8, 50.0f, false, 0 },
     { "f32 output, bias, gelu", FT_ACT_GELU, true, false, FT_F32, 0.0f, false, 0 },
-    { "int8 output, bias, approximate gelu", FT_ACT_GELU_CODES, true, false, FT_I8, 50.0f, false,
+    { "int8 output, bias, approximate gelu", FT_ACT_GELU_APPROX, true, false, FT_I8, 50.0f, false,
       0 },
     { "int8 output, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, FT_I8, 50.0f, false, 0 },
     { "f32 output, bias, tanh", FT_ACT_TANH, true, false, FT_F32, 0.0f, false, 0 },
@@ -312,7 +312,7 @@ static void test_many_threads(ft_isa isa)
     bool same = true;
     for (int threads = 3; threads <= 16; threads += 13) {
         p.scratch_bytes = ft_gemm_i8_scratch(p.m, p.n, p.k, threads);
-        p.scratch = ft_alloc(p.scratch_bytes);
+        p.scratch = ft_calloc_aligned(p.scratch_bytes);
         same &= same_bytes(&p, &epilogues[4], isa, threads);
         free(p.scratch);
     }
@@ -326,7 +326,7 @@ static void test_selection(void)
     ft_isa isa;
     ft_error err;
     unsetenv("FT_CPU");
-    ok(ft_cpu_isa(&isa, &err) == FT_OK && ft_isa_usable(isa),
+    ok(ft_cpu_isa(&isa, &err) == FT_OK && ft_isa_supported(isa),
        "this machine supports at least one instruction set");
     setenv("FT_CPU", "generic", 1);
     ok(ft_cpu_isa(&isa, &err) == FT_OK && isa == FT_ISA_GENERIC,
@@ -337,7 +337,7 @@ static void test_selection(void)
         "the message names the unknown FT_CPU=sse9");
     for (int i = 0; i < FT_ISA_COUNT; i++) {
         setenv("FT_CPU", ft_isa_name((ft_isa) i), 1);
-        ft_status expected = ft_isa_usable((ft_isa) i) ? FT_OK : FT_EUNSUPPORTED;
+        ft_status expected = ft_isa_supported((ft_isa) i) ? FT_OK : FT_EUNSUPPORTED;
         is_int(ft_cpu_isa(&isa, &err), expected,
                "FT_CPU=%s is accepted where the machine supports it", ft_isa_name((ft_isa) i));
     }
@@ -357,7 +357,7 @@ static void test_activations(void)
         float v = (float) i * 1e-4f, wide = 7.0f * v;
         double d = (double) v, inner = sqrt(M_2_PI) * (d + 0.044715 * d * d * d);
         gelu = larger_error(gelu, ft_gelu(v), 0.5 * d * erfc(-d * M_SQRT1_2));
-        gelu_codes = larger_error(gelu_codes, ft_gelu_codes(v), 0.5 * d * erfc(-d * M_SQRT1_2));
+        gelu_codes = larger_error(gelu_codes, ft_gelu_approx(v), 0.5 * d * erfc(-d * M_SQRT1_2));
         gelu_tanh = larger_error(gelu_tanh, ft_gelu_tanh(v), 0.5 * d * (1.0 + tanh(inner)));
         tanh_error = larger_error(tanh_error, ft_tanh(v), tanh(d));
         silu = larger_error(silu, ft_silu(v), d / (1.0 + exp(-d)));
@@ -371,14 +371,14 @@ static void test_activations(void)
     near(exp_error, 0.0, 1e-7, "exp is within a relative 1e-7 over its range");
     ok(ft_gelu(1e30f) == 1e30f && ft_gelu(-1e30f) == 0.0f,
        "gelu is exactly v and 0 for large magnitudes");
-    ok(ft_gelu_codes(1e30f) == 1e30f && ft_gelu_codes(-1e30f) == 0.0f &&
-           ft_gelu_codes(3.6f) == 3.6f && ft_gelu_codes(-3.6f) == 0.0f,
+    ok(ft_gelu_approx(1e30f) == 1e30f && ft_gelu_approx(-1e30f) == 0.0f &&
+           ft_gelu_approx(3.6f) == 3.6f && ft_gelu_approx(-3.6f) == 0.0f,
        "approximate gelu is exactly v and 0 beyond 3.6");
 }
 
 static void test_isa(ft_isa isa)
 {
-    if (!ft_isa_usable(isa)) {
+    if (!ft_isa_supported(isa)) {
         skip(1, "this machine or this build has no %s", ft_isa_name(isa));
         return;
     }

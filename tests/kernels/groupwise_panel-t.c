@@ -49,8 +49,8 @@ static void test_code(int bits)
                                                        << ft_panel_shift(col, bits);
     }
     for (size_t i = 0; i < (size_t) ROWS * COLS; i++)
-        wrong +=
-            ft_panel_code(panels, i / COLS, i % COLS, COLS, bits) != (i * 2654435761u >> 20 & mask);
+        wrong += ft_panel_value(panels, i / COLS, i % COLS, COLS, bits) !=
+                 (i * 2654435761u >> 20 & mask);
     is_int((long long) wrong, 0, "weights of %d bits are read back as they were written", bits);
     free(panels);
 }
@@ -89,16 +89,17 @@ static void test_pairs(void)
 
 static void test_groups(void)
 {
-    ft_blocks whole = { 0 }, some = { .group = 64 };
-    is_int((long long) ft_blocks_groups(&whole, 100), 1, "a group size of 0 makes a row one group");
-    is_int((long long) ft_blocks_groups(&some, 128), 2, "128 columns have two groups of 64");
-    is_int((long long) ft_blocks_groups(&some, 129), 3, "129 columns have three groups of 64");
-    is_int((long long) ft_blocks_index(&some, 5, 64, 40), 64 + 5,
+    ft_groupwise whole = { 0 }, some = { .group = 64 };
+    is_int((long long) ft_groupwise_groups(&whole, 100), 1,
+           "a group size of 0 makes a row one group");
+    is_int((long long) ft_groupwise_groups(&some, 128), 2, "128 columns have two groups of 64");
+    is_int((long long) ft_groupwise_groups(&some, 129), 3, "129 columns have three groups of 64");
+    is_int((long long) ft_groupwise_scale_index(&some, 5, 64, 40), 64 + 5,
            "groups follow each other in the scales");
-    is_int((long long) ft_blocks_count(&some, 40, 129), 3 * 64,
+    is_int((long long) ft_groupwise_scale_count(&some, 40, 129), 3 * 64,
            "the groups of padded rows have their place in the scales");
-    is_int(ft_blocks_zero(&some, 0, 4), 8, "the default zero point of 4 bits is 8");
-    is_int(ft_blocks_zero(&some, 0, 8), 128, "the default zero point of 8 bits is 128");
+    is_int(ft_groupwise_zero_point(&some, 0, 4), 8, "the default zero point of 4 bits is 8");
+    is_int(ft_groupwise_zero_point(&some, 0, 8), 128, "the default zero point of 8 bits is 128");
 }
 
 int main(void)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void test_to_floats(const ft_rows_isa *rows, const char *name)
+static void test_to_floats(const ft_row_kernels *rows, const char *name)
 {
     uint16_t *bits = must_have(0x10000, sizeof *bits);
     float *found = must_have(0x10000, sizeof *found);
@@ -57,7 +57,7 @@ static uint16_t nearest_half(double x)
 }
 
 /* Around each half and each border between two, the floats there and beside; then random bits. */
-static void test_to_halves(const ft_rows_isa *rows, const char *name)
+static void test_to_halves(const ft_row_kernels *rows, const char *name)
 {
     enum { AROUND = 6 * 0x7c00, RANDOM = 1 << 16 };
     size_t n = 2 * AROUND + RANDOM;
@@ -89,10 +89,10 @@ static void test_to_halves(const ft_rows_isa *rows, const char *name)
 }
 
 /* Whatever the bits: those of plain C, also of NaNs, about which test_to_halves() says little. */
-static void test_bits_of_halves(const ft_rows_isa *rows, const char *name)
+static void test_bits_of_halves(const ft_row_kernels *rows, const char *name)
 {
     enum { ALL = 0x10000 };
-    const ft_rows_isa *plain = ft_rows_of(FT_ISA_GENERIC);
+    const ft_row_kernels *plain = ft_row_kernels_for(FT_ISA_GENERIC);
     uint16_t *half = must_have(ALL, sizeof *half), *back = must_have(ALL, sizeof *back);
     float *x = must_have(ALL, sizeof *x), *y = must_have(ALL, sizeof *y);
     rng r = { 10 };
@@ -117,11 +117,11 @@ int main(void)
 {
     for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++) {
         const char *name = ft_isa_name((ft_isa) isa);
-        if (!ft_isa_usable((ft_isa) isa)) {
+        if (!ft_isa_supported((ft_isa) isa)) {
             skip(4, "this machine has no %s", name);
             continue;
         }
-        const ft_rows_isa *rows = ft_rows_of((ft_isa) isa);
+        const ft_row_kernels *rows = ft_row_kernels_for((ft_isa) isa);
         test_to_floats(rows, name);
         test_to_halves(rows, name);
         test_bits_of_halves(rows, name);

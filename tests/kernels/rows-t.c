@@ -66,55 +66,59 @@ static void free_data(row_data *d)
 }
 
 /* Run on elements `at` .. `at` + n - 1 of the data; returns the bytes of `out` that are results. */
-typedef size_t row_call(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n);
+typedef size_t row_call(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
+                        size_t n);
 
-static size_t call_f16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+static size_t call_f16(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
+                       size_t n)
 {
     rows->to_float(out, d->half + at, FT_F16, n);
     return n * sizeof(float);
 }
 
-static size_t call_bf16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+static size_t call_bf16(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
+                        size_t n)
 {
     rows->to_float(out, d->half + at, FT_BF16, n);
     return n * sizeof(float);
 }
 
-static size_t call_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+static size_t call_f32(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
+                       size_t n)
 {
     rows->to_float(out, d->x + at, FT_F32, n);
     return n * sizeof(float);
 }
 
-static size_t call_to_f16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_to_f16(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                           size_t n)
 {
     rows->from_float(out, d->x + at, FT_F16, n);
     return n * sizeof(uint16_t);
 }
 
-static size_t call_to_bf16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_to_bf16(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                            size_t n)
 {
     rows->from_float(out, d->x + at, FT_BF16, n);
     return n * sizeof(uint16_t);
 }
 
-static size_t call_to_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_to_f32(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                           size_t n)
 {
     rows->from_float(out, d->x + at, FT_F32, n);
     return n * sizeof(float);
 }
 
-static size_t call_quantize_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_quantize_i8(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                                size_t n)
 {
     rows->quantize_i8(out, d->x + at, 20.1f, n);
     return n;
 }
 
-static size_t call_quantize_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_quantize_f32(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                                 size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
@@ -122,52 +126,54 @@ static size_t call_quantize_f32(const ft_rows_isa *rows, const row_data *d, size
     return n * sizeof(float);
 }
 
-static size_t call_dequantize_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
-                                 size_t n)
+static size_t call_dequantize_i8(const ft_row_kernels *rows, const row_data *d, size_t at,
+                                 void *out, size_t n)
 {
     rows->dequantize_i8(out, d->codes + at, 0.013f, n);
     return n * sizeof(float);
 }
 
-static size_t call_dequantize_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
-                                  size_t n)
+static size_t call_dequantize_f32(const ft_row_kernels *rows, const row_data *d, size_t at,
+                                  void *out, size_t n)
 {
     memcpy(out, d->fake + at, n * sizeof(float));
     rows->dequantize_f32(out, out, 0.013f, n); /* in place */
     return n * sizeof(float);
 }
 
-static size_t call_add(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+static size_t call_add(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
+                       size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
     rows->add(out, out, d->y + at, n); /* in place */
     return n * sizeof(float);
 }
 
-static size_t call_add_codes_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_add_codes_i8(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                                 size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
-    rows->add_codes_i8(out, out, d->codes + at, 0.031f, n); /* in place */
+    rows->add_dequantized_i8(out, out, d->codes + at, 0.031f, n); /* in place */
     return n * sizeof(float);
 }
 
-static size_t call_add_codes_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
-                                 size_t n)
+static size_t call_add_codes_f32(const ft_row_kernels *rows, const row_data *d, size_t at,
+                                 void *out, size_t n)
 {
     memcpy(out, d->fake + at, n * sizeof(float));
-    rows->add_codes_f32(out, d->x + at, out, 0.031f, n); /* over the codes */
+    rows->add_dequantized_f32(out, d->x + at, out, 0.031f, n); /* over the codes */
     return n * sizeof(float);
 }
 
-static size_t call_norm(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+static size_t call_norm(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
+                        size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
     rows->norm(out, out, d->weight + at, d->y + at, 1e-5f, n); /* in place */
     return n * sizeof(float);
 }
 
-static size_t call_rms_norm(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_rms_norm(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                             size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
@@ -175,37 +181,38 @@ static size_t call_rms_norm(const ft_rows_isa *rows, const row_data *d, size_t a
     return n * sizeof(float);
 }
 
-static size_t call_amax(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+static size_t call_amax(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
+                        size_t n)
 {
     float amax = rows->amax(d->x + at, n);
     memcpy(out, &amax, sizeof amax);
     return sizeof amax;
 }
 
-static size_t call_largest(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_largest(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                            size_t n)
 {
     float largest;
-    bool numbers = rows->largest(d->x + at, n, &largest);
+    bool numbers = rows->max_logit(d->x + at, n, &largest);
     memcpy(out, &largest, sizeof largest);
     memcpy((char *) out + sizeof largest, &numbers, sizeof numbers);
     return sizeof largest + sizeof numbers;
 }
 
 /* The sum, then what it is the sum of. */
-static size_t call_masses(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_masses(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                           size_t n)
 {
     float largest;
-    (void) rows->largest(d->x + at, n, &largest);
-    uint64_t sum = rows->masses(out, d->x + at, largest, 1.3f, n);
+    (void) rows->max_logit(d->x + at, n, &largest);
+    uint64_t sum = rows->fixed_probs(out, d->x + at, largest, 1.3f, n);
     for (size_t i = 0; i < n; i++)
         sum -= ((const uint32_t *) out)[i];
     ((uint32_t *) out)[0] ^= (uint32_t) sum;
     return n * sizeof(uint32_t);
 }
 
-static size_t call_softmax(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_softmax(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                            size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
@@ -213,24 +220,24 @@ static size_t call_softmax(const ft_rows_isa *rows, const row_data *d, size_t at
     return n * sizeof(float);
 }
 
-static size_t call_softmax_codes(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
-                                 size_t n)
+static size_t call_softmax_codes(const ft_row_kernels *rows, const row_data *d, size_t at,
+                                 void *out, size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
-    rows->softmax_codes(out, 0.06f, n);
+    rows->softmax_quantize(out, 0.06f, n);
     return n * sizeof(float);
 }
 
-static size_t call_softmax_total(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
-                                 size_t n)
+static size_t call_softmax_total(const ft_row_kernels *rows, const row_data *d, size_t at,
+                                 void *out, size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
-    float total = rows->softmax_codes(out, 0.06f, n);
+    float total = rows->softmax_quantize(out, 0.06f, n);
     memcpy(out, &total, sizeof total);
     return sizeof total;
 }
 
-static size_t call_square_sum(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_square_sum(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                               size_t n)
 {
     float sum = rows->square_sum(d->x + at, n);
@@ -238,21 +245,22 @@ static size_t call_square_sum(const ft_rows_isa *rows, const row_data *d, size_t
     return sizeof sum;
 }
 
-static size_t call_sums(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+static size_t call_sums(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
+                        size_t n)
 {
-    rows->scale_sums(out, d->sums + at, 0.37f, d->scale + at, NULL, n);
+    rows->dequantize_acc(out, d->sums + at, 0.37f, d->scale + at, NULL, n);
     return n * sizeof(float);
 }
 
-static size_t call_sums_bias(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+static size_t call_sums_bias(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                              size_t n)
 {
-    rows->scale_sums(out, d->sums + at, 0.37f, d->scale + at, d->y + at, n);
+    rows->dequantize_acc(out, d->sums + at, 0.37f, d->scale + at, d->y + at, n);
     return n * sizeof(float);
 }
 
 #define ACTIVATE(name, activation)                                                                 \
-    static size_t call_##name(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,    \
+    static size_t call_##name(const ft_row_kernels *rows, const row_data *d, size_t at, void *out, \
                               size_t n)                                                            \
     {                                                                                              \
         memcpy(out, d->x + at, n * sizeof(float));                                                 \
@@ -260,7 +268,7 @@ static size_t call_sums_bias(const ft_rows_isa *rows, const row_data *d, size_t 
         return n * sizeof(float);                                                                  \
     }
 ACTIVATE(gelu, FT_ACT_GELU)
-ACTIVATE(gelu_codes, FT_ACT_GELU_CODES)
+ACTIVATE(gelu_codes, FT_ACT_GELU_APPROX)
 ACTIVATE(gelu_tanh, FT_ACT_GELU_TANH)
 ACTIVATE(relu, FT_ACT_RELU)
 ACTIVATE(tanh, FT_ACT_TANH)
@@ -324,7 +332,7 @@ typedef struct differences {
 } differences;
 
 /* Results behind unaligned starts too; the byte behind a result must stay as it was. */
-static differences compare(const ft_rows_isa *rows, const row_data *d, row_call *call)
+static differences compare(const ft_row_kernels *rows, const row_data *d, row_call *call)
 {
     differences found = { 0, 0 };
     unsigned char *ours = must_have(LONGEST * 4 + MARGIN, 1);
@@ -333,7 +341,7 @@ static differences compare(const ft_rows_isa *rows, const row_data *d, row_call 
         size_t at = n % 2;
         memset(ours, PATTERN, LONGEST * 4 + MARGIN);
         size_t bytes = call(rows, d, at, ours, n);
-        call(ft_rows_of(FT_ISA_GENERIC), d, at, plain, n);
+        call(ft_row_kernels_for(FT_ISA_GENERIC), d, at, plain, n);
         found.bits += memcmp(ours, plain, bytes) != 0;
         for (size_t i = bytes < n * 4 ? n * 4 : bytes; i < bytes + MARGIN; i++)
             found.beyond += ours[i] != PATTERN;
@@ -347,12 +355,12 @@ static void test_sets(const row_data *d)
 {
     for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++) {
         const char *name = ft_isa_name((ft_isa) isa);
-        if (!ft_isa_usable((ft_isa) isa)) {
+        if (!ft_isa_supported((ft_isa) isa)) {
             skip((int) FT_COUNT(calls), "this machine has no %s", name);
             continue;
         }
         for (size_t i = 0; i < FT_COUNT(calls); i++) {
-            differences found = compare(ft_rows_of((ft_isa) isa), d, calls[i].call);
+            differences found = compare(ft_row_kernels_for((ft_isa) isa), d, calls[i].call);
             ok(found.bits == 0 && found.beyond == 0,
                "%s: %s: the bits of plain C at 76 lengths, without writing beyond the end", name,
                calls[i].name);
@@ -368,11 +376,11 @@ static void test_sets(const row_data *d)
 static float sum_in_order(const float *x, size_t n)
 {
     static const size_t apart[] = { 4, 2, 1, 128, 64, 32, 16, 8 };
-    float part[FT_NORM_PARTS] = { 0 };
+    float part[FT_NORM_PARTIALS] = { 0 };
     for (size_t i = 0; i < n; i++)
-        part[i % FT_NORM_PARTS] += x[i];
+        part[i % FT_NORM_PARTIALS] += x[i];
     for (size_t step = 0; step < FT_COUNT(apart); step++)
-        for (size_t i = 0; i < FT_NORM_PARTS; i++)
+        for (size_t i = 0; i < FT_NORM_PARTIALS; i++)
             if ((i & apart[step]) == 0)
                 part[i] += part[i + apart[step]];
     return part[0];
@@ -382,7 +390,7 @@ static float sum_in_order(const float *x, size_t n)
  * With an eps so large that the variance vanishes in it, the factor is 2^-20, and with weights of
  * 2^20 a norm is x - mean: its bits show the order of the sum.
  */
-static void test_order(const ft_rows_isa *rows, const row_data *d, const char *name)
+static void test_order(const ft_row_kernels *rows, const row_data *d, const char *name)
 {
     float *weight = must_have(LONGEST, sizeof *weight), *bias = must_have(LONGEST, sizeof *bias);
     float *found = must_have(LONGEST, sizeof *found);
@@ -401,7 +409,7 @@ static void test_order(const ft_rows_isa *rows, const row_data *d, const char *n
     free(found);
 }
 
-static void test_norm(const ft_rows_isa *rows, const row_data *d)
+static void test_norm(const ft_row_kernels *rows, const row_data *d)
 {
     double worst = 0.0;
     double *x = doubles_of(d->x, LONGEST), *w = doubles_of(d->weight, LONGEST);
@@ -414,7 +422,7 @@ static void test_norm(const ft_rows_isa *rows, const row_data *d)
         for (size_t i = 0; i < n; i++)
             size[i] = fabs(expected[i]) + fabs(b[i]) + 2 * fabs(w[i]);
         /* Sums of 256 parts and a tree of depth eight, then eight operations. */
-        double bound = ((double) n / FT_NORM_PARTS + 16) * ROUNDING;
+        double bound = ((double) n / FT_NORM_PARTIALS + 16) * ROUNDING;
         worst = fmax(worst, worst_error(found, expected, size, bound, 0.0, n));
     }
     near(worst, 0.0, 1.0, "the norm matches a float64 oracle at every length");
@@ -430,7 +438,7 @@ static void test_norm(const ft_rows_isa *rows, const row_data *d)
     free(found);
 }
 
-static void test_softmax(const ft_rows_isa *rows, const row_data *d)
+static void test_softmax(const ft_row_kernels *rows, const row_data *d)
 {
     double worst = 0.0;
     double *x = doubles_of(d->x, LONGEST), *expected = must_have(LONGEST, sizeof *expected);
@@ -463,7 +471,7 @@ static void test_softmax(const ft_rows_isa *rows, const row_data *d)
 }
 
 /* Codes are off by half a code of rounding and 0.046 of the polynomial: kernels/softmax.h. */
-static void test_softmax_codes(const ft_rows_isa *rows, const row_data *d)
+static void test_softmax_codes(const ft_row_kernels *rows, const row_data *d)
 {
     enum { SCORES = 2000, FAR = 1 << 24 };
     static const float scales[] = { 1e-6f, 3e-4f, 0.02f, 0.5f, 40.0f };
@@ -476,7 +484,7 @@ static void test_softmax_codes(const ft_rows_isa *rows, const row_data *d)
             found[j] = rintf(d->x[j] * (j % 2 == 0 ? 10.0f : 1e4f));
             most = fmaxf(most, found[j]);
         }
-        float sum = rows->softmax_codes(found, step, SCORES);
+        float sum = rows->softmax_quantize(found, step, SCORES);
         total = 0.0;
         for (size_t j = 0; j < SCORES; j++) {
             double below = (double) most - (double) rintf(d->x[j] * (j % 2 == 0 ? 10.0f : 1e4f));
@@ -491,10 +499,10 @@ static void test_softmax_codes(const ft_rows_isa *rows, const row_data *d)
         off, 0,
         "the largest score has the quantized probability 127, and the sum is that of all of them");
     float spread[] = { 0.0f, -1.0f, -FAR, -100.0f };
-    ok(rows->softmax_codes(spread, ft_softmax_step(INFINITY), 4) == 127.0f,
+    ok(rows->softmax_quantize(spread, ft_softmax_step(INFINITY), 4) == 127.0f,
        "an infinite scale gives the largest score all of the probability");
     float equal[] = { -FAR, -FAR, 1.0f - FAR, -FAR };
-    ok(rows->softmax_codes(equal, ft_softmax_step(0.0f), 4) == 4 * 127.0f,
+    ok(rows->softmax_quantize(equal, ft_softmax_step(0.0f), 4) == 4 * 127.0f,
        "a scale of 0 gives all scores the same probability");
     free(found);
 }
@@ -515,7 +523,7 @@ static void test_softmax_step(void)
 }
 
 /* What is no number stays none on its way to a class. */
-static void test_activations_of_nan(const ft_rows_isa *rows, const char *name)
+static void test_activations_of_nan(const ft_row_kernels *rows, const char *name)
 {
     static const ft_activation all[] = { FT_ACT_GELU, FT_ACT_GELU_TANH, FT_ACT_RELU, FT_ACT_TANH,
                                          FT_ACT_SILU };
@@ -531,7 +539,7 @@ static void test_activations_of_nan(const ft_rows_isa *rows, const char *name)
     is_int(lost, 0, "%s: every activation of NaN is NaN", name);
 }
 
-static void test_quantize(const ft_rows_isa *rows, const char *name)
+static void test_quantize(const ft_row_kernels *rows, const char *name)
 {
     const float x[] = { 0.5f,    1.5f,    2.5f,     -0.5f,     -1.5f,    126.4f, 126.6f, 200.0f,
                         -126.6f, -1000.f, INFINITY, -INFINITY, 3.40e38f, -0.0f,  1e-40f };
@@ -548,7 +556,7 @@ static void test_quantize(const ft_rows_isa *rows, const char *name)
 }
 
 /* A number in each place in turn that is larger than all others: first by value, then as NaN. */
-static void test_amax(const ft_rows_isa *rows, const char *name)
+static void test_amax(const ft_row_kernels *rows, const char *name)
 {
     enum { N = 37 };
     float x[N];
@@ -568,7 +576,7 @@ static void test_amax(const ft_rows_isa *rows, const char *name)
 }
 
 /* The same of logits, of which none may be above 0. */
-static void test_largest(const ft_rows_isa *rows, const char *name)
+static void test_largest(const ft_row_kernels *rows, const char *name)
 {
     enum { N = 37 };
     float x[N], found;
@@ -578,19 +586,19 @@ static void test_largest(const ft_rows_isa *rows, const char *name)
     for (int i = 0; i < N; i++) {
         float before = x[i];
         x[i] = -1.5f;
-        wrong += !rows->largest(x, N, &found) || found != -1.5f;
+        wrong += !rows->max_logit(x, N, &found) || found != -1.5f;
         x[i] = NAN;
-        hidden += rows->largest(x, N, &found);
+        hidden += rows->max_logit(x, N, &found);
         x[i] = before;
     }
-    wrong += !rows->largest(x, 1, &found) || found != -INFINITY;
-    wrong += !rows->largest(x, 0, &found) || found != -INFINITY;
+    wrong += !rows->max_logit(x, 1, &found) || found != -INFINITY;
+    wrong += !rows->max_logit(x, 0, &found) || found != -INFINITY;
     is_int(wrong, 0, "%s: the largest logit is found at every position", name);
     is_int(hidden, 0, "%s: a NaN is ignored by the largest logit", name);
 }
 
 /* The largest has 2^30, 1 less half of it; what is below the floor, or no number, has none. */
-static void test_masses(const ft_rows_isa *rows, const char *name)
+static void test_masses(const ft_row_kernels *rows, const char *name)
 {
     enum { N = 35 };
     float x[N];
@@ -600,14 +608,14 @@ static void test_masses(const ft_rows_isa *rows, const char *name)
         x[i] = 7.0f - (float) i;
     x[33] = -INFINITY;
     x[34] = NAN;
-    uint64_t sum = rows->masses(mass, x, 7.0f, 1.0f, N);
+    uint64_t sum = rows->fixed_probs(mass, x, 7.0f, 1.0f, N);
     for (int i = 0; i < N; i++)
         wrong += mass[i] != (i <= 30 ? UINT32_C(1) << (30 - i) : 0);
     is_int(wrong, 0, "%s: a logit whose exponent is lower by one has half the weight", name);
     ok(sum == (UINT64_C(1) << 31) - 1, "%s: the sum of weights is that of all logits", name);
 }
 
-static void test_sums(const ft_rows_isa *rows, const char *name)
+static void test_sums(const ft_row_kernels *rows, const char *name)
 {
     const int32_t sums[] = { INT32_MAX, INT32_MIN, 16777217, -16777219, 0, 1 };
     const float scale[] = { 1.0f, 1.0f, 0.5f, 1.0f, 7.0f, 3.0f };
@@ -615,7 +623,7 @@ static void test_sums(const ft_rows_isa *rows, const char *name)
     /* A sum is rounded to float before it is multiplied; to even where it is between two. */
     const float expected[] = { 0x1p32f, -0x1p32f, 16777217.0f, -33554440.0f, 0.25f, 0.0f };
     float found[FT_COUNT(sums)];
-    rows->scale_sums(found, sums, 2.0f, scale, bias, FT_COUNT(sums));
+    rows->dequantize_acc(found, sums, 2.0f, scale, bias, FT_COUNT(sums));
     ok(memcmp(found, expected, sizeof found) == 0, "%s: sums are rounded, scaled and then biased",
        name);
 }
@@ -623,20 +631,20 @@ static void test_sums(const ft_rows_isa *rows, const char *name)
 int main(void)
 {
     row_data d = make_data();
-    const ft_rows_isa *plain = ft_rows_of(FT_ISA_GENERIC);
+    const ft_row_kernels *plain = ft_row_kernels_for(FT_ISA_GENERIC);
     test_norm(plain, &d);
     test_softmax(plain, &d);
     test_softmax_codes(plain, &d);
     test_softmax_step();
     for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++)
-        if (ft_isa_usable((ft_isa) isa)) {
-            test_order(ft_rows_of((ft_isa) isa), &d, ft_isa_name((ft_isa) isa));
-            test_quantize(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
-            test_activations_of_nan(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
-            test_amax(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
-            test_largest(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
-            test_masses(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
-            test_sums(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+        if (ft_isa_supported((ft_isa) isa)) {
+            test_order(ft_row_kernels_for((ft_isa) isa), &d, ft_isa_name((ft_isa) isa));
+            test_quantize(ft_row_kernels_for((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_activations_of_nan(ft_row_kernels_for((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_amax(ft_row_kernels_for((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_largest(ft_row_kernels_for((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_masses(ft_row_kernels_for((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_sums(ft_row_kernels_for((ft_isa) isa), ft_isa_name((ft_isa) isa));
         }
     test_sets(&d);
     free_data(&d);

@@ -20,12 +20,12 @@ static uint32_t seen[MOST];
 static int32_t history[KNOWN];
 static void *scratch;
 
-static int32_t choose(const float *x, size_t n, const ft_choice *choice, float *logprob)
+static int32_t choose(const float *x, size_t n, const ft_sampling_params *choice, float *logprob)
 {
     int32_t token = -77;
-    memset(scratch, (int) rng_below(&chance, 256), ft_cpu_choose_scratch(n));
-    ft_cpu_choose_row(ft_rows_of(FT_ISA_GENERIC), x, n, choice, history, seen, scratch, &token,
-                      logprob);
+    memset(scratch, (int) rng_below(&chance, 256), ft_cpu_sample_row_scratch(n));
+    ft_cpu_sample_row(ft_row_kernels_for(FT_ISA_GENERIC), x, n, choice, history, seen, scratch,
+                      &token, logprob);
     return token;
 }
 
@@ -37,7 +37,7 @@ static void test_philox(void)
     static const struct {
         uint64_t key;
         ft_philox counter, words;
-    } known[] = {
+    } n_tokens[] = {
         { 0, { { 0, 0, 0, 0 } }, { { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } } },
         { ~0ull,
           { { ~0u, ~0u, ~0u, ~0u } },
@@ -46,9 +46,9 @@ static void test_philox(void)
           { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 } },
           { { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } } },
     };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        ft_philox words = ft_philox_words(known[i].key, known[i].counter);
-        ok(memcmp(&words, &known[i].words, sizeof words) == 0,
+    for (size_t i = 0; i < sizeof n_tokens / sizeof n_tokens[0]; i++) {
+        ft_philox words = ft_philox_words(n_tokens[i].key, n_tokens[i].counter);
+        ok(memcmp(&words, &n_tokens[i].words, sizeof words) == 0,
            "Philox4x32-10 gives the published words of vector %zu", i);
     }
     ok(ft_philox_draw(0, 0) == 0x6627e8d5e169c58d,
@@ -59,20 +59,21 @@ static void test_masses(void)
 {
     double worst = 0.0, worst_log = 0.0;
     for (int i = 0; i < 1000000; i++) {
-        float y = (float) rng_uniform(&chance, (double) FT_CHOICE_FLOOR, 0.0);
-        double expected = exp2((double) y + (double) FT_CHOICE_BITS),
-               mass = (double) ft_choice_mass(y);
+        float y = (float) rng_uniform(&chance, (double) FT_SAMPLING_MIN_EXPONENT, 0.0);
+        double expected = exp2((double) y + (double) FT_SAMPLING_PROB_BITS),
+               mass = (double) ft_sampling_fixed_prob(y);
         double error = fmax(fabs(mass - expected) - 0.5, 0.0) / expected;
         worst = error > worst ? error : worst;
     }
-    ok(ft_choice_mass(0.0f) == 1u << FT_CHOICE_BITS, "the most likely token has the weight 2^30");
-    ok(ft_choice_mass(FT_CHOICE_FLOOR) == 0, "a token at the floor has the weight 0");
+    ok(ft_sampling_fixed_prob(0.0f) == 1u << FT_SAMPLING_PROB_BITS,
+       "the most likely token has the weight 2^30");
+    ok(ft_sampling_fixed_prob(FT_SAMPLING_MIN_EXPONENT) == 0,
+       "a token at the floor has the weight 0");
     /* The polynomial's error is 1.1e-7; five roundings of numbers of at most 1.42 add 2e-7. */
-    ok(worst < 3e-7, "weights are 2^(30 + y), within 3e-7 relative and 0.5 absolute (%.2g)",
-       worst);
+    ok(worst < 3e-7, "weights are 2^(30 + y), within 3e-7 relative and 0.5 absolute (%.2g)", worst);
     for (int i = 0; i < 100000; i++) {
         double x = exp(rng_uniform(&chance, -90.0, 90.0));
-        worst_log = fmax(worst_log, fabs(ft_choice_log(x) - log(x)));
+        worst_log = fmax(worst_log, fabs(ft_sampling_log(x) - log(x)));
     }
     /* The series ends at s^15 / 15; what it leaves out is below 2 * 0.172^17 / 17 = 1.2e-14. */
     ok(worst_log < 1e-13, "logarithms are right to 1e-13 (%.2g)", worst_log);
@@ -88,10 +89,10 @@ static void test_against_plain(shape s)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
             for (int round = 0; round < 3; round++) {
                 size_t n = sizes[i];
-                int32_t known = (int32_t) rng_below(&chance, KNOWN + 1);
+                int32_t n_tokens = (int32_t) rng_below(&chance, KNOWN + 1);
                 fill_logits(&chance, logits, n, s);
-                fill_history(&chance, history, known, n, seen);
-                ft_choice choice = draw_choice(&chance, rules, n, known);
+                fill_history(&chance, history, n_tokens, n, seen);
+                ft_sampling_params choice = draw_choice(&chance, rules, n, n_tokens);
                 if (round == 0)
                     choice.temperature = 0.0f;
                 int32_t token = choose(logits, n, &choice, NULL);
@@ -109,7 +110,7 @@ static void test_large(void)
     for (int i = 0; i < 200; i++) {
         fill_logits(&chance, logits, MOST, (shape) (i % SHAPES));
         fill_history(&chance, history, KNOWN, MOST, seen);
-        ft_choice choice = draw_choice(&chance, rng_below(&chance, RULES), MOST, KNOWN);
+        ft_sampling_params choice = draw_choice(&chance, rng_below(&chance, RULES), MOST, KNOWN);
         wrong += choose(logits, MOST, &choice, NULL) !=
                  choose_plainly(logits, MOST, &choice, history, seen);
     }
@@ -153,7 +154,7 @@ static int by_probability(const void *a, const void *b)
 }
 
 /* The distribution of a choice, in double, from the rules as their authors describe them. */
-static void distribute(double *probability, const float *x, int n, const ft_choice *c)
+static void distribute(double *probability, const float *x, int n, const ft_sampling_params *c)
 {
     int order[300], kept = n;
     double sum = 0.0, reached = 0.0;
@@ -181,7 +182,7 @@ static void distribute(double *probability, const float *x, int n, const ft_choi
         probability[order[i]] = i < kept ? probability[order[i]] / sum : 0.0;
 }
 
-static void test_distribution(const char *name, ft_choice choice)
+static void test_distribution(const char *name, ft_sampling_params choice)
 {
     enum { N = 300, DRAWS = 50000 };
     static int count[N];
@@ -204,19 +205,19 @@ static void test_distribution(const char *name, ft_choice choice)
 
 static void test_distributions(void)
 {
-    test_distribution("temperature 1", (ft_choice){ .temperature = 1.0f });
-    test_distribution("temperature 0.6", (ft_choice){ .temperature = 0.6f });
-    test_distribution("temperature 1.7", (ft_choice){ .temperature = 1.7f });
-    test_distribution("top-k 40", (ft_choice){ .temperature = 1.0f, .top_k = 40 });
-    test_distribution("top-p 0.9", (ft_choice){ .temperature = 1.0f, .top_p = 0.9f });
-    test_distribution("min-p 0.05", (ft_choice){ .temperature = 1.0f, .min_p = 0.05f });
+    test_distribution("temperature 1", (ft_sampling_params){ .temperature = 1.0f });
+    test_distribution("temperature 0.6", (ft_sampling_params){ .temperature = 0.6f });
+    test_distribution("temperature 1.7", (ft_sampling_params){ .temperature = 1.7f });
+    test_distribution("top-k 40", (ft_sampling_params){ .temperature = 1.0f, .top_k = 40 });
+    test_distribution("top-p 0.9", (ft_sampling_params){ .temperature = 1.0f, .top_p = 0.9f });
+    test_distribution("min-p 0.05", (ft_sampling_params){ .temperature = 1.0f, .min_p = 0.05f });
     test_distribution("top-k, top-p",
-                      (ft_choice){ .temperature = 0.9f, .top_k = 50, .top_p = 0.8f });
+                      (ft_sampling_params){ .temperature = 0.9f, .top_k = 50, .top_p = 0.8f });
     test_distribution("top-p, min-p",
-                      (ft_choice){ .temperature = 1.3f, .top_p = 0.95f, .min_p = 0.02f });
+                      (ft_sampling_params){ .temperature = 1.3f, .top_p = 0.95f, .min_p = 0.02f });
     test_distribution(
         "all of them",
-        (ft_choice){ .temperature = 0.8f, .top_k = 100, .top_p = 0.97f, .min_p = 0.01f });
+        (ft_sampling_params){ .temperature = 0.8f, .top_k = 100, .top_p = 0.97f, .min_p = 0.01f });
 }
 
 /* Tokens of one seed's steps must not depend on each other: pairs are as frequent as they should.
@@ -225,7 +226,7 @@ static void test_independence(void)
 {
     enum { N = 6, DRAWS = 60000 };
     static const float x[N] = { 0.3f, -1.0f, 0.0f, 1.0f, 0.7f, -0.2f };
-    ft_choice choice = { .seed = 99, .temperature = 1.0f };
+    ft_sampling_params choice = { .seed = 99, .temperature = 1.0f };
     int count[N * N] = { 0 };
     double one[N], pair[N * N];
     distribute(one, x, N, &choice);
@@ -247,17 +248,17 @@ static void test_independence(void)
 static void test_greedy(void)
 {
     static const float x[] = { 1.0f, 3.0f, -0.0f, 3.0f, 2.0f };
-    ft_choice choice = { .top_k = 3, .top_p = 0.5f, .min_p = 0.1f, .seed = 5 };
+    ft_sampling_params choice = { .top_k = 3, .top_p = 0.5f, .min_p = 0.1f, .seed = 5 };
     is_int(choose(x, 5, &choice, NULL), 1, "temperature 0 selects the first of the largest logits");
     choice.bans = 1;
     choice.ban[0] = 1;
     is_int(choose(x, 5, &choice, NULL), 3,
            "temperature 0 selects the next logit if the first is banned");
-    choice = (ft_choice){ .temperature = 1e-30f };
+    choice = (ft_sampling_params){ .temperature = 1e-30f };
     is_int(choose(x, 5, &choice, NULL) % 2, 1,
            "a temperature of nearly 0 samples among the largest logits");
     static const float zeros[] = { -1.0f, -0.0f, 0.0f };
-    choice = (ft_choice){ 0 };
+    choice = (ft_sampling_params){ 0 };
     is_int(choose(zeros, 3, &choice, NULL), 1, "+0 and -0 are equal logits");
 }
 
@@ -265,23 +266,23 @@ static void test_borders(void)
 {
     static const float ties[] = { 0.0f, 2.0f, 2.0f, 2.0f, 1.0f };
     int drawn[5] = { 0 };
-    ft_choice choice = { .temperature = 1.0f, .top_k = 2 };
+    ft_sampling_params choice = { .temperature = 1.0f, .top_k = 2 };
     for (choice.step = 0; choice.step < 1000; choice.step++)
         drawn[choose(ties, 5, &choice, NULL)]++;
     ok(drawn[1] > 400 && drawn[2] > 400 && drawn[1] + drawn[2] == 1000,
        "top-k 2 of three equal tokens keeps the smaller ids");
     memset(drawn, 0, sizeof drawn);
-    choice = (ft_choice){ .temperature = 1.0f, .top_k = 1000 };
+    choice = (ft_sampling_params){ .temperature = 1.0f, .top_k = 1000 };
     for (choice.step = 0; choice.step < 1000; choice.step++)
         drawn[choose(ties, 5, &choice, NULL)]++;
     ok(drawn[0] > 0 && drawn[4] > 0, "a top-k above the vocabulary size keeps all tokens");
     memset(drawn, 0, sizeof drawn);
-    choice = (ft_choice){ .temperature = 1.0f, .top_p = 1e-38f };
+    choice = (ft_sampling_params){ .temperature = 1.0f, .top_p = 1e-38f };
     for (choice.step = 0; choice.step < 100; choice.step++)
         drawn[choose(ties, 5, &choice, NULL)]++;
     is_int(drawn[1], 100, "a tiny top-p keeps one token");
     memset(drawn, 0, sizeof drawn);
-    choice = (ft_choice){ .temperature = 1.0f, .min_p = 2.0f };
+    choice = (ft_sampling_params){ .temperature = 1.0f, .min_p = 2.0f };
     for (choice.step = 0; choice.step < 1000; choice.step++)
         drawn[choose(ties, 5, &choice, NULL)]++;
     ok(drawn[1] > 250 && drawn[2] > 250 && drawn[3] > 250 && drawn[0] + drawn[4] == 0,
@@ -293,7 +294,7 @@ static void test_exact_share(void)
 {
     static const float equal[] = { 1.0f, 1.0f, 1.0f, 1.0f };
     int largest = 0, beyond = 0;
-    ft_choice choice = { .temperature = 1.0f, .top_p = 0.5f };
+    ft_sampling_params choice = { .temperature = 1.0f, .top_p = 0.5f };
     for (choice.step = 0; choice.step < 200; choice.step++) {
         int32_t half = choose(equal, 4, &choice, NULL);
         choice.top_p = 0x1.000002p-1f;
@@ -309,7 +310,7 @@ static void test_exact_share(void)
 static void test_special_logits(void)
 {
     float x[] = { 1.0f, -INFINITY, NAN, 2.0f }, logprob = 0.0f;
-    ft_choice choice = { .temperature = 1.0f };
+    ft_sampling_params choice = { .temperature = 1.0f };
     is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "a NaN logit yields no token");
     ok(logprob != logprob, "a NaN logit yields no log-probability");
     choice.temperature = 0.0f;
@@ -320,7 +321,7 @@ static void test_special_logits(void)
     is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
            "a NaN logit yields no token even if that token is banned");
     x[2] = INFINITY;
-    choice = (ft_choice){ .temperature = 1.0f };
+    choice = (ft_sampling_params){ .temperature = 1.0f };
     is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "a logit of +inf yields no token");
     ok(logprob != logprob, "a logit of +inf yields no log-probability");
     choice.bans = 1;
@@ -334,7 +335,7 @@ static void test_special_logits(void)
     ok(logprob != logprob, "logits that are all -inf yield no log-probability");
     for (int i = 0; i < 4; i++)
         x[i] = (float) i;
-    choice = (ft_choice){ .temperature = 1.0f, .bans = 4, .ban = { 3, 1, 0, 2 } };
+    choice = (ft_sampling_params){ .temperature = 1.0f, .bans = 4, .ban = { 3, 1, 0, 2 } };
     is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
            "a row with all tokens banned yields no token");
 }
@@ -347,7 +348,8 @@ static void test_logprob(void)
         float logprob;
         fill_logits(&chance, logits, n, round % 2 ? NORMAL : WORDS);
         fill_history(&chance, history, KNOWN, n, seen);
-        ft_choice choice = draw_choice(&chance, TOP_K | TOP_P | PENALTIES | NGRAM, n, KNOWN);
+        ft_sampling_params choice =
+            draw_choice(&chance, TOP_K | TOP_P | PENALTIES | NGRAM, n, KNOWN);
         int32_t token = choose(logits, n, &choice, &logprob);
         double sum = 0.0;
         if (token == FT_NO_TOKEN) /* a small vocabulary, all banned */
@@ -369,21 +371,21 @@ static void test_logprob(void)
 
 static void test_penalties(void)
 {
-    ft_choice choice = { .repetition = 1.25f };
-    ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT, &choice) == 1.6f,
+    ft_sampling_params choice = { .repetition_penalty = 1.25f };
+    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT, &choice) == 1.6f,
        "a repetition penalty of 1.25 divides a positive logit of a prompt token");
-    ok(ft_choice_penalize(-2.0f, 1, &choice) == -2.5f,
+    ok(ft_sampling_penalize(-2.0f, 1, &choice) == -2.5f,
        "a repetition penalty multiplies a negative logit of a generated token");
-    ok(ft_choice_penalize(2.0f, 0, &choice) == 2.0f,
+    ok(ft_sampling_penalize(2.0f, 0, &choice) == 2.0f,
        "a repetition penalty leaves new tokens unchanged");
-    choice = (ft_choice){ .presence = 0.5f, .frequency = 0.25f };
-    ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT, &choice) == 2.0f,
+    choice = (ft_sampling_params){ .presence_penalty = 0.5f, .frequency_penalty = 0.25f };
+    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT, &choice) == 2.0f,
        "presence and frequency penalties leave prompt tokens unchanged");
-    ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT | 3, &choice) == 0.75f,
+    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT | 3, &choice) == 0.75f,
        "a token generated 3 times loses the presence penalty once and the frequency penalty 3 "
        "times");
-    choice.repetition = 2.0f;
-    ok(ft_choice_penalize(3.0f, 1, &choice) == 0.75f,
+    choice.repetition_penalty = 2.0f;
+    ok(ft_sampling_penalize(3.0f, 1, &choice) == 0.75f,
        "the repetition penalty is applied before the others");
 }
 
@@ -393,7 +395,7 @@ static void test_ngrams(void)
     /* Of 2-grams with 7 in front 3 and 1 follow; of 3-grams with 5 7 only 3. */
     static const int32_t text[] = { 5, 7, 3, 9, 7, 1, 0, 5, 7 };
     static const struct {
-        int32_t n, known;
+        int32_t n, n_tokens;
         unsigned banned; /* a bit for each id */
     } cases[] = {
         { 1, 9, 1 << 5 | 1 << 7 | 1 << 3 | 1 << 9 | 1 << 1 | 1 << 0 },
@@ -408,7 +410,8 @@ static void test_ngrams(void)
     };
     memcpy(history, text, sizeof text);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ft_choice choice = { .ngram = cases[i].n, .known = cases[i].known };
+        ft_sampling_params choice = { .no_repeat_ngram = cases[i].n,
+                                      .n_tokens = cases[i].n_tokens };
         unsigned banned = 0;
         for (int id = 0; id < 10; id++) {
             float x[10] = { 0 };
@@ -419,7 +422,7 @@ static void test_ngrams(void)
         is_int(banned, cases[i].banned,
                "no_repeat_ngram %d after %d tokens bans the token that would complete a repeated "
                "n-gram",
-               cases[i].n, cases[i].known);
+               cases[i].n, cases[i].n_tokens);
     }
 }
 
@@ -431,45 +434,45 @@ static void test_memory(void)
     enum { SEATS = 3, CONTEXT = 5, TOKENS = 7 };
     int32_t text[SEATS * CONTEXT], last[SEATS] = { -9, -9, -9 };
     uint32_t words[SEATS * TOKENS];
-    ft_cpu_memory memory = { text, words, last, CONTEXT, TOKENS };
+    ft_cpu_token_history memory = { text, words, last, CONTEXT, TOKENS };
     memset(text, 0x55, sizeof text);
     memset(words, 0x55, sizeof words);
     /* Two prompts, one with a token that is none, and a row that is nobody's. */
-    static const int32_t ids[] = { 4, 4, 6, -1, 3, 2 }, owner[] = { 0, 0, 1, 1, 1, -1 };
-    static const int32_t start[] = { 0, 2 }, past[] = { 0, 0 }, seat[] = { 2, 0 };
-    ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ ids, owner, 6, start, past, seat });
+    static const int32_t ids[] = { 4, 4, 6, -1, 3, 2 }, seq_id[] = { 0, 0, 1, 1, 1, -1 };
+    static const int32_t start[] = { 0, 2 }, n_past[] = { 0, 0 }, slot[] = { 2, 0 };
+    ft_cpu_record_prompt(&memory, &(ft_cpu_prompt_tokens){ ids, seq_id, 6, start, n_past, slot });
     ok(text[10] == 4 && text[11] == 4 && text[0] == 6 && text[1] == 0x55555555 && text[2] == 3,
        "the prompt's tokens are recorded in the history, except negative ids");
     uint32_t sum = 0;
     for (int i = 0; i < TOKENS; i++)
         sum += (uint32_t) (words[i] != 0) + (uint32_t) (words[14 + i] != 0);
-    ok(sum == 3 && words[6] == FT_SEEN_PROMPT && words[3] == FT_SEEN_PROMPT &&
-           words[18] == FT_SEEN_PROMPT,
+    ok(sum == 3 && words[6] == FT_TOKEN_IN_PROMPT && words[3] == FT_TOKEN_IN_PROMPT &&
+           words[18] == FT_TOKEN_IN_PROMPT,
        "the prompt's tokens are counted, and the counts of the slot's last text are cleared");
     ok(words[7] == 0x55555555 && text[5] == 0x55555555, "other slots are left unchanged");
-    ft_choice choice = { .seat = 2, .known = 2 };
-    ft_cpu_choose_keep(&memory, &choice, 4);
-    choice.known = 3;
-    ft_cpu_choose_keep(&memory, &choice, 4);
-    ok(text[12] == 4 && text[13] == 4 && words[18] == (FT_SEEN_PROMPT | 2) && last[2] == 4,
+    ft_sampling_params choice = { .slot = 2, .n_tokens = 2 };
+    ft_cpu_sample_append(&memory, &choice, 4);
+    choice.n_tokens = 3;
+    ft_cpu_sample_append(&memory, &choice, 4);
+    ok(text[12] == 4 && text[13] == 4 && words[18] == (FT_TOKEN_IN_PROMPT | 2) && last[2] == 4,
        "generated tokens are appended to the history and counted");
-    choice.known = CONTEXT;
-    ft_cpu_choose_keep(&memory, &choice, 1);
+    choice.n_tokens = CONTEXT;
+    ft_cpu_sample_append(&memory, &choice, 1);
     ok(words[15] == 1 && last[2] == 1, "tokens beyond the context are only counted");
-    ft_cpu_choose_keep(&memory, &choice, FT_NO_TOKEN);
+    ft_cpu_sample_append(&memory, &choice, FT_NO_TOKEN);
     ok(last[2] == 0 && words[14] == 0, "a step without a token records nothing");
-    choice.seat = -1;
-    ft_cpu_choose_keep(&memory, &choice, 3);
+    choice.slot = -1;
+    ft_cpu_sample_append(&memory, &choice, 3);
     ok(last[0] == -9 && last[1] == -9, "a token without a slot is not recorded");
     static const int32_t more[] = { 5 }, before[] = { 2 };
-    ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ more, owner, 1, start, before, seat });
-    ok(words[18] == (FT_SEEN_PROMPT | 2) && words[19] == FT_SEEN_PROMPT,
+    ft_cpu_record_prompt(&memory, &(ft_cpu_prompt_tokens){ more, seq_id, 1, start, before, slot });
+    ok(words[18] == (FT_TOKEN_IN_PROMPT | 2) && words[19] == FT_TOKEN_IN_PROMPT,
        "a later prefill chunk of a prompt clears nothing");
 }
 
 int main(void)
 {
-    scratch = malloc(ft_cpu_choose_scratch(MOST));
+    scratch = malloc(ft_cpu_sample_row_scratch(MOST));
     if (scratch == NULL)
         bail_out("no memory");
     test_philox();

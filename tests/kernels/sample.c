@@ -67,10 +67,12 @@ void fill_logits(rng *r, float *logits, size_t n, shape s)
 
 /* ---- Choices -------------------------------------------------------------------------------- */
 
-ft_choice draw_choice(rng *r, unsigned rules, size_t vocabulary, int32_t known)
+ft_sampling_params draw_choice(rng *r, unsigned rules, size_t vocabulary, int32_t known)
 {
     static const float temperatures[] = { 1.0f, 0.7f, 1.5f, 0.05f, 20.0f };
-    ft_choice c = { .seed = rng_bits(r), .step = (uint32_t) rng_bits(r), .known = known };
+    ft_sampling_params c = { .seed = rng_bits(r),
+                             .step = (uint32_t) rng_bits(r),
+                             .n_tokens = known };
     c.temperature = temperatures[rng_below(r, 5)];
     if (rules & TOP_K)
         c.top_k = 1 + (int32_t) rng_below(r, rng_below(r, 2) ? 50 : (uint32_t) vocabulary + 9);
@@ -79,14 +81,14 @@ ft_choice draw_choice(rng *r, unsigned rules, size_t vocabulary, int32_t known)
     if (rules & MIN_P)
         c.min_p = (float) (rng_below(r, 2) ? uniform(r) * 1.1 : pow(10.0, -9.0 * uniform(r)));
     if (rules & PENALTIES) {
-        c.repetition = rng_below(r, 4) == 0 ? 0.0f : 0.5f + 2.0f * (float) uniform(r);
-        c.presence = rng_below(r, 4) == 0 ? 0.0f : normal(r);
-        c.frequency = rng_below(r, 4) == 0 ? 0.0f : 0.5f * normal(r);
+        c.repetition_penalty = rng_below(r, 4) == 0 ? 0.0f : 0.5f + 2.0f * (float) uniform(r);
+        c.presence_penalty = rng_below(r, 4) == 0 ? 0.0f : normal(r);
+        c.frequency_penalty = rng_below(r, 4) == 0 ? 0.0f : 0.5f * normal(r);
     }
     if (rules & NGRAM)
-        c.ngram = 1 + (int32_t) rng_below(r, 4);
+        c.no_repeat_ngram = 1 + (int32_t) rng_below(r, 4);
     if (rules & BANS)
-        c.bans = 1 + (int32_t) rng_below(r, FT_MAX_BANS);
+        c.bans = 1 + (int32_t) rng_below(r, FT_MAX_BANNED_IDS);
     for (int32_t i = 0; i < c.bans; i++) /* some are no ids */
         c.ban[i] = (int32_t) rng_below(r, (uint32_t) vocabulary + 8) - 4;
     return c;
@@ -100,7 +102,7 @@ void fill_history(rng *r, int32_t *history, int32_t known, size_t vocabulary, ui
         history[i] = again ? history[i - 1 - (int32_t) rng_below(r, 3)]
                            : (int32_t) rng_below(r, (uint32_t) vocabulary);
         if (i < known / 2)
-            seen[history[i]] |= FT_SEEN_PROMPT;
+            seen[history[i]] |= FT_TOKEN_IN_PROMPT;
         else
             seen[history[i]]++;
     }
@@ -115,20 +117,21 @@ static void ban_plainly(float *out, size_t n, int32_t id)
         out[id] = -INFINITY;
 }
 
-void adjust_plainly(float *out, const float *logits, size_t n, const ft_choice *choice,
+void adjust_plainly(float *out, const float *logits, size_t n, const ft_sampling_params *choice,
                     const int32_t *history, const uint32_t *seen)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t chosen = seen[i] & 0x7fffffff;
         out[i] = logits[i];
-        if (choice->repetition != 0.0f && seen[i] != 0)
-            out[i] = out[i] < 0.0f ? out[i] * choice->repetition : out[i] / choice->repetition;
+        if (choice->repetition_penalty != 0.0f && seen[i] != 0)
+            out[i] = out[i] < 0.0f ? out[i] * choice->repetition_penalty
+                                   : out[i] / choice->repetition_penalty;
         if (chosen > 0)
-            out[i] = out[i] - choice->frequency * (float) chosen - choice->presence;
+            out[i] = out[i] - choice->frequency_penalty * (float) chosen - choice->presence_penalty;
     }
     for (int32_t i = 0; i < choice->bans; i++)
         ban_plainly(out, n, choice->ban[i]);
-    int32_t length = choice->ngram, known = choice->known;
+    int32_t length = choice->no_repeat_ngram, known = choice->n_tokens;
     for (int32_t end = length; length > 0 && end <= known; end++) {
         /* The run of `length` tokens that ends before `end`: does all but its last end the text? */
         bool same = true;
@@ -162,37 +165,38 @@ static uint64_t sum_of(const candidate *order, size_t n)
 }
 
 /* How many of the order are left by top-k, top-p and min-p. */
-static size_t count_kept(const candidate *order, size_t n, const ft_choice *choice)
+static size_t count_kept(const candidate *order, size_t n, const ft_sampling_params *choice)
 {
     size_t kept = n;
     if (choice->top_k > 0 && (size_t) choice->top_k < n)
         kept = (size_t) choice->top_k;
     if (choice->top_p > 0.0f && choice->top_p < 1.0f) {
-        uint64_t share = ft_choice_share(choice->top_p, sum_of(order, kept));
+        uint64_t share = ft_sampling_top_p_threshold(choice->top_p, sum_of(order, kept));
         uint64_t sum = order[0].mass;
         for (kept = 1; sum < share; kept++)
             sum += order[kept].mass;
     }
-    while (choice->min_p > 0.0f && order[kept - 1].exponent < ft_choice_least(choice->min_p))
+    while (choice->min_p > 0.0f &&
+           order[kept - 1].exponent < ft_sampling_min_p_threshold(choice->min_p))
         kept--;
     return kept;
 }
 
-static int32_t draw_plainly(candidate *order, size_t n, const ft_choice *choice)
+static int32_t draw_plainly(candidate *order, size_t n, const ft_sampling_params *choice)
 {
-    float slope = ft_choice_slope(choice->temperature);
+    float slope = ft_sampling_exponent_scale(choice->temperature);
     for (size_t i = 0; i < n; i++) {
-        order[i].exponent = ft_choice_exponent(order[i].logit, order[0].logit, slope);
-        order[i].mass = ft_choice_mass(order[i].exponent);
+        order[i].exponent = ft_sampling_exponent(order[i].logit, order[0].logit, slope);
+        order[i].mass = ft_sampling_fixed_prob(order[i].exponent);
     }
     uint64_t sum = sum_of(order, count_kept(order, n, choice)), before = 0;
-    uint64_t place = ft_choice_place(ft_philox_draw(choice->seed, choice->step), sum);
+    uint64_t place = ft_sampling_draw(ft_philox_draw(choice->seed, choice->step), sum);
     while (before + order->mass <= place)
         before += order++->mass;
     return order->id;
 }
 
-int32_t choose_plainly(const float *logits, size_t n, const ft_choice *choice,
+int32_t choose_plainly(const float *logits, size_t n, const ft_sampling_params *choice,
                        const int32_t *history, const uint32_t *seen)
 {
     float *adjusted = malloc(n * sizeof *adjusted);

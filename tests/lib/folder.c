@@ -50,7 +50,7 @@ int folder_count(const char *path)
     return count;
 }
 
-/* ft_alloc() rounds up, which would hide a read just beyond the end from a sanitizer. */
+/* ft_calloc_aligned() rounds up, which would hide a read just beyond the end from a sanitizer. */
 static unsigned char *aligned(size_t bytes)
 {
     void *memory;

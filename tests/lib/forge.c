@@ -32,7 +32,7 @@ forge_entry *forge_find(const forge *f, const char *name)
 /* A copy that may be empty but is never NULL. */
 static unsigned char *copy(const void *data, size_t bytes)
 {
-    unsigned char *out = ft_array(bytes, 1);
+    unsigned char *out = ft_calloc(bytes, 1);
     if (out == NULL)
         abort();
     if (bytes > 0)
@@ -43,7 +43,7 @@ static unsigned char *copy(const void *data, size_t bytes)
 static void append(forge *f, const char *name, const void *data, size_t bytes)
 {
     if (f->count == f->room) {
-        f->entry = ft_grown(f->entry, &f->room, 64, sizeof *f->entry);
+        f->entry = ft_array_grow(f->entry, &f->room, 64, sizeof *f->entry);
         if (f->entry == NULL)
             abort();
     }
@@ -127,13 +127,13 @@ bool forge_set(forge *f, const char *path, json_t *value)
 static void seal(const forge *f, const ft_zip_item *item, json_t *element, const char *key)
 {
     uint8_t digest[FT_SHA256_BYTES];
-    char text[FT_SHA256_TEXT];
+    char text[FT_SHA256_HEX_SIZE];
     const char *name = json_string_value(json_object_get(element, key));
     const forge_entry *entry = name != NULL ? forge_find(f, name) : NULL;
-    if (entry == NULL || !ft_sha256_of(entry->data, entry->bytes, digest))
+    if (entry == NULL || !ft_sha256_digest(entry->data, entry->bytes, digest))
         return;
     json_object_set_new(element, "bytes", json_integer((json_int_t) entry->bytes));
-    json_object_set_new(element, "sha256", json_string(ft_sha256_text(text, digest)));
+    json_object_set_new(element, "sha256", json_string(ft_sha256_to_hex(text, digest)));
     if (strcmp(key, "entry") == 0)
         json_object_set_new(element, "offset",
                             json_integer((json_int_t) item[entry - f->entry].offset));
@@ -153,9 +153,9 @@ static void seal_all(const forge *f, const ft_zip_item *item, json_t *manifest)
 
 bool forge_read(forge *out, const void *data, size_t bytes)
 {
-    ft_zipdir dir;
+    ft_zip_directory dir;
     *out = (forge){ 0 };
-    if (ft_zipdir_read(&dir, "forge", data, bytes, NULL) != FT_OK)
+    if (ft_zip_directory_read(&dir, "forge", data, bytes, NULL) != FT_OK)
         return false;
     for (size_t i = 0; i < dir.count; i++) {
         const ft_zip_entry *e = &dir.entry[i];
@@ -164,7 +164,7 @@ bool forge_read(forge *out, const void *data, size_t bytes)
         else
             out->manifest = json_loadb((const char *) e->data, e->bytes, 0, NULL);
     }
-    ft_zipdir_fini(&dir);
+    ft_zip_directory_fini(&dir);
     if (json_is_object(out->manifest))
         return true;
     forge_fini(out);
@@ -206,9 +206,9 @@ static void put_common(unsigned char *at, const forge_entry *entry, uint32_t crc
 {
     put16(at, 10);       /* version 1.0 is needed */
     put16(at + 8, 0x21); /* 1980-01-01 */
-    ft_put_le32(at + 10, crc);
-    ft_put_le32(at + 14, (uint32_t) entry->bytes);
-    ft_put_le32(at + 18, (uint32_t) entry->bytes);
+    ft_store_le32(at + 10, crc);
+    ft_store_le32(at + 14, (uint32_t) entry->bytes);
+    ft_store_le32(at + 18, (uint32_t) entry->bytes);
     put16(at + 22, strlen(entry->name));
 }
 
@@ -218,7 +218,7 @@ static size_t put_entry(unsigned char *file, size_t at, size_t offset, size_t ce
 {
     size_t name = strlen(entry->name), extra = offset - at - LOCAL - name;
     uint32_t crc = forge_crc32(entry->data, entry->bytes);
-    ft_put_le32(file + at, 0x04034b50);
+    ft_store_le32(file + at, 0x04034b50);
     put_common(file + at + 4, entry, crc);
     put16(file + at + 28, extra);
     memcpy(file + at + LOCAL, entry->name, name);
@@ -227,10 +227,10 @@ static size_t put_entry(unsigned char *file, size_t at, size_t offset, size_t ce
     if (entry->bytes > 0)
         memcpy(file + offset, entry->data, entry->bytes);
 
-    ft_put_le32(file + central, 0x02014b50);
+    ft_store_le32(file + central, 0x02014b50);
     put16(file + central + 4, 0x031e);
     put_common(file + central + 6, entry, crc);
-    ft_put_le32(file + central + 42, (uint32_t) at);
+    ft_store_le32(file + central + 42, (uint32_t) at);
     memcpy(file + central + CENTRAL, entry->name, name);
     return central + CENTRAL + name;
 }
@@ -257,11 +257,11 @@ static unsigned char *archive(const forge_entry *entry, const ft_zip_item *item,
         central = put_entry(file, at, item[i].offset, central, &entry[i]);
         at = item[i].offset + item[i].bytes;
     }
-    ft_put_le32(file + central, 0x06054b50);
+    ft_store_le32(file + central, 0x06054b50);
     put16(file + central + 8, count);
     put16(file + central + 10, count);
-    ft_put_le32(file + central + 12, (uint32_t) directory);
-    ft_put_le32(file + central + 16, (uint32_t) end);
+    ft_store_le32(file + central + 12, (uint32_t) directory);
+    ft_store_le32(file + central + 16, (uint32_t) end);
     return file;
 }
 
@@ -269,8 +269,8 @@ static unsigned char *write_all(const forge *f, bool sealed, size_t *bytes)
 {
     size_t end, count = f->count + 1;
     char name[] = FT_MANIFEST_ENTRY;
-    forge_entry *entry = ft_array(count, sizeof *entry);
-    ft_zip_item *item = ft_array(count, sizeof *item);
+    forge_entry *entry = ft_calloc(count, sizeof *entry);
+    ft_zip_item *item = ft_calloc(count, sizeof *item);
     json_t *manifest = json_deep_copy(f->manifest);
     unsigned char *file = NULL;
     for (size_t i = 0; i < f->count && entry != NULL && item != NULL; i++) {

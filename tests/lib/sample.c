@@ -50,14 +50,14 @@ static const ft_artifact_tensor blocks_tensors[] = {
       .ndim = 2,
       .dim = { 37, 70 },
       .blocks = { .group = 32 },
-      .zeros = true },
+      .has_zero_points = true },
     { .name = "head.weight",
       .role = "linear",
       .dtype = FT_U8,
       .layout = FT_PANEL32,
       .ndim = 2,
       .dim = { 3, 5 },
-      .blocks = { .by_codes = true } },
+      .blocks = { .int8_activations = true } },
     { .name = "layer.0.norm.weight", .role = "vector", .dtype = FT_F32, .ndim = 1, .dim = { 24 } },
 };
 
@@ -121,9 +121,9 @@ static ft_artifact_tensor tensor_of(const sample *what, int index)
                                      .dtype = FT_I8,
                                      .ndim = 2,
                                      .dim = { LARGE_ROWS, (int64_t) what->large } };
-    if (what->state == FT_STATE_BLOCKS || (what->mixed && index == 1))
+    if (what->state == FT_ARTIFACT_GROUPWISE || (what->mixed && index == 1))
         return blocks_tensors[index];
-    return what->state == FT_STATE_INT8 ? int8_tensors[index] : float_tensors[index];
+    return what->state == FT_ARTIFACT_INT8 ? int8_tensors[index] : float_tensors[index];
 }
 
 /* Where its producer goes on to scales and zeros. */
@@ -133,8 +133,8 @@ static void set_parts(weights *w, const ft_artifact_tensor *t)
     if (t->layout != FT_PANEL32)
         return;
     w->rows = (size_t) t->dim[0];
-    w->codes = ft_panel_bytes(w->rows, (size_t) t->dim[1], ft_blocks_bits(t->dtype));
-    w->scales = 2 * ft_blocks_count(&t->blocks, w->rows, (size_t) t->dim[1]);
+    w->codes = ft_panel_bytes(w->rows, (size_t) t->dim[1], ft_groupwise_bits(t->dtype));
+    w->scales = 2 * ft_groupwise_scale_count(&t->blocks, w->rows, (size_t) t->dim[1]);
 }
 
 static ft_status add_weights(ft_artifact_writer *writer, weights list[TENSORS], const sample *what,
@@ -154,14 +154,14 @@ static ft_status add_weights(ft_artifact_writer *writer, weights list[TENSORS], 
 static ft_status add_calibration(ft_artifact_writer *writer, char **amax, const float *list,
                                  size_t list_bytes, ft_error *err)
 {
-    ft_amax *points = ft_amax_new();
+    ft_amax_table *points = ft_amax_table_new();
     size_t bytes = 0;
     ft_status rc = FT_OK;
     for (size_t i = 0; i < FT_COUNT(ranges) && rc == FT_OK; i++)
-        rc = ft_amax_add(points, &ranges[i], err);
+        rc = ft_amax_table_add(points, &ranges[i], err);
     if (rc == FT_OK)
-        rc = ft_amax_format(points, amax, &bytes, err);
-    ft_amax_free(points);
+        rc = ft_amax_table_format(points, amax, &bytes, err);
+    ft_amax_table_free(points);
     FT_TRY(rc);
     FT_TRY(ft_artifact_add_memory(writer, "amax.tsv", *amax, bytes, err));
     return ft_artifact_add_memory(writer, "amax_list/0", list, list_bytes, err);
@@ -170,13 +170,14 @@ static ft_status add_calibration(ft_artifact_writer *writer, char **amax, const 
 static ft_status write_with(ft_artifact_writer *writer, const sample *what, ft_error *err)
 {
     static const char tokenizer[] = "{\"model\": {}}";
-    bool int8 = what->state == FT_STATE_INT8;
+    bool int8 = what->state == FT_ARTIFACT_INT8;
     weights list[TENSORS];
-    float layer[FT_AMAX_LIST_HEAD + 9 * 2] = { 3.0f };
+    float layer[FT_AMAX_LIST_HEADER + 9 * 2] = { 3.0f };
     char *amax = NULL;
     json_t *config = json_pack("{si, sf, ss}", "hidden", 24, "eps", 1e-12, "act", "gelu");
-    json_t *recipe = what->state != FT_STATE_FLOAT ? json_pack("{ss}", "residual", "float") : NULL;
-    const ft_artifact_head head = { what->state, "bert", "ft-sample", config, recipe };
+    json_t *recipe =
+        what->state != FT_ARTIFACT_FLOAT ? json_pack("{ss}", "residual", "float") : NULL;
+    const ft_artifact_header head = { what->state, "bert", "ft-sample", config, recipe };
 
     ft_artifact_set_progress(writer, what->progress, what->user);
     ft_status rc = ft_artifact_add_memory(writer, "config.json", "{}", 2, err);

@@ -9,14 +9,14 @@
 #include "runtime/container/artifact.h"
 
 typedef struct sample {
-    ft_state state;
+    ft_artifact_state state;
     unsigned char seed; /* other seeds, other weights */
     size_t piece;       /* bytes that a producer gives at once; 0: all that it is asked for */
     size_t large;       /* columns of one more I8 matrix of 130 rows; 0: none */
     const char *name;   /* of that one; NULL: large.weight */
     bool mixed;         /* in state int8, one matrix is in blocks */
     bool force;
-    ft_progress progress;
+    ft_progress_callback progress;
     void *user;
 } sample;
 

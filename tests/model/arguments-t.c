@@ -36,7 +36,8 @@ static void test_names(void)
     is_str(ft_status_name((ft_status) -1), "unknown", "a negative status has one");
     ok(ft_dtype_name(NO_SUCH(ft_dtype)) == NULL, "a dtype that is none has no name");
     is_int((long) ft_dtype_size(NO_SUCH(ft_dtype)), 0, "a dtype that is none has no size");
-    is_str(ft_reason_name(NO_SUCH(ft_reason)), "unknown", "a reason that is none has a name");
+    is_str(ft_finish_reason_name(NO_SUCH(ft_finish_reason)), "unknown",
+           "a reason that is none has a name");
     ok(ft_chat_name(NO_SUCH(ft_chat)) == NULL, "a chat format that is none has no name");
     ok(ft_version()[0] != '\0', "the library has a version");
 }
@@ -45,9 +46,9 @@ static void test_tensors(void)
 {
     const ft_tensor dims = { FT_F32, FT_ROW, FT_MAX_DIMS + 1, { 1 }, NULL };
     const ft_tensor negative = { FT_F32, FT_ROW, -1, { 1 }, NULL };
-    is_int((long) ft_tensor_count(NULL), 0, "no tensor has no elements");
+    is_int((long) ft_tensor_numel(NULL), 0, "no tensor has no elements");
     is_int((long) ft_tensor_bytes(NULL), 0, "no tensor has no bytes");
-    is_int((long) ft_tensor_count(&dims), 0, "a tensor of 9 dimensions has no elements");
+    is_int((long) ft_tensor_numel(&dims), 0, "a tensor of 9 dimensions has no elements");
     is_int((long) ft_tensor_bytes(&negative), 0, "a tensor of -1 dimensions has no bytes");
     is_int((long) ft_devices(NULL, 5), (long) ft_devices(NULL, 0),
            "devices are counted without a place to list them");
@@ -59,9 +60,9 @@ static void test_models(const char *path, const ft_model *model)
     refused(ft_model_open(NULL, path, NULL, &err), "ft_model_open: out is NULL");
     refused(ft_model_open(&out, NULL, NULL, &err), "ft_model_open: path is NULL");
     ok(out == NULL, "no model is left");
-    refused(ft_model_open(&out, path, &(ft_model_options){ .kv = NO_SUCH(ft_kv) }, &err),
+    refused(ft_model_open(&out, path, &(ft_model_options){ .kv = NO_SUCH(ft_kv_dtype) }, &err),
             "options: kv is 77, expected 0 to 2");
-    refused(ft_model_open(&out, path, &(ft_model_options){ .kv = (ft_kv) -1 }, &err),
+    refused(ft_model_open(&out, path, &(ft_model_options){ .kv = (ft_kv_dtype) -1 }, &err),
             "options: kv is -1, expected 0 to 2");
     refused(ft_model_open(&out, path, &(ft_model_options){ .verify = NO_SUCH(ft_verify) }, &err),
             "options: verify is 77, expected 0 to 2");
@@ -121,7 +122,7 @@ static bool take_token(void *user, const ft_token *token)
     return true;
 }
 
-static bool take_found(void *user, const ft_found *found)
+static bool take_found(void *user, const ft_hypothesis *found)
 {
     (void) user, (void) found;
     return true;
@@ -136,11 +137,12 @@ static void test_texts(ft_session *session)
             "ft_generate: requests is NULL, but count is 2");
     refused(ft_generate(session, &request, 1, NULL, NULL, NULL, &err),
             "ft_generate: on_token is NULL");
-    refused(ft_search(NULL, &request, 1, NULL, take_found, NULL, &err),
-            "ft_search: session is NULL");
-    refused(ft_search(session, NULL, 2, NULL, take_found, NULL, &err),
-            "ft_search: requests is NULL, but count is 2");
-    refused(ft_search(session, &request, 1, NULL, NULL, NULL, &err), "ft_search: on_found is NULL");
+    refused(ft_beam_search(NULL, &request, 1, NULL, take_found, NULL, &err),
+            "ft_beam_search: session is NULL");
+    refused(ft_beam_search(session, NULL, 2, NULL, take_found, NULL, &err),
+            "ft_beam_search: requests is NULL, but count is 2");
+    refused(ft_beam_search(session, &request, 1, NULL, NULL, NULL, &err),
+            "ft_beam_search: on_hypothesis is NULL");
 }
 
 typedef ft_status (*encoder)(const ft_tokenizer *, const char *, size_t, int32_t *, size_t,
@@ -189,22 +191,29 @@ static void test_decoding(const ft_tokenizer *tokenizer)
 
 static void test_decoders(const ft_tokenizer *tokenizer)
 {
-    ft_decoder *decoder;
+    ft_detokenizer *decoder;
     const char *text;
     size_t bytes;
-    refused(ft_decoder_open(NULL, tokenizer, false, &err), "ft_decoder_open: out is NULL");
-    refused(ft_decoder_open(&decoder, NULL, false, &err), "ft_decoder_open: tokenizer is NULL");
+    refused(ft_detokenizer_open(NULL, tokenizer, false, &err), "ft_detokenizer_open: out is NULL");
+    refused(ft_detokenizer_open(&decoder, NULL, false, &err),
+            "ft_detokenizer_open: tokenizer is NULL");
     ok(decoder == NULL, "no decoder is left");
-    if (ft_decoder_open(&decoder, tokenizer, false, &err) != FT_OK)
+    if (ft_detokenizer_open(&decoder, tokenizer, false, &err) != FT_OK)
         bail_out("%s", err.text);
-    refused(ft_decoder_push(NULL, 5, &text, &bytes, &err), "ft_decoder_push: decoder is NULL");
-    refused(ft_decoder_push(decoder, 5, NULL, &bytes, &err), "ft_decoder_push: text is NULL");
-    refused(ft_decoder_push(decoder, 5, &text, NULL, &err), "ft_decoder_push: bytes is NULL");
-    refused(ft_decoder_finish(NULL, &text, &bytes, &err), "ft_decoder_finish: decoder is NULL");
-    refused(ft_decoder_finish(decoder, NULL, &bytes, &err), "ft_decoder_finish: text is NULL");
-    refused(ft_decoder_finish(decoder, &text, NULL, &err), "ft_decoder_finish: bytes is NULL");
-    ft_decoder_close(decoder);
-    ft_decoder_close(NULL);
+    refused(ft_detokenizer_push(NULL, 5, &text, &bytes, &err),
+            "ft_detokenizer_push: decoder is NULL");
+    refused(ft_detokenizer_push(decoder, 5, NULL, &bytes, &err),
+            "ft_detokenizer_push: text is NULL");
+    refused(ft_detokenizer_push(decoder, 5, &text, NULL, &err),
+            "ft_detokenizer_push: bytes is NULL");
+    refused(ft_detokenizer_finish(NULL, &text, &bytes, &err),
+            "ft_detokenizer_finish: decoder is NULL");
+    refused(ft_detokenizer_finish(decoder, NULL, &bytes, &err),
+            "ft_detokenizer_finish: text is NULL");
+    refused(ft_detokenizer_finish(decoder, &text, NULL, &err),
+            "ft_detokenizer_finish: bytes is NULL");
+    ft_detokenizer_close(decoder);
+    ft_detokenizer_close(NULL);
 }
 
 static void test_tokenizers(const ft_model *model)
@@ -216,16 +225,16 @@ static void test_tokenizers(const ft_model *model)
     refused(ft_tokenizer_open_model(&out, NULL, &err), "ft_tokenizer_open_model: model is NULL");
     ok(out == NULL, "no tokenizer is left");
     test_encoding(tokenizer, ft_tokenizer_encode, "ft_tokenizer_encode", 2);
-    test_encoding(tokenizer, ft_tokenizer_encode_bare, "ft_tokenizer_encode_bare", 0);
+    test_encoding(tokenizer, ft_tokenizer_encode_no_special, "ft_tokenizer_encode_no_special", 0);
     test_decoding(tokenizer);
     test_decoders(tokenizer);
-    is_int((long) ft_tokenizer_count(NULL), 0, "no tokenizer has no tokens");
-    is_int(ft_tokenizer_find(NULL, "a"), -1, "no tokenizer finds nothing");
-    is_int(ft_tokenizer_find(tokenizer, NULL), -1, "no text is no token");
+    is_int((long) ft_tokenizer_vocab_size(NULL), 0, "no tokenizer has no tokens");
+    is_int(ft_tokenizer_token_to_id(NULL, "a"), -1, "no tokenizer finds nothing");
+    is_int(ft_tokenizer_token_to_id(tokenizer, NULL), -1, "no text is no token");
     ok(!ft_tokenizer_is_special(NULL, 0), "no tokenizer has no special tokens");
     ok(!ft_tokenizer_is_special(tokenizer, INT32_MIN), "an id of no token is not special");
     is_int(ft_tokenizer_end_id(NULL), -1, "no tokenizer ends no text");
-    is_int(ft_chat_find(NULL, NULL), FT_CHAT_NONE, "no tokenizer is for no chat");
+    is_int(ft_chat_detect(NULL, NULL), FT_CHAT_NONE, "no tokenizer is for no chat");
     ft_tokenizer_close(tokenizer);
     ft_tokenizer_close(NULL);
 }

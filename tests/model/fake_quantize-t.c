@@ -47,18 +47,18 @@ static ft_weight odd_weight(ft_dtype dtype)
 /* What calibration makes of a float weight. */
 static ft_weight calibrated(const ft_weight *weight)
 {
-    ft_weights w = { .name = "w",
-                     .dtype = weight->dtype,
-                     .data = weight->data,
-                     .rows = weight->rows,
-                     .cols = weight->cols };
-    size_t block = ft_weights_block_bytes(&w);
+    ft_weight_matrix w = { .name = "w",
+                           .dtype = weight->dtype,
+                           .data = weight->data,
+                           .rows = weight->rows,
+                           .cols = weight->cols };
+    size_t block = ft_weight_matrix_block_bytes(&w);
     float *scale = must_have(weight->rows, sizeof *scale);
-    int8_t *codes = must_have(ft_weights_blocks(&w), block);
+    int8_t *codes = must_have(ft_weight_matrix_blocks(&w), block);
     ft_error err;
-    must(ft_weights_scales(scale, &w, &err), &err);
-    for (size_t i = 0; i < ft_weights_blocks(&w); i++)
-        ft_weights_quantize(codes + i * block, &w, scale, i);
+    must(ft_weight_matrix_scales(scale, &w, &err), &err);
+    for (size_t i = 0; i < ft_weight_matrix_blocks(&w); i++)
+        ft_weight_matrix_quantize_i8(codes + i * block, &w, scale, i);
     return (ft_weight){ .name = "w",
                         .rows = weight->rows,
                         .cols = weight->cols,
@@ -73,8 +73,8 @@ static void test_dtype(ft_dtype dtype, const char *name)
     void *memory, *memory_int8;
     ft_error err;
     ft_weight fake = odd_weight(dtype), original = fake, int8 = calibrated(&fake), stored = int8;
-    must(ft_fake_weight(&fake, &memory, &err), &err);
-    must(ft_fake_weight(&int8, &memory_int8, &err), &err);
+    must(ft_fake_quantize_weight(&fake, &memory, &err), &err);
+    must(ft_fake_quantize_weight(&int8, &memory_int8, &err), &err);
     ok(fake.dtype == FT_F32 && fake.layout == FT_ROW && fake.data == memory && fake.scale != NULL,
        "%s: a faked weight holds codes in float, row by row", name);
     ok(memcmp(fake.scale, int8.scale, ROWS * sizeof *fake.scale) == 0,

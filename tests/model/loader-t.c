@@ -118,18 +118,18 @@ static void add_tensors(ft_artifact_writer *writer, const ft_artifact *from, byt
 
 static char *changed_amax(const ft_artifact *from, const change *c, size_t *length)
 {
-    const ft_amax *amax = ft_artifact_amax(from);
-    ft_amax *copy = ft_amax_new();
+    const ft_amax_table *amax = ft_artifact_amax(from);
+    ft_amax_table *copy = ft_amax_table_new();
     ft_amax_entry more = { .name = (char *) (uintptr_t) c->add_amax, .amax = 1, .method = "max" };
     char *text;
     ft_error err;
     for (size_t i = 0; i < amax->count; i++)
         if (c->drop_amax == NULL || strcmp(amax->entry[i].name, c->drop_amax) != 0)
-            must(ft_amax_add(copy, &amax->entry[i], &err), &err);
+            must(ft_amax_table_add(copy, &amax->entry[i], &err), &err);
     if (c->add_amax != NULL)
-        must(ft_amax_add(copy, &more, &err), &err);
-    must(ft_amax_format(copy, &text, length, &err), &err);
-    ft_amax_free(copy);
+        must(ft_amax_table_add(copy, &more, &err), &err);
+    must(ft_amax_table_format(copy, &text, length, &err), &err);
+    ft_amax_table_free(copy);
     return text;
 }
 
@@ -152,7 +152,7 @@ static json_t *with_members(const json_t *object, const char *members)
 static void write_copy(const char *path, const ft_artifact *from, const change *c)
 {
     ft_artifact_writer *writer;
-    ft_artifact_head head = *ft_artifact_get_head(from);
+    ft_artifact_header head = *ft_artifact_get_header(from);
     bytes source[TENSORS] = { 0 };
     ft_error err;
     size_t length;
@@ -185,7 +185,9 @@ static const refusal weights[] = {
     { { .tensor = "layer.1.ffn.up.bias", .rename = "layer.2.ffn.up.bias" },
       FT_EFORMAT,
       "layer.1.ffn.up.bias: missing" },
-    { { .extra = "layer.0.ffn.gate" }, FT_EFORMAT, "layer.0.ffn.gate: is not a weight of the model" },
+    { { .extra = "layer.0.ffn.gate" },
+      FT_EFORMAT,
+      "layer.0.ffn.gate: is not a weight of the model" },
     { { .tensor = "layer.0.ffn.up.weight", .role = "dense" },
       FT_EFORMAT,
       "layer.0.ffn.up.weight: role dense, expected linear" },
@@ -225,7 +227,9 @@ static const refusal storage[] = {
 };
 
 static const refusal scales[] = {
-    { { .drop_amax = "layer.0.ffn.act" }, FT_EFORMAT, "layer.0.ffn.act: no amax for this calibration point" },
+    { { .drop_amax = "layer.0.ffn.act" },
+      FT_EFORMAT,
+      "layer.0.ffn.act: no amax for this calibration point" },
     { { .drop_amax = "layer.1.attn.probs", .add_amax = "layer.2.ffn.act" },
       FT_EFORMAT,
       "layer.1.attn.probs: no amax for this calibration point" },
@@ -291,7 +295,8 @@ static void test_good(const char *path, const ft_artifact *from)
             model->weight[i].data == ft_artifact_find(model->artifact, model->weight[i].name)->data;
     is_int(inside, model->nweight, "and uses every weight where it lies in the file");
     ft_model_close(model);
-    is_int(ft_model_open_for(&model, path, NULL, &(ft_purpose){ .mode = FT_MODE_OBSERVE }, &err),
+    is_int(ft_model_open_with_config(&model, path, NULL,
+                                     &(ft_quant_config){ .mode = FT_MODE_OBSERVE }, &err),
            FT_EARG, "an int8 artifact cannot be observed");
     has(err.text, "has state int8, expected a float artifact", "... and that is said");
 }

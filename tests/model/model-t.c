@@ -81,37 +81,37 @@ static void test_int8(void)
     ft_model_close(model);
 
     model = open_model(&(ft_model_options){ .fake = true });
-    ok(model->purpose.mode == FT_MODE_FAKE && model->weight[5].dtype == FT_F32 &&
+    ok(model->quant.mode == FT_MODE_FAKE_QUANTIZE && model->weight[5].dtype == FT_F32 &&
            model->weight[5].scale != NULL,
        "it also runs with codes held in float");
     ft_model_close(model);
 
     bert_file_write(&codes, "int8", path);
     model = open_model(NULL);
-    ok(model->purpose.int8_residual, "the recipe decides on the residual stream");
+    ok(model->quant.int8_residual, "the recipe decides on the residual stream");
     ft_model_close(model);
 }
 
 /* The dtype of the last hidden state of a faked plan, one of whose points has this amax. */
 static ft_dtype dtype_of_reals(float largest)
 {
-    ft_amax *list = ft_amax_new();
+    ft_amax_table *list = ft_amax_table_new();
     ft_model *model;
     ft_error err;
     ft_status status = FT_OK;
     for (int i = 0, first = 1; i < floats.graph.nvalue && status == FT_OK; i++)
         if (floats.graph.value[i].point) {
             float amax = first ? largest : bert_file_amax(i);
-            status = ft_amax_add(
+            status = ft_amax_table_add(
                 list, &(ft_amax_entry){ floats.graph.value[i].name, amax, "max", 0, 0 }, &err);
             first = 0;
         }
-    const ft_purpose purpose = { .mode = FT_MODE_FAKE, .amax = list };
-    if (status != FT_OK || ft_model_open_for(&model, path, NULL, &purpose, &err) != FT_OK)
+    const ft_quant_config quant = { .mode = FT_MODE_FAKE_QUANTIZE, .amax = list };
+    if (status != FT_OK || ft_model_open_with_config(&model, path, NULL, &quant, &err) != FT_OK)
         bail_out("%s", err.text);
     ft_dtype dtype = model->plan.value[model->plan.output[0].value].dtype;
     ft_model_close(model);
-    ft_amax_free(list);
+    ft_amax_table_free(list);
     return dtype;
 }
 

@@ -54,10 +54,11 @@ static void test_float(const ft_plan *graph, const ft_plan *observing)
 {
     planrun fused, unfused, seen;
     planrun_start(&fused, backend, device, graph,
-                  &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
-    planrun_start(&unfused, backend, device, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT }, NULL);
+                  &(ft_lower_options){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
+    planrun_start(&unfused, backend, device, graph, &(ft_lower_options){ .mode = FT_MODE_FLOAT },
+                  NULL);
     planrun_start(&seen, backend, device, observing,
-                  &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
+                  &(ft_lower_options){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
     planrun_agree(&fused, &unfused, 25, "float: fused and unfused plans give equal numbers");
     planrun_agree(&fused, &seen, 25, "float: observing changes nothing");
     planrun_end(&fused);
@@ -75,12 +76,12 @@ static void test_codes(const test_bert *model, const float *scale, bool int8_res
              ft_dtype_name(dtype));
     for (int int8 = 0; int8 < 2; int8++)
         for (int fused = 0; fused < 2; fused++) {
-            ft_mode mode = int8 ? FT_MODE_INT8 : FT_MODE_FAKE;
-            ft_lowering how = { .mode = mode,
-                                .fuse = fused,
-                                .int8_residual = int8_residual,
-                                .scale = scale,
-                                .real = dtype };
+            ft_mode mode = int8 ? FT_MODE_INT8 : FT_MODE_FAKE_QUANTIZE;
+            ft_lower_options how = { .mode = mode,
+                                     .fuse = fused,
+                                     .int8_residual = int8_residual,
+                                     .scale = scale,
+                                     .float_dtype = dtype };
             planrun_start(&f[int8][fused], backend, device, &model[mode].graph, &how, NULL);
         }
     snprintf(sentence, sizeof sentence, "%s: faked and int8 plans give equal numbers", residual);
@@ -109,7 +110,7 @@ int main(void)
     test_float(graph, &model[FT_MODE_OBSERVE].graph);
     planrun real;
     planrun_start(&real, backend, device, graph,
-                  &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
+                  &(ft_lower_options){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
     for (int i = 0; i < 4; i++)
         test_codes(model, scale, i % 2, i / 2 ? FT_F16 : FT_F32, &real);
     planrun_end(&real);

@@ -32,64 +32,70 @@ static bool same(const int32_t *found, const int32_t *expected, size_t count)
 static void test_reserve(void)
 {
     ft_error err;
-    ft_pages pages;
-    must(ft_pages_init(&pages, 6, 3, 4, &err), &err);
-    ok(ft_pages_reserve(&pages, 0, 0) && pages.nfree == 6, "nothing takes no page");
-    ok(ft_pages_reserve(&pages, 1, 1) && pages.nfree == 5, "a token takes a page");
-    ok(ft_pages_reserve(&pages, 0, FT_PAGE) && pages.nfree == 4, "a full page is one page");
-    ok(ft_pages_reserve(&pages, 1, FT_PAGE + 1) && pages.nfree == 3, "a token more is two");
-    ok(ft_pages_reserve(&pages, 1, 2 * FT_PAGE) && ft_pages_reserve(&pages, 1, 3) &&
-           pages.nfree == 3,
+    ft_page_table pages;
+    must(ft_page_table_init(&pages, 6, 3, 4, &err), &err);
+    ok(ft_page_table_reserve(&pages, 0, 0) && pages.num_free == 6, "nothing takes no page");
+    ok(ft_page_table_reserve(&pages, 1, 1) && pages.num_free == 5, "a token takes a page");
+    ok(ft_page_table_reserve(&pages, 0, FT_PAGE_TOKENS) && pages.num_free == 4,
+       "a full page is one page");
+    ok(ft_page_table_reserve(&pages, 1, FT_PAGE_TOKENS + 1) && pages.num_free == 3,
+       "a token more is two");
+    ok(ft_page_table_reserve(&pages, 1, 2 * FT_PAGE_TOKENS) &&
+           ft_page_table_reserve(&pages, 1, 3) && pages.num_free == 3,
        "what a seat has suffices for less");
-    ok(same(ft_pages_of(&pages, 0), (int32_t[]){ 1, 0, 0, 0 }, 4) &&
-           same(ft_pages_of(&pages, 1), (int32_t[]){ 0, 2, 0, 0 }, 4) &&
-           same(ft_pages_of(&pages, 2), (int32_t[]){ 0, 0, 0, 0 }, 4),
+    ok(same(ft_page_table_row(&pages, 0), (int32_t[]){ 1, 0, 0, 0 }, 4) &&
+           same(ft_page_table_row(&pages, 1), (int32_t[]){ 0, 2, 0, 0 }, 4) &&
+           same(ft_page_table_row(&pages, 2), (int32_t[]){ 0, 0, 0, 0 }, 4),
        "the lowest page is taken first, and lists are in the order of their tokens");
-    ft_pages_fini(&pages);
+    ft_page_table_fini(&pages);
 }
 
 static void test_exhaustion(void)
 {
     ft_error err;
-    ft_pages pages;
-    must(ft_pages_init(&pages, 6, 3, 4, &err), &err);
-    ok(!ft_pages_reserve(&pages, 0, 4 * FT_PAGE + 1) && pages.nfree == 6,
+    ft_page_table pages;
+    must(ft_page_table_init(&pages, 6, 3, 4, &err), &err);
+    ok(!ft_page_table_reserve(&pages, 0, 4 * FT_PAGE_TOKENS + 1) && pages.num_free == 6,
        "a seat gets no more than its list holds, though there are pages");
-    ok(ft_pages_reserve(&pages, 0, 4 * FT_PAGE) && ft_pages_reserve(&pages, 1, 1), "five pages");
-    ok(!ft_pages_reserve(&pages, 1, 3 * FT_PAGE) && pages.nfree == 1 && pages.taken[1] == 1,
+    ok(ft_page_table_reserve(&pages, 0, 4 * FT_PAGE_TOKENS) && ft_page_table_reserve(&pages, 1, 1),
+       "five pages");
+    ok(!ft_page_table_reserve(&pages, 1, 3 * FT_PAGE_TOKENS) && pages.num_free == 1 &&
+           pages.used[1] == 1,
        "where one is left, a seat that wants two gets none");
-    ok(same(ft_pages_of(&pages, 1), (int32_t[]){ 4, 0, 0, 0 }, 4), "and keeps what it has");
-    ok(ft_pages_reserve(&pages, 1, 2 * FT_PAGE) && pages.nfree == 0, "the last page can be had");
-    ok(!ft_pages_reserve(&pages, 2, 1), "then there is none");
-    ft_pages_release(&pages, 0);
-    ok(pages.nfree == 4 && same(ft_pages_of(&pages, 0), (int32_t[]){ 0, 0, 0, 0 }, 4),
+    ok(same(ft_page_table_row(&pages, 1), (int32_t[]){ 4, 0, 0, 0 }, 4), "and keeps what it has");
+    ok(ft_page_table_reserve(&pages, 1, 2 * FT_PAGE_TOKENS) && pages.num_free == 0,
+       "the last page can be had");
+    ok(!ft_page_table_reserve(&pages, 2, 1), "then there is none");
+    ft_page_table_release(&pages, 0);
+    ok(pages.num_free == 4 && same(ft_page_table_row(&pages, 0), (int32_t[]){ 0, 0, 0, 0 }, 4),
        "a seat gives all pages back, and its list is empty");
-    ft_pages_release(&pages, 0);
-    is_int((long long) pages.nfree, 4, "once");
-    ok(same(ft_pages_of(&pages, 1), (int32_t[]){ 4, 5, 0, 0 }, 4), "other seats keep theirs");
-    ok(ft_pages_reserve(&pages, 2, 4 * FT_PAGE) &&
-           same(ft_pages_of(&pages, 2), (int32_t[]){ 0, 1, 2, 3 }, 4),
+    ft_page_table_release(&pages, 0);
+    is_int((long long) pages.num_free, 4, "once");
+    ok(same(ft_page_table_row(&pages, 1), (int32_t[]){ 4, 5, 0, 0 }, 4), "other seats keep theirs");
+    ok(ft_page_table_reserve(&pages, 2, 4 * FT_PAGE_TOKENS) &&
+           same(ft_page_table_row(&pages, 2), (int32_t[]){ 0, 1, 2, 3 }, 4),
        "another seat gets them, in the order that the first one had");
-    ft_pages_clear(&pages);
-    ok(pages.nfree == 6 && same(ft_pages_of(&pages, 0), (int32_t[3 * 4]){ 0 }, (size_t) 3 * 4),
+    ft_page_table_clear(&pages);
+    ok(pages.num_free == 6 &&
+           same(ft_page_table_row(&pages, 0), (int32_t[3 * 4]){ 0 }, (size_t) 3 * 4),
        "cleared, all pages are free and all lists are empty");
-    ok(ft_pages_reserve(&pages, 2, 2 * FT_PAGE) &&
-           same(ft_pages_of(&pages, 2), (int32_t[]){ 0, 1, 0, 0 }, 4),
+    ok(ft_page_table_reserve(&pages, 2, 2 * FT_PAGE_TOKENS) &&
+           same(ft_page_table_row(&pages, 2), (int32_t[]){ 0, 1, 0, 0 }, 4),
        "and the lowest is taken first again");
-    ft_pages_fini(&pages);
+    ft_page_table_fini(&pages);
 }
 
 /* Whether every page is on one list, or free, and no page is twice. */
-static bool is_whole(const ft_pages *pages)
+static bool is_whole(const ft_page_table *pages)
 {
-    size_t found = pages->nfree, twice = 0;
+    size_t found = pages->num_free, twice = 0;
     unsigned char used[64] = { 0 };
-    for (size_t i = 0; i < pages->nfree; i++)
+    for (size_t i = 0; i < pages->num_free; i++)
         twice += used[pages->free[i]]++ != 0;
-    for (size_t seat = 0; seat < pages->seats; seat++)
-        for (size_t i = 0; i < pages->most; i++) {
-            int32_t page = ft_pages_of(pages, seat)[i];
-            if (i < pages->taken[seat]) {
+    for (size_t slot = 0; slot < pages->num_slots; slot++)
+        for (size_t i = 0; i < pages->max_pages; i++) {
+            int32_t page = ft_page_table_row(pages, slot)[i];
+            if (i < pages->used[slot]) {
                 twice += used[page]++ != 0;
                 found++;
             } else if (page != 0) {
@@ -103,21 +109,21 @@ static void test_many_turns(void)
 {
     enum { COUNT = 37, SEATS = 7, MOST = 9 };
     ft_error err;
-    ft_pages pages;
+    ft_page_table pages;
     rng r = { 81 };
     size_t lost = 0, wrong = 0, refused = 0;
-    must(ft_pages_init(&pages, COUNT, SEATS, MOST, &err), &err);
+    must(ft_page_table_init(&pages, COUNT, SEATS, MOST, &err), &err);
     for (int i = 0; i < 5000; i++) {
-        size_t seat = rng_below(&r, SEATS), tokens = rng_below(&r, MOST * FT_PAGE + 50);
-        size_t wanted = ft_pages_for(tokens), taken = pages.taken[seat];
-        bool possible = wanted <= MOST && wanted <= taken + pages.nfree;
+        size_t slot = rng_below(&r, SEATS), tokens = rng_below(&r, MOST * FT_PAGE_TOKENS + 50);
+        size_t wanted = ft_pages_for_tokens(tokens), taken = pages.used[slot];
+        bool possible = wanted <= MOST && wanted <= taken + pages.num_free;
         if (rng_below(&r, 4) == 0) {
-            ft_pages_release(&pages, seat);
-            wrong += pages.taken[seat] != 0;
+            ft_page_table_release(&pages, slot);
+            wrong += pages.used[slot] != 0;
         } else {
-            bool given = ft_pages_reserve(&pages, seat, tokens);
+            bool given = ft_page_table_reserve(&pages, slot, tokens);
             size_t expected = possible && wanted > taken ? wanted : taken;
-            wrong += given != possible || pages.taken[seat] != expected;
+            wrong += given != possible || pages.used[slot] != expected;
             refused += !given;
         }
         lost += !is_whole(&pages);
@@ -125,18 +131,18 @@ static void test_many_turns(void)
     is_int((long long) wrong, 0, "5000 turns: a seat gets what there is, or nothing");
     is_int((long long) lost, 0, "no page is lost or given twice");
     ok(refused > 100, "and pages were lacking often (%zu times)", refused);
-    ft_pages_fini(&pages);
+    ft_page_table_fini(&pages);
 }
 
 static void test_too_many_pages(void)
 {
     ft_error err;
-    ft_pages pages;
-    is_int(ft_pages_init(&pages, (size_t) INT32_MAX + 1, 3, 4, &err), FT_ELIMIT,
+    ft_page_table pages;
+    is_int(ft_page_table_init(&pages, (size_t) INT32_MAX + 1, 3, 4, &err), FT_ELIMIT,
            "more pages than int32 counts are refused");
     is_str(err.text, "a cache of 2147483648 pages for 3 sequences is too large",
            "with their numbers");
-    is_int(ft_pages_init(&pages, 8, SIZE_MAX / 2, 4, &err), FT_ELIMIT,
+    is_int(ft_page_table_init(&pages, 8, SIZE_MAX / 2, 4, &err), FT_ELIMIT,
            "so are lists that no memory holds");
 }
 
@@ -146,25 +152,25 @@ enum { TOKENS = 12, SEATS = 5, PAGES = 8, MOST = 3 };
 static const ft_limits limits = { .tokens = TOKENS,
                                   .sequences = SEATS,
                                   .selected = TOKENS,
-                                  .context = MOST * FT_PAGE,
+                                  .context = MOST * FT_PAGE_TOKENS,
                                   .pages = PAGES };
 static const int32_t text[TOKENS] = { 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22 };
 
-static void add(ft_passages *p, size_t seat, size_t past, size_t count, ft_wanted wanted,
-                const ft_choice *choice)
+static void add(ft_chunk_batch *p, size_t slot, size_t n_past, size_t count, ft_logit_rows wanted,
+                const ft_sampling_params *choice)
 {
-    if (!ft_pages_reserve(&p->pages, seat, past + count))
-        bail_out("no pages for seat %zu", seat);
-    ft_passages_add(p, &(ft_passage){ .seat = seat,
-                                      .past = past,
-                                      .reach = past + count + seat,
-                                      .ids = text + p->batch.tokens,
-                                      .count = count,
-                                      .wanted = wanted,
-                                      .choice = choice });
+    if (!ft_page_table_reserve(&p->pages, slot, n_past + count))
+        bail_out("no pages for seat %zu", slot);
+    ft_chunk_batch_add(p, &(ft_prefill_chunk){ .slot = slot,
+                                               .n_past = n_past,
+                                               .n_tokens = n_past + count + slot,
+                                               .ids = text + p->batch.tokens,
+                                               .count = count,
+                                               .logits = wanted,
+                                               .choice = choice });
 }
 
-static void is_empty(const ft_passages *p, const char *when)
+static void is_empty(const ft_chunk_batch *p, const char *when)
 {
     const ft_batch *b = &p->batch;
     ok(b->tokens == 0 && b->sequences == 0 && b->longest == 0 && b->context == 0 &&
@@ -173,82 +179,83 @@ static void is_empty(const ft_passages *p, const char *when)
 }
 
 /* A prompt, the end of another, one token, and a prompt whose results nobody wants yet. */
-static void test_batch(ft_passages *p)
+static void test_batch(ft_chunk_batch *p)
 {
     const ft_batch *b = &p->batch;
-    add(p, 3, 0, 4, FT_WANT_LAST, NULL);
-    add(p, 0, 130, 2, FT_WANT_ALL, NULL);
-    add(p, 4, 70, 1, FT_WANT_LAST, NULL);
-    add(p, 1, 0, 5, FT_WANT_NONE, NULL);
+    add(p, 3, 0, 4, FT_LOGITS_LAST, NULL);
+    add(p, 0, 130, 2, FT_LOGITS_ALL, NULL);
+    add(p, 4, 70, 1, FT_LOGITS_LAST, NULL);
+    add(p, 1, 0, 5, FT_LOGITS_NONE, NULL);
     ok(b->tokens == 12 && b->sequences == 4, "four passages of twelve tokens");
     ok(same(p->ids, text, 12), "ids stand in the order of passages");
     ok(same(b->start, (int32_t[]){ 0, 4, 6, 7, 12 }, 5), "and passages begin where others end");
-    ok(same(b->owner, (int32_t[]){ 0, 0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 3 }, 12),
+    ok(same(b->seq_id, (int32_t[]){ 0, 0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 3 }, 12),
        "each row knows its passage");
-    ok(same(b->seat, (int32_t[]){ 3, 0, 4, 1 }, 4), "each passage its seat,");
-    ok(same(b->past, (int32_t[]){ 0, 130, 70, 0 }, 4), "what was read before it,");
-    ok(same(b->reach, (int32_t[]){ 7, 132, 75, 6 }, 4), "how long its text is,");
-    ok(b->most_pages == MOST &&
+    ok(same(b->slot, (int32_t[]){ 3, 0, 4, 1 }, 4), "each passage its seat,");
+    ok(same(b->n_past, (int32_t[]){ 0, 130, 70, 0 }, 4), "what was read before it,");
+    ok(same(b->n_tokens, (int32_t[]){ 7, 132, 75, 6 }, 4), "how long its text is,");
+    ok(b->max_pages == MOST &&
            same(b->pages, (int32_t[]){ 0, 0, 0, 1, 2, 3, 4, 5, 0, 6, 0, 0 }, (size_t) 4 * MOST),
        "and its pages");
     is_int((long long) b->longest, 5, "the longest passage has five tokens");
     is_int((long long) b->context, 132, "the longest text has 132 when the run is over");
-    ok(b->selected == 4 && same(b->select, (int32_t[]){ 3, 4, 5, 6 }, 4),
+    ok(b->selected == 4 && same(b->selected_rows, (int32_t[]){ 3, 4, 5, 6 }, 4),
        "results: of the last token, of all, of the only one, of none");
     ok(b->choice == NULL, "no token is chosen");
 }
 
 /* The next run of the same texts: the batch is new, the pages are not. */
-static void test_again(ft_passages *p)
+static void test_again(ft_chunk_batch *p)
 {
     const ft_batch *b = &p->batch;
-    const ft_choice first = { .seed = 7, .seat = 1, .known = 6 };
-    const ft_choice second = { .temperature = 0.5f, .seat = 3, .known = 5 };
+    const ft_sampling_params first = { .seed = 7, .slot = 1, .n_tokens = 6 };
+    const ft_sampling_params second = { .temperature = 0.5f, .slot = 3, .n_tokens = 5 };
     p->batch.step = true;
-    ft_passages_clear(p);
+    ft_chunk_batch_clear(p);
     is_empty(p, "cleared");
-    add(p, 1, 5, 1, FT_WANT_LAST, &first);
-    add(p, 3, 4, 1, FT_WANT_LAST, &second);
+    add(p, 1, 5, 1, FT_LOGITS_LAST, &first);
+    add(p, 3, 4, 1, FT_LOGITS_LAST, &second);
     ok(b->tokens == 2 && b->sequences == 2 && b->longest == 1 && b->context == 6,
        "cleared: another batch, of two");
     ok(same(p->ids, text, 2) && same(b->start, (int32_t[]){ 0, 1, 2 }, 3) &&
-           same(b->owner, (int32_t[]){ 0, 1 }, 2) && same(b->seat, (int32_t[]){ 1, 3 }, 2) &&
-           same(b->past, (int32_t[]){ 5, 4 }, 2) && same(b->reach, (int32_t[]){ 7, 8 }, 2),
+           same(b->seq_id, (int32_t[]){ 0, 1 }, 2) && same(b->slot, (int32_t[]){ 1, 3 }, 2) &&
+           same(b->n_past, (int32_t[]){ 5, 4 }, 2) && same(b->n_tokens, (int32_t[]){ 7, 8 }, 2),
        "of which nothing is left of the first");
     ok(same(b->pages, (int32_t[]){ 6, 0, 0, 0, 0, 0 }, (size_t) 2 * MOST),
        "but the pages of its seats");
-    ok(b->selected == 2 && same(b->select, (int32_t[]){ 0, 1 }, 2), "both rows are selected");
-    ok(b->choice != NULL && b->choice[0].seed == 7 && b->choice[0].seat == 1 &&
-           b->choice[0].known == 6 && b->choice[1].temperature == 0.5f && b->choice[1].seat == 3 &&
-           b->choice[1].known == 5,
+    ok(b->selected == 2 && same(b->selected_rows, (int32_t[]){ 0, 1 }, 2),
+       "both rows are selected");
+    ok(b->choice != NULL && b->choice[0].seed == 7 && b->choice[0].slot == 1 &&
+           b->choice[0].n_tokens == 6 && b->choice[1].temperature == 0.5f &&
+           b->choice[1].slot == 3 && b->choice[1].n_tokens == 5,
        "and have the choices of their passages");
-    ft_passages_clear(p);
+    ft_chunk_batch_clear(p);
     is_empty(p, "cleared once more");
 }
 
 static void test_passages(void)
 {
     ft_error err;
-    ft_passages *p;
-    must(ft_passages_open(&p, &limits, &err), &err);
+    ft_chunk_batch *p;
+    must(ft_chunk_batch_open(&p, &limits, &err), &err);
     is_empty(p, "opened");
     test_batch(p);
     test_again(p);
-    ft_pages_release(&p->pages, 1);
-    add(p, 2, 0, 1, FT_WANT_NONE, NULL);
+    ft_page_table_release(&p->pages, 1);
+    add(p, 2, 0, 1, FT_LOGITS_NONE, NULL);
     ok(same(p->batch.pages, (int32_t[]){ 6, 0, 0 }, MOST), "a page that was given back serves");
-    ft_passages_close(p);
+    ft_chunk_batch_close(p);
 }
 
 static void test_too_large(void)
 {
     ft_error err;
-    ft_passages *p;
+    ft_chunk_batch *p;
     ft_limits many = limits;
     many.pages = (size_t) INT32_MAX + 1;
-    is_int(ft_passages_open(&p, &many, &err), FT_ELIMIT, "a cache that is too large is refused");
+    is_int(ft_chunk_batch_open(&p, &many, &err), FT_ELIMIT, "a cache that is too large is refused");
     ok(p == NULL, "and nothing is opened");
-    ft_passages_close(NULL);
+    ft_chunk_batch_close(NULL);
 }
 
 int main(void)

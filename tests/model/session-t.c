@@ -90,7 +90,7 @@ static float *get(const ft_session *session, const char *name, ft_tensor *shape)
     ft_error err;
     *shape = (ft_tensor){ .data = NULL };
     must(ft_session_get(session, name, shape, &err), &err);
-    shape->data = must_have(ft_tensor_count(shape), sizeof(float));
+    shape->data = must_have(ft_tensor_numel(shape), sizeof(float));
     must(ft_session_get(session, name, shape, &err), &err);
     return shape->data;
 }
@@ -129,7 +129,8 @@ static void test_shapes(const ft_model *model)
     is_int(ft_session_get(session, "logits", &t, &err), FT_EARG,
            "after another input there is nothing to read");
     is_int(ft_session_get(session, "loss", &t, &err), FT_EARG, "an unknown output is refused");
-    has(err.text, "loss: neither an output of the model nor a value named in options.keep", "by name");
+    has(err.text, "loss: neither an output of the model nor a value named in options.keep",
+        "by name");
     ft_session_close(session);
 }
 
@@ -172,7 +173,7 @@ static void test_keep(const ft_model *model)
     found = get(session, "layer.0.ffn.act", &t);
     float scale = model->plan.value[ft_plan_find(&model->plan, "layer.0.ffn.act")].scale;
     int wrong = 0, zeros = 0;
-    for (size_t i = 0; i < ft_tensor_count(&t); i++) {
+    for (size_t i = 0; i < ft_tensor_numel(&t); i++) {
         double code = (double) found[i] / (double) scale;
         wrong += fabs(code - rint(code)) > 1e-4 || fabs(code) > 127.001;
         zeros += found[i] == 0.0f;
@@ -205,7 +206,7 @@ static void test_keep_all(const ft_config *config)
     run(session);
     for (int i = 0; i < count; i++) {
         free(get(session, keep[i], &t));
-        missing += ft_tensor_count(&t) == 0;
+        missing += ft_tensor_numel(&t) == 0;
     }
     ok(missing == 0 && count > 40, "unfused, every value can be kept");
     ft_session_close(session);

@@ -293,7 +293,7 @@ const a_case check_cases[] = {
       "the float result has another shape or dtype" },
     { OP, { X }, 0, CODES_S, 0, { 0 }, 0, "codes as the result", "cannot write codes" },
 #undef OP
-#define OP .kind = FT_OP_NORMALIZE
+#define OP .kind = FT_OP_L2_NORMALIZE
     { OP, { X_S }, X_S, 0, 0, { 0 }, 0, "floats to floats", NULL },
     { OP, { FAKE }, Y, 0, 0, { 0 }, 0, "codes as the input", "reads something that is not float" },
     { OP, { X }, 0, CODES, 0, { 0 }, 0, "codes as the result", "cannot write codes" },

@@ -39,10 +39,10 @@ static const ft_conv relu6 = { IMAGE_SIZE, WINDOW, .clamps = true, .high = 6.0f 
 static const ft_conv empty = { IMAGE_SIZE, WINDOW, .clamps = true, .low = 1.0f };
 static const ft_conv no_number = { IMAGE_SIZE, WINDOW, .clamps = true, .high = NAN };
 
-static const ft_conv pixels = { IMAGE_SIZE, WINDOW, .in_order = FT_IMAGE_PIXELS,
-                                .out_order = FT_IMAGE_PIXELS };
-static const ft_conv other_input = { IMAGE_SIZE, WINDOW, .in_order = (ft_image_order) 2 };
-static const ft_conv other_output = { IMAGE_SIZE, WINDOW, .out_order = (ft_image_order) 77 };
+static const ft_conv pixels = { IMAGE_SIZE, WINDOW, .in_layout = FT_IMAGE_NHWC,
+                                .out_layout = FT_IMAGE_NHWC };
+static const ft_conv other_input = { IMAGE_SIZE, WINDOW, .in_layout = (ft_image_layout) 2 };
+static const ft_conv other_output = { IMAGE_SIZE, WINDOW, .out_layout = (ft_image_layout) 77 };
 
 #define SIZES "channels, rows and columns of an image must be from 1 to 16777216"
 #define LENGTHS "kernel, stride and dilation must be from 1 to 32767, padding from 0"

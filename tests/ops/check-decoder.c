@@ -31,7 +31,7 @@ const a_case check_decoder_cases[] = {
     { OP, { X, X }, X4, 0, 0, { 0 }, 0, "a narrow result",
       "the float result has another shape or dtype" },
 #undef OP
-#define OP .kind = FT_OP_STORE
+#define OP .kind = FT_OP_STORE_KV
     { OP, { X, X4, X4 }, Y, 0, 0, { V2 }, 2, "floats to a cache of floats",
       NULL, .state = { KEYS, KEYS }, .kv_heads = 1 },
     { OP, { H, H4, H4 }, H, 0, 0, { V2 }, 2, "halves to a cache of halves",
@@ -113,14 +113,14 @@ const a_case check_decoder_cases[] = {
       "the float result has another shape or dtype", .state = { KEYS, KEYS }, .kv_heads = 1 },
     { OP, { X, X4, X4 }, Y, 0, 0, { V2 }, 2, "queries beside a memory",
       "a memory has no positions to turn to",
-      .state = { MEMORY, MEMORY }, .kv_heads = 1, .memory = true },
+      .state = { MEMORY, MEMORY }, .kv_heads = 1, .cross_kv = true },
     { OP, { 0, X4, X4 }, 0, 0, 0, { 0 }, 0, "keys and values as they are",
       NULL, .state = { KEYS, KEYS }, .kv_heads = 1 },
     { OP, { 0, X, X }, 0, 0, 0, { 0 }, 0, "keys and values for the memory",
-      NULL, .state = { MEMORY_8, MEMORY_8 }, .kv_heads = 2, .memory = true },
+      NULL, .state = { MEMORY_8, MEMORY_8 }, .kv_heads = 2, .cross_kv = true },
     { OP, { 0, H4, H4 }, 0, 0, 0, { 0 }, 0, "halves for codes in the memory",
       NULL, .state = { MEMORY_I8, MEMORY_I8, MEMORY_SCALES, MEMORY_SCALES }, .kv_heads = 1,
-      .memory = true },
+      .cross_kv = true },
     { OP, { 0, X4, X4 }, 0, 0, 0, { V2 }, 0, "frequencies without queries",
       "turns queries, but has none", .state = { KEYS, KEYS }, .kv_heads = 1 },
     { OP, { 0, X4, X4 }, Y, 0, 0, { 0 }, 0, "a result without queries",
@@ -133,12 +133,12 @@ const a_case check_decoder_cases[] = {
       "keys and values are not as wide as their heads", .state = { KEYS, KEYS }, .kv_heads = 1 },
     { OP, { 0, X4, X4 }, 0, 0, 0, { 0 }, 0, "a cache as the memory",
       "the cache has another shape or dtype, or codes without scales",
-      .state = { KEYS, KEYS }, .kv_heads = 1, .memory = true },
+      .state = { KEYS, KEYS }, .kv_heads = 1, .cross_kv = true },
     { OP, { 0, X4, X4 }, 0, 0, 0, { 0 }, 0, "a memory as the cache",
       "the cache has another shape or dtype, or codes without scales",
       .state = { MEMORY, MEMORY }, .kv_heads = 1 },
 #undef OP
-#define OP .kind = FT_OP_ATTEND
+#define OP .kind = FT_OP_ATTEND_KV
     { OP, { X }, Y, 0, 0, { 0 }, 2, "floats over a cache of floats",
       NULL, .state = { KEYS, KEYS }, .kv_heads = 1 },
     { OP, { H }, H, 0, 0, { 0 }, 2, "halves over a cache of codes",
@@ -148,14 +148,14 @@ const a_case check_decoder_cases[] = {
     { OP, { 0 }, Y, 0, 0, { 0 }, 2, "no queries",
       "the heads do not divide the queries", .state = { KEYS, KEYS }, .kv_heads = 1 },
     { OP, { X }, Y, 0, 0, { 0 }, 2, "floats over a memory",
-      NULL, .state = { MEMORY, MEMORY }, .kv_heads = 1, .memory = true },
+      NULL, .state = { MEMORY, MEMORY }, .kv_heads = 1, .cross_kv = true },
     { OP, { X }, Y, 0, 0, { 0 }, 2, "lanes",
       NULL, .state = { KEYS, KEYS, 0, 0, HISTORY }, .kv_heads = 1 },
     { OP, { X }, Y, 0, 0, { 0 }, 2, "two origins a token",
       "the origins of tokens must be int32, one for each",
       .state = { KEYS, KEYS, 0, 0, HISTORY_2 }, .kv_heads = 1 },
     { OP, { X }, Y, 0, 0, { 0 }, 2, "a window over a memory", "a memory has no window",
-      .state = { MEMORY, MEMORY }, .kv_heads = 1, .memory = true, .window = 4 },
+      .state = { MEMORY, MEMORY }, .kv_heads = 1, .cross_kv = true, .window = 4 },
     { OP, { X }, Y, 0, 0, { 0 }, 3, "three heads of eight columns",
       "the heads do not divide the queries", .state = { KEYS, KEYS }, .kv_heads = 1 },
     { OP, { WIDE }, WIDE, 0, 0, { 0 }, 3, "three heads over two",
@@ -195,7 +195,7 @@ const a_case check_decoder_cases[] = {
     { OP, { X }, X_S, 0, 0, { 0 }, 2, "a row a sequence",
       "the float result has another shape or dtype", .state = { KEYS, KEYS }, .kv_heads = 1 },
 #undef OP
-#define OP .kind = FT_OP_SELECT
+#define OP .kind = FT_OP_GATHER_ROWS
     { OP, { X }, LOGITS, 0, 0, { 0 }, 0, "floats to floats", NULL },
     { OP, { H }, LOGITS_H, 0, 0, { 0 }, 0, "halves to halves", NULL },
     { OP, { CODES }, LOGITS, 0, 0, { 0 }, 0, "codes as the input",
@@ -209,7 +209,7 @@ const a_case check_decoder_cases[] = {
     { OP, { X }, 0, CODES, 0, { 0 }, 0, "codes as the result", "cannot write codes" },
     { OP, { X }, 0, 0, 0, { 0 }, 0, "no result", "has no result" },
 #undef OP
-#define OP .kind = FT_OP_NOTE
+#define OP .kind = FT_OP_RECORD_TOKENS
     { OP, { IDS }, 0, 0, 0, { 0 }, 0, "ids", NULL, .state = { 0, HISTORY, SEEN } },
     { OP, { X }, 0, 0, 0, { 0 }, 0, "float ids",
       "ids must be int32, one a token", .state = { 0, HISTORY, SEEN } },
@@ -234,7 +234,7 @@ const a_case check_decoder_cases[] = {
     { OP, { IDS }, 0, 0, 0, { 0 }, 0, "seen at each place",
       "the histories must be int32, one list a seat", .state = { 0, HISTORY, SEEN_CONTEXTS } },
 #undef OP
-#define OP .kind = FT_OP_CHOOSE
+#define OP .kind = FT_OP_SAMPLE
     { OP, { LOGITS }, TOKEN, 0, 0, { 0 }, 0, "logits",
       NULL, .state = { LAST, HISTORY, SEEN }, .second = LOGPROB },
     { OP, { X }, TOKEN, 0, 0, { 0 }, 0, "logits of all tokens",
@@ -297,7 +297,7 @@ const a_case check_decoder_cases[] = {
       "the results must be a token and its log-probability",
       .state = { LAST, HISTORY, SEEN }, .second = LOGITS },
 #undef OP
-#define OP .kind = FT_OP_BEAM
+#define OP .kind = FT_OP_BEAM_SEARCH
     { OP, { LOGITS }, 0, 0, 0, { 0 }, 0, "logits",
       NULL, .state = { LAST, HISTORY, LANES, HISTORY, HISTORY } },
     { OP, { X }, 0, 0, 0, { 0 }, 0, "logits of all tokens",

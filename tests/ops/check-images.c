@@ -16,8 +16,8 @@ static const ft_conv too_large = CONV({ 6, 1 }, { 6, 1 });
 static const ft_conv padded = CONV({ 2, 3 }, { 2, 3 }, { 1, 1 });
 
 const a_case check_image_cases[] = {
-#define OP .kind = FT_OP_PATCHES
-#define GRID .leading = 1, .conv = &grid
+#define OP .kind = FT_OP_PATCHIFY
+#define GRID .prefix_tokens = 1, .conv = &grid
     { OP, { IMAGES }, PATCHES, 0, 0, { 0 }, 0, "images to floats, what is left over dropped", NULL,
       GRID },
     { OP, { IMAGES }, PATCHES_H, 0, 0, { 0 }, 0, "images to halves", NULL, GRID },
@@ -44,24 +44,24 @@ const a_case check_image_cases[] = {
       "the image has no whole patch, or patches overlap",
       .conv = &padded },
 #undef OP
-#define OP .kind = FT_OP_PLACE
-    { OP, { X }, Y, 0, 0, { TABLE, V8 }, 0, "one leading row", NULL, .leading = 1 },
+#define OP .kind = FT_OP_ADD_CLASS_TOKEN
+    { OP, { X }, Y, 0, 0, { TABLE, V8 }, 0, "one leading row", NULL, .prefix_tokens = 1 },
     { OP, { H }, H, 0, 0, { TABLE_F16, V8, V8 }, 0, "two leading rows, halves", NULL,
-      .leading = 2 },
+      .prefix_tokens = 2 },
     { OP, { X }, Y, 0, 0, { TABLE, V8, V8 }, 0, "a vector too many",
-      "the leading rows are not float vectors as wide as the input", .leading = 1 },
+      "the leading rows are not float vectors as wide as the input", .prefix_tokens = 1 },
     { OP, { X }, Y, 0, 0, { TABLE, V4 }, 0, "a narrow leading row",
-      "the leading rows are not float vectors as wide as the input", .leading = 1 },
+      "the leading rows are not float vectors as wide as the input", .prefix_tokens = 1 },
     { OP, { X }, Y, 0, 0, { TABLE }, 0, "no leading row",
-      "the leading rows are not float vectors as wide as the input", .leading = 0 },
+      "the leading rows are not float vectors as wide as the input", .prefix_tokens = 0 },
     { OP, { X }, Y, 0, 0, { TABLE_6, V8 }, 0, "narrow positions",
-      "the positions are not a float matrix as wide as the input", .leading = 1 },
+      "the positions are not a float matrix as wide as the input", .prefix_tokens = 1 },
     { OP, { X }, Y, 0, 0, { V8, V8 }, 0, "no position behind the leading row",
-      "there are no positions behind those of the leading rows", .leading = 1 },
+      "there are no positions behind those of the leading rows", .prefix_tokens = 1 },
     { OP, { X_S }, X_S, 0, 0, { TABLE, V8 }, 0, "a row a sequence",
-      "reads something that is not float or not per token", .leading = 1 },
+      "reads something that is not float or not per token", .prefix_tokens = 1 },
     { OP, { X }, 0, CODES, 0, { TABLE, V8 }, 0, "codes as the result", "cannot write codes",
-      .leading = 1 },
+      .prefix_tokens = 1 },
 #undef OP
     { .sentence = NULL },
 };

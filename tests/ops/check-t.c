@@ -27,11 +27,11 @@ static ft_op op_of(const a_case *c)
                  .attr = { .heads = c->heads,
                            .kv_heads = c->kv_heads,
                            .norm = c->norm,
-                           .memory = c->memory,
+                           .cross_kv = c->cross_kv,
                            .window = c->window,
                            .embed_scale = c->embed_scale != 0.0f ? c->embed_scale : 1.0f,
                            .position_offset = c->position_offset,
-                           .leading = c->leading } };
+                           .prefix_tokens = c->prefix_tokens } };
     if (c->conv != NULL)
         op.attr.conv = *c->conv;
     for (int i = 0; i < FT_MAX_IN; i++)
@@ -69,7 +69,7 @@ typedef struct tally {
     int accepted, refused;
 } tally;
 
-static void test_cases(const ft_plan *plan, const a_case *cases, tally of[FT_OP_KINDS])
+static void test_cases(const ft_plan *plan, const a_case *cases, tally of[FT_NUM_OP_KINDS])
 {
     for (const a_case *c = cases; c->sentence != NULL; c++) {
         test_case(plan, c);
@@ -85,19 +85,22 @@ int main(void)
     ft_plan plan = {
         .value = check_values, .weight = check_weights, .nvalue = VALUES, .nweight = WEIGHTS
     };
-    tally of[FT_OP_KINDS] = { 0 };
+    tally of[FT_NUM_OP_KINDS] = { 0 };
     test_cases(&plan, check_cases, of);
     test_cases(&plan, check_decoder_cases, of);
     test_cases(&plan, check_conv_cases, of);
     test_cases(&plan, check_image_cases, of);
-    for (int kind = 0; kind < FT_OP_KINDS; kind++)
+    for (int kind = 0; kind < FT_NUM_OP_KINDS; kind++)
         ok(of[kind].accepted > 0 && of[kind].refused > 0, "%s has cases of both sorts",
            ft_op_name((ft_op_kind) kind));
 
     ft_error err;
-    ft_op op = {
-        .kind = FT_OP_KINDS, .in = { X, -1, -1 }, .out = Y, .codes = -1, .inner = -1, .second = -1
-    };
+    ft_op op = { .kind = FT_NUM_OP_KINDS,
+                 .in = { X, -1, -1 },
+                 .out = Y,
+                 .codes = -1,
+                 .inner = -1,
+                 .second = -1 };
     is_int(ft_op_check(&plan, &op, "m.ft", &err), FT_ESHAPE, "an unknown operation is refused");
     is_str(err.text, "m.ft: unknown y: is no operation", "by its number's lack of a name");
     is_int(ft_op_check(&plan, &op, "m.ft", NULL), FT_ESHAPE, "nobody has to listen");

@@ -157,12 +157,12 @@ typedef struct a_case {
     const char *sentence, *why;                 /* why it is refused, or NULL */
     int second, state[FT_MAX_STATES], kv_heads; /* as most operations have none, they come last */
     ft_norm_kind norm;
-    bool memory;
+    bool cross_kv;
     int window;
     float embed_scale; /* 0: 1 */
     int32_t position_offset;
     const ft_conv *conv;
-    int32_t leading;
+    int32_t prefix_tokens;
 } a_case;
 
 /*

@@ -40,7 +40,7 @@ static cache make_cache(const world *w, uint64_t seed)
     memset(c.data, 0xff, c.count * ft_dtype_size(v->cache));
     memset(c.scale, 0xff, c.scales * sizeof *c.scale);
     for (size_t sequence = 0; sequence < SEQUENCES; sequence++)
-        for (size_t at = 0; at < (size_t) w->reach[sequence]; at++)
+        for (size_t at = 0; at < (size_t) w->n_tokens[sequence]; at++)
             for (size_t head = 0; head < v->kv_heads; head++) {
                 size_t place = world_place(w, sequence, at, head);
                 if (c.value[place * v->size] != 0.0) /* another lane's */
@@ -73,8 +73,9 @@ static double expect_head(const world *w, const void *q, const cache *keys, cons
                           size_t row, size_t head, double *value, double *size)
 {
     const variant *v = w->v;
-    size_t sequence = (size_t) w->owner[row], kv_head = head / (v->heads / v->kv_heads);
-    size_t last = v->memory ? (size_t) w->reach[sequence] - 1 : world_position(w, row), first = 0;
+    size_t sequence = (size_t) w->seq_id[row], kv_head = head / (v->heads / v->kv_heads);
+    size_t last = v->cross_kv ? (size_t) w->n_tokens[sequence] - 1 : world_position(w, row),
+           first = 0;
     double p[CONTEXT], query[1024], scale = 1.0 / sqrt((double) v->size), largest = 0.0;
     if (v->window > 0 && last + 1 > (size_t) v->window)
         first = last + 1 - (size_t) v->window;
@@ -114,10 +115,10 @@ static void *attend(bench *on, const world *w, const ft_batch *batch, const void
             cached_width = (int32_t) (v->kv_heads * v->size);
     void *found = must_have(batch->tokens * (size_t) width, ft_dtype_size(v->real));
     oneop t;
-    oneop_begin(&t, on, FT_OP_ATTEND, batch);
-    ft_rows rows = v->memory ? FT_MEMORY : FT_CACHE;
+    oneop_begin(&t, on, FT_OP_ATTEND_KV, batch);
+    ft_rows rows = v->cross_kv ? FT_CROSS_KV : FT_KV_CACHE;
     t.limits = world_limits(w);
-    t.op.attr.memory = v->memory;
+    t.op.attr.cross_kv = v->cross_kv;
     t.op.attr.heads = (int32_t) v->heads;
     t.op.attr.kv_heads = (int32_t) v->kv_heads;
     t.op.attr.window = v->window;
@@ -130,8 +131,9 @@ static void *attend(bench *on, const world *w, const ft_batch *batch, const void
         oneop_state(&t, FT_STATE_KEY_SCALES, rows, (int32_t) v->kv_heads, FT_F32, keys->scale);
         oneop_state(&t, FT_STATE_VALUE_SCALES, rows, (int32_t) v->kv_heads, FT_F32, values->scale);
     }
-    if (v->lanes && !v->memory)
-        oneop_state(&t, FT_STATE_ORIGIN, FT_CONTEXTS, 1, FT_I32, w->origin);
+    if (v->lanes && !v->cross_kv)
+        oneop_state(&t, FT_STATE_CACHE_INDIRECTION, FT_SLOT_POSITIONS, 1, FT_I32,
+                    w->cache_indirection);
     oneop_run(&t, found, NULL);
     oneop_end(&t);
     return found;
@@ -186,22 +188,22 @@ static bool same_in_chunks(bench *on, const world *w, const void *q, const cache
     for (int32_t i = 0; i < SEQUENCES; i++)
         for (int32_t row = world_start[i]; row < world_start[i + 1]; row += chunk) {
             int32_t rows = world_start[i + 1] - row < chunk ? world_start[i + 1] - row : chunk;
-            int32_t start[2] = { 0, rows }, past = world_past[i] + row - world_start[i];
+            int32_t start[2] = { 0, rows }, n_past = world_past[i] + row - world_start[i];
             ft_batch alone = { .tokens = (size_t) rows,
                                .sequences = 1,
                                .longest = (size_t) rows,
                                .start = start,
-                               .owner = nobody,
-                               .past = &past,
-                               .reach = &w->reach[i],
+                               .seq_id = nobody,
+                               .n_past = &n_past,
+                               .n_tokens = &w->n_tokens[i],
                                .pages = w->pages + i * LIST,
-                               .most_pages = LIST,
-                               .context = (size_t) (past + rows),
+                               .max_pages = LIST,
+                               .context = (size_t) (n_past + rows),
                                .step = rows == 1 && on->backend == &ft_backend_cpu };
-            if (w->v->memory) {
-                alone.memory = &w->reach[i];
-                alone.memory_pages = w->pages + i * LIST;
-                alone.most_memory_pages = LIST;
+            if (w->v->cross_kv) {
+                alone.cross_kv = &w->n_tokens[i];
+                alone.cross_kv_pages = w->pages + i * LIST;
+                alone.max_cross_kv_pages = LIST;
             }
             void *found =
                 attend(on, w, &alone, (const char *) q + (size_t) row * row_bytes, keys, values);
@@ -215,7 +217,7 @@ static bool same_in_chunks(bench *on, const world *w, const void *q, const cache
 static void attend_case(bench *on, const variant *v)
 {
     world w;
-    bool alone = !v->lanes || v->memory; /* lanes of a cache cannot be */
+    bool alone = !v->lanes || v->cross_kv; /* lanes of a cache cannot be */
     if (!variant_runs_on(on, v, alone ? 2 : 1))
         return;
     world_init(&w, v);
@@ -234,7 +236,7 @@ static void attend_case(bench *on, const variant *v)
     free_cache(&values);
 }
 
-void test_attend(bench *on)
+void test_attend_kv(bench *on)
 {
     static const variant variants[] = {
         { 4, 4, 64, 0, FT_F32, FT_F32, false, false },

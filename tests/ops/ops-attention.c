@@ -142,7 +142,7 @@ static void observed_case(bench *on)
     oneop_out(&t, FT_TOKENS, (int32_t) a.cols);
     oneop_run(&t, found, NULL);
     oneop_end(&t);
-    ft_counts_settle(&counts);
+    ft_counts_finalize(&counts);
     is_int((long long) ft_counts_total(&counts), (long long) n,
            "%s: attention: every probability is counted once", on->name);
     qsort(d.probs, n, sizeof *d.probs, by_size);

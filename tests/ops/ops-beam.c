@@ -1,8 +1,8 @@
 /*
  * ops-beam.c - the operation BEAM: each text gets its rules, its rows and its seats.
  *
- * What a step makes of them is tested in beam_search-t.c.  Memory is compared as a whole, so that a number
- * in somebody else's place is found.
+ * What a step makes of them is tested in beam_search-t.c.  Memory is compared as a whole, so that a
+ * number in somebody else's place is found.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,65 +18,78 @@ enum { SEATS = 9, WORDS = 97, TEXTS = 3, SELECTED = 4 };
 _Static_assert((int) TEXT == (int) CONTEXT, "memory is that of a session");
 
 /* One text begins, one is nobody's, one goes on. */
-static const ft_beams texts[TEXTS] = {
-    { .seat = 5, .row = 3, .width = 4, .parts = 2, .diversity = 0.5f, .known = 2, .longest = 9 },
-    { .seat = -1, .width = 3, .parts = 1 },
-    { .seat = 1, .row = 0, .width = 3, .parts = 1, .ngram = 1, .known = 4, .longest = 9 },
+static const ft_beam_params texts[TEXTS] = {
+    { .slot = 5,
+      .row = 3,
+      .width = 4,
+      .parts = 2,
+      .diversity_penalty = 0.5f,
+      .n_tokens = 2,
+      .longest = 9 },
+    { .slot = -1, .width = 3, .parts = 1 },
+    { .slot = 1,
+      .row = 0,
+      .width = 3,
+      .parts = 1,
+      .no_repeat_ngram = 1,
+      .n_tokens = 4,
+      .longest = 9 },
 };
 
-static ft_beams complete(const ft_beams *text, int32_t prompt)
+static ft_beam_params complete(const ft_beam_params *text, int32_t prompt)
 {
-    ft_beams rules = *text;
+    ft_beam_params rules = *text;
     rules.prompt = prompt;
     rules.forced = -1;
     rules.ends = 1;
     rules.end[0] = 17;
-    ft_beams_measure(&rules, 1.0);
+    ft_beam_set_length_divisors(&rules, 1.0);
     return rules;
 }
 
 /* Memory in which the last text has taken a step already. */
-static ft_beam_memory begin(rng *r, const float *logits)
+static ft_beam_state begin(rng *r, const float *logits)
 {
-    ft_beam_memory m = memory_new(r, SEATS, WORDS);
-    ft_beams before = complete(&texts[2], 3);
+    ft_beam_state m = memory_new(r, SEATS, WORDS);
+    ft_beam_params before = complete(&texts[2], 3);
     for (size_t i = 0; i < (size_t) SEATS * TEXT; i++)
         m.history[i] = (int32_t) rng_below(r, WORDS);
-    before.known = 3;
+    before.n_tokens = 3;
     step_on_cpu(&m, &before, logits);
     return m;
 }
 
-static void add_states(oneop *t, const ft_beam_memory *before, const ft_beam_memory *after)
+static void add_states(oneop *t, const ft_beam_state *before, const ft_beam_state *after)
 {
     t->limits =
         (ft_limits){ .tokens = SEATS, .sequences = SEATS, .context = CONTEXT, .pages = PAGES };
-    oneop_state(t, FT_STATE_LAST, FT_SEATS, 1, FT_I32, before->last);
-    oneop_state(t, FT_STATE_HISTORY, FT_CONTEXTS, 1, FT_I32, before->history);
-    oneop_state(t, FT_STATE_BEAMS, FT_SEATS, FT_BEAM_WORDS, FT_I32, before->beam);
-    oneop_state(t, FT_STATE_FINISHED, FT_CONTEXTS, 1, FT_I32, before->finished);
-    oneop_state(t, FT_STATE_ORIGIN, FT_CONTEXTS, 1, FT_I32, before->origin);
-    t->after[FT_STATE_LAST] = after->last;
+    oneop_state(t, FT_STATE_LAST_TOKEN, FT_SLOTS, 1, FT_I32, before->last);
+    oneop_state(t, FT_STATE_HISTORY, FT_SLOT_POSITIONS, 1, FT_I32, before->history);
+    oneop_state(t, FT_STATE_BEAMS, FT_SLOTS, FT_BEAM_WORDS, FT_I32, before->beam);
+    oneop_state(t, FT_STATE_FINISHED, FT_SLOT_POSITIONS, 1, FT_I32, before->finished);
+    oneop_state(t, FT_STATE_CACHE_INDIRECTION, FT_SLOT_POSITIONS, 1, FT_I32,
+                before->cache_indirection);
+    t->after[FT_STATE_LAST_TOKEN] = after->last;
     t->after[FT_STATE_HISTORY] = after->history;
     t->after[FT_STATE_BEAMS] = after->beam;
     t->after[FT_STATE_FINISHED] = after->finished;
-    t->after[FT_STATE_ORIGIN] = after->origin;
+    t->after[FT_STATE_CACHE_INDIRECTION] = after->cache_indirection;
 }
 
-static ft_beam_memory run_beam(bench *on, const ft_beams *beams, const float *logits,
-                               const ft_beam_memory *before)
+static ft_beam_state run_beam(bench *on, const ft_beam_params *beams, const float *logits,
+                              const ft_beam_state *before)
 {
-    static const int32_t select[SELECTED] = { 0, 2, 3, 9 }, seats[SEQUENCES] = { 1, 2, 3, 5 };
-    ft_beam_memory after = memory_copy(before, SEATS);
+    static const int32_t select[SELECTED] = { 0, 2, 3, 9 }, num_slots[SEQUENCES] = { 1, 2, 3, 5 };
+    ft_beam_state after = memory_copy(before, SEATS);
     world w;
     oneop t;
     world_init(&w, &(variant){ .kv_heads = 1 });
-    w.batch.seat = seats;
+    w.batch.slot = num_slots;
     w.batch.selected = SELECTED;
-    w.batch.select = select;
+    w.batch.selected_rows = select;
     w.batch.beams = beams;
     w.batch.groups = TEXTS;
-    oneop_begin(&t, on, FT_OP_BEAM, &w.batch);
+    oneop_begin(&t, on, FT_OP_BEAM_SEARCH, &w.batch);
     oneop_in(&t, 0, FT_SELECTED, WORDS, FT_F32, 0.0f, logits);
     add_states(&t, before, &after);
     oneop_run(&t, NULL, NULL);
@@ -84,19 +97,19 @@ static ft_beam_memory run_beam(bench *on, const ft_beams *beams, const float *lo
     return after;
 }
 
-void test_beam(bench *on)
+void test_beam_search(bench *on)
 {
     rng r = { 73 };
     float logits[SELECTED * WORDS];
-    ft_beams beams[TEXTS];
+    ft_beam_params beams[TEXTS];
     rng_floats(&r, logits, SELECTED * WORDS, 2.0);
-    ft_beam_memory before = begin(&r, logits), expected = memory_copy(&before, SEATS);
+    ft_beam_state before = begin(&r, logits), expected = memory_copy(&before, SEATS);
     for (int i = 0; i < TEXTS; i++) {
         beams[i] = complete(&texts[i], i == 0 ? 2 : 3);
-        if (beams[i].seat >= 0)
+        if (beams[i].slot >= 0)
             step_on_cpu(&expected, &beams[i], logits + (size_t) beams[i].row * WORDS);
     }
-    ft_beam_memory after = run_beam(on, beams, logits, &before);
+    ft_beam_state after = run_beam(on, beams, logits, &before);
     ok(memory_equals(&after, &expected, SEATS), "%s: beam: each text takes its own step", on->name);
     ok(!memory_equals(&after, &before, SEATS), "%s: beam: and that is one", on->name);
     memory_free(&after);

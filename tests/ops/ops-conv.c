@@ -17,7 +17,7 @@ static const conv_how kinds[] = {
     { .weight = FT_F32, .x = FT_F32, .y = FT_F32 },
     { .weight = FT_U4, .group = 32, .x = FT_F32, .y = FT_F32 },
     { .weight = FT_U8, .group = 0, .asymmetric = true, .x = FT_F16, .y = FT_F16 },
-    { .weight = FT_U8, .group = 64, .by_codes = true, .x = FT_F32, .y = FT_F32 },
+    { .weight = FT_U8, .group = 64, .int8_activations = true, .x = FT_F32, .y = FT_F32 },
     { .weight = FT_I8, .asymmetric = true, .x = FT_I8, .y = FT_I8 },
 };
 

@@ -43,21 +43,21 @@ static void add_memory(oneop *t, const memory *before, memory *after)
 {
     t->limits =
         (ft_limits){ .tokens = SEATS, .sequences = SEATS, .context = CONTEXT, .pages = PAGES };
-    oneop_state(t, FT_STATE_HISTORY, FT_CONTEXTS, 1, FT_I32, before->history);
-    oneop_state(t, FT_STATE_SEEN, FT_SEATS, WORDS, FT_I32, before->seen);
+    oneop_state(t, FT_STATE_HISTORY, FT_SLOT_POSITIONS, 1, FT_I32, before->history);
+    oneop_state(t, FT_STATE_TOKEN_COUNTS, FT_SLOTS, WORDS, FT_I32, before->seen);
     t->after[FT_STATE_HISTORY] = after->history;
-    t->after[FT_STATE_SEEN] = after->seen;
+    t->after[FT_STATE_TOKEN_COUNTS] = after->seen;
 }
 
 /* ---- Note --------------------------------------------------------------------------------- */
 
-static const int32_t seats[SEQUENCES] = { 4, 0, 7, 2 };
+static const int32_t num_slots[SEQUENCES] = { 4, 0, 7, 2 };
 
 static memory run_note(bench *on, const ft_batch *batch, const int32_t *ids, const memory *before)
 {
     memory after = *before;
     oneop t;
-    oneop_begin(&t, on, FT_OP_NOTE, batch);
+    oneop_begin(&t, on, FT_OP_RECORD_TOKENS, batch);
     oneop_in(&t, 0, FT_TOKENS, 1, FT_I32, 0.0f, ids);
     add_memory(&t, before, &after);
     oneop_run(&t, NULL, NULL);
@@ -70,13 +70,13 @@ static memory noted(const world *w, const int32_t *ids, const memory *before)
 {
     memory m = *before;
     for (size_t row = 0; row < ROWS; row++) {
-        size_t seat = (size_t) seats[w->owner[row]], position = world_position(w, row);
+        size_t slot = (size_t) num_slots[w->seq_id[row]], position = world_position(w, row);
         for (size_t id = 0; id < WORDS && position == 0; id++)
-            m.seen[seat * WORDS + id] = 0;
+            m.seen[slot * WORDS + id] = 0;
         if (ids[row] < 0)
             continue;
-        m.history[seat * CONTEXT + position] = ids[row];
-        m.seen[seat * WORDS + (size_t) ids[row]] |= FT_SEEN_PROMPT;
+        m.history[slot * CONTEXT + position] = ids[row];
+        m.seen[slot * WORDS + (size_t) ids[row]] |= FT_TOKEN_IN_PROMPT;
     }
     return m;
 }
@@ -87,17 +87,19 @@ static void note_prompts(bench *on, rng *r, bool first_is_token)
     world w;
     memory before;
     int32_t ids[ROWS];
-    const ft_choice choice[SEQUENCES] = { { .seat = 4 }, { .seat = 0 }, { .seat = 7 }, { 0 } };
+    const ft_sampling_params choice[SEQUENCES] = {
+        { .slot = 4 }, { .slot = 0 }, { .slot = 7 }, { 0 }
+    };
     const int32_t select[SEQUENCES] = { 2, 3, 56, 73 };
     const char *how = first_is_token ? "" : ", the first id below 0";
     world_init(&w, &(variant){ .kv_heads = 1 });
-    w.batch.seat = seats;
+    w.batch.slot = num_slots;
     w.batch.selected = SEQUENCES;
-    w.batch.select = select;
+    w.batch.selected_rows = select;
     w.batch.choice = choice;
     fill_memory(&before, r);
     for (int32_t i = 0; i < ROWS; i++)
-        ids[i] = i % 11 == 5 ? -1 - seats[w.owner[i]] : (int32_t) rng_below(r, WORDS);
+        ids[i] = i % 11 == 5 ? -1 - num_slots[w.seq_id[i]] : (int32_t) rng_below(r, WORDS);
     if (!first_is_token)
         ids[0] = -1;
     memory found = run_note(on, &w.batch, ids, &before), expected = noted(&w, ids, &before);
@@ -118,13 +120,15 @@ static void note_step(bench *on, rng *r)
     memory before;
     static const int32_t start[SEQUENCES + 1] = { 0, 1, 2, 3, 4 };
     const int32_t ids[SEQUENCES] = { 5, 96, 0, 17 }, rows[SEQUENCES] = { 0, 1, 2, 3 };
-    const ft_choice choice[SEQUENCES] = { { .seat = 4 }, { .seat = 0 }, { .seat = 7 }, { 0 } };
+    const ft_sampling_params choice[SEQUENCES] = {
+        { .slot = 4 }, { .slot = 0 }, { .slot = 7 }, { 0 }
+    };
     world_init(&w, &(variant){ .kv_heads = 1 });
     w.batch.tokens = w.batch.selected = SEQUENCES;
     w.batch.longest = 1;
     w.batch.start = start;
-    w.batch.owner = w.batch.select = rows;
-    w.batch.seat = seats;
+    w.batch.seq_id = w.batch.selected_rows = rows;
+    w.batch.slot = num_slots;
     w.batch.choice = choice;
     w.batch.step = true;
     fill_memory(&before, r);
@@ -132,7 +136,7 @@ static void note_step(bench *on, rng *r)
     ok(memcmp(&found, &before, sizeof found) == 0, "%s: note: nothing in a step", on->name);
 }
 
-void test_note(bench *on)
+void test_record_tokens(bench *on)
 {
     rng r = { 71 };
     note_prompts(on, &r, true);
@@ -148,24 +152,28 @@ enum { CHOICES = 8, FIRST = 61, SECOND = 8, NONE = FT_NO_TOKEN };
 typedef struct turn {
     const char *what;
     int32_t token; /* that is chosen */
-    ft_choice choice;
+    ft_sampling_params choice;
 } turn;
 
 static const turn turns[CHOICES] = {
-    { "the likeliest token", FIRST, { .seat = 4, .known = 9 } },
-    { "none from a row with a NaN", NONE, { .seat = 0, .known = 9 } },
-    { "no token that is banned", SECOND, { .seat = 7, .known = 9, .bans = 1 } },
-    { "what its seat has not seen", SECOND, { .seat = 2, .known = 9, .repetition = 1.5f } },
-    { "what another seat has seen", FIRST, { .seat = 8, .known = 9, .repetition = 1.5f } },
-    { "no n-gram of its seat", SECOND, { .seat = 3, .known = 9, .ngram = 2 } },
-    { "an n-gram of another seat", FIRST, { .seat = 1, .known = 9, .ngram = 2 } },
-    { "a token beyond a full history", FIRST, { .seat = 6, .known = CONTEXT } },
+    { "the likeliest token", FIRST, { .slot = 4, .n_tokens = 9 } },
+    { "none from a row with a NaN", NONE, { .slot = 0, .n_tokens = 9 } },
+    { "no token that is banned", SECOND, { .slot = 7, .n_tokens = 9, .bans = 1 } },
+    { "what its seat has not seen",
+      SECOND,
+      { .slot = 2, .n_tokens = 9, .repetition_penalty = 1.5f } },
+    { "what another seat has seen",
+      FIRST,
+      { .slot = 8, .n_tokens = 9, .repetition_penalty = 1.5f } },
+    { "no n-gram of its seat", SECOND, { .slot = 3, .n_tokens = 9, .no_repeat_ngram = 2 } },
+    { "an n-gram of another seat", FIRST, { .slot = 1, .n_tokens = 9, .no_repeat_ngram = 2 } },
+    { "a token beyond a full history", FIRST, { .slot = 6, .n_tokens = CONTEXT } },
 };
 
 typedef struct choosing {
     float logits[CHOICES * WORDS], logprob[CHOICES];
     int32_t token[CHOICES];
-    ft_choice choice[CHOICES];
+    ft_sampling_params choice[CHOICES];
     memory before, after;
 } choosing;
 
@@ -177,9 +185,9 @@ static void fill_choosing(choosing *c)
     fill_memory(&c->before, &r);
     rng_floats(&r, c->logits, FT_COUNT(c->logits), 1.0); /* within 6 */
     for (size_t row = 0; row < CHOICES; row++) {
-        size_t seat = (size_t) turns[row].choice.seat;
-        uint32_t *seen = &c->before.seen[seat * WORDS];
-        int32_t *history = &c->before.history[seat * CONTEXT];
+        size_t slot = (size_t) turns[row].choice.slot;
+        uint32_t *seen = &c->before.seen[slot * WORDS];
+        int32_t *history = &c->before.history[slot * CONTEXT];
         c->logits[row * WORDS + FIRST] = 10.0f;
         c->logits[row * WORDS + SECOND] = 9.0f; /* 10 / 1.5 is less */
         memset(seen, 0, WORDS * sizeof *seen);
@@ -196,23 +204,23 @@ static void fill_choosing(choosing *c)
     c->logits[1 * WORDS + 50] = (float) NAN;
 }
 
-static void run_choose(bench *on, choosing *c, const ft_choice *choice)
+static void run_choose(bench *on, choosing *c, const ft_sampling_params *choice)
 {
     static const int32_t select[CHOICES] = { 0, 2, 3, 9, 40, 56, 57, 73 };
     world w;
     oneop t;
     world_init(&w, &(variant){ .kv_heads = 1 });
-    w.batch.seat = seats;
+    w.batch.slot = num_slots;
     w.batch.selected = CHOICES;
-    w.batch.select = select;
+    w.batch.selected_rows = select;
     w.batch.choice = choice;
-    oneop_begin(&t, on, FT_OP_CHOOSE, &w.batch);
+    oneop_begin(&t, on, FT_OP_SAMPLE, &w.batch);
     oneop_in(&t, 0, FT_SELECTED, WORDS, FT_F32, 0.0f, c->logits);
     oneop_out_as(&t, FT_SELECTED, 1, FT_I32);
     oneop_second(&t, FT_SELECTED, 1, FT_F32);
     add_memory(&t, &c->before, &c->after);
-    oneop_state(&t, FT_STATE_LAST, FT_SEATS, 1, FT_I32, c->before.last);
-    t.after[FT_STATE_LAST] = c->after.last;
+    oneop_state(&t, FT_STATE_LAST_TOKEN, FT_SLOTS, 1, FT_I32, c->before.last);
+    t.after[FT_STATE_LAST_TOKEN] = c->after.last;
     if (choice != NULL)
         t.second = c->logprob;
     oneop_run(&t, choice != NULL ? c->token : NULL, NULL);
@@ -231,10 +239,10 @@ static double log_softmax(const float *logits, int32_t at)
 static void check_row(const bench *on, const choosing *c, size_t row, memory *expected)
 {
     const turn *given = &turns[row];
-    size_t seat = (size_t) given->choice.seat, known = (size_t) given->choice.known;
+    size_t slot = (size_t) given->choice.slot, known = (size_t) given->choice.n_tokens;
     int32_t token = given->token;
     is_int(c->token[row], token, "%s: choose: %s", on->name, given->what);
-    expected->last[seat] = token < 0 ? 0 : token;
+    expected->last[slot] = token < 0 ? 0 : token;
     if (token < 0) {
         ok(isnan(c->logprob[row]), "%s: choose: and no log-probability", on->name);
         return;
@@ -242,12 +250,12 @@ static void check_row(const bench *on, const choosing *c, size_t row, memory *ex
     /* Of an exponential's argument and of its result, roundings in float: see sample-t.c. */
     near((double) c->logprob[row], log_softmax(c->logits + row * WORDS, token), 2e-6,
          "%s: choose: and its log-probability, by the raw logits", on->name);
-    expected->seen[seat * WORDS + (size_t) token]++;
+    expected->seen[slot * WORDS + (size_t) token]++;
     if (known < CONTEXT)
-        expected->history[seat * CONTEXT + known] = token;
+        expected->history[slot * CONTEXT + known] = token;
 }
 
-void test_choose(bench *on)
+void test_sample(bench *on)
 {
     choosing c;
     fill_choosing(&c);

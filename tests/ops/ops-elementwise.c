@@ -1,5 +1,6 @@
 /*
- * ops-elementwise.c - tests of operations on single elements or rows: activate, quantize, pool, observe.
+ * ops-elementwise.c - tests of operations on single elements or rows: activate, quantize, pool,
+ * observe.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +44,7 @@ void test_activate(bench *on)
     } bounds[] = {
         [FT_ACT_NONE] = { 0.0, 0.0 },
         [FT_ACT_GELU] = { ROUNDING, 1.5e-6 },
-        [FT_ACT_GELU_CODES] = { 2e-6, 1.1e-3 },
+        [FT_ACT_GELU_APPROX] = { 2e-6, 1.1e-3 },
         [FT_ACT_GELU_TANH] = { 2e-6, 1e-12 },
         [FT_ACT_RELU] = { 0.0, 0.0 },
         [FT_ACT_TANH] = { 0.0, 2e-7 },
@@ -132,7 +133,7 @@ void test_dequantize(bench *on)
     free(found);
 }
 
-void test_normalize(bench *on)
+void test_l2_normalize(bench *on)
 {
     enum { ROWS = 33 };
     float *x = random_floats(11, TOKENS * ROWS, 1.0);
@@ -141,7 +142,7 @@ void test_normalize(bench *on)
     value = doubles_of(x, TOKENS * ROWS);
     for (size_t i = 0; i < TOKENS; i++)
         oracle_normalize(expected + i * ROWS, value + i * ROWS, ROWS);
-    float *found = map_floats(on, FT_OP_NORMALIZE, FT_ACT_NONE, x, ROWS);
+    float *found = map_floats(on, FT_OP_L2_NORMALIZE, FT_ACT_NONE, x, ROWS);
     /* Products, a sum in 16 lanes and a tree, root, division, product: 12 roundings. */
     near(worst_error(found, expected, NULL, 12 * ROUNDING, 0.0, TOKENS * ROWS), 0.0, 1.0,
          "%s: normalize: rows of length 1, and one of zeros", on->name);
@@ -229,7 +230,7 @@ void test_observe(bench *on)
     t.counts = &counts;
     oneop_in(&t, 0, FT_TOKENS, COLS, FT_F32, 0.0f, x);
     oneop_run(&t, NULL, NULL);
-    ft_counts_settle(&counts);
+    ft_counts_finalize(&counts);
     is_int((long long) counts.zeros, ZEROS, "%s: observe: zeros are counted", on->name);
     ok(counts.tail_used == n - ZEROS &&
            are_remembered(on, counts.tail, magnitude + ZEROS, n - ZEROS),

@@ -49,7 +49,7 @@ static const half_case cases[] = {
     { FT_OP_QUANTIZE, { HALVES }, CODES, 0, "halves" },
     { FT_OP_DEQUANTIZE, { INT8 }, REALS, 0, "codes" },
     { FT_OP_DEQUANTIZE, { FAKED }, REALS, 0, "codes in float" },
-    { FT_OP_NORMALIZE, { HALVES }, REALS, 0, "halves" },
+    { FT_OP_L2_NORMALIZE, { HALVES }, REALS, 0, "halves" },
     { FT_OP_POOL, { HALVES }, REALS, FT_POOL_FIRST, "first rows" },
     { FT_OP_POOL, { HALVES }, REALS, FT_POOL_MEAN, "means" },
 };

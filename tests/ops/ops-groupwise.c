@@ -86,7 +86,7 @@ static double *size_of_units(const block_case *c, const double *x, const double 
 {
     size_t group = c->how.group == 0 ? c->k : (size_t) c->how.group;
     double *size = must_have(c->m * c->n, sizeof *size);
-    for (size_t i = 0; i < c->m * c->n && !c->how.by_codes; i++)
+    for (size_t i = 0; i < c->m * c->n && !c->how.int8_activations; i++)
         for (size_t first = 0; first < c->k; first += group) {
             double amax = 0.0, sum = 0.0;
             for (size_t k = first; k < ft_min_size(first + group, c->k); k++) {
@@ -105,7 +105,7 @@ static double *size_of_units(const block_case *c, const double *x, const double 
  */
 static double roundings(const block_case *c)
 {
-    size_t groups = ft_blocks_groups(&(ft_blocks){ .group = c->how.group }, c->k);
+    size_t groups = ft_groupwise_groups(&(ft_groupwise){ .group = c->how.group }, c->k);
     return (double) (4 + groups) + 1;
 }
 
@@ -118,10 +118,10 @@ static void run(bench *on, const block_case *c, const void *x, const ft_weight *
     oneop t;
     for (size_t i = 0; i < c->m; i++)
         select[i] = (int32_t) i;
-    batch.select = select;
+    batch.selected_rows = select;
     batch.selected = c->m;
     oneop_begin(&t, on, FT_OP_LINEAR, &batch);
-    t.plan.steady = true;
+    t.plan.batch_invariant = true;
     t.op.attr.activation = c->activation;
     oneop_in(&t, 0, rows, (int32_t) c->k, c->dtype, 0.0f, x);
     oneop_weight(&t, 0, *w);
@@ -144,7 +144,7 @@ static void test_case(bench *on, const block_case *c)
     ft_weight w = random_blocked(22, c->n, c->k, &c->how, &wide_w);
     double *units = size_of_units(c, wide_x, wide_w);
     size_t wrong = 0;
-    if (c->how.by_codes)
+    if (c->how.int8_activations)
         round_to_codes(c, wide_x);
     oracle_linear(y, size, wide_x, wide_w, c->bias ? wide_bias : NULL, c->m, c->n, c->k);
     run(on, c, x, &w, bias, found);
@@ -160,8 +160,8 @@ static void test_case(bench *on, const block_case *c)
     }
     is_int((long long) wrong, 0, "%s: linear: %zu x %zu by %zu %s, %s%s in blocks of %d%s, %s",
            on->name, c->m, c->k, c->n, ft_dtype_name(c->dtype), ft_dtype_name(c->how.dtype),
-           c->how.asymmetric ? " with zeros" : "", c->how.group, c->how.by_codes ? " by codes" : "",
-           ft_activation_name(c->activation));
+           c->how.asymmetric ? " with zeros" : "", c->how.group,
+           c->how.int8_activations ? " by codes" : "", ft_activation_name(c->activation));
     void *all[] = { wide_x, wide_w, wide_bias, y, size, units, bias, x, found };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);

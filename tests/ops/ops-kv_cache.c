@@ -23,9 +23,9 @@ const int32_t world_past[SEQUENCES] = { 0, 70, 5, 247 };
 static void use_memory(world *w)
 {
     static const int32_t nowhere[SEQUENCES * LIST] = { [0 ... SEQUENCES * LIST - 1] = -1 };
-    w->batch.memory = w->reach;
-    w->batch.memory_pages = w->pages;
-    w->batch.most_memory_pages = LIST;
+    w->batch.cross_kv = w->n_tokens;
+    w->batch.cross_kv_pages = w->pages;
+    w->batch.max_cross_kv_pages = LIST;
     w->batch.pages = nowhere;
 }
 
@@ -34,7 +34,7 @@ static void share_memory(world *w)
 {
     w->batch.lanes = 2;
     for (int32_t i = 1; i < SEQUENCES; i += 2) {
-        w->reach[i] = w->reach[i - 1];
+        w->n_tokens[i] = w->n_tokens[i - 1];
         memcpy(w->pages + i * LIST, w->pages + (i - 1) * LIST, LIST * sizeof *w->pages);
     }
 }
@@ -44,12 +44,13 @@ static void mix_lanes(world *w)
 {
     rng r = { 54 };
     w->batch.lanes = 2;
-    w->batch.seat = w->seat;
+    w->batch.slot = w->slot;
     for (int32_t i = 0; i < SEQUENCES; i++) {
         int32_t other = i ^ 1;
-        w->seat[i] = i;
-        for (int32_t at = 0; at < w->reach[i]; at++)
-            w->origin[i * CONTEXT + at] = at < w->reach[other] ? (int32_t) rng_below(&r, 2) : i % 2;
+        w->slot[i] = i;
+        for (int32_t at = 0; at < w->n_tokens[i]; at++)
+            w->cache_indirection[i * CONTEXT + at] =
+                at < w->n_tokens[other] ? (int32_t) rng_below(&r, 2) : i % 2;
     }
 }
 
@@ -68,23 +69,23 @@ void world_init(world *w, const variant *v)
     }
     memcpy(w->pages, order, sizeof w->pages);
     for (int32_t i = 0; i < SEQUENCES; i++) {
-        w->reach[i] = world_past[i] + world_start[i + 1] - world_start[i];
+        w->n_tokens[i] = world_past[i] + world_start[i + 1] - world_start[i];
         for (int32_t row = world_start[i]; row < world_start[i + 1]; row++)
-            w->owner[row] = i;
+            w->seq_id[row] = i;
     }
     w->batch = (ft_batch){ .tokens = ROWS,
                            .sequences = SEQUENCES,
                            .longest = 53,
                            .start = world_start,
-                           .owner = w->owner,
-                           .past = world_past,
-                           .reach = w->reach,
+                           .seq_id = w->seq_id,
+                           .n_past = world_past,
+                           .n_tokens = w->n_tokens,
                            .pages = w->pages,
-                           .most_pages = LIST,
+                           .max_pages = LIST,
                            .context = 264 };
-    if (v->memory)
+    if (v->cross_kv)
         use_memory(w);
-    if (v->lanes && v->memory)
+    if (v->lanes && v->cross_kv)
         share_memory(w);
     else if (v->lanes)
         mix_lanes(w);
@@ -95,11 +96,11 @@ bool variant_runs_on(const bench *on, const variant *v, int checks)
     ft_error err;
     ft_value heads = { .name = "heads", .rows = FT_TOKENS, .cols = (int32_t) (v->heads * v->size) };
     ft_plan plan = { .value = &heads, .nvalue = 1 };
-    ft_op op = ft_op_make(FT_OP_ATTEND);
+    ft_op op = ft_op_init(FT_OP_ATTEND_KV);
     op.in[0] = 0;
     op.attr.heads = (int32_t) v->heads;
-    if (on->backend->accept == NULL ||
-        on->backend->accept(&plan, &op, variant_name(v), &err) == FT_OK)
+    if (on->backend->supports_op == NULL ||
+        on->backend->supports_op(&plan, &op, variant_name(v), &err) == FT_OK)
         return true;
     skip(checks, "%s: %s", on->name, err.text);
     return false;
@@ -107,21 +108,21 @@ bool variant_runs_on(const bench *on, const variant *v, int checks)
 
 ft_limits world_limits(const world *w)
 {
-    return w->v->memory
-               ? (ft_limits){ .context = CONTEXT, .memory = CONTEXT, .memory_pages = PAGES }
+    return w->v->cross_kv
+               ? (ft_limits){ .context = CONTEXT, .cross_kv = CONTEXT, .cross_kv_pages = PAGES }
                : (ft_limits){ .sequences = SEQUENCES, .context = CONTEXT, .pages = PAGES };
 }
 
 size_t world_position(const world *w, size_t row)
 {
-    size_t sequence = (size_t) w->owner[row];
+    size_t sequence = (size_t) w->seq_id[row];
     return (size_t) (world_past[sequence] - world_start[sequence]) + row;
 }
 
 size_t world_place(const world *w, size_t sequence, size_t position, size_t head)
 {
-    if (w->v->lanes && !w->v->memory)
-        sequence = sequence / 2 * 2 + (size_t) w->origin[sequence * CONTEXT + position];
+    if (w->v->lanes && !w->v->cross_kv)
+        sequence = sequence / 2 * 2 + (size_t) w->cache_indirection[sequence * CONTEXT + position];
     size_t page = (size_t) w->pages[sequence * LIST + position / 64];
     return (page * w->v->kv_heads + head) * 64 + position % 64;
 }
@@ -130,7 +131,7 @@ const char *variant_name(const variant *v)
 {
     static char name[96];
     snprintf(name, sizeof name, "%zu heads of %zu over %zu, %s, %s in %s%s%s", v->heads, v->size,
-             v->kv_heads, ft_dtype_name(v->real), v->memory ? "memory" : "cache",
+             v->kv_heads, ft_dtype_name(v->real), v->cross_kv ? "memory" : "cache",
              ft_dtype_name(v->cache), v->window > 0 ? ", window" : "", v->lanes ? ", lanes" : "");
     return name;
 }

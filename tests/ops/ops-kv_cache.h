@@ -9,22 +9,22 @@
 #include "tests/ops/ops.h"
 
 /* Four sequences: fresh ones, and some that the cache knows already. */
-enum { CONTEXT = 320, LIST = CONTEXT / FT_PAGE, PAGES = 22, ROWS = 74 };
+enum { CONTEXT = 320, LIST = CONTEXT / FT_PAGE_TOKENS, PAGES = 22, ROWS = 74 };
 extern const int32_t world_start[SEQUENCES + 1], world_past[SEQUENCES];
 
 typedef struct variant {
     size_t heads, kv_heads, size;
     int32_t window;
     ft_dtype real, cache; /* of queries and results; of keys and values */
-    bool memory;          /* of a source: nothing is turned, every query sees all of it */
+    bool cross_kv;        /* of a source: nothing is turned, every query sees all of it */
     bool lanes;           /* neighbouring sequences share their tokens, or their source */
 } variant;
 
 typedef struct world {
     const variant *v;
     ft_batch batch;
-    int32_t owner[ROWS], reach[SEQUENCES], pages[SEQUENCES * LIST];
-    int32_t seat[SEQUENCES], origin[SEQUENCES * CONTEXT];
+    int32_t seq_id[ROWS], n_tokens[SEQUENCES], pages[SEQUENCES * LIST];
+    int32_t slot[SEQUENCES], cache_indirection[SEQUENCES * CONTEXT];
 } world;
 
 /* Pages in an order of their own, none twice. */

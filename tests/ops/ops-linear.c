@@ -65,7 +65,7 @@ static double absolute_bound(ft_activation activation)
 /* ---- Float -------------------------------------------------------------------------------- */
 
 /* By the float library, or `steady`: each row as if it were alone. */
-static void float_case_by(bench *on, shape s, ft_dtype dtype, ft_rows rows, bool steady)
+static void float_case_by(bench *on, shape s, ft_dtype dtype, ft_rows rows, bool batch_invariant)
 {
     int32_t start[2];
     float *x = random_floats(20, s.m * s.k, 1.0), *bias = random_floats(21, s.n, 3.0);
@@ -76,7 +76,7 @@ static void float_case_by(bench *on, shape s, ft_dtype dtype, ft_rows rows, bool
     ft_batch batch = rows == FT_TOKENS ? single_batch(s.m, start) : mixed_batch;
     oneop t;
     oneop_begin(&t, on, FT_OP_LINEAR, &batch);
-    t.plan.steady = steady;
+    t.plan.batch_invariant = batch_invariant;
     t.op.attr.activation = s.activation;
     oneop_in(&t, 0, rows, (int32_t) s.k, FT_F32, 0.0f, x);
     oneop_weight(&t, 0, w);
@@ -93,7 +93,7 @@ static void float_case_by(bench *on, shape s, ft_dtype dtype, ft_rows rows, bool
          : dtype == FT_F16 ? "F16"
                            : "BF16",
          s.bias ? "" : " without bias", ft_activation_name(s.activation),
-         rows == FT_TOKENS ? "" : ", a row a sequence", steady ? ", steady" : "");
+         rows == FT_TOKENS ? "" : ", a row a sequence", batch_invariant ? ", steady" : "");
     free_expectation(&e);
     free_weight(&w);
     free(x);

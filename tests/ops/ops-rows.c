@@ -137,7 +137,7 @@ void test_gate(bench *on)
 
 /* ---- Selected rows ------------------------------------------------------------------------ */
 
-void test_select(bench *on)
+void test_gather_rows(bench *on)
 {
     static const int32_t select[] = { 0, 7, 8, 200, TOKENS - 1 };
     static const ft_dtype dtypes[] = { FT_F32, FT_F16, FT_BF16 };
@@ -149,10 +149,10 @@ void test_select(bench *on)
         char *found = must_have(SELECTED, bytes);
         ft_batch batch = mixed_batch;
         batch.selected = SELECTED;
-        batch.select = select;
+        batch.selected_rows = select;
         oneop t;
-        oneop_begin(&t, on, FT_OP_SELECT, &batch);
-        t.limits = (ft_limits){ .context = FT_PAGE, .pages = 1 }; /* only decoders select */
+        oneop_begin(&t, on, FT_OP_GATHER_ROWS, &batch);
+        t.limits = (ft_limits){ .context = FT_PAGE_TOKENS, .pages = 1 }; /* only decoders select */
         oneop_in(&t, 0, FT_TOKENS, COLS, dtypes[i], 0.0f, x);
         oneop_out_as(&t, FT_SELECTED, COLS, dtypes[i]);
         oneop_run(&t, found, NULL);
@@ -303,7 +303,7 @@ static void run_two(bench *on, const ft_weight *weight, const float *x, size_t r
     int middle = ft_plan_add_value(&plan, &value);
     value = (ft_value){ .name = "y", .cols = (int32_t) weight->rows, .keep = true };
     int output = ft_plan_add_value(&plan, &value);
-    ft_op quantize = ft_op_make(FT_OP_QUANTIZE), linear = ft_op_make(FT_OP_LINEAR);
+    ft_op quantize = ft_op_init(FT_OP_QUANTIZE), linear = ft_op_init(FT_OP_LINEAR);
     quantize.in[0] = (int16_t) input;
     quantize.codes = linear.in[0] = (int16_t) middle;
     linear.out = (int16_t) output;
@@ -384,7 +384,7 @@ static void embed_chosen(bench *on)
     oneop_begin(&t, on, FT_OP_EMBED, &mixed_batch);
     oneop_in(&t, 0, FT_TOKENS, 1, FT_I32, 0.0f, ids);
     oneop_weight(&t, 0, table);
-    oneop_state(&t, FT_STATE_LAST, FT_SEATS, 1, FT_I32, last);
+    oneop_state(&t, FT_STATE_LAST_TOKEN, FT_SLOTS, 1, FT_I32, last);
     oneop_out(&t, FT_TOKENS, COLS);
     oneop_run(&t, found, NULL);
     oneop_end(&t);
@@ -403,24 +403,24 @@ static void embed_chosen(bench *on)
 static void embed_places(bench *on)
 {
     enum { WORDS = 50, COLS = 300, PLACES = 310, OFFSET = 2 };
-    static const int32_t past[SEQUENCES] = { 0, 31, 7, 2 };
+    static const int32_t n_past[SEQUENCES] = { 0, 31, 7, 2 };
     const float scale = 11.3137f;
     double *word, *place, worst = 0.0;
     ft_weight words = random_weight(84, WORDS, COLS, FT_F16, &word);
     ft_weight places = random_weight(85, PLACES, COLS, FT_F32, &place);
-    int32_t ids[TOKENS], owner[TOKENS];
+    int32_t ids[TOKENS], seq_id[TOKENS];
     float *found = must_have(TOKENS * COLS, sizeof *found);
     ft_batch batch = mixed_batch;
     for (int32_t i = 0; i < SEQUENCES; i++)
         for (int32_t row = batch.start[i]; row < batch.start[i + 1]; row++)
-            owner[row] = i;
-    batch.owner = owner;
-    batch.past = past;
+            seq_id[row] = i;
+    batch.seq_id = seq_id;
+    batch.n_past = n_past;
     for (int i = 0; i < TOKENS; i++)
         ids[i] = i * 7 % WORDS;
     oneop t;
     oneop_begin(&t, on, FT_OP_EMBED, &batch);
-    t.limits = (ft_limits){ .context = FT_PAGE, .pages = 1 }; /* only decoders have places */
+    t.limits = (ft_limits){ .context = FT_PAGE_TOKENS, .pages = 1 }; /* only decoders have places */
     t.op.attr.embed_scale = scale;
     t.op.attr.position_offset = OFFSET;
     oneop_in(&t, 0, FT_TOKENS, 1, FT_I32, 0.0f, ids);
@@ -430,7 +430,7 @@ static void embed_places(bench *on)
     oneop_run(&t, found, NULL);
     oneop_end(&t);
     for (int32_t i = 0; i < TOKENS; i++) {
-        size_t at = (size_t) (OFFSET + past[owner[i]] + i - batch.start[owner[i]]);
+        size_t at = (size_t) (OFFSET + n_past[seq_id[i]] + i - batch.start[seq_id[i]]);
         for (size_t k = 0; k < COLS; k++) {
             double a = (double) scale * word[(size_t) ids[i] * COLS + k], b = place[at * COLS + k];
             /* A product and a sum round. */

@@ -27,13 +27,13 @@ typedef struct rotation {
 static double angle_of(const world *w, const rotation *r, const float *frequencies, size_t row,
                        size_t i, double *doubt)
 {
-    size_t sequence = (size_t) w->owner[row];
+    size_t sequence = (size_t) w->seq_id[row];
     double position = (double) world_position(w, row);
     double frequency = (double) frequencies[i], size = (double) w->v->size;
-    double reach = w->reach[sequence];
+    double n_tokens = w->n_tokens[sequence];
     *doubt = 0.0;
-    if (r->positions > 0 && reach > r->positions) {
-        double stretch = (double) r->factor * reach / r->positions - ((double) r->factor - 1.0);
+    if (r->positions > 0 && n_tokens > r->positions) {
+        double stretch = (double) r->factor * n_tokens / r->positions - ((double) r->factor - 1.0);
         double base = (double) r->theta * pow(stretch, size / (size - 2.0));
         frequency = pow(base, -2.0 * (double) i / size);
         *doubt = position * frequency * 2 * ROUNDING; /* the frequency and the angle round */
@@ -50,8 +50,8 @@ static double turned(const world *w, const rotation *r, const float *frequencies
     double a = number_of(x, w->v->real, at + i), b = number_of(x, w->v->real, at + i + half), doubt;
     double angle = angle_of(w, r, frequencies, row, i, &doubt);
     /* Cosine and sine are within an ulp, then two products and a sum round. */
-    *slack = w->v->memory ? 0.0 : (fabs(a) + fabs(b)) * (4 * ROUNDING + doubt);
-    if (w->v->memory)
+    *slack = w->v->cross_kv ? 0.0 : (fabs(a) + fabs(b)) * (4 * ROUNDING + doubt);
+    if (w->v->cross_kv)
         return d < half ? a : b;
     return d < half ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
 }
@@ -83,10 +83,10 @@ static stored run_store(bench *on, const world *w, const rotation *r)
     for (size_t i = 0; i < v->size / 2; i++)
         s.frequencies[i] = (float) pow((double) r->theta, -2.0 * (double) i / (double) v->size);
     oneop t;
-    oneop_begin(&t, on, FT_OP_STORE, &w->batch);
-    ft_rows rows = v->memory ? FT_MEMORY : FT_CACHE;
+    oneop_begin(&t, on, FT_OP_STORE_KV, &w->batch);
+    ft_rows rows = v->cross_kv ? FT_CROSS_KV : FT_KV_CACHE;
     t.limits = world_limits(w);
-    t.op.attr.memory = v->memory;
+    t.op.attr.cross_kv = v->cross_kv;
     t.op.attr.heads = (int32_t) v->heads;
     t.op.attr.kv_heads = (int32_t) v->kv_heads;
     t.op.attr.rope_positions = r->positions;
@@ -94,7 +94,7 @@ static stored run_store(bench *on, const world *w, const rotation *r)
     t.op.attr.rope_factor = r->factor;
     oneop_in(&t, 1, FT_TOKENS, (int32_t) cols, v->real, 0.0f, s.k);
     oneop_in(&t, 2, FT_TOKENS, (int32_t) cols, v->real, 0.0f, s.v);
-    if (!v->memory) {
+    if (!v->cross_kv) {
         oneop_in(&t, 0, FT_TOKENS, (int32_t) q_cols, v->real, 0.0f, s.q);
         oneop_weight(&t, 0, (ft_weight){ .rows = 1, .cols = v->size / 2, .data = s.frequencies });
         oneop_out_as(&t, FT_TOKENS, (int32_t) q_cols, v->real);
@@ -152,7 +152,7 @@ static size_t wrong_head(const world *w, const rotation *r, const stored *s, boo
 {
     const variant *v = w->v;
     double *value = must_have(v->size, sizeof *value), slack = 0.0, amax = 0.0;
-    size_t sequence = (size_t) w->owner[row], wrong = 0;
+    size_t sequence = (size_t) w->seq_id[row], wrong = 0;
     size_t position = world_position(w, row);
     size_t place = world_place(w, sequence, position, head);
     for (size_t d = 0; d < v->size; d++) {
@@ -186,7 +186,7 @@ static size_t strangers_changed(const world *w, const void *data, size_t count, 
     size_t changed = 0, unit = count / (PAGES * w->v->kv_heads * 64);
     for (size_t row = 0; row < ROWS; row++)
         for (size_t head = 0; head < w->v->kv_heads; head++) {
-            size_t sequence = (size_t) w->owner[row];
+            size_t sequence = (size_t) w->seq_id[row];
             size_t position = world_position(w, row);
             memset(own + world_place(w, sequence, position, head) * unit, 1, unit);
         }
@@ -199,12 +199,12 @@ static size_t strangers_changed(const world *w, const void *data, size_t count, 
 static void store_case(bench *on, const variant *v, rotation r, const char *how)
 {
     world w;
-    if (!variant_runs_on(on, v, v->memory ? 2 : 3))
+    if (!variant_runs_on(on, v, v->cross_kv ? 2 : 3))
         return;
     world_init(&w, v);
     stored s = run_store(on, &w, &r);
     size_t wrong = 0, each = ft_dtype_size(v->cache);
-    if (!v->memory)
+    if (!v->cross_kv)
         is_int((long long) wrong_queries(&w, &r, &s), 0, "%s: store: %s%s: queries are turned",
                on->name, variant_name(v), how);
     for (size_t row = 0; row < ROWS; row++)
@@ -223,7 +223,7 @@ static void store_case(bench *on, const variant *v, rotation r, const char *how)
     free_stored(&s);
 }
 
-void test_store(bench *on)
+void test_store_kv(bench *on)
 {
     static const variant variants[] = {
         { 4, 4, 64, 0, FT_F32, FT_F32, false, false },

@@ -31,7 +31,7 @@ ft_batch single_batch(size_t tokens, int32_t start[2])
     return (ft_batch){ .tokens = tokens, .sequences = 1, .longest = tokens, .start = start };
 }
 
-static void (*const tests[FT_OP_KINDS])(bench *) = {
+static void (*const tests[FT_NUM_OP_KINDS])(bench *) = {
 #define X(NAME, name) [FT_OP_##NAME] = test_##name,
 #include "kernels/ops.def"
 #undef X
@@ -55,7 +55,7 @@ static int open_devices(bench devices[MAX_DEVICES])
 {
     int count = 0;
     for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
-        if (!ft_isa_usable((ft_isa) isa))
+        if (!ft_isa_supported((ft_isa) isa))
             continue;
         setenv("FT_CPU", ft_isa_name((ft_isa) isa), 1);
         open_device(&devices[count++], "cpu", ft_isa_name((ft_isa) isa));
@@ -94,7 +94,7 @@ int main(void)
 {
     bench devices[MAX_DEVICES];
     int count = open_devices(devices);
-    for (int kind = 0; kind < FT_OP_KINDS; kind++)
+    for (int kind = 0; kind < FT_NUM_OP_KINDS; kind++)
         test_on_all(ft_op_name((ft_op_kind) kind), tests[kind], devices, count);
     test_on_all("halves", test_halves, devices, count);
     test_on_all("weights in blocks", test_blocks, devices, count);

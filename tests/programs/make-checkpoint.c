@@ -109,8 +109,8 @@ static token_rows read_rows(const json_t *lists, int32_t padding)
     token_rows r = { .rows = json_array_size(lists) };
     for (i = 0; i < r.rows; i++)
         r.cols = greater(r.cols, json_array_size(json_array_get(lists, i)));
-    r.id = ft_array(r.rows * r.cols, sizeof *r.id);
-    r.mask = ft_array(r.rows * r.cols, sizeof *r.mask);
+    r.id = ft_calloc(r.rows * r.cols, sizeof *r.id);
+    r.mask = ft_calloc(r.rows * r.cols, sizeof *r.mask);
     for (i = 0; i < r.rows * r.cols; i++)
         r.id[i] = padding;
     for (i = 0; i < r.rows; i++)

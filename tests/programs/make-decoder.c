@@ -50,7 +50,7 @@ static rng numbers;
 static float *add(const char *called, int64_t rows, int64_t cols, double sigma)
 {
     size_t cells = (size_t) (rows * (cols > 0 ? cols : 1));
-    float *data = ft_array(cells, sizeof *data);
+    float *data = ft_calloc(cells, sizeof *data);
     rng_floats(&numbers, data, cells, sigma);
     snprintf(name[count], NAME, "%s", called);
     tensor[count] = (ft_named_tensor){ name[count],

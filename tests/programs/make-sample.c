@@ -21,9 +21,9 @@ int main(int argc, char **argv)
     if (argc < 4 || argc > 5)
         return 2;
     const sample what = {
-        .state = strcmp(argv[2], "int8") == 0     ? FT_STATE_INT8
-                 : strcmp(argv[2], "blocks") == 0 ? FT_STATE_BLOCKS
-                                                  : FT_STATE_FLOAT,
+        .state = strcmp(argv[2], "int8") == 0     ? FT_ARTIFACT_INT8
+                 : strcmp(argv[2], "blocks") == 0 ? FT_ARTIFACT_GROUPWISE
+                                                  : FT_ARTIFACT_FLOAT,
         .seed = (unsigned char) atoi(argv[3]),
         .large = strcmp(argv[2], "int8") == 0 ? 512 : 0,
         .name = argc == 5 ? argv[4] : NULL,

@@ -45,7 +45,7 @@ static void set(const ft_tensor *tensor, size_t i, double value)
 
 static void fill(const ft_tensor *tensor, char *values)
 {
-    size_t count = ft_tensor_count(tensor);
+    size_t count = ft_tensor_numel(tensor);
     double value = 0.0;
     for (size_t i = 0; i < count; i++) {
         const char *next = strsep(&values, ",");
@@ -64,7 +64,7 @@ static bool make(ft_named_tensor *out, char *text)
         return false;
     for (char *dim; out->tensor.ndim < FT_MAX_DIMS && (dim = strsep(&shape, ",")) != NULL;)
         out->tensor.dim[out->tensor.ndim++] = strtol(dim, NULL, 10);
-    out->tensor.data = ft_alloc(ft_tensor_bytes(&out->tensor));
+    out->tensor.data = ft_calloc_aligned(ft_tensor_bytes(&out->tensor));
     if (out->tensor.data == NULL)
         return false;
     fill(&out->tensor, text);

@@ -3,8 +3,8 @@
  *
  *     near-tensors FOUND EXPECTED TOLERANCE
  *
- * Names, dtypes and shapes must be equal, and integers.  Floats may differ by the tolerance times the
- * larger of 1 and the expected value.  The first difference is told; the status is 1 then.
+ * Names, dtypes and shapes must be equal, and integers.  Floats may differ by the tolerance times
+ * the larger of 1 and the expected value.  The first difference is told; the status is 1 then.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,7 @@ static bool same_shape(const ft_tensor *a, const ft_tensor *b)
 /* The first element that differs; their number: none does. */
 static size_t first_difference(const ft_tensor *a, const ft_tensor *b, double tolerance)
 {
-    size_t count = ft_tensor_count(a), size = ft_dtype_size(a->dtype), i = 0;
+    size_t count = ft_tensor_numel(a), size = ft_dtype_size(a->dtype), i = 0;
     for (; i < count; i++) {
         float x, y;
         const char *found = (const char *) a->data + i * size;
@@ -62,7 +62,7 @@ static bool near(const ft_named_tensor *expected, const ft_tensor *found, double
         return false;
     }
     size_t at = first_difference(found, &expected->tensor, tolerance);
-    if (at == ft_tensor_count(found))
+    if (at == ft_tensor_numel(found))
         return true;
     printf("%s: element %zu differs\n", expected->name, at);
     return false;

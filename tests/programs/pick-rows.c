@@ -39,7 +39,7 @@ static bool take_range(picked *p, const char *text)
 static bool pick(ft_tensor *tensor, const picked *p)
 {
     size_t rows = (size_t) tensor->dim[0], bytes = ft_tensor_bytes(tensor) / rows;
-    char *data = ft_alloc(p->count * bytes);
+    char *data = ft_calloc_aligned(p->count * bytes);
     if (data == NULL)
         return false;
     for (size_t i = 0; i < p->count; i++) {

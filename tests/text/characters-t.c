@@ -32,7 +32,7 @@ static size_t utf8_of(uint32_t code, char *c)
 }
 
 /* What each pattern matches in a text of 4,096 code points. */
-static void digest_matches(const ft_regex *regex, ft_regex_room *room, const ft_text *block,
+static void digest_matches(const ft_regex *regex, ft_regex_workspace *room, const ft_strbuf *block,
                            char sum[GOLDEN_DIGEST])
 {
     EVP_MD_CTX *digest = digest_begin();
@@ -48,17 +48,17 @@ static void digest_matches(const ft_regex *regex, ft_regex_room *room, const ft_
     digest_end(digest, sum);
 }
 
-static void put_nfc(ft_text *out, const char *text, size_t bytes)
+static void put_nfc(ft_strbuf *out, const char *text, size_t bytes)
 {
-    if (!ft_nfc(text, bytes, out) || !ft_text_put(out, "\n", 1))
+    if (!ft_normalize_nfc(text, bytes, out) || !ft_strbuf_append(out, "\n", 1))
         bail_out("no memory");
 }
 
 /* Each character after a letter and before marks; and its decomposition. */
-static void normalize_character(uint32_t code, ft_text *out)
+static void normalize_character(uint32_t code, ft_strbuf *out)
 {
     static const char marks[] = "\u0327\u0301";
-    uint32_t part[FT_CHAR_DECOMPOSED];
+    uint32_t part[FT_CHAR_MAX_DECOMPOSED];
     char text[32] = "A";
     size_t bytes = 1 + utf8_of(code, text + 1);
     memcpy(text + bytes, marks, sizeof marks - 1);
@@ -72,7 +72,7 @@ static void normalize_character(uint32_t code, ft_text *out)
     put_nfc(out, text, bytes);
 }
 
-static void digest_text(const ft_text *text, size_t bytes, char sum[GOLDEN_DIGEST])
+static void digest_text(const ft_strbuf *text, size_t bytes, char sum[GOLDEN_DIGEST])
 {
     EVP_MD_CTX *digest = digest_begin();
     EVP_DigestUpdate(digest, text->data, bytes);
@@ -80,18 +80,19 @@ static void digest_text(const ft_text *text, size_t bytes, char sum[GOLDEN_DIGES
 }
 
 typedef struct {
-    ft_text block, normal, numbers;
+    ft_strbuf block, normal, numbers;
     char matches[GOLDEN_DIGEST], nfc[GOLDEN_DIGEST], digits[GOLDEN_DIGEST];
 } characters;
 
-static void digest_block(uint32_t first, const ft_regex *regex, ft_regex_room *room, characters *c)
+static void digest_block(uint32_t first, const ft_regex *regex, ft_regex_workspace *room,
+                         characters *c)
 {
     c->block.bytes = c->normal.bytes = c->numbers.bytes = 0;
     for (uint32_t code = first; code < first + 0x1000; code++) {
         if (code >= 0xd800 && code < 0xe000)
             continue;
-        if (!ft_text_put_char(&c->block, code) ||
-            !ft_text_put(&c->numbers, ft_char_is_numeric(code) ? "2" : "1", 1))
+        if (!ft_strbuf_append_char(&c->block, code) ||
+            !ft_strbuf_append(&c->numbers, ft_char_is_numeric(code) ? "2" : "1", 1))
             bail_out("no memory");
         normalize_character(code, &c->normal);
     }
@@ -112,12 +113,12 @@ static void test_characters(void)
 {
     FILE *file = open_golden("tests/golden/bpe-characters.txt");
     ft_regex regex[FT_COUNT(patterns)] = { 0 };
-    ft_regex_room room;
+    ft_regex_workspace room;
     characters c = { 0 };
-    char why[FT_REGEX_WHY], matches[32], nfc[32], digits[32];
+    char why[FT_REGEX_ERROR_SIZE], matches[32], nfc[32], digits[32];
     int equal[3] = { 0 };
     unsigned expected;
-    if (ft_regex_room_init(&room, SIZE_MAX >> 8) != FT_OK)
+    if (ft_regex_workspace_init(&room, SIZE_MAX >> 8) != FT_OK)
         bail_out("no memory");
     for (size_t i = 0; i < FT_COUNT(patterns); i++)
         if (ft_regex_compile(&regex[i], patterns[i], why) != FT_OK)
@@ -143,10 +144,10 @@ static void test_characters(void)
     is_int(equal[2], 0x110, "all code points are numbers or not as there");
     for (size_t i = 0; i < FT_COUNT(patterns); i++)
         ft_regex_fini(&regex[i]);
-    ft_regex_room_fini(&room);
-    ft_text_fini(&c.block);
-    ft_text_fini(&c.normal);
-    ft_text_fini(&c.numbers);
+    ft_regex_workspace_fini(&room);
+    ft_strbuf_fini(&c.block);
+    ft_strbuf_fini(&c.normal);
+    ft_strbuf_fini(&c.numbers);
     fclose(file);
 }
 

@@ -118,7 +118,7 @@ static ft_chat found(const char *one, const char *other, const char *model_type)
         *quote = '\'';
     ft_tokenizer *tokenizer =
         open_edited(json, "['a b', ['ab', 'c'], '\\u0120 a', ['b', 'c'], ['a', 'a'], ", "[");
-    ft_chat chat = ft_chat_find(tokenizer, model_type);
+    ft_chat chat = ft_chat_detect(tokenizer, model_type);
     ft_tokenizer_close(tokenizer);
     free(json);
     return chat;

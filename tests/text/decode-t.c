@@ -23,7 +23,7 @@
     "'vocab': {'a': 0, 'b': 1, 'c': 2, '_': 3, '<0xE2>': 4, '<0x82>': 5, '<0xAC>': 6,"
 
 /* The pieces of "3 4 5" with "|" behind each, the last that of the end. */
-static const char *pieces_of(ft_decoder *decoder, const char *ids)
+static const char *pieces_of(ft_detokenizer *decoder, const char *ids)
 {
     static char out[256];
     size_t used = 0;
@@ -33,8 +33,8 @@ static const char *pieces_of(ft_decoder *decoder, const char *ids)
         size_t bytes;
         long id = strtol(ids, &next, 10);
         more = next > ids;
-        ft_status rc = more ? ft_decoder_push(decoder, (int32_t) id, &text, &bytes, NULL)
-                            : ft_decoder_finish(decoder, &text, &bytes, NULL);
+        ft_status rc = more ? ft_detokenizer_push(decoder, (int32_t) id, &text, &bytes, NULL)
+                            : ft_detokenizer_finish(decoder, &text, &bytes, NULL);
         if (rc != FT_OK)
             return ft_status_name(rc);
         used += (size_t) snprintf(out + used, sizeof out - used, "%.*s|", (int) bytes, text);
@@ -45,13 +45,13 @@ static const char *pieces_of(ft_decoder *decoder, const char *ids)
 static void streams(ft_tokenizer *tokenizer, const char *ids, const char *expected,
                     const char *sentence)
 {
-    ft_decoder *decoder;
+    ft_detokenizer *decoder;
     ft_error err;
-    if (ft_decoder_open(&decoder, tokenizer, true, &err) != FT_OK)
+    if (ft_detokenizer_open(&decoder, tokenizer, true, &err) != FT_OK)
         bail_out("%s", err.text);
     is_str(pieces_of(decoder, ids), expected, "%s", sentence);
     is_str(pieces_of(decoder, ids), expected, "and again");
-    ft_decoder_close(decoder);
+    ft_detokenizer_close(decoder);
 }
 
 static void test_bytes(void)
@@ -115,19 +115,19 @@ static void test_at_once(void)
            "no ids are decoded too");
     is_int((long long) bytes, 0, "to no text");
     ft_tokenizer_close(t);
-    ft_decoder_close(NULL);
+    ft_detokenizer_close(NULL);
 }
 
 static void test_tokens(void)
 {
     ft_tokenizer *t = tiny_bpe_open("'c': 2", "'c': 40");
-    is_int((long long) ft_tokenizer_count(t), 16, "tokens are counted");
-    is_int(ft_tokenizer_find(t, "abc"), 8, "and found by their text");
-    is_int(ft_tokenizer_find(t, "\u0120a"), 9, "as the file writes it");
-    is_int(ft_tokenizer_find(t, "c"), 40, "also behind a gap");
-    is_int(ft_tokenizer_find(t, "<s>"), 15, "added ones too");
-    is_int(ft_tokenizer_find(t, " a"), -1, "a text that is none is not found");
-    is_int(ft_tokenizer_find(t, ""), -1, "nor is none");
+    is_int((long long) ft_tokenizer_vocab_size(t), 16, "tokens are counted");
+    is_int(ft_tokenizer_token_to_id(t, "abc"), 8, "and found by their text");
+    is_int(ft_tokenizer_token_to_id(t, "\u0120a"), 9, "as the file writes it");
+    is_int(ft_tokenizer_token_to_id(t, "c"), 40, "also behind a gap");
+    is_int(ft_tokenizer_token_to_id(t, "<s>"), 15, "added ones too");
+    is_int(ft_tokenizer_token_to_id(t, " a"), -1, "a text that is none is not found");
+    is_int(ft_tokenizer_token_to_id(t, ""), -1, "nor is none");
     ok(ft_tokenizer_is_special(t, 15), "<s> is special");
     ok(!ft_tokenizer_is_special(t, 8) && !ft_tokenizer_is_special(t, 2) &&
            !ft_tokenizer_is_special(t, -1) && !ft_tokenizer_is_special(t, 41),
@@ -142,10 +142,10 @@ static void test_bare(void)
     size_t count;
     ft_error err;
     ft_tokenizer *t = tiny_open("", "");
-    is_int(ft_tokenizer_encode_bare(t, "un[MASK]", 8, ids, 8, &count, &err), FT_OK,
+    is_int(ft_tokenizer_encode_no_special(t, "un[MASK]", 8, ids, 8, &count, &err), FT_OK,
            "a text is encoded without special tokens around it");
     ok(count == 2 && ids[0] == 5 && ids[1] == 4, "but with those in it");
-    is_int(ft_tokenizer_encode_bare(t, "un\xff", 3, ids, 8, &count, &err), FT_EFORMAT,
+    is_int(ft_tokenizer_encode_no_special(t, "un\xff", 3, ids, 8, &count, &err), FT_EFORMAT,
            "if it is valid");
     ok(count == 0 && strstr(err.text, "text: byte 2 is 0xff") == err.text, "else it says where");
     ft_tokenizer_close(t);
@@ -185,12 +185,13 @@ static void test_refused(void)
     };
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         ft_tokenizer *t = tiny_bpe_open(OLD_DECODER, refused[i].decoder);
-        ft_decoder *decoder;
+        ft_detokenizer *decoder;
         ft_error err = { 0 };
         int32_t id = 0;
         size_t bytes = 99;
         is_str(tiny_ids(t, "abc"), "8", "with an unknown decoder text is encoded");
-        is_int(ft_decoder_open(&decoder, t, true, &err), FT_EUNSUPPORTED, "ids are not decoded");
+        is_int(ft_detokenizer_open(&decoder, t, true, &err), FT_EUNSUPPORTED,
+               "ids are not decoded");
         has(err.text, refused[i].says, "with the reason");
         ok(decoder == NULL &&
                ft_tokenizer_decode(t, &id, 1, true, NULL, 0, &bytes, &err) == FT_EUNSUPPORTED &&
@@ -207,19 +208,19 @@ static void test_growing(void)
 {
     ft_tokenizer *t =
         tiny_bpe_open(OLD_DECODER, STEPS(GROWING ", " GROWING ", " GROWING ", " GROWING));
-    ft_decoder *decoder;
+    ft_detokenizer *decoder;
     ft_error err = { 0 };
     const char *text;
     size_t bytes;
-    if (ft_decoder_open(&decoder, t, true, &err) != FT_OK)
+    if (ft_detokenizer_open(&decoder, t, true, &err) != FT_OK)
         bail_out("%s", err.text);
-    is_int(ft_decoder_push(decoder, 0, &text, &bytes, &err), FT_ELIMIT,
+    is_int(ft_detokenizer_push(decoder, 0, &text, &bytes, &err), FT_ELIMIT,
            "a decoder that makes much of a byte is given up");
-    is_str(err.text, "tiny: decoder: adds more than 1040 bytes to a token of 1",
-           "with the reason");
-    is_int(ft_decoder_push(decoder, 1, &text, &bytes, &err), FT_OK, "the next token is decoded");
+    is_str(err.text, "tiny: decoder: adds more than 1040 bytes to a token of 1", "with the reason");
+    is_int(ft_detokenizer_push(decoder, 1, &text, &bytes, &err), FT_OK,
+           "the next token is decoded");
     ok(bytes == 1 && text[0] == 'b', "to its own text");
-    ft_decoder_close(decoder);
+    ft_detokenizer_close(decoder);
     ft_tokenizer_close(t);
 }
 

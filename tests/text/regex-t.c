@@ -17,7 +17,7 @@
 static ft_regex compiled(const char *pattern)
 {
     ft_regex regex = { 0 };
-    char why[FT_REGEX_WHY] = "";
+    char why[FT_REGEX_ERROR_SIZE] = "";
     if (ft_regex_compile(&regex, pattern, why) != FT_OK)
         bail_out("%s: expected %s", pattern, why);
     return regex;
@@ -28,10 +28,10 @@ static const char *matches_of(const ft_regex *regex, const char *text, size_t by
 {
     static char out[512];
     ft_regex_search search = { .regex = regex, .text = text, .bytes = bytes };
-    ft_regex_room room;
+    ft_regex_workspace room;
     size_t start, end, used = 0;
     bool found;
-    ft_status rc = ft_regex_room_init(&room, bytes);
+    ft_status rc = ft_regex_workspace_init(&room, bytes);
     out[0] = '\0';
     while (rc == FT_OK) {
         rc = ft_regex_next(&search, &room, &found, &start, &end);
@@ -40,7 +40,7 @@ static const char *matches_of(const ft_regex *regex, const char *text, size_t by
         used += (size_t) snprintf(out + used, sizeof out - used, "%s%zu-%zu", used > 0 ? " " : "",
                                   start, end);
     }
-    ft_regex_room_fini(&room);
+    ft_regex_workspace_fini(&room);
     return rc == FT_OK ? out : ft_status_name(rc);
 }
 
@@ -79,7 +79,7 @@ static void test_matches(void)
 static void test_literals(void)
 {
     ft_regex regex = { 0 };
-    char why[FT_REGEX_WHY] = "";
+    char why[FT_REGEX_ERROR_SIZE] = "";
     is_int(ft_regex_literal(&regex, "a.+[", why), FT_OK, "a text is taken as it stands");
     is_str(matches_of(&regex, "xa.+[a.+[aab[", 13), "1-5 5-9", "and found as it stands");
     ft_regex_fini(&regex);
@@ -125,14 +125,14 @@ static void test_refused(void)
     };
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         ft_regex regex = { 0 };
-        char why[FT_REGEX_WHY] = "", expected[FT_REGEX_WHY];
+        char why[FT_REGEX_ERROR_SIZE] = "", expected[FT_REGEX_ERROR_SIZE];
         ft_status rc = ft_regex_compile(&regex, refused[i].pattern, why);
         snprintf(expected, sizeof expected, "a pattern without %s, found at byte %d",
                  refused[i].what, refused[i].at);
         ok(rc == FT_EUNSUPPORTED && regex.code == NULL, "%s is refused", refused[i].pattern);
         is_str(why, expected, "with the place");
     }
-    char *pattern = malloc(FT_REGEX_MAX_PATTERN + 2), why[FT_REGEX_WHY] = "";
+    char *pattern = malloc(FT_REGEX_MAX_PATTERN + 2), why[FT_REGEX_ERROR_SIZE] = "";
     ft_regex regex = { 0 };
     memset(pattern, 'a', FT_REGEX_MAX_PATTERN + 1);
     pattern[FT_REGEX_MAX_PATTERN + 1] = '\0';
@@ -147,7 +147,7 @@ static void test_invalid(void)
                                            "[b-a]", "(?<=a*)b", "\\x{110000}" };
     for (size_t i = 0; i < FT_COUNT(pattern); i++) {
         ft_regex regex = { 0 };
-        char why[FT_REGEX_WHY] = "";
+        char why[FT_REGEX_ERROR_SIZE] = "";
         is_int(ft_regex_compile(&regex, pattern[i], why), FT_EFORMAT, "%.12s is no pattern",
                pattern[i]);
         has(why, "a valid pattern: ", "and is said to be none");
@@ -157,7 +157,7 @@ static void test_invalid(void)
 static void test_nesting(void)
 {
     enum { DEPTH = 65 };
-    char pattern[2 * DEPTH + 1] = "", why[FT_REGEX_WHY] = "";
+    char pattern[2 * DEPTH + 1] = "", why[FT_REGEX_ERROR_SIZE] = "";
     ft_regex regex = { 0 };
     memset(pattern, '(', DEPTH);
     memset(pattern + DEPTH, ')', DEPTH);
@@ -258,16 +258,16 @@ static const char *const units[] = {
 static double steps_of(const ft_regex *regex, const char *text, size_t bytes)
 {
     ft_regex_search search = { .regex = regex, .text = text, .bytes = bytes };
-    ft_regex_room room;
+    ft_regex_workspace room;
     size_t start, end, last = 0;
     bool found = true;
-    ft_status rc = ft_regex_room_init(&room, bytes);
-    uint64_t steps = room.steps;
+    ft_status rc = ft_regex_workspace_init(&room, bytes);
+    uint64_t steps = room.steps_left;
     while (rc == FT_OK && found &&
            (rc = ft_regex_next(&search, &room, &found, &start, &end)) == FT_OK)
         last = found ? end : last;
-    steps -= room.steps;
-    ft_regex_room_fini(&room);
+    steps -= room.steps_left;
+    ft_regex_workspace_fini(&room);
     return rc == FT_OK && last == bytes ? (double) steps / (double) bytes : 1e9;
 }
 

@@ -24,15 +24,15 @@ typedef struct heard {
     bool stopped;
 } heard;
 
-static heard listen(ft_stop_text *t, const char *const *stop, const int32_t *ids, size_t count)
+static heard listen(ft_stop_decoder *t, const char *const *stop, const int32_t *ids, size_t count)
 {
     heard h = { .text = "" };
-    ft_stop_text_begin(t, stop);
+    ft_stop_decoder_reset(t, stop);
     while (h.used < count && !h.stopped) {
         const char *shown;
         size_t bytes, had = strlen(h.text);
         int32_t id = ids[h.used++];
-        if (ft_stop_text_push(t, id, h.used == count, &shown, &bytes, &h.stopped, &err) != FT_OK)
+        if (ft_stop_decoder_push(t, id, h.used == count, &shown, &bytes, &h.stopped, &err) != FT_OK)
             bail_out("%s", err.text);
         if (had + bytes >= TEXT / 2)
             bail_out("the text is too long");
@@ -45,7 +45,7 @@ static heard listen(ft_stop_text *t, const char *const *stop, const int32_t *ids
 #define STOPS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define IDS(...) (const int32_t[]){ __VA_ARGS__ }, FT_COUNT(((const int32_t[]){ __VA_ARGS__ }))
 
-static void test_some(ft_stop_text *t)
+static void test_some(ft_stop_decoder *t)
 {
     heard h = listen(t, NULL, IDS(A, BLANK, E2, X82, XAC, B));
     is_str(h.calls, "a| |||\u20ac|b|", "characters are shown whole, when they are complete");
@@ -69,19 +69,19 @@ static void test_some(ft_stop_text *t)
 }
 
 /* A text that its caller leaves in the middle is nothing to the next one. */
-static void test_again(ft_stop_text *t)
+static void test_again(ft_stop_decoder *t)
 {
     const char *shown;
     size_t bytes;
     bool stopped;
-    ft_stop_text_begin(t, STOPS("abc"));
-    if (ft_stop_text_push(t, AB, false, &shown, &bytes, &stopped, &err) != FT_OK ||
-        ft_stop_text_push(t, E2, false, &shown, &bytes, &stopped, &err) != FT_OK)
+    ft_stop_decoder_reset(t, STOPS("abc"));
+    if (ft_stop_decoder_push(t, AB, false, &shown, &bytes, &stopped, &err) != FT_OK ||
+        ft_stop_decoder_push(t, E2, false, &shown, &bytes, &stopped, &err) != FT_OK)
         bail_out("%s", err.text);
     heard h = listen(t, NULL, IDS(C, A));
     is_str(h.text, "ca", "the next text has nothing of one that was left");
     const char *text;
-    ok(ft_stop_text_push(t, -1, true, &text, &bytes, &stopped, &err) == FT_OK && bytes == 0,
+    ok(ft_stop_decoder_push(t, -1, true, &text, &bytes, &stopped, &err) == FT_OK && bytes == 0,
        "no token adds no text");
 }
 
@@ -103,16 +103,16 @@ static long find(const char *text, const char *const *stop)
 static heard plainly(const char *const *stop, const int32_t *ids, size_t count)
 {
     heard h = { .text = "" };
-    ft_decoder *decoder;
-    if (ft_decoder_open(&decoder, tokenizer, true, &err) != FT_OK)
+    ft_detokenizer *decoder;
+    if (ft_detokenizer_open(&decoder, tokenizer, true, &err) != FT_OK)
         bail_out("%s", err.text);
     while (h.used < count && !h.stopped) {
         const char *piece;
         size_t bytes;
-        ft_status status = ft_decoder_push(decoder, ids[h.used++], &piece, &bytes, &err);
+        ft_status status = ft_detokenizer_push(decoder, ids[h.used++], &piece, &bytes, &err);
         snprintf(h.text + strlen(h.text), TEXT / 2, "%.*s", (int) bytes, piece);
         if (status == FT_OK && h.used == count) {
-            status = ft_decoder_finish(decoder, &piece, &bytes, &err);
+            status = ft_detokenizer_finish(decoder, &piece, &bytes, &err);
             snprintf(h.text + strlen(h.text), TEXT / 2, "%.*s", (int) bytes, piece);
         }
         if (status != FT_OK)
@@ -122,11 +122,11 @@ static heard plainly(const char *const *stop, const int32_t *ids, size_t count)
         if (h.stopped)
             h.text[found] = '\0';
     }
-    ft_decoder_close(decoder);
+    ft_detokenizer_close(decoder);
     return h;
 }
 
-static void test_any(ft_stop_text *t)
+static void test_any(ft_stop_decoder *t)
 {
     rng r = { 4711 };
     int different = 0, stopped = 0;
@@ -152,14 +152,14 @@ static void test_any(ft_stop_text *t)
 
 int main(void)
 {
-    ft_stop_text t;
+    ft_stop_decoder t;
     tokenizer = tiny_bpe_open("null", "null");
-    if (ft_stop_text_init(&t, tokenizer, &err) != FT_OK)
+    if (ft_stop_decoder_init(&t, tokenizer, &err) != FT_OK)
         bail_out("%s", err.text);
     test_some(&t);
     test_again(&t);
     test_any(&t);
-    ft_stop_text_fini(&t);
+    ft_stop_decoder_fini(&t);
     ft_tokenizer_close(tokenizer);
     return done_testing();
 }

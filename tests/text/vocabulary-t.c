@@ -38,7 +38,7 @@ static void test_tensors(void)
     t.dim[0] = INT64_MAX;
     is_int((long long) ft_tensor_bytes(&t), 0, "an overflowing size is 0");
     t.dim[0] = -1;
-    is_int((long long) ft_tensor_count(&t), 0, "a negative dimension counts 0");
+    is_int((long long) ft_tensor_numel(&t), 0, "a negative dimension counts 0");
     char text[FT_SHAPE_TEXT];
     is_str(ft_shape_text(text, 2, (int64_t[]){ 768, 3072 }), "[768, 3072]", "shapes print");
     t = (ft_tensor){ .ndim = 1000, .dim = { 1, 2, 3, 4, 5, 6, 7, 8 }, .data = text };
@@ -96,20 +96,20 @@ static void test_quantization(void)
 static void test_growth(void)
 {
     size_t room = 0;
-    uint16_t *array = ft_grown(NULL, &room, 3, sizeof *array);
+    uint16_t *array = ft_array_grow(NULL, &room, 3, sizeof *array);
     ok(array != NULL && room == 3, "an array begins with the room that is asked for");
     if (array == NULL)
         bail_out("no memory");
     memcpy(array, (uint16_t[]){ 7, 8, 9 }, 3 * sizeof *array);
-    array = ft_grown(array, &room, 3, sizeof *array);
+    array = ft_array_grow(array, &room, 3, sizeof *array);
     ok(array != NULL && room == 6 && array[0] == 7 && array[1] == 8 && array[2] == 9,
        "then it has twice as much, and keeps its elements");
     free(array);
     room = SIZE_MAX / 2 + 1;
-    ok(ft_grown(NULL, &room, 3, 1) == NULL && room == SIZE_MAX / 2 + 1,
+    ok(ft_array_grow(NULL, &room, 3, 1) == NULL && room == SIZE_MAX / 2 + 1,
        "more elements than can be counted are refused");
     room = SIZE_MAX / 4;
-    ok(ft_grown(NULL, &room, 3, 4) == NULL && room == SIZE_MAX / 4, "so are more bytes");
+    ok(ft_array_grow(NULL, &room, 3, 4) == NULL && room == SIZE_MAX / 4, "so are more bytes");
 }
 
 int main(void)

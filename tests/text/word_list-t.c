@@ -18,7 +18,7 @@ static ft_error err;
 
 static ft_status open(ft_tokenizer **out, const char *json, int32_t end)
 {
-    return ft_word_list_open(out, json, strlen(json), end, special, 3, &err);
+    return ft_word_level_tokenizer_open(out, json, strlen(json), end, special, 3, &err);
 }
 
 static void test_encode(const ft_tokenizer *tokenizer)
@@ -76,8 +76,7 @@ int main(void)
     refused("{\"\\u2581one\": 4, \"</s>\": 2}", 2, FT_EUNSUPPORTED,
             "vocab.json: has subword pieces (\"\xe2\x96\x81one\"), which need a tokenizer.json: "
             "use token ids instead");
-    refused("{\"one\": 4, \"<unk>\": 3}", 2, FT_EFORMAT,
-            "vocab.json: has no word of the EOS id 2");
+    refused("{\"one\": 4, \"<unk>\": 3}", 2, FT_EFORMAT, "vocab.json: has no word of the EOS id 2");
     refused("{\"one\": 4, \"</s>\": 2}", 2, FT_EFORMAT, "unk_token");
     return done_testing();
 }

@@ -119,14 +119,14 @@ static void digest_words(EVP_MD_CTX *digest, const char *text, size_t bytes)
 }
 
 static void normalize(const ft_bert_normalizer *steps, const char *text, size_t bytes,
-                      ft_text *normal)
+                      ft_strbuf *normal)
 {
     if (ft_bert_normalize(steps, text, bytes, normal) != FT_OK)
         bail_out("no memory");
 }
 
 /* "A?b" after each step alone, and its words before all steps and after them. */
-static void digest_character(EVP_MD_CTX *digest, const char *c, size_t bytes, ft_text *normal)
+static void digest_character(EVP_MD_CTX *digest, const char *c, size_t bytes, ft_strbuf *normal)
 {
     static const ft_bert_normalizer all = { true, true, true, true };
     static const ft_bert_normalizer alone[] = { { .clean_text = true },
@@ -146,7 +146,7 @@ static void digest_character(EVP_MD_CTX *digest, const char *c, size_t bytes, ft
 }
 
 /* The character behind a mark of class 226, and behind marks of class 224 and 9. */
-static void digest_order(EVP_MD_CTX *digest, const char *c, size_t bytes, ft_text *normal)
+static void digest_order(EVP_MD_CTX *digest, const char *c, size_t bytes, ft_strbuf *normal)
 {
     static const ft_bert_normalizer strip = { .strip_accents = true };
     static const char high[4] = "\U0001d16d", low[6] = "\u302e\u1bf2";
@@ -160,7 +160,7 @@ static void digest_order(EVP_MD_CTX *digest, const char *c, size_t bytes, ft_tex
 }
 
 /* 4,096 code points, as golden/wordpiece-characters.txt writes them. */
-static void digest_block(uint32_t first, char line[32], ft_text *normal)
+static void digest_block(uint32_t first, char line[32], ft_strbuf *normal)
 {
     char sum[GOLDEN_DIGEST];
     EVP_MD_CTX *digest = digest_begin();
@@ -179,7 +179,7 @@ static void digest_block(uint32_t first, char line[32], ft_text *normal)
 static void test_characters(void)
 {
     FILE *file = open_golden("tests/golden/wordpiece-characters.txt");
-    ft_text normal = { 0 };
+    ft_strbuf normal = { 0 };
     int equal = 0;
     for (uint32_t first = 0; first < 0x110000; first += 0x1000) {
         char found[32], expected[32] = "";
@@ -190,7 +190,7 @@ static void test_characters(void)
             diag("code points from U+%04X: digest %s, expected %s", first, found, expected);
     }
     is_int(equal, 0x110, "all code points are cleaned, stripped, lowered and split as there");
-    ft_text_fini(&normal);
+    ft_strbuf_fini(&normal);
     fclose(file);
 }
 

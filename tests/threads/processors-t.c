@@ -47,7 +47,7 @@ static void clear(void)
 
 static void quota_is(double expected, const char *what)
 {
-    double found = ft_cgroup_cpus(root);
+    double found = ft_cgroup_cpu_quota(root);
     ok(found > expected - 1e-9 && found < expected + 1e-9, "%s: %g CPUs, found %g", what, expected,
        found);
     clear();
@@ -141,12 +141,12 @@ static void test_affinity(void)
     CPU_SET(cpu, &one);
     pid_t child = fork();
     if (child == 0)
-        _exit(sched_setaffinity(0, sizeof one, &one) == 0 && ft_processors() == 1 ? 0 : 1);
+        _exit(sched_setaffinity(0, sizeof one, &one) == 0 && ft_num_processors() == 1 ? 0 : 1);
     ok(child > 0 && waitpid(child, &status, 0) == child && status == 0,
        "a process that is bound to one processor has one");
-    ok(ft_processors() >= 1 && ft_processors() <= CPU_COUNT(&all),
+    ok(ft_num_processors() >= 1 && ft_num_processors() <= CPU_COUNT(&all),
        "this process has at least one processor, and not more than its affinity mask: %d of %d",
-       ft_processors(), CPU_COUNT(&all));
+       ft_num_processors(), CPU_COUNT(&all));
 }
 
 int main(void)

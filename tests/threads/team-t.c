@@ -73,7 +73,7 @@ static void hand_out_again(const void *job, int thread, size_t first, size_t end
 static bool all_once_within_a_team(hand_out *how)
 {
     inner in = { .how = how };
-    ft_team_share(3, 3, hand_out_again, &in);
+    ft_parallel_for(3, 3, hand_out_again, &in);
     return in.fine == 3;
 }
 
@@ -108,33 +108,39 @@ static void test_slow(void)
 {
     record r = { .team = 2 };
     bool fine = true;
-    ft_team_help(2, MOST, wait_for_others, &r);
+    ft_parallel_for_stealing(2, MOST, wait_for_others, &r);
     for (size_t i = 0; i < MOST; i++)
         fine &= r.done[i] == 1;
-    ok(fine && !r.first_waited, "ft_team_help() gives the pieces of a slow thread to another one");
+    ok(fine && !r.first_waited,
+       "ft_parallel_for_stealing() gives the pieces of a slow thread to another one");
 }
 
 static void test_piece(void)
 {
-    is_int((long long) ft_team_piece(2, 64, 1, 4), 2,
-           "ft_team_piece() makes 32 pieces of 64 things for two threads");
-    is_int((long long) ft_team_piece(2, 65, 1, 4), 3,
-           "ft_team_piece() makes fewer pieces of 65 things");
-    is_int((long long) ft_team_piece(2, 1000, 1, 4), 4,
-           "ft_team_piece() gives a piece as much as it may have");
-    is_int((long long) ft_team_piece(2, 64, 8, 96), 8, "ft_team_piece() gives a piece whole units");
-    is_int((long long) ft_team_piece(64, 3, 1, 4), 1, "ft_team_piece() makes no empty piece");
+    is_int((long long) ft_team_chunk_size(2, 64, 1, 4), 2,
+           "ft_team_chunk_size() makes 32 pieces of 64 things for two threads");
+    is_int((long long) ft_team_chunk_size(2, 65, 1, 4), 3,
+           "ft_team_chunk_size() makes fewer pieces of 65 things");
+    is_int((long long) ft_team_chunk_size(2, 1000, 1, 4), 4,
+           "ft_team_chunk_size() gives a piece as much as it may have");
+    is_int((long long) ft_team_chunk_size(2, 64, 8, 96), 8,
+           "ft_team_chunk_size() gives a piece whole units");
+    is_int((long long) ft_team_chunk_size(64, 3, 1, 4), 1,
+           "ft_team_chunk_size() makes no empty piece");
 }
 
 int main(void)
 {
     test_size();
-    ok(all_teams_once(ft_team_share), "ft_team_share() does each piece once");
-    ok(all_teams_once(ft_team_help), "ft_team_help() does each piece once");
-    ok(all_teams_once(ft_team_deal), "ft_team_deal() does each piece once");
-    ok(all_once_within_a_team(ft_team_share), "ft_team_share() within a team does each piece once");
-    ok(all_once_within_a_team(ft_team_help), "ft_team_help() within a team does each piece once");
-    ok(all_once_within_a_team(ft_team_deal), "ft_team_deal() within a team does each piece once");
+    ok(all_teams_once(ft_parallel_for), "ft_parallel_for() does each piece once");
+    ok(all_teams_once(ft_parallel_for_stealing), "ft_parallel_for_stealing() does each piece once");
+    ok(all_teams_once(ft_parallel_for_dynamic), "ft_parallel_for_dynamic() does each piece once");
+    ok(all_once_within_a_team(ft_parallel_for),
+       "ft_parallel_for() within a team does each piece once");
+    ok(all_once_within_a_team(ft_parallel_for_stealing),
+       "ft_parallel_for_stealing() within a team does each piece once");
+    ok(all_once_within_a_team(ft_parallel_for_dynamic),
+       "ft_parallel_for_dynamic() within a team does each piece once");
     test_slow();
     test_piece();
     return done_testing();

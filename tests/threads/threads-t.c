@@ -135,7 +135,7 @@ static ft_counter_set *observe(const ft_model *model, const ft_dataset *data, in
         ft_observe(set, model, data, 0, data->rows, threads, NULL, NULL, &err) != FT_OK)
         bail_out("%s", err.text);
     for (size_t i = 0; i < set->count; i++)
-        ft_counts_settle(&set->point[i].counts);
+        ft_counts_finalize(&set->point[i].counts);
     return set;
 }
 
@@ -156,8 +156,8 @@ static void test_observe(const calibrated *files)
     ft_model *model;
     ft_dataset data;
     ft_error err;
-    const ft_purpose purpose = { .mode = FT_MODE_OBSERVE };
-    if (ft_model_open_for(&model, files->real, NULL, &purpose, &err) != FT_OK ||
+    const ft_quant_config quant = { .mode = FT_MODE_OBSERVE };
+    if (ft_model_open_with_config(&model, files->real, NULL, &quant, &err) != FT_OK ||
         ft_dataset_read(&data, files->samples, model, &err) != FT_OK)
         bail_out("%s", err.text);
     ft_counter_set *one = observe(model, &data, 1), *many = observe(model, &data, THREADS);

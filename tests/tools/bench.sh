@@ -59,7 +59,7 @@ refused 2 '--beams: "65" is not a number from 1 to 64' "$bench" --shape ft-decod
 refused 2 '--beams: "many" is not a number' "$bench" --shape ft-decoding --beams many
 refused 1 '--beams: bert-base is not an encoder-decoder' "$bench" --shape bert-base --beams 4
 refused 1 '--beams: llama-1b is not an encoder-decoder' "$bench" --shape llama-1b --beams 1 --decode 8
-refused 1 '--top-p: ft-decoding is timed with beam search, which does not sample' \
+refused 1 '--top-p: ft-decoding is timed with beam_search search, which does not sample' \
     "$bench" --shape ft-decoding --top-p 0.5
 refused 1 'scheme int8-residual is for encoders' "$bench" --shape ft-decoding --scheme int8-residual
 refused 1 'scheme w8a8-dynamic is for decoders' "$bench" --shape minilm --scheme w8a8-dynamic
@@ -238,20 +238,20 @@ def work(kind, name):
     return op["ms"] * op["tops"] * 1e9, op["ms"] * op["gb_per_s"] * 1e6
 def near(a, b):
     return abs(a - b) <= 1e-3 * b
-# A row of logits for each beam; a source is read once for both of its beams: keys and values of its
+# A row of logits for each beam_search; a source is read once for both of its beams: keys and values of its
 # 9 tokens.  All numbers are floats of 4 bytes.
 assert near(work("linear", "head")[0], 2 * 6 * 512 * 30000), work("linear", "head")
-cross = work("attend", "decoder.layer.0.cross.context")
+cross = work("attend_kv", "decoder.layer.0.cross.context")
 assert near(cross[0], 4 * 6 * 9 * 512) and near(cross[1], 4 * 512 * (2 * 6 + 3 * 9 * 2)), cross
-own = work("attend", "decoder.layer.0.attn.context")
+own = work("attend_kv", "decoder.layer.0.attn.context")
 assert near(own[0], 4 * 6 * 4 * 512) and near(own[1], 4 * 512 * (2 * 6 + 6 * 4 * 2)), own
-assert near(work("beam", "head")[1], 4 * 6 * 30000), work("beam", "head")
+assert near(work("beam_search", "head")[1], 4 * 6 * 30000), work("beam_search", "head")
 # What this step does not do costs nothing.
-assert work("choose", "token") == (0, 0) and work("note", "decoder_input_ids") == (0, 0)
+assert work("sample", "token") == (0, 0) and work("record_tokens", "decoder_input_ids") == (0, 0)
 kinds = {kind["kind"]: kind["count"] for kind in root["op_kinds"]}
-assert kinds["attend"] == 12 and kinds["beam"] == 1 and sum(kinds.values()) == len(ops), kinds
+assert kinds["attend_kv"] == 12 and kinds["beam_search"] == 1 and sum(kinds.values()) == len(ops), kinds
 EOF
-    check $? 'are those of the decoder for every beam, and the search is one of them'
+    check $? 'are those of the decoder for every beam_search, and the search is one of them'
     sed 's/^/# /' found
 else
     skip "$no_python"

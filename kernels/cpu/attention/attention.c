@@ -24,7 +24,7 @@ bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op)
 }
 
 /* A key costs a query two dot products of the head size. */
-int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products)
+int ft_cpu_attention_team(const ft_args *args, size_t chunks, int macs)
 {
     const ft_batch *batch = args->batch;
     double keys = 0.0;
@@ -32,17 +32,17 @@ int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products)
         double length = (double) (batch->start[i + 1] - batch->start[i]);
         keys += length * length;
     }
-    double work = keys * 2.0 * (double) args->in[0].cols / products;
-    return ft_team_size(args->threads, pieces, work);
+    double work = keys * 2.0 * (double) args->in[0].cols / macs;
+    return ft_team_size(args->threads, chunks, work);
 }
 
 static void attention_i8(const ft_args *args)
 {
     const ft_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
-    bool to_codes = args->codes.data != NULL;
+    bool quantize_out = args->codes.data != NULL;
     ft_attention_i8_run(&(ft_attention_i8){
         .isa = args->isa,
-        .threads = ft_cpu_attention_team(args, (size_t) args->threads, FT_TEAM_PRODUCTS_I8),
+        .threads = ft_cpu_attention_team(args, (size_t) args->threads, FT_TEAM_MACS_I8),
         .sequences = args->batch->sequences,
         .heads = (size_t) args->op->attr.heads,
         .head_size = q->cols / (size_t) args->op->attr.heads,
@@ -55,8 +55,8 @@ static void attention_i8(const ft_args *args)
         .v_stride = v->cols,
         .score_scale = q->scale * k->scale * args->op->attr.softmax_scale,
         .value_scale = v->scale,
-        .out_inverse = to_codes ? ft_inverse_scale(args->codes.scale) : 0.0f,
-        .y = to_codes ? args->codes.data : args->out.data,
+        .out_inverse = quantize_out ? ft_inverse_scale(args->codes.scale) : 0.0f,
+        .y = quantize_out ? args->codes.data : args->out.data,
         .y_stride = q->cols,
         .scratch = args->scratch,
         .scratch_bytes = args->scratch_bytes,

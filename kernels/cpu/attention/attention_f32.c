@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-enum { QUERIES = 64, EXACT_DEPTH = 1024 };
+enum { QUERIES = 64, EXACT_K = 1024 };
 
 /* One work item. */
 typedef struct task {
@@ -35,10 +35,10 @@ typedef struct task {
 
 /* Scratch of one thread; all but `scores` only for fake-quantized values. */
 typedef struct block_scratch {
-    float *scores; /* [QUERIES, tokens], later the probabilities */
-    float *part;   /* [QUERIES, dim] */
-    int32_t *sums; /* [QUERIES, dim] */
-    float *totals; /* [QUERIES] sums of the quantized probabilities */
+    float *scores;    /* [QUERIES, tokens], later the probabilities */
+    float *partial;   /* [QUERIES, dim] */
+    int32_t *sums;    /* [QUERIES, dim] */
+    float *prob_sums; /* [QUERIES] sums of the quantized probabilities */
 } block_scratch;
 
 size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits)
@@ -48,14 +48,14 @@ size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits)
 }
 
 /* Sequences of a batch are no longer than the limit that the scratch was sized for. */
-static block_scratch scratch_of(const ft_args *args, int thread, size_t dim)
+static block_scratch thread_scratch(const ft_args *args, int thread, size_t dim)
 {
-    float *memory = ft_thread_scratch(args, thread);
+    float *base = ft_thread_scratch(args, thread);
     size_t sums = QUERIES * ft_round_up(dim, 16);
-    return (block_scratch){ .part = memory,
-                            .sums = (int32_t *) (void *) (memory + sums),
-                            .totals = memory + 2 * sums,
-                            .scores = memory + 2 * sums + QUERIES };
+    return (block_scratch){ .partial = base,
+                            .sums = (int32_t *) (void *) (base + sums),
+                            .prob_sums = base + 2 * sums,
+                            .scores = base + 2 * sums + QUERIES };
 }
 
 static const float *operand(const ft_args *args, int i, size_t row, const task *t)
@@ -63,7 +63,7 @@ static const float *operand(const ft_args *args, int i, size_t row, const task *
     return ft_row_f32(&args->in[i], row) + t->col;
 }
 
-static bool has_codes(const ft_args *args)
+static bool is_fake_quantized(const ft_args *args)
 {
     return args->in[0].scale > 0.0f;
 }
@@ -74,23 +74,23 @@ static void probabilities(const ft_args *args, const task *t, float *scores)
     for (size_t i = 0; i < t->m; i++, scores += t->length) {
         args->rows->softmax(scores, args->op->attr.softmax_scale, t->length);
         if (args->counts != NULL)
-            ft_cpu_count(args->counts, scores, t->length);
+            ft_cpu_counts_add(args->counts, scores, t->length);
     }
 }
 
 /* Int8 scores to quantized probabilities: kernels/softmax.h. */
-static void encode(const ft_args *args, const task *t, const block_scratch *scratch)
+static void quantize_probabilities(const ft_args *args, const task *t, const block_scratch *scratch)
 {
     float step =
         ft_softmax_step(args->in[0].scale * args->in[1].scale * args->op->attr.softmax_scale);
     for (size_t i = 0; i < t->m; i++)
-        scratch->totals[i] =
-            args->rows->softmax_codes(scratch->scores + i * t->length, step, t->length);
+        scratch->prob_sums[i] =
+            args->rows->softmax_quantize(scratch->scores + i * t->length, step, t->length);
 }
 
 /* y [m, dim] = p [m, keys] . v [keys, dim], starting at key `first` of the sequence. */
-static void mix(const ft_args *args, const task *t, const float *p, size_t first, size_t keys,
-                float *y, size_t y_stride)
+static void context_gemm(const ft_args *args, const task *t, const float *p, size_t first,
+                         size_t keys, float *y, size_t y_stride)
 {
     ft_sgemm(CblasNoTrans, CblasNoTrans, (int) t->m, (int) t->dim, (int) keys, 1.0f, p + first,
              (int) t->length, operand(args, 2, t->first + first, t), (int) args->in[2].cols, 0.0f,
@@ -98,24 +98,24 @@ static void mix(const ft_args *args, const task *t, const float *p, size_t first
 }
 
 /* The int8 context: exact sums, dequantized, and quantized again if the output is. */
-static void mix_codes(const ft_args *args, const task *t, const block_scratch *scratch)
+static void context_quantized(const ft_args *args, const task *t, const block_scratch *scratch)
 {
-    const ft_rows_isa *rows = args->rows;
-    const ft_view *result = args->codes.data != NULL ? &args->codes : &args->out;
+    const ft_row_kernels *rows = args->rows;
+    const ft_view *y = args->codes.data != NULL ? &args->codes : &args->out;
     size_t count = t->m * t->dim;
     memset(scratch->sums, 0, count * sizeof *scratch->sums);
-    for (size_t first = 0; first < t->length; first += EXACT_DEPTH) {
-        mix(args, t, scratch->scores, first, ft_min_size(EXACT_DEPTH, t->length - first),
-            scratch->part, t->dim);
+    for (size_t first = 0; first < t->length; first += EXACT_K) {
+        context_gemm(args, t, scratch->scores, first, ft_min_size(EXACT_K, t->length - first),
+                     scratch->partial, t->dim);
         for (size_t i = 0; i < count; i++)
-            scratch->sums[i] += (int32_t) scratch->part[i];
+            scratch->sums[i] += (int32_t) scratch->partial[i];
     }
     for (size_t i = 0; i < count; i++)
-        scratch->part[i] = (float) scratch->sums[i];
+        scratch->partial[i] = (float) scratch->sums[i];
     for (size_t i = 0; i < t->m; i++) {
-        float *row = ft_row_f32(result, t->first + t->query + i) + t->col;
-        rows->dequantize_f32(row, scratch->part + i * t->dim,
-                             ft_softmax_factor(args->in[2].scale, scratch->totals[i]), t->dim);
+        float *row = ft_row_f32(y, t->first + t->query + i) + t->col;
+        rows->dequantize_f32(row, scratch->partial + i * t->dim,
+                             ft_softmax_factor(args->in[2].scale, scratch->prob_sums[i]), t->dim);
         if (args->codes.data != NULL)
             rows->quantize_f32(row, row, ft_inverse_scale(args->codes.scale), t->dim);
     }
@@ -127,17 +127,17 @@ static void attend(const ft_args *args, const task *t, const block_scratch *scra
     ft_sgemm(CblasNoTrans, CblasTrans, (int) t->m, (int) t->length, (int) t->dim, 1.0f,
              operand(args, 0, t->first + t->query, t), stride, operand(args, 1, t->first, t),
              stride, 0.0f, scratch->scores, (int) t->length);
-    if (has_codes(args)) {
-        encode(args, t, scratch);
-        mix_codes(args, t, scratch);
+    if (is_fake_quantized(args)) {
+        quantize_probabilities(args, t, scratch);
+        context_quantized(args, t, scratch);
         return;
     }
     probabilities(args, t, scratch->scores);
-    mix(args, t, scratch->scores, 0, t->length,
-        ft_row_f32(&args->out, t->first + t->query) + t->col, args->out.cols);
+    context_gemm(args, t, scratch->scores, 0, t->length,
+                 ft_row_f32(&args->out, t->first + t->query) + t->col, args->out.cols);
 }
 
-static size_t blocks_of(const ft_batch *batch)
+static size_t blocks_per_sequence(const ft_batch *batch)
 {
     return (batch->longest + QUERIES - 1) / QUERIES;
 }
@@ -147,8 +147,8 @@ static void attend_blocks(const void *job, int thread, size_t first, size_t end)
     const ft_args *args = job;
     const ft_batch *batch = args->batch;
     size_t heads = (size_t) args->op->attr.heads, dim = args->in[0].cols / heads;
-    size_t blocks = blocks_of(batch);
-    block_scratch scratch = scratch_of(args, thread, dim);
+    size_t blocks = blocks_per_sequence(batch);
+    block_scratch scratch = thread_scratch(args, thread, dim);
     for (size_t i = first; i < end; i++) {
         size_t sequence = i / (heads * blocks);
         task t = { .first = (size_t) batch->start[sequence],
@@ -165,7 +165,7 @@ static void attend_blocks(const void *job, int thread, size_t first, size_t end)
 void ft_cpu_attention_f32(const ft_args *args)
 {
     const ft_batch *batch = args->batch;
-    size_t pieces = batch->sequences * (size_t) args->op->attr.heads * blocks_of(batch);
-    ft_team_deal(ft_cpu_attention_team(args, pieces, FT_TEAM_PRODUCTS_FLOAT), pieces, attend_blocks,
-                 args);
+    size_t chunks = batch->sequences * (size_t) args->op->attr.heads * blocks_per_sequence(batch);
+    ft_parallel_for_dynamic(ft_cpu_attention_team(args, chunks, FT_TEAM_MACS_FLOAT), chunks,
+                            attend_blocks, args);
 }

@@ -27,7 +27,7 @@ typedef struct ft_view {
  */
 typedef struct ft_args {
     ft_isa isa;
-    const ft_rows_isa *rows;
+    const ft_row_kernels *rows;
     const ft_op *op;
     ft_view in[FT_MAX_IN], out, codes, second;
     ft_view state[FT_MAX_STATES];            /* with their full capacity of rows */
@@ -39,7 +39,7 @@ typedef struct ft_args {
     void *scratch;
     size_t scratch_bytes;
     int threads;
-    bool steady; /* as in ft_plan */
+    bool batch_invariant; /* as in ft_plan */
 } ft_args;
 
 /* Every operation: void ft_cpu_norm(const ft_args *). */
@@ -52,10 +52,10 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
 size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op);
 bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op);
-size_t ft_cpu_patches_scratch(const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_store_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_attend_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_choose_op_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_patchify_scratch(const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_store_kv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_attend_kv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_sample_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_beam_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
@@ -63,52 +63,52 @@ size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
 /* Variants that use the float BLAS library; the operations dispatch on dtype. */
 void ft_cpu_linear_f32(const ft_args *args);
 void ft_cpu_attention_f32(const ft_args *args);
-int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products);
+int ft_cpu_attention_team(const ft_args *args, size_t chunks, int macs);
 size_t ft_cpu_linear_f32_scratch(const ft_weight *weight, const ft_limits *limits, size_t rows);
 size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits);
 
 /* Scratch of one thread: an equal, 64-byte aligned slice. */
 static inline void *ft_thread_scratch(const ft_args *args, int thread)
 {
-    size_t part = args->scratch_bytes / (size_t) args->threads / 64 * 64;
-    return (char *) args->scratch + part * (size_t) thread;
+    size_t slice = args->scratch_bytes / (size_t) args->threads / 64 * 64;
+    return (char *) args->scratch + slice * (size_t) thread;
 }
 
 /* Parallel loop over independent rows; `task` receives `args` as its job. */
-static inline void ft_share_rows(const ft_args *args, size_t rows, size_t cols, ft_task *task)
+static inline void ft_parallel_rows(const ft_args *args, size_t rows, size_t cols, ft_task *task)
 {
     int team = ft_team_size(args->threads, rows, (double) rows * (double) cols);
-    ft_team_share(team, rows, task, args);
+    ft_parallel_for(team, rows, task, args);
 }
 
 /*
  * ---- Rows of any dtype: operations off the hot path compute in float32 only -------------------
  */
 
-enum { FT_ROW_COPIES = 2 };
+enum { FT_ROW_BUFFERS = 2 };
 
 /* A buffer of one row of floats; each thread has FT_ROW_BUFFERS of them. */
-float *ft_row_copy(const ft_args *args, int thread, int copy);
+float *ft_row_buffer(const ft_args *args, int thread, int buffer);
 
 /* The values of a row as floats, dequantized if necessary: in place, or converted into `copy`. */
-const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy);
+const float *ft_row_as_float(const ft_args *args, const ft_view *view, size_t row, float *buffer);
 
 /*
  * y = x + the dequantized row of `residual`, rounded once. y may alias x; `copy` must alias
  * neither.
  */
-void ft_row_add(const ft_args *args, float *y, const float *x, const ft_view *residual, size_t row,
-                float *copy);
+void ft_row_add_residual(const ft_args *args, float *y, const float *x, const ft_view *residual,
+                         size_t row, float *buffer);
 
 /*
  * Where the float result of a row is computed: in place if the value is F32, else in `copy`, which
  * ft_row_flush() then converts to the dtype of the value.
  */
-float *ft_row_begin(const ft_view *view, size_t row, float *copy);
-void ft_row_end(const ft_args *args, const ft_view *view, size_t row, const float *x);
+float *ft_row_output(const ft_view *view, size_t row, float *buffer);
+void ft_row_flush(const ft_args *args, const ft_view *view, size_t row, const float *x);
 
 /* Converts a row of floats to the dtype of the value and stores it; x may be anywhere. */
-void ft_row_write(const ft_args *args, const ft_view *view, size_t row, const float *x);
+void ft_row_store(const ft_args *args, const ft_view *view, size_t row, const float *x);
 
 /* Quantizes a row, and stores its scale if quantization is dynamic. */
 void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x);
@@ -116,19 +116,19 @@ void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, cons
 /* Position of a batch row within its sequence, and the page table of that sequence. */
 static inline size_t ft_row_position(const ft_batch *batch, size_t row)
 {
-    int32_t owner = batch->owner[row];
-    return (size_t) (batch->past[owner] - batch->start[owner]) + row;
+    int32_t seq_id = batch->seq_id[row];
+    return (size_t) (batch->n_past[seq_id] - batch->start[seq_id]) + row;
 }
 
 static inline const int32_t *ft_row_pages(const ft_batch *batch, size_t row)
 {
-    return batch->pages + (size_t) batch->owner[row] * batch->most_pages;
+    return batch->pages + (size_t) batch->seq_id[row] * batch->max_pages;
 }
 
 /* Page table of the cross-attention KV of that sequence. */
-static inline const int32_t *ft_row_memory_pages(const ft_batch *batch, size_t row)
+static inline const int32_t *ft_row_cross_kv_pages(const ft_batch *batch, size_t row)
 {
-    return batch->memory_pages + (size_t) batch->owner[row] * batch->most_memory_pages;
+    return batch->cross_kv_pages + (size_t) batch->seq_id[row] * batch->max_cross_kv_pages;
 }
 
 /* The scale of a quantized row; 0 if the value is not quantized. */

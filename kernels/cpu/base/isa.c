@@ -53,7 +53,7 @@ static bool has_avx512vnni(void)
 }
 #endif
 
-bool ft_isa_usable(ft_isa isa)
+bool ft_isa_supported(ft_isa isa)
 {
     switch (isa) {
     case FT_ISA_GENERIC:
@@ -80,7 +80,7 @@ static ft_status parse(ft_isa *out, const char *name, ft_error *err)
     for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
         if (strcmp(name, names[isa]) != 0)
             continue;
-        if (!ft_isa_usable((ft_isa) isa))
+        if (!ft_isa_supported((ft_isa) isa))
             return ft_fail(err, FT_EUNSUPPORTED,
                            "FT_CPU=%s: not supported by this processor or this build", name);
         *out = (ft_isa) isa;
@@ -94,11 +94,11 @@ static ft_status parse(ft_isa *out, const char *name, ft_error *err)
 
 ft_status ft_cpu_isa(ft_isa *out, ft_error *err)
 {
-    const char *wanted = getenv("FT_CPU");
-    if (wanted != NULL && *wanted != '\0')
-        return parse(out, wanted, err);
+    const char *requested = getenv("FT_CPU");
+    if (requested != NULL && *requested != '\0')
+        return parse(out, requested, err);
     ft_isa isa = FT_ISA_AVX512VNNI;
-    while (!ft_isa_usable(isa))
+    while (!ft_isa_supported(isa))
         isa--;
     *out = isa;
     return FT_OK;

@@ -20,7 +20,7 @@ const char *ft_isa_name(ft_isa isa);
  * Whether this build contains the kernels and the processor supports them. Executes CPUID, which
  * takes microseconds on a virtual machine: call it at start-up, not for every GEMM.
  */
-bool ft_isa_usable(ft_isa isa);
+bool ft_isa_supported(ft_isa isa);
 
 /*
  * The fastest supported instruction set, or the one named by the environment variable FT_CPU.

@@ -7,21 +7,21 @@
 
 #include "kernels/cpu/base/rows.h"
 
-extern const ft_rows_isa ft_rows_generic, ft_rows_avx2, ft_rows_avx512;
+extern const ft_row_kernels ft_row_kernels_generic, ft_row_kernels_avx2, ft_row_kernels_avx512;
 
-const ft_rows_isa *ft_rows_of(ft_isa isa)
+const ft_row_kernels *ft_row_kernels_for(ft_isa isa)
 {
     switch (isa) {
 #ifdef HAVE_AVX512
     case FT_ISA_AVX512VNNI:
-        return &ft_rows_avx512;
+        return &ft_row_kernels_avx512;
 #endif
 #ifdef HAVE_AVX2
     case FT_ISA_AVXVNNI:
     case FT_ISA_AVX2:
-        return &ft_rows_avx2;
+        return &ft_row_kernels_avx2;
 #endif
     default:
-        return &ft_rows_generic;
+        return &ft_row_kernels_generic;
     }
 }

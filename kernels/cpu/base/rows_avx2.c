@@ -7,5 +7,5 @@
 
 #include "kernels/cpu/base/rows_impl.h"
 
-extern const ft_rows_isa ft_rows_avx2;
-const ft_rows_isa ft_rows_avx2 = FT_ROWS_TABLE;
+extern const ft_row_kernels ft_row_kernels_avx2;
+const ft_row_kernels ft_row_kernels_avx2 = FT_ROW_KERNELS;

@@ -7,5 +7,5 @@
 
 #include "kernels/cpu/base/rows_impl.h"
 
-extern const ft_rows_isa ft_rows_avx512;
-const ft_rows_isa ft_rows_avx512 = FT_ROWS_TABLE;
+extern const ft_row_kernels ft_row_kernels_avx512;
+const ft_row_kernels ft_row_kernels_avx512 = FT_ROW_KERNELS;

@@ -8,5 +8,5 @@
 #define FT_SIMD_SCALAR
 #include "kernels/cpu/base/rows_impl.h"
 
-extern const ft_rows_isa ft_rows_generic;
-const ft_rows_isa ft_rows_generic = FT_ROWS_TABLE;
+extern const ft_row_kernels ft_row_kernels_generic;
+const ft_row_kernels ft_row_kernels_generic = FT_ROW_KERNELS;

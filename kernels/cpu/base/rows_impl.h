@@ -22,61 +22,61 @@
 #include <immintrin.h>
 #endif
 
-enum { SUMS = 16 };
+enum { N_PARTIAL = 16 };
 
 /* Sixteen floats, which the compiler keeps in one, two or four registers. */
-typedef float vsums __attribute__((vector_size(64)));
+typedef float vec16 __attribute__((vector_size(64)));
 
-static inline vsums load_sums(const float *x)
+static inline vec16 load_vec16(const float *x)
 {
-    vsums v;
+    vec16 v;
     memcpy(&v, x, sizeof v);
     return v;
 }
 
 /* The first n < 16 elements, padded with zeros. */
-static inline vsums load_tail(const float *x, size_t n)
+static inline vec16 load_tail(const float *x, size_t n)
 {
-    float padded[SUMS] = { 0 };
+    float padded[N_PARTIAL] = { 0 };
     for (size_t i = 0; i < n; i++)
         padded[i] = x[i];
-    return load_sums(padded);
+    return load_vec16(padded);
 }
 
-static inline float add_up(vsums v)
+static inline float reduce_partial(vec16 v)
 {
-    float part[SUMS];
-    memcpy(part, &v, sizeof part);
-    for (int half = SUMS / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            part[i] += part[i + half];
-    return part[0];
+    float partial[N_PARTIAL];
+    memcpy(partial, &v, sizeof partial);
+    for (int distance = N_PARTIAL / 2; distance > 0; distance /= 2)
+        for (int i = 0; i < distance; i++)
+            partial[i] += partial[i + distance];
+    return partial[0];
 }
 
 static float row_sum(const float *x, size_t n)
 {
-    vsums sum = { 0 };
+    vec16 sum = { 0 };
     size_t i = 0;
-    for (; i + SUMS <= n; i += SUMS)
-        sum += load_sums(x + i);
+    for (; i + N_PARTIAL <= n; i += N_PARTIAL)
+        sum += load_vec16(x + i);
     if (i < n)
         sum += load_tail(x + i, n - i);
-    return add_up(sum);
+    return reduce_partial(sum);
 }
 
 static float row_square_sum(const float *x, size_t n)
 {
-    vsums sum = { 0 };
+    vec16 sum = { 0 };
     size_t i = 0;
-    for (; i + SUMS <= n; i += SUMS) {
-        vsums v = load_sums(x + i);
+    for (; i + N_PARTIAL <= n; i += N_PARTIAL) {
+        vec16 v = load_vec16(x + i);
         sum += v * v;
     }
     if (i < n) {
-        vsums v = load_tail(x + i, n - i);
+        vec16 v = load_tail(x + i, n - i);
         sum += v * v;
     }
-    return add_up(sum);
+    return reduce_partial(sum);
 }
 
 static void row_norm(float *out, const float *x, const float *weight, const float *bias, float eps,
@@ -108,31 +108,31 @@ static void row_rms_norm(float *out, const float *x, const float *weight, float 
 /* Magnitudes are compared as bit patterns, which have the same order, with NaN above all. */
 static float row_amax(const float *x, size_t n)
 {
-    uint32_t largest = 0;
+    uint32_t max_x = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t magnitude = ft_bits_from_float(x[i]) & 0x7fffffff;
-        largest = magnitude > largest ? magnitude : largest;
+        max_x = magnitude > max_x ? magnitude : max_x;
     }
-    return ft_float_from_bits(largest);
+    return ft_float_from_bits(max_x);
 }
 
 /* The maximum of x; exact in any order. */
 static float row_max(const float *x, size_t n)
 {
-    vf most[VF_PARTS / LANES];
+    vf max_v[VF_REDUCE_WIDTH / LANES];
     size_t i = 0;
     FT_UNROLL
-    for (size_t part = 0; part < VF_PARTS / LANES; part++)
-        most[part] = vf_set(x[0]);
-    for (; i + VF_PARTS <= n; i += VF_PARTS) {
+    for (size_t partial = 0; partial < VF_REDUCE_WIDTH / LANES; partial++)
+        max_v[partial] = vf_set(x[0]);
+    for (; i + VF_REDUCE_WIDTH <= n; i += VF_REDUCE_WIDTH) {
         FT_UNROLL
-        for (size_t part = 0; part < VF_PARTS / LANES; part++)
-            most[part] = vf_max(vf_load(x + i + part * LANES), most[part]);
+        for (size_t partial = 0; partial < VF_REDUCE_WIDTH / LANES; partial++)
+            max_v[partial] = vf_max(vf_load(x + i + partial * LANES), max_v[partial]);
     }
-    float largest = vf_largest(most);
+    float max_x = vf_reduce_max(max_v);
     for (; i < n; i++)
-        largest = x[i] > largest ? x[i] : largest;
-    return largest;
+        max_x = x[i] > max_x ? x[i] : max_x;
+    return max_x;
 }
 
 /* x = exp(x - max) */
@@ -142,10 +142,10 @@ static void row_exp(float *x, float max, size_t n)
     for (; i + LANES <= n; i += LANES)
         vf_store(x + i, vf_exp(vf_load(x + i) - vf_set(max)));
     if (i < n) { /* short rows consist of little else */
-        float rest[LANES] = { 0 };
-        memcpy(rest, x + i, (n - i) * sizeof *x);
-        vf_store(rest, vf_exp(vf_load(rest) - vf_set(max)));
-        memcpy(x + i, rest, (n - i) * sizeof *x);
+        float tail[LANES] = { 0 };
+        memcpy(tail, x + i, (n - i) * sizeof *x);
+        vf_store(tail, vf_exp(vf_load(tail) - vf_set(max)));
+        memcpy(x + i, tail, (n - i) * sizeof *x);
     }
 }
 
@@ -160,17 +160,17 @@ static void row_softmax(float *x, float scale, size_t n)
         x[i] *= factor;
 }
 
-static float row_softmax_codes(float *x, float step, size_t n)
+static float row_softmax_quantize(float *x, float step, size_t n)
 {
-    float most = row_max(x, n), total = 0.0f;
+    float max_v = row_max(x, n), q_sum = 0.0f;
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        vf_store(x + i, vf_rint(vf_softmax_code(vf_set(most) - vf_load(x + i), step)));
+        vf_store(x + i, vf_rint(vf_softmax_q(vf_set(max_v) - vf_load(x + i), step)));
     for (; i < n; i++)
-        x[i] = ft_softmax_code(most - x[i], step);
+        x[i] = ft_softmax_code(max_v - x[i], step);
     for (i = 0; i < n; i++)
-        total += x[i]; /* exact: the terms are integers */
-    return total;
+        q_sum += x[i]; /* exact: the terms are integers */
+    return q_sum;
 }
 
 static void row_from_f16(float *restrict out, const uint16_t *restrict in, size_t n)
@@ -178,9 +178,9 @@ static void row_from_f16(float *restrict out, const uint16_t *restrict in, size_
     size_t i = 0;
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8) {
-        __m128i half;
-        memcpy(&half, in + i, sizeof half);
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(half));
+        __m128i distance;
+        memcpy(&distance, in + i, sizeof distance);
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(distance));
     }
 #endif
     for (; i < n; i++)
@@ -203,8 +203,8 @@ static void row_to_f16(uint16_t *restrict out, const float *restrict in, size_t 
     size_t i = 0;
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8) {
-        __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
-        memcpy(out + i, &half, sizeof half);
+        __m128i distance = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
+        memcpy(out + i, &distance, sizeof distance);
     }
 #endif
     for (; i < n; i++)
@@ -222,30 +222,29 @@ static void row_from_float(void *out, const float *in, ft_dtype dtype, size_t n)
         memcpy(out, in, n * sizeof *in);
 }
 
-static void row_quantize_i8(int8_t *restrict codes, const float *restrict x, float inverse_scale,
+static void row_quantize_i8(int8_t *restrict q, const float *restrict x, float inverse_scale,
                             size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        codes[i] = ft_quantize(x[i], inverse_scale);
+        q[i] = ft_quantize(x[i], inverse_scale);
 }
 
-static void row_quantize_f32(float *codes, const float *x, float inverse_scale, size_t n)
+static void row_quantize_f32(float *q, const float *x, float inverse_scale, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        codes[i] = ft_quantize_to_float(x[i], inverse_scale);
+        q[i] = ft_quantize_to_float(x[i], inverse_scale);
 }
 
-static void row_dequantize_i8(float *restrict out, const int8_t *restrict codes, float scale,
-                              size_t n)
+static void row_dequantize_i8(float *restrict out, const int8_t *restrict q, float scale, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = (float) codes[i] * scale;
+        out[i] = (float) q[i] * scale;
 }
 
-static void row_dequantize_f32(float *out, const float *codes, float scale, size_t n)
+static void row_dequantize_f32(float *out, const float *q, float scale, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = codes[i] * scale;
+        out[i] = q[i] * scale;
 }
 
 static void row_add(float *out, const float *a, const float *b, size_t n)
@@ -254,17 +253,18 @@ static void row_add(float *out, const float *a, const float *b, size_t n)
         out[i] = a[i] + b[i];
 }
 
-static void row_add_codes_i8(float *out, const float *x, const int8_t *restrict codes, float scale,
-                             size_t n)
+static void row_add_dequantized_i8(float *out, const float *x, const int8_t *restrict q,
+                                   float scale, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = fmaf((float) codes[i], scale, x[i]);
+        out[i] = fmaf((float) q[i], scale, x[i]);
 }
 
-static void row_add_codes_f32(float *out, const float *x, const float *codes, float scale, size_t n)
+static void row_add_dequantized_f32(float *out, const float *x, const float *q, float scale,
+                                    size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = fmaf(codes[i], scale, x[i]);
+        out[i] = fmaf(q[i], scale, x[i]);
 }
 
 /* A constant activation removes the branch from the loop. */
@@ -287,8 +287,8 @@ static void row_activate(float *out, const float *x, ft_activation activation, s
     case FT_ACT_GELU:
         activate_all(out, x, FT_ACT_GELU, n);
         break;
-    case FT_ACT_GELU_CODES:
-        activate_all(out, x, FT_ACT_GELU_CODES, n);
+    case FT_ACT_GELU_APPROX:
+        activate_all(out, x, FT_ACT_GELU_APPROX, n);
         break;
     case FT_ACT_GELU_TANH:
         activate_all(out, x, FT_ACT_GELU_TANH, n);
@@ -305,54 +305,55 @@ static void row_activate(float *out, const float *x, ft_activation activation, s
     }
 }
 
-static void row_scale_sums(float *restrict out, const int32_t *restrict sums, float scale,
-                           const float *restrict row_scale, const float *restrict bias, size_t n)
+static void row_dequantize_acc(float *restrict out, const int32_t *restrict acc, float scale,
+                               const float *restrict row_scale, const float *restrict bias,
+                               size_t n)
 {
     if (bias == NULL)
         for (size_t i = 0; i < n; i++)
-            out[i] = (float) sums[i] * (scale * row_scale[i]);
+            out[i] = (float) acc[i] * (scale * row_scale[i]);
     else
         for (size_t i = 0; i < n; i++)
-            out[i] = ft_dequantize(sums[i], scale * row_scale[i], bias[i]);
+            out[i] = ft_dequantize(acc[i], scale * row_scale[i], bias[i]);
 }
 
-static bool row_largest(const float *logits, size_t n, float *largest)
+static bool row_max_logit(const float *logits, size_t n, float *max_x)
 {
-    float most = -INFINITY, lane[SUMS];
-    int strange = 0, other[SUMS] = { 0 };
-    size_t whole = n / SUMS * SUMS;
-    for (size_t j = 0; j < SUMS; j++)
-        lane[j] = -INFINITY;
-    for (size_t i = 0; i < whole; i += SUMS)
-        for (size_t j = 0; j < SUMS; j++) {
-            lane[j] = logits[i + j] > lane[j] ? logits[i + j] : lane[j];
-            other[j] |= logits[i + j] != logits[i + j];
+    float max_v = -INFINITY, partial_max[N_PARTIAL];
+    int has_nan = 0, partial_nan[N_PARTIAL] = { 0 };
+    size_t n_full = n / N_PARTIAL * N_PARTIAL;
+    for (size_t j = 0; j < N_PARTIAL; j++)
+        partial_max[j] = -INFINITY;
+    for (size_t i = 0; i < n_full; i += N_PARTIAL)
+        for (size_t j = 0; j < N_PARTIAL; j++) {
+            partial_max[j] = logits[i + j] > partial_max[j] ? logits[i + j] : partial_max[j];
+            partial_nan[j] |= logits[i + j] != logits[i + j];
         }
-    for (size_t i = whole; i < n; i++) {
-        most = logits[i] > most ? logits[i] : most;
-        strange |= logits[i] != logits[i];
+    for (size_t i = n_full; i < n; i++) {
+        max_v = logits[i] > max_v ? logits[i] : max_v;
+        has_nan |= logits[i] != logits[i];
     }
-    for (size_t j = 0; j < SUMS; j++) {
-        most = lane[j] > most ? lane[j] : most;
-        strange |= other[j];
+    for (size_t j = 0; j < N_PARTIAL; j++) {
+        max_v = partial_max[j] > max_v ? partial_max[j] : max_v;
+        has_nan |= partial_nan[j];
     }
-    *largest = most;
-    return strange == 0;
+    *max_x = max_v;
+    return has_nan == 0;
 }
 
-static uint64_t row_masses(uint32_t *restrict mass, const float *restrict logits, float largest,
-                           float slope, size_t n)
+static uint64_t row_fixed_probs(uint32_t *restrict prob, const float *restrict logits, float max_x,
+                                float slope, size_t n)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++)
-        mass[i] = ft_choice_mass(ft_choice_exponent(logits[i], largest, slope));
+        prob[i] = ft_sampling_fixed_prob(ft_sampling_exponent(logits[i], max_x, slope));
     for (size_t i = 0; i < n; i++)
-        sum += mass[i];
+        sum += prob[i];
     return sum;
 }
 
 /* clang-format off */
-#define FT_ROWS_TABLE                                                                              \
+#define FT_ROW_KERNELS                                                                              \
     {                                                                                              \
         .to_float = row_to_float,                                                                  \
         .from_float = row_from_float,                                                              \
@@ -361,17 +362,17 @@ static uint64_t row_masses(uint32_t *restrict mass, const float *restrict logits
         .dequantize_i8 = row_dequantize_i8,                                                        \
         .dequantize_f32 = row_dequantize_f32,                                                      \
         .add = row_add,                                                                            \
-        .add_codes_i8 = row_add_codes_i8,                                                          \
-        .add_codes_f32 = row_add_codes_f32,                                                        \
+        .add_dequantized_i8 = row_add_dequantized_i8,                                                          \
+        .add_dequantized_f32 = row_add_dequantized_f32,                                                        \
         .activate = row_activate,                                                                  \
         .norm = row_norm,                                                                          \
         .rms_norm = row_rms_norm,                                                                  \
         .amax = row_amax,                                                                          \
         .softmax = row_softmax,                                                                    \
-        .softmax_codes = row_softmax_codes,                                                        \
+        .softmax_quantize = row_softmax_quantize,                                                        \
         .square_sum = row_square_sum,                                                              \
-        .largest = row_largest,                                                                    \
-        .masses = row_masses,                                                                      \
-        .scale_sums = row_scale_sums,                                                              \
+        .max_logit = row_max_logit,                                                                    \
+        .fixed_probs = row_fixed_probs,                                                                      \
+        .dequantize_acc = row_dequantize_acc,                                                              \
     }
 /* clang-format on */

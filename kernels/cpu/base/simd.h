@@ -34,7 +34,7 @@
  * many vectors they fill; the sum adds elements at distance 8, then 4, 2, 1. vf_store_i8(y, v)
  * rounds four vectors of values in [-127, 127] half to even and stores 4 LANES bytes.
  */
-enum { VF_PARTS = 16 };
+enum { VF_REDUCE_WIDTH = 16 };
 
 #if defined __AVX512F__ && !defined FT_SIMD_SCALAR
 
@@ -48,7 +48,7 @@ FT_INLINE vf vf_load(const float *from)
     return _mm512_loadu_ps(from);
 }
 
-FT_INLINE vf vf_load_sums(const int32_t *from)
+FT_INLINE vf vf_load_i32(const int32_t *from)
 {
     return _mm512_cvtepi32_ps(_mm512_loadu_si512(from));
 }
@@ -60,11 +60,11 @@ FT_INLINE vf vf_load_f16(const uint16_t *from)
 
 FT_INLINE vf vf_load_bf16(const uint16_t *from)
 {
-    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) from));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+    __m512i widened = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(widened, 16));
 }
 
-FT_INLINE vf vf_load_codes(const int8_t *from)
+FT_INLINE vf vf_load_i8(const int8_t *from)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *) from)));
 }
@@ -99,54 +99,53 @@ FT_INLINE vf vf_rint(vf v)
     return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-FT_INLINE vf vf_scale(vf p, vf n)
+FT_INLINE vf vf_ldexp(vf p, vf n)
 {
     __m512i exponent = _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), exponent));
 }
 
-FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+FT_INLINE void vf_store_f16(uint16_t *to, vf v)
 {
     _mm256_storeu_si256((__m256i *) to, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
-FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+FT_INLINE void vf_store_i8(int8_t *to, const vf v[4])
 {
-    const __m512i in_order =
+    const __m512i unpack_order =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i low = _mm512_packs_epi32(_mm512_cvtps_epi32(v[0]), _mm512_cvtps_epi32(v[1]));
     __m512i high = _mm512_packs_epi32(_mm512_cvtps_epi32(v[2]), _mm512_cvtps_epi32(v[3]));
-    __m512i codes = _mm512_packs_epi16(low, high);
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(in_order, codes));
+    __m512i packed = _mm512_packs_epi16(low, high);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(unpack_order, packed));
 }
 
-FT_INLINE float vf_largest(const vf v[1])
+FT_INLINE float vf_reduce_max(const vf v[1])
 {
-    __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
-    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+    __m256 x8 = _mm256_max_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
+    __m128 x4 = _mm_max_ps(_mm256_castps256_ps128(x8), _mm256_extractf128_ps(x8, 1));
+    x4 = _mm_max_ps(x4, _mm_movehl_ps(x4, x4));
+    return _mm_cvtss_f32(_mm_max_ss(x4, _mm_movehdup_ps(x4)));
 }
 
-FT_INLINE float vf_sum(const vf v[1])
+FT_INLINE float vf_reduce_add(const vf v[1])
 {
-    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+    __m256 x8 = _mm256_add_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
+    __m128 x4 = _mm_add_ps(_mm256_castps256_ps128(x8), _mm256_extractf128_ps(x8, 1));
+    x4 = _mm_add_ps(x4, _mm_movehl_ps(x4, x4));
+    return _mm_cvtss_f32(_mm_add_ss(x4, _mm_movehdup_ps(x4)));
 }
 
 /* vf_reduce_add() of four vectors at once, with half the operations. */
-FT_INLINE void vf_sum_four(float to[4], vf a, vf b, vf c, vf d)
+FT_INLINE void vf_reduce_add_x4(float to[4], vf a, vf b, vf c, vf d)
 {
     vf ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
     vf cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
     vf all = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
     all = _mm512_add_ps(all, _mm512_permute_ps(all, 0x4e));
     all = _mm512_add_ps(all, _mm512_permute_ps(all, 0xb1));
-    const __m512i first_of_each =
-        _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-    _mm_storeu_ps(to, _mm512_castps512_ps128(_mm512_permutexvar_ps(first_of_each, all)));
+    const __m512i lane0 = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    _mm_storeu_ps(to, _mm512_castps512_ps128(_mm512_permutexvar_ps(lane0, all)));
 }
 
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
@@ -161,7 +160,7 @@ FT_INLINE vf vf_load(const float *from)
     return _mm256_loadu_ps(from);
 }
 
-FT_INLINE vf vf_load_sums(const int32_t *from)
+FT_INLINE vf vf_load_i32(const int32_t *from)
 {
     return _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *) from));
 }
@@ -173,11 +172,11 @@ FT_INLINE vf vf_load_f16(const uint16_t *from)
 
 FT_INLINE vf vf_load_bf16(const uint16_t *from)
 {
-    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) from));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+    __m256i widened = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(widened, 16));
 }
 
-FT_INLINE vf vf_load_codes(const int8_t *from)
+FT_INLINE vf vf_load_i8(const int8_t *from)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *) from)));
 }
@@ -212,48 +211,48 @@ FT_INLINE vf vf_rint(vf v)
     return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-FT_INLINE vf vf_scale(vf p, vf n)
+FT_INLINE vf vf_ldexp(vf p, vf n)
 {
     __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), exponent));
 }
 
-FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+FT_INLINE void vf_store_f16(uint16_t *to, vf v)
 {
     _mm_storeu_si128((__m128i *) to, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
-FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+FT_INLINE void vf_store_i8(int8_t *to, const vf v[4])
 {
-    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i unpack_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
     __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3]));
-    __m256i codes = _mm256_packs_epi16(low, high);
-    _mm256_storeu_si256((__m256i *) to, _mm256_permutevar8x32_epi32(codes, in_order));
+    __m256i packed = _mm256_packs_epi16(low, high);
+    _mm256_storeu_si256((__m256i *) to, _mm256_permutevar8x32_epi32(packed, unpack_order));
 }
 
-FT_INLINE float vf_largest(const vf v[2])
+FT_INLINE float vf_reduce_max(const vf v[2])
 {
-    __m256 eight = _mm256_max_ps(v[0], v[1]);
-    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+    __m256 x8 = _mm256_max_ps(v[0], v[1]);
+    __m128 x4 = _mm_max_ps(_mm256_castps256_ps128(x8), _mm256_extractf128_ps(x8, 1));
+    x4 = _mm_max_ps(x4, _mm_movehl_ps(x4, x4));
+    return _mm_cvtss_f32(_mm_max_ss(x4, _mm_movehdup_ps(x4)));
 }
 
-FT_INLINE float vf_sum(const vf v[2])
+FT_INLINE float vf_reduce_add(const vf v[2])
 {
-    __m256 eight = _mm256_add_ps(v[0], v[1]);
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+    __m256 x8 = _mm256_add_ps(v[0], v[1]);
+    __m128 x4 = _mm_add_ps(_mm256_castps256_ps128(x8), _mm256_extractf128_ps(x8, 1));
+    x4 = _mm_add_ps(x4, _mm_movehl_ps(x4, x4));
+    return _mm_cvtss_f32(_mm_add_ss(x4, _mm_movehdup_ps(x4)));
 }
 
 /* vf_reduce_add() of two sums at once. */
-FT_INLINE void vf_sum_two(float to[2], const vf a[2], const vf b[2])
+FT_INLINE void vf_reduce_add_x2(float to[2], const vf a[2], const vf b[2])
 {
-    __m256 eights_a = _mm256_add_ps(a[0], a[1]), eights_b = _mm256_add_ps(b[0], b[1]);
-    __m256 both = _mm256_add_ps(_mm256_permute2f128_ps(eights_a, eights_b, 0x20),
-                                _mm256_permute2f128_ps(eights_a, eights_b, 0x31));
+    __m256 a8 = _mm256_add_ps(a[0], a[1]), b8 = _mm256_add_ps(b[0], b[1]);
+    __m256 both =
+        _mm256_add_ps(_mm256_permute2f128_ps(a8, b8, 0x20), _mm256_permute2f128_ps(a8, b8, 0x31));
     both = _mm256_add_ps(both, _mm256_permute_ps(both, 0x4e));
     both = _mm256_add_ps(both, _mm256_permute_ps(both, 0xb1));
     to[0] = _mm_cvtss_f32(_mm256_castps256_ps128(both));
@@ -270,7 +269,7 @@ FT_INLINE vf vf_load(const float *from)
     return *from;
 }
 
-FT_INLINE vf vf_load_sums(const int32_t *from)
+FT_INLINE vf vf_load_i32(const int32_t *from)
 {
     return (float) *from;
 }
@@ -285,7 +284,7 @@ FT_INLINE vf vf_load_bf16(const uint16_t *from)
     return ft_float_from_bf16(*from);
 }
 
-FT_INLINE vf vf_load_codes(const int8_t *from)
+FT_INLINE vf vf_load_i8(const int8_t *from)
 {
     return (float) *from;
 }
@@ -320,7 +319,7 @@ FT_INLINE vf vf_rint(vf v)
     return rintf(v);
 }
 
-FT_INLINE vf vf_scale(vf p, vf n)
+FT_INLINE vf vf_ldexp(vf p, vf n)
 {
     uint32_t bits;
     memcpy(&bits, &p, sizeof bits);
@@ -329,34 +328,34 @@ FT_INLINE vf vf_scale(vf p, vf n)
     return p;
 }
 
-FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+FT_INLINE void vf_store_f16(uint16_t *to, vf v)
 {
     *to = ft_f16_from_float(v);
 }
 
-FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+FT_INLINE void vf_store_i8(int8_t *to, const vf v[4])
 {
     for (int i = 0; i < 4; i++)
         to[i] = (int8_t) rintf(v[i]);
 }
 
-FT_INLINE float vf_largest(const vf v[VF_PARTS])
+FT_INLINE float vf_reduce_max(const vf v[VF_REDUCE_WIDTH])
 {
-    float most = v[0];
-    for (int i = 1; i < VF_PARTS; i++)
-        most = vf_max(most, v[i]);
-    return most;
+    float max = v[0];
+    for (int i = 1; i < VF_REDUCE_WIDTH; i++)
+        max = vf_max(max, v[i]);
+    return max;
 }
 
-FT_INLINE float vf_sum(const vf v[VF_PARTS])
+FT_INLINE float vf_reduce_add(const vf v[VF_REDUCE_WIDTH])
 {
-    float part[VF_PARTS / 2];
-    for (int i = 0; i < VF_PARTS / 2; i++)
-        part[i] = v[i] + v[i + VF_PARTS / 2];
-    for (int distance = VF_PARTS / 4; distance > 0; distance /= 2)
+    float partial[VF_REDUCE_WIDTH / 2];
+    for (int i = 0; i < VF_REDUCE_WIDTH / 2; i++)
+        partial[i] = v[i] + v[i + VF_REDUCE_WIDTH / 2];
+    for (int distance = VF_REDUCE_WIDTH / 4; distance > 0; distance /= 2)
         for (int i = 0; i < distance; i++)
-            part[i] += part[i + distance];
-    return part[0];
+            partial[i] += partial[i + distance];
+    return partial[0];
 }
 
 #endif

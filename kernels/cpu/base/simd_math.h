@@ -26,14 +26,14 @@ FT_INLINE vf vf_exp(vf x)
     x = vf_max(vf_min(x, vf_set(FT_EXP_MAX)), vf_set(FT_EXP_MIN));
     vf n = vf_rint(x * vf_set(FT_LOG2_E));
     vf r = vf_fma(n, vf_set(-FT_LN2_LOW), vf_fma(n, vf_set(-FT_LN2_HIGH), x));
-    return vf_scale(vf_polynomial(c, sizeof c / sizeof c[0], r), n);
+    return vf_ldexp(vf_polynomial(c, sizeof c / sizeof c[0], r), n);
 }
 
 /* ft_softmax_code() before rounding. */
-FT_INLINE vf vf_softmax_code(vf below, float step)
+FT_INLINE vf vf_softmax_q(vf delta, float step)
 {
     static const float c[] = FT_SOFTMAX_POLYNOMIAL;
-    vf u = vf_max(vf_fma(below, vf_set(-step), vf_set(1.0f)), vf_set(0.0f));
+    vf u = vf_max(vf_fma(delta, vf_set(-step), vf_set(1.0f)), vf_set(0.0f));
     vf q = vf_polynomial(c, sizeof c / sizeof c[0], u);
     q = q * q;
     return q * q;
@@ -49,9 +49,9 @@ FT_INLINE vf vf_gelu(vf v)
     return v * vf_fma(u, p, vf_set(0.5f));
 }
 
-FT_INLINE vf vf_gelu_codes(vf v)
+FT_INLINE vf vf_gelu_approx(vf v)
 {
-    static const float c[] = FT_GELU_CODES_POLYNOMIAL;
+    static const float c[] = FT_GELU_APPROX_POLYNOMIAL;
     vf p = vf_polynomial(c, sizeof c / sizeof c[0], v * v);
     vf phi = vf_fma(v, p, vf_set(0.5f));
     return v * vf_min(vf_max(phi, vf_set(0.0f)), vf_set(1.0f));
@@ -86,8 +86,8 @@ FT_INLINE vf vf_activate(ft_activation activation, vf v)
         break;
     case FT_ACT_GELU:
         return vf_gelu(v);
-    case FT_ACT_GELU_CODES:
-        return vf_gelu_codes(v);
+    case FT_ACT_GELU_APPROX:
+        return vf_gelu_approx(v);
     case FT_ACT_GELU_TANH:
         return vf_gelu_tanh(v);
     case FT_ACT_RELU:
@@ -101,7 +101,7 @@ FT_INLINE vf vf_activate(ft_activation activation, vf v)
 }
 
 /* value / scale, clamped to [-127, 127], before rounding. */
-FT_INLINE vf vf_clamped_code(vf v, vf inverse_scale)
+FT_INLINE vf vf_scale_clamp(vf v, vf inverse_scale)
 {
     return vf_max(vf_min(v * inverse_scale, vf_set(127.0f)), vf_set(-127.0f));
 }

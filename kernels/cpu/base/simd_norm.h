@@ -17,24 +17,24 @@
 #include <stddef.h>
 
 /* Partial sums in eight vectors, and how many such chunks there are. */
-enum { GROUP = 8 * LANES, GROUPS = FT_NORM_PARTS / GROUP };
+enum { CHUNK = 8 * LANES, CHUNKS = FT_NORM_PARTIALS / CHUNK };
 
 #if defined __AVX512F__ && !defined FT_SIMD_SCALAR
 
 /* Adds elements 4 apart in each group of eight: those of a, then those of b. */
-FT_INLINE vf add_fours(vf a, vf b)
+FT_INLINE vf add_distance_4(vf a, vf b)
 {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
 /* Adds elements 2 apart in each group of four: two of a, two of b. */
-FT_INLINE vf add_twos(vf a, vf b)
+FT_INLINE vf add_distance_2(vf a, vf b)
 {
     return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
 }
 
 /* Adds neighbouring elements: two sums of a, two of b. */
-FT_INLINE vf add_ones(vf a, vf b)
+FT_INLINE vf add_distance_1(vf a, vf b)
 {
     return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
 }
@@ -43,48 +43,47 @@ FT_INLINE vf add_ones(vf a, vf b)
  * The last four levels of the tree. add_distance_4() has placed the halves of a vector next to each
  * other: elements 1 apart in the tree are 4 apart here.
  */
-FT_INLINE float add_last(vf v)
+FT_INLINE float reduce_last(vf v)
 {
-    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-    eight = _mm256_add_ps(eight, _mm256_permute_ps(eight, 0x4e));
-    eight = _mm256_add_ps(eight, _mm256_permute_ps(eight, 0xb1));
-    return _mm_cvtss_f32(
-        _mm_add_ss(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1)));
+    __m256 x8 = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    x8 = _mm256_add_ps(x8, _mm256_permute_ps(x8, 0x4e));
+    x8 = _mm256_add_ps(x8, _mm256_permute_ps(x8, 0xb1));
+    return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(x8), _mm256_extractf128_ps(x8, 1)));
 }
 
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
 
-FT_INLINE vf add_fours(vf a, vf b)
+FT_INLINE vf add_distance_4(vf a, vf b)
 {
     return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
 }
 
-FT_INLINE vf add_twos(vf a, vf b)
+FT_INLINE vf add_distance_2(vf a, vf b)
 {
     return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
 }
 
-FT_INLINE vf add_ones(vf a, vf b)
+FT_INLINE vf add_distance_1(vf a, vf b)
 {
     return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));
 }
 
-FT_INLINE float add_last(vf v)
+FT_INLINE float reduce_last(vf v)
 {
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+    __m128 x4 = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    x4 = _mm_add_ps(x4, _mm_movehl_ps(x4, x4));
+    return _mm_cvtss_f32(_mm_add_ss(x4, _mm_movehdup_ps(x4)));
 }
 
 #else
 
 /* A vector is one partial sum, so the vectors are added as they are. */
-FT_INLINE vf add_eights(const vf v[8])
+FT_INLINE vf reduce_x8(const vf v[8])
 {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-FT_INLINE float add_last(vf v)
+FT_INLINE float reduce_last(vf v)
 {
     return v;
 }
@@ -94,25 +93,25 @@ FT_INLINE float add_last(vf v)
 #if defined __AVX2__ && !defined FT_SIMD_SCALAR
 
 /* The sums of eight neighbours; reduce_last() knows in which order they lie. */
-FT_INLINE vf add_eights(const vf v[8])
+FT_INLINE vf reduce_x8(const vf v[8])
 {
-    vf even = add_twos(add_fours(v[0], v[4]), add_fours(v[1], v[5]));
-    vf odd = add_twos(add_fours(v[2], v[6]), add_fours(v[3], v[7]));
-    return add_ones(even, odd);
+    vf even = add_distance_2(add_distance_4(v[0], v[4]), add_distance_4(v[1], v[5]));
+    vf odd = add_distance_2(add_distance_4(v[2], v[6]), add_distance_4(v[3], v[7]));
+    return add_distance_1(even, odd);
 }
 
 #endif
 
 /* partial += x, or (x - mean)^2 */
-FT_INLINE void add_group(vf part[8], const float *x, float mean, bool squares)
+FT_INLINE void accumulate_chunk(vf partial[8], const float *x, float mean, bool squares)
 {
     FT_UNROLL
     for (int i = 0; i < 8; i++) {
-        vf value = vf_load(x + i * LANES), distance = value - vf_set(mean);
+        vf value = vf_load(x + i * LANES), delta = value - vf_set(mean);
         if (squares)
-            part[i] = vf_fma(distance, distance, part[i]);
+            partial[i] = vf_fma(delta, delta, partial[i]);
         else
-            part[i] = part[i] + value;
+            partial[i] = partial[i] + value;
     }
 }
 
@@ -120,47 +119,47 @@ FT_INLINE void add_group(vf part[8], const float *x, float mean, bool squares)
  * The partial sums of one chunk; the row is padded with zeros, or with the mean if squares are
  * summed.
  */
-FT_INLINE vf group_sum(const float *x, size_t n, float mean, bool squares)
+FT_INLINE vf chunk_sum(const float *x, size_t n, float mean, bool squares)
 {
-    vf part[8];
-    size_t at = 0;
+    vf partial[8];
+    size_t offset = 0;
     FT_UNROLL
     for (int i = 0; i < 8; i++)
-        part[i] = vf_set(0.0f);
-    for (; at + GROUP <= n; at += FT_NORM_PARTS)
-        add_group(part, x + at, mean, squares);
-    if (at < n) {
-        float padded[GROUP];
-        for (int i = 0; i < GROUP; i += LANES)
+        partial[i] = vf_set(0.0f);
+    for (; offset + CHUNK <= n; offset += FT_NORM_PARTIALS)
+        accumulate_chunk(partial, x + offset, mean, squares);
+    if (offset < n) {
+        float padded[CHUNK];
+        for (int i = 0; i < CHUNK; i += LANES)
             vf_store(padded + i, vf_set(squares ? mean : 0.0f));
-        memcpy(padded, x + at, (n - at) * sizeof *x);
-        add_group(part, padded, mean, squares);
+        memcpy(padded, x + offset, (n - offset) * sizeof *x);
+        accumulate_chunk(partial, padded, mean, squares);
     }
-    return add_eights(part);
+    return reduce_x8(partial);
 }
 
-FT_INLINE float norm_sum_of(const float *x, size_t n, float mean, bool squares)
+FT_INLINE float norm_reduce(const float *x, size_t n, float mean, bool squares)
 {
-    vf sum[GROUPS];
-    for (size_t i = 0; i < GROUPS; i++)
+    vf sum[CHUNKS];
+    for (size_t i = 0; i < CHUNKS; i++)
         sum[i] =
-            i * GROUP < n ? group_sum(x + i * GROUP, n - i * GROUP, mean, squares) : vf_set(0.0f);
-    for (size_t half = GROUPS / 2; half > 0; half /= 2)
-        for (size_t i = 0; i < half; i++)
-            sum[i] = sum[i] + sum[i + half];
-    return add_last(sum[0]);
+            i * CHUNK < n ? chunk_sum(x + i * CHUNK, n - i * CHUNK, mean, squares) : vf_set(0.0f);
+    for (size_t distance = CHUNKS / 2; distance > 0; distance /= 2)
+        for (size_t i = 0; i < distance; i++)
+            sum[i] = sum[i] + sum[i + distance];
+    return reduce_last(sum[0]);
 }
 
 /* The sum of x. */
 FT_INLINE float norm_sum(const float *x, size_t n)
 {
-    return norm_sum_of(x, n, 0.0f, false);
+    return norm_reduce(x, n, 0.0f, false);
 }
 
 /* The sum of (x - mean)^2. */
 FT_INLINE float norm_square_sum(const float *x, size_t n, float mean)
 {
-    return norm_sum_of(x, n, mean, true);
+    return norm_reduce(x, n, mean, true);
 }
 
 #endif

@@ -21,8 +21,8 @@
 
 enum {
     BLOCK_BYTES = 1 << 20, /* of im2col windows per thread, to fit the L2 cache */
-    FEWEST_ROWS = 48,      /* per block: weights are packed again for each block */
-    MOST_ROWS = 480,       /* per block and thread; more rows do not improve the reuse of weights */
+    MIN_ROWS = 48,         /* per block: weights are packed again for each block */
+    MAX_ROWS = 480,        /* per block and thread; more rows do not improve the reuse of weights */
 };
 
 static bool is_direct(const ft_conv *c)
@@ -31,25 +31,25 @@ static bool is_direct(const ft_conv *c)
            c->padding[0] == 0 && c->padding[1] == 0;
 }
 
-ft_conv_cut ft_conv_cut_of(const ft_conv *c, const ft_weight *weight, ft_dtype x, size_t images,
-                           int threads)
+ft_conv_tiling ft_conv_tiling_for(const ft_conv *c, const ft_weight *weight, ft_dtype x,
+                                  size_t images, int threads)
 {
-    ft_conv_cut cut = {
+    ft_conv_tiling tiling = {
         .channels = (size_t) c->channels,
         .pixels = (size_t) c->height * (size_t) c->width,
-        .positions = (size_t) ft_conv_size(c, 0) * (size_t) ft_conv_size(c, 1),
-        .window = weight->cols,
-        .outputs = weight->rows,
+        .positions = (size_t) ft_conv_out_size(c, 0) * (size_t) ft_conv_out_size(c, 1),
+        .window_size = weight->cols,
+        .out_channels = weight->rows,
         .size = weight->dtype == FT_I8 ? sizeof(int8_t) : sizeof(float),
         .direct = is_direct(c),
-        .turned = c->in_order == FT_IMAGE_PLANES || (x != FT_F32 && x != FT_I8),
+        .transposed = c->in_layout == FT_IMAGE_NCHW || (x != FT_F32 && x != FT_I8),
     };
-    size_t rows = BLOCK_BYTES / (cut.window * cut.size);
-    rows = rows < FEWEST_ROWS ? FEWEST_ROWS : ft_min_size(rows, MOST_ROWS);
+    size_t rows = BLOCK_BYTES / (tiling.window_size * tiling.size);
+    rows = rows < MIN_ROWS ? MIN_ROWS : ft_min_size(rows, MAX_ROWS);
     rows *= (size_t) threads;
-    cut.images = ft_min_size((rows + cut.positions - 1) / cut.positions, images);
-    cut.rows = ft_min_size(rows, cut.images * cut.positions);
-    return cut;
+    tiling.images = ft_min_size((rows + tiling.positions - 1) / tiling.positions, images);
+    tiling.rows = ft_min_size(rows, tiling.images * tiling.positions);
+    return tiling;
 }
 
 /* ---- Scratch ------------------------------------------------------------------------------ */
@@ -57,44 +57,47 @@ ft_conv_cut ft_conv_cut_of(const ft_conv *c, const ft_weight *weight, ft_dtype x
 /*
  * Offsets in the scratch buffer: windows, outputs and the scratch of the GEMM; pixels come first.
  */
-typedef struct parts {
-    size_t windows, results, product, bytes;
-} parts;
+typedef struct buffers {
+    size_t windows, outputs, gemm, bytes;
+} buffers;
 
-static size_t product_scratch(const ft_weight *weight, const ft_conv_cut *cut, int threads)
+static size_t gemm_scratch(const ft_weight *weight, const ft_conv_tiling *tiling, int threads)
 {
     if (weight->dtype == FT_I8)
-        return ft_gemm_i8_scratch(cut->rows, cut->outputs, cut->window, threads);
+        return ft_gemm_i8_scratch(tiling->rows, tiling->out_channels, tiling->window_size, threads);
     if (weight->blocks.scale != NULL)
-        return ft_gemm_blocks_scratch(&weight->blocks, cut->rows, cut->window, threads);
-    return ft_gemm_float_scratch(FT_F32, cut->rows, cut->window, threads);
+        return ft_gemm_groupwise_scratch(&weight->blocks, tiling->rows, tiling->window_size,
+                                         threads);
+    return ft_gemm_float_scratch(FT_F32, tiling->rows, tiling->window_size, threads);
 }
 
 /* Appends a buffer of a x b x size bytes to `used`; returns false if that overflows a size_t. */
-static bool add_part(size_t *used, size_t a, size_t b, size_t size)
+static bool add_buffer(size_t *used, size_t a, size_t b, size_t size)
 {
     size_t bytes;
-    if (!ft_mul(a, b, &bytes) || !ft_mul(bytes, size, &bytes) || bytes > SIZE_MAX - 63)
+    if (!ft_checked_mul(a, b, &bytes) || !ft_checked_mul(bytes, size, &bytes) ||
+        bytes > SIZE_MAX - 63)
         return false;
-    return ft_add(*used, ft_round_up(bytes, 64), used);
+    return ft_checked_add(*used, ft_round_up(bytes, 64), used);
 }
 
 /* bytes is SIZE_MAX on overflow. */
-static parts parts_of(const ft_weight *weight, const ft_conv_cut *cut, int threads)
+static buffers buffers_for(const ft_weight *weight, const ft_conv_tiling *tiling, int threads)
 {
-    parts p = { .bytes = SIZE_MAX };
+    buffers p = { .bytes = SIZE_MAX };
     size_t used = 0;
-    if (cut->turned && !cut->direct &&
-        !add_part(&used, cut->images, cut->channels * cut->pixels, cut->size))
+    if (tiling->transposed && !tiling->direct &&
+        !add_buffer(&used, tiling->images, tiling->channels * tiling->pixels, tiling->size))
         return p;
     p.windows = used;
-    if ((cut->turned || !cut->direct) && !add_part(&used, cut->rows, cut->window, cut->size))
+    if ((tiling->transposed || !tiling->direct) &&
+        !add_buffer(&used, tiling->rows, tiling->window_size, tiling->size))
         return p;
-    p.results = used;
-    if (!add_part(&used, cut->rows, cut->outputs, sizeof(float)))
+    p.outputs = used;
+    if (!add_buffer(&used, tiling->rows, tiling->out_channels, sizeof(float)))
         return p;
-    p.product = used;
-    if (ft_add(used, product_scratch(weight, cut, threads), &used))
+    p.gemm = used;
+    if (ft_checked_add(used, gemm_scratch(weight, tiling, threads), &used))
         p.bytes = used;
     return p;
 }
@@ -102,9 +105,9 @@ static parts parts_of(const ft_weight *weight, const ft_conv_cut *cut, int threa
 size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
-    ft_conv_cut cut = ft_conv_cut_of(&op->attr.conv, weight, plan->value[op->in[0]].dtype,
-                                     limits->sequences, limits->threads);
-    return parts_of(weight, &cut, limits->threads).bytes;
+    ft_conv_tiling tiling = ft_conv_tiling_for(&op->attr.conv, weight, plan->value[op->in[0]].dtype,
+                                               limits->sequences, limits->threads);
+    return buffers_for(weight, &tiling, limits->threads).bytes;
 }
 
 /* ---- GEMM --------------------------------------------------------------------------------- */
@@ -113,7 +116,7 @@ size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
 typedef struct block {
     void *windows; /* [count, window_size] */
     size_t count;
-    float *results; /* [count, out_channels] */
+    float *outputs; /* [count, out_channels] */
     void *scratch;
     size_t scratch_bytes;
 } block;
@@ -122,56 +125,58 @@ typedef struct block {
  * LINEAR with float output, which ft_conv_store_output() clamps and rounds; rows are
  * batch-invariant.
  */
-static void multiply(const ft_args *args, const ft_conv_cut *cut, const block *b)
+static void gemm_block(const ft_args *args, const ft_conv_tiling *tiling, const block *b)
 {
-    ft_args product = *args;
-    product.in[0] = (ft_view){ .data = b->windows,
-                               .rows = b->count,
-                               .cols = cut->window,
-                               .dtype = args->weight[0]->dtype == FT_I8 ? FT_I8 : FT_F32,
-                               .scale = args->in[0].scale };
-    product.out =
-        (ft_view){ .data = b->results, .rows = b->count, .cols = cut->outputs, .dtype = FT_F32 };
-    product.codes = (ft_view){ 0 };
-    product.steady = true;
-    product.scratch = b->scratch;
-    product.scratch_bytes = b->scratch_bytes;
-    ft_cpu_linear(&product);
+    ft_args gemm = *args;
+    gemm.in[0] = (ft_view){ .data = b->windows,
+                            .rows = b->count,
+                            .cols = tiling->window_size,
+                            .dtype = args->weight[0]->dtype == FT_I8 ? FT_I8 : FT_F32,
+                            .scale = args->in[0].scale };
+    gemm.out = (ft_view){
+        .data = b->outputs, .rows = b->count, .cols = tiling->out_channels, .dtype = FT_F32
+    };
+    gemm.codes = (ft_view){ 0 };
+    gemm.batch_invariant = true;
+    gemm.scratch = b->scratch;
+    gemm.scratch_bytes = b->scratch_bytes;
+    ft_cpu_linear(&gemm);
 }
 
 /* ------------------------------------------------------------------------------------------- */
 
 /* Pixels from number `first` on, where they are used in place. */
-static void *pixels_of(const ft_args *args, const ft_conv_cut *cut, size_t first)
+static void *pixels_at(const ft_args *args, const ft_conv_tiling *tiling, size_t first)
 {
-    return (char *) args->in[0].data + first * cut->channels * cut->size;
+    return (char *) args->in[0].data + first * tiling->channels * tiling->size;
 }
 
 /* The windows of some images; the first of them is window `before` of the batch. */
-static void convolve(const ft_args *args, const ft_conv_cut *cut, const parts *p, size_t images,
-                     size_t before)
+static void convolve(const ft_args *args, const ft_conv_tiling *tiling, const buffers *p,
+                     size_t images, size_t first_window)
 {
-    char *memory = args->scratch;
+    char *base = args->scratch;
     block b = {
-        .windows = memory + p->windows,
-        .results = (float *) (void *) (memory + p->results),
-        .scratch = memory + p->product,
-        .scratch_bytes = args->scratch_bytes - p->product,
+        .windows = base + p->windows,
+        .outputs = (float *) (void *) (base + p->outputs),
+        .scratch = base + p->gemm,
+        .scratch_bytes = args->scratch_bytes - p->gemm,
     };
-    size_t windows = images * cut->positions, pixel = before / cut->positions * cut->pixels;
-    const void *pixels = cut->turned ? memory : pixels_of(args, cut, pixel);
-    if (cut->turned && !cut->direct)
-        ft_conv_turn(args, cut, pixel, images * cut->pixels, memory);
-    for (size_t first = 0; first < windows; first += cut->rows) {
-        b.count = ft_min_size(cut->rows, windows - first);
-        if (!cut->direct)
-            ft_conv_gather(args, cut, pixels, first, b.count, b.windows);
-        else if (cut->turned)
-            ft_conv_turn(args, cut, before + first, b.count, b.windows);
+    size_t windows = images * tiling->positions,
+           pixel = first_window / tiling->positions * tiling->pixels;
+    const void *pixels = tiling->transposed ? base : pixels_at(args, tiling, pixel);
+    if (tiling->transposed && !tiling->direct)
+        ft_conv_nchw_to_nhwc(args, tiling, pixel, images * tiling->pixels, base);
+    for (size_t first = 0; first < windows; first += tiling->rows) {
+        b.count = ft_min_size(tiling->rows, windows - first);
+        if (!tiling->direct)
+            ft_conv_im2col(args, tiling, pixels, first, b.count, b.windows);
+        else if (tiling->transposed)
+            ft_conv_nchw_to_nhwc(args, tiling, first_window + first, b.count, b.windows);
         else
-            b.windows = pixels_of(args, cut, before + first);
-        multiply(args, cut, &b);
-        ft_conv_lay_out(args, cut, before + first, b.count, b.results);
+            b.windows = pixels_at(args, tiling, first_window + first);
+        gemm_block(args, tiling, &b);
+        ft_conv_store_output(args, tiling, first_window + first, b.count, b.outputs);
     }
 }
 
@@ -180,10 +185,11 @@ void ft_cpu_conv(const ft_args *args)
     size_t images = args->in[0].rows;
     if (images == 0)
         return;
-    ft_conv_cut cut = ft_conv_cut_of(&args->op->attr.conv, args->weight[0], args->in[0].dtype,
-                                     images, args->threads);
-    parts p = parts_of(args->weight[0], &cut, args->threads);
+    ft_conv_tiling tiling = ft_conv_tiling_for(&args->op->attr.conv, args->weight[0],
+                                               args->in[0].dtype, images, args->threads);
+    buffers p = buffers_for(args->weight[0], &tiling, args->threads);
     assert(p.bytes <= args->scratch_bytes);
-    for (size_t first = 0; first < images; first += cut.images)
-        convolve(args, &cut, &p, ft_min_size(cut.images, images - first), first * cut.positions);
+    for (size_t first = 0; first < images; first += tiling.images)
+        convolve(args, &tiling, &p, ft_min_size(tiling.images, images - first),
+                 first * tiling.positions);
 }

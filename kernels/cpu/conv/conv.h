@@ -20,37 +20,37 @@
  * windows are the pixels themselves, and a block of these is transposed. NHWC images of the dtype
  * that is multiplied are read in place.
  */
-typedef struct ft_conv_cut {
-    size_t channels, pixels;  /* per image */
-    size_t positions, window; /* windows of an image; elements of a window */
-    size_t outputs;
+typedef struct ft_conv_tiling {
+    size_t channels, pixels;       /* per image */
+    size_t positions, window_size; /* windows of an image; elements of a window */
+    size_t out_channels;
     size_t images, rows; /* images per transposition; windows per block */
     size_t size;         /* bytes of an element of pixels and windows: 4 or 1 */
     bool direct;         /* pointwise: windows are the pixels themselves, in order */
-    bool turned;         /* pixels must be converted: from NCHW, or from F16 or BF16 */
-} ft_conv_cut;
+    bool transposed;     /* pixels must be converted: from NCHW, or from F16 or BF16 */
+} ft_conv_tiling;
 
-ft_conv_cut ft_conv_cut_of(const ft_conv *conv, const ft_weight *weight, ft_dtype x, size_t images,
-                           int threads);
+ft_conv_tiling ft_conv_tiling_for(const ft_conv *conv, const ft_weight *weight, ft_dtype x,
+                                  size_t images, int threads);
 
 /*
  * Converts pixels first .. first + count - 1, numbered image by image, to NHWC in `pixels`; F16 and
  * BF16 become float.
  */
-void ft_conv_turn(const ft_args *args, const ft_conv_cut *cut, size_t first, size_t count,
-                  void *pixels);
+void ft_conv_nchw_to_nhwc(const ft_args *args, const ft_conv_tiling *tiling, size_t first,
+                          size_t count, void *pixels);
 
 /*
  * im2col of windows first .. first + count - 1 of the images at `pixels`, into `rows`.
  */
-void ft_conv_gather(const ft_args *args, const ft_conv_cut *cut, const void *pixels, size_t first,
-                    size_t count, void *rows);
+void ft_conv_im2col(const ft_args *args, const ft_conv_tiling *tiling, const void *pixels,
+                    size_t first, size_t count, void *rows);
 
 /*
  * Stores outputs [count, out_channels] of the windows from `first` on: clamped, then rounded or
  * quantized.
  */
-void ft_conv_lay_out(const ft_args *args, const ft_conv_cut *cut, size_t first, size_t count,
-                     const float *results);
+void ft_conv_store_output(const ft_args *args, const ft_conv_tiling *tiling, size_t first,
+                          size_t count, const float *outputs);
 
 #endif

@@ -15,19 +15,19 @@
 #include "kernels/cpu/gemm/int8/gemm_i8.h"
 #include "kernels/quant.h"
 
-static bool is_own_product(const ft_weight *weight, ft_dtype x, bool steady)
+static bool is_own_gemm(const ft_weight *weight, ft_dtype x, bool batch_invariant)
 {
-    return weight->scale == NULL && (steady || x != FT_F32);
+    return weight->scale == NULL && (batch_invariant || x != FT_F32);
 }
 
 size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
     const ft_value *x = &plan->value[op->in[0]];
-    size_t rows = ft_rows_within(limits, x->rows);
+    size_t rows = ft_limits_rows(limits, x->rows);
     if (weight->blocks.scale != NULL)
-        return ft_gemm_blocks_scratch(&weight->blocks, rows, weight->cols, limits->threads);
-    if (is_own_product(weight, x->dtype, plan->steady))
+        return ft_gemm_groupwise_scratch(&weight->blocks, rows, weight->cols, limits->threads);
+    if (is_own_gemm(weight, x->dtype, plan->batch_invariant))
         return ft_gemm_float_scratch(x->dtype, rows, weight->cols, limits->threads);
     if (weight->dtype == FT_I8)
         return ft_gemm_i8_scratch(rows, weight->rows, weight->cols, limits->threads);
@@ -38,22 +38,22 @@ bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
     return weight->dtype != FT_I8 && weight->blocks.scale == NULL &&
-           !is_own_product(weight, plan->value[op->in[0]].dtype, plan->steady);
+           !is_own_gemm(weight, plan->value[op->in[0]].dtype, plan->batch_invariant);
 }
 
-static int team_of(const ft_args *args, int products)
+static int gemm_team(const ft_args *args, int macs)
 {
     const ft_weight *weight = args->weight[0];
     double rows = (double) args->in[0].rows;
-    double work = rows * (double) weight->rows * (double) weight->cols / products;
+    double work = rows * (double) weight->rows * (double) weight->cols / macs;
     return ft_team_size(args->threads, (size_t) args->threads, work);
 }
 
 static void linear_i8(const ft_args *args)
 {
     const ft_weight *weight = args->weight[0];
-    bool to_codes = args->codes.data != NULL;
-    const ft_view *y = to_codes ? &args->codes : &args->out;
+    bool quantize_out = args->codes.data != NULL;
+    const ft_view *y = quantize_out ? &args->codes : &args->out;
     ft_gemm_i8_run(&(ft_gemm_i8){
         .isa = args->isa,
         .m = args->in[0].rows,
@@ -69,20 +69,20 @@ static void linear_i8(const ft_args *args)
         .w_scale = weight->scale,
         .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
         .activation = args->op->attr.activation,
-        .out_inverse = to_codes ? ft_inverse_scale(args->codes.scale) : 0.0f,
+        .out_inverse = quantize_out ? ft_inverse_scale(args->codes.scale) : 0.0f,
         .y_dtype = y->dtype,
         .y = y->data,
         .y_stride = weight->rows,
-        .threads = team_of(args, FT_TEAM_PRODUCTS_I8),
+        .threads = gemm_team(args, FT_TEAM_MACS_I8),
         .scratch = args->scratch,
         .scratch_bytes = args->scratch_bytes,
     });
 }
 
-static void linear_blocks(const ft_args *args)
+static void linear_groupwise(const ft_args *args)
 {
     const ft_weight *weight = args->weight[0];
-    ft_gemm_blocks_run(&(ft_gemm_blocks){
+    ft_gemm_groupwise_run(&(ft_gemm_groupwise){
         .isa = args->isa,
         .threads = args->threads,
         .m = args->in[0].rows,
@@ -92,7 +92,7 @@ static void linear_blocks(const ft_args *args)
         .x_dtype = args->in[0].dtype,
         .x_stride = args->in[0].cols,
         .w = weight->data,
-        .bits = ft_blocks_bits(weight->dtype),
+        .bits = ft_groupwise_bits(weight->dtype),
         .blocks = weight->blocks,
         .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
         .activation = args->op->attr.activation,
@@ -109,7 +109,7 @@ static void linear_float(const ft_args *args)
     const ft_weight *weight = args->weight[0];
     ft_gemm_float_run(&(ft_gemm_float){
         .isa = args->isa,
-        .threads = team_of(args, FT_TEAM_PRODUCTS_FLOAT),
+        .threads = gemm_team(args, FT_TEAM_MACS_FLOAT),
         .m = args->in[0].rows,
         .n = weight->rows,
         .k = weight->cols,
@@ -135,8 +135,8 @@ void ft_cpu_linear(const ft_args *args)
     if (args->weight[0]->dtype == FT_I8)
         linear_i8(args);
     else if (args->weight[0]->blocks.scale != NULL)
-        linear_blocks(args);
-    else if (is_own_product(args->weight[0], args->in[0].dtype, args->steady))
+        linear_groupwise(args);
+    else if (is_own_gemm(args->weight[0], args->in[0].dtype, args->batch_invariant))
         linear_float(args);
     else
         ft_cpu_linear_f32(args);

@@ -10,9 +10,9 @@
 
 /*
  * Adds |values[0..n)| to the counters. Only one thread at a time may update a `counts`; threads
- * that run in parallel use one each, and ft_counts_add() merges them to the same bytes in any
+ * that run in parallel use one each, and ft_counts_merge() merges them to the same bytes in any
  * order.
  */
-void ft_cpu_count(ft_counts *counts, const float *values, size_t n);
+void ft_cpu_counts_add(ft_counts *counts, const float *values, size_t n);
 
 #endif

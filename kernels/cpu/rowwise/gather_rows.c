@@ -9,10 +9,11 @@
 
 #include <string.h>
 
-void ft_cpu_select(const ft_args *args)
+void ft_cpu_gather_rows(const ft_args *args)
 {
     size_t bytes = args->out.cols * ft_dtype_size(args->out.dtype);
     for (size_t i = 0; i < args->out.rows; i++)
         memcpy((char *) args->out.data + i * bytes,
-               (const char *) args->in[0].data + (size_t) args->batch->select[i] * bytes, bytes);
+               (const char *) args->in[0].data + (size_t) args->batch->selected_rows[i] * bytes,
+               bytes);
 }

@@ -12,17 +12,17 @@
 #include "kernels/cpu/base/cpu.h"
 
 /* The row to normalize: x, or x + residual computed in `copy`. */
-static const float *row_of_sum(const ft_args *args, size_t row, float *copy, float *other)
+static const float *load_sum(const ft_args *args, size_t row, float *copy, float *buffer)
 {
     const ft_view *residual = &args->in[1];
-    const float *x = ft_row_real(args, &args->in[0], row, copy);
+    const float *x = ft_row_as_float(args, &args->in[0], row, copy);
     if (residual->data == NULL)
         return x;
-    ft_row_add(args, copy, x, residual, row, other);
+    ft_row_add_residual(args, copy, x, residual, row, buffer);
     if (args->second.data == NULL)
         return copy;
-    ft_row_write(args, &args->second, row, copy);
-    return ft_row_real(args, &args->second, row, copy);
+    ft_row_store(args, &args->second, row, copy);
+    return ft_row_as_float(args, &args->second, row, copy);
 }
 
 static void normalize(const ft_args *args, float *y, const float *x)
@@ -37,27 +37,27 @@ static void normalize(const ft_args *args, float *y, const float *x)
 static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
 {
     const ft_view *out = &args->out;
-    const float *x = row_of_sum(args, row, sum, copy), *normal = copy;
-    float *y = out->data != NULL ? ft_row_begin(out, row, copy) : copy;
+    const float *x = load_sum(args, row, sum, copy), *normalized = copy;
+    float *y = out->data != NULL ? ft_row_output(out, row, copy) : copy;
     normalize(args, y, x);
     if (out->data != NULL)
-        ft_row_end(args, out, row, y);
+        ft_row_flush(args, out, row, y);
     if (args->codes.data == NULL)
         return;
     if (out->data != NULL) /* quantize what is stored */
-        normal = ft_row_real(args, out, row, copy);
-    ft_row_quantize(args, &args->codes, row, normal);
+        normalized = ft_row_as_float(args, out, row, copy);
+    ft_row_quantize(args, &args->codes, row, normalized);
 }
 
 static void norm_rows(const void *job, int thread, size_t first, size_t end)
 {
     const ft_args *args = job;
-    float *sum = ft_row_copy(args, thread, 0), *copy = ft_row_copy(args, thread, 1);
+    float *sum = ft_row_buffer(args, thread, 0), *copy = ft_row_buffer(args, thread, 1);
     for (size_t row = first; row < end; row++)
         norm_row(args, row, sum, copy);
 }
 
 void ft_cpu_norm(const ft_args *args)
 {
-    ft_share_rows(args, args->in[0].rows, args->in[0].cols, norm_rows);
+    ft_parallel_rows(args, args->in[0].rows, args->in[0].cols, norm_rows);
 }

@@ -11,5 +11,5 @@
 void ft_cpu_observe(const ft_args *args)
 {
     if (args->counts != NULL)
-        ft_cpu_count(args->counts, args->in[0].data, args->in[0].rows * args->in[0].cols);
+        ft_cpu_counts_add(args->counts, args->in[0].data, args->in[0].rows * args->in[0].cols);
 }

@@ -15,78 +15,79 @@
 #include <string.h>
 
 /* One patch per thread: the row of an image may be thousands of times longer. */
-size_t ft_cpu_patches_scratch(const ft_op *op, const ft_limits *limits)
+size_t ft_cpu_patchify_scratch(const ft_op *op, const ft_limits *limits)
 {
-    size_t bytes = (size_t) ft_conv_depth(&op->attr.conv) * sizeof(float);
+    size_t bytes = (size_t) ft_conv_gemm_k(&op->attr.conv) * sizeof(float);
     return (size_t) limits->threads * ft_round_up(bytes, 64);
 }
 
 /* Patch number `patch` of an image, in the order channel, row, column. */
-static void cut(float *out, const float *image, const ft_conv *conv, size_t patch)
+static void extract_patch(float *out, const float *image, const ft_conv *conv, size_t patch)
 {
     size_t height = (size_t) conv->height, width = (size_t) conv->width;
     size_t rows = (size_t) conv->kernel[0], cols = (size_t) conv->kernel[1];
-    size_t across = (size_t) ft_conv_size(conv, 1);
-    const float *corner = image + patch / across * rows * width + patch % across * cols;
+    size_t patches_per_row = (size_t) ft_conv_out_size(conv, 1);
+    const float *top_left =
+        image + patch / patches_per_row * rows * width + patch % patches_per_row * cols;
     for (size_t channel = 0; channel < (size_t) conv->channels; channel++)
         for (size_t row = 0; row < rows; row++, out += cols)
-            memcpy(out, corner + (channel * height + row) * width, cols * sizeof *out);
+            memcpy(out, top_left + (channel * height + row) * width, cols * sizeof *out);
 }
 
 /* Row `token` of the sequence of an image, in float. */
-static void write_row(const ft_args *args, float *out, size_t image, size_t place)
+static void write_row(const ft_args *args, float *out, size_t image, size_t token)
 {
     const ft_attr *attr = &args->op->attr;
-    size_t leading = (size_t) attr->leading;
-    if (place < leading)
-        memset(out, 0, (size_t) ft_conv_depth(&attr->conv) * sizeof *out);
+    size_t leading = (size_t) attr->prefix_tokens;
+    if (token < leading)
+        memset(out, 0, (size_t) ft_conv_gemm_k(&attr->conv) * sizeof *out);
     else
-        cut(out, ft_row_f32(&args->in[0], image), &attr->conv, place - leading);
+        extract_patch(out, ft_row_f32(&args->in[0], image), &attr->conv, token - leading);
 }
 
-static void cut_rows(const void *job, int thread, size_t first, size_t end)
+static void patchify_rows(const void *job, int thread, size_t first, size_t end)
 {
     const ft_args *args = job;
     const ft_attr *attr = &args->op->attr;
     bool codes = args->codes.data != NULL;
-    size_t length = (size_t) ft_patch_rows(&attr->conv, attr->leading);
+    size_t length = (size_t) ft_patch_sequence_length(&attr->conv, attr->prefix_tokens);
     float *copy = ft_thread_scratch(args, thread);
     for (size_t row = first; row < end; row++) {
-        float *out = codes ? copy : ft_row_begin(&args->out, row, copy);
+        float *out = codes ? copy : ft_row_output(&args->out, row, copy);
         write_row(args, out, row / length, row % length);
         if (codes)
             ft_row_quantize(args, &args->codes, row, out);
         else
-            ft_row_end(args, &args->out, row, out);
+            ft_row_flush(args, &args->out, row, out);
     }
 }
 
-void ft_cpu_patches(const ft_args *args)
+void ft_cpu_patchify(const ft_args *args)
 {
-    const ft_view *made = args->codes.data != NULL ? &args->codes : &args->out;
-    ft_share_rows(args, made->rows, made->cols, cut_rows);
+    const ft_view *y = args->codes.data != NULL ? &args->codes : &args->out;
+    ft_parallel_rows(args, y->rows, y->cols, patchify_rows);
 }
 
-static void place_rows(const void *job, int thread, size_t first, size_t end)
+static void add_class_token_rows(const void *job, int thread, size_t first, size_t end)
 {
     const ft_args *args = job;
     const ft_weight *position = args->weight[0];
     size_t cols = args->out.cols, bytes = cols * ft_dtype_size(position->dtype);
-    float *copy = ft_row_copy(args, thread, 0), *at = ft_row_copy(args, thread, 1);
+    float *copy = ft_row_buffer(args, thread, 0), *embedding = ft_row_buffer(args, thread, 1);
     for (size_t row = first; row < end; row++) {
-        size_t place = row % position->rows;
-        float *y = ft_row_begin(&args->out, row, copy);
-        const float *x = place < (size_t) args->op->attr.leading
-                             ? args->weight[1 + place]->data
-                             : ft_row_real(args, &args->in[0], row, copy);
-        args->rows->to_float(at, (const char *) position->data + place * bytes, position->dtype,
-                             cols);
-        args->rows->add(y, x, at, cols);
-        ft_row_end(args, &args->out, row, y);
+        size_t token = row % position->rows;
+        float *y = ft_row_output(&args->out, row, copy);
+        const float *x = token < (size_t) args->op->attr.prefix_tokens
+                             ? args->weight[1 + token]->data
+                             : ft_row_as_float(args, &args->in[0], row, copy);
+        args->rows->to_float(embedding, (const char *) position->data + token * bytes,
+                             position->dtype, cols);
+        args->rows->add(y, x, embedding, cols);
+        ft_row_flush(args, &args->out, row, y);
     }
 }
 
-void ft_cpu_place(const ft_args *args)
+void ft_cpu_add_class_token(const ft_args *args)
 {
-    ft_share_rows(args, args->out.rows, args->out.cols, place_rows);
+    ft_parallel_rows(args, args->out.rows, args->out.cols, add_class_token_rows);
 }

@@ -12,32 +12,32 @@
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
-static size_t wider(const ft_plan *plan, int value, size_t cols)
+static size_t max_cols(const ft_plan *plan, int value, size_t cols)
 {
-    size_t own = value < 0 ? 0 : (size_t) plan->value[value].cols;
-    return own > cols ? own : cols;
+    size_t base = value < 0 ? 0 : (size_t) plan->value[value].cols;
+    return base > cols ? base : cols;
 }
 
 size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    size_t cols = wider(plan, op->in[0], wider(plan, op->out, wider(plan, op->codes, 0)));
-    return (size_t) limits->threads * FT_ROW_COPIES * ft_round_up(cols * sizeof(float), 64);
+    size_t cols = max_cols(plan, op->in[0], max_cols(plan, op->out, max_cols(plan, op->codes, 0)));
+    return (size_t) limits->threads * FT_ROW_BUFFERS * ft_round_up(cols * sizeof(float), 64);
 }
 
-float *ft_row_copy(const ft_args *args, int thread, int copy)
+float *ft_row_buffer(const ft_args *args, int thread, int copy)
 {
     size_t cols = args->out.cols > args->codes.cols ? args->out.cols : args->codes.cols;
     cols = args->in[0].cols > cols ? args->in[0].cols : cols;
-    char *own = ft_thread_scratch(args, thread);
-    return (float *) (void *) (own + (size_t) copy * ft_round_up(cols * sizeof(float), 64));
+    char *base = ft_thread_scratch(args, thread);
+    return (float *) (void *) (base + (size_t) copy * ft_round_up(cols * sizeof(float), 64));
 }
 
-static void *address(const ft_view *view, size_t row)
+static void *row_address(const ft_view *view, size_t row)
 {
     return (char *) view->data + row * view->cols * ft_dtype_size(view->dtype);
 }
 
-const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy)
+const float *ft_row_as_float(const ft_args *args, const ft_view *view, size_t row, float *copy)
 {
     float scale = ft_row_scale(view, row);
     bool codes = view->scales != NULL || scale > 0.0f;
@@ -46,40 +46,40 @@ const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, f
     else if (codes)
         args->rows->dequantize_f32(copy, ft_row_f32(view, row), scale, view->cols);
     else if (view->dtype != FT_F32)
-        args->rows->to_float(copy, address(view, row), view->dtype, view->cols);
+        args->rows->to_float(copy, row_address(view, row), view->dtype, view->cols);
     else
         return ft_row_f32(view, row);
     return copy;
 }
 
-void ft_row_add(const ft_args *args, float *y, const float *x, const ft_view *residual, size_t row,
-                float *copy)
+void ft_row_add_residual(const ft_args *args, float *y, const float *x, const ft_view *residual,
+                         size_t row, float *copy)
 {
-    const ft_rows_isa *rows = args->rows;
+    const ft_row_kernels *rows = args->rows;
     size_t cols = residual->cols;
     float scale = ft_row_scale(residual, row);
     if (residual->scales == NULL && scale <= 0.0f)
-        rows->add(y, x, ft_row_real(args, residual, row, copy), cols);
+        rows->add(y, x, ft_row_as_float(args, residual, row, copy), cols);
     else if (residual->dtype == FT_I8)
-        rows->add_codes_i8(y, x, ft_row_i8(residual, row), scale, cols);
+        rows->add_dequantized_i8(y, x, ft_row_i8(residual, row), scale, cols);
     else
-        rows->add_codes_f32(y, x, ft_row_f32(residual, row), scale, cols);
+        rows->add_dequantized_f32(y, x, ft_row_f32(residual, row), scale, cols);
 }
 
-float *ft_row_begin(const ft_view *view, size_t row, float *copy)
+float *ft_row_output(const ft_view *view, size_t row, float *copy)
 {
     return view->dtype == FT_F32 ? ft_row_f32(view, row) : copy;
 }
 
-void ft_row_end(const ft_args *args, const ft_view *view, size_t row, const float *x)
+void ft_row_flush(const ft_args *args, const ft_view *view, size_t row, const float *x)
 {
     if (view->dtype != FT_F32)
-        args->rows->from_float(address(view, row), x, view->dtype, view->cols);
+        args->rows->from_float(row_address(view, row), x, view->dtype, view->cols);
 }
 
-void ft_row_write(const ft_args *args, const ft_view *view, size_t row, const float *x)
+void ft_row_store(const ft_args *args, const ft_view *view, size_t row, const float *x)
 {
-    args->rows->from_float(address(view, row), x, view->dtype, view->cols);
+    args->rows->from_float(row_address(view, row), x, view->dtype, view->cols);
 }
 
 void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x)

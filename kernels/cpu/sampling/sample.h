@@ -10,7 +10,7 @@
 #include "kernels/cpu/base/rows.h"
 
 /* Scratch bytes for one row of logits. */
-size_t ft_cpu_choose_scratch(size_t vocabulary);
+size_t ft_cpu_sample_row_scratch(size_t vocabulary);
 
 /*
  * Samples from one row of logits. `history` holds params->n_tokens tokens and `seen` one word per
@@ -19,38 +19,40 @@ size_t ft_cpu_choose_scratch(size_t vocabulary);
  * log-probability of the token under the raw logits. logprob may be NULL. The sequence state is not
  * changed: ft_cpu_sample_append() appends the token.
  */
-void ft_cpu_choose_row(const ft_rows_isa *isa, const float *logits, size_t vocabulary,
-                       const ft_choice *choice, const int32_t *history, const uint32_t *seen,
-                       void *scratch, int32_t *token, float *logprob);
+void ft_cpu_sample_row(const ft_row_kernels *kernels, const float *logits, size_t vocabulary,
+                       const ft_sampling_params *params, const int32_t *history,
+                       const uint32_t *seen, void *scratch, int32_t *token, float *logprob);
 
 /* The token history of all sequences, by slot. */
-typedef struct ft_cpu_memory {
+typedef struct ft_cpu_token_history {
     int32_t *history; /* [slots, context]: token ids in order */
     uint32_t *seen;   /* [slots, vocabulary] */
     int32_t *last;    /* [slots]: the latest token, which the next decode step embeds */
     size_t context, vocabulary;
-} ft_cpu_memory;
+} ft_cpu_token_history;
 
 /*
  * Appends a sampled token to its sequence. FT_NO_TOKEN is not appended, but `last` becomes 0: an
  * asynchronous decode step that is already queued then embeds a valid id.
  */
-void ft_cpu_choose_keep(const ft_cpu_memory *memory, const ft_choice *choice, int32_t token);
+void ft_cpu_sample_append(const ft_cpu_token_history *history_state,
+                          const ft_sampling_params *params, int32_t token);
 
 /*
  * Rows of a batch: token i of sequence s = seq_id[i] is at position n_past[s] + i - start[s] of it.
  */
-typedef struct ft_cpu_prompts {
-    const int32_t *ids, *owner; /* [tokens] */
+typedef struct ft_cpu_prompt_tokens {
+    const int32_t *ids, *seq_id; /* [tokens] */
     size_t tokens;
-    const int32_t *start, *past, *seat; /* [sequences] */
-} ft_cpu_prompts;
+    const int32_t *start, *n_past, *slot; /* [sequences] */
+} ft_cpu_prompt_tokens;
 
 /*
  * Records the tokens of prompts, or of prefill chunks of them, in the history of their sequences. A
  * token at position 0 starts a new sequence and clears the slot's `seen`. Rows with a negative id
  * or seq_id are skipped, but may start a sequence.
  */
-void ft_cpu_choose_note(const ft_cpu_memory *memory, const ft_cpu_prompts *note);
+void ft_cpu_record_prompt(const ft_cpu_token_history *history_state,
+                          const ft_cpu_prompt_tokens *prompt);
 
 #endif

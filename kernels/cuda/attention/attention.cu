@@ -13,37 +13,38 @@
 
 enum { ALIGNMENT = 256 };
 
-static size_t codes_bytes(size_t rows, size_t cols)
+static size_t quantized_bytes(size_t rows, size_t cols)
 {
     return (rows * cols + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-extern "C" int ft_cuda_attend_heads(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
+extern "C" int ft_cuda_attention_launch(const ft_cuda_device_props *props, void *stream,
+                                        const ft_cuda_attention_args *a)
 {
-    if (a->head_size > FT_ATTENTION_WIDEST)
+    if (a->head_size > FT_ATTENTION_MAX_HEAD)
         return (int) cudaErrorNotSupported;
-    if (a->nblocks == 0)
+    if (a->n_query_tiles == 0)
         return (int) cudaSuccess;
     switch (a->dtype) {
     case FT_I8:
-        return ft_cuda_attend_i8(chip, stream, a);
+        return ft_cuda_attention_i8(props, stream, a);
     case FT_F32:
-        return ft_cuda_attend_f32(chip, stream, a);
+        return ft_cuda_attention_f32(props, stream, a);
     case FT_F16:
     case FT_BF16:
-        return ft_cuda_attend_f16(chip, stream, a);
+        return ft_cuda_attention_f16(props, stream, a);
     default:
         return (int) cudaErrorNotSupported;
     }
 }
 
 /* Parameters common to all kernels. The scales are combined in the CPU's order. */
-static ft_cuda_heads heads_of(const ft_cuda_args *args)
+static ft_cuda_attention_args attention_params(const ft_cuda_args *args)
 {
     const ft_cuda_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
-    ft_cuda_heads a = {};
+    ft_cuda_attention_args a = {};
     a.blocks = args->batch->blocks;
-    a.nblocks = args->batch->nblocks;
+    a.n_query_tiles = args->batch->n_query_tiles;
     a.heads = args->op->attr.heads;
     a.head_size = (int) (q->cols / (size_t) a.heads);
     a.dtype = q->dtype;
@@ -55,7 +56,7 @@ static ft_cuda_heads heads_of(const ft_cuda_args *args)
     if (q->scale > 0.0f) {
         a.score_scale = q->scale * k->scale * args->op->attr.softmax_scale;
         a.value_scale = v->scale;
-        a.y_inverse = args->codes.data != NULL ? ft_inverse_scale(args->codes.scale) : 0.0f;
+        a.y_inv_scale = args->codes.data != NULL ? ft_inverse_scale(args->codes.scale) : 0.0f;
     }
     a.counts = args->counts;
     return a;
@@ -64,16 +65,16 @@ static ft_cuda_heads heads_of(const ft_cuda_args *args)
 /*
  * Fake-quantized inputs: int8 values held in float. The scratch buffer holds q, k, v and y as int8.
  */
-static int attend_faked(const ft_cuda_args *args)
+static int attend_fake_quantized(const ft_cuda_args *args)
 {
     size_t n = args->in[0].rows * args->in[0].cols;
-    size_t each = codes_bytes(args->in[0].rows, args->in[0].cols);
-    ft_cuda_heads a = heads_of(args);
+    size_t matrix_bytes = quantized_bytes(args->in[0].rows, args->in[0].cols);
+    ft_cuda_attention_args a = attention_params(args);
     int8_t *codes[4];
-    if (args->scratch_bytes < 4 * each)
+    if (args->scratch_bytes < 4 * matrix_bytes)
         return (int) cudaErrorInvalidValue;
     for (size_t i = 0; i < 4; i++)
-        codes[i] = (int8_t *) args->scratch + i * each;
+        codes[i] = (int8_t *) args->scratch + i * matrix_bytes;
     for (int i = 0; i < 3; i++) {
         int status = ft_cuda_quantize_array(args->stream, codes[i],
                                             (const float *) args->in[i].data, 1.0f, n);
@@ -87,7 +88,7 @@ static int attend_faked(const ft_cuda_args *args)
     a.counts = NULL;
     if (args->codes.data != NULL)
         a.y = codes[3];
-    int status = ft_cuda_attend_heads(args->chip, args->stream, &a);
+    int status = ft_cuda_attention_launch(args->props, args->stream, &a);
     if (status != 0 || args->codes.data == NULL)
         return status;
     return ft_cuda_dequantize_array(args->stream, (float *) args->codes.data, codes[3], 1.0f, n);
@@ -96,14 +97,14 @@ static int attend_faked(const ft_cuda_args *args)
 extern "C" int ft_cuda_attention(const ft_cuda_args *args)
 {
     if (args->in[0].dtype == FT_F32 && args->in[0].scale > 0.0f)
-        return attend_faked(args);
-    ft_cuda_heads a = heads_of(args);
-    return ft_cuda_attend_heads(args->chip, args->stream, &a);
+        return attend_fake_quantized(args);
+    ft_cuda_attention_args a = attention_params(args);
+    return ft_cuda_attention_launch(args->props, args->stream, &a);
 }
 
 extern "C" size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens)
 {
     const ft_value *q = &plan->value[op->in[0]];
-    bool faked = q->dtype == FT_F32 && q->scale > 0.0f;
-    return faked ? 4 * codes_bytes(tokens, (size_t) q->cols) : 0;
+    bool fake_quantized = q->dtype == FT_F32 && q->scale > 0.0f;
+    return fake_quantized ? 4 * quantized_bytes(tokens, (size_t) q->cols) : 0;
 }

@@ -14,34 +14,39 @@
 #include <stdint.h>
 
 /* The kernels, by the dtype in their name. They support heads of up to 256 elements. */
-int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
-int ft_cuda_attend_i8_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
-int ft_cuda_attend_f16(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
-int ft_cuda_attend_f32(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+int ft_cuda_attention_i8(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_attention_args *a);
+int ft_cuda_attention_i8_wgmma(const ft_cuda_device_props *props, void *stream,
+                               const ft_cuda_attention_args *a);
+int ft_cuda_attention_f16(const ft_cuda_device_props *props, void *stream,
+                          const ft_cuda_attention_args *a);
+int ft_cuda_attention_f32(const ft_cuda_device_props *props, void *stream,
+                          const ft_cuda_attention_args *a);
 
-enum { FT_ATTENTION_WIDEST = FT_CUDA_WIDEST_HEAD }; /* elements of a head */
+enum { FT_ATTENTION_MAX_HEAD = FT_CUDA_MAX_HEAD_SIZE }; /* elements of a head */
 
 /* The work of one CTA. */
-typedef struct ft_attention_task {
+typedef struct ft_attention_tile {
     size_t first;  /* row of the first key of the sequence */
     int length;    /* number of keys */
     int query;     /* first query, relative to `first` */
     int queries;   /* number of queries, at least 1 */
     size_t column; /* first column of the head */
-} ft_attention_task;
+} ft_attention_tile;
 
 /*
  * The heads of one query tile are neighbours in the grid, because they read the same rows. A kernel
- * may process `queries` queries at once, a multiple of FT_CUDA_QUERIES. It then skips the tiles
+ * may process `queries` queries at once, a multiple of FT_CUDA_QUERY_TILE. It then skips the tiles
  * that lie inside such a group: the function returns false for them.
  */
-__device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_cuda_heads &a,
-                                             int queries = FT_CUDA_QUERIES)
+__device__ __forceinline__ bool ft_attention_tile_of(ft_attention_tile *task,
+                                                     const ft_cuda_attention_args &a,
+                                                     int queries = FT_CUDA_QUERY_TILE)
 {
-    size_t block = blockIdx.y + (size_t) blockIdx.z * gridDim.y;
-    if (block >= a.nblocks)
+    size_t index = blockIdx.y + (size_t) blockIdx.z * gridDim.y;
+    if (index >= a.n_query_tiles)
         return false;
-    ft_cuda_queries b = a.blocks[block];
+    ft_cuda_query_tile b = a.blocks[index];
     task->first = (size_t) b.first;
     task->length = b.length;
     task->query = b.query;
@@ -51,18 +56,19 @@ __device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_c
 }
 
 /* 2^x, with an error of at most two units in the last place; 0 for -inf. */
-__device__ __forceinline__ float ft_power_of_two(float x)
+__device__ __forceinline__ float ft_exp2_approx(float x)
 {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-static inline dim3 ft_attention_grid(const ft_cuda_heads *a)
+static inline dim3 ft_attention_grid(const ft_cuda_attention_args *a)
 {
-    const size_t most = 32768; /* the y dimension of a grid is at most 65535 */
-    size_t high = a->nblocks < most ? a->nblocks : most;
-    return dim3((unsigned) a->heads, (unsigned) high, (unsigned) ((a->nblocks + high - 1) / high));
+    const size_t max_height = 32768; /* the y dimension of a grid is at most 65535 */
+    size_t height = a->n_query_tiles < max_height ? a->n_query_tiles : max_height;
+    return dim3((unsigned) a->heads, (unsigned) height,
+                (unsigned) ((a->n_query_tiles + height - 1) / height));
 }
 
 /* ---- Asynchronous copies to shared memory ---------------------------------------------------- */
@@ -101,16 +107,16 @@ __device__ __forceinline__ void ft_copy_async(void *to, const void *from, bool w
  * that read 16 bytes at offset 16 t of row g, and for the eight rows that one ldmatrix reads at the
  * same offset.
  */
-template <int width, int rows> __device__ __forceinline__ int ft_panel_offset(int row, int piece)
+template <int width, int rows> __device__ __forceinline__ int ft_panel_offset(int row, int chunk)
 {
-    int panel = piece / 4, within = piece % 4;
+    int panel = chunk / 4, within = chunk % 4;
     if (width % 64 != 0 && panel == width / 64)
         return panel * rows * 64 + row * 32 + (within ^ (row >> 2 & 1)) * 16;
     return panel * rows * 64 + row * 64 + (within ^ (row >> 1 & 3)) * 16;
 }
 
 /* Up to 16 bytes of a row at an arbitrary alignment. */
-__device__ __forceinline__ uint4 ft_gather_bytes(const uint8_t *from, int count)
+__device__ __forceinline__ uint4 ft_load_unaligned(const uint8_t *from, int count)
 {
     uint32_t word[4] = {};
 #pragma unroll
@@ -121,12 +127,12 @@ __device__ __forceinline__ uint4 ft_gather_bytes(const uint8_t *from, int count)
 }
 
 /* One thread's part of a matrix with `count` rows of `bytes` bytes, `stride` bytes apart. */
-typedef struct ft_rows_of {
+typedef struct ft_thread_rows {
     const uint8_t *data; /* the thread's first chunk */
     int count;
     int bytes, unit; /* `unit` divides every address: 16, 8 or 1 */
     uint32_t stride;
-} ft_rows_of;
+} ft_thread_rows;
 
 /*
  * Each thread copies 16-byte chunks of one column, some rows apart. If the rows are no multiple of
@@ -134,32 +140,32 @@ typedef struct ft_rows_of {
  * row instead.
  */
 template <int width, int threads>
-__device__ __forceinline__ ft_rows_of ft_rows_for_thread(const uint8_t *data, int count, int bytes,
-                                                         uint32_t stride, int unit)
+__device__ __forceinline__ ft_thread_rows ft_thread_rows_of(const uint8_t *data, int count,
+                                                            int bytes, uint32_t stride, int unit)
 {
-    constexpr int pieces = width / 16;
-    int piece = (int) threadIdx.x % pieces, first = (int) threadIdx.x / pieces;
-    unit = threads % pieces == 0 ? unit : min(unit, 8);
+    constexpr int chunks = width / 16;
+    int chunk = (int) threadIdx.x % chunks, first = (int) threadIdx.x / chunks;
+    unit = threads % chunks == 0 ? unit : min(unit, 8);
     if (unit == 16)
-        data += (size_t) first * stride + 16 * piece;
-    return ft_rows_of{ data, count, bytes, unit, stride };
+        data += (size_t) first * stride + 16 * chunk;
+    return ft_thread_rows{ data, count, bytes, unit, stride };
 }
 
-/* ft_stage_rows() for rows that are no multiple of 16 bytes or are unaligned. */
+/* ft_copy_rows() for rows that are no multiple of 16 bytes or are unaligned. */
 template <int width, int rows, int threads>
-__device__ __noinline__ void ft_stage_odd_rows(uint8_t *to, ft_rows_of from)
+__device__ __noinline__ void ft_copy_unaligned_rows(uint8_t *to, ft_thread_rows from)
 {
-    constexpr int pieces = width / 16;
-    for (int i = (int) threadIdx.x; i < rows * pieces; i += threads) {
-        int row = i / pieces, piece = i % pieces;
-        int valid = row < from.count ? from.bytes - 16 * piece : 0;
-        uint8_t *place = to + ft_panel_offset<width, rows>(row, piece);
-        const uint8_t *source = from.data + (size_t) row * from.stride + 16 * piece;
+    constexpr int chunks = width / 16;
+    for (int i = (int) threadIdx.x; i < rows * chunks; i += threads) {
+        int row = i / chunks, chunk = i % chunks;
+        int valid = row < from.count ? from.bytes - 16 * chunk : 0;
+        uint8_t *dst = to + ft_panel_offset<width, rows>(row, chunk);
+        const uint8_t *source = from.data + (size_t) row * from.stride + 16 * chunk;
         if (from.unit == 8) {
-            ft_copy_async<8>(place, source, valid > 0);
-            ft_copy_async<8>(place + 8, source + 8, valid > 8);
+            ft_copy_async<8>(dst, source, valid > 0);
+            ft_copy_async<8>(dst + 8, source + 8, valid > 8);
         } else
-            *(uint4 *) place = ft_gather_bytes(source, valid);
+            *(uint4 *) dst = ft_load_unaligned(source, valid);
     }
 }
 
@@ -168,23 +174,23 @@ __device__ __noinline__ void ft_stage_odd_rows(uint8_t *to, ft_rows_of from)
  * become zero.
  */
 template <int width, int rows, int threads>
-__device__ __forceinline__ void ft_stage_rows(uint8_t *to, const ft_rows_of &from)
+__device__ __forceinline__ void ft_copy_rows(uint8_t *to, const ft_thread_rows &from)
 {
-    constexpr int pieces = width / 16, step = threads / pieces;
+    constexpr int chunks = width / 16, step = threads / chunks;
     if (from.unit != 16) {
-        ft_stage_odd_rows<width, rows, threads>(to, from);
+        ft_copy_unaligned_rows<width, rows, threads>(to, from);
         return;
     }
-    int piece = (int) threadIdx.x % pieces, first = (int) threadIdx.x / pieces;
-    int left = (16 * piece < from.bytes ? from.count : 0) - first;
+    int chunk = (int) threadIdx.x % chunks, first = (int) threadIdx.x / chunks;
+    int rows_left = (16 * chunk < from.bytes ? from.count : 0) - first;
     const uint8_t *source = from.data;
-    uint8_t *place = to + ft_panel_offset<width, rows>(first, piece);
-    int line = piece / 4 < width / 64 ? 64 : 32;
+    uint8_t *dst = to + ft_panel_offset<width, rows>(first, chunk);
+    int panel_row_bytes = chunk / 4 < width / 64 ? 64 : 32;
 #pragma unroll
     for (int row = 0; row < rows; row += step) {
         if (step % 8 != 0) /* otherwise these rows have the same swizzle */
-            place = to + ft_panel_offset<width, rows>(first + row, piece) - row * line;
-        ft_copy_async<16>(place + row * line, source, row < left);
+            dst = to + ft_panel_offset<width, rows>(first + row, chunk) - row * panel_row_bytes;
+        ft_copy_async<16>(dst + row * panel_row_bytes, source, row < rows_left);
         source += (size_t) step * from.stride;
         asm(""
             : "+l"(source)); /* otherwise the compiler recomputes each row's address with a
@@ -193,7 +199,7 @@ __device__ __forceinline__ void ft_stage_rows(uint8_t *to, const ft_rows_of &fro
 }
 
 /* Alignment of the rows of an operand whose heads are `bytes` wide: 16, 8 or 1. */
-static inline int ft_stage_unit(size_t bytes, const void *q, const void *k, const void *v)
+static inline int ft_rows_alignment(size_t bytes, const void *q, const void *k, const void *v)
 {
     size_t all = bytes | (size_t) q | (size_t) k | (size_t) v;
     return all % 16 == 0 ? 16 : all % 8 == 0 ? 8 : 1;

@@ -13,67 +13,69 @@
  * Limits of a chunk: scratch bytes of images in another layout (a chunk has at least one image),
  * images, windows.
  */
-enum { MOST_SCRATCH = 512 << 20, MOST_IMAGES = 32768, MOST_WINDOWS = 1 << 30 };
+enum { MAX_SCRATCH = 512 << 20, MAX_IMAGES = 32768, MAX_WINDOWS = 1 << 30 };
 
-static conv_task task_of(const ft_conv *conv, const ft_weight *weight, ft_dtype x_dtype)
+static conv_problem_args problem_args_of(const ft_conv *conv, const ft_weight *weight,
+                                         ft_dtype x_dtype)
 {
-    conv_task t = {};
+    conv_problem_args t = {};
     t.conv = *conv;
-    t.across = ft_conv_size(conv, 1);
-    t.positions = ft_conv_size(conv, 0) * t.across;
-    t.outputs = (int) weight->rows;
+    t.per_row = ft_conv_out_size(conv, 1);
+    t.out_pixels = ft_conv_out_size(conv, 0) * t.per_row;
+    t.out_channels = (int) weight->rows;
     t.window = (int) weight->cols;
     t.x_dtype = x_dtype;
     t.w_dtype = weight->dtype;
     t.w = weight->data;
-    t.tiles = weight->tiles;
+    t.prepacked = weight->prepacked;
     t.w_scale = weight->scale;
     t.blocks = weight->blocks;
     return t;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 /* Images per chunk, of `images` in total. */
-static size_t images_of_part(conv_task *t, size_t images)
+static size_t images_per_chunk(conv_problem_args *t, size_t images)
 {
     t->images = 1;
-    size_t most = MOST_SCRATCH / (ft_cuda_conv_wgmma_scratch(t) + 1);
-    most = least(least(most, MOST_IMAGES), (size_t) (MOST_WINDOWS / t->positions));
-    return least(images, most == 0 ? 1 : most);
+    size_t max_images = MAX_SCRATCH / (ft_cuda_conv_wgmma_scratch(t) + 1);
+    max_images = min_size(min_size(max_images, MAX_IMAGES), (size_t) (MAX_WINDOWS / t->out_pixels));
+    return min_size(images, max_images == 0 ? 1 : max_images);
 }
 
-size_t ft_cuda_conv_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
+size_t ft_cuda_conv_scratch(const ft_cuda_device_props *props, const ft_plan *plan, const ft_op *op,
                             size_t images)
 {
     const ft_value *x = &plan->value[op->in[0]];
-    conv_task t = task_of(&op->attr.conv, &plan->weight[op->weight[0]], x->dtype);
-    if (!ft_cuda_conv_wgmma_takes(chip, &t))
+    conv_problem_args t = problem_args_of(&op->attr.conv, &plan->weight[op->weight[0]], x->dtype);
+    if (!ft_cuda_conv_wgmma_supports(props, &t))
         return 0;
-    t.images = (int) images_of_part(&t, images);
+    t.images = (int) images_per_chunk(&t, images);
     return ft_cuda_conv_wgmma_scratch(&t);
 }
 
-static int run(const ft_cuda_args *args, conv_task *t, size_t images)
+static int run_chunks(const ft_cuda_args *args, conv_problem_args *t, size_t images)
 {
     size_t x_bytes = args->in[0].cols * ft_dtype_size(t->x_dtype);
-    size_t y_bytes = (size_t) t->outputs * (size_t) t->positions * ft_dtype_size(t->y_dtype);
-    bool fast = ft_cuda_conv_wgmma_takes(args->chip, t);
-    size_t part = images_of_part(t, images);
+    size_t y_bytes = (size_t) t->out_channels * (size_t) t->out_pixels * ft_dtype_size(t->y_dtype);
+    bool use_wgmma = ft_cuda_conv_wgmma_supports(args->props, t);
+    size_t chunk = images_per_chunk(t, images);
     int status = 0;
-    for (size_t first = 0; first < images && status == 0; first += part) {
-        size_t count = images - first < part ? images - first : part;
-        conv_task some = *t;
-        some.images = (int) count;
-        some.x = (char *) t->x + first * x_bytes;
-        some.y = (char *) t->y + first * y_bytes;
-        if (fast && args->scratch_bytes < ft_cuda_conv_wgmma_scratch(&some))
+    for (size_t first = 0; first < images && status == 0; first += chunk) {
+        size_t count = images - first < chunk ? images - first : chunk;
+        conv_problem_args sub_batch = *t;
+        sub_batch.images = (int) count;
+        sub_batch.x = (char *) t->x + first * x_bytes;
+        sub_batch.y = (char *) t->y + first * y_bytes;
+        if (use_wgmma && args->scratch_bytes < ft_cuda_conv_wgmma_scratch(&sub_batch))
             return (int) cudaErrorInvalidValue;
-        status = fast ? ft_cuda_conv_wgmma(args->chip, args->stream, &some, args->scratch)
-                      : ft_cuda_conv_plain(args->chip, args->stream, &some);
+        status = use_wgmma
+                     ? ft_cuda_conv_wgmma(args->props, args->stream, &sub_batch, args->scratch)
+                     : ft_cuda_conv_simt(args->props, args->stream, &sub_batch);
     }
     return status;
 }
@@ -81,15 +83,15 @@ static int run(const ft_cuda_args *args, conv_task *t, size_t images)
 extern "C" int ft_cuda_conv(const ft_cuda_args *args)
 {
     const ft_cuda_view *y = args->codes.data != NULL ? &args->codes : &args->out;
-    conv_task t = task_of(&args->op->attr.conv, args->weight[0], args->in[0].dtype);
+    conv_problem_args t = problem_args_of(&args->op->attr.conv, args->weight[0], args->in[0].dtype);
     t.x = args->in[0].data;
     t.x_scale = args->in[0].scale;
     t.y = y->data;
     t.y_dtype = y->dtype;
-    t.y_inverse = ft_inverse_scale(args->codes.scale);
+    t.y_inv_scale = ft_inverse_scale(args->codes.scale);
     t.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
     t.activation = args->op->attr.activation;
     if (args->weight[0]->cols > INT32_MAX)
         return (int) cudaErrorNotSupported;
-    return run(args, &t, args->in[0].rows);
+    return run_chunks(args, &t, args->in[0].rows);
 }

@@ -17,21 +17,21 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/rows.cuh"
 
-typedef struct conv_task {
-    ft_blocks blocks;
+typedef struct conv_problem_args {
+    ft_groupwise blocks;
     const float *bias; /* [out_channels], or NULL */
-    int images, outputs, window;
-    int across, positions; /* output columns, and output pixels of an image */
+    int images, out_channels, window;
+    int per_row, out_pixels; /* output columns, and output pixels of an image */
     ft_conv conv;
     void *x, *y; /* [images, channels * pixels], [images, out_channels * out_pixels] */
     ft_dtype x_dtype, y_dtype;
-    float x_scale, y_inverse; /* int8: scale of x, 1 / scale of y */
+    float x_scale, y_inv_scale; /* int8: scale of x, 1 / scale of y */
 
     ft_dtype w_dtype;
-    const void *w, *tiles; /* as in ft_weight */
-    const float *w_scale;  /* int8: [out_channels] */
+    const void *w, *prepacked; /* as in ft_weight */
+    const float *w_scale;      /* int8: [out_channels] */
     ft_activation activation;
-} conv_task;
+} conv_problem_args;
 
 /*
  * Pixels of an input image. Channels times pixels are less than 2^31, and so is the number of
@@ -43,7 +43,7 @@ static inline int conv_pixels(const ft_conv &c)
 }
 
 /* Epilogue of one sum: activation and clamp. */
-__device__ __forceinline__ float conv_finish(const conv_task &t, float value)
+__device__ __forceinline__ float conv_activate_clamp(const conv_problem_args &t, float value)
 {
     value = ft_activate(t.activation, value);
     if (t.conv.clamps) {
@@ -54,14 +54,15 @@ __device__ __forceinline__ float conv_finish(const conv_task &t, float value)
 }
 
 /* Any convolution on any device. */
-int ft_cuda_conv_plain(const ft_cuda_chip *chip, void *stream, const conv_task *t);
+int ft_cuda_conv_simt(const ft_cuda_device_props *props, void *stream, const conv_problem_args *t);
 
 /*
  * Implicit GEMM on the tensor cores of sm_90a, for supported problems. `scratch` holds
  * ft_cuda_conv_wgmma_scratch() bytes for the images of the problem.
  */
-bool ft_cuda_conv_wgmma_takes(const ft_cuda_chip *chip, const conv_task *t);
-size_t ft_cuda_conv_wgmma_scratch(const conv_task *t);
-int ft_cuda_conv_wgmma(const ft_cuda_chip *chip, void *stream, const conv_task *t, void *scratch);
+bool ft_cuda_conv_wgmma_supports(const ft_cuda_device_props *props, const conv_problem_args *t);
+size_t ft_cuda_conv_wgmma_scratch(const conv_problem_args *t);
+int ft_cuda_conv_wgmma(const ft_cuda_device_props *props, void *stream, const conv_problem_args *t,
+                       void *scratch);
 
 #endif

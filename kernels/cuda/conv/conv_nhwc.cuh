@@ -24,47 +24,49 @@
 
 /* ---- Consumer warpgroups -------------------------------------------------------------------- */
 
-enum { ROWS_TURN = 1 }; /* named barriers 1 and 2: wgmma_gemm.cu explains them */
+enum { NHWC_PINGPONG_BARRIER = 1 }; /* named barriers 1 and 2: wgmma_gemm.cu explains them */
 
-__device__ __forceinline__ conv_at rows_at_stage(int stage, int stages)
+__device__ __forceinline__ conv_pipeline_state nhwc_state_at(int stage, int stages)
 {
-    int round = stage / stages;
-    conv_at at = { stage - round * stages, (unsigned) round & 1 };
-    return at;
+    int lap = stage / stages;
+    conv_pipeline_state state = { stage - lap * stages, (unsigned) lap & 1 };
+    return state;
 }
 
 template <class FORM>
-__device__ __forceinline__ void rows_work(const char *ring, rows_rest<FORM> &rest,
-                                          const conv_product &p, int team)
+__device__ __forceinline__ void nhwc_consumer(const char *stages_smem, nhwc_storage<FORM> &storage,
+                                              const conv_gemm_params &p, int consumer)
 {
-    constexpr int stride = FORM::turns ? 2 : 1;
-    rows_operands o = rows_operands_of<FORM>(p, team);
-    int first = FORM::turns ? team : 0;
-    ft_wait_for_predecessor();
-    for (int count = first, kept = -1;; count += stride) {
+    constexpr int stride = FORM::pingpong ? 2 : 1;
+    nhwc_operands o = nhwc_operands_of<FORM>(p, consumer);
+    int first = FORM::pingpong ? consumer : 0;
+    ft_pdl_wait();
+    for (int count = first, current_output = -1;; count += stride) {
         int tile = (int) (blockIdx.x + count * gridDim.x);
         if (tile >= p.tiles)
             break;
-        conv_place place = conv_place_of(p, tile);
-        bool others = place.output != kept;
-        conv_numbers numbers;
-        if (others)
-            numbers = conv_numbers_of<FORM>(p, place.output + (int) (threadIdx.x % CONV_TEAM));
-        conv_at at = rows_at_stage(count * p.steps, p.stages);
-        rows_sums<FORM> sums;
-        if (FORM::turns && count > 0)
-            wgmma_sync(ROWS_TURN + team, CONV_WORKERS);
+        conv_tile_coord coord = conv_tile_coord_of(p, tile);
+        bool new_columns = coord.output != current_output;
+        conv_epilogue_params params;
+        if (new_columns)
+            params = conv_epilogue_params_of<FORM>(p, coord.output +
+                                                          (int) (threadIdx.x % CONV_WARPGROUP));
+        conv_pipeline_state state = nhwc_state_at(count * p.k_blocks, p.stages);
+        nhwc_accumulators<FORM> sums;
+        if (FORM::pingpong && count > 0)
+            wgmma_bar_sync(NHWC_PINGPONG_BARRIER + consumer, CONV_CONSUMERS);
         if constexpr (FORM::bits > 0)
-            rows_add_groups<FORM>(sums, ring, rest, p, o, at, place.output);
+            nhwc_mainloop_groupwise<FORM>(sums, stages_smem, storage, p, o, state, coord.output);
         else
-            rows_add_steps<FORM>(sums, ring, rest, p, o, at, p.steps);
-        if (FORM::turns && tile + (int) gridDim.x < p.tiles)
-            wgmma_arrive(ROWS_TURN + (team ^ 1), CONV_WORKERS);
-        if (others)
-            rows_keep<FORM>(rest.columns[team], numbers, team);
-        kept = place.output;
-        rows_put<FORM>(rest, p, place, place.window + (FORM::turns ? 0 : team * FORM::own), sums,
-                       rest.columns[team], team);
+            nhwc_mainloop<FORM>(sums, stages_smem, storage, p, o, state, p.k_blocks);
+        if (FORM::pingpong && tile + (int) gridDim.x < p.tiles)
+            wgmma_bar_arrive(NHWC_PINGPONG_BARRIER + (consumer ^ 1), CONV_CONSUMERS);
+        if (new_columns)
+            nhwc_store_params<FORM>(storage.columns[consumer], params, consumer);
+        current_output = coord.output;
+        nhwc_epilogue<FORM>(storage, p, coord,
+                            coord.window + (FORM::pingpong ? 0 : consumer * FORM::own), sums,
+                            storage.columns[consumer], consumer);
     }
 }
 
@@ -73,24 +75,24 @@ __device__ __forceinline__ void rows_work(const char *ring, rows_rest<FORM> &res
 /* grid = at most one CTA per multiprocessor */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, 1)
-    rows_kernel(const __grid_constant__ conv_product p)
+    conv_nhwc_kernel(const __grid_constant__ conv_gemm_params p)
 {
 #ifdef FT_HAS_WGMMA
-    extern __shared__ __align__(1024) char ring[];
-    auto &rest = *(rows_rest<FORM> *) (ring + p.stages * conv_stage_bytes(p));
-    if (threadIdx.x == CONV_WORKERS)
-        conv_set_up<FORM>(rest, p, FORM::turns ? 4 : 8);
+    extern __shared__ __align__(1024) char stages_smem[];
+    auto &storage = *(nhwc_storage<FORM> *) (stages_smem + p.stages * conv_stage_bytes(p));
+    if (threadIdx.x == CONV_CONSUMERS)
+        conv_init_barriers<FORM>(storage, p, FORM::pingpong ? 4 : 8);
     __syncthreads();
-    if (threadIdx.x < CONV_WORKERS) {
+    if (threadIdx.x < CONV_CONSUMERS) {
         if constexpr (FORM::bits > 0)
             asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
         else
             asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        rows_work<FORM>(ring, rest, p, (int) threadIdx.x / CONV_TEAM);
+        nhwc_consumer<FORM>(stages_smem, storage, p, (int) threadIdx.x / CONV_WARPGROUP);
     } else {
         if constexpr (FORM::bits == 0)
             asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        conv_serve<FORM>(ring, rest, p);
+        conv_producer<FORM>(stages_smem, storage, p);
     }
 #endif
 }
@@ -99,41 +101,41 @@ static __global__ void __launch_bounds__(FORM::threads, 1)
 
 /* Launches with as many stages as fit. */
 template <class FORM>
-static int rows_launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
+static int nhwc_launch(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p)
 {
-    auto *kernel = rows_kernel<FORM>;
-    size_t stage = (size_t) conv_stage_bytes(*p), rest = sizeof(rows_rest<FORM>);
-    size_t stages = (chip->shared - rest) / stage;
-    p->stages = (int) (stages < CONV_STAGES ? stages : CONV_STAGES);
-    size_t bytes = (size_t) p->stages * stage + rest;
+    auto *kernel = conv_nhwc_kernel<FORM>;
+    size_t stage = (size_t) conv_stage_bytes(*p), storage = sizeof(nhwc_storage<FORM>);
+    size_t stages = (props->smem_bytes - storage) / stage;
+    p->stages = (int) (stages < CONV_MAX_STAGES ? stages : CONV_MAX_STAGES);
+    size_t bytes = (size_t) p->stages * stage + storage;
     int status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes);
     if (status != 0)
         return status;
-    int blocks = p->tiles < chip->multiprocessors ? p->tiles : chip->multiprocessors;
-    return ft_launch(kernel, (unsigned) blocks, FORM::threads, bytes, stream, chip->overlaps, 1,
+    int blocks = p->tiles < props->sm_count ? p->tiles : props->sm_count;
+    return ft_launch(kernel, (unsigned) blocks, FORM::threads, bytes, stream, props->has_pdl, 1,
                      *p);
 }
 
 /* Dispatch to the kernel of a tile. */
 template <ft_dtype DTYPE, int BITS>
-static int rows_launch_tile(const ft_cuda_chip *chip, void *stream, conv_product *p,
-                            const conv_rows_tile *tile)
+static int nhwc_launch_tile(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p,
+                            const conv_nhwc_tile *tile)
 {
     if (tile->general)
-        return rows_launch<rows_form<DTYPE, BITS, 64, 1, false, true>>(chip, stream, p);
+        return nhwc_launch<nhwc_traits<DTYPE, BITS, 64, 1, false, true>>(props, stream, p);
     if (tile->windows == 256)
-        return rows_launch<rows_form<DTYPE, BITS, 64, 2, false, false>>(chip, stream, p);
-    if (tile->outputs == 64 && tile->turns)
-        return rows_launch<rows_form<DTYPE, BITS, 64, 2, true, false>>(chip, stream, p);
-    if (tile->outputs == 128 && !tile->turns)
-        return rows_launch<rows_form<DTYPE, BITS, 128, 1, false, false>>(chip, stream, p);
+        return nhwc_launch<nhwc_traits<DTYPE, BITS, 64, 2, false, false>>(props, stream, p);
+    if (tile->out_channels == 64 && tile->pingpong)
+        return nhwc_launch<nhwc_traits<DTYPE, BITS, 64, 2, true, false>>(props, stream, p);
+    if (tile->out_channels == 128 && !tile->pingpong)
+        return nhwc_launch<nhwc_traits<DTYPE, BITS, 128, 1, false, false>>(props, stream, p);
     if constexpr (BITS > 0)
-        return rows_launch<rows_form<DTYPE, BITS, 64, 1, false, false>>(chip, stream, p);
+        return nhwc_launch<nhwc_traits<DTYPE, BITS, 64, 1, false, false>>(props, stream, p);
     else if (tile->windows == 64)
-        return rows_launch<rows_form<DTYPE, BITS, 128, 1, true, false>>(chip, stream, p);
+        return nhwc_launch<nhwc_traits<DTYPE, BITS, 128, 1, true, false>>(props, stream, p);
     else
-        return rows_launch<rows_form<DTYPE, BITS, 128, 2, true, false>>(chip, stream, p);
+        return nhwc_launch<nhwc_traits<DTYPE, BITS, 128, 2, true, false>>(props, stream, p);
 }
 
 #endif

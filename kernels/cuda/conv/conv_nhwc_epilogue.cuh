@@ -17,23 +17,25 @@
  * Each thread of a warpgroup provides the epilogue parameters of one output channel for the others.
  */
 template <class FORM>
-__device__ __forceinline__ void rows_keep(rows_columns<FORM::outputs> &columns,
-                                          const conv_numbers &numbers, int team)
+__device__ __forceinline__ void
+nhwc_store_params(nhwc_epilogue_columns<FORM::out_channels> &columns,
+                  const conv_epilogue_params &params, int consumer)
 {
-    int right = threadIdx.x % CONV_TEAM;
-    wgmma_sync_team(team); /* all threads have finished the previous tile */
-    if (right < FORM::outputs) {
-        columns.scale[right] = numbers.scale;
-        columns.bias[right] = numbers.bias;
-        columns.excess[right] = numbers.excess;
+    int col = threadIdx.x % CONV_WARPGROUP;
+    wgmma_warpgroup_sync(consumer); /* all threads have finished the previous tile */
+    if (col < FORM::out_channels) {
+        columns.scale[col] = params.scale;
+        columns.bias[col] = params.bias;
+        columns.zp_correction[col] = params.zp_correction;
     }
-    wgmma_sync_team(team);
+    wgmma_warpgroup_sync(consumer);
 }
 
 template <class FORM, typename SUM>
-__device__ __forceinline__ float rows_result(SUM sum, float scale, float bias, int32_t excess)
+__device__ __forceinline__ float nhwc_dequantize(SUM sum, float scale, float bias,
+                                                 int32_t zp_correction)
 {
-    return FORM::dtype == FT_I8 ? ft_dequantize((int32_t) sum - excess, scale, bias)
+    return FORM::dtype == FT_I8 ? ft_dequantize((int32_t) sum - zp_correction, scale, bias)
                                 : (float) sum + bias;
 }
 
@@ -41,53 +43,52 @@ __device__ __forceinline__ float rows_result(SUM sum, float scale, float bias, i
  * Quantizes four values to int8 in one word and clamps them to the range; wgmma_codes() explains
  * how. Rounding before clamping gives the same values, because rounding is monotonic.
  */
-__device__ __forceinline__ uint32_t rows_codes(const conv_product &p, const float *value)
+__device__ __forceinline__ uint32_t nhwc_quantize_x4(const conv_gemm_params &p, const float *value)
 {
-    int32_t whole[4];
+    int32_t integer[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        whole[i] = __float_as_int(
-            fmaf(value[i] * p.t.y_inverse, __uint_as_float(1), __uint_as_float(128)));
+        integer[i] = __float_as_int(
+            fmaf(value[i] * p.t.y_inv_scale, __uint_as_float(1), __uint_as_float(128)));
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        whole[i] = max(whole[i], p.lowest);
-    if (p.highest < 255) {
+        integer[i] = max(integer[i], p.q_min);
+    if (p.q_max < 255) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            whole[i] = min(whole[i], p.highest);
+            integer[i] = min(integer[i], p.q_max);
     }
-    return wgmma_pack_held((uint32_t) whole[0], (uint32_t) whole[1],
-                           wgmma_pack_held((uint32_t) whole[2], (uint32_t) whole[3], 0)) ^
+    return wgmma_pack_sat_u8((uint32_t) integer[0], (uint32_t) integer[1],
+                             wgmma_pack_sat_u8((uint32_t) integer[2], (uint32_t) integer[3], 0)) ^
            0x80808080;
 }
 
 /* Stores eight consecutive channels of a pixel from element `at` on. */
 template <ft_dtype Y>
-__device__ __forceinline__ void rows_store_eight(const conv_product &p, size_t at,
-                                                 float (&value)[8], bool inside)
+__device__ __forceinline__ void nhwc_store_x8(const conv_gemm_params &p, size_t at,
+                                              float (&value)[8], bool inside)
 {
     if constexpr (Y == FT_I8) {
-        uint2 codes = { rows_codes(p, value), rows_codes(p, value + 4) };
+        uint2 codes = { nhwc_quantize_x4(p, value), nhwc_quantize_x4(p, value + 4) };
         wgmma_store((int8_t *) p.t.y + at, codes, inside);
         return;
     }
-    conv_to_range(p, value);
+    conv_clamp(p, value);
     if constexpr (Y == FT_F32) {
         float4 first = { value[0], value[1], value[2], value[3] };
         float4 second = { value[4], value[5], value[6], value[7] };
         wgmma_store((float *) p.t.y + at, *(const uint4 *) &first, inside);
         wgmma_store((float *) p.t.y + at + 4, *(const uint4 *) &second, inside);
     } else if constexpr (Y != FT_I8) {
-        uint4 packed = { ft_pack_halves<Y>(value[0], value[1]),
-                         ft_pack_halves<Y>(value[2], value[3]),
-                         ft_pack_halves<Y>(value[4], value[5]),
-                         ft_pack_halves<Y>(value[6], value[7]) };
+        uint4 packed = { ft_pack_f16x2<Y>(value[0], value[1]), ft_pack_f16x2<Y>(value[2], value[3]),
+                         ft_pack_f16x2<Y>(value[4], value[5]),
+                         ft_pack_f16x2<Y>(value[6], value[7]) };
         wgmma_store((uint16_t *) p.t.y + at, packed, inside);
     }
 }
 
 /* Reads the parameters of a lane's eight output channels from shared memory. */
-template <typename T> __device__ __forceinline__ void rows_read_eight(T (&to)[8], const T *from)
+template <typename T> __device__ __forceinline__ void nhwc_load_x8(T (&to)[8], const T *from)
 {
     *(uint4 *) to = *(const uint4 *) from;
     *(uint4 *) (to + 4) = *(const uint4 *) (from + 4);
@@ -95,48 +96,51 @@ template <typename T> __device__ __forceinline__ void rows_read_eight(T (&to)[8]
 
 /* Writes the warpgroup's windows from `window` of the segment on, directly from registers. */
 template <class FORM, ft_dtype Y>
-__device__ __forceinline__ void rows_finish(const conv_product &p, const conv_place &place,
-                                            int window, const rows_sums<FORM> &sums,
-                                            const rows_columns<FORM::outputs> &columns)
+__device__ __forceinline__ void
+nhwc_epilogue_direct(const conv_gemm_params &p, const conv_tile_coord &coord, int window,
+                     const nhwc_accumulators<FORM> &sums,
+                     const nhwc_epilogue_columns<FORM::out_channels> &columns)
 {
-    int row = window + wgmma_lane_row(), right = wgmma_lane_col();
-    size_t at = (size_t) (place.run * p.run + row) * (unsigned) p.t.outputs +
-                (unsigned) (place.output + right);
+    int row = window + wgmma_lane_row(), col = wgmma_lane_col();
+    size_t at = (size_t) (coord.segment * p.segment + row) * (unsigned) p.t.out_channels +
+                (unsigned) (coord.output + col);
 #pragma unroll
-    for (int block = 0; block < FORM::outputs / 32; block++) {
+    for (int block = 0; block < FORM::out_channels / 32; block++) {
         alignas(16) float scale[8], bias[8];
-        alignas(16) int32_t excess[8];
-        rows_read_eight(scale, columns.scale + 32 * block + right);
-        rows_read_eight(bias, columns.bias + 32 * block + right);
-        rows_read_eight(excess, columns.excess + 32 * block + right);
-        bool inside = place.output + right + 32 * block < p.t.outputs;
+        alignas(16) int32_t zp_correction[8];
+        nhwc_load_x8(scale, columns.scale + 32 * block + col);
+        nhwc_load_x8(bias, columns.bias + 32 * block + col);
+        nhwc_load_x8(zp_correction, columns.zp_correction + 32 * block + col);
+        bool inside = coord.output + col + 32 * block < p.t.out_channels;
 #pragma unroll
         for (int i = 0; i < 2 * FORM::m_tiles; i++) {
-            int down = i / 2 * 64 + i % 2 * 8;
+            int row_offset = i / 2 * 64 + i % 2 * 8;
             float value[8];
 #pragma unroll
             for (int o = 0; o < 8; o++)
-                value[o] = rows_result<FORM>(sums[i / 2][rows_at<FORM>(block, i % 2, o)], scale[o],
-                                             bias[o], excess[o]);
-            rows_store_eight<Y>(p, at + (size_t) down * (unsigned) p.t.outputs + 32 * block, value,
-                                inside && row + down < p.run);
+                value[o] = nhwc_dequantize<FORM>(
+                    sums[i / 2][nhwc_accumulator_index<FORM>(block, i % 2, o)], scale[o], bias[o],
+                    zp_correction[o]);
+            nhwc_store_x8<Y>(p, at + (size_t) row_offset * (unsigned) p.t.out_channels + 32 * block,
+                             value, inside && row + row_offset < p.segment);
         }
     }
 }
 
 /* ---- Epilogue of general kernels ------------------------------------------------------------ */
 
-__device__ __forceinline__ uint32_t rows_bits(float value)
+__device__ __forceinline__ uint32_t nhwc_bits(float value)
 {
     return __float_as_uint(value);
 }
 
-__device__ __forceinline__ uint32_t rows_bits(int32_t value)
+__device__ __forceinline__ uint32_t nhwc_bits(int32_t value)
 {
     return (uint32_t) value;
 }
 
-template <class FORM> __device__ __forceinline__ rows_sum<FORM> rows_number(uint32_t bits)
+template <class FORM>
+__device__ __forceinline__ nhwc_accumulator<FORM> nhwc_from_bits(uint32_t bits)
 {
     if constexpr (FORM::dtype == FT_I8)
         return (int32_t) bits;
@@ -149,27 +153,28 @@ template <class FORM> __device__ __forceinline__ rows_sum<FORM> rows_number(uint
  * own order.
  */
 template <class FORM>
-__device__ __forceinline__ void rows_lay(uint32_t (&laid)[64][FORM::outputs + 4],
-                                         const rows_sums<FORM> &sums)
+__device__ __forceinline__ void
+nhwc_stage_accumulators(uint32_t (&staging)[64][FORM::out_channels + 4],
+                        const nhwc_accumulators<FORM> &sums)
 {
     int t = threadIdx.x % 4;
 #pragma unroll
-    for (int i = 0; i < FORM::outputs / 2; i++) {
-        int place = i / 4 * 8 + 2 * t + i % 2, in = place % 32;
+    for (int i = 0; i < FORM::out_channels / 2; i++) {
+        int coord = i / 4 * 8 + 2 * t + i % 2, in = coord % 32;
         int output = FORM::bits > 0         ? in % 8 * 4 + in / 8
                      : FORM::dtype == FT_I8 ? in % 8 / 2 * 8 + in / 8 * 2 + in % 2
                                             : in;
-        laid[wgmma_lane_row() + i % 4 / 2 * 8][place - in + output] = rows_bits(sums[0][i]);
+        staging[wgmma_lane_row() + i % 4 / 2 * 8][coord - in + output] = nhwc_bits(sums[0][i]);
     }
 }
 
 /* Stores N consecutive channels. */
 template <ft_dtype Y, int N>
-__device__ __forceinline__ void rows_store(const conv_product &p, size_t at, float (&value)[N])
+__device__ __forceinline__ void nhwc_store(const conv_gemm_params &p, size_t at, float (&value)[N])
 {
-    conv_to_range(p, value);
+    conv_clamp(p, value);
     if constexpr (Y == FT_I8)
-        ft_store_codes_as<FT_I8, N>(p.t.y, at, value, p.t.y_inverse);
+        ft_store_quantized_as<FT_I8, N>(p.t.y, at, value, p.t.y_inv_scale);
     else
         ft_store_as<Y, N>(p.t.y, at, value);
 }
@@ -177,59 +182,63 @@ __device__ __forceinline__ void rows_store(const conv_product &p, size_t at, flo
 /* Processes N consecutive channels at a time. */
 template <class FORM, ft_dtype Y, int N>
 __device__ __forceinline__ void
-rows_finish_laid(const uint32_t (&laid)[64][FORM::outputs + 4], const conv_product &p,
-                 const conv_place &place, int window, const rows_columns<FORM::outputs> &columns)
+nhwc_epilogue_staged(const uint32_t (&staging)[64][FORM::out_channels + 4],
+                     const conv_gemm_params &p, const conv_tile_coord &coord, int window,
+                     const nhwc_epilogue_columns<FORM::out_channels> &columns)
 {
-    constexpr int across = FORM::outputs / N;
+    constexpr int per_row = FORM::out_channels / N;
 #pragma unroll 1
-    for (int i = threadIdx.x % CONV_TEAM; i < 64 * across; i += CONV_TEAM) {
-        int down = i / across, right = i % across * N;
-        size_t at = (size_t) (place.run * p.run + window + down) * (unsigned) p.t.outputs +
-                    (unsigned) (place.output + right);
+    for (int i = threadIdx.x % CONV_WARPGROUP; i < 64 * per_row; i += CONV_WARPGROUP) {
+        int row_offset = i / per_row, col = i % per_row * N;
+        size_t at = (size_t) (coord.segment * p.segment + window + row_offset) *
+                        (unsigned) p.t.out_channels +
+                    (unsigned) (coord.output + col);
         float value[N];
-        if (window + down >= p.run || place.output + right >= p.t.outputs)
+        if (window + row_offset >= p.segment || coord.output + col >= p.t.out_channels)
             continue;
 #pragma unroll
         for (int o = 0; o < N; o++)
-            value[o] = rows_result<FORM>(rows_number<FORM>(laid[down][right + o]),
-                                         columns.scale[right + o], columns.bias[right + o],
-                                         columns.excess[right + o]);
-        if (p.activates)
-            ft_activate_all<N>(p.t.activation, value);
-        rows_store<Y, N>(p, at, value);
+            value[o] = nhwc_dequantize<FORM>(nhwc_from_bits<FORM>(staging[row_offset][col + o]),
+                                             columns.scale[col + o], columns.bias[col + o],
+                                             columns.zp_correction[col + o]);
+        if (p.has_activation)
+            ft_activate_vec<N>(p.t.activation, value);
+        nhwc_store<Y, N>(p, at, value);
     }
 }
 
 template <class FORM, ft_dtype Y>
 __device__ __forceinline__ void
-rows_put_as(rows_rest<FORM> &rest, const conv_product &p, const conv_place &place, int window,
-            const rows_sums<FORM> &sums, const rows_columns<FORM::outputs> &columns, int team)
+nhwc_epilogue_as(nhwc_storage<FORM> &storage, const conv_gemm_params &p,
+                 const conv_tile_coord &coord, int window, const nhwc_accumulators<FORM> &sums,
+                 const nhwc_epilogue_columns<FORM::out_channels> &columns, int consumer)
 {
     if constexpr (FORM::general) {
-        wgmma_sync_team(team); /* all threads have read the previous tile */
-        rows_lay<FORM>(rest.sums[team], sums);
-        wgmma_sync_team(team);
-        if (p.t.outputs % 4 == 0 && p.eights)
-            rows_finish_laid<FORM, Y, 4>(rest.sums[team], p, place, window, columns);
+        wgmma_warpgroup_sync(consumer); /* all threads have read the previous tile */
+        nhwc_stage_accumulators<FORM>(storage.sums[consumer], sums);
+        wgmma_warpgroup_sync(consumer);
+        if (p.t.out_channels % 4 == 0 && p.stores_x8)
+            nhwc_epilogue_staged<FORM, Y, 4>(storage.sums[consumer], p, coord, window, columns);
         else
-            rows_finish_laid<FORM, Y, 1>(rest.sums[team], p, place, window, columns);
+            nhwc_epilogue_staged<FORM, Y, 1>(storage.sums[consumer], p, coord, window, columns);
     } else {
-        rows_finish<FORM, Y>(p, place, window, sums, columns);
+        nhwc_epilogue_direct<FORM, Y>(p, coord, window, sums, columns);
     }
 }
 
 template <class FORM>
 __device__ __forceinline__ void
-rows_put(rows_rest<FORM> &rest, const conv_product &p, const conv_place &place, int window,
-         const rows_sums<FORM> &sums, const rows_columns<FORM::outputs> &columns, int team)
+nhwc_epilogue(nhwc_storage<FORM> &storage, const conv_gemm_params &p, const conv_tile_coord &coord,
+              int window, const nhwc_accumulators<FORM> &sums,
+              const nhwc_epilogue_columns<FORM::out_channels> &columns, int consumer)
 {
     if (FORM::dtype == FT_I8 && p.t.y_dtype == FT_I8)
-        rows_put_as<FORM, FT_I8>(rest, p, place, window, sums, columns, team);
+        nhwc_epilogue_as<FORM, FT_I8>(storage, p, coord, window, sums, columns, consumer);
     else if (FORM::dtype == FT_I8 && p.t.y_dtype == FT_F32)
-        rows_put_as<FORM, FT_F32>(rest, p, place, window, sums, columns, team);
+        nhwc_epilogue_as<FORM, FT_F32>(storage, p, coord, window, sums, columns, consumer);
     else
-        rows_put_as<FORM, FORM::dtype == FT_BF16 ? FT_BF16 : FT_F16>(rest, p, place, window, sums,
-                                                                     columns, team);
+        nhwc_epilogue_as<FORM, FORM::dtype == FT_BF16 ? FT_BF16 : FT_F16>(storage, p, coord, window,
+                                                                          sums, columns, consumer);
 }
 
 #endif

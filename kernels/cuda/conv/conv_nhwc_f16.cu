@@ -5,9 +5,9 @@
  */
 #include "kernels/cuda/conv/conv_nhwc.cuh"
 
-int ft_cuda_conv_rows_halves(const ft_cuda_chip *chip, void *stream, conv_product *p,
-                             const conv_rows_tile *tile)
+int ft_cuda_conv_nhwc_f16(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p,
+                          const conv_nhwc_tile *tile)
 {
-    return p->t.x_dtype == FT_F16 ? rows_launch_tile<FT_F16, 0>(chip, stream, p, tile)
-                                  : rows_launch_tile<FT_BF16, 0>(chip, stream, p, tile);
+    return p->t.x_dtype == FT_F16 ? nhwc_launch_tile<FT_F16, 0>(props, stream, p, tile)
+                                  : nhwc_launch_tile<FT_BF16, 0>(props, stream, p, tile);
 }

@@ -5,8 +5,8 @@
  */
 #include "kernels/cuda/conv/conv_nhwc.cuh"
 
-int ft_cuda_conv_rows_codes(const ft_cuda_chip *chip, void *stream, conv_product *p,
-                            const conv_rows_tile *tile)
+int ft_cuda_conv_nhwc_int8(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p,
+                           const conv_nhwc_tile *tile)
 {
-    return rows_launch_tile<FT_I8, 0>(chip, stream, p, tile);
+    return nhwc_launch_tile<FT_I8, 0>(props, stream, p, tile);
 }

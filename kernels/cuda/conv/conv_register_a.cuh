@@ -22,144 +22,151 @@
  * 4.
  */
 enum {
-    HELD_ROOM = 227 << 10, /* maximum shared memory of a CTA */
-    HELD_RUN = 2,          /* K blocks per K tile of 128 columns */
-    HELD_RUNS = 4,         /* maximum stages, ... */
-    HELD_HALF_RUNS = 3,    /* ... and with split-K */
+    REGISTER_A_SMEM = 227 << 10,   /* maximum shared memory of a CTA */
+    K_TILE_BLOCKS = 2,             /* K blocks per K tile of 128 columns */
+    REGISTER_A_STAGES = 4,         /* maximum stages, ... */
+    REGISTER_A_SPLIT_K_STAGES = 3, /* ... and with split-K */
 };
 
 /*
- * Epilogues: NHWC with any activation or any number of output channels takes longer. HELD_HALVES:
- * NHWC with split-K, conv_register_a_split_k.cuh.
+ * Epilogues: NHWC with any activation or any number of output channels takes longer.
+ * REGISTER_A_SPLIT_K: NHWC with split-K, conv_register_a_split_k.cuh.
  */
-typedef enum held_results { HELD_PIXELS, HELD_ANY_PIXELS, HELD_PLANES, HELD_HALVES } held_results;
+typedef enum register_a_epilogue {
+    REGISTER_A_NHWC,
+    REGISTER_A_NHWC_GENERAL,
+    REGISTER_A_NCHW,
+    REGISTER_A_SPLIT_K
+} register_a_epilogue;
 
 /* Kernel traits: bits of the weights, dtype of the windows, windows of a tile. */
-template <int BITS, ft_dtype DTYPE, int WINDOWS, held_results TO> struct held_form {
+template <int BITS, ft_dtype DTYPE, int WINDOWS, register_a_epilogue TO> struct register_a_traits {
     static constexpr int bits = BITS, windows = WINDOWS;
     static constexpr ft_dtype dtype = DTYPE;
-    static constexpr held_results to = TO;
-    static constexpr bool planes = false, held = true, halves = TO == HELD_HALVES;
-    static constexpr bool ahead = BITS == 4; /* weights are loaded one K tile ahead */
-    static constexpr blocks_kind kind = DTYPE == FT_F16 ? BLOCKS_F16 : BLOCKS_BF16;
-    static constexpr int threads = CONV_WORKERS + CONV_TEAM;
-    static constexpr int panel = BLOCKS_RUN * BLOCKS_PANEL * bits / 8;
-    static constexpr int x_step = WINDOWS * CONV_STEP, x_run = HELD_RUN * x_step;
-    static constexpr int codes = CONV_HELD_OUTPUTS / BLOCKS_PANEL * panel;
-    static constexpr int beside = CONV_HELD_OUTPUTS * 4; /* scales and zero points */
-    static constexpr int results = TO == HELD_PIXELS   ? WINDOWS * 128
-                                   : TO == HELD_HALVES ? WINDOWS * 256 /* sums, then results */
-                                                       : 4 * CONV_LAY; /* per warpgroup */
-    static constexpr int barriers = 32;                                /* per K tile */
-    static constexpr int meeting = halves ? 32 : 0;                    /* barriers of split-K */
-    static constexpr int fitting =
-        (HELD_ROOM - 2 * results - meeting) / (x_run + codes + beside + barriers);
-    static constexpr int most = halves ? HELD_HALF_RUNS : HELD_RUNS;
-    static constexpr int runs = fitting < most ? fitting : most;
-    static constexpr int codes_at = runs * x_run, results_at = codes_at + runs * codes;
-    static constexpr int beside_at = results_at + 2 * results;
-    static constexpr int barriers_at = beside_at + runs * beside;
-    static constexpr int meeting_at = barriers_at + runs * barriers;
-    static constexpr int shared = meeting_at + meeting;
+    static constexpr register_a_epilogue to = TO;
+    static constexpr bool planes = false, register_a = true, split_k = TO == REGISTER_A_SPLIT_K;
+    static constexpr bool prefetches_weights = BITS == 4; /* weights are loaded one K tile ahead */
+    static constexpr groupwise_x_type kind = DTYPE == FT_F16 ? GROUPWISE_X_F16 : GROUPWISE_X_BF16;
+    static constexpr int threads = CONV_CONSUMERS + CONV_WARPGROUP;
+    static constexpr int panel = GROUPWISE_TILE_K * GROUPWISE_PANEL_ROWS * bits / 8;
+    static constexpr int x_k_block = WINDOWS * CONV_K_BLOCK, x_k_tile = K_TILE_BLOCKS * x_k_block;
+    static constexpr int packed = CONV_REGISTER_A_OUTPUTS / GROUPWISE_PANEL_ROWS * panel;
+    static constexpr int scale_bytes = CONV_REGISTER_A_OUTPUTS * 4; /* scales and zero points */
+    static constexpr int out_tile = TO == REGISTER_A_NHWC ? WINDOWS * 128
+                                    : TO == REGISTER_A_SPLIT_K
+                                        ? WINDOWS * 256          /* sums, then results */
+                                        : 4 * CONV_STAGED_BYTES; /* per warpgroup */
+    static constexpr int barriers = 32;                          /* per K tile */
+    static constexpr int exchange_bytes = split_k ? 32 : 0;      /* barriers of split-K */
+    static constexpr int max_stages = (REGISTER_A_SMEM - 2 * out_tile - exchange_bytes) /
+                                      (x_k_tile + packed + scale_bytes + barriers);
+    static constexpr int stage_limit = split_k ? REGISTER_A_SPLIT_K_STAGES : REGISTER_A_STAGES;
+    static constexpr int k_tiles = max_stages < stage_limit ? max_stages : stage_limit;
+    static constexpr int packed_offset = k_tiles * x_k_tile,
+                         out_tile_offset = packed_offset + k_tiles * packed;
+    static constexpr int scales_offset = out_tile_offset + 2 * out_tile;
+    static constexpr int barriers_offset = scales_offset + k_tiles * scale_bytes;
+    static constexpr int exchange_offset = barriers_offset + k_tiles * barriers;
+    static constexpr int shared = exchange_offset + exchange_bytes;
 };
 
 #ifdef FT_HAS_WGMMA
 
-__device__ __forceinline__ int held_runs(const conv_product &p)
+__device__ __forceinline__ int k_tile_count(const conv_gemm_params &p)
 {
-    return (p.steps + HELD_RUN - 1) / HELD_RUN;
+    return (p.k_blocks + K_TILE_BLOCKS - 1) / K_TILE_BLOCKS;
 }
 
 /* ---- Pipelines ------------------------------------------------------------------------------ */
 
 /* Pipeline of one operand, one K tile per stage: the next stage, and its phase. */
-template <class FORM> struct held_ring {
+template <class FORM> struct register_a_pipeline {
     uint64_t *full, *empty;
-    int slot = 0;
-    unsigned parity = 0;
+    int stage_index = 0;
+    unsigned phase = 0;
 
-    __device__ __forceinline__ explicit held_ring(char *barriers)
-        : full((uint64_t *) barriers), empty(full + FORM::runs)
+    __device__ __forceinline__ explicit register_a_pipeline(char *barriers)
+        : full((uint64_t *) barriers), empty(full + FORM::k_tiles)
     {
     }
     /* Called by one thread before all others start. */
-    __device__ __forceinline__ void set_up() const
+    __device__ __forceinline__ void init() const
     {
-        for (int i = 0; i < FORM::runs; i++) {
-            ft_barrier_init(&full[i], 1);
-            ft_barrier_init(&empty[i], CONV_WORKERS / 32);
+        for (int i = 0; i < FORM::k_tiles; i++) {
+            ft_mbarrier_init(&full[i], 1);
+            ft_mbarrier_init(&empty[i], CONV_CONSUMERS / 32);
         }
     }
     __device__ __forceinline__ void advance()
     {
-        if (++slot == FORM::runs) {
-            slot = 0;
-            parity ^= 1;
+        if (++stage_index == FORM::k_tiles) {
+            stage_index = 0;
+            phase ^= 1;
         }
     }
     /* Producer acquire. */
-    __device__ __forceinline__ void wait_empty() const
+    __device__ __forceinline__ void producer_acquire() const
     {
-        ft_barrier_wait(&empty[slot], parity ^ 1);
+        ft_mbarrier_wait(&empty[stage_index], phase ^ 1);
     }
     /* Announces `bytes` bytes for the current stage; returns the barrier that counts them. */
-    __device__ __forceinline__ uint64_t *expect(unsigned bytes) const
+    __device__ __forceinline__ uint64_t *expect_bytes(unsigned bytes) const
     {
-        ft_barrier_expect(&full[slot], bytes);
-        return &full[slot];
+        ft_mbarrier_arrive_expect_tx(&full[stage_index], bytes);
+        return &full[stage_index];
     }
-    __device__ __forceinline__ void wait() const
+    __device__ __forceinline__ void consumer_wait() const
     {
-        ft_barrier_wait(&full[slot], parity);
+        ft_mbarrier_wait(&full[stage_index], phase);
     }
     /* Whether the stage is full, without waiting. */
     __device__ __forceinline__ bool is_full() const
     {
-        return ft_barrier_is_past(&full[slot], parity);
+        return ft_mbarrier_test_wait(&full[stage_index], phase);
     }
     /* Consumer release; all lanes of the warp must have read the stage. */
-    __device__ __forceinline__ void release() const
+    __device__ __forceinline__ void consumer_release() const
     {
         if (threadIdx.x % 32 == 0)
-            ft_barrier_arrive(&empty[slot]);
+            ft_mbarrier_arrive(&empty[stage_index]);
     }
 };
 
 /* Shared memory of a CTA. */
-template <class FORM> struct held_shared {
+template <class FORM> struct register_a_smem {
     char *at;
 
-    __device__ __forceinline__ held_ring<FORM> x() const
+    __device__ __forceinline__ register_a_pipeline<FORM> x() const
     {
-        return held_ring<FORM>(at + FORM::barriers_at);
+        return register_a_pipeline<FORM>(at + FORM::barriers_offset);
     }
-    __device__ __forceinline__ held_ring<FORM> codes() const
+    __device__ __forceinline__ register_a_pipeline<FORM> packed() const
     {
-        return held_ring<FORM>(at + FORM::barriers_at + FORM::runs * 16);
+        return register_a_pipeline<FORM>(at + FORM::barriers_offset + FORM::k_tiles * 16);
     }
-    __device__ __forceinline__ char *x_of(const held_ring<FORM> &ring) const
+    __device__ __forceinline__ char *x_of(const register_a_pipeline<FORM> &pipeline) const
     {
-        return at + ring.slot * FORM::x_run;
+        return at + pipeline.stage_index * FORM::x_k_tile;
     }
-    __device__ __forceinline__ char *codes_of(const held_ring<FORM> &ring) const
+    __device__ __forceinline__ char *packed_of(const register_a_pipeline<FORM> &pipeline) const
     {
-        return at + FORM::codes_at + ring.slot * FORM::codes;
+        return at + FORM::packed_offset + pipeline.stage_index * FORM::packed;
     }
-    __device__ __forceinline__ char *scales_of(const held_ring<FORM> &ring) const
+    __device__ __forceinline__ char *scales_of(const register_a_pipeline<FORM> &pipeline) const
     {
-        return at + FORM::beside_at + ring.slot * FORM::beside;
+        return at + FORM::scales_offset + pipeline.stage_index * FORM::scale_bytes;
     }
-    __device__ __forceinline__ char *zeros_of(const held_ring<FORM> &ring) const
+    __device__ __forceinline__ char *zeros_of(const register_a_pipeline<FORM> &pipeline) const
     {
-        return scales_of(ring) + 2 * CONV_HELD_OUTPUTS;
+        return scales_of(pipeline) + 2 * CONV_REGISTER_A_OUTPUTS;
     }
-    __device__ __forceinline__ char *results_of(int team) const
+    __device__ __forceinline__ char *out_tile_of(int consumer) const
     {
-        return at + FORM::results_at + team * FORM::results;
+        return at + FORM::out_tile_offset + consumer * FORM::out_tile;
     }
-    __device__ __forceinline__ held_barriers *barriers() const
+    __device__ __forceinline__ split_k_barriers *barriers() const
     {
-        return (held_barriers *) (at + FORM::meeting_at);
+        return (split_k_barriers *) (at + FORM::exchange_offset);
     }
 };
 
@@ -170,7 +177,7 @@ template <class FORM> struct held_shared {
  * warp stay in uniform registers, where TMA instructions need them. A single thread took as long
  * per box as the tensor cores.
  */
-__device__ __forceinline__ bool held_speaks()
+__device__ __forceinline__ bool elect_one()
 {
     uint32_t elected;
     asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xffffffff;\n\tselp.u32 %0, 1, 0, p;\n\t}"
@@ -180,32 +187,34 @@ __device__ __forceinline__ bool held_speaks()
 
 /* Weights depend on no predecessor. */
 template <class FORM>
-__device__ __forceinline__ void held_load_weights(const held_shared<FORM> &s, const conv_product &p)
+__device__ __forceinline__ void register_a_produce_weights(const register_a_smem<FORM> &s,
+                                                           const conv_gemm_params &p)
 {
-    auto ring = s.codes();
-    int runs = held_runs(p);
-    for (held_part<FORM::halves> part(p, runs); part.tile < p.tiles; part.advance(p, runs)) {
-        int output = conv_place_of(p, part.tile).output, grouped = 0;
-        unsigned rows = (unsigned) min(CONV_HELD_OUTPUTS, p.padded - output);
+    auto pipeline = s.packed();
+    int k_tiles = k_tile_count(p);
+    for (register_a_work<FORM::split_k> work(p, k_tiles); work.tile < p.tiles;
+         work.advance(p, k_tiles)) {
+        int output = conv_tile_coord_of(p, work.tile).output, group_k_tile = 0;
+        unsigned rows = (unsigned) min(CONV_REGISTER_A_OUTPUTS, p.padded_rows - output);
         unsigned zeros = p.t.blocks.zero != NULL ? rows : 0;
         size_t index = (size_t) output; /* index of the group's scales */
-        if (part.first > 0) {
-            grouped = part.first % p.group_runs;
-            index += (size_t) (part.first / p.group_runs) * (unsigned) p.padded;
+        if (work.first > 0) {
+            group_k_tile = work.first % p.group_k_tiles;
+            index += (size_t) (work.first / p.group_k_tiles) * (unsigned) p.padded_rows;
         }
-        for (int run = part.first; run < part.end; run++, ring.advance()) {
-            ring.wait_empty();
-            if (held_speaks()) {
-                uint64_t *full = ring.expect(FORM::codes + 2 * rows + zeros);
-                ft_load_cube(s.codes_of(ring), &p.w, full, 0, run * (FORM::panel / 128),
-                             output / BLOCKS_PANEL);
-                ft_load_bulk(s.scales_of(ring), p.t.blocks.scale + index, 2 * rows, full);
+        for (int k_tile = work.first; k_tile < work.end; k_tile++, pipeline.advance()) {
+            pipeline.producer_acquire();
+            if (elect_one()) {
+                uint64_t *full = pipeline.expect_bytes(FORM::packed + 2 * rows + zeros);
+                ft_tma_load_3d(s.packed_of(pipeline), &p.w, full, 0, k_tile * (FORM::panel / 128),
+                               output / GROUPWISE_PANEL_ROWS);
+                ft_bulk_load(s.scales_of(pipeline), p.t.blocks.scale + index, 2 * rows, full);
                 if (zeros > 0)
-                    ft_load_bulk(s.zeros_of(ring), p.t.blocks.zero + index, zeros, full);
+                    ft_bulk_load(s.zeros_of(pipeline), p.t.blocks.zero + index, zeros, full);
             }
-            if (++grouped == p.group_runs) {
-                grouped = 0;
-                index += (unsigned) p.padded;
+            if (++group_k_tile == p.group_k_tiles) {
+                group_k_tile = 0;
+                index += (unsigned) p.padded_rows;
             }
         }
     }
@@ -213,48 +222,52 @@ __device__ __forceinline__ void held_load_weights(const held_shared<FORM> &s, co
 
 /* Loads the two K blocks of a K tile. */
 template <class FORM>
-__device__ __forceinline__ void held_load_run(char *to, const conv_product &p,
-                                              const conv_place &place, conv_walk &walk, int run,
-                                              uint64_t *full)
+__device__ __forceinline__ void
+register_a_load_k_tile(char *to, const conv_gemm_params &p, const conv_tile_coord &coord,
+                       conv_im2col_iterator &iterator, int k_tile, uint64_t *full)
 {
-    if (p.order != CONV_PIXELS) {
-        if (held_speaks())
+    if (p.layout_kind != CONV_LAYOUT_NHWC) {
+        if (elect_one())
 #pragma unroll
-            for (int i = 0; i < HELD_RUN; i++)
-                ft_load_cube(to + i * FORM::x_step, &p.x, full, (run * HELD_RUN + i) * CONV_STEP,
-                             place.window, place.run);
+            for (int i = 0; i < K_TILE_BLOCKS; i++)
+                ft_tma_load_3d(to + i * FORM::x_k_block, &p.x, full,
+                               (k_tile * K_TILE_BLOCKS + i) * CONV_K_BLOCK, coord.window,
+                               coord.segment);
         return;
     }
-    for (int i = 0; i < HELD_RUN * p.boxes; i++) {
-        conv_walk at = walk;
-        if (held_speaks())
-            conv_load_tap(to + i * p.box_bytes, p, at, full);
-        conv_walk_on(p, walk);
+    for (int i = 0; i < K_TILE_BLOCKS * p.boxes; i++) {
+        conv_im2col_iterator at = iterator;
+        if (elect_one())
+            conv_load_im2col(to + i * p.box_bytes, p, at, full);
+        conv_im2col_next(p, iterator);
     }
 }
 
 template <class FORM>
-__device__ __forceinline__ void held_load_windows(const held_shared<FORM> &s, const conv_product &p)
+__device__ __forceinline__ void register_a_produce_windows(const register_a_smem<FORM> &s,
+                                                           const conv_gemm_params &p)
 {
-    auto ring = s.x();
-    int runs = held_runs(p);
-    ft_wait_for_predecessor();
-    for (held_part<FORM::halves> part(p, runs); part.tile < p.tiles; part.advance(p, runs)) {
-        conv_place place = conv_place_of(p, part.tile);
-        conv_walk walk = {};
-        if (p.order == CONV_PIXELS) {
-            walk = conv_walk_of(p, place.run * p.run + place.window);
-            if (part.first > 0)
-                conv_walk_to(p, walk, part.first * HELD_RUN * p.boxes);
+    auto pipeline = s.x();
+    int k_tiles = k_tile_count(p);
+    ft_pdl_wait();
+    for (register_a_work<FORM::split_k> work(p, k_tiles); work.tile < p.tiles;
+         work.advance(p, k_tiles)) {
+        conv_tile_coord coord = conv_tile_coord_of(p, work.tile);
+        conv_im2col_iterator iterator = {};
+        if (p.layout_kind == CONV_LAYOUT_NHWC) {
+            iterator = conv_im2col_begin(p, coord.segment * p.segment + coord.window);
+            if (work.first > 0)
+                conv_im2col_seek(p, iterator, work.first * K_TILE_BLOCKS * p.boxes);
         }
-        for (int run = part.first; run < part.end; run++, ring.advance()) {
-            ring.wait_empty();
-            if (held_speaks())
-                ring.expect(FORM::x_run);
-            held_load_run<FORM>(s.x_of(ring), p, place, walk, run, &ring.full[ring.slot]);
+        for (int k_tile = work.first; k_tile < work.end; k_tile++, pipeline.advance()) {
+            pipeline.producer_acquire();
+            if (elect_one())
+                pipeline.expect_bytes(FORM::x_k_tile);
+            register_a_load_k_tile<FORM>(s.x_of(pipeline), p, coord, iterator, k_tile,
+                                         &pipeline.full[pipeline.stage_index]);
         }
     }
-    ft_let_successor_begin();
+    ft_pdl_launch_dependents();
 }
 
 #endif

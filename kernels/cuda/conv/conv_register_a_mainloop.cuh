@@ -13,9 +13,9 @@
 #include "kernels/cuda/ptx/warp.cuh"
 
 enum {
-    HELD_STEPS = BLOCKS_RUN / BLOCKS_STEP,
-    HELD_BARRIER = 1, /* barriers 1 and 2, one per warpgroup */
-    HELD_AHEAD = 3    /* orders the two warpgroups */
+    MMA_K_STEPS = GROUPWISE_TILE_K / GROUPWISE_STEP_K,
+    CONSUMER_BARRIER = 1,     /* barriers 1 and 2, one per warpgroup */
+    SPLIT_K_ORDER_BARRIER = 3 /* orders the two warpgroups */
 };
 
 #ifdef FT_HAS_WGMMA
@@ -24,9 +24,9 @@ enum {
 
 /*
  * The first of a lane's two output channels of the tile: rows g and g + 8 of its warp's 16 are
- * consecutive channels, as in conv_output_of().
+ * consecutive channels, as in conv_row_output().
  */
-__device__ __forceinline__ int held_output()
+__device__ __forceinline__ int lane_output()
 {
     return (int) threadIdx.x / 32 * 16 + (int) threadIdx.x % 32 / 4 * 2;
 }
@@ -36,16 +36,16 @@ __device__ __forceinline__ int held_output()
  * first output channel. The asm hides the values from the compiler, which would recompute them for
  * each K tile otherwise.
  */
-struct held_lane {
-    int codes, output;
+struct weight_lane {
+    int packed, output;
 
-    __device__ __forceinline__ held_lane(int panel)
+    __device__ __forceinline__ weight_lane(int panel)
     {
         int t = (int) threadIdx.x % 4;
-        output = held_output();
-        codes = output / BLOCKS_PANEL * panel + t * 128 + output % 4 * 4 +
-                (output % BLOCKS_PANEL / 4 ^ t) * 16;
-        asm volatile("" : "+r"(codes), "+r"(output));
+        output = lane_output();
+        packed = output / GROUPWISE_PANEL_ROWS * panel + t * 128 + output % 4 * 4 +
+                 (output % GROUPWISE_PANEL_ROWS / 4 ^ t) * 16;
+        asm volatile("" : "+r"(packed), "+r"(output));
     }
 };
 
@@ -53,53 +53,55 @@ struct held_lane {
  * A lane's part of a K tile as loaded: quantized weights of its two output channels, scales, and
  * optional zero points.
  */
-template <class FORM> struct held_codes {
-    static constexpr int blocks = HELD_STEPS * FORM::bits / 4;
-    ft_bits<2> word[blocks];
+template <class FORM> struct packed_weights {
+    static constexpr int blocks = MMA_K_STEPS * FORM::bits / 4;
+    ft_raw_vec<2> word[blocks];
     __half2 scale;
     uint16_t zero;
 
-    __device__ __forceinline__ void fetch(const held_lane &lane, const char *codes,
+    __device__ __forceinline__ void fetch(const weight_lane &lane, const char *packed,
                                           const char *scales, const char *zeros)
     {
 #pragma unroll
         for (int i = 0; i < blocks; i++)
-            word[i] = *(const ft_bits<2> *) (codes + i * BLOCKS_BLOCK + (lane.codes ^ i % 2 * 64));
+            word[i] = *(const ft_raw_vec<2> *) (packed + i * GROUPWISE_WARP_BYTES +
+                                                (lane.packed ^ i % 2 * 64));
         scale = *(const __half2 *) (scales + 2 * lane.output);
         if (zeros != NULL)
             zero = *(const uint16_t *) (zeros + lane.output);
     }
 };
 
-template <class FORM> using held_unpacker = blocks_unpacker<FORM::bits, FORM::kind>;
+template <class FORM> using weight_unpacker = groupwise_unpacker<FORM::bits, FORM::kind>;
 
 /*
  * A lane's part of a K tile, dequantized: the A operand of each MMA of 16 columns, and the scales.
  */
-template <class FORM> struct held_weights {
-    uint32_t w[HELD_STEPS][2][4];
+template <class FORM> struct unpacked_weights {
+    uint32_t w[MMA_K_STEPS][2][4];
     float scale[2];
 
-    __device__ __forceinline__ void unpack(const held_codes<FORM> &codes,
-                                           const held_unpacker<FORM> &unpacker)
+    __device__ __forceinline__ void unpack(const packed_weights<FORM> &packed,
+                                           const weight_unpacker<FORM> &unpacker)
     {
         constexpr int blocks = FORM::bits / 4; /* per K step of 32 columns */
-        scale[0] = __low2float(codes.scale);
-        scale[1] = __high2float(codes.scale);
+        scale[0] = __low2float(packed.scale);
+        scale[1] = __high2float(packed.scale);
 #pragma unroll
-        for (int step = 0; step < HELD_STEPS; step++) {
+        for (int k_step = 0; k_step < MMA_K_STEPS; k_step++) {
             uint32_t pair[2][4];
 #pragma unroll
             for (int i = 0; i < blocks; i++)
 #pragma unroll
                 for (int j = 0; j < 2; j++)
                     if constexpr (FORM::bits == 4)
-                        unpacker.nibbles(pair[j], codes.word[step].word[j], j);
+                        unpacker.nibbles(pair[j], packed.word[k_step].word[j], j);
                     else
-                        unpacker.bytes(pair[j] + 2 * i, codes.word[step * blocks + i].word[j], j);
+                        unpacker.bytes(pair[j] + 2 * i, packed.word[k_step * blocks + i].word[j],
+                                       j);
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                w[step][i / 4][i % 4] = pair[i % 2][i / 2];
+                w[k_step][i / 4][i % 4] = pair[i % 2][i / 2];
         }
     }
     /*
@@ -109,284 +111,297 @@ template <class FORM> struct held_weights {
     __device__ __forceinline__ void settle()
     {
 #pragma unroll
-        for (int i = 0; i < HELD_STEPS * 8; i++)
+        for (int i = 0; i < MMA_K_STEPS * 8; i++)
             asm volatile("" : "+r"(w[i / 8][i / 4 % 2][i % 4]));
     }
 };
 
 /* ---- Consumer ------------------------------------------------------------------------------- */
 
-template <class FORM> struct held_worker {
-    const conv_product &p;
-    held_shared<FORM> s;
-    held_ring<FORM> codes, x; /* pipeline states of the next K tile to unpack, and to multiply */
-    const held_lane lane;
-    held_codes<FORM> fetched; /* of the next K tile to unpack */
-    held_unpacker<FORM> unpacker;
-    held_part<FORM::halves> part;
-    int run, left;   /* current K tile of the work tile; remaining K tiles of all work tiles */
-    int grouped = 0; /* K tiles of the current group before this one */
-    bool are_there = false; /* the windows of the next K tile to multiply have arrived */
-    int one, two;           /* distances of windows to the second and third 32 bytes of K */
-    uint32_t upper; /* upper half of the window descriptors; the lower half holds the address */
+template <class FORM> struct register_a_consumer {
+    const conv_gemm_params &p;
+    register_a_smem<FORM> s;
+    register_a_pipeline<FORM> packed,
+        x; /* pipeline states of the next K tile to unpack, and to multiply */
+    const weight_lane lane;
+    packed_weights<FORM> fetched; /* of the next K tile to unpack */
+    weight_unpacker<FORM> unpacker;
+    register_a_work<FORM::split_k> work;
+    int k_tile,
+        k_tiles_left;     /* current K tile of the work tile; remaining K tiles of all work tiles */
+    int group_k_tile = 0; /* K tiles of the current group before this one */
+    bool windows_ready = false; /* the windows of the next K tile to multiply have arrived */
+    int second_32, third_32;    /* distances of windows to the second and third 32 bytes of K */
+    uint32_t descriptor_high;   /* upper half of the window descriptors; the lower half holds the
+                                   address */
     float bias[2];
     float sum[FORM::windows / 2]; /* a lane's, of its channels and windows 8j + 2t, 8j + 2t + 1 */
     float total[FORM::windows / 2] = {};
 
-    __device__ __forceinline__ held_worker(const held_shared<FORM> &s, const conv_product &p)
-        : p(p), s(s), codes(s.codes()), x(s.x()), lane(FORM::panel), part(p, held_runs(p)),
-          run(part.first), left(part.left(p, held_runs(p)))
+    __device__ __forceinline__ register_a_consumer(const register_a_smem<FORM> &s,
+                                                   const conv_gemm_params &p)
+        : p(p), s(s), packed(s.packed()), x(s.x()), lane(FORM::panel), work(p, k_tile_count(p)),
+          k_tile(work.first), k_tiles_left(work.k_tiles_left(p, k_tile_count(p)))
     {
-        int apart = FORM::windows * p.line / 16; /* stride of boxes */
-        one = p.line == 32 ? apart : 2;
-        two = p.line == 32 ? 2 * apart : p.line == 64 ? apart : 4;
-        upper = (uint32_t) (conv_operand(s.at, p.line) >> 32);
+        int box_stride = FORM::windows * p.line / 16; /* stride of boxes */
+        second_32 = p.line == 32 ? box_stride : 2;
+        third_32 = p.line == 32 ? 2 * box_stride : p.line == 64 ? box_stride : 4;
+        descriptor_high = (uint32_t) (conv_operand_descriptor(s.at, p.line) >> 32);
     }
     /*
      * Called after the first MMA of a split, which does not accumulate: the split may begin inside
      * a group.
      */
-    __device__ __forceinline__ void join_group()
+    __device__ __forceinline__ void resume_group()
     {
-        if constexpr (FORM::halves)
-            grouped = part.first % p.group_runs;
+        if constexpr (FORM::split_k)
+            group_k_tile = work.first % p.group_k_tiles;
     }
     __device__ __forceinline__ void fetch_bias()
     {
-        int output = conv_place_of(p, part.tile).output + held_output();
+        int output = conv_tile_coord_of(p, work.tile).output + lane_output();
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            bias[i] =
-                p.t.bias != NULL && output + i < p.t.outputs ? __ldg(&p.t.bias[output + i]) : 0.0f;
+            bias[i] = p.t.bias != NULL && output + i < p.t.out_channels
+                          ? __ldg(&p.t.bias[output + i])
+                          : 0.0f;
     }
     /* Loads the weights early where registers allow, because shared memory has high latency. */
     __device__ __forceinline__ void fetch()
     {
-        codes.wait();
-        fetched.fetch(lane, s.codes_of(codes), s.scales_of(codes),
-                      p.t.blocks.zero != NULL ? s.zeros_of(codes) : NULL);
+        packed.consumer_wait();
+        fetched.fetch(lane, s.packed_of(packed), s.scales_of(packed),
+                      p.t.blocks.zero != NULL ? s.zeros_of(packed) : NULL);
     }
     /* Unpacks the next K tile; `more`: others follow. */
-    __device__ __forceinline__ void unpack_next(held_weights<FORM> &weights, bool more)
+    __device__ __forceinline__ void unpack_next(unpacked_weights<FORM> &weights, bool more)
     {
-        if (!FORM::ahead)
+        if (!FORM::prefetches_weights)
             fetch();
         if (p.t.blocks.zero != NULL)
             unpacker.set(fetched.zero);
         weights.unpack(fetched, unpacker);
         __syncwarp();
-        codes.release();
-        codes.advance();
-        if (FORM::ahead && more)
+        packed.consumer_release();
+        packed.advance();
+        if (FORM::prefetches_weights && more)
             fetch();
     }
     /* Issues the MMAs of a K tile; the caller waits for them. */
-    __device__ __forceinline__ void multiply(const held_weights<FORM> &weights)
+    __device__ __forceinline__ void multiply(const unpacked_weights<FORM> &weights)
     {
-        const uint32_t windows = ft_shared_address(s.x_of(x)) >> 4;
-        if (!are_there)
-            x.wait();
-        ft_wgmma_begin();
+        const uint32_t windows = ft_smem_address(s.x_of(x)) >> 4;
+        if (!windows_ready)
+            x.consumer_wait();
+        ft_wgmma_fence();
 #pragma unroll
-        for (int step = 0; step < HELD_STEPS; step++)
+        for (int k_step = 0; k_step < MMA_K_STEPS; k_step++)
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                ft_wgmma_halves_held<FORM::windows, FORM::kind == BLOCKS_BF16>(
-                    sum, weights.w[step][i],
-                    (uint64_t) upper << 32 | (windows + step / 2 * (FORM::x_step / 16) +
-                                              (step % 2 == 1 ? two : 0) + (i == 1 ? one : 0)),
-                    step + i > 0 || grouped > 0);
+                ft_wgmma_f16_register_a<FORM::windows, FORM::kind == GROUPWISE_X_BF16>(
+                    sum, weights.w[k_step][i],
+                    (uint64_t) descriptor_high << 32 |
+                        (windows + k_step / 2 * (FORM::x_k_block / 16) +
+                         (k_step % 2 == 1 ? third_32 : 0) + (i == 1 ? second_32 : 0)),
+                    k_step + i > 0 || group_k_tile > 0);
         ft_wgmma_commit();
     }
     /*
      * Waits for the MMAs of a K tile. The last K tile of a group adds the scaled sums to the total.
      */
-    __device__ __forceinline__ void add(held_weights<FORM> &weights)
+    __device__ __forceinline__ void accumulate(unpacked_weights<FORM> &weights)
     {
         ft_wgmma_wait<0>();
-        ft_wgmma_settle(sum);
+        ft_wgmma_fence_acc(sum);
         weights.settle();
-        x.release();
+        x.consumer_release();
         x.advance();
-        are_there = x.is_full(); /* tested before the wait, because the answer has latency */
-        if (++grouped == p.group_runs || run + 1 == part.end) {
-            grouped = 0;
+        windows_ready = x.is_full(); /* tested before the wait, because the answer has latency */
+        if (++group_k_tile == p.group_k_tiles || k_tile + 1 == work.end) {
+            group_k_tile = 0;
 #pragma unroll
             for (int i = 0; i < FORM::windows / 2; i++)
                 total[i] = fmaf(weights.scale[i % 4 / 2], sum[i], total[i]);
         }
     }
     /* NCHW epilogue. */
-    __device__ __forceinline__ void put_planes(const conv_place &place)
+    __device__ __forceinline__ void store_nchw(const conv_tile_coord &coord)
     {
-        int team = (int) threadIdx.x / CONV_TEAM, warp = (int) threadIdx.x % CONV_TEAM / 32;
-        conv_put<FORM>(((conv_laid *) s.results_of(team))[warp], p, place.output + 64 * team,
-                       place.run, place.window, total);
+        int consumer = (int) threadIdx.x / CONV_WARPGROUP,
+            warp = (int) threadIdx.x % CONV_WARPGROUP / 32;
+        conv_epilogue<FORM>(((conv_staging *) s.out_tile_of(consumer))[warp], p,
+                            coord.output + 64 * consumer, coord.segment, coord.window, total);
     }
     /* NHWC epilogue for any activation and any number of channels. */
-    __device__ __forceinline__ void put_any_pixels(const conv_place &place)
+    __device__ __forceinline__ void store_nhwc_general(const conv_tile_coord &coord)
     {
-        int team = (int) threadIdx.x / CONV_TEAM, warp = (int) threadIdx.x % CONV_TEAM / 32;
-        int output = place.output + 64 * team, window = place.window + (int) threadIdx.x % 32;
-        conv_laid &laid = ((conv_laid *) s.results_of(team))[warp];
+        int consumer = (int) threadIdx.x / CONV_WARPGROUP,
+            warp = (int) threadIdx.x % CONV_WARPGROUP / 32;
+        int output = coord.output + 64 * consumer, window = coord.window + (int) threadIdx.x % 32;
+        conv_staging &staging = ((conv_staging *) s.out_tile_of(consumer))[warp];
 #pragma unroll 1
-        for (int from = 0; from < FORM::windows / CONV_LAID; from++, window += CONV_LAID) {
-            conv_lay<FORM>(laid, total, from);
+        for (int from = 0; from < FORM::windows / CONV_STAGED_WINDOWS;
+             from++, window += CONV_STAGED_WINDOWS) {
+            conv_stage_accumulators<FORM>(staging, total, from);
             __syncwarp();
-            if (p.activates) {
-                conv_activate<FORM>(laid, p, output);
+            if (p.has_activation) {
+                conv_activate<FORM>(staging, p, output);
                 __syncwarp();
             }
-            if (window < p.run)
-                put_window(laid, (size_t) (place.run * p.run + window), output + 16 * warp);
+            if (window < p.segment)
+                store_window(staging, (size_t) (coord.segment * p.segment + window),
+                             output + 16 * warp);
             __syncwarp();
         }
     }
     /* Writes the warp's 16 output channels of a lane's window. */
-    __device__ __forceinline__ void put_window(const conv_laid &laid, size_t window, int output)
+    __device__ __forceinline__ void store_window(const conv_staging &staging, size_t window,
+                                                 int output)
     {
         int lane = (int) threadIdx.x % 32;
-        size_t at = window * (unsigned) p.t.outputs + (unsigned) output;
+        size_t at = window * (unsigned) p.t.out_channels + (unsigned) output;
 #pragma unroll 1
         for (int first = 0; first < 16; first += 8) {
             float value[8];
 #pragma unroll
             for (int i = 0; i < 8; i++) {
-                int row = first / 2 + i / 2 + i % 2 * 8; /* conv_output_of() */
-                conv_numbers numbers = conv_numbers_of<FORM>(p, output + first + i);
-                value[i] = conv_value<FORM>(p, numbers,
-                                            laid[row][(lane / 4 ^ row % 4 * 2) * 4 + lane % 4]);
+                int row = first / 2 + i / 2 + i % 2 * 8; /* conv_row_output() */
+                conv_epilogue_params params = conv_epilogue_params_of<FORM>(p, output + first + i);
+                value[i] = conv_output_value<FORM>(
+                    p, params, staging[row][(lane / 4 ^ row % 4 * 2) * 4 + lane % 4]);
             }
-            if (p.eights && output + first < p.t.outputs)
+            if (p.stores_x8 && output + first < p.t.out_channels)
                 ft_store_as<FORM::dtype, 8>(p.t.y, at + first, value);
-            for (int i = 0; i < 8 && !p.eights; i++)
-                if (output + first + i < p.t.outputs)
+            for (int i = 0; i < 8 && !p.stores_x8; i++)
+                if (output + first + i < p.t.out_channels)
                     ft_store_as<FORM::dtype, 1>(p.t.y, at + first + i, &value[i]);
         }
     }
     /* Fast NHWC epilogue: a window has 128 bytes in shared memory, swizzled for TMA. */
-    __device__ __forceinline__ void put_pixels(const conv_place &place)
+    __device__ __forceinline__ void store_nhwc(const conv_tile_coord &coord)
     {
-        int team = (int) threadIdx.x / CONV_TEAM, warp = (int) threadIdx.x % CONV_TEAM / 32;
+        int consumer = (int) threadIdx.x / CONV_WARPGROUP,
+            warp = (int) threadIdx.x % CONV_WARPGROUP / 32;
         int g = (int) threadIdx.x % 32 / 4, t = (int) threadIdx.x % 4;
-        bool first = threadIdx.x % CONV_TEAM == 0;
-        char *results = s.results_of(team);
+        bool first = threadIdx.x % CONV_WARPGROUP == 0;
+        char *out_tile = s.out_tile_of(consumer);
         if (first)
-            ft_stores_read();
-        ft_team_wait(HELD_BARRIER + team, CONV_TEAM);
+            ft_bulk_wait_read();
+        ft_named_barrier_sync(CONSUMER_BARRIER + consumer, CONV_WARPGROUP);
 #pragma unroll
         for (int i = 0; i < FORM::windows / 2; i++)
             total[i] += bias[i % 4 / 2];
-        conv_to_range(p, total);
+        conv_clamp(p, total);
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             int window = 2 * t + j, chunk = (2 * warp + g / 4) ^ window;
-            char *to = results + window * 128 + chunk * 16 + g % 4 * 4;
+            char *to = out_tile + window * 128 + chunk * 16 + g % 4 * 4;
 #pragma unroll
             for (int i = 0; i < FORM::windows / 8; i++)
                 *(uint32_t *) (to + i * 1024) =
-                    ft_pack_halves<FORM::dtype>(total[4 * i + j], total[4 * i + 2 + j]);
+                    ft_pack_f16x2<FORM::dtype>(total[4 * i + j], total[4 * i + 2 + j]);
         }
-        ft_store_ready();
-        ft_team_wait(HELD_BARRIER + team, CONV_TEAM);
-        if (first && place.output + 64 * team < p.t.outputs)
-            ft_store_cube(results, &p.y, 2 * (place.output + 64 * team), place.window, place.run);
+        ft_fence_proxy_async();
+        ft_named_barrier_sync(CONSUMER_BARRIER + consumer, CONV_WARPGROUP);
+        if (first && coord.output + 64 * consumer < p.t.out_channels)
+            ft_tma_store_3d(out_tile, &p.y, 2 * (coord.output + 64 * consumer), coord.window,
+                            coord.segment);
     }
     /*
      * Split-K: sends the partial sums to the warpgroup that finishes the tile, or receives the
      * other half and writes the results.
      */
-    __device__ __forceinline__ void finish_half()
+    __device__ __forceinline__ void finish_split()
     {
-        const held_meeting<FORM> meeting(p, s.results_of(0), s.barriers(), part.round);
-        if (!meeting.finishes(part.half))
-            return meeting.send(total);
-        meeting.receive(total);
-        put_pixels(conv_place_of(p, part.tile));
-        if (left > 1 && meeting.thread == 0)
-            meeting.give_back();
+        const split_k_exchange<FORM> exchange(p, s.out_tile_of(0), s.barriers(), work.tile_index);
+        if (!exchange.finishes(work.split))
+            return exchange.send(total);
+        exchange.receive(total);
+        store_nhwc(conv_tile_coord_of(p, work.tile));
+        if (k_tiles_left > 1 && exchange.thread == 0)
+            exchange.release_exchange();
     }
     /* After a K tile: goes on to the next one, or finishes the work tile. */
-    __device__ __forceinline__ void finish_run()
+    __device__ __forceinline__ void finish_k_tile()
     {
-        if (++run < part.end)
+        if (++k_tile < work.end)
             return;
-        if constexpr (FORM::to == HELD_PLANES)
-            put_planes(conv_place_of(p, part.tile));
-        else if constexpr (FORM::halves)
-            finish_half();
-        else if constexpr (FORM::to == HELD_ANY_PIXELS)
-            put_any_pixels(conv_place_of(p, part.tile));
+        if constexpr (FORM::to == REGISTER_A_NCHW)
+            store_nchw(conv_tile_coord_of(p, work.tile));
+        else if constexpr (FORM::split_k)
+            finish_split();
+        else if constexpr (FORM::to == REGISTER_A_NHWC_GENERAL)
+            store_nhwc_general(conv_tile_coord_of(p, work.tile));
         else
-            put_pixels(conv_place_of(p, part.tile));
+            store_nhwc(conv_tile_coord_of(p, work.tile));
 #pragma unroll
         for (int i = 0; i < FORM::windows / 2; i++)
             total[i] = 0.0f;
-        part.advance(p, held_runs(p));
-        run = part.first;
-        join_group();
-        if (left > 1)
+        work.advance(p, k_tile_count(p));
+        k_tile = work.first;
+        resume_group();
+        if (k_tiles_left > 1)
             fetch_bias();
     }
     /*
      * Finishes a K tile while the next one, whose weights are ready, is being multiplied. Then
      * unpacks the one after it to the registers of the first.
      */
-    __device__ __forceinline__ void advance(held_weights<FORM> &weights,
-                                            const held_weights<FORM> &next)
+    __device__ __forceinline__ void advance(unpacked_weights<FORM> &weights,
+                                            const unpacked_weights<FORM> &next)
     {
-        add(weights);
+        accumulate(weights);
         multiply(next);
-        finish_run();
-        if (left > 2)
-            unpack_next(weights, left > 3);
-        left--;
+        finish_k_tile();
+        if (k_tiles_left > 2)
+            unpack_next(weights, k_tiles_left > 3);
+        k_tiles_left--;
     }
-    __device__ __forceinline__ void end(held_weights<FORM> &weights)
+    __device__ __forceinline__ void end(unpacked_weights<FORM> &weights)
     {
-        add(weights);
-        finish_run();
-        if (threadIdx.x % CONV_TEAM == 0)
-            ft_stores_done();
+        accumulate(weights);
+        finish_k_tile();
+        if (threadIdx.x % CONV_WARPGROUP == 0)
+            ft_bulk_wait();
     }
     /*
      * Issues the first MMAs. With split-K the warpgroup that sends its sums starts before the one
      * that waits for sums, and stays ahead: its sums are in flight while the other one still
      * multiplies.
      */
-    __device__ __forceinline__ void begin(const held_weights<FORM> &weights)
+    __device__ __forceinline__ void issue_first(const unpacked_weights<FORM> &weights)
     {
         bool leads = false, follows = false;
-        if constexpr (FORM::halves)
-            if (p.halves == 2) {
-                follows = ft_warp_of_block() / (CONV_TEAM / 32) == part.half;
+        if constexpr (FORM::split_k)
+            if (p.split_k_ctas == 2) {
+                follows = ft_warp_id() / (CONV_WARPGROUP / 32) == work.split;
                 leads = !follows;
             }
         if (follows)
-            ft_team_wait(HELD_AHEAD, CONV_WORKERS);
+            ft_named_barrier_sync(SPLIT_K_ORDER_BARRIER, CONV_CONSUMERS);
         multiply(weights);
         if (leads)
-            ft_team_arrive(HELD_AHEAD, CONV_WORKERS);
-        join_group();
+            ft_named_barrier_arrive(SPLIT_K_ORDER_BARRIER, CONV_CONSUMERS);
+        resume_group();
     }
-    __device__ __forceinline__ void work()
+    __device__ __forceinline__ void consume()
     {
-        held_weights<FORM> even, odd;
-        if (FORM::ahead)
+        unpacked_weights<FORM> even, odd;
+        if (FORM::prefetches_weights)
             fetch();
-        unpack_next(even, left > 1);
-        ft_wait_for_predecessor(); /* the predecessor may still read the previous contents of y */
-        begin(even);
-        if (left > 1)
-            unpack_next(odd, left > 2);
+        unpack_next(even, k_tiles_left > 1);
+        ft_pdl_wait(); /* the predecessor may still read the previous contents of y */
+        issue_first(even);
+        if (k_tiles_left > 1)
+            unpack_next(odd, k_tiles_left > 2);
         fetch_bias();
-        if (FORM::halves && p.halves == 2)
+        if (FORM::split_k && p.split_k_ctas == 2)
             ft_cluster_wait(); /* both CTAs of the cluster have started */
         for (;;) {
-            if (left == 1)
+            if (k_tiles_left == 1)
                 return end(even);
             advance(even, odd);
-            if (left == 1)
+            if (k_tiles_left == 1)
                 return end(odd);
             advance(odd, even);
         }

@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void share_out(conv_product *p, int outputs, int windows)
+static void set_tile(conv_gemm_params *p, int out_channels, int windows)
 {
-    int runs = p->t.images * p->t.positions / p->run;
-    p->tile_outputs = outputs;
+    int segments = p->t.images * p->t.out_pixels / p->segment;
+    p->tile_outputs = out_channels;
     p->tile_windows = windows;
-    p->out_tiles = conv_divider_of(conv_cover(p->t.outputs, outputs));
-    p->run_tiles = conv_divider_of(conv_cover(p->run, windows));
-    p->tiles = p->out_tiles.by * p->run_tiles.by * runs;
-    p->w_bytes = outputs * CONV_STEP;
-    p->x_bytes = windows * CONV_STEP;
-    p->packed_bytes = 8 * ft_blocks_bits(p->t.w_dtype) * outputs;
-    p->boxes = p->order == CONV_PLANES   ? windows / 64
-               : p->order == CONV_PIXELS ? CONV_STEP / p->line
-                                         : 1;
+    p->out_tiles = conv_divider_of(conv_ceil_div(p->t.out_channels, out_channels));
+    p->segment_tiles = conv_divider_of(conv_ceil_div(p->segment, windows));
+    p->tiles = p->out_tiles.divisor * p->segment_tiles.divisor * segments;
+    p->w_bytes = out_channels * CONV_K_BLOCK;
+    p->x_bytes = windows * CONV_K_BLOCK;
+    p->packed_bytes = 8 * ft_groupwise_bits(p->t.w_dtype) * out_channels;
+    p->boxes = p->layout_kind == CONV_LAYOUT_NCHW   ? windows / 64
+               : p->layout_kind == CONV_LAYOUT_NHWC ? CONV_K_BLOCK / p->line
+                                                    : 1;
     p->box_bytes = p->x_bytes / p->boxes;
 }
 
@@ -32,15 +32,15 @@ static void share_out(conv_product *p, int outputs, int windows)
  * Factors from microseconds to the units of the cost functions below, fitted to measurements of
  * neighbouring tiles.
  */
-enum { PLANES_CLOCKS = 1500, PIXELS_CLOCKS = 2500 };
+enum { NCHW_CLOCKS = 1500, NHWC_CLOCKS = 2500 };
 
 /*
  * Groups are multiples of K tiles, windows are rows, and more output channels than half of a tile.
  */
-static bool may_be_held(const conv_product *p)
+static bool supports_register_a(const conv_gemm_params *p)
 {
-    return p->t.blocks.scale != NULL && p->group_runs > 0 && p->order != CONV_PLANES &&
-           p->t.outputs > 64;
+    return p->t.blocks.scale != NULL && p->group_k_tiles > 0 &&
+           p->layout_kind != CONV_LAYOUT_NCHW && p->t.out_channels > 64;
 }
 
 /*
@@ -48,39 +48,40 @@ static bool may_be_held(const conv_product *p)
  * of 128 columns, whatever the number of valid channels; the epilogue; and the exchange of split-K
  * sums.
  */
-static double time_held(const ft_cuda_chip *chip, const conv_product *p)
+static double register_a_microseconds(const ft_cuda_device_props *props, const conv_gemm_params *p)
 {
-    int together = p->halves == 2 ? 2 : 1;
-    double rounds = conv_cover(p->tiles, chip->multiprocessors / together);
-    double runs = conv_cover(conv_cover(p->steps, 2), together);
-    double exchange = p->halves == 2 ? 3.7 : p->halves == 1 ? 2.5 : 0.0;
-    return rounds *
-           (runs * (0.36 + 0.0027 * p->tile_windows) + 0.0075 * p->tile_windows + exchange);
+    int cluster_size = p->split_k_ctas == 2 ? 2 : 1;
+    double waves = conv_ceil_div(p->tiles, props->sm_count / cluster_size);
+    double segments = conv_ceil_div(conv_ceil_div(p->k_blocks, 2), cluster_size);
+    double exchange = p->split_k_ctas == 2 ? 3.7 : p->split_k_ctas == 1 ? 2.5 : 0.0;
+    return waves *
+           (segments * (0.36 + 0.0027 * p->tile_windows) + 0.0075 * p->tile_windows + exchange);
 }
 
 /* ---- NCHW output ---------------------------------------------------------------------------- */
 
 /*
- * Windows per warpgroup, and the fields of conv_product. In names with x2 the warpgroups split the
- * windows; those with a have one CTA per multiprocessor.
+ * Windows per warpgroup, and the fields of conv_gemm_params. In names with x2 the warpgroups split
+ * the windows; those with a have one CTA per multiprocessor.
  */
-typedef struct tile_choice {
+typedef struct conv_nchw_tile {
     const char *name;
     int n;
-    bool beside;
-    bool alone;
-    bool held; /* group-wise weights in registers: conv_register_a.cuh */
-} tile_choice;
+    bool split_windows;
+    bool one_cta_per_sm;
+    bool register_a; /* group-wise weights in registers: conv_register_a.cuh */
+} conv_nchw_tile;
 
-static void share_out_planes(conv_product *p, const tile_choice *choice)
+static void set_nchw_tile(conv_gemm_params *p, const conv_nchw_tile *tile_entry)
 {
-    p->beside = choice->beside;
-    p->alone = choice->alone;
-    p->held = choice->held;
-    share_out(p, choice->beside ? 64 : 128, choice->beside ? 2 * choice->n : choice->n);
+    p->split_windows = tile_entry->split_windows;
+    p->one_cta_per_sm = tile_entry->one_cta_per_sm;
+    p->register_a = tile_entry->register_a;
+    set_tile(p, tile_entry->split_windows ? 64 : 128,
+             tile_entry->split_windows ? 2 * tile_entry->n : tile_entry->n);
 }
 
-static const tile_choice choices[] = {
+static const conv_nchw_tile nchw_tiles[] = {
     { "96", 96, false, false, false },    { "64", 64, false, false, false },
     { "96x2", 96, true, false, false },   { "64x2", 64, true, false, false },
     { "192a", 192, false, true, false },  { "128a", 128, false, true, false },
@@ -94,18 +95,18 @@ static const tile_choice choices[] = {
  * NCHW input is copied in boxes of 64 windows. Unpacked weights need registers for two sets of
  * accumulators.
  */
-static bool is_possible(const conv_product *p, const tile_choice *choice)
+static bool is_possible(const conv_gemm_params *p, const conv_nchw_tile *tile_entry)
 {
-    if (choice->held)
-        return may_be_held(p);
-    if (p->order == CONV_PLANES && choice->n != 64 && choice->n != 128)
+    if (tile_entry->register_a)
+        return supports_register_a(p);
+    if (p->layout_kind == CONV_LAYOUT_NCHW && tile_entry->n != 64 && tile_entry->n != 128)
         return false;
     if (p->t.blocks.scale != NULL)
-        return choice->alone && choice->n <= 96;
+        return tile_entry->one_cta_per_sm && tile_entry->n <= 96;
     return true;
 }
 
-static bool is_ours(const conv_product *, const tile_choice *)
+static bool keeps_sum_order(const conv_gemm_params *, const conv_nchw_tile *)
 {
     return true;
 }
@@ -115,16 +116,18 @@ static bool is_ours(const conv_product *, const tile_choice *)
  * busiest one, whose K blocks take as long as their copies, plus the epilogue of a tile. Two CTAs
  * hide part of each other's latency.
  */
-static double cost_of(const ft_cuda_chip *chip, conv_product *p, const tile_choice *choice)
+static double cost_of(const ft_cuda_device_props *props, conv_gemm_params *p,
+                      const conv_nchw_tile *tile_entry)
 {
-    share_out_planes(p, choice);
-    if (choice->held)
-        return PLANES_CLOCKS * time_held(chip, p);
-    int rows = (p->w_bytes + p->x_bytes) / CONV_STEP;
-    int places = chip->multiprocessors * (choice->alone ? 1 : 2);
-    double tiles = conv_cover(p->tiles, places);
-    double step = choice->alone ? 3.0 * rows : 5.0 * rows;
-    return tiles * (p->steps * step + (choice->alone ? 60.0 : 80.0) * choice->n);
+    set_nchw_tile(p, tile_entry);
+    if (tile_entry->register_a)
+        return NCHW_CLOCKS * register_a_microseconds(props, p);
+    int rows = (p->w_bytes + p->x_bytes) / CONV_K_BLOCK;
+    int concurrent_tiles = props->sm_count * (tile_entry->one_cta_per_sm ? 1 : 2);
+    double tiles = conv_ceil_div(p->tiles, concurrent_tiles);
+    double step = tile_entry->one_cta_per_sm ? 3.0 * rows : 5.0 * rows;
+    return tiles *
+           (p->k_blocks * step + (tile_entry->one_cta_per_sm ? 60.0 : 80.0) * tile_entry->n);
 }
 
 /* ---- NHWC output ---------------------------------------------------------------------------- */
@@ -133,7 +136,7 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const tile_choi
  * Windows x output channels; t: ping-pong. Some tiles are best only with group-wise weights, some
  * only without.
  */
-static const conv_rows_tile rows_tiles[] = {
+static const conv_nhwc_tile nhwc_tiles[] = {
     { "128x128", 128, 128, false, false, false, true, true },
     { "256x64", 256, 64, false, false, false, true, true },
     { "128x64t", 128, 64, true, false, false, true, true },
@@ -145,7 +148,7 @@ static const conv_rows_tile rows_tiles[] = {
     { "held64", 64, 128, false, false, true, true, false },
     { "held96", 96, 128, false, false, true, true, false },
     { "held128", 128, 128, false, false, true, true, false },
-    { "held104s", CONV_SHARED_WINDOWS, 128, false, false, true, true, false, 2 },
+    { "held104s", CONV_SPLIT_K_WINDOWS, 128, false, false, true, true, false, 2 },
     { "held128h", 128, 128, false, false, true, true, false, 1 },
 };
 
@@ -154,46 +157,49 @@ static const conv_rows_tile rows_tiles[] = {
  * Register-A kernels of 64 and 96 windows support both. Scales per 32 columns leave registers for
  * few accumulators.
  */
-static bool is_possible(const conv_product *p, const conv_rows_tile *tile)
+static bool is_possible(const conv_gemm_params *p, const conv_nhwc_tile *tile)
 {
     bool blocks = p->t.blocks.scale != NULL;
-    bool plain = !p->activates && p->eights;
-    if (tile->halves > 0)
-        return may_be_held(p) && plain && p->steps > 2; /* each split has a K tile */
-    if (tile->held)
-        return may_be_held(p) && (plain || tile->windows == 64 || tile->windows == 96);
-    int sums = tile->windows * tile->outputs * (tile->turns ? 2 : 1); /* of both warpgroups */
-    if (blocks && p->group_steps == 0 && sums > 8192)
+    bool has_direct_store = !p->has_activation && p->stores_x8;
+    if (tile->split_k_ctas > 0)
+        return supports_register_a(p) && has_direct_store &&
+               p->k_blocks > 2; /* each split has a K tile */
+    if (tile->register_a)
+        return supports_register_a(p) &&
+               (has_direct_store || tile->windows == 64 || tile->windows == 96);
+    int sums =
+        tile->windows * tile->out_channels * (tile->pingpong ? 2 : 1); /* of both warpgroups */
+    if (blocks && p->group_k_blocks == 0 && sums > 8192)
         return false;
-    return (blocks ? tile->of_blocks : tile->of_others) && (tile->general || plain);
+    return (blocks ? tile->for_groupwise : tile->for_others) && (tile->general || has_direct_store);
 }
 
-enum { HALVES_WINDOWS = 64, HALVES_STEPS = 32 };
+enum { SPLIT_K_MAX_WINDOWS = 64, SPLIT_K_MIN_K_BLOCKS = 32 };
 
 /*
  * Split-K is used if one image has so few windows, and a window so many K blocks, that it saves
  * time up to tens of images; beyond that it costs a little. The number of images may not decide,
  * because an image gets the same bits alone.
  */
-static bool has_halves(const conv_product *p)
+static bool uses_split_k(const conv_gemm_params *p)
 {
-    return may_be_held(p) && !p->activates && p->eights && p->t.positions <= HALVES_WINDOWS &&
-           p->steps >= HALVES_STEPS;
+    return supports_register_a(p) && !p->has_activation && p->stores_x8 &&
+           p->t.out_pixels <= SPLIT_K_MAX_WINDOWS && p->k_blocks >= SPLIT_K_MIN_K_BLOCKS;
 }
 
 /* Whether the tile has the summation order of the default choice. */
-static bool is_ours(const conv_product *p, const conv_rows_tile *tile)
+static bool keeps_sum_order(const conv_gemm_params *p, const conv_nhwc_tile *tile)
 {
-    return (tile->halves > 0) == has_halves(p);
+    return (tile->split_k_ctas > 0) == uses_split_k(p);
 }
 
-static void share_out_pixels(conv_product *p, const conv_rows_tile *tile)
+static void set_nhwc_tile(conv_gemm_params *p, const conv_nhwc_tile *tile)
 {
-    p->beside = tile->outputs == 64;
-    p->held = tile->held;
-    p->halves = tile->halves;
-    p->woven = !tile->general && p->t.x_dtype != FT_I8 && p->t.blocks.scale == NULL;
-    share_out(p, tile->outputs, tile->windows);
+    p->split_windows = tile->out_channels == 64;
+    p->register_a = tile->register_a;
+    p->split_k_ctas = tile->split_k_ctas;
+    p->interleaved = !tile->general && p->t.x_dtype != FT_I8 && p->t.blocks.scale == NULL;
+    set_tile(p, tile->out_channels, tile->windows);
 }
 
 /*
@@ -201,23 +207,24 @@ static void share_out_pixels(conv_product *p, const conv_rows_tile *tile)
  * take as long as their copies and unpacking, or as their MMAs. Ping-pong warpgroups overlap all
  * epilogues but the last with the other's main loop.
  */
-static double cost_of(const ft_cuda_chip *chip, conv_product *p, const conv_rows_tile *tile)
+static double cost_of(const ft_cuda_device_props *props, conv_gemm_params *p,
+                      const conv_nhwc_tile *tile)
 {
-    share_out_pixels(p, tile);
+    set_nhwc_tile(p, tile);
     bool blocks = p->t.blocks.scale != NULL;
-    double rounds = conv_cover(p->tiles, chip->multiprocessors);
-    double area = tile->windows * tile->outputs, finish = area / (blocks ? 9 : 16);
-    double copied = blocks ? 4.1 * tile->windows + 6.1 * tile->outputs
-                           : 4.6 * tile->windows + 2.75 * tile->outputs;
-    double multiplied = area / (blocks ? 32 : 21);
-    double steps = rounds * p->steps * (copied > multiplied ? copied : multiplied);
-    if (tile->held)
-        return PIXELS_CLOCKS * time_held(chip, p);
+    double waves = conv_ceil_div(p->tiles, props->sm_count);
+    double area = tile->windows * tile->out_channels, finish = area / (blocks ? 9 : 16);
+    double copy_clocks = blocks ? 4.1 * tile->windows + 6.1 * tile->out_channels
+                                : 4.6 * tile->windows + 2.75 * tile->out_channels;
+    double mma_clocks = area / (blocks ? 32 : 21);
+    double steps = waves * p->k_blocks * (copy_clocks > mma_clocks ? copy_clocks : mma_clocks);
+    if (tile->register_a)
+        return NHWC_CLOCKS * register_a_microseconds(props, p);
     if (tile->general)
         return INFINITY;
-    if (tile->turns)
-        return (steps > rounds * finish ? steps : rounds * finish) + finish;
-    return steps + rounds * finish;
+    if (tile->pingpong)
+        return (steps > waves * finish ? steps : waves * finish) + finish;
+    return steps + waves * finish;
 }
 
 /* ---- Selection ------------------------------------------------------------------------------ */
@@ -227,34 +234,36 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const conv_rows
  * or the tile named by FT_CUDA_CONV.
  */
 template <typename TILE, int count>
-static const TILE *best_of(const ft_cuda_chip *chip, conv_product *p, const TILE (&tiles)[count])
+static const TILE *best_of(const ft_cuda_device_props *props, conv_gemm_params *p,
+                           const TILE (&tiles)[count])
 {
     const char *name = getenv("FT_CUDA_CONV");
     const TILE *best = NULL;
-    double least = 0.0;
+    double min_cost = 0.0;
     for (const TILE &tile : tiles) {
-        bool asked = name != NULL && strcmp(name, tile.name) == 0;
-        if (!is_possible(p, &tile) || !(asked || is_ours(p, &tile)))
+        bool is_forced = name != NULL && strcmp(name, tile.name) == 0;
+        if (!is_possible(p, &tile) || !(is_forced || keeps_sum_order(p, &tile)))
             continue;
-        double cost = asked ? -1.0 : cost_of(chip, p, &tile);
-        if (best == NULL || cost < least) {
-            least = cost;
+        double cost = is_forced ? -1.0 : cost_of(props, p, &tile);
+        if (best == NULL || cost < min_cost) {
+            min_cost = cost;
             best = &tile;
         }
     }
     return best;
 }
 
-int ft_cuda_conv_choose(const ft_cuda_chip *chip, conv_product *p)
+int ft_cuda_conv_select_nchw_tile(const ft_cuda_device_props *props, conv_gemm_params *p)
 {
-    const tile_choice *best = best_of(chip, p, choices);
-    share_out_planes(p, best);
+    const conv_nchw_tile *best = best_of(props, p, nchw_tiles);
+    set_nchw_tile(p, best);
     return best->n;
 }
 
-const conv_rows_tile *ft_cuda_conv_choose_rows(const ft_cuda_chip *chip, conv_product *p)
+const conv_nhwc_tile *ft_cuda_conv_select_nhwc_tile(const ft_cuda_device_props *props,
+                                                    conv_gemm_params *p)
 {
-    const conv_rows_tile *best = best_of(chip, p, rows_tiles);
-    share_out_pixels(p, best);
+    const conv_nhwc_tile *best = best_of(props, p, nhwc_tiles);
+    set_nhwc_tile(p, best);
     return best;
 }

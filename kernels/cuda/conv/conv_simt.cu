@@ -13,165 +13,175 @@
  */
 #include "kernels/cuda/conv/conv.cuh"
 
-enum { SIDE = 64, STEP = 32, THREADS = 256, EACH = 4, APART = SIDE / EACH };
+enum {
+    TILE_DIM = 64,
+    K_TILE = 32,
+    THREADS = 256,
+    PER_THREAD = 4,
+    THREAD_STRIDE = TILE_DIM / PER_THREAD
+};
 
 /* Operand types: float values, int8 values, or float values that are quantized dynamically. */
-typedef enum factors { REALS, CODES, MADE_CODES } factors;
+typedef enum operand_kind { FLOATS, INT8, DYNAMIC_INT8 } operand_kind;
 
 /* int32_t for int8 values, float otherwise. */
-template <factors kind> struct number_of {
+template <operand_kind kind> struct accumulator_of {
     typedef int32_t type;
 };
-template <> struct number_of<REALS> {
+template <> struct accumulator_of<FLOATS> {
     typedef float type;
 };
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
 /* Position of a window: its image, and the input pixel of its first tap. */
-typedef struct window_place {
+typedef struct window_origin {
     size_t image;
     int top, left;
     bool exists;
-} window_place;
+} window_origin;
 
-__device__ __forceinline__ window_place place_of(const conv_task &t, unsigned window)
+__device__ __forceinline__ window_origin window_origin_of(const conv_problem_args &t,
+                                                          unsigned window)
 {
-    window_place place;
-    unsigned positions = (unsigned) t.positions, position = window % positions;
-    place.image = window / positions;
-    place.top = (int) (position / (unsigned) t.across) * t.conv.stride[0] - t.conv.padding[0];
-    place.left = (int) (position % (unsigned) t.across) * t.conv.stride[1] - t.conv.padding[1];
-    place.exists = place.image < (size_t) t.images;
-    return place;
+    window_origin origin;
+    unsigned out_pixels = (unsigned) t.out_pixels, position = window % out_pixels;
+    origin.image = window / out_pixels;
+    origin.top = (int) (position / (unsigned) t.per_row) * t.conv.stride[0] - t.conv.padding[0];
+    origin.left = (int) (position % (unsigned) t.per_row) * t.conv.stride[1] - t.conv.padding[1];
+    origin.exists = origin.image < (size_t) t.images;
+    return origin;
 }
 
 /* Finds the element of x in a column of a window; false outside the image. */
-__device__ __forceinline__ bool find_pixel(const conv_task &t, const window_place &place, int col,
-                                           size_t &at)
+__device__ __forceinline__ bool locate_element(const conv_problem_args &t,
+                                               const window_origin &origin, int col, size_t &at)
 {
     const ft_conv &c = t.conv;
     int tap = col / c.channels, channel = col % c.channels;
-    int row = place.top + tap / c.kernel[1] * c.dilation[0];
-    int pixel = place.left + tap % c.kernel[1] * c.dilation[1];
-    at = c.in_order == FT_IMAGE_PIXELS
-             ? ((place.image * (unsigned) c.height + (unsigned) row) * (unsigned) c.width +
+    int row = origin.top + tap / c.kernel[1] * c.dilation[0];
+    int pixel = origin.left + tap % c.kernel[1] * c.dilation[1];
+    at = c.in_layout == FT_IMAGE_NHWC
+             ? ((origin.image * (unsigned) c.height + (unsigned) row) * (unsigned) c.width +
                 (unsigned) pixel) *
                        (unsigned) c.channels +
                    (unsigned) channel
-             : ((place.image * (unsigned) c.channels + (unsigned) channel) * (unsigned) c.height +
+             : ((origin.image * (unsigned) c.channels + (unsigned) channel) * (unsigned) c.height +
                 (unsigned) row) *
                        (unsigned) c.width +
                    (unsigned) pixel;
-    return place.exists && row >= 0 && row < c.height && pixel >= 0 && pixel < c.width;
+    return origin.exists && row >= 0 && row < c.height && pixel >= 0 && pixel < c.width;
 }
 
-template <factors kind>
-__device__ __forceinline__ typename number_of<kind>::type
-read_x(const conv_task &t, const window_place &place, int col, float inverse)
+template <operand_kind kind>
+__device__ __forceinline__ typename accumulator_of<kind>::type
+read_x(const conv_problem_args &t, const window_origin &origin, int col, float inverse)
 {
     size_t at;
-    if (!find_pixel(t, place, col, at))
+    if (!locate_element(t, origin, col, at))
         return 0;
-    if (kind == CODES)
+    if (kind == INT8)
         return ((const int8_t *) t.x)[at] - t.conv.zero;
     float value;
     ft_load<1>(&value, t.x, t.x_dtype, at);
-    return kind == REALS ? value : ft_quantize(value, inverse);
+    return kind == FLOATS ? value : ft_quantize(value, inverse);
 }
 
-template <factors kind>
-__device__ __forceinline__ typename number_of<kind>::type read_w(const conv_task &t, int output,
-                                                                 int col)
+template <operand_kind kind>
+__device__ __forceinline__ typename accumulator_of<kind>::type read_w(const conv_problem_args &t,
+                                                                      int output, int col)
 {
-    size_t row = (unsigned) output, k = (unsigned) t.window, n = (unsigned) t.outputs;
-    int bits = ft_blocks_bits(t.w_dtype);
-    if (kind == CODES)
+    size_t row = (unsigned) output, k = (unsigned) t.window, n = (unsigned) t.out_channels;
+    int bits = ft_groupwise_bits(t.w_dtype);
+    if (kind == INT8)
         return ((const int8_t *)
                     t.w)[ft_offset_col4(row, (unsigned) col, ft_layout_rows(FT_COL4_4R2_8C, n))];
     if (bits != 0)
-        return (int) ft_panel_code((const uint32_t *) t.w, row, (unsigned) col, k, bits) -
-               ft_blocks_zero(&t.blocks, ft_blocks_index(&t.blocks, row, (unsigned) col, n), bits);
+        return (int) ft_panel_value((const uint32_t *) t.w, row, (unsigned) col, k, bits) -
+               ft_groupwise_zero_point(
+                   &t.blocks, ft_groupwise_scale_index(&t.blocks, row, (unsigned) col, n), bits);
     float value;
     ft_load<1>(&value, (void *) t.w, t.w_dtype, row * k + (unsigned) col);
-    return kind == REALS ? value : 0;
+    return kind == FLOATS ? value : 0;
 }
 
 /* ---- Accumulation --------------------------------------------------------------------------- */
 
-template <factors kind> struct tile {
-    typename number_of<kind>::type x[STEP][SIDE + 1], w[STEP][SIDE + 1];
-    float unit[SIDE], part[THREADS / SIDE][SIDE];
+template <operand_kind kind> struct shared_tiles {
+    typename accumulator_of<kind>::type x[K_TILE][TILE_DIM + 1], w[K_TILE][TILE_DIM + 1];
+    float scale_of_window[TILE_DIM], partial_amax[THREADS / TILE_DIM][TILE_DIM];
 };
 
-__device__ __forceinline__ float add_product(float sum, float x, float w)
+__device__ __forceinline__ float multiply_add(float sum, float x, float w)
 {
     return fmaf(x, w, sum);
 }
 
-__device__ __forceinline__ int32_t add_product(int32_t sum, int32_t x, int32_t w)
+__device__ __forceinline__ int32_t multiply_add(int32_t sum, int32_t x, int32_t w)
 {
     return sum + x * w;
 }
 
 /* Computes the scale of each window's int8 values in columns first .. end - 1. */
-__device__ __forceinline__ void find_units(tile<MADE_CODES> &s, const conv_task &t,
-                                           const window_place &place, int first, int end)
+__device__ __forceinline__ void compute_scales(shared_tiles<DYNAMIC_INT8> &s,
+                                               const conv_problem_args &t,
+                                               const window_origin &origin, int first, int end)
 {
-    int window = threadIdx.x % SIDE, part = threadIdx.x / SIDE;
+    int window = threadIdx.x % TILE_DIM, partial_amax = threadIdx.x / TILE_DIM;
     float amax = 0.0f;
-    for (int col = first + part; col < end; col += THREADS / SIDE)
-        amax = fmaxf(amax, fabsf(read_x<REALS>(t, place, col, 0.0f)));
-    s.part[part][window] = amax;
+    for (int col = first + partial_amax; col < end; col += THREADS / TILE_DIM)
+        amax = fmaxf(amax, fabsf(read_x<FLOATS>(t, origin, col, 0.0f)));
+    s.partial_amax[partial_amax][window] = amax;
     __syncthreads();
-    if (part == 0) {
+    if (partial_amax == 0) {
 #pragma unroll
-        for (int i = 1; i < THREADS / SIDE; i++)
-            amax = fmaxf(amax, s.part[i][window]);
-        s.unit[window] = ft_scale_from_amax(amax);
+        for (int i = 1; i < THREADS / TILE_DIM; i++)
+            amax = fmaxf(amax, s.partial_amax[i][window]);
+        s.scale_of_window[window] = ft_scale_from_amax(amax);
     }
     __syncthreads();
 }
 
 /* Loads columns first .. end - 1, at most STEP, to shared memory. */
-template <factors kind>
-__device__ __forceinline__ void fetch_step(tile<kind> &s, const conv_task &t,
-                                           const window_place &place, int output, int first,
-                                           int end)
+template <operand_kind kind>
+__device__ __forceinline__ void load_k_tile(shared_tiles<kind> &s, const conv_problem_args &t,
+                                            const window_origin &origin, int output, int first,
+                                            int end)
 {
-    int window = threadIdx.x % SIDE;
-    float inverse = kind == MADE_CODES ? ft_inverse_scale(s.unit[window]) : 0.0f;
-    for (int i = threadIdx.x / SIDE; i < STEP; i += THREADS / SIDE)
-        s.x[i][window] = first + i < end ? read_x<kind>(t, place, first + i, inverse) : 0;
-    int col = first + (int) threadIdx.x % STEP;
-    for (int i = threadIdx.x / STEP; i < SIDE; i += THREADS / STEP)
-        s.w[threadIdx.x % STEP][i] =
-            output + i < t.outputs && col < end ? read_w<kind>(t, output + i, col) : 0;
+    int window = threadIdx.x % TILE_DIM;
+    float inverse = kind == DYNAMIC_INT8 ? ft_inverse_scale(s.scale_of_window[window]) : 0.0f;
+    for (int i = threadIdx.x / TILE_DIM; i < K_TILE; i += THREADS / TILE_DIM)
+        s.x[i][window] = first + i < end ? read_x<kind>(t, origin, first + i, inverse) : 0;
+    int col = first + (int) threadIdx.x % K_TILE;
+    for (int i = threadIdx.x / K_TILE; i < TILE_DIM; i += THREADS / K_TILE)
+        s.w[threadIdx.x % K_TILE][i] =
+            output + i < t.out_channels && col < end ? read_w<kind>(t, output + i, col) : 0;
 }
 
 /*
  * sum = windows . w^T over columns first .. end - 1. Thread (a, b) has windows a + 16 i and output
  * channels b + 16 j.
  */
-template <factors kind>
-__device__ __forceinline__ void add_group(typename number_of<kind>::type (&sum)[EACH][EACH],
-                                          tile<kind> &s, const conv_task &t,
-                                          const window_place &place, int output, int first, int end)
+template <operand_kind kind>
+__device__ __forceinline__ void
+accumulate_group(typename accumulator_of<kind>::type (&sum)[PER_THREAD][PER_THREAD],
+                 shared_tiles<kind> &s, const conv_problem_args &t, const window_origin &origin,
+                 int output, int first, int end)
 {
-    int a = threadIdx.x % APART, b = threadIdx.x / APART;
+    int a = threadIdx.x % THREAD_STRIDE, b = threadIdx.x / THREAD_STRIDE;
 #pragma unroll
-    for (int i = 0; i < EACH * EACH; i++)
-        sum[i / EACH][i % EACH] = 0;
-    for (int col = first; col < end; col += STEP) {
-        fetch_step<kind>(s, t, place, output, col, end);
+    for (int i = 0; i < PER_THREAD * PER_THREAD; i++)
+        sum[i / PER_THREAD][i % PER_THREAD] = 0;
+    for (int col = first; col < end; col += K_TILE) {
+        load_k_tile<kind>(s, t, origin, output, col, end);
         __syncthreads();
 #pragma unroll 4
-        for (int k = 0; k < STEP; k++)
+        for (int k = 0; k < K_TILE; k++)
 #pragma unroll
-            for (int i = 0; i < EACH * EACH; i++)
-                sum[i / EACH][i % EACH] =
-                    add_product(sum[i / EACH][i % EACH], s.x[k][a + i / EACH * APART],
-                                s.w[k][b + i % EACH * APART]);
+            for (int i = 0; i < PER_THREAD * PER_THREAD; i++)
+                sum[i / PER_THREAD][i % PER_THREAD] = multiply_add(
+                    sum[i / PER_THREAD][i % PER_THREAD], s.x[k][a + i / PER_THREAD * THREAD_STRIDE],
+                    s.w[k][b + i % PER_THREAD * THREAD_STRIDE]);
         __syncthreads();
     }
 }
@@ -179,87 +189,93 @@ __device__ __forceinline__ void add_group(typename number_of<kind>::type (&sum)[
 /* ---- Epilogue ------------------------------------------------------------------------------- */
 
 /* Adds the sum of a group to a result. Float and int8 weights have one group. */
-template <factors kind>
-__device__ __forceinline__ float add_sum(const conv_task &t, float total,
-                                         typename number_of<kind>::type sum, int output, int col,
-                                         float unit)
+template <operand_kind kind>
+__device__ __forceinline__ float apply_group_scale(const conv_problem_args &t, float total,
+                                                   typename accumulator_of<kind>::type sum,
+                                                   int output, int col, float scale_of_window)
 {
-    if (kind == CODES)
+    if (kind == INT8)
         return ft_dequantize((int32_t) sum, t.x_scale * t.w_scale[output],
                              t.bias == NULL ? 0.0f : t.bias[output]);
     if (t.blocks.scale == NULL)
         return (float) sum;
-    size_t at = ft_blocks_index(&t.blocks, (unsigned) output, (unsigned) col, (unsigned) t.outputs);
-    return ft_blocks_add(total, (float) sum, __half2float(((const __half *) t.blocks.scale)[at]),
-                         kind == MADE_CODES ? unit : 1.0f);
+    size_t at = ft_groupwise_scale_index(&t.blocks, (unsigned) output, (unsigned) col,
+                                         (unsigned) t.out_channels);
+    return ft_groupwise_accumulate(total, (float) sum,
+                                   __half2float(((const __half *) t.blocks.scale)[at]),
+                                   kind == DYNAMIC_INT8 ? scale_of_window : 1.0f);
 }
 
-template <factors kind>
-__device__ __forceinline__ void put(const conv_task &t, unsigned window, int output, float value)
+template <operand_kind kind>
+__device__ __forceinline__ void store_output(const conv_problem_args &t, unsigned window,
+                                             int output, float value)
 {
-    unsigned positions = (unsigned) t.positions, image = window / positions;
-    size_t at = ((size_t) image * (unsigned) t.outputs + (unsigned) output) * positions +
-                (window - image * positions);
-    if (t.conv.out_order == FT_IMAGE_PIXELS)
-        at = (size_t) window * (unsigned) t.outputs + (unsigned) output;
-    if (kind != CODES && t.bias != NULL)
+    unsigned out_pixels = (unsigned) t.out_pixels, image = window / out_pixels;
+    size_t at = ((size_t) image * (unsigned) t.out_channels + (unsigned) output) * out_pixels +
+                (window - image * out_pixels);
+    if (t.conv.out_layout == FT_IMAGE_NHWC)
+        at = (size_t) window * (unsigned) t.out_channels + (unsigned) output;
+    if (kind != INT8 && t.bias != NULL)
         value += t.bias[output];
-    value = conv_finish(t, value);
+    value = conv_activate_clamp(t, value);
     if (t.y_dtype == FT_I8)
-        ft_store_codes<1>(t.y, t.y_dtype, at, &value, t.y_inverse);
+        ft_store_quantized<1>(t.y, t.y_dtype, at, &value, t.y_inv_scale);
     else
         ft_store<1>(t.y, t.y_dtype, at, &value);
 }
 
 /* grid = (tiles of windows, tiles of output channels) */
-template <factors kind>
+template <operand_kind kind>
 static __global__ void __launch_bounds__(THREADS, 3)
-    plain_kernel(const __grid_constant__ conv_task t)
+    conv_simt_kernel(const __grid_constant__ conv_problem_args t)
 {
-    __shared__ tile<kind> s;
-    unsigned first = blockIdx.x * SIDE, windows = (unsigned) t.images * (unsigned) t.positions;
-    int output = (int) blockIdx.y * SIDE, a = threadIdx.x % APART, b = threadIdx.x / APART;
+    __shared__ shared_tiles<kind> s;
+    unsigned first = blockIdx.x * TILE_DIM, windows = (unsigned) t.images * (unsigned) t.out_pixels;
+    int output = (int) blockIdx.y * TILE_DIM, a = threadIdx.x % THREAD_STRIDE,
+        b = threadIdx.x / THREAD_STRIDE;
     int group = t.blocks.scale == NULL || t.blocks.group == 0 ? t.window : t.blocks.group;
-    window_place place = place_of(t, first + threadIdx.x % SIDE);
-    float total[EACH][EACH] = {};
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    window_origin origin = window_origin_of(t, first + threadIdx.x % TILE_DIM);
+    float total[PER_THREAD][PER_THREAD] = {};
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
     for (int col = 0; col < t.window; col += group) {
-        typename number_of<kind>::type sum[EACH][EACH];
+        typename accumulator_of<kind>::type sum[PER_THREAD][PER_THREAD];
         int end = t.window - col < group ? t.window : col + group;
-        if constexpr (kind == MADE_CODES)
-            find_units(s, t, place, col, end);
-        add_group<kind>(sum, s, t, place, output, col, end);
+        if constexpr (kind == DYNAMIC_INT8)
+            compute_scales(s, t, origin, col, end);
+        accumulate_group<kind>(sum, s, t, origin, output, col, end);
 #pragma unroll
-        for (int i = 0; i < EACH * EACH; i++) {
-            int own = output + b + i % EACH * APART;
-            if (own < t.outputs)
-                total[i / EACH][i % EACH] =
-                    add_sum<kind>(t, total[i / EACH][i % EACH], sum[i / EACH][i % EACH], own, col,
-                                  kind == MADE_CODES ? s.unit[a + i / EACH * APART] : 1.0f);
+        for (int i = 0; i < PER_THREAD * PER_THREAD; i++) {
+            int out_channel = output + b + i % PER_THREAD * THREAD_STRIDE;
+            if (out_channel < t.out_channels)
+                total[i / PER_THREAD][i % PER_THREAD] = apply_group_scale<kind>(
+                    t, total[i / PER_THREAD][i % PER_THREAD], sum[i / PER_THREAD][i % PER_THREAD],
+                    out_channel, col,
+                    kind == DYNAMIC_INT8 ? s.scale_of_window[a + i / PER_THREAD * THREAD_STRIDE]
+                                         : 1.0f);
         }
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < EACH * EACH; i++) {
-        unsigned window = first + (unsigned) (a + i / EACH * APART);
-        int own = output + b + i % EACH * APART;
-        if (window < windows && own < t.outputs)
-            put<kind>(t, window, own, total[i / EACH][i % EACH]);
+    for (int i = 0; i < PER_THREAD * PER_THREAD; i++) {
+        unsigned window = first + (unsigned) (a + i / PER_THREAD * THREAD_STRIDE);
+        int out_channel = output + b + i % PER_THREAD * THREAD_STRIDE;
+        if (window < windows && out_channel < t.out_channels)
+            store_output<kind>(t, window, out_channel, total[i / PER_THREAD][i % PER_THREAD]);
     }
 }
 
 /* A grid supports up to 65535 tiles of output channels. */
-int ft_cuda_conv_plain(const ft_cuda_chip *chip, void *stream, const conv_task *t)
+int ft_cuda_conv_simt(const ft_cuda_device_props *props, void *stream, const conv_problem_args *t)
 {
-    size_t windows = (size_t) t->images * (size_t) t->positions;
-    dim3 grid(ft_cover(windows, SIDE), ft_cover((size_t) t->outputs, SIDE));
+    size_t windows = (size_t) t->images * (size_t) t->out_pixels;
+    dim3 grid(ft_ceil_div(windows, TILE_DIM), ft_ceil_div((size_t) t->out_channels, TILE_DIM));
     if (windows == 0)
         return (int) cudaSuccess;
-    if (grid.y > 65535 || windows / SIDE >= INT32_MAX)
+    if (grid.y > 65535 || windows / TILE_DIM >= INT32_MAX)
         return (int) cudaErrorNotSupported;
-    auto *kernel = t->w_dtype == FT_I8  ? plain_kernel<CODES>
-                   : t->blocks.by_codes ? plain_kernel<MADE_CODES>
-                                        : plain_kernel<REALS>;
-    return ft_launch(kernel, grid, THREADS, 0, stream, chip->overlaps, 1, *t);
+    auto *kernel = t->w_dtype == FT_I8          ? conv_simt_kernel<INT8>
+                   : t->blocks.int8_activations ? conv_simt_kernel<DYNAMIC_INT8>
+                                                : conv_simt_kernel<FLOATS>;
+    return ft_launch(kernel, grid, THREADS, 0, stream, props->has_pdl, 1, *t);
 }

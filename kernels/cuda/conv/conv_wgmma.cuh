@@ -28,16 +28,17 @@
 #include "kernels/cuda/ptx/tma.cuh"
 
 enum {
-    CONV_TEAM = 128,               /* threads of a warpgroup */
-    CONV_WORKERS = 2 * CONV_TEAM,  /* threads of both consumer warpgroups */
-    CONV_STEP = 128,               /* bytes of a K block of a window */
-    CONV_STAGES = 8,               /* maximum pipeline stages */
-    CONV_LAID = 32,                /* windows that a warp stages at a time in the epilogue */
-    CONV_HELD_OUTPUTS = 128,       /* output channels of a register-A tile */
-    CONV_SHARED_WINDOWS = 104,     /* windows of a tile that two CTAs share */
-    CONV_PANEL = 8192,             /* bytes of 64 windows x 64 channels of NCHW input */
-    CONV_LAY = 16 * CONV_LAID * 4, /* bytes of a warp's staged accumulators */
-    CONV_REST = CONV_WORKERS / 32 * CONV_LAY + 24 * CONV_STAGES, /* bytes after the stages */
+    CONV_WARPGROUP = 128,                /* threads of a warpgroup */
+    CONV_CONSUMERS = 2 * CONV_WARPGROUP, /* threads of both consumer warpgroups */
+    CONV_K_BLOCK = 128,                  /* bytes of a K block of a window */
+    CONV_MAX_STAGES = 8,                 /* maximum pipeline stages */
+    CONV_STAGED_WINDOWS = 32,            /* windows that a warp stages at a time in the epilogue */
+    CONV_REGISTER_A_OUTPUTS = 128,       /* output channels of a register-A tile */
+    CONV_SPLIT_K_WINDOWS = 104,          /* windows of a tile that two CTAs share */
+    CONV_PANEL = 8192,                   /* bytes of 64 windows x 64 channels of NCHW input */
+    CONV_STAGED_BYTES = 16 * CONV_STAGED_WINDOWS * 4, /* bytes of a warp's staged accumulators */
+    CONV_STORAGE_BYTES =
+        CONV_CONSUMERS / 32 * CONV_STAGED_BYTES + 24 * CONV_MAX_STAGES, /* bytes after the stages */
 };
 
 /*
@@ -46,17 +47,17 @@ enum {
  */
 typedef struct conv_divider {
     uint32_t multiplier;
-    int shift, by;
+    int shift, divisor;
 } conv_divider;
 
-static inline conv_divider conv_divider_of(int by)
+static inline conv_divider conv_divider_of(int divisor)
 {
     int shift = 31;
-    while ((int64_t) 1 << (shift - 31) < by)
+    while ((int64_t) 1 << (shift - 31) < divisor)
         shift++;
-    conv_divider divider = {
-        (uint32_t) ((((uint64_t) 1 << shift) + (unsigned) by - 1) / (unsigned) by), shift, by
-    };
+    conv_divider divider = { (uint32_t) ((((uint64_t) 1 << shift) + (unsigned) divisor - 1) /
+                                         (unsigned) divisor),
+                             shift, divisor };
     return divider;
 }
 
@@ -70,84 +71,88 @@ __device__ __forceinline__ int conv_divide(int n, const conv_divider &divider)
  * What CTAs need before their first MMA is therefore stored together, directly after the tensor
  * maps.
  */
-typedef struct conv_product {
-    CUtensorMap w, x, y; /* y: register-A kernels */
-    int tiles, places;   /* register-A: tiles that run concurrently */
-    int halves;          /* register-A: as in conv_rows_tile */
-    int steps, line;     /* line: bytes of a row of a TMA box */
-    conv_order order;
-    int group_runs; /* group-wise: K tiles of a group; 0: not a multiple */
+typedef struct conv_gemm_params {
+    CUtensorMap w, x, y;         /* y: register-A kernels */
+    int tiles, concurrent_tiles; /* register-A: tiles that run concurrently */
+    int split_k_ctas;            /* register-A: as in conv_nhwc_tile */
+    int k_blocks, line;          /* line: bytes of a row of a TMA box */
+    conv_layout layout_kind;
+    int group_k_tiles; /* group-wise: K tiles of a group; 0: not a multiple */
     int tile_outputs, tile_windows;
-    conv_divider out_tiles, run_tiles; /* tiles of output channels; tiles of windows of a segment */
-    int run;                           /* windows of a segment, whose end tiles do not cross */
-    conv_task t;
-    bool beside, alone; /* one_cta_per_sm: one CTA per multiprocessor, with twice the stages */
+    conv_divider out_tiles,
+        segment_tiles; /* tiles of output channels; tiles of windows of a segment */
+    int segment;       /* windows of a segment, whose end tiles do not cross */
+    conv_problem_args t;
+    bool split_windows,
+        one_cta_per_sm; /* one_cta_per_sm: one CTA per multiprocessor, with twice the stages */
     int stages;
-    conv_divider positions, across;  /* as in the problem */
-    int w_bytes, x_bytes, box_bytes; /* of a stage; and of a box of windows */
-    int packed_bytes;                /* group-wise: quantized weights of a stage; otherwise 0 */
-    int boxes;                       /* boxes per K block */
-    int pixel;                       /* NHWC input: bytes of a pixel */
-    int padding[2];                  /* NHWC input: padding beyond the stored border */
-    const int32_t *excess;  /* int8: zero-point correction of sums, [out_channels], or NULL */
-    bool held;              /* group-wise: weights in registers, conv_register_a.cuh */
-    int group_steps;        /* group-wise: K blocks of a group; 0: scales per 32 columns */
-    conv_divider group;     /* group-wise: columns of a group */
-    int padded;             /* group-wise: rows of scales */
-    int store_width;        /* consecutive results in one store: 1, 4, or 16 bytes */
-    bool eights, woven;     /* NHWC: eight channels per store; ft_map_woven() */
-    bool activates, ranged; /* activation that is no clamp; clamp to low .. high */
+    conv_divider out_pixels, per_row; /* as in the problem */
+    int w_bytes, x_bytes, box_bytes;  /* of a stage; and of a box of windows */
+    int packed_bytes;                 /* group-wise: quantized weights of a stage; otherwise 0 */
+    int boxes;                        /* boxes per K block */
+    int pixel;                        /* NHWC input: bytes of a pixel */
+    int padding[2];                   /* NHWC input: padding beyond the stored border */
+    const int32_t *zp_correction; /* int8: zero-point correction of sums, [out_channels], or NULL */
+    bool register_a;              /* group-wise: weights in registers, conv_register_a.cuh */
+    int group_k_blocks;           /* group-wise: K blocks of a group; 0: scales per 32 columns */
+    conv_divider group;           /* group-wise: columns of a group */
+    int padded_rows;              /* group-wise: rows of scales */
+    int store_width;              /* consecutive results in one store: 1, 4, or 16 bytes */
+    bool stores_x8, interleaved;  /* NHWC: eight channels per store; ft_tma_map_interleaved() */
+    bool has_activation, clamps_output; /* activation that is no clamp; clamp to low .. high */
     float low, high;
-    int lowest, highest; /* the clamp as int8 values plus 128 */
-} conv_product;
+    int q_min, q_max; /* the clamp as int8 values plus 128 */
+} conv_gemm_params;
 
 /*
  * Kernel traits: dtype of the windows, bits of group-wise weights or 0, windows per warpgroup, NCHW
  * input.
  */
-template <ft_dtype DTYPE, int BITS, int N, bool PLANES> struct conv_form {
+template <ft_dtype DTYPE, int BITS, int N, bool PLANES> struct conv_traits {
     static constexpr ft_dtype dtype = DTYPE;
     static constexpr int bits = BITS, windows = N;
-    static constexpr bool planes = PLANES, held = false;
-    static constexpr int threads = CONV_WORKERS + (BITS > 0 ? 2 * CONV_TEAM : 32);
-    static constexpr int loaders = BITS > 0 ? 2 : 1; /* producer threads that issue copies */
+    static constexpr bool planes = PLANES, register_a = false;
+    static constexpr int threads = CONV_CONSUMERS + (BITS > 0 ? 2 * CONV_WARPGROUP : 32);
+    static constexpr int producers = BITS > 0 ? 2 : 1; /* producer threads that issue copies */
     static constexpr int ctas_per_sm = BITS > 0 || N > 96 ? 1 : 2; /* CTAs per multiprocessor */
 };
 
 /* Bytes of a stage; with group-wise weights including the quantized weights and zero points. */
-FT_HOST_DEVICE int conv_stage_bytes(const conv_product &p)
+FT_HOST_DEVICE int conv_stage_bytes(const conv_gemm_params &p)
 {
     return p.w_bytes + p.x_bytes + p.packed_bytes + (p.packed_bytes > 0 ? 2 * p.tile_outputs : 0);
 }
 
-static inline int conv_cover(int n, int by)
+static inline int conv_ceil_div(int n, int divisor)
 {
-    return (n + by - 1) / by;
+    return (n + divisor - 1) / divisor;
 }
 
 /* NCHW output, with `n` windows per warpgroup. */
-typedef int conv_launcher(const ft_cuda_chip *chip, void *stream, conv_product *p, int n);
-conv_launcher ft_cuda_conv_codes, ft_cuda_conv_halves, ft_cuda_conv_blocks;
+typedef int conv_nchw_launcher(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p,
+                               int n);
+conv_nchw_launcher ft_cuda_conv_nchw_int8, ft_cuda_conv_nchw_f16, ft_cuda_conv_nchw_groupwise;
 
 /* NHWC output: conv_nhwc.cuh. */
-typedef struct conv_rows_tile {
+typedef struct conv_nhwc_tile {
     const char *name;
-    int windows, outputs; /* of a tile */
-    bool turns, general;
-    bool held;                 /* group-wise weights in registers: conv_register_a.cuh */
-    bool of_blocks, of_others; /* whether there is a kernel for these weights */
-    int halves;                /* register-A: CTAs that compute the halves of a split-K sum, or 0 */
-} conv_rows_tile;
+    int windows, out_channels; /* of a tile */
+    bool pingpong, general;
+    bool register_a;                /* group-wise weights in registers: conv_register_a.cuh */
+    bool for_groupwise, for_others; /* whether there is a kernel for these weights */
+    int split_k_ctas; /* register-A: CTAs that compute the halves of a split-K sum, or 0 */
+} conv_nhwc_tile;
 
-typedef int conv_rows_launcher(const ft_cuda_chip *chip, void *stream, conv_product *p,
-                               const conv_rows_tile *tile);
-conv_rows_launcher ft_cuda_conv_rows_codes, ft_cuda_conv_rows_halves, ft_cuda_conv_rows_blocks;
+typedef int conv_nhwc_launcher(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p,
+                               const conv_nhwc_tile *tile);
+conv_nhwc_launcher ft_cuda_conv_nhwc_int8, ft_cuda_conv_nhwc_f16, ft_cuda_conv_nhwc_groupwise;
 
 /* NCHW or NHWC output, with register-A group-wise weights. */
-int ft_cuda_conv_held(const ft_cuda_chip *chip, void *stream, conv_product *p);
+int ft_cuda_conv_register_a(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p);
 
 /* Selects a tile for NCHW or NHWC output and sets the tile fields of *p. */
-int ft_cuda_conv_choose(const ft_cuda_chip *chip, conv_product *p);
-const conv_rows_tile *ft_cuda_conv_choose_rows(const ft_cuda_chip *chip, conv_product *p);
+int ft_cuda_conv_select_nchw_tile(const ft_cuda_device_props *props, conv_gemm_params *p);
+const conv_nhwc_tile *ft_cuda_conv_select_nhwc_tile(const ft_cuda_device_props *props,
+                                                    conv_gemm_params *p);
 
 #endif

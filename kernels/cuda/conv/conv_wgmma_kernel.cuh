@@ -13,23 +13,26 @@
 
 /* Consumer warpgroups. */
 template <class FORM>
-__device__ __forceinline__ void conv_work(const char *ring, conv_rest &rest, const conv_product &p)
+__device__ __forceinline__ void conv_consumer(const char *stages_smem, conv_storage &storage,
+                                              const conv_gemm_params &p)
 {
-    int team = threadIdx.x / CONV_TEAM, warp = threadIdx.x / 32 % 4, g = threadIdx.x % 32 / 4;
-    conv_operands o = conv_operands_of<FORM>(p, team);
-    conv_at at = { 0, 0 };
-    ft_wait_for_predecessor();
+    int consumer = threadIdx.x / CONV_WARPGROUP, warp = threadIdx.x / 32 % 4,
+        g = threadIdx.x % 32 / 4;
+    conv_operands o = conv_operands_of<FORM>(p, consumer);
+    conv_pipeline_state state = { 0, 0 };
+    ft_pdl_wait();
     for (int tile = (int) blockIdx.x; tile < p.tiles; tile += (int) gridDim.x) {
-        conv_place place = conv_place_of(p, tile);
-        int output = place.output + (p.beside ? 0 : team * 64);
-        int window = place.window + (p.beside ? team * FORM::windows : 0);
-        conv_sums<FORM> sums;
+        conv_tile_coord coord = conv_tile_coord_of(p, tile);
+        int output = coord.output + (p.split_windows ? 0 : consumer * 64);
+        int window = coord.window + (p.split_windows ? consumer * FORM::windows : 0);
+        conv_accumulators<FORM> sums;
         if constexpr (FORM::bits > 0)
-            conv_add_groups<FORM>(sums, ring, rest, p, o, at,
-                                  output + warp / 2 * 32 + 4 * g + warp % 2 * 2);
+            conv_mainloop_groupwise<FORM>(sums, stages_smem, storage, p, o, state,
+                                          output + warp / 2 * 32 + 4 * g + warp % 2 * 2);
         else
-            conv_add_steps<FORM>(sums, ring, rest, p, o, at, p.steps);
-        conv_put<FORM>(rest.laid[threadIdx.x / 32], p, output, place.run, window, sums);
+            conv_mainloop<FORM>(sums, stages_smem, storage, p, o, state, p.k_blocks);
+        conv_epilogue<FORM>(storage.staging[threadIdx.x / 32], p, output, coord.segment, window,
+                            sums);
     }
 }
 
@@ -38,20 +41,20 @@ __device__ __forceinline__ void conv_work(const char *ring, conv_rest &rest, con
 /* grid = at most the number of CTAs that run concurrently */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, FORM::ctas_per_sm)
-    conv_kernel(const __grid_constant__ conv_product p)
+    conv_kernel(const __grid_constant__ conv_gemm_params p)
 {
 #ifdef FT_HAS_WGMMA
-    extern __shared__ __align__(1024) char ring[];
-    auto &rest = *(conv_rest *) (ring + p.stages * conv_stage_bytes(p));
-    if (threadIdx.x == CONV_WORKERS)
-        conv_set_up<FORM>(rest, p, CONV_WORKERS / 32);
+    extern __shared__ __align__(1024) char stages_smem[];
+    auto &storage = *(conv_storage *) (stages_smem + p.stages * conv_stage_bytes(p));
+    if (threadIdx.x == CONV_CONSUMERS)
+        conv_init_barriers<FORM>(storage, p, CONV_CONSUMERS / 32);
     __syncthreads();
-    if (threadIdx.x < CONV_WORKERS) {
+    if (threadIdx.x < CONV_CONSUMERS) {
         if constexpr (FORM::bits > 0)
             asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
-        conv_work<FORM>(ring, rest, p);
+        conv_consumer<FORM>(stages_smem, storage, p);
     } else {
-        conv_serve<FORM>(ring, rest, p);
+        conv_producer<FORM>(stages_smem, storage, p);
     }
 #endif
 }
@@ -60,16 +63,17 @@ static __global__ void __launch_bounds__(FORM::threads, FORM::ctas_per_sm)
 
 /* Launches with as many stages as fit. */
 template <class FORM>
-static int conv_launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
+static int conv_launch(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p)
 {
     auto *kernel = conv_kernel<FORM>;
     size_t stage = (size_t) conv_stage_bytes(*p);
-    int ctas_per_sm = p->alone ? 1 : FORM::ctas_per_sm;
-    size_t room = ctas_per_sm == 1 ? chip->shared : (chip->shared + 1024) / 2 - 1024;
-    size_t stages = (room - CONV_REST) / stage;
-    p->stages = (int) (stages < CONV_STAGES ? stages : CONV_STAGES);
-    size_t bytes = (size_t) p->stages * stage + CONV_REST;
-    int most = chip->multiprocessors * ctas_per_sm;
+    int ctas_per_sm = p->one_cta_per_sm ? 1 : FORM::ctas_per_sm;
+    size_t smem_bytes =
+        ctas_per_sm == 1 ? props->smem_bytes : (props->smem_bytes + 1024) / 2 - 1024;
+    size_t stages = (smem_bytes - CONV_STORAGE_BYTES) / stage;
+    p->stages = (int) (stages < CONV_MAX_STAGES ? stages : CONV_MAX_STAGES);
+    size_t bytes = (size_t) p->stages * stage + CONV_STORAGE_BYTES;
+    int max_ctas = props->sm_count * ctas_per_sm;
     int status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes);
     if (status == 0)
@@ -77,8 +81,8 @@ static int conv_launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
                                             cudaSharedmemCarveoutMaxShared);
     if (status != 0)
         return status;
-    return ft_launch(kernel, (unsigned) (p->tiles < most ? p->tiles : most), FORM::threads, bytes,
-                     stream, chip->overlaps, 1, *p);
+    return ft_launch(kernel, (unsigned) (p->tiles < max_ctas ? p->tiles : max_ctas), FORM::threads,
+                     bytes, stream, props->has_pdl, 1, *p);
 }
 
 #endif

@@ -16,93 +16,99 @@
 
 /* ---- MMAs ----------------------------------------------------------------------------------- */
 
-template <class FORM> using conv_sum = std::conditional_t<FORM::dtype == FT_I8, int32_t, float>;
-template <class FORM> using conv_sums = conv_sum<FORM>[FORM::windows / 2];
+template <class FORM>
+using conv_accumulator = std::conditional_t<FORM::dtype == FT_I8, int32_t, float>;
+template <class FORM> using conv_accumulators = conv_accumulator<FORM>[FORM::windows / 2];
 
 /* A warpgroup's operands in a stage, and the distances between 32-byte columns of windows. */
 typedef struct conv_operands {
-    int w, x;     /* bytes from the start of a stage */
-    int one, two; /* of x: distance to the second and third 32 bytes of K, in units of 16 bytes */
+    int w, x; /* bytes from the start of a stage */
+    int second_32,
+        third_32; /* of x: distance to the second and third 32 bytes of K, in units of 16 bytes */
 } conv_operands;
 
 template <class FORM>
-__device__ __forceinline__ conv_operands conv_operands_of(const conv_product &p, int team)
+__device__ __forceinline__ conv_operands conv_operands_of(const conv_gemm_params &p, int consumer)
 {
     conv_operands o;
-    int windows = p.beside ? 2 * FORM::windows : FORM::windows;
-    o.w = p.beside ? 0 : team * 64 * CONV_STEP;
+    int windows = p.split_windows ? 2 * FORM::windows : FORM::windows;
+    o.w = p.split_windows ? 0 : consumer * 64 * CONV_K_BLOCK;
     o.x = p.w_bytes;
-    if (p.beside)
-        o.x += team * FORM::windows * (FORM::planes ? CONV_STEP : p.line);
-    int apart = windows * p.line / 16; /* stride of boxes */
-    o.one = FORM::planes ? 128 : p.line == 32 ? apart : 2;
-    o.two = FORM::planes ? 256 : p.line == 32 ? 2 * apart : p.line == 64 ? apart : 4;
+    if (p.split_windows)
+        o.x += consumer * FORM::windows * (FORM::planes ? CONV_K_BLOCK : p.line);
+    int box_stride = windows * p.line / 16; /* stride of boxes */
+    o.second_32 = FORM::planes ? 128 : p.line == 32 ? box_stride : 2;
+    o.third_32 = FORM::planes ? 256 : p.line == 32 ? 2 * box_stride : p.line == 64 ? box_stride : 4;
     return o;
 }
 
 /* Issues the MMA of quarter k of a K block. */
 template <class FORM>
-__device__ __forceinline__ void conv_multiply(conv_sums<FORM> &sums, const char *stage,
-                                              const conv_product &p, const conv_operands &o, int k,
-                                              bool add)
+__device__ __forceinline__ void conv_issue_mma(conv_accumulators<FORM> &sums, const char *stage,
+                                               const conv_gemm_params &p, const conv_operands &o,
+                                               int k, bool add)
 {
     constexpr int n = FORM::windows;
     constexpr bool bf16 = FORM::dtype == FT_BF16;
-    uint64_t w = ft_wgmma_operand(stage + o.w) + 2 * k;
-    int x_offset = (k % 2 == 1 ? o.one : 0) + (k >= 2 ? o.two : 0);
+    uint64_t w = ft_wgmma_descriptor(stage + o.w) + 2 * k;
+    int x_offset = (k % 2 == 1 ? o.second_32 : 0) + (k >= 2 ? o.third_32 : 0);
     if constexpr (FORM::dtype == FT_I8)
-        ft_wgmma<n>(sums, w, conv_operand(stage + o.x, p.line) + x_offset, add);
+        ft_wgmma_i8<n>(sums, w, conv_operand_descriptor(stage + o.x, p.line) + x_offset, add);
     else if constexpr (FORM::planes)
-        ft_wgmma_halves_turned<n, bf16>(sums, w,
-                                        ft_wgmma_turned(stage + o.x, CONV_PANEL) + x_offset, add);
+        ft_wgmma_f16_trans_b<n, bf16>(
+            sums, w, ft_wgmma_descriptor_trans(stage + o.x, CONV_PANEL) + x_offset, add);
     else
-        ft_wgmma_halves<n, bf16>(sums, w, conv_operand(stage + o.x, p.line) + x_offset, add);
+        ft_wgmma_f16<n, bf16>(sums, w, conv_operand_descriptor(stage + o.x, p.line) + x_offset,
+                              add);
 }
 
 /* sums = those of `k_blocks` K blocks. A stage is released while the next one is being multiplied.
  */
 template <class FORM>
-__device__ __forceinline__ void conv_add_steps(conv_sums<FORM> &sums, const char *ring,
-                                               conv_rest &rest, const conv_product &p,
-                                               const conv_operands &o, conv_at &at, int steps)
+__device__ __forceinline__ void conv_mainloop(conv_accumulators<FORM> &sums,
+                                              const char *stages_smem, conv_storage &storage,
+                                              const conv_gemm_params &p, const conv_operands &o,
+                                              conv_pipeline_state &state, int k_blocks)
 {
-    int before = -1;
+    int previous = -1;
     bool first_lane = threadIdx.x % 32 == 0;
-    for (int i = 0; i < steps; i++, conv_advance(at, p.stages)) {
-        const char *stage = ring + at.slot * (p.w_bytes + p.x_bytes);
-        ft_barrier_wait(&rest.full[at.slot], at.parity);
-        ft_wgmma_begin();
+    for (int i = 0; i < k_blocks; i++, conv_pipeline_advance(state, p.stages)) {
+        const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
+        ft_mbarrier_wait(&storage.full[state.stage_index], state.phase);
+        ft_wgmma_fence();
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            conv_multiply<FORM>(sums, stage, p, o, k, i + k > 0);
+            conv_issue_mma<FORM>(sums, stage, p, o, k, i + k > 0);
         ft_wgmma_commit();
         if (p.stages < 5) { /* too few stages to keep two */
             ft_wgmma_wait<0>();
-            before = at.slot;
+            previous = state.stage_index;
         } else {
             ft_wgmma_wait<1>();
         }
-        if (before >= 0 && first_lane)
-            ft_barrier_arrive(&rest.empty[before]);
-        before = p.stages < 5 ? -1 : at.slot;
+        if (previous >= 0 && first_lane)
+            ft_mbarrier_arrive(&storage.empty[previous]);
+        previous = p.stages < 5 ? -1 : state.stage_index;
     }
     ft_wgmma_wait<0>();
-    if (before >= 0 && first_lane)
-        ft_barrier_arrive(&rest.empty[before]);
-    ft_wgmma_settle(sums);
+    if (previous >= 0 && first_lane)
+        ft_mbarrier_arrive(&storage.empty[previous]);
+    ft_wgmma_fence_acc(sums);
 }
 
 /* The scales of a lane's two consecutive rows in a group. */
-__device__ __forceinline__ float2 conv_scales(const conv_product &p, int row, int group)
+__device__ __forceinline__ float2 conv_group_scales(const conv_gemm_params &p, int row, int group)
 {
-    row = min(row, p.padded - 2);
-    return __half22float2(__ldg((const __half2 *) ((const __half *) p.t.blocks.scale +
-                                                   (size_t) group * (unsigned) p.padded + row)));
+    row = min(row, p.padded_rows - 2);
+    return __half22float2(
+        __ldg((const __half2 *) ((const __half *) p.t.blocks.scale +
+                                 (size_t) group * (unsigned) p.padded_rows + row)));
 }
 
 /* total += scale * sums */
 template <int n>
-__device__ __forceinline__ void conv_scale(float (&total)[n], const float (&sums)[n], float2 scale)
+__device__ __forceinline__ void conv_accumulate_scaled(float (&total)[n], const float (&sums)[n],
+                                                       float2 scale)
 {
 #pragma unroll
     for (int i = 0; i < n; i++)
@@ -112,29 +118,32 @@ __device__ __forceinline__ void conv_scale(float (&total)[n], const float (&sums
 /* One K block whose halves of 32 columns have separate scales. */
 template <class FORM>
 __device__ __forceinline__ void
-conv_add_halves(conv_sums<FORM> &total, conv_sums<FORM> &sums, const char *ring, conv_rest &rest,
-                const conv_product &p, const conv_operands &o, conv_at &at, int step, int row)
+conv_mainloop_scaled_halves(conv_accumulators<FORM> &total, conv_accumulators<FORM> &sums,
+                            const char *stages_smem, conv_storage &storage,
+                            const conv_gemm_params &p, const conv_operands &o,
+                            conv_pipeline_state &state, int k_block, int row)
 {
-    const char *stage = ring + at.slot * (p.w_bytes + p.x_bytes);
+    const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
     int last = conv_divide(p.t.window - 1, p.group);
     float2 scale[2];
 #pragma unroll
     for (int half = 0; half < 2; half++)
-        scale[half] = conv_scales(p, row, min(conv_divide(step * 64 + half * 32, p.group), last));
-    ft_barrier_wait(&rest.full[at.slot], at.parity);
+        scale[half] =
+            conv_group_scales(p, row, min(conv_divide(k_block * 64 + half * 32, p.group), last));
+    ft_mbarrier_wait(&storage.full[state.stage_index], state.phase);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        ft_wgmma_begin();
-        conv_multiply<FORM>(sums, stage, p, o, 2 * half, false);
-        conv_multiply<FORM>(sums, stage, p, o, 2 * half + 1, true);
+        ft_wgmma_fence();
+        conv_issue_mma<FORM>(sums, stage, p, o, 2 * half, false);
+        conv_issue_mma<FORM>(sums, stage, p, o, 2 * half + 1, true);
         ft_wgmma_commit();
         ft_wgmma_wait<0>();
-        ft_wgmma_settle(sums);
+        ft_wgmma_fence_acc(sums);
         if (half == 1 && threadIdx.x % 32 == 0)
-            ft_barrier_arrive(&rest.empty[at.slot]);
-        conv_scale(total, sums, scale[half]);
+            ft_mbarrier_arrive(&storage.empty[state.stage_index]);
+        conv_accumulate_scaled(total, sums, scale[half]);
     }
-    conv_advance(at, p.stages);
+    conv_pipeline_advance(state, p.stages);
 }
 
 /*
@@ -142,23 +151,26 @@ conv_add_halves(conv_sums<FORM> &total, conv_sums<FORM> &sums, const char *ring,
  * row.
  */
 template <class FORM>
-__device__ __forceinline__ void conv_add_groups(conv_sums<FORM> &total, const char *ring,
-                                                conv_rest &rest, const conv_product &p,
-                                                const conv_operands &o, conv_at &at, int row)
+__device__ __forceinline__ void
+conv_mainloop_groupwise(conv_accumulators<FORM> &total, const char *stages_smem,
+                        conv_storage &storage, const conv_gemm_params &p, const conv_operands &o,
+                        conv_pipeline_state &state, int row)
 {
-    conv_sums<FORM> sums;
+    conv_accumulators<FORM> sums;
 #pragma unroll
     for (int i = 0; i < FORM::windows / 2; i++)
         total[i] = 0;
-    if (p.group_steps == 0) {
-        for (int step = 0; step < p.steps; step++)
-            conv_add_halves<FORM>(total, sums, ring, rest, p, o, at, step, row);
+    if (p.group_k_blocks == 0) {
+        for (int k_block = 0; k_block < p.k_blocks; k_block++)
+            conv_mainloop_scaled_halves<FORM>(total, sums, stages_smem, storage, p, o, state,
+                                              k_block, row);
         return;
     }
-    for (int step = 0, group = 0; step < p.steps; step += p.group_steps, group++) {
-        float2 scale = conv_scales(p, row, group);
-        conv_add_steps<FORM>(sums, ring, rest, p, o, at, min(p.group_steps, p.steps - step));
-        conv_scale(total, sums, scale);
+    for (int k_block = 0, group = 0; k_block < p.k_blocks; k_block += p.group_k_blocks, group++) {
+        float2 scale = conv_group_scales(p, row, group);
+        conv_mainloop<FORM>(sums, stages_smem, storage, p, o, state,
+                            min(p.group_k_blocks, p.k_blocks - k_block));
+        conv_accumulate_scaled(total, sums, scale);
     }
 }
 

@@ -15,11 +15,11 @@
 /* ---- Unpacking ------------------------------------------------------------------------------ */
 
 /* A lane's part of the panels of a K block: one row of each, in words of consecutive lines. */
-template <int bits, int PANELS> struct conv_packed {
+template <int bits, int PANELS> struct conv_packed_fragment {
     uint32_t word[PANELS][2 * bits], zero[PANELS][2];
 
     /* Row 4g + i of a panel, word i of chunk g, belongs to lane 8i + g. */
-    __device__ __forceinline__ void fetch(const char *packed, const char *zeros, int outputs,
+    __device__ __forceinline__ void fetch(const char *packed, const char *zeros, int out_channels,
                                           bool has_zeros)
     {
         int lane = threadIdx.x % 32;
@@ -33,17 +33,17 @@ template <int bits, int PANELS> struct conv_packed {
         for (int i = 0; i < 2 * PANELS; i++) {
             zero[i / 2][i % 2] = bits == 4 ? 8 : 128;
             if (has_zeros)
-                zero[i / 2][i % 2] = *(const uint8_t *) (zeros + i % 2 * outputs + i / 2 * 32);
+                zero[i / 2][i % 2] = *(const uint8_t *) (zeros + i % 2 * out_channels + i / 2 * 32);
         }
     }
 };
 
 /* Dequantizes 32 columns of a row to the lane's row of the operand, 16 bytes per store. */
-template <int bits, blocks_kind kind>
+template <int bits, groupwise_x_type kind>
 __device__ __forceinline__ void conv_unpack(char *row, const uint32_t *word, uint32_t zero,
                                             int half)
 {
-    blocks_unpacker<bits, kind> unpacker;
+    groupwise_unpacker<bits, kind> unpacker;
     uint32_t pair[4][4]; /* of line t: columns 8j + 2t and 8j + 2t + 1 */
     unpacker.set(zero);
 #pragma unroll
@@ -67,49 +67,52 @@ __device__ __forceinline__ void conv_unpack(char *row, const uint32_t *word, uin
  */
 template <class FORM, int PANELS>
 __device__ __forceinline__ void conv_unpack_stage(char *stage, const char *packed,
-                                                  const char *zeros, const conv_product &p)
+                                                  const char *zeros, const conv_gemm_params &p)
 {
-    constexpr blocks_kind kind = FORM::dtype == FT_F16 ? BLOCKS_F16 : BLOCKS_BF16;
+    constexpr groupwise_x_type kind = FORM::dtype == FT_F16 ? GROUPWISE_X_F16 : GROUPWISE_X_BF16;
     constexpr int bits = FORM::bits, panel = 256 * bits;
     constexpr int batch = PANELS * bits > 16 ? 16 / bits : PANELS;
-    stage += threadIdx.x % 32 * CONV_STEP;
+    stage += threadIdx.x % 32 * CONV_K_BLOCK;
 #pragma unroll 1
     for (int first = 0; first < PANELS; first += batch) {
-        conv_packed<bits, batch> own;
-        own.fetch(packed + first * panel, zeros + first * 32, PANELS * 32, p.t.blocks.zero != NULL);
+        conv_packed_fragment<bits, batch> fragment;
+        fragment.fetch(packed + first * panel, zeros + first * 32, PANELS * 32,
+                       p.t.blocks.zero != NULL);
 #pragma unroll
         for (int i = 0; i < 2 * batch; i++)
-            conv_unpack<bits, kind>(stage + (first + i / 2) * 32 * CONV_STEP,
-                                    own.word[i / 2] + i % 2 * bits, own.zero[i / 2][i % 2], i % 2);
+            conv_unpack<bits, kind>(stage + (first + i / 2) * 32 * CONV_K_BLOCK,
+                                    fragment.word[i / 2] + i % 2 * bits,
+                                    fragment.zero[i / 2][i % 2], i % 2);
     }
 }
 
 /* Four warps take a stage each, round-robin: unpacking mostly waits, for weights and for fences. */
 template <class FORM, class REST>
-__device__ __forceinline__ void conv_unpack_all(char *ring, REST &rest, const conv_product &p)
+__device__ __forceinline__ void conv_produce_unpacked(char *stages_smem, REST &storage,
+                                                      const conv_gemm_params &p)
 {
-    int turn = (int) threadIdx.x / 32 % 4;
+    int warp_index = (int) threadIdx.x / 32 % 4;
     int tiles = (p.tiles - (int) blockIdx.x + (int) gridDim.x - 1) / (int) gridDim.x;
-    conv_at at = { turn, 0 };
-    for (int i = turn; i < tiles * p.steps; i += 4) {
+    conv_pipeline_state state = { warp_index, 0 };
+    for (int i = warp_index; i < tiles * p.k_blocks; i += 4) {
         /* warps share slots, and a warp must not mistake an earlier phase for its own */
-        ft_barrier_wait(&rest.empty[at.slot], at.parity ^ 1);
-        ft_barrier_wait(&rest.arrived[at.slot], at.parity);
-        char *stage = ring + at.slot * (p.w_bytes + p.x_bytes);
-        const char *packed = conv_packed_at(ring, p, at.slot),
-                   *zeros = conv_zeros_at(ring, p, at.slot);
-        if (p.beside)
+        ft_mbarrier_wait(&storage.empty[state.stage_index], state.phase ^ 1);
+        ft_mbarrier_wait(&storage.packed_full[state.stage_index], state.phase);
+        char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
+        const char *packed = conv_stage_packed(stages_smem, p, state.stage_index),
+                   *zeros = conv_stage_zeros(stages_smem, p, state.stage_index);
+        if (p.split_windows)
             conv_unpack_stage<FORM, 2>(stage, packed, zeros, p);
         else
             conv_unpack_stage<FORM, 4>(stage, packed, zeros, p);
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncwarp();
         if (threadIdx.x % 32 == 0)
-            ft_barrier_arrive(&rest.full[at.slot]);
-        at.slot += 4;
-        if (at.slot >= p.stages) {
-            at.slot -= p.stages;
-            at.parity ^= 1;
+            ft_mbarrier_arrive(&storage.full[state.stage_index]);
+        state.stage_index += 4;
+        if (state.stage_index >= p.stages) {
+            state.stage_index -= p.stages;
+            state.phase ^= 1;
         }
     }
 }
@@ -118,20 +121,21 @@ __device__ __forceinline__ void conv_unpack_all(char *ring, REST &rest, const co
 
 /* Producer threads: they copy and, with group-wise quantized weights, unpack. */
 template <class FORM, class REST>
-__device__ __forceinline__ void conv_serve(char *ring, REST &rest, const conv_product &p)
+__device__ __forceinline__ void conv_producer(char *stages_smem, REST &storage,
+                                              const conv_gemm_params &p)
 {
     if constexpr (FORM::bits > 0) {
-        if (threadIdx.x >= CONV_WORKERS + CONV_TEAM) {
+        if (threadIdx.x >= CONV_CONSUMERS + CONV_WARPGROUP) {
             asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
-            conv_unpack_all<FORM>(ring, rest, p);
+            conv_produce_unpacked<FORM>(stages_smem, storage, p);
             return;
         }
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     }
-    if (threadIdx.x == CONV_WORKERS)
-        conv_load_all_windows<FORM>(ring, rest, p);
-    else if (FORM::loaders > 1 && threadIdx.x == CONV_WORKERS + 32)
-        conv_load_all_weights<FORM>(ring, rest, p);
+    if (threadIdx.x == CONV_CONSUMERS)
+        conv_produce_windows<FORM>(stages_smem, storage, p);
+    else if (FORM::producers > 1 && threadIdx.x == CONV_CONSUMERS + 32)
+        conv_produce_weights<FORM>(stages_smem, storage, p);
 }
 
 /*
@@ -139,17 +143,18 @@ __device__ __forceinline__ void conv_serve(char *ring, REST &rest, const conv_pr
  * `consumer_warps`: warps that release a stage.
  */
 template <class FORM, class REST>
-__device__ __forceinline__ void conv_set_up(REST &rest, const conv_product &p, unsigned readers)
+__device__ __forceinline__ void conv_init_barriers(REST &storage, const conv_gemm_params &p,
+                                                   unsigned consumer_warps)
 {
     for (int i = 0; i < p.stages; i++) {
-        ft_barrier_init(&rest.full[i], FORM::bits > 0 ? 1 : FORM::loaders);
-        ft_barrier_init(&rest.empty[i], readers);
+        ft_mbarrier_init(&storage.full[i], FORM::bits > 0 ? 1 : FORM::producers);
+        ft_mbarrier_init(&storage.empty[i], consumer_warps);
         if (FORM::bits > 0)
-            ft_barrier_init(&rest.arrived[i], FORM::loaders);
+            ft_mbarrier_init(&storage.packed_full[i], FORM::producers);
     }
-    ft_barriers_ready();
-    ft_prefetch_map(&p.x);
-    ft_prefetch_map(&p.w);
+    ft_mbarrier_fence_init();
+    ft_tma_prefetch_map(&p.x);
+    ft_tma_prefetch_map(&p.w);
 }
 
 #endif

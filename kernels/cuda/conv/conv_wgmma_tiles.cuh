@@ -12,56 +12,56 @@
 #ifdef FT_HAS_WGMMA
 
 /* Shared memory after the stages. */
-typedef struct conv_rest {
-    uint32_t laid[CONV_WORKERS / 32][16][CONV_LAID];
-    uint64_t full[CONV_STAGES], empty[CONV_STAGES];
-    uint64_t arrived[CONV_STAGES]; /* group-wise: packed weights have arrived */
-} conv_rest;
+typedef struct conv_storage {
+    uint32_t staging[CONV_CONSUMERS / 32][16][CONV_STAGED_WINDOWS];
+    uint64_t full[CONV_MAX_STAGES], empty[CONV_MAX_STAGES];
+    uint64_t packed_full[CONV_MAX_STAGES]; /* group-wise: packed weights have arrived */
+} conv_storage;
 
 /* Pipeline state: the stage, and its phase. */
-typedef struct conv_at {
-    int slot;
-    unsigned parity;
-} conv_at;
+typedef struct conv_pipeline_state {
+    int stage_index;
+    unsigned phase;
+} conv_pipeline_state;
 
-__device__ __forceinline__ void conv_advance(conv_at &at, int stages)
+__device__ __forceinline__ void conv_pipeline_advance(conv_pipeline_state &at, int stages)
 {
-    if (++at.slot == stages) {
-        at.slot = 0;
-        at.parity ^= 1;
+    if (++at.stage_index == stages) {
+        at.stage_index = 0;
+        at.phase ^= 1;
     }
 }
 
 /* A tile: its first output channel, its segment of windows, and the first window there. */
-typedef struct conv_place {
-    int output, run, window;
-} conv_place;
+typedef struct conv_tile_coord {
+    int output, segment, window;
+} conv_tile_coord;
 
-__device__ __forceinline__ conv_place conv_place_of(const conv_product &p, int tile)
+__device__ __forceinline__ conv_tile_coord conv_tile_coord_of(const conv_gemm_params &p, int tile)
 {
-    int rest = conv_divide(tile, p.out_tiles), run = conv_divide(rest, p.run_tiles);
-    conv_place place = { (tile - rest * p.out_tiles.by) * p.tile_outputs, run,
-                         (rest - run * p.run_tiles.by) * p.tile_windows };
-    return place;
+    int tile_row = conv_divide(tile, p.out_tiles), segment = conv_divide(tile_row, p.segment_tiles);
+    conv_tile_coord coord = { (tile - tile_row * p.out_tiles.divisor) * p.tile_outputs, segment,
+                              (tile_row - segment * p.segment_tiles.divisor) * p.tile_windows };
+    return coord;
 }
 
 /*
  * The output channel, among 32, of row `m` of the GEMM. int8 weights are prepacked in the order of
- * ft_cuda_tiles_offset(). Group-wise weights are unpacked without bank conflicts, and register-A
- * weights so that a lane has consecutive channels.
+ * ft_cuda_prepacked_offset(). Group-wise weights are unpacked without bank conflicts, and
+ * register-A weights so that a lane has consecutive channels.
  */
-template <class FORM> __device__ __forceinline__ int conv_output_of(int m)
+template <class FORM> __device__ __forceinline__ int conv_row_output(int m)
 {
-    int in = m % 32;
-    if (FORM::held)
-        return m - in % 16 + in % 8 * 2 + in % 16 / 8;
+    int row_in_32 = m % 32;
+    if (FORM::register_a)
+        return m - row_in_32 % 16 + row_in_32 % 8 * 2 + row_in_32 % 16 / 8;
     if (FORM::dtype == FT_I8)
-        return m - in + in % 8 / 2 * 8 + in / 8 * 2 + in % 2;
-    return FORM::bits > 0 ? m - in + in % 8 * 4 + in / 8 : m;
+        return m - row_in_32 + row_in_32 % 8 / 2 * 8 + row_in_32 / 8 * 2 + row_in_32 % 2;
+    return FORM::bits > 0 ? m - row_in_32 + row_in_32 % 8 * 4 + row_in_32 / 8 : m;
 }
 
 /* Descriptor of an operand with rows of `line` bytes and the swizzle of that width. */
-__device__ __forceinline__ uint64_t conv_operand(const void *shared, int line)
+__device__ __forceinline__ uint64_t conv_operand_descriptor(const void *shared, int line)
 {
     uint64_t address = (uint64_t) __cvta_generic_to_shared(shared);
     uint64_t swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
@@ -69,31 +69,32 @@ __device__ __forceinline__ uint64_t conv_operand(const void *shared, int line)
 }
 
 /* Epilogue parameters of an output channel. */
-typedef struct conv_numbers {
+typedef struct conv_epilogue_params {
     float scale, bias;
-    int32_t excess;
-} conv_numbers;
+    int32_t zp_correction;
+} conv_epilogue_params;
 
 template <class FORM>
-__device__ __forceinline__ conv_numbers conv_numbers_of(const conv_product &p, int output)
+__device__ __forceinline__ conv_epilogue_params conv_epilogue_params_of(const conv_gemm_params &p,
+                                                                        int output)
 {
-    conv_numbers numbers = { 1.0f, 0.0f, 0 };
-    if (output >= p.t.outputs)
-        return numbers;
+    conv_epilogue_params params = { 1.0f, 0.0f, 0 };
+    if (output >= p.t.out_channels)
+        return params;
     if (p.t.bias != NULL)
-        numbers.bias = __ldg(&p.t.bias[output]);
+        params.bias = __ldg(&p.t.bias[output]);
     if (FORM::dtype == FT_I8)
-        numbers.scale = p.t.x_scale * __ldg(&p.t.w_scale[output]);
-    if (FORM::dtype == FT_I8 && p.excess != NULL)
-        numbers.excess = p.excess[output];
-    return numbers;
+        params.scale = p.t.x_scale * __ldg(&p.t.w_scale[output]);
+    if (FORM::dtype == FT_I8 && p.zp_correction != NULL)
+        params.zp_correction = p.zp_correction[output];
+    return params;
 }
 
 /* Clamps results to the range, if there is one. */
 template <int N>
-__device__ __forceinline__ void conv_to_range(const conv_product &p, float (&value)[N])
+__device__ __forceinline__ void conv_clamp(const conv_gemm_params &p, float (&value)[N])
 {
-    if (!p.ranged)
+    if (!p.clamps_output)
         return;
 #pragma unroll
     for (int i = 0; i < N; i++)

@@ -18,41 +18,43 @@
 
 #include "kernels/cuda/conv/conv.cuh"
 
-typedef enum conv_order {
-    CONV_NO_ORDER,
-    CONV_PLANES,
-    CONV_PIXELS,
-    CONV_ROWS,
-    CONV_CUT,
-} conv_order;
+typedef enum conv_layout {
+    CONV_LAYOUT_NONE,
+    CONV_LAYOUT_NCHW,
+    CONV_LAYOUT_NHWC,
+    CONV_LAYOUT_ROWS,
+    CONV_LAYOUT_PATCHES,
+} conv_layout;
 
 enum {
-    CONV_VECTOR = 16,        /* bytes that a thread writes at once */
-    CONV_MOST_CUT = 48 << 10 /* maximum bytes of a patch: shared memory */
+    CONV_VECTOR = 16,         /* bytes that a thread writes at once */
+    CONV_MAX_PATCH = 48 << 10 /* maximum bytes of a patch: shared memory */
 };
 
-typedef struct conv_turned {
-    conv_order order;
-    bool made;         /* the layout differs from that of the images */
-    int frame[2];      /* rows above, and columns left of an image; the same number after it */
+typedef struct conv_input_layout {
+    conv_layout layout_kind;
+    bool converted;    /* the layout differs from that of the images */
+    int border[2];     /* rows above, and columns left of an image; the same number after it */
     int height, width; /* including the padding */
     size_t line;       /* bytes of a pixel, or of the row of a patch */
     size_t image;      /* bytes of an image in this layout */
-} conv_turned;
+} conv_input_layout;
 
-/* The input layout for a convolution; CONV_NO_ORDER if none fits. */
-conv_turned ft_cuda_conv_order(const conv_task *t);
+/* The input layout for a convolution; CONV_LAYOUT_NONE if none fits. */
+conv_input_layout ft_cuda_conv_input_layout_of(const conv_problem_args *t);
 
 /* Converts images to this layout, t->images * layout->image bytes; only if layout->converted. */
-int ft_cuda_conv_turn(const ft_cuda_chip *chip, void *stream, const conv_task *t,
-                      const conv_turned *turned, void *to);
+int ft_cuda_conv_convert_input(const ft_cuda_device_props *props, void *stream,
+                               const conv_problem_args *t, const conv_input_layout *layout,
+                               void *to);
 
 /* The same from NHWC images. */
-int ft_cuda_conv_frame(const ft_cuda_chip *chip, void *stream, const conv_task *t,
-                       const conv_turned *turned, void *to);
+int ft_cuda_conv_pad_nhwc(const ft_cuda_device_props *props, void *stream,
+                          const conv_problem_args *t, const conv_input_layout *layout, void *to);
 
-/* The same for CONV_CUT (patches). */
-int ft_cuda_conv_cut(const ft_cuda_chip *chip, void *stream, const conv_task *t,
-                     const conv_turned *turned, void *to);
+/* The same for CONV_LAYOUT_PATCHES (patches). */
+int ft_cuda_conv_space_to_depth(const ft_cuda_device_props *props, void *stream,
+                                const conv_problem_args *t, const conv_input_layout *layout,
+                                void *to);
 
 #endif

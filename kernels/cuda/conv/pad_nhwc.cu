@@ -10,30 +10,30 @@
 
 enum { THREADS = 256 };
 
-typedef struct frame_args {
+typedef struct pad_args {
     const char *from;
     char *to;
     ft_conv conv;
-    conv_turned turned;
-    int across;      /* windows per row */
-    int vectors;     /* per pixel, or per window */
-    int window, run; /* elements of a window, and of what a kernel row covers */
-    size_t total;    /* vectors */
-    uint32_t pad;    /* four padding values */
-} frame_args;
+    conv_input_layout layout;
+    int per_row;                     /* windows per row */
+    int vectors;                     /* per pixel, or per window */
+    int window, kernel_row_elements; /* elements of a window, and of what a kernel row covers */
+    size_t total;                    /* vectors */
+    uint32_t pad;                    /* four padding values */
+} pad_args;
 
 /* Pads; the channels of a pixel are complete vectors. */
-static __global__ void __launch_bounds__(THREADS) frame_kernel(const __grid_constant__ frame_args a)
+static __global__ void __launch_bounds__(THREADS) pad_kernel(const __grid_constant__ pad_args a)
 {
     size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
     if (i >= a.total)
         return;
-    size_t place = i / (unsigned) a.vectors, line = place / (unsigned) a.turned.width;
-    size_t image = line / (unsigned) a.turned.height;
-    int row = (int) (line - image * (unsigned) a.turned.height) - a.turned.frame[0];
-    int col = (int) (place - line * (unsigned) a.turned.width) - a.turned.frame[1];
+    size_t place = i / (unsigned) a.vectors, line = place / (unsigned) a.layout.width;
+    size_t image = line / (unsigned) a.layout.height;
+    int row = (int) (line - image * (unsigned) a.layout.height) - a.layout.border[0];
+    int col = (int) (place - line * (unsigned) a.layout.width) - a.layout.border[1];
     uint4 v = make_uint4(a.pad, a.pad, a.pad, a.pad);
     if (row >= 0 && row < a.conv.height && col >= 0 && col < a.conv.width) {
         size_t pixel =
@@ -46,53 +46,55 @@ static __global__ void __launch_bounds__(THREADS) frame_kernel(const __grid_cons
 
 /* Cuts patches; elements of type T. */
 template <typename T>
-static __global__ void __launch_bounds__(THREADS) cut_kernel(const __grid_constant__ frame_args a)
+static __global__ void __launch_bounds__(THREADS) patches_kernel(const __grid_constant__ pad_args a)
 {
     constexpr int n = CONV_VECTOR / (int) sizeof(T);
     size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
     if (i >= a.total)
         return;
-    size_t window = i / (unsigned) a.vectors, line = window / (unsigned) a.across;
+    size_t window = i / (unsigned) a.vectors, line = window / (unsigned) a.per_row;
     int down = a.conv.height / a.conv.kernel[0];
     size_t image = line / (unsigned) down;
     int top = (int) (line - image * (unsigned) down) * a.conv.kernel[0];
-    int left = (int) (window - line * (unsigned) a.across) * a.conv.kernel[1];
-    int col = (int) (i % (unsigned) a.vectors) * n, row = col / a.run, right = col - row * a.run;
+    int left = (int) (window - line * (unsigned) a.per_row) * a.conv.kernel[1];
+    int col = (int) (i % (unsigned) a.vectors) * n, row = col / a.kernel_row_elements,
+        col_in_row = col - row * a.kernel_row_elements;
     const T *from =
         (const T *) a.from +
         ((image * (unsigned) a.conv.height + (unsigned) (top + row)) * (unsigned) a.conv.width +
          (unsigned) left) *
             (unsigned) a.conv.channels;
-    size_t next = (size_t) a.conv.width * (unsigned) a.conv.channels;
+    size_t image_row_stride = (size_t) a.conv.width * (unsigned) a.conv.channels;
     union {
         T element[n];
         uint4 words;
     } out;
 #pragma unroll
     for (int e = 0; e < n; e++) {
-        out.element[e] = col + e < a.window ? from[right] : 0;
-        if (++right == a.run)
-            right = 0, from += next;
+        out.element[e] = col + e < a.window ? from[col_in_row] : 0;
+        if (++col_in_row == a.kernel_row_elements)
+            col_in_row = 0, from += image_row_stride;
     }
     ((uint4 *) a.to)[i] = out.words;
 }
 
-int ft_cuda_conv_frame(const ft_cuda_chip *chip, void *stream, const conv_task *t,
-                       const conv_turned *turned, void *to)
+int ft_cuda_conv_pad_nhwc(const ft_cuda_device_props *props, void *stream,
+                          const conv_problem_args *t, const conv_input_layout *layout, void *to)
 {
-    frame_args a = {};
-    bool cuts = turned->order == CONV_CUT;
+    pad_args a = {};
+    bool is_patches = layout->layout_kind == CONV_LAYOUT_PATCHES;
     a.from = (const char *) t->x, a.to = (char *) to;
-    a.conv = t->conv, a.turned = *turned;
-    a.across = t->across;
-    a.vectors = (int) (turned->line / CONV_VECTOR);
-    a.window = t->window, a.run = t->conv.kernel[1] * t->conv.channels;
-    a.total = (size_t) t->images * turned->image / CONV_VECTOR;
+    a.conv = t->conv, a.layout = *layout;
+    a.per_row = t->per_row;
+    a.vectors = (int) (layout->line / CONV_VECTOR);
+    a.window = t->window, a.kernel_row_elements = t->conv.kernel[1] * t->conv.channels;
+    a.total = (size_t) t->images * layout->image / CONV_VECTOR;
     a.pad = t->x_dtype == FT_I8 ? (uint32_t) (uint8_t) t->conv.zero * 0x01010101u : 0;
-    auto *kernel = !cuts                 ? frame_kernel
-                   : t->x_dtype == FT_I8 ? cut_kernel<uint8_t>
-                                         : cut_kernel<uint16_t>;
-    return ft_launch(kernel, ft_cover(a.total, THREADS), THREADS, 0, stream, chip->overlaps, 1, a);
+    auto *kernel = !is_patches           ? pad_kernel
+                   : t->x_dtype == FT_I8 ? patches_kernel<uint8_t>
+                                         : patches_kernel<uint16_t>;
+    return ft_launch(kernel, ft_ceil_div(a.total, THREADS), THREADS, 0, stream, props->has_pdl, 1,
+                     a);
 }

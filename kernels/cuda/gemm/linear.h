@@ -20,25 +20,25 @@ int ft_cuda_linear_float(const ft_cuda_args *const *args, int count);
  * `count` products of one x with weights in blocks as one: cudaErrorNotSupported where they differ
  * in more than weights and results.
  */
-int ft_cuda_linear_blocks(const ft_cuda_args *const *args, int count);
-/* ft_cuda_linear_chain(), fused_kernels.h, of such linears. */
-int ft_cuda_linear_blocks_chain(const ft_cuda_args *norm, const ft_cuda_args *const *args,
-                                int count, const ft_cuda_args *gate);
-int ft_cuda_linear_blocks_explain(const ft_cuda_args *const *args, int count, char *text,
-                                  size_t size);
-size_t ft_cuda_linear_blocks_scratch(const ft_cuda_chip *chip, const ft_value *x,
-                                     const ft_weight *weight, size_t rows);
+int ft_cuda_linear_groupwise(const ft_cuda_args *const *args, int count);
+/* ft_cuda_norm_linear_gate(), fused_kernels.h, of such linears. */
+int ft_cuda_norm_linear_gate_groupwise(const ft_cuda_args *norm, const ft_cuda_args *const *args,
+                                       int count, const ft_cuda_args *gate);
+int ft_cuda_linear_groupwise_explain(const ft_cuda_args *const *args, int count, char *text,
+                                     size_t size);
+size_t ft_cuda_linear_groupwise_scratch(const ft_cuda_device_props *props, const ft_value *x,
+                                        const ft_weight *weight, size_t rows);
 
 /* Scratch bytes of the float form. */
 size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight);
 
 /* The same for one product of few rows, of any dtypes, without the library and without scratch. */
-int ft_cuda_linear_few(const ft_cuda_args *args);
+int ft_cuda_linear_gemv(const ft_cuda_args *args);
 
 /*
- * By ft_cuda_float_steady(); several products of one x and one shape by one launch:
+ * By ft_cuda_float_gemm_batch_invariant(); several products of one x and one shape by one launch:
  * cudaErrorNotSupported where they cannot be.
  */
-int ft_cuda_linear_steady(const ft_cuda_args *const *args, int count);
+int ft_cuda_linear_batch_invariant(const ft_cuda_args *const *args, int count);
 
 #endif

@@ -25,18 +25,18 @@ static_assert(ROWS * COLS == LANES, "each lane finishes one element");
  * line.  Behind the end of a line, of its start: the caller leaves them out.
  */
 template <ft_dtype dtype, int N, int COUNT>
-__device__ __forceinline__ void fetch(ft_bits<N> (&bits)[COUNT], void *data, size_t first,
-                                      size_t lines, size_t length, size_t at)
+__device__ __forceinline__ void load_lines(ft_raw_vec<N> (&bits)[COUNT], void *data, size_t first,
+                                           size_t lines, size_t length, size_t at)
 {
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         size_t line = first + i < lines ? first + i : lines - 1;
-        ft_fetch_as<dtype, N>(bits[i], data, line * length + (at < length ? at : 0));
+        ft_load_raw_as<dtype, N>(bits[i], data, line * length + (at < length ? at : 0));
     }
 }
 
 template <ft_dtype dtype, int N, int COUNT>
-__device__ __forceinline__ void unpack(float (&v)[COUNT][N], const ft_bits<N> (&bits)[COUNT])
+__device__ __forceinline__ void unpack(float (&v)[COUNT][N], const ft_raw_vec<N> (&bits)[COUNT])
 {
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
@@ -49,20 +49,20 @@ __device__ __forceinline__ void unpack(float (&v)[COUNT][N], const ft_bits<N> (&
  * Add up each of 32 numbers over the lanes; v[0] of lane i becomes number i.  A lane hands over
  * half of what it has and keeps the rest, so this takes 31 exchanges and not 160.
  */
-template <int APART> __device__ __forceinline__ void add_lanes(float (&v)[LANES])
+template <int OFFSET> __device__ __forceinline__ void reduce_lanes(float (&v)[LANES])
 {
-    bool upper = (threadIdx.x & APART) != 0;
+    bool upper = (threadIdx.x & OFFSET) != 0;
 #pragma unroll
-    for (int i = 0; i < APART; i++) {
-        float given = upper ? v[i] : v[i + APART], kept = upper ? v[i + APART] : v[i];
-        v[i] = kept + __shfl_xor_sync(~0u, given, APART);
+    for (int i = 0; i < OFFSET; i++) {
+        float sent = upper ? v[i] : v[i + OFFSET], kept = upper ? v[i + OFFSET] : v[i];
+        v[i] = kept + __shfl_xor_sync(~0u, sent, OFFSET);
     }
-    if constexpr (APART > 1)
-        add_lanes<APART / 2>(v);
+    if constexpr (OFFSET > 1)
+        reduce_lanes<OFFSET / 2>(v);
 }
 
 template <int N>
-__device__ __forceinline__ void multiply(float (&sum)[LANES], const float (&x)[ROWS][N],
+__device__ __forceinline__ void fma_tile(float (&sum)[LANES], const float (&x)[ROWS][N],
                                          const float (&w)[COLS][N])
 {
 #pragma unroll
@@ -74,49 +74,49 @@ __device__ __forceinline__ void multiply(float (&sum)[LANES], const float (&x)[R
 
 /* This warp's share of k. */
 template <ft_dtype X, ft_dtype W, int N>
-__device__ __forceinline__ float add_share(const ft_cuda_float_product &f, size_t row, size_t col,
-                                           unsigned warp, unsigned lane)
+__device__ __forceinline__ float accumulate_k(const ft_cuda_float_gemm_args &f, size_t row,
+                                              size_t col, unsigned warp, unsigned lane)
 {
-    const size_t k = f.k, slab = LANES * N;
-    ft_bits<N> w_bits[COLS], x_bits[ROWS];
+    const size_t k = f.k, slice = LANES * N;
+    ft_raw_vec<N> w_bits[COLS], x_bits[ROWS];
     float sum[LANES] = {};
-    fetch<W>(w_bits, (void *) f.w, col, f.n, k, warp * slab + lane * N);
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    load_lines<W>(w_bits, (void *) f.w, col, f.n, k, warp * slice + lane * N);
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
 #pragma unroll 1
-    for (size_t from = warp * slab; from < k; from += WARPS * slab) {
-        size_t at = from + lane * N, next = at + WARPS * slab;
+    for (size_t from = warp * slice; from < k; from += WARPS * slice) {
+        size_t at = from + lane * N, next = at + WARPS * slice;
         float x[ROWS][N], w[COLS][N];
-        fetch<X>(x_bits, (void *) f.x, row, f.m, k, at);
+        load_lines<X>(x_bits, (void *) f.x, row, f.m, k, at);
         unpack<W>(w, w_bits);
         unpack<X>(x, x_bits);
         if (at < k)
-            multiply<N>(sum, x, w);
-        fetch<W>(w_bits, (void *) f.w, col, f.n, k, next);
+            fma_tile<N>(sum, x, w);
+        load_lines<W>(w_bits, (void *) f.w, col, f.n, k, next);
     }
-    add_lanes<LANES / 2>(sum);
+    reduce_lanes<LANES / 2>(sum);
     return sum[0];
 }
 
 /* grid = (columns of y / 4, rows / 8) */
 template <ft_dtype X, ft_dtype W, int N>
 static __global__ void __launch_bounds__(LANES *WARPS, 2)
-    few_kernel(const __grid_constant__ ft_cuda_float_product f)
+    gemv_kernel(const __grid_constant__ ft_cuda_float_gemm_args f)
 {
-    __shared__ float share[WARPS][LANES];
+    __shared__ float partial[WARPS][LANES];
     unsigned warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     size_t row = (size_t) blockIdx.y * ROWS, col = (size_t) blockIdx.x * COLS;
     size_t own_row = row + lane / COLS, own_col = col + lane % COLS;
     bool inside = own_row < f.m && own_col < f.n;
     float bias = f.bias != NULL && inside ? f.bias[own_col] : 0.0f;
-    share[warp][lane] = add_share<X, W, N>(f, row, col, warp, lane);
+    partial[warp][lane] = accumulate_k<X, W, N>(f, row, col, warp, lane);
     __syncthreads();
     if (warp > 0 || !inside)
         return;
-    float value = share[0][lane];
+    float value = partial[0][lane];
 #pragma unroll
     for (int i = 1; i < WARPS; i++)
-        value += share[i][lane];
+        value += partial[i][lane];
     if (f.bias != NULL)
         value += bias;
     value = ft_activate(f.activation, value);
@@ -126,42 +126,44 @@ static __global__ void __launch_bounds__(LANES *WARPS, 2)
 /* ------------------------------------------------------------------------------------------ */
 
 template <ft_dtype X, ft_dtype W>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_float_gemm_args *p)
 {
-    dim3 grid(ft_cover(p->n, COLS), ft_cover(p->m, ROWS));
-    return ft_launch(p->k % 4 == 0 ? few_kernel<X, W, 4> : few_kernel<X, W, 1>, grid, LANES * WARPS,
-                     0, stream, chip->overlaps, 1, *p);
+    dim3 grid(ft_ceil_div(p->n, COLS), ft_ceil_div(p->m, ROWS));
+    return ft_launch(p->k % 4 == 0 ? gemv_kernel<X, W, 4> : gemv_kernel<X, W, 1>, grid,
+                     LANES * WARPS, 0, stream, props->has_pdl, 1, *p);
 }
 
 template <ft_dtype X>
-static int launch_for(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
+static int launch_x_type(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_float_gemm_args *p)
 {
-    return p->w_dtype == FT_F16    ? launch<X, FT_F16>(chip, stream, p)
-           : p->w_dtype == FT_BF16 ? launch<X, FT_BF16>(chip, stream, p)
-                                   : launch<X, FT_F32>(chip, stream, p);
+    return p->w_dtype == FT_F16    ? launch<X, FT_F16>(props, stream, p)
+           : p->w_dtype == FT_BF16 ? launch<X, FT_BF16>(props, stream, p)
+                                   : launch<X, FT_F32>(props, stream, p);
 }
 
 /* Grids have up to 65535 tiles of rows. */
-int ft_cuda_float_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
+int ft_cuda_float_gemv(const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_float_gemm_args *p)
 {
-    ft_cuda_float_product part = *p;
-    const size_t most = (size_t) 65535 * ROWS;
+    ft_cuda_float_gemm_args chunk = *p;
+    const size_t max_rows = (size_t) 65535 * ROWS;
     int status = 0;
-    for (size_t row = 0; row < p->m && status == 0; row += most) {
-        part.m = p->m - row < most ? p->m - row : most;
-        part.x = (const char *) p->x + row * p->k * ft_dtype_size(p->x_dtype);
-        part.y = (char *) p->y + row * p->n * ft_dtype_size(p->y_dtype);
-        status = p->x_dtype == FT_F16    ? launch_for<FT_F16>(chip, stream, &part)
-                 : p->x_dtype == FT_BF16 ? launch_for<FT_BF16>(chip, stream, &part)
-                                         : launch_for<FT_F32>(chip, stream, &part);
+    for (size_t row = 0; row < p->m && status == 0; row += max_rows) {
+        chunk.m = p->m - row < max_rows ? p->m - row : max_rows;
+        chunk.x = (const char *) p->x + row * p->k * ft_dtype_size(p->x_dtype);
+        chunk.y = (char *) p->y + row * p->n * ft_dtype_size(p->y_dtype);
+        status = p->x_dtype == FT_F16    ? launch_x_type<FT_F16>(props, stream, &chunk)
+                 : p->x_dtype == FT_BF16 ? launch_x_type<FT_BF16>(props, stream, &chunk)
+                                         : launch_x_type<FT_F32>(props, stream, &chunk);
     }
     return status;
 }
 
-static ft_cuda_float_product product_of(const ft_cuda_args *args)
+static ft_cuda_float_gemm_args gemm_args_of(const ft_cuda_args *args)
 {
     const ft_weight *weight = args->weight[0];
-    ft_cuda_float_product p = {};
+    ft_cuda_float_gemm_args p = {};
     p.m = args->out.rows;
     p.n = args->out.cols;
     p.k = args->in[0].cols;
@@ -176,22 +178,22 @@ static ft_cuda_float_product product_of(const ft_cuda_args *args)
     return p;
 }
 
-int ft_cuda_linear_few(const ft_cuda_args *args)
+int ft_cuda_linear_gemv(const ft_cuda_args *args)
 {
-    ft_cuda_float_product p = product_of(args);
-    return ft_cuda_float_few(args->chip, args->stream, &p);
+    ft_cuda_float_gemm_args p = gemm_args_of(args);
+    return ft_cuda_float_gemv(args->props, args->stream, &p);
 }
 
-int ft_cuda_linear_steady(const ft_cuda_args *const *args, int count)
+int ft_cuda_linear_batch_invariant(const ft_cuda_args *const *args, int count)
 {
-    ft_cuda_float_product p[FT_CUDA_PARTS];
-    bool together = true;
+    ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED];
+    bool fusible = true;
     for (int i = 0; i < count; i++) {
-        p[i] = product_of(args[i]);
-        together = together && ft_cuda_wgmma_halves_takes(args[i]->chip, &p[i]);
+        p[i] = gemm_args_of(args[i]);
+        fusible = fusible && ft_cuda_f16_wgmma_supports(args[i]->props, &p[i]);
     }
     if (count == 1)
-        return ft_cuda_float_steady(args[0]->chip, args[0]->stream, p);
-    return together ? ft_cuda_wgmma_halves(args[0]->chip, args[0]->stream, p, count)
-                    : (int) cudaErrorNotSupported;
+        return ft_cuda_float_gemm_batch_invariant(args[0]->props, args[0]->stream, p);
+    return fusible ? ft_cuda_f16_wgmma(args[0]->props, args[0]->stream, p, count)
+                   : (int) cudaErrorNotSupported;
 }

@@ -33,7 +33,7 @@ extern "C" int ft_cuda_relayout(void *stream, int8_t *out, ft_layout to, const i
                                 ft_layout from, size_t rows, size_t cols)
 {
     size_t elements = ft_layout_bytes(to, rows, cols);
-    relayout_kernel<<<ft_cover(elements, THREADS), THREADS, 0, (cudaStream_t) stream>>>(
+    relayout_kernel<<<ft_ceil_div(elements, THREADS), THREADS, 0, (cudaStream_t) stream>>>(
         out, to, in, from, rows, cols);
     return (int) cudaGetLastError();
 }

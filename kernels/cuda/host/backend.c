@@ -21,7 +21,7 @@ static int driver_version(void)
     return version;
 }
 
-static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
+static bool query_device(int index, ft_cuda_device_props *props, ft_device_info *out)
 {
     int count = 0, built_for = 0;
     struct cudaDeviceProp properties;
@@ -34,8 +34,8 @@ static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
         if (count > 0)
             snprintf(out->detail, sizeof out->detail, "no such device: the driver lists %d", count);
         else
-            ft_cuda_explain_absence((int) status, driver_version(), out->detail,
-                                    sizeof out->detail);
+            ft_cuda_explain_no_device((int) status, driver_version(), out->detail,
+                                      sizeof out->detail);
         return false;
     }
     snprintf(properties.name, sizeof properties.name, "device");
@@ -43,41 +43,41 @@ static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
     if (status == cudaSuccess)
         status = cudaSetDevice(index);
     if (status == cudaSuccess)
-        status = (cudaError_t) ft_cuda_probe(&built_for);
+        status = (cudaError_t) ft_cuda_probe_arch(&built_for);
     if (status != cudaSuccess) {
         (void) cudaGetLastError();
-        ft_cuda_explain_refusal(properties.name, (int) status, out->detail, sizeof out->detail);
+        ft_cuda_explain_unusable(properties.name, (int) status, out->detail, sizeof out->detail);
         return false;
     }
-    *chip = (ft_cuda_chip){
+    *props = (ft_cuda_device_props){
         .index = index,
         .capability = 10 * properties.major + properties.minor,
-        .multiprocessors = properties.multiProcessorCount,
-        .shared = properties.sharedMemPerBlockOptin,
-        .overlaps = built_for >= 90, /* older code does not wait for its predecessor */
+        .sm_count = properties.multiProcessorCount,
+        .smem_bytes = properties.sharedMemPerBlockOptin,
+        .has_pdl = built_for >= 90, /* older code does not wait for its predecessor */
     };
 #ifdef HAVE_WGMMA
-    chip->has_wgmma = chip->capability == 90 && built_for == 90;
+    props->has_wgmma = props->capability == 90 && built_for == 90;
 #endif
     snprintf(out->detail, sizeof out->detail, "%.60s, sm_%d, %zu MiB", properties.name,
-             chip->capability, properties.totalGlobalMem >> 20);
+             props->capability, properties.totalGlobalMem >> 20);
     return true;
 }
 
 static bool describe(int index, ft_device_info *out)
 {
-    ft_cuda_chip chip;
-    out->usable = inspect(index, &chip, out);
+    ft_cuda_device_props props;
+    out->usable = query_device(index, &props, out);
     return out->usable;
 }
 
 /* The library refuses from sm_90 on; before that it is asked. */
-static bool has_imma(const ft_cuda_chip *chip)
+static bool has_imma(const ft_cuda_device_props *props)
 {
     cublasHandle_t blas;
-    if (chip->capability >= 90 || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
+    if (props->capability >= 90 || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
         return false;
-    bool takes = ft_cuda_gemm_lt_probe(blas);
+    bool takes = ft_cuda_gemm_cublaslt_probe(blas);
     (void) cublasDestroy(blas);
     return takes;
 }
@@ -85,29 +85,29 @@ static bool has_imma(const ft_cuda_chip *chip)
 static ft_status open_cuda(ft_device **out, int index, ft_error *err)
 {
     ft_device_info info = { 0 };
-    ft_cuda_chip chip;
+    ft_cuda_device_props props;
     *out = NULL;
-    if (!inspect(index, &chip, &info))
+    if (!query_device(index, &props, &info))
         return ft_fail(err, FT_EDEVICE, "device cuda:%d: %s", index, info.detail);
-    *out = ft_array(1, sizeof **out);
+    *out = ft_calloc(1, sizeof **out);
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a device");
-    (*out)->chip = chip;
-    (*out)->chip.has_imma = has_imma(&chip);
+    (*out)->props = props;
+    (*out)->props.has_imma = has_imma(&props);
     return FT_OK;
 }
 
 /* Heads that kernels have room for, and that lie as their loads need them. */
-static ft_status accept_heads(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
+static ft_status check_heads(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
-    bool plain = op->in[0] < 0; /* keys and values without queries */
+    bool kv_only = op->in[0] < 0; /* keys and values without queries */
     int width =
-        plan->value[op->in[plain ? 1 : 0]].cols / (plain ? op->attr.kv_heads : op->attr.heads);
-    const char *name = plan->value[ft_op_named(op)].name;
-    if (width > FT_CUDA_WIDEST_HEAD)
+        plan->value[op->in[kv_only ? 1 : 0]].cols / (kv_only ? op->attr.kv_heads : op->attr.heads);
+    const char *name = plan->value[ft_op_label_value(op)].name;
+    if (width > FT_CUDA_MAX_HEAD_SIZE)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: %s %s: heads of %d elements, but on a GPU they have at most %d", what,
-                       ft_op_name(op->kind), name, width, FT_CUDA_WIDEST_HEAD);
+                       ft_op_name(op->kind), name, width, FT_CUDA_MAX_HEAD_SIZE);
     if (op->kind != FT_OP_ATTENTION && width % 8 != 0)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: %s %s: heads of %d elements, but on a GPU a multiple of 8 is needed",
@@ -115,16 +115,16 @@ static ft_status accept_heads(const ft_plan *plan, const ft_op *op, const char *
     return FT_OK;
 }
 
-static ft_status accept_op(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
+static ft_status check_op(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
-    if (op->kind == FT_OP_ATTENTION || op->kind == FT_OP_STORE || op->kind == FT_OP_ATTEND)
-        return accept_heads(plan, op, what, err);
+    if (op->kind == FT_OP_ATTENTION || op->kind == FT_OP_STORE_KV || op->kind == FT_OP_ATTEND_KV)
+        return check_heads(plan, op, what, err);
     return FT_OK;
 }
 
 static void close_cuda(ft_device *device)
 {
-    (void) cudaSetDevice(device->chip.index);
+    (void) cudaSetDevice(device->props.index);
     for (int i = 0; i < device->uploads; i++)
         (void) cudaFree(device->weights[i]);
     free(device->weights);
@@ -133,13 +133,13 @@ static void close_cuda(ft_device *device)
 
 const ft_backend ft_backend_cuda = {
     .name = "cuda",
-    .keeps_half = true,
-    .runs_on = true,
+    .f16_activations = true,
+    .runs_async = true,
     .describe = describe,
     .open = open_cuda,
     .close = close_cuda,
     .upload = ft_cuda_upload,
-    .accept = accept_op,
+    .supports_op = check_op,
     .prepare = ft_cuda_prepare,
     .release = ft_cuda_release,
     .write = ft_cuda_write,
@@ -147,8 +147,8 @@ const ft_backend ft_backend_cuda = {
     .chosen = ft_cuda_chosen,
     .run = ft_cuda_run,
     .run_op = ft_cuda_run_op,
-    .explain = ft_cuda_explain,
+    .describe_gemm = ft_cuda_explain,
     .wait = ft_cuda_wait,
     .collect = ft_cuda_collect,
-    .compare = ft_cuda_compare,
+    .benchmark_gemm = ft_cuda_compare,
 };

@@ -26,12 +26,12 @@ ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error 
     for (int i = 0; i < plan->nvalue; i++)
         points += counts[i] != NULL;
     size_t bytes = points * words * sizeof(uint64_t);
-    exec->counts = ft_array((size_t) plan->nvalue, sizeof *exec->counts);
+    exec->counts = ft_calloc((size_t) plan->nvalue, sizeof *exec->counts);
     if (exec->counts == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu counters", points);
-    int code = (int) cudaSetDevice(exec->device->chip.index);
+    int code = (int) cudaSetDevice(exec->device->props.index);
     FT_TRY(
-        ft_cuda_alloc((void **) &exec->count_memory, &exec->device->chip, bytes, "counters", err));
+        ft_cuda_alloc((void **) &exec->count_memory, &exec->device->props, bytes, "counters", err));
     if (code == 0)
         code = (int) cudaMemsetAsync(exec->count_memory, 0, bytes, exec->stream);
     unsigned long long *next = (unsigned long long *) (void *) exec->count_memory;
@@ -44,7 +44,7 @@ ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error 
             };
             next += words;
         }
-    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->chip, code, "counters");
+    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->props, code, "counters");
 }
 
 void ft_cuda_counts_close(ft_exec *exec)
@@ -54,20 +54,20 @@ void ft_cuda_counts_close(ft_exec *exec)
 }
 
 /* From the largest key down, so that the tail fills with what belongs there. */
-static void add_keys(ft_counts *counts, const uint64_t *found)
+static void merge_counts(ft_counts *counts, const uint64_t *histogram)
 {
-    const uint64_t *special = found + FT_COUNT_KEYS;
+    const uint64_t *special = histogram + FT_COUNT_KEYS;
     uint32_t largest = (uint32_t) special[SPECIALS];
     for (uint32_t key = FT_COUNT_KEYS; key-- > 1;) {
-        uint64_t times = found[key];
+        uint64_t times = histogram[key];
         if (times > 0 && key == ft_count_key(largest)) {
-            ft_counts_put(counts, largest, 1);
+            ft_counts_add_value(counts, largest, 1);
             times--;
         }
         if (times > 0)
-            ft_counts_put(counts, ft_count_magnitude(key), times);
+            ft_counts_add_value(counts, ft_count_magnitude(key), times);
     }
-    counts->key[0] += found[0];
+    counts->key[0] += histogram[0];
     counts->zeros += special[0];
     counts->nans += special[1];
     counts->infinities += special[2];
@@ -75,27 +75,27 @@ static void add_keys(ft_counts *counts, const uint64_t *found)
 
 ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err)
 {
-    const ft_cuda_chip *chip = &exec->device->chip;
+    const ft_cuda_device_props *props = &exec->device->props;
     if (exec->counts == NULL)
         return FT_OK;
-    uint64_t *found = ft_array(words, sizeof *found);
-    if (found == NULL)
+    uint64_t *histogram = ft_calloc(words, sizeof *histogram);
+    if (histogram == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for counters");
-    int code = (int) cudaSetDevice(chip->index);
+    int code = (int) cudaSetDevice(props->index);
     for (int i = 0; i < exec->plan->nvalue && code == 0; i++) {
         ft_cuda_counts *device = &exec->counts[i];
         if (device->key == NULL || counts[i] == NULL)
             continue;
-        size_t bytes = words * sizeof *found;
-        code =
-            (int) cudaMemcpyAsync(found, device->key, bytes, cudaMemcpyDeviceToHost, exec->stream);
+        size_t bytes = words * sizeof *histogram;
+        code = (int) cudaMemcpyAsync(histogram, device->key, bytes, cudaMemcpyDeviceToHost,
+                                     exec->stream);
         if (code == 0)
             code = (int) cudaMemsetAsync(device->key, 0, bytes, exec->stream);
         if (code == 0)
             code = (int) cudaStreamSynchronize(exec->stream);
         if (code == 0)
-            add_keys(counts[i], found);
+            merge_counts(counts[i], histogram);
     }
-    free(found);
-    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "counters");
+    free(histogram);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "counters");
 }

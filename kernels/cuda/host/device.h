@@ -13,7 +13,7 @@
 
 /* One model's: sessions share it and only read. */
 struct ft_device {
-    ft_cuda_chip chip;
+    ft_cuda_device_props props;
     char **weights; /* [uploads], an allocation each */
     int uploads;
 };
@@ -24,20 +24,21 @@ struct ft_device {
  * Whether an error takes the whole context with it: no later call of this process on this device
  * succeeds, and all of them return it.
  */
-bool ft_cuda_is_lost(int code);
+bool ft_cuda_is_context_lost(int code);
 
 /* Fill *err from a CUDA error; `what` names the step or the operation.  A lost context is said. */
-ft_status ft_cuda_fail(ft_error *err, const ft_cuda_chip *chip, int code, const char *what);
+ft_status ft_cuda_fail(ft_error *err, const ft_cuda_device_props *props, int code,
+                       const char *what);
 
 /* Device memory, or a refusal that says how many bytes were asked and how many are free. */
-ft_status ft_cuda_alloc(void **out, const ft_cuda_chip *chip, size_t bytes, const char *what,
-                        ft_error *err);
+ft_status ft_cuda_alloc(void **out, const ft_cuda_device_props *props, size_t bytes,
+                        const char *what, ft_error *err);
 
 /* Why there is no device: what counting them returned, and what the driver supports (0: none). */
-void ft_cuda_explain_absence(int code, int driver, char *out, size_t capacity);
+void ft_cuda_explain_no_device(int code, int driver, char *out, size_t capacity);
 
 /* Why the device of this name, which is there, cannot be used. */
-void ft_cuda_explain_refusal(const char *device, int code, char *out, size_t capacity);
+void ft_cuda_explain_unusable(const char *device, int code, char *out, size_t capacity);
 
 /* ---- Weights and runs --------------------------------------------------------------------- */
 
@@ -61,7 +62,7 @@ ft_status ft_cuda_wait(ft_exec *exec, ft_error *err);
 ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err);
 
 /* ft_backend.compare (benchmark_gemm.c). */
-ft_status ft_cuda_compare(ft_device *device, const ft_match *match, ft_contender out[FT_CONTENDERS],
-                          int *count, ft_error *err);
+ft_status ft_cuda_compare(ft_device *device, const ft_gemm_problem *match,
+                          ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count, ft_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include "kernels/cuda/host/device.h"
 #include "runtime/error.h"
 
-bool ft_cuda_is_lost(int code)
+bool ft_cuda_is_context_lost(int code)
 {
     switch ((cudaError_t) code) {
     case cudaErrorAssert:
@@ -31,19 +31,20 @@ bool ft_cuda_is_lost(int code)
 
 static const char lost[] = "the device's context is lost: this process cannot use it again";
 
-ft_status ft_cuda_fail(ft_error *err, const ft_cuda_chip *chip, int code, const char *what)
+ft_status ft_cuda_fail(ft_error *err, const ft_cuda_device_props *props, int code, const char *what)
 {
     (void) cudaGetLastError(); /* this error has been reported */
     if (code == cudaErrorMemoryAllocation)
-        return ft_fail(err, FT_ENOMEM, "cuda:%d: %s: %s", chip->index, what,
+        return ft_fail(err, FT_ENOMEM, "cuda:%d: %s: %s", props->index, what,
                        cudaGetErrorString((cudaError_t) code));
-    return ft_fail(err, FT_EDEVICE, "cuda:%d: %s: %s%s%s", chip->index, what,
-                   cudaGetErrorString((cudaError_t) code), ft_cuda_is_lost(code) ? "; " : "",
-                   ft_cuda_is_lost(code) ? lost : "");
+    return ft_fail(err, FT_EDEVICE, "cuda:%d: %s: %s%s%s", props->index, what,
+                   cudaGetErrorString((cudaError_t) code),
+                   ft_cuda_is_context_lost(code) ? "; " : "",
+                   ft_cuda_is_context_lost(code) ? lost : "");
 }
 
-ft_status ft_cuda_alloc(void **out, const ft_cuda_chip *chip, size_t bytes, const char *what,
-                        ft_error *err)
+ft_status ft_cuda_alloc(void **out, const ft_cuda_device_props *props, size_t bytes,
+                        const char *what, ft_error *err)
 {
     size_t available = 0, all = 0;
     *out = NULL;
@@ -51,14 +52,14 @@ ft_status ft_cuda_alloc(void **out, const ft_cuda_chip *chip, size_t bytes, cons
     if (status == cudaSuccess)
         return FT_OK;
     if (status != cudaErrorMemoryAllocation)
-        return ft_cuda_fail(err, chip, (int) status, what);
+        return ft_cuda_fail(err, props, (int) status, what);
     (void) cudaGetLastError();
     (void) cudaMemGetInfo(&available, &all);
-    return ft_fail(err, FT_ENOMEM, "cuda:%d: %s: %zu bytes asked, %zu free of %zu", chip->index,
+    return ft_fail(err, FT_ENOMEM, "cuda:%d: %s: %zu bytes asked, %zu free of %zu", props->index,
                    what, bytes, available, all);
 }
 
-void ft_cuda_explain_absence(int code, int driver, char *out, size_t capacity)
+void ft_cuda_explain_no_device(int code, int driver, char *out, size_t capacity)
 {
     if (code == cudaErrorInsufficientDriver && driver > 0)
         snprintf(out, capacity, "the driver supports CUDA %d.%d, this build needs %d.%d",
@@ -66,7 +67,7 @@ void ft_cuda_explain_absence(int code, int driver, char *out, size_t capacity)
                  CUDART_VERSION % 1000 / 10);
     else if (code == cudaErrorInsufficientDriver)
         snprintf(out, capacity, "no CUDA device: no driver");
-    else if (ft_cuda_is_lost(code))
+    else if (ft_cuda_is_context_lost(code))
         snprintf(out, capacity, "%s", lost);
     else
         snprintf(out, capacity, "no CUDA device: %.90s",
@@ -74,12 +75,12 @@ void ft_cuda_explain_absence(int code, int driver, char *out, size_t capacity)
                                      : cudaGetErrorString((cudaError_t) code));
 }
 
-void ft_cuda_explain_refusal(const char *device, int code, char *out, size_t capacity)
+void ft_cuda_explain_unusable(const char *device, int code, char *out, size_t capacity)
 {
     const char *why = cudaGetErrorString((cudaError_t) code);
     if (code == cudaErrorNoKernelImageForDevice)
         why = "this build has no code for its architecture";
-    else if (ft_cuda_is_lost(code))
+    else if (ft_cuda_is_context_lost(code))
         why = lost;
     snprintf(out, capacity, "%.40s: %.80s", device, why);
 }

@@ -20,9 +20,9 @@ enum { ALIGN = 256, BLAS_BYTES = 32 << 20, COUNT_BYTES = 16 };
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-size_t ft_cuda_most_blocks(size_t tokens, size_t sequences)
+size_t ft_cuda_max_query_tiles(size_t tokens, size_t sequences)
 {
-    return tokens / FT_CUDA_QUERIES + sequences;
+    return tokens / FT_CUDA_QUERY_TILE + sequences;
 }
 
 /* The place of `bytes` more. */
@@ -33,25 +33,27 @@ static size_t append(size_t *at, size_t bytes)
     return begin;
 }
 
-ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket)
+ft_cuda_input_offsets ft_cuda_layout_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket)
 {
-    ft_cuda_inputs_at in = { 0 };
-    size_t at = 0, each = sizeof(int32_t);
+    ft_cuda_input_offsets in = { 0 };
+    size_t at = 0, element_bytes = sizeof(int32_t);
     for (int i = 0; i < exec->ninputs; i++)
-        in.value[i] = append(&at, bucket->tokens * each);
-    in.start = append(&at, (bucket->sequences + 1) * each);
-    in.blocks = append(&at, bucket->blocks * sizeof(ft_cuda_queries));
+        in.value[i] = append(&at, bucket->tokens * element_bytes);
+    in.start = append(&at, (bucket->sequences + 1) * element_bytes);
+    in.blocks = append(&at, bucket->blocks * sizeof(ft_cuda_query_tile));
     if (exec->has_cache) {
-        in.owner = append(&at, bucket->tokens * each);
-        in.past = append(&at, bucket->sequences * each);
-        in.reach = append(&at, bucket->sequences * each);
-        in.seat = append(&at, bucket->sequences * each);
-        in.pages = append(&at, bucket->sequences * exec->limits.context / FT_PAGE * each);
-        in.select = append(&at, bucket->selected * each);
-        in.choice = append(&at, bucket->selected * sizeof(ft_choice));
-        in.beams = append(&at, bucket->groups * sizeof(ft_beams));
-        in.memory_last = append(&at, bucket->sequences * each);
-        in.memory_pages = append(&at, bucket->sequences * exec->limits.memory / FT_PAGE * each);
+        in.seq_id = append(&at, bucket->tokens * element_bytes);
+        in.n_past = append(&at, bucket->sequences * element_bytes);
+        in.n_tokens = append(&at, bucket->sequences * element_bytes);
+        in.slot = append(&at, bucket->sequences * element_bytes);
+        in.pages =
+            append(&at, bucket->sequences * exec->limits.context / FT_PAGE_TOKENS * element_bytes);
+        in.selected_rows = append(&at, bucket->selected * element_bytes);
+        in.choice = append(&at, bucket->selected * sizeof(ft_sampling_params));
+        in.beams = append(&at, bucket->groups * sizeof(ft_beam_params));
+        in.cross_kv_last = append(&at, bucket->sequences * element_bytes);
+        in.cross_kv_pages =
+            append(&at, bucket->sequences * exec->limits.cross_kv / FT_PAGE_TOKENS * element_bytes);
     }
     in.bytes = at;
     return in;
@@ -75,7 +77,7 @@ static ft_status find_inputs(ft_exec *exec, ft_error *err)
         if (exec->ninputs == FT_CUDA_INPUTS)
             return ft_fail(err, FT_ELIMIT, "%s: more than %d inputs", value->name, FT_CUDA_INPUTS);
         exec->input[exec->ninputs] = i;
-        exec->column[exec->ninputs] = ft_array(exec->limits.tokens, sizeof(int32_t));
+        exec->column[exec->ninputs] = ft_calloc(exec->limits.tokens, sizeof(int32_t));
         if (exec->column[exec->ninputs++] == NULL)
             return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", exec->limits.tokens);
     }
@@ -86,30 +88,31 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
 {
     const ft_plan *plan = exec->plan;
     if (op->kind == FT_OP_LINEAR)
-        return ft_cuda_linear_scratch(&exec->device->chip, plan, op,
-                                      ft_rows_within(&exec->limits, plan->value[op->in[0]].rows));
+        return ft_cuda_linear_scratch(&exec->device->props, plan, op,
+                                      ft_limits_rows(&exec->limits, plan->value[op->in[0]].rows));
     if (op->kind == FT_OP_CONV)
-        return ft_cuda_conv_scratch(&exec->device->chip, plan, op, exec->limits.sequences);
-    if (op->kind == FT_OP_ATTEND)
+        return ft_cuda_conv_scratch(&exec->device->props, plan, op, exec->limits.sequences);
+    if (op->kind == FT_OP_ATTEND_KV)
         return ft_cuda_attend_scratch(plan, op, exec->limits.sequences,
-                                      op->attr.memory ? exec->limits.memory : exec->limits.context);
-    if (op->kind == FT_OP_CHOOSE)
-        return ft_cuda_choose_scratch(&exec->device->chip, exec->limits.selected,
+                                      op->attr.cross_kv ? exec->limits.cross_kv
+                                                        : exec->limits.context);
+    if (op->kind == FT_OP_SAMPLE)
+        return ft_cuda_sample_scratch(&exec->device->props, exec->limits.selected,
                                       (size_t) plan->value[op->in[0]].cols);
-    if (op->kind == FT_OP_BEAM)
+    if (op->kind == FT_OP_BEAM_SEARCH)
         return ft_cuda_beam_scratch(exec->limits.sequences, (size_t) plan->value[op->in[0]].cols);
     return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
                                        : 0;
 }
 
 /* What the operations of a plan share, as large as the largest needs it. */
-static void find_scratch(ft_exec *exec, size_t *counters)
+static void compute_scratch(ft_exec *exec, size_t *counters)
 {
     *counters = 0;
     for (int i = 0; i < exec->plan->nop; i++) {
         const ft_op *op = &exec->plan->op[i];
         size_t bytes = scratch_of(exec, op);
-        size_t count = op->kind == FT_OP_ATTEND
+        size_t count = op->kind == FT_OP_ATTEND_KV
                            ? ft_cuda_attend_counters(op, exec->limits.sequences)
                        : op->kind == FT_OP_LINEAR ? ft_cuda_linear_counters(exec->plan, op)
                                                   : 0;
@@ -126,7 +129,7 @@ static bool needs_blas(const ft_exec *exec)
         const ft_op *op = &plan->op[i];
         if (op->kind != FT_OP_LINEAR || plan->weight[op->weight[0]].blocks.scale != NULL)
             continue;
-        bool floats = plan->weight[op->weight[0]].scale == NULL && !plan->steady;
+        bool floats = plan->weight[op->weight[0]].scale == NULL && !plan->batch_invariant;
         if ((floats && plan->value[op->in[0]].rows == FT_TOKENS) || scratch_of(exec, op) > 0)
             return true;
     }
@@ -138,7 +141,7 @@ static ft_status open_blas(ft_exec *exec, ft_error *err)
 {
     if (!needs_blas(exec))
         return FT_OK;
-    FT_TRY(ft_cuda_alloc(&exec->blas_memory, &exec->device->chip, BLAS_BYTES, "cuBLAS", err));
+    FT_TRY(ft_cuda_alloc(&exec->blas_memory, &exec->device->props, BLAS_BYTES, "cuBLAS", err));
     cublasHandle_t blas = NULL;
     cublasStatus_t status = cublasCreate(&blas);
     exec->blas = blas;
@@ -148,56 +151,56 @@ static ft_status open_blas(ft_exec *exec, ft_error *err)
         status = cublasSetWorkspace(blas, exec->blas_memory, BLAS_BYTES);
     if (status == CUBLAS_STATUS_SUCCESS)
         return FT_OK;
-    return ft_fail(err, FT_EDEVICE, "cuda:%d: cuBLAS: %s", exec->device->chip.index,
+    return ft_fail(err, FT_EDEVICE, "cuda:%d: cuBLAS: %s", exec->device->props.index,
                    cublasGetStatusString(status));
 }
 
 static ft_status allocate(ft_exec *exec, ft_error *err)
 {
-    const ft_cuda_chip *chip = &exec->device->chip;
+    const ft_cuda_device_props *props = &exec->device->props;
     size_t counters;
-    find_scratch(exec, &counters);
+    compute_scratch(exec, &counters);
     ft_cuda_bucket most = {
         .tokens = exec->limits.tokens,
         .sequences = exec->limits.sequences,
-        .blocks = ft_cuda_most_blocks(exec->limits.tokens, exec->limits.sequences),
+        .blocks = ft_cuda_max_query_tiles(exec->limits.tokens, exec->limits.sequences),
         .selected = exec->limits.selected,
         .groups = exec->limits.sequences,
     };
-    size_t inputs = ft_cuda_lay_inputs(exec, &most).bytes;
+    size_t inputs = ft_cuda_layout_inputs(exec, &most).bytes;
     size_t arena = ft_round_up(exec->plan->arena, ALIGN);
     size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + COUNT_BYTES +
                    counters * sizeof *exec->counters;
-    FT_TRY(ft_cuda_alloc((void **) &exec->arena, chip, bytes, "memory of a session", err));
+    FT_TRY(ft_cuda_alloc((void **) &exec->arena, props, bytes, "memory of a session", err));
     exec->scratch = exec->arena + arena;
     exec->inputs = exec->scratch + ft_round_up(exec->scratch_bytes, ALIGN);
     exec->count = (uint32_t *) (void *) (exec->inputs + inputs);
     exec->counters = (uint32_t *) (void *) (exec->inputs + inputs + COUNT_BYTES);
-    size_t answers = 2 * exec->limits.selected * sizeof *exec->answers;
-    int code = (int) cudaHostAlloc((void **) &exec->staging, inputs + COUNT_BYTES + answers,
+    size_t mailbox = 2 * exec->limits.selected * sizeof *exec->mailbox;
+    int code = (int) cudaHostAlloc((void **) &exec->staging, inputs + COUNT_BYTES + mailbox,
                                    cudaHostAllocDefault);
     if (code == 0) {
-        exec->taken = (uint32_t *) (void *) (exec->staging + inputs);
-        exec->answers = (ft_cuda_answer *) (void *) (exec->staging + inputs + COUNT_BYTES);
-        memset(exec->taken, 0, COUNT_BYTES + answers);
+        exec->consumed = (uint32_t *) (void *) (exec->staging + inputs);
+        exec->mailbox = (ft_cuda_mailbox_entry *) (void *) (exec->staging + inputs + COUNT_BYTES);
+        memset(exec->consumed, 0, COUNT_BYTES + mailbox);
     }
     if (code == 0) /* rows between a run and its bucket are computed: let them be numbers */
         code = (int) cudaMemsetAsync(exec->arena, 0, bytes, exec->stream);
-    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "memory of a session");
+    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "memory of a session");
 }
 
 /* ---- Opening and closing ------------------------------------------------------------------ */
 
-static ft_status fill(ft_exec *exec, ft_error *err)
+static ft_status init_exec(ft_exec *exec, ft_error *err)
 {
-    const ft_cuda_chip *chip = &exec->device->chip;
-    int code = (int) cudaSetDevice(chip->index);
+    const ft_cuda_device_props *props = &exec->device->props;
+    int code = (int) cudaSetDevice(props->index);
     if (code == 0)
         code = (int) cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking);
     if (code != 0)
-        return ft_cuda_fail(err, chip, code, "a stream");
-    exec->has_cache = exec->limits.pages > 0 || exec->limits.memory_pages > 0;
-    FT_TRY(ft_cuda_find_steps(exec, err));
+        return ft_cuda_fail(err, props, code, "a stream");
+    exec->has_cache = exec->limits.pages > 0 || exec->limits.cross_kv_pages > 0;
+    FT_TRY(ft_cuda_build_launches(exec, err));
     FT_TRY(find_inputs(exec, err));
     FT_TRY(allocate(exec, err));
     return open_blas(exec, err);
@@ -206,14 +209,14 @@ static ft_status fill(ft_exec *exec, ft_error *err)
 ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                           const ft_limits *limits, ft_error *err)
 {
-    ft_exec *exec = ft_array(1, sizeof *exec);
+    ft_exec *exec = ft_calloc(1, sizeof *exec);
     *out = NULL;
     if (exec == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
     exec->plan = plan;
     exec->device = device;
     exec->limits = *limits;
-    ft_status status = fill(exec, err);
+    ft_status status = init_exec(exec, err);
     if (status == FT_OK)
         *out = exec;
     else
@@ -223,7 +226,7 @@ ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
 
 void ft_cuda_release(ft_exec *exec)
 {
-    (void) cudaSetDevice(exec->device->chip.index);
+    (void) cudaSetDevice(exec->device->props.index);
     if (exec->stream != NULL)
         (void) cudaStreamSynchronize(exec->stream);
     for (int i = 0; i < FT_CUDA_GRAPHS; i++)
@@ -260,28 +263,28 @@ ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows,
         }
     /* Any other value goes straight to its place: what tests and benchmarks begin with. */
     const ft_value *v = &exec->plan->value[value];
-    const ft_cuda_chip *chip = &exec->device->chip;
-    int code = (int) cudaSetDevice(chip->index);
+    const ft_cuda_device_props *props = &exec->device->props;
+    int code = (int) cudaSetDevice(props->index);
     if (code == 0)
         code = (int) cudaMemcpyAsync(exec->arena + v->offset, data,
                                      rows * (size_t) v->cols * ft_dtype_size(v->dtype),
                                      cudaMemcpyHostToDevice, exec->stream);
     if (code == 0)
         code = (int) cudaStreamSynchronize(exec->stream);
-    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, v->name);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, v->name);
 }
 
 ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales, size_t rows,
                        ft_error *err)
 {
     const ft_value *v = &exec->plan->value[value];
-    const ft_cuda_chip *chip = &exec->device->chip;
+    const ft_cuda_device_props *props = &exec->device->props;
     for (int i = 0; i < exec->ninputs; i++)
         if (exec->input[i] == value) {
             memcpy(data, exec->column[i], rows * sizeof(int32_t));
             return FT_OK;
         }
-    int code = (int) cudaSetDevice(chip->index);
+    int code = (int) cudaSetDevice(props->index);
     if (code == 0)
         code = (int) cudaMemcpyAsync(data, exec->arena + v->offset,
                                      rows * (size_t) v->cols * ft_dtype_size(v->dtype),
@@ -291,7 +294,7 @@ ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales
                                      cudaMemcpyDeviceToHost, exec->stream);
     if (code == 0)
         code = (int) cudaStreamSynchronize(exec->stream);
-    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, v->name);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, v->name);
 }
 
 /* ---- Answers ------------------------------------------------------------------------------ */
@@ -300,12 +303,12 @@ ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales
  * Half an answer, as soon as this run has written it.  The stream is asked now and then: a run that
  * failed answers nothing.
  */
-static int wait_for_half(const ft_exec *exec, const void *half, uint32_t run, uint32_t *word)
+static int poll_mailbox_entry(const ft_exec *exec, const void *half, uint32_t run, uint32_t *word)
 {
-    enum { LOOKS = 1 << 12 };
+    enum { POLLS = 1 << 12 };
     int code = (int) cudaErrorNotReady;
     for (bool ended = false;;) {
-        for (int i = 0; i < LOOKS; i++) {
+        for (int i = 0; i < POLLS; i++) {
             uint64_t both = __atomic_load_n((const uint64_t *) half, __ATOMIC_ACQUIRE);
             if (both >> 32 == run) {
                 *word = (uint32_t) both;
@@ -322,26 +325,26 @@ static int wait_for_half(const ft_exec *exec, const void *half, uint32_t run, ui
 ft_status ft_cuda_chosen(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
                          ft_error *err)
 {
-    const ft_cuda_chip *chip = &exec->device->chip;
-    uint32_t run = exec->staged - back;
-    const ft_cuda_answer *answer = exec->answers + run % 2 * exec->limits.selected;
-    int code = (int) cudaSetDevice(chip->index);
+    const ft_cuda_device_props *props = &exec->device->props;
+    uint32_t run = exec->launched - back;
+    const ft_cuda_mailbox_entry *answer = exec->mailbox + run % 2 * exec->limits.selected;
+    int code = (int) cudaSetDevice(props->index);
     for (size_t i = 0; i < rows && code == 0; i++) {
         uint32_t words[2] = { 0 };
-        code = wait_for_half(exec, &answer[i].token, run, &words[0]);
+        code = poll_mailbox_entry(exec, &answer[i].token, run, &words[0]);
         if (code == 0)
-            code = wait_for_half(exec, &answer[i].logprob, run, &words[1]);
+            code = poll_mailbox_entry(exec, &answer[i].logprob, run, &words[1]);
         memcpy(&token[i], &words[0], sizeof *token);
         memcpy(&logprob[i], &words[1], sizeof *logprob);
     }
-    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "chosen tokens");
+    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "chosen tokens");
 }
 
 ft_status ft_cuda_wait(ft_exec *exec, ft_error *err)
 {
-    const ft_cuda_chip *chip = &exec->device->chip;
-    int code = (int) cudaSetDevice(chip->index);
+    const ft_cuda_device_props *props = &exec->device->props;
+    int code = (int) cudaSetDevice(props->index);
     if (code == 0)
         code = (int) cudaStreamSynchronize(exec->stream);
-    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "a run");
+    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "a run");
 }

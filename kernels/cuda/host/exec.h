@@ -19,18 +19,19 @@ typedef struct ft_cuda_bucket {
     size_t tokens, sequences, blocks;
     size_t context, selected; /* plans with a cache: ft_batch */
     size_t groups, widest;    /* ... texts that are searched by beams; lanes of the widest */
-    size_t memory, lanes;     /* encoder-decoders: tokens of the longest source; ft_batch */
-    bool step, chooses, source;
+    size_t cross_kv, lanes;   /* encoder-decoders: tokens of the longest source; ft_batch */
+    bool step, samples, source;
 } ft_cuda_bucket;
 
 /* Where the inputs of a run begin, in the pinned buffer and on the device: bytes. */
-typedef struct ft_cuda_inputs_at {
+typedef struct ft_cuda_input_offsets {
     size_t value[FT_CUDA_INPUTS];
     size_t start, blocks;
-    size_t owner, past, reach, seat, pages, select, choice, beams; /* plans with a cache */
-    size_t memory_last, memory_pages;                              /* encoder-decoders */
+    size_t seq_id, n_past, n_tokens, slot, pages, selected_rows, choice,
+        beams;                            /* plans with a cache */
+    size_t cross_kv_last, cross_kv_pages; /* encoder-decoders */
     size_t bytes;
-} ft_cuda_inputs_at;
+} ft_cuda_input_offsets;
 
 typedef struct ft_cuda_graph {
     ft_cuda_bucket bucket;
@@ -46,7 +47,7 @@ struct ft_exec {
     cudaStream_t stream;
     void *blas; /* cublasHandle_t; NULL where the plan multiplies no floats */
     void *blas_memory;
-    ft_chain *steps; /* all operations, in order */
+    ft_fusion *steps; /* all operations, in order */
     int nsteps;
 
     char *arena;   /* the plan's values */
@@ -58,12 +59,12 @@ struct ft_exec {
     int input[FT_CUDA_INPUTS], ninputs;
     int32_t *column[FT_CUDA_INPUTS]; /* as written, on the host */
     size_t rows[FT_CUDA_INPUTS];
-    char *staging;   /* pinned */
-    char *inputs;    /* on the device */
-    uint32_t *count; /* of ft_cuda_take_inputs(), on the device */
-    uint32_t *taken; /* pinned: runs whose inputs have left `staging` ... */
-    uint32_t staged; /* ... of so many that were launched */
-    ft_cuda_answer *answers; /* pinned, [2][selected] */
+    char *staging;                  /* pinned */
+    char *inputs;                   /* on the device */
+    uint32_t *count;                /* of ft_cuda_copy_inputs(), on the device */
+    uint32_t *consumed;             /* pinned: runs whose inputs have left `staging` ... */
+    uint32_t launched;              /* ... of so many that were launched */
+    ft_cuda_mailbox_entry *mailbox; /* pinned, [2][selected] */
 
     ft_cuda_counts *counts; /* [nvalue] of counted values, else zeros; NULL before a run counts */
     char *count_memory;
@@ -74,7 +75,7 @@ struct ft_exec {
 };
 
 /* The inputs of a run of this shape. */
-ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket);
+ft_cuda_input_offsets ft_cuda_layout_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket);
 
 /* stage.c: the shape of a run, ... */
 ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch);
@@ -83,26 +84,26 @@ ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch);
 size_t ft_cuda_stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket);
 
 /* launch_ops.c: the steps of exec->plan, ... */
-ft_status ft_cuda_find_steps(ft_exec *exec, ft_error *err);
+ft_status ft_cuda_build_launches(ft_exec *exec, ft_error *err);
 
 /* ... what all operations of a run share, ... */
-typedef struct ft_cuda_launch {
+typedef struct ft_cuda_launch_context {
     const ft_exec *exec;
     const ft_cuda_bucket *bucket;
     ft_cuda_batch batch;
-    ft_cuda_inputs_at at;
-} ft_cuda_launch;
+    ft_cuda_input_offsets at;
+} ft_cuda_launch_context;
 
-ft_cuda_launch ft_cuda_launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket);
+ft_cuda_launch_context ft_cuda_launch_context_of(const ft_exec *exec, const ft_cuda_bucket *bucket);
 
 /* ... and a step of it put on the stream. */
-ft_status ft_cuda_run_step(const ft_cuda_launch *l, const ft_chain *step, ft_error *err);
+ft_status ft_cuda_run_fused(const ft_cuda_launch_context *l, const ft_fusion *step, ft_error *err);
 
 /* The scales of a dynamic value's rows. */
 float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v);
 
 /* Blocks of queries that sequences of these rows make at most. */
-size_t ft_cuda_most_blocks(size_t tokens, size_t sequences);
+size_t ft_cuda_max_query_tiles(size_t tokens, size_t sequences);
 
 /* counter_download.c: device counters for every value that has counters on the host. */
 ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error *err);

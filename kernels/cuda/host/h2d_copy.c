@@ -26,66 +26,75 @@
  * A machine with an H200 and 16 cores opened 1.26 GB, whose copy alone takes 22.8 ms, in 43 ms with
  * these buffers, 47 with 24 of 1 MB, 52 with 32 of 512 KB, 51 with 12 of 2 MB.
  */
-enum { MOST_THREADS = 17, BUFFERS = 32, PIECE = 1 << 20, NEAR = 256, SMALL_PAGE = 4096, HUGE_PAGE = 2 << 20 };
+enum {
+    MAX_THREADS = 17,
+    BUFFERS = 32,
+    CHUNK_BYTES = 1 << 20,
+    MERGE_GAP = 256,
+    PAGE_BYTES = 4096,
+    HUGE_PAGE_BYTES = 2 << 20
+};
 
 /* Up to PIECE bytes of the target; `first` is the part that they begin in. */
-typedef struct piece {
+typedef struct chunk {
     size_t at, bytes;
     int first;
-} piece;
+} chunk;
 
 /*
  * Piece i travels through buffer i % BUFFERS.  One thread speaks to the device, in the order of the
  * pieces, for many that do wait for the driver's lock; the others take pieces and fill buffers.
  */
-struct ft_cuda_ferry {
-    char *memory;    /* [BUFFERS][PIECE], pinned */
+struct ft_cuda_h2d_copier {
+    char *buffers;   /* [BUFFERS][PIECE], pinned */
     bool registered; /* it is our own; else the runtime's */
     int threads;
     cudaStream_t stream;
-    cudaEvent_t sent[BUFFERS];
+    cudaEvent_t done_event[BUFFERS];
 
     /* Of what is being sent. */
     char *target;
-    const ft_cuda_part *part;
-    piece *piece;
-    int pieces;
-    int issued;               /* copies that have been started; the speaker's own */
-    atomic_int taken;         /* pieces that somebody fills or has filled */
-    atomic_int full[BUFFERS]; /* the number after that of the piece which is in it */
-    atomic_int arrived;       /* copies that have ended: their buffers are free */
-    atomic_int failed;        /* cudaError_t; then everybody goes home */
+    const ft_cuda_h2d_span *span;
+    chunk *chunk;
+    int n_chunks;
+    int issued;                 /* copies that have been started; the speaker's own */
+    atomic_int claimed;         /* pieces that somebody fills or has filled */
+    atomic_int filled[BUFFERS]; /* the number after that of the piece which is in it */
+    atomic_int completed;       /* copies that have ended: their buffers are free */
+    atomic_int failed;          /* cudaError_t; then everybody goes home */
 };
 
 /* ---- Pieces ------------------------------------------------------------------------------- */
 
 /* Neighbours with less than NEAR between them travel together; false without memory. */
-static bool cut(ft_cuda_ferry *f, int count)
+static bool split_chunks(ft_cuda_h2d_copier *f, int count)
 {
     size_t bytes = 0;
     for (int i = 0; i < count; i++)
-        bytes += f->part[i].bytes;
-    f->pieces = 0;
-    f->piece = ft_array(bytes / PIECE + (size_t) count, sizeof *f->piece);
-    for (int i = 0; i < count && f->piece != NULL; i++) {
-        const ft_cuda_part *p = &f->part[i];
-        piece *last = f->pieces > 0 ? &f->piece[f->pieces - 1] : NULL;
+        bytes += f->span[i].bytes;
+    f->n_chunks = 0;
+    f->chunk = ft_calloc(bytes / CHUNK_BYTES + (size_t) count, sizeof *f->chunk);
+    for (int i = 0; i < count && f->chunk != NULL; i++) {
+        const ft_cuda_h2d_span *p = &f->span[i];
+        chunk *last = f->n_chunks > 0 ? &f->chunk[f->n_chunks - 1] : NULL;
         size_t done = 0;
-        if (last != NULL && p->at < last->at + last->bytes + NEAR && p->at < last->at + PIECE) {
-            done = ft_min_size(p->bytes, last->at + PIECE - p->at);
+        if (last != NULL && p->at < last->at + last->bytes + MERGE_GAP &&
+            p->at < last->at + CHUNK_BYTES) {
+            done = ft_min_size(p->bytes, last->at + CHUNK_BYTES - p->at);
             last->bytes = p->at + done - last->at;
         }
-        for (; done < p->bytes; done += f->piece[f->pieces++].bytes)
-            f->piece[f->pieces] = (piece){ p->at + done, ft_min_size(p->bytes - done, PIECE), i };
+        for (; done < p->bytes; done += f->chunk[f->n_chunks++].bytes)
+            f->chunk[f->n_chunks] =
+                (chunk){ p->at + done, ft_min_size(p->bytes - done, CHUNK_BYTES), i };
     }
-    return f->piece != NULL;
+    return f->chunk != NULL;
 }
 
-static void fill(char *buffer, const ft_cuda_part *part, const piece *one)
+static void copy_chunk(char *buffer, const ft_cuda_h2d_span *span, const chunk *one)
 {
     size_t at = one->at, end = at + one->bytes;
     for (int i = one->first; at < end; i++) {
-        const ft_cuda_part *p = &part[i];
+        const ft_cuda_h2d_span *p = &span[i];
         if (p->at > at) {
             memset(buffer + (at - one->at), 0, p->at - at);
             at = p->at;
@@ -100,164 +109,164 @@ static void fill(char *buffer, const ft_cuda_part *part, const piece *one)
 
 static void touch_pages(const void *job, int thread, size_t first, size_t end)
 {
-    char *memory = (char *) (uintptr_t) job;
+    char *buffers = (char *) (uintptr_t) job;
     (void) thread;
     for (size_t page = first; page < end; page++)
-        memory[page * SMALL_PAGE] = 0;
+        buffers[page * PAGE_BYTES] = 0;
 }
 
 /* Large pages are pinned sooner: there, 32 MB in 2.5 ms, which took cudaHostAlloc() 12 ms. */
-static int pin(ft_cuda_ferry *f)
+static int alloc_pinned(ft_cuda_h2d_copier *f)
 {
-    size_t bytes = ft_round_up((size_t) BUFFERS * PIECE, HUGE_PAGE);
-    f->memory = aligned_alloc(HUGE_PAGE, bytes);
-    if (f->memory == NULL)
+    size_t bytes = ft_round_up((size_t) BUFFERS * CHUNK_BYTES, HUGE_PAGE_BYTES);
+    f->buffers = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+    if (f->buffers == NULL)
         return (int) cudaErrorMemoryAllocation;
-    (void) madvise(f->memory, bytes, MADV_HUGEPAGE);
-    ft_team_share(f->threads, bytes / SMALL_PAGE, touch_pages, f->memory);
-    f->registered = cudaHostRegister(f->memory, bytes, cudaHostRegisterDefault) == cudaSuccess;
+    (void) madvise(f->buffers, bytes, MADV_HUGEPAGE);
+    ft_parallel_for(f->threads, bytes / PAGE_BYTES, touch_pages, f->buffers);
+    f->registered = cudaHostRegister(f->buffers, bytes, cudaHostRegisterDefault) == cudaSuccess;
     if (f->registered)
         return 0;
     (void) cudaGetLastError(); /* some systems cannot */
-    free(f->memory);
-    f->memory = NULL;
-    return (int) cudaHostAlloc((void **) &f->memory, bytes, cudaHostAllocDefault);
+    free(f->buffers);
+    f->buffers = NULL;
+    return (int) cudaHostAlloc((void **) &f->buffers, bytes, cudaHostAllocDefault);
 }
 
-static void unpin(ft_cuda_ferry *f)
+static void free_pinned(ft_cuda_h2d_copier *f)
 {
     if (f->registered) {
-        (void) cudaHostUnregister(f->memory);
-        free(f->memory);
+        (void) cudaHostUnregister(f->buffers);
+        free(f->buffers);
     } else
-        (void) cudaFreeHost(f->memory);
+        (void) cudaFreeHost(f->buffers);
 }
 
-int ft_cuda_ferry_open(ft_cuda_ferry **out)
+int ft_cuda_h2d_open(ft_cuda_h2d_copier **out)
 {
-    ft_cuda_ferry *f = ft_array(1, sizeof *f);
+    ft_cuda_h2d_copier *f = ft_calloc(1, sizeof *f);
     *out = f;
     if (f == NULL)
         return (int) cudaErrorMemoryAllocation;
-    f->threads = ft_processors() + 1 < MOST_THREADS ? ft_processors() + 1 : MOST_THREADS;
+    f->threads = ft_num_processors() + 1 < MAX_THREADS ? ft_num_processors() + 1 : MAX_THREADS;
     int status = (int) cudaStreamCreateWithFlags(&f->stream, cudaStreamNonBlocking);
     if (status == 0)
-        status = pin(f);
+        status = alloc_pinned(f);
     for (int i = 0; i < BUFFERS && status == 0; i++)
-        status = (int) cudaEventCreateWithFlags(&f->sent[i], cudaEventDisableTiming);
+        status = (int) cudaEventCreateWithFlags(&f->done_event[i], cudaEventDisableTiming);
     if (status != 0) {
-        (void) ft_cuda_ferry_close(f);
+        (void) ft_cuda_h2d_close(f);
         *out = NULL;
     }
     return status;
 }
 
-int ft_cuda_ferry_close(ft_cuda_ferry *f)
+int ft_cuda_h2d_close(ft_cuda_h2d_copier *f)
 {
     if (f == NULL)
         return 0;
     int status = f->stream != NULL ? (int) cudaStreamSynchronize(f->stream) : 0;
     for (int i = 0; i < BUFFERS; i++)
-        if (f->sent[i] != NULL)
-            (void) cudaEventDestroy(f->sent[i]);
+        if (f->done_event[i] != NULL)
+            (void) cudaEventDestroy(f->done_event[i]);
     if (f->stream != NULL)
         (void) cudaStreamDestroy(f->stream);
-    unpin(f);
+    free_pinned(f);
     free(f);
     return status;
 }
 
-cudaStream_t ft_cuda_ferry_stream(const ft_cuda_ferry *f)
+cudaStream_t ft_cuda_h2d_stream(const ft_cuda_h2d_copier *f)
 {
     return f->stream;
 }
 
 /* ---- Sending ------------------------------------------------------------------------------ */
 
-static char *buffer_of(const ft_cuda_ferry *f, int i)
+static char *buffer_of(const ft_cuda_h2d_copier *f, int i)
 {
-    return f->memory + (size_t) (i % BUFFERS) * PIECE;
+    return f->buffers + (size_t) (i % BUFFERS) * CHUNK_BYTES;
 }
 
 /* Fill the next piece's buffer if it is free; false where there is nothing to do now. */
-static bool fill_one(ft_cuda_ferry *f)
+static bool fill_next(ft_cuda_h2d_copier *f)
 {
-    int next = atomic_load(&f->taken);
-    if (next == f->pieces || next >= atomic_load(&f->arrived) + BUFFERS ||
-        !atomic_compare_exchange_strong(&f->taken, &next, next + 1))
+    int next = atomic_load(&f->claimed);
+    if (next == f->n_chunks || next >= atomic_load(&f->completed) + BUFFERS ||
+        !atomic_compare_exchange_strong(&f->claimed, &next, next + 1))
         return false;
-    fill(buffer_of(f, next), f->part, &f->piece[next]);
-    atomic_store(&f->full[next % BUFFERS], next + 1);
+    copy_chunk(buffer_of(f, next), f->span, &f->chunk[next]);
+    atomic_store(&f->filled[next % BUFFERS], next + 1);
     return true;
 }
 
-static void fill_all(ft_cuda_ferry *f)
+static void fill_all(ft_cuda_h2d_copier *f)
 {
-    while (atomic_load(&f->taken) < f->pieces && atomic_load(&f->failed) == 0)
-        if (!fill_one(f))
+    while (atomic_load(&f->claimed) < f->n_chunks && atomic_load(&f->failed) == 0)
+        if (!fill_next(f))
             sched_yield();
 }
 
 /* Notice copies that have ended. */
-static int note_arrivals(ft_cuda_ferry *f)
+static int poll_completed(ft_cuda_h2d_copier *f)
 {
-    for (int next = atomic_load(&f->arrived); next < f->issued; next++) {
-        int status = (int) cudaEventQuery(f->sent[next % BUFFERS]);
+    for (int next = atomic_load(&f->completed); next < f->issued; next++) {
+        int status = (int) cudaEventQuery(f->done_event[next % BUFFERS]);
         if (status != 0)
             return status == (int) cudaErrorNotReady ? 0 : status;
-        atomic_store(&f->arrived, next + 1);
+        atomic_store(&f->completed, next + 1);
     }
     return 0;
 }
 
-static int issue(ft_cuda_ferry *f)
+static int issue(ft_cuda_h2d_copier *f)
 {
-    const piece *next = &f->piece[f->issued];
+    const chunk *next = &f->chunk[f->issued];
     int status = (int) cudaMemcpyAsync(f->target + next->at, buffer_of(f, f->issued), next->bytes,
                                        cudaMemcpyHostToDevice, f->stream);
     if (status == 0)
-        status = (int) cudaEventRecord(f->sent[f->issued % BUFFERS], f->stream);
+        status = (int) cudaEventRecord(f->done_event[f->issued % BUFFERS], f->stream);
     f->issued++;
     return status;
 }
 
 /* Fills the buffer that is next to travel where no other thread has begun to. */
-static void issue_all(ft_cuda_ferry *f)
+static void issue_all(ft_cuda_h2d_copier *f)
 {
     int status = 0;
-    while (f->issued < f->pieces && status == 0) {
-        if (atomic_load(&f->full[f->issued % BUFFERS]) == f->issued + 1) {
+    while (f->issued < f->n_chunks && status == 0) {
+        if (atomic_load(&f->filled[f->issued % BUFFERS]) == f->issued + 1) {
             status = issue(f);
             continue;
         }
-        status = note_arrivals(f);
-        if (atomic_load(&f->taken) == f->issued)
-            (void) fill_one(f);
+        status = poll_completed(f);
+        if (atomic_load(&f->claimed) == f->issued)
+            (void) fill_next(f);
     }
     atomic_store(&f->failed, status);
 }
 
 static void issue_or_fill(const void *job, int thread)
 {
-    ft_cuda_ferry *f = (ft_cuda_ferry *) (uintptr_t) job;
+    ft_cuda_h2d_copier *f = (ft_cuda_h2d_copier *) (uintptr_t) job;
     if (thread == 0)
         issue_all(f);
     else
         fill_all(f);
 }
 
-int ft_cuda_ferry_send(ft_cuda_ferry *f, char *target, const ft_cuda_part *part, int count)
+int ft_cuda_h2d_send(ft_cuda_h2d_copier *f, char *target, const ft_cuda_h2d_span *span, int count)
 {
     f->target = target;
-    f->part = part;
-    if (!cut(f, count))
+    f->span = span;
+    if (!split_chunks(f, count))
         return (int) cudaErrorMemoryAllocation;
     f->issued = 0;
     for (int i = 0; i < BUFFERS; i++)
-        atomic_store(&f->full[i], 0);
-    atomic_store(&f->taken, 0);
-    atomic_store(&f->arrived, 0);
+        atomic_store(&f->filled[i], 0);
+    atomic_store(&f->claimed, 0);
+    atomic_store(&f->completed, 0);
     ft_pool_run_any(f->threads, issue_or_fill, f);
-    free(f->piece);
+    free(f->chunk);
     return atomic_load(&f->failed);
 }

@@ -13,27 +13,27 @@
 #include "runtime/error.h"
 
 /* Whether a run of this shape is of the part of the plan that this step is in. */
-static bool is_in_part(const ft_exec *exec, const ft_cuda_bucket *bucket, const ft_chain *step)
+static bool is_in_stage(const ft_exec *exec, const ft_cuda_bucket *bucket, const ft_fusion *step)
 {
-    return (step->first < exec->plan->source_ops) == bucket->source;
+    return (step->first < exec->plan->encoder_ops) == bucket->source;
 }
 
 /* Everything that a run puts on the stream. */
 static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
 {
-    ft_cuda_launch l = ft_cuda_launch_of(exec, bucket);
+    ft_cuda_launch_context l = ft_cuda_launch_context_of(exec, bucket);
     ft_cuda_inputs inputs = { .to = exec->inputs,
                               .from = exec->staging,
                               .bytes = bytes,
                               .count = exec->count,
-                              .taken = exec->taken };
-    int code = ft_cuda_take_inputs(&exec->device->chip, exec->stream, &inputs);
+                              .consumed = exec->consumed };
+    int code = ft_cuda_copy_inputs(&exec->device->props, exec->stream, &inputs);
     if (code != 0)
-        return ft_cuda_fail(err, &exec->device->chip, code, "inputs");
-    exec->staged += exec->counting; /* else a launch of the graph counts */
+        return ft_cuda_fail(err, &exec->device->props, code, "inputs");
+    exec->launched += exec->counting; /* else a launch of the graph counts */
     for (int i = 0; i < exec->nsteps; i++)
-        if (is_in_part(exec, bucket, &exec->steps[i]))
-            FT_TRY(ft_cuda_run_step(&l, &exec->steps[i], err));
+        if (is_in_stage(exec, bucket, &exec->steps[i]))
+            FT_TRY(ft_cuda_run_fused(&l, &exec->steps[i], err));
     return FT_OK;
 }
 
@@ -42,8 +42,8 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
 static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
 {
     return a->tokens == b->tokens && a->sequences == b->sequences && a->context == b->context &&
-           a->selected == b->selected && a->step == b->step && a->chooses == b->chooses &&
-           a->groups == b->groups && a->widest == b->widest && a->memory == b->memory &&
+           a->selected == b->selected && a->step == b->step && a->samples == b->samples &&
+           a->groups == b->groups && a->widest == b->widest && a->cross_kv == b->cross_kv &&
            a->lanes == b->lanes && a->source == b->source;
 }
 
@@ -68,17 +68,17 @@ static ft_cuda_graph *find_graph(ft_exec *exec, const ft_cuda_bucket *bucket)
 static ft_status capture(ft_exec *exec, ft_cuda_graph *slot, const ft_cuda_bucket *bucket,
                          size_t bytes, ft_error *err)
 {
-    const ft_cuda_chip *chip = &exec->device->chip;
+    const ft_cuda_device_props *props = &exec->device->props;
     cudaGraph_t graph = NULL;
     int code = (int) cudaStreamBeginCapture(exec->stream, cudaStreamCaptureModeThreadLocal);
     if (code != 0)
-        return ft_cuda_fail(err, chip, code, "a graph");
+        return ft_cuda_fail(err, props, code, "a graph");
     ft_status status = enqueue(exec, bucket, bytes, err);
     code = (int) cudaStreamEndCapture(exec->stream, &graph);
     if (status == FT_OK && code == 0)
         code = (int) cudaGraphInstantiate(&slot->graph, graph, 0);
     if (status == FT_OK && code != 0)
-        status = ft_cuda_fail(err, chip, code, "a graph");
+        status = ft_cuda_fail(err, props, code, "a graph");
     if (graph != NULL)
         (void) cudaGraphDestroy(graph);
     if (status != FT_OK)
@@ -94,8 +94,8 @@ static ft_status run_graph(ft_exec *exec, const ft_cuda_bucket *bucket, size_t b
         FT_TRY(capture(exec, g, bucket, bytes, err));
     g->used = ++exec->runs;
     int code = (int) cudaGraphLaunch(g->graph, exec->stream);
-    exec->staged += code == 0;
-    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->chip, code, "a run");
+    exec->launched += code == 0;
+    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->props, code, "a run");
 }
 
 /* ---- Runs --------------------------------------------------------------------------------- */
@@ -104,24 +104,24 @@ static ft_status run_graph(ft_exec *exec, const ft_cuda_bucket *bucket, size_t b
  * Until the inputs of all runs have left the pinned buffer.  The stream is asked too: a run that
  * failed takes no inputs.
  */
-static int wait_for_buffer(const ft_exec *exec)
+static int wait_for_staging(const ft_exec *exec)
 {
     int code = (int) cudaErrorNotReady;
-    while (__atomic_load_n(exec->taken, __ATOMIC_ACQUIRE) != exec->staged &&
+    while (__atomic_load_n(exec->consumed, __ATOMIC_ACQUIRE) != exec->launched &&
            code == (int) cudaErrorNotReady)
         code = (int) cudaStreamQuery(exec->stream);
     return code == (int) cudaErrorNotReady ? (int) cudaSuccess : code;
 }
 
 /* Wait until the inputs of the run before have left the pinned buffer, then fill it. */
-static ft_status begin(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
-                       size_t *bytes, ft_error *err)
+static ft_status stage_inputs(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
+                              size_t *bytes, ft_error *err)
 {
-    int code = (int) cudaSetDevice(exec->device->chip.index);
+    int code = (int) cudaSetDevice(exec->device->props.index);
     if (code == 0)
-        code = wait_for_buffer(exec);
+        code = wait_for_staging(exec);
     if (code != 0)
-        return ft_cuda_fail(err, &exec->device->chip, code, "the run before");
+        return ft_cuda_fail(err, &exec->device->props, code, "the run before");
     *bytes = ft_cuda_stage(exec, batch, bucket);
     return FT_OK;
 }
@@ -133,7 +133,7 @@ ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *co
         FT_TRY(ft_cuda_counts_open(exec, counts, err));
     ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);
     size_t bytes = 0;
-    FT_TRY(begin(exec, batch, &bucket, &bytes, err));
+    FT_TRY(stage_inputs(exec, batch, &bucket, &bytes, err));
     return exec->counting ? enqueue(exec, &bucket, bytes, err)
                           : run_graph(exec, &bucket, bytes, err);
 }

@@ -23,7 +23,7 @@ enum { ALIGN = 256 };
 
 /* ---- Places ------------------------------------------------------------------------------- */
 
-typedef enum region { MATRICES, TILES, SCALES, ZEROS, VECTORS, REGIONS } region;
+typedef enum section { MATRICES, PREPACKED, SCALES, ZEROS, VECTORS, SECTIONS } section;
 
 static bool is_vector(const ft_weight *w)
 {
@@ -34,7 +34,7 @@ static bool is_vector(const ft_weight *w)
 static size_t scale_bytes(const ft_weight *w)
 {
     if (w->blocks.scale != NULL)
-        return ft_blocks_count(&w->blocks, w->rows, w->cols) * sizeof *w->blocks.scale;
+        return ft_groupwise_scale_count(&w->blocks, w->rows, w->cols) * sizeof *w->blocks.scale;
     return w->scale != NULL ? w->rows * sizeof *w->scale : 0;
 }
 
@@ -45,60 +45,61 @@ static const void *scales_of(const ft_weight *w)
 
 static size_t zero_bytes(const ft_weight *w)
 {
-    return w->blocks.zero != NULL ? ft_blocks_count(&w->blocks, w->rows, w->cols) : 0;
+    return w->blocks.zero != NULL ? ft_groupwise_scale_count(&w->blocks, w->rows, w->cols) : 0;
 }
 
-static bool has_tiles(const ft_device *device, const ft_weight *w)
+static bool has_prepacked(const ft_device *device, const ft_weight *w)
 {
-    return device->chip.has_wgmma && w->layout == FT_COL4_4R2_8C;
+    return device->props.has_wgmma && w->layout == FT_COL4_4R2_8C;
 }
 
 /* Bytes of a weight in a region; 0: it has no part there. */
-static size_t bytes_in(const ft_device *device, const ft_weight *w, region where)
+static size_t bytes_in(const ft_device *device, const ft_weight *w, section section_id)
 {
-    switch (where) {
+    switch (section_id) {
     case MATRICES:
         return is_vector(w) ? 0 : ft_weight_bytes(w);
-    case TILES:
-        return has_tiles(device, w) ? ft_cuda_tiles_bytes(w->rows, w->cols) : 0;
+    case PREPACKED:
+        return has_prepacked(device, w) ? ft_cuda_prepacked_bytes(w->rows, w->cols) : 0;
     case SCALES:
         return scale_bytes(w);
     case ZEROS:
         return zero_bytes(w);
     case VECTORS:
         return is_vector(w) ? ft_weight_bytes(w) : 0;
-    case REGIONS:
+    case SECTIONS:
         break;
     }
     return 0;
 }
 
 /* Where every part of every weight goes: region by region, weights in order. */
-static size_t place(const ft_device *device, const ft_weight *weights, int count, size_t *offset)
+static size_t layout_weights(const ft_device *device, const ft_weight *weights, int count,
+                             size_t *offset)
 {
     size_t at = 0;
-    for (int where = 0; where < REGIONS; where++)
+    for (int section_id = 0; section_id < SECTIONS; section_id++)
         for (int i = 0; i < count; i++) {
-            offset[i * REGIONS + where] = at;
-            at += ft_round_up(bytes_in(device, &weights[i], (region) where), ALIGN);
+            offset[i * SECTIONS + section_id] = at;
+            at += ft_round_up(bytes_in(device, &weights[i], (section) section_id), ALIGN);
         }
     return at;
 }
 
 /* All that the host has, in the order of the device's memory; returns how many parts that are. */
-static int pack(ft_cuda_part *out, const ft_device *device, const ft_weight *weights, int count,
-                const size_t *offset)
+static int list_spans(ft_cuda_h2d_span *out, const ft_device *device, const ft_weight *weights,
+                      int count, const size_t *offset)
 {
     int parts = 0;
-    for (int where = 0; where < REGIONS; where++)
+    for (int section_id = 0; section_id < SECTIONS; section_id++)
         for (int i = 0; i < count; i++) {
             const ft_weight *w = &weights[i];
-            size_t bytes = bytes_in(device, w, (region) where);
-            const void *from = where == SCALES  ? scales_of(w)
-                               : where == ZEROS ? w->blocks.zero
-                                                : w->data;
-            if (bytes > 0 && where != TILES)
-                out[parts++] = (ft_cuda_part){ from, offset[i * REGIONS + where], bytes };
+            size_t bytes = bytes_in(device, w, (section) section_id);
+            const void *from = section_id == SCALES  ? scales_of(w)
+                               : section_id == ZEROS ? w->blocks.zero
+                                                     : w->data;
+            if (bytes > 0 && section_id != PREPACKED)
+                out[parts++] = (ft_cuda_h2d_span){ from, offset[i * SECTIONS + section_id], bytes };
         }
     return parts;
 }
@@ -106,14 +107,14 @@ static int pack(ft_cuda_part *out, const ft_device *device, const ft_weight *wei
 /* ---- Uploading ---------------------------------------------------------------------------- */
 
 /* From now on the weights are the device's; their tiles are made there. */
-static int take_over(cudaStream_t stream, const ft_device *device, ft_weight *weights, int count,
-                     const size_t *offset, char *memory)
+static int set_device_pointers(cudaStream_t stream, const ft_device *device, ft_weight *weights,
+                               int count, const size_t *offset, char *memory)
 {
     int status = 0;
     for (int i = 0; i < count; i++) {
         ft_weight *w = &weights[i];
-        const size_t *at = &offset[i * REGIONS];
-        bool tiled = has_tiles(device, w);
+        const size_t *at = &offset[i * SECTIONS];
+        bool is_prepacked = has_prepacked(device, w);
         w->data = memory + at[is_vector(w) ? VECTORS : MATRICES];
         if (w->scale != NULL)
             w->scale = (const float *) (void *) (memory + at[SCALES]);
@@ -121,36 +122,38 @@ static int take_over(cudaStream_t stream, const ft_device *device, ft_weight *we
             w->blocks.scale = (const uint16_t *) (void *) (memory + at[SCALES]);
         if (w->blocks.zero != NULL)
             w->blocks.zero = (const uint8_t *) (memory + at[ZEROS]);
-        if (tiled)
-            w->tiles = memory + at[TILES];
-        if (tiled && status == 0)
-            status = ft_cuda_tile(stream, (int8_t *) memory + at[TILES], w->data, w->rows, w->cols);
+        if (is_prepacked)
+            w->prepacked = memory + at[PREPACKED];
+        if (is_prepacked && status == 0)
+            status = ft_cuda_prepack(stream, (int8_t *) memory + at[PREPACKED], w->data, w->rows,
+                                     w->cols);
     }
     return status;
 }
 
 static int send_all(const ft_device *device, ft_weight *weights, int count, const size_t *offset,
-                    char *memory, ft_cuda_part *part)
+                    char *memory, ft_cuda_h2d_span *part)
 {
-    ft_cuda_ferry *ferry;
-    int parts = pack(part, device, weights, count, offset), status = ft_cuda_ferry_open(&ferry);
+    ft_cuda_h2d_copier *ferry;
+    int parts = list_spans(part, device, weights, count, offset), status = ft_cuda_h2d_open(&ferry);
     if (status == 0)
-        status = ft_cuda_ferry_send(ferry, memory, part, parts);
+        status = ft_cuda_h2d_send(ferry, memory, part, parts);
     if (status == 0)
-        status = take_over(ft_cuda_ferry_stream(ferry), device, weights, count, offset, memory);
-    int waited = ft_cuda_ferry_close(ferry);
+        status =
+            set_device_pointers(ft_cuda_h2d_stream(ferry), device, weights, count, offset, memory);
+    int waited = ft_cuda_h2d_close(ferry);
     return status != 0 ? status : waited;
 }
 
 /* Memory for an upload, owned by the device. */
-static ft_status claim(ft_device *device, size_t bytes, char **out, ft_error *err)
+static ft_status alloc_weights(ft_device *device, size_t bytes, char **out, ft_error *err)
 {
-    size_t room = (size_t) device->uploads + 1;
-    char **grown = realloc(device->weights, room * sizeof *grown);
+    size_t capacity = (size_t) device->uploads + 1;
+    char **grown = realloc(device->weights, capacity * sizeof *grown);
     if (grown == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to upload weights");
     device->weights = grown;
-    FT_TRY(ft_cuda_alloc((void **) out, &device->chip, bytes, "weights", err));
+    FT_TRY(ft_cuda_alloc((void **) out, &device->props, bytes, "weights", err));
     device->weights[device->uploads++] = *out;
     return FT_OK;
 }
@@ -158,18 +161,19 @@ static ft_status claim(ft_device *device, size_t bytes, char **out, ft_error *er
 ft_status ft_cuda_upload(ft_device *device, ft_weight *weights, int count, ft_error *err)
 {
     char *memory = NULL;
-    size_t *offset = ft_array((size_t) count * REGIONS, sizeof *offset);
-    ft_cuda_part *part = ft_array((size_t) count * REGIONS, sizeof *part);
+    size_t *offset = ft_calloc((size_t) count * SECTIONS, sizeof *offset);
+    ft_cuda_h2d_span *part = ft_calloc((size_t) count * SECTIONS, sizeof *part);
     ft_status status = FT_OK;
-    int code = (int) cudaSetDevice(device->chip.index);
+    int code = (int) cudaSetDevice(device->props.index);
     if (offset == NULL || part == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory to place %d weights", count);
     else if (code == 0)
-        status = claim(device, place(device, weights, count, offset), &memory, err);
+        status =
+            alloc_weights(device, layout_weights(device, weights, count, offset), &memory, err);
     if (status == FT_OK && code == 0)
         code = send_all(device, weights, count, offset, memory, part);
     if (status == FT_OK && code != 0)
-        status = ft_cuda_fail(err, &device->chip, code, "weights");
+        status = ft_cuda_fail(err, &device->props, code, "weights");
     free(part);
     free(offset);
     return status;

@@ -21,7 +21,7 @@ __device__ __forceinline__ uint32_t ft_cluster_rank()
     return rank;
 }
 
-__device__ __forceinline__ uint32_t ft_cluster_blocks()
+__device__ __forceinline__ uint32_t ft_cluster_size()
 {
     uint32_t blocks = 1;
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
@@ -31,19 +31,19 @@ __device__ __forceinline__ uint32_t ft_cluster_blocks()
 }
 
 /* Address of a shared memory variable in the thread block with this rank. */
-template <typename Any> __device__ __forceinline__ Any *ft_cluster_peer(Any *mine, uint32_t rank)
+template <typename T> __device__ __forceinline__ T *ft_cluster_map_peer(T *local, uint32_t rank)
 {
-    Any *theirs = mine;
+    T *remote = local;
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
-    asm("mapa.u64 %0, %1, %2;" : "=l"(theirs) : "l"(mine), "r"(rank));
+    asm("mapa.u64 %0, %1, %2;" : "=l"(remote) : "l"(local), "r"(rank));
 #endif
-    return theirs;
+    return remote;
 }
 
 /*
  * Barrier over all threads of a cluster of `blocks` thread blocks, with release/acquire semantics.
  */
-__device__ __forceinline__ void ft_cluster_join(uint32_t blocks)
+__device__ __forceinline__ void ft_cluster_sync(uint32_t blocks)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
     if (blocks > 1) {

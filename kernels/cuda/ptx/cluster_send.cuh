@@ -14,15 +14,15 @@
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
 
 /* Map a shared memory address of this thread block to that of block `rank`. */
-__device__ __forceinline__ uint32_t ft_peer_address(uint32_t address, int rank)
+__device__ __forceinline__ uint32_t ft_cluster_smem_address(uint32_t address, int rank)
 {
-    uint32_t theirs;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(address), "r"(rank));
-    return theirs;
+    uint32_t remote;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+    return remote;
 }
 
 /* Send four floats to a peer; its mbarrier counts their bytes. */
-__device__ __forceinline__ void ft_peer_send(uint32_t to, uint32_t barrier, const float *value)
+__device__ __forceinline__ void ft_st_async_f32x4(uint32_t to, uint32_t barrier, const float *value)
 {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
                  "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
@@ -31,14 +31,14 @@ __device__ __forceinline__ void ft_peer_send(uint32_t to, uint32_t barrier, cons
 }
 
 /* Arrive at a peer's mbarrier: the buffer has been read and may be overwritten. */
-__device__ __forceinline__ void ft_peer_arrive(uint32_t barrier)
+__device__ __forceinline__ void ft_mbarrier_arrive_peer(uint32_t barrier)
 {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
                  : "memory");
 }
 
 /* Wait until the phase with this parity completes and the data of peers is visible. */
-__device__ __forceinline__ void ft_peer_wait(uint64_t *barrier, unsigned parity)
+__device__ __forceinline__ void ft_mbarrier_wait_cluster(uint64_t *barrier, unsigned parity)
 {
     uint32_t done;
     do {
@@ -48,7 +48,7 @@ __device__ __forceinline__ void ft_peer_wait(uint64_t *barrier, unsigned parity)
                      "selp.u32 %0, 1, 0, p;\n\t"
                      "}"
                      : "=r"(done)
-                     : "r"(ft_shared_address(barrier)), "r"(parity)
+                     : "r"(ft_smem_address(barrier)), "r"(parity)
                      : "memory");
     } while (!done);
 }

@@ -16,7 +16,7 @@
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
 /* c [8, 8] += a [8, 16] . b [8, 16]^T: the INT8 instruction of Turing. */
-__device__ __forceinline__ void ft_mma_8816(int32_t &c0, int32_t &c1, uint32_t a, uint32_t b)
+__device__ __forceinline__ void ft_mma_i8_m8n8k16(int32_t &c0, int32_t &c1, uint32_t a, uint32_t b)
 {
     asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
         : "+r"(c0), "+r"(c1)
@@ -25,14 +25,14 @@ __device__ __forceinline__ void ft_mma_8816(int32_t &c0, int32_t &c1, uint32_t a
 #endif
 
 /* c [16, 8] += a [16, 32] . b [8, 32]^T, exact. */
-__device__ __forceinline__ void ft_mma_codes(int32_t c[4], const uint32_t a[4], uint32_t b0,
-                                             uint32_t b1)
+__device__ __forceinline__ void ft_mma_i8(int32_t c[4], const uint32_t a[4], uint32_t b0,
+                                          uint32_t b1)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
-    ft_mma_8816(c[0], c[1], a[0], b0);
-    ft_mma_8816(c[0], c[1], a[2], b1);
-    ft_mma_8816(c[2], c[3], a[1], b0);
-    ft_mma_8816(c[2], c[3], a[3], b1);
+    ft_mma_i8_m8n8k16(c[0], c[1], a[0], b0);
+    ft_mma_i8_m8n8k16(c[0], c[1], a[2], b1);
+    ft_mma_i8_m8n8k16(c[2], c[3], a[1], b0);
+    ft_mma_i8_m8n8k16(c[2], c[3], a[3], b1);
 #else
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
@@ -42,13 +42,13 @@ __device__ __forceinline__ void ft_mma_codes(int32_t c[4], const uint32_t a[4], 
 }
 
 /* d [16, 8] = c + a [16, 32] . b [8, 32]^T, exact; c is not overwritten. */
-__device__ __forceinline__ void ft_mma_codes_from(int32_t d[4], const int32_t c[4],
-                                                  const uint32_t a[4], uint32_t b0, uint32_t b1)
+__device__ __forceinline__ void ft_mma_i8_add(int32_t d[4], const int32_t c[4], const uint32_t a[4],
+                                              uint32_t b0, uint32_t b1)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
     for (int i = 0; i < 4; i++)
         d[i] = c[i];
-    ft_mma_codes(d, a, b0, b1);
+    ft_mma_i8(d, a, b0, b1);
 #else
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%10, %11, %12, %13};"
@@ -64,8 +64,8 @@ __device__ __forceinline__ void ft_mma_codes_from(int32_t d[4], const int32_t c[
  * g; c as above. Turing has no bf16.
  */
 template <bool bf16>
-__device__ __forceinline__ void ft_mma_halves(float c[4], const uint32_t a[4], uint32_t b0,
-                                              uint32_t b1)
+__device__ __forceinline__ void ft_mma_f16(float c[4], const uint32_t a[4], uint32_t b0,
+                                           uint32_t b1)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
     if (bf16)
@@ -93,7 +93,7 @@ __device__ __forceinline__ void ft_mma_halves(float c[4], const uint32_t a[4], u
 }
 
 /* Load four tiles of 8 rows x 16 bytes; lane l passes the address of row l % 8 of tile l / 8. */
-__device__ __forceinline__ void ft_load_tiles(uint32_t r[4], const void *row)
+__device__ __forceinline__ void ft_ldmatrix_x4(uint32_t r[4], const void *row)
 {
     uint32_t address = (uint32_t) __cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -105,7 +105,7 @@ __device__ __forceinline__ void ft_load_tiles(uint32_t r[4], const void *row)
  * The same for tiles of 8 x 8 16-bit elements, transposed: lane l receives elements 2t, 2t + 1 of
  * column g.
  */
-__device__ __forceinline__ void ft_load_transposed(uint32_t r[4], const void *row)
+__device__ __forceinline__ void ft_ldmatrix_x4_trans(uint32_t r[4], const void *row)
 {
     uint32_t address = (uint32_t) __cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -10,12 +10,12 @@
 #ifndef FT_KERNELS_CUDA_PTX_NAMED_BARRIER_CUH
 #define FT_KERNELS_CUDA_PTX_NAMED_BARRIER_CUH
 
-__device__ __forceinline__ void ft_team_arrive(int barrier, int threads)
+__device__ __forceinline__ void ft_named_barrier_arrive(int barrier, int threads)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-__device__ __forceinline__ void ft_team_wait(int barrier, int threads)
+__device__ __forceinline__ void ft_named_barrier_sync(int barrier, int threads)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }

@@ -11,7 +11,7 @@
  * threadIdx.x / 32 occupies a register of every lane, and a shuffle in a branch that depends on it
  * is compiled twice, once for partially active warps.
  */
-__device__ __forceinline__ int ft_warp_of_block()
+__device__ __forceinline__ int ft_warp_id()
 {
     return __shfl_sync(0xffffffff, (int) threadIdx.x / 32, 0);
 }

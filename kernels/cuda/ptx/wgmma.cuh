@@ -17,14 +17,14 @@
 #define FT_HAS_WGMMA
 
 /* Matrix descriptor of an operand; add 2 for the next 32 k, 64 for the next 8 rows. */
-__device__ __forceinline__ uint64_t ft_wgmma_operand(const void *shared)
+__device__ __forceinline__ uint64_t ft_wgmma_descriptor(const void *shared)
 {
     uint64_t address = (uint64_t) __cvta_generic_to_shared(shared);
     return (address & 0x3ffff) >> 4 | (uint64_t) (1024 >> 4) << 32 | (uint64_t) 1 << 62;
 }
 
 /* Before the first wgmma, and after registers of one were accessed. */
-__device__ __forceinline__ void ft_wgmma_begin()
+__device__ __forceinline__ void ft_wgmma_fence()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -45,7 +45,7 @@ template <int left> __device__ __forceinline__ void ft_wgmma_wait()
  * Compiler fence: the wait updates the accumulators behind the compiler's back, so no use of them
  * may move above this.
  */
-template <int n> __device__ __forceinline__ void ft_wgmma_settle(int32_t (&c)[n])
+template <int n> __device__ __forceinline__ void ft_wgmma_fence_acc(int32_t (&c)[n])
 {
 #pragma unroll
     for (int i = 0; i < n; i++)
@@ -63,37 +63,38 @@ template <int n> __device__ __forceinline__ void ft_wgmma_settle(int32_t (&c)[n]
 #define FT_C64(m, c) FT_C32(m, c), FT_C32_AT(m, c, 32)
 #define FT_C96(m, c) FT_C64(m, c), FT_C32_AT(m, c, 64)
 #define FT_C8_ALL(m, c) FT_C8(m, c, 0)
-#define FT_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define FT_NAMES_0                                                                                 \
+#define FT_REGS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define FT_REGS_0                                                                                  \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define FT_NAMES_1A "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define FT_NAMES_1                                                                                 \
-    FT_NAMES_1A ", "                                                                               \
-                "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define FT_NAMES_2                                                                                 \
+#define FT_REGS_1A "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define FT_REGS_1                                                                                  \
+    FT_REGS_1A ", "                                                                                \
+               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FT_REGS_2                                                                                  \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 /* c = (add ? c : 0) + a . b^T for 32 k, both operands in shared memory. */
 template <int N>
-__device__ __forceinline__ void ft_wgmma(int32_t (&c)[N / 2], uint64_t a, uint64_t b, int add = 1);
+__device__ __forceinline__ void ft_wgmma_i8(int32_t (&c)[N / 2], uint64_t a, uint64_t b,
+                                            int add = 1);
 
-#define FT_WGMMA(N, NAMES, LIST, A, B, ADD)                                                        \
+#define FT_WGMMA_I8(N, REGS, OPERANDS, A, B, ADD)                                                  \
     template <>                                                                                    \
-    __device__ __forceinline__ void ft_wgmma<N>(int32_t(&c)[N / 2], uint64_t a, uint64_t b,        \
-                                                int add)                                           \
+    __device__ __forceinline__ void ft_wgmma_i8<N>(int32_t(&c)[N / 2], uint64_t a, uint64_t b,     \
+                                                   int add)                                        \
     {                                                                                              \
         asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, " ADD ", 0;\n\t"                    \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" NAMES "}, " A ", " B \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" REGS "}, " A ", " B  \
                      ", add;\n\t}"                                                                 \
-                     : LIST("+r", c)                                                               \
+                     : OPERANDS("+r", c)                                                           \
                      : "l"(a), "l"(b), "r"(add));                                                  \
     }
-FT_WGMMA(64, FT_NAMES_0, FT_C32, "%32", "%33", "%34")
-FT_WGMMA(96, FT_NAMES_0 ", " FT_NAMES_1A, FT_C48, "%48", "%49", "%50")
-FT_WGMMA(128, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65", "%66")
-FT_WGMMA(192, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2, FT_C96, "%96", "%97", "%98")
-#undef FT_WGMMA
+FT_WGMMA_I8(64, FT_REGS_0, FT_C32, "%32", "%33", "%34")
+FT_WGMMA_I8(96, FT_REGS_0 ", " FT_REGS_1A, FT_C48, "%48", "%49", "%50")
+FT_WGMMA_I8(128, FT_REGS_0 ", " FT_REGS_1, FT_C64, "%64", "%65", "%66")
+FT_WGMMA_I8(192, FT_REGS_0 ", " FT_REGS_1 ", " FT_REGS_2, FT_C96, "%96", "%97", "%98")
+#undef FT_WGMMA_I8
 
 /*
  * The same with a [64, 32] in registers: lane l of warp w holds k 4t .. 4t + 3 of row 16w + g
@@ -101,22 +102,22 @@ FT_WGMMA(192, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2, FT_C96, "%96", "%97", 
  * change until the wgmma completes.
  */
 template <int N>
-__device__ __forceinline__ void ft_wgmma_rows(int32_t (&c)[N / 2], const uint32_t (&a)[4],
-                                              uint64_t b);
+__device__ __forceinline__ void ft_wgmma_i8_register_a(int32_t (&c)[N / 2], const uint32_t (&a)[4],
+                                                       uint64_t b);
 
-#define FT_WGMMA_ROWS(N, NAMES, LIST, A, B)                                                        \
+#define FT_WGMMA_I8_REGISTER_A(N, REGS, OPERANDS, A, B)                                            \
     template <>                                                                                    \
-    __device__ __forceinline__ void ft_wgmma_rows<N>(int32_t(&c)[N / 2], const uint32_t(&a)[4],    \
-                                                     uint64_t b)                                   \
+    __device__ __forceinline__ void ft_wgmma_i8_register_a<N>(int32_t(&c)[N / 2],                  \
+                                                              const uint32_t(&a)[4], uint64_t b)   \
     {                                                                                              \
         asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, 1, 0;\n\t"                          \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" NAMES "}, {" A       \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" REGS "}, {" A        \
                      "}, " B ", add;\n\t}"                                                         \
-                     : LIST("+r", c)                                                               \
+                     : OPERANDS("+r", c)                                                           \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                        \
     }
-FT_WGMMA_ROWS(64, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36")
-#undef FT_WGMMA_ROWS
+FT_WGMMA_I8_REGISTER_A(64, FT_REGS_0, FT_C32, "%32, %33, %34, %35", "%36")
+#undef FT_WGMMA_I8_REGISTER_A
 
 #endif
 #endif

@@ -25,13 +25,13 @@ __device__ __forceinline__ float ft_amax(float amax, float value)
 }
 
 /* Maximum over a warp, returned to all lanes; the inputs are not negative. */
-__device__ __forceinline__ float ft_amax_of_warp(float amax)
+__device__ __forceinline__ float ft_warp_amax(float amax)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
     return __uint_as_float(__reduce_max_sync(0xffffffff, __float_as_uint(amax)));
 #else
-    for (int apart = 16; apart > 0; apart /= 2)
-        amax = ft_amax(amax, __shfl_xor_sync(0xffffffff, amax, apart));
+    for (int distance = 16; distance > 0; distance /= 2)
+        amax = ft_amax(amax, __shfl_xor_sync(0xffffffff, amax, distance));
     return amax;
 #endif
 }
@@ -40,14 +40,14 @@ __device__ __forceinline__ float ft_amax_of_warp(float amax)
  * Maximum over a CTA of up to 1024 threads, returned to all of them. `warps` is shared memory for
  * one value per warp. blockDim.x is a multiple of 32.
  */
-__device__ __forceinline__ float ft_amax_of_block(float amax, float warps[32])
+__device__ __forceinline__ float ft_block_amax(float amax, float warps[32])
 {
     unsigned lane = threadIdx.x % 32;
-    amax = ft_amax_of_warp(amax);
+    amax = ft_warp_amax(amax);
     if (lane == 0)
         warps[threadIdx.x / 32] = amax;
     __syncthreads();
-    return ft_amax_of_warp(lane < blockDim.x / 32 ? warps[lane] : 0.0f);
+    return ft_warp_amax(lane < blockDim.x / 32 ? warps[lane] : 0.0f);
 }
 
 #endif

@@ -13,33 +13,33 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/quant.h"
 
-enum { THREADS = 256, STEPS = 4, SHORT = 2 << 20 };
+enum { THREADS = 256, VECTORS_PER_THREAD = 4, SMALL_ARRAY = 2 << 20 };
 
 /* y = f(a), a + b or f(a) * b, depending on the operation. */
-typedef struct map {
+typedef struct elementwise_args {
     ft_cuda_view a, b, y;
     ft_activation activation;
     bool codes;    /* whether y is quantized: always for QUANTIZE, optionally for GATE */
     float inverse; /* 1 / scale of y */
     size_t n;      /* number of elements */
-} map;
+} elementwise_args;
 
 /* ---- Elements ------------------------------------------------------------------------------ */
 
 /* Whether an operation reads b. */
-template <ft_op_kind kind> constexpr bool has_two = kind == FT_OP_ADD || kind == FT_OP_GATE;
+template <ft_op_kind kind> constexpr bool is_binary = kind == FT_OP_ADD || kind == FT_OP_GATE;
 
 /* Computes and stores N results at `at` from the loaded operands. */
 template <ft_op_kind kind, int N>
-__device__ __forceinline__ void finish(const map &m, size_t at, const ft_bits<N> &a_bits,
-                                       const ft_bits<N> &b_bits)
+__device__ __forceinline__ void compute(const elementwise_args &m, size_t at,
+                                        const ft_raw_vec<N> &a_bits, const ft_raw_vec<N> &b_bits)
 {
     float a[N], b[N];
     ft_unpack<N>(a, a_bits, m.a.dtype);
-    if constexpr (has_two<kind>)
+    if constexpr (is_binary<kind>)
         ft_unpack<N>(b, b_bits, m.b.dtype);
     if constexpr (kind == FT_OP_ACTIVATE || kind == FT_OP_GATE)
-        ft_activate_all<N>(m.activation, a);
+        ft_activate_vec<N>(m.activation, a);
 #pragma unroll
     for (int i = 0; i < N; i++)
         if constexpr (kind == FT_OP_DEQUANTIZE)
@@ -49,68 +49,70 @@ __device__ __forceinline__ void finish(const map &m, size_t at, const ft_bits<N>
         else if constexpr (kind == FT_OP_GATE)
             a[i] = a[i] * b[i];
     if (kind == FT_OP_QUANTIZE || (kind == FT_OP_GATE && m.codes))
-        ft_store_codes<N>(m.y.data, m.y.dtype, at, a, m.inverse);
+        ft_store_quantized<N>(m.y.data, m.y.dtype, at, a, m.inverse);
     else
         ft_store<N>(m.y.data, m.y.dtype, at, a);
 }
 
 /* The last elements of an array whose size is no multiple of four. */
-template <ft_op_kind kind> __device__ __forceinline__ void map_each(const map &m, size_t at)
+template <ft_op_kind kind>
+__device__ __forceinline__ void process_tail(const elementwise_args &m, size_t at)
 {
     for (; at < m.n; at++) {
-        ft_bits<1> a, b;
-        ft_fetch<1>(a, m.a.data, m.a.dtype, at);
-        if (has_two<kind>)
-            ft_fetch<1>(b, m.b.data, m.b.dtype, at);
-        finish<kind, 1>(m, at, a, b);
+        ft_raw_vec<1> a, b;
+        ft_load_raw<1>(a, m.a.data, m.a.dtype, at);
+        if (is_binary<kind>)
+            ft_load_raw<1>(b, m.b.data, m.b.dtype, at);
+        compute<kind, 1>(m, at, a, b);
     }
 }
 
-template <ft_op_kind kind, int N, int steps>
-static __global__ void __launch_bounds__(THREADS, 3) map_kernel(const map m)
+template <ft_op_kind kind, int N, int vectors>
+static __global__ void __launch_bounds__(THREADS, 3) elementwise_kernel(const elementwise_args m)
 {
-    ft_bits<N> a[steps], b[steps];
-    size_t first = ((size_t) blockIdx.x * steps * THREADS + threadIdx.x) * N;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    ft_raw_vec<N> a[vectors], b[vectors];
+    size_t first = ((size_t) blockIdx.x * vectors * THREADS + threadIdx.x) * N;
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
 #pragma unroll
-    for (int s = 0; s < steps; s++) {
+    for (int s = 0; s < vectors; s++) {
         size_t at = first + s * THREADS * N;
         if (at + N > m.n)
             continue;
-        ft_fetch<N>(a[s], m.a.data, m.a.dtype, at);
-        if (has_two<kind>)
-            ft_fetch<N>(b[s], m.b.data, m.b.dtype, at);
+        ft_load_raw<N>(a[s], m.a.data, m.a.dtype, at);
+        if (is_binary<kind>)
+            ft_load_raw<N>(b[s], m.b.data, m.b.dtype, at);
     }
 #pragma unroll
-    for (int s = 0; s < steps; s++) {
+    for (int s = 0; s < vectors; s++) {
         size_t at = first + s * THREADS * N;
         if (at + N <= m.n)
-            finish<kind, N>(m, at, a[s], b[s]);
+            compute<kind, N>(m, at, a[s], b[s]);
         else
-            map_each<kind>(m, at);
+            process_tail<kind>(m, at);
     }
 }
 
 /* ---- Rows ---------------------------------------------------------------------------------- */
 
-enum { LANES = 16, ROWS = 4, UNROLL = 16 };
+enum { SUM_LANES = 16, ROWS = 4, UNROLL = 16 };
 
 /*
  * Loads elements col, col + 16, ... of a row; zeros after its end. Loads after the end read the
  * last element again, so that no load depends on a branch.
  */
 template <ft_dtype dtype>
-__device__ __forceinline__ void load_lane(float v[UNROLL], void *data, size_t at, int col, int cols)
+__device__ __forceinline__ void load_strided(float v[UNROLL], void *data, size_t at, int col,
+                                             int cols)
 {
-    ft_bits<1> bits[UNROLL];
+    ft_raw_vec<1> bits[UNROLL];
 #pragma unroll
     for (int i = 0; i < UNROLL; i++)
-        ft_fetch_as<dtype, 1>(bits[i], data, at + min(col + i * LANES, cols - 1));
+        ft_load_raw_as<dtype, 1>(bits[i], data, at + min(col + i * SUM_LANES, cols - 1));
 #pragma unroll
     for (int i = 0; i < UNROLL; i++) {
         ft_unpack_as<dtype, 1>(&v[i], bits[i]);
-        v[i] = col + i * LANES < cols ? v[i] : 0.0f;
+        v[i] = col + i * SUM_LANES < cols ? v[i] : 0.0f;
     }
 }
 
@@ -119,33 +121,33 @@ __device__ __forceinline__ void load_lane(float v[UNROLL], void *data, size_t at
  * lanes are added as a tree. This is the order of kernels/cpu/base/rows_impl.h.
  */
 template <ft_dtype dtype>
-static __global__ void __launch_bounds__(LANES *ROWS)
+static __global__ void __launch_bounds__(SUM_LANES *ROWS)
     normalize_kernel(ft_cuda_view x, ft_cuda_view y)
 {
     size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y, last = x.rows - 1;
     size_t at = (row < last ? row : last) * x.cols;
     int lane = (int) threadIdx.x, cols = (int) x.cols;
     float v[UNROLL], sum = 0.0f;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
-    for (int col = lane; col < cols; col += UNROLL * LANES) {
-        load_lane<dtype>(v, x.data, at, col, cols);
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
+    for (int col = lane; col < cols; col += UNROLL * SUM_LANES) {
+        load_strided<dtype>(v, x.data, at, col, cols);
 #pragma unroll
         for (int i = 0; i < UNROLL; i++)
             sum += v[i] * v[i];
     }
-    for (int apart = LANES / 2; apart > 0; apart /= 2)
-        sum += __shfl_xor_sync(0xffffffff, sum, apart);
+    for (int distance = SUM_LANES / 2; distance > 0; distance /= 2)
+        sum += __shfl_xor_sync(0xffffffff, sum, distance);
     float length = sqrtf(sum);
     /* The same lower bound as in PyTorch's normalize: a zero row stays zero. */
     float factor = 1.0f / (length > 1e-12f ? length : 1e-12f);
-    for (int col = lane; row <= last && col < cols; col += UNROLL * LANES) {
-        load_lane<dtype>(v, x.data, at, col, cols);
+    for (int col = lane; row <= last && col < cols; col += UNROLL * SUM_LANES) {
+        load_strided<dtype>(v, x.data, at, col, cols);
 #pragma unroll
         for (int i = 0; i < UNROLL; i++) {
             v[i] = v[i] * factor;
-            if (col + i * LANES < cols)
-                ft_store<1>(y.data, y.dtype, at + col + i * LANES, &v[i]);
+            if (col + i * SUM_LANES < cols)
+                ft_store<1>(y.data, y.dtype, at + col + i * SUM_LANES, &v[i]);
         }
     }
 }
@@ -153,69 +155,70 @@ static __global__ void __launch_bounds__(LANES *ROWS)
 /* ---- Launch --------------------------------------------------------------------------------- */
 
 /* Whether four elements can be loaded and stored at once: at most 16 bytes. */
-static bool is_aligned(const map *m)
+static bool is_aligned(const elementwise_args *m)
 {
     return ((uintptr_t) m->a.data | (uintptr_t) m->b.data | (uintptr_t) m->y.data) % 16 == 0;
 }
 
-template <ft_op_kind kind, int N, int steps>
-static int launch_with(void *stream, bool overlaps, const map &m)
+template <ft_op_kind kind, int N, int vectors>
+static int launch_vectors(void *stream, bool has_pdl, const elementwise_args &m)
 {
-    return ft_launch(map_kernel<kind, N, steps>, ft_cover(m.n, N * steps * THREADS), THREADS, 0,
-                     stream, overlaps, 1, m);
+    return ft_launch(elementwise_kernel<kind, N, vectors>, ft_ceil_div(m.n, N * vectors * THREADS),
+                     THREADS, 0, stream, has_pdl, 1, m);
 }
 
-template <ft_op_kind kind> static int launch(void *stream, bool overlaps, const map &m)
+template <ft_op_kind kind> static int launch(void *stream, bool has_pdl, const elementwise_args &m)
 {
     if (m.n == 0)
         return (int) cudaSuccess;
     if (!is_aligned(&m))
-        return launch_with<kind, 1, STEPS>(stream, overlaps, m);
-    return m.n < SHORT ? launch_with<kind, 4, 1>(stream, overlaps, m)
-                       : launch_with<kind, 4, STEPS>(stream, overlaps, m);
+        return launch_vectors<kind, 1, VECTORS_PER_THREAD>(stream, has_pdl, m);
+    return m.n < SMALL_ARRAY ? launch_vectors<kind, 4, 1>(stream, has_pdl, m)
+                             : launch_vectors<kind, 4, VECTORS_PER_THREAD>(stream, has_pdl, m);
 }
 
-template <ft_op_kind kind> static int map_op(const ft_cuda_args *args)
+template <ft_op_kind kind> static int elementwise_op(const ft_cuda_args *args)
 {
-    map m = {};
+    elementwise_args m = {};
     m.a = args->in[0], m.b = args->in[1];
     m.codes = args->codes.data != NULL;
     m.y = m.codes ? args->codes : args->out;
     m.activation = args->op->attr.activation;
     m.inverse = ft_inverse_scale(args->codes.scale);
     m.n = m.a.rows * m.a.cols;
-    return launch<kind>(args->stream, args->chip->overlaps, m);
+    return launch<kind>(args->stream, args->props->has_pdl, m);
 }
 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
 extern "C" int ft_cuda_activate(const ft_cuda_args *args)
 {
-    return map_op<FT_OP_ACTIVATE>(args);
+    return elementwise_op<FT_OP_ACTIVATE>(args);
 }
 
 extern "C" int ft_cuda_add(const ft_cuda_args *args)
 {
-    return map_op<FT_OP_ADD>(args);
+    return elementwise_op<FT_OP_ADD>(args);
 }
 
 extern "C" int ft_cuda_quantize(const ft_cuda_args *args)
 {
-    return args->codes.scales != NULL ? ft_cuda_quantize_rows(args) : map_op<FT_OP_QUANTIZE>(args);
+    return args->codes.scales != NULL ? ft_cuda_quantize_rows(args)
+                                      : elementwise_op<FT_OP_QUANTIZE>(args);
 }
 
 extern "C" int ft_cuda_gate(const ft_cuda_args *args)
 {
-    return args->codes.scales != NULL ? ft_cuda_gate_rows(args) : map_op<FT_OP_GATE>(args);
+    return args->codes.scales != NULL ? ft_cuda_gate_rows(args) : elementwise_op<FT_OP_GATE>(args);
 }
 
 extern "C" int ft_cuda_dequantize(const ft_cuda_args *args)
 {
     return args->in[0].scales != NULL ? ft_cuda_dequantize_rows(args)
-                                      : map_op<FT_OP_DEQUANTIZE>(args);
+                                      : elementwise_op<FT_OP_DEQUANTIZE>(args);
 }
 
-extern "C" int ft_cuda_normalize(const ft_cuda_args *args)
+extern "C" int ft_cuda_l2_normalize(const ft_cuda_args *args)
 {
     const ft_cuda_view *x = &args->in[0];
     if (x->rows == 0)
@@ -223,11 +226,11 @@ extern "C" int ft_cuda_normalize(const ft_cuda_args *args)
     return ft_launch(x->dtype == FT_F16    ? normalize_kernel<FT_F16>
                      : x->dtype == FT_BF16 ? normalize_kernel<FT_BF16>
                                            : normalize_kernel<FT_F32>,
-                     ft_cover(x->rows, ROWS), dim3(LANES, ROWS), 0, args->stream,
-                     args->chip->overlaps, 1, *x, args->out);
+                     ft_ceil_div(x->rows, ROWS), dim3(SUM_LANES, ROWS), 0, args->stream,
+                     args->props->has_pdl, 1, *x, args->out);
 }
 
-extern "C" int ft_cuda_probe(int *built_for)
+extern "C" int ft_cuda_probe_arch(int *built_for)
 {
     cudaFuncAttributes attributes = {};
     cudaError_t status = cudaFuncGetAttributes(&attributes, normalize_kernel<FT_F32>);
@@ -245,7 +248,7 @@ static ft_cuda_view array_of(const void *data, ft_dtype dtype, float scale)
 extern "C" int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x,
                                       float inverse_scale, size_t n)
 {
-    map m = {};
+    elementwise_args m = {};
     m.a = array_of(x, FT_F32, 0.0f), m.y = array_of(codes, FT_I8, 0.0f);
     m.inverse = inverse_scale;
     m.n = n;
@@ -255,7 +258,7 @@ extern "C" int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *
 extern "C" int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *codes, float scale,
                                         size_t n)
 {
-    map m = {};
+    elementwise_args m = {};
     m.a = array_of(codes, FT_I8, scale), m.y = array_of(out, FT_F32, 0.0f);
     m.n = n;
     return launch<FT_OP_DEQUANTIZE>(stream, false, m);

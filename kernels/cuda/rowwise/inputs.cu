@@ -14,26 +14,26 @@
 enum { THREADS = 256 };
 
 /* 16 bytes per thread, all loads independent. */
-static __global__ void __launch_bounds__(THREADS) take_kernel(const ft_cuda_inputs inputs)
+static __global__ void __launch_bounds__(THREADS) copy_inputs_kernel(const ft_cuda_inputs inputs)
 {
     size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x;
     uint4 bits = {};
     if (i * sizeof bits < inputs.bytes)
         bits = __ldcv((const uint4 *) inputs.from + i); /* not from a cache */
-    ft_wait_for_predecessor();                          /* it still reads its own inputs */
-    ft_let_successor_begin();
+    ft_pdl_wait();                                      /* it still reads its own inputs */
+    ft_pdl_launch_dependents();
     if (i * sizeof bits < inputs.bytes)
         ((uint4 *) inputs.to)[i] = bits;
     __syncthreads();
     if (threadIdx.x == 0 && atomicInc(&inputs.count[1], gridDim.x - 1) == gridDim.x - 1)
-        *(volatile uint32_t *) inputs.taken = ++inputs.count[0];
+        *(volatile uint32_t *) inputs.consumed = ++inputs.count[0];
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
 
-extern "C" int ft_cuda_take_inputs(const ft_cuda_chip *chip, void *stream,
+extern "C" int ft_cuda_copy_inputs(const ft_cuda_device_props *props, void *stream,
                                    const ft_cuda_inputs *inputs)
 {
-    return ft_launch(take_kernel, ft_cover(inputs->bytes / sizeof(uint4), THREADS), THREADS, 0,
-                     stream, chip->overlaps, 1, *inputs);
+    return ft_launch(copy_inputs_kernel, ft_ceil_div(inputs->bytes / sizeof(uint4), THREADS),
+                     THREADS, 0, stream, props->has_pdl, 1, *inputs);
 }

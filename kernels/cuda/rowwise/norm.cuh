@@ -10,7 +10,7 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/norm.h"
 
-enum { FT_WARP = 32, FT_EIGHT = 8, FT_NORM_EIGHTS = FT_NORM_PARTS / FT_EIGHT };
+enum { FT_WARP = 32, FT_NORM_VECTOR = 8, FT_NORM_VECTORS = FT_NORM_PARTIALS / FT_NORM_VECTOR };
 
 typedef struct ft_cuda_norm_args {
     ft_cuda_view x, residual, out, codes, second;
@@ -21,17 +21,17 @@ typedef struct ft_cuda_norm_args {
     float cols, inverse_cols;
 } ft_cuda_norm_args;
 
-__device__ __forceinline__ float ft_exchange(float value, int lanes_apart)
+__device__ __forceinline__ float ft_shuffle_xor(float value, int lanes_apart)
 {
     return __shfl_xor_sync(0xffffffff, value, lanes_apart);
 }
 
 /* The sum over all lanes, returned to all of them. */
-__device__ __forceinline__ float ft_add_lanes(float sum)
+__device__ __forceinline__ float ft_warp_sum_f32(float sum)
 {
 #pragma unroll
-    for (int apart = FT_WARP / 2; apart > 0; apart /= 2)
-        sum += ft_exchange(sum, apart);
+    for (int distance = FT_WARP / 2; distance > 0; distance /= 2)
+        sum += ft_shuffle_xor(sum, distance);
     return sum;
 }
 
@@ -39,18 +39,18 @@ __device__ __forceinline__ float ft_add_lanes(float sum)
  * The sum of all partial sums (kernels/norm.h), of which thread i has number i, returned to each
  * thread of a CTA. `vector_sums` is shared memory for the sums of eight threads.
  */
-__device__ __forceinline__ float ft_add_parts(float part, float eights[FT_NORM_EIGHTS])
+__device__ __forceinline__ float ft_block_sum_parts(float part, float vector_sums[FT_NORM_VECTORS])
 {
 #pragma unroll
-    for (int apart = FT_EIGHT / 2; apart > 0; apart /= 2)
-        part += ft_exchange(part, apart);
-    if (threadIdx.x < FT_NORM_PARTS && threadIdx.x % FT_EIGHT == 0)
-        eights[threadIdx.x / FT_EIGHT] = part;
+    for (int distance = FT_NORM_VECTOR / 2; distance > 0; distance /= 2)
+        part += ft_shuffle_xor(part, distance);
+    if (threadIdx.x < FT_NORM_PARTIALS && threadIdx.x % FT_NORM_VECTOR == 0)
+        vector_sums[threadIdx.x / FT_NORM_VECTOR] = part;
     __syncthreads();
-    return ft_add_lanes(eights[threadIdx.x % FT_WARP]);
+    return ft_warp_sum_f32(vector_sums[threadIdx.x % FT_WARP]);
 }
 
 /* Any norm (norm_block.cu). */
-int ft_cuda_norm_any(const ft_cuda_args *args, const ft_cuda_norm_args &n);
+int ft_cuda_norm_block(const ft_cuda_args *args, const ft_cuda_norm_args &n);
 
 #endif

@@ -10,40 +10,41 @@
 /*
  * Each thread of a CTA loads 4 values at a time, STEPS times; 1056 CTAs fill 132 multiprocessors.
  */
-enum { THREADS = 256, STEPS = 4, BLOCKS = 1056 };
+enum { THREADS = 256, LOADS_PER_THREAD = 4, MAX_CTAS = 1056 };
 
 /* Counts elements i, i + THREADS, ... of each CTA's part. */
 static __global__ void __launch_bounds__(THREADS)
     count_kernel(const ft_cuda_counts counts, void *x, ft_dtype dtype, size_t n)
 {
-    ft_seen seen = {};
+    ft_local_counts local = {};
     size_t stride = (size_t) gridDim.x * THREADS;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
-    for (size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x; i < n; i += STEPS * stride) {
-        ft_bits<1> bits[STEPS];
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
+    for (size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x; i < n;
+         i += LOADS_PER_THREAD * stride) {
+        ft_raw_vec<1> bits[LOADS_PER_THREAD];
 #pragma unroll
-        for (int s = 0; s < STEPS; s++)
+        for (int s = 0; s < LOADS_PER_THREAD; s++)
             if (i + s * stride < n)
-                ft_fetch<1>(bits[s], x, dtype, i + s * stride);
+                ft_load_raw<1>(bits[s], x, dtype, i + s * stride);
 #pragma unroll
-        for (int s = 0; s < STEPS; s++) {
+        for (int s = 0; s < LOADS_PER_THREAD; s++) {
             float value;
             ft_unpack<1>(&value, bits[s], dtype);
             if (i + s * stride < n)
-                ft_count_one(counts, seen, value);
+                ft_count_one(counts, local, value);
         }
     }
-    ft_count_seen(counts, seen);
+    ft_flush_counts(counts, local);
 }
 
-static int count(void *stream, bool overlaps, const ft_cuda_counts *counts, const void *x,
+static int count(void *stream, bool has_pdl, const ft_cuda_counts *counts, const void *x,
                  ft_dtype dtype, size_t n)
 {
-    unsigned blocks = ft_cover(n, THREADS);
+    unsigned ctas = ft_ceil_div(n, THREADS);
     if (n == 0)
         return (int) cudaSuccess;
-    return ft_launch(count_kernel, blocks < BLOCKS ? blocks : BLOCKS, THREADS, 0, stream, overlaps,
+    return ft_launch(count_kernel, ctas < MAX_CTAS ? ctas : MAX_CTAS, THREADS, 0, stream, has_pdl,
                      1, *counts, (void *) x, dtype, n);
 }
 
@@ -59,6 +60,6 @@ extern "C" int ft_cuda_observe(const ft_cuda_args *args)
     const ft_cuda_view *x = &args->in[0];
     if (args->counts == NULL)
         return (int) cudaSuccess;
-    return count(args->stream, args->chip->overlaps, args->counts, x->data, x->dtype,
+    return count(args->stream, args->props->has_pdl, args->counts, x->data, x->dtype,
                  x->rows * x->cols);
 }

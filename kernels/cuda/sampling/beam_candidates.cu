@@ -21,43 +21,43 @@
 
 enum { THREADS = 1024, WARPS = THREADS / 32, LIST = 2048 };
 
-typedef unsigned long long wide;
+typedef unsigned long long u64;
 
 /* Words of a bitmap with one bit per token. */
-static __host__ __device__ __forceinline__ size_t mark_words(size_t vocabulary)
+static __host__ __device__ __forceinline__ size_t bitmap_words(size_t vocabulary)
 {
     return (vocabulary + 31) / 32;
 }
 
-static __host__ __device__ __forceinline__ size_t lists_bytes(size_t seats)
+static __host__ __device__ __forceinline__ size_t candidate_lists_bytes(size_t num_slots)
 {
-    return (seats * sizeof(ft_cuda_beam_list) + 15) / 16 * 16;
+    return (num_slots * sizeof(ft_cuda_beam_candidate_list) + 15) / 16 * 16;
 }
 
-typedef struct row_shared {
-    ft_beams beams;
-    ft_beam_memory memory;
-    wide part[WARPS];
+typedef struct cta_storage {
+    ft_beam_params beams;
+    ft_beam_state memory;
+    u64 part[WARPS];
     uint32_t key[WARPS];
     uint64_t list[LIST];
-    uint32_t listed; /* number of listed candidates, even if the list is full */
-} row_shared;
+    uint32_t n_listed; /* number of listed candidates, even if the list is full */
+} cta_storage;
 
-typedef struct row {
-    const ft_beams *beams;
-    const ft_beam_memory *memory;
+typedef struct logits_row {
+    const ft_beam_params *beams;
+    const ft_beam_state *memory;
     int32_t beam_id;
     const float *logits;
-    uint32_t words;          /* vocabulary size */
-    uint32_t skew;           /* tokens before the first 16-byte aligned address */
-    bool marked;             /* seen[] and banned[] are in use */
-    uint32_t *seen, *banned; /* bitmaps of tokens, in the scratch buffer */
+    uint32_t vocab_size;       /* vocabulary size */
+    uint32_t unaligned_prefix; /* tokens before the first 16-byte aligned address */
+    bool has_bitmaps;          /* seen[] and banned[] are in use */
+    uint32_t *seen, *banned;   /* bitmaps of tokens, in the scratch buffer */
     float score, largest, log_total;
-} row;
+} logits_row;
 
 /* ---- Reductions over a CTA ------------------------------------------------------------------ */
 
-__device__ __forceinline__ wide sum_block(row_shared &s, wide x)
+__device__ __forceinline__ u64 block_sum(cta_storage &s, u64 x)
 {
 #pragma unroll
     for (int distance = 16; distance > 0; distance >>= 1)
@@ -73,7 +73,7 @@ __device__ __forceinline__ wide sum_block(row_shared &s, wide x)
     return x;
 }
 
-__device__ __forceinline__ uint32_t most_of_block(row_shared &s, uint32_t x)
+__device__ __forceinline__ uint32_t block_max(cta_storage &s, uint32_t x)
 {
 #pragma unroll
     for (int distance = 16; distance > 0; distance >>= 1)
@@ -99,73 +99,76 @@ __device__ __forceinline__ uint32_t key_of(float x)
 
 __device__ __forceinline__ float value_of(uint32_t key)
 {
-    return key == 0 ? -INFINITY : ft_beam_value((uint64_t) key << 32);
+    return key == 0 ? -INFINITY : ft_beam_candidate_score((uint64_t) key << 32);
 }
 
 /* ---- Logits --------------------------------------------------------------------------------- */
 
-enum { AHEAD = 4 }; /* loads in flight; visits may delay the next ones */
+enum { LOADS_IN_FLIGHT = 4 }; /* loads in flight; visits may delay the next ones */
 
 /* Calls visit(token, logit) for the whole row: in vectors of four, except at the unaligned ends. */
-template <typename Visit> __device__ __forceinline__ void each(const row &r, Visit visit)
+template <typename Visit>
+__device__ __forceinline__ void for_each_token(const logits_row &r, Visit visit)
 {
-    const float4 *from = (const float4 *) (r.logits + r.skew);
-    uint32_t fours = (r.words - r.skew) / 4, edge = threadIdx.x;
-    for (uint32_t first = threadIdx.x; first < fours; first += AHEAD * THREADS) {
-        float4 x[AHEAD];
+    const float4 *from = (const float4 *) (r.logits + r.unaligned_prefix);
+    uint32_t vectors = (r.vocab_size - r.unaligned_prefix) / 4, edge = threadIdx.x;
+    for (uint32_t first = threadIdx.x; first < vectors; first += LOADS_IN_FLIGHT * THREADS) {
+        float4 x[LOADS_IN_FLIGHT];
 #pragma unroll
-        for (uint32_t i = 0; i < AHEAD; i++)
-            if (first + i * THREADS < fours)
+        for (uint32_t i = 0; i < LOADS_IN_FLIGHT; i++)
+            if (first + i * THREADS < vectors)
                 x[i] = from[first + i * THREADS];
 #pragma unroll
-        for (uint32_t i = 0; i < AHEAD; i++)
-            if (first + i * THREADS < fours)
+        for (uint32_t i = 0; i < LOADS_IN_FLIGHT; i++)
+            if (first + i * THREADS < vectors)
 #pragma unroll
                 for (uint32_t j = 0; j < 4; j++)
-                    visit(r.skew + (first + i * THREADS) * 4 + j, ((const float *) &x[i])[j]);
+                    visit(r.unaligned_prefix + (first + i * THREADS) * 4 + j,
+                          ((const float *) &x[i])[j]);
     }
-    if (edge >= r.words - 4 * fours)
+    if (edge >= r.vocab_size - 4 * vectors)
         return;
-    edge += edge < r.skew ? 0 : 4 * fours;
+    edge += edge < r.unaligned_prefix ? 0 : 4 * vectors;
     visit(edge, r.logits[edge]);
 }
 
-__device__ __forceinline__ bool has_mark(const uint32_t *marks, uint32_t token)
+__device__ __forceinline__ bool test_bit(const uint32_t *marks, uint32_t token)
 {
     return marks[token / 32] >> token % 32 & 1;
 }
 
-__device__ __forceinline__ void mark(const row &r, uint32_t *marks, int32_t token)
+__device__ __forceinline__ void set_bit(const logits_row &r, uint32_t *marks, int32_t token)
 {
-    if (token >= 0 && (uint32_t) token < r.words)
+    if (token >= 0 && (uint32_t) token < r.vocab_size)
         atomicOr(&marks[token / 32], 1u << token % 32);
 }
 
-__device__ __forceinline__ bool bans_ends(const ft_beams &b)
+__device__ __forceinline__ bool bans_end_tokens(const ft_beam_params &b)
 {
-    return b.known - b.prompt < b.least && b.ends > 0;
+    return b.n_tokens - b.prompt < b.least && b.ends > 0;
 }
 
 /* Marks the tokens that the beam contains already, and those that are banned. */
-__device__ __forceinline__ void mark_row(row &r)
+__device__ __forceinline__ void build_bitmaps(logits_row &r)
 {
-    const ft_beams &b = *r.beams;
-    int32_t n = b.ngram, thread = (int32_t) threadIdx.x;
-    r.marked = b.forced < 0 && (ft_beams_repeat(&b) || n > 0 || bans_ends(b) || b.bans > 0);
-    if (!r.marked)
+    const ft_beam_params &b = *r.beams;
+    int32_t n = b.no_repeat_ngram, thread = (int32_t) threadIdx.x;
+    r.has_bitmaps = b.forced < 0 && (ft_beam_has_repetition_penalty(&b) || n > 0 ||
+                                     bans_end_tokens(b) || b.bans > 0);
+    if (!r.has_bitmaps)
         return;
-    for (size_t i = threadIdx.x; i < mark_words(r.words); i += THREADS)
+    for (size_t i = threadIdx.x; i < bitmap_words(r.vocab_size); i += THREADS)
         r.seen[i] = r.banned[i] = 0;
     __syncthreads();
-    for (int32_t at = thread; ft_beams_repeat(&b) && at < b.known; at += THREADS)
-        mark(r, r.seen, ft_beam_token(&b, r.memory, r.beam_id, at));
-    for (int32_t at = thread; n > 0 && at <= b.known - n; at += THREADS)
-        if (ft_beam_recurs(&b, r.memory, r.beam_id, at))
-            mark(r, r.banned, ft_beam_token(&b, r.memory, r.beam_id, at + n - 1));
-    if (bans_ends(b) && thread < b.ends)
-        mark(r, r.banned, b.end[thread]);
+    for (int32_t at = thread; ft_beam_has_repetition_penalty(&b) && at < b.n_tokens; at += THREADS)
+        set_bit(r, r.seen, ft_beam_token_at(&b, r.memory, r.beam_id, at));
+    for (int32_t at = thread; n > 0 && at <= b.n_tokens - n; at += THREADS)
+        if (ft_beam_ngram_repeats(&b, r.memory, r.beam_id, at))
+            set_bit(r, r.banned, ft_beam_token_at(&b, r.memory, r.beam_id, at + n - 1));
+    if (bans_end_tokens(b) && thread < b.ends)
+        set_bit(r, r.banned, b.end[thread]);
     if (thread < b.bans)
-        mark(r, r.banned, b.ban[thread]);
+        set_bit(r, r.banned, b.ban[thread]);
     __syncthreads();
 }
 
@@ -173,72 +176,74 @@ __device__ __forceinline__ void mark_row(row &r)
  * Finds the maximum logit, and in *own the key of this thread's largest unmarked logit. Returns
  * false if a logit is NaN or +inf.
  */
-__device__ __forceinline__ bool look_at(row_shared &s, row &r, uint32_t *own)
+__device__ __forceinline__ bool find_max(cta_storage &s, logits_row &r, uint32_t *own_key)
 {
-    float most = -INFINITY, free_most = -INFINITY;
+    float max_logit = -INFINITY, max_unmarked = -INFINITY;
     bool nan = false;
-    each(r, [&](uint32_t token, float logit) {
+    for_each_token(r, [&](uint32_t token, float logit) {
         nan |= !(logit == logit);
-        most = fmaxf(most, logit);
-        if (!r.marked || !(has_mark(r.seen, token) || has_mark(r.banned, token)))
-            free_most = fmaxf(free_most, logit);
+        max_logit = fmaxf(max_logit, logit);
+        if (!r.has_bitmaps || !(test_bit(r.seen, token) || test_bit(r.banned, token)))
+            max_unmarked = fmaxf(max_unmarked, logit);
     });
-    *own = key_of(free_most);
+    *own_key = key_of(max_unmarked);
     nan = __syncthreads_or(nan);
-    r.largest = value_of(most_of_block(s, key_of(most)));
+    r.largest = value_of(block_max(s, key_of(max_logit)));
     return !nan && r.largest < INFINITY;
 }
 
-__device__ __forceinline__ float weigh(row_shared &s, const row &r)
+__device__ __forceinline__ float log_sum_exp(cta_storage &s, const logits_row &r)
 {
-    float slope = ft_choice_slope(1.0f);
-    wide sum = 0;
-    each(r, [&](uint32_t, float logit) {
-        sum += ft_choice_mass(ft_choice_exponent(logit, r.largest, slope));
+    float slope = ft_sampling_exponent_scale(1.0f);
+    u64 sum = 0;
+    for_each_token(r, [&](uint32_t, float logit) {
+        sum += ft_sampling_fixed_prob(ft_sampling_exponent(logit, r.largest, slope));
     });
-    return ft_beam_log_total(sum_block(s, sum));
+    return ft_beam_log_total(block_sum(s, sum));
 }
 
 /* ---- Candidates ----------------------------------------------------------------------------- */
 
-__device__ __forceinline__ float extend(const row &r, float logit, bool seen)
+__device__ __forceinline__ float extend_score(const logits_row &r, float logit, bool seen)
 {
-    return ft_beam_extend(r.score, ft_beam_logprob(logit, r.largest, r.log_total), seen, r.beams);
+    return ft_beam_extend_score(r.score, ft_beam_logprob(logit, r.largest, r.log_total), seen,
+                                r.beams);
 }
 
-__device__ __forceinline__ uint64_t candidate_of(const row &r, uint32_t token, float logit)
+__device__ __forceinline__ uint64_t candidate_of(const logits_row &r, uint32_t token, float logit)
 {
     bool seen = false;
-    if (r.marked) {
-        if (has_mark(r.banned, token))
+    if (r.has_bitmaps) {
+        if (test_bit(r.banned, token))
             return 0;
-        seen = has_mark(r.seen, token);
+        seen = test_bit(r.seen, token);
     }
-    return ft_beam_candidate(extend(r, logit, seen), (uint32_t) r.beam_id * r.words + token);
+    return ft_beam_candidate(extend_score(r, logit, seen),
+                             (uint32_t) r.beam_id * r.vocab_size + token);
 }
 
 /* The n-th largest of the threads' keys; 0: there are fewer. */
-__device__ __forceinline__ uint32_t find_key(uint32_t own, int n)
+__device__ __forceinline__ uint32_t nth_largest_key(uint32_t own_key, int n)
 {
     uint32_t found = 0;
     for (uint32_t bit = 0x80000000u; bit > 0; bit >>= 1)
-        if (__syncthreads_count(own >= (found | bit)) >= n)
+        if (__syncthreads_count(own_key >= (found | bit)) >= n)
             found |= bit;
     return found;
 }
 
 /* Lists all candidates that are not below `bound`. */
-__device__ __forceinline__ void list_from(row_shared &s, const row &r, uint64_t bound)
+__device__ __forceinline__ void list_above(cta_storage &s, const logits_row &r, uint64_t bound)
 {
     __syncthreads();
     if (threadIdx.x == 0)
-        s.listed = 0;
+        s.n_listed = 0;
     __syncthreads();
-    each(r, [&](uint32_t token, float logit) {
+    for_each_token(r, [&](uint32_t token, float logit) {
         uint64_t candidate = candidate_of(r, token, logit);
         if (candidate == 0 || candidate < bound)
             return;
-        uint32_t at = atomicAdd(&s.listed, 1u);
+        uint32_t at = atomicAdd(&s.n_listed, 1u);
         if (at < LIST)
             s.list[at] = candidate;
     });
@@ -250,7 +255,7 @@ __device__ __forceinline__ void list_from(row_shared &s, const row &r, uint64_t 
  * reach, by more than the rounding error of scores. A score is the sum of four numbers, of which
  * the last is the logarithm of at most 2^31.
  */
-__device__ __forceinline__ float floor_of(const row &r, float least)
+__device__ __forceinline__ float logit_threshold(const logits_row &r, float least)
 {
     float size = fabsf(r.score) + fabsf(r.largest) + fabsf(least) + 32.0f;
     return least - size * 0x1p-20f;
@@ -260,60 +265,62 @@ __device__ __forceinline__ float floor_of(const row &r, float least)
  * Accumulates the softmax denominator and lists the best tokens in the same pass; requires that
  * there is no repetition penalty. Returns false if the list overflows.
  */
-__device__ __forceinline__ bool weigh_and_list(row_shared &s, row &r, uint32_t key)
+__device__ __forceinline__ bool log_sum_exp_and_list(cta_storage &s, logits_row &r, uint32_t key)
 {
-    float slope = ft_choice_slope(1.0f);
-    float least = key == 0 ? -FLT_MAX : floor_of(r, value_of(key));
-    wide sum = 0;
+    float slope = ft_sampling_exponent_scale(1.0f);
+    float least = key == 0 ? -FLT_MAX : logit_threshold(r, value_of(key));
+    u64 sum = 0;
     if (threadIdx.x == 0)
-        s.listed = 0;
+        s.n_listed = 0;
     __syncthreads();
-    each(r, [&](uint32_t token, float logit) {
-        sum += ft_choice_mass(ft_choice_exponent(logit, r.largest, slope));
+    for_each_token(r, [&](uint32_t token, float logit) {
+        sum += ft_sampling_fixed_prob(ft_sampling_exponent(logit, r.largest, slope));
         if (logit < least)
             return;
-        uint32_t at = atomicAdd(&s.listed, 1u);
+        uint32_t at = atomicAdd(&s.n_listed, 1u);
         if (at < LIST)
             s.list[at] = ft_beam_candidate(logit, token);
     });
-    r.log_total = ft_beam_log_total(sum_block(s, sum)); /* all threads have listed theirs */
-    if (s.listed > LIST)
+    r.log_total = ft_beam_log_total(block_sum(s, sum)); /* all threads have listed theirs */
+    if (s.n_listed > LIST)
         return false;
-    for (uint32_t i = threadIdx.x; i < s.listed; i += THREADS)
-        s.list[i] = candidate_of(r, ft_beam_index(s.list[i]), ft_beam_value(s.list[i]));
+    for (uint32_t i = threadIdx.x; i < s.n_listed; i += THREADS)
+        s.list[i] =
+            candidate_of(r, ft_beam_candidate_index(s.list[i]), ft_beam_candidate_score(s.list[i]));
     __syncthreads();
     return true;
 }
 
 /* Slow path: the n-th largest candidate itself is the bound. */
-__device__ __noinline__ void list_crowded(row_shared &s, const row r, int n)
+__device__ __noinline__ void list_by_radix_select(cta_storage &s, const logits_row r, int n)
 {
     uint64_t bound = 0;
     for (uint64_t bit = (uint64_t) 1 << 63; bit > 0; bit >>= 1) {
-        wide count = 0;
-        each(r, [&](uint32_t token, float logit) {
+        u64 count = 0;
+        for_each_token(r, [&](uint32_t token, float logit) {
             count += candidate_of(r, token, logit) >= (bound | bit);
         });
-        if (sum_block(s, count) >= (wide) n)
+        if (block_sum(s, count) >= (u64) n)
             bound |= bit;
     }
-    list_from(s, r, bound);
+    list_above(s, r, bound);
 }
 
 /* Writes the n best of the list in order, followed by zeros; listed candidates may be zero too. */
-__device__ __forceinline__ void hand_in(const row_shared &s, int n, ft_cuda_beam_list *out)
+__device__ __forceinline__ void write_candidates(const cta_storage &s, int n,
+                                                 ft_cuda_beam_candidate_list *out)
 {
-    uint32_t listed = s.listed;
+    uint32_t n_listed = s.n_listed;
     for (int i = (int) threadIdx.x; i < n; i += THREADS)
         out->candidate[i] = 0;
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < listed; i += THREADS) {
-        uint64_t own = s.list[i];
-        uint32_t rank = own == 0 ? (uint32_t) n : 0;
-        for (uint32_t j = 0; j < listed; j++)
-            rank += s.list[j] > own;
+    for (uint32_t i = threadIdx.x; i < n_listed; i += THREADS) {
+        uint64_t own_key = s.list[i];
+        uint32_t rank = own_key == 0 ? (uint32_t) n : 0;
+        for (uint32_t j = 0; j < n_listed; j++)
+            rank += s.list[j] > own_key;
         if (rank < (uint32_t) n)
-            out->candidate[rank] = own;
+            out->candidate[rank] = own_key;
     }
 }
 
@@ -321,101 +328,107 @@ __device__ __forceinline__ void hand_in(const row_shared &s, int n, ft_cuda_beam
  * Lists the best candidates. `key` belongs to a logit which at least n unmarked tokens reach; 0:
  * unknown.
  */
-__device__ __forceinline__ void list_best(row_shared &s, row &r, uint32_t key, int n)
+__device__ __forceinline__ void list_candidates(cta_storage &s, logits_row &r, uint32_t key, int n)
 {
-    bool priced = r.marked && ft_beams_repeat(r.beams);
-    if (!priced && weigh_and_list(s, r, key))
+    bool has_penalty = r.has_bitmaps && ft_beam_has_repetition_penalty(r.beams);
+    if (!has_penalty && log_sum_exp_and_list(s, r, key))
         return;
-    if (priced)
-        r.log_total = weigh(s, r);
-    float bound = key == 0 ? -INFINITY : extend(r, value_of(key), false);
-    list_from(s, r, (uint64_t) key_of(bound) << 32);
-    if (s.listed > LIST)
-        list_crowded(s, r, n);
+    if (has_penalty)
+        r.log_total = log_sum_exp(s, r);
+    float bound = key == 0 ? -INFINITY : extend_score(r, value_of(key), false);
+    list_above(s, r, (uint64_t) key_of(bound) << 32);
+    if (s.n_listed > LIST)
+        list_by_radix_select(s, r, n);
 }
 
 /* A list of one candidate, or of none. */
-__device__ __forceinline__ void hand_in_one(int n, uint64_t candidate, ft_cuda_beam_list *out)
+__device__ __forceinline__ void write_single_candidate(int n, uint64_t candidate,
+                                                       ft_cuda_beam_candidate_list *out)
 {
     for (int i = (int) threadIdx.x; i < n; i += THREADS)
         out->candidate[i] = i == 0 ? candidate : 0;
 }
 
-__device__ __forceinline__ void work(row_shared &s, row &r, ft_cuda_beam_list *out)
+__device__ __forceinline__ void process_row(cta_storage &s, logits_row &r,
+                                            ft_cuda_beam_candidate_list *out)
 {
-    const ft_beams &b = *r.beams;
-    int n = ft_beams_depth(&b);
-    uint32_t own;
-    mark_row(r);
-    bool fine = look_at(s, r, &own);
+    const ft_beam_params &b = *r.beams;
+    int n = ft_beam_max_candidates(&b);
+    uint32_t own_key;
+    build_bitmaps(r);
+    bool is_finite = find_max(s, r, &own_key);
     if (threadIdx.x == 0)
-        out->failed = !fine;
-    if (!fine || r.largest == -INFINITY) {
-        hand_in_one(n, 0, out);
+        out->failed = !is_finite;
+    if (!is_finite || r.largest == -INFINITY) {
+        write_single_candidate(n, 0, out);
         return;
     }
     if (b.forced >= 0) {
-        bool exists = (uint32_t) b.forced < r.words;
-        uint32_t index = (uint32_t) r.beam_id * r.words + (uint32_t) b.forced;
-        hand_in_one(n, exists ? ft_beam_candidate(r.score, index) : 0, out);
+        bool exists = (uint32_t) b.forced < r.vocab_size;
+        uint32_t index = (uint32_t) r.beam_id * r.vocab_size + (uint32_t) b.forced;
+        write_single_candidate(n, exists ? ft_beam_candidate(r.score, index) : 0, out);
         return;
     }
-    list_best(s, r, find_key(own, n), n);
-    hand_in(s, n, out);
+    list_candidates(s, r, nth_largest_key(own_key, n), n);
+    write_candidates(s, n, out);
 }
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
 /* grid = groups x beams. */
-static __global__ void __launch_bounds__(THREADS, 1) rows_kernel(const ft_cuda_beams args)
+static __global__ void __launch_bounds__(THREADS, 1)
+    candidates_kernel(const ft_cuda_beam_params args)
 {
-    __shared__ row_shared s;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    __shared__ cta_storage s;
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
     const uint32_t *from = (const uint32_t *) &args.beams[blockIdx.x / args.widest];
-    if (threadIdx.x < sizeof(ft_beams) / 4)
+    if (threadIdx.x < sizeof(ft_beam_params) / 4)
         ((uint32_t *) &s.beams)[threadIdx.x] = from[threadIdx.x];
     if (threadIdx.x == 0)
         s.memory = args.memory;
     __syncthreads();
     int32_t beam_id = (int32_t) (blockIdx.x % args.widest);
-    if (s.beams.seat < 0 || beam_id >= s.beams.width)
+    if (s.beams.slot < 0 || beam_id >= s.beams.width)
         return;
-    row r = {};
+    logits_row r = {};
     r.beams = &s.beams;
     r.memory = &s.memory;
     r.beam_id = beam_id;
-    r.score = ft_beam_score(&s.beams, &s.memory, beam_id);
+    r.score = ft_beam_input_score(&s.beams, &s.memory, beam_id);
     if (r.score == -INFINITY)
         return;
-    size_t seat = (size_t) (s.beams.seat + beam_id), words = args.memory.vocabulary;
-    uint32_t *marks = (uint32_t *) ((char *) args.scratch + lists_bytes(args.seats));
-    r.words = (uint32_t) words;
-    r.logits = args.logits + (size_t) ft_beam_row(&s.beams, beam_id) * words;
-    r.skew = min(r.words, (uint32_t) (-(intptr_t) r.logits / 4 & 3));
-    r.seen = marks + seat * 2 * mark_words(words);
-    r.banned = r.seen + mark_words(words);
-    work(s, r, (ft_cuda_beam_list *) args.scratch + seat);
+    size_t slot = (size_t) (s.beams.slot + beam_id), vocab_size = args.memory.vocabulary;
+    uint32_t *marks = (uint32_t *) ((char *) args.scratch + candidate_lists_bytes(args.num_slots));
+    r.vocab_size = (uint32_t) vocab_size;
+    r.logits = args.logits + (size_t) ft_beam_row(&s.beams, beam_id) * vocab_size;
+    r.unaligned_prefix = min(r.vocab_size, (uint32_t) (-(intptr_t) r.logits / 4 & 3));
+    r.seen = marks + slot * 2 * bitmap_words(vocab_size);
+    r.banned = r.seen + bitmap_words(vocab_size);
+    process_row(s, r, (ft_cuda_beam_candidate_list *) args.scratch + slot);
 }
 
-size_t ft_cuda_beam_scratch(size_t seats, size_t vocabulary)
+size_t ft_cuda_beam_scratch(size_t num_slots, size_t vocabulary)
 {
-    return lists_bytes(seats) + seats * 2 * mark_words(vocabulary) * sizeof(uint32_t);
+    return candidate_lists_bytes(num_slots) +
+           num_slots * 2 * bitmap_words(vocabulary) * sizeof(uint32_t);
 }
 
-int ft_cuda_beam_rows(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args)
+int ft_cuda_beam_candidates(const ft_cuda_device_props *props, void *stream,
+                            const ft_cuda_beam_params *args)
 {
-    static_assert(sizeof(ft_beams) % 4 == 0 && sizeof(ft_beams) / 4 <= THREADS,
+    static_assert(sizeof(ft_beam_params) % 4 == 0 && sizeof(ft_beam_params) / 4 <= THREADS,
                   "each thread copies at most one word");
     size_t blocks = args->groups * args->widest;
     if (blocks == 0)
         return 0;
-    return ft_launch(rows_kernel, dim3((unsigned) blocks), dim3(THREADS), 0, stream, chip->overlaps,
-                     1, *args);
+    return ft_launch(candidates_kernel, dim3((unsigned) blocks), dim3(THREADS), 0, stream,
+                     props->has_pdl, 1, *args);
 }
 
-int ft_cuda_beam_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args)
+int ft_cuda_beam_step(const ft_cuda_device_props *props, void *stream,
+                      const ft_cuda_beam_params *args)
 {
-    int status = ft_cuda_beam_rows(chip, stream, args);
-    return status != 0 ? status : ft_cuda_beam_merge(chip, stream, args);
+    int status = ft_cuda_beam_candidates(props, stream, args);
+    return status != 0 ? status : ft_cuda_beam_merge(props, stream, args);
 }

@@ -13,48 +13,50 @@
 enum { THREADS = 512, TILE = 256 };
 
 typedef struct merge_shared {
-    ft_beams beams;
-    ft_beam_turn turn;
+    ft_beam_params beams;
+    ft_beam_step turn;
     ft_beam beam[FT_MAX_BEAMS];
     int32_t parent[FT_MAX_BEAMS]; /* parent of each beam; itself if the beam is dead */
     int32_t token[FT_MAX_BEAMS];  /* FT_NO_TOKEN: the beam is dead */
     bool lives[FT_MAX_BEAMS];     /* before this step */
     union {
         uint64_t candidate[FT_MAX_BEAMS][FT_BEAM_CANDIDATES];
-        uint8_t origin[FT_MAX_BEAMS][TILE];
+        uint8_t cache_indirection[FT_MAX_BEAMS][TILE];
     };
 } merge_shared;
 
 /* ---- Merge --------------------------------------------------------------------------------- */
 
 /* Loads the lists of a beam group's beams; returns whether one has failed. */
-__device__ __forceinline__ bool load_lists(merge_shared &s, const ft_cuda_beams &args, int32_t head)
+__device__ __forceinline__ bool load_lists(merge_shared &s, const ft_cuda_beam_params &args,
+                                           int32_t first_beam)
 {
-    const ft_beams &b = s.beams;
-    const ft_cuda_beam_list *lists = (const ft_cuda_beam_list *) args.scratch + b.seat;
-    int32_t depth = ft_beams_depth(&b), all = ft_beams_span(&b) * depth;
+    const ft_beam_params &b = s.beams;
+    const ft_cuda_beam_candidate_list *lists =
+        (const ft_cuda_beam_candidate_list *) args.scratch + b.slot;
+    int32_t depth = ft_beam_max_candidates(&b), all = ft_beam_group_width(&b) * depth;
     bool failed = false;
 #pragma unroll 4
     for (int32_t i = (int32_t) threadIdx.x; i < all; i += THREADS) {
-        int32_t lane = head + i / depth;
-        uint64_t candidate = lists[lane].candidate[i % depth]; /* arbitrary for a dead beam */
-        s.candidate[lane][i % depth] = s.lives[lane] ? candidate : 0;
+        int32_t beam_id = first_beam + i / depth;
+        uint64_t candidate = lists[beam_id].candidate[i % depth]; /* arbitrary for a dead beam */
+        s.candidate[beam_id][i % depth] = s.lives[beam_id] ? candidate : 0;
     }
-    int32_t own = head + (int32_t) threadIdx.x;
-    if (own < head + ft_beams_span(&b))
+    int32_t own = first_beam + (int32_t) threadIdx.x;
+    if (own < first_beam + ft_beam_group_width(&b))
         failed = s.lives[own] && lists[own].failed;
     failed = __syncthreads_or(failed);
-    if (b.diversity != 0.0f && head > 0) {
-        int32_t lane = head + (int32_t) threadIdx.x;
-        if (lane < head + ft_beams_span(&b))
-            ft_beam_diversify(s.candidate[lane], &b, s.token, head,
-                              (uint32_t) args.memory.vocabulary);
+    if (b.diversity_penalty != 0.0f && first_beam > 0) {
+        int32_t beam_id = first_beam + (int32_t) threadIdx.x;
+        if (beam_id < first_beam + ft_beam_group_width(&b))
+            ft_beam_penalize_diversity(s.candidate[beam_id], &b, s.token, first_beam,
+                                       (uint32_t) args.memory.vocabulary);
         __syncthreads();
     }
     return failed;
 }
 
-__device__ __forceinline__ uint64_t most_of_warp(uint64_t x)
+__device__ __forceinline__ uint64_t warp_max(uint64_t x)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
     uint32_t high = __reduce_max_sync(~0u, (uint32_t) (x >> 32));
@@ -71,55 +73,58 @@ __device__ __forceinline__ uint64_t most_of_warp(uint64_t x)
 }
 
 /* One warp takes candidates in order until the group has all it needs. */
-__device__ __forceinline__ void pass_candidates(merge_shared &s, int32_t head, uint32_t vocabulary)
+__device__ __forceinline__ void select_candidates(merge_shared &s, int32_t first_beam,
+                                                  uint32_t vocabulary)
 {
-    int32_t first = head + (int32_t) threadIdx.x, second = first + 32,
-            depth = ft_beams_depth(&s.beams);
-    int32_t end = head + ft_beams_span(&s.beams), taken[2] = { 0, 0 };
+    int32_t first = first_beam + (int32_t) threadIdx.x, second = first + 32,
+            depth = ft_beam_max_candidates(&s.beams);
+    int32_t end = first_beam + ft_beam_group_width(&s.beams), n_taken[2] = { 0, 0 };
     for (bool more = true; more;) {
-        uint64_t a = first < end && taken[0] < depth ? s.candidate[first][taken[0]] : 0;
-        uint64_t b = second < end && taken[1] < depth ? s.candidate[second][taken[1]] : 0;
-        uint64_t best = most_of_warp(a > b ? a : b);
-        taken[0] += a == best;
-        taken[1] += b == best;
+        uint64_t a = first < end && n_taken[0] < depth ? s.candidate[first][n_taken[0]] : 0;
+        uint64_t b = second < end && n_taken[1] < depth ? s.candidate[second][n_taken[1]] : 0;
+        uint64_t best = warp_max(a > b ? a : b);
+        n_taken[0] += a == best;
+        n_taken[1] += b == best;
         if (threadIdx.x == 0)
-            more = ft_beam_turn_take(&s.turn, s.beam + head, &s.beams, vocabulary, best);
+            more = ft_beam_step_consume(&s.turn, s.beam + first_beam, &s.beams, vocabulary, best);
         more = __shfl_sync(~0u, more, 0);
     }
 }
 
 /* Copies the tokens of hypotheses that have just finished. */
-__device__ __forceinline__ void copy_finished(const merge_shared &s, const ft_beam_memory &m,
-                                              int32_t head)
+__device__ __forceinline__ void copy_finished(const merge_shared &s, const ft_beam_state &m,
+                                              int32_t first_beam)
 {
-    const ft_beams &b = s.beams;
+    const ft_beam_params &b = s.beams;
     for (int32_t i = 0; i < s.turn.ended; i++) {
-        int32_t *to = m.finished + (size_t) (b.seat + head + s.turn.slot[i]) * m.context;
-        for (int32_t at = b.prompt + (int32_t) threadIdx.x; at < b.known; at += THREADS)
-            to[at - b.prompt] = ft_beam_token(&b, &m, s.turn.ended_lane[i], at);
+        int32_t *to =
+            m.finished + (size_t) (b.slot + first_beam + s.turn.finished_index[i]) * m.context;
+        for (int32_t at = b.prompt + (int32_t) threadIdx.x; at < b.n_tokens; at += THREADS)
+            to[at - b.prompt] = ft_beam_token_at(&b, &m, s.turn.finished_parent[i], at);
         if (threadIdx.x == 0)
-            to[b.known - b.prompt] = s.turn.ended_token[i];
+            to[b.n_tokens - b.prompt] = s.turn.finished_token[i];
     }
 }
 
-__device__ __forceinline__ void take_turn(merge_shared &s, const ft_cuda_beams &args, int32_t head)
+__device__ __forceinline__ void merge_group(merge_shared &s, const ft_cuda_beam_params &args,
+                                            int32_t first_beam)
 {
-    const ft_beams &b = s.beams;
-    ft_beam *part = s.beam + head;
+    const ft_beam_params &b = s.beams;
+    ft_beam *group = s.beam + first_beam;
     if (threadIdx.x == 0)
-        ft_beam_turn_begin(&s.turn, part, &b);
-    bool failed = load_lists(s, args, head); /* synchronizes all threads */
-    if (part->status != FT_BEAM_RUNS)
+        ft_beam_step_begin(&s.turn, group, &b);
+    bool failed = load_lists(s, args, first_beam); /* synchronizes all threads */
+    if (group->status != FT_BEAM_RUNS)
         return;
     if (threadIdx.x < 32 && !failed)
-        pass_candidates(s, head, (uint32_t) args.memory.vocabulary);
+        select_candidates(s, first_beam, (uint32_t) args.memory.vocabulary);
     __syncthreads();
     if (threadIdx.x == 0)
-        ft_beam_turn_end(&s.turn, part, &b, failed);
-    copy_finished(s, args.memory, head);
+        ft_beam_step_end(&s.turn, group, &b, failed);
+    copy_finished(s, args.memory, first_beam);
     if ((int32_t) threadIdx.x < s.turn.lives) {
-        s.parent[head + threadIdx.x] = s.turn.parent[threadIdx.x];
-        s.token[head + threadIdx.x] = s.turn.token[threadIdx.x];
+        s.parent[first_beam + threadIdx.x] = s.turn.parent[threadIdx.x];
+        s.token[first_beam + threadIdx.x] = s.turn.token[threadIdx.x];
     }
     __syncthreads();
 }
@@ -127,76 +132,77 @@ __device__ __forceinline__ void take_turn(merge_shared &s, const ft_cuda_beams &
 /* ---- Update -------------------------------------------------------------------------------- */
 
 /* Every beam takes over the cache indirection of its parent, TILE positions at a time. */
-__device__ __forceinline__ void move_origins(merge_shared &s, const ft_beam_memory &m)
+__device__ __forceinline__ void update_cache_indirection(merge_shared &s, const ft_beam_state &m)
 {
-    const ft_beams &b = s.beams;
-    int32_t *origin = m.origin + (size_t) b.seat * m.context;
-    for (int32_t first = 0; first < b.known; first += TILE) {
-        int32_t count = min((int32_t) TILE, b.known - first), all = b.width * count;
+    const ft_beam_params &b = s.beams;
+    int32_t *cache_indirection = m.cache_indirection + (size_t) b.slot * m.context;
+    for (int32_t first = 0; first < b.n_tokens; first += TILE) {
+        int32_t count = min((int32_t) TILE, b.n_tokens - first), all = b.width * count;
         __syncthreads();
 #pragma unroll 4
         for (int32_t i = (int32_t) threadIdx.x; i < all; i += THREADS)
-            s.origin[i / count][i % count] =
-                (uint8_t) ft_beam_origin(&b, &m, i / count, first + i % count);
+            s.cache_indirection[i / count][i % count] =
+                (uint8_t) ft_beam_parent_at(&b, &m, i / count, first + i % count);
         __syncthreads();
         for (int32_t i = (int32_t) threadIdx.x; i < all; i += THREADS)
-            origin[(size_t) (i / count) * m.context + (size_t) (first + i % count)] =
-                s.origin[s.parent[i / count]][i % count];
+            cache_indirection[(size_t) (i / count) * m.context + (size_t) (first + i % count)] =
+                s.cache_indirection[s.parent[i / count]][i % count];
     }
 }
 
 /*
- * Stores the token as ft_cpu_choose_keep() does; from here on a beam's keys are in its own pages.
+ * Stores the token as ft_cpu_sample_append() does; from here on a beam's keys are in its own pages.
  */
-__device__ __forceinline__ void keep_token(const merge_shared &s, const ft_beam_memory &m,
-                                           int32_t lane)
+__device__ __forceinline__ void store_token(const merge_shared &s, const ft_beam_state &m,
+                                            int32_t beam_id)
 {
-    size_t seat = (size_t) (s.beams.seat + lane);
-    size_t at = seat * m.context + (size_t) s.beams.known;
-    int32_t token = s.token[lane] == FT_NO_TOKEN ? 0 : s.token[lane];
-    m.last[seat] = token;
-    m.beam[seat] = s.beam[lane];
-    if ((size_t) s.beams.known < m.context) {
+    size_t slot = (size_t) (s.beams.slot + beam_id);
+    size_t at = slot * m.context + (size_t) s.beams.n_tokens;
+    int32_t token = s.token[beam_id] == FT_NO_TOKEN ? 0 : s.token[beam_id];
+    m.last[slot] = token;
+    m.beam[slot] = s.beam[beam_id];
+    if ((size_t) s.beams.n_tokens < m.context) {
         m.history[at] = token;
-        m.origin[at] = lane;
+        m.cache_indirection[at] = beam_id;
     }
 }
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
-static __global__ void __launch_bounds__(THREADS) merge_kernel(const ft_cuda_beams args)
+static __global__ void __launch_bounds__(THREADS) merge_kernel(const ft_cuda_beam_params args)
 {
     __shared__ merge_shared s;
     int32_t thread = (int32_t) threadIdx.x;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
     const uint32_t *from = (const uint32_t *) &args.beams[blockIdx.x];
-    if (threadIdx.x < sizeof(ft_beams) / 4)
+    if (threadIdx.x < sizeof(ft_beam_params) / 4)
         ((uint32_t *) &s.beams)[threadIdx.x] = from[threadIdx.x];
     __syncthreads();
-    const ft_beams &b = s.beams;
-    if (b.seat < 0)
+    const ft_beam_params &b = s.beams;
+    if (b.slot < 0)
         return;
     if (thread < b.width) {
-        s.beam[thread] = args.memory.beam[b.seat + thread];
-        s.lives[thread] = ft_beam_score(&b, &args.memory, thread) > -INFINITY;
+        s.beam[thread] = args.memory.beam[b.slot + thread];
+        s.lives[thread] = ft_beam_input_score(&b, &args.memory, thread) > -INFINITY;
         s.parent[thread] = thread;
         s.token[thread] = FT_NO_TOKEN;
     }
     __syncthreads();
-    for (int32_t head = 0; head < b.width; head += ft_beams_span(&b))
-        take_turn(s, args, head);
-    move_origins(s, args.memory);
+    for (int32_t first_beam = 0; first_beam < b.width; first_beam += ft_beam_group_width(&b))
+        merge_group(s, args, first_beam);
+    update_cache_indirection(s, args.memory);
     if (thread < b.width)
-        keep_token(s, args.memory, thread);
+        store_token(s, args.memory, thread);
 }
 
-int ft_cuda_beam_merge(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args)
+int ft_cuda_beam_merge(const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_beam_params *args)
 {
-    static_assert(sizeof(ft_beams) / 4 <= THREADS, "each thread copies at most one word");
+    static_assert(sizeof(ft_beam_params) / 4 <= THREADS, "each thread copies at most one word");
     static_assert(sizeof(merge_shared) <= 48 << 10, "fits the shared memory of any device");
     if (args->groups == 0)
         return 0;
     return ft_launch(merge_kernel, dim3((unsigned) args->groups), dim3(THREADS), 0, stream,
-                     chip->overlaps, 1, *args);
+                     props->has_pdl, 1, *args);
 }

@@ -19,100 +19,101 @@
 #include "kernels/cuda/sampling/logits_row.cuh"
 
 /* What the bins contain: all tokens or those of one bin, with counts or probability weights. */
-typedef struct ft_bins {
+typedef struct ft_weight_bins {
     float largest, slope, scale; /* by logit: all tokens with any weight */
     float limit;                 /* tokens with smaller logits have no weight */
     bool counts;                 /* every token has weight 1 */
-    bool narrow;                 /* refined, by bits or id: only tokens in the following ranges */
+    bool refined;                /* refined, by bits or id: only tokens in the following ranges */
     uint32_t key_low, key_high;
     int32_t id_low, id_high;
     int shift;
-    ft_wide before, mine; /* sums of weights before this warp's 64 bins, and in them */
-    ft_wide total;
-} ft_bins;
+    ft_u64 before, mine; /* sums of weights before this warp's 64 bins, and in them */
+    ft_u64 total;
+} ft_weight_bins;
 
 /*
  * Bin by logit, as a float from 2^23 on, so that the bin is in its last bits. After the last bin,
  * where tokens have no weight, each lane has a dummy bin of its own.
  */
-__device__ __forceinline__ float ft_bin_float(const ft_bins &b, float value)
+__device__ __forceinline__ float ft_logit_bin(const ft_weight_bins &b, float value)
 {
     return fmaf(b.largest - value, b.scale, 8388608.0f);
 }
 
 /*
- * Bin in a refined range; FT_CHOOSE_BINS: outside. Tokens earlier in the order are in no later bin.
+ * Bin in a refined range; FT_SAMPLE_BINS: outside. Tokens earlier in the order are in no later bin.
  */
-__device__ __forceinline__ uint32_t ft_narrow_bin(const ft_bins &b, int32_t id, float value)
+__device__ __forceinline__ uint32_t ft_refined_bin(const ft_weight_bins &b, int32_t id, float value)
 {
-    uint32_t key = ft_order_key(value);
+    uint32_t key = ft_float_to_ordered(value);
     if (key < b.key_low || key > b.key_high || id < b.id_low || id > b.id_high)
-        return FT_CHOOSE_BINS;
+        return FT_SAMPLE_BINS;
     return (b.key_low < b.key_high ? b.key_high - key : (uint32_t) (id - b.id_low)) >> b.shift;
 }
 
-template <bool narrow>
-__device__ __forceinline__ bool ft_is_in_bin(const ft_bins &b, int32_t id, float value, int bin)
+template <bool refined>
+__device__ __forceinline__ bool ft_bin_contains(const ft_weight_bins &b, int32_t id, float value,
+                                                int bin)
 {
-    if constexpr (narrow)
-        return ft_narrow_bin(b, id, value) == (uint32_t) bin;
+    if constexpr (refined)
+        return ft_refined_bin(b, id, value) == (uint32_t) bin;
     else
-        return ft_bin_float(b, value) == 8388608.0f + (float) bin;
+        return ft_logit_bin(b, value) == 8388608.0f + (float) bin;
 }
 
-__device__ __forceinline__ uint32_t ft_weigh(const ft_bins &b, float value)
+__device__ __forceinline__ uint32_t ft_token_weight(const ft_weight_bins &b, float value)
 {
-    return b.counts ? 1 : ft_choice_mass(ft_choice_exponent(value, b.largest, b.slope));
+    return b.counts ? 1 : ft_sampling_fixed_prob(ft_sampling_exponent(value, b.largest, b.slope));
 }
 
-__device__ __forceinline__ void ft_clear_bins(ft_choose_shared &s)
+__device__ __forceinline__ void ft_clear_bins(ft_sample_shared &s)
 {
-    for (int i = (int) threadIdx.x; i < FT_CHOOSE_BINS; i += FT_CHOOSE_THREADS) {
+    for (int i = (int) threadIdx.x; i < FT_SAMPLE_BINS; i += FT_SAMPLE_THREADS) {
         s.low[i] = 0;
         s.high[i] = 0;
     }
 }
 
 /* The sum of a bin may exceed 32 bits: returns true, and the caller adds the carry. */
-__device__ __forceinline__ bool ft_add_to_bin(ft_choose_shared &s, uint32_t bin, uint32_t weight)
+__device__ __forceinline__ bool ft_add_to_bin(ft_sample_shared &s, uint32_t bin, uint32_t weight)
 {
     return atomicAdd(&s.low[bin], weight) > ~weight;
 }
 
 /* Adds all tokens by their logits, in branch-free vectors of four. */
-__device__ __forceinline__ void ft_fill_by_logit(ft_choose_shared &s, const ft_bins &b,
-                                                 const ft_choose_row &row)
+__device__ __forceinline__ void ft_fill_bins_by_logit(ft_sample_shared &s, const ft_weight_bins &b,
+                                                      const ft_logits_row &row)
 {
-    float last = 8388608.0f + FT_CHOOSE_BINS + (float) (threadIdx.x % 32);
-    ft_each_four(row, [&](uint32_t, float4 v) {
+    float last = 8388608.0f + FT_SAMPLE_BINS + (float) (threadIdx.x % 32);
+    ft_for_each_x4(row, [&](uint32_t, float4 v) {
         const float value[4] = { v.x, v.y, v.z, v.w };
         uint32_t bin[4], weight[4] = { 1, 1, 1, 1 };
-        bool carry[4];
+        bool carries[4];
         if (fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)) < b.limit)
             return;
         if (!b.counts)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                weight[i] = ft_weigh(b, value[i]);
+                weight[i] = ft_token_weight(b, value[i]);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            bin[i] = __float_as_uint(fminf(ft_bin_float(b, value[i]), last)) - 0x4b000000u;
-            carry[i] = ft_add_to_bin(s, bin[i], weight[i]);
+            bin[i] = __float_as_uint(fminf(ft_logit_bin(b, value[i]), last)) - 0x4b000000u;
+            carries[i] = ft_add_to_bin(s, bin[i], weight[i]);
         }
-        if (carry[0] | carry[1] | carry[2] | carry[3])
+        if (carries[0] | carries[1] | carries[2] | carries[3])
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                if (carry[i])
+                if (carries[i])
                     atomicAdd(&s.high[bin[i]], 1u);
     });
 }
 
-__device__ __forceinline__ void ft_fill_narrow(ft_choose_shared &s, const ft_bins &b,
-                                               const ft_choose_row &row)
+__device__ __forceinline__ void ft_fill_refined_bins(ft_sample_shared &s, const ft_weight_bins &b,
+                                                     const ft_logits_row &row)
 {
-    ft_each(row, [&](int32_t id, float value) {
-        uint32_t bin = ft_narrow_bin(b, id, value);
-        if (bin < FT_CHOOSE_BINS && ft_add_to_bin(s, bin, ft_weigh(b, value)))
+    ft_for_each_token(row, [&](int32_t id, float value) {
+        uint32_t bin = ft_refined_bin(b, id, value);
+        if (bin < FT_SAMPLE_BINS && ft_add_to_bin(s, bin, ft_token_weight(b, value)))
             atomicAdd(&s.high[bin], 1u);
     });
 }
@@ -121,125 +122,127 @@ __device__ __forceinline__ void ft_fill_narrow(ft_choose_shared &s, const ft_bin
  * Reduces the bins over all CTAs of the cluster: each CTA sums a range of bins, which no other CTA
  * accesses meanwhile, and writes the sums to all.
  */
-__device__ __forceinline__ void ft_join_bins(ft_choose_shared &s, const ft_choose_row &row)
+__device__ __forceinline__ void ft_reduce_bins(ft_sample_shared &s, const ft_logits_row &row)
 {
-    ft_cluster_join(row.blocks);
+    ft_cluster_sync(row.blocks);
     if (row.blocks == 1)
         return;
-    uint32_t share = FT_CHOOSE_BINS / row.blocks, bin = ft_cluster_rank() * share + threadIdx.x;
-    if (threadIdx.x < share) {
-        ft_wide sum = 0;
+    uint32_t bins_per_cta = FT_SAMPLE_BINS / row.blocks,
+             bin = ft_cluster_rank() * bins_per_cta + threadIdx.x;
+    if (threadIdx.x < bins_per_cta) {
+        ft_u64 sum = 0;
 #pragma unroll 1
         for (uint32_t block = 0; block < row.blocks; block++)
-            sum += ((ft_wide) *ft_cluster_peer(&s.high[bin], block) << 32) +
-                   *ft_cluster_peer(&s.low[bin], block);
+            sum += ((ft_u64) *ft_cluster_map_peer(&s.high[bin], block) << 32) +
+                   *ft_cluster_map_peer(&s.low[bin], block);
 #pragma unroll 1
         for (uint32_t block = 0; block < row.blocks; block++) {
-            *ft_cluster_peer(&s.high[bin], block) = (uint32_t) (sum >> 32);
-            *ft_cluster_peer(&s.low[bin], block) = (uint32_t) sum;
+            *ft_cluster_map_peer(&s.high[bin], block) = (uint32_t) (sum >> 32);
+            *ft_cluster_map_peer(&s.low[bin], block) = (uint32_t) sum;
         }
     }
-    ft_cluster_join(row.blocks);
+    ft_cluster_sync(row.blocks);
 }
 
-__device__ __forceinline__ ft_wide ft_bin_sum(const ft_choose_shared &s, uint32_t bin)
+__device__ __forceinline__ ft_u64 ft_bin_sum(const ft_sample_shared &s, uint32_t bin)
 {
-    return ((ft_wide) s.high[bin] << 32) + s.low[bin];
+    return ((ft_u64) s.high[bin] << 32) + s.low[bin];
 }
 
 /* Fills cleared bins; b.total becomes the sum of all weights. */
-template <bool narrow>
-__device__ __forceinline__ void ft_fill_bins(ft_choose_shared &s, ft_bins &b,
-                                             const ft_choose_row &row)
+template <bool refined>
+__device__ __forceinline__ void ft_fill_bins(ft_sample_shared &s, ft_weight_bins &b,
+                                             const ft_logits_row &row)
 {
-    if constexpr (narrow)
-        ft_fill_narrow(s, b, row);
+    if constexpr (refined)
+        ft_fill_refined_bins(s, b, row);
     else
-        ft_fill_by_logit(s, b, row);
-    ft_join_bins(s, row);
+        ft_fill_bins_by_logit(s, b, row);
+    ft_reduce_bins(s, row);
     uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    b.mine = ft_sum_warp(ft_bin_sum(s, 2 * threadIdx.x) + ft_bin_sum(s, 2 * threadIdx.x + 1));
+    b.mine = ft_warp_sum_u64(ft_bin_sum(s, 2 * threadIdx.x) + ft_bin_sum(s, 2 * threadIdx.x + 1));
     if (lane == 0)
         s.part[warp] = b.mine;
     __syncthreads();
-    b.before = ft_sum_parts(s, warp);
-    b.total = ft_sum_parts(s, FT_CHOOSE_WARPS);
+    b.before = ft_sum_warps_before(s, warp);
+    b.total = ft_sum_warps_before(s, FT_SAMPLE_WARPS);
 }
 
 /*
  * Finds the bin in which the cumulative weight exceeds `place`, and the weight before it: s.bin,
  * s.before.
  */
-__device__ __forceinline__ void ft_find_bin(ft_choose_shared &s, const ft_bins &b,
-                                            const ft_choose_row &row, ft_wide place)
+__device__ __forceinline__ void ft_find_bin(ft_sample_shared &s, const ft_weight_bins &b,
+                                            const ft_logits_row &row, ft_u64 place)
 {
     if (threadIdx.x == 0)
-        s.listed = 0;
+        s.n_listed = 0;
     if (b.before <= place && place - b.before < b.mine) {
         uint32_t bin = 2 * threadIdx.x;
-        ft_wide first = ft_bin_sum(s, bin), both = first + ft_bin_sum(s, bin + 1);
-        ft_wide before = b.before + ft_scan_warp(both) - both;
-        if (before <= place && place - before < both) {
+        ft_u64 first = ft_bin_sum(s, bin), pair_sum = first + ft_bin_sum(s, bin + 1);
+        ft_u64 before = b.before + ft_warp_scan_u64(pair_sum) - pair_sum;
+        if (before <= place && place - before < pair_sum) {
             bool second = place - before >= first;
             s.bin = (int) bin + second;
             s.before = before + (second ? first : 0);
         }
     }
-    ft_cluster_join(row.blocks); /* all CTAs are ready to receive tokens */
+    ft_cluster_sync(row.blocks); /* all CTAs are ready to receive tokens */
 }
 
 /* Appends a token to the lists of all CTAs, at an index allocated by the first CTA. */
-__device__ __forceinline__ void ft_list(ft_choose_shared &s, const ft_bins &b,
-                                        const ft_choose_row &row, int32_t id, float value)
+__device__ __forceinline__ void ft_list_token(ft_sample_shared &s, const ft_weight_bins &b,
+                                              const ft_logits_row &row, int32_t id, float value)
 {
-    uint32_t slot = atomicAdd(ft_cluster_peer(&s.listed, 0), 1u), weight = ft_weigh(b, value);
+    uint32_t list_index = atomicAdd(ft_cluster_map_peer(&s.n_listed, 0), 1u),
+             weight = ft_token_weight(b, value);
 #pragma unroll 1
     for (uint32_t block = 0; block < row.blocks; block++) {
         if (block > 0)
-            atomicAdd(ft_cluster_peer(&s.listed, block), 1u);
-        if (slot >= FT_CHOOSE_LIST)
+            atomicAdd(ft_cluster_map_peer(&s.n_listed, block), 1u);
+        if (list_index >= FT_SAMPLE_LIST)
             continue;
-        *ft_cluster_peer(&s.value[slot], block) = value;
-        *ft_cluster_peer(&s.id[slot], block) = id;
-        *ft_cluster_peer(&s.weight[slot], block) = weight;
+        *ft_cluster_map_peer(&s.value[list_index], block) = value;
+        *ft_cluster_map_peer(&s.id[list_index], block) = id;
+        *ft_cluster_map_peer(&s.weight[list_index], block) = weight;
     }
 }
 
-template <bool narrow>
-__device__ __forceinline__ void ft_list_bin(ft_choose_shared &s, const ft_bins &b,
-                                            const ft_choose_row &row)
+template <bool refined>
+__device__ __forceinline__ void ft_list_bin(ft_sample_shared &s, const ft_weight_bins &b,
+                                            const ft_logits_row &row)
 {
     int bin = s.bin;
-    ft_each_four(row, [&](uint32_t at, float4 v) {
+    ft_for_each_x4(row, [&](uint32_t at, float4 v) {
         int32_t id = (int32_t) (row.first + at);
         const float value[4] = { v.x, v.y, v.z, v.w };
         bool is_in[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            is_in[i] = ft_is_in_bin<narrow>(b, id + i, value[i], bin);
+            is_in[i] = ft_bin_contains<refined>(b, id + i, value[i], bin);
         if (is_in[0] | is_in[1] | is_in[2] | is_in[3])
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 if (is_in[i])
-                    ft_list(s, b, row, id + i, value[i]);
+                    ft_list_token(s, b, row, id + i, value[i]);
     });
-    ft_cluster_join(row.blocks);
+    ft_cluster_sync(row.blocks);
 }
 
 /* The listed token at which the cumulative weight exceeds `place`; the list contains it. */
-__device__ __forceinline__ ft_ranked_token ft_find_listed(ft_choose_shared &s, ft_wide place)
+__device__ __forceinline__ ft_ranked_token ft_find_listed(ft_sample_shared &s, ft_u64 place)
 {
-    int count = (int) s.listed, lane = (int) threadIdx.x % 32;
-    for (int i = (int) threadIdx.x / 32; i < count; i += FT_CHOOSE_WARPS) {
+    int count = (int) s.n_listed, lane = (int) threadIdx.x % 32;
+    for (int i = (int) threadIdx.x / 32; i < count; i += FT_SAMPLE_WARPS) {
         float value = s.value[i];
         int32_t id = s.id[i];
-        ft_wide sum = 0;
+        ft_u64 sum = 0;
         for (int j = lane; j < count; j += 32) {
             float other = s.value[j];
             if (other > value || (other == value && s.id[j] <= id))
                 sum += s.weight[j];
         }
-        sum = s.before + ft_sum_warp(sum);
+        sum = s.before + ft_warp_sum_u64(sum);
         if (lane == 0 && place < sum && sum - s.weight[i] <= place)
             s.place = { value, id, sum };
     }
@@ -248,9 +251,9 @@ __device__ __forceinline__ ft_ranked_token ft_find_listed(ft_choose_shared &s, f
 }
 
 /* Divides the bin that overflowed the list into bins again. */
-template <bool narrow>
-__device__ __forceinline__ void ft_narrow_bins(ft_choose_shared &s, ft_bins &b,
-                                               const ft_choose_row &row)
+template <bool refined>
+__device__ __forceinline__ void ft_refine_bins(ft_sample_shared &s, ft_weight_bins &b,
+                                               const ft_logits_row &row)
 {
     int bin = s.bin;
     if (threadIdx.x == 0) {
@@ -259,22 +262,22 @@ __device__ __forceinline__ void ft_narrow_bins(ft_choose_shared &s, ft_bins &b,
         s.id_low = INT32_MAX;
         s.id_high = 0;
     }
-    ft_cluster_join(row.blocks);
-    ft_each(row, [&](int32_t id, float value) {
-        if (!ft_is_in_bin<narrow>(b, id, value, bin))
+    ft_cluster_sync(row.blocks);
+    ft_for_each_token(row, [&](int32_t id, float value) {
+        if (!ft_bin_contains<refined>(b, id, value, bin))
             return;
-        uint32_t key = ft_order_key(value);
+        uint32_t key = ft_float_to_ordered(value);
 #pragma unroll 1
         for (uint32_t block = 0; block < row.blocks; block++) {
-            atomicMin(ft_cluster_peer(&s.key_low, block), key);
-            atomicMax(ft_cluster_peer(&s.key_high, block), key);
-            atomicMin(ft_cluster_peer(&s.id_low, block), id);
-            atomicMax(ft_cluster_peer(&s.id_high, block), id);
+            atomicMin(ft_cluster_map_peer(&s.key_low, block), key);
+            atomicMax(ft_cluster_map_peer(&s.key_high, block), key);
+            atomicMin(ft_cluster_map_peer(&s.id_low, block), id);
+            atomicMax(ft_cluster_map_peer(&s.id_high, block), id);
         }
     });
     ft_clear_bins(s);
-    ft_cluster_join(row.blocks);
-    b.narrow = true;
+    ft_cluster_sync(row.blocks);
+    b.refined = true;
     b.key_low = s.key_low;
     b.key_high = s.key_high;
     b.id_low = s.id_low;
@@ -282,51 +285,53 @@ __device__ __forceinline__ void ft_narrow_bins(ft_choose_shared &s, ft_bins &b,
     uint32_t range =
         b.key_low < b.key_high ? b.key_high - b.key_low : (uint32_t) (b.id_high - b.id_low);
     b.shift = 0;
-    while (range >> b.shift >= FT_CHOOSE_BINS)
+    while (range >> b.shift >= FT_SAMPLE_BINS)
         b.shift++;
 }
 
 /* Slow path for an overflowing list. Afterwards `b` no longer covers the whole row. */
-__device__ __forceinline__ ft_ranked_token ft_find_crowded(ft_choose_shared &s, ft_bins &b,
-                                                           const ft_choose_row &row, ft_wide place)
+__device__ __forceinline__ ft_ranked_token ft_find_in_refined_bins(ft_sample_shared &s,
+                                                                   ft_weight_bins &b,
+                                                                   const ft_logits_row &row,
+                                                                   ft_u64 place)
 {
-    ft_wide passed = s.before;
-    ft_narrow_bins<false>(s, b, row);
+    ft_u64 weight_before = s.before;
+    ft_refine_bins<false>(s, b, row);
     for (;;) {
         ft_fill_bins<true>(s, b, row);
-        ft_find_bin(s, b, row, place - passed);
-        passed += s.before;
+        ft_find_bin(s, b, row, place - weight_before);
+        weight_before += s.before;
         ft_list_bin<true>(s, b, row);
-        if (s.listed <= FT_CHOOSE_LIST)
+        if (s.n_listed <= FT_SAMPLE_LIST)
             break;
-        ft_narrow_bins<true>(s, b, row);
+        ft_refine_bins<true>(s, b, row);
     }
-    ft_ranked_token found = ft_find_listed(s, place - (passed - s.before));
-    found.sum += passed - s.before;
+    ft_ranked_token found = ft_find_listed(s, place - (weight_before - s.before));
+    found.sum += weight_before - s.before;
     return found;
 }
 
 /* Adds all tokens to cleared bins. */
-__device__ __forceinline__ void ft_begin_bins(ft_choose_shared &s, ft_bins &b,
-                                              const ft_choose_row &row)
+__device__ __forceinline__ void ft_fill_initial_bins(ft_sample_shared &s, ft_weight_bins &b,
+                                                     const ft_logits_row &row)
 {
-    b.narrow = false;
+    b.refined = false;
     ft_fill_bins<false>(s, b, row);
 }
 
 /* The token at which the cumulative weight exceeds `place`, which is below b.total. */
-__device__ __forceinline__ ft_ranked_token ft_find_token(ft_choose_shared &s, ft_bins &b,
-                                                         const ft_choose_row &row, ft_wide place)
+__device__ __forceinline__ ft_ranked_token ft_find_token(ft_sample_shared &s, ft_weight_bins &b,
+                                                         const ft_logits_row &row, ft_u64 place)
 {
-    if (b.narrow) {
+    if (b.refined) {
         ft_clear_bins(s);
         __syncthreads();
-        ft_begin_bins(s, b, row);
+        ft_fill_initial_bins(s, b, row);
     }
     ft_find_bin(s, b, row, place);
     ft_list_bin<false>(s, b, row);
-    return s.listed <= FT_CHOOSE_LIST ? ft_find_listed(s, place)
-                                      : ft_find_crowded(s, b, row, place);
+    return s.n_listed <= FT_SAMPLE_LIST ? ft_find_listed(s, place)
+                                        : ft_find_in_refined_bins(s, b, row, place);
 }
 
 #endif

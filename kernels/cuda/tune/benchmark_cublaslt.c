@@ -12,27 +12,27 @@
 #include "kernels/cuda/tune/benchmark_gemm.h"
 #include "runtime/mem.h"
 
-enum { PROPOSALS = 8, TRIALS = 3 };
+enum { MAX_ALGORITHMS = 8, TRIALS = 3 };
 
-static const ft_cuda_rival rivals[] = {
+static const ft_cuda_cublaslt_config cublaslt_configs[] = {
     { "cuBLASLt i8->i8", CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I },
     { "cuBLASLt i8->i32", CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I },
     { "cuBLASLt f16->f16", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F },
 };
 
-int ft_cuda_rivals(void)
+int ft_cuda_cublaslt_count(void)
 {
-    return (int) FT_COUNT(rivals);
+    return (int) FT_COUNT(cublaslt_configs);
 }
 
 /* y^T [n, m] = w^T . x in the library's column-major view of row-major matrices. */
-static bool describe(const ft_cuda_contest *c, ft_cuda_player *p)
+static bool describe(const ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p)
 {
-    const ft_cuda_rival *r = p->rival;
+    const ft_cuda_cublaslt_config *r = p->cublaslt;
     size_t m = c->match->m, n = c->match->n, k = c->match->k;
     cublasOperation_t transposed = CUBLAS_OP_T;
-    return cublasLtMatmulDescCreate(&p->product, r->compute, r->scale) == CUBLAS_STATUS_SUCCESS &&
-           cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
+    return cublasLtMatmulDescCreate(&p->gemm, r->compute, r->scale) == CUBLAS_STATUS_SUCCESS &&
+           cublasLtMatmulDescSetAttribute(p->gemm, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
                                           sizeof transposed) == CUBLAS_STATUS_SUCCESS &&
            cublasLtMatrixLayoutCreate(&p->w, r->operand, k, n, (int64_t) k) ==
                CUBLAS_STATUS_SUCCESS &&
@@ -41,48 +41,49 @@ static bool describe(const ft_cuda_contest *c, ft_cuda_player *p)
            cublasLtMatrixLayoutCreate(&p->y, r->result, n, m, (int64_t) n) == CUBLAS_STATUS_SUCCESS;
 }
 
-static int propose(const ft_cuda_contest *c, const ft_cuda_player *p,
-                   cublasLtMatmulHeuristicResult_t out[PROPOSALS])
+static int get_algorithms(const ft_cuda_gemm_benchmark *c, const ft_cuda_candidate *p,
+                          cublasLtMatmulHeuristicResult_t out[MAX_ALGORITHMS])
 {
     cublasLtMatmulPreference_t preference = NULL;
-    size_t workspace = FT_CUDA_WORKSPACE;
+    size_t workspace = FT_CUDA_CUBLASLT_WORKSPACE;
     int found = 0;
     if (cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS)
         return 0;
     if (cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                              &workspace,
                                              sizeof workspace) != CUBLAS_STATUS_SUCCESS ||
-        cublasLtMatmulAlgoGetHeuristic(c->lt, p->product, p->w, p->x, p->y, p->y, preference,
-                                       PROPOSALS, out, &found) != CUBLAS_STATUS_SUCCESS)
+        cublasLtMatmulAlgoGetHeuristic(c->lt, p->gemm, p->w, p->x, p->y, p->y, preference,
+                                       MAX_ALGORITHMS, out, &found) != CUBLAS_STATUS_SUCCESS)
         found = 0;
     (void) cublasLtMatmulPreferenceDestroy(preference);
     return found;
 }
 
-int ft_cuda_rival_launch(const ft_cuda_contest *c, const ft_cuda_player *p,
-                         const ft_cuda_operands *set)
+int ft_cuda_cublaslt_launch(const ft_cuda_gemm_benchmark *c, const ft_cuda_candidate *p,
+                            const ft_cuda_gemm_operands *set)
 {
-    static const float scale = 1.0f / 4096.0f, zero = 0.0f;
-    static const int32_t one = 1, none = 0;
-    bool sums = p->rival->scale == CUDA_R_32I, halves = p->rival->operand == CUDA_R_16F;
-    return (int) cublasLtMatmul(c->lt, p->product, sums ? (const void *) &one : &scale,
-                                halves ? set->w_half : set->w, p->w, halves ? set->x_half : set->x,
-                                p->x, sums ? (const void *) &none : &zero, set->y, p->y, set->y,
-                                p->y, &p->algorithm, c->workspace, FT_CUDA_WORKSPACE, c->stream);
+    static const float scale = 1.0f / 4096.0f, beta = 0.0f;
+    static const int32_t alpha_i32 = 1, beta_i32 = 0;
+    bool is_int32 = p->cublaslt->scale == CUDA_R_32I, is_f16 = p->cublaslt->operand == CUDA_R_16F;
+    return (int) cublasLtMatmul(c->lt, p->gemm, is_int32 ? (const void *) &alpha_i32 : &scale,
+                                is_f16 ? set->w_f16 : set->w, p->w, is_f16 ? set->x_f16 : set->x,
+                                p->x, is_int32 ? (const void *) &beta_i32 : &beta, set->y, p->y,
+                                set->y, p->y, &p->algorithm, c->workspace,
+                                FT_CUDA_CUBLASLT_WORKSPACE, c->stream);
 }
 
 /* Keep the graph of the fastest algorithm. */
-static void choose(ft_cuda_contest *c, ft_cuda_player *p)
+static void select_fastest(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p)
 {
-    cublasLtMatmulHeuristicResult_t proposal[PROPOSALS];
-    int found = propose(c, p, proposal);
-    ft_cuda_player best = *p;
+    cublasLtMatmulHeuristicResult_t algorithms[MAX_ALGORITHMS];
+    int found = get_algorithms(c, p, algorithms);
+    ft_cuda_candidate best = *p;
     for (int i = 0; i < found; i++) {
         p->graph = NULL;
-        p->algorithm = proposal[i].algo;
-        if (!ft_cuda_player_record(c, p))
+        p->algorithm = algorithms[i].algo;
+        if (!ft_cuda_candidate_capture(c, p))
             continue;
-        bool better = ft_cuda_contest_play(c, p, 1, TRIALS) == 0 &&
+        bool better = ft_cuda_gemm_benchmark_run(c, p, 1, TRIALS) == 0 &&
                       (best.graph == NULL || p->median < best.median);
         cudaGraphExec_t slower = better ? best.graph : p->graph;
         if (slower != NULL)
@@ -93,28 +94,29 @@ static void choose(ft_cuda_contest *c, ft_cuda_player *p)
     *p = best;
 }
 
-bool ft_cuda_rival_init(ft_cuda_contest *c, ft_cuda_player *out, int index)
+bool ft_cuda_cublaslt_init(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *out, int index)
 {
-    *out = (ft_cuda_player){ .name = rivals[index].name, .rival = &rivals[index] };
+    *out = (ft_cuda_candidate){ .name = cublaslt_configs[index].name,
+                                .cublaslt = &cublaslt_configs[index] };
     if (describe(c, out))
-        choose(c, out);
+        select_fastest(c, out);
     if (out->graph != NULL)
         return true;
-    ft_cuda_player_fini(out);
+    ft_cuda_candidate_fini(out);
     return false;
 }
 
-void ft_cuda_player_fini(ft_cuda_player *p)
+void ft_cuda_candidate_fini(ft_cuda_candidate *p)
 {
     if (p->graph != NULL)
         (void) cudaGraphExecDestroy(p->graph);
-    if (p->product != NULL)
-        (void) cublasLtMatmulDescDestroy(p->product);
+    if (p->gemm != NULL)
+        (void) cublasLtMatmulDescDestroy(p->gemm);
     if (p->w != NULL)
         (void) cublasLtMatrixLayoutDestroy(p->w);
     if (p->x != NULL)
         (void) cublasLtMatrixLayoutDestroy(p->x);
     if (p->y != NULL)
         (void) cublasLtMatrixLayoutDestroy(p->y);
-    *p = (ft_cuda_player){ 0 };
+    *p = (ft_cuda_candidate){ 0 };
 }

@@ -14,18 +14,20 @@ enum { FT_IMAGE_SIGNATURE = 8 };
 typedef struct ft_image_source {
     FILE *file; /* positioned after `signature` */
     unsigned char signature[FT_IMAGE_SIGNATURE];
-    size_t read;      /* bytes read so far */
-    size_t most;      /* maximum number of pixels */
-    const char *what; /* prefix of error messages */
+    size_t read;       /* bytes read so far */
+    size_t max_pixels; /* maximum number of pixels */
+    const char *label; /* prefix of error messages */
     ft_image *out;
     ft_error *err;
 } ft_image_source;
 
 /* Read the next bytes: `bytes`, or fewer at the end of the file. FT_EIO; FT_ELIMIT. */
-FT_MUST_USE ft_status ft_image_take(ft_image_source *from, void *to, size_t bytes, size_t *got);
+FT_MUST_USE ft_status ft_image_source_read(ft_image_source *from, void *to, size_t bytes,
+                                           size_t *got);
 
 /* Allocate the pixels; on failure the error is set. */
-FT_MUST_USE ft_status ft_image_begin(const ft_image_source *from, size_t width, size_t height);
+FT_MUST_USE ft_status ft_image_source_alloc(const ft_image_source *from, size_t width,
+                                            size_t height);
 
 /*
  * Reject a file that needs more than FT_IMAGE_MAX_MEMORY bytes: for the samples as stored, or for

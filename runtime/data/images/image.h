@@ -20,10 +20,10 @@ typedef struct ft_image {
 
 /* Limits; larger files are rejected. */
 enum {
-    FT_IMAGE_MOST_BYTES = 1 << 27,  /* of the file */
-    FT_IMAGE_MOST_PIXELS = 1 << 26, /* 64 million */
-    FT_IMAGE_MOST_SIDE = 1 << 16,   /* pixels */
-    FT_IMAGE_MOST_MEMORY = 224 << 20,
+    FT_IMAGE_MAX_BYTES = 1 << 27,  /* of the file */
+    FT_IMAGE_MAX_PIXELS = 1 << 26, /* 64 million */
+    FT_IMAGE_MAX_SIDE = 1 << 16,   /* pixels */
+    FT_IMAGE_MAX_MEMORY = 224 << 20,
 };
 
 /* Decode a file. Errors name it; FT_EUNSUPPORTED for formats other than PNG and JPEG. */
@@ -34,7 +34,7 @@ FT_MUST_USE ft_status ft_image_read(ft_image *out, const char *path, ft_error *e
  * FT_ELIMIT.
  */
 FT_MUST_USE ft_status ft_image_decode(ft_image *out, const void *data, size_t bytes,
-                                      const char *what, size_t most, ft_error *err);
+                                      const char *label, size_t max_pixels, ft_error *err);
 
 void ft_image_fini(ft_image *image);
 
@@ -47,6 +47,6 @@ typedef enum ft_resample {
 
 /* Resize an image; the caller frees *out. */
 FT_MUST_USE ft_status ft_image_resize(ft_image *out, const ft_image *image, size_t width,
-                                      size_t height, ft_resample how, ft_error *err);
+                                      size_t height, ft_resample filter, ft_error *err);
 
 #endif

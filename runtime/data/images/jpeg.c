@@ -24,13 +24,13 @@
  * More scans than any encoder writes. Each scan makes the library process the whole image, but
  * takes hardly any bytes of the file, so a large image may have fewer: 16 for 32 million pixels.
  */
-enum { MOST_SCANS = 200, MOST_PIXELS_OF_SCANS = 1 << 29, PIECE = 1 << 14 };
+enum { MAX_SCANS = 200, MAX_SCANNED_PIXELS = 1 << 29, CHUNK_BYTES = 1 << 14 };
 
 typedef struct reader {
     struct jpeg_error_mgr errors; /* first member: callbacks receive a pointer to it */
     struct jpeg_progress_mgr progress;
     struct jpeg_source_mgr source;
-    JOCTET piece[PIECE];
+    JOCTET chunk[CHUNK_BYTES];
     struct jpeg_decompress_struct jpeg;
     ft_image_source *from;
     jmp_buf caller;
@@ -43,17 +43,17 @@ static reader *reader_of(j_common_ptr jpeg)
 }
 
 /* Leave the library; the error is already set. */
-static void give_up(reader *r, ft_status status)
+static void abort_decode(reader *r, ft_status status)
 {
     r->status = status;
     longjmp(r->caller, 1);
 }
 
 /* Leave the library unless the status is FT_OK. */
-static void expect(reader *r, ft_status status)
+static void check_status(reader *r, ft_status status)
 {
     if (status != FT_OK)
-        give_up(r, status);
+        abort_decode(r, status);
 }
 
 static void on_error(j_common_ptr jpeg)
@@ -61,7 +61,7 @@ static void on_error(j_common_ptr jpeg)
     reader *r = reader_of(jpeg);
     char text[JMSG_LENGTH_MAX];
     jpeg->err->format_message(jpeg, text);
-    give_up(r, ft_fail(r->from->err, FT_EFORMAT, "%s: %s", r->from->what, text));
+    abort_decode(r, ft_fail(r->from->err, FT_EFORMAT, "%s: %s", r->from->label, text));
 }
 
 /* Warnings about lost samples are errors: the library would fill them with grey. */
@@ -77,16 +77,16 @@ static void on_progress(j_common_ptr jpeg)
 {
     reader *r = reader_of(jpeg);
     size_t pixels = r->from->out->width * r->from->out->height;
-    size_t most = ft_min_size(MOST_SCANS, MOST_PIXELS_OF_SCANS / pixels);
-    if ((size_t) r->jpeg.input_scan_number > most)
-        give_up(r, ft_fail(r->from->err, FT_ELIMIT,
-                           "%s: has more than %zu scans, the limit for this size",
-                           r->from->what, most));
+    size_t max_scans = ft_min_size(MAX_SCANS, MAX_SCANNED_PIXELS / pixels);
+    if ((size_t) r->jpeg.input_scan_number > max_scans)
+        abort_decode(r, ft_fail(r->from->err, FT_ELIMIT,
+                                "%s: has more than %zu scans, the limit for this size",
+                                r->from->label, max_scans));
 }
 
 /* ---- The file ------------------------------------------------------------------------------- */
 
-static void on_begin(j_decompress_ptr jpeg)
+static void on_nothing(j_decompress_ptr jpeg)
 {
     (void) jpeg;
 }
@@ -95,8 +95,9 @@ static void on_begin(j_decompress_ptr jpeg)
 static boolean on_read(j_decompress_ptr jpeg)
 {
     reader *r = jpeg->client_data;
-    expect(r, ft_image_take(r->from, r->piece, PIECE, &r->source.bytes_in_buffer));
-    r->source.next_input_byte = r->piece;
+    check_status(r,
+                 ft_image_source_read(r->from, r->chunk, CHUNK_BYTES, &r->source.bytes_in_buffer));
+    r->source.next_input_byte = r->chunk;
     if (r->source.bytes_in_buffer == 0)
         WARNMS(jpeg, JWRN_JPEG_EOF);
     return TRUE;
@@ -118,28 +119,28 @@ static void set_source(reader *r)
 {
     r->source = (struct jpeg_source_mgr){ .next_input_byte = r->from->signature,
                                           .bytes_in_buffer = FT_IMAGE_SIGNATURE,
-                                          .init_source = on_begin,
+                                          .init_source = on_nothing,
                                           .fill_input_buffer = on_read,
                                           .skip_input_data = on_skip,
                                           .resync_to_restart = jpeg_resync_to_restart,
-                                          .term_source = on_begin };
+                                          .term_source = on_nothing };
     r->jpeg.src = &r->source;
 }
 
 /* ---- The image ------------------------------------------------------------------------------ */
 
-static const char *colours_of(J_COLOR_SPACE space)
+static const char *color_space_name(J_COLOR_SPACE space)
 {
     return space == JCS_CMYK ? "CMYK" : space == JCS_YCCK ? "YCCK" : "unknown";
 }
 
-static void check_colours(reader *r)
+static void check_color_space(reader *r)
 {
     J_COLOR_SPACE space = r->jpeg.jpeg_color_space;
     if (space != JCS_GRAYSCALE && space != JCS_YCbCr && space != JCS_RGB)
-        give_up(r, ft_fail(r->from->err, FT_EUNSUPPORTED,
-                           "%s: colours are %s, expected grey, YCbCr or RGB", r->from->what,
-                           colours_of(space)));
+        abort_decode(r, ft_fail(r->from->err, FT_EUNSUPPORTED,
+                                "%s: colours are %s, expected grey, YCbCr or RGB", r->from->label,
+                                color_space_name(space)));
 }
 
 /* Progressive images buffer all coefficients before the first pixel. */
@@ -148,10 +149,10 @@ static void check_coefficients(reader *r)
     const struct jpeg_decompress_struct *jpeg = &r->jpeg;
     size_t bytes = (size_t) 3 * jpeg->image_width * jpeg->image_height;
     for (int i = 0; i < jpeg->num_components; i++) {
-        const jpeg_component_info *part = &jpeg->comp_info[i];
-        bytes += (size_t) part->width_in_blocks * part->height_in_blocks * sizeof(JBLOCK);
+        const jpeg_component_info *component = &jpeg->comp_info[i];
+        bytes += (size_t) component->width_in_blocks * component->height_in_blocks * sizeof(JBLOCK);
     }
-    expect(r, ft_image_check_memory(r->from, bytes));
+    check_status(r, ft_image_check_memory(r->from, bytes));
 }
 
 static void read_pixels(reader *r)
@@ -159,11 +160,11 @@ static void read_pixels(reader *r)
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
     set_source(r);
     (void) jpeg_read_header(jpeg, TRUE);
-    check_colours(r);
+    check_color_space(r);
     jpeg->out_color_space = JCS_RGB;
     if (jpeg_has_multiple_scans(&r->jpeg))
         check_coefficients(r);
-    expect(r, ft_image_begin(r->from, jpeg->image_width, jpeg->image_height));
+    check_status(r, ft_image_source_alloc(r->from, jpeg->image_width, jpeg->image_height));
     (void) jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < jpeg->output_height) {
         JSAMPROW row = r->from->out->rgb + (size_t) jpeg->output_scanline * 3 * jpeg->image_width;
@@ -173,7 +174,7 @@ static void read_pixels(reader *r)
 }
 
 /* Locals of the function that calls setjmp() must not change before longjmp(), so it has none. */
-static void run(reader *r)
+static void decode_protected(reader *r)
 {
     if (setjmp(r->caller) != 0)
         return;
@@ -189,7 +190,7 @@ ft_status ft_image_decode_jpeg(ft_image_source *from)
     r.jpeg.client_data = &r;
     r.errors.error_exit = on_error;
     r.errors.emit_message = on_message;
-    run(&r);
+    decode_protected(&r);
     jpeg_destroy_decompress(&r.jpeg);
     return r.status;
 }
@@ -202,7 +203,7 @@ ft_status ft_image_decode_jpeg(ft_image_source *from)
         from->err, FT_EUNSUPPORTED,
         "%s: is a JPEG image, but this build has no JPEG support: it was configured without "
         "libjpeg",
-        from->what);
+        from->label);
 }
 
 #endif

@@ -31,7 +31,7 @@ typedef struct reader {
 static void on_error(png_structp png, png_const_charp message)
 {
     reader *r = png_get_error_ptr(png);
-    r->status = ft_fail(r->from->err, FT_EFORMAT, "%s: %s", r->from->what, message);
+    r->status = ft_fail(r->from->err, FT_EFORMAT, "%s: %s", r->from->label, message);
     png_longjmp(png, 1);
 }
 
@@ -42,30 +42,30 @@ static void on_warning(png_structp png, png_const_charp message)
 }
 
 /* Leave the library; the error is already set. */
-static void give_up(reader *r, ft_status status)
+static void abort_decode(reader *r, ft_status status)
 {
     r->status = status;
     png_longjmp(r->png, 1);
 }
 
 /* Leave the library unless the status is FT_OK. */
-static void expect(reader *r, ft_status status)
+static void check_status(reader *r, ft_status status)
 {
     if (status != FT_OK)
-        give_up(r, status);
+        abort_decode(r, status);
 }
 
 static void on_read(png_structp png, png_bytep out, size_t bytes)
 {
     reader *r = png_get_io_ptr(png);
     size_t got;
-    expect(r, ft_image_take(r->from, out, bytes, &got));
+    check_status(r, ft_image_source_read(r->from, out, bytes, &got));
     if (got < bytes)
         png_error(png, "the file ends too early");
 }
 
 /* Convert all sample formats to 8-bit RGB. */
-static void ask_for_rgb(reader *r)
+static void request_rgb(reader *r)
 {
     png_set_strip_16(r->png);
     png_set_packing(r->png);
@@ -80,13 +80,13 @@ static void ask_for_rgb(reader *r)
     png_read_update_info(r->png, r->info);
 }
 
-static void find_rows(reader *r)
+static void set_row_pointers(reader *r)
 {
     const ft_image *image = r->from->out;
-    r->row = ft_array(image->height, sizeof *r->row);
+    r->row = ft_calloc(image->height, sizeof *r->row);
     if (r->row == NULL)
-        give_up(r, ft_fail(r->from->err, FT_ENOMEM, "%s: no memory for %zu rows", r->from->what,
-                           image->height));
+        abort_decode(r, ft_fail(r->from->err, FT_ENOMEM, "%s: no memory for %zu rows",
+                                r->from->label, image->height));
     for (size_t i = 0; i < image->height; i++)
         r->row[i] = image->rgb + i * 3 * image->width;
 }
@@ -99,17 +99,17 @@ static void read_pixels(reader *r)
     png_set_read_fn(r->png, r, on_read);
     png_read_info(r->png, r->info);
     size_t height = png_get_image_height(r->png, r->info);
-    expect(r, ft_image_check_memory(r->from, height * png_get_rowbytes(r->png, r->info)));
-    expect(r, ft_image_begin(r->from, png_get_image_width(r->png, r->info), height));
-    ask_for_rgb(r);
+    check_status(r, ft_image_check_memory(r->from, height * png_get_rowbytes(r->png, r->info)));
+    check_status(r, ft_image_source_alloc(r->from, png_get_image_width(r->png, r->info), height));
+    request_rgb(r);
     if (png_get_rowbytes(r->png, r->info) != 3 * r->from->out->width)
         png_error(r->png, "cannot convert its samples to RGB");
-    find_rows(r);
+    set_row_pointers(r);
     png_read_image(r->png, r->row);
 }
 
 /* Locals of the function that calls setjmp() must not change before longjmp(), so it has none. */
-static void run(reader *r)
+static void decode_protected(reader *r)
 {
     if (setjmp(png_jmpbuf(r->png)) == 0)
         read_pixels(r);
@@ -121,9 +121,9 @@ ft_status ft_image_decode_png(ft_image_source *from)
     r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning);
     r.info = r.png != NULL ? png_create_info_struct(r.png) : NULL;
     if (r.info == NULL)
-        r.status = ft_fail(from->err, FT_ENOMEM, "%s: no memory", from->what);
+        r.status = ft_fail(from->err, FT_ENOMEM, "%s: no memory", from->label);
     else
-        run(&r);
+        decode_protected(&r);
     png_destroy_read_struct(&r.png, &r.info, NULL);
     free(r.row);
     return r.status;
@@ -136,7 +136,7 @@ ft_status ft_image_decode_png(ft_image_source *from)
     return ft_fail(
         from->err, FT_EUNSUPPORTED,
         "%s: is a PNG image, but this build has no PNG support: it was configured without libpng",
-        from->what);
+        from->label);
 }
 
 #endif

@@ -17,44 +17,46 @@
 /* ---- Processor type ------------------------------------------------------------------------- */
 
 /* Defaults of optional fields. All class names of a processor start with `name`. */
-typedef struct kind {
+typedef struct processor_defaults {
     const char *name;
     size_t size, crop; /* crop 0: no center crop */
     ft_resample resample;
-} kind;
+} processor_defaults;
 
-static const kind kinds[] = {
+static const processor_defaults processors[] = {
     { "ViT", 224, 0, FT_RESAMPLE_BILINEAR },
     { "DeiT", 256, 224, FT_RESAMPLE_BICUBIC },
 };
 
-static const char *const endings[] = {
+static const char *const class_suffixes[] = {
     "ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "FeatureExtractor", NULL,
 };
 
-static const kind *find_kind(const char *name)
+static const processor_defaults *find_processor(const char *name)
 {
-    for (size_t i = 0; i < FT_COUNT(kinds); i++) {
-        size_t length = strlen(kinds[i].name);
-        for (size_t k = 0; endings[k] != NULL; k++)
-            if (strncmp(name, kinds[i].name, length) == 0 && strcmp(name + length, endings[k]) == 0)
-                return &kinds[i];
+    for (size_t i = 0; i < FT_COUNT(processors); i++) {
+        size_t length = strlen(processors[i].name);
+        for (size_t k = 0; class_suffixes[k] != NULL; k++)
+            if (strncmp(name, processors[i].name, length) == 0 &&
+                strcmp(name + length, class_suffixes[k]) == 0)
+                return &processors[i];
     }
     return NULL;
 }
 
-static ft_status choose_kind(const ft_section *in, bool distilled, const kind **out)
+static ft_status choose_processor(const ft_json_reader *in, bool distilled,
+                                  const processor_defaults **out)
 {
     static const char *const keys[] = { "image_processor_type", "feature_extractor_type" };
-    *out = &kinds[distilled];
+    *out = &processors[distilled];
     for (size_t i = 0; i < FT_COUNT(keys); i++) {
         const json_t *value = json_object_get(in->json, keys[i]);
         if (value == NULL || json_is_null(value))
             continue;
-        *out = json_is_string(value) ? find_kind(json_string_value(value)) : NULL;
+        *out = json_is_string(value) ? find_processor(json_string_value(value)) : NULL;
         return *out != NULL ? FT_OK
-                            : ft_section_wrong(in, FT_EUNSUPPORTED, keys[i], value,
-                                               "ViTImageProcessor or DeiTImageProcessor");
+                            : ft_json_fail_value(in, FT_EUNSUPPORTED, keys[i], value,
+                                                 "ViTImageProcessor or DeiTImageProcessor");
     }
     return FT_OK;
 }
@@ -62,98 +64,101 @@ static ft_status choose_kind(const ft_section *in, bool distilled, const kind **
 /* ---- Fields ------------------------------------------------------------------------------- */
 
 /* A field that may be missing or null. */
-static const json_t *field(const ft_section *in, const char *key)
+static const json_t *field(const ft_json_reader *in, const char *key)
 {
     const json_t *value = json_object_get(in->json, key);
     return json_is_null(value) ? NULL : value;
 }
 
-static ft_status read_flag(const ft_section *in, const char *key, bool otherwise, bool *out)
+static ft_status read_flag(const ft_json_reader *in, const char *key, bool fallback, bool *out)
 {
     const json_t *value = field(in, key);
-    *out = value == NULL ? otherwise : json_is_true(value);
+    *out = value == NULL ? fallback : json_is_true(value);
     return value == NULL || json_is_boolean(value)
                ? FT_OK
-               : ft_section_wrong(in, FT_EFORMAT, key, value, "true or false");
+               : ft_json_fail_value(in, FT_EFORMAT, key, value, "true or false");
 }
 
-enum { MOST_SIZE = 65536 };
+enum { MAX_SIZE = 65536 };
 
 static bool is_size(const json_t *value)
 {
     return json_is_integer(value) && json_integer_value(value) >= 1 &&
-           json_integer_value(value) <= MOST_SIZE;
+           json_integer_value(value) <= MAX_SIZE;
 }
 
 /* One number for both; {"shortest_edge": n}, a size that depends on the image, is not supported. */
-static ft_status read_size(const ft_section *in, const char *key, size_t otherwise, size_t *width,
-                           size_t *height)
+static ft_status read_size(const ft_json_reader *in, const char *key, size_t fallback,
+                           size_t *width, size_t *height)
 {
     const json_t *value = field(in, key), *w = value, *h = value;
-    *width = *height = otherwise;
+    *width = *height = fallback;
     if (value == NULL)
         return FT_OK;
     if (json_is_object(value)) {
         w = json_object_get(value, "width");
         h = json_object_get(value, "height");
         if (w == NULL || h == NULL || json_object_size(value) != 2)
-            return ft_section_wrong(in, FT_EUNSUPPORTED, key, value,
-                                    "a number, or an object of width and height");
+            return ft_json_fail_value(in, FT_EUNSUPPORTED, key, value,
+                                      "a number, or an object of width and height");
     }
     if (!is_size(w) || !is_size(h))
-        return ft_section_wrong(in, FT_EFORMAT, key, is_size(w) ? h : w,
-                                "an integer from 1 to 65536");
+        return ft_json_fail_value(in, FT_EFORMAT, key, is_size(w) ? h : w,
+                                  "an integer from 1 to 65536");
     *width = (size_t) json_integer_value(w);
     *height = (size_t) json_integer_value(h);
     return FT_OK;
 }
 
-static ft_status read_resample(const ft_section *in, ft_resample otherwise, ft_resample *out)
+static ft_status read_resample(const ft_json_reader *in, ft_resample fallback, ft_resample *out)
 {
     const json_t *value = field(in, "resample");
     json_int_t n = json_integer_value(value);
-    *out = value == NULL ? otherwise : (ft_resample) n;
+    *out = value == NULL ? fallback : (ft_resample) n;
     if (value == NULL ||
         (json_is_integer(value) && n >= FT_RESAMPLE_LANCZOS && n <= FT_RESAMPLE_BICUBIC))
         return FT_OK;
-    return ft_section_wrong(in, FT_EUNSUPPORTED, "resample", value,
-                            "1 (Lanczos), 2 (bilinear) or 3 (bicubic)");
+    return ft_json_fail_value(in, FT_EUNSUPPORTED, "resample", value,
+                              "1 (Lanczos), 2 (bilinear) or 3 (bicubic)");
 }
 
 /* Three numbers, or one for all channels. */
-static ft_status read_colours(const ft_section *in, const char *key, bool divides, float out[3])
+static ft_status read_channels(const ft_json_reader *in, const char *key, bool positive,
+                               float out[3])
 {
     const json_t *value = field(in, key);
-    bool fine = value == NULL || json_is_number(value) || json_array_size(value) == 3;
-    for (size_t i = 0; i < 3 && fine; i++) {
-        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
-        double number = value == NULL ? 0.5 : json_number_value(one);
-        fine = (value == NULL || json_is_number(one)) && isfinite((float) number) &&
-               !(divides && !((float) number > 0.0f));
+    bool ok = value == NULL || json_is_number(value) || json_array_size(value) == 3;
+    for (size_t i = 0; i < 3 && ok; i++) {
+        const json_t *element = json_is_array(value) ? json_array_get(value, i) : value;
+        double number = value == NULL ? 0.5 : json_number_value(element);
+        ok = (value == NULL || json_is_number(element)) && isfinite((float) number) &&
+             !(positive && !((float) number > 0.0f));
         out[i] = (float) number;
     }
-    return fine ? FT_OK
-                : ft_section_wrong(in, FT_EFORMAT, key, value,
-                                   divides ? "three numbers above 0" : "three numbers");
+    return ok ? FT_OK
+              : ft_json_fail_value(in, FT_EFORMAT, key, value,
+                                   positive ? "three numbers above 0" : "three numbers");
 }
 
 /* Normalization: (x * rescale_factor - mean) / std. */
-static ft_status read_numbers(ft_processor *out, const ft_section *in)
+static ft_status read_normalization(ft_image_processor *out, const ft_json_reader *in)
 {
-    bool scales, normalizes;
-    const json_t *factor = field(in, "rescale_factor");
-    FT_TRY(read_flag(in, "do_rescale", true, &scales));
-    FT_TRY(read_flag(in, "do_normalize", true, &normalizes));
-    out->factor = factor == NULL ? 1.0f / 255.0f : (float) json_number_value(factor);
-    if (factor != NULL && !(json_is_number(factor) && isfinite(out->factor)))
-        return ft_section_wrong(in, FT_EFORMAT, "rescale_factor", factor, "a number");
-    if (!scales)
-        out->factor = 1.0f;
-    FT_TRY(read_colours(in, "image_mean", false, out->mean));
-    FT_TRY(read_colours(in, "image_std", true, out->deviation));
-    for (size_t i = 0; i < 3 && !normalizes; i++) {
+    bool do_rescale, do_normalize;
+    const json_t *rescale_factor = field(in, "rescale_factor");
+    FT_TRY(read_flag(in, "do_rescale", true, &do_rescale));
+    FT_TRY(read_flag(in, "do_normalize", true, &do_normalize));
+    out->rescale_factor =
+        rescale_factor == NULL ? 1.0f / 255.0f : (float) json_number_value(rescale_factor);
+    if (rescale_factor != NULL &&
+        !(json_is_number(rescale_factor) && isfinite(out->rescale_factor)))
+        return ft_json_fail_value(in, FT_EFORMAT, "rescale_factor", rescale_factor, "a number");
+    if (!do_rescale)
+        out->rescale_factor = 1.0f;
+    FT_TRY(read_channels(in, "image_mean", false, out->mean));
+    FT_TRY(read_channels(in, "image_std", true, out->std));
+    for (size_t i = 0; i < 3 && !do_normalize; i++) {
         out->mean[i] = 0.0f;
-        out->deviation[i] = 1.0f;
+        out->std[i] = 1.0f;
     }
     return FT_OK;
 }
@@ -173,7 +178,7 @@ static const char *const known[] = {
 };
 /* clang-format on */
 
-static ft_status refuse_unknown(const ft_section *in)
+static ft_status reject_unknown(const ft_json_reader *in)
 {
     const char *key;
     json_t *value;
@@ -183,37 +188,37 @@ static ft_status refuse_unknown(const ft_section *in)
         while (i < FT_COUNT(known) && strcmp(known[i], key) != 0)
             i++;
         if (i == FT_COUNT(known) && !json_is_null(value) && !json_is_false(value))
-            return ft_section_wrong(in, FT_EUNSUPPORTED, key, value,
-                                    "no such field, because it may change the result");
+            return ft_json_fail_value(in, FT_EUNSUPPORTED, key, value,
+                                      "no such field, because it may change the result");
     }
     return FT_OK;
 }
 
-static ft_status read_all(ft_processor *out, const ft_section *in, bool distilled)
+static ft_status read_all(ft_image_processor *out, const ft_json_reader *in, bool distilled)
 {
-    const kind *like;
+    const processor_defaults *defaults;
     if (!json_is_object(in->json))
         return ft_fail(in->err, FT_EFORMAT, "%s: is not a JSON object", in->file);
-    FT_TRY(choose_kind(in, distilled, &like));
-    FT_TRY(refuse_unknown(in));
-    FT_TRY(read_flag(in, "do_resize", true, &out->resizes));
-    FT_TRY(read_size(in, "size", like->size, &out->width, &out->height));
-    FT_TRY(read_resample(in, like->resample, &out->resample));
-    FT_TRY(read_flag(in, "do_center_crop", like->crop > 0, &out->crops));
-    FT_TRY(read_size(in, "crop_size", like->crop > 0 ? like->crop : 224, &out->crop_width,
+    FT_TRY(choose_processor(in, distilled, &defaults));
+    FT_TRY(reject_unknown(in));
+    FT_TRY(read_flag(in, "do_resize", true, &out->do_resize));
+    FT_TRY(read_size(in, "size", defaults->size, &out->width, &out->height));
+    FT_TRY(read_resample(in, defaults->resample, &out->resample));
+    FT_TRY(read_flag(in, "do_center_crop", defaults->crop > 0, &out->do_center_crop));
+    FT_TRY(read_size(in, "crop_size", defaults->crop > 0 ? defaults->crop : 224, &out->crop_width,
                      &out->crop_height));
-    return read_numbers(out, in);
+    return read_normalization(out, in);
 }
 
-ft_status ft_processor_parse(ft_processor *out, const void *text, size_t bytes, const char *file,
-                             bool distilled, ft_error *err)
+ft_status ft_image_processor_parse(ft_image_processor *out, const void *text, size_t bytes,
+                                   const char *file, bool distilled, ft_error *err)
 {
     json_error_t where;
     ft_error ignored;
     memset(out, 0, sizeof *out);
-    ft_section in = { .json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where),
-                      .file = file,
-                      .err = err != NULL ? err : &ignored };
+    ft_json_reader in = { .json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where),
+                          .file = file,
+                          .err = err != NULL ? err : &ignored };
     if (in.json == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: line %d: %.100s", file, where.line, where.text);
     ft_status status = read_all(out, &in, distilled);
@@ -223,47 +228,47 @@ ft_status ft_processor_parse(ft_processor *out, const void *text, size_t bytes, 
 
 /* ---- Steps -------------------------------------------------------------------------------- */
 
-void ft_processor_size(const ft_processor *processor, const ft_image *image, size_t *width,
-                       size_t *height)
+void ft_image_processor_output_size(const ft_image_processor *processor, const ft_image *image,
+                                    size_t *width, size_t *height)
 {
-    *width = processor->crops     ? processor->crop_width
-             : processor->resizes ? processor->width
-                                  : image->width;
-    *height = processor->crops     ? processor->crop_height
-              : processor->resizes ? processor->height
-                                   : image->height;
+    *width = processor->do_center_crop ? processor->crop_width
+             : processor->do_resize    ? processor->width
+                                       : image->width;
+    *height = processor->do_center_crop ? processor->crop_height
+              : processor->do_resize    ? processor->height
+                                        : image->height;
 }
 
 /* Write the center of an image as [3, height, width]. */
-static void write_numbers(const ft_processor *p, const ft_image *image, size_t width, size_t height,
-                          float *out)
+static void normalize_center(const ft_image_processor *p, const ft_image *image, size_t width,
+                             size_t height, float *out)
 {
     size_t left = (image->width - width) / 2, top = (image->height - height) / 2;
     for (size_t c = 0; c < 3; c++)
         for (size_t y = 0; y < height; y++) {
             const uint8_t *in = image->rgb + ((top + y) * image->width + left) * 3 + c;
             for (size_t x = 0; x < width; x++)
-                *out++ = ((float) in[3 * x] * p->factor - p->mean[c]) / p->deviation[c];
+                *out++ = ((float) in[3 * x] * p->rescale_factor - p->mean[c]) / p->std[c];
         }
 }
 
-ft_status ft_processor_run(const ft_processor *processor, const ft_image *image, const char *what,
-                           float *out, ft_error *err)
+ft_status ft_image_processor_run(const ft_image_processor *processor, const ft_image *image,
+                                 const char *label, float *out, ft_error *err)
 {
     ft_image resized = { 0 };
     size_t width, height;
-    if (processor->resizes)
+    if (processor->do_resize)
         FT_TRY(ft_image_resize(&resized, image, processor->width, processor->height,
                                processor->resample, err));
-    const ft_image *from = processor->resizes ? &resized : image;
-    ft_processor_size(processor, image, &width, &height);
+    const ft_image *from = processor->do_resize ? &resized : image;
+    ft_image_processor_output_size(processor, image, &width, &height);
     ft_status status = FT_OK;
     if (width > from->width || height > from->height)
         status = ft_fail(err, FT_EUNSUPPORTED,
-                         "%s: %zu x %zu pixels, too small for a center crop of %zu x %zu", what,
+                         "%s: %zu x %zu pixels, too small for a center crop of %zu x %zu", label,
                          from->width, from->height, width, height);
     else
-        write_numbers(processor, from, width, height, out);
+        normalize_center(processor, from, width, height, out);
     ft_image_fini(&resized);
     return status;
 }

@@ -17,17 +17,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GONE = -1, FIRST_ROOM = 64 };
-#define NOBODY UINT32_MAX
+enum { MERGED = -1, MIN_CAPACITY = 64 };
+#define NO_SYMBOL UINT32_MAX
 
 /* ---- Merges ------------------------------------------------------------------------------- */
 
 /* The slot of a pair, or the free slot where it belongs. */
-static ft_merge *find_merge(const ft_bpe *bpe, uint32_t left, uint32_t right)
+static ft_bpe_merge *find_merge(const ft_bpe *bpe, uint32_t left, uint32_t right)
 {
     uint64_t pair = (uint64_t) left << 32 | right;
-    for (uint64_t i = ft_fold(pair ^ bpe->key[0], bpe->key[1]);; i++) {
-        ft_merge *slot = &bpe->merge[i & (bpe->slots - 1)];
+    for (uint64_t i = ft_hash_mix(pair ^ bpe->key[0], bpe->key[1]);; i++) {
+        ft_bpe_merge *slot = &bpe->merge[i & (bpe->n_slots - 1)];
         if (slot->rank == 0 || (slot->left == left && slot->right == right))
             return slot;
     }
@@ -36,11 +36,11 @@ static ft_merge *find_merge(const ft_bpe *bpe, uint32_t left, uint32_t right)
 /* The id of a text, or -1. */
 static int32_t id_of(const ft_vocabulary *vocabulary, const char *text, size_t bytes)
 {
-    const ft_word *token = ft_vocabulary_find(vocabulary, text, bytes);
+    const ft_vocabulary_token *token = ft_vocabulary_find(vocabulary, text, bytes);
     return token == NULL ? -1 : token->id;
 }
 
-static void find_ids(ft_bpe *bpe, const ft_vocabulary *vocabulary)
+static void find_byte_and_char_ids(ft_bpe *bpe, const ft_vocabulary *vocabulary)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
         char name[8];
@@ -57,19 +57,20 @@ static void find_ids(ft_bpe *bpe, const ft_vocabulary *vocabulary)
     }
 }
 
-bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_merge *merge, size_t merges)
+bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_bpe_merge *merge,
+                 size_t n_merges)
 {
     size_t slots = 2;
-    while (slots / 2 < merges)
+    while (slots / 2 < n_merges)
         slots *= 2;
-    bpe->merge = ft_array(slots, sizeof *bpe->merge);
+    bpe->merge = ft_calloc(slots, sizeof *bpe->merge);
     if (bpe->merge == NULL)
         return false;
-    bpe->slots = slots;
-    ft_random_key(bpe->key);
-    for (size_t i = 0; i < merges; i++)
+    bpe->n_slots = slots;
+    ft_random_hash_key(bpe->key);
+    for (size_t i = 0; i < n_merges; i++)
         *find_merge(bpe, merge[i].left, merge[i].right) = merge[i];
-    find_ids(bpe, vocabulary);
+    find_byte_and_char_ids(bpe, vocabulary);
     return true;
 }
 
@@ -83,77 +84,79 @@ void ft_bpe_fini(ft_bpe *bpe)
  * ---- A binary min-heap by order -----------------------------------------------------------------
  */
 
-static void push_pair(ft_bpe_room *room, ft_bpe_pair pair)
+static void heap_push(ft_bpe_workspace *workspace, ft_bpe_pair pair)
 {
-    size_t at = room->pairs++;
-    for (size_t up; at > 0; at = up) {
-        up = (at - 1) / 2;
-        if (room->heap[up].order <= pair.order)
+    size_t at = workspace->n_pairs++;
+    for (size_t parent; at > 0; at = parent) {
+        parent = (at - 1) / 2;
+        if (workspace->heap[parent].order <= pair.order)
             break;
-        room->heap[at] = room->heap[up];
+        workspace->heap[at] = workspace->heap[parent];
     }
-    room->heap[at] = pair;
+    workspace->heap[at] = pair;
 }
 
-static ft_bpe_pair pop_pair(ft_bpe_room *room)
+static ft_bpe_pair heap_pop(ft_bpe_workspace *workspace)
 {
-    ft_bpe_pair first = room->heap[0], last = room->heap[--room->pairs];
+    ft_bpe_pair first = workspace->heap[0], last_pair = workspace->heap[--workspace->n_pairs];
     size_t at = 0;
-    for (size_t down; (down = 2 * at + 1) < room->pairs; at = down) {
-        if (down + 1 < room->pairs && room->heap[down + 1].order < room->heap[down].order)
-            down++;
-        if (last.order <= room->heap[down].order)
+    for (size_t child; (child = 2 * at + 1) < workspace->n_pairs; at = child) {
+        if (child + 1 < workspace->n_pairs &&
+            workspace->heap[child + 1].order < workspace->heap[child].order)
+            child++;
+        if (last_pair.order <= workspace->heap[child].order)
             break;
-        room->heap[at] = room->heap[down];
+        workspace->heap[at] = workspace->heap[child];
     }
-    room->heap[at] = last;
+    workspace->heap[at] = last_pair;
     return first;
 }
 
 /* Push the pair that starts at `left` if it can be merged. */
-static void offer_pair(const ft_bpe *bpe, ft_bpe_room *room, uint32_t left)
+static void push_if_mergeable(const ft_bpe *bpe, ft_bpe_workspace *workspace, uint32_t left)
 {
-    const ft_bpe_symbol *symbol = &room->symbol[left];
-    if (symbol->next == NOBODY)
+    const ft_bpe_symbol *symbol = &workspace->symbol[left];
+    if (symbol->next == NO_SYMBOL)
         return;
-    const ft_merge *merge =
-        find_merge(bpe, (uint32_t) symbol->id, (uint32_t) room->symbol[symbol->next].id);
+    const ft_bpe_merge *merge =
+        find_merge(bpe, (uint32_t) symbol->id, (uint32_t) workspace->symbol[symbol->next].id);
     if (merge->rank != 0)
-        push_pair(room, (ft_bpe_pair){ (uint64_t) merge->rank << 32 | left, merge->id });
+        heap_push(workspace, (ft_bpe_pair){ (uint64_t) merge->rank << 32 | left, merge->id });
 }
 
 /* ---- A word ------------------------------------------------------------------------------- */
 
-static bool make_room(ft_bpe_room *room, size_t symbols)
+static bool reserve(ft_bpe_workspace *workspace, size_t symbols)
 {
-    if (symbols <= room->room)
+    if (symbols <= workspace->capacity)
         return true;
-    size_t wanted = symbols < FIRST_ROOM ? FIRST_ROOM : symbols * 2;
-    free(room->symbol);
-    free(room->heap);
-    room->room = 0;
-    room->symbol = ft_array(wanted, sizeof *room->symbol);
-    room->heap = ft_array(wanted, 2 * sizeof *room->heap);
-    if (room->symbol == NULL || room->heap == NULL)
+    size_t new_capacity = symbols < MIN_CAPACITY ? MIN_CAPACITY : symbols * 2;
+    free(workspace->symbol);
+    free(workspace->heap);
+    workspace->capacity = 0;
+    workspace->symbol = ft_calloc(new_capacity, sizeof *workspace->symbol);
+    workspace->heap = ft_calloc(new_capacity, 2 * sizeof *workspace->heap);
+    if (workspace->symbol == NULL || workspace->heap == NULL)
         return false;
-    room->room = wanted;
+    workspace->capacity = new_capacity;
     return true;
 }
 
-static void add_symbol(ft_bpe_room *room, int32_t id)
+static void add_symbol(ft_bpe_workspace *workspace, int32_t id)
 {
-    uint32_t at = (uint32_t) room->symbols++;
-    room->symbol[at] = (ft_bpe_symbol){ .id = id, .last = at - 1, .next = at + 1 };
+    uint32_t at = (uint32_t) workspace->n_symbols++;
+    workspace->symbol[at] = (ft_bpe_symbol){ .id = id, .prev = at - 1, .next = at + 1 };
 }
 
 /* Add the bytes of a character; false, and adds none, unless all of them are tokens. */
-static bool add_bytes(const ft_bpe *bpe, ft_bpe_room *room, const char *text, const char *end)
+static bool add_byte_tokens(const ft_bpe *bpe, ft_bpe_workspace *workspace, const char *text,
+                            const char *end)
 {
     for (const char *at = text; at < end; at++)
         if (bpe->byte_id[(uint8_t) *at] < 0)
             return false;
     for (const char *at = text; at < end; at++)
-        add_symbol(room, bpe->byte_id[(uint8_t) *at]);
+        add_symbol(workspace, bpe->byte_id[(uint8_t) *at]);
     return true;
 }
 
@@ -162,89 +165,90 @@ static bool add_bytes(const ft_bpe *bpe, ft_bpe_room *room, const char *text, co
  * which it may be fused; byte tokens overtake it, as in the `tokenizers` library.
  */
 static void add_characters(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *text,
-                           const char *end, ft_bpe_room *room)
+                           const char *end, ft_bpe_workspace *workspace)
 {
-    bool waits = false;
+    bool pending = false;
     for (const char *next = text; text < end; text = next) {
-        uint32_t c = ft_utf8_next(&next);
+        uint32_t c = ft_utf8_decode_next(&next);
         int32_t id = c < FT_BYTE_CHARS_END ? bpe->char_id[c]
                                            : id_of(vocabulary, text, (size_t) (next - text));
-        if (id < 0 && bpe->byte_fallback && add_bytes(bpe, room, text, next))
+        if (id < 0 && bpe->byte_fallback && add_byte_tokens(bpe, workspace, text, next))
             continue;
-        if (waits && (id >= 0 || !bpe->fuse_unknown))
-            add_symbol(room, bpe->unknown);
-        waits = id < 0 && bpe->unknown >= 0;
+        if (pending && (id >= 0 || !bpe->fuse_unknown))
+            add_symbol(workspace, bpe->unknown);
+        pending = id < 0 && bpe->unknown >= 0;
         if (id >= 0)
-            add_symbol(room, id);
+            add_symbol(workspace, id);
     }
-    if (waits)
-        add_symbol(room, bpe->unknown);
+    if (pending)
+        add_symbol(workspace, bpe->unknown);
 }
 
 /* Merge two neighbours into `id`. */
-static void join(ft_bpe_room *room, uint32_t left, int32_t id)
+static void merge_pair(ft_bpe_workspace *workspace, uint32_t left, int32_t id)
 {
-    ft_bpe_symbol *symbol = room->symbol, *gone = &symbol[symbol[left].next];
+    ft_bpe_symbol *symbol = workspace->symbol, *merged = &symbol[symbol[left].next];
     symbol[left].id = id;
-    symbol[left].next = gone->next;
-    if (gone->next != NOBODY)
-        symbol[gone->next].last = left;
-    gone->id = GONE;
+    symbol[left].next = merged->next;
+    if (merged->next != NO_SYMBOL)
+        symbol[merged->next].prev = left;
+    merged->id = MERGED;
 }
 
 /* Whether the pair still exists and still merges into the same token. */
-static bool is_current(const ft_bpe *bpe, const ft_bpe_room *room, uint32_t left, int32_t id)
+static bool is_current(const ft_bpe *bpe, const ft_bpe_workspace *workspace, uint32_t left,
+                       int32_t id)
 {
-    const ft_bpe_symbol *symbol = &room->symbol[left];
-    if (symbol->id == GONE || symbol->next == NOBODY)
+    const ft_bpe_symbol *symbol = &workspace->symbol[left];
+    if (symbol->id == MERGED || symbol->next == NO_SYMBOL)
         return false;
-    const ft_merge *merge =
-        find_merge(bpe, (uint32_t) symbol->id, (uint32_t) room->symbol[symbol->next].id);
+    const ft_bpe_merge *merge =
+        find_merge(bpe, (uint32_t) symbol->id, (uint32_t) workspace->symbol[symbol->next].id);
     return merge->rank != 0 && merge->id == id;
 }
 
-static void join_all(const ft_bpe *bpe, ft_bpe_room *room)
+static void merge_all(const ft_bpe *bpe, ft_bpe_workspace *workspace)
 {
-    room->pairs = 0;
-    for (uint32_t i = 0; i < room->symbols; i++)
-        offer_pair(bpe, room, i);
-    while (room->pairs > 0) {
-        ft_bpe_pair pair = pop_pair(room);
+    workspace->n_pairs = 0;
+    for (uint32_t i = 0; i < workspace->n_symbols; i++)
+        push_if_mergeable(bpe, workspace, i);
+    while (workspace->n_pairs > 0) {
+        ft_bpe_pair pair = heap_pop(workspace);
         uint32_t left = (uint32_t) pair.order;
-        if (!is_current(bpe, room, left, pair.id))
+        if (!is_current(bpe, workspace, left, pair.id))
             continue;
-        join(room, left, pair.id);
-        if (room->symbol[left].last != NOBODY)
-            offer_pair(bpe, room, room->symbol[left].last);
-        offer_pair(bpe, room, left);
+        merge_pair(workspace, left, pair.id);
+        if (workspace->symbol[left].prev != NO_SYMBOL)
+            push_if_mergeable(bpe, workspace, workspace->symbol[left].prev);
+        push_if_mergeable(bpe, workspace, left);
     }
 }
 
 ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
-                        size_t bytes, ft_bpe_room *room, ft_token_ids *ids)
+                        size_t bytes, ft_bpe_workspace *workspace, ft_token_ids *ids)
 {
-    int32_t whole = bpe->ignore_merges ? id_of(vocabulary, word, bytes) : -1;
-    if (whole >= 0) {
-        ft_token_ids_put(ids, whole);
+    int32_t word_id = bpe->ignore_merges ? id_of(vocabulary, word, bytes) : -1;
+    if (word_id >= 0) {
+        ft_token_ids_append(ids, word_id);
         return FT_OK;
     }
     /* A character gives at most as many symbols as it has bytes; symbol positions have 32 bits. */
-    if (bytes >= NOBODY || !make_room(room, bytes))
+    if (bytes >= NO_SYMBOL || !reserve(workspace, bytes))
         return FT_ENOMEM;
-    room->symbols = 0;
-    add_characters(bpe, vocabulary, word, word + bytes, room);
-    if (room->symbols == 0)
+    workspace->n_symbols = 0;
+    add_characters(bpe, vocabulary, word, word + bytes, workspace);
+    if (workspace->n_symbols == 0)
         return FT_OK;
-    room->symbol[room->symbols - 1].next = NOBODY;
-    join_all(bpe, room);
-    for (uint32_t i = 0; i != NOBODY; i = room->symbol[i].next)
-        ft_token_ids_put(ids, room->symbol[i].id);
+    workspace->symbol[workspace->n_symbols - 1].next = NO_SYMBOL;
+    merge_all(bpe, workspace);
+    for (uint32_t i = 0; i != NO_SYMBOL; i = workspace->symbol[i].next)
+        ft_token_ids_append(ids, workspace->symbol[i].id);
     return FT_OK;
 }
 
-void ft_bpe_room_fini(ft_bpe_room *room)
+void ft_bpe_workspace_fini(ft_bpe_workspace *workspace)
 {
-    free(room->symbol);
-    free(room->heap);
-    *room = (ft_bpe_room){ 0 };
+    free(workspace->symbol);
+    free(workspace->heap);
+    *workspace = (ft_bpe_workspace){ 0 };
 }

@@ -12,20 +12,20 @@
 #include "runtime/text/models/vocabulary.h"
 
 /* A pair of tokens and the token that they merge into. */
-typedef struct ft_merge {
+typedef struct ft_bpe_merge {
     uint32_t left, right;
     uint32_t rank; /* pairs of lower rank are merged first; 0 in a free slot */
     int32_t id;    /* of the merged token */
-} ft_merge;
+} ft_bpe_merge;
 
 typedef struct ft_bpe {
-    bool ignore_merges; /* a word in the vocabulary is one token, even if no merges produce it */
-    bool byte_fallback; /* an unknown character is encoded as byte tokens, "<0xE2>" */
-    bool fuse_unknown;  /* consecutive unknown characters are one token */
-    int32_t unknown;    /* id of the unknown token; -1: unknown characters are dropped */
-    ft_merge *merge;    /* hash table with linear probing, at most half full */
-    size_t slots;       /* a power of two, or 0 */
-    uint64_t key[2];    /* of the hash */
+    bool ignore_merges;  /* a word in the vocabulary is one token, even if no merges produce it */
+    bool byte_fallback;  /* an unknown character is encoded as byte tokens, "<0xE2>" */
+    bool fuse_unknown;   /* consecutive unknown characters are one token */
+    int32_t unknown;     /* id of the unknown token; -1: unknown characters are dropped */
+    ft_bpe_merge *merge; /* hash table with linear probing, at most half full */
+    size_t n_slots;      /* a power of two, or 0 */
+    uint64_t key[2];     /* of the hash */
     int32_t byte_id[256];
     int32_t char_id[FT_BYTE_CHARS_END]; /* by code point; -1 for none */
 } ft_bpe;
@@ -34,14 +34,14 @@ typedef struct ft_bpe {
  * Build the tables; `merge` lists pairs by priority, with ranks from 1. Of equal pairs the last one
  * is used. False when out of memory.
  */
-FT_MUST_USE bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_merge *merge,
-                             size_t merges);
+FT_MUST_USE bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary,
+                             const ft_bpe_merge *merge, size_t n_merges);
 void ft_bpe_fini(ft_bpe *bpe);
 
 /* A character of a word, or the token that it has been merged into. */
 typedef struct ft_bpe_symbol {
     int32_t id; /* -1 once it is merged into the previous one */
-    uint32_t last, next;
+    uint32_t prev, next;
 } ft_bpe_symbol;
 
 /* A pair that can be merged. */
@@ -51,15 +51,15 @@ typedef struct ft_bpe_pair {
 } ft_bpe_pair;
 
 /* A workspace that is reused from word to word; zero-initialize it. */
-typedef struct ft_bpe_room {
+typedef struct ft_bpe_workspace {
     ft_bpe_symbol *symbol;
     ft_bpe_pair *heap; /* twice as many as symbols */
-    size_t room, symbols, pairs;
-} ft_bpe_room;
-void ft_bpe_room_fini(ft_bpe_room *workspace);
+    size_t capacity, n_symbols, n_pairs;
+} ft_bpe_workspace;
+void ft_bpe_workspace_fini(ft_bpe_workspace *workspace);
 
 /* Append the ids of one word (valid UTF-8, not empty), in O(n log n). FT_ENOMEM without text. */
 ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
-                        size_t bytes, ft_bpe_room *workspace, ft_token_ids *ids);
+                        size_t bytes, ft_bpe_workspace *workspace, ft_token_ids *ids);
 
 #endif

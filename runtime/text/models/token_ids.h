@@ -16,7 +16,7 @@ typedef struct ft_token_ids {
     size_t count;    /* all ids, including those that did not fit */
 } ft_token_ids;
 
-static inline void ft_token_ids_put(ft_token_ids *ids, int32_t id)
+static inline void ft_token_ids_append(ft_token_ids *ids, int32_t id)
 {
     if (ids->count < ids->capacity)
         ids->id[ids->count] = id;

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_NODES = 1 << 24, FIRST_SLOTS = 1024 };
+enum { MAX_NODES = 1 << 24, MIN_SLOTS = 1024 };
 
 static uint32_t edge_key(uint32_t node, char byte)
 {
@@ -25,7 +25,7 @@ static ft_trie_edge *find_slot(const ft_trie *trie, uint32_t key)
     hash ^= hash >> 15;
     ft_trie_edge *slot;
     for (uint32_t i = hash;; i++) {
-        slot = &trie->edge[i & (trie->slots - 1)];
+        slot = &trie->edge[i & (trie->n_slots - 1)];
         if (slot->node == 0 || slot->key == key)
             return slot;
     }
@@ -33,31 +33,31 @@ static ft_trie_edge *find_slot(const ft_trie *trie, uint32_t key)
 
 static bool grow(ft_trie *trie)
 {
-    ft_trie bigger = { .slots = trie->slots == 0 ? FIRST_SLOTS : trie->slots * 2,
-                       .nodes = trie->nodes };
-    bigger.edge = ft_array(bigger.slots, sizeof *bigger.edge);
-    if (bigger.edge == NULL)
+    ft_trie grown = { .n_slots = trie->n_slots == 0 ? MIN_SLOTS : trie->n_slots * 2,
+                      .n_nodes = trie->n_nodes };
+    grown.edge = ft_calloc(grown.n_slots, sizeof *grown.edge);
+    if (grown.edge == NULL)
         return false;
-    for (uint32_t i = 0; i < trie->slots; i++)
+    for (uint32_t i = 0; i < trie->n_slots; i++)
         if (trie->edge[i].node != 0)
-            *find_slot(&bigger, trie->edge[i].key) = trie->edge[i];
+            *find_slot(&grown, trie->edge[i].key) = trie->edge[i];
     free(trie->edge);
-    *trie = bigger;
+    *trie = grown;
     return true;
 }
 
 /* The edge from `node` along `byte`, created if necessary. */
 static ft_status make_edge(ft_trie *trie, uint32_t node, char byte, ft_trie_edge **edge)
 {
-    if (trie->nodes >= trie->slots / 2 && !grow(trie))
+    if (trie->n_nodes >= trie->n_slots / 2 && !grow(trie))
         return FT_ENOMEM;
     uint32_t key = edge_key(node, byte);
     *edge = find_slot(trie, key);
     if ((*edge)->node != 0)
         return FT_OK;
-    if (trie->nodes + 1 == MAX_NODES)
+    if (trie->n_nodes + 1 == MAX_NODES)
         return FT_ELIMIT;
-    **edge = (ft_trie_edge){ .key = key, .node = ++trie->nodes, .value = -1 };
+    **edge = (ft_trie_edge){ .key = key, .node = ++trie->n_nodes, .value = -1 };
     return FT_OK;
 }
 
@@ -82,11 +82,11 @@ void ft_trie_fini(ft_trie *trie)
     *trie = (ft_trie){ 0 };
 }
 
-bool ft_trie_follow(const ft_trie *trie, const char *string, size_t bytes, uint32_t *node)
+bool ft_trie_walk(const ft_trie *trie, const char *string, size_t bytes, uint32_t *node)
 {
     *node = FT_TRIE_ROOT;
     for (size_t i = 0; i < bytes; i++) {
-        if (trie->slots == 0)
+        if (trie->n_slots == 0)
             return false;
         *node = find_slot(trie, edge_key(*node, string[i]))->node;
         if (*node == 0)
@@ -95,11 +95,11 @@ bool ft_trie_follow(const ft_trie *trie, const char *string, size_t bytes, uint3
     return true;
 }
 
-size_t ft_trie_longest(const ft_trie *trie, uint32_t node, const char *text, size_t bytes,
-                       int32_t *value)
+size_t ft_trie_longest_prefix(const ft_trie *trie, uint32_t node, const char *text, size_t bytes,
+                              int32_t *value)
 {
     size_t longest = 0;
-    if (trie->slots == 0)
+    if (trie->n_slots == 0)
         return 0;
     for (size_t i = 0; i < bytes; i++) {
         const ft_trie_edge *edge = find_slot(trie, edge_key(node, text[i]));

@@ -23,8 +23,8 @@ typedef struct ft_trie_edge {
 /* Zero-initialized means empty. */
 typedef struct ft_trie {
     ft_trie_edge *edge;
-    uint32_t slots; /* a power of two, or 0 */
-    uint32_t nodes; /* without the root */
+    uint32_t n_slots; /* a power of two, or 0 */
+    uint32_t n_nodes; /* without the root */
 } ft_trie;
 
 /*
@@ -36,13 +36,13 @@ ft_status ft_trie_add(ft_trie *trie, const char *string, size_t bytes, int32_t v
 void ft_trie_fini(ft_trie *trie);
 
 /* Follow a string from the root to its node; false when no string has that prefix. */
-bool ft_trie_follow(const ft_trie *trie, const char *string, size_t bytes, uint32_t *node);
+bool ft_trie_walk(const ft_trie *trie, const char *string, size_t bytes, uint32_t *node);
 
 /*
  * The longest string that `text` starts with, continuing from `node`: returns its length in bytes
  * and its value in *value; 0 when there is none.
  */
-size_t ft_trie_longest(const ft_trie *trie, uint32_t node, const char *text, size_t bytes,
-                       int32_t *value);
+size_t ft_trie_longest_prefix(const ft_trie *trie, uint32_t node, const char *text, size_t bytes,
+                              int32_t *value);
 
 #endif

@@ -13,13 +13,13 @@
 
 #include <string.h>
 
-typedef struct ft_word {
-    uint32_t start, bytes;       /* of its text, in the vocabulary's text buffer */
-    uint32_t shown, shown_bytes; /* the same of its decoded text */
+typedef struct ft_vocabulary_token {
+    uint32_t start, bytes;                 /* of its text, in the vocabulary's text buffer */
+    uint32_t decoded_start, decoded_bytes; /* the same of its decoded text */
     int32_t id;
     bool added;   /* listed in added_tokens, whether the model has it or not */
     bool special; /* a control token, which decoding can skip */
-} ft_word;
+} ft_vocabulary_token;
 
 typedef struct ft_vocabulary_slot {
     uint32_t hash, token; /* index of the token + 1; 0 in a free slot */
@@ -27,11 +27,11 @@ typedef struct ft_vocabulary_slot {
 
 /* Zero-initialized means empty. */
 typedef struct ft_vocabulary {
-    ft_text text;
-    ft_word *token;
-    size_t count, room;
+    ft_strbuf text;
+    ft_vocabulary_token *token;
+    size_t count, capacity;
     ft_vocabulary_slot *slot;
-    size_t slots;    /* a power of two, or 0 */
+    size_t n_slots;  /* a power of two, or 0 */
     uint64_t key[2]; /* of the hash */
     uint32_t *by_id; /* indices of tokens by ascending id; NULL if already in order */
 } ft_vocabulary;
@@ -46,32 +46,36 @@ ft_status ft_vocabulary_add(ft_vocabulary *vocabulary, const char *text, size_t 
 FT_MUST_USE bool ft_vocabulary_sort(ft_vocabulary *vocabulary);
 
 /* Set a decoded text that differs from the token's own; false when out of memory. */
-FT_MUST_USE bool ft_vocabulary_show(ft_vocabulary *vocabulary, ft_word *token, const char *text,
-                                    size_t bytes);
+FT_MUST_USE bool ft_vocabulary_set_decoded(ft_vocabulary *vocabulary, ft_vocabulary_token *token,
+                                           const char *text, size_t bytes);
 
 /* After sorting: a token whose id another one has too, or NULL. */
-const ft_word *ft_vocabulary_clash(const ft_vocabulary *vocabulary);
+const ft_vocabulary_token *ft_vocabulary_find_duplicate_id(const ft_vocabulary *vocabulary);
 
 /* Look up a token by text or by id, or NULL; by id only after sorting. */
-ft_word *ft_vocabulary_find(const ft_vocabulary *vocabulary, const char *text, size_t bytes);
-const ft_word *ft_vocabulary_at(const ft_vocabulary *vocabulary, int32_t id);
+ft_vocabulary_token *ft_vocabulary_find(const ft_vocabulary *vocabulary, const char *text,
+                                        size_t bytes);
+const ft_vocabulary_token *ft_vocabulary_at(const ft_vocabulary *vocabulary, int32_t id);
 
-static inline const char *ft_word_text(const ft_vocabulary *vocabulary, const ft_word *token)
+static inline const char *ft_vocabulary_token_text(const ft_vocabulary *vocabulary,
+                                                   const ft_vocabulary_token *token)
 {
     return vocabulary->text.data + token->start;
 }
 
-static inline bool ft_word_is(const ft_vocabulary *vocabulary, const ft_word *token,
-                              const char *text, size_t bytes)
+static inline bool ft_vocabulary_token_equals(const ft_vocabulary *vocabulary,
+                                              const ft_vocabulary_token *token, const char *text,
+                                              size_t bytes)
 {
-    return token->bytes == bytes && memcmp(ft_word_text(vocabulary, token), text, bytes) == 0;
+    return token->bytes == bytes &&
+           memcmp(ft_vocabulary_token_text(vocabulary, token), text, bytes) == 0;
 }
 
 /* A random hash key. */
-void ft_random_key(uint64_t key[2]);
+void ft_random_hash_key(uint64_t key[2]);
 
 /* Folded multiply: XOR of the high and the low half of the 128-bit product. */
-static inline uint64_t ft_fold(uint64_t a, uint64_t b)
+static inline uint64_t ft_hash_mix(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128) a * b;
     return (uint64_t) product ^ (uint64_t) (product >> 64);

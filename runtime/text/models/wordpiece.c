@@ -15,7 +15,7 @@ static bool is_longer_than(const char *word, size_t bytes, size_t max_chars)
     if (bytes <= max_chars)
         return false;
     for (size_t i = 0; i < bytes; i++)
-        chars += !ft_utf8_continues(word[i]);
+        chars += !ft_utf8_is_continuation(word[i]);
     return chars > max_chars;
 }
 
@@ -25,14 +25,14 @@ static bool encode_pieces(const ft_wordpiece *model, const char *word, size_t by
     uint32_t from = FT_TRIE_ROOT;
     for (size_t at = 0; at < bytes;) {
         int32_t id;
-        size_t length = ft_trie_longest(&model->trie, from, word + at, bytes - at, &id);
+        size_t length = ft_trie_longest_prefix(&model->trie, from, word + at, bytes - at, &id);
         if (length == 0)
             return false;
-        ft_token_ids_put(ids, id);
+        ft_token_ids_append(ids, id);
         at += length;
-        if (at < bytes && !model->has_rest)
+        if (at < bytes && !model->has_continuation)
             return false;
-        from = model->rest;
+        from = model->continuation;
     }
     return true;
 }
@@ -45,7 +45,7 @@ void ft_wordpiece_encode(const ft_wordpiece *model, const char *word, size_t byt
         encode_pieces(model, word, bytes, ids))
         return;
     ids->count = before;
-    ft_token_ids_put(ids, model->unknown);
+    ft_token_ids_append(ids, model->unknown);
 }
 
 void ft_wordpiece_fini(ft_wordpiece *model)

@@ -11,8 +11,8 @@
 
 typedef struct ft_wordpiece {
     ft_trie trie;          /* the vocabulary: token -> id */
-    uint32_t rest;         /* node of the continuation prefix ("##") */
-    bool has_rest;         /* false when no token has that prefix: words are single pieces */
+    uint32_t continuation; /* node of the continuation prefix ("##") */
+    bool has_continuation; /* false when no token has that prefix: words are single pieces */
     int32_t unknown;       /* id of "[UNK]" */
     size_t max_word_chars; /* longer words are unknown */
 } ft_wordpiece;

@@ -13,37 +13,37 @@
 #include <stdint.h>
 
 enum {
-    FT_BYTE_CHARS_END = 0x144, /* all encoding characters are below */
-    FT_BYTE_HIDDEN_LOW = 0x21, /* bytes 0 to 0x20, 0x7f to 0xa0, and 0xad are remapped */
-    FT_BYTE_HIDDEN_HIGH = 0xa1 - 0x7f,
+    FT_BYTE_CHARS_END = 0x144,   /* all encoding characters are below */
+    FT_BYTE_REMAPPED_LOW = 0x21, /* bytes 0 to 0x20, 0x7f to 0xa0, and 0xad are remapped */
+    FT_BYTE_REMAPPED_HIGH = 0xa1 - 0x7f,
 };
 
-static inline uint32_t ft_char_of_byte(uint8_t byte)
+static inline uint32_t ft_byte_to_char(uint8_t byte)
 {
     if (byte < 0x21)
         return 0x100u + byte;
     if (byte >= 0x7f && byte < 0xa1)
-        return 0x100u + FT_BYTE_HIDDEN_LOW + (byte - 0x7fu);
+        return 0x100u + FT_BYTE_REMAPPED_LOW + (byte - 0x7fu);
     if (byte == 0xad)
-        return 0x100u + FT_BYTE_HIDDEN_LOW + FT_BYTE_HIDDEN_HIGH;
+        return 0x100u + FT_BYTE_REMAPPED_LOW + FT_BYTE_REMAPPED_HIGH;
     return byte;
 }
 
 /* The byte that a character encodes; false when it encodes none. */
-static inline bool ft_byte_of_char(uint32_t c, uint8_t *byte)
+static inline bool ft_char_to_byte(uint32_t c, uint8_t *byte)
 {
-    uint32_t place = c - 0x100;
+    uint32_t offset = c - 0x100;
     if (c >= FT_BYTE_CHARS_END)
         return false;
     if (c < 0x100)
         *byte = (uint8_t) c;
-    else if (place < FT_BYTE_HIDDEN_LOW)
-        *byte = (uint8_t) place;
-    else if (place < FT_BYTE_HIDDEN_LOW + FT_BYTE_HIDDEN_HIGH)
-        *byte = (uint8_t) (place - FT_BYTE_HIDDEN_LOW + 0x7f);
+    else if (offset < FT_BYTE_REMAPPED_LOW)
+        *byte = (uint8_t) offset;
+    else if (offset < FT_BYTE_REMAPPED_LOW + FT_BYTE_REMAPPED_HIGH)
+        *byte = (uint8_t) (offset - FT_BYTE_REMAPPED_LOW + 0x7f);
     else
         *byte = 0xad;
-    return ft_char_of_byte(*byte) == c;
+    return ft_byte_to_char(*byte) == c;
 }
 
 #endif

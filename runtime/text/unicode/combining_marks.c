@@ -11,16 +11,17 @@
 
 #include <stdlib.h>
 
-bool ft_mark_run_add(ft_mark_run *run, uint32_t c, uint8_t combining_class)
+bool ft_combining_sequence_add(ft_combining_sequence *sequence, uint32_t c, uint8_t combining_class)
 {
-    if (run->count == run->room) {
-        uint64_t *mark = ft_grown(run->mark, &run->room, 16, sizeof *mark);
+    if (sequence->count == sequence->capacity) {
+        uint64_t *mark = ft_array_grow(sequence->mark, &sequence->capacity, 16, sizeof *mark);
         if (mark == NULL)
             return false;
-        run->mark = mark;
+        sequence->mark = mark;
     }
-    run->mark[run->count] = (uint64_t) combining_class << 56 | (uint64_t) run->count << 24 | c;
-    run->count++;
+    sequence->mark[sequence->count] =
+        (uint64_t) combining_class << 56 | (uint64_t) sequence->count << 24 | c;
+    sequence->count++;
     return true;
 }
 
@@ -30,14 +31,14 @@ static int compare_marks(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-void ft_mark_run_sort(ft_mark_run *run)
+void ft_combining_sequence_sort(ft_combining_sequence *sequence)
 {
-    if (run->count > 1)
-        qsort(run->mark, run->count, sizeof *run->mark, compare_marks);
+    if (sequence->count > 1)
+        qsort(sequence->mark, sequence->count, sizeof *sequence->mark, compare_marks);
 }
 
-void ft_mark_run_fini(ft_mark_run *run)
+void ft_combining_sequence_fini(ft_combining_sequence *sequence)
 {
-    free(run->mark);
-    *run = (ft_mark_run){ 0 };
+    free(sequence->mark);
+    *sequence = (ft_combining_sequence){ 0 };
 }

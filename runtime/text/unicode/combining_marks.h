@@ -15,27 +15,28 @@
 #include <stdint.h>
 
 /* Zero-initialized means empty. */
-typedef struct ft_mark_run {
+typedef struct ft_combining_sequence {
     uint64_t *mark; /* combining class << 56 | position << 24 | code point */
-    size_t count, room;
-} ft_mark_run;
+    size_t count, capacity;
+} ft_combining_sequence;
 
 /* Append a mark whose class is not 0; false when out of memory. */
-bool ft_mark_run_add(ft_mark_run *run, uint32_t c, uint8_t combining_class);
+bool ft_combining_sequence_add(ft_combining_sequence *sequence, uint32_t c,
+                               uint8_t combining_class);
 
 /* Sort the marks. The caller reads them, then sets the count to 0. */
-void ft_mark_run_sort(ft_mark_run *run);
+void ft_combining_sequence_sort(ft_combining_sequence *sequence);
 
-static inline uint32_t ft_mark_code(uint64_t mark)
+static inline uint32_t ft_combining_mark_code(uint64_t mark)
 {
     return (uint32_t) (mark & 0xffffff);
 }
 
-static inline uint8_t ft_mark_class(uint64_t mark)
+static inline uint8_t ft_combining_mark_class(uint64_t mark)
 {
     return (uint8_t) (mark >> 56);
 }
 
-void ft_mark_run_fini(ft_mark_run *run);
+void ft_combining_sequence_fini(ft_combining_sequence *sequence);
 
 #endif

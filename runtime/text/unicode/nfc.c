@@ -20,74 +20,75 @@
 enum { FIRST_MARK = 0x300 }; /* no character below is the second of a composition */
 
 typedef struct {
-    ft_text *out;
-    uint32_t letter; /* buffered */
-    bool has_letter;
-    ft_mark_run run; /* its marks */
-    bool no_memory;
-} writer;
+    ft_strbuf *out;
+    uint32_t starter; /* buffered */
+    bool has_starter;
+    ft_combining_sequence marks; /* its marks */
+    bool out_of_memory;
+} composer;
 
-static void put(writer *w, uint32_t c)
+static void emit(composer *w, uint32_t c)
 {
-    if (!ft_text_put_char(w->out, c))
-        w->no_memory = true;
+    if (!ft_strbuf_append_char(w->out, c))
+        w->out_of_memory = true;
 }
 
 /*
  * Compose the starter with its marks, and keep those that do not compose. A mark is blocked by an
  * earlier remaining mark whose class is as high; after sorting, that is the last remaining one.
  */
-static void compose_marks(writer *w)
+static void compose_marks(composer *w)
 {
-    size_t left = 0;
-    ft_mark_run_sort(&w->run);
-    for (size_t i = 0; i < w->run.count; i++) {
-        uint64_t mark = w->run.mark[i];
-        bool blocked = left > 0 && ft_mark_class(w->run.mark[left - 1]) >= ft_mark_class(mark);
-        uint32_t both = 0;
-        if (w->has_letter && !blocked)
-            both = ft_char_compose(w->letter, ft_mark_code(mark));
-        if (both != 0)
-            w->letter = both;
+    size_t n_left = 0;
+    ft_combining_sequence_sort(&w->marks);
+    for (size_t i = 0; i < w->marks.count; i++) {
+        uint64_t mark = w->marks.mark[i];
+        bool blocked = n_left > 0 && ft_combining_mark_class(w->marks.mark[n_left - 1]) >=
+                                         ft_combining_mark_class(mark);
+        uint32_t composed = 0;
+        if (w->has_starter && !blocked)
+            composed = ft_char_compose(w->starter, ft_combining_mark_code(mark));
+        if (composed != 0)
+            w->starter = composed;
         else
-            w->run.mark[left++] = mark;
+            w->marks.mark[n_left++] = mark;
     }
-    w->run.count = left;
+    w->marks.count = n_left;
 }
 
 /* Write the buffered characters. */
-static void flush(writer *w)
+static void flush(composer *w)
 {
-    if (w->has_letter)
-        put(w, w->letter);
-    for (size_t i = 0; i < w->run.count; i++)
-        put(w, ft_mark_code(w->run.mark[i]));
-    w->run.count = 0;
-    w->has_letter = false;
+    if (w->has_starter)
+        emit(w, w->starter);
+    for (size_t i = 0; i < w->marks.count; i++)
+        emit(w, ft_combining_mark_code(w->marks.mark[i]));
+    w->marks.count = 0;
+    w->has_starter = false;
 }
 
-static void add_letter(writer *w, uint32_t c)
+static void add_starter(composer *w, uint32_t c)
 {
-    uint32_t both = 0;
+    uint32_t composed = 0;
     compose_marks(w);
-    if (w->has_letter && w->run.count == 0)
-        both = ft_char_compose(w->letter, c);
-    if (both == 0)
+    if (w->has_starter && w->marks.count == 0)
+        composed = ft_char_compose(w->starter, c);
+    if (composed == 0)
         flush(w);
-    w->letter = both == 0 ? c : both;
-    w->has_letter = true;
+    w->starter = composed == 0 ? c : composed;
+    w->has_starter = true;
 }
 
-static void add(writer *w, uint32_t c)
+static void add(composer *w, uint32_t c)
 {
-    uint32_t part[FT_CHAR_DECOMPOSED];
+    uint32_t part[FT_CHAR_MAX_DECOMPOSED];
     int count = ft_char_decompose(c, part);
     for (int i = 0; i < count; i++) {
         uint8_t combining_class = ft_char_combining_class(part[i]);
         if (combining_class == 0)
-            add_letter(w, part[i]);
-        else if (!ft_mark_run_add(&w->run, part[i], combining_class))
-            w->no_memory = true;
+            add_starter(w, part[i]);
+        else if (!ft_combining_sequence_add(&w->marks, part[i], combining_class))
+            w->out_of_memory = true;
     }
 }
 
@@ -95,35 +96,35 @@ static void add(writer *w, uint32_t c)
  * The end of the run of characters below FIRST_MARK, without the last one, with which something may
  * compose.
  */
-static const char *end_of_plain(const char *text, const char *end)
+static const char *end_of_inert(const char *text, const char *end)
 {
     const char *last = text, *next = text;
-    while (next < end && ft_utf8_next(&next) < FIRST_MARK) {
+    while (next < end && ft_utf8_decode_next(&next) < FIRST_MARK) {
         last = text;
         text = next;
     }
     return next == end && text == end ? end : last;
 }
 
-bool ft_nfc(const char *text, size_t bytes, ft_text *out)
+bool ft_normalize_nfc(const char *text, size_t bytes, ft_strbuf *out)
 {
-    writer w = { .out = out };
+    composer w = { .out = out };
     const char *end = text + bytes;
-    if (!ft_text_reserve(out, bytes + 4))
+    if (!ft_strbuf_reserve(out, bytes + 4))
         return false;
-    while (text < end && !w.no_memory) {
-        const char *plain = end_of_plain(text, end);
-        if (plain > text) {
+    while (text < end && !w.out_of_memory) {
+        const char *inert = end_of_inert(text, end);
+        if (inert > text) {
             compose_marks(&w);
             flush(&w);
-            w.no_memory |= !ft_text_put(out, text, (size_t) (plain - text));
-            text = plain;
+            w.out_of_memory |= !ft_strbuf_append(out, text, (size_t) (inert - text));
+            text = inert;
         }
         if (text < end)
-            add(&w, ft_utf8_next(&text));
+            add(&w, ft_utf8_decode_next(&text));
     }
     compose_marks(&w);
     flush(&w);
-    ft_mark_run_fini(&w.run);
-    return !w.no_memory;
+    ft_combining_sequence_fini(&w.marks);
+    return !w.out_of_memory;
 }

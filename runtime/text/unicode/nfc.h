@@ -9,6 +9,6 @@
 #include "runtime/base/strbuf.h"
 
 /* Append the normalization form C of `text` (valid UTF-8) to *out; false when out of memory. */
-FT_MUST_USE bool ft_nfc(const char *text, size_t bytes, ft_text *out);
+FT_MUST_USE bool ft_normalize_nfc(const char *text, size_t bytes, ft_strbuf *out);
 
 #endif

@@ -24,38 +24,38 @@
 #include <string.h>
 
 enum {
-    STEPS_OF_A_TEXT = 1 << 22,
-    STEPS_OF_A_BYTE = 32,
-    ORDINARY_CODE = 8 << 10, /* bytes; published patterns take at most 5000 */
+    STEPS_PER_TEXT = 1 << 22,
+    STEPS_PER_BYTE = 32,
+    ORDINARY_CODE_BYTES = 8 << 10, /* bytes; published patterns take at most 5000 */
     STACK_BYTES = 64 << 20,
     HEAP_KIB = 64 << 10,
-    NESTING = 64,
+    MAX_NESTING = 64,
 };
 
 /* ---- Compiling ---------------------------------------------------------------------------- */
 
 /* The largest number after a brace: an item that fails may have run over as many characters. */
-static unsigned long longest_run(const char *pattern, size_t bytes)
+static unsigned long largest_repeat(const char *pattern, size_t bytes)
 {
-    unsigned long most = 0;
+    unsigned long largest = 0;
     for (size_t i = 0; i < bytes; i++) {
         bool code = i > 0 && pattern[i - 1] == 'x'; /* \x{123} */
         unsigned long run = pattern[i] == '{' && !code ? strtoul(pattern + i + 1, NULL, 10) : 0;
-        most = run > most ? run : most;
+        largest = run > largest ? run : largest;
     }
-    return most;
+    return largest;
 }
 
 /* The cost of a step: long code may be a class of thousands of ranges. */
-static uint64_t weigh(const void *code, const char *pattern, size_t bytes)
+static uint64_t compute_step_cost(const void *code, const char *pattern, size_t bytes)
 {
     size_t size = 0;
     pcre2_pattern_info(code, PCRE2_INFO_SIZE, &size);
-    return (size <= ORDINARY_CODE ? 1 : size / 256) + longest_run(pattern, bytes) / 16;
+    return (size <= ORDINARY_CODE_BYTES ? 1 : size / 256) + largest_repeat(pattern, bytes) / 16;
 }
 
 static ft_status compile(ft_regex *regex, const char *pattern, size_t bytes, uint32_t options,
-                         char why[FT_REGEX_WHY])
+                         char why[FT_REGEX_ERROR_SIZE])
 {
     int code;
     PCRE2_SIZE offset;
@@ -64,43 +64,43 @@ static ft_status compile(ft_regex *regex, const char *pattern, size_t bytes, uin
     if (context == NULL)
         return FT_ENOMEM;
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    pcre2_set_parens_nest_limit(context, NESTING);
+    pcre2_set_parens_nest_limit(context, MAX_NESTING);
     regex->code = pcre2_compile((PCRE2_SPTR) pattern, bytes,
                                 options | PCRE2_UTF | PCRE2_AUTO_CALLOUT, &code, &offset, context);
     pcre2_compile_context_free(context);
     if (regex->code != NULL) {
-        regex->step = weigh(regex->code, pattern, bytes);
+        regex->step_cost = compute_step_cost(regex->code, pattern, bytes);
         pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE); /* without JIT, matching is slow */
         return FT_OK;
     }
     pcre2_get_error_message(code, text, sizeof text);
-    snprintf(why, FT_REGEX_WHY, "a valid pattern: %s", (const char *) text);
+    snprintf(why, FT_REGEX_ERROR_SIZE, "a valid pattern: %s", (const char *) text);
     return FT_EFORMAT;
 }
 
-static ft_status check_length(const char *pattern, char why[FT_REGEX_WHY])
+static ft_status check_length(const char *pattern, char why[FT_REGEX_ERROR_SIZE])
 {
     size_t bytes = strlen(pattern);
     if (bytes > 0 && bytes <= FT_REGEX_MAX_PATTERN)
         return FT_OK;
-    snprintf(why, FT_REGEX_WHY, "a pattern of 1 to %d bytes, found %zu", FT_REGEX_MAX_PATTERN,
-             bytes);
+    snprintf(why, FT_REGEX_ERROR_SIZE, "a pattern of 1 to %d bytes, found %zu",
+             FT_REGEX_MAX_PATTERN, bytes);
     return FT_EUNSUPPORTED;
 }
 
-ft_status ft_regex_compile(ft_regex *regex, const char *pattern, char why[FT_REGEX_WHY])
+ft_status ft_regex_compile(ft_regex *regex, const char *pattern, char why[FT_REGEX_ERROR_SIZE])
 {
-    ft_text spelled = { 0 };
+    ft_strbuf translated = { 0 };
     FT_TRY(check_length(pattern, why));
-    ft_status rc = ft_regex_translate(pattern, &spelled, why);
+    ft_status rc = ft_regex_translate(pattern, &translated, why);
     /* In Oniguruma, ^ and $ match at lines. */
     if (rc == FT_OK)
-        rc = compile(regex, spelled.data, spelled.bytes, PCRE2_UCP | PCRE2_MULTILINE, why);
-    ft_text_fini(&spelled);
+        rc = compile(regex, translated.data, translated.bytes, PCRE2_UCP | PCRE2_MULTILINE, why);
+    ft_strbuf_fini(&translated);
     return rc;
 }
 
-ft_status ft_regex_literal(ft_regex *regex, const char *text, char why[FT_REGEX_WHY])
+ft_status ft_regex_literal(ft_regex *regex, const char *text, char why[FT_REGEX_ERROR_SIZE])
 {
     FT_TRY(check_length(text, why));
     return compile(regex, text, strlen(text), PCRE2_LITERAL, why);
@@ -115,86 +115,86 @@ void ft_regex_fini(ft_regex *regex)
 /* ---- Matching ----------------------------------------------------------------------------- */
 
 /* Callout before each item of the pattern: charge for the steps since the previous one. */
-static int on_item(pcre2_callout_block *block, void *user)
+static int on_callout(pcre2_callout_block *block, void *user)
 {
-    ft_regex_room *room = user;
-    size_t at = block->current_position, ran = at > room->at ? at - room->at : 0;
-    uint64_t cost = (1 + ran) * room->step;
-    room->at = at;
-    if (room->steps < cost)
+    ft_regex_workspace *workspace = user;
+    size_t at = block->current_position, n_chars = at > workspace->at ? at - workspace->at : 0;
+    uint64_t cost = (1 + n_chars) * workspace->step_cost;
+    workspace->at = at;
+    if (workspace->steps_left < cost)
         return PCRE2_ERROR_CALLOUT;
-    room->steps -= cost;
+    workspace->steps_left -= cost;
     return 0;
 }
 
-ft_status ft_regex_room_init(ft_regex_room *room, size_t bytes)
+ft_status ft_regex_workspace_init(ft_regex_workspace *workspace, size_t bytes)
 {
-    *room = (ft_regex_room){
+    *workspace = (ft_regex_workspace){
         .match = pcre2_match_data_create(1, NULL),
         .context = pcre2_match_context_create(NULL),
-        .steps = STEPS_OF_A_TEXT + (uint64_t) bytes * STEPS_OF_A_BYTE,
+        .steps_left = STEPS_PER_TEXT + (uint64_t) bytes * STEPS_PER_BYTE,
     };
-    if (room->match == NULL || room->context == NULL)
+    if (workspace->match == NULL || workspace->context == NULL)
         return FT_ENOMEM;
-    pcre2_set_heap_limit(room->context, HEAP_KIB);
-    pcre2_set_match_limit(room->context, UINT32_MAX);
-    pcre2_set_callout(room->context, on_item, room);
+    pcre2_set_heap_limit(workspace->context, HEAP_KIB);
+    pcre2_set_match_limit(workspace->context, UINT32_MAX);
+    pcre2_set_callout(workspace->context, on_callout, workspace);
     return FT_OK;
 }
 
-void ft_regex_room_fini(ft_regex_room *room)
+void ft_regex_workspace_fini(ft_regex_workspace *workspace)
 {
-    pcre2_match_data_free(room->match);
-    pcre2_match_context_free(room->context);
-    pcre2_jit_stack_free(room->stack);
+    pcre2_match_data_free(workspace->match);
+    pcre2_match_context_free(workspace->context);
+    pcre2_jit_stack_free(workspace->stack);
 }
 
 /* The first character boundary from `at` on, or the end of the text. */
-static size_t boundary(const ft_regex_search *search, size_t at)
+static size_t next_char_boundary(const ft_regex_search *search, size_t at)
 {
-    while (at < search->bytes && ft_utf8_continues(search->text[at]))
+    while (at < search->bytes && ft_utf8_is_continuation(search->text[at]))
         at++;
     return at < search->bytes ? at : search->bytes;
 }
 
 /* Switch to a larger stack; false when it is already in use. */
-static bool enlarge_stack(ft_regex_room *room)
+static bool enlarge_stack(ft_regex_workspace *workspace)
 {
-    if (room->stack != NULL)
+    if (workspace->stack != NULL)
         return false;
-    room->stack = pcre2_jit_stack_create(1 << 15, STACK_BYTES, NULL);
-    pcre2_jit_stack_assign(room->context, NULL, room->stack);
-    return room->stack != NULL;
+    workspace->stack = pcre2_jit_stack_create(1 << 15, STACK_BYTES, NULL);
+    pcre2_jit_stack_assign(workspace->context, NULL, workspace->stack);
+    return workspace->stack != NULL;
 }
 
 /* Match from search->at on; returns PCRE2's result. */
-static int match(const ft_regex_search *search, ft_regex_room *room)
+static int match(const ft_regex_search *search, ft_regex_workspace *workspace)
 {
     int rc;
     do {
-        room->at = search->at;
-        room->step = search->regex->step;
+        workspace->at = search->at;
+        workspace->step_cost = search->regex->step_cost;
         rc = pcre2_match(search->regex->code, (PCRE2_SPTR) search->text, search->bytes, search->at,
-                         PCRE2_NO_UTF_CHECK, room->match, room->context);
-    } while (rc == PCRE2_ERROR_JIT_STACKLIMIT && enlarge_stack(room));
+                         PCRE2_NO_UTF_CHECK, workspace->match, workspace->context);
+    } while (rc == PCRE2_ERROR_JIT_STACKLIMIT && enlarge_stack(workspace));
     return rc;
 }
 
-ft_status ft_regex_next(ft_regex_search *search, ft_regex_room *room, bool *found, size_t *start,
-                        size_t *end)
+ft_status ft_regex_next(ft_regex_search *search, ft_regex_workspace *workspace, bool *found,
+                        size_t *start, size_t *end)
 {
     for (*found = false; !*found && search->at <= search->bytes;) {
-        int rc = match(search, room);
+        int rc = match(search, workspace);
         if (rc == PCRE2_ERROR_NOMATCH)
             break;
         if (rc < 0)
             return rc == PCRE2_ERROR_NOMEMORY ? FT_ENOMEM : FT_ELIMIT;
-        const PCRE2_SIZE *place = pcre2_get_ovector_pointer(room->match);
-        *start = place[0];
-        *end = place[1];
+        const PCRE2_SIZE *ovector = pcre2_get_ovector_pointer(workspace->match);
+        *start = ovector[0];
+        *end = ovector[1];
         if (*start == *end && search->any && *end == search->last) {
-            search->at =
-                search->at < search->bytes ? boundary(search, search->at + 1) : search->bytes + 1;
+            search->at = search->at < search->bytes ? next_char_boundary(search, search->at + 1)
+                                                    : search->bytes + 1;
             continue;
         }
         search->at = search->last = *end;

@@ -15,37 +15,37 @@
 
 #include "runtime/base/strbuf.h"
 
-enum { FT_REGEX_MAX_PATTERN = 4096, FT_REGEX_WHY = 160 };
+enum { FT_REGEX_MAX_PATTERN = 4096, FT_REGEX_ERROR_SIZE = 160 };
 
 /* Immutable once compiled; zero-initialized means none. */
 typedef struct ft_regex {
-    void *code;    /* pcre2_code */
-    uint64_t step; /* cost of a step */
+    void *code;         /* pcre2_code */
+    uint64_t step_cost; /* cost of a step */
 } ft_regex;
 
 /*
  * Compile a pattern, or a literal text. On failure, `why` says what was expected: "a pattern
  * without \w, found at byte 3".
  */
-ft_status ft_regex_compile(ft_regex *regex, const char *pattern, char why[FT_REGEX_WHY]);
-ft_status ft_regex_literal(ft_regex *regex, const char *text, char why[FT_REGEX_WHY]);
+ft_status ft_regex_compile(ft_regex *regex, const char *pattern, char why[FT_REGEX_ERROR_SIZE]);
+ft_status ft_regex_literal(ft_regex *regex, const char *text, char why[FT_REGEX_ERROR_SIZE]);
 void ft_regex_fini(ft_regex *regex);
 
 /* The state of PCRE2 while matching; one per thread. */
-typedef struct ft_regex_room {
+typedef struct ft_regex_workspace {
     void *match, *context; /* pcre2_match_data, pcre2_match_context */
     void *stack;           /* NULL while the default is sufficient */
-    uint64_t steps;        /* remaining budget */
-    uint64_t step;         /* cost of a step */
+    uint64_t steps_left;   /* remaining budget */
+    uint64_t step_cost;    /* cost of a step */
     size_t at;             /* position of the last step */
-} ft_regex_room;
+} ft_regex_workspace;
 
 /*
  * Allocate memory and the budget of steps for texts of `bytes` bytes in total; the workspace must
  * not move. FT_ENOMEM without text.
  */
-ft_status ft_regex_room_init(ft_regex_room *room, size_t bytes);
-void ft_regex_room_fini(ft_regex_room *room);
+ft_status ft_regex_workspace_init(ft_regex_workspace *workspace, size_t bytes);
+void ft_regex_workspace_fini(ft_regex_workspace *workspace);
 
 /* An iteration over the matches in a text: initialize with { .regex, .text, .bytes }. */
 typedef struct ft_regex_search {
@@ -62,12 +62,12 @@ typedef struct ft_regex_search {
  * not at the end of the previous one. FT_ELIMIT when the budget is exceeded, FT_ENOMEM; without
  * text.
  */
-ft_status ft_regex_next(ft_regex_search *search, ft_regex_room *room, bool *found, size_t *start,
-                        size_t *end);
+ft_status ft_regex_next(ft_regex_search *search, ft_regex_workspace *workspace, bool *found,
+                        size_t *start, size_t *end);
 
 /* ---- regex_pattern.c ---------------------------------------------------------------------- */
 
 /* Translate an Oniguruma pattern to PCRE2 syntax and append it to *out. */
-ft_status ft_regex_translate(const char *pattern, ft_text *out, char why[FT_REGEX_WHY]);
+ft_status ft_regex_translate(const char *pattern, ft_strbuf *out, char why[FT_REGEX_ERROR_SIZE]);
 
 #endif

@@ -24,11 +24,11 @@
 
 typedef struct {
     const char *pattern, *at;
-    ft_text *out;
+    ft_strbuf *out;
     char *why;
     int depth;    /* open groups */
     int caseless; /* depth of the outermost (?i: group, from 1; 0 for none */
-} spelling;
+} translator;
 
 /* clang-format off */
 
@@ -36,7 +36,7 @@ typedef struct {
 static const struct {
     uint32_t first, last;
     char category[3];
-} late[] = {
+} added_after_unicode_14[] = {
     { 0x00897, 0x00897, "Mn" }, { 0x00cf3, 0x00cf3, "Mc" }, { 0x00ece, 0x00ece, "Mn" },
     { 0x01b4e, 0x01b4f, "Po" }, { 0x01b7f, 0x01b7f, "Po" }, { 0x01c89, 0x01c89, "Lu" },
     { 0x01c8a, 0x01c8a, "Ll" }, { 0x02427, 0x02429, "So" }, { 0x02ffc, 0x02fff, "So" },
@@ -92,51 +92,51 @@ static const char *const categories[] = { "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M
 /* ------------------------------------------------------------------------------------------ */
 
 /* Reject the next `bytes` bytes. */
-static ft_status refuse(spelling *s, int bytes)
+static ft_status reject(translator *s, int bytes)
 {
-    snprintf(s->why, FT_REGEX_WHY, "a pattern without %.*s, found at byte %d", bytes, s->at,
+    snprintf(s->why, FT_REGEX_ERROR_SIZE, "a pattern without %.*s, found at byte %d", bytes, s->at,
              (int) (s->at - s->pattern));
     return FT_EUNSUPPORTED;
 }
 
-static ft_status put(spelling *s, const char *text, size_t bytes)
+static ft_status append(translator *s, const char *text, size_t bytes)
 {
-    return ft_text_put(s->out, text, bytes) ? FT_OK : FT_ENOMEM;
+    return ft_strbuf_append(s->out, text, bytes) ? FT_OK : FT_ENOMEM;
 }
 
-static ft_status put_string(spelling *s, const char *text)
+static ft_status append_string(translator *s, const char *text)
 {
-    return put(s, text, strlen(text));
+    return append(s, text, strlen(text));
 }
 
 /* Copy the next bytes. */
-static ft_status copy(spelling *s, size_t bytes)
+static ft_status copy(translator *s, size_t bytes)
 {
     s->at += bytes;
-    return put(s, s->at - bytes, bytes);
+    return append(s, s->at - bytes, bytes);
 }
 
-__attribute__((format(printf, 2, 3))) static ft_status put_format(spelling *s, const char *format,
-                                                                  ...)
+__attribute__((format(printf, 2, 3))) static ft_status append_format(translator *s,
+                                                                     const char *format, ...)
 {
     char text[64];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return put_string(s, text);
+    return append_string(s, text);
 }
 
 /* ---- Character categories ------------------------------------------------------------------- */
 
 /* The contents of a character class for a category. */
-static ft_status put_category(spelling *s, const char *name)
+static ft_status append_category(translator *s, const char *name)
 {
-    FT_TRY(put_format(s, "\\p{%s}", name));
-    for (size_t i = 0; i < FT_COUNT(late); i++)
-        if (strncmp(late[i].category, name, strlen(name)) == 0)
-            FT_TRY(put_format(s, "\\x{%x}-\\x{%x}", (unsigned) late[i].first,
-                              (unsigned) late[i].last));
+    FT_TRY(append_format(s, "\\p{%s}", name));
+    for (size_t i = 0; i < FT_COUNT(added_after_unicode_14); i++)
+        if (strncmp(added_after_unicode_14[i].category, name, strlen(name)) == 0)
+            FT_TRY(append_format(s, "\\x{%x}-\\x{%x}", (unsigned) added_after_unicode_14[i].first,
+                                 (unsigned) added_after_unicode_14[i].last));
     return FT_OK;
 }
 
@@ -153,76 +153,76 @@ static const char *category_at(const char *escape)
 }
 
 /* \s, \d, \p{..} and their negations, which are not supported inside a class. */
-static ft_status spell_kind(spelling *s, bool in_class)
+static ft_status translate_category(translator *s, bool in_class)
 {
     char letter = s->at[1];
-    bool opposite = letter == 'S' || letter == 'D' || letter == 'P';
+    bool negated = letter == 'S' || letter == 'D' || letter == 'P';
     bool property = letter == 'p' || letter == 'P';
     const char *name = property ? category_at(s->at) : "Nd";
     bool cased = property && name != NULL && name[0] == 'L' && name[1] != '\0';
-    if (name == NULL || (in_class && opposite) || (s->caseless > 0 && cased))
-        return refuse(s, property ? (int) strcspn(s->at, "}") + 1 : 2);
+    if (name == NULL || (in_class && negated) || (s->caseless > 0 && cased))
+        return reject(s, property ? (int) strcspn(s->at, "}") + 1 : 2);
     if (!in_class)
-        FT_TRY(put_string(s, opposite ? "[^" : "["));
+        FT_TRY(append_string(s, negated ? "[^" : "["));
     if (letter == 's' || letter == 'S')
-        FT_TRY(put_string(s, "\\t-\\r\\x{85}\\p{Z}"));
+        FT_TRY(append_string(s, "\\t-\\r\\x{85}\\p{Z}"));
     else
-        FT_TRY(put_category(s, name));
+        FT_TRY(append_category(s, name));
     s->at += property ? 4 + strlen(name) : 2;
-    return in_class ? FT_OK : put_string(s, "]");
+    return in_class ? FT_OK : append_string(s, "]");
 }
 
 /* \S inside a class has one more character in Oniguruma. */
-static ft_status spell_no_space_in_class(spelling *s)
+static ft_status translate_non_space_in_class(translator *s)
 {
     s->at += 2;
-    return put_string(s, "\\S\\x{180e}");
+    return append_string(s, "\\S\\x{180e}");
 }
 
-static ft_status spell_code(spelling *s)
+static ft_status translate_code_point(translator *s)
 {
     size_t digits = strspn(s->at + 2, "0123456789abcdefABCDEF");
     if (digits < 4)
-        return refuse(s, 2);
-    FT_TRY(put_format(s, "\\x{%.4s}", s->at + 2));
+        return reject(s, 2);
+    FT_TRY(append_format(s, "\\x{%.4s}", s->at + 2));
     s->at += 6;
     return FT_OK;
 }
 
-static ft_status spell_escape(spelling *s, bool in_class)
+static ft_status translate_escape(translator *s, bool in_class)
 {
     char letter = s->at[1];
     if (letter == 'S' && in_class)
-        return spell_no_space_in_class(s);
+        return translate_non_space_in_class(s);
     if (letter != '\0' && strchr("sSdDpP", letter) != NULL)
-        return spell_kind(s, in_class);
+        return translate_category(s, in_class);
     if (letter == 'u')
-        return spell_code(s);
+        return translate_code_point(s);
     if (letter == 'x' && s->at[2] == '{')
         return copy(s, 3 + strcspn(s->at + 3, "}"));
     if (letter != '\0' && strchr("rntf!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ ", letter) != NULL)
         return copy(s, 2);
-    return refuse(s, letter == '\0' ? 1 : 2);
+    return reject(s, letter == '\0' ? 1 : 2);
 }
 
 /* ---- Structure ---------------------------------------------------------------------------- */
 
-static ft_status spell_class(spelling *s)
+static ft_status translate_class(translator *s)
 {
     FT_TRY(copy(s, s->at[1] == '^' ? 2 : 1));
     if (*s->at == ']')
-        return refuse(s, 1);
+        return reject(s, 1);
     while (*s->at != ']') {
         if (*s->at == '\0')
-            return refuse(s, 0);
+            return reject(s, 0);
         if (*s->at == '[' || strncmp(s->at, "&&", 2) == 0)
-            return refuse(s, *s->at == '[' ? 1 : 2);
-        FT_TRY(*s->at == '\\' ? spell_escape(s, true) : copy(s, 1));
+            return reject(s, *s->at == '[' ? 1 : 2);
+        FT_TRY(*s->at == '\\' ? translate_escape(s, true) : copy(s, 1));
     }
     return copy(s, 1);
 }
 
-static ft_status spell_group(spelling *s)
+static ft_status translate_group(translator *s)
 {
     static const char *const known[] = { "(?:", "(?i:", "(?=", "(?!", "(?>", "(?<=", "(?<!" };
     size_t i = 0;
@@ -232,13 +232,13 @@ static ft_status spell_group(spelling *s)
     while (i < FT_COUNT(known) && strncmp(s->at, known[i], strlen(known[i])) != 0)
         i++;
     if (i == FT_COUNT(known))
-        return refuse(s, 3);
+        return reject(s, 3);
     if (s->at[2] == 'i' && s->caseless == 0)
         s->caseless = s->depth;
     return copy(s, strlen(known[i]));
 }
 
-static ft_status spell_end_of_group(spelling *s)
+static ft_status translate_end_of_group(translator *s)
 {
     if (s->depth-- == s->caseless)
         s->caseless = 0;
@@ -246,39 +246,39 @@ static ft_status spell_end_of_group(spelling *s)
 }
 
 /* {n}, {n,} or {n,m}, not followed by what PCRE2 reads as lazy or possessive. */
-static ft_status spell_braces(spelling *s)
+static ft_status translate_braces(translator *s)
 {
     const char *digits = "0123456789";
     size_t from = strspn(s->at + 1, digits), bytes = 1 + from;
     if (from > 0 && s->at[bytes] == ',')
         bytes += 1 + strspn(s->at + bytes + 1, digits);
     if (from == 0 || s->at[bytes] != '}')
-        return refuse(s, 1);
+        return reject(s, 1);
     bytes++;
     if (s->at[bytes] == '?' || s->at[bytes] == '+')
-        return refuse(s, (int) bytes + 1);
+        return reject(s, (int) bytes + 1);
     return copy(s, bytes);
 }
 
-ft_status ft_regex_translate(const char *pattern, ft_text *out, char why[FT_REGEX_WHY])
+ft_status ft_regex_translate(const char *pattern, ft_strbuf *out, char why[FT_REGEX_ERROR_SIZE])
 {
-    spelling s = { .pattern = pattern, .at = pattern, .out = out, .why = why };
+    translator s = { .pattern = pattern, .at = pattern, .out = out, .why = why };
     while (*s.at != '\0') {
         switch (*s.at) {
         case '\\':
-            FT_TRY(spell_escape(&s, false));
+            FT_TRY(translate_escape(&s, false));
             break;
         case '[':
-            FT_TRY(spell_class(&s));
+            FT_TRY(translate_class(&s));
             break;
         case '(':
-            FT_TRY(spell_group(&s));
+            FT_TRY(translate_group(&s));
             break;
         case ')':
-            FT_TRY(spell_end_of_group(&s));
+            FT_TRY(translate_end_of_group(&s));
             break;
         case '{':
-            FT_TRY(spell_braces(&s));
+            FT_TRY(translate_braces(&s));
             break;
         default:
             FT_TRY(copy(&s, 1));

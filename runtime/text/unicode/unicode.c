@@ -60,7 +60,7 @@ static const range alphabetic_symbols[] = {
 };
 
 /* Numbers added in Unicode 14 to 17. */
-static const range late_numbers[] = {
+static const range numbers_after_unicode_13[] = {
     { 0x10d40, 0x10d49 }, { 0x116d0, 0x116e3 }, { 0x11bf0, 0x11bf9 }, { 0x11de0, 0x11de9 },
     { 0x11f50, 0x11f59 }, { 0x16130, 0x16139 }, { 0x16ac0, 0x16ac9 }, { 0x16d70, 0x16d79 },
     { 0x16ff4, 0x16ff6 }, { 0x1ccf0, 0x1ccf9 }, { 0x1d2c0, 0x1d2d3 }, { 0x1e4f0, 0x1e4f9 },
@@ -85,7 +85,7 @@ static const struct {
 /* clang-format on */
 
 /* `ranges` are in ascending order. */
-static bool within(const range *ranges, size_t count, uint32_t c)
+static bool in_ranges(const range *ranges, size_t count, uint32_t c)
 {
     size_t low = 0, high = count;
     while (low < high) {
@@ -98,7 +98,7 @@ static bool within(const range *ranges, size_t count, uint32_t c)
     return low < count && ranges[low].first <= c;
 }
 
-#define WITHIN(ranges, c) within(ranges, FT_COUNT(ranges), c)
+#define IN_RANGES(ranges, c) in_ranges(ranges, FT_COUNT(ranges), c)
 
 /* ------------------------------------------------------------------------------------------ */
 
@@ -121,7 +121,7 @@ bool ft_char_is_control(uint32_t c)
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CO:
-        return !WITHIN(after_unicode_8, c);
+        return !IN_RANGES(after_unicode_8, c);
     default:
         return false;
     }
@@ -140,7 +140,7 @@ bool ft_char_is_mark(uint32_t c)
     case 0x111c9:
         return false;
     default:
-        return category(c) == UTF8PROC_CATEGORY_MN && !WITHIN(after_unicode_8, c);
+        return category(c) == UTF8PROC_CATEGORY_MN && !IN_RANGES(after_unicode_8, c);
     }
 }
 
@@ -155,46 +155,48 @@ bool ft_char_is_punctuation(uint32_t c)
         return c > ' ' && c < 0x7f && !ascii_alphanumeric(c);
     if (c == 0x166d || c == 0x111c9)
         return true;
-    utf8proc_category_t is = category(c);
-    return is >= UTF8PROC_CATEGORY_PC && is <= UTF8PROC_CATEGORY_PO && !WITHIN(after_unicode_8, c);
+    utf8proc_category_t cat = category(c);
+    return cat >= UTF8PROC_CATEGORY_PC && cat <= UTF8PROC_CATEGORY_PO &&
+           !IN_RANGES(after_unicode_8, c);
 }
 
 bool ft_char_is_numeric(uint32_t c)
 {
-    utf8proc_category_t is = category(c);
-    return (is >= UTF8PROC_CATEGORY_ND && is <= UTF8PROC_CATEGORY_NO) || WITHIN(late_numbers, c);
+    utf8proc_category_t cat = category(c);
+    return (cat >= UTF8PROC_CATEGORY_ND && cat <= UTF8PROC_CATEGORY_NO) ||
+           IN_RANGES(numbers_after_unicode_13, c);
 }
 
 bool ft_char_is_ideograph(uint32_t c)
 {
-    return WITHIN(ideographs, c);
+    return IN_RANGES(ideographs, c);
 }
 
 bool ft_char_is_word(uint32_t c)
 {
-    utf8proc_category_t is = category(c);
-    return (is >= UTF8PROC_CATEGORY_LU && is <= UTF8PROC_CATEGORY_NL) ||
-           is == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d ||
-           WITHIN(alphabetic_symbols, c);
+    utf8proc_category_t cat = category(c);
+    return (cat >= UTF8PROC_CATEGORY_LU && cat <= UTF8PROC_CATEGORY_NL) ||
+           cat == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d ||
+           IN_RANGES(alphabetic_symbols, c);
 }
 
 uint8_t ft_char_combining_class(uint32_t c)
 {
-    if (WITHIN(after_unicode_8, c) && !WITHIN(combining_since_unicode_9, c))
+    if (IN_RANGES(after_unicode_8, c) && !IN_RANGES(combining_since_unicode_9, c))
         return 0;
     return (uint8_t) utf8proc_get_property((utf8proc_int32_t) c)->combining_class;
 }
 
-int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_DECOMPOSED])
+int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_MAX_DECOMPOSED])
 {
-    utf8proc_int32_t part[FT_CHAR_DECOMPOSED];
+    utf8proc_int32_t part[FT_CHAR_MAX_DECOMPOSED];
     int boundary_class; /* for grapheme breaks, unused here */
     out[0] = c;
-    if (WITHIN(after_unicode_8, c))
+    if (IN_RANGES(after_unicode_8, c))
         return 1;
     utf8proc_ssize_t count = utf8proc_decompose_char((utf8proc_int32_t) c, part, FT_COUNT(part),
                                                      UTF8PROC_DECOMPOSE, &boundary_class);
-    if (count < 1 || count > FT_CHAR_DECOMPOSED)
+    if (count < 1 || count > FT_CHAR_MAX_DECOMPOSED)
         return 1;
     for (int i = 0; i < count; i++)
         out[i] = (uint32_t) part[i];
@@ -204,13 +206,13 @@ int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_DECOMPOSED])
 uint32_t ft_char_compose(uint32_t first, uint32_t second)
 {
     utf8proc_int32_t pair[] = { (utf8proc_int32_t) first, (utf8proc_int32_t) second };
-    if (WITHIN(after_unicode_8, first) || WITHIN(after_unicode_8, second))
+    if (IN_RANGES(after_unicode_8, first) || IN_RANGES(after_unicode_8, second))
         return 0;
     bool one = utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) == 1;
     return one ? (uint32_t) pair[0] : 0;
 }
 
-int ft_char_lower(uint32_t c, uint32_t out[FT_CHAR_LOWERED])
+int ft_char_lower(uint32_t c, uint32_t out[FT_CHAR_MAX_LOWERED])
 {
     /* LATIN CAPITAL LETTER I WITH DOT ABOVE is the only letter that maps to two. */
     if (c == 0x130) {

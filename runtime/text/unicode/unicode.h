@@ -40,14 +40,14 @@ uint8_t ft_char_combining_class(uint32_t c);
  * Full canonical decomposition into `out`; returns the number of characters, at least 1. The array
  * fits the longest decomposition in Unicode.
  */
-enum { FT_CHAR_DECOMPOSED = 4 };
-int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_DECOMPOSED]);
+enum { FT_CHAR_MAX_DECOMPOSED = 4 };
+int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_MAX_DECOMPOSED]);
 
 /* The canonical composition of two characters, or 0. */
 uint32_t ft_char_compose(uint32_t first, uint32_t second);
 
 /* Full lowercase mapping, context-free, into `out`; returns the number of characters. */
-enum { FT_CHAR_LOWERED = 2 };
-int ft_char_lower(uint32_t c, uint32_t out[FT_CHAR_LOWERED]);
+enum { FT_CHAR_MAX_LOWERED = 2 };
+int ft_char_lower(uint32_t c, uint32_t out[FT_CHAR_MAX_LOWERED]);
 
 #endif

@@ -2,9 +2,10 @@
  * beam_step.c - run a beam search up to its last step and leave that step in the session, so that
  * its operations can be timed one by one.
  *
- * ft_search() releases the state when the search finishes, so the passes are run here directly: the
- * encoder, the prefix, then decode steps for every beam.  No hypothesis finishes, not even in the
- * last step, so the beam search operation finds running beams however often it is repeated.
+ * ft_beam_search() releases the state when the search finishes, so the passes are run here
+ * directly: the encoder, the prefix, then decode steps for every beam.  No hypothesis finishes, not
+ * even in the last step, so the beam search operation finds running beams however often it is
+ * repeated.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,16 +17,16 @@
 
 #include <string.h>
 
-static ft_status reserve(ft_passages *p, const ft_request *requests, const ft_bench_texts *t,
-                         ft_error *err)
+static ft_status reserve(ft_chunk_batch *p, const ft_request *requests,
+                         const ft_bench_beam_search_shape *t, ft_error *err)
 {
     bool fits = true;
-    ft_pages_clear(&p->pages);
-    ft_pages_clear(&p->sources);
+    ft_page_table_clear(&p->pages);
+    ft_page_table_clear(&p->sources);
     for (size_t g = 0; g < t->sources && fits; g++) {
-        fits = ft_pages_reserve(&p->sources, g * t->beams, requests[g].source_tokens);
-        for (size_t lane = 0; lane < t->beams && fits; lane++)
-            fits = ft_pages_reserve(&p->pages, g * t->beams + lane, t->new_tokens);
+        fits = ft_page_table_reserve(&p->sources, g * t->beams, requests[g].source_tokens);
+        for (size_t beam_id = 0; beam_id < t->beams && fits; beam_id++)
+            fits = ft_page_table_reserve(&p->pages, g * t->beams + beam_id, t->new_tokens);
     }
     return fits ? FT_OK
                 : ft_fail(err, FT_ELIMIT,
@@ -33,69 +34,71 @@ static ft_status reserve(ft_passages *p, const ft_request *requests, const ft_be
                           t->sources * t->beams, t->new_tokens);
 }
 
-static void set_rules(ft_beams *rules, const ft_config *config, const ft_bench_texts *t,
-                      size_t group, size_t known)
+static void set_params(ft_beam_params *params, const ft_config *config,
+                       const ft_bench_beam_search_shape *t, size_t group, size_t n_tokens)
 {
-    *rules = (ft_beams){
-        .seat = (int32_t) (group * t->beams),
-        .row = (int32_t) (known == 1 ? group : group * t->beams),
+    *params = (ft_beam_params){
+        .slot = (int32_t) (group * t->beams),
+        .row = (int32_t) (n_tokens == 1 ? group : group * t->beams),
         .width = (int32_t) t->beams,
         .parts = 1,
         .prompt = 1,
-        .known = (int32_t) known,
+        .n_tokens = (int32_t) n_tokens,
         .longest = (int32_t) t->new_tokens + 2,
         .forced = -1,
-        .bans = config->banneds,
+        .bans = config->num_banned,
     };
-    memcpy(rules->ban, config->banned, (size_t) config->banneds * sizeof *config->banned);
-    ft_beams_measure(rules, 1.0);
+    memcpy(params->ban, config->banned, (size_t) config->num_banned * sizeof *config->banned);
+    ft_beam_set_length_divisors(params, 1.0);
 }
 
 /* Add the last of `known` tokens: for one beam in the first step, then for all beams. */
-static void add_group(ft_session *session, const ft_bench_texts *t, size_t group, size_t known)
+static void add_group(ft_session *session, const ft_bench_beam_search_shape *t, size_t group,
+                      size_t n_tokens)
 {
     size_t first = group * t->beams;
-    for (size_t lane = 0; lane < (known == 1 ? 1 : t->beams); lane++) {
-        int32_t chosen = -1 - (int32_t) (first + lane);
-        ft_passage passage = {
-            .seat = first + lane,
+    for (size_t beam_id = 0; beam_id < (n_tokens == 1 ? 1 : t->beams); beam_id++) {
+        int32_t chosen = -1 - (int32_t) (first + beam_id);
+        ft_prefill_chunk chunk = {
+            .slot = first + beam_id,
             .source = first,
-            .past = known - 1,
-            .reach = known,
-            .ids = known == 1 ? &session->model->config.start_id : &chosen,
+            .n_past = n_tokens - 1,
+            .n_tokens = n_tokens,
+            .ids = n_tokens == 1 ? &session->model->config.decoder_start_id : &chosen,
             .count = 1,
-            .wanted = FT_WANT_LAST,
+            .logits = FT_LOGITS_LAST,
         };
-        ft_passages_add(session->passages, &passage);
+        ft_chunk_batch_add(session->chunks, &chunk);
     }
 }
 
-static ft_status run_step(ft_session *session, const ft_bench_texts *t, ft_beams *rules,
-                          size_t known, ft_error *err)
+static ft_status run_step(ft_session *session, const ft_bench_beam_search_shape *t,
+                          ft_beam_params *params, size_t n_tokens, ft_error *err)
 {
-    ft_batch *batch = &session->passages->batch;
-    ft_passages_clear(session->passages);
+    ft_batch *batch = &session->chunks->batch;
+    ft_chunk_batch_clear(session->chunks);
     for (size_t g = 0; g < t->sources; g++) {
-        add_group(session, t, g, known);
-        set_rules(&rules[g], &session->model->config, t, g, known);
+        add_group(session, t, g, n_tokens);
+        set_params(&params[g], &session->model->config, t, g, n_tokens);
     }
-    batch->step = known > 1;
-    batch->lanes = known > 1 ? t->beams : 0;
-    batch->beams = rules;
+    batch->step = n_tokens > 1;
+    batch->lanes = n_tokens > 1 ? t->beams : 0;
+    batch->beams = params;
     batch->groups = t->sources;
-    return ft_session_run_passages(session, err);
+    return ft_session_run_chunks(session, err);
 }
 
-ft_status ft_bench_step(ft_session *session, const ft_request *requests, const ft_bench_texts *t,
-                        ft_beams *rules, ft_error *err)
+ft_status ft_bench_beam_step(ft_session *session, const ft_request *requests,
+                             const ft_bench_beam_search_shape *t, ft_beam_params *params,
+                             ft_error *err)
 {
-    ft_passages *p = session->passages;
+    ft_chunk_batch *p = session->chunks;
     FT_TRY(reserve(p, requests, t, err));
-    ft_passages_clear_for_sources(p);
+    ft_chunk_batch_clear_for_encoder(p);
     for (size_t g = 0; g < t->sources; g++)
-        ft_passages_add_source(p, g * t->beams, requests[g].source, requests[g].source_tokens);
-    FT_TRY(ft_session_run_passages(session, err));
-    for (size_t known = 1; known <= t->new_tokens; known++)
-        FT_TRY(run_step(session, t, rules, known, err));
+        ft_chunk_batch_add_source(p, g * t->beams, requests[g].source, requests[g].source_tokens);
+    FT_TRY(ft_session_run_chunks(session, err));
+    for (size_t n_tokens = 1; n_tokens <= t->new_tokens; n_tokens++)
+        FT_TRY(run_step(session, t, params, n_tokens, err));
     return FT_OK;
 }

@@ -14,78 +14,78 @@
 /* ---- Time --------------------------------------------------------------------------------- */
 
 /* What is benchmarked: a plan, or one operation of it. */
-typedef struct ft_target {
+typedef struct ft_bench_target {
     const ft_backend *backend;
     ft_exec *exec;
     const ft_batch *batch;
     int op; /* -1: all */
-} ft_target;
+} ft_bench_target;
 
 /* Whether run() is asynchronous. */
-bool ft_target_queues(const ft_target *target);
+bool ft_bench_is_async(const ft_bench_target *target);
 
 /* Average seconds of `count` back-to-back runs, including the final synchronization. */
-FT_MUST_USE ft_status ft_target_time(const ft_target *target, int count, double *seconds,
-                                     ft_error *err);
+FT_MUST_USE ft_status ft_bench_time_runs(const ft_bench_target *target, int count, double *seconds,
+                                         ft_error *err);
 
 /* Warm up: at least two runs and 0.1 s, for caches and clocks. */
-FT_MUST_USE ft_status ft_target_warm(const ft_target *target, ft_error *err);
+FT_MUST_USE ft_status ft_bench_warm_up(const ft_bench_target *target, ft_error *err);
 
-typedef struct ft_times {
-    double median, least, p95; /* p95: 95th percentile */
-} ft_times;
+typedef struct ft_bench_times {
+    double median, min, p95; /* p95: 95th percentile */
+} ft_bench_times;
 
 /* Sorts the samples; count >= 1. */
-ft_times ft_times_of(double *sample, size_t count);
+ft_bench_times ft_bench_summarize(double *sample, size_t count);
 
 /* ---- Work --------------------------------------------------------------------------------- */
 
 /* Cost of an operation. */
-typedef struct ft_work {
-    double int8, real; /* FLOPs (ops) of GEMMs and attention, by input type */
-    double bytes;      /* each operand read or written once */
-} ft_work;
+typedef struct ft_op_cost {
+    double int8_ops, float_flops; /* FLOPs (ops) of GEMMs and attention, by input type */
+    double bytes;                 /* each operand read or written once */
+} ft_op_cost;
 
 /* Peak rates measured on the device; 0: not measured. */
-typedef struct ft_ceilings {
-    double int8, real; /* ops per second in GEMMs */
-    double copy;       /* bytes read plus written per second */
-    double read;       /* bytes read per second, by GEMVs */
-} ft_ceilings;
+typedef struct ft_roofline {
+    double int8_ops, float_flops; /* ops per second in GEMMs */
+    double copy;                  /* bytes read plus written per second */
+    double read;                  /* bytes read per second, by GEMVs */
+} ft_roofline;
 
-ft_work ft_work_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
+ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
 
 /* Roofline time in seconds: the larger of compute time and memory time. */
-double ft_work_roof(const ft_work *work, const ft_ceilings *ceilings);
+double ft_roofline_seconds(const ft_op_cost *work, const ft_roofline *roofline);
 
 /*
  * Measure the roofline with the kernels that plans use: the best rate of square GEMMs from 512 to
  * 8192 of each input type in `plan`, a copy of 256 MiB, and a GEMV with a matrix of 256 MiB.
  */
-FT_MUST_USE ft_status ft_ceilings_measure(ft_ceilings *out, const ft_plan *plan, const char *device,
+FT_MUST_USE ft_status ft_roofline_measure(ft_roofline *out, const ft_plan *plan, const char *device,
                                           int threads, ft_error *err);
 
 /* ---- Single GEMMs ------------------------------------------------------------------------- */
 
 /* act(x . w^T + b), x [m, k], w [n, k], y [m, n]. */
-typedef struct ft_product {
+typedef struct ft_bench_gemm {
     size_t m, n, k;
-    ft_dtype x, w, y; /* FT_I8: int8; w U4 or U8: group-wise quantized ... */
-    int32_t group;    /* ... with this group size, ... */
-    bool by_codes;    /* ... and int8 activations */
+    ft_dtype x, w, y;      /* FT_I8: int8; w U4 or U8: group-wise quantized ... */
+    int32_t group;         /* ... with this group size, ... */
+    bool int8_activations; /* ... and int8 activations */
     ft_activation activation;
-} ft_product;
+} ft_bench_gemm;
 
 /*
  * The GEMM of a LINEAR operation.  The output dtype of a float GEMM is set to its input dtype; in
  * plans they differ only for logits.
  */
-ft_product ft_product_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
+ft_bench_gemm ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
 
 /* Time one GEMM on random data: ten samples, or as many as fit into 0.2 s. */
-FT_MUST_USE ft_status ft_product_time(ft_times *out, const ft_product *product,
-                                      const ft_backend *backend, ft_device *device, int threads,
-                                      ft_error *err);
+FT_MUST_USE ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_bench_gemm *product,
+                                         const ft_backend *backend, ft_device *device, int threads,
+                                         ft_error *err);
 
 /* ---- ft-bench ----------------------------------------------------------------------------- */
 
@@ -100,35 +100,36 @@ typedef struct ft_bench {
     double fill;
     double top_p; /* nucleus sampling of decode steps; 0: greedy */
     ft_bench_view view;
-    ft_ceilings ceilings;
-    ft_table cases, ops, kinds, products;
+    ft_roofline roofline;
+    ft_table cases, ops, kinds, gemms;
 } ft_bench;
 
 /* Time forward passes of `sequences` sequences of at most `length` tokens; adds table rows. */
-FT_MUST_USE ft_status ft_bench_case(ft_bench *bench, size_t sequences, size_t length,
-                                    ft_error *err);
+FT_MUST_USE ft_status ft_bench_forward(ft_bench *bench, size_t sequences, size_t length,
+                                       ft_error *err);
 
 /* Time decode steps of `sequences` sequences with `context` tokens in the KV cache; adds rows. */
 FT_MUST_USE ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context,
                                       ft_error *err);
 
 /* Shape of a beam search. */
-typedef struct ft_bench_texts {
+typedef struct ft_bench_beam_search_shape {
     size_t sources, length; /* tokens of the longest source */
     size_t beams, new_tokens;
-} ft_bench_texts;
+} ft_bench_beam_search_shape;
 
 /* Time beam searches for random sources, to the maximum length; adds rows. */
-FT_MUST_USE ft_status ft_bench_search(ft_bench *bench, const ft_bench_texts *texts, ft_error *err);
+FT_MUST_USE ft_status ft_bench_beam_search(ft_bench *bench, const ft_bench_beam_search_shape *texts,
+                                           ft_error *err);
 
 /*
  * Run a session up to the beam search step that samples the last of `new_tokens` tokens, with a
  * group of `beams` slots per source of `requests`.  The step reads `params` [sources], which must
  * outlive it.
  */
-FT_MUST_USE ft_status ft_bench_step(ft_session *session, const ft_request *requests,
-                                    const ft_bench_texts *texts, struct ft_beams *rules,
-                                    ft_error *err);
+FT_MUST_USE ft_status ft_bench_beam_step(ft_session *session, const ft_request *requests,
+                                         const ft_bench_beam_search_shape *texts,
+                                         struct ft_beam_params *params, ft_error *err);
 
 /*
  * Random sequence lengths with mean fill * length, in shuffled order: uniform over a range that
@@ -143,6 +144,6 @@ size_t ft_bench_length(const ft_session *session);
 FT_MUST_USE ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err);
 
 /* Time each GEMM shape of a session's last pass on its own. */
-FT_MUST_USE ft_status ft_bench_products(ft_bench *bench, const ft_session *session, ft_error *err);
+FT_MUST_USE ft_status ft_bench_gemms(ft_bench *bench, const ft_session *session, ft_error *err);
 
 #endif

@@ -40,7 +40,7 @@ void ft_bench_lengths(size_t *out, size_t count, size_t length, double fill)
         before = sum;
     }
     for (size_t i = count; i-- > 1;) {
-        size_t other = ft_noise_below(SHUFFLE_KEY, i, (uint32_t) i + 1), swapped = out[i];
+        size_t other = ft_counter_rng_below(SHUFFLE_KEY, i, (uint32_t) i + 1), swapped = out[i];
         out[i] = out[other];
         out[other] = swapped;
     }
@@ -59,16 +59,16 @@ static ft_status set_inputs(ft_session *session, size_t sequences, size_t length
                             ft_error *err)
 {
     size_t count = sequences * length;
-    int32_t *ids = ft_array(count, sizeof *ids), *mask = ft_array(count, sizeof *mask);
-    size_t *lengths = ft_array(sequences, sizeof *lengths);
+    int32_t *ids = ft_calloc(count, sizeof *ids), *mask = ft_calloc(count, sizeof *mask);
+    size_t *lengths = ft_calloc(sequences, sizeof *lengths);
     ft_status status = FT_OK;
     if (ids == NULL || mask == NULL || lengths == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for %zu token ids", count);
     else {
         ft_bench_lengths(lengths, sequences, length, fill);
         for (size_t i = 0; i < count; i++) {
-            ids[i] =
-                (int32_t) ft_noise_below(IDS_KEY, i, (uint32_t) session->model->config.vocabulary);
+            ids[i] = (int32_t) ft_counter_rng_below(IDS_KEY, i,
+                                                    (uint32_t) session->model->config.vocabulary);
             mask[i] = i % length < lengths[i / length];
         }
         status = set_input(session, "input_ids", ids, sequences, length, err);
@@ -86,7 +86,7 @@ static ft_status open_session(ft_session **out, const ft_bench *bench, size_t se
                               size_t length, ft_error *err)
 {
     const ft_plan *plan = &bench->model->plan;
-    const char **keep = ft_array((size_t) plan->nvalue + 1, sizeof *keep);
+    const char **keep = ft_calloc((size_t) plan->nvalue + 1, sizeof *keep);
     size_t count = 0;
     if (keep == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session");
@@ -104,60 +104,64 @@ static ft_status open_session(ft_session **out, const ft_bench *bench, size_t se
 
 /* ---- Runs --------------------------------------------------------------------------------- */
 
-typedef struct result {
-    ft_times run;
+typedef struct timing {
+    ft_bench_times run;
     double queued; /* average seconds of back-to-back runs; NaN if runs are synchronous */
-} result;
+} timing;
 
-static ft_status time_runs(result *out, const ft_target *target, int runs, ft_error *err)
+static ft_status time_runs(timing *out, const ft_bench_target *target, int runs, ft_error *err)
 {
-    double *sample = ft_array((size_t) runs, sizeof *sample);
+    double *sample = ft_calloc((size_t) runs, sizeof *sample);
     if (sample == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %d times", runs);
-    ft_status status = ft_target_warm(target, err);
+    ft_status status = ft_bench_warm_up(target, err);
     for (int i = 0; i < runs && status == FT_OK; i++)
-        status = ft_target_time(target, 1, &sample[i], err);
+        status = ft_bench_time_runs(target, 1, &sample[i], err);
     if (status == FT_OK)
-        out->run = ft_times_of(sample, (size_t) runs);
+        out->run = ft_bench_summarize(sample, (size_t) runs);
     free(sample);
     out->queued = (double) NAN;
-    if (status == FT_OK && ft_target_queues(target))
-        status = ft_target_time(target, runs, &out->queued, err);
+    if (status == FT_OK && ft_bench_is_async(target))
+        status = ft_bench_time_runs(target, runs, &out->queued, err);
     return status;
 }
 
-static void add_row(ft_bench *bench, const ft_session *session, const result *r)
+static void add_row(ft_bench *bench, const ft_session *session, const timing *r)
 {
     const ft_plan *plan = &session->plan;
     const ft_batch *batch = &session->batch;
-    double median = r->run.median, tokens = (double) batch->tokens, operations = 0.0, roof = 0.0;
+    double median = r->run.median, tokens = (double) batch->tokens, operations = 0.0,
+           roofline_seconds = 0.0;
     for (int i = 0; i < plan->nop; i++) {
-        ft_work work = ft_work_of(plan, &plan->op[i], batch);
-        operations += work.int8 + work.real;
-        roof += ft_work_roof(&work, &bench->ceilings);
+        ft_op_cost work = ft_op_cost_of(plan, &plan->op[i], batch);
+        operations += work.int8_ops + work.float_flops;
+        roofline_seconds += ft_roofline_seconds(&work, &bench->roofline);
     }
     ft_cell cells[] = {
-        { .name = "model", .text = bench->name, .column = FT_FOR_CSV },
-        { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
-        { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
+        { .name = "model", .text = bench->name, .column = FT_COLUMN_CSV },
+        { .name = "scheme", .text = bench->scheme, .column = FT_COLUMN_CSV },
+        { .name = "device", .text = bench->device, .column = FT_COLUMN_CSV },
         { .name = "sequences", .head = "seqs", .number = (double) batch->sequences },
-        { .name = "length", .number = (double) session->text[FT_TEXT].cols },
+        { .name = "length", .number = (double) session->text[FT_PADDED_INPUT].cols },
         { .name = "tokens", .number = tokens },
         { .name = "median_ms", .number = 1e3 * median, .digits = 4 },
-        { .name = "min_ms", .number = 1e3 * r->run.least, .digits = 4 },
+        { .name = "min_ms", .number = 1e3 * r->run.min, .digits = 4 },
         { .name = "p95_ms", .number = 1e3 * r->run.p95, .digits = 4 },
         { .name = "queued_ms",
           .number = 1e3 * r->queued,
           .digits = 4,
-          .column = isnan(r->queued) ? FT_FOR_MACHINES : FT_FOR_ALL },
+          .column = isnan(r->queued) ? FT_COLUMN_MACHINE : FT_COLUMN_ALL },
         { .name = "sequences_per_s",
           .head = "seqs/s",
           .number = (double) batch->sequences / median,
           .digits = 1 },
         { .name = "tokens_per_s", .head = "tokens/s", .number = tokens / median, .digits = 0 },
         { .name = "tops", .number = 1e-12 * operations / median, .digits = 3 },
-        { .name = "roofline_ms", .head = "roof_ms", .number = 1e3 * roof, .digits = 4 },
-        { .name = "roofline_fraction", .head = "of_roof", .number = roof / median, .digits = 3 },
+        { .name = "roofline_ms", .head = "roof_ms", .number = 1e3 * roofline_seconds, .digits = 4 },
+        { .name = "roofline_fraction",
+          .head = "of_roof",
+          .number = roofline_seconds / median,
+          .digits = 3 },
     };
     ft_table_row(&bench->cases, cells, FT_COUNT(cells));
 }
@@ -167,24 +171,24 @@ static ft_status run_case(ft_bench *bench, ft_session *session, ft_error *err)
     /* Packs and writes the inputs; the timed runs repeat this pass. */
     FT_TRY(ft_session_run(session, err));
     if (bench->verbose)
-        FT_TRY(ft_products_write(session, &session->batch, 1, stderr, err));
+        FT_TRY(ft_gemm_report_write(session, &session->batch, 1, stderr, err));
     if (bench->view == FT_BENCH_GEMM)
-        return ft_bench_products(bench, session, err);
-    result r;
-    ft_target all = { session->model->backend, session->exec, &session->batch, -1 };
+        return ft_bench_gemms(bench, session, err);
+    timing r;
+    ft_bench_target all = { session->model->backend, session->exec, &session->batch, -1 };
     FT_TRY(time_runs(&r, &all, bench->runs, err));
     if (bench->view == FT_BENCH_OPS)
-        ft_table_restart(&bench->cases);
-    if (bench->view != FT_BENCH_OPS || bench->cases.format != FT_FORMAT_CSV)
+        ft_table_repeat_header(&bench->cases);
+    if (bench->view != FT_BENCH_OPS || bench->cases.format != FT_TABLE_CSV)
         add_row(bench, session, &r);
     return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, session, err) : FT_OK;
 }
 
-ft_status ft_bench_case(ft_bench *bench, size_t sequences, size_t length, ft_error *err)
+ft_status ft_bench_forward(ft_bench *bench, size_t sequences, size_t length, ft_error *err)
 {
     ft_session *session;
     FT_TRY(open_session(&session, bench, sequences, length, err));
-    ft_status status = ft_config_sees(&bench->model->config)
+    ft_status status = ft_config_is_vision(&bench->model->config)
                            ? ft_synthetic_images(session, sequences, err)
                            : set_inputs(session, sequences, length, bench->fill, err);
     if (status == FT_OK)

@@ -20,7 +20,7 @@
 typedef struct job {
     ft_bench_request *request;
     ft_bench *bench;
-    ft_synthetic made;
+    ft_synthetic synthetic;
     ft_model *model;
     ft_device_info device;
 } job;
@@ -32,8 +32,8 @@ static void set_default(ft_bench_list *list, size_t item)
 }
 
 /* The sequence length of vision models follows from the number of patches. */
-static ft_status settle_images(const job *j, const ft_config *config, const char *name,
-                               ft_error *err)
+static ft_status set_image_defaults(const job *j, const ft_config *config, const char *name,
+                                    ft_error *err)
 {
     ft_bench_request *r = j->request;
     if (r->lengths.count > 0 || j->bench->fill < 1.0 || r->decode.count > 0)
@@ -45,57 +45,59 @@ static ft_status settle_images(const job *j, const ft_config *config, const char
 }
 
 /* Defaults that depend on the type of the model. */
-static ft_status settle(const job *j, const ft_config *config, const char *name, ft_error *err)
+static ft_status set_defaults(const job *j, const ft_config *config, const char *name,
+                              ft_error *err)
 {
     ft_bench_request *r = j->request;
-    bool translates = ft_config_has_source(config);
-    if (r->beams.count > 0 && !translates)
+    bool is_encoder_decoder = ft_config_is_encoder_decoder(config);
+    if (r->beams.count > 0 && !is_encoder_decoder)
         return ft_fail(err, FT_EARG, "--beams: %s is not an encoder-decoder", name);
-    if (j->bench->top_p > 0.0 && translates)
+    if (j->bench->top_p > 0.0 && is_encoder_decoder)
         return ft_fail(err, FT_EARG, "--top-p: %s is timed with beam search, which does not sample",
                        name);
-    if (ft_config_sees(config))
-        return settle_images(j, config, name, err);
-    set_default(&r->lengths, translates ? 32 : 128);
-    if (translates) {
+    if (ft_config_is_vision(config))
+        return set_image_defaults(j, config, name, err);
+    set_default(&r->lengths, is_encoder_decoder ? 32 : 128);
+    if (is_encoder_decoder) {
         set_default(&r->decode, 32);
         set_default(&r->beams, 4);
     }
     return FT_OK;
 }
 
-static size_t largest(const ft_bench_list *list)
+static size_t list_max(const ft_bench_list *list)
 {
-    size_t most = 0;
+    size_t max = 0;
     for (size_t i = 0; i < list->count; i++)
-        most = list->item[i] > most ? list->item[i] : most;
-    return most;
+        max = list->item[i] > max ? list->item[i] : max;
+    return max;
 }
 
 /* Extend the positions of a shape to the longest sequence of all cases. */
-static void fit_positions(ft_bench_request *r)
+static void extend_positions(ft_bench_request *r)
 {
-    size_t length = largest(&r->lengths), decoded = largest(&r->decode) + 1;
-    int32_t most = (int32_t) (length > decoded ? length : decoded) + r->config.position_offset;
-    if (r->config.positions < most)
-        r->config.positions = most;
+    size_t length = list_max(&r->lengths), decoded = list_max(&r->decode) + 1;
+    int32_t max = (int32_t) (length > decoded ? length : decoded) + r->config.position_offset;
+    if (r->config.positions < max)
+        r->config.positions = max;
 }
 
 static ft_status open_model(job *j, ft_error *err)
 {
     ft_bench_request *r = j->request;
-    const ft_model_options how = { .device = r->device, .kv = r->kv };
+    const ft_model_options options = { .device = r->device, .kv = r->kv };
     if (r->input != NULL) {
-        FT_TRY(ft_model_open(&j->model, r->input, &how, err));
-        return settle(j, &j->model->config, r->input, err);
+        FT_TRY(ft_model_open(&j->model, r->input, &options, err));
+        return set_defaults(j, &j->model->config, r->input, err);
     }
-    FT_TRY(settle(j, &r->config, r->shape, err));
-    fit_positions(r);
+    FT_TRY(set_defaults(j, &r->config, r->shape, err));
+    extend_positions(r);
     /* On a GPU every layer has its own copy, so layers may share host memory. */
-    const ft_synthetic_options what = { r->scheme, r->group, strncmp(r->device, "cpu", 3) != 0,
-                                        j->bench->threads };
-    FT_TRY(ft_synthetic_make(&j->made, &r->config, &what, err));
-    return ft_synthetic_open(&j->model, &j->made, r->shape, &how, err);
+    const ft_synthetic_options synthetic_options = { r->scheme, r->group,
+                                                     strncmp(r->device, "cpu", 3) != 0,
+                                                     j->bench->threads };
+    FT_TRY(ft_synthetic_make(&j->synthetic, &r->config, &synthetic_options, err));
+    return ft_synthetic_open(&j->model, &j->synthetic, r->shape, &options, err);
 }
 
 /* The ft_devices() entry of the open device; "cuda" means "cuda:0". */
@@ -113,12 +115,12 @@ static const char *scheme_of(const job *j)
 {
     if (j->request->shape != NULL)
         return ft_synthetic_scheme_name(j->request->scheme);
-    if (j->model->purpose.mode != FT_MODE_INT8)
+    if (j->model->quant.mode != FT_MODE_INT8)
         return ft_model_get_info(j->model).precision; /* "float", "groupwise" */
-    if (j->model->purpose.dynamic)
-        return ft_synthetic_scheme_name(FT_SYNTHETIC_DYNAMIC);
-    return ft_synthetic_scheme_name(j->model->purpose.int8_residual ? FT_SYNTHETIC_INT8_RESIDUAL
-                                                                    : FT_SYNTHETIC_INT8);
+    if (j->model->quant.dynamic)
+        return ft_synthetic_scheme_name(FT_SYNTHETIC_W8A8_DYNAMIC);
+    return ft_synthetic_scheme_name(j->model->quant.int8_residual ? FT_SYNTHETIC_INT8_RESIDUAL
+                                                                  : FT_SYNTHETIC_INT8);
 }
 
 static ft_status prepare(job *j, ft_error *err)
@@ -133,11 +135,11 @@ static ft_status prepare(job *j, ft_error *err)
     bench->name = j->request->shape != NULL ? j->request->shape : j->request->input;
     bench->scheme = scheme_of(j);
     bench->device = j->device.name;
-    return ft_ceilings_measure(&bench->ceilings, &j->model->plan, device, bench->threads, err);
+    return ft_roofline_measure(&bench->roofline, &j->model->plan, device, bench->threads, err);
 }
 
 /* Mixed-radix decomposition of a case number: take the next digit off *index. */
-static size_t digit(const ft_bench_list *list, size_t *index)
+static size_t next_value(const ft_bench_list *list, size_t *index)
 {
     size_t item = list->item[*index % list->count];
     *index /= list->count;
@@ -148,24 +150,24 @@ static size_t digit(const ft_bench_list *list, size_t *index)
 static ft_status run_case(const job *j, size_t index, ft_error *err)
 {
     const ft_bench_request *r = j->request;
-    size_t sequences = digit(&r->sequences, &index);
-    if (ft_config_has_source(&j->model->config)) {
-        ft_bench_texts texts = { .sources = sequences };
-        texts.length = digit(&r->lengths, &index);
-        texts.beams = digit(&r->beams, &index);
-        texts.new_tokens = digit(&r->decode, &index);
-        return ft_bench_search(j->bench, &texts, err);
+    size_t sequences = next_value(&r->sequences, &index);
+    if (ft_config_is_encoder_decoder(&j->model->config)) {
+        ft_bench_beam_search_shape texts = { .sources = sequences };
+        texts.length = next_value(&r->lengths, &index);
+        texts.beams = next_value(&r->beams, &index);
+        texts.new_tokens = next_value(&r->decode, &index);
+        return ft_bench_beam_search(j->bench, &texts, err);
     }
     if (r->decode.count > 0)
-        return ft_bench_decode(j->bench, sequences, digit(&r->decode, &index), err);
-    return ft_bench_case(j->bench, sequences, digit(&r->lengths, &index), err);
+        return ft_bench_decode(j->bench, sequences, next_value(&r->decode, &index), err);
+    return ft_bench_forward(j->bench, sequences, next_value(&r->lengths, &index), err);
 }
 
 static size_t count_cases(const job *j)
 {
     const ft_bench_request *r = j->request;
     size_t count = r->sequences.count;
-    if (ft_config_has_source(&j->model->config))
+    if (ft_config_is_encoder_decoder(&j->model->config))
         return count * r->lengths.count * r->beams.count * r->decode.count;
     return count * (r->decode.count > 0 ? r->decode.count : r->lengths.count);
 }
@@ -173,13 +175,13 @@ static size_t count_cases(const job *j)
 static ft_status run_cases(job *j, ft_error *err)
 {
     size_t total = count_cases(j);
-    bool shares_terminal = j->request->format != FT_FORMAT_JSON;
+    bool prints_table = j->request->format != FT_TABLE_JSON;
     ft_progress_line line;
-    ft_progress_begin(&line, "timing", "cases", j->request->quiet || shares_terminal);
+    ft_progress_begin(&line, "timing", "cases", j->request->quiet || prints_table);
     ft_status status = FT_OK;
     for (size_t i = 0; i < total && status == FT_OK; i++) {
         status = run_case(j, i, err);
-        ft_progress_step(&line, i + 1, total);
+        ft_progress_update(&line, i + 1, total);
     }
     ft_progress_end(&line);
     return status;
@@ -200,11 +202,11 @@ static void print_heading(const job *j)
     if (on_cpu(j))
         printf("; %d thread%s", b->threads, b->threads > 1 ? "s" : "");
     printf("\nroofline: ");
-    if (b->ceilings.int8 > 0.0)
-        printf("%.3f TOPS in int8 GEMMs, ", 1e-12 * b->ceilings.int8);
-    if (b->ceilings.real > 0.0)
-        printf("%.3f TFLOPS in float GEMMs, ", 1e-12 * b->ceilings.real);
-    printf("copy %.1f GB/s, read %.1f GB/s\n\n", 1e-9 * b->ceilings.copy, 1e-9 * b->ceilings.read);
+    if (b->roofline.int8_ops > 0.0)
+        printf("%.3f TOPS in int8 GEMMs, ", 1e-12 * b->roofline.int8_ops);
+    if (b->roofline.float_flops > 0.0)
+        printf("%.3f TFLOPS in float GEMMs, ", 1e-12 * b->roofline.float_flops);
+    printf("copy %.1f GB/s, read %.1f GB/s\n\n", 1e-9 * b->roofline.copy, 1e-9 * b->roofline.read);
     fflush(stdout);
 }
 
@@ -217,13 +219,13 @@ static json_t *json_of_model(const job *j)
                      (json_int_t) ft_model_get_info(j->model).weight_bytes);
 }
 
-static json_t *json_of_ceilings(const ft_ceilings *c)
+static json_t *json_of_roofline(const ft_roofline *c)
 {
     json_t *object = json_object();
-    if (c->int8 > 0.0)
-        ft_json_set(&object, "int8_tops", json_real(1e-12 * c->int8));
-    if (c->real > 0.0)
-        ft_json_set(&object, "float_tflops", json_real(1e-12 * c->real));
+    if (c->int8_ops > 0.0)
+        ft_json_set(&object, "int8_tops", json_real(1e-12 * c->int8_ops));
+    if (c->float_flops > 0.0)
+        ft_json_set(&object, "float_tflops", json_real(1e-12 * c->float_flops));
     ft_json_set(&object, "copy_gb_per_s", json_real(1e-9 * c->copy));
     ft_json_set(&object, "read_gb_per_s", json_real(1e-9 * c->read));
     return object;
@@ -242,18 +244,18 @@ static ft_status print_json(const job *j, ft_error *err)
     json_t *root = json_pack("{ss, ss, so, s{ss, ss}, si, sf, so}", "tool", ft_bench_tool.name,
                              "version", ft_version(), "model", json_of_model(j), "device", "name",
                              b->device, "detail", j->device.detail, "runs", b->runs, "fill",
-                             b->fill, "roofline", json_of_ceilings(&b->ceilings));
+                             b->fill, "roofline", json_of_roofline(&b->roofline));
     if (on_cpu(j))
         ft_json_set(&root, "threads", json_integer(b->threads));
     add_table(&root, "cases", &b->cases);
     add_table(&root, "ops", &b->ops);
     add_table(&root, "op_kinds", &b->kinds);
-    add_table(&root, "gemms", &b->products);
-    const size_t how = JSON_INDENT(1) | JSON_REAL_PRECISION(9);
-    bool fine = root != NULL && json_dumpf(root, stdout, how) == 0;
+    add_table(&root, "gemms", &b->gemms);
+    const size_t options = JSON_INDENT(1) | JSON_REAL_PRECISION(9);
+    bool fine = root != NULL && json_dumpf(root, stdout, options) == 0;
     putchar('\n');
     json_decref(root);
-    if (fine || ferror(stdout)) /* reported by ft_tool_end() */
+    if (fine || ferror(stdout)) /* reported by ft_tool_exit_status() */
         return FT_OK;
     return ft_fail(err, FT_ENOMEM, "no memory for the results");
 }
@@ -263,10 +265,10 @@ static ft_status print_json(const job *j, ft_error *err)
 static ft_status run(job *j, ft_error *err)
 {
     FT_TRY(prepare(j, err));
-    if (j->request->format == FT_FORMAT_TEXT)
+    if (j->request->format == FT_TABLE_TEXT)
         print_heading(j);
     FT_TRY(run_cases(j, err));
-    return j->request->format == FT_FORMAT_JSON ? print_json(j, err) : FT_OK;
+    return j->request->format == FT_TABLE_JSON ? print_json(j, err) : FT_OK;
 }
 
 int main(int argc, char **argv)
@@ -274,17 +276,17 @@ int main(int argc, char **argv)
     ft_bench_request r = {
         .device = "cpu", .scheme = FT_SYNTHETIC_INT8, .group = 32, .sequences = { { 1, 8, 32 }, 3 }
     };
-    ft_bench bench = { .threads = ft_processors(), .runs = 30, .fill = 1.0 };
+    ft_bench bench = { .threads = ft_num_processors(), .runs = 30, .fill = 1.0 };
     ft_bench_parse(&r, &bench, argc, argv);
-    ft_table *const tables[] = { &bench.cases, &bench.ops, &bench.kinds, &bench.products };
+    ft_table *const tables[] = { &bench.cases, &bench.ops, &bench.kinds, &bench.gemms };
     for (size_t i = 0; i < FT_COUNT(tables); i++)
         ft_table_init(tables[i], r.format);
     job j = { .request = &r, .bench = &bench };
     ft_error err;
-    int status = run(&j, &err) == FT_OK ? 0 : ft_tool_fail(&ft_bench_tool, err.text);
+    int status = run(&j, &err) == FT_OK ? 0 : ft_tool_error(&ft_bench_tool, err.text);
     for (size_t i = 0; i < FT_COUNT(tables); i++)
         ft_table_fini(tables[i]);
     ft_model_close(j.model);
-    ft_synthetic_fini(&j.made);
-    return ft_tool_end(&ft_bench_tool, status);
+    ft_synthetic_fini(&j.synthetic);
+    return ft_tool_exit_status(&ft_bench_tool, status);
 }

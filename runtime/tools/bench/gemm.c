@@ -12,10 +12,10 @@
 
 #include <math.h>
 
-static bool same_product(const ft_product *a, const ft_product *b)
+static bool same_gemm(const ft_bench_gemm *a, const ft_bench_gemm *b)
 {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->x == b->x && a->w == b->w &&
-           a->y == b->y && a->group == b->group && a->by_codes == b->by_codes &&
+           a->y == b->y && a->group == b->group && a->int8_activations == b->int8_activations &&
            a->activation == b->activation;
 }
 
@@ -23,7 +23,7 @@ static bool same_product(const ft_product *a, const ft_product *b)
  * The next GEMM of the pass, from operation *at on; *at moves past it.  `joins`: the device merges
  * linears of the same input and shape, such as Q, K and V, into one GEMM.
  */
-static bool next_product(const ft_session *session, bool joins, int *at, ft_product *out)
+static bool next_gemm(const ft_session *session, bool merges_qkv, int *at, ft_bench_gemm *out)
 {
     const ft_plan *plan = &session->plan;
     while (*at < plan->nop && plan->op[*at].kind != FT_OP_LINEAR)
@@ -31,11 +31,11 @@ static bool next_product(const ft_session *session, bool joins, int *at, ft_prod
     if (*at == plan->nop)
         return false;
     const ft_op *op = &plan->op[(*at)++];
-    ft_product one = ft_product_of(plan, op, &session->batch);
+    ft_bench_gemm one = ft_bench_gemm_of(plan, op, &session->batch);
     *out = one;
-    for (; joins && *at < plan->nop && plan->op[*at].kind == FT_OP_LINEAR; ++*at) {
-        ft_product other = ft_product_of(plan, &plan->op[*at], &session->batch);
-        if (plan->op[*at].in[0] != op->in[0] || !same_product(&one, &other))
+    for (; merges_qkv && *at < plan->nop && plan->op[*at].kind == FT_OP_LINEAR; ++*at) {
+        ft_bench_gemm other = ft_bench_gemm_of(plan, &plan->op[*at], &session->batch);
+        if (plan->op[*at].in[0] != op->in[0] || !same_gemm(&one, &other))
             break;
         out->n += one.n;
     }
@@ -43,74 +43,75 @@ static bool next_product(const ft_session *session, bool joins, int *at, ft_prod
 }
 
 /* Number of GEMMs equal to `p` before operation `end`. */
-static int count_products(const ft_session *session, bool joins, int end, const ft_product *p)
+static int count_gemms(const ft_session *session, bool merges_qkv, int end, const ft_bench_gemm *p)
 {
-    ft_product other;
+    ft_bench_gemm other;
     int count = 0, at = ft_batch_first_op(&session->plan, &session->batch);
-    while (at < end && next_product(session, joins, &at, &other))
-        count += at <= end && same_product(p, &other);
+    while (at < end && next_gemm(session, merges_qkv, &at, &other))
+        count += at <= end && same_gemm(p, &other);
     return count;
 }
 
 /* ---- Candidates --------------------------------------------------------------------------- */
 
-static ft_status time_alone(const ft_bench *bench, const ft_product *p, ft_contender *out,
-                            ft_error *err)
+static ft_status time_gemm(const ft_bench *bench, const ft_bench_gemm *p, ft_gemm_candidate *out,
+                           ft_error *err)
 {
-    ft_times times;
-    FT_TRY(ft_product_time(&times, p, bench->model->backend, bench->model->device, bench->threads,
-                           err));
+    ft_bench_times times;
+    FT_TRY(ft_bench_gemm_time(&times, p, bench->model->backend, bench->model->device,
+                              bench->threads, err));
     out->seconds = times.median;
-    char blocks[32] = "";
-    if (ft_blocks_bits(p->w) != 0)
-        snprintf(blocks, sizeof blocks, "/%d%s", (int) p->group, p->by_codes ? " int8" : "");
+    char groupwise[32] = "";
+    if (ft_groupwise_bits(p->w) != 0)
+        snprintf(groupwise, sizeof groupwise, "/%d%s", (int) p->group,
+                 p->int8_activations ? " int8" : "");
     snprintf(out->name, sizeof out->name, "%s.%s%s->%s", ft_dtype_name(p->x), ft_dtype_name(p->w),
-             blocks, ft_dtype_name(p->y));
+             groupwise, ft_dtype_name(p->y));
     return FT_OK;
 }
 
 /* The plan's GEMM, and for quantized ones the same GEMM in float. */
-static ft_status time_forms(const ft_bench *bench, ft_product p, ft_contender *out, int *count,
-                            ft_error *err)
+static ft_status time_int8_and_float(const ft_bench *bench, ft_bench_gemm p, ft_gemm_candidate *out,
+                                     int *count, ft_error *err)
 {
-    FT_TRY(time_alone(bench, &p, &out[0], err));
+    FT_TRY(time_gemm(bench, &p, &out[0], err));
     out[0].chosen = true;
     *count = 1;
-    if (p.x != FT_I8 && ft_blocks_bits(p.w) == 0)
+    if (p.x != FT_I8 && ft_groupwise_bits(p.w) == 0)
         return FT_OK;
-    p.x = p.y = bench->model->backend->keeps_half ? FT_F16 : FT_F32;
+    p.x = p.y = bench->model->backend->f16_activations ? FT_F16 : FT_F32;
     p.w = FT_F16;
     *count = 2;
-    return time_alone(bench, &p, &out[1], err);
+    return time_gemm(bench, &p, &out[1], err);
 }
 
-static ft_status time_contenders(const ft_bench *bench, const ft_product *p, ft_contender *out,
-                                 int *count, ft_error *err)
+static ft_status time_candidates(const ft_bench *bench, const ft_bench_gemm *p,
+                                 ft_gemm_candidate *out, int *count, ft_error *err)
 {
     const ft_backend *backend = bench->model->backend;
-    if (backend->compare == NULL || p->x != FT_I8)
-        return time_forms(bench, *p, out, count, err);
-    ft_match match = { p->m, p->n, p->k, p->y, p->activation };
-    return backend->compare(bench->model->device, &match, out, count, err);
+    if (backend->benchmark_gemm == NULL || p->x != FT_I8)
+        return time_int8_and_float(bench, *p, out, count, err);
+    ft_gemm_problem match = { p->m, p->n, p->k, p->y, p->activation };
+    return backend->benchmark_gemm(bench->model->device, &match, out, count, err);
 }
 
 /* ---- Rows --------------------------------------------------------------------------------- */
 
-static void add_contender(ft_bench *bench, const ft_session *session, const ft_product *p, int uses,
-                          const ft_contender *c, double chosen)
+static void add_candidate(ft_bench *bench, const ft_session *session, const ft_bench_gemm *p,
+                          int uses, const ft_gemm_candidate *c, double chosen)
 {
     double operations = 2.0 * (double) p->m * (double) p->n * (double) p->k;
-    double best = p->x == FT_I8 ? bench->ceilings.int8 : bench->ceilings.real;
+    double best = p->x == FT_I8 ? bench->roofline.int8_ops : bench->roofline.float_flops;
     ft_cell cells[] = {
-        { .name = "model", .text = bench->name, .column = FT_FOR_CSV },
-        { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
-        { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
+        { .name = "model", .text = bench->name, .column = FT_COLUMN_CSV },
+        { .name = "scheme", .text = bench->scheme, .column = FT_COLUMN_CSV },
+        { .name = "device", .text = bench->device, .column = FT_COLUMN_CSV },
         { .name = "sequences",
           .number = (double) session->batch.sequences,
-          .column = FT_FOR_MACHINES },
+          .column = FT_COLUMN_MACHINE },
         { .name = "length",
           .number = (double) ft_bench_length(session),
-          .column = FT_FOR_MACHINES },
+          .column = FT_COLUMN_MACHINE },
         { .name = "m", .width = 6, .number = (double) p->m },
         { .name = "n", .width = 6, .number = (double) p->n },
         { .name = "k", .width = 6, .number = (double) p->k },
@@ -128,34 +129,34 @@ static void add_contender(ft_bench *bench, const ft_session *session, const ft_p
           .digits = 2 },
         { .name = "activation", .text = ft_activation_name(p->activation) },
         { .name = "out_dtype", .head = "out", .width = 4, .text = ft_dtype_name(p->y) },
-        { .name = "selected", .text = c->chosen ? "yes" : "no", .column = FT_FOR_MACHINES },
+        { .name = "selected", .text = c->chosen ? "yes" : "no", .column = FT_COLUMN_MACHINE },
         { .name = "kernel", .text = c->name },
     };
-    ft_table_row(&bench->products, cells, FT_COUNT(cells));
+    ft_table_row(&bench->gemms, cells, FT_COUNT(cells));
 }
 
-static ft_status add_product(ft_bench *bench, const ft_session *session, const ft_product *p,
-                             int uses, ft_error *err)
+static ft_status add_gemm(ft_bench *bench, const ft_session *session, const ft_bench_gemm *p,
+                          int uses, ft_error *err)
 {
-    ft_contender contender[FT_CONTENDERS] = { 0 };
+    ft_gemm_candidate candidate[FT_MAX_GEMM_CANDIDATES] = { 0 };
     int count = 0;
     double chosen = (double) NAN;
-    FT_TRY(time_contenders(bench, p, contender, &count, err));
+    FT_TRY(time_candidates(bench, p, candidate, &count, err));
     for (int i = 0; i < count; i++)
-        if (contender[i].chosen)
-            chosen = contender[i].seconds;
+        if (candidate[i].chosen)
+            chosen = candidate[i].seconds;
     for (int i = 0; i < count; i++)
-        add_contender(bench, session, p, uses, &contender[i], chosen);
+        add_candidate(bench, session, p, uses, &candidate[i], chosen);
     return FT_OK;
 }
 
-ft_status ft_bench_products(ft_bench *bench, const ft_session *session, ft_error *err)
+ft_status ft_bench_gemms(ft_bench *bench, const ft_session *session, ft_error *err)
 {
-    bool joins = bench->model->backend->compare != NULL;
+    bool merges_qkv = bench->model->backend->benchmark_gemm != NULL;
     int end = session->plan.nop, before = ft_batch_first_op(&session->plan, &session->batch);
-    ft_product p;
-    for (int at = before; next_product(session, joins, &at, &p); before = at)
-        if (count_products(session, joins, before, &p) == 0)
-            FT_TRY(add_product(bench, session, &p, count_products(session, joins, end, &p), err));
+    ft_bench_gemm p;
+    for (int at = before; next_gemm(session, merges_qkv, &at, &p); before = at)
+        if (count_gemms(session, merges_qkv, before, &p) == 0)
+            FT_TRY(add_gemm(bench, session, &p, count_gemms(session, merges_qkv, end, &p), err));
     return FT_OK;
 }

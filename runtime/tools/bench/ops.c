@@ -17,38 +17,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 20 }; /* back-to-back runs of one operation */
+enum { REPEATS = 20 }; /* back-to-back runs of one operation */
 
 /* The operations of the session's last pass: begin .. end - 1 of its plan. */
-typedef struct part {
+typedef struct op_range {
     int begin, end;
-} part;
+} op_range;
 
-static part part_of(const ft_session *session)
+static op_range op_range_of(const ft_session *session)
 {
-    return (part){ ft_batch_first_op(&session->plan, &session->batch),
-                   ft_batch_end_op(&session->plan, &session->batch) };
+    return (op_range){ ft_batch_first_op(&session->plan, &session->batch),
+                       ft_batch_end_op(&session->plan, &session->batch) };
 }
 
 /* Seconds of each operation: medians of bench->runs samples. */
 static ft_status time_ops(double *out, const ft_bench *bench, const ft_session *session,
                           double *sample, ft_error *err)
 {
-    part p = part_of(session);
+    op_range p = op_range_of(session);
     size_t runs = (size_t) bench->runs;
-    ft_target target = { session->model->backend, session->exec, &session->batch, 0 };
-    int block = ft_target_queues(&target) ? BLOCK : 1;
+    ft_bench_target target = { session->model->backend, session->exec, &session->batch, 0 };
+    int repeats = ft_bench_is_async(&target) ? REPEATS : 1;
     for (size_t run = 0; run < runs; run++)
         for (target.op = p.begin; target.op < p.end; target.op++)
-            FT_TRY(ft_target_time(&target, block, &sample[(size_t) target.op * runs + run], err));
+            FT_TRY(ft_bench_time_runs(&target, repeats, &sample[(size_t) target.op * runs + run],
+                                      err));
     for (int i = p.begin; i < p.end; i++)
-        out[i] = ft_times_of(sample + (size_t) i * runs, runs).median;
+        out[i] = ft_bench_summarize(sample + (size_t) i * runs, runs).median;
     return FT_OK;
 }
 
 size_t ft_bench_length(const ft_session *session)
 {
-    return session->passages != NULL ? session->batch.context : session->text[FT_TEXT].cols;
+    return session->chunks != NULL ? session->batch.context : session->text[FT_PADDED_INPUT].cols;
 }
 
 static void add_op(ft_bench *bench, const ft_session *session, int index, double seconds,
@@ -56,37 +57,39 @@ static void add_op(ft_bench *bench, const ft_session *session, int index, double
 {
     const ft_plan *plan = &session->plan;
     const ft_op *op = &plan->op[index];
-    ft_work work = ft_work_of(plan, op, &session->batch);
+    ft_op_cost work = ft_op_cost_of(plan, op, &session->batch);
     ft_cell cells[] = {
-        { .name = "model", .text = bench->name, .column = FT_FOR_CSV },
-        { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
-        { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
+        { .name = "model", .text = bench->name, .column = FT_COLUMN_CSV },
+        { .name = "scheme", .text = bench->scheme, .column = FT_COLUMN_CSV },
+        { .name = "device", .text = bench->device, .column = FT_COLUMN_CSV },
         { .name = "sequences",
           .number = (double) session->batch.sequences,
-          .column = FT_FOR_MACHINES },
+          .column = FT_COLUMN_MACHINE },
         { .name = "length",
           .number = (double) ft_bench_length(session),
-          .column = FT_FOR_MACHINES },
+          .column = FT_COLUMN_MACHINE },
         { .name = "op", .number = index },
         { .name = "ms", .number = 1e3 * seconds, .digits = 4 },
         { .name = "fraction", .number = seconds / total, .digits = 4 },
-        { .name = "tops", .number = 1e-12 * (work.int8 + work.real) / seconds, .digits = 3 },
+        { .name = "tops",
+          .number = 1e-12 * (work.int8_ops + work.float_flops) / seconds,
+          .digits = 3 },
         { .name = "gb_per_s", .number = 1e-9 * work.bytes / seconds, .digits = 1 },
         { .name = "roofline_fraction",
           .head = "of_roof",
-          .number = ft_work_roof(&work, &bench->ceilings) / seconds,
+          .number = ft_roofline_seconds(&work, &bench->roofline) / seconds,
           .digits = 3 },
         { .name = "kind", .text = ft_op_name(op->kind) },
-        { .name = "name", .text = plan->value[ft_op_named(op)].name },
+        { .name = "name", .text = plan->value[ft_op_label_value(op)].name },
     };
     ft_table_row(&bench->ops, cells, FT_COUNT(cells));
 }
 
-static void add_kind(ft_bench *bench, const ft_session *session, ft_op_kind kind,
-                     const double *seconds, double total)
+static void add_op_kind(ft_bench *bench, const ft_session *session, ft_op_kind kind,
+                        const double *seconds, double total)
 {
     double sum = 0.0;
-    part p = part_of(session);
+    op_range p = op_range_of(session);
     int count = 0;
     for (int i = p.begin; i < p.end; i++)
         if (session->plan.op[i].kind == kind) {
@@ -96,10 +99,10 @@ static void add_kind(ft_bench *bench, const ft_session *session, ft_op_kind kind
     ft_cell cells[] = {
         { .name = "sequences",
           .number = (double) session->batch.sequences,
-          .column = FT_FOR_MACHINES },
+          .column = FT_COLUMN_MACHINE },
         { .name = "length",
           .number = (double) ft_bench_length(session),
-          .column = FT_FOR_MACHINES },
+          .column = FT_COLUMN_MACHINE },
         { .name = "count", .number = count },
         { .name = "ms", .number = 1e3 * sum, .digits = 4 },
         { .name = "fraction", .number = sum / total, .digits = 4 },
@@ -111,35 +114,35 @@ static void add_kind(ft_bench *bench, const ft_session *session, ft_op_kind kind
 
 static void blank_line(const ft_bench *bench)
 {
-    if (bench->ops.format == FT_FORMAT_TEXT)
+    if (bench->ops.format == FT_TABLE_TEXT)
         putchar('\n');
 }
 
 static void report(ft_bench *bench, const ft_session *session, const double *seconds)
 {
-    part p = part_of(session);
+    op_range p = op_range_of(session);
     double total = 0.0;
     for (int i = p.begin; i < p.end; i++)
         total += seconds[i];
     blank_line(bench);
-    ft_table_restart(&bench->ops);
+    ft_table_repeat_header(&bench->ops);
     for (int i = p.begin; i < p.end; i++)
         add_op(bench, session, i, seconds[i], total);
-    if (bench->kinds.format == FT_FORMAT_CSV) /* CSV output is a single table */
+    if (bench->kinds.format == FT_TABLE_CSV) /* CSV output is a single table */
         return;
     blank_line(bench);
-    ft_table_restart(&bench->kinds);
-    for (int kind = 0; kind < FT_OP_KINDS; kind++)
-        add_kind(bench, session, (ft_op_kind) kind, seconds, total);
-    if (bench->ops.format == FT_FORMAT_TEXT)
+    ft_table_repeat_header(&bench->kinds);
+    for (int kind = 0; kind < FT_NUM_OP_KINDS; kind++)
+        add_op_kind(bench, session, (ft_op_kind) kind, seconds, total);
+    if (bench->ops.format == FT_TABLE_TEXT)
         printf("%7d %7.4f total\n\n", p.end - p.begin, 1e3 * total);
 }
 
 ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err)
 {
     size_t count = (size_t) session->plan.nop;
-    double *seconds = ft_array(count, sizeof *seconds);
-    double *sample = ft_array(count * (size_t) bench->runs, sizeof *sample);
+    double *seconds = ft_calloc(count, sizeof *seconds);
+    double *sample = ft_calloc(count * (size_t) bench->runs, sizeof *sample);
     ft_status status = FT_OK;
     if (seconds == NULL || sample == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for the times of %zu operations", count);

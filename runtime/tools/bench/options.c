@@ -71,69 +71,70 @@ const ft_tool ft_bench_tool = {
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-enum { MOST = 1 << 20 };
+enum { MAX_VALUE = 1 << 20 };
 
-static size_t positive(const char *option, const char *text, size_t length, long most)
+static size_t parse_positive(const char *option, const char *text, size_t length, long max)
 {
     char *end;
     long number = strtol(text, &end, 10);
-    if (length == 0 || end != text + length || number < 1 || number > most)
-        ft_tool_usage(&ft_bench_tool, "--%s: \"%.*s\" is not a number from 1 to %ld", option,
-                      (int) length, text, most);
+    if (length == 0 || end != text + length || number < 1 || number > max)
+        ft_tool_usage_error(&ft_bench_tool, "--%s: \"%.*s\" is not a number from 1 to %ld", option,
+                            (int) length, text, max);
     return (size_t) number;
 }
 
-static ft_bench_list numbers(const char *option, const char *text, long most)
+static ft_bench_list parse_list(const char *option, const char *text, long max)
 {
     ft_bench_list out = { .count = 0 };
     for (const char *end;; text = end + 1) {
         end = text + strcspn(text, ",");
-        if (out.count == FT_BENCH_LIST)
-            ft_tool_usage(&ft_bench_tool, "--%s: more than %d numbers", option, FT_BENCH_LIST);
-        out.item[out.count++] = positive(option, text, (size_t) (end - text), most);
+        if (out.count == FT_BENCH_MAX_VALUES)
+            ft_tool_usage_error(&ft_bench_tool, "--%s: more than %d numbers", option,
+                                FT_BENCH_MAX_VALUES);
+        out.item[out.count++] = parse_positive(option, text, (size_t) (end - text), max);
         if (*end == '\0')
             return out;
     }
 }
 
-static double fraction(const char *option, const char *text)
+static double parse_fraction(const char *option, const char *text)
 {
     char *end;
     double number = strtod(text, &end);
     if (end == text || *end != '\0' || !(number > 0.0 && number <= 1.0))
-        ft_tool_usage(&ft_bench_tool, "--%s: \"%s\" is not a number above 0 and up to 1", option,
-                      text);
+        ft_tool_usage_error(&ft_bench_tool, "--%s: \"%s\" is not a number above 0 and up to 1",
+                            option, text);
     return number;
 }
 
 /* Append a name to a comma-separated list. */
-static void append(char *list, size_t bytes, const char *word)
+static void append_name(char *list, size_t bytes, const char *word)
 {
     size_t used = strlen(list);
     snprintf(list + used, bytes - used, "%s%s", used > 0 ? ", " : "", word);
 }
 
-static void take_shape(ft_bench_request *r, const char *name)
+static void set_shape(ft_bench_request *r, const char *name)
 {
     char known[512] = "";
     for (size_t i = 0; ft_shape_name(i) != NULL; i++)
-        append(known, sizeof known, ft_shape_name(i));
+        append_name(known, sizeof known, ft_shape_name(i));
     if (!ft_shape_parse(name, &r->config))
-        ft_tool_usage(&ft_bench_tool, "--shape: \"%s\" is none of %s", name, known);
+        ft_tool_usage_error(&ft_bench_tool, "--shape: \"%s\" is none of %s", name, known);
     r->shape = name;
 }
 
-static void take_scheme(ft_bench_request *r, const char *name)
+static void set_scheme(ft_bench_request *r, const char *name)
 {
     char known[512] = "";
-    for (int i = 0; i < FT_SYNTHETIC_SCHEMES; i++)
-        append(known, sizeof known, ft_synthetic_scheme_name((ft_synthetic_scheme) i));
+    for (int i = 0; i < FT_NUM_SYNTHETIC_SCHEMES; i++)
+        append_name(known, sizeof known, ft_synthetic_scheme_name((ft_synthetic_scheme) i));
     if (!ft_synthetic_scheme_parse(name, &r->scheme))
-        ft_tool_usage(&ft_bench_tool, "--scheme: \"%s\" is none of %s", name, known);
+        ft_tool_usage_error(&ft_bench_tool, "--scheme: \"%s\" is none of %s", name, known);
     r->has_scheme = true;
 }
 
-static void take_group(ft_bench_request *r, const char *text)
+static void set_group(ft_bench_request *r, const char *text)
 {
     static const char *const known[] = { "32", "64", "128", "0" };
     for (size_t i = 0; i < FT_COUNT(known); i++)
@@ -142,75 +143,75 @@ static void take_group(ft_bench_request *r, const char *text)
             r->has_group = true;
             return;
         }
-    ft_tool_usage(&ft_bench_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
+    ft_tool_usage_error(&ft_bench_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
 }
 
-static void take_view(ft_bench *bench, ft_bench_view view)
+static void set_view(ft_bench *bench, ft_bench_view view)
 {
     if (bench->view != FT_BENCH_RUNS && bench->view != view)
-        ft_tool_usage(&ft_bench_tool, "--ops and --gemm exclude each other");
+        ft_tool_usage_error(&ft_bench_tool, "--ops and --gemm exclude each other");
     bench->view = view;
 }
 
-static void take_format(ft_bench_request *r, ft_format format)
+static void set_format(ft_bench_request *r, ft_table_format format)
 {
-    if (r->format != FT_FORMAT_TEXT && r->format != format)
-        ft_tool_usage(&ft_bench_tool, "--json and --csv exclude each other");
+    if (r->format != FT_TABLE_TEXT && r->format != format)
+        ft_tool_usage_error(&ft_bench_tool, "--json and --csv exclude each other");
     r->format = format;
 }
 
 /* ---- Command line ------------------------------------------------------------------------- */
 
-static void take_option(ft_bench_request *r, ft_bench *bench, int option, const char *value)
+static void set_option(ft_bench_request *r, ft_bench *bench, int option, const char *value)
 {
     switch (option) {
     case 'i':
         r->input = value;
         break;
     case SHAPE:
-        take_shape(r, value);
+        set_shape(r, value);
         break;
     case SCHEME:
-        take_scheme(r, value);
+        set_scheme(r, value);
         break;
     case GROUP:
-        take_group(r, value);
+        set_group(r, value);
         break;
     case 'b':
-        r->sequences = numbers("batch", value, MOST);
+        r->sequences = parse_list("batch", value, MAX_VALUE);
         break;
     case 'l':
-        r->lengths = numbers("length", value, MOST);
+        r->lengths = parse_list("length", value, MAX_VALUE);
         break;
     case FILL:
-        bench->fill = fraction("fill", value);
+        bench->fill = parse_fraction("fill", value);
         break;
     case DECODE:
-        r->decode = numbers("decode", value, MOST);
+        r->decode = parse_list("decode", value, MAX_VALUE);
         break;
     case BEAMS:
-        r->beams = numbers("beams", value, FT_MAX_BEAMS);
+        r->beams = parse_list("beams", value, FT_MAX_BEAMS);
         break;
     case TOP_P:
-        bench->top_p = fraction("top-p", value);
+        bench->top_p = parse_fraction("top-p", value);
         break;
     case KV:
-        r->kv = ft_tool_kv(&ft_bench_tool, option, value);
+        r->kv = ft_tool_kv_dtype(&ft_bench_tool, option, value);
         break;
     case 'r':
-        bench->runs = (int) positive("runs", value, strlen(value), MOST);
+        bench->runs = (int) parse_positive("runs", value, strlen(value), MAX_VALUE);
         break;
     case OPS:
-        take_view(bench, FT_BENCH_OPS);
+        set_view(bench, FT_BENCH_OPS);
         break;
     case GEMM:
-        take_view(bench, FT_BENCH_GEMM);
+        set_view(bench, FT_BENCH_GEMM);
         break;
     case JSON:
-        take_format(r, FT_FORMAT_JSON);
+        set_format(r, FT_TABLE_JSON);
         break;
     case CSV:
-        take_format(r, FT_FORMAT_CSV);
+        set_format(r, FT_TABLE_CSV);
         break;
     case 't':
         bench->threads = ft_tool_threads(&ft_bench_tool, option, value);
@@ -231,15 +232,16 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
 {
     const char *value;
     for (int option; (option = ft_options_next(&ft_bench_tool, argc, argv, &value)) != -1;)
-        take_option(r, bench, option, value);
+        set_option(r, bench, option, value);
     if (optind < argc)
-        ft_tool_usage(&ft_bench_tool, "unexpected argument %s", argv[optind]);
+        ft_tool_usage_error(&ft_bench_tool, "unexpected argument %s", argv[optind]);
     if ((r->input != NULL) + (r->shape != NULL) != 1)
-        ft_tool_usage(&ft_bench_tool, "give either -i FILE or --shape NAME");
+        ft_tool_usage_error(&ft_bench_tool, "give either -i FILE or --shape NAME");
     if (r->input != NULL && r->has_scheme)
-        ft_tool_usage(&ft_bench_tool, "--scheme requires --shape: an artifact has its own scheme");
-    if (r->has_group && (r->input != NULL || !ft_synthetic_scheme_is_blocks(r->scheme)))
-        ft_tool_usage(&ft_bench_tool, "--group requires --shape and a group-wise --scheme");
+        ft_tool_usage_error(&ft_bench_tool,
+                            "--scheme requires --shape: an artifact has its own scheme");
+    if (r->has_group && (r->input != NULL || !ft_synthetic_scheme_is_groupwise(r->scheme)))
+        ft_tool_usage_error(&ft_bench_tool, "--group requires --shape and a group-wise --scheme");
     if (r->quiet && bench->verbose)
-        ft_tool_usage(&ft_bench_tool, "-q and -v exclude each other");
+        ft_tool_usage_error(&ft_bench_tool, "-q and -v exclude each other");
 }

@@ -10,11 +10,11 @@
 #include "runtime/cli/options.h"
 #include "runtime/tools/synthetic/synthetic.h"
 
-enum { FT_BENCH_LIST = 32 };
+enum { FT_BENCH_MAX_VALUES = 32 };
 
 /* The values of a list option; count 0: not given. */
 typedef struct ft_bench_list {
-    size_t item[FT_BENCH_LIST];
+    size_t item[FT_BENCH_MAX_VALUES];
     size_t count;
 } ft_bench_list;
 
@@ -24,9 +24,9 @@ typedef struct ft_bench_request {
     ft_synthetic_scheme scheme;
     int32_t group; /* group size of group-wise quantization */
     bool has_scheme, has_group, quiet;
-    ft_kv kv;
+    ft_kv_dtype kv;
     ft_bench_list sequences, lengths, decode, beams;
-    ft_format format;
+    ft_table_format format;
 } ft_bench_request;
 
 extern const ft_tool ft_bench_tool;

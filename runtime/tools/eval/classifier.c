@@ -16,12 +16,12 @@
 
 enum { ROWS = 64 }; /* per forward pass */
 
-typedef struct reader {
+typedef struct model_reader {
     ft_session *session; /* NULL: no baseline */
     float *logits;       /* [ROWS, classes] */
-} reader;
+} model_reader;
 
-static ft_status open_reader(reader *out, const ft_eval *eval, const ft_model *model,
+static ft_status open_reader(model_reader *out, const ft_eval *eval, const ft_model *model,
                              const ft_dataset *data, ft_error *err)
 {
     size_t total = ft_dataset_tokens(data), tokens = total < 4096 ? total : 4096;
@@ -32,51 +32,53 @@ static ft_status open_reader(reader *out, const ft_eval *eval, const ft_model *m
     };
     if (model == NULL)
         return FT_OK;
-    out->logits = ft_array((size_t) ROWS * (size_t) model->config.labels, sizeof *out->logits);
+    out->logits = ft_calloc((size_t) ROWS * (size_t) model->config.labels, sizeof *out->logits);
     if (out->logits == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for logits");
     return ft_session_open(&out->session, model, &options, err);
 }
 
-static void close_reader(reader *r)
+static void close_reader(model_reader *r)
 {
     ft_session_close(r->session);
     free(r->logits);
 }
 
-static ft_status read_rows(reader *r, const ft_dataset *data, size_t first, size_t count,
+static ft_status read_rows(model_reader *r, const ft_dataset *data, size_t first, size_t count,
                            ft_error *err)
 {
     ft_tensor logits = { .data = r->logits };
     if (r->session == NULL)
         return FT_OK;
-    FT_TRY(ft_dataset_bind(data, first, count, r->session, err));
+    FT_TRY(ft_dataset_set_inputs(data, first, count, r->session, err));
     FT_TRY(ft_session_run(r->session, err));
-    return ft_session_get_from(r->session, "logits", first, &logits, err);
+    return ft_session_get_rows(r->session, "logits", first, &logits, err);
 }
 
 /* Compare a row of logits with the baseline's. */
-static ft_status compare(ft_judgement *out, const float *logits, const float *other, size_t row,
+static ft_status compare(ft_eval_result *out, const float *logits, const float *other, size_t row,
                          ft_error *err)
 {
     size_t classes = out->against.labels;
-    if (out->against.problem == FT_PROBLEM_REGRESSION) {
-        ft_tally_add_numbers(&out->against, logits, other);
+    if (out->against.problem_type == FT_PROBLEM_REGRESSION) {
+        ft_metric_accumulator_add_targets(&out->against, logits, other);
         return FT_OK;
     }
-    ft_verdict verdict = out->against.problem == FT_PROBLEM_MULTI
-                             ? ft_judge_labels(logits, other, classes)
-                             : ft_judge(logits, other, classes, -1);
-    return ft_judgement_add(out, row, -1, &verdict, err);
+    ft_prediction_score prediction = out->against.problem_type == FT_PROBLEM_MULTI
+                                         ? ft_score_multi_label(logits, other, classes)
+                                         : ft_score_prediction(logits, other, classes, -1);
+    return ft_eval_result_add(out, row, -1, &prediction, err);
 }
 
-static ft_status judge_rows(ft_judgement *out, const reader *this, const reader *other,
-                            const ft_dataset *data, size_t first, size_t count, ft_error *err)
+static ft_status score_rows(ft_eval_result *out, const model_reader *this,
+                            const model_reader *other, const ft_dataset *data, size_t first,
+                            size_t count, ft_error *err)
 {
-    size_t classes = out->tally.labels;
+    size_t classes = out->metrics.labels;
     for (size_t i = 0; i < count; i++) {
         if (ft_dataset_has_labels(data))
-            ft_tally_add(&out->tally, this->logits + i * classes, data, first + i);
+            ft_metric_accumulator_add_row(&out->metrics, this->logits + i * classes, data,
+                                          first + i);
         if (other->session != NULL)
             FT_TRY(compare(out, this->logits + i * classes, other->logits + i * classes, first + i,
                            err));
@@ -84,28 +86,28 @@ static ft_status judge_rows(ft_judgement *out, const reader *this, const reader 
     return FT_OK;
 }
 
-static ft_status judge_batches(ft_judgement *out, reader *this, reader *other,
+static ft_status score_batches(ft_eval_result *out, model_reader *this, model_reader *other,
                                const ft_dataset *data, ft_progress_line *line, ft_error *err)
 {
     for (size_t first = 0, count; first < data->rows; first += count) {
-        count = ft_dataset_batch(data, first, data->cols > 4096 ? data->cols : 4096, ROWS);
+        count = ft_dataset_batch_rows(data, first, data->cols > 4096 ? data->cols : 4096, ROWS);
         FT_TRY(read_rows(this, data, first, count, err));
         FT_TRY(read_rows(other, data, first, count, err));
-        FT_TRY(judge_rows(out, this, other, data, first, count, err));
-        ft_progress_step(line, first + count, data->rows);
+        FT_TRY(score_rows(out, this, other, data, first, count, err));
+        ft_progress_update(line, first + count, data->rows);
     }
     return FT_OK;
 }
 
-static ft_status judge_all(ft_judgement *out, reader *this, reader *other, const ft_dataset *data,
-                           const ft_eval *eval, const ft_model *model, const ft_model *other_model,
-                           ft_error *err)
+static ft_status score_all(ft_eval_result *out, model_reader *this, model_reader *other,
+                           const ft_dataset *data, const ft_eval *eval, const ft_model *model,
+                           const ft_model *other_model, ft_error *err)
 {
     ft_progress_line line;
     FT_TRY(open_reader(this, eval, model, data, err));
     FT_TRY(open_reader(other, eval, other_model, data, err));
     ft_progress_begin(&line, "evaluating", "rows", false);
-    ft_status status = judge_batches(out, this, other, data, &line, err);
+    ft_status status = score_batches(out, this, other, data, &line, err);
     ft_progress_end(&line);
     return status;
 }
@@ -123,10 +125,10 @@ static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model 
     if (other != NULL && other->config.labels != model->config.labels)
         return ft_fail(err, FT_ESHAPE, "%s: %d labels, but %s has %d", other->path,
                        other->config.labels, model->path, model->config.labels);
-    if (other != NULL && other->config.problem != model->config.problem)
+    if (other != NULL && other->config.problem_type != model->config.problem_type)
         return ft_fail(err, FT_EARG, "%s: problem_type is %s, but %s has %s", other->path,
-                       ft_problem_name(other->config.problem), model->path,
-                       ft_problem_name(model->config.problem));
+                       ft_problem_name(other->config.problem_type), model->path,
+                       ft_problem_name(model->config.problem_type));
     if (other != NULL && other->config.vocabulary != model->config.vocabulary)
         return ft_fail(err, FT_ESHAPE, "%s: %d tokens in the vocabulary, but %s has %d",
                        other->path, other->config.vocabulary, model->path,
@@ -140,22 +142,22 @@ static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model 
     return ft_fail(err, FT_EFORMAT, "%s: no labels; add labels or use --against", eval->data);
 }
 
-ft_status ft_eval_classes(ft_judgement *out, const ft_eval *eval, const ft_model *model,
+ft_status ft_eval_classes(ft_eval_result *out, const ft_eval *eval, const ft_model *model,
                           const ft_model *other, ft_error *err)
 {
     ft_dataset data = { 0 };
-    reader this = { 0 }, that = { 0 };
+    model_reader this = { 0 }, that = { 0 };
     ft_status status = read_data(&data, eval, model, other, err);
     if (status == FT_OK)
-        status = ft_judgement_init(out, data.rows, other != NULL, err);
+        status = ft_eval_result_init(out, data.rows, other != NULL, err);
     if (status == FT_OK)
-        status = ft_tally_init(&out->tally, &model->config, err);
+        status = ft_metric_accumulator_init(&out->metrics, &model->config, err);
     if (status == FT_OK)
-        status = ft_tally_init(&out->against, &model->config, err);
+        status = ft_metric_accumulator_init(&out->against, &model->config, err);
     if (status == FT_OK) {
         out->classifies = true;
         out->tokens = ft_dataset_tokens(&data);
-        status = judge_all(out, &this, &that, &data, eval, model, other, err);
+        status = score_all(out, &this, &that, &data, eval, model, other, err);
         out->count = data.rows;
     }
     close_reader(&this);

@@ -19,58 +19,59 @@ typedef struct ft_eval {
 } ft_eval;
 
 /* Scores of one prediction. */
-typedef struct ft_verdict {
+typedef struct ft_prediction_score {
     double nll; /* negative log-likelihood of the label; NaN without a label */
     double
         kl; /* KL(baseline || model), the sum of p' log(p' / p); p' is the baseline's probability */
     bool right;  /* the top-1 prediction equals the label */
     bool agrees; /* the baseline has the same top-1 prediction; the first of equal logits */
-} ft_verdict;
+} ft_prediction_score;
 
 /* Accumulated results. */
-typedef struct ft_judgement {
+typedef struct ft_eval_result {
     bool compares;       /* there is a baseline */
     bool classifies;     /* one prediction per row instead of per token */
     size_t rows, tokens; /* of the dataset */
     size_t count;        /* predictions */
-    size_t known;        /* predictions with a label; token models */
-    size_t right, agreed;
-    ft_tally tally;      /* classifiers: metrics against the labels */
-    ft_tally against;    /* regression: metrics against the baseline */
-    double *nll;         /* [rows]: sum of NLL */
-    size_t *predictions; /* [rows] */
-    double *kl;          /* [count]; NULL: no baseline */
-    size_t room;         /* capacity of kl */
+    size_t num_labeled;  /* predictions with a label; token models */
+    size_t right, num_agreed;
+    ft_metric_accumulator metrics; /* classifiers: metrics against the labels */
+    ft_metric_accumulator against; /* regression: metrics against the baseline */
+    double *nll;                   /* [rows]: sum of NLL */
+    size_t *predictions;           /* [rows] */
+    double *kl;                    /* [count]; NULL: no baseline */
+    size_t capacity;               /* capacity of kl */
     double seconds;
-} ft_judgement;
+} ft_eval_result;
 
-FT_MUST_USE ft_status ft_judgement_init(ft_judgement *out, size_t rows, bool compares,
-                                        ft_error *err);
-void ft_judgement_fini(ft_judgement *judgement);
+FT_MUST_USE ft_status ft_eval_result_init(ft_eval_result *out, size_t rows, bool compares,
+                                          ft_error *err);
+void ft_eval_result_fini(ft_eval_result *result);
 
 /*
  * Score logits [n] against label `right` (-1: none) and the baseline's logits `other` [n] (or
  * NULL). Computed in double, in index order.
  */
-ft_verdict ft_judge(const float *logits, const float *other, size_t n, int32_t right);
+ft_prediction_score ft_score_prediction(const float *logits, const float *other, size_t n,
+                                        int32_t right);
 
 /* Multi-label: the sum of the KL divergences of all labels; without NLL. */
-ft_verdict ft_judge_labels(const float *logits, const float *other, size_t n);
+ft_prediction_score ft_score_multi_label(const float *logits, const float *other, size_t n);
 
-/* Add a prediction of a row.  FT_ENUMBER: its logits are not finite. */
-FT_MUST_USE ft_status ft_judgement_add(ft_judgement *judgement, size_t row, int32_t right,
-                                       const ft_verdict *verdict, ft_error *err);
+/* Add a prediction of a row.  FT_ENONFINITE: its logits are not finite. */
+FT_MUST_USE ft_status ft_eval_result_add(ft_eval_result *result, size_t row, int32_t right,
+                                         const ft_prediction_score *prediction, ft_error *err);
 
 /* exp of the mean NLL; the mean KL divergence; a quantile of the KL divergences, which sorts them.
  */
-double ft_judgement_perplexity(const ft_judgement *judgement);
-double ft_judgement_mean_kl(const ft_judgement *judgement);
-double ft_judgement_most_kl(ft_judgement *judgement, double part);
+double ft_eval_perplexity(const ft_eval_result *result);
+double ft_eval_mean_kl(const ft_eval_result *result);
+double ft_eval_kl_quantile(ft_eval_result *result, double quantile);
 
 /* Evaluate all rows; `other` is the baseline or NULL. */
-FT_MUST_USE ft_status ft_eval_tokens(ft_judgement *out, const ft_eval *eval, const ft_model *model,
-                                     const ft_model *other, ft_error *err);
-FT_MUST_USE ft_status ft_eval_classes(ft_judgement *out, const ft_eval *eval, const ft_model *model,
-                                      const ft_model *other, ft_error *err);
+FT_MUST_USE ft_status ft_eval_tokens(ft_eval_result *out, const ft_eval *eval,
+                                     const ft_model *model, const ft_model *other, ft_error *err);
+FT_MUST_USE ft_status ft_eval_classes(ft_eval_result *out, const ft_eval *eval,
+                                      const ft_model *model, const ft_model *other, ft_error *err);
 
 #endif

@@ -45,7 +45,7 @@ static const ft_tool tool = {
 
 /* ---- Command line ------------------------------------------------------------------------- */
 
-static void take_option(ft_eval *e, int option, const char *value)
+static void set_option(ft_eval *e, int option, const char *value)
 {
     switch (option) {
     case 'i':
@@ -70,13 +70,13 @@ static void take_option(ft_eval *e, int option, const char *value)
         e->model.verify = ft_tool_verify(&tool, option, value);
         break;
     case CTX:
-        e->context = ft_tool_whole(&tool, option, value, 1);
+        e->context = ft_tool_int(&tool, option, value, 1);
         break;
     case CHUNK:
-        e->chunk = ft_tool_whole(&tool, option, value, 1);
+        e->chunk = ft_tool_int(&tool, option, value, 1);
         break;
     case KV:
-        e->model.kv = ft_tool_kv(&tool, option, value);
+        e->model.kv = ft_tool_kv_dtype(&tool, option, value);
         break;
     }
 }
@@ -85,93 +85,95 @@ static void parse(ft_eval *e, int argc, char **argv)
 {
     const char *value;
     for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
-        take_option(e, option, value);
+        set_option(e, option, value);
     if (optind < argc)
-        ft_tool_usage(&tool, "unexpected argument \"%s\"", argv[optind]);
+        ft_tool_usage_error(&tool, "unexpected argument \"%s\"", argv[optind]);
     if (e->input == NULL)
-        ft_tool_usage(&tool, "no artifact given: use -i FILE");
+        ft_tool_usage_error(&tool, "no artifact given: use -i FILE");
     if (e->data == NULL)
-        ft_tool_usage(&tool, "no data given: use -d FILE");
+        ft_tool_usage_error(&tool, "no data given: use -d FILE");
 }
 
 /* ---- Printing ----------------------------------------------------------------------------- */
 
 /* Regression models are compared with the baseline by the same metrics as with labels. */
-static bool compares_numbers(const ft_judgement *j)
+static bool compares_numbers(const ft_eval_result *j)
 {
-    return j->classifies && j->against.problem == FT_PROBLEM_REGRESSION;
+    return j->classifies && j->against.problem_type == FT_PROBLEM_REGRESSION;
 }
 
 /* Agreement on the top-1 class, or multi-label on the set of predicted labels. */
-static const char *agreement_name(const ft_judgement *j)
+static const char *agreement_name(const ft_eval_result *j)
 {
-    bool several = j->classifies && j->against.problem == FT_PROBLEM_MULTI;
-    return several ? "agreement" : "top1_agreement";
+    bool multi_label = j->classifies && j->against.problem_type == FT_PROBLEM_MULTI;
+    return multi_label ? "agreement" : "top1_agreement";
 }
 
-static void print_text(ft_judgement *j)
+static void print_text(ft_eval_result *j)
 {
-    ft_metric metric[FT_METRICS];
+    ft_metric metric[FT_MAX_METRICS];
     printf("%zu rows, %zu tokens, %zu predictions, %.3f s\n", j->rows, j->tokens, j->count,
            j->seconds);
     if (!j->classifies)
-        printf("perplexity %.5f\n", ft_judgement_perplexity(j));
-    if (j->known > 0)
-        printf("accuracy %.4f\n", (double) j->right / (double) j->known);
-    ft_print_metrics(metric, ft_tally_metrics(&j->tally, metric), "");
-    ft_print_metrics(metric, ft_tally_metrics(&j->against, metric), "_against");
+        printf("perplexity %.5f\n", ft_eval_perplexity(j));
+    if (j->num_labeled > 0)
+        printf("accuracy %.4f\n", (double) j->right / (double) j->num_labeled);
+    ft_print_metrics(metric, ft_metric_accumulator_compute(&j->metrics, metric), "");
+    ft_print_metrics(metric, ft_metric_accumulator_compute(&j->against, metric), "_against");
     if (!j->compares || compares_numbers(j))
         return;
-    printf("kl_mean %.6g\n", ft_judgement_mean_kl(j));
-    printf("kl_999 %.6g\n", ft_judgement_most_kl(j, 0.999));
-    printf("%s %.4f\n", agreement_name(j), (double) j->agreed / (double) j->count);
+    printf("kl_mean %.6g\n", ft_eval_mean_kl(j));
+    printf("kl_999 %.6g\n", ft_eval_kl_quantile(j, 0.999));
+    printf("%s %.4f\n", agreement_name(j), (double) j->num_agreed / (double) j->count);
 }
 
 /* Sum or mean per row; the mean of a row with one token, which has no prediction, is null. */
-static void put_rows(ft_json_stream *json, const char *key, const ft_judgement *j, bool means)
+static void put_rows(ft_json_stream *json, const char *key, const ft_eval_result *j, bool means)
 {
-    ft_json_open(json, key, '[');
+    ft_json_stream_begin(json, key, '[');
     for (size_t row = 0; row < j->rows; row++)
-        ft_json_real(json, NULL, means ? j->nll[row] / (double) j->predictions[row] : j->nll[row]);
-    ft_json_close(json, '[');
+        ft_json_stream_double(json, NULL,
+                              means ? j->nll[row] / (double) j->predictions[row] : j->nll[row]);
+    ft_json_stream_end(json, '[');
 }
 
 static void put(ft_json_stream *json, const char *key, double value)
 {
     if (isfinite(value))
-        ft_json_real(json, key, value);
+        ft_json_stream_double(json, key, value);
 }
 
-static void put_distance(ft_json_stream *json, ft_judgement *j)
+static void put_distance(ft_json_stream *json, ft_eval_result *j)
 {
-    put(json, "kl_mean", ft_judgement_mean_kl(j));
-    put(json, "kl_999", ft_judgement_most_kl(j, 0.999));
-    put(json, agreement_name(j), (double) j->agreed / (double) j->count);
+    put(json, "kl_mean", ft_eval_mean_kl(j));
+    put(json, "kl_999", ft_eval_kl_quantile(j, 0.999));
+    put(json, agreement_name(j), (double) j->num_agreed / (double) j->count);
 }
 
-static void print_json(ft_judgement *j)
+static void print_json(ft_eval_result *j)
 {
     ft_json_stream json = { .file = stdout, .digits = 12 };
-    ft_metric metric[FT_METRICS];
-    ft_json_open(&json, NULL, '{');
-    ft_json_whole(&json, "rows", (int64_t) j->rows);
-    ft_json_whole(&json, "tokens", (int64_t) j->tokens);
-    ft_json_whole(&json, "predictions", (int64_t) j->count);
+    ft_metric metric[FT_MAX_METRICS];
+    ft_json_stream_begin(&json, NULL, '{');
+    ft_json_stream_int(&json, "rows", (int64_t) j->rows);
+    ft_json_stream_int(&json, "tokens", (int64_t) j->tokens);
+    ft_json_stream_int(&json, "predictions", (int64_t) j->count);
     put(&json, "seconds", j->seconds);
     if (!j->classifies) {
-        put(&json, "perplexity", ft_judgement_perplexity(j));
+        put(&json, "perplexity", ft_eval_perplexity(j));
         put_rows(&json, "nll", j, false);
         put_rows(&json, "nll_mean", j, true);
     }
-    if (j->known > 0)
-        put(&json, "accuracy", (double) j->right / (double) j->known);
+    if (j->num_labeled > 0)
+        put(&json, "accuracy", (double) j->right / (double) j->num_labeled);
     if (j->classifies)
-        ft_json_word(&json, "problem_type", ft_problem_name(j->tally.problem));
-    ft_metrics_to_json(&json, metric, ft_tally_metrics(&j->tally, metric), "");
-    ft_metrics_to_json(&json, metric, ft_tally_metrics(&j->against, metric), "_against");
+        ft_json_stream_string(&json, "problem_type", ft_problem_name(j->metrics.problem_type));
+    ft_metrics_to_json(&json, metric, ft_metric_accumulator_compute(&j->metrics, metric), "");
+    ft_metrics_to_json(&json, metric, ft_metric_accumulator_compute(&j->against, metric),
+                       "_against");
     if (j->compares && !compares_numbers(j))
         put_distance(&json, j);
-    ft_json_close(&json, '{');
+    ft_json_stream_end(&json, '{');
 }
 
 /* ---- Work --------------------------------------------------------------------------------- */
@@ -179,11 +181,11 @@ static void print_json(ft_judgement *j)
 static bool same_kind(const ft_model *a, const ft_model *b)
 {
     return a->has_cache == b->has_cache &&
-           ft_config_has_source(&a->config) == ft_config_has_source(&b->config);
+           ft_config_is_encoder_decoder(&a->config) == ft_config_is_encoder_decoder(&b->config);
 }
 
-static ft_status judge(ft_judgement *out, const ft_eval *e, const ft_model *model,
-                       const ft_model *other, ft_error *err)
+static ft_status score_model(ft_eval_result *out, const ft_eval *e, const ft_model *model,
+                             const ft_model *other, ft_error *err)
 {
     if (other != NULL && !same_kind(model, other))
         return ft_fail(err, FT_EARG, "%s: is of family %s, but %s of %s", other->path,
@@ -199,19 +201,19 @@ static ft_status judge(ft_judgement *out, const ft_eval *e, const ft_model *mode
 static ft_status run(const ft_eval *e, ft_error *err)
 {
     ft_model *model = NULL, *other = NULL;
-    ft_judgement judgement = { 0 };
-    ft_model_options plain = e->model; /* the baseline has the default KV cache dtype */
-    plain.kv = FT_KV_AUTO;
+    ft_eval_result result = { 0 };
+    ft_model_options baseline_options = e->model; /* the baseline has the default KV cache dtype */
+    baseline_options.kv = FT_KV_DTYPE_AUTO;
     ft_status status = ft_model_open(&model, e->input, &e->model, err);
     if (status == FT_OK && e->against != NULL)
-        status = ft_model_open(&other, e->against, &plain, err);
-    double before = ft_seconds();
+        status = ft_model_open(&other, e->against, &baseline_options, err);
+    double before = ft_monotonic_seconds();
     if (status == FT_OK)
-        status = judge(&judgement, e, model, other, err);
-    judgement.seconds = ft_seconds() - before;
+        status = score_model(&result, e, model, other, err);
+    result.seconds = ft_monotonic_seconds() - before;
     if (status == FT_OK)
-        (e->json ? print_json : print_text)(&judgement);
-    ft_judgement_fini(&judgement);
+        (e->json ? print_json : print_text)(&result);
+    ft_eval_result_fini(&result);
     ft_model_close(other);
     ft_model_close(model);
     return status;
@@ -222,5 +224,5 @@ int main(int argc, char **argv)
     ft_eval e = { 0 };
     ft_error err;
     parse(&e, argc, argv);
-    return ft_tool_end(&tool, run(&e, &err) == FT_OK ? 0 : ft_tool_fail(&tool, err.text));
+    return ft_tool_exit_status(&tool, run(&e, &err) == FT_OK ? 0 : ft_tool_error(&tool, err.text));
 }

@@ -19,43 +19,43 @@
 #include <stdlib.h>
 
 /* A model and its scorer. */
-typedef struct reader {
+typedef struct model_reader {
     ft_session *session; /* NULL: no baseline */
     ft_scorer *scorer;
-    ft_scored scored;
-} reader;
+    ft_token_logits scored;
+} model_reader;
 
 typedef struct job {
-    ft_judgement *out;
+    ft_eval_result *out;
     ft_dataset data;
-    reader this, other;
-    ft_verdict *verdict; /* [tokens of a batch] */
+    model_reader this, other;
+    ft_prediction_score *prediction; /* [tokens of a batch] */
     ft_progress_line line;
 } job;
 
 /* Tokens per pass.  Source-target pairs are not split, so it may exceed --chunk. */
 static size_t run_tokens(const ft_eval *eval, const ft_dataset *data)
 {
-    size_t asked = eval->chunk > 0 ? (size_t) eval->chunk : 512;
-    size_t chunk = ft_min_size(asked, ft_dataset_tokens(data));
-    size_t least = data->target_ids != NULL ? ft_dataset_longest(data) : 1;
-    return chunk > least ? chunk : least;
+    size_t requested = eval->chunk > 0 ? (size_t) eval->chunk : 512;
+    size_t chunk = ft_min_size(requested, ft_dataset_tokens(data));
+    size_t min_chunk = data->target_ids != NULL ? ft_dataset_max_length(data) : 1;
+    return chunk > min_chunk ? chunk : min_chunk;
 }
 
-static ft_status open_reader(reader *out, const ft_eval *eval, const ft_model *model,
+static ft_status open_reader(model_reader *out, const ft_eval *eval, const ft_model *model,
                              const ft_dataset *data, ft_error *err)
 {
-    size_t seats = ft_min_size(data->rows, 64);
-    size_t chunk = run_tokens(eval, data), context = ft_dataset_context(data);
+    size_t num_slots = ft_min_size(data->rows, 64);
+    size_t chunk = run_tokens(eval, data), context = ft_dataset_max_context(data);
     /* A continued row, the rows of a pass, and a partial page for each of them. */
-    size_t cache = 2 * context + chunk + (seats + 1) * FT_PAGE;
+    size_t cache = 2 * context + chunk + (num_slots + 1) * FT_PAGE_TOKENS;
     const ft_session_options options = {
         .threads = eval->threads,
         .max_tokens = (int64_t) chunk,
-        .max_sequences = (int64_t) seats,
+        .max_sequences = (int64_t) num_slots,
         .context = (int64_t) context,
         .cache_tokens = (int64_t) cache,
-        .every_logits = true,
+        .all_logits = true,
     };
     if (model == NULL)
         return FT_OK;
@@ -63,52 +63,52 @@ static ft_status open_reader(reader *out, const ft_eval *eval, const ft_model *m
     return ft_scorer_open(&out->scorer, out->session, data, err);
 }
 
-static void close_reader(reader *r)
+static void close_reader(model_reader *r)
 {
     ft_scorer_close(r->scorer);
     ft_session_close(r->session);
 }
 
-static void judge_some(const void *of, int thread, size_t first, size_t end)
+static void score_range(const void *of, int thread, size_t first, size_t end)
 {
     const job *j = of;
-    const ft_scored *a = &j->this.scored, *b = &j->other.scored;
+    const ft_token_logits *a = &j->this.scored, *b = &j->other.scored;
     bool compares = j->other.scorer != NULL;
     (void) thread;
     for (size_t i = first; i < end; i++)
         if (a->next[i] >= 0)
-            j->verdict[i] = ft_judge(a->logits + i * a->vocabulary,
-                                     compares ? b->logits + i * b->vocabulary : NULL, a->vocabulary,
-                                     a->next[i]);
+            j->prediction[i] = ft_score_prediction(a->logits + i * a->vocabulary,
+                                                   compares ? b->logits + i * b->vocabulary : NULL,
+                                                   a->vocabulary, a->next[i]);
 }
 
 /* Predictions are scored in parallel and added in order. */
-static ft_status judge_run(job *j, ft_error *err)
+static ft_status score_run(job *j, ft_error *err)
 {
-    const ft_scored *a = &j->this.scored;
-    ft_team_share(j->this.session->limits.threads, a->count, judge_some, j);
+    const ft_token_logits *a = &j->this.scored;
+    ft_parallel_for(j->this.session->limits.threads, a->count, score_range, j);
     for (size_t i = 0; i < a->count; i++)
         if (a->next[i] >= 0)
-            FT_TRY(ft_judgement_add(j->out, a->row[i], a->next[i], &j->verdict[i], err));
+            FT_TRY(ft_eval_result_add(j->out, a->row[i], a->next[i], &j->prediction[i], err));
     return FT_OK;
 }
 
-static ft_status judge_all(job *j, ft_error *err)
+static ft_status score_all(job *j, ft_error *err)
 {
-    j->verdict = ft_array(j->this.session->limits.tokens, sizeof *j->verdict);
-    if (j->verdict == NULL)
+    j->prediction = ft_calloc(j->this.session->limits.tokens, sizeof *j->prediction);
+    if (j->prediction == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for the scores of a batch");
     bool pairs = j->data.target_ids != NULL;
-    size_t total = pairs ? ft_dataset_target_tokens(&j->data) : ft_dataset_text_tokens(&j->data);
+    size_t total = pairs ? ft_dataset_target_tokens(&j->data) : ft_dataset_source_tokens(&j->data);
     ft_progress_begin(&j->line, "evaluating", "tokens", false);
     for (size_t done = 0;; done += j->this.scored.count) {
-        ft_progress_step(&j->line, done, total);
+        ft_progress_update(&j->line, done, total);
         FT_TRY(ft_scorer_run(j->this.scorer, &j->this.scored, err));
         if (j->other.scorer != NULL)
             FT_TRY(ft_scorer_run(j->other.scorer, &j->other.scored, err));
         if (j->this.scored.count == 0)
             return FT_OK;
-        FT_TRY(judge_run(j, err));
+        FT_TRY(score_run(j, err));
     }
 }
 
@@ -132,14 +132,14 @@ static ft_status read_pairs(job *j, const ft_eval *eval, const ft_model *model, 
 
 static ft_status read_data(job *j, const ft_eval *eval, const ft_model *model, ft_error *err)
 {
-    if (ft_config_has_source(&model->config))
+    if (ft_config_is_encoder_decoder(&model->config))
         return read_pairs(j, eval, model, err);
     if (eval->context > model->config.positions)
         return ft_fail(err, FT_ELIMIT,
                        "%s: a context of %lld tokens, but the model has %d positions", model->path,
                        (long long) eval->context, model->config.positions);
     return eval->context > 0
-               ? ft_dataset_read_cut(&j->data, eval->data, model, (size_t) eval->context, err)
+               ? ft_dataset_read_chunked(&j->data, eval->data, model, (size_t) eval->context, err)
                : ft_dataset_read(&j->data, eval->data, model, err);
 }
 
@@ -151,11 +151,11 @@ static ft_status work(job *j, const ft_eval *eval, const ft_model *model, const 
                        other->path, other->config.vocabulary, model->path,
                        model->config.vocabulary);
     FT_TRY(read_data(j, eval, model, err));
-    FT_TRY(ft_judgement_init(j->out, j->data.rows, other != NULL, err));
-    j->out->tokens = ft_dataset_text_tokens(&j->data) + ft_dataset_target_tokens(&j->data);
+    FT_TRY(ft_eval_result_init(j->out, j->data.rows, other != NULL, err));
+    j->out->tokens = ft_dataset_source_tokens(&j->data) + ft_dataset_target_tokens(&j->data);
     FT_TRY(open_reader(&j->this, eval, model, &j->data, err));
     FT_TRY(open_reader(&j->other, eval, other, &j->data, err));
-    FT_TRY(judge_all(j, err));
+    FT_TRY(score_all(j, err));
     if (j->out->count > 0)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: %s: there is nothing to predict", eval->data,
@@ -163,7 +163,7 @@ static ft_status work(job *j, const ft_eval *eval, const ft_model *model, const 
                                                  : "no row has two tokens");
 }
 
-ft_status ft_eval_tokens(ft_judgement *out, const ft_eval *eval, const ft_model *model,
+ft_status ft_eval_tokens(ft_eval_result *out, const ft_eval *eval, const ft_model *model,
                          const ft_model *other, ft_error *err)
 {
     job j = { .out = out };
@@ -172,6 +172,6 @@ ft_status ft_eval_tokens(ft_judgement *out, const ft_eval *eval, const ft_model 
     close_reader(&j.this);
     close_reader(&j.other);
     ft_dataset_fini(&j.data);
-    free(j.verdict);
+    free(j.prediction);
     return status;
 }

@@ -36,7 +36,7 @@ static const char *tool_version(const ft_artifact *a)
     return version != NULL ? version : "of unknown version";
 }
 
-static bool has_blocks(const ft_artifact *a)
+static bool has_groupwise(const ft_artifact *a)
 {
     for (size_t i = 0; i < ft_artifact_count(a); i++)
         if (ft_artifact_at(a, i)->layout == FT_PANEL32)
@@ -45,15 +45,15 @@ static bool has_blocks(const ft_artifact *a)
 }
 
 /* "32", "row,zeros", "128,int8": group size, zero points, int8 activations; "-": not group-wise. */
-static const char *blocks_text(char text[32], const ft_artifact_tensor *t)
+static const char *groupwise_text(char text[32], const ft_artifact_tensor *t)
 {
     char group[16] = "row";
     if (t->layout != FT_PANEL32)
         return "-";
     if (t->blocks.group > 0)
         snprintf(group, sizeof group, "%d", t->blocks.group);
-    snprintf(text, 32, "%s%s%s", group, t->zeros ? ",zeros" : "",
-             t->blocks.by_codes ? ",int8" : "");
+    snprintf(text, 32, "%s%s%s", group, t->has_zero_points ? ",zeros" : "",
+             t->blocks.int8_activations ? ",int8" : "");
     return text;
 }
 
@@ -76,12 +76,12 @@ static void read_row(row *r, const ft_artifact_tensor *t)
     r->cell[DTYPE] = ft_dtype_name(t->dtype);
     r->cell[SHAPE] = ft_shape_text(r->shape, t->ndim, t->dim);
     r->cell[LAYOUT] = ft_layout_name(t->layout);
-    r->cell[GROUP] = blocks_text(r->blocks, t);
+    r->cell[GROUP] = groupwise_text(r->blocks, t);
     r->cell[BYTES] = r->number[0];
     r->cell[OFFSET] = r->number[1];
 }
 
-static void widen(int width[COLUMNS], const row *r)
+static void grow_widths(int width[COLUMNS], const row *r)
 {
     for (int i = 0; i < COLUMNS; i++) {
         int length = (int) strlen(r->cell[i]);
@@ -92,8 +92,8 @@ static void widen(int width[COLUMNS], const row *r)
 /* Text is left-aligned, numbers right-aligned; columns of width 0 are hidden. */
 static void print_row(const row *r, const int width[COLUMNS])
 {
-    char name[FT_CUT_TEXT];
-    printf("%-*s", width[NAME], ft_cut(name, r->cell[NAME], width[NAME]));
+    char name[FT_ELLIPSIZED_SIZE];
+    printf("%-*s", width[NAME], ft_ellipsize(name, r->cell[NAME], width[NAME]));
     for (int i = NAME + 1; i < COLUMNS; i++)
         if (width[i] > 0)
             printf("  %*s", i < BYTES ? -width[i] : width[i], r->cell[i]);
@@ -104,18 +104,18 @@ static void print_tensors(const ft_artifact *a)
 {
     static const row names = { .cell = { "name", "role", "dtype", "shape", "layout", "group",
                                          "bytes", "offset" } };
-    int width[COLUMNS] = { 0 }, others = 0;
+    int width[COLUMNS] = { 0 }, other_columns = 0;
     row r;
-    widen(width, &names);
+    grow_widths(width, &names);
     for (size_t i = 0; i < ft_artifact_count(a); i++) {
         read_row(&r, ft_artifact_at(a, i));
-        widen(width, &r);
+        grow_widths(width, &r);
     }
-    if (!has_blocks(a))
+    if (!has_groupwise(a))
         width[GROUP] = 0;
     for (int i = NAME + 1; i < COLUMNS; i++)
-        others += width[i] > 0 ? width[i] + 2 : 0;
-    width[NAME] = ft_column_width((size_t) width[NAME], 4, others);
+        other_columns += width[i] > 0 ? width[i] + 2 : 0;
+    width[NAME] = ft_fit_column_width((size_t) width[NAME], 4, other_columns);
     print_row(&names, width);
     for (size_t i = 0; i < ft_artifact_count(a); i++) {
         read_row(&r, ft_artifact_at(a, i));
@@ -144,29 +144,29 @@ static void print_files(const ft_artifact *a)
 }
 
 /* The configuration as text; an invalid one does not prevent the list. */
-static void print_config(const ft_inspection *what)
+static void print_config(const ft_inspection *inspection)
 {
-    const ft_artifact_head *head = ft_artifact_get_head(what->artifact[0]);
+    const ft_artifact_header *head = ft_artifact_get_header(inspection->artifact[0]);
     ft_config config;
     ft_error why;
-    if (ft_config_from_json(&config, head->config, what->path[0], &why) == FT_OK)
+    if (ft_config_from_json(&config, head->config, inspection->path[0], &why) == FT_OK)
         ft_config_write(&config, stdout);
     else
-        ft_tool_print(why.text, 0);
+        ft_tool_print_escaped(why.text, 0);
     fputs("\n\n", stdout);
 }
 
-static ft_status list(ft_inspection *what, ft_error *err)
+static ft_status list_contents(ft_inspection *inspection, ft_error *err)
 {
-    const ft_artifact *a = what->artifact[0];
-    const ft_artifact_head *head = ft_artifact_get_head(a);
-    if (what->json)
+    const ft_artifact *a = inspection->artifact[0];
+    const ft_artifact_header *head = ft_artifact_get_header(a);
+    if (inspection->json)
         return print_manifest(a, err);
-    printf("%s: %s, %s, written by %s ", what->path[0], head->family, ft_state_name(head->state),
-           head->tool);
-    ft_tool_print(tool_version(a), 0);
+    printf("%s: %s, %s, written by %s ", inspection->path[0], head->family,
+           ft_artifact_state_name(head->state), head->tool);
+    ft_tool_print_escaped(tool_version(a), 0);
     putchar('\n');
-    print_config(what);
+    print_config(inspection);
     print_tensors(a);
     putchar('\n');
     print_files(a);
@@ -195,17 +195,17 @@ typedef struct {
 static void put_problem(ft_json_stream *json, const char *problem)
 {
     if (problem != NULL)
-        ft_json_word(json, "error", problem);
+        ft_json_stream_string(json, "error", problem);
     else
-        ft_json_null(json, "error");
-    ft_json_close(json, '{');
+        ft_json_stream_null(json, "error");
+    ft_json_stream_end(json, '{');
 }
 
 static void put_entry(ft_json_stream *json, const char *entry, size_t bytes, const char *problem)
 {
-    ft_json_open(json, NULL, '{');
-    ft_json_word(json, "entry", entry);
-    ft_json_whole(json, "bytes", (int64_t) bytes);
+    ft_json_stream_begin(json, NULL, '{');
+    ft_json_stream_string(json, "entry", entry);
+    ft_json_stream_int(json, "bytes", (int64_t) bytes);
     put_problem(json, problem);
 }
 
@@ -224,57 +224,57 @@ static bool report(void *user, const char *entry, size_t bytes, const char *prob
 }
 
 /* Intact bytes may still describe an invalid model, so build the plan like ft_model_open(). */
-static ft_status check_plan(const ft_inspection *what, ft_error *err)
+static ft_status check_plan(const ft_inspection *inspection, ft_error *err)
 {
     ft_model *model;
-    ft_status rc = ft_model_open(&model, what->path[0], NULL, err);
+    ft_status rc = ft_model_open(&model, inspection->path[0], NULL, err);
     ft_model_close(model);
     return rc;
 }
 
-static void print_verification(const ft_inspection *what, const verification *v,
-                               const char *plan_problem)
+static void print_verification(const ft_inspection *inspection, const verification *v,
+                               const char *plan_error)
 {
-    if (plan_problem != NULL)
-        printf("FAILED  %s\n", plan_problem);
+    if (plan_error != NULL)
+        printf("FAILED  %s\n", plan_error);
     else
         printf("ok      plan\n");
-    printf("%zu entries checked by %s, %zu failed; %s\n", v->count, levels[what->level], v->bad,
-           plan_problem != NULL ? "the model cannot be planned" : "the model can be planned");
+    printf("%zu entries checked by %s, %zu failed; %s\n", v->count, levels[inspection->level],
+           v->bad, plan_error != NULL ? "the model cannot be planned" : "the model can be planned");
 }
 
-static void begin_verification(ft_json_stream *json, const ft_inspection *what)
+static void begin_verification(ft_json_stream *json, const ft_inspection *inspection)
 {
-    ft_json_open(json, NULL, '{');
-    ft_json_word(json, "level", levels[what->level]);
-    ft_json_open(json, "entries", '[');
+    ft_json_stream_begin(json, NULL, '{');
+    ft_json_stream_string(json, "level", levels[inspection->level]);
+    ft_json_stream_begin(json, "entries", '[');
 }
 
-static void end_verification(ft_json_stream *json, bool fine, const char *plan_problem)
+static void end_verification(ft_json_stream *json, bool fine, const char *plan_error)
 {
-    ft_json_close(json, '[');
-    ft_json_flag(json, "ok", fine);
-    ft_json_open(json, "plan", '{');
-    put_problem(json, plan_problem);
-    ft_json_close(json, '{');
+    ft_json_stream_end(json, '[');
+    ft_json_stream_bool(json, "ok", fine);
+    ft_json_stream_begin(json, "plan", '{');
+    put_problem(json, plan_error);
+    ft_json_stream_end(json, '{');
 }
 
-static ft_status verify(ft_inspection *what, ft_error *err)
+static ft_status verify(ft_inspection *inspection, ft_error *err)
 {
     ft_json_stream json = { .file = stdout, .digits = 17 };
-    verification v = { .json = what->json ? &json : NULL };
+    verification v = { .json = inspection->json ? &json : NULL };
     ft_error why;
-    if (what->json)
-        begin_verification(&json, what);
-    ft_status rc = ft_artifact_verify(what->artifact[0], what->level, report, &v, err);
-    ft_status planned = check_plan(what, &why);
+    if (inspection->json)
+        begin_verification(&json, inspection);
+    ft_status rc = ft_artifact_verify(inspection->artifact[0], inspection->level, report, &v, err);
+    ft_status planned = check_plan(inspection, &why);
     const char *problem = planned != FT_OK ? why.text : NULL;
     if (rc == FT_OK && planned != FT_OK)
         rc = ft_fail(err, planned, "%s", why.text);
-    if (what->json)
+    if (inspection->json)
         end_verification(&json, rc == FT_OK, problem);
     else
-        print_verification(what, &v, problem);
+        print_verification(inspection, &v, problem);
     return rc;
 }
 
@@ -314,41 +314,44 @@ static ft_verify parse_level(const char *text)
         if (strcmp(levels[i], text) == 0)
             return (ft_verify) i;
     if (text != NULL)
-        ft_tool_usage(&tool, "--verify: unknown level \"%s\"", text);
+        ft_tool_usage_error(&tool, "--verify: unknown level \"%s\"", text);
     return FT_VERIFY_SHA256;
 }
 
 /* Only one view at a time. */
-static void choose(ft_view *view, ft_view chosen)
+static void set_view(ft_view *view, ft_view new_view)
 {
-    if (*view != NULL && *view != chosen)
-        ft_tool_usage(&tool, "--verify, --diff, --plan, --amax and --amax-list exclude each other");
-    *view = chosen;
+    if (*view != NULL && *view != new_view)
+        ft_tool_usage_error(&tool,
+                            "--verify, --diff, --plan, --amax and --amax-list exclude each other");
+    *view = new_view;
 }
 
 /* Batch sizes, comma-separated, ascending. */
-static void take_tokens(ft_inspection *what, const char *text)
+static void set_tokens(ft_inspection *inspection, const char *text)
 {
-    what->ntokens = 0;
+    inspection->ntokens = 0;
     for (const char *next = text;; next++) {
         char *end;
         long number = strtol(next, &end, 10);
-        bool grows = what->ntokens == 0 || number > (long) what->tokens[what->ntokens - 1];
+        bool grows =
+            inspection->ntokens == 0 || number > (long) inspection->tokens[inspection->ntokens - 1];
         if (end != next && number > 1 << 20)
-            ft_tool_usage(&tool, "--tokens: \"%s\": a number exceeds the maximum of %d", text,
-                          1 << 20);
+            ft_tool_usage_error(&tool, "--tokens: \"%s\": a number exceeds the maximum of %d", text,
+                                1 << 20);
         if (end == next || (*end != ',' && *end != '\0') || number < 1 || !grows ||
-            what->ntokens == FT_INSPECT_RUNS)
-            ft_tool_usage(&tool, "--tokens: \"%s\" is not a list of up to %d ascending numbers",
-                          text, FT_INSPECT_RUNS);
-        what->tokens[what->ntokens++] = (size_t) number;
+            inspection->ntokens == FT_INSPECT_RUNS)
+            ft_tool_usage_error(&tool,
+                                "--tokens: \"%s\" is not a list of up to %d ascending numbers",
+                                text, FT_INSPECT_RUNS);
+        inspection->tokens[inspection->ntokens++] = (size_t) number;
         next = end;
         if (*end == '\0')
             return;
     }
 }
 
-static ft_view parse_options(int argc, char **argv, ft_inspection *what)
+static ft_view parse_options(int argc, char **argv, ft_inspection *inspection)
 {
     ft_view view = NULL;
     int paths = 0;
@@ -356,57 +359,58 @@ static ft_view parse_options(int argc, char **argv, ft_inspection *what)
     for (int id; (id = ft_options_next(&tool, argc, argv, &value)) != -1;)
         switch (id) {
         case 'i':
-            what->path[paths++] = value;
+            inspection->path[paths++] = value;
             break;
         case JSON:
-            what->json = true;
+            inspection->json = true;
             break;
         case VERIFY:
-            choose(&view, verify);
-            what->level = parse_level(value);
+            set_view(&view, verify);
+            inspection->level = parse_level(value);
             break;
         case DIFF:
-            choose(&view, ft_inspect_diff);
+            set_view(&view, ft_inspect_diff);
             break;
         case PLAN:
-            choose(&view, ft_inspect_plan);
+            set_view(&view, ft_inspect_plan);
             break;
         case DEVICE:
-            what->device = ft_tool_device(&tool, DEVICE, value);
+            inspection->device = ft_tool_device(&tool, DEVICE, value);
             break;
         case TOKENS:
-            take_tokens(what, value);
+            set_tokens(inspection, value);
             break;
         case AMAX:
-            choose(&view, ft_inspect_amax);
+            set_view(&view, ft_inspect_amax);
             break;
         case AMAX_LIST:
-            choose(&view, ft_inspect_amax_list);
-            what->layer = value;
+            set_view(&view, ft_inspect_amax_list);
+            inspection->layer = value;
             break;
         }
-    if (view != ft_inspect_plan && (what->device != NULL || what->ntokens > 0))
-        ft_tool_usage(&tool, "--device and --tokens require --plan");
+    if (view != ft_inspect_plan && (inspection->device != NULL || inspection->ntokens > 0))
+        ft_tool_usage_error(&tool, "--device and --tokens require --plan");
     int wanted = view == ft_inspect_diff ? 2 : 1;
     for (; optind < argc && paths < wanted; optind++)
-        what->path[paths++] = argv[optind];
+        inspection->path[paths++] = argv[optind];
     if (paths < wanted || optind < argc)
-        ft_tool_usage(&tool, wanted == 2 ? "--diff takes two files" : "one file is expected");
-    return view != NULL ? view : list;
+        ft_tool_usage_error(&tool, wanted == 2 ? "--diff takes two files" : "one file is expected");
+    return view != NULL ? view : list_contents;
 }
 
 int main(int argc, char **argv)
 {
-    ft_inspection what = { 0 };
+    ft_inspection inspection = { 0 };
     ft_error err;
-    ft_view view = parse_options(argc, argv, &what);
+    ft_view view = parse_options(argc, argv, &inspection);
     ft_status rc = FT_OK;
-    for (int i = 0; i < 2 && what.path[i] != NULL && rc == FT_OK; i++)
-        rc = ft_artifact_open(&what.artifact[i], what.path[i], FT_VERIFY_STRUCTURE, &err);
+    for (int i = 0; i < 2 && inspection.path[i] != NULL && rc == FT_OK; i++)
+        rc = ft_artifact_open(&inspection.artifact[i], inspection.path[i], FT_VERIFY_STRUCTURE,
+                              &err);
     if (rc == FT_OK)
-        rc = view(&what, &err);
-    int status = rc != FT_OK ? ft_tool_fail(&tool, err.text) : what.different;
-    ft_artifact_close(what.artifact[0]);
-    ft_artifact_close(what.artifact[1]);
-    return ft_tool_end(&tool, status);
+        rc = view(&inspection, &err);
+    int status = rc != FT_OK ? ft_tool_error(&tool, err.text) : inspection.different;
+    ft_artifact_close(inspection.artifact[0]);
+    ft_artifact_close(inspection.artifact[1]);
+    return ft_tool_exit_status(&tool, status);
 }

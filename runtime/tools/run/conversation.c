@@ -21,61 +21,63 @@ static ft_chat find_format(const ft_model *model, const ft_tokenizer *tokenizer)
     json_t *json =
         file == NULL ? NULL : json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
     ft_chat format =
-        ft_chat_find(tokenizer, json_string_value(json_object_get(json, "model_type")));
+        ft_chat_detect(tokenizer, json_string_value(json_object_get(json, "model_type")));
     json_decref(json);
     return format;
 }
 
-ft_status ft_talk_init(ft_talk *out, const ft_model *model, const ft_tokenizer *tokenizer,
-                       const char *system, ft_error *err)
+ft_status ft_conversation_init(ft_conversation *out, const ft_model *model,
+                               const ft_tokenizer *tokenizer, const char *system, ft_error *err)
 {
-    *out = (ft_talk){ .format = find_format(model, tokenizer) };
+    *out = (ft_conversation){ .format = find_format(model, tokenizer) };
     if (out->format == FT_CHAT_NONE)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: no known chat template: its tokenizer has none of the tokens that "
                        "begin and end messages; run it without --chat",
                        model->path);
-    return system != NULL ? ft_talk_say(out, "system", system, err) : FT_OK;
+    return system != NULL ? ft_conversation_add(out, "system", system, err) : FT_OK;
 }
 
-void ft_talk_fini(ft_talk *talk)
+void ft_conversation_fini(ft_conversation *conversation)
 {
-    while (talk->count > 0)
-        ft_talk_unsay(talk);
-    free(talk->message);
-    *talk = (ft_talk){ 0 };
+    while (conversation->count > 0)
+        ft_conversation_pop(conversation);
+    free(conversation->message);
+    *conversation = (ft_conversation){ 0 };
 }
 
-ft_status ft_talk_say(ft_talk *talk, const char *role, const char *content, ft_error *err)
+ft_status ft_conversation_add(ft_conversation *conversation, const char *role, const char *content,
+                              ft_error *err)
 {
-    size_t bytes = (talk->count + 1) * sizeof *talk->message;
-    ft_chat_message *grown = realloc(talk->message, bytes);
+    size_t bytes = (conversation->count + 1) * sizeof *conversation->message;
+    ft_chat_message *grown = realloc(conversation->message, bytes);
     if (grown != NULL)
-        talk->message = grown;
+        conversation->message = grown;
     char *copy = ft_strdup(content);
     if (grown == NULL || copy == NULL) {
         free(copy);
         return ft_fail(err, FT_ENOMEM, "no memory for a conversation");
     }
-    grown[talk->count++] = (ft_chat_message){ role, copy };
+    grown[conversation->count++] = (ft_chat_message){ role, copy };
     return FT_OK;
 }
 
-void ft_talk_unsay(ft_talk *talk)
+void ft_conversation_pop(ft_conversation *conversation)
 {
-    free((char *) (uintptr_t) talk->message[--talk->count].content);
+    free((char *) (uintptr_t) conversation->message[--conversation->count].content);
 }
 
-ft_status ft_talk_encode(const ft_talk *talk, const ft_tokenizer *tokenizer, int32_t **ids,
-                         size_t *count, ft_error *err)
+ft_status ft_conversation_encode(const ft_conversation *conversation, const ft_tokenizer *tokenizer,
+                                 int32_t **ids, size_t *count, ft_error *err)
 {
     size_t bytes;
-    FT_TRY(ft_chat_render(talk->format, talk->message, talk->count, NULL, 0, &bytes, err));
+    FT_TRY(ft_chat_render(conversation->format, conversation->message, conversation->count, NULL, 0,
+                          &bytes, err));
     char *text = malloc(bytes + 1);
     if (text == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a conversation");
-    ft_status status =
-        ft_chat_render(talk->format, talk->message, talk->count, text, bytes, &bytes, err);
+    ft_status status = ft_chat_render(conversation->format, conversation->message,
+                                      conversation->count, text, bytes, &bytes, err);
     text[bytes] = '\0';
     if (status == FT_OK)
         status = ft_text_encode(tokenizer, text, true, ids, count, err);

@@ -8,30 +8,31 @@
 
 #include "runtime/model/model.h"
 
-typedef struct ft_talk {
+typedef struct ft_conversation {
     ft_chat format;
     ft_chat_message *message; /* contents owned */
     size_t count;
-} ft_talk;
+} ft_conversation;
 
 /*
  * Detect the model's chat template and add the `system` message, if not NULL.  FT_EUNSUPPORTED: no
- * known template.  Free with ft_talk_fini(), also after a failure.
+ * known template.  Free with ft_conversation_fini(), also after a failure.
  */
-FT_MUST_USE ft_status ft_talk_init(ft_talk *out, const ft_model *model,
-                                   const ft_tokenizer *tokenizer, const char *system,
-                                   ft_error *err);
-void ft_talk_fini(ft_talk *talk);
+FT_MUST_USE ft_status ft_conversation_init(ft_conversation *out, const ft_model *model,
+                                           const ft_tokenizer *tokenizer, const char *system,
+                                           ft_error *err);
+void ft_conversation_fini(ft_conversation *conversation);
 
 /* Append a message of role "user" or "assistant"; content is copied, role is borrowed. */
-FT_MUST_USE ft_status ft_talk_say(ft_talk *talk, const char *role, const char *content,
-                                  ft_error *err);
+FT_MUST_USE ft_status ft_conversation_add(ft_conversation *conversation, const char *role,
+                                          const char *content, ft_error *err);
 
 /* Remove the last message. */
-void ft_talk_unsay(ft_talk *talk);
+void ft_conversation_pop(ft_conversation *conversation);
 
 /* Render and encode all messages with the generation prompt; free(*ids), also after a failure. */
-FT_MUST_USE ft_status ft_talk_encode(const ft_talk *talk, const ft_tokenizer *tokenizer,
-                                     int32_t **ids, size_t *count, ft_error *err);
+FT_MUST_USE ft_status ft_conversation_encode(const ft_conversation *conversation,
+                                             const ft_tokenizer *tokenizer, int32_t **ids,
+                                             size_t *count, ft_error *err);
 
 #endif

@@ -28,14 +28,14 @@ typedef struct job {
     ft_session_options options; /* of the session */
     ft_session *session;
     ft_texts texts;
-    const char *const *title; /* label of each row: a text or an image path; NULL: -d */
+    const char *const *row_title; /* label of each row: a text or an image path; NULL: -d */
     ft_dataset dataset;
-    char *names;         /* a copy of --outputs, split at commas */
-    const char **wanted; /* distinct names of outputs */
-    size_t nwanted;
+    char *names;               /* a copy of --outputs, split at commas */
+    const char **output_names; /* distinct names of outputs */
+    size_t num_outputs;
     ft_results results;
-    ft_tally tally;      /* metrics, if the rows have labels */
-    ft_json_stream json; /* open after the first batch */
+    ft_metric_accumulator metrics; /* metrics, if the rows have labels */
+    ft_json_stream json;           /* open after the first batch */
     double seconds;
     ft_progress_line line;
 } job;
@@ -44,10 +44,10 @@ static ft_status read_texts(job *j, ft_error *err)
 {
     const ft_run *r = j->run;
     ft_tokenizer *tokenizer;
-    if (ft_config_sees(&j->model->config))
+    if (ft_config_is_vision(&j->model->config))
         return ft_fail(err, FT_EUNSUPPORTED, "%s: is a vision model: use --image", j->model->path);
     FT_TRY(ft_run_texts(&j->texts, r, err));
-    j->title = (const char *const *) j->texts.line;
+    j->row_title = (const char *const *) j->texts.line;
     FT_TRY(ft_tokenizer_open_model(&tokenizer, j->model, err));
     ft_status status =
         ft_dataset_encode(&j->dataset, tokenizer, j->model, (const char *const *) j->texts.line,
@@ -60,18 +60,18 @@ static ft_status read_inputs(job *j, ft_error *err)
 {
     if (j->run->data != NULL)
         return ft_dataset_read(&j->dataset, j->run->data, j->model, err);
-    if (j->run->nimage == 0)
+    if (j->run->num_images == 0)
         return read_texts(j, err);
-    j->title = j->run->image;
-    return ft_images_read(&j->dataset, j->model, j->run->image, j->run->nimage, err);
+    j->row_title = j->run->image;
+    return ft_images_read(&j->dataset, j->model, j->run->image, j->run->num_images, err);
 }
 
 /* A batch must hold the longest sequence, and the KV cache a full batch. */
-static void fit_session(job *j)
+static void set_session_limits(job *j)
 {
     ft_session_options *o = &j->options;
     int64_t total = (int64_t) ft_dataset_tokens(&j->dataset),
-            cols = (int64_t) ft_dataset_longest(&j->dataset);
+            cols = (int64_t) ft_dataset_max_length(&j->dataset);
     if (o->max_tokens == 0)
         o->max_tokens = total < 4096 ? total : 4096;
     if (o->max_tokens < cols)
@@ -80,22 +80,22 @@ static void fit_session(job *j)
     if (!j->model->has_cache)
         return;
     if (o->context == 0)
-        o->context = (int64_t) ft_dataset_context(&j->dataset);
+        o->context = (int64_t) ft_dataset_max_context(&j->dataset);
     o->cache_tokens = o->source_tokens =
-        o->max_tokens + o->max_sequences * FT_PAGE; /* one partial page per sequence */
+        o->max_tokens + o->max_sequences * FT_PAGE_TOKENS; /* one partial page per sequence */
 }
 
 /* Collect each value once, even if it is named several times. */
-static void want(job *j, const char *name)
+static void add_output(job *j, const char *name)
 {
-    for (size_t i = 0; i < j->nwanted; i++)
-        if (strcmp(j->wanted[i], name) == 0)
+    for (size_t i = 0; i < j->num_outputs; i++)
+        if (strcmp(j->output_names[i], name) == 0)
             return;
-    j->wanted[j->nwanted++] = name;
+    j->output_names[j->num_outputs++] = name;
 }
 
 /* The outputs collected by default. */
-static bool is_told(const char *name, bool writes)
+static bool is_default_output(const char *name, bool writes)
 {
     return writes || strcmp(name, "logits") == 0 || strcmp(name, "embedding") == 0;
 }
@@ -107,29 +107,29 @@ static ft_status choose_outputs(job *j, bool writes, ft_error *err)
     const char *listed = j->run->outputs;
     size_t room = listed != NULL ? strlen(listed) + 1 : (size_t) plan->noutput;
     j->names = ft_strdup(listed != NULL ? listed : "");
-    j->wanted = ft_array(room + j->run->nkeep, sizeof *j->wanted);
-    if (j->names == NULL || j->wanted == NULL)
+    j->output_names = ft_calloc(room + j->run->num_keep, sizeof *j->output_names);
+    if (j->names == NULL || j->output_names == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for the names of outputs");
     char *rest = listed != NULL ? j->names : NULL;
     for (char *name; (name = strsep(&rest, ",")) != NULL;)
-        want(j, name);
+        add_output(j, name);
     for (int i = 0; listed == NULL && i < plan->noutput; i++)
-        if (is_told(plan->output[i].name, writes))
-            want(j, plan->output[i].name);
-    for (size_t i = 0; i < j->run->nkeep; i++)
-        want(j, j->run->keep[i]);
+        if (is_default_output(plan->output[i].name, writes))
+            add_output(j, plan->output[i].name);
+    for (size_t i = 0; i < j->run->num_keep; i++)
+        add_output(j, j->run->keep[i]);
     return FT_OK;
 }
 
 static void job_fini(job *j)
 {
     ft_results_fini(&j->results);
-    ft_tally_fini(&j->tally);
+    ft_metric_accumulator_fini(&j->metrics);
     ft_session_close(j->session);
     ft_dataset_fini(&j->dataset);
     ft_texts_fini(&j->texts);
     free(j->names);
-    free(j->wanted);
+    free(j->output_names);
 }
 
 /* ---- Output ------------------------------------------------------------------------------- */
@@ -157,9 +157,9 @@ static void print_rows(const job *j, size_t first, size_t count)
     const ft_tensor *logits = class_logits(j);
     const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
     bool embeds = logits == NULL && embedding != NULL && j->run->output == NULL;
-    for (size_t i = 0; j->title != NULL && i < count; i++) {
+    for (size_t i = 0; j->row_title != NULL && i < count; i++) {
         if (logits != NULL)
-            ft_print_classes(j->model, row_at(logits, i), j->title[first + i]);
+            ft_print_predictions(j->model, row_at(logits, i), j->row_title[first + i]);
         else if (embeds)
             print_embedding(row_at(embedding, i), (size_t) embedding->dim[1]);
     }
@@ -170,52 +170,53 @@ static void begin_json(job *j)
 {
     ft_json_stream *json = &j->json;
     *json = (ft_json_stream){ .file = stdout, .digits = 9 };
-    ft_json_open(json, NULL, '{');
-    ft_json_whole(json, "sequences", (int64_t) j->dataset.rows);
-    ft_json_whole(json, "tokens", (int64_t) ft_dataset_tokens(&j->dataset));
+    ft_json_stream_begin(json, NULL, '{');
+    ft_json_stream_int(json, "sequences", (int64_t) j->dataset.rows);
+    ft_json_stream_int(json, "tokens", (int64_t) ft_dataset_tokens(&j->dataset));
     if (class_logits(j) != NULL)
-        ft_json_word(json, "problem_type", ft_problem_name(j->model->config.problem));
-    ft_json_open(json, "results", '[');
+        ft_json_stream_string(json, "problem_type", ft_problem_name(j->model->config.problem_type));
+    ft_json_stream_begin(json, "results", '[');
 }
 
-static void put_rows(job *j, size_t count)
+static void write_rows_json(job *j, size_t count)
 {
     const ft_tensor *logits = class_logits(j);
     const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
     if (j->json.file == NULL)
         begin_json(j);
     for (size_t i = 0; i < count; i++) {
-        ft_json_open(&j->json, NULL, '{');
+        ft_json_stream_begin(&j->json, NULL, '{');
         if (logits != NULL)
-            ft_classes_to_json(&j->json, j->model, row_at(logits, i));
+            ft_predictions_to_json(&j->json, j->model, row_at(logits, i));
         if (embedding != NULL)
-            ft_json_reals(&j->json, "embedding", row_at(embedding, i), (size_t) embedding->dim[1]);
-        ft_json_close(&j->json, '{');
+            ft_json_stream_floats(&j->json, "embedding", row_at(embedding, i),
+                                  (size_t) embedding->dim[1]);
+        ft_json_stream_end(&j->json, '{');
     }
 }
 
 /* Print the rows of the last batch. */
-static void tell_rows(job *j, size_t first, size_t count)
+static void report_rows(job *j, size_t first, size_t count)
 {
     const ft_tensor *logits = class_logits(j);
     for (size_t i = 0; logits != NULL && ft_dataset_has_labels(&j->dataset) && i < count; i++)
-        ft_tally_add(&j->tally, row_at(logits, i), &j->dataset, first + i);
+        ft_metric_accumulator_add_row(&j->metrics, row_at(logits, i), &j->dataset, first + i);
     if (j->run->json)
-        put_rows(j, count);
+        write_rows_json(j, count);
     else
         print_rows(j, first, count);
 }
 
 /* Print the summary after the last row. */
-static void tell_summary(job *j)
+static void report_summary(job *j)
 {
-    ft_metric metric[FT_METRICS];
-    size_t metrics = ft_tally_metrics(&j->tally, metric);
+    ft_metric metric[FT_MAX_METRICS];
+    size_t metrics = ft_metric_accumulator_compute(&j->metrics, metric);
     if (j->run->json) {
-        ft_json_close(&j->json, '[');
-        ft_json_real(&j->json, "seconds", j->seconds);
+        ft_json_stream_end(&j->json, '[');
+        ft_json_stream_double(&j->json, "seconds", j->seconds);
         ft_metrics_to_json(&j->json, metric, metrics, "");
-        ft_json_close(&j->json, '{');
+        ft_json_stream_end(&j->json, '{');
         return;
     }
     if (j->run->data == NULL && !j->model->has_cache)
@@ -227,42 +228,44 @@ static void tell_summary(job *j)
 
 /* ---- All ---------------------------------------------------------------------------------- */
 
-static ft_status run_batches(job *j, ft_output *output, ft_error *err)
+static ft_status run_batches(job *j, ft_atomic_file *output, ft_error *err)
 {
     size_t tokens = (size_t) j->options.max_tokens;
-    double before = ft_seconds();
+    double before = ft_monotonic_seconds();
     ft_run_begin_progress(&j->line, j->run, "sequences", j->run->json);
     for (size_t first = 0, count; first < j->dataset.rows; first += count) {
-        count = ft_dataset_batch(&j->dataset, first, tokens, (size_t) j->options.max_sequences);
-        FT_TRY(ft_dataset_bind(&j->dataset, first, count, j->session, err));
+        count =
+            ft_dataset_batch_rows(&j->dataset, first, tokens, (size_t) j->options.max_sequences);
+        FT_TRY(ft_dataset_set_inputs(&j->dataset, first, count, j->session, err));
         FT_TRY(ft_session_run(j->session, err));
         if (first == 0)
-            FT_TRY(ft_results_init(&j->results, j->session, &j->dataset, j->wanted, j->nwanted,
-                                   output, err));
-        FT_TRY(ft_results_take(&j->results, j->session, first, err));
-        tell_rows(j, first, count);
-        ft_progress_step(&j->line, first + count, j->dataset.rows);
+            FT_TRY(ft_results_init(&j->results, j->session, &j->dataset, j->output_names,
+                                   j->num_outputs, output, err));
+        FT_TRY(ft_results_collect(&j->results, j->session, first, err));
+        report_rows(j, first, count);
+        ft_progress_update(&j->line, first + count, j->dataset.rows);
     }
-    j->seconds = ft_seconds() - before;
+    j->seconds = ft_monotonic_seconds() - before;
     return ft_results_end(&j->results, err);
 }
 
-static ft_status work(job *j, ft_output *output, ft_error *err)
+static ft_status work(job *j, ft_atomic_file *output, ft_error *err)
 {
     FT_TRY(read_inputs(j, err));
-    fit_session(j);
+    set_session_limits(j);
     FT_TRY(choose_outputs(j, output != NULL, err));
-    FT_TRY(ft_tally_init(&j->tally, &j->model->config, err));
+    FT_TRY(ft_metric_accumulator_init(&j->metrics, &j->model->config, err));
     FT_TRY(ft_session_open(&j->session, j->model, &j->options, err));
     FT_TRY(ft_run_explain(j->run, j->session, err));
     ft_status status = run_batches(j, output, err);
     ft_progress_end(&j->line);
     FT_TRY(status);
-    tell_summary(j);
+    report_summary(j);
     return FT_OK;
 }
 
-ft_status ft_run_forward(const ft_run *run, const ft_model *model, ft_output *output, ft_error *err)
+ft_status ft_run_forward(const ft_run *run, const ft_model *model, ft_atomic_file *output,
+                         ft_error *err)
 {
     job j = { .run = run, .model = model, .options = run->session };
     ft_status status = work(&j, output, err);

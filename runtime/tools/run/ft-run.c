@@ -15,53 +15,54 @@
 #include <unistd.h>
 
 /* Open the output first, so that an error shows before any work is done. */
-static ft_status open_output(ft_output **out, const ft_run *run, ft_error *err)
+static ft_status open_output(ft_atomic_file **out, const ft_run *run, ft_error *err)
 {
-    return run->output == NULL ? FT_OK : ft_output_open(out, run->output, run->force, err);
+    return run->output == NULL ? FT_OK : ft_atomic_file_open(out, run->output, run->force, err);
 }
 
 /* Decoders generate text, unless intermediate values are requested. */
 static bool is_single_run(const ft_run *run, const ft_model *model)
 {
-    return !model->has_cache || run->outputs != NULL || run->nkeep > 0 || run->nimage > 0;
+    return !model->has_cache || run->outputs != NULL || run->num_keep > 0 || run->num_images > 0;
 }
 
 /* Reject options that do not apply to the model's type: FT_EARG, a usage error. */
 static ft_status check_use(const ft_run *run, const ft_model *model, ft_error *err)
 {
     const char *kind = ft_kind_name(ft_config_kind(&model->config));
-    const char *writing = run->generating != NULL ? run->generating : run->caching;
-    if (!model->has_cache && (writing != NULL || run->session.every_logits))
+    const char *writing =
+        run->generation_option != NULL ? run->generation_option : run->cache_option;
+    if (!model->has_cache && (writing != NULL || run->session.all_logits))
         return ft_fail(err, FT_EARG, "--%s applies to decoders and encoder-decoders, but %s is %s",
                        writing != NULL ? writing : "every-logits", model->path, kind);
-    if (run->forces_bos && !ft_config_has_source(&model->config))
+    if (run->has_forced_bos && !ft_config_is_encoder_decoder(&model->config))
         return ft_fail(err, FT_EARG, "--forced-bos applies to encoder-decoders, but %s is %s",
                        model->path, kind);
     if (!is_single_run(run, model))
-        return run->running == NULL
+        return run->single_run_option == NULL
                    ? FT_OK
                    : ft_fail(err, FT_EARG, "--%s: needs --outputs or --keep, or an encoder",
-                             run->running);
-    if (run->generating != NULL)
+                             run->single_run_option);
+    if (run->generation_option != NULL)
         return ft_fail(err, FT_EARG,
                        "--%s: does not apply with --outputs or --keep, which do not generate",
-                       run->generating);
+                       run->generation_option);
     return FT_OK;
 }
 
-static ft_status run_model(const ft_run *run, const ft_model *model, ft_output *output,
+static ft_status run_model(const ft_run *run, const ft_model *model, ft_atomic_file *output,
                            ft_error *err)
 {
     if (is_single_run(run, model))
         return ft_run_forward(run, model, output, err);
-    return run->search.beams > 0 ? ft_run_search(run, model, output, err)
+    return run->search.beams > 0 ? ft_run_beam_search(run, model, output, err)
                                  : ft_run_generate(run, model, output, err);
 }
 
 /* Returns the exit status. */
 static int open_and_run(const ft_run *run)
 {
-    ft_output *output = NULL;
+    ft_atomic_file *output = NULL;
     ft_model *model = NULL;
     ft_error err;
     bool misused = false;
@@ -75,42 +76,44 @@ static int open_and_run(const ft_run *run)
     if (status == FT_OK)
         status = run_model(run, model, output, &err);
     ft_model_close(model);
-    ft_output_close(output);
+    ft_atomic_file_close(output);
     if (status == FT_OK)
         return 0;
-    ft_tool_fail(&ft_run_tool, err.text);
+    ft_tool_error(&ft_run_tool, err.text);
     return misused ? FT_EXIT_USAGE : FT_EXIT_FAILURE;
 }
 
 ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err)
 {
     if (run->text == NULL)
-        return ft_texts_copy(out, run->operand, run->noperand, err);
-    return ft_texts_read(out, run->text, run->whole, err);
+        return ft_texts_copy(out, run->operand, run->num_operands, err);
+    return ft_texts_read(out, run->text, run->whole_file, err);
 }
 
-void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit, bool tells)
+void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit,
+                           bool prints_results)
 {
-    bool mixes = tells && isatty(STDOUT_FILENO);
+    bool mixes = prints_results && isatty(STDOUT_FILENO);
     ft_progress_begin(line, "running", unit, run->data == NULL || mixes);
 }
 
 /* The plan, and the int8 GEMM kernels for batch sizes up to the session's limit. */
 ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err)
 {
-    ft_batch runs[FT_USUAL_RUNS];
+    ft_batch runs[FT_GEMM_REPORT_BATCHES];
     if (!run->verbose)
         return FT_OK;
     FT_TRY(ft_model_write_plan(session->model, stderr, err));
-    return ft_products_write(session, runs, ft_products_usual(session, runs), stderr, err);
+    return ft_gemm_report_write(session, runs, ft_gemm_report_default_batches(session, runs),
+                                stderr, err);
 }
 
 int main(int argc, char **argv)
 {
     ft_run run;
-    ft_tool_tidy_on_signals();
+    ft_tool_cleanup_on_signals();
     ft_run_parse(&run, argc, argv);
     int status = open_and_run(&run);
     ft_run_free(&run);
-    return ft_tool_end(&ft_run_tool, status);
+    return ft_tool_exit_status(&ft_run_tool, status);
 }

@@ -18,65 +18,66 @@
 
 static ft_status check_stop_ids(const ft_run *run, const ft_model *model, ft_error *err)
 {
-    for (size_t i = 0; i < run->nstop_id; i++)
+    for (size_t i = 0; i < run->num_run_stop_ids; i++)
         if (run->stop_id[i] >= model->config.vocabulary)
             return ft_fail(err, FT_EARG, "--stop-id %d: expected a token id from 0 to %d",
                            run->stop_id[i], model->config.vocabulary - 1);
     return FT_OK;
 }
 
-ft_status ft_run_how(ft_request *how, int32_t **stop_id, const ft_run *run, const ft_model *model,
-                     ft_error *err)
+ft_status ft_run_request(ft_request *sampling, int32_t **stop_id, const ft_run *run,
+                         const ft_model *model, ft_error *err)
 {
     ft_stop_ids ends = { .count = 0 };
-    *how = run->how;
+    *sampling = run->sampling;
     *stop_id = NULL;
     FT_TRY(check_stop_ids(run, model, err));
     if (!run->ignore_end)
         FT_TRY(
             ft_stop_ids_read(&ends, model->artifact, model->path, model->config.vocabulary, err));
-    *stop_id = ft_array(ends.count + run->nstop_id, sizeof **stop_id);
+    *stop_id = ft_calloc(ends.count + run->num_run_stop_ids, sizeof **stop_id);
     if (*stop_id == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu stop ids", ends.count + run->nstop_id);
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu stop ids",
+                       ends.count + run->num_run_stop_ids);
     memcpy(*stop_id, ends.id, ends.count * sizeof *ends.id);
-    memcpy(*stop_id + ends.count, run->stop_id, run->nstop_id * sizeof *run->stop_id);
-    how->stop_ids = *stop_id;
-    how->stops = ends.count + run->nstop_id;
-    how->stop_strings = run->nstop > 0 ? run->stop : NULL;
+    memcpy(*stop_id + ends.count, run->stop_id, run->num_run_stop_ids * sizeof *run->stop_id);
+    sampling->stop_ids = *stop_id;
+    sampling->stops = ends.count + run->num_run_stop_ids;
+    sampling->stop_strings = run->num_stop > 0 ? run->stop : NULL;
     return FT_OK;
 }
 
 static void set_begin(ft_generation *g)
 {
     const ft_config *config = &g->model->config;
-    if (!ft_config_has_source(config))
+    if (!ft_config_is_encoder_decoder(config))
         return;
-    g->begin[g->begins++] = config->start_id;
-    int32_t first = g->run->forces_bos ? g->run->forced_bos : config->first_id;
+    g->begin[g->num_start_ids++] = config->decoder_start_id;
+    int32_t first = g->run->has_forced_bos ? g->run->forced_bos : config->forced_bos_id;
     if (first >= 0)
-        g->begin[g->begins++] = first;
+        g->begin[g->num_start_ids++] = first;
 }
 
 static ft_status make_requests(ft_generation *g, ft_error *err)
 {
-    ft_request how;
-    FT_TRY(ft_run_how(&how, &g->stop_id, g->run, g->model, err));
-    g->stops = how.stops;
-    g->request = ft_array(g->prompts.count, sizeof *g->request);
+    ft_request sampling;
+    FT_TRY(ft_run_request(&sampling, &g->stop_id, g->run, g->model, err));
+    g->stops = sampling.stops;
+    g->request = ft_calloc(g->prompts.count, sizeof *g->request);
     if (g->request == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu requests", g->prompts.count);
     set_begin(g);
     for (size_t i = 0; i < g->prompts.count; i++) {
         ft_request *r = &g->request[i];
-        *r = how;
+        *r = sampling;
         r->prompt = g->prompts.ids + g->prompts.start[i];
         r->prompt_tokens = ft_prompt_tokens(&g->prompts, i);
-        if (g->begins == 0)
+        if (g->num_start_ids == 0)
             continue;
         r->source = r->prompt;
         r->source_tokens = r->prompt_tokens;
         r->prompt = g->begin;
-        r->prompt_tokens = g->begins;
+        r->prompt_tokens = g->num_start_ids;
     }
     return FT_OK;
 }
@@ -98,8 +99,8 @@ static size_t choose_context(const ft_generation *g)
     size_t longest = longest_prompt(g);
     if (g->run->session.context > 0)
         return (size_t) g->run->session.context;
-    if (g->run->how.max_new_tokens > 0)
-        return ft_min_size(positions, longest + (size_t) g->run->how.max_new_tokens);
+    if (g->run->sampling.max_new_tokens > 0)
+        return ft_min_size(positions, longest + (size_t) g->run->sampling.max_new_tokens);
     return ft_min_size(positions, longest < 4096 ? 4096 : positions);
 }
 
@@ -110,21 +111,21 @@ static int larger_first(const void *a, const void *b)
 }
 
 /* KV cache tokens of the largest sequences that may run concurrently. */
-static ft_status sum_cache(const ft_generation *g, size_t seats, size_t *tokens, ft_error *err)
+static ft_status sum_cache(const ft_generation *g, size_t num_slots, size_t *tokens, ft_error *err)
 {
-    size_t count = g->prompts.count, *need = ft_array(count, sizeof *need);
+    size_t count = g->prompts.count, *need = ft_calloc(count, sizeof *need);
     if (need == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu requests", count);
     for (size_t i = 0; i < count; i++) {
         const ft_request *r = &g->request[i];
         need[i] = r->prompt_tokens > 0 && r->prompt_tokens < g->context
-                      ? ft_request_cached(r, g->context)
+                      ? ft_request_max_cached(r, g->context)
                       : 1; /* will be rejected */
     }
     qsort(need, count, sizeof *need, larger_first);
     *tokens = 0;
-    for (size_t i = 0; i < seats; i++)
-        *tokens += ft_round_up(need[i], FT_PAGE);
+    for (size_t i = 0; i < num_slots; i++)
+        *tokens += ft_round_up(need[i], FT_PAGE_TOKENS);
     free(need);
     return FT_OK;
 }
@@ -132,16 +133,17 @@ static ft_status sum_cache(const ft_generation *g, size_t seats, size_t *tokens,
 static ft_status open_session(ft_session **out, const ft_generation *g, ft_error *err)
 {
     ft_session_options options = g->run->session;
-    size_t seats = ft_min_size(g->prompts.count, g->run->batch > 0 ? (size_t) g->run->batch : 64);
+    size_t num_slots =
+        ft_min_size(g->prompts.count, g->run->batch > 0 ? (size_t) g->run->batch : 64);
     size_t chunk = g->run->chunk > 0 ? (size_t) g->run->chunk : 512, cache = 0;
     chunk = ft_min_size(chunk, g->prompts.start[g->prompts.count]);
-    size_t source = g->begins > 0 ? ft_prompts_longest(&g->prompts) : 0;
-    FT_TRY(sum_cache(g, seats, &cache, err));
-    options.max_sequences = (int64_t) seats;
+    size_t source = g->num_start_ids > 0 ? ft_prompts_longest(&g->prompts) : 0;
+    FT_TRY(sum_cache(g, num_slots, &cache, err));
+    options.max_sequences = (int64_t) num_slots;
     if (chunk < source) /* the encoder needs complete sources */
         chunk = source;
-    options.max_tokens = (int64_t) (chunk > seats ? chunk : seats);
-    options.source_tokens = (int64_t) (seats * ft_round_up(source, FT_PAGE));
+    options.max_tokens = (int64_t) (chunk > num_slots ? chunk : num_slots);
+    options.source_tokens = (int64_t) (num_slots * ft_round_up(source, FT_PAGE_TOKENS));
     options.context = (int64_t) g->context;
     options.cache_tokens = (int64_t) cache;
     FT_TRY(ft_session_open(out, g->model, &options, err));
@@ -150,60 +152,61 @@ static ft_status open_session(ft_session **out, const ft_generation *g, ft_error
 
 /* ---- Tokens ------------------------------------------------------------------------------- */
 
-static bool append(ft_growth *grown, const char *text, size_t bytes)
+static bool append(ft_generated_text *generated, const char *text, size_t bytes)
 {
-    if (grown->bytes + bytes > grown->room) {
-        size_t room = 2 * (grown->bytes + bytes);
-        char *larger = realloc(grown->text, room);
+    if (generated->bytes + bytes > generated->capacity) {
+        size_t room = 2 * (generated->bytes + bytes);
+        char *larger = realloc(generated->text, room);
         if (larger == NULL)
             return false;
-        grown->text = larger;
-        grown->room = room;
+        generated->text = larger;
+        generated->capacity = room;
     }
-    memcpy(grown->text + grown->bytes, text, bytes);
-    grown->bytes += bytes;
+    memcpy(generated->text + generated->bytes, text, bytes);
+    generated->bytes += bytes;
     return true;
 }
 
-static bool add_id(ft_growth *grown, int32_t id, float logprob, bool keeps_logprob)
+static bool add_id(ft_generated_text *generated, int32_t id, float logprob, bool keeps_logprob)
 {
-    if (grown->tokens == grown->most) {
-        size_t most = grown->most == 0 ? 64 : 2 * grown->most;
-        int32_t *ids = realloc(grown->id, most * sizeof *ids);
-        grown->id = ids != NULL ? ids : grown->id;
-        float *logprobs = keeps_logprob ? realloc(grown->logprob, most * sizeof *logprobs) : NULL;
-        grown->logprob = logprobs != NULL ? logprobs : grown->logprob;
+    if (generated->tokens == generated->most) {
+        size_t most = generated->most == 0 ? 64 : 2 * generated->most;
+        int32_t *ids = realloc(generated->id, most * sizeof *ids);
+        generated->id = ids != NULL ? ids : generated->id;
+        float *logprobs =
+            keeps_logprob ? realloc(generated->logprob, most * sizeof *logprobs) : NULL;
+        generated->logprob = logprobs != NULL ? logprobs : generated->logprob;
         if (ids == NULL || (keeps_logprob && logprobs == NULL))
             return false;
-        grown->most = most;
+        generated->most = most;
     }
-    grown->id[grown->tokens] = id;
+    generated->id[generated->tokens] = id;
     if (keeps_logprob)
-        grown->logprob[grown->tokens] = logprob;
-    grown->tokens++;
+        generated->logprob[generated->tokens] = logprob;
+    generated->tokens++;
     return true;
 }
 
 /* Ids are kept for files and JSON, or if there is no tokenizer. */
-static bool add_token(ft_generation *g, ft_growth *grown, const ft_token *token)
+static bool add_token(ft_generation *g, ft_generated_text *generated, const ft_token *token)
 {
     g->tokens++;
-    bool keeps = g->writes || g->run->json || g->tokenizer == NULL;
-    return !keeps || add_id(grown, token->id, token->logprob, g->keeps_logprobs);
+    bool keeps = g->writes_file || g->run->json || g->tokenizer == NULL;
+    return !keeps || add_id(generated, token->id, token->logprob, g->keep_logprobs);
 }
 
-static bool take_token(void *user, const ft_token *token)
+static bool add_generated_token(void *user, const ft_token *token)
 {
     ft_generation *g = user;
-    ft_growth *grown = &g->grown[token->request];
-    if (token->id >= 0 && !add_token(g, grown, token))
+    ft_generated_text *generated = &g->generated[token->request];
+    if (token->id >= 0 && !add_token(g, generated, token))
         g->no_memory = true;
-    if (g->tells && token->text_bytes > 0 && !append(grown, token->text, token->text_bytes))
+    if (g->reports && token->text_bytes > 0 && !append(generated, token->text, token->text_bytes))
         g->no_memory = true;
-    grown->reason = token->reason;
-    g->ended += token->reason != FT_REASON_NONE;
-    ft_generation_tell(g);
-    ft_progress_step(&g->line, g->ended, g->prompts.count);
+    generated->reason = token->reason;
+    g->num_finished += token->reason != FT_FINISH_NONE;
+    ft_generation_report(g);
+    ft_progress_update(&g->line, g->num_finished, g->prompts.count);
     return !g->no_memory;
 }
 
@@ -212,10 +215,10 @@ static bool take_token(void *user, const ft_token *token)
 /* Whether all texts have finished, so that those that did not fail can be reported. */
 static bool is_complete(const ft_generation *g)
 {
-    for (size_t i = 0; g->grown != NULL && i < g->prompts.count; i++)
-        if (g->grown[i].reason == FT_REASON_NONE)
+    for (size_t i = 0; g->generated != NULL && i < g->prompts.count; i++)
+        if (g->generated[i].reason == FT_FINISH_NONE)
             return false;
-    return g->grown != NULL;
+    return g->generated != NULL;
 }
 
 static ft_status generate(ft_generation *g, ft_error *err)
@@ -227,9 +230,10 @@ static ft_status generate(ft_generation *g, ft_error *err)
     };
     ft_session *session = NULL;
     ft_status status = open_session(&session, g, err);
-    ft_run_begin_progress(&g->line, g->run, "texts", g->tells);
+    ft_run_begin_progress(&g->line, g->run, "texts", g->reports);
     if (status == FT_OK)
-        status = ft_generate(session, g->request, g->prompts.count, &options, take_token, g, err);
+        status = ft_generate(session, g->request, g->prompts.count, &options, add_generated_token,
+                             g, err);
     if (status == FT_OK && g->no_memory)
         status = ft_fail(err, FT_ENOMEM, "no memory for text");
     ft_progress_end(&g->line);
@@ -237,18 +241,18 @@ static ft_status generate(ft_generation *g, ft_error *err)
     return status;
 }
 
-static ft_status tell(ft_generation *g, ft_output *output, ft_error *err)
+static ft_status report(ft_generation *g, ft_atomic_file *output, ft_error *err)
 {
     if (output != NULL)
         FT_TRY(ft_generation_write(g, output, err));
-    ft_generation_tell_end(g);
+    ft_generation_report_summary(g);
     return FT_OK;
 }
 
 ft_status ft_run_tokenizer(ft_tokenizer **out, const ft_run *run, const ft_model *model,
                            ft_error *err)
 {
-    bool needed = run->data == NULL || run->nstop > 0;
+    bool needed = run->data == NULL || run->num_stop > 0;
     *out = NULL;
     if (!needed && !run->json && run->output != NULL)
         return FT_OK;
@@ -256,43 +260,43 @@ ft_status ft_run_tokenizer(ft_tokenizer **out, const ft_run *run, const ft_model
     return status == FT_EUNSUPPORTED && !needed ? FT_OK : status;
 }
 
-static ft_status work(ft_generation *g, ft_output *output, ft_error *err)
+static ft_status work(ft_generation *g, ft_atomic_file *output, ft_error *err)
 {
     FT_TRY(ft_run_tokenizer(&g->tokenizer, g->run, g->model, err));
-    if (g->run->data == NULL && g->run->text == NULL && g->run->noperand == 0)
+    if (g->run->data == NULL && g->run->text == NULL && g->run->num_operands == 0)
         return ft_run_chat(g->run, g->model, g->tokenizer, err);
     FT_TRY(ft_prompts_read(&g->prompts, g->run, g->model, g->tokenizer, err));
     FT_TRY(make_requests(g, err));
     g->context = choose_context(g);
-    ft_warn_of_context(g->run, longest_prompt(g), g->context);
-    g->grown = ft_array(g->prompts.count, sizeof *g->grown);
-    if (g->grown == NULL)
+    ft_warn_short_context(g->run, longest_prompt(g), g->context);
+    g->generated = ft_calloc(g->prompts.count, sizeof *g->generated);
+    if (g->generated == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", g->prompts.count);
     ft_status status = generate(g, err);
     if (is_complete(g)) {
-        ft_status told = tell(g, output, status == FT_OK ? err : NULL);
-        status = status == FT_OK ? told : status;
+        ft_status num_reported = report(g, output, status == FT_OK ? err : NULL);
+        status = status == FT_OK ? num_reported : status;
     }
     return status;
 }
 
-ft_status ft_run_generate(const ft_run *run, const ft_model *model, ft_output *output,
+ft_status ft_run_generate(const ft_run *run, const ft_model *model, ft_atomic_file *output,
                           ft_error *err)
 {
     ft_generation g = {
         .run = run,
         .model = model,
-        .writes = output != NULL,
-        .tells = run->json || run->data == NULL || output == NULL,
-        .keeps_logprobs = run->json || (output != NULL && run->logprobs),
+        .writes_file = output != NULL,
+        .reports = run->json || run->data == NULL || output == NULL,
+        .keep_logprobs = run->json || (output != NULL && run->logprobs),
     };
     ft_status status = work(&g, output, err);
-    for (size_t i = 0; g.grown != NULL && i < g.prompts.count; i++) {
-        free(g.grown[i].id);
-        free(g.grown[i].logprob);
-        free(g.grown[i].text);
+    for (size_t i = 0; g.generated != NULL && i < g.prompts.count; i++) {
+        free(g.generated[i].id);
+        free(g.generated[i].logprob);
+        free(g.generated[i].text);
     }
-    free(g.grown);
+    free(g.generated);
     free(g.request);
     free(g.stop_id);
     ft_prompts_fini(&g.prompts);

@@ -10,14 +10,14 @@
 #include "runtime/tools/run/prompts.h"
 
 /* The generated tokens and text of one request. */
-typedef struct ft_growth {
+typedef struct ft_generated_text {
     int32_t *id; /* [tokens], including the stop token; owned */
     float *logprob;
     size_t tokens, most; /* number of tokens, and capacity */
-    ft_reason reason;
+    ft_finish_reason reason;
     char *text; /* not NUL-terminated; owned */
-    size_t bytes, room;
-} ft_growth;
+    size_t bytes, capacity;
+} ft_generated_text;
 
 typedef struct ft_generation {
     const ft_run *run;
@@ -28,22 +28,23 @@ typedef struct ft_generation {
     int32_t *stop_id;    /* of the model and the command line */
     size_t stops;
     int32_t begin[2]; /* encoder-decoders: the decoder prefix; the prompts are the sources */
-    size_t begins;
+    size_t num_start_ids;
     size_t context;
-    ft_growth *grown;     /* [prompts.count]; freed once reported, unless written to a file */
-    size_t told;          /* number of texts reported so far; for a single text, bytes */
-    size_t tokens, ended; /* new tokens of all texts; finished texts */
+    ft_generated_text
+        *generated;      /* [prompts.count]; freed once reported, unless written to a file */
+    size_t num_reported; /* number of texts reported so far; for a single text, bytes */
+    size_t tokens, num_finished; /* new tokens of all texts; finished texts */
     ft_progress_line line;
-    bool writes, tells;  /* to a file; to standard output, as text or JSON */
-    bool keeps_logprobs; /* they will be written */
-    ft_json_stream json; /* open after the first result */
+    bool writes_file, reports; /* to a file; to standard output, as text or JSON */
+    bool keep_logprobs;        /* they will be written */
+    ft_json_stream json;       /* open after the first result */
     ft_generate_stats stats;
     bool no_memory;
 } ft_generation;
 
 /* The request common to all prompts: sampling and stop criteria.  The caller frees *stop_id. */
-FT_MUST_USE ft_status ft_run_how(ft_request *how, int32_t **stop_id, const ft_run *run,
-                                 const ft_model *model, ft_error *err);
+FT_MUST_USE ft_status ft_run_request(ft_request *sampling, int32_t **stop_id, const ft_run *run,
+                                     const ft_model *model, ft_error *err);
 
 /*
  * Open the model's tokenizer.  It is required for text input or stop strings; otherwise *out may be
@@ -61,16 +62,17 @@ void ft_print_speed(FILE *file, size_t sequences, size_t made, const ft_generate
 /*
  * Warn if --max-new-tokens exceeds the context that is left after the longest prompt.
  */
-void ft_warn_of_context(const ft_run *run, size_t longest, size_t context);
+void ft_warn_short_context(const ft_run *run, size_t longest, size_t context);
 
 /* Print the finished texts in order, up to the first unfinished one. */
-void ft_generation_tell(ft_generation *g);
+void ft_generation_report(ft_generation *g);
 
 /* Print the throughput, after all texts. */
-void ft_generation_tell_end(ft_generation *g);
+void ft_generation_report_summary(ft_generation *g);
 
 /* Write output_ids, lengths, and with --logprobs also logprobs. */
-FT_MUST_USE ft_status ft_generation_write(const ft_generation *g, ft_output *output, ft_error *err);
+FT_MUST_USE ft_status ft_generation_write(const ft_generation *g, ft_atomic_file *output,
+                                          ft_error *err);
 
 /* Interactive chat: one message per line of standard input. */
 FT_MUST_USE ft_status ft_run_chat(const ft_run *run, const ft_model *model,

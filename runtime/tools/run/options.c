@@ -17,7 +17,7 @@ enum {
     KEEP = FT_LONG_ONLY,
     TEXT,
     IMAGE,
-    WHOLE,
+    WHOLE_FILE,
     TRUNCATE,
     DEVICE,
     VERIFY,
@@ -25,7 +25,7 @@ enum {
     NO_FUSE,
     JSON,
     OUTPUTS,
-    EVERY_LOGITS,
+    ALL_LOGITS,
     TOKENS,
     MAX_NEW,
     MIN_NEW,
@@ -51,7 +51,7 @@ enum {
     BEAMS,
     N_BEST,
     LENGTH_PENALTY,
-    EARLY,
+    EARLY_STOPPING,
     BEAM_GROUPS,
     DIVERSITY,
     FORCED_BOS,
@@ -66,7 +66,7 @@ static const ft_option options[] = {
     { TEXT, "text", "FILE", "read one text per line; - is standard input" },
     { IMAGE, "image", "FILE...",
       "a PNG or JPEG image; may be repeated, further files\nmay follow without --image" },
-    { WHOLE, "whole", NULL, "the whole file is one text" },
+    { WHOLE_FILE, "whole", NULL, "the whole file is one text" },
     { 'o', "output", "FILE", "write the results to this safetensors file" },
     { 'f', "force", NULL, "replace the output file" },
     { JSON, "json", NULL, "print one JSON object" },
@@ -81,7 +81,7 @@ static const ft_option options[] = {
     { TRUNCATE, "truncate", NULL, "truncate texts to the model's maximum length" },
     { OUTPUTS, "outputs", "NAMES", "collect only these outputs, separated by commas" },
     { KEEP, "keep", "NAME", "also collect this intermediate value; may be repeated" },
-    { EVERY_LOGITS, "every-logits", NULL, "decoders: logits of all tokens, not only the last" },
+    { ALL_LOGITS, "every-logits", NULL, "decoders: logits of all tokens, not only the last" },
     { TOKENS, "max-tokens", "N", "tokens per forward pass; default 4096" },
 
     /* Text generation. */
@@ -115,7 +115,7 @@ static const ft_option options[] = {
     { LENGTH_PENALTY, "length-penalty", "A",
       "scores are divided by the length to the power of A;\n"
       "default 1" },
-    { EARLY, "early-stopping", "WHEN",
+    { EARLY_STOPPING, "early-stopping", "WHEN",
       "stop with K hypotheses: true, at once; false (default),\n"
       "when a better one is unlikely; never, when a better\n"
       "one is impossible" },
@@ -141,12 +141,12 @@ const ft_tool ft_run_tool = {
 
 static int whole(int option, const char *text, int low)
 {
-    return ft_tool_whole(&ft_run_tool, option, text, low);
+    return ft_tool_int(&ft_run_tool, option, text, low);
 }
 
 static float real(int option, const char *text, double low, double high)
 {
-    return (float) ft_tool_real(&ft_run_tool, option, text, low, high);
+    return (float) ft_tool_double(&ft_run_tool, option, text, low, high);
 }
 
 static uint64_t seed(const char *text)
@@ -155,44 +155,44 @@ static uint64_t seed(const char *text)
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
     if (end == text || *end != '\0' || errno != 0 || strchr(text, '-') != NULL)
-        ft_tool_usage(&ft_run_tool, "--seed: \"%s\" is not an integer below 2^64", text);
+        ft_tool_usage_error(&ft_run_tool, "--seed: \"%s\" is not an integer below 2^64", text);
     return number;
 }
 
 /* ---- Options ------------------------------------------------------------------------------ */
 
 /* Sampling. */
-static bool take_choice(ft_run *r, int option, const char *value)
+static bool set_sampling_option(ft_run *r, int option, const char *value)
 {
     const double any = 1e6;
-    ft_request *how = &r->how;
+    ft_request *sampling = &r->sampling;
     switch (option) {
     case TEMPERATURE:
-        how->temperature = real(option, value, 0.0, any);
+        sampling->temperature = real(option, value, 0.0, any);
         return true;
     case TOP_K:
-        how->top_k = whole(option, value, 0);
+        sampling->top_k = whole(option, value, 0);
         return true;
     case TOP_P:
-        how->top_p = real(option, value, 0.0, 1.0);
+        sampling->top_p = real(option, value, 0.0, 1.0);
         return true;
     case MIN_P:
-        how->min_p = real(option, value, 0.0, 1.0);
+        sampling->min_p = real(option, value, 0.0, 1.0);
         return true;
     case REPETITION:
-        how->repetition_penalty = real(option, value, 1e-6, any);
+        sampling->repetition_penalty = real(option, value, 1e-6, any);
         return true;
     case PRESENCE:
-        how->presence_penalty = real(option, value, -any, any);
+        sampling->presence_penalty = real(option, value, -any, any);
         return true;
     case FREQUENCY:
-        how->frequency_penalty = real(option, value, -any, any);
+        sampling->frequency_penalty = real(option, value, -any, any);
         return true;
     case NGRAM:
-        how->no_repeat_ngram = whole(option, value, 0);
+        sampling->no_repeat_ngram = whole(option, value, 0);
         return true;
     case SEED:
-        how->seed = seed(value);
+        sampling->seed = seed(value);
         return true;
     default:
         return false;
@@ -200,22 +200,22 @@ static bool take_choice(ft_run *r, int option, const char *value)
 }
 
 /* Length, stop criteria and output of generation. */
-static bool take_end(ft_run *r, int option, const char *value)
+static bool set_generation_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case MAX_NEW:
-        r->how.max_new_tokens = whole(option, value, 1);
+        r->sampling.max_new_tokens = whole(option, value, 1);
         return true;
     case MIN_NEW:
-        r->how.min_new_tokens = whole(option, value, 0);
+        r->sampling.min_new_tokens = whole(option, value, 0);
         return true;
     case STOP:
         if (*value == '\0')
-            ft_tool_usage(&ft_run_tool, "--stop: a stop string cannot be empty");
-        r->stop[r->nstop++] = value;
+            ft_tool_usage_error(&ft_run_tool, "--stop: a stop string cannot be empty");
+        r->stop[r->num_stop++] = value;
         return true;
     case STOP_ID:
-        r->stop_id[r->nstop_id++] = whole(option, value, 0);
+        r->stop_id[r->num_run_stop_ids++] = whole(option, value, 0);
         return true;
     case IGNORE_END:
         r->ignore_end = true;
@@ -237,30 +237,30 @@ static bool take_end(ft_run *r, int option, const char *value)
         return true;
     case FORCED_BOS:
         r->forced_bos = whole(option, value, 0);
-        r->forces_bos = true;
+        r->has_forced_bos = true;
         return true;
     default:
         return false;
     }
 }
 
-static ft_early early(const char *text)
+static ft_early_stopping parse_early_stopping(const char *text)
 {
     static const char *const names[] = {
-        [FT_EARLY_FALSE] = "false",
-        [FT_EARLY_TRUE] = "true",
-        [FT_EARLY_NEVER] = "never",
+        [FT_EARLY_STOPPING_FALSE] = "false",
+        [FT_EARLY_STOPPING_TRUE] = "true",
+        [FT_EARLY_STOPPING_NEVER] = "never",
     };
     for (int i = 0; i < (int) FT_COUNT(names); i++)
         if (strcmp(text, names[i]) == 0)
-            return (ft_early) i;
-    ft_tool_usage(&ft_run_tool, "--early-stopping: \"%s\" is not true, false or never", text);
+            return (ft_early_stopping) i;
+    ft_tool_usage_error(&ft_run_tool, "--early-stopping: \"%s\" is not true, false or never", text);
 }
 
 /* Beam search. */
-static bool take_search(ft_run *r, int option, const char *value)
+static bool set_search_option(ft_run *r, int option, const char *value)
 {
-    ft_search_options *search = &r->search;
+    ft_beam_search_options *search = &r->search;
     switch (option) {
     case BEAMS:
         search->beams = whole(option, value, 1);
@@ -269,11 +269,11 @@ static bool take_search(ft_run *r, int option, const char *value)
         search->n_best = whole(option, value, 1);
         return true;
     case LENGTH_PENALTY:
-        search->length_penalty = ft_tool_real(&ft_run_tool, option, value, -8.0, 8.0);
-        search->keep_sums = search->length_penalty == 0.0;
+        search->length_penalty = ft_tool_double(&ft_run_tool, option, value, -8.0, 8.0);
+        search->no_length_normalization = search->length_penalty == 0.0;
         return true;
-    case EARLY:
-        search->early_stopping = early(value);
+    case EARLY_STOPPING:
+        search->early_stopping = parse_early_stopping(value);
         return true;
     case BEAM_GROUPS:
         search->beam_groups = whole(option, value, 1);
@@ -287,7 +287,7 @@ static bool take_search(ft_run *r, int option, const char *value)
 }
 
 /* Single forward passes. */
-static bool take_run(ft_run *r, int option, const char *value)
+static bool set_single_run_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case TRUNCATE:
@@ -297,10 +297,10 @@ static bool take_run(ft_run *r, int option, const char *value)
         r->outputs = value;
         return true;
     case KEEP:
-        r->keep[r->nkeep++] = value;
+        r->keep[r->num_keep++] = value;
         return true;
-    case EVERY_LOGITS:
-        r->session.every_logits = true;
+    case ALL_LOGITS:
+        r->session.all_logits = true;
         return true;
     case TOKENS:
         r->session.max_tokens = whole(option, value, 1);
@@ -311,21 +311,21 @@ static bool take_run(ft_run *r, int option, const char *value)
 }
 
 /* KV cache, also in single forward passes. */
-static bool take_cache(ft_run *r, int option, const char *value)
+static bool set_cache_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case CTX:
         r->session.context = whole(option, value, 1);
         return true;
     case KV:
-        r->model.kv = ft_tool_kv(&ft_run_tool, option, value);
+        r->model.kv = ft_tool_kv_dtype(&ft_run_tool, option, value);
         return true;
     default:
         return false;
     }
 }
 
-static void take_other(ft_run *r, int option, const char *value)
+static void set_common_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case 'i':
@@ -347,10 +347,10 @@ static void take_other(ft_run *r, int option, const char *value)
         r->text = value;
         break;
     case IMAGE:
-        r->image[r->nimage++] = value;
+        r->image[r->num_images++] = value;
         break;
-    case WHOLE:
-        r->whole = true;
+    case WHOLE_FILE:
+        r->whole_file = true;
         break;
     case JSON:
         r->json = true;
@@ -375,81 +375,84 @@ static void take_other(ft_run *r, int option, const char *value)
 
 /* ---- All ---------------------------------------------------------------------------------- */
 
-static void spare(const char *output, const char *input)
+static void refuse_overwrite(const char *output, const char *input)
 {
     ft_error err;
-    if (output != NULL && input != NULL && ft_output_spare_input(output, input, &err) != FT_OK)
-        ft_tool_usage(&ft_run_tool, "%s", err.text);
+    if (output != NULL && input != NULL && ft_path_check_not_input(output, input, &err) != FT_OK)
+        ft_tool_usage_error(&ft_run_tool, "%s", err.text);
 }
 
 /* "-" is standard input, not a file. */
-static void spare_inputs(const ft_run *r)
+static void refuse_overwriting_inputs(const ft_run *r)
 {
-    spare(r->output, r->input);
-    spare(r->output, r->data);
+    refuse_overwrite(r->output, r->input);
+    refuse_overwrite(r->output, r->data);
     if (r->text != NULL && strcmp(r->text, "-") != 0)
-        spare(r->output, r->text);
-    for (size_t i = 0; i < r->nimage; i++)
-        spare(r->output, r->image[i]);
+        refuse_overwrite(r->output, r->text);
+    for (size_t i = 0; i < r->num_images; i++)
+        refuse_overwrite(r->output, r->image[i]);
 }
 
 static void check(const ft_run *r)
 {
-    int inputs = (r->data != NULL) + (r->text != NULL) + (r->noperand > 0) + (r->nimage > 0);
+    int inputs =
+        (r->data != NULL) + (r->text != NULL) + (r->num_operands > 0) + (r->num_images > 0);
     if (r->input == NULL)
-        ft_tool_usage(&ft_run_tool, "no artifact given: use -i FILE");
+        ft_tool_usage_error(&ft_run_tool, "no artifact given: use -i FILE");
     if (inputs > 1 || (inputs == 0 && !r->chat))
-        ft_tool_usage(&ft_run_tool, "give either -d FILE, --text FILE, --image FILE or texts");
-    if (r->chat && (r->data != NULL || r->nimage > 0))
-        ft_tool_usage(&ft_run_tool, "--chat applies to texts, not to %s",
-                      r->data != NULL ? "-d" : "--image");
+        ft_tool_usage_error(&ft_run_tool,
+                            "give either -d FILE, --text FILE, --image FILE or texts");
+    if (r->chat && (r->data != NULL || r->num_images > 0))
+        ft_tool_usage_error(&ft_run_tool, "--chat applies to texts, not to %s",
+                            r->data != NULL ? "-d" : "--image");
     if (r->chat && inputs == 0 && (r->json || r->output != NULL))
-        ft_tool_usage(&ft_run_tool, "an interactive chat supports neither -o nor --json");
+        ft_tool_usage_error(&ft_run_tool, "an interactive chat supports neither -o nor --json");
     if (r->system != NULL && !r->chat)
-        ft_tool_usage(&ft_run_tool, "--system requires --chat");
-    if (r->searching != NULL && r->search.beams == 0)
-        ft_tool_usage(&ft_run_tool, "--%s requires --beams", r->searching);
-    if (r->whole && r->text == NULL)
-        ft_tool_usage(&ft_run_tool, "--whole requires --text");
-    spare_inputs(r);
+        ft_tool_usage_error(&ft_run_tool, "--system requires --chat");
+    if (r->search_option != NULL && r->search.beams == 0)
+        ft_tool_usage_error(&ft_run_tool, "--%s requires --beams", r->search_option);
+    if (r->whole_file && r->text == NULL)
+        ft_tool_usage_error(&ft_run_tool, "--whole requires --text");
+    refuse_overwriting_inputs(r);
 }
 
 /* --image *.png: the operands after it are images too. */
-static void take_images(ft_run *r)
+static void set_images(ft_run *r)
 {
-    for (size_t i = 0; i < r->noperand && r->nimage > 0; i++)
-        r->image[r->nimage++] = r->operand[i];
-    if (r->nimage > 0)
-        r->noperand = 0;
+    for (size_t i = 0; i < r->num_operands && r->num_images > 0; i++)
+        r->image[r->num_images++] = r->operand[i];
+    if (r->num_images > 0)
+        r->num_operands = 0;
 }
 
 void ft_run_parse(ft_run *run, int argc, char **argv)
 {
     size_t room = (size_t) argc;
-    *run = (ft_run){ .keep = ft_array(room, sizeof *run->keep),
-                     .image = ft_array(room, sizeof *run->image),
-                     .stop = ft_array(room, sizeof *run->stop),
-                     .stop_id = ft_array(room, sizeof *run->stop_id) };
+    *run = (ft_run){ .keep = ft_calloc(room, sizeof *run->keep),
+                     .image = ft_calloc(room, sizeof *run->image),
+                     .stop = ft_calloc(room, sizeof *run->stop),
+                     .stop_id = ft_calloc(room, sizeof *run->stop_id) };
     if (run->keep == NULL || run->image == NULL || run->stop == NULL || run->stop_id == NULL) {
         ft_run_free(run);
-        exit(ft_tool_fail(&ft_run_tool, "no memory"));
+        exit(ft_tool_error(&ft_run_tool, "no memory"));
     }
     const char *value;
     for (int option; (option = ft_options_next(&ft_run_tool, argc, argv, &value)) != -1;) {
-        if (take_search(run, option, value))
-            run->generating = run->searching = ft_tool_name_of(&ft_run_tool, option);
-        else if (take_choice(run, option, value) || take_end(run, option, value))
-            run->generating = ft_tool_name_of(&ft_run_tool, option);
-        else if (take_run(run, option, value))
-            run->running = ft_tool_name_of(&ft_run_tool, option);
-        else if (take_cache(run, option, value))
-            run->caching = ft_tool_name_of(&ft_run_tool, option);
+        if (set_search_option(run, option, value))
+            run->generation_option = run->search_option = ft_tool_option_name(&ft_run_tool, option);
+        else if (set_sampling_option(run, option, value) ||
+                 set_generation_option(run, option, value))
+            run->generation_option = ft_tool_option_name(&ft_run_tool, option);
+        else if (set_single_run_option(run, option, value))
+            run->single_run_option = ft_tool_option_name(&ft_run_tool, option);
+        else if (set_cache_option(run, option, value))
+            run->cache_option = ft_tool_option_name(&ft_run_tool, option);
         else
-            take_other(run, option, value);
+            set_common_option(run, option, value);
     }
     run->operand = argv + optind;
-    run->noperand = (size_t) (argc - optind);
-    take_images(run);
+    run->num_operands = (size_t) (argc - optind);
+    set_images(run);
     run->session.keep = run->keep;
     check(run);
 }

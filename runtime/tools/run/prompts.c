@@ -19,7 +19,7 @@
 static ft_status allocate(ft_prompts *out, size_t count, ft_error *err)
 {
     out->count = count;
-    out->start = ft_array(count + 1, sizeof *out->start);
+    out->start = ft_calloc(count + 1, sizeof *out->start);
     return out->start != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for %zu texts", count);
 }
 
@@ -68,7 +68,8 @@ static ft_status find_padding(int32_t *id, const ft_model *model, ft_error *err)
 }
 
 /* Mask the trailing padding of each row. */
-static ft_status trim(ft_dataset *data, const ft_model *model, const char *path, ft_error *err)
+static ft_status strip_padding(ft_dataset *data, const ft_model *model, const char *path,
+                               ft_error *err)
 {
     int32_t padding;
     FT_TRY(find_padding(&padding, model, err));
@@ -83,12 +84,12 @@ static ft_status trim(ft_dataset *data, const ft_model *model, const char *path,
     return FT_OK;
 }
 
-static ft_status pack(ft_prompts *out, const ft_dataset *data, ft_error *err)
+static ft_status pack_rows(ft_prompts *out, const ft_dataset *data, ft_error *err)
 {
     size_t tokens = 0;
     FT_TRY(allocate(out, data->rows, err));
     out->cols = data->cols;
-    out->ids = ft_array(ft_dataset_tokens(data), sizeof *out->ids);
+    out->ids = ft_calloc(ft_dataset_tokens(data), sizeof *out->ids);
     if (out->ids == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", data->rows);
     for (size_t i = 0; i < data->rows * data->cols; i++) {
@@ -103,9 +104,9 @@ static ft_status read_data(ft_prompts *out, const ft_run *run, const ft_model *m
 {
     ft_dataset data;
     FT_TRY(ft_dataset_read(&data, run->data, model, err));
-    ft_status status = data.masked ? FT_OK : trim(&data, model, run->data, err);
+    ft_status status = data.has_mask ? FT_OK : strip_padding(&data, model, run->data, err);
     if (status == FT_OK)
-        status = pack(out, &data, err);
+        status = pack_rows(out, &data, err);
     ft_dataset_fini(&data);
     return status;
 }
@@ -117,13 +118,13 @@ static ft_status encode_message(const ft_run *run, const ft_model *model,
                                 const ft_tokenizer *tokenizer, const char *text, int32_t **ids,
                                 size_t *count, ft_error *err)
 {
-    ft_talk talk;
-    ft_status status = ft_talk_init(&talk, model, tokenizer, run->system, err);
+    ft_conversation conversation;
+    ft_status status = ft_conversation_init(&conversation, model, tokenizer, run->system, err);
     if (status == FT_OK)
-        status = ft_talk_say(&talk, "user", text, err);
+        status = ft_conversation_add(&conversation, "user", text, err);
     if (status == FT_OK)
-        status = ft_talk_encode(&talk, tokenizer, ids, count, err);
-    ft_talk_fini(&talk);
+        status = ft_conversation_encode(&conversation, tokenizer, ids, count, err);
+    ft_conversation_fini(&conversation);
     return status;
 }
 

@@ -25,42 +25,44 @@ static int value_of(const ft_plan *plan, const char *name)
 }
 
 /* The shape of an output for the whole dataset, from its shape in one pass. */
-static void widen(ft_named_tensor *result, const ft_session *session, const ft_dataset *dataset)
+static void set_full_shape(ft_named_tensor *result, const ft_session *session,
+                           const ft_dataset *dataset)
 {
     ft_tensor *tensor = &result->tensor;
     int value = value_of(&session->plan, result->name);
     bool packed = tensor->ndim == 2 && session->plan.value[value].rows == FT_TOKENS;
-    bool source = dataset->target_ids == NULL || ft_session_has_source_rows(session, value);
-    size_t tokens = source ? ft_dataset_text_tokens(dataset) : ft_dataset_target_tokens(dataset);
+    bool source = dataset->target_ids == NULL || ft_session_has_encoder_rows(session, value);
+    size_t tokens = source ? ft_dataset_source_tokens(dataset) : ft_dataset_target_tokens(dataset);
     tensor->dim[0] = (int64_t) (packed ? tokens : dataset->rows);
 }
 
 static ft_status begin_file(ft_results *r, const ft_session *session, const ft_dataset *dataset,
-                            ft_output *output, ft_error *err)
+                            ft_atomic_file *output, ft_error *err)
 {
-    ft_named_tensor *whole = ft_array(r->count, sizeof *whole);
+    ft_named_tensor *full = ft_calloc(r->count, sizeof *full);
     ft_status status = FT_OK;
-    if (whole == NULL)
+    if (full == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for %zu outputs", r->count);
     for (size_t i = 0; i < r->count && status == FT_OK; i++) {
-        whole[i].name = r->name[i];
-        status = ft_session_get(session, r->name[i], &whole[i].tensor, err);
+        full[i].name = r->name[i];
+        status = ft_session_get(session, r->name[i], &full[i].tensor, err);
         if (status == FT_OK)
-            widen(&whole[i], session, dataset);
+            set_full_shape(&full[i], session, dataset);
     }
     if (status == FT_OK)
-        status = ft_safetensors_begin(&r->file, output, whole, r->count, err);
-    free(whole);
+        status = ft_safetensors_stream_open(&r->file, output, full, r->count, err);
+    free(full);
     return status;
 }
 
 ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_dataset *dataset,
-                          const char *const *names, size_t count, ft_output *output, ft_error *err)
+                          const char *const *names, size_t count, ft_atomic_file *output,
+                          ft_error *err)
 {
     *out = (ft_results){ .name = names };
-    out->part = ft_array(count, sizeof *out->part);
-    out->room = ft_array(count, sizeof *out->room);
-    if (out->part == NULL || out->room == NULL)
+    out->part = ft_calloc(count, sizeof *out->part);
+    out->capacity = ft_calloc(count, sizeof *out->capacity);
+    if (out->part == NULL || out->capacity == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu outputs", count);
     out->count = count;
     return output != NULL ? begin_file(out, session, dataset, output, err) : FT_OK;
@@ -71,44 +73,45 @@ void ft_results_fini(ft_results *results)
     for (size_t i = 0; i < results->count; i++)
         free(results->part[i].data);
     free(results->part);
-    free(results->room);
+    free(results->capacity);
     ft_safetensors_stream_free(results->file);
     *results = (ft_results){ .count = 0 };
 }
 
 /* Resize the buffer for the outputs of the last pass. */
-static ft_status make_room(ft_results *r, size_t i, const ft_session *session, ft_error *err)
+static ft_status reserve(ft_results *r, size_t i, const ft_session *session, ft_error *err)
 {
     ft_tensor shape = { .data = NULL };
     FT_TRY(ft_session_get(session, r->name[i], &shape, err));
     size_t bytes = ft_tensor_bytes(&shape);
-    if (bytes <= r->room[i] && r->part[i].data != NULL)
+    if (bytes <= r->capacity[i] && r->part[i].data != NULL)
         return FT_OK;
     free(r->part[i].data);
-    r->part[i].data = ft_alloc(bytes);
-    r->room[i] = bytes;
+    r->part[i].data = ft_calloc_aligned(bytes);
+    r->capacity[i] = bytes;
     return r->part[i].data != NULL
                ? FT_OK
                : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes of output", r->name[i],
                          bytes);
 }
 
-ft_status ft_results_take(ft_results *results, const ft_session *session, size_t first,
-                          ft_error *err)
+ft_status ft_results_collect(ft_results *results, const ft_session *session, size_t first,
+                             ft_error *err)
 {
     for (size_t i = 0; i < results->count; i++) {
         ft_tensor *part = &results->part[i];
-        FT_TRY(make_room(results, i, session, err));
-        FT_TRY(ft_session_get_from(session, results->name[i], first, part, err));
+        FT_TRY(reserve(results, i, session, err));
+        FT_TRY(ft_session_get_rows(session, results->name[i], first, part, err));
         if (results->file != NULL)
-            FT_TRY(ft_safetensors_put(results->file, i, part->data, ft_tensor_bytes(part), err));
+            FT_TRY(ft_safetensors_stream_write(results->file, i, part->data, ft_tensor_bytes(part),
+                                               err));
     }
     return FT_OK;
 }
 
 ft_status ft_results_end(ft_results *results, ft_error *err)
 {
-    return results->file != NULL ? ft_safetensors_end(results->file, err) : FT_OK;
+    return results->file != NULL ? ft_safetensors_stream_commit(results->file, err) : FT_OK;
 }
 
 const ft_tensor *ft_results_find(const ft_results *results, const char *name)

@@ -13,7 +13,7 @@
 typedef struct ft_results {
     const char *const *name; /* [count]; borrowed */
     ft_tensor *part;         /* [count] F32: outputs of the last pass; data owned */
-    size_t *room;            /* [count]: allocated bytes of `part` */
+    size_t *capacity;        /* [count]: allocated bytes of `part` */
     size_t count;
     ft_safetensors_stream *file; /* NULL: no file is written */
 } ft_results;
@@ -24,12 +24,12 @@ typedef struct ft_results {
  */
 FT_MUST_USE ft_status ft_results_init(ft_results *out, const ft_session *session,
                                       const ft_dataset *dataset, const char *const *names,
-                                      size_t count, ft_output *output, ft_error *err);
+                                      size_t count, ft_atomic_file *output, ft_error *err);
 void ft_results_fini(ft_results *results);
 
 /* Collect the outputs of the session's last pass, whose first row is `first`. */
-FT_MUST_USE ft_status ft_results_take(ft_results *results, const ft_session *session, size_t first,
-                                      ft_error *err);
+FT_MUST_USE ft_status ft_results_collect(ft_results *results, const ft_session *session,
+                                         size_t first, ft_error *err);
 
 /* All rows have been collected: finish the file. */
 FT_MUST_USE ft_status ft_results_end(ft_results *results, ft_error *err);

@@ -16,33 +16,34 @@
 typedef struct ft_run {
     const char *input, *data, *text, *output, *outputs;
     const char **keep; /* NULL-terminated; capacity argc */
-    size_t nkeep;
+    size_t num_keep;
     char *const *operand;
-    size_t noperand;
+    size_t num_operands;
     const char **image; /* [nimage]: --image, then the operands */
-    size_t nimage;
-    bool force, json, truncate, whole, verbose;
+    size_t num_images;
+    bool force, json, truncate, whole_file, verbose;
     ft_model_options model;
     ft_session_options session;
 
     /* Decoders. */
-    const char *running;    /* name of a given option for single forward passes; NULL: none */
-    const char *generating; /* ... for text generation */
-    const char *caching;    /* ... for the KV cache */
-    ft_request how;         /* sampling of all requests; prompt and stop ids are not set */
-    const char **stop;      /* NULL-terminated; capacity argc */
-    size_t nstop;
+    const char
+        *single_run_option; /* name of a given option for single forward passes; NULL: none */
+    const char *generation_option; /* ... for text generation */
+    const char *cache_option;      /* ... for the KV cache */
+    ft_request sampling;           /* sampling of all requests; prompt and stop ids are not set */
+    const char **stop;             /* NULL-terminated; capacity argc */
+    size_t num_stop;
     int32_t *stop_id; /* [nstop_id] */
-    size_t nstop_id;
+    size_t num_run_stop_ids;
     int64_t chunk, batch; /* 0: not given */
     const char *system;
     bool ignore_end, chat, logprobs;
 
     /* Encoder-decoders. */
-    ft_search_options search; /* beams 0: no beam search */
-    const char *searching;    /* name of a given beam search option; NULL: none */
+    ft_beam_search_options search; /* beams 0: no beam search */
+    const char *search_option;     /* name of a given beam search option; NULL: none */
     int32_t forced_bos;
-    bool forces_bos; /* --forced-bos was given */
+    bool has_forced_bos; /* --forced-bos was given */
 } ft_run;
 
 extern const ft_tool ft_run_tool;
@@ -55,22 +56,23 @@ void ft_run_free(ft_run *run);
 FT_MUST_USE ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err);
 
 /* One forward pass per batch, then print the outputs.  `output` may be NULL. */
-FT_MUST_USE ft_status ft_run_forward(const ft_run *run, const ft_model *model, ft_output *output,
-                                     ft_error *err);
+FT_MUST_USE ft_status ft_run_forward(const ft_run *run, const ft_model *model,
+                                     ft_atomic_file *output, ft_error *err);
 
 /* Text generation. */
-FT_MUST_USE ft_status ft_run_generate(const ft_run *run, const ft_model *model, ft_output *output,
-                                      ft_error *err);
+FT_MUST_USE ft_status ft_run_generate(const ft_run *run, const ft_model *model,
+                                      ft_atomic_file *output, ft_error *err);
 
 /* Beam search. */
-FT_MUST_USE ft_status ft_run_search(const ft_run *run, const ft_model *model, ft_output *output,
-                                    ft_error *err);
+FT_MUST_USE ft_status ft_run_beam_search(const ft_run *run, const ft_model *model,
+                                         ft_atomic_file *output, ft_error *err);
 
 /*
  * Start the progress line of -d, in units such as "sequences".  `tells`: results are printed at the
  * same time, so no progress is shown if both go to one terminal.
  */
-void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit, bool tells);
+void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit,
+                           bool prints_results);
 
 /* With --verbose, print the plan and the selected int8 GEMM kernels. */
 FT_MUST_USE ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err);

@@ -52,11 +52,11 @@ static ft_status read_texts(ft_texts *out, ft_text_reader *from, ft_error *err)
     return FT_OK;
 }
 
-ft_status ft_texts_read(ft_texts *out, const char *path, bool whole, ft_error *err)
+ft_status ft_texts_read(ft_texts *out, const char *path, bool whole_file, ft_error *err)
 {
     ft_text_reader from;
     memset(out, 0, sizeof *out);
-    FT_TRY(ft_text_reader_open(&from, path, whole, err));
+    FT_TRY(ft_text_reader_open(&from, path, whole_file, err));
     ft_status status = read_texts(out, &from, err);
     ft_text_reader_close(&from);
     if (status != FT_OK)
@@ -67,7 +67,7 @@ ft_status ft_texts_read(ft_texts *out, const char *path, bool whole, ft_error *e
 /* Command line arguments may be arbitrary bytes. */
 static ft_status check_operand(const char *text, size_t number, ft_error *err)
 {
-    size_t bytes = strlen(text), valid = ft_utf8_valid(text, bytes);
+    size_t bytes = strlen(text), valid = ft_utf8_valid_prefix(text, bytes);
     if (valid == bytes)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "text %zu: byte %zu is 0x%02x, expected valid UTF-8", number,
@@ -90,26 +90,26 @@ ft_status ft_texts_copy(ft_texts *out, char *const *line, size_t count, ft_error
 }
 
 static ft_status encode(const ft_tokenizer *tokenizer, const char *text, bool bare, int32_t *ids,
-                        size_t room, size_t *count, ft_error *err)
+                        size_t capacity, size_t *count, ft_error *err)
 {
     size_t bytes = strlen(text);
-    return bare ? ft_tokenizer_encode_bare(tokenizer, text, bytes, ids, room, count, err)
-                : ft_tokenizer_encode(tokenizer, text, bytes, ids, room, count, err);
+    return bare ? ft_tokenizer_encode_no_special(tokenizer, text, bytes, ids, capacity, count, err)
+                : ft_tokenizer_encode(tokenizer, text, bytes, ids, capacity, count, err);
 }
 
 ft_status ft_text_encode(const ft_tokenizer *tokenizer, const char *text, bool bare, int32_t **ids,
                          size_t *count, ft_error *err)
 {
-    size_t room = strlen(text) + 16; /* tokens rarely outnumber bytes */
+    size_t capacity = strlen(text) + 16; /* tokens rarely outnumber bytes */
     for (*ids = NULL;;) {
-        int32_t *grown = realloc(*ids, room * sizeof *grown);
+        int32_t *grown = realloc(*ids, capacity * sizeof *grown);
         if (grown == NULL)
-            return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", room);
+            return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", capacity);
         *ids = grown;
-        FT_TRY(encode(tokenizer, text, bare, *ids, room, count, err));
-        if (*count <= room)
+        FT_TRY(encode(tokenizer, text, bare, *ids, capacity, count, err));
+        if (*count <= capacity)
             return FT_OK;
-        room = *count;
+        capacity = *count;
     }
 }
 

@@ -19,13 +19,13 @@ enum {
 typedef struct ft_text_reader {
     FILE *file;
     const char *name; /* of the file, for messages */
-    bool whole;       /* the whole file is one text, including line ends; otherwise one per line */
+    bool whole_file;  /* the whole file is one text, including line ends; otherwise one per line */
     size_t count;     /* texts so far, which is the number of the last line */
-    ft_text text;
+    ft_strbuf text;
 } ft_text_reader;
 
 /* "-" is standard input.  `path` must last as long as the reader. */
-FT_MUST_USE ft_status ft_text_reader_open(ft_text_reader *out, const char *path, bool whole,
+FT_MUST_USE ft_status ft_text_reader_open(ft_text_reader *out, const char *path, bool whole_file,
                                           ft_error *err);
 void ft_text_reader_close(ft_text_reader *reader);
 
@@ -44,7 +44,8 @@ typedef struct ft_texts {
 } ft_texts;
 
 /* Read all texts of a file.  FT_ELIMIT: more than FT_TEXTS_MAX_BYTES; FT_EFORMAT: no text. */
-FT_MUST_USE ft_status ft_texts_read(ft_texts *out, const char *path, bool whole, ft_error *err);
+FT_MUST_USE ft_status ft_texts_read(ft_texts *out, const char *path, bool whole_file,
+                                    ft_error *err);
 
 FT_MUST_USE ft_status ft_texts_copy(ft_texts *out, char *const *line, size_t count, ft_error *err);
 

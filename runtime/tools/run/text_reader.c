@@ -15,12 +15,12 @@
 
 #include <string.h>
 
-ft_status ft_text_reader_open(ft_text_reader *out, const char *path, bool whole, ft_error *err)
+ft_status ft_text_reader_open(ft_text_reader *out, const char *path, bool whole_file, ft_error *err)
 {
     bool standard = strcmp(path, "-") == 0;
     *out = (ft_text_reader){ .file = standard ? stdin : fopen(path, "r"),
                              .name = standard ? "standard input" : path,
-                             .whole = whole };
+                             .whole_file = whole_file };
     return out->file != NULL ? FT_OK : ft_fail_errno(err, "%s", path);
 }
 
@@ -28,7 +28,7 @@ void ft_text_reader_close(ft_text_reader *reader)
 {
     if (reader->file != NULL && reader->file != stdin)
         fclose(reader->file);
-    ft_text_fini(&reader->text);
+    ft_strbuf_fini(&reader->text);
     *reader = (ft_text_reader){ 0 };
 }
 
@@ -54,7 +54,7 @@ static ft_status refuse_byte(const ft_text_reader *r, size_t at, unsigned byte, 
 
 static ft_status refuse_length(const ft_text_reader *r, ft_error *err)
 {
-    if (r->whole)
+    if (r->whole_file)
         return ft_fail(err, FT_ELIMIT, "%s: exceeds the limit of %d MiB per text", r->name,
                        FT_TEXT_MAX_BYTES >> 20);
     return ft_fail(err, FT_ELIMIT, "%s: line %zu exceeds the limit of %d MiB per text", r->name,
@@ -72,15 +72,15 @@ static ft_status read_bytes(ft_text_reader *r, bool *any, ft_error *err)
 {
     int byte;
     r->text.bytes = 0;
-    if (!ft_text_reserve(&r->text, 1))
+    if (!ft_strbuf_reserve(&r->text, 1))
         return no_memory(r, err);
-    while ((byte = getc_unlocked(r->file)) != EOF && (r->whole || byte != '\n')) {
+    while ((byte = getc_unlocked(r->file)) != EOF && (r->whole_file || byte != '\n')) {
         if (byte == 0)
             return refuse_byte(r, r->text.bytes, 0, err);
         if (r->text.bytes == FT_TEXT_MAX_BYTES)
             return refuse_length(r, err);
         const char c = (char) byte;
-        if (!ft_text_put(&r->text, &c, 1))
+        if (!ft_strbuf_append(&r->text, &c, 1))
             return no_memory(r, err);
     }
     *any = byte != EOF || r->text.bytes > 0;
@@ -89,19 +89,19 @@ static ft_status read_bytes(ft_text_reader *r, bool *any, ft_error *err)
 
 ft_status ft_text_reader_next(ft_text_reader *reader, const char **text, ft_error *err)
 {
-    ft_text *read = &reader->text;
+    ft_strbuf *read = &reader->text;
     bool any = false;
     *text = NULL;
     reader->count++;
     FT_TRY(read_bytes(reader, &any, err));
     if (!any)
         return FT_OK;
-    while (!reader->whole && read->bytes > 0 && read->data[read->bytes - 1] == '\r')
+    while (!reader->whole_file && read->bytes > 0 && read->data[read->bytes - 1] == '\r')
         read->bytes--;
-    size_t valid = ft_utf8_valid(read->data, read->bytes);
+    size_t valid = ft_utf8_valid_prefix(read->data, read->bytes);
     if (valid < read->bytes)
         return refuse_byte(reader, valid, (unsigned char) read->data[valid], err);
-    if (!ft_text_put(read, "", 1))
+    if (!ft_strbuf_append(read, "", 1))
         return no_memory(reader, err);
     *text = read->data;
     return FT_OK;

@@ -13,12 +13,12 @@
 
 /* ---- Schemes ------------------------------------------------------------------------------ */
 
-static const char *const schemes[FT_SYNTHETIC_SCHEMES] = {
+static const char *const schemes[FT_NUM_SYNTHETIC_SCHEMES] = {
     [FT_SYNTHETIC_FLOAT] = "float",
     [FT_SYNTHETIC_F16] = "f16",
     [FT_SYNTHETIC_INT8] = "int8",
     [FT_SYNTHETIC_INT8_RESIDUAL] = "int8-residual",
-    [FT_SYNTHETIC_DYNAMIC] = "w8a8-dynamic",
+    [FT_SYNTHETIC_W8A8_DYNAMIC] = "w8a8-dynamic",
     [FT_SYNTHETIC_W4A16] = "w4a16",
     [FT_SYNTHETIC_W8A16] = "w8a16",
     [FT_SYNTHETIC_W8A8_BLOCK] = "w8a8-block",
@@ -26,10 +26,10 @@ static const char *const schemes[FT_SYNTHETIC_SCHEMES] = {
 
 const char *ft_synthetic_scheme_name(ft_synthetic_scheme scheme)
 {
-    return (unsigned) scheme < FT_SYNTHETIC_SCHEMES ? schemes[scheme] : "unknown";
+    return (unsigned) scheme < FT_NUM_SYNTHETIC_SCHEMES ? schemes[scheme] : "unknown";
 }
 
-bool ft_synthetic_scheme_is_blocks(ft_synthetic_scheme scheme)
+bool ft_synthetic_scheme_is_groupwise(ft_synthetic_scheme scheme)
 {
     return scheme == FT_SYNTHETIC_W4A16 || scheme == FT_SYNTHETIC_W8A16 ||
            scheme == FT_SYNTHETIC_W8A8_BLOCK;
@@ -37,7 +37,7 @@ bool ft_synthetic_scheme_is_blocks(ft_synthetic_scheme scheme)
 
 bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out)
 {
-    for (size_t i = 0; i < FT_SYNTHETIC_SCHEMES; i++)
+    for (size_t i = 0; i < FT_NUM_SYNTHETIC_SCHEMES; i++)
         if (strcmp(schemes[i], name) == 0) {
             *out = (ft_synthetic_scheme) i;
             return true;
@@ -53,10 +53,10 @@ bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out)
 
 #define LLAMA .padding_id = -1, .eps = 1e-5f, .activation = FT_ACT_SILU, .rope = FT_ROPE_DEFAULT
 
-#define TRANSLATOR                                                                                 \
-    .position_offset = 2, .padding_id = 1, .pad_id = 1, .start_id = 2, .first_id = -1,             \
-    .last_id = -1, .eps = 1e-5f, .activation = FT_ACT_RELU, .sinusoids = FT_SINUSOIDS_CLOSED,      \
-    .scale_words = true, .tied = true
+#define ENCODER_DECODER                                                                            \
+    .position_offset = 2, .padding_id = 1, .pad_id = 1, .decoder_start_id = 2,                     \
+    .forced_bos_id = -1, .forced_eos_id = -1, .eps = 1e-5f, .activation = FT_ACT_RELU,             \
+    .sinusoids = FT_SINUSOIDS_M2M100, .scale_embeddings = true, .tied = true
 
 /*
  * BERT base and large of google-research, all-MiniLM-L6-v2, and ViT-B/16 with the 1000 ImageNet
@@ -97,7 +97,7 @@ static const struct {
         .image_width = 224,
         .patch_height = 16,
         .patch_width = 16,
-        .leading = 1 } },
+        .prefix_tokens = 1 } },
     { "llama-2-7b",
       { .layers = 32,
         .hidden = 4096,
@@ -143,7 +143,7 @@ static const struct {
         .encoder_ffn = 2048,
         .vocabulary = 30000,
         .positions = 514,
-        TRANSLATOR } },
+        ENCODER_DECODER } },
     { "nllb-600m",
       { .layers = 12,
         .encoder_layers = 12,
@@ -156,7 +156,7 @@ static const struct {
         .encoder_ffn = 4096,
         .vocabulary = 256206,
         .positions = 1026,
-        TRANSLATOR } },
+        ENCODER_DECODER } },
 };
 
 const char *ft_shape_name(size_t index)

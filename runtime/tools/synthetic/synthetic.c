@@ -22,47 +22,47 @@
 /* ---- One weight --------------------------------------------------------------------------- */
 
 /* Cast away const from data that this file has allocated. */
-static void *mutable(const void *data)
+static void *mutable_data(const void *data)
 {
     return (void *) (uintptr_t) data;
 }
 
-static void store_codes(const ft_weight *weight, size_t row, const float *values)
+static void store_int8(const ft_weight *weight, size_t row, const float *values)
 {
     size_t cols = weight->cols;
-    int8_t *codes = mutable(weight->data);
+    int8_t *quantized = mutable_data(weight->data);
     float amax = 0.0f;
     for (size_t i = 0; i < cols; i++)
         amax = fmaxf(amax, fabsf(values[i]));
     float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);
-    ((float *) mutable(weight->scale))[row] = scale;
+    ((float *) mutable_data(weight->scale))[row] = scale;
     for (size_t i = 0; i < cols; i++)
-        codes[ft_offset(weight->layout, row, i, weight->rows, cols)] =
+        quantized[ft_offset(weight->layout, row, i, weight->rows, cols)] =
             ft_quantize(values[i], inverse);
 }
 
 /* Symmetric: the absmax of a group maps to the largest distance from the zero point. */
-static void store_blocks(const ft_weight *weight, size_t row, const float *values)
+static void store_groupwise(const ft_weight *weight, size_t row, const float *values)
 {
-    int bits = ft_blocks_bits(weight->dtype), middle = 1 << (bits - 1);
-    size_t cols = weight->cols, groups = ft_blocks_groups(&weight->blocks, cols);
-    size_t wide = (cols + groups - 1) / groups;
+    int bits = ft_groupwise_bits(weight->dtype), zero_point = 1 << (bits - 1);
+    size_t cols = weight->cols, groups = ft_groupwise_groups(&weight->blocks, cols);
+    size_t group_cols = (cols + groups - 1) / groups;
     if (weight->blocks.group > 0)
-        wide = (size_t) weight->blocks.group;
-    for (size_t first = 0; first < cols; first += wide) {
-        size_t end = ft_min_size(first + wide, cols);
-        size_t at = ft_blocks_index(&weight->blocks, row, first, weight->rows);
+        group_cols = (size_t) weight->blocks.group;
+    for (size_t first = 0; first < cols; first += group_cols) {
+        size_t end = ft_min_size(first + group_cols, cols);
+        size_t at = ft_groupwise_scale_index(&weight->blocks, row, first, weight->rows);
         float amax = 0.0f;
         for (size_t i = first; i < end; i++)
             amax = fmaxf(amax, fabsf(values[i]));
-        uint16_t half = ft_f16_from_float(amax / (float) (middle - 1));
-        float inverse = ft_inverse_scale(ft_float_from_f16(half));
-        ((uint16_t *) mutable(weight->blocks.scale))[at] = half;
+        uint16_t scale_f16 = ft_f16_from_float(amax / (float) (zero_point - 1));
+        float inverse = ft_inverse_scale(ft_float_from_f16(scale_f16));
+        ((uint16_t *) mutable_data(weight->blocks.scale))[at] = scale_f16;
         for (size_t i = first; i < end; i++) {
-            int code = middle + (int) rintf(values[i] * inverse);
-            code = code < 0 ? 0 : code > 2 * middle - 1 ? 2 * middle - 1 : code;
-            ((uint32_t *) mutable(weight->data))[ft_panel_word(row, i, cols, bits)] |=
-                (uint32_t) code << ft_panel_shift(i, bits);
+            int q = zero_point + (int) rintf(values[i] * inverse);
+            q = q < 0 ? 0 : q > 2 * zero_point - 1 ? 2 * zero_point - 1 : q;
+            ((uint32_t *) mutable_data(weight->data))[ft_panel_word(row, i, cols, bits)] |=
+                (uint32_t) q << ft_panel_shift(i, bits);
         }
     }
 }
@@ -71,74 +71,77 @@ static void store_row(const ft_weight *weight, size_t row, const float *values)
 {
     size_t cols = weight->cols;
     if (weight->dtype == FT_I8)
-        store_codes(weight, row, values);
+        store_int8(weight, row, values);
     else if (weight->layout == FT_PANEL32)
-        store_blocks(weight, row, values);
+        store_groupwise(weight, row, values);
     else if (weight->dtype == FT_F16)
         for (size_t i = 0; i < cols; i++)
-            ((uint16_t *) mutable(weight->data))[row * cols + i] = ft_f16_from_float(values[i]);
+            ((uint16_t *) mutable_data(weight->data))[row * cols + i] =
+                ft_f16_from_float(values[i]);
     else
-        memcpy((float *) mutable(weight->data) + row * cols, values, cols * sizeof *values);
+        memcpy((float *) mutable_data(weight->data) + row * cols, values, cols * sizeof *values);
 }
 
 static bool allocate(ft_weight *weight)
 {
     bool blocks = weight->layout == FT_PANEL32;
     size_t bytes = ft_weight_bytes(weight);
-    size_t scales = blocks ? ft_blocks_count(&weight->blocks, weight->rows, weight->cols) * 2 : 0;
-    weight->data = ft_alloc(bytes);
+    size_t scales =
+        blocks ? ft_groupwise_scale_count(&weight->blocks, weight->rows, weight->cols) * 2 : 0;
+    weight->data = ft_calloc_aligned(bytes);
     if (weight->dtype == FT_I8)
-        weight->scale = ft_alloc(weight->rows * sizeof(float));
+        weight->scale = ft_calloc_aligned(weight->rows * sizeof(float));
     if (blocks)
-        weight->blocks.scale = ft_alloc(scales);
+        weight->blocks.scale = ft_calloc_aligned(scales);
     if (weight->data == NULL || (weight->dtype == FT_I8 && weight->scale == NULL) ||
         (blocks && weight->blocks.scale == NULL))
         return false;
     if (blocks) { /* padding must be zero */
-        memset(mutable(weight->data), 0, bytes);
-        memset(mutable(weight->blocks.scale), 0, scales);
+        memset(mutable_data(weight->data), 0, bytes);
+        memset(mutable_data(weight->blocks.scale), 0, scales);
     }
     return true;
 }
 
-typedef struct filling {
+typedef struct fill_job {
     const ft_weight *weight;
     const ft_distribution *how;
     float *rows; /* one row per thread */
-} filling;
+} fill_job;
 
 static void fill_rows(const void *job, int thread, size_t first, size_t end)
 {
-    const filling *f = job;
+    const fill_job *f = job;
     size_t cols = f->weight->cols;
     float *values = f->rows + (size_t) thread * cols;
     for (size_t row = first; row < end; row++) {
         for (size_t i = 0; i < cols; i++)
-            values[i] =
-                f->how->mean + f->how->deviation * ft_noise_normal(f->how->key, row * cols + i);
+            values[i] = f->how->mean +
+                        f->how->deviation * ft_counter_rng_normal(f->how->key, row * cols + i);
         store_row(f->weight, row, values);
     }
 }
 
-ft_status ft_weight_fill(ft_weight *weight, const ft_distribution *how, int threads, ft_error *err)
+ft_status ft_synthetic_weight_fill(ft_weight *weight, const ft_distribution *how, int threads,
+                                   ft_error *err)
 {
-    float *rows = ft_array((size_t) threads * weight->cols, sizeof *rows);
-    bool fine = allocate(weight) && rows != NULL;
-    if (fine)
-        ft_team_share(threads, weight->rows, fill_rows, &(filling){ weight, how, rows });
+    float *rows = ft_calloc((size_t) threads * weight->cols, sizeof *rows);
+    bool ok = allocate(weight) && rows != NULL;
+    if (ok)
+        ft_parallel_for(threads, weight->rows, fill_rows, &(fill_job){ weight, how, rows });
     free(rows);
-    if (fine)
+    if (ok)
         return FT_OK;
-    ft_weight_clear(weight);
+    ft_synthetic_weight_free(weight);
     return ft_fail(err, FT_ENOMEM, "%s: no memory for [%zu, %zu]", weight->name, weight->rows,
                    weight->cols);
 }
 
-void ft_weight_clear(ft_weight *weight)
+void ft_synthetic_weight_free(ft_weight *weight)
 {
-    free(mutable(weight->data));
-    free(mutable(weight->scale));
-    free(mutable(weight->blocks.scale));
+    free(mutable_data(weight->data));
+    free(mutable_data(weight->scale));
+    free(mutable_data(weight->blocks.scale));
     weight->data = NULL;
     weight->scale = NULL;
     weight->blocks.scale = NULL;
@@ -150,7 +153,7 @@ void ft_weight_clear(ft_weight *weight)
  * Weight names in layers are PREFIX NUMBER SUFFIX: "decoder.layer." 11 ".attn.q".  Returns where
  * the number starts; NULL: not in a layer.
  */
-static const char *number_in(const char *name)
+static const char *layer_number_in(const char *name)
 {
     static const char word[] = "layer.";
     const char *at = strstr(name, word);
@@ -160,13 +163,13 @@ static const char *number_in(const char *name)
 /* The corresponding name in another layer. */
 static void name_in_layer(char out[FT_NAME], const char *name, int layer)
 {
-    const char *number = number_in(name);
+    const char *number = layer_number_in(name);
     snprintf(out, FT_NAME, "%.*s%d%s", (int) (number - name), name, layer,
              number + strspn(number, "0123456789"));
 }
 
 /* Number of layers in the stack of this name. */
-static int layers_of(const ft_config *config, const char *name)
+static int num_layers_of(const ft_config *config, const char *name)
 {
     return strncmp(name, "encoder.", 8) == 0 ? config->encoder_layers : config->layers;
 }
@@ -176,7 +179,7 @@ static int layers_of(const ft_config *config, const char *name)
 static bool is_int8(ft_synthetic_scheme scheme)
 {
     return scheme == FT_SYNTHETIC_INT8 || scheme == FT_SYNTHETIC_INT8_RESIDUAL ||
-           scheme == FT_SYNTHETIC_DYNAMIC;
+           scheme == FT_SYNTHETIC_W8A8_DYNAMIC;
 }
 
 static ft_dtype dtype_of(ft_role role, ft_synthetic_scheme scheme)
@@ -198,86 +201,87 @@ static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec,
                              const ft_synthetic_options *options, uint64_t key, ft_error *err)
 {
     bool is_gain = spec->role == FT_ROLE_VECTOR && ends_with(spec->name, ".weight");
-    ft_distribution how = { ft_noise(key, 0), is_gain ? 1.0f : 0.0f, 0.02f };
+    ft_distribution how = { ft_counter_rng(key, 0), is_gain ? 1.0f : 0.0f, 0.02f };
     memcpy(weight->name, spec->name, sizeof weight->name);
     weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
     weight->cols = (size_t) spec->dim[spec->ndim - 1];
     weight->dtype = dtype_of(spec->role, options->scheme);
-    weight->layout = weight->dtype == FT_I8               ? FT_COL4_4R2_8C
-                     : ft_blocks_bits(weight->dtype) != 0 ? FT_PANEL32
-                                                          : FT_ROW;
-    weight->blocks = (ft_blocks){ .group = options->group,
-                                  .by_codes = options->scheme == FT_SYNTHETIC_W8A8_BLOCK };
-    return ft_weight_fill(weight, &how, options->threads, err);
+    weight->layout = weight->dtype == FT_I8                  ? FT_COL4_4R2_8C
+                     : ft_groupwise_bits(weight->dtype) != 0 ? FT_PANEL32
+                                                             : FT_ROW;
+    weight->blocks =
+        (ft_groupwise){ .group = options->group,
+                        .int8_activations = options->scheme == FT_SYNTHETIC_W8A8_BLOCK };
+    return ft_synthetic_weight_fill(weight, &how, options->threads, err);
 }
 
 /* The weight of layer 0 whose data this weight shares; NULL: none. */
-static const ft_weight *twin_of(const ft_synthetic *made, const char *name)
+static const ft_weight *shared_weight_of(const ft_synthetic *synthetic, const char *name)
 {
     char first[FT_NAME];
-    const char *number = number_in(name);
-    if (!made->alike || number == NULL || *number == '0')
+    const char *number = layer_number_in(name);
+    if (!synthetic->share_layers || number == NULL || *number == '0')
         return NULL;
     name_in_layer(first, name, 0);
-    for (size_t i = 0; i < made->nweight; i++)
-        if (strcmp(made->weight[i].name, first) == 0)
-            return &made->weight[i];
+    for (size_t i = 0; i < synthetic->nweight; i++)
+        if (strcmp(synthetic->weight[i].name, first) == 0)
+            return &synthetic->weight[i];
     return NULL;
 }
 
 /* Add weight number made->nweight. */
-static ft_status add_weight(ft_synthetic *made, const ft_weight_spec *spec,
+static ft_status add_weight(ft_synthetic *synthetic, const ft_weight_spec *spec,
                             const ft_synthetic_options *options, ft_error *err)
 {
-    ft_weight *weight = &made->weight[made->nweight];
-    const ft_weight *twin = twin_of(made, spec->name);
-    if (twin == NULL)
-        return make_weight(weight, spec, options, made->nweight, err);
-    *weight = *twin;
+    ft_weight *weight = &synthetic->weight[synthetic->nweight];
+    const ft_weight *shared = shared_weight_of(synthetic, spec->name);
+    if (shared == NULL)
+        return make_weight(weight, spec, options, synthetic->nweight, err);
+    *weight = *shared;
     memcpy(weight->name, spec->name, sizeof weight->name);
     return FT_OK;
 }
 
-static ft_status make_weights(ft_synthetic *made, const ft_synthetic_options *options,
+static ft_status make_weights(ft_synthetic *synthetic, const ft_synthetic_options *options,
                               ft_error *err)
 {
     ft_weight_spec *spec;
     size_t count;
-    FT_TRY(ft_family_weights(made->family, -1, &made->config, &spec, &count, err));
+    FT_TRY(ft_family_weights(synthetic->family, -1, &synthetic->config, &spec, &count, err));
     ft_status status = FT_OK;
-    made->weight = ft_array(count, sizeof *made->weight);
-    if (made->weight == NULL)
+    synthetic->weight = ft_calloc(count, sizeof *synthetic->weight);
+    if (synthetic->weight == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for %zu weights", count);
-    for (size_t i = 0; i < count && status == FT_OK; i++, made->nweight++)
-        status = add_weight(made, &spec[i], options, err);
+    for (size_t i = 0; i < count && status == FT_OK; i++, synthetic->nweight++)
+        status = add_weight(synthetic, &spec[i], options, err);
     free(spec);
     return status;
 }
 
 /* ---- Ranges ------------------------------------------------------------------------------- */
 
-enum { OBSERVED = 64 }; /* tokens of one sequence; encoder-decoders: also of its source */
+enum { OBSERVED_TOKENS = 64 }; /* tokens of one sequence; encoder-decoders: also of its source */
 
 /* The largest magnitude counted. */
-static float greatest(ft_counts *counts)
+static float max_counted(ft_counts *counts)
 {
-    ft_counts_settle(counts);
+    ft_counts_finalize(counts);
     return counts->tail_used > 0 ? ft_float_from_bits(counts->tail[counts->tail_used - 1]) : 0.0f;
 }
 
 /* The range of layer 0 is used for every layer. */
-static ft_status add_ranges(ft_amax *list, const char *name, float amax, const ft_config *config,
-                            ft_error *err)
+static ft_status add_amax(ft_amax_table *list, const char *name, float amax,
+                          const ft_config *config, ft_error *err)
 {
-    int count = number_in(name) != NULL ? layers_of(config, name) : 1;
+    int count = layer_number_in(name) != NULL ? num_layers_of(config, name) : 1;
     for (int i = 0; i < count; i++) {
         char own[FT_NAME];
-        if (number_in(name) != NULL)
+        if (layer_number_in(name) != NULL)
             name_in_layer(own, name, i);
         else
             snprintf(own, sizeof own, "%s", name);
-        FT_TRY(
-            ft_amax_add(list, &(ft_amax_entry){ .name = own, .amax = amax, .method = "max" }, err));
+        FT_TRY(ft_amax_table_add(
+            list, &(ft_amax_entry){ .name = own, .amax = amax, .method = "max" }, err));
     }
     return FT_OK;
 }
@@ -285,12 +289,12 @@ static ft_status add_ranges(ft_amax *list, const char *name, float amax, const f
 ft_status ft_synthetic_images(ft_session *session, size_t count, ft_error *err)
 {
     const ft_conv image = ft_config_patches(&session->model->config);
-    size_t n = count * (size_t) ft_conv_pixels(&image);
-    float *x = ft_array(n, sizeof *x);
+    size_t n = count * (size_t) ft_conv_image_size(&image);
+    float *x = ft_calloc(n, sizeof *x);
     if (x == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu images", count);
     for (size_t i = 0; i < n; i++)
-        x[i] = ft_noise_normal(1, i);
+        x[i] = ft_counter_rng_normal(1, i);
     const ft_tensor tensor = {
         .dtype = FT_F32,
         .ndim = 4,
@@ -304,11 +308,11 @@ ft_status ft_synthetic_images(ft_session *session, size_t count, ft_error *err)
 
 static ft_status set_random_ids(ft_session *session, const char *name, uint64_t key, ft_error *err)
 {
-    int32_t ids[OBSERVED];
-    ft_tensor input = { .dtype = FT_I32, .ndim = 2, .dim = { 1, OBSERVED }, .data = ids };
+    int32_t ids[OBSERVED_TOKENS];
+    ft_tensor input = { .dtype = FT_I32, .ndim = 2, .dim = { 1, OBSERVED_TOKENS }, .data = ids };
     uint32_t vocabulary = (uint32_t) session->model->config.vocabulary;
-    for (size_t i = 0; i < OBSERVED; i++)
-        ids[i] = (int32_t) ft_noise_below(key, i, vocabulary);
+    for (size_t i = 0; i < OBSERVED_TOKENS; i++)
+        ids[i] = (int32_t) ft_counter_rng_below(key, i, vocabulary);
     return ft_session_set(session, name, &input, err);
 }
 
@@ -316,39 +320,40 @@ static ft_status set_random_ids(ft_session *session, const char *name, uint64_t 
 static ft_status observe(const ft_model *model, ft_counts *const *counts, ft_error *err)
 {
     ft_session *session;
-    bool sees = ft_config_sees(&model->config);
+    bool is_vision = ft_config_is_vision(&model->config);
     FT_TRY(ft_session_open(
         &session, model,
-        &(ft_session_options){ .max_tokens = sees ? 0 : OBSERVED, .max_sequences = 1 }, err));
-    ft_status status =
-        sees ? ft_synthetic_images(session, 1, err) : set_random_ids(session, "input_ids", 1, err);
-    if (status == FT_OK && ft_config_has_source(&model->config))
+        &(ft_session_options){ .max_tokens = is_vision ? 0 : OBSERVED_TOKENS, .max_sequences = 1 },
+        err));
+    ft_status status = is_vision ? ft_synthetic_images(session, 1, err)
+                                 : set_random_ids(session, "input_ids", 1, err);
+    if (status == FT_OK && ft_config_is_encoder_decoder(&model->config))
         status = set_random_ids(session, "decoder_input_ids", 2, err);
     if (status == FT_OK)
-        status = ft_session_run_counting(session, counts, err);
+        status = ft_session_run_observed(session, counts, err);
     if (status == FT_OK)
-        status = ft_session_collect(session, counts, err);
+        status = ft_session_collect_counts(session, counts, err);
     ft_session_close(session);
     return status;
 }
 
-static ft_status measure_points(ft_amax *list, const ft_model *model, const ft_config *config,
-                                ft_error *err)
+static ft_status measure_amax(ft_amax_table *list, const ft_model *model, const ft_config *config,
+                              ft_error *err)
 {
     const ft_plan *plan = &model->plan;
-    ft_counts *own = ft_array((size_t) plan->nvalue, sizeof *own);
-    ft_counts **counts = ft_array((size_t) plan->nvalue, sizeof(ft_counts *));
-    bool fine = own != NULL && counts != NULL;
-    for (int i = 0; i < plan->nvalue && fine; i++)
+    ft_counts *own = ft_calloc((size_t) plan->nvalue, sizeof *own);
+    ft_counts **counts = ft_calloc((size_t) plan->nvalue, sizeof(ft_counts *));
+    bool ok = own != NULL && counts != NULL;
+    for (int i = 0; i < plan->nvalue && ok; i++)
         if (plan->value[i].point) {
             counts[i] = &own[i];
-            fine = ft_counts_init(&own[i]);
+            ok = ft_counts_init(&own[i]);
         }
-    ft_status status = fine ? observe(model, counts, err)
-                            : ft_fail(err, FT_ENOMEM, "no memory for the counters of a layer");
+    ft_status status = ok ? observe(model, counts, err)
+                          : ft_fail(err, FT_ENOMEM, "no memory for the counters of a layer");
     for (int i = 0; i < plan->nvalue && status == FT_OK; i++)
         if (plan->value[i].point)
-            status = add_ranges(list, plan->value[i].name, greatest(&own[i]), config, err);
+            status = add_amax(list, plan->value[i].name, max_counted(&own[i]), config, err);
     for (int i = 0; own != NULL && i < plan->nvalue; i++)
         ft_counts_fini(&own[i]);
     free(counts);
@@ -357,21 +362,21 @@ static ft_status measure_points(ft_amax *list, const ft_model *model, const ft_c
 }
 
 /* Calibrate on one float layer, with small embedding tables. */
-static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
+static ft_status measure(ft_synthetic *synthetic, int threads, ft_error *err)
 {
-    ft_synthetic one = { .family = made->family,
-                         .config = made->config,
-                         .purpose = { .mode = FT_MODE_OBSERVE } };
+    ft_synthetic one = { .family = synthetic->family,
+                         .config = synthetic->config,
+                         .quant = { .mode = FT_MODE_OBSERVE } };
     ft_model *model = NULL;
     one.config.layers = 1;
-    one.config.encoder_layers = made->config.encoder_layers > 0;
-    if (!ft_config_sees(&one.config)) {
+    one.config.encoder_layers = synthetic->config.encoder_layers > 0;
+    if (!ft_config_is_vision(&one.config)) {
         one.config.vocabulary = 512;
-        one.config.positions = OBSERVED + one.config.position_offset;
+        one.config.positions = OBSERVED_TOKENS + one.config.position_offset;
     }
-    made->amax = ft_amax_new();
+    synthetic->amax = ft_amax_table_new();
     ft_status status = FT_OK;
-    if (made->amax == NULL)
+    if (synthetic->amax == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for ranges");
     if (status == FT_OK)
         status = make_weights(
@@ -379,7 +384,7 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
     if (status == FT_OK)
         status = ft_synthetic_open(&model, &one, "one layer", NULL, err);
     if (status == FT_OK)
-        status = measure_points(made->amax, model, &made->config, err);
+        status = measure_amax(synthetic->amax, model, &synthetic->config, err);
     ft_model_close(model);
     ft_synthetic_fini(&one);
     return status;
@@ -389,34 +394,34 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
 
 static const char *family_of(const ft_config *config)
 {
-    if (ft_config_has_source(config))
+    if (ft_config_is_encoder_decoder(config))
         return "m2m100";
-    if (ft_config_sees(config))
+    if (ft_config_is_vision(config))
         return "vit";
-    return ft_config_writes(config) ? "llama" : "bert";
+    return ft_config_is_decoder(config) ? "llama" : "bert";
 }
 
 ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
                             const ft_synthetic_options *how, ft_error *err)
 {
     ft_synthetic_scheme scheme = how->scheme;
-    bool decoder = ft_config_writes(config), sees = ft_config_sees(config);
+    bool decoder = ft_config_is_decoder(config), is_vision = ft_config_is_vision(config);
     *out = (ft_synthetic){ .family = ft_family_find(family_of(config)),
                            .config = *config,
-                           .alike = how->alike && decoder };
-    if (decoder ? scheme == FT_SYNTHETIC_INT8_RESIDUAL : scheme == FT_SYNTHETIC_DYNAMIC)
+                           .share_layers = how->share_layers && decoder };
+    if (decoder ? scheme == FT_SYNTHETIC_INT8_RESIDUAL : scheme == FT_SYNTHETIC_W8A8_DYNAMIC)
         return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for %s",
                        ft_synthetic_scheme_name(scheme), decoder ? "encoders" : "decoders");
-    if (sees && scheme == FT_SYNTHETIC_INT8_RESIDUAL)
+    if (is_vision && scheme == FT_SYNTHETIC_INT8_RESIDUAL)
         return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for encoders of text",
                        ft_synthetic_scheme_name(scheme));
     ft_status status = make_weights(out, how, err);
-    if (status == FT_OK && is_int8(scheme) && scheme != FT_SYNTHETIC_DYNAMIC)
+    if (status == FT_OK && is_int8(scheme) && scheme != FT_SYNTHETIC_W8A8_DYNAMIC)
         status = measure(out, how->threads, err);
-    out->purpose = (ft_purpose){
+    out->quant = (ft_quant_config){
         .mode = is_int8(scheme) ? FT_MODE_INT8 : FT_MODE_FLOAT,
         .int8_residual = scheme == FT_SYNTHETIC_INT8_RESIDUAL,
-        .dynamic = scheme == FT_SYNTHETIC_DYNAMIC,
+        .dynamic = scheme == FT_SYNTHETIC_W8A8_DYNAMIC,
         .amax = out->amax,
     };
     if (status != FT_OK)
@@ -424,19 +429,20 @@ ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
     return status;
 }
 
-void ft_synthetic_fini(ft_synthetic *made)
+void ft_synthetic_fini(ft_synthetic *synthetic)
 {
-    for (size_t i = 0; i < made->nweight; i++)
-        if (twin_of(made, made->weight[i].name) == NULL)
-            ft_weight_clear(&made->weight[i]);
-    free(made->weight);
-    ft_amax_free(made->amax);
-    memset(made, 0, sizeof *made);
+    for (size_t i = 0; i < synthetic->nweight; i++)
+        if (shared_weight_of(synthetic, synthetic->weight[i].name) == NULL)
+            ft_synthetic_weight_free(&synthetic->weight[i]);
+    free(synthetic->weight);
+    ft_amax_table_free(synthetic->amax);
+    memset(synthetic, 0, sizeof *synthetic);
 }
 
-ft_status ft_synthetic_open(ft_model **out, const ft_synthetic *made, const char *name,
+ft_status ft_synthetic_open(ft_model **out, const ft_synthetic *synthetic, const char *name,
                             const ft_model_options *options, ft_error *err)
 {
-    ft_model_parts parts = { name, made->family, &made->config, made->weight, made->nweight };
-    return ft_model_make(out, &parts, options, &made->purpose, err);
+    ft_model_parts parts = { name, synthetic->family, &synthetic->config, synthetic->weight,
+                             synthetic->nweight };
+    return ft_model_from_weights(out, &parts, options, &synthetic->quant, err);
 }

@@ -14,11 +14,11 @@ typedef enum ft_synthetic_scheme {
     FT_SYNTHETIC_F16,           /* matrices in F16 */
     FT_SYNTHETIC_INT8,          /* int8 linears, other matrices in F16 */
     FT_SYNTHETIC_INT8_RESIDUAL, /* int8 residual streams too */
-    FT_SYNTHETIC_DYNAMIC,       /* as INT8 with dynamic activation scales per row: decoders */
+    FT_SYNTHETIC_W8A8_DYNAMIC,  /* as INT8 with dynamic activation scales per row: decoders */
     FT_SYNTHETIC_W4A16,         /* group-wise quantized linears, other matrices in F16 */
     FT_SYNTHETIC_W8A16,
     FT_SYNTHETIC_W8A8_BLOCK, /* as W8A16 with int8 activations */
-    FT_SYNTHETIC_SCHEMES
+    FT_NUM_SYNTHETIC_SCHEMES
 } ft_synthetic_scheme;
 
 /*
@@ -29,7 +29,7 @@ const char *ft_synthetic_scheme_name(ft_synthetic_scheme scheme);
 bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out);
 
 /* Whether linears are group-wise quantized. */
-bool ft_synthetic_scheme_is_blocks(ft_synthetic_scheme scheme);
+bool ft_synthetic_scheme_is_groupwise(ft_synthetic_scheme scheme);
 
 /* Named shapes: "bert-base" etc., from index 0; NULL after the last one. */
 const char *ft_shape_name(size_t index);
@@ -38,16 +38,16 @@ bool ft_shape_parse(const char *name, ft_config *out);
 /*
  * Fill `weight`, whose shape, dtype, layout and group size are set, with normal random data,
  * quantized per row or per group if its dtype is quantized.  The data depend on `key` only.  Free
- * with ft_weight_clear().
+ * with ft_synthetic_weight_free().
  */
 typedef struct ft_distribution {
     uint64_t key;
     float mean, deviation;
 } ft_distribution;
 
-FT_MUST_USE ft_status ft_weight_fill(ft_weight *weight, const ft_distribution *how, int threads,
-                                     ft_error *err);
-void ft_weight_clear(ft_weight *weight);
+FT_MUST_USE ft_status ft_synthetic_weight_fill(ft_weight *weight, const ft_distribution *how,
+                                               int threads, ft_error *err);
+void ft_synthetic_weight_free(ft_weight *weight);
 
 /* A zeroed structure is empty. */
 typedef struct ft_synthetic {
@@ -55,16 +55,16 @@ typedef struct ft_synthetic {
     ft_config config;
     ft_weight *weight; /* shared layers point to the data of the first layer */
     size_t nweight;
-    bool alike;
-    ft_amax *amax; /* int8 schemes only */
-    ft_purpose purpose;
+    bool share_layers;
+    ft_amax_table *amax; /* int8 schemes only */
+    ft_quant_config quant;
 } ft_synthetic;
 
 typedef struct ft_synthetic_options {
     ft_synthetic_scheme scheme;
-    int32_t group; /* group size; 0: one group per row */
-    bool alike;    /* all decoder layers share the data of the first one, and so do all
-                      layers of an encoder before it */
+    int32_t group;     /* group size; 0: one group per row */
+    bool share_layers; /* all decoder layers share the data of the first one, and so do all
+                   layers of an encoder before it */
     int threads;
 } ft_synthetic_options;
 

@@ -32,7 +32,7 @@ typedef struct problem {
     size_t rows;               /* of each text in this run: 1 is a step */
     ft_dtype cache;
     size_t lanes; /* 0: none */
-    bool memory;
+    bool cross_kv;
 } problem;
 
 /* Operands of one launch. */
@@ -46,28 +46,28 @@ typedef struct field {
     int count;
     ft_op store, attend;
     ft_weight frequency;
-    void *memory[MOST_SETS * 8];
+    void *cross_kv[MOST_SETS * 8];
     int allocations;
 } field;
 
-static ft_cuda_chip chip;
+static ft_cuda_device_props props;
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
 static void *device_memory(field *f, size_t bytes)
 {
-    void *memory;
-    must(cudaMalloc(&memory, bytes > 0 ? bytes : 1), "cudaMalloc");
-    must(cudaMemset(memory, 0, bytes), "cudaMemset");
-    f->memory[f->allocations++] = memory;
-    return memory;
+    void *cross_kv;
+    must(cudaMalloc(&cross_kv, bytes > 0 ? bytes : 1), "cudaMalloc");
+    must(cudaMemset(cross_kv, 0, bytes), "cudaMemset");
+    f->cross_kv[f->allocations++] = cross_kv;
+    return cross_kv;
 }
 
 static void *copied(field *f, const void *data, size_t bytes)
 {
-    void *memory = device_memory(f, bytes);
-    must(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-    return memory;
+    void *cross_kv = device_memory(f, bytes);
+    must(cudaMemcpy(cross_kv, data, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    return cross_kv;
 }
 
 /*
@@ -78,7 +78,7 @@ static void *random_bytes(field *f, size_t bytes, ft_dtype dtype)
 {
     static uint32_t state = 12345;
     size_t most = bytes < MOST_RANDOM ? bytes : MOST_RANDOM;
-    uint8_t *host = malloc(most), *memory = device_memory(f, bytes);
+    uint8_t *host = malloc(most), *cross_kv = device_memory(f, bytes);
     if (host == NULL)
         exit(1);
     for (size_t i = 0; i < most; i++) {
@@ -90,38 +90,39 @@ static void *random_bytes(field *f, size_t bytes, ft_dtype dtype)
             host[i] = 0x3c;
     }
     for (size_t at = 0; at < bytes; at += most)
-        must(cudaMemcpy(memory + at, host, bytes - at < most ? bytes - at : most,
+        must(cudaMemcpy(cross_kv + at, host, bytes - at < most ? bytes - at : most,
                         cudaMemcpyHostToDevice),
              "cudaMemcpy");
     free(host);
-    return memory;
+    return cross_kv;
 }
 
 /* The numbers of a run, in one block. */
 static ft_cuda_batch batch_of(field *f, const problem *p)
 {
-    size_t n = p->sequences, pages = ft_pages_for(p->context), blocks = 0;
-    size_t each = (p->rows + FT_CUDA_QUERIES - 1) / FT_CUDA_QUERIES;
+    size_t n = p->sequences, pages = ft_pages_for_tokens(p->context), blocks = 0;
+    size_t each = (p->rows + FT_CUDA_QUERY_TILE - 1) / FT_CUDA_QUERY_TILE;
     int32_t *numbers = malloc((n + 1 + n * p->rows + 4 * n + n * pages) * sizeof *numbers);
-    ft_cuda_queries *block = malloc(n * each * sizeof *block);
+    ft_cuda_query_tile *block = malloc(n * each * sizeof *block);
     if (numbers == NULL || block == NULL)
         exit(1);
-    int32_t *start = numbers, *owner = start + n + 1, *past = owner + n * p->rows,
-            *reach = past + n, *last = reach + n, *seat = last + n, *page = seat + n;
+    int32_t *start = numbers, *seq_id = start + n + 1, *n_past = seq_id + n * p->rows,
+            *n_tokens = n_past + n, *last = n_tokens + n, *slot = last + n, *page = slot + n;
     for (size_t i = 0; i <= n; i++)
         start[i] = (int32_t) (i * p->rows);
     for (size_t i = 0; i < n; i++) {
-        past[i] = (int32_t) (p->context - p->rows);
-        reach[i] = (int32_t) p->context;
+        n_past[i] = (int32_t) (p->context - p->rows);
+        n_tokens[i] = (int32_t) p->context;
         last[i] = (int32_t) p->context - 1;
-        seat[i] = (int32_t) i;
+        slot[i] = (int32_t) i;
         for (size_t j = 0; j < p->rows; j++)
-            owner[i * p->rows + j] = (int32_t) i;
+            seq_id[i * p->rows + j] = (int32_t) i;
         for (size_t j = 0; j < pages; j++) /* a sequence's pages lie apart */
-            page[i * pages + j] = (int32_t) (j * n + (p->memory ? i - i % p->lanes : i));
+            page[i * pages + j] = (int32_t) (j * n + (p->cross_kv ? i - i % p->lanes : i));
         for (size_t j = 0; j < each; j++)
-            block[blocks++] = (ft_cuda_queries){ start[i], (int32_t) p->rows,
-                                                 (int32_t) (j * FT_CUDA_QUERIES), (int32_t) i };
+            block[blocks++] =
+                (ft_cuda_query_tile){ start[i], (int32_t) p->rows,
+                                      (int32_t) (j * FT_CUDA_QUERY_TILE), (int32_t) i };
     }
     size_t total = n + 1 + n * p->rows + 4 * n + n * pages;
     const int32_t *at = copied(f, numbers, total * sizeof *numbers);
@@ -129,20 +130,20 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
                             .sequences = n,
                             .start = at,
                             .blocks = copied(f, block, n * each * sizeof *block),
-                            .nblocks = n * each,
-                            .owner = at + (owner - numbers),
-                            .past = at + (past - numbers),
-                            .reach = at + (reach - numbers),
+                            .n_query_tiles = n * each,
+                            .seq_id = at + (seq_id - numbers),
+                            .n_past = at + (n_past - numbers),
+                            .n_tokens = at + (n_tokens - numbers),
                             .pages = at + (page - numbers),
-                            .most_pages = pages,
+                            .max_pages = pages,
                             .context = p->context,
-                            .capacity = pages * FT_PAGE,
+                            .capacity = pages * FT_PAGE_TOKENS,
                             .step = p->rows == 1,
-                            .seat = at + (seat - numbers),
-                            .memory_last = at + (last - numbers),
-                            .memory_pages = at + (page - numbers),
-                            .most_memory_pages = pages,
-                            .memory = p->context,
+                            .slot = at + (slot - numbers),
+                            .cross_kv_last = at + (last - numbers),
+                            .cross_kv_pages = at + (page - numbers),
+                            .max_cross_kv_pages = pages,
+                            .cross_kv = p->context,
                             .lanes = p->lanes };
     free(numbers);
     free(block);
@@ -161,14 +162,14 @@ static ft_cuda_view rows_of(field *f, size_t rows, int cols, ft_dtype dtype)
 /* Each token of a lane lies with any of them. */
 static ft_cuda_view origins_of(field *f, const problem *p)
 {
-    size_t count = p->sequences * ft_pages_for(p->context) * FT_PAGE;
-    int32_t *origin = malloc(count * sizeof *origin);
-    if (origin == NULL)
+    size_t count = p->sequences * ft_pages_for_tokens(p->context) * FT_PAGE_TOKENS;
+    int32_t *cache_indirection = malloc(count * sizeof *cache_indirection);
+    if (cache_indirection == NULL)
         exit(1);
     for (size_t i = 0; i < count; i++)
-        origin[i] = (int32_t) (i * 2654435761u % 4294967296u * p->lanes >> 32);
-    ft_cuda_view view = { .data = copied(f, origin, count * sizeof *origin) };
-    free(origin);
+        cache_indirection[i] = (int32_t) (i * 2654435761u % 4294967296u * p->lanes >> 32);
+    ft_cuda_view view = { .data = copied(f, cache_indirection, count * sizeof *cache_indirection) };
+    free(cache_indirection);
     return view;
 }
 
@@ -176,11 +177,11 @@ static void fill_set(field *f, set *s, const problem *p, const set *first)
 {
     int cols = p->heads * p->head_size, kv_cols = p->kv_heads * p->head_size;
     size_t rows = p->sequences * p->rows,
-           cached = p->sequences * ft_pages_for(p->context) * FT_PAGE;
+           cached = p->sequences * ft_pages_for_tokens(p->context) * FT_PAGE_TOKENS;
     if (s == first) {
         s->batch = batch_of(f, p);
-        s->store = (ft_cuda_args){ .chip = &chip, .op = &f->store };
-        s->store.weight[0] = &f->frequency;
+        s->store = (ft_cuda_args){ .props = &props, .op = &f->store };
+        s->store.weight[0] = &f->frequency_penalty;
         s->store.in[0] = s->store.out = rows_of(f, rows, cols, FT_F16);
         s->store.in[1] = s->store.in[2] = rows_of(f, rows, kv_cols, FT_F16);
         ft_value value = { .cols = cols };
@@ -196,7 +197,7 @@ static void fill_set(field *f, set *s, const problem *p, const set *first)
         s->store.state[i] =
             rows_of(f, cached, i < 2 ? kv_cols : p->kv_heads, i < 2 ? p->cache : FT_F32);
     if (p->lanes > 0)
-        s->store.state[FT_STATE_ORIGIN] = origins_of(f, p);
+        s->store.state[FT_STATE_CACHE_INDIRECTION] = origins_of(f, p);
     s->store.batch = &s->batch;
     s->attend = s->store;
     s->attend.op = &f->attend;
@@ -206,12 +207,12 @@ static void open_field(field *f, const problem *p)
 {
     memset(f, 0, sizeof *f);
     f->store =
-        (ft_op){ .kind = FT_OP_STORE,
+        (ft_op){ .kind = FT_OP_STORE_KV,
                  .attr = { .heads = p->heads, .kv_heads = p->kv_heads, .softmax_scale = 0.01f } };
     f->attend = f->store;
-    f->attend.kind = FT_OP_ATTEND;
-    f->attend.attr.memory = p->memory;
-    f->frequency.data = random_bytes(f, 1024, FT_F32);
+    f->attend.kind = FT_OP_ATTEND_KV;
+    f->attend.attr.cross_kv = p->cross_kv;
+    f->frequency_penalty.data = random_bytes(f, 1024, FT_F32);
     double bytes = 2.0 * (double) p->sequences * (double) p->context *
                    (double) (p->kv_heads * p->head_size) * (double) ft_dtype_size(p->cache);
     f->count = (int) (120e6 / bytes) + 2;
@@ -223,7 +224,7 @@ static void open_field(field *f, const problem *p)
 static void close_field(field *f)
 {
     for (int i = 0; i < f->allocations; i++)
-        cudaFree(f->memory[i]);
+        cudaFree(f->cross_kv[i]);
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
@@ -233,7 +234,7 @@ static int launch_attend(cudaStream_t stream, size_t i, void *data)
     field *f = data;
     ft_cuda_args args = f->sets[i % (size_t) f->count].attend;
     args.stream = stream;
-    return ft_cuda_attend(&args);
+    return ft_cuda_attend_kv(&args);
 }
 
 static int launch_store(cudaStream_t stream, size_t i, void *data)
@@ -241,7 +242,7 @@ static int launch_store(cudaStream_t stream, size_t i, void *data)
     field *f = data;
     ft_cuda_args args = f->sets[i % (size_t) f->count].store;
     args.stream = stream;
-    return ft_cuda_store(&args);
+    return ft_cuda_store_kv(&args);
 }
 
 static void report(const problem *p)
@@ -257,7 +258,7 @@ static void report(const problem *p)
                   (double) p->rows * (double) (p->rows + 1) / 2.0;
     double flops = 4.0 * (double) p->sequences * seen * (double) (p->heads * p->head_size);
     printf("%-6s %-3s %3zu x %5zu, %2d heads over %2d of %3d: %8.2f us, ",
-           p->memory      ? "memory"
+           p->cross_kv    ? "memory"
            : p->lanes > 0 ? "lanes"
            : p->rows == 1 ? "step"
                           : "prompt",
@@ -276,7 +277,7 @@ static void report(const problem *p)
 /* ---- What memory gives ---------------------------------------------------------------------- */
 
 typedef struct sums {
-    void *memory;
+    void *cross_kv;
     size_t bytes;
 } sums;
 
@@ -284,18 +285,18 @@ static int launch_fill(cudaStream_t stream, size_t i, void *data)
 {
     const sums *s = data;
     (void) i;
-    return (int) cudaMemcpyAsync(s->memory, (char *) s->memory + s->bytes, s->bytes,
+    return (int) cudaMemcpyAsync(s->cross_kv, (char *) s->cross_kv + s->bytes, s->bytes,
                                  cudaMemcpyDeviceToDevice, stream);
 }
 
 static void report_memory(void)
 {
     sums s = { .bytes = (size_t) 256 << 20 };
-    must(cudaMalloc(&s.memory, 2 * s.bytes), "cudaMalloc");
+    must(cudaMalloc(&s.cross_kv, 2 * s.bytes), "cudaMalloc");
     double us = replay(launch_fill, &s);
     printf("a copy of %zu MiB: %.2f us, %.0f GB/s read and written\n", s.bytes >> 20, us,
            2.0 * (double) s.bytes / us * 1e-3);
-    cudaFree(s.memory);
+    cudaFree(s.cross_kv);
 }
 
 int main(int argc, char **argv)
@@ -308,15 +309,15 @@ int main(int argc, char **argv)
                 { 1, 4096, 512 }, { 1, 8192, 8192 } };
     int heads = (int) argument(argc, argv, 1, 32), kv_heads = (int) argument(argc, argv, 2, 32);
     int head_size = (int) argument(argc, argv, 3, 128);
-    chip = open_chip();
+    props = open_chip();
     report_memory();
     if (argc > 5) {
         size_t context = argument(argc, argv, 5, 512);
         problem p = { heads,   kv_heads, head_size, argument(argc, argv, 4, 1),
                       context, 1,        FT_F16,    .lanes = argument(argc, argv, 6, 0) };
-        for (int memory = 0; memory < (p.lanes > 0 ? 2 : 1); memory++)
+        for (int cross_kv = 0; cross_kv < (p.lanes > 0 ? 2 : 1); cross_kv++)
             for (int codes = 0; codes < 2; codes++) {
-                p.memory = memory;
+                p.cross_kv = cross_kv;
                 p.cache = codes ? FT_I8 : FT_F16;
                 report(&p);
             }

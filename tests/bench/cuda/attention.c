@@ -49,67 +49,68 @@ typedef struct problem {
     ft_dtype dtype;
 } problem;
 
-static ft_cuda_queries *blocks_of(const problem *p, size_t *count)
+static ft_cuda_query_tile *blocks_of(const problem *p, size_t *count)
 {
-    size_t each = (p->length + FT_CUDA_QUERIES - 1) / FT_CUDA_QUERIES;
-    ft_cuda_queries *host = malloc(p->sequences * each * sizeof *host);
+    size_t each = (p->length + FT_CUDA_QUERY_TILE - 1) / FT_CUDA_QUERY_TILE;
+    ft_cuda_query_tile *host = malloc(p->sequences * each * sizeof *host);
     *count = p->sequences * each;
     for (size_t i = 0; i < *count; i++)
-        host[i] = (ft_cuda_queries){ (int32_t) (i / each * p->length), (int32_t) p->length,
-                                     (int32_t) (i % each * FT_CUDA_QUERIES), 0 };
-    ft_cuda_queries *device = device_copy(host, *count * sizeof *host);
+        host[i] = (ft_cuda_query_tile){ (int32_t) (i / each * p->length), (int32_t) p->length,
+                                        (int32_t) (i % each * FT_CUDA_QUERY_TILE), 0 };
+    ft_cuda_query_tile *device = device_copy(host, *count * sizeof *host);
     free(host);
     return device;
 }
 
 /* Sets of operands that take turns. */
 typedef struct field {
-    const ft_cuda_chip *chip;
-    const ft_cuda_heads *sets;
+    const ft_cuda_device_props *props;
+    const ft_cuda_attention_args *sets;
     int count;
 } field;
 
 static int launch_attention(cudaStream_t stream, size_t i, void *data)
 {
     const field *f = data;
-    return ft_cuda_attend_heads(f->chip, stream, &f->sets[i % (size_t) f->count]);
+    return ft_cuda_attention_launch(f->props, stream, &f->sets[i % (size_t) f->count]);
 }
 
 /* Microseconds of one launch. */
-static double measure(const ft_cuda_chip *chip, const ft_cuda_heads *sets, int count)
+static double measure(const ft_cuda_device_props *props, const ft_cuda_attention_args *sets,
+                      int count)
 {
-    return replay(launch_attention, &(field){ chip, sets, count });
+    return replay(launch_attention, &(field){ props, sets, count });
 }
 
-static void report(const ft_cuda_chip *chip, const problem *p)
+static void report(const ft_cuda_device_props *props, const problem *p)
 {
     size_t bytes =
         p->sequences * p->length * (size_t) (p->heads * p->head_size) * ft_dtype_size(p->dtype);
     int count = (int) (120e6 / (4.0 * (double) bytes)) + 2;
     count = count > MOST_SETS ? MOST_SETS : count;
-    ft_cuda_heads sets[MOST_SETS];
-    size_t nblocks;
-    ft_cuda_queries *blocks = blocks_of(p, &nblocks);
+    ft_cuda_attention_args sets[MOST_SETS];
+    size_t n_query_tiles;
+    ft_cuda_query_tile *blocks = blocks_of(p, &n_query_tiles);
     void *memory[MOST_SETS][4];
     for (int i = 0; i < count; i++) {
         for (int j = 0; j < 4; j++)
             memory[i][j] = random_bytes(bytes, p->dtype);
-        sets[i] = (ft_cuda_heads){ .blocks = blocks,
-                                   .nblocks = nblocks,
-                                   .heads = p->heads,
-                                   .head_size = p->head_size,
-                                   .dtype = p->dtype,
-                                   .q = memory[i][0],
-                                   .k = memory[i][1],
-                                   .v = memory[i][2],
-                                   .y = memory[i][3],
-                                   .score_scale = p->dtype == FT_I8 ? 4e-5f : 0.1f,
-                                   .value_scale = 1e-2f,
-                                   .y_inverse = 1e2f };
+        sets[i] = (ft_cuda_attention_args){ .blocks = blocks,
+                                            .n_query_tiles = n_query_tiles,
+                                            .heads = p->heads,
+                                            .head_size = p->head_size,
+                                            .dtype = p->dtype,
+                                            .q = memory[i][0],
+                                            .k = memory[i][1],
+                                            .v = memory[i][2],
+                                            .y = memory[i][3],
+                                            .score_scale = p->dtype == FT_I8 ? 4e-5f : 0.1f,
+                                            .value_scale = 1e-2f,
+                                            .y_inv_scale = 1e2f };
     }
-    ft_cuda_chip plain = *chip;
-    plain.overlaps = false;
-    double us = measure(&plain, sets, count), overlapped = measure(chip, sets, count);
+    ft_cuda_device_props plain = *props;
+    plain.has_pdl = false;
+    double us = measure(&plain, sets, count), overlapped = measure(props, sets, count);
     double flops = 4.0 * (double) p->sequences * (double) p->length * (double) p->length *
                    (double) (p->heads * p->head_size);
     double best = us < overlapped ? us : overlapped;
@@ -141,12 +142,12 @@ int main(int argc, char **argv)
     int heads = (int) argument(argc, argv, 1, 12), head_size = (int) argument(argc, argv, 2, 64);
     const sequences asked = { argument(argc, argv, 3, 0), argument(argc, argv, 4, 0) };
     bool one = argc > 4;
-    ft_cuda_chip chip = open_chip();
+    ft_cuda_device_props props = open_chip();
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
         for (size_t i = 0; i < (one ? 1 : sizeof all / sizeof all[0]); i++) {
             sequences s = one ? asked : all[i];
             problem p = { s.count, s.length, heads, head_size, dtypes[d] };
-            report(&chip, &p);
+            report(&props, &p);
         }
     return 0;
 }

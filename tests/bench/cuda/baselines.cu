@@ -10,7 +10,7 @@
 /* A thread makes 32 or 16 halves of a row: a warp reads whole lines, and writes whole sectors. */
 static __global__ void dequantize_kernel(__half *to, const ft_weight w)
 {
-    int bits = ft_blocks_bits(w.dtype), wide = bits == 4 ? 32 : 16;
+    int bits = ft_groupwise_bits(w.dtype), wide = bits == 4 ? 32 : 16;
     size_t blocks = ft_layout_cols(FT_PANEL32, w.cols) / wide;
     size_t own = (size_t) blockIdx.x * blockDim.x + threadIdx.x, block = own / 32;
     size_t row = block / blocks * 32 + own % 32, col = block % blocks * wide;
@@ -18,9 +18,9 @@ static __global__ void dequantize_kernel(__half *to, const ft_weight w)
         return;
     const uint32_t *words = (const uint32_t *) w.data + block * 128 + own % 32;
     uint32_t word[4] = { words[0], words[32], words[64], words[96] };
-    size_t at = ft_blocks_index(&w.blocks, row, col, w.rows);
+    size_t at = ft_groupwise_scale_index(&w.blocks, row, col, w.rows);
     float scale = __half2float(((const __half *) w.blocks.scale)[at]);
-    float zero = (float) ft_blocks_zero(&w.blocks, at, bits);
+    float zero = (float) ft_groupwise_zero_point(&w.blocks, at, bits);
     for (int i = 0; i < wide; i += 8) {
         __half2 eight[4];
         for (int t = 0; t < 4; t++) {
@@ -34,7 +34,7 @@ static __global__ void dequantize_kernel(__half *to, const ft_weight w)
 
 int dequantize(cudaStream_t stream, void *halves, const ft_weight *w)
 {
-    int wide = ft_blocks_bits(w->dtype) == 4 ? 32 : 16;
+    int wide = ft_groupwise_bits(w->dtype) == 4 ? 32 : 16;
     size_t threads =
         ft_layout_rows(FT_PANEL32, w->rows) * ft_layout_cols(FT_PANEL32, w->cols) / wide;
     dequantize_kernel<<<(unsigned) ((threads + 255) / 256), 256, 0, stream>>>((__half *) halves,

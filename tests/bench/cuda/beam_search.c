@@ -23,19 +23,19 @@ enum { SETS = 4, CONTEXT = 128 };
 static const double bandwidth = 4.1e12;
 
 typedef struct field {
-    ft_cuda_chip chip;
-    ft_cuda_beams args;
+    ft_cuda_device_props props;
+    ft_cuda_beam_params args;
     float *logits[SETS];
     size_t used; /* of them */
-    int (*launch)(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args);
+    int (*launch)(const ft_cuda_device_props *props, void *stream, const ft_cuda_beam_params *args);
 } field;
 
 static int launch_step(cudaStream_t stream, size_t i, void *data)
 {
     const field *f = data;
-    ft_cuda_beams args = f->args;
+    ft_cuda_beam_params args = f->args;
     args.logits = f->logits[i % f->used];
-    return f->launch(&f->chip, stream, &args);
+    return f->launch(&f->props, stream, &args);
 }
 
 static void *device_memory(size_t bytes)
@@ -67,48 +67,51 @@ static float *random_logits(size_t n)
 }
 
 /* The step in the middle of texts: lanes with scores, origins and tokens. */
-static void fill_memory(const ft_cuda_beams *a, size_t width)
+static void fill_memory(const ft_cuda_beam_params *a, size_t width)
 {
-    size_t seats = a->seats;
-    ft_beam *lanes = calloc(seats, sizeof *lanes);
-    int32_t *history = malloc(seats * CONTEXT * sizeof *history);
-    int32_t *origin = malloc(seats * CONTEXT * sizeof *origin);
-    if (lanes == NULL || history == NULL || origin == NULL)
+    size_t num_slots = a->num_slots;
+    ft_beam *lanes = calloc(num_slots, sizeof *lanes);
+    int32_t *history = malloc(num_slots * CONTEXT * sizeof *history);
+    int32_t *cache_indirection = malloc(num_slots * CONTEXT * sizeof *cache_indirection);
+    if (lanes == NULL || history == NULL || cache_indirection == NULL)
         exit(1);
-    for (size_t i = 0; i < seats; i++)
+    for (size_t i = 0; i < num_slots; i++)
         lanes[i].score = (float) (i % width) * -0.01f;
-    for (size_t i = 0; i < seats * CONTEXT; i++) {
+    for (size_t i = 0; i < num_slots * CONTEXT; i++) {
         history[i] = (int32_t) (i * 7919 % a->memory.vocabulary);
-        origin[i] = (int32_t) (i / CONTEXT % width);
+        cache_indirection[i] = (int32_t) (i / CONTEXT % width);
     }
-    must(cudaMemcpy(a->memory.beam, lanes, seats * sizeof *lanes, cudaMemcpyHostToDevice), "copy");
-    must(cudaMemcpy(a->memory.history, history, seats * CONTEXT * 4, cudaMemcpyHostToDevice),
+    must(cudaMemcpy(a->memory.beam, lanes, num_slots * sizeof *lanes, cudaMemcpyHostToDevice),
          "copy");
-    must(cudaMemcpy(a->memory.origin, origin, seats * CONTEXT * 4, cudaMemcpyHostToDevice), "copy");
+    must(cudaMemcpy(a->memory.history, history, num_slots * CONTEXT * 4, cudaMemcpyHostToDevice),
+         "copy");
+    must(cudaMemcpy(a->memory.cache_indirection, cache_indirection, num_slots * CONTEXT * 4,
+                    cudaMemcpyHostToDevice),
+         "copy");
     free(lanes);
     free(history);
-    free(origin);
+    free(cache_indirection);
 }
 
-static const ft_beams *make_groups(size_t groups, size_t width, int32_t ngram)
+static const ft_beam_params *make_groups(size_t groups, size_t width, int32_t ngram)
 {
-    ft_beams *beams = calloc(groups, sizeof *beams),
-             *device = device_memory(groups * sizeof *beams);
+    ft_beam_params *beams = calloc(groups, sizeof *beams),
+                   *device = device_memory(groups * sizeof *beams);
     if (beams == NULL)
         exit(1);
     for (size_t i = 0; i < groups; i++) {
-        beams[i] = (ft_beams){ .seat = (int32_t) (i * width),
-                               .row = (int32_t) (i * width),
-                               .width = (int32_t) width,
-                               .parts = 1,
-                               .prompt = 1,
-                               .known = 16,
-                               .longest = CONTEXT,
-                               .forced = -1,
-                               .ngram = ngram,
-                               .ends = 1,
-                               .end = { 2 } };
-        ft_beams_measure(&beams[i], 1.0);
+        beams[i] = (ft_beam_params){ .slot = (int32_t) (i * width),
+                                     .row = (int32_t) (i * width),
+                                     .width = (int32_t) width,
+                                     .parts = 1,
+                                     .prompt = 1,
+                                     .n_tokens = 16,
+                                     .longest = CONTEXT,
+                                     .forced = -1,
+                                     .no_repeat_ngram = ngram,
+                                     .ends = 1,
+                                     .end = { 2 } };
+        ft_beam_set_length_divisors(&beams[i], 1.0);
     }
     must(cudaMemcpy(device, beams, groups * sizeof *beams, cudaMemcpyHostToDevice), "cudaMemcpy");
     free(beams);
@@ -117,7 +120,8 @@ static const ft_beams *make_groups(size_t groups, size_t width, int32_t ngram)
 
 /* Lanes change from launch to launch, but there are always as many. */
 static double measure(field *f, size_t used,
-                      int (*launch)(const ft_cuda_chip *, void *, const ft_cuda_beams *))
+                      int (*launch)(const ft_cuda_device_props *, void *,
+                                    const ft_cuda_beam_params *))
 {
     f->used = used;
     f->launch = launch;
@@ -127,34 +131,35 @@ static double measure(field *f, size_t used,
 
 static void report(field *f, size_t groups, size_t width, size_t vocabulary, int32_t ngram)
 {
-    size_t seats = groups * width, context = seats * CONTEXT * sizeof(int32_t);
-    f->args = (ft_cuda_beams){
-        .memory = { .last = device_memory(seats * 4),
+    size_t num_slots = groups * width, context = num_slots * CONTEXT * sizeof(int32_t);
+    f->args = (ft_cuda_beam_params){
+        .memory = { .last = device_memory(num_slots * 4),
                     .history = device_memory(context),
-                    .origin = device_memory(context),
+                    .cache_indirection = device_memory(context),
                     .finished = device_memory(context),
-                    .beam = device_memory(seats * sizeof(ft_beam)),
+                    .beam = device_memory(num_slots * sizeof(ft_beam)),
                     .context = CONTEXT,
                     .vocabulary = vocabulary },
         .beams = make_groups(groups, width, ngram),
         .groups = groups,
         .widest = width,
-        .scratch = device_memory(ft_cuda_beam_scratch(seats, vocabulary)),
-        .seats = seats,
+        .scratch = device_memory(ft_cuda_beam_scratch(num_slots, vocabulary)),
+        .num_slots = num_slots,
     };
     for (int i = 0; i < SETS; i++)
-        f->logits[i] = random_logits(seats * vocabulary);
+        f->logits[i] = random_logits(num_slots * vocabulary);
     printf("%4zu texts x %2zu lanes x %6zu, ngram %d, read %6.2f: ", groups, width, vocabulary,
-           ngram, (double) (seats * vocabulary * 4) / bandwidth * 1e6);
+           ngram, (double) (num_slots * vocabulary * 4) / bandwidth * 1e6);
     double warm = measure(f, 1, ft_cuda_beam_step), cold = measure(f, SETS, ft_cuda_beam_step);
     printf("warm %7.2f cold %7.2f, ", warm, cold);
-    printf("rows alone %7.2f, merge alone %7.2f\n", measure(f, 1, ft_cuda_beam_rows),
+    printf("rows alone %7.2f, merge alone %7.2f\n", measure(f, 1, ft_cuda_beam_candidates),
            measure(f, 1, ft_cuda_beam_merge));
     fflush(stdout);
-    void *all[] = { f->args.memory.last,   f->args.memory.history,
-                    f->args.memory.origin, f->args.memory.finished,
-                    f->args.memory.beam,   (void *) (uintptr_t) f->args.beams,
-                    f->args.scratch };
+    void *all[] = {
+        f->args.memory.last,     f->args.memory.history, f->args.memory.cache_indirection,
+        f->args.memory.finished, f->args.memory.beam,    (void *) (uintptr_t) f->args.beams,
+        f->args.scratch
+    };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         cudaFree(all[i]);
     for (int i = 0; i < SETS; i++)
@@ -173,8 +178,8 @@ int main(void)
         { 1, 32, 30000, 0 },
     };
     static field f;
-    f.chip = open_chip();
+    f.props = open_chip();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        report(&f, cases[i].groups, cases[i].width, cases[i].vocabulary, cases[i].ngram);
+        report(&f, cases[i].groups, cases[i].width, cases[i].vocabulary, cases[i].no_repeat_ngram);
     return 0;
 }

@@ -61,10 +61,10 @@ static const kind kinds[] = {
 /* Names of tiles that FT_CUDA_CONV knows, of each order; the first is our own choice. */
 enum { TILES = 14 };
 static const char *const tiles[2][TILES] = {
-    [FT_IMAGE_PLANES] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
-                          "96x2a", "64x2a", "held64", "held96" },
-    [FT_IMAGE_PIXELS] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
-                          "held48", "held64", "held96", "held128", "held104s", "held128h" },
+    [FT_IMAGE_NCHW] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
+                        "96x2a", "64x2a", "held64", "held96" },
+    [FT_IMAGE_NHWC] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
+                        "held48", "held64", "held96", "held128", "held104s", "held128h" },
 };
 static const char *const orders[2] = { "planes", "pixels" };
 
@@ -106,47 +106,50 @@ static void make_weight(setting *s, const shape *sh, const kind *k)
 {
     const ft_conv *c = &sh->conv;
     ft_weight *w = &s->weight;
-    *w = (ft_weight){ .rows = sh->outputs, .cols = (size_t) ft_conv_depth(c), .dtype = k->weight };
+    *w = (ft_weight){ .rows = sh->outputs, .cols = (size_t) ft_conv_gemm_k(c), .dtype = k->weight };
     if (k->weight == FT_I8) {
         w->layout = FT_COL4_4R2_8C;
         w->scale = random_memory(w->rows * sizeof(float), FLOATS);
         w->data = random_memory(ft_layout_bytes(w->layout, w->rows, w->cols), CODES);
-        void *made = random_memory(ft_cuda_tiles_bytes(w->rows, w->cols), CODES);
-        must(ft_cuda_tile(NULL, made, w->data, w->rows, w->cols), "tiles");
-        w->tiles = made;
+        void *made = random_memory(ft_cuda_prepacked_bytes(w->rows, w->cols), CODES);
+        must(ft_cuda_prepack(NULL, made, w->data, w->rows, w->cols), "tiles");
+        w->prepacked = made;
     } else if (k->weight == FT_F16) {
         w->data = random_memory(w->rows * w->cols * 2, HALVES);
     } else {
         w->layout = FT_PANEL32;
         w->blocks.group = k->group;
-        w->data = random_memory(ft_panel_bytes(w->rows, w->cols, ft_blocks_bits(k->weight)), CODES);
-        w->blocks.scale = random_memory(2 * ft_blocks_count(&w->blocks, w->rows, w->cols), HALVES);
+        w->data =
+            random_memory(ft_panel_bytes(w->rows, w->cols, ft_groupwise_bits(k->weight)), CODES);
+        w->blocks.scale =
+            random_memory(2 * ft_groupwise_scale_count(&w->blocks, w->rows, w->cols), HALVES);
     }
     s->bias = (ft_weight){ .rows = 1, .cols = w->rows, .dtype = FT_F32 };
     s->bias.data = random_memory(w->rows * sizeof(float), FLOATS);
 }
 
-static void setting_init(setting *s, const ft_cuda_chip *chip, const shape *sh, const kind *k,
-                         ft_image_order order)
+static void setting_init(setting *s, const ft_cuda_device_props *props, const shape *sh,
+                         const kind *k, ft_image_layout order)
 {
-    size_t size = ft_dtype_size(k->x), x_cols = (size_t) ft_conv_pixels(&sh->conv);
-    size_t positions = (size_t) ft_conv_size(&sh->conv, 0) * (size_t) ft_conv_size(&sh->conv, 1);
+    size_t size = ft_dtype_size(k->x), x_cols = (size_t) ft_conv_image_size(&sh->conv);
+    size_t positions =
+        (size_t) ft_conv_out_size(&sh->conv, 0) * (size_t) ft_conv_out_size(&sh->conv, 1);
     size_t x_bytes = IMAGES * x_cols * size, y_bytes = IMAGES * positions * sh->outputs * size;
     content what = k->x == FT_I8 ? CODES : HALVES;
     make_weight(s, sh, k);
     s->op = (ft_op){ .kind = FT_OP_CONV, .weight = { 0, 1, -1 } };
     s->op.attr.conv = sh->conv;
-    s->op.attr.conv.in_order = s->op.attr.conv.out_order = order;
+    s->op.attr.conv.in_layout = s->op.attr.conv.out_layout = order;
     ft_value value = { .dtype = k->x };
     ft_plan plan = { .value = &value, .weight = &s->weight };
-    size_t scratch = ft_cuda_conv_scratch(chip, &plan, &s->op, IMAGES);
+    size_t scratch = ft_cuda_conv_scratch(props, &plan, &s->op, IMAGES);
     void *memory = random_memory(scratch + 256, CODES);
     s->sets = ft_min_size(LAUNCHES, COLD / (x_bytes + y_bytes) + 1);
     for (size_t i = 0; i < s->sets; i++) {
         ft_cuda_args *a = &s->set[i];
         ft_cuda_view y = { random_memory(y_bytes, what), IMAGES, positions * sh->outputs, k->x,
                            k->x == FT_I8 ? 0.02f : 0.0f, NULL };
-        *a = (ft_cuda_args){ .chip = chip, .op = &s->op, .scratch = memory };
+        *a = (ft_cuda_args){ .props = props, .op = &s->op, .scratch = memory };
         a->scratch_bytes = scratch;
         a->in[0] =
             (ft_cuda_view){ random_memory(x_bytes, what), IMAGES, x_cols, k->x, 0.02f, NULL };
@@ -165,7 +168,7 @@ static void setting_fini(setting *s)
     }
     cudaFree(s->set[0].scratch);
     cudaFree((void *) (uintptr_t) s->weight.data);
-    cudaFree((void *) (uintptr_t) s->weight.tiles);
+    cudaFree((void *) (uintptr_t) s->weight.prepacked);
     cudaFree((void *) (uintptr_t) s->weight.scale);
     cudaFree((void *) (uintptr_t) s->weight.blocks.scale);
     cudaFree((void *) (uintptr_t) s->bias.data);
@@ -182,22 +185,23 @@ static int run(cudaStream_t stream, size_t i, void *data)
 }
 
 /* Once, for a profiler. */
-static void run_once(const ft_cuda_chip *chip, const shape *sh, const kind *k, ft_image_order order)
+static void run_once(const ft_cuda_device_props *props, const shape *sh, const kind *k,
+                     ft_image_layout order)
 {
     setting s = { .sets = 0 };
-    setting_init(&s, chip, sh, k, order);
+    setting_init(&s, props, sh, k, order);
     must(run(NULL, 0, &s), "a convolution");
     must((int) cudaDeviceSynchronize(), "a convolution");
     setting_fini(&s);
 }
 
-static void measure(const ft_cuda_chip *chip, const shape *sh, const kind *k, ft_image_order order,
-                    size_t count)
+static void measure(const ft_cuda_device_props *props, const shape *sh, const kind *k,
+                    ft_image_layout order, size_t count)
 {
     setting s = { .sets = 0 };
-    setting_init(&s, chip, sh, k, order);
+    setting_init(&s, props, sh, k, order);
     double products = 2e-6 * IMAGES * (double) sh->outputs * (double) s.weight.cols *
-                      ft_conv_size(&sh->conv, 0) * ft_conv_size(&sh->conv, 1);
+                      ft_conv_out_size(&sh->conv, 0) * ft_conv_out_size(&sh->conv, 1);
     for (size_t i = 0; i < count && tiles[order][i] != NULL; i++) {
         setenv("FT_CUDA_CONV", tiles[order][i], 1);
         double us = replay(run, &s);
@@ -214,21 +218,21 @@ static void measure(const ft_cuda_chip *chip, const shape *sh, const kind *k, ft
 
 int main(int argc, char **argv)
 {
-    ft_cuda_chip chip = open_chip();
+    ft_cuda_device_props props = open_chip();
     bool all = argc > 1 && strcmp(argv[1], "tiles") == 0;
     bool once = argc > 1 && strcmp(argv[1], "once") == 0;
     const char *only = argc > 2 ? argv[2] : "all", *of = argc > 3 ? argv[3] : "";
     for (size_t i = 0; i < 2 * FT_COUNT(shapes) * FT_COUNT(kinds); i++) {
-        ft_image_order order = i % 2 == 0 ? FT_IMAGE_PIXELS : FT_IMAGE_PLANES;
+        ft_image_layout order = i % 2 == 0 ? FT_IMAGE_NHWC : FT_IMAGE_NCHW;
         const kind *k = &kinds[i / 2 % FT_COUNT(kinds)];
         const shape *sh = &shapes[i / 2 / FT_COUNT(kinds)];
         if ((strcmp(only, "all") != 0 && strcmp(only, orders[order]) != 0) ||
             strncmp(k->name, of, strlen(of)) != 0)
             continue;
         if (once)
-            run_once(&chip, sh, k, order);
+            run_once(&props, sh, k, order);
         else
-            measure(&chip, sh, k, order, all ? TILES : 1);
+            measure(&props, sh, k, order, all ? TILES : 1);
     }
     return 0;
 }

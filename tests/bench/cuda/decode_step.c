@@ -30,7 +30,7 @@ typedef struct problem {
 } problem;
 
 typedef struct layer {
-    ft_cuda_blocks in, out;
+    ft_cuda_groupwise_args in, out;
     ft_cuda_args store, attend;
 } layer;
 
@@ -45,7 +45,7 @@ typedef struct setting {
     what what;
 } setting;
 
-static ft_cuda_chip chip;
+static ft_cuda_device_props props;
 static void *allocated[MOST_POINTERS];
 static int pointers;
 
@@ -90,16 +90,16 @@ static void *random_halves(size_t count, bool scales)
 
 static ft_cuda_batch batch_of(const problem *p)
 {
-    size_t n = p->sequences, pages = ft_pages_for(p->bucket);
+    size_t n = p->sequences, pages = ft_pages_for_tokens(p->bucket);
     int32_t *numbers = malloc((5 * n + 1 + n * pages) * sizeof *numbers);
     if (numbers == NULL)
         exit(1);
-    int32_t *start = numbers, *owner = start + n + 1, *past = owner + n, *reach = past + n,
-            *seat = reach + n, *page = seat + n;
+    int32_t *start = numbers, *seq_id = start + n + 1, *n_past = seq_id + n, *n_tokens = n_past + n,
+            *slot = n_tokens + n, *page = slot + n;
     for (size_t i = 0; i < n; i++) {
-        start[i] = owner[i] = seat[i] = (int32_t) i;
-        past[i] = (int32_t) p->context - 1;
-        reach[i] = (int32_t) p->context;
+        start[i] = seq_id[i] = slot[i] = (int32_t) i;
+        n_past[i] = (int32_t) p->context - 1;
+        n_tokens[i] = (int32_t) p->context;
         for (size_t j = 0; j < pages; j++) /* a sequence's pages lie apart */
             page[i * pages + j] = (int32_t) (j * n + i);
     }
@@ -108,39 +108,40 @@ static ft_cuda_batch batch_of(const problem *p)
     ft_cuda_batch batch = { .tokens = n,
                             .sequences = n,
                             .start = at,
-                            .owner = at + (owner - numbers),
-                            .past = at + (past - numbers),
-                            .reach = at + (reach - numbers),
-                            .seat = at + (seat - numbers),
+                            .seq_id = at + (seq_id - numbers),
+                            .n_past = at + (n_past - numbers),
+                            .n_tokens = at + (n_tokens - numbers),
+                            .slot = at + (slot - numbers),
                             .pages = at + (page - numbers),
-                            .most_pages = pages,
+                            .max_pages = pages,
                             .context = p->bucket,
-                            .capacity = pages * FT_PAGE,
+                            .capacity = pages * FT_PAGE_TOKENS,
                             .step = true };
     free(numbers);
     return batch;
 }
 
-static ft_cuda_blocks_part weights_of(size_t n, size_t k, void *y)
+static ft_cuda_groupwise_linear weights_of(size_t n, size_t k, void *y)
 {
-    return (ft_cuda_blocks_part){ .rows = n,
-                                  .w = random_halves(n * k / 4, false),
-                                  .scale = random_halves(n * ((k + GROUP - 1) / GROUP), true),
-                                  .y = y };
+    return (ft_cuda_groupwise_linear){ .rows = n,
+                                       .w = random_halves(n * k / 4, false),
+                                       .scale = random_halves(n * ((k + GROUP - 1) / GROUP), true),
+                                       .y = y };
 }
 
-static ft_cuda_blocks product_of(size_t m, size_t n, size_t k, void *x)
+static ft_cuda_groupwise_args product_of(size_t m, size_t n, size_t k, void *x)
 {
-    ft_cuda_blocks p = { .m = m,
-                         .k = k,
-                         .x = x,
-                         .x_dtype = FT_F16,
-                         .y_dtype = FT_F16,
-                         .bits = 4,
-                         .group = GROUP,
-                         .parts = 1,
-                         .counters = device_memory(FT_CUDA_BLOCKS_COUNTERS * sizeof(uint32_t)) };
-    p.scratch_bytes = ft_cuda_blocks_scratch(&chip, m, n, k, FT_F16, false);
+    ft_cuda_groupwise_args p = { .m = m,
+                                 .k = k,
+                                 .x = x,
+                                 .x_dtype = FT_F16,
+                                 .y_dtype = FT_F16,
+                                 .bits = 4,
+                                 .group = GROUP,
+                                 .n_linears = 1,
+                                 .counters =
+                                     device_memory(FT_CUDA_GROUPWISE_COUNTERS * sizeof(uint32_t)) };
+    p.scratch_bytes = ft_cuda_groupwise_scratch(&props, m, n, k, FT_F16, false);
     p.scratch = device_memory(p.scratch_bytes + 1);
     return p;
 }
@@ -155,22 +156,22 @@ static ft_cuda_view rows_of(size_t rows, size_t cols)
 static void open_setting(setting *s, const problem *p)
 {
     size_t m = p->sequences, cols = p->heads * p->head_size, kv_cols = p->kv_heads * p->head_size;
-    size_t cached = m * ft_pages_for(p->bucket) * FT_PAGE;
+    size_t cached = m * ft_pages_for_tokens(p->bucket) * FT_PAGE_TOKENS;
     *s = (setting){ .batch = batch_of(p) };
-    s->store = (ft_op){ .kind = FT_OP_STORE,
+    s->store = (ft_op){ .kind = FT_OP_STORE_KV,
                         .attr = { .heads = (int32_t) p->heads,
                                   .kv_heads = (int32_t) p->kv_heads,
                                   .softmax_scale = 1.0f / sqrtf((float) p->head_size) } };
     s->attend = s->store;
-    s->attend.kind = FT_OP_ATTEND;
-    float frequency[FT_CUDA_WIDEST_HEAD / 2];
+    s->attend.kind = FT_OP_ATTEND_KV;
+    float frequency[FT_CUDA_MAX_HEAD_SIZE / 2];
     for (size_t i = 0; i < p->head_size / 2; i++)
         frequency[i] = powf(10000.0f, -2.0f * (float) i / (float) p->head_size);
-    s->frequency.data = copied(frequency, sizeof frequency);
-    ft_cuda_args args = { .chip = &chip, .op = &s->store, .batch = &s->batch };
+    s->frequency_penalty.data = copied(frequency, sizeof frequency);
+    ft_cuda_args args = { .props = &props, .op = &s->store, .batch = &s->batch };
     ft_value value = { .cols = (int32_t) cols };
     ft_plan plan = { .value = &value };
-    args.weight[0] = &s->frequency;
+    args.weight[0] = &s->frequency_penalty;
     args.in[0] = rows_of(m, cols);
     args.in[1] = rows_of(m, kv_cols);
     args.in[2] = rows_of(m, kv_cols);
@@ -179,16 +180,16 @@ static void open_setting(setting *s, const problem *p)
     args.scratch = device_memory(args.scratch_bytes);
     args.counters = device_memory(ft_cuda_attend_counters(&s->attend, m) * sizeof(uint32_t));
     ft_cuda_view result = rows_of(m, cols);
-    ft_cuda_blocks in = product_of(m, cols + 2 * kv_cols, cols, rows_of(m, cols).data);
-    ft_cuda_blocks out = product_of(m, cols, cols, result.data);
-    in.parts = 3;
+    ft_cuda_groupwise_args in = product_of(m, cols + 2 * kv_cols, cols, rows_of(m, cols).data);
+    ft_cuda_groupwise_args out = product_of(m, cols, cols, result.data);
+    in.n_linears = 3;
     void *y = rows_of(m, cols).data;
     for (int i = 0; i < SETS; i++) {
         layer *l = &s->layers[i];
         *l = (layer){ .in = in, .out = out, .store = args };
         for (int j = 0; j < 3; j++)
-            l->in.part[j] = weights_of(j == 0 ? cols : kv_cols, cols, args.in[j].data);
-        l->out.part[0] = weights_of(cols, cols, y);
+            l->in.linear[j] = weights_of(j == 0 ? cols : kv_cols, cols, args.in[j].data);
+        l->out.linear[0] = weights_of(cols, cols, y);
         for (int j = 0; j < 2; j++)
             l->store.state[j] = rows_of(cached, kv_cols);
         l->attend = l->store;
@@ -211,14 +212,14 @@ static int launch_layer(cudaStream_t stream, size_t i, void *data)
     setting *s = data;
     layer l = s->layers[i % SETS];
     l.store.stream = l.attend.stream = stream;
-    int status = ft_cuda_blocks_run(&chip, stream, &l.in);
+    int status = ft_cuda_groupwise_gemm(&props, stream, &l.in);
     if (status == 0 && s->what == TWO)
-        status = ft_cuda_store(&l.store);
+        status = ft_cuda_store_kv(&l.store);
     if (status == 0 && s->what == TWO)
-        status = ft_cuda_attend(&l.attend);
+        status = ft_cuda_attend_kv(&l.attend);
     if (status == 0 && s->what == ONE)
         status = ft_cuda_store_attend(&l.store, &l.attend);
-    return status != 0 ? status : ft_cuda_blocks_run(&chip, stream, &l.out);
+    return status != 0 ? status : ft_cuda_groupwise_gemm(&props, stream, &l.out);
 }
 
 static void report(const problem *p)
@@ -244,7 +245,7 @@ int main(int argc, char **argv)
     problem p = { .heads = argument(argc, argv, 1, 32),
                   .kv_heads = argument(argc, argv, 2, 32),
                   .head_size = argument(argc, argv, 3, 128) };
-    chip = open_chip();
+    props = open_chip();
     if (argc > 4) {
         p.sequences = argument(argc, argv, 4, 1);
         p.context = argument(argc, argv, 5, 512);

@@ -41,7 +41,7 @@ enum { MAX_SETS = 16, SET_BYTES = 256 << 20, MOST_M = 2048, PEAK_TOPS = 1560 };
 /* ---- Operands ------------------------------------------------------------------------------- */
 
 typedef struct setting {
-    ft_cuda_chip chip;
+    ft_cuda_device_props props;
     size_t m, n, k;
     int8_t *x, *w[MAX_SETS];
     void *y[MAX_SETS];
@@ -49,7 +49,7 @@ typedef struct setting {
     int sets;
     int each; /* products for each launch that is counted: short ones are repeated */
     /* who is measured */
-    ft_cuda_gemm how;
+    ft_cuda_gemm_kernel how;
     int tile; /* of wgmma, or -1 */
     uint32_t *sink;
 } setting;
@@ -95,19 +95,19 @@ static void setting_fini(setting *s)
 
 /* ---- Launches ------------------------------------------------------------------------------- */
 
-static ft_cuda_product product_of(const setting *s, int set)
+static ft_cuda_gemm_args product_of(const setting *s, int set)
 {
-    return (ft_cuda_product){
+    return (ft_cuda_gemm_args){
         .m = s->m,
         .n = s->n,
         .k = s->k,
         .x = s->x,
         .w = s->w[set],
-        .tiles = s->w[set],
+        .prepacked = s->w[set],
         .x_scales = s->floats,
         .w_scale = s->floats,
         .y_dtype = FT_F16,
-        .parts = 1,
+        .n_outputs = 1,
         .width = { s->n },
         .y = { s->y[set] },
     };
@@ -118,10 +118,10 @@ static int launch_codes(cudaStream_t stream, size_t i, void *data)
     const setting *s = data;
     int status = 0;
     for (int j = 0; j < s->each && status == 0; j++) {
-        ft_cuda_product p = product_of(s, (int) (i * (size_t) s->each + (size_t) j) % s->sets);
+        ft_cuda_gemm_args p = product_of(s, (int) (i * (size_t) s->each + (size_t) j) % s->sets);
         status = s->tile >= 0
-                     ? ft_cuda_wgmma_run((ft_cuda_wgmma_tile) s->tile, &s->chip, stream, &p)
-                     : ft_cuda_gemm_run(s->how, &s->chip, stream, &p);
+                     ? ft_cuda_wgmma_launch((ft_cuda_wgmma_tile) s->tile, &s->props, stream, &p)
+                     : ft_cuda_gemm_launch(s->how, &s->props, stream, &p);
     }
     return status;
 }
@@ -132,7 +132,7 @@ static int launch_halves(cudaStream_t stream, size_t i, void *data)
     int status = 0;
     for (int j = 0; j < s->each && status == 0; j++) {
         int set = (int) (i * (size_t) s->each + (size_t) j) % s->sets;
-        ft_cuda_float_product p = {
+        ft_cuda_float_gemm_args p = {
             .m = s->m,
             .n = s->n,
             .k = s->k,
@@ -143,7 +143,7 @@ static int launch_halves(cudaStream_t stream, size_t i, void *data)
             .y_dtype = FT_F32,
             .y = s->y[set],
         };
-        status = ft_cuda_float_steady(&s->chip, stream, &p);
+        status = ft_cuda_float_gemm_batch_invariant(&s->props, stream, &p);
     }
     return status;
 }
@@ -153,9 +153,9 @@ static int launch_read(cudaStream_t stream, size_t i, void *data)
     const setting *s = data;
     int status = 0;
     for (int j = 0; j < s->each && status == 0; j++)
-        status = ft_cuda_read_array(&s->chip, stream,
-                                    s->w[(i * (size_t) s->each + (size_t) j) % (size_t) s->sets],
-                                    s->n * s->k, s->sink);
+        status = ft_cuda_read_bandwidth(
+            &s->props, stream, s->w[(i * (size_t) s->each + (size_t) j) % (size_t) s->sets],
+            s->n * s->k, s->sink);
     return status;
 }
 
@@ -179,20 +179,20 @@ static void print_row(const setting *s, const char *what, const char *way, doubl
 
 static void measure_codes(setting *s, const extent *shape, bool all, double bandwidth)
 {
-    ft_cuda_product p = product_of(s, 0);
-    ft_cuda_gemm chosen = ft_cuda_gemm_choose(&s->chip, &p);
-    ft_cuda_wgmma_tile chosen_tile = ft_cuda_wgmma_choose(&s->chip, &p);
+    ft_cuda_gemm_args p = product_of(s, 0);
+    ft_cuda_gemm_kernel chosen = ft_cuda_gemm_select(&s->props, &p);
+    ft_cuda_wgmma_tile chosen_tile = ft_cuda_wgmma_select(&s->props, &p);
     s->tile = -1;
     s->how = chosen;
     print_row(s, shape->name, ft_cuda_gemm_name(s->how), time_of(launch_codes, s), 1.0, bandwidth);
-    for (int how = FT_CUDA_GEMM_MMA; how < FT_CUDA_GEMMS && all; how++) {
-        s->how = (ft_cuda_gemm) how;
-        if (how != (int) chosen && how != FT_CUDA_GEMM_WGMMA && how != FT_CUDA_GEMM_LT &&
-            !(how == FT_CUDA_GEMM_STREAM && !ft_cuda_gemm_stream_takes(&s->chip, &p)))
+    for (int how = FT_CUDA_GEMM_MMA; how < FT_CUDA_GEMM_KERNELS && all; how++) {
+        s->how = (ft_cuda_gemm_kernel) how;
+        if (how != (int) chosen && how != FT_CUDA_GEMM_WGMMA && how != FT_CUDA_GEMM_CUBLASLT &&
+            !(how == FT_CUDA_GEMM_GEMV && !ft_cuda_gemm_gemv_supports(&s->props, &p)))
             print_row(s, "", ft_cuda_gemm_name(s->how), time_of(launch_codes, s), 1.0, bandwidth);
     }
-    for (s->tile = 0; s->tile < FT_CUDA_WGMMA_GENERAL && all; s->tile++)
-        if (ft_cuda_wgmma_tile_takes((ft_cuda_wgmma_tile) s->tile, &p))
+    for (s->tile = 0; s->tile < FT_CUDA_WGMMA_ANY_EPILOGUE && all; s->tile++)
+        if (ft_cuda_wgmma_tile_supports((ft_cuda_wgmma_tile) s->tile, &p))
             print_row(s, s->tile == (int) chosen_tile ? "(wgmma would choose)" : "",
                       ft_cuda_wgmma_tile_name((ft_cuda_wgmma_tile) s->tile),
                       time_of(launch_codes, s), 1.0, bandwidth);
@@ -214,7 +214,7 @@ static void setting_open(setting *s)
     float *floats = malloc(32768 * sizeof *floats);
     if (floats == NULL)
         exit(1);
-    s->chip = open_chip();
+    s->props = open_chip();
     for (int i = 0; i < 32768; i++)
         floats[i] = 0.01f * (float) (1 + rand() % 100) / 100.0f;
     s->floats = device_copy(floats, 32768 * sizeof *floats);

@@ -38,12 +38,12 @@ static const extent shapes[] = {
 enum { COLD = 100 << 20, MOST_M = 8192 };
 
 typedef struct setting {
-    ft_cuda_chip chip;
+    ft_cuda_device_props props;
     size_t m, n, k;
     int parts;
     char *w, *x, *y;
-    size_t sets, each;               /* of operands; products for each launch that is counted */
-    const ft_cuda_halves_form *form; /* NULL: by the rule */
+    size_t sets, each;            /* of operands; products for each launch that is counted */
+    const ft_cuda_f16_tile *form; /* NULL: by the rule */
     int ranges;
 } setting;
 
@@ -93,10 +93,10 @@ static void setting_fini(setting *s)
 
 static int launch_one_product(cudaStream_t stream, const setting *s, size_t set)
 {
-    ft_cuda_float_product p[FT_CUDA_PARTS];
+    ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED];
     size_t part = 2 * s->n * s->k, result = 2 * s->m * s->n;
     for (size_t i = 0; i < (size_t) s->parts; i++)
-        p[i] = (ft_cuda_float_product){
+        p[i] = (ft_cuda_float_gemm_args){
             .m = s->m,
             .n = s->n,
             .k = s->k,
@@ -108,12 +108,12 @@ static int launch_one_product(cudaStream_t stream, const setting *s, size_t set)
             .y = s->y + (set % 2 * (size_t) s->parts + i) * result,
         };
     if (s->form != NULL)
-        return ft_cuda_wgmma_halves_with(s->form, s->ranges, &s->chip, stream, p, s->parts);
-    if (s->chip.has_wgmma)
-        return ft_cuda_wgmma_halves(&s->chip, stream, p, s->parts);
+        return ft_cuda_f16_wgmma_launch_tile(s->form, s->ranges, &s->props, stream, p, s->parts);
+    if (s->props.has_wgmma)
+        return ft_cuda_f16_wgmma(&s->props, stream, p, s->parts);
     int status = 0;
     for (int i = 0; i < s->parts && status == 0; i++)
-        status = ft_cuda_float_steady(&s->chip, stream, &p[i]);
+        status = ft_cuda_float_gemm_batch_invariant(&s->props, stream, &p[i]);
     return status;
 }
 
@@ -143,13 +143,13 @@ static double least_of(const setting *s)
 /* The fastest form with that many ranges, in turns or spread. */
 static void print_best(setting *s, int ranges, bool spread)
 {
-    ft_cuda_halves_form best = { .rows = 0 };
+    ft_cuda_f16_tile best = { .rows = 0 };
     double least = 1e9;
     int fit = 8;
     while ((size_t) fit < s->m && fit < 256)
         fit *= 2;
     for (int i = 0; i < 8; i++) {
-        ft_cuda_halves_form form = { 1 + i % 2, fit >> i / 4, spread, 1 + i / 2 % 2 };
+        ft_cuda_f16_tile form = { 1 + i % 2, fit >> i / 4, spread, 1 + i / 2 % 2 };
         s->form = &form;
         s->ranges = ranges;
         if (form.rows < 8 || launch_one_product(NULL, s, 0) != 0)
@@ -162,14 +162,14 @@ static void print_best(setting *s, int ranges, bool spread)
     }
     s->form = NULL;
     if (best.rows > 0)
-        printf(" | %d%s %.2f %dx%d/%d", ranges, spread ? "s" : "t", least, best.teams, best.rows,
-               best.beside);
+        printf(" | %d%s %.2f %dx%d/%d", ranges, spread ? "s" : "t", least, best.warpgroups,
+               best.rows, best.blocks_per_sm);
 }
 
 /* The usual number of ranges, and half of it. */
 static void print_all(setting *s)
 {
-    int usual = ft_cuda_wgmma_halves_ranges(s->n, s->k);
+    int usual = ft_cuda_f16_wgmma_splits(s->n, s->k);
     for (int ranges = usual; ranges > 0 && 2 * ranges >= usual; ranges /= 2) {
         print_best(s, ranges, true);
         if (ranges > 1 && s->m > 64)
@@ -180,9 +180,9 @@ static void print_all(setting *s)
 static void measure(setting *s, bool all)
 {
     double least = least_of(s), us = time_of(s, 9);
-    s->chip.has_wgmma = false;
+    s->props.has_wgmma = false;
     double older = time_of(s, 5);
-    s->chip.has_wgmma = true;
+    s->props.has_wgmma = true;
     printf("%4zu %d x %6zu %5zu %9.2f us, %5.1f %% of %8.2f; older %9.2f", s->m, s->parts, s->n,
            s->k, us, 100.0 * least / us, least, older);
     if (all)
@@ -202,8 +202,8 @@ int main(int argc, char **argv)
             return 2;
         all = true;
     }
-    s.chip = open_chip();
-    if (!s.chip.has_wgmma)
+    s.props = open_chip();
+    if (!s.props.has_wgmma)
         return 1;
     size_t count = optind < argc ? (size_t) (argc - optind) : sizeof usual / sizeof usual[0];
     for (size_t j = 0; j < sizeof shapes / sizeof shapes[0]; j++) {

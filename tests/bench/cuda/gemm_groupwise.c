@@ -72,8 +72,8 @@ static void *random_memory(size_t bytes, content what)
 
 /* Products of one shape, each with weights of its own. */
 typedef struct setting {
-    ft_cuda_chip chip;
-    ft_cuda_blocks set[MOST_SETS];
+    ft_cuda_device_props props;
+    ft_cuda_groupwise_args set[MOST_SETS];
     int sets;
     size_t bytes; /* of the weights */
     void *halves; /* the weights as f16 */
@@ -81,16 +81,16 @@ typedef struct setting {
     scalar_product scalar;
 } setting;
 
-static void setting_init(setting *s, const ft_cuda_chip *chip, const extent *e, int bits, size_t m,
-                         bool by_codes)
+static void setting_init(setting *s, const ft_cuda_device_props *props, const extent *e, int bits,
+                         size_t m, bool int8_activations)
 {
     size_t scales = (e->k + GROUP - 1) / GROUP * e->n;
-    size_t scratch = ft_cuda_blocks_scratch(chip, m, e->n, e->k, FT_F16, by_codes);
-    uint32_t *counters = random_memory(FT_CUDA_BLOCKS_COUNTERS * 4, CODES);
-    must((int) cudaMemset(counters, 0, FT_CUDA_BLOCKS_COUNTERS * 4), "cudaMemset");
-    *s = (setting){ .chip = *chip, .bytes = e->n * e->k * (size_t) bits / 8 + 2 * scales };
+    size_t scratch = ft_cuda_groupwise_scratch(props, m, e->n, e->k, FT_F16, int8_activations);
+    uint32_t *counters = random_memory(FT_CUDA_GROUPWISE_COUNTERS * 4, CODES);
+    must((int) cudaMemset(counters, 0, FT_CUDA_GROUPWISE_COUNTERS * 4), "cudaMemset");
+    *s = (setting){ .props = *props, .bytes = e->n * e->k * (size_t) bits / 8 + 2 * scales };
     s->sets = (int) ft_min_size(MOST_SETS, COLD / s->bytes + 1);
-    ft_cuda_blocks common = {
+    ft_cuda_groupwise_args common = {
         .m = m,
         .k = e->k,
         .x = random_memory(2 * m * e->k, HALVES),
@@ -98,16 +98,16 @@ static void setting_init(setting *s, const ft_cuda_chip *chip, const extent *e, 
         .y_dtype = FT_F16,
         .bits = bits,
         .group = GROUP,
-        .by_codes = by_codes,
-        .in_a_row = true,
-        .parts = 1,
+        .int8_activations = int8_activations,
+        .back_to_back = true,
+        .n_linears = 1,
         .scratch = random_memory(scratch + 256, CODES),
         .scratch_bytes = scratch,
         .counters = counters,
     };
     for (int i = 0; i < s->sets; i++) {
         s->set[i] = common;
-        s->set[i].part[0] = (ft_cuda_blocks_part){
+        s->set[i].linear[0] = (ft_cuda_groupwise_linear){
             .rows = e->n,
             .w = random_memory(e->n * e->k * (size_t) bits / 8, CODES),
             .scale = random_memory(2 * scales, SCALES),
@@ -119,9 +119,9 @@ static void setting_init(setting *s, const ft_cuda_chip *chip, const extent *e, 
 static void setting_fini(setting *s)
 {
     for (int i = 0; i < s->sets; i++) {
-        cudaFree((void *) (uintptr_t) s->set[i].part[0].w);
-        cudaFree((void *) (uintptr_t) s->set[i].part[0].scale);
-        cudaFree(s->set[i].part[0].y);
+        cudaFree((void *) (uintptr_t) s->set[i].linear[0].w);
+        cudaFree((void *) (uintptr_t) s->set[i].linear[0].scale);
+        cudaFree(s->set[i].linear[0].y);
     }
     cudaFree(s->set[0].x);
     cudaFree(s->set[0].scratch);
@@ -134,44 +134,44 @@ static void setting_fini(setting *s)
 static int run_ours(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
-    return ft_cuda_blocks_run(&s->chip, stream, &s->set[i % (size_t) s->sets]);
+    return ft_cuda_groupwise_gemm(&s->props, stream, &s->set[i % (size_t) s->sets]);
 }
 
 static int run_tiles(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
-    return ft_cuda_blocks_with(FT_CUDA_BLOCKS_TILES, &s->chip, stream,
-                               &s->set[i % (size_t) s->sets]);
+    return ft_cuda_groupwise_launch(FT_CUDA_GROUPWISE_MMA, &s->props, stream,
+                                    &s->set[i % (size_t) s->sets]);
 }
 
 static int run_read(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
-    const ft_cuda_blocks *p = &s->set[i % (size_t) s->sets];
-    return ft_cuda_read_array(&s->chip, stream, p->part[0].w,
-                              p->part[0].rows * p->k * (size_t) p->bits / 8, p->counters);
+    const ft_cuda_groupwise_args *p = &s->set[i % (size_t) s->sets];
+    return ft_cuda_read_bandwidth(&s->props, stream, p->linear[0].w,
+                                  p->linear[0].rows * p->k * (size_t) p->bits / 8, p->counters);
 }
 
-static int run_library(const setting *s, cudaStream_t stream, const ft_cuda_blocks *p)
+static int run_library(const setting *s, cudaStream_t stream, const ft_cuda_groupwise_args *p)
 {
     const float one = 1.0f, zero = 0.0f;
-    int n = (int) p->part[0].rows, k = (int) p->k, m = (int) p->m;
+    int n = (int) p->linear[0].rows, k = (int) p->k, m = (int) p->m;
     cublasSetStream(s->blas, stream);
     return (int) cublasGemmEx(s->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one, s->halves,
-                              CUDA_R_16F, k, p->x, CUDA_R_16F, k, &zero, p->part[0].y, CUDA_R_16F,
+                              CUDA_R_16F, k, p->x, CUDA_R_16F, k, &zero, p->linear[0].y, CUDA_R_16F,
                               n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 
 static int run_dequantized(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
-    const ft_cuda_blocks *p = &s->set[i % (size_t) s->sets];
-    ft_weight w = { .rows = p->part[0].rows,
+    const ft_cuda_groupwise_args *p = &s->set[i % (size_t) s->sets];
+    ft_weight w = { .rows = p->linear[0].rows,
                     .cols = p->k,
                     .dtype = p->bits == 4 ? FT_U4 : FT_U8,
                     .layout = FT_PANEL32,
-                    .blocks = { .group = p->group, .scale = p->part[0].scale },
-                    .data = p->part[0].w };
+                    .blocks = { .group = p->group, .scale = p->linear[0].scale },
+                    .data = p->linear[0].w };
     int status = dequantize(stream, s->halves, &w);
     return status != 0 ? status : run_library(s, stream, p);
 }
@@ -185,24 +185,24 @@ static int run_only_library(cudaStream_t stream, size_t i, void *data)
 static int run_halves(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
-    const ft_cuda_blocks *p = &s->set[i % (size_t) s->sets];
-    ft_cuda_float_product f = { .m = p->m,
-                                .n = p->part[0].rows,
-                                .k = p->k,
-                                .x = p->x,
-                                .w = s->halves,
-                                .x_dtype = FT_F16,
-                                .w_dtype = FT_F16,
-                                .y_dtype = FT_F16,
-                                .y = p->part[0].y };
-    return ft_cuda_float_steady(&s->chip, stream, &f);
+    const ft_cuda_groupwise_args *p = &s->set[i % (size_t) s->sets];
+    ft_cuda_float_gemm_args f = { .m = p->m,
+                                  .n = p->linear[0].rows,
+                                  .k = p->k,
+                                  .x = p->x,
+                                  .w = s->halves,
+                                  .x_dtype = FT_F16,
+                                  .w_dtype = FT_F16,
+                                  .y_dtype = FT_F16,
+                                  .y = p->linear[0].y };
+    return ft_cuda_float_gemm_batch_invariant(&s->props, stream, &f);
 }
 
 static int run_scalars(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
     scalar_product p = s->scalar;
-    p.w = (const int8_t *) s->set[i % (size_t) s->sets].part[0].w;
+    p.w = (const int8_t *) s->set[i % (size_t) s->sets].linear[0].w;
     return multiply_scalars(stream, &p);
 }
 
@@ -231,7 +231,7 @@ static void want_one(wanted *want, const char *word)
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 
-static void measure_few(const ft_cuda_chip *chip, const wanted *want)
+static void measure_few(const ft_cuda_device_props *props, const wanted *want)
 {
     static const size_t rows[] = { 1, 2, 4, 8 };
     printf("\nfew rows: us (TB/s, share of a plain read)\n");
@@ -244,7 +244,7 @@ static void measure_few(const ft_cuda_chip *chip, const wanted *want)
                 setting s;
                 if (!wants(want, bits, rows[j]))
                     continue;
-                setting_init(&s, chip, e, bits, rows[j], false);
+                setting_init(&s, props, e, bits, rows[j], false);
                 if (read == 0.0) {
                     double us = replay(run_read, &s);
                     read = (double) (e->n * e->k * (size_t) bits / 8) / us * 1e-6;
@@ -259,7 +259,7 @@ static void measure_few(const ft_cuda_chip *chip, const wanted *want)
         }
 }
 
-static void measure_tiles(const ft_cuda_chip *chip, const wanted *want)
+static void measure_tiles(const ft_cuda_device_props *props, const wanted *want)
 {
     static const size_t rows[] = { 8, 16, 64, 128, 512, 2048 };
     cublasHandle_t blas;
@@ -274,7 +274,7 @@ static void measure_tiles(const ft_cuda_chip *chip, const wanted *want)
                 setting s;
                 if (!wants(want, bits, rows[j]))
                     continue;
-                setting_init(&s, chip, e, bits, rows[j], false);
+                setting_init(&s, props, e, bits, rows[j], false);
                 s.halves = random_memory(2 * e->n * e->k, HALVES);
                 s.blas = blas;
                 double ours = replay(run_ours, &s), tiles = replay(run_tiles, &s);
@@ -292,7 +292,7 @@ static void measure_tiles(const ft_cuda_chip *chip, const wanted *want)
     cublasDestroy(blas);
 }
 
-static void measure_codes(const ft_cuda_chip *chip, const wanted *want)
+static void measure_codes(const ft_cuda_device_props *props, const wanted *want)
 {
     static const size_t rows[] = { 1, 16, 64, 128, 512, 2048 };
     printf("\nby codes: us; a scalar kernel; ratio\n");
@@ -302,7 +302,7 @@ static void measure_codes(const ft_cuda_chip *chip, const wanted *want)
             setting s;
             if (!wants(want, 8, rows[j]))
                 continue;
-            setting_init(&s, chip, e, 8, rows[j], true);
+            setting_init(&s, props, e, 8, rows[j], true);
             size_t groups = e->k / GROUP;
             s.scalar = (scalar_product){
                 .m = (int) rows[j],
@@ -313,7 +313,7 @@ static void measure_codes(const ft_cuda_chip *chip, const wanted *want)
                 .x_scale = random_memory(4 * rows[j] * groups, SCALES),
                 .w_scale = random_memory(4 * e->n * groups, SCALES),
                 .zero = random_memory(e->n * groups, CODES),
-                .y = s.set[0].part[0].y,
+                .y = s.set[0].linear[0].y,
             };
             double ours = replay(run_ours, &s), scalar = replay_times(run_scalars, &s, 3);
             printf("w8a8 g%d %-8s %5zu x %5zu m=%-4zu %8.2f us %6.1f TOPS; %9.2f; %.1f\n", GROUP,
@@ -330,16 +330,16 @@ static void measure_codes(const ft_cuda_chip *chip, const wanted *want)
 
 int main(int argc, char **argv)
 {
-    ft_cuda_chip chip = open_chip();
+    ft_cuda_device_props props = open_chip();
     wanted want = { 0 };
     for (int i = 1; i < argc; i++) {
         want_one(&want, argv[i]);
         if (strcmp(argv[i], "few") == 0)
-            measure_few(&chip, &want);
+            measure_few(&props, &want);
         if (strcmp(argv[i], "tiles") == 0)
-            measure_tiles(&chip, &want);
+            measure_tiles(&props, &want);
         if (strcmp(argv[i], "codes") == 0)
-            measure_codes(&chip, &want);
+            measure_codes(&props, &want);
     }
     return 0;
 }

@@ -68,7 +68,7 @@ typedef struct setting {
     void *workspace;
     cudaStream_t stream;
     cublasLtHandle_t lt;
-    ft_cuda_chip chip;
+    ft_cuda_device_props props;
 } setting;
 
 enum { BLOCK = 8 << 20 };
@@ -146,7 +146,7 @@ typedef struct contender {
     ft_dtype y; /* ours */
     bool gelu, residual;
     ft_cuda_wgmma_tile tile;
-    bool overlaps;
+    bool has_pdl;
     cublasLtMatmulDesc_t product; /* theirs */
     cublasLtMatrixLayout_t w, x, d;
     cublasLtMatmulAlgo_t algorithm;
@@ -155,34 +155,34 @@ typedef struct contender {
     float time[MAX_ROUNDS], median;
 } contender;
 
-static ft_cuda_product product_of(const setting *s, const contender *c, const operands *set)
+static ft_cuda_gemm_args product_of(const setting *s, const contender *c, const operands *set)
 {
-    return (ft_cuda_product){
+    return (ft_cuda_gemm_args){
         .m = s->shape->m,
         .n = s->shape->n,
         .k = s->shape->k,
         .x = set->x,
         .w = set->w,
-        .tiles = set->w,
+        .prepacked = set->w,
         .x_scale = 1.0f / 64.0f,
         .w_scale = s->w_scale,
         .bias = s->bias,
-        .activation = c->gelu ? FT_ACT_GELU_CODES : FT_ACT_NONE,
+        .activation = c->gelu ? FT_ACT_GELU_APPROX : FT_ACT_NONE,
         .y_dtype = c->y,
-        .parts = 1,
+        .n_outputs = 1,
         .width = { s->shape->n },
         .y = { set->y },
-        .y_inverse = { 20.0f },
+        .y_inv_scale = { 20.0f },
         .residual = c->residual ? set->residual : NULL,
     };
 }
 
 static int run_ours(const setting *s, const contender *c, const operands *set)
 {
-    ft_cuda_chip chip = s->chip;
-    ft_cuda_product p = product_of(s, c, set);
-    chip.overlaps = c->overlaps;
-    return ft_cuda_wgmma_run(c->tile, &chip, s->stream, &p);
+    ft_cuda_device_props props = s->props;
+    ft_cuda_gemm_args p = product_of(s, c, set);
+    props.has_pdl = c->has_pdl;
+    return ft_cuda_wgmma_launch(c->tile, &props, s->stream, &p);
 }
 
 static int run_theirs(const setting *s, const contender *c, const operands *set)
@@ -346,24 +346,24 @@ static const result results[] = {
     { "f32 + residual", FT_F32, false, true, "lt i32" },
 };
 
-static int add_ours(const setting *s, bool overlaps, contender *list)
+static int add_ours(const setting *s, bool has_pdl, contender *list)
 {
     int count = 0;
     for (size_t i = 0; i < FT_COUNT(results); i++)
-        for (int tile = 0; tile < FT_CUDA_WGMMA_GENERAL; tile++) {
+        for (int tile = 0; tile < FT_CUDA_WGMMA_ANY_EPILOGUE; tile++) {
             contender *c = &list[count];
-            if (tile >= FT_CUDA_WGMMA_FEW && s->shape->m > 256)
+            if (tile >= FT_CUDA_WGMMA_SMALL_M_64 && s->shape->m > 256)
                 continue;
             *c = (contender){
                 .y = results[i].y,
                 .gelu = results[i].gelu,
                 .residual = results[i].residual,
                 .tile = (ft_cuda_wgmma_tile) tile,
-                .overlaps = overlaps,
+                .has_pdl = has_pdl,
             };
             snprintf(c->name, sizeof c->name, "%s", results[i].name);
-            ft_cuda_product p = product_of(s, c, &s->set[0]);
-            count += ft_cuda_wgmma_tile_takes(c->tile, &p) && capture(s, c);
+            ft_cuda_gemm_args p = product_of(s, c, &s->set[0]);
+            count += ft_cuda_wgmma_tile_supports(c->tile, &p) && capture(s, c);
         }
     return count;
 }
@@ -388,17 +388,17 @@ static void print_ours(const contender *list, int count, int rivals_count, const
     printf("   %s / best %.2f\n", r->rival, (double) (rival / best));
 }
 
-static void measure_shape(setting *s, const extent *shape, int rounds, bool overlaps)
+static void measure_shape(setting *s, const extent *shape, int rounds, bool has_pdl)
 {
     static contender list[MAX_CONTENDERS];
     int theirs = 0, count;
     setting_init(s, shape);
     for (size_t i = 0; i < FT_COUNT(rivals); i++)
         theirs += add_rival(s, &rivals[i], &list[theirs]);
-    count = theirs + add_ours(s, overlaps, list + theirs);
+    count = theirs + add_ours(s, has_pdl, list + theirs);
     measure_all(s, list, count, rounds);
     printf("%zu x %zu x %zu%s, us, %d sets:", shape->m, shape->n, shape->k,
-           overlaps ? ", overlapping" : "", s->sets);
+           has_pdl ? ", overlapping" : "", s->sets);
     for (int i = 0; i < theirs; i++)
         printf("  %s %.2f", list[i].name, (double) list[i].median);
     printf("\n");
@@ -415,24 +415,24 @@ int main(int argc, char **argv)
     static setting s;
     struct cudaDeviceProp properties;
     int option, rounds = 15;
-    bool overlaps = false;
+    bool has_pdl = false;
     while ((option = getopt(argc, argv, "r:p")) != -1) {
         if (option == 'r')
             rounds = atoi(optarg);
         else if (option == 'p')
-            overlaps = true;
+            has_pdl = true;
         else
             return 2;
     }
     rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
     check((int) cudaGetDeviceProperties(&properties, 0), "no CUDA device");
-    s.chip = (ft_cuda_chip){
+    s.props = (ft_cuda_device_props){
         .capability = 10 * properties.major + properties.minor,
-        .multiprocessors = properties.multiProcessorCount,
-        .shared = properties.sharedMemPerBlockOptin,
+        .sm_count = properties.multiProcessorCount,
+        .smem_bytes = properties.sharedMemPerBlockOptin,
         .has_wgmma = properties.major == 9,
     };
-    if (!s.chip.has_wgmma) {
+    if (!s.props.has_wgmma) {
         fprintf(stderr, "gemm_cuda: %s has no wgmma\n", properties.name);
         return 1;
     }
@@ -443,7 +443,7 @@ int main(int argc, char **argv)
         char name[64];
         snprintf(name, sizeof name, "%zu,%zu,%zu", shapes[i].m, shapes[i].n, shapes[i].k);
         if (optind >= argc || strstr(name, argv[optind]) != NULL)
-            measure_shape(&s, &shapes[i], rounds, overlaps);
+            measure_shape(&s, &shapes[i], rounds, has_pdl);
     }
     return 0;
 }

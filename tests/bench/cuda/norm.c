@@ -47,11 +47,11 @@ static ft_cuda_args operands_of(const form *f, size_t rows, size_t cols)
 /* Microseconds of one launch, among others that it may overlap or may not. */
 static void print_times(const char *words, operand_sets *sets, size_t count)
 {
-    bool overlaps = sets->chip.overlaps;
+    bool has_pdl = sets->props.has_pdl;
     double together = operand_sets_time(sets, count);
-    sets->chip.overlaps = false;
+    sets->props.has_pdl = false;
     printf("%s %6.2f (%6.2f)", words, together, operand_sets_time(sets, count));
-    sets->chip.overlaps = overlaps;
+    sets->props.has_pdl = has_pdl;
 }
 
 static const char *name_of(ft_dtype dtype)
@@ -59,13 +59,13 @@ static const char *name_of(ft_dtype dtype)
     return dtype == FT_F32 ? "f32" : dtype == FT_F16 ? "f16" : dtype == FT_I8 ? "i8" : "-";
 }
 
-static void report(const ft_cuda_chip *chip, const form *f, size_t rows, size_t cols)
+static void report(const ft_cuda_device_props *props, const form *f, size_t rows, size_t cols)
 {
     double bytes = (double) (rows * cols *
                              (operand_bytes(f->x) + operand_bytes(f->residual) +
                               operand_bytes(f->out) + operand_bytes(f->codes)));
     operand_sets sets;
-    operand_sets_init(&sets, chip, ft_cuda_norm, bytes, cold_bytes);
+    operand_sets_init(&sets, props, ft_cuda_norm, bytes, cold_bytes);
     for (size_t i = 0; i < sets.count; i++)
         sets.set[i] = operands_of(f, rows, cols);
     printf("%5zu x %4zu, %s + %-3s to %-3s and %-2s: traffic %6.2f us;", rows, cols, name_of(f->x),
@@ -82,13 +82,13 @@ int main(int argc, char **argv)
 {
     static const size_t all_rows[] = { 128, 1024, 4096, 16384 };
     size_t cols = argument(argc, argv, 1, 768), one = argument(argc, argv, 2, 0);
-    ft_cuda_chip chip = open_chip();
+    ft_cuda_device_props props = open_chip();
     for (int i = 0; i < 2; i++)
         weights[i] = (ft_weight){
             .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_operand(cols, FT_F32)
         };
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++)
         for (size_t r = 0; r < (one > 0 ? 1 : sizeof all_rows / sizeof all_rows[0]); r++)
-            report(&chip, &forms[f], one > 0 ? one : all_rows[r], cols);
+            report(&props, &forms[f], one > 0 ? one : all_rows[r], cols);
     return 0;
 }

@@ -77,12 +77,12 @@ static void free_operands(ft_cuda_args *args)
     }
 }
 
-void operand_sets_init(operand_sets *sets, const ft_cuda_chip *chip,
+void operand_sets_init(operand_sets *sets, const ft_cuda_device_props *props,
                        int (*run)(const ft_cuda_args *), double bytes, double cold)
 {
     size_t wanted = (size_t) (cold / bytes) + 2;
     memset(sets, 0, sizeof *sets);
-    sets->chip = *chip;
+    sets->props = *props;
     sets->run = run;
     sets->count = wanted < LAUNCHES ? wanted : LAUNCHES;
     sets->is_cold = (double) sets->count * bytes >= cold;
@@ -104,7 +104,7 @@ static int launch_set(cudaStream_t stream, size_t i, void *data)
 {
     const turns *t = data;
     ft_cuda_args args = t->sets->set[i % t->count];
-    args.chip = &t->sets->chip;
+    args.props = &t->sets->props;
     args.stream = stream;
     return t->sets->run(&args);
 }

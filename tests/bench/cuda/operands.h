@@ -25,7 +25,7 @@ ft_cuda_view operand_view(size_t rows, size_t cols, ft_dtype dtype);
  * more than the second cache holds, or as many as a graph has launches.
  */
 typedef struct operand_sets {
-    ft_cuda_chip chip; /* what all launches are told */
+    ft_cuda_device_props props; /* what all launches are told */
     int (*run)(const ft_cuda_args *);
     ft_cuda_args set[LAUNCHES];
     size_t count;
@@ -33,7 +33,7 @@ typedef struct operand_sets {
 } operand_sets;
 
 /* How many sets that takes; the caller fills them. */
-void operand_sets_init(operand_sets *sets, const ft_cuda_chip *chip,
+void operand_sets_init(operand_sets *sets, const ft_cuda_device_props *props,
                        int (*run)(const ft_cuda_args *), double bytes, double cold);
 void operand_sets_fini(operand_sets *sets);
 

@@ -24,15 +24,15 @@ void must(int status, const char *what)
     exit(1);
 }
 
-ft_cuda_chip open_chip(void)
+ft_cuda_device_props open_chip(void)
 {
-    ft_cuda_chip chip;
+    ft_cuda_device_props props;
     char text[CHIP_TEXT];
-    bool found = find_chip(&chip, text);
+    bool found = find_chip(&props, text);
     fprintf(found ? stdout : stderr, "%s\n", text);
     if (!found)
         exit(1);
-    return chip;
+    return props;
 }
 
 void *device_copy(const void *data, size_t bytes)

@@ -15,7 +15,7 @@
 void must(int status, const char *what);
 
 /* The device, whose name is printed; the program ends where there is none. */
-ft_cuda_chip open_chip(void);
+ft_cuda_device_props open_chip(void);
 
 /* Memory of the device, with these bytes. */
 void *device_copy(const void *data, size_t bytes);

@@ -50,7 +50,8 @@ static const form forms[] = {
     { "quantize: f16 to codes", FT_OP_QUANTIZE, ft_cuda_quantize, false, FT_F16, NO, NO, NO, FT_I8,
       true },
     { "embed: f16 to f32", FT_OP_EMBED, ft_cuda_embed, false, FT_I32, NO, NO, FT_F32, NO, false },
-    { "select: f32", FT_OP_SELECT, ft_cuda_select, false, FT_F32, NO, NO, FT_F32, NO, false },
+    { "select: f32", FT_OP_GATHER_ROWS, ft_cuda_gather_rows, false, FT_F32, NO, NO, FT_F32, NO,
+      false },
 };
 
 static ft_weight norm_weight, table;
@@ -85,14 +86,14 @@ static double traffic(const form *f, size_t rows, size_t cols)
     return (double) (rows * cols * element);
 }
 
-static void report(const ft_cuda_chip *chip, const form *f, size_t rows, size_t cols)
+static void report(const ft_cuda_device_props *props, const form *f, size_t rows, size_t cols)
 {
     ft_op op = { .kind = f->kind, .attr = { .eps = 1e-5f, .norm = FT_NORM_RMS } };
-    ft_cuda_batch batch = { .selected = rows, .select = zeros };
+    ft_cuda_batch batch = { .selected = rows, .selected_rows = zeros };
     double bytes = traffic(f, rows, cols);
     operand_sets sets;
     op.attr.activation = FT_ACT_SILU;
-    operand_sets_init(&sets, chip, f->run, bytes, cold_bytes);
+    operand_sets_init(&sets, props, f->run, bytes, cold_bytes);
     for (size_t i = 0; i < sets.count; i++)
         sets.set[i] = operands_of(f, &op, &batch, rows, cols);
     printf("%5zu x %5zu %-32s warm %7.2f us", rows, cols, f->words, operand_sets_time(&sets, 1));
@@ -109,7 +110,7 @@ int main(int argc, char **argv)
 {
     static const size_t all_rows[] = { 1, 8, 64, 256, 2048 };
     size_t cols = argument(argc, argv, 1, 4096), inner = argument(argc, argv, 2, 11008);
-    ft_cuda_chip chip = open_chip();
+    ft_cuda_device_props props = open_chip();
     norm_weight = (ft_weight){
         .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_operand(cols, FT_F32)
     };
@@ -119,6 +120,6 @@ int main(int argc, char **argv)
     zeros = random_operand(all_rows[sizeof all_rows / sizeof all_rows[0] - 1], FT_I32);
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++)
         for (size_t r = 0; r < sizeof all_rows / sizeof all_rows[0]; r++)
-            report(&chip, &forms[f], all_rows[r], forms[f].inner ? inner : cols);
+            report(&props, &forms[f], all_rows[r], forms[f].inner ? inner : cols);
     return 0;
 }

@@ -25,7 +25,7 @@ static const double bandwidth = 4.1e12;
 
 static const struct {
     const char *name;
-    ft_choice choice;
+    ft_sampling_params choice;
     bool logprob;
 } methods[] = {
     { "greedy", { 0 }, false },
@@ -40,14 +40,14 @@ static const struct {
       { .temperature = 0.8f, .top_k = 50, .top_p = 0.9f, .min_p = 0.05f },
       false },
     { "top-p, penalties",
-      { .temperature = 0.8f, .top_p = 0.9f, .repetition = 1.1f, .presence = 0.1f },
+      { .temperature = 0.8f, .top_p = 0.9f, .repetition_penalty = 1.1f, .presence_penalty = 0.1f },
       false },
-    { "top-p, 3-grams", { .temperature = 0.8f, .top_p = 0.9f, .ngram = 3 }, false },
+    { "top-p, 3-grams", { .temperature = 0.8f, .top_p = 0.9f, .no_repeat_ngram = 3 }, false },
 };
 
 typedef struct field {
-    ft_cuda_chip chip;
-    ft_cuda_choices sets[SETS];
+    ft_cuda_device_props props;
+    ft_cuda_sample_params sets[SETS];
     size_t used; /* of them */
     unsigned blocks;
 } field;
@@ -55,7 +55,7 @@ typedef struct field {
 static int launch_choose(cudaStream_t stream, size_t i, void *data)
 {
     field *f = data;
-    return ft_cuda_choose_rows_by(f->blocks, &f->chip, stream, &f->sets[i % f->used]);
+    return ft_cuda_sample_rows_with(f->blocks, &f->props, stream, &f->sets[i % f->used]);
 }
 
 static void *device_memory(size_t bytes)
@@ -90,14 +90,14 @@ static void make_sets(field *f, size_t rows, size_t vocabulary, float sigma)
     for (int i = 0; i < SETS; i++) {
         float *logits = device_memory(rows * vocabulary * sizeof *logits);
         fill_logits(logits, rows * vocabulary, sigma);
-        f->sets[i] = (ft_cuda_choices){
+        f->sets[i] = (ft_cuda_sample_params){
             .memory = { device_memory(rows * CONTEXT * 4), device_memory(rows * vocabulary * 4),
                         device_memory(rows * 4), CONTEXT, vocabulary },
             .logits = logits,
-            .choice = device_memory(rows * sizeof(ft_choice)),
+            .choice = device_memory(rows * sizeof(ft_sampling_params)),
             .rows = rows,
             .token = device_memory(rows * 4),
-            .scratch = device_memory(ft_cuda_choose_scratch(&f->chip, rows, vocabulary) + 16),
+            .scratch = device_memory(ft_cuda_sample_scratch(&f->props, rows, vocabulary) + 16),
         };
     }
 }
@@ -105,7 +105,7 @@ static void make_sets(field *f, size_t rows, size_t vocabulary, float sigma)
 static void free_sets(field *f)
 {
     for (int i = 0; i < SETS; i++) {
-        const ft_cuda_choices *s = &f->sets[i];
+        const ft_cuda_sample_params *s = &f->sets[i];
         cudaFree((void *) (uintptr_t) s->logits);
         cudaFree((void *) (uintptr_t) s->choice);
         cudaFree(s->memory.history);
@@ -120,14 +120,14 @@ static void set_method(field *f, size_t method, float *logprob)
 {
     for (int i = 0; i < SETS; i++) {
         size_t rows = f->sets[i].rows;
-        ft_choice *choices = malloc(rows * sizeof *choices);
+        ft_sampling_params *choices = malloc(rows * sizeof *choices);
         if (choices == NULL)
             exit(1);
         for (size_t row = 0; row < rows; row++) {
             choices[row] = methods[method].choice;
             choices[row].seed = row;
-            choices[row].seat = (int32_t) row;
-            choices[row].known = CONTEXT - 1;
+            choices[row].slot = (int32_t) row;
+            choices[row].n_tokens = CONTEXT - 1;
         }
         must(cudaMemcpy((void *) (uintptr_t) f->sets[i].choice, choices, rows * sizeof *choices,
                         cudaMemcpyHostToDevice),
@@ -147,7 +147,7 @@ static void report(field *f, size_t rows, size_t vocabulary, unsigned blocks, fl
 {
     float *logprob = device_memory(rows * sizeof *logprob);
     make_sets(f, rows, vocabulary, sigma);
-    f->blocks = blocks > 0 ? blocks : ft_cuda_choose_blocks(&f->chip, rows, vocabulary);
+    f->blocks = blocks > 0 ? blocks : ft_cuda_sample_ctas_per_row(&f->props, rows, vocabulary);
     printf("%4zu x %6zu, %u blocks, sigma %.1f, read %5.2f:\n", rows, vocabulary, f->blocks,
            (double) sigma, (double) (rows * vocabulary * 4) / bandwidth * 1e6);
     for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     size_t vocabulary = argument(argc, argv, 1, 0), one = argument(argc, argv, 2, 0);
     unsigned blocks = (unsigned) argument(argc, argv, 3, 0);
     static field f;
-    f.chip = open_chip();
+    f.props = open_chip();
     for (size_t v = 0; v < (vocabulary > 0 ? 1 : sizeof words / sizeof words[0]); v++)
         for (size_t r = 0; r < (one > 0 ? 1 : sizeof all_rows / sizeof all_rows[0]); r++)
             report(&f, one > 0 ? one : all_rows[r], vocabulary > 0 ? vocabulary : words[v], blocks,

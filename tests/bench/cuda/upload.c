@@ -52,7 +52,7 @@ static void must_cuda(cudaError_t status)
 
 static double now_ms(void)
 {
-    return 1e3 * ft_seconds();
+    return 1e3 * ft_monotonic_seconds();
 }
 
 /* ---- What is timed ------------------------------------------------------------------------ */

@@ -37,16 +37,17 @@ void free_copy(copy *c)
 
 static size_t place_of(const world *w, int text, int position, int kv_head)
 {
-    return ft_cache_find(w->page[text], (size_t) position, (size_t) kv_head,
-                         (size_t) w->s.kv_heads);
+    return ft_cache_token_row(w->page[text], (size_t) position, (size_t) kv_head,
+                              (size_t) w->s.kv_heads);
 }
 
 /* Where a text finds the token at a position: with a lane. */
 static size_t seen_at(const world *w, int text, int position, int kv_head)
 {
-    size_t capacity = w->most_pages * FT_PAGE;
-    if (w->of.lanes > 0 && !w->of.memory)
-        text += w->origin[(size_t) text * capacity + (size_t) position] - text % w->of.lanes;
+    size_t capacity = w->max_pages * FT_PAGE_TOKENS;
+    if (w->of.lanes > 0 && !w->of.cross_kv)
+        text +=
+            w->cache_indirection[(size_t) text * capacity + (size_t) position] - text % w->of.lanes;
     return place_of(w, text, position, kv_head);
 }
 
@@ -67,7 +68,7 @@ static void turned(double *out, const world *w, const void *from, size_t at, int
         float angle = (float) position * w->frequency[i];
         double a = real_of(from, w->s.dtype, at + (size_t) i);
         double b = real_of(from, w->s.dtype, at + (size_t) (i + half));
-        if (w->of.memory)
+        if (w->of.cross_kv)
             angle = 0.0f;
         out[i] = a * cos(angle) - b * sin(angle);
         out[i + half] = b * cos(angle) + a * sin(angle);
@@ -105,7 +106,7 @@ size_t wrong_in_token(const world *w, const copy *c, int text, int position)
 {
     int size = w->s.head_size;
     size_t row = w->first[text] + (size_t) position, wrong = 0;
-    double x[FT_CUDA_WIDEST_HEAD];
+    double x[FT_CUDA_MAX_HEAD_SIZE];
     for (int head = 0; head < w->s.heads; head++) {
         size_t at = (row * (size_t) w->s.heads + (size_t) head) * (size_t) size;
         turned(x, w, w->q, at, position);
@@ -168,7 +169,7 @@ void check_store(const world *w, const char *name)
  * the root of the sum of their squares, and the largest weight times scale.
  */
 typedef struct expected {
-    double y[FT_CUDA_WIDEST_HEAD], size[FT_CUDA_WIDEST_HEAD], codes[FT_CUDA_WIDEST_HEAD];
+    double y[FT_CUDA_MAX_HEAD_SIZE], size[FT_CUDA_MAX_HEAD_SIZE], codes[FT_CUDA_MAX_HEAD_SIZE];
     double largest;
 } expected;
 
@@ -177,7 +178,7 @@ static void attend(expected *e, const world *w, const copy *c, int text, int pos
     double *score = must_have((size_t) w->length[text] * sizeof *score);
     int size = w->s.head_size, kv_head = head / (w->s.heads / w->s.kv_heads);
     int first = w->s.window > 0 && position >= w->s.window ? position + 1 - w->s.window : 0;
-    int last = w->of.memory ? w->length[text] - 1 : position;
+    int last = w->of.cross_kv ? w->length[text] - 1 : position;
     size_t at = ((w->first[text] + (size_t) position) * (size_t) w->s.heads + (size_t) head) *
                 (size_t) size;
     double most = -INFINITY, total = 0.0;

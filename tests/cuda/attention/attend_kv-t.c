@@ -121,7 +121,7 @@ static void test_prompts(const shape *s, bool by_token)
     static const int chunks[] = { 7, 64, 100, 1 };
     world w;
     char name[200], what[64];
-    snprintf(name, sizeof name, "%s%s", name_of(s), chip.has_wgmma ? "" : ", by warps");
+    snprintf(name, sizeof name, "%s%s", name_of(s), props.has_wgmma ? "" : ", by warps");
     world_init(&w, s, lengths, FT_COUNT(lengths));
     run_prompts(&w, 1000, 0, 0);
     check_store(&w, name);
@@ -154,11 +154,11 @@ static void test_steps(const shape *s, const int *length, int count, int back)
     run_prompts(&w, 3000, back, 2);
     run_steps(&w, back, false, 3);
     same_as(&w, together, "steps in a larger bucket", name);
-    int multiprocessors = chip.multiprocessors;
-    chip.multiprocessors = 1; /* so that blocks compute more parts */
+    int sm_count = props.sm_count;
+    props.sm_count = 1; /* so that blocks compute more parts */
     run_prompts(&w, 3000, back, 0);
     run_steps(&w, back, false, 0);
-    chip.multiprocessors = multiprocessors;
+    props.sm_count = sm_count;
     same_as(&w, together, "steps in few blocks", name);
     free(together);
     world_fini(&w);
@@ -283,22 +283,22 @@ static void test_refusals(void)
 int main(void)
 {
     open_device();
-    bool has_wgmma = chip.has_wgmma;
+    bool has_wgmma = props.has_wgmma;
     test_whole_and_shared();
     for (size_t i = 0; i < FT_COUNT(shapes); i++) {
         test_prompts(&shapes[i], i % 6 == 0);
         test_steps(&shapes[i], lengths, FT_COUNT(lengths), STEPS);
-        chip.has_wgmma = false;
+        props.has_wgmma = false;
         if (has_wgmma && shapes[i].head_size <= 128 && shapes[i].dtype != FT_F32)
             test_prompts(&shapes[i], i % 6 == 1);
-        chip.has_wgmma = has_wgmma;
+        props.has_wgmma = has_wgmma;
     }
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         if (shapes[i].cache == FT_I8 && shapes[i].dtype != FT_F32)
             test_codes_as_halves(&shapes[i]);
-    chip.has_wgmma = false;
+    props.has_wgmma = false;
     test_codes_as_halves(&shapes[1]);
-    chip.has_wgmma = has_wgmma;
+    props.has_wgmma = has_wgmma;
     test_short_steps();
     test_batch_of_64();
     test_long_steps();

@@ -29,10 +29,10 @@ static const char *name_of(const world *w)
     const shape *s = &w->s;
     char kind[40] = "a memory";
     if (w->of.lanes > 0)
-        snprintf(kind, sizeof kind, "%d lanes%s", w->of.lanes, w->of.memory ? ", a memory" : "");
+        snprintf(kind, sizeof kind, "%d lanes%s", w->of.lanes, w->of.cross_kv ? ", a memory" : "");
     snprintf(text, sizeof text, "%s: %d heads over %d of %d, window %d, %s, cache of %s%s", kind,
              s->heads, s->kv_heads, s->head_size, s->window, ft_dtype_name(s->dtype),
-             ft_dtype_name(s->cache), chip.has_wgmma ? "" : ", by warps");
+             ft_dtype_name(s->cache), props.has_wgmma ? "" : ", by warps");
     return text;
 }
 
@@ -57,7 +57,7 @@ static void store_all(world *w)
 {
     piece pieces[MOST_TEXTS];
     int count = 0;
-    for (int i = 0; i < w->texts; i += w->of.memory ? together(w) : 1)
+    for (int i = 0; i < w->texts; i += w->of.cross_kv ? together(w) : 1)
         pieces[count++] = (piece){ i, 0, w->length[i] };
     must(world_store(w, pieces, count), "store");
 }
@@ -132,7 +132,7 @@ static void test_prompts(world *w)
 
 static void test_steps(world *w)
 {
-    int multiprocessors = chip.multiprocessors;
+    int sm_count = props.sm_count;
     attend_by_steps(w, w->texts, 0);
     check_values(w, name_of(w), STEPS);
     void *all = keep_result(w);
@@ -140,9 +140,9 @@ static void test_steps(world *w)
     same_as(w, all, "steps alone");
     attend_by_steps(w, w->texts, 5);
     same_as(w, all, "steps in a larger bucket");
-    chip.multiprocessors = 1; /* so that blocks compute more parts */
+    props.sm_count = 1; /* so that blocks compute more parts */
     attend_by_steps(w, w->texts, 0);
-    chip.multiprocessors = multiprocessors;
+    props.sm_count = sm_count;
     same_as(w, all, "steps in few blocks");
     free(all);
 }
@@ -154,17 +154,17 @@ static void test_steps(world *w)
 static void test_own_lanes(world *w)
 {
     int lanes = w->of.lanes;
-    size_t capacity = w->most_pages * FT_PAGE;
+    size_t capacity = w->max_pages * FT_PAGE_TOKENS;
     for (int i = 0; i < w->texts; i++)
         for (size_t at = 0; at < capacity; at++)
-            w->origin[(size_t) i * capacity + at] = i % lanes;
-    bool overlaps = chip.overlaps;
+            w->cache_indirection[(size_t) i * capacity + at] = i % lanes;
+    bool has_pdl = props.has_pdl;
     attend_by_steps(w, w->texts, 0);
     void *shared = keep_result(w);
     w->of.lanes = 0;
-    chip.overlaps = false;
+    props.has_pdl = false;
     attend_by_steps(w, w->texts, 0);
-    chip.overlaps = overlaps;
+    props.has_pdl = has_pdl;
     w->of.lanes = lanes;
     same_as(w, shared, "steps of texts that share nothing");
     free(shared);
@@ -174,7 +174,7 @@ static void test_memory(const shape *s)
 {
     static const int lengths[] = { 300, 1, 64, 65, 130, 17, 128, 200 };
     world w;
-    world_init_shared(&w, s, (sharing){ .memory = true }, lengths, FT_COUNT(lengths));
+    world_init_shared(&w, s, (sharing){ .cross_kv = true }, lengths, FT_COUNT(lengths));
     store_all(&w);
     check_store(&w, name_of(&w));
     test_prompts(&w);
@@ -217,7 +217,7 @@ static void test_memory_of_lanes(const shape *s, int lanes, const int lengths[3]
     world w;
     for (int i = 0; i < 3 * lanes; i++)
         length[i] = lengths[i / lanes];
-    world_init_shared(&w, s, (sharing){ .memory = true, .lanes = lanes }, length, 3 * lanes);
+    world_init_shared(&w, s, (sharing){ .cross_kv = true, .lanes = lanes }, length, 3 * lanes);
     store_all(&w);
     test_steps(&w);
     world_fini(&w);
@@ -240,13 +240,13 @@ void test_whole_and_shared(void)
         { 2, 1, 256, 0, FT_BF16, FT_I8 },   { 2, 1, 256, 70, FT_F16, FT_F16 },
         { 4, 4, 64, 0, FT_F32, FT_F32 },    { 3, 3, 40, 0, FT_F32, FT_I8 },
     };
-    bool has_wgmma = chip.has_wgmma;
+    bool has_wgmma = props.has_wgmma;
     for (size_t i = 0; i < FT_COUNT(memories); i++) {
         test_memory(&memories[i]);
-        chip.has_wgmma = false;
+        props.has_wgmma = false;
         if (has_wgmma && memories[i].head_size <= 128 && memories[i].dtype != FT_F32)
             test_memory(&memories[i]);
-        chip.has_wgmma = has_wgmma;
+        props.has_wgmma = has_wgmma;
     }
     for (size_t i = 0; i < FT_COUNT(shared); i++)
         test_lanes(&shared[i], i % 2 == 0 ? 4 : 3);

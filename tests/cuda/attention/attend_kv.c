@@ -23,7 +23,7 @@
 enum { POISON = 0xff, ARENA = 96 << 20, GUARD = 256, COUNTERS = 1 << 16 };
 
 rng numbers = { 20260611 };
-ft_cuda_chip chip;
+ft_cuda_device_props props;
 
 /* Memory of the device, handed out anew for each run. */
 static char *arena;
@@ -48,7 +48,7 @@ static void *place(const void *data, size_t bytes)
 
 void open_device(void)
 {
-    chip = need_chip();
+    props = need_chip();
     arena = device_memory(ARENA);
     counters = device_memory(COUNTERS * sizeof *counters);
     must(cudaMemset(counters, 0, COUNTERS * sizeof *counters), "cudaMemset");
@@ -105,7 +105,7 @@ static void deal_pages(world *w)
 {
     size_t count = 3;
     for (int i = 0; i < w->texts; i++)
-        count += ft_pages_for((size_t) w->length[i]);
+        count += ft_pages_for_tokens((size_t) w->length[i]);
     int32_t *deck = must_have(count * sizeof *deck);
     for (size_t i = 0; i < count; i++) {
         size_t j = rng_below(&numbers, (uint32_t) i + 1);
@@ -114,18 +114,18 @@ static void deal_pages(world *w)
     }
     w->pages = count;
     for (int i = 0; i < w->texts; i++)
-        w->page[i] = must_have(w->most_pages * sizeof *w->page[i]);
+        w->page[i] = must_have(w->max_pages * sizeof *w->page[i]);
     for (int i = 0; i < w->texts; i++)
-        for (size_t page = 0; page < ft_pages_for((size_t) w->length[i]); page++)
+        for (size_t page = 0; page < ft_pages_for_tokens((size_t) w->length[i]); page++)
             w->page[i][page] = deck[--count];
-    for (int i = 0; w->of.memory && w->of.lanes > 0 && i < w->texts; i++)
-        memcpy(w->page[i], w->page[i - i % w->of.lanes], w->most_pages * sizeof *w->page[i]);
+    for (int i = 0; w->of.cross_kv && w->of.lanes > 0 && i < w->texts; i++)
+        memcpy(w->page[i], w->page[i - i % w->of.lanes], w->max_pages * sizeof *w->page[i]);
     free(deck);
 }
 
 static void make_cache(world *w)
 {
-    size_t rows = w->pages * FT_PAGE * (size_t) w->s.kv_heads;
+    size_t rows = w->pages * FT_PAGE_TOKENS * (size_t) w->s.kv_heads;
     for (int i = 0; i < 4; i++) {
         w->bytes[i] = i < 2 ? rows * (size_t) w->s.head_size * ft_dtype_size(w->s.cache)
                             : rows * sizeof(float);
@@ -136,12 +136,12 @@ static void make_cache(world *w)
 /* Every token of a text lies with itself or another lane, one that reaches as far. */
 static void deal_origins(world *w)
 {
-    size_t capacity = w->most_pages * FT_PAGE;
-    w->origin = must_have((size_t) w->texts * capacity * sizeof *w->origin);
-    memset(w->origin, 0x7f, (size_t) w->texts * capacity * sizeof *w->origin);
+    size_t capacity = w->max_pages * FT_PAGE_TOKENS;
+    w->cache_indirection = must_have((size_t) w->texts * capacity * sizeof *w->cache_indirection);
+    memset(w->cache_indirection, 0x7f, (size_t) w->texts * capacity * sizeof *w->cache_indirection);
     for (int i = 0; i < w->texts; i++)
         for (int at = 0; w->of.lanes > 0 && at < w->length[i]; at++)
-            w->origin[(size_t) i * capacity + (size_t) at] =
+            w->cache_indirection[(size_t) i * capacity + (size_t) at] =
                 (int32_t) rng_below(&numbers, (uint32_t) w->of.lanes);
 }
 
@@ -153,7 +153,7 @@ void world_init(world *w, const shape *s, const int *length, int count)
 void world_init_shared(world *w, const shape *s, sharing of, const int *length, int count)
 {
     *w = (world){ .s = *s, .of = of };
-    w->attr = (ft_attr){ .memory = of.memory,
+    w->attr = (ft_attr){ .cross_kv = of.cross_kv,
                          .heads = s->heads,
                          .kv_heads = s->kv_heads,
                          .window = s->window,
@@ -163,8 +163,8 @@ void world_init_shared(world *w, const shape *s, sharing of, const int *length, 
     for (; w->texts < count && length[w->texts] > 0; w->texts++) {
         w->length[w->texts] = length[w->texts];
         w->first[w->texts + 1] = w->first[w->texts] + (size_t) length[w->texts];
-        size_t pages = ft_pages_for((size_t) length[w->texts]);
-        w->most_pages = pages > w->most_pages ? pages : w->most_pages;
+        size_t pages = ft_pages_for_tokens((size_t) length[w->texts]);
+        w->max_pages = pages > w->max_pages ? pages : w->max_pages;
     }
     size_t rows = w->first[w->texts];
     w->q = random_rows(rows, world_cols(w), s->dtype);
@@ -189,7 +189,7 @@ void world_fini(world *w)
     free(w->turned);
     free(w->result);
     free(w->frequency);
-    free(w->origin);
+    free(w->cache_indirection);
     for (int i = 0; i < w->texts; i++)
         free(w->page[i]);
     for (int i = 0; i < 4; i++)
@@ -209,8 +209,8 @@ void world_forget(world *w)
 
 /* The arrays of a run, on the host. */
 typedef struct arrays {
-    int32_t *start, *owner, *past, *reach, *last, *seat, *pages;
-    ft_cuda_queries *block;
+    int32_t *start, *seq_id, *n_past, *n_tokens, *last, *slot, *pages;
+    ft_cuda_query_tile *block;
     size_t rows, sequences, blocks, context, longest;
 } arrays;
 
@@ -218,17 +218,17 @@ static void add_piece(arrays *a, const world *w, const piece *p)
 {
     size_t i = a->sequences++;
     a->start[i] = (int32_t) a->rows;
-    a->past[i] = p->from;
-    a->reach[i] = w->length[p->text];
+    a->n_past[i] = p->from;
+    a->n_tokens[i] = w->length[p->text];
     a->last[i] = w->length[p->text] - 1;
-    a->seat[i] = p->text;
-    memcpy(a->pages + i * w->most_pages, w->page[p->text],
-           ft_pages_for((size_t) w->length[p->text]) * sizeof *a->pages);
-    for (int query = 0; query < p->count; query += FT_CUDA_QUERIES)
+    a->slot[i] = p->text;
+    memcpy(a->pages + i * w->max_pages, w->page[p->text],
+           ft_pages_for_tokens((size_t) w->length[p->text]) * sizeof *a->pages);
+    for (int query = 0; query < p->count; query += FT_CUDA_QUERY_TILE)
         a->block[a->blocks++] =
-            (ft_cuda_queries){ (int32_t) a->rows, p->count, query, (int32_t) i };
+            (ft_cuda_query_tile){ (int32_t) a->rows, p->count, query, (int32_t) i };
     for (int row = 0; row < p->count; row++)
-        a->owner[a->rows++] = (int32_t) i;
+        a->seq_id[a->rows++] = (int32_t) i;
     a->start[i + 1] = (int32_t) a->rows;
     size_t end = (size_t) (p->from + p->count);
     a->context = end > a->context ? end : a->context;
@@ -243,20 +243,21 @@ static arrays arrays_of(const world *w, const piece *pieces, int count, int padd
         rows += (size_t) pieces[i].count;
     arrays a = { 0 };
     a.start = calloc(n + 1, sizeof *a.start);
-    a.owner = calloc(rows, sizeof *a.owner);
-    a.past = calloc(n, sizeof *a.past);
-    a.reach = calloc(n, sizeof *a.reach);
+    a.seq_id = calloc(rows, sizeof *a.seq_id);
+    a.n_past = calloc(n, sizeof *a.n_past);
+    a.n_tokens = calloc(n, sizeof *a.n_tokens);
     a.last = calloc(n, sizeof *a.last);
-    a.seat = calloc(n, sizeof *a.seat);
-    a.pages = calloc(n * w->most_pages, sizeof *a.pages);
-    a.block = calloc(rows / FT_CUDA_QUERIES + n + 1, sizeof *a.block);
-    if (!a.start || !a.owner || !a.past || !a.reach || !a.last || !a.seat || !a.pages || !a.block)
+    a.slot = calloc(n, sizeof *a.slot);
+    a.pages = calloc(n * w->max_pages, sizeof *a.pages);
+    a.block = calloc(rows / FT_CUDA_QUERY_TILE + n + 1, sizeof *a.block);
+    if (!a.start || !a.seq_id || !a.n_past || !a.n_tokens || !a.last || !a.slot || !a.pages ||
+        !a.block)
         bail_out("no memory for a run");
     for (int i = 0; i < count; i++)
         add_piece(&a, w, &pieces[i]);
     for (int i = 0; i < padding; i++) {
-        a.owner[a.rows++] = -1;
-        a.seat[a.sequences] = -1;
+        a.seq_id[a.rows++] = -1;
+        a.slot[a.sequences] = -1;
         a.start[a.sequences + 1] = a.start[a.sequences];
         a.sequences++;
         a.blocks++;
@@ -268,11 +269,11 @@ static arrays arrays_of(const world *w, const piece *pieces, int count, int padd
 static void free_arrays(arrays *a)
 {
     free(a->start);
-    free(a->owner);
-    free(a->past);
-    free(a->reach);
+    free(a->seq_id);
+    free(a->n_past);
+    free(a->n_tokens);
     free(a->last);
-    free(a->seat);
+    free(a->slot);
     free(a->pages);
     free(a->block);
 }
@@ -324,26 +325,26 @@ static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
 {
     size_t each = sizeof(int32_t), n = a->sequences;
     used = 0;
-    const int32_t *pages = place(a->pages, n * w->most_pages * each);
+    const int32_t *pages = place(a->pages, n * w->max_pages * each);
     return (ft_cuda_batch){
         .tokens = a->rows,
         .sequences = n,
         .start = place(a->start, (n + 1) * each),
         .blocks = place(a->block, a->blocks * sizeof *a->block),
-        .nblocks = a->blocks,
-        .owner = place(a->owner, a->rows * each),
-        .past = place(a->past, n * each),
-        .reach = place(a->reach, n * each),
-        .seat = place(a->seat, n * each),
-        .pages = w->of.memory ? NULL : pages,
-        .most_pages = w->most_pages,
+        .n_query_tiles = a->blocks,
+        .seq_id = place(a->seq_id, a->rows * each),
+        .n_past = place(a->n_past, n * each),
+        .n_tokens = place(a->n_tokens, n * each),
+        .slot = place(a->slot, n * each),
+        .pages = w->of.cross_kv ? NULL : pages,
+        .max_pages = w->max_pages,
         .context = a->context,
-        .capacity = w->most_pages * FT_PAGE,
+        .capacity = w->max_pages * FT_PAGE_TOKENS,
         .step = step,
-        .memory_last = w->of.memory ? place(a->last, n * each) : NULL,
-        .memory_pages = w->of.memory ? pages : NULL,
-        .most_memory_pages = w->most_pages,
-        .memory = a->longest,
+        .cross_kv_last = w->of.cross_kv ? place(a->last, n * each) : NULL,
+        .cross_kv_pages = w->of.cross_kv ? pages : NULL,
+        .max_cross_kv_pages = w->max_pages,
+        .cross_kv = a->longest,
         .lanes = (size_t) w->of.lanes,
     };
 }
@@ -352,12 +353,13 @@ static void add_cache(ft_cuda_args *args, const world *w)
 {
     for (int i = 0; i < (w->s.cache == FT_I8 ? 4 : 2); i++)
         args->state[i] = (ft_cuda_view){ .data = w->cache[i],
-                                         .rows = w->pages * FT_PAGE,
+                                         .rows = w->pages * FT_PAGE_TOKENS,
                                          .cols = i < 2 ? world_kv_cols(w) : (size_t) w->s.kv_heads,
                                          .dtype = i < 2 ? w->s.cache : FT_F32 };
     if (w->of.lanes > 0) {
-        size_t count = (size_t) w->texts * w->most_pages * FT_PAGE;
-        args->state[FT_STATE_ORIGIN].data = place(w->origin, count * sizeof *w->origin);
+        size_t count = (size_t) w->texts * w->max_pages * FT_PAGE_TOKENS;
+        args->state[FT_STATE_CACHE_INDIRECTION].data =
+            place(w->cache_indirection, count * sizeof *w->cache_indirection);
     }
 }
 
@@ -368,7 +370,7 @@ static int store_plain(world *w, ft_cuda_args args, const piece *pieces, int cou
     args.in[1] = gather(w, w->k, world_kv_cols(w), pieces, count, rows);
     args.in[2] = gather(w, w->v, world_kv_cols(w), pieces, count, rows);
     memcpy(w->turned, w->q, w->first[w->texts] * bytes);
-    return ft_cuda_store(&args);
+    return ft_cuda_store_kv(&args);
 }
 
 static void add_stored(ft_cuda_args *args, ft_weight *frequency, const world *w,
@@ -390,7 +392,7 @@ static int store(world *w, ft_cuda_args args, const piece *pieces, int count)
 {
     ft_weight frequency;
     add_stored(&args, &frequency, w, pieces, count);
-    int status = ft_cuda_store(&args);
+    int status = ft_cuda_store_kv(&args);
     if (status == 0)
         scatter(w, w->turned, &args.out, pieces, count);
     return status;
@@ -404,8 +406,9 @@ static void add_result(ft_cuda_args *args, const world *w, const piece *pieces, 
     ft_plan plan = { .value = &value };
     args->out = gather(w, NULL, world_cols(w), pieces, count, args->batch->tokens);
     if (args->batch->step)
-        args->scratch_bytes = ft_cuda_attend_scratch(
-            &plan, args->op, sequences, w->of.memory ? args->batch->memory : args->batch->context);
+        args->scratch_bytes =
+            ft_cuda_attend_scratch(&plan, args->op, sequences,
+                                   w->of.cross_kv ? args->batch->cross_kv : args->batch->context);
     args->scratch = place(NULL, args->scratch_bytes);
     if (ft_cuda_attend_counters(args->op, sequences) > COUNTERS)
         bail_out("more than %d counters", COUNTERS);
@@ -415,7 +418,7 @@ static int attend(world *w, ft_cuda_args args, const piece *pieces, int count)
 {
     args.in[0] = gather(w, w->turned, world_cols(w), pieces, count, args.batch->tokens);
     add_result(&args, w, pieces, count);
-    int status = ft_cuda_attend(&args);
+    int status = ft_cuda_attend_kv(&args);
     if (status == 0)
         scatter(w, w->result, &args.out, pieces, count);
     check_counters();
@@ -425,7 +428,7 @@ static int attend(world *w, ft_cuda_args args, const piece *pieces, int count)
 static int join(world *w, ft_cuda_args store, const piece *pieces, int count)
 {
     ft_weight frequency;
-    ft_op op = { .kind = FT_OP_ATTEND, .attr = w->attr };
+    ft_op op = { .kind = FT_OP_ATTEND_KV, .attr = w->attr };
     ft_cuda_args attend = store;
     add_stored(&store, &frequency, w, pieces, count);
     attend.op = &op;
@@ -444,16 +447,17 @@ static int run(world *w, const piece *pieces, int count, bool step, int padding,
 {
     arrays a = arrays_of(w, pieces, count, padding);
     ft_cuda_batch batch = upload(w, &a, step);
-    ft_op op = { .kind = FT_OP_STORE, .attr = w->attr };
-    ft_cuda_args args = { .chip = &chip, .op = &op, .batch = &batch, .counters = counters };
+    ft_op op = { .kind = FT_OP_STORE_KV, .attr = w->attr };
+    ft_cuda_args args = { .props = &props, .op = &op, .batch = &batch, .counters = counters };
     add_cache(&args, w);
     int status = 0;
     if (what & STORES)
-        status = w->of.memory ? store_plain(w, args, pieces, count) : store(w, args, pieces, count);
-    op.kind = FT_OP_ATTEND;
+        status =
+            w->of.cross_kv ? store_plain(w, args, pieces, count) : store(w, args, pieces, count);
+    op.kind = FT_OP_ATTEND_KV;
     if (status == 0 && what & ATTENDS)
         status = attend(w, args, pieces, count);
-    op.kind = FT_OP_STORE;
+    op.kind = FT_OP_STORE_KV;
     if (what & JOINS)
         status = join(w, args, pieces, count);
     must((int) cudaDeviceSynchronize(), "a run");

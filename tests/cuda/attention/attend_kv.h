@@ -26,7 +26,7 @@ typedef struct shape {
 
 /* What texts share. */
 typedef struct sharing {
-    bool memory;
+    bool cross_kv;
     int lanes; /* neighbouring texts, of one length and source; 0: none */
 } sharing;
 
@@ -36,11 +36,11 @@ typedef struct world {
     ft_attr attr;
     int texts, length[MOST_TEXTS];
     size_t first[MOST_TEXTS + 1]; /* row of each text's first token in the arrays below */
-    int32_t *page[MOST_TEXTS];    /* [most_pages] of each */
-    size_t pages, most_pages;     /* of the cache, of a text */
+    int32_t *page[MOST_TEXTS];    /* [max_pages] of each */
+    size_t pages, max_pages;      /* of the cache, of a text */
     void *q, *k, *v;              /* host, all rows */
     float *frequency;             /* host, [head_size / 2] */
-    int32_t *origin;              /* host, [texts, most_pages * FT_PAGE] */
+    int32_t *cache_indirection;   /* host, [texts, max_pages * FT_PAGE_TOKENS] */
     void *cache[4];               /* device: keys, values, their scales */
     size_t bytes[4];              /* of each */
     void *turned, *result;        /* host: what STORE and ATTEND wrote, all rows */
@@ -52,7 +52,7 @@ typedef struct piece {
 } piece;
 
 extern rng numbers;
-extern ft_cuda_chip chip;
+extern ft_cuda_device_props props;
 
 /* The device, or all tests are skipped. */
 void open_device(void);

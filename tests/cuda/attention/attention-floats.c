@@ -120,19 +120,19 @@ static double worst_error(const batch *b, double *const x[3], double scale, cons
     return worst;
 }
 
-static ft_cuda_heads described(const batch *b, ft_dtype dtype, void *const x[3], void *y,
-                               float scale)
+static ft_cuda_attention_args described(const batch *b, ft_dtype dtype, void *const x[3], void *y,
+                                        float scale)
 {
-    return (ft_cuda_heads){ .blocks = b->device_blocks,
-                            .nblocks = b->nblocks,
-                            .heads = b->heads,
-                            .head_size = b->head_size,
-                            .dtype = dtype,
-                            .q = x[0],
-                            .k = x[1],
-                            .v = x[2],
-                            .y = y,
-                            .score_scale = scale };
+    return (ft_cuda_attention_args){ .blocks = b->device_blocks,
+                                     .n_query_tiles = b->n_query_tiles,
+                                     .heads = b->heads,
+                                     .head_size = b->head_size,
+                                     .dtype = dtype,
+                                     .q = x[0],
+                                     .k = x[1],
+                                     .v = x[2],
+                                     .y = y,
+                                     .score_scale = scale };
 }
 
 /*
@@ -151,8 +151,8 @@ static void test_floats(const shape *s, ft_dtype dtype)
     for (int i = 0; i < 3; i++)
         x[i] = make_floats(n, dtype, 1.0f, &device[i]);
     void *y = upload(NULL, bytes);
-    ft_cuda_heads a = described(&b, dtype, device, y, scale);
-    int status = ft_cuda_attend_heads(&chip, NULL, &a);
+    ft_cuda_attention_args a = described(&b, dtype, device, y, scale);
+    int status = ft_cuda_attention_launch(&props, NULL, &a);
     must(cudaDeviceSynchronize(), "attention");
     uint8_t *found = download(y, bytes + GUARD);
     bool kept = true;
@@ -225,14 +225,14 @@ static void test_counts(const shape *s)
     void *y = upload(NULL, n * sizeof(float));
     ft_cuda_counts counts = { upload(NULL, key_bytes), upload(NULL, 3 * sizeof(uint64_t)),
                               upload(NULL, sizeof(uint32_t)) };
-    ft_cuda_heads a = described(&b, FT_F32, device, y, scale);
+    ft_cuda_attention_args a = described(&b, FT_F32, device, y, scale);
     a.counts = &counts;
     uint64_t *once = NULL, *again = NULL;
     for (int run = 0; run < 2; run++) {
         must(cudaMemset(counts.key, 0, key_bytes), "cudaMemset");
         must(cudaMemset(counts.special, 0, 3 * sizeof(uint64_t)), "cudaMemset");
         must(cudaMemset(counts.largest, 0, sizeof(uint32_t)), "cudaMemset");
-        is_int(ft_cuda_attend_heads(&chip, NULL, &a), 0, "counting launches");
+        is_int(ft_cuda_attention_launch(&props, NULL, &a), 0, "counting launches");
         must(cudaDeviceSynchronize(), "attention");
         *(run == 0 ? &once : &again) = download(counts.key, key_bytes);
     }
@@ -271,7 +271,7 @@ void test_floats_and_counts(void)
     for (size_t i = 0; i < width_count; i++) {
         test_floats(&widths[i], FT_F32);
         test_floats(&widths[i], FT_F16);
-        if (chip.capability >= 80)
+        if (props.capability >= 80)
             test_floats(&widths[i], FT_BF16);
     }
     test_floats(&(shape) SHAPE(1, 64, 1500), FT_F32);

@@ -71,7 +71,7 @@ static void *expected_of(const batch *b, int8_t *const code[3], const scales *s,
                           .y_stride = b->cols };
     a.y = must_have(bytes);
     a.scratch_bytes = ft_attention_i8_scratch(b->longest, (size_t) b->head_size, threads);
-    a.scratch = ft_alloc(a.scratch_bytes);
+    a.scratch = ft_calloc_aligned(a.scratch_bytes);
     if (a.scratch == NULL)
         bail_out("no memory for the CPU's scratch");
     ft_attention_i8_run(&a);
@@ -91,9 +91,9 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
                                       .sequences = b->sequences,
                                       .start = b->device_start,
                                       .blocks = b->device_blocks,
-                                      .nblocks = b->nblocks };
+                                      .n_query_tiles = b->n_query_tiles };
     const float scale[3] = { s->q, s->k, s->v };
-    ft_cuda_args args = { .chip = &chip, .op = &op, .batch = &on_device };
+    ft_cuda_args args = { .props = &props, .op = &op, .batch = &on_device };
     for (int i = 0; i < 3; i++)
         args.in[i] = (ft_cuda_view){
             .data = x[i], .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = scale[i]
@@ -133,7 +133,7 @@ static size_t wrong_bytes(const void *device, const void *expected, size_t bytes
 typedef struct way {
     const char *name;
     bool wgmma;
-    int multiprocessors;
+    int sm_count;
 } way;
 
 static const way ways[] = {
@@ -145,7 +145,7 @@ static const way ways[] = {
 static void each_way(const batch *b, int8_t *const code[3], const scales *s, bool to_codes,
                      const char *what)
 {
-    bool has_wgmma = chip.has_wgmma;
+    bool has_wgmma = props.has_wgmma;
     size_t n = b->tokens * b->cols, bytes = n * (to_codes ? 1 : sizeof(float)), zeros = 0;
     void *expected = expected_of(b, code, s, to_codes), *x[3];
     for (size_t i = 0; i < bytes; i++)
@@ -155,8 +155,8 @@ static void each_way(const batch *b, int8_t *const code[3], const scales *s, boo
     for (size_t i = 0; i < FT_COUNT(ways); i++) {
         if (ways[i].wgmma && !has_wgmma)
             continue;
-        chip.has_wgmma = ways[i].wgmma;
-        chip.multiprocessors = ways[i].multiprocessors;
+        props.has_wgmma = ways[i].wgmma;
+        props.sm_count = ways[i].sm_count;
         void *y = upload(NULL, bytes);
         int status = run_codes(b, x, y, s, FT_I8, to_codes);
         size_t wrong = wrong_bytes(y, expected, bytes);
@@ -166,7 +166,7 @@ static void each_way(const batch *b, int8_t *const code[3], const scales *s, boo
             diag("status %d; %zu of %zu bytes differ", status, wrong, bytes);
         cudaFree(y);
     }
-    chip.has_wgmma = has_wgmma;
+    props.has_wgmma = has_wgmma;
     free(expected);
     for (int i = 0; i < 3; i++)
         cudaFree(x[i]);
@@ -226,7 +226,7 @@ static void test_faked(const shape *s, bool to_codes)
 int main(void)
 {
     ft_error error;
-    chip = need_chip();
+    props = need_chip();
     if (ft_cpu_isa(&cpu, &error) != FT_OK)
         bail_out("%s", error.text);
 
@@ -243,8 +243,9 @@ int main(void)
         test_faked(&widths[i], false);
     }
     test_floats_and_counts();
-    is_int(ft_cuda_attend_heads(&chip, NULL,
-                                &(ft_cuda_heads){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
+    is_int(ft_cuda_attention_launch(
+               &props, NULL,
+               &(ft_cuda_attention_args){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
            cudaErrorNotSupported, "a head of 264 is refused");
     return done_testing();
 }

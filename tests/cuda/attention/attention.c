@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-ft_cuda_chip chip;
+ft_cuda_device_props props;
 
 const shape widths[] = {
     SHAPE(12, 64, 128, 67, 1, 64, 65),
@@ -81,9 +81,10 @@ uint32_t draw(void)
 /* Blocks of length 0 lie between the others: a run's bucket has some at its end. */
 static void add_sequence(batch *b, int length)
 {
-    for (int query = 0; query < length; query += FT_CUDA_QUERIES)
-        b->block[b->nblocks++] = (ft_cuda_queries){ (int32_t) b->tokens, length, query, -1 };
-    b->block[b->nblocks++] = (ft_cuda_queries){ 0, 0, 0, 0 };
+    for (int query = 0; query < length; query += FT_CUDA_QUERY_TILE)
+        b->block[b->n_query_tiles++] =
+            (ft_cuda_query_tile){ (int32_t) b->tokens, length, query, -1 };
+    b->block[b->n_query_tiles++] = (ft_cuda_query_tile){ 0, 0, 0, 0 };
     b->tokens += (size_t) length;
     b->longest = (size_t) length > b->longest ? (size_t) length : b->longest;
     b->start[++b->sequences] = (int32_t) b->tokens;
@@ -93,7 +94,7 @@ void batch_init(batch *b, const shape *s)
 {
     size_t times = s->times > 0 ? (size_t) s->times : 1, sequences = 0, blocks = 0;
     for (; sequences < MOST_LENGTHS && s->length[sequences] >= 0; sequences++)
-        blocks += (size_t) s->length[sequences] / FT_CUDA_QUERIES + 2;
+        blocks += (size_t) s->length[sequences] / FT_CUDA_QUERY_TILE + 2;
     *b = (batch){ .heads = s->heads, .head_size = s->head_size };
     b->cols = (size_t) s->heads * (size_t) s->head_size;
     b->start = must_have((times * sequences + 1) * sizeof *b->start);
@@ -101,7 +102,7 @@ void batch_init(batch *b, const shape *s)
     b->start[0] = 0;
     for (size_t i = 0; i < times * sequences; i++)
         add_sequence(b, s->length[i % sequences]);
-    b->device_blocks = upload(b->block, b->nblocks * sizeof *b->block);
+    b->device_blocks = upload(b->block, b->n_query_tiles * sizeof *b->block);
     b->device_start = upload(b->start, (b->sequences + 1) * sizeof *b->start);
 }
 

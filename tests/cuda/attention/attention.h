@@ -28,13 +28,13 @@ typedef struct shape {
 
 typedef struct batch {
     int heads, head_size;
-    size_t sequences, tokens, longest, cols, nblocks;
+    size_t sequences, tokens, longest, cols, n_query_tiles;
     int32_t *start;
-    ft_cuda_queries *block;
+    ft_cuda_query_tile *block;
     void *device_blocks, *device_start;
 } batch;
 
-extern ft_cuda_chip chip;
+extern ft_cuda_device_props props;
 
 /* Stop the program when a call of the CUDA runtime fails. */
 

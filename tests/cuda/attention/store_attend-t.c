@@ -49,13 +49,13 @@ typedef enum how { BY_TWO, BY_ONE, ALONE } how;
 /* One kernel, also where two would be faster. */
 static void take_step(world *w, const piece *pieces, int count, how as, int padding)
 {
-    int multiprocessors = chip.multiprocessors;
+    int sm_count = props.sm_count;
     if (as != BY_TWO)
-        chip.multiprocessors = 1 << 16;
+        props.sm_count = 1 << 16;
     must(as == BY_TWO ? world_run(w, pieces, count, true, padding)
                       : world_join(w, pieces, count, padding),
          "a step");
-    chip.multiprocessors = multiprocessors;
+    props.sm_count = sm_count;
 }
 
 /* The last `back` tokens of all texts; what is before them has been stored. */
@@ -200,10 +200,10 @@ static void test_refusals(void)
     test_refused(&floats, none, 3, "floats");
     test_refused(&odd, none, 3, "heads of 96 elements");
     test_refused(&usual, none, 2049, "texts of more than 2048 tokens");
-    int multiprocessors = chip.multiprocessors;
-    chip.multiprocessors = 0;
+    int sm_count = props.sm_count;
+    props.sm_count = 0;
     test_refused(&usual, none, 3, "more sequences than suit the device");
-    chip.multiprocessors = multiprocessors;
+    props.sm_count = sm_count;
     test_refused(&usual, lanes, 3, "lanes");
     test_refused(&usual, memory, 3, "a memory");
 }

@@ -71,7 +71,7 @@ static int count_on_device(counted *c, const ft_cuda_view *x)
     counted *memory = to_device(c, sizeof *c);
     ft_cuda_counts counts = { (unsigned long long *) memory->key,
                               (unsigned long long *) memory->special, &memory->largest };
-    ft_cuda_args args = { .chip = &chip, .counts = &counts, .in[0] = *x };
+    ft_cuda_args args = { .props = &props, .counts = &counts, .in[0] = *x };
     int status = ft_cuda_observe(&args);
     if (x->dtype == FT_F32 && status == 0)
         status = ft_cuda_count(NULL, &counts, x->data, x->rows * x->cols);
@@ -108,7 +108,7 @@ void test_counts(void)
             count_case(kind, 1 + kind, dtypes[d]);
             count_case(kind, 300007, dtypes[d]);
         }
-    ft_cuda_args unobserved = { .chip = &chip };
+    ft_cuda_args unobserved = { .props = &props };
     is_int(ft_cuda_observe(&unobserved), 0, "a run that does not observe launches nothing");
 }
 

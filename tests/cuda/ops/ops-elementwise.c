@@ -1,6 +1,6 @@
 /*
- * ops-elementwise.c - tests of operations on elements and rows: activate, add, quantize, dequantize,
- * normalize, and the same on arrays.
+ * ops-elementwise.c - tests of operations on elements and rows: activate, add, quantize,
+ * dequantize, normalize, and the same on arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -98,7 +98,7 @@ static void test_normalize(void)
             for (size_t cols = 1; cols <= 1030; cols += cols < 70 ? 1 : 137) {
                 both b;
                 begin_case();
-                begin(&b, FT_OP_NORMALIZE, ft_cpu_normalize, ft_cuda_normalize);
+                begin(&b, FT_OP_L2_NORMALIZE, ft_cpu_l2_normalize, ft_cuda_l2_normalize);
                 float *rows = host_memory(19 * cols * sizeof *rows);
                 rng_floats(&numbers, rows, 19 * cols, 1.0);
                 memset(rows + 7 * cols, 0, cols * sizeof *rows); /* a row of zeros stays one */

@@ -20,13 +20,13 @@ static size_t patches_case(const ft_conv *conv, int32_t leading, size_t images, 
                            float scale)
 {
     both b;
-    size_t rows = images * (size_t) ft_patch_rows(conv, leading);
-    size_t cols = (size_t) ft_conv_depth(conv);
+    size_t rows = images * (size_t) ft_patch_sequence_length(conv, leading);
+    size_t cols = (size_t) ft_conv_gemm_k(conv);
     begin_case();
-    begin(&b, FT_OP_PATCHES, ft_cpu_patches, ft_cuda_patches);
+    begin(&b, FT_OP_PATCHIFY, ft_cpu_patchify, ft_cuda_patchify);
     b.op.attr.conv = *conv;
-    b.op.attr.leading = leading;
-    b.in[0] = random_matrix(images, (size_t) ft_conv_pixels(conv), FT_F32, 0.0f);
+    b.op.attr.prefix_tokens = leading;
+    b.in[0] = random_matrix(images, (size_t) ft_conv_image_size(conv), FT_F32, 0.0f);
     if (scale > 0.0f)
         b.codes = result_of(rows, cols, dtype, scale);
     else
@@ -58,8 +58,8 @@ static size_t place_case(size_t cols, int32_t leading, ft_dtype x, ft_dtype tabl
     enum { LENGTH = 37, IMAGES = 5 };
     both b;
     begin_case();
-    begin(&b, FT_OP_PLACE, ft_cpu_place, ft_cuda_place);
-    b.op.attr.leading = leading;
+    begin(&b, FT_OP_ADD_CLASS_TOKEN, ft_cpu_add_class_token, ft_cuda_add_class_token);
+    b.op.attr.prefix_tokens = leading;
     b.in[0] = random_matrix((size_t) IMAGES * LENGTH, cols, x, 0.0f);
     add_weight(&b, 0, LENGTH, cols, table);
     for (int i = 0; i < leading; i++)

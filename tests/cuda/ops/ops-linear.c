@@ -184,13 +184,13 @@ enum { COUNT = 3 };
 
 /* Three linears whose weights and results are parts of one matrix; `gap`: rows between results. */
 static void open_group(both *b, const ft_cuda_args **args, ft_dtype dtype, size_t m, size_t n,
-                       size_t k, size_t gap, bool steady)
+                       size_t k, size_t gap, bool batch_invariant)
 {
     both all;
     size_t size = ft_dtype_size(dtype);
     begin_case();
     begin(&all, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
-    all.device_batch.steady = steady;
+    all.device_batch.batch_invariant = batch_invariant;
     all.in[0] = random_matrix(m, k, dtype, 0.0f);
     add_weight(&all, 0, COUNT * n, k, dtype);
     all.out = result_of(COUNT * (m + gap), n, dtype, 0.0f);
@@ -223,12 +223,12 @@ static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_
     both b[COUNT];
     const ft_cuda_args *args[COUNT];
     open_group(b, args, dtype, m, n, k, gap, false);
-    is_int(ft_cuda_linear_group(args, COUNT), 0, "three linears in %s are one product",
+    is_int(ft_cuda_linear_fused(args, COUNT), 0, "three linears in %s are one product",
            ft_dtype_name(dtype));
     is_int((long long) check_group(b), 0, "and give what they give alone");
     b[1].out.device.data = (char *) b[1].out.device.data + ft_dtype_size(dtype);
     args[1] = device_args(&b[1]);
-    is_int(ft_cuda_linear_group(args, COUNT), cudaErrorNotSupported,
+    is_int(ft_cuda_linear_fused(args, COUNT), cudaErrorNotSupported,
            "results at unequal distances are no group");
 }
 
@@ -237,9 +237,9 @@ static void test_steady_group(ft_dtype dtype, size_t m, size_t n, size_t k)
 {
     both b[COUNT];
     const ft_cuda_args *args[COUNT];
-    bool together = chip.has_wgmma && dtype != FT_F32 && k % 8 == 0;
+    bool together = props.has_wgmma && dtype != FT_F32 && k % 8 == 0;
     open_group(b, args, dtype, m, n, k, 1, true);
-    int status = ft_cuda_linear_group(args, COUNT);
+    int status = ft_cuda_linear_fused(args, COUNT);
     is_int(status, together ? 0 : cudaErrorNotSupported,
            "three steady linears in %s of depth %zu%s", ft_dtype_name(dtype), k,
            together ? ": one product" : " are no group here");
@@ -289,7 +289,7 @@ static size_t codes_case(const shape *s, bool faked, bool to_codes)
     ft_dtype dtype = faked ? FT_F32 : FT_I8;
     begin_case();
     begin(&b, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
-    b.op.attr.activation = s->activation == FT_ACT_GELU ? FT_ACT_GELU_CODES : s->activation;
+    b.op.attr.activation = s->activation == FT_ACT_GELU ? FT_ACT_GELU_APPROX : s->activation;
     b.in[0] = random_matrix(s->m, s->k, dtype, x_scale);
     add_codes_weight(&b, s->n, s->k, faked);
     if (s->bias)
@@ -315,7 +315,7 @@ static void test_codes_group(size_t m, size_t n, size_t k)
 {
     both b[COUNT];
     const ft_cuda_args *args[COUNT];
-    size_t part = ft_cuda_tiles_bytes(n, k), wrong = 0;
+    size_t part = ft_cuda_prepacked_bytes(n, k), wrong = 0;
     begin_case();
     char *tiles = device_memory(COUNT * part);
     float *scales = device_memory(COUNT * n * sizeof *scales);
@@ -327,14 +327,14 @@ static void test_codes_group(size_t m, size_t n, size_t k)
         add_codes_weight(&b[i], n, k, false);
         ft_weight *weight = &b[i].device_weight[0];
         cudaMemcpy(scales + i * n, weight->scale, n * sizeof *scales, cudaMemcpyDeviceToDevice);
-        wrong += ft_cuda_tile(NULL, (int8_t *) tiles + i * part, weight->data, n, k) != 0;
+        wrong += ft_cuda_prepack(NULL, (int8_t *) tiles + i * part, weight->data, n, k) != 0;
         weight->scale = scales + i * n;
-        weight->tiles = tiles + i * part;
+        weight->prepacked = tiles + i * part;
         args[i] = device_args(&b[i]);
     }
-    int status = ft_cuda_linear_group(args, COUNT);
-    is_int(status, chip.has_wgmma ? 0 : cudaErrorNotSupported, "three int8 linears: one product%s",
-           chip.has_wgmma ? "" : " is refused on this device");
+    int status = ft_cuda_linear_fused(args, COUNT);
+    is_int(status, props.has_wgmma ? 0 : cudaErrorNotSupported, "three int8 linears: one product%s",
+           props.has_wgmma ? "" : " is refused on this device");
     if (cudaDeviceSynchronize() != cudaSuccess)
         bail_out("a group of linears fails: %s", cudaGetErrorString(cudaGetLastError()));
     for (size_t i = 0; i < COUNT && status == 0; i++) {
@@ -342,8 +342,8 @@ static void test_codes_group(size_t m, size_t n, size_t k)
         wrong += count_differences(&b[i].codes);
     }
     is_int((long long) wrong, 0, "and its codes are the CPU's, %zu x %zu x %zu", m, n, k);
-    b[2].device_weight[0].tiles = tiles;
-    is_int(ft_cuda_linear_group(args, COUNT), cudaErrorNotSupported,
+    b[2].device_weight[0].prepacked = tiles;
+    is_int(ft_cuda_linear_fused(args, COUNT), cudaErrorNotSupported,
            "weights that do not follow each other are no group");
 }
 

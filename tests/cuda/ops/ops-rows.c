@@ -249,7 +249,7 @@ static size_t embed_case(size_t rows, size_t cols, ft_dtype table, ft_dtype out)
     begin(&b, FT_OP_EMBED, ft_cpu_embed, ft_cuda_embed);
     b.op.attr.embed_scale = 1.0f;
     add_weight(&b, 0, VOCABULARY, cols, table);
-    b.state[FT_STATE_LAST] = random_numbers(SEATS, 1, 0, VOCABULARY);
+    b.state[FT_STATE_LAST_TOKEN] = random_numbers(SEATS, 1, 0, VOCABULARY);
     b.in[0] = draw(2) == 0 ? random_numbers(rows, 1, -SEATS, SEATS)
                            : random_numbers(rows, 1, -SEATS, SEATS + VOCABULARY);
     b.out = result_of(rows, cols, out, 0.0f);
@@ -263,21 +263,22 @@ static size_t embed_case(size_t rows, size_t cols, ft_dtype table, ft_dtype out)
 static size_t place_case(size_t cols, ft_dtype table, ft_dtype out)
 {
     enum { WORDS = 57, PLACES = 120, TEXTS = 3, ROWS = 41, ALL = ROWS + 2 };
-    static const int32_t start[] = { 0, 30, 31, ROWS, ROWS + 1, ALL }, past[] = { 0, 110, 7, 0, 0 };
-    int32_t owner[ALL], owned[ALL];
+    static const int32_t start[] = { 0, 30, 31, ROWS, ROWS + 1, ALL },
+                         n_past[] = { 0, 110, 7, 0, 0 };
+    int32_t seq_id[ALL], owned[ALL];
     both b;
     begin_case();
     begin(&b, FT_OP_EMBED, ft_cpu_embed, ft_cuda_embed);
     b.op.attr.embed_scale = 27.7128f;
     b.op.attr.position_offset = 2;
     for (int32_t row = 0; row < ALL; row++) {
-        owner[row] = row < 30 ? 0 : row < 31 ? 1 : row < ROWS ? 2 : TEXTS + row - ROWS;
-        owned[row] = row < ROWS ? owner[row] : -1;
+        seq_id[row] = row < 30 ? 0 : row < 31 ? 1 : row < ROWS ? 2 : TEXTS + row - ROWS;
+        owned[row] = row < ROWS ? seq_id[row] : -1;
     }
-    b.batch = (ft_batch){ .start = start, .past = past, .owner = owner };
+    b.batch = (ft_batch){ .start = start, .n_past = n_past, .seq_id = seq_id };
     b.device_batch.start = to_device(start, (TEXTS + 1) * sizeof *start);
-    b.device_batch.past = to_device(past, TEXTS * sizeof *past);
-    b.device_batch.owner = to_device(owned, sizeof owned);
+    b.device_batch.n_past = to_device(n_past, TEXTS * sizeof *n_past);
+    b.device_batch.seq_id = to_device(owned, sizeof owned);
     add_weight(&b, 0, WORDS, cols, table);
     add_weight(&b, 1, PLACES, cols, FT_F32);
     b.in[0] = random_numbers(ALL, 1, 0, WORDS);
@@ -290,15 +291,15 @@ static size_t select_case(size_t rows, size_t selected, size_t room, size_t cols
 {
     both b;
     begin_case();
-    begin(&b, FT_OP_SELECT, ft_cpu_select, ft_cuda_select);
+    begin(&b, FT_OP_GATHER_ROWS, ft_cpu_gather_rows, ft_cuda_gather_rows);
     int32_t *select = host_memory(room * sizeof *select);
     memset(select, 0, room * sizeof *select);
     for (size_t i = 0; i < selected; i++)
         select[i] = (int32_t) draw(rows);
     b.batch.selected = room;
-    b.batch.select = select;
+    b.batch.selected_rows = select;
     b.device_batch.selected = room;
-    b.device_batch.select = to_device(select, room * sizeof *select);
+    b.device_batch.selected_rows = to_device(select, room * sizeof *select);
     b.in[0] = random_matrix(rows, cols, dtype, 0.0f);
     b.out = result_of(room, cols, dtype, 0.0f);
     return run_both(&b);

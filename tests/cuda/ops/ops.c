@@ -25,7 +25,7 @@
 enum { GUARD = 256, PATTERN = 0x5a, ROOM = 512 << 20, SCRATCH = 64 << 20 };
 
 rng numbers = { 20 };
-ft_cuda_chip chip;
+ft_cuda_device_props props;
 
 /* Memory is handed out from the start of a block, on either side. */
 static char *host_block, *device_block, *host_scratch, *device_scratch;
@@ -36,7 +36,7 @@ static bool has_halves; /* on the host too */
 void open_device(void)
 {
     char text[CHIP_TEXT];
-    if (!find_chip(&chip, text))
+    if (!find_chip(&props, text))
         skip_all("%s", text);
     host_block = malloc(ROOM);
     host_scratch = aligned_alloc(64, SCRATCH);
@@ -267,7 +267,7 @@ void begin(both *b, ft_op_kind kind, host_kernel *host_run, device_kernel *devic
     b->host_run = host_run;
     b->device_run = device_run;
     b->host.isa = isa;
-    b->host.rows = ft_rows_of(isa);
+    b->host.rows = ft_row_kernels_for(isa);
 }
 
 void add_weight(both *b, int slot, size_t rows, size_t cols, ft_dtype dtype)
@@ -320,7 +320,7 @@ void run_host(both *b)
 const ft_cuda_args *device_args(both *b)
 {
     ft_cuda_args *args = &b->device;
-    args->chip = &chip;
+    args->props = &props;
     args->blas = blas;
     args->op = &b->op;
     args->batch = &b->device_batch;

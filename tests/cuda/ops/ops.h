@@ -39,7 +39,7 @@ typedef struct both {
 } both;
 
 extern rng numbers;
-extern ft_cuda_chip chip;
+extern ft_cuda_device_props props;
 
 /* The device and its memory, or all tests are skipped. */
 void open_device(void);

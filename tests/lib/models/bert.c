@@ -40,7 +40,7 @@ ft_config test_bert_config(int32_t hidden, int32_t heads, int32_t ffn)
 
 static void *memory(size_t bytes)
 {
-    void *block = ft_alloc(bytes);
+    void *block = ft_calloc_aligned(bytes);
     if (block == NULL)
         bail_out("no memory for %zu bytes", bytes);
     return block;
@@ -95,7 +95,7 @@ static void make_linear(rng *r, ft_weight *weight, ft_mode mode)
         weight->dtype = FT_I8;
         weight->layout = FT_COL4_4R2_8C;
     } else
-        weight->data = codes_in_float(weight, codes, mode != FT_MODE_FAKE);
+        weight->data = codes_in_float(weight, codes, mode != FT_MODE_FAKE_QUANTIZE);
     if (mode == FT_MODE_FLOAT || mode == FT_MODE_OBSERVE) {
         weight->scale = NULL;
         free(scale);
@@ -152,7 +152,7 @@ void test_bert_free(test_bert *model)
     ft_plan_fini(&model->graph);
 }
 
-ft_plan test_lower(const ft_plan *graph, const ft_lowering *how)
+ft_plan test_lower(const ft_plan *graph, const ft_lower_options *how)
 {
     ft_plan plan;
     ft_error err;

@@ -28,6 +28,6 @@ void test_bert_make(test_bert *out, const ft_config *config, ft_mode mode, uint6
 void test_bert_free(test_bert *model);
 
 /* The plan of `graph`, checked; stops the test when there is none. */
-ft_plan test_lower(const ft_plan *graph, const ft_lowering *how);
+ft_plan test_lower(const ft_plan *graph, const ft_lower_options *how);
 
 #endif

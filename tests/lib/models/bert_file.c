@@ -66,16 +66,16 @@ static ft_status add_amax(ft_artifact_writer *writer, const test_bert *model, ch
 {
     size_t bytes = 0;
     ft_status status = FT_OK;
-    ft_amax *list = ft_amax_new();
+    ft_amax_table *list = ft_amax_table_new();
     for (int i = 0; i < model->graph.nvalue && status == FT_OK; i++) {
         ft_value *value = &model->graph.value[i];
         ft_amax_entry entry = { .name = value->name, .amax = bert_file_amax(i), .method = "max" };
         if (value->point)
-            status = ft_amax_add(list, &entry, err);
+            status = ft_amax_table_add(list, &entry, err);
     }
     if (status == FT_OK)
-        status = ft_amax_format(list, text, &bytes, err);
-    ft_amax_free(list);
+        status = ft_amax_table_format(list, text, &bytes, err);
+    ft_amax_table_free(list);
     FT_TRY(status);
     return ft_artifact_add_memory(writer, "amax.tsv", *text, bytes, err);
 }
@@ -93,9 +93,9 @@ static ft_status write_with(ft_artifact_writer *writer, const test_bert *model,
 {
     static const char labels[] = "{\"id2label\": {\"0\": \"no\", \"1\": \"yes\"}}";
     char *amax = NULL;
-    source *from = ft_array((size_t) model->nweight, sizeof *from);
-    ft_artifact_head head = {
-        .state = is_int8(model) ? FT_STATE_INT8 : FT_STATE_FLOAT,
+    source *from = ft_calloc((size_t) model->nweight, sizeof *from);
+    ft_artifact_header head = {
+        .state = is_int8(model) ? FT_ARTIFACT_INT8 : FT_ARTIFACT_FLOAT,
         .family = "bert",
         .tool = "test",
         .config = ft_config_to_json(&model->config),

@@ -106,8 +106,8 @@ float *calibrated_get(const ft_session *session, const char *name, size_t *count
     ft_tensor tensor = { .data = NULL };
     ft_error err;
     must(ft_session_get(session, name, &tensor, &err), &err);
-    *count = ft_tensor_count(&tensor);
-    tensor.data = ft_array(*count, sizeof(float));
+    *count = ft_tensor_numel(&tensor);
+    tensor.data = ft_calloc(*count, sizeof(float));
     if (tensor.data == NULL)
         bail_out("no memory for %s", name);
     must(ft_session_get(session, name, &tensor, &err), &err);

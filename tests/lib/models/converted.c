@@ -36,7 +36,7 @@ ft_status converted_write(const ft_conversion *conversion, const char *path)
     if (status == FT_OK)
         status = ft_artifact_commit(writer, &err);
     if (status != FT_OK)
-        ft_message_error(&converted_problems, &err);
+        ft_messages_add_error(&converted_problems, &err);
     ft_artifact_discard(writer);
     return status;
 }
@@ -51,7 +51,7 @@ ft_artifact *converted(tiny *t, const ft_convert_options *options)
     ft_error err;
     if (conversion != NULL && converted_write(conversion, path) == FT_OK &&
         ft_artifact_open(&artifact, path, FT_VERIFY_SHA256, &err) != FT_OK)
-        ft_message_error(&converted_problems, &err);
+        ft_messages_add_error(&converted_problems, &err);
     ft_conversion_close(conversion);
     return artifact;
 }
@@ -70,7 +70,7 @@ bool converted_same(const ft_artifact *artifact, const char *name, tiny *t, cons
     if (found == NULL || found->ndim != expected->ndim ||
         memcmp(found->dim, expected->dim, (size_t) found->ndim * sizeof found->dim[0]) != 0)
         return false;
-    for (size_t i = 0; i < ft_tensor_count(expected); i++)
+    for (size_t i = 0; i < ft_tensor_numel(expected); i++)
         if (converted_value(artifact, name, i) != tiny_value(expected, i))
             return false;
     return true;

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *weights_text(const ft_family *family, int dialect, const ft_config *config)
+char *weights_text(const ft_family *family, int hf_arch, const ft_config *config)
 {
     ft_weight_spec *spec;
     size_t count, bytes;
     ft_error err;
     char *text = NULL, shape[FT_SHAPE_TEXT];
-    if (ft_family_weights(family, dialect, config, &spec, &count, &err) != FT_OK)
+    if (ft_family_weights(family, hf_arch, config, &spec, &count, &err) != FT_OK)
         bail_out("%s", err.text);
     FILE *file = open_memstream(&text, &bytes);
     for (size_t i = 0; file != NULL && i < count; i++)
@@ -36,7 +36,7 @@ static bool same_sizes(const ft_config *a, const ft_config *b)
 {
     return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
            a->ffn == b->ffn && a->vocabulary == b->vocabulary && a->positions == b->positions &&
-           a->types == b->types && a->labels == b->labels && a->problem == b->problem &&
+           a->types == b->types && a->labels == b->labels && a->problem_type == b->problem_type &&
            a->position_offset == b->position_offset && a->padding_id == b->padding_id &&
            a->eps == b->eps && a->activation == b->activation && a->pooler == b->pooler &&
            a->head == b->head && a->embedding == b->embedding && a->normalize == b->normalize;
@@ -45,21 +45,22 @@ static bool same_sizes(const ft_config *a, const ft_config *b)
 static bool same_decoder(const ft_config *a, const ft_config *b)
 {
     return a->kv_heads == b->kv_heads && a->head_size == b->head_size && a->window == b->window &&
-           a->window_from == b->window_from && a->rope_positions == b->rope_positions &&
-           a->rope == b->rope && a->rope_theta == b->rope_theta &&
-           a->rope_factor == b->rope_factor && a->rope_low == b->rope_low &&
-           a->rope_high == b->rope_high && a->qkv_bias == b->qkv_bias &&
-           a->out_bias == b->out_bias && a->ffn_bias == b->ffn_bias && a->tied == b->tied;
+           a->window_first_layer == b->window_first_layer &&
+           a->rope_positions == b->rope_positions && a->rope == b->rope &&
+           a->rope_theta == b->rope_theta && a->rope_factor == b->rope_factor &&
+           a->rope_low == b->rope_low && a->rope_high == b->rope_high &&
+           a->qkv_bias == b->qkv_bias && a->out_bias == b->out_bias && a->ffn_bias == b->ffn_bias &&
+           a->tied == b->tied;
 }
 
 static bool same_source(const ft_config *a, const ft_config *b)
 {
     return a->sinusoids == b->sinusoids && a->encoder_layers == b->encoder_layers &&
            a->encoder_heads == b->encoder_heads && a->encoder_ffn == b->encoder_ffn &&
-           a->start_id == b->start_id && a->pad_id == b->pad_id && a->first_id == b->first_id &&
-           a->last_id == b->last_id && a->banneds == b->banneds &&
-           memcmp(a->banned, b->banned, sizeof a->banned) == 0 &&
-           a->scale_words == b->scale_words && a->head_bias == b->head_bias;
+           a->decoder_start_id == b->decoder_start_id && a->pad_id == b->pad_id &&
+           a->forced_bos_id == b->forced_bos_id && a->forced_eos_id == b->forced_eos_id &&
+           a->num_banned == b->num_banned && memcmp(a->banned, b->banned, sizeof a->banned) == 0 &&
+           a->scale_embeddings == b->scale_embeddings && a->head_bias == b->head_bias;
 }
 
 bool config_survives(const ft_config *config)

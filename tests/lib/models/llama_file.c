@@ -54,7 +54,7 @@ static void add(const maker *m, const char *name, int rows, int cols)
     ft_tensor *tensor = tiny_add(m->t, name, FT_F32, rows, cols);
     float *value = tensor->data;
     uint64_t h = mixed_hash(m->name, name);
-    for (size_t i = 0; i < ft_tensor_count(tensor); i++)
+    for (size_t i = 0; i < ft_tensor_numel(tensor); i++)
         value[i] = value_of(name, mixed_number(h, i));
     tiny_cast(tensor, m->dtype);
 }
@@ -170,11 +170,11 @@ static int by_name(const void *a, const void *b)
 
 static void add_to_digest(ft_sha256 *hash, const ft_named_tensor *named)
 {
-    ft_sha256_add(hash, named->name, strlen(named->name));
-    ft_sha256_add(hash, "\n", 1);
-    for (size_t i = 0; i < ft_tensor_count(&named->tensor); i++) {
+    ft_sha256_update(hash, named->name, strlen(named->name));
+    ft_sha256_update(hash, "\n", 1);
+    for (size_t i = 0; i < ft_tensor_numel(&named->tensor); i++) {
         float value = (float) tiny_value(&named->tensor, i);
-        ft_sha256_add(hash, &value, sizeof value);
+        ft_sha256_update(hash, &value, sizeof value);
     }
 }
 
@@ -182,17 +182,17 @@ bool llama_is_same(const tiny *t, const json_t *variant)
 {
     ft_named_tensor sorted[TINY_TENSORS];
     uint8_t digest[FT_SHA256_BYTES];
-    char text[FT_SHA256_TEXT];
+    char text[FT_SHA256_HEX_SIZE];
     ft_sha256 *hash = ft_sha256_new();
     if (hash == NULL)
         bail_out("no memory for a digest");
     memcpy(sorted, t->tensor, t->count * sizeof *sorted);
     qsort(sorted, t->count, sizeof *sorted, by_name);
-    ft_sha256_start(hash);
+    ft_sha256_init(hash);
     for (size_t i = 0; i < t->count; i++)
         add_to_digest(hash, &sorted[i]);
-    bool fine = ft_sha256_finish(hash, digest);
+    bool fine = ft_sha256_final(hash, digest);
     ft_sha256_free(hash);
-    return fine && strcmp(ft_sha256_text(text, digest),
+    return fine && strcmp(ft_sha256_to_hex(text, digest),
                           json_string_value(json_object_get(variant, "sha256"))) == 0;
 }

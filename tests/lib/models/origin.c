@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-ft_status origin_read(ft_origin *out, const char *file, const char *patch,
+ft_status origin_read(ft_hf_model *out, const char *file, const char *patch,
                       const char *const *ignored, ft_messages *problems)
 {
     size_t bytes;
@@ -21,16 +21,16 @@ ft_status origin_read(ft_origin *out, const char *file, const char *patch,
     if (patch != NULL)
         bytes = strlen(text);
     memset(problems, 0, sizeof *problems);
-    ft_status status = ft_origin_read(out, text, bytes, "config.json", ignored, problems);
+    ft_status status = ft_hf_model_read(out, text, bytes, "config.json", ignored, problems);
     free(text);
     return status;
 }
 
-void is_origin(const char *file, const char *patch, const char *(*describe)(const ft_origin *),
+void is_origin(const char *file, const char *patch, const char *(*describe)(const ft_hf_model *),
                const char *expected)
 {
     ft_messages problems;
-    ft_origin origin;
+    ft_hf_model origin;
     ft_status status = origin_read(&origin, file, patch, NULL, &problems);
     is_str(status == FT_OK ? describe(&origin) : problems.message[0].text, expected,
            "%s%s%s is understood", file, patch == NULL ? "" : " with ", patch == NULL ? "" : patch);
@@ -39,7 +39,7 @@ void is_origin(const char *file, const char *patch, const char *(*describe)(cons
 static void is_refused(const bad_origin *bad)
 {
     ft_messages problems;
-    ft_origin origin;
+    ft_hf_model origin;
     ft_status status = origin_read(&origin, bad->file, bad->patch, NULL, &problems);
     const char *text = problems.message[0].text;
     bool named = strstr(text, bad->part) != NULL && strncmp(text, "config.json: ", 13) == 0;

@@ -14,11 +14,11 @@
  * Read a configuration of tests/data/config, with the members of `patch` (see patched.h) or as it
  * is where that is NULL.  `problems` need not be empty.
  */
-ft_status origin_read(ft_origin *out, const char *file, const char *patch,
+ft_status origin_read(ft_hf_model *out, const char *file, const char *patch,
                       const char *const *ignored, ft_messages *problems);
 
 /* One check: what is read is described by this text. */
-void is_origin(const char *file, const char *patch, const char *(*describe)(const ft_origin *),
+void is_origin(const char *file, const char *patch, const char *(*describe)(const ft_hf_model *),
                const char *expected);
 
 /* A configuration that is refused, with one message that has this part. */

@@ -32,7 +32,7 @@ ft_tensor *tiny_add(tiny *t, const char *name, ft_dtype dtype, int rows, int col
     *tensor = (ft_tensor){ .dtype = dtype, .ndim = cols > 0 ? 2 : 1, .dim = { rows, cols } };
     tensor->data = calloc(1, ft_tensor_bytes(tensor));
     float *value = tensor->data;
-    for (size_t i = 0; dtype == FT_F32 && i < ft_tensor_count(tensor); i++)
+    for (size_t i = 0; dtype == FT_F32 && i < ft_tensor_numel(tensor); i++)
         value[i] = (float) ((int) ((i * 7 + t->count * 13) % 97) - 48) / 64.0f;
     t->count++;
     return tensor;
@@ -111,7 +111,7 @@ void tiny_cast(ft_tensor *tensor, ft_dtype dtype)
     ft_tensor old = *tensor;
     tensor->dtype = dtype;
     tensor->data = calloc(1, ft_tensor_bytes(tensor));
-    for (size_t i = 0; i < ft_tensor_count(tensor); i++)
+    for (size_t i = 0; i < ft_tensor_numel(tensor); i++)
         store(tensor, i, tiny_value(&old, i));
     free(old.data);
 }

@@ -39,7 +39,7 @@ static void add(const maker *m, const char *name, int rows, int cols)
     ft_tensor *tensor = tiny_add(m->t, name, FT_F32, rows, cols);
     float *value = tensor->data;
     uint64_t h = mixed_hash(m->name, name);
-    for (size_t i = 0; i < ft_tensor_count(tensor); i++)
+    for (size_t i = 0; i < ft_tensor_numel(tensor); i++)
         value[i] = value_of(name, mixed_number(h, i));
     tiny_cast(tensor, m->dtype);
 }

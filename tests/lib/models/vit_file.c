@@ -36,7 +36,7 @@ static float value_of(const char *name, int k)
 static void fill(ft_tensor *tensor, const char *variant, const char *name)
 {
     uint64_t h = mixed_hash(variant, name);
-    for (size_t i = 0; i < ft_tensor_count(tensor); i++)
+    for (size_t i = 0; i < ft_tensor_numel(tensor); i++)
         ((float *) tensor->data)[i] = value_of(name, mixed_number(h, i));
 }
 

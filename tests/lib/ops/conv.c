@@ -38,7 +38,7 @@ static void fill_window(double *window, const double *image, const ft_conv *c, i
                 bool inside = y >= 0 && y < c->height && x >= 0 && x < c->width;
                 int32_t pixel = y * c->width + x;
                 *window++ = !inside ? 0.0
-                            : c->in_order == FT_IMAGE_PIXELS
+                            : c->in_layout == FT_IMAGE_NHWC
                                 ? image[pixel * c->channels + channel]
                                 : image[channel * c->height * c->width + pixel];
             }
@@ -77,9 +77,10 @@ static double bound_of(const conv_shape *s, double roundings, double size)
  */
 static double roundings_of(const conv_problem *p)
 {
-    size_t groups =
-        ft_blocks_bits(p->how.weight) != 0 ? ft_blocks_groups(&p->weight.blocks, p->window) : 1;
-    bool exact = p->how.weight == FT_I8 || p->how.by_codes;
+    size_t groups = ft_groupwise_bits(p->how.weight) != 0
+                        ? ft_groupwise_groups(&p->weight.blocks, p->window)
+                        : 1;
+    bool exact = p->how.weight == FT_I8 || p->how.int8_activations;
     return (double) (exact ? groups + 4 : p->window + groups + 3);
 }
 
@@ -91,7 +92,7 @@ static double units_of(const conv_problem *p, const double *window, const double
 {
     double units = 0.0;
     size_t group = p->how.group == 0 ? p->window : (size_t) p->how.group;
-    if (ft_blocks_bits(p->how.weight) == 0 || p->how.by_codes)
+    if (ft_groupwise_bits(p->how.weight) == 0 || p->how.int8_activations)
         return 0.0;
     for (size_t first = 0; first < p->window; first += group) {
         double amax = 0.0, sum = 0.0;
@@ -124,20 +125,20 @@ static void compute_result(conv_problem *p, const reals *in, const double *windo
 /* Where an output of a window lies in the result of its image. */
 static size_t place_of(const conv_problem *p, size_t output, size_t position)
 {
-    return p->attr.conv.out_order == FT_IMAGE_PIXELS ? position * p->shape.outputs + output
-                                                     : output * p->positions + position;
+    return p->attr.conv.out_layout == FT_IMAGE_NHWC ? position * p->shape.outputs + output
+                                                    : output * p->positions + position;
 }
 
 static void compute_results(conv_problem *p, const reals *in)
 {
     const ft_conv *c = &p->shape.conv;
-    int32_t rows = ft_conv_size(c, 0), cols = ft_conv_size(c, 1);
+    int32_t rows = ft_conv_out_size(c, 0), cols = ft_conv_out_size(c, 1);
     double *window = must_have(p->window, sizeof *window);
     for (size_t image = 0; image < p->shape.images; image++)
         for (int32_t row = 0; row < rows; row++)
             for (int32_t col = 0; col < cols; col++) {
                 fill_window(window, in->x + image * p->x_cols, c, row, col);
-                if (p->how.by_codes)
+                if (p->how.int8_activations)
                     round_to_codes(window, p->window, p->how.group);
                 for (size_t output = 0; output < p->shape.outputs; output++)
                     compute_result(p, in, window, output,
@@ -203,12 +204,13 @@ static double *make_weight(conv_problem *p, uint64_t seed)
     double *value;
     if (how->weight == FT_I8)
         return make_codes(p, seed);
-    if (ft_blocks_bits(how->weight) == 0)
+    if (ft_groupwise_bits(how->weight) == 0)
         p->weight = random_weight(seed, p->shape.outputs, p->window, how->weight, &value);
     else
         p->weight = random_blocked(
             seed, p->shape.outputs, p->window,
-            &(blocked_how){ how->weight, how->group, how->asymmetric, how->by_codes }, &value);
+            &(blocked_how){ how->weight, how->group, how->asymmetric, how->int8_activations },
+            &value);
     return value;
 }
 
@@ -231,7 +233,7 @@ conv_problem conv_make(const conv_shape *shape, const conv_how *how, uint64_t se
     if (how->x == FT_I8 && how->asymmetric)
         p.attr.conv.zero = (int32_t) rng_below(&r, 255) - 127;
     p.window = (size_t) c->kernel[0] * (size_t) c->kernel[1] * (size_t) c->channels;
-    p.positions = (size_t) ft_conv_size(c, 0) * (size_t) ft_conv_size(c, 1);
+    p.positions = (size_t) ft_conv_out_size(c, 0) * (size_t) ft_conv_out_size(c, 1);
     p.x_cols = (size_t) c->channels * (size_t) c->height * (size_t) c->width;
     p.y_cols = shape->outputs * p.positions;
     p.value = must_have(shape->images * p.y_cols, sizeof *p.value);

@@ -35,7 +35,7 @@ typedef struct conv_how {
     ft_dtype weight; /* F32, F16, BF16: rows; U4, U8: blocks; I8: codes, and x too */
     int32_t group;   /* of blocks */
     bool asymmetric; /* blocks have zeros of their own; codes of x have one */
-    bool by_codes;
+    bool int8_activations;
     ft_dtype x, y; /* I8: codes */
 } conv_how;
 

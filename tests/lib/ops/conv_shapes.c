@@ -92,8 +92,9 @@ const conv_shape conv_odd_shapes[] = {
 static size_t products_of(const conv_shape *s)
 {
     const ft_conv *c = &s->conv;
-    return s->images * s->outputs * (size_t) ft_conv_size(c, 0) * (size_t) ft_conv_size(c, 1) *
-           (size_t) c->kernel[0] * (size_t) c->kernel[1] * (size_t) c->channels;
+    return s->images * s->outputs * (size_t) ft_conv_out_size(c, 0) *
+           (size_t) ft_conv_out_size(c, 1) * (size_t) c->kernel[0] * (size_t) c->kernel[1] *
+           (size_t) c->channels;
 }
 
 static int32_t between(rng *r, int32_t low, int32_t high)
@@ -122,8 +123,8 @@ static conv_shape any_shape(rng *r)
     c->high = c->clamps ? (float) rng_uniform(r, 0.0, 6.0) : 0.0f;
     s.bias = rng_below(r, 4) != 0;
     s.activation = activations[rng_below(r, FT_COUNT(activations))];
-    c->in_order = rng_below(r, 2) ? FT_IMAGE_PIXELS : FT_IMAGE_PLANES;
-    c->out_order = rng_below(r, 2) ? FT_IMAGE_PIXELS : FT_IMAGE_PLANES;
+    c->in_layout = rng_below(r, 2) ? FT_IMAGE_NHWC : FT_IMAGE_NCHW;
+    c->out_layout = rng_below(r, 2) ? FT_IMAGE_NHWC : FT_IMAGE_NCHW;
     return s;
 }
 
@@ -132,15 +133,15 @@ conv_shape conv_random_shape(uint64_t seed)
     rng r = { seed };
     for (;;) {
         conv_shape s = any_shape(&r);
-        if (ft_conv_size(&s.conv, 0) > 0 && ft_conv_size(&s.conv, 1) > 0 &&
+        if (ft_conv_out_size(&s.conv, 0) > 0 && ft_conv_out_size(&s.conv, 1) > 0 &&
             products_of(&s) <= 300000)
             return s;
     }
 }
 
-static const char *order_name(ft_image_order order)
+static const char *order_name(ft_image_layout order)
 {
-    return order == FT_IMAGE_PIXELS ? "pixels" : "planes";
+    return order == FT_IMAGE_NHWC ? "pixels" : "planes";
 }
 
 const char *conv_text(char text[CONV_TEXT], const conv_shape *s)
@@ -152,17 +153,17 @@ const char *conv_text(char text[CONV_TEXT], const conv_shape *s)
              s->images, c->channels, c->height, c->width, s->outputs, c->kernel[0], c->kernel[1],
              c->stride[0], c->stride[1], c->padding[0], c->padding[1], c->dilation[0],
              c->dilation[1], ft_activation_name(s->activation), c->clamps ? ", cut" : "",
-             s->bias ? "" : ", no bias", order_name(c->in_order), order_name(c->out_order));
+             s->bias ? "" : ", no bias", order_name(c->in_layout), order_name(c->out_layout));
     return text;
 }
 
 const char *conv_how_text(char text[CONV_TEXT], const conv_how *how)
 {
     char group[32] = "";
-    if (ft_blocks_bits(how->weight) != 0)
+    if (ft_groupwise_bits(how->weight) != 0)
         snprintf(group, sizeof group, " in groups of %d", how->group);
     snprintf(text, CONV_TEXT, "%s%s%s%s, %s to %s", ft_dtype_name(how->weight), group,
-             how->asymmetric ? " with zeros" : "", how->by_codes ? " by codes" : "",
+             how->asymmetric ? " with zeros" : "", how->int8_activations ? " by codes" : "",
              ft_dtype_name(how->x), ft_dtype_name(how->y));
     return text;
 }

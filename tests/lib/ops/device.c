@@ -19,7 +19,7 @@ static bool absent(cudaError_t status, char text[CHIP_TEXT])
     return false;
 }
 
-bool find_chip(ft_cuda_chip *chip, char text[CHIP_TEXT])
+bool find_chip(ft_cuda_device_props *props, char text[CHIP_TEXT])
 {
     struct cudaDeviceProp properties;
     int count = 0, built_for = 0;
@@ -27,19 +27,19 @@ bool find_chip(ft_cuda_chip *chip, char text[CHIP_TEXT])
     if (status == cudaSuccess && count > 0)
         status = cudaGetDeviceProperties(&properties, 0);
     if (status == cudaSuccess && count > 0)
-        status = (cudaError_t) ft_cuda_probe(&built_for);
+        status = (cudaError_t) ft_cuda_probe_arch(&built_for);
     if (status != cudaSuccess || count == 0)
         return absent(status, text);
-    *chip = (ft_cuda_chip){
+    *props = (ft_cuda_device_props){
         .capability = 10 * properties.major + properties.minor,
-        .multiprocessors = properties.multiProcessorCount,
-        .shared = properties.sharedMemPerBlockOptin,
-        .overlaps = built_for >= 90,
+        .sm_count = properties.multiProcessorCount,
+        .smem_bytes = properties.sharedMemPerBlockOptin,
+        .has_pdl = built_for >= 90,
     };
 #ifdef HAVE_WGMMA
-    chip->has_wgmma = chip->capability == 90 && built_for == 90;
+    props->has_wgmma = props->capability == 90 && built_for == 90;
 #endif
-    snprintf(text, CHIP_TEXT, "%.200s, capability %d", properties.name, chip->capability);
+    snprintf(text, CHIP_TEXT, "%.200s, capability %d", properties.name, props->capability);
     return true;
 }
 

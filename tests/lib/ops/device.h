@@ -14,6 +14,6 @@ enum { CHIP_TEXT = 256 };
  * The device of the CUDA runtime, as the backend describes it; has_imma stays false, for only
  * cuBLASLt knows.  `text` becomes its name, or why there is none (the result is false).
  */
-bool find_chip(ft_cuda_chip *chip, char text[CHIP_TEXT]);
+bool find_chip(ft_cuda_device_props *props, char text[CHIP_TEXT]);
 
 #endif

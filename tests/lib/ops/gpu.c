@@ -14,13 +14,13 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-ft_cuda_chip need_chip(void)
+ft_cuda_device_props need_chip(void)
 {
-    ft_cuda_chip chip;
+    ft_cuda_device_props props;
     char text[CHIP_TEXT];
-    if (!find_chip(&chip, text))
+    if (!find_chip(&props, text))
         skip_all("%s", text);
-    return chip;
+    return props;
 }
 
 void must(int status, const char *what)

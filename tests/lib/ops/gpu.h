@@ -9,7 +9,7 @@
 #include "tests/lib/ops/device.h"
 
 /* The device, or all tests are skipped. */
-ft_cuda_chip need_chip(void);
+ft_cuda_device_props need_chip(void);
 
 /* A call of the CUDA runtime, or of a launcher; `what` names it. */
 void must(int status, const char *what);

@@ -18,7 +18,7 @@
 
 static void *zeros_of(size_t bytes)
 {
-    void *memory = ft_alloc(bytes);
+    void *memory = ft_calloc_aligned(bytes);
     if (memory == NULL)
         bail_out("no memory");
     memset(memory, 0, bytes);
@@ -29,9 +29,9 @@ ft_weight random_blocked(uint64_t seed, size_t rows, size_t cols, const blocked_
                          double **value)
 {
     rng r = { seed };
-    int bits = ft_blocks_bits(how->dtype);
-    ft_blocks blocks = { .group = how->group, .by_codes = how->by_codes };
-    size_t count = ft_blocks_count(&blocks, rows, cols);
+    int bits = ft_groupwise_bits(how->dtype);
+    ft_groupwise blocks = { .group = how->group, .int8_activations = how->int8_activations };
+    size_t count = ft_groupwise_scale_count(&blocks, rows, cols);
     uint16_t *scale = zeros_of(count * sizeof *scale);
     uint8_t *zero = how->asymmetric ? zeros_of(count) : NULL;
     uint32_t *panels = zeros_of(ft_panel_bytes(rows, cols, bits));
@@ -40,7 +40,7 @@ ft_weight random_blocked(uint64_t seed, size_t rows, size_t cols, const blocked_
     *value = must_have(rows * cols, sizeof **value);
     for (size_t row = 0; row < rows; row++)
         for (size_t col = 0; col < cols; col++) {
-            size_t at = ft_blocks_index(&blocks, row, col, rows);
+            size_t at = ft_groupwise_scale_index(&blocks, row, col, rows);
             bool first = col % (size_t) (how->group > 0 ? how->group : (int32_t) cols) == 0;
             if (first)
                 scale[at] = ft_f16_from_float((float) rng_uniform(&r, 0.001, 0.1));
@@ -48,8 +48,9 @@ ft_weight random_blocked(uint64_t seed, size_t rows, size_t cols, const blocked_
                 zero[at] = (uint8_t) rng_below(&r, 1u << bits);
             uint32_t code = rng_below(&r, 1u << bits);
             panels[ft_panel_word(row, col, cols, bits)] |= code << ft_panel_shift(col, bits);
-            (*value)[row * cols + col] = (double) ft_float_from_f16(scale[at]) *
-                                         ((int32_t) code - ft_blocks_zero(&blocks, at, bits));
+            (*value)[row * cols + col] =
+                (double) ft_float_from_f16(scale[at]) *
+                ((int32_t) code - ft_groupwise_zero_point(&blocks, at, bits));
         }
     return (ft_weight){ .name = "w",
                         .rows = rows,

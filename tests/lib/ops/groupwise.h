@@ -13,7 +13,7 @@ typedef struct blocked_how {
     ft_dtype dtype; /* FT_U4 or FT_U8 */
     int32_t group;
     bool asymmetric; /* zeros of their own, else 8 or 128 */
-    bool by_codes;
+    bool int8_activations;
 } blocked_how;
 
 /*

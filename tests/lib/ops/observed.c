@@ -24,10 +24,10 @@ void observed_start(observed *o, const ft_backend *backend, ft_device *device, c
                 bail_out("no memory for counters");
         }
     planrun_start(&o->run, backend, device, graph,
-                  &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, o->counts);
+                  &(ft_lower_options){ .mode = FT_MODE_OBSERVE, .fuse = true }, o->counts);
     for (int i = 0; i < graph->nvalue; i++)
         if (o->counts[i] != NULL)
-            ft_counts_settle(o->counts[i]);
+            ft_counts_finalize(o->counts[i]);
 }
 
 void observed_end(observed *o)

@@ -24,7 +24,7 @@ enum { GUARD = 64, PATTERN = 0x5a };
 void *must_have(size_t count, size_t size)
 {
     size_t bytes;
-    void *memory = ft_mul(count, size, &bytes) ? ft_alloc(bytes) : NULL;
+    void *memory = ft_checked_mul(count, size, &bytes) ? ft_calloc_aligned(bytes) : NULL;
     if (memory == NULL)
         bail_out("no memory for %zu elements", count);
     return memory;
@@ -110,7 +110,7 @@ static int16_t add_value(oneop *t, const char *name, const ft_value *like)
 
 void oneop_begin(oneop *t, bench *on, ft_op_kind kind, const ft_batch *batch)
 {
-    *t = (oneop){ .on = on, .batch = *batch, .op = ft_op_make(kind) };
+    *t = (oneop){ .on = on, .batch = *batch, .op = ft_op_init(kind) };
 }
 
 void oneop_end(oneop *t)
@@ -187,9 +187,9 @@ static size_t rows_of(const oneop *t, int value)
 {
     size_t rows;
     const ft_value *v = &t->plan.value[value];
-    if (v->rows < FT_SEATS)
+    if (v->rows < FT_SLOTS)
         return ft_batch_rows(&t->batch, v->rows);
-    if (!ft_limits_rows(&t->limits, v->rows, &rows))
+    if (!ft_limits_checked_rows(&t->limits, v->rows, &rows))
         bail_out("too many rows of a state");
     return rows;
 }
@@ -325,7 +325,7 @@ static size_t larger(size_t a, size_t b)
 static void add_predecessor(oneop *t)
 {
     const ft_value nothing = { .rows = FT_TOKENS, .cols = 8, .dtype = FT_F32 };
-    ft_op op = ft_op_make(FT_OP_ACTIVATE);
+    ft_op op = ft_op_init(FT_OP_ACTIVATE);
     op.in[0] = add_value(t, "nothing", &nothing);
     op.out = add_value(t, "nothing more", &nothing);
     if (ft_plan_add_op(&t->plan, &op) < 0)

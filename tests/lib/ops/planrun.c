@@ -46,7 +46,7 @@ static void write_inputs(const planrun *r)
 }
 
 void planrun_start(planrun *r, const ft_backend *backend, ft_device *device, const ft_plan *graph,
-                   const ft_lowering *how, ft_counts *const *counts)
+                   const ft_lower_options *how, ft_counts *const *counts)
 {
     ft_error err;
     r->backend = backend;

@@ -26,7 +26,7 @@ void planrun_must(ft_status status, const ft_error *err);
 /* Lower, prepare, run.  With counts: one set a value of the graph, whose points the plan observes.
  */
 void planrun_start(planrun *r, const ft_backend *backend, ft_device *device, const ft_plan *graph,
-                   const ft_lowering *how, ft_counts *const *counts);
+                   const ft_lower_options *how, ft_counts *const *counts);
 
 /* Run once more. */
 void planrun_again(planrun *r);

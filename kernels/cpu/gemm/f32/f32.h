@@ -22,8 +22,8 @@
 
 enum {
     FT_FLOAT_LANES = 16,
-    FT_FLOAT_PIECE = 512,
-    FT_FLOAT_ROWS = 6, /* maximum rows of x in a register tile, on any instruction set */
+    FT_FLOAT_K_TILE = 512,
+    FT_FLOAT_MAX_ROWS = 6, /* maximum rows of x in a register tile, on any instruction set */
 };
 
 /*
@@ -37,17 +37,17 @@ typedef struct ft_float_tile {
     size_t w_stride;
     ft_dtype w_dtype;
     bool packed;          /* w_dtype is F32, and the strides are ignored */
-    bool adds;            /* adds to the accumulators; otherwise overwrites them */
+    bool accumulate;      /* adds to the accumulators; otherwise overwrites them */
     size_t rows, cols, k; /* rows: at most ft_float_kernels.rows */
-    float *sums;          /* [rows, cols], with space for complete tiles of columns */
-    size_t sums_stride;
+    float *acc;           /* [rows, cols], with space for complete tiles of columns */
+    size_t acc_stride;
 } ft_float_tile;
 
 /*
  * y += p . v, the P V product of attention. Each element of y is one chain of fmaf over the keys in
  * order, so the sum may be split anywhere and continued later.
  */
-typedef struct ft_float_mix {
+typedef struct ft_float_weighted_sum {
     const float *p; /* [rows, keys] */
     size_t p_stride;
     const void *v; /* [keys, cols] of v_dtype */
@@ -56,12 +56,12 @@ typedef struct ft_float_mix {
     size_t rows, keys, cols; /* rows: of one register tile; cols: a multiple of FT_FLOAT_LANES */
     float *y;                /* [rows, cols] */
     size_t y_stride;
-} ft_float_mix;
+} ft_float_weighted_sum;
 
 typedef struct ft_float_kernels {
     size_t rows, cols; /* of a register tile */
-    void (*multiply)(const ft_float_tile *tile);
-    void (*mix)(const ft_float_mix *mix);
+    void (*gemm_tile)(const ft_float_tile *tile);
+    void (*weighted_sum)(const ft_float_weighted_sum *weighted_sum);
 
     /*
      * Packs at most `tile` rows [rows, k] for multiply(): FT_FLOAT_LANES elements of each of `tile`
@@ -75,6 +75,6 @@ typedef struct ft_float_kernels {
 } ft_float_kernels;
 
 /* The kernels of a supported instruction set. */
-const ft_float_kernels *ft_float_kernels_of(ft_isa isa);
+const ft_float_kernels *ft_float_kernels_for(ft_isa isa);
 
 #endif

@@ -8,4 +8,4 @@
 #include "kernels/cpu/gemm/f32/f32_impl.h"
 
 extern const ft_float_kernels ft_float_avx512;
-const ft_float_kernels ft_float_avx512 = FT_FLOAT_TABLE;
+const ft_float_kernels ft_float_avx512 = FT_FLOAT_KERNELS;

@@ -9,4 +9,4 @@
 #include "kernels/cpu/gemm/f32/f32_impl.h"
 
 extern const ft_float_kernels ft_float_generic;
-const ft_float_kernels ft_float_generic = FT_FLOAT_TABLE;
+const ft_float_kernels ft_float_generic = FT_FLOAT_KERNELS;

@@ -11,7 +11,7 @@
  * registers.
  */
 enum {
-    PARTS = FT_FLOAT_LANES / LANES,
+    VECTORS = FT_FLOAT_LANES / LANES,
     TILE_ROWS = LANES == 16  ? 6
                 : LANES == 8 ? 3
                              : 1,
@@ -25,18 +25,18 @@ enum {
  * bottleneck.
  */
 #if defined __AVX2__ && !defined FT_SIMD_SCALAR
-#define IN_REGISTER(v) __asm__("" : "+v"(v))
+#define FORCE_REGISTER(v) __asm__("" : "+v"(v))
 #else
-#define IN_REGISTER(v) (void) (v)
+#define FORCE_REGISTER(v) (void) (v)
 #endif
 
-FT_INLINE vf load_weights(const void *w, size_t at, ft_dtype dtype)
+FT_INLINE vf load_as_float(const void *w, size_t k_offset, ft_dtype dtype)
 {
     if (dtype == FT_F16)
-        return vf_load_f16((const uint16_t *) w + at);
+        return vf_load_f16((const uint16_t *) w + k_offset);
     if (dtype == FT_BF16)
-        return vf_load_bf16((const uint16_t *) w + at);
-    return vf_load((const float *) w + at);
+        return vf_load_bf16((const uint16_t *) w + k_offset);
+    return vf_load((const float *) w + k_offset);
 }
 
 /*
@@ -46,8 +46,9 @@ FT_INLINE vf load_weights(const void *w, size_t at, ft_dtype dtype)
 typedef struct tile_state {
     const float *x[TILE_ROWS];
     const void *w[TILE_COLS];
-    size_t ahead; /* bytes from a row of w to the row in the same position of the next tile */
-    vf sum[TILE_ROWS][TILE_COLS][PARTS];
+    size_t prefetch_offset; /* bytes from a row of w to the row in the same position of the next
+                               tile */
+    vf sum[TILE_ROWS][TILE_COLS][VECTORS];
 } tile_state;
 
 FT_INLINE size_t dtype_bytes(ft_dtype dtype)
@@ -56,25 +57,25 @@ FT_INLINE size_t dtype_bytes(ft_dtype dtype)
 }
 
 /* Starts the tile at column `first`. */
-FT_INLINE void begin_tile(tile_state *s, const ft_float_tile *t, size_t first, size_t rows,
+FT_INLINE void tile_begin(tile_state *s, const ft_float_tile *t, size_t first, size_t rows,
                           ft_dtype dtype, bool packed)
 {
     size_t x_stride = packed ? FT_FLOAT_LANES : t->x_stride;
-    size_t w_stride = packed ? FT_FLOAT_LANES : t->w_stride, left = t->cols - first;
+    size_t w_stride = packed ? FT_FLOAT_LANES : t->w_stride, n_left = t->cols - first;
     size_t padded_k = (t->k + FT_FLOAT_LANES - 1) / FT_FLOAT_LANES * FT_FLOAT_LANES;
     const char *w =
         (const char *) t->w + first * (packed ? padded_k : t->w_stride) * dtype_bytes(dtype);
     FT_UNROLL
     for (size_t col = 0; col < TILE_COLS; col++) {
-        s->w[col] = w + (col < left ? col : left - 1) * w_stride * dtype_bytes(dtype);
+        s->w[col] = w + (col < n_left ? col : n_left - 1) * w_stride * dtype_bytes(dtype);
         FT_UNROLL
         for (size_t row = 0; row < rows; row++) {
             FT_UNROLL
-            for (size_t part = 0; part < PARTS; part++)
-                s->sum[row][col][part] = vf_set(0.0f);
+            for (size_t v = 0; v < VECTORS; v++)
+                s->sum[row][col][v] = vf_set(0.0f);
         }
     }
-    s->ahead = TILE_COLS * w_stride * dtype_bytes(dtype);
+    s->prefetch_offset = TILE_COLS * w_stride * dtype_bytes(dtype);
     FT_UNROLL
     for (size_t row = 0; row < rows; row++)
         s->x[row] = t->x + row * x_stride;
@@ -84,132 +85,135 @@ FT_INLINE void begin_tile(tile_state *s, const ft_float_tile *t, size_t first, s
  * Offset of element k_offset of an operand's row; in a packed operand the rows of a tile are
  * interleaved.
  */
-FT_INLINE size_t place(size_t at, size_t tile, bool packed)
+FT_INLINE size_t operand_offset(size_t k_offset, size_t tile, bool packed)
 {
-    return packed ? at * tile : at;
+    return packed ? k_offset * tile : k_offset;
 }
 
-FT_INLINE void add_lanes(tile_state *s, size_t at, size_t rows, ft_dtype dtype, bool packed)
+FT_INLINE void multiply_lanes(tile_state *s, size_t k_offset, size_t rows, ft_dtype dtype,
+                              bool packed)
 {
-    size_t x_at = place(at, TILE_ROWS, packed), w_at = place(at, TILE_COLS, packed);
+    size_t x_at = operand_offset(k_offset, TILE_ROWS, packed),
+           w_at = operand_offset(k_offset, TILE_COLS, packed);
     FT_UNROLL
-    for (size_t part = 0; part < PARTS; part++) {
+    for (size_t v = 0; v < VECTORS; v++) {
         vf w[TILE_COLS];
         FT_UNROLL
         for (size_t col = 0; col < TILE_COLS; col++) {
-            w[col] = load_weights(s->w[col], w_at + part * LANES, dtype);
-            if (!packed && part == 0) /* prefetch the same part of the next tile, row by row */
-                __builtin_prefetch((const char *) s->w[col] + s->ahead + at * dtype_bytes(dtype), 0,
-                                   2);
+            w[col] = load_as_float(s->w[col], w_at + v * LANES, dtype);
+            if (!packed && v == 0) /* prefetch the same part of the next tile, row by row */
+                __builtin_prefetch((const char *) s->w[col] + s->prefetch_offset +
+                                       k_offset * dtype_bytes(dtype),
+                                   0, 2);
         }
         FT_UNROLL
         for (size_t row = 0; row < rows; row++) {
-            vf x = vf_load(s->x[row] + x_at + part * LANES);
-            IN_REGISTER(x);
+            vf x = vf_load(s->x[row] + x_at + v * LANES);
+            FORCE_REGISTER(x);
             FT_UNROLL
             for (size_t col = 0; col < TILE_COLS; col++)
-                s->sum[row][col][part] = vf_fma(x, w[col], s->sum[row][col][part]);
+                s->sum[row][col][v] = vf_fma(x, w[col], s->sum[row][col][v]);
         }
     }
 }
 
-FT_INLINE void row_sums(float sums[TILE_COLS], const vf lanes[TILE_COLS][PARTS])
+FT_INLINE void reduce_row(float acc[TILE_COLS], const vf lanes[TILE_COLS][VECTORS])
 {
 #if defined __AVX512F__ && !defined FT_SIMD_SCALAR
-    vf_sum_four(sums, lanes[0][0], lanes[1][0], lanes[2][0], lanes[3][0]);
+    vf_reduce_add_x4(acc, lanes[0][0], lanes[1][0], lanes[2][0], lanes[3][0]);
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
-    vf_sum_two(sums, lanes[0], lanes[1]);
+    vf_reduce_add_x2(acc, lanes[0], lanes[1]);
 #else
-    sums[0] = vf_sum(lanes[0]);
+    acc[0] = vf_reduce_add(lanes[0]);
 #endif
 }
 
-FT_INLINE void end_tile(const tile_state *s, const ft_float_tile *t, size_t first, size_t rows)
+FT_INLINE void tile_store(const tile_state *s, const ft_float_tile *t, size_t first, size_t rows)
 {
     FT_UNROLL
     for (size_t row = 0; row < rows; row++) {
-        float sums[TILE_COLS], *to = t->sums + row * t->sums_stride + first;
-        row_sums(sums, s->sum[row]);
-        if (t->adds) {
+        float acc[TILE_COLS], *to = t->acc + row * t->acc_stride + first;
+        reduce_row(acc, s->sum[row]);
+        if (t->accumulate) {
             FT_UNROLL
             for (size_t col = 0; col < TILE_COLS; col++)
-                sums[col] = to[col] + sums[col];
+                acc[col] = to[col] + acc[col];
         }
-        memcpy(to, sums, sizeof sums);
+        memcpy(to, acc, sizeof acc);
     }
 }
 
-FT_INLINE void multiply_tile(const ft_float_tile *t, size_t rows, ft_dtype dtype, bool packed)
+FT_INLINE void gemm_tile_rows(const ft_float_tile *t, size_t rows, ft_dtype dtype, bool packed)
 {
     for (size_t col = 0; col < t->cols; col += TILE_COLS) {
         tile_state s;
-        begin_tile(&s, t, col, rows, dtype, packed);
-        for (size_t at = 0; at < t->k; at += FT_FLOAT_LANES)
-            add_lanes(&s, at, rows, dtype, packed);
-        end_tile(&s, t, col, rows);
+        tile_begin(&s, t, col, rows, dtype, packed);
+        for (size_t k_offset = 0; k_offset < t->k; k_offset += FT_FLOAT_LANES)
+            multiply_lanes(&s, k_offset, rows, dtype, packed);
+        tile_store(&s, t, col, rows);
     }
 }
 
 /* ---- P V ---------------------------------------------------------------------------------- */
 
 /* A strip of y, `units` times FT_FLOAT_LANES columns wide, over all keys. */
-FT_INLINE void mix_strip(const ft_float_mix *m, size_t first, size_t rows, size_t units,
-                         ft_dtype dtype)
+FT_INLINE void weighted_sum_strip(const ft_float_weighted_sum *m, size_t first, size_t rows,
+                                  size_t units, ft_dtype dtype)
 {
-    vf sum[TILE_ROWS][TILE_COLS * PARTS];
+    vf sum[TILE_ROWS][TILE_COLS * VECTORS];
     FT_UNROLL
     for (size_t row = 0; row < rows; row++) {
         FT_UNROLL
-        for (size_t i = 0; i < units * PARTS; i++)
+        for (size_t i = 0; i < units * VECTORS; i++)
             sum[row][i] = vf_load(m->y + row * m->y_stride + first + i * LANES);
     }
     for (size_t key = 0; key < m->keys; key++) {
-        vf v[TILE_COLS * PARTS];
+        vf v[TILE_COLS * VECTORS];
         FT_UNROLL
-        for (size_t i = 0; i < units * PARTS; i++)
-            v[i] = load_weights(m->v, key * m->v_stride + first + i * LANES, dtype);
+        for (size_t i = 0; i < units * VECTORS; i++)
+            v[i] = load_as_float(m->v, key * m->v_stride + first + i * LANES, dtype);
         FT_UNROLL
         for (size_t row = 0; row < rows; row++) {
             vf p = vf_set(m->p[row * m->p_stride + key]);
             FT_UNROLL
-            for (size_t i = 0; i < units * PARTS; i++)
+            for (size_t i = 0; i < units * VECTORS; i++)
                 sum[row][i] = vf_fma(p, v[i], sum[row][i]);
         }
     }
     FT_UNROLL
     for (size_t row = 0; row < rows; row++) {
         FT_UNROLL
-        for (size_t i = 0; i < units * PARTS; i++)
+        for (size_t i = 0; i < units * VECTORS; i++)
             vf_store(m->y + row * m->y_stride + first + i * LANES, sum[row][i]);
     }
 }
 
-FT_INLINE void mix_tile(const ft_float_mix *m, size_t rows, ft_dtype dtype)
+FT_INLINE void weighted_sum_rows(const ft_float_weighted_sum *m, size_t rows, ft_dtype dtype)
 {
     size_t col = 0;
     for (; col + TILE_COLS * FT_FLOAT_LANES <= m->cols; col += TILE_COLS * FT_FLOAT_LANES)
-        mix_strip(m, col, rows, TILE_COLS, dtype);
+        weighted_sum_strip(m, col, rows, TILE_COLS, dtype);
     for (; col < m->cols; col += FT_FLOAT_LANES)
-        mix_strip(m, col, rows, 1, dtype);
+        weighted_sum_strip(m, col, rows, 1, dtype);
 }
 
 /* ---- Packing ------------------------------------------------------------------------------ */
 
 FT_INLINE void pack_row(float *to, const void *from, ft_dtype dtype, size_t tile, size_t k)
 {
-    size_t at = 0, whole = k / FT_FLOAT_LANES * FT_FLOAT_LANES;
-    for (; at < whole; at += LANES)
-        vf_store(to + at / FT_FLOAT_LANES * FT_FLOAT_LANES * tile + at % FT_FLOAT_LANES,
-                 load_weights(from, at, dtype));
-    if (whole < k) {
+    size_t k_offset = 0, n_full = k / FT_FLOAT_LANES * FT_FLOAT_LANES;
+    for (; k_offset < n_full; k_offset += LANES)
+        vf_store(to + k_offset / FT_FLOAT_LANES * FT_FLOAT_LANES * tile + k_offset % FT_FLOAT_LANES,
+                 load_as_float(from, k_offset, dtype));
+    if (n_full < k) {
         union {
             float floats[FT_FLOAT_LANES];
-            uint16_t halves[FT_FLOAT_LANES];
-        } rest = { { 0 } };
-        memcpy(&rest, (const char *) from + whole * dtype_bytes(dtype),
-               (k - whole) * dtype_bytes(dtype));
-        for (at = 0; at < FT_FLOAT_LANES; at += LANES)
-            vf_store(to + whole * tile + at, load_weights(&rest, at, dtype));
+            uint16_t u16[FT_FLOAT_LANES];
+        } tail = { { 0 } };
+        memcpy(&tail, (const char *) from + n_full * dtype_bytes(dtype),
+               (k - n_full) * dtype_bytes(dtype));
+        for (k_offset = 0; k_offset < FT_FLOAT_LANES; k_offset += LANES)
+            vf_store(to + n_full * tile + k_offset, load_as_float(&tail, k_offset, dtype));
     }
 }
 
@@ -217,42 +221,42 @@ static void pack(float *to, const void *from, size_t stride, ft_dtype dtype, siz
                  size_t tile, size_t k)
 {
     for (size_t row = 0; row < tile; row++, to += FT_FLOAT_LANES) {
-        const void *at = (const char *) from + row * stride * dtype_bytes(dtype);
+        const void *k_offset = (const char *) from + row * stride * dtype_bytes(dtype);
         if (row >= rows)
             for (size_t i = 0; i < k; i += FT_FLOAT_LANES)
                 memset(to + i * tile, 0, FT_FLOAT_LANES * sizeof(float));
         else if (dtype == FT_F16)
-            pack_row(to, at, FT_F16, tile, k);
+            pack_row(to, k_offset, FT_F16, tile, k);
         else if (dtype == FT_BF16)
-            pack_row(to, at, FT_BF16, tile, k);
+            pack_row(to, k_offset, FT_BF16, tile, k);
         else
-            pack_row(to, at, FT_F32, tile, k);
+            pack_row(to, k_offset, FT_F32, tile, k);
     }
 }
 
 /* ---- One function per number of rows and operand type --------------------------------------- */
 
-enum { KIND_F32, KIND_F16, KIND_BF16, KIND_PACKED, KINDS };
+enum { OPERAND_F32, OPERAND_F16, OPERAND_BF16, OPERAND_PACKED, N_OPERANDS };
 
 #define TILE_FUNCTION(rows, name, dtype, packed)                                                   \
     static void multiply_##name##_##rows(const ft_float_tile *t)                                   \
     {                                                                                              \
-        multiply_tile(t, rows, dtype, packed);                                                     \
+        gemm_tile_rows(t, rows, dtype, packed);                                                    \
     }
-#define MIX_FUNCTION(rows, name, dtype)                                                            \
-    static void mix_##name##_##rows(const ft_float_mix *m)                                         \
+#define WEIGHTED_SUM_FUNCTION(rows, name, dtype)                                                   \
+    static void mix_##name##_##rows(const ft_float_weighted_sum *m)                                \
     {                                                                                              \
-        mix_tile(m, rows, dtype);                                                                  \
+        weighted_sum_rows(m, rows, dtype);                                                         \
     }
 #define FUNCTIONS(rows)                                                                            \
     TILE_FUNCTION(rows, f32, FT_F32, false)                                                        \
     TILE_FUNCTION(rows, f16, FT_F16, false)                                                        \
     TILE_FUNCTION(rows, bf16, FT_BF16, false)                                                      \
     TILE_FUNCTION(rows, packed, FT_F32, true)                                                      \
-    MIX_FUNCTION(rows, f32, FT_F32)                                                                \
-    MIX_FUNCTION(rows, f16, FT_F16)                                                                \
-    MIX_FUNCTION(rows, bf16, FT_BF16)
-#define NAMES(rows)                                                                                \
+    WEIGHTED_SUM_FUNCTION(rows, f32, FT_F32)                                                       \
+    WEIGHTED_SUM_FUNCTION(rows, f16, FT_F16)                                                       \
+    WEIGHTED_SUM_FUNCTION(rows, bf16, FT_BF16)
+#define TABLE_ROW(rows)                                                                            \
     {                                                                                              \
         { multiply_f32_##rows, multiply_f16_##rows, multiply_bf16_##rows,                          \
           multiply_packed_##rows },                                                                \
@@ -271,34 +275,35 @@ FUNCTIONS(6)
 #endif
 
 static const struct {
-    void (*multiply[KINDS])(const ft_float_tile *);
-    void (*mix[KIND_BF16 + 1])(const ft_float_mix *);
+    void (*gemm_tile[N_OPERANDS])(const ft_float_tile *);
+    void (*weighted_sum[OPERAND_BF16 + 1])(const ft_float_weighted_sum *);
 } functions[TILE_ROWS] = {
-    NAMES(1),
+    TABLE_ROW(1),
 #if defined __AVX2__ && !defined FT_SIMD_SCALAR
-    NAMES(2), NAMES(3),
+    TABLE_ROW(2), TABLE_ROW(3),
 #endif
 #if defined __AVX512F__ && !defined FT_SIMD_SCALAR
-    NAMES(4), NAMES(5), NAMES(6),
+    TABLE_ROW(4), TABLE_ROW(5), TABLE_ROW(6),
 #endif
 };
 
-static int kind_of(ft_dtype dtype)
+static int operand_of(ft_dtype dtype)
 {
-    return dtype == FT_F16 ? KIND_F16 : dtype == FT_BF16 ? KIND_BF16 : KIND_F32;
+    return dtype == FT_F16 ? OPERAND_F16 : dtype == FT_BF16 ? OPERAND_BF16 : OPERAND_F32;
 }
 
-static void multiply(const ft_float_tile *t)
+static void gemm_tile(const ft_float_tile *t)
 {
-    functions[t->rows - 1].multiply[t->packed ? KIND_PACKED : kind_of(t->w_dtype)](t);
+    functions[t->rows - 1].gemm_tile[t->packed ? OPERAND_PACKED : operand_of(t->w_dtype)](t);
 }
 
-static void mix(const ft_float_mix *m)
+static void weighted_sum(const ft_float_weighted_sum *m)
 {
-    functions[m->rows - 1].mix[kind_of(m->v_dtype)](m);
+    functions[m->rows - 1].weighted_sum[operand_of(m->v_dtype)](m);
 }
 
-#define FT_FLOAT_TABLE                                                                             \
+#define FT_FLOAT_KERNELS                                                                           \
     {                                                                                              \
-        .rows = TILE_ROWS, .cols = TILE_COLS, .multiply = multiply, .mix = mix, .pack = pack       \
+        .rows = TILE_ROWS, .cols = TILE_COLS, .gemm_tile = gemm_tile,                              \
+        .weighted_sum = weighted_sum, .pack = pack                                                 \
     }

@@ -21,7 +21,7 @@
  *
  * Dtypes are F32, F16 or BF16. The caller owns all memory. m, n, k are at least 1.
  */
-typedef struct ft_gemm_blocks {
+typedef struct ft_gemm_groupwise {
     ft_isa isa; /* from ft_cpu_isa() */
     int threads;
     size_t m, n, k;
@@ -30,22 +30,22 @@ typedef struct ft_gemm_blocks {
     size_t x_stride;
     const void *w;
     int bits;
-    ft_blocks blocks;
+    ft_groupwise blocks;
     const float *bias; /* [n], or NULL */
     ft_activation activation;
     void *y;
     size_t y_stride;
     void *scratch; /* 64-byte aligned, uninitialized */
     size_t scratch_bytes;
-} ft_gemm_blocks;
+} ft_gemm_groupwise;
 
 /*
  * Scratch bytes that suffice for every GEMM with at most m rows, this k, these quantization
  * parameters and at most that many threads, on every instruction set; SIZE_MAX if that overflows a
  * size_t.
  */
-size_t ft_gemm_blocks_scratch(const ft_blocks *blocks, size_t m, size_t k, int threads);
+size_t ft_gemm_groupwise_scratch(const ft_groupwise *blocks, size_t m, size_t k, int threads);
 
-void ft_gemm_blocks_run(const ft_gemm_blocks *gemm);
+void ft_gemm_groupwise_run(const ft_gemm_groupwise *gemm);
 
 #endif

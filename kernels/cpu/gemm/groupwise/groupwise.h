@@ -17,9 +17,10 @@
  * they are exact as floats.
  *
  * The sum of a k_tile is that of its int8 products, or fmaf(65278, high, fmaf(256, middle, low)) of
- * its digit sums; and k_tile by k_tile, starting from 0, y = ft_blocks_add() (kernels/groupwise.h).
- * So an element of the output depends only on its row of x and its row of weights: neither on the
- * number of rows nor on the instruction set. An element of x that is not finite makes its row NaN.
+ * its digit sums; and k_tile by k_tile, starting from 0, y = ft_groupwise_accumulate()
+ * (kernels/groupwise.h). So an element of the output depends only on its row of x and its row of
+ * weights: neither on the number of rows nor on the instruction set. An element of x that is not
+ * finite makes its row NaN.
  *
  * A row of x is multiplied with 32 rows of weights at once, one SIMD lane each: a register holds
  * four quantized weights of the same columns of 16 rows or 8 (layout.h, FT_PANEL32), and the bytes
@@ -39,90 +40,91 @@
 
 enum {
     FT_PANEL_ROWS = 32,
-    FT_PANEL_SPAN = 32,
-    FT_PANEL_PLANES = 3,   /* maximum digits of an element of x */
-    FT_PANEL_HIGH = 65278, /* weight of the highest of three digits */
-    FT_PANEL_PART = 8,     /* maximum k_blocks that share a scale if x has three digits */
-    FT_PANEL_TILE = 8,     /* maximum rows of x in gemm_tile(), on any instruction set */
+    FT_PANEL_K_BLOCK = 32,
+    FT_PANEL_DIGITS = 3,         /* maximum digits of an element of x */
+    FT_PANEL_HIGH_DIGIT = 65278, /* weight of the highest of three digits */
+    FT_PANEL_K_TILE_BLOCKS = 8,  /* maximum k_blocks that share a scale if x has three digits */
+    FT_PANEL_MAX_ROWS = 8,       /* maximum rows of x in gemm_tile(), on any instruction set */
 };
 
 /* Consecutive panels of weights. */
-typedef struct ft_panel_weights {
-    const uint32_t *codes; /* quantized values of the first panel */
-    const uint16_t *scale; /* scales of its rows in the first group; those of the next group are
-                              `stride` further */
-    const uint8_t *zero;   /* zero points in the same order, or NULL: the middle of the range */
+typedef struct ft_groupwise_weights {
+    const uint32_t *weights; /* quantized values of the first panel */
+    const uint16_t *scale;   /* scales of its rows in the first group; those of the next group are
+                                `stride` further */
+    const uint8_t *zero;     /* zero points in the same order, or NULL: the middle of the range */
     size_t stride;
     size_t panels;
-    size_t groups, spans; /* per row */
-    size_t group, part;   /* k_blocks of a group, and of a k_tile, which divides the group */
+    size_t groups, k_blocks; /* per row */
+    size_t group, k_tile;    /* k_blocks of a group, and of a k_tile, which divides the group */
     int bits;
-} ft_panel_weights;
+} ft_groupwise_weights;
 
 /* Quantized rows of x, with 1 or FT_PANEL_DIGITS bytes per element. */
-typedef struct ft_panel_x {
-    int8_t *bytes; /* [rows, k_blocks, digits, 32] in quads, as the weights; or as gemm_tile()
-                      expects */
-    size_t stride; /* bytes from row to row */
-    float *unit;   /* [rows, parts] */
-    int32_t *sum;  /* [rows, k_tiles, digits]: added to dot products; - digit sums [* common zero
-                      point] */
-    size_t parts;
-    int planes;
-} ft_panel_x;
+typedef struct ft_groupwise_x {
+    int8_t *q;      /* [rows, k_blocks, digits, 32] in quads, as the weights; or as gemm_tile()
+                           expects */
+    size_t stride;  /* bytes from row to row */
+    float *scale_x; /* [rows, parts] */
+    int32_t *sum;   /* [rows, k_tiles, digits]: added to dot products; - digit sums [* common zero
+                       point] */
+    size_t k_tiles;
+    int digits;
+} ft_groupwise_x;
 
 /* A few rows of x against panels. */
-typedef struct ft_panel_tile {
-    ft_panel_weights w;
-    ft_panel_x x;
+typedef struct ft_groupwise_tile {
+    ft_groupwise_weights w;
+    ft_groupwise_x x;
     size_t rows;
     float *y; /* [rows, 32 * panels], initially zero: k_tiles are accumulated in it */
     size_t y_stride;
-} ft_panel_tile;
+} ft_groupwise_tile;
 
-typedef struct ft_panel_kernels {
-    size_t rows[FT_PANEL_PLANES + 1]; /* maximum rows of a tile, indexed by the number of digits */
+typedef struct ft_groupwise_kernels {
+    size_t rows[FT_PANEL_DIGITS + 1]; /* maximum rows of a tile, indexed by the number of digits */
 
     /* Quantizes a row of x [cols] for weights like `w`. */
-    void (*split)(const ft_panel_x *to, size_t row, const ft_panel_weights *w, const float *x,
-                  size_t cols);
+    void (*quant_x)(const ft_groupwise_x *to, size_t row, const ft_groupwise_weights *w,
+                    const float *x, size_t cols);
 
-    void (*multiply)(const ft_panel_tile *tile);
-} ft_panel_kernels;
+    void (*gemm_tile)(const ft_groupwise_tile *tile);
+} ft_groupwise_kernels;
 
 /* The kernels of a supported instruction set. */
-const ft_panel_kernels *ft_panel_kernels_of(ft_isa isa);
+const ft_groupwise_kernels *ft_groupwise_kernels_for(ft_isa isa);
 
-extern const ft_panel_kernels ft_panel_generic, ft_panel_avx2, ft_panel_avxvnni, ft_panel_avx512;
+extern const ft_groupwise_kernels ft_groupwise_generic, ft_groupwise_avx2, ft_groupwise_avxvnni,
+    ft_groupwise_avx512;
 
 /* k_blocks of a k_tile for groups of this many: the largest admissible divisor. */
-static inline size_t ft_panel_part(size_t group, int planes)
+static inline size_t ft_groupwise_k_tile(size_t group, int digits)
 {
-    size_t part = planes == 1 ? group : ft_min_size(group, FT_PANEL_PART);
-    while (group % part != 0)
-        part--;
-    return part;
+    size_t k_tile = digits == 1 ? group : ft_min_size(group, FT_PANEL_K_TILE_BLOCKS);
+    while (group % k_tile != 0)
+        k_tile--;
+    return k_tile;
 }
 
 /* 32-bit words from one panel to the next. */
-static inline size_t ft_panel_words(const ft_panel_weights *w)
+static inline size_t ft_groupwise_panel_words(const ft_groupwise_weights *w)
 {
-    return w->spans * FT_PANEL_SPAN * (size_t) w->bits;
+    return w->k_blocks * FT_PANEL_K_BLOCK * (size_t) w->bits;
 }
 
 /* The scale of a k_tile of int8 activations with this amax; *inverse is 1 / scale, or 0. */
-static inline float ft_panel_code_unit(float amax, float *inverse)
+static inline float ft_groupwise_int8_scale(float amax, float *inverse)
 {
-    float unit = ft_scale_from_amax(amax);
-    *inverse = ft_inverse_scale(unit);
-    return unit;
+    float scale_x = ft_scale_from_amax(amax);
+    *inverse = ft_inverse_scale(scale_x);
+    return scale_x;
 }
 
 /*
  * The scale of a k_tile of float activations (three digits) with this amax; *inverse is 1 / scale,
  * or 0. All magnitudes below 2^-104 share one scale.
  */
-static inline float ft_panel_unit(float amax, float *inverse)
+static inline float ft_groupwise_float_scale(float amax, float *inverse)
 {
     uint32_t exponent = ft_bits_from_float(amax) >> 23;
     if (exponent == 255) {

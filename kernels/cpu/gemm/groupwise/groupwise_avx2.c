@@ -27,7 +27,7 @@ FT_INLINE __m256i dot_bytes(__m256i w, __m256i quad)
 
 FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 {
-    vi quad = quad_at(x);
+    vi quad = broadcast_quad(x);
     *sum = _mm256_add_epi32(*sum, bits == 4 ? dot_nibbles(w, quad) : dot_bytes(w, quad));
 }
 
@@ -38,27 +38,28 @@ FUNCTIONS(2, 1, 2)
 FUNCTIONS(3, 1, 2)
 FUNCTIONS(4, 1, 2)
 
-static multiply_function *const codes[][2] = {
-    NAMES(1, 1),
-    NAMES(2, 1),
-    NAMES(3, 1),
-    NAMES(4, 1),
+static gemm_fn *const int8_kernels[][2] = {
+    TABLE_ROW(1, 1),
+    TABLE_ROW(2, 1),
+    TABLE_ROW(3, 1),
+    TABLE_ROW(4, 1),
 };
 
-static void split_any(const ft_panel_x *to, size_t row, const ft_panel_weights *w, const float *x,
-                      size_t cols)
+static void quantize_any(const ft_groupwise_x *to, size_t row, const ft_groupwise_weights *w,
+                         const float *x, size_t cols)
 {
-    (to->planes == 1 ? split : ft_panel_avx2_split_reals)(to, row, w, x, cols);
+    (to->digits == 1 ? quant_x : ft_groupwise_avx2_quantize_float)(to, row, w, x, cols);
 }
 
-static void multiply(const ft_panel_tile *t)
+static void gemm_tile(const ft_groupwise_tile *t)
 {
-    if (t->x.planes == 1)
-        codes[t->rows - 1][t->w.bits == 8](t);
+    if (t->x.digits == 1)
+        int8_kernels[t->rows - 1][t->w.bits == 8](t);
     else
-        ft_panel_avx2_multiply_reals(t);
+        ft_groupwise_avx2_gemm_float(t);
 }
 
-const ft_panel_kernels ft_panel_avx2 = { .rows = { 0, FT_COUNT(codes), 0, FT_PANEL_TILE },
-                                         .split = split_any,
-                                         .multiply = multiply };
+const ft_groupwise_kernels ft_groupwise_avx2 = { .rows = { 0, FT_COUNT(int8_kernels), 0,
+                                                           FT_PANEL_MAX_ROWS },
+                                                 .quant_x = quantize_any,
+                                                 .gemm_tile = gemm_tile };

@@ -21,37 +21,37 @@
 #include "kernels/cpu/gemm/groupwise/groupwise_activations.h"
 #include "kernels/cpu/gemm/groupwise/groupwise_ymm.h"
 
-enum { PLANES = FT_PANEL_PLANES, SPAN_BYTES = PLANES * FT_PANEL_SPAN };
+enum { DIGITS = FT_PANEL_DIGITS, K_BLOCK_BYTES = DIGITS * FT_PANEL_K_BLOCK };
 
 /*
  * The two accumulators of the products with x: those of its highest digit, and of the lower ones.
  */
-enum { HIGH, REST, SUMS };
+enum { ACC_HIGH, ACC_LOW, N_ACCS };
 
 /* ---- Activations -------------------------------------------------------------------------- */
 
 /* Joins the lower two digits of a k_block into 16-bit numbers. */
-FT_INLINE void join_lower(int8_t *span)
+FT_INLINE void join_low_digits(int8_t *k_block)
 {
-    __m256i *even = (__m256i *) (span + FT_PANEL_SPAN), *odd = even + 1;
-    __m256i middle = _mm256_loadu_si256(even), low = _mm256_loadu_si256(odd);
+    __m256i *x_even = (__m256i *) (k_block + FT_PANEL_K_BLOCK), *x_odd = x_even + 1;
+    __m256i middle = _mm256_loadu_si256(x_even), low = _mm256_loadu_si256(x_odd);
     __m256i low_even = _mm256_srai_epi16(_mm256_slli_epi16(low, 8), 8);
     __m256i low_odd = _mm256_srai_epi16(low, 8);
     __m256i upper = _mm256_set1_epi16(-256);
-    _mm256_storeu_si256(even, _mm256_add_epi16(_mm256_slli_epi16(middle, 8), low_even));
-    _mm256_storeu_si256(odd, _mm256_add_epi16(_mm256_and_si256(middle, upper), low_odd));
+    _mm256_storeu_si256(x_even, _mm256_add_epi16(_mm256_slli_epi16(middle, 8), low_even));
+    _mm256_storeu_si256(x_odd, _mm256_add_epi16(_mm256_and_si256(middle, upper), low_odd));
 }
 
-void ft_panel_avx2_split_reals(const ft_panel_x *to, size_t row, const ft_panel_weights *w,
-                               const float *x, size_t cols)
+void ft_groupwise_avx2_quantize_float(const ft_groupwise_x *to, size_t row,
+                                      const ft_groupwise_weights *w, const float *x, size_t cols)
 {
-    int8_t *bytes = to->bytes + row * to->stride;
-    int32_t *sum = to->sum + row * to->parts * PLANES;
-    split(to, row, w, x, cols);
-    for (size_t span = 0; w->bits == 8 && span < w->spans; span++)
-        join_lower(bytes + span * SPAN_BYTES);
-    for (size_t i = 0; i < to->parts; i++, sum += PLANES)
-        sum[REST] = 256 * sum[1] + sum[2];
+    int8_t *bytes = to->q + row * to->stride;
+    int32_t *sum = to->sum + row * to->k_tiles * DIGITS;
+    quant_x(to, row, w, x, cols);
+    for (size_t k_block = 0; w->bits == 8 && k_block < w->k_blocks; k_block++)
+        join_low_digits(bytes + k_block * K_BLOCK_BYTES);
+    for (size_t i = 0; i < to->k_tiles; i++, sum += DIGITS)
+        sum[ACC_LOW] = 256 * sum[1] + sum[2];
 }
 
 /* ---- k_blocks ----------------------------------------------------------------------------- */
@@ -60,98 +60,99 @@ void ft_panel_avx2_split_reals(const ft_panel_x *to, size_t row, const ft_panel_
  * As asm, so that accumulators stay in registers; otherwise products are spilled before they are
  * added.
  */
-FT_INLINE void add_words(vi *sum, vi addend)
+FT_INLINE void add_i16(vi *sum, vi addend)
 {
     __asm__("vpaddw %1, %0, %0" : "+x"(*sum) : "x"(addend));
 }
 
-FT_INLINE void add_ints(vi *sum, vi addend)
+FT_INLINE void add_i32(vi *sum, vi addend)
 {
     __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(addend));
 }
 
 /* Vectors of weights per iteration: as many as have accumulators in sixteen registers. */
-enum { SIDE_4 = 2, SIDE_8 = 4, SIDE = 4 };
+enum { VECTORS_4 = 2, VECTORS_8 = 4, MAX_VECTORS = 4 };
 
 /* Compile-time parameters of a kernel. */
-typedef struct form {
+typedef struct kernel_config {
     int bits;
-    bool zeros;
-    bool single; /* a k_tile is one k_block */
-} form;
+    bool has_zero_point;
+    bool single_block; /* a k_tile is one k_block */
+} kernel_config;
 
-FT_INLINE size_t side_of(form f)
+FT_INLINE size_t vectors_of(kernel_config f)
 {
-    return f.bits == 4 ? SIDE_4 : SIDE_8;
+    return f.bits == 4 ? VECTORS_4 : VECTORS_8;
 }
 
 /* Accumulators of some weight vectors and one row of x. */
-typedef struct sums {
-    vi of[SUMS][SIDE];
-} sums;
+typedef struct acc_tile {
+    vi acc[N_ACCS][MAX_VECTORS];
+} acc_tile;
 
 /* 16-bit accumulators of a k_block, pairs of which remain to be added. */
-typedef struct short_sums {
-    vi of[PLANES][SIDE_4];
-} short_sums;
+typedef struct acc16_tile {
+    vi acc[DIGITS][VECTORS_4];
+} acc16_tile;
 
 /* 4-bit weights, one per byte, times a quad of columns. */
-FT_INLINE void add_quad(short_sums *s, const vi word[SIDE_4], const int8_t *x, bool first)
+FT_INLINE void dot_quad(acc16_tile *s, const vi word[VECTORS_4], const int8_t *x, bool first)
 {
     FT_UNROLL
-    for (size_t p = 0; p < PLANES; p++) {
-        vi quad = quad_at(x + p * FT_PANEL_SPAN);
+    for (size_t p = 0; p < DIGITS; p++) {
+        vi quad = broadcast_quad(x + p * FT_PANEL_K_BLOCK);
         FT_UNROLL
-        for (size_t v = 0; v < SIDE_4; v++) {
+        for (size_t v = 0; v < VECTORS_4; v++) {
             vi pairs = _mm256_maddubs_epi16(word[v], quad);
             if (first)
-                s->of[p][v] = pairs;
+                s->acc[p][v] = pairs;
             else
-                add_words(&s->of[p][v], pairs);
+                add_i16(&s->acc[p][v], pairs);
         }
     }
 }
 
 /* Four lines of 4-bit weights, each with two quads of columns. */
-FT_INLINE void add_span_4(sums *s, const uint32_t *at, const int8_t *x)
+FT_INLINE void dot_k_block_4(acc_tile *s, const uint32_t *at, const int8_t *x)
 {
-    const vi one = _mm256_set1_epi16(1), large = _mm256_set1_epi16(256);
-    short_sums pairs;
+    const vi one = _mm256_set1_epi16(1), scale_256 = _mm256_set1_epi16(256);
+    acc16_tile pairs;
     FT_UNROLL
     for (size_t line = 0; line < 4; line++, at += FT_PANEL_ROWS) {
-        fetch(at, AHEAD);
+        prefetch(at, PREFETCH_BYTES);
         FT_UNROLL
         for (size_t high = 0; high < 2; high++) {
-            vi word[SIDE_4] = { vi_nibbles(vi_load(at), high == 1),
-                                vi_nibbles(vi_load(at + VI_LANES), high == 1) };
-            add_quad(&pairs, word, x + line * 8 + high * 4, line + high == 0);
+            vi word[VECTORS_4] = { vi_nibbles(vi_load(at), high == 1),
+                                   vi_nibbles(vi_load(at + VI_LANES), high == 1) };
+            dot_quad(&pairs, word, x + line * 8 + high * 4, line + high == 0);
         }
     }
     FT_UNROLL
-    for (size_t v = 0; v < SIDE_4; v++) {
-        add_ints(&s->of[HIGH][v], _mm256_madd_epi16(pairs.of[0][v], one));
-        add_ints(&s->of[REST][v], _mm256_madd_epi16(pairs.of[1][v], large));
-        add_ints(&s->of[REST][v], _mm256_madd_epi16(pairs.of[2][v], one));
+    for (size_t v = 0; v < VECTORS_4; v++) {
+        add_i32(&s->acc[ACC_HIGH][v], _mm256_madd_epi16(pairs.acc[0][v], one));
+        add_i32(&s->acc[ACC_LOW][v], _mm256_madd_epi16(pairs.acc[1][v], scale_256));
+        add_i32(&s->acc[ACC_LOW][v], _mm256_madd_epi16(pairs.acc[2][v], one));
     }
 }
 
 /* Eight lines of 8-bit weights, each with a quad of columns. */
-FT_INLINE void add_span_8(sums *s, const uint32_t *at, const int8_t *x)
+FT_INLINE void dot_k_block_8(acc_tile *s, const uint32_t *at, const int8_t *x)
 {
-    const vi one = _mm256_set1_epi16(1), lower = _mm256_set1_epi16(255);
+    const vi one = _mm256_set1_epi16(1), low_byte = _mm256_set1_epi16(255);
     FT_UNROLL
     for (size_t line = 0; line < 8; line++, at += FT_PANEL_ROWS, x += 4) {
-        vi high = quad_at(x), even = quad_at(x + FT_PANEL_SPAN),
-           odd = quad_at(x + 2 * FT_PANEL_SPAN);
-        fetch(at, AHEAD);
-        fetch(at, AHEAD + 64);
+        vi high = broadcast_quad(x), x_even = broadcast_quad(x + FT_PANEL_K_BLOCK),
+           x_odd = broadcast_quad(x + 2 * FT_PANEL_K_BLOCK);
+        prefetch(at, PREFETCH_BYTES);
+        prefetch(at, PREFETCH_BYTES + 64);
         FT_UNROLL
-        for (size_t v = 0; v < SIDE_8; v++) {
+        for (size_t v = 0; v < VECTORS_8; v++) {
             vi word = vi_load(at + v * VI_LANES);
             vi pairs = _mm256_maddubs_epi16(word, high);
-            add_ints(&s->of[HIGH][v], _mm256_madd_epi16(pairs, one));
-            add_ints(&s->of[REST][v], _mm256_madd_epi16(_mm256_and_si256(word, lower), even));
-            add_ints(&s->of[REST][v], _mm256_madd_epi16(_mm256_srli_epi16(word, 8), odd));
+            add_i32(&s->acc[ACC_HIGH][v], _mm256_madd_epi16(pairs, one));
+            add_i32(&s->acc[ACC_LOW][v],
+                    _mm256_madd_epi16(_mm256_and_si256(word, low_byte), x_even));
+            add_i32(&s->acc[ACC_LOW][v], _mm256_madd_epi16(_mm256_srli_epi16(word, 8), x_odd));
         }
     }
 }
@@ -159,69 +160,73 @@ FT_INLINE void add_span_8(sums *s, const uint32_t *at, const int8_t *x)
 /* ---- k_tiles ------------------------------------------------------------------------------ */
 
 /* Accumulators start at the zero-point terms. */
-FT_INLINE void begin_part(sums *s, const part *p, size_t lane, form f)
+FT_INLINE void begin_k_tile(acc_tile *s, const k_tile *p, size_t lane, kernel_config f)
 {
     FT_UNROLL
-    for (size_t i = 0; i < SUMS; i++) {
+    for (size_t i = 0; i < N_ACCS; i++) {
         FT_UNROLL
-        for (size_t v = 0; v < side_of(f); v++) {
+        for (size_t v = 0; v < vectors_of(f); v++) {
             vi all = vi_set(p->sum[i]);
-            s->of[i][v] = f.zeros ? vi_times(vi_bytes(p->zero + lane + v * VI_LANES), all) : all;
+            s->acc[i][v] =
+                f.has_zero_point ? vi_mul(vi_bytes(p->zero + lane + v * VI_LANES), all) : all;
         }
     }
 }
 
-FT_INLINE void add_spans(sums *s, const uint32_t *at, const int8_t *x, size_t spans, form f)
+FT_INLINE void dot_k_blocks(acc_tile *s, const uint32_t *at, const int8_t *x, size_t k_blocks,
+                            kernel_config f)
 {
-    for (; spans > 0; spans--, at += FT_PANEL_ROWS * (size_t) f.bits, x += SPAN_BYTES)
+    for (; k_blocks > 0; k_blocks--, at += FT_PANEL_ROWS * (size_t) f.bits, x += K_BLOCK_BYTES)
         if (f.bits == 4)
-            add_span_4(s, at, x);
+            dot_k_block_4(s, at, x);
         else
-            add_span_8(s, at, x);
+            dot_k_block_8(s, at, x);
 }
 
-FT_INLINE void end_part(const sums *s, const part *p, size_t lane, form f)
+FT_INLINE void store_k_tile(const acc_tile *s, const k_tile *p, size_t lane, kernel_config f)
 {
     FT_UNROLL
-    for (size_t v = 0; v < side_of(f); v++, lane += VI_LANES) {
-        vf sum = vf_fma(vf_set(FT_PANEL_HIGH), vf_of(s->of[HIGH][v]), vf_of(s->of[REST][v]));
-        vf factor = vf_load_f16(p->scale + lane) * vf_set(*p->unit);
+    for (size_t v = 0; v < vectors_of(f); v++, lane += VI_LANES) {
+        vf sum = vf_fma(vf_set(FT_PANEL_HIGH_DIGIT), vf_from_i32(s->acc[ACC_HIGH][v]),
+                        vf_from_i32(s->acc[ACC_LOW][v]));
+        vf factor = vf_load_f16(p->scale + lane) * vf_set(*p->scale_x);
         vf_store(p->y + lane, vf_fma(sum, factor, vf_load(p->y + lane)));
     }
 }
 
-FT_INLINE void multiply_part(const part *p, form f)
+FT_INLINE void gemm_k_tile(const k_tile *p, kernel_config f)
 {
     FT_UNROLL
-    for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += side_of(f) * VI_LANES) {
-        sums s;
-        begin_part(&s, p, lane, f);
-        add_spans(&s, p->codes + lane, p->x, f.single ? 1 : p->spans, f);
-        end_part(&s, p, lane, f);
+    for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += vectors_of(f) * VI_LANES) {
+        acc_tile s;
+        begin_k_tile(&s, p, lane, f);
+        dot_k_blocks(&s, p->weights + lane, p->x, f.single_block ? 1 : p->k_blocks, f);
+        store_k_tile(&s, p, lane, f);
     }
 }
 
 /* A panel, one row of x after the other; the panel is read from L1 or L2. */
-FT_INLINE void multiply_panel(const ft_panel_tile *t, size_t row, form f)
+FT_INLINE void gemm_panel(const ft_groupwise_tile *t, size_t row, kernel_config f)
 {
     for (size_t i = 0; i < t->rows; i++)
-        for (part p = first_part(t, i, row); p.left > 0; next_part(&p, t, row, f.bits, PLANES))
-            multiply_part(&p, f);
+        for (k_tile p = first_k_tile(t, i, row); p.blocks_left > 0;
+             next_k_tile(&p, t, row, f.bits, DIGITS))
+            gemm_k_tile(&p, f);
 }
 
-FT_INLINE void multiply_all(const ft_panel_tile *tile, form f)
+FT_INLINE void gemm_panels(const ft_groupwise_tile *tile, kernel_config f)
 {
-    const ft_panel_tile t = *tile; /* a local copy, so that stores to y cannot alias it */
+    const ft_groupwise_tile t = *tile; /* a local copy, so that stores to y cannot alias it */
     for (size_t row = 0; row < t.w.panels * FT_PANEL_ROWS; row += FT_PANEL_ROWS)
-        multiply_panel(&t, row, f);
+        gemm_panel(&t, row, f);
 }
 
 /* ------------------------------------------------------------------------------------------- */
 
-#define FUNCTION(name, bits, zeros, single)                                                        \
-    static void name(const ft_panel_tile *t)                                                       \
+#define FUNCTION(name, bits, has_zero_point, single_block)                                         \
+    static void name(const ft_groupwise_tile *t)                                                   \
     {                                                                                              \
-        multiply_all(t, (form){ bits, zeros, single });                                            \
+        gemm_panels(t, (kernel_config){ bits, has_zero_point, single_block });                     \
     }
 
 FUNCTION(multiply_4, 4, false, false)
@@ -233,11 +238,11 @@ FUNCTION(multiply_8_zeros, 8, true, false)
 FUNCTION(multiply_8_single, 8, false, true)
 FUNCTION(multiply_8_zeros_single, 8, true, true)
 
-void ft_panel_avx2_multiply_reals(const ft_panel_tile *t)
+void ft_groupwise_avx2_gemm_float(const ft_groupwise_tile *t)
 {
-    static void (*const functions[2][2][2])(const ft_panel_tile *t) = {
+    static void (*const functions[2][2][2])(const ft_groupwise_tile *t) = {
         { { multiply_4, multiply_4_single }, { multiply_4_zeros, multiply_4_zeros_single } },
         { { multiply_8, multiply_8_single }, { multiply_8_zeros, multiply_8_zeros_single } },
     };
-    functions[t->w.bits == 8][t->w.zero != NULL][t->w.part == 1](t);
+    functions[t->w.bits == 8][t->w.zero != NULL][t->w.k_tile == 1](t);
 }

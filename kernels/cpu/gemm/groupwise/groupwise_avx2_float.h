@@ -9,8 +9,8 @@
 #include "kernels/cpu/gemm/groupwise/groupwise.h"
 
 /* The functions of ft_groupwise_kernels for x of FT_PANEL_DIGITS digits. */
-void ft_panel_avx2_split_reals(const ft_panel_x *to, size_t row, const ft_panel_weights *w,
-                               const float *x, size_t cols);
-void ft_panel_avx2_multiply_reals(const ft_panel_tile *tile);
+void ft_groupwise_avx2_quantize_float(const ft_groupwise_x *to, size_t row,
+                                      const ft_groupwise_weights *w, const float *x, size_t cols);
+void ft_groupwise_avx2_gemm_float(const ft_groupwise_tile *tile);
 
 #endif

@@ -36,12 +36,12 @@ FT_INLINE vi vi_nibbles(vi w, int high)
     return _mm512_and_si512(high ? _mm512_srli_epi32(w, 4) : w, _mm512_set1_epi8(15));
 }
 
-FT_INLINE vi vi_times(vi a, vi b)
+FT_INLINE vi vi_mul(vi a, vi b)
 {
     return _mm512_mullo_epi32(a, b);
 }
 
-FT_INLINE vf vf_of(vi v)
+FT_INLINE vf vf_from_i32(vi v)
 {
     return _mm512_cvtepi32_ps(v);
 }
@@ -68,16 +68,16 @@ FUNCTIONS(2, 3, 2)
 FUNCTIONS(3, 3, 2)
 FUNCTIONS(4, 3, 2)
 
-static multiply_function *const codes[][2] = {
-    NAMES(1, 1), NAMES(2, 1), NAMES(3, 1), NAMES(4, 1),
-    NAMES(5, 1), NAMES(6, 1), NAMES(7, 1), NAMES(8, 1),
+static gemm_fn *const int8_kernels[][2] = {
+    TABLE_ROW(1, 1), TABLE_ROW(2, 1), TABLE_ROW(3, 1), TABLE_ROW(4, 1),
+    TABLE_ROW(5, 1), TABLE_ROW(6, 1), TABLE_ROW(7, 1), TABLE_ROW(8, 1),
 };
-static multiply_function *const reals[][2] = {
-    NAMES(1, 3),
-    NAMES(2, 3),
-    NAMES(3, 3),
-    NAMES(4, 3),
+static gemm_fn *const float_kernels[][2] = {
+    TABLE_ROW(1, 3),
+    TABLE_ROW(2, 3),
+    TABLE_ROW(3, 3),
+    TABLE_ROW(4, 3),
 };
-FT_PANEL_MULTIPLY
+FT_GROUPWISE_GEMM_TILE
 
-const ft_panel_kernels ft_panel_avx512 = FT_PANEL_TABLE;
+const ft_groupwise_kernels ft_groupwise_avx512 = FT_GROUPWISE_KERNELS;

@@ -11,7 +11,7 @@
 FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 {
     (void) bits;
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*sum) : "x"(w), "x"(quad_at(x)));
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*sum) : "x"(w), "x"(broadcast_quad(x)));
 }
 
 #include "kernels/cpu/gemm/groupwise/groupwise_impl.h"
@@ -25,18 +25,18 @@ FUNCTIONS(2, 3, 2)
 FUNCTIONS(3, 3, 1)
 FUNCTIONS(4, 3, 1)
 
-static multiply_function *const codes[][2] = {
-    NAMES(1, 1),
-    NAMES(2, 1),
-    NAMES(3, 1),
-    NAMES(4, 1),
+static gemm_fn *const int8_kernels[][2] = {
+    TABLE_ROW(1, 1),
+    TABLE_ROW(2, 1),
+    TABLE_ROW(3, 1),
+    TABLE_ROW(4, 1),
 };
-static multiply_function *const reals[][2] = {
-    NAMES(1, 3),
-    NAMES(2, 3),
-    NAMES(3, 3),
-    NAMES(4, 3),
+static gemm_fn *const float_kernels[][2] = {
+    TABLE_ROW(1, 3),
+    TABLE_ROW(2, 3),
+    TABLE_ROW(3, 3),
+    TABLE_ROW(4, 3),
 };
-FT_PANEL_MULTIPLY
+FT_GROUPWISE_GEMM_TILE
 
-const ft_panel_kernels ft_panel_avxvnni = FT_PANEL_TABLE;
+const ft_groupwise_kernels ft_groupwise_avxvnni = FT_GROUPWISE_KERNELS;

@@ -31,12 +31,12 @@ FT_INLINE vi vi_nibbles(vi w, int high)
     return (int32_t) ((uint32_t) w >> 4 * high & 0x0f0f0f0f);
 }
 
-FT_INLINE vi vi_times(vi a, vi b)
+FT_INLINE vi vi_mul(vi a, vi b)
 {
     return (int32_t) ((uint32_t) a * (uint32_t) b);
 }
 
-FT_INLINE vf vf_of(vi v)
+FT_INLINE vf vf_from_i32(vi v)
 {
     return (float) v;
 }
@@ -55,7 +55,9 @@ FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 FUNCTIONS(1, 1, 32)
 FUNCTIONS(1, 3, 32)
 
-static multiply_function *const codes[][2] = { NAMES(1, 1) }, *const reals[][2] = { NAMES(1, 3) };
-FT_PANEL_MULTIPLY
+static gemm_fn *const int8_kernels[][2] = { TABLE_ROW(1, 1) }, *const float_kernels[][2] = {
+    TABLE_ROW(1, 3)
+};
+FT_GROUPWISE_GEMM_TILE
 
-const ft_panel_kernels ft_panel_generic = FT_PANEL_TABLE;
+const ft_groupwise_kernels ft_groupwise_generic = FT_GROUPWISE_KERNELS;

@@ -14,7 +14,7 @@
 #include "kernels/cpu/gemm/groupwise/groupwise_k_tiles.h"
 #include "kernels/cpu/gemm/groupwise/groupwise_activations.h"
 
-enum { PLANES = FT_PANEL_PLANES, MOST = FT_PANEL_ROWS / VI_LANES /* vectors of a panel */ };
+enum { DIGITS = FT_PANEL_DIGITS, MAX_VECTORS = FT_PANEL_ROWS / VI_LANES /* vectors of a panel */ };
 
 /* Plain C cannot keep arrays in registers: its loops are not unrolled. */
 #if defined FT_SIMD_SCALAR
@@ -24,43 +24,45 @@ enum { PLANES = FT_PANEL_PLANES, MOST = FT_PANEL_ROWS / VI_LANES /* vectors of a
 #endif
 
 /* Compile-time parameters of a kernel: rows of x, digits, weight vectors per iteration. */
-typedef struct form {
-    size_t rows, planes, vectors;
+typedef struct kernel_config {
+    size_t rows, digits, vectors;
     int bits;
-} form;
+} kernel_config;
 
-typedef struct sums {
-    vi of[FT_PANEL_TILE][PLANES][MOST];
-} sums;
+typedef struct acc_tile {
+    vi acc[FT_PANEL_MAX_ROWS][DIGITS][MAX_VECTORS];
+} acc_tile;
 
 /* A word of a line holds one quad of columns, or two. */
-FT_INLINE size_t line_quads(form f)
+FT_INLINE size_t line_quads(kernel_config f)
 {
     return f.bits == 4 ? 2 : 1;
 }
 
 /* Accumulators of a k_tile start at the zero-point terms. */
-FT_INLINE void begin_part(sums *s, const ft_panel_tile *t, const part *p, size_t lane, form f)
+FT_INLINE void begin_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_tile *p, size_t lane,
+                            kernel_config f)
 {
     VECTORS
     for (size_t i = 0; i < f.rows; i++) {
         VECTORS
-        for (size_t plane = 0; plane < f.planes; plane++) {
-            vi all = vi_set(p->sum[i * t->x.parts * f.planes + plane]);
+        for (size_t digit = 0; digit < f.digits; digit++) {
+            vi all = vi_set(p->sum[i * t->x.k_tiles * f.digits + digit]);
             VECTORS
             for (size_t v = 0; v < f.vectors; v++)
-                s->of[i][plane][v] =
-                    p->zero == NULL ? all : vi_times(vi_bytes(p->zero + lane + v * VI_LANES), all);
+                s->acc[i][digit][v] =
+                    p->zero == NULL ? all : vi_mul(vi_bytes(p->zero + lane + v * VI_LANES), all);
         }
     }
 }
 
 /* One line of weights times the quads of its columns. */
-FT_INLINE void add_line(sums *s, const uint32_t *line, const int8_t *x, size_t x_stride, form f)
+FT_INLINE void dot_line(acc_tile *s, const uint32_t *line, const int8_t *x, size_t x_stride,
+                        kernel_config f)
 {
     VECTORS
     for (size_t quad = 0; quad < line_quads(f); quad++) {
-        vi word[MOST];
+        vi word[MAX_VECTORS];
         VECTORS
         for (size_t v = 0; v < f.vectors; v++) {
             word[v] = vi_load(line + v * VI_LANES);
@@ -70,28 +72,29 @@ FT_INLINE void add_line(sums *s, const uint32_t *line, const int8_t *x, size_t x
         VECTORS
         for (size_t i = 0; i < f.rows; i++) {
             VECTORS
-            for (size_t p = 0; p < f.planes; p++) {
+            for (size_t p = 0; p < f.digits; p++) {
                 VECTORS
                 for (size_t v = 0; v < f.vectors; v++)
-                    vi_dot(&s->of[i][p][v], word[v],
-                           x + i * x_stride + p * FT_PANEL_SPAN + 4 * quad, f.bits);
+                    vi_dot(&s->acc[i][p][v], word[v],
+                           x + i * x_stride + p * FT_PANEL_K_BLOCK + 4 * quad, f.bits);
             }
         }
     }
 }
 
 /* The sum of a k_tile for one row, combined from its digits. */
-FT_INLINE vf sum_of(vi plane[PLANES][MOST], size_t v, form f)
+FT_INLINE vf combine_digits(vi digit[DIGITS][MAX_VECTORS], size_t v, kernel_config f)
 {
-    vf sum = vf_of(plane[f.planes - 1][v]);
-    if (f.planes == PLANES) {
-        sum = vf_fma(vf_set(256.0f), vf_of(plane[1][v]), sum);
-        sum = vf_fma(vf_set(FT_PANEL_HIGH), vf_of(plane[0][v]), sum);
+    vf sum = vf_from_i32(digit[f.digits - 1][v]);
+    if (f.digits == DIGITS) {
+        sum = vf_fma(vf_set(256.0f), vf_from_i32(digit[1][v]), sum);
+        sum = vf_fma(vf_set(FT_PANEL_HIGH_DIGIT), vf_from_i32(digit[0][v]), sum);
     }
     return sum;
 }
 
-FT_INLINE void end_part(sums *s, const ft_panel_tile *t, const part *p, size_t lane, form f)
+FT_INLINE void store_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_tile *p, size_t lane,
+                            kernel_config f)
 {
     VECTORS
     for (size_t v = 0; v < f.vectors; v++, lane += VI_LANES) {
@@ -99,73 +102,75 @@ FT_INLINE void end_part(sums *s, const ft_panel_tile *t, const part *p, size_t l
         VECTORS
         for (size_t i = 0; i < f.rows; i++) {
             float *y = p->y + i * t->y_stride + lane;
-            vf factor = scale * vf_set(p->unit[i * t->x.parts]);
-            vf_store(y, vf_fma(sum_of(s->of[i], v, f), factor, vf_load(y)));
+            vf factor = scale * vf_set(p->scale_x[i * t->x.k_tiles]);
+            vf_store(y, vf_fma(combine_digits(s->acc[i], v, f), factor, vf_load(y)));
         }
     }
 }
 
 /* k_blocks of some weight vectors of a panel, times the same columns of x. */
-FT_INLINE void add_spans(sums *s, const uint32_t *at, const int8_t *x, size_t spans,
-                         size_t x_stride, form f)
+FT_INLINE void dot_k_blocks(acc_tile *s, const uint32_t *weights_at, const int8_t *x,
+                            size_t k_blocks, size_t x_stride, kernel_config f)
 {
     size_t lines = (size_t) f.bits, line_bytes = 4 * line_quads(f); /* lines of a k_block */
-    for (size_t span = 0; span < spans; span++, x += f.planes * FT_PANEL_SPAN)
-        for (size_t line = 0; line < lines; line++, at += FT_PANEL_ROWS) {
-            fetch(at, AHEAD);
-            if (f.vectors * VI_LANES * sizeof *at > 64)
-                fetch(at, AHEAD + 64);
-            add_line(s, at, x + line * line_bytes, x_stride, f);
+    for (size_t k_block = 0; k_block < k_blocks; k_block++, x += f.digits * FT_PANEL_K_BLOCK)
+        for (size_t line = 0; line < lines; line++, weights_at += FT_PANEL_ROWS) {
+            prefetch(weights_at, PREFETCH_BYTES);
+            if (f.vectors * VI_LANES * sizeof *weights_at > 64)
+                prefetch(weights_at, PREFETCH_BYTES + 64);
+            dot_line(s, weights_at, x + line * line_bytes, x_stride, f);
         }
 }
 
 /* A k_tile of a panel; one set of vectors after the other, so that memory is read evenly. */
-FT_INLINE void multiply_part(const ft_panel_tile *t, const part *p, form f)
+FT_INLINE void gemm_k_tile(const ft_groupwise_tile *t, const k_tile *p, kernel_config f)
 {
     for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += f.vectors * VI_LANES) {
-        sums s;
-        begin_part(&s, t, p, lane, f);
-        add_spans(&s, p->codes + lane, p->x, p->spans, t->x.stride, f);
-        end_part(&s, t, p, lane, f);
+        acc_tile s;
+        begin_k_tile(&s, t, p, lane, f);
+        dot_k_blocks(&s, p->weights + lane, p->x, p->k_blocks, t->x.stride, f);
+        store_k_tile(&s, t, p, lane, f);
     }
 }
 
-FT_INLINE void multiply_all(const ft_panel_tile *tile, form f)
+FT_INLINE void gemm_panels(const ft_groupwise_tile *tile, kernel_config f)
 {
-    const ft_panel_tile t = *tile; /* a local copy, so that stores to y cannot alias it */
+    const ft_groupwise_tile t = *tile; /* a local copy, so that stores to y cannot alias it */
     for (size_t row = 0; row < t.w.panels * FT_PANEL_ROWS; row += FT_PANEL_ROWS)
-        for (part p = first_part(&t, 0, row); p.left > 0; next_part(&p, &t, row, f.bits, f.planes))
-            multiply_part(&t, &p, f);
+        for (k_tile p = first_k_tile(&t, 0, row); p.blocks_left > 0;
+             next_k_tile(&p, &t, row, f.bits, f.digits))
+            gemm_k_tile(&t, &p, f);
 }
 
 /* ---- One kernel per number of rows and type of operands ------------------------------------ */
 
-#define FUNCTION(rows, planes, vectors, bits)                                                      \
-    static void multiply_##planes##_##bits##_##rows(const ft_panel_tile *t)                        \
+#define FUNCTION(rows, digits, vectors, bits)                                                      \
+    static void multiply_##digits##_##bits##_##rows(const ft_groupwise_tile *t)                    \
     {                                                                                              \
-        multiply_all(t, (form){ rows, planes, vectors, bits });                                    \
+        gemm_panels(t, (kernel_config){ rows, digits, vectors, bits });                            \
     }
-#define FUNCTIONS(rows, planes, vectors)                                                           \
-    FUNCTION(rows, planes, vectors, 4) FUNCTION(rows, planes, vectors, 8)
-#define NAMES(rows, planes)                                                                        \
+#define FUNCTIONS(rows, digits, vectors)                                                           \
+    FUNCTION(rows, digits, vectors, 4) FUNCTION(rows, digits, vectors, 8)
+#define TABLE_ROW(rows, digits)                                                                    \
     {                                                                                              \
-        multiply_##planes##_4_##rows, multiply_##planes##_8_##rows                                 \
+        multiply_##digits##_4_##rows, multiply_##digits##_8_##rows                                 \
     }
 
-typedef void multiply_function(const ft_panel_tile *t);
+typedef void gemm_fn(const ft_groupwise_tile *t);
 
 /*
  * The including file defines tables of these: int8_kernels[rows - 1][bits == 8], and float_kernels.
  */
-#define FT_PANEL_MULTIPLY                                                                          \
-    static void multiply(const ft_panel_tile *t)                                                   \
+#define FT_GROUPWISE_GEMM_TILE                                                                     \
+    static void gemm_tile(const ft_groupwise_tile *t)                                              \
     {                                                                                              \
-        if (t->x.planes == 1)                                                                      \
-            codes[t->rows - 1][t->w.bits == 8](t);                                                 \
+        if (t->x.digits == 1)                                                                      \
+            int8_kernels[t->rows - 1][t->w.bits == 8](t);                                          \
         else                                                                                       \
-            reals[t->rows - 1][t->w.bits == 8](t);                                                 \
+            float_kernels[t->rows - 1][t->w.bits == 8](t);                                         \
     }
-#define FT_PANEL_TABLE                                                                             \
+#define FT_GROUPWISE_KERNELS                                                                       \
     {                                                                                              \
-        .rows = { 0, FT_COUNT(codes), 0, FT_COUNT(reals) }, .split = split, .multiply = multiply   \
+        .rows = { 0, FT_COUNT(int8_kernels), 0, FT_COUNT(float_kernels) }, .quant_x = quant_x,     \
+        .gemm_tile = gemm_tile                                                                     \
     }

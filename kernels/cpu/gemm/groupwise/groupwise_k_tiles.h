@@ -14,74 +14,75 @@
  * Bytes of weights, and groups of scales, that are prefetched into the L2 cache ahead of use.
  * Otherwise the few outstanding misses of the L1 cache limit the throughput.
  */
-enum { AHEAD = 16384, AHEAD_GROUPS = 16 };
+enum { PREFETCH_BYTES = 16384, PREFETCH_GROUPS = 16 };
 
-FT_INLINE void fetch(const void *base, size_t offset)
+FT_INLINE void prefetch(const void *base, size_t offset)
 {
     __builtin_prefetch((const void *) ((uintptr_t) base + offset), 0, 2);
 }
 
 /* Prefetches the scales of a later group, in this panel or the next. */
-FT_INLINE void fetch_group(const ft_panel_weights *w, size_t row, size_t group)
+FT_INLINE void prefetch_group(const ft_groupwise_weights *w, size_t row, size_t group)
 {
-    size_t groups = w->groups, next = group + AHEAD_GROUPS;
+    size_t groups = w->groups, next = group + PREFETCH_GROUPS;
     size_t at =
         next < groups ? next * w->stride + row : next % groups * w->stride + row + FT_PANEL_ROWS;
-    fetch(w->scale, 2 * at);
+    prefetch(w->scale, 2 * at);
     if (w->zero != NULL)
-        fetch(w->zero, at);
+        prefetch(w->zero, at);
 }
 
 /* A k_tile of a panel, and the operands of the first of the rows of x. */
-typedef struct part {
-    const uint32_t *codes;
+typedef struct k_tile {
+    const uint32_t *weights;
     const uint16_t *scale;
     const uint8_t *zero; /* may be NULL */
     const int8_t *x;
     const int32_t *sum;
-    const float *unit;
+    const float *scale_x;
     float *y;
-    size_t spans;
-    size_t left, left_of_group,
+    size_t k_blocks;
+    size_t blocks_left, group_blocks_left,
         group; /* k_blocks that remain in the row and in the group, and the index of the group */
-} part;
+} k_tile;
 
 /*
  * The first k_tile of row i of x and the panel that starts at `row`. After the last one,
  * next_k_tile() yields an empty one.
  */
-FT_INLINE part first_part(const ft_panel_tile *t, size_t i, size_t row)
+FT_INLINE k_tile first_k_tile(const ft_groupwise_tile *t, size_t i, size_t row)
 {
-    return (part){
-        .codes = t->w.codes + row / FT_PANEL_ROWS * ft_panel_words(&t->w),
+    return (k_tile){
+        .weights = t->w.weights + row / FT_PANEL_ROWS * ft_groupwise_panel_words(&t->w),
         .scale = t->w.scale + row,
         .zero = t->w.zero == NULL ? NULL : t->w.zero + row,
-        .x = t->x.bytes + i * t->x.stride,
-        .sum = t->x.sum + i * t->x.parts * (size_t) t->x.planes,
-        .unit = t->x.unit + i * t->x.parts,
+        .x = t->x.q + i * t->x.stride,
+        .sum = t->x.sum + i * t->x.k_tiles * (size_t) t->x.digits,
+        .scale_x = t->x.scale_x + i * t->x.k_tiles,
         .y = t->y + i * t->y_stride + row,
-        .spans = ft_min_size(t->w.part, t->w.spans),
-        .left = t->w.spans,
-        .left_of_group = t->w.group,
+        .k_blocks = ft_min_size(t->w.k_tile, t->w.k_blocks),
+        .blocks_left = t->w.k_blocks,
+        .group_blocks_left = t->w.group,
     };
 }
 
-FT_INLINE void next_part(part *p, const ft_panel_tile *t, size_t row, int bits, size_t planes)
+FT_INLINE void next_k_tile(k_tile *p, const ft_groupwise_tile *t, size_t row, int bits,
+                           size_t digits)
 {
-    p->codes += p->spans * FT_PANEL_ROWS * (size_t) bits;
-    p->x += p->spans * FT_PANEL_SPAN * planes;
-    p->sum += planes;
-    p->unit++;
-    p->left -= p->spans;
-    p->left_of_group -= p->spans;
-    if (p->left_of_group == 0) {
-        fetch_group(&t->w, row, p->group++);
-        p->left_of_group = t->w.group;
+    p->weights += p->k_blocks * FT_PANEL_ROWS * (size_t) bits;
+    p->x += p->k_blocks * FT_PANEL_K_BLOCK * digits;
+    p->sum += digits;
+    p->scale_x++;
+    p->blocks_left -= p->k_blocks;
+    p->group_blocks_left -= p->k_blocks;
+    if (p->group_blocks_left == 0) {
+        prefetch_group(&t->w, row, p->group++);
+        p->group_blocks_left = t->w.group;
         p->scale += t->w.stride;
         if (p->zero != NULL)
             p->zero += t->w.stride;
     }
-    p->spans = ft_min_size(t->w.part, p->left);
+    p->k_blocks = ft_min_size(t->w.k_tile, p->blocks_left);
 }
 
 #endif

@@ -33,17 +33,17 @@ FT_INLINE vi vi_nibbles(vi w, int high)
     return _mm256_and_si256(high ? _mm256_srli_epi32(w, 4) : w, _mm256_set1_epi8(15));
 }
 
-FT_INLINE vi vi_times(vi a, vi b)
+FT_INLINE vi vi_mul(vi a, vi b)
 {
     return _mm256_mullo_epi32(a, b);
 }
 
-FT_INLINE vf vf_of(vi v)
+FT_INLINE vf vf_from_i32(vi v)
 {
     return _mm256_cvtepi32_ps(v);
 }
 
-FT_INLINE vi quad_at(const int8_t *x)
+FT_INLINE vi broadcast_quad(const int8_t *x)
 {
     int32_t quad;
     memcpy(&quad, x, sizeof quad);

@@ -20,7 +20,7 @@
 #include <assert.h>
 #include <string.h>
 
-const ft_i8_kernels *ft_i8_kernels_of(ft_isa isa)
+const ft_i8_kernels *ft_i8_kernels_for(ft_isa isa)
 {
     static const ft_i8_kernels *const kernels[FT_ISA_COUNT] = {
         [FT_ISA_GENERIC] = &ft_i8_generic,
@@ -39,49 +39,50 @@ const ft_i8_kernels *ft_i8_kernels_of(ft_isa isa)
 }
 
 /* The output rectangle of one thread. */
-typedef struct part {
+typedef struct rect {
     size_t row, rows, col, cols;
-} part;
+} rect;
 
 /*
  * Splits the columns; splits the rows too if a thread would otherwise get less than a panel.
  * Columns are split at multiples of 16, so only the last panel is partial.
  */
-static part part_of_thread(const ft_gemm_i8 *g, size_t thread, size_t threads)
+static rect thread_rect(const ft_gemm_i8 *g, size_t thread, size_t threads)
 {
-    size_t units = (g->n + FT_I8_UNIT - 1) / FT_I8_UNIT, unit_panel = FT_I8_PANEL / FT_I8_UNIT;
+    size_t units = (g->n + FT_I8_UNIT - 1) / FT_I8_UNIT, units_per_panel = FT_I8_PANEL / FT_I8_UNIT;
     size_t tiles = (g->m + FT_I8_TILE - 1) / FT_I8_TILE;
-    size_t row_parts = 1;
-    while (units < unit_panel * (threads / row_parts) && row_parts < threads && row_parts < tiles)
-        row_parts++;
-    size_t col_parts = threads / row_parts;
-    if (thread >= row_parts * col_parts)
-        return (part){ 0 };
-    part p;
-    p.row = ft_i8_share(g->m, thread / col_parts, row_parts, &p.rows);
-    p.col = ft_i8_share(units, thread % col_parts, col_parts, &p.cols) * FT_I8_UNIT;
+    size_t row_splits = 1;
+    while (units < units_per_panel * (threads / row_splits) && row_splits < threads &&
+           row_splits < tiles)
+        row_splits++;
+    size_t col_splits = threads / row_splits;
+    if (thread >= row_splits * col_splits)
+        return (rect){ 0 };
+    rect p;
+    p.row = ft_i8_partition(g->m, thread / col_splits, row_splits, &p.rows);
+    p.col = ft_i8_partition(units, thread % col_splits, col_splits, &p.cols) * FT_I8_UNIT;
     p.cols = ft_min_size(p.cols * FT_I8_UNIT, g->n > p.col ? g->n - p.col : 0);
     return p;
 }
 
 /* What all threads of one GEMM share. */
-typedef struct product {
+typedef struct gemm_job {
     const ft_gemm_i8 *g;
     const ft_i8_kernels *kernels;
     const int8_t *x; /* padded with zeros from k to the next multiple of 4 */
     size_t x_stride, padded_n;
-    bool walks;
-    int8_t *copy;  /* of x, if k is not a multiple of 4 */
-    char *scratch; /* of the first thread */
-} product;
+    bool streams;
+    int8_t *x_padded; /* of x, if k is not a multiple of 4 */
+    char *scratch;    /* of the first thread */
+} gemm_job;
 
 /* If k is not a multiple of 4, the threads share a padded copy of x. */
-static size_t x_copy_bytes(size_t m, size_t k)
+static size_t x_padded_bytes(size_t m, size_t k)
 {
     return m * ft_i8_stride(k);
 }
 
-static size_t start_bytes(size_t m)
+static size_t acc_init_bytes(size_t m)
 {
     return ft_round_up(m * sizeof(int32_t), 64);
 }
@@ -92,10 +93,10 @@ static size_t start_bytes(size_t m)
  */
 static size_t thread_bytes(size_t m, size_t n, size_t k)
 {
-    size_t rows = ft_min_size(m, FT_I8_WALK);
-    size_t panel = start_bytes(m) + ft_i8_stride(k) + ft_i8_panel_bytes(FT_I8_PANEL, k);
-    size_t walk = rows * (ft_i8_stride(k) + ft_i8_stride(ft_round_up(n, FT_I8_PANEL) * 4));
-    return panel > walk ? panel : walk;
+    size_t rows = ft_min_size(m, FT_I8_STREAM_ROWS);
+    size_t panel = acc_init_bytes(m) + ft_i8_stride(k) + ft_i8_panel_bytes(FT_I8_PANEL, k);
+    size_t stream = rows * (ft_i8_stride(k) + ft_i8_stride(ft_round_up(n, FT_I8_PANEL) * 4));
+    return panel > stream ? panel : stream;
 }
 
 size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads)
@@ -103,15 +104,15 @@ size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads)
     enum { LIMIT = 1 << 30 };
     size_t bytes;
     if (m > LIMIT || n > LIMIT || k > LIMIT || threads > LIMIT ||
-        !ft_mul(thread_bytes(m, n, k), (size_t) threads, &bytes) ||
-        !ft_add(bytes, x_copy_bytes(m, k), &bytes))
+        !ft_checked_mul(thread_bytes(m, n, k), (size_t) threads, &bytes) ||
+        !ft_checked_add(bytes, x_padded_bytes(m, k), &bytes))
         return SIZE_MAX;
     return bytes;
 }
 
-static ft_i8_finish panel_finish(const ft_gemm_i8 *g, size_t col, size_t cols)
+static ft_i8_epilogue panel_epilogue(const ft_gemm_i8 *g, size_t col, size_t cols)
 {
-    ft_i8_finish f = {
+    ft_i8_epilogue f = {
         .x_scale = g->x_scale,
         .x_scales = g->x_scales,
         .cols = cols,
@@ -131,80 +132,82 @@ static ft_i8_finish panel_finish(const ft_gemm_i8 *g, size_t col, size_t cols)
 }
 
 /* The share of tile `index` of `tiles` in prefetching the weight rows from `col` on. */
-static ft_i8_ahead tile_ahead(const product *job, size_t col, size_t cols, size_t index,
-                              size_t tiles)
+static ft_i8_prefetch tile_prefetch(const gemm_job *job, size_t col, size_t cols, size_t index,
+                                    size_t tiles)
 {
-    ft_i8_ahead ahead = { .step = job->padded_n * FT_I8_BLOCK };
-    size_t first = ft_i8_share(ft_round_up(cols, 8) * FT_I8_BLOCK / 64, index, tiles, &ahead.lines);
-    ahead.at = job->g->w + col * FT_I8_BLOCK + first * 64;
-    return ahead;
+    ft_i8_prefetch prefetch = { .stride = job->padded_n * FT_I8_BLOCK };
+    size_t first =
+        ft_i8_partition(ft_round_up(cols, 8) * FT_I8_BLOCK / 64, index, tiles, &prefetch.lines);
+    prefetch.at = job->g->w + col * FT_I8_BLOCK + first * 64;
+    return prefetch;
 }
 
 /*
  * Accumulators of a row filled with x_zero, the zero point of x, to be subtracted: [cols].
  */
-static void multiply_zeros(const product *job, int8_t *row, const void *panel, size_t cols,
-                           int32_t *sums)
+static void zero_point_acc(const gemm_job *job, int8_t *row, const void *panel, size_t cols,
+                           int32_t *acc)
 {
-    int32_t start;
+    int32_t acc_init;
     ft_i8_tile tile = {
         .x = row,
         .x_stride = ft_i8_stride(job->g->k),
         .rows = 1,
-        .quads = (job->g->k + 3) / 4,
-        .start = &start,
-        .out = sums,
+        .k_quads = (job->g->k + 3) / 4,
+        .acc_init = &acc_init,
+        .out = acc,
         .out_stride = FT_I8_PANEL,
-        .ahead = { .at = row },
+        .prefetch = { .at = row },
     };
     memset(row, 0, tile.x_stride);
     memset(row, job->g->x_zero, job->g->k);
-    job->kernels->row_starts(&start, row, tile.x_stride, 1, tile.quads);
-    job->kernels->multiply(&tile, panel, cols);
+    job->kernels->acc_init_rows(&acc_init, row, tile.x_stride, 1, tile.k_quads);
+    job->kernels->gemm_tile(&tile, panel, cols);
 }
 
-static void subtract(int32_t *sums, size_t rows, const int32_t *zeros, size_t cols)
+static void subtract_zero_point(int32_t *acc, size_t rows, const int32_t *zeros, size_t cols)
 {
-    for (size_t row = 0; row < rows; row++, sums += FT_I8_PANEL)
+    for (size_t row = 0; row < rows; row++, acc += FT_I8_PANEL)
         for (size_t col = 0; col < cols; col++)
-            sums[col] -= zeros[col];
+            acc[col] -= zeros[col];
 }
 
 /* All rows of a thread against its columns, panel by panel. */
-static void multiply_part(const product *job, part p, char *scratch)
+static void gemm_panels(const gemm_job *job, rect p, char *scratch)
 {
     const ft_gemm_i8 *g = job->g;
-    int32_t *start = (int32_t *) scratch;
-    int8_t *zero_row = (int8_t *) scratch + start_bytes(g->m);
+    int32_t *acc_init = (int32_t *) scratch;
+    int8_t *zero_row = (int8_t *) scratch + acc_init_bytes(g->m);
     void *panel = zero_row + ft_i8_stride(g->k);
     size_t tiles = (p.rows + FT_I8_TILE - 1) / FT_I8_TILE;
     for (size_t col = 0; col < p.cols; col += FT_I8_PANEL) {
         size_t cols = ft_min_size(p.cols - col, FT_I8_PANEL);
         size_t next_cols = ft_min_size(p.cols - col - cols, FT_I8_PANEL);
-        ft_i8_finish f = panel_finish(g, p.col + col, cols);
+        ft_i8_epilogue f = panel_epilogue(g, p.col + col, cols);
         job->kernels->pack_col4(panel, g->w, job->padded_n, g->k, p.col + col, cols);
         _Alignas(64) int32_t zeros[FT_I8_PANEL];
         if (g->x_zero != 0)
-            multiply_zeros(job, zero_row, panel, cols, zeros);
+            zero_point_acc(job, zero_row, panel, cols, zeros);
         for (size_t index = 0; index < tiles; index++) {
-            _Alignas(64) int32_t sums[FT_I8_TILE * FT_I8_PANEL];
-            size_t rows, first = ft_i8_share(p.rows, index, tiles, &rows);
+            _Alignas(64) int32_t acc[FT_I8_TILE * FT_I8_PANEL];
+            size_t rows, first = ft_i8_partition(p.rows, index, tiles, &rows);
             ft_i8_tile tile = {
                 .x = job->x + (p.row + first) * job->x_stride,
                 .x_stride = job->x_stride,
                 .rows = rows,
-                .quads = (g->k + 3) / 4,
-                .start = start + first,
-                .out = sums,
+                .k_quads = (g->k + 3) / 4,
+                .acc_init = acc_init + first,
+                .out = acc,
                 .out_stride = FT_I8_PANEL,
-                .ahead = tile_ahead(job, p.col + col + cols, next_cols, index, tiles),
+                .prefetch = tile_prefetch(job, p.col + col + cols, next_cols, index, tiles),
             };
             if (col == 0) /* x is being read into the cache anyway */
-                job->kernels->row_starts(start + first, tile.x, tile.x_stride, rows, tile.quads);
-            job->kernels->multiply(&tile, panel, cols);
+                job->kernels->acc_init_rows(acc_init + first, tile.x, tile.x_stride, rows,
+                                            tile.k_quads);
+            job->kernels->gemm_tile(&tile, panel, cols);
             if (g->x_zero != 0)
-                subtract(sums, rows, zeros, cols);
-            job->kernels->finish(&f, sums, FT_I8_PANEL, p.row + first, rows);
+                subtract_zero_point(acc, rows, zeros, cols);
+            job->kernels->epilogue(&f, acc, FT_I8_PANEL, p.row + first, rows);
         }
     }
 }
@@ -219,74 +222,74 @@ static void copy_padded(int8_t *to, size_t to_stride, const ft_gemm_i8 *g, size_
 }
 
 /* Few rows: all columns of a thread at once. */
-static void walk_part(const product *job, part p, char *scratch)
+static void gemm_stream(const gemm_job *job, rect p, char *scratch)
 {
     const ft_gemm_i8 *g = job->g;
-    int32_t start[FT_I8_WALK];
+    int32_t acc_init[FT_I8_STREAM_ROWS];
     ft_i8_tile tile = {
         .x = (int8_t *) scratch,
         .x_stride = ft_i8_stride(g->k),
         .rows = p.rows,
-        .quads = ft_round_up(g->k, FT_I8_BLOCK) / 4,
-        .start = start,
+        .k_quads = ft_round_up(g->k, FT_I8_BLOCK) / 4,
+        .acc_init = acc_init,
         .out = (int32_t *) (scratch + p.rows * ft_i8_stride(g->k)),
         .out_stride = ft_i8_stride(ft_round_up(p.cols, FT_I8_PANEL) * 4) / 4,
     };
     copy_padded((int8_t *) scratch, tile.x_stride, g, p.row, p.rows);
-    job->kernels->row_starts(start, tile.x, tile.x_stride, tile.rows, tile.quads);
-    job->kernels->walk(&tile, g->w, job->padded_n, p.col, p.cols);
+    job->kernels->acc_init_rows(acc_init, tile.x, tile.x_stride, tile.rows, tile.k_quads);
+    job->kernels->stream(&tile, g->w, job->padded_n, p.col, p.cols);
     for (size_t col = 0; col < p.cols; col += FT_I8_PANEL) {
-        ft_i8_finish f = panel_finish(g, p.col + col, ft_min_size(p.cols - col, FT_I8_PANEL));
-        job->kernels->finish(&f, tile.out + col, tile.out_stride, p.row, p.rows);
+        ft_i8_epilogue f = panel_epilogue(g, p.col + col, ft_min_size(p.cols - col, FT_I8_PANEL));
+        job->kernels->epilogue(&f, tile.out + col, tile.out_stride, p.row, p.rows);
     }
 }
 
 /* The output rectangles of threads first .. end - 1. */
-static void run_parts(const void *of, int thread, size_t first, size_t end)
+static void run_rects(const void *arg, int thread, size_t first, size_t end)
 {
-    const product *job = of;
+    const gemm_job *job = arg;
     const ft_gemm_i8 *g = job->g;
     char *scratch = job->scratch + (size_t) thread * thread_bytes(g->m, g->n, g->k);
     for (size_t i = first; i < end; i++) {
-        part p = part_of_thread(g, i, (size_t) g->threads);
+        rect p = thread_rect(g, i, (size_t) g->threads);
         if (p.rows == 0 || p.cols == 0)
             continue;
-        if (job->walks)
-            walk_part(job, p, scratch);
+        if (job->streams)
+            gemm_stream(job, p, scratch);
         else
-            multiply_part(job, p, scratch);
+            gemm_panels(job, p, scratch);
     }
 }
 
-static void copy_rows(const void *of, int thread, size_t first, size_t end)
+static void copy_rows(const void *arg, int thread, size_t first, size_t end)
 {
-    const product *job = of;
+    const gemm_job *job = arg;
     (void) thread;
-    copy_padded(job->copy + first * job->x_stride, job->x_stride, job->g, first, end - first);
+    copy_padded(job->x_padded + first * job->x_stride, job->x_stride, job->g, first, end - first);
 }
 
-bool ft_gemm_i8_walks(ft_isa isa, size_t m)
+bool ft_gemm_i8_streams(ft_isa isa, size_t m)
 {
-    return m <= ft_i8_kernels_of(isa)->walk_rows;
+    return m <= ft_i8_kernels_for(isa)->stream_rows;
 }
 
 void ft_gemm_i8_run(const ft_gemm_i8 *g)
 {
     assert(g->scratch_bytes >= ft_gemm_i8_scratch(g->m, g->n, g->k, g->threads));
-    product job = {
+    gemm_job job = {
         .g = g,
-        .kernels = ft_i8_kernels_of(g->isa),
+        .kernels = ft_i8_kernels_for(g->isa),
         .x = g->x,
         .x_stride = g->x_stride,
         .padded_n = ft_layout_rows(FT_COL4_4R2_8C, g->n),
-        .walks = ft_gemm_i8_walks(g->isa, g->m) && g->x_zero == 0,
-        .copy = g->scratch,
-        .scratch = (char *) g->scratch + x_copy_bytes(g->m, g->k),
+        .streams = ft_gemm_i8_streams(g->isa, g->m) && g->x_zero == 0,
+        .x_padded = g->scratch,
+        .scratch = (char *) g->scratch + x_padded_bytes(g->m, g->k),
     };
-    if (g->k % 4 != 0 && !job.walks) {
-        job.x = job.copy;
+    if (g->k % 4 != 0 && !job.streams) {
+        job.x = job.x_padded;
         job.x_stride = ft_i8_stride(g->k);
-        ft_team_share(g->threads, g->m, copy_rows, &job);
+        ft_parallel_for(g->threads, g->m, copy_rows, &job);
     }
-    ft_team_share(g->threads, (size_t) g->threads, run_parts, &job);
+    ft_parallel_for(g->threads, (size_t) g->threads, run_rects, &job);
 }

@@ -58,7 +58,7 @@ size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads);
 /*
  * Whether m rows are few enough for the kernel that streams the weights instead of packing panels.
  */
-bool ft_gemm_i8_walks(ft_isa isa, size_t m);
+bool ft_gemm_i8_streams(ft_isa isa, size_t m);
 
 void ft_gemm_i8_run(const ft_gemm_i8 *gemm);
 

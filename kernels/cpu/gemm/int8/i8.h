@@ -19,7 +19,7 @@
 enum {
     FT_I8_PANEL = 64,       /* weight rows of a panel of a GEMM */
     FT_I8_TILE = 6,         /* maximum activation rows of gemm_tile() */
-    FT_I8_WALK = 32,        /* maximum activation rows of stream() */
+    FT_I8_STREAM_ROWS = 32, /* maximum activation rows of stream() */
     FT_I8_UNIT = 16,        /* packed rows are padded to a multiple of this */
     FT_I8_BLOCK = 32,       /* packed k is padded to a multiple of this */
     FT_I8_WEIGHT_BYTES = 2, /* maximum, per packed element */
@@ -29,15 +29,15 @@ enum {
  * Cache lines to prefetch during a tile: `lines` of them per block of k, with blocks `stride` bytes
  * apart. `at` is never NULL.
  */
-typedef struct ft_i8_ahead {
+typedef struct ft_i8_prefetch {
     const int8_t *at;
-    size_t step, lines;
-} ft_i8_ahead;
+    size_t stride, lines;
+} ft_i8_prefetch;
 
 /*
  * The epilogue of one panel of columns; w_scale and bias are padded with zeros.
  */
-typedef struct ft_i8_finish {
+typedef struct ft_i8_epilogue {
     float w_scale[FT_I8_PANEL], bias[FT_I8_PANEL];
     float x_scale;         /* per tensor, or ... */
     const float *x_scales; /* ... per row of the output; NULL: x_scale */
@@ -49,16 +49,16 @@ typedef struct ft_i8_finish {
     float out_inverse; /* FT_I8: 1 / scale of y */
     void *y;           /* starting at the panel's first column */
     size_t y_stride;
-} ft_i8_finish;
+} ft_i8_epilogue;
 
 /* A register tile: at most FT_I8_TILE rows of x against one panel. */
 typedef struct ft_i8_tile {
     const int8_t *x;
-    size_t x_stride, rows, quads;
-    const int32_t *start; /* [rows], from acc_init_rows() */
-    int32_t *out;         /* [rows, panel rows rounded up to FT_I8_UNIT] */
+    size_t x_stride, rows, k_quads;
+    const int32_t *acc_init; /* [rows], from acc_init_rows() */
+    int32_t *out;            /* [rows, panel rows rounded up to FT_I8_UNIT] */
     size_t out_stride;
-    ft_i8_ahead ahead;
+    ft_i8_prefetch prefetch;
 } ft_i8_tile;
 
 typedef struct ft_i8_kernels {
@@ -66,7 +66,7 @@ typedef struct ft_i8_kernels {
      * Up to this many rows of x, stream() is faster than panels; at most FT_I8_STREAM_ROWS, 0
      * without stream().
      */
-    size_t walk_rows;
+    size_t stream_rows;
 
     /*
      * Packs rows first .. first + rows of a COL4_4R2_8C matrix [n, k] with n padded to `padded_n`;
@@ -83,33 +83,34 @@ typedef struct ft_i8_kernels {
      * Initial accumulators of each row of x, which cancel the offset that the kernel adds to the
      * weights.
      */
-    void (*row_starts)(int32_t *start, const int8_t *x, size_t stride, size_t rows, size_t quads);
+    void (*acc_init_rows)(int32_t *acc_init, const int8_t *x, size_t stride, size_t rows,
+                          size_t k_quads);
 
     /* out = x . panel^T, exact. */
-    void (*multiply)(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
+    void (*gemm_tile)(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
 
     /*
      * out = x . w^T for few rows of x, reading COL4_4R2_8C weights once, in memory order; k_quads
      * is a multiple of 8, and out holds partial sums until the end, with space as for gemm_tile().
      */
-    void (*walk)(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                 size_t weight_rows);
+    void (*stream)(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                   size_t weight_rows);
 
     /*
      * Quantized softmax of rows of scores [rows, cols]: ft_softmax_code(max - score, step), and the
      * sum of each row; rows <= FT_I8_TILE, and scores are below 2^24. Scores and outputs have space
      * for cols rounded up to FT_I8_PANEL; the padded outputs become 0.
      */
-    void (*softmax)(int8_t *codes, size_t codes_stride, float *totals, int32_t *scores,
-                    size_t scores_stride, size_t rows, size_t cols, float step);
+    void (*softmax)(int8_t *probs, size_t probs_stride, float *prob_sums, int32_t *scores,
+                    size_t scores_stride, size_t rows, size_t cols, float stride);
 
     /* Writes rows first_row .. first_row + rows of the output from their accumulators. */
-    void (*finish)(const ft_i8_finish *finish, const int32_t *sums, size_t stride, size_t first_row,
-                   size_t rows);
+    void (*epilogue)(const ft_i8_epilogue *epilogue, const int32_t *acc, size_t stride,
+                     size_t first_row, size_t rows);
 } ft_i8_kernels;
 
 /* The kernels of a supported instruction set. */
-const ft_i8_kernels *ft_i8_kernels_of(ft_isa isa);
+const ft_i8_kernels *ft_i8_kernels_for(ft_isa isa);
 
 extern const ft_i8_kernels ft_i8_generic, ft_i8_avx2, ft_i8_avxvnni, ft_i8_avx512;
 
@@ -129,7 +130,7 @@ static inline size_t ft_i8_stride(size_t bytes)
 }
 
 /* Part `index` of `count` gets *share units, starting at the result. */
-static inline size_t ft_i8_share(size_t units, size_t index, size_t count, size_t *share)
+static inline size_t ft_i8_partition(size_t units, size_t index, size_t count, size_t *share)
 {
     size_t first = units * index / count;
     *share = units * (index + 1) / count - first;

@@ -16,7 +16,7 @@ enum { QUAD_BYTES = 64 };
 #include "kernels/cpu/gemm/int8/i8_softmax.h"
 #include "kernels/cpu/gemm/int8/i8_ymm.h"
 
-static inline void put_quad(char *to, __m256i weights)
+static inline void store_quad(char *to, __m256i weights)
 {
     _mm256_store_si256((__m256i *) to, weights);
     _mm256_store_si256((__m256i *) (to + 32), _mm256_abs_epi8(weights));
@@ -28,10 +28,11 @@ FT_INLINE __m256i dot(__m256i sum, __m256i weights, __m256i magnitudes, __m256i 
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t rows, size_t quads)
+static void acc_init_rows(int32_t *acc_init, const int8_t *x, size_t stride, size_t rows,
+                          size_t quads)
 {
     (void) x, (void) stride, (void) quads;
-    memset(start, 0, rows * sizeof *start);
+    memset(acc_init, 0, rows * sizeof *acc_init);
 }
 
 FT_INLINE void multiply_quad(__m256i sum[FT_I8_TILE], const char *w,
@@ -45,36 +46,36 @@ FT_INLINE void multiply_quad(__m256i sum[FT_I8_TILE], const char *w,
 }
 
 /* rows x one strip, with the accumulators of all of k in registers. */
-FT_INLINE void multiply_one(const ft_i8_tile *tile, const char *w, const ft_i8_ahead *ahead,
-                            int32_t *out, int rows)
+FT_INLINE void gemm_one_strip(const ft_i8_tile *tile, const char *w, const ft_i8_prefetch *prefetch,
+                              int32_t *out, int rows)
 {
-    const int8_t *x[FT_I8_TILE], *next = ahead->at;
+    const int8_t *x[FT_I8_TILE], *prefetch_at = prefetch->at;
     __m256i sum[FT_I8_TILE];
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
         x[row] = tile->x + (size_t) row * tile->x_stride;
-        sum[row] = _mm256_set1_epi32(tile->start[row]);
+        sum[row] = _mm256_set1_epi32(tile->acc_init[row]);
     }
     size_t q = 0;
-    for (; q + 8 <= tile->quads; q += 8, next += ahead->step) {
-        fetch(next, ahead->lines);
+    for (; q + 8 <= tile->k_quads; q += 8, prefetch_at += prefetch->stride) {
+        prefetch_lines(prefetch_at, prefetch->lines);
         for (size_t i = 0; i < 8; i++)
             multiply_quad(sum, w + (q + i) * QUAD_BYTES, x, 4 * (q + i), rows);
     }
-    for (; q < tile->quads; q++)
+    for (; q < tile->k_quads; q++)
         multiply_quad(sum, w + q * QUAD_BYTES, x, 4 * q, rows);
     FT_UNROLL
     for (int row = 0; row < rows; row++)
         _mm256_storeu_si256((__m256i *) (out + (size_t) row * tile->out_stride),
-                            in_order(sum[row]));
+                            unpermute(sum[row]));
 }
 
 #define ONE_FUNCTION(rows)                                                                         \
     static void one_##rows(const ft_i8_tile *tile, const char *w, size_t strip,                    \
-                           const ft_i8_ahead *ahead, int32_t *out)                                 \
+                           const ft_i8_prefetch *prefetch, int32_t *out)                           \
     {                                                                                              \
         (void) strip;                                                                              \
-        multiply_one(tile, w, ahead, out, rows);                                                   \
+        gemm_one_strip(tile, w, prefetch, out, rows);                                              \
     }
 ONE_FUNCTION(1)
 ONE_FUNCTION(2)
@@ -83,15 +84,15 @@ ONE_FUNCTION(4)
 ONE_FUNCTION(5)
 ONE_FUNCTION(6)
 
-static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
+static void gemm_tile(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
 {
-    static strips_function *const one[FT_I8_TILE] = { one_1, one_2, one_3, one_4, one_5, one_6 };
-    multiply_strips(tile, panel, panel_rows, 1, one[tile->rows - 1]);
+    static strips_fn *const one[FT_I8_TILE] = { one_1, one_2, one_3, one_4, one_5, one_6 };
+    gemm_strips(tile, panel, panel_rows, 1, one[tile->rows - 1]);
 }
 
 /* Half a tile of weights and its magnitudes stay in registers while all rows of x are processed. */
-static inline void walk_tile(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
-                             int32_t *out)
+static inline void stream_tile(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
+                               int32_t *out)
 {
     for (int half = 0; half < 2; half++, weights += 64, x += 16) {
         __m256i quads[4], magnitudes[4];
@@ -112,20 +113,20 @@ static inline void walk_tile(const ft_i8_tile *tile, const int8_t *weights, cons
     }
 }
 
-static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                 size_t weight_rows)
+static void stream(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                   size_t weight_rows)
 {
-    walk_tiles(tile, w, padded_n, first, weight_rows, walk_tile);
+    stream_tiles(tile, w, padded_n, first, weight_rows, stream_tile);
 }
 
 const ft_i8_kernels ft_i8_avx2 = {
-    .walk_rows = 8,
+    .stream_rows = 8,
     .pack_col4 = pack_col4,
     .pack_rows = pack_rows,
     .pack_cols = pack_cols,
-    .row_starts = row_starts,
-    .multiply = multiply,
-    .walk = walk,
+    .acc_init_rows = acc_init_rows,
+    .gemm_tile = gemm_tile,
+    .stream = stream,
     .softmax = softmax,
-    .finish = finish,
+    .epilogue = epilogue,
 };

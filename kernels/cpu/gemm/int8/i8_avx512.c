@@ -45,10 +45,10 @@ FT_INLINE __m512i flip(__m512i weights)
 }
 
 /* Restores the order of dwords 0 2 4 6 1 3 5 7 to 0 1 2 3 4 5 6 7, in both halves. */
-FT_INLINE __m512i in_order(__m512i sums)
+FT_INLINE __m512i unpermute(__m512i acc)
 {
     return _mm512_permutexvar_epi32(
-        _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15), sums);
+        _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15), acc);
 }
 
 /* 4 x 4 transpose of 128-bit lanes: lane j of in[i] becomes lane i of out[j]. */
@@ -70,30 +70,32 @@ FT_INLINE void load_quads(__m512i quads[8], const int8_t *tile, const int8_t *ne
 {
     __m512i even[2], odd[2], next_even[2], next_odd[2];
     FT_UNROLL
-    for (int half = 0; half < 2; half++) {
-        even[half] = flip(_mm512_loadu_si512(tile + half * VECTOR));
-        odd[half] = flip(_mm512_loadu_si512(tile + 128 + half * VECTOR));
-        next_even[half] = flip(_mm512_loadu_si512(next_tile + half * VECTOR));
-        next_odd[half] = flip(_mm512_loadu_si512(next_tile + 128 + half * VECTOR));
+    for (int h = 0; h < 2; h++) {
+        even[h] = flip(_mm512_loadu_si512(tile + h * VECTOR));
+        odd[h] = flip(_mm512_loadu_si512(tile + 128 + h * VECTOR));
+        next_even[h] = flip(_mm512_loadu_si512(next_tile + h * VECTOR));
+        next_odd[h] = flip(_mm512_loadu_si512(next_tile + 128 + h * VECTOR));
     }
     FT_UNROLL
-    for (int half = 0; half < 2; half++)
-        transpose_lanes(quads + 4 * half, even[half], odd[half], next_even[half], next_odd[half]);
+    for (int h = 0; h < 2; h++)
+        transpose_lanes(quads + 4 * h, even[h], odd[h], next_even[h], next_odd[h]);
 }
 
 static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
                       size_t rows)
 {
-    enum { AHEAD = 4 }; /* blocks of k */
+    enum { PREFETCH_DISTANCE = 4 }; /* blocks of k */
     size_t vectors = (rows + 15) / 16, block_bytes = padded_n * 32;
     char *to = panel;
     const int8_t *block = w + first * 32;
-    for (size_t done = 0; done < k; done += 32, block += block_bytes, to += 8 * vectors * VECTOR) {
+    for (size_t k_offset = 0; k_offset < k;
+         k_offset += 32, block += block_bytes, to += 8 * vectors * VECTOR) {
         for (size_t v = 0; v < vectors; v++) {
             const int8_t *tile = block + v * 512;
             const int8_t *next_tile = first + v * 16 + 8 < padded_n ? tile + 256 : tile;
             for (size_t line = 0; line < 512; line += 64)
-                __builtin_prefetch((const void *) ((uintptr_t) tile + AHEAD * block_bytes + line));
+                __builtin_prefetch(
+                    (const void *) ((uintptr_t) tile + PREFETCH_DISTANCE * block_bytes + line));
             __m512i quads[8];
             load_quads(quads, tile, next_tile);
             FT_UNROLL
@@ -136,8 +138,8 @@ FT_INLINE void transpose_rows(__m512i out[4], const int8_t *from, size_t stride)
 FT_INLINE char *packed_vector(void *panel, size_t row, size_t rows, size_t k, size_t *quad_bytes)
 {
     size_t group = row / GROUP, padded_k = (k + 31) / 32 * 32;
-    size_t left = rows - group * GROUP;
-    size_t vectors = left < GROUP ? (left + 15) / 16 : GROUP / 16;
+    size_t n_left = rows - group * GROUP;
+    size_t vectors = n_left < GROUP ? (n_left + 15) / 16 : GROUP / 16;
     *quad_bytes = vectors * VECTOR;
     return (char *) panel + group * GROUP * padded_k + row % GROUP / 16 * VECTOR;
 }
@@ -146,22 +148,22 @@ static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t row
 {
     size_t quads = (k + 3) / 4;
     for (size_t row = 0; row < rows; row += 16) {
-        size_t quad_bytes, there = rows - row < 16 ? rows - row : 16;
+        size_t quad_bytes, n_rows = rows - row < 16 ? rows - row : 16;
         char *to = packed_vector(panel, row, rows, k, &quad_bytes);
         for (size_t q = 0; q < quads; q += 4) {
-            const int8_t *corner = from + row * stride + q * 4;
-            size_t corner_stride = stride, wide = k - q * 4 < 16 ? k - q * 4 : 16;
+            const int8_t *src = from + row * stride + q * 4;
+            size_t src_stride = stride, width = k - q * 4 < 16 ? k - q * 4 : 16;
             int8_t edge[16][16] = { 0 };
-            if (there < 16 || wide < 16) {
-                for (size_t i = 0; i < there; i++)
-                    memcpy(edge[i], corner + i * stride, wide);
-                corner = edge[0];
-                corner_stride = sizeof edge[0];
+            if (n_rows < 16 || width < 16) {
+                for (size_t i = 0; i < n_rows; i++)
+                    memcpy(edge[i], src + i * stride, width);
+                src = edge[0];
+                src_stride = sizeof edge[0];
             }
-            __m512i four[4];
-            transpose_rows(four, corner, corner_stride);
+            __m512i x4[4];
+            transpose_rows(x4, src, src_stride);
             for (size_t i = 0; i < 4 && q + i < quads; i++)
-                _mm512_store_si512(to + (q + i) * quad_bytes, four[i]);
+                _mm512_store_si512(to + (q + i) * quad_bytes, x4[i]);
         }
     }
 }
@@ -177,12 +179,12 @@ static void pack_cols(void *panel, const int8_t *from, size_t stride, size_t row
     for (size_t row = 0; row < rows; row += 16) {
         size_t quad_bytes;
         char *to = packed_vector(panel, row, rows, k, &quad_bytes);
-        __mmask16 there = (__mmask16) (rows - row < 16 ? (1u << (rows - row)) - 1 : 0xffff);
+        __mmask16 n_rows = (__mmask16) (rows - row < 16 ? (1u << (rows - row)) - 1 : 0xffff);
         for (size_t q = 0; 4 * q < k; q++) {
             __m128i lane[4];
             FT_UNROLL
             for (size_t i = 0; i < 4; i++) {
-                __mmask16 mask = 4 * q + i < k ? there : 0;
+                __mmask16 mask = 4 * q + i < k ? n_rows : 0;
                 const int8_t *at = from + (mask != 0 ? 4 * q + i : 0) * stride + row;
                 lane[i] = _mm_maskz_loadu_epi8(mask, at);
             }
@@ -195,7 +197,8 @@ static void pack_cols(void *panel, const int8_t *from, size_t stride, size_t row
     }
 }
 
-static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t rows, size_t quads)
+static void acc_init_rows(int32_t *acc_init, const int8_t *x, size_t stride, size_t rows,
+                          size_t quads)
 {
     const __m512i ones = _mm512_set1_epi8(1);
     for (size_t row = 0; row < rows; row++, x += stride) {
@@ -203,21 +206,21 @@ static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t ro
         size_t q = 0;
         for (; q + 16 <= quads; q += 16)
             dot(&sum, ones, _mm512_loadu_si512(x + 4 * q));
-        __mmask16 rest = (__mmask16) ((1u << (quads - q)) - 1);
-        dot(&sum, ones, _mm512_maskz_loadu_epi32(rest, x + 4 * q));
-        start[row] = -128 * _mm512_reduce_add_epi32(sum);
+        __mmask16 tail_mask = (__mmask16) ((1u << (quads - q)) - 1);
+        dot(&sum, ones, _mm512_maskz_loadu_epi32(tail_mask, x + 4 * q));
+        acc_init[row] = -128 * _mm512_reduce_add_epi32(sum);
     }
 }
 
-FT_INLINE void fetch(const int8_t *at, size_t lines)
+FT_INLINE void prefetch_lines(const int8_t *at, size_t lines)
 {
     for (size_t line = 0; line < lines; line++)
         __builtin_prefetch(at + line * 64, 0, 2);
 }
 
 /* One quad of every row against `vectors` vectors of the panel. */
-FT_INLINE void multiply_quad(__m512i sum[FT_I8_TILE][4], const char *w,
-                             const int8_t *const x[FT_I8_TILE], size_t at, int rows, int vectors)
+FT_INLINE void dot_rows(__m512i sum[FT_I8_TILE][4], const char *w,
+                        const int8_t *const x[FT_I8_TILE], size_t at, int rows, int vectors)
 {
     __m512i weights[4];
     FT_UNROLL
@@ -225,44 +228,44 @@ FT_INLINE void multiply_quad(__m512i sum[FT_I8_TILE][4], const char *w,
         weights[v] = _mm512_load_si512(w + v * VECTOR);
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
-        int32_t four;
-        memcpy(&four, x[row] + at, sizeof four);
-        __m512i all = _mm512_set1_epi32(four);
+        int32_t x4;
+        memcpy(&x4, x[row] + at, sizeof x4);
+        __m512i x_quad = _mm512_set1_epi32(x4);
         FT_UNROLL
         for (int v = 0; v < vectors; v++)
-            dot(&sum[row][v], weights[v], all);
+            dot(&sum[row][v], weights[v], x_quad);
     }
 }
 
 /* rows x 16 * vectors, with the accumulators of all of k in registers. */
-FT_INLINE void multiply_group(const ft_i8_tile *tile, const char *w, int32_t *out, int rows,
-                              int vectors)
+FT_INLINE void gemm_group(const ft_i8_tile *tile, const char *w, int32_t *out, int rows,
+                          int vectors)
 {
-    const int8_t *x[FT_I8_TILE], *ahead = tile->ahead.at;
+    const int8_t *x[FT_I8_TILE], *prefetch = tile->prefetch.at;
     __m512i sum[FT_I8_TILE][4];
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
         x[row] = tile->x + (size_t) row * tile->x_stride;
         FT_UNROLL
         for (int v = 0; v < vectors; v++)
-            sum[row][v] = _mm512_set1_epi32(tile->start[row]);
+            sum[row][v] = _mm512_set1_epi32(tile->acc_init[row]);
     }
     size_t q = 0, bytes = (size_t) vectors * VECTOR;
-    for (; q + 8 <= tile->quads; q += 8, ahead += tile->ahead.step) {
-        fetch(ahead, tile->ahead.lines);
+    for (; q + 8 <= tile->k_quads; q += 8, prefetch += tile->prefetch.stride) {
+        prefetch_lines(prefetch, tile->prefetch.lines);
         FT_UNROLL
         for (size_t i = 0; i < 8; i++)
-            multiply_quad(sum, w + i * bytes, x, 4 * (q + i), rows, vectors);
+            dot_rows(sum, w + i * bytes, x, 4 * (q + i), rows, vectors);
         w += 8 * bytes;
     }
-    for (; q < tile->quads; q++, w += bytes)
-        multiply_quad(sum, w, x, 4 * q, rows, vectors);
+    for (; q < tile->k_quads; q++, w += bytes)
+        dot_rows(sum, w, x, 4 * q, rows, vectors);
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
         FT_UNROLL
         for (int v = 0; v < vectors; v++)
             _mm512_storeu_si512(out + (size_t) row * tile->out_stride + v * 16,
-                                in_order(sum[row][v]));
+                                unpermute(sum[row][v]));
     }
 }
 
@@ -271,7 +274,7 @@ typedef void group_function(const ft_i8_tile *tile, const char *w, int32_t *out)
 #define GROUP_FUNCTION(rows, vectors)                                                              \
     static void group_##rows##_##vectors(const ft_i8_tile *tile, const char *w, int32_t *out)      \
     {                                                                                              \
-        multiply_group(tile, w, out, rows, vectors);                                               \
+        gemm_group(tile, w, out, rows, vectors);                                                   \
     }
 #define GROUP_FUNCTIONS(rows)                                                                      \
     GROUP_FUNCTION(rows, 1)                                                                        \
@@ -288,16 +291,16 @@ GROUP_FUNCTIONS(6)
         group_##rows##_1, group_##rows##_2, group_##rows##_3, group_##rows##_4                     \
     }
 
-static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
+static void gemm_tile(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
 {
     static group_function *const groups[FT_I8_TILE][4] = {
         GROUP_NAMES(1), GROUP_NAMES(2), GROUP_NAMES(3),
         GROUP_NAMES(4), GROUP_NAMES(5), GROUP_NAMES(6),
     };
-    size_t padded_k = (tile->quads + 7) / 8 * 32;
+    size_t padded_k = (tile->k_quads + 7) / 8 * 32;
     for (size_t row = 0; row < panel_rows; row += GROUP) {
-        size_t left = panel_rows - row;
-        size_t vectors = left < GROUP ? (left + 15) / 16 : GROUP / 16;
+        size_t n_left = panel_rows - row;
+        size_t vectors = n_left < GROUP ? (n_left + 15) / 16 : GROUP / 16;
         groups[tile->rows - 1][vectors - 1](tile, (const char *) panel + row * padded_k,
                                             tile->out + row);
     }
@@ -307,16 +310,16 @@ static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_row
  * 16 weight rows x one or two blocks of k stay in registers while all rows of x are processed. The
  * outputs stay in packed order until the end.
  */
-FT_INLINE void walk_step(const ft_i8_tile *tile, const int8_t *w, size_t block_bytes,
-                         size_t next_tile, ptrdiff_t ahead, const int8_t *x, int32_t *out,
-                         size_t blocks)
+FT_INLINE void stream_block(const ft_i8_tile *tile, const int8_t *w, size_t block_bytes,
+                            size_t next_tile, ptrdiff_t prefetch, const int8_t *x, int32_t *out,
+                            size_t blocks)
 {
     __m512i quads[2][8];
     FT_UNROLL
     for (size_t block = 0; block < blocks; block++, w += block_bytes) {
         FT_UNROLL
         for (ptrdiff_t line = 0; line < 512; line += 64)
-            __builtin_prefetch((const void *) ((intptr_t) w + ahead + line));
+            __builtin_prefetch((const void *) ((intptr_t) w + prefetch + line));
         load_quads(quads[block], w, w + next_tile);
     }
     for (size_t row = 0; row < tile->rows; row++, out += tile->out_stride, x += tile->x_stride) {
@@ -332,42 +335,44 @@ FT_INLINE void walk_step(const ft_i8_tile *tile, const int8_t *w, size_t block_b
 }
 
 /* Reads two streams: neighbouring blocks of k. */
-static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                 size_t weight_rows)
+static void stream(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                   size_t weight_rows)
 {
-    enum { AHEAD = 96 }; /* rows */
-    size_t block_bytes = padded_n * 32, blocks = tile->quads / 8;
+    enum { PREFETCH_DISTANCE = 96 }; /* rows */
+    size_t block_bytes = padded_n * 32, blocks = tile->k_quads / 8;
     for (size_t row = 0; row < tile->rows; row++)
         for (size_t i = 0; i < weight_rows; i += 16)
             _mm512_storeu_si512(tile->out + row * tile->out_stride + i,
-                                _mm512_set1_epi32(tile->start[row]));
-    ptrdiff_t to_next_blocks = (ptrdiff_t) (2 * block_bytes - ft_round_up(weight_rows, 16) * 32);
+                                _mm512_set1_epi32(tile->acc_init[row]));
+    ptrdiff_t next_blocks_offset =
+        (ptrdiff_t) (2 * block_bytes - ft_round_up(weight_rows, 16) * 32);
     for (size_t block = 0; block < blocks; block += 2) {
         const int8_t *at = w + block * block_bytes + first * 32, *x = tile->x + block * 32;
         for (size_t row = 0; row < weight_rows; row += 16, at += 16 * 32) {
             size_t next_tile = first + row + 8 < padded_n ? 256 : 0;
-            ptrdiff_t ahead = AHEAD * 32 + (row + AHEAD < weight_rows ? 0 : to_next_blocks);
+            ptrdiff_t prefetch = PREFETCH_DISTANCE * 32 +
+                                 (row + PREFETCH_DISTANCE < weight_rows ? 0 : next_blocks_offset);
             if (block + 1 < blocks)
-                walk_step(tile, at, block_bytes, next_tile, ahead, x, tile->out + row, 2);
+                stream_block(tile, at, block_bytes, next_tile, prefetch, x, tile->out + row, 2);
             else
-                walk_step(tile, at, block_bytes, next_tile, ahead, x, tile->out + row, 1);
+                stream_block(tile, at, block_bytes, next_tile, prefetch, x, tile->out + row, 1);
         }
     }
     for (size_t row = 0; row < tile->rows; row++)
         for (size_t i = 0; i < weight_rows; i += 16) {
-            int32_t *sums = tile->out + row * tile->out_stride + i;
-            _mm512_storeu_si512(sums, in_order(_mm512_loadu_si512(sums)));
+            int32_t *acc = tile->out + row * tile->out_stride + i;
+            _mm512_storeu_si512(acc, unpermute(_mm512_loadu_si512(acc)));
         }
 }
 
 const ft_i8_kernels ft_i8_avx512 = {
-    .walk_rows = 32,
+    .stream_rows = 32,
     .pack_col4 = pack_col4,
     .pack_rows = pack_rows,
     .pack_cols = pack_cols,
-    .row_starts = row_starts,
-    .multiply = multiply,
-    .walk = walk,
+    .acc_init_rows = acc_init_rows,
+    .gemm_tile = gemm_tile,
+    .stream = stream,
     .softmax = softmax,
-    .finish = finish,
+    .epilogue = epilogue,
 };

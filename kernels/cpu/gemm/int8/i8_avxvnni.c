@@ -18,7 +18,7 @@ FT_INLINE __m256i flip(__m256i weights)
     return _mm256_xor_si256(weights, _mm256_set1_epi8(-128));
 }
 
-static inline void put_quad(char *to, __m256i weights)
+static inline void store_quad(char *to, __m256i weights)
 {
     _mm256_store_si256((__m256i *) to, flip(weights));
 }
@@ -29,7 +29,8 @@ FT_INLINE void dot(__m256i *sum, __m256i weights, __m256i x)
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*sum) : "x"(weights), "x"(x));
 }
 
-static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t rows, size_t quads)
+static void acc_init_rows(int32_t *acc_init, const int8_t *x, size_t stride, size_t rows,
+                          size_t quads)
 {
     const __m256i ones = _mm256_set1_epi8(1);
     for (size_t row = 0; row < rows; row++, x += stride) {
@@ -37,60 +38,60 @@ static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t ro
         size_t q = 0;
         for (; q + 8 <= quads; q += 8)
             dot(&sum, ones, _mm256_loadu_si256((const __m256i *) (x + 4 * q)));
-        int8_t rest[32] = { 0 };
-        memcpy(rest, x + 4 * q, 4 * (quads - q));
-        dot(&sum, ones, _mm256_loadu_si256((const __m256i *) rest));
-        __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-        four = _mm_hadd_epi32(four, four);
-        start[row] = -128 * _mm_cvtsi128_si32(_mm_hadd_epi32(four, four));
+        int8_t tail[32] = { 0 };
+        memcpy(tail, x + 4 * q, 4 * (quads - q));
+        dot(&sum, ones, _mm256_loadu_si256((const __m256i *) tail));
+        __m128i x4 = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+        x4 = _mm_hadd_epi32(x4, x4);
+        acc_init[row] = -128 * _mm_cvtsi128_si32(_mm_hadd_epi32(x4, x4));
     }
 }
 
-FT_INLINE void multiply_quad(__m256i sum[FT_I8_TILE][2], const char *w, size_t strip,
-                             const int8_t *const x[FT_I8_TILE], size_t at, int rows)
+FT_INLINE void dot_rows(__m256i sum[FT_I8_TILE][2], const char *w, size_t strip,
+                        const int8_t *const x[FT_I8_TILE], size_t at, int rows)
 {
     __m256i weights[2] = { _mm256_load_si256((const __m256i *) w),
                            _mm256_load_si256((const __m256i *) (w + strip)) };
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
-        __m256i all = broadcast_quad(x[row] + at);
-        dot(&sum[row][0], weights[0], all);
-        dot(&sum[row][1], weights[1], all);
+        __m256i x_quad = broadcast_quad(x[row] + at);
+        dot(&sum[row][0], weights[0], x_quad);
+        dot(&sum[row][1], weights[1], x_quad);
     }
 }
 
 /* rows x two strips, with the accumulators of all of k in registers. */
-FT_INLINE void multiply_two(const ft_i8_tile *tile, const char *w, size_t strip,
-                            const ft_i8_ahead *ahead, int32_t *out, int rows)
+FT_INLINE void gemm_two_strips(const ft_i8_tile *tile, const char *w, size_t strip,
+                               const ft_i8_prefetch *prefetch, int32_t *out, int rows)
 {
-    const int8_t *x[FT_I8_TILE], *next = ahead->at;
+    const int8_t *x[FT_I8_TILE], *prefetch_at = prefetch->at;
     __m256i sum[FT_I8_TILE][2];
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
         x[row] = tile->x + (size_t) row * tile->x_stride;
-        sum[row][0] = sum[row][1] = _mm256_set1_epi32(tile->start[row]);
+        sum[row][0] = sum[row][1] = _mm256_set1_epi32(tile->acc_init[row]);
     }
     size_t q = 0;
-    for (; q + 8 <= tile->quads; q += 8, next += ahead->step) {
-        fetch(next, ahead->lines);
+    for (; q + 8 <= tile->k_quads; q += 8, prefetch_at += prefetch->stride) {
+        prefetch_lines(prefetch_at, prefetch->lines);
         for (size_t i = 0; i < 8; i++)
-            multiply_quad(sum, w + (q + i) * QUAD_BYTES, strip, x, 4 * (q + i), rows);
+            dot_rows(sum, w + (q + i) * QUAD_BYTES, strip, x, 4 * (q + i), rows);
     }
-    for (; q < tile->quads; q++)
-        multiply_quad(sum, w + q * QUAD_BYTES, strip, x, 4 * q, rows);
+    for (; q < tile->k_quads; q++)
+        dot_rows(sum, w + q * QUAD_BYTES, strip, x, 4 * q, rows);
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
         __m256i *to = (__m256i *) (out + (size_t) row * tile->out_stride);
-        _mm256_storeu_si256(to, in_order(sum[row][0]));
-        _mm256_storeu_si256(to + 1, in_order(sum[row][1]));
+        _mm256_storeu_si256(to, unpermute(sum[row][0]));
+        _mm256_storeu_si256(to + 1, unpermute(sum[row][1]));
     }
 }
 
 #define TWO_FUNCTION(rows)                                                                         \
     static void two_##rows(const ft_i8_tile *tile, const char *w, size_t strip,                    \
-                           const ft_i8_ahead *ahead, int32_t *out)                                 \
+                           const ft_i8_prefetch *prefetch, int32_t *out)                           \
     {                                                                                              \
-        multiply_two(tile, w, strip, ahead, out, rows);                                            \
+        gemm_two_strips(tile, w, strip, prefetch, out, rows);                                      \
     }
 TWO_FUNCTION(1)
 TWO_FUNCTION(2)
@@ -99,15 +100,15 @@ TWO_FUNCTION(4)
 TWO_FUNCTION(5)
 TWO_FUNCTION(6)
 
-static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
+static void gemm_tile(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
 {
-    static strips_function *const two[FT_I8_TILE] = { two_1, two_2, two_3, two_4, two_5, two_6 };
-    multiply_strips(tile, panel, panel_rows, 2, two[tile->rows - 1]);
+    static strips_fn *const two[FT_I8_TILE] = { two_1, two_2, two_3, two_4, two_5, two_6 };
+    gemm_strips(tile, panel, panel_rows, 2, two[tile->rows - 1]);
 }
 
 /* A tile of weights stays in registers while all rows of x are processed. */
-static inline void walk_tile(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
-                             int32_t *out)
+static inline void stream_tile(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
+                               int32_t *out)
 {
     __m256i quads[8];
     FT_UNROLL
@@ -125,20 +126,20 @@ static inline void walk_tile(const ft_i8_tile *tile, const int8_t *weights, cons
     }
 }
 
-static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                 size_t weight_rows)
+static void stream(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                   size_t weight_rows)
 {
-    walk_tiles(tile, w, padded_n, first, weight_rows, walk_tile);
+    stream_tiles(tile, w, padded_n, first, weight_rows, stream_tile);
 }
 
 const ft_i8_kernels ft_i8_avxvnni = {
-    .walk_rows = 8,
+    .stream_rows = 8,
     .pack_col4 = pack_col4,
     .pack_rows = pack_rows,
     .pack_cols = pack_cols,
-    .row_starts = row_starts,
-    .multiply = multiply,
-    .walk = walk,
+    .acc_init_rows = acc_init_rows,
+    .gemm_tile = gemm_tile,
+    .stream = stream,
     .softmax = softmax,
-    .finish = finish,
+    .epilogue = epilogue,
 };

@@ -17,7 +17,7 @@
 
 enum { STRIP = 8 /* rows */ };
 
-static void put_quad(char *to, __m256i weights);
+static void store_quad(char *to, __m256i weights);
 
 FT_INLINE size_t strip_bytes(size_t k)
 {
@@ -25,9 +25,9 @@ FT_INLINE size_t strip_bytes(size_t k)
 }
 
 /* Restores the order of dwords 0 2 4 6 1 3 5 7 to 0 1 2 3 4 5 6 7. */
-FT_INLINE __m256i in_order(__m256i sums)
+FT_INLINE __m256i unpermute(__m256i acc)
 {
-    return _mm256_permutevar8x32_epi32(sums, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return _mm256_permutevar8x32_epi32(acc, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 /* Two quads of a COL4_4R2_8C tile: 16 bytes of even rows and, 128 bytes later, 16 of odd rows. */
@@ -42,21 +42,22 @@ FT_INLINE void load_two_quads(__m256i quads[2], const int8_t *tile)
 static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
                       size_t rows)
 {
-    enum { AHEAD = 4 }; /* blocks of k */
+    enum { PREFETCH_DISTANCE = 4 }; /* blocks of k */
     size_t block_bytes = padded_n * 32, strips = (rows + STRIP - 1) / STRIP;
     const int8_t *block = w + first * 32;
-    for (size_t done = 0; done < k; done += 32, block += block_bytes)
+    for (size_t k_offset = 0; k_offset < k; k_offset += 32, block += block_bytes)
         for (size_t strip = 0; strip < strips; strip++) {
             const int8_t *tile = block + strip * 256;
-            char *to = (char *) panel + strip * strip_bytes(k) + done / 4 * QUAD_BYTES;
+            char *to = (char *) panel + strip * strip_bytes(k) + k_offset / 4 * QUAD_BYTES;
             for (size_t line = 0; line < 256; line += 64)
-                __builtin_prefetch((const void *) ((uintptr_t) tile + AHEAD * block_bytes + line));
+                __builtin_prefetch(
+                    (const void *) ((uintptr_t) tile + PREFETCH_DISTANCE * block_bytes + line));
             FT_UNROLL
             for (size_t q = 0; q < 8; q += 2) {
                 __m256i quads[2];
                 load_two_quads(quads, tile + q * 16);
-                put_quad(to + q * QUAD_BYTES, quads[0]);
-                put_quad(to + (q + 1) * QUAD_BYTES, quads[1]);
+                store_quad(to + q * QUAD_BYTES, quads[0]);
+                store_quad(to + (q + 1) * QUAD_BYTES, quads[1]);
             }
         }
 }
@@ -85,22 +86,22 @@ static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t row
 {
     size_t quads = (k + 3) / 4;
     for (size_t row = 0; row < rows; row += STRIP) {
-        size_t there = rows - row < STRIP ? rows - row : STRIP;
+        size_t n_rows = rows - row < STRIP ? rows - row : STRIP;
         char *strip = (char *) panel + row / STRIP * strip_bytes(k);
         for (size_t q = 0; q < quads; q += 4) {
-            const int8_t *corner = from + row * stride + q * 4;
-            size_t corner_stride = stride, wide = k - q * 4 < 16 ? k - q * 4 : 16;
+            const int8_t *src = from + row * stride + q * 4;
+            size_t src_stride = stride, width = k - q * 4 < 16 ? k - q * 4 : 16;
             int8_t edge[STRIP][16] = { 0 };
-            if (there < STRIP || wide < 16) {
-                for (size_t i = 0; i < there; i++)
-                    memcpy(edge[i], corner + i * stride, wide);
-                corner = edge[0];
-                corner_stride = sizeof edge[0];
+            if (n_rows < STRIP || width < 16) {
+                for (size_t i = 0; i < n_rows; i++)
+                    memcpy(edge[i], src + i * stride, width);
+                src = edge[0];
+                src_stride = sizeof edge[0];
             }
-            __m256i four[4];
-            transpose_rows(four, corner, corner_stride);
+            __m256i x4[4];
+            transpose_rows(x4, src, src_stride);
             for (size_t i = 0; i < 4 && q + i < quads; i++)
-                put_quad(strip + (q + i) * QUAD_BYTES, four[i]);
+                store_quad(strip + (q + i) * QUAD_BYTES, x4[i]);
         }
     }
 }
@@ -121,18 +122,18 @@ FT_INLINE __m256i transpose_cols(const int8_t *from, size_t stride)
 static void pack_cols(void *panel, const int8_t *from, size_t stride, size_t rows, size_t k)
 {
     for (size_t row = 0; row < rows; row += STRIP) {
-        size_t there = rows - row < STRIP ? rows - row : STRIP;
+        size_t n_rows = rows - row < STRIP ? rows - row : STRIP;
         char *to = (char *) panel + row / STRIP * strip_bytes(k);
         for (size_t i = 0; i < k; i += 4, to += QUAD_BYTES) {
-            const int8_t *corner = from + i * stride + row;
-            size_t high = k - i < 4 ? k - i : 4;
-            if (there == STRIP && high == 4) {
-                put_quad(to, transpose_cols(corner, stride));
+            const int8_t *src = from + i * stride + row;
+            size_t height = k - i < 4 ? k - i : 4;
+            if (n_rows == STRIP && height == 4) {
+                store_quad(to, transpose_cols(src, stride));
             } else {
                 int8_t edge[4][STRIP] = { 0 };
-                for (size_t j = 0; j < high; j++)
-                    memcpy(edge[j], corner + j * stride, there);
-                put_quad(to, transpose_cols(edge[0], sizeof edge[0]));
+                for (size_t j = 0; j < height; j++)
+                    memcpy(edge[j], src + j * stride, n_rows);
+                store_quad(to, transpose_cols(edge[0], sizeof edge[0]));
             }
         }
     }
@@ -145,59 +146,62 @@ FT_INLINE __m256i broadcast_quad(const int8_t *x)
     return _mm256_set1_epi32(quad);
 }
 
-FT_INLINE void fetch(const int8_t *at, size_t lines)
+FT_INLINE void prefetch_lines(const int8_t *at, size_t lines)
 {
     for (size_t line = 0; line < lines; line++)
         __builtin_prefetch(at + line * 64, 0, 2);
 }
 
-typedef void strips_function(const ft_i8_tile *tile, const char *w, size_t strip,
-                             const ft_i8_ahead *ahead, int32_t *out);
+typedef void strips_fn(const ft_i8_tile *tile, const char *w, size_t strip,
+                       const ft_i8_prefetch *prefetch, int32_t *out);
 
 /* All strips of a panel, `strips` at a time; each iteration prefetches its share of the lines. */
-FT_INLINE void multiply_strips(const ft_i8_tile *tile, const char *panel, size_t panel_rows,
-                               size_t strips, strips_function *function)
+FT_INLINE void gemm_strips(const ft_i8_tile *tile, const char *panel, size_t panel_rows,
+                           size_t strips, strips_fn *fn)
 {
-    size_t rows = strips * STRIP, strip = strip_bytes(4 * tile->quads);
-    size_t times = (panel_rows + rows - 1) / rows;
-    for (size_t i = 0; i < times; i++) {
-        ft_i8_ahead ahead = { .step = tile->ahead.step };
-        ahead.at = tile->ahead.at + 64 * ft_i8_share(tile->ahead.lines, i, times, &ahead.lines);
-        function(tile, panel + i * strips * strip, strip, &ahead, tile->out + i * rows);
+    size_t rows = strips * STRIP, strip = strip_bytes(4 * tile->k_quads);
+    size_t n_iterations = (panel_rows + rows - 1) / rows;
+    for (size_t i = 0; i < n_iterations; i++) {
+        ft_i8_prefetch prefetch = { .stride = tile->prefetch.stride };
+        prefetch.at = tile->prefetch.at +
+                      64 * ft_i8_partition(tile->prefetch.lines, i, n_iterations, &prefetch.lines);
+        fn(tile, panel + i * strips * strip, strip, &prefetch, tile->out + i * rows);
     }
 }
 
-typedef void walk_function(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
-                           int32_t *out);
+typedef void stream_fn(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
+                       int32_t *out);
 
 /* In memory order, two neighbouring blocks of k at a time, one tile of 8 rows each. */
-FT_INLINE void walk_tiles(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                          size_t weight_rows, walk_function *function)
+FT_INLINE void stream_tiles(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                            size_t weight_rows, stream_fn *fn)
 {
-    enum { AHEAD = 96 }; /* rows */
-    size_t block_bytes = padded_n * 32, blocks = tile->quads / 8;
-    size_t walked = ft_round_up(weight_rows, STRIP) * 32;
+    enum { PREFETCH_DISTANCE = 96 }; /* rows */
+    size_t block_bytes = padded_n * 32, blocks = tile->k_quads / 8;
+    size_t streamed_bytes = ft_round_up(weight_rows, STRIP) * 32;
     for (size_t row = 0; row < tile->rows; row++)
         for (size_t i = 0; i < weight_rows; i += STRIP)
             _mm256_storeu_si256((__m256i *) (tile->out + row * tile->out_stride + i),
-                                _mm256_set1_epi32(tile->start[row]));
+                                _mm256_set1_epi32(tile->acc_init[row]));
     for (size_t block = 0; block < blocks; block += 2) {
         const int8_t *at = w + block * block_bytes + first * 32;
         for (size_t row = 0; row < weight_rows; row += STRIP, at += STRIP * 32) {
-            size_t ahead = AHEAD * 32 + (row + AHEAD < weight_rows ? 0 : 2 * block_bytes - walked);
+            size_t prefetch =
+                PREFETCH_DISTANCE * 32 +
+                (row + PREFETCH_DISTANCE < weight_rows ? 0 : 2 * block_bytes - streamed_bytes);
             for (size_t i = block; i < block + 2 && i < blocks; i++) {
                 const int8_t *weights = at + (i - block) * block_bytes;
                 FT_UNROLL
                 for (size_t line = 0; line < 256; line += 64)
-                    __builtin_prefetch((const void *) ((uintptr_t) weights + ahead + line));
-                function(tile, weights, tile->x + i * 32, tile->out + row);
+                    __builtin_prefetch((const void *) ((uintptr_t) weights + prefetch + line));
+                fn(tile, weights, tile->x + i * 32, tile->out + row);
             }
         }
     }
     for (size_t row = 0; row < tile->rows; row++)
         for (size_t i = 0; i < weight_rows; i += STRIP) {
-            __m256i *sums = (__m256i *) (tile->out + row * tile->out_stride + i);
-            _mm256_storeu_si256(sums, in_order(_mm256_loadu_si256(sums)));
+            __m256i *acc = (__m256i *) (tile->out + row * tile->out_stride + i);
+            _mm256_storeu_si256(acc, unpermute(_mm256_loadu_si256(acc)));
         }
 }
 

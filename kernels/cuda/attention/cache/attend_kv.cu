@@ -11,12 +11,12 @@
 #include "kernels/cuda/attention/cache/attend_kv.cuh"
 #include "kernels/cuda/fused_kernels.h"
 
-ft_attend_job ft_attend_job_of(const ft_cuda_args *args)
+ft_attend_kv_params ft_attend_kv_params_of(const ft_cuda_args *args)
 {
     const ft_attr *attr = &args->op->attr;
     const ft_cuda_batch *batch = args->batch;
     const ft_cuda_view *state = args->state;
-    ft_attend_job a = {};
+    ft_attend_kv_params a = {};
     a.q = args->in[0].data;
     a.y = args->out.data;
     a.keys = state[FT_STATE_KEYS].data;
@@ -35,71 +35,72 @@ ft_attend_job ft_attend_job_of(const ft_cuda_args *args)
     a.cached_rows = state[FT_STATE_KEYS].rows * (size_t) attr->kv_heads;
     a.sequences = batch->sequences;
     a.start = batch->start;
-    a.whole = attr->memory;
-    a.together = attr->memory && batch->lanes > 1 ? (int) batch->lanes : 1;
-    a.past = attr->memory ? batch->memory_last : batch->past;
-    a.pages = attr->memory ? batch->memory_pages : batch->pages;
-    a.most_pages = attr->memory ? batch->most_memory_pages : batch->most_pages;
-    a.context = attr->memory ? batch->memory : batch->context;
-    if (batch->lanes > 1 && !attr->memory) {
-        a.origin = (const int32_t *) state[FT_STATE_ORIGIN].data;
-        a.seat = batch->seat;
+    a.non_causal = attr->cross_kv;
+    a.sequences_per_kv = attr->cross_kv && batch->lanes > 1 ? (int) batch->lanes : 1;
+    a.n_past = attr->cross_kv ? batch->cross_kv_last : batch->n_past;
+    a.pages = attr->cross_kv ? batch->cross_kv_pages : batch->pages;
+    a.max_pages = attr->cross_kv ? batch->max_cross_kv_pages : batch->max_pages;
+    a.context = attr->cross_kv ? batch->cross_kv : batch->context;
+    if (batch->lanes > 1 && !attr->cross_kv) {
+        a.cache_indirection = (const int32_t *) state[FT_STATE_CACHE_INDIRECTION].data;
+        a.slot = batch->slot;
         a.lanes = batch->lanes;
         a.capacity = batch->capacity;
     }
     a.blocks = batch->step ? NULL : batch->blocks;
-    a.nblocks = batch->nblocks;
+    a.n_query_tiles = batch->n_query_tiles;
     a.partial = (float *) args->scratch;
-    a.arrived = args->counters;
+    a.split_counters = args->counters;
     return a;
 }
 
-static int decode(const ft_cuda_args *args, const ft_attend_job *a)
+static int decode(const ft_cuda_args *args, const ft_attend_kv_params *a)
 {
-    size_t needed = ft_cuda_attend_step_scratch(a->sequences, a->context, a->heads, a->head_size);
-    if (args->scratch_bytes < needed || a->arrived == NULL)
+    size_t needed =
+        ft_cuda_attend_kv_decode_scratch(a->sequences, a->context, a->heads, a->head_size);
+    if (args->scratch_bytes < needed || a->split_counters == NULL)
         return (int) cudaErrorInvalidValue;
-    int status = ft_cuda_attend_codes(args->chip, args->stream, a);
+    int status = ft_cuda_attend_kv_decode_int8(args->props, args->stream, a);
     if (status != (int) cudaErrorNotSupported)
         return status;
-    status = ft_cuda_attend_short(args->chip, args->stream, a);
+    status = ft_cuda_attend_kv_decode_short(args->props, args->stream, a);
     if (status != (int) cudaErrorNotSupported)
         return status;
-    return ft_cuda_attend_step(args->chip, args->stream, a);
+    return ft_cuda_attend_kv_decode(args->props, args->stream, a);
 }
 
-static int prefill(const ft_cuda_args *args, const ft_attend_job *a)
+static int prefill(const ft_cuda_args *args, const ft_attend_kv_params *a)
 {
-    int status = ft_cuda_attend_wgmma(args->chip, args->stream, a);
+    int status = ft_cuda_attend_kv_prefill_wgmma(args->props, args->stream, a);
     if (status != (int) cudaErrorNotSupported)
         return status;
-    return ft_cuda_attend_mma(args->chip, args->stream, a);
+    return ft_cuda_attend_kv_prefill_mma(args->props, args->stream, a);
 }
 
-extern "C" int ft_cuda_attend(const ft_cuda_args *args)
+extern "C" int ft_cuda_attend_kv(const ft_cuda_args *args)
 {
-    ft_attend_job a = ft_attend_job_of(args);
-    if (a.head_size % 8 != 0 || a.head_size > FT_CUDA_WIDEST_HEAD ||
+    ft_attend_kv_params a = ft_attend_kv_params_of(args);
+    if (a.head_size % 8 != 0 || a.head_size > FT_CUDA_MAX_HEAD_SIZE ||
         args->state[FT_STATE_VALUES].dtype != a.cache_dtype)
         return (int) cudaErrorNotSupported;
-    if (args->batch->step ? a.sequences == 0 : a.nblocks == 0)
+    if (args->batch->step ? a.sequences == 0 : a.n_query_tiles == 0)
         return (int) cudaSuccess;
     int status = args->batch->step ? decode(args, &a) : prefill(args, &a);
     if (status != (int) cudaErrorNotSupported)
         return status;
-    return ft_cuda_attend_plain(args->chip, args->stream, &a);
+    return ft_cuda_attend_kv_f32(args->props, args->stream, &a);
 }
 
 extern "C" size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t sequences,
                                          size_t context)
 {
     int heads = op->attr.heads, head_size = plan->value[op->in[0]].cols / heads;
-    size_t step = ft_cuda_attend_step_scratch(sequences, context, heads, head_size);
-    size_t store = ft_cuda_attend_store_scratch(sequences, context, heads, head_size);
+    size_t step = ft_cuda_attend_kv_decode_scratch(sequences, context, heads, head_size);
+    size_t store = ft_cuda_store_attend_scratch(sequences, context, heads, head_size);
     return step > store ? step : store;
 }
 
 extern "C" size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences)
 {
-    return ft_cuda_attend_step_counters(sequences, op->attr.heads, op->attr.kv_heads);
+    return ft_cuda_attend_kv_decode_counters(sequences, op->attr.heads, op->attr.kv_heads);
 }

@@ -22,7 +22,7 @@
  * Queries and results are [tokens, heads * head_size]. kernels/kv_cache.h describes keys and
  * values.
  */
-typedef struct ft_attend_job {
+typedef struct ft_attend_kv_params {
     const void *q;
     void *y;
     const void *keys, *values;
@@ -34,13 +34,13 @@ typedef struct ft_attend_job {
     float score_scale; /* scale of the scores, times log2(e): softmax uses powers of two */
     size_t cached_rows; /* rows of one KV head: capacity of the cache in tokens, times kv_heads */
 
-    bool whole;   /* cross-attention: every row sees all keys up to n_past[sequence] */
-    int together; /* number of consecutive sequences that read the same keys: the beams, in
+    bool non_causal;      /* cross-attention: every row sees all keys up to n_past[sequence] */
+    int sequences_per_kv; /* number of consecutive sequences that read the same keys: the beams, in
                      cross-attention; otherwise 1 */
 
     size_t sequences;
-    const int32_t *start, *past, *pages;
-    size_t most_pages;
+    const int32_t *start, *n_past, *pages;
+    size_t max_pages;
     size_t context; /* upper bound of the sequence lengths */
 
     /*
@@ -48,102 +48,110 @@ typedef struct ft_attend_job {
      * slot is stored in the pages of beam cache_indirection[slot * capacity + position]. NULL: in
      * the sequence's own pages.
      */
-    const int32_t *origin, *seat;
+    const int32_t *cache_indirection, *slot;
     size_t lanes, capacity;
 
-    const ft_cuda_queries *blocks; /* NULL: each sequence has one row */
-    size_t nblocks;
+    const ft_cuda_query_tile *blocks; /* NULL: each sequence has one row */
+    size_t n_query_tiles;
 
-    int parts_of_block; /* splits that one CTA processes; set by decode.cu and decode_short.cu */
-    int shares, groups; /* set by attend_kv_int8.cu: splits of the keys of a row, and groups of
+    int splits_per_cta; /* splits that one CTA processes; set by decode.cu and decode_short.cu */
+    int splits, head_groups; /* set by attend_kv_int8.cu: splits of the keys of a row, and groups of
                            query heads */
-    float *partial;     /* partial results of the splits */
-    uint32_t *arrived;  /* number of finished splits: [sequences, kv_heads, head groups] */
-} ft_attend_job;
+    float *partial;          /* partial results of the splits */
+    uint32_t *split_counters; /* number of finished splits: [sequences, kv_heads, head groups] */
+} ft_attend_kv_params;
 
 /* Builds the parameters of an ATTEND_KV operation. */
-ft_attend_job ft_attend_job_of(const ft_cuda_args *args);
+ft_attend_kv_params ft_attend_kv_params_of(const ft_cuda_args *args);
 
 /* The kernels. They return cudaErrorNotSupported for parameters that they do not support. */
-int ft_cuda_attend_plain(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
-int ft_cuda_attend_step(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
-int ft_cuda_attend_short(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
-int ft_cuda_attend_codes(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
-int ft_cuda_attend_mma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
-int ft_cuda_attend_wgmma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
+int ft_cuda_attend_kv_f32(const ft_cuda_device_props *props, void *stream,
+                          const ft_attend_kv_params *a);
+int ft_cuda_attend_kv_decode(const ft_cuda_device_props *props, void *stream,
+                             const ft_attend_kv_params *a);
+int ft_cuda_attend_kv_decode_short(const ft_cuda_device_props *props, void *stream,
+                                   const ft_attend_kv_params *a);
+int ft_cuda_attend_kv_decode_int8(const ft_cuda_device_props *props, void *stream,
+                                  const ft_attend_kv_params *a);
+int ft_cuda_attend_kv_prefill_mma(const ft_cuda_device_props *props, void *stream,
+                                  const ft_attend_kv_params *a);
+int ft_cuda_attend_kv_prefill_wgmma(const ft_cuda_device_props *props, void *stream,
+                                    const ft_attend_kv_params *a);
 
 /* Scratch bytes and counters that decode.cu and store_attend.cu need. */
-size_t ft_cuda_attend_step_scratch(size_t sequences, size_t context, int heads, int head_size);
-size_t ft_cuda_attend_store_scratch(size_t sequences, size_t context, int heads, int head_size);
-size_t ft_cuda_attend_step_counters(size_t sequences, int heads, int kv_heads);
+size_t ft_cuda_attend_kv_decode_scratch(size_t sequences, size_t context, int heads, int head_size);
+size_t ft_cuda_store_attend_scratch(size_t sequences, size_t context, int heads, int head_size);
+size_t ft_cuda_attend_kv_decode_counters(size_t sequences, int heads, int kv_heads);
 
 /* ---- Rows ---------------------------------------------------------------------------------- */
 
 /* Consecutive query rows of one sequence. */
-typedef struct ft_attend_task {
+typedef struct ft_query_tile {
     size_t row;   /* first row, in the batch */
     int rows;     /* 0: nothing to do */
     int position; /* position of the first row in its sequence, which is the last key that this row
                      sees */
-    const int32_t *pages;  /* page table of the sequence, or of its first beam */
-    const int32_t *origin; /* beam that holds each key; NULL: no beam search */
-} ft_attend_task;
+    const int32_t *pages;             /* page table of the sequence, or of its first beam */
+    const int32_t *cache_indirection; /* beam that holds each key; NULL: no beam search */
+} ft_query_tile;
 
 /*
  * The rows of query tile `index`: of a->blocks if these exist, otherwise of sequence `index`.
- * A kernel may process `max_rows` rows at once, a multiple of FT_CUDA_QUERIES. The tiles inside
+ * A kernel may process `max_rows` rows at once, a multiple of FT_CUDA_QUERY_TILE. The tiles inside
  * such a group then have no rows.
  */
-__device__ __forceinline__ ft_attend_task ft_attend_take(const ft_attend_job &a, size_t index,
-                                                         int most = FT_CUDA_QUERIES)
+__device__ __forceinline__ ft_query_tile ft_query_tile_at(const ft_attend_kv_params &a,
+                                                          size_t index,
+                                                          int max_rows = FT_CUDA_QUERY_TILE)
 {
-    ft_attend_task task = {};
+    ft_query_tile query_tile = {};
     int sequence = (int) index, query = 0, first, length;
     if (a.blocks != NULL) {
-        ft_cuda_queries block = a.blocks[index];
-        sequence = block.sequence;
-        query = block.query;
-        first = block.first;
-        length = block.length;
+        ft_cuda_query_tile queries = a.blocks[index];
+        sequence = queries.sequence;
+        query = queries.query;
+        first = queries.first;
+        length = queries.length;
     } else {
         first = a.start[index];
         length = min(a.start[index + 1] - first, 1);
     }
-    if (query >= length || query % most != 0)
-        return task;
-    task.row = (size_t) (first + query);
-    task.rows = min(length - query, most);
-    task.position = a.whole ? a.past[sequence] : a.past[sequence] + query;
-    if (a.origin != NULL) {
-        task.origin = a.origin + (size_t) a.seat[sequence] * a.capacity;
+    if (query >= length || query % max_rows != 0)
+        return query_tile;
+    query_tile.row = (size_t) (first + query);
+    query_tile.rows = min(length - query, max_rows);
+    query_tile.position = a.non_causal ? a.n_past[sequence] : a.n_past[sequence] + query;
+    if (a.cache_indirection != NULL) {
+        query_tile.cache_indirection = a.cache_indirection + (size_t) a.slot[sequence] * a.capacity;
         sequence -= sequence % (int) a.lanes;
     }
-    task.pages = a.pages + (size_t) sequence * a.most_pages;
-    return task;
+    query_tile.pages = a.pages + (size_t) sequence * a.max_pages;
+    return query_tile;
 }
 
 /* Row of the cache that holds a key, counted in rows of one head. */
-__device__ __forceinline__ size_t ft_attend_find(const ft_attend_job &a, const ft_attend_task &task,
-                                                 int key, int kv_head)
+__device__ __forceinline__ size_t ft_cached_row(const ft_attend_kv_params &a,
+                                                const ft_query_tile &query_tile, int key,
+                                                int kv_head)
 {
-    const int32_t *pages = task.pages;
-    if (task.origin != NULL)
-        pages += (size_t) task.origin[key] * a.most_pages;
-    return ft_cache_find(pages, (size_t) key, (size_t) kv_head, (size_t) a.kv_heads);
+    const int32_t *pages = query_tile.pages;
+    if (query_tile.cache_indirection != NULL)
+        pages += (size_t) query_tile.cache_indirection[key] * a.max_pages;
+    return ft_cache_token_row(pages, (size_t) key, (size_t) kv_head, (size_t) a.kv_heads);
 }
 
 /* The last key that is visible to a row of a tile. */
-__device__ __forceinline__ int ft_attend_last_key(const ft_attend_job &a,
-                                                  const ft_attend_task &task, int row)
+__device__ __forceinline__ int ft_last_visible_key(const ft_attend_kv_params &a,
+                                                   const ft_query_tile &query_tile, int row)
 {
-    return a.whole ? task.position : task.position + row;
+    return a.non_causal ? query_tile.position : query_tile.position + row;
 }
 
 /*
  * The first key that is visible to a query whose last visible key is `position`, which usually is
  * its own.
  */
-__device__ __forceinline__ int ft_attend_first_key(const ft_attend_job &a, int position)
+__device__ __forceinline__ int ft_first_visible_key(const ft_attend_kv_params &a, int position)
 {
     return a.window > 0 ? max(position + 1 - a.window, 0) : 0;
 }
@@ -153,16 +161,16 @@ __device__ __forceinline__ int ft_attend_first_key(const ft_attend_job &a, int p
  * of the tile.
  */
 template <int keys>
-__device__ __forceinline__ void ft_attend_hide(float s[keys / 8][4], const ft_attend_job &a,
-                                               int own, int base)
+__device__ __forceinline__ void ft_mask_scores(float s[keys / 8][4], const ft_attend_kv_params &a,
+                                               int last_visible, int base)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    if (base + keys - 1 <= own && ft_attend_first_key(a, own + 15) <= base)
+    if (base + keys - 1 <= last_visible && ft_first_visible_key(a, last_visible + 15) <= base)
         return;
 #pragma unroll
     for (int row = 0; row < 2; row++) {
-        int last = (a.whole ? own : own + g + 8 * row) - base;
-        int first = ft_attend_first_key(a, last + base) - base;
+        int last = (a.non_causal ? last_visible : last_visible + g + 8 * row) - base;
+        int first = ft_first_visible_key(a, last + base) - base;
 #pragma unroll
         for (int j = 0; j < keys / 8; j++)
 #pragma unroll
@@ -176,32 +184,32 @@ __device__ __forceinline__ void ft_attend_hide(float s[keys / 8][4], const ft_at
  * Maximum and sum over the lanes of a warp that hold the same columns of an mma accumulator: equal
  * t in lane 4g + t.
  */
-__device__ __forceinline__ float ft_attend_largest(float x)
+__device__ __forceinline__ float ft_column_max(float x)
 {
 #pragma unroll
-    for (int step = 4; step < 32; step *= 2)
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, step));
+    for (int distance = 4; distance < 32; distance *= 2)
+        x = fmaxf(x, __shfl_xor_sync(~0u, x, distance));
     return x;
 }
 
-__device__ __forceinline__ float ft_attend_total(float x)
+__device__ __forceinline__ float ft_column_sum(float x)
 {
 #pragma unroll
-    for (int step = 4; step < 32; step *= 2)
-        x += __shfl_xor_sync(~0u, x, step);
+    for (int distance = 4; distance < 32; distance *= 2)
+        x += __shfl_xor_sync(~0u, x, distance);
     return x;
 }
 
 /* Dequantizes eight int8 values to f16 or bf16: four words. */
 template <bool bf16>
-__device__ __forceinline__ void ft_scale_codes(uint32_t out[4], uint2 codes, float scale)
+__device__ __forceinline__ void ft_dequantize_x8(uint32_t out[4], uint2 quantized, float scale)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        uint32_t word = i < 2 ? codes.x : codes.y;
-        out[i] = ft_pack_halves < bf16 ? FT_BF16
-                                       : FT_F16 > (ft_unpack_code(word, 2 * i % 4) * scale,
-                                                   ft_unpack_code(word, 2 * i % 4 + 1) * scale);
+        uint32_t word = i < 2 ? quantized.x : quantized.y;
+        out[i] = ft_pack_f16x2 < bf16 ? FT_BF16
+                                      : FT_F16 > (ft_unpack_i8(word, 2 * i % 4) * scale,
+                                                  ft_unpack_i8(word, 2 * i % 4 + 1) * scale);
     }
 }
 

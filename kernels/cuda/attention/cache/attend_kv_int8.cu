@@ -24,9 +24,9 @@
  * Shared memory before the pipelines. Queries are double-buffered because one unit begins as the
  * previous one ends.
  */
-template <int sets> struct room {
-    uint64_t full[WARPS][MOST_STAGES];
-    queries q[2][sets];
+template <int head_sets> struct shared_storage {
+    uint64_t full[WARPS][MAX_STAGES];
+    quantized_queries q[2][head_sets];
 };
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
@@ -35,69 +35,73 @@ template <int sets> struct room {
  * Followed by [WARPS, stages, 2, KEY_TILE] scales, then the partial sums of the warps: [2, WARPS,
  * heads, PARTIAL].
  */
-template <int sets> struct places {
-    room<sets> *r;
+template <int head_sets> struct smem_pointers {
+    shared_storage<head_sets> *r;
     char *tiles;
-    float *scales, *slots;
+    float *scales, *partials;
 
-    __device__ __forceinline__ places(char *shared, int stages)
+    __device__ __forceinline__ smem_pointers(char *shared, int stages)
     {
         tiles = shared;
-        r = (room<sets> *) (shared + WARPS * stages * STAGE);
+        r = (shared_storage<head_sets> *) (shared + WARPS * stages * STAGE_BYTES);
         scales = (float *) (r + 1);
-        slots = scales + WARPS * stages * 2 * STEP;
+        partials = scales + WARPS * stages * 2 * KEY_TILE;
     }
 };
 
 /* ---- Partial sums of a warp ----------------------------------------------------------------- */
 
-template <int sets>
-static __device__ __forceinline__ void compute(partial_sums<sets> *sums, ring *tiles,
-                                               const queries q[sets], const ft_attend_job &a,
-                                               const codes_maps &maps, const share &s)
+template <int head_sets>
+static __device__ __forceinline__ void
+accumulate_unit(partial_acc<head_sets> *acc, kv_pipeline *tiles,
+                const quantized_queries q[head_sets], const ft_attend_kv_params &a,
+                const kv_tensor_maps &tensor_maps, const unit_keys &s)
 {
     int lane = (int) threadIdx.x % 32;
-    span steps = span_of(s);
-    uint32_t words[sets][8];
-    float scale[sets];
+    tile_range steps = warp_tiles_of(s);
+    uint32_t words[head_sets][8];
+    float scale[head_sets];
 #pragma unroll
-    for (int set = 0; set < sets; set++) {
-        sums->most[set] = -INFINITY;
-        sums->sum[set] = 0.0f;
-        scale[set] = q[set].scale[lane % 4];
+    for (int head_set = 0; head_set < head_sets; head_set++) {
+        acc->row_max[head_set] = -INFINITY;
+        acc->sum[head_set] = 0.0f;
+        scale[head_set] = q[head_set].scale[lane % 4];
 #pragma unroll
         for (int i = 0; i < 16; i++)
-            sums->y[set][i] = 0.0f;
+            acc->y[head_set][i] = 0.0f;
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            words[set][i] = q[set].word[i][lane];
+            words[head_set][i] = q[head_set].word[i][lane];
     }
 #pragma unroll 1
-    for (int base = steps.base; base < steps.end; base += STRIDE) {
-        tiles->wait();
-        add_step<sets>(sums, tiles->stages + tiles->slot * STAGE,
-                       tiles->scales + tiles->slot * 2 * STEP, words, scale, base, s.first, s.last);
-        tiles->release(a, maps);
+    for (int base = steps.base; base < steps.end; base += CTA_STRIDE) {
+        tiles->consumer_wait();
+        process_tile<head_sets>(acc, tiles->stages + tiles->stage_index * STAGE_BYTES,
+                                tiles->scales + tiles->stage_index * 2 * KEY_TILE, words, scale,
+                                base, s.first, s.last);
+        tiles->consumer_release(a, tensor_maps);
     }
 }
 
-template <int sets>
-static __device__ __forceinline__ void write_sums(float *slots, const partial_sums<sets> &sums,
-                                                  int heads)
+template <int head_sets>
+static __device__ __forceinline__ void store_partial(float *partials,
+                                                     const partial_acc<head_sets> &acc, int heads)
 {
     int lane = (int) threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int set = 0; set < sets; set++) {
-        float sum = ft_attend_total(sums.sum[set]), *slot = slots + (4 * set + t) * SLOT;
-        const float *y = sums.y[set];
-        if (4 * set + t >= heads)
+    for (int head_set = 0; head_set < head_sets; head_set++) {
+        float sum = ft_column_sum(acc.sum[head_set]),
+              *stage_index = partials + (4 * head_set + t) * PARTIAL;
+        const float *y = acc.y[head_set];
+        if (4 * head_set + t >= heads)
             continue;
 #pragma unroll
         for (int i = 0; i < 16; i += 4)
-            *(float4 *) (slot + 16 * g + i) = make_float4(y[i], y[i + 1], y[i + 2], y[i + 3]);
+            *(float4 *) (stage_index + 16 * g + i) =
+                make_float4(y[i], y[i + 1], y[i + 2], y[i + 3]);
         if (g == 0) {
-            slot[WIDTH] = sums.most[set];
-            slot[WIDTH + 1] = sum;
+            stage_index[HEAD_DIM] = acc.row_max[head_set];
+            stage_index[HEAD_DIM + 1] = sum;
         }
     }
 }
@@ -105,22 +109,24 @@ static __device__ __forceinline__ void write_sums(float *slots, const partial_su
 /* ---- Reduction ------------------------------------------------------------------------------ */
 
 /* Four elements of a head: one lane's part of the reduction over warps or units. */
-typedef struct sums_of_head {
+typedef struct head_partial {
     float4 y;
-    float most, sum;
-} sums_of_head;
+    float row_max, sum;
+} head_partial;
 
 /* Reads from shared memory, or from global memory that other CTAs have written. */
-template <bool inside, typename T> static __device__ __forceinline__ T read_slot(const float *from)
+template <bool in_smem, typename T>
+static __device__ __forceinline__ T load_partial(const float *from)
 {
-    return inside ? *(const T *) from : __ldcg((const T *) from);
+    return in_smem ? *(const T *) from : __ldcg((const T *) from);
 }
 
 /* Combines `count` partials (at most `max_count`), `stride` floats apart. */
-template <bool inside, int max_count>
-static __device__ __forceinline__ sums_of_head add_up(const float *slots, int stride, int count)
+template <bool in_smem, int max_count>
+static __device__ __forceinline__ head_partial combine_partials(const float *partials, int stride,
+                                                                int count)
 {
-    sums_of_head h = { make_float4(0.0f, 0.0f, 0.0f, 0.0f), -INFINITY, 0.0f };
+    head_partial h = { make_float4(0.0f, 0.0f, 0.0f, 0.0f), -INFINITY, 0.0f };
     float4 y[max_count];
     float2 tail[max_count];
 #pragma unroll
@@ -128,14 +134,15 @@ static __device__ __forceinline__ sums_of_head add_up(const float *slots, int st
         tail[i] = make_float2(-INFINITY, 0.0f);
         y[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (i < count) {
-            tail[i] = read_slot<inside, float2>(slots + i * stride + WIDTH);
-            y[i] = read_slot<inside, float4>(slots + i * stride + (int) threadIdx.x % 32 * 4);
+            tail[i] = load_partial<in_smem, float2>(partials + i * stride + HEAD_DIM);
+            y[i] =
+                load_partial<in_smem, float4>(partials + i * stride + (int) threadIdx.x % 32 * 4);
         }
-        h.most = fmaxf(h.most, tail[i].x);
+        h.row_max = fmaxf(h.row_max, tail[i].x);
     }
 #pragma unroll
     for (int i = 0; i < max_count; i++) {
-        float weight = ft_power_of_two(tail[i].x - h.most);
+        float weight = ft_exp2_approx(tail[i].x - h.row_max);
         h.sum = fmaf(tail[i].y, weight, h.sum);
         h.y.x = fmaf(y[i].x, weight, h.y.x);
         h.y.y = fmaf(y[i].y, weight, h.y.y);
@@ -145,29 +152,30 @@ static __device__ __forceinline__ sums_of_head add_up(const float *slots, int st
     return h;
 }
 
-static __device__ __forceinline__ void write(const ft_attend_job &a, const unit &u, int head,
-                                             const sums_of_head &h)
+static __device__ __forceinline__ void store_output(const ft_attend_kv_params &a, const unit &u,
+                                                    int head, const head_partial &h)
 {
     float v[4] = { h.y.x / h.sum, h.y.y / h.sum, h.y.z / h.sum, h.y.w / h.sum };
     size_t row = (size_t) u.sequence * (size_t) a.heads + (size_t) (u.first_head + head);
-    ft_store<4>(a.y, a.y_dtype, row * WIDTH + threadIdx.x % 32 * 4, v);
+    ft_store<4>(a.y, a.y_dtype, row * HEAD_DIM + threadIdx.x % 32 * 4, v);
 }
 
 /*
  * Whether this warp is the last of `units` to finish this head. Each head of a group counts in four
  * bits, which the last warp resets to zero.
  */
-static __device__ __forceinline__ bool is_last(const ft_attend_job &a, const unit &u, int head,
-                                               int units)
+static __device__ __forceinline__ bool is_last_arrival(const ft_attend_kv_params &a, const unit &u,
+                                                       int head, int units)
 {
-    uint32_t *arrived = a.arrived + (size_t) u.sequence * (size_t) a.groups + u.group;
+    uint32_t *split_counters =
+        a.split_counters + (size_t) u.sequence * (size_t) a.head_groups + u.group;
     bool last = false;
     __threadfence();
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
-        last = (int) (atomicAdd(arrived, 1u << 4 * head) >> 4 * head & 15) + 1 == units;
+        last = (int) (atomicAdd(split_counters, 1u << 4 * head) >> 4 * head & 15) + 1 == units;
         if (last)
-            atomicSub(arrived, (uint32_t) units << 4 * head);
+            atomicSub(split_counters, (uint32_t) units << 4 * head);
     }
     last = __shfl_sync(~0u, last, 0);
     __threadfence();
@@ -178,40 +186,44 @@ static __device__ __forceinline__ bool is_last(const ft_attend_job &a, const uni
  * One warp reduces one head of a unit. The last unit to finish also reduces the head over all
  * units.
  */
-static __device__ __forceinline__ void finish(const ft_attend_job &a, const unit &u, const share &s,
-                                              const float *slots, int head)
+static __device__ __forceinline__ void reduce_head(const ft_attend_kv_params &a, const unit &u,
+                                                   const unit_keys &s, const float *partials,
+                                                   int head)
 {
-    sums_of_head h = add_up<true, WARPS>(slots + head * SLOT, u.heads * SLOT, WARPS);
+    head_partial h =
+        combine_partials<true, WARPS>(partials + head * PARTIAL, u.heads * PARTIAL, WARPS);
     if (s.count > 1) {
         size_t row = (size_t) u.sequence * (size_t) a.heads + (size_t) (u.first_head + head);
-        float *all = a.partial + row * (size_t) (a.shares * SLOT), *mine = all + u.split * SLOT;
-        *(float4 *) (mine + threadIdx.x % 32 * 4) = h.y;
+        float *all = a.partial + row * (size_t) (a.splits * PARTIAL),
+              *own = all + u.split * PARTIAL;
+        *(float4 *) (own + threadIdx.x % 32 * 4) = h.y;
         if (threadIdx.x % 32 == 0)
-            *(float2 *) (mine + WIDTH) = make_float2(h.most, h.sum);
-        if (!is_last(a, u, head, s.count))
+            *(float2 *) (own + HEAD_DIM) = make_float2(h.row_max, h.sum);
+        if (!is_last_arrival(a, u, head, s.count))
             return;
-        h = add_up<false, MOST_UNITS>(all, SLOT, s.count);
+        h = combine_partials<false, MAX_SPLITS>(all, PARTIAL, s.count);
     }
-    write(a, u, head, h);
+    store_output(a, u, head, h);
 }
 
 /* ---- Work units of a CTA -------------------------------------------------------------------- */
 
 /* Prefetched queries of a unit. */
-template <int sets> struct next_queries {
-    query_bits bits[sets];
+template <int head_sets> struct prefetched_queries {
+    raw_query bits[head_sets];
 
-    __device__ __forceinline__ void fetch(const ft_attend_job &a, const unit &u)
+    __device__ __forceinline__ void fetch(const ft_attend_kv_params &a, const unit &u)
     {
 #pragma unroll
-        for (int set = 0; set < sets; set++)
-            fetch_query(&bits[set], a, u, set);
+        for (int head_set = 0; head_set < head_sets; head_set++)
+            load_query(&bits[head_set], a, u, head_set);
     }
-    __device__ __forceinline__ void make(queries q[sets], const ft_attend_job &a)
+    __device__ __forceinline__ void quantize(quantized_queries q[head_sets],
+                                             const ft_attend_kv_params &a)
     {
 #pragma unroll
-        for (int set = 0; set < sets; set++)
-            make_query(&q[set], bits[set], a);
+        for (int head_set = 0; head_set < head_sets; head_set++)
+            quantize_query(&q[head_set], bits[head_set], a);
     }
 };
 
@@ -219,122 +231,127 @@ template <int sets> struct next_queries {
  * Processes up to 32 units. The warps take turns in quantizing the queries of the next unit and in
  * reducing the finished one.
  */
-template <int sets>
-static __device__ __forceinline__ void compute_roll(const places<sets> &p, ring *tiles,
-                                                    const ft_attend_job &a, const codes_maps &maps,
-                                                    const roll &units, int *count)
+template <int head_sets>
+static __device__ __forceinline__ void
+process_units(const smem_pointers<head_sets> &p, kv_pipeline *tiles, const ft_attend_kv_params &a,
+              const kv_tensor_maps &tensor_maps, const unit_batch &units, int *count)
 {
-    int warp = (int) threadIdx.x / 32, lane = next_bit(units.live, 0);
-    next_queries<sets> queries;
+    int warp = (int) threadIdx.x / 32, lane = next_set_bit(units.active, 0);
+    prefetched_queries<head_sets> quantized_queries;
     if (warp == 0 && lane < 32) {
-        queries.fetch(a, unit_at(units, lane));
-        queries.make(p.r->q[*count % 2], a);
+        quantized_queries.fetch(a, unit_of_lane(units, lane));
+        quantized_queries.quantize(p.r->q[*count % 2], a);
     }
     __syncthreads();
 #pragma unroll 1
     for (; lane < 32; ++*count) {
-        unit u = unit_at(units, lane);
-        share s = share_of(a, from_lane(units.position, lane), u.split);
-        float *slots = p.slots + *count % 2 * (WARPS * min(a.group, HEADS) * SLOT);
-        int turn = (warp + *count) % WARPS;
-        partial_sums<sets> sums;
-        lane = next_bit(units.live, lane + 1);
-        bool makes = turn == WARPS - 1 && lane < 32;
-        if (makes)
-            queries.fetch(a, unit_at(units, lane));
-        compute<sets>(&sums, tiles, p.r->q[*count % 2], a, maps, s);
-        write_sums<sets>(slots + warp * u.heads * SLOT, sums, u.heads);
-        if (makes)
-            queries.make(p.r->q[(*count + 1) % 2], a);
+        unit u = unit_of_lane(units, lane);
+        unit_keys s = unit_keys_of(a, broadcast(units.position, lane), u.split);
+        float *partials = p.partials + *count % 2 * (WARPS * min(a.group, MAX_HEADS) * PARTIAL);
+        int role = (warp + *count) % WARPS;
+        partial_acc<head_sets> acc;
+        lane = next_set_bit(units.active, lane + 1);
+        bool prefetches = role == WARPS - 1 && lane < 32;
+        if (prefetches)
+            quantized_queries.fetch(a, unit_of_lane(units, lane));
+        accumulate_unit<head_sets>(&acc, tiles, p.r->q[*count % 2], a, tensor_maps, s);
+        store_partial<head_sets>(partials + warp * u.heads * PARTIAL, acc, u.heads);
+        if (prefetches)
+            quantized_queries.quantize(p.r->q[(*count + 1) % 2], a);
         __syncthreads();
-        if (turn < u.heads)
-            finish(a, u, s, slots, turn);
+        if (role < u.heads)
+            reduce_head(a, u, s, partials, role);
     }
 }
 #endif
 
 /* Grid: the number of units, or the number of CTAs that run concurrently if this is less. */
-template <int sets>
+template <int head_sets>
 static __global__ void __launch_bounds__(THREADS, 1)
-    codes_kernel(const __grid_constant__ ft_attend_job a, const __grid_constant__ codes_maps maps,
-                 int stages)
+    attend_kv_int8_kernel(const __grid_constant__ ft_attend_kv_params a,
+                          const __grid_constant__ kv_tensor_maps tensor_maps, int stages)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
     extern __shared__ __align__(1024) char shared[];
     int warp = (int) threadIdx.x / 32, count = 0;
-    places<sets> p(shared, stages);
-    ring tiles = { p.tiles + warp * stages * STAGE, p.scales + warp * stages * 2 * STEP,
-                   p.r->full[warp], stages };
-    tiles.open(a, maps);
-    roll units = look_up(a, blockIdx.x);
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
-    compute_roll<sets>(p, &tiles, a, maps, units, &count);
+    smem_pointers<head_sets> p(shared, stages);
+    kv_pipeline tiles = { p.tiles + warp * stages * STAGE_BYTES,
+                          p.scales + warp * stages * 2 * KEY_TILE, p.r->full[warp], stages };
+    tiles.prologue(a, tensor_maps);
+    unit_batch units = lookup_units(a, blockIdx.x);
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
+    process_units<head_sets>(p, &tiles, a, tensor_maps, units, &count);
 #pragma unroll 1
-    for (uint32_t first = blockIdx.x + 32 * gridDim.x; first < units_of(a);
+    for (uint32_t first = blockIdx.x + 32 * gridDim.x; first < unit_count(a);
          first += 32 * gridDim.x) {
-        units = look_up(a, first);
-        compute_roll<sets>(p, &tiles, a, maps, units, &count);
+        units = lookup_units(a, first);
+        process_units<head_sets>(p, &tiles, a, tensor_maps, units, &count);
     }
 #endif
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
 
-template <int sets> static size_t shared_of(int heads, int stages)
+template <int head_sets> static size_t smem_bytes(int heads, int stages)
 {
-    return sizeof(room<sets>) +
-           (size_t) WARPS * ((size_t) stages * (STAGE + 2 * STEP * sizeof(float)) +
-                             2 * (size_t) heads * SLOT * sizeof(float));
+    return sizeof(shared_storage<head_sets>) +
+           (size_t) WARPS * ((size_t) stages * (STAGE_BYTES + 2 * KEY_TILE * sizeof(float)) +
+                             2 * (size_t) heads * PARTIAL * sizeof(float));
 }
 
-template <int sets>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
+template <int head_sets>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_attend_kv_params *a)
 {
-    int heads = a->group < HEADS ? a->group : HEADS, stages = MOST_STAGES;
-    while (stages > 1 && shared_of<sets>(heads, stages) > chip->shared)
+    int heads = a->group < MAX_HEADS ? a->group : MAX_HEADS, stages = MAX_STAGES;
+    while (stages > 1 && smem_bytes<head_sets>(heads, stages) > props->smem_bytes)
         stages--;
-    size_t bytes = shared_of<sets>(heads, stages);
-    if (bytes > chip->shared)
+    size_t bytes = smem_bytes<head_sets>(heads, stages);
+    if (bytes > props->smem_bytes)
         return (int) cudaErrorNotSupported;
-    codes_maps maps;
+    kv_tensor_maps tensor_maps;
     const CUtensorMapL2promotion none = CU_TENSOR_MAP_L2_PROMOTION_NONE;
-    int status = ft_map_codes(&maps.keys, a->keys, a->cached_rows, WIDTH, STEP, none);
+    int status =
+        ft_tma_map_2d(&tensor_maps.keys, a->keys, a->cached_rows, HEAD_DIM, KEY_TILE, none);
     if (status == 0)
-        status = ft_map_codes(&maps.values, a->values, a->cached_rows, WIDTH, STEP, none);
+        status =
+            ft_tma_map_2d(&tensor_maps.values, a->values, a->cached_rows, HEAD_DIM, KEY_TILE, none);
     if (status == 0)
-        status = (int) cudaFuncSetAttribute(
-            codes_kernel<sets>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+        status =
+            (int) cudaFuncSetAttribute(attend_kv_int8_kernel<head_sets>,
+                                       cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != 0)
         return status;
-    size_t units = a->sequences * (size_t) a->groups * (size_t) a->shares;
-    size_t blocks = (size_t) chip->multiprocessors;
-    return ft_launch(codes_kernel<sets>, dim3((unsigned) (units < blocks ? units : blocks)),
-                     dim3(THREADS), bytes, stream, chip->overlaps, 1, *a, maps, stages);
+    size_t units = a->sequences * (size_t) a->head_groups * (size_t) a->splits;
+    size_t blocks = (size_t) props->sm_count;
+    return ft_launch(attend_kv_int8_kernel<head_sets>,
+                     dim3((unsigned) (units < blocks ? units : blocks)), dim3(THREADS), bytes,
+                     stream, props->has_pdl, 1, *a, tensor_maps, stages);
 }
 
 /*
  * Upper bound of the units per row: at least what unit_keys_of() returns, for a sliding window that
  * may begin inside a unit.
  */
-static int units_within(const ft_attend_job *a)
+static int max_splits(const ft_attend_kv_params *a)
 {
     size_t keys =
         a->window > 0 && (size_t) a->window < a->context ? (size_t) a->window : a->context;
-    size_t units = (keys >> UNIT_SHIFT) + 1;
-    return (int) (units < MOST_UNITS ? units : MOST_UNITS);
+    size_t units = (keys >> SPLIT_SHIFT) + 1;
+    return (int) (units < MAX_SPLITS ? units : MAX_SPLITS);
 }
 
-int ft_cuda_attend_codes(const ft_cuda_chip *chip, void *stream, const ft_attend_job *job)
+int ft_cuda_attend_kv_decode_int8(const ft_cuda_device_props *props, void *stream,
+                                  const ft_attend_kv_params *params)
 {
-    ft_attend_job a = *job;
-    if (!chip->overlaps || a.cache_dtype != FT_I8 || a.head_size != WIDTH ||
+    ft_attend_kv_params a = *params;
+    if (!props->has_pdl || a.cache_dtype != FT_I8 || a.head_size != HEAD_DIM ||
         (a.q_dtype != FT_F16 && a.q_dtype != FT_BF16) || a.cached_rows > INT32_MAX ||
-        a.origin != NULL)
+        a.cache_indirection != NULL)
         return (int) cudaErrorNotSupported;
-    a.shares = units_within(&a);
-    a.groups = a.kv_heads * ((a.group + HEADS - 1) / HEADS);
-    if (a.sequences * (size_t) a.groups * (size_t) a.shares > INT32_MAX / 64)
+    a.splits = max_splits(&a);
+    a.head_groups = a.kv_heads * ((a.group + MAX_HEADS - 1) / MAX_HEADS);
+    if (a.sequences * (size_t) a.head_groups * (size_t) a.splits > INT32_MAX / 64)
         return (int) cudaErrorInvalidValue;
-    return a.group > 4 ? launch<2>(chip, stream, &a) : launch<1>(chip, stream, &a);
+    return a.group > 4 ? launch<2>(props, stream, &a) : launch<1>(props, stream, &a);
 }

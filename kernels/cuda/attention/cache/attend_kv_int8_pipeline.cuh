@@ -19,22 +19,23 @@
 enum {
     WARPS = 8,
     THREADS = 32 * WARPS,
-    HEADS = 8,   /* maximum number of query heads of a unit */
-    WIDTH = 128, /* elements, and bytes, of a head */
-    STEP = 32, /* keys that a warp processes at once; the following tile belongs to the next warp */
-    STRIDE = WARPS * STEP,
-    UNIT_SHIFT = 9,      /* a unit has 2^9 keys; longer rows double this ... */
-    MOST_UNITS = 15,     /* ... until they have at most this many units */
-    SLOT = WIDTH + 4,    /* floats of a partial result: elements, maximum score, sum */
-    TILE = STEP * WIDTH, /* bytes of the keys of a tile */
-    STAGE = 2 * TILE,    /* keys and values; the scales are stored separately */
-    MOST_STAGES = 3
+    MAX_HEADS = 8,  /* maximum number of query heads of a unit */
+    HEAD_DIM = 128, /* elements, and bytes, of a head */
+    KEY_TILE =
+        32, /* keys that a warp processes at once; the following tile belongs to the next warp */
+    CTA_STRIDE = WARPS * KEY_TILE,
+    SPLIT_SHIFT = 9,                  /* a unit has 2^9 keys; longer rows double this ... */
+    MAX_SPLITS = 15,                  /* ... until they have at most this many units */
+    PARTIAL = HEAD_DIM + 4,           /* floats of a partial result: elements, maximum score, sum */
+    TILE_BYTES = KEY_TILE * HEAD_DIM, /* bytes of the keys of a tile */
+    STAGE_BYTES = 2 * TILE_BYTES,     /* keys and values; the scales are stored separately */
+    MAX_STAGES = 3
 };
 
 /* TMA boxes of KEY_TILE rows of the cache. */
-typedef struct codes_maps {
+typedef struct kv_tensor_maps {
     CUtensorMap keys, values;
-} codes_maps;
+} kv_tensor_maps;
 
 /* ---- Keys of a unit ------------------------------------------------------------------------- */
 
@@ -43,36 +44,37 @@ typedef struct codes_maps {
  * to that unit; otherwise one more token could cost another unit. This unit has the keys begin ..
  * end - 1, as far as they are visible to the row.
  */
-typedef struct share {
+typedef struct unit_keys {
     int count; /* number of units of the row */
     int begin, end;
     int first, last; /* visible keys of the row */
-} share;
+} unit_keys;
 
-static __device__ __forceinline__ share share_of(const ft_attend_job &a, int position, int unit)
+static __device__ __forceinline__ unit_keys unit_keys_of(const ft_attend_kv_params &a, int position,
+                                                         int unit)
 {
-    int first = ft_attend_first_key(a, position), last = position, shift = UNIT_SHIFT;
-    while (((last + 1) >> shift) - (first >> shift) > MOST_UNITS)
+    int first = ft_first_visible_key(a, position), last = position, shift = SPLIT_SHIFT;
+    while (((last + 1) >> shift) - (first >> shift) > MAX_SPLITS)
         shift++;
     int count = max(((last + 1) >> shift) - (first >> shift), 1);
     int begin = ((first >> shift) + unit) << shift;
     int end = unit == count - 1 ? last + 1 : begin + (1 << shift);
-    return share{ count, begin, end, first, last };
+    return unit_keys{ count, begin, end, first, last };
 }
 
 /* The key tiles of this warp begin at base, base + STRIDE, ... before end. */
-typedef struct span {
+typedef struct tile_range {
     int base, end;
-} span;
+} tile_range;
 
-static __device__ __forceinline__ span span_of(const share &s)
+static __device__ __forceinline__ tile_range warp_tiles_of(const unit_keys &s)
 {
-    int base = s.begin + (int) threadIdx.x / 32 * STEP;
-    int skipped = max(s.first - base, 0) / STRIDE * STRIDE;
-    base += skipped;
-    if (base + STEP <= s.first)
-        base += STRIDE;
-    return span{ base, s.end };
+    int base = s.begin + (int) threadIdx.x / 32 * KEY_TILE;
+    int skipped_keys = max(s.first - base, 0) / CTA_STRIDE * CTA_STRIDE;
+    base += skipped_keys;
+    if (base + KEY_TILE <= s.first)
+        base += CTA_STRIDE;
+    return tile_range{ base, s.end };
 }
 
 /* ---- Units ---------------------------------------------------------------------------------- */
@@ -83,77 +85,79 @@ typedef struct unit {
     uint32_t sequence;                     /* each sequence has one row, with the same index */
 } unit;
 
-static __device__ __forceinline__ unit unit_of(const ft_attend_job &a, uint32_t index)
+static __device__ __forceinline__ unit unit_from_index(const ft_attend_kv_params &a, uint32_t index)
 {
     unit u;
-    uint32_t rest = index / (uint32_t) a.groups;
-    u.group = (int) (index % (uint32_t) a.groups);
+    uint32_t rest = index / (uint32_t) a.head_groups;
+    u.group = (int) (index % (uint32_t) a.head_groups);
     u.sequence = rest % (uint32_t) a.sequences;
     u.split = (int) (rest / (uint32_t) a.sequences); /* units of long sequences are last */
     u.kv_head = u.group % a.kv_heads;
-    int from = u.group / a.kv_heads * HEADS;
+    int from = u.group / a.kv_heads * MAX_HEADS;
     u.first_head = u.kv_head * a.group + from;
-    u.heads = min(a.group - from, HEADS);
+    u.heads = min(a.group - from, MAX_HEADS);
     return u;
 }
 
-static __device__ __forceinline__ uint32_t units_of(const ft_attend_job &a)
+static __device__ __forceinline__ uint32_t unit_count(const ft_attend_kv_params &a)
 {
-    return (uint32_t) a.sequences * (uint32_t) (a.groups * a.shares);
+    return (uint32_t) a.sequences * (uint32_t) (a.head_groups * a.splits);
 }
 
 /* 32 units of a CTA, one per lane. */
-typedef struct roll {
+typedef struct unit_batch {
     uint32_t first; /* lane l holds the unit l grids further */
     unit u;
-    int position;  /* position of its query */
-    uint32_t row;  /* row of the cache with this warp's first key tile */
-    uint32_t live; /* bit mask: units with work ... */
-    uint32_t busy; /* ... and units with work for this warp */
-} roll;
+    int position;    /* position of its query */
+    uint32_t row;    /* row of the cache with this warp's first key tile */
+    uint32_t active; /* bit mask: units with work ... */
+    uint32_t busy;   /* ... and units with work for this warp */
+} unit_batch;
 
-static __device__ __forceinline__ uint32_t row_of(const ft_attend_job &a, const int32_t *pages,
-                                                  int kv_head, int base)
+static __device__ __forceinline__ uint32_t row_of(const ft_attend_kv_params &a,
+                                                  const int32_t *pages, int kv_head, int base)
 {
-    return (uint32_t) ft_cache_find(pages, (size_t) base, (size_t) kv_head, (size_t) a.kv_heads);
+    return (uint32_t) ft_cache_token_row(pages, (size_t) base, (size_t) kv_head,
+                                         (size_t) a.kv_heads);
 }
 
-static __device__ __forceinline__ roll look_up(const ft_attend_job &a, uint32_t first)
+static __device__ __forceinline__ unit_batch lookup_units(const ft_attend_kv_params &a,
+                                                          uint32_t first)
 {
-    roll r = { first };
+    unit_batch r = { first };
     uint32_t index = first + threadIdx.x % 32 * gridDim.x;
-    bool live = false, busy = false;
-    if (index < units_of(a)) {
-        r.u = unit_of(a, index);
-        ft_attend_task task = ft_attend_take(a, r.u.sequence);
-        share s = share_of(a, task.position, r.u.split);
-        live = task.rows > 0 && r.u.split < s.count;
-        span steps = span_of(s);
-        busy = live && steps.base < steps.end;
-        r.position = task.position;
+    bool active = false, busy = false;
+    if (index < unit_count(a)) {
+        r.u = unit_from_index(a, index);
+        ft_query_tile query_tile = ft_query_tile_at(a, r.u.sequence);
+        unit_keys s = unit_keys_of(a, query_tile.position, r.u.split);
+        active = query_tile.rows > 0 && r.u.split < s.count;
+        tile_range steps = warp_tiles_of(s);
+        busy = active && steps.base < steps.end;
+        r.position = query_tile.position;
         if (busy)
-            r.row = row_of(a, task.pages, r.u.kv_head, steps.base);
+            r.row = row_of(a, query_tile.pages, r.u.kv_head, steps.base);
     }
-    r.live = __ballot_sync(~0u, live);
+    r.active = __ballot_sync(~0u, active);
     r.busy = __ballot_sync(~0u, busy);
     return r;
 }
 
-static __device__ __forceinline__ int from_lane(int value, int lane)
+static __device__ __forceinline__ int broadcast(int value, int lane)
 {
     return __shfl_sync(~0u, value, lane);
 }
 
 /* The unit of a lane. */
-static __device__ __forceinline__ unit unit_at(const roll &r, int lane)
+static __device__ __forceinline__ unit unit_of_lane(const unit_batch &r, int lane)
 {
-    return unit{ from_lane(r.u.split, lane),   from_lane(r.u.group, lane),
-                 from_lane(r.u.kv_head, lane), from_lane(r.u.first_head, lane),
-                 from_lane(r.u.heads, lane),   (uint32_t) from_lane((int) r.u.sequence, lane) };
+    return unit{ broadcast(r.u.split, lane),   broadcast(r.u.group, lane),
+                 broadcast(r.u.kv_head, lane), broadcast(r.u.first_head, lane),
+                 broadcast(r.u.heads, lane),   (uint32_t) broadcast((int) r.u.sequence, lane) };
 }
 
 /* The first set bit from `lane` on, or 32. */
-static __device__ __forceinline__ int next_bit(uint32_t bits, int lane)
+static __device__ __forceinline__ int next_set_bit(uint32_t bits, int lane)
 {
     uint32_t left = lane < 32 ? bits >> lane : 0;
     return left != 0 ? lane + __ffs((int) left) - 1 : 32;
@@ -164,114 +168,119 @@ static __device__ __forceinline__ int next_bit(uint32_t bits, int lane)
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
 
 /* The next tile to load, and the location of the one after it. */
-struct walk {
-    roll units;
+struct tile_iterator {
+    unit_batch units;
     int lane; /* lane of the unit in `units`; 32: no work left */
     int base, end, last;
     uint32_t row, next;
     const int32_t *pages;
     int kv_head;
 
-    __device__ __forceinline__ void peek(const ft_attend_job &a)
+    __device__ __forceinline__ void lookup_next(const ft_attend_kv_params &a)
     {
-        if (base + STRIDE < end)
-            next = row_of(a, pages, kv_head, base + STRIDE);
+        if (base + CTA_STRIDE < end)
+            next = row_of(a, pages, kv_head, base + CTA_STRIDE);
     }
     /* Advances to the first unit, from `from` on, that has a tile for this warp. */
-    __device__ __forceinline__ void enter(const ft_attend_job &a, int from)
+    __device__ __forceinline__ void enter_unit(const ft_attend_kv_params &a, int from)
     {
-        lane = next_bit(units.busy, from);
+        lane = next_set_bit(units.busy, from);
         while (lane == 32) {
             uint32_t first = units.first + 32 * gridDim.x;
-            if (first >= units_of(a))
+            if (first >= unit_count(a))
                 return;
-            units = look_up(a, first);
-            lane = next_bit(units.busy, 0);
+            units = lookup_units(a, first);
+            lane = next_set_bit(units.busy, 0);
         }
-        unit u = unit_at(units, lane);
-        share s = share_of(a, from_lane(units.position, lane), u.split);
-        span steps = span_of(s);
+        unit u = unit_of_lane(units, lane);
+        unit_keys s = unit_keys_of(a, broadcast(units.position, lane), u.split);
+        tile_range steps = warp_tiles_of(s);
         base = steps.base;
         end = steps.end;
         last = s.last;
-        row = (uint32_t) from_lane((int) units.row, lane);
-        pages = a.pages + (size_t) u.sequence * a.most_pages;
+        row = (uint32_t) broadcast((int) units.row, lane);
+        pages = a.pages + (size_t) u.sequence * a.max_pages;
         kv_head = u.kv_head;
-        peek(a);
+        lookup_next(a);
     }
-    __device__ __forceinline__ void advance(const ft_attend_job &a)
+    __device__ __forceinline__ void advance(const ft_attend_kv_params &a)
     {
-        base += STRIDE;
+        base += CTA_STRIDE;
         if (base >= end)
-            return enter(a, lane + 1);
+            return enter_unit(a, lane + 1);
         row = next;
-        peek(a);
+        lookup_next(a);
     }
 };
 
 /* ---- Pipeline ------------------------------------------------------------------------------- */
 
 /* The pipeline of one warp: one lane issues the loads, all lanes read. */
-struct ring {
+struct kv_pipeline {
     char *stages;
     float *scales; /* [stages, 2, STEP] */
     uint64_t *full;
-    int count, slot;
+    int count, stage_index;
     unsigned parity;
     uint64_t policy;
-    walk ahead;
+    tile_iterator next_tile;
 
     /* Issues the loads of the next tile, if there is one. */
-    __device__ __forceinline__ void ask(const ft_attend_job &a, const codes_maps &maps, int into)
+    __device__ __forceinline__ void issue_loads(const ft_attend_kv_params &a,
+                                                const kv_tensor_maps &maps, int target)
     {
-        if (ahead.lane == 32)
+        if (next_tile.lane == 32)
             return;
         if (threadIdx.x % 32 == 0) {
-            uint64_t *barrier = &full[into];
-            char *stage = stages + into * STAGE;
-            float *scale = scales + into * 2 * STEP;
-            ft_barrier_expect(barrier, STAGE + 2 * STEP * sizeof(float));
-            ft_load_box(stage, &maps.keys, barrier, (int) ahead.row, 0, policy);
-            ft_load_bulk(scale, a.key_scales + ahead.row, STEP * sizeof(float), barrier, policy);
-            ft_load_bulk(scale + STEP, a.value_scales + ahead.row, STEP * sizeof(float), barrier,
+            uint64_t *barrier = &full[target];
+            char *stage = stages + target * STAGE_BYTES;
+            float *scale = scales + target * 2 * KEY_TILE;
+            ft_mbarrier_arrive_expect_tx(barrier, STAGE_BYTES + 2 * KEY_TILE * sizeof(float));
+            ft_tma_load_2d(stage, &maps.keys, barrier, (int) next_tile.row, 0, policy);
+            ft_bulk_load(scale, a.key_scales + next_tile.row, KEY_TILE * sizeof(float), barrier,
                          policy);
-            ft_load_box(stage + TILE, &maps.values, barrier, (int) ahead.row, 0, policy);
+            ft_bulk_load(scale + KEY_TILE, a.value_scales + next_tile.row, KEY_TILE * sizeof(float),
+                         barrier, policy);
+            ft_tma_load_2d(stage + TILE_BYTES, &maps.values, barrier, (int) next_tile.row, 0,
+                           policy);
         }
         __syncwarp();
-        ahead.advance(a);
+        next_tile.advance(a);
     }
     /*
      * Prologue. Loads issued before the predecessor has ended must not read what it writes: the
      * newest key.
      */
-    __device__ __forceinline__ void open(const ft_attend_job &a, const codes_maps &maps)
+    __device__ __forceinline__ void prologue(const ft_attend_kv_params &a,
+                                             const kv_tensor_maps &maps)
     {
         if (threadIdx.x % 32 == 0) {
             for (int i = 0; i < count; i++)
-                ft_barrier_init(&full[i], 1);
-            ft_barriers_ready();
+                ft_mbarrier_init(&full[i], 1);
+            ft_mbarrier_fence_init();
         }
         __syncwarp();
-        policy = ft_policy_passing();
-        ahead.units = look_up(a, blockIdx.x);
-        ahead.enter(a, 0);
+        policy = ft_l2_evict_first();
+        next_tile.units = lookup_units(a, blockIdx.x);
+        next_tile.enter_unit(a, 0);
         for (int i = 0; i < count; i++) {
-            if (ahead.lane < 32 && ahead.base + STEP > ahead.last)
-                ft_wait_for_predecessor();
-            ask(a, maps, i);
+            if (next_tile.lane < 32 && next_tile.base + KEY_TILE > next_tile.last)
+                ft_pdl_wait();
+            issue_loads(a, maps, i);
         }
     }
-    __device__ __forceinline__ void wait()
+    __device__ __forceinline__ void consumer_wait()
     {
-        ft_barrier_wait(&full[slot], parity);
+        ft_mbarrier_wait(&full[stage_index], parity);
     }
     /* Releases the stage after all lanes have read it. */
-    __device__ __forceinline__ void release(const ft_attend_job &a, const codes_maps &maps)
+    __device__ __forceinline__ void consumer_release(const ft_attend_kv_params &a,
+                                                     const kv_tensor_maps &maps)
     {
         __syncwarp();
-        ask(a, maps, slot);
-        if (++slot == count) {
-            slot = 0;
+        issue_loads(a, maps, stage_index);
+        if (++stage_index == count) {
+            stage_index = 0;
             parity ^= 1;
         }
     }

@@ -34,103 +34,108 @@
 
 /* From sm_100 on the same code needs a few more registers: one CTA per SM less. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 1000
-enum { FEWER = 1 };
+enum { FEWER_CTAS = 1 };
 #else
-enum { FEWER = 0 };
+enum { FEWER_CTAS = 0 };
 #endif
 
 /*
  * One less with beam search, where lanes look up their keys and the registers also hold int8 values
  * and as many sums.
  */
-template <bool lanes, ft_dtype stored, int width>
-static constexpr int blocks_of = form<stored, width>::blocks - FEWER -
-                                 (lanes && form<stored, width>::row == 128 ? 1 : 0);
+template <bool lanes, ft_dtype kv_dtype, int width>
+static constexpr int min_ctas_of = decode_traits<kv_dtype, width>::min_ctas - FEWER_CTAS -
+                                   (lanes && decode_traits<kv_dtype, width>::row == 128 ? 1 : 0);
 
 /*
  * Grid: CTAs over the splits, KV heads times groups of HEADS query heads, sequences (or groups of
  * sequences that read the same keys). Each sequence has one row, with the same index.
  */
-template <bool lanes, ft_dtype stored, int width, bool bf16>
-static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width>)
-    step_kernel(const __grid_constant__ ft_attend_job a)
+template <bool lanes, ft_dtype kv_dtype, int width, bool bf16>
+static __global__ void __launch_bounds__(THREADS, min_ctas_of<lanes, kv_dtype, width>)
+    decode_kernel(const __grid_constant__ ft_attend_kv_params a)
 {
     extern __shared__ uint4 shared[];
-    typedef room<WARPS, stored, width> room;
-    room *r = (room *) shared;
-    columns of = columns_of(a, blockIdx.y, blockIdx.z);
+    typedef shared_storage<WARPS, kv_dtype, width> shared_storage;
+    shared_storage *r = (shared_storage *) shared;
+    head_columns of = head_columns_of(a, blockIdx.y, blockIdx.z);
     int warp = (int) threadIdx.x / 32, heads = of.count;
-    ft_attend_task task = ft_attend_take(a, blockIdx.z * (unsigned) a.together);
-    share s = share_of(a, task.position, form<stored, width>::part, (int) blockIdx.x);
-    if (task.rows == 0 || s.begin >= s.end) {
-        ft_wait_for_predecessor(); /* otherwise the dependent kernel could begin before the
+    ft_query_tile query_tile = ft_query_tile_at(a, blockIdx.z * (unsigned) a.sequences_per_kv);
+    split_range s = split_range_of(
+        a, query_tile.position, decode_traits<kv_dtype, width>::min_split_keys, (int) blockIdx.x);
+    if (query_tile.rows == 0 || s.begin >= s.end) {
+        ft_pdl_wait(); /* otherwise the dependent kernel could begin before the
                                       predecessor has ended */
         return;
     }
     uint32_t q[width / 16][2];
-    walk w;
-    begin_walk<WARPS, lanes>(&w, &r->warp[warp], a, task, s, of.kv_head);
-    load_queries<stored, width>(q, a, of);
+    key_iterator w;
+    prologue<WARPS, lanes>(&w, &r->warp[warp], a, query_tile, s, of.kv_head);
+    load_queries<kv_dtype, width>(q, a, of);
 
-    bool whole = s.end - s.begin == s.count;
-    int end = part_begin(s, s.begin);
+    bool owns_all_splits = s.end - s.begin == s.count;
+    int end = split_begin(s, s.begin);
     for (int index = s.begin; index < s.end; index++) {
-        partial_sums<width> sums = { { -INFINITY, -INFINITY } };
+        partial_acc<width> acc = { { -INFINITY, -INFINITY } };
         end += s.size;
-        add_steps<WARPS, lanes, bf16>(&sums, &w, &r->warp[warp], a, task, s, of.kv_head, q, end);
-        gather(r, warp, sums, heads);
+        mainloop<WARPS, lanes, bf16>(&acc, &w, &r->warp[warp], a, query_tile, s, of.kv_head, q,
+                                     end);
+        store_warp_partial(r, warp, acc, heads);
         __syncthreads();
-        finish_part(*r, a, whole ? slots_inside(r, a, heads) : slots_outside(a, of), heads, index);
+        finish_split(*r, a, owns_all_splits ? smem_partials(r, a, heads) : global_partials(a, of),
+                     heads, index);
         __syncthreads(); /* all warps have read what the next split overwrites */
     }
-    verdict *v = (verdict *) r->warp; /* keys and values have been read */
-    float *sums_of_shares = (float *) (v + 1);
-    if (whole)
-        finish<true, WARPS>(v, sums_of_shares, a, slots_inside(r, a, heads), of, s.count);
-    else if (is_last(&r->last, a, s))
-        finish<false, WARPS>(v, sums_of_shares, a, slots_outside(a, of), of, s.count);
+    split_weights *v = (split_weights *) r->warp; /* keys and values have been read */
+    float *reduction = (float *) (v + 1);
+    if (owns_all_splits)
+        reduce_splits<true, WARPS>(v, reduction, a, smem_partials(r, a, heads), of, s.count);
+    else if (is_last_cta(&r->last, a, s))
+        reduce_splits<false, WARPS>(v, reduction, a, global_partials(a, of), of, s.count);
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
 
-size_t ft_cuda_attend_step_scratch(size_t sequences, size_t context, int heads, int head_size)
+size_t ft_cuda_attend_kv_decode_scratch(size_t sequences, size_t context, int heads, int head_size)
 {
-    size_t parts = parts_within(context, SMALLEST_PART) + PARTS_OF_BLOCK - 1;
-    return sequences * parts * (size_t) heads * (size_t) (head_size + TAIL) * sizeof(float);
+    size_t splits = max_splits(context, MIN_SPLIT_KEYS) + MAX_SPLITS_PER_CTA - 1;
+    return sequences * splits * (size_t) heads * (size_t) (head_size + STATS) * sizeof(float);
 }
 
-size_t ft_cuda_attend_step_counters(size_t sequences, int heads, int kv_heads)
+size_t ft_cuda_attend_kv_decode_counters(size_t sequences, int heads, int kv_heads)
 {
-    return sequences * groups_of(kv_heads, heads / kv_heads);
+    return sequences * head_groups_of(kv_heads, heads / kv_heads);
 }
 
 /* Splits per CTA: as many as still leave enough CTAs to fill all multiprocessors several times. */
-static int parts_of_block(const ft_cuda_chip *chip, size_t ctas)
+static int splits_per_cta(const ft_cuda_device_props *props, size_t ctas)
 {
-    int parts = PARTS_OF_BLOCK;
-    while (parts > 1 && ctas / (size_t) parts < BLOCKS_WANTED * (size_t) chip->multiprocessors)
-        parts /= 2;
-    return parts;
+    int splits = MAX_SPLITS_PER_CTA;
+    while (splits > 1 && ctas / (size_t) splits < CTAS_PER_SM * (size_t) props->sm_count)
+        splits /= 2;
+    return splits;
 }
 
-template <bool lanes, ft_dtype stored, int width, bool bf16> struct step_launcher {
-    static int launch(const ft_cuda_chip *chip, void *stream, const ft_attend_job *job)
+template <bool lanes, ft_dtype kv_dtype, int width, bool bf16> struct decode_launcher {
+    static int launch(const ft_cuda_device_props *props, void *stream,
+                      const ft_attend_kv_params *params)
     {
-        ft_attend_job a = *job;
-        extent e = extent_of(job, form<stored, width>::part);
-        a.parts_of_block = parts_of_block(chip, e.parts * e.groups * e.rows);
-        size_t bytes = room_bytes<WARPS, stored, width>(e.heads, a.head_size, a.parts_of_block);
-        dim3 grid(ft_cover(e.parts, (unsigned) a.parts_of_block), (unsigned) e.groups,
+        ft_attend_kv_params a = *params;
+        launch_extent e = launch_extent_of(params, decode_traits<kv_dtype, width>::min_split_keys);
+        a.splits_per_cta = splits_per_cta(props, e.splits * e.groups * e.rows);
+        size_t bytes = smem_bytes<WARPS, kv_dtype, width>(e.heads, a.head_size, a.splits_per_cta);
+        dim3 grid(ft_ceil_div(e.splits, (unsigned) a.splits_per_cta), (unsigned) e.groups,
                   (unsigned) e.rows);
-        int status = allow_shared(chip, step_kernel<lanes, stored, width, bf16>, bytes);
+        int status = set_max_smem(props, decode_kernel<lanes, kv_dtype, width, bf16>, bytes);
         if (status != (int) cudaSuccess)
             return status;
-        return ft_launch(step_kernel<lanes, stored, width, bf16>, grid, dim3(THREADS), bytes,
-                         stream, chip->overlaps, 1, a);
+        return ft_launch(decode_kernel<lanes, kv_dtype, width, bf16>, grid, dim3(THREADS), bytes,
+                         stream, props->has_pdl, 1, a);
     }
 };
 
-int ft_cuda_attend_step(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
+int ft_cuda_attend_kv_decode(const ft_cuda_device_props *props, void *stream,
+                             const ft_attend_kv_params *a)
 {
-    return forms<step_launcher>::launch(chip, stream, a);
+    return decode_dispatch<decode_launcher>::launch(props, stream, a);
 }

@@ -20,29 +20,29 @@
 /* ---- Consumer warpgroups -------------------------------------------------------------------- */
 
 /* Consumer release: this warp has read the stage. */
-static __device__ __forceinline__ void leave(uint64_t *empty, int fill)
+static __device__ __forceinline__ void consumer_release(uint64_t *empty, int fill)
 {
     __syncwarp();
     if (threadIdx.x % 32 == 0)
-        ft_barrier_arrive(&empty[fill % SLOTS]);
+        ft_mbarrier_arrive(&empty[fill % STAGES]);
 }
 
-static __device__ __forceinline__ void arrive_at(uint64_t *full, int fill)
+static __device__ __forceinline__ void consumer_wait(uint64_t *full, int fill)
 {
-    ft_barrier_wait(&full[fill % SLOTS], (unsigned) (fill / SLOTS) & 1);
+    ft_mbarrier_wait(&full[fill % STAGES], (unsigned) (fill / STAGES) & 1);
 }
 
 /* Issues s = q . k^T. */
 template <int width, bool bf16>
-static __device__ __forceinline__ void begin_scores(float (&s)[KEYS / 2], const uint8_t *query,
-                                                    const uint8_t *keys)
+static __device__ __forceinline__ void issue_qk(float (&s)[KEYS / 2], const uint8_t *query,
+                                                const uint8_t *keys)
 {
-    ft_wgmma_begin();
+    ft_wgmma_fence();
 #pragma unroll
     for (int i = 0; i < width / 16; i++) {
         int at = i / 4 * PANEL + i % 4 * 32;
-        ft_wgmma_halves<KEYS, bf16>(s, ft_wgmma_operand(query + at), ft_wgmma_operand(keys + at),
-                                    i > 0);
+        ft_wgmma_f16<KEYS, bf16>(s, ft_wgmma_descriptor(query + at), ft_wgmma_descriptor(keys + at),
+                                 i > 0);
     }
     ft_wgmma_commit();
 }
@@ -50,13 +50,13 @@ static __device__ __forceinline__ void begin_scores(float (&s)[KEYS / 2], const 
 /* Issues sums += weights . v. */
 template <int width, bool bf16>
 static __device__ __forceinline__ void
-begin_mix(float (&sums)[width / 2], const uint32_t (&weights)[KEYS / 16][4], const uint8_t *values)
+issue_pv(float (&acc)[width / 2], const uint32_t (&weights)[KEYS / 16][4], const uint8_t *values)
 {
-    ft_wgmma_begin();
+    ft_wgmma_fence();
 #pragma unroll
     for (int i = 0; i < KEYS / 16; i++)
-        ft_wgmma_halves_rows<width, bf16>(sums, weights[i],
-                                          ft_wgmma_turned(values + i * 16 * 128, PANEL));
+        ft_wgmma_f16_register_a_trans_b<width, bf16>(
+            acc, weights[i], ft_wgmma_descriptor_trans(values + i * 16 * 128, PANEL));
     ft_wgmma_commit();
 }
 
@@ -66,61 +66,62 @@ static __device__ __forceinline__ void pack_weights(uint32_t (&to)[KEYS / 16][4]
 {
 #pragma unroll
     for (int i = 0; i < KEYS / 4; i++)
-        to[i / 4][i % 4] = pack<bf16>(s[2 * i], s[2 * i + 1]);
+        to[i / 4][i % 4] = pack_f16x2<bf16>(s[2 * i], s[2 * i + 1]);
 }
 
 /* Masking and online softmax of a tile; `own` is the last visible key of the warp's first row. */
-static __device__ __forceinline__ void weigh_tile(float (&s)[KEYS / 2], softmax *rows,
-                                                  float shrink[2], const ft_attend_job &a, int own,
-                                                  int base)
+static __device__ __forceinline__ void softmax_tile(float (&s)[KEYS / 2], softmax_stats *rows,
+                                                    float rescale[2], const ft_attend_kv_params &a,
+                                                    int last_visible, int base)
 {
     float(*tile)[4] = (float(*)[4]) s;
-    ft_wgmma_settle(s);
-    ft_attend_hide<KEYS>(tile, a, own, base);
-    weigh<KEYS, true>(tile, rows, shrink, a.score_scale);
+    ft_wgmma_fence_acc(s);
+    ft_mask_scores<KEYS>(tile, a, last_visible, base);
+    online_softmax<KEYS, true>(tile, rows, rescale, a.score_scale);
 }
 
-template <int width, bool bf16, bool codes>
-static __device__ __forceinline__ void multiply(rooms<width, codes> *r, const ft_attend_job &a,
-                                                const work &w, int team)
+template <int width, bool bf16, bool quantized>
+static __device__ __forceinline__ void consume(shared_storage<width, quantized> *r,
+                                               const ft_attend_kv_params &a, const cta_work &w,
+                                               int consumer)
 {
-    int row = 64 * team + (int) threadIdx.x % TEAM / 32 * 16;
-    int own = ft_attend_last_key(a, w.task, row);
-    int tiles = tiles_of(w);
-    const uint8_t *query = r->query + 64 * team * 128;
-    float s[KEYS / 2], sums[width / 2] = {}, shrink[2];
+    int row = 64 * consumer + (int) threadIdx.x % WARPGROUP / 32 * 16;
+    int last_visible = ft_last_visible_key(a, w.query_tile, row);
+    int tiles = tile_count(w);
+    const uint8_t *query = r->query + 64 * consumer * 128;
+    float s[KEYS / 2], acc[width / 2] = {}, rescale[2];
     uint32_t weights[KEYS / 16][4];
-    softmax rows = { { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
-    ft_barrier_wait(&r->asked, 0);
-    arrive_at(r->full, 0);
-    begin_scores<width, bf16>(s, query, r->slot[0]);
+    softmax_stats rows = { { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
+    ft_mbarrier_wait(&r->queries_full, 0);
+    consumer_wait(r->full, 0);
+    issue_qk<width, bf16>(s, query, r->stage[0]);
     ft_wgmma_wait<0>();
-    leave(r->empty, 0);
-    weigh_tile(s, &rows, shrink, a, own, w.first);
+    consumer_release(r->empty, 0);
+    softmax_tile(s, &rows, rescale, a, last_visible, w.first);
     pack_weights<bf16>(weights, s);
     for (int i = 1; i < tiles; i++) {
         int keys = 2 * i, values = 2 * i - 1;
-        arrive_at(r->full, keys);
-        begin_scores<width, bf16>(s, query, r->slot[keys % SLOTS]);
-        arrive_at(r->full, values);
-        begin_mix<width, bf16>(sums, weights, r->slot[values % SLOTS]);
+        consumer_wait(r->full, keys);
+        issue_qk<width, bf16>(s, query, r->stage[keys % STAGES]);
+        consumer_wait(r->full, values);
+        issue_pv<width, bf16>(acc, weights, r->stage[values % STAGES]);
         ft_wgmma_wait<1>();
-        leave(r->empty, keys);
-        weigh_tile(s, &rows, shrink, a, own, w.first + i * KEYS);
+        consumer_release(r->empty, keys);
+        softmax_tile(s, &rows, rescale, a, last_visible, w.first + i * KEYS);
         ft_wgmma_wait<0>();
-        ft_wgmma_settle(sums);
-        leave(r->empty, values);
-        shrink_sums<width>((float(*)[4]) sums, shrink);
+        ft_wgmma_fence_acc(acc);
+        consumer_release(r->empty, values);
+        rescale_acc<width>((float(*)[4]) acc, rescale);
         pack_weights<bf16>(weights, s);
     }
-    arrive_at(r->full, 2 * tiles - 1);
-    begin_mix<width, bf16>(sums, weights, r->slot[(2 * tiles - 1) % SLOTS]);
+    consumer_wait(r->full, 2 * tiles - 1);
+    issue_pv<width, bf16>(acc, weights, r->stage[(2 * tiles - 1) % STAGES]);
     ft_wgmma_wait<0>();
-    ft_wgmma_settle(sums);
+    ft_wgmma_fence_acc(acc);
     size_t cols = (size_t) a.heads * (size_t) a.head_size;
-    results to = { (uint16_t *) a.y + w.task.row * cols + (size_t) (w.head * a.head_size), cols,
-                   w.task.rows, a.head_size };
-    store<width, bf16>(to, row, &rows, (const float(*)[4]) sums);
+    output_rows to = { (uint16_t *) a.y + w.query_tile.row * cols + (size_t) (w.head * a.head_size),
+                       cols, w.query_tile.rows, a.head_size };
+    store<width, bf16>(to, row, &rows, (const float(*)[4]) acc);
 }
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
@@ -134,100 +135,104 @@ template <int registers, bool more> static __device__ __forceinline__ void set_r
 }
 
 /* Later query tiles of a prompt see more keys, so they come first. */
-static __device__ __forceinline__ work take(const ft_attend_job &a)
+static __device__ __forceinline__ cta_work cta_work_of(const ft_attend_kv_params &a)
 {
-    work w;
+    cta_work w;
     size_t index = blockIdx.x / (unsigned) a.heads;
-    w.task = ft_attend_take(a, a.nblocks - 1 - index, QUERIES);
+    w.query_tile = ft_query_tile_at(a, a.n_query_tiles - 1 - index, QUERIES);
     w.head = (int) (blockIdx.x % (unsigned) a.heads);
     w.kv_head = w.head / a.group;
-    w.first = ft_attend_first_key(a, w.task.position) / KEYS * KEYS;
-    w.last = ft_attend_last_key(a, w.task, w.task.rows - 1);
+    w.first = ft_first_visible_key(a, w.query_tile.position) / KEYS * KEYS;
+    w.last = ft_last_visible_key(a, w.query_tile, w.query_tile.rows - 1);
     return w;
 }
 
 /* Consumer warpgroups that have queries. */
-static __device__ __forceinline__ int teams_of(const work &w)
+static __device__ __forceinline__ int consumer_count(const cta_work &w)
 {
-    return (w.task.rows + 63) / 64;
+    return (w.query_tile.rows + 63) / 64;
 }
 
-template <int width, bool codes>
-static __device__ __forceinline__ void set_up(rooms<width, codes> *r, int teams)
+template <int width, bool quantized>
+static __device__ __forceinline__ void init_barriers(shared_storage<width, quantized> *r,
+                                                     int consumers)
 {
     if (threadIdx.x == 0) {
-        for (int i = 0; i < SLOTS; i++) {
-            ft_barrier_init(&r->full[i], TEAM);
-            ft_barrier_init(&r->empty[i], (unsigned) (4 * teams));
+        for (int i = 0; i < STAGES; i++) {
+            ft_mbarrier_init(&r->full[i], WARPGROUP);
+            ft_mbarrier_init(&r->empty[i], (unsigned) (4 * consumers));
         }
-        ft_barrier_init(&r->asked, TEAM);
-        ft_barriers_ready();
+        ft_mbarrier_init(&r->queries_full, WARPGROUP);
+        ft_mbarrier_fence_init();
     }
     __syncthreads();
 }
 
 #endif
 
-template <int width, bool bf16, bool codes>
+template <int width, bool bf16, bool quantized>
 static __global__ void __launch_bounds__(THREADS, 1)
-    attend_kernel(const __grid_constant__ ft_attend_job a)
+    prefill_wgmma_kernel(const __grid_constant__ ft_attend_kv_params a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) uint8_t shared[];
-    rooms<width, codes> *r = (rooms<width, codes> *) shared;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
-    work w = take(a);
-    if (w.task.rows == 0)
+    shared_storage<width, quantized> *r = (shared_storage<width, quantized> *) shared;
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
+    cta_work w = cta_work_of(a);
+    if (w.query_tile.rows == 0)
         return;
-    int team = (int) threadIdx.x / TEAM - 1;
-    set_up(r, teams_of(w));
-    if (team >= 0) {
-        set_registers<TEAM_REGISTERS, true>();
-        if (team < teams_of(w))
-            multiply<width, bf16, codes>(r, a, w, team);
+    int consumer = (int) threadIdx.x / WARPGROUP - 1;
+    init_barriers(r, consumer_count(w));
+    if (consumer >= 0) {
+        set_registers<CONSUMER_REGISTERS, true>();
+        if (consumer < consumer_count(w))
+            consume<width, bf16, quantized>(r, a, w, consumer);
     } else {
-        set_registers<LOADER_REGISTERS, false>();
-        if constexpr (codes)
-            load_codes<width, bf16>(r, a, w);
+        set_registers<PRODUCER_REGISTERS, false>();
+        if constexpr (quantized)
+            produce_int8<width, bf16>(r, a, w);
         else
-            load_halves<width>(r, a, w);
+            produce_f16<width>(r, a, w);
     }
 #endif
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
 
-template <int width, bool bf16, bool codes>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
+template <int width, bool bf16, bool quantized>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_attend_kv_params *a)
 {
-    const size_t bytes = sizeof(rooms<width, codes>);
-    dim3 grid((unsigned) (a->nblocks * (size_t) a->heads));
+    const size_t bytes = sizeof(shared_storage<width, quantized>);
+    dim3 grid((unsigned) (a->n_query_tiles * (size_t) a->heads));
     cudaError_t status =
-        cudaFuncSetAttribute(attend_kernel<width, bf16, codes>,
+        cudaFuncSetAttribute(prefill_wgmma_kernel<width, bf16, quantized>,
                              cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != cudaSuccess)
         return (int) status;
-    return ft_launch(attend_kernel<width, bf16, codes>, grid, dim3(THREADS), bytes, stream,
-                     chip->overlaps, 1, *a);
+    return ft_launch(prefill_wgmma_kernel<width, bf16, quantized>, grid, dim3(THREADS), bytes,
+                     stream, props->has_pdl, 1, *a);
 }
 
-template <bool bf16, bool codes>
-static int launch_width(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
+template <bool bf16, bool quantized>
+static int launch_width(const ft_cuda_device_props *props, void *stream,
+                        const ft_attend_kv_params *a)
 {
-    return a->head_size <= 64 ? launch<64, bf16, codes>(chip, stream, a)
-                              : launch<128, bf16, codes>(chip, stream, a);
+    return a->head_size <= 64 ? launch<64, bf16, quantized>(props, stream, a)
+                              : launch<128, bf16, quantized>(props, stream, a);
 }
 
-int ft_cuda_attend_wgmma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
+int ft_cuda_attend_kv_prefill_wgmma(const ft_cuda_device_props *props, void *stream,
+                                    const ft_attend_kv_params *a)
 {
-    bool bf16 = a->q_dtype == FT_BF16, codes = a->cache_dtype == FT_I8;
-    if (!chip->has_wgmma || a->head_size > 128 || (a->q_dtype != FT_F16 && !bf16) ||
-        a->y_dtype != a->q_dtype || (!codes && a->cache_dtype != a->q_dtype) || a->origin != NULL)
+    bool bf16 = a->q_dtype == FT_BF16, quantized = a->cache_dtype == FT_I8;
+    if (!props->has_wgmma || a->head_size > 128 || (a->q_dtype != FT_F16 && !bf16) ||
+        a->y_dtype != a->q_dtype || (!quantized && a->cache_dtype != a->q_dtype) ||
+        a->cache_indirection != NULL)
         return (int) cudaErrorNotSupported;
     if (bf16)
-        return codes ? launch_width<true, true>(chip, stream, a)
-                     : launch_width<true, false>(chip, stream, a);
-    return codes ? launch_width<false, true>(chip, stream, a)
-                 : launch_width<false, false>(chip, stream, a);
+        return quantized ? launch_width<true, true>(props, stream, a)
+                         : launch_width<true, false>(props, stream, a);
+    return quantized ? launch_width<false, true>(props, stream, a)
+                     : launch_width<false, false>(props, stream, a);
 }

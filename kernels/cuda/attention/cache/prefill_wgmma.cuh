@@ -12,26 +12,26 @@
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
 enum {
-    TEAM = 128, /* threads of a warpgroup */
-    TEAMS = 2,  /* consumer warpgroups */
-    THREADS = (1 + TEAMS) * TEAM,
-    QUERIES = 64 * TEAMS,
-    KEYS = 128,            /* keys per tile */
-    PANEL = 128 * KEYS,    /* bytes: 64 elements of each row of a tile, or of the queries */
-    SLOTS = 4,             /* pipeline stages: keys, values, keys, values */
-    AHEAD = 2,             /* stages with copies in flight */
-    RAW_SLOTS = AHEAD + 1, /* stages of the int8 pipeline */
-    LOADER_REGISTERS = 56,
-    TEAM_REGISTERS = 224
+    WARPGROUP = 128, /* threads of a warpgroup */
+    CONSUMERS = 2,   /* consumer warpgroups */
+    THREADS = (1 + CONSUMERS) * WARPGROUP,
+    QUERIES = 64 * CONSUMERS,
+    KEYS = 128,                /* keys per tile */
+    PANEL = 128 * KEYS,        /* bytes: 64 elements of each row of a tile, or of the queries */
+    STAGES = 4,                /* pipeline stages: keys, values, keys, values */
+    PREFETCH = 2,              /* stages with copies in flight */
+    RAW_STAGES = PREFETCH + 1, /* stages of the int8 pipeline */
+    PRODUCER_REGISTERS = 56,
+    CONSUMER_REGISTERS = 224
 };
 
 /* Shared memory; `quantized` is a dummy if the cache holds f16. */
-template <int width, bool codes> struct rooms {
+template <int width, bool quantized> struct shared_storage {
     static constexpr int bytes = width / 64 * PANEL;
-    uint8_t query[bytes], slot[SLOTS][bytes];
-    uint8_t code[codes ? RAW_SLOTS : 1][codes ? KEYS * width : 16];
-    float scale[codes ? RAW_SLOTS : 1][codes ? KEYS : 4];
-    uint64_t full[SLOTS], empty[SLOTS], asked;
+    uint8_t query[bytes], stage[STAGES][bytes];
+    uint8_t raw[quantized ? RAW_STAGES : 1][quantized ? KEYS * width : 16];
+    float scale[quantized ? RAW_STAGES : 1][quantized ? KEYS : 4];
+    uint64_t full[STAGES], empty[STAGES], queries_full;
 };
 
 #ifdef FT_HAS_WGMMA
@@ -39,13 +39,13 @@ template <int width, bool codes> struct rooms {
 /* ---- Tiles ---------------------------------------------------------------------------------- */
 
 /* Work of a CTA. */
-typedef struct work {
-    ft_attend_task task;
+typedef struct cta_work {
+    ft_query_tile query_tile;
     int head, kv_head;
     int first, last; /* keys visible to any row; `first` is a multiple of KEYS */
-} work;
+} cta_work;
 
-static __device__ __forceinline__ int tiles_of(const work &w)
+static __device__ __forceinline__ int tile_count(const cta_work &w)
 {
     return (w.last - w.first) / KEYS + 1;
 }
@@ -57,45 +57,47 @@ static __device__ __forceinline__ int chunk_offset(int row, int chunk)
 }
 
 /* Row of the cache that holds a key, counted in rows of one head. */
-static __device__ __forceinline__ size_t page_row(const ft_attend_job &a, const work &w, int key)
+static __device__ __forceinline__ size_t page_row(const ft_attend_kv_params &a, const cta_work &w,
+                                                  int key)
 {
-    return ft_cache_find(w.task.pages, (size_t) key, (size_t) w.kv_head, (size_t) a.kv_heads);
+    return ft_cache_token_row(w.query_tile.pages, (size_t) key, (size_t) w.kv_head,
+                              (size_t) a.kv_heads);
 }
 
 /*
  * Starts the copy of a tile: f16 to panels, int8 to rows of `width` bytes. Each thread copies the
  * same chunk of eight elements of several rows.
  */
-template <int width, bool codes>
-static __device__ __forceinline__ void copy_tile(uint8_t *to, const void *data,
-                                                 const ft_attend_job &a, const work &w, int base)
+template <int width, bool quantized>
+static __device__ __forceinline__ void
+copy_tile(uint8_t *to, const void *data, const ft_attend_kv_params &a, const cta_work &w, int base)
 {
-    constexpr int pieces = width / 8, step = TEAM / pieces, bytes = codes ? 8 : 16;
-    int thread = (int) threadIdx.x, piece = thread % pieces, stride = a.head_size * bytes / 8;
-    bool inside = 8 * piece < a.head_size;
+    constexpr int chunks = width / 8, step = WARPGROUP / chunks, bytes = quantized ? 8 : 16;
+    int thread = (int) threadIdx.x, chunk16 = thread % chunks, stride = a.head_size * bytes / 8;
+    bool inside = 8 * chunk16 < a.head_size;
 #pragma unroll
-    for (int page = 0; page < KEYS / FT_PAGE; page++) {
-        int first = base + page * FT_PAGE;
+    for (int page = 0; page < KEYS / FT_PAGE_TOKENS; page++) {
+        int first = base + page * FT_PAGE_TOKENS;
         if (first > w.last && page > 0)
             first = base; /* no row sees this page: nothing is read */
         const uint8_t *from =
-            (const uint8_t *) data + page_row(a, w, first) * (size_t) stride + bytes * piece;
+            (const uint8_t *) data + page_row(a, w, first) * (size_t) stride + bytes * chunk16;
 #pragma unroll
-        for (int i = 0; i < FT_PAGE; i += step) {
-            int row = page * FT_PAGE + i + thread / pieces;
-            const uint8_t *source = from + (i + thread / pieces) * stride;
+        for (int i = 0; i < FT_PAGE_TOKENS; i += step) {
+            int row = page * FT_PAGE_TOKENS + i + thread / chunks;
+            const uint8_t *source = from + (i + thread / chunks) * stride;
             bool wanted = inside && base + row <= w.last;
-            if (codes)
-                ft_copy_8(to + row * width + 8 * piece, source, wanted);
+            if (quantized)
+                ft_cp_async_8(to + row * width + 8 * chunk16, source, wanted);
             else
-                ft_copy_16(to + chunk_offset(row, piece), source, wanted);
+                ft_cp_async_16(to + chunk_offset(row, chunk16), source, wanted);
         }
     }
 }
 
 /* The scales of a tile, one per thread. */
-static __device__ __forceinline__ float scale_of(const float *scales, const ft_attend_job &a,
-                                                 const work &w, int base)
+static __device__ __forceinline__ float scale_of(const float *scales, const ft_attend_kv_params &a,
+                                                 const cta_work &w, int base)
 {
     int key = base + (int) threadIdx.x;
     return key <= w.last ? scales[page_row(a, w, key)] : 0.0f;
@@ -103,88 +105,89 @@ static __device__ __forceinline__ float scale_of(const float *scales, const ft_a
 
 /* Starts the copy of the queries. */
 template <int width>
-static __device__ __forceinline__ void copy_queries(uint8_t *to, const ft_attend_job &a,
-                                                    const work &w)
+static __device__ __forceinline__ void copy_queries(uint8_t *to, const ft_attend_kv_params &a,
+                                                    const cta_work &w)
 {
-    constexpr int pieces = width / 8, step = TEAM / pieces;
-    int piece = (int) threadIdx.x % pieces;
+    constexpr int chunks = width / 8, step = WARPGROUP / chunks;
+    int chunk16 = (int) threadIdx.x % chunks;
     size_t stride = (size_t) (a.heads * a.head_size);
-    const uint16_t *from =
-        (const uint16_t *) a.q + w.task.row * stride + (size_t) (w.head * a.head_size + 8 * piece);
+    const uint16_t *from = (const uint16_t *) a.q + w.query_tile.row * stride +
+                           (size_t) (w.head * a.head_size + 8 * chunk16);
 #pragma unroll
     for (int i = 0; i < QUERIES; i += step) {
-        int row = i + (int) threadIdx.x / pieces;
-        ft_copy_16(to + chunk_offset(row, piece), from + (size_t) row * stride,
-                   row < w.task.rows && 8 * piece < a.head_size);
+        int row = i + (int) threadIdx.x / chunks;
+        ft_cp_async_16(to + chunk_offset(row, chunk16), from + (size_t) row * stride,
+                       row < w.query_tile.rows && 8 * chunk16 < a.head_size);
     }
 }
 
 /* ---- Producers ------------------------------------------------------------------------------ */
 
 /* Makes this thread's writes to shared memory visible to wgmma after `barrier`. */
-static __device__ __forceinline__ void publish(uint64_t *barrier)
+static __device__ __forceinline__ void fence_and_arrive(uint64_t *barrier)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    ft_barrier_arrive(barrier);
+    ft_mbarrier_arrive(barrier);
 }
 
 /* Starts fill i of the pipeline: the keys of a tile, then its values. */
-template <int width, bool codes>
-static __device__ __forceinline__ void begin_fill(uint8_t *to, const ft_attend_job &a,
-                                                  const work &w, int i)
+template <int width, bool quantized>
+static __device__ __forceinline__ void issue_fill(uint8_t *to, const ft_attend_kv_params &a,
+                                                  const cta_work &w, int i)
 {
-    copy_tile<width, codes>(to, i % 2 == 0 ? a.keys : a.values, a, w, w.first + i / 2 * KEYS);
+    copy_tile<width, quantized>(to, i % 2 == 0 ? a.keys : a.values, a, w, w.first + i / 2 * KEYS);
 }
 
 /* Producer acquire: waits until the stage of fill i has been read. */
-static __device__ __forceinline__ void wait_for_room(uint64_t *empty, int i)
+static __device__ __forceinline__ void producer_acquire(uint64_t *empty, int i)
 {
-    if (i >= SLOTS)
-        ft_barrier_wait(&empty[i % SLOTS], (unsigned) (i / SLOTS - 1) & 1);
+    if (i >= STAGES)
+        ft_mbarrier_wait(&empty[i % STAGES], (unsigned) (i / STAGES - 1) & 1);
 }
 
 /* f16 producer: a fill completes PREFETCH fills after its copies were issued. */
 template <int width>
-static __device__ __forceinline__ void load_halves(rooms<width, false> *r, const ft_attend_job &a,
-                                                   const work &w)
+static __device__ __forceinline__ void produce_f16(shared_storage<width, false> *r,
+                                                   const ft_attend_kv_params &a, const cta_work &w)
 {
-    int fills = 2 * tiles_of(w);
+    int fills = 2 * tile_count(w);
     copy_queries<width>(r->query, a, w);
-    for (int i = 0; i < fills + AHEAD; i++) {
+    for (int i = 0; i < fills + PREFETCH; i++) {
         if (i < fills) {
-            wait_for_room(r->empty, i);
-            begin_fill<width, false>(r->slot[i % SLOTS], a, w, i);
+            producer_acquire(r->empty, i);
+            issue_fill<width, false>(r->stage[i % STAGES], a, w, i);
         }
-        ft_copy_commit();
-        if (i < AHEAD)
+        ft_cp_async_commit();
+        if (i < PREFETCH)
             continue;
-        ft_copy_wait<AHEAD>();
-        if (i == AHEAD)
-            publish(&r->asked);
-        publish(&r->full[(i - AHEAD) % SLOTS]);
+        ft_cp_async_wait<PREFETCH>();
+        if (i == PREFETCH)
+            fence_and_arrive(&r->queries_full);
+        fence_and_arrive(&r->full[(i - PREFETCH) % STAGES]);
     }
 }
 
 /* Converts a stage of int8 values to f16. */
 template <int width, bool bf16>
-static __device__ __forceinline__ void widen_tile(uint8_t *to, const uint8_t *codes,
-                                                  const float *scale)
+static __device__ __forceinline__ void dequantize_tile(uint8_t *to, const uint8_t *quantized,
+                                                       const float *scale)
 {
-    constexpr int pieces = width / 8, step = TEAM / pieces;
-    int piece = (int) threadIdx.x % pieces;
+    constexpr int chunks = width / 8, step = WARPGROUP / chunks;
+    int chunk16 = (int) threadIdx.x % chunks;
 #pragma unroll 4
     for (int i = 0; i < KEYS; i += step) {
-        int row = i + (int) threadIdx.x / pieces;
-        uint4 halves;
-        ft_scale_codes<bf16>((uint32_t *) &halves,
-                             *(const uint2 *) (codes + row * width + 8 * piece), scale[row]);
-        *(uint4 *) (to + chunk_offset(row, piece)) = halves;
+        int row = i + (int) threadIdx.x / chunks;
+        uint4 f16x8;
+        ft_dequantize_x8<bf16>((uint32_t *) &f16x8,
+                               *(const uint2 *) (quantized + row * width + 8 * chunk16),
+                               scale[row]);
+        *(uint4 *) (to + chunk_offset(row, chunk16)) = f16x8;
     }
 }
 
-static __device__ __forceinline__ void meet_loaders()
+static __device__ __forceinline__ void sync_producers()
 {
-    asm volatile("bar.sync 1, %0;" ::"r"((int) TEAM) : "memory");
+    asm volatile("bar.sync 1, %0;" ::"r"((int) WARPGROUP) : "memory");
 }
 
 /*
@@ -192,32 +195,32 @@ static __device__ __forceinline__ void meet_loaders()
  * conversion.
  */
 template <int width, bool bf16>
-static __device__ __forceinline__ void load_codes(rooms<width, true> *r, const ft_attend_job &a,
-                                                  const work &w)
+static __device__ __forceinline__ void produce_int8(shared_storage<width, true> *r,
+                                                    const ft_attend_kv_params &a, const cta_work &w)
 {
-    int fills = 2 * tiles_of(w);
+    int fills = 2 * tile_count(w);
     copy_queries<width>(r->query, a, w);
-    for (int i = -AHEAD; i < fills; i++) {
-        int next = i + AHEAD;
+    for (int i = -PREFETCH; i < fills; i++) {
+        int next = i + PREFETCH;
         if (i >= 0) {
-            ft_copy_wait<AHEAD - 1>();
+            ft_cp_async_wait<PREFETCH - 1>();
             if (i == 0)
-                publish(&r->asked);
-            meet_loaders(); /* the fill is complete, and all threads have read the previous one */
+                fence_and_arrive(&r->queries_full);
+            sync_producers(); /* the fill is complete, and all threads have read the previous one */
         }
         if (next < fills) {
             int base = w.first + next / 2 * KEYS;
-            begin_fill<width, true>(r->code[next % RAW_SLOTS], a, w, next);
-            r->scale[next % RAW_SLOTS][threadIdx.x] =
+            issue_fill<width, true>(r->raw[next % RAW_STAGES], a, w, next);
+            r->scale[next % RAW_STAGES][threadIdx.x] =
                 scale_of(next % 2 == 0 ? a.key_scales : a.value_scales, a, w, base);
         }
-        ft_copy_commit();
+        ft_cp_async_commit();
         if (i < 0)
             continue;
-        wait_for_room(r->empty, i);
-        widen_tile<width, bf16>(r->slot[i % SLOTS], r->code[i % RAW_SLOTS],
-                                r->scale[i % RAW_SLOTS]);
-        publish(&r->full[i % SLOTS]);
+        producer_acquire(r->empty, i);
+        dequantize_tile<width, bf16>(r->stage[i % STAGES], r->raw[i % RAW_STAGES],
+                                     r->scale[i % RAW_STAGES]);
+        fence_and_arrive(&r->full[i % STAGES]);
     }
 }
 

@@ -16,123 +16,126 @@
 /* ---- The passes ---------------------------------------------------------------------------- */
 
 /* A warp's `m_tiles` tiles of 16 queries. A warp without queries only helps to copy. */
-template <int width, int blocks> struct work {
-    feed from;
-    bool busy;
+template <int width, int m_tiles> struct warp_state {
+    kv_loader from;
+    bool has_queries;
     int length;
-    uint32_t q[blocks][width / 32][4];
+    uint32_t q[m_tiles][width / 32][4];
 };
 
 /* First pass: the maximum score of each row. */
-template <int width, int blocks>
-static __device__ __forceinline__ void first_sweep(work<width, blocks> *w, int32_t most[blocks][2])
+template <int width, int m_tiles>
+static __device__ __forceinline__ void max_pass(warp_state<width, m_tiles> *w,
+                                                int32_t row_max[m_tiles][2])
 {
-    const int32_t zero[blocks][2] = {};
+    const int32_t zero[m_tiles][2] = {};
     for (int key = 0; key < w->length; key += 2 * TILE) {
-        const uint8_t *slot = take<width>(&w->from);
-        int keys = w->busy ? min(w->length - key, 2 * TILE) : 0;
+        const uint8_t *stage = wait_stage<width>(&w->from);
+        int keys = w->has_queries ? min(w->length - key, 2 * TILE) : 0;
         for (int row = 0; row < keys; row += CHUNK) {
-            scores c[blocks];
-            score<width, blocks>(c, zero, w->q, slot + row / TILE * tile_bytes<width>, row % TILE);
+            scores c[m_tiles];
+            compute_qk<width, m_tiles>(c, zero, w->q, stage + row / TILE * tile_bytes<width>,
+                                       row % TILE);
 #pragma unroll
-            for (int b = 0; b < blocks; b++) {
+            for (int b = 0; b < m_tiles; b++) {
                 if (keys - row < CHUNK)
-                    forget(&c[b], keys - row, INT32_MIN);
-                raise_most(most[b], &c[b]);
+                    mask_tail(&c[b], keys - row, INT32_MIN);
+                update_max(row_max[b], &c[b]);
             }
         }
     }
 #pragma unroll
-    for (int b = 0; b < blocks; b++)
-        settle_most(most[b]);
+    for (int b = 0; b < m_tiles; b++)
+        reduce_max(row_max[b]);
 }
 
 /* Second pass: quantized softmax weights, and the context. */
-template <int width, int blocks>
-static __device__ __forceinline__ void second_sweep(work<width, blocks> *w, sums<width> to[blocks],
-                                                    const int32_t most[blocks][2], float step)
+template <int width, int m_tiles>
+static __device__ __forceinline__ void context_pass(warp_state<width, m_tiles> *w,
+                                                    context_acc<width> to[m_tiles],
+                                                    const int32_t row_max[m_tiles][2], float step)
 {
-    int32_t start[blocks][2];
+    int32_t bias[m_tiles][2];
 #pragma unroll
-    for (int i = 0; i < 2 * blocks; i++)
-        start[i / 2][i % 2] = (int32_t) (FROM_LARGEST - (uint32_t) most[i / 2][i % 2]);
+    for (int i = 0; i < 2 * m_tiles; i++)
+        bias[i / 2][i % 2] = (int32_t) (MAX_BIAS - (uint32_t) row_max[i / 2][i % 2]);
     for (int key = 0; key < w->length; key += TILE) {
-        const uint8_t *slot = take<width>(&w->from);
-        int keys = w->busy ? min(w->length - key, TILE) : 0;
+        const uint8_t *stage = wait_stage<width>(&w->from);
+        int keys = w->has_queries ? min(w->length - key, TILE) : 0;
         for (int row = 0; row < keys; row += CHUNK) {
-            scores c[blocks];
-            uint32_t codes[blocks][4];
-            score<width, blocks>(c, start, w->q, slot, row);
+            scores c[m_tiles];
+            uint32_t quantized[m_tiles][4];
+            compute_qk<width, m_tiles>(c, bias, w->q, stage, row);
 #pragma unroll
-            for (int b = 0; b < blocks; b++) {
+            for (int b = 0; b < m_tiles; b++) {
                 if (keys - row < CHUNK)
-                    forget(&c[b], keys - row, __float_as_int(-INFINITY));
-                encode(codes[b], &c[b], step);
+                    mask_tail(&c[b], keys - row, __float_as_int(-INFINITY));
+                quantize_weights(quantized[b], &c[b], step);
             }
-            mix<width, blocks>(to, codes, slot + tile_bytes<width>, row);
+            accumulate_pv<width, m_tiles>(to, quantized, stage + tile_bytes<width>, row);
         }
     }
 }
 
 /* ---- The kernel ---------------------------------------------------------------------------- */
 
-static constexpr int most_blocks(int width, int blocks)
+static constexpr int min_ctas(int width, int m_tiles)
 {
-    return width > 128 ? 2 : width > 64 || blocks == 2 ? 3 : 4;
+    return width > 128 ? 2 : width > 64 || m_tiles == 2 ? 3 : 4;
 }
 
 /*
  * CTAs of 64 * m_tiles queries. With 128 queries every other entry of the query tile list is
  * skipped.
  */
-template <int width, int blocks>
-static __global__ void __launch_bounds__(THREADS, most_blocks(width, blocks))
-    attend_kernel(const __grid_constant__ ft_cuda_heads a, int unit, float step)
+template <int width, int m_tiles>
+static __global__ void __launch_bounds__(THREADS, min_ctas(width, m_tiles))
+    attention_kernel(const __grid_constant__ ft_cuda_attention_args a, int unit, float step)
 {
     extern __shared__ uint4 shared[];
-    enum { QUERIES = 16 * WARPS * blocks };
-    ft_attention_task task;
-    work<width, blocks> w;
-    int32_t most[blocks][2];
-    int first = (int) threadIdx.x / 32 * 16 * blocks;
-    ft_wait_for_predecessor();
-    if (!ft_take_task(&task, a, QUERIES))
+    enum { QUERIES = 16 * WARPS * m_tiles };
+    ft_attention_tile query_tile;
+    warp_state<width, m_tiles> w;
+    int32_t row_max[m_tiles][2];
+    int first = (int) threadIdx.x / 32 * 16 * m_tiles;
+    ft_pdl_wait();
+    if (!ft_attention_tile_of(&query_tile, a, QUERIES))
         return;
-    w.busy = first < task.queries;
-    w.length = task.length;
-    begin<width>(&w.from, a, task, (uint8_t *) shared, unit);
-    ft_let_successor_begin();
+    w.has_queries = first < query_tile.queries;
+    w.length = query_tile.length;
+    prologue<width>(&w.from, a, query_tile, (uint8_t *) shared, unit);
+    ft_pdl_launch_dependents();
 
-    ft_copy_wait<slots<width> - 2>();
+    ft_cp_async_wait<stages<width> - 2>();
     __syncthreads();
-    const uint8_t *queries = (const uint8_t *) shared + (slots<width> - 1) * slot_bytes<width> +
+    const uint8_t *queries = (const uint8_t *) shared + (stages<width> - 1) * stage_bytes<width> +
                              first / TILE * tile_bytes<width>;
 #pragma unroll
-    for (int b = 0; b < blocks; b++) {
+    for (int b = 0; b < m_tiles; b++) {
         load_queries<width>(w.q[b], queries, first % TILE + 16 * b);
-        most[b][0] = most[b][1] = INT32_MIN;
+        row_max[b][0] = row_max[b][1] = INT32_MIN;
     }
-    sums<width> to[blocks] = {};
-    first_sweep<width, blocks>(&w, most);
-    second_sweep<width, blocks>(&w, to, most, step);
+    context_acc<width> to[m_tiles] = {};
+    max_pass<width, m_tiles>(&w, row_max);
+    context_pass<width, m_tiles>(&w, to, row_max, step);
     __syncthreads();
-    if (w.busy)
-        store<width, blocks>(a, task, first, to, (uint8_t *) shared);
+    if (w.has_queries)
+        store<width, m_tiles>(a, query_tile, first, to, (uint8_t *) shared);
 }
 
 /* ---- Launch -------------------------------------------------------------------------------- */
 
-template <int width, int blocks>
-static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
+template <int width, int m_tiles>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_attention_args *a)
 {
-    size_t bytes = slots<width> * slot_bytes<width>;
-    int unit = ft_stage_unit((size_t) a->head_size, a->q, a->k, a->v);
+    size_t bytes = stages<width> * stage_bytes<width>;
+    int unit = ft_rows_alignment((size_t) a->head_size, a->q, a->k, a->v);
     cudaError_t status = cudaFuncSetAttribute(
-        attend_kernel<width, blocks>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+        attention_kernel<width, m_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != cudaSuccess)
         return (int) status;
-    return ft_launch(attend_kernel<width, blocks>, ft_attention_grid(a), dim3(THREADS), bytes,
-                     stream, chip->overlaps, 1, *a, unit, ft_softmax_step(a->score_scale));
+    return ft_launch(attention_kernel<width, m_tiles>, ft_attention_grid(a), dim3(THREADS), bytes,
+                     stream, props->has_pdl, 1, *a, unit, ft_softmax_step(a->score_scale));
 }
 
 /*
@@ -140,19 +143,20 @@ static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a
  * batches. The threshold of 5 CTAs per multiprocessor was measured on an H200, for 12 heads of 64
  * elements and sequences of 128 tokens. docs/experiments has the table.
  */
-int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
+int ft_cuda_attention_i8(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_attention_args *a)
 {
-    bool large = a->nblocks * (size_t) a->heads >= 5 * (size_t) chip->multiprocessors;
+    bool is_large_batch = a->n_query_tiles * (size_t) a->heads >= 5 * (size_t) props->sm_count;
     if (a->head_size > 128)
-        return attend<256, 1>(chip, stream, a);
+        return launch<256, 1>(props, stream, a);
     if (a->head_size > 96)
-        return attend<128, 1>(chip, stream, a);
+        return launch<128, 1>(props, stream, a);
     if (a->head_size > 64)
-        return attend<96, 1>(chip, stream, a);
+        return launch<96, 1>(props, stream, a);
     if (a->head_size <= 32)
-        return large ? attend<32, 2>(chip, stream, a) : attend<32, 1>(chip, stream, a);
-    if (large)
-        return attend<64, 2>(chip, stream, a);
-    return chip->has_wgmma ? ft_cuda_attend_i8_wgmma(chip, stream, a)
-                           : attend<64, 1>(chip, stream, a);
+        return is_large_batch ? launch<32, 2>(props, stream, a) : launch<32, 1>(props, stream, a);
+    if (is_large_batch)
+        return launch<64, 2>(props, stream, a);
+    return props->has_wgmma ? ft_cuda_attention_i8_wgmma(props, stream, a)
+                            : launch<64, 1>(props, stream, a);
 }

@@ -9,15 +9,18 @@
 #include "kernels/cuda/cuda.h"
 
 /*
- * Kernels of ft_cuda_float_steady() on tensor cores where wgmma_f16_gemm.h does not support the
- * device: gemv_f16.cu for up to FT_CUDA_HALVES_FEW rows, mma_f16.cu for any number.
+ * Kernels of ft_cuda_float_gemm_batch_invariant() on tensor cores where wgmma_f16_gemm.h does not
+ * support the device: gemv_f16.cu for up to FT_CUDA_F16_GEMV_MAX_M rows, mma_f16.cu for any number.
  */
-enum { FT_CUDA_HALVES_FEW = 16 };
-bool ft_cuda_halves_takes(const ft_cuda_chip *chip, const ft_cuda_float_product *p);
-int ft_cuda_halves_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p);
-int ft_cuda_halves(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p);
+enum { FT_CUDA_F16_GEMV_MAX_M = 16 };
+bool ft_cuda_f16_mma_supports(const ft_cuda_device_props *props, const ft_cuda_float_gemm_args *p);
+int ft_cuda_f16_gemv(const ft_cuda_device_props *props, void *stream,
+                     const ft_cuda_float_gemm_args *p);
+int ft_cuda_f16_mma(const ft_cuda_device_props *props, void *stream,
+                    const ft_cuda_float_gemm_args *p);
 
 /* Float GEMV for few rows, any dtypes, without cuBLAS and without scratch. */
-int ft_cuda_float_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p);
+int ft_cuda_float_gemv(const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_float_gemm_args *p);
 
 #endif

@@ -10,17 +10,17 @@
  */
 #include "kernels/cuda/gemm/f16/mma_f16.cuh"
 
-enum { ROWS = 16, LINE = 2 * HALVES_WINDOW };
+enum { TILE_N = 16, STAGE_K = 2 * F16_K_STEP };
 
 /* A lane's fragment of a 128-byte row of the weights: [k step][upper, lower]. */
-typedef uint4 line_bits[2][2];
+typedef uint4 weight_frag[2][2];
 
 /*
  * 16-byte load of read-only data that is read once. There are many rows and each is read in
  * 128-byte pieces: L2 prefetch of 256 bytes keeps DRAM accesses in the same page longer (32000 x
  * 4096 on an H200: 67 us instead of 75).
  */
-__device__ __forceinline__ uint4 load_passing(const uint16_t *from, bool inside)
+__device__ __forceinline__ uint4 load_streaming(const uint16_t *from, bool inside)
 {
     uint4 v = make_uint4(0, 0, 0, 0);
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
@@ -32,36 +32,36 @@ __device__ __forceinline__ uint4 load_passing(const uint16_t *from, bool inside)
     return v;
 }
 
-__device__ __forceinline__ void load_line(line_bits &bits, const uint16_t *upper,
-                                          const uint16_t *lower, int at, int left)
+__device__ __forceinline__ void load_weights(weight_frag &bits, const uint16_t *upper,
+                                             const uint16_t *lower, int at, int k_left)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        int own = at + i * HALVES_WINDOW;
-        bits[i][0] = load_passing(upper + own, own < left);
-        bits[i][1] = load_passing(lower + own, own < left);
+        int own = at + i * F16_K_STEP;
+        bits[i][0] = load_streaming(upper + own, own < k_left);
+        bits[i][1] = load_streaming(lower + own, own < k_left);
     }
 }
 
 /* Token g of each tile of 8. */
-template <int EIGHTS>
-__device__ __forceinline__ void load_tokens(uint4 (&bits)[EIGHTS][2], const uint16_t *x,
-                                            const ft_cuda_float_product &p, int rows, int at,
-                                            int left)
+template <int TOKEN_TILES>
+__device__ __forceinline__ void load_tokens(uint4 (&bits)[TOKEN_TILES][2], const uint16_t *x,
+                                            const ft_cuda_float_gemm_args &p, int rows, int at,
+                                            int k_left)
 {
 #pragma unroll
-    for (int j = 0; j < EIGHTS; j++)
+    for (int j = 0; j < TOKEN_TILES; j++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            int own = at + i * HALVES_WINDOW;
+            int own = at + i * F16_K_STEP;
             bits[j][i] = make_uint4(0, 0, 0, 0);
-            if (8 * j < rows && own < left)
+            if (8 * j < rows && own < k_left)
                 bits[j][i] = *(const uint4 *) (x + (size_t) (8 * j) * p.k + own);
         }
 }
 
 /* A lane's results: weight rows g and g + 8, tokens 2t and 2t + 1. */
-__device__ __forceinline__ void put_four(const ft_cuda_float_product &p, const float (&sum)[4],
+__device__ __forceinline__ void store_x4(const ft_cuda_float_gemm_args &p, const float (&sum)[4],
                                          size_t col, size_t row)
 {
 #pragma unroll
@@ -77,68 +77,71 @@ __device__ __forceinline__ void put_four(const ft_cuda_float_product &p, const f
     }
 }
 
-/* blockDim.x = 32; grid = ceil(n / 16). AHEAD stages are in flight. */
-template <bool bf16, int EIGHTS, int AHEAD>
+/* blockDim.x = 32; grid = ceil(n / 16). STAGES stages are in flight. */
+template <bool bf16, int TOKEN_TILES, int STAGES>
 static __global__ void __launch_bounds__(32)
-    few_kernel(const __grid_constant__ ft_cuda_float_product p)
+    gemv_kernel(const __grid_constant__ ft_cuda_float_gemm_args p)
 {
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_halves_takes() */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_f16_mma_supports() */
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
-    int rows = (int) p.m - g, left = (int) p.k - 8 * t; /* from the lane's first element */
-    size_t first = (size_t) blockIdx.x * ROWS + g, last = p.n - 1;
+    int rows = (int) p.m - g, k_left = (int) p.k - 8 * t; /* from the lane's first element */
+    size_t first = (size_t) blockIdx.x * TILE_N + g, last = p.n - 1;
     const uint16_t *w = (const uint16_t *) p.w + 8 * t;
     const uint16_t *upper = w + min(first, last) * p.k, *lower = w + min(first + 8, last) * p.k;
     const uint16_t *x = (const uint16_t *) p.x + (size_t) g * p.k + 8 * t;
-    line_bits line[AHEAD];
-    uint4 tokens[2][EIGHTS][2];
-    float sum[EIGHTS][4] = {};
+    weight_frag w_stages[STAGES];
+    uint4 tokens[2][TOKEN_TILES][2];
+    float sum[TOKEN_TILES][4] = {};
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++)
-        load_line(line[i], upper, lower, i * LINE, left);
-    ft_wait_for_predecessor();
-    load_tokens<EIGHTS>(tokens[0], x, p, rows, 0, left);
-    for (int from = 0; from < (int) p.k; from += AHEAD * LINE) {
+    for (int i = 0; i < STAGES; i++)
+        load_weights(w_stages[i], upper, lower, i * STAGE_K, k_left);
+    ft_pdl_wait();
+    load_tokens<TOKEN_TILES>(tokens[0], x, p, rows, 0, k_left);
+    for (int from = 0; from < (int) p.k; from += STAGES * STAGE_K) {
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            int at = from + i * LINE;
-            load_tokens<EIGHTS>(tokens[(i + 1) % 2], x, p, rows, at + LINE, left);
+        for (int i = 0; i < STAGES; i++) {
+            int at = from + i * STAGE_K;
+            load_tokens<TOKEN_TILES>(tokens[(i + 1) % 2], x, p, rows, at + STAGE_K, k_left);
 #pragma unroll
-            for (int window = 0; window < 2; window++)
+            for (int k_step = 0; k_step < 2; k_step++)
 #pragma unroll
-                for (int j = 0; j < EIGHTS; j++)
-                    halves_multiply<bf16>(sum[j], line[i][window][0], line[i][window][1],
-                                          tokens[i % 2][j][window]);
-            load_line(line[i], upper, lower, at + AHEAD * LINE, left);
+                for (int j = 0; j < TOKEN_TILES; j++)
+                    f16_mma_k_step<bf16>(sum[j], w_stages[i][k_step][0], w_stages[i][k_step][1],
+                                         tokens[i % 2][j][k_step]);
+            load_weights(w_stages[i], upper, lower, at + STAGES * STAGE_K, k_left);
         }
     }
-    ft_let_successor_begin();
+    ft_pdl_launch_dependents();
 #pragma unroll
-    for (int j = 0; j < EIGHTS; j++)
-        put_four(p, sum[j], first, (size_t) (8 * j + 2 * t));
+    for (int j = 0; j < TOKEN_TILES; j++)
+        store_x4(p, sum[j], first, (size_t) (8 * j + 2 * t));
 #endif
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
-template <bool bf16, int EIGHTS, int AHEAD>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
+template <bool bf16, int TOKEN_TILES, int STAGES>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_float_gemm_args *p)
 {
-    return ft_launch(few_kernel<bf16, EIGHTS, AHEAD>, dim3(ft_cover(p->n, ROWS)), 32, 0, stream,
-                     chip->overlaps, 1, *p);
+    return ft_launch(gemv_kernel<bf16, TOKEN_TILES, STAGES>, dim3(ft_ceil_div(p->n, TILE_N)), 32, 0,
+                     stream, props->has_pdl, 1, *p);
 }
 
 /* With fewer warps, each keeps more loads in flight. */
 template <bool bf16>
-static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
+static int launch_for_size(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_float_gemm_args *p)
 {
-    bool many = p->n > (size_t) (6 * ROWS) * (size_t) chip->multiprocessors;
+    bool many_warps = p->n > (size_t) (6 * TILE_N) * (size_t) props->sm_count;
     if (p->m <= 8)
-        return many ? launch<bf16, 1, 4>(chip, stream, p) : launch<bf16, 1, 8>(chip, stream, p);
-    return many ? launch<bf16, 2, 4>(chip, stream, p) : launch<bf16, 2, 8>(chip, stream, p);
+        return many_warps ? launch<bf16, 1, 4>(props, stream, p)
+                          : launch<bf16, 1, 8>(props, stream, p);
+    return many_warps ? launch<bf16, 2, 4>(props, stream, p) : launch<bf16, 2, 8>(props, stream, p);
 }
 
-int ft_cuda_halves_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
+int ft_cuda_f16_gemv(const ft_cuda_device_props *props, void *stream,
+                     const ft_cuda_float_gemm_args *p)
 {
-    return p->x_dtype == FT_BF16 ? launch_any<true>(chip, stream, p)
-                                 : launch_any<false>(chip, stream, p);
+    return p->x_dtype == FT_BF16 ? launch_for_size<true>(props, stream, p)
+                                 : launch_for_size<false>(props, stream, p);
 }

@@ -18,17 +18,17 @@
 #include "kernels/cuda/ptx/mma.cuh"
 #include "kernels/cuda/rows.cuh"
 
-enum { HALVES_WINDOW = 32 };
+enum { F16_K_STEP = 32 };
 
 /* sum [16, 8] += the upper and lower 8 weight rows times x, for one k step. */
 template <bool bf16>
-__device__ __forceinline__ void halves_multiply(float (&sum)[4], const uint4 &upper,
-                                                const uint4 &lower, const uint4 &x)
+__device__ __forceinline__ void f16_mma_k_step(float (&sum)[4], const uint4 &upper,
+                                               const uint4 &lower, const uint4 &x)
 {
     const uint32_t a[2][4] = { { upper.x, lower.x, upper.y, lower.y },
                                { upper.z, lower.z, upper.w, lower.w } };
-    ft_mma_halves<bf16>(sum, a[0], x.x, x.y);
-    ft_mma_halves<bf16>(sum, a[1], x.z, x.w);
+    ft_mma_f16<bf16>(sum, a[0], x.x, x.y);
+    ft_mma_f16<bf16>(sum, a[1], x.z, x.w);
 }
 
 #endif

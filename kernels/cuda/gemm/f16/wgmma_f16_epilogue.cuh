@@ -23,24 +23,24 @@
  * row p
  * + 4.
  */
-typedef struct steady_columns {
+typedef struct f16_out_columns {
     float bias[4];
     bool biased;
     char *y; /* in elements of y_dtype */
     int col, p;
-} steady_columns;
+} f16_out_columns;
 
-__device__ __forceinline__ steady_columns steady_columns_of(const steady_args &a,
-                                                            const steady_place &place)
+__device__ __forceinline__ f16_out_columns f16_out_columns_of(const f16_gemm_params &a,
+                                                              const f16_tile_coord &coord)
 {
-    steady_columns c;
-    const float *bias = a.bias[place.gemm];
+    f16_out_columns c;
+    const float *bias = a.bias[coord.gemm];
     unsigned lane = threadIdx.x % 32;
-    bool fours = a.together == 4;
+    bool is_x4 = a.store_width == 4;
     c.biased = bias != NULL;
-    c.y = (char *) a.y[place.gemm];
-    c.col = place.col + (int) (threadIdx.x / 32 * 16 + (fours ? lane % 4 * 4 : lane % 8 * 2));
-    c.p = (int) (lane / 8 + (fours ? lane / 4 % 2 * 4 : 0)); /* rows read in the same cycle are 4
+    c.y = (char *) a.y[coord.gemm];
+    c.col = coord.col + (int) (threadIdx.x / 32 * 16 + (is_x4 ? lane % 4 * 4 : lane % 8 * 2));
+    c.p = (int) (lane / 8 + (is_x4 ? lane / 4 % 2 * 4 : 0)); /* rows read in the same cycle are 4
                                                               * apart */
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -49,7 +49,7 @@ __device__ __forceinline__ steady_columns steady_columns_of(const steady_args &a
 }
 
 /* Write an 8-row tile of accumulators to the transpose buffer. */
-__device__ __forceinline__ void steady_lay(float (&to)[8][STEADY_TURNED], float4 sums)
+__device__ __forceinline__ void f16_transpose_tile(float (&to)[8][F16_EPILOGUE_PITCH], float4 sums)
 {
     unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     to[2 * t][g] = sums.x;
@@ -60,13 +60,13 @@ __device__ __forceinline__ void steady_lay(float (&to)[8][STEADY_TURNED], float4
 
 /* N adjacent elements of a row. */
 template <int N>
-__device__ __forceinline__ void steady_store(const steady_args &a, const steady_columns &c, int row,
-                                             float *value)
+__device__ __forceinline__ void f16_store_row(const f16_gemm_params &a, const f16_out_columns &c,
+                                              int row, float *value)
 {
     size_t at = (size_t) row * (size_t) a.n + (size_t) c.col;
     if (row >= a.m || c.col >= a.n)
         return;
-    if (N == a.together) {
+    if (N == a.store_width) {
         ft_store<N>(c.y, a.y_dtype, at, value);
         return;
     }
@@ -82,8 +82,9 @@ __device__ __forceinline__ void steady_store(const steady_args &a, const steady_
  */
 template <int N>
 __device__ __forceinline__ void
-steady_put_as(const steady_args &a, const steady_columns &c,
-              const float (&turned)[STEADY_EIGHTS][8][STEADY_TURNED], int row, int count)
+f16_store_tiles_as(const f16_gemm_params &a, const f16_out_columns &c,
+                   const float (&transposed)[F16_EPILOGUE_TILES][8][F16_EPILOGUE_PITCH], int row,
+                   int count)
 {
     constexpr int rows = 8 / N;
     unsigned right = threadIdx.x % (16 / N) * N;
@@ -93,56 +94,60 @@ steady_put_as(const steady_args &a, const steady_columns &c,
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             int p = c.p + (N == 2 ? i / N % 2 * 4 : 0);
-            value[i] = turned[j + i / 4][p][right + i % N];
+            value[i] = transposed[j + i / 4][p][right + i % N];
             if (c.biased)
                 value[i] += c.bias[i % N];
         }
-        ft_activate_all<8>(a.activation, value);
+        ft_activate_vec<8>(a.activation, value);
 #pragma unroll
         for (int i = 0; i < rows; i++)
             if (j + i * N / 4 < count)
-                steady_store<N>(a, c, row + 8 * (j + i * N / 4) + c.p + (N == 2 ? i % 2 * 4 : 0),
-                                value + i * N);
+                f16_store_row<N>(a, c, row + 8 * (j + i * N / 4) + c.p + (N == 2 ? i % 2 * 4 : 0),
+                                 value + i * N);
     }
 }
 
 /*
  * Where rows of y are not aligned, eight lanes store two elements each instead of four lanes four.
  */
-__device__ __forceinline__ void steady_put(const steady_args &a, const steady_columns &c,
-                                           const float (&turned)[STEADY_EIGHTS][8][STEADY_TURNED],
-                                           int row, int count)
+__device__ __forceinline__ void
+f16_store_tiles(const f16_gemm_params &a, const f16_out_columns &c,
+                const float (&transposed)[F16_EPILOGUE_TILES][8][F16_EPILOGUE_PITCH], int row,
+                int count)
 {
-    if (a.together == 4)
-        steady_put_as<4>(a, c, turned, row, count);
+    if (a.store_width == 4)
+        f16_store_tiles_as<4>(a, c, transposed, row, count);
     else
-        steady_put_as<2>(a, c, turned, row, count);
+        f16_store_tiles_as<2>(a, c, transposed, row, count);
 }
 
 /* 8-row tiles of this tile that are within m. */
 template <class SHAPE>
-__device__ __forceinline__ int steady_eights(const steady_args &a, const steady_place &place)
+__device__ __forceinline__ int f16_m8_tiles_in_bounds(const f16_gemm_params &a,
+                                                      const f16_tile_coord &coord)
 {
-    return min(SHAPE::eights, (a.m - place.row + 7) / 8);
+    return min(SHAPE::m8_tiles, (a.m - coord.row + 7) / 8);
 }
 
 /* Epilogue of a thread block that holds complete sums. */
 template <class SHAPE>
-__device__ __forceinline__ void
-steady_finish_own(steady_rest<SHAPE> &rest, const steady_args &a, const steady_place &place,
-                  const steady_columns &c, const steady_sums<SHAPE> &sums)
+__device__ __forceinline__ void f16_epilogue(f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a,
+                                             const f16_tile_coord &coord, const f16_out_columns &c,
+                                             const f16_acc<SHAPE> &sums)
 {
-    auto &turned = rest.turned[threadIdx.x / 32];
-    int eights = steady_eights<SHAPE>(a, place);
+    auto &transposed = tail.transposed[threadIdx.x / 32];
+    int m8_tiles = f16_m8_tiles_in_bounds<SHAPE>(a, coord);
 #pragma unroll 1
-    for (int from = 0; from < eights; from += STEADY_EIGHTS) {
+    for (int from = 0; from < m8_tiles; from += F16_EPILOGUE_TILES) {
 #pragma unroll
-        for (int j = 0; j < SHAPE::eights; j++)
-            if (j / STEADY_EIGHTS * STEADY_EIGHTS == from)
-                steady_lay(turned[j % STEADY_EIGHTS],
-                           { sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3] });
+        for (int j = 0; j < SHAPE::m8_tiles; j++)
+            if (j / F16_EPILOGUE_TILES * F16_EPILOGUE_TILES == from)
+                f16_transpose_tile(
+                    transposed[j % F16_EPILOGUE_TILES],
+                    { sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3] });
         __syncwarp();
-        steady_put(a, c, turned, place.row + 8 * from, min(STEADY_EIGHTS, eights - from));
+        f16_store_tiles(a, c, transposed, coord.row + 8 * from,
+                        min(F16_EPILOGUE_TILES, m8_tiles - from));
         __syncwarp();
     }
 }
@@ -152,54 +157,60 @@ steady_finish_own(steady_rest<SHAPE> &rest, const steady_args &a, const steady_p
  */
 
 /* The 8-row tiles that a thread block finishes. */
-typedef struct steady_share {
+typedef struct f16_block_tiles {
     int first, count;
-} steady_share;
+} f16_block_tiles;
 
 template <class SHAPE>
-__device__ __forceinline__ steady_share steady_share_of(const steady_args &a,
-                                                        const steady_place &place, int rank)
+__device__ __forceinline__ f16_block_tiles f16_block_tiles_of(const f16_gemm_params &a,
+                                                              const f16_tile_coord &coord, int rank)
 {
-    int end = (rank + 1) * SHAPE::eights / a.blocks, eights = steady_eights<SHAPE>(a, place);
-    steady_share share = { rank * SHAPE::eights / a.blocks, 0 };
-    share.count = max(min(end, eights) - share.first, 0);
-    return share;
+    int end = (rank + 1) * SHAPE::m8_tiles / a.cluster_size,
+        m8_tiles = f16_m8_tiles_in_bounds<SHAPE>(a, coord);
+    f16_block_tiles own_tiles = { rank * SHAPE::m8_tiles / a.cluster_size, 0 };
+    own_tiles.count = max(min(end, m8_tiles) - own_tiles.first, 0);
+    return own_tiles;
 }
 
 /* Slot of a split's partial sums in the thread block that finishes them. */
 template <class SHAPE>
-__device__ __forceinline__ float4 *steady_slot(steady_rest<SHAPE> &rest, int range, int eight,
-                                               int each)
+__device__ __forceinline__ float4 *f16_partial_slot(f16_smem_tail<SHAPE> &tail, int split,
+                                                    int m8_tile, int tiles_per_block)
 {
-    return &rest.shares[(range * each + eight) * SHAPE::workers + (int) threadIdx.x];
+    return &tail.partials[(split * tiles_per_block + m8_tile) * SHAPE::consumers +
+                          (int) threadIdx.x];
 }
 
 /* Send each thread block the partial sums that it finishes. */
 template <class SHAPE>
-__device__ __forceinline__ void steady_send(steady_rest<SHAPE> &rest, const steady_args &a,
-                                            const steady_place &place, int rank,
-                                            const steady_sums<SHAPE> &sums)
+__device__ __forceinline__ void
+f16_send_partials(f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a, const f16_tile_coord &coord,
+                  int rank, const f16_acc<SHAPE> &sums)
 {
-    int eights = steady_eights<SHAPE>(a, place), each = steady_each<SHAPE>(a.blocks);
+    int m8_tiles = f16_m8_tiles_in_bounds<SHAPE>(a, coord),
+        tiles_per_block = f16_m8_tiles_per_block<SHAPE>(a.cluster_size);
 #pragma unroll
-    for (int j = 0; j < SHAPE::eights; j++) {
+    for (int j = 0; j < SHAPE::m8_tiles; j++) {
         /* the block whose (rank + 1) * m8_tiles / cluster_size is the first beyond j */
-        int dest_rank = ((j + 1) * a.blocks + SHAPE::eights - 1) / SHAPE::eights - 1;
-        float4 *slot = steady_slot(rest, rank, each > 1 ? j % each : 0, each);
-        if (j < eights)
-            *ft_cluster_peer(slot, (uint32_t) dest_rank) = { sums[4 * j], sums[4 * j + 1],
-                                                             sums[4 * j + 2], sums[4 * j + 3] };
+        int dest_rank = ((j + 1) * a.cluster_size + SHAPE::m8_tiles - 1) / SHAPE::m8_tiles - 1;
+        float4 *stage_index = f16_partial_slot(
+            tail, rank, tiles_per_block > 1 ? j % tiles_per_block : 0, tiles_per_block);
+        if (j < m8_tiles)
+            *ft_cluster_map_peer(stage_index,
+                                 (uint32_t) dest_rank) = { sums[4 * j], sums[4 * j + 1],
+                                                           sums[4 * j + 2], sums[4 * j + 3] };
     }
 }
 
 /* Add the partial sums of BLOCKS splits in split order. */
-template <class SHAPE, int BLOCKS>
-__device__ __forceinline__ float4 steady_sum_of(steady_rest<SHAPE> &rest, int eight, int each)
+template <class SHAPE, int CLUSTER>
+__device__ __forceinline__ float4 f16_reduce_partials(f16_smem_tail<SHAPE> &tail, int m8_tile,
+                                                      int tiles_per_block)
 {
-    float4 sum = *steady_slot(rest, 0, eight, each);
+    float4 sum = *f16_partial_slot(tail, 0, m8_tile, tiles_per_block);
 #pragma unroll
-    for (int range = 1; range < BLOCKS; range++) {
-        float4 term = *steady_slot(rest, range, eight, each);
+    for (int split = 1; split < CLUSTER; split++) {
+        float4 term = *f16_partial_slot(tail, split, m8_tile, tiles_per_block);
         sum.x += term.x;
         sum.y += term.y;
         sum.z += term.z;
@@ -208,38 +219,41 @@ __device__ __forceinline__ float4 steady_sum_of(steady_rest<SHAPE> &rest, int ei
     return sum;
 }
 
-template <class SHAPE, int BLOCKS>
-__device__ __forceinline__ void steady_finish_share(steady_rest<SHAPE> &rest, const steady_args &a,
-                                                    const steady_place &place,
-                                                    const steady_columns &c, steady_share share)
+template <class SHAPE, int CLUSTER>
+__device__ __forceinline__ void
+f16_epilogue_partial(f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a,
+                     const f16_tile_coord &coord, const f16_out_columns &c,
+                     f16_block_tiles own_tiles)
 {
-    auto &turned = rest.turned[threadIdx.x / 32];
-    constexpr int each = steady_each<SHAPE>(BLOCKS);
+    auto &transposed = tail.transposed[threadIdx.x / 32];
+    constexpr int tiles_per_block = f16_m8_tiles_per_block<SHAPE>(CLUSTER);
 #pragma unroll 1
-    for (int from = 0; from < share.count; from += STEADY_EIGHTS) {
-        int count = min(STEADY_EIGHTS, share.count - from);
+    for (int from = 0; from < own_tiles.count; from += F16_EPILOGUE_TILES) {
+        int count = min(F16_EPILOGUE_TILES, own_tiles.count - from);
         for (int j = 0; j < count; j++)
-            steady_lay(turned[j], steady_sum_of<SHAPE, BLOCKS>(rest, from + j, each));
+            f16_transpose_tile(transposed[j], f16_reduce_partials<SHAPE, CLUSTER>(tail, from + j,
+                                                                                  tiles_per_block));
         __syncwarp();
-        steady_put(a, c, turned, place.row + 8 * (share.first + from), count);
+        f16_store_tiles(a, c, transposed, coord.row + 8 * (own_tiles.first + from), count);
         __syncwarp();
     }
 }
 
 template <class SHAPE>
-__device__ __forceinline__ void steady_exchange(steady_rest<SHAPE> &rest, const steady_args &a,
-                                                const steady_place &place, const steady_columns &c,
-                                                int rank, const steady_sums<SHAPE> &sums)
+__device__ __forceinline__ void
+f16_cluster_epilogue(f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a,
+                     const f16_tile_coord &coord, const f16_out_columns &c, int rank,
+                     const f16_acc<SHAPE> &sums)
 {
-    steady_share share = steady_share_of<SHAPE>(a, place, rank);
+    f16_block_tiles own_tiles = f16_block_tiles_of<SHAPE>(a, coord, rank);
     ft_cluster_wait(); /* all thread blocks of the cluster have started */
-    steady_send<SHAPE>(rest, a, place, rank, sums);
+    f16_send_partials<SHAPE>(tail, a, coord, rank, sums);
     ft_cluster_arrive();
     ft_cluster_wait();
-    if (a.blocks == 2)
-        steady_finish_share<SHAPE, 2>(rest, a, place, c, share);
+    if (a.cluster_size == 2)
+        f16_epilogue_partial<SHAPE, 2>(tail, a, coord, c, own_tiles);
     else
-        steady_finish_share<SHAPE, 4>(rest, a, place, c, share);
+        f16_epilogue_partial<SHAPE, 4>(tail, a, coord, c, own_tiles);
 }
 
 #endif

@@ -17,51 +17,51 @@
 
 /* One thread, before all others start. */
 template <class SHAPE>
-__device__ __forceinline__ void set_up(steady_rest<SHAPE> &rest, const steady_args &a,
-                                       const steady_part &part)
+__device__ __forceinline__ void init_pipeline(f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a,
+                                              const f16_block_work &work)
 {
-    steady_place place = steady_place_of(a, part.first, SHAPE::rows, SHAPE::weights);
-    ft_prefetch_map(&a.w[place.gemm]);
-    ft_prefetch_map(&a.x);
+    f16_tile_coord coord = f16_tile_coord_of(a, work.first, SHAPE::rows, SHAPE::weights);
+    ft_tma_prefetch_map(&a.w[coord.gemm]);
+    ft_tma_prefetch_map(&a.x);
     for (int i = 0; i < a.stages; i++) {
-        ft_barrier_init(&rest.full[i], 2);
-        ft_barrier_init(&rest.empty[i], SHAPE::workers / 32);
+        ft_mbarrier_init(&tail.full[i], 2);
+        ft_mbarrier_init(&tail.empty[i], SHAPE::consumers / 32);
     }
-    ft_barriers_ready();
+    ft_mbarrier_fence_init();
 }
 
 /* Producer warps. */
 template <class SHAPE>
-__device__ __forceinline__ void load(char *ring, steady_rest<SHAPE> &rest, const steady_args &a,
-                                     const steady_part &part)
+__device__ __forceinline__ void produce(char *stages_smem, f16_smem_tail<SHAPE> &tail,
+                                        const f16_gemm_params &a, const f16_block_work &work)
 {
-    if (threadIdx.x == SHAPE::workers) {
-        steady_load<SHAPE, true>(ring, rest, a, part);
-    } else if (threadIdx.x == SHAPE::workers + 32) {
-        ft_wait_for_predecessor();
-        steady_load<SHAPE, false>(ring, rest, a, part);
-        ft_let_successor_begin();
+    if (threadIdx.x == SHAPE::consumers) {
+        f16_produce<SHAPE, true>(stages_smem, tail, a, work);
+    } else if (threadIdx.x == SHAPE::consumers + 32) {
+        ft_pdl_wait();
+        f16_produce<SHAPE, false>(stages_smem, tail, a, work);
+        ft_pdl_launch_dependents();
     }
     __syncwarp();
-    if (a.blocks > 1)
+    if (a.cluster_size > 1)
         ft_cluster_wait();
 }
 
 template <class SHAPE, bool bf16>
-__device__ __forceinline__ void work(const char *ring, steady_rest<SHAPE> &rest,
-                                     const steady_args &a, const steady_part &part)
+__device__ __forceinline__ void consume(const char *stages_smem, f16_smem_tail<SHAPE> &tail,
+                                        const f16_gemm_params &a, const f16_block_work &work)
 {
-    steady_position at = { 0, 0 };
-    ft_wait_for_predecessor(); /* earlier kernels may still read the previous contents of y */
-    for (int tile = part.first; tile < a.tiles; tile += part.stride) {
-        steady_place place = steady_place_of(a, tile, SHAPE::rows, SHAPE::weights);
-        steady_columns columns = steady_columns_of(a, place);
-        steady_sums<SHAPE> sums;
-        steady_add_up<SHAPE, bf16>(ring, rest, a, part, at, sums);
-        if (SHAPE::in_turns || a.blocks == 1)
-            steady_finish_own<SHAPE>(rest, a, place, columns, sums);
+    f16_pipeline_state at = { 0, 0 };
+    ft_pdl_wait(); /* earlier kernels may still read the previous contents of y */
+    for (int tile = work.first; tile < a.tiles; tile += work.stride) {
+        f16_tile_coord coord = f16_tile_coord_of(a, tile, SHAPE::rows, SHAPE::weights);
+        f16_out_columns columns = f16_out_columns_of(a, coord);
+        f16_acc<SHAPE> sums;
+        f16_accumulate_splits<SHAPE, bf16>(stages_smem, tail, a, work, at, sums);
+        if (SHAPE::serial_splits || a.cluster_size == 1)
+            f16_epilogue<SHAPE>(tail, a, coord, columns, sums);
         else
-            steady_exchange<SHAPE>(rest, a, place, columns, part.rank, sums);
+            f16_cluster_epilogue<SHAPE>(tail, a, coord, columns, work.rank, sums);
     }
 }
 #endif
@@ -71,33 +71,33 @@ __device__ __forceinline__ void work(const char *ring, steady_rest<SHAPE> &rest,
  * resident.
  */
 template <class SHAPE, bool bf16>
-static __global__ void __launch_bounds__(SHAPE::threads, SHAPE::beside)
-    steady_kernel(const __grid_constant__ steady_args a)
+static __global__ void __launch_bounds__(SHAPE::threads, SHAPE::blocks_per_sm)
+    f16_wgmma_kernel(const __grid_constant__ f16_gemm_params a)
 {
 #ifdef FT_HAS_WGMMA
-    extern __shared__ __align__(1024) char ring[];
-    auto &rest = *(steady_rest<SHAPE> *) (ring + a.stages * SHAPE::stage);
-    steady_part part = steady_part_of(a);
-    if (threadIdx.x == SHAPE::workers)
-        set_up(rest, a, part);
+    extern __shared__ __align__(1024) char stages_smem[];
+    auto &tail = *(f16_smem_tail<SHAPE> *) (stages_smem + a.stages * SHAPE::stage);
+    f16_block_work work = f16_block_work_of(a);
+    if (threadIdx.x == SHAPE::consumers)
+        init_pipeline(tail, a, work);
     __syncthreads();
-    if (a.blocks > 1)
-        ft_cluster_begin();
-    if (threadIdx.x < SHAPE::workers) {
-        if (SHAPE::crowded)
+    if (a.cluster_size > 1)
+        ft_cluster_arrive_relaxed();
+    if (threadIdx.x < SHAPE::consumers) {
+        if (SHAPE::needs_setmaxnreg)
             asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        work<SHAPE, bf16>(ring, rest, a, part);
+        consume<SHAPE, bf16>(stages_smem, tail, a, work);
     } else {
-        if (SHAPE::crowded)
+        if (SHAPE::needs_setmaxnreg)
             asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        load(ring, rest, a, part);
+        produce(stages_smem, tail, a, work);
     }
 #endif
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
 
-static bool are_alike(const ft_cuda_float_product *p, const ft_cuda_float_product *q)
+static bool same_shape(const ft_cuda_float_gemm_args *p, const ft_cuda_float_gemm_args *q)
 {
     return p->x == q->x && p->m == q->m && p->n == q->n && p->k == q->k &&
            p->x_dtype == q->x_dtype && p->w_dtype == q->w_dtype && p->y_dtype == q->y_dtype &&
@@ -105,29 +105,29 @@ static bool are_alike(const ft_cuda_float_product *p, const ft_cuda_float_produc
 }
 
 /* Operands of `count` GEMMs and their common shape. */
-static int args_init(steady_args *a, const ft_cuda_float_product *p, int count, unsigned weights,
-                     unsigned rows)
+static int args_init(f16_gemm_params *a, const ft_cuda_float_gemm_args *p, int count,
+                     unsigned weights, unsigned rows)
 {
-    *a = (steady_args){};
+    *a = (f16_gemm_params){};
     unsigned x_rows = p->m < rows ? (unsigned) (p->m + 7) / 8 * 8 : rows;
     size_t bytes = 2 * p->k;
-    int status = ft_map_codes(&a->x, p->x, p->m, bytes, x_rows);
-    a->together = p->n % 4 == 0 ? 4 : p->n % 2 == 0 ? 2 : 1;
+    int status = ft_tma_map_2d(&a->x, p->x, p->m, bytes, x_rows);
+    a->store_width = p->n % 4 == 0 ? 4 : p->n % 2 == 0 ? 2 : 1;
     for (int i = 0; i < count && status == 0; i++) {
-        if (!are_alike(p, &p[i]))
+        if (!same_shape(p, &p[i]))
             return (int) cudaErrorNotSupported;
-        status = ft_map_codes(&a->w[i], p[i].w, p->n, bytes, weights);
+        status = ft_tma_map_2d(&a->w[i], p[i].w, p->n, bytes, weights);
         a->bias[i] = p[i].bias;
         a->y[i] = p[i].y;
         if ((uintptr_t) p[i].y % 16 != 0)
-            a->together = 1;
+            a->store_width = 1;
     }
     a->y_dtype = p->y_dtype;
     a->activation = p->activation;
     a->m = (int) p->m;
     a->n = (int) p->n;
-    a->steps = (int) ((p->k + STEADY_STEP - 1) / STEADY_STEP);
-    a->x_bytes = (int) x_rows * STEADY_LINE;
+    a->k_tiles = (int) ((p->k + F16_TILE_K - 1) / F16_TILE_K);
+    a->x_bytes = (int) x_rows * F16_TILE_K_BYTES;
     a->row_tiles = (int) ((p->m + rows - 1) / rows);
     a->col_tiles = (int) ((p->n + weights - 1) / weights);
     a->tiles = a->row_tiles * a->col_tiles * count;
@@ -136,55 +136,58 @@ static int args_init(steady_args *a, const ft_cuda_float_product *p, int count, 
 
 /* ---- Launch --------------------------------------------------------------------------------- */
 
-typedef struct request {
-    const ft_cuda_halves_form *form;
-    int ranges;
-    const ft_cuda_chip *chip;
+typedef struct launch_request {
+    const ft_cuda_f16_tile *tile_config;
+    int splits;
+    const ft_cuda_device_props *props;
     void *stream;
-    const ft_cuda_float_product *p;
+    const ft_cuda_float_gemm_args *p;
     int count;
-} request;
+} launch_request;
 
 /* Thread blocks of a launch and the shared memory of each. */
-typedef struct extent {
+typedef struct launch_size {
     size_t grid, bytes;
-} extent;
+} launch_size;
 
 /*
  * As many stages as fit and the thread block needs; zeros where two stages do not fit.
  */
-template <class SHAPE> static extent lay_out(steady_args *a, const request *r)
+template <class SHAPE> static launch_size choose_stages(f16_gemm_params *a, const launch_request *r)
 {
-    size_t beside = (size_t) (r->form->beside < SHAPE::beside ? r->form->beside : SHAPE::beside);
-    size_t slots = (size_t) r->chip->multiprocessors * beside, tiles = (size_t) a->tiles;
-    size_t grid = a->blocks > 1 || tiles < slots ? tiles : slots;
-    size_t way =
-        (size_t) ((a->steps + a->blocks - 1) / a->blocks + SHAPE::depth - 1) / SHAPE::depth;
-    size_t steps = way * ((tiles + grid - 1) / grid);
+    size_t blocks_per_sm = (size_t) (r->tile_config->blocks_per_sm < SHAPE::blocks_per_sm
+                                         ? r->tile_config->blocks_per_sm
+                                         : SHAPE::blocks_per_sm);
+    size_t resident_blocks = (size_t) r->props->sm_count * blocks_per_sm, tiles = (size_t) a->tiles;
+    size_t grid = a->cluster_size > 1 || tiles < resident_blocks ? tiles : resident_blocks;
+    size_t k_tiles_per_tile = (size_t) ((a->k_tiles + a->cluster_size - 1) / a->cluster_size +
+                                        SHAPE::k_tiles_per_stage - 1) /
+                              SHAPE::k_tiles_per_stage;
+    size_t k_tiles = k_tiles_per_tile * ((tiles + grid - 1) / grid);
     /* 1 KiB of shared memory per block is reserved */
-    size_t room = (r->chip->shared + 1024) / beside - 1024;
-    size_t rest = sizeof(steady_rest<SHAPE>) + steady_share_room<SHAPE>(a->blocks);
-    size_t stages = rest < room ? (room - rest) / SHAPE::stage : 0;
-    if (stages > (size_t) STEADY_STAGES)
-        stages = (size_t) STEADY_STAGES;
-    if (stages >= steps)
-        stages = steps;
+    size_t smem_limit = (r->props->smem_bytes + 1024) / blocks_per_sm - 1024;
+    size_t tail = sizeof(f16_smem_tail<SHAPE>) + f16_partial_bytes<SHAPE>(a->cluster_size);
+    size_t stages = tail < smem_limit ? (smem_limit - tail) / SHAPE::stage : 0;
+    if (stages > (size_t) F16_MAX_STAGES)
+        stages = (size_t) F16_MAX_STAGES;
+    if (stages >= k_tiles)
+        stages = k_tiles;
     else if (stages < 2)
         return {};
     a->stages = (int) stages;
-    return { grid * (size_t) a->blocks, stages * SHAPE::stage + rest };
+    return { grid * (size_t) a->cluster_size, stages * SHAPE::stage + tail };
 }
 
-template <class SHAPE, bool bf16> static int launch_kernel(const request *r)
+template <class SHAPE, bool bf16> static int launch_kernel(const launch_request *r)
 {
-    auto *kernel = steady_kernel<SHAPE, bf16>;
-    steady_args a;
+    auto *kernel = f16_wgmma_kernel<SHAPE, bf16>;
+    f16_gemm_params a;
     int status = args_init(&a, r->p, r->count, SHAPE::weights, SHAPE::rows);
-    a.ranges = r->ranges;
-    a.blocks = SHAPE::in_turns ? 1 : r->ranges;
-    extent e = {};
+    a.splits = r->splits;
+    a.cluster_size = SHAPE::serial_splits ? 1 : r->splits;
+    launch_size e = {};
     if (status == 0)
-        e = lay_out<SHAPE>(&a, r);
+        e = choose_stages<SHAPE>(&a, r);
     if (status == 0 && e.bytes == 0)
         status = (int) cudaErrorNotSupported;
     if (status == 0)
@@ -193,84 +196,85 @@ template <class SHAPE, bool bf16> static int launch_kernel(const request *r)
     if (status != 0)
         return status;
     return ft_launch(kernel, dim3((unsigned) e.grid), dim3(SHAPE::threads), e.bytes, r->stream,
-                     r->chip->overlaps, (unsigned) a.blocks, a);
+                     r->props->has_pdl, (unsigned) a.cluster_size, a);
 }
 
-template <class SHAPE> static int launch(const request *r)
+template <class SHAPE> static int launch(const launch_request *r)
 {
     return r->p->x_dtype == FT_BF16 ? launch_kernel<SHAPE, true>(r)
                                     : launch_kernel<SHAPE, false>(r);
 }
 
-static int launch_in_turns(const request *r)
+static int launch_serial_splits(const launch_request *r)
 {
-    int teams = r->form->teams, rows = r->form->rows;
-    if (teams == 1 && rows == 64)
-        return launch<steady_shape<1, 64, true>>(r);
-    if (teams == 1 && rows == 128)
-        return launch<steady_shape<1, 128, true>>(r);
-    if (teams == 2 && rows == 128)
-        return launch<steady_shape<2, 128, true>>(r);
+    int warpgroups = r->tile_config->warpgroups, rows = r->tile_config->rows;
+    if (warpgroups == 1 && rows == 64)
+        return launch<f16_tile_config<1, 64, true>>(r);
+    if (warpgroups == 1 && rows == 128)
+        return launch<f16_tile_config<1, 128, true>>(r);
+    if (warpgroups == 2 && rows == 128)
+        return launch<f16_tile_config<2, 128, true>>(r);
     return (int) cudaErrorNotSupported;
 }
 
-static int launch_single(const request *r)
+static int launch_one_warpgroup(const launch_request *r)
 {
-    switch (r->form->rows) {
+    switch (r->tile_config->rows) {
     case 8:
-        return launch<steady_shape<1, 8, false>>(r);
+        return launch<f16_tile_config<1, 8, false>>(r);
     case 16:
-        return launch<steady_shape<1, 16, false>>(r);
+        return launch<f16_tile_config<1, 16, false>>(r);
     case 32:
-        return launch<steady_shape<1, 32, false>>(r);
+        return launch<f16_tile_config<1, 32, false>>(r);
     case 64:
-        return launch<steady_shape<1, 64, false>>(r);
+        return launch<f16_tile_config<1, 64, false>>(r);
     case 128:
-        return launch<steady_shape<1, 128, false>>(r);
+        return launch<f16_tile_config<1, 128, false>>(r);
     default:
         return (int) cudaErrorNotSupported;
     }
 }
 
-static int launch_pair(const request *r)
+static int launch_two_warpgroups(const launch_request *r)
 {
-    switch (r->form->rows) {
+    switch (r->tile_config->rows) {
     case 64:
-        return launch<steady_shape<2, 64, false>>(r);
+        return launch<f16_tile_config<2, 64, false>>(r);
     case 128:
-        return launch<steady_shape<2, 128, false>>(r);
+        return launch<f16_tile_config<2, 128, false>>(r);
     case 256:
-        return launch<steady_shape<2, 256, false>>(r);
+        return launch<f16_tile_config<2, 256, false>>(r);
     default:
         return (int) cudaErrorNotSupported;
     }
 }
 
-int ft_cuda_wgmma_halves_with(const ft_cuda_halves_form *form, int ranges, const ft_cuda_chip *chip,
-                              void *stream, const ft_cuda_float_product *p, int count)
+int ft_cuda_f16_wgmma_launch_tile(const ft_cuda_f16_tile *tile_config, int splits,
+                                  const ft_cuda_device_props *props, void *stream,
+                                  const ft_cuda_float_gemm_args *p, int count)
 {
-    request r = { form, ranges, chip, stream, p, count };
-    if (count < 1 || count > FT_CUDA_PARTS)
+    launch_request r = { tile_config, splits, props, stream, p, count };
+    if (count < 1 || count > FT_CUDA_MAX_FUSED)
         return (int) cudaErrorInvalidValue;
-    if (ranges < 1 || ranges > STEADY_RANGES || ranges == 3 ||
-        (p->k + STEADY_STEP - 1) / STEADY_STEP < (size_t) ranges)
+    if (splits < 1 || splits > F16_MAX_SPLITS || splits == 3 ||
+        (p->k + F16_TILE_K - 1) / F16_TILE_K < (size_t) splits)
         return (int) cudaErrorNotSupported;
-    if (!form->spread && ranges > 1)
-        return launch_in_turns(&r);
-    return form->teams == 1 ? launch_single(&r) : launch_pair(&r);
+    if (!tile_config->cluster_split_k && splits > 1)
+        return launch_serial_splits(&r);
+    return tile_config->warpgroups == 1 ? launch_one_warpgroup(&r) : launch_two_warpgroups(&r);
 }
 
 /* ---- Tile selection ------------------------------------------------------------------------- */
 
-bool ft_cuda_wgmma_halves_takes(const ft_cuda_chip *chip, const ft_cuda_float_product *p)
+bool ft_cuda_f16_wgmma_supports(const ft_cuda_device_props *props, const ft_cuda_float_gemm_args *p)
 {
-    return chip->has_wgmma && p->x_dtype == p->w_dtype &&
+    return props->has_wgmma && p->x_dtype == p->w_dtype &&
            (p->x_dtype == FT_F16 || p->x_dtype == FT_BF16) && p->k % 8 == 0 && p->k > 0 &&
            p->k < 1u << 26 && p->n < 1u << 26 && p->m < 1u << 26 && (uintptr_t) p->x % 16 == 0 &&
            (uintptr_t) p->w % 16 == 0;
 }
 
-static size_t cover(size_t n, size_t of)
+static size_t ceil_div(size_t n, size_t of)
 {
     return (n + of - 1) / of;
 }
@@ -279,27 +283,27 @@ static size_t cover(size_t n, size_t of)
  * Split until there are 32 tiles, or 64 where each still has 1024 k: on an H200, 64 thread blocks
  * read weights as fast as 128. (The SM count must not matter: equal bits on every device.)
  */
-int ft_cuda_wgmma_halves_ranges(size_t n, size_t k)
+int ft_cuda_f16_wgmma_splits(size_t n, size_t k)
 {
-    size_t tiles = cover(n, 64), steps = cover(k, STEADY_STEP), ranges = 1;
-    while (ranges < (size_t) STEADY_RANGES && steps >= 4 * ranges &&
-           tiles * ranges < (steps >= 32 * ranges ? 64u : 32u))
-        ranges *= 2;
-    return (int) ranges;
+    size_t tiles = ceil_div(n, 64), k_tiles = ceil_div(k, F16_TILE_K), splits = 1;
+    while (splits < (size_t) F16_MAX_SPLITS && k_tiles >= 4 * splits &&
+           tiles * splits < (k_tiles >= 32 * splits ? 64u : 32u))
+        splits *= 2;
+    return (int) splits;
 }
 
 /*
  * One thread block per SM has more of k in flight than two, but of two one computes during the
  * other's epilogue, and both start at once.
  */
-static int beside_of(const ft_cuda_chip *chip, size_t blocks, size_t k)
+static int blocks_per_sm_of(const ft_cuda_device_props *props, size_t blocks, size_t k)
 {
-    size_t slots = (size_t) chip->multiprocessors;
-    return blocks > slots && (blocks <= 2 * slots || k < 2048) ? 2 : 1;
+    size_t resident_blocks = (size_t) props->sm_count;
+    return blocks > resident_blocks && (blocks <= 2 * resident_blocks || k < 2048) ? 2 : 1;
 }
 
 /* The smallest tile of up to 32 rows that covers m. */
-static int fitting_rows(size_t m)
+static int smallest_tile_rows(size_t m)
 {
     return m <= 8 ? 8 : m <= 16 ? 16 : 32;
 }
@@ -308,29 +312,30 @@ static int fitting_rows(size_t m)
  * Without split-K: the tile shape with the least cost per wave. `cost` is that of a tile measured
  * on an H200: large tiles read fewer bytes per result.
  */
-static ft_cuda_halves_form form_of_one(const ft_cuda_chip *chip, const ft_cuda_float_product *p,
-                                       int count)
+static ft_cuda_f16_tile select_no_split(const ft_cuda_device_props *props,
+                                        const ft_cuda_float_gemm_args *p, int count)
 {
     static const struct {
-        int teams, rows;
-        size_t cost, least_m, least_k;
+        int warpgroups, rows;
+        size_t cost, min_m, min_k;
     } tile[] = {
         { 2, 256, 1600, 129, 2048 }, { 2, 128, 800, 65, 0 }, { 1, 128, 440, 65, 0 },
         { 2, 64, 540, 33, 0 },       { 1, 64, 280, 33, 0 },  { 1, 32, 175, 33, 0 },
     };
-    size_t rows = (size_t) fitting_rows(p->m), columns = (size_t) count * cover(p->n, 64);
-    size_t least = SIZE_MAX, blocks = columns * cover(p->m, rows);
-    ft_cuda_halves_form form = { 1, (int) rows, true, beside_of(chip, blocks, p->k) };
+    size_t rows = (size_t) smallest_tile_rows(p->m), columns = (size_t) count * ceil_div(p->n, 64);
+    size_t min_cost = SIZE_MAX, blocks = columns * ceil_div(p->m, rows);
+    ft_cuda_f16_tile tile_config = { 1, (int) rows, true, blocks_per_sm_of(props, blocks, p->k) };
     for (size_t i = 0; i < sizeof tile / sizeof tile[0]; i++) {
-        columns = (size_t) count * cover(p->n, 64 * (size_t) tile[i].teams);
-        blocks = columns * cover(p->m, (size_t) tile[i].rows);
-        size_t cost = cover(blocks, (size_t) chip->multiprocessors) * tile[i].cost;
-        if (p->m < tile[i].least_m || p->k < tile[i].least_k || cost >= least)
+        columns = (size_t) count * ceil_div(p->n, 64 * (size_t) tile[i].warpgroups);
+        blocks = columns * ceil_div(p->m, (size_t) tile[i].rows);
+        size_t cost = ceil_div(blocks, (size_t) props->sm_count) * tile[i].cost;
+        if (p->m < tile[i].min_m || p->k < tile[i].min_k || cost >= min_cost)
             continue;
-        least = cost;
-        form = { tile[i].teams, tile[i].rows, true, beside_of(chip, blocks, p->k) };
+        min_cost = cost;
+        tile_config = { tile[i].warpgroups, tile[i].rows, true,
+                        blocks_per_sm_of(props, blocks, p->k) };
     }
-    return form;
+    return tile_config;
 }
 
 /*
@@ -338,37 +343,39 @@ static ft_cuda_halves_form form_of_one(const ft_cuda_chip *chip, const ft_cuda_f
  * at once (blocks of a cluster have little work and mostly wait). Clusters of four whose pipelines
  * fill an SM cannot be scheduled on all SMs.
  */
-static ft_cuda_halves_form form_of_several(const ft_cuda_chip *chip, const ft_cuda_float_product *p,
-                                           int count, int ranges)
+static ft_cuda_f16_tile select_split_k(const ft_cuda_device_props *props,
+                                       const ft_cuda_float_gemm_args *p, int count, int splits)
 {
-    size_t columns = (size_t) count * cover(p->n, 64), slots = (size_t) chip->multiprocessors;
-    size_t tiles = columns * cover(p->m, 64);
-    bool wide = ranges == 4 && p->k >= 2048;
-    if (p->m > 64 && 3 * tiles >= 2 * slots && tiles <= slots)
+    size_t columns = (size_t) count * ceil_div(p->n, 64),
+           resident_blocks = (size_t) props->sm_count;
+    size_t tiles = columns * ceil_div(p->m, 64);
+    bool fills_sm = splits == 4 && p->k >= 2048;
+    if (p->m > 64 && 3 * tiles >= 2 * resident_blocks && tiles <= resident_blocks)
         return { 1, 64, false, 1 };
-    for (int rows = fitting_rows(p->m); rows <= 128; rows *= 2) {
-        size_t blocks = columns * cover(p->m, (size_t) rows) * (size_t) ranges;
-        if (blocks <= (wide ? slots / 4 * 3 : slots) || (p->m <= (size_t) rows && rows <= 64))
-            return { 1, rows, true, beside_of(chip, blocks, p->k / (size_t) ranges) };
+    for (int rows = smallest_tile_rows(p->m); rows <= 128; rows *= 2) {
+        size_t blocks = columns * ceil_div(p->m, (size_t) rows) * (size_t) splits;
+        if (blocks <= (fills_sm ? resident_blocks / 4 * 3 : resident_blocks) ||
+            (p->m <= (size_t) rows && rows <= 64))
+            return { 1, rows, true, blocks_per_sm_of(props, blocks, p->k / (size_t) splits) };
     }
-    if (wide && cover(columns, 2) * cover(p->m, 128) * 4 <= slots / 4 * 3)
+    if (fills_sm && ceil_div(columns, 2) * ceil_div(p->m, 128) * 4 <= resident_blocks / 4 * 3)
         return { 2, 128, true, 1 };
-    if (columns * cover(p->m, 128) <= slots)
+    if (columns * ceil_div(p->m, 128) <= resident_blocks)
         return { 1, 128, false, 1 };
     return { 2, 128, false, 1 };
 }
 
-ft_cuda_halves_form ft_cuda_wgmma_halves_form(const ft_cuda_chip *chip,
-                                              const ft_cuda_float_product *p, int count)
+ft_cuda_f16_tile ft_cuda_f16_wgmma_select(const ft_cuda_device_props *props,
+                                          const ft_cuda_float_gemm_args *p, int count)
 {
-    int ranges = ft_cuda_wgmma_halves_ranges(p->n, p->k);
-    return ranges == 1 ? form_of_one(chip, p, count) : form_of_several(chip, p, count, ranges);
+    int splits = ft_cuda_f16_wgmma_splits(p->n, p->k);
+    return splits == 1 ? select_no_split(props, p, count) : select_split_k(props, p, count, splits);
 }
 
-int ft_cuda_wgmma_halves(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p,
-                         int count)
+int ft_cuda_f16_wgmma(const ft_cuda_device_props *props, void *stream,
+                      const ft_cuda_float_gemm_args *p, int count)
 {
-    ft_cuda_halves_form form = ft_cuda_wgmma_halves_form(chip, p, count);
-    return ft_cuda_wgmma_halves_with(&form, ft_cuda_wgmma_halves_ranges(p->n, p->k), chip, stream,
-                                     p, count);
+    ft_cuda_f16_tile tile_config = ft_cuda_f16_wgmma_select(props, p, count);
+    return ft_cuda_f16_wgmma_launch_tile(&tile_config, ft_cuda_f16_wgmma_splits(p->n, p->k), props,
+                                         stream, p, count);
 }

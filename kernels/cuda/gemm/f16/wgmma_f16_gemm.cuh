@@ -20,127 +20,132 @@
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
 enum {
-    STEADY_STEP = 64, /* k per k tile */
-    STEADY_LINE = 2 * STEADY_STEP,
-    STEADY_TEAM = 128,  /* threads per warpgroup */
-    STEADY_STAGES = 24, /* maximum */
-    STEADY_RANGES = 4,  /* maximum */
-    STEADY_EIGHTS = 4,  /* 8-row tiles that a warp transposes at a time */
-    STEADY_TURNED = 20, /* floats per row of the transposed tile */
+    F16_TILE_K = 64, /* k per k tile */
+    F16_TILE_K_BYTES = 2 * F16_TILE_K,
+    F16_WARPGROUP_THREADS = 128, /* threads per warpgroup */
+    F16_MAX_STAGES = 24,         /* maximum */
+    F16_MAX_SPLITS = 4,          /* maximum */
+    F16_EPILOGUE_TILES = 4,      /* 8-row tiles that a warp transposes at a time */
+    F16_EPILOGUE_PITCH = 20,     /* floats per row of the transposed tile */
 };
 
 /*
- * TEAMS x 64 weight rows by ROWS rows of x; IN_TURNS: one thread block accumulates all splits one
- * after the other.
+ * WARPGROUPS x 64 weight rows by ROWS rows of x; SERIAL_SPLITS: one thread block accumulates all
+ * splits one after the other.
  */
-template <int TEAMS_, int ROWS_, bool IN_TURNS_> struct steady_shape {
-    static constexpr int teams = TEAMS_, rows = ROWS_;
-    static constexpr bool in_turns = IN_TURNS_;
-    static constexpr int weights = 64 * teams, workers = STEADY_TEAM * teams;
+template <int WARPGROUPS_, int ROWS_, bool SERIAL_SPLITS_> struct f16_tile_config {
+    static constexpr int warpgroups = WARPGROUPS_, rows = ROWS_;
+    static constexpr bool serial_splits = SERIAL_SPLITS_;
+    static constexpr int weights = 64 * warpgroups, consumers = F16_WARPGROUP_THREADS * warpgroups;
     /*
      * Two warps are producers; where accumulators need more registers, a whole warpgroup that gives
      * up its own with setmaxnreg.
      */
-    static constexpr bool crowded = teams == 2 && rows * (in_turns ? 2 : 1) > 128;
-    static constexpr int threads = workers + (crowded ? STEADY_TEAM : 64);
-    static constexpr int w_bytes = weights * STEADY_LINE, x_bytes = rows * STEADY_LINE;
-    static constexpr int depth = rows <= 32 ? 2 : 1; /* k tiles per stage */
-    static constexpr int panel = w_bytes + x_bytes, stage = depth * panel, eights = rows / 8;
-    static constexpr int kept = weights * rows * (in_turns ? 2 : 1); /* accumulators */
-    static constexpr int beside = kept >= 64 * 256 || (teams == 2 && kept >= 128 * 64) ? 1 : 2;
+    static constexpr bool needs_setmaxnreg =
+        warpgroups == 2 && rows * (serial_splits ? 2 : 1) > 128;
+    static constexpr int threads = consumers + (needs_setmaxnreg ? F16_WARPGROUP_THREADS : 64);
+    static constexpr int w_bytes = weights * F16_TILE_K_BYTES, x_bytes = rows * F16_TILE_K_BYTES;
+    static constexpr int k_tiles_per_stage = rows <= 32 ? 2 : 1; /* k tiles per stage */
+    static constexpr int panel = w_bytes + x_bytes, stage = k_tiles_per_stage * panel,
+                         m8_tiles = rows / 8;
+    static constexpr int acc_count = weights * rows * (serial_splits ? 2 : 1); /* accumulators */
+    static constexpr int blocks_per_sm =
+        acc_count >= 64 * 256 || (warpgroups == 2 && acc_count >= 128 * 64) ? 1 : 2;
 };
 
 /*
  * A lane's accumulators: weight rows g and g + 8 of its warp's 16, rows 8j + 2t and 8j + 2t + 1 of
  * x.
  */
-template <class SHAPE> using steady_sums = float[SHAPE::rows / 2];
+template <class SHAPE> using f16_acc = float[SHAPE::rows / 2];
 
 /* Fused GEMMs of one x and one shape: weights, biases and outputs. */
-typedef struct steady_args {
-    CUtensorMap w[FT_CUDA_PARTS], x;
-    const float *bias[FT_CUDA_PARTS]; /* NULL: none */
-    void *y[FT_CUDA_PARTS];
+typedef struct f16_gemm_params {
+    CUtensorMap w[FT_CUDA_MAX_FUSED], x;
+    const float *bias[FT_CUDA_MAX_FUSED]; /* NULL: none */
+    void *y[FT_CUDA_MAX_FUSED];
     ft_dtype y_dtype;
     ft_activation activation;
-    int m, n, steps, ranges;
+    int m, n, k_tiles, splits;
     int row_tiles, col_tiles, tiles; /* tiles: of all fused GEMMs */
-    int blocks;                      /* thread blocks that share a tile: 1, or one per split */
+    int cluster_size;                /* thread blocks that share a tile: 1, or one per split */
     int stages, x_bytes;             /* stages of the pipeline; bytes of an x copy */
-    int together;                    /* vector width of stores to y: 4, 2 or 1 */
-} steady_args;
+    int store_width;                 /* vector width of stores to y: 4, 2 or 1 */
+} f16_gemm_params;
 
 /* Shared memory after the pipeline stages. */
-template <class SHAPE> struct steady_rest {
-    float turned[SHAPE::workers / 32][STEADY_EIGHTS][8][STEADY_TURNED];
-    uint64_t full[STEADY_STAGES], empty[STEADY_STAGES];
-    alignas(16) float4 shares[]; /* [split][8-row tile][thread], for clusters */
+template <class SHAPE> struct f16_smem_tail {
+    float transposed[SHAPE::consumers / 32][F16_EPILOGUE_TILES][8][F16_EPILOGUE_PITCH];
+    uint64_t full[F16_MAX_STAGES], empty[F16_MAX_STAGES];
+    alignas(16) float4 partials[]; /* [split][8-row tile][thread], for clusters */
 };
 
 /* 8-row tiles that a thread block finishes of a full tile, at least 1. */
-template <class SHAPE> __host__ __device__ constexpr int steady_each(int blocks)
+template <class SHAPE> __host__ __device__ constexpr int f16_m8_tiles_per_block(int cluster_size)
 {
-    return SHAPE::eights > blocks ? SHAPE::eights / blocks : 1;
+    return SHAPE::m8_tiles > cluster_size ? SHAPE::m8_tiles / cluster_size : 1;
 }
 
 /* Bytes of partial sums that a thread block receives. */
-template <class SHAPE> constexpr size_t steady_share_room(int blocks)
+template <class SHAPE> constexpr size_t f16_partial_bytes(int cluster_size)
 {
-    return blocks == 1
+    return cluster_size == 1
                ? 0
-               : (size_t) (blocks * steady_each<SHAPE>(blocks) * SHAPE::workers) * sizeof(float4);
+               : (size_t) (cluster_size * f16_m8_tiles_per_block<SHAPE>(cluster_size) *
+                           SHAPE::consumers) *
+                     sizeof(float4);
 }
 
 #ifdef FT_HAS_WGMMA
 
 /* ---- Tile coordinates ---------------------------------------------------------------------- */
 
-typedef struct steady_place {
+typedef struct f16_tile_coord {
     int gemm, col, row;
-} steady_place;
+} f16_tile_coord;
 
 /* Consecutive tiles share weights. */
-__device__ __forceinline__ steady_place steady_place_of(const steady_args &a, int tile,
-                                                        int tile_rows, int tile_weights)
+__device__ __forceinline__ f16_tile_coord f16_tile_coord_of(const f16_gemm_params &a, int tile,
+                                                            int tile_rows, int tile_weights)
 {
     int column = tile / a.row_tiles;
-    steady_place place = { column / a.col_tiles, column % a.col_tiles * tile_weights,
-                           tile % a.row_tiles * tile_rows };
-    return place;
+    f16_tile_coord coord = { column / a.col_tiles, column % a.col_tiles * tile_weights,
+                             tile % a.row_tiles * tile_rows };
+    return coord;
 }
 
 /* The first k tile of a split. */
-__device__ __forceinline__ int steady_first(const steady_args &a, int range)
+__device__ __forceinline__ int f16_split_begin(const f16_gemm_params &a, int split)
 {
-    return a.steps * range / a.ranges;
+    return a.k_tiles * split / a.splits;
 }
 
 /* Work of a thread block: tiles first, first + stride, ...; in each, k tiles from .. to. */
-typedef struct steady_part {
+typedef struct f16_block_work {
     int rank, first, stride, from, to;
-} steady_part;
+} f16_block_work;
 
-__device__ __forceinline__ steady_part steady_part_of(const steady_args &a)
+__device__ __forceinline__ f16_block_work f16_block_work_of(const f16_gemm_params &a)
 {
-    steady_part part;
-    part.rank = (int) blockIdx.x % a.blocks;
-    part.first = (int) blockIdx.x / a.blocks;
-    part.stride = (int) gridDim.x / a.blocks;
-    part.from = a.blocks > 1 ? steady_first(a, part.rank) : 0;
-    part.to = a.blocks > 1 ? steady_first(a, part.rank + 1) : a.steps;
-    return part;
+    f16_block_work work;
+    work.rank = (int) blockIdx.x % a.cluster_size;
+    work.first = (int) blockIdx.x / a.cluster_size;
+    work.stride = (int) gridDim.x / a.cluster_size;
+    work.from = a.cluster_size > 1 ? f16_split_begin(a, work.rank) : 0;
+    work.to = a.cluster_size > 1 ? f16_split_begin(a, work.rank + 1) : a.k_tiles;
+    return work;
 }
 
 /* Pipeline state: stage index and phase parity. */
-typedef struct steady_position {
-    int slot;
+typedef struct f16_pipeline_state {
+    int stage_index;
     unsigned parity;
-} steady_position;
+} f16_pipeline_state;
 
-__device__ __forceinline__ void steady_advance(steady_position &at, int stages)
+__device__ __forceinline__ void f16_pipeline_advance(f16_pipeline_state &at, int stages)
 {
-    if (++at.slot == stages) {
-        at.slot = 0;
+    if (++at.stage_index == stages) {
+        at.stage_index = 0;
         at.parity ^= 1;
     }
 }
@@ -149,27 +154,28 @@ __device__ __forceinline__ void steady_advance(steady_position &at, int stages)
 
 /* One thread per operand. */
 template <class SHAPE, bool weights>
-__device__ __forceinline__ void steady_load(char *ring, steady_rest<SHAPE> &rest,
-                                            const steady_args &a, const steady_part &part)
+__device__ __forceinline__ void f16_produce(char *stages_smem, f16_smem_tail<SHAPE> &tail,
+                                            const f16_gemm_params &a, const f16_block_work &work)
 {
-    steady_position at = { 0, 0 };
-    for (int tile = part.first; tile < a.tiles; tile += part.stride) {
-        steady_place place = steady_place_of(a, tile, SHAPE::rows, SHAPE::weights);
-        for (int step = part.from; step < part.to; step += SHAPE::depth) {
-            char *panel = ring + at.slot * SHAPE::stage;
-            uint64_t *full = &rest.full[at.slot];
-            ft_barrier_wait(&rest.empty[at.slot], at.parity ^ 1);
-            ft_barrier_expect(full, SHAPE::depth * (weights ? SHAPE::w_bytes : a.x_bytes));
+    f16_pipeline_state at = { 0, 0 };
+    for (int tile = work.first; tile < a.tiles; tile += work.stride) {
+        f16_tile_coord coord = f16_tile_coord_of(a, tile, SHAPE::rows, SHAPE::weights);
+        for (int k_tile = work.from; k_tile < work.to; k_tile += SHAPE::k_tiles_per_stage) {
+            char *panel = stages_smem + at.stage_index * SHAPE::stage;
+            uint64_t *full = &tail.full[at.stage_index];
+            ft_mbarrier_wait(&tail.empty[at.stage_index], at.parity ^ 1);
+            ft_mbarrier_arrive_expect_tx(full, SHAPE::k_tiles_per_stage *
+                                                   (weights ? SHAPE::w_bytes : a.x_bytes));
 #pragma unroll
-            for (int i = 0; i < SHAPE::depth; i++, panel += SHAPE::panel) {
+            for (int i = 0; i < SHAPE::k_tiles_per_stage; i++, panel += SHAPE::panel) {
                 /* out-of-bounds x and weights read as zero */
-                int right = (step + i < part.to ? step + i : a.steps) * STEADY_LINE;
+                int right = (k_tile + i < work.to ? k_tile + i : a.k_tiles) * F16_TILE_K_BYTES;
                 if (weights)
-                    ft_load_box(panel, &a.w[place.gemm], full, place.col, right);
+                    ft_tma_load_2d(panel, &a.w[coord.gemm], full, coord.col, right);
                 else
-                    ft_load_box(panel + SHAPE::w_bytes, &a.x, full, place.row, right);
+                    ft_tma_load_2d(panel + SHAPE::w_bytes, &a.x, full, coord.row, right);
             }
-            steady_advance(at, a.stages);
+            f16_pipeline_advance(at, a.stages);
         }
     }
 }
@@ -177,14 +183,14 @@ __device__ __forceinline__ void steady_load(char *ring, steady_rest<SHAPE> &rest
 /* ---- Consumer -------------------------------------------------------------------------------- */
 
 template <class SHAPE, bool bf16>
-__device__ __forceinline__ void steady_multiply_panel(const char *panel, steady_sums<SHAPE> &sums,
-                                                      bool first)
+__device__ __forceinline__ void f16_mma_k_tile(const char *panel, f16_acc<SHAPE> &sums, bool first)
 {
-    uint64_t w = ft_wgmma_operand(panel + threadIdx.x / STEADY_TEAM * (64 * STEADY_LINE));
-    uint64_t x = ft_wgmma_operand(panel + SHAPE::w_bytes);
+    uint64_t w =
+        ft_wgmma_descriptor(panel + threadIdx.x / F16_WARPGROUP_THREADS * (64 * F16_TILE_K_BYTES));
+    uint64_t x = ft_wgmma_descriptor(panel + SHAPE::w_bytes);
 #pragma unroll
-    for (int k = 0; k < STEADY_STEP / 16; k++)
-        ft_wgmma_halves<SHAPE::rows, bf16>(sums, w + 2 * k, x + 2 * k, k > 0 || !first);
+    for (int k = 0; k < F16_TILE_K / 16; k++)
+        ft_wgmma_f16<SHAPE::rows, bf16>(sums, w + 2 * k, x + 2 * k, k > 0 || !first);
 }
 
 /*
@@ -192,48 +198,49 @@ __device__ __forceinline__ void steady_multiply_panel(const char *panel, steady_
  * flight.
  */
 template <class SHAPE, bool bf16>
-__device__ __forceinline__ void steady_multiply(const char *ring, steady_rest<SHAPE> &rest,
-                                                const steady_args &a, steady_position &at,
-                                                int steps, steady_sums<SHAPE> &sums)
+__device__ __forceinline__ void f16_mainloop(const char *stages_smem, f16_smem_tail<SHAPE> &tail,
+                                             const f16_gemm_params &a, f16_pipeline_state &at,
+                                             int k_tiles, f16_acc<SHAPE> &sums)
 {
-    int before = -1;
+    int prev_stage = -1;
     bool first_lane = threadIdx.x % 32 == 0;
-    for (int i = 0; i < steps; i += SHAPE::depth, steady_advance(at, a.stages)) {
-        const char *stage = ring + at.slot * SHAPE::stage;
-        ft_barrier_wait(&rest.full[at.slot], at.parity);
-        ft_wgmma_begin();
+    for (int i = 0; i < k_tiles;
+         i += SHAPE::k_tiles_per_stage, f16_pipeline_advance(at, a.stages)) {
+        const char *stage = stages_smem + at.stage_index * SHAPE::stage;
+        ft_mbarrier_wait(&tail.full[at.stage_index], at.parity);
+        ft_wgmma_fence();
 #pragma unroll
-        for (int j = 0; j < SHAPE::depth; j++)
-            steady_multiply_panel<SHAPE, bf16>(stage + j * SHAPE::panel, sums, i + j == 0);
+        for (int j = 0; j < SHAPE::k_tiles_per_stage; j++)
+            f16_mma_k_tile<SHAPE, bf16>(stage + j * SHAPE::panel, sums, i + j == 0);
         ft_wgmma_commit();
         ft_wgmma_wait<1>();
-        if (before >= 0 && first_lane)
-            ft_barrier_arrive(&rest.empty[before]);
-        before = at.slot;
+        if (prev_stage >= 0 && first_lane)
+            ft_mbarrier_arrive(&tail.empty[prev_stage]);
+        prev_stage = at.stage_index;
     }
     ft_wgmma_wait<0>();
     if (first_lane)
-        ft_barrier_arrive(&rest.empty[before]);
-    ft_wgmma_settle(sums);
+        ft_mbarrier_arrive(&tail.empty[prev_stage]);
+    ft_wgmma_fence_acc(sums);
 }
 
 /* The accumulators of a thread block over its splits. */
 template <class SHAPE, bool bf16>
-__device__ __forceinline__ void steady_add_up(const char *ring, steady_rest<SHAPE> &rest,
-                                              const steady_args &a, const steady_part &part,
-                                              steady_position &at, steady_sums<SHAPE> &sums)
+__device__ __forceinline__ void
+f16_accumulate_splits(const char *stages_smem, f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a,
+                      const f16_block_work &work, f16_pipeline_state &at, f16_acc<SHAPE> &sums)
 {
-    if constexpr (SHAPE::in_turns) {
-        steady_sums<SHAPE> range;
-        for (int r = 0; r < a.ranges; r++) {
-            steady_multiply<SHAPE, bf16>(ring, rest, a, at,
-                                         steady_first(a, r + 1) - steady_first(a, r), range);
+    if constexpr (SHAPE::serial_splits) {
+        f16_acc<SHAPE> split;
+        for (int r = 0; r < a.splits; r++) {
+            f16_mainloop<SHAPE, bf16>(stages_smem, tail, a, at,
+                                      f16_split_begin(a, r + 1) - f16_split_begin(a, r), split);
 #pragma unroll
             for (int i = 0; i < SHAPE::rows / 2; i++)
-                sums[i] = r == 0 ? range[i] : sums[i] + range[i];
+                sums[i] = r == 0 ? split[i] : sums[i] + split[i];
         }
     } else {
-        steady_multiply<SHAPE, bf16>(ring, rest, a, at, part.to - part.from, sums);
+        f16_mainloop<SHAPE, bf16>(stages_smem, tail, a, at, work.to - work.from, sums);
     }
 }
 

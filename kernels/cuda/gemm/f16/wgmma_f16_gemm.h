@@ -17,31 +17,33 @@ extern "C" {
 #endif
 
 /* A tile is 64 x warpgroups weight rows by `rows` rows of x. */
-typedef struct ft_cuda_halves_form {
-    int teams, rows;
-    bool spread; /* one split per thread block of a cluster; else one block accumulates all
-                  * splits */
-    int beside;  /* thread blocks per SM: 1, or 2 where registers suffice */
-} ft_cuda_halves_form;
+typedef struct ft_cuda_f16_tile {
+    int warpgroups, rows;
+    bool cluster_split_k; /* one split per thread block of a cluster; else one block accumulates all
+                           * splits */
+    int blocks_per_sm;    /* thread blocks per SM: 1, or 2 where registers suffice */
+} ft_cuda_f16_tile;
 
 /* Whether the kernels support this GEMM; independent of m. */
-bool ft_cuda_wgmma_halves_takes(const ft_cuda_chip *chip, const ft_cuda_float_product *p);
+bool ft_cuda_f16_wgmma_supports(const ft_cuda_device_props *props,
+                                const ft_cuda_float_gemm_args *p);
 
-int ft_cuda_wgmma_halves_ranges(size_t n, size_t k);
+int ft_cuda_f16_wgmma_splits(size_t n, size_t k);
 
 /* The fastest tile shape for this GEMM. */
-ft_cuda_halves_form ft_cuda_wgmma_halves_form(const ft_cuda_chip *chip,
-                                              const ft_cuda_float_product *p, int count);
+ft_cuda_f16_tile ft_cuda_f16_wgmma_select(const ft_cuda_device_props *props,
+                                          const ft_cuda_float_gemm_args *p, int count);
 
 /*
  * `count` GEMMs that differ only in w, bias and y, in one launch with this tile shape and 1, 2 or 4
  * splits of at least 64 k. Returns cudaErrorNotSupported where there is no such tile shape or the
  * GEMMs differ otherwise.
  */
-int ft_cuda_wgmma_halves_with(const ft_cuda_halves_form *form, int ranges, const ft_cuda_chip *chip,
-                              void *stream, const ft_cuda_float_product *p, int count);
-int ft_cuda_wgmma_halves(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p,
-                         int count);
+int ft_cuda_f16_wgmma_launch_tile(const ft_cuda_f16_tile *tile_config, int splits,
+                                  const ft_cuda_device_props *props, void *stream,
+                                  const ft_cuda_float_gemm_args *p, int count);
+int ft_cuda_f16_wgmma(const ft_cuda_device_props *props, void *stream,
+                      const ft_cuda_float_gemm_args *p, int count);
 
 #ifdef __cplusplus
 }

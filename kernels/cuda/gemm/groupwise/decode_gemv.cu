@@ -29,122 +29,128 @@
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
 /* Quantized weights of a k tile, in registers. */
-typedef uint4 step_codes[BLOCKS_RUN / BLOCKS_STEP];
+typedef uint4 decode_weights[GROUPWISE_TILE_K / GROUPWISE_STEP_K];
 
-__device__ __forceinline__ void pick_up(step_codes &codes, const char *from)
+__device__ __forceinline__ void load_weights(decode_weights &qweights, const char *from)
 {
 #pragma unroll
-    for (int step = 0; step < BLOCKS_RUN / BLOCKS_STEP; step++)
-        codes[step] = *(const uint4 *) (from + step * BLOCKS_BLOCK);
+    for (int k_step = 0; k_step < GROUPWISE_TILE_K / GROUPWISE_STEP_K; k_step++)
+        qweights[k_step] = *(const uint4 *) (from + k_step * GROUPWISE_WARP_BYTES);
 }
 
 /* Sums of a k tile. */
-template <blocks_kind kind>
-__device__ __forceinline__ void multiply(blocks_sums &sum, const step_codes &codes, const char *x)
+template <groupwise_x_type kind>
+__device__ __forceinline__ void mma_k_tile(groupwise_acc &sum, const decode_weights &qweights,
+                                           const char *x)
 {
-    blocks_unpacker<4, kind> unpacker;
-    blocks_clear(sum);
+    groupwise_unpacker<4, kind> unpacker;
+    groupwise_zero_acc(sum);
 #pragma unroll
-    for (int step = 0; step < BLOCKS_RUN / BLOCKS_STEP; step++) {
+    for (int k_step = 0; k_step < GROUPWISE_TILE_K / GROUPWISE_STEP_K; k_step++) {
         uint32_t w[4][4], tokens[1][4];
-        uint4 block[1] = { codes[step] };
-        ft_load_tiles(tokens[0], x + step * BLOCKS_STEP * 2);
+        uint4 block[1] = { qweights[k_step] };
+        ft_ldmatrix_x4(tokens[0], x + k_step * GROUPWISE_STEP_K * 2);
         unpacker.unpack(w, block);
-        blocks_multiply<kind>(sum, w, tokens);
+        groupwise_mma_k32<kind>(sum, w, tokens);
     }
 }
 
 /* Store a lane's sums; every fourth lane has rows of the two tokens. */
-__device__ __forceinline__ void lay_down(char *sums, const blocks_sums &sum, int tokens)
+__device__ __forceinline__ void store_acc(char *sums, const groupwise_acc &sum, int tokens)
 {
     if (threadIdx.x % 4 != 0)
         return;
     float4 *own = (float4 *) (sums + threadIdx.x % 32 / 4 * sizeof(float4));
     own[0] = make_float4(sum[0][0], sum[0][2], sum[1][0], sum[1][2]);
     if (tokens > 1)
-        own[STEP_SUMS / sizeof(float4)] = make_float4(sum[0][1], sum[0][3], sum[1][1], sum[1][3]);
+        own[DECODE_ACC_BYTES / sizeof(float4)] =
+            make_float4(sum[0][1], sum[0][3], sum[1][1], sum[1][3]);
 }
 
 /* A warp's iteration over its k tiles: columns of x and address of sums. */
-struct step_walk {
+struct decode_iterator {
     int left;
     const char *x, *end; /* the lane's row: at this k tile, and its end */
     int row;             /* bytes */
     char *sums;
 
-    __device__ __forceinline__ step_walk(char *shared, const step_shape &s, const step_range &range,
-                                         int tokens, int warp)
+    __device__ __forceinline__ decode_iterator(char *shared, const decode_params &s,
+                                               const decode_work_range &range, int tokens, int warp)
     {
         int lane = (int) threadIdx.x % 32;
         int token = lane % 8 < tokens ? lane % 8 : 0;
-        left = step_range::share(range.runs, warp);
+        left = decode_work_range::warp_k_tiles(range.k_tiles, warp);
         row = s.k * 2;
-        x = shared + s.x_at + token * s.x_stride + lane / 8 * 16;
+        x = shared + s.x_offset + token * s.x_stride + lane / 8 * 16;
         end = x + row;
-        x += warp * BLOCKS_RUN * 2;
-        sums = shared + s.sums_at + warp * tokens * (int) STEP_SUMS;
+        x += warp * GROUPWISE_TILE_K * 2;
+        sums = shared + s.acc_offset + warp * tokens * (int) DECODE_ACC_BYTES;
     }
-    __device__ __forceinline__ void go_on(int tokens)
+    __device__ __forceinline__ void next_k_tile(int tokens)
     {
         left--;
-        sums += STEP_WARPS * tokens * (int) STEP_SUMS;
-        x += STEP_WARPS * BLOCKS_RUN * 2;
+        sums += DECODE_WARPS * tokens * (int) DECODE_ACC_BYTES;
+        x += DECODE_WARPS * GROUPWISE_TILE_K * 2;
         if (x >= end)
             x -= row;
     }
 };
 
 /* grid = shape.blocks. */
-template <blocks_kind kind, bool norms, step_end end>
-static __global__ void __launch_bounds__(STEP_THREADS, 2)
-    step_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ step_shape s,
-                const __grid_constant__ ft_cuda_blocks_norm norm,
-                const __grid_constant__ ft_cuda_blocks_gate gate)
+template <groupwise_x_type kind, bool fuses_norm, decode_output end>
+static __global__ void __launch_bounds__(DECODE_THREADS, 2)
+    decode_gemv_kernel(const __grid_constant__ ft_cuda_groupwise_args p,
+                       const __grid_constant__ decode_params s,
+                       const __grid_constant__ ft_cuda_groupwise_norm norm,
+                       const __grid_constant__ ft_cuda_groupwise_gate gate)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_blocks_step_takes() */
-    constexpr ft_dtype dtype = kind == BLOCKS_F16 ? FT_F16 : FT_BF16;
+#if !defined __CUDA_ARCH__ ||                                                                      \
+    __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_groupwise_decode_gemv_supports() */
+    constexpr ft_dtype dtype = kind == GROUPWISE_X_F16 ? FT_F16 : FT_BF16;
     extern __shared__ __align__(128) char shared[];
-    int warp = ft_warp_of_block();
-    char *slots = shared + warp * (STEP_SLOTS * STEP_RUN);
-    const char *codes = slots + blocks_wanted(threadIdx.x % 32);
-    const step_range range(s);
+    int warp = ft_warp_id();
+    char *slots = shared + warp * (DECODE_STAGES * DECODE_K_TILE_BYTES);
+    const char *qweights = slots + groupwise_smem_read_offset(threadIdx.x % 32);
+    const decode_work_range range(s);
     int tokens = (int) p.m;
-    step_ring ring(p, s, range, slots, warp);
-    step_walk walk(shared, s, range, tokens, warp);
-    step_weights weights;
-    if (norms)
+    decode_pipeline pipeline(p, s, range, slots, warp);
+    decode_iterator walk(shared, s, range, tokens, warp);
+    decode_norm_weights weights;
+    if (fuses_norm)
         weights.load(norm, s.k);
-    step_ask_for_scales(shared + s.scales_at, p, s, range);
+    decode_load_scales(shared + s.scales_offset, p, s, range);
 #pragma unroll
-    for (int slot = 0; slot < STEP_SLOTS; slot++)
-        ring.ask(slot, walk.left > slot);
-    ft_wait_for_predecessor();
-    if constexpr (norms)
-        step_make_norm<dtype>(shared + s.x_at, norm, weights, s.k);
+    for (int stage = 0; stage < DECODE_STAGES; stage++)
+        pipeline.request(stage, walk.left > stage);
+    ft_pdl_wait();
+    if constexpr (fuses_norm)
+        decode_norm<dtype>(shared + s.x_offset, norm, weights, s.k);
     else
-        step_fetch_tokens(shared + s.x_at, p, s);
+        decode_load_x(shared + s.x_offset, p, s);
     __syncthreads();
-    int told = s.soon ? walk.left : min(walk.left, STEP_SLOTS + 1); /* with the last copies */
+    int trigger_at = s.early_dependents
+                         ? walk.left
+                         : min(walk.left, DECODE_STAGES + 1); /* with the last copies */
 #pragma unroll 1
-    for (int slot = 0; walk.left > 0; slot = STEP_SLOTS - 1 - slot) {
-        blocks_sums sum;
-        step_codes run;
-        blocks_wait_slots(STEP_SLOTS);
+    for (int stage = 0; walk.left > 0; stage = DECODE_STAGES - 1 - stage) {
+        groupwise_acc sum;
+        decode_weights weights_k_tile;
+        groupwise_wait_stage(DECODE_STAGES);
         __syncwarp();
-        pick_up(run, codes + slot * STEP_RUN);
+        load_weights(weights_k_tile, qweights + stage * DECODE_K_TILE_BYTES);
         __syncwarp();
-        ring.ask(slot, walk.left > STEP_SLOTS);
-        multiply<kind>(sum, run, walk.x);
-        if (walk.left == told)
-            ft_let_successor_begin();
-        lay_down(walk.sums, sum, tokens);
-        walk.go_on(tokens);
+        pipeline.request(stage, walk.left > DECODE_STAGES);
+        mma_k_tile<kind>(sum, weights_k_tile, walk.x);
+        if (walk.left == trigger_at)
+            ft_pdl_launch_dependents();
+        store_acc(walk.sums, sum, tokens);
+        walk.next_k_tile(tokens);
     }
-    ft_copy_wait<0>(); /* scales, for warps without a k tile */
+    ft_cp_async_wait<0>(); /* scales, for warps without a k tile */
     __syncthreads();
-    step_add_runs(shared, s, range, tokens, warp);
+    decode_reduce_k_tiles(shared, s, range, tokens, warp);
     __syncthreads();
-    step_write<dtype, end>(shared, p, s, range, gate, warp);
+    decode_store<dtype, end>(shared, p, s, range, gate, warp);
 #endif
 }
 
@@ -155,86 +161,92 @@ static uint32_t aligned(size_t bytes)
     return (uint32_t) ((bytes + 127) / 128 * 128);
 }
 
-static void lay_out(step_shape *s, size_t tokens)
+static void layout_smem(decode_params *s, size_t tokens)
 {
-    size_t panels = (size_t) s->panels * (s->gates ? 2 : 1), runs = panels * (size_t) s->runs;
+    size_t panels = (size_t) s->panels * (s->fuses_gate ? 2 : 1),
+           k_tiles = panels * (size_t) s->k_tiles;
     s->x_stride = (uint32_t) s->k * 2 + 16; /* padded to avoid bank conflicts */
-    s->scales_at = STEP_WARPS * STEP_SLOTS * STEP_RUN;
-    s->x_at = aligned(s->scales_at + runs * STEP_SCALES);
-    s->sums_at = aligned(s->x_at + tokens * s->x_stride);
-    s->totals_at = (uint32_t) (s->sums_at + runs * tokens * STEP_SUMS);
-    s->bytes = (uint32_t) (s->totals_at + panels * (size_t) s->stretches * tokens * STEP_SUMS);
+    s->scales_offset = DECODE_WARPS * DECODE_STAGES * DECODE_K_TILE_BYTES;
+    s->x_offset = aligned(s->scales_offset + k_tiles * DECODE_SCALE_BYTES);
+    s->acc_offset = aligned(s->x_offset + tokens * s->x_stride);
+    s->totals_offset = (uint32_t) (s->acc_offset + k_tiles * tokens * DECODE_ACC_BYTES);
+    s->bytes =
+        (uint32_t) (s->totals_offset + panels * (size_t) s->splits * tokens * DECODE_ACC_BYTES);
 }
 
 /* Thread blocks with so many panels of each linear. */
-static int blocks_of(const step_shape *s, int panels)
+static int blocks_for(const decode_params *s, int panels)
 {
     int blocks = 0;
-    for (int i = 0; i < (s->gates ? 1 : FT_CUDA_PARTS); i++)
-        blocks += (s->of_part[i] + panels - 1) / panels;
+    for (int i = 0; i < (s->fuses_gate ? 1 : FT_CUDA_MAX_FUSED); i++)
+        blocks += (s->panels_of[i] + panels - 1) / panels;
     return blocks;
 }
 
 /* The fewest panels per thread block that give at most `most` blocks. */
-static int panels_for(const step_shape *s, int most)
+static int panels_per_block_for(const decode_params *s, int limit)
 {
     int panels = 1;
-    while (blocks_of(s, panels) > most)
+    while (blocks_for(s, panels) > limit)
         panels++;
     return panels;
 }
 
-static void cut(step_shape *s, int panels)
+static void assign_panels(decode_params *s, int panels)
 {
     s->panels = panels;
-    for (int i = 0, blocks = 0; i < FT_CUDA_PARTS; i++) {
+    for (int i = 0, blocks = 0; i < FT_CUDA_MAX_FUSED; i++) {
         s->first[i] = blocks;
-        blocks += (s->of_part[i] + panels - 1) / panels;
+        blocks += (s->panels_of[i] + panels - 1) / panels;
     }
-    s->blocks = blocks_of(s, panels);
+    s->blocks = blocks_for(s, panels);
 }
 
 /* Two thread blocks per SM, if they take no longer than one and fit. */
-static step_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, bool gates)
+static decode_params params_of(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p,
+                               bool fuses_gate)
 {
-    step_shape s = {};
+    decode_params s = {};
     s.k = (int) p->k;
-    s.runs = s.k / BLOCKS_RUN;
-    s.stretches = (s.runs + STEP_RUNS - 1) / STEP_RUNS;
-    s.per_group = p->group == 0 ? 0 : blocks_inverse((uint32_t) (p->group / BLOCKS_RUN));
-    s.per_run = blocks_inverse((uint32_t) s.runs);
-    s.per_stretch = blocks_inverse((uint32_t) s.stretches);
-    s.gates = gates;
-    s.soon = p->m == 1 && !p->in_a_row;
-    for (int i = 0; i < p->parts; i++)
-        s.of_part[i] = (int) (ft_layout_rows(FT_PANEL32, p->part[i].rows) / BLOCKS_PANEL);
-    size_t tokens = p->m < STEP_TOKENS ? p->m : STEP_TOKENS;
-    int alone = panels_for(&s, chip->multiprocessors);
-    int panels_two_blocks = panels_for(&s, 2 * chip->multiprocessors);
-    cut(&s, panels_two_blocks);
-    lay_out(&s, tokens);
-    s.beside = 2 * panels_two_blocks <= alone && s.bytes <= blocks_half_of(chip);
-    if (!s.beside) {
-        cut(&s, alone);
-        lay_out(&s, tokens);
+    s.k_tiles = s.k / GROUPWISE_TILE_K;
+    s.splits = (s.k_tiles + DECODE_K_TILES_PER_SPLIT - 1) / DECODE_K_TILES_PER_SPLIT;
+    s.group_magic =
+        p->group == 0 ? 0 : groupwise_div_magic((uint32_t) (p->group / GROUPWISE_TILE_K));
+    s.k_tiles_magic = groupwise_div_magic((uint32_t) s.k_tiles);
+    s.k_tile_splits_magic = groupwise_div_magic((uint32_t) s.splits);
+    s.fuses_gate = fuses_gate;
+    s.early_dependents = p->m == 1 && !p->back_to_back;
+    for (int i = 0; i < p->n_linears; i++)
+        s.panels_of[i] =
+            (int) (ft_layout_rows(FT_PANEL32, p->linear[i].rows) / GROUPWISE_PANEL_ROWS);
+    size_t tokens = p->m < DECODE_MAX_M ? p->m : DECODE_MAX_M;
+    int panels_one_block = panels_per_block_for(&s, props->sm_count);
+    int panels_two_blocks = panels_per_block_for(&s, 2 * props->sm_count);
+    assign_panels(&s, panels_two_blocks);
+    layout_smem(&s, tokens);
+    s.two_blocks_per_sm =
+        2 * panels_two_blocks <= panels_one_block && s.bytes <= groupwise_half_smem(props);
+    if (!s.two_blocks_per_sm) {
+        assign_panels(&s, panels_one_block);
+        layout_smem(&s, tokens);
     }
     return s;
 }
 
-extern "C" size_t ft_cuda_blocks_step_rows(void)
+extern "C" size_t ft_cuda_groupwise_decode_gemv_max_m(void)
 {
-    return STEP_TOKENS;
+    return DECODE_MAX_M;
 }
 
-static bool takes_norm(const ft_cuda_blocks *p, const ft_cuda_blocks_norm *norm)
+static bool supports_norm(const ft_cuda_groupwise_args *p, const ft_cuda_groupwise_norm *norm)
 {
-    return p->m == 1 && p->k <= STEP_WIDEST && p->k % FT_NORM_PARTS == 0 &&
+    return p->m == 1 && p->k <= DECODE_NORM_MAX_K && p->k % FT_NORM_PARTIALS == 0 &&
            (norm->residual == NULL) == (norm->sum == NULL);
 }
 
-static bool takes_gate(const ft_cuda_blocks *p)
+static bool supports_gate(const ft_cuda_groupwise_args *p)
 {
-    return p->parts == 2 && p->part[0].rows == p->part[1].rows && p->m <= STEP_TOKENS &&
+    return p->n_linears == 2 && p->linear[0].rows == p->linear[1].rows && p->m <= DECODE_MAX_M &&
            p->y_dtype == p->x_dtype;
 }
 
@@ -242,72 +254,81 @@ static bool takes_gate(const ft_cuda_blocks *p)
  * The quantized weights of a linear are contiguous whole k tiles, and each k tile of a row has one
  * scale.
  */
-static bool takes_weights(const ft_cuda_blocks *p)
+static bool supports_weights(const ft_cuda_groupwise_args *p)
 {
-    return p->bits == 4 && !p->by_codes && p->part[0].zero == NULL && !blocks_are_fine(p) &&
-           p->k % BLOCKS_RUN == 0 && p->k >= STEP_WARPS * BLOCKS_RUN && p->k <= 1 << 16;
+    return p->bits == 4 && !p->int8_activations && p->linear[0].zero == NULL &&
+           !groupwise_has_step_scales(p) && p->k % GROUPWISE_TILE_K == 0 &&
+           p->k >= DECODE_WARPS * GROUPWISE_TILE_K && p->k <= 1 << 16;
 }
 
-extern "C" bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p,
-                                          const ft_cuda_blocks_norm *norm,
-                                          const ft_cuda_blocks_gate *gate)
+extern "C" bool ft_cuda_groupwise_decode_gemv_supports(const ft_cuda_device_props *props,
+                                                       const ft_cuda_groupwise_args *p,
+                                                       const ft_cuda_groupwise_norm *norm,
+                                                       const ft_cuda_groupwise_gate *gate)
 {
-    ft_cuda_blocks most = *p;
-    most.m = norm != NULL || p->m == 1 ? 1 : STEP_TOKENS;
+    ft_cuda_groupwise_args limit = *p;
+    limit.m = norm != NULL || p->m == 1 ? 1 : DECODE_MAX_M;
     size_t rows = 0;
-    for (int i = 0; i < p->parts; i++)
-        rows += p->part[i].rows;
-    return chip->capability >= 80 && p->x_dtype != FT_F32 && (uintptr_t) p->x % 16 == 0 &&
-           p->activation == FT_ACT_NONE && takes_weights(p) && rows < 1 << 20 &&
-           (norm == NULL || takes_norm(p, norm)) && (gate == NULL || takes_gate(p)) &&
-           shape_of(chip, &most, gate != NULL).bytes <= chip->shared;
+    for (int i = 0; i < p->n_linears; i++)
+        rows += p->linear[i].rows;
+    return props->capability >= 80 && p->x_dtype != FT_F32 && (uintptr_t) p->x % 16 == 0 &&
+           p->activation == FT_ACT_NONE && supports_weights(p) && rows < 1 << 20 &&
+           (norm == NULL || supports_norm(p, norm)) && (gate == NULL || supports_gate(p)) &&
+           params_of(props, &limit, gate != NULL).bytes <= props->smem_bytes;
 }
 
-template <blocks_kind kind, bool norms, step_end end>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
-                  const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+template <groupwise_x_type kind, bool fuses_norm, decode_output end>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_groupwise_args *p,
+                  const ft_cuda_groupwise_norm *norm, const ft_cuda_groupwise_gate *gate)
 {
-    const ft_cuda_blocks_gate none = {};
-    const ft_cuda_blocks_norm no_norm = {};
-    step_shape s = shape_of(chip, p, end != STEP_PARTS);
-    size_t bytes = s.beside || p->in_a_row ? s.bytes : blocks_apart(chip, s.bytes);
-    cudaError_t status = cudaFuncSetAttribute(
-        step_kernel<kind, norms, end>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+    const ft_cuda_groupwise_gate none = {};
+    const ft_cuda_groupwise_norm no_norm = {};
+    decode_params s = params_of(props, p, end != DECODE_STORE_LINEARS);
+    size_t bytes =
+        s.two_blocks_per_sm || p->back_to_back ? s.bytes : groupwise_exclusive_smem(props, s.bytes);
+    cudaError_t status =
+        cudaFuncSetAttribute(decode_gemv_kernel<kind, fuses_norm, end>,
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     return status != cudaSuccess
                ? (int) status
-               : ft_launch(step_kernel<kind, norms, end>, dim3((unsigned) s.blocks), STEP_THREADS,
-                           bytes, stream, chip->overlaps, 1, *p, s, norm != NULL ? *norm : no_norm,
-                           gate != NULL ? *gate : none);
+               : ft_launch(decode_gemv_kernel<kind, fuses_norm, end>, dim3((unsigned) s.blocks),
+                           DECODE_THREADS, bytes, stream, props->has_pdl, 1, *p, s,
+                           norm != NULL ? *norm : no_norm, gate != NULL ? *gate : none);
 }
 
-template <blocks_kind kind, bool norms>
-static int launch_end(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
-                      const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+template <groupwise_x_type kind, bool fuses_norm>
+static int launch_output(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_groupwise_args *p, const ft_cuda_groupwise_norm *norm,
+                         const ft_cuda_groupwise_gate *gate)
 {
     if (gate == NULL)
-        return launch<kind, norms, STEP_PARTS>(chip, stream, p, norm, gate);
+        return launch<kind, fuses_norm, DECODE_STORE_LINEARS>(props, stream, p, norm, gate);
     return gate->activation == FT_ACT_SILU
-               ? launch<kind, norms, STEP_SILU>(chip, stream, p, norm, gate)
-               : launch<kind, norms, STEP_GATE>(chip, stream, p, norm, gate);
+               ? launch<kind, fuses_norm, DECODE_STORE_SILU_GATE>(props, stream, p, norm, gate)
+               : launch<kind, fuses_norm, DECODE_STORE_GATE>(props, stream, p, norm, gate);
 }
 
-template <blocks_kind kind>
-static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
-                       const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+template <groupwise_x_type kind>
+static int launch_x_type(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_groupwise_args *p, const ft_cuda_groupwise_norm *norm,
+                         const ft_cuda_groupwise_gate *gate)
 {
-    return norm != NULL ? launch_end<kind, true>(chip, stream, p, norm, gate)
-                        : launch_end<kind, false>(chip, stream, p, norm, gate);
+    return norm != NULL ? launch_output<kind, true>(props, stream, p, norm, gate)
+                        : launch_output<kind, false>(props, stream, p, norm, gate);
 }
 
 /* Larger m takes several launches. */
-extern "C" int ft_cuda_blocks_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
-                                   const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+extern "C" int ft_cuda_groupwise_decode_gemv(const ft_cuda_device_props *props, void *stream,
+                                             const ft_cuda_groupwise_args *p,
+                                             const ft_cuda_groupwise_norm *norm,
+                                             const ft_cuda_groupwise_gate *gate)
 {
     int status = 0;
-    for (size_t row = 0; row < p->m && status == 0; row += STEP_TOKENS) {
-        ft_cuda_blocks some = blocks_some_rows(p, row, STEP_TOKENS);
-        status = p->x_dtype == FT_F16 ? launch_kind<BLOCKS_F16>(chip, stream, &some, norm, gate)
-                                      : launch_kind<BLOCKS_BF16>(chip, stream, &some, norm, gate);
+    for (size_t row = 0; row < p->m && status == 0; row += DECODE_MAX_M) {
+        ft_cuda_groupwise_args slice = groupwise_slice_rows(p, row, DECODE_MAX_M);
+        status = p->x_dtype == FT_F16
+                     ? launch_x_type<GROUPWISE_X_F16>(props, stream, &slice, norm, gate)
+                     : launch_x_type<GROUPWISE_X_BF16>(props, stream, &slice, norm, gate);
     }
     return status;
 }

@@ -10,115 +10,127 @@
 #include "kernels/cuda/gemm/groupwise/decode_gemv.h"
 
 enum {
-    STEP_TOKENS = 2,
-    STEP_WARPS = 16,
-    STEP_THREADS = 32 * STEP_WARPS,
-    STEP_SLOTS = 2,
-    STEP_RUN = BLOCKS_RUN * BLOCKS_PANEL / 2,      /* bytes of quantized weights per k tile and
-                                                    * panel */
-    STEP_RUNS = BLOCKS_STRETCH / BLOCKS_RUN,       /* k tiles per split */
-    STEP_SCALES = BLOCKS_PANEL * sizeof(uint16_t), /* bytes per k tile */
-    STEP_SUMS = BLOCKS_PANEL * sizeof(float)       /* bytes per k tile or split, and token */
+    DECODE_MAX_M = 2,
+    DECODE_WARPS = 16,
+    DECODE_THREADS = 32 * DECODE_WARPS,
+    DECODE_STAGES = 2,
+    DECODE_K_TILE_BYTES = GROUPWISE_TILE_K * GROUPWISE_PANEL_ROWS / 2, /* bytes of quantized weights
+                                                                        * per k tile and panel */
+    DECODE_K_TILES_PER_SPLIT = GROUPWISE_SPLIT_K / GROUPWISE_TILE_K,   /* k tiles per split */
+    DECODE_SCALE_BYTES = GROUPWISE_PANEL_ROWS * sizeof(uint16_t),      /* bytes per k tile */
+    DECODE_ACC_BYTES =
+        GROUPWISE_PANEL_ROWS * sizeof(float) /* bytes per k tile or split, and token */
 };
 
 /* Output of a thread block. */
-typedef enum step_end {
-    STEP_PARTS, /* the linears */
-    STEP_SILU,  /* the gate of two linears with SiLU ... */
-    STEP_GATE   /* ... or any other activation */
-} step_end;
+typedef enum decode_output {
+    DECODE_STORE_LINEARS,   /* the linears */
+    DECODE_STORE_SILU_GATE, /* the gate of two linears with SiLU ... */
+    DECODE_STORE_GATE       /* ... or any other activation */
+} decode_output;
 
 /* Launch parameters. Shared memory holds pipelines, scales, x, sums of k tiles, sums of splits. */
-typedef struct step_shape {
-    int runs, stretches;        /* per panel */
-    int panels;                 /* per thread block and linear */
-    int of_part[FT_CUDA_PARTS]; /* panels */
-    int first[FT_CUDA_PARTS];   /* first thread block of each linear; `blocks` beyond the last
-                                 * one */
+typedef struct decode_params {
+    int k_tiles, splits;              /* per panel */
+    int panels;                       /* per thread block and linear */
+    int panels_of[FT_CUDA_MAX_FUSED]; /* panels */
+    int first[FT_CUDA_MAX_FUSED];     /* first thread block of each linear; `blocks` beyond the last
+                                       * one */
     int blocks;
-    bool gates;  /* a thread block has the same panels of the first two linears */
-    bool beside; /* two thread blocks per SM */
-    bool soon;   /* launch dependents after the first k tiles, else with the last copies */
+    bool fuses_gate;        /* a thread block has the same panels of the first two linears */
+    bool two_blocks_per_sm; /* two thread blocks per SM */
+    bool
+        early_dependents; /* launch dependents after the first k tiles, else with the last copies */
     int k;
-    uint32_t per_group, per_run,
-        per_stretch; /* blocks_inverse() of k tiles per group, and of the above */
-    uint32_t scales_at, x_at, x_stride, sums_at, totals_at, bytes;
-} step_shape;
+    uint32_t group_magic, k_tiles_magic,
+        k_tile_splits_magic; /* groupwise_div_magic() of k tiles per group, and of the above */
+    uint32_t scales_offset, x_offset, x_stride, acc_offset, totals_offset, bytes;
+} decode_params;
 
 /* Work of a thread block: panels of a linear, or the same panels of two linears. */
-struct step_range {
-    int part, first, panels; /* of the first linear */
-    int half, runs;          /* k tiles of that linear, and in total */
+struct decode_work_range {
+    int linear, first, panels;   /* of the first linear */
+    int linear_k_tiles, k_tiles; /* k tiles of that linear, and in total */
 
-    __device__ __forceinline__ step_range(const step_shape &s)
+    __device__ __forceinline__ decode_work_range(const decode_params &s)
     {
-        part = 0;
+        linear = 0;
 #pragma unroll
-        for (int i = 1; i < FT_CUDA_PARTS; i++)
-            part = !s.gates && (int) blockIdx.x >= s.first[i] ? i : part;
-        first = ((int) blockIdx.x - s.first[part]) * s.panels;
-        panels = min(s.panels, s.of_part[part] - first);
-        half = panels * s.runs;
-        runs = s.gates ? 2 * half : half;
+        for (int i = 1; i < FT_CUDA_MAX_FUSED; i++)
+            linear = !s.fuses_gate && (int) blockIdx.x >= s.first[i] ? i : linear;
+        first = ((int) blockIdx.x - s.first[linear]) * s.panels;
+        panels = min(s.panels, s.panels_of[linear] - first);
+        linear_k_tiles = panels * s.k_tiles;
+        k_tiles = s.fuses_gate ? 2 * linear_k_tiles : linear_k_tiles;
     }
-    /* K tiles of a warp: every STEP_WARPS-th of `count`. */
-    __device__ __forceinline__ static int share(int count, int warp)
+    /* K tiles of a warp: every DECODE_WARPS-th of `count`. */
+    __device__ __forceinline__ static int warp_k_tiles(int count, int warp)
     {
-        return (count - warp + STEP_WARPS - 1) / STEP_WARPS;
+        return (count - warp + DECODE_WARPS - 1) / DECODE_WARPS;
     }
 };
 
 /* ---- Weights -------------------------------------------------------------------------------- */
 
 /* A warp's cp.async pipeline over its k tiles. */
-struct step_ring {
-    const char *codes; /* the lane's address of the next k tile */
-    int64_t jump;      /* from the end of the first linear's panels to those of the second */
-    int until;         /* remaining k tiles of the first linear */
-    char *own;         /* the lane's offset in the first stage */
+struct decode_pipeline {
+    const char *qweights;  /* the lane's address of the next k tile */
+    int64_t linear_stride; /* from the end of the first linear's panels to those of the second */
+    int k_tiles_left;      /* remaining k tiles of the first linear */
+    char *lane_offset;     /* the lane's offset in the first stage */
 
-    __device__ __forceinline__ step_ring(const ft_cuda_blocks &p, const step_shape &s,
-                                         const step_range &range, char *slots, int warp)
+    __device__ __forceinline__ decode_pipeline(const ft_cuda_groupwise_args &p,
+                                               const decode_params &s,
+                                               const decode_work_range &range, char *slots,
+                                               int warp)
     {
         unsigned lane = threadIdx.x % 32;
-        const ft_cuda_blocks_part &part = p.part[range.part];
-        codes = part.w + ((size_t) range.first * s.runs + (unsigned) warp) * STEP_RUN +
-                lane * sizeof(uint4);
-        jump = s.gates ? p.part[1].w - part.w - (int64_t) range.half * STEP_RUN : 0;
-        until = step_range::share(range.half, warp);
-        own = slots + blocks_copied(lane);
+        const ft_cuda_groupwise_linear &linear = p.linear[range.linear];
+        qweights = linear.w +
+                   ((size_t) range.first * s.k_tiles + (unsigned) warp) * DECODE_K_TILE_BYTES +
+                   lane * sizeof(uint4);
+        linear_stride = s.fuses_gate ? p.linear[1].w - linear.w -
+                                           (int64_t) range.linear_k_tiles * DECODE_K_TILE_BYTES
+                                     : 0;
+        k_tiles_left = decode_work_range::warp_k_tiles(range.linear_k_tiles, warp);
+        lane_offset = slots + groupwise_smem_write_offset(lane);
     }
     /* Request a k tile; commits a group even if there is nothing to copy. */
-    __device__ __forceinline__ void ask(int slot, bool any)
+    __device__ __forceinline__ void request(int stage, bool any)
     {
         if (any)
 #pragma unroll
-            for (int i = 0; i < STEP_RUN; i += BLOCKS_BLOCK)
-                ft_copy_16(own + slot * STEP_RUN + i, codes + i, true);
-        codes += STEP_WARPS * STEP_RUN;
-        if (--until == 0)
-            codes += jump;
-        ft_copy_commit();
+            for (int i = 0; i < DECODE_K_TILE_BYTES; i += GROUPWISE_WARP_BYTES)
+                ft_cp_async_16(lane_offset + stage * DECODE_K_TILE_BYTES + i, qweights + i, true);
+        qweights += DECODE_WARPS * DECODE_K_TILE_BYTES;
+        if (--k_tiles_left == 0)
+            qweights += linear_stride;
+        ft_cp_async_commit();
     }
 };
 
 /* ---- Scales --------------------------------------------------------------------------------- */
 
 /* Scales of all k tiles of the thread block; they arrive with the first weights. */
-__device__ __forceinline__ void step_ask_for_scales(char *scales, const ft_cuda_blocks &p,
-                                                    const step_shape &s, const step_range &range)
+__device__ __forceinline__ void decode_load_scales(char *scales, const ft_cuda_groupwise_args &p,
+                                                   const decode_params &s,
+                                                   const decode_work_range &range)
 {
-    constexpr int chunks = STEP_SCALES / sizeof(uint4);
+    constexpr int chunks = DECODE_SCALE_BYTES / sizeof(uint4);
 #pragma unroll 1
-    for (int i = (int) threadIdx.x; i < range.runs * chunks; i += STEP_THREADS) {
-        int panel = blocks_divide(i / chunks, s.per_run), run = i / chunks - panel * s.runs;
+    for (int i = (int) threadIdx.x; i < range.k_tiles * chunks; i += DECODE_THREADS) {
+        int panel = groupwise_fast_div(i / chunks, s.k_tiles_magic),
+            run = i / chunks - panel * s.k_tiles;
         bool second = panel >= range.panels;
-        int part = range.part + second;
-        size_t row = (size_t) (range.first + panel - (second ? range.panels : 0)) * BLOCKS_PANEL;
-        size_t group = (size_t) blocks_divide(run, s.per_group) * s.of_part[part] * BLOCKS_PANEL;
-        ft_copy_16(scales + i * sizeof(uint4),
-                   (const char *) (p.part[part].scale + group + row) + i % chunks * sizeof(uint4),
-                   true);
+        int linear = range.linear + second;
+        size_t row =
+            (size_t) (range.first + panel - (second ? range.panels : 0)) * GROUPWISE_PANEL_ROWS;
+        size_t group = (size_t) groupwise_fast_div(run, s.group_magic) * s.panels_of[linear] *
+                       GROUPWISE_PANEL_ROWS;
+        ft_cp_async_16(scales + i * sizeof(uint4),
+                       (const char *) (p.linear[linear].scale + group + row) +
+                           i % chunks * sizeof(uint4),
+                       true);
     }
 }
 

@@ -14,35 +14,39 @@ extern "C" {
 #endif
 
 /* RMSNorm that produces x; x of the GEMV is ignored. Rows have the dtype of x. */
-typedef struct ft_cuda_blocks_norm {
+typedef struct ft_cuda_groupwise_norm {
     const void *from, *residual; /* [1, k]; residual may be NULL */
     void *sum;                   /* residual sum, an output; NULL without a residual */
     const float *weight;         /* [k] */
     float eps, cols, inverse_cols;
-} ft_cuda_blocks_norm;
+} ft_cuda_groupwise_norm;
 
 /*
  * Gate of two linears: act(first) * second, [m, rows] of y's dtype; their own outputs are not
  * written.
  */
-typedef struct ft_cuda_blocks_gate {
+typedef struct ft_cuda_groupwise_gate {
     void *y;
     ft_activation activation;
-} ft_cuda_blocks_gate;
+} ft_cuda_groupwise_gate;
 
 /* Whether a kernel supports this GEMV, with the norm and gate that are not NULL. */
-bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p,
-                               const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate);
+bool ft_cuda_groupwise_decode_gemv_supports(const ft_cuda_device_props *props,
+                                            const ft_cuda_groupwise_args *p,
+                                            const ft_cuda_groupwise_norm *norm,
+                                            const ft_cuda_groupwise_gate *gate);
 
 /* Maximum m per launch. */
-size_t ft_cuda_blocks_step_rows(void);
+size_t ft_cuda_groupwise_decode_gemv_max_m(void);
 
 /*
  * Returns the same bits as norm_block.cu, any other group-wise kernel, and elementwise.cu in
  * sequence.
  */
-int ft_cuda_blocks_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
-                        const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate);
+int ft_cuda_groupwise_decode_gemv(const ft_cuda_device_props *props, void *stream,
+                                  const ft_cuda_groupwise_args *p,
+                                  const ft_cuda_groupwise_norm *norm,
+                                  const ft_cuda_groupwise_gate *gate);
 
 #ifdef __cplusplus
 }

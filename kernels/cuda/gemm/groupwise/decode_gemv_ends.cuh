@@ -11,44 +11,44 @@
 #include "kernels/cuda/rowwise/norm.cuh"
 
 enum {
-    STEP_WIDEST = STEP_THREADS * FT_EIGHT /* columns of a norm */
+    DECODE_NORM_MAX_K = DECODE_THREADS * FT_NORM_VECTOR /* columns of a norm */
 };
 
 /* ---- x -------------------------------------------------------------------------------------- */
 
 /* Copy rows to shared memory. A thread has several loads in flight. */
-__device__ __forceinline__ void step_fetch_tokens(char *x, const ft_cuda_blocks &p,
-                                                  const step_shape &s)
+__device__ __forceinline__ void decode_load_x(char *x, const ft_cuda_groupwise_args &p,
+                                              const decode_params &s)
 {
     constexpr int batch = 3;
-    int eights = s.k / FT_EIGHT;
+    int m8_tiles = s.k / FT_NORM_VECTOR;
 #pragma unroll 1
     for (int token = 0; token < (int) p.m; token++) {
-        const uint4 *from = (const uint4 *) p.x + (size_t) token * eights;
+        const uint4 *from = (const uint4 *) p.x + (size_t) token * m8_tiles;
         uint4 *to = (uint4 *) (x + token * s.x_stride);
 #pragma unroll 1
-        for (int first = (int) threadIdx.x; first < eights; first += batch * STEP_THREADS) {
+        for (int first = (int) threadIdx.x; first < m8_tiles; first += batch * DECODE_THREADS) {
             uint4 chunk[batch];
 #pragma unroll
             for (int i = 0; i < batch; i++)
-                if (first + i * STEP_THREADS < eights)
-                    chunk[i] = from[first + i * STEP_THREADS];
+                if (first + i * DECODE_THREADS < m8_tiles)
+                    chunk[i] = from[first + i * DECODE_THREADS];
 #pragma unroll
             for (int i = 0; i < batch; i++)
-                if (first + i * STEP_THREADS < eights)
-                    to[first + i * STEP_THREADS] = chunk[i];
+                if (first + i * DECODE_THREADS < m8_tiles)
+                    to[first + i * DECODE_THREADS] = chunk[i];
         }
     }
 }
 
 /* A thread's eight norm weights; they do not depend on the predecessor. */
-struct step_weights {
+struct decode_norm_weights {
     float4 v[2];
 
-    __device__ __forceinline__ void load(const ft_cuda_blocks_norm &norm, int k)
+    __device__ __forceinline__ void load(const ft_cuda_groupwise_norm &norm, int k)
     {
         const float4 *own = (const float4 *) norm.weight + threadIdx.x * 2;
-        if ((int) threadIdx.x * FT_EIGHT < k) {
+        if ((int) threadIdx.x * FT_NORM_VECTOR < k) {
             v[0] = own[0];
             v[1] = own[1];
         }
@@ -60,14 +60,15 @@ struct step_weights {
     }
 };
 
-/* One part of the sum of squares: elements FT_NORM_PARTS apart, in order. */
-template <ft_dtype dtype> __device__ __forceinline__ float step_square(const char *x, int k)
+/* One part of the sum of squares: elements FT_NORM_PARTIALS apart, in order. */
+template <ft_dtype dtype>
+__device__ __forceinline__ float decode_sum_of_squares(const char *x, int k)
 {
     const uint16_t *own = (const uint16_t *) x + threadIdx.x;
     float part = 0.0f;
 #pragma unroll 8
-    for (int i = 0; i < k; i += FT_NORM_PARTS) {
-        ft_bits<1> bits;
+    for (int i = 0; i < k; i += FT_NORM_PARTIALS) {
+        ft_raw_vec<1> bits;
         float value;
         bits.word[0] = own[i];
         ft_unpack_as<dtype, 1>(&value, bits);
@@ -81,119 +82,126 @@ template <ft_dtype dtype> __device__ __forceinline__ float step_square(const cha
  * which loading x has anyway.
  */
 template <ft_dtype dtype>
-__device__ __forceinline__ void step_make_norm(char *x, const ft_cuda_blocks_norm &norm,
-                                               const step_weights &weight, int k)
+__device__ __forceinline__ void decode_norm(char *x, const ft_cuda_groupwise_norm &norm,
+                                            const decode_norm_weights &weight, int k)
 {
-    __shared__ float eights[FT_NORM_EIGHTS];
-    size_t at = threadIdx.x * FT_EIGHT;
+    __shared__ float m8_tiles[FT_NORM_VECTORS];
+    size_t at = threadIdx.x * FT_NORM_VECTOR;
     bool has = (int) at < k;
-    ft_bits<FT_EIGHT> from = {}, residual = {};
-    float v[FT_EIGHT], more[FT_EIGHT];
+    ft_raw_vec<FT_NORM_VECTOR> from = {}, residual = {};
+    float v[FT_NORM_VECTOR], more[FT_NORM_VECTOR];
     if (has)
-        ft_fetch_as<dtype, FT_EIGHT>(from, (void *) norm.from, at);
+        ft_load_raw_as<dtype, FT_NORM_VECTOR>(from, (void *) norm.from, at);
     if (has && norm.residual != NULL)
-        ft_fetch_as<dtype, FT_EIGHT>(residual, (void *) norm.residual, at);
-    ft_unpack_as<dtype, FT_EIGHT>(v, from);
-    ft_unpack_as<dtype, FT_EIGHT>(more, residual);
+        ft_load_raw_as<dtype, FT_NORM_VECTOR>(residual, (void *) norm.residual, at);
+    ft_unpack_as<dtype, FT_NORM_VECTOR>(v, from);
+    ft_unpack_as<dtype, FT_NORM_VECTOR>(more, residual);
 #pragma unroll
-    for (int i = 0; i < FT_EIGHT; i++)
+    for (int i = 0; i < FT_NORM_VECTOR; i++)
         v[i] = norm.residual != NULL ? v[i] + more[i] : v[i];
     if (has)
-        ft_store_as<dtype, FT_EIGHT>(x, at, v); /* v becomes the rounded values that other
-                                                 * kernels read */
+        ft_store_as<dtype, FT_NORM_VECTOR>(x, at, v); /* v becomes the rounded values that other
+                                                       * kernels read */
     __syncthreads();
-    float part = threadIdx.x < FT_NORM_PARTS ? step_square<dtype>(x, k) : 0.0f;
-    float square = ft_norm_mean(ft_add_parts(part, eights), norm.cols, norm.inverse_cols);
+    float part = threadIdx.x < FT_NORM_PARTIALS ? decode_sum_of_squares<dtype>(x, k) : 0.0f;
+    float square = ft_norm_mean(ft_block_sum_parts(part, m8_tiles), norm.cols, norm.inverse_cols);
     float factor = ft_norm_factor(square, norm.eps);
     if (!has)
         return;
     if (norm.sum != NULL && blockIdx.x == 0)
-        ft_store_as<dtype, FT_EIGHT>(norm.sum, at, v);
+        ft_store_as<dtype, FT_NORM_VECTOR>(norm.sum, at, v);
 #pragma unroll
-    for (int i = 0; i < FT_EIGHT; i++)
+    for (int i = 0; i < FT_NORM_VECTOR; i++)
         v[i] = v[i] * factor * weight.at(i);
-    ft_store_as<dtype, FT_EIGHT>(x, at, v);
+    ft_store_as<dtype, FT_NORM_VECTOR>(x, at, v);
 }
 
 /* ---- y -------------------------------------------------------------------------------------- */
 
 /* Sums of splits from those of their k tiles; a row per lane. */
-__device__ __forceinline__ void step_add_runs(char *shared, const step_shape &s,
-                                              const step_range &range, int tokens, int warp)
+__device__ __forceinline__ void decode_reduce_k_tiles(char *shared, const decode_params &s,
+                                                      const decode_work_range &range, int tokens,
+                                                      int warp)
 {
-    int lane = (int) threadIdx.x % 32, panels = s.gates ? 2 * range.panels : range.panels;
-    const char *scales = shared + s.scales_at + lane * sizeof(uint16_t);
-    const char *sums = shared + s.sums_at + lane * sizeof(float);
-    char *totals = shared + s.totals_at + lane * sizeof(float);
+    int lane = (int) threadIdx.x % 32, panels = s.fuses_gate ? 2 * range.panels : range.panels;
+    const char *scales = shared + s.scales_offset + lane * sizeof(uint16_t);
+    const char *sums = shared + s.acc_offset + lane * sizeof(float);
+    char *totals = shared + s.totals_offset + lane * sizeof(float);
 #pragma unroll 1
-    for (int i = warp; i < panels * s.stretches; i += STEP_WARPS) {
-        int panel = blocks_divide(i, s.per_stretch), run = (i - panel * s.stretches) * STEP_RUNS;
-        int first = panel * s.runs + run;
+    for (int i = warp; i < panels * s.splits; i += DECODE_WARPS) {
+        int panel = groupwise_fast_div(i, s.k_tile_splits_magic),
+            k_tile = (i - panel * s.splits) * DECODE_K_TILES_PER_SPLIT;
+        int first = panel * s.k_tiles + k_tile;
 #pragma unroll 1
         for (int token = 0; token < tokens; token++) {
             float total = 0.0f;
 #pragma unroll
-            for (int j = first; j < first + STEP_RUNS; j++) {
-                if (run + j - first >= s.runs)
+            for (int j = first; j < first + DECODE_K_TILES_PER_SPLIT; j++) {
+                if (k_tile + j - first >= s.k_tiles)
                     break;
-                float scale = __half2float(*(const __half *) (scales + j * STEP_SCALES));
+                float scale = __half2float(*(const __half *) (scales + j * DECODE_SCALE_BYTES));
                 total =
-                    fmaf(scale, *(const float *) (sums + (j * tokens + token) * STEP_SUMS), total);
+                    fmaf(scale, *(const float *) (sums + (j * tokens + token) * DECODE_ACC_BYTES),
+                         total);
             }
-            *(float *) (totals + (i * tokens + token) * STEP_SUMS) = total;
+            *(float *) (totals + (i * tokens + token) * DECODE_ACC_BYTES) = total;
         }
     }
 }
 
 /* A row of a panel: its splits and bias. */
-__device__ __forceinline__ float step_total(const char *totals, const ft_cuda_blocks_part &part,
-                                            size_t row, int stretches, int apart)
+__device__ __forceinline__ float decode_reduce_splits(const char *totals,
+                                                      const ft_cuda_groupwise_linear &part,
+                                                      size_t row, int splits, int split_stride)
 {
     float total = *(const float *) totals;
 #pragma unroll 4
-    for (int i = 1; i < stretches; i++)
-        total += *(const float *) (totals + i * apart);
+    for (int i = 1; i < splits; i++)
+        total += *(const float *) (totals + i * split_stride);
     return part.bias != NULL && row < part.rows ? total + part.bias[row] : total;
 }
 
 /* Round to dtype and back, as through memory. */
-template <ft_dtype dtype> __device__ __forceinline__ float step_rounded(float value)
+template <ft_dtype dtype> __device__ __forceinline__ float decode_round(float value)
 {
-    ft_bits<1> bits;
-    bits.word[0] = ft_pack_half<dtype>(value);
+    ft_raw_vec<1> bits;
+    bits.word[0] = ft_pack_f16<dtype>(value);
     ft_unpack_as<dtype, 1>(&value, bits);
     return value;
 }
 
 /* Store rows of y or of the gate; the gate has the dtype of x. */
-template <ft_dtype dtype, step_end end>
-__device__ __forceinline__ void step_write(const char *shared, const ft_cuda_blocks &p,
-                                           const step_shape &s, const step_range &range,
-                                           const ft_cuda_blocks_gate &gate, int warp)
+template <ft_dtype dtype, decode_output end>
+__device__ __forceinline__ void decode_store(const char *shared, const ft_cuda_groupwise_args &p,
+                                             const decode_params &s, const decode_work_range &range,
+                                             const ft_cuda_groupwise_gate &gate, int warp)
 {
-    constexpr int halves = end == STEP_PARTS ? 1 : 2;
-    int two = (int) p.m - 1, lane = (int) threadIdx.x % 32, apart = (int) STEP_SUMS << two;
-    const char *totals = shared + s.totals_at + lane * sizeof(float);
-    size_t rows = p.part[range.part].rows;
+    constexpr int n_inputs = end == DECODE_STORE_LINEARS ? 1 : 2;
+    int two = (int) p.m - 1, lane = (int) threadIdx.x % 32,
+        split_stride = (int) DECODE_ACC_BYTES << two;
+    const char *totals = shared + s.totals_offset + lane * sizeof(float);
+    size_t rows = p.linear[range.linear].rows;
 #pragma unroll 1
-    for (int job = warp; job < range.panels << two; job += STEP_WARPS) {
+    for (int job = warp; job < range.panels << two; job += DECODE_WARPS) {
         int panel = job >> two, token = job & two;
-        size_t row = (size_t) (range.first + panel) * BLOCKS_PANEL + lane;
-        const char *own = totals + panel * s.stretches * apart + token * (int) STEP_SUMS;
+        size_t row = (size_t) (range.first + panel) * GROUPWISE_PANEL_ROWS + lane;
+        const char *own = totals + panel * s.splits * split_stride + token * (int) DECODE_ACC_BYTES;
         float value = 0.0f, first = 0.0f;
 #pragma unroll 1
-        for (int half = 0; half < halves; half++) {
-            first = step_rounded<dtype>(value);
-            value = step_total(own, p.part[range.part + half], row, s.stretches, apart);
-            own += range.panels * s.stretches * apart;
+        for (int input = 0; input < n_inputs; input++) {
+            first = decode_round<dtype>(value);
+            value = decode_reduce_splits(own, p.linear[range.linear + input], row, s.splits,
+                                         split_stride);
+            own += range.panels * s.splits * split_stride;
         }
-        if (end != STEP_PARTS)
-            value = ft_activate(end == STEP_SILU ? FT_ACT_SILU : gate.activation, first) *
-                    step_rounded<dtype>(value);
+        if (end != DECODE_STORE_LINEARS)
+            value =
+                ft_activate(end == DECODE_STORE_SILU_GATE ? FT_ACT_SILU : gate.activation, first) *
+                decode_round<dtype>(value);
         if (row >= rows)
             continue;
-        if (end == STEP_PARTS)
-            ft_store<1>(p.part[range.part].y, p.y_dtype, token * rows + row, &value);
+        if (end == DECODE_STORE_LINEARS)
+            ft_store<1>(p.linear[range.linear].y, p.y_dtype, token * rows + row, &value);
         else
             ft_store_as<dtype, 1>(gate.y, token * rows + row, &value);
     }

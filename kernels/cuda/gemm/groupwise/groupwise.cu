@@ -11,92 +11,94 @@
 #include "kernels/cuda/gemm/groupwise/groupwise_gemv.cuh"
 #include "kernels/cuda/gemm/groupwise/decode_gemv.h"
 
-extern "C" const char *ft_cuda_blocks_name(ft_cuda_blocks_way way)
+extern "C" const char *ft_cuda_groupwise_kernel_name(ft_cuda_groupwise_kernel kernel)
 {
-    static const char *const name[FT_CUDA_BLOCKS_WAYS] = { "step",  "few",   "tiles",
-                                                           "wgmma", "plain", "codes" };
-    return name[way];
+    static const char *const name[FT_CUDA_GROUPWISE_KERNELS] = { "step",  "few",   "tiles",
+                                                                 "wgmma", "plain", "codes" };
+    return name[kernel];
 }
 
 /* Whether to use the GEMV, once or, with 4-bit weights, twice. */
-static bool suits_few(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+static bool suits_gemv(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
 {
-    size_t rows = ft_cuda_blocks_few_rows(chip, p);
-    return p->m <= rows || (p->bits == 4 && p->m <= FEW_TOKENS && p->m <= 2 * rows);
+    size_t rows = ft_cuda_groupwise_gemv_max_m(props, p);
+    return p->m <= rows || (p->bits == 4 && p->m <= GEMV_MAX_M && p->m <= 2 * rows);
 }
 
-static bool step_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+static bool decode_gemv_supports(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
 {
-    return ft_cuda_blocks_step_takes(chip, p, NULL, NULL);
+    return ft_cuda_groupwise_decode_gemv_supports(props, p, NULL, NULL);
 }
 
-extern "C" ft_cuda_blocks_way ft_cuda_blocks_choose(const ft_cuda_chip *chip,
-                                                    const ft_cuda_blocks *p)
+extern "C" ft_cuda_groupwise_kernel ft_cuda_groupwise_select(const ft_cuda_device_props *props,
+                                                             const ft_cuda_groupwise_args *p)
 {
-    if (p->by_codes)
-        return FT_CUDA_BLOCKS_CODES;
-    if (p->m <= ft_cuda_blocks_step_rows() && step_takes(chip, p))
-        return FT_CUDA_BLOCKS_STEP;
-    bool few = ft_cuda_blocks_few_takes(chip, p), tiles = ft_cuda_blocks_tiles_takes(chip, p);
-    if (few && (suits_few(chip, p) || !tiles))
-        return FT_CUDA_BLOCKS_FEW;
-    return ft_cuda_blocks_wgmma_takes(chip, p) ? FT_CUDA_BLOCKS_WGMMA
-           : tiles                             ? FT_CUDA_BLOCKS_TILES
-                                               : FT_CUDA_BLOCKS_PLAIN;
+    if (p->int8_activations)
+        return FT_CUDA_GROUPWISE_INT8;
+    if (p->m <= ft_cuda_groupwise_decode_gemv_max_m() && decode_gemv_supports(props, p))
+        return FT_CUDA_GROUPWISE_DECODE_GEMV;
+    bool gemv_supported = ft_cuda_groupwise_gemv_supports(props, p),
+         mma_supported = ft_cuda_groupwise_mma_supports(props, p);
+    if (gemv_supported && (suits_gemv(props, p) || !mma_supported))
+        return FT_CUDA_GROUPWISE_GEMV;
+    return ft_cuda_groupwise_wgmma_supports(props, p) ? FT_CUDA_GROUPWISE_WGMMA
+           : mma_supported                            ? FT_CUDA_GROUPWISE_MMA
+                                                      : FT_CUDA_GROUPWISE_SIMT;
 }
 
-static bool takes(ft_cuda_blocks_way way, const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+static bool supports(ft_cuda_groupwise_kernel kernel, const ft_cuda_device_props *props,
+                     const ft_cuda_groupwise_args *p)
 {
-    switch (way) {
-    case FT_CUDA_BLOCKS_STEP:
-        return step_takes(chip, p);
-    case FT_CUDA_BLOCKS_FEW:
-        return !p->by_codes && ft_cuda_blocks_few_takes(chip, p);
-    case FT_CUDA_BLOCKS_TILES:
-        return !p->by_codes && ft_cuda_blocks_tiles_takes(chip, p);
-    case FT_CUDA_BLOCKS_WGMMA:
-        return !p->by_codes && ft_cuda_blocks_wgmma_takes(chip, p);
-    case FT_CUDA_BLOCKS_PLAIN:
-        return !p->by_codes && ft_cuda_blocks_plain_takes(chip, p);
-    case FT_CUDA_BLOCKS_CODES:
-        return p->by_codes && ft_cuda_blocks_codes_takes(chip, p);
-    case FT_CUDA_BLOCKS_WAYS:
+    switch (kernel) {
+    case FT_CUDA_GROUPWISE_DECODE_GEMV:
+        return decode_gemv_supports(props, p);
+    case FT_CUDA_GROUPWISE_GEMV:
+        return !p->int8_activations && ft_cuda_groupwise_gemv_supports(props, p);
+    case FT_CUDA_GROUPWISE_MMA:
+        return !p->int8_activations && ft_cuda_groupwise_mma_supports(props, p);
+    case FT_CUDA_GROUPWISE_WGMMA:
+        return !p->int8_activations && ft_cuda_groupwise_wgmma_supports(props, p);
+    case FT_CUDA_GROUPWISE_SIMT:
+        return !p->int8_activations && ft_cuda_groupwise_simt_supports(props, p);
+    case FT_CUDA_GROUPWISE_INT8:
+        return p->int8_activations && ft_cuda_groupwise_int8_supports(props, p);
+    case FT_CUDA_GROUPWISE_KERNELS:
         break;
     }
     return false;
 }
 
-static int run_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+static int run_decode_gemv(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_groupwise_args *p)
 {
-    return ft_cuda_blocks_step(chip, stream, p, NULL, NULL);
+    return ft_cuda_groupwise_decode_gemv(props, stream, p, NULL, NULL);
 }
 
-extern "C" int ft_cuda_blocks_with(ft_cuda_blocks_way way, const ft_cuda_chip *chip, void *stream,
-                                   const ft_cuda_blocks *p)
+extern "C" int ft_cuda_groupwise_launch(ft_cuda_groupwise_kernel kernel,
+                                        const ft_cuda_device_props *props, void *stream,
+                                        const ft_cuda_groupwise_args *p)
 {
-    typedef int (*launcher)(const ft_cuda_chip *, void *, const ft_cuda_blocks *);
-    static const launcher launch[] = { run_step,
-                                       ft_cuda_blocks_few,
-                                       ft_cuda_blocks_tiles,
-                                       ft_cuda_blocks_wgmma,
-                                       ft_cuda_blocks_plain,
-                                       ft_cuda_blocks_codes };
-    if (!takes(way, chip, p))
+    typedef int (*launcher)(const ft_cuda_device_props *, void *, const ft_cuda_groupwise_args *);
+    static const launcher launch[] = { run_decode_gemv,        ft_cuda_groupwise_gemv,
+                                       ft_cuda_groupwise_mma,  ft_cuda_groupwise_wgmma,
+                                       ft_cuda_groupwise_simt, ft_cuda_groupwise_int8 };
+    if (!supports(kernel, props, p))
         return (int) cudaErrorNotSupported;
-    return p->m == 0 ? (int) cudaSuccess : launch[way](chip, stream, p);
+    return p->m == 0 ? (int) cudaSuccess : launch[kernel](props, stream, p);
 }
 
-extern "C" int ft_cuda_blocks_run(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+extern "C" int ft_cuda_groupwise_gemm(const ft_cuda_device_props *props, void *stream,
+                                      const ft_cuda_groupwise_args *p)
 {
-    return ft_cuda_blocks_with(ft_cuda_blocks_choose(chip, p), chip, stream, p);
+    return ft_cuda_groupwise_launch(ft_cuda_groupwise_select(props, p), props, stream, p);
 }
 
-extern "C" size_t ft_cuda_blocks_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k,
-                                         ft_dtype x_dtype, bool by_codes)
+extern "C" size_t ft_cuda_groupwise_scratch(const ft_cuda_device_props *props, size_t m, size_t n,
+                                            size_t k, ft_dtype x_dtype, bool int8_activations)
 {
-    if (by_codes)
-        return ft_cuda_blocks_codes_scratch(m, k);
-    size_t few = ft_cuda_blocks_few_scratch(chip);
-    size_t tiles = ft_cuda_blocks_tiles_scratch(chip, m, n, k, x_dtype);
-    return few > tiles ? few : tiles;
+    if (int8_activations)
+        return ft_cuda_groupwise_int8_scratch(m, k);
+    size_t gemv_supported = ft_cuda_groupwise_gemv_scratch(props);
+    size_t mma_supported = ft_cuda_groupwise_mma_scratch(props, m, n, k, x_dtype);
+    return gemv_supported > mma_supported ? gemv_supported : mma_supported;
 }

@@ -25,120 +25,122 @@
 #include "kernels/cuda/rows.cuh"
 
 enum {
-    BLOCKS_STEP = 32, /* columns that are unpacked together */
-    BLOCKS_RUN = 128,
-    BLOCKS_STRETCH = 512,
-    BLOCKS_PANEL = 32, /* weight rows */
-    BLOCKS_BLOCK = 512 /* bytes that a warp reads at once */
+    GROUPWISE_STEP_K = 32, /* columns that are unpacked together */
+    GROUPWISE_TILE_K = 128,
+    GROUPWISE_SPLIT_K = 512,
+    GROUPWISE_PANEL_ROWS = 32, /* weight rows */
+    GROUPWISE_WARP_BYTES = 512 /* bytes that a warp reads at once */
 };
 
 /* Type of x in the tensor cores. */
-typedef enum blocks_kind {
-    BLOCKS_F16,
-    BLOCKS_BF16,
-    BLOCKS_F32 /* three bf16 terms */
-} blocks_kind;
+typedef enum groupwise_x_type {
+    GROUPWISE_X_F16,
+    GROUPWISE_X_BF16,
+    GROUPWISE_X_F32 /* three bf16 terms */
+} groupwise_x_type;
 
-template <blocks_kind kind> static constexpr int blocks_terms = kind == BLOCKS_F32 ? 3 : 1;
+template <groupwise_x_type kind>
+static constexpr int groupwise_x_terms = kind == GROUPWISE_X_F32 ? 3 : 1;
 
 /* Launch parameters, including precomputed divisors. */
-typedef struct blocks_shape {
-    int panels;                     /* of all linears */
-    int first[FT_CUDA_PARTS];       /* first panel of each linear; `panels` beyond the last one */
-    int padded_rows[FT_CUDA_PARTS]; /* rows of scales and zero points */
-    int stretches;
-    int k;                         /* columns */
-    int group;                     /* columns of a group, never 0 */
-    uint32_t per_group, per_panel; /* blocks_inverse() of k steps per group, and of splits */
+typedef struct groupwise_shape {
+    int panels;                      /* of all linears */
+    int first[FT_CUDA_MAX_FUSED];    /* first panel of each linear; `panels` beyond the last one */
+    int padded_n[FT_CUDA_MAX_FUSED]; /* rows of scales and zero points */
+    int splits;
+    int k;     /* columns */
+    int group; /* columns of a group, never 0 */
+    uint32_t group_magic,
+        splits_magic; /* groupwise_div_magic() of k steps per group, and of splits */
     int panel_bytes;
-} blocks_shape;
+} groupwise_shape;
 
 /*
- * Multiplier for blocks_divide() by n: exact while number * n is below 2^31. An integer division is
- * about twenty instructions, and kernels divide often.
+ * Multiplier for groupwise_fast_div() by n: exact while number * n is below 2^31. An integer
+ * division is about twenty instructions, and kernels divide often.
  */
-static inline uint32_t blocks_inverse(uint32_t n)
+static inline uint32_t groupwise_div_magic(uint32_t n)
 {
     return (uint32_t) (((1ull << 31) + n - 1) / n);
 }
 
-__device__ __forceinline__ int blocks_divide(int number, uint32_t inverse)
+__device__ __forceinline__ int groupwise_fast_div(int number, uint32_t inverse)
 {
     return (int) ((uint64_t) number * inverse >> 31);
 }
 
 /* Group index of a column. */
-__device__ __forceinline__ int blocks_group_of(const blocks_shape &shape, int column)
+__device__ __forceinline__ int groupwise_group_of(const groupwise_shape &shape, int column)
 {
-    return blocks_divide(column / BLOCKS_STEP, shape.per_group);
+    return groupwise_fast_div(column / GROUPWISE_STEP_K, shape.group_magic);
 }
 
-static inline blocks_shape blocks_shape_of(const ft_cuda_blocks *p)
+static inline groupwise_shape groupwise_shape_of(const ft_cuda_groupwise_args *p)
 {
-    blocks_shape s = {};
-    for (int i = 0; i < FT_CUDA_PARTS; i++) {
+    groupwise_shape s = {};
+    for (int i = 0; i < FT_CUDA_MAX_FUSED; i++) {
         s.first[i] = s.panels;
-        if (i >= p->parts)
+        if (i >= p->n_linears)
             continue;
-        s.padded_rows[i] = (int) ft_layout_rows(FT_PANEL32, p->part[i].rows);
-        s.panels += s.padded_rows[i] / BLOCKS_PANEL;
+        s.padded_n[i] = (int) ft_layout_rows(FT_PANEL32, p->linear[i].rows);
+        s.panels += s.padded_n[i] / GROUPWISE_PANEL_ROWS;
     }
     s.k = (int) p->k;
-    s.stretches = (s.k + BLOCKS_STRETCH - 1) / BLOCKS_STRETCH;
+    s.splits = (s.k + GROUPWISE_SPLIT_K - 1) / GROUPWISE_SPLIT_K;
     s.group = p->group == 0 ? INT32_MAX : p->group;
-    s.per_group = p->group == 0 ? 0 : blocks_inverse((uint32_t) p->group / BLOCKS_STEP);
-    s.per_panel = blocks_inverse((uint32_t) s.stretches);
-    s.panel_bytes = (int) ft_panel_bytes(BLOCKS_PANEL, p->k, p->bits);
+    s.group_magic = p->group == 0 ? 0 : groupwise_div_magic((uint32_t) p->group / GROUPWISE_STEP_K);
+    s.splits_magic = groupwise_div_magic((uint32_t) s.splits);
+    s.panel_bytes = (int) ft_panel_bytes(GROUPWISE_PANEL_ROWS, p->k, p->bits);
     return s;
 }
 
 /* Whether every 32 columns need their own scale. */
-static inline bool blocks_are_fine(const ft_cuda_blocks *p)
+static inline bool groupwise_has_step_scales(const ft_cuda_groupwise_args *p)
 {
-    return p->group % BLOCKS_RUN != 0;
+    return p->group % GROUPWISE_TILE_K != 0;
 }
 
 /* The linear that a panel belongs to; `panel` becomes its index there. */
-__device__ __forceinline__ int blocks_part_of(const blocks_shape &shape, int &panel)
+__device__ __forceinline__ int groupwise_linear_of(const groupwise_shape &shape, int &panel)
 {
-    int part = 0;
+    int linear = 0;
 #pragma unroll
-    for (int i = 1; i < FT_CUDA_PARTS; i++)
-        part = panel >= shape.first[i] ? i : part;
-    panel -= shape.first[part];
-    return part;
+    for (int i = 1; i < FT_CUDA_MAX_FUSED; i++)
+        linear = panel >= shape.first[i] ? i : linear;
+    panel -= shape.first[linear];
+    return linear;
 }
 
 /*
  * Shared memory offset of a lane's 16 bytes. Lane (g, t) = (lane / 4, lane % 4) reads chunk g of
- * line t, which is stored at g ^ 2t to avoid bank conflicts. blocks_copied: where the lane's chunk
- * of global memory is stored.
+ * line t, which is stored at g ^ 2t to avoid bank conflicts. groupwise_smem_write_offset: where the
+ * lane's chunk of global memory is stored.
  */
-__device__ __forceinline__ unsigned blocks_wanted(unsigned lane)
+__device__ __forceinline__ unsigned groupwise_smem_read_offset(unsigned lane)
 {
     return lane % 4 * 128 + (lane / 4 ^ lane % 4 * 2) * 16;
 }
 
-__device__ __forceinline__ unsigned blocks_copied(unsigned lane)
+__device__ __forceinline__ unsigned groupwise_smem_write_offset(unsigned lane)
 {
     return lane / 8 * 128 + (lane % 8 ^ lane / 8 * 2) * 16;
 }
 
 /* Wait for the oldest stage of a cp.async pipeline of 2, 3 or 4 stages. */
-__device__ __forceinline__ void blocks_wait_slots(int slots)
+__device__ __forceinline__ void groupwise_wait_stage(int slots)
 {
     if (slots == 2)
-        ft_copy_wait<1>();
+        ft_cp_async_wait<1>();
     else if (slots == 3)
-        ft_copy_wait<2>();
+        ft_cp_async_wait<2>();
     else
-        ft_copy_wait<3>();
+        ft_cp_async_wait<3>();
 }
 
 /* ---- Dequantization ------------------------------------------------------------------------- */
 
 template <ft_dtype dtype>
-__device__ __forceinline__ uint32_t blocks_subtract(uint32_t a, uint32_t b)
+__device__ __forceinline__ uint32_t groupwise_sub_x2(uint32_t a, uint32_t b)
 {
     if constexpr (dtype == FT_F16) {
         __half2 difference = __hsub2(*(__half2 *) &a, *(__half2 *) &b);
@@ -153,7 +155,7 @@ __device__ __forceinline__ uint32_t blocks_subtract(uint32_t a, uint32_t b)
  * word & mask | magic as one lop3: with two constants the compiler emits two instructions, and an
  * SM issues these at only half the rate of additions.
  */
-__device__ __forceinline__ uint32_t blocks_pick(uint32_t word, uint32_t mask, uint32_t magic)
+__device__ __forceinline__ uint32_t groupwise_and_or(uint32_t word, uint32_t mask, uint32_t magic)
 {
 #ifdef __CUDA_ARCH__
     uint32_t picked;
@@ -169,12 +171,12 @@ __device__ __forceinline__ uint32_t blocks_pick(uint32_t word, uint32_t mask, ui
  * f16, or of 128 as bf16, is that number plus the value; 8-bit values do not fit into the bf16
  * mantissa and go through float.
  */
-template <int bits, blocks_kind kind> struct blocks_unpacker {
-    static constexpr bool half = kind == BLOCKS_F16;
+template <int bits, groupwise_x_type kind> struct groupwise_unpacker {
+    static constexpr bool half = kind == GROUPWISE_X_F16;
     uint32_t low[4], high[4];
 
     /* Symmetric: zero points in the middle of the range. */
-    __device__ __forceinline__ blocks_unpacker()
+    __device__ __forceinline__ groupwise_unpacker()
     {
         set(bits == 4 ? 0x08080808 : 0x80808080);
     }
@@ -201,9 +203,9 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
             const uint32_t sixteenth = 0x2c002c00; /* 1 / 16 */
 #pragma unroll
             for (int j = 0; j < 4; j += 2) {
-                uint32_t even = blocks_pick(word >> 4 * j, 0x000f000f, 0x64006400);
-                uint32_t odd = blocks_pick(word >> 4 * j, 0x00f000f0, 0x64006400);
-                pair[j] = blocks_subtract<FT_F16>(even, low[i]);
+                uint32_t equal = groupwise_and_or(word >> 4 * j, 0x000f000f, 0x64006400);
+                uint32_t odd = groupwise_and_or(word >> 4 * j, 0x00f000f0, 0x64006400);
+                pair[j] = groupwise_sub_x2<FT_F16>(equal, low[i]);
                 __half2 value = __hfma2(*(__half2 *) &odd, *(const __half2 *) &sixteenth,
                                         *(const __half2 *) &high[i]);
                 pair[j + 1] = *(uint32_t *) &value;
@@ -211,8 +213,8 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
         } else {
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                pair[j] = blocks_subtract<FT_BF16>(
-                    blocks_pick(word >> 4 * j, 0x000f000f, 0x43004300), low[i]);
+                pair[j] = groupwise_sub_x2<FT_BF16>(
+                    groupwise_and_or(word >> 4 * j, 0x000f000f, 0x43004300), low[i]);
         }
     }
     /* Four 8-bit values of row i: columns 2t, 2t + 1, 2t + 8, 2t + 9. */
@@ -221,7 +223,7 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             if constexpr (half) {
-                pair[j] = blocks_subtract<FT_F16>(
+                pair[j] = groupwise_sub_x2<FT_F16>(
                     __byte_perm(word, 0x64646464, j == 0 ? 0x4140 : 0x4342), low[i]);
             } else {
                 float zero = __uint_as_float(low[i]), value[2];
@@ -258,26 +260,26 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
  * A lane's accumulators of 32 rows and eight tokens: sum[i][c] is row 4g + 2i + c / 2, token 2t + c
  * % 2.
  */
-typedef float blocks_sums[2][4];
+typedef float groupwise_acc[2][4];
 
-/* sum += w . x for 32 columns; x[term] from ft_load_tiles(), four tiles of 8 columns. */
-template <blocks_kind kind>
-__device__ __forceinline__ void blocks_multiply(blocks_sums &sum, const uint32_t (&w)[4][4],
-                                                const uint32_t (&x)[blocks_terms<kind>][4])
+/* sum += w . x for 32 columns; x[term] from ft_ldmatrix_x4(), four tiles of 8 columns. */
+template <groupwise_x_type kind>
+__device__ __forceinline__ void groupwise_mma_k32(groupwise_acc &sum, const uint32_t (&w)[4][4],
+                                                  const uint32_t (&x)[groupwise_x_terms<kind>][4])
 {
 #pragma unroll
     for (int half = 0; half < 4; half += 2)
 #pragma unroll
-        for (int term = 0; term < blocks_terms<kind>; term++)
+        for (int term = 0; term < groupwise_x_terms<kind>; term++)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 const uint32_t a[4] = { w[2 * i][half], w[2 * i + 1][half], w[2 * i][half + 1],
                                         w[2 * i + 1][half + 1] };
-                ft_mma_halves<kind != BLOCKS_F16>(sum[i], a, x[term][half], x[term][half + 1]);
+                ft_mma_f16<kind != GROUPWISE_X_F16>(sum[i], a, x[term][half], x[term][half + 1]);
             }
 }
 
-__device__ __forceinline__ void blocks_clear(blocks_sums &sum)
+__device__ __forceinline__ void groupwise_zero_acc(groupwise_acc &sum)
 {
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -285,8 +287,8 @@ __device__ __forceinline__ void blocks_clear(blocks_sums &sum)
 }
 
 /* to += scale * sum, with the scales of the four rows. */
-__device__ __forceinline__ void blocks_scale(blocks_sums &to, const blocks_sums &sum,
-                                             const float (&scale)[4])
+__device__ __forceinline__ void groupwise_add_scaled(groupwise_acc &to, const groupwise_acc &sum,
+                                                     const float (&scale)[4])
 {
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -294,21 +296,21 @@ __device__ __forceinline__ void blocks_scale(blocks_sums &to, const blocks_sums 
 }
 
 /* Load four f16 scales from shared memory. */
-__device__ __forceinline__ void blocks_scales(float (&scale)[4], const void *at)
+__device__ __forceinline__ void groupwise_load_scales(float (&scale)[4], const void *at)
 {
-    ft_bits<2> bits = *(const ft_bits<2> *) at;
-    ft_bits<4> four;
+    ft_raw_vec<2> bits = *(const ft_raw_vec<2> *) at;
+    ft_raw_vec<4> four;
     four.word[0] = bits.word[0];
     four.word[1] = bits.word[1];
     ft_unpack_as<FT_F16, 4>(scale, four);
 }
 
 /* Split floats into three bf16 terms that add up exactly (unless the last one underflows). */
-__device__ __forceinline__ void blocks_split(uint32_t (&term)[3], float low, float high)
+__device__ __forceinline__ void groupwise_split_bf16x3(uint32_t (&term)[3], float low, float high)
 {
 #pragma unroll
     for (int i = 0; i < 3; i++) {
-        term[i] = ft_pack_halves<FT_BF16>(low, high);
+        term[i] = ft_pack_f16x2<FT_BF16>(low, high);
         low -= __uint_as_float(term[i] << 16);
         high -= __uint_as_float(term[i] & 0xffff0000);
     }
@@ -318,24 +320,25 @@ __device__ __forceinline__ void blocks_split(uint32_t (&term)[3], float low, flo
 
 /* Bias, activation, and store of N neighbouring columns of a row of y, fewer at its end. */
 template <int N>
-__device__ __forceinline__ void blocks_put(const ft_cuda_blocks &p, const ft_cuda_blocks_part &part,
-                                           size_t token, size_t row, float *value)
+__device__ __forceinline__ void groupwise_store(const ft_cuda_groupwise_args &p,
+                                                const ft_cuda_groupwise_linear &linear,
+                                                size_t token, size_t row, float *value)
 {
-    bool whole = part.rows % N == 0 && (uintptr_t) part.y % 16 == 0;
+    bool whole = linear.rows % N == 0 && (uintptr_t) linear.y % 16 == 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        if (part.bias != NULL && row + i < part.rows)
-            value[i] += part.bias[row + i];
+        if (linear.bias != NULL && row + i < linear.rows)
+            value[i] += linear.bias[row + i];
         value[i] = ft_activate(p.activation, value[i]);
     }
-    if (whole && row < part.rows) {
-        ft_store<N>(part.y, p.y_dtype, token * part.rows + row, value);
+    if (whole && row < linear.rows) {
+        ft_store<N>(linear.y, p.y_dtype, token * linear.rows + row, value);
         return;
     }
 #pragma unroll
     for (int i = 0; i < N; i++)
-        if (row + i < part.rows)
-            ft_store<1>(part.y, p.y_dtype, token * part.rows + row + i, value + i);
+        if (row + i < linear.rows)
+            ft_store<1>(linear.y, p.y_dtype, token * linear.rows + row + i, value + i);
 }
 
 /* ---- Work distribution ----------------------------------------------------------------------- */
@@ -345,15 +348,15 @@ __device__ __forceinline__ void blocks_put(const ft_cuda_blocks &p, const ft_cud
  * its range first, because it may share the last tile with the next block and the first tile with
  * the previous one.
  */
-struct blocks_range {
+struct groupwise_work_range {
     int begin, count, head, tail; /* head, tail: splits of shared tiles */
 
-    __device__ __forceinline__ blocks_range(int all, int stretches, int share)
+    __device__ __forceinline__ groupwise_work_range(int all, int splits, int share)
     {
         begin = (int) blockIdx.x * share;
         count = all - begin < share ? all - begin : share;
-        head = (stretches - begin % stretches) % stretches;
-        tail = (begin + count) % stretches;
+        head = (splits - begin % splits) % splits;
+        tail = (begin + count) % splits;
     }
     __device__ __forceinline__ int at(int i) const
     {
@@ -364,55 +367,67 @@ struct blocks_range {
 };
 
 /* Splits per thread block: whole panels or tiles, unless equal ranges are clearly faster. */
-static inline int blocks_share(int blocks, int tiles, int stretches)
+static inline int groupwise_splits_per_block(int blocks, int tiles, int splits)
 {
-    int even = (tiles * stretches + blocks - 1) / blocks;
-    int whole = (tiles + blocks - 1) / blocks * stretches;
-    return even < stretches || whole * 16 <= even * 17 ? whole : even;
+    int equal = (tiles * splits + blocks - 1) / blocks;
+    int whole = (tiles + blocks - 1) / blocks * splits;
+    return equal < splits || whole * 16 <= equal * 17 ? whole : equal;
 }
 
 /* The GEMM restricted to rows `first` .. of x, at most `most` of them. */
-static inline ft_cuda_blocks blocks_some_rows(const ft_cuda_blocks *p, size_t first, size_t most)
+static inline ft_cuda_groupwise_args groupwise_slice_rows(const ft_cuda_groupwise_args *p,
+                                                          size_t first, size_t max_rows)
 {
-    ft_cuda_blocks some = *p;
-    some.m = p->m - first < most ? p->m - first : most;
-    some.x = (char *) p->x + first * p->k * ft_dtype_size(p->x_dtype);
-    for (int i = 0; i < p->parts; i++)
-        some.part[i].y =
-            (char *) p->part[i].y + first * p->part[i].rows * ft_dtype_size(p->y_dtype);
-    return some;
+    ft_cuda_groupwise_args slice = *p;
+    slice.m = p->m - first < max_rows ? p->m - first : max_rows;
+    slice.x = (char *) p->x + first * p->k * ft_dtype_size(p->x_dtype);
+    for (int i = 0; i < p->n_linears; i++)
+        slice.linear[i].y =
+            (char *) p->linear[i].y + first * p->linear[i].rows * ft_dtype_size(p->y_dtype);
+    return slice;
 }
 
 /* Largest shared memory size with which two thread blocks fit on an SM. */
-static inline size_t blocks_half_of(const ft_cuda_chip *chip)
+static inline size_t groupwise_half_smem(const ft_cuda_device_props *props)
 {
     enum { RESERVED = 1024, ALIGNED = 256 }; /* reserved per block; allocation granularity */
-    return (chip->shared + RESERVED) / 2 - RESERVED - ALIGNED;
+    return (props->smem_bytes + RESERVED) / 2 - RESERVED - ALIGNED;
 }
 
 /* Shared memory to request for at most one thread block per SM: more than half. */
-static inline size_t blocks_apart(const ft_cuda_chip *chip, size_t bytes)
+static inline size_t groupwise_exclusive_smem(const ft_cuda_device_props *props, size_t bytes)
 {
-    size_t least = blocks_half_of(chip) + 512;
-    return bytes > least ? bytes : least;
+    size_t min_bytes = groupwise_half_smem(props) + 512;
+    return bytes > min_bytes ? bytes : min_bytes;
 }
 
 /* ---- Launchers of kernels ------------------------------------------------------------------- */
 
-bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p); /* per launch */
-size_t ft_cuda_blocks_few_scratch(const ft_cuda_chip *chip);
-int ft_cuda_blocks_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
-bool ft_cuda_blocks_tiles_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-int ft_cuda_blocks_tiles(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
-size_t ft_cuda_blocks_tiles_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k,
-                                    ft_dtype x_dtype);
-bool ft_cuda_blocks_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-int ft_cuda_blocks_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
-bool ft_cuda_blocks_plain_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-int ft_cuda_blocks_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
-bool ft_cuda_blocks_codes_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-int ft_cuda_blocks_codes(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
-size_t ft_cuda_blocks_codes_scratch(size_t m, size_t k);
+bool ft_cuda_groupwise_gemv_supports(const ft_cuda_device_props *props,
+                                     const ft_cuda_groupwise_args *p);
+size_t ft_cuda_groupwise_gemv_max_m(const ft_cuda_device_props *props,
+                                    const ft_cuda_groupwise_args *p); /* per launch */
+size_t ft_cuda_groupwise_gemv_scratch(const ft_cuda_device_props *props);
+int ft_cuda_groupwise_gemv(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_groupwise_args *p);
+bool ft_cuda_groupwise_mma_supports(const ft_cuda_device_props *props,
+                                    const ft_cuda_groupwise_args *p);
+int ft_cuda_groupwise_mma(const ft_cuda_device_props *props, void *stream,
+                          const ft_cuda_groupwise_args *p);
+size_t ft_cuda_groupwise_mma_scratch(const ft_cuda_device_props *props, size_t m, size_t n,
+                                     size_t k, ft_dtype x_dtype);
+bool ft_cuda_groupwise_wgmma_supports(const ft_cuda_device_props *props,
+                                      const ft_cuda_groupwise_args *p);
+int ft_cuda_groupwise_wgmma(const ft_cuda_device_props *props, void *stream,
+                            const ft_cuda_groupwise_args *p);
+bool ft_cuda_groupwise_simt_supports(const ft_cuda_device_props *props,
+                                     const ft_cuda_groupwise_args *p);
+int ft_cuda_groupwise_simt(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_groupwise_args *p);
+bool ft_cuda_groupwise_int8_supports(const ft_cuda_device_props *props,
+                                     const ft_cuda_groupwise_args *p);
+int ft_cuda_groupwise_int8(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_groupwise_args *p);
+size_t ft_cuda_groupwise_int8_scratch(size_t m, size_t k);
 
 #endif

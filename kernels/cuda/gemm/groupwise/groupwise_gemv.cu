@@ -22,81 +22,85 @@
 #include "kernels/cuda/gemm/groupwise/groupwise_gemv_multiply.cuh"
 
 enum {
-    TAKEN = 2,
-    TOTALS = 3 * BLOCKS_PANEL * 4, /* bytes per token */
-    FLAG = 1,
-    LONG = 256 << 10 /* bytes of weights: larger than a pipeline in all of the shared memory */
+    FROM_PREV_BLOCK = 2,
+    TOTALS = 3 * GROUPWISE_PANEL_ROWS * 4, /* bytes per token */
+    READY = 1,
+    LARGE_WEIGHTS =
+        256 << 10 /* bytes of weights: larger than a pipeline in all of the shared memory */
 };
 
 /* ---- Reduction ------------------------------------------------------------------------------ */
 
 /* Partial sums of a token that a thread block hands to the next one, a row per lane. */
-__device__ __forceinline__ float *handed(const ft_cuda_blocks &p, unsigned block, int token,
-                                         int lane)
+__device__ __forceinline__ float *handover_slot(const ft_cuda_groupwise_args &p, unsigned block,
+                                                int token, int lane)
 {
-    return (float *) p.scratch + ((size_t) block * FEW_TOKENS + token) * BLOCKS_PANEL + lane;
+    return (float *) p.scratch + ((size_t) block * GEMV_MAX_M + token) * GROUPWISE_PANEL_ROWS +
+           lane;
 }
 
-__device__ __forceinline__ void hand_over(const ft_cuda_blocks &p, float total, int token, int lane)
+__device__ __forceinline__ void hand_over_partials(const ft_cuda_groupwise_args &p, float total,
+                                                   int token, int lane)
 {
-    uint32_t *flag = &p.counters[blockIdx.x * FEW_TOKENS + token];
-    *handed(p, blockIdx.x, token, lane) = total;
+    uint32_t *flag = &p.counters[blockIdx.x * GEMV_MAX_M + token];
+    *handover_slot(p, blockIdx.x, token, lane) = total;
     __syncwarp();
     if (lane == 0)
-        asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(flag), "r"((uint32_t) FLAG) : "memory");
+        asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(flag), "r"((uint32_t) READY) : "memory");
 }
 
 /* Resets the counter to zero. */
-__device__ __forceinline__ float take_over(const ft_cuda_blocks &p, int token, int lane)
+__device__ __forceinline__ float take_partials(const ft_cuda_groupwise_args &p, int token, int lane)
 {
-    uint32_t *flag = &p.counters[(blockIdx.x - 1) * FEW_TOKENS + token], found = 0;
-    while (lane == 0 && found != FLAG)
+    uint32_t *flag = &p.counters[(blockIdx.x - 1) * GEMV_MAX_M + token], found = 0;
+    while (lane == 0 && found != READY)
         asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(found) : "l"(flag) : "memory");
     if (lane == 0)
         *flag = 0;
     __syncwarp();
-    return __ldcg(handed(p, blockIdx.x - 1, token, lane));
+    return __ldcg(handover_slot(p, blockIdx.x - 1, token, lane));
 }
 
 /* Store a row per lane. */
-__device__ __forceinline__ void put(const ft_cuda_blocks &p, const blocks_shape &shape, int panel,
-                                    float total, int token, int lane)
+__device__ __forceinline__ void store_row(const ft_cuda_groupwise_args &p,
+                                          const groupwise_shape &shape, int panel, float total,
+                                          int token, int lane)
 {
-    const ft_cuda_blocks_part &part = p.part[blocks_part_of(shape, panel)];
-    size_t row = (size_t) panel * BLOCKS_PANEL + lane;
-    if (row >= part.rows)
+    const ft_cuda_groupwise_linear &linear = p.linear[groupwise_linear_of(shape, panel)];
+    size_t row = (size_t) panel * GROUPWISE_PANEL_ROWS + lane;
+    if (row >= linear.rows)
         return;
-    if (part.bias != NULL)
-        total += part.bias[row];
+    if (linear.bias != NULL)
+        total += linear.bias[row];
     if (p.activation != FT_ACT_NONE)
         total = ft_activate(p.activation, total);
-    ft_store<1>(part.y, p.y_dtype, token * part.rows + row, &total);
+    ft_store<1>(linear.y, p.y_dtype, token * linear.rows + row, &total);
 }
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
 /* A warp's splits of first .. last - 1 of the thread block's range. */
-template <class FORM>
-__device__ __forceinline__ void multiply(few_ring<FORM> &ring, const few_shape &shape,
+template <class CONFIG>
+__device__ __forceinline__ void multiply(gemv_pipeline<CONFIG> &pipeline, const gemv_params &shape,
                                          const char *x, float *sums, int tokens, int first,
                                          int last)
 {
-    for (int i = first + (int) threadIdx.x / 32; i < last; i += FEW_WARPS) {
-        few_unit unit(shape.all, ring.range, i);
-        blocks_sums sum;
-        few_multiply<FORM>(sum, ring, shape, x, unit.stretch * BLOCKS_STRETCH);
-        few_lay_down(sums + (i - first) * tokens * FEW_SUMS_ROW, sum, tokens, ring.lane);
+    for (int i = first + (int) threadIdx.x / 32; i < last; i += GEMV_WARPS) {
+        gemv_work_item unit(shape.all, pipeline.range, i);
+        groupwise_acc sum;
+        gemv_split<CONFIG>(sum, pipeline, shape, x, unit.split * GROUPWISE_SPLIT_K);
+        gemv_store_acc(sums + (i - first) * tokens * GEMV_ACC_PITCH, sum, tokens, pipeline.lane);
     }
 }
 
 /*
- * Partial sums of a token in a panel that continues in the next phase or, TAKEN, started in the
- * previous block.
+ * Partial sums of a token in a panel that continues in the next phase or, FROM_PREV_BLOCK, started
+ * in the previous block.
  */
-__device__ __forceinline__ float *total_of(char *shared, const few_shape &shape, int which,
-                                           int token)
+__device__ __forceinline__ float *total_slot(char *shared, const gemv_params &shape, int which,
+                                             int token)
 {
-    return (float *) (shared + shape.totals_at) + (token * 3 + which) * BLOCKS_PANEL +
+    return (float *) (shared + shape.totals_offset) + (token * 3 + which) * GROUPWISE_PANEL_ROWS +
            threadIdx.x % 32;
 }
 
@@ -105,110 +109,118 @@ __device__ __forceinline__ float *total_of(char *shared, const few_shape &shape,
  * reduces. In the first phase it is too early, because the previous block may not have computed
  * them yet.
  */
-__device__ __forceinline__ void take_early(char *shared, const ft_cuda_blocks &p,
-                                           const few_shape &shape, const blocks_range &range,
-                                           int first, int last)
+__device__ __forceinline__ void take_partials_early(char *shared, const ft_cuda_groupwise_args &p,
+                                                    const gemv_params &shape,
+                                                    const groupwise_work_range &range, int first,
+                                                    int last)
 {
     int begins = range.count - range.head, warp = (int) threadIdx.x / 32;
     if (range.head > 0 && first > 0 && first <= begins && begins < last && warp < (int) p.m)
-        *total_of(shared, shape, TAKEN, warp) = take_over(p, warp, (int) threadIdx.x % 32);
+        *total_slot(shared, shape, FROM_PREV_BLOCK, warp) =
+            take_partials(p, warp, (int) threadIdx.x % 32);
 }
 
 /* Reduce a token's splits i .. until - 1 of one panel. */
-__device__ __forceinline__ void add_stretches(const float *sums, char *shared,
-                                              const ft_cuda_blocks &p, const few_shape &shape,
-                                              const blocks_range &range, const few_unit &unit,
-                                              int i, int until, int token)
+__device__ __forceinline__ void
+reduce_splits(const float *sums, char *shared, const ft_cuda_groupwise_args &p,
+              const gemv_params &shape, const groupwise_work_range &range,
+              const gemv_work_item &unit, int i, int end_split, int token)
 {
-    int lane = (int) threadIdx.x % 32, each = (int) p.m * FEW_SUMS_ROW;
-    int phase = i / shape.phase, stretch = unit.stretch + until - i;
+    int lane = (int) threadIdx.x % 32, split_pitch = (int) p.m * GEMV_ACC_PITCH;
+    int phase = i / shape.phase, split = unit.split + end_split - i;
     float sum = sums[0];
-    if (unit.stretch > 0 && unit.unit == range.begin)
-        sum =
-            (phase == 0 ? take_over(p, token, lane) : *total_of(shared, shape, TAKEN, token)) + sum;
-    else if (unit.stretch > 0)
-        sum = *total_of(shared, shape, (phase + 1) % 2, token) + sum;
+    if (unit.split > 0 && unit.unit == range.begin)
+        sum = (phase == 0 ? take_partials(p, token, lane)
+                          : *total_slot(shared, shape, FROM_PREV_BLOCK, token)) +
+              sum;
+    else if (unit.split > 0)
+        sum = *total_slot(shared, shape, (phase + 1) % 2, token) + sum;
 #pragma unroll 8
-    for (int j = 1; j < until - i; j++)
-        sum += sums[j * each];
-    if (stretch == shape.all.stretches)
-        put(p, shape.all, unit.panel, sum, token, lane);
-    else if (until == range.tail)
-        hand_over(p, sum, token, lane);
+    for (int j = 1; j < end_split - i; j++)
+        sum += sums[j * split_pitch];
+    if (split == shape.all.splits)
+        store_row(p, shape.all, unit.panel, sum, token, lane);
+    else if (end_split == range.tail)
+        hand_over_partials(p, sum, token, lane);
     else
-        *total_of(shared, shape, phase % 2, token) = sum;
+        *total_slot(shared, shape, phase % 2, token) = sum;
 }
 
 /* Reduction in a thread block with whole panels. */
-__device__ __forceinline__ void add_all(const float *sums, const ft_cuda_blocks &p,
-                                        const few_shape &shape, const blocks_range &range)
+__device__ __forceinline__ void reduce_panels(const float *sums, const ft_cuda_groupwise_args &p,
+                                              const gemv_params &shape,
+                                              const groupwise_work_range &range)
 {
-    int tokens = (int) p.m, each = tokens * FEW_SUMS_ROW, lane = (int) threadIdx.x % 32;
-    int first = blocks_divide(range.begin, shape.all.per_panel);
-    int jobs = blocks_divide(range.count, shape.all.per_panel) * tokens;
-    for (int job = (int) threadIdx.x / 32; job < jobs; job += FEW_WARPS) {
-        int panel = blocks_divide(job, shape.per_token), token = job - panel * tokens;
-        const float *own = sums + panel * shape.all.stretches * each + token * FEW_SUMS_ROW + lane;
+    int tokens = (int) p.m, split_pitch = tokens * GEMV_ACC_PITCH, lane = (int) threadIdx.x % 32;
+    int first = groupwise_fast_div(range.begin, shape.all.splits_magic);
+    int n_jobs = groupwise_fast_div(range.count, shape.all.splits_magic) * tokens;
+    for (int job = (int) threadIdx.x / 32; job < n_jobs; job += GEMV_WARPS) {
+        int panel = groupwise_fast_div(job, shape.token_magic), token = job - panel * tokens;
+        const float *own =
+            sums + panel * shape.all.splits * split_pitch + token * GEMV_ACC_PITCH + lane;
         float total = *own;
 #pragma unroll 8
-        for (int i = 1; i < shape.all.stretches; i++)
-            total += own[i * each];
-        put(p, shape.all, first + panel, total, token, lane);
+        for (int i = 1; i < shape.all.splits; i++)
+            total += own[i * split_pitch];
+        store_row(p, shape.all, first + panel, total, token, lane);
     }
 }
 
 /* Reduction of a phase, one warp per panel and token. */
-__device__ __forceinline__ void add_up(const float *sums, char *shared, const ft_cuda_blocks &p,
-                                       const few_shape &shape, const blocks_range &range, int first,
-                                       int last)
+__device__ __forceinline__ void reduce_phase(const float *sums, char *shared,
+                                             const ft_cuda_groupwise_args &p,
+                                             const gemv_params &shape,
+                                             const groupwise_work_range &range, int first, int last)
 {
-    int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32, turn = 0;
-    int tokens = (int) p.m, each = tokens * FEW_SUMS_ROW;
-    for (int i = first, until; i < last; i = until) {
-        few_unit unit(shape.all, range, i);
-        until = i + shape.all.stretches - unit.stretch;
-        until = i < range.tail && until > range.tail ? range.tail : until;
-        until = until < last ? until : last;
+    int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32, job_index = 0;
+    int tokens = (int) p.m, split_pitch = tokens * GEMV_ACC_PITCH;
+    for (int i = first, end_split; i < last; i = end_split) {
+        gemv_work_item unit(shape.all, range, i);
+        end_split = i + shape.all.splits - unit.split;
+        end_split = i < range.tail && end_split > range.tail ? range.tail : end_split;
+        end_split = end_split < last ? end_split : last;
         for (int token = 0; token < tokens; token++)
-            if (turn++ % FEW_WARPS == warp)
-                add_stretches(sums + (i - first) * each + token * FEW_SUMS_ROW + lane, shared, p,
-                              shape, range, unit, i, until, token);
+            if (job_index++ % GEMV_WARPS == warp)
+                reduce_splits(sums + (i - first) * split_pitch + token * GEMV_ACC_PITCH + lane,
+                              shared, p, shape, range, unit, i, end_split, token);
     }
 }
 
 /* grid = thread blocks of `splits_per_block` splits. */
-template <class FORM>
-static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ? 1 : 2)
-    few_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ few_shape shape)
+template <class CONFIG>
+static __global__ void __launch_bounds__(GEMV_THREADS, CONFIG::kind == GROUPWISE_X_F32 ? 1 : 2)
+    gemv_kernel(const __grid_constant__ ft_cuda_groupwise_args p,
+                const __grid_constant__ gemv_params shape)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_blocks_few_takes() */
+#if !defined __CUDA_ARCH__ ||                                                                      \
+    __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_groupwise_gemv_supports() */
     extern __shared__ __align__(128) char shared[];
-    char *x = shared + shape.x_at;
-    float *sums = (float *) (x + shape.x_bytes * blocks_terms<FORM::kind>);
+    char *x = shared + shape.x_offset;
+    float *sums = (float *) (x + shape.x_bytes * groupwise_x_terms<CONFIG::kind>);
     unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int tokens = (int) p.m;
-    const blocks_range range(shape.all.panels * shape.all.stretches, shape.all.stretches,
-                             shape.share);
-    few_ring<FORM> ring(p, shape.all, range, shared, shape.slots, (int) warp, lane);
+    const groupwise_work_range range(shape.all.panels * shape.all.splits, shape.all.splits,
+                                     shape.splits_per_block);
+    gemv_pipeline<CONFIG> pipeline(p, shape.all, range, shared, shape.n_stages, (int) warp, lane);
     const char *own = x + ((int) lane % 8 < tokens ? lane % 8 : 0) * shape.x_stride + lane / 8 * 16;
-    ring.open();
-    ft_wait_for_predecessor();
-    ring.waited = true;
-    if (shape.alone) /* no room for dependents before this block exits */
-        ft_let_successor_begin();
+    pipeline.open();
+    ft_pdl_wait();
+    pipeline.pdl_waited = true;
+    if (shape.one_block_per_sm) /* no room for dependents before this block exits */
+        ft_pdl_launch_dependents();
     else
-        ring.tell();
-    few_fetch_tokens<FORM::kind>(x, p, shape);
+        pipeline.trigger_dependents();
+    gemv_load_x<CONFIG::kind>(x, p, shape);
     __syncthreads();
     for (int first = 0, last; first < range.count; first = last) {
         last = first + shape.phase < range.count ? first + shape.phase : range.count;
-        take_early(shared, p, shape, range, first, last);
-        multiply<FORM>(ring, shape, own, sums, tokens, first, last);
+        take_partials_early(shared, p, shape, range, first, last);
+        multiply<CONFIG>(pipeline, shape, own, sums, tokens, first, last);
         __syncthreads();
-        if (shape.simple)
-            add_all(sums, p, shape, range);
+        if (shape.single_phase)
+            reduce_panels(sums, p, shape, range);
         else
-            add_up(sums, shared, p, shape, range, first, last);
+            reduce_phase(sums, shared, p, shape, range, first, last);
         if (last < range.count)
             __syncthreads();
     }
@@ -218,39 +230,39 @@ static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ?
 /* ---- Host ----------------------------------------------------------------------------------- */
 
 /* Bytes of a stage of all pipelines: few_form. */
-static size_t slot_bytes(const ft_cuda_blocks *p)
+static size_t stage_bytes(const ft_cuda_groupwise_args *p)
 {
-    size_t columns = (size_t) FEW_BLOCKS * 128 / (size_t) p->bits;
-    size_t scales = columns / (blocks_are_fine(p) ? BLOCKS_STEP : BLOCKS_RUN);
-    return FEW_WARPS * (FEW_STAGE + scales * (p->part[0].zero != NULL ? 96 : 64));
+    size_t columns = (size_t) GEMV_STAGE_LOADS * 128 / (size_t) p->bits;
+    size_t scales = columns / (groupwise_has_step_scales(p) ? GROUPWISE_STEP_K : GROUPWISE_TILE_K);
+    return GEMV_WARPS * (GEMV_STAGE_BYTES + scales * (p->linear[0].zero != NULL ? 96 : 64));
 }
 
-static size_t stretch_bytes(size_t tokens)
+static size_t split_bytes(size_t tokens)
 {
-    return sizeof(float) * FEW_SUMS_ROW * tokens;
+    return sizeof(float) * GEMV_ACC_PITCH * tokens;
 }
 
 /* Rows of x are 16 bytes off a multiple of 128 to avoid bank conflicts. */
-static size_t x_stride(const ft_cuda_blocks *p)
+static size_t x_stride(const ft_cuda_groupwise_args *p)
 {
-    return (p->k + BLOCKS_RUN - 1) / BLOCKS_RUN * BLOCKS_RUN * 2 + 16;
+    return (p->k + GROUPWISE_TILE_K - 1) / GROUPWISE_TILE_K * GROUPWISE_TILE_K * 2 + 16;
 }
 
-static int terms_of(const ft_cuda_blocks *p)
+static int terms_of(const ft_cuda_groupwise_args *p)
 {
     return p->x_dtype == FT_F32 ? 3 : 1;
 }
 
 /* Shared memory except phases and stages beyond two. */
-static size_t fixed_bytes(const ft_cuda_blocks *p, size_t tokens)
+static size_t fixed_bytes(const ft_cuda_groupwise_args *p, size_t tokens)
 {
-    return 2 * slot_bytes(p) + tokens * (TOTALS + x_stride(p) * terms_of(p));
+    return 2 * stage_bytes(p) + tokens * (TOTALS + x_stride(p) * terms_of(p));
 }
 
 /* Minimum shared memory for full speed. */
-static size_t least_bytes(const ft_cuda_blocks *p, size_t tokens)
+static size_t min_bytes(const ft_cuda_groupwise_args *p, size_t tokens)
 {
-    return fixed_bytes(p, tokens) + 2 * FEW_WARPS * stretch_bytes(tokens);
+    return fixed_bytes(p, tokens) + 2 * GEMV_WARPS * split_bytes(tokens);
 }
 
 /*
@@ -261,148 +273,170 @@ static size_t least_bytes(const ft_cuda_blocks *p, size_t tokens)
  * the same kind this would delay the prefetch instead: 12288 x 4096 back to back takes 9.8 us
  * instead of 8.5.
  */
-static size_t asked_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, const few_shape *s)
+static size_t requested_smem(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p,
+                             const gemv_params *s)
 {
-    size_t bytes = s->totals_at + TOTALS * p->m;
-    return p->in_a_row || s->beside ? bytes : blocks_apart(chip, bytes);
+    size_t bytes = s->totals_offset + TOTALS * p->m;
+    return p->back_to_back || s->two_blocks_per_sm ? bytes : groupwise_exclusive_smem(props, bytes);
 }
 
 /* Splits per thread block: whole panels, unless equal ranges are clearly faster. */
-static int share_of(const blocks_shape *shape, int blocks)
+static int splits_per_block_of(const groupwise_shape *shape, int blocks)
 {
-    int even = blocks_share(blocks, shape->panels, shape->stretches);
-    int whole = (shape->panels + blocks - 1) / blocks * shape->stretches;
-    return whole * 5 <= even * 6 ? whole : even;
+    int equal = groupwise_splits_per_block(blocks, shape->panels, shape->splits);
+    int whole_panels = (shape->panels + blocks - 1) / blocks * shape->splits;
+    return whole_panels * 5 <= equal * 6 ? whole_panels : equal;
 }
 
 /* Fraction of warp iterations that have a split to compute. */
-static double use_of(const blocks_shape *shape, int blocks)
+static double warp_utilization(const groupwise_shape *shape, int blocks)
 {
-    int rounds = (share_of(shape, blocks) + FEW_WARPS - 1) / FEW_WARPS;
-    return (double) shape->panels * shape->stretches / ((double) rounds * FEW_WARPS * blocks);
+    int rounds = (splits_per_block_of(shape, blocks) + GEMV_WARPS - 1) / GEMV_WARPS;
+    return (double) shape->panels * shape->splits / ((double) rounds * GEMV_WARPS * blocks);
 }
 
 /*
  * Shared memory layout for a given share. Where partial sums are handed over, two phases are used,
  * with all of the handed-over panel in the first, so that it is not late.
  */
-static void lay_out(few_shape *s, const ft_cuda_chip *chip, const ft_cuda_blocks *p, int slots)
+static void layout_smem(gemv_params *s, const ft_cuda_device_props *props,
+                        const ft_cuda_groupwise_args *p, int n_stages)
 {
-    size_t stretch = stretch_bytes(p->m), slot = slot_bytes(p), fixed = fixed_bytes(p, p->m);
-    size_t room = s->alone ? chip->shared : blocks_half_of(chip);
-    for (s->slots = 2; s->slots < slots && room >= least_bytes(p, p->m) + (s->slots - 1) * slot;)
-        s->slots++;
-    int most = (int) ((room - fixed - (s->slots - 2) * slot) / stretch) / FEW_WARPS * FEW_WARPS;
-    bool shares = s->share % s->all.stretches != 0;
-    int phase = shares && s->share / 2 > s->all.stretches ? s->share / 2 : s->share;
-    s->phase = (phase + FEW_WARPS - 1) / FEW_WARPS * FEW_WARPS;
-    s->phase = s->phase < most ? s->phase : most;
-    s->simple = !shares && s->phase >= s->share;
+    size_t split = split_bytes(p->m), slot = stage_bytes(p), fixed = fixed_bytes(p, p->m);
+    size_t smem_limit = s->one_block_per_sm ? props->smem_bytes : groupwise_half_smem(props);
+    for (s->n_stages = 2;
+         s->n_stages < n_stages && smem_limit >= min_bytes(p, p->m) + (s->n_stages - 1) * slot;)
+        s->n_stages++;
+    int max_splits =
+        (int) ((smem_limit - fixed - (s->n_stages - 2) * slot) / split) / GEMV_WARPS * GEMV_WARPS;
+    bool hands_over = s->splits_per_block % s->all.splits != 0;
+    int phase = hands_over && s->splits_per_block / 2 > s->all.splits ? s->splits_per_block / 2
+                                                                      : s->splits_per_block;
+    s->phase = (phase + GEMV_WARPS - 1) / GEMV_WARPS * GEMV_WARPS;
+    s->phase = s->phase < max_splits ? s->phase : max_splits;
+    s->single_phase = !hands_over && s->phase >= s->splits_per_block;
     s->x_stride = (uint32_t) x_stride(p);
     s->x_bytes = s->x_stride * (uint32_t) p->m;
-    s->x_at = (uint32_t) (s->slots * slot);
-    s->totals_at = (uint32_t) (s->x_at + s->x_bytes * terms_of(p) + s->phase * stretch);
+    s->x_offset = (uint32_t) (s->n_stages * slot);
+    s->totals_offset = (uint32_t) (s->x_offset + s->x_bytes * terms_of(p) + s->phase * split);
 }
 
 /*
  * Two thread blocks per SM if that leaves no more warps idle; else one that leaves room for a block
  * of the next kernel, unless the space goes to a deeper pipeline.
  */
-static few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+static gemv_params params_of(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
 {
-    few_shape s = {};
-    int blocks = chip->multiprocessors;
-    bool halves = least_bytes(p, p->m) <= blocks_half_of(chip);
-    s.all = blocks_shape_of(p);
-    bool beside = halves && p->x_dtype != FT_F32 &&
-                  use_of(&s.all, blocks * FEW_BESIDE) > 0.95 * use_of(&s.all, blocks);
-    s.beside = beside;
-    s.share = share_of(&s.all, beside ? blocks * FEW_BESIDE : blocks);
-    size_t bytes = (size_t) s.share * BLOCKS_STRETCH * BLOCKS_PANEL;
-    s.alone = !halves || (!beside && p->bits == 8 && bytes > LONG);
-    s.per_row = blocks_inverse((uint32_t) ((p->k + BLOCKS_RUN - 1) / BLOCKS_RUN * BLOCKS_RUN / 8));
-    s.per_token = blocks_inverse((uint32_t) p->m);
-    lay_out(&s, chip, p, beside ? 2 : p->bits == 8 ? s.alone ? 4 : 3 : s.alone ? 2 : 3);
+    gemv_params s = {};
+    int blocks = props->sm_count;
+    bool fits_half = min_bytes(p, p->m) <= groupwise_half_smem(props);
+    s.all = groupwise_shape_of(p);
+    bool two_blocks_per_sm = fits_half && p->x_dtype != FT_F32 &&
+                             warp_utilization(&s.all, blocks * GEMV_MAX_BLOCKS_PER_SM) >
+                                 0.95 * warp_utilization(&s.all, blocks);
+    s.two_blocks_per_sm = two_blocks_per_sm;
+    s.splits_per_block =
+        splits_per_block_of(&s.all, two_blocks_per_sm ? blocks * GEMV_MAX_BLOCKS_PER_SM : blocks);
+    size_t bytes = (size_t) s.splits_per_block * GROUPWISE_SPLIT_K * GROUPWISE_PANEL_ROWS;
+    s.one_block_per_sm =
+        !fits_half || (!two_blocks_per_sm && p->bits == 8 && bytes > LARGE_WEIGHTS);
+    s.row_magic = groupwise_div_magic(
+        (uint32_t) ((p->k + GROUPWISE_TILE_K - 1) / GROUPWISE_TILE_K * GROUPWISE_TILE_K / 8));
+    s.token_magic = groupwise_div_magic((uint32_t) p->m);
+    layout_smem(&s, props, p,
+                two_blocks_per_sm    ? 2
+                : p->bits == 8       ? s.one_block_per_sm ? 4 : 3
+                : s.one_block_per_sm ? 2
+                                     : 3);
     return s;
 }
 
 /* Rows that fit in shared memory at a time. */
-size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+size_t ft_cuda_groupwise_gemv_max_m(const ft_cuda_device_props *props,
+                                    const ft_cuda_groupwise_args *p)
 {
     size_t rows = 0;
-    while (rows < FEW_TOKENS &&
-           fixed_bytes(p, rows + 1) + FEW_WARPS * stretch_bytes(rows + 1) <= chip->shared)
+    while (rows < GEMV_MAX_M &&
+           fixed_bytes(p, rows + 1) + GEMV_WARPS * split_bytes(rows + 1) <= props->smem_bytes)
         rows++;
     return rows;
 }
 
 /* Partial sums that thread blocks hand over. */
-size_t ft_cuda_blocks_few_scratch(const ft_cuda_chip *chip)
+size_t ft_cuda_groupwise_gemv_scratch(const ft_cuda_device_props *props)
 {
-    return (size_t) chip->multiprocessors * FEW_BESIDE * FEW_TOKENS * BLOCKS_PANEL * sizeof(float);
+    return (size_t) props->sm_count * GEMV_MAX_BLOCKS_PER_SM * GEMV_MAX_M * GROUPWISE_PANEL_ROWS *
+           sizeof(float);
 }
 
-static bool can_hand_over(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+static bool supports_handover(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
 {
-    return p->counters != NULL && p->scratch_bytes >= ft_cuda_blocks_few_scratch(chip) &&
-           chip->multiprocessors * FEW_BESIDE <= FT_CUDA_BLOCKS_NEIGHBOURS;
+    return p->counters != NULL && p->scratch_bytes >= ft_cuda_groupwise_gemv_scratch(props) &&
+           props->sm_count * GEMV_MAX_BLOCKS_PER_SM <= FT_CUDA_GROUPWISE_MAX_BLOCKS;
 }
 
-/* Limits of blocks_divide() and of 32-bit scale offsets. */
-bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+/* Limits of groupwise_fast_div() and of 32-bit scale offsets. */
+bool ft_cuda_groupwise_gemv_supports(const ft_cuda_device_props *props,
+                                     const ft_cuda_groupwise_args *p)
 {
-    blocks_shape shape = blocks_shape_of(p);
-    uint64_t panels = (uint64_t) shape.panels, stretches = (uint64_t) shape.stretches;
-    return chip->capability >= 80 && p->k < 1u << 20 && panels * stretches * stretches < 1u << 31 &&
-           panels * (p->k + BLOCKS_PANEL) < 1u << 31 && ft_cuda_blocks_few_rows(chip, p) > 0 &&
-           (shape.panels <= chip->multiprocessors || can_hand_over(chip, p));
+    groupwise_shape shape = groupwise_shape_of(p);
+    uint64_t panels = (uint64_t) shape.panels, splits = (uint64_t) shape.splits;
+    return props->capability >= 80 && p->k < 1u << 20 && panels * splits * splits < 1u << 31 &&
+           panels * (p->k + GROUPWISE_PANEL_ROWS) < 1u << 31 &&
+           ft_cuda_groupwise_gemv_max_m(props, p) > 0 &&
+           (shape.panels <= props->sm_count || supports_handover(props, p));
 }
 
-template <class FORM>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <class CONFIG>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_groupwise_args *p)
 {
-    few_shape shape = shape_of(chip, p);
-    size_t bytes = asked_of(chip, p, &shape);
-    unsigned blocks =
-        ft_cover((size_t) shape.all.panels * shape.all.stretches, (unsigned) shape.share);
+    gemv_params shape = params_of(props, p);
+    size_t bytes = requested_smem(props, p, &shape);
+    unsigned blocks = ft_ceil_div((size_t) shape.all.panels * shape.all.splits,
+                                  (unsigned) shape.splits_per_block);
     cudaError_t status = cudaFuncSetAttribute(
-        few_kernel<FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+        gemv_kernel<CONFIG>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     return status != cudaSuccess ? (int) status
-                                 : ft_launch(few_kernel<FORM>, dim3(blocks), FEW_THREADS, bytes,
-                                             stream, chip->overlaps, 1, *p, shape);
+                                 : ft_launch(gemv_kernel<CONFIG>, dim3(blocks), GEMV_THREADS, bytes,
+                                             stream, props->has_pdl, 1, *p, shape);
 }
 
-template <int bits, blocks_kind kind, bool fine>
-static int launch_zeros(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <int bits, groupwise_x_type kind, bool step_scales>
+static int launch_zeros(const ft_cuda_device_props *props, void *stream,
+                        const ft_cuda_groupwise_args *p)
 {
-    return p->part[0].zero != NULL ? launch<few_form<bits, kind, fine, true>>(chip, stream, p)
-                                   : launch<few_form<bits, kind, fine, false>>(chip, stream, p);
+    return p->linear[0].zero != NULL
+               ? launch<gemv_config<bits, kind, step_scales, true>>(props, stream, p)
+               : launch<gemv_config<bits, kind, step_scales, false>>(props, stream, p);
 }
 
-template <int bits, blocks_kind kind>
-static int launch_fine(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <int bits, groupwise_x_type kind>
+static int launch_step_scales(const ft_cuda_device_props *props, void *stream,
+                              const ft_cuda_groupwise_args *p)
 {
-    return blocks_are_fine(p) ? launch_zeros<bits, kind, true>(chip, stream, p)
-                              : launch_zeros<bits, kind, false>(chip, stream, p);
+    return groupwise_has_step_scales(p) ? launch_zeros<bits, kind, true>(props, stream, p)
+                                        : launch_zeros<bits, kind, false>(props, stream, p);
 }
 
-template <blocks_kind kind>
-static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <groupwise_x_type kind>
+static int launch_x_type(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_groupwise_args *p)
 {
-    return p->bits == 4 ? launch_fine<4, kind>(chip, stream, p)
-                        : launch_fine<8, kind>(chip, stream, p);
+    return p->bits == 4 ? launch_step_scales<4, kind>(props, stream, p)
+                        : launch_step_scales<8, kind>(props, stream, p);
 }
 
 /* Larger m takes several launches. */
-int ft_cuda_blocks_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+int ft_cuda_groupwise_gemv(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_groupwise_args *p)
 {
-    size_t most = ft_cuda_blocks_few_rows(chip, p);
+    size_t max_splits = ft_cuda_groupwise_gemv_max_m(props, p);
     int status = 0;
-    for (size_t row = 0; row < p->m && status == 0; row += most) {
-        ft_cuda_blocks some = blocks_some_rows(p, row, most);
-        status = p->x_dtype == FT_F16    ? launch_kind<BLOCKS_F16>(chip, stream, &some)
-                 : p->x_dtype == FT_BF16 ? launch_kind<BLOCKS_BF16>(chip, stream, &some)
-                                         : launch_kind<BLOCKS_F32>(chip, stream, &some);
+    for (size_t row = 0; row < p->m && status == 0; row += max_splits) {
+        ft_cuda_groupwise_args slice = groupwise_slice_rows(p, row, max_splits);
+        status = p->x_dtype == FT_F16    ? launch_x_type<GROUPWISE_X_F16>(props, stream, &slice)
+                 : p->x_dtype == FT_BF16 ? launch_x_type<GROUPWISE_X_BF16>(props, stream, &slice)
+                                         : launch_x_type<GROUPWISE_X_F32>(props, stream, &slice);
     }
     return status;
 }

@@ -10,24 +10,25 @@
 #include "kernels/cuda/gemm/groupwise/groupwise.cuh"
 
 /*
- * int32 accumulators of 32 rows and eight tokens, in the layout of blocks_sums. Accumulators that
+ * int32 accumulators of 32 rows and eight tokens, in the layout of groupwise_acc. Accumulators that
  * start at the bits of the float 1.5 * 2^23 convert integers below 2^22 to float with one
  * subtraction; a group of 128 stays below: 128 * 127 * 255.
  */
-typedef int32_t codes_sums[2][4];
-enum { CODES_ROUNDER = 0x4b400000, CODES_SMALL = 128 };
+typedef int32_t int8_acc[2][4];
+enum { INT8_FLOAT_MAGIC = 0x4b400000, INT8_SMALL_GROUP = 128 };
 
 /* Position of a column among its 32, in the order of the mma fragments. */
-template <int bits> __device__ __forceinline__ int codes_place(int column)
+template <int bits> __device__ __forceinline__ int int8_k_position(int column)
 {
-    int t = column % 8 / 2, odd = column % 2, eight = column / 8;
-    return bits == 4 ? eight % 2 * 16 + 4 * t + 2 * odd + eight / 2
-                     : eight / 2 * 16 + 4 * t + eight % 2 * 2 + odd;
+    int t = column % 8 / 2, odd = column % 2, m8_tile = column / 8;
+    return bits == 4 ? m8_tile % 2 * 16 + 4 * t + 2 * odd + m8_tile / 2
+                     : m8_tile / 2 * 16 + 4 * t + m8_tile % 2 * 2 + odd;
 }
 
 /* A fragments from the lane's packed weights of 32 columns. */
 template <int bits>
-__device__ __forceinline__ void codes_spread(uint32_t (&a)[2][4], const uint4 (&block)[bits / 4])
+__device__ __forceinline__ void int8_unpack_weights(uint32_t (&a)[2][4],
+                                                    const uint4 (&block)[bits / 4])
 {
     const uint32_t word[4] = { block[0].x, block[0].y, block[0].z, block[0].w };
     const uint4 &next = block[bits / 4 - 1];
@@ -44,18 +45,22 @@ __device__ __forceinline__ void codes_spread(uint32_t (&a)[2][4], const uint4 (&
 }
 
 /* Zero point of a row relative to the values of codes_spread(). */
-template <int bits> __device__ __forceinline__ int32_t codes_zero(uint32_t zeros, int row)
+template <int bits> __device__ __forceinline__ int32_t int8_zero_point(uint32_t zeros, int row)
 {
     return (int32_t) (zeros >> 8 * row & 0xff) - (bits == 4 ? 0 : 128);
 }
 
 /* Few tokens, and group sizes that divide a k tile: groupwise_int8_small_m.cu. */
-bool ft_cuda_blocks_codes_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-size_t ft_cuda_blocks_codes_few_scratch(size_t m, size_t k);
-int ft_cuda_blocks_codes_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+bool ft_cuda_groupwise_int8_small_m_supports(const ft_cuda_device_props *props,
+                                             const ft_cuda_groupwise_args *p);
+size_t ft_cuda_groupwise_int8_small_m_scratch(size_t m, size_t k);
+int ft_cuda_groupwise_int8_small_m(const ft_cuda_device_props *props, void *stream,
+                                   const ft_cuda_groupwise_args *p);
 
 /* Up to 16 tokens whose int8 values fit into shared memory: groupwise_int8_resident.cu. */
-bool ft_cuda_blocks_codes_held_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-int ft_cuda_blocks_codes_held(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+bool ft_cuda_groupwise_int8_resident_supports(const ft_cuda_device_props *props,
+                                              const ft_cuda_groupwise_args *p);
+int ft_cuda_groupwise_int8_resident(const ft_cuda_device_props *props, void *stream,
+                                    const ft_cuda_groupwise_args *p);
 
 #endif

@@ -16,25 +16,26 @@
  * Launch parameters. A record has 128 int8 values of each token, then a float scale of each group
  * and token, then a sum of each.
  */
-typedef struct codes_records {
-    char *at;         /* [tiles of tokens, k tiles] */
-    int runs, of_run; /* groups_per_k_tile: groups per k tile */
-    int group;        /* columns per group */
-    int tokens;       /* per tile */
-    int bytes;        /* per record */
-    bool early;       /* the GEMM's thread blocks do not fit next to those of the previous kernel */
-} codes_records;
+typedef struct int8_x_records {
+    char *at;                       /* [tiles of tokens, k tiles] */
+    int k_tiles, groups_per_k_tile; /* groups_per_k_tile: groups per k tile */
+    int group;                      /* columns per group */
+    int tokens;                     /* per tile */
+    int bytes;                      /* per record */
+    bool early_dependents; /* the GEMM's thread blocks do not fit next to those of the previous
+                              kernel */
+} int8_x_records;
 
 /* ---- Quantization of x ---------------------------------------------------------------------- */
 
 /* Four neighbouring elements of a row; zeros beyond its end. */
-__device__ __forceinline__ void codes_fetch(float (&value)[4], const ft_cuda_blocks &p, size_t row,
-                                            int column)
+__device__ __forceinline__ void int8_load_x4(float (&value)[4], const ft_cuda_groupwise_args &p,
+                                             size_t row, int column)
 {
     if (p.k % 4 == 0 && (uintptr_t) p.x % 16 == 0) {
-        ft_bits<4> bits = {};
+        ft_raw_vec<4> bits = {};
         if (column < (int) p.k)
-            ft_fetch<4>(bits, p.x, p.x_dtype, row * p.k + column);
+            ft_load_raw<4>(bits, p.x, p.x_dtype, row * p.k + column);
         ft_unpack<4>(value, bits, p.x_dtype);
         return;
     }
@@ -47,29 +48,29 @@ __device__ __forceinline__ void codes_fetch(float (&value)[4], const ft_cuda_blo
 }
 
 /* Maximum over the lanes of a group, as for the sum below. */
-__device__ __forceinline__ float codes_amax(const float (&value)[4], int group)
+__device__ __forceinline__ float int8_group_amax(const float (&value)[4], int group)
 {
     float amax = 0.0f;
 #pragma unroll
     for (int i = 0; i < 4; i++)
         amax = fmaxf(amax, fabsf(value[i]));
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    if (group == BLOCKS_RUN) /* non-negative floats compare like their bits */
+    if (group == GROUPWISE_TILE_K) /* non-negative floats compare like their bits */
         return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(amax)));
 #endif
-    for (int apart = group / 8; apart > 0; apart /= 2)
-        amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, apart));
+    for (int lane_distance = group / 8; lane_distance > 0; lane_distance /= 2)
+        amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, lane_distance));
     return amax;
 }
 
-__device__ __forceinline__ int32_t codes_sum(int32_t sum, int group)
+__device__ __forceinline__ int32_t int8_group_sum(int32_t sum, int group)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    if (group == BLOCKS_RUN)
+    if (group == GROUPWISE_TILE_K)
         return __reduce_add_sync(~0u, sum);
 #endif
-    for (int apart = group / 8; apart > 0; apart /= 2)
-        sum += __shfl_xor_sync(~0u, sum, apart);
+    for (int lane_distance = group / 8; lane_distance > 0; lane_distance /= 2)
+        sum += __shfl_xor_sync(~0u, sum, lane_distance);
     return sum;
 }
 
@@ -79,12 +80,12 @@ __device__ __forceinline__ int32_t codes_sum(int32_t sum, int group)
  * to `sum`.
  */
 template <int bits>
-__device__ __forceinline__ uint32_t codes_word(int32_t &sum, const float (&value)[4], float inverse,
-                                               int lane)
+__device__ __forceinline__ uint32_t int8_pack_word(int32_t &sum, const float (&value)[4],
+                                                   float inverse, int lane)
 {
-    constexpr int apart = bits == 4 ? 4 : 2, shift = bits == 4 ? 16 : 8; /* of a pair */
+    constexpr int lane_distance = bits == 4 ? 4 : 2, shift = bits == 4 ? 16 : 8; /* of a pair */
     uint32_t pair[2];
-    bool second = (lane & apart) != 0; /* this lane has the later pairs of a word */
+    bool second = (lane & lane_distance) != 0; /* this lane has the later pairs of a word */
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int8_t low = ft_quantize(value[2 * i], inverse);
@@ -92,23 +93,23 @@ __device__ __forceinline__ uint32_t codes_word(int32_t &sum, const float (&value
         pair[i] = (uint32_t) (uint8_t) low | (uint32_t) (uint8_t) high << shift;
         sum += low + high;
     }
-    uint32_t other = __shfl_xor_sync(~0u, pair[second ? 0 : 1], apart);
+    uint32_t other = __shfl_xor_sync(~0u, pair[second ? 0 : 1], lane_distance);
     return second ? other | pair[1] << (24 - shift) : pair[0] | other << (24 - shift);
 }
 
 /* Offset of the word among those of 32 columns, which eight lanes have. */
-template <int bits> __device__ __forceinline__ int codes_word_at(int lane)
+template <int bits> __device__ __forceinline__ int int8_word_offset(int lane)
 {
     bool second = (lane & (bits == 4 ? 4 : 2)) != 0;
-    return codes_place<bits>((lane & ~(bits == 4 ? 4 : 2)) * 4 + (second ? 2 : 0));
+    return int8_k_position<bits>((lane & ~(bits == 4 ? 4 : 2)) * 4 + (second ? 2 : 0));
 }
 
 /* A warp quantizes a k tile of a token. grid = (k tiles, ceil(m / warps)) */
 template <int bits>
-static __global__ void codes_record_kernel(const __grid_constant__ ft_cuda_blocks p,
-                                           const __grid_constant__ codes_records all)
+static __global__ void int8_quantize_x_kernel(const __grid_constant__ ft_cuda_groupwise_args p,
+                                              const __grid_constant__ int8_x_records all)
 {
-    int run = (int) blockIdx.x, lane = (int) threadIdx.x, group = all.group;
+    int k_tile = (int) blockIdx.x, lane = (int) threadIdx.x, group = all.group;
     int row = (int) (blockIdx.y * blockDim.y + threadIdx.y), token = row % all.tokens;
     float value[4];
     int32_t sum = 0;
@@ -116,25 +117,26 @@ static __global__ void codes_record_kernel(const __grid_constant__ ft_cuda_block
      * The GEMM starts as SMs become free and fills its pipelines; it reads only weights before its
      * own wait.
      */
-    if (all.early)
-        ft_let_successor_begin();
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    if (all.early_dependents)
+        ft_pdl_launch_dependents();
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
     if (row >= (int) p.m)
         return;
-    char *record = all.at + ((size_t) (row / all.tokens) * all.runs + run) * all.bytes;
-    codes_fetch(value, p, (size_t) row, run * BLOCKS_RUN + lane * 4);
-    float scale = ft_scale_from_amax(codes_amax(value, group)), inverse = ft_inverse_scale(scale);
-    uint32_t word = codes_word<bits>(sum, value, inverse, lane);
-    int at = lane / 8 * BLOCKS_STEP + codes_word_at<bits>(lane % 8);
-    *(uint32_t *) (record + token * BLOCKS_RUN + (at / 16 ^ token % 8) * 16 + at % 16) = word;
-    sum = codes_sum(sum, group);
+    char *record = all.at + ((size_t) (row / all.tokens) * all.k_tiles + k_tile) * all.bytes;
+    int8_load_x4(value, p, (size_t) row, k_tile * GROUPWISE_TILE_K + lane * 4);
+    float scale = ft_scale_from_amax(int8_group_amax(value, group)),
+          inverse = ft_inverse_scale(scale);
+    uint32_t word = int8_pack_word<bits>(sum, value, inverse, lane);
+    int at = lane / 8 * GROUPWISE_STEP_K + int8_word_offset<bits>(lane % 8);
+    *(uint32_t *) (record + token * GROUPWISE_TILE_K + (at / 16 ^ token % 8) * 16 + at % 16) = word;
+    sum = int8_group_sum(sum, group);
     if (lane % (group / 4) != 0)
         return;
-    char *scales = record + all.tokens * BLOCKS_RUN;
+    char *scales = record + all.tokens * GROUPWISE_TILE_K;
     at = lane / (group / 4) * all.tokens + token;
     ((float *) scales)[at] = scale;
-    ((int32_t *) scales)[all.of_run * all.tokens + at] = sum;
+    ((int32_t *) scales)[all.groups_per_k_tile * all.tokens + at] = sum;
 }
 
 /* ---- Reading records ------------------------------------------------------------------------ */
@@ -143,45 +145,46 @@ static __global__ void codes_record_kernel(const __grid_constant__ ft_cuda_block
  * x of 32 columns from a record: x[0] and x[1] of 8-token tile `m8_tile`, x[2] and x[3] of the next
  * one, if any.
  */
-template <int EIGHTS>
-__device__ __forceinline__ void codes_load(uint32_t (&x)[4], const char *record, int eight,
-                                           int step, int lane)
+template <int M8_TILES>
+__device__ __forceinline__ void int8_load_x_frag(uint32_t (&x)[4], const char *record, int m8_tile,
+                                                 int k_step, int lane)
 {
-    if constexpr (EIGHTS == 1) {
-        const char *own = record + lane / 4 * BLOCKS_RUN + lane % 4 * 4;
+    if constexpr (M8_TILES == 1) {
+        const char *own = record + lane / 4 * GROUPWISE_TILE_K + lane % 4 * 4;
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            x[i] = *(const uint32_t *) (own + ((step * 2 + i) ^ lane / 4) * 16);
+            x[i] = *(const uint32_t *) (own + ((k_step * 2 + i) ^ lane / 4) * 16);
     } else {
-        int token = (eight + lane / 16) * 8 + lane % 8;
-        int chunk = (step * 2 + lane / 8 % 2) ^ lane % 8;
-        ft_load_tiles(x, record + token * BLOCKS_RUN + chunk * 16);
+        int token = (m8_tile + lane / 16) * 8 + lane % 8;
+        int chunk = (k_step * 2 + lane / 8 % 2) ^ lane % 8;
+        ft_ldmatrix_x4(x, record + token * GROUPWISE_TILE_K + chunk * 16);
     }
 }
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-static inline codes_records codes_records_of(const ft_cuda_blocks *p, int tokens, bool early)
+static inline int8_x_records int8_x_records_of(const ft_cuda_groupwise_args *p, int tokens,
+                                               bool early_dependents)
 {
-    codes_records r = {};
+    int8_x_records r = {};
     r.at = (char *) p->scratch;
-    r.runs = (int) ((p->k + BLOCKS_RUN - 1) / BLOCKS_RUN);
-    r.of_run = BLOCKS_RUN / p->group;
+    r.k_tiles = (int) ((p->k + GROUPWISE_TILE_K - 1) / GROUPWISE_TILE_K);
+    r.groups_per_k_tile = GROUPWISE_TILE_K / p->group;
     r.group = p->group;
     r.tokens = tokens;
-    r.bytes = tokens * (BLOCKS_RUN + r.of_run * 8);
-    r.early = early;
+    r.bytes = tokens * (GROUPWISE_TILE_K + r.groups_per_k_tile * 8);
+    r.early_dependents = early_dependents;
     return r;
 }
 
 template <int bits>
-static int codes_make_records(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
-                              const codes_records *records)
+static int int8_quantize_x(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_groupwise_args *p, const int8_x_records *records)
 {
     unsigned warps = p->m <= 16 ? 1 : 8; /* all SMs quantize, but without too many blocks */
-    dim3 grid((unsigned) records->runs, ft_cover(p->m, warps));
-    return ft_launch(codes_record_kernel<bits>, grid, dim3(32, warps), 0, stream, chip->overlaps, 1,
-                     *p, *records);
+    dim3 grid((unsigned) records->k_tiles, ft_ceil_div(p->m, warps));
+    return ft_launch(int8_quantize_x_kernel<bits>, grid, dim3(32, warps), 0, stream, props->has_pdl,
+                     1, *p, *records);
 }
 
 #endif

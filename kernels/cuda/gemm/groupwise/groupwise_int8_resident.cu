@@ -14,29 +14,30 @@
 #include "kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cuh"
 
 enum {
-    ADDERS = 4, /* warps, each with TOKENS tokens */
+    REDUCE_WARPS = 4, /* warps, each with TOKENS tokens */
     TOKENS = 4,
-    THREADS = CODES_THREADS + 32 * ADDERS,
+    THREADS = INT8_THREADS + 32 * REDUCE_WARPS,
     FULL = 1, /* named barriers; + 1 for odd rounds */
     EMPTY = 3
 };
 
 /* GROUPS: groups per k tile, 1, 2 or 4 */
-template <int BITS, int EIGHTS, int GROUPS> struct held_form : codes_few_form<BITS, EIGHTS> {
-    using few = codes_few_form<BITS, EIGHTS>;
+template <int BITS, int M8_TILES, int GROUPS>
+struct resident_config : int8_small_m_config<BITS, M8_TILES> {
+    using small_m = int8_small_m_config<BITS, M8_TILES>;
     static constexpr int groups = GROUPS, blocks = BITS / 4; /* blocks: 16-byte loads per 32
                                                               * columns */
-    static constexpr int x_sum = few::x_scale + groups * few::tokens * 4;
-    static constexpr int sum = few::sum_scale + BLOCKS_PANEL * 2;
+    static constexpr int x_sum = small_m::x_scale + groups * small_m::tokens * 4;
+    static constexpr int sum = small_m::sum_scale + GROUPWISE_PANEL_ROWS * 2;
 };
 
 /* Named barriers of all threads; arriving does not wait. */
-__device__ __forceinline__ void meet(int barrier)
+__device__ __forceinline__ void barrier_sync(int barrier)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"((int) THREADS) : "memory");
 }
 
-__device__ __forceinline__ void arrive(int barrier)
+__device__ __forceinline__ void barrier_arrive(int barrier)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"((int) THREADS) : "memory");
 }
@@ -44,56 +45,58 @@ __device__ __forceinline__ void arrive(int barrier)
 /* ---- Mainloop ------------------------------------------------------------------------------- */
 
 /* A lane's part of a k tile, loaded from the pipeline. */
-template <class FORM> struct held_run {
-    uint4 code[CODES_STEPS * FORM::blocks];
+template <class CONFIG> struct resident_k_tile {
+    uint4 qweights[INT8_STEPS * CONFIG::blocks];
     uint2 scale;    /* of the lane's four rows and group t of the k tile */
     uint32_t zeros; /* likewise */
 
-    __device__ __forceinline__ held_run(codes_few_ring<FORM> &ring, const codes_few_shape &shape)
+    __device__ __forceinline__ resident_k_tile(int8_small_m_pipeline<CONFIG> &pipeline,
+                                               const int8_small_m_params &shape)
     {
-        const char *stage = ring.wait();
-        int g = ring.lane / 4, t = ring.lane % 4;
-        zeros = FORM::bits == 4 ? 0x08080808 : 0x80808080;
+        const char *stage = pipeline.wait();
+        int g = pipeline.lane / 4, t = pipeline.lane % 4;
+        zeros = CONFIG::bits == 4 ? 0x08080808 : 0x80808080;
 #pragma unroll
-        for (int i = 0; i < CODES_STEPS * FORM::blocks; i++)
-            code[i] =
-                *(const uint4 *) (stage + i * BLOCKS_BLOCK + blocks_wanted((unsigned) ring.lane));
-        if (t < FORM::groups) {
+        for (int i = 0; i < INT8_STEPS * CONFIG::blocks; i++)
+            qweights[i] = *(const uint4 *) (stage + i * GROUPWISE_WARP_BYTES +
+                                            groupwise_smem_read_offset((unsigned) pipeline.lane));
+        if (t < CONFIG::groups) {
             scale = *(const uint2 *) (stage + shape.scales_at + t * 64 + g * 8);
             if (shape.has_zeros)
-                zeros = *(const uint32_t *) (stage + shape.zeros_at + t * BLOCKS_PANEL + 4 * g);
+                zeros =
+                    *(const uint32_t *) (stage + shape.zeros_at + t * GROUPWISE_PANEL_ROWS + 4 * g);
         }
-        ring.release();
+        pipeline.release();
     }
 };
 
 /* Start a group: the accumulators are initialized with the zero-point correction. */
-template <class FORM>
-__device__ __forceinline__ void begin_group(codes_sums (&sum)[FORM::eights], const char *record,
+template <class CONFIG>
+__device__ __forceinline__ void begin_group(int8_acc (&sum)[CONFIG::m8_tiles], const char *record,
                                             bool has_zeros, int group, uint32_t zeros, int lane)
 {
-    const char *x_sum = record + FORM::x_sum + group * FORM::tokens * 4;
-    bool signs = FORM::bits == 8 && !has_zeros; /* no correction needed */
+    const char *x_sum = record + CONFIG::x_sum + group * CONFIG::tokens * 4;
+    bool signs = CONFIG::bits == 8 && !has_zeros; /* no correction needed */
     if (has_zeros)
         zeros = __shfl_sync(~0u, zeros, (lane & ~3) + group);
 #pragma unroll
-    for (int i = 0; i < FORM::eights; i++) {
+    for (int i = 0; i < CONFIG::m8_tiles; i++) {
         int2 of_x = signs ? make_int2(0, 0) : *(const int2 *) (x_sum + (i * 8 + lane % 4 * 2) * 4);
 #pragma unroll
         for (int j = 0; j < 8; j++)
-            sum[i][j / 4][j % 4] = CODES_ROUNDER - codes_zero<FORM::bits>(zeros, j / 2) *
-                                                       (j % 2 == 0 ? of_x.x : of_x.y);
+            sum[i][j / 4][j % 4] = INT8_FLOAT_MAGIC - int8_zero_point<CONFIG::bits>(zeros, j / 2) *
+                                                          (j % 2 == 0 ? of_x.x : of_x.y);
     }
 }
 
 /* End of a group: store the sums as floats, and the scales of their rows. */
-template <class FORM>
-__device__ __forceinline__ void lay_down(char *to, const codes_sums (&sum)[FORM::eights],
-                                         uint2 scale, int group, int lane)
+template <class CONFIG>
+__device__ __forceinline__ void store_acc(char *to, const int8_acc (&sum)[CONFIG::m8_tiles],
+                                          uint2 scale, int group, int lane)
 {
     int g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int i = 0; i < FORM::eights; i++)
+    for (int i = 0; i < CONFIG::m8_tiles; i++)
 #pragma unroll
         for (int c = 0; c < 2; c++) {
             float value[4];
@@ -101,217 +104,230 @@ __device__ __forceinline__ void lay_down(char *to, const codes_sums (&sum)[FORM:
             for (int row = 0; row < 4; row++)
                 value[row] =
                     __uint_as_float((uint32_t) sum[i][row / 2][row % 2 * 2 + c]) - 12582912.0f;
-            *(float4 *) ((float *) to + (i * 8 + 2 * t + c) * CODES_SUMS_ROW + 4 * g) =
+            *(float4 *) ((float *) to + (i * 8 + 2 * t + c) * INT8_ACC_PITCH + 4 * g) =
                 make_float4(value[0], value[1], value[2], value[3]);
         }
     if (t == group)
-        *(uint2 *) (to + FORM::sum_scale + g * 8) = scale;
+        *(uint2 *) (to + CONFIG::sum_scale + g * 8) = scale;
 }
 
-template <class FORM>
-__device__ __forceinline__ void multiply_run(char *to, codes_few_ring<FORM> &ring,
-                                             const codes_few_shape &shape, const char *record)
+template <class CONFIG>
+__device__ __forceinline__ void mma_k_tile(char *to, int8_small_m_pipeline<CONFIG> &pipeline,
+                                           const int8_small_m_params &shape, const char *record)
 {
-    const held_run<FORM> run(ring, shape);
-    codes_sums sum[FORM::eights];
+    const resident_k_tile<CONFIG> k_tile(pipeline, shape);
+    int8_acc sum[CONFIG::m8_tiles];
 #pragma unroll
-    for (int step = 0; step < CODES_STEPS; step++) {
+    for (int k_step = 0; k_step < INT8_STEPS; k_step++) {
         uint32_t a[2][4], x[4];
-        uint4 own[FORM::blocks];
-        int group = step * FORM::groups / CODES_STEPS;
-        if (step * FORM::groups % CODES_STEPS == 0)
-            begin_group<FORM>(sum, record, shape.has_zeros, group, run.zeros, ring.lane);
+        uint4 own[CONFIG::blocks];
+        int group = k_step * CONFIG::groups / INT8_STEPS;
+        if (k_step * CONFIG::groups % INT8_STEPS == 0)
+            begin_group<CONFIG>(sum, record, shape.has_zeros, group, k_tile.zeros, pipeline.lane);
 #pragma unroll
-        for (int i = 0; i < FORM::blocks; i++)
-            own[i] = run.code[step * FORM::blocks + i];
-        codes_spread<FORM::bits>(a, own);
-        codes_load<FORM::eights>(x, record, 0, step, ring.lane);
+        for (int i = 0; i < CONFIG::blocks; i++)
+            own[i] = k_tile.qweights[k_step * CONFIG::blocks + i];
+        int8_unpack_weights<CONFIG::bits>(a, own);
+        int8_load_x_frag<CONFIG::m8_tiles>(x, record, 0, k_step, pipeline.lane);
 #pragma unroll
-        for (int i = 0; i < FORM::eights; i++)
+        for (int i = 0; i < CONFIG::m8_tiles; i++)
 #pragma unroll
             for (int j = 0; j < 2; j++)
-                ft_mma_codes(sum[i][j], a[j], x[2 * i], x[2 * i + 1]);
-        if ((step + 1) * FORM::groups % CODES_STEPS == 0)
-            lay_down<FORM>(to + group * FORM::sum, sum, run.scale, group, ring.lane);
+                ft_mma_i8(sum[i][j], a[j], x[2 * i], x[2 * i + 1]);
+        if ((k_step + 1) * CONFIG::groups % INT8_STEPS == 0)
+            store_acc<CONFIG>(to + group * CONFIG::sum, sum, k_tile.scale, group, pipeline.lane);
     }
 }
 
 /* The warp's k tiles of all panels of the thread block. */
-template <class FORM>
-__device__ __forceinline__ void multiply(codes_few_ring<FORM> &ring, const codes_few_shape &shape,
-                                         char *sums, const char *x)
+template <class CONFIG>
+__device__ __forceinline__ void multiply(int8_small_m_pipeline<CONFIG> &pipeline,
+                                         const int8_small_m_params &shape, char *sums,
+                                         const char *x)
 {
     int round = 0;
-    for (int panel = (int) blockIdx.x * shape.panels; panel < ring.last; panel++)
-        for (int begin = 0; begin < shape.x.runs; begin += CODES_WARPS, round++) {
-            int run = begin + ring.warp, turn = round % 2;
+    for (int panel = (int) blockIdx.x * shape.panels; panel < pipeline.end_panel; panel++)
+        for (int begin = 0; begin < shape.x.k_tiles; begin += INT8_WARPS, round++) {
+            int k_tile = begin + pipeline.warp, buffer = round % 2;
             if (round >= 2)
-                meet(EMPTY + turn);
-            if (run < shape.x.runs)
-                multiply_run<FORM>(sums + turn * shape.sums + ring.warp * FORM::groups * FORM::sum,
-                                   ring, shape, x + run * shape.x.bytes);
-            if (!ring.has_weights()) /* no more loads from here on */
-                ft_let_successor_begin();
-            arrive(FULL + turn);
+                barrier_sync(EMPTY + buffer);
+            if (k_tile < shape.x.k_tiles)
+                mma_k_tile<CONFIG>(sums + buffer * shape.sums +
+                                       pipeline.warp * CONFIG::groups * CONFIG::sum,
+                                   pipeline, shape, x + k_tile * shape.x.bytes);
+            if (!pipeline.has_weights()) /* no more loads from here on */
+                ft_pdl_launch_dependents();
+            barrier_arrive(FULL + buffer);
         }
 }
 
 /* ---- Reduction ------------------------------------------------------------------------------ */
 
 /* Four rows of a token, some groups from the k tile of `record`. */
-template <class FORM>
-__device__ __forceinline__ void add_groups(float (&total)[4], const char *sums, const char *record,
-                                           int groups, int bytes, int token, int quad)
+template <class CONFIG>
+__device__ __forceinline__ void reduce_groups(float (&total)[4], const char *sums,
+                                              const char *record, int groups, int bytes, int token,
+                                              int quad)
 {
-    const char *scales = sums + FORM::sum_scale + quad * 8;
-    sums += token * CODES_SUMS_ROW * 4 + quad * 16;
-    record += FORM::x_scale + token * 4;
+    const char *scales = sums + CONFIG::sum_scale + quad * 8;
+    sums += token * INT8_ACC_PITCH * 4 + quad * 16;
+    record += CONFIG::x_scale + token * 4;
 #pragma unroll 8
     for (int i = 0; i < groups; i++) {
-        float4 sum = *(const float4 *) (sums + i * FORM::sum);
-        float of_x = *(const float *) (record + i / FORM::groups * bytes +
-                                       i % FORM::groups * FORM::tokens * 4);
+        float4 sum = *(const float4 *) (sums + i * CONFIG::sum);
+        float of_x = *(const float *) (record + i / CONFIG::groups * bytes +
+                                       i % CONFIG::groups * CONFIG::tokens * 4);
         float scale[4];
-        blocks_scales(scale, scales + i * FORM::sum);
-        total[0] = ft_blocks_add(total[0], sum.x, scale[0], of_x);
-        total[1] = ft_blocks_add(total[1], sum.y, scale[1], of_x);
-        total[2] = ft_blocks_add(total[2], sum.z, scale[2], of_x);
-        total[3] = ft_blocks_add(total[3], sum.w, scale[3], of_x);
+        groupwise_load_scales(scale, scales + i * CONFIG::sum);
+        total[0] = ft_groupwise_accumulate(total[0], sum.x, scale[0], of_x);
+        total[1] = ft_groupwise_accumulate(total[1], sum.y, scale[1], of_x);
+        total[2] = ft_groupwise_accumulate(total[2], sum.z, scale[2], of_x);
+        total[3] = ft_groupwise_accumulate(total[3], sum.w, scale[3], of_x);
     }
 }
 
-template <class FORM>
-__device__ __forceinline__ void add_up(const ft_cuda_blocks &p, const codes_few_shape &shape,
-                                       const char *sums, const char *x)
+template <class CONFIG>
+__device__ __forceinline__ void reduce(const ft_cuda_groupwise_args &p,
+                                       const int8_small_m_params &shape, const char *sums,
+                                       const char *x)
 {
-    constexpr int most = CODES_WARPS * FORM::groups;
+    constexpr int max_groups = INT8_WARPS * CONFIG::groups;
     int lane = (int) threadIdx.x % 32, quad = lane % 8, round = 0;
-    int token = ((int) threadIdx.x / 32 - CODES_WARPS) * TOKENS + lane / 8;
-    int panel = (int) blockIdx.x * shape.panels, last = panel + shape.panels;
-    last = last < shape.all.panels ? last : shape.all.panels;
-    int rounds = (last - panel) * ((shape.x.runs + CODES_WARPS - 1) / CODES_WARPS);
-    for (; panel < last; panel++) {
+    int token = ((int) threadIdx.x / 32 - INT8_WARPS) * TOKENS + lane / 8;
+    int panel = (int) blockIdx.x * shape.panels, end_panel = panel + shape.panels;
+    end_panel = end_panel < shape.all.panels ? end_panel : shape.all.panels;
+    int rounds = (end_panel - panel) * ((shape.x.k_tiles + INT8_WARPS - 1) / INT8_WARPS);
+    for (; panel < end_panel; panel++) {
         float total[4] = {};
-        for (int begin = 0; begin < shape.x.runs; begin += CODES_WARPS, round++) {
-            int turn = round % 2, groups = shape.groups - begin * FORM::groups;
-            meet(FULL + turn);
-            if (token < FORM::tokens)
-                add_groups<FORM>(total, sums + turn * shape.sums, x + begin * shape.x.bytes,
-                                 groups < most ? groups : most, shape.x.bytes, token, quad);
+        for (int begin = 0; begin < shape.x.k_tiles; begin += INT8_WARPS, round++) {
+            int buffer = round % 2, groups = shape.groups - begin * CONFIG::groups;
+            barrier_sync(FULL + buffer);
+            if (token < CONFIG::tokens)
+                reduce_groups<CONFIG>(total, sums + buffer * shape.sums, x + begin * shape.x.bytes,
+                                      groups < max_groups ? groups : max_groups, shape.x.bytes,
+                                      token, quad);
             if (round + 2 < rounds)
-                arrive(EMPTY + turn);
+                barrier_arrive(EMPTY + buffer);
         }
         int own = panel;
-        const ft_cuda_blocks_part &part = p.part[blocks_part_of(shape.all, own)];
+        const ft_cuda_groupwise_linear &linear = p.linear[groupwise_linear_of(shape.all, own)];
         if (token < (int) p.m)
-            blocks_put<4>(p, part, (size_t) token, (size_t) own * BLOCKS_PANEL + quad * 4, total);
+            groupwise_store<4>(p, linear, (size_t) token,
+                               (size_t) own * GROUPWISE_PANEL_ROWS + quad * 4, total);
     }
 }
 
 /* grid = ceil(panels / panels per block) */
-template <int bits, int EIGHTS, int GROUPS>
+template <int bits, int M8_TILES, int GROUPS>
 static __global__ void __launch_bounds__(THREADS, 1)
-    codes_held_kernel(const __grid_constant__ ft_cuda_blocks p,
-                      const __grid_constant__ codes_few_shape shape)
+    int8_resident_kernel(const __grid_constant__ ft_cuda_groupwise_args p,
+                         const __grid_constant__ int8_small_m_params shape)
 {
-    using form = held_form<bits, EIGHTS, GROUPS>;
+    using form = resident_config<bits, M8_TILES, GROUPS>;
     extern __shared__ __align__(128) char shared[]; /* pipelines, sums of two rounds, records */
     char *sums = shared + shape.sums_at, *x = sums + 2 * shape.sums;
-    if (threadIdx.x >= CODES_THREADS) {
-        ft_wait_for_predecessor();
-        add_up<form>(p, shape, sums, x);
+    if (threadIdx.x >= INT8_THREADS) {
+        ft_pdl_wait();
+        reduce<form>(p, shape, sums, x);
         return;
     }
-    codes_few_ring<form> ring(p, shape, shared, x);
-    ring.open_weights();
-    ft_wait_for_predecessor();
-    ring.open_tokens();
-    multiply<form>(ring, shape, sums, x);
+    int8_small_m_pipeline<form> pipeline(p, shape, shared, x);
+    pipeline.prefetch_weights();
+    ft_pdl_wait();
+    pipeline.prefetch_tokens();
+    multiply<form>(pipeline, shape, sums, x);
 }
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-static size_t bytes_of(const codes_few_shape *s)
+static size_t bytes_of(const int8_small_m_params *s)
 {
-    return (size_t) s->sums_at + 2 * s->sums + (size_t) s->x.runs * s->x.bytes;
+    return (size_t) s->sums_at + 2 * s->sums + (size_t) s->x.k_tiles * s->x.bytes;
 }
 
-template <int bits, int EIGHTS, int GROUPS>
-static codes_few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+template <int bits, int M8_TILES, int GROUPS>
+static int8_small_m_params params_of(const ft_cuda_device_props *props,
+                                     const ft_cuda_groupwise_args *p)
 {
-    using form = held_form<bits, EIGHTS, GROUPS>;
-    codes_few_shape s = {};
-    s.all = blocks_shape_of(p);
-    s.x = codes_records_of(p, form::tokens, true);
+    using form = resident_config<bits, M8_TILES, GROUPS>;
+    int8_small_m_params s = {};
+    s.all = groupwise_shape_of(p);
+    s.x = int8_x_records_of(p, form::tokens, true);
     s.groups = ((int) p->k + p->group - 1) / p->group;
-    s.panels = (s.all.panels + chip->multiprocessors - 1) / chip->multiprocessors;
-    s.has_zeros = p->part[0].zero != NULL;
+    s.panels = (s.all.panels + props->sm_count - 1) / props->sm_count;
+    s.has_zeros = p->linear[0].zero != NULL;
     s.scales_at = form::weights;
     s.zeros_at = s.scales_at + GROUPS * 64;
     s.stage = s.zeros_at + (s.has_zeros ? GROUPS * 32 : 0);
-    s.sums = CODES_WARPS * GROUPS * form::sum;
+    s.sums = INT8_WARPS * GROUPS * form::sum;
     /* Outstanding prefetches delay the records. Only short pipelines benefit from a third stage. */
-    for (s.slots = EIGHTS == 1 && s.panels > 1 ? 3 : 2;; s.slots--) {
-        s.sums_at = s.slots * CODES_WARPS * s.stage;
-        if (s.slots == 2 || bytes_of(&s) <= chip->shared)
+    for (s.n_stages = M8_TILES == 1 && s.panels > 1 ? 3 : 2;; s.n_stages--) {
+        s.sums_at = s.n_stages * INT8_WARPS * s.stage;
+        if (s.n_stages == 2 || bytes_of(&s) <= props->smem_bytes)
             break;
     }
     return s;
 }
 
-template <int bits, int EIGHTS, int GROUPS>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <int bits, int M8_TILES, int GROUPS>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_groupwise_args *p)
 {
-    codes_few_shape shape = shape_of<bits, EIGHTS, GROUPS>(chip, p);
-    auto *kernel = codes_held_kernel<bits, EIGHTS, GROUPS>;
-    unsigned blocks = ft_cover((size_t) shape.all.panels, (unsigned) shape.panels);
+    int8_small_m_params shape = params_of<bits, M8_TILES, GROUPS>(props, p);
+    auto *kernel = int8_resident_kernel<bits, M8_TILES, GROUPS>;
+    unsigned blocks = ft_ceil_div((size_t) shape.all.panels, (unsigned) shape.panels);
     int status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes_of(&shape));
     if (status == 0)
-        status = codes_make_records<bits>(chip, stream, p, &shape.x);
+        status = int8_quantize_x<bits>(props, stream, p, &shape.x);
     if (status == 0)
-        status = ft_launch(kernel, dim3(blocks), THREADS, bytes_of(&shape), stream, chip->overlaps,
+        status = ft_launch(kernel, dim3(blocks), THREADS, bytes_of(&shape), stream, props->has_pdl,
                            1, *p, shape);
     return status;
 }
 
 /* Whether it fits into shared memory. */
-template <int bits, int GROUPS> static bool fits(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
-{
-    codes_few_shape shape =
-        p->m <= 8 ? shape_of<bits, 1, GROUPS>(chip, p) : shape_of<bits, 2, GROUPS>(chip, p);
-    return bytes_of(&shape) <= chip->shared;
-}
-
-template <int bits> static bool fits_group(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
-{
-    return p->group == 128  ? fits<bits, 1>(chip, p)
-           : p->group == 64 ? fits<bits, 2>(chip, p)
-                            : p->group == 32 && fits<bits, 4>(chip, p);
-}
-
-bool ft_cuda_blocks_codes_held_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
-{
-    return p->m <= 16 && p->scratch_bytes >= ft_cuda_blocks_codes_few_scratch(p->m, p->k) &&
-           (p->bits == 4 ? fits_group<4>(chip, p) : fits_group<8>(chip, p));
-}
-
 template <int bits, int GROUPS>
-static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+static bool fits(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
 {
-    return p->m <= 8 ? launch<bits, 1, GROUPS>(chip, stream, p)
-                     : launch<bits, 2, GROUPS>(chip, stream, p);
+    int8_small_m_params shape =
+        p->m <= 8 ? params_of<bits, 1, GROUPS>(props, p) : params_of<bits, 2, GROUPS>(props, p);
+    return bytes_of(&shape) <= props->smem_bytes;
 }
 
 template <int bits>
-static int launch_group(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+static bool fits_group(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
 {
-    return p->group == 128  ? launch_size<bits, 1>(chip, stream, p)
-           : p->group == 64 ? launch_size<bits, 2>(chip, stream, p)
-                            : launch_size<bits, 4>(chip, stream, p);
+    return p->group == 128  ? fits<bits, 1>(props, p)
+           : p->group == 64 ? fits<bits, 2>(props, p)
+                            : p->group == 32 && fits<bits, 4>(props, p);
 }
 
-int ft_cuda_blocks_codes_held(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+bool ft_cuda_groupwise_int8_resident_supports(const ft_cuda_device_props *props,
+                                              const ft_cuda_groupwise_args *p)
 {
-    return p->bits == 4 ? launch_group<4>(chip, stream, p) : launch_group<8>(chip, stream, p);
+    return p->m <= 16 && p->scratch_bytes >= ft_cuda_groupwise_int8_small_m_scratch(p->m, p->k) &&
+           (p->bits == 4 ? fits_group<4>(props, p) : fits_group<8>(props, p));
+}
+
+template <int bits, int GROUPS>
+static int launch_size(const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_groupwise_args *p)
+{
+    return p->m <= 8 ? launch<bits, 1, GROUPS>(props, stream, p)
+                     : launch<bits, 2, GROUPS>(props, stream, p);
+}
+
+template <int bits>
+static int launch_group(const ft_cuda_device_props *props, void *stream,
+                        const ft_cuda_groupwise_args *p)
+{
+    return p->group == 128  ? launch_size<bits, 1>(props, stream, p)
+           : p->group == 64 ? launch_size<bits, 2>(props, stream, p)
+                            : launch_size<bits, 4>(props, stream, p);
+}
+
+int ft_cuda_groupwise_int8_resident(const ft_cuda_device_props *props, void *stream,
+                                    const ft_cuda_groupwise_args *p)
+{
+    return p->bits == 4 ? launch_group<4>(props, stream, p) : launch_group<8>(props, stream, p);
 }

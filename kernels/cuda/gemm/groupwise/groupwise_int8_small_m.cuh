@@ -9,167 +9,172 @@
 #include "kernels/cuda/gemm/groupwise/groupwise_int8_records.cuh"
 
 enum {
-    CODES_WARPS = 8,
-    CODES_THREADS = 32 * CODES_WARPS,
-    CODES_STEPS = BLOCKS_RUN / BLOCKS_STEP,
-    CODES_SUMS_ROW = BLOCKS_PANEL + 4 /* floats, padded to avoid bank conflicts */
+    INT8_WARPS = 8,
+    INT8_THREADS = 32 * INT8_WARPS,
+    INT8_STEPS = GROUPWISE_TILE_K / GROUPWISE_STEP_K,
+    INT8_ACC_PITCH = GROUPWISE_PANEL_ROWS + 4 /* floats, padded to avoid bank conflicts */
 };
 
 /*
- * A thread block has 8 * EIGHTS tokens. A stage has quantized weights, a record, scales and zero
+ * A thread block has 8 * M8_TILES tokens. A stage has quantized weights, a record, scales and zero
  * points.
  */
-template <int BITS, int EIGHTS> struct codes_few_form {
-    static constexpr int bits = BITS, eights = EIGHTS, tokens = 8 * EIGHTS;
-    static constexpr int weights = BLOCKS_RUN * BLOCKS_PANEL * BITS / 8;
-    static constexpr int x_scale = tokens * BLOCKS_RUN;           /* offset in a record */
-    static constexpr int sum_scale = tokens * CODES_SUMS_ROW * 4; /* offsets in a group's sums: */
-    static constexpr int sum_x_scale = sum_scale + BLOCKS_PANEL * 2;
+template <int BITS, int M8_TILES> struct int8_small_m_config {
+    static constexpr int bits = BITS, m8_tiles = M8_TILES, tokens = 8 * M8_TILES;
+    static constexpr int weights = GROUPWISE_TILE_K * GROUPWISE_PANEL_ROWS * BITS / 8;
+    static constexpr int x_scale = tokens * GROUPWISE_TILE_K;     /* offset in a record */
+    static constexpr int sum_scale = tokens * INT8_ACC_PITCH * 4; /* offsets in a group's sums: */
+    static constexpr int sum_x_scale = sum_scale + GROUPWISE_PANEL_ROWS * 2;
     static constexpr int sum = sum_x_scale + tokens * 4;
 };
 
 /* Launch parameters; offsets and sizes in bytes. */
-typedef struct codes_few_shape {
-    blocks_shape all;
-    codes_records x;
+typedef struct int8_small_m_params {
+    groupwise_shape all;
+    int8_x_records x;
     int groups, panels; /* panels: per thread block */
     int phase;          /* k tiles between reductions */
-    int slots;          /* pipeline stages */
+    int n_stages;       /* pipeline stages */
     bool has_zeros;
     int scales_at, zeros_at, stage;
     int sums_at, sums; /* size of one of two buffers for the sums of a phase */
-} codes_few_shape;
+} int8_small_m_params;
 
 /* ---- K tiles -------------------------------------------------------------------------------- */
 
 /*
  * A warp's cp.async pipeline: every lane copies its part of the warp's k tiles, every
- * CODES_WARPS-th of a panel. Weights come first, because tokens are computed by the predecessor.
+ * INT8_WARPS-th of a panel. Weights come first, because tokens are computed by the predecessor.
  */
-template <class FORM> struct codes_few_ring {
-    const ft_cuda_blocks &p;
-    const codes_few_shape &shape;
-    char *ring, *x;       /* x: resident records, or NULL: each is copied with its k tile */
-    int warp, lane, at;   /* at: offset of the stage to read */
-    int panel, last, run; /* next weights to request; end of the block's panels */
-    int tokens, x_run;    /* panels whose tokens are still to be requested, and their next k tile */
-    int here;             /* tokens from the block's first */
-    const char *codes, *scales, *zeros; /* the lane's addresses in the k tile */
-    const char *records;                /* the lane's address in the first k tile */
-    int apart;                          /* scales between consecutive k tiles of the warp */
+template <class CONFIG> struct int8_small_m_pipeline {
+    const ft_cuda_groupwise_args &p;
+    const int8_small_m_params &shape;
+    char *pipeline, *x;           /* x: resident records, or NULL: each is copied with its k tile */
+    int warp, lane, at;           /* at: offset of the stage to read */
+    int panel, end_panel, k_tile; /* next weights to request; end of the block's panels */
+    int tokens, x_k_tile; /* panels whose tokens are still to be requested, and their next k tile */
+    int tokens_left;      /* tokens from the block's first */
+    const char *qweights, *scales, *zeros; /* the lane's addresses in the k tile */
+    const char *records;                   /* the lane's address in the first k tile */
+    int group_stride;                      /* scales between consecutive k tiles of the warp */
 
-    __device__ __forceinline__ codes_few_ring(const ft_cuda_blocks &p, const codes_few_shape &shape,
-                                              char *shared, char *x)
+    __device__ __forceinline__ int8_small_m_pipeline(const ft_cuda_groupwise_args &p,
+                                                     const int8_small_m_params &shape, char *shared,
+                                                     char *x)
         : p(p), shape(shape), x(x), warp((int) threadIdx.x / 32), lane((int) threadIdx.x % 32),
-          at(0), panel((int) blockIdx.x * shape.panels), last(panel + shape.panels), run(warp),
-          x_run(warp)
+          at(0), panel((int) blockIdx.x * shape.panels), end_panel(panel + shape.panels),
+          k_tile(warp), x_k_tile(warp)
     {
-        ring = shared + warp * shape.slots * shape.stage;
-        records = shape.x.at + (size_t) blockIdx.y * shape.x.runs * shape.x.bytes + lane * 16;
-        last = last < shape.all.panels ? last : shape.all.panels;
-        tokens = warp < shape.x.runs ? (x != NULL ? 1 : last - panel) : 0;
-        here = (int) p.m - (int) blockIdx.y * FORM::tokens;
-        panel = warp < shape.x.runs ? panel : last;
-        find();
+        pipeline = shared + warp * shape.n_stages * shape.stage;
+        records = shape.x.at + (size_t) blockIdx.y * shape.x.k_tiles * shape.x.bytes + lane * 16;
+        end_panel = end_panel < shape.all.panels ? end_panel : shape.all.panels;
+        tokens = warp < shape.x.k_tiles ? (x != NULL ? 1 : end_panel - panel) : 0;
+        tokens_left = (int) p.m - (int) blockIdx.y * CONFIG::tokens;
+        panel = warp < shape.x.k_tiles ? panel : end_panel;
+        locate();
     }
     __device__ __forceinline__ bool has_weights() const
     {
-        return panel < last;
+        return panel < end_panel;
     }
     /*
      * The warp's first k tile of the panel. Four lanes copy the scales of a group, two its zero
      * points.
      */
-    __device__ __forceinline__ void find()
+    __device__ __forceinline__ void locate()
     {
         if (!has_weights())
             return;
-        int own = panel, which = blocks_part_of(shape.all, own);
-        const ft_cuda_blocks_part &part = p.part[which];
-        int rows = shape.all.padded_rows[which], group = run * shape.x.of_run;
-        codes = part.w + (size_t) own * shape.all.panel_bytes + run * FORM::weights + lane * 16;
-        scales = (const char *) part.scale +
-                 ((size_t) (group + lane / 4) * rows + own * BLOCKS_PANEL + lane % 4 * 8) * 2;
-        zeros = (const char *) part.zero + (size_t) (group + lane / 2) * rows + own * BLOCKS_PANEL +
-                lane % 2 * 16;
-        apart = CODES_WARPS * shape.x.of_run * rows;
+        int own = panel, which = groupwise_linear_of(shape.all, own);
+        const ft_cuda_groupwise_linear &linear = p.linear[which];
+        int rows = shape.all.padded_n[which], group = k_tile * shape.x.groups_per_k_tile;
+        qweights =
+            linear.w + (size_t) own * shape.all.panel_bytes + k_tile * CONFIG::weights + lane * 16;
+        scales =
+            (const char *) linear.scale +
+            ((size_t) (group + lane / 4) * rows + own * GROUPWISE_PANEL_ROWS + lane % 4 * 8) * 2;
+        zeros = (const char *) linear.zero + (size_t) (group + lane / 2) * rows +
+                own * GROUPWISE_PANEL_ROWS + lane % 2 * 16;
+        group_stride = INT8_WARPS * shape.x.groups_per_k_tile * rows;
     }
-    __device__ __forceinline__ void ask_weights(char *to)
+    __device__ __forceinline__ void request_weights(char *to)
     {
         if (!has_weights())
             return;
-        char *own = to + blocks_copied((unsigned) lane);
-        int groups = shape.groups - run * shape.x.of_run;
-        groups = groups < shape.x.of_run ? groups : shape.x.of_run;
-        if (run + 1 < shape.x.runs)
+        char *own = to + groupwise_smem_write_offset((unsigned) lane);
+        int groups = shape.groups - k_tile * shape.x.groups_per_k_tile;
+        groups = groups < shape.x.groups_per_k_tile ? groups : shape.x.groups_per_k_tile;
+        if (k_tile + 1 < shape.x.k_tiles)
 #pragma unroll
-            for (int i = 0; i < FORM::weights; i += BLOCKS_BLOCK)
-                ft_copy_16(own + i, codes + i, true);
+            for (int i = 0; i < CONFIG::weights; i += GROUPWISE_WARP_BYTES)
+                ft_cp_async_16(own + i, qweights + i, true);
         else
 #pragma unroll
-            for (int i = 0; i < FORM::weights; i += BLOCKS_BLOCK)
-                ft_copy_16(own + i, codes + i, run * FORM::weights + i < shape.all.panel_bytes);
+            for (int i = 0; i < CONFIG::weights; i += GROUPWISE_WARP_BYTES)
+                ft_cp_async_16(own + i, qweights + i,
+                               k_tile * CONFIG::weights + i < shape.all.panel_bytes);
         if (lane < 4 * groups)
-            ft_copy_16(to + shape.scales_at + lane * 16, scales, true);
+            ft_cp_async_16(to + shape.scales_at + lane * 16, scales, true);
         if (shape.has_zeros && lane < 2 * groups)
-            ft_copy_16(to + shape.zeros_at + lane * 16, zeros, true);
-        run += CODES_WARPS;
-        codes += CODES_WARPS * FORM::weights;
-        scales += (size_t) apart * 2;
-        zeros += apart;
-        if (run < shape.x.runs)
+            ft_cp_async_16(to + shape.zeros_at + lane * 16, zeros, true);
+        k_tile += INT8_WARPS;
+        qweights += INT8_WARPS * CONFIG::weights;
+        scales += (size_t) group_stride * 2;
+        zeros += group_stride;
+        if (k_tile < shape.x.k_tiles)
             return;
-        run = warp;
+        k_tile = warp;
         panel++;
-        find();
+        locate();
     }
     /* Request the tokens that are in bounds; commits a group even if there is nothing to copy. */
-    __device__ __forceinline__ void ask_tokens(char *to)
+    __device__ __forceinline__ void request_tokens(char *to)
     {
         if (tokens > 0) {
-            const char *record = records + (size_t) (x_run * shape.x.bytes);
-            char *own = (x != NULL ? x + x_run * shape.x.bytes : to + FORM::weights) + lane * 16;
+            const char *record = records + (size_t) (x_k_tile * shape.x.bytes);
+            char *own =
+                (x != NULL ? x + x_k_tile * shape.x.bytes : to + CONFIG::weights) + lane * 16;
 #pragma unroll
-            for (int i = 0; i < FORM::x_scale; i += BLOCKS_BLOCK)
-                if (i / BLOCKS_RUN + lane / 8 < here)
-                    ft_copy_16(own + i, record + i, true);
-            for (int i = FORM::x_scale; i + lane * 16 < shape.x.bytes; i += BLOCKS_BLOCK)
-                ft_copy_16(own + i, record + i, true);
-            x_run += CODES_WARPS;
-            if (x_run >= shape.x.runs) {
-                x_run = warp;
+            for (int i = 0; i < CONFIG::x_scale; i += GROUPWISE_WARP_BYTES)
+                if (i / GROUPWISE_TILE_K + lane / 8 < tokens_left)
+                    ft_cp_async_16(own + i, record + i, true);
+            for (int i = CONFIG::x_scale; i + lane * 16 < shape.x.bytes; i += GROUPWISE_WARP_BYTES)
+                ft_cp_async_16(own + i, record + i, true);
+            x_k_tile += INT8_WARPS;
+            if (x_k_tile >= shape.x.k_tiles) {
+                x_k_tile = warp;
                 tokens--;
             }
         }
-        ft_copy_commit();
+        ft_cp_async_commit();
     }
-    __device__ __forceinline__ void open_weights()
+    __device__ __forceinline__ void prefetch_weights()
     {
 #pragma unroll 1
-        for (int i = 0; i < shape.slots; i++) {
-            ask_weights(ring + i * shape.stage);
-            ft_copy_commit();
+        for (int i = 0; i < shape.n_stages; i++) {
+            request_weights(pipeline + i * shape.stage);
+            ft_cp_async_commit();
         }
     }
-    __device__ __forceinline__ void open_tokens()
+    __device__ __forceinline__ void prefetch_tokens()
     {
 #pragma unroll 1
-        for (int i = 0; i < shape.slots; i++)
-            ask_tokens(ring + i * shape.stage);
+        for (int i = 0; i < shape.n_stages; i++)
+            request_tokens(pipeline + i * shape.stage);
     }
     __device__ __forceinline__ const char *wait()
     {
-        blocks_wait_slots(shape.slots);
+        groupwise_wait_stage(shape.n_stages);
         __syncwarp();
-        return ring + at;
+        return pipeline + at;
     }
     /* The stage has been read: refill it. */
     __device__ __forceinline__ void release()
     {
         __syncwarp();
-        ask_weights(ring + at);
-        ask_tokens(ring + at);
-        at = at + shape.stage == shape.slots * shape.stage ? 0 : at + shape.stage;
+        request_weights(pipeline + at);
+        request_tokens(pipeline + at);
+        at = at + shape.stage == shape.n_stages * shape.stage ? 0 : at + shape.stage;
     }
 };
 

@@ -17,161 +17,164 @@
 
 enum {
     PANELS = 4, /* per thread block, each for two warps */
-    ROWS = PANELS * BLOCKS_PANEL,
+    ROWS = PANELS * GROUPWISE_PANEL_ROWS,
     THREADS = 2 * PANELS * 32,
-    X_ROW = 2 * BLOCKS_RUN, /* bytes per token in a stage */
-    RUNS = BLOCKS_STRETCH / BLOCKS_RUN
+    X_ROW_BYTES = 2 * GROUPWISE_TILE_K, /* bytes per token in a stage */
+    K_TILES_PER_SPLIT = GROUPWISE_SPLIT_K / GROUPWISE_TILE_K
 };
 
-/* Compile-time configuration; a warp has EIGHTS * 8 tokens. */
-template <int bits, blocks_kind kind, bool fine, int EIGHTS> struct tiles_form {
-    static constexpr int tokens = 16 * EIGHTS, terms = blocks_terms<kind>;
-    static constexpr int scales = fine ? BLOCKS_RUN / BLOCKS_STEP : 1;
-    static constexpr int panel = BLOCKS_RUN * BLOCKS_PANEL * bits / 8;
-    static constexpr int beside = panel + scales * 64, own = beside + scales * 32;
-    static constexpr int x_at = PANELS * own, x_term = tokens * X_ROW;
+/* Compile-time configuration; a warp has M8_TILES * 8 tokens. */
+template <int bits, groupwise_x_type kind, bool step_scales, int M8_TILES> struct mma_config {
+    static constexpr int tokens = 16 * M8_TILES, terms = groupwise_x_terms<kind>;
+    static constexpr int scales = step_scales ? GROUPWISE_TILE_K / GROUPWISE_STEP_K : 1;
+    static constexpr int panel = GROUPWISE_TILE_K * GROUPWISE_PANEL_ROWS * bits / 8;
+    static constexpr int zeros_offset = panel + scales * 64, own = zeros_offset + scales * 32;
+    static constexpr int x_at = PANELS * own, x_term = tokens * X_ROW_BYTES;
     static constexpr int stage = x_at + terms * x_term;
-    static constexpr int stages = EIGHTS == 1 ? 4 : terms > 1 ? 2 : 3;
-    static constexpr int totals = THREADS * EIGHTS * 32;
+    static constexpr int stages = M8_TILES == 1 ? 4 : terms > 1 ? 2 : 3;
+    static constexpr int totals = THREADS * M8_TILES * 32;
     static constexpr int shared = stages * stage + totals;
-    static constexpr int beside_each_other = EIGHTS > 2 ? 1 : 2; /* thread blocks per SM */
+    static constexpr int blocks_per_sm = M8_TILES > 2 ? 1 : 2; /* thread blocks per SM */
 };
 
 /* ---- Loads ---------------------------------------------------------------------------------- */
 
-template <class FORM, int bits> struct tiles_feed {
-    const ft_cuda_blocks &p;
-    const tiles_shape &shape;
-    const ft_cuda_blocks_part *part;
-    const char *codes;
+template <class CONFIG, int bits> struct mma_loader {
+    const ft_cuda_groupwise_args &p;
+    const mma_params &shape;
+    const ft_cuda_groupwise_linear *linear;
+    const char *qweights;
     int panel, rows, at, column, first_token;
     bool inside;
 
-    __device__ __forceinline__ tiles_feed(const ft_cuda_blocks &p, const tiles_shape &shape,
+    __device__ __forceinline__ mma_loader(const ft_cuda_groupwise_args &p, const mma_params &shape,
                                           int column)
-        : p(p), shape(shape), column(column), first_token((int) blockIdx.x * FORM::tokens)
+        : p(p), shape(shape), column(column), first_token((int) blockIdx.x * CONFIG::tokens)
     {
         int warp = (int) threadIdx.x / 32;
         panel = (int) blockIdx.y * PANELS + warp / 2;
         inside = panel < shape.all.panels;
         panel = inside ? panel : shape.all.panels - 1;
-        int which = blocks_part_of(shape.all, panel);
-        part = &p.part[which];
-        rows = shape.all.padded_rows[which];
-        at = column * (4 * bits) + warp % 2 * (FORM::panel / 2);
-        codes = part->w + (size_t) panel * shape.all.panel_bytes + threadIdx.x % 32 * 16;
+        int which = groupwise_linear_of(shape.all, panel);
+        linear = &p.linear[which];
+        rows = shape.all.padded_n[which];
+        at = column * (4 * bits) + warp % 2 * (CONFIG::panel / 2);
+        qweights = linear->w + (size_t) panel * shape.all.panel_bytes + threadIdx.x % 32 * 16;
     }
     /* This warp's half of its panel. */
     __device__ __forceinline__ void copy_weights(char *stage) const
     {
         int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
-        char *to = stage + warp / 2 * FORM::own;
+        char *to = stage + warp / 2 * CONFIG::own;
 #pragma unroll
-        for (int i = 0; i < FORM::panel / 2; i += BLOCKS_BLOCK)
-            ft_copy_16(to + warp % 2 * (FORM::panel / 2) + i + blocks_copied(lane), codes + at + i,
-                       inside && at + i < shape.all.panel_bytes);
+        for (int i = 0; i < CONFIG::panel / 2; i += GROUPWISE_WARP_BYTES)
+            ft_cp_async_16(to + warp % 2 * (CONFIG::panel / 2) + i +
+                               groupwise_smem_write_offset(lane),
+                           qweights + at + i, inside && at + i < shape.all.panel_bytes);
         /* the first warp of a panel loads scales, the second zero points */
         bool scales = warp % 2 == 0;
-        int step = scales ? lane / 4 : lane / 2, place = scales ? lane % 4 : lane % 2;
-        int own = column + step * BLOCKS_STEP;
-        if (step >= FORM::scales || own >= shape.all.k || !inside)
+        int k_step = scales ? lane / 4 : lane / 2, place = scales ? lane % 4 : lane % 2;
+        int own = column + k_step * GROUPWISE_STEP_K;
+        if (k_step >= CONFIG::scales || own >= shape.all.k || !inside)
             return;
-        size_t index =
-            (size_t) blocks_group_of(shape.all, own) * rows + panel * BLOCKS_PANEL + place * 8;
+        size_t index = (size_t) groupwise_group_of(shape.all, own) * rows +
+                       panel * GROUPWISE_PANEL_ROWS + place * 8;
         if (scales)
-            ft_copy_16(to + FORM::panel + step * 64 + place * 16, part->scale + index, true);
-        else if (part->zero != NULL)
-            ft_copy_16(to + FORM::beside + step * 32 + place * 16, part->zero + index + place * 8,
-                       true);
+            ft_cp_async_16(to + CONFIG::panel + k_step * 64 + place * 16, linear->scale + index,
+                           true);
+        else if (linear->zero != NULL)
+            ft_cp_async_16(to + CONFIG::zeros_offset + k_step * 32 + place * 16,
+                           linear->zero + index + place * 8, true);
     }
     __device__ __forceinline__ void copy_tokens(char *stage) const
     {
 #pragma unroll
-        for (int term = 0; term < FORM::terms; term++)
+        for (int term = 0; term < CONFIG::terms; term++)
 #pragma unroll
-            for (int i = 0; i < FORM::tokens * 16; i += THREADS) {
+            for (int i = 0; i < CONFIG::tokens * 16; i += THREADS) {
                 int chunk = (i + (int) threadIdx.x) % 16, token = (i + (int) threadIdx.x) / 16;
                 size_t row = (size_t) (first_token + token);
-                ft_copy_16(stage + FORM::x_at + term * FORM::x_term + token * X_ROW +
-                               (chunk ^ token % 8) * 16,
-                           shape.x + term * shape.x_term + row * shape.x_row +
-                               (column + chunk * 8) * 2,
-                           row < p.m && column + chunk * 8 < shape.padded_k);
+                ft_cp_async_16(stage + CONFIG::x_at + term * CONFIG::x_term + token * X_ROW_BYTES +
+                                   (chunk ^ token % 8) * 16,
+                               shape.x + term * shape.x_term + row * shape.x_row +
+                                   (column + chunk * 8) * 2,
+                               row < p.m && column + chunk * 8 < shape.padded_k);
             }
     }
-    __device__ __forceinline__ void advance(int runs)
+    __device__ __forceinline__ void advance(int k_tiles)
     {
-        column += runs * BLOCKS_RUN;
-        at += runs * FORM::panel;
+        column += k_tiles * GROUPWISE_TILE_K;
+        at += k_tiles * CONFIG::panel;
     }
 };
 
 /* ---- Mainloop ------------------------------------------------------------------------------- */
 
-template <class FORM> using tiles_sums = blocks_sums[FORM::tokens / 16];
+template <class CONFIG> using mma_acc = groupwise_acc[CONFIG::tokens / 16];
 
 /* Tokens of 8-token tile `i`, 32 columns. */
-template <class FORM, blocks_kind kind>
-__device__ __forceinline__ void load_tokens(uint32_t (&x)[blocks_terms<kind>][4], const char *stage,
-                                            int i, int step)
+template <class CONFIG, groupwise_x_type kind>
+__device__ __forceinline__ void load_x_frag(uint32_t (&x)[groupwise_x_terms<kind>][4],
+                                            const char *stage, int i, int k_step)
 {
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
-    int token = warp % 2 * (FORM::tokens / 2) + i * 8 + lane % 8;
-    int chunk = (step * 4 + lane / 8) ^ lane % 8;
+    int token = warp % 2 * (CONFIG::tokens / 2) + i * 8 + lane % 8;
+    int chunk = (k_step * 4 + lane / 8) ^ lane % 8;
 #pragma unroll
-    for (int term = 0; term < blocks_terms<kind>; term++)
-        ft_load_tiles(x[term],
-                      stage + FORM::x_at + term * FORM::x_term + token * X_ROW + chunk * 16);
+    for (int term = 0; term < groupwise_x_terms<kind>; term++)
+        ft_ldmatrix_x4(x[term], stage + CONFIG::x_at + term * CONFIG::x_term + token * X_ROW_BYTES +
+                                    chunk * 16);
 }
 
 /* split += the k tile of a stage, of which `left` columns are in bounds. */
-template <class FORM, int bits, blocks_kind kind, bool fine>
-__device__ __forceinline__ void multiply_run(tiles_sums<FORM> &stretch, const char *stage, int left,
-                                             bool has_zeros)
+template <class CONFIG, int bits, groupwise_x_type kind, bool step_scales>
+__device__ __forceinline__ void mma_k_tile(mma_acc<CONFIG> &split, const char *stage, int k_left,
+                                           bool has_zeros)
 {
     constexpr int blocks = bits / 4; /* per step */
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
-    const char *own = stage + warp / 2 * FORM::own;
-    blocks_unpacker<bits, kind> unpacker;
-    tiles_sums<FORM> run;
+    const char *own = stage + warp / 2 * CONFIG::own;
+    groupwise_unpacker<bits, kind> unpacker;
+    mma_acc<CONFIG> k_tile_acc;
 #pragma unroll
-    for (int i = 0; i < FORM::tokens / 16; i++)
-        blocks_clear(run[i]);
+    for (int i = 0; i < CONFIG::tokens / 16; i++)
+        groupwise_zero_acc(k_tile_acc[i]);
 #pragma unroll 1 /* unrolled, loads of all steps come first and need too many registers */
-    for (int step = 0; step < BLOCKS_RUN / BLOCKS_STEP; step++) {
-        uint32_t w[4][4], x[blocks_terms<kind>][4];
+    for (int k_step = 0; k_step < GROUPWISE_TILE_K / GROUPWISE_STEP_K; k_step++) {
+        uint32_t w[4][4], x[groupwise_x_terms<kind>][4];
         uint4 block[blocks];
         float scale[4];
-        if (step * BLOCKS_STEP >= left)
+        if (k_step * GROUPWISE_STEP_K >= k_left)
             break;
-        if (has_zeros && (fine || step == 0))
-            unpacker.set(*(const uint32_t *) (own + FORM::beside + step * 32 + lane / 4 * 4));
+        if (has_zeros && (step_scales || k_step == 0))
+            unpacker.set(
+                *(const uint32_t *) (own + CONFIG::zeros_offset + k_step * 32 + lane / 4 * 4));
 #pragma unroll
         for (int i = 0; i < blocks; i++)
-            block[i] =
-                *(const uint4 *) (own + (step * blocks + i) * BLOCKS_BLOCK + blocks_wanted(lane));
+            block[i] = *(const uint4 *) (own + (k_step * blocks + i) * GROUPWISE_WARP_BYTES +
+                                         groupwise_smem_read_offset(lane));
         unpacker.unpack(w, block);
-        if constexpr (fine)
-            blocks_scales(scale, own + FORM::panel + step * 64 + lane / 4 * 8);
+        if constexpr (step_scales)
+            groupwise_load_scales(scale, own + CONFIG::panel + k_step * 64 + lane / 4 * 8);
 #pragma unroll
-        for (int i = 0; i < FORM::tokens / 16; i++) {
-            load_tokens<FORM, kind>(x, stage, i, step);
-            if constexpr (fine) {
-                blocks_sums sum;
-                blocks_clear(sum);
-                blocks_multiply<kind>(sum, w, x);
-                blocks_scale(run[i], sum, scale);
+        for (int i = 0; i < CONFIG::tokens / 16; i++) {
+            load_x_frag<CONFIG, kind>(x, stage, i, k_step);
+            if constexpr (step_scales) {
+                groupwise_acc sum;
+                groupwise_zero_acc(sum);
+                groupwise_mma_k32<kind>(sum, w, x);
+                groupwise_add_scaled(k_tile_acc[i], sum, scale);
             } else {
-                blocks_multiply<kind>(run[i], w, x);
+                groupwise_mma_k32<kind>(k_tile_acc[i], w, x);
             }
         }
     }
     float scale[4] = { 1.0f, 1.0f, 1.0f, 1.0f };
-    if constexpr (!fine)
-        blocks_scales(scale, own + FORM::panel + lane / 4 * 8);
+    if constexpr (!step_scales)
+        groupwise_load_scales(scale, own + CONFIG::panel + lane / 4 * 8);
 #pragma unroll
-    for (int i = 0; i < FORM::tokens / 16; i++)
-        blocks_scale(stretch[i], run[i], scale);
+    for (int i = 0; i < CONFIG::tokens / 16; i++)
+        groupwise_add_scaled(split[i], k_tile_acc[i], scale);
 }
 
 /* ---- Sums of splits ------------------------------------------------------------------------- */
@@ -180,16 +183,16 @@ __device__ __forceinline__ void multiply_run(tiles_sums<FORM> &stretch, const ch
  * Add a split to the running total; `first`: there is none yet. split becomes the sum, which is
  * stored unless it is the last.
  */
-template <class FORM>
-__device__ __forceinline__ void add_stretch(tiles_sums<FORM> &stretch, float4 *totals, bool first,
-                                            bool last)
+template <class CONFIG>
+__device__ __forceinline__ void add_split(mma_acc<CONFIG> &split, float4 *totals, bool first,
+                                          bool last)
 {
 #pragma unroll
-    for (int i = 0; i < FORM::tokens / 16; i++)
+    for (int i = 0; i < CONFIG::tokens / 16; i++)
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             float4 *own = &totals[(i * 2 + j) * THREADS + threadIdx.x];
-            float(&sum)[4] = stretch[i][j];
+            float(&sum)[4] = split[i][j];
             if (!first) {
                 float4 before = *own;
                 sum[0] = before.x + sum[0];
@@ -205,165 +208,174 @@ __device__ __forceinline__ void add_stretch(tiles_sums<FORM> &stretch, float4 *t
 }
 
 /* Store the warp's sums, to y or as partial sums. */
-template <class FORM>
-__device__ __forceinline__ void put(const ft_cuda_blocks &p, const tiles_shape &shape,
-                                    const tiles_sums<FORM> &sums, int stretch)
+template <class CONFIG>
+__device__ __forceinline__ void store_acc(const ft_cuda_groupwise_args &p, const mma_params &shape,
+                                          const mma_acc<CONFIG> &sums, int split)
 {
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
     int panel = (int) blockIdx.y * PANELS + warp / 2, g = lane / 4, t = lane % 4;
-    size_t first = (size_t) blockIdx.x * FORM::tokens + warp % 2 * (FORM::tokens / 2) + 2 * t;
+    size_t first = (size_t) blockIdx.x * CONFIG::tokens + warp % 2 * (CONFIG::tokens / 2) + 2 * t;
     if (panel >= shape.all.panels)
         return;
 #pragma unroll
-    for (int i = 0; i < FORM::tokens / 16; i++)
+    for (int i = 0; i < CONFIG::tokens / 16; i++)
 #pragma unroll
         for (int c = 0; c < 2; c++) {
             size_t token = first + 8 * i + c;
             float value[4] = { sums[i][0][c], sums[i][0][c + 2], sums[i][1][c], sums[i][1][c + 2] };
             if (token < p.m)
-                tiles_put_four(p, shape, stretch, token, panel, 4 * g, value);
+                mma_store_x4(p, shape, split, token, panel, 4 * g, value);
         }
 }
 
 /* ---- Kernels -------------------------------------------------------------------------------- */
 
 /* grid = (tiles of tokens, tiles of panels, splits) */
-template <int bits, blocks_kind kind, bool fine, int EIGHTS>
-static __global__ void __launch_bounds__(THREADS,
-                                         (tiles_form<bits, kind, fine, EIGHTS>::beside_each_other))
-    tiles_kernel(const __grid_constant__ ft_cuda_blocks p,
-                 const __grid_constant__ tiles_shape shape)
+template <int bits, groupwise_x_type kind, bool step_scales, int M8_TILES>
+static __global__ void
+__launch_bounds__(THREADS, (mma_config<bits, kind, step_scales, M8_TILES>::blocks_per_sm))
+    mma_kernel(const __grid_constant__ ft_cuda_groupwise_args p,
+               const __grid_constant__ mma_params shape)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_blocks_tiles_takes() */
-    using form = tiles_form<bits, kind, fine, EIGHTS>;
+#if !defined __CUDA_ARCH__ ||                                                                      \
+    __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_groupwise_mma_supports() */
+    using form = mma_config<bits, kind, step_scales, M8_TILES>;
     extern __shared__ __align__(128) char shared[];
     float4 *totals = (float4 *) (shared + form::stages * form::stage);
-    int stretch = (int) blockIdx.z * shape.share, first = stretch;
-    int column = stretch * BLOCKS_STRETCH, end = column + shape.share * BLOCKS_STRETCH;
-    tiles_feed<form, bits> feed(p, shape, column);
-    tiles_sums<form> sums;
+    int split = (int) blockIdx.z * shape.splits_per_block, first = split;
+    int column = split * GROUPWISE_SPLIT_K,
+        end = column + shape.splits_per_block * GROUPWISE_SPLIT_K;
+    mma_loader<form, bits> loader(p, shape, column);
+    mma_acc<form> sums;
     end = end < shape.all.k ? end : shape.all.k;
     for (int i = 0; i < form::stages - 1; i++) { /* weights do not depend on the predecessor */
-        if (feed.column < end)
-            feed.copy_weights(shared + i * form::stage);
-        feed.advance(1);
+        if (loader.column < end)
+            loader.copy_weights(shared + i * form::stage);
+        loader.advance(1);
     }
-    feed.advance(1 - form::stages);
-    ft_wait_for_predecessor();
+    loader.advance(1 - form::stages);
+    ft_pdl_wait();
     for (int i = 0; i < form::stages - 1; i++) {
-        if (feed.column < end)
-            feed.copy_tokens(shared + i * form::stage);
-        feed.advance(1);
-        ft_copy_commit();
+        if (loader.column < end)
+            loader.copy_tokens(shared + i * form::stage);
+        loader.advance(1);
+        ft_cp_async_commit();
     }
-    ft_let_successor_begin();
+    ft_pdl_launch_dependents();
 #pragma unroll
-    for (int i = 0; i < EIGHTS; i++)
-        blocks_clear(sums[i]);
-    int slot = 0, into = form::stages - 1;
-    for (; column < end; column += BLOCKS_RUN) {
-        ft_copy_wait<form::stages - 2>();
+    for (int i = 0; i < M8_TILES; i++)
+        groupwise_zero_acc(sums[i]);
+    int read_stage = 0, write_stage = form::stages - 1;
+    for (; column < end; column += GROUPWISE_TILE_K) {
+        ft_cp_async_wait<form::stages - 2>();
         __syncthreads(); /* this stage has arrived, and all warps have read the previous one */
-        if (feed.column < end) {
-            feed.copy_weights(shared + into * form::stage);
-            feed.copy_tokens(shared + into * form::stage);
+        if (loader.column < end) {
+            loader.copy_weights(shared + write_stage * form::stage);
+            loader.copy_tokens(shared + write_stage * form::stage);
         }
-        feed.advance(1);
-        ft_copy_commit();
-        multiply_run<form, bits, kind, fine>(sums, shared + slot * form::stage, end - column,
-                                             p.part[0].zero != NULL);
-        slot = slot + 1 == form::stages ? 0 : slot + 1;
-        into = into + 1 == form::stages ? 0 : into + 1;
-        bool last = column + BLOCKS_RUN >= end;
-        if (!last && (column / BLOCKS_RUN + 1) % RUNS != 0)
+        loader.advance(1);
+        ft_cp_async_commit();
+        mma_k_tile<form, bits, kind, step_scales>(sums, shared + read_stage * form::stage,
+                                                  end - column, p.linear[0].zero != NULL);
+        read_stage = read_stage + 1 == form::stages ? 0 : read_stage + 1;
+        write_stage = write_stage + 1 == form::stages ? 0 : write_stage + 1;
+        bool last = column + GROUPWISE_TILE_K >= end;
+        if (!last && (column / GROUPWISE_TILE_K + 1) % K_TILES_PER_SPLIT != 0)
             continue;
         if (shape.sums == NULL) {
-            add_stretch<form>(sums, totals, stretch == first, last);
+            add_split<form>(sums, totals, split == first, last);
         } else {
-            put<form>(p, shape, sums, stretch);
+            store_acc<form>(p, shape, sums, split);
 #pragma unroll
-            for (int i = 0; i < EIGHTS; i++)
-                blocks_clear(sums[i]);
+            for (int i = 0; i < M8_TILES; i++)
+                groupwise_zero_acc(sums[i]);
         }
-        stretch++;
+        split++;
     }
     if (shape.sums == NULL)
-        put<form>(p, shape, sums, 0);
+        store_acc<form>(p, shape, sums, 0);
 #endif
 }
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-template <int bits, blocks_kind kind, bool fine, int EIGHTS>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <int bits, groupwise_x_type kind, bool step_scales, int M8_TILES>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_groupwise_args *p)
 {
-    using form = tiles_form<bits, kind, fine, EIGHTS>;
-    auto *kernel = tiles_kernel<bits, kind, fine, EIGHTS>;
-    tiles_shape shape = tiles_shape_of(p);
-    dim3 grid(ft_cover(p->m, form::tokens), ft_cover((size_t) shape.all.panels, PANELS));
-    tiles_share_out(&shape, p, (size_t) grid.x * grid.y,
-                    (size_t) chip->multiprocessors * form::beside_each_other);
-    grid.z = ft_cover((size_t) shape.all.stretches, (unsigned) shape.share);
+    using form = mma_config<bits, kind, step_scales, M8_TILES>;
+    auto *kernel = mma_kernel<bits, kind, step_scales, M8_TILES>;
+    mma_params shape = mma_params_of(p);
+    dim3 grid(ft_ceil_div(p->m, form::tokens), ft_ceil_div((size_t) shape.all.panels, PANELS));
+    mma_plan_split_k(&shape, p, (size_t) grid.x * grid.y,
+                     (size_t) props->sm_count * form::blocks_per_sm);
+    grid.z = ft_ceil_div((size_t) shape.all.splits, (unsigned) shape.splits_per_block);
     int status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             form::shared);
-    if (status == 0 && !tiles_are_fed(p))
-        status = ft_cuda_blocks_prepare(chip, stream, p, &shape);
+    if (status == 0 && !mma_x_is_ready(p))
+        status = ft_cuda_groupwise_convert_x(props, stream, p, &shape);
     if (status == 0)
         status =
-            ft_launch(kernel, grid, THREADS, form::shared, stream, chip->overlaps, 1, *p, shape);
-    return status != 0 || shape.sums == NULL ? status
-                                             : ft_cuda_blocks_add_up(chip, stream, p, &shape);
+            ft_launch(kernel, grid, THREADS, form::shared, stream, props->has_pdl, 1, *p, shape);
+    return status != 0 || shape.sums == NULL
+               ? status
+               : ft_cuda_groupwise_reduce_splits(props, stream, p, &shape);
 }
 
 /* Larger tiles where there are enough for all SMs. */
-template <int bits, blocks_kind kind, bool fine>
-static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <int bits, groupwise_x_type kind, bool step_scales>
+static int launch_size(const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_groupwise_args *p)
 {
-    if constexpr (kind == BLOCKS_F32) {
-        return p->m <= 16 ? launch<bits, kind, fine, 1>(chip, stream, p)
-                          : launch<bits, kind, fine, 2>(chip, stream, p);
+    if constexpr (kind == GROUPWISE_X_F32) {
+        return p->m <= 16 ? launch<bits, kind, step_scales, 1>(props, stream, p)
+                          : launch<bits, kind, step_scales, 2>(props, stream, p);
     } else {
-        size_t panels = (size_t) blocks_shape_of(p).panels;
+        size_t panels = (size_t) groupwise_shape_of(p).panels;
         size_t tiles = (p->m + 127) / 128 * ((panels + PANELS - 1) / PANELS);
-        bool wide = p->m > 64 && tiles >= (size_t) chip->multiprocessors &&
-                    chip->shared >= (size_t) tiles_form<bits, kind, fine, 8>::shared;
-        return p->m <= 16 ? launch<bits, kind, fine, 1>(chip, stream, p)
-               : wide     ? launch<bits, kind, fine, 8>(chip, stream, p)
-                          : launch<bits, kind, fine, 4>(chip, stream, p);
+        bool large_tiles =
+            p->m > 64 && tiles >= (size_t) props->sm_count &&
+            props->smem_bytes >= (size_t) mma_config<bits, kind, step_scales, 8>::shared;
+        return p->m <= 16    ? launch<bits, kind, step_scales, 1>(props, stream, p)
+               : large_tiles ? launch<bits, kind, step_scales, 8>(props, stream, p)
+                             : launch<bits, kind, step_scales, 4>(props, stream, p);
     }
 }
 
-template <blocks_kind kind>
-static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <groupwise_x_type kind>
+static int launch_x_type(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_groupwise_args *p)
 {
-    bool fine = blocks_are_fine(p);
-    return p->bits == 4 ? fine ? launch_size<4, kind, true>(chip, stream, p)
-                               : launch_size<4, kind, false>(chip, stream, p)
-           : fine ? launch_size<8, kind, true>(chip, stream, p)
-                        : launch_size<8, kind, false>(chip, stream, p);
+    bool step_scales = groupwise_has_step_scales(p);
+    return p->bits == 4  ? step_scales ? launch_size<4, kind, true>(props, stream, p)
+                                       : launch_size<4, kind, false>(props, stream, p)
+            : step_scales ? launch_size<8, kind, true>(props, stream, p)
+                         : launch_size<8, kind, false>(props, stream, p);
 }
 
 /* Grids have up to 65535 rows of x or tiles. */
-bool ft_cuda_blocks_tiles_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+bool ft_cuda_groupwise_mma_supports(const ft_cuda_device_props *props,
+                                    const ft_cuda_groupwise_args *p)
 {
-    return chip->capability >= 80 && p->k < 1u << 20 && p->m <= 65535 &&
-           blocks_shape_of(p).panels <= 65535 * PANELS &&
-           chip->shared >= (size_t) tiles_form<8, BLOCKS_F16, true, 4>::shared;
+    return props->capability >= 80 && p->k < 1u << 20 && p->m <= 65535 &&
+           groupwise_shape_of(p).panels <= 65535 * PANELS &&
+           props->smem_bytes >= (size_t) mma_config<8, GROUPWISE_X_F16, true, 4>::shared;
 }
 
-int ft_cuda_blocks_tiles(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+int ft_cuda_groupwise_mma(const ft_cuda_device_props *props, void *stream,
+                          const ft_cuda_groupwise_args *p)
 {
-    return p->x_dtype == FT_F16    ? launch_kind<BLOCKS_F16>(chip, stream, p)
-           : p->x_dtype == FT_BF16 ? launch_kind<BLOCKS_BF16>(chip, stream, p)
-                                   : launch_kind<BLOCKS_F32>(chip, stream, p);
+    return p->x_dtype == FT_F16    ? launch_x_type<GROUPWISE_X_F16>(props, stream, p)
+           : p->x_dtype == FT_BF16 ? launch_x_type<GROUPWISE_X_BF16>(props, stream, p)
+                                   : launch_x_type<GROUPWISE_X_F32>(props, stream, p);
 }
 
-size_t ft_cuda_blocks_tiles_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k,
-                                    ft_dtype x_dtype)
+size_t ft_cuda_groupwise_mma_scratch(const ft_cuda_device_props *props, size_t m, size_t n,
+                                     size_t k, ft_dtype x_dtype)
 {
-    size_t split = m < TILES_SPLIT_ROWS ? m : TILES_SPLIT_ROWS,
-           stretches = (k + BLOCKS_STRETCH - 1) / BLOCKS_STRETCH;
-    size_t columns = (n + FT_CUDA_PARTS * BLOCKS_PANEL) / BLOCKS_PANEL * BLOCKS_PANEL;
-    (void) chip;
-    return tiles_prepared_bytes(m, k, x_dtype) + stretches * split * columns * sizeof(float);
+    size_t max_split_rows = m < MMA_SPLIT_K_MAX_M ? m : MMA_SPLIT_K_MAX_M,
+           splits = (k + GROUPWISE_SPLIT_K - 1) / GROUPWISE_SPLIT_K;
+    size_t columns = (n + FT_CUDA_MAX_FUSED * GROUPWISE_PANEL_ROWS) / GROUPWISE_PANEL_ROWS *
+                     GROUPWISE_PANEL_ROWS;
+    (void) props;
+    return mma_x_bytes(m, k, x_dtype) + splits * max_split_rows * columns * sizeof(float);
 }

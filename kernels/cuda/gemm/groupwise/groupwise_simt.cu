@@ -14,7 +14,7 @@ enum { TOKENS = 4, THREADS = 32 * TOKENS };
 
 /* Add the columns of one word: 2t and 2t + 1 of each 8 from `column`. */
 template <int bits>
-__device__ __forceinline__ float add_word(float sum, const ft_cuda_blocks &p, size_t row,
+__device__ __forceinline__ float add_word(float sum, const ft_cuda_groupwise_args &p, size_t row,
                                           uint32_t word, int zero, int column)
 {
 #pragma unroll
@@ -31,52 +31,55 @@ __device__ __forceinline__ float add_word(float sum, const ft_cuda_blocks &p, si
 
 /* grid = (panels, ceil(m / TOKENS)) */
 template <int bits>
-static __global__ void plain_kernel(const __grid_constant__ ft_cuda_blocks p,
-                                    const __grid_constant__ blocks_shape shape)
+static __global__ void simt_kernel(const __grid_constant__ ft_cuda_groupwise_args p,
+                                   const __grid_constant__ groupwise_shape shape)
 {
-    constexpr int wide = 128 / bits; /* columns per block */
+    constexpr int load_columns = 128 / bits; /* columns per block */
     size_t token = (size_t) blockIdx.y * TOKENS + threadIdx.x / 32;
     int lane = (int) threadIdx.x % 32, panel = (int) blockIdx.x;
-    int which = blocks_part_of(shape, panel);
-    const ft_cuda_blocks_part &part = p.part[which];
-    const uint32_t *words = (const uint32_t *) (part.w + (size_t) panel * shape.panel_bytes) + lane;
+    int which = groupwise_linear_of(shape, panel);
+    const ft_cuda_groupwise_linear &linear = p.linear[which];
+    const uint32_t *words =
+        (const uint32_t *) (linear.w + (size_t) panel * shape.panel_bytes) + lane;
     float total = 0.0f;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
     if (token >= p.m)
         return;
     for (int from = 0, next; from < shape.k; from = next) {
         next = shape.k - from > shape.group ? from + shape.group : shape.k;
-        size_t at = (size_t) blocks_group_of(shape, from) * shape.padded_rows[which] +
-                    panel * BLOCKS_PANEL + lane;
-        int zero = part.zero != NULL ? part.zero[at] : 1 << (bits - 1);
+        size_t at = (size_t) groupwise_group_of(shape, from) * shape.padded_n[which] +
+                    panel * GROUPWISE_PANEL_ROWS + lane;
+        int zero = linear.zero != NULL ? linear.zero[at] : 1 << (bits - 1);
         float sum = 0.0f;
-        for (int column = from; column < next; column += wide)
+        for (int column = from; column < next; column += load_columns)
             for (int t = 0; t < 4; t++)
-                sum = add_word<bits>(sum, p, token, words[(column / wide * 4 + t) * 32], zero,
-                                     column + 2 * t);
-        total = fmaf(__half2float(((const __half *) part.scale)[at]), sum, total);
+                sum = add_word<bits>(sum, p, token, words[(column / load_columns * 4 + t) * 32],
+                                     zero, column + 2 * t);
+        total = fmaf(__half2float(((const __half *) linear.scale)[at]), sum, total);
     }
-    size_t row = (size_t) panel * BLOCKS_PANEL + lane;
-    if (row >= part.rows)
+    size_t row = (size_t) panel * GROUPWISE_PANEL_ROWS + lane;
+    if (row >= linear.rows)
         return;
-    if (part.bias != NULL)
-        total += part.bias[row];
+    if (linear.bias != NULL)
+        total += linear.bias[row];
     total = ft_activate(p.activation, total);
-    ft_store<1>(part.y, p.y_dtype, token * part.rows + row, &total);
+    ft_store<1>(linear.y, p.y_dtype, token * linear.rows + row, &total);
 }
 
 /* Grids have up to 65535 tiles of tokens. */
-bool ft_cuda_blocks_plain_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+bool ft_cuda_groupwise_simt_supports(const ft_cuda_device_props *props,
+                                     const ft_cuda_groupwise_args *p)
 {
-    (void) chip;
+    (void) props;
     return p->m <= (size_t) 65535 * TOKENS && p->k < 1u << 20;
 }
 
-int ft_cuda_blocks_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+int ft_cuda_groupwise_simt(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_groupwise_args *p)
 {
-    blocks_shape shape = blocks_shape_of(p);
-    dim3 grid((unsigned) shape.panels, ft_cover(p->m, TOKENS));
-    return ft_launch(p->bits == 4 ? plain_kernel<4> : plain_kernel<8>, grid, THREADS, 0, stream,
-                     chip->overlaps, 1, *p, shape);
+    groupwise_shape shape = groupwise_shape_of(p);
+    dim3 grid((unsigned) shape.panels, ft_ceil_div(p->m, TOKENS));
+    return ft_launch(p->bits == 4 ? simt_kernel<4> : simt_kernel<8>, grid, THREADS, 0, stream,
+                     props->has_pdl, 1, *p, shape);
 }

@@ -28,7 +28,7 @@
 #include "kernels/cuda/gemm/groupwise/groupwise_wgmma_epilogue.cuh"
 #include "kernels/cuda/gemm/groupwise/groupwise_wgmma_split_k.cuh"
 
-enum { STEPS = BLOCKS_RUN / BLOCKS_STEP };
+enum { STEPS = GROUPWISE_TILE_K / GROUPWISE_STEP_K };
 
 #ifdef FT_HAS_WGMMA
 
@@ -44,7 +44,7 @@ __device__ __forceinline__ int own_row()
  * A lane's dequantized weights of a k tile: the A operand of each instruction, 16 columns, and the
  * scales.
  */
-template <class FORM> struct wgmma_weights {
+template <class CONFIG> struct wgmma_weights {
     uint32_t w[STEPS][2][4];
     float scale[2];
 
@@ -52,7 +52,7 @@ template <class FORM> struct wgmma_weights {
      * Compiler fence after the wgmma has completed: until then it reads these registers behind the
      * compiler's back.
      */
-    __device__ __forceinline__ void settle()
+    __device__ __forceinline__ void fence()
     {
 #pragma unroll
         for (int i = 0; i < STEPS * 8; i++)
@@ -61,81 +61,84 @@ template <class FORM> struct wgmma_weights {
 };
 
 /* Quantized weights of a k tile, loaded from shared memory. */
-template <class FORM> struct wgmma_codes {
-    static constexpr int blocks = FORM::bits / 4; /* loads per step */
-    ft_bits<2> word[STEPS * blocks];
+template <class CONFIG> struct wgmma_qweights {
+    static constexpr int blocks = CONFIG::bits / 4; /* loads per step */
+    ft_raw_vec<2> word[STEPS * blocks];
     uint32_t scales, zeros;
 
-    __device__ __forceinline__ void load(const char *codes, const char *scale, const char *zero)
+    __device__ __forceinline__ void load(const char *qweights, const char *scale, const char *zero)
     {
-        int t = (int) threadIdx.x % 4, row = own_row(), chunk = row % BLOCKS_PANEL / 4;
-        const char *panel = codes + row / BLOCKS_PANEL * FORM::panel + t * WGMMA_LINE + row % 4 * 4;
+        int t = (int) threadIdx.x % 4, row = own_row(), chunk = row % GROUPWISE_PANEL_ROWS / 4;
+        const char *panel = qweights + row / GROUPWISE_PANEL_ROWS * CONFIG::panel +
+                            t * WGMMA_ROW_BYTES + row % 4 * 4;
         scales = *(const uint32_t *) (scale + 2 * row);
         zeros = zero != NULL ? *(const uint16_t *) (zero + row) : 0;
 #pragma unroll
         for (int block = 0; block < STEPS * blocks; block++)
-            word[block] = *(const ft_bits<2> *) (panel + block * BLOCKS_BLOCK +
-                                                 (chunk ^ (t + block % 2 * 4)) * 16);
+            word[block] = *(const ft_raw_vec<2> *) (panel + block * GROUPWISE_WARP_BYTES +
+                                                    (chunk ^ (t + block % 2 * 4)) * 16);
     }
-    __device__ __forceinline__ void unpack(wgmma_weights<FORM> &to, bool has_zeros) const
+    __device__ __forceinline__ void unpack(wgmma_weights<CONFIG> &to, bool has_zeros) const
     {
-        blocks_unpacker<FORM::bits, FORM::kind> unpacker;
+        groupwise_unpacker<CONFIG::bits, CONFIG::kind> unpacker;
         __half2 both = *(const __half2 *) &scales;
         to.scale[0] = __low2float(both);
         to.scale[1] = __high2float(both);
         if (has_zeros)
             unpacker.set(zeros);
 #pragma unroll
-        for (int step = 0; step < STEPS; step++) {
+        for (int k_step = 0; k_step < STEPS; k_step++) {
             uint32_t pair[2][4];
 #pragma unroll
             for (int i = 0; i < blocks; i++)
 #pragma unroll
                 for (int j = 0; j < 2; j++)
-                    if constexpr (FORM::bits == 4)
-                        unpacker.nibbles(pair[j], word[step].word[j], j);
+                    if constexpr (CONFIG::bits == 4)
+                        unpacker.nibbles(pair[j], word[k_step].word[j], j);
                     else
-                        unpacker.bytes(pair[j] + 2 * i, word[step * blocks + i].word[j], j);
+                        unpacker.bytes(pair[j] + 2 * i, word[k_step * blocks + i].word[j], j);
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                to.w[step][i / 4][i % 4] = pair[i % 2][i / 2];
+                to.w[k_step][i / 4][i % 4] = pair[i % 2][i / 2];
         }
     }
 };
 
 /* ---- Consumer ------------------------------------------------------------------------------- */
 
-template <class FORM> struct wgmma_worker {
-    const ft_cuda_blocks &p;
+template <class CONFIG> struct wgmma_consumer {
+    const ft_cuda_groupwise_args &p;
     const wgmma_args &a;
-    wgmma_shared<FORM> s;
-    wgmma_ring<FORM> codes, x;            /* next k tile to dequantize, and to multiply */
-    wgmma_way<FORM> way;                  /* at the k tile that is finished next */
-    int left;                             /* k tiles left, including the one being multiplied */
-    float run[FORM::tokens / 2];          /* a lane's accumulators of its rows and tokens */
-    float stretch[FORM::tokens / 2] = {}; /* 8j + 2t, 8j + 2t + 1 (wgmma.cuh) */
-    float kept[FORM::kept * 4 + 1];       /* totals of the first 8-token tiles */
+    wgmma_smem<CONFIG> s;
+    wgmma_pipeline<CONFIG> qweights, x;     /* next k tile to dequantize, and to multiply */
+    wgmma_tile_scheduler<CONFIG> scheduler; /* at the k tile that is finished next */
+    int k_tiles_left;                       /* k tiles left, including the one being multiplied */
+    float k_tile_acc[CONFIG::tokens / 2];   /* a lane's accumulators of its rows and tokens */
+    float split[CONFIG::tokens / 2] = {};   /* 8j + 2t, 8j + 2t + 1 (wgmma.cuh) */
+    float register_totals[CONFIG::register_totals * 4 + 1]; /* totals of the first 8-token tiles */
 
-    __device__ __forceinline__ wgmma_worker(const wgmma_shared<FORM> &s, const ft_cuda_blocks &p,
-                                            const wgmma_args &a)
-        : p(p), a(a), s(s), codes(s.codes()), x(s.x()), way(a), left(way.all_runs())
+    __device__ __forceinline__ wgmma_consumer(const wgmma_smem<CONFIG> &s,
+                                              const ft_cuda_groupwise_args &p, const wgmma_args &a)
+        : p(p), a(a), s(s), qweights(s.qweights()), x(s.x()), scheduler(a),
+          k_tiles_left(scheduler.total_k_tiles())
     {
     }
 
     /* ---- Totals: the first 8-token tiles in registers, the others in shared memory ---- */
 
     /* A split is complete; `first`: the first one of the tile. */
-    __device__ __forceinline__ void add_up(bool first)
+    __device__ __forceinline__ void add_split(bool first)
     {
 #pragma unroll
-        for (int i = 0; i < FORM::eights; i++) {
-            float *sum = &stretch[4 * i];
-            if (i < FORM::kept) {
+        for (int i = 0; i < CONFIG::m8_tiles; i++) {
+            float *sum = &split[4 * i];
+            if (i < CONFIG::register_totals) {
 #pragma unroll
                 for (int j = 0; j < 4; j++)
-                    kept[4 * i + j] = first ? sum[j] : kept[4 * i + j] + sum[j];
+                    register_totals[4 * i + j] =
+                        first ? sum[j] : register_totals[4 * i + j] + sum[j];
             } else {
-                float4 *total = &s.totals()[i * FORM::workers];
+                float4 *total = &s.totals()[i * CONFIG::consumers];
                 if (!first) {
                     float4 before = *total;
                     sum[0] = before.x + sum[0];
@@ -149,205 +152,209 @@ template <class FORM> struct wgmma_worker {
         }
     }
     /* The tile is complete. */
-    __device__ __forceinline__ void put_all()
+    __device__ __forceinline__ void store_tile()
     {
 #pragma unroll
-        for (int i = 0; i < FORM::kept; i++)
-            s.totals()[i * FORM::workers] =
-                make_float4(kept[4 * i], kept[4 * i + 1], kept[4 * i + 2], kept[4 * i + 3]);
-        put(0, FORM::eights);
+        for (int i = 0; i < CONFIG::register_totals; i++)
+            s.totals()[i * CONFIG::consumers] =
+                make_float4(register_totals[4 * i], register_totals[4 * i + 1],
+                            register_totals[4 * i + 2], register_totals[4 * i + 3]);
+        store_part(0, CONFIG::m8_tiles);
     }
     /* The part of the tile that this block finishes: `m8_tiles` 8-token tiles. */
-    __device__ __forceinline__ void put(int first_eight, int eights)
+    __device__ __forceinline__ void store_part(int first_eight, int m8_tiles)
     {
-        size_t first = (size_t) way.tile.token + 8 * first_eight, end = first + 8 * eights;
-        wgmma_put<FORM>(p, way.tile, first, end < p.m ? end : p.m, own_row(), s.totals());
+        size_t first = (size_t) scheduler.tile.token + 8 * first_eight, end = first + 8 * m8_tiles;
+        wgmma_store<CONFIG>(p, scheduler.tile, first, end < p.m ? end : p.m, own_row(), s.totals());
     }
 
     /* ---- K tiles ---- */
 
     __device__ __forceinline__ bool has_zeros() const
     {
-        return p.part[0].zero != NULL;
+        return p.linear[0].zero != NULL;
     }
-    __device__ __forceinline__ void load_next(wgmma_codes<FORM> &next, bool are_there)
+    __device__ __forceinline__ void load_next(wgmma_qweights<CONFIG> &next, bool have_arrived)
     {
-        if (!are_there)
-            codes.wait();
-        next.load(s.codes_of(codes), s.scales_of(codes), has_zeros() ? s.zeros_of(codes) : NULL);
+        if (!have_arrived)
+            qweights.wait();
+        next.load(s.qweights_of(qweights), s.scales_of(qweights),
+                  has_zeros() ? s.zeros_of(qweights) : NULL);
     }
-    __device__ __forceinline__ void unpack_next(wgmma_weights<FORM> &weights,
-                                                const wgmma_codes<FORM> &next)
+    __device__ __forceinline__ void unpack_next(wgmma_weights<CONFIG> &weights,
+                                                const wgmma_qweights<CONFIG> &next)
     {
         next.unpack(weights, has_zeros());
         __syncwarp();
-        codes.release();
-        codes.advance();
+        qweights.release();
+        qweights.advance();
     }
     /* Issues the wgmma without waiting for it. */
-    __device__ __forceinline__ void multiply(const wgmma_weights<FORM> &weights, bool is_there)
+    __device__ __forceinline__ void multiply(const wgmma_weights<CONFIG> &weights, bool test_wait)
     {
-        uint64_t tokens = ft_wgmma_operand(s.x_of(x));
-        if (!is_there)
+        uint64_t tokens = ft_wgmma_descriptor(s.x_of(x));
+        if (!test_wait)
             x.wait();
-        ft_wgmma_begin();
+        ft_wgmma_fence();
 #pragma unroll
-        for (int step = 0; step < STEPS; step++)
+        for (int k_step = 0; k_step < STEPS; k_step++)
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                ft_wgmma_halves_held<FORM::tokens, FORM::kind == BLOCKS_BF16>(
-                    run, weights.w[step][i],
-                    tokens + step / 2 * (FORM::x_box / 16) + step % 2 * 4 + i * 2, step + i > 0);
+                ft_wgmma_f16_register_a<CONFIG::tokens, CONFIG::kind == GROUPWISE_X_BF16>(
+                    k_tile_acc, weights.w[k_step][i],
+                    tokens + k_step / 2 * (CONFIG::x_box / 16) + k_step % 2 * 4 + i * 2,
+                    k_step + i > 0);
         ft_wgmma_commit();
     }
-    __device__ __forceinline__ void wait(wgmma_weights<FORM> &weights)
+    __device__ __forceinline__ void wait(wgmma_weights<CONFIG> &weights)
     {
         ft_wgmma_wait<0>();
-        ft_wgmma_settle(run);
-        weights.settle();
+        ft_wgmma_fence_acc(k_tile_acc);
+        weights.fence();
         x.release();
         x.advance();
     }
-    __device__ __forceinline__ void scale(const wgmma_weights<FORM> &weights)
+    __device__ __forceinline__ void scale(const wgmma_weights<CONFIG> &weights)
     {
 #pragma unroll
-        for (int i = 0; i < FORM::tokens / 2; i++)
-            stretch[i] = fmaf(weights.scale[i % 4 / 2], run[i], stretch[i]);
+        for (int i = 0; i < CONFIG::tokens / 2; i++)
+            split[i] = fmaf(weights.scale[i % 4 / 2], k_tile_acc[i], split[i]);
     }
     /* After a k tile: advance, and handle the end of a split or tile. */
-    __device__ __forceinline__ void finish_run()
+    __device__ __forceinline__ void advance_k_tile()
     {
-        int number = way.column / BLOCKS_STRETCH;
-        way.advance();
-        bool ends = way.ends();
-        if (!ends && way.column % BLOCKS_STRETCH != 0)
+        int number = scheduler.column / GROUPWISE_SPLIT_K;
+        scheduler.advance();
+        bool ends = scheduler.ends();
+        if (!ends && scheduler.column % GROUPWISE_SPLIT_K != 0)
             return;
-        if (FORM::shares && a.ranks > 1) {
-            wgmma_sharer<FORM> sharer(s, way, p.m);
-            sharer.add(number, ends, stretch);
+        if (CONFIG::split_k && a.cluster_size > 1) {
+            wgmma_cluster_reducer<CONFIG> reducer(s, scheduler, p.m);
+            reducer.add(number, ends, split);
             if (ends)
-                put(sharer.first, sharer.count);
+                store_part(reducer.first, reducer.count);
             return;
         }
-        add_up(number == 0);
+        add_split(number == 0);
         if (ends) {
-            put_all();
-            way.next_tile();
+            store_tile();
+            scheduler.next_tile();
         }
     }
     /* Mainloop with one k tile of weights in registers: the next one is loaded during the wgmma. */
-    __device__ __forceinline__ void work_in_place()
+    __device__ __forceinline__ void mainloop_single_buffer()
     {
-        wgmma_weights<FORM> weights;
-        wgmma_codes<FORM> next;
+        wgmma_weights<CONFIG> weights;
+        wgmma_qweights<CONFIG> next;
         load_next(next, false);
         unpack_next(weights, next);
         multiply(weights, false);
         for (bool begun = false;; begun = true) {
-            bool follows = left > 1, codes_are_there = follows && codes.is_there();
+            bool follows = k_tiles_left > 1, qweights_ready = follows && qweights.test_wait();
             if (begun)
-                finish_run(); /* the previous one */
+                advance_k_tile(); /* the previous one */
             if (follows)
-                load_next(next, codes_are_there);
+                load_next(next, qweights_ready);
             wait(weights);
-            bool x_is_there = x.is_there();
+            bool x_ready = x.test_wait();
             scale(weights);
             if (!follows)
                 break;
             unpack_next(weights, next);
-            multiply(weights, x_is_there);
-            left--;
+            multiply(weights, x_ready);
+            k_tiles_left--;
         }
-        finish_run();
+        advance_k_tile();
     }
     /*
      * Finish a k tile while the next one, whose weights are ready, is multiplied; then dequantize
      * the one after it into the registers of the first.
      */
-    __device__ __forceinline__ void advance(wgmma_weights<FORM> &weights,
-                                            const wgmma_weights<FORM> &next)
+    __device__ __forceinline__ void advance(wgmma_weights<CONFIG> &weights,
+                                            const wgmma_weights<CONFIG> &next)
     {
         wait(weights);
-        bool follows = left > 2, x_is_there = x.is_there();
-        bool codes_are_there = follows && codes.is_there();
+        bool follows = k_tiles_left > 2, x_ready = x.test_wait();
+        bool qweights_ready = follows && qweights.test_wait();
         scale(weights);
-        multiply(next, x_is_there);
-        finish_run();
+        multiply(next, x_ready);
+        advance_k_tile();
         if (follows)
-            unpack(weights, codes_are_there);
-        left--;
+            unpack(weights, qweights_ready);
+        k_tiles_left--;
     }
-    __device__ __forceinline__ void end(wgmma_weights<FORM> &weights)
+    __device__ __forceinline__ void end(wgmma_weights<CONFIG> &weights)
     {
         wait(weights);
         scale(weights);
-        finish_run();
+        advance_k_tile();
     }
-    __device__ __forceinline__ void unpack(wgmma_weights<FORM> &weights, bool are_there)
+    __device__ __forceinline__ void unpack(wgmma_weights<CONFIG> &weights, bool have_arrived)
     {
-        wgmma_codes<FORM> next;
-        load_next(next, are_there);
+        wgmma_qweights<CONFIG> next;
+        load_next(next, have_arrived);
         unpack_next(weights, next);
     }
     /* Mainloop with double-buffered weights. */
-    __device__ __forceinline__ void work_ahead()
+    __device__ __forceinline__ void mainloop_double_buffer()
     {
-        wgmma_weights<FORM> even, odd;
+        wgmma_weights<CONFIG> even, odd;
         unpack(even, false);
         multiply(even, false);
-        if (left > 1)
+        if (k_tiles_left > 1)
             unpack(odd, false);
         for (;;) {
-            if (left == 1)
+            if (k_tiles_left == 1)
                 return end(even);
             advance(even, odd);
-            if (left == 1)
+            if (k_tiles_left == 1)
                 return end(odd);
             advance(odd, even);
         }
     }
-    __device__ __forceinline__ void work()
+    __device__ __forceinline__ void consume()
     {
-        ft_wait_for_predecessor(); /* earlier kernels may still read the previous contents of y */
-        if constexpr (FORM::ahead)
-            work_ahead();
+        ft_pdl_wait(); /* earlier kernels may still read the previous contents of y */
+        if constexpr (CONFIG::double_buffered)
+            mainloop_double_buffer();
         else
-            work_in_place();
+            mainloop_single_buffer();
     }
 };
 
 #endif
 
 /* grid: clusters of a.cluster_size thread blocks per tile, or as many blocks as there are SMs */
-template <class FORM>
-static __global__ void __launch_bounds__(FORM::threads, 1)
-    wgmma_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ wgmma_args a)
+template <class CONFIG>
+static __global__ void __launch_bounds__(CONFIG::threads, 1)
+    wgmma_kernel(const __grid_constant__ ft_cuda_groupwise_args p,
+                 const __grid_constant__ wgmma_args a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) char shared[];
-    const wgmma_shared<FORM> s = { shared, a };
-    const bool shares = FORM::shares && a.ranks > 1;
-    if (threadIdx.x == FORM::workers) {
-        s.x().set_up();
-        s.codes().set_up();
-        ft_barrier_init(&s.arrivals()[0], 1);
-        ft_barrier_init(&s.arrivals()[1], 1);
-        ft_barriers_ready();
+    const wgmma_smem<CONFIG> s = { shared, a };
+    const bool split_k = CONFIG::split_k && a.cluster_size > 1;
+    if (threadIdx.x == CONFIG::consumers) {
+        s.x().init();
+        s.qweights().init();
+        ft_mbarrier_init(&s.partial_barriers()[0], 1);
+        ft_mbarrier_init(&s.partial_barriers()[1], 1);
+        ft_mbarrier_fence_init();
     }
     __syncthreads();
-    if (shares)
-        ft_cluster_begin();
-    if (threadIdx.x < FORM::workers) {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(FORM::registers));
-        wgmma_worker<FORM>(s, p, a).work();
+    if (split_k)
+        ft_cluster_arrive_relaxed();
+    if (threadIdx.x < CONFIG::consumers) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(CONFIG::consumer_registers));
+        wgmma_consumer<CONFIG>(s, p, a).consume();
     } else {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(FORM::others));
-        if (threadIdx.x == FORM::workers)
-            wgmma_load_weights<FORM>(s, p, a);
-        else if (threadIdx.x == FORM::workers + 32)
-            wgmma_load_tokens<FORM>(s, a);
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(CONFIG::producer_registers));
+        if (threadIdx.x == CONFIG::consumers)
+            wgmma_produce_weights<CONFIG>(s, p, a);
+        else if (threadIdx.x == CONFIG::consumers + 32)
+            wgmma_produce_tokens<CONFIG>(s, a);
         __syncwarp();
-        if (shares)
+        if (split_k)
             ft_cluster_wait();
     }
 #endif
@@ -355,57 +362,63 @@ static __global__ void __launch_bounds__(FORM::threads, 1)
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-template <class FORM>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <class CONFIG>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_groupwise_args *p)
 {
     wgmma_args a;
-    int status = wgmma_args_init<FORM>(&a, chip, p);
+    int status = wgmma_args_init<CONFIG>(&a, props, p);
     if (status == 0)
         status = (int) cudaFuncSetAttribute(
-            wgmma_kernel<FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, WGMMA_ROOM);
-    unsigned most = (unsigned) chip->multiprocessors, tiles = (unsigned) a.tiles;
-    unsigned blocks = a.ranks > 1 ? tiles * (unsigned) a.ranks : tiles < most ? tiles : most;
-    return status != 0
-               ? status
-               : ft_launch(wgmma_kernel<FORM>, blocks, FORM::threads, wgmma_shared_bytes<FORM>(&a),
-                           stream, chip->overlaps, (unsigned) a.ranks, *p, a);
+            wgmma_kernel<CONFIG>, cudaFuncAttributeMaxDynamicSharedMemorySize, WGMMA_MAX_SMEM);
+    unsigned most = (unsigned) props->sm_count, tiles = (unsigned) a.tiles;
+    unsigned blocks = a.cluster_size > 1 ? tiles * (unsigned) a.cluster_size
+                      : tiles < most     ? tiles
+                                         : most;
+    return status != 0 ? status
+                       : ft_launch(wgmma_kernel<CONFIG>, blocks, CONFIG::threads,
+                                   wgmma_shared_bytes<CONFIG>(&a), stream, props->has_pdl,
+                                   (unsigned) a.cluster_size, *p, a);
 }
 
-template <int bits, blocks_kind kind>
-static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+template <int bits, groupwise_x_type kind>
+static int launch_size(const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_groupwise_args *p)
 {
-    using narrow = wgmma_form<bits, kind, 2, 64>;
-    using wide = wgmma_form<bits, kind, 2, 128>;
+    using n64_config = wgmma_config<bits, kind, 2, 64>;
+    using n128_config = wgmma_config<bits, kind, 2, 128>;
     if (p->m <= 16)
-        return launch<wgmma_form<bits, kind, 3, 16>>(chip, stream, p);
+        return launch<wgmma_config<bits, kind, 3, 16>>(props, stream, p);
     if (p->m <= 32)
-        return launch<wgmma_form<bits, kind, 3, 32>>(chip, stream, p);
-    double of_narrow = wgmma_plan_of<narrow>(chip, p).time;
-    double of_wide = wgmma_plan_of<wide>(chip, p).time;
+        return launch<wgmma_config<bits, kind, 3, 32>>(props, stream, p);
+    double time_n64 = wgmma_cluster_plan_of<n64_config>(props, p).time;
+    double time_n128 = wgmma_cluster_plan_of<n128_config>(props, p).time;
     if constexpr (bits == 4) { /* 8-bit weights would not leave enough registers */
-        using three = wgmma_form<bits, kind, 3, 64>;
-        double of_three = wgmma_plan_of<three>(chip, p).time;
-        if (of_three < of_narrow && of_three < of_wide)
-            return launch<three>(chip, stream, p);
+        using three_warpgroups = wgmma_config<bits, kind, 3, 64>;
+        double time_three = wgmma_cluster_plan_of<three_warpgroups>(props, p).time;
+        if (time_three < time_n64 && time_three < time_n128)
+            return launch<three_warpgroups>(props, stream, p);
     }
-    return of_narrow < of_wide ? launch<narrow>(chip, stream, p) : launch<wide>(chip, stream, p);
+    return time_n64 < time_n128 ? launch<n64_config>(props, stream, p)
+                                : launch<n128_config>(props, stream, p);
 }
 
 /* Whole k tiles, group sizes that are multiples of a k tile, and x without conversion. */
-bool ft_cuda_blocks_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+bool ft_cuda_groupwise_wgmma_supports(const ft_cuda_device_props *props,
+                                      const ft_cuda_groupwise_args *p)
 {
-    blocks_shape shape = blocks_shape_of(p);
-    uint64_t tiles = ((uint64_t) shape.panels / 4 + FT_CUDA_PARTS) * (p->m / 16 + 1);
-    return chip->has_wgmma && p->k % BLOCKS_RUN == 0 && !blocks_are_fine(p) &&
+    groupwise_shape shape = groupwise_shape_of(p);
+    uint64_t tiles = ((uint64_t) shape.panels / 4 + FT_CUDA_MAX_FUSED) * (p->m / 16 + 1);
+    return props->has_wgmma && p->k % GROUPWISE_TILE_K == 0 && !groupwise_has_step_scales(p) &&
            p->x_dtype != FT_F32 && (uintptr_t) p->x % 16 == 0 && p->k < 1u << 20 &&
-           tiles * (uint64_t) shape.stretches < 1u << 31 && chip->shared >= WGMMA_ROOM;
+           tiles * (uint64_t) shape.splits < 1u << 31 && props->smem_bytes >= WGMMA_MAX_SMEM;
 }
 
-int ft_cuda_blocks_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+int ft_cuda_groupwise_wgmma(const ft_cuda_device_props *props, void *stream,
+                            const ft_cuda_groupwise_args *p)
 {
     bool bf16 = p->x_dtype == FT_BF16;
-    return p->bits == 4 ? bf16 ? launch_size<4, BLOCKS_BF16>(chip, stream, p)
-                               : launch_size<4, BLOCKS_F16>(chip, stream, p)
-           : bf16 ? launch_size<8, BLOCKS_BF16>(chip, stream, p)
-                        : launch_size<8, BLOCKS_F16>(chip, stream, p);
+    return p->bits == 4 ? bf16 ? launch_size<4, GROUPWISE_X_BF16>(props, stream, p)
+                               : launch_size<4, GROUPWISE_X_F16>(props, stream, p)
+           : bf16 ? launch_size<8, GROUPWISE_X_BF16>(props, stream, p)
+                        : launch_size<8, GROUPWISE_X_F16>(props, stream, p);
 }

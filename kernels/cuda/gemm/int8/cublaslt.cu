@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(THREADS)
 {
     size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x;
     size_t row = i / 2 % m, col = i / 2 / m * 32 + i % 2 * 16;
-    ft_wait_for_predecessor();
+    ft_pdl_wait();
     if (i / 2 / m * 32 >= k)
         return;
     if (aligned) {
@@ -57,14 +57,14 @@ __global__ void __launch_bounds__(THREADS)
  */
 template <ft_epilogue epilogue>
 __global__ void __launch_bounds__(THREADS)
-    from_col32_kernel(const __grid_constant__ ft_cuda_product p, const int32_t *__restrict__ sums,
-                      const ft_out_shape shape)
+    from_col32_kernel(const __grid_constant__ ft_cuda_gemm_args p, const int32_t *__restrict__ acc,
+                      const ft_output_layout shape)
 {
     size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x;
     uint32_t row = (uint32_t) (i / 4 % p.m), col = (uint32_t) (i / 4 / p.m * 32 + i % 4 * 8);
-    ft_out out;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    ft_output_x8 out;
+    ft_pdl_wait();
+    ft_pdl_launch_dependents();
     if (col >= p.n)
         return;
 #pragma unroll
@@ -72,10 +72,10 @@ __global__ void __launch_bounds__(THREADS)
         out.scale[j] = ft_column_scale(p, col + j);
         out.bias[j] = ft_column_bias(p, col + j);
     }
-    int4 low = *(const int4 *) (sums + 8 * i), high = *(const int4 *) (sums + 8 * i + 4);
+    int4 low = *(const int4 *) (acc + 8 * i), high = *(const int4 *) (acc + 8 * i + 4);
     const int32_t sum[8] = { low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w };
-    ft_out_open(out, p, shape, col);
-    ft_out_eight<epilogue>(out, p, shape, row, sum);
+    ft_output_x8_init(out, p, shape, col);
+    ft_output_x8_store<epilogue>(out, p, shape, row, sum);
 }
 
 /* ---- cuBLASLt ---------------------------------------------------------------------------- */
@@ -115,18 +115,18 @@ static matrix describe_row(cudaDataType type, size_t rows, size_t cols)
 }
 
 /* Exact int32 accumulation: c = a . b^T, or c = a^T . b if `first`. */
-static cublasStatus_t describe_product(cublasLtMatmulDescOpaque_t *product, bool first)
+static cublasStatus_t describe_matmul(cublasLtMatmulDescOpaque_t *product, bool transpose_a)
 {
     int32_t transposed = CUBLAS_OP_T;
     cublasStatus_t status = cublasLtMatmulDescInit(product, CUBLAS_COMPUTE_32I, CUDA_R_32I);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     return cublasLtMatmulDescSetAttribute(
-        product, first ? CUBLASLT_MATMUL_DESC_TRANSA : CUBLASLT_MATMUL_DESC_TRANSB, &transposed,
-        sizeof transposed);
+        product, transpose_a ? CUBLASLT_MATMUL_DESC_TRANSA : CUBLASLT_MATMUL_DESC_TRANSB,
+        &transposed, sizeof transposed);
 }
 
-static cublasStatus_t multiply(void *blas, void *stream, bool first, const int8_t *a,
+static cublasStatus_t multiply(void *blas, void *stream, bool transpose_a, const int8_t *a,
                                matrix *a_matrix, const int8_t *b, matrix *b_matrix, int32_t *c,
                                matrix *c_matrix)
 {
@@ -137,7 +137,7 @@ static cublasStatus_t multiply(void *blas, void *stream, bool first, const int8_
         if (m->status != CUBLAS_STATUS_SUCCESS)
             return m->status;
     }
-    cublasStatus_t status = describe_product(&product, first);
+    cublasStatus_t status = describe_matmul(&product, transpose_a);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     return cublasLtMatmul((cublasLtHandle_t) blas, &product, &one, a, &a_matrix->layout, b,
@@ -149,14 +149,14 @@ static cublasStatus_t multiply(void *blas, void *stream, bool first, const int8_
 static cublasStatus_t transform(void *blas, void *stream, void *out, matrix to, const void *in,
                                 matrix from)
 {
-    cublasLtMatrixTransformDescOpaque_t what;
+    cublasLtMatrixTransformDescOpaque_t desc;
     const float one = 1.0f, zero = 0.0f;
     cublasStatus_t status = to.status != CUBLAS_STATUS_SUCCESS ? to.status : from.status;
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatrixTransformDescInit(&what, CUDA_R_32F);
+        status = cublasLtMatrixTransformDescInit(&desc, CUDA_R_32F);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
-    return cublasLtMatrixTransform((cublasLtHandle_t) blas, &what, &one, in, &from.layout, &zero,
+    return cublasLtMatrixTransform((cublasLtHandle_t) blas, &desc, &one, in, &from.layout, &zero,
                                    NULL, NULL, out, &to.layout, (cudaStream_t) stream);
 }
 
@@ -165,50 +165,51 @@ static cublasStatus_t transform(void *blas, void *stream, void *out, matrix to, 
 /* COL32 copies of x and of the accumulators; row-major copies of x and w for the emulation only. */
 typedef struct buffers {
     int8_t *x, *x_row, *w_row;
-    int32_t *sums;
+    int32_t *acc;
     size_t bytes;
 } buffers;
 
 /* The next buffer, 256-byte aligned; with `base` NULL only the size is counted. */
-static char *take(char *base, size_t *used, size_t bytes)
+static char *carve(char *base, size_t *used, size_t bytes)
 {
     char *memory = base == NULL ? NULL : base + *used;
     *used += (bytes + 255) / 256 * 256;
     return memory;
 }
 
-static buffers lay_out(void *scratch, bool has_imma, size_t m, size_t n, size_t k)
+static buffers layout_scratch(void *scratch, bool has_imma, size_t m, size_t n, size_t k)
 {
     buffers b = {};
     char *base = (char *) scratch;
     size_t used = 0;
-    b.x = (int8_t *) take(base, &used, m * padded(k));
-    b.sums = (int32_t *) take(base, &used, m * n * sizeof *b.sums);
+    b.x = (int8_t *) carve(base, &used, m * padded(k));
+    b.acc = (int32_t *) carve(base, &used, m * n * sizeof *b.acc);
     if (!has_imma) {
-        b.x_row = (int8_t *) take(base, &used, m * padded(k));
-        b.w_row = (int8_t *) take(base, &used, n * padded(k));
+        b.x_row = (int8_t *) carve(base, &used, m * padded(k));
+        b.w_row = (int8_t *) carve(base, &used, n * padded(k));
     }
     b.bytes = used;
     return b;
 }
 
-extern "C" size_t ft_cuda_gemm_lt_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k)
+extern "C" size_t ft_cuda_gemm_cublaslt_scratch(const ft_cuda_device_props *props, size_t m,
+                                                size_t n, size_t k)
 {
-    return lay_out(NULL, chip->has_imma, m, n, k).bytes;
+    return layout_scratch(NULL, props->has_imma, m, n, k).bytes;
 }
 
 /* ---- GEMM ---------------------------------------------------------------------------------- */
 
-static cublasStatus_t sums_of_imma(void *stream, const ft_cuda_product *p, const buffers *b)
+static cublasStatus_t gemm_col32(void *stream, const ft_cuda_gemm_args *p, const buffers *b)
 {
     matrix x = describe_col32(CUDA_R_8I, p->m, padded(p->k));
     matrix w = describe_col4(p->n, padded(p->k));
-    matrix sums = describe_col32(CUDA_R_32I, p->m, p->n);
-    return multiply(p->blas, stream, false, b->x, &x, p->w, &w, b->sums, &sums);
+    matrix acc = describe_col32(CUDA_R_32I, p->m, p->n);
+    return multiply(p->blas, stream, false, b->x, &x, p->w, &w, b->acc, &acc);
 }
 
 /* `count` matrices of one layout, `stride` elements apart. */
-static void repeat(matrix *m, size_t count, size_t stride)
+static void set_batch(matrix *m, size_t count, size_t stride)
 {
     int32_t batch = (int32_t) count;
     int64_t offset = (int64_t) stride;
@@ -225,43 +226,45 @@ static void repeat(matrix *m, size_t count, size_t stride)
  * so ft_cuda_relayout() does. Row-major matrices are transposed column-major ones, and a COL32
  * result is n / 32 row-major matrices of 32 columns, which a strided batch writes in place.
  */
-static cublasStatus_t sums_of_stand_in(void *stream, const ft_cuda_product *p, const buffers *b)
+static cublasStatus_t gemm_col32_emulated(void *stream, const ft_cuda_gemm_args *p,
+                                          const buffers *b)
 {
     size_t m = p->m, n = p->n, k = padded(p->k);
     matrix w = describe(CUDA_R_8I, CUBLASLT_ORDER_COL, k, 32, k);
     matrix x = describe(CUDA_R_8I, CUBLASLT_ORDER_COL, k, m, k);
-    matrix sums = describe(CUDA_R_32I, CUBLASLT_ORDER_COL, 32, m, 32);
-    repeat(&w, n / 32, 32 * k);
-    repeat(&x, n / 32, 0);
-    repeat(&sums, n / 32, 32 * m);
+    matrix acc = describe(CUDA_R_32I, CUBLASLT_ORDER_COL, 32, m, 32);
+    set_batch(&w, n / 32, 32 * k);
+    set_batch(&x, n / 32, 0);
+    set_batch(&acc, n / 32, 32 * m);
     cublasStatus_t status = transform(p->blas, stream, b->x_row, describe_row(CUDA_R_8I, m, k),
                                       b->x, describe_col32(CUDA_R_8I, m, k));
     if (status == CUBLAS_STATUS_SUCCESS &&
         ft_cuda_relayout(stream, b->w_row, FT_ROW, p->w, FT_COL4_4R2_8C, n, k) != 0)
         status = CUBLAS_STATUS_EXECUTION_FAILED;
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = multiply(p->blas, stream, true, b->w_row, &w, b->x_row, &x, b->sums, &sums);
+        status = multiply(p->blas, stream, true, b->w_row, &w, b->x_row, &x, b->acc, &acc);
     return status;
 }
 
 /* Launched without PDL: cuBLASLt kernels do not wait for their predecessors. */
-static int launch_to_col32(void *stream, const ft_cuda_product *p, const buffers *b)
+static int launch_to_col32(void *stream, const ft_cuda_gemm_args *p, const buffers *b)
 {
     bool aligned = p->k % 16 == 0 && (uintptr_t) p->x % 16 == 0;
-    return ft_launch(to_col32_kernel, dim3(ft_cover(p->m * padded(p->k) / 16, THREADS)), THREADS, 0,
-                     stream, false, 1, b->x, p->x, p->m, p->k, aligned);
+    return ft_launch(to_col32_kernel, dim3(ft_ceil_div(p->m * padded(p->k) / 16, THREADS)), THREADS,
+                     0, stream, false, 1, b->x, p->x, p->m, p->k, aligned);
 }
 
-static int launch_from_col32(void *stream, const ft_cuda_product *p, const buffers *b)
+static int launch_from_col32(void *stream, const ft_cuda_gemm_args *p, const buffers *b)
 {
-    static void (*const kernel[])(const ft_cuda_product, const int32_t *, const ft_out_shape) = {
+    static void (*const kernel[])(const ft_cuda_gemm_args, const int32_t *,
+                                  const ft_output_layout) = {
         from_col32_kernel<FT_EPILOGUE_NONE>,
         from_col32_kernel<FT_EPILOGUE_GELU>,
         from_col32_kernel<FT_EPILOGUE_ANY>,
     };
     return ft_launch(kernel[ft_epilogue_of(p->activation)],
-                     dim3(ft_cover(p->m * p->n / 8, THREADS)), THREADS, 0, stream, false, 1, *p,
-                     b->sums, ft_out_shape_of(p));
+                     dim3(ft_ceil_div(p->m * p->n / 8, THREADS)), THREADS, 0, stream, false, 1, *p,
+                     b->acc, ft_output_layout_of(p));
 }
 
 static int error_of(cublasStatus_t status)
@@ -281,7 +284,7 @@ static int error_of(cublasStatus_t status)
 
 /* ------------------------------------------------------------------------------------------ */
 
-extern "C" bool ft_cuda_gemm_lt_probe(void *blas)
+extern "C" bool ft_cuda_gemm_cublaslt_probe(void *blas)
 {
     enum { SIZE = 64 };
     cublasLtMatmulDescOpaque_t product;
@@ -289,29 +292,31 @@ extern "C" bool ft_cuda_gemm_lt_probe(void *blas)
     cublasLtMatmulHeuristicResult_t result;
     int found = 0;
     matrix x = describe_col32(CUDA_R_8I, SIZE, SIZE), w = describe_col4(SIZE, SIZE);
-    matrix sums = describe_col32(CUDA_R_32I, SIZE, SIZE);
+    matrix acc = describe_col32(CUDA_R_32I, SIZE, SIZE);
     return x.status == CUBLAS_STATUS_SUCCESS && w.status == CUBLAS_STATUS_SUCCESS &&
-           sums.status == CUBLAS_STATUS_SUCCESS &&
-           describe_product(&product, false) == CUBLAS_STATUS_SUCCESS &&
+           acc.status == CUBLAS_STATUS_SUCCESS &&
+           describe_matmul(&product, false) == CUBLAS_STATUS_SUCCESS &&
            cublasLtMatmulPreferenceInit(&preference) == CUBLAS_STATUS_SUCCESS &&
            cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t) blas, &product, &x.layout, &w.layout,
-                                          &sums.layout, &sums.layout, &preference, 1, &result,
+                                          &acc.layout, &acc.layout, &preference, 1, &result,
                                           &found) == CUBLAS_STATUS_SUCCESS &&
            found > 0 && result.state == CUBLAS_STATUS_SUCCESS;
 }
 
-extern "C" bool ft_cuda_gemm_lt_takes(const ft_cuda_chip *chip, const ft_cuda_product *p)
+extern "C" bool ft_cuda_gemm_cublaslt_supports(const ft_cuda_device_props *props,
+                                               const ft_cuda_gemm_args *p)
 {
     return p->w != NULL && p->blas != NULL && p->n % 32 == 0 && p->scratch != NULL &&
-           ft_cuda_gemm_lt_scratch(chip, p->m, p->n, p->k) <= p->scratch_bytes;
+           ft_cuda_gemm_cublaslt_scratch(props, p->m, p->n, p->k) <= p->scratch_bytes;
 }
 
-extern "C" int ft_cuda_gemm_lt(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+extern "C" int ft_cuda_gemm_cublaslt(const ft_cuda_device_props *props, void *stream,
+                                     const ft_cuda_gemm_args *p)
 {
-    buffers b = lay_out(p->scratch, chip->has_imma, p->m, p->n, p->k);
+    buffers b = layout_scratch(p->scratch, props->has_imma, p->m, p->n, p->k);
     int status = launch_to_col32(stream, p, &b);
     if (status == 0)
-        status = error_of(chip->has_imma ? sums_of_imma(stream, p, &b)
-                                         : sums_of_stand_in(stream, p, &b));
+        status = error_of(props->has_imma ? gemm_col32(stream, p, &b)
+                                          : gemm_col32_emulated(stream, p, &b));
     return status == 0 ? launch_from_col32(stream, p, &b) : status;
 }

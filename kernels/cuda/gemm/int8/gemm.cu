@@ -17,26 +17,26 @@
 #include <cuda_runtime_api.h>
 
 /* Name, support predicate and launcher of each kernel. */
-typedef struct gemm_way {
+typedef struct gemm_kernel {
     const char *name;
-    bool (*takes)(const ft_cuda_chip *chip, const ft_cuda_product *p);
-    int (*launch)(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
-} gemm_way;
+    bool (*supports)(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
+    int (*launch)(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p);
+} gemm_kernel;
 
-static const gemm_way ways[FT_CUDA_GEMMS] = {
-    { "plain", ft_cuda_gemm_plain_takes, ft_cuda_gemm_plain },
-    { "mma", ft_cuda_gemm_mma_takes, ft_cuda_gemm_mma },
-    { "lt", ft_cuda_gemm_lt_takes, ft_cuda_gemm_lt },
-    { "wgmma", ft_cuda_gemm_wgmma_takes, ft_cuda_gemm_wgmma },
-    { "stream", ft_cuda_gemm_stream_takes, ft_cuda_gemm_stream },
+static const gemm_kernel kernels[FT_CUDA_GEMM_KERNELS] = {
+    { "plain", ft_cuda_gemm_simt_supports, ft_cuda_gemm_simt },
+    { "mma", ft_cuda_gemm_mma_supports, ft_cuda_gemm_mma },
+    { "lt", ft_cuda_gemm_cublaslt_supports, ft_cuda_gemm_cublaslt },
+    { "wgmma", ft_cuda_gemm_wgmma_supports, ft_cuda_gemm_wgmma },
+    { "stream", ft_cuda_gemm_gemv_supports, ft_cuda_gemm_gemv },
 };
 
 /* Kernels for a device kind and up to so many rows and columns, in order of preference. */
-typedef struct gemm_rule {
+typedef struct selection_rule {
     int capability; /* minimum compute capability */
     size_t rows, columns;
-    ft_cuda_gemm order[4];
-} gemm_rule;
+    ft_cuda_gemm_kernel preference[4];
+} selection_rule;
 
 /*
  * sm_90: with up to 8 rows the GEMM is bound by reading weights. One persistent thread block per
@@ -53,124 +53,127 @@ typedef struct gemm_rule {
  * Elsewhere mma.sync: its epilogue is fused, and a round trip of the accumulators through memory
  * costs more than the GEMM itself.
  */
-static const gemm_rule rules[] = {
-    { 100, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 90,
-      8,
-      8192,
-      { FT_CUDA_GEMM_STREAM, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
+static const selection_rule selection_rules[] = {
+    { 100, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_SIMT } },
+    { 90, 8, 8192, { FT_CUDA_GEMM_GEMV, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_SIMT } },
     { 90,
       8,
       SIZE_MAX,
-      { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_STREAM, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
-    { 90, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 80, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 75, 256, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 75, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_LT, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 0, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_PLAIN } },
+      { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_GEMV, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_SIMT } },
+    { 90, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_SIMT } },
+    { 80, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_SIMT } },
+    { 75, 256, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_SIMT } },
+    { 75, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_CUBLASLT, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_SIMT } },
+    { 0, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_SIMT } },
 };
 
-static bool takes(ft_cuda_gemm how, const ft_cuda_chip *chip, const ft_cuda_product *p)
+static bool supports(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
+                     const ft_cuda_gemm_args *p)
 {
-    return ways[how].takes(chip, p);
+    return kernels[kernel].supports(props, p);
 }
 
 /* The emulation of cuBLASLt's layouts (sm_90) runs only on request. */
-static bool is_offered(ft_cuda_gemm how, const ft_cuda_chip *chip, const ft_cuda_product *p)
+static bool is_eligible(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
+                        const ft_cuda_gemm_args *p)
 {
-    return takes(how, chip, p) && (how != FT_CUDA_GEMM_LT || chip->has_imma);
+    return supports(kernel, props, p) && (kernel != FT_CUDA_GEMM_CUBLASLT || props->has_imma);
 }
 
-static ft_cuda_gemm tabulated(const ft_cuda_chip *chip, const ft_cuda_product *p)
+static ft_cuda_gemm_kernel select_from_table(const ft_cuda_device_props *props,
+                                             const ft_cuda_gemm_args *p)
 {
-    const gemm_rule *rule = rules;
-    while (chip->capability < rule->capability || p->m > rule->rows || p->n > rule->columns)
-        rule++;
-    for (ft_cuda_gemm how : rule->order) {
-        if (is_offered(how, chip, p))
-            return how;
+    const selection_rule *selection = selection_rules;
+    while (props->capability < selection->capability || p->m > selection->rows ||
+           p->n > selection->columns)
+        selection++;
+    for (ft_cuda_gemm_kernel kernel : selection->preference) {
+        if (is_eligible(kernel, props, p))
+            return kernel;
     }
     /* only prepacked weights exist */
     return FT_CUDA_GEMM_WGMMA;
 }
 
-static const char *asked_name(void)
+static const char *requested_name(void)
 {
     const char *name = getenv("FT_CUDA_GEMM");
     return name != NULL && *name != '\0' ? name : NULL;
 }
 
-/* The kernel of this name, or FT_CUDA_GEMMS. */
-static int way_named(const char *name)
+/* The kernel of this name, or FT_CUDA_GEMM_KERNELS. */
+static int kernel_named(const char *name)
 {
-    int how = 0;
-    while (how < FT_CUDA_GEMMS && strcmp(name, ways[how].name) != 0)
-        how++;
-    return how;
+    int kernel = 0;
+    while (kernel < FT_CUDA_GEMM_KERNELS && strcmp(name, kernels[kernel].name) != 0)
+        kernel++;
+    return kernel;
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
-extern "C" bool ft_cuda_gemm_asked(const ft_cuda_chip *chip, const ft_cuda_product *p,
-                                   ft_cuda_gemm *how)
+extern "C" bool ft_cuda_gemm_requested(const ft_cuda_device_props *props,
+                                       const ft_cuda_gemm_args *p, ft_cuda_gemm_kernel *kernel)
 {
-    const char *name = asked_name();
-    int asked = name == NULL ? FT_CUDA_GEMMS : way_named(name);
-    if (asked == FT_CUDA_GEMMS || !takes((ft_cuda_gemm) asked, chip, p))
+    const char *name = requested_name();
+    int requested = name == NULL ? FT_CUDA_GEMM_KERNELS : kernel_named(name);
+    if (requested == FT_CUDA_GEMM_KERNELS || !supports((ft_cuda_gemm_kernel) requested, props, p))
         return false;
-    *how = (ft_cuda_gemm) asked;
+    *kernel = (ft_cuda_gemm_kernel) requested;
     return true;
 }
 
-extern "C" ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product *p)
+extern "C" ft_cuda_gemm_kernel ft_cuda_gemm_select(const ft_cuda_device_props *props,
+                                                   const ft_cuda_gemm_args *p)
 {
-    ft_cuda_gemm asked;
-    return ft_cuda_gemm_asked(chip, p, &asked) ? asked : tabulated(chip, p);
+    ft_cuda_gemm_kernel requested;
+    return ft_cuda_gemm_requested(props, p, &requested) ? requested : select_from_table(props, p);
 }
 
-extern "C" void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_product *p, char *text,
-                                     size_t size)
+extern "C" void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p,
+                                     char *text, size_t size)
 {
-    const char *name = asked_name(), *chosen = ways[ft_cuda_gemm_choose(chip, p)].name;
+    const char *name = requested_name(), *selected = kernels[ft_cuda_gemm_select(props, p)].name;
     if (name == NULL)
-        snprintf(text, size, "%s", chosen);
-    else if (way_named(name) == FT_CUDA_GEMMS)
-        snprintf(text, size, "%s: FT_CUDA_GEMM=%s is not a kernel", chosen, name);
-    else if (strcmp(name, chosen) != 0)
-        snprintf(text, size, "%s: FT_CUDA_GEMM=%s does not support it", chosen, name);
+        snprintf(text, size, "%s", selected);
+    else if (kernel_named(name) == FT_CUDA_GEMM_KERNELS)
+        snprintf(text, size, "%s: FT_CUDA_GEMM=%s is not a kernel", selected, name);
+    else if (strcmp(name, selected) != 0)
+        snprintf(text, size, "%s: FT_CUDA_GEMM=%s does not support it", selected, name);
     else
-        snprintf(text, size, "%s: requested by FT_CUDA_GEMM", chosen);
+        snprintf(text, size, "%s: requested by FT_CUDA_GEMM", selected);
 }
 
-extern "C" bool ft_cuda_product_adds_up(const ft_cuda_product *p)
+extern "C" bool ft_cuda_gemm_args_valid(const ft_cuda_gemm_args *p)
 {
     size_t columns = 0;
-    if (p->parts < 1 || p->parts > FT_CUDA_PARTS)
+    if (p->n_outputs < 1 || p->n_outputs > FT_CUDA_MAX_FUSED)
         return false;
-    for (int i = 0; i < p->parts; i++)
+    for (int i = 0; i < p->n_outputs; i++)
         columns += p->width[i];
     return columns == p->n;
 }
 
-extern "C" int ft_cuda_gemm_run(ft_cuda_gemm how, const ft_cuda_chip *chip, void *stream,
-                                const ft_cuda_product *p)
+extern "C" int ft_cuda_gemm_launch(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
+                                   void *stream, const ft_cuda_gemm_args *p)
 {
-    if (!ft_cuda_product_adds_up(p))
+    if (!ft_cuda_gemm_args_valid(p))
         return (int) cudaErrorInvalidValue;
-    if ((int) how < 0 || how >= FT_CUDA_GEMMS || !takes(how, chip, p))
+    if ((int) kernel < 0 || kernel >= FT_CUDA_GEMM_KERNELS || !supports(kernel, props, p))
         return (int) cudaErrorNotSupported;
-    return ways[how].launch(chip, stream, p);
+    return kernels[kernel].launch(props, stream, p);
 }
 
-extern "C" const char *ft_cuda_gemm_name(ft_cuda_gemm how)
+extern "C" const char *ft_cuda_gemm_name(ft_cuda_gemm_kernel kernel)
 {
-    return (int) how >= 0 && how < FT_CUDA_GEMMS ? ways[how].name : "?";
+    return (int) kernel >= 0 && kernel < FT_CUDA_GEMM_KERNELS ? kernels[kernel].name : "?";
 }
 
-extern "C" size_t ft_cuda_gemm_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k)
+extern "C" size_t ft_cuda_gemm_scratch(const ft_cuda_device_props *props, size_t m, size_t n,
+                                       size_t k)
 {
-    const char *name = asked_name();
-    bool asked = name != NULL && way_named(name) == FT_CUDA_GEMM_LT;
-    bool offered = chip->has_imma && chip->capability < 80;
-    return asked || offered ? ft_cuda_gemm_lt_scratch(chip, m, n, k) : 0;
+    const char *name = requested_name();
+    bool requested = name != NULL && kernel_named(name) == FT_CUDA_GEMM_CUBLASLT;
+    bool eligible = props->has_imma && props->capability < 80;
+    return requested || eligible ? ft_cuda_gemm_cublaslt_scratch(props, m, n, k) : 0;
 }

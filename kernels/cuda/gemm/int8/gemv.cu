@@ -33,32 +33,32 @@
 #include "kernels/cuda/ptx/tma.cuh"
 
 enum {
-    ROWS = 16,   /* weight rows per row tile */
-    DEPTH = 128, /* k per stage */
-    STAGE = ROWS * DEPTH,
+    TILE_ROWS = 16, /* weight rows per row tile */
+    TILE_K = 128,   /* k per stage */
+    STAGE_BYTES = TILE_ROWS * TILE_K,
     TOKENS = 8,
     WARPS = 8, /* multiply; one more warp runs the epilogue */
     THREADS = 32 * (WARPS + 1),
-    MOST_SLOTS = 4,      /* per warp */
-    UNITS = 4,           /* row tiles with accumulators in shared memory at a time */
-    SUMS_ROW = ROWS + 4, /* padded to avoid bank conflicts */
+    MAX_STAGES = 4,            /* per warp */
+    TILES_IN_SMEM = 4,         /* row tiles with accumulators in shared memory at a time */
+    ACC_PITCH = TILE_ROWS + 4, /* padded to avoid bank conflicts */
 };
 
 /* Shared memory before the pipelines and x. */
-struct stream_shared {
-    int32_t sums[UNITS][TOKENS][SUMS_ROW];
-    uint64_t full[WARPS][MOST_SLOTS];
-    uint64_t summed[UNITS], freed[UNITS], x_arrived;
+struct gemv_smem {
+    int32_t sums[TILES_IN_SMEM][TOKENS][ACC_PITCH];
+    uint64_t full[WARPS][MAX_STAGES];
+    uint64_t full_acc[TILES_IN_SMEM], empty[TILES_IN_SMEM], x_full;
 };
 
-enum { RING_AT = (sizeof(stream_shared) + 127) / 128 * 128 };
+enum { PIPELINE_OFFSET = (sizeof(gemv_smem) + 127) / 128 * 128 };
 
 /* Launch parameters. */
-typedef struct stream_shape {
-    int units, steps;  /* k_tiles: of a row tile */
-    uint32_t x_stride; /* bytes per row of x in shared memory */
-    ft_out_shape out;
-} stream_shape;
+typedef struct gemv_params {
+    int row_tiles, k_tiles; /* k_tiles: of a row tile */
+    uint32_t x_stride;      /* bytes per row of x in shared memory */
+    ft_output_layout out;
+} gemv_params;
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
 
@@ -81,78 +81,81 @@ __device__ __forceinline__ bool is_elected()
 }
 
 /* A warp's pipeline: one lane is the producer, all lanes consume. */
-template <int slots> struct stream_ring {
+template <int n_stages> struct gemv_pipeline {
     char *stage;
     uint64_t *full;
-    int slot;
-    unsigned parity;
+    int stage_index;
+    unsigned phase;
     /* next request: its k tile, its address, and its row tile */
-    int step, steps, unit, units;
+    int k_tile, k_tiles, row_tile, row_tiles;
     const int8_t *next, *first;
     size_t group; /* bytes of 32 prepacked rows */
     uint64_t policy;
 
-    __device__ __forceinline__ stream_ring(stream_shared &s, char *rings, const ft_cuda_product &p,
-                                           const stream_shape &shape, int warp)
-        : stage(rings + warp * slots * STAGE), full(s.full[warp]), slot(0), parity(0), step(warp),
-          steps(shape.steps), unit(blockIdx.x), units(shape.units), first(p.tiles),
-          group((size_t) shape.steps * (2 * STAGE)), policy(ft_policy_passing())
+    __device__ __forceinline__ gemv_pipeline(gemv_smem &s, char *pipelines,
+                                             const ft_cuda_gemm_args &p, const gemv_params &shape,
+                                             int warp)
+        : stage(pipelines + warp * n_stages * STAGE_BYTES), full(s.full[warp]), stage_index(0),
+          phase(0), k_tile(warp), k_tiles(shape.k_tiles), row_tile(blockIdx.x),
+          row_tiles(shape.row_tiles), first(p.prepacked),
+          group((size_t) shape.k_tiles * (2 * STAGE_BYTES)), policy(ft_l2_evict_first())
     {
-        settle();
+        locate();
     }
     /* Move on to the row tile that the k tile belongs to. */
-    __device__ __forceinline__ void settle()
+    __device__ __forceinline__ void locate()
     {
-        while (step >= steps) {
-            step -= steps;
-            unit += gridDim.x;
+        while (k_tile >= k_tiles) {
+            k_tile -= k_tiles;
+            row_tile += gridDim.x;
         }
-        next = first + unit / 2 * group + step * (2 * STAGE) + unit % 2 * STAGE;
+        next =
+            first + row_tile / 2 * group + k_tile * (2 * STAGE_BYTES) + row_tile % 2 * STAGE_BYTES;
     }
     /* Request the next stage. */
-    __device__ __forceinline__ void ask(int into)
+    __device__ __forceinline__ void request(int into)
     {
-        if (unit >= units)
+        if (row_tile >= row_tiles)
             return;
-        ft_barrier_expect(&full[into], STAGE);
-        ft_load_bulk(stage + into * STAGE, next, STAGE, &full[into], policy);
-        step += WARPS;
-        next += WARPS * (2 * STAGE);
-        if (step >= steps)
-            settle();
+        ft_mbarrier_arrive_expect_tx(&full[into], STAGE_BYTES);
+        ft_bulk_load(stage + into * STAGE_BYTES, next, STAGE_BYTES, &full[into], policy);
+        k_tile += WARPS;
+        next += WARPS * (2 * STAGE_BYTES);
+        if (k_tile >= k_tiles)
+            locate();
     }
     /* Prologue. */
-    __device__ __forceinline__ void open()
+    __device__ __forceinline__ void start()
     {
         if (!is_elected())
             return;
 #pragma unroll
-        for (int i = 0; i < slots; i++)
-            ft_barrier_init(&full[i], 1);
-        ft_barriers_ready();
+        for (int i = 0; i < n_stages; i++)
+            ft_mbarrier_init(&full[i], 1);
+        ft_mbarrier_fence_init();
 #pragma unroll
-        for (int i = 0; i < slots; i++)
-            ask(i);
+        for (int i = 0; i < n_stages; i++)
+            request(i);
     }
     __device__ __forceinline__ const char *wait()
     {
-        ft_barrier_wait(&full[slot], parity);
-        return stage + slot * STAGE;
+        ft_mbarrier_wait(&full[stage_index], phase);
+        return stage + stage_index * STAGE_BYTES;
     }
     /* All lanes have read the stage: refill it. */
     __device__ __forceinline__ void release()
     {
         if (is_elected())
-            ask(slot);
-        if (++slot == slots) {
-            slot = 0;
-            parity ^= 1;
+            request(stage_index);
+        if (++stage_index == n_stages) {
+            stage_index = 0;
+            phase ^= 1;
         }
     }
 };
 
 /* The low and high half of a lane's 64 bytes of a row, in k order. */
-__device__ __forceinline__ void read_halves(uint4 &low, uint4 &high, const char *row, bool odd)
+__device__ __forceinline__ void load_row(uint4 &low, uint4 &high, const char *row, bool odd)
 {
     uint4 first = *(const uint4 *) (row + (odd ? 64 : 0));
     uint4 second = *(const uint4 *) (row + (odd ? 0 : 64));
@@ -160,187 +163,190 @@ __device__ __forceinline__ void read_halves(uint4 &low, uint4 &high, const char 
     high = odd ? first : second;
 }
 
-__device__ __forceinline__ void multiply_half(int32_t sum[4], const uint4 &upper,
-                                              const uint4 &lower, const uint4 &x)
+__device__ __forceinline__ void mma_k64(int32_t sum[4], const uint4 &upper, const uint4 &lower,
+                                        const uint4 &x)
 {
     const uint32_t a[2][4] = { { upper.x, lower.x, upper.y, lower.y },
                                { upper.z, lower.z, upper.w, lower.w } };
-    ft_mma_codes(sum, a[0], x.x, x.y);
-    ft_mma_codes(sum, a[1], x.z, x.w);
+    ft_mma_i8(sum, a[0], x.x, x.y);
+    ft_mma_i8(sum, a[1], x.z, x.w);
 }
 
 /* This warp's stages of all row tiles. */
-template <int slots>
-__device__ __forceinline__ void multiply(stream_shared &s, const char *x, stream_ring<slots> &ring,
-                                         const ft_cuda_product &p, const stream_shape &shape,
-                                         unsigned warp, unsigned lane)
+template <int n_stages>
+__device__ __forceinline__ void
+mainloop(gemv_smem &s, const char *x, gemv_pipeline<n_stages> &pipeline, const ft_cuda_gemm_args &p,
+         const gemv_params &shape, unsigned warp, unsigned lane)
 {
     unsigned g = lane / 4, t = lane % 4;
     bool odd = g % 2 == 1, token = g < p.m;
-    int step = (int) warp, count = 0;
+    int k_tile = (int) warp, tile_count = 0;
     x += g * shape.x_stride + t * 16;
-    for (int unit = blockIdx.x; unit < shape.units; unit += gridDim.x, count++) {
+    for (int row_tile = blockIdx.x; row_tile < shape.row_tiles;
+         row_tile += gridDim.x, tile_count++) {
         int32_t sum[2][4] = {};
-        for (; step < shape.steps; step += WARPS) {
-            const char *row = ring.wait() + g * DEPTH + t * 16;
+        for (; k_tile < shape.k_tiles; k_tile += WARPS) {
+            const char *row = pipeline.wait() + g * TILE_K + t * 16;
             uint4 low[2], high[2], x_low = {}, x_high = {};
-            read_halves(low[0], high[0], row, odd);
-            read_halves(low[1], high[1], row + 8 * DEPTH, odd);
+            load_row(low[0], high[0], row, odd);
+            load_row(low[1], high[1], row + 8 * TILE_K, odd);
             if (token) {
-                x_low = *(const uint4 *) (x + step * DEPTH);
-                x_high = *(const uint4 *) (x + step * DEPTH + 64);
+                x_low = *(const uint4 *) (x + k_tile * TILE_K);
+                x_high = *(const uint4 *) (x + k_tile * TILE_K + 64);
             }
             __syncwarp();
-            ring.release();
-            multiply_half(sum[0], low[0], low[1], x_low);
-            multiply_half(sum[1], high[0], high[1], x_high);
+            pipeline.release();
+            mma_k64(sum[0], low[0], low[1], x_low);
+            mma_k64(sum[1], high[0], high[1], x_high);
         }
-        step -= shape.steps;
-        int slot = count % UNITS;
-        if (count >= UNITS)
-            ft_barrier_wait(&s.freed[slot], count / UNITS + 1 & 1);
+        k_tile -= shape.k_tiles;
+        int stage_index = tile_count % TILES_IN_SMEM;
+        if (tile_count >= TILES_IN_SMEM)
+            ft_mbarrier_wait(&s.empty[stage_index], tile_count / TILES_IN_SMEM + 1 & 1);
 #pragma unroll
         for (unsigned i = 0; i < 4; i++)
             if (2 * t + i % 2 < p.m)
-                atomicAdd(&s.sums[slot][2 * t + i % 2][g + i / 2 * 8], sum[0][i] + sum[1][i]);
+                atomicAdd(&s.sums[stage_index][2 * t + i % 2][g + i / 2 * 8],
+                          sum[0][i] + sum[1][i]);
         __syncwarp();
         if (lane == 0)
-            ft_barrier_arrive(&s.summed[slot]);
+            ft_mbarrier_arrive(&s.full_acc[stage_index]);
     }
 }
 
 /* ---- Finishing ------------------------------------------------------------------------------ */
 
-/* The column of row `place` of a row tile (ft_cuda_tiles_offset). */
-__device__ __forceinline__ uint32_t column_of(int unit, unsigned place)
+/* The column of row `place` of a row tile (ft_cuda_prepacked_offset). */
+__device__ __forceinline__ uint32_t column_of_row(int row_tile, unsigned lane_row)
 {
-    unsigned v = unit % 2 * ROWS + place, i = v / 8, g = v % 8;
-    return (uint32_t) (unit / 2) * 32 + g / 2 * 8 + g % 2 + 2 * i;
+    unsigned v = row_tile % 2 * TILE_ROWS + lane_row, i = v / 8, g = v % 8;
+    return (uint32_t) (row_tile / 2) * 32 + g / 2 * 8 + g % 2 + 2 * i;
 }
 
 /* Epilogue parameters of a lane's column of a row tile, for tokens first, + 2, + 4, + 6. */
-struct stream_column {
+struct gemv_column {
     uint32_t col;
     bool inside;
     float scale, bias, residual[TOKENS / 2];
 
     /* Loads that do not depend on the predecessor. */
-    __device__ __forceinline__ void open(const ft_cuda_product &p, int unit, int units,
-                                         unsigned lane)
+    __device__ __forceinline__ void start(const ft_cuda_gemm_args &p, int row_tile, int row_tiles,
+                                          unsigned lane)
     {
-        col = column_of(unit, lane % ROWS);
-        inside = unit < units && col < p.n;
+        col = column_of_row(row_tile, lane % TILE_ROWS);
+        inside = row_tile < row_tiles && col < p.n;
         scale = inside ? ft_column_scale(p, col) : 0.0f;
         bias = inside ? ft_column_bias(p, col) : 0.0f;
     }
-    __device__ __forceinline__ void fetch(const ft_cuda_product &p, unsigned first)
+    __device__ __forceinline__ void fetch(const ft_cuda_gemm_args &p, unsigned first)
     {
 #pragma unroll
         for (unsigned i = 0; i < TOKENS / 2; i++)
             residual[i] = inside && p.residual != nullptr && first + 2 * i < p.m
-                              ? ft_out_residual(p, first + 2 * i, col)
+                              ? ft_load_residual(p, first + 2 * i, col)
                               : 0.0f;
     }
 };
 
 /* The epilogue warp. */
-__device__ __forceinline__ void finish(stream_shared &s, stream_column &column,
-                                       const ft_cuda_product &p, const stream_shape &shape,
-                                       unsigned lane)
+__device__ __forceinline__ void epilogue(gemv_smem &s, gemv_column &column,
+                                         const ft_cuda_gemm_args &p, const gemv_params &shape,
+                                         unsigned lane)
 {
-    unsigned first = lane / ROWS, place = lane % ROWS;
+    unsigned first = lane / TILE_ROWS, lane_row = lane % TILE_ROWS;
     float row_scale[TOKENS / 2];
 #pragma unroll
     for (unsigned i = 0; i < TOKENS / 2; i++)
         row_scale[i] = first + 2 * i < p.m ? ft_row_scale(p, first + 2 * i) : 1.0f;
     column.fetch(p, first);
-    int count = 0;
-    for (int unit = blockIdx.x; unit < shape.units; unit += gridDim.x, count++) {
-        int slot = count % UNITS;
+    int tile_count = 0;
+    for (int row_tile = blockIdx.x; row_tile < shape.row_tiles;
+         row_tile += gridDim.x, tile_count++) {
+        int stage_index = tile_count % TILES_IN_SMEM;
         int32_t sum[TOKENS / 2];
-        stream_column next;
-        next.open(p, unit + (int) gridDim.x, shape.units, lane);
+        gemv_column next;
+        next.start(p, row_tile + (int) gridDim.x, shape.row_tiles, lane);
         next.fetch(p, first);
-        ft_barrier_wait(&s.summed[slot], count / UNITS & 1);
+        ft_mbarrier_wait(&s.full_acc[stage_index], tile_count / TILES_IN_SMEM & 1);
 #pragma unroll
         for (unsigned i = 0; i < TOKENS / 2; i++) {
-            sum[i] = s.sums[slot][first + 2 * i][place];
-            s.sums[slot][first + 2 * i][place] = 0;
+            sum[i] = s.sums[stage_index][first + 2 * i][lane_row];
+            s.sums[stage_index][first + 2 * i][lane_row] = 0;
         }
         __syncwarp();
         if (lane == 0)
-            ft_barrier_arrive(&s.freed[slot]);
+            ft_mbarrier_arrive(&s.empty[stage_index]);
 #pragma unroll
         for (unsigned i = 0; i < TOKENS / 2; i++) {
             uint32_t row = first + 2 * i;
             if (!column.inside || row >= p.m)
                 continue;
-            float value =
-                ft_out_value<FT_EPILOGUE_ANY>(p, sum[i], column.scale * row_scale[i], column.bias);
+            float value = ft_output_value<FT_EPILOGUE_ANY>(p, sum[i], column.scale * row_scale[i],
+                                                           column.bias);
             if (p.residual != nullptr)
                 value = value + column.residual[i];
-            ft_out_put(p, shape.out, row, column.col, value);
+            ft_store_output(p, shape.out, row, column.col, value);
         }
         column = next;
     }
 }
 
 /* The epilogue warp, before the predecessor ends. */
-__device__ __forceinline__ void set_up(stream_shared &s, unsigned lane)
+__device__ __forceinline__ void init_epilogue(gemv_smem &s, unsigned lane)
 {
-    for (unsigned i = lane; i < UNITS * TOKENS * SUMS_ROW; i += 32)
+    for (unsigned i = lane; i < TILES_IN_SMEM * TOKENS * ACC_PITCH; i += 32)
         (&s.sums[0][0][0])[i] = 0;
     if (lane == 0) {
-        for (int i = 0; i < UNITS; i++) {
-            ft_barrier_init(&s.summed[i], WARPS);
-            ft_barrier_init(&s.freed[i], 1);
+        for (int i = 0; i < TILES_IN_SMEM; i++) {
+            ft_mbarrier_init(&s.full_acc[i], WARPS);
+            ft_mbarrier_init(&s.empty[i], 1);
         }
-        ft_barrier_init(&s.x_arrived, 1);
-        ft_barriers_ready();
+        ft_mbarrier_init(&s.x_full, 1);
+        ft_mbarrier_fence_init();
     }
     __syncwarp();
 }
 
-__device__ __forceinline__ void ask_for_x(stream_shared &s, char *x, const ft_cuda_product &p,
-                                          const stream_shape &shape, unsigned lane)
+__device__ __forceinline__ void load_x(gemv_smem &s, char *x, const ft_cuda_gemm_args &p,
+                                       const gemv_params &shape, unsigned lane)
 {
     if (lane == 0)
-        ft_barrier_expect(&s.x_arrived, (unsigned) (p.m * p.k));
+        ft_mbarrier_arrive_expect_tx(&s.x_full, (unsigned) (p.m * p.k));
     __syncwarp();
     if (lane < p.m)
-        ft_load_bulk(x + lane * shape.x_stride, p.x + lane * p.k, (unsigned) p.k, &s.x_arrived);
+        ft_bulk_load(x + lane * shape.x_stride, p.x + lane * p.k, (unsigned) p.k, &s.x_full);
 }
 #endif
 
 /* grid = at most one thread block per row tile; blockDim.x = THREADS. */
-template <int slots>
+template <int n_stages>
 static __global__ void __launch_bounds__(THREADS, 1)
-    stream_kernel(const __grid_constant__ ft_cuda_product p,
-                  const __grid_constant__ stream_shape shape)
+    gemv_kernel(const __grid_constant__ ft_cuda_gemm_args p,
+                const __grid_constant__ gemv_params shape)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
     extern __shared__ __align__(128) char shared[];
-    stream_shared &s = *(stream_shared *) shared;
-    char *rings = shared + RING_AT, *x = rings + WARPS * slots * STAGE;
+    gemv_smem &s = *(gemv_smem *) shared;
+    char *pipelines = shared + PIPELINE_OFFSET, *x = pipelines + WARPS * n_stages * STAGE_BYTES;
     unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (warp == WARPS) {
-        stream_column column;
-        set_up(s, lane);
-        column.open(p, blockIdx.x, shape.units, lane);
-        ft_wait_for_predecessor();
-        ask_for_x(s, x, p, shape, lane);
+        gemv_column column;
+        init_epilogue(s, lane);
+        column.start(p, blockIdx.x, shape.row_tiles, lane);
+        ft_pdl_wait();
+        load_x(s, x, p, shape, lane);
         __syncthreads();
-        ft_let_successor_begin();
-        finish(s, column, p, shape, lane);
+        ft_pdl_launch_dependents();
+        epilogue(s, column, p, shape, lane);
     } else {
-        stream_ring<slots> ring(s, rings, p, shape, (int) warp);
+        gemv_pipeline<n_stages> pipeline(s, pipelines, p, shape, (int) warp);
         __syncwarp();
-        ring.open();
-        ft_wait_for_predecessor();
+        pipeline.start();
+        ft_pdl_wait();
         __syncthreads();
-        ft_let_successor_begin();
-        ft_barrier_wait(&s.x_arrived, 0);
-        multiply(s, x, ring, p, shape, warp, lane);
+        ft_pdl_launch_dependents();
+        ft_mbarrier_wait(&s.x_full, 0);
+        mainloop(s, x, pipeline, p, shape, warp, lane);
     }
 #endif
 }
@@ -351,22 +357,22 @@ static __global__ void __launch_bounds__(THREADS, 1)
  * Rows of x are 64 bytes off a multiple of 128 and padded to whole stages, so that reading past k
  * is harmless: it meets zeros of the prepacked weights.
  */
-static uint32_t x_stride_of(const ft_cuda_product *p)
+static uint32_t x_stride_of(const ft_cuda_gemm_args *p)
 {
-    return (uint32_t) ((p->k + DEPTH - 1) / DEPTH * DEPTH + 64);
+    return (uint32_t) ((p->k + TILE_K - 1) / TILE_K * TILE_K + 64);
 }
 
-static size_t shared_of(const ft_cuda_product *p, int slots)
+static size_t smem_bytes_of(const ft_cuda_gemm_args *p, int n_stages)
 {
-    return RING_AT + (size_t) slots * WARPS * STAGE + p->m * x_stride_of(p);
+    return PIPELINE_OFFSET + (size_t) n_stages * WARPS * STAGE_BYTES + p->m * x_stride_of(p);
 }
 
-static int slots_of(const ft_cuda_product *p, const ft_cuda_chip *chip)
+static int stages_of(const ft_cuda_gemm_args *p, const ft_cuda_device_props *props)
 {
-    int slots = MOST_SLOTS;
-    while (slots > 1 && shared_of(p, slots) > chip->shared)
-        slots /= 2;
-    return slots;
+    int n_stages = MAX_STAGES;
+    while (n_stages > 1 && smem_bytes_of(p, n_stages) > props->smem_bytes)
+        n_stages /= 2;
+    return n_stages;
 }
 
 static bool is_aligned(const void *pointer, size_t bytes)
@@ -374,41 +380,43 @@ static bool is_aligned(const void *pointer, size_t bytes)
     return (uintptr_t) pointer % bytes == 0;
 }
 
-extern "C" bool ft_cuda_gemm_stream_takes(const ft_cuda_chip *chip, const ft_cuda_product *p)
+extern "C" bool ft_cuda_gemm_gemv_supports(const ft_cuda_device_props *props,
+                                           const ft_cuda_gemm_args *p)
 {
-    return chip->overlaps && p->tiles != NULL && p->m > 0 && p->m <= TOKENS && p->n > 0 &&
+    return props->has_pdl && p->prepacked != NULL && p->m > 0 && p->m <= TOKENS && p->n > 0 &&
            p->k > 0 && p->k % 16 == 0 && p->n < 1u << 31 && p->k < 1u << 20 &&
-           is_aligned(p->x, 16) && is_aligned(p->tiles, 16) && ft_cuda_product_adds_up(p) &&
-           shared_of(p, slots_of(p, chip)) <= chip->shared;
+           is_aligned(p->x, 16) && is_aligned(p->prepacked, 16) && ft_cuda_gemm_args_valid(p) &&
+           smem_bytes_of(p, stages_of(p, props)) <= props->smem_bytes;
 }
 
-template <int slots>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p,
-                  const stream_shape &shape)
+template <int n_stages>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p,
+                  const gemv_params &shape)
 {
-    unsigned most = (unsigned) chip->multiprocessors, units = (unsigned) shape.units;
-    size_t bytes = shared_of(p, slots);
+    unsigned max_blocks = (unsigned) props->sm_count, row_tiles = (unsigned) shape.row_tiles;
+    size_t bytes = smem_bytes_of(p, n_stages);
     cudaError_t status = cudaFuncSetAttribute(
-        stream_kernel<slots>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+        gemv_kernel<n_stages>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != cudaSuccess)
         return (int) status;
-    return ft_launch(stream_kernel<slots>, dim3(units < most ? units : most), THREADS, bytes,
-                     stream, chip->overlaps, 1, *p, shape);
+    return ft_launch(gemv_kernel<n_stages>, dim3(row_tiles < max_blocks ? row_tiles : max_blocks),
+                     THREADS, bytes, stream, props->has_pdl, 1, *p, shape);
 }
 
-extern "C" int ft_cuda_gemm_stream(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+extern "C" int ft_cuda_gemm_gemv(const ft_cuda_device_props *props, void *stream,
+                                 const ft_cuda_gemm_args *p)
 {
-    stream_shape shape = {};
-    shape.units = (int) ((p->n + 31) / 32 * 2);
-    shape.steps = (int) ((p->k + DEPTH - 1) / DEPTH);
+    gemv_params shape = {};
+    shape.row_tiles = (int) ((p->n + 31) / 32 * 2);
+    shape.k_tiles = (int) ((p->k + TILE_K - 1) / TILE_K);
     shape.x_stride = x_stride_of(p);
-    shape.out = ft_out_shape_of(p);
-    switch (slots_of(p, chip)) {
+    shape.out = ft_output_layout_of(p);
+    switch (stages_of(p, props)) {
     case 4:
-        return launch<4>(chip, stream, p, shape);
+        return launch<4>(props, stream, p, shape);
     case 2:
-        return launch<2>(chip, stream, p, shape);
+        return launch<2>(props, stream, p, shape);
     default:
-        return launch<1>(chip, stream, p, shape);
+        return launch<1>(props, stream, p, shape);
     }
 }

@@ -21,27 +21,27 @@
 #include "kernels/cuda/ptx/mma.cuh"
 #include "kernels/layout.h"
 
-enum { STEP = 64, SLAB = 32 };
+enum { TILE_K = 64, SLICE_K = 32 };
 
 /*
  * A thread block's tile, split into `warps_m` x `warps_n` warps. A warp's tokens are a multiple of
  * 16, its columns of 32. The thread count divides the number of 16-byte chunks in 32 k of the
  * tile's columns, or the reverse.
  */
-template <int tokens_, int columns_, int down_, int across_, int stages_, int blocks_>
+template <int tokens_, int columns_, int warps_m_, int warps_n_, int stages_, int blocks_>
 struct mma_tile {
     enum {
         tokens = tokens_,
         columns = columns_,
-        down = down_,
-        across = across_,
+        warps_m = warps_m_,
+        warps_n = warps_n_,
         stages = stages_,
         blocks = blocks_, /* per SM */
-        threads = 32 * down * across,
-        warp_tokens = tokens / down,
-        warp_columns = columns / across,
-        x_bytes = tokens * STEP,
-        stage_bytes = x_bytes + columns * STEP,
+        threads = 32 * warps_m * warps_n,
+        warp_tokens = tokens / warps_m,
+        warp_columns = columns / warps_n,
+        x_bytes = tokens * TILE_K,
+        stage_bytes = x_bytes + columns * TILE_K,
         shared = stages * stage_bytes + columns * 2 * (int) sizeof(float),
     };
 };
@@ -56,94 +56,97 @@ template <typename tile> struct fragments {
  * A thread's part of the global-to-shared copies: the first chunk of x and of w and the strides to
  * the others, which are uniform across threads. Row bounds are checked once, here.
  */
-template <typename tile> struct feed {
+template <typename tile> struct tile_loader {
     enum {
         x_copies = tile::tokens * 4 / tile::threads,
         w_copies = tile::columns * 4 / tile::threads,
-        slab_chunks = tile::columns * 2,
+        slice_chunks = tile::columns * 2,
     };
     const int8_t *x, *w;
-    size_t x_stride, slab_stride;
-    unsigned x_to, w_to;     /* offset in a stage */
-    unsigned x_rows, w_rows; /* bit i: copy i is in bounds */
-    int x_at, w_at;          /* k before the first chunk of a k tile */
+    size_t x_stride, slice_stride;
+    unsigned x_dst, w_dst;           /* offset in a stage */
+    unsigned x_row_mask, w_row_mask; /* bit i: copy i is in bounds */
+    int x_k, w_k;                    /* k before the first chunk of a k tile */
 };
 
 template <typename tile>
-__device__ __forceinline__ feed<tile> open_feed(const ft_cuda_product &p, uint32_t first_row,
-                                                uint32_t first_col)
+__device__ __forceinline__ tile_loader<tile> make_loader(const ft_cuda_gemm_args &p,
+                                                         uint32_t first_row, uint32_t first_col)
 {
-    feed<tile> f;
+    tile_loader<tile> f;
     unsigned row = threadIdx.x / 4, x_chunk = threadIdx.x % 4;
-    unsigned slab = threadIdx.x / f.slab_chunks, w_chunk = threadIdx.x % f.slab_chunks;
+    unsigned slice = threadIdx.x / f.slice_chunks, w_chunk = threadIdx.x % f.slice_chunks;
     size_t padded_n = ft_layout_rows(FT_COL4_4R2_8C, p.n);
     f.x_stride = tile::threads / 4 * p.k;
-    f.slab_stride = SLAB * padded_n;
+    f.slice_stride = SLICE_K * padded_n;
     f.x = p.x + (first_row + row) * p.k + 16 * x_chunk;
-    f.w = p.w + slab * f.slab_stride + (size_t) first_col * SLAB + 16 * w_chunk;
-    f.x_to = row * STEP + ((x_chunk ^ row / 2 % 4) << 4);
-    f.w_to = tile::x_bytes + ((threadIdx.x ^ threadIdx.x / 8 % 2 * 4) << 4);
-    f.x_at = 16 * (int) x_chunk;
-    f.w_at = SLAB * (int) slab;
-    f.x_rows = f.w_rows = 0;
+    f.w = p.w + slice * f.slice_stride + (size_t) first_col * SLICE_K + 16 * w_chunk;
+    f.x_dst = row * TILE_K + ((x_chunk ^ row / 2 % 4) << 4);
+    f.w_dst = tile::x_bytes + ((threadIdx.x ^ threadIdx.x / 8 % 2 * 4) << 4);
+    f.x_k = 16 * (int) x_chunk;
+    f.w_k = SLICE_K * (int) slice;
+    f.x_row_mask = f.w_row_mask = 0;
 #pragma unroll
     for (unsigned i = 0; i < f.x_copies; i++)
-        f.x_rows |= (first_row + row + i * (tile::threads / 4) < p.m) << i;
+        f.x_row_mask |= (first_row + row + i * (tile::threads / 4) < p.m) << i;
 #pragma unroll
     for (unsigned i = 0; i < f.w_copies; i++) {
-        unsigned chunk = w_chunk + i * tile::threads % f.slab_chunks;
-        f.w_rows |= (first_col + chunk / 16 * 8 < padded_n) << i;
+        unsigned chunk = w_chunk + i * tile::threads % f.slice_chunks;
+        f.w_row_mask |= (first_col + chunk / 16 * 8 < padded_n) << i;
     }
     return f;
 }
 
 /* Copy x of a k tile; `left` k remain from its start. */
 template <typename tile>
-__device__ __forceinline__ void feed_x(feed<tile> &f, char *stage, int left)
+__device__ __forceinline__ void copy_x_tile(tile_loader<tile> &f, char *stage, int k_left)
 {
 #pragma unroll
     for (unsigned i = 0; i < f.x_copies; i++)
-        ft_copy_16(stage + f.x_to + i * (tile::threads / 4 * STEP), f.x + i * f.x_stride,
-                   (f.x_rows >> i & 1) && f.x_at < left);
-    f.x += STEP;
+        ft_cp_async_16(stage + f.x_dst + i * (tile::threads / 4 * TILE_K), f.x + i * f.x_stride,
+                       (f.x_row_mask >> i & 1) && f.x_k < k_left);
+    f.x += TILE_K;
 }
 
 template <typename tile>
-__device__ __forceinline__ void feed_w(feed<tile> &f, char *stage, int left)
+__device__ __forceinline__ void copy_w_tile(tile_loader<tile> &f, char *stage, int k_left)
 {
 #pragma unroll
     for (unsigned i = 0; i < f.w_copies; i++) {
-        const unsigned slab = i * tile::threads / f.slab_chunks;
-        const unsigned chunk = i * tile::threads % f.slab_chunks;
-        ft_copy_16(stage + f.w_to + i * (tile::threads * 16),
-                   f.w + slab * f.slab_stride + chunk * 16,
-                   (f.w_rows >> i & 1) && f.w_at + (int) slab * SLAB < left);
+        const unsigned slice = i * tile::threads / f.slice_chunks;
+        const unsigned chunk = i * tile::threads % f.slice_chunks;
+        ft_cp_async_16(stage + f.w_dst + i * (tile::threads * 16),
+                       f.w + slice * f.slice_stride + chunk * 16,
+                       (f.w_row_mask >> i & 1) && f.w_k + (int) slice * SLICE_K < k_left);
     }
-    f.w += STEP / SLAB * f.slab_stride;
+    f.w += TILE_K / SLICE_K * f.slice_stride;
 }
 
 /* A lane's fragment offsets in the first 32 k of a stage. */
-typedef struct places {
+typedef struct frag_offsets {
     unsigned x, w;
-} places;
+} frag_offsets;
 
-template <typename tile> __device__ __forceinline__ places places_of_lane()
+template <typename tile> __device__ __forceinline__ frag_offsets frag_offsets_of_lane()
 {
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-    unsigned row = warp % tile::down * tile::warp_tokens + lane % 16;
-    unsigned col = warp / tile::down * tile::warp_columns;
-    return places{ row * STEP + ((lane / 16 ^ row / 2 % 4) << 4),
-                   tile::x_bytes + col * SLAB + g / 2 * 256 + g % 2 * (128 + 64) + t * 16 };
+    unsigned row = warp % tile::warps_m * tile::warp_tokens + lane % 16;
+    unsigned col = warp / tile::warps_m * tile::warp_columns;
+    return frag_offsets{ row * TILE_K + ((lane / 16 ^ row / 2 % 4) << 4),
+                         tile::x_bytes + col * SLICE_K + g / 2 * 256 + g % 2 * (128 + 64) +
+                             t * 16 };
 }
 
 template <typename tile>
-__device__ __forceinline__ void load(fragments<tile> &f, const char *stage, places at, int slab)
+__device__ __forceinline__ void load_fragments(fragments<tile> &f, const char *stage,
+                                               frag_offsets at, int slice)
 {
-    const char *x = stage + (at.x ^ slab * 32), *w = stage + at.w + slab * (tile::columns * SLAB);
-    const char *other = stage + (at.w ^ 64) + slab * (tile::columns * SLAB);
+    const char *x = stage + (at.x ^ slice * 32),
+               *w = stage + at.w + slice * (tile::columns * SLICE_K);
+    const char *other = stage + (at.w ^ 64) + slice * (tile::columns * SLICE_K);
 #pragma unroll
     for (int i = 0; i < tile::warp_tokens / 16; i++)
-        ft_load_tiles(f.x[i], x + i * 16 * STEP);
+        ft_ldmatrix_x4(f.x[i], x + i * 16 * TILE_K);
 #pragma unroll
     for (int j = 0; j < tile::warp_columns / 32; j++) {
         uint4 low = *(const uint4 *) (w + j * 1024), high = *(const uint4 *) (other + j * 1024);
@@ -154,21 +157,20 @@ __device__ __forceinline__ void load(fragments<tile> &f, const char *stage, plac
 
 template <typename tile>
 __device__ __forceinline__ void
-multiply(int32_t (&sum)[tile::warp_tokens / 16][tile::warp_columns / 8][4],
-         const fragments<tile> &f)
+mma_k32(int32_t (&sum)[tile::warp_tokens / 16][tile::warp_columns / 8][4], const fragments<tile> &f)
 {
 #pragma unroll
     for (int j = 0; j < tile::warp_columns / 8; j++) {
 #pragma unroll
         for (int i = 0; i < tile::warp_tokens / 16; i++)
-            ft_mma_codes(sum[i][j], f.x[i], f.w[j / 4][0][j % 4], f.w[j / 4][1][j % 4]);
+            ft_mma_i8(sum[i][j], f.x[i], f.w[j / 4][0][j % 4], f.w[j / 4][1][j % 4]);
     }
 }
 
 /* Scales and biases are kept in shared memory for the epilogue. */
 template <typename tile>
-__device__ __forceinline__ void stage_columns(const ft_cuda_product &p, float *scale,
-                                              uint32_t first_col)
+__device__ __forceinline__ void load_column_params(const ft_cuda_gemm_args &p, float *scale,
+                                                   uint32_t first_col)
 {
     for (unsigned i = threadIdx.x; i < tile::columns; i += tile::threads) {
         bool inside = first_col + i < p.n;
@@ -177,7 +179,7 @@ __device__ __forceinline__ void stage_columns(const ft_cuda_product &p, float *s
     }
 }
 
-__device__ __forceinline__ void load_eight(float out[8], const float *in)
+__device__ __forceinline__ void load_x8(float out[8], const float *in)
 {
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
@@ -193,37 +195,37 @@ __device__ __forceinline__ void load_eight(float out[8], const float *in)
  */
 template <typename tile, ft_epilogue epilogue>
 __device__ __forceinline__ void
-put(const ft_cuda_product &p, ft_out_shape shape, const float *columns,
-    const int32_t (&sum)[tile::warp_tokens / 16][tile::warp_columns / 8][4], uint32_t first_row,
-    uint32_t first_col)
+store_tile(const ft_cuda_gemm_args &p, ft_output_layout shape, const float *columns,
+           const int32_t (&sum)[tile::warp_tokens / 16][tile::warp_columns / 8][4],
+           uint32_t first_row, uint32_t first_col)
 {
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-    uint32_t row = first_row + warp % tile::down * tile::warp_tokens + g, m = (uint32_t) p.m;
-    unsigned col = warp / tile::down * tile::warp_columns + 8 * t;
+    uint32_t row = first_row + warp % tile::warps_m * tile::warp_tokens + g, m = (uint32_t) p.m;
+    unsigned col = warp / tile::warps_m * tile::warp_columns + 8 * t;
 #pragma unroll
     for (int j = 0; j < tile::warp_columns / 32; j++) {
-        ft_out out;
-        load_eight(out.scale, columns + col + 32 * j);
-        load_eight(out.bias, columns + tile::columns + col + 32 * j);
-        ft_out_open(out, p, shape, first_col + col + 32 * (unsigned) j);
+        ft_output_x8 out;
+        load_x8(out.scale, columns + col + 32 * j);
+        load_x8(out.bias, columns + tile::columns + col + 32 * j);
+        ft_output_x8_init(out, p, shape, first_col + col + 32 * (unsigned) j);
 #pragma unroll 1
         for (int step = 0; step < tile::warp_tokens / 16; step++) {
-            int32_t upper[8], lower[8];
+            int32_t rows_g[8], rows_g8[8];
 #pragma unroll
             for (int i = 0; i < tile::warp_tokens / 16; i++) {
                 if (i == step) {
 #pragma unroll
                     for (int c = 0; c < 8; c++) {
-                        upper[c] = sum[i][4 * j + c / 2][c % 2];
-                        lower[c] = sum[i][4 * j + c / 2][2 + c % 2];
+                        rows_g[c] = sum[i][4 * j + c / 2][c % 2];
+                        rows_g8[c] = sum[i][4 * j + c / 2][2 + c % 2];
                     }
                 }
             }
             uint32_t y_row = row + 16 * (uint32_t) step;
             if (y_row < m)
-                ft_out_eight<epilogue>(out, p, shape, y_row, upper);
+                ft_output_x8_store<epilogue>(out, p, shape, y_row, rows_g);
             if (y_row + 8 < m)
-                ft_out_eight<epilogue>(out, p, shape, y_row + 8, lower);
+                ft_output_x8_store<epilogue>(out, p, shape, y_row + 8, rows_g8);
         }
     }
 }
@@ -231,56 +233,56 @@ put(const ft_cuda_product &p, ft_out_shape shape, const float *columns,
 /* grid = (tiles of tokens, tiles of columns). */
 template <typename tile, ft_epilogue epilogue>
 __global__ void __launch_bounds__(tile::threads, tile::blocks)
-    mma_kernel(const __grid_constant__ ft_cuda_product p, const ft_out_shape shape)
+    mma_kernel(const __grid_constant__ ft_cuda_gemm_args p, const ft_output_layout shape)
 {
-    extern __shared__ __align__(128) char ring[];
-    float *columns = (float *) (ring + tile::stages * tile::stage_bytes);
+    extern __shared__ __align__(128) char pipeline_smem[];
+    float *columns = (float *) (pipeline_smem + tile::stages * tile::stage_bytes);
     uint32_t first_row = blockIdx.x * tile::tokens, first_col = blockIdx.y * tile::columns;
     int32_t sum[tile::warp_tokens / 16][tile::warp_columns / 8][4] = {};
-    places at = places_of_lane<tile>();
-    feed<tile> f = open_feed<tile>(p, first_row, first_col);
-    fragments<tile> even, odd;
+    frag_offsets at = frag_offsets_of_lane<tile>();
+    tile_loader<tile> f = make_loader<tile>(p, first_row, first_col);
+    fragments<tile> frag0, frag1;
 
     /* weights and scales do not depend on the predecessor */
     for (int i = 0; i < tile::stages; i++)
-        feed_w(f, ring + i * tile::stage_bytes, (int) p.k - i * STEP);
-    stage_columns<tile>(p, columns, first_col);
-    ft_wait_for_predecessor();
+        copy_w_tile(f, pipeline_smem + i * tile::stage_bytes, (int) p.k - i * TILE_K);
+    load_column_params<tile>(p, columns, first_col);
+    ft_pdl_wait();
     for (int i = 0; i < tile::stages; i++) {
-        feed_x(f, ring + i * tile::stage_bytes, (int) p.k - i * STEP);
-        ft_copy_commit();
+        copy_x_tile(f, pipeline_smem + i * tile::stage_bytes, (int) p.k - i * TILE_K);
+        ft_cp_async_commit();
     }
-    ft_copy_wait<tile::stages - 1>();
+    ft_cp_async_wait<tile::stages - 1>();
     __syncthreads();
-    load(even, ring, at, 0);
-    int slot = 0;
-    for (int left = (int) p.k; left > 0; left -= STEP) {
-        char *stage = ring + slot * tile::stage_bytes;
-        slot = slot + 1 == tile::stages ? 0 : slot + 1;
-        load(odd, stage, at, 1);
-        multiply<tile>(sum, even);
-        ft_copy_wait<tile::stages - 2>();
+    load_fragments(frag0, pipeline_smem, at, 0);
+    int stage_index = 0;
+    for (int k_left = (int) p.k; k_left > 0; k_left -= TILE_K) {
+        char *stage = pipeline_smem + stage_index * tile::stage_bytes;
+        stage_index = stage_index + 1 == tile::stages ? 0 : stage_index + 1;
+        load_fragments(frag1, stage, at, 1);
+        mma_k32<tile>(sum, frag0);
+        ft_cp_async_wait<tile::stages - 2>();
         __syncthreads(); /* the next stage has arrived, and all warps have read this one */
-        feed_x(f, stage, left - tile::stages * STEP);
-        feed_w(f, stage, left - tile::stages * STEP);
-        ft_copy_commit();
-        load(even, ring + slot * tile::stage_bytes, at, 0);
-        multiply<tile>(sum, odd);
+        copy_x_tile(f, stage, k_left - tile::stages * TILE_K);
+        copy_w_tile(f, stage, k_left - tile::stages * TILE_K);
+        ft_cp_async_commit();
+        load_fragments(frag0, pipeline_smem + stage_index * tile::stage_bytes, at, 0);
+        mma_k32<tile>(sum, frag1);
     }
-    ft_let_successor_begin();
-    put<tile, epilogue>(p, shape, columns, sum, first_row, first_col);
+    ft_pdl_launch_dependents();
+    store_tile<tile, epilogue>(p, shape, columns, sum, first_row, first_col);
 }
 
 /* ---- Tile selection ------------------------------------------------------------------------ */
 
-template <typename tile> static constexpr ft_mma_tile entry(float fixed, float step)
+template <typename tile> static constexpr ft_mma_tile tile_entry(float fixed, float step)
 {
     return ft_mma_tile{ tile::tokens,
                         tile::columns,
                         tile::threads,
                         tile::blocks,
                         tile::shared,
-                        STEP,
+                        TILE_K,
                         fixed,
                         step,
                         { mma_kernel<tile, FT_EPILOGUE_NONE>, mma_kernel<tile, FT_EPILOGUE_GELU>,
@@ -294,25 +296,26 @@ template <typename tile> static constexpr ft_mma_tile entry(float fixed, float s
  * very few (512 x 768 x 768: 5.4 against 8.5 us). 256 x 128 and 128 x 128 were never better by more
  * than 5 %. Three stages let two thread blocks of 96 x 128 share the 100 KiB of sm_86 and sm_89.
  */
-const ft_mma_tile ft_mma_many[FT_MMA_MANY] = {
-    entry<mma_tile<192, 128, 4, 2, 4, 1>>(3.34f, 0.425f),
-    entry<mma_tile<96, 128, 2, 2, 3, 2>>(2.20f, 0.265f),
-    entry<mma_tile<64, 64, 2, 2, 6, 3>>(0.71f, 0.157f),
+const ft_mma_tile ft_mma_large_m_tiles[FT_MMA_LARGE_M_TILES] = {
+    tile_entry<mma_tile<192, 128, 4, 2, 4, 1>>(3.34f, 0.425f),
+    tile_entry<mma_tile<96, 128, 2, 2, 3, 2>>(2.20f, 0.265f),
+    tile_entry<mma_tile<64, 64, 2, 2, 6, 3>>(0.71f, 0.157f),
 };
 
 static const ft_mma_tile *tile_at(int index)
 {
-    return index < FT_MMA_MANY ? &ft_mma_many[index] : &ft_mma_few[index - FT_MMA_MANY];
+    return index < FT_MMA_LARGE_M_TILES ? &ft_mma_large_m_tiles[index]
+                                        : &ft_mma_small_m_tiles[index - FT_MMA_LARGE_M_TILES];
 }
 
 /* Thread blocks per SM on this device; 0: shared memory is too small for one. */
-static size_t blocks_on(const ft_mma_tile *tile, const ft_cuda_chip *chip)
+static size_t blocks_per_sm_on(const ft_mma_tile *tile, const ft_cuda_device_props *props)
 {
-    size_t fit = chip->shared / (size_t) tile->shared;
-    return fit < (size_t) tile->blocks ? fit : (size_t) tile->blocks;
+    size_t fit = props->smem_bytes / (size_t) tile->smem_bytes;
+    return fit < (size_t) tile->blocks_per_sm ? fit : (size_t) tile->blocks_per_sm;
 }
 
-static size_t divide_up(size_t a, size_t b)
+static size_t ceil_div(size_t a, size_t b)
 {
     return (a + b - 1) / b;
 }
@@ -323,26 +326,27 @@ static size_t divide_up(size_t a, size_t b)
  * measured shapes and loses 1 to 16 % on the others. No other device was measured; there the
  * constants stand for the ratios between tiles.
  */
-static float cost_of(const ft_mma_tile *tile, const ft_cuda_chip *chip, const ft_cuda_product *p)
+static float cost_of(const ft_mma_tile *tile, const ft_cuda_device_props *props,
+                     const ft_cuda_gemm_args *p)
 {
-    size_t tiles = divide_up(p->m, (size_t) tile->tokens) * divide_up(p->n, (size_t) tile->columns);
-    size_t share = divide_up(tiles, (size_t) chip->multiprocessors);
-    size_t rounds = divide_up(share, blocks_on(tile, chip));
-    size_t steps = divide_up(p->k, (size_t) tile->depth);
-    return tile->fixed * (float) rounds + tile->step * (float) (steps * share);
+    size_t tiles = ceil_div(p->m, (size_t) tile->tokens) * ceil_div(p->n, (size_t) tile->columns);
+    size_t tiles_per_sm = ceil_div(tiles, (size_t) props->sm_count);
+    size_t waves = ceil_div(tiles_per_sm, blocks_per_sm_on(tile, props));
+    size_t k_tiles = ceil_div(p->k, (size_t) tile->tile_k);
+    return tile->us_fixed * (float) waves + tile->us_per_k_tile * (float) (k_tiles * tiles_per_sm);
 }
 
-static int best_tile(const ft_cuda_chip *chip, const ft_cuda_product *p)
+static int best_tile(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p)
 {
     int best = -1;
-    float least = 0.0f;
-    for (int i = 0; i < FT_MMA_MANY + FT_MMA_FEW; i++) {
-        if (blocks_on(tile_at(i), chip) == 0)
+    float min_cost = 0.0f;
+    for (int i = 0; i < FT_MMA_LARGE_M_TILES + FT_MMA_SMALL_M_TILES; i++) {
+        if (blocks_per_sm_on(tile_at(i), props) == 0)
             continue;
-        float cost = cost_of(tile_at(i), chip, p);
-        if (best < 0 || cost < least) {
+        float cost = cost_of(tile_at(i), props, p);
+        if (best < 0 || cost < min_cost) {
             best = i;
-            least = cost;
+            min_cost = cost;
         }
     }
     return best;
@@ -356,33 +360,37 @@ static bool is_aligned(const void *pointer, size_t bytes)
 }
 
 /* Grids have up to 65535 tiles of columns, the smallest of 32. */
-extern "C" bool ft_cuda_gemm_mma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p)
+extern "C" bool ft_cuda_gemm_mma_supports(const ft_cuda_device_props *props,
+                                          const ft_cuda_gemm_args *p)
 {
-    return chip->capability >= 75 && p->w != NULL && p->k % 16 == 0 && is_aligned(p->x, 16) &&
+    return props->capability >= 75 && p->w != NULL && p->k % 16 == 0 && is_aligned(p->x, 16) &&
            is_aligned(p->w, 16) && p->m <= INT32_MAX && p->n <= 65535u * 32 && p->k <= INT32_MAX;
 }
 
-extern "C" int ft_cuda_gemm_mma_tiles(void)
+extern "C" int ft_cuda_gemm_mma_tile_count(void)
 {
-    return FT_MMA_MANY + FT_MMA_FEW;
+    return FT_MMA_LARGE_M_TILES + FT_MMA_SMALL_M_TILES;
 }
 
-extern "C" int ft_cuda_gemm_mma_with(int index, const ft_cuda_chip *chip, void *stream,
-                                     const ft_cuda_product *p)
+extern "C" int ft_cuda_gemm_mma_launch_tile(int index, const ft_cuda_device_props *props,
+                                            void *stream, const ft_cuda_gemm_args *p)
 {
     const ft_mma_tile *tile = tile_at(index);
     ft_mma_kernel *kernel = tile->kernel[ft_epilogue_of(p->activation)];
     cudaError_t status = cudaFuncSetAttribute(
-        (const void *) kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, tile->shared);
+        (const void *) kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, tile->smem_bytes);
     if (status != cudaSuccess)
         return (int) status;
-    dim3 grid(ft_cover(p->m, (unsigned) tile->tokens), ft_cover(p->n, (unsigned) tile->columns));
-    return ft_launch(kernel, grid, (unsigned) tile->threads, (size_t) tile->shared, stream,
-                     chip->overlaps, 1, *p, ft_out_shape_of(p));
+    dim3 grid(ft_ceil_div(p->m, (unsigned) tile->tokens),
+              ft_ceil_div(p->n, (unsigned) tile->columns));
+    return ft_launch(kernel, grid, (unsigned) tile->threads, (size_t) tile->smem_bytes, stream,
+                     props->has_pdl, 1, *p, ft_output_layout_of(p));
 }
 
-extern "C" int ft_cuda_gemm_mma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+extern "C" int ft_cuda_gemm_mma(const ft_cuda_device_props *props, void *stream,
+                                const ft_cuda_gemm_args *p)
 {
-    int tile = best_tile(chip, p);
-    return tile < 0 ? (int) cudaErrorNotSupported : ft_cuda_gemm_mma_with(tile, chip, stream, p);
+    int tile = best_tile(props, p);
+    return tile < 0 ? (int) cudaErrorNotSupported
+                    : ft_cuda_gemm_mma_launch_tile(tile, props, stream, p);
 }

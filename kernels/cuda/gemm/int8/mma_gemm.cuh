@@ -8,24 +8,24 @@
 
 #include "kernels/cuda/gemm/int8/store_out.cuh"
 
-typedef void ft_mma_kernel(const ft_cuda_product p, const ft_out_shape shape);
+typedef void ft_mma_kernel(const ft_cuda_gemm_args p, const ft_output_layout shape);
 
 /* The tile of a thread block; the grid is (tiles of tokens, tiles of columns). */
 typedef struct ft_mma_tile {
     int tokens, columns, threads;
-    int blocks; /* thread blocks per SM */
-    int shared; /* bytes of dynamic shared memory */
-    int depth;  /* k per mainloop iteration */
+    int blocks_per_sm; /* thread blocks per SM */
+    int smem_bytes;    /* bytes of dynamic shared memory */
+    int tile_k;        /* k per mainloop iteration */
     /*
      * cost model, microseconds on an H200: prologue and epilogue, and one iteration of a lone tile
      */
-    float fixed, step;
+    float us_fixed, us_per_k_tile;
     ft_mma_kernel *kernel[3]; /* by ft_epilogue */
 } ft_mma_tile;
 
-enum { FT_MMA_MANY = 3, FT_MMA_FEW = 3 };
+enum { FT_MMA_LARGE_M_TILES = 3, FT_MMA_SMALL_M_TILES = 3 };
 
-extern const ft_mma_tile ft_mma_many[FT_MMA_MANY]; /* mma_gemm.cu */
-extern const ft_mma_tile ft_mma_few[FT_MMA_FEW];   /* small_m_mma.cu */
+extern const ft_mma_tile ft_mma_large_m_tiles[FT_MMA_LARGE_M_TILES]; /* mma_gemm.cu */
+extern const ft_mma_tile ft_mma_small_m_tiles[FT_MMA_SMALL_M_TILES]; /* small_m_mma.cu */
 
 #endif

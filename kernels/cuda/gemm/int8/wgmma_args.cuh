@@ -3,7 +3,7 @@
  *
  * A lane has g = lane / 4 and t = lane % 4. Of every 64 rows and 32 columns of a warpgroup's
  * accumulators it holds rows g and g + 8 of its warp's 16, columns 8t .. 8t + 7
- * (ft_cuda_tiles_offset).
+ * (ft_cuda_prepacked_offset).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,19 +20,20 @@
 #include <string.h>
 
 enum {
-    WGMMA_TEAM = 128,  /* threads per warpgroup */
-    WGMMA_STAGE = 128, /* k per stage: the widest row that TMA swizzles */
-    WGMMA_BAND = 16,   /* row tiles per raster band, which share weights in L2 */
+    WARPGROUP_THREADS = 128, /* threads per warpgroup */
+    WGMMA_TILE_K = 128,      /* k per stage: the widest row that TMA swizzles */
+    WGMMA_RASTER_BAND = 16,  /* row tiles per raster band, which share weights in L2 */
 };
 
 /* Kernel parameters. TMA boxes are the rows of a tile by 128 k. */
 typedef struct wgmma_args {
     CUtensorMap x, w;
-    int m, n, steps;               /* k_tiles: of an output tile */
-    int part[FT_CUDA_PARTS];       /* columns of this y and those before; n beyond the last one */
-    int span[FT_CUDA_PARTS];       /* end of the column range that a tile may not cross: an
-                                    * output; with the general epilogue n */
-    int span_tiles[FT_CUDA_PARTS]; /* number of column tiles up to there */
+    int m, n, k_tiles;                  /* k_tiles: of an output tile */
+    int output_end[FT_CUDA_MAX_FUSED];  /* columns of this y and those before; n beyond the last one
+                                         */
+    int range_end[FT_CUDA_MAX_FUSED];   /* end of the column range that a tile may not cross: an
+                                         * output; with the general epilogue n */
+    int range_tiles[FT_CUDA_MAX_FUSED]; /* number of column tiles up to there */
     int row_tiles, n_tiles;
     int box_rows; /* rows of x per TMA copy */
     float x_scale;
@@ -40,12 +41,12 @@ typedef struct wgmma_args {
     bool relu;                /* small-m kernels */
     const float *x_scales, *w_scale, *bias;
     const void *residual;
-    void *y[FT_CUDA_PARTS];
-    float y_inverse[FT_CUDA_PARTS];
+    void *y[FT_CUDA_MAX_FUSED];
+    float y_inv_scale[FT_CUDA_MAX_FUSED];
 } wgmma_args;
 
 /* Scales and biases of a tile's columns; two arrays, because pairs would cause bank conflicts. */
-template <int COLS> struct wgmma_columns {
+template <int COLS> struct wgmma_col_params {
     float scale[COLS], bias[COLS];
 };
 
@@ -53,48 +54,49 @@ template <int COLS> struct wgmma_columns {
 
 /* ---- Tile scheduling ------------------------------------------------------------------------ */
 
-typedef struct wgmma_place {
-    int row, col; /* first row and column of the tile */
-    int which;    /* column range, which is also the output except with the general epilogue */
-} wgmma_place;
+typedef struct wgmma_tile_coord {
+    int row, col;    /* first row and column of the tile */
+    int range_index; /* column range, which is also the output except with the general epilogue */
+} wgmma_tile_coord;
 
 /* First column of the tile's column range, and its end. */
-__device__ __forceinline__ int wgmma_first(const wgmma_args &a, const wgmma_place &place)
+__device__ __forceinline__ int wgmma_range_begin(const wgmma_args &a, const wgmma_tile_coord &coord)
 {
-    return place.which == 0 ? 0 : a.span[place.which - 1];
+    return coord.range_index == 0 ? 0 : a.range_end[coord.range_index - 1];
 }
 
-__device__ __forceinline__ int wgmma_end(const wgmma_args &a, const wgmma_place &place)
+__device__ __forceinline__ int wgmma_range_end(const wgmma_args &a, const wgmma_tile_coord &coord)
 {
-    return a.span[place.which];
+    return a.range_end[coord.range_index];
 }
 
-__device__ __forceinline__ int wgmma_part_of(const wgmma_args &a, int col)
+__device__ __forceinline__ int wgmma_output_of(const wgmma_args &a, int col)
 {
-    return (col >= a.part[0]) + (col >= a.part[1]);
+    return (col >= a.output_end[0]) + (col >= a.output_end[1]);
 }
 
 /*
  * Rasterization: down the rows of a band, then the next column tile, so that concurrent thread
  * blocks share rows and weights in L2.
  */
-__device__ __forceinline__ wgmma_place wgmma_place_of(const wgmma_args &a, int tile, int rows,
-                                                      int cols)
+__device__ __forceinline__ wgmma_tile_coord wgmma_tile_coord_of(const wgmma_args &a, int tile,
+                                                                int rows, int cols)
 {
     int columns = a.n_tiles / a.row_tiles;
-    int band = tile / (WGMMA_BAND * columns), rest = tile - band * WGMMA_BAND * columns;
-    int height = min((int) WGMMA_BAND, a.row_tiles - band * WGMMA_BAND);
-    int col = rest / height, row = band * WGMMA_BAND + rest - col * height;
-    int which = (col >= a.span_tiles[0]) + (col >= a.span_tiles[1]);
-    int first = which == 0 ? 0 : a.span[which - 1];
-    col -= which == 0 ? 0 : a.span_tiles[which - 1];
-    return { row * rows, first + col * cols, which };
+    int band = tile / (WGMMA_RASTER_BAND * columns),
+        rest = tile - band * WGMMA_RASTER_BAND * columns;
+    int height = min((int) WGMMA_RASTER_BAND, a.row_tiles - band * WGMMA_RASTER_BAND);
+    int col = rest / height, row = band * WGMMA_RASTER_BAND + rest - col * height;
+    int range_index = (col >= a.range_tiles[0]) + (col >= a.range_tiles[1]);
+    int first = range_index == 0 ? 0 : a.range_end[range_index - 1];
+    col -= range_index == 0 ? 0 : a.range_tiles[range_index - 1];
+    return { row * rows, first + col * cols, range_index };
 }
 
 /* First row of the lane in a warpgroup's 64, and first column in 32. */
 __device__ __forceinline__ int wgmma_lane_row()
 {
-    return threadIdx.x % WGMMA_TEAM / 32 * 16 + threadIdx.x % 32 / 4;
+    return threadIdx.x % WARPGROUP_THREADS / 32 * 16 + threadIdx.x % 32 / 4;
 }
 
 __device__ __forceinline__ int wgmma_lane_col()
@@ -104,20 +106,20 @@ __device__ __forceinline__ int wgmma_lane_col()
 
 /* ---- Named barriers ------------------------------------------------------------------------- */
 
-__device__ __forceinline__ void wgmma_sync(int barrier, int threads)
+__device__ __forceinline__ void wgmma_bar_sync(int barrier, int threads)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-__device__ __forceinline__ void wgmma_arrive(int barrier, int threads)
+__device__ __forceinline__ void wgmma_bar_arrive(int barrier, int threads)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
 /* Barrier of the threads of one warpgroup: named barriers 3 and 4. */
-__device__ __forceinline__ void wgmma_sync_team(int team)
+__device__ __forceinline__ void wgmma_warpgroup_sync(int warpgroup)
 {
-    wgmma_sync(3 + team, WGMMA_TEAM);
+    wgmma_bar_sync(3 + warpgroup, WARPGROUP_THREADS);
 }
 
 /* ---- Prefetches during the mainloop --------------------------------------------------------- */
@@ -126,7 +128,7 @@ __device__ __forceinline__ void wgmma_sync_team(int team)
  * Predicated loads: 16 bytes and a row scale that earlier kernels write, and four bytes of
  * read-only parameters. Volatile, or the compiler would sink them to their use after the mainloop.
  */
-__device__ __forceinline__ uint4 wgmma_fetch(const void *from, bool inside)
+__device__ __forceinline__ uint4 wgmma_prefetch_x16(const void *from, bool inside)
 {
     uint4 v;
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %5, 0;\n\t"
@@ -137,7 +139,7 @@ __device__ __forceinline__ uint4 wgmma_fetch(const void *from, bool inside)
     return v;
 }
 
-__device__ __forceinline__ float wgmma_fetch_scale(const float *from, bool inside)
+__device__ __forceinline__ float wgmma_prefetch_row_scale(const float *from, bool inside)
 {
     float v;
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %2, 0;\n\tmov.b32 %0, 0;\n\t"
@@ -147,7 +149,7 @@ __device__ __forceinline__ float wgmma_fetch_scale(const float *from, bool insid
     return v;
 }
 
-__device__ __forceinline__ float wgmma_fetch_weight(const float *from, bool inside)
+__device__ __forceinline__ float wgmma_prefetch_param(const float *from, bool inside)
 {
     float v;
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %2, 0;\n\tmov.b32 %0, 0;\n\t"
@@ -161,48 +163,51 @@ __device__ __forceinline__ float wgmma_fetch_weight(const float *from, bool insi
  * Scales of the lane's rows g and g + 8 in each block of 64 rows from `row`; unused with a
  * per-tensor scale.
  */
-template <bool ANY, int HALVES> struct wgmma_row_scales {
-    float of[2 * HALVES];
+template <bool ANY, int M64_BLOCKS> struct wgmma_row_scales {
+    float of[2 * M64_BLOCKS];
 
     __device__ __forceinline__ void fetch(const wgmma_args &a, int row)
     {
         row += wgmma_lane_row();
 #pragma unroll
-        for (int i = 0; i < 2 * HALVES; i++) {
+        for (int i = 0; i < 2 * M64_BLOCKS; i++) {
             int own = row + i / 2 * 64 + i % 2 * 8;
-            of[i] = ANY ? wgmma_fetch_scale(a.x_scales + own, own < a.m) : 1.0f;
+            of[i] = ANY ? wgmma_prefetch_row_scale(a.x_scales + own, own < a.m) : 1.0f;
         }
     }
     /* Continue with the next 64 rows. */
-    __device__ __forceinline__ void descend()
+    __device__ __forceinline__ void next_m64_block()
     {
-        of[0] = of[2 * HALVES - 2];
-        of[1] = of[2 * HALVES - 1];
+        of[0] = of[2 * M64_BLOCKS - 2];
+        of[1] = of[2 * M64_BLOCKS - 1];
     }
 };
 
 /* Prefetched scales and biases of a tile, one or two columns per thread of the warpgroup. */
-template <int COLS> struct wgmma_columns_ahead {
-    static constexpr int each = (COLS + WGMMA_TEAM - 1) / WGMMA_TEAM;
-    float scale[each], bias[each];
+template <int COLS> struct wgmma_col_params_prefetch {
+    static constexpr int per_thread = (COLS + WARPGROUP_THREADS - 1) / WARPGROUP_THREADS;
+    float scale[per_thread], bias[per_thread];
 
-    __device__ __forceinline__ wgmma_columns_ahead(const wgmma_args &a, const wgmma_place &place)
+    __device__ __forceinline__ wgmma_col_params_prefetch(const wgmma_args &a,
+                                                         const wgmma_tile_coord &coord)
     {
 #pragma unroll
-        for (int i = 0; i < each; i++) {
-            int own = threadIdx.x % WGMMA_TEAM + i * WGMMA_TEAM, col = place.col + own;
-            bool inside = own < COLS && col < wgmma_end(a, place);
-            scale[i] = wgmma_fetch_weight(a.w_scale + col, inside);
-            bias[i] = wgmma_fetch_weight(a.bias + col, inside && a.bias != NULL);
+        for (int i = 0; i < per_thread; i++) {
+            int own = threadIdx.x % WARPGROUP_THREADS + i * WARPGROUP_THREADS,
+                col = coord.col + own;
+            bool inside = own < COLS && col < wgmma_range_end(a, coord);
+            scale[i] = wgmma_prefetch_param(a.w_scale + col, inside);
+            bias[i] = wgmma_prefetch_param(a.bias + col, inside && a.bias != NULL);
         }
     }
     /* Called after the mainloop, so that nothing waits for the loads earlier. */
-    __device__ __forceinline__ void keep(wgmma_columns<COLS> &columns, const wgmma_args &a) const
+    __device__ __forceinline__ void store_smem(wgmma_col_params<COLS> &columns,
+                                               const wgmma_args &a) const
     {
         float x_scale = a.x_scales != NULL ? 1.0f : a.x_scale;
 #pragma unroll
-        for (int i = 0; i < each; i++) {
-            int own = threadIdx.x % WGMMA_TEAM + i * WGMMA_TEAM;
+        for (int i = 0; i < per_thread; i++) {
+            int own = threadIdx.x % WARPGROUP_THREADS + i * WARPGROUP_THREADS;
             if (own < COLS) {
                 columns.scale[own] = x_scale * scale[i];
                 columns.bias[own] = bias[i];
@@ -216,7 +221,7 @@ template <int COLS> struct wgmma_columns_ahead {
 /* ---- Host ----------------------------------------------------------------------------------- */
 
 /* Epilogue and output type of a specialized kernel. */
-template <ft_epilogue EPILOGUE, typename Y> struct wgmma_kind {
+template <ft_epilogue EPILOGUE, typename Y> struct wgmma_epilogue_type {
     static constexpr ft_epilogue epilogue = EPILOGUE;
     typedef Y y;
 };
@@ -225,48 +230,49 @@ template <ft_epilogue EPILOGUE, typename Y> struct wgmma_kind {
  * Calls launch(wgmma_epilogue_type) for no activation, for ReLU, or for GELU from int8 to int8;
  * per-row scales only with float outputs.
  */
-template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNCH launch)
+template <class LAUNCH>
+static int wgmma_dispatch_epilogue(const ft_cuda_gemm_args *p, LAUNCH launch)
 {
     if (p->x_scales != NULL && p->y_dtype == FT_F16)
-        return launch(wgmma_kind<FT_EPILOGUE_ROWS, __half>());
+        return launch(wgmma_epilogue_type<FT_EPILOGUE_ROW_SCALES, __half>());
     if (p->x_scales != NULL && p->y_dtype == FT_F32)
-        return launch(wgmma_kind<FT_EPILOGUE_ROWS, float>());
+        return launch(wgmma_epilogue_type<FT_EPILOGUE_ROW_SCALES, float>());
     if (p->y_dtype == FT_F16)
-        return launch(wgmma_kind<FT_EPILOGUE_NONE, __half>());
+        return launch(wgmma_epilogue_type<FT_EPILOGUE_NONE, __half>());
     if (p->y_dtype == FT_F32)
-        return launch(wgmma_kind<FT_EPILOGUE_NONE, float>());
-    if (p->activation == FT_ACT_GELU_CODES)
-        return launch(wgmma_kind<FT_EPILOGUE_GELU, int8_t>());
-    return launch(wgmma_kind<FT_EPILOGUE_NONE, int8_t>());
+        return launch(wgmma_epilogue_type<FT_EPILOGUE_NONE, float>());
+    if (p->activation == FT_ACT_GELU_APPROX)
+        return launch(wgmma_epilogue_type<FT_EPILOGUE_GELU, int8_t>());
+    return launch(wgmma_epilogue_type<FT_EPILOGUE_NONE, int8_t>());
 }
 
 /* Outputs, column ranges, and tiles of tile_cols columns. */
-static inline void wgmma_args_divide(wgmma_args *a, const ft_cuda_product *p, bool general,
-                                     int tile_cols)
+static inline void wgmma_args_set_outputs(wgmma_args *a, const ft_cuda_gemm_args *p, bool general,
+                                          int tile_cols)
 {
     int end = 0, tiles = 0;
-    for (int i = 0; i < FT_CUDA_PARTS; i++) {
-        int width = i < p->parts ? (int) p->width[i] : 0;
-        int spanned = !general ? width : i == 0 ? a->n : 0;
+    for (int i = 0; i < FT_CUDA_MAX_FUSED; i++) {
+        int width = i < p->n_outputs ? (int) p->width[i] : 0;
+        int range_width = !general ? width : i == 0 ? a->n : 0;
         end += width;
-        tiles += (spanned + tile_cols - 1) / tile_cols;
-        a->part[i] = end;
-        a->span[i] = general ? a->n : end;
-        a->span_tiles[i] = tiles;
+        tiles += (range_width + tile_cols - 1) / tile_cols;
+        a->output_end[i] = end;
+        a->range_end[i] = general ? a->n : end;
+        a->range_tiles[i] = tiles;
     }
     a->n_tiles = a->row_tiles * tiles;
 }
 
 /* Arguments for tiles of tile_rows x tile_cols, except the tensor map of the weights. */
-static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool general,
+static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_gemm_args *p, bool general,
                                   int tile_rows, int tile_cols)
 {
     memset(a, 0, sizeof *a);
     a->m = (int) p->m;
     a->n = (int) p->n;
-    a->steps = (int) ((p->k + WGMMA_STAGE - 1) / WGMMA_STAGE);
+    a->k_tiles = (int) ((p->k + WGMMA_TILE_K - 1) / WGMMA_TILE_K);
     a->row_tiles = (int) ((p->m + (size_t) tile_rows - 1) / (size_t) tile_rows);
-    wgmma_args_divide(a, p, general, tile_cols);
+    wgmma_args_set_outputs(a, p, general, tile_cols);
     a->x_scale = p->x_scale;
     a->activation = p->activation;
     a->relu = p->activation == FT_ACT_RELU;
@@ -274,12 +280,12 @@ static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool 
     a->w_scale = p->w_scale;
     a->bias = p->bias;
     a->residual = p->residual;
-    for (int i = 0; i < p->parts; i++) {
+    for (int i = 0; i < p->n_outputs; i++) {
         a->y[i] = p->y[i];
-        a->y_inverse[i] = p->y_inverse[i];
+        a->y_inv_scale[i] = p->y_inv_scale[i];
     }
     a->box_rows = tile_rows;
-    return ft_map_codes(&a->x, p->x, p->m, p->k, (unsigned) tile_rows);
+    return ft_tma_map_2d(&a->x, p->x, p->m, p->k, (unsigned) tile_rows);
 }
 
 /*
@@ -287,18 +293,19 @@ static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool 
  * write zeros for the rows beyond x, which takes longer than copying (few tokens took more time
  * than 64), and nothing reads their results.
  */
-static inline int wgmma_args_trim(wgmma_args *a, const ft_cuda_product *p)
+static inline int wgmma_args_trim_box(wgmma_args *a, const ft_cuda_gemm_args *p)
 {
     if (p->m >= (size_t) a->box_rows)
         return 0;
     a->box_rows = ((int) p->m + 7) / 8 * 8;
-    return ft_map_codes(&a->x, p->x, p->m, p->k, (unsigned) a->box_rows);
+    return ft_tma_map_2d(&a->x, p->x, p->m, p->k, (unsigned) a->box_rows);
 }
 
 /* Tensor map of prepacked weights. */
-static inline int wgmma_args_map_tiles(wgmma_args *a, const ft_cuda_product *p, int tile_cols)
+static inline int wgmma_args_map_weights(wgmma_args *a, const ft_cuda_gemm_args *p, int tile_cols)
 {
-    return ft_map_tiles(&a->w, p->tiles, (p->n + 31) / 32, (size_t) a->steps, (unsigned) tile_cols);
+    return ft_tma_map_prepacked(&a->w, p->prepacked, (p->n + 31) / 32, (size_t) a->k_tiles,
+                                (unsigned) tile_cols);
 }
 
 #endif

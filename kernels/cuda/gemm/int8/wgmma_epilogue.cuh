@@ -18,8 +18,8 @@
  * Stores directly from registers would fill half of each 32-byte sector: 4096 x 768 x 768 took 20
  * us instead of 10.
  */
-enum { WGMMA_LINE = 8 }; /* 16-byte chunks */
-typedef uint4 wgmma_lines[16][WGMMA_LINE];
+enum { WGMMA_LINE_CHUNKS = 8 }; /* 16-byte chunks */
+typedef uint4 wgmma_line_buffer[16][WGMMA_LINE_CHUNKS];
 
 #ifdef FT_HAS_WGMMA
 
@@ -27,7 +27,7 @@ typedef uint4 wgmma_lines[16][WGMMA_LINE];
 
 /* Accumulator `i` of the lane's 8 in row g + 8h of column block `block`. */
 template <int N>
-__device__ __forceinline__ int32_t wgmma_sum(const int32_t (&sums)[N], int block, int h, int i)
+__device__ __forceinline__ int32_t wgmma_acc_at(const int32_t (&sums)[N], int block, int h, int i)
 {
     return sums[16 * block + i / 2 * 4 + 2 * h + i % 2];
 }
@@ -37,13 +37,13 @@ __device__ __forceinline__ int32_t wgmma_sum(const int32_t (&sums)[N], int block
  * cores saturate shared memory bandwidth, a shared memory load takes hundreds of clocks, so the
  * next ones are prefetched while the current ones are in use (volatile keeps the loads in place).
  */
-template <int COLS> struct wgmma_columns_reader {
+template <int COLS> struct wgmma_col_params_reader {
     uint32_t at;
     float scale[2][4], bias[2][4];
 
-    __device__ __forceinline__ void open(const wgmma_columns<COLS> &columns)
+    __device__ __forceinline__ void open(const wgmma_col_params<COLS> &columns)
     {
-        at = ft_shared_address(&columns) + wgmma_lane_col() * 4;
+        at = ft_smem_address(&columns) + wgmma_lane_col() * 4;
         fetch(0);
     }
     /* Quad 2b + i is half i of column block b; after the last comes the first. */
@@ -81,12 +81,12 @@ __device__ __forceinline__ void wgmma_store(void *to, uint4 v, bool inside)
 /*
  * Several elements are processed step by step in lockstep: the compiler keeps this order where
  * registers are scarce, and a single element would wait for the latency of each step. The steps are
- * those of ft_dequantize(), ft_gelu_codes() and ft_quantize(): twelve instructions, ten of which
+ * those of ft_dequantize(), ft_gelu_approx() and ft_quantize(): twelve instructions, ten of which
  * multiply or add.
  */
 template <int N> __device__ __forceinline__ void wgmma_gelu(float *value)
 {
-    constexpr float c[] = FT_GELU_CODES_POLYNOMIAL;
+    constexpr float c[] = FT_GELU_APPROX_POLYNOMIAL;
     float t[N], p[N];
 #pragma unroll
     for (int i = 0; i < N; i++)
@@ -109,28 +109,26 @@ template <int N> __device__ __forceinline__ void wgmma_gelu(float *value)
 
 /* Dequantize four accumulators of a row with row scale `row`. */
 template <ft_epilogue EPILOGUE, int N>
-__device__ __forceinline__ void wgmma_values(float *value, const int32_t (&sums)[N], int block,
-                                             int h, int quad, const float (&scale)[4],
-                                             const float (&bias)[4], float row)
+__device__ __forceinline__ void
+wgmma_dequantize_x4(float *value, const int32_t (&sums)[N], int block, int h, int quad,
+                    const float (&scale)[4], const float (&bias)[4], float row)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        value[i] = (float) wgmma_sum(sums, block, h, 4 * quad + i);
+        value[i] = (float) wgmma_acc_at(sums, block, h, 4 * quad + i);
 #pragma unroll
     for (int i = 0; i < 4; i++)
         value[i] =
-            fmaf(value[i], EPILOGUE == FT_EPILOGUE_ROWS ? row * scale[i] : scale[i], bias[i]);
+            fmaf(value[i], EPILOGUE == FT_EPILOGUE_ROW_SCALES ? row * scale[i] : scale[i], bias[i]);
     if (EPILOGUE == FT_EPILOGUE_GELU)
         wgmma_gelu<4>(value);
 }
 
 /* Saturate two integers to 0 .. 255 and pack them before the bytes of `upper`. */
-__device__ __forceinline__ uint32_t wgmma_pack_held(uint32_t low, uint32_t high, uint32_t behind)
+__device__ __forceinline__ uint32_t wgmma_pack_sat_u8(uint32_t low, uint32_t high, uint32_t upper)
 {
     uint32_t packed;
-    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;"
-        : "=r"(packed)
-        : "r"(high), "r"(low), "r"(behind));
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(packed) : "r"(high), "r"(low), "r"(upper));
     return packed;
 }
 
@@ -141,27 +139,30 @@ __device__ __forceinline__ uint32_t wgmma_pack_held(uint32_t low, uint32_t high,
  * small a scale has none. NaN becomes 127, as in quant.h.
  */
 template <bool low>
-__device__ __forceinline__ uint32_t wgmma_codes(const float (&value)[4], float inverse)
+__device__ __forceinline__ uint32_t wgmma_quantize_x4(const float (&value)[4], float inverse)
 {
-    uint32_t whole[4];
+    uint32_t integer[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        whole[i] =
+        integer[i] =
             __float_as_uint(fmaf(value[i] * inverse, __uint_as_float(1), __uint_as_float(128)));
     if (low) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            whole[i] = (uint32_t) max((int32_t) whole[i], 1);
+            integer[i] = (uint32_t) max((int32_t) integer[i], 1);
     }
-    return wgmma_pack_held(whole[0], whole[1], wgmma_pack_held(whole[2], whole[3], 0)) ^ 0x80808080;
+    return wgmma_pack_sat_u8(integer[0], integer[1], wgmma_pack_sat_u8(integer[2], integer[3], 0)) ^
+           0x80808080;
 }
 
 /* ---- int8 and f16 outputs -------------------------------------------------------------------- */
 
 /* No residual: int8 outputs have none, and some kernels lack the registers. */
-struct wgmma_nothing {
-    __device__ __forceinline__ wgmma_nothing() {}
-    __device__ __forceinline__ wgmma_nothing(const wgmma_args &, const wgmma_place &, int) {}
+struct wgmma_no_residual {
+    __device__ __forceinline__ wgmma_no_residual() {}
+    __device__ __forceinline__ wgmma_no_residual(const wgmma_args &, const wgmma_tile_coord &, int)
+    {
+    }
     __device__ __forceinline__ void add(float (&)[4], int, int, int) const {}
 };
 
@@ -169,8 +170,8 @@ struct wgmma_nothing {
  * Four and eight neighbours of a row in the output type; eight are a lane's columns of a column
  * block.
  */
-template <typename Y> struct wgmma_stored;
-template <> struct wgmma_stored<int8_t> {
+template <typename Y> struct wgmma_packed;
+template <> struct wgmma_packed<int8_t> {
     typedef uint32_t four;
     typedef uint2 eight;
 
@@ -179,7 +180,7 @@ template <> struct wgmma_stored<int8_t> {
         return { a, b };
     }
 };
-template <> struct wgmma_stored<__half> {
+template <> struct wgmma_packed<__half> {
     typedef uint2 four;
     typedef uint4 eight;
 
@@ -190,13 +191,14 @@ template <> struct wgmma_stored<__half> {
 };
 
 template <bool low>
-__device__ __forceinline__ void wgmma_narrow(uint32_t &to, const float (&value)[4], float inverse)
+__device__ __forceinline__ void wgmma_convert_x4(uint32_t &to, const float (&value)[4],
+                                                 float inverse)
 {
-    to = wgmma_codes<low>(value, inverse);
+    to = wgmma_quantize_x4<low>(value, inverse);
 }
 
 template <bool low>
-__device__ __forceinline__ void wgmma_narrow(uint2 &to, const float (&value)[4], float)
+__device__ __forceinline__ void wgmma_convert_x4(uint2 &to, const float (&value)[4], float)
 {
     __half2 first = __floats2half2_rn(value[0], value[1]);
     __half2 second = __floats2half2_rn(value[2], value[3]);
@@ -208,55 +210,57 @@ __device__ __forceinline__ void wgmma_narrow(uint2 &to, const float (&value)[4],
  * Output rows of a warpgroup, 64 at a time, and the parameters of its columns. int8 and f16 are
  * stored directly from registers: 4 lanes fill one or two sectors of 32 bytes.
  */
-template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_result {
-    typedef wgmma_stored<Y> stored;
+template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_output {
+    typedef wgmma_packed<Y> stored;
     Y *y;
-    int width, left, down; /* columns of y; remaining columns and rows */
+    int width, cols_left, rows_left; /* columns of y; remaining columns and rows */
     float inverse;
-    wgmma_columns_reader<COLS> columns;
+    wgmma_col_params_reader<COLS> columns;
 
-    __device__ __forceinline__ explicit wgmma_result(wgmma_lines &) {}
-    __device__ __forceinline__ void open(const wgmma_args &a, const wgmma_place &place, int row,
-                                         const wgmma_columns<COLS> &of)
+    __device__ __forceinline__ explicit wgmma_output(wgmma_line_buffer &) {}
+    __device__ __forceinline__ void open(const wgmma_args &a, const wgmma_tile_coord &coord,
+                                         int row, const wgmma_col_params<COLS> &of)
     {
-        int col = place.col + wgmma_lane_col();
+        int col = coord.col + wgmma_lane_col();
         row += wgmma_lane_row();
-        width = wgmma_end(a, place) - wgmma_first(a, place);
-        left = wgmma_end(a, place) - col;
-        down = a.m - row;
-        inverse = a.y_inverse[place.which];
+        width = wgmma_range_end(a, coord) - wgmma_range_begin(a, coord);
+        cols_left = wgmma_range_end(a, coord) - col;
+        rows_left = a.m - row;
+        inverse = a.y_inv_scale[coord.range_index];
         columns.open(of);
-        y = (Y *) a.y[place.which] + (size_t) row * width + (col - wgmma_first(a, place));
+        y = (Y *) a.y[coord.range_index] + (size_t) row * width +
+            (col - wgmma_range_begin(a, coord));
     }
     /* Continue with the next 64 rows. */
-    __device__ __forceinline__ void descend()
+    __device__ __forceinline__ void next_m64_block()
     {
         y += (size_t) 64 * width;
-        down -= 64;
+        rows_left -= 64;
     }
-    /* Column block `block` of HALVES x 64 rows. */
-    template <int HALVES, int N, class ADDED, class ROWS>
-    __device__ __forceinline__ void finish(const int32_t (&sums)[HALVES][N], int block,
-                                           const ADDED &added, const ROWS &rows)
+    /* Column block `block` of M64_BLOCKS x 64 rows. */
+    template <int M64_BLOCKS, int N, class ADDED, class ROWS>
+    __device__ __forceinline__ void finish(const int32_t (&sums)[M64_BLOCKS][N], int block,
+                                           const ADDED &residual_frag, const ROWS &rows)
     {
-        typename stored::four four[2 * HALVES][2];
+        typename stored::four four[2 * M64_BLOCKS][2];
 #pragma unroll
         for (int quad = 0; quad < 2; quad++) {
             columns.fetch(2 * block + quad + 1);
 #pragma unroll
-            for (int i = 0; i < 2 * HALVES; i++) {
+            for (int i = 0; i < 2 * M64_BLOCKS; i++) {
                 float value[4];
-                wgmma_values<EPILOGUE>(value, sums[i / 2], block, i % 2, quad, columns.scale[quad],
-                                       columns.bias[quad], rows.of[i]);
-                added.add(value, block, i % 2, quad);
-                wgmma_narrow<EPILOGUE != FT_EPILOGUE_GELU>(four[i][quad], value, inverse);
+                wgmma_dequantize_x4<EPILOGUE>(value, sums[i / 2], block, i % 2, quad,
+                                              columns.scale[quad], columns.bias[quad], rows.of[i]);
+                residual_frag.add(value, block, i % 2, quad);
+                wgmma_convert_x4<EPILOGUE != FT_EPILOGUE_GELU>(four[i][quad], value, inverse);
             }
         }
 #pragma unroll
-        for (int i = 0; i < 2 * HALVES; i++) {
+        for (int i = 0; i < 2 * M64_BLOCKS; i++) {
             int skip = i / 2 * 64 + i % 2 * 8;
             wgmma_store(y + (size_t) skip * width + block * 32,
-                        stored::join(four[i][0], four[i][1]), block * 32 < left && skip < down);
+                        stored::join(four[i][0], four[i][1]),
+                        block * 32 < cols_left && skip < rows_left);
         }
     }
 };

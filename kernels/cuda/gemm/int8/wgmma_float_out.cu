@@ -8,38 +8,38 @@
 
 /* The 128-token ping-pong tile has no registers left for row scales with float32 output. */
 template <class SHAPE, typename Y>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p)
 {
-    if constexpr (SHAPE::halves == 1 || sizeof(Y) == 2)
+    if constexpr (SHAPE::m64_blocks == 1 || sizeof(Y) == 2)
         if (p->x_scales != NULL)
-            return wgmma_launch<SHAPE, FT_EPILOGUE_ROWS, Y>(chip, stream, p);
-    return wgmma_launch<SHAPE, FT_EPILOGUE_NONE, Y>(chip, stream, p);
+            return wgmma_launch<SHAPE, FT_EPILOGUE_ROW_SCALES, Y>(props, stream, p);
+    return wgmma_launch<SHAPE, FT_EPILOGUE_NONE, Y>(props, stream, p);
 }
 
 template <typename Y>
-static int launch_tile(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
-                       const ft_cuda_product *p)
+static int launch_tile(ft_cuda_wgmma_tile tile, const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_gemm_args *p)
 {
     switch (tile) {
-    case FT_CUDA_WGMMA_TURNS_64:
-        return launch<wgmma_shape<1, 192, 6, WGMMA_IN_TURNS>, Y>(chip, stream, p);
-    case FT_CUDA_WGMMA_TURNS_128:
-        return launch<wgmma_shape<2, 192, 5, WGMMA_IN_TURNS>, Y>(chip, stream, p);
-    case FT_CUDA_WGMMA_TOGETHER:
-        return launch<wgmma_shape<1, 192, 5, WGMMA_TOGETHER>, Y>(chip, stream, p);
-    case FT_CUDA_WGMMA_GENERAL:
-        return wgmma_launch<wgmma_shape<1, 128, 5, WGMMA_IN_TURNS>, FT_EPILOGUE_ANY, Y>(chip,
-                                                                                        stream, p);
+    case FT_CUDA_WGMMA_PINGPONG_64:
+        return launch<wgmma_tile_config<1, 192, 6, WGMMA_PINGPONG>, Y>(props, stream, p);
+    case FT_CUDA_WGMMA_PINGPONG_128:
+        return launch<wgmma_tile_config<2, 192, 5, WGMMA_PINGPONG>, Y>(props, stream, p);
+    case FT_CUDA_WGMMA_COOPERATIVE_128:
+        return launch<wgmma_tile_config<1, 192, 5, WGMMA_COOPERATIVE>, Y>(props, stream, p);
+    case FT_CUDA_WGMMA_ANY_EPILOGUE:
+        return wgmma_launch<wgmma_tile_config<1, 128, 5, WGMMA_PINGPONG>, FT_EPILOGUE_ANY, Y>(
+            props, stream, p);
     default:
         break;
     }
     return (int) cudaErrorInvalidValue;
 }
 
-int ft_cuda_wgmma_floats(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
-                         const ft_cuda_product *p)
+int ft_cuda_wgmma_float_out(ft_cuda_wgmma_tile tile, const ft_cuda_device_props *props,
+                            void *stream, const ft_cuda_gemm_args *p)
 {
     if (p->y_dtype == FT_F16)
-        return launch_tile<__half>(tile, chip, stream, p);
-    return launch_tile<float>(tile, chip, stream, p);
+        return launch_tile<__half>(tile, props, stream, p);
+    return launch_tile<float>(tile, props, stream, p);
 }

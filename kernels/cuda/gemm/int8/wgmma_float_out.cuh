@@ -15,7 +15,7 @@
 /* ---- Four and eight values ------------------------------------------------------------------- */
 
 /* value += four f16 or float values */
-template <typename Y> __device__ __forceinline__ void wgmma_add(float (&value)[4], const Y *from)
+template <typename Y> __device__ __forceinline__ void wgmma_add_x4(float (&value)[4], const Y *from)
 {
     typedef std::conditional_t<sizeof(Y) == 2, uint2, uint4> words;
     alignas(16) Y terms[4];
@@ -27,17 +27,16 @@ template <typename Y> __device__ __forceinline__ void wgmma_add(float (&value)[4
 
 /* Store eight neighbours of a row directly. */
 template <typename Y>
-__device__ __forceinline__ void wgmma_store_eight(Y *y, const float (&value)[2][4], float inverse)
+__device__ __forceinline__ void wgmma_store_x8(Y *y, const float (&value)[2][4], float inverse)
 {
-    typename wgmma_stored<Y>::four four[2];
-    wgmma_narrow<true>(four[0], value[0], inverse);
-    wgmma_narrow<true>(four[1], value[1], inverse);
-    wgmma_store(y, wgmma_stored<Y>::join(four[0], four[1]), true);
+    typename wgmma_packed<Y>::four four[2];
+    wgmma_convert_x4<true>(four[0], value[0], inverse);
+    wgmma_convert_x4<true>(four[1], value[1], inverse);
+    wgmma_store(y, wgmma_packed<Y>::join(four[0], four[1]), true);
 }
 
 template <>
-__device__ __forceinline__ void wgmma_store_eight<float>(float *y, const float (&value)[2][4],
-                                                         float)
+__device__ __forceinline__ void wgmma_store_x8<float>(float *y, const float (&value)[2][4], float)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++)
@@ -56,14 +55,14 @@ template <int COLS, typename Y> struct wgmma_residual {
     uint4 v[COLS / 32][2][chunks];
     bool any;
 
-    __device__ __forceinline__ wgmma_residual(const wgmma_args &a, const wgmma_place &place,
+    __device__ __forceinline__ wgmma_residual(const wgmma_args &a, const wgmma_tile_coord &coord,
                                               int row)
         : any(a.residual != NULL)
     {
-        int left = wgmma_end(a, place) - place.col - wgmma_lane_col(),
-            down = a.m - row - wgmma_lane_row();
+        int cols_left = wgmma_range_end(a, coord) - coord.col - wgmma_lane_col(),
+            rows_left = a.m - row - wgmma_lane_row();
         const Y *from = (const Y *) a.residual + (size_t) (row + wgmma_lane_row()) * a.n +
-                        place.col + wgmma_lane_col();
+                        coord.col + wgmma_lane_col();
         if (!any)
             return;
 #pragma unroll
@@ -72,14 +71,14 @@ template <int COLS, typename Y> struct wgmma_residual {
             for (int h = 0; h < 2; h++)
 #pragma unroll
                 for (int i = 0; i < chunks; i++)
-                    v[block][h][i] = wgmma_fetch(
+                    v[block][h][i] = wgmma_prefetch_x16(
                         (const uint4 *) (from + (size_t) (8 * h) * a.n + block * 32) + i,
-                        block * 32 < left && 8 * h < down);
+                        block * 32 < cols_left && 8 * h < rows_left);
     }
     __device__ __forceinline__ void add(float (&value)[4], int block, int h, int quad) const
     {
         if (any)
-            wgmma_add(value, (const Y *) v[block][h] + 4 * quad);
+            wgmma_add_x4(value, (const Y *) v[block][h] + 4 * quad);
     }
 };
 
@@ -90,33 +89,34 @@ template <int COLS, typename Y> struct wgmma_residual {
  * conflicts both for lanes that write results and for lanes that read lines. When a warp copies
  * lines out, a lane has chunk l % 8 of rows l / 8, + 4, + 8, + 12.
  */
-template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, float> {
+template <int COLS, ft_epilogue EPILOGUE> struct wgmma_output<COLS, EPILOGUE, float> {
     float *y;
-    uint4 (*lines)[WGMMA_LINE];
-    int width, left, down; /* columns of y; remaining columns and rows */
-    wgmma_columns_reader<COLS> columns;
+    uint4 (*lines)[WGMMA_LINE_CHUNKS];
+    int width, cols_left, rows_left; /* columns of y; remaining columns and rows */
+    wgmma_col_params_reader<COLS> columns;
 
-    __device__ __forceinline__ explicit wgmma_result(wgmma_lines &own) : lines(own) {}
-    __device__ __forceinline__ void open(const wgmma_args &a, const wgmma_place &place, int row,
-                                         const wgmma_columns<COLS> &of)
+    __device__ __forceinline__ explicit wgmma_output(wgmma_line_buffer &own) : lines(own) {}
+    __device__ __forceinline__ void open(const wgmma_args &a, const wgmma_tile_coord &coord,
+                                         int row, const wgmma_col_params<COLS> &of)
     {
-        int col = place.col + threadIdx.x % 8 * 4;
-        row += threadIdx.x % WGMMA_TEAM / 32 * 16 + threadIdx.x % 32 / 8;
-        width = wgmma_end(a, place) - wgmma_first(a, place);
-        left = wgmma_end(a, place) - col;
-        down = a.m - row;
+        int col = coord.col + threadIdx.x % 8 * 4;
+        row += threadIdx.x % WARPGROUP_THREADS / 32 * 16 + threadIdx.x % 32 / 8;
+        width = wgmma_range_end(a, coord) - wgmma_range_begin(a, coord);
+        cols_left = wgmma_range_end(a, coord) - col;
+        rows_left = a.m - row;
         columns.open(of);
-        y = (float *) a.y[place.which] + (size_t) row * width + (col - wgmma_first(a, place));
+        y = (float *) a.y[coord.range_index] + (size_t) row * width +
+            (col - wgmma_range_begin(a, coord));
     }
     /* Continue with the next 64 rows. */
-    __device__ __forceinline__ void descend()
+    __device__ __forceinline__ void next_m64_block()
     {
         y += (size_t) 64 * width;
-        down -= 64;
+        rows_left -= 64;
     }
     template <int N, class ADDED, class ROWS>
     __device__ __forceinline__ void finish(const int32_t (&sums)[1][N], int block,
-                                           const ADDED &added, const ROWS &rows)
+                                           const ADDED &residual_frag, const ROWS &rows)
     {
 #pragma unroll
         for (int quad = 0; quad < 2; quad++) {
@@ -125,9 +125,9 @@ template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, fl
             for (int h = 0; h < 2; h++) {
                 alignas(16) float value[4];
                 int row = threadIdx.x % 32 / 4 + 8 * h, chunk = threadIdx.x % 4 * 2 + quad;
-                wgmma_values<EPILOGUE>(value, sums[0], block, h, quad, columns.scale[quad],
-                                       columns.bias[quad], rows.of[h]);
-                added.add(value, block, h, quad);
+                wgmma_dequantize_x4<EPILOGUE>(value, sums[0], block, h, quad, columns.scale[quad],
+                                              columns.bias[quad], rows.of[h]);
+                residual_frag.add(value, block, h, quad);
                 lines[row][chunk ^ row % 8] = *(const uint4 *) value;
             }
         }
@@ -136,7 +136,8 @@ template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, fl
         for (int i = 0; i < 4; i++) {
             int row = threadIdx.x % 32 / 8 + 4 * i;
             wgmma_store(y + (size_t) (4 * i) * width + block * 32,
-                        lines[row][threadIdx.x % 8 ^ row % 8], block * 32 < left && 4 * i < down);
+                        lines[row][threadIdx.x % 8 ^ row % 8],
+                        block * 32 < cols_left && 4 * i < rows_left);
         }
         __syncwarp();
     }

@@ -15,7 +15,7 @@
  * mainloop in both warpgroups was slower.) Comparisons and packing do not slow the tensor cores,
  * but wait for them.
  *
- * Weights are prepacked so that a lane holds 8 neighbouring columns (ft_cuda_tiles_offset) and
+ * Weights are prepacked so that a lane holds 8 neighbouring columns (ft_cuda_prepacked_offset) and
  * stores int8 results as 8 bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -29,7 +29,7 @@
 #include <type_traits>
 
 enum {
-    WGMMA_THREADS = 3 * WGMMA_TEAM, /* producer and two consumer warpgroups */
+    WGMMA_THREADS = 3 * WARPGROUP_THREADS, /* producer and two consumer warpgroups */
 };
 
 #ifdef FT_HAS_WGMMA
@@ -38,16 +38,17 @@ enum {
  * Ping-pong order: a warpgroup waits on the pipeline only after the other has consumed its last
  * stage, otherwise it would mistake an older phase for its own.
  */
-enum { WGMMA_TURN = 1 }; /* named barriers 1 and 2 */
+enum { WGMMA_ORDER_BARRIER = 1 }; /* named barriers 1 and 2 */
 
 /* All blocks of 64 rows at once, which share scales and biases. */
 template <class SHAPE, class RESULT, class ADDED, class ROWS>
-__device__ __forceinline__ void wgmma_finish_at_once(wgmma_sums<SHAPE> &sums, RESULT &result,
-                                                     const ADDED &added, const ROWS &rows)
+__device__ __forceinline__ void wgmma_epilogue_unrolled(wgmma_acc<SHAPE> &sums, RESULT &result,
+                                                        const ADDED &residual_frag,
+                                                        const ROWS &rows)
 {
 #pragma unroll
     for (int block = 0; block < SHAPE::cols / 32; block++)
-        result.finish(sums, block, added, rows);
+        result.finish(sums, block, residual_frag, rows);
 }
 
 /*
@@ -57,68 +58,68 @@ __device__ __forceinline__ void wgmma_finish_at_once(wgmma_sums<SHAPE> &sums, RE
  * 768 took 21.3 us instead of 19.6.
  */
 template <class SHAPE, class RESULT, class ADDED, class ROWS>
-__device__ __forceinline__ void wgmma_finish_in_turns(wgmma_sums<SHAPE> &sums, RESULT &result,
-                                                      const ADDED &added, ROWS &rows)
+__device__ __forceinline__ void wgmma_epilogue_loop(wgmma_acc<SHAPE> &sums, RESULT &result,
+                                                    const ADDED &residual_frag, ROWS &rows)
 {
     typedef int32_t one[1][SHAPE::cols / 2];
 #pragma unroll 1
-    for (int half = 0;; half++) {
+    for (int m64_block = 0;; m64_block++) {
 #pragma unroll
         for (int block = 0; block < SHAPE::cols / 32; block++)
-            result.finish((const one &) sums, block, added, rows);
-        if (half + 1 == SHAPE::halves)
+            result.finish((const one &) sums, block, residual_frag, rows);
+        if (m64_block + 1 == SHAPE::m64_blocks)
             break;
 #pragma unroll
         for (int i = 0; i < SHAPE::cols / 2; i++)
-            sums[0][i] = sums[SHAPE::halves - 1][i];
-        result.descend();
-        rows.descend();
+            sums[0][i] = sums[SHAPE::m64_blocks - 1][i];
+        result.next_m64_block();
+        rows.next_m64_block();
     }
 }
 
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y, class SHARED>
-__device__ __forceinline__ void wgmma_work(SHARED &s, const wgmma_args &a, int team)
+__device__ __forceinline__ void wgmma_consume(SHARED &s, const wgmma_args &a, int warpgroup)
 {
     constexpr bool general = EPILOGUE == FT_EPILOGUE_ANY,
-                   whole = EPILOGUE == FT_EPILOGUE_NONE || EPILOGUE == FT_EPILOGUE_ROWS;
-    constexpr int cols = SHAPE::cols, stride = SHAPE::in_turns ? 2 : 1;
-    typedef std::conditional_t<general || sizeof(Y) == 1 || SHAPE::halves == 2, wgmma_nothing,
-                               wgmma_residual<cols, Y>>
+                   is_linear = EPILOGUE == FT_EPILOGUE_NONE || EPILOGUE == FT_EPILOGUE_ROW_SCALES;
+    constexpr int cols = SHAPE::cols, stride = SHAPE::is_pingpong ? 2 : 1;
+    typedef std::conditional_t<general || sizeof(Y) == 1 || SHAPE::m64_blocks == 2,
+                               wgmma_no_residual, wgmma_residual<cols, Y>>
         residual;
-    wgmma_result<cols, EPILOGUE, Y> result(s.lines[s.lined ? threadIdx.x / 32 - 4 : 0]);
-    int own_row = SHAPE::in_turns ? 0 : team * SHAPE::halves * 64;
-    int first = SHAPE::in_turns ? team : 0;
+    wgmma_output<cols, EPILOGUE, Y> result(s.lines[s.uses_line_buffer ? threadIdx.x / 32 - 4 : 0]);
+    int own_row = SHAPE::is_pingpong ? 0 : warpgroup * SHAPE::m64_blocks * 64;
+    int first = SHAPE::is_pingpong ? warpgroup : 0;
     for (int count = first;; count += stride) {
-        int tile = blockIdx.x + count * gridDim.x, parity = count / stride % 2;
+        int tile = blockIdx.x + count * gridDim.x, phase = count / stride % 2;
         if (tile >= a.n_tiles)
             break;
-        wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, cols);
-        wgmma_columns_ahead<cols> columns(a, place);
+        wgmma_tile_coord coord = wgmma_tile_coord_of(a, tile, SHAPE::tile_rows, cols);
+        wgmma_col_params_prefetch<cols> columns(a, coord);
         if (count == first)
-            ft_wait_for_predecessor();
-        residual added(a, place, place.row + own_row);
-        wgmma_row_scales<EPILOGUE == FT_EPILOGUE_ROWS, SHAPE::halves> rows;
-        rows.fetch(a, place.row + own_row);
-        if (SHAPE::in_turns && count > 0)
-            wgmma_sync(WGMMA_TURN + team, 2 * WGMMA_TEAM);
-        wgmma_reader<SHAPE> reader(count * a.steps, own_row);
-        wgmma_sums<SHAPE> sums;
-        for (int step = 0; step < a.steps; step++)
+            ft_pdl_wait();
+        residual residual_frag(a, coord, coord.row + own_row);
+        wgmma_row_scales<EPILOGUE == FT_EPILOGUE_ROW_SCALES, SHAPE::m64_blocks> rows;
+        rows.fetch(a, coord.row + own_row);
+        if (SHAPE::is_pingpong && count > 0)
+            wgmma_bar_sync(WGMMA_ORDER_BARRIER + warpgroup, 2 * WARPGROUP_THREADS);
+        wgmma_consumer<SHAPE> reader(count * a.k_tiles, own_row);
+        wgmma_acc<SHAPE> sums;
+        for (int k_tile = 0; k_tile < a.k_tiles; k_tile++)
             reader.multiply(s, sums);
-        if (SHAPE::in_turns && tile + (int) gridDim.x < a.n_tiles)
-            wgmma_arrive(WGMMA_TURN + (team ^ 1), 2 * WGMMA_TEAM);
-        columns.keep(s.columns[team][parity], a);
-        reader.settle(s, sums);
-        wgmma_sync_team(team);
+        if (SHAPE::is_pingpong && tile + (int) gridDim.x < a.n_tiles)
+            wgmma_bar_arrive(WGMMA_ORDER_BARRIER + (warpgroup ^ 1), 2 * WARPGROUP_THREADS);
+        columns.store_smem(s.columns[warpgroup][phase], a);
+        reader.wait_acc(s, sums);
+        wgmma_warpgroup_sync(warpgroup);
         if constexpr (general) {
-            wgmma_finish_any<cols, Y>(a, place, sums[0], s.columns[team][parity], s.sums[team],
-                                      team);
+            wgmma_epilogue_general<cols, Y>(a, coord, sums[0], s.columns[warpgroup][phase],
+                                            s.sums[warpgroup], warpgroup);
         } else {
-            result.open(a, place, place.row + own_row, s.columns[team][parity]);
-            if constexpr (whole && sizeof(Y) < 4)
-                wgmma_finish_at_once<SHAPE>(sums, result, added, rows);
+            result.open(a, coord, coord.row + own_row, s.columns[warpgroup][phase]);
+            if constexpr (is_linear && sizeof(Y) < 4)
+                wgmma_epilogue_unrolled<SHAPE>(sums, result, residual_frag, rows);
             else
-                wgmma_finish_in_turns<SHAPE>(sums, result, added, rows);
+                wgmma_epilogue_loop<SHAPE>(sums, result, residual_frag, rows);
         }
     }
 }
@@ -135,18 +136,18 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) int8_t shared_memory[];
-    auto &s = *(wgmma_shared<SHAPE, EPILOGUE == FT_EPILOGUE_ANY, Y> *) shared_memory;
-    int group = threadIdx.x / WGMMA_TEAM;
+    auto &s = *(wgmma_smem<SHAPE, EPILOGUE == FT_EPILOGUE_ANY, Y> *) shared_memory;
+    int group = threadIdx.x / WARPGROUP_THREADS;
     if (threadIdx.x == 0)
-        wgmma_set_up(s, a);
+        wgmma_pipeline_init(s, a);
     __syncthreads();
     if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (threadIdx.x == 0 || threadIdx.x == 32)
-            wgmma_load(s, a, threadIdx.x == 32);
+            wgmma_produce(s, a, threadIdx.x == 32);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-        wgmma_work<SHAPE, EPILOGUE, Y>(s, a, group - 1);
+        wgmma_consume<SHAPE, EPILOGUE, Y>(s, a, group - 1);
     }
 #endif
 }
@@ -154,22 +155,21 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 /* ---- Host ----------------------------------------------------------------------------------- */
 
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
-static int wgmma_launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+static int wgmma_launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p)
 {
     auto *kernel = wgmma_kernel<SHAPE, EPILOGUE, Y>;
-    size_t bytes = sizeof(wgmma_shared<SHAPE, EPILOGUE == FT_EPILOGUE_ANY, Y>);
+    size_t bytes = sizeof(wgmma_smem<SHAPE, EPILOGUE == FT_EPILOGUE_ANY, Y>);
     wgmma_args a;
     int status = wgmma_args_init(&a, p, EPILOGUE == FT_EPILOGUE_ANY, SHAPE::tile_rows, SHAPE::cols);
     if (status == 0)
-        status = wgmma_args_map_tiles(&a, p, SHAPE::cols);
+        status = wgmma_args_map_weights(&a, p, SHAPE::cols);
     if (status == 0)
         status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes);
     if (status != 0)
         return status;
-    unsigned blocks =
-        (unsigned) (a.n_tiles < chip->multiprocessors ? a.n_tiles : chip->multiprocessors);
-    return ft_launch(kernel, dim3(blocks), dim3(WGMMA_THREADS), bytes, stream, chip->overlaps, 1,
+    unsigned blocks = (unsigned) (a.n_tiles < props->sm_count ? a.n_tiles : props->sm_count);
+    return ft_launch(kernel, dim3(blocks), dim3(WGMMA_THREADS), bytes, stream, props->has_pdl, 1,
                      a);
 }
 

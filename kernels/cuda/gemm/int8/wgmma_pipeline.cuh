@@ -12,23 +12,24 @@
 #include "kernels/cuda/gemm/int8/wgmma_float_out.cuh"
 
 /* How two consumer warpgroups share the work (wgmma_gemm.cuh). */
-typedef enum wgmma_split { WGMMA_IN_TURNS, WGMMA_TOGETHER } wgmma_split;
+typedef enum wgmma_schedule { WGMMA_PINGPONG, WGMMA_COOPERATIVE } wgmma_schedule;
 
-/* A warpgroup computes HALVES x 64 tokens by COLS columns. */
-template <int HALVES, int COLS, int STAGES, wgmma_split SPLIT> struct wgmma_shape {
-    static constexpr int halves = HALVES, cols = COLS, stages = STAGES;
-    static constexpr bool in_turns = SPLIT == WGMMA_IN_TURNS;
-    static constexpr int tile_rows = (in_turns ? 64 : 128) * HALVES;
-    static constexpr unsigned readers = in_turns ? 4 : 8; /* warps that read a stage */
+/* A warpgroup computes M64_BLOCKS x 64 tokens by COLS columns. */
+template <int M64_BLOCKS, int COLS, int STAGES, wgmma_schedule SPLIT> struct wgmma_tile_config {
+    static constexpr int m64_blocks = M64_BLOCKS, cols = COLS, stages = STAGES;
+    static constexpr bool is_pingpong = SPLIT == WGMMA_PINGPONG;
+    static constexpr int tile_rows = (is_pingpong ? 64 : 128) * M64_BLOCKS;
+    static constexpr unsigned consumer_warps = is_pingpong ? 4 : 8; /* warps that read a stage */
 };
 
 /* A kernel's shared memory. */
-template <class SHAPE, bool GENERAL, typename Y> struct wgmma_shared {
-    static constexpr bool lined = !GENERAL && sizeof(Y) == 4;
-    int8_t x[SHAPE::stages][SHAPE::tile_rows * WGMMA_STAGE];
-    int8_t w[SHAPE::stages][SHAPE::cols * WGMMA_STAGE];
-    wgmma_columns<SHAPE::cols> columns[2][2]; /* per warpgroup; of this tile and the previous one */
-    wgmma_lines lines[lined ? 8 : 1];         /* per warp */
+template <class SHAPE, bool GENERAL, typename Y> struct wgmma_smem {
+    static constexpr bool uses_line_buffer = !GENERAL && sizeof(Y) == 4;
+    int8_t x[SHAPE::stages][SHAPE::tile_rows * WGMMA_TILE_K];
+    int8_t w[SHAPE::stages][SHAPE::cols * WGMMA_TILE_K];
+    wgmma_col_params<SHAPE::cols> columns[2]
+                                         [2]; /* per warpgroup; of this tile and the previous one */
+    wgmma_line_buffer lines[uses_line_buffer ? 8 : 1]; /* per warp */
     int32_t sums[GENERAL ? 2 : 1][GENERAL ? 64 : 1][GENERAL ? SHAPE::cols + 4 : 4];
     uint64_t full[SHAPE::stages], empty[SHAPE::stages];
 };
@@ -36,35 +37,35 @@ template <class SHAPE, bool GENERAL, typename Y> struct wgmma_shared {
 #ifdef FT_HAS_WGMMA
 
 /* Pipeline state: stage index and phase parity. */
-template <int STAGES> struct wgmma_position {
-    int slot;
-    unsigned parity;
+template <int STAGES> struct wgmma_pipeline_state {
+    int stage_index;
+    unsigned phase;
 
-    __device__ __forceinline__ explicit wgmma_position(int stage)
-        : slot(stage % STAGES), parity(stage / STAGES & 1)
+    __device__ __forceinline__ explicit wgmma_pipeline_state(int stage)
+        : stage_index(stage % STAGES), phase(stage / STAGES & 1)
     {
     }
     __device__ __forceinline__ void advance()
     {
-        if (++slot == STAGES) {
-            slot = 0;
-            parity ^= 1;
+        if (++stage_index == STAGES) {
+            stage_index = 0;
+            phase ^= 1;
         }
     }
 };
 
 /* One thread, before all others start. */
 template <class SHAPE, bool GENERAL, typename Y>
-__device__ __forceinline__ void wgmma_set_up(wgmma_shared<SHAPE, GENERAL, Y> &s,
-                                             const wgmma_args &a)
+__device__ __forceinline__ void wgmma_pipeline_init(wgmma_smem<SHAPE, GENERAL, Y> &s,
+                                                    const wgmma_args &a)
 {
-    ft_prefetch_map(&a.x);
-    ft_prefetch_map(&a.w);
+    ft_tma_prefetch_map(&a.x);
+    ft_tma_prefetch_map(&a.w);
     for (int i = 0; i < SHAPE::stages; i++) {
-        ft_barrier_init(&s.full[i], 2);
-        ft_barrier_init(&s.empty[i], SHAPE::readers);
+        ft_mbarrier_init(&s.full[i], 2);
+        ft_mbarrier_init(&s.empty[i], SHAPE::consumer_warps);
     }
-    ft_barriers_ready();
+    ft_mbarrier_fence_init();
 }
 
 /*
@@ -72,76 +73,76 @@ __device__ __forceinline__ void wgmma_set_up(wgmma_shared<SHAPE, GENERAL, Y> &s,
  * their copies start before it ends.
  */
 template <class SHAPE, bool GENERAL, typename Y>
-__device__ __forceinline__ void wgmma_load(wgmma_shared<SHAPE, GENERAL, Y> &s, const wgmma_args &a,
-                                           bool weights)
+__device__ __forceinline__ void wgmma_produce(wgmma_smem<SHAPE, GENERAL, Y> &s, const wgmma_args &a,
+                                              bool weights)
 {
-    wgmma_position<SHAPE::stages> at(0);
-    unsigned bytes = (weights ? SHAPE::cols : SHAPE::tile_rows) * WGMMA_STAGE;
+    wgmma_pipeline_state<SHAPE::stages> at(0);
+    unsigned bytes = (weights ? SHAPE::cols : SHAPE::tile_rows) * WGMMA_TILE_K;
     if (!weights)
-        ft_wait_for_predecessor();
+        ft_pdl_wait();
     for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x) {
-        wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, SHAPE::cols);
-        for (int step = 0; step < a.steps; step++, at.advance()) {
-            uint64_t *full = &s.full[at.slot];
-            ft_barrier_wait(&s.empty[at.slot], at.parity ^ 1);
-            ft_barrier_expect(full, bytes);
+        wgmma_tile_coord coord = wgmma_tile_coord_of(a, tile, SHAPE::tile_rows, SHAPE::cols);
+        for (int k_tile = 0; k_tile < a.k_tiles; k_tile++, at.advance()) {
+            uint64_t *full = &s.full[at.stage_index];
+            ft_mbarrier_wait(&s.empty[at.stage_index], at.phase ^ 1);
+            ft_mbarrier_arrive_expect_tx(full, bytes);
             if (weights)
-                ft_load_weights(s.w[at.slot], &a.w, full, place.col, step);
+                ft_tma_load_prepacked(s.w[at.stage_index], &a.w, full, coord.col, k_tile);
             else
-                ft_load_box(s.x[at.slot], &a.x, full, place.row, step * WGMMA_STAGE);
+                ft_tma_load_2d(s.x[at.stage_index], &a.x, full, coord.row, k_tile * WGMMA_TILE_K);
         }
     }
     if (!weights)
-        ft_let_successor_begin();
+        ft_pdl_launch_dependents();
 }
 
-/* A lane's accumulators: HALVES blocks of 64 rows by COLS columns. */
-template <class SHAPE> using wgmma_sums = int32_t[SHAPE::halves][SHAPE::cols / 2];
+/* A lane's accumulators: M64_BLOCKS blocks of 64 rows by COLS columns. */
+template <class SHAPE> using wgmma_acc = int32_t[SHAPE::m64_blocks][SHAPE::cols / 2];
 
 /* A consumer warpgroup's position in the pipeline; its rows start at `row` of a tile. */
-template <class SHAPE> struct wgmma_reader {
-    wgmma_position<SHAPE::stages> at;
-    int row, before; /* previous stage; -1 before a tile's first k tile */
+template <class SHAPE> struct wgmma_consumer {
+    wgmma_pipeline_state<SHAPE::stages> at;
+    int row, prev_stage; /* previous stage; -1 before a tile's first k tile */
 
-    __device__ __forceinline__ wgmma_reader(int stage, int own_row)
-        : at(stage), row(own_row), before(-1)
+    __device__ __forceinline__ wgmma_consumer(int stage, int own_row)
+        : at(stage), row(own_row), prev_stage(-1)
     {
     }
     /* One k tile. The previous stage is released once this wgmma is in flight. */
     template <class SHARED>
-    __device__ __forceinline__ void multiply(SHARED &s, wgmma_sums<SHAPE> &sums)
+    __device__ __forceinline__ void multiply(SHARED &s, wgmma_acc<SHAPE> &sums)
     {
-        ft_barrier_wait(&s.full[at.slot], at.parity);
-        uint64_t x = ft_wgmma_operand(s.x[at.slot] + row * WGMMA_STAGE);
-        uint64_t w = ft_wgmma_operand(s.w[at.slot]);
-        ft_wgmma_begin();
+        ft_mbarrier_wait(&s.full[at.stage_index], at.phase);
+        uint64_t x = ft_wgmma_descriptor(s.x[at.stage_index] + row * WGMMA_TILE_K);
+        uint64_t w = ft_wgmma_descriptor(s.w[at.stage_index]);
+        ft_wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < WGMMA_STAGE / 32; k++)
+        for (int k = 0; k < WGMMA_TILE_K / 32; k++)
 #pragma unroll
-            for (int i = 0; i < SHAPE::halves; i++)
-                ft_wgmma<SHAPE::cols>(sums[i], x + 512 * i + 2 * k, w + 2 * k,
-                                      k > 0 || before >= 0);
+            for (int i = 0; i < SHAPE::m64_blocks; i++)
+                ft_wgmma_i8<SHAPE::cols>(sums[i], x + 512 * i + 2 * k, w + 2 * k,
+                                         k > 0 || prev_stage >= 0);
         ft_wgmma_commit();
         ft_wgmma_wait<1>();
         release(s);
-        before = at.slot;
+        prev_stage = at.stage_index;
         at.advance();
     }
     /* After a tile's last k tile: wait for the accumulators. */
     template <class SHARED>
-    __device__ __forceinline__ void settle(SHARED &s, wgmma_sums<SHAPE> &sums)
+    __device__ __forceinline__ void wait_acc(SHARED &s, wgmma_acc<SHAPE> &sums)
     {
         ft_wgmma_wait<0>();
         release(s);
 #pragma unroll
-        for (int i = 0; i < SHAPE::halves; i++)
-            ft_wgmma_settle(sums[i]);
+        for (int i = 0; i < SHAPE::m64_blocks; i++)
+            ft_wgmma_fence_acc(sums[i]);
     }
     /* Release the previous stage, one arrival per warp. */
     template <class SHARED> __device__ __forceinline__ void release(SHARED &s) const
     {
-        if (before >= 0 && threadIdx.x % 32 == 0)
-            ft_barrier_arrive(&s.empty[before]);
+        if (prev_stage >= 0 && threadIdx.x % 32 == 0)
+            ft_mbarrier_arrive(&s.empty[prev_stage]);
     }
 };
 

@@ -14,19 +14,19 @@
 enum { STAGE = 128 }; /* k per stage */
 
 /* 64 tokens by COLS columns; BLOCKS thread blocks split k. */
-template <int COLS_, int BLOCKS_> struct few_shape {
+template <int COLS_, int BLOCKS_> struct small_m_config {
     static constexpr int cols = COLS_, blocks = BLOCKS_;
-    static constexpr int rows = 64, workers = WGMMA_TEAM;
-    static constexpr int threads = workers + 64; /* two producer warps */
+    static constexpr int rows = 64, consumers = WARPGROUP_THREADS;
+    static constexpr int threads = consumers + 64; /* two producer warps */
     static constexpr int stages = 100 * 1024 / ((rows + cols) * STAGE);
-    static constexpr int units = wgmma_units_of(cols), own = units / blocks;
-    static_assert(units % blocks == 0, "each block finishes as many");
+    static constexpr int fragments = wgmma_fragments_of(cols), owned = fragments / blocks;
+    static_assert(fragments % blocks == 0, "each block finishes as many");
 };
 
-template <class SHAPE> struct few_shared {
+template <class SHAPE> struct small_m_smem {
     int8_t x[SHAPE::stages][SHAPE::rows * STAGE], w[SHAPE::stages][SHAPE::cols * STAGE];
-    wgmma_shares<SHAPE> shares;
-    wgmma_columns<SHAPE::cols> columns;
+    wgmma_partials<SHAPE> partials;
+    wgmma_col_params<SHAPE::cols> columns;
     uint64_t full[SHAPE::stages], empty[SHAPE::stages], arrived; /* all partial sums */
 };
 
@@ -36,98 +36,102 @@ template <class SHAPE> struct few_shared {
 
 /* k tiles first .. first + k_tiles of the tile: one thread loads weights, another x. */
 template <class SHAPE>
-__device__ __forceinline__ void load(few_shared<SHAPE> &s, const wgmma_args &a,
-                                     const wgmma_place &place, int first, int steps, bool weights)
+__device__ __forceinline__ void load(small_m_smem<SHAPE> &s, const wgmma_args &a,
+                                     const wgmma_tile_coord &coord, int first, int k_tiles,
+                                     bool weights)
 {
     if (!weights)
-        ft_wait_for_predecessor();
-    for (int i = 0; i < steps; i++) {
-        int slot = i % SHAPE::stages;
-        ft_barrier_wait(&s.empty[slot], i / SHAPE::stages + 1 & 1);
-        ft_barrier_expect(&s.full[slot], (weights ? SHAPE::cols : a.box_rows) * STAGE);
+        ft_pdl_wait();
+    for (int i = 0; i < k_tiles; i++) {
+        int stage_index = i % SHAPE::stages;
+        ft_mbarrier_wait(&s.empty[stage_index], i / SHAPE::stages + 1 & 1);
+        ft_mbarrier_arrive_expect_tx(&s.full[stage_index],
+                                     (weights ? SHAPE::cols : a.box_rows) * STAGE);
         if (weights)
-            ft_load_weights(s.w[slot], &a.w, &s.full[slot], place.col, first + i);
+            ft_tma_load_prepacked(s.w[stage_index], &a.w, &s.full[stage_index], coord.col,
+                                  first + i);
         else
-            ft_load_box(s.x[slot], &a.x, &s.full[slot], place.row, (first + i) * STAGE);
+            ft_tma_load_2d(s.x[stage_index], &a.x, &s.full[stage_index], coord.row,
+                           (first + i) * STAGE);
     }
     if (!weights)
-        ft_let_successor_begin();
+        ft_pdl_launch_dependents();
 }
 
 template <class SHAPE>
-__device__ __forceinline__ void multiply(few_shared<SHAPE> &s, int steps,
+__device__ __forceinline__ void multiply(small_m_smem<SHAPE> &s, int k_tiles,
                                          int32_t (&sums)[SHAPE::cols / 2])
 {
-    for (int i = 0; i < steps; i++) {
-        int slot = i % SHAPE::stages;
-        ft_barrier_wait(&s.full[slot], i / SHAPE::stages & 1);
-        uint64_t x = ft_wgmma_operand(s.x[slot]);
-        uint64_t w = ft_wgmma_operand(s.w[slot]);
-        ft_wgmma_begin();
+    for (int i = 0; i < k_tiles; i++) {
+        int stage_index = i % SHAPE::stages;
+        ft_mbarrier_wait(&s.full[stage_index], i / SHAPE::stages & 1);
+        uint64_t x = ft_wgmma_descriptor(s.x[stage_index]);
+        uint64_t w = ft_wgmma_descriptor(s.w[stage_index]);
+        ft_wgmma_fence();
 #pragma unroll
         for (int k = 0; k < STAGE / 32; k++)
-            ft_wgmma<SHAPE::cols>(sums, x + 2 * k, w + 2 * k);
+            ft_wgmma_i8<SHAPE::cols>(sums, x + 2 * k, w + 2 * k);
         ft_wgmma_commit();
         ft_wgmma_wait<0>(); /* memory-bound: keeping a second wgmma in flight gains nothing */
         if (threadIdx.x % 32 == 0)
-            ft_barrier_arrive(&s.empty[slot]);
+            ft_mbarrier_arrive(&s.empty[stage_index]);
     }
-    ft_wgmma_settle(sums);
+    ft_wgmma_fence_acc(sums);
 }
 
 /* ---- Consumer -------------------------------------------------------------------------------- */
 
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
-__device__ __forceinline__ void work(few_shared<SHAPE> &s, const wgmma_args &a,
-                                     const wgmma_place &place, int block, int steps)
+__device__ __forceinline__ void work(small_m_smem<SHAPE> &s, const wgmma_args &a,
+                                     const wgmma_tile_coord &coord, int block, int k_tiles)
 {
-    int32_t sums[SHAPE::cols / 2] = {}, own[SHAPE::own][WGMMA_UNIT];
-    wgmma_units<SHAPE, EPILOGUE, Y> units(place, block);
-    wgmma_columns_ahead<SHAPE::cols> columns(a, place);
-    ft_wait_for_predecessor();
-    units.fetch(a, place);
-    columns.keep(s.columns, a);
-    wgmma_sync(3, SHAPE::workers);
-    multiply(s, steps, sums);
+    int32_t sums[SHAPE::cols / 2] = {}, owned[SHAPE::owned][WGMMA_FRAGMENT_COLS];
+    wgmma_fragments<SHAPE, EPILOGUE, Y> fragments(coord, block);
+    wgmma_col_params_prefetch<SHAPE::cols> columns(a, coord);
+    ft_pdl_wait();
+    fragments.fetch(a, coord);
+    columns.store_smem(s.columns, a);
+    wgmma_bar_sync(3, SHAPE::consumers);
+    multiply(s, k_tiles, sums);
     if (SHAPE::blocks > 1)
         ft_cluster_wait(); /* all thread blocks have started */
-    wgmma_exchange<SHAPE>(s.shares, &s.arrived, block, sums, own);
-    units.finish(a, place, own, s.columns);
+    wgmma_reduce_scatter<SHAPE>(s.partials, &s.arrived, block, sums, owned);
+    fragments.finish(a, coord, owned, s.columns);
 }
 #endif
 
 /* grid = tiles x BLOCKS, in clusters of BLOCKS; blockDim.x = SHAPE::threads. */
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
 __global__ void __launch_bounds__(SHAPE::threads, 2)
-    few_kernel(const __grid_constant__ wgmma_args a)
+    small_m_kernel(const __grid_constant__ wgmma_args a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) int8_t shared_memory[];
     constexpr int blocks = SHAPE::blocks;
-    auto &s = *(few_shared<SHAPE> *) shared_memory;
+    auto &s = *(small_m_smem<SHAPE> *) shared_memory;
     int block = blockIdx.x % blocks;
-    wgmma_place place = wgmma_place_of(a, blockIdx.x / blocks, SHAPE::rows, SHAPE::cols);
-    int first = a.steps * block / blocks, steps = a.steps * (block + 1) / blocks - first;
+    wgmma_tile_coord coord = wgmma_tile_coord_of(a, blockIdx.x / blocks, SHAPE::rows, SHAPE::cols);
+    int first = a.k_tiles * block / blocks, k_tiles = a.k_tiles * (block + 1) / blocks - first;
     if (threadIdx.x == 0) {
-        ft_prefetch_map(&a.x);
-        ft_prefetch_map(&a.w);
+        ft_tma_prefetch_map(&a.x);
+        ft_tma_prefetch_map(&a.w);
         for (int i = 0; i < SHAPE::stages; i++) {
-            ft_barrier_init(&s.full[i], 2);
-            ft_barrier_init(&s.empty[i], SHAPE::workers / 32);
+            ft_mbarrier_init(&s.full[i], 2);
+            ft_mbarrier_init(&s.empty[i], SHAPE::consumers / 32);
         }
-        ft_barrier_init(&s.arrived, 1);
+        ft_mbarrier_init(&s.arrived, 1);
         if (blocks > 1)
-            ft_barrier_expect(&s.arrived, sizeof s.shares);
-        ft_barriers_ready();
+            ft_mbarrier_arrive_expect_tx(&s.arrived, sizeof s.partials);
+        ft_mbarrier_fence_init();
     }
     __syncthreads();
     if (blocks > 1)
-        ft_cluster_begin();
-    if (threadIdx.x < SHAPE::workers) {
-        work<SHAPE, EPILOGUE, Y>(s, a, place, block, steps);
+        ft_cluster_arrive_relaxed();
+    if (threadIdx.x < SHAPE::consumers) {
+        work<SHAPE, EPILOGUE, Y>(s, a, coord, block, k_tiles);
     } else {
         if (threadIdx.x % 32 == 0)
-            load(s, a, place, first, steps, threadIdx.x == SHAPE::workers);
+            load(s, a, coord, first, k_tiles, threadIdx.x == SHAPE::consumers);
         __syncwarp();
         if (blocks > 1)
             ft_cluster_wait();
@@ -138,45 +142,46 @@ __global__ void __launch_bounds__(SHAPE::threads, 2)
 /* ---- Host ----------------------------------------------------------------------------------- */
 
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p)
 {
-    auto *kernel = few_kernel<SHAPE, EPILOGUE, Y>;
-    size_t bytes = sizeof(few_shared<SHAPE>);
+    auto *kernel = small_m_kernel<SHAPE, EPILOGUE, Y>;
+    size_t bytes = sizeof(small_m_smem<SHAPE>);
     wgmma_args a;
     int status = wgmma_args_init(&a, p, false, SHAPE::rows, SHAPE::cols);
     if (status == 0)
-        status = wgmma_args_trim(&a, p);
+        status = wgmma_args_trim_box(&a, p);
     if (status == 0)
-        status = wgmma_args_map_tiles(&a, p, SHAPE::cols);
+        status = wgmma_args_map_weights(&a, p, SHAPE::cols);
     if (status == 0)
         status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes);
     if (status != 0)
         return status;
     return ft_launch(kernel, dim3((unsigned) (a.n_tiles * SHAPE::blocks)), dim3(SHAPE::threads),
-                     bytes, stream, chip->overlaps, SHAPE::blocks, a);
+                     bytes, stream, props->has_pdl, SHAPE::blocks, a);
 }
 
 template <class SHAPE>
-static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+static int launch_all_epilogues(const ft_cuda_device_props *props, void *stream,
+                                const ft_cuda_gemm_args *p)
 {
-    return wgmma_by_kind(p, [=](auto kind) {
-        return launch<SHAPE, kind.epilogue, typename decltype(kind)::y>(chip, stream, p);
+    return wgmma_dispatch_epilogue(p, [=](auto kind) {
+        return launch<SHAPE, kind.epilogue, typename decltype(kind)::y>(props, stream, p);
     });
 }
 
-int ft_cuda_wgmma_few(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
-                      const ft_cuda_product *p)
+int ft_cuda_wgmma_small_m(ft_cuda_wgmma_tile tile, const ft_cuda_device_props *props, void *stream,
+                          const ft_cuda_gemm_args *p)
 {
     switch (tile) {
-    case FT_CUDA_WGMMA_FEW:
-        return launch_any<few_shape<64, 1>>(chip, stream, p);
-    case FT_CUDA_WGMMA_FEW_2:
-        return launch_any<few_shape<64, 2>>(chip, stream, p);
-    case FT_CUDA_WGMMA_FEW_4:
-        return launch_any<few_shape<64, 4>>(chip, stream, p);
-    case FT_CUDA_WGMMA_FEW_96:
-        return launch_any<few_shape<96, 1>>(chip, stream, p);
+    case FT_CUDA_WGMMA_SMALL_M_64:
+        return launch_all_epilogues<small_m_config<64, 1>>(props, stream, p);
+    case FT_CUDA_WGMMA_SMALL_M_64_SPLIT2:
+        return launch_all_epilogues<small_m_config<64, 2>>(props, stream, p);
+    case FT_CUDA_WGMMA_SMALL_M_64_SPLIT4:
+        return launch_all_epilogues<small_m_config<64, 4>>(props, stream, p);
+    case FT_CUDA_WGMMA_SMALL_M_96:
+        return launch_all_epilogues<small_m_config<96, 1>>(props, stream, p);
     default:
         return (int) cudaErrorInvalidValue;
     }

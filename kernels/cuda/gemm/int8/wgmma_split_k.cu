@@ -20,79 +20,83 @@
 #include "kernels/cuda/gemm/int8/wgmma_units.cuh"
 
 enum {
-    STAGE = WGMMA_STAGE,
+    STAGE = WGMMA_TILE_K,
     SUMS = 3, /* named barrier of all consumer warps */
 };
 
-/* TEAMS x 64 tokens by COLS columns; BLOCKS thread blocks split k. */
-template <int TEAMS_, int COLS_, int BLOCKS_> struct deep_shape {
-    static constexpr int teams = TEAMS_, cols = COLS_, blocks = BLOCKS_;
-    static constexpr int rows = 64 * teams, workers = WGMMA_TEAM * teams;
-    static constexpr int threads = workers + 64; /* two producer warps */
-    static constexpr int units = wgmma_units_of(cols), own = units / blocks;
-    static constexpr int x_stages = teams == 1 ? 8 : cols == 96 ? 7 : cols == 128 ? 5 : 6;
+/* WARPGROUPS x 64 tokens by COLS columns; BLOCKS thread blocks split k. */
+template <int WARPGROUPS_, int COLS_, int BLOCKS_> struct split_k_config {
+    static constexpr int warpgroups = WARPGROUPS_, cols = COLS_, blocks = BLOCKS_;
+    static constexpr int rows = 64 * warpgroups, consumers = WARPGROUP_THREADS * warpgroups;
+    static constexpr int threads = consumers + 64; /* two producer warps */
+    static constexpr int fragments = wgmma_fragments_of(cols), owned = fragments / blocks;
+    static constexpr int x_stages = warpgroups == 1 ? 8 : cols == 96 ? 7 : cols == 128 ? 5 : 6;
     static constexpr int x_bytes = rows * STAGE, w_bytes = cols * STAGE;
-    static constexpr int sent = blocks > 1 ? own *workers *WGMMA_UNIT * 4 : 0;
+    static constexpr int sent = blocks > 1 ? owned *consumers *WGMMA_FRAGMENT_COLS * 4 : 0;
     static constexpr int w_stages = (222 * 1024 - sent - x_stages * x_bytes) / w_bytes;
-    static constexpr int ahead = cols == 64 ? 5 : cols < 192 ? 4 : 3; /* weight stages in flight */
-    static_assert(blocks <= 2 && ahead < w_stages, "as described");
+    static constexpr int in_flight = cols == 64   ? 5
+                                     : cols < 192 ? 4
+                                                  : 3; /* weight stages in flight */
+    static_assert(blocks <= 2 && in_flight < w_stages, "as described");
 };
 
-template <int STAGES> struct deep_barriers {
+template <int STAGES> struct split_k_pipeline {
     uint64_t full[STAGES], empty[STAGES];
 };
 
-template <class SHAPE> struct deep_shared {
+template <class SHAPE> struct split_k_smem {
     int8_t x[SHAPE::x_stages][SHAPE::x_bytes], w[SHAPE::w_stages][SHAPE::w_bytes];
-    wgmma_shares<SHAPE> shares;
-    wgmma_columns<SHAPE::cols> columns;
-    deep_barriers<SHAPE::x_stages> x_ring;
-    deep_barriers<SHAPE::w_stages> w_ring;
+    wgmma_partials<SHAPE> partials;
+    wgmma_col_params<SHAPE::cols> columns;
+    split_k_pipeline<SHAPE::x_stages> x_pipeline;
+    split_k_pipeline<SHAPE::w_stages> w_pipeline;
     uint64_t arrived; /* all partial sums */
 };
 
 #ifdef FT_HAS_WGMMA
 
 /* Work of a thread block: k tiles first .. first + k_tiles of a tile. */
-typedef struct deep_part {
-    wgmma_place place;
+typedef struct split_k_work {
+    wgmma_tile_coord coord;
     int block; /* rank among the blocks that share the tile */
-    int first, steps;
-} deep_part;
+    int first, k_tiles;
+} split_k_work;
 
 /* ---- Producer -------------------------------------------------------------------------------- */
 
 template <int STAGES>
-__device__ __forceinline__ void set_up_ring(deep_barriers<STAGES> &ring, int readers)
+__device__ __forceinline__ void init_pipeline(split_k_pipeline<STAGES> &pipeline,
+                                              int consumer_warps)
 {
     for (int i = 0; i < STAGES; i++) {
-        ft_barrier_init(&ring.full[i], 1);
-        ft_barrier_init(&ring.empty[i], readers);
+        ft_mbarrier_init(&pipeline.full[i], 1);
+        ft_mbarrier_init(&pipeline.empty[i], consumer_warps);
     }
 }
 
 /* One thread, before all others start. */
 template <class SHAPE>
-__device__ __forceinline__ void set_up(deep_shared<SHAPE> &s, const wgmma_args &a)
+__device__ __forceinline__ void init_pipelines(split_k_smem<SHAPE> &s, const wgmma_args &a)
 {
-    ft_prefetch_map(&a.w);
-    ft_prefetch_map(&a.x);
-    set_up_ring(s.x_ring, SHAPE::workers / 32);
-    set_up_ring(s.w_ring, SHAPE::workers / 32);
-    ft_barrier_init(&s.arrived, 1);
+    ft_tma_prefetch_map(&a.w);
+    ft_tma_prefetch_map(&a.x);
+    init_pipeline(s.x_pipeline, SHAPE::consumers / 32);
+    init_pipeline(s.w_pipeline, SHAPE::consumers / 32);
+    ft_mbarrier_init(&s.arrived, 1);
     if (SHAPE::blocks > 1)
-        ft_barrier_expect(&s.arrived, sizeof s.shares);
-    ft_barriers_ready();
+        ft_mbarrier_arrive_expect_tx(&s.arrived, sizeof s.partials);
+    ft_mbarrier_fence_init();
 }
 
 /* Acquire the next stage once its readers have released it; returns its full barrier. */
 template <int STAGES>
-__device__ __forceinline__ uint64_t *ask(deep_barriers<STAGES> &ring,
-                                         const wgmma_position<STAGES> &at, unsigned bytes)
+__device__ __forceinline__ uint64_t *producer_acquire(split_k_pipeline<STAGES> &pipeline,
+                                                      const wgmma_pipeline_state<STAGES> &at,
+                                                      unsigned bytes)
 {
-    ft_barrier_wait(&ring.empty[at.slot], at.parity ^ 1);
-    ft_barrier_expect(&ring.full[at.slot], bytes);
-    return &ring.full[at.slot];
+    ft_mbarrier_wait(&pipeline.empty[at.stage_index], at.phase ^ 1);
+    ft_mbarrier_arrive_expect_tx(&pipeline.full[at.stage_index], bytes);
+    return &pipeline.full[at.stage_index];
 }
 
 /*
@@ -100,43 +104,45 @@ __device__ __forceinline__ uint64_t *ask(deep_barriers<STAGES> &ring,
  * arrived.
  */
 template <class SHAPE>
-__device__ __forceinline__ void load_weights(deep_shared<SHAPE> &s, const wgmma_args &a,
-                                             const deep_part &part, int from, int to)
+__device__ __forceinline__ void load_weights(split_k_smem<SHAPE> &s, const wgmma_args &a,
+                                             const split_k_work &block_work, int from, int to)
 {
-    wgmma_position<SHAPE::w_stages> at(from), come(max(from - SHAPE::ahead, 0));
+    wgmma_pipeline_state<SHAPE::w_stages> at(from), arrived_stage(max(from - SHAPE::in_flight, 0));
     for (int i = from; i < to; i++, at.advance()) {
-        if (i >= SHAPE::ahead) {
-            ft_barrier_wait(&s.w_ring.full[come.slot], come.parity);
-            come.advance();
+        if (i >= SHAPE::in_flight) {
+            ft_mbarrier_wait(&s.w_pipeline.full[arrived_stage.stage_index], arrived_stage.phase);
+            arrived_stage.advance();
         }
-        uint64_t *full = ask(s.w_ring, at, SHAPE::w_bytes);
-        ft_load_weights(s.w[at.slot], &a.w, full, part.place.col, part.first + i);
+        uint64_t *full = producer_acquire(s.w_pipeline, at, SHAPE::w_bytes);
+        ft_tma_load_prepacked(s.w[at.stage_index], &a.w, full, block_work.coord.col,
+                              block_work.first + i);
     }
 }
 
 template <class SHAPE>
-__device__ __forceinline__ void load_x(deep_shared<SHAPE> &s, const wgmma_args &a,
-                                       const deep_part &part)
+__device__ __forceinline__ void load_x(split_k_smem<SHAPE> &s, const wgmma_args &a,
+                                       const split_k_work &block_work)
 {
-    wgmma_position<SHAPE::x_stages> at(0);
-    for (int i = 0; i < part.steps; i++, at.advance()) {
-        uint64_t *full = ask(s.x_ring, at, (unsigned) a.box_rows * STAGE);
-        ft_load_box(s.x[at.slot], &a.x, full, part.place.row, (part.first + i) * STAGE);
+    wgmma_pipeline_state<SHAPE::x_stages> at(0);
+    for (int i = 0; i < block_work.k_tiles; i++, at.advance()) {
+        uint64_t *full = producer_acquire(s.x_pipeline, at, (unsigned) a.box_rows * STAGE);
+        ft_tma_load_2d(s.x[at.stage_index], &a.x, full, block_work.coord.row,
+                       (block_work.first + i) * STAGE);
     }
 }
 
 /* ---- Consumer -------------------------------------------------------------------------------- */
 
 /* A warp's position in both pipelines. */
-template <class SHAPE> struct deep_reader {
-    wgmma_position<SHAPE::x_stages> x;
-    wgmma_position<SHAPE::w_stages> w;
+template <class SHAPE> struct split_k_consumer {
+    wgmma_pipeline_state<SHAPE::x_stages> x;
+    wgmma_pipeline_state<SHAPE::w_stages> w;
 
-    __device__ __forceinline__ deep_reader() : x(0), w(0) {}
-    __device__ __forceinline__ void wait(deep_shared<SHAPE> &s) const
+    __device__ __forceinline__ split_k_consumer() : x(0), w(0) {}
+    __device__ __forceinline__ void wait(split_k_smem<SHAPE> &s) const
     {
-        ft_barrier_wait(&s.w_ring.full[w.slot], w.parity);
-        ft_barrier_wait(&s.x_ring.full[x.slot], x.parity);
+        ft_mbarrier_wait(&s.w_pipeline.full[w.stage_index], w.phase);
+        ft_mbarrier_wait(&s.x_pipeline.full[x.stage_index], x.phase);
     }
     __device__ __forceinline__ void advance()
     {
@@ -144,11 +150,11 @@ template <class SHAPE> struct deep_reader {
         w.advance();
     }
     /* Release the stage, one arrival per warp. */
-    __device__ __forceinline__ void release(deep_shared<SHAPE> &s) const
+    __device__ __forceinline__ void release(split_k_smem<SHAPE> &s) const
     {
         if (threadIdx.x % 32 == 0) {
-            ft_barrier_arrive(&s.w_ring.empty[w.slot]);
-            ft_barrier_arrive(&s.x_ring.empty[x.slot]);
+            ft_mbarrier_arrive(&s.w_pipeline.empty[w.stage_index]);
+            ft_mbarrier_arrive(&s.x_pipeline.empty[x.stage_index]);
         }
     }
 };
@@ -158,90 +164,91 @@ template <class SHAPE> struct deep_reader {
  * the tensor cores busy.
  */
 template <class SHAPE>
-__device__ __forceinline__ void multiply(deep_shared<SHAPE> &s, int steps,
+__device__ __forceinline__ void multiply(split_k_smem<SHAPE> &s, int k_tiles,
                                          int32_t (&sums)[SHAPE::cols / 2])
 {
-    constexpr int behind = SHAPE::teams - 1;
-    int row = (int) threadIdx.x / WGMMA_TEAM * 64;
-    deep_reader<SHAPE> now, before;
-    for (int i = 0; i < steps; i++) {
+    constexpr int pending = SHAPE::warpgroups - 1;
+    int row = (int) threadIdx.x / WARPGROUP_THREADS * 64;
+    split_k_consumer<SHAPE> now, prev_stage;
+    for (int i = 0; i < k_tiles; i++) {
         now.wait(s);
-        uint64_t x = ft_wgmma_operand(s.x[now.x.slot] + row * STAGE);
-        uint64_t w = ft_wgmma_operand(s.w[now.w.slot]);
-        ft_wgmma_begin();
+        uint64_t x = ft_wgmma_descriptor(s.x[now.x.stage_index] + row * STAGE);
+        uint64_t w = ft_wgmma_descriptor(s.w[now.w.stage_index]);
+        ft_wgmma_fence();
 #pragma unroll
         for (int k = 0; k < STAGE / 32; k++)
-            ft_wgmma<SHAPE::cols>(sums, x + 2 * k, w + 2 * k);
+            ft_wgmma_i8<SHAPE::cols>(sums, x + 2 * k, w + 2 * k);
         ft_wgmma_commit();
-        ft_wgmma_wait<behind>();
-        if (behind == 0)
+        ft_wgmma_wait<pending>();
+        if (pending == 0)
             now.release(s);
         else if (i > 0)
-            before.release(s);
-        before = now;
+            prev_stage.release(s);
+        prev_stage = now;
         now.advance();
     }
     ft_wgmma_wait<0>();
-    ft_wgmma_settle(sums);
+    ft_wgmma_fence_acc(sums);
 }
 
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
-__device__ __forceinline__ void work(deep_shared<SHAPE> &s, const wgmma_args &a,
-                                     const deep_part &part)
+__device__ __forceinline__ void work(split_k_smem<SHAPE> &s, const wgmma_args &a,
+                                     const split_k_work &block_work)
 {
-    int32_t sums[SHAPE::cols / 2] = {}, own[SHAPE::own][WGMMA_UNIT];
-    wgmma_units<SHAPE, EPILOGUE, Y> units(part.place, part.block);
-    wgmma_columns_ahead<SHAPE::cols> columns(a, part.place);
-    ft_wait_for_predecessor();
-    units.fetch(a, part.place);
-    if (threadIdx.x < WGMMA_TEAM)
-        columns.keep(s.columns, a);
-    wgmma_sync(SUMS, SHAPE::workers);
-    multiply(s, part.steps, sums);
+    int32_t sums[SHAPE::cols / 2] = {}, owned[SHAPE::owned][WGMMA_FRAGMENT_COLS];
+    wgmma_fragments<SHAPE, EPILOGUE, Y> fragments(block_work.coord, block_work.block);
+    wgmma_col_params_prefetch<SHAPE::cols> columns(a, block_work.coord);
+    ft_pdl_wait();
+    fragments.fetch(a, block_work.coord);
+    if (threadIdx.x < WARPGROUP_THREADS)
+        columns.store_smem(s.columns, a);
+    wgmma_bar_sync(SUMS, SHAPE::consumers);
+    multiply(s, block_work.k_tiles, sums);
     if (SHAPE::blocks > 1)
         ft_cluster_wait(); /* both thread blocks have started */
-    wgmma_exchange<SHAPE>(s.shares, &s.arrived, part.block, sums, own);
-    units.finish(a, part.place, own, s.columns);
+    wgmma_reduce_scatter<SHAPE>(s.partials, &s.arrived, block_work.block, sums, owned);
+    fragments.finish(a, block_work.coord, owned, s.columns);
 }
 
-template <class SHAPE> __device__ __forceinline__ deep_part part_of(const wgmma_args &a)
+template <class SHAPE> __device__ __forceinline__ split_k_work work_of(const wgmma_args &a)
 {
-    deep_part part;
-    part.block = (int) blockIdx.x % SHAPE::blocks;
-    part.place = wgmma_place_of(a, (int) blockIdx.x / SHAPE::blocks, SHAPE::rows, SHAPE::cols);
-    part.first = a.steps * part.block / SHAPE::blocks;
-    part.steps = a.steps * (part.block + 1) / SHAPE::blocks - part.first;
-    return part;
+    split_k_work block_work;
+    block_work.block = (int) blockIdx.x % SHAPE::blocks;
+    block_work.coord =
+        wgmma_tile_coord_of(a, (int) blockIdx.x / SHAPE::blocks, SHAPE::rows, SHAPE::cols);
+    block_work.first = a.k_tiles * block_work.block / SHAPE::blocks;
+    block_work.k_tiles = a.k_tiles * (block_work.block + 1) / SHAPE::blocks - block_work.first;
+    return block_work;
 }
 #endif
 
 /* grid = tiles x BLOCKS, in clusters of BLOCKS; blockDim.x = SHAPE::threads. */
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
 __global__ void __launch_bounds__(SHAPE::threads, 1)
-    deep_kernel(const __grid_constant__ wgmma_args a)
+    split_k_kernel(const __grid_constant__ wgmma_args a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) int8_t shared_memory[];
-    auto &s = *(deep_shared<SHAPE> *) shared_memory;
-    deep_part part = part_of<SHAPE>(a);
-    int begun = min(part.steps, 2); /* more would delay all other loads */
-    if (threadIdx.x == SHAPE::workers) {
-        set_up(s, a);
-        load_weights(s, a, part, 0, begun);
+    auto &s = *(split_k_smem<SHAPE> *) shared_memory;
+    split_k_work block_work = work_of<SHAPE>(a);
+    int prologue_k_tiles = min(block_work.k_tiles, 2); /* more would delay all other loads */
+    if (threadIdx.x == SHAPE::consumers) {
+        init_pipelines(s, a);
+        load_weights(s, a, block_work, 0, prologue_k_tiles);
     }
     __syncthreads();
     if (SHAPE::blocks > 1)
-        ft_cluster_begin();
-    if (threadIdx.x < SHAPE::workers) {
-        work<SHAPE, EPILOGUE, Y>(s, a, part);
+        ft_cluster_arrive_relaxed();
+    if (threadIdx.x < SHAPE::consumers) {
+        work<SHAPE, EPILOGUE, Y>(s, a, block_work);
         return;
     }
-    if (threadIdx.x == SHAPE::workers) {
-        load_weights(s, a, part, begun, part.steps);
-    } else if (threadIdx.x == SHAPE::workers + 32) {
-        ft_wait_for_predecessor();
-        load_x(s, a, part);
-        ft_let_successor_begin();
+    if (threadIdx.x == SHAPE::consumers) {
+        load_weights(s, a, block_work, prologue_k_tiles, block_work.k_tiles);
+    } else if (threadIdx.x == SHAPE::consumers + 32) {
+        ft_pdl_wait();
+        load_x(s, a, block_work);
+        ft_pdl_launch_dependents();
     }
     __syncwarp();
     if (SHAPE::blocks > 1)
@@ -252,57 +259,58 @@ __global__ void __launch_bounds__(SHAPE::threads, 1)
 /* ---- Host ----------------------------------------------------------------------------------- */
 
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
-static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+static int launch_epilogue(const ft_cuda_device_props *props, void *stream,
+                           const ft_cuda_gemm_args *p)
 {
-    auto *kernel = deep_kernel<SHAPE, EPILOGUE, Y>;
-    size_t bytes = sizeof(deep_shared<SHAPE>);
+    auto *kernel = split_k_kernel<SHAPE, EPILOGUE, Y>;
+    size_t bytes = sizeof(split_k_smem<SHAPE>);
     wgmma_args a;
     int status = wgmma_args_init(&a, p, false, SHAPE::rows, SHAPE::cols);
     if (status == 0)
-        status = wgmma_args_trim(&a, p);
+        status = wgmma_args_trim_box(&a, p);
     if (status == 0)
-        status = wgmma_args_map_tiles(&a, p, SHAPE::cols);
+        status = wgmma_args_map_weights(&a, p, SHAPE::cols);
     if (status == 0)
         status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes);
     if (status != 0)
         return status;
     return ft_launch(kernel, dim3((unsigned) (a.n_tiles * SHAPE::blocks)), dim3(SHAPE::threads),
-                     bytes, stream, chip->overlaps, SHAPE::blocks, a);
+                     bytes, stream, props->has_pdl, SHAPE::blocks, a);
 }
 
 template <class SHAPE>
-static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p)
 {
-    return wgmma_by_kind(p, [=](auto kind) {
+    return wgmma_dispatch_epilogue(p, [=](auto kind) {
         typedef typename decltype(kind)::y y;
         if constexpr (sizeof(y) == 1)
             return (int) cudaErrorInvalidValue;
         else
-            return launch_kind<SHAPE, kind.epilogue, y>(chip, stream, p);
+            return launch_epilogue<SHAPE, kind.epilogue, y>(props, stream, p);
     });
 }
 
-int ft_cuda_wgmma_deep(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
-                       const ft_cuda_product *p)
+int ft_cuda_wgmma_split_k(ft_cuda_wgmma_tile tile, const ft_cuda_device_props *props, void *stream,
+                          const ft_cuda_gemm_args *p)
 {
     switch (tile) {
-    case FT_CUDA_WGMMA_DEEP_64_2:
-        return launch<deep_shape<1, 64, 2>>(chip, stream, p);
-    case FT_CUDA_WGMMA_DEEP_96:
-        return launch<deep_shape<1, 96, 1>>(chip, stream, p);
-    case FT_CUDA_WGMMA_DEEP_128_2:
-        return launch<deep_shape<1, 128, 2>>(chip, stream, p);
-    case FT_CUDA_WGMMA_DEEP_192:
-        return launch<deep_shape<1, 192, 1>>(chip, stream, p);
-    case FT_CUDA_WGMMA_PAIR_64_2:
-        return launch<deep_shape<2, 64, 2>>(chip, stream, p);
-    case FT_CUDA_WGMMA_PAIR_96:
-        return launch<deep_shape<2, 96, 1>>(chip, stream, p);
-    case FT_CUDA_WGMMA_PAIR_128_2:
-        return launch<deep_shape<2, 128, 2>>(chip, stream, p);
-    case FT_CUDA_WGMMA_PAIR_192:
-        return launch<deep_shape<2, 192, 1>>(chip, stream, p);
+    case FT_CUDA_WGMMA_M64_N64_SPLIT2:
+        return launch<split_k_config<1, 64, 2>>(props, stream, p);
+    case FT_CUDA_WGMMA_M64_N96:
+        return launch<split_k_config<1, 96, 1>>(props, stream, p);
+    case FT_CUDA_WGMMA_M64_N128_SPLIT2:
+        return launch<split_k_config<1, 128, 2>>(props, stream, p);
+    case FT_CUDA_WGMMA_M64_N192:
+        return launch<split_k_config<1, 192, 1>>(props, stream, p);
+    case FT_CUDA_WGMMA_M128_N64_SPLIT2:
+        return launch<split_k_config<2, 64, 2>>(props, stream, p);
+    case FT_CUDA_WGMMA_M128_N96:
+        return launch<split_k_config<2, 96, 1>>(props, stream, p);
+    case FT_CUDA_WGMMA_M128_N128_SPLIT2:
+        return launch<split_k_config<2, 128, 2>>(props, stream, p);
+    case FT_CUDA_WGMMA_M128_N192:
+        return launch<split_k_config<2, 192, 1>>(props, stream, p);
     default:
         return (int) cudaErrorInvalidValue;
     }

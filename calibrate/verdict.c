@@ -1,7 +1,7 @@
 /*
  * verdict.c - whether a quantized model is close enough to its float model, and what to try if not.
  *
- * The bounds come from trained models with all methods (docs/figures.md, "What the default costs").
+ * The bounds come from trained models with all methods (docs/accuracy.md, "The default method").
  * Artifacts that perform like float have a cosine of at least 0.985; those below 0.98 lose several
  * per cent of perplexity, or rank sentences differently.
  *

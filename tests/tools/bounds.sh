@@ -35,7 +35,7 @@ tr '\0' '\n' </dev/zero >newlines 2>tr.err &
 refused 'standard input: exceeds the limit of 16 MiB per text' \
     'a whole text without end' "$run" -i bert.ft --text - --whole <newlines
 { echo a line; exec tr '\0' a </dev/zero; } >messages 2>tr.err &
-refused 'standard input: line 2 is longer' 'a message without end' \
+refused 'standard input: line 2 exceeds the limit of 16 MiB per text' 'a message without end' \
     "$run" -i decoder.ft --chat --max-new-tokens 1 <messages
 
 printf 'fine\nalso fine \303\244\nnot \377fine\nfine\n' >bad8.txt
@@ -53,7 +53,7 @@ accepted 'a line of 16 MiB' "$run" -i bert.ft --text long.txt --truncate
 test "$(wc -l <out)" -eq 2
 check $? 'the line after one of 16 MiB is read too'
 { zeros 16; echo 0; } >long.txt
-refused 'long.txt: line 1 is longer than the 16 MiB' 'a line of 16 MiB and a byte' \
+refused 'long.txt: line 1 exceeds the limit of 16 MiB per text' 'a line of 16 MiB and a byte' \
     "$run" -i bert.ft --text long.txt --truncate
 
 # ---- Tokenizers that make much of little --------------------------------------------------------

@@ -235,7 +235,7 @@ is 0 'an encoder-decoder is compared with another' "$eval" -i m2m.w8.ft --agains
 awk -v mean="$(value out kl_mean)" 'BEGIN { exit !(mean > 0 && mean < 0.01) }'
 check $? 'which is near, but not the same'
 quietly "$make_tensors" sources.st input_ids:I32:2,9=$sources
-refused 1 'the data must hold labels [2, T], the target tokens of each row' \
+refused 1 'the data must contain labels [2, T], the target tokens of each row' \
     'sources without targets' -i m2m.ft -d sources.st
 refused 1 '--ctx applies to decoders' 'pairs to be cut' -i m2m.ft -d pairs.st --ctx 5
 quietly "$make_tensors" empty.st input_ids:I32:2,9=$sources labels:I32:2,2=1,1,-100,1

@@ -64,7 +64,7 @@ static double absolute_bound(ft_activation activation)
 
 /* ---- Float -------------------------------------------------------------------------------- */
 
-/* By the float library, or `steady`: each row as if it were alone. */
+/* By the float library, or batch-invariant: each row as if it were alone. */
 static void float_case_by(bench *on, shape s, ft_dtype dtype, ft_rows rows, bool batch_invariant)
 {
     int32_t start[2];
@@ -93,7 +93,7 @@ static void float_case_by(bench *on, shape s, ft_dtype dtype, ft_rows rows, bool
          : dtype == FT_F16 ? "F16"
                            : "BF16",
          s.bias ? "" : " without bias", ft_activation_name(s.activation),
-         rows == FT_TOKENS ? "" : ", a row a sequence", batch_invariant ? ", steady" : "");
+         rows == FT_TOKENS ? "" : ", a row a sequence", batch_invariant ? ", batch-invariant" : "");
     free_expectation(&e);
     free_weight(&w);
     free(x);

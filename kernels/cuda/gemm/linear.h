@@ -36,7 +36,7 @@ size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight);
 int ft_cuda_linear_gemv(const ft_cuda_args *args);
 
 /*
- * By ft_cuda_float_gemm_batch_invariant(); several products of one x and one shape by one launch:
+ * By ft_cuda_float_batch_invariant(); several products of one x and one shape by one launch:
  * cudaErrorNotSupported where they cannot be.
  */
 int ft_cuda_linear_batch_invariant(const ft_cuda_args *const *args, int count);

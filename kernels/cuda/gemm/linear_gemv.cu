@@ -193,7 +193,7 @@ int ft_cuda_linear_batch_invariant(const ft_cuda_args *const *args, int count)
         fusible = fusible && ft_cuda_f16_wgmma_supports(args[i]->props, &p[i]);
     }
     if (count == 1)
-        return ft_cuda_float_gemm_batch_invariant(args[0]->props, args[0]->stream, p);
+        return ft_cuda_float_batch_invariant(args[0]->props, args[0]->stream, p);
     return fusible ? ft_cuda_f16_wgmma(args[0]->props, args[0]->stream, p, count)
                    : (int) cudaErrorNotSupported;
 }

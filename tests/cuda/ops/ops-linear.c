@@ -232,7 +232,7 @@ static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_
            "results at unequal distances are no group");
 }
 
-/* Of steady plans: only where one kernel takes all. */
+/* Of batch-invariant plans: only where one kernel takes all. */
 static void test_steady_group(ft_dtype dtype, size_t m, size_t n, size_t k)
 {
     both b[COUNT];
@@ -241,7 +241,7 @@ static void test_steady_group(ft_dtype dtype, size_t m, size_t n, size_t k)
     open_group(b, args, dtype, m, n, k, 1, true);
     int status = ft_cuda_linear_fused(args, COUNT);
     is_int(status, together ? 0 : cudaErrorNotSupported,
-           "three steady linears in %s of depth %zu%s", ft_dtype_name(dtype), k,
+           "three batch-invariant linears in %s of depth %zu%s", ft_dtype_name(dtype), k,
            together ? ": one product" : " are no group here");
     for (size_t i = 0; i < COUNT && !together; i++)
         status = run_device(&b[i]);

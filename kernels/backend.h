@@ -96,9 +96,11 @@ typedef struct ft_backend {
 
     /*
      * Make all weights of a model usable on the device; their pointers may become the device's.  On
-     * the CPU they are used where they lie.
+     * the CPU they are used where they lie.  Weights of a fusion group of `plan` are laid one
+     * behind the other where the group says so; NULL: there are no groups.
      */
-    ft_status (*upload)(ft_device *device, ft_weight *weights, int count, ft_error *err);
+    ft_status (*upload)(ft_device *device, const ft_plan *plan, ft_weight *weights, int count,
+                        ft_error *err);
 
     /*
      * Refuse an operation that ft_op_check() has passed and this backend does not compute; `what`

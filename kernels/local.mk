@@ -275,6 +275,7 @@ cuda_sources = \
 	kernels/cuda/rowwise/gather_rows.cu \
 	kernels/cuda/host/stage.c \
 	kernels/cuda/host/launch_ops.c \
+	kernels/cuda/host/fused_kernels.c \
 	kernels/cuda/attention/cache/store_kv.cu \
 	kernels/cuda/attention/cache/store_kv.cuh \
 	kernels/cuda/ptx/named_barrier.cuh \

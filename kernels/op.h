@@ -203,10 +203,13 @@ typedef struct ft_plan {
     int encoder_ops;
 
     /*
-     * A row of a product of floats must not depend on how many rows there are: what is generated
-     * for one sequence would depend on the others.
+     * A row of a float GEMM must not depend on how many rows there are, or what is generated for
+     * one sequence would depend on the others.  Lowering sets it in plans with a KV cache.
      */
     bool batch_invariant;
+
+    struct ft_fusion_group *group; /* [ngroup], in order: kernels/fused_ops.h */
+    int ngroup;
 } ft_plan;
 
 /* The sequences of one run; rows start[i] .. start[i + 1] - 1 are sequence i. */

@@ -42,7 +42,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/base/json_reader.c runtime/base/json_reader.h \
 	runtime/text/tokenizer_tables.c \
 	runtime/graph/lower.c runtime/graph/lower.h \
-	runtime/graph/lower_quantize.c runtime/graph/lower_edit.c runtime/graph/assign_dtypes.c runtime/graph/lower_passes.h \
+	runtime/graph/lower_quantize.c runtime/graph/lower_edit.c runtime/graph/assign_dtypes.c runtime/graph/lower_fusion.c runtime/graph/lower_passes.h \
 	runtime/container/manifest.c runtime/container/manifest.h \
 	runtime/text/unicode/combining_marks.c runtime/text/unicode/combining_marks.h \
 	runtime/mem.c runtime/mem.h \

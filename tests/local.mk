@@ -68,7 +68,6 @@ c_tests = \
 	tests/calibrate/groupwise.t \
 	tests/text/bpe.t \
 	tests/text/bpe_json.t \
-	tests/kernels/fused_ops.t \
 	tests/text/characters.t \
 	tests/text/chat.t \
 	tests/ops/check.t \
@@ -130,6 +129,7 @@ c_tests = \
 	tests/families/llama_variants.t \
 	tests/model/loader.t \
 	tests/graph/lower.t \
+	tests/graph/lower_fusion.t \
 	tests/graph/lower_model.t \
 	tests/container/manifest.t \
 	tests/model/memory.t \
@@ -199,8 +199,6 @@ tests_text_bpe_t_SOURCES = tests/text/bpe-t.c tests/lib/golden_rows.h
 tests_text_bpe_t_LDADD = $(test_libs)
 tests_text_bpe_json_t_SOURCES = tests/text/bpe_json-t.c tests/lib/models/tiny_tokenizer.h
 tests_text_bpe_json_t_LDADD = $(test_libs)
-tests_kernels_fused_ops_t_SOURCES = tests/kernels/fused_ops-t.c
-tests_kernels_fused_ops_t_LDADD = $(lib_libs)
 tests_text_characters_t_SOURCES = tests/text/characters-t.c tests/lib/golden_rows.h
 tests_text_characters_t_LDADD = $(test_libs)
 tests_text_chat_t_SOURCES = tests/text/chat-t.c tests/lib/golden_rows.h tests/lib/models/tiny_tokenizer.h
@@ -335,6 +333,8 @@ tests_model_loader_t_SOURCES = tests/model/loader-t.c
 tests_model_loader_t_LDADD = $(calibrated_test_libs)
 tests_graph_lower_t_SOURCES = tests/graph/lower-t.c
 tests_graph_lower_t_LDADD = $(lib_libs)
+tests_graph_lower_fusion_t_SOURCES = tests/graph/lower_fusion-t.c
+tests_graph_lower_fusion_t_LDADD = $(lib_libs)
 tests_graph_lower_model_t_SOURCES = tests/graph/lower_model-t.c
 tests_graph_lower_model_t_LDADD = $(lib_libs)
 tests_container_manifest_t_SOURCES = tests/container/manifest-t.c

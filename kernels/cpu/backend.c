@@ -69,10 +69,11 @@ static void close_cpu(ft_device *device)
     free(device);
 }
 
-/* Weights are used in place; nothing is copied. */
-static ft_status upload(ft_device *device, ft_weight *weights, int count, ft_error *err)
+/* Weights are used where they lie. */
+static ft_status upload(ft_device *device, const ft_plan *plan, ft_weight *weights, int count,
+                        ft_error *err)
 {
-    (void) device, (void) weights, (void) count, (void) err;
+    (void) device, (void) plan, (void) weights, (void) count, (void) err;
     return FT_OK;
 }
 

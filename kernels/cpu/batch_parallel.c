@@ -51,6 +51,7 @@ static double gemm_weight_bytes(const ft_plan *plan)
     return bytes;
 }
 
+/* Texts may run side by side where no row depends on the number of rows beside it. */
 static bool is_profitable(const ft_plan *plan, const ft_limits *limits)
 {
     return limits->threads > 1 && plan->batch_invariant &&

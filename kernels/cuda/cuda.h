@@ -19,7 +19,10 @@ extern "C" {
 
 /* ---- Devices ------------------------------------------------------------------------------ */
 
-/* Properties of the device that kernels and launchers depend on. */
+/* Weights, their scales, zero points and biases begin at multiples of so many bytes. */
+enum { FT_CUDA_WEIGHT_ALIGN = 256 };
+
+/* What kernels and their launchers ask about the device they run on. */
 typedef struct ft_cuda_device_props {
     int index;      /* device index of the CUDA runtime */
     int capability; /* compute capability: 75, 80, 86, 89, 90, ... */
@@ -310,20 +313,7 @@ int ft_cuda_copy_inputs(const ft_cuda_device_props *props, void *stream,
 #include "kernels/ops.def"
 #undef X
 
-/*
- * Up to FT_CUDA_MAX_FUSED linears of one input and one shape in one launch, where their weights are
- * adjacent in memory. Otherwise launches nothing and returns cudaErrorNotSupported.
- */
-int ft_cuda_linear_fused(const ft_cuda_args *const *args, int count);
-
-/*
- * Which kernel computes these linears, in the format of ft_cuda_gemm_explain(). Returns `count`
- * where ft_cuda_linear_fused() fuses all of them into one GEMM, else 1 and describes the first.
- * Returns 0 and an empty text for linears that are neither INT8 nor group-wise quantized.
- */
-int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text, size_t size);
-
-/* Device scratch bytes that an operation needs within these limits. */
+/* Device scratch bytes that an operation needs for a run within these limits. */
 size_t ft_cuda_linear_scratch(const ft_cuda_device_props *props, const ft_plan *plan,
                               const ft_op *op, size_t rows);
 size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens);

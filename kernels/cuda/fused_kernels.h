@@ -10,21 +10,80 @@
 #define FT_KERNELS_CUDA_FUSED_KERNELS_H
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/fused_ops.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* A group in one run: its operations with their arguments. */
+typedef struct ft_cuda_group {
+    ft_fusion kind;
+
+    /* FT_FUSION_LINEAR */
+    const ft_cuda_args *norm; /* NULL: none */
+    const ft_cuda_args *linear[FT_CUDA_MAX_FUSED];
+    int linears;
+    const ft_cuda_args *gate; /* NULL: none */
+    bool contiguous;          /* as in ft_fusion_group */
+    size_t result_stride;
+
+    /* FT_FUSION_ATTENTION */
+    const ft_cuda_args *store, *attend;
+} ft_cuda_group;
+
+typedef struct ft_cuda_fused_kernel {
+    const char *name;
+    ft_fusion kind;
+    bool norm,
+        gate; /* computes the norm, and the gate, of a group that has them; else the linears */
+    bool (*supports)(const ft_cuda_group *group);
+
+    /* cudaErrorNotSupported, and nothing is launched, where it does not support the group. */
+    int (*launch)(const ft_cuda_group *group);
+} ft_cuda_fused_kernel;
 
 /*
  * Up to FT_CUDA_MAX_FUSED linears of one input, with the norm that produces it, the gate that
  * multiplies two outputs, or both; NULL: absent. The norm's second output (the residual sum) is
  * written.
  */
-int ft_cuda_norm_linear_gate(const ft_cuda_args *norm, const ft_cuda_args *const *linears,
-                             int count, const ft_cuda_args *gate);
+const ft_cuda_fused_kernel *ft_cuda_fused_kernel_for(const ft_cuda_group *group,
+                                                     ft_cuda_group *part);
 
-/* Store keys and values in the KV cache and attend to it in one kernel. */
-int ft_cuda_store_attend(const ft_cuda_args *store, const ft_cuda_args *attend);
+/* ---- Linears ------------------------------------------------------------------------------ */
+
+/* Group-wise weights and one or two rows: linears with the norm, the gate, or both. */
+bool ft_cuda_group_decode_supports(const ft_cuda_group *group);
+int ft_cuda_group_decode(const ft_cuda_group *group);
+
+/* Group-wise weights: linears as one GEMM. */
+bool ft_cuda_group_groupwise_supports(const ft_cuda_group *group);
+int ft_cuda_group_groupwise(const ft_cuda_group *group);
+
+/* Int8: linears as one GEMM of weights that lie one behind the other. */
+bool ft_cuda_group_int8_supports(const ft_cuda_group *group);
+int ft_cuda_group_int8(const ft_cuda_group *group);
+
+/* Batch-invariant GEMMs of f16 or bf16 and one shape, in one launch. */
+bool ft_cuda_group_f16_supports(const ft_cuda_group *group);
+int ft_cuda_group_f16(const ft_cuda_group *group);
+
+/* Float GEMMs of one shape as a strided batch of cuBLAS. */
+bool ft_cuda_group_cublas_supports(const ft_cuda_group *group);
+int ft_cuda_group_cublas(const ft_cuda_group *group);
+
+/*
+ * How the linears of a group are computed, in the words of ft_cuda_gemm_explain(): returns how many
+ * are one GEMM, else 1, and speaks of the first.  0, and an empty text, for floats.
+ */
+int ft_cuda_linear_explain(const ft_cuda_group *group, char *text, size_t size);
+
+/* ---- Attention ---------------------------------------------------------------------------- */
+
+/* A step of few sequences: rotary positions, keys and values to the cache, and attention. */
+bool ft_cuda_store_attend_supports(const ft_cuda_group *group);
+int ft_cuda_store_attend(const ft_cuda_group *group);
 
 #ifdef __cplusplus
 }

@@ -50,14 +50,6 @@ static bool is_bounded(const ft_plan *plan, int value)
     return false;
 }
 
-static bool has_cache(const ft_plan *plan)
-{
-    for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_STORE_KV)
-            return true;
-    return false;
-}
-
 /* A head in halves multiplies halves: what it reads is stored as such. */
 static void assign_head_dtype(ft_plan *plan)
 {
@@ -90,7 +82,7 @@ static void assign_decoder_dtypes(ft_plan *plan, const ft_plan *fused, ft_dtype 
 void ft_lower_assign_dtypes(ft_plan *plan, const ft_plan *fused, ft_dtype float_dtype)
 {
     assert(plan->nvalue == fused->nvalue);
-    if (has_cache(plan)) {
+    if (ft_lower_is_decoder(plan)) {
         assign_decoder_dtypes(plan, fused, float_dtype);
         return;
     }

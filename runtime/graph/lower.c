@@ -9,6 +9,7 @@
  *   fold      quantize moves into the operation that produced the float.
  *   narrow    real values of tokens become halves where the fused plan stores them.
  *   observe   (instead of the last four) after each point an operation that counts it.
+ *   group     neighbouring operations that a device may run as one kernel (lower_fusion.c).
  *
  * A point keeps its name on the codes: calibration observed exactly what int8 stores.  The float
  * that they were made of is called NAME.float, the float made of them NAME.back.
@@ -177,6 +178,9 @@ ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lower_options *o
         ft_lower_f16_kv_cache(out);
     if (status == FT_OK && options->int8_kv_cache && !ft_lower_int8_kv_cache(out))
         status = ft_fail(err, FT_ENOMEM, "no memory for the scales of a cache");
+    out->batch_invariant = ft_lower_is_decoder(out);
+    if (status == FT_OK)
+        status = ft_lower_groups(out, err);
     if (status != FT_OK)
         ft_plan_fini(out);
     return status;

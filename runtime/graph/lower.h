@@ -41,9 +41,19 @@ typedef struct ft_lower_options {
  * so it stays F32; what attention and gates read and write has the dtype `real`, and so has the
  * cache, unless it is int8.  Logits are F32.
  *
+ * Without `fuse` no operation swallows another one.  Fusion groups are found all the same: the
+ * kernel of a group gives the bits of its operations, but for batches of the float library.
+ *
  * On failure *out is empty; free it with ft_plan_fini().
  */
 FT_MUST_USE ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lower_options *options,
                                ft_error *err);
+
+/*
+ * Find the fusion groups of a plan (kernels/fused_ops.h) anew.  ft_lower() does it last; whoever
+ * marks values of the plan as kept does it again, because a group need not write what only it
+ * reads.
+ */
+FT_MUST_USE ft_status ft_lower_groups(ft_plan *plan, ft_error *err);
 
 #endif

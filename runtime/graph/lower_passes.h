@@ -36,6 +36,11 @@ FT_MUST_USE bool ft_lower_quantize(ft_plan *plan,
                                    const ft_lower_options *options); /* false: no memory */
 void ft_lower_fold_quantize(ft_plan *plan);
 
+/* ---- Fusion groups ------------------------------------------------------------------------ */
+
+/* Whether the plan has a KV cache: its steps have few rows, and continue what others began. */
+bool ft_lower_is_decoder(const ft_plan *plan);
+
 /* ---- Types -------------------------------------------------------------------------------- */
 
 /* `fused` is the plan itself, or the fused one of the same graph: their values correspond. */

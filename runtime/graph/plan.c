@@ -69,7 +69,11 @@ ft_status ft_plan_copy(ft_plan *out, const ft_plan *plan, ft_error *err)
     out->value = NULL;
     out->op = NULL;
     out->nvalue = out->nop = 0;
-    bool ok = true;
+    size_t groups = (size_t) plan->ngroup;
+    out->group = groups > 0 ? ft_calloc(groups, sizeof *out->group) : NULL;
+    bool ok = groups == 0 || out->group != NULL;
+    if (out->group != NULL)
+        memcpy(out->group, plan->group, groups * sizeof *out->group);
     for (int i = 0; i < plan->nvalue; i++)
         ok = ok && ft_plan_add_value(out, &plan->value[i]) >= 0;
     for (int i = 0; i < plan->nop; i++)
@@ -84,6 +88,7 @@ void ft_plan_fini(ft_plan *plan)
 {
     free(plan->value);
     free(plan->op);
+    free(plan->group);
     memset(plan, 0, sizeof *plan);
 }
 
@@ -131,17 +136,20 @@ bool ft_plan_stores(const ft_plan *plan, int value)
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* For each operation the first and the last one of its chain. */
-static void find_fusions(const ft_plan *plan, ft_lifetime *fusion)
+/* For each operation the first and the last one of its fusion group. */
+static void find_extents(const ft_plan *plan, ft_lifetime *extent)
 {
-    for (int i = 0; i < plan->nop;) {
-        ft_lifetime all = { i, i + ft_fusion_at(plan, i).count - 1 };
-        while (i <= all.last)
-            fusion[i++] = all;
+    for (int i = 0; i < plan->nop; i++)
+        extent[i] = (ft_lifetime){ i, i };
+    for (int i = 0; i < plan->ngroup; i++) {
+        const ft_fusion_group *group = &plan->group[i];
+        ft_lifetime all = { group->first, group->first + group->count - 1 };
+        for (int op = all.first; op <= all.last; op++)
+            extent[op] = all;
     }
 }
 
-static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *fusion, int value)
+static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *extent, int value)
 {
     if (plan->value[value].state)
         return (ft_lifetime){ 0, plan->nop };
@@ -151,10 +159,10 @@ static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *fusion, int 
         bool touched = op->out == value || op->codes == value || op->second == value;
         for (int j = 0; j < FT_MAX_IN; j++)
             touched = touched || op->in[j] == value;
-        if (touched && fusion[i].first < life.first)
-            life.first = fusion[i].first;
-        if (touched && fusion[i].last > life.last)
-            life.last = fusion[i].last;
+        if (touched && extent[i].first < life.first)
+            life.first = extent[i].first;
+        if (touched && extent[i].last > life.last)
+            life.last = extent[i].last;
     }
     bool kept = plan->value[value].keep;
     for (int i = 0; i < plan->noutput; i++)
@@ -216,19 +224,37 @@ static size_t lowest_gap(const placement *others, int count, ft_lifetime life, s
     return offset;
 }
 
+/* Bytes from the result of each linear of a group to that of the next one; 0: they differ. */
+static size_t result_stride(const ft_plan *plan, const ft_fusion_group *group)
+{
+    size_t stride = 0;
+    if (group->kind != FT_FUSION_LINEAR)
+        return 0;
+    for (int i = 1; i < ft_group_linears(group); i++) {
+        const ft_op *op = &plan->op[ft_group_first_linear(group) + i];
+        if (op[-1].out < 0 || op->out < 0)
+            return 0;
+        size_t before = plan->value[op[-1].out].offset, at = plan->value[op->out].offset;
+        if (at <= before || (i > 1 && at - before != stride))
+            return 0;
+        stride = at - before;
+    }
+    return stride;
+}
+
 ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
 {
     placement *placements = ft_calloc((size_t) plan->nvalue, sizeof *placements);
-    ft_lifetime *fusion = ft_calloc((size_t) plan->nop, sizeof *fusion);
+    ft_lifetime *extent = ft_calloc((size_t) plan->nop, sizeof *extent);
     ft_status status = FT_OK;
-    if (placements == NULL || fusion == NULL)
+    if (placements == NULL || extent == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory to lay out a plan");
     else
-        find_fusions(plan, fusion);
+        find_extents(plan, extent);
     plan->arena = 0;
     for (int i = 0; i < plan->nvalue && status == FT_OK; i++) {
         ft_value *value = &plan->value[i];
-        ft_lifetime life = lifetime(plan, fusion, i);
+        ft_lifetime life = lifetime(plan, extent, i);
         size_t bytes;
         if (value->inner || life.last < 0)
             bytes = 0;
@@ -242,7 +268,9 @@ ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
                 plan->arena = offset + bytes;
         }
     }
-    free(fusion);
+    for (int i = 0; i < plan->ngroup && status == FT_OK; i++)
+        plan->group[i].result_stride = result_stride(plan, &plan->group[i]);
+    free(extent);
     free(placements);
     return status;
 }
@@ -301,6 +329,27 @@ static void write_fused(const ft_op *op, FILE *file)
         fprintf(file, "  + quantize");
 }
 
+/* "group  0..3 = residual + norm + linear x 3, weights contiguous" */
+static void write_group(const ft_plan *plan, const ft_fusion_group *group, FILE *file)
+{
+    const ft_op *first = &plan->op[group->first];
+    fprintf(file, "      group       %d..%d = ", group->first, group->first + group->count - 1);
+    if (group->kind == FT_FUSION_ATTENTION) {
+        fprintf(file, "%s + %s\n", ft_op_name(first[0].kind), ft_op_name(first[1].kind));
+        return;
+    }
+    if (group->norm)
+        fprintf(file, "%s%s + ", first->in[1] >= 0 ? "residual + " : "", ft_op_name(first->kind));
+    fputs(ft_op_name(FT_OP_LINEAR), file);
+    if (ft_group_linears(group) > 1)
+        fprintf(file, " x %d", ft_group_linears(group));
+    if (group->gate)
+        fprintf(file, " + %s", ft_op_name(FT_OP_GATE));
+    if (group->contiguous)
+        fputs(", weights contiguous", file);
+    fputc('\n', file);
+}
+
 ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
 {
     for (int i = 0; i < plan->nop; i++) {
@@ -320,6 +369,8 @@ ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
         write_fused(op, file);
         fputc('\n', file);
     }
+    for (int i = 0; i < plan->ngroup; i++)
+        write_group(plan, &plan->group[i], file);
     for (int i = 0; i < plan->noutput; i++)
         fprintf(file, "      output      %s = %s\n", plan->output[i].name,
                 plan->value[plan->output[i].value].name);

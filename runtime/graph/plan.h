@@ -15,7 +15,8 @@ ft_op ft_op_init(ft_op_kind kind);
 int ft_plan_add_value(ft_plan *plan, const ft_value *value);
 int ft_plan_add_op(ft_plan *plan, const ft_op *op);
 
-/* A deep copy of values and operations; weights stay borrowed.  Free with ft_plan_fini(). */
+/* A deep copy of values, operations and groups; weights stay borrowed.  Free with ft_plan_fini().
+ */
 FT_MUST_USE ft_status ft_plan_copy(ft_plan *out, const ft_plan *plan, ft_error *err);
 void ft_plan_fini(ft_plan *plan);
 
@@ -39,13 +40,16 @@ typedef struct ft_lifetime {
 
 /*
  * Give every value its offset, so that values alive at the same time do not overlap, and set
- * plan->arena.  Inputs live from the start, outputs and kept values to the end, and what a chain
- * (kernels/fused_ops.h) touches from its begin to its end.  States live always.  FT_ELIMIT when the
- * rows of a value are more than memory can address.
+ * plan->arena.  Inputs live from the start, outputs and kept values to the end, and what a fusion
+ * group (kernels/fused_ops.h) touches from its begin to its end.  States live always.  FT_ELIMIT
+ * when the rows of a value are more than memory can address.
  */
 FT_MUST_USE ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err);
 
-/* One operation a line: result, shape, dtype <- operands, and what is fused. */
+/*
+ * One operation a line: result, shape, dtype <- operands, and what is fused; then the fusion groups
+ * and the outputs.
+ */
 FT_MUST_USE ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err);
 
 #endif

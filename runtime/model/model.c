@@ -118,7 +118,6 @@ static ft_status make_plan(ft_model *model, ft_error *err)
                                                .scale = scale,
                                                .float_dtype = float_dtype(model) },
                           err);
-    model->plan.batch_invariant = model->has_cache;
     for (int i = 0; i < model->plan.nop && status == FT_OK; i++)
         status = check_op(model, &model->plan.op[i], err);
     free(scale);
@@ -178,7 +177,7 @@ static ft_status make_device_plan(ft_model *model, const ft_model_options *optio
     FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
     FT_TRY(build_graph(model, err));
     FT_TRY(make_plan(model, err));
-    return model->backend->upload(model->device, model->weight, model->nweight, err);
+    return model->backend->upload(model->device, &model->plan, model->weight, model->nweight, err);
 }
 
 static ft_status load_artifact(ft_model *model, const ft_model_options *options,

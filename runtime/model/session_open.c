@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model/pixels.h"
+#include "runtime/graph/lower.h"
 #include "runtime/graph/plan.h"
 
 #include <inttypes.h>
@@ -30,7 +31,8 @@ static ft_status keep_values(ft_session *session, const char *const *names, ft_e
                 session->model->path, names[i]);
         session->plan.value[value].keep = true;
     }
-    return FT_OK;
+    /* a fusion group need not write what only it reads, but a kept value must be written */
+    return names != NULL ? ft_lower_groups(&session->plan, err) : FT_OK;
 }
 
 /* Whether RoPE scaling is dynamic and so extends beyond the model's positions. */

@@ -164,7 +164,6 @@ static void build(model *m, const options *o)
                              .dynamic = !o->floats,
                              .float_dtype = o->floats ? FT_F32 : FT_F16 };
     must(ft_lower(&m->plan, &g->plan, &how, &err), &err);
-    m->plan.batch_invariant = true;
     for (int i = 0; i < m->plan.nop; i++)
         must(ft_op_check(&m->plan, &m->plan.op[i], "decode", &err), &err);
 }

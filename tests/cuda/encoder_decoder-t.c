@@ -160,7 +160,7 @@ static void open_side(side *s, names *n, const char *device, const ft_weight wei
     s->plan.nweight = 2;
     make_plan(&s->plan, n);
     check(ft_device_open(&s->backend, &s->device, device, &err), &err);
-    check(s->backend->upload(s->device, s->weight, 2, &err), &err);
+    check(s->backend->upload(s->device, NULL, s->weight, 2, &err), &err);
     for (int i = 0; i < s->plan.nop; i++) {
         check(ft_op_check(&s->plan, &s->plan.op[i], "a plan", &err), &err);
         if (s->backend->supports_op != NULL)

@@ -95,20 +95,19 @@ static ft_cuda_view result_of(size_t rows, size_t cols, ft_dtype dtype)
                            .dtype = dtype };
 }
 
-/* ---- A chain -------------------------------------------------------------------------------- */
+/* ---- A group -------------------------------------------------------------------------------- */
 
-typedef struct chain {
+typedef struct fused {
     const shape *s;
     int linears;
     size_t tokens;
     ft_op norm_op, linear_op, gate_op;
     ft_weight gamma, weight[FT_CUDA_MAX_FUSED], bias[FT_CUDA_MAX_FUSED];
     ft_cuda_args norm, linear[FT_CUDA_MAX_FUSED], gate;
-    const ft_cuda_args *group[FT_CUDA_MAX_FUSED];
-} chain;
+} fused;
 
 /* Weights as the device has them. */
-static void open_weight(chain *c, int i, uint64_t seed)
+static void open_weight(fused *c, int i, uint64_t seed)
 {
     const shape *s = c->s;
     const blocked_how how = { FT_U4, s->group, false, false };
@@ -142,9 +141,9 @@ static ft_cuda_args args_of(const ft_op *op)
     };
 }
 
-static void open_chain(chain *c, const shape *s, size_t tokens, uint64_t seed)
+static void open_case(fused *c, const shape *s, size_t tokens, uint64_t seed)
 {
-    *c = (chain){ .s = s, .tokens = tokens };
+    *c = (fused){ .s = s, .tokens = tokens };
     c->norm_op = (ft_op){ .kind = FT_OP_NORM, .attr = { .norm = FT_NORM_RMS, .eps = 1e-5f } };
     c->linear_op = (ft_op){ .kind = FT_OP_LINEAR };
     c->gate_op = (ft_op){ .kind = FT_OP_GATE, .attr = { .activation = s->gate } };
@@ -164,13 +163,12 @@ static void open_chain(chain *c, const shape *s, size_t tokens, uint64_t seed)
         c->linear[i] = args_of(&c->linear_op);
         c->linear[i].weight[0] = &c->weight[i];
         c->linear[i].weight[1] = s->bias ? &c->bias[i] : NULL;
-        c->group[i] = &c->linear[i];
     }
     c->gate = args_of(&c->gate_op);
 }
 
 /* New results, all poison. */
-static void clear_results(chain *c)
+static void clear_results(fused *c)
 {
     const shape *s = c->s;
     c->norm.out = result_of(c->tokens, s->k, s->dtype);
@@ -226,39 +224,56 @@ static bool untouched(const ft_cuda_view *view)
     return poison;
 }
 
-/* Each operation by a kernel of its own. */
-static void run_each(chain *c)
+/* The linears, with the norm and the gate. */
+static ft_cuda_group group_of(const fused *c, bool norm, bool gate)
+{
+    ft_cuda_group group = { .kind = FT_FUSION_LINEAR,
+                            .norm = norm ? &c->norm : NULL,
+                            .linears = c->linears,
+                            .gate = gate ? &c->gate : NULL };
+    for (int i = 0; i < c->linears; i++)
+        group.linear[i] = &c->linear[i];
+    return group;
+}
+
+/* The norm, the linears, and the gate by kernels of their own. */
+static void run_each(fused *c)
 {
     clear_results(c);
     must(ft_cuda_norm(&c->norm), "norm");
-    must(ft_cuda_linear_fused(c->group, c->linears), "linears");
+    ft_cuda_group linears = group_of(c, false, false);
+    must(c->linears > 1 ? ft_cuda_group_groupwise(&linears) : ft_cuda_linear(&c->linear[0]),
+         "linears");
     if (c->s->gate != FT_ACT_NONE)
         must(ft_cuda_gate(&c->gate), "gate");
     must((int) cudaDeviceSynchronize(), "the operations");
 }
 
-/* All as one, or all but the norm; false: there is no kernel for it. */
-static bool run_chain(chain *c, bool norm)
+/* All as one, or all but the norm; false: the table has no kernel for it. */
+static bool run_fused(fused *c, bool norm)
 {
     clear_results(c);
     if (!norm)
         must(ft_cuda_norm(&c->norm), "norm");
-    int status = ft_cuda_norm_linear_gate(norm ? &c->norm : NULL, c->group, c->linears,
-                                          c->s->gate != FT_ACT_NONE ? &c->gate : NULL);
-    if (status == (int) cudaErrorNotSupported)
+    ft_cuda_group group = group_of(c, norm, c->s->gate != FT_ACT_NONE), part;
+    const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&group, &part);
+    if (kernel == NULL || part.norm != group.norm || part.gate != group.gate) {
+        if (ft_cuda_group_decode(&group) != (int) cudaErrorNotSupported)
+            bail_out("a kernel that the table does not choose launches");
         return false;
-    must(status, "the chain");
-    must((int) cudaDeviceSynchronize(), "the chain");
+    }
+    must(kernel->launch(&part), "the group");
+    must((int) cudaDeviceSynchronize(), "the group");
     return true;
 }
 
-static void test_chain(chain *c, const chain *expected, bool norm)
+static void test_group(fused *c, const fused *expected, bool norm)
 {
     const shape *s = c->s;
     bool gates = s->gate != FT_ACT_NONE, right = true, apart = true;
     if (!norm && !gates)
         return;
-    bool ran = run_chain(c, norm);
+    bool ran = run_fused(c, norm);
     bool is_taken = norm ? c->tokens == 1 : c->tokens <= 2;
     is_int(ran, is_taken, "%zu rows of %zu+%zu+%zu x %zu%s%s: %s", c->tokens, s->rows[0],
            s->rows[1], s->rows[2], s->k, norm ? " behind a norm" : "", gates ? " with a gate" : "",
@@ -286,15 +301,15 @@ int main(void)
     if (!find_chip(&props, text))
         skip_all("%s", text);
     if (props.capability < 80)
-        skip_all("%s: chains of products need sm_80", text);
+        skip_all("%s: groups of linears need sm_80", text);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (size_t tokens = 1; tokens <= MOST_ROWS; tokens++) {
-            chain c, expected;
-            open_chain(&c, &shapes[i], tokens, 100 * i + tokens);
+            fused c, expected;
+            open_case(&c, &shapes[i], tokens, 100 * i + tokens);
             run_each(&c);
             expected = c;
-            test_chain(&c, &expected, true);
-            test_chain(&c, &expected, false);
+            test_group(&c, &expected, true);
+            test_group(&c, &expected, false);
             free_all();
         }
     return done_testing();

@@ -9,7 +9,7 @@
 
 #ifdef HAVE_CUDA
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/fused_kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +77,7 @@ static void test_few(void)
     is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "nor rows that have no room");
 }
 
-/* Queries, keys and values: one product where their weights lie side by side, and nobody objects.
- */
+/* Queries, keys and values: one product where their weights lie side by side. */
 static void test_group(void)
 {
     enum { N = 64, K = 128, ROWS = 256 };
@@ -92,7 +91,7 @@ static void test_group(void)
     const ft_op op = { .kind = FT_OP_LINEAR };
     ft_weight weight[3], vector[3];
     ft_cuda_args args[3];
-    const ft_cuda_args *group[3];
+    ft_cuda_group group = { .kind = FT_FUSION_LINEAR, .linears = 3, .contiguous = true };
     char text[128];
     for (size_t i = 0; i < 3; i++) {
         weight[i] = (ft_weight){ .rows = N,
@@ -107,21 +106,27 @@ static void test_group(void)
                                   .in = { { x, ROWS, K, FT_I8, 0.1f } },
                                   .codes = { y[i], ROWS, N, FT_I8, 0.1f },
                                   .weight = { &weight[i], &vector[i] } };
-        group[i] = &args[i];
+        group.linear[i] = &args[i];
     }
     is_int((long long) ft_cuda_prepacked_bytes(N, K), N * K,
            "three matrices of tiles fit side by side");
-    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 3, "three linears are one product");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 3, "three linears are one product");
     is_str(text, "wgmma", "by wgmma");
     setenv("FT_CUDA_GEMM", "mma", 1);
-    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 1,
-           "but not where mma is asked for");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1, "but not where mma is asked for");
     is_str(text, "mma: requested by FT_CUDA_GEMM", "which takes each of them");
     unsetenv("FT_CUDA_GEMM");
-    vector[1].data = bias;
-    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 1, "nor where a bias is elsewhere");
+    group.contiguous = false;
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1,
+           "nor where the plan does not lay their weights one behind the other");
+    group.contiguous = true;
+    weight[0].rows = N - 32;
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1, "nor where upload leaves a gap");
+    weight[0].rows = N;
+    args[1].weight[1] = NULL;
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1, "nor where one has no bias");
     weight[0].dtype = FT_F16;
-    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 0, "floats are no int8 product");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 0, "floats are no int8 product");
     is_str(text, "", "of which nothing is said");
 }
 
@@ -138,7 +143,9 @@ static void test_blocks(void)
     const ft_op op = { .kind = FT_OP_LINEAR };
     ft_weight weight[2];
     ft_cuda_args args[2];
-    const ft_cuda_args *group[2] = { &args[0], &args[1] };
+    ft_cuda_group group = { .kind = FT_FUSION_LINEAR,
+                            .linear = { &args[0], &args[1] },
+                            .linears = 2 };
     char text[128];
     for (size_t i = 0; i < 2; i++) {
         weight[i] = (ft_weight){ .rows = N,
@@ -156,21 +163,22 @@ static void test_blocks(void)
                                   .scratch_bytes = SIZE_MAX / 4,
                                   .counters = counters };
     }
-    is_int(ft_cuda_linear_explain(group, 2, text, sizeof text), 2, "two with blocks are one");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 2, "two with blocks are one");
     is_str(text, "w4 few", "streamed for 8 rows");
     args[1].in[0].rows = args[0].in[0].rows = MOST;
-    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    ft_cuda_linear_explain(&group, text, sizeof text);
     is_str(text, "w4 wgmma", "by warpgroups for many");
     props.has_wgmma = false;
-    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    ft_cuda_linear_explain(&group, text, sizeof text);
     is_str(text, "w4 tiles", "by warps where there are none");
     props.capability = 75;
-    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    ft_cuda_linear_explain(&group, text, sizeof text);
     is_str(text, "w4 plain", "by the plain way on older devices");
     weight[1].blocks.group = 64;
-    is_int(ft_cuda_linear_explain(group, 2, text, sizeof text), 1, "groups of two sizes are two");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1, "groups of two sizes are two");
     weight[0].blocks.int8_activations = true;
-    ft_cuda_linear_explain(group, 1, text, sizeof text);
+    group.linears = 1;
+    ft_cuda_linear_explain(&group, text, sizeof text);
     is_str(text, "w4 codes", "inputs may become codes");
 }
 

@@ -14,6 +14,7 @@
 #ifdef HAVE_CUDA
 
 #include "runtime/model/devices.h"
+#include "runtime/graph/lower.h"
 #include "runtime/graph/plan.h"
 #include "tests/lib/models/bert.h"
 #include "tests/lib/ops/observed.h"
@@ -32,6 +33,18 @@ typedef struct place {
     ft_weight *host;
 } place;
 
+/* The weights of fusion groups one behind the other, as all plans of the graph have them. */
+static void upload(place *p)
+{
+    ft_error err;
+    ft_plan plan;
+    planrun_must(ft_plan_copy(&plan, &p->model.graph, &err), &err);
+    planrun_must(ft_lower_groups(&plan, &err), &err);
+    planrun_must(p->backend->upload(p->device, &plan, p->model.weight, p->model.nweight, &err),
+                 &err);
+    ft_plan_fini(&plan);
+}
+
 static void place_open(place *p, const char *device, const ft_config *config, ft_mode mode)
 {
     ft_error err;
@@ -40,7 +53,7 @@ static void place_open(place *p, const char *device, const ft_config *config, ft
     size_t bytes = (size_t) p->model.nweight * sizeof *p->host;
     p->host = must_have((size_t) p->model.nweight, sizeof *p->host);
     memcpy(p->host, p->model.weight, bytes);
-    planrun_must(p->backend->upload(p->device, p->model.weight, p->model.nweight, &err), &err);
+    upload(p);
 }
 
 static void place_close(place *p)

@@ -312,7 +312,7 @@ static void run_two(bench *on, const ft_weight *weight, const float *x, size_t r
         bail_out("no memory for operations");
     for (int i = 0; i < plan.nop; i++)
         must(ft_op_check(&plan, &plan.op[i], "two operations", &err), &err);
-    must(on->backend->upload(on->device, &on_device, 1, &err), &err);
+    must(on->backend->upload(on->device, NULL, &on_device, 1, &err), &err);
     must(ft_plan_layout(&plan, &limits, &err), &err);
     ft_exec *exec;
     must(on->backend->prepare(&exec, on->device, &plan, &limits, &err), &err);

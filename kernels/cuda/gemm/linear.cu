@@ -1,8 +1,8 @@
 /*
  * linear.cu - y = act(x . w^T + b): chooses the float, the faked, the int8 or the block form.
  *
- * Linears of one input (queries, keys and values) may run as one group: fewer launches, and a
- * wider product that fills the device better.
+ * The int8 linears of a fusion group (queries, keys and values) may be one product: fewer launches,
+ * and a wider product that fills the device better.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -64,15 +64,18 @@ static int run_int8(const ft_cuda_args *args)
 
 /* ---- Groups of int8 products ---------------------------------------------------------------- */
 
-/* Whether `part` follows `p`, the ones before it: all parameters adjacent. */
-static bool is_adjacent(const ft_cuda_gemm_args *p, const ft_cuda_gemm_args *next)
+/* Whether upload leaves no gap behind the parameters of this product. */
+static bool leaves_no_gap(const ft_cuda_gemm_args *p)
 {
-    bool bias = p->bias == NULL ? next->bias == NULL : next->bias == p->bias + p->n;
-    return next->x == p->x && next->m == p->m && next->k == p->k && bias &&
-           next->x_scale == p->x_scale && next->x_scales == p->x_scales &&
-           next->activation == p->activation && next->y_dtype == p->y_dtype &&
-           next->w_scale == p->w_scale + p->n && next->n % 32 == 0 &&
-           next->prepacked == p->prepacked + ft_cuda_prepacked_bytes(p->n, p->k);
+    return p->n * sizeof *p->w_scale % FT_CUDA_WEIGHT_ALIGN == 0 &&
+           ft_cuda_prepacked_bytes(p->n, p->k) % FT_CUDA_WEIGHT_ALIGN == 0;
+}
+
+/* Whether products of one x differ only in weights, their scales, biases and results. */
+static bool are_alike(const ft_cuda_gemm_args *p, const ft_cuda_gemm_args *q)
+{
+    return q->k == p->k && q->activation == p->activation && q->y_dtype == p->y_dtype &&
+           (q->bias == NULL) == (p->bias == NULL) && q->n % 32 == 0;
 }
 
 /* COL4_4R2_8C of several matrices cannot be put together, tiles can. */
@@ -82,37 +85,56 @@ static bool reads_prepacked(ft_cuda_gemm_kernel kernel)
 }
 
 /* One product with a part for each linear; false where it takes several. */
-static bool fuse(const ft_cuda_args *const *args, int count, ft_cuda_gemm_args *out)
+static bool fuse(const ft_cuda_group *group, ft_cuda_gemm_args *out)
 {
-    ft_cuda_gemm_args first_args = gemm_args_of(args[0]), p = first_args;
+    const ft_cuda_args *const *args = group->linear;
+    ft_cuda_gemm_args first_args = gemm_args_of(args[0]), p = first_args, last = first_args;
     ft_cuda_gemm_kernel requested;
-    if (first_args.prepacked == NULL || first_args.n % 32 != 0)
+    if (!group->contiguous || first_args.prepacked == NULL || first_args.n % 32 != 0)
         return false;
     if (ft_cuda_gemm_requested(args[0]->props, &first_args, &requested) &&
         !reads_prepacked(requested))
         return false;
-    for (int i = 1; i < count; i++) {
+    for (int i = 1; i < group->linears; i++) {
         ft_cuda_gemm_args next = gemm_args_of(args[i]);
-        if (!is_adjacent(&p, &next))
+        if (!leaves_no_gap(&last) || !are_alike(&first_args, &next))
             return false;
         p.width[i] = next.n;
         p.y[i] = next.y[0];
         p.y_inv_scale[i] = next.y_inv_scale[0];
         p.n += next.n;
+        last = next;
     }
-    p.n_outputs = count;
+    p.n_outputs = group->linears;
     p.w = NULL;
     *out = p;
     return reads_prepacked(ft_cuda_gemm_select(args[0]->props, &p));
 }
 
-static int run_int8_fused(const ft_cuda_args *const *args, int count)
+/* Several linears of int8 weights, and rows for them. */
+static bool is_int8(const ft_cuda_group *group)
+{
+    bool int8 = group->linears > 1 && group->linears <= FT_CUDA_MAX_FUSED &&
+                group->linear[0]->in[0].rows > 0;
+    for (int i = 0; int8 && i < group->linears; i++)
+        int8 = group->linear[i]->weight[0]->dtype == FT_I8;
+    return int8;
+}
+
+extern "C" bool ft_cuda_group_int8_supports(const ft_cuda_group *group)
 {
     ft_cuda_gemm_args p;
-    if (!fuse(args, count, &p))
+    return is_int8(group) && fuse(group, &p);
+}
+
+extern "C" int ft_cuda_group_int8(const ft_cuda_group *group)
+{
+    const ft_cuda_args *first_args = group->linear[0];
+    ft_cuda_gemm_args p;
+    if (!is_int8(group) || !fuse(group, &p))
         return (int) cudaErrorNotSupported;
-    return ft_cuda_gemm_launch(ft_cuda_gemm_select(args[0]->props, &p), args[0]->props,
-                               args[0]->stream, &p);
+    return ft_cuda_gemm_launch(ft_cuda_gemm_select(first_args->props, &p), first_args->props,
+                               first_args->stream, &p);
 }
 
 /* ------------------------------------------------------------------------------------------ */
@@ -123,54 +145,27 @@ extern "C" int ft_cuda_linear(const ft_cuda_args *args)
     if (args->in[0].rows == 0)
         return (int) cudaSuccess;
     if (is_groupwise(args))
-        return ft_cuda_linear_groupwise(&args, 1);
+        return ft_cuda_linear_groupwise(args);
     if (weight->dtype == FT_I8)
         return run_int8(args);
-    return weight->scale != NULL ? run_fake_quantized(args) : ft_cuda_linear_float(&args, 1);
+    return weight->scale != NULL ? run_fake_quantized(args) : ft_cuda_linear_float(args);
 }
 
-extern "C" int ft_cuda_linear_fused(const ft_cuda_args *const *args, int count)
+extern "C" int ft_cuda_linear_explain(const ft_cuda_group *group, char *text, size_t size)
 {
-    const ft_weight *weight = args[0]->weight[0];
-    if (count == 1 || args[0]->in[0].rows == 0)
-        return ft_cuda_linear(args[0]);
-    if (is_groupwise(args[0]))
-        return ft_cuda_linear_groupwise(args, count);
-    for (int i = 0; i < count; i++) {
-        const ft_weight *other = args[i]->weight[0];
-        if (other->dtype != weight->dtype ||
-            (weight->dtype != FT_I8 && other->rows != weight->rows) ||
-            (other->scale == NULL) != (weight->scale == NULL))
-            return (int) cudaErrorNotSupported;
-    }
-    if (count > FT_CUDA_MAX_FUSED || (weight->scale != NULL && weight->dtype != FT_I8))
-        return (int) cudaErrorNotSupported;
-    return weight->dtype == FT_I8 ? run_int8_fused(args, count) : ft_cuda_linear_float(args, count);
-}
-
-extern "C" int ft_cuda_norm_linear_gate(const ft_cuda_args *norm,
-                                        const ft_cuda_args *const *linears, int count,
-                                        const ft_cuda_args *gate)
-{
-    return is_groupwise(linears[0]) ? ft_cuda_norm_linear_gate_groupwise(norm, linears, count, gate)
-                                    : (int) cudaErrorNotSupported;
-}
-
-extern "C" int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text,
-                                      size_t size)
-{
+    const ft_cuda_args *first_args = group->linear[0];
     ft_cuda_gemm_args p;
     if (size > 0)
         text[0] = '\0';
-    if (is_groupwise(args[0]))
-        return ft_cuda_linear_groupwise_explain(args, count, text, size);
-    if (args[0]->weight[0]->dtype != FT_I8)
+    if (is_groupwise(first_args))
+        return ft_cuda_linear_groupwise_explain(group, text, size);
+    if (first_args->weight[0]->dtype != FT_I8)
         return 0;
-    bool fused = count > 1 && fuse(args, count, &p);
+    bool fused = group->linears > 1 && fuse(group, &p);
     if (!fused)
-        p = gemm_args_of(args[0]);
-    ft_cuda_gemm_explain(args[0]->props, &p, text, size);
-    return fused ? count : 1;
+        p = gemm_args_of(first_args);
+    ft_cuda_gemm_explain(first_args->props, &p, text, size);
+    return fused ? group->linears : 1;
 }
 
 extern "C" size_t ft_cuda_linear_counters(const ft_plan *plan, const ft_op *op)

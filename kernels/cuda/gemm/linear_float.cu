@@ -166,54 +166,6 @@ static int gemm_converted(const ft_cuda_args *args)
     return (int) cudaSuccess;
 }
 
-/*
- * Elements from one matrix to the next, the same between all `count`; 0 where it is not, or where
- * they overlap.
- */
-static long long batch_stride(const void *const data[], int count, size_t elements, ft_dtype dtype)
-{
-    ptrdiff_t size = dtype == FT_F32 ? 4 : 2;
-    ptrdiff_t bytes = (const char *) data[1] - (const char *) data[0];
-    for (int i = 2; i < count; i++)
-        if ((const char *) data[i] - (const char *) data[i - 1] != bytes)
-            return 0;
-    return bytes % size == 0 && bytes / size >= (ptrdiff_t) elements ? bytes / size : 0;
-}
-
-/* Whether these are products of one x that differ only in weights, biases and results. */
-static bool same_shape(const ft_cuda_args *a, const ft_cuda_args *b)
-{
-    return a->in[0].data == b->in[0].data && a->in[0].rows == b->in[0].rows &&
-           a->weight[0]->rows == b->weight[0]->rows && a->weight[0]->cols == b->weight[0]->cols &&
-           a->weight[0]->dtype == b->weight[0]->dtype && a->out.dtype == b->out.dtype &&
-           a->op->attr.activation == b->op->attr.activation;
-}
-
-/* The products of a group as a batch with one x. */
-static int gemm_strided_batched(const ft_cuda_args *const *args, int count)
-{
-    const ft_cuda_view *x = &args[0]->in[0], *y = &args[0]->out;
-    const ft_weight *weight = args[0]->weight[0];
-    const void *w[FT_CUDA_MAX_FUSED], *out[FT_CUDA_MAX_FUSED];
-    const float alpha = 1.0f, beta = 0.0f;
-    for (int i = 0; i < count; i++) {
-        if (!same_shape(args[0], args[i]))
-            return (int) cudaErrorNotSupported;
-        w[i] = args[i]->weight[0]->data;
-        out[i] = args[i]->out.data;
-    }
-    long long w_stride = batch_stride(w, count, weight->rows * weight->cols, weight->dtype);
-    long long y_stride = batch_stride(out, count, y->rows * y->cols, y->dtype);
-    if (w_stride == 0 || y_stride == 0 || weight->dtype != x->dtype)
-        return (int) cudaErrorNotSupported;
-    int k = (int) x->cols, n = (int) y->cols;
-    return error_of(cublasGemmStridedBatchedEx(
-        (cublasHandle_t) args[0]->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, (int) x->rows, k, &alpha, w[0],
-        cuda_type_of(weight->dtype), k, w_stride, x->data, cuda_type_of(x->dtype), k, 0, &beta,
-        y->data, cuda_type_of(y->dtype), n, y_stride, count, CUBLAS_COMPUTE_32F,
-        CUBLAS_GEMM_DEFAULT));
-}
-
 /* ------------------------------------------------------------------------------------------ */
 
 /*
@@ -229,18 +181,17 @@ static bool is_batch_invariant(const ft_cuda_args *args)
     return args->batch != NULL && args->batch->batch_invariant;
 }
 
-int ft_cuda_linear_float(const ft_cuda_args *const *args, int count)
+int ft_cuda_linear_float(const ft_cuda_args *args)
 {
-    const ft_weight *weight = args[0]->weight[0];
-    if (is_batch_invariant(args[0]))
-        return ft_cuda_linear_batch_invariant(args, count);
-    if (is_per_sequence(args[0]))
-        return count == 1 ? ft_cuda_linear_gemv(args[0]) : (int) cudaErrorNotSupported;
-    int status = count > 1 ? gemm_strided_batched(args, count)
-                 : weight->dtype == args[0]->in[0].dtype
-                     ? gemm(args[0], weight->data, weight->dtype, weight->rows, args[0]->out.data)
-                     : gemm_converted(args[0]);
-    return status != 0 ? status : bias_act(args, count);
+    const ft_weight *weight = args->weight[0];
+    if (is_batch_invariant(args))
+        return ft_cuda_linear_batch_invariant(args);
+    if (is_per_sequence(args))
+        return ft_cuda_linear_gemv(args);
+    int status = weight->dtype == args->in[0].dtype
+                     ? gemm(args, weight->data, weight->dtype, weight->rows, args->out.data)
+                     : gemm_converted(args);
+    return status != 0 ? status : bias_act(&args, 1);
 }
 
 size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight)
@@ -248,4 +199,62 @@ size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight)
     return x->dtype == weight->dtype || x->rows == FT_SEQUENCES
                ? 0
                : chunk_rows(weight) * weight->cols * sizeof(float);
+}
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+static bool is_float(const ft_weight *weight)
+{
+    return weight->dtype != FT_I8 && weight->scale == NULL && weight->blocks.scale == NULL;
+}
+
+bool ft_cuda_is_float_group(const ft_cuda_group *group)
+{
+    const ft_weight *weight = group->linear[0]->weight[0];
+    bool fine = group->linears > 1 && group->linears <= FT_CUDA_MAX_FUSED &&
+                group->linear[0]->in[0].rows > 0;
+    for (int i = 0; fine && i < group->linears; i++) {
+        const ft_weight *other = group->linear[i]->weight[0];
+        fine = is_float(other) && other->rows == weight->rows && other->cols == weight->cols &&
+               other->dtype == weight->dtype;
+    }
+    return fine;
+}
+
+extern "C" bool ft_cuda_group_cublas_supports(const ft_cuda_group *group)
+{
+    const ft_cuda_args *first = group->linear[0];
+    bool fine = ft_cuda_is_float_group(group) && !is_batch_invariant(first) &&
+                !is_per_sequence(first) && first->weight[0]->dtype == first->in[0].dtype &&
+                group->contiguous && group->result_stride > 0;
+    for (int i = 1; fine && i < group->linears; i++)
+        fine = group->linear[i]->out.dtype == first->out.dtype &&
+               group->linear[i]->op->attr.activation == first->op->attr.activation;
+    return fine;
+}
+
+/* The GEMMs as a batch with one x.  Weights of one shape lie at equal distances in a group. */
+static int gemm_strided_batched(const ft_cuda_group *group)
+{
+    const ft_cuda_args *first = group->linear[0];
+    const ft_cuda_view *x = &first->in[0], *y = &first->out;
+    const ft_weight *weight = first->weight[0], *next = group->linear[1]->weight[0];
+    const float alpha = 1.0f, beta = 0.0f;
+    ptrdiff_t bytes = (const char *) next->data - (const char *) weight->data;
+    long long w_stride = bytes / (weight->dtype == FT_F32 ? 4 : 2);
+    long long y_stride = (long long) group->result_stride / (y->dtype == FT_F32 ? 4 : 2);
+    int k = (int) x->cols, n = (int) y->cols;
+    return error_of(cublasGemmStridedBatchedEx(
+        (cublasHandle_t) first->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, (int) x->rows, k, &alpha,
+        weight->data, cuda_type_of(weight->dtype), k, w_stride, x->data, cuda_type_of(x->dtype), k,
+        0, &beta, y->data, cuda_type_of(y->dtype), n, y_stride, group->linears, CUBLAS_COMPUTE_32F,
+        CUBLAS_GEMM_DEFAULT));
+}
+
+extern "C" int ft_cuda_group_cublas(const ft_cuda_group *group)
+{
+    if (!ft_cuda_group_cublas_supports(group))
+        return (int) cudaErrorNotSupported;
+    int status = gemm_strided_batched(group);
+    return status != 0 ? status : bias_act(group->linear, group->linears);
 }

@@ -184,16 +184,37 @@ int ft_cuda_linear_gemv(const ft_cuda_args *args)
     return ft_cuda_float_gemv(args->props, args->stream, &p);
 }
 
-int ft_cuda_linear_batch_invariant(const ft_cuda_args *const *args, int count)
+int ft_cuda_linear_batch_invariant(const ft_cuda_args *args)
+{
+    ft_cuda_float_gemm_args p = gemm_args_of(args);
+    return ft_cuda_float_batch_invariant(args->props, args->stream, &p);
+}
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+/* The GEMMs of a group; false where one kernel does not take them all. */
+static bool describe(ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED], const ft_cuda_group *group)
+{
+    bool fine = ft_cuda_is_float_group(group) && group->linear[0]->batch != NULL &&
+                group->linear[0]->batch->batch_invariant;
+    for (int i = 0; fine && i < group->linears; i++) {
+        p[i] = gemm_args_of(group->linear[i]);
+        fine = p[i].y_dtype == p[0].y_dtype && p[i].activation == p[0].activation &&
+               ft_cuda_f16_wgmma_supports(group->linear[i]->props, &p[i]);
+    }
+    return fine;
+}
+
+extern "C" bool ft_cuda_group_f16_supports(const ft_cuda_group *group)
 {
     ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED];
-    bool fusible = true;
-    for (int i = 0; i < count; i++) {
-        p[i] = gemm_args_of(args[i]);
-        fusible = fusible && ft_cuda_f16_wgmma_supports(args[i]->props, &p[i]);
-    }
-    if (count == 1)
-        return ft_cuda_float_batch_invariant(args[0]->props, args[0]->stream, p);
-    return fusible ? ft_cuda_f16_wgmma(args[0]->props, args[0]->stream, p, count)
-                   : (int) cudaErrorNotSupported;
+    return describe(p, group);
+}
+
+extern "C" int ft_cuda_group_f16(const ft_cuda_group *group)
+{
+    ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED];
+    const ft_cuda_args *first = group->linear[0];
+    return describe(p, group) ? ft_cuda_f16_wgmma(first->props, first->stream, p, group->linears)
+                              : (int) cudaErrorNotSupported;
 }

@@ -43,43 +43,62 @@ static ft_cuda_groupwise_args args_of(const ft_cuda_args *args)
     return p;
 }
 
-/* Whether these differ only in their weights and results. */
+/* Whether linears of one x differ only in their weights and results. */
 static bool same_shape(const ft_cuda_groupwise_args *a, const ft_cuda_groupwise_args *b)
 {
-    return a->x == b->x && a->m == b->m && a->k == b->k && a->y_dtype == b->y_dtype &&
-           a->bits == b->bits && a->group == b->group &&
+    return a->k == b->k && a->y_dtype == b->y_dtype && a->bits == b->bits && a->group == b->group &&
            a->int8_activations == b->int8_activations && a->activation == b->activation &&
            (a->linear[0].zero == NULL) == (b->linear[0].zero == NULL);
 }
 
 /* One product with a part for each linear; false where it takes several. */
-static bool fuse(const ft_cuda_args *const *args, int count, ft_cuda_groupwise_args *out)
+static bool fuse(const ft_cuda_group *group, ft_cuda_groupwise_args *out)
 {
-    *out = args_of(args[0]);
-    for (int i = 1; i < count; i++) {
-        ft_cuda_groupwise_args other = {};
-        if (args[i]->weight[0]->blocks.scale == NULL)
+    if (group->linears > FT_CUDA_MAX_FUSED || group->linear[0]->weight[0]->blocks.scale == NULL)
+        return false;
+    *out = args_of(group->linear[0]);
+    for (int i = 1; i < group->linears; i++) {
+        if (group->linear[i]->weight[0]->blocks.scale == NULL)
             return false;
-        other = args_of(args[i]);
+        ft_cuda_groupwise_args other = args_of(group->linear[i]);
         if (!same_shape(out, &other))
             return false;
         out->linear[i] = other.linear[0];
     }
-    out->n_linears = count;
+    out->n_linears = group->linears;
     return true;
 }
 
-int ft_cuda_linear_groupwise(const ft_cuda_args *const *args, int count)
+int ft_cuda_linear_groupwise(const ft_cuda_args *args)
+{
+    ft_cuda_groupwise_args p = args_of(args);
+    return ft_cuda_groupwise_gemm(args->props, args->stream, &p);
+}
+
+/* Several linears, rows for them, and a kernel for all. */
+static bool describe(ft_cuda_groupwise_args *p, const ft_cuda_group *group)
+{
+    return group->linears > 1 && group->linear[0]->in[0].rows > 0 && fuse(group, p) &&
+           ft_cuda_blocks_supports(group->linear[0]->props, p);
+}
+
+extern "C" bool ft_cuda_group_groupwise_supports(const ft_cuda_group *group)
 {
     ft_cuda_groupwise_args p;
-    if (count > FT_CUDA_MAX_FUSED || !fuse(args, count, &p))
-        return (int) cudaErrorNotSupported;
-    return ft_cuda_groupwise_gemm(args[0]->props, args[0]->stream, &p);
+    return describe(&p, group);
+}
+
+extern "C" int ft_cuda_group_groupwise(const ft_cuda_group *group)
+{
+    ft_cuda_groupwise_args p;
+    return describe(&p, group)
+               ? ft_cuda_groupwise_gemm(group->linear[0]->props, group->linear[0]->stream, &p)
+               : (int) cudaErrorNotSupported;
 }
 
 /* ---- With a norm before them, or a gate behind --------------------------------------------- */
 
-/* Values of a chain, and the linears', are of one dtype: false where one is not. */
+/* Values of the norm, and the linears', are of one dtype: false where one is not. */
 static bool describe_norm(ft_cuda_groupwise_norm *norm, const ft_cuda_args *args,
                           const ft_cuda_groupwise_args *p)
 {
@@ -105,33 +124,54 @@ static bool describe_gate(ft_cuda_groupwise_gate *gate, const ft_cuda_args *args
     return args->out.dtype == p->y_dtype;
 }
 
-int ft_cuda_norm_linear_gate_groupwise(const ft_cuda_args *norm, const ft_cuda_args *const *args,
-                                       int count, const ft_cuda_args *gate)
-{
+/* A group with a norm, a gate, or both, as the arguments of its kernel. */
+typedef struct decode_args {
     ft_cuda_groupwise_args p;
-    ft_cuda_groupwise_norm before = {};
-    ft_cuda_groupwise_gate after = {};
-    if (count > FT_CUDA_MAX_FUSED || !fuse(args, count, &p) ||
-        (norm != NULL && !describe_norm(&before, norm, &p)) ||
-        (gate != NULL && !describe_gate(&after, gate, &p)))
-        return (int) cudaErrorNotSupported;
-    const ft_cuda_groupwise_norm *first = norm != NULL ? &before : NULL;
-    const ft_cuda_groupwise_gate *last = gate != NULL ? &after : NULL;
-    if (!ft_cuda_groupwise_decode_gemv_supports(args[0]->props, &p, first, last))
-        return (int) cudaErrorNotSupported;
-    return ft_cuda_groupwise_decode_gemv(args[0]->props, args[0]->stream, &p, first, last);
+    ft_cuda_groupwise_norm norm;
+    ft_cuda_groupwise_gate gate;
+    const ft_cuda_groupwise_norm *first; /* NULL: there is none */
+    const ft_cuda_groupwise_gate *last;
+} decode_args;
+
+/* False where the kernel does not support it. */
+static bool describe_decode(decode_args *out, const ft_cuda_group *group)
+{
+    *out = {};
+    if ((group->norm == NULL && group->gate == NULL) || !fuse(group, &out->p) ||
+        (group->norm != NULL && !describe_norm(&out->norm, group->norm, &out->p)) ||
+        (group->gate != NULL && !describe_gate(&out->gate, group->gate, &out->p)))
+        return false;
+    out->first = group->norm != NULL ? &out->norm : NULL;
+    out->last = group->gate != NULL ? &out->gate : NULL;
+    return ft_cuda_groupwise_decode_gemv_supports(group->linear[0]->props, &out->p, out->first,
+                                                  out->last);
 }
 
-int ft_cuda_linear_groupwise_explain(const ft_cuda_args *const *args, int count, char *text,
-                                     size_t size)
+extern "C" bool ft_cuda_group_decode_supports(const ft_cuda_group *group)
 {
+    decode_args args;
+    return describe_decode(&args, group);
+}
+
+extern "C" int ft_cuda_group_decode(const ft_cuda_group *group)
+{
+    decode_args args;
+    if (!describe_decode(&args, group))
+        return (int) cudaErrorNotSupported;
+    return ft_cuda_groupwise_decode_gemv(group->linear[0]->props, group->linear[0]->stream, &args.p,
+                                         args.first, args.last);
+}
+
+int ft_cuda_linear_groupwise_explain(const ft_cuda_group *group, char *text, size_t size)
+{
+    const ft_cuda_args *first = group->linear[0];
     ft_cuda_groupwise_args p;
-    bool fused = count > 1 && count <= FT_CUDA_MAX_FUSED && fuse(args, count, &p);
+    bool fused = group->linears > 1 && fuse(group, &p);
     if (!fused)
-        p = args_of(args[0]);
+        p = args_of(first);
     snprintf(text, size, "w%d %s", p.bits,
-             ft_cuda_groupwise_kernel_name(ft_cuda_groupwise_select(args[0]->props, &p)));
-    return fused ? count : 1;
+             ft_cuda_groupwise_kernel_name(ft_cuda_groupwise_select(first->props, &p)));
+    return fused ? group->linears : 1;
 }
 
 /* Up to FT_CUDA_MAX_FUSED of such weights may be one product. */

@@ -43,7 +43,11 @@ void ft_cuda_explain_unusable(const char *device, int code, char *out, size_t ca
 /* ---- Weights and runs --------------------------------------------------------------------- */
 
 /* ft_backend.upload: all weights, copied through pinned buffers. */
-ft_status ft_cuda_upload(ft_device *device, ft_weight *weights, int count, ft_error *err);
+ft_status ft_cuda_upload(ft_device *device, const ft_plan *plan, ft_weight *weights, int count,
+                         ft_error *err);
+
+/* Whether the weights of each contiguous fusion group of a plan lie one behind the other. */
+bool ft_cuda_has_contiguous_groups(const ft_plan *plan);
 
 /* The functions of ft_backend that concern one plan made ready to run (exec.c). */
 ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,

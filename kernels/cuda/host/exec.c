@@ -12,6 +12,7 @@
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 
+#include <assert.h>
 #include <cublas_v2.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,7 +201,6 @@ static ft_status init_exec(ft_exec *exec, ft_error *err)
     if (code != 0)
         return ft_cuda_fail(err, props, code, "a stream");
     exec->has_cache = exec->limits.pages > 0 || exec->limits.cross_kv_pages > 0;
-    FT_TRY(ft_cuda_build_launches(exec, err));
     FT_TRY(find_inputs(exec, err));
     FT_TRY(allocate(exec, err));
     return open_blas(exec, err);
@@ -209,6 +209,7 @@ static ft_status init_exec(ft_exec *exec, ft_error *err)
 ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                           const ft_limits *limits, ft_error *err)
 {
+    assert(ft_cuda_has_contiguous_groups(plan));
     ft_exec *exec = ft_calloc(1, sizeof *exec);
     *out = NULL;
     if (exec == NULL)
@@ -242,7 +243,6 @@ void ft_cuda_release(ft_exec *exec)
         (void) cudaStreamDestroy(exec->stream);
     for (int i = 0; i < exec->ninputs; i++)
         free(exec->column[i]);
-    free(exec->steps);
     free(exec);
 }
 

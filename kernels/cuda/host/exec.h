@@ -1,12 +1,11 @@
 /*
- * exec.h - one plan on one stream: its memory, its steps, and the graphs of the shapes it has met.
+ * exec.h - one plan on one stream: its memory, and the graphs of the shapes it has met.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FT_KERNELS_CUDA_HOST_EXEC_H
 #define FT_KERNELS_CUDA_HOST_EXEC_H
 
-#include "kernels/fused_ops.h"
 #include "kernels/cuda/host/device.h"
 
 enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
@@ -47,8 +46,6 @@ struct ft_exec {
     cudaStream_t stream;
     void *blas; /* cublasHandle_t; NULL where the plan multiplies no floats */
     void *blas_memory;
-    ft_fusion *steps; /* all operations, in order */
-    int nsteps;
 
     char *arena;   /* the plan's values */
     char *scratch; /* shared by all operations: they run one after the other */
@@ -83,10 +80,7 @@ ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch);
 /* ... and its inputs in the pinned buffer, in the order of that shape; returns their bytes. */
 size_t ft_cuda_stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket);
 
-/* launch_ops.c: the steps of exec->plan, ... */
-ft_status ft_cuda_build_launches(ft_exec *exec, ft_error *err);
-
-/* ... what all operations of a run share, ... */
+/* launch_ops.c: what all operations of a run share, ... */
 typedef struct ft_cuda_launch_context {
     const ft_exec *exec;
     const ft_cuda_bucket *bucket;
@@ -96,8 +90,8 @@ typedef struct ft_cuda_launch_context {
 
 ft_cuda_launch_context ft_cuda_launch_context_of(const ft_exec *exec, const ft_cuda_bucket *bucket);
 
-/* ... and a step of it put on the stream. */
-ft_status ft_cuda_run_fused(const ft_cuda_launch_context *l, const ft_fusion *step, ft_error *err);
+/* ... and operations first .. end - 1, which cut no fusion group, put on the stream. */
+ft_status ft_cuda_run_ops(const ft_cuda_launch_context *l, int first, int end, ft_error *err);
 
 /* The scales of a dynamic value's rows. */
 float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v);

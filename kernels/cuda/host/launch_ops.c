@@ -1,5 +1,6 @@
 /*
- * launch_ops.c - the steps of a plan: operations with their arguments, and chains of them as one.
+ * launch_ops.c - the operations of a plan with their arguments, and fusion groups of them as one
+ * kernel.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +10,6 @@
 #include "kernels/cuda/fused_kernels.h"
 #include "kernels/cuda/host/exec.h"
 #include "runtime/error.h"
-#include "runtime/mem.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -155,46 +155,40 @@ static ft_status run_op(const ft_cuda_launch_context *l, const ft_op *op, ft_err
     return status_of(l, kernels[op->kind](&args), op, err);
 }
 
-/* ---- Steps -------------------------------------------------------------------------------- */
+/* ---- Fusion groups ------------------------------------------------------------------------ */
 
-ft_status ft_cuda_build_launches(ft_exec *exec, ft_error *err)
+enum { MOST_OPS = FT_GROUP_LINEARS + 2 };
+
+/* A group with room for the arguments of its operations. */
+typedef struct gathered {
+    ft_cuda_args args[MOST_OPS];
+    ft_cuda_group group;
+} gathered;
+
+static void collect_linears(gathered *out, const ft_fusion_group *group)
 {
-    const ft_plan *plan = exec->plan;
-    exec->steps = ft_calloc((size_t) plan->nop, sizeof *exec->steps);
-    if (exec->steps == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
-    for (int i = 0; i < plan->nop; i += exec->steps[exec->nsteps++].count)
-        exec->steps[exec->nsteps] = ft_fusion_at(plan, i);
-    return FT_OK;
+    ft_cuda_group *g = &out->group;
+    g->norm = group->norm ? &out->args[0] : NULL;
+    g->linear_group = ft_group_linears(group);
+    for (int i = 0; i < g->linear_group; i++)
+        g->linear[i] = &out->args[group->norm + i];
+    g->gate = group->gate ? &out->args[group->count - 1] : NULL;
+    g->contiguous = group->contiguous;
+    g->result_stride = group->result_stride;
 }
 
-static_assert((int) FT_FUSION_MAX_LINEARS <= (int) FT_CUDA_MAX_FUSED,
-              "a product has room for the linears of a chain");
-
-/* The linears of a product, with room for their arguments. */
-typedef struct linear_group {
-    int first, count;
-    ft_cuda_args args[FT_CUDA_MAX_FUSED];
-    const ft_cuda_args *group[FT_CUDA_MAX_FUSED];
-} linear_group;
-
-static void collect_linears(linear_group *some, const ft_cuda_launch_context *l,
-                            const ft_fusion *step)
+static void gather(gathered *out, const ft_cuda_launch_context *l, const ft_fusion_group *group)
 {
-    some->first = step->first + step->norm;
-    some->count = step->count - step->norm - step->gate;
-    for (int i = 0; i < some->count; i++) {
-        some->args[i] = args_of(l, &l->exec->plan->op[some->first + i]);
-        some->group[i] = &some->args[i];
+    assert(group->count <= MOST_OPS);
+    out->group = (ft_cuda_group){ .kind = group->kind };
+    for (int i = 0; i < group->count; i++)
+        out->args[i] = args_of(l, &l->exec->plan->op[group->first + i]);
+    if (group->kind == FT_FUSION_LINEAR) {
+        collect_linears(out, group);
+    } else {
+        out->group.store = &out->args[0];
+        out->group.attend = &out->args[1];
     }
-}
-
-/* FT_OK and *done, unless there is no kernel for these operations as one. */
-static ft_status report_launch(const ft_cuda_launch_context *l, int code, const ft_op *op,
-                               bool *done, ft_error *err)
-{
-    *done = code != (int) cudaErrorNotSupported;
-    return *done ? status_of(l, code, op, err) : FT_OK;
 }
 
 /* Operations first .. end - 1, one by one. */
@@ -205,63 +199,37 @@ static ft_status run_separately(const ft_cuda_launch_context *l, int first, int 
     return FT_OK;
 }
 
-/* Linears with the norm before them, or the gate behind them, or both. */
-static ft_status run_chain(const ft_cuda_launch_context *l, const linear_group *some, bool norm,
-                           bool gate, bool *done, ft_error *err)
+/* By the kernel that supports it; what that does not compute of the group, one by one. */
+static ft_status run_group(const ft_cuda_launch_context *l, const ft_fusion_group *group,
+                           ft_error *err)
 {
-    const ft_op *linear = &l->exec->plan->op[some->first];
-    ft_cuda_args before_args, after_args;
-    *done = false;
-    if (!norm && !gate)
-        return FT_OK;
-    if (norm)
-        before_args = args_of(l, linear - 1);
-    if (gate)
-        after_args = args_of(l, linear + some->count);
-    return report_launch(l,
-                         ft_cuda_norm_linear_gate(norm ? &before_args : NULL, some->group,
-                                                  some->count, gate ? &after_args : NULL),
-                         linear, done, err);
+    gathered all;
+    ft_cuda_group part;
+    gather(&all, l, group);
+    const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&all.group, &part);
+    int first = group->first, end = first + group->count;
+    if (kernel == NULL)
+        return run_separately(l, first, end, err);
+    int begin = first + (part.norm == NULL && all.group.norm != NULL);
+    int after_args = end - (part.gate == NULL && all.group.gate != NULL);
+    const ft_op *named = part.kind == FT_FUSION_LINEAR ? part.linear[0]->op : part.attend->op;
+    FT_TRY(run_separately(l, first, begin, err));
+    FT_TRY(status_of(l, kernel->launch(&part), named, err));
+    return run_separately(l, after_args, end, err);
 }
 
-/* As much of a product as there are kernels for: all of it, all but its norm, its linears. */
-static ft_status run_linears(const ft_cuda_launch_context *l, const ft_fusion *step, ft_error *err)
+ft_status ft_cuda_run_ops(const ft_cuda_launch_context *l, int first, int end, ft_error *err)
 {
-    int end = step->first + step->count;
-    bool done = false;
-    linear_group some;
-    collect_linears(&some, l, step);
-    if (step->norm)
-        FT_TRY(run_chain(l, &some, true, step->gate, &done, err));
-    if (done)
-        return FT_OK;
-    FT_TRY(run_separately(l, step->first, some.first, err));
-    FT_TRY(run_chain(l, &some, false, step->gate, &done, err));
-    if (done)
-        return FT_OK;
-    if (some.count > 1)
-        FT_TRY(report_launch(l, ft_cuda_linear_fused(some.group, some.count), some.args[0].op,
-                             &done, err));
-    return run_separately(l, done ? some.first + some.count : some.first, end, err);
-}
-
-static ft_status run_attention(const ft_cuda_launch_context *l, const ft_fusion *step,
-                               ft_error *err)
-{
-    const ft_op *op = &l->exec->plan->op[step->first];
-    ft_cuda_args store = args_of(l, &op[0]), attend = args_of(l, &op[1]);
-    bool done;
-    FT_TRY(report_launch(l, ft_cuda_store_attend(&store, &attend), attend.op, &done, err));
-    return done ? FT_OK : run_separately(l, step->first, step->first + step->count, err);
-}
-
-ft_status ft_cuda_run_fused(const ft_cuda_launch_context *l, const ft_fusion *step, ft_error *err)
-{
-    if (step->kind == FT_FUSION_LINEARS)
-        return run_linears(l, step, err);
-    if (step->kind == FT_FUSION_ATTENTION)
-        return run_attention(l, step, err);
-    return run_separately(l, step->first, step->first + step->count, err);
+    const ft_plan *plan = l->exec->plan;
+    for (int op = first, next = 0; op < end;) {
+        while (next < plan->ngroup && plan->group[next].first < op)
+            next++;
+        const ft_fusion_group *group = next < plan->ngroup ? &plan->group[next] : NULL;
+        bool grouped = group != NULL && group->first == op;
+        FT_TRY(grouped ? run_group(l, group, err) : run_op(l, &plan->op[op], err));
+        op += grouped ? group->count : 1;
+    }
+    return FT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -276,15 +244,17 @@ ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error 
     return run_op(&l, &exec->plan->op[op], err);
 }
 
-/* The product that begins with this linear, or with a norm before it; else the linear alone. */
-static ft_fusion linear_chain_of(const ft_exec *exec, int op)
+/* Linears that begin with operation `op`: those of a group, else that one alone. */
+static void gather_linears_at(gathered *out, const ft_cuda_launch_context *l, int op)
 {
-    for (int i = 0; i < exec->nsteps; i++) {
-        const ft_fusion *step = &exec->steps[i];
-        if (step->kind == FT_FUSION_LINEARS && step->first + step->norm == op)
-            return *step;
+    const ft_fusion_group *group = ft_group_of(l->exec->plan, op);
+    ft_fusion_group linear_group = { .kind = FT_FUSION_LINEAR, .first = op, .count = 1 };
+    if (group != NULL && ft_group_first_linear(group) == op) {
+        linear_group.count = ft_group_linears(group);
+        linear_group.contiguous = group->contiguous;
+        linear_group.result_stride = group->result_stride;
     }
-    return (ft_fusion){ .kind = FT_FUSION_LINEARS, .first = op, .count = 1 };
+    gather(out, l, &linear_group);
 }
 
 int ft_cuda_explain(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size)
@@ -295,8 +265,7 @@ int ft_cuda_explain(ft_exec *exec, const ft_batch *batch, int op, char *text, si
     exec->counting = false;
     ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);
     ft_cuda_launch_context l = ft_cuda_launch_context_of(exec, &bucket);
-    ft_fusion step = linear_chain_of(exec, op);
-    linear_group some;
-    collect_linears(&some, &l, &step);
-    return ft_cuda_linear_explain(some.group, some.count, text, size);
+    gathered linear_group;
+    gather_linears_at(&linear_group, &l, op);
+    return ft_cuda_linear_explain(&linear_group.group, text, size);
 }

@@ -12,12 +12,6 @@
 #include "kernels/cuda/host/exec.h"
 #include "runtime/error.h"
 
-/* Whether a run of this shape is of the part of the plan that this step is in. */
-static bool is_in_stage(const ft_exec *exec, const ft_cuda_bucket *bucket, const ft_fusion *step)
-{
-    return (step->first < exec->plan->encoder_ops) == bucket->source;
-}
-
 /* Everything that a run puts on the stream. */
 static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
 {
@@ -31,10 +25,9 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
     if (code != 0)
         return ft_cuda_fail(err, &exec->device->props, code, "inputs");
     exec->launched += exec->counting; /* else a launch of the graph counts */
-    for (int i = 0; i < exec->nsteps; i++)
-        if (is_in_stage(exec, bucket, &exec->steps[i]))
-            FT_TRY(ft_cuda_run_fused(&l, &exec->steps[i], err));
-    return FT_OK;
+    const ft_plan *plan = exec->plan;
+    return bucket->source ? ft_cuda_run_ops(&l, 0, plan->encoder_ops, err)
+                          : ft_cuda_run_ops(&l, plan->encoder_ops, plan->nop, err);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */

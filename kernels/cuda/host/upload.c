@@ -2,9 +2,9 @@
  * upload.c - all weights of a model to the device.
  *
  * The device gets one allocation: first the matrices, then the int8 matrices once more in the order
- * of the device's own product, then scales and zeros, then vectors.  So the weights of queries,
- * keys and values, which follow each other in a model, follow each other here too, and can be one
- * product.
+ * of the device's own product, then scales and zeros, then vectors.  In each of these regions
+ * weights are in the model's order, but those of a contiguous fusion group (kernels/fused_ops.h)
+ * follow the first of them, in the group's order: so they can be one product.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/host/device.h"
 #include "kernels/cuda/host/h2d_copy.h"
+#include "kernels/fused_ops.h"
 #include "kernels/layout.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -19,11 +20,20 @@
 
 #include <stdlib.h>
 
-enum { ALIGN = 256 };
+enum { ALIGN = FT_CUDA_WEIGHT_ALIGN };
 
 /* ---- Places ------------------------------------------------------------------------------- */
 
 typedef enum section { MATRICES, PREPACKED, SCALES, ZEROS, VECTORS, SECTIONS } section;
+
+/* What is uploaded, and where it goes. */
+typedef struct model_weights {
+    const ft_device *device;
+    ft_weight *weight;
+    int count;
+    int *order;     /* [count] */
+    size_t *offset; /* [count][REGIONS] */
+} model_weights;
 
 static bool is_vector(const ft_weight *w)
 {
@@ -73,33 +83,34 @@ static size_t bytes_in(const ft_device *device, const ft_weight *w, section sect
     return 0;
 }
 
-/* Where every part of every weight goes: region by region, weights in order. */
-static size_t layout_weights(const ft_device *device, const ft_weight *weights, int count,
-                             size_t *offset)
+/* Where every part of every weight goes: region by region, in order. */
+static size_t layout_weights(const model_weights *m)
 {
     size_t at = 0;
     for (int section_id = 0; section_id < SECTIONS; section_id++)
-        for (int i = 0; i < count; i++) {
-            offset[i * SECTIONS + section_id] = at;
-            at += ft_round_up(bytes_in(device, &weights[i], (section) section_id), ALIGN);
+        for (int k = 0; k < m->count; k++) {
+            int i = m->order[k];
+            m->offset[i * SECTIONS + section_id] = at;
+            at += ft_round_up(bytes_in(m->device, &m->weight[i], (section) section_id), ALIGN);
         }
     return at;
 }
 
 /* All that the host has, in the order of the device's memory; returns how many parts that are. */
-static int list_spans(ft_cuda_h2d_span *out, const ft_device *device, const ft_weight *weights,
-                      int count, const size_t *offset)
+static int list_spans(ft_cuda_h2d_span *out, const model_weights *m)
 {
     int parts = 0;
     for (int section_id = 0; section_id < SECTIONS; section_id++)
-        for (int i = 0; i < count; i++) {
-            const ft_weight *w = &weights[i];
-            size_t bytes = bytes_in(device, w, (section) section_id);
+        for (int k = 0; k < m->count; k++) {
+            int i = m->order[k];
+            const ft_weight *w = &m->weight[i];
+            size_t bytes = bytes_in(m->device, w, (section) section_id);
             const void *from = section_id == SCALES  ? scales_of(w)
                                : section_id == ZEROS ? w->blocks.zero
                                                      : w->data;
             if (bytes > 0 && section_id != PREPACKED)
-                out[parts++] = (ft_cuda_h2d_span){ from, offset[i * SECTIONS + section_id], bytes };
+                out[parts++] =
+                    (ft_cuda_h2d_span){ from, m->offset[i * SECTIONS + section_id], bytes };
         }
     return parts;
 }
@@ -107,14 +118,13 @@ static int list_spans(ft_cuda_h2d_span *out, const ft_device *device, const ft_w
 /* ---- Uploading ---------------------------------------------------------------------------- */
 
 /* From now on the weights are the device's; their tiles are made there. */
-static int set_device_pointers(cudaStream_t stream, const ft_device *device, ft_weight *weights,
-                               int count, const size_t *offset, char *memory)
+static int set_device_pointers(cudaStream_t stream, const model_weights *m, char *memory)
 {
     int status = 0;
-    for (int i = 0; i < count; i++) {
-        ft_weight *w = &weights[i];
-        const size_t *at = &offset[i * SECTIONS];
-        bool is_prepacked = has_prepacked(device, w);
+    for (int i = 0; i < m->count; i++) {
+        ft_weight *w = &m->weight[i];
+        const size_t *at = &m->offset[i * SECTIONS];
+        bool is_prepacked = has_prepacked(m->device, w);
         w->data = memory + at[is_vector(w) ? VECTORS : MATRICES];
         if (w->scale != NULL)
             w->scale = (const float *) (void *) (memory + at[SCALES]);
@@ -131,16 +141,14 @@ static int set_device_pointers(cudaStream_t stream, const ft_device *device, ft_
     return status;
 }
 
-static int send_all(const ft_device *device, ft_weight *weights, int count, const size_t *offset,
-                    char *memory, ft_cuda_h2d_span *part)
+static int send_all(const model_weights *m, char *memory, ft_cuda_h2d_span *part)
 {
     ft_cuda_h2d_copier *ferry;
-    int parts = list_spans(part, device, weights, count, offset), status = ft_cuda_h2d_open(&ferry);
+    int parts = list_spans(part, m), status = ft_cuda_h2d_open(&ferry);
     if (status == 0)
         status = ft_cuda_h2d_send(ferry, memory, part, parts);
     if (status == 0)
-        status =
-            set_device_pointers(ft_cuda_h2d_stream(ferry), device, weights, count, offset, memory);
+        status = set_device_pointers(ft_cuda_h2d_stream(ferry), m, memory);
     int waited = ft_cuda_h2d_close(ferry);
     return status != 0 ? status : waited;
 }
@@ -158,23 +166,58 @@ static ft_status alloc_weights(ft_device *device, size_t bytes, char **out, ft_e
     return FT_OK;
 }
 
-ft_status ft_cuda_upload(ft_device *device, ft_weight *weights, int count, ft_error *err)
+ft_status ft_cuda_upload(ft_device *device, const ft_plan *plan, ft_weight *weights, int count,
+                         ft_error *err)
 {
     char *memory = NULL;
-    size_t *offset = ft_calloc((size_t) count * SECTIONS, sizeof *offset);
+    model_weights m = { .device = device, .weight = weights, .count = count };
+    m.order = ft_group_weight_order(plan, count);
+    m.offset = ft_calloc((size_t) count * SECTIONS, sizeof *m.offset);
     ft_cuda_h2d_span *part = ft_calloc((size_t) count * SECTIONS, sizeof *part);
     ft_status status = FT_OK;
     int code = (int) cudaSetDevice(device->props.index);
-    if (offset == NULL || part == NULL)
+    if (m.order == NULL || m.offset == NULL || part == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory to place %d weights", count);
     else if (code == 0)
-        status =
-            alloc_weights(device, layout_weights(device, weights, count, offset), &memory, err);
+        status = alloc_weights(device, layout_weights(&m), &memory, err);
     if (status == FT_OK && code == 0)
-        code = send_all(device, weights, count, offset, memory, part);
+        code = send_all(&m, memory, part);
     if (status == FT_OK && code != 0)
         status = ft_cuda_fail(err, &device->props, code, "weights");
     free(part);
-    free(offset);
+    free(m.offset);
+    free(m.order);
     return status;
+}
+
+/* ---- What groups rely on ------------------------------------------------------------------ */
+
+/* Whether `b`, if both are there, begins where upload lays what follows `bytes` bytes at `a`. */
+static bool follows(const void *a, const void *b, size_t bytes)
+{
+    return a == NULL || b == NULL ||
+           (const char *) b == (const char *) a + ft_round_up(bytes, ALIGN);
+}
+
+static bool weight_follows(const ft_weight *w, const ft_weight *next)
+{
+    return follows(w->data, next->data, ft_weight_bytes(w)) &&
+           follows(w->prepacked, next->prepacked, ft_cuda_prepacked_bytes(w->rows, w->cols)) &&
+           follows(scales_of(w), scales_of(next), scale_bytes(w)) &&
+           follows(w->blocks.zero, next->blocks.zero, zero_bytes(w));
+}
+
+bool ft_cuda_has_contiguous_groups(const ft_plan *plan)
+{
+    bool fine = true;
+    for (int g = 0; fine && g < plan->ngroup; g++) {
+        const ft_fusion_group *group = &plan->group[g];
+        for (int i = 1; fine && group->contiguous && i < ft_group_linears(group); i++) {
+            const ft_op *op = &plan->op[ft_group_first_linear(group) + i];
+            const int16_t *w = op[-1].weight, *next = op->weight;
+            fine = weight_follows(&plan->weight[w[0]], &plan->weight[next[0]]) &&
+                   (w[1] < 0 || weight_follows(&plan->weight[w[1]], &plan->weight[next[1]]));
+        }
+    }
+    return fine;
 }

@@ -144,7 +144,7 @@ static ft_status single_prepare(one_op_plan *s, ft_device *device, int threads, 
     FT_TRY(make_weights(s, threads, err));
     for (int i = 0; i < s->plan.nop; i++)
         FT_TRY(ft_op_check(&s->plan, &s->op[i], "benchmark", err));
-    FT_TRY(s->backend->upload(device, s->weight, WEIGHTS, err));
+    FT_TRY(s->backend->upload(device, NULL, s->weight, WEIGHTS, err));
     FT_TRY(ft_plan_layout(&s->plan, &limits, err));
     FT_TRY(s->backend->prepare(&s->exec, device, &s->plan, &limits, err));
     FT_TRY(write_inputs(s, err));

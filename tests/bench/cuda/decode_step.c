@@ -218,7 +218,8 @@ static int launch_layer(cudaStream_t stream, size_t i, void *data)
     if (status == 0 && s->what == TWO)
         status = ft_cuda_attend_kv(&l.attend);
     if (status == 0 && s->what == ONE)
-        status = ft_cuda_store_attend(&l.store, &l.attend);
+        status = ft_cuda_store_attend(&(ft_cuda_group){
+            .kind = FT_FUSION_ATTENTION, .store = &l.store, .attend = &l.attend });
     return status != 0 ? status : ft_cuda_groupwise_gemm(&props, stream, &l.out);
 }
 

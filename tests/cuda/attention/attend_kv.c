@@ -434,7 +434,10 @@ static int join(world *w, ft_cuda_args store, const piece *pieces, int count)
     attend.op = &op;
     attend.in[0] = store.out;
     add_result(&attend, w, pieces, count);
-    int status = ft_cuda_store_attend(&store, &attend);
+    ft_cuda_group group = { .kind = FT_FUSION_ATTENTION, .store = &store, .attend = &attend };
+    int status = ft_cuda_store_attend(&group);
+    if (ft_cuda_store_attend_supports(&group) != (status != (int) cudaErrorNotSupported))
+        bail_out("store and attention: what the kernel supports is not what it launches");
     if (status == 0)
         scatter(w, w->result, &attend.out, pieces, count);
     check_counters();

@@ -183,11 +183,15 @@ static void test_alone(size_t m, size_t n, size_t k, ft_dtype dtype)
 enum { COUNT = 3 };
 
 /* Three linears whose weights and results are parts of one matrix; `gap`: rows between results. */
-static void open_group(both *b, const ft_cuda_args **args, ft_dtype dtype, size_t m, size_t n,
-                       size_t k, size_t gap, bool batch_invariant)
+static ft_cuda_group open_group(both *b, ft_dtype dtype, size_t m, size_t n, size_t k, size_t gap,
+                                bool batch_invariant)
 {
     both all;
     size_t size = ft_dtype_size(dtype);
+    ft_cuda_group group = { .kind = FT_FUSION_LINEAR,
+                            .linears = COUNT,
+                            .contiguous = true,
+                            .result_stride = (m + gap) * n * size };
     begin_case();
     begin(&all, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
     all.device_batch.batch_invariant = batch_invariant;
@@ -203,8 +207,9 @@ static void open_group(both *b, const ft_cuda_args **args, ft_dtype dtype, size_
         add_weight(&b[i], 1, 1, n, FT_F32);
         b[i].out.device.data = (char *) all.out.device.data + i * (m + gap) * n * size;
         b[i].out.device.rows = m;
-        args[i] = device_args(&b[i]);
+        group.linear[i] = device_args(&b[i]);
     }
+    return group;
 }
 
 /* Elements of a group that has run that are wrong. */
@@ -221,25 +226,28 @@ static size_t check_group(const both *b)
 static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_t gap)
 {
     both b[COUNT];
-    const ft_cuda_args *args[COUNT];
-    open_group(b, args, dtype, m, n, k, gap, false);
-    is_int(ft_cuda_linear_fused(args, COUNT), 0, "three linears in %s are one product",
+    ft_cuda_group group = open_group(b, dtype, m, n, k, gap, false), part;
+    is_int(ft_cuda_group_cublas(&group), 0, "three linears in %s are one product",
            ft_dtype_name(dtype));
     is_int((long long) check_group(b), 0, "and give what they give alone");
-    b[1].out.device.data = (char *) b[1].out.device.data + ft_dtype_size(dtype);
-    args[1] = device_args(&b[1]);
-    is_int(ft_cuda_linear_fused(args, COUNT), cudaErrorNotSupported,
-           "results at unequal distances are no group");
+    const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&group, &part);
+    ok(kernel != NULL && kernel->launch == ft_cuda_group_cublas, "the table chooses that product");
+    group.result_stride = 0;
+    ok(ft_cuda_fused_kernel_for(&group, &part) == NULL,
+       "no kernel supports results at unequal distances");
+    is_int(ft_cuda_group_cublas(&group), cudaErrorNotSupported, "nor launches anything for them");
 }
 
-/* Of batch-invariant plans: only where one kernel takes all. */
-static void test_steady_group(ft_dtype dtype, size_t m, size_t n, size_t k)
+/* Of batch-invariant plans: only where one kernel supports all. */
+static void test_batch_invariant_group(ft_dtype dtype, size_t m, size_t n, size_t k)
 {
     both b[COUNT];
-    const ft_cuda_args *args[COUNT];
     bool together = props.has_wgmma && dtype != FT_F32 && k % 8 == 0;
-    open_group(b, args, dtype, m, n, k, 1, true);
-    int status = ft_cuda_linear_fused(args, COUNT);
+    ft_cuda_group group = open_group(b, dtype, m, n, k, 1, true), part;
+    ok((ft_cuda_fused_kernel_for(&group, &part) != NULL) == together,
+       "the table has %s kernel for batch-invariant linears in %s of depth %zu",
+       together ? "a" : "no", ft_dtype_name(dtype), k);
+    int status = ft_cuda_group_f16(&group);
     is_int(status, together ? 0 : cudaErrorNotSupported,
            "three batch-invariant linears in %s of depth %zu%s", ft_dtype_name(dtype), k,
            together ? ": one product" : " are no group here");
@@ -314,7 +322,7 @@ static void test_codes(void)
 static void test_codes_group(size_t m, size_t n, size_t k)
 {
     both b[COUNT];
-    const ft_cuda_args *args[COUNT];
+    ft_cuda_group group = { .kind = FT_FUSION_LINEAR, .linears = COUNT, .contiguous = true };
     size_t part = ft_cuda_prepacked_bytes(n, k), wrong = 0;
     begin_case();
     char *tiles = device_memory(COUNT * part);
@@ -330,9 +338,9 @@ static void test_codes_group(size_t m, size_t n, size_t k)
         wrong += ft_cuda_prepack(NULL, (int8_t *) tiles + i * part, weight->data, n, k) != 0;
         weight->scale = scales + i * n;
         weight->prepacked = tiles + i * part;
-        args[i] = device_args(&b[i]);
+        group.linear[i] = device_args(&b[i]);
     }
-    int status = ft_cuda_linear_fused(args, COUNT);
+    int status = ft_cuda_group_int8(&group);
     is_int(status, props.has_wgmma ? 0 : cudaErrorNotSupported, "three int8 linears: one product%s",
            props.has_wgmma ? "" : " is refused on this device");
     if (cudaDeviceSynchronize() != cudaSuccess)
@@ -342,9 +350,9 @@ static void test_codes_group(size_t m, size_t n, size_t k)
         wrong += count_differences(&b[i].codes);
     }
     is_int((long long) wrong, 0, "and its codes are the CPU's, %zu x %zu x %zu", m, n, k);
-    b[2].device_weight[0].prepacked = tiles;
-    is_int(ft_cuda_linear_fused(args, COUNT), cudaErrorNotSupported,
-           "weights that do not follow each other are no group");
+    group.contiguous = false;
+    is_int(ft_cuda_group_int8(&group), cudaErrorNotSupported,
+           "weights that do not follow each other are not one product");
 }
 
 void test_linear(void)
@@ -360,12 +368,12 @@ void test_linear(void)
     test_float_group(FT_F32, 37, 96, 64, 0);
     test_float_group(FT_F16, 130, 768, 768, 5);
     test_float_group(FT_BF16, 5, 16, 24, 1);
-    test_steady_group(FT_F16, 70, 96, 512);
-    test_steady_group(FT_BF16, 3, 40, 24);
-    test_steady_group(FT_F16, 5, 16, 12);
-    test_steady_group(FT_F32, 9, 33, 64);
+    test_batch_invariant_group(FT_F16, 70, 96, 512);
+    test_batch_invariant_group(FT_BF16, 3, 40, 24);
+    test_batch_invariant_group(FT_F16, 5, 16, 12);
+    test_batch_invariant_group(FT_F32, 9, 33, 64);
     test_codes();
-    test_codes_group(70, 96, 64);
+    test_codes_group(70, 64, 64);
     test_codes_group(1111, 768, 768);
 }
 

@@ -10,7 +10,7 @@
 #define FT_TESTS_CUDA_OPS_OPS_H
 
 #include "kernels/cpu/base/cpu.h"
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/fused_kernels.h"
 #include "tests/lib/random.h"
 
 /*

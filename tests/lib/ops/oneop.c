@@ -348,7 +348,7 @@ void oneop_run(oneop *t, void *out, void *codes)
     t->plan.weight = t->on_device;
     t->plan.nweight = FT_MAX_WEIGHTS;
     memcpy(t->on_device, t->weight, sizeof t->on_device);
-    must(t->on->backend->upload(t->on->device, t->on_device, FT_MAX_WEIGHTS, &err), &err);
+    must(t->on->backend->upload(t->on->device, NULL, t->on_device, FT_MAX_WEIGHTS, &err), &err);
     add_ops(t);
     must(ft_op_check(&t->plan, &t->op, "one operation", &err), &err);
     t->limits.tokens = larger(t->limits.tokens, t->batch.tokens);

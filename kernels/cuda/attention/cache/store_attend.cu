@@ -238,17 +238,16 @@ size_t ft_cuda_store_attend_scratch(size_t sequences, size_t context, int heads,
     return sequences * splits * (size_t) heads * (size_t) (head_size + STATS) * sizeof(float);
 }
 
+template <ft_dtype kv_dtype, int width> static size_t shared_bytes(const launch_extent &e)
+{
+    return sizeof(rope_angles<width>) + smem_bytes<WARPS, kv_dtype, width>(e.heads, width, 0);
+}
+
 template <ft_dtype kv_dtype, int width, int splits, bool lean>
 static int launch(const ft_cuda_args *args, ft_attend_kv_params *a, const store_kv_params *from,
                   const launch_extent &e)
 {
-    size_t bytes =
-        sizeof(rope_angles<width>) + smem_bytes<WARPS, kv_dtype, width>(e.heads, width, 0);
-    size_t ctas = e.splits * e.groups * e.rows;
-    size_t max_ctas =
-        (e.rows == 1 ? CTAS_PER_SM_ONE_ROW : CTAS_PER_SM_ROWS) * (size_t) args->props->sm_count;
-    if (e.splits > MAX_ROW_SPLITS || ctas > max_ctas)
-        return (int) cudaErrorNotSupported;
+    size_t bytes = shared_bytes<kv_dtype, width>(e);
     a->splits_per_cta = 1;
     int status =
         set_max_smem(args->props, store_attend_kernel<kv_dtype, width, splits, lean>, bytes);
@@ -289,31 +288,60 @@ static int dispatch_head_dim(const ft_cuda_args *args, ft_attend_kv_params *a,
     }
 }
 
-/* Supports decode without beams, and a cache with the same 16-bit dtype as all other values. */
+/* ---- Which groups --------------------------------------------------------------------------- */
+
+/* Whether few enough blocks cover the rows, and each finds the shared memory that it asks for. */
+template <ft_dtype kv_dtype, int width>
+static bool has_room(const ft_cuda_device_props *props, const ft_attend_kv_params *a)
+{
+    launch_extent e = launch_extent_of(a, decode_traits<kv_dtype, width>::min_split_keys);
+    size_t min_ctas = e.splits * e.groups * e.rows;
+    size_t row_max =
+        (e.rows == 1 ? CTAS_PER_SM_ONE_ROW : CTAS_PER_SM_ROWS) * (size_t) props->sm_count;
+    return e.splits <= MAX_ROW_SPLITS && min_ctas <= row_max &&
+           shared_bytes<kv_dtype, width>(e) <= props->smem_bytes;
+}
+
+template <ft_dtype kv_dtype>
+static bool has_room_for(const ft_cuda_device_props *props, const ft_attend_kv_params *a)
+{
+    return (a->head_size == 64 && has_room<kv_dtype, 64>(props, a)) ||
+           (a->head_size == 128 && has_room<kv_dtype, 128>(props, a));
+}
+
+/* Rows of which each has a text of its own, in a cache of the same f16 or bf16 as all values. */
 static bool supports(const ft_cuda_args *store, const ft_attend_kv_params *a,
                      const store_kv_params *from)
 {
     const ft_cuda_batch *batch = store->batch;
-    return batch->step && batch->lanes <= 1 && !store->op->attr.cross_kv &&
-           from->inv_freq != NULL && from->dtype == from->cache_dtype &&
-           from->rotated_dtype == from->dtype && a->q_dtype == from->dtype &&
-           a->cached_rows <= UINT32_MAX && a->split_counters != NULL;
+    if (!batch->step || batch->lanes > 1 || store->op->attr.cross_kv || from->inv_freq == NULL ||
+        from->dtype != from->cache_dtype || from->rotated_dtype != from->dtype ||
+        a->q_dtype != from->dtype || a->cached_rows > UINT32_MAX || a->split_counters == NULL)
+        return false;
+    return a->sequences == 0 || (from->dtype == FT_F16 && has_room_for<FT_F16>(store->props, a)) ||
+           (from->dtype == FT_BF16 && store->props->capability >= 80 &&
+            has_room_for<FT_BF16>(store->props, a));
 }
 
-extern "C" int ft_cuda_store_attend(const ft_cuda_args *store, const ft_cuda_args *attend)
+extern "C" bool ft_cuda_store_attend_supports(const ft_cuda_group *group)
 {
+    ft_attend_kv_params a = ft_attend_kv_params_of(group->attend);
+    store_kv_params from = ft_store_kv_params_of(group->store);
+    return supports(group->store, &a, &from);
+}
+
+extern "C" int ft_cuda_store_attend(const ft_cuda_group *group)
+{
+    const ft_cuda_args *attend = group->attend;
     ft_attend_kv_params a = ft_attend_kv_params_of(attend);
-    store_kv_params from = ft_store_kv_params_of(store);
-    if (!supports(store, &a, &from))
+    store_kv_params from = ft_store_kv_params_of(group->store);
+    if (!supports(group->store, &a, &from))
         return (int) cudaErrorNotSupported;
     if (a.sequences == 0)
         return (int) cudaSuccess;
     if (attend->scratch_bytes <
         ft_cuda_store_attend_scratch(a.sequences, a.context, a.heads, a.head_size))
         return (int) cudaErrorInvalidValue;
-    if (from.dtype == FT_F16)
-        return dispatch_head_dim<FT_F16>(attend, &a, &from);
-    if (from.dtype == FT_BF16 && attend->props->capability >= 80)
-        return dispatch_head_dim<FT_BF16>(attend, &a, &from);
-    return (int) cudaErrorNotSupported;
+    return from.dtype == FT_F16 ? dispatch_head_dim<FT_F16>(attend, &a, &from)
+                                : dispatch_head_dim<FT_BF16>(attend, &a, &from);
 }

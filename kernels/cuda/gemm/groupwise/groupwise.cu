@@ -87,6 +87,12 @@ extern "C" int ft_cuda_groupwise_launch(ft_cuda_groupwise_kernel kernel,
     return p->m == 0 ? (int) cudaSuccess : launch[kernel](props, stream, p);
 }
 
+extern "C" bool ft_cuda_blocks_supports(const ft_cuda_device_props *props,
+                                        const ft_cuda_groupwise_args *p)
+{
+    return supports(ft_cuda_groupwise_select(props, p), props, p);
+}
+
 extern "C" int ft_cuda_groupwise_gemm(const ft_cuda_device_props *props, void *stream,
                                       const ft_cuda_groupwise_args *p)
 {

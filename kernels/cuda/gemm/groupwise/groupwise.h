@@ -70,10 +70,10 @@ enum {
 int ft_cuda_groupwise_gemm(const ft_cuda_device_props *props, void *stream,
                            const ft_cuda_groupwise_args *p);
 
-/*
- * Launch a given kernel; launches nothing and returns cudaErrorNotSupported where it does not
- * support the GEMM.
- */
+/* Whether there is a kernel for the product. */
+bool ft_cuda_blocks_supports(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p);
+
+/* One way; cudaErrorNotSupported, and nothing is launched, where it does not take the product. */
 int ft_cuda_groupwise_launch(ft_cuda_groupwise_kernel kernel, const ft_cuda_device_props *props,
                              void *stream, const ft_cuda_groupwise_args *p);
 ft_cuda_groupwise_kernel ft_cuda_groupwise_select(const ft_cuda_device_props *props,

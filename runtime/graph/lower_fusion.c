@@ -1,0 +1,208 @@
+/*
+ * lower_fusion.c - the fusion groups of a plan: which neighbouring operations a device may run as
+ * one kernel.
+ *
+ * This is the only place that decides it.  What a device has no kernel for runs operation by
+ * operation.
+ *
+ * Linears of one input are grouped in all plans.  Norms and gates are joined to them, and attention
+ * to the store before it, in decoders alone: their steps have few rows.  Elsewhere a group would
+ * only cost memory, because its values must not share any.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/graph/lower_passes.h"
+
+#include "kernels/fused_ops.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+
+/* Where the operations end that one run has: those of sources, or those of targets. */
+static int end_of_run(const ft_plan *plan, int op)
+{
+    return op < plan->encoder_ops ? plan->encoder_ops : plan->nop;
+}
+
+/* Whether all that reads a value are operations first .. end - 1. */
+static bool is_read_within(const ft_plan *plan, int value, int first, int end)
+{
+    for (int i = 0; i < plan->noutput; i++)
+        if (plan->output[i].value == value)
+            return false;
+    for (int i = 0; i < plan->nop; i++)
+        if ((i < first || i >= end) && ft_op_reads(&plan->op[i], value))
+            return false;
+    return !plan->value[value].keep;
+}
+
+/* ---- Linears ------------------------------------------------------------------------------ */
+
+static bool is_linear(const ft_op *op)
+{
+    return op->kind == FT_OP_LINEAR && op->weight[0] >= 0;
+}
+
+/* Linears of one input and one kind of weights, as queries, keys and values are. */
+static bool belong_together(const ft_plan *plan, const ft_op *a, const ft_op *b)
+{
+    if (!is_linear(b) || b->in[0] != a->in[0])
+        return false;
+    const ft_weight *w = &plan->weight[a->weight[0]], *v = &plan->weight[b->weight[0]];
+    return w->cols == v->cols && w->dtype == v->dtype && a->attr.activation == b->attr.activation &&
+           (a->codes < 0) == (b->codes < 0) && (a->weight[1] < 0) == (b->weight[1] < 0);
+}
+
+static int linears_at(const ft_plan *plan, int first)
+{
+    int count = is_linear(&plan->op[first]), end = end_of_run(plan, first);
+    while (count > 0 && count < FT_GROUP_LINEARS && first + count < end &&
+           belong_together(plan, &plan->op[first], &plan->op[first + count]))
+        count++;
+    return count;
+}
+
+/* Whether only the linears behind a norm read its result. */
+static bool has_norm(const ft_plan *plan, int norm, int linears)
+{
+    const ft_op *op = &plan->op[norm];
+    return op->kind == FT_OP_NORM && op->out >= 0 && op->codes < 0 && linears > 0 &&
+           plan->op[norm + 1].in[0] == op->out &&
+           is_read_within(plan, op->out, norm + 1, norm + 1 + linears);
+}
+
+/* Whether only the gate behind two linears reads their results. */
+static bool has_gate(const ft_plan *plan, int first, int linears)
+{
+    int at = first + linears;
+    if (linears != 2 || at >= end_of_run(plan, first))
+        return false;
+    const ft_op *a = &plan->op[first], *b = &plan->op[first + 1], *gate = &plan->op[at];
+    return gate->kind == FT_OP_GATE && gate->codes < 0 && gate->in[0] == a->out &&
+           gate->in[1] == b->out && a->attr.activation == FT_ACT_NONE &&
+           is_read_within(plan, a->out, at, at + 1) && is_read_within(plan, b->out, at, at + 1);
+}
+
+/* The linears at `first`, or behind a norm there; count 0: there are none. */
+static ft_fusion_group linear_group_at(const ft_plan *plan, int first, bool decoder)
+{
+    ft_fusion_group group = { .kind = FT_FUSION_LINEAR, .first = first };
+    int linears = linears_at(plan, first), behind = 0;
+    if (decoder && linears == 0 && first + 1 < end_of_run(plan, first))
+        behind = linears_at(plan, first + 1);
+    group.norm = has_norm(plan, first, behind);
+    if (group.norm)
+        linears = behind;
+    group.gate = decoder && has_gate(plan, first + group.norm, linears);
+    group.count = group.norm + linears + group.gate;
+    return group;
+}
+
+/* ---- Attention ---------------------------------------------------------------------------- */
+
+/* Whether only the attention behind a store reads its queries. */
+static bool is_attention_at(const ft_plan *plan, int store)
+{
+    const ft_op *op = &plan->op[store], *next = op + 1;
+    return op->kind == FT_OP_STORE_KV && op->out >= 0 && !op->attr.memory &&
+           store + 1 < end_of_run(plan, store) && next->kind == FT_OP_ATTEND_KV &&
+           !next->attr.memory && next->in[0] == op->out &&
+           next->state[FT_STATE_KEYS] == op->state[FT_STATE_KEYS] &&
+           is_read_within(plan, op->out, store + 1, store + 2);
+}
+
+/* ---- Weights ------------------------------------------------------------------------------ */
+
+static const int16_t *parameters_of(const ft_plan *plan, const ft_fusion_group *group, int linear)
+{
+    return plan->op[ft_group_first_linear(group) + linear].weight;
+}
+
+/* Linear i of one group and linear j of the other have a weight or a bias in common. */
+static bool share(const ft_plan *plan, const ft_fusion_group *a, int i, const ft_fusion_group *b,
+                  int j)
+{
+    const int16_t *w = parameters_of(plan, a, i), *v = parameters_of(plan, b, j);
+    return w[0] == v[0] || (w[1] >= 0 && w[1] == v[1]);
+}
+
+/* The same parameters in the same order, as layers have them that share their weights. */
+static bool have_same_parameters(const ft_plan *plan, const ft_fusion_group *a,
+                                 const ft_fusion_group *b)
+{
+    bool same = ft_group_linears(a) == ft_group_linears(b);
+    for (int i = 0; same && i < ft_group_linears(a); i++) {
+        const int16_t *w = parameters_of(plan, a, i), *v = parameters_of(plan, b, i);
+        same = w[0] == v[0] && w[1] == v[1];
+    }
+    return same;
+}
+
+/* Whether no order of the weights suits both groups; `a` may be `b`. */
+static bool exclude_each_other(const ft_plan *plan, const ft_fusion_group *a,
+                               const ft_fusion_group *b)
+{
+    bool same = have_same_parameters(plan, a, b);
+    for (int i = 0; i < ft_group_linears(a); i++)
+        for (int j = 0; j < ft_group_linears(b); j++)
+            if ((!same || i != j) && share(plan, a, i, b, j))
+                return true;
+    return false;
+}
+
+/*
+ * Whether upload can lay the weights of `group` in a row, those of the groups before it too.  It
+ * depends on linears alone, and not on which values are kept: all sessions share the weights.
+ */
+static bool can_be_contiguous(const ft_plan *plan, const ft_fusion_group *group)
+{
+    bool can = group->kind == FT_FUSION_LINEAR && ft_group_linears(group) > 1 &&
+               !exclude_each_other(plan, group, group);
+    for (int i = 0; can && i < ft_group_linears(group); i++)
+        can = plan->weight[parameters_of(plan, group, i)[0]].rows > 1; /* vectors lie elsewhere */
+    for (int i = 0; can && i < plan->ngroup; i++)
+        can = !plan->group[i].contiguous || !exclude_each_other(plan, &plan->group[i], group);
+    return can;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+bool ft_lower_is_decoder(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_STORE_KV)
+            return true;
+    return false;
+}
+
+/* What begins with operation `first`; of one operation where that is no group. */
+static ft_fusion_group group_at(const ft_plan *plan, int first, bool decoder)
+{
+    ft_fusion_group group = linear_group_at(plan, first, decoder);
+    if (group.count == 0 && decoder && is_attention_at(plan, first))
+        group = (ft_fusion_group){ .kind = FT_FUSION_ATTENTION, .first = first, .count = 2 };
+    if (group.count == 0)
+        group.count = 1;
+    return group;
+}
+
+ft_status ft_lower_groups(ft_plan *plan, ft_error *err)
+{
+    bool decoder = ft_lower_is_decoder(plan);
+    free(plan->group);
+    plan->ngroup = 0;
+    plan->group = ft_calloc((size_t) plan->nop, sizeof *plan->group);
+    if (plan->group == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to group %d operations", plan->nop);
+    for (int i = 0; i < plan->nop;) {
+        ft_fusion_group group = group_at(plan, i, decoder);
+        i += group.count;
+        group.contiguous = can_be_contiguous(plan, &group);
+        if (group.count > 1)
+            plan->group[plan->ngroup++] = group;
+    }
+    return FT_OK;
+}

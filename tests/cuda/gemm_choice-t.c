@@ -182,12 +182,79 @@ static void test_blocks(void)
     is_str(text, "w4 codes", "inputs may become codes");
 }
 
+/* A norm, two linears with group-wise weights and their gate: how much of it is one kernel. */
+static void test_parts(void)
+{
+    enum { N = 11008, K = 4096 };
+    static uint16_t scale[1];
+    static uint32_t counters[1];
+    static char memory[64] __attribute__((aligned(64)));
+    const ft_cuda_device_props props = {
+        .capability = 90, .sm_count = 132, .has_wgmma = true, .smem_bytes = 232448
+    };
+    const ft_op norm_op = { .kind = FT_OP_NORM, .attr = { .norm = FT_NORM_RMS } };
+    const ft_op linear_op = { .kind = FT_OP_LINEAR };
+    const ft_op gate_op = { .kind = FT_OP_GATE, .attr = { .activation = FT_ACT_SILU } };
+    ft_weight weight = { .rows = N,
+                         .cols = K,
+                         .dtype = FT_U4,
+                         .layout = FT_PANEL32,
+                         .blocks = { .group = 128, .scale = scale },
+                         .data = memory };
+    const ft_weight gamma = { .rows = 1, .cols = K, .dtype = FT_F32, .data = memory };
+    for (size_t rows = 1; rows <= 3; rows++) {
+        ft_cuda_view x = { .data = memory, .rows = rows, .cols = K, .dtype = FT_F16 }, y = x;
+        y.cols = N;
+        ft_cuda_args norm = { .props = &props,
+                              .op = &norm_op,
+                              .in = { x, x },
+                              .out = x,
+                              .second = x,
+                              .weight = { &gamma } };
+        ft_cuda_args linear = { .props = &props,
+                                .op = &linear_op,
+                                .in = { x },
+                                .out = y,
+                                .weight = { &weight },
+                                .scratch = memory,
+                                .scratch_bytes = SIZE_MAX / 4,
+                                .counters = counters };
+        ft_cuda_args gate = { .props = &props, .op = &gate_op, .in = { y, y }, .out = y };
+        ft_cuda_group part, group = { .kind = FT_FUSION_LINEAR,
+                                      .norm = &norm,
+                                      .linear = { &linear, &linear },
+                                      .linears = 2,
+                                      .gate = &gate };
+        const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&group, &part);
+        is_str(kernel != NULL ? kernel->name : "none",
+               rows == 1   ? "norm, groupwise gemv, gate"
+               : rows == 2 ? "groupwise gemv, gate"
+                           : "groupwise",
+               "the kernel of a norm, two linears and a gate for %zu rows", rows);
+        ok((part.norm != NULL) == (rows == 1) && (part.gate != NULL) == (rows <= 2),
+           "and what it does not compute is not in its part");
+        group.norm = NULL;
+        kernel = ft_cuda_fused_kernel_for(&group, &part);
+        ok(kernel != NULL && part.norm == NULL && (part.gate != NULL) == (rows <= 2),
+           "without a norm, linears%s are one kernel for %zu rows", rows <= 2 ? " and gate" : "",
+           rows);
+        group.norm = &norm;
+        group.gate = NULL;
+        group.linears = 1;
+        kernel = ft_cuda_fused_kernel_for(&group, &part);
+        ok(rows == 1 ? kernel != NULL && part.norm != NULL : kernel == NULL,
+           "a norm and one linear are %s for %zu rows", rows == 1 ? "one kernel" : "two kernels",
+           rows);
+    }
+}
+
 int main(void)
 {
     test_choice();
     test_few();
     test_group();
     test_blocks();
+    test_parts();
     return done_testing();
 }
 

@@ -75,7 +75,7 @@ static void read_sentence_transformers(ft_conversion *conversion, ft_messages *p
         ft_messages_add(
             problems, FT_EUNSUPPORTED,
             "modules.json: embeddings of sentences are supported for encoders of text, not for %s",
-            conversion->hf.family->hf_arch[conversion->hf.hf_arch].model_type);
+            conversion->hf.architecture->model_type);
 }
 
 /*

@@ -29,9 +29,9 @@ typedef struct {
 
 /* ---- Names ---------------------------------------------------------------------------------- */
 
-static const ft_hf_arch *dialect_of(const ft_conversion *conversion)
+static const ft_architecture *architecture_of(const ft_conversion *conversion)
 {
-    return &conversion->hf.family->hf_arch[conversion->hf.hf_arch];
+    return conversion->hf.architecture;
 }
 
 /* Old checkpoints name the weight of a layer norm gamma and its bias beta. */
@@ -79,7 +79,9 @@ static size_t count_present(const ft_checkpoint *checkpoint, const ft_weight_spe
 static const char *choose_prefix(const ft_conversion *conversion, const ft_weight_spec *spec,
                                  size_t specs)
 {
-    const char *prefix = dialect_of(conversion)->prefix;
+    const char *prefix = architecture_of(conversion)->prefix;
+    if (prefix == NULL)
+        return "";
     size_t with = count_present(conversion->checkpoint, spec, specs, prefix);
     return with > count_present(conversion->checkpoint, spec, specs, "") ? prefix : "";
 }
@@ -239,7 +241,7 @@ static void list_unused(const weight_mapper *f)
     for (size_t i = 0; i < count; i++) {
         const ft_named_tensor *named = ft_checkpoint_at(conversion->checkpoint, i);
         if (!is_computed_buffer(named) && strcmp(named->name, f->tied_head) != 0 &&
-            !ft_is_tied_or_computed(dialect_of(conversion), named->name) &&
+            !ft_is_tied_or_computed(architecture_of(conversion), named->name) &&
             bsearch(&named->name, used, conversion->n_weights, sizeof *used, compare_names) == NULL)
             conversion->unused[conversion->n_unused++] = named->name;
     }
@@ -253,10 +255,10 @@ static void resolve_token_embedding(weight_mapper *f, ft_weight_spec *spec, size
 {
     const ft_conversion *conversion = f->conversion;
     for (size_t i = 0; i < specs; i++)
-        if (strcmp(spec[i].name, "embed.word") == 0 && dialect_of(conversion)->words != NULL) {
+        if (strcmp(spec[i].name, "embed.word") == 0 && architecture_of(conversion)->words != NULL) {
             if (f->words[0] == '\0')
                 snprintf(f->words, sizeof f->words, "%s",
-                         ft_tied_embedding_find(conversion->checkpoint, dialect_of(conversion),
+                         ft_tied_embedding_find(conversion->checkpoint, architecture_of(conversion),
                                                 spec[i].source, f->problems));
             snprintf(spec[i].source, sizeof spec[i].source, "%s", f->words);
         }
@@ -266,7 +268,7 @@ static bool expand_weight_table(weight_mapper *f, ft_weight_spec **spec, size_t 
 {
     const ft_hf_model *hf = &f->conversion->hf;
     ft_error err;
-    if (ft_family_weights(hf->family, hf->hf_arch, &hf->config, spec, count, &err) == FT_OK) {
+    if (ft_family_weights(hf->family, hf->architecture, &hf->config, spec, count, &err) == FT_OK) {
         resolve_token_embedding(f, *spec, *count);
         return true;
     }
@@ -313,7 +315,7 @@ void ft_conversion_map_weights(ft_conversion *conversion, const char *label,
         conversion->n_weights = count;
         for (size_t i = 0; i < count; i++)
             map_weight(&f, &conversion->weight[i], &spec[i]);
-        ft_stored_positions_check(conversion->checkpoint, dialect_of(conversion),
+        ft_stored_positions_check(conversion->checkpoint, architecture_of(conversion),
                                   &conversion->hf.config, problems);
         list_unused(&f);
     }

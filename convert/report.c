@@ -39,8 +39,8 @@ static int column_width(const ft_conversion *conversion, bool source)
 static void print_model(const ft_conversion *conversion, FILE *file)
 {
     const ft_hf_model *hf = &conversion->hf;
-    const char *model_type = hf->family->hf_arch[hf->hf_arch].model_type;
-    fprintf(file, "%s: ", hf->architecture != NULL ? hf->architecture : model_type);
+    const char *model_type = hf->architecture->model_type;
+    fprintf(file, "%s: ", hf->class_name != NULL ? hf->class_name : model_type);
     ft_config_write(&hf->config, file);
     fputs("\n\n", file);
 }
@@ -122,9 +122,9 @@ json_t *ft_report_json(const ft_conversion *conversion, const char *output)
 {
     const ft_hf_model *hf = &conversion->hf;
     return json_pack("{sb ss? ss ss ss? so so so sI so so}", "ok", 1, "output", output, "family",
-                     hf->family->name, "model_type", hf->family->hf_arch[hf->hf_arch].model_type,
-                     "architecture", hf->architecture, "config", ft_config_to_json(&hf->config),
-                     "tensors", weights_json(conversion), "files", files_json(conversion), "bytes",
+                     hf->family->name, "model_type", hf->architecture->model_type, "architecture",
+                     hf->class_name, "config", ft_config_to_json(&hf->config), "tensors",
+                     weights_json(conversion), "files", files_json(conversion), "bytes",
                      (json_int_t) conversion->bytes, "unused", unused_json(conversion), "notes",
                      notes_json(&conversion->notes));
 }

@@ -25,9 +25,9 @@ static bool contains(const char *const *names, const char *name)
     return false;
 }
 
-bool ft_is_tied_or_computed(const ft_hf_arch *hf_arch, const char *name)
+bool ft_is_tied_or_computed(const ft_architecture *architecture, const char *name)
 {
-    return contains(hf_arch->words, name) || contains(hf_arch->positions, name);
+    return contains(architecture->words, name) || contains(architecture->positions, name);
 }
 
 /* ---- Token embeddings ----------------------------------------------------------------------- */
@@ -49,12 +49,13 @@ bool ft_tensors_equal(const ft_checkpoint *checkpoint, const ft_tensor *a, const
     return same;
 }
 
-const char *ft_tied_embedding_find(const ft_checkpoint *checkpoint, const ft_hf_arch *hf_arch,
-                                   const char *own, ft_messages *problems)
+const char *ft_tied_embedding_find(const ft_checkpoint *checkpoint,
+                                   const ft_architecture *architecture, const char *own,
+                                   ft_messages *problems)
 {
     const ft_tensor *table = ft_checkpoint_find(checkpoint, own), *copy;
     const char *found = own;
-    for (const char *const *name = hf_arch->words; name != NULL && *name != NULL; name++) {
+    for (const char *const *name = architecture->words; name != NULL && *name != NULL; name++) {
         if ((copy = ft_checkpoint_find(checkpoint, *name)) == NULL)
             continue;
         if (table == NULL) {
@@ -119,10 +120,10 @@ static ft_status compare_table(const ft_checkpoint *checkpoint, const char *name
     return FT_OK;
 }
 
-void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_hf_arch *hf_arch,
+void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_architecture *architecture,
                                const ft_config *config, ft_messages *problems)
 {
-    if (hf_arch->positions == NULL)
+    if (architecture->positions == NULL)
         return;
     ft_error err;
     float *rows = ft_calloc(2 * (size_t) config->hidden, sizeof *rows);
@@ -130,7 +131,7 @@ void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_hf_arch
         ft_messages_add(problems, FT_ENOMEM, "no memory for a row of positions");
         return;
     }
-    for (const char *const *name = hf_arch->positions; *name != NULL; name++)
+    for (const char *const *name = architecture->positions; *name != NULL; name++)
         if (ft_checkpoint_find(checkpoint, *name) != NULL &&
             compare_table(checkpoint, *name, config, rows, &err) != FT_OK)
             ft_messages_add_error(problems, &err);

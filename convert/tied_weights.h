@@ -23,17 +23,15 @@ bool ft_tensors_equal(const ft_checkpoint *checkpoint, const ft_tensor *a, const
  * architecture's other names that is present. All other copies must be equal to it: each copy that
  * differs adds a problem, FT_EUNSUPPORTED.
  */
-const char *ft_tied_embedding_find(const ft_checkpoint *checkpoint, const ft_hf_arch *hf_arch,
-                                   const char *own, ft_messages *problems);
+const char *ft_tied_embedding_find(const ft_checkpoint *checkpoint,
+                                   const ft_architecture *architecture, const char *own,
+                                   ft_messages *problems);
 
-/*
- * Add a problem for every stored position embedding that differs from the sinusoids of the
- * configuration.
- */
-void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_hf_arch *hf_arch,
+/* Note every stored table of positions that is not the sinusoids of the configuration. */
+void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_architecture *architecture,
                                const ft_config *config, ft_messages *problems);
 
-/* Whether `name` is a tied or computed weight of this architecture. */
-bool ft_is_tied_or_computed(const ft_hf_arch *hf_arch, const char *name);
+/* Whether it is one of the architecture's copies. */
+bool ft_is_tied_or_computed(const ft_architecture *architecture, const char *name);
 
 #endif

@@ -27,12 +27,16 @@ runtime_libcore_la_SOURCES = \
 	runtime/model/devices.c runtime/model/devices.h \
 	runtime/error.c runtime/error.h \
 	runtime/model/fake_quantize.c runtime/model/fake_quantize.h \
-	runtime/families/bert.c \
+	runtime/families/bert.c runtime/families/bert.h \
+	runtime/families/distilbert.c \
 	runtime/families/encoder_decoder.c runtime/families/encoder_decoder.h \
-	runtime/families/families.h \
-	runtime/families/llama.c \
+	runtime/families/families.def runtime/families/families.h \
+	runtime/families/llama.c runtime/families/llama.h \
 	runtime/families/m2m100.c \
 	runtime/families/marian.c \
+	runtime/families/mistral.c \
+	runtime/families/qwen2.c \
+	runtime/families/roberta.c \
 	runtime/families/vit.c \
 	runtime/families/family.c runtime/families/family.h \
 	runtime/ft.h \

@@ -45,7 +45,7 @@ static ft_status choose_schemes(ft_quantized_weight **out, size_t *count, const 
 {
     ft_weight_spec *spec;
     size_t specs;
-    FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &specs, err));
+    FT_TRY(ft_family_weights(model->family, NULL, &model->config, &spec, &specs, err));
     *out = ft_calloc(specs, sizeof **out);
     for (size_t i = 0; i < specs && *out != NULL; i++)
         if (is_quantizable(&spec[i]))

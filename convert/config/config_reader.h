@@ -11,8 +11,8 @@
 typedef struct ft_config_reader {
     json_t *json;
     const char *label;          /* names the file in messages */
-    const char *const *ignored; /* keys of --ignore-key; NULL-terminated, or NULL */
-    const ft_hf_arch *hf_arch;
+    const char *const *ignored; /* keys that the user answers for; NULL-terminated, or NULL */
+    const ft_architecture *architecture;
     ft_hf_model *out;
     ft_messages *problems;
 } ft_config_reader;

@@ -154,7 +154,7 @@ static void check_end(const ft_config_reader *config, const ft_config_reader *ge
     if (ft_config_get(config, "eos_token_id") == NULL &&
         ft_config_get(generation, "eos_token_id") == NULL)
         ft_messages_add(config->problems, FT_EFORMAT, "%s: no eos_token_id, which a %s needs",
-                        config->label, config->hf_arch->model_type);
+                        config->label, config->architecture->model_type);
 }
 
 static void read_settings(const ft_config_reader *r, bool is_generation)
@@ -175,12 +175,12 @@ void ft_generation_config_read(ft_hf_model *hf, const ft_text_source *config,
                                ft_messages *problems)
 {
     const ft_text_source *source = generation != NULL ? generation : config;
-    const ft_hf_arch *hf_arch = &hf->family->hf_arch[hf->hf_arch];
+    const ft_architecture *architecture = hf->architecture;
     ft_config_reader config_json = {
-        parse(config, problems), config->name, ignored, hf_arch, hf, problems
+        parse(config, problems), config->name, ignored, architecture, hf, problems
     };
     ft_config_reader source_json = {
-        parse(source, problems), source->name, ignored, hf_arch, hf, problems
+        parse(source, problems), source->name, ignored, architecture, hf, problems
     };
     if (config_json.json != NULL && source_json.json != NULL) {
         check_end(&config_json, &source_json);

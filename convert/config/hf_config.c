@@ -32,10 +32,9 @@ static void append_to_list(char *text, size_t size, const char *word)
 static void fail_model_type(const ft_config_reader *r, const json_t *found)
 {
     char text[FT_JSON_SNIPPET_SIZE], supported[400] = "";
-    const ft_family *family;
-    for (size_t i = 0; (family = ft_family_at(i)) != NULL; i++)
-        for (size_t d = 0; d < family->num_hf_archs; d++)
-            append_to_list(supported, sizeof supported, family->hf_arch[d].model_type);
+    const ft_architecture *known;
+    for (size_t i = 0; (known = ft_architecture_at(i)) != NULL; i++)
+        append_to_list(supported, sizeof supported, known->model_type);
     if (found == NULL)
         ft_messages_add(r->problems, FT_EUNSUPPORTED, "%s: no model_type; supported are %s",
                         r->label, supported);
@@ -45,28 +44,30 @@ static void fail_model_type(const ft_config_reader *r, const json_t *found)
                         ft_json_snippet(text, found), supported);
 }
 
-static bool find_family(ft_config_reader *r)
+static bool find_architecture(ft_config_reader *r)
 {
     const json_t *type = ft_config_get(r, "model_type");
     if (json_is_string(type))
-        r->out->family = ft_family_of(json_string_value(type), &r->out->hf_arch);
-    if (r->out->family == NULL) {
+        r->architecture = ft_architecture_find(json_string_value(type));
+    if (r->architecture == NULL) {
         fail_model_type(r, type);
         return false;
     }
-    r->hf_arch = &r->out->family->hf_arch[r->out->hf_arch];
+    r->out->architecture = r->architecture;
+    r->out->family = r->architecture->family;
+    r->out->config.kind = r->out->family->kind;
     return true;
 }
 
-static void reject_base_model(const ft_config_reader *r)
+static void refuse_base_model(const ft_config_reader *r)
 {
     ft_messages_add(r->problems, FT_EUNSUPPORTED,
                     "%s: architectures is %s, which has no language modeling head; save it as %s",
-                    r->label, r->hf_arch->base_model, r->hf_arch->architectures[0]);
+                    r->label, r->architecture->base_model, r->architecture->classes[0]);
 }
 
-/* "architectures" names the class that was saved: one, or none for a base encoder. */
-static void find_architecture(const ft_config_reader *r)
+/* "architectures" names the class that was saved: one, or none for a bare encoder. */
+static void find_class(const ft_config_reader *r)
 {
     const json_t *found = ft_config_get(r, "architectures");
     if (found == NULL || (json_is_array(found) && json_array_size(found) == 0))
@@ -74,21 +75,21 @@ static void find_architecture(const ft_config_reader *r)
     const char *name =
         json_array_size(found) == 1 ? json_string_value(json_array_get(found, 0)) : NULL;
     char text[FT_JSON_SNIPPET_SIZE], supported[400] = "";
-    if (name != NULL && r->hf_arch->base_model != NULL &&
-        strcmp(name, r->hf_arch->base_model) == 0) {
-        reject_base_model(r);
+    const char *base_model = r->architecture->base_model;
+    if (name != NULL && base_model != NULL && strcmp(name, base_model) == 0) {
+        refuse_base_model(r);
         return;
     }
-    for (const char *const *known = r->hf_arch->architectures; *known != NULL; known++) {
+    for (const char *const *known = r->architecture->classes; *known != NULL; known++) {
         if (name != NULL && strcmp(name, *known) == 0) {
-            r->out->architecture = *known;
+            r->out->class_name = *known;
             return;
         }
         append_to_list(supported, sizeof supported, *known);
     }
     ft_messages_add(r->problems, FT_EUNSUPPORTED,
                     "%s: architectures %s is not supported; supported for %s is one of %s",
-                    r->label, ft_json_snippet(text, found), r->hf_arch->model_type, supported);
+                    r->label, ft_json_snippet(text, found), r->architecture->model_type, supported);
 }
 
 /* ---- Keys with a rule ----------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static json_t *value_or_default(const ft_config_reader *r, const ft_config_rule 
     if (rule->must != NULL)
         return parse_rule_json(r, rule->must);
     ft_messages_add(r->problems, FT_EFORMAT, "%s: no %s, which a %s needs", r->label, rule->key,
-                    r->hf_arch->model_type);
+                    r->architecture->model_type);
     return NULL;
 }
 
@@ -277,8 +278,9 @@ static void read_rule(const ft_config_reader *r, const ft_config_rule *rule)
 
 static bool has_kind(const ft_config_reader *r, ft_key kind)
 {
-    for (size_t i = 0; i < r->hf_arch->nrule; i++)
-        if (r->hf_arch->rule[i].kind == kind)
+    const ft_config_rule *rule;
+    for (size_t i = 0; (rule = ft_architecture_rule(r->architecture, i)) != NULL; i++)
+        if (rule->kind == kind)
             return true;
     return false;
 }
@@ -288,20 +290,19 @@ static void set_default_heads(ft_config *config)
 {
     if (config->kv_heads == 0)
         config->kv_heads = config->heads;
-    if (config->head_size == 0 && config->heads > 0)
-        config->head_size = config->hidden / config->heads;
+    config->head_size = ft_config_head_size(config);
 }
 
 static void read_decoder(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    if (!has_kind(r, FT_KEY_ROPE))
+    if (config->kind != FT_KIND_DECODER)
         return;
     ft_config_read_rope(r);
     if (has_kind(r, FT_KEY_WINDOW))
         ft_config_read_sliding_window(r);
     set_default_heads(config);
-    config->qkv_bias = config->out_bias || r->hf_arch->qkv_bias;
+    config->qkv_bias = config->out_bias || r->architecture->qkv_bias;
 }
 
 /* ---- Encoder-decoders ----------------------------------------------------------------------- */
@@ -313,12 +314,13 @@ static void read_decoder(const ft_config_reader *r)
 static void finish_encoder_decoder(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    config->sinusoids = r->hf_arch->sinusoids;
+    config->sinusoids = r->architecture->sinusoids;
     if (!ft_config_is_encoder_decoder(config))
         return;
     config->positions += config->position_offset;
-    config->head_bias = true; /* decided later, by the tensors */
-    set_default_heads(config);
+    config->head_bias = true; /* the tensors say whether there is one */
+    if (config->heads > 0 && config->hidden % config->heads == 0) /* else there is no such model */
+        set_default_heads(config);
 }
 
 /* ---- Images --------------------------------------------------------------------------------- */
@@ -330,7 +332,7 @@ static void finish_encoder_decoder(const ft_config_reader *r)
 static void finish_vision(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    config->prefix_tokens = r->hf_arch->prefix_tokens;
+    config->prefix_tokens = r->architecture->prefix_tokens;
     if (!ft_config_is_vision(config) || config->patch_height == 0 || config->patch_width == 0)
         return;
     ft_conv conv = ft_config_patches(config);
@@ -342,13 +344,14 @@ static void finish_vision(const ft_config_reader *r)
 
 static void read_model(ft_config_reader *r)
 {
-    if (!find_family(r))
+    const ft_config_rule *rule;
+    if (!find_architecture(r))
         return;
     ft_config *config = &r->out->config;
     config->padding_id = -1;
-    find_architecture(r);
-    for (size_t i = 0; i < r->hf_arch->nrule; i++)
-        read_rule(r, &r->hf_arch->rule[i]);
+    find_class(r);
+    for (size_t i = 0; (rule = ft_architecture_rule(r->architecture, i)) != NULL; i++)
+        read_rule(r, rule);
     read_decoder(r);
     ft_config_read_classifier(r);
     ft_config_check_other_keys(r);

@@ -14,10 +14,10 @@
 
 /* The model that config.json describes. */
 typedef struct ft_hf_model {
-    const ft_family *family;
-    int hf_arch;              /* index into family->dialect */
-    const char *architecture; /* a supported class, or NULL where config.json names none */
-    ft_config config;         /* see below */
+    const ft_family *family; /* the architecture's */
+    const ft_architecture *architecture;
+    const char *class_name; /* one of the architecture's, or NULL where config.json names none */
+    ft_config config;       /* see below */
 } ft_hf_model;
 
 /*

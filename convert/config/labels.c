@@ -108,8 +108,8 @@ static void read_problem(const ft_config_reader *r)
 static bool is_classifier(const ft_hf_model *hf)
 {
     static const char *const suffix[] = { "ForSequenceClassification", "ForImageClassification" };
-    for (size_t i = 0; hf->architecture != NULL && i < FT_COUNT(suffix); i++) {
-        const char *found = strstr(hf->architecture, suffix[i]);
+    for (size_t i = 0; hf->class_name != NULL && i < FT_COUNT(suffix); i++) {
+        const char *found = strstr(hf->class_name, suffix[i]);
         if (found != NULL && strlen(found) == strlen(suffix[i]))
             return true;
     }
@@ -120,8 +120,8 @@ void ft_config_read_classifier(const ft_config_reader *reader)
 {
     if (!is_classifier(reader->out))
         return;
-    reader->out->config.head = reader->hf_arch->head;
-    reader->out->config.pooler = reader->hf_arch->head == FT_HEAD_POOLED;
+    reader->out->config.head = reader->architecture->head;
+    reader->out->config.pooler = reader->architecture->head == FT_HEAD_POOLED;
     read_labels(reader);
     read_problem(reader);
 }

@@ -61,8 +61,9 @@ static bool is_harmless(const char *key)
 
 static bool has_rule(const ft_config_reader *r, const char *key)
 {
-    for (size_t i = 0; i < r->hf_arch->nrule; i++)
-        if (strcmp(r->hf_arch->rule[i].key, key) == 0)
+    const ft_config_rule *rule;
+    for (size_t i = 0; (rule = ft_architecture_rule(r->architecture, i)) != NULL; i++)
+        if (strcmp(rule->key, key) == 0)
             return true;
     return false;
 }

@@ -1,8 +1,9 @@
 /*
- * bert.c - BERT and its near kin: RoBERTa, DistilBERT, sentence-transformers MiniLM.
+ * bert.c - the BERT family: its weights and graph, and the architecture "bert".
  *
- * One graph serves all: post-norm encoder layers over learned positions.  The kin differ in the
- * names of their tensors, in how positions are numbered, and in what stands on top.
+ * One graph serves all: post-norm encoder layers over learned positions.  The kin (roberta.c,
+ * distilbert.c) differ in the names of their tensors, in how positions are numbered, and in what
+ * stands on top.
  *
  * Source: Devlin et al. 2018; the checkpoints' own configuration classes in transformers.
  *
@@ -10,174 +11,36 @@
  */
 #include <config.h>
 
-#include "runtime/families/families.h"
+#include "runtime/families/bert.h"
 
 #include "runtime/mem.h"
 
-#include <stddef.h>
+/* ---- Weights ------------------------------------------------------------------------------ */
 
-/* ---- Names -------------------------------------------------------------------------------- */
+#define ATTENTION "heads*head_size, hidden"
 
-#define LAYER "~encoder.layer.*."
-#define DISTIL "~transformer.layer.*."
-
-/* Sources by dialect: BERT, RoBERTa, DistilBERT. */
 /* clang-format off */
 static const ft_weight_rule weights[] = {
-    { "embed.word", "V,H", FT_ROLE_TABLE, false, 0,
-      { "~embeddings.word_embeddings.weight",
-        "~embeddings.word_embeddings.weight",
-        "~embeddings.word_embeddings.weight" } },
-    { "embed.position", "P,H", FT_ROLE_TABLE, false, 0,
-      { "~embeddings.position_embeddings.weight",
-        "~embeddings.position_embeddings.weight",
-        "~embeddings.position_embeddings.weight" } },
-    { "embed.type", "T,H", FT_ROLE_TABLE, false, 'T',
-      { "~embeddings.token_type_embeddings.weight",
-        "~embeddings.token_type_embeddings.weight",
-        NULL } },
-    { "embed.norm", "H", FT_ROLE_VECTOR, true, 0,
-      { "~embeddings.LayerNorm", "~embeddings.LayerNorm", "~embeddings.LayerNorm" } },
+    { "embed.word", "vocabulary, hidden", .role = FT_ROLE_TABLE },
+    { "embed.position", "positions, hidden", .role = FT_ROLE_TABLE },
+    { "embed.type", "types, hidden", .role = FT_ROLE_TABLE, .when = "types" },
+    { "embed.norm", "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS },
 
-    { "layer.*.attn.q", "H,H", FT_ROLE_LINEAR, true, 0,
-      { LAYER "attention.self.query", LAYER "attention.self.query", DISTIL "attention.q_lin" } },
-    { "layer.*.attn.k", "H,H", FT_ROLE_LINEAR, true, 0,
-      { LAYER "attention.self.key", LAYER "attention.self.key", DISTIL "attention.k_lin" } },
-    { "layer.*.attn.v", "H,H", FT_ROLE_LINEAR, true, 0,
-      { LAYER "attention.self.value", LAYER "attention.self.value", DISTIL "attention.v_lin" } },
-    { "layer.*.attn.out", "H,H", FT_ROLE_LINEAR, true, 0,
-      { LAYER "attention.output.dense",
-        LAYER "attention.output.dense",
-        DISTIL "attention.out_lin" } },
-    { "layer.*.attn.norm", "H", FT_ROLE_VECTOR, true, 0,
-      { LAYER "attention.output.LayerNorm",
-        LAYER "attention.output.LayerNorm",
-        DISTIL "sa_layer_norm" } },
-    { "layer.*.ffn.up", "F,H", FT_ROLE_LINEAR, true, 0,
-      { LAYER "intermediate.dense", LAYER "intermediate.dense", DISTIL "ffn.lin1" } },
-    { "layer.*.ffn.down", "H,F", FT_ROLE_LINEAR, true, 0,
-      { LAYER "output.dense", LAYER "output.dense", DISTIL "ffn.lin2" } },
-    { "layer.*.ffn.norm", "H", FT_ROLE_VECTOR, true, 0,
-      { LAYER "output.LayerNorm", LAYER "output.LayerNorm", DISTIL "output_layer_norm" } },
+    { "layer.*.attn.q", ATTENTION, .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "layer.*.attn.k", ATTENTION, .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "layer.*.attn.v", ATTENTION, .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "layer.*.attn.out", "hidden, heads*head_size", .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "layer.*.attn.norm", "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS },
+    { "layer.*.ffn.up", "ffn, hidden", .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "layer.*.ffn.down", "hidden, ffn", .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "layer.*.ffn.norm", "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS },
 
-    { "pooler", "H,H", FT_ROLE_DENSE, true, 'K',
-      { "~pooler.dense", "~pooler.dense", NULL } },
-    { "head.dense", "H,H", FT_ROLE_DENSE, true, 'D',
-      { NULL, "classifier.dense", "pre_classifier" } },
-    { "classifier", "C,H", FT_ROLE_DENSE, true, 'C',
-      { "classifier", "classifier.out_proj", "classifier" } },
+    { "pooler", "hidden, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS, .when = "pooler" },
+    { "head.dense", "hidden, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS,
+      .when = "dense_head" },
+    { "classifier", "labels, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS, .when = "labels" },
 };
 /* clang-format on */
-
-/* ---- Configuration ------------------------------------------------------------------------ */
-
-#define FIELD(member) offsetof(ft_config, member)
-
-/* What would make another model of it. */
-/* clang-format off */
-#define ENCODER_ONLY                                                                               \
-    { "position_embedding_type", FT_KEY_FIXED, 0, "\"absolute\"" },                              \
-    { "is_decoder", FT_KEY_FIXED, 0, "false" },                                                  \
-    { "is_encoder_decoder", FT_KEY_FIXED, 0, "false" },                                          \
-    { "add_cross_attention", FT_KEY_FIXED, 0, "false" },                                         \
-    { "pruned_heads", FT_KEY_FIXED, 0, "{}" }
-/* clang-format on */
-
-static const ft_config_rule bert_rules[] = {
-    { "num_hidden_layers", FT_KEY_COUNT, FIELD(layers), NULL },
-    { "hidden_size", FT_KEY_COUNT, FIELD(hidden), NULL },
-    { "num_attention_heads", FT_KEY_COUNT, FIELD(heads), NULL },
-    { "intermediate_size", FT_KEY_COUNT, FIELD(ffn), NULL },
-    { "vocab_size", FT_KEY_COUNT, FIELD(vocabulary), NULL },
-    { "max_position_embeddings", FT_KEY_COUNT, FIELD(positions), NULL },
-    { "type_vocab_size", FT_KEY_COUNT, FIELD(types), "2" },
-    { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
-    { "hidden_act", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
-    { "pad_token_id", FT_KEY_IGNORED, 0, NULL },
-    ENCODER_ONLY,
-};
-
-/* Positions count from the padding id + 1, so the padding id is part of the arithmetic. */
-static const ft_config_rule roberta_rules[] = {
-    { "num_hidden_layers", FT_KEY_COUNT, FIELD(layers), NULL },
-    { "hidden_size", FT_KEY_COUNT, FIELD(hidden), NULL },
-    { "num_attention_heads", FT_KEY_COUNT, FIELD(heads), NULL },
-    { "intermediate_size", FT_KEY_COUNT, FIELD(ffn), NULL },
-    { "vocab_size", FT_KEY_COUNT, FIELD(vocabulary), NULL },
-    { "max_position_embeddings", FT_KEY_COUNT, FIELD(positions), NULL },
-    { "type_vocab_size", FT_KEY_COUNT, FIELD(types), "2" },
-    { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
-    { "hidden_act", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
-    { "pad_token_id", FT_KEY_COUNT, FIELD(padding_id), "1" },
-    ENCODER_ONLY,
-};
-
-/*
- * Sinusoidal positions are stored in the checkpoint like learned ones.  The layer norms' epsilon is
- * written into the family's code: a configuration that names another one would be obeyed by nobody.
- */
-static const ft_config_rule distilbert_rules[] = {
-    { "n_layers", FT_KEY_COUNT, FIELD(layers), NULL },
-    { "dim", FT_KEY_COUNT, FIELD(hidden), NULL },
-    { "n_heads", FT_KEY_COUNT, FIELD(heads), NULL },
-    { "hidden_dim", FT_KEY_COUNT, FIELD(ffn), NULL },
-    { "vocab_size", FT_KEY_COUNT, FIELD(vocabulary), NULL },
-    { "max_position_embeddings", FT_KEY_COUNT, FIELD(positions), NULL },
-    { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
-    { "layer_norm_eps", FT_KEY_FIXED, 0, "1e-12" },
-    { "activation", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
-    { "pad_token_id", FT_KEY_IGNORED, 0, NULL },
-    { "sinusoidal_pos_embds", FT_KEY_IGNORED, 0, NULL },
-    { "dropout", FT_KEY_IGNORED, 0, NULL },
-    { "attention_dropout", FT_KEY_IGNORED, 0, NULL },
-    { "qa_dropout", FT_KEY_IGNORED, 0, NULL },
-    { "seq_classif_dropout", FT_KEY_IGNORED, 0, NULL },
-    { "tie_weights_", FT_KEY_IGNORED, 0, NULL },
-    ENCODER_ONLY,
-};
-
-static const char *const bert_architectures[] = {
-    "BertModel", "BertForSequenceClassification", "BertForMaskedLM", "BertForPreTraining", NULL,
-};
-static const char *const roberta_architectures[] = {
-    "RobertaModel",
-    "RobertaForSequenceClassification",
-    "RobertaForMaskedLM",
-    NULL,
-};
-static const char *const distilbert_architectures[] = {
-    "DistilBertModel",
-    "DistilBertForSequenceClassification",
-    "DistilBertForMaskedLM",
-    NULL,
-};
-
-static const ft_hf_arch hf_archs[] = {
-    {
-        .model_type = "bert",
-        .prefix = "bert.",
-        .head = FT_HEAD_POOLED,
-        .architectures = bert_architectures,
-        .rule = bert_rules,
-        .nrule = FT_COUNT(bert_rules),
-    },
-    {
-        .model_type = "roberta",
-        .prefix = "roberta.",
-        .head = FT_HEAD_DENSE,
-        .architectures = roberta_architectures,
-        .rule = roberta_rules,
-        .nrule = FT_COUNT(roberta_rules),
-    },
-    {
-        .model_type = "distilbert",
-        .prefix = "distilbert.",
-        .head = FT_HEAD_RELU,
-        .architectures = distilbert_architectures,
-        .rule = distilbert_rules,
-        .nrule = FT_COUNT(distilbert_rules),
-    },
-};
 
 /* ---- Graph -------------------------------------------------------------------------------- */
 
@@ -249,9 +112,72 @@ static void build(ft_graph *g, const ft_config *c)
 const ft_family ft_family_bert = {
     .name = "bert",
     .kind = FT_KIND_ENCODER,
-    .hf_arch = hf_archs,
-    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,
+};
+
+/* ---- Checkpoints -------------------------------------------------------------------------- */
+
+/* What would make another model of it. */
+static const ft_config_rule encoder_rules[] = {
+    { "position_embedding_type", FT_KEY_FIXED, 0, "\"absolute\"" },
+    { "is_decoder", FT_KEY_FIXED, 0, "false" },
+    { "is_encoder_decoder", FT_KEY_FIXED, 0, "false" },
+    { "add_cross_attention", FT_KEY_FIXED, 0, "false" },
+    { "pruned_heads", FT_KEY_FIXED, 0, "{}" },
+};
+
+const ft_architecture ft_bert_encoder = {
+    .rule = encoder_rules,
+    .nrule = FT_COUNT(encoder_rules),
+};
+
+#define LAYER(source) "~encoder.layer.*." source
+
+static const ft_weight_source sources[] = {
+    { "embed.word", "~embeddings.word_embeddings.weight" },
+    { "embed.position", "~embeddings.position_embeddings.weight" },
+    { "embed.type", "~embeddings.token_type_embeddings.weight" },
+    { "embed.norm", "~embeddings.LayerNorm" },
+    { "layer.*.attn.q", LAYER("attention.self.query") },
+    { "layer.*.attn.k", LAYER("attention.self.key") },
+    { "layer.*.attn.v", LAYER("attention.self.value") },
+    { "layer.*.attn.out", LAYER("attention.output.dense") },
+    { "layer.*.attn.norm", LAYER("attention.output.LayerNorm") },
+    { "layer.*.ffn.up", LAYER("intermediate.dense") },
+    { "layer.*.ffn.down", LAYER("output.dense") },
+    { "layer.*.ffn.norm", LAYER("output.LayerNorm") },
+    { "pooler", "~pooler.dense" },
+    { "classifier", "classifier" },
+};
+
+static const ft_config_rule rules[] = {
+    { "num_hidden_layers", FT_KEY_COUNT, FT_FIELD(layers), NULL },
+    { "hidden_size", FT_KEY_COUNT, FT_FIELD(hidden), NULL },
+    { "num_attention_heads", FT_KEY_COUNT, FT_FIELD(heads), NULL },
+    { "intermediate_size", FT_KEY_COUNT, FT_FIELD(ffn), NULL },
+    { "vocab_size", FT_KEY_COUNT, FT_FIELD(vocabulary), NULL },
+    { "max_position_embeddings", FT_KEY_COUNT, FT_FIELD(positions), NULL },
+    { "type_vocab_size", FT_KEY_COUNT, FT_FIELD(types), "2" },
+    { "layer_norm_eps", FT_KEY_EPS, FT_FIELD(eps), "1e-12" },
+    { "hidden_act", FT_KEY_ACTIVATION, FT_FIELD(activation), "\"gelu\"" },
+    { "pad_token_id", FT_KEY_IGNORED, 0, NULL },
+};
+
+static const char *const classes[] = {
+    "BertModel", "BertForSequenceClassification", "BertForMaskedLM", "BertForPreTraining", NULL,
+};
+
+const ft_architecture ft_architecture_bert = {
+    .model_type = "bert",
+    .family = &ft_family_bert,
+    .base = &ft_bert_encoder,
+    .rule = rules,
+    .nrule = FT_COUNT(rules),
+    .source = sources,
+    .nsource = FT_COUNT(sources),
+    .classes = classes,
+    .prefix = "bert.",
+    .head = FT_HEAD_POOLED,
 };

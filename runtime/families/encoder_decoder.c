@@ -16,7 +16,47 @@
 
 #include "runtime/graph/sinusoids.h"
 
+#include "runtime/mem.h"
+
 #include <math.h>
+
+/* ---- Checkpoints -------------------------------------------------------------------------- */
+
+#define ENCODER(source) "model.encoder.layers.#." source
+#define DECODER(source) "model.decoder.layers.*." source
+
+static const ft_weight_source sources[] = {
+    { "embed.word", "model.shared.weight" },
+    { "encoder.layer.#.attn.q", ENCODER("self_attn.q_proj") },
+    { "encoder.layer.#.attn.k", ENCODER("self_attn.k_proj") },
+    { "encoder.layer.#.attn.v", ENCODER("self_attn.v_proj") },
+    { "encoder.layer.#.attn.out", ENCODER("self_attn.out_proj") },
+    { "encoder.layer.#.attn.norm", ENCODER("self_attn_layer_norm") },
+    { "encoder.layer.#.ffn.up", ENCODER("fc1") },
+    { "encoder.layer.#.ffn.down", ENCODER("fc2") },
+    { "encoder.layer.#.ffn.norm", ENCODER("final_layer_norm") },
+    { "decoder.layer.*.attn.q", DECODER("self_attn.q_proj") },
+    { "decoder.layer.*.attn.k", DECODER("self_attn.k_proj") },
+    { "decoder.layer.*.attn.v", DECODER("self_attn.v_proj") },
+    { "decoder.layer.*.attn.out", DECODER("self_attn.out_proj") },
+    { "decoder.layer.*.attn.norm", DECODER("self_attn_layer_norm") },
+    { "decoder.layer.*.cross.q", DECODER("encoder_attn.q_proj") },
+    { "decoder.layer.*.cross.k", DECODER("encoder_attn.k_proj") },
+    { "decoder.layer.*.cross.v", DECODER("encoder_attn.v_proj") },
+    { "decoder.layer.*.cross.out", DECODER("encoder_attn.out_proj") },
+    { "decoder.layer.*.cross.norm", DECODER("encoder_attn_layer_norm") },
+    { "decoder.layer.*.ffn.up", DECODER("fc1") },
+    { "decoder.layer.*.ffn.down", DECODER("fc2") },
+    { "decoder.layer.*.ffn.norm", DECODER("final_layer_norm") },
+    { "head.weight", "lm_head.weight" },
+};
+
+const ft_architecture ft_encoder_decoder = {
+    .source = sources,
+    .nsource = FT_COUNT(sources),
+};
+
+/* ---- Layers ------------------------------------------------------------------------------- */
 
 /* What all parts of a layer are built with. */
 typedef struct builder {

@@ -9,49 +9,44 @@
 #ifndef FT_RUNTIME_FAMILIES_ENCODER_DECODER_H
 #define FT_RUNTIME_FAMILIES_ENCODER_DECODER_H
 
-#include "runtime/families/family.h"
-
-#include <stddef.h>
+#include "runtime/families/families.h"
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
 /* clang-format off */
-#define FT_ENCODER(part, shape, role, source)                                                      \
-    { "encoder.layer.#." part, shape, role, true, 0, { "model.encoder.layers.#." source } }
-#define FT_DECODER(part, shape, role, source)                                                      \
-    { "decoder.layer.*." part, shape, role, true, 0, { "model.decoder.layers.*." source } }
+#define FT_VECTOR(name)                                                                            \
+    { name, "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS }
+#define FT_LINEAR(name, shape)                                                                     \
+    { name, shape, .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS }
+#define FT_ATTENTION(name, columns)                                                                \
+    FT_LINEAR(name ".q", columns ", hidden"),                                                      \
+    FT_LINEAR(name ".k", columns ", hidden"),                                                      \
+    FT_LINEAR(name ".v", columns ", hidden"),                                                      \
+    FT_LINEAR(name ".out", "hidden, " columns),                                                    \
+    FT_VECTOR(name ".norm")
 
 /* One table of words for both halves. */
-#define FT_WORDS                                                                                   \
-    { "embed.word", "V,H", FT_ROLE_TABLE, false, 0, { "model.shared.weight" } }
+#define FT_WORDS { "embed.word", "vocabulary, hidden", .role = FT_ROLE_TABLE }
 
 #define FT_ENCODER_LAYERS                                                                          \
-    FT_ENCODER("attn.q", "H,H", FT_ROLE_LINEAR, "self_attn.q_proj"),                               \
-    FT_ENCODER("attn.k", "H,H", FT_ROLE_LINEAR, "self_attn.k_proj"),                               \
-    FT_ENCODER("attn.v", "H,H", FT_ROLE_LINEAR, "self_attn.v_proj"),                               \
-    FT_ENCODER("attn.out", "H,H", FT_ROLE_LINEAR, "self_attn.out_proj"),                           \
-    FT_ENCODER("attn.norm", "H", FT_ROLE_VECTOR, "self_attn_layer_norm"),                          \
-    FT_ENCODER("ffn.up", "I,H", FT_ROLE_LINEAR, "fc1"),                                            \
-    FT_ENCODER("ffn.down", "H,I", FT_ROLE_LINEAR, "fc2"),                                          \
-    FT_ENCODER("ffn.norm", "H", FT_ROLE_VECTOR, "final_layer_norm")
+    FT_ATTENTION("encoder.layer.#.attn", "encoder_heads*encoder_head_size"),                       \
+    FT_LINEAR("encoder.layer.#.ffn.up", "encoder_ffn, hidden"),                                    \
+    FT_LINEAR("encoder.layer.#.ffn.down", "hidden, encoder_ffn"),                                  \
+    FT_VECTOR("encoder.layer.#.ffn.norm")
 
 #define FT_DECODER_LAYERS                                                                          \
-    FT_DECODER("attn.q", "H,H", FT_ROLE_LINEAR, "self_attn.q_proj"),                               \
-    FT_DECODER("attn.k", "H,H", FT_ROLE_LINEAR, "self_attn.k_proj"),                               \
-    FT_DECODER("attn.v", "H,H", FT_ROLE_LINEAR, "self_attn.v_proj"),                               \
-    FT_DECODER("attn.out", "H,H", FT_ROLE_LINEAR, "self_attn.out_proj"),                           \
-    FT_DECODER("attn.norm", "H", FT_ROLE_VECTOR, "self_attn_layer_norm"),                          \
-    FT_DECODER("cross.q", "H,H", FT_ROLE_LINEAR, "encoder_attn.q_proj"),                           \
-    FT_DECODER("cross.k", "H,H", FT_ROLE_LINEAR, "encoder_attn.k_proj"),                           \
-    FT_DECODER("cross.v", "H,H", FT_ROLE_LINEAR, "encoder_attn.v_proj"),                           \
-    FT_DECODER("cross.out", "H,H", FT_ROLE_LINEAR, "encoder_attn.out_proj"),                       \
-    FT_DECODER("cross.norm", "H", FT_ROLE_VECTOR, "encoder_attn_layer_norm"),                      \
-    FT_DECODER("ffn.up", "F,H", FT_ROLE_LINEAR, "fc1"),                                            \
-    FT_DECODER("ffn.down", "H,F", FT_ROLE_LINEAR, "fc2"),                                          \
-    FT_DECODER("ffn.norm", "H", FT_ROLE_VECTOR, "final_layer_norm")
+    FT_ATTENTION("decoder.layer.*.attn", "heads*head_size"),                                       \
+    FT_ATTENTION("decoder.layer.*.cross", "heads*head_size"),                                      \
+    FT_LINEAR("decoder.layer.*.ffn.up", "ffn, hidden"),                                            \
+    FT_LINEAR("decoder.layer.*.ffn.down", "hidden, ffn"),                                          \
+    FT_VECTOR("decoder.layer.*.ffn.norm")
 
-#define FT_HEAD_WEIGHT                                                                             \
-    { "head.weight", "V,H", FT_ROLE_DENSE, false, 'U', { "lm_head.weight" } }
+#define FT_UNTIED_HEAD                                                                             \
+    { "head.weight", "vocabulary, hidden", .role = FT_ROLE_DENSE, .when = "untied" }
+/* clang-format on */
+
+/* No model_type: the names of all these tensors. */
+extern const ft_architecture ft_encoder_decoder;
 
 /* ---- Configuration ------------------------------------------------------------------------ */
 
@@ -59,27 +54,28 @@
  * num_hidden_layers and its kin are other names of encoder_layers and its kin, which the converter
  * compares.  The norms' epsilon is torch's, and no key says another.
  */
+/* clang-format off */
 #define FT_TRANSLATOR(activation_, scale)                                                          \
-    { "encoder_layers", FT_KEY_COUNT, offsetof(ft_config, encoder_layers), NULL },                 \
-    { "encoder_attention_heads", FT_KEY_COUNT, offsetof(ft_config, encoder_heads), NULL },         \
-    { "encoder_ffn_dim", FT_KEY_COUNT, offsetof(ft_config, encoder_ffn), NULL },                   \
-    { "decoder_layers", FT_KEY_COUNT, offsetof(ft_config, layers), NULL },                         \
-    { "decoder_attention_heads", FT_KEY_COUNT, offsetof(ft_config, heads), NULL },                 \
-    { "decoder_ffn_dim", FT_KEY_COUNT, offsetof(ft_config, ffn), NULL },                           \
-    { "d_model", FT_KEY_COUNT, offsetof(ft_config, hidden), NULL },                                \
-    { "vocab_size", FT_KEY_COUNT, offsetof(ft_config, vocabulary), NULL },                         \
-    { "max_position_embeddings", FT_KEY_COUNT, offsetof(ft_config, positions), NULL },             \
-    { "activation_function", FT_KEY_ACTIVATION, offsetof(ft_config, activation), activation_ },    \
-    { "scale_embedding", FT_KEY_FLAG, offsetof(ft_config, scale_embeddings), scale },                   \
-    { "tie_word_embeddings", FT_KEY_FLAG, offsetof(ft_config, tied), "true" },                     \
-    { "layer_norm_eps", FT_KEY_EPS, offsetof(ft_config, eps), "1e-5" },                            \
+    { "encoder_layers", FT_KEY_COUNT, FT_FIELD(encoder_layers), NULL },                            \
+    { "encoder_attention_heads", FT_KEY_COUNT, FT_FIELD(encoder_heads), NULL },                    \
+    { "encoder_ffn_dim", FT_KEY_COUNT, FT_FIELD(encoder_ffn), NULL },                              \
+    { "decoder_layers", FT_KEY_COUNT, FT_FIELD(layers), NULL },                                    \
+    { "decoder_attention_heads", FT_KEY_COUNT, FT_FIELD(heads), NULL },                            \
+    { "decoder_ffn_dim", FT_KEY_COUNT, FT_FIELD(ffn), NULL },                                      \
+    { "d_model", FT_KEY_COUNT, FT_FIELD(hidden), NULL },                                           \
+    { "vocab_size", FT_KEY_COUNT, FT_FIELD(vocabulary), NULL },                                    \
+    { "max_position_embeddings", FT_KEY_COUNT, FT_FIELD(positions), NULL },                        \
+    { "activation_function", FT_KEY_ACTIVATION, FT_FIELD(activation), activation_ },               \
+    { "scale_embedding", FT_KEY_FLAG, FT_FIELD(scale_embeddings), scale },                              \
+    { "tie_word_embeddings", FT_KEY_FLAG, FT_FIELD(tied), "true" },                                \
+    { "layer_norm_eps", FT_KEY_EPS, FT_FIELD(eps), "1e-5" },                                       \
     { "layer_norm_eps", FT_KEY_FIXED, 0, "1e-5" },                                               \
     { "is_encoder_decoder", FT_KEY_FIXED, 0, "true" },                                           \
     { "is_decoder", FT_KEY_FIXED, 0, "false" },                                                  \
-    { "num_hidden_layers", FT_KEY_ALIAS, offsetof(ft_config, encoder_layers), "encoder_layers" },   \
-    { "num_attention_heads", FT_KEY_ALIAS, offsetof(ft_config, encoder_heads),                      \
+    { "num_hidden_layers", FT_KEY_ALIAS, FT_FIELD(encoder_layers), "encoder_layers" },              \
+    { "num_attention_heads", FT_KEY_ALIAS, FT_FIELD(encoder_heads),                                 \
       "encoder_attention_heads" },                                                                 \
-    { "hidden_size", FT_KEY_ALIAS, offsetof(ft_config, hidden), "d_model" },                        \
+    { "hidden_size", FT_KEY_ALIAS, FT_FIELD(hidden), "d_model" },                                   \
     { "dropout", FT_KEY_IGNORED, 0, NULL },                                                            \
     { "attention_dropout", FT_KEY_IGNORED, 0, NULL },                                                  \
     { "activation_dropout", FT_KEY_IGNORED, 0, NULL },                                                 \

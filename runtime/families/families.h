@@ -1,5 +1,5 @@
 /*
- * families.h - the registry's entries: one line a family.
+ * families.h - the entries of the registry by name.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,10 +8,10 @@
 
 #include "runtime/families/family.h"
 
-extern const ft_family ft_family_bert;
-extern const ft_family ft_family_llama;
-extern const ft_family ft_family_m2m100;
-extern const ft_family ft_family_marian;
-extern const ft_family ft_family_vit;
+#define FAMILY(name) extern const ft_family ft_family_##name;
+#define ARCHITECTURE(name) extern const ft_architecture ft_architecture_##name;
+#include "runtime/families/families.def"
+#undef FAMILY
+#undef ARCHITECTURE
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * family.c - the registry of families, and their tables of weights expanded for one configuration.
+ * family.c - the registry of families and architectures, and tables of weights expanded for one
+ * configuration.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,11 +12,24 @@
 #include "runtime/families/families.h"
 #include "runtime/mem.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const ft_family *const families[] = {
-    &ft_family_bert, &ft_family_llama, &ft_family_m2m100, &ft_family_marian, &ft_family_vit,
+#define FAMILY(name) &ft_family_##name,
+#define ARCHITECTURE(name)
+#include "runtime/families/families.def"
+#undef FAMILY
+#undef ARCHITECTURE
+};
+
+static const ft_architecture *const architectures[] = {
+#define FAMILY(name)
+#define ARCHITECTURE(name) &ft_architecture_##name,
+#include "runtime/families/families.def"
+#undef FAMILY
+#undef ARCHITECTURE
 };
 
 const ft_family *ft_family_at(size_t index)
@@ -31,14 +45,46 @@ const ft_family *ft_family_find(const char *name)
     return NULL;
 }
 
-const ft_family *ft_family_of(const char *model_type, int *hf_arch)
+const ft_architecture *ft_architecture_at(size_t index)
 {
-    for (size_t i = 0; i < FT_COUNT(families); i++)
-        for (size_t d = 0; d < families[i]->num_hf_archs; d++)
-            if (strcmp(families[i]->hf_arch[d].model_type, model_type) == 0) {
-                *hf_arch = (int) d;
-                return families[i];
-            }
+    return index < FT_COUNT(architectures) ? architectures[index] : NULL;
+}
+
+const ft_architecture *ft_architecture_find(const char *model_type)
+{
+    for (size_t i = 0; i < FT_COUNT(architectures); i++)
+        if (strcmp(architectures[i]->model_type, model_type) == 0)
+            return architectures[i];
+    return NULL;
+}
+
+/* ---- Architectures ------------------------------------------------------------------------ */
+
+static bool has_own_rule(const ft_architecture *architecture, const char *key)
+{
+    for (size_t i = 0; i < architecture->nrule; i++)
+        if (strcmp(architecture->rule[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+const ft_config_rule *ft_architecture_rule(const ft_architecture *architecture, size_t index)
+{
+    const ft_config_rule *rule;
+    for (size_t i = 0;
+         architecture->base != NULL && (rule = ft_architecture_rule(architecture->base, i)) != NULL;
+         i++)
+        if (!has_own_rule(architecture, rule->key) && index-- == 0)
+            return rule;
+    return index < architecture->nrule ? &architecture->rule[index] : NULL;
+}
+
+const char *ft_architecture_source(const ft_architecture *architecture, const char *name)
+{
+    for (const ft_architecture *a = architecture; a != NULL; a = a->base)
+        for (size_t i = 0; i < a->nsource; i++)
+            if (strcmp(a->source[i].name, name) == 0)
+                return a->source[i].source;
     return NULL;
 }
 
@@ -84,35 +130,40 @@ static bool expand_name(char *out, size_t size, const char *pattern, int layer, 
     return used >= 0 && (size_t) used < size;
 }
 
-static bool expand_names(ft_weight_spec *out, const ft_weight_rule *rule, int hf_arch, int layer,
-                         const char *suffix)
+static bool expand_names(ft_weight_spec *out, const ft_weight_rule *rule,
+                         const ft_architecture *architecture, int layer, const char *suffix)
 {
-    const char *source = hf_arch < 0 ? NULL : rule->source[hf_arch];
+    const char *source =
+        architecture == NULL ? NULL : ft_architecture_source(architecture, rule->name);
     return expand_name(out->name, sizeof out->name, rule->name, layer, suffix) &&
            (source == NULL || expand_name(out->source, sizeof out->source, source, layer, suffix));
 }
 
-static bool has_bias(const ft_weight_rule *rule, const ft_config *config)
+/* What the family's table says; a factor that is unknown is our own mistake. */
+static int64_t size_of(const ft_config *config, const char *product)
 {
-    return rule->bias == true || ft_config_symbol(config, rule->bias) != 0;
+    int64_t size = ft_config_size(config, product);
+    assert(size >= 0);
+    return size;
 }
 
-/* The sizes that a shape's letters stand for, up to its end or a '/'; returns how many there are.
- */
+/* The dimensions of a shape, up to its end or a '/'; returns how many there are. */
 static int expand_shape(int64_t *dim, const char *shape, const ft_config *config)
 {
     int count = 0;
-    for (; *shape != '\0' && *shape != '/'; shape++)
-        if (*shape != ',')
-            dim[count++] = ft_config_symbol(config, *shape);
-    return count;
+    for (const char *at = shape;; at++) {
+        dim[count++] = size_of(config, at);
+        at += strcspn(at, ",/");
+        if (*at != ',')
+            return count;
+    }
 }
 
 /* One or two specs from a rule; false when a name does not fit. */
-static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *rule, int hf_arch,
-                        const ft_config *config, int layer)
+static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *rule,
+                        const ft_architecture *architecture, const ft_config *config, int layer)
 {
-    if (rule->when != 0 && ft_config_symbol(config, rule->when) == 0)
+    if (rule->when != NULL && size_of(config, rule->when) == 0)
         return true;
     ft_weight_spec *weight = &out[(*n)++];
     weight->role = rule->role;
@@ -120,17 +171,17 @@ static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *ru
     weight->ndim = expand_shape(weight->dim, rule->shape, config);
     weight->stored_ndim =
         expand_shape(weight->stored, slash != NULL ? slash + 1 : rule->shape, config);
-    if (!rule->bias)
-        return expand_names(weight, rule, hf_arch, layer, "");
-    if (!expand_names(weight, rule, hf_arch, layer, ".weight"))
+    if (rule->bias == NULL)
+        return expand_names(weight, rule, architecture, layer, "");
+    if (!expand_names(weight, rule, architecture, layer, ".weight"))
         return false;
-    if (!has_bias(rule, config))
+    if (size_of(config, rule->bias) == 0)
         return true;
     ft_weight_spec *bias = &out[(*n)++];
     bias->role = FT_ROLE_VECTOR;
     bias->ndim = bias->stored_ndim = 1;
     bias->dim[0] = bias->stored[0] = weight->dim[0];
-    return expand_names(bias, rule, hf_arch, layer, ".bias");
+    return expand_names(bias, rule, architecture, layer, ".bias");
 }
 
 static ft_status fail_family(const ft_family *family, const char *name, const char *what,
@@ -160,7 +211,7 @@ static bool is_layered(const ft_weight_rule *rule)
 static int64_t rule_repeats(const ft_weight_rule *rule, const ft_config *config)
 {
     const char *mark = find_layer_mark(rule->name);
-    return mark == NULL ? 1 : ft_config_symbol(config, *mark == '#' ? 'E' : 'L');
+    return mark == NULL ? 1 : *mark == '#' ? config->encoder_layers : config->layers;
 }
 
 /* Whether two rules are of the layers of one stack. */
@@ -186,8 +237,9 @@ static size_t max_names(const ft_family *family, const ft_config *config)
     return n;
 }
 
-ft_status ft_family_weights(const ft_family *family, int hf_arch, const ft_config *config,
-                            ft_weight_spec **out, size_t *count, ft_error *err)
+ft_status ft_family_weights(const ft_family *family, const ft_architecture *architecture,
+                            const ft_config *config, ft_weight_spec **out, size_t *count,
+                            ft_error *err)
 {
     *out = NULL;
     *count = 0;
@@ -207,7 +259,7 @@ ft_status ft_family_weights(const ft_family *family, int hf_arch, const ft_confi
                 break;
         for (int layer = 0; layer < rule_repeats(rule, config); layer++)
             for (size_t i = first; i < end; i++)
-                ok = ok && expand_rule(spec, &n, &family->weight[i], hf_arch, config, layer);
+                ok = ok && expand_rule(spec, &n, &family->weight[i], architecture, config, layer);
     }
     ft_status status =
         ok ? check_sizes(family, spec, n, err)

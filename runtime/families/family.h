@@ -13,6 +13,8 @@
 #include "runtime/graph/graph.h"
 #include "runtime/graph/model_config.h"
 
+#include <stddef.h>
+
 /* How a weight is used, which decides how it may be stored. */
 typedef enum ft_role {
     FT_ROLE_LINEAR, /* a matrix that int8 recipes quantize */
@@ -25,33 +27,37 @@ typedef enum ft_role {
 const char *ft_role_name(ft_role role);
 bool ft_role_parse(const char *name, ft_role *out);
 
-/* Checkpoints of one family may spell their configuration and their tensors in several ways. */
-enum { FT_MAX_HF_ARCHS = 3 };
+/* The `bias` of a weight that has one in every model of its family. */
+#define FT_ALWAYS "1"
 
 /*
  * One line of a family's table of weights.  '*' in names runs over layers, '#' over those of an
- * encoder before them.  Shapes are written with one letter a dimension ("F,H"), see
- * ft_config_symbol(); where checkpoints have other dimensions for the same elements in the same
- * order, theirs follow ("H,X/H,c,h,w").  A rule with bias stands for
- * NAME.weight and the vector NAME.bias, one element a row; where `bias` is a symbol, NAME.bias is
- * there only when that is not 0.  `when` names a symbol that must not be 0, or is 0.  source[d] is
- * the name in checkpoints of dialect d; one that starts with '~' carries the model's prefix, if the
- * checkpoint uses it; NULL: that dialect never has it.
+ * encoder before them.  Dimensions are products as ft_config_size() reads them, with commas between
+ * them ("heads*head_size, hidden"); where checkpoints have other dimensions for the same elements
+ * in the same order, theirs follow a '/'.  A rule with a `bias` stands for NAME.weight and, where
+ * that product is not 0, for the vector NAME.bias, one element a row.  `when` is a product that
+ * must not be 0; NULL: the weight is always there.
  */
 typedef struct ft_weight_rule {
     const char *name, *shape;
     ft_role role;
-    char bias; /* false, true, or a symbol */
-    char when;
-    const char *source[FT_MAX_HF_ARCHS];
+    const char *bias, *when;
 } ft_weight_rule;
+
+/*
+ * The name of a weight in checkpoints: `name` as the rule has it, `source` without the suffix of a
+ * rule with bias.  One that starts with '~' carries the model's prefix, if the checkpoint uses it.
+ */
+typedef struct ft_weight_source {
+    const char *name, *source;
+} ft_weight_source;
 
 enum { FT_STORED_DIMS = 4 };
 
 /* A weight rule expanded for one layer. */
 typedef struct ft_weight_spec {
     char name[FT_NAME];
-    char source[128]; /* with its '~'; empty when no dialect was asked for */
+    char source[128]; /* with its '~'; empty when no architecture was asked for */
     ft_role role;
     int ndim, stored_ndim;
     int64_t dim[2], stored[FT_STORED_DIMS]; /* here; in checkpoints */
@@ -85,32 +91,55 @@ typedef struct ft_config_rule {
                          NULL = required */
 } ft_config_rule;
 
-typedef struct ft_hf_arch {
-    const char *model_type;           /* config.json's "model_type" */
-    const char *prefix;               /* "bert." */
-    ft_head head;                     /* what a ...ForSequenceClassification has */
-    const char *const *architectures; /* the supported ones, NULL-terminated */
-    const ft_config_rule *rule;
+/* A field of ft_config, as rules name it. */
+#define FT_FIELD(member) offsetof(ft_config, member)
+
+typedef struct ft_family {
+    const char *name; /* in the manifest */
+    ft_kind kind;
+    const ft_weight_rule *weight;
+    size_t nweight;
+    void (*build)(ft_graph *graph, const ft_config *config);
+} ft_family;
+
+/*
+ * How the checkpoints of one model_type of transformers spell a family: each has a file of its own,
+ * or shares one.  What an architecture does not say of a key or of a weight, its `base` says, which
+ * need not be a model_type itself; other members are not inherited.
+ */
+typedef struct ft_architecture {
+    const char *model_type; /* config.json's "model_type" */
+    const ft_family *family;
+    const struct ft_architecture *base; /* or NULL */
+    const ft_config_rule *rule;         /* these replace all that the base has about their keys */
     size_t nrule;
-    int32_t prefix_tokens;  /* of images: rows before those of patches */
-    const char *base_model; /* the architecture without the head that predicts tokens; or NULL */
-    bool qkv_bias;          /* queries, keys and values have biases without a key that says so */
+    const ft_weight_source *source;
+    size_t nsource;
+
+    const char *const *classes; /* supported "architectures" of config.json, NULL-terminated */
+    const char *base_model;     /* the class without the head that predicts tokens; or NULL */
+    const char *prefix;         /* "bert."; NULL: none */
+    ft_head head;               /* what a ...ForSequenceClassification has */
+    bool qkv_bias;              /* queries, keys and values have one without a key that says so */
+    int32_t prefix_tokens;      /* of images: rows before those of patches */
 
     /* Of encoder-decoders. */
     ft_sinusoids sinusoids;
     const char *const *words;     /* other names of embed.word, NULL-terminated; or NULL */
     const char *const *positions; /* where the sinusoids may be stored too, the same; or NULL */
-} ft_hf_arch;
+} ft_architecture;
 
-typedef struct ft_family {
-    const char *name;
-    ft_kind kind;
-    const ft_hf_arch *hf_arch;
-    size_t num_hf_archs;
-    const ft_weight_rule *weight;
-    size_t nweight;
-    void (*build)(ft_graph *graph, const ft_config *config);
-} ft_family;
+/* Its rules about config.json, its base's first, from index 0; NULL past the last one. */
+const ft_config_rule *ft_architecture_rule(const ft_architecture *architecture, size_t index);
+
+/* The source of the weights of a rule; NULL: these checkpoints never have it. */
+const char *ft_architecture_source(const ft_architecture *architecture, const char *name);
+
+/* All architectures, from index 0; NULL past the last one. */
+const ft_architecture *ft_architecture_at(size_t index);
+
+/* The architecture of that model_type; NULL when unknown. */
+const ft_architecture *ft_architecture_find(const char *model_type);
 
 /* All families, from index 0; NULL past the last one. */
 const ft_family *ft_family_at(size_t index);
@@ -118,15 +147,13 @@ const ft_family *ft_family_at(size_t index);
 /* The family of that name; NULL when unknown. */
 const ft_family *ft_family_find(const char *name);
 
-/* The family whose dialect *dialect has this model_type; NULL when unknown. */
-const ft_family *ft_family_of(const char *model_type, int *hf_arch);
-
 /*
  * All weights of a model, in the order in which it uses them, with their names in checkpoints of
- * `dialect` (-1: none).  Free *out with free().  FT_EFORMAT: a weight would have no elements, so
- * the configuration is of another family.
+ * `architecture` (NULL: without).  Free *out with free().  FT_EFORMAT: a weight would have no
+ * elements, so the configuration is of another family.
  */
-FT_MUST_USE ft_status ft_family_weights(const ft_family *family, int hf_arch,
+FT_MUST_USE ft_status ft_family_weights(const ft_family *family,
+                                        const ft_architecture *architecture,
                                         const ft_config *config, ft_weight_spec **out,
                                         size_t *count, ft_error *err);
 

@@ -1,9 +1,9 @@
 /*
- * llama.c - Llama 2 and 3, and its near kin: Mistral, Qwen2.
+ * llama.c - the Llama family: its weights and graph, and the architecture "llama" of Llama 2 and 3.
  *
  * One graph serves all: pre-norm decoder layers with rotary positions, queries that share keys and
- * values, and a gated feed-forward.  The kin differ in which products have a bias and in how far
- * back a token sees.
+ * values, and a gated feed-forward.  The kin (mistral.c, qwen2.c) differ in which linears have a
+ * bias and in how far back a token sees.
  *
  * Source: Touvron et al. 2023; the checkpoints' own configuration classes in transformers.
  *
@@ -11,134 +11,34 @@
  */
 #include <config.h>
 
-#include "runtime/families/families.h"
+#include "runtime/families/llama.h"
 
 #include "runtime/mem.h"
 #include "runtime/graph/rope.h"
 
-#include <stddef.h>
+/* ---- Weights ------------------------------------------------------------------------------ */
 
-/* ---- Names -------------------------------------------------------------------------------- */
+#define QUERIES "heads*head_size"
+#define KEYS "kv_heads*head_size"
 
-/* The same in checkpoints of Llama, Mistral and Qwen2. */
 /* clang-format off */
-#define ALIKE(name) { name, name, name }
-#define LAYER(name) ALIKE("model.layers.*." name)
-
 static const ft_weight_rule weights[] = {
-    { "embed.word", "V,H", FT_ROLE_TABLE, false, 0, ALIKE("model.embed_tokens.weight") },
+    { "embed.word", "vocabulary, hidden", .role = FT_ROLE_TABLE },
 
-    { "layer.*.attn.norm.weight", "H", FT_ROLE_VECTOR, false, 0, LAYER("input_layernorm.weight") },
-    { "layer.*.attn.q", "Q,H", FT_ROLE_LINEAR, 'B', 0, LAYER("self_attn.q_proj") },
-    { "layer.*.attn.k", "G,H", FT_ROLE_LINEAR, 'B', 0, LAYER("self_attn.k_proj") },
-    { "layer.*.attn.v", "G,H", FT_ROLE_LINEAR, 'B', 0, LAYER("self_attn.v_proj") },
-    { "layer.*.attn.out", "H,Q", FT_ROLE_LINEAR, 'O', 0, LAYER("self_attn.o_proj") },
-    { "layer.*.ffn.norm.weight", "H", FT_ROLE_VECTOR, false, 0,
-      LAYER("post_attention_layernorm.weight") },
-    { "layer.*.ffn.gate", "F,H", FT_ROLE_LINEAR, 'M', 0, LAYER("mlp.gate_proj") },
-    { "layer.*.ffn.up", "F,H", FT_ROLE_LINEAR, 'M', 0, LAYER("mlp.up_proj") },
-    { "layer.*.ffn.down", "H,F", FT_ROLE_LINEAR, 'M', 0, LAYER("mlp.down_proj") },
+    { "layer.*.attn.norm.weight", "hidden", .role = FT_ROLE_VECTOR },
+    { "layer.*.attn.q", QUERIES ", hidden", .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
+    { "layer.*.attn.k", KEYS ", hidden", .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
+    { "layer.*.attn.v", KEYS ", hidden", .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
+    { "layer.*.attn.out", "hidden, " QUERIES, .role = FT_ROLE_LINEAR, .bias = "out_bias" },
+    { "layer.*.ffn.norm.weight", "hidden", .role = FT_ROLE_VECTOR },
+    { "layer.*.ffn.gate", "ffn, hidden", .role = FT_ROLE_LINEAR, .bias = "ffn_bias" },
+    { "layer.*.ffn.up", "ffn, hidden", .role = FT_ROLE_LINEAR, .bias = "ffn_bias" },
+    { "layer.*.ffn.down", "hidden, ffn", .role = FT_ROLE_LINEAR, .bias = "ffn_bias" },
 
-    { "norm.weight", "H", FT_ROLE_VECTOR, false, 0, ALIKE("model.norm.weight") },
-    { "head.weight", "V,H", FT_ROLE_DENSE, false, 'U', ALIKE("lm_head.weight") },
+    { "norm.weight", "hidden", .role = FT_ROLE_VECTOR },
+    { "head.weight", "vocabulary, hidden", .role = FT_ROLE_DENSE, .when = "untied" },
 };
 /* clang-format on */
-
-/* ---- Configuration ------------------------------------------------------------------------ */
-
-#define FIELD(member) offsetof(ft_config, member)
-
-/*
- * What all of them have.  `kv` is what the class assumes where the checkpoint does not say how many
- * heads keys and values have; null is as many as queries have.
- */
-/* clang-format off */
-#define DECODER(kv)                                                                                \
-    { "num_hidden_layers", FT_KEY_COUNT, FIELD(layers), NULL },                                    \
-    { "hidden_size", FT_KEY_COUNT, FIELD(hidden), NULL },                                          \
-    { "num_attention_heads", FT_KEY_COUNT, FIELD(heads), NULL },                                   \
-    { "num_key_value_heads", FT_KEY_OPTIONAL, FIELD(kv_heads), kv },                               \
-    { "head_dim", FT_KEY_OPTIONAL, FIELD(head_size), "null" },                                     \
-    { "intermediate_size", FT_KEY_COUNT, FIELD(ffn), NULL },                                       \
-    { "vocab_size", FT_KEY_COUNT, FIELD(vocabulary), NULL },                                       \
-    { "max_position_embeddings", FT_KEY_COUNT, FIELD(positions), NULL },                           \
-    { "rms_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-6" },                                            \
-    { "hidden_act", FT_KEY_ACTIVATION, FIELD(activation), "\"silu\"" },                            \
-    { "tie_word_embeddings", FT_KEY_FLAG, FIELD(tied), "false" },                                  \
-    { "rope_parameters", FT_KEY_ROPE, 0, NULL },                                                   \
-    { "rope_scaling", FT_KEY_ROPE, 0, NULL },                                                      \
-    { "rope_theta", FT_KEY_ROPE, 0, NULL },                                                        \
-    { "partial_rotary_factor", FT_KEY_FIXED, 0, "1" },                                           \
-    { "is_encoder_decoder", FT_KEY_FIXED, 0, "false" },                                          \
-    { "add_cross_attention", FT_KEY_FIXED, 0, "false" },                                         \
-    { "pruned_heads", FT_KEY_FIXED, 0, "{}" },                                                   \
-    { "attention_dropout", FT_KEY_IGNORED, 0, NULL },                                                  \
-    { "max_sequence_length", FT_KEY_IGNORED, 0, NULL },                                                \
-    { "pad_token_id", FT_KEY_IGNORED, 0, NULL }
-/* clang-format on */
-
-/* pretraining_tp cut products into slices in old versions of transformers; their sum is the same.
- */
-static const ft_config_rule llama_rules[] = {
-    DECODER("null"),
-    { "attention_bias", FT_KEY_FLAG, FIELD(out_bias), "false" },
-    { "mlp_bias", FT_KEY_FLAG, FIELD(ffn_bias), "false" },
-    { "sliding_window", FT_KEY_FIXED, 0, "null" },
-    { "layer_types", FT_KEY_FIXED, 0, "null" },
-    { "pretraining_tp", FT_KEY_IGNORED, 0, NULL },
-    { "is_llama_config", FT_KEY_IGNORED, 0, NULL },
-};
-
-/* Its code has no biases, and the same window in every layer. */
-static const ft_config_rule mistral_rules[] = {
-    DECODER("8"),
-    { "sliding_window", FT_KEY_OPTIONAL, FIELD(window), "4096" },
-    { "layer_types", FT_KEY_FIXED, 0, "null" },
-    { "attention_bias", FT_KEY_FIXED, 0, "false" },
-    { "mlp_bias", FT_KEY_FIXED, 0, "false" },
-};
-
-static const ft_config_rule qwen2_rules[] = {
-    DECODER("32"),
-    { "use_sliding_window", FT_KEY_WINDOW, 0, NULL },
-    { "sliding_window", FT_KEY_WINDOW, 0, NULL },
-    { "max_window_layers", FT_KEY_WINDOW, 0, NULL },
-    { "layer_types", FT_KEY_WINDOW, 0, NULL },
-    { "attention_bias", FT_KEY_FIXED, 0, "true" },
-    { "mlp_bias", FT_KEY_FIXED, 0, "false" },
-};
-
-static const char *const llama_architectures[] = { "LlamaForCausalLM", NULL };
-static const char *const mistral_architectures[] = { "MistralForCausalLM", NULL };
-static const char *const qwen2_architectures[] = { "Qwen2ForCausalLM", NULL };
-
-static const ft_hf_arch hf_archs[] = {
-    {
-        .model_type = "llama",
-        .prefix = "",
-        .architectures = llama_architectures,
-        .rule = llama_rules,
-        .nrule = FT_COUNT(llama_rules),
-        .base_model = "LlamaModel",
-    },
-    {
-        .model_type = "mistral",
-        .prefix = "",
-        .architectures = mistral_architectures,
-        .rule = mistral_rules,
-        .nrule = FT_COUNT(mistral_rules),
-        .base_model = "MistralModel",
-    },
-    {
-        .model_type = "qwen2",
-        .prefix = "",
-        .architectures = qwen2_architectures,
-        .rule = qwen2_rules,
-        .nrule = FT_COUNT(qwen2_rules),
-        .base_model = "Qwen2Model",
-        .qkv_bias = true,
-    },
-};
 
 /* ---- Graph -------------------------------------------------------------------------------- */
 
@@ -191,9 +91,82 @@ static void build(ft_graph *g, const ft_config *c)
 const ft_family ft_family_llama = {
     .name = "llama",
     .kind = FT_KIND_DECODER,
-    .hf_arch = hf_archs,
-    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,
+};
+
+/* ---- Checkpoints -------------------------------------------------------------------------- */
+
+#define LAYER(source) "model.layers.*." source
+
+static const ft_weight_source sources[] = {
+    { "embed.word", "model.embed_tokens.weight" },
+    { "layer.*.attn.norm.weight", LAYER("input_layernorm.weight") },
+    { "layer.*.attn.q", LAYER("self_attn.q_proj") },
+    { "layer.*.attn.k", LAYER("self_attn.k_proj") },
+    { "layer.*.attn.v", LAYER("self_attn.v_proj") },
+    { "layer.*.attn.out", LAYER("self_attn.o_proj") },
+    { "layer.*.ffn.norm.weight", LAYER("post_attention_layernorm.weight") },
+    { "layer.*.ffn.gate", LAYER("mlp.gate_proj") },
+    { "layer.*.ffn.up", LAYER("mlp.up_proj") },
+    { "layer.*.ffn.down", LAYER("mlp.down_proj") },
+    { "norm.weight", "model.norm.weight" },
+    { "head.weight", "lm_head.weight" },
+};
+
+/* Null in num_key_value_heads is as many as queries have. */
+static const ft_config_rule decoder_rules[] = {
+    { "num_hidden_layers", FT_KEY_COUNT, FT_FIELD(layers), NULL },
+    { "hidden_size", FT_KEY_COUNT, FT_FIELD(hidden), NULL },
+    { "num_attention_heads", FT_KEY_COUNT, FT_FIELD(heads), NULL },
+    { "num_key_value_heads", FT_KEY_OPTIONAL, FT_FIELD(kv_heads), "null" },
+    { "head_dim", FT_KEY_OPTIONAL, FT_FIELD(head_size), "null" },
+    { "intermediate_size", FT_KEY_COUNT, FT_FIELD(ffn), NULL },
+    { "vocab_size", FT_KEY_COUNT, FT_FIELD(vocabulary), NULL },
+    { "max_position_embeddings", FT_KEY_COUNT, FT_FIELD(positions), NULL },
+    { "rms_norm_eps", FT_KEY_EPS, FT_FIELD(eps), "1e-6" },
+    { "hidden_act", FT_KEY_ACTIVATION, FT_FIELD(activation), "\"silu\"" },
+    { "tie_word_embeddings", FT_KEY_FLAG, FT_FIELD(tied), "false" },
+    { "rope_parameters", FT_KEY_ROPE, 0, NULL },
+    { "rope_scaling", FT_KEY_ROPE, 0, NULL },
+    { "rope_theta", FT_KEY_ROPE, 0, NULL },
+    { "partial_rotary_factor", FT_KEY_FIXED, 0, "1" },
+    { "is_encoder_decoder", FT_KEY_FIXED, 0, "false" },
+    { "add_cross_attention", FT_KEY_FIXED, 0, "false" },
+    { "pruned_heads", FT_KEY_FIXED, 0, "{}" },
+    { "attention_dropout", FT_KEY_IGNORED, 0, NULL },
+    { "max_sequence_length", FT_KEY_IGNORED, 0, NULL },
+    { "pad_token_id", FT_KEY_IGNORED, 0, NULL },
+};
+
+const ft_architecture ft_llama_decoder = {
+    .rule = decoder_rules,
+    .nrule = FT_COUNT(decoder_rules),
+    .source = sources,
+    .nsource = FT_COUNT(sources),
+};
+
+/*
+ * pretraining_tp cut matrices into slices in old versions of transformers; their sum is the same.
+ */
+static const ft_config_rule rules[] = {
+    { "attention_bias", FT_KEY_FLAG, FT_FIELD(out_bias), "false" },
+    { "mlp_bias", FT_KEY_FLAG, FT_FIELD(ffn_bias), "false" },
+    { "sliding_window", FT_KEY_FIXED, 0, "null" },
+    { "layer_types", FT_KEY_FIXED, 0, "null" },
+    { "pretraining_tp", FT_KEY_IGNORED, 0, NULL },
+    { "is_llama_config", FT_KEY_IGNORED, 0, NULL },
+};
+
+static const char *const classes[] = { "LlamaForCausalLM", NULL };
+
+const ft_architecture ft_architecture_llama = {
+    .model_type = "llama",
+    .family = &ft_family_llama,
+    .base = &ft_llama_decoder,
+    .rule = rules,
+    .nrule = FT_COUNT(rules),
+    .classes = classes,
+    .base_model = "LlamaModel",
 };

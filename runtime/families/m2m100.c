@@ -12,22 +12,20 @@
 #include <config.h>
 
 #include "runtime/families/encoder_decoder.h"
-#include "runtime/families/families.h"
 
 #include "runtime/mem.h"
 
-/* ---- Names -------------------------------------------------------------------------------- */
+/* ---- Weights -------------------------------------------------------------------------------- */
 
-/* clang-format off */
 static const ft_weight_rule weights[] = {
-    FT_WORDS,
-    FT_ENCODER_LAYERS,
-    { "encoder.norm", "H", FT_ROLE_VECTOR, true, 0, { "model.encoder.layer_norm" } },
-    FT_DECODER_LAYERS,
-    { "decoder.norm", "H", FT_ROLE_VECTOR, true, 0, { "model.decoder.layer_norm" } },
-    FT_HEAD_WEIGHT,
+    FT_WORDS,          FT_ENCODER_LAYERS,         FT_VECTOR("encoder.norm"),
+    FT_DECODER_LAYERS, FT_VECTOR("decoder.norm"), FT_UNTIED_HEAD,
 };
-/* clang-format on */
+
+static const ft_weight_source sources[] = {
+    { "encoder.norm", "model.encoder.layer_norm" },
+    { "decoder.norm", "model.decoder.layer_norm" },
+};
 
 static const char *const words[] = {
     "model.encoder.embed_tokens.weight",
@@ -39,26 +37,27 @@ static const char *const words[] = {
 
 static const ft_config_rule rules[] = {
     FT_TRANSLATOR("\"relu\"", "true"),
-    { "pad_token_id", FT_KEY_COUNT, offsetof(ft_config, pad_id), "1" },
-    { "pad_token_id", FT_KEY_COUNT, offsetof(ft_config, padding_id), "1" },
-    { "decoder_start_token_id", FT_KEY_COUNT, offsetof(ft_config, decoder_start_id), "2" },
-    { "forced_bos_token_id", FT_KEY_ID, offsetof(ft_config, forced_bos_id), "null" },
-    { "forced_eos_token_id", FT_KEY_ID, offsetof(ft_config, forced_eos_id), "null" },
+    { "pad_token_id", FT_KEY_COUNT, FT_FIELD(pad_id), "1" },
+    { "pad_token_id", FT_KEY_COUNT, FT_FIELD(padding_id), "1" },
+    { "decoder_start_token_id", FT_KEY_COUNT, FT_FIELD(decoder_start_id), "2" },
+    { "forced_bos_token_id", FT_KEY_ID, FT_FIELD(forced_bos_id), "null" },
+    { "forced_eos_token_id", FT_KEY_ID, FT_FIELD(forced_eos_id), "null" },
 };
 
-static const char *const architectures[] = { "M2M100ForConditionalGeneration", NULL };
+static const char *const classes[] = { "M2M100ForConditionalGeneration", NULL };
 
-static const ft_hf_arch hf_archs[] = {
-    {
-        .model_type = "m2m_100",
-        .prefix = "",
-        .architectures = architectures,
-        .rule = rules,
-        .nrule = FT_COUNT(rules),
-        .base_model = "M2M100Model",
-        .sinusoids = FT_SINUSOIDS_M2M100,
-        .words = words,
-    },
+const ft_architecture ft_architecture_m2m100 = {
+    .model_type = "m2m_100",
+    .family = &ft_family_m2m100,
+    .base = &ft_encoder_decoder,
+    .rule = rules,
+    .nrule = FT_COUNT(rules),
+    .source = sources,
+    .nsource = FT_COUNT(sources),
+    .classes = classes,
+    .base_model = "M2M100Model",
+    .sinusoids = FT_SINUSOIDS_M2M100,
+    .words = words,
 };
 
 /* ---- Graph -------------------------------------------------------------------------------- */
@@ -71,8 +70,6 @@ static void build(ft_graph *g, const ft_config *c)
 const ft_family ft_family_m2m100 = {
     .name = "m2m100",
     .kind = FT_KIND_ENCODER_DECODER,
-    .hf_arch = hf_archs,
-    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,

@@ -11,21 +11,22 @@
 #include <config.h>
 
 #include "runtime/families/encoder_decoder.h"
-#include "runtime/families/families.h"
 
 #include "runtime/mem.h"
 
-/* ---- Names -------------------------------------------------------------------------------- */
+/* ---- Weights -------------------------------------------------------------------------------- */
 
-/* clang-format off */
 static const ft_weight_rule weights[] = {
     FT_WORDS,
     FT_ENCODER_LAYERS,
     FT_DECODER_LAYERS,
-    FT_HEAD_WEIGHT,
-    { "head.bias", "V", FT_ROLE_VECTOR, false, 'Z', { "final_logits_bias" } },
+    FT_UNTIED_HEAD,
+    { "head.bias", "vocabulary", .role = FT_ROLE_VECTOR, .when = "head_bias" },
 };
-/* clang-format on */
+
+static const ft_weight_source sources[] = {
+    { "head.bias", "final_logits_bias" },
+};
 
 static const char *const words[] = {
     "model.encoder.embed_tokens.weight",
@@ -44,11 +45,11 @@ static const char *const positions[] = {
 /* What Marian itself can do otherwise, and the class in transformers cannot. */
 static const ft_config_rule rules[] = {
     FT_TRANSLATOR("\"gelu\"", "false"),
-    { "pad_token_id", FT_KEY_COUNT, offsetof(ft_config, pad_id), "58100" },
-    { "decoder_start_token_id", FT_KEY_COUNT, offsetof(ft_config, decoder_start_id), "58100" },
-    { "forced_bos_token_id", FT_KEY_ID, offsetof(ft_config, forced_bos_id), "null" },
-    { "forced_eos_token_id", FT_KEY_ID, offsetof(ft_config, forced_eos_id), "0" },
-    { "decoder_vocab_size", FT_KEY_ALIAS, offsetof(ft_config, vocabulary), "vocab_size" },
+    { "pad_token_id", FT_KEY_COUNT, FT_FIELD(pad_id), "58100" },
+    { "decoder_start_token_id", FT_KEY_COUNT, FT_FIELD(decoder_start_id), "58100" },
+    { "forced_bos_token_id", FT_KEY_ID, FT_FIELD(forced_bos_id), "null" },
+    { "forced_eos_token_id", FT_KEY_ID, FT_FIELD(forced_eos_id), "0" },
+    { "decoder_vocab_size", FT_KEY_ALIAS, FT_FIELD(vocabulary), "vocab_size" },
     { "share_encoder_decoder_embeddings", FT_KEY_FIXED, 0, "true" },
     { "static_position_embeddings", FT_KEY_FIXED, 0, "true" },
     { "normalize_before", FT_KEY_FIXED, 0, "false" },
@@ -59,20 +60,21 @@ static const ft_config_rule rules[] = {
     { "classif_dropout", FT_KEY_IGNORED, 0, NULL },
 };
 
-static const char *const architectures[] = { "MarianMTModel", NULL };
+static const char *const classes[] = { "MarianMTModel", NULL };
 
-static const ft_hf_arch hf_archs[] = {
-    {
-        .model_type = "marian",
-        .prefix = "",
-        .architectures = architectures,
-        .rule = rules,
-        .nrule = FT_COUNT(rules),
-        .base_model = "MarianModel",
-        .sinusoids = FT_SINUSOIDS_MARIAN,
-        .words = words,
-        .positions = positions,
-    },
+const ft_architecture ft_architecture_marian = {
+    .model_type = "marian",
+    .family = &ft_family_marian,
+    .base = &ft_encoder_decoder,
+    .rule = rules,
+    .nrule = FT_COUNT(rules),
+    .source = sources,
+    .nsource = FT_COUNT(sources),
+    .classes = classes,
+    .base_model = "MarianModel",
+    .sinusoids = FT_SINUSOIDS_MARIAN,
+    .words = words,
+    .positions = positions,
 };
 
 /* ---- Graph -------------------------------------------------------------------------------- */
@@ -85,8 +87,6 @@ static void build(ft_graph *g, const ft_config *c)
 const ft_family ft_family_marian = {
     .name = "marian",
     .kind = FT_KIND_ENCODER_DECODER,
-    .hf_arch = hf_archs,
-    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,

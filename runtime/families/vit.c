@@ -16,55 +16,72 @@
 
 #include "runtime/mem.h"
 
-#include <stddef.h>
+/* ---- Weights -------------------------------------------------------------------------------- */
 
-/* ---- Names -------------------------------------------------------------------------------- */
+#define ATTENTION "heads*head_size, hidden"
+#define PATCH "channels*patch_height*patch_width"
 
-/* Sources by dialect: ViT, DeiT. */
 /* clang-format off */
-#define BOTH(source) { source, source }
-#define LAYER(source) BOTH("~encoder.layer.*." source)
-
 static const ft_weight_rule weights[] = {
-    { "embed.patch", "H,X/H,c,h,w", FT_ROLE_LINEAR, true, 0,
-      BOTH("~embeddings.patch_embeddings.projection") },
-    { "embed.position", "P,H/1,P,H", FT_ROLE_TABLE, false, 0,
-      BOTH("~embeddings.position_embeddings") },
-    { "embed.class", "H/1,1,H", FT_ROLE_VECTOR, false, 0, BOTH("~embeddings.cls_token") },
-    { "embed.distillation", "H/1,1,H", FT_ROLE_VECTOR, false, 'S',
-      { NULL, "~embeddings.distillation_token" } },
+    { "embed.patch", "hidden, " PATCH " / hidden, channels, patch_height, patch_width",
+      .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "embed.position", "positions, hidden / 1, positions, hidden", .role = FT_ROLE_TABLE },
+    { "embed.class", "hidden / 1, 1, hidden", .role = FT_ROLE_VECTOR },
+    { "embed.distillation", "hidden / 1, 1, hidden", .role = FT_ROLE_VECTOR,
+      .when = "distillation" },
 
-    { "layer.*.attn.norm", "H", FT_ROLE_VECTOR, true, 0, LAYER("layernorm_before") },
-    { "layer.*.attn.q", "H,H", FT_ROLE_LINEAR, 'B', 0, LAYER("attention.attention.query") },
-    { "layer.*.attn.k", "H,H", FT_ROLE_LINEAR, 'B', 0, LAYER("attention.attention.key") },
-    { "layer.*.attn.v", "H,H", FT_ROLE_LINEAR, 'B', 0, LAYER("attention.attention.value") },
-    { "layer.*.attn.out", "H,H", FT_ROLE_LINEAR, true, 0, LAYER("attention.output.dense") },
-    { "layer.*.ffn.norm", "H", FT_ROLE_VECTOR, true, 0, LAYER("layernorm_after") },
-    { "layer.*.ffn.up", "F,H", FT_ROLE_LINEAR, true, 0, LAYER("intermediate.dense") },
-    { "layer.*.ffn.down", "H,F", FT_ROLE_LINEAR, true, 0, LAYER("output.dense") },
+    { "layer.*.attn.norm", "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS },
+    { "layer.*.attn.q", ATTENTION, .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
+    { "layer.*.attn.k", ATTENTION, .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
+    { "layer.*.attn.v", ATTENTION, .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
+    { "layer.*.attn.out", "hidden, heads*head_size", .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "layer.*.ffn.norm", "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS },
+    { "layer.*.ffn.up", "ffn, hidden", .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
+    { "layer.*.ffn.down", "hidden, ffn", .role = FT_ROLE_LINEAR, .bias = FT_ALWAYS },
 
-    { "norm", "H", FT_ROLE_VECTOR, true, 0, BOTH("~layernorm") },
-    { "pooler", "H,H", FT_ROLE_DENSE, true, 'K', BOTH("~pooler.dense") },
-    { "classifier", "C,H", FT_ROLE_DENSE, true, 'C', BOTH("classifier") },
+    { "norm", "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS },
+    { "pooler", "hidden, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS, .when = "pooler" },
+    { "classifier", "labels, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS, .when = "labels" },
 };
 /* clang-format on */
 
+#define LAYER(source) "~encoder.layer.*." source
+
+static const ft_weight_source sources[] = {
+    { "embed.patch", "~embeddings.patch_embeddings.projection" },
+    { "embed.position", "~embeddings.position_embeddings" },
+    { "embed.class", "~embeddings.cls_token" },
+    { "layer.*.attn.norm", LAYER("layernorm_before") },
+    { "layer.*.attn.q", LAYER("attention.attention.query") },
+    { "layer.*.attn.k", LAYER("attention.attention.key") },
+    { "layer.*.attn.v", LAYER("attention.attention.value") },
+    { "layer.*.attn.out", LAYER("attention.output.dense") },
+    { "layer.*.ffn.norm", LAYER("layernorm_after") },
+    { "layer.*.ffn.up", LAYER("intermediate.dense") },
+    { "layer.*.ffn.down", LAYER("output.dense") },
+    { "norm", "~layernorm" },
+    { "pooler", "~pooler.dense" },
+    { "classifier", "classifier" },
+};
+
+static const ft_weight_source deit_sources[] = {
+    { "embed.distillation", "~embeddings.distillation_token" },
+};
+
 /* ---- Configuration ------------------------------------------------------------------------ */
 
-#define FIELD(member) offsetof(ft_config, member)
-
 static const ft_config_rule rules[] = {
-    { "num_hidden_layers", FT_KEY_COUNT, FIELD(layers), "12" },
-    { "hidden_size", FT_KEY_COUNT, FIELD(hidden), "768" },
-    { "num_attention_heads", FT_KEY_COUNT, FIELD(heads), "12" },
-    { "intermediate_size", FT_KEY_COUNT, FIELD(ffn), "3072" },
-    { "num_channels", FT_KEY_COUNT, FIELD(channels), "3" },
-    { "image_size", FT_KEY_PAIR, FIELD(image_height), "224" },
-    { "patch_size", FT_KEY_PAIR, FIELD(patch_height), "16" },
-    { "qkv_bias", FT_KEY_FLAG, FIELD(qkv_bias), "true" },
-    { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
-    { "hidden_act", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
-    { "pooler_output_size", FT_KEY_ALIAS, FIELD(hidden), "hidden_size" },
+    { "num_hidden_layers", FT_KEY_COUNT, FT_FIELD(layers), "12" },
+    { "hidden_size", FT_KEY_COUNT, FT_FIELD(hidden), "768" },
+    { "num_attention_heads", FT_KEY_COUNT, FT_FIELD(heads), "12" },
+    { "intermediate_size", FT_KEY_COUNT, FT_FIELD(ffn), "3072" },
+    { "num_channels", FT_KEY_COUNT, FT_FIELD(channels), "3" },
+    { "image_size", FT_KEY_PAIR, FT_FIELD(image_height), "224" },
+    { "patch_size", FT_KEY_PAIR, FT_FIELD(patch_height), "16" },
+    { "qkv_bias", FT_KEY_FLAG, FT_FIELD(qkv_bias), "true" },
+    { "layer_norm_eps", FT_KEY_EPS, FT_FIELD(eps), "1e-12" },
+    { "hidden_act", FT_KEY_ACTIVATION, FT_FIELD(activation), "\"gelu\"" },
+    { "pooler_output_size", FT_KEY_ALIAS, FT_FIELD(hidden), "hidden_size" },
     { "pooler_act", FT_KEY_FIXED, 0, "\"tanh\"" },
     { "encoder_stride", FT_KEY_IGNORED, 0, NULL },
     { "is_decoder", FT_KEY_FIXED, 0, "false" },
@@ -73,28 +90,32 @@ static const ft_config_rule rules[] = {
     { "pruned_heads", FT_KEY_FIXED, 0, "{}" },
 };
 
-static const char *const vit_architectures[] = { "ViTModel", "ViTForImageClassification", NULL };
-static const char *const deit_architectures[] = { "DeiTModel", "DeiTForImageClassification", NULL };
+static const char *const classes[] = { "ViTModel", "ViTForImageClassification", NULL };
+static const char *const deit_classes[] = { "DeiTModel", "DeiTForImageClassification", NULL };
 
-static const ft_hf_arch hf_archs[] = {
-    {
-        .model_type = "vit",
-        .prefix = "vit.",
-        .head = FT_HEAD_FIRST,
-        .architectures = vit_architectures,
-        .rule = rules,
-        .nrule = FT_COUNT(rules),
-        .prefix_tokens = 1,
-    },
-    {
-        .model_type = "deit",
-        .prefix = "deit.",
-        .head = FT_HEAD_FIRST,
-        .architectures = deit_architectures,
-        .rule = rules,
-        .nrule = FT_COUNT(rules),
-        .prefix_tokens = 2,
-    },
+const ft_architecture ft_architecture_vit = {
+    .model_type = "vit",
+    .family = &ft_family_vit,
+    .rule = rules,
+    .nrule = FT_COUNT(rules),
+    .source = sources,
+    .nsource = FT_COUNT(sources),
+    .classes = classes,
+    .prefix = "vit.",
+    .head = FT_HEAD_FIRST,
+    .prefix_tokens = 1,
+};
+
+const ft_architecture ft_architecture_deit = {
+    .model_type = "deit",
+    .family = &ft_family_vit,
+    .base = &ft_architecture_vit,
+    .source = deit_sources,
+    .nsource = FT_COUNT(deit_sources),
+    .classes = deit_classes,
+    .prefix = "deit.",
+    .head = FT_HEAD_FIRST,
+    .prefix_tokens = 2,
 };
 
 /* ---- Graph -------------------------------------------------------------------------------- */
@@ -151,8 +172,6 @@ static void build(ft_graph *g, const ft_config *c)
 const ft_family ft_family_vit = {
     .name = "vit",
     .kind = FT_KIND_VISION,
-    .hf_arch = hf_archs,
-    .num_hf_archs = FT_COUNT(hf_archs),
     .weight = weights,
     .nweight = FT_COUNT(weights),
     .build = build,

@@ -10,70 +10,115 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Sizes ---------------------------------------------------------------------------------- */
 
-int64_t ft_config_symbol(const ft_config *config, char symbol)
+static int32_t head_size_of(int32_t stated, int32_t hidden, int32_t heads)
 {
-    switch (symbol) {
-    case 'L':
-        return config->layers;
-    case 'H':
-        return config->hidden;
-    case 'A':
-        return config->heads;
-    case 'F':
-        return config->ffn;
-    case 'V':
-        return config->vocabulary;
-    case 'P':
-        return config->positions;
-    case 'T':
-        return config->types;
-    case 'C':
-        return config->labels;
-    case 'K':
-        return config->pooler;
-    case 'D':
-        return config->head == FT_HEAD_DENSE || config->head == FT_HEAD_RELU;
-    case 'Q':
-        return (int64_t) config->heads * config->head_size;
-    case 'G':
-        return (int64_t) config->kv_heads * config->head_size;
-    case 'B':
-        return config->qkv_bias;
-    case 'O':
-        return config->out_bias;
-    case 'M':
-        return config->ffn_bias;
-    case 'U':
+    return stated > 0 || heads < 1 ? stated : hidden / heads;
+}
+
+int32_t ft_config_head_size(const ft_config *config)
+{
+    return head_size_of(config->head_size, config->hidden, config->heads);
+}
+
+int32_t ft_config_encoder_head_size(const ft_config *config)
+{
+    return head_size_of(config->encoder_head_size, config->hidden, config->encoder_heads);
+}
+
+static const struct {
+    const char *name;
+    size_t field;
+} counts[] = {
+    { "layers", offsetof(ft_config, layers) },
+    { "hidden", offsetof(ft_config, hidden) },
+    { "heads", offsetof(ft_config, heads) },
+    { "ffn", offsetof(ft_config, ffn) },
+    { "vocabulary", offsetof(ft_config, vocabulary) },
+    { "positions", offsetof(ft_config, positions) },
+    { "types", offsetof(ft_config, types) },
+    { "labels", offsetof(ft_config, labels) },
+    { "kv_heads", offsetof(ft_config, kv_heads) },
+    { "encoder_layers", offsetof(ft_config, encoder_layers) },
+    { "encoder_heads", offsetof(ft_config, encoder_heads) },
+    { "encoder_ffn", offsetof(ft_config, encoder_ffn) },
+    { "channels", offsetof(ft_config, channels) },
+    { "patch_height", offsetof(ft_config, patch_height) },
+    { "patch_width", offsetof(ft_config, patch_width) },
+};
+
+static const struct {
+    const char *name;
+    size_t field;
+} switches[] = {
+    { "pooler", offsetof(ft_config, pooler) },       { "qkv_bias", offsetof(ft_config, qkv_bias) },
+    { "out_bias", offsetof(ft_config, out_bias) },   { "ffn_bias", offsetof(ft_config, ffn_bias) },
+    { "head_bias", offsetof(ft_config, head_bias) }, { "tied", offsetof(ft_config, tied) },
+};
+
+/* What is computed from several members. */
+static int64_t derived_size(const ft_config *config, const char *name)
+{
+    if (strcmp(name, "head_size") == 0)
+        return ft_config_head_size(config);
+    if (strcmp(name, "encoder_head_size") == 0)
+        return ft_config_encoder_head_size(config);
+    if (strcmp(name, "untied") == 0)
         return !config->tied;
-    case 'E':
-        return config->encoder_layers;
-    case 'I':
-        return config->encoder_ffn;
-    case 'Z':
-        return config->head_bias;
-    case 'X':
-        return (int64_t) config->channels * config->patch_height * config->patch_width;
-    case 'c':
-        return config->channels;
-    case 'h':
-        return config->patch_height;
-    case 'w':
-        return config->patch_width;
-    case 'S':
+    if (strcmp(name, "dense_head") == 0)
+        return config->head == FT_HEAD_DENSE || config->head == FT_HEAD_RELU;
+    if (strcmp(name, "distillation") == 0)
         return config->prefix_tokens == 2;
-    case '1':
-        return 1;
+    return -1;
+}
+
+static int64_t size_named(const ft_config *config, const char *name)
+{
+    const char *base = (const char *) config;
+    for (size_t i = 0; i < FT_COUNT(counts); i++)
+        if (strcmp(counts[i].name, name) == 0)
+            return *(const int32_t *) (const void *) (base + counts[i].field);
+    for (size_t i = 0; i < FT_COUNT(switches); i++)
+        if (strcmp(switches[i].name, name) == 0)
+            return *(const bool *) (const void *) (base + switches[i].field);
+    return derived_size(config, name);
+}
+
+/* A factor: a number or a name. */
+static int64_t factor_of(const ft_config *config, const char *text, size_t length)
+{
+    char name[32];
+    if (length == 0 || length >= sizeof name)
+        return -1;
+    memcpy(name, text, length);
+    name[length] = '\0';
+    return name[0] >= '0' && name[0] <= '9' ? atoi(name) : size_named(config, name);
+}
+
+int64_t ft_config_size(const ft_config *config, const char *product)
+{
+    int64_t size = 1;
+    for (const char *at = product;; at++) {
+        at += strspn(at, " ");
+        size_t length = strcspn(at, " *,/");
+        int64_t factor = factor_of(config, at, length);
+        if (factor < 0)
+            return -1;
+        size *= factor;
+        at += length;
+        at += strspn(at, " ");
+        if (*at != '*')
+            return size;
     }
-    return 0;
 }
 
 bool ft_config_is_vision(const ft_config *config)
 {
-    return config->channels > 0;
+    return config->kind == FT_KIND_VISION;
 }
 
 ft_conv ft_config_patches(const ft_config *config)
@@ -88,20 +133,12 @@ ft_conv ft_config_patches(const ft_config *config)
 
 bool ft_config_is_encoder_decoder(const ft_config *config)
 {
-    return config->sinusoids != FT_SINUSOIDS_NONE;
+    return config->kind == FT_KIND_ENCODER_DECODER;
 }
 
 bool ft_config_is_decoder(const ft_config *config)
 {
-    return config->rope != FT_ROPE_NONE || ft_config_is_encoder_decoder(config);
-}
-
-ft_kind ft_config_kind(const ft_config *config)
-{
-    return ft_config_is_vision(config)            ? FT_KIND_VISION
-           : ft_config_is_encoder_decoder(config) ? FT_KIND_ENCODER_DECODER
-           : config->rope != FT_ROPE_NONE         ? FT_KIND_DECODER
-                                                  : FT_KIND_ENCODER;
+    return config->kind == FT_KIND_DECODER || config->kind == FT_KIND_ENCODER_DECODER;
 }
 
 /* ---- Words ---------------------------------------------------------------------------------- */
@@ -250,22 +287,28 @@ static bool has_rope_members(const ft_config *c)
 
 static bool has_encoder_decoder_members(const ft_config *c)
 {
-    return c->encoder_layers != 0 || c->encoder_heads != 0 || c->encoder_ffn != 0 ||
-           c->decoder_start_id != 0 || c->pad_id != 0 || c->forced_bos_id != 0 ||
-           c->forced_eos_id != 0 || c->num_banned != 0 || c->scale_embeddings || c->head_bias;
+    return c->sinusoids != FT_SINUSOIDS_NONE || c->encoder_layers != 0 || c->encoder_heads != 0 ||
+           c->encoder_ffn != 0 || c->encoder_head_size != 0 || c->decoder_start_id != 0 ||
+           c->pad_id != 0 || c->forced_bos_id != 0 || c->forced_eos_id != 0 || c->num_banned != 0 ||
+           c->scale_embeddings || c->head_bias;
 }
 
 static bool has_decoder_members(const ft_config *c)
 {
-    return has_rope_members(c) || c->kv_heads != 0 || c->head_size != 0 || c->tied;
+    return has_rope_members(c) || c->rope != FT_ROPE_NONE || c->kv_heads != 0 || c->tied;
 }
 
-static ft_status check_columns(int32_t count, int32_t hidden, const char *what, ft_error *err)
+/* `count` heads of a stated size, or (0) that share the columns of the model. */
+static ft_status check_columns(int32_t count, int32_t head_size, int32_t hidden, const char *what,
+                               ft_error *err)
 {
-    if (hidden % count == 0)
-        return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what, count,
-                   hidden);
+    if (head_size == 0 && hidden % count != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what,
+                       count, hidden);
+    if ((int64_t) count * head_size > MAX_COLUMNS)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of %d columns, at most %d together",
+                       what, count, head_size, MAX_COLUMNS);
+    return FT_OK;
 }
 
 static ft_status check_heads(const ft_config *c, const char *what, ft_error *err)
@@ -277,10 +320,7 @@ static ft_status check_heads(const ft_config *c, const char *what, ft_error *err
     if (c->heads % c->kv_heads != 0)
         return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of keys do not divide %d heads", what,
                        c->kv_heads, c->heads);
-    if ((int64_t) c->heads * c->head_size > MAX_COLUMNS)
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of %d columns, at most %d together",
-                       what, c->heads, c->head_size, MAX_COLUMNS);
-    return FT_OK;
+    return check_columns(c->heads, c->head_size, c->hidden, what, err);
 }
 
 static ft_status check_window(const ft_config *c, const char *what, ft_error *err)
@@ -323,14 +363,16 @@ static ft_status check_rope(const ft_config *c, const char *what, ft_error *err)
     return FT_OK;
 }
 
-static ft_status check_rotary(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_decoder(const ft_config *c, const char *what, ft_error *err)
 {
+    if (c->rope == FT_ROPE_NONE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", what);
     FT_TRY(check_heads(c, what, err));
     FT_TRY(check_rope(c, what, err));
     return check_window(c, what, err);
 }
 
-/* The encoder, and the decoder's heads: as many of keys as of queries, which share the columns. */
+/* The encoder, and the decoder's heads: as many of keys as of queries. */
 static ft_status check_stacks(const ft_config *c, const char *what, ft_error *err)
 {
     if (c->encoder_layers < 1 || c->encoder_heads < 1 || c->encoder_ffn < 1)
@@ -338,12 +380,12 @@ static ft_status check_stacks(const ft_config *c, const char *what, ft_error *er
                        "%s: config: an encoder of %d layers, %d heads and ffn %d, expected at "
                        "least 1 of each",
                        what, c->encoder_layers, c->encoder_heads, c->encoder_ffn);
-    FT_TRY(check_columns(c->encoder_heads, c->hidden, what, err));
-    FT_TRY(check_columns(c->heads, c->hidden, what, err));
-    if (c->kv_heads != c->heads || c->head_size != c->hidden / c->heads)
+    FT_TRY(check_columns(c->encoder_heads, c->encoder_head_size, c->hidden, what, err));
+    FT_TRY(check_columns(c->heads, c->head_size, c->hidden, what, err));
+    if (c->kv_heads != c->heads || c->head_size == 0)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: %d heads of keys of %d columns, expected %d of %d", what,
-                       c->kv_heads, c->head_size, c->heads, c->hidden / c->heads);
+                       c->kv_heads, c->head_size, c->heads, ft_config_head_size(c));
     return FT_OK;
 }
 
@@ -391,6 +433,10 @@ static ft_status check_ids(const ft_config *c, const char *what, ft_error *err)
 
 static ft_status check_encoder_decoder(const ft_config *c, const char *what, ft_error *err)
 {
+    if (c->sinusoids == FT_SINUSOIDS_NONE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: an encoder-decoder without sinusoids", what);
+    if (c->rope != FT_ROPE_NONE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: both sinusoids and rope", what);
     if (has_rope_members(c))
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: an encoder-decoder with members of rotary decoders", what);
@@ -401,8 +447,8 @@ static ft_status check_encoder_decoder(const ft_config *c, const char *what, ft_
 
 static bool has_image_members(const ft_config *c)
 {
-    return c->image_height != 0 || c->image_width != 0 || c->patch_height != 0 ||
-           c->patch_width != 0 || c->prefix_tokens != 0;
+    return c->channels != 0 || c->image_height != 0 || c->image_width != 0 ||
+           c->patch_height != 0 || c->patch_width != 0 || c->prefix_tokens != 0;
 }
 
 /* The words of a text have no place beside an image, nor have positions that are not its rows'. */
@@ -432,39 +478,43 @@ static ft_status check_image_sizes(const ft_config *c, const char *what, ft_erro
 
 static ft_status check_images(const ft_config *c, const char *what, ft_error *err)
 {
-    ft_config plain = *c;
-    plain.qkv_bias = false; /* the one member of decoders that this encoder has too */
-    FT_TRY(check_columns(c->heads, c->hidden, what, err));
-    if (has_decoder_members(&plain) || has_encoder_decoder_members(c) || c->rope != FT_ROPE_NONE ||
-        ft_config_is_encoder_decoder(c))
-        return ft_fail(err, FT_EFORMAT, "%s: config: images with members of decoders", what);
+    FT_TRY(check_columns(c->heads, c->head_size, c->hidden, what, err));
     if (c->vocabulary != 0 || c->types != 0 || c->position_offset != 0 || c->padding_id != -1 ||
         c->max_seq_length != 0)
         return ft_fail(err, FT_EFORMAT, "%s: config: images with members of texts", what);
     return check_image_sizes(c, what, err);
 }
 
-static ft_status check_encoder(const ft_config *c, const char *what, ft_error *err)
+/* What only other kinds of models have: the kind that has it, or NULL. */
+static const char *foreign_members(const ft_config *c)
 {
-    FT_TRY(check_columns(c->heads, c->hidden, what, err));
-    if (has_decoder_members(c))
-        return ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", what);
-    return FT_OK;
+    ft_config plain = *c;
+    if (c->kind == FT_KIND_VISION)
+        plain.qkv_bias = false; /* the one member of decoders that this encoder has too */
+    if (c->kind != FT_KIND_VISION && has_image_members(c))
+        return kinds[FT_KIND_VISION];
+    if (c->kind != FT_KIND_ENCODER_DECODER && has_encoder_decoder_members(c))
+        return kinds[FT_KIND_ENCODER_DECODER];
+    return !ft_config_is_decoder(c) && has_decoder_members(&plain) ? kinds[FT_KIND_DECODER] : NULL;
 }
 
 static ft_status check_kind(const ft_config *c, const char *what, ft_error *err)
 {
-    if (ft_config_is_vision(c))
+    const char *foreign = foreign_members(c);
+    if (foreign != NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %s with members of %s", what, kinds[c->kind],
+                       foreign);
+    switch (c->kind) {
+    case FT_KIND_DECODER:
+        return check_decoder(c, what, err);
+    case FT_KIND_ENCODER_DECODER:
+        return check_encoder_decoder(c, what, err);
+    case FT_KIND_VISION:
         return check_images(c, what, err);
-    if (has_image_members(c))
-        return ft_fail(err, FT_EFORMAT, "%s: config: images without channels", what);
-    if (ft_config_is_encoder_decoder(c))
-        return c->rope == FT_ROPE_NONE
-                   ? check_encoder_decoder(c, what, err)
-                   : ft_fail(err, FT_EFORMAT, "%s: config: both sinusoids and rope", what);
-    if (has_encoder_decoder_members(c))
-        return ft_fail(err, FT_EFORMAT, "%s: config: an encoder-decoder without sinusoids", what);
-    return c->rope != FT_ROPE_NONE ? check_rotary(c, what, err) : check_encoder(c, what, err);
+    case FT_KIND_ENCODER:
+        break;
+    }
+    return check_columns(c->heads, c->head_size, c->hidden, what, err);
 }
 
 ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err)

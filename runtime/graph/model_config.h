@@ -50,7 +50,16 @@ typedef enum ft_sinusoids {
 
 enum { FT_MAX_BANNED = 8 };
 
+/* What a model reads and writes: its family states it, no member stands for it. */
+typedef enum ft_kind {
+    FT_KIND_ENCODER,         /* reads texts */
+    FT_KIND_DECODER,         /* writes texts */
+    FT_KIND_ENCODER_DECODER, /* reads a text and writes another */
+    FT_KIND_VISION,          /* reads images */
+} ft_kind;
+
 typedef struct ft_config {
+    ft_kind kind; /* the family's; the manifest does not repeat it */
     int32_t layers, hidden, heads, ffn, vocabulary, positions;
     int32_t max_seq_length;  /* tokens to which a text is cut, if it is cut; 0 = positions */
     int32_t types;           /* rows of the token type table; 0 = none */
@@ -72,9 +81,10 @@ typedef struct ft_config {
     int32_t
         prefix_tokens; /* rows before those of the patches: the class's, and the distillation's */
 
+    int32_t head_size; /* columns of a head; 0 in encoders: hidden / heads */
+
     /* Decoders; all 0 and false in encoders. */
     int32_t kv_heads;           /* heads of keys and values, each for heads / kv_heads of queries */
-    int32_t head_size;          /* columns of a head */
     int32_t window;             /* a token sees itself and window - 1 before it; 0 = all */
     int32_t window_first_layer; /* first layer where that is so */
     int32_t rope_positions;     /* of llama3 and dynamic: positions that need no scaling */
@@ -90,6 +100,7 @@ typedef struct ft_config {
      */
     ft_sinusoids sinusoids;
     int32_t encoder_layers, encoder_heads, encoder_ffn;
+    int32_t encoder_head_size;        /* 0: hidden / encoder_heads */
     int32_t decoder_start_id, pad_id; /* with which a text begins; that stands behind its end */
     int32_t forced_bos_id,
         forced_eos_id;             /* forced: behind the start; at the greatest length; -1 = none */
@@ -98,16 +109,6 @@ typedef struct ft_config {
     bool scale_embeddings; /* rows of embed.word are multiplied by the root of `hidden` */
     bool head_bias;        /* logits have one */
 } ft_config;
-
-/* What reads what: one kind of graph each. */
-typedef enum ft_kind {
-    FT_KIND_ENCODER,         /* reads texts */
-    FT_KIND_DECODER,         /* writes texts */
-    FT_KIND_ENCODER_DECODER, /* reads a text and writes another */
-    FT_KIND_VISION,          /* reads images */
-} ft_kind;
-
-ft_kind ft_config_kind(const ft_config *config);
 
 /* "an encoder of texts", "a decoder", "an encoder-decoder", "an encoder of images". */
 const char *ft_kind_name(ft_kind kind);
@@ -120,14 +121,17 @@ bool ft_config_is_encoder_decoder(const ft_config *config);
 bool ft_config_is_vision(const ft_config *config);
 ft_conv ft_config_patches(const ft_config *config);
 
+/* Columns of a head of attention, the stated ones or those that heads share; 0 without heads. */
+int32_t ft_config_head_size(const ft_config *config);
+int32_t ft_config_encoder_head_size(const ft_config *config);
+
 /*
- * The size that a letter stands for: L layers, H hidden, A heads, F ffn, V vocabulary, P positions,
- * T types, C labels, K (1 with a pooler), D (1 with a dense head); Q columns of all queries, G of
- * all keys; 1 with a bias of B queries, keys and values, O the output, M the feed-forward, Z the
- * logits; U (1 with a head of its own, not tied); E layers of the encoder, I its ffn; X columns of
- * a patch: c channels, h rows, w columns; S (1 with a second leading row); 1 is 1.
+ * A product such as "heads*head_size", up to the end of the text, a ',' or a '/'.  Factors are
+ * whole numbers, the names of int32 and bool members, head_size and encoder_head_size as above, and
+ * switches, which are 0 or 1: "untied" (the head has a matrix of its own), "dense_head" (a dense
+ * layer below the classifier), "distillation" (a second leading row).  -1: a factor is unknown.
  */
-int64_t ft_config_symbol(const ft_config *config, char symbol);
+int64_t ft_config_size(const ft_config *config, const char *product);
 
 /*
  * "none", "pooled", "dense", "relu", "first"; "single_label_classification",
@@ -169,8 +173,8 @@ FT_MUST_USE ft_status ft_config_check(const ft_config *config, const char *what,
  * encoder-decoders have is written for these, all of it.
  */
 json_t *ft_config_to_json(const ft_config *config);
-FT_MUST_USE ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what,
-                                          ft_error *err);
+FT_MUST_USE ft_status ft_config_from_json(ft_config *out, const json_t *json, ft_kind kind,
+                                          const char *what, ft_error *err);
 
 /* For people, without an end of line: "6 layers, hidden 256, 4 heads, ..." */
 void ft_config_write(const ft_config *config, FILE *file);

@@ -15,16 +15,16 @@
 
 /* ---- Members -------------------------------------------------------------------------------- */
 
-/* Whose member it is: every model's; any model's, where 0 need not be written; of those that have a
- * source, that read images, or that read words instead. */
-typedef enum kind { ALL_MODELS, OPTIONAL, ENCODER_DECODER, VISION, TEXT_ONLY } kind;
+/* Whose member it is: every model's; any model's, where 0 need not be written; encoder-decoders';
+ * models' that read images, or that read words instead. */
+typedef enum member_kind { ALL_MODELS, OPTIONAL, ENCODER_DECODER, VISION, TEXT_ONLY } member_kind;
 
 /* Bounds that no real model meets; they keep sizes far from overflow. */
 static const struct {
     const char *key;
     size_t field;
     int32_t low, high;
-    kind whose;
+    member_kind whose;
 } numbers[] = {
     { "channels", offsetof(ft_config, channels), 1, 1024, VISION },
     { "image_height", offsetof(ft_config, image_height), 1, 65536, VISION },
@@ -48,6 +48,7 @@ static const struct {
     { "window", offsetof(ft_config, window), 0, 1 << 24, OPTIONAL },
     { "window_from", offsetof(ft_config, window_first_layer), 0, 999, OPTIONAL },
     { "rope_positions", offsetof(ft_config, rope_positions), 0, 1 << 24, OPTIONAL },
+    { "encoder_head_size", offsetof(ft_config, encoder_head_size), 0, 65536, OPTIONAL },
     { "encoder_layers", offsetof(ft_config, encoder_layers), 1, 1000, ENCODER_DECODER },
     { "encoder_heads", offsetof(ft_config, encoder_heads), 1, 65536, ENCODER_DECODER },
     { "encoder_ffn", offsetof(ft_config, encoder_ffn), 1, 65536, ENCODER_DECODER },
@@ -131,7 +132,7 @@ static bool put_strings(json_t *json, const ft_config *config)
 }
 
 /* Whether a model has the members of this kind. */
-static bool has_kind(const ft_config *config, kind whose)
+static bool has_kind(const ft_config *config, member_kind whose)
 {
     return whose == ENCODER_DECODER ? ft_config_is_encoder_decoder(config)
            : whose == VISION        ? ft_config_is_vision(config)
@@ -140,12 +141,12 @@ static bool has_kind(const ft_config *config, kind whose)
 }
 
 /* What texts or images have is written among the members of every model. */
-static bool is_written_with(kind member, kind whose)
+static bool is_written_with(member_kind member, member_kind whose)
 {
     return member == whose || (whose == ALL_MODELS && (member == TEXT_ONLY || member == VISION));
 }
 
-static bool put_numbers(json_t *json, ft_config *config, kind whose)
+static bool put_numbers(json_t *json, ft_config *config, member_kind whose)
 {
     bool fine = true;
     for (size_t i = 0; i < FT_COUNT(numbers); i++) {
@@ -202,7 +203,7 @@ static ft_status read_number(ft_config *out, const json_t *json, size_t i, const
                              ft_error *err)
 {
     const json_t *value = json_object_get(json, numbers[i].key);
-    kind whose = numbers[i].whose;
+    member_kind whose = numbers[i].whose;
     if (value == NULL && (whose == OPTIONAL || !has_kind(out, whose)))
         return FT_OK;
     if (!json_is_integer(value))
@@ -308,13 +309,12 @@ static ft_status read_problem(ft_config *out, const json_t *json, const char *wh
     return ft_fail(err, FT_EFORMAT, "%s: config: \"problem_type\" is unknown", what);
 }
 
-ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what, ft_error *err)
+ft_status ft_config_from_json(ft_config *out, const json_t *json, ft_kind kind, const char *what,
+                              ft_error *err)
 {
     memset(out, 0, sizeof *out);
-    FT_TRY(
-        read_strings(out, json, what, err)); /* which numbers there must be depends on them ... */
-    if (json_object_get(json, "channels") != NULL)
-        out->channels = 1; /* ... and on whether there are images */
+    out->kind = kind; /* which numbers there must be depends on it */
+    FT_TRY(read_strings(out, json, what, err));
     for (size_t i = 0; i < FT_COUNT(numbers); i++)
         FT_TRY(read_number(out, json, i, what, err));
     FT_TRY(read_problem(out, json, what, err));

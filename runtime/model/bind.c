@@ -165,7 +165,7 @@ static ft_status make_position_table(ft_model *model, ft_error *err)
 {
     const ft_config *c = &model->config;
     bool rotary = c->rope != FT_ROPE_NONE;
-    if (!ft_config_is_decoder(c))
+    if (!rotary && c->sinusoids == FT_SINUSOIDS_NONE)
         return FT_OK;
     ft_weight table = { .rows = rotary ? 1 : (size_t) c->positions,
                         .cols = (size_t) (rotary ? c->head_size / 2 : c->hidden),
@@ -187,7 +187,7 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
 {
     ft_weight_spec *spec;
     size_t count;
-    FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
+    FT_TRY(ft_family_weights(model->family, NULL, &model->config, &spec, &count, err));
     for (size_t i = 0; i < count; i++)
         if (is_quantized_head(model, spec[i].name))
             spec[i].role = FT_ROLE_LINEAR;

@@ -157,7 +157,7 @@ static ft_status read_head(ft_model *model, ft_error *err)
     if (model->family == NULL)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: family %s is unknown to this version",
                        model->path, head->family);
-    return ft_config_from_json(&model->config, head->config, model->path, err);
+    return ft_config_from_json(&model->config, head->config, model->family->kind, model->path, err);
 }
 
 /* id2label of the checkpoint; optional. */

@@ -19,17 +19,11 @@
 ft_status ft_validate_family(const ft_model *model, ft_error *err)
 {
     const ft_config *config = &model->config;
-    ft_kind kind = ft_config_kind(config), expected = model->family->kind;
-    if (kind != expected)
-        return ft_fail(err, FT_EFORMAT, "%s: the config describes %s, but family %s is %s",
-                       model->path, ft_kind_name(kind), model->family->name,
-                       ft_kind_name(expected));
     if (ft_config_is_decoder(config) &&
         (config->labels > 0 || config->embedding != FT_EMBEDDING_NONE))
-        return ft_fail(
-            err, FT_EFORMAT,
-            "%s: config: %s with labels or an embedding, which family %s does not support",
-            model->path, ft_kind_name(kind), model->family->name);
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %s with labels or an embedding, which family %s does not support",
+                       model->path, ft_kind_name(config->kind), model->family->name);
     return FT_OK;
 }
 

@@ -122,7 +122,7 @@ ft_status random_artifact_write(const char *path, const ft_config *config, ft_er
     ft_artifact_writer *writer;
     ft_weight_spec *spec;
     size_t count;
-    FT_TRY(ft_family_weights(ft_family_find("bert"), -1, config, &spec, &count, err));
+    FT_TRY(ft_family_weights(ft_family_find("bert"), NULL, config, &spec, &count, err));
     ft_status status = ft_artifact_create(&writer, path, false, err);
     if (status == FT_OK) {
         status = write_with(writer, config, spec, count, err);

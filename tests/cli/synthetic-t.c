@@ -33,6 +33,7 @@ static const ft_config small = {
 };
 
 static const ft_config translator = {
+    .kind = FT_KIND_ENCODER_DECODER,
     .layers = LAYERS,
     .encoder_layers = 2,
     .hidden = HIDDEN,

@@ -31,9 +31,9 @@ static const char *describe(const ft_hf_model *origin)
     static char text[300];
     const ft_config *c = &origin->config;
     snprintf(text, sizeof text, "%s L%d H%d A%d F%d V%d P%d T%d C%d +%d pad %d %g %s, head %s%s",
-             origin->family->hf_arch[origin->hf_arch].model_type, c->layers, c->hidden, c->heads,
-             c->ffn, c->vocabulary, c->positions, c->types, c->labels, c->position_offset,
-             c->padding_id, (double) c->eps, ft_activation_name(c->activation), heads[c->head],
+             origin->architecture->model_type, c->layers, c->hidden, c->heads, c->ffn,
+             c->vocabulary, c->positions, c->types, c->labels, c->position_offset, c->padding_id,
+             (double) c->eps, ft_activation_name(c->activation), heads[c->head],
              c->pooler ? ", pooler" : "");
     return text;
 }

@@ -15,11 +15,11 @@ static const char *describe(const ft_hf_model *origin)
 {
     static char text[400];
     const ft_config *c = &origin->config;
-    int used = snprintf(text, sizeof text, "%s L%d H%d A%d/%dx%d F%d V%d P%d %g %s, %s %.9g",
-                        origin->family->hf_arch[origin->hf_arch].model_type, c->layers, c->hidden,
-                        c->heads, c->kv_heads, c->head_size, c->ffn, c->vocabulary, c->positions,
-                        (double) c->eps, ft_activation_name(c->activation), ft_rope_name(c->rope),
-                        c->rope_theta);
+    int used =
+        snprintf(text, sizeof text, "%s L%d H%d A%d/%dx%d F%d V%d P%d %g %s, %s %.9g",
+                 origin->architecture->model_type, c->layers, c->hidden, c->heads, c->kv_heads,
+                 c->head_size, c->ffn, c->vocabulary, c->positions, (double) c->eps,
+                 ft_activation_name(c->activation), ft_rope_name(c->rope), c->rope_theta);
     if (ft_rope_uses(c->rope).factor)
         used += snprintf(text + used, sizeof text - (size_t) used, " x%.9g", c->rope_factor);
     if (ft_rope_uses(c->rope).band)

@@ -33,9 +33,9 @@ static const char *describe(const ft_hf_model *origin)
         snprintf(text, sizeof text,
                  "%s L%d+%d H%d A%d+%d/%dx%d F%d+%d V%d P%d from %d %g %s, %s, start %d, pad "
                  "%d/%d, first %d, last %d%s%s",
-                 origin->family->hf_arch[origin->hf_arch].model_type, c->encoder_layers, c->layers,
-                 c->hidden, c->encoder_heads, c->heads, c->kv_heads, c->head_size, c->encoder_ffn,
-                 c->ffn, c->vocabulary, c->positions, c->position_offset, (double) c->eps,
+                 origin->architecture->model_type, c->encoder_layers, c->layers, c->hidden,
+                 c->encoder_heads, c->heads, c->kv_heads, c->head_size, c->encoder_ffn, c->ffn,
+                 c->vocabulary, c->positions, c->position_offset, (double) c->eps,
                  ft_activation_name(c->activation), ft_sinusoids_name(c->sinusoids),
                  c->decoder_start_id, c->pad_id, c->padding_id, c->forced_bos_id, c->forced_eos_id,
                  c->scale_embeddings ? ", scaled" : "", c->tied ? ", tied" : "");

@@ -18,11 +18,11 @@ static const char *describe(const ft_hf_model *origin)
     static char text[300];
     const ft_config *c = &origin->config;
     snprintf(text, sizeof text, "%s L%d H%d A%d F%d, %dx%dx%d in %dx%d, %d + %d, %g %s, %s%s%s %d",
-             origin->family->hf_arch[origin->hf_arch].model_type, c->layers, c->hidden, c->heads,
-             c->ffn, c->channels, c->image_height, c->image_width, c->patch_height, c->patch_width,
-             c->prefix_tokens, c->positions - c->prefix_tokens, (double) c->eps,
-             ft_activation_name(c->activation), ft_head_name(c->head), c->pooler ? ", pooler" : "",
-             c->qkv_bias ? ", qkv" : "", c->labels);
+             origin->architecture->model_type, c->layers, c->hidden, c->heads, c->ffn, c->channels,
+             c->image_height, c->image_width, c->patch_height, c->patch_width, c->prefix_tokens,
+             c->positions - c->prefix_tokens, (double) c->eps, ft_activation_name(c->activation),
+             ft_head_name(c->head), c->pooler ? ", pooler" : "", c->qkv_bias ? ", qkv" : "",
+             c->labels);
     return text;
 }
 
@@ -115,7 +115,7 @@ static ft_status read_manifest(ft_config *out, const char *patch, ft_error *err)
         else
             json_object_set(json, key, value);
     }
-    ft_status status = ft_config_from_json(out, json, "m.ft", err);
+    ft_status status = ft_config_from_json(out, json, FT_KIND_VISION, "m.ft", err);
     json_decref(more);
     json_decref(json);
     return status;
@@ -126,19 +126,19 @@ static void test_manifest(void)
     static const struct {
         const char *patch, *why;
     } bad[] = {
-        { "{\"channels\": null}", "m.ft: config: no whole number \"vocabulary\"" },
+        { "{\"channels\": null}", "m.ft: config: no whole number \"channels\"" },
         { "{\"channels\": 0}", "m.ft: config: \"channels\" is 0, expected 1 to 1024" },
         { "{\"leading\": null}", "m.ft: config: no whole number \"leading\"" },
         { "{\"leading\": 3}", "m.ft: config: \"leading\" is 3, expected 1 to 2" },
         { "{\"positions\": 12}", "m.ft: config: 12 positions, but images become 13 rows" },
         { "{\"vocabulary\": 7}", "m.ft: config: images with members of texts" },
         { "{\"types\": 2}", "m.ft: config: images with members of texts" },
-        { "{\"kv_heads\": 2}", "m.ft: config: images with members of decoders" },
+        { "{\"kv_heads\": 2}", "m.ft: config: an encoder of images with members of a decoder" },
         { "{\"rope\": \"default\", \"rope_theta\": 100}",
-          "m.ft: config: images with members of decoders" },
+          "m.ft: config: an encoder of images with members of a decoder" },
         { "{\"head\": \"dense\", \"labels\": 2}", "m.ft: config: images with head dense" },
         { "{\"channels\": null, \"vocabulary\": 5, \"qkv_bias\": null}",
-          "m.ft: config: images without channels" },
+          "m.ft: config: no whole number \"channels\"" },
     };
     ft_config config, again;
     ft_error err;
@@ -146,7 +146,7 @@ static void test_manifest(void)
         bail_out("%s", err.text);
     json_t *json = ft_config_to_json(&config);
     ok(json_object_get(json, "vocabulary") == NULL &&
-           ft_config_from_json(&again, json, "m.ft", &err) == FT_OK &&
+           ft_config_from_json(&again, json, FT_KIND_VISION, "m.ft", &err) == FT_OK &&
            memcmp(&again, &config, sizeof again) == 0,
        "a configuration of images is written and read again, and has no words");
     json_decref(json);

@@ -1,5 +1,5 @@
 /*
- * convert-t.c - checkpoints of every dialect become artifacts.
+ * convert-t.c - checkpoints of every architecture become artifacts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -294,7 +294,8 @@ static void test_bound(const char *variant, int32_t rows, int32_t cols)
     char path[] = "model.ft";
     ft_model model = { .path = path, .artifact = a };
     model.family = ft_family_find(ft_artifact_get_header(a)->family);
-    if (ft_config_from_json(&model.config, config_of(a), path, &err) != FT_OK ||
+    if (ft_config_from_json(&model.config, config_of(a), FT_KIND_ENCODER_DECODER, path, &err) !=
+            FT_OK ||
         ft_model_bind(&model, NULL, &err) != FT_OK)
         bail_out("%s", err.text);
     const ft_weight *last = &model.weight[model.nweight - 1];

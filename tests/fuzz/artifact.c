@@ -60,8 +60,10 @@ static void use_model(const ft_artifact *a)
     size_t count;
     if (ft_stop_ids_read(&ids, a, "fuzz", 100, NULL) == FT_OK && ids.count > FT_MAX_STOP_IDS)
         abort();
-    if (family == NULL || ft_config_from_json(&config, head->config, "fuzz", NULL) != FT_OK ||
-        config.layers > 20 || ft_family_weights(family, -1, &config, &spec, &count, NULL) != FT_OK)
+    if (family == NULL ||
+        ft_config_from_json(&config, head->config, family->kind, "fuzz", NULL) != FT_OK ||
+        config.layers > 20 ||
+        ft_family_weights(family, NULL, &config, &spec, &count, NULL) != FT_OK)
         return;
     for (size_t i = 0; i < count; i++)
         if (spec[i].dim[0] < 1 || (spec[i].ndim == 2 && spec[i].dim[1] < 1))

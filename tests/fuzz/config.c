@@ -36,7 +36,8 @@ static void check_origin(const ft_hf_model *origin)
     ft_config again;
     ft_error err;
     json_t *json = ft_config_to_json(&origin->config);
-    require(json != NULL && ft_config_from_json(&again, json, "fuzz", &err) == FT_OK);
+    require(json != NULL &&
+            ft_config_from_json(&again, json, origin->config.kind, "fuzz", &err) == FT_OK);
     json_decref(json);
     const ft_config *config = &origin->config;
     require(again.hidden == config->hidden && again.labels == config->labels &&
@@ -52,7 +53,7 @@ static void check_origin(const ft_hf_model *origin)
     size_t count;
     if (origin->config.layers > 20)
         return; /* nothing new, only slow */
-    require(ft_family_weights(origin->family, origin->hf_arch, &origin->config, &spec, &count,
+    require(ft_family_weights(origin->family, origin->architecture, &origin->config, &spec, &count,
                               &err) == FT_OK);
     for (size_t i = 0; i < count; i++)
         require(spec[i].source[0] != '\0' && spec[i].dim[0] > 0);

@@ -65,7 +65,8 @@ static void check(const ft_dataset *d, size_t cols)
 static void read_as(const char *path, const char *family, const ft_config *config, size_t cols)
 {
     ft_model model = { .config = *config, .family = ft_family_find(family) };
-    model.has_cache = ft_config_is_decoder(config);
+    model.config.kind = model.family->kind;
+    model.has_cache = ft_config_is_decoder(&model.config);
     ft_dataset data;
     ft_error err = { .code = FT_OK };
     ft_status status = cols == 0 ? ft_dataset_read(&data, path, &model, &err)

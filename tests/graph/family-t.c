@@ -1,11 +1,12 @@
 /*
- * family-t.c - families: names and shapes of weights in every dialect, configurations as JSON.
+ * family-t.c - families: names and shapes of weights in every architecture, configurations as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "runtime/families/families.h"
+#include "runtime/mem.h"
 #include "tests/lib/models/bert.h"
 #include "tests/lib/models/family.h"
 #include "tests/tap/tap.h"
@@ -23,10 +24,10 @@ static ft_config one_layer(void)
     return config;
 }
 
-static void test_weights(int hf_arch, const ft_config *config, const char *expected,
-                         const char *sentence)
+static void test_weights(const ft_architecture *architecture, const ft_config *config,
+                         const char *expected, const char *sentence)
 {
-    char *text = weights_text(&ft_family_bert, hf_arch, config);
+    char *text = weights_text(&ft_family_bert, architecture, config);
     is_str(text, expected, "%s", sentence);
     free(text);
 }
@@ -34,7 +35,7 @@ static void test_weights(int hf_arch, const ft_config *config, const char *expec
 static void test_bert_names(void)
 {
     ft_config config = one_layer();
-    test_weights(0, &config,
+    test_weights(&ft_architecture_bert, &config,
                  "embed.word table [50, 8] ~embeddings.word_embeddings.weight\n"
                  "embed.position table [300, 8] ~embeddings.position_embeddings.weight\n"
                  "embed.type table [2, 8] ~embeddings.token_type_embeddings.weight\n"
@@ -74,7 +75,7 @@ static void test_roberta_names(void)
     ft_config config = one_layer();
     config.head = FT_HEAD_DENSE;
     config.pooler = false;
-    char *text = weights_text(&ft_family_bert, 1, &config);
+    char *text = weights_text(&ft_family_bert, &ft_architecture_roberta, &config);
     has(text, "\nlayer.0.attn.q.weight linear [8, 8] ~encoder.layer.0.attention.self.query.weight",
         "RoBERTa's layers are named like BERT's");
     const char *top = strstr(text, "head.dense");
@@ -93,7 +94,7 @@ static void test_distilbert_names(void)
     config.head = FT_HEAD_RELU;
     config.pooler = false;
     config.types = 0;
-    test_weights(2, &config,
+    test_weights(&ft_architecture_distilbert, &config,
                  "embed.word table [50, 8] ~embeddings.word_embeddings.weight\n"
                  "embed.position table [300, 8] ~embeddings.position_embeddings.weight\n"
                  "embed.norm.weight vector [8] ~embeddings.LayerNorm.weight\n"
@@ -129,17 +130,17 @@ static void test_optional(void)
     config.types = config.labels = 0;
     config.pooler = false;
     config.head = FT_HEAD_NONE;
-    char *text = weights_text(&ft_family_bert, 0, &config);
+    char *text = weights_text(&ft_family_bert, &ft_architecture_bert, &config);
     ok(strstr(text, "type") == NULL && strstr(text, "pooler") == NULL &&
            strstr(text, "classifier") == NULL,
        "what the configuration does not have, has no weights");
     free(text);
-    text = weights_text(&ft_family_bert, -1, &config);
-    ok(strchr(text, '~') == NULL, "without a dialect there are no names of checkpoints");
+    text = weights_text(&ft_family_bert, NULL, &config);
+    ok(strchr(text, '~') == NULL, "without an architecture there are no names of checkpoints");
     free(text);
 
     config.layers = 12;
-    text = weights_text(&ft_family_bert, 0, &config);
+    text = weights_text(&ft_family_bert, &ft_architecture_bert, &config);
     const char *tenth = strstr(text, "layer.10.attn.q.weight"),
                *last = strstr(text, "layer.11.ffn.norm.bias");
     ok(tenth != NULL && last != NULL && tenth < last && last[23] == 'v' &&
@@ -148,16 +149,33 @@ static void test_optional(void)
     free(text);
 }
 
+/* Heads whose columns are not those of the model, and that do not divide them. */
+static void test_head_size(void)
+{
+    ft_config config = one_layer();
+    config.heads = 3;
+    config.head_size = 5;
+    char *text = weights_text(&ft_family_bert, NULL, &config);
+    has(text, "layer.0.attn.q.weight linear [15, 8]\nlayer.0.attn.q.bias vector [15]\n",
+        "queries are as wide as their heads");
+    has(text, "layer.0.attn.out.weight linear [8, 15]\n", "and become as wide as the model again");
+    free(text);
+    ok(config_survives(&config), "and a manifest may say so");
+    config_refused(&config, "{\"head_size\": null}", "3 heads do not divide 8 columns");
+    config_refused(&config, "{\"head_size\": 30000}",
+                   "3 heads of 30000 columns, at most 65536 together");
+}
+
 static void test_long_names(void)
 {
     static const char name[] = "a.name.that.is.longer.than.the.sixty-three.characters.of.a.name";
-    const ft_weight_rule rule = { name, "H", FT_ROLE_VECTOR, true, 0, { name, NULL, NULL } };
+    const ft_weight_rule rule = { name, "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS };
     const ft_family family = { .name = "long", .weight = &rule, .nweight = 1 };
     ft_config config = one_layer();
     ft_weight_spec *spec;
     size_t count;
     ft_error err;
-    is_int(ft_family_weights(&family, 0, &config, &spec, &count, &err), FT_ELIMIT,
+    is_int(ft_family_weights(&family, NULL, &config, &spec, &count, &err), FT_ELIMIT,
            "a name that does not fit is refused");
     has(err.text, "long: a weight's name is too long", "not cut");
     ok(spec == NULL && count == 0, "and nothing is left behind");
@@ -174,15 +192,12 @@ static void test_registry(void)
     };
     int found = 0;
     for (int i = 0; i < 8; i++) {
-        int hf_arch = -1;
-        const ft_family *family = ft_family_of(types[i][1], &hf_arch);
-        found += family != NULL && family == ft_family_find(types[i][0]) &&
-                 hf_arch == (i < 6 ? i % 3 : 0);
+        const ft_architecture *architecture = ft_architecture_find(types[i][1]);
+        found += architecture != NULL && architecture->family == ft_family_find(types[i][0]);
     }
-    is_int(found, 8, "bert and llama have three dialects each, m2m100 and marian one");
-    int hf_arch;
-    ok(ft_family_of("gpt2", &hf_arch) == NULL && ft_family_find("gpt2") == NULL,
-       "an unknown family is none");
+    is_int(found, 8, "every model_type is found, and is of its family");
+    ok(ft_architecture_find("gpt2") == NULL && ft_family_find("gpt2") == NULL,
+       "an unknown one is not");
 
     int lost = 0;
     ft_role parsed;
@@ -198,45 +213,104 @@ static bool stores(const ft_config_rule *rule)
 }
 
 /* A twin's other key is stored in the field that the twin is compared with. */
-static bool has_twin(const ft_hf_arch *hf_arch, const ft_config_rule *twin)
+static bool has_twin(const ft_architecture *architecture, const ft_config_rule *twin)
 {
-    for (size_t i = 0; i < hf_arch->nrule; i++) {
-        const ft_config_rule *rule = &hf_arch->rule[i];
+    const ft_config_rule *rule;
+    for (size_t i = 0; (rule = ft_architecture_rule(architecture, i)) != NULL; i++)
         if (stores(rule) && rule->field == twin->field && strcmp(rule->key, twin->must) == 0)
             return true;
-    }
     return false;
 }
 
 /* Tables are data: whoever reads them must be able to. */
-static void test_rules(const ft_hf_arch *hf_arch)
+static void test_rules(const ft_architecture *architecture)
 {
     int unreadable = 0, outside = 0, twice = 0;
-    for (size_t i = 0; i < hf_arch->nrule; i++) {
-        const ft_config_rule *rule = &hf_arch->rule[i];
+    const ft_config_rule *rule;
+    for (size_t i = 0; (rule = ft_architecture_rule(architecture, i)) != NULL; i++) {
         json_t *json = rule->must == NULL ? NULL : json_loads(rule->must, JSON_DECODE_ANY, NULL);
-        unreadable += rule->kind == FT_KEY_ALIAS ? !has_twin(hf_arch, rule)
+        unreadable += rule->kind == FT_KEY_ALIAS ? !has_twin(architecture, rule)
                                                  : rule->must != NULL && json == NULL;
         unreadable += rule->kind == FT_KEY_FIXED && rule->must == NULL;
         outside += rule->field >= sizeof(ft_config);
-        for (size_t j = 0; j < i; j++)
-            twice += stores(rule) && stores(&hf_arch->rule[j]) &&
-                     rule->field == hf_arch->rule[j].field &&
-                     strcmp(rule->key, hf_arch->rule[j].key) == 0;
+        for (size_t j = 0; j < i; j++) {
+            const ft_config_rule *other = ft_architecture_rule(architecture, j);
+            twice += stores(rule) && stores(other) && rule->field == other->field &&
+                     strcmp(rule->key, other->key) == 0;
+        }
         json_decref(json);
     }
     ok(unreadable == 0 && outside == 0 && twice == 0,
        "%s: every default is JSON, every field lies in the configuration, no key is stored there "
        "twice",
-       hf_arch->model_type);
+       architecture->model_type);
+}
+
+/* Whether the products of a shape, a bias or a condition are known; NULL has none. */
+static bool is_known(const char *text)
+{
+    const ft_config config = { .layers = 1 };
+    for (; text != NULL; text = strpbrk(text, ",/"), text += text != NULL)
+        if (ft_config_size(&config, text) < 0)
+            return false;
+    return true;
+}
+
+/* Whether the family has a rule of that name. */
+static bool is_weight(const ft_family *family, const char *name)
+{
+    for (size_t i = 0; i < family->nweight; i++)
+        if (strcmp(family->weight[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Names of a base are those of another architecture too: each of them is tested as its own. */
+static void test_sources(const ft_architecture *architecture)
+{
+    const ft_family *family = architecture->family;
+    int strangers = 0, unknown = 0;
+    for (const ft_architecture *a = architecture; a != NULL; a = a->base)
+        for (size_t i = 0; i < a->nsource; i++)
+            strangers += !is_weight(family, a->source[i].name);
+    for (size_t i = 0; i < family->nweight; i++)
+        unknown += !is_known(family->weight[i].shape) || !is_known(family->weight[i].bias) ||
+                   !is_known(family->weight[i].when);
+    ok(strangers == 0 && unknown == 0,
+       "%s: every name in checkpoints is that of a weight, every factor of a shape is known",
+       architecture->model_type);
 }
 
 static void test_all_rules(void)
 {
-    const ft_family *family;
-    for (size_t i = 0; (family = ft_family_at(i)) != NULL; i++)
-        for (size_t d = 0; d < family->num_hf_archs; d++)
-            test_rules(&family->hf_arch[d]);
+    const ft_architecture *architecture;
+    for (size_t i = 0; (architecture = ft_architecture_at(i)) != NULL; i++) {
+        test_rules(architecture);
+        test_sources(architecture);
+    }
+}
+
+static void test_base(void)
+{
+    static const ft_config_rule common[] = { { "a", FT_KEY_IGNORED, 0, NULL },
+                                             { "b", FT_KEY_IGNORED, 0, NULL },
+                                             { "b", FT_KEY_FIXED, 0, "1" } };
+    static const ft_config_rule own[] = { { "b", FT_KEY_FIXED, 0, "2" },
+                                          { "c", FT_KEY_IGNORED, 0, NULL } };
+    static const ft_weight_source names[] = { { "x", "base.x" }, { "y", "base.y" } };
+    static const ft_weight_source others[] = { { "y", "own.y" }, { "x", NULL } };
+    const ft_architecture base = { .rule = common, .nrule = 3, .source = names, .nsource = 2 };
+    const ft_architecture kin = {
+        .base = &base, .rule = own, .nrule = 2, .source = others, .nsource = 2
+    };
+    char found[64] = "";
+    const ft_config_rule *rule;
+    for (size_t i = 0; (rule = ft_architecture_rule(&kin, i)) != NULL; i++)
+        sprintf(found + strlen(found), "%s%s ", rule->key, rule->must == NULL ? "" : rule->must);
+    is_str(found, "a b2 c ", "rules about a key replace all that the base has about it");
+    is_str(ft_architecture_source(&kin, "y"), "own.y", "and so does the name of a weight");
+    ok(ft_architecture_source(&kin, "x") == NULL && ft_architecture_source(&kin, "z") == NULL,
+       "which may be none");
 }
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
@@ -308,18 +382,28 @@ static void test_bounds(void)
 
     ft_config config;
     ft_error err;
-    is_int(ft_config_from_json(&config, NULL, "m.ft", &err), FT_EFORMAT,
+    is_int(ft_config_from_json(&config, NULL, FT_KIND_ENCODER, "m.ft", &err), FT_EFORMAT,
            "a manifest without configuration is refused");
 }
 
-static void test_symbols(void)
+static void test_sizes(void)
 {
+    static const char *const products[] = {
+        "layers", "hidden", "heads", "ffn",        "vocabulary",        "positions", "types",
+        "labels", "pooler", "1",     "dense_head", "heads * head_size", "mystery",   "heads*",
+    };
     ft_config config = test_bert_config(8, 2, 12);
-    char found[128] = "";
-    for (const char *symbol = "LHAFVPTCKD?"; *symbol != '\0'; symbol++)
-        sprintf(found + strlen(found), "%c=%lld ", *symbol,
-                (long long) ft_config_symbol(&config, *symbol));
-    is_str(found, "L=2 H=8 A=2 F=12 V=50 P=300 T=2 C=3 K=1 D=0 ?=0 ", "letters stand for sizes");
+    char found[256] = "";
+    for (size_t i = 0; i < FT_COUNT(products); i++)
+        sprintf(found + strlen(found), "%s=%lld ", products[i],
+                (long long) ft_config_size(&config, products[i]));
+    is_str(found,
+           "layers=2 hidden=8 heads=2 ffn=12 vocabulary=50 positions=300 types=2 labels=3 pooler=1 "
+           "1=1 dense_head=0 heads * head_size=8 mystery=-1 heads*=-1 ",
+           "names stand for sizes, and heads share the columns where nothing says their size");
+    config.head_size = 6;
+    is_int(ft_config_size(&config, "heads*head_size, hidden"), 12,
+           "a product ends at a comma, and heads may have a size of their own");
 }
 
 int main(void)
@@ -328,11 +412,13 @@ int main(void)
     test_roberta_names();
     test_distilbert_names();
     test_optional();
+    test_head_size();
     test_long_names();
     test_registry();
     test_all_rules();
+    test_base();
     test_round_trip();
     test_bounds();
-    test_symbols();
+    test_sizes();
     return done_testing();
 }

@@ -17,6 +17,7 @@
 static ft_config decoder(void)
 {
     return (ft_config){
+        .kind = FT_KIND_DECODER,
         .layers = 1,
         .hidden = 20,
         .heads = 6,
@@ -51,20 +52,22 @@ static const char plain[] =
 
 static void test_names(void)
 {
+    static const ft_architecture *const kin[] = { &ft_architecture_llama, &ft_architecture_mistral,
+                                                  &ft_architecture_qwen2 };
     ft_config config = decoder();
-    for (int hf_arch = 0; hf_arch < 3; hf_arch++) {
-        char *text = weights_text(&ft_family_llama, hf_arch, &config);
+    for (size_t i = 0; i < 3; i++) {
+        char *text = weights_text(&ft_family_llama, kin[i], &config);
         is_str(text, plain, "weights of %s: heads of keys have their own number",
-               ft_family_llama.hf_arch[hf_arch].model_type);
+               kin[i]->model_type);
         free(text);
     }
     config.tied = true;
-    char *text = weights_text(&ft_family_llama, 0, &config);
+    char *text = weights_text(&ft_family_llama, &ft_architecture_llama, &config);
     ok(strstr(text, "head.weight") == NULL && strstr(text, "norm.weight vector [20] model.norm"),
        "a tied head has no weight");
     free(text);
     config.layers = 3;
-    text = weights_text(&ft_family_llama, 0, &config);
+    text = weights_text(&ft_family_llama, &ft_architecture_llama, &config);
     const char *last = strstr(text, "layer.2.ffn.down.weight");
     ok(last != NULL && strstr(last, "layer.") == last && strstr(last + 1, "layer.") == NULL &&
            strstr(last, "norm.weight") != NULL,
@@ -99,7 +102,7 @@ static void test_biases(void)
         ft_config config = decoder();
         int found = 0, expected = 0, all = 0;
         *(bool *) (void *) ((char *) &config + switches[i].field) = true;
-        char *text = weights_text(&ft_family_llama, 0, &config);
+        char *text = weights_text(&ft_family_llama, &ft_architecture_llama, &config);
         for (const char *const *part = switches[i].parts; *part != NULL; part++, expected++)
             found += biases(text, *part);
         for (const char *at = text; (at = strstr(at, ".bias vector")) != NULL; at++)
@@ -110,21 +113,25 @@ static void test_biases(void)
     }
     ft_config config = decoder();
     config.qkv_bias = true;
-    char *text = weights_text(&ft_family_llama, 2, &config);
+    char *text = weights_text(&ft_family_llama, &ft_architecture_qwen2, &config);
     has(text, "layer.0.attn.k.bias vector [8] model.layers.0.self_attn.k_proj.bias\n",
         "as long as the rows of its matrix");
     free(text);
 }
 
-static void test_symbols(void)
+static void test_sizes(void)
 {
+    static const char *const products[] = { "heads*head_size", "kv_heads*head_size", "qkv_bias",
+                                            "out_bias",        "ffn_bias",           "untied" };
     ft_config config = decoder();
-    char found[128] = "";
+    char found[256] = "";
     config.out_bias = true;
-    for (const char *symbol = "QGBOMU"; *symbol != '\0'; symbol++)
-        sprintf(found + strlen(found), "%c=%lld ", *symbol,
-                (long long) ft_config_symbol(&config, *symbol));
-    is_str(found, "Q=24 G=8 B=0 O=1 M=0 U=1 ", "letters stand for the sizes of decoders");
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        sprintf(found + strlen(found), "%s=%lld ", products[i],
+                (long long) ft_config_size(&config, products[i]));
+    is_str(found,
+           "heads*head_size=24 kv_heads*head_size=8 qkv_bias=0 out_bias=1 ffn_bias=0 untied=1 ",
+           "names stand for the sizes of decoders");
 }
 
 /* A configuration without what the family needs has weights without elements. */
@@ -134,9 +141,9 @@ static void test_wrong_family(void)
     ft_weight_spec *spec;
     size_t count;
     ft_error err;
-    is_int(ft_family_weights(&ft_family_llama, 0, &encoder, &spec, &count, &err), FT_EFORMAT,
+    is_int(ft_family_weights(&ft_family_llama, NULL, &encoder, &spec, &count, &err), FT_EFORMAT,
            "an encoder's configuration is no Llama's");
-    has(err.text, "llama: layer.0.attn.q.weight would have no elements", "and it says why");
+    has(err.text, "llama: layer.0.attn.k.weight would have no elements", "and it says why");
     ok(spec == NULL && count == 0, "and nothing is left behind");
 }
 
@@ -202,8 +209,7 @@ static void test_refused(void)
     refused("{\"window\": null, \"window_from\": 1}", "layer 1 has no window to begin with");
     refused("{\"rope\": \"yarn\"}", "\"rope\" is absent or unknown");
     refused("{\"rope\": 3}", "\"rope\" is absent or unknown");
-    refused("{\"rope\": null, \"head_size\": 4, \"hidden\": 24}", "a decoder without rope");
-    refused("{\"rope\": null}", "6 heads do not divide 20 columns");
+    refused("{\"rope\": null}", "a decoder without rope");
     refused("{\"rope\": \"default\"}", "rope default with rope_factor");
     refused("{\"rope\": \"linear\"}", "rope linear with rope_low");
     refused("{\"rope_factor\": null}", "rope llama3 without rope_factor");
@@ -259,7 +265,7 @@ int main(void)
 {
     test_names();
     test_biases();
-    test_symbols();
+    test_sizes();
     test_wrong_family();
     test_round_trip();
     test_refused();

@@ -18,6 +18,7 @@
 static ft_config translator(void)
 {
     return (ft_config){
+        .kind = FT_KIND_ENCODER_DECODER,
         .layers = 1,
         .hidden = 24,
         .heads = 6,
@@ -71,45 +72,63 @@ static void test_names(void)
         "model.decoder.layers.0.encoder_attn_layer_norm.weight\n",
         "decoder.layer.0.ffn.up.weight linear [28, 24] model.decoder.layers.0.fc1.weight\n",
     };
-    static const ft_family *const families[] = { &ft_family_m2m100, &ft_family_marian };
+    static const ft_architecture *const kin[] = { &ft_architecture_m2m100,
+                                                  &ft_architecture_marian };
     ft_config config = translator();
-    for (size_t f = 0; f < FT_COUNT(families); f++) {
-        char *text = weights_text(families[f], 0, &config), *at = text;
+    for (size_t f = 0; f < FT_COUNT(kin); f++) {
+        char *text = weights_text(kin[f]->family, kin[f], &config), *at = text;
         for (size_t i = 0; i < FT_COUNT(expected) && at != NULL; i++)
             at = strstr(at, expected[i]);
-        ok(at != NULL, "%s: weights of both halves, in the order of their use", families[f]->name);
+        ok(at != NULL, "%s: weights of both halves, in the order of their use", kin[f]->model_type);
         is_int(lines_of(text), 1 + 2 * 16 + 26 + (f == 0 ? 4 : 0),
-               "%s: each half has its own number of layers", families[f]->name);
+               "%s: each half has its own number of layers", kin[f]->model_type);
         ok((strstr(text, "encoder.norm.") != NULL) == (f == 0), "%s: a last norm or none",
-           families[f]->name);
+           kin[f]->model_type);
         free(text);
     }
     config.tied = false;
     config.head_bias = true;
-    char *text = weights_text(&ft_family_marian, 0, &config);
+    char *text = weights_text(&ft_family_marian, &ft_architecture_marian, &config);
     has(text,
         "head.weight dense [50, 24] lm_head.weight\nhead.bias vector [50] final_logits_bias\n",
         "an untied head has a weight, and Marian's a bias");
     free(text);
-    text = weights_text(&ft_family_m2m100, 0, &config);
+    text = weights_text(&ft_family_m2m100, &ft_architecture_m2m100, &config);
     ok(strstr(text, "head.bias") == NULL, "M2M100 has none");
     free(text);
 }
 
-static void test_symbols(void)
+static void test_sizes(void)
 {
     ft_config config = translator();
-    is_int(ft_config_symbol(&config, 'E') * 100 + ft_config_symbol(&config, 'I'), 236,
-           "letters stand for the sizes of the encoder");
-    is_int(ft_config_symbol(&config, 'Z'), 0, "and for the bias of logits");
+    is_int(ft_config_size(&config, "encoder_layers") * 100 + ft_config_size(&config, "encoder_ffn"),
+           236, "names stand for the sizes of the encoder");
+    is_int(ft_config_size(&config, "encoder_heads*encoder_head_size"), 24,
+           "and for the columns of its heads");
+    is_int(ft_config_size(&config, "head_bias"), 0, "and for the bias of logits");
     ok(ft_config_is_decoder(&config) && ft_config_is_encoder_decoder(&config),
        "it writes text, from a source");
     config = test_bert_config(8, 2, 12);
     ok(!ft_config_is_decoder(&config) && !ft_config_is_encoder_decoder(&config),
        "an encoder does not");
-    config.rope = FT_ROPE_DEFAULT;
+    config.kind = FT_KIND_DECODER;
     ok(ft_config_is_decoder(&config) && !ft_config_is_encoder_decoder(&config),
-       "what has rotary positions writes, but not from a source");
+       "a decoder writes, but not from a source");
+}
+
+/* Each half has heads of a size of its own. */
+static void test_head_size(void)
+{
+    ft_config config = translator();
+    config.encoder_heads = 5;
+    config.encoder_head_size = 3;
+    config.heads = config.kv_heads = 7;
+    char *text = weights_text(&ft_family_m2m100, NULL, &config);
+    has(text, "encoder.layer.0.attn.out.weight linear [24, 15]\n", "an encoder's heads");
+    has(text, "decoder.layer.0.attn.k.weight linear [28, 24]\n", "a decoder's heads");
+    has(text, "decoder.layer.0.cross.v.weight linear [28, 24]\n", "and those that read the source");
+    free(text);
+    ok(config_survives(&config), "are said by the manifest");
 }
 
 static void test_wrong_family(void)
@@ -118,7 +137,7 @@ static void test_wrong_family(void)
     ft_weight_spec *spec;
     size_t count;
     ft_error err;
-    is_int(ft_family_weights(&ft_family_m2m100, 0, &encoder, &spec, &count, &err), FT_EFORMAT,
+    is_int(ft_family_weights(&ft_family_m2m100, NULL, &encoder, &spec, &count, &err), FT_EFORMAT,
            "an encoder's configuration is no M2M100's");
     has(err.text, "m2m100: encoder.layer.#.attn.q would have no layers", "and it says why");
     ok(spec == NULL && count == 0, "and nothing is left behind");
@@ -176,7 +195,8 @@ static void test_refused(void)
     refused("{\"encoder_ffn\": 2.0}", "no whole number \"encoder_ffn\"");
     refused("{\"kv_heads\": 3}", "3 heads of keys of 4 columns, expected 6 of 4");
     refused("{\"head_size\": null}", "6 heads of keys of 0 columns, expected 6 of 4");
-    refused("{\"heads\": 7}", "7 heads do not divide 24 columns");
+    refused("{\"heads\": 7}", "6 heads of keys of 4 columns, expected 7 of 4");
+    refused("{\"heads\": 7, \"head_size\": null}", "7 heads do not divide 24 columns");
     refused(
         "{\"hidden\": 9, \"heads\": 1, \"encoder_heads\": 1, \"kv_heads\": 1, \"head_size\": 9}",
         "9 columns have no sinusoids, expected an even number from 4 on");
@@ -234,7 +254,8 @@ static void test_text(void)
 int main(void)
 {
     test_names();
-    test_symbols();
+    test_sizes();
+    test_head_size();
     test_wrong_family();
     test_round_trip();
     test_refused();

@@ -79,11 +79,11 @@ refused 'recipe: head is blocks, but head.weight is float' \
 
 # ---- Family -------------------------------------------------------------------------------------
 
-refused 'the config describes an encoder of texts, but family llama is a decoder' \
+refused 'config: a decoder without rope' \
     'an encoder that calls itself a llama' bert.int8.ft set family '"llama"'
-refused 'the config describes a decoder, but family bert is an encoder of texts' \
+refused 'config: an encoder of texts with members of a decoder' \
     'a decoder that calls itself a bert' llama.int8.ft set family '"bert"'
-refused 'the config describes a decoder, but family m2m100 is an encoder-decoder' \
+refused 'config: no whole number "encoder_layers"' \
     'a decoder that calls itself an m2m100' llama.ft set family '"m2m100"'
 
 # ---- State: what the manifest says is wrong when it is read --------------------------------------

@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/graph/model_config.h"
+#include "runtime/families/family.h"
 #include "runtime/tensor.h"
 #include "runtime/cli/terminal_width.h"
 #include "runtime/tools/inspect/inspect.h"
@@ -147,9 +147,14 @@ static void print_files(const ft_artifact *a)
 static void print_config(const ft_inspection *inspection)
 {
     const ft_artifact_header *head = ft_artifact_get_header(inspection->artifact[0]);
+    const ft_family *family = ft_family_find(head->family);
     ft_config config;
     ft_error why;
-    if (ft_config_from_json(&config, head->config, inspection->path[0], &why) == FT_OK)
+    if (family == NULL)
+        ft_fail(&why, FT_EUNSUPPORTED, "%s: family %s is unknown to this version",
+                inspection->path[0], head->family);
+    if (family != NULL && ft_config_from_json(&config, head->config, family->kind,
+                                              inspection->path[0], &why) == FT_OK)
         ft_config_write(&config, stdout);
     else
         ft_tool_print_escaped(why.text, 0);

@@ -29,7 +29,7 @@ static bool is_single_run(const ft_run *run, const ft_model *model)
 /* Reject options that do not apply to the model's type: FT_EARG, a usage error. */
 static ft_status check_use(const ft_run *run, const ft_model *model, ft_error *err)
 {
-    const char *kind = ft_kind_name(ft_config_kind(&model->config));
+    const char *kind = ft_kind_name(model->config.kind);
     const char *writing =
         run->generation_option != NULL ? run->generation_option : run->cache_option;
     if (!model->has_cache && (writing != NULL || run->session.all_logits))

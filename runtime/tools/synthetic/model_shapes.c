@@ -51,12 +51,15 @@ bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out)
     .vocabulary = 30522, .positions = 512, .types = 2, .padding_id = -1, .eps = 1e-12f,            \
     .activation = FT_ACT_GELU
 
-#define LLAMA .padding_id = -1, .eps = 1e-5f, .activation = FT_ACT_SILU, .rope = FT_ROPE_DEFAULT
+#define LLAMA                                                                                      \
+    .kind = FT_KIND_DECODER, .padding_id = -1, .eps = 1e-5f, .activation = FT_ACT_SILU,            \
+    .rope = FT_ROPE_DEFAULT
 
 #define ENCODER_DECODER                                                                            \
-    .position_offset = 2, .padding_id = 1, .pad_id = 1, .decoder_start_id = 2,                     \
-    .forced_bos_id = -1, .forced_eos_id = -1, .eps = 1e-5f, .activation = FT_ACT_RELU,             \
-    .sinusoids = FT_SINUSOIDS_M2M100, .scale_embeddings = true, .tied = true
+    .kind = FT_KIND_ENCODER_DECODER, .position_offset = 2, .padding_id = 1, .pad_id = 1,           \
+    .decoder_start_id = 2, .forced_bos_id = -1, .forced_eos_id = -1, .eps = 1e-5f,                 \
+    .activation = FT_ACT_RELU, .sinusoids = FT_SINUSOIDS_M2M100, .scale_embeddings = true,         \
+    .tied = true
 
 /*
  * BERT base and large of google-research, all-MiniLM-L6-v2, and ViT-B/16 with the 1000 ImageNet
@@ -81,7 +84,8 @@ static const struct {
         .normalize = true,
         BERT } },
     { "vit-base",
-      { .layers = 12,
+      { .kind = FT_KIND_VISION,
+        .layers = 12,
         .hidden = 768,
         .heads = 12,
         .ffn = 3072,

@@ -247,7 +247,7 @@ static ft_status make_weights(ft_synthetic *synthetic, const ft_synthetic_option
 {
     ft_weight_spec *spec;
     size_t count;
-    FT_TRY(ft_family_weights(synthetic->family, -1, &synthetic->config, &spec, &count, err));
+    FT_TRY(ft_family_weights(synthetic->family, NULL, &synthetic->config, &spec, &count, err));
     ft_status status = FT_OK;
     synthetic->weight = ft_calloc(count, sizeof *synthetic->weight);
     if (synthetic->weight == NULL)

@@ -120,7 +120,7 @@ void test_bert_make(test_bert *out, const ft_config *config, ft_mode mode, uint6
     ft_weight_spec *spec;
     size_t count;
     ft_error err;
-    if (ft_family_weights(ft_family_find("bert"), -1, config, &spec, &count, &err) != FT_OK)
+    if (ft_family_weights(ft_family_find("bert"), NULL, config, &spec, &count, &err) != FT_OK)
         bail_out("%s", err.text);
     *out = (test_bert){ .config = *config,
                         .weight = memory(count * sizeof *out->weight),

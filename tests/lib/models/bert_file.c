@@ -35,7 +35,7 @@ static ft_status add_weights(ft_artifact_writer *writer, const test_bert *model,
 {
     ft_weight_spec *spec;
     size_t count;
-    FT_TRY(ft_family_weights(ft_family_find("bert"), -1, &model->config, &spec, &count, err));
+    FT_TRY(ft_family_weights(ft_family_find("bert"), NULL, &model->config, &spec, &count, err));
     ft_status status = FT_OK;
     for (size_t i = 0; i < count && status == FT_OK; i++) {
         const ft_weight *weight = &model->weight[i];

@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *weights_text(const ft_family *family, int hf_arch, const ft_config *config)
+char *weights_text(const ft_family *family, const ft_architecture *architecture,
+                   const ft_config *config)
 {
     ft_weight_spec *spec;
     size_t count, bytes;
     ft_error err;
     char *text = NULL, shape[FT_SHAPE_TEXT];
-    if (ft_family_weights(family, hf_arch, config, &spec, &count, &err) != FT_OK)
+    if (ft_family_weights(family, architecture, config, &spec, &count, &err) != FT_OK)
         bail_out("%s", err.text);
     FILE *file = open_memstream(&text, &bytes);
     for (size_t i = 0; file != NULL && i < count; i++)
@@ -34,12 +35,13 @@ char *weights_text(const ft_family *family, int hf_arch, const ft_config *config
 
 static bool same_sizes(const ft_config *a, const ft_config *b)
 {
-    return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
-           a->ffn == b->ffn && a->vocabulary == b->vocabulary && a->positions == b->positions &&
-           a->types == b->types && a->labels == b->labels && a->problem_type == b->problem_type &&
-           a->position_offset == b->position_offset && a->padding_id == b->padding_id &&
-           a->eps == b->eps && a->activation == b->activation && a->pooler == b->pooler &&
-           a->head == b->head && a->embedding == b->embedding && a->normalize == b->normalize;
+    return a->kind == b->kind && a->layers == b->layers && a->hidden == b->hidden &&
+           a->heads == b->heads && a->ffn == b->ffn && a->vocabulary == b->vocabulary &&
+           a->positions == b->positions && a->types == b->types && a->labels == b->labels &&
+           a->problem_type == b->problem_type && a->position_offset == b->position_offset &&
+           a->padding_id == b->padding_id && a->eps == b->eps && a->activation == b->activation &&
+           a->pooler == b->pooler && a->head == b->head && a->embedding == b->embedding &&
+           a->normalize == b->normalize;
 }
 
 static bool same_decoder(const ft_config *a, const ft_config *b)
@@ -57,6 +59,7 @@ static bool same_source(const ft_config *a, const ft_config *b)
 {
     return a->sinusoids == b->sinusoids && a->encoder_layers == b->encoder_layers &&
            a->encoder_heads == b->encoder_heads && a->encoder_ffn == b->encoder_ffn &&
+           a->encoder_head_size == b->encoder_head_size &&
            a->decoder_start_id == b->decoder_start_id && a->pad_id == b->pad_id &&
            a->forced_bos_id == b->forced_bos_id && a->forced_eos_id == b->forced_eos_id &&
            a->num_banned == b->num_banned && memcmp(a->banned, b->banned, sizeof a->banned) == 0 &&
@@ -69,7 +72,7 @@ bool config_survives(const ft_config *config)
     json_t *json = ft_config_to_json(config);
     char *text = json_dumps(json, JSON_SORT_KEYS);
     json_t *again = json_loads(text, 0, NULL);
-    bool same = ft_config_from_json(&read, again, "manifest", NULL) == FT_OK &&
+    bool same = ft_config_from_json(&read, again, config->kind, "manifest", NULL) == FT_OK &&
                 same_sizes(&read, config) && same_decoder(&read, config) &&
                 same_source(&read, config);
     json_decref(json);
@@ -93,7 +96,7 @@ void config_refused(const ft_config *good, const char *patch, const char *why)
         else
             json_object_set(json, key, value);
     }
-    ft_status status = ft_config_from_json(&config, json, "m.ft", &err);
+    ft_status status = ft_config_from_json(&config, json, good->kind, "m.ft", &err);
     char expected[256];
     snprintf(expected, sizeof expected, "m.ft: config: %s", why);
     is_str(status == FT_EFORMAT ? err.text : "no FT_EFORMAT", expected, "%s is refused", patch);

@@ -9,7 +9,8 @@
 #include "runtime/families/family.h"
 
 /* "NAME ROLE [shape] SOURCE" of every weight, one a line; free with free(). */
-char *weights_text(const ft_family *family, int hf_arch, const ft_config *config);
+char *weights_text(const ft_family *family, const ft_architecture *architecture,
+                   const ft_config *config);
 
 /* Whether every field is the same after the way through JSON text. */
 bool config_survives(const ft_config *config);

@@ -1,5 +1,5 @@
 /*
- * tiny.h - small checkpoints of every dialect, whole or with a defect, for tests of the converter.
+ * tiny.h - small checkpoints of every architecture, whole or with a defect, for tests of the converter.
  *
  * Names and shapes are written down here a second time, as the published checkpoints have them:
  * hidden 8, 2 heads, ffn 12, 2 layers, 20 tokens, 10 positions, 2 types, 3 labels.

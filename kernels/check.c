@@ -10,31 +10,38 @@
 
 #include "kernels/check_private.h"
 
-ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols, int writes)
+/* The results: of this shape, and only what `writes` has. */
+static ft_status check_written(const checker *c, ft_rows rows, size_t cols, unsigned writes)
 {
     const ft_value *out = get_value(c, c->op->out), *codes = get_value(c, c->op->codes);
     if (out == NULL && codes == NULL)
         return fail_check(c, "has no result");
-    if (out != NULL && !(writes & FLOATS))
+    if (out != NULL && !(writes & FT_CAN_FLOATS))
         return fail_check(c, "cannot write floats");
-    if (codes != NULL && !(writes & QUANTIZED))
+    if (codes != NULL && !(writes & FT_CAN_QUANTIZE))
         return fail_check(c, "cannot write codes");
-    if (out != NULL && codes != NULL && !(writes & FLOATS_AND_QUANTIZED))
+    if (out != NULL && codes != NULL && !(writes & FT_CAN_BOTH))
         return fail_check(c, "cannot write floats and codes at once");
     if (out != NULL && (!is_float_value(out) || !has_shape(out, rows, cols)))
         return fail_check(c, "the float result has another shape or dtype");
     if (codes != NULL && (!is_quantized_value(codes) || !has_shape(codes, rows, cols)))
         return fail_check(c, "the codes have another shape or dtype, or no scale");
-    if (codes != NULL && codes->dynamic && !(writes & DYNAMIC))
+    if (codes != NULL && codes->dynamic && !(writes & FT_CAN_DYNAMIC))
         return fail_check(c, "cannot make the scales of its rows");
     return FT_OK;
+}
+
+ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols)
+{
+    return check_written(c, rows, cols, ft_op_info_of(c->op->kind)->writes);
 }
 
 ft_status ft_check_gemm_results(const checker *c, const ft_value *x, size_t cols,
                                 unsigned float_dtypes)
 {
     const ft_value *out = get_value(c, c->op->out), *codes = get_value(c, c->op->codes);
-    FT_TRY(ft_check_results(c, x->rows, cols, is_float_value(x) ? FLOATS : FLOATS | QUANTIZED));
+    unsigned writes = ft_op_info_of(c->op->kind)->writes;
+    FT_TRY(check_written(c, x->rows, cols, is_float_value(x) ? FT_CAN_FLOATS : writes));
     if (codes != NULL && codes->dtype != x->dtype)
         return fail_check(c, "the codes have another shape or dtype, or no scale");
     if (out != NULL && is_float_value(x) && out->dtype != x->dtype &&
@@ -56,7 +63,7 @@ ft_status ft_check_accumulator_depth(const checker *c, const ft_weight *w)
 
 /* ------------------------------------------------------------------------------------------- */
 
-static ft_status check_embed(const checker *c)
+ft_status ft_check_embed(const checker *c)
 {
     const ft_weight *word = get_weight(c, 0), *position = get_weight(c, 1),
                     *type = get_weight(c, 2);
@@ -75,7 +82,7 @@ static ft_status check_embed(const checker *c)
     if (c->op->state[FT_STATE_LAST_TOKEN] >= 0 &&
         !is_state(get_state(c, FT_STATE_LAST_TOKEN), FT_SLOTS, 1, FT_I32))
         return fail_check(c, "the tokens chosen last must be int32, one a seat");
-    return ft_check_results(c, FT_TOKENS, word->cols, FLOATS);
+    return ft_check_results(c, FT_TOKENS, word->cols);
 }
 
 /* The second operand of a sum: of the shape of the first, floats or codes. */
@@ -87,7 +94,7 @@ static ft_status check_residual(const checker *c, const ft_value *x, const ft_va
     return FT_OK;
 }
 
-static ft_status check_norm(const checker *c)
+ft_status ft_check_norm(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]), *residual = get_value(c, c->op->in[1]);
     if (!is_float_value(x))
@@ -101,11 +108,10 @@ static ft_status check_norm(const checker *c)
     const ft_value *sum = get_value(c, c->op->second);
     if (sum != NULL && (residual == NULL || !is_float_value(sum) || !same_shape(x, sum)))
         return fail_check(c, "the sum has another shape or dtype, or there is nothing to add");
-    return ft_check_results(c, x->rows, (size_t) x->cols,
-                            FLOATS | QUANTIZED | FLOATS_AND_QUANTIZED | DYNAMIC);
+    return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
-static ft_status check_linear(const checker *c)
+ft_status ft_check_linear(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);
     const ft_weight *w = get_weight(c, 0), *bias = get_weight(c, 1);
@@ -128,7 +134,7 @@ static ft_status check_linear(const checker *c)
 
 /* ------------------------------------------------------------------------------------------- */
 
-static ft_status check_attention(const checker *c)
+ft_status ft_check_attention(const checker *c)
 {
     const ft_value *q = get_value(c, c->op->in[0]), *probs = get_value(c, c->op->inner);
     if (q == NULL || probs == NULL || !probs->inner || q->rows != FT_TOKENS)
@@ -150,29 +156,44 @@ static ft_status check_attention(const checker *c)
 }
 
 /* Operations from floats to something of the same shape. */
-static ft_status check_elementwise(const checker *c, int writes)
+static ft_status check_elementwise(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);
     if (!is_float_value(x))
         return fail_check(c, "reads something that is not float");
-    return ft_check_results(c, x->rows, (size_t) x->cols, writes);
+    return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
-static ft_status check_add(const checker *c)
+ft_status ft_check_activate(const checker *c)
 {
-    FT_TRY(check_elementwise(c, FLOATS));
+    return check_elementwise(c);
+}
+
+ft_status ft_check_normalize(const checker *c)
+{
+    return check_elementwise(c);
+}
+
+ft_status ft_check_quantize(const checker *c)
+{
+    return check_elementwise(c);
+}
+
+ft_status ft_check_add(const checker *c)
+{
+    FT_TRY(check_elementwise(c));
     return check_residual(c, get_value(c, c->op->in[0]), get_value(c, c->op->in[1]));
 }
 
-static ft_status check_dequantize(const checker *c)
+ft_status ft_check_dequantize(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);
     if (!is_quantized_value(x))
         return fail_check(c, "reads something that has no scale");
-    return ft_check_results(c, x->rows, (size_t) x->cols, FLOATS);
+    return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
-static ft_status check_observe(const checker *c)
+ft_status ft_check_observe(const checker *c)
 {
     if (!is_float_value(get_value(c, c->op->in[0])))
         return fail_check(c, "observes what is not float");
@@ -181,61 +202,23 @@ static ft_status check_observe(const checker *c)
     return FT_OK;
 }
 
-static ft_status check_pool(const checker *c)
+ft_status ft_check_pool(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);
     if (!is_float_value(x) || x->rows != FT_TOKENS)
         return fail_check(c, "reads something that is not float or not per token");
-    return ft_check_results(c, FT_SEQUENCES, (size_t) x->cols, FLOATS);
+    return ft_check_results(c, FT_SEQUENCES, (size_t) x->cols);
 }
+
+static ft_status (*const rules[FT_NUM_OP_KINDS])(const checker *) = {
+#define X(NAME, name, ...) [FT_OP_##NAME] = ft_check_##name,
+#include "kernels/ops.def"
+#undef X
+};
 
 ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
-    checker c = { plan, op, what, err };
-    switch (op->kind) {
-    case FT_OP_EMBED:
-        return check_embed(&c);
-    case FT_OP_NORM:
-        return check_norm(&c);
-    case FT_OP_LINEAR:
-        return check_linear(&c);
-    case FT_OP_ACTIVATE:
-    case FT_OP_L2_NORMALIZE:
-        return check_elementwise(&c, FLOATS);
-    case FT_OP_QUANTIZE:
-        return check_elementwise(&c, QUANTIZED | DYNAMIC);
-    case FT_OP_ADD:
-        return check_add(&c);
-    case FT_OP_CONV:
-        return ft_check_conv(&c);
-    case FT_OP_ATTENTION:
-        return check_attention(&c);
-    case FT_OP_DEQUANTIZE:
-        return check_dequantize(&c);
-    case FT_OP_OBSERVE:
-        return check_observe(&c);
-    case FT_OP_PATCHIFY:
-        return ft_check_patchify(&c);
-    case FT_OP_ADD_CLASS_TOKEN:
-        return ft_check_add_class_token(&c);
-    case FT_OP_POOL:
-        return check_pool(&c);
-    case FT_OP_GATE:
-        return ft_check_gate(&c);
-    case FT_OP_STORE_KV:
-        return ft_check_store_kv(&c);
-    case FT_OP_ATTEND_KV:
-        return ft_check_attend_kv(&c);
-    case FT_OP_GATHER_ROWS:
-        return ft_check_gather_rows(&c);
-    case FT_OP_RECORD_TOKENS:
-        return ft_check_record_tokens(&c);
-    case FT_OP_SAMPLE:
-        return ft_check_sample(&c);
-    case FT_OP_BEAM_SEARCH:
-        return ft_check_beam_search(&c);
-    case FT_NUM_OP_KINDS:
-        break;
-    }
-    return fail_check(&c, "is no operation");
+    const checker c = { plan, op, what, err };
+    return (unsigned) op->kind < FT_NUM_OP_KINDS ? rules[op->kind](&c)
+                                                 : fail_check(&c, "is no operation");
 }

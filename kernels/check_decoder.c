@@ -15,7 +15,7 @@ ft_status ft_check_gate(const checker *c)
     const ft_value *x = get_value(c, c->op->in[0]), *y = get_value(c, c->op->in[1]);
     if (!is_float_value(x) || !is_float_value(y) || !same_shape(x, y) || x->dtype != y->dtype)
         return fail_check(c, "the factors are not floats of one shape and precision");
-    return ft_check_results(c, x->rows, (size_t) x->cols, FLOATS | QUANTIZED | DYNAMIC);
+    return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
 /* Keys or values that are kept: floats, or codes beside which scales lie. */
@@ -91,7 +91,7 @@ ft_status ft_check_store_kv(const checker *c)
     FT_TRY(check_keys_and_values(c, q, head_size));
     if (!is_vector(get_weight(c, 0), head_size / 2))
         return fail_check(c, "the frequencies are not one float for each pair of a head");
-    return ft_check_results(c, FT_TOKENS, (size_t) q->cols, FLOATS);
+    return ft_check_results(c, FT_TOKENS, (size_t) q->cols);
 }
 
 ft_status ft_check_attend_kv(const checker *c)
@@ -106,7 +106,7 @@ ft_status ft_check_attend_kv(const checker *c)
         !is_state(get_state(c, FT_STATE_CACHE_INDIRECTION), FT_SLOT_POSITIONS, 1, FT_I32))
         return fail_check(c, "the origins of tokens must be int32, one for each");
     FT_TRY(check_cache(c, head_size));
-    return ft_check_results(c, FT_TOKENS, (size_t) q->cols, FLOATS);
+    return ft_check_results(c, FT_TOKENS, (size_t) q->cols);
 }
 
 ft_status ft_check_gather_rows(const checker *c)
@@ -114,7 +114,7 @@ ft_status ft_check_gather_rows(const checker *c)
     const ft_value *x = get_value(c, c->op->in[0]), *y = get_value(c, c->op->out);
     if (!is_float_value(x) || x->rows != FT_TOKENS || (y != NULL && y->dtype != x->dtype))
         return fail_check(c, "reads something that is not float or not per token");
-    return ft_check_results(c, FT_SELECTED, (size_t) x->cols, FLOATS);
+    return ft_check_results(c, FT_SELECTED, (size_t) x->cols);
 }
 
 static ft_status check_histories(const checker *c)

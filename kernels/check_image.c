@@ -101,7 +101,7 @@ ft_status ft_check_patchify(const checker *c)
     if (!is_float_value(x) || x->dtype != FT_F32 || x->rows != FT_SEQUENCES ||
         x->cols != ft_conv_image_size(conv))
         return fail_check(c, "reads something that is not an image of float32 for each sequence");
-    return ft_check_results(c, FT_TOKENS, (size_t) ft_conv_gemm_k(conv), FLOATS | QUANTIZED);
+    return ft_check_results(c, FT_TOKENS, (size_t) ft_conv_gemm_k(conv));
 }
 
 /* Leading rows have vectors of their own: one or two. */
@@ -120,5 +120,5 @@ ft_status ft_check_add_class_token(const checker *c)
         return fail_check(c, "the leading rows are not float vectors as wide as the input");
     if (position->rows <= (size_t) c->op->attr.prefix_tokens)
         return fail_check(c, "there are no positions behind those of the leading rows");
-    return ft_check_results(c, FT_TOKENS, cols, FLOATS);
+    return ft_check_results(c, FT_TOKENS, cols);
 }

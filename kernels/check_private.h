@@ -103,11 +103,8 @@ static inline bool is_state(const ft_value *value, ft_rows rows, size_t cols, ft
     return value != NULL && has_shape(value, rows, cols) && value->dtype == dtype;
 }
 
-/* What an operation is able to write; codes that are scaled by row only with DYNAMIC. */
-enum { FLOATS = 1, QUANTIZED = 2, FLOATS_AND_QUANTIZED = 4, DYNAMIC = 8 };
-
-/* The results: of this shape, and only what the operation can write. */
-FT_MUST_USE ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols, int writes);
+/* The results: of this shape, and only what ops.def says that the operation can write. */
+FT_MUST_USE ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols);
 
 /*
  * The results of a product: of floats, floats of their precision; of codes, codes that are held as
@@ -119,16 +116,9 @@ FT_MUST_USE ft_status ft_check_gemm_results(const checker *c, const ft_value *x,
 /* Products of codes are added as int32: those of a row, or of a group where x is real numbers. */
 FT_MUST_USE ft_status ft_check_accumulator_depth(const checker *c, const ft_weight *w);
 
-/* Rules that have files of their own. */
-FT_MUST_USE ft_status ft_check_conv(const checker *c);
-FT_MUST_USE ft_status ft_check_patchify(const checker *c);
-FT_MUST_USE ft_status ft_check_add_class_token(const checker *c);
-FT_MUST_USE ft_status ft_check_gate(const checker *c);
-FT_MUST_USE ft_status ft_check_store_kv(const checker *c);
-FT_MUST_USE ft_status ft_check_attend_kv(const checker *c);
-FT_MUST_USE ft_status ft_check_gather_rows(const checker *c);
-FT_MUST_USE ft_status ft_check_record_tokens(const checker *c);
-FT_MUST_USE ft_status ft_check_sample(const checker *c);
-FT_MUST_USE ft_status ft_check_beam_search(const checker *c);
+/* The rule of every operation: ft_check_norm() and so on. */
+#define X(NAME, name, ...) FT_MUST_USE ft_status ft_check_##name(const checker *c);
+#include "kernels/ops.def"
+#undef X
 
 #endif

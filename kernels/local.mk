@@ -67,7 +67,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/half.h \
 	kernels/layout.h \
 	kernels/norm.h \
-	kernels/op.c kernels/op.h \
+	kernels/op.c kernels/op.h kernels/op_cost.c \
 	kernels/philox.h \
 	kernels/quant.h \
 	kernels/threads/processors.c kernels/threads/processors.h \

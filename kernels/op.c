@@ -1,5 +1,5 @@
 /*
- * op.c - names of operations and activations, sizes of weights.
+ * op.c - names and properties of operations, names of activations, sizes of weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,14 +11,39 @@
 
 #include <string.h>
 
-const char *ft_op_name(ft_op_kind kind)
-{
-    static const char *const names[] = {
-#define X(NAME, name) [FT_OP_##NAME] = #name,
+static const ft_op_info infos[FT_NUM_OP_KINDS] = {
+#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, SCRATCH)                                 \
+    [FT_OP_##NAME] = { #name,          FT_READS_##READS, FT_WRITES_##WRITES, FT_STORAGE_##STORAGE, \
+                       FT_WORK_##WORK, FT_RUNS_##RUNS },
 #include "kernels/ops.def"
 #undef X
-    };
-    return (unsigned) kind < FT_NUM_OP_KINDS ? names[kind] : "unknown";
+};
+
+const ft_op_info *ft_op_info_of(ft_op_kind kind)
+{
+    return &infos[kind];
+}
+
+const char *ft_op_name(ft_op_kind kind)
+{
+    return (unsigned) kind < FT_NUM_OP_KINDS ? infos[kind].name : "unknown";
+}
+
+bool ft_op_uses_cache(ft_op_kind kind)
+{
+    return infos[kind].work == FT_WORK_CACHE_WRITE || infos[kind].work == FT_WORK_CACHE_READ;
+}
+
+bool ft_op_has_heads(ft_op_kind kind)
+{
+    return infos[kind].work == FT_WORK_ATTENTION || ft_op_uses_cache(kind);
+}
+
+bool ft_op_is_idle(ft_op_kind kind, bool new_tokens, bool samples, bool searches)
+{
+    ft_runs_kind runs = infos[kind].runs;
+    return (runs == FT_RUNS_NEW_TOKENS && !new_tokens) || (runs == FT_RUNS_SAMPLING && !samples) ||
+           (runs == FT_RUNS_BEAM_SEARCH && !searches);
 }
 
 const char *ft_rows_name(ft_rows rows)

@@ -16,7 +16,7 @@
 #include "runtime/ft.h"
 
 typedef enum ft_op_kind {
-#define X(NAME, name) FT_OP_##NAME,
+#define X(NAME, ...) FT_OP_##NAME,
 #include "kernels/ops.def"
 #undef X
     FT_NUM_OP_KINDS
@@ -24,6 +24,78 @@ typedef enum ft_op_kind {
 
 /* "linear", "attention", ... */
 const char *ft_op_name(ft_op_kind kind);
+
+/* ---- Properties: the columns of ops.def ----------------------------------------------------- */
+
+/* Which operands are read as quantized values, where these have a scale. */
+typedef enum ft_reads_kind {
+    FT_READS_FLOATS,    /* none */
+    FT_READS_QUANTIZED, /* the first, always */
+    FT_READS_AS_WEIGHT, /* the first, where the weight is quantized by row */
+    FT_READS_STATIC,    /* all, unless each row has a scale of its own */
+    FT_READS_RESIDUAL,  /* the second, of an int8 residual stream */
+} ft_reads_kind;
+
+/* What results can be: floats, quantized values, both at once; with a scale a row. */
+enum { FT_CAN_FLOATS = 1, FT_CAN_QUANTIZE = 2, FT_CAN_BOTH = 4, FT_CAN_DYNAMIC = 8 };
+
+typedef enum ft_writes_kind {
+    FT_WRITES_OTHER = 0, /* nothing, or what the operation's own rule says */
+    FT_WRITES_FLOATS = FT_CAN_FLOATS,
+    FT_WRITES_QUANTIZED = FT_CAN_QUANTIZE | FT_CAN_DYNAMIC,
+    FT_WRITES_EITHER = FT_CAN_FLOATS | FT_CAN_QUANTIZE, /* of floats multiplied, floats alone */
+    FT_WRITES_EITHER_DYNAMIC = FT_WRITES_EITHER | FT_CAN_DYNAMIC,
+    FT_WRITES_BOTH = FT_WRITES_EITHER_DYNAMIC | FT_CAN_BOTH,
+} ft_writes_kind;
+
+/* How floats of operands and results may be stored beside quantized values. */
+typedef enum ft_storage_kind {
+    FT_STORAGE_ANY,     /* each in a precision of its own */
+    FT_STORAGE_ONE,     /* one precision for all, where operands are floats */
+    FT_STORAGE_BOUNDED, /* as ANY; and in decoders their magnitudes fit F16 */
+} ft_storage_kind;
+
+/* What an operation computes and moves beside the rows of its operands and results: op_cost.c. */
+typedef enum ft_work_kind {
+    FT_WORK_ROWS,        /* nothing */
+    FT_WORK_TABLE,       /* as many rows of its weights as there are tokens */
+    FT_WORK_MATRIX,      /* each row by all of a weight */
+    FT_WORK_CONV,        /* each window by all of a weight */
+    FT_WORK_ATTENTION,   /* each row of a sequence with each other one; has heads */
+    FT_WORK_CACHE_WRITE, /* writes a row of keys and values for each token; has heads */
+    FT_WORK_CACHE_READ,  /* each row with all keys and values that it attends to; has heads */
+} ft_work_kind;
+
+/* In which runs it has something to do. */
+typedef enum ft_runs_kind {
+    FT_RUNS_ALWAYS,
+    FT_RUNS_NEW_TOKENS,  /* not where every token is the one that was chosen before */
+    FT_RUNS_SAMPLING,    /* where tokens are chosen */
+    FT_RUNS_BEAM_SEARCH, /* where beams take a step */
+} ft_runs_kind;
+
+typedef struct ft_op_info {
+    const char *name;
+    ft_reads_kind reads;
+    ft_writes_kind writes;
+    ft_storage_kind storage;
+    ft_work_kind work;
+    ft_runs_kind runs;
+} ft_op_info;
+
+/* `kind` is below FT_NUM_OP_KINDS. */
+const ft_op_info *ft_op_info_of(ft_op_kind kind);
+
+/* Whether its columns are those of heads: attr.heads, attr.kv_heads. */
+bool ft_op_has_heads(ft_op_kind kind);
+
+/* Whether it reads or writes keys and values that live from run to run. */
+bool ft_op_uses_cache(ft_op_kind kind);
+
+/* Whether a run of this sort has nothing to do for it. */
+bool ft_op_is_idle(ft_op_kind kind, bool new_tokens, bool samples, bool searches);
+
+/* ---- Attributes ----------------------------------------------------------------------------- */
 
 /* "none", "gelu", "gelu_codes", "gelu_tanh", "relu", "tanh", "silu"; parse is false for other
  * words. */
@@ -281,6 +353,21 @@ static inline int ft_op_label_value(const ft_op *op)
            : op->in[0] >= 0 ? op->in[0]
                             : op->in[1];
 }
+
+/* The value whose elements are counted where it runs in a plan that observes; -1. */
+static inline int ft_op_observed(const ft_op *op)
+{
+    return op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
+}
+
+/*
+ * What an operation of a run must compute and move: multiplications and additions of its products,
+ * of int8 values or of floats, and bytes that it reads and writes.
+ */
+typedef struct ft_op_cost {
+    double int8, real, bytes;
+} ft_op_cost;
+ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
 
 /*
  * Check shapes, dtypes and scales of one operation against its rule, before any backend sees it.

@@ -32,7 +32,7 @@ struct ft_exec {
 };
 
 static void (*const kernels[])(const ft_args *) = {
-#define X(NAME, name) [FT_OP_##NAME] = ft_cpu_##name,
+#define X(NAME, name, ...) [FT_OP_##NAME] = ft_cpu_##name,
 #include "kernels/ops.def"
 #undef X
 };
@@ -77,36 +77,19 @@ static ft_status upload(ft_device *device, const ft_plan *plan, ft_weight *weigh
     return FT_OK;
 }
 
-static size_t op_scratch_bytes(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
-{
-    switch (op->kind) {
-    case FT_OP_LINEAR:
-        return ft_cpu_linear_scratch(plan, op, limits);
-    case FT_OP_ATTENTION:
-        return ft_cpu_attention_scratch(plan, op, limits);
-    case FT_OP_PATCHIFY:
-        return ft_cpu_patchify_scratch(op, limits);
-    case FT_OP_STORE_KV:
-        return ft_cpu_store_kv_scratch(plan, op, limits);
-    case FT_OP_ATTEND_KV:
-        return ft_cpu_attend_kv_scratch(plan, op, limits);
-    case FT_OP_SAMPLE:
-        return ft_cpu_sample_scratch(plan, op, limits);
-    case FT_OP_BEAM_SEARCH:
-        return ft_cpu_beam_scratch(plan, op, limits);
-    case FT_OP_CONV:
-        return ft_cpu_conv_scratch(plan, op, limits);
-    default:
-        return ft_cpu_rows_scratch(plan, op, limits);
-    }
-}
+static size_t (*const op_scratch_bytes[])(const ft_plan *, const ft_op *, const ft_limits *) = {
+#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, SCRATCH)                                 \
+    [FT_OP_##NAME] = FT_SCRATCH_##SCRATCH(name),
+#include "kernels/ops.def"
+#undef X
+};
 
 /* Scratch bytes of the operation that needs the most. */
 static size_t max_scratch_bytes(const ft_plan *plan, const ft_limits *limits)
 {
     size_t max_bytes = 0;
     for (int i = 0; i < plan->nop; i++) {
-        size_t bytes = op_scratch_bytes(plan, &plan->op[i], limits);
+        size_t bytes = op_scratch_bytes[plan->op[i].kind](plan, &plan->op[i], limits);
         max_bytes = bytes > max_bytes ? bytes : max_bytes;
     }
     return ft_round_up(max_bytes, 64);
@@ -309,7 +292,7 @@ static void run_op(const exec_ctx *p, const ft_op *op, ft_counts *const *counts)
         args.state[i] = value_view(p, op->state[i]);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
-    int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
+    int observed = ft_op_observed(op);
     if (counts != NULL && observed >= 0)
         args.counts = counts[observed];
     kernels[op->kind](&args);

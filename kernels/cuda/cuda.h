@@ -308,8 +308,8 @@ typedef struct ft_cuda_inputs {
 int ft_cuda_copy_inputs(const ft_cuda_device_props *props, void *stream,
                         const ft_cuda_inputs *inputs);
 
-/* Every operation has a launcher: int ft_cuda_norm(const ft_cuda_args *). */
-#define X(NAME, name) int ft_cuda_##name(const ft_cuda_args *args);
+/* Every operation: int ft_cuda_norm(const ft_cuda_args *). */
+#define X(NAME, name, ...) int ft_cuda_##name(const ft_cuda_args *args);
 #include "kernels/ops.def"
 #undef X
 

@@ -141,7 +141,7 @@ static void share_cache_indirection(ft_graph *graph, int16_t cache_indirection)
 {
     for (int i = 0; i < graph->plan.nop; i++) {
         ft_op *op = &graph->plan.op[i];
-        if (op->kind == FT_OP_ATTEND_KV && !op->attr.cross_kv)
+        if (ft_op_info_of(op->kind)->work == FT_WORK_CACHE_READ && !op->attr.cross_kv)
             op->state[FT_STATE_CACHE_INDIRECTION] = cache_indirection;
     }
 }

@@ -11,6 +11,8 @@
 #include "tests/ops/check.h"
 #include "tests/tap/tap.h"
 
+#include <string.h>
+
 /* Index 0 of the stock stands for none. */
 static int16_t index_of(int stock)
 {
@@ -80,8 +82,29 @@ static void test_cases(const ft_plan *plan, const a_case *cases, tally of[FT_NUM
     }
 }
 
+/* What the columns of ops.def must be to each other. */
+static void test_properties(void)
+{
+    int unnamed = 0, contrary = 0, base_model = 0;
+    for (int i = 0; i < FT_NUM_OP_KINDS; i++) {
+        ft_op_kind kind = (ft_op_kind) i;
+        const ft_op_info *info = ft_op_info_of(kind);
+        unnamed += info->name == NULL || strcmp(info->name, ft_op_name(kind)) != 0;
+        contrary += (info->writes & FT_CAN_DYNAMIC) && !(info->writes & FT_CAN_QUANTIZE);
+        contrary += (info->writes & FT_CAN_BOTH) && !(info->writes & FT_CAN_FLOATS);
+        base_model += ft_op_uses_cache(kind) && !ft_op_has_heads(kind);
+    }
+    ok(unnamed == 0 && contrary == 0 && base_model == 0,
+       "every operation has a name, and properties that agree with each other");
+    ok(ft_op_is_idle(FT_OP_BEAM_SEARCH, true, true, false) &&
+           !ft_op_is_idle(FT_OP_BEAM_SEARCH, false, false, true) &&
+           !ft_op_is_idle(FT_OP_NORM, false, false, false),
+       "an operation is idle only in runs that have nothing for it");
+}
+
 int main(void)
 {
+    test_properties();
     ft_plan plan = {
         .value = check_values, .weight = check_weights, .nvalue = VALUES, .nweight = WEIGHTS
     };

@@ -32,7 +32,7 @@ ft_batch single_batch(size_t tokens, int32_t start[2])
 }
 
 static void (*const tests[FT_NUM_OP_KINDS])(bench *) = {
-#define X(NAME, name) [FT_OP_##NAME] = test_##name,
+#define X(NAME, name, ...) [FT_OP_##NAME] = test_##name,
 #include "kernels/ops.def"
 #undef X
 };

@@ -22,7 +22,7 @@ ft_batch single_batch(size_t tokens, int32_t start[2]);
 #define CODE_SLACK (127 * 2 * ROUNDING)
 
 /* void test_embed(bench *on), and so on for every operation. */
-#define X(NAME, name) void test_##name(bench *on);
+#define X(NAME, name, ...) void test_##name(bench *on);
 #include "kernels/ops.def"
 #undef X
 

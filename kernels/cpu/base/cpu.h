@@ -43,22 +43,24 @@ typedef struct ft_args {
 } ft_args;
 
 /* Every operation: void ft_cpu_norm(const ft_args *). */
-#define X(NAME, name) void ft_cpu_##name(const ft_args *args);
+#define X(NAME, name, ...) void ft_cpu_##name(const ft_args *args);
 #include "kernels/ops.def"
 #undef X
 
-/* Scratch bytes that an operation needs for any batch within `limits`. */
-size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+/*
+ * Scratch bytes that an operation needs for a run within `limits`: ft_cpu_linear_scratch() and so
+ * on where ops.def says OWN, else rows of floats.
+ */
+#define FT_SCRATCH_OWN(name) ft_cpu_##name##_scratch
+#define FT_SCRATCH_ROWS(name) ft_cpu_rows_scratch
+#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, SCRATCH)                                 \
+    size_t FT_SCRATCH_##SCRATCH(name)(const ft_plan *plan, const ft_op *op,                        \
+                                      const ft_limits *limits);
+#include "kernels/ops.def"
+#undef X
+
 bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op);
 bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op);
-size_t ft_cpu_patchify_scratch(const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_store_kv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_attend_kv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_sample_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_beam_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 
 /* Variants that use the float BLAS library; the operations dispatch on dtype. */
 void ft_cpu_linear_f32(const ft_args *args);

@@ -14,9 +14,10 @@
 
 #include <string.h>
 
-/* One patch per thread: the row of an image may be thousands of times longer. */
-size_t ft_cpu_patchify_scratch(const ft_op *op, const ft_limits *limits)
+/* A patch for each thread: an image may be thousands of times wider. */
+size_t ft_cpu_patchify_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
+    (void) plan;
     size_t bytes = (size_t) ft_conv_gemm_k(&op->attr.conv) * sizeof(float);
     return (size_t) limits->threads * ft_round_up(bytes, 64);
 }

@@ -9,8 +9,8 @@
 #include "kernels/sampling_params.h"
 #include "kernels/cpu/base/rows.h"
 
-/* Scratch bytes for one row of logits. */
-size_t ft_cpu_sample_row_scratch(size_t vocabulary);
+/* Bytes of scratch for one row of so many logits. */
+size_t ft_cpu_choose_row_scratch(size_t vocabulary);
 
 /*
  * Samples from one row of logits. `history` holds params->n_tokens tokens and `seen` one word per

@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 static int (*const kernels[])(const ft_cuda_args *) = {
-#define X(NAME, name) [FT_OP_##NAME] = ft_cuda_##name,
+#define X(NAME, name, ...) [FT_OP_##NAME] = ft_cuda_##name,
 #include "kernels/ops.def"
 #undef X
 };

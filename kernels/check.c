@@ -111,6 +111,18 @@ ft_status ft_check_norm(const checker *c)
     return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
+ft_status ft_check_head_norm(const checker *c)
+{
+    const ft_value *x = get_value(c, c->op->in[0]);
+    if (!is_float_value(x))
+        return fail_check(c, "reads something that is not float");
+    if (c->op->attr.heads < 1 || x->cols % c->op->attr.heads != 0)
+        return fail_check(c, "the heads do not divide the width");
+    if (!is_vector(get_weight(c, 0), (size_t) (x->cols / c->op->attr.heads)))
+        return fail_check(c, "the weight must be a float vector as wide as a head");
+    return ft_check_results(c, x->rows, (size_t) x->cols);
+}
+
 ft_status ft_check_linear(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);

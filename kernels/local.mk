@@ -262,6 +262,7 @@ cuda_sources = \
 	kernels/cuda/gemm/linear_float.cu \
 	kernels/cuda/rowwise/elementwise.cu \
 	kernels/cuda/ptx/mma.cuh \
+	kernels/cuda/rowwise/head_norm.cu \
 	kernels/cuda/rowwise/norm.cu \
 	kernels/cuda/rowwise/norm.cuh \
 	kernels/cuda/rowwise/norm_block.cu \

@@ -209,10 +209,10 @@ FT_HOST_DEVICE int64_t ft_patch_sequence_length(const ft_conv *conv, int32_t pre
 typedef struct ft_attr {
     ft_conv conv;             /* CONV; PATCHES: kernel = stride, nothing is padded */
     int32_t prefix_tokens;    /* PATCHES, PLACE: rows of each sequence before its patches */
-    float eps;                /* NORM */
+    float eps;                /* NORM, HEAD_NORM */
     ft_norm_kind norm;        /* NORM */
     ft_activation activation; /* LINEAR, CONV, ACTIVATE, GATE */
-    int32_t heads;            /* ATTENTION, STORE, ATTEND: of queries */
+    int32_t heads;            /* ATTENTION, STORE, ATTEND: of queries; HEAD_NORM */
     int32_t kv_heads;         /* STORE, ATTEND: of keys and values; divides heads */
     int32_t window;      /* ATTEND: keys that a query sees, itself included; 0: all before it */
     float softmax_scale; /* ATTENTION, ATTEND: scores are multiplied by it */

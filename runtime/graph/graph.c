@@ -313,6 +313,16 @@ static int same_shape(ft_graph *graph, ft_op *op, const char *name, int x, int o
     return ft_graph_append(graph, name, op);
 }
 
+int ft_head_norm(ft_graph *graph, const char *name, int x, int heads, float eps)
+{
+    ft_op op = ft_op_init(FT_OP_HEAD_NORM);
+    if (graph->status == FT_OK)
+        op.weight[0] = weight(graph, name, ".weight");
+    op.attr.heads = heads;
+    op.attr.eps = eps;
+    return same_shape(graph, &op, name, x, -1);
+}
+
 int ft_apply_activation(ft_graph *graph, const char *name, int x, ft_activation activation)
 {
     ft_op op = ft_op_init(FT_OP_ACTIVATE);

@@ -83,6 +83,9 @@ int ft_embed_with_positions(ft_graph *graph, const char *name, int ids, int posi
 int ft_layer_norm(ft_graph *graph, const char *name, int x, float eps);
 int ft_rms_norm(ft_graph *graph, const char *name, int x, float eps);
 
+/* Rms norm of the columns of each of `heads` heads with NAME.weight, which they share. */
+int ft_head_norm(ft_graph *graph, const char *name, int x, int heads, float eps);
+
 /* x . NAME.weight^T + NAME.bias; where the model has no such bias, without. */
 int ft_linear(ft_graph *graph, const char *name, int x);
 

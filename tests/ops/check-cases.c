@@ -293,6 +293,21 @@ const a_case check_cases[] = {
       "the float result has another shape or dtype" },
     { OP, { X }, 0, CODES_S, 0, { 0 }, 0, "codes as the result", "cannot write codes" },
 #undef OP
+#define OP .kind = FT_OP_HEAD_NORM
+    { OP, { X }, Y, 0, 0, { V4 }, 2, "two heads", NULL },
+    { OP, { X }, H, 0, 0, { V8 }, 1, "one head, to halves", NULL },
+    { OP, { CODES }, Y, 0, 0, { V4 }, 2, "codes", "reads something that is not float" },
+    { OP, { X }, Y, 0, 0, { V4 }, 0, "no heads", "the heads do not divide the width" },
+    { OP, { X }, Y, 0, 0, { V4 }, 3, "three heads", "the heads do not divide the width" },
+    { OP, { X }, Y, 0, 0, { V8 }, 2, "a weight of all columns",
+      "the weight must be a float vector as wide as a head" },
+    { OP, { X }, Y, 0, 0, { 0 }, 2, "no weight",
+      "the weight must be a float vector as wide as a head" },
+    { OP, { X }, X4, 0, 0, { V4 }, 2, "a narrower result",
+      "the float result has another shape or dtype" },
+    { OP, { X }, 0, CODES, 0, { V4 }, 2, "codes as a result", "cannot write codes" },
+#undef OP
+
 #define OP .kind = FT_OP_L2_NORMALIZE
     { OP, { X_S }, X_S, 0, 0, { 0 }, 0, "floats to floats", NULL },
     { OP, { FAKE }, Y, 0, 0, { 0 }, 0, "codes as the input", "reads something that is not float" },

@@ -254,6 +254,53 @@ static void norm_of_sum(bench *on, const norm_case *c, ft_norm_kind kind)
         free(all[i]);
 }
 
+/* ---- Norms of heads ----------------------------------------------------------------------- */
+
+/* A head is normed as a row of its own would be, in every dtype. */
+static void head_norm_case(bench *on, size_t heads, size_t size, ft_dtype in, ft_dtype out)
+{
+    size_t cols = heads * size, n = TOKENS * cols;
+    double *value, *expected = must_have(n, sizeof *expected);
+    void *x = random_reals(78, n, in, &value), *y = must_have(n, sizeof(float));
+    float *weight = random_floats(79, size, 1.0), *found = must_have(n, sizeof *found);
+    oneop t;
+    oneop_begin(&t, on, FT_OP_HEAD_NORM, &mixed_batch);
+    t.op.attr.heads = (int32_t) heads;
+    t.op.attr.eps = 1e-5f;
+    oneop_in(&t, 0, FT_TOKENS, (int32_t) cols, in, 0.0f, x);
+    oneop_weight(&t, 0, (ft_weight){ .rows = 1, .cols = size, .data = weight });
+    oneop_out_as(&t, FT_TOKENS, (int32_t) cols, out);
+    oneop_run(&t, y, NULL);
+    oneop_end(&t);
+    for (size_t head = 0; head < heads; head++)
+        for (size_t row = 0; row < TOKENS; row++) {
+            const double *from = value + row * cols + head * size;
+            double square = 0.0;
+            for (size_t i = 0; i < size; i++)
+                square += from[i] * from[i] / (double) size;
+            for (size_t i = 0; i < size; i++)
+                expected[row * cols + head * size + i] =
+                    from[i] / sqrt(square + 1e-5) * (double) weight[i];
+        }
+    for (size_t i = 0; i < n; i++)
+        found[i] = (float) number_of(y, out, i);
+    near(worst_error(found, expected, NULL,
+                     ((double) size / 256 + 16) * ROUNDING + rounding_in(out), 0x1p-24, n),
+         0.0, 1.0, "%s: head_norm: %zu heads of %zu columns, %s to %s", on->name, heads, size,
+         ft_dtype_name(in), ft_dtype_name(out));
+    void *all[] = { value, expected, x, y, weight, found };
+    for (size_t i = 0; i < FT_COUNT(all); i++)
+        free(all[i]);
+}
+
+void test_head_norm(bench *on)
+{
+    head_norm_case(on, 3, 24, FT_F32, FT_F32);
+    head_norm_case(on, 2, 128, FT_F16, FT_F16);
+    head_norm_case(on, 1, 260, FT_F32, FT_F16);
+    head_norm_case(on, 5, 7, FT_BF16, FT_BF16);
+}
+
 /* ---- Rows that become codes, and products of them ----------------------------------------- */
 
 static void dynamic_quantize(bench *on, ft_dtype dtype)

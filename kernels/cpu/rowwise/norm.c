@@ -61,3 +61,24 @@ void ft_cpu_norm(const ft_args *args)
 {
     ft_parallel_rows(args, args->in[0].rows, args->in[0].cols, norm_rows);
 }
+
+/* ---- Heads -------------------------------------------------------------------------------- */
+
+static void head_norm_rows(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_args *args = job;
+    float *copy = ft_row_buffer(args, thread, 0), *made = ft_row_buffer(args, thread, 1);
+    size_t cols = args->in[0].cols, size = cols / (size_t) args->op->attr.heads;
+    for (size_t row = first; row < end; row++) {
+        const float *x = ft_row_as_float(args, &args->in[0], row, copy);
+        float *y = ft_row_output(&args->out, row, made);
+        for (size_t at = 0; at < cols; at += size)
+            args->rows->rms_norm(y + at, x + at, args->weight[0]->data, args->op->attr.eps, size);
+        ft_row_flush(args, &args->out, row, y);
+    }
+}
+
+void ft_cpu_head_norm(const ft_args *args)
+{
+    ft_parallel_rows(args, args->in[0].rows, args->in[0].cols, head_norm_rows);
+}

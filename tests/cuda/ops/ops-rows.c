@@ -134,6 +134,35 @@ static void test_norms(size_t step)
         }
 }
 
+/* ---- Norms of heads ----------------------------------------------------------------------- */
+
+static size_t head_norm_case(size_t rows, size_t heads, size_t size, ft_dtype in, ft_dtype out)
+{
+    both b;
+    begin_case();
+    begin(&b, FT_OP_HEAD_NORM, ft_cpu_head_norm, ft_cuda_head_norm);
+    b.op.attr.heads = (int32_t) heads;
+    b.op.attr.eps = 1e-6f;
+    b.in[0] = special_rows(rows, heads * size, in);
+    b.out = result_of(rows, heads * size, out, 0.0f);
+    add_weight(&b, 0, 1, size, FT_F32);
+    return run_both(&b);
+}
+
+static void test_head_norms(void)
+{
+    static const size_t sizes[] = { 1, 7, 24, 64, 80, 128, 256, 260, 264, 1030 };
+    for (size_t in = 0; in < FT_COUNT(reals); in++) {
+        size_t wrong = 0;
+        for (size_t i = 0; i < FT_COUNT(sizes); i++)
+            for (size_t out = 0; out < FT_COUNT(reals); out++)
+                wrong +=
+                    head_norm_case(1 + draw(300), 1 + draw(8), sizes[i], reals[in], reals[out]);
+        is_int((long long) wrong, 0, "head_norm: heads of 1 to 1030 columns, of %s",
+               ft_dtype_name(reals[in]));
+    }
+}
+
 /* More rows than a device has multiprocessors, several times. */
 static void test_many_norms(size_t step)
 {
@@ -366,6 +395,7 @@ void test_rows(size_t step)
     keep_halves(true);
     test_norms(step);
     test_many_norms(step);
+    test_head_norms();
     test_gate(step);
     test_quantize(step);
     test_lookups();

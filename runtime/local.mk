@@ -36,6 +36,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/families/marian.c \
 	runtime/families/mistral.c \
 	runtime/families/qwen2.c \
+	runtime/families/qwen3.c \
 	runtime/families/roberta.c \
 	runtime/families/vit.c \
 	runtime/families/family.c runtime/families/family.h \

@@ -461,6 +461,7 @@ sh_tests = \
 	tests/tools/openblas.sh \
 	tests/tools/pipeline.sh \
 	tests/tools/problem_types.sh \
+	tests/tools/qwen3.sh \
 	tests/build/quickstart.sh \
 	tests/build/readme.sh \
 	tests/tools/run_cuda.sh \

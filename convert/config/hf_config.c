@@ -303,6 +303,7 @@ static void read_decoder(const ft_config_reader *r)
         ft_config_read_sliding_window(r);
     set_default_heads(config);
     config->qkv_bias = config->out_bias || r->architecture->qkv_bias;
+    config->qk_norm = r->architecture->qk_norm;
 }
 
 /* ---- Encoder-decoders ----------------------------------------------------------------------- */

@@ -121,6 +121,7 @@ typedef struct ft_architecture {
     const char *prefix;         /* "bert."; NULL: none */
     ft_head head;               /* what a ...ForSequenceClassification has */
     bool qkv_bias;              /* queries, keys and values have one without a key that says so */
+    bool qk_norm;               /* queries and keys are normed head by head */
     int32_t prefix_tokens;      /* of images: rows before those of patches */
 
     /* Of encoder-decoders. */

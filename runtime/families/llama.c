@@ -2,8 +2,8 @@
  * llama.c - the Llama family: its weights and graph, and the architecture "llama" of Llama 2 and 3.
  *
  * One graph serves all: pre-norm decoder layers with rotary positions, queries that share keys and
- * values, and a gated feed-forward.  The kin (mistral.c, qwen2.c) differ in which linears have a
- * bias and in how far back a token sees.
+ * values, and a gated feed-forward.  The kin (mistral.c, qwen2.c, qwen3.c) differ in which linears
+ * have a bias, in how far back a token sees, and in norms of queries and keys.
  *
  * Source: Touvron et al. 2023; the checkpoints' own configuration classes in transformers.
  *
@@ -29,6 +29,8 @@ static const ft_weight_rule weights[] = {
     { "layer.*.attn.q", QUERIES ", hidden", .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
     { "layer.*.attn.k", KEYS ", hidden", .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
     { "layer.*.attn.v", KEYS ", hidden", .role = FT_ROLE_LINEAR, .bias = "qkv_bias" },
+    { "layer.*.attn.q_norm.weight", "head_size", .role = FT_ROLE_VECTOR, .when = "qk_norm" },
+    { "layer.*.attn.k_norm.weight", "head_size", .role = FT_ROLE_VECTOR, .when = "qk_norm" },
     { "layer.*.attn.out", "hidden, " QUERIES, .role = FT_ROLE_LINEAR, .bias = "out_bias" },
     { "layer.*.ffn.norm.weight", "hidden", .role = FT_ROLE_VECTOR },
     { "layer.*.ffn.gate", "ffn, hidden", .role = FT_ROLE_LINEAR, .bias = "ffn_bias" },
@@ -57,6 +59,10 @@ static int build_attention(ft_graph *g, const ft_config *c, int layer, int x)
     int q = ft_linear(g, "attn.q", x);
     int k = ft_linear(g, "attn.k", x);
     int v = ft_linear(g, "attn.v", x);
+    if (c->qk_norm) {
+        q = ft_head_norm(g, "attn.q_norm", q, c->heads, c->eps);
+        k = ft_head_norm(g, "attn.k_norm", k, c->kv_heads, c->eps);
+    }
     return ft_linear(g, "attn.out", ft_cached_attention(g, "attn", q, k, v, &heads));
 }
 

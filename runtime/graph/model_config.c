@@ -57,7 +57,8 @@ static const struct {
 } switches[] = {
     { "pooler", offsetof(ft_config, pooler) },       { "qkv_bias", offsetof(ft_config, qkv_bias) },
     { "out_bias", offsetof(ft_config, out_bias) },   { "ffn_bias", offsetof(ft_config, ffn_bias) },
-    { "head_bias", offsetof(ft_config, head_bias) }, { "tied", offsetof(ft_config, tied) },
+    { "head_bias", offsetof(ft_config, head_bias) }, { "qk_norm", offsetof(ft_config, qk_norm) },
+    { "tied", offsetof(ft_config, tied) },
 };
 
 /* What is computed from several members. */
@@ -282,7 +283,7 @@ static bool has_rope_members(const ft_config *c)
 {
     return c->window != 0 || c->window_first_layer != 0 || c->rope_positions != 0 ||
            c->rope_theta != 0.0 || c->rope_factor != 0.0 || c->rope_low != 0.0 ||
-           c->rope_high != 0.0 || c->qkv_bias || c->out_bias || c->ffn_bias;
+           c->rope_high != 0.0 || c->qkv_bias || c->out_bias || c->ffn_bias || c->qk_norm;
 }
 
 static bool has_encoder_decoder_members(const ft_config *c)

@@ -92,6 +92,7 @@ typedef struct ft_config {
     double rope_theta, rope_factor;
     double rope_low, rope_high;        /* of llama3: where "low" ends and "high" begins */
     bool qkv_bias, out_bias, ffn_bias; /* of attn.q, k, v (ViT too); of attn.out; of ffn.* */
+    bool qk_norm;                      /* queries and keys have norms: attn.q_norm, attn.k_norm */
     bool tied;                         /* the head's matrix is embed.word */
 
     /*

@@ -77,6 +77,7 @@ static const struct {
     { "qkv_bias", offsetof(ft_config, qkv_bias) },
     { "out_bias", offsetof(ft_config, out_bias) },
     { "ffn_bias", offsetof(ft_config, ffn_bias) },
+    { "qk_norm", offsetof(ft_config, qk_norm) },
     { "tied", offsetof(ft_config, tied) },
     { "scale_words", offsetof(ft_config, scale_embeddings) },
     { "head_bias", offsetof(ft_config, head_bias) },

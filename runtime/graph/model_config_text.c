@@ -105,6 +105,8 @@ void ft_config_write(const ft_config *config, FILE *file)
         write_encoder_decoder(config, file);
     if (config->rope != FT_ROPE_NONE)
         write_rope(config, file);
+    if (config->qk_norm)
+        fputs(", normed queries and keys", file);
     if (config->window > 0)
         write_window(config, file);
     write_head(config, file);

@@ -1,5 +1,5 @@
 /*
- * config_llama-t.c - config.json of Llama, Mistral and Qwen2, in our own terms.
+ * config_llama-t.c - config.json of Llama, Mistral, Qwen2 and Qwen3, in our own terms.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,8 +30,9 @@ static const char *describe(const ft_hf_model *origin)
     if (c->window > 0)
         used += snprintf(text + used, sizeof text - (size_t) used, ", window %d from %d", c->window,
                          c->window_first_layer);
-    snprintf(text + used, sizeof text - (size_t) used, "%s%s%s%s", c->qkv_bias ? ", qkv" : "",
-             c->out_bias ? ", out" : "", c->ffn_bias ? ", ffn" : "", c->tied ? ", tied" : "");
+    snprintf(text + used, sizeof text - (size_t) used, "%s%s%s%s%s", c->qk_norm ? ", normed" : "",
+             c->qkv_bias ? ", qkv" : "", c->out_bias ? ", out" : "", c->ffn_bias ? ", ffn" : "",
+             c->tied ? ", tied" : "");
     return text;
 }
 
@@ -88,6 +89,23 @@ static const struct {
       "llama L16 H2048 A32/8x64 F8192 V128256 P131072 1e-05 silu, llama3 500000 x32 1..4 at 8192, "
       "tied" },
 
+    /* Qwen3: heads of a size of their own, biases only by their key, windows as Qwen2's */
+    { "llama-smallest", "{\"model_type\": \"qwen3\", \"num_attention_heads\": 32}",
+      "qwen3 L2 H64 A32/32x128 F96 V100 P32 1e-06 silu, default 10000, normed" },
+    { "llama-smallest",
+      "{\"model_type\": \"qwen3\", \"num_key_value_heads\": null, \"head_dim\": 24,"
+      " \"attention_bias\": true, \"tie_word_embeddings\": true, \"mlp_bias\": false}",
+      "qwen3 L2 H64 A4/4x24 F96 V100 P32 1e-06 silu, default 10000, normed, qkv, out, tied" },
+    { qwen2,
+      "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"],"
+      " \"head_dim\": 128, \"layer_types\": null}",
+      "qwen3 L5 H256 A4/4x128 F704 V2048 P1024 1e-06 silu, dynamic 1000000 x4 at 1024, window 128 "
+      "from 3, normed" },
+    { qwen2,
+      "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"],"
+      " \"layer_types\": null, \"use_sliding_window\": false, \"sliding_window\": null}",
+      "qwen3 L5 H256 A4/4x128 F704 V2048 P1024 1e-06 silu, dynamic 1000000 x4 at 1024, normed" },
+
     /* How scaling is spelt */
     { "llama-2-7b", "{\"rope_scaling\": {\"type\": \"linear\", \"factor\": 8}, \"rope_theta\": 7}",
       "llama L32 H4096 A32/32x128 F11008 V32000 P4096 1e-05 silu, linear 7 x8" },
@@ -136,12 +154,16 @@ static const bad_origin bad[] = {
     { mistral, "{\"architectures\": [\"MistralModel\"]}", FT_EUNSUPPORTED,
       "MistralModel, which has" },
     { qwen2, "{\"architectures\": [\"Qwen2Model\"]}", FT_EUNSUPPORTED, "Qwen2Model, which has no" },
+    { qwen2, "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3Model\"]}", FT_EUNSUPPORTED,
+      "Qwen3Model, which has no head to predict tokens; save it as Qwen3" },
+    { qwen2, "{\"model_type\": \"qwen3\", \"architectures\": null, \"mlp_bias\": true}",
+      FT_EUNSUPPORTED, "mlp_bias is true, only false is supported" },
     { llama, "{\"architectures\": [\"LlamaForSequenceClassification\"]}", FT_EUNSUPPORTED,
       "supported for llama is one of LlamaForCausalLM" },
     { llama, "{\"architectures\": [\"MistralForCausalLM\"]}", FT_EUNSUPPORTED,
       "[\"MistralForCausalLM\"] is not supported" },
     { llama, "{\"model_type\": \"llama4\"}", FT_EUNSUPPORTED,
-      "supported are bert, roberta, distilbert, llama, mistral, qwen2" },
+      "supported are bert, roberta, distilbert, llama, mistral, qwen2, qwen3" },
 
     /* Sizes */
     { llama, "{\"num_attention_heads\": \"REMOVE\"}", FT_EFORMAT,

@@ -24,11 +24,12 @@ static json_t *variants;
 static const struct {
     const char *theirs, *ours;
 } parts[] = {
-    { "input_layernorm.", "attn.norm." }, { "self_attn.q_proj.", "attn.q." },
-    { "self_attn.k_proj.", "attn.k." },   { "self_attn.v_proj.", "attn.v." },
-    { "self_attn.o_proj.", "attn.out." }, { "post_attention_layernorm.", "ffn.norm." },
-    { "mlp.gate_proj.", "ffn.gate." },    { "mlp.up_proj.", "ffn.up." },
-    { "mlp.down_proj.", "ffn.down." },
+    { "input_layernorm.", "attn.norm." },    { "self_attn.q_proj.", "attn.q." },
+    { "self_attn.k_proj.", "attn.k." },      { "self_attn.v_proj.", "attn.v." },
+    { "self_attn.o_proj.", "attn.out." },    { "post_attention_layernorm.", "ffn.norm." },
+    { "mlp.gate_proj.", "ffn.gate." },       { "mlp.up_proj.", "ffn.up." },
+    { "mlp.down_proj.", "ffn.down." },       { "self_attn.q_norm.", "attn.q_norm." },
+    { "self_attn.k_norm.", "attn.k_norm." },
 };
 
 static const char *const top[][2] = {

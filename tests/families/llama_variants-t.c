@@ -1,5 +1,5 @@
 /*
- * llama_variants-t.c - every kind of Llama, Mistral and Qwen2 gives the logits of transformers.
+ * llama_variants-t.c - every kind of Llama, Mistral, Qwen2 and Qwen3 gives the logits of transformers.
  *
  * The models and rows are those of tests/golden/llama-variants.json: heads of keys in several
  * ratios, stated sizes of heads, biases, tied heads, every scaling of positions with rows that are

@@ -4,7 +4,7 @@
 Writes beside itself
   llama-variants.json   configurations, rows of tokens, and the logits behind each row
   rope.json             frequencies of rotary positions for every kind of scaling
-Needs torch, transformers and safetensors; made with transformers 5.23.
+Needs torch, transformers and safetensors; made with transformers 5.23, Qwen3 with 5.24.
 
 The models are not kept, for their weights can be made again anywhere.  Element i of tensor NAME of
 a variant comes from 64-bit integers, all products and sums modulo 2^64:
@@ -45,7 +45,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def config(model_type, **keys):
     """A config.json; a key that is given as ... is left out."""
-    names = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2"}
+    names = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}
     values = {
         "architectures": [names[model_type] + "ForCausalLM"], "model_type": model_type,
         "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -89,6 +89,16 @@ VARIANTS = {
     "qwen2-window": ("F32", 1, (17, 5, 4), config(
         "qwen2", num_hidden_layers=3, use_sliding_window=True, sliding_window=4,
         max_window_layers=1)),
+    "qwen3": ("F32", 1, (17, 9, 1), config(
+        "qwen3", hidden_size=40, num_attention_heads=3, num_key_value_heads=1, head_dim=24,
+        intermediate_size=56, attention_bias=False, use_sliding_window=False, sliding_window=None,
+        max_window_layers=2, layer_types=["full_attention", "full_attention"])),
+    "qwen3-old-keys": ("BF16", 1, (17, 4), config(
+        "qwen3", rope_parameters=..., rope_theta=1000000.0, rope_scaling=None,
+        attention_bias=False, head_dim=32, tie_word_embeddings=True, torch_dtype="bfloat16")),
+    "qwen3-window": ("F32", 2, (17, 5, 4), config(
+        "qwen3", num_hidden_layers=3, hidden_size=48, head_dim=10, num_key_value_heads=4,
+        attention_bias=True, use_sliding_window=True, sliding_window=4, max_window_layers=1)),
 }
 
 # ---- Weights ------------------------------------------------------------------------------------

@@ -61,6 +61,15 @@ static void test_names(void)
                kin[i]->model_type);
         free(text);
     }
+    config.qk_norm = true;
+    char *normed = weights_text(&ft_family_llama, &ft_architecture_qwen3, &config);
+    has(normed,
+        "layer.0.attn.q_norm.weight vector [4] model.layers.0.self_attn.q_norm.weight\n"
+        "layer.0.attn.k_norm.weight vector [4] model.layers.0.self_attn.k_norm.weight\n"
+        "layer.0.attn.out.weight",
+        "Qwen3's heads share the weights of their norms");
+    free(normed);
+    config.qk_norm = false;
     config.tied = true;
     char *text = weights_text(&ft_family_llama, &ft_architecture_llama, &config);
     ok(strstr(text, "head.weight") == NULL && strstr(text, "norm.weight vector [20] model.norm"),
@@ -149,7 +158,7 @@ static void test_wrong_family(void)
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
 
-/* Every kind of scaling, and each of 4 flags and a window on and off. */
+/* Every kind of scaling, and each of 5 flags and a window on and off. */
 static ft_config variant(ft_rope rope, unsigned bits)
 {
     ft_config config = decoder();
@@ -167,6 +176,7 @@ static ft_config variant(ft_rope rope, unsigned bits)
     config.tied = bits & 8;
     config.window = bits & 16 ? 11 : 0;
     config.window_first_layer = bits & 16 ? (int32_t) (bits % 7) : 0;
+    config.qk_norm = bits & 32;
     return config;
 }
 
@@ -174,7 +184,7 @@ static void test_round_trip(void)
 {
     int lost = 0;
     for (int rope = FT_ROPE_DEFAULT; rope <= FT_ROPE_DYNAMIC; rope++)
-        for (unsigned bits = 0; bits < 32; bits++) {
+        for (unsigned bits = 0; bits < 64; bits++) {
             ft_config config = variant((ft_rope) rope, bits);
             lost += !config_survives(&config);
         }

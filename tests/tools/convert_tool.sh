@@ -192,7 +192,7 @@ mkdir unknown
 sed 's/"model_type": "vit"/"model_type": "swin"/' images/config.json >unknown/config.json
 cp images/model.safetensors unknown
 is 1 'a model of an unknown type is refused' "$convert" -i unknown -n
-says err 'model_type "swin" is not supported; supported are bert, roberta, distilbert, llama, mistral, qwen2, m2m_100, marian, vit, deit' \
+says err 'model_type "swin" is not supported; supported are bert, roberta, distilbert, llama, mistral, qwen2, qwen3, m2m_100, marian, vit, deit' \
     'with what is known'
 
 quietly "$make_checkpoint" translator words

@@ -95,6 +95,10 @@ static void add_layer(const maker *m, int layer)
     add_part(m, layer, "self_attn.q_proj", queries, hidden, qkv);
     add_part(m, layer, "self_attn.k_proj", keys, hidden, qkv);
     add_part(m, layer, "self_attn.v_proj", keys, hidden, qkv);
+    if (strcmp(type, "qwen3") == 0) {
+        add_part(m, layer, "self_attn.q_norm", size, 0, false);
+        add_part(m, layer, "self_attn.k_norm", size, 0, false);
+    }
     add_part(m, layer, "self_attn.o_proj", hidden, queries, out);
     add_part(m, layer, "post_attention_layernorm", hidden, 0, false);
     add_part(m, layer, "mlp.gate_proj", ffn, hidden, mlp);

@@ -1,0 +1,44 @@
+/*
+ * qwen3.c - Qwen3: a Llama whose queries and keys are normed head by head before they are rotated,
+ * with heads of a size of their own, and a window in its last layers.
+ *
+ * Source: Yang et al. 2025; the checkpoints' own configuration class in transformers.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/families/llama.h"
+
+#include "runtime/mem.h"
+
+static const ft_weight_source sources[] = {
+    { "layer.*.attn.q_norm.weight", "model.layers.*.self_attn.q_norm.weight" },
+    { "layer.*.attn.k_norm.weight", "model.layers.*.self_attn.k_norm.weight" },
+};
+
+static const ft_config_rule rules[] = {
+    { "num_key_value_heads", FT_KEY_OPTIONAL, FT_FIELD(kv_heads), "32" },
+    { "head_dim", FT_KEY_OPTIONAL, FT_FIELD(head_size), "128" },
+    { "attention_bias", FT_KEY_FLAG, FT_FIELD(out_bias), "false" },
+    { "mlp_bias", FT_KEY_FIXED, 0, "false" },
+    { "use_sliding_window", FT_KEY_WINDOW, 0, NULL },
+    { "sliding_window", FT_KEY_WINDOW, 0, NULL },
+    { "max_window_layers", FT_KEY_WINDOW, 0, NULL },
+    { "layer_types", FT_KEY_WINDOW, 0, NULL },
+};
+
+static const char *const classes[] = { "Qwen3ForCausalLM", NULL };
+
+const ft_architecture ft_architecture_qwen3 = {
+    .model_type = "qwen3",
+    .family = &ft_family_llama,
+    .base = &ft_llama_decoder,
+    .rule = rules,
+    .nrule = FT_COUNT(rules),
+    .source = sources,
+    .nsource = FT_COUNT(sources),
+    .classes = classes,
+    .base_model = "Qwen3Model",
+    .qk_norm = true,
+};

@@ -3,58 +3,49 @@
 
 # ---- What the tests share -----------------------------------------------------------------------
 
-check_LIBRARIES += tests/tap/libtap.a
-tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
-test_libs = tests/tap/libtap.a runtime/libcore.la
-calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
+# What programs here are linked with unless they say otherwise: archives, so that tests reach everything
+# and each takes only what it names.
+LDADD = tests/lib/libtest.a convert/libconvert.la calibrate/libcalibrate.la runtime/libtools.la \
+	runtime/libcore.la
+AM_DEFAULT_SOURCE_EXT = -t.c
 
-check_LIBRARIES += tests/lib/libsample.a
-tests_lib_libsample_a_SOURCES = \
+check_LIBRARIES += tests/lib/libtest.a
+tests_lib_libtest_a_SOURCES = \
 	tests/lib/folder.c tests/lib/folder.h \
 	tests/lib/forge.c tests/lib/forge.h \
 	tests/lib/golden.c tests/lib/golden.h \
-	tests/lib/patched.c tests/lib/patched.h \
-	tests/lib/sample.c tests/lib/sample.h
-sample_test_libs = tests/lib/libsample.a $(test_libs)
-
-# Where single kernels run: a device, and memory on both sides.
-chip = tests/lib/ops/device.c tests/lib/ops/device.h
-gpu = tests/lib/ops/gpu.c tests/lib/ops/gpu.h $(chip)
-
-check_LIBRARIES += tests/lib/libtiny.a
-tests_lib_libtiny_a_SOURCES = \
+	tests/lib/golden_rows.h \
+	tests/lib/models/bert.c tests/lib/models/bert.h \
+	tests/lib/models/bert_file.c tests/lib/models/bert_file.h \
+	tests/lib/models/calibrated.c tests/lib/models/calibrated.h \
 	tests/lib/models/converted.c tests/lib/models/converted.h \
+	tests/lib/models/family.c tests/lib/models/family.h \
 	tests/lib/models/llama_file.c tests/lib/models/llama_file.h \
 	tests/lib/models/mixed.h \
 	tests/lib/models/origin.c tests/lib/models/origin.h \
 	tests/lib/models/tiny.c tests/lib/models/tiny.h \
+	tests/lib/models/tiny_tokenizer.h \
 	tests/lib/models/translator_file.c tests/lib/models/translator_file.h \
-	tests/lib/models/vit_file.c tests/lib/models/vit_file.h
-convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert.la $(test_libs)
-
-check_LIBRARIES += tests/lib/liblib.a
-tests_lib_liblib_a_SOURCES = \
-	tests/lib/ops/groupwise.c tests/lib/ops/groupwise.h \
-	tests/lib/models/bert.c tests/lib/models/bert.h \
-	tests/lib/models/bert_file.c tests/lib/models/bert_file.h \
+	tests/lib/models/variant.h \
+	tests/lib/models/vit_file.c tests/lib/models/vit_file.h \
 	tests/lib/ops/chunks.c tests/lib/ops/chunks.h \
 	tests/lib/ops/conv.c tests/lib/ops/conv.h \
 	tests/lib/ops/conv_shapes.c \
-	tests/lib/models/family.c tests/lib/models/family.h \
+	tests/lib/ops/gemm_parts.h \
+	tests/lib/ops/groupwise.c tests/lib/ops/groupwise.h \
 	tests/lib/ops/observed.c tests/lib/ops/observed.h \
 	tests/lib/ops/oneop.c tests/lib/ops/oneop.h \
-	tests/lib/ops/planrun.c tests/lib/ops/planrun.h \
 	tests/lib/ops/oracle.c tests/lib/ops/oracle.h \
+	tests/lib/ops/planrun.c tests/lib/ops/planrun.h \
+	tests/lib/patched.c tests/lib/patched.h \
 	tests/lib/random.c tests/lib/random.h \
-	tests/lib/text.c tests/lib/text.h
-lib_libs = tests/lib/liblib.a $(test_libs)
+	tests/lib/sample.c tests/lib/sample.h \
+	tests/lib/text.c tests/lib/text.h \
+	tests/tap/tap.c tests/tap/tap.h
 
-# From a checkpoint to a run: both toolchains, and the runtime.
-check_LIBRARIES += tests/lib/libcalibrated.a
-tests_lib_libcalibrated_a_SOURCES = tests/lib/models/calibrated.c tests/lib/models/calibrated.h
-calibrated_test_libs = \
-	tests/lib/libcalibrated.a tests/lib/libtiny.a tests/lib/libsample.a tests/lib/liblib.a \
-	convert/libconvert.la calibrate/libcalibrate.la $(test_libs)
+# Where single kernels run: a device, and memory on both sides.
+chip = tests/lib/ops/device.c tests/lib/ops/device.h
+gpu = tests/lib/ops/gpu.c tests/lib/ops/gpu.h $(chip)
 
 # ---- Programs -----------------------------------------------------------------------------------
 
@@ -181,262 +172,45 @@ c_tests = \
 	tests/cli/work.t \
 	tests/container/zip.t
 
-tests_container_amax_t_SOURCES = tests/container/amax-t.c
-tests_container_amax_t_LDADD = $(sample_test_libs)
-tests_model_api_t_SOURCES = tests/model/api-t.c
-tests_model_api_t_LDADD = $(calibrated_test_libs)
-tests_model_arguments_t_SOURCES = tests/model/arguments-t.c tests/lib/models/tiny_tokenizer.h
-tests_model_arguments_t_LDADD = $(calibrated_test_libs)
-tests_container_artifact_t_SOURCES = tests/container/artifact-t.c
-tests_container_artifact_t_LDADD = $(sample_test_libs)
-tests_kernels_attention_i8_t_SOURCES = tests/kernels/attention_i8-t.c
-tests_kernels_attention_i8_t_LDADD = $(test_libs)
 tests_kernels_beam_search_t_SOURCES = tests/kernels/beam_search-t.c tests/kernels/beam_search.c tests/kernels/beam_search.h
-tests_kernels_beam_search_t_LDADD = $(lib_libs)
-tests_calibrate_groupwise_t_SOURCES = tests/calibrate/groupwise-t.c
-tests_calibrate_groupwise_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
-tests_text_bpe_t_SOURCES = tests/text/bpe-t.c tests/lib/golden_rows.h
-tests_text_bpe_t_LDADD = $(test_libs)
-tests_text_bpe_json_t_SOURCES = tests/text/bpe_json-t.c tests/lib/models/tiny_tokenizer.h
-tests_text_bpe_json_t_LDADD = $(test_libs)
-tests_text_characters_t_SOURCES = tests/text/characters-t.c tests/lib/golden_rows.h
-tests_text_characters_t_LDADD = $(test_libs)
-tests_text_chat_t_SOURCES = tests/text/chat-t.c tests/lib/golden_rows.h tests/lib/models/tiny_tokenizer.h
-tests_text_chat_t_LDADD = $(test_libs)
-tests_text_decode_t_SOURCES = tests/text/decode-t.c tests/lib/models/tiny_tokenizer.h
-tests_text_decode_t_LDADD = $(test_libs)
-tests_text_regex_t_SOURCES = tests/text/regex-t.c
-tests_text_regex_t_LDADD = $(test_libs)
 tests_ops_check_t_SOURCES = tests/ops/check-t.c tests/ops/check.h tests/ops/check-cases.c tests/ops/check-conv.c \
 	tests/ops/check-decoder.c tests/ops/check-images.c tests/ops/check-stock.c
-tests_ops_check_t_LDADD = $(test_libs)
-tests_convert_checkpoint_t_SOURCES = tests/convert/checkpoint-t.c
-tests_convert_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
 tests_kernels_sample_t_SOURCES = tests/kernels/sample-t.c tests/kernels/sample.c tests/kernels/sample.h
-tests_kernels_sample_t_LDADD = $(lib_libs)
-tests_convert_config_t_SOURCES = tests/convert/config-t.c
-tests_convert_config_t_LDADD = $(convert_test_libs)
-tests_convert_config_llama_t_SOURCES = tests/convert/config_llama-t.c
-tests_convert_config_llama_t_LDADD = $(convert_test_libs)
-tests_convert_config_vit_t_SOURCES = tests/convert/config_vit-t.c
-tests_convert_config_vit_t_LDADD = $(convert_test_libs)
-tests_convert_config_translator_t_SOURCES = tests/convert/config_translator-t.c
-tests_convert_config_translator_t_LDADD = $(convert_test_libs)
-tests_kernels_conv_t_SOURCES = tests/kernels/conv-t.c
-tests_kernels_conv_t_LDADD = $(lib_libs)
-tests_convert_convert_t_SOURCES = tests/convert/convert-t.c
-tests_convert_convert_t_LDADD = $(convert_test_libs)
-tests_kernels_count_t_SOURCES = tests/kernels/count-t.c
-tests_kernels_count_t_LDADD = $(test_libs)
-tests_calibrate_counters_t_SOURCES = tests/calibrate/counters-t.c
-tests_calibrate_counters_t_LDADD = tests/lib/libsample.a $(calibrate_test_libs)
-tests_container_crash_t_SOURCES = tests/container/crash-t.c
-tests_container_crash_t_LDADD = $(sample_test_libs)
 tests_cuda_attention_attend_kv_t_SOURCES = tests/cuda/attention/attend_kv-t.c tests/cuda/attention/attend_kv.c tests/cuda/attention/attend_kv.h \
 	tests/cuda/attention/attend_kv-check.c tests/cuda/attention/attend_kv-whole.c $(gpu)
-tests_cuda_attention_attend_kv_t_LDADD = $(lib_libs)
 tests_cuda_attention_store_attend_t_SOURCES = tests/cuda/attention/store_attend-t.c tests/cuda/attention/attend_kv.c \
 	tests/cuda/attention/attend_kv.h tests/cuda/attention/attend_kv-check.c tests/cuda/attention/attend_kv-whole.c $(gpu)
-tests_cuda_attention_store_attend_t_LDADD = $(lib_libs)
 tests_cuda_attention_attention_t_SOURCES = tests/cuda/attention/attention-t.c tests/cuda/attention/attention.c \
 	tests/cuda/attention/attention.h tests/cuda/attention/attention-floats.c $(gpu)
-tests_cuda_attention_attention_t_LDADD = $(test_libs)
 tests_cuda_beam_search_t_SOURCES = tests/cuda/beam_search-t.c tests/kernels/beam_search.c tests/kernels/beam_search.h \
 	tests/kernels/sample.c tests/kernels/sample.h $(gpu)
-tests_cuda_beam_search_t_LDADD = $(lib_libs)
-tests_cuda_gemm_choice_t_SOURCES = tests/cuda/gemm_choice-t.c
-tests_cuda_gemm_choice_t_LDADD = $(test_libs)
 tests_cuda_sample_t_SOURCES = tests/cuda/sample-t.c tests/kernels/sample.c tests/kernels/sample.h $(gpu)
-tests_cuda_sample_t_LDADD = $(lib_libs)
-tests_cuda_failure_t_SOURCES = tests/cuda/failure-t.c
-tests_cuda_failure_t_LDADD = $(calibrated_test_libs)
 tests_cuda_h2d_copy_t_SOURCES = tests/cuda/h2d_copy-t.c $(gpu)
-tests_cuda_h2d_copy_t_LDADD = $(lib_libs)
 tests_cuda_gemm_int8_t_SOURCES = tests/cuda/gemm_int8-t.c tests/cuda/gemm_int8.c tests/cuda/gemm_int8.h \
-	tests/lib/ops/gemm_parts.h $(gpu)
-tests_cuda_gemm_int8_t_LDADD = $(test_libs)
-tests_cuda_messages_t_SOURCES = tests/cuda/messages-t.c
-tests_cuda_messages_t_LDADD = $(test_libs)
-tests_cuda_modes_t_SOURCES = tests/cuda/modes-t.c
-tests_cuda_modes_t_LDADD = $(lib_libs)
+	$(gpu)
 tests_cuda_encoder_decoder_t_SOURCES = tests/cuda/encoder_decoder-t.c $(gpu)
-tests_cuda_encoder_decoder_t_LDADD = $(lib_libs)
 tests_cuda_relayout_t_SOURCES = tests/cuda/relayout-t.c tests/cuda/gemm_int8.c tests/cuda/gemm_int8.h $(gpu)
-tests_cuda_relayout_t_LDADD = $(test_libs)
 tests_cuda_generate_t_SOURCES = tests/cuda/generate-t.c tests/lib/random.c tests/lib/random.h
-tests_cuda_generate_t_LDADD = $(convert_test_libs)
-tests_cuda_sessions_t_SOURCES = tests/cuda/sessions-t.c
-tests_cuda_sessions_t_LDADD = $(calibrated_test_libs)
 tests_cuda_gemm_f16_t_SOURCES = tests/cuda/gemm_f16-t.c $(gpu)
-tests_cuda_gemm_f16_t_LDADD = $(test_libs)
-tests_cuda_conv_t_SOURCES = tests/cuda/conv-t.c
-tests_cuda_conv_t_LDADD = $(lib_libs)
 tests_cuda_gemm_groupwise_t_SOURCES = tests/cuda/gemm_groupwise-t.c $(chip)
-tests_cuda_gemm_groupwise_t_LDADD = $(lib_libs)
 tests_cuda_fused_ops_t_SOURCES = tests/cuda/fused_ops-t.c $(chip)
-tests_cuda_fused_ops_t_LDADD = $(lib_libs)
 tests_cuda_batch_invariant_t_SOURCES = tests/cuda/batch_invariant-t.c tests/cuda/gemm_int8.c tests/cuda/gemm_int8.h $(gpu)
-tests_cuda_batch_invariant_t_LDADD = $(test_libs)
 tests_cuda_device_t_SOURCES = tests/cuda/device-t.c $(gpu)
-tests_cuda_device_t_LDADD = $(test_libs)
-tests_cuda_wgmma_t_SOURCES = tests/cuda/wgmma-t.c tests/lib/ops/gemm_parts.h $(gpu)
-tests_cuda_wgmma_t_LDADD = $(test_libs)
+tests_cuda_wgmma_t_SOURCES = tests/cuda/wgmma-t.c $(gpu)
 tests_cuda_ops_ops_t_SOURCES = tests/cuda/ops/ops-t.c tests/cuda/ops/ops.c tests/cuda/ops/ops.h \
 	tests/cuda/ops/ops-counts.c tests/cuda/ops/ops-images.c tests/cuda/ops/ops-linear.c tests/cuda/ops/ops-elementwise.c tests/cuda/ops/ops-rows.c \
 	$(chip)
-tests_cuda_ops_ops_t_LDADD = $(lib_libs)
-tests_container_damage_t_SOURCES = tests/container/damage-t.c
-tests_container_damage_t_LDADD = $(sample_test_libs)
-tests_datasets_dataset_t_SOURCES = tests/datasets/dataset-t.c tests/lib/models/tiny_tokenizer.h
-tests_datasets_dataset_t_LDADD = $(calibrated_test_libs)
-tests_calibrate_evaluate_t_SOURCES = tests/calibrate/evaluate-t.c
-tests_calibrate_evaluate_t_LDADD = $(calibrated_test_libs)
-tests_model_fake_quantize_t_SOURCES = tests/model/fake_quantize-t.c
-tests_model_fake_quantize_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
-tests_graph_family_t_SOURCES = tests/graph/family-t.c
-tests_graph_family_t_LDADD = $(lib_libs)
-tests_graph_family_llama_t_SOURCES = tests/graph/family_llama-t.c
-tests_graph_family_llama_t_LDADD = $(lib_libs)
-tests_graph_family_translator_t_SOURCES = tests/graph/family_translator-t.c
-tests_graph_family_translator_t_LDADD = $(lib_libs)
-tests_convert_dtype_convert_t_SOURCES = tests/convert/dtype_convert-t.c
-tests_convert_dtype_convert_t_LDADD = $(convert_test_libs)
-tests_kernels_gemm_int8_t_SOURCES = tests/kernels/gemm_int8-t.c
-tests_kernels_gemm_int8_t_LDADD = $(test_libs)
-tests_kernels_gemm_groupwise_t_SOURCES = tests/kernels/gemm_groupwise-t.c
-tests_kernels_gemm_groupwise_t_LDADD = $(lib_libs)
-tests_kernels_gemm_f32_t_SOURCES = tests/kernels/gemm_f32-t.c
-tests_kernels_gemm_f32_t_LDADD = $(lib_libs)
-tests_graph_graph_t_SOURCES = tests/graph/graph-t.c
-tests_graph_graph_t_LDADD = $(test_libs)
-tests_datasets_image_t_SOURCES = tests/datasets/image-t.c
-tests_datasets_image_t_LDADD = tests/lib/libsample.a runtime/libimages.la $(test_libs)
-tests_calibrate_fold_ranges_t_SOURCES = tests/calibrate/fold_ranges-t.c
-tests_calibrate_fold_ranges_t_LDADD = $(calibrated_test_libs)
-tests_calibrate_gptq_t_SOURCES = tests/calibrate/gptq-t.c
-tests_calibrate_gptq_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
-tests_kernels_half_t_SOURCES = tests/kernels/half-t.c
-tests_kernels_half_t_LDADD = $(lib_libs)
-tests_calibrate_inputs_t_SOURCES = tests/calibrate/inputs-t.c
-tests_calibrate_inputs_t_LDADD = $(calibrated_test_libs)
-tests_convert_llama_convert_t_SOURCES = tests/convert/llama_convert-t.c
-tests_convert_llama_convert_t_LDADD = $(convert_test_libs)
-tests_calibrate_verdict_t_SOURCES = tests/calibrate/verdict-t.c
-tests_calibrate_verdict_t_LDADD = $(calibrated_test_libs)
-tests_families_vit_t_SOURCES = tests/families/vit-t.c
-tests_families_vit_t_LDADD = $(convert_test_libs)
-tests_families_vit_variants_t_SOURCES = tests/families/vit_variants-t.c
-tests_families_vit_variants_t_LDADD = $(convert_test_libs)
-tests_families_llama_variants_t_SOURCES = tests/families/llama_variants-t.c tests/lib/models/variant.h
-tests_families_llama_variants_t_LDADD = $(convert_test_libs)
-tests_model_loader_t_SOURCES = tests/model/loader-t.c
-tests_model_loader_t_LDADD = $(calibrated_test_libs)
-tests_graph_lower_t_SOURCES = tests/graph/lower-t.c
-tests_graph_lower_t_LDADD = $(lib_libs)
-tests_graph_lower_fusion_t_SOURCES = tests/graph/lower_fusion-t.c
-tests_graph_lower_fusion_t_LDADD = $(lib_libs)
-tests_graph_lower_model_t_SOURCES = tests/graph/lower_model-t.c
-tests_graph_lower_model_t_LDADD = $(lib_libs)
-tests_container_manifest_t_SOURCES = tests/container/manifest-t.c
-tests_container_manifest_t_LDADD = $(sample_test_libs)
-tests_model_memory_t_SOURCES = tests/model/memory-t.c
-tests_model_memory_t_LDADD = $(calibrated_test_libs)
+tests_datasets_image_t_LDADD = runtime/libimages.la $(LDADD)
 tests_model_memory_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
 	-Wl,--wrap=reallocarray,--wrap=aligned_alloc,--wrap=open_memstream
 tests_calibrate_method_t_SOURCES = tests/calibrate/method-t.c tests/lib/amax_inputs.c tests/lib/amax_inputs.h
-tests_calibrate_method_t_LDADD = $(calibrate_test_libs)
-tests_model_model_t_SOURCES = tests/model/model-t.c
-tests_model_model_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
-tests_model_modes_t_SOURCES = tests/model/modes-t.c
-tests_model_modes_t_LDADD = $(lib_libs)
 tests_ops_ops_t_SOURCES = tests/ops/ops-t.c tests/kernels/beam_search.c tests/kernels/beam_search.h tests/ops/ops-attend_kv.c \
 	tests/ops/ops-attention.c tests/ops/ops-beam.c tests/ops/ops-groupwise.c tests/ops/ops-kv_cache.c tests/ops/ops-kv_cache.h \
 	tests/ops/ops-conv.c tests/ops/ops-decoder.c tests/ops/ops-f16.c tests/ops/ops-images.c tests/ops/ops-linear.c \
 	tests/ops/ops-elementwise.c tests/ops/ops-rows.c tests/ops/ops-store_kv.c tests/ops/ops-sums.c tests/ops/ops.h
-tests_ops_ops_t_LDADD = $(lib_libs)
-tests_base_atomic_file_t_SOURCES = tests/base/atomic_file-t.c
-tests_base_atomic_file_t_LDADD = $(sample_test_libs)
-tests_calibrate_packing_t_SOURCES = tests/calibrate/packing-t.c
-tests_calibrate_packing_t_LDADD = $(calibrated_test_libs)
-tests_kernels_groupwise_panel_t_SOURCES = tests/kernels/groupwise_panel-t.c
-tests_kernels_groupwise_panel_t_LDADD = $(test_libs)
-tests_model_prefill_chunks_t_SOURCES = tests/model/prefill_chunks-t.c
-tests_model_prefill_chunks_t_LDADD = $(lib_libs)
-tests_graph_plan_t_SOURCES = tests/graph/plan-t.c
-tests_graph_plan_t_LDADD = $(lib_libs)
-tests_calibrate_recipe_t_SOURCES = tests/calibrate/recipe-t.c
-tests_calibrate_recipe_t_LDADD = $(calibrate_test_libs)
-tests_container_file_type_t_SOURCES = tests/container/file_type-t.c
-tests_container_file_type_t_LDADD = $(sample_test_libs)
-tests_convert_refuse_t_SOURCES = tests/convert/refuse-t.c
-tests_convert_refuse_t_LDADD = $(convert_test_libs)
-tests_graph_rope_t_SOURCES = tests/graph/rope-t.c
-tests_graph_rope_t_LDADD = $(sample_test_libs)
-tests_generate_requests_t_SOURCES = tests/generate/requests-t.c
-tests_generate_requests_t_LDADD = $(convert_test_libs)
-tests_kernels_rows_t_SOURCES = tests/kernels/rows-t.c
-tests_kernels_rows_t_LDADD = $(lib_libs)
-tests_container_safetensors_t_SOURCES = tests/container/safetensors-t.c
-tests_container_safetensors_t_LDADD = $(test_libs)
-tests_container_safetensors_write_t_SOURCES = tests/container/safetensors_write-t.c
-tests_container_safetensors_write_t_LDADD = $(sample_test_libs)
-tests_calibrate_schemes_t_SOURCES = tests/calibrate/schemes-t.c
-tests_calibrate_schemes_t_LDADD = $(calibrated_test_libs)
-tests_generate_beam_search_t_SOURCES = tests/generate/beam_search-t.c
-tests_generate_beam_search_t_LDADD = $(calibrated_test_libs)
-tests_kernels_batch_parallel_t_SOURCES = tests/kernels/batch_parallel-t.c
-tests_kernels_batch_parallel_t_LDADD = $(lib_libs)
-tests_model_session_t_SOURCES = tests/model/session-t.c
-tests_model_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
-tests_cli_signals_t_SOURCES = tests/cli/signals-t.c
-tests_cli_signals_t_LDADD = runtime/libtools.la $(calibrated_test_libs)
-tests_graph_sinusoids_t_SOURCES = tests/graph/sinusoids-t.c
-tests_graph_sinusoids_t_LDADD = $(sample_test_libs)
-tests_generate_stop_ids_t_SOURCES = tests/generate/stop_ids-t.c
-tests_generate_stop_ids_t_LDADD = $(sample_test_libs)
-tests_text_stop_text_t_SOURCES = tests/text/stop_text-t.c tests/lib/models/tiny_tokenizer.h
-tests_text_stop_text_t_LDADD = $(lib_libs)
-tests_cli_progress_t_SOURCES = tests/cli/progress-t.c
-tests_cli_progress_t_LDADD = tests/tap/libtap.a runtime/libtools.la
-tests_cli_json_stream_t_SOURCES = tests/cli/json_stream-t.c
-tests_cli_json_stream_t_LDADD = tests/tap/libtap.a runtime/libtools.la
-tests_cli_synthetic_t_SOURCES = tests/cli/synthetic-t.c
-tests_cli_synthetic_t_LDADD = tests/tap/libtap.a runtime/libtools.la
-tests_threads_processors_t_SOURCES = tests/threads/processors-t.c
-tests_threads_processors_t_LDADD = $(test_libs)
-tests_threads_team_t_SOURCES = tests/threads/team-t.c
-tests_threads_team_t_LDADD = $(test_libs)
 tests_cli_text_lines_t_SOURCES = tests/cli/text_lines-t.c runtime/tools/run/text_reader.c runtime/tools/run/text_lines.c
-tests_cli_text_lines_t_LDADD = $(sample_test_libs)
 tests_cli_text_lines_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
-tests_threads_thread_pool_t_SOURCES = tests/threads/thread_pool-t.c
-tests_threads_thread_pool_t_LDADD = $(test_libs)
-tests_threads_unload_t_SOURCES = tests/threads/unload-t.c
-tests_threads_unload_t_LDADD = $(calibrated_test_libs)
-tests_threads_threads_t_SOURCES = tests/threads/threads-t.c
-tests_threads_threads_t_LDADD = $(calibrated_test_libs)
-tests_text_tokenizer_t_SOURCES = tests/text/tokenizer-t.c tests/lib/models/tiny_tokenizer.h
-tests_text_tokenizer_t_LDADD = $(test_libs)
-tests_text_tokenizer_json_t_SOURCES = tests/text/tokenizer_json-t.c tests/lib/models/tiny_tokenizer.h
-tests_text_tokenizer_json_t_LDADD = $(test_libs)
-tests_datasets_dataset_target_t_SOURCES = tests/datasets/dataset_target-t.c tests/lib/models/variant.h
-tests_datasets_dataset_target_t_LDADD = $(convert_test_libs)
-tests_families_translator_variants_t_SOURCES = tests/families/translator_variants-t.c tests/lib/models/variant.h
-tests_families_translator_variants_t_LDADD = $(convert_test_libs)
-tests_convert_translator_convert_t_SOURCES = tests/convert/translator_convert-t.c
-tests_convert_translator_convert_t_LDADD = $(convert_test_libs)
-tests_text_vocabulary_t_SOURCES = tests/text/vocabulary-t.c
-tests_text_vocabulary_t_LDADD = $(test_libs)
-tests_calibrate_weights_t_SOURCES = tests/calibrate/weights-t.c
-tests_calibrate_weights_t_LDADD = $(calibrate_test_libs)
-tests_text_word_list_t_SOURCES = tests/text/word_list-t.c
-tests_text_word_list_t_LDADD = $(test_libs)
-tests_text_wordpiece_t_SOURCES = tests/text/wordpiece-t.c tests/lib/golden_rows.h
-tests_text_wordpiece_t_LDADD = $(test_libs)
 tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c runtime/tools/bench/time.c
-tests_cli_work_t_LDADD = tests/tap/libtap.a runtime/libtools.la
-tests_container_zip_t_SOURCES = tests/container/zip-t.c
-tests_container_zip_t_LDADD = $(sample_test_libs)
 
 sh_tests = \
 	tests/tools/bench.sh \
@@ -477,33 +251,24 @@ sh_tests = \
 check_PROGRAMS += tests/programs/bounded tests/programs/make-checkpoint tests/programs/make-classifier tests/programs/make-decoder \
 	tests/programs/make-sample tests/programs/make-tensors tests/programs/near-tensors tests/programs/pick-rows tests/programs/poison
 tests_programs_bounded_SOURCES = tests/programs/bounded.c
+tests_programs_bounded_LDADD =
 check_PROGRAMS += tests/programs/forge-artifact
 tests_programs_forge_artifact_SOURCES = tests/programs/forge-artifact.c
-tests_programs_forge_artifact_LDADD = $(sample_test_libs)
 tests_programs_make_checkpoint_SOURCES = tests/programs/make-checkpoint.c
-tests_programs_make_checkpoint_LDADD = tests/lib/libtiny.a $(sample_test_libs)
 tests_programs_make_classifier_SOURCES = tests/programs/make-classifier.c
-tests_programs_make_classifier_LDADD = tests/lib/libtiny.a $(sample_test_libs)
 check_PROGRAMS += tests/programs/starve
 tests_programs_starve_SOURCES = tests/programs/starve.c
-tests_programs_starve_LDADD = $(sample_test_libs)
 check_LTLIBRARIES += tests/lib/libscarce.la
 tests_lib_libscarce_la_SOURCES = tests/lib/scarce.c
 tests_lib_libscarce_la_CFLAGS = $(FT_CFLAGS)
 tests_lib_libscarce_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests_lib_libscarce_la_LIBADD = -ldl
 tests_programs_make_decoder_SOURCES = tests/programs/make-decoder.c
-tests_programs_make_decoder_LDADD = $(lib_libs)
 tests_programs_make_sample_SOURCES = tests/programs/make-sample.c
-tests_programs_make_sample_LDADD = $(sample_test_libs)
 tests_programs_make_tensors_SOURCES = tests/programs/make-tensors.c
-tests_programs_make_tensors_LDADD = $(test_libs)
 tests_programs_poison_SOURCES = tests/programs/poison.c
-tests_programs_poison_LDADD = runtime/libcore.la
 tests_programs_near_tensors_SOURCES = tests/programs/near-tensors.c
-tests_programs_near_tensors_LDADD = runtime/libcore.la
 tests_programs_pick_rows_SOURCES = tests/programs/pick-rows.c
-tests_programs_pick_rows_LDADD = $(test_libs)
 
 # ---- Fuzz targets -------------------------------------------------------------------------------
 
@@ -540,42 +305,31 @@ EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/amax.dict tests/f
 
 tests_fuzz_amax_t_SOURCES = tests/fuzz/amax.c $(fuzz_common)
 tests_fuzz_amax_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_amax_t_LDADD = $(test_libs)
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c tests/fuzz/model.c tests/fuzz/model.h \
 	$(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_artifact_t_LDADD = $(sample_test_libs)
 tests_fuzz_chat_t_SOURCES = tests/fuzz/chat.c $(fuzz_common)
 tests_fuzz_chat_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_chat_t_LDADD = $(test_libs)
 tests_fuzz_config_t_SOURCES = tests/fuzz/config.c $(fuzz_common)
 tests_fuzz_config_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_config_t_LDADD = convert/libconvert.la $(test_libs)
 tests_fuzz_counters_t_SOURCES = tests/fuzz/counters.c $(fuzz_common)
 tests_fuzz_counters_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
 tests_fuzz_dataset_t_SOURCES = tests/fuzz/dataset.c $(fuzz_common)
 tests_fuzz_dataset_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_dataset_t_LDADD = $(test_libs)
 tests_fuzz_image_t_SOURCES = tests/fuzz/image.c $(fuzz_common)
 tests_fuzz_image_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_image_t_LDADD = runtime/libimages.la $(test_libs)
+tests_fuzz_image_t_LDADD = runtime/libimages.la $(LDADD)
 tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_safetensors_t_LDADD = $(test_libs)
 tests_fuzz_shard_index_t_SOURCES = tests/fuzz/shard_index.c $(fuzz_common)
 tests_fuzz_shard_index_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_shard_index_t_LDADD = convert/libconvert.la $(test_libs)
 tests_fuzz_texts_t_SOURCES = tests/fuzz/texts.c runtime/tools/run/text_reader.c runtime/tools/run/text_lines.c \
 	$(fuzz_common)
 tests_fuzz_texts_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_texts_t_LDADD = $(test_libs)
 tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
 tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 tests_fuzz_words_t_SOURCES = tests/fuzz/words.c $(fuzz_common)
 tests_fuzz_words_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_words_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm_int8`, and not run by `make check` ------------
 
@@ -590,73 +344,52 @@ benchmarks = tests/bench/conv tests/bench/counters tests/bench/decode tests/benc
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
 tests_bench_conv_SOURCES = tests/bench/conv.c $(contest)
-tests_bench_conv_LDADD = runtime/libcore.la
 tests_bench_counters_SOURCES = tests/bench/counters.c $(measure)
-tests_bench_counters_LDADD = calibrate/libcalibrate.la
 tests_bench_decode_SOURCES = tests/bench/decode.c $(measure)
-tests_bench_decode_LDADD = runtime/libcore.la
 tests_bench_encoder_SOURCES = tests/bench/encoder.c $(measure)
-tests_bench_encoder_LDADD = runtime/libcore.la
 tests_bench_gemm_int8_SOURCES = tests/bench/gemm_int8.c $(contest)
-tests_bench_gemm_int8_LDADD = runtime/libcore.la
 tests_bench_gemm_groupwise_SOURCES = tests/bench/gemm_groupwise.c tests/bench/compare_floats.c $(contest)
-tests_bench_gemm_groupwise_LDADD = runtime/libcore.la
 tests_bench_gemm_f32_SOURCES = tests/bench/gemm_f32.c tests/bench/compare_floats.c $(contest)
-tests_bench_gemm_f32_LDADD = runtime/libcore.la
 tests_bench_open_SOURCES = tests/bench/open.c $(measure) $(random_artifact)
-tests_bench_open_LDADD = runtime/libcore.la
 tests_bench_search_SOURCES = tests/bench/search.c $(measure)
-tests_bench_search_LDADD = runtime/libcore.la
 tests_bench_tokenizer_SOURCES = tests/bench/tokenizer.c $(measure)
-tests_bench_tokenizer_LDADD = runtime/libcore.la
 if WITH_CUDA
 benchmarks += tests/bench/cuda/attend_kv
 tests_bench_cuda_attend_kv_SOURCES = tests/bench/cuda/attend_kv.c $(replay)
-tests_bench_cuda_attend_kv_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/attention
 tests_bench_cuda_attention_SOURCES = tests/bench/cuda/attention.c $(replay)
-tests_bench_cuda_attention_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/beam_search
 tests_bench_cuda_beam_search_SOURCES = tests/bench/cuda/beam_search.c $(replay)
-tests_bench_cuda_beam_search_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/gemm_groupwise
 EXTRA_LTLIBRARIES += tests/bench/librivals.la
 tests_bench_librivals_la_SOURCES = tests/bench/cuda/baselines.cu tests/bench/cuda/baselines.h
 tests_bench_librivals_la_CPPFLAGS = $(AM_CPPFLAGS)
 tests_bench_cuda_gemm_groupwise_SOURCES = tests/bench/cuda/gemm_groupwise.c $(replay)
-tests_bench_cuda_gemm_groupwise_LDADD = tests/bench/librivals.la runtime/libcore.la -lcublas
+tests_bench_cuda_gemm_groupwise_LDADD = tests/bench/librivals.la $(LDADD) -lcublas
 benchmarks += tests/bench/cuda/sample
 tests_bench_cuda_sample_SOURCES = tests/bench/cuda/sample.c $(replay)
-tests_bench_cuda_sample_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/conv
 tests_bench_cuda_conv_SOURCES = tests/bench/cuda/conv.c $(replay)
-tests_bench_cuda_conv_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/gemm_int8
 tests_bench_cuda_gemm_int8_SOURCES = tests/bench/cuda/gemm_int8.c
-tests_bench_cuda_gemm_int8_LDADD = runtime/libcore.la -lcublasLt
+tests_bench_cuda_gemm_int8_LDADD = $(LDADD) -lcublasLt
 benchmarks += tests/bench/cuda/gemm_f16
 tests_bench_cuda_gemm_f16_SOURCES = tests/bench/cuda/gemm_f16.c $(replay)
-tests_bench_cuda_gemm_f16_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/decoder
 tests_bench_cuda_decoder_SOURCES = tests/bench/cuda/decoder.c $(replay)
-tests_bench_cuda_decoder_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/norm
 tests_bench_cuda_norm_SOURCES = tests/bench/cuda/norm.c $(row_bench)
-tests_bench_cuda_norm_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/rowwise
 tests_bench_cuda_rowwise_SOURCES = tests/bench/cuda/rowwise.c $(row_bench)
-tests_bench_cuda_rowwise_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/decode_step
 tests_bench_cuda_decode_step_SOURCES = tests/bench/cuda/decode_step.c $(replay)
-tests_bench_cuda_decode_step_LDADD = runtime/libcore.la
 benchmarks += tests/bench/cuda/upload
 tests_bench_cuda_upload_SOURCES = tests/bench/cuda/upload.c $(measure) $(random_artifact)
-tests_bench_cuda_upload_LDADD = runtime/libcore.la
 endif
 if WITH_DNNL
 tests_bench_gemm_int8_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
 tests_bench_gemm_int8_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
-tests_bench_gemm_int8_LDADD += -ldnnl
+tests_bench_gemm_int8_LDADD = $(LDADD) -ldnnl
 endif
 
 # ---- How they run -------------------------------------------------------------------------------

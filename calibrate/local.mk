@@ -34,11 +34,14 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/weight_report.c calibrate/weight_report.h \
 	calibrate/weights/weights.c calibrate/weights/weights.h \
 	calibrate/ranges/methods.def
-calibrate_libcalibrate_la_LIBADD = runtime/libtools.la
 
-bin_PROGRAMS += ft-calibrate
+noinst_PROGRAMS += ft-calibrate
+bin_PROGRAMS += bin/ft-calibrate
 ft_calibrate_SOURCES = calibrate/main.c calibrate/options.c calibrate/options.h
-ft_calibrate_LDADD = calibrate/libcalibrate.la runtime/libtools.la
+ft_calibrate_LDADD = calibrate/libcalibrate.la runtime/libtools.la $(tool_libs)
+bin_ft_calibrate_SOURCES = $(ft_calibrate_SOURCES)
+bin_ft_calibrate_LDADD = $(ft_calibrate_LDADD)
+bin_ft_calibrate_LDFLAGS = $(installed_ldflags)
 dist_man_MANS += calibrate/ft-calibrate.1
 
 # What each folder holds, and what it may include.

@@ -25,11 +25,14 @@ convert_libconvert_la_SOURCES = \
 	convert/protect_checkpoint.c convert/protect_checkpoint.h \
 	convert/checkpoint/text_file.c convert/checkpoint/text_file.h \
 	convert/config/window.c
-convert_libconvert_la_LIBADD = runtime/libcore.la
 
-bin_PROGRAMS += ft-convert
+noinst_PROGRAMS += ft-convert
+bin_PROGRAMS += bin/ft-convert
 ft_convert_SOURCES = convert/main.c
-ft_convert_LDADD = convert/libconvert.la runtime/libtools.la
+ft_convert_LDADD = convert/libconvert.la runtime/libtools.la $(tool_libs)
+bin_ft_convert_SOURCES = $(ft_convert_SOURCES)
+bin_ft_convert_LDADD = $(ft_convert_LDADD)
+bin_ft_convert_LDFLAGS = $(installed_ldflags)
 dist_man_MANS += convert/ft-convert.1
 
 # What each folder holds, and what it may include.

@@ -13,6 +13,8 @@
 
 #include <cblas.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /*
  * Load it for callers of so many threads; a later call only asks for addresses.  FT_EUNSUPPORTED:
  * it is installed or lacks a function, FT_ENOMEM: the limit on address space is too low.
@@ -35,5 +37,7 @@ void ft_dsymm(CBLAS_SIDE side, CBLAS_UPLO uplo, int m, int n, double alpha, cons
  * it, column by column.  0, or the row at which there is no factor.
  */
 int ft_cholesky_inverse(double *a, int n);
+
+#pragma GCC visibility pop
 
 #endif

@@ -28,6 +28,8 @@
 
 #include "kernels/layout.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 enum {
     FT_COUNT_MANTISSA = 12,       /* bits of the mantissa in a key */
     FT_COUNT_EXPONENT = 127 - 40, /* smaller magnitudes than 2^-40 have key 0 */
@@ -87,5 +89,7 @@ void ft_counts_merge(ft_counts *counts, const ft_counts *from);
 
 /* All finite values counted. */
 uint64_t ft_counts_total(const ft_counts *counts);
+
+#pragma GCC visibility pop
 
 #endif

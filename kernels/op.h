@@ -15,6 +15,8 @@
 #include "kernels/count.h"
 #include "runtime/ft.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 typedef enum ft_op_kind {
 #define X(NAME, ...) FT_OP_##NAME,
 #include "kernels/ops.def"
@@ -375,5 +377,7 @@ ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *b
  */
 FT_MUST_USE ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what,
                                   ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

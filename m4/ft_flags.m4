@@ -17,7 +17,7 @@ AC_DEFUN([FT_WARNINGS], [
   FT_CFLAGS=
   m4_foreach_w([flag], [-std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
       -Wconversion -Wdouble-promotion -Wvla -Wformat=2 -Wcast-qual -Wundef
-      -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -Wno-psabi
+      -fvisibility=hidden -fno-semantic-interposition -ffp-contract=off -fno-math-errno -fno-trapping-math -Wno-psabi
       -ftree-loop-vectorize -fvect-cost-model=dynamic],
     [FT_ADD_FLAG([FT_CFLAGS], flag)])
   AS_IF([test "$enable_werror" = yes], [FT_CFLAGS="$FT_CFLAGS -Werror"])

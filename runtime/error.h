@@ -9,6 +9,8 @@
 
 #include "runtime/ft.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /*
  * Fill *err (which may be NULL) and return `code`, so that a failure is one statement:
  *     return ft_fail(err, FT_ESHAPE, "%s: %s: shape %s, expected %s", file, name, found, expected);
@@ -43,5 +45,7 @@ ft_status ft_fail_errno(ft_error *err, const char *format, ...)
             return ft_fail(err, FT_EARG, "%s: " #array " is NULL, but " #count " is %zu",          \
                            __func__, (size_t) (count));                                            \
     } while (0)
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,7 +1,7 @@
 # Models: load, plan, run.
 # SPDX-License-Identifier: Apache-2.0
 
-# Everything, not installed: the tools and the tests link this and may use internals.
+# Everything, not installed: the tests link this and reach what no header of the tools declares.
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
 	runtime/text/added_tokens.c runtime/text/added_tokens.h \
@@ -102,11 +102,13 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/zip_writer.c runtime/container/zip_writer.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 
-# The installed library: the same objects, only FT_API symbols visible.
+# The installed library: the same objects.  Programs see FT_API, the tools FT_PRIVATE, too.
 lib_LTLIBRARIES += libftruntime.la
 libftruntime_la_SOURCES =
 libftruntime_la_LIBADD = runtime/libcore.la
-libftruntime_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 0:0:0
+libftruntime_la_LDFLAGS = $(FT_SAN_FLAGS) -no-undefined -version-info 0:0:0 \
+	-Wl,--version-script=runtime/libftruntime.map -Wl,-Bsymbolic-functions
+EXTRA_libftruntime_la_DEPENDENCIES = runtime/libftruntime.map
 include_HEADERS = runtime/ft.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runtime/ft-runtime.pc
@@ -123,7 +125,6 @@ runtime_libtools_la_SOURCES = \
 	runtime/tools/synthetic/model_shapes.c \
 	runtime/cli/signals.c runtime/cli/signals.h \
 	runtime/tools/synthetic/synthetic.c runtime/tools/synthetic/synthetic.h
-runtime_libtools_la_LIBADD = runtime/libcore.la
 
 # Image files: what ft-run alone needs libraries for.
 noinst_LTLIBRARIES += runtime/libimages.la
@@ -135,9 +136,10 @@ runtime_libimages_la_SOURCES = \
 	runtime/data/images/processor.c runtime/data/images/processor.h \
 	runtime/data/images/resize.c
 runtime_libimages_la_CFLAGS = $(AM_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
-runtime_libimages_la_LIBADD = runtime/libcore.la $(PNG_LIBS) $(JPEG_LIBS)
+runtime_libimages_la_LIBADD = $(PNG_LIBS) $(JPEG_LIBS)
 
-bin_PROGRAMS += ft-run
+noinst_PROGRAMS += ft-run
+bin_PROGRAMS += bin/ft-run
 ft_run_SOURCES = \
 	runtime/tools/run/ft-run.c \
 	runtime/tools/run/generation.h \
@@ -154,27 +156,39 @@ ft_run_SOURCES = \
 	runtime/tools/run/conversation.c runtime/tools/run/conversation.h \
 	runtime/tools/run/text_reader.c \
 	runtime/tools/run/text_lines.c runtime/tools/run/text_lines.h
-ft_run_LDADD = runtime/libimages.la runtime/libtools.la
+ft_run_LDADD = runtime/libimages.la runtime/libtools.la $(tool_libs)
+bin_ft_run_SOURCES = $(ft_run_SOURCES)
+bin_ft_run_LDADD = $(ft_run_LDADD)
+bin_ft_run_LDFLAGS = $(installed_ldflags)
 
-bin_PROGRAMS += ft-inspect
+noinst_PROGRAMS += ft-inspect
+bin_PROGRAMS += bin/ft-inspect
 ft_inspect_SOURCES = \
 	runtime/tools/inspect/ft-inspect.c \
 	runtime/tools/inspect/inspect.h \
 	runtime/tools/inspect/amax.c \
 	runtime/tools/inspect/diff.c \
 	runtime/tools/inspect/plan.c
-ft_inspect_LDADD = runtime/libtools.la
+ft_inspect_LDADD = runtime/libtools.la $(tool_libs)
+bin_ft_inspect_SOURCES = $(ft_inspect_SOURCES)
+bin_ft_inspect_LDADD = $(ft_inspect_LDADD)
+bin_ft_inspect_LDFLAGS = $(installed_ldflags)
 
-bin_PROGRAMS += ft-eval
+noinst_PROGRAMS += ft-eval
+bin_PROGRAMS += bin/ft-eval
 ft_eval_SOURCES = \
 	runtime/tools/eval/eval.h \
 	runtime/tools/eval/classifier.c \
 	runtime/tools/eval/judge.c \
 	runtime/tools/eval/tokens.c \
 	runtime/tools/eval/ft-eval.c
-ft_eval_LDADD = runtime/libtools.la
+ft_eval_LDADD = runtime/libtools.la $(tool_libs)
+bin_ft_eval_SOURCES = $(ft_eval_SOURCES)
+bin_ft_eval_LDADD = $(ft_eval_LDADD)
+bin_ft_eval_LDFLAGS = $(installed_ldflags)
 
-bin_PROGRAMS += ft-bench
+noinst_PROGRAMS += ft-bench
+bin_PROGRAMS += bin/ft-bench
 ft_bench_SOURCES = \
 	runtime/tools/bench/bench.h \
 	runtime/tools/bench/case.c \
@@ -188,7 +202,10 @@ ft_bench_SOURCES = \
 	runtime/tools/bench/time.c \
 	runtime/tools/bench/ft-bench.c \
 	runtime/cli/table.c runtime/cli/table.h
-ft_bench_LDADD = runtime/libtools.la
+ft_bench_LDADD = runtime/libtools.la $(tool_libs)
+bin_ft_bench_SOURCES = $(ft_bench_SOURCES)
+bin_ft_bench_LDADD = $(ft_bench_LDADD)
+bin_ft_bench_LDFLAGS = $(installed_ldflags)
 
 dist_man_MANS += runtime/ft-artifact.5 \
 	runtime/tools/bench/ft-bench.1 runtime/tools/eval/ft-eval.1 \

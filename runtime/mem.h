@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 #define FT_COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* *out = a * b, or a + b; false if the result overflows size_t. */
@@ -97,5 +99,7 @@ bool ft_memstream_close(FILE *stream, char **text);
 
 /* A copy of a string, or NULL if out of memory. */
 char *ft_strdup(const char *text);
+
+#pragma GCC visibility pop
 
 #endif

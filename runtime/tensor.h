@@ -8,7 +8,9 @@
 
 #include "runtime/ft.h"
 
-/* "row", "col32", "col4_4r2_8c", "col32_2r_4r4", "panel32". */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* "row", "col32", "col4_4r2_8c", "col32_2r_4r4". */
 const char *ft_layout_name(ft_layout layout);
 
 /* Inverses of ft_dtype_name and ft_layout_name; false for an unknown name. */
@@ -22,5 +24,7 @@ char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim);
 /* Element i of an I32 or I64 tensor, or (second function) also of F32; data may be unaligned. */
 int64_t ft_tensor_get_i64(const ft_tensor *tensor, size_t i);
 float ft_tensor_get_f32(const ft_tensor *tensor, size_t i);
+
+#pragma GCC visibility pop
 
 #endif

@@ -6,6 +6,8 @@
 #ifndef FT_KERNELS_THREADS_PROCESSORS_H
 #define FT_KERNELS_THREADS_PROCESSORS_H
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /*
  * The number of CPUs in the affinity mask, limited by the CPU quota of the control group rounded
  * up: a container with a quota of 1.5 of 64 CPUs has 2. At least 1. Determined once, on the first
@@ -22,5 +24,7 @@ int ft_num_processors(void);
  * (cpu.cfs_quota_us and cpu.cfs_period_us).
  */
 double ft_cgroup_cpu_quota(const char *root);
+
+#pragma GCC visibility pop
 
 #endif

@@ -13,6 +13,8 @@
 
 #include <stddef.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /*
  * Team size for `chunks` independent chunks of work: at most `threads`, at least 1. `work` is in
  * elements that are read, cheaply computed with and written; other work counts as the number of
@@ -42,5 +44,7 @@ size_t ft_team_chunk_size(int team, size_t n, size_t unit, size_t max_size);
 
 /* Dynamic schedule for chunks of unequal cost: each idle thread takes the next one. */
 void ft_parallel_for_dynamic(int team, size_t chunks, ft_task *task, const void *job);
+
+#pragma GCC visibility pop
 
 #endif

@@ -16,7 +16,9 @@
 #ifndef FT_KERNELS_THREADS_THREAD_POOL_H
 #define FT_KERNELS_THREADS_THREAD_POOL_H
 
-/* Executes the part of rank `rank` of a job. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* The part of member `member` of a job. */
 typedef void ft_pool_fn(const void *job, int rank);
 
 /* Runs each rank 0 .. team - 1 exactly once, in parallel or one after another. */
@@ -27,5 +29,7 @@ void ft_pool_run(int team, ft_pool_fn *fn, const void *job);
  * lists, so that any one rank can finish the job.
  */
 void ft_pool_run_any(int team, ft_pool_fn *fn, const void *job);
+
+#pragma GCC visibility pop
 
 #endif

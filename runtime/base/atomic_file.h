@@ -20,6 +20,8 @@
 
 #include <stdio.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 typedef struct ft_atomic_file ft_atomic_file;
 
 /*
@@ -62,5 +64,7 @@ ft_status ft_atomic_file_commit(ft_atomic_file *output, ft_error *err);
 
 /* Free it; unless committed, also delete the temporary file. Accepts NULL. */
 void ft_atomic_file_close(ft_atomic_file *output);
+
+#pragma GCC visibility pop
 
 #endif

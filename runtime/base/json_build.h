@@ -12,9 +12,9 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/*
- * Set a key of an object; takes ownership of `value`, also on failure. A NULL value is a failure.
- */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* Set a key of an object; `value` is taken over, also on failure, which a NULL value is. */
 void ft_json_set(json_t **object, const char *key, json_t *value);
 
 /* The same for appending an element to an array. */
@@ -29,5 +29,7 @@ void ft_json_merge(json_t **object, json_t *other);
  * buffer cannot grow.)
  */
 char *ft_json_dump(const json_t *json, size_t flags, size_t *bytes);
+
+#pragma GCC visibility pop
 
 #endif

@@ -13,6 +13,8 @@
 
 #include <jansson.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 typedef struct ft_json_reader {
     json_t *json;     /* borrowed */
     const char *file; /* file name for messages; borrowed */
@@ -63,5 +65,7 @@ ft_status ft_json_fail_type(const ft_json_reader *in, const char *expected);
 
 /* The member "type" must be the string `expected`, else FT_EUNSUPPORTED. */
 ft_status ft_json_require_type(const ft_json_reader *in, const char *expected);
+
+#pragma GCC visibility pop
 
 #endif

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 enum { FT_SHA256_BYTES = 32, FT_SHA256_HEX_SIZE = 65 };
 
 typedef struct ft_sha256 ft_sha256;
@@ -32,5 +34,7 @@ bool ft_sha256_digest(const void *data, size_t bytes, uint8_t digest[FT_SHA256_B
  */
 char *ft_sha256_to_hex(char text[FT_SHA256_HEX_SIZE], const uint8_t digest[FT_SHA256_BYTES]);
 bool ft_sha256_from_hex(const char *text, uint8_t digest[FT_SHA256_BYTES]);
+
+#pragma GCC visibility pop
 
 #endif

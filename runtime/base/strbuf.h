@@ -8,7 +8,9 @@
 
 #include "runtime/ft.h"
 
-/* Zero-initialized means empty. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* All zero is no text. */
 typedef struct ft_strbuf {
     char *data;             /* not zero-terminated; freed by ft_strbuf_fini */
     size_t bytes, capacity; /* length; usable without growing */
@@ -42,5 +44,7 @@ static inline bool ft_strbuf_append_char(ft_strbuf *text, uint32_t c)
 }
 
 void ft_strbuf_fini(ft_strbuf *text);
+
+#pragma GCC visibility pop
 
 #endif

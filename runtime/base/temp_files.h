@@ -9,6 +9,8 @@
 #ifndef FT_RUNTIME_BASE_TEMP_FILES_H
 #define FT_RUNTIME_BASE_TEMP_FILES_H
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /*
  * Register a file before it is created, from any thread: `name` in the folder of a descriptor that
  * stays open until the file is unregistered. Returns its slot, or -1 when the list is full: then
@@ -21,5 +23,7 @@ void ft_temp_file_unregister(int slot);
 
 /* Delete all registered files. Async-signal-safe, for a process that is about to terminate. */
 void ft_temp_files_delete(void);
+
+#pragma GCC visibility pop
 
 #endif

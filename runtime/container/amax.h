@@ -9,6 +9,8 @@
 
 #include "runtime/ft.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 enum {
     FT_AMAX_METHOD_SIZE = 24, /* bytes of a method's name, including its terminator */
     FT_AMAX_MAX_COUNT = 65536 /* calibration points of one model */
@@ -104,5 +106,7 @@ ft_status ft_amax_list_write_layer(float *list, const ft_amax_layer *layer, ft_e
  */
 enum { FT_AMAX_LIST_DESCRIPTION_SIZE = 64 };
 char *ft_amax_list_describe(char text[FT_AMAX_LIST_DESCRIPTION_SIZE], size_t hidden, size_t index);
+
+#pragma GCC visibility pop
 
 #endif

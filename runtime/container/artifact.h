@@ -22,6 +22,8 @@
 
 #include <jansson.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 enum {
     FT_ARTIFACT_VERSION = 1,
     FT_ARTIFACT_NAME_MAX = 253,                       /* bytes of a tensor's name */
@@ -208,5 +210,7 @@ typedef bool (*ft_verify_callback)(void *user, const char *entry, size_t bytes,
  */
 ft_status ft_artifact_verify(const ft_artifact *artifact, ft_verify level,
                              ft_verify_callback report, void *user, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "runtime/ft.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 typedef enum ft_file_kind {
     FT_FILE_UNKNOWN,
     FT_FILE_ARTIFACT,
@@ -71,5 +73,7 @@ ft_status ft_explain_wrong_file(const char *path, ft_expected_file wanted, ft_st
 /* The same for the bytes of a file; text of unknown type is left to its reader. */
 ft_status ft_explain_wrong_bytes(const char *label, const void *bytes, size_t count,
                                  ft_expected_file wanted, ft_status failure, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

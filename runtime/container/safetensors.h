@@ -16,7 +16,9 @@
 
 #include "runtime/base/atomic_file.h"
 
-/* Size limit of the header in bytes: 100 MB, as in other readers of the format. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* The longest header that is read or written: 100 MB, like other readers of the format. */
 enum { FT_SAFETENSORS_MAX_HEADER = 100 * 1000 * 1000 };
 
 typedef struct ft_named_tensor {
@@ -96,5 +98,7 @@ void ft_safetensors_stream_free(ft_safetensors_stream *stream); /* accepts NULL 
 /* Like ft_safetensors_write_to, but also opens the file. */
 FT_MUST_USE ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors,
                                            size_t count, bool force, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

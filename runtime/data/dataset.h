@@ -8,6 +8,8 @@
 
 #include "runtime/ft.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /*
  * Matrices [rows, cols]; the tokens of a row are where its mask is not 0. For images, which have
  * neither ids nor a mask, rows are images and cols is the sequence length of an image.
@@ -102,5 +104,7 @@ FT_MUST_USE ft_status ft_dataset_set_inputs(const ft_dataset *dataset, size_t fi
                                             ft_session *session, ft_error *err);
 
 void ft_dataset_fini(ft_dataset *dataset);
+
+#pragma GCC visibility pop
 
 #endif

@@ -15,6 +15,8 @@
 
 #include <stddef.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /* How a weight is used, which decides how it may be stored. */
 typedef enum ft_role {
     FT_ROLE_LINEAR, /* a matrix that int8 recipes quantize */
@@ -157,5 +159,7 @@ FT_MUST_USE ft_status ft_family_weights(const ft_family *family,
                                         const ft_architecture *architecture,
                                         const ft_config *config, ft_weight_spec **out,
                                         size_t *count, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

@@ -8,7 +8,9 @@
 
 #include "runtime/model/session.h"
 
-/* Maximum number of new tokens; the prompt must be shorter than the context. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* The most new tokens that there can be; the prompt is shorter than the context. */
 size_t ft_request_max_new_tokens(const ft_request *request, size_t context);
 
 /* Maximum number of tokens in the KV cache. */
@@ -19,5 +21,7 @@ FT_MUST_USE ft_status ft_request_check(const ft_session *session, const ft_reque
                                        size_t index, bool has_tokenizer, ft_error *err);
 FT_MUST_USE ft_status ft_requests_check(const ft_session *session, const ft_request *requests,
                                         size_t count, bool has_tokenizer, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

@@ -10,6 +10,8 @@
 
 #include <jansson.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 typedef enum ft_head {
     FT_HEAD_NONE,
     FT_HEAD_POOLED, /* classifier on the pooler's output (BERT) */
@@ -179,5 +181,7 @@ FT_MUST_USE ft_status ft_config_from_json(ft_config *out, const json_t *json, ft
 
 /* For people, without an end of line: "6 layers, hidden 256, 4 heads, ..." */
 void ft_config_write(const ft_config *config, FILE *file);
+
+#pragma GCC visibility pop
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "kernels/backend.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /* An operation that reads and writes nothing yet: all indices -1. */
 ft_op ft_op_init(ft_op_kind kind);
 
@@ -51,5 +53,7 @@ FT_MUST_USE ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_
  * and the outputs.
  */
 FT_MUST_USE ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

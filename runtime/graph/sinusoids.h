@@ -22,6 +22,8 @@
 
 #include "runtime/graph/model_config.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /* The table among a model's weights: no file holds it. */
 #define FT_SINUSOIDS_WEIGHT "positions.sinusoids"
 
@@ -30,5 +32,7 @@ void ft_sinusoids_write(float *out, const ft_config *config);
 
 /* Its rows first .. first + count - 1. */
 void ft_sinusoids_write_rows(float *out, const ft_config *config, int32_t first, int32_t count);
+
+#pragma GCC visibility pop
 
 #endif

@@ -8,7 +8,9 @@
 
 #include "kernels/backend.h"
 
-/* FT_EARG unless the name is "cpu", "cuda" or "cuda:N"; the device need not exist. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* Whether "cpu", "cuda" or "cuda:N" is meant, be it there or not; FT_EARG else. */
 FT_MUST_USE ft_status ft_device_name_check(const char *name, ft_error *err);
 
 /*
@@ -17,5 +19,7 @@ FT_MUST_USE ft_status ft_device_name_check(const char *name, ft_error *err);
  */
 FT_MUST_USE ft_status ft_device_open(const ft_backend **backend, ft_device **device,
                                      const char *name, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "runtime/model/session.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /*
  * Write one line per int8 GEMM shape in the session's plan: M x N x K, the output dtype and
  * activation, how often the plan contains it, and the kernel selected for each of the batches.
@@ -25,5 +27,7 @@ enum { FT_GEMM_REPORT_BATCHES = 6 };
 /* The default batch sizes, up to the session's limit; returns their number. */
 size_t ft_gemm_report_default_batches(const ft_session *session,
                                       ft_batch runs[FT_GEMM_REPORT_BATCHES]);
+
+#pragma GCC visibility pop
 
 #endif

@@ -13,7 +13,9 @@
 #include "runtime/families/family.h"
 #include "runtime/graph/lower.h"
 
-/* The LM head: hidden states to logits. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* The matrix that makes logits. */
 #define FT_HEAD_WEIGHT "head.weight"
 
 /* How to quantize a model when it is opened; ft_model_open() derives this from the artifact. */
@@ -73,5 +75,7 @@ typedef struct ft_model_parts {
 FT_MUST_USE ft_status ft_model_from_weights(ft_model **out, const ft_model_parts *parts,
                                             const ft_model_options *options,
                                             const ft_quant_config *quant, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

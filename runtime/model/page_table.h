@@ -11,6 +11,8 @@
 
 #include "kernels/kv_cache.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 typedef struct ft_page_table {
     size_t num_slots, max_pages; /* slots, and pages per slot */
     int32_t *free; /* [count]: stack of free pages, of which the first `num_free` are valid */
@@ -35,5 +37,7 @@ void ft_page_table_release(ft_page_table *pages, size_t slot);
 
 /* The slot's row [max_pages]; unused entries are 0. */
 const int32_t *ft_page_table_row(const ft_page_table *pages, size_t slot);
+
+#pragma GCC visibility pop
 
 #endif

@@ -12,7 +12,9 @@
 #include "kernels/backend.h"
 #include "runtime/model/page_table.h"
 
-/* The tokens of a chunk for which logits are computed. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* Which rows of a passage results are wanted of. */
 typedef enum ft_logit_rows { FT_LOGITS_NONE, FT_LOGITS_LAST, FT_LOGITS_ALL } ft_logit_rows;
 
 typedef struct ft_prefill_chunk {
@@ -62,5 +64,7 @@ void ft_chunk_batch_add(ft_chunk_batch *chunks, const ft_prefill_chunk *chunk);
 void ft_chunk_batch_clear_for_encoder(ft_chunk_batch *chunks);
 void ft_chunk_batch_add_source(ft_chunk_batch *chunks, size_t index, const int32_t *ids,
                                size_t count);
+
+#pragma GCC visibility pop
 
 #endif

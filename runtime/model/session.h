@@ -10,7 +10,9 @@
 #include "runtime/model/padded_batch.h"
 #include "runtime/model/prefill_chunks.h"
 
-/* The maximum of the thread pool. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* As many as a thread pool has. */
 enum { FT_MAX_THREADS = 1024 };
 
 enum { FT_PADDED_INPUT, FT_PADDED_ENCODER = FT_PADDED_INPUT, FT_PADDED_DECODER, FT_NUM_PADDED };
@@ -64,5 +66,7 @@ bool ft_session_has_encoder_rows(const ft_session *session, int value);
 /* Read the first `rows` rows of a value as F32; quantized values are dequantized. */
 FT_MUST_USE ft_status ft_session_read_f32(const ft_session *session, int value, float *out,
                                           size_t rows, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

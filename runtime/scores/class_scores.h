@@ -12,7 +12,9 @@
 #include "runtime/data/dataset.h"
 #include "runtime/graph/model_config.h"
 
-/* argmax of n > 0 numbers; the first of equal ones. */
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
+/* The largest of n > 0 numbers, the first among equals. */
 size_t ft_argmax(const float *x, size_t n);
 
 /* 1 / (1 + e^-x) */
@@ -72,5 +74,7 @@ enum { FT_MAX_METRICS = 2 };
  */
 size_t ft_metric_accumulator_compute(const ft_metric_accumulator *metrics,
                                      ft_metric out[FT_MAX_METRICS]);
+
+#pragma GCC visibility pop
 
 #endif

@@ -12,6 +12,8 @@
 #include "runtime/data/dataset.h"
 #include "runtime/model/session.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 typedef struct ft_scorer ft_scorer;
 
 /* The result of one pass; valid until the next one. */
@@ -37,5 +39,7 @@ FT_MUST_USE ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const
 void ft_scorer_close(ft_scorer *scorer); /* accepts NULL */
 
 FT_MUST_USE ft_status ft_scorer_run(ft_scorer *scorer, ft_token_logits *out, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "runtime/container/artifact.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 enum { FT_MAX_STOP_IDS = 16 };
 
 typedef struct ft_stop_ids {
@@ -23,5 +25,7 @@ typedef struct ft_stop_ids {
  */
 FT_MUST_USE ft_status ft_stop_ids_read(ft_stop_ids *out, const ft_artifact *artifact,
                                        const char *label, int32_t vocabulary, ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

@@ -54,15 +54,37 @@ check $? 'make install installs no other program, header or library'
 
 # ---- What the library exports -------------------------------------------------------------------
 
-nm -D --defined-only "$libs/libftruntime.so" | awk '{ print $3 }' | sort >exported
+# "SYMBOL VERSION", of sanitizers as well.
+version=$(makefile PACKAGE_VERSION)
+nm -D --defined-only "$libs/libftruntime.so" | awk '$2 != "A" { sub("@+", " ", $3); print $3 }' |
+    sort >symbols
+awk '$2 == "FT_1" { print $1 }' symbols >exported
 grep -v '^ *\*' "$includes/ft.h" | grep -oE 'ft_[a-z0-9_]+\(' | tr -d '(' | sort -u >declared
-if grep -q fsanitize "$FT_BUILDDIR/Makefile" && test -n "$(makefile FT_SAN_FLAGS)"; then
-    grep '^ft_' exported >ours
-else
-    cp exported ours
-fi
-diff declared ours >out
-check $? 'the library exports the functions of ft.h and nothing else'
+diff declared exported >out
+check $? 'the library exports the functions of ft.h, and nothing else, under the version FT_1'
+grep '^ft_' symbols | grep -vE " (FT_1|FT_PRIVATE_$version)\$" >out
+test -n "$(makefile FT_SAN_FLAGS)" || grep -v '^ft_' symbols >>out
+test ! -s out && grep -q " FT_PRIVATE_$version\$" symbols
+check $? 'what it exports to the tools alone has the version of the package'
+
+# ---- Tools and their library --------------------------------------------------------------------
+
+readelf=$(makefile READELF)
+for tool in ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-bench; do
+    $readelf -d "$prefix/bin/$tool" >dynamic
+    grep -q 'NEEDED.*libftruntime\.so\.0' dynamic || echo "$tool is not linked with the library"
+    grep PATH dynamic | grep -F "$FT_BUILDDIR"
+done >out
+test ! -s out
+check $? 'installed tools are linked with the library and know nothing of the build folder'
+mkdir other
+echo 'FT_1 { local: *; }; FT_PRIVATE_0 { } FT_1;' >other.map
+echo 'int other;' >other.c
+$(makefile CC) -shared -fPIC -Wl,-soname,libftruntime.so.0 -Wl,--version-script=other.map other.c \
+    -o other/libftruntime.so.0 >out 2>&1
+LD_LIBRARY_PATH=$dir/other "$prefix/bin/ft-run" --version >out 2>&1
+test $? -ne 0 && grep -qF "version \`FT_PRIVATE_$version' not found" out && grep -q 'required by .*ft-run' out
+check $? 'a tool with the library of another version is refused by name and version'
 
 # ---- A program on it ----------------------------------------------------------------------------
 

@@ -4,10 +4,10 @@
  *
  *     LD_PRELOAD=libscarce.so FT_SCARCE=17 FT_SCARCE_LOG=FILE PROGRAM...
  *
- * Allocations are counted from 1 and from the first one that the program itself makes; those of the
- * libraries beneath it count as well, except of those that end a program without memory.
- * FT_SCARCE=0 lets all succeed, and notes the first allocation of each chain of callers.  The log
- * has a line for each fact, see starve.c.
+ * Allocations are counted from 1 and from the first one that the program or libftruntime makes;
+ * those of the libraries beneath them count as well, except of those that end a program without
+ * memory. FT_SCARCE=0 lets all succeed, and notes the first allocation of each chain of callers.
+ * The log has a line for each fact, see starve.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -99,12 +99,18 @@ static bool is_spared(const char *library)
     return false;
 }
 
+/* The tools are programs and the library that is made with them. */
+static bool is_ours(const char *file)
+{
+    return strcmp(file, program) == 0 || strstr(file, "/libftruntime.so") != NULL;
+}
+
 static bool is_counted(const void *caller, Dl_info *info)
 {
     if (program == NULL || dladdr(caller, info) == 0 || info->dli_fname == NULL ||
         is_spared(info->dli_fname))
         return false;
-    begun = begun || strcmp(info->dli_fname, program) == 0;
+    begun = begun || is_ours(info->dli_fname);
     return begun;
 }
 

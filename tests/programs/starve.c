@@ -241,13 +241,15 @@ static const char *place_of(char place[256], const char *line)
     return place;
 }
 
-/* Whether it was the program that was refused, and not a library, which may call it anything. */
+/* Whether the program or libftruntime was refused, and no other library, which may call it
+ * anything. */
 static bool is_own(const outcome *o)
 {
     char place[256];
     const char *slash = strrchr(job.command[0], '/');
     place_of(place, line_of(&o->log, "refused"));
-    return strcmp(place, slash == NULL ? job.command[0] : slash + 1) == 0;
+    return strncmp(place, "libftruntime.so", strlen("libftruntime.so")) == 0 ||
+           strcmp(place, slash == NULL ? job.command[0] : slash + 1) == 0;
 }
 
 /*

@@ -62,4 +62,17 @@ AC_DEFUN([FT_CUDA_TRY], [
   done
   dnl PTX of the last architecture lets newer devices run the portable kernels.
   FT_NVCCFLAGS="$FT_NVCCFLAGS -gencode=arch=compute_$ft_last,code=compute_$ft_last"
+
+  dnl Device code is most of the library.  nvcc 12.8 can compress it better than by default.
+  AC_CACHE_CHECK([for the option of $NVCC that compresses device code], [ft_cv_nvcc_compress], [
+    ft_cv_nvcc_compress=none
+    AS_ECHO(["__global__ void f() {}"]) >conftest.cu
+    for ft_flag in --compress-mode=size "-Xfatbin -compress-all"; do
+      AS_IF([$NVCC $ft_flag -c conftest.cu -o conftest.o >&AS_MESSAGE_LOG_FD 2>&1],
+        [ft_cv_nvcc_compress=$ft_flag; break])
+    done
+    rm -f conftest.cu conftest.o
+  ])
+  AS_IF([test "$ft_cv_nvcc_compress" != none],
+    [FT_NVCCFLAGS="$FT_NVCCFLAGS $ft_cv_nvcc_compress"])
 ])

@@ -238,6 +238,7 @@ ft_status ft_pack(ft_artifact_writer *writer, const ft_pack_options *options, ft
         .tool = "ft-calibrate",
         .config = config,
         .recipe = options->recipe,
+        .required = ft_artifact_get_header(options->model->artifact)->required,
     };
     ft_status status = config != NULL ? add_entries(&p, err)
                                       : ft_fail(err, FT_ENOMEM, "no memory for the manifest");

@@ -21,6 +21,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/scores/class_scores.c runtime/scores/class_scores.h \
 	runtime/base/clock.h \
 	runtime/model/validate.c runtime/model/validate.h \
+	runtime/container/features.c runtime/container/features.h \
 	runtime/data/dataset.c runtime/data/dataset.h runtime/data/dataset_read.c \
 	runtime/text/decode.c runtime/text/decode.h \
 	runtime/text/decoder_json.c \

@@ -44,9 +44,10 @@ const char *ft_artifact_state_name(ft_artifact_state state);
 typedef struct ft_artifact_header {
     ft_artifact_state state;
     const char *family; /* "bert" */
-    const char *tool;   /* program that wrote it: "ft-convert" */
-    json_t *config;     /* an object; its keys are defined by the family */
-    json_t *recipe;     /* quantization settings, an object; NULL for float */
+    const char *tool;   /* that wrote it: "ft-convert" */
+    json_t *config;     /* an object of the family's making */
+    json_t *recipe;     /* how it was quantized, an object; NULL in state float */
+    json_t *required;   /* features that older readers lack, an array of ft_features; NULL: none */
 } ft_artifact_header;
 
 typedef struct ft_artifact_tensor {

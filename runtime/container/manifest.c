@@ -8,6 +8,7 @@
 #include "runtime/container/manifest.h"
 
 #include "kernels/layout.h"
+#include "runtime/container/features.h"
 #include "runtime/error.h"
 #include "runtime/base/json_build.h"
 #include "runtime/mem.h"
@@ -143,11 +144,11 @@ ft_status ft_manifest_format(const ft_manifest *m, char **text, size_t *bytes, f
     for (size_t i = 0; i < m->n_files; i++)
         ft_json_append(&files, file_json(&m->file[i]));
 
-    json_t *json =
-        json_pack("{ss, si, ss, s{ss, ss}, ss, sO, sO*, so, so}", "format", "ft", "version",
-                  FT_ARTIFACT_VERSION, "state", ft_artifact_state_name(h->state), "tool", "name",
-                  h->tool, "version", ft_version(), "family", h->family, "config", h->config,
-                  "recipe", h->recipe, "tensors", tensors, "files", files);
+    json_t *json = json_pack("{ss, si, sO*, ss, s{ss, ss}, ss, sO, sO*, so, so}", "format", "ft",
+                             "version", FT_ARTIFACT_VERSION, "requires", h->required, "state",
+                             ft_artifact_state_name(h->state), "tool", "name", h->tool, "version",
+                             ft_version(), "family", h->family, "config", h->config, "recipe",
+                             h->recipe, "tensors", tensors, "files", files);
     *text = ft_json_dump(json, JSON_INDENT(1), bytes);
     json_decref(json);
     if (*text == NULL)
@@ -390,11 +391,15 @@ static ft_status parse_head(ft_artifact_header *h, const manifest_object *root)
         return ft_fail(root->err, FT_EUNSUPPORTED,
                        "%s: format version %zu, this program reads version %d", root->label,
                        version, FT_ARTIFACT_VERSION);
+    /* Before anything that such a feature may have changed. */
+    const manifest_object tool = { json_object_get(root->json, "tool"), root->label,
+                                   "tool: ", root->err };
+    h->required = json_object_get(root->json, "requires");
+    FT_TRY(ft_features_check(h->required, ft_features, root->label,
+                             json_string_value(json_object_get(tool.json, "version")), root->err));
     FT_TRY(get_string(root, "state", &text));
     if (!parse_state(text, &h->state))
         return fail_field(root, "state", "\"float\", \"blocks\" or \"int8\"");
-    const manifest_object tool = { json_object_get(root->json, "tool"), root->label,
-                                   "tool: ", root->err };
     FT_TRY(get_word(&tool, "name", &h->tool));
     FT_TRY(get_word(root, "family", &h->family));
     h->config = json_object_get(root->json, "config");

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "runtime/container/artifact.h"
+#include "runtime/container/features.h"
 #include "runtime/mem.h"
 #include "runtime/container/zip_writer.h"
 #include "tests/lib/folder.h"
@@ -149,6 +150,25 @@ static const alteration edits[] = {
     { "version", "2", FT_EUNSUPPORTED, "format version 2, this program reads version 1",
       "version 2" },
     { "version", "\"1\"", FT_EFORMAT, "\"version\": expected a size", "a version that is text" },
+    { "requires", "[\"fp8-weights\"]", FT_EUNSUPPORTED, "requires fp8-weights, which version",
+      "a feature of a later version" },
+    { "requires", "\"fp8-weights\"", FT_EFORMAT,
+      "\"requires\": expected an array of at most 16 names", "a feature that is no array" },
+    { "requires", "null", FT_EFORMAT, "\"requires\": expected an array", "features that are null" },
+    { "requires", "{}", FT_EFORMAT, "\"requires\": expected an array", "features by name" },
+    { "requires", "[7]", FT_EFORMAT, "\"requires\"[0]: expected at most 31 visible",
+      "a feature that is a number" },
+    { "requires", "[\"\"]", FT_EFORMAT, "\"requires\"[0]: expected", "a feature without a name" },
+    { "requires", "[\"x\", \"a b\"]", FT_EFORMAT, "\"requires\"[1]: expected",
+      "a feature of two words" },
+    { "requires", "[\"x\\n\"]", FT_EFORMAT, "\"requires\"[0]: expected",
+      "a feature with a line feed" },
+    { "requires", "[\"abcdefghijklmnopqrstuvwxyz012345\"]", FT_EFORMAT, "\"requires\"[0]: expected",
+      "a feature whose name has 32 characters" },
+    { "requires", "[\"x\", \"y\", \"x\"]", FT_EFORMAT, "\"requires\": x is listed twice",
+      "a feature that is required twice" },
+    { "requires", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]", FT_EFORMAT, "at most 16 names",
+      "17 features" },
     { "state", "\"int4\"", FT_EFORMAT, "\"state\": expected", "an unknown state" },
     { "state", "\"float\"", FT_EFORMAT, "\"recipe\": expected none", "state float with a recipe" },
     { "family", "3", FT_EFORMAT, "\"family\"", "a family that is a number" },
@@ -300,6 +320,46 @@ static void test_edits(const alteration *list, size_t count)
            list[i].sentence, err.text);
         json_decref(json);
     }
+}
+
+/* Which version to install, and which features are known. */
+static void test_requires(void)
+{
+    static const char *const known[] = { "x", "fp8-weights", NULL };
+    ft_error err;
+    json_t *required = json_pack("[ssss]", "fp8-weights", "sparse", "x", "long-rope");
+    json_t *two = json_pack("[ss]", "x", "fp8-weights"), *none = json_array();
+    is_int(ft_features_check(NULL, known, "m.ft", "9.0", &err), FT_OK,
+           "an artifact without requires is read");
+    is_int(ft_features_check(none, known, "m.ft", "9.0", &err), FT_OK,
+           "an artifact that requires nothing is read");
+    is_int(ft_features_check(two, known, "m.ft", "9.0", &err), FT_OK,
+           "an artifact that requires known features is read");
+    is_int(ft_features_check(required, known, "m.ft", "9.0", &err), FT_EUNSUPPORTED,
+           "an artifact that requires an unknown feature is refused");
+    char text[200];
+    snprintf(
+        text, sizeof text,
+        "m.ft: requires sparse, long-rope, which version %s does not have; install version 9.0, "
+        "which wrote it, or a later one",
+        ft_version());
+    is_str(err.text, text, "the error names the unknown features and the version that wrote them");
+    ft_features_check(required, known, "m.ft", ft_version(), &err);
+    has(err.text, "does not have; install a later version", "this version is not recommended");
+    ft_features_check(required, known, "m.ft", "9.0\x1b[31m", &err);
+    has(err.text, "does not have; install a later version",
+        "a version that is no word is not quoted");
+
+    contents c = good_contents();
+    json_t *json = json_deep_copy(ft_artifact_manifest(whole));
+    json_object_set(json, "requires", none);
+    is_int(open_json(&c, json, &err), FT_OK, "a manifest may require nothing in so many words");
+    ok(json_object_get(ft_artifact_manifest(whole), "requires") == NULL,
+       "an artifact that old readers understand has no requires");
+    json_decref(json);
+    json_decref(required);
+    json_decref(two);
+    json_decref(none);
 }
 
 static void test_twice(void)
@@ -502,6 +562,7 @@ int main(void)
 {
     begin(&(sample){ .state = FT_ARTIFACT_INT8, .seed = 9 });
     test_edits(edits, FT_COUNT(edits));
+    test_requires();
     test_twice();
     test_texts();
     test_scales();

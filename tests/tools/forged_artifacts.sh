@@ -35,6 +35,19 @@ says out '0 failed; the model can be planned' 'ft-inspect --verify ends with the
 is 0 'ft-inspect --verify --json finds nothing either' "$inspect" --verify --json same.ft
 says out '"error": null' 'ft-inspect --verify --json has no problem with the plan'
 
+# ---- Features -----------------------------------------------------------------------------------
+
+version=$("$run" --version | sed 's/^ft-run //')
+text="forged.ft: requires fp8-weights, which version $version does not have; install version 9.0, which"
+later='an artifact that requires a feature of a later version'
+quietly "$forge" bert.ft forged.ft set requires '["fp8-weights"]' set tool/version '"9.0"'
+is 1 "ft-run refuses $later" "$run" -i forged.ft 'x = 1'
+says err "ft-run: $text" 'ft-run names the feature that it lacks, and the version that has it'
+is 1 "ft-inspect --verify refuses $later" "$inspect" --verify forged.ft
+says err "ft-inspect: $text" 'ft-inspect names the feature that it lacks, and the version that has it'
+is 1 "ft-calibrate refuses $later" "$calibrate" -q -i forged.ft -o new.ft -d "$sample/calibration.safetensors"
+says err "ft-calibrate: $text" 'ft-calibrate names the feature that it lacks, and the version that has it'
+
 # ---- Ranges -------------------------------------------------------------------------------------
 
 refused 'recipe: activations are int8 per token, which family bert does not support' \

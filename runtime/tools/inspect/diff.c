@@ -83,6 +83,7 @@ static void compare_heads(comparison *c)
                       ft_artifact_state_name(y->state));
     compare_json(c, "config", x->config, y->config);
     compare_json(c, "recipe", x->recipe, y->recipe);
+    compare_json(c, "requires", x->required, y->required);
 }
 
 static void compare_digests(comparison *c, const char *kind, const char *name, const uint8_t *x,

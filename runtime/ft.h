@@ -140,6 +140,7 @@ typedef enum ft_verify { FT_VERIFY_STRUCTURE, FT_VERIFY_CRC, FT_VERIFY_SHA256 } 
 typedef enum ft_kv_dtype { FT_KV_DTYPE_AUTO, FT_KV_DTYPE_F16, FT_KV_DTYPE_INT8 } ft_kv_dtype;
 
 typedef struct ft_model_options {
+    size_t size;        /* 0 or sizeof(ft_model_options) */
     const char *device; /* "cpu" (default) or "cuda:N" */
     ft_verify verify;
     ft_kv_dtype
@@ -184,13 +185,12 @@ FT_API FT_MUST_USE ft_status ft_model_write_plan(const ft_model *model, FILE *fi
 typedef struct ft_session ft_session;
 
 typedef struct ft_session_options {
-    int threads; /* <= 1024; default: the processors allowed by CPU affinity and cgroup quota */
-    int64_t max_tokens;    /* per forward pass, without padding; default 4096 */
-    int64_t max_sequences; /* per forward pass; default 512, decoders 64; vision models: as many as
-                              max_tokens allows.  If only max_sequences is set for a vision model,
-                              max_tokens follows from it */
-    const char *const *keep; /* intermediate values to keep for ft_session_get, NULL-terminated;
-                                may be NULL */
+    size_t size;           /* 0 or sizeof(ft_session_options) */
+    int threads;           /* <= 1024; default: the processors that affinity and CPU quota allow */
+    int64_t max_tokens;    /* of one run, padding not counted; default 4096 */
+    int64_t max_sequences; /* of one run; default 512, of a decoder 64; of images those that
+                              max_tokens allows, which are as many as fit if only this is set */
+    const char *const *keep; /* values to keep for ft_session_get, NULL-terminated; may be NULL */
 
     /* Decoders only. */
     int64_t context;      /* tokens per sequence; default: the model's positions, at most 4096 */
@@ -311,10 +311,10 @@ typedef struct ft_generate_stats {
 } ft_generate_stats;
 
 typedef struct ft_generate_options {
-    int64_t chunk; /* prompt tokens per forward pass (chunked prefill); default and maximum: the
-                      session's max_tokens */
-    const struct ft_tokenizer *tokenizer; /* for text and stop strings; may be NULL */
-    ft_generate_stats *stats;             /* also written on failure; may be NULL */
+    size_t size;   /* 0 or sizeof(ft_generate_options) */
+    int64_t chunk; /* prompt tokens of one run; default and most: the session's max_tokens */
+    const struct ft_tokenizer *tokenizer; /* for text, and so for stop strings; may be NULL */
+    ft_generate_stats *stats;             /* filled in, also on failure; may be NULL */
 } ft_generate_options;
 
 /*
@@ -345,10 +345,11 @@ typedef enum ft_early_stopping {
  * (number of new tokens)^length_penalty.
  */
 typedef struct ft_beam_search_options {
-    int32_t beams;                /* 1 (default) to 64 */
-    int32_t n_best;               /* hypotheses returned per source, at most `beams`; default 1 */
-    double length_penalty;        /* default 1 */
-    bool no_length_normalization; /* a length penalty of 0: scores are sums of log-probabilities */
+    size_t size;                      /* 0 or sizeof(ft_beam_search_options) */
+    int32_t beams;                    /* 1 (default) to 64 */
+    int32_t n_best;                   /* texts of each source, at most `beams`; default 1 */
+    double length_penalty;            /* default 1 */
+    bool no_length_normalization;     /* a length penalty of 0: scores are sums */
     ft_early_stopping early_stopping; /* default FT_EARLY_STOPPING_FALSE */
     int32_t beam_groups;              /* diverse beam search: number of groups, divides `beams`;
                                          default 1 */

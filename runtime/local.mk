@@ -46,6 +46,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/graph/graph.c runtime/graph/graph.h runtime/graph/graph_decoder.c runtime/graph/graph_private.h \
 	runtime/base/json_build.c runtime/base/json_build.h \
 	runtime/base/json_reader.c runtime/base/json_reader.h \
+	runtime/base/read_options.c runtime/base/read_options.h \
 	runtime/text/tokenizer_tables.c \
 	runtime/graph/lower.c runtime/graph/lower.h \
 	runtime/graph/lower_quantize.c runtime/graph/lower_edit.c runtime/graph/assign_dtypes.c runtime/graph/lower_fusion.c runtime/graph/lower_passes.h \

@@ -127,6 +127,7 @@ c_tests = \
 	tests/calibrate/method.t \
 	tests/model/model.t \
 	tests/model/modes.t \
+	tests/model/option_sizes.t \
 	tests/ops/ops.t \
 	tests/base/atomic_file.t \
 	tests/calibrate/packing.t \

@@ -17,6 +17,7 @@
 
 #include "kernels/beam_search.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/read_options.h"
 #include "runtime/error.h"
 #include "runtime/graph/plan.h"
 
@@ -428,15 +429,17 @@ ft_status ft_beam_search(ft_session *session, const ft_request *requests, size_t
                          const ft_beam_search_options *options, ft_on_hypothesis on_hypothesis,
                          void *user, ft_error *err)
 {
+    ft_beam_search_options known;
     FT_REQUIRE(session, err);
     FT_REQUIRE_ARRAY(requests, count, err);
     FT_REQUIRE(on_hypothesis, err);
+    FT_TRY(FT_READ_OPTIONS(&known, ft_beam_search_options, stats, options, err));
     search_loop l = { .session = session,
                       .request = requests,
                       .count = count,
                       .on_hypothesis = on_hypothesis,
                       .user = user };
-    ft_status status = prepare(&l, options, err);
+    ft_status status = prepare(&l, &known, err);
     if (status == FT_OK)
         status = run_search(&l, err);
     if (status == FT_OK && l.failure.code != FT_OK) {
@@ -444,8 +447,8 @@ ft_status ft_beam_search(ft_session *session, const ft_request *requests, size_t
         if (err != NULL)
             *err = l.failure;
     }
-    if (options != NULL && options->stats != NULL)
-        *options->stats = l.stats;
+    if (known.stats != NULL)
+        *known.stats = l.stats;
     fini(&l);
     return status;
 }

@@ -17,6 +17,7 @@
 #include "runtime/ft.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/base/read_options.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
@@ -468,16 +469,15 @@ ft_status ft_generate(ft_session *session, const ft_request *requests, size_t co
                       const ft_generate_options *options, ft_on_token on_token, void *user,
                       ft_error *err)
 {
-    static const ft_generate_options defaults;
+    ft_generate_options n_tokens;
     FT_REQUIRE(session, err);
     FT_REQUIRE_ARRAY(requests, count, err);
     FT_REQUIRE(on_token, err);
+    FT_TRY(FT_READ_OPTIONS(&n_tokens, ft_generate_options, stats, options, err));
     generate_loop l = {
         .session = session, .request = requests, .count = count, .on_token = on_token, .user = user
     };
-    if (options == NULL)
-        options = &defaults;
-    ft_status status = prepare(&l, options, err);
+    ft_status status = prepare(&l, &n_tokens, err);
     if (status == FT_OK)
         status = run_requests(&l, err);
     if (status == FT_OK && l.failure.code != FT_OK) {
@@ -485,8 +485,8 @@ ft_status ft_generate(ft_session *session, const ft_request *requests, size_t co
         if (err != NULL)
             *err = l.failure;
     }
-    if (options->stats != NULL)
-        *options->stats = l.stats;
+    if (n_tokens.stats != NULL)
+        *n_tokens.stats = l.stats;
     fini(&l);
     return status;
 }

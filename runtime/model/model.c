@@ -12,6 +12,7 @@
 #include "runtime/model/bind.h"
 #include "runtime/model/validate.h"
 #include "runtime/model/devices.h"
+#include "runtime/base/read_options.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
@@ -250,8 +251,6 @@ ft_status ft_model_open_with_config(ft_model **out, const char *path,
 /* Values outside the enums are errors, not defaults. */
 static ft_status check_options(const ft_model_options *options, ft_error *err)
 {
-    if (options == NULL)
-        return FT_OK;
     if ((unsigned) options->verify > FT_VERIFY_SHA256)
         return ft_fail(err, FT_EARG, "options: verify is %d, expected 0 to %d",
                        (int) options->verify, FT_VERIFY_SHA256);
@@ -267,8 +266,10 @@ ft_status ft_model_open(ft_model **out, const char *path, const ft_model_options
     FT_REQUIRE(out, err);
     *out = NULL;
     FT_REQUIRE(path, err);
-    FT_TRY(check_options(options, err));
-    return ft_model_open_with_config(out, path, options, NULL, err);
+    ft_model_options known;
+    FT_TRY(FT_READ_OPTIONS(&known, ft_model_options, fake, options, err));
+    FT_TRY(check_options(&known, err));
+    return ft_model_open_with_config(out, path, &known, NULL, err);
 }
 
 void ft_model_close(ft_model *model)

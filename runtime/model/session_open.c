@@ -8,6 +8,7 @@
 #include "runtime/model/session.h"
 
 #include "kernels/threads/processors.h"
+#include "runtime/base/read_options.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model/pixels.h"
@@ -207,21 +208,20 @@ static ft_status set_limits(ft_session *session, const ft_session_options *optio
 ft_status ft_session_open(ft_session **out, const ft_model *model,
                           const ft_session_options *options, ft_error *err)
 {
-    static const ft_session_options defaults;
+    ft_session_options known;
     FT_REQUIRE(out, err);
     *out = NULL;
     FT_REQUIRE(model, err);
+    FT_TRY(FT_READ_OPTIONS(&known, ft_session_options, source_tokens, options, err));
     ft_session *session = ft_calloc(1, sizeof *session);
     if (session == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session");
     session->model = model;
-    if (options == NULL)
-        options = &defaults;
     ft_status status = ft_plan_copy(&session->plan, &model->plan, err);
     if (status == FT_OK)
-        status = set_limits(session, options, err);
+        status = set_limits(session, &known, err);
     if (status == FT_OK)
-        status = keep_values(session, options->keep, err);
+        status = keep_values(session, known.keep, err);
     if (status == FT_OK)
         status = allocate(session, err);
     if (status != FT_OK) {

@@ -214,6 +214,7 @@ tests_cli_text_lines_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
 tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c runtime/tools/bench/time.c
 
 sh_tests = \
+	tests/build/abi.sh \
 	tests/tools/bench.sh \
 	tests/tools/bounds.sh \
 	tests/tools/calibrate_schemes.sh \
@@ -397,7 +398,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/build/make-old.sh tests/build/same-code.sh tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/build/make-abi.sh tests/build/make-old.sh tests/build/same-code.sh tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \

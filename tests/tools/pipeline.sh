@@ -63,7 +63,17 @@ is 0 'and again under another umask' \
     sh -c 'umask 077; "$0" "$@"' "$convert" -q -i "$sample" -o again.ft
 same model.ft again.ft 'the same checkpoint gives the same bytes'
 accurate 0.8625 model.ft 'the float model is as accurate as the checkpoint'
-"$convert" -q -i "$sample" -o f32.ft --dtype f32
+
+# Its first layer alone is enough for what the rest does not depend on: bytes, messages, counters.
+# checkpoint FOLDER EDIT: the trained model with that edit of its configuration.
+checkpoint () {
+    mkdir "$1"
+    ln -s "$sample/model.safetensors" "$sample/tokenizer.json" "$1"
+    sed "s/\"num_hidden_layers\": *4/\"num_hidden_layers\": 1/; $2" "$sample/config.json" >"$1/config.json"
+}
+checkpoint layer ''
+quietly "$convert" -q -i layer -o layer.ft
+quietly "$convert" -q -i layer -o f32.ft --dtype f32
 
 # ---- Every method -------------------------------------------------------------------------------
 
@@ -88,7 +98,7 @@ is 1 'methods differ in amax' "$inspect" --diff percentile.ft max.ft
 # ---- The same bytes -----------------------------------------------------------------------------
 
 "$pick" "$data" few.safetensors 0:14 && "$pick" few.safetensors turned.safetensors 14:5 0:5 || exit 99
-calibrate_few () { "$calibrate" -q -i model.ft "$@" 2>>warnings; }
+calibrate_few () { "$calibrate" -q -i layer.ft "$@" 2>>warnings; }
 is 0 'one thread calibrates' calibrate_few -d few.safetensors -o one.ft -t 1
 test ! -s warnings
 check $? 'what is near its float model is calibrated without a warning'
@@ -97,7 +107,7 @@ same one.ft auto.few.ft 'auto is the default method'
 calibrate_few -d few.safetensors --percentile 99.9 -o asked.ft
 calibrate_few -d few.safetensors -m percentile --percentile 99.9 -o named.ft
 same asked.ft named.ft 'a percentile alone asks for the method of that name'
-is 0 'ranges that are far too small are taken where they are asked for' "$calibrate" -q -i model.ft \
+is 0 'ranges that are far too small are taken where they are asked for' "$calibrate" -q -i layer.ft \
     -d few.safetensors --percentile 50 -o bad.ft --report bad.json
 test "$(grep -c '^warning' err)" -eq 1 && test ! -s out
 check $? 'but there is one warning, with -q too'
@@ -135,7 +145,7 @@ for name in whole half seventh; do
     same one.ft $name.ft "shards, $name: merge to the same bytes"
 done
 is 0 'counters of all shards can be written again' \
-    "$calibrate" -q -i model.ft --merge half-7.counts half-0.counts --save-counters merged.counts
+    "$calibrate" -q -i layer.ft --merge half-7.counts half-0.counts --save-counters merged.counts
 same whole-0.counts merged.counts 'as if one had observed all'
 
 "$pick" few.safetensors head.safetensors 0:5 && "$pick" few.safetensors tail.safetensors 5:14 ||
@@ -147,19 +157,17 @@ same one.ft files.ft 'shards in files of their own merge to the same bytes'
 
 refused 'samples are not counted twice' \
     'half-0.counts: samples 0 to 6 overlap samples 0 to 13' \
-    "$calibrate" -i model.ft --merge whole-0.counts half-0.counts -o new.ft
+    "$calibrate" -i layer.ft --merge whole-0.counts half-0.counts -o new.ft
 refused 'counters of another model are refused' 'whole-0.counts: counted on another model' \
     "$calibrate" -i f32.ft --merge whole-0.counts -o new.ft
-mkdir eps
-ln -s "$sample/model.safetensors" eps
-sed 's/"layer_norm_eps": *[^,]*/"layer_norm_eps": 0.5/' "$sample/config.json" >eps/config.json
-"$convert" -q -i eps -o eps.ft
+checkpoint eps 's/"layer_norm_eps": *[^,]*/"layer_norm_eps": 0.5/'
+quietly "$convert" -q -i eps -o eps.ft
 refused 'also of one that differs only in its configuration' \
     'whole-0.counts: counted on another model' \
     "$calibrate" -i eps.ft --merge whole-0.counts -o new.ft
 head -c 1000 whole-0.counts >cut.counts
 refused 'damaged counters are refused' 'cut.counts: ' \
-    "$calibrate" -i model.ft --merge cut.counts -o new.ft
+    "$calibrate" -i layer.ft --merge cut.counts -o new.ft
 refused 'an int8 artifact is not calibrated again' 'one.ft: ' \
     "$calibrate" -i one.ft -d few.safetensors -o new.ft
 
@@ -261,15 +269,15 @@ check $? 'a label does not command the terminal'
 json texts.json 'results of texts can be had as JSON'
 "$run" -i percentile.ft -d few.safetensors --json >data.json
 json data.json 'those of data, too'
-"$calibrate" -i model.ft --merge whole-0.counts -n --json --report report.json >stdout.json 2>err
+"$calibrate" -i layer.ft --merge whole-0.counts -n --json --report report.json >stdout.json 2>err
 json stdout.json 'and the report of a calibration'
 same report.json stdout.json 'which is the same as in a file'
-"$calibrate" -q -i model.ft --merge whole-0.counts --save-counters rewritten.counts \
+"$calibrate" -q -i layer.ft --merge whole-0.counts --save-counters rewritten.counts \
     --report counted.json --json >stdout.json 2>err
 same report.json counted.json 'and when only counters are written beside it'
 same report.json stdout.json 'in both places'
 for range in 10 4:14; do
-    "$calibrate" -i model.ft -d few.safetensors --samples $range -n -m max >out 2>err
+    "$calibrate" -i layer.ft -d few.safetensors --samples $range -n -m max >out 2>err
     grep -q 'against float, 4 held-out samples' out
     check $? "--samples $range: the report is of samples that were not observed"
 done
@@ -360,7 +368,7 @@ is 1 'a failure leaves it as it was, too' "$calibrate" -q -i model.ft -d float.b
 same kept kept.copy 'although it might be replaced'
 is 1 'a report that cannot be written is a failure' \
     sh -c 'trap "" XFSZ; ulimit -f 2; "$0" "$@"' \
-    "$calibrate" -q -i model.ft --merge whole-0.counts -n --report half.json
+    "$calibrate" -q -i layer.ft --merge whole-0.counts -n --report half.json
 grep -q 'half.json: cannot write: ' err && test ! -e half.json
 check $? 'which says why and leaves no half report'
 test -z "$(find . -name '*.tmp*' -o -name '.*.ft*')"

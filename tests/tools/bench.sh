@@ -53,6 +53,10 @@ refused 2 '--runs: "0" is not a number' "$bench" --shape minilm -r 0
 refused 2 '--threads: 1025 is too large: 1024 is the most' "$bench" --shape minilm -t 1025
 refused 2 '--fill: "1.5" is not a number above 0' "$bench" --shape minilm --fill 1.5
 refused 2 '--fill: "nan" is not a number above 0' "$bench" --shape minilm --fill nan
+for rates in 1,2,3 1,2,3,4,5 1,0,3,4 1,nan,3,4 1,2,3,1e10 1,2,3,x; do
+    refused 2 "--roofline: \"$rates\" is not four numbers above 0 and up to 1e9" \
+        "$bench" --shape minilm --roofline $rates
+done
 refused 2 '--decode: "0" is not a number from 1 to 1048576' "$bench" --shape ft-decoding --decode 0
 refused 2 '--beams: "0" is not a number from 1 to 64' "$bench" --shape ft-decoding --beams 0
 refused 2 '--beams: "65" is not a number from 1 to 64' "$bench" --shape ft-decoding --beams 4,65
@@ -78,6 +82,9 @@ refused 1 'nowhere.ft: No such file' "$bench" -i nowhere.ft
 refused 2 'device tpu: unknown' "$bench" --shape minilm --device tpu
 
 # ---- Cases --------------------------------------------------------------------------------------
+
+# What the device can do is measured for the first case and for floats; the others take it as given.
+known='--roofline 1.5,0.25,20,10'
 
 is 0 'four cases of a shape' "$bench" --shape minilm -b 2,5 -l 8,20 -r 4 -t 2 --fill 0.6 --csv
 cp out cases.csv
@@ -105,7 +112,7 @@ holds 'the roof is its part of the median' \
     'if (!($14 > 0) || !near($15, $14 / $7, 0.001)) bad()' cases.csv
 holds 'the CPU does not queue' 'if ($10 != "") bad()' cases.csv
 
-is 0 'a fill below one half' "$bench" --shape minilm -b 9 -l 10 -r 1 -t 1 --fill 0.3 --csv
+is 0 'a fill below one half' "$bench" $known --shape minilm -b 9 -l 10 -r 1 -t 1 --fill 0.3 --csv
 holds 'has its mean too' 'if ($6 != 27) bad()' out
 
 is 0 'float of more tokens than a shape has positions' \
@@ -115,13 +122,13 @@ grep -q '^minilm, float, ' out && grep -q 'TFLOPS in float GEMMs' out &&
 check $? 'is a table for people'
 sed 's/^/# /' out
 
-is 0 'images' "$bench" --shape vit-base -b 2 -r 1 -t 2 --csv
+is 0 'images' "$bench" $known --shape vit-base -b 2 -r 1 -t 2 --csv
 holds 'have a row for each patch and one before them' \
     'if ($1 != "vit-base" || $4 != 2 || $5 != 197 || $6 != 394) bad()' out
 
 # ---- Operations and products --------------------------------------------------------------------
 
-is 0 'the operations of a plan' "$bench" --shape minilm --scheme int8-residual -b 3 -l 9 -r 3 -t 1 \
+is 0 'the operations of a plan' "$bench" $known --shape minilm --scheme int8-residual -b 3 -l 9 -r 3 -t 1 \
     --ops --csv -v
 grep -c '^ *[0-9]' err >planned
 awk 'NR > 1' out | wc -l | tr -d ' ' >found
@@ -144,12 +151,12 @@ print(round(op["ms"] * op["gb_per_s"] * 1e6))' "$1"
 }
 
 is 0 'a shape in blocks of 32' \
-    "$bench" --shape minilm --scheme w4a16 -b 1 -l 8 -r 1 -t 2 --ops --json
+    "$bench" $known --shape minilm --scheme w4a16 -b 1 -l 8 -r 1 -t 2 --ops --json
 grep -q '"scheme": "w4a16"' out
 check $? 'says so'
 cp out blocks.json
 is 0 'and of 128' \
-    "$bench" --shape minilm --scheme w4a16 --group 128 -b 1 -l 8 -r 1 -t 2 --ops --json
+    "$bench" $known --shape minilm --scheme w4a16 --group 128 -b 1 -l 8 -r 1 -t 2 --ops --json
 if have_python; then
     # Scales of two bytes.
     test $(($(bytes_of_q blocks.json) - $(bytes_of_q out))) -eq $((384 * 384 * 2 / 32 - 384 * 384 * 2 / 128))
@@ -158,7 +165,7 @@ else
     skip "$no_python"
 fi
 
-is 0 'the products of a plan' "$bench" --shape minilm -b 3 -l 9 -r 3 -t 1 --gemm --json
+is 0 'the products of a plan' "$bench" $known --shape minilm -b 3 -l 9 -r 3 -t 1 --gemm --json
 if have_python; then
     python3 - out >found 2>&1 <<'EOF'
 import json, sys
@@ -176,6 +183,7 @@ for p in root["gemms"]:
     work = 2e-9 * p["m"] * p["n"] * p["k"]
     assert abs(p["tops"] * p["ms"] - work) < 1e-3 * work
     assert abs(p["peak_fraction"] - p["tops"] / root["roofline"]["int8_tops"]) < 1e-3
+assert root["roofline"] == {"int8_tops": 1.5, "float_tflops": 0.25, "copy_gb_per_s": 20, "read_gb_per_s": 10}
 assert root["model"]["name"] == "minilm" and root["device"]["name"] == "cpu" and "cases" not in root
 EOF
     check $? 'are JSON, each shape once, with what belongs to it'
@@ -183,16 +191,16 @@ EOF
 else
     skip "$no_python"
 fi
-is 0 'products with weights in blocks' "$bench" --shape minilm --scheme w4a16 -b 3 -l 9 -r 3 -t 1 --gemm
+is 0 'products with weights in blocks' "$bench" $known --shape minilm --scheme w4a16 -b 3 -l 9 -r 3 -t 1 --gemm
 grep -q 'F32\.U4/32->F32$' out && grep -q 'F32\.F16->F32$' out
 check $? 'stand beside those of floats'
-is 0 'products by codes of blocks' "$bench" --shape minilm --scheme w8a8-block -b 1 -l 9 -r 3 -t 1 --gemm
+is 0 'products by codes of blocks' "$bench" $known --shape minilm --scheme w8a8-block -b 1 -l 9 -r 3 -t 1 --gemm
 grep -q 'F32\.U8/32 int8->F32$' out
 check $? 'are called so'
 
 # ---- Searches -----------------------------------------------------------------------------------
 
-is 0 'eight cases of a translator' "$bench" --shape ft-decoding --scheme w8a8-dynamic -b 1,3 -l 5,9 \
+is 0 'eight cases of a translator' "$bench" $known --shape ft-decoding --scheme w8a8-dynamic -b 1,3 -l 5,9 \
     --beams 1,4 --decode 3 --fill 0.6 -r 3 -t 2 --csv
 cp out searches.csv
 cut -d, -f1-7 searches.csv >found
@@ -217,13 +225,13 @@ holds 'steps are what texts of one token do not have' \
 holds 'tokens are those of the texts that were found' \
     'if (!near($13, 1000 * $4 * $7 / $8, 0.1)) bad()' searches.csv
 
-is 0 'texts of one token' "$bench" --shape ft-decoding --scheme f16 -b 2 -l 4 --decode 1 -r 1 -t 1 --csv
+is 0 'texts of one token' "$bench" $known --shape ft-decoding --scheme f16 -b 2 -l 4 --decode 1 -r 1 -t 1 --csv
 holds 'have no steps, and four beams' 'if ($12 != "" || $6 != 4 || $7 != 1) bad()' out
 is 0 'texts of more tokens than a shape has positions' \
-    "$bench" --shape ft-decoding -b 1 -l 514 --decode 514 --beams 1 -r 1 -t 2 --csv
+    "$bench" $known --shape ft-decoding -b 1 -l 514 --decode 514 --beams 1 -r 1 -t 2 --csv
 holds 'are searched for' 'if ($5 != 514 || $7 != 514) bad()' out
 
-is 0 'the operations of a step' "$bench" --shape ft-decoding --scheme float -b 3 -l 9 --beams 2 \
+is 0 'the operations of a step' "$bench" $known --shape ft-decoding --scheme float -b 3 -l 9 --beams 2 \
     --decode 4 -r 2 -t 1 --ops --json
 if have_python; then
     python3 - out >found 2>&1 <<'EOF'
@@ -257,7 +265,7 @@ else
     skip "$no_python"
 fi
 
-is 0 'the products of a step' "$bench" --shape ft-decoding -b 3 -l 9 --beams 2 --decode 2 -r 1 -t 1 \
+is 0 'the products of a step' "$bench" $known --shape ft-decoding -b 3 -l 9 --beams 2 --decode 2 -r 1 -t 1 \
     --gemm --csv
 awk -F, '$16 == "yes" { print $6 "," $7 "," $8 "," $9 }' out | LC_ALL=C sort >found
 printf '6,%s\n' 2048,512,6 30000,512,1 512,2048,6 512,512,12 512,512,24 >wanted
@@ -268,24 +276,24 @@ sed 's/^/# /' difference
 # ---- An artifact --------------------------------------------------------------------------------
 
 "$FT_BUILDDIR/ft-convert" -q -i "$sample" -o 'a, "b".ft' >out 2>&1
-is 0 'an artifact' "$bench" -i 'a, "b".ft' -b 1 -l 8 -r 1 -t 1 --csv
+is 0 'an artifact' "$bench" $known -i 'a, "b".ft' -b 1 -l 8 -r 1 -t 1 --csv
 grep -q '^"a, ""b"".ft",float,cpu,1,8,8,' out
 check $? 'is named as CSV wants it'
 quietly "$FT_BUILDDIR/ft-calibrate" -q -i 'a, "b".ft' -o blocks.ft --scheme w4a16
-is 0 'one in blocks' "$bench" -i blocks.ft -b 1 -l 8 -r 1 -t 1 --csv
+is 0 'one in blocks' "$bench" $known -i blocks.ft -b 1 -l 8 -r 1 -t 1 --csv
 grep -q '^blocks.ft,blocks,cpu,1,8,8,' out
 check $? 'says so'
-is 1 'more tokens than it has positions are a failure' "$bench" -i 'a, "b".ft' -b 1 -l 4000 -r 1
+is 1 'more tokens than it has positions are a failure' "$bench" $known -i 'a, "b".ft' -b 1 -l 4000 -r 1
 grep -q 'ft-bench: input_ids: sequences of 4000 positions, but the model has' err
 check $? 'which says so'
 
 quietly "$FT_BUILDDIR/tests/programs/make-checkpoint" translator translator
 quietly "$FT_BUILDDIR/ft-convert" -i translator -o m.ft
-is 0 'the artifact of a translator' "$bench" -i m.ft -b 2 -r 2 -t 2 --csv
+is 0 'the artifact of a translator' "$bench" $known -i m.ft -b 2 -r 2 -t 2 --csv
 holds 'is searched as shapes are, 32 tokens from 32' \
     'if ($5 != 64 || $6 != 4 || $7 != 32) bad()' out
 is 1 'more new tokens than it has positions are a failure' \
-    "$bench" -i m.ft -b 1 --decode 4000 -r 1 -q
+    "$bench" $known -i m.ft -b 1 --decode 4000 -r 1 -q
 grep -q 'ft-bench: m.ft: a context of 4001 tokens, but the model has 40 positions' err
 check $? 'which says so'
 

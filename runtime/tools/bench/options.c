@@ -11,6 +11,7 @@
 #include "runtime/mem.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ enum {
     BEAMS,
     TOP_P,
     KV,
+    ROOFLINE,
     DEVICE,
     OPS,
     GEMM,
@@ -50,6 +52,9 @@ static const ft_option options[] = {
     { BEAMS, "beams", "K,...", "beam search with K beams; default 4\n(encoder-decoders)" },
     { TOP_P, "top-p", "P", "nucleus sampling in decode steps; default greedy" },
     { KV, "kv", "NAME", "dtype of the KV cache: auto (default), f16 or int8" },
+    { ROOFLINE, "roofline", "T,F,C,R",
+      "rates of the device from an earlier --json: int8\n"
+      "TOPS, float TFLOPS, GB/s copied and read; default:\nmeasured" },
     { 'r', "runs", "N", "timed runs per case; default 30" },
     { OPS, "ops", NULL, "also time every operation of the plan" },
     { GEMM, "gemm", NULL, "time every GEMM shape with all its kernels" },
@@ -107,7 +112,23 @@ static double parse_fraction(const char *option, const char *text)
     return number;
 }
 
-/* Append a name to a comma-separated list. */
+/* Four rates, each above 0, in the units that people read them in. */
+static ft_roofline rates(const char *text)
+{
+    double rate[4];
+    int last = 0;
+    int found = sscanf(text, "%lf,%lf,%lf,%lf%n", &rate[0], &rate[1], &rate[2], &rate[3], &last);
+    for (int i = 0; i < 4; i++)
+        if (found != 4 || text[last] != '\0' || !(rate[i] > 0.0 && rate[i] <= 1e9))
+            ft_tool_usage_error(&ft_bench_tool,
+                                "--roofline: \"%s\" is not four numbers above 0 and up to 1e9",
+                                text);
+    return (ft_roofline){
+        .int8 = 1e12 * rate[0], .real = 1e12 * rate[1], .copy = 1e9 * rate[2], .read = 1e9 * rate[3]
+    };
+}
+
+/* Add a word to a list of them. */
 static void append_name(char *list, size_t bytes, const char *word)
 {
     size_t used = strlen(list);
@@ -197,6 +218,9 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
         break;
     case KV:
         r->kv = ft_tool_kv_dtype(&ft_bench_tool, option, value);
+        break;
+    case ROOFLINE:
+        bench->roofline = rates(value);
         break;
     case 'r':
         bench->runs = (int) parse_positive("runs", value, strlen(value), MAX_VALUE);

@@ -67,7 +67,7 @@ full ft-inspect --amax int8.ft
 full ft-inspect --amax --json int8.ft
 full ft-inspect --plan int8.ft
 for format in '' --json --csv; do
-    full ft-bench -i classifier.ft $format -r 1 -t 1 --ops -b 1 -l 8
+    full ft-bench --roofline 1,1,1,1 -i classifier.ft $format -r 1 -t 1 --ops -b 1 -l 8
 done
 if test -f "$FT_MODELS/numbers-m2m/config.json"; then
     quietly "$bin/ft-convert" -i "$FT_MODELS/numbers-m2m" -o m2m.ft

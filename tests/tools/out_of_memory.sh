@@ -71,6 +71,8 @@ starved 23 'a run' "$FT_BUILDDIR/ft-run" -t 1 -i bert.ft -d samples.safetensors 
 starved 47 'texts' "$FT_BUILDDIR/ft-run" -t 1 -i llama.ft --json --max-new-tokens 4 ab cd
 starved 47 'an evaluation' "$FT_BUILDDIR/ft-eval" -t 1 -i bert.ft --against bert.ft \
     -d samples.safetensors --json
-starved 47 'a benchmark' "$FT_BUILDDIR/ft-bench" -t 1 -i bert.ft -r 1 --ops -b 1 -l 8 --json
+set -- "$FT_BUILDDIR/ft-bench" -t 1 -i bert.ft -r 1 --ops -b 1 -l 8 --json
+starved 47 'a benchmark' "$@" --roofline 1,1,1,1
+starved 149 'a benchmark that measures its device' "$@"
 
 echo "1..$count"

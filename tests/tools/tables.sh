@@ -84,7 +84,7 @@ check $? 'probabilities stand below each other, behind the longest label'
 time_of () {
     what=$1
     shift
-    fits 100 "$what" "$bench" -b 1 -r 1 -t 1 "$@"
+    fits 100 "$what" "$bench" --roofline 1.234,0.123,12.3,12.3 -b 1 -r 1 -t 1 "$@"
 }
 time_of 'times of an encoder' -i c.ft -l 8
 time_of 'times of operations' -i c.ft -l 8 --ops

@@ -41,8 +41,9 @@ typedef struct ft_lower_options {
  * so it stays F32; what attention and gates read and write has the dtype `real`, and so has the
  * cache, unless it is int8.  Logits are F32.
  *
- * Without `fuse` no operation swallows another one.  Fusion groups are found all the same: the
- * kernel of a group gives the bits of its operations, but for batches of the float library.
+ * Without `fuse` no operation swallows another one.  Fusion groups are found all the same: a batch
+ * of the float library may give other bits than single GEMMs, and fused and unfused plans must
+ * agree.  All other kernels of groups give the bits of their operations.
  *
  * On failure *out is empty; free it with ft_plan_fini().
  */

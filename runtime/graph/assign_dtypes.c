@@ -29,9 +29,9 @@ static bool must_stay_f32(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        bool multiplies_floats =
-            op->kind == FT_OP_LINEAR && plan->weight[op->weight[0]].scale == NULL;
-        if ((multiplies_floats || op->kind == FT_OP_ATTENTION) && reads_or_writes(op, value))
+        bool scaled = op->weight[0] >= 0 && plan->weight[op->weight[0]].scale != NULL;
+        if (ft_op_info_of(op->kind)->storage == FT_STORAGE_ONE && !scaled &&
+            reads_or_writes(op, value))
             return true;
     }
     return false;
@@ -42,9 +42,7 @@ static bool is_bounded(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        bool bounded =
-            op->kind == FT_OP_STORE_KV || op->kind == FT_OP_ATTEND_KV || op->kind == FT_OP_GATE;
-        if (bounded && reads_or_writes(op, value))
+        if (ft_op_info_of(op->kind)->storage == FT_STORAGE_BOUNDED && reads_or_writes(op, value))
             return true;
     }
     return false;
@@ -134,7 +132,7 @@ static int add_scale_state(ft_plan *plan, int is_cache, int32_t heads)
 bool ft_lower_int8_kv_cache(ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++) {
-        if (plan->op[i].kind != FT_OP_STORE_KV && plan->op[i].kind != FT_OP_ATTEND_KV)
+        if (!ft_op_uses_cache(plan->op[i].kind))
             continue;
         int32_t heads = plan->op[i].attr.kv_heads;
         int keys = plan->op[i].state[FT_STATE_KEYS], values = plan->op[i].state[FT_STATE_VALUES];

@@ -29,17 +29,18 @@ void ft_lower_approx_gelu(ft_plan *plan)
 static bool reads_quantized(const ft_plan *plan, const ft_op *op, int slot,
                             const ft_lower_options *options)
 {
-    switch (op->kind) {
-    case FT_OP_LINEAR:
-        return plan->weight[op->weight[0]].scale != NULL;
-    case FT_OP_ATTENTION:
+    switch (ft_op_info_of(op->kind)->reads) {
+    case FT_READS_AS_WEIGHT:
+        return slot == 0 && plan->weight[op->weight[0]].scale != NULL;
+    case FT_READS_STATIC:
         return !options->dynamic; /* its sums run over rows, whose scales would differ */
-    case FT_OP_ADD:
-    case FT_OP_NORM:
+    case FT_READS_RESIDUAL:
         return slot == 1 && options->int8_residual;
-    default:
-        return false;
+    case FT_READS_QUANTIZED:
+    case FT_READS_FLOATS:
+        break;
     }
+    return false;
 }
 
 static bool has_quantized_readers(const ft_plan *plan, int value, const ft_lower_options *options)
@@ -138,11 +139,11 @@ bool ft_lower_quantize(ft_plan *plan, const ft_lower_options *options)
  */
 static bool can_write_quantized(const ft_plan *plan, const ft_op *op, bool with_float, bool dynamic)
 {
-    if (op->kind == FT_OP_LINEAR || op->kind == FT_OP_ATTENTION)
-        return !with_float && !dynamic && ft_value_is_quantized(&plan->value[op->in[0]]);
-    if (op->kind == FT_OP_PATCHIFY)
-        return !with_float && !dynamic;
-    return op->kind == FT_OP_NORM || (op->kind == FT_OP_GATE && !with_float);
+    const ft_op_info *info = ft_op_info_of(op->kind);
+    bool multiplies = info->storage == FT_STORAGE_ONE;
+    return (info->writes & FT_CAN_QUANTIZE) && (!with_float || (info->writes & FT_CAN_BOTH)) &&
+           (!dynamic || (info->writes & FT_CAN_DYNAMIC)) &&
+           (!multiplies || ft_value_is_quantized(&plan->value[op->in[0]]));
 }
 
 /* The producer of a float writes its codes. */

@@ -48,7 +48,7 @@ says out 'accuracy 1.0000' 'by their labels'
 is 0 'ft-bench times images' "$FT_BUILDDIR/ft-bench" --roofline 1,1,1,1 -i int8.ft -b 2 -r 1 -q
 says out '      2      10      20 ' 'which have as many tokens as rows'
 is 1 'of no other length' "$FT_BUILDDIR/ft-bench" --roofline 1,1,1,1 -i int8.ft -b 2 -l 64 -r 1 -q
-says err '--length, --fill and --decode are for texts, but int8.ft reads images' 'it says so'
+says err '--length, --fill and --decode apply to text models, but int8.ft is a vision model' 'it says so'
 
 # ---- A trained model ----------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
 #
 #     tests/bench/contended.sh FOLDER [BASELINE] [CPUS] [ROUNDS]
 #
-# FOLDER and BASELINE hold ft-run, ft-calibrate and libftruntime.so.0 (a build's .libs, or bin and
-# lib of an installation in one folder).  The current folder holds the inputs:
+# FOLDER and BASELINE are build folders, or hold ft-run, ft-calibrate and libftruntime.so.0 of an
+# installation.  The current folder holds the inputs:
 #
 #     bert.ft bert.int8.ft bert.safetensors    an encoder, its int8 artifact, and rows of tokens
 #     llama.ft                                 a decoder

@@ -181,7 +181,7 @@ ft_status ft_check_activate(const checker *c)
     return check_elementwise(c);
 }
 
-ft_status ft_check_normalize(const checker *c)
+ft_status ft_check_l2_normalize(const checker *c)
 {
     return check_elementwise(c);
 }

@@ -362,12 +362,11 @@ static inline int ft_op_observed(const ft_op *op)
     return op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
 }
 
-/*
- * What an operation of a run must compute and move: multiplications and additions of its products,
- * of int8 values or of floats, and bytes that it reads and writes.
- */
+/* Cost of an operation in one forward pass. */
 typedef struct ft_op_cost {
-    double int8, real, bytes;
+    double int8_ops,
+        float_flops; /* multiplications and additions of GEMMs and attention, by input type */
+    double bytes;    /* each operand read or written once */
 } ft_op_cost;
 ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
 

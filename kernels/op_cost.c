@@ -37,7 +37,7 @@ static double cross_rows(const ft_batch *batch)
 {
     double rows = 0.0;
     for (size_t i = 0; i<batch->sequences; i += batch->lanes> 1 ? batch->lanes : 1)
-        rows += batch->memory[i];
+        rows += batch->cross_kv[i];
     return rows;
 }
 
@@ -47,7 +47,7 @@ static double cached_rows(const ft_op *op, const ft_batch *batch)
     double rows = 0.0;
     if (ft_op_info_of(op->kind)->work == FT_WORK_CACHE_WRITE)
         return (double) batch->tokens;
-    if (op->attr.memory)
+    if (op->attr.cross_kv)
         return cross_rows(batch);
     for (size_t i = 0; i < batch->sequences; i++) {
         double all = batch->n_past[i] + tokens_of(batch, i), window = op->attr.window;
@@ -106,7 +106,7 @@ static double cross_operations(const ft_value *q, const ft_batch *batch)
 {
     double pairs = 0.0;
     for (size_t i = 0; i < batch->sequences; i++)
-        pairs += tokens_of(batch, i) * batch->memory[i];
+        pairs += tokens_of(batch, i) * batch->cross_kv[i];
     return 4.0 * pairs * q->cols;
 }
 
@@ -142,8 +142,8 @@ static double operations_of(const ft_plan *plan, const ft_op *op, const ft_batch
     case FT_WORK_ATTENTION:
         return attention_operations(&plan->value[op->in[0]], batch);
     case FT_WORK_CACHE_READ:
-        return op->attr.memory ? cross_operations(&plan->value[op->in[0]], batch)
-                               : causal_operations(&plan->value[op->in[0]], batch);
+        return op->attr.cross_kv ? cross_operations(&plan->value[op->in[0]], batch)
+                                 : causal_operations(&plan->value[op->in[0]], batch);
     case FT_WORK_ROWS:
     case FT_WORK_TABLE:
     case FT_WORK_CACHE_WRITE:
@@ -168,7 +168,8 @@ ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *b
         return (ft_op_cost){ 0 };
     double operations = operations_of(plan, op, batch);
     bool int8 = operations > 0.0 && multiplies_int8(plan, op);
-    ft_op_cost cost = { .int8 = int8 ? operations : 0.0, .real = int8 ? 0.0 : operations };
+    ft_op_cost cost = { .int8_ops = int8 ? operations : 0.0,
+                        .float_flops = int8 ? 0.0 : operations };
     for (int i = 0; i < FT_MAX_IN; i++)
         cost.bytes += bytes_of(plan, op->in[i], batch);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)

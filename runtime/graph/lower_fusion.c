@@ -107,9 +107,9 @@ static ft_fusion_group linear_group_at(const ft_plan *plan, int first, bool deco
 static bool is_attention_at(const ft_plan *plan, int store)
 {
     const ft_op *op = &plan->op[store], *next = op + 1;
-    return op->kind == FT_OP_STORE_KV && op->out >= 0 && !op->attr.memory &&
+    return op->kind == FT_OP_STORE_KV && op->out >= 0 && !op->attr.cross_kv &&
            store + 1 < end_of_run(plan, store) && next->kind == FT_OP_ATTEND_KV &&
-           !next->attr.memory && next->in[0] == op->out &&
+           !next->attr.cross_kv && next->in[0] == op->out &&
            next->state[FT_STATE_KEYS] == op->state[FT_STATE_KEYS] &&
            is_read_within(plan, op->out, store + 1, store + 2);
 }

@@ -62,7 +62,7 @@ static void make_batches(void)
     found.logprob = must_have(results);
     device.logprob = device_memory(results);
     scratch = device_memory(words);
-    host_scratch = must_have(ft_cpu_choose_row_scratch(MOST));
+    host_scratch = must_have(ft_cpu_sample_row_scratch(MOST));
 }
 
 /* Rows of all shapes and rules; seats are not in the order of rows. */

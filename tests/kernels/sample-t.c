@@ -23,7 +23,7 @@ static void *scratch;
 static int32_t choose(const float *x, size_t n, const ft_sampling_params *choice, float *logprob)
 {
     int32_t token = -77;
-    memset(scratch, (int) rng_below(&chance, 256), ft_cpu_choose_row_scratch(n));
+    memset(scratch, (int) rng_below(&chance, 256), ft_cpu_sample_row_scratch(n));
     ft_cpu_sample_row(ft_row_kernels_for(FT_ISA_GENERIC), x, n, choice, history, seen, scratch,
                       &token, logprob);
     return token;
@@ -472,7 +472,7 @@ static void test_memory(void)
 
 int main(void)
 {
-    scratch = malloc(ft_cpu_choose_row_scratch(MOST));
+    scratch = malloc(ft_cpu_sample_row_scratch(MOST));
     if (scratch == NULL)
         bail_out("no memory");
     test_philox();

@@ -38,7 +38,7 @@ static size_t align64(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-size_t ft_cpu_choose_row_scratch(size_t vocabulary)
+size_t ft_cpu_sample_row_scratch(size_t vocabulary)
 {
     return align64(vocabulary * sizeof(float)) + align64(vocabulary * sizeof(uint32_t)) +
            align64(BINS * sizeof(uint64_t)) + align64(vocabulary * sizeof(entry));

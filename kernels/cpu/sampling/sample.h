@@ -10,7 +10,7 @@
 #include "kernels/cpu/base/rows.h"
 
 /* Bytes of scratch for one row of so many logits. */
-size_t ft_cpu_choose_row_scratch(size_t vocabulary);
+size_t ft_cpu_sample_row_scratch(size_t vocabulary);
 
 /*
  * Samples from one row of logits. `history` holds params->n_tokens tokens and `seen` one word per

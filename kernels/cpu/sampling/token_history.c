@@ -9,9 +9,9 @@
 #include "kernels/cpu/base/cpu.h"
 #include "runtime/mem.h"
 
-size_t ft_cpu_sample_row_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+size_t ft_cpu_sample_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    size_t row = ft_cpu_choose_row_scratch((size_t) plan->value[op->in[0]].cols);
+    size_t row = ft_cpu_sample_row_scratch((size_t) plan->value[op->in[0]].cols);
     return (size_t) limits->threads * ft_round_up(row, 64);
 }
 

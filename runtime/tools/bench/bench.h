@@ -38,13 +38,7 @@ typedef struct ft_bench_times {
 /* Sorts the samples; count >= 1. */
 ft_bench_times ft_bench_summarize(double *sample, size_t count);
 
-/* ---- Work --------------------------------------------------------------------------------- */
-
-/* Cost of an operation. */
-typedef struct ft_op_cost {
-    double int8_ops, float_flops; /* FLOPs (ops) of GEMMs and attention, by input type */
-    double bytes;                 /* each operand read or written once */
-} ft_op_cost;
+/* ---- Roofline ----------------------------------------------------------------------------- */
 
 /* Peak rates measured on the device; 0: not measured. */
 typedef struct ft_roofline {
@@ -52,8 +46,6 @@ typedef struct ft_roofline {
     double copy;                  /* bytes read plus written per second */
     double read;                  /* bytes read per second, by GEMVs */
 } ft_roofline;
-
-ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
 
 /* Roofline time in seconds: the larger of compute time and memory time. */
 double ft_roofline_seconds(const ft_op_cost *work, const ft_roofline *roofline);

@@ -123,9 +123,10 @@ static ft_roofline rates(const char *text)
             ft_tool_usage_error(&ft_bench_tool,
                                 "--roofline: \"%s\" is not four numbers above 0 and up to 1e9",
                                 text);
-    return (ft_roofline){
-        .int8 = 1e12 * rate[0], .real = 1e12 * rate[1], .copy = 1e9 * rate[2], .read = 1e9 * rate[3]
-    };
+    return (ft_roofline){ .int8_ops = 1e12 * rate[0],
+                          .float_flops = 1e12 * rate[1],
+                          .copy = 1e9 * rate[2],
+                          .read = 1e9 * rate[3] };
 }
 
 /* Add a word to a list of them. */

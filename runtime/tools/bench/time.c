@@ -63,15 +63,7 @@ ft_bench_times ft_bench_summarize(double *sample, size_t count)
     };
 }
 
-/* ---- Cost --------------------------------------------------------------------------------- */
-
-ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
-{
-    ft_op_cost cost = ft_op_cost_of(plan, op, batch);
-    return (ft_op_cost){ .int8_ops = cost.int8_ops,
-                         .float_flops = cost.float_flops,
-                         .bytes = cost.bytes };
-}
+/* ---- Roofline ----------------------------------------------------------------------------- */
 
 double ft_roofline_seconds(const ft_op_cost *work, const ft_roofline *roofline)
 {

@@ -93,6 +93,7 @@ c_tests = \
 	tests/cuda/modes.t \
 	tests/cuda/ops/ops.t \
 	tests/cuda/encoder_decoder.t \
+	tests/cuda/philox.t \
 	tests/cuda/relayout.t \
 	tests/cuda/sessions.t \
 	tests/cuda/wgmma.t \

@@ -169,8 +169,8 @@ static void collect_linears(gathered *out, const ft_fusion_group *group)
 {
     ft_cuda_group *g = &out->group;
     g->norm = group->norm ? &out->args[0] : NULL;
-    g->linear_group = ft_group_linears(group);
-    for (int i = 0; i < g->linear_group; i++)
+    g->linears = ft_group_linears(group);
+    for (int i = 0; i < g->linears; i++)
         g->linear[i] = &out->args[group->norm + i];
     g->gate = group->gate ? &out->args[group->count - 1] : NULL;
     g->contiguous = group->contiguous;

@@ -18,10 +18,14 @@
 #include "kernels/cuda/common.cuh"
 
 #include <cfloat>
+#include <cub/block/block_reduce.cuh>
+#include <cuda/functional>
 
-enum { THREADS = 1024, WARPS = THREADS / 32, LIST = 2048 };
+enum { THREADS = 1024, LIST = 2048 };
 
 typedef unsigned long long u64;
+typedef cub::BlockReduce<u64, THREADS> sum_reduce;
+typedef cub::BlockReduce<uint32_t, THREADS> max_reduce;
 
 /* Words of a bitmap with one bit per token. */
 static __host__ __device__ __forceinline__ size_t bitmap_words(size_t vocabulary)
@@ -37,8 +41,12 @@ static __host__ __device__ __forceinline__ size_t candidate_lists_bytes(size_t n
 typedef struct cta_storage {
     ft_beam_params beams;
     ft_beam_state memory;
-    u64 part[WARPS];
-    uint32_t key[WARPS];
+    union {
+        sum_reduce::TempStorage sum_storage;
+        max_reduce::TempStorage max_storage;
+    };
+    u64 sum;
+    uint32_t max;
     uint64_t list[LIST];
     uint32_t n_listed; /* number of listed candidates, even if the list is full */
 } cta_storage;
@@ -57,35 +65,25 @@ typedef struct logits_row {
 
 /* ---- Reductions over a CTA ------------------------------------------------------------------ */
 
+/* The sum of all threads' x, for all of them. */
 __device__ __forceinline__ u64 block_sum(cta_storage &s, u64 x)
 {
-#pragma unroll
-    for (int distance = 16; distance > 0; distance >>= 1)
-        x += __shfl_xor_sync(~0u, x, distance);
-    __syncthreads(); /* all threads have read part[] */
-    if (threadIdx.x % 32 == 0)
-        s.part[threadIdx.x / 32] = x;
+    __syncthreads(); /* all threads have read the last result */
+    x = sum_reduce(s.sum_storage).Sum(x);
+    if (threadIdx.x == 0)
+        s.sum = x;
     __syncthreads();
-    x = s.part[threadIdx.x % WARPS];
-#pragma unroll
-    for (int distance = 16; distance > 0; distance >>= 1)
-        x += __shfl_xor_sync(~0u, x, distance);
-    return x;
+    return s.sum;
 }
 
 __device__ __forceinline__ uint32_t block_max(cta_storage &s, uint32_t x)
 {
-#pragma unroll
-    for (int distance = 16; distance > 0; distance >>= 1)
-        x = max(x, __shfl_xor_sync(~0u, x, distance));
-    if (threadIdx.x % 32 == 0)
-        s.key[threadIdx.x / 32] = x;
     __syncthreads();
-    x = s.key[threadIdx.x % WARPS];
-#pragma unroll
-    for (int distance = 16; distance > 0; distance >>= 1)
-        x = max(x, __shfl_xor_sync(~0u, x, distance));
-    return x;
+    x = max_reduce(s.max_storage).Reduce(x, cuda::maximum<>{});
+    if (threadIdx.x == 0)
+        s.max = x;
+    __syncthreads();
+    return s.max;
 }
 
 /*

@@ -3,12 +3,12 @@
 #
 #   sh tests/run.sh [CONFIGURE-OPTION ...]
 #
-# Installs the packages that it needs (Debian 12, Ubuntu 24.04) and builds in _build-tests/, apart
-# from anything else, or in $FT_TEST_BUILD.  $FT_TESTS may name a few tests to be run alone.  A few
-# tests on other trained models than the one in samples/ look for them in $FT_MODELS, by default
-# ../shared/models, and are skipped with that reason where they are absent.
+# Installs the packages that it needs (Debian 12, Ubuntu 24.04) and builds in _build-tests/ or in
+# $FT_TEST_BUILD, separately from other builds.  $FT_TESTS may name a few tests to run alone.  A few
+# tests use trained models other than the one in samples/.  They look for them in $FT_MODELS, by
+# default ../shared/models, and are skipped with that reason if the models are absent.
 #
-# The last line is "N passed, N failed, N skipped"; the status is 0 if nothing failed.
+# The last line is "N passed, N failed, N skipped"; the exit status is 0 if no test failed.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
@@ -19,7 +19,7 @@ build=${FT_TEST_BUILD:-$top/_build-tests}
 mkdir -p "$build"
 cd "$build"
 
-# give_up: nothing could be tested.
+# give_up: ends the script when no test can run.
 give_up() {
     ft_output | tail -n 30
     echo "Total: $(ft_seconds "$ft_began")"
@@ -32,7 +32,7 @@ configure() {
         "$top/configure" -q --enable-werror "$@"
 }
 
-# The tests that are to be run, and how many of them are done, in per cent.
+# run_tests: runs the selected tests.  tests_done: the percentage of them that has finished.
 run_tests() {
     find tests \( -name '*.log' -o -name '*.trs' \) -exec rm -f {} + &&
         make -s -k -j"$(nproc)" check ${FT_TESTS:+TESTS="$FT_TESTS"}
@@ -54,7 +54,7 @@ ft_phase tests tests_done run_tests || status=$?
 
 find tests -name '*.log' | sort | xargs awk -f "$top/tests/lib/summary.awk" >summary
 failed=$(sed -n '$s/.* \([0-9]*\) failed.*/\1/p' summary)
-# Make may have failed where no test did.
+# Make may have failed although no test did.
 if test $status -ne 0 && test "$failed" = 0; then
     ft_output | tail -n 30
     sed -i '$s/ 0 failed/ 1 failed/' summary

@@ -1,4 +1,4 @@
-# harness.sh - a test that dies counts as failed, and scripts say how far they are.
+# harness.sh - a test that dies counts as failed, and scripts show their progress.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -8,7 +8,7 @@ awk=$(sed -n 's/^AWK = *//p' "$FT_BUILDDIR/Makefile")
 mkdir "$dir/tests"
 cd "$dir" || exit 99
 
-# script NAME: make the test tests/NAME.sh of standard input, after what every script begins with.
+# script NAME: writes the test tests/NAME.sh: the usual prologue of a script, then standard input.
 script () {
     {
         echo "dir=$dir/tests"
@@ -17,14 +17,14 @@ script () {
     } >"tests/$1.sh"
 }
 
-# drive SHELL NAME: run that test as make check does.
+# drive SHELL NAME: runs that test as make check does.
 drive () {
     AM_TAP_AWK=$awk sh "$FT_SRCDIR/build-aux/tap-driver.sh" --test-name "tests/$2.sh" \
         --log-file "tests/$2.log" --trs-file "tests/$2.trs" --color-tests no \
         --enable-hard-errors yes --expect-failure no -- "$1" "tests/$2.sh" >out 2>&1
 }
 
-# sum NAME...: what run.sh would print about them.
+# sum NAME...: prints the summary that run.sh would print about these tests.
 sum () {
     for name in "$@"; do echo "tests/$name.log"; done | xargs "$awk" -f "$FT_SRCDIR/tests/lib/summary.awk" >out
 }
@@ -79,7 +79,7 @@ for shell in bash dash; do
     drive $shell fine
     sum fine
     test "$(tail -n 1 out)" = '2 passed, 0 failed, 3 skipped'
-    check $? "$shell: a test that does what it planned passes"
+    check $? "$shell: a test that runs its planned checks passes"
     for how in 'arithmetic:ends at an arithmetic error' 'early:ends before its plan' \
         'status:ends with another status than 0' 'killed:is killed' 'fewer:makes fewer checks'; do
         drive $shell "${how%%:*}"
@@ -93,11 +93,11 @@ for shell in bash dash; do
     grep -qx '  tests/bad.sh 2 - the second' out
     check $? "$shell: the summary names the check that failed"
     test "$(tail -n 1 out)" = '3 passed, 1 failed, 3 skipped'
-    check $? "$shell: the last line of the summary adds up all tests"
+    check $? "$shell: the last line of the summary gives the totals over all tests"
 done
 
 grep -qx 'skipped: 2 (no checkpoint python-llama, digits-vit, see FT_MODELS); 1 (no unzip)' out
-check $? 'the summary names in one line what was skipped, and why'
+check $? 'the summary lists the skipped checks by reason in one line'
 sed 's/^/# /' out
 
 (cd "$FT_SRCDIR" && sed -n 's/.*\(tests\/[a-z_\/-]*\.sh\).*/\1/p' tests/local.mk | sort -u |
@@ -106,15 +106,15 @@ test ! -s out
 check $? 'every test script uses tests/lib/tap.sh'
 sed 's/^/# /' out
 
-# Automake would run one of two tests alone whose names differ only in what stands behind the dot.
+# If the names of two tests differ only in the suffix, Automake runs only one of them.
 sed -n 's/^\t\(tests\/.*\)\.\(t\|sh\)\( \\\)*$/\1/p' "$FT_SRCDIR/tests/local.mk" | sort >names
 test -s names && uniq -d names >out && test ! -s out
-check $? 'every test has a log of its own'
+check $? 'every test has a log file of its own'
 sed 's/^/# /' out
 
 # ---- Phases -------------------------------------------------------------------------------------
 
-# phases SHELL COMMAND...: what a script says whose one phase is that command.
+# phases SHELL COMMAND...: the output of a script whose only phase is that command.
 phases () {
     shell=$1
     shift
@@ -124,21 +124,21 @@ phases () {
 
 phases sh echo words
 test $? -eq 0 && grep -qx '  try        [0-9]* s' out && ! grep -q words out && grep -qx words log
-check $? 'a phase is one line with its time, and what it prints goes to the log'
+check $? 'ft_phase prints one line with the time and sends the output of its command to the log'
 phases sh sh -c 'exit 7'
 test $? -eq 7 && grep -qx '  try        failed after [0-9]* s' out && ! grep -q after$ out
-check $? 'a phase that fails says so and ends the script with its status'
+check $? 'a phase that fails reports so and ends the script with its status'
 phases sh sleep 6
 grep -qx '  try       \. [0-9]* s' out
-check $? 'a phase of more than 5 seconds shows that it goes on'
+check $? 'a phase that takes more than 5 seconds shows that it is still running'
 sed 's/^/# /' out err
 
-# ---- What scripts may use -----------------------------------------------------------------------
+# ---- Tools that scripts use ---------------------------------------------------------------------
 
 mkdir bin
 printf '#!/bin/sh\nexit 1\n' >bin/python3
 chmod +x bin/python3
 (PATH=$dir/bin:$PATH; ! have_python)
-check $? 'a python3 without its standard library counts as none'
+check $? 'have_python rejects a python3 without its standard library'
 
 echo "1..$count"

@@ -1,4 +1,4 @@
-# install.sh - what is installed is whole, and a program builds on it with pkg-config alone.
+# install.sh - the installation is complete, and a program builds on it with pkg-config alone.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -6,7 +6,7 @@ trap 'rm -rf "$dir"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs the tests
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
-# check STATUS SENTENCE: one line of TAP; the file `out` says why it is not ok.
+# check STATUS SENTENCE: prints one line of TAP; the file `out` explains a failure.
 check () {
     count=$((count + 1))
     if test "$1" -eq 0; then
@@ -34,7 +34,7 @@ prefix=$dir/root$(makefile prefix)
 includes=$dir/root$(find root -name ft.h | sed 's|^root||; s|/ft.h$||')
 libs=$(find "$dir/root" -name libftruntime.so | sed 's|/[^/]*$||')
 
-# there FILE...: each stands somewhere under the root.
+# there FILE...: each file exists somewhere under the root.
 there () {
     for file in "$@"; do
         test -n "$(find root -name "$file")" || echo "no $file"
@@ -86,7 +86,7 @@ LD_LIBRARY_PATH=$dir/other "$prefix/bin/ft-run" --version >out 2>&1
 test $? -ne 0 && grep -qF "version \`FT_PRIVATE_$version' not found" out && grep -q 'required by .*ft-run' out
 check $? 'a tool with the library of another version is refused by name and version'
 
-# ---- A program on it ----------------------------------------------------------------------------
+# ---- A program that links the library ------------------------------------------------------------
 
 if ! command -v pkg-config >/dev/null; then
     for i in 1 2 3 4 5 6 7 8; do skip 'no pkg-config'; done
@@ -98,17 +98,18 @@ flags=$(PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$dir/root pkg-config --cflags
 compiler=$(makefile CC)
 $compiler $(makefile FT_SAN_FLAGS) -Wall -Wextra -Werror "$FT_SRCDIR/samples/run.c" -o run $flags \
     >out 2>&1
-check $? 'samples/run.c compiles with what pkg-config says'
+check $? 'samples/run.c compiles with the flags that pkg-config prints'
 
-# The folder that the program searches is the one that make install without DESTDIR would fill.
+# The run path names the folder that make install without DESTDIR would fill.
 libdir=$(pkg-config --variable=libdir "$pc/ft-runtime.pc")
 pkg-config --libs "$pc/ft-runtime.pc" >out
 case $libdir in
 /lib | /lib/* | /usr/lib | /usr/lib/* | /lib64 | /usr/lib64) ! grep -q rpath out ;;
 *) grep -qF -e "-Wl,-rpath,$libdir " out ;;
 esac
-check $? 'pkg-config tells the folder of the library to programs, unless ld.so searches it anyway'
-# The same flags, as they are where the root is /.
+check $? \
+    'pkg-config sets the run path of programs unless ld.so searches the library folder by default'
+# The same flags as they are if the root is /.
 $compiler $(makefile FT_SAN_FLAGS) "$FT_SRCDIR/samples/run.c" -o there \
     $(pkg-config --define-variable=libdir="$libs" --define-variable=includedir="$includes" \
         --cflags --libs "$pc/ft-runtime.pc") >out 2>&1 &&
@@ -127,14 +128,14 @@ check $? 'the installed tools make an int8 artifact from a checkpoint'
 check $? 'samples/run.c runs that artifact and prints the class of a text'
 ./run nowhere.ft text >out 2>&1
 test $? -eq 1 && grep -q 'run: nowhere.ft: No such file' out
-check $? 'samples/run.c names an artifact that is not there'
+check $? 'samples/run.c names an artifact that does not exist'
 
 $compiler $(makefile FT_SAN_FLAGS) -Wall -Wextra -Werror "$FT_SRCDIR/samples/generate.c" -o generate \
     $flags >out 2>&1
-check $? 'samples/generate.c compiles with what pkg-config says'
+check $? 'samples/generate.c compiles with the flags that pkg-config prints'
 "$FT_BUILDDIR/tests/programs/make-decoder" llama 7 && "$prefix/bin/ft-convert" -q -i llama -o llama.ft &&
     ./generate llama.ft 'an apple' >first && ./generate llama.ft 'an apple' >out 2>&1 &&
     test -s first && cmp -s first out
-check $? 'samples/generate.c continues a text, each time in the same way'
+check $? 'samples/generate.c continues a text and gives the same result each time'
 
 echo "1..$count"

@@ -1,5 +1,5 @@
-# layering.sh - which folder may include which: each folder's README.md says it, and this test holds it,
-# by include lines and by the linker's symbols.
+# layering.sh - which folder may include which: the README.md of each folder lists its includes, and
+# this test checks the lists against the include lines and the linker's symbols.
 # SPDX-License-Identifier: Apache-2.0
 
 cd "${FT_SRCDIR:-.}" || exit 99
@@ -9,7 +9,7 @@ work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 echo 1..19
 
-# none SENTENCE: one line of TAP; standard input lists those who break the rule.
+# none SENTENCE: prints one line of TAP; standard input lists the violations of the rule.
 none () {
     offenders=$(cat)
     if test -z "$offenders"; then
@@ -33,15 +33,16 @@ sources $rooms | sed 's,/[^/]*$,,' | sort -u >"$work/folders"
 
 while read -r folder; do
     grep -qx "# $folder" "$folder/README.md" 2>/dev/null || echo "$folder"
-done <"$work/folders" | none "every folder of sources has a README.md that opens with its name"
+done <"$work/folders" | none \
+    "every source folder has a README.md whose title is the path of the folder"
 
-# "FOLDER OTHER": an include list, one pair a line.
+# "FOLDER OTHER": the include lists, one pair per line.
 while read -r folder; do
     sed -n '/^Includes:/,/^$/p' "$folder/README.md" | grep -o '`[^`]*`' | tr -d '`' |
         sed "s,^,$folder ,"
 done <"$work/folders" | sort -u >"$work/allowed"
 
-# "FOLDER OTHER FILE": what is included, but for the vocabulary.
+# "FOLDER OTHER FILE": the actual includes, without the vocabulary headers.
 sources $rooms | xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' |
     grep -vE "\"($vocabulary|config\.h)\"" |
     sed -E 's,^([^:]*)/([^/:]*):[^"]*"([^"]*)/[^"/]*".*,\1 \3 \1/\2,' |
@@ -51,7 +52,7 @@ awk 'NR == FNR { may[$1 " " $2] = 1; next } !($1 " " $2 in may) { print $3 " inc
     "$work/allowed" "$work/included" | none "every folder includes only the folders that its README.md lists"
 awk 'NR == FNR { has[$1 " " $2] = 1; next } !($0 in has) { print $1 " lists " $2 }' \
     "$work/included" "$work/allowed" | none "no README.md lists a folder that its sources do not include"
-tsort "$work/allowed" 2>&1 >/dev/null | none "folders do not include each other in a circle"
+tsort "$work/allowed" 2>&1 >/dev/null | none "the include lists of the folders form no cycle"
 for name in ft error mem tensor; do
     grep -HnE 'include[[:space:]]*"' "runtime/$name.h" | grep -vE "include[[:space:]]*\"($vocabulary)\""
 done | none "the vocabulary headers in runtime/ include nothing above themselves"
@@ -59,18 +60,20 @@ find $rooms tests -type d ! -path 'tests/data*' ! -path 'tests/golden*' ! -path 
     while read -r folder; do
         files=$(find "$folder" -maxdepth 1 -type f ! -name '*.o' ! -name '*.lo' | wc -l)
         test "$files" -le 32 || echo "$folder has $files files"
-    done | none "no folder of sources has more than 32 files"
+    done | none "no folder of sources or tests has more than 32 files"
 
 grep '^kernels/cpu' "$work/allowed" | grep ' kernels/cuda' | none "the CPU backend does not include the CUDA backend"
 grep '^kernels/cuda' "$work/allowed" | grep ' kernels/cpu' | none "the CUDA backend does not include the CPU backend"
 grep -vE '^kernels' "$work/allowed" | grep -E ' kernels/c(pu|uda)' |
-    none "only the backends' own folders include a backend"
-grep -hE 'include[[:space:]]*"' samples/*.c | none "the samples include <ft.h> alone"
-sources $rooms | xargs grep -n 'include[[:space:]]*"tests/' /dev/null | none "no source includes a test"
+    none "no folder outside the backends includes a backend"
+grep -hE 'include[[:space:]]*"' samples/*.c | none \
+    "the samples include no project header except <ft.h>"
+sources $rooms | xargs grep -n 'include[[:space:]]*"tests/' /dev/null | none \
+    "no source file includes a header of the tests"
 
 # ---- Symbols ------------------------------------------------------------------------------------
 
-# "FOLDER T|U SYMBOL": what the objects of each folder define and use, of ours.
+# "FOLDER T|U SYMBOL": the symbols with our prefix that the objects of each folder define and use.
 (cd "$build" && find $rooms -name '*.o' 2>/dev/null | while read -r object; do
     folder=$(dirname "$object" | sed 's,/\.libs$,,')
     nm -P "$object" 2>/dev/null | awk -v folder="$folder" -v object="$object" \
@@ -81,8 +84,8 @@ done) | sort -u >"$work/symbols"
 if test -s "$work/symbols"; then
     awk '$2 == "T" && by[$3]++ { print $3 " is defined twice, also in " $4 }' "$work/symbols" |
         none "no function or variable is defined twice"
-    # layer FOLDER: who may use whom, as a number; the two backends, and the two toolchains, are beside
-    # each other.
+    # layer FOLDER: the rank of a folder; a folder may use those of lower rank.  The two backends
+    # have equal ranks, and so have the two toolchains.
     awk '
     function layer(f) {
         if (f == "runtime") return "vocabulary"
@@ -116,10 +119,10 @@ else
     echo "ok # SKIP no objects in $build"
 fi
 
-# ---- Single words -------------------------------------------------------------------------------
+# ---- Forbidden words ----------------------------------------------------------------------------
 
 sources $rooms samples | grep -vx 'runtime/model/devices.c' |
-    xargs grep -n 'HAVE_CUDA' /dev/null | none "only runtime/model/devices.c knows whether CUDA was built in"
+    xargs grep -n 'HAVE_CUDA' /dev/null | none "only runtime/model/devices.c tests HAVE_CUDA"
 sources $rooms samples | grep -v '^kernels/cuda/' |
     xargs grep -nE 'include[[:space:]]*<(cuda|cublas|curand|cub/|nccl)' /dev/null |
     none "only kernels/cuda/ includes CUDA's headers"
@@ -133,11 +136,11 @@ find kernels runtime convert calibrate samples tests m4 configure.ac Makefile.am
     \( -name '*.[ch15]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' -o -name '*.sh' \
     -o -name '*.py' -o -name '*.mk' -o -name '*.m4' -o -name '*.in' -o -name '*.a[cm]' \) \
     ! -path 'm4/l[it]*' | xargs grep -L 'SPDX-License-Identifier: Apache-2.0' |
-    none "every source file names its licence"
+    none "every source file names its license"
 
 # ---- Headers ------------------------------------------------------------------------------------
 
-# value NAME: of a variable of the Makefile, as configure found it.
+# value NAME: a variable of the Makefile, as set by configure.
 value () {
     sed -n "s/^$1 = //p" "$build/Makefile"
 }
@@ -149,13 +152,13 @@ for library in LIBZIP JANSSON OPENBLAS LIBCRYPTO UTF8PROC PCRE2; do
 done
 flags="$flags $(value CUDA_CPPFLAGS)"
 
-# headers: all of ours that stand for themselves.
+# headers: our headers that compile alone.
 headers () {
     sources kernels runtime convert calibrate samples tests | grep '\.h$' |
         xargs grep -L 'The including file defines'
 }
 
-# with_cuda: those that include CUDA's headers, be it through another of ours.
+# with_cuda: the headers that include CUDA's headers, directly or through another of ours.
 with_cuda () {
     cuda='<(cuda|cublas|curand)|"kernels/cuda/'
     before=all found=
@@ -169,7 +172,7 @@ with_cuda () {
 
 if echo '#include <cuda_runtime_api.h>' | $cc $flags -fsyntax-only -x c - >/dev/null 2>&1; then
     not_here=
-    echo "ok - the headers for CUDA are compiled with the others"
+    echo "ok - the headers for CUDA are compiled along with the others"
 else
     not_here=$(with_cuda)
     echo "ok # SKIP no CUDA backend, so $(echo "$not_here" | wc -l) headers for it are not compiled"
@@ -183,4 +186,4 @@ headers | while read -r header; do
     echo "#include \"$header\"" |
         $cc -std=gnu11 -fsyntax-only -I. -I"$build" $flags $set_flags -x c - >/dev/null 2>&1 ||
         echo "$header"
-done | none "each header compiles alone"
+done | none "each header compiles by itself"

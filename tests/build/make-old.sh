@@ -1,10 +1,10 @@
 #!/bin/sh
-# make-old.sh - tiny artifacts of this version, with what it computes: for tests/build/old.sh of later ones.
+# make-old.sh - tiny artifacts of this version with their outputs, for tests/build/old.sh to check.
 #
 #     tests/build/make-old.sh BUILD FOLDER            tests/build/make-old.sh build tests/data/old/0.1.0
 #
-# For each family and kind of scheme NAME.ft, and for each family FAMILY.samples; NAME.out is what
-# ft-run writes for these.  tests/programs/make-checkpoint makes the models.
+# Writes NAME.ft for each family and kind of scheme, FAMILY.samples for each family, and NAME.out,
+# ft-run's output for these samples.  tests/programs/make-checkpoint makes the models.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
@@ -17,7 +17,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
-# model FAMILY [VARIANT]: a checkpoint and its samples.
+# model FAMILY [VARIANT]: makes a checkpoint and its samples.
 model () {
     "$build/tests/programs/make-checkpoint" "$@" "$1"
     "$build/ft-convert" -q -i "$1" -o "$1.float.ft"
@@ -30,7 +30,7 @@ model () {
     fi
 }
 
-# keep FAMILY NAME: an artifact, and what it computes.
+# keep FAMILY NAME: keeps an artifact and its outputs.
 keep () {
     cp "$1.$2.ft" "$folder/$1.$2.ft"
     "$build/ft-run" -i "$1.$2.ft" -d "$folder/$1.samples" -o "$folder/$1.$2.out" -f

@@ -1,5 +1,5 @@
-# names.sh - names that docs/renames.md calls old do not come back: identifiers, operations, keys of JSON
-# reports and file names.  Prose is free to use their words.
+# names.sh - old names of docs/renames.md do not come back: identifiers, operations, keys of JSON
+# reports and file names.  Prose may still use the words.
 # SPDX-License-Identifier: Apache-2.0
 
 cd "${FT_SRCDIR:-.}" || exit 99
@@ -27,9 +27,9 @@ none () {
 for section in Operations JSON Identifiers Files; do
     table "$section" >"$work/$section"
     test -s "$work/$section" || echo "$section"
-done | none "docs/renames.md has a table of operations, JSON keys, identifiers and files"
+done | none "docs/renames.md has tables of operations, JSON keys, identifiers and files"
 
-# old SECTION: the old names that no line of its table gives to something else.
+# old SECTION: the old names that no line of its table uses as a new name.
 old () {
     awk 'NR == FNR { for (i = 2; i <= NF; i++) new[$i] = 1; next } !($1 in new) { print $1 }' \
         "$work/$1" "$work/$1" | sort -u
@@ -40,7 +40,7 @@ find runtime kernels convert calibrate tests samples \
     -o -name '*.sh' -o -name '*.mk' -o -name '*.[15]' \) ! -path 'tests/build/names.sh' |
     sort >"$work/sources"
 
-# words: "WORD FILE" of every identifier of the sources, each once a file.
+# words: "WORD FILE" for every prefixed identifier in the sources, once per file.
 xargs awk '{
     n = split($0, word, /[^A-Za-z0-9_]+/)
     for (i = 1; i <= n; i++)
@@ -50,25 +50,25 @@ xargs awk '{
         }
 }' <"$work/sources" >"$work/words"
 old Identifiers | awk 'NR == FNR { old[$1] = 1; next } $1 in old { print $2 ": " $1 }' - "$work/words" |
-    none "no source uses an identifier that docs/renames.md calls old"
+    none "no source file uses an identifier that docs/renames.md lists as old"
 
 sed -n 's/^X([A-Z0-9_]*, \([a-z0-9_]*\).*/\1/p' kernels/ops.def | sort >"$work/operations"
 { test -s "$work/operations" || echo "no such line"; } |
-    none "kernels/ops.def lists operations as X(NAME, name)"
+    none "kernels/ops.def lists operations in the form X(NAME, name)"
 old Operations | sort | comm -12 - "$work/operations" |
-    none "no operation has a name that docs/renames.md calls old"
+    none "no operation has a name that docs/renames.md lists as old"
 
-# "TOOL KEY": old keys with a word of their own; those of one word are options and columns elsewhere.
+# "TOOL KEY": old keys that contain an underscore; single words also occur as options and columns.
 sed -n '/^## JSON/,/^## /s/^| \(ft-[a-z]*\) | [^|]* | \([a-z]*_[a-z_]*\) | .*/\1 \2/p' docs/renames.md |
     while read -r tool key; do
         case $tool in
         ft-calibrate) grep -rnF "\"$key\"" calibrate ;;
         *) grep -rnF "\"$key\"" "runtime/tools/${tool#ft-}" ;;
         esac
-    done | grep -v '\.head = ' | none "no tool writes a JSON key that docs/renames.md calls old"
+    done | grep -v '\.head = ' | none "no tool writes a JSON key that docs/renames.md lists as old"
 
 find runtime kernels convert calibrate tests samples -type f | sed 's,.*/,,' | sort -u >"$work/names"
 awk '{ print $1 }' "$work/Files" | sort -u | comm -12 - "$work/names" >"$work/back"
 awk '{ for (i = 2; i <= NF; i++) { sub(/,$/, "", $i); sub(/.*\//, "", $i); print $i } }' \
     "$work/Files" | sort -u | comm -23 "$work/back" - |
-    none "no file has a name that docs/renames.md calls old"
+    none "no file has a name that docs/renames.md lists as old"

@@ -1,4 +1,4 @@
-# old.sh - artifacts that earlier versions made still open, and compute what these computed.
+# old.sh - artifacts written by earlier versions still open and give the same outputs.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -8,10 +8,10 @@ trap 'rm -rf "$dir"' EXIT
 for artifact in "$FT_SRCDIR"/tests/data/old/*/*.ft; do
     name=$(basename "$artifact" .ft)
     version=$(basename "$(dirname "$artifact")")
-    is 0 "ft-run computes with $name of version $version" \
+    is 0 "ft-run opens and runs $name of version $version" \
         "$FT_BUILDDIR/ft-run" -i "$artifact" -d "${artifact%/*}/${name%%.*}.samples" \
         -o "$dir/$name.out" --verify sha256
-    is 0 "$name of version $version gives the outputs that it gave then" \
+    is 0 "$name of version $version gives the outputs recorded with that version" \
         "$FT_BUILDDIR/tests/programs/near-tensors" "$dir/$name.out" "${artifact%.ft}.out" 1e-4
 done
 echo "1..$count"

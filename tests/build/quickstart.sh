@@ -1,4 +1,4 @@
-# quickstart.sh - what the quick start says is true: its examples, its output in the README, and
+# quickstart.sh - the quick start works as documented: its examples, its output in the README and
 # the device that it chooses.
 # SPDX-License-Identifier: Apache-2.0
 
@@ -17,40 +17,40 @@ printf '%s\n' c cpp python perl shell cmake >languages
 for model in float int8; do
     "$run" -i $model.ft --text "$FT_SRCDIR/samples/snippets.txt" >$model.out 2>err
     awk '{ print $1 }' $model.out | cmp -s - languages
-    check $? "the $model model knows the languages of all snippets in samples/"
+    check $? "the $model model classifies all snippets in samples/ correctly"
     sed 's/^/# /' $model.out err
 done
 
-# The README's block from "Accuracy on" on is the end of what the script prints.
+# The part of the README from "Accuracy on" on repeats the end of the script's output.
 awk '/^```/ { shown = 0 } /^Accuracy on 480/ { shown = 1 } shown' "$FT_SRCDIR/README.md" >block
 awk 'NF > 2 && $2 ~ /^[01]\.[0-9]+$/' block >readme
-# Probabilities are computed in float at the end, so their last digits differ between processors.
+# Final probabilities are computed in float, so their last digits differ between processors.
 awk 'NR == FNR { line[FNR] = $0; p[FNR] = $2; next }
      { mine = $0; theirs = line[FNR]; off = $2 - p[FNR]
        sub($2, "P", mine); sub(p[FNR], "P", theirs)
        if (mine != theirs || off > 0.005 || off < -0.005) { print; wrong = 1 } }
      END { exit wrong || FNR != 6 }' readme int8.out >found
-check $? 'the README shows what the int8 model says of them'
+check $? 'the README shows the class and probability that the int8 model gives each snippet'
 sed 's/^/# /' found
 
 for model in float int8; do
     "$run" -i $model.ft -d "$sample/reference.safetensors" >out 2>err
     measured=$(awk '$1 == "accuracy" { print $2 }' out)
     told=$(awk -v model=$model '$1 == model { print $2 }' block)
-    # One snippet of 480, which a processor's way to add floats may decide.
+    # One of 480 snippets may change its class with the order of a processor's float additions.
     awk -v a="$measured" -v b="$told" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 < 0.003 ^ 2) }'
-    check $? "the README tells the accuracy of the $model model"
+    check $? "the README states the measured accuracy of the $model model"
     echo "# measured $measured, told $told"
 done
 
-# example FILE: the first snippet, in quotes, that FILE gives to an artifact of languages.
+# example FILE: the first quoted snippet that FILE passes to int8.ft.
 example () {
     sed 's/\\-/-/g' "$FT_SRCDIR/$1" | sed -n "s/.*int8\.ft '\(.*\)'.*/\1/p" | head -n 1
 }
 for file in runtime/tools/run/ft-run.1 samples/README.md; do
     "$run" -i int8.ft "$(example $file)" >out 2>err
     grep -q '^python .*def greet' out
-    check $? "the first example of $file is recognized as Python"
+    check $? "the first example of $file is classified as Python"
     sed 's/^/# /' out err
 done
 
@@ -60,7 +60,7 @@ done
 mkdir bin
 real=$PATH
 
-# machine NVCC CARDS: nvcc is in PATH if NVCC is yes; nvidia-smi lists these capabilities, or fails.
+# machine NVCC GPUS: nvcc is in PATH if NVCC is yes; nvidia-smi lists these capabilities, or fails.
 machine () {
     rm -f bin/*
     test "$1" = no || printf '#!/bin/sh\n' >bin/nvcc
@@ -92,23 +92,23 @@ else
 fi
 machine yes none
 chooses cpu --with-cuda=no 'nvcc is installed, but nvidia-smi lists no NVIDIA GPU' \
-    'with nvcc but without a card the quick start builds for the CPU and says why'
+    'with nvcc but without a GPU the quick start builds for the CPU and says why'
 machine yes 7.0
 chooses cpu --with-cuda=no "the card's compute capability 7.0 is below 7.5" \
-    'with a card that is too old the quick start builds for the CPU and says why'
+    'with a GPU that is too old the quick start builds for the CPU and says why'
 machine yes 9.0
 chooses cuda '--with-cuda=auto --with-cuda-arch=90a' 'NVIDIA Test' \
-    'with nvcc and a card the quick start builds for that card and names it'
+    'with nvcc and a GPU the quick start builds for that GPU and names it'
 machine yes '12.0 8.6 8.6 7.0'
 chooses cuda '--with-cuda=auto --with-cuda-arch=86,120' 'NVIDIA Test' \
-    'several cards are each built for once, but for those that are too old'
+    'with several GPUs the quick start builds once for each supported architecture'
 
 if grep -q '^#define HAVE_CUDA' "$FT_BUILDDIR/config.h"; then
     skip 'this build has a CUDA backend'
 else
     is 1 'a build without CUDA refuses --device cuda' "$run" -i int8.ft --device cuda 'def f(x): return x'
     says err 'device cuda: this build has no CUDA backend; install the CUDA Toolkit (nvcc, cuBLAS), then run configure --with-cuda and make' \
-        'a build without CUDA that meets --device cuda says how to get one with it'
+        'a build without CUDA that gets --device cuda says how to enable CUDA'
     sed 's/^/# /' err
 fi
 
@@ -116,11 +116,11 @@ fails () { echo "ft-run: device cuda: the driver is too old" >&2; return 1; }
 machine yes 9.0
 ft_try_device fails
 test "$ft_device" = cpu && test "$ft_why" = 'cuda failed: ft-run: device cuda: the driver is too old'
-check $? 'a card that does not compute is replaced by the CPU, and the reason is told'
+check $? 'the quick start falls back to the CPU if the GPU fails, and gives the reason'
 fine () { test "$1 $2" = '--device cuda'; }
 machine yes 9.0
 ft_try_device fine
 test "$ft_device" = cuda
-check $? 'a card that computes is used'
+check $? 'the quick start uses a GPU that works'
 
 echo "1..$count"

@@ -1,4 +1,4 @@
-# readme.sh - the README's commands work, typed in their order in one folder.
+# readme.sh - the README's commands work when they are run in order in one folder.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -10,7 +10,7 @@ pick_rows=$FT_BUILDDIR/tests/programs/pick-rows
 sample=$FT_SRCDIR/samples/source-language-bert
 unset FT_CPU
 
-# commands SECTION: those of its first block for the shell, one a line, without remarks.
+# commands SECTION: the commands of its first shell block, one per line, without comments.
 commands () {
     sed -n "/^## $1\$/,/^## /p" "$FT_SRCDIR/README.md" | awk '
         /^```/ { if (shown) exit; shown = /sh$/; next }
@@ -19,17 +19,17 @@ commands () {
                 print }'
 }
 
-# type_in SECTION: each command, as it stands there, but for an ID, which is a number.  The stand-in
-# for a Llama is narrower than a group of weights in blocks, which takes an option more.
+# type_in SECTION: runs each command as it is, except that an ID becomes a number.  The stand-in for
+# a Llama has fewer columns than a quantization group, so group-wise schemes need --group-pad.
 type_in () {
     commands "$1" | grep '^ft-' |
         sed 's/--forced-bos ID/--forced-bos 5/; /w4a16\|-block/s/$/ --group-pad/' >lines
     test -s lines
-    check $? "the README has commands in \"$1\""
+    check $? "the README has commands in section \"$1\""
     while read -r command <&3; do
         (PATH=$FT_BUILDDIR:$PATH && eval "$command") >out 2>err </dev/null
         found=$?
-        check $found "the README's command works in its place: $command"
+        check $found "the README's command works as written: $command"
         test $found -eq 0 || sed 's/^/# /' out err
     done 3<lines
 }
@@ -43,7 +43,7 @@ test ! -s found
 check $? 'no two commands of the README write the same file'
 sed 's/^/# /' found
 
-# ---- What the commands name ---------------------------------------------------------------------
+# ---- Inputs that the commands name --------------------------------------------------------------
 
 ln -s "$sample" CHECKPOINT
 quietly "$pick_rows" "$sample/calibration.safetensors" samples.safetensors 0:8

@@ -1,30 +1,30 @@
-# tap.sh - what the test scripts share; sourced after `dir`, a folder of their own, has been made.
+# tap.sh - functions that the test scripts share; sourced after `dir`, a temporary folder, exists.
 # SPDX-License-Identifier: Apache-2.0
 
 count=0
 
-# Bash would leave out the rest of a compound command after an arithmetic error, and go on.  A
-# script ends there instead, so that the missing plan is a failure.
+# After an arithmetic error Bash skips the rest of a compound command and continues.  In POSIX mode
+# the script ends there, so that the missing plan counts as a failure.
 test -z "${BASH_VERSION-}" || set -o posix
 
-# have_python: python3 with what the scripts import, which python3-minimal lacks.
+# have_python: whether python3 has the modules that the scripts import, which python3-minimal lacks.
 no_python='no python3 with its standard library'
 have_python () {
     python3 -c 'import hashlib, json, shutil, zipfile' >/dev/null 2>&1
 }
 
-# check STATUS SENTENCE: one line of TAP.
+# check STATUS SENTENCE: prints one line of TAP, which passes if STATUS is 0.
 check () {
     count=$((count + 1))
     if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
 }
 
-# show FILE...: the beginning of each, as comments.
+# show FILE...: prints the beginning of each file as comments.
 show () {
     for shown; do head -c 8000 "$shown" | sed 's/^/# /'; done
 }
 
-# is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to $dir/out, err.
+# is STATUS SENTENCE COMMAND...: the command exits with STATUS; its output goes to $dir/out and err.
 is () {
     expected=$1 sentence=$2
     shift 2
@@ -35,7 +35,7 @@ is () {
     test $found -eq "$expected" || show "$dir/out" "$dir/err"
 }
 
-# says FILE TEXT SENTENCE: $dir/FILE has that text in it.
+# says FILE TEXT SENTENCE: $dir/FILE contains TEXT.
 says () {
     grep -qF -e "$2" "$dir/$1"
     found=$?
@@ -43,7 +43,7 @@ says () {
     test $found -eq 0 || show "$dir/$1"
 }
 
-# same A B SENTENCE: two files have the same bytes.
+# same A B SENTENCE: the two files have the same bytes.
 same () {
     cmp "$1" "$2" >"$dir/difference" 2>&1
     found=$?
@@ -51,13 +51,13 @@ same () {
     sed 's/^/# /' "$dir/difference"
 }
 
-# skip REASON: a check that cannot be made here.
+# skip REASON: counts a check that cannot be made here.
 skip () {
     count=$((count + 1))
     echo "ok $count # SKIP $1"
 }
 
-# quietly COMMAND...: what must work before anything can be tested; its words go to $dir/log.
+# quietly COMMAND...: a preparation that must succeed; its output goes to $dir/log.
 quietly () {
     "$@" >"$dir/log" 2>&1 && return
     sed 's/^/# /' "$dir/log"
@@ -65,7 +65,7 @@ quietly () {
     exit 99
 }
 
-# accurate LEAST ARTIFACT SENTENCE [OPTION...]: at least that accurate on the samples of $sample.
+# accurate MIN ARTIFACT SENTENCE [OPTION...]: its accuracy on the samples of $sample is >= MIN.
 accurate () {
     least=$1 artifact=$2 sentence=$3
     shift 3

@@ -1,5 +1,5 @@
 /*
- * tap.c - prints TAP; nothing in it can turn a failure into a success.
+ * tap.c - prints TAP; no function here turns a failure into a success.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
 /*
  * tap.h - the test harness: Test Anything Protocol on standard output.
  *
- * One line is one sentence of promised behaviour.  A failing line is followed by what was found
- * and what was expected.  Every check returns whether it passed.
+ * Each line is one complete sentence about expected behaviour.  A failing line is followed by the
+ * value found and the value expected.  Every check returns whether it passed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many checks will follow; or call done_testing() at the end instead. */
+/* Announces the number of checks; alternatively, call done_testing() at the end. */
 void plan(int checks);
 
 bool ok(bool passed, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
@@ -21,27 +21,27 @@ bool is_int(long long found, long long expected, const char *sentence, ...)
 bool is_str(const char *found, const char *expected, const char *sentence, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* |found - expected| <= tolerance; NaN never passes. */
+/* |found - expected| <= tolerance; fails for NaN. */
 bool near(double found, double expected, double tolerance, const char *sentence, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* `text` contains `part`: for error messages. */
+/* `text` contains `part`, as for error messages. */
 bool has(const char *text, const char *part, const char *sentence, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Count `checks` checks as skipped, for a reason that the reader can act on. */
+/* Counts `checks` checks as skipped; the reason tells the reader what to do. */
 void skip(int checks, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 
-/* Leave the whole program as skipped. */
+/* Skips the whole program. */
 _Noreturn void skip_all(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
-/* A comment line. */
+/* Prints a comment line. */
 void diag(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
-/* Stop at once: the test itself cannot go on. */
+/* Stops at once because the test itself cannot continue. */
 _Noreturn void bail_out(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
-/* Print the plan if none was given; return what main() returns: 0 when all passed. */
+/* Prints the plan if none was given; returns the value for main(): 0 if all checks passed. */
 int done_testing(void);
 
 #endif

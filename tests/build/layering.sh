@@ -84,8 +84,8 @@ done) | sort -u >"$work/symbols"
 if test -s "$work/symbols"; then
     awk '$2 == "T" && by[$3]++ { print $3 " is defined twice, also in " $4 }' "$work/symbols" |
         none "no function or variable is defined twice"
-    # layer FOLDER: the rank of a folder; a folder may use those of lower rank.  The two backends
-    # have equal ranks, and so have the two toolchains.
+    # layer FOLDER: the layer of a folder; may[] lists the layers that a layer may use.  The two
+    # backends may not use each other, nor may the two toolchains.
     awk '
     function layer(f) {
         if (f == "runtime") return "vocabulary"

@@ -1,5 +1,5 @@
-# calibrate_schemes.sh - ft-calibrate's other schemes on a trained model: what they cost, the same
-# bytes by any number of threads, and what is no scheme.
+# calibrate_schemes.sh - weight-only and group-wise schemes of ft-calibrate on a trained model: their
+# accuracy, identical bytes for any number of threads, and refusal of invalid schemes.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -11,15 +11,15 @@ inspect=$FT_BUILDDIR/ft-inspect
 sample=$FT_SRCDIR/samples/source-language-bert
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
-# Other tests run beside this one: threads that wait shall leave their processor to them.
+# Other tests run at the same time: waiting threads yield the processor to them.
 unset FT_CPU
 
-# wrong TEXT OPTION...: the command line is refused with TEXT in one line.
+# wrong TEXT OPTION...: ft-calibrate refuses the options, and its message contains TEXT.
 wrong () {
     text=$1
     shift
-    is 2 "usage: $*" "$calibrate" -i model.ft "$@"
-    says err "$text" '... and why is said'
+    is 2 "ft-calibrate refuses '$*' with status 2" "$calibrate" -i model.ft "$@"
+    says err "$text" "the message for '$*' says: $text"
 }
 
 cd "$dir" || exit 99
@@ -29,39 +29,48 @@ if test ! -f "$sample/model.safetensors"; then
 fi
 "$convert" -q -i "$sample" -o model.ft || exit 99
 
-# The float model has 0.8625: 414 of 480 samples; 8 bits may differ in two, 4 in six.
+# The float model has an accuracy of 0.8625, 414 of 480 samples; 8-bit weights may change two of them,
+# 4-bit weights six.
 for scheme in w8a16 w8a8-block 'w8a16 --asym --group 0' 'w8a8-block --group 128'; do
-    is 0 "$scheme: quantizes" "$calibrate" -q -i model.ft -o new.ft -f --scheme $scheme
-    accurate 0.858 new.ft "$scheme: is accurate"
+    is 0 "ft-calibrate quantizes with --scheme $scheme" \
+        "$calibrate" -q -i model.ft -o new.ft -f --scheme $scheme
+    accurate 0.858 new.ft "the artifact with --scheme $scheme keeps its accuracy"
 done
 for scheme in w4a16 'w4a16 --clip mse' 'w4a16 --asym --group 64'; do
-    is 0 "$scheme: quantizes" "$calibrate" -q -i model.ft -o new.ft -f --scheme $scheme
-    accurate 0.850 new.ft "$scheme: is accurate"
+    is 0 "ft-calibrate quantizes with --scheme $scheme" \
+        "$calibrate" -q -i model.ft -o new.ft -f --scheme $scheme
+    accurate 0.850 new.ft "the artifact with --scheme $scheme keeps its accuracy"
 done
-is 0 'the artifact is intact' "$inspect" --verify new.ft
-is 0 'and tells what it is' "$inspect" new.ft
-says out 'new.ft: bert, blocks, written by ft-calibrate' 'by its state'
-says out 'panel32  64,zeros' 'and by its groups'
-is 0 'the plan of one in blocks can be shown' "$inspect" --plan new.ft
-is 1 'it is not quantized again' "$calibrate" -i new.ft -o again.ft --scheme w8a16
-says err 'new.ft: has state blocks, expected a float artifact' '... and that is said'
+is 0 'ft-inspect --verify finds no fault in a group-wise artifact' "$inspect" --verify new.ft
+is 0 'ft-inspect lists a group-wise artifact' "$inspect" new.ft
+says out 'new.ft: bert, blocks, written by ft-calibrate' \
+    'ft-inspect shows the state of a group-wise artifact'
+says out 'panel32  64,zeros' 'ft-inspect shows the group size and the zero points of a matrix'
+is 0 'ft-inspect --plan shows the plan of a group-wise artifact' "$inspect" --plan new.ft
+is 1 'ft-calibrate refuses to quantize a group-wise artifact again' \
+    "$calibrate" -i new.ft -o again.ft --scheme w8a16
+says err 'new.ft: has state blocks, expected a float artifact' \
+    'ft-calibrate says that it expects a float artifact'
 
 "$calibrate" -q -i model.ft -o one.ft --scheme w4a16 --clip mse -t 1
 "$calibrate" -q -i model.ft -o three.ft --scheme w4a16 --clip mse -t 3
-same one.ft three.ft 'three threads give the bytes of one'
+same one.ft three.ft 'ft-calibrate --clip mse writes the same bytes with 1 and 3 threads'
 
-is 0 'matrices may differ' "$calibrate" -i model.ft -o new.ft -f --scheme w4a16 \
+is 0 'ft-calibrate accepts --exclude and several --tensor rules' \
+    "$calibrate" -i model.ft -o new.ft -f --scheme w4a16 \
     --exclude 'layer\.0\.' --tensor '(up|down)=w8a16' --tensor 'up=w8a8-block' --json
-says out '"scheme": "float"' 'some stay float'
+says out '"scheme": "float"' 'the report lists excluded matrices as float'
 "$inspect" new.ft | awk '$2 == "linear" { n[$3]++ } END { exit !(n["U4"] == 12 && n["U8"] == 6) }'
-check $? 'the first rule that fits decides'
-is 0 'int8 and blocks go together' "$calibrate" -i model.ft -o new.ft -f \
+check $? 'the first --tensor rule that matches decides the scheme of a matrix'
+is 0 'ft-calibrate combines w8a8 with group-wise matrices' "$calibrate" -i model.ft -o new.ft -f \
     -d "$sample/calibration.safetensors" --samples 16 --tensor 'ffn=w8a16'
-says out 'w8a16        32      max' 'and are reported'
-says out 'logits of the quantized model against float, 64 held-out samples' 'and compared with floats'
-accurate 0.850 new.ft 'and are accurate'
-is 0 'a dry run tells what it would cost' "$calibrate" -i model.ft -n --scheme w4a16
-says out 'layer.3.ffn.down.weight      w4a16        32      max' 'matrix by matrix'
+says out 'w8a16        32      max' 'the report lists the group-wise matrices of a mixed artifact'
+says out 'logits of the quantized model against float, 64 held-out samples' \
+    'the report compares the logits of a mixed artifact with the float model'
+accurate 0.850 new.ft 'the mixed artifact keeps its accuracy'
+is 0 'ft-calibrate -n reports what group-wise quantization would cost' \
+    "$calibrate" -i model.ft -n --scheme w4a16
+says out 'layer.3.ffn.down.weight      w4a16        32      max' 'the dry run reports each matrix'
 
 wrong 'unknown scheme "w3a16"' -o no.ft --scheme w3a16
 wrong '"96" is neither 32, 64, 128 nor 0' -o no.ft --scheme w4a16 --group 96
@@ -73,10 +82,12 @@ wrong 'are for group-wise schemes' -o no.ft -d x --asym
 wrong 'no sample data given' -o no.ft --scheme w4a16 --tensor ffn=w8a8
 wrong '--head int8 is for int8 schemes' -o no.ft --scheme w4a16 --head int8
 wrong 'w4a16 has no counters to save or merge' --scheme w4a16 --save-counters no.counts
-is 1 'a rule that fits nothing is refused' "$calibrate" -i model.ft -o no.ft --scheme w4a16 \
+is 1 'ft-calibrate refuses an --exclude pattern that matches no matrix' \
+    "$calibrate" -i model.ft -o no.ft --scheme w4a16 \
     --exclude fnn
-says err '"fnn" matches the name of no quantizable matrix' '... and named'
+says err '"fnn" matches the name of no quantizable matrix' \
+    'ft-calibrate names the pattern that matches no matrix'
 test ! -e no.ft && test -z "$(find . -name '.*ft-tmp*')"
-check $? 'no file is left of what was refused'
+check $? 'refused command lines leave no file behind'
 
 echo "1..$count"

@@ -1,4 +1,4 @@
-# disk_full.sh - every kind of standard output that finds no space ends with status 1 and says so.
+# disk_full.sh - a tool whose standard output is full exits with status 1 and reports the error.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -21,19 +21,19 @@ quietly "$bin/tests/programs/make-tensors" rows.st input_ids:I32:4,4=2,5,6,3,2,7
     labels:I32:4=0
 quietly "$bin/ft-calibrate" -q -i classifier.ft -o int8.ft -d rows.st
 
-# full COMMAND...: works with room on standard output, and is an error without.
+# full TOOL OPTION...: the command succeeds, but fails if its standard output is full.
 full () {
     tool=$1
     shift
     "$bin/$tool" "$@" >out 2>err </dev/null
     test $? -le 1 && test -s out
-    check $? "$tool $*: prints something"
+    check $? "$tool $*: the command prints results to standard output"
     "$bin/$tool" "$@" >/dev/full 2>err </dev/null
     found=$?
     test $found -eq 1
-    check $? "$tool $*: status 1 where standard output is full"
+    check $? "$tool $*: the command exits with status 1 if standard output is full"
     test $found -eq 1 || echo "# status $found"
-    says err 'standard output: ' "$tool $*: says why"
+    says err 'standard output: ' "$tool $*: the message names standard output"
 }
 
 for tool in ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-bench; do
@@ -82,15 +82,15 @@ else
     done
 fi
 
-# More than a buffer holds: the write that fails is not the last one.
+# More output than a buffer holds: the write that fails is not the last one.
 quietly "$bin/tests/programs/make-tensors" many.st input_ids:I32:500,4=5
 full ft-run -i classifier.ft -d many.st --json
 
-# A conversation waits for no more messages than can be answered.
+# A chat stops at the failed write instead of waiting for more messages.
 printf 'a\nb\nc\n' >messages
 "$bin/ft-run" -i decoder.ft --chat --max-new-tokens 2 --ignore-end <messages >/dev/full 2>err
 test $? -eq 1
-check $? 'a chat ends with status 1 where standard output is full'
-says err 'standard output: ' 'and says why'
+check $? 'ft-run --chat exits with status 1 if standard output is full'
+says err 'standard output: ' 'ft-run --chat names standard output in its message'
 
 echo "1..$count"

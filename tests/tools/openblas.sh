@@ -1,4 +1,4 @@
-# openblas.sh - OpenBLAS is loaded by what multiplies floats with it, and by nothing else.
+# openblas.sh - OpenBLAS is loaded only by models that use it for float GEMMs.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -8,7 +8,7 @@ cd "$dir" || exit 99
 tools='ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-bench'
 echo 1..11
 
-# value NAME: of a variable of the Makefile, as configure found it.
+# value NAME: a variable of the Makefile, as set by configure.
 value () {
     sed -n "s/^$1 = //p" "$FT_BUILDDIR/Makefile"
 }
@@ -16,7 +16,7 @@ value () {
 ! $(value READELF) -d "$FT_BUILDDIR/.libs/libftruntime.so" | grep -E 'NEEDED.*(libopenblas|libgomp|libomp)' >&2
 check $? "libftruntime.so is not linked with OpenBLAS or OpenMP"
 
-# limited KILOBYTES COMMAND...: run it with so many KB of addresses, for five seconds at most.
+# limited KILOBYTES COMMAND...: runs it with that much address space, for five seconds at most.
 limited () {
     kilobytes=$1
     shift
@@ -30,15 +30,15 @@ if test -n "$(value FT_SAN_FLAGS)$(value CUDA_LIBS)"; then
 else
     for tool in $tools; do
         limited 300000 "$FT_BUILDDIR/$tool" --version
-        check $? "$tool --version ends with 300 MB of addresses"
+        check $? "$tool --version works with 300 MB of address space"
     done
     quietly "$FT_BUILDDIR/ft-convert" -i "$FT_SRCDIR/samples/source-language-bert" -o bert.ft
     limited 300000 "$FT_BUILDDIR/ft-run" -i bert.ft -t 1 'int main(void)'
     test $? = 1 && grep -q 'OpenBLAS takes .* MB of addresses for 1 threads' err
-    check $? "ft-run refuses a float model where OpenBLAS would wait for addresses for ever"
+    check $? "ft-run refuses a float model if OpenBLAS would wait forever for address space"
 fi
 
-# loads_openblas COMMAND...
+# loads_openblas COMMAND...: whether the command loads OpenBLAS.
 loads_openblas () {
     LD_DEBUG=files "$@" 2>&1 >/dev/null | grep -q 'file=libopenblas.*generating link map'
 }

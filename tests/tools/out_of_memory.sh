@@ -1,8 +1,8 @@
-# out_of_memory.sh - tools whose allocations find no memory, one after the other, fail cleanly.
+# out_of_memory.sh - each allocation of the tools fails in turn, and the tools fail cleanly.
 # SPDX-License-Identifier: Apache-2.0
 #
-# FT_STARVE_EVERY=1 lets the allocation of each chain of callers fail, which are thousands of runs;
-# some dozens are enough here.
+# FT_STARVE_EVERY=1 fails the first allocation of every call chain, which takes thousands of runs;
+# by default the test tries a few dozen.
 
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
@@ -20,20 +20,22 @@ fi
 OPENBLAS_NUM_THREADS=1
 export OPENBLAS_NUM_THREADS
 
-# starved EVERY JOB COMMAND...: a command that writes to $dir/written, every so many chains.  Its
-# standard output is compared, too, unless `compare` is empty: times differ from run to run.
+# starved EVERY JOB COMMAND...: a command that writes to $dir/written fails cleanly if an allocation
+# fails, tried for every EVERYth call chain.  Its standard output is compared too, unless `compare` is
+# empty because the output contains times.
 compare=-o
 starved () {
     every=${FT_STARVE_EVERY:-$1} job=$2
     shift 2
     mkdir -p written
-    is 0 "$job keeps its promises where an allocation finds no memory" \
+    is 0 "$job fails cleanly when an allocation fails" \
         "$starve" -e "$every" $compare "$scarce" written "$@"
-    says out 'crashes 0' "$job ends with status 0 or 1 then"
-    says out 'silent 0' "$job says why"
+    says out 'crashes 0' "$job exits with status 0 or 1 when an allocation fails"
+    says out 'silent 0' "$job reports each failed allocation that makes it fail"
     says out 'litter 0' "$job leaves neither an output nor a temporary file when it fails"
-    says out 'different 0' "$job writes what it always writes when it does not fail"
-    says out 'leaks 0' "$job frees what it holds"
+    says out 'different 0' \
+        "$job writes its usual output when it succeeds despite a failed allocation"
+    says out 'leaks 0' "$job frees all memory when an allocation fails"
     grep -e '^allocations' -e '^chains' out | sed 's/^/# /'
 }
 
@@ -45,34 +47,37 @@ quietly "$make_tensors" samples.safetensors \
 quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 1.counters --samples 0:2
 quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 2.counters --samples 2:4
 
-starved 17 'a conversion' "$convert" -q --json -i llama -o written/llama.ft
-starved 17 'a dry run' "$convert" -q -n -i bert
+starved 17 'ft-convert' "$convert" -q --json -i llama -o written/llama.ft
+starved 17 'ft-convert -n' "$convert" -q -n -i bert
 set -- "$calibrate" -q -i bert.ft -t 1
-starved 11 'counting' "$@" -d samples.safetensors --save-counters written/1.counters
-starved 37 'merging' "$@" -o written/int8.ft --merge 1.counters 2.counters
-starved 61 'a calibration' "$@" -d samples.safetensors -o written/int8.ft \
+starved 11 'ft-calibrate --save-counters' "$@" -d samples.safetensors --save-counters written/1.counters
+starved 37 'ft-calibrate --merge' "$@" -o written/int8.ft --merge 1.counters 2.counters
+starved 61 'ft-calibrate --report' "$@" -d samples.safetensors -o written/int8.ft \
     --report written/report.json
-starved 67 'learning of blocks' "$@" -d samples.safetensors -o written/w4.ft --scheme w4a16 --json \
+starved 67 'ft-calibrate with imatrix, AWQ and GPTQ' \
+    "$@" -d samples.safetensors -o written/w4.ft --scheme w4a16 --json \
     --group-pad --asym --clip imatrix --scale awq --round gptq
 
 quietly "$calibrate" -q -i bert.ft -d samples.safetensors -o int8.ft
 inspect=$FT_BUILDDIR/ft-inspect
-starved 7 'a list' "$inspect" --json bert.ft
-starved 7 'a list for people' "$inspect" bert.ft
-starved 17 'a verification' "$inspect" --verify --json int8.ft
-starved 17 'a comparison' "$inspect" --diff --json int8.ft int8.ft
-starved 17 'a list of ranges' "$inspect" --amax --json int8.ft
+starved 7 'ft-inspect --json' "$inspect" --json bert.ft
+starved 7 'ft-inspect' "$inspect" bert.ft
+starved 17 'ft-inspect --verify --json' "$inspect" --verify --json int8.ft
+starved 17 'ft-inspect --diff --json' "$inspect" --diff --json int8.ft int8.ft
+starved 17 'ft-inspect --amax --json' "$inspect" --amax --json int8.ft
 
 compare=
 quietly "$convert" -q -i llama -o llama.ft
 quietly "$make_tensors" prompts.safetensors input_ids:I32:2,4=5,6,7,8
-starved 23 'a run' "$FT_BUILDDIR/ft-run" -t 1 -i bert.ft -d samples.safetensors --json \
+starved 23 'ft-run with an encoder' \
+    "$FT_BUILDDIR/ft-run" -t 1 -i bert.ft -d samples.safetensors --json \
     -o written/outputs.st
-starved 47 'texts' "$FT_BUILDDIR/ft-run" -t 1 -i llama.ft --json --max-new-tokens 4 ab cd
-starved 47 'an evaluation' "$FT_BUILDDIR/ft-eval" -t 1 -i bert.ft --against bert.ft \
+starved 47 'ft-run with a decoder' \
+    "$FT_BUILDDIR/ft-run" -t 1 -i llama.ft --json --max-new-tokens 4 ab cd
+starved 47 'ft-eval' "$FT_BUILDDIR/ft-eval" -t 1 -i bert.ft --against bert.ft \
     -d samples.safetensors --json
 set -- "$FT_BUILDDIR/ft-bench" -t 1 -i bert.ft -r 1 --ops -b 1 -l 8 --json
-starved 47 'a benchmark' "$@" --roofline 1,1,1,1
-starved 149 'a benchmark that measures its device' "$@"
+starved 47 'ft-bench --roofline' "$@" --roofline 1,1,1,1
+starved 149 'ft-bench' "$@"
 
 echo "1..$count"

@@ -196,7 +196,7 @@ fi
 
 # ---- Encoder-decoders ---------------------------------------------------------------------------
 
-# sums_near TOLERANCE SUM...: the NLLs of the rows in $dir/out are these within a relative tolerance.
+# sums_near TOLERANCE SUM...: the rows of $dir/out have these NLLs within a relative tolerance.
 sums_near () {
     far=$1
     shift

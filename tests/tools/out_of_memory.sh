@@ -21,8 +21,8 @@ OPENBLAS_NUM_THREADS=1
 export OPENBLAS_NUM_THREADS
 
 # starved EVERY JOB COMMAND...: a command that writes to $dir/written fails cleanly if an allocation
-# fails, tried for every EVERYth call chain.  Its standard output is compared too, unless `compare` is
-# empty because the output contains times.
+# fails, tried for every EVERYth call chain.  Its standard output is compared too, unless `compare`
+# is empty because the output contains times.
 compare=-o
 starved () {
     every=${FT_STARVE_EVERY:-$1} job=$2

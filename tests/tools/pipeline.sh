@@ -204,7 +204,7 @@ for model in percentile residual; do
         --max-tokens 1 >out
     same all.out single.out "$model: a sequence gives the same results alone as in a batch"
 done
-# Each GEMM shape is listed with its kernel, and with token counts only if the kernel depends on them.
+# Each GEMM shape is listed with its kernel, with token counts only if the kernel depends on them.
 FT_CPU=generic "$inspect" --plan percentile.ft >out
 sed -n 's/^ *gemm  *//p' out >found
 cat >wanted <<'EOF'

@@ -1,4 +1,4 @@
-# truncate.sh - to what --truncate cuts texts: positions, or what sentence-transformers cuts them to.
+# truncate.sh - the length of --truncate: the positions, or the limit of sentence-transformers.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -7,7 +7,7 @@ run=$FT_BUILDDIR/ft-run
 . "$FT_SRCDIR/tests/lib/tap.sh"
 cd "$dir" || exit 99
 
-# artifact FILE [SETTINGS]: an encoder of sentences, of which sentence_bert_config.json says SETTINGS.
+# artifact FILE [SETTINGS]: a sentence encoder with SETTINGS in sentence_bert_config.json.
 artifact () {
     rm -rf model
     mkdir -p model/1_Pooling
@@ -23,12 +23,12 @@ artifact () {
     quietly "$FT_BUILDDIR/ft-convert" -f -i model -o "$1"
 }
 
-# cut TOKENS SENTENCE ARTIFACT [OPTION...]: so many tokens are left of a text of 3000 words.
+# cut TOKENS SENTENCE ARTIFACT [OPTION...]: a text of 3000 words is truncated to TOKENS tokens.
 cut () {
     tokens=$1 sentence=$2 artifact=$3
     shift 3
-    is 0 "$sentence" "$run" -i "$artifact" --text long.txt --json "$@"
-    says out "\"tokens\": $tokens," "to $tokens tokens"
+    is 0 "ft-run $sentence" "$run" -i "$artifact" --text long.txt --json "$@"
+    says out "\"tokens\": $tokens," "ft-run $sentence: it keeps $tokens tokens"
 }
 
 yes int | head -n 3000 | paste -sd' ' >long.txt
@@ -36,22 +36,25 @@ yes int | head -n 30 | paste -sd' ' >short.txt
 artifact all.ft '{}' '{"model_max_length": 1000000000000000019884624838656}'
 quietly "$FT_BUILDDIR/ft-inspect" all.ft
 positions=$(sed -n 's/.* \([0-9]*\) positions.*/\1/p' log)
-cut "$positions" 'without a length texts are cut to the positions' all.ft --truncate
+cut "$positions" 'truncates to the number of positions without a configured length' \
+    all.ft --truncate
 artifact own.ft '{"max_seq_length": 16}'
-cut 16 'texts are cut to max_seq_length' own.ft --truncate
-is 0 'the artifact says so' "$FT_BUILDDIR/ft-inspect" own.ft
-says out ', texts cut to 16 tokens' 'beside the positions'
-is 1 'a text is not cut without --truncate' "$run" -i own.ft --text long.txt
-says err "tokens, but the model has $positions positions" 'but refused, for its positions'
-is 0 'a text of more tokens than max_seq_length is computed as it is' \
+cut 16 'truncates to max_seq_length' own.ft --truncate
+is 0 'ft-inspect lists an artifact with max_seq_length' "$FT_BUILDDIR/ft-inspect" own.ft
+says out ', texts cut to 16 tokens' 'ft-inspect shows the length to which texts are truncated'
+is 1 'ft-run refuses a text that is too long without --truncate' "$run" -i own.ft --text long.txt
+says err "tokens, but the model has $positions positions" \
+    'ft-run names the number of positions when it refuses a text'
+is 0 'ft-run processes a text longer than max_seq_length without --truncate' \
     "$run" -i own.ft --text short.txt --json
-says out '"tokens": 32,' 'all of it'
+says out '"tokens": 32,' 'ft-run does not truncate a text without --truncate'
 quietly "$FT_BUILDDIR/ft-calibrate" -i own.ft -o own.int8.ft \
     -d "$FT_SRCDIR/samples/source-language-bert/calibration.safetensors" -m max
-cut 16 'the calibrated artifact cuts there too' own.int8.ft --truncate
+cut 16 'truncates to max_seq_length with the calibrated artifact' own.int8.ft --truncate
 artifact more.ft '{"max_seq_length": 100000}'
-cut "$positions" 'a length above the positions does not matter' more.ft --truncate
+cut "$positions" 'truncates to the number of positions if max_seq_length is larger' \
+    more.ft --truncate
 artifact tokenizer.ft '{"max_seq_length": null}' '{"model_max_length": 20}'
-cut 20 "without max_seq_length, model_max_length counts" tokenizer.ft --truncate
+cut 20 "truncates to model_max_length if max_seq_length is absent" tokenizer.ft --truncate
 
 echo "1..$count"

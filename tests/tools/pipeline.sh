@@ -100,7 +100,7 @@ is 1 'the methods percentile and max give different artifacts' \
 
 # ---- The same bytes -----------------------------------------------------------------------------
 
-"$pick" "$data" few.safetensors 0:14 && "$pick" few.safetensors turned.safetensors 14:5 0:5 || exit 99
+"$pick" "$data" few.safetensors 0:14 && "$pick" few.safetensors rotated.safetensors 14:5 0:5 || exit 99
 calibrate_few () { "$calibrate" -q -i layer.ft "$@" 2>>warnings; }
 is 0 'ft-calibrate calibrates with one thread' calibrate_few -d few.safetensors -o one.ft -t 1
 test ! -s warnings
@@ -126,10 +126,10 @@ calibrate_few -d few.safetensors -o two.ft -t 2
 same one.ft two.ft 'calibration with two threads writes the same bytes as with one'
 calibrate_few -d few.safetensors -o again.ft -f -t 2
 same two.ft again.ft 'repeated calibration with two threads writes the same bytes'
-calibrate_few -d turned.safetensors -o turned.ft
-same one.ft turned.ft 'samples in another order give the same bytes'
+calibrate_few -d rotated.safetensors -o rotated.ft
+same one.ft rotated.ft 'samples in another order give the same bytes'
 umask 077
-calibrate_few -d few.safetensors --eval turned.safetensors -o umask.ft
+calibrate_few -d few.safetensors --eval rotated.safetensors -o umask.ft
 umask 022
 same one.ft umask.ft 'the artifact depends neither on the umask nor on --eval'
 

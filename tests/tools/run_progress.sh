@@ -1,4 +1,4 @@
-# run_progress.sh - how far long work is, on a terminal, and nothing elsewhere.
+# run_progress.sh - the tools show progress on a terminal, and only there.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -18,22 +18,24 @@ quietly "$convert" -i decoder -o decoder.ft
 quietly "$FT_BUILDDIR/tests/programs/make-tensors" rows.st input_ids:I32:2000,8=5 labels:I32:2000=0
 quietly "$FT_BUILDDIR/tests/programs/make-tensors" prompts.st input_ids:I32:200,8=5
 
-# shown UNIT COMMAND: on a terminal there is a line with its rate, and it is erased; elsewhere none.
+# shown UNIT COMMAND: the command shows progress on a terminal and erases it at the end; it shows none
+# elsewhere.
 shown () {
     unit=$1 command=$2
     script -qec "$command" /dev/null >typescript 2>&1 </dev/null
-    check $? "on a terminal: ${command##*/}"
+    check $? "${command##*/}: the command succeeds on a terminal"
     tr '\r' '\n' <typescript >lines
     grep -q ": [0-9]* of [0-9]* $unit, [0-9.]*/s, [0-9]* s left" lines
     found=$?
-    check $found "progress in $unit is shown, with the rate and what is left"
+    check $found \
+        "${command##*/}: the progress line counts $unit and shows the rate and the remaining time"
     test $found -eq 0 || show lines
     grep -q '^ *$' lines
-    check $? 'and it is erased at the end'
+    check $? "${command##*/}: the progress line is erased at the end"
     sh -c "$command" >out 2>err
-    check $? 'the same without a terminal'
+    check $? "${command##*/}: the command succeeds without a terminal"
     ! grep -q ' left' err
-    check $? 'shows none'
+    check $? "${command##*/}: no progress is shown without a terminal"
 }
 
 shown rows "$FT_BUILDDIR/ft-eval -i classifier.ft -d rows.st"
@@ -44,7 +46,7 @@ for command in "$FT_BUILDDIR/ft-run -i classifier.ft -d rows.st --json" \
     "$FT_BUILDDIR/ft-run -i decoder.ft -d prompts.st --max-new-tokens 4 --ignore-end"; do
     script -qec "$command" /dev/null >typescript 2>&1 </dev/null
     ! grep -q 's left' typescript
-    check $? 'what is printed on the terminal itself is not mixed with progress'
+    check $? "${command##*/}: results printed on a terminal are not mixed with progress"
 done
 
 echo "1..$count"

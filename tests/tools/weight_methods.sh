@@ -1,5 +1,5 @@
-# weight_methods.sh - codes that sample data choose: what imatrix, AWQ and GPTQ gain, the same bytes by any
-# number of threads and passes, and what does not go together.
+# weight_methods.sh - data-aware weight quantization: the gains of imatrix, AWQ and GPTQ, identical
+# bytes for any number of threads and passes, and invalid combinations of options.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -12,31 +12,32 @@ pick_rows=$FT_BUILDDIR/tests/programs/pick-rows
 llama=$FT_MODELS/python-llama
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
-# Other tests run beside this one: threads that wait shall leave their processor to them.
+# Other tests run at the same time: waiting threads yield the processor to them.
 unset FT_CPU
 
-# wrong TEXT OPTION...: the command line is refused with TEXT in one line.
+# wrong TEXT OPTION...: ft-calibrate refuses the options, and its message contains TEXT.
 wrong () {
     text=$1
     shift
-    is 2 "usage: $*" "$calibrate" -i model.ft -o no.ft "$@"
-    says err "$text" '... and why is said'
+    is 2 "ft-calibrate refuses '$*' with status 2" "$calibrate" -i model.ft -o no.ft "$@"
+    says err "$text" "the message for '$*' says: $text"
 }
 
-# number KEY: of the object in $dir/out.
+# number KEY: its value in the JSON object in $dir/out.
 number () {
     sed -n "s/^ *\"$1\": \([^,]*\),\{0,1\}$/\1/p" "$dir/out"
 }
 
-# learn ARTIFACT OPTION...: an artifact of model.ft, by samples.st or fewer.
+# learn ARTIFACT OPTION...: quantizes model.ft with samples.st or a part of it.
 learn () {
     artifact=$1
     shift
-    is 0 "$*: quantizes" "$calibrate" -f -i model.ft -o "$artifact" -d samples.st --eval few.st \
+    is 0 "ft-calibrate quantizes with $*" \
+        "$calibrate" -f -i model.ft -o "$artifact" -d samples.st --eval few.st \
         --scheme w4a16 "$@"
 }
 
-# judge KEY ARTIFACT OPTION...: what ft-eval finds, as $found.
+# judge KEY ARTIFACT OPTION...: sets $found to what ft-eval measures.
 judge () {
     key=$1
     shift
@@ -58,7 +59,7 @@ product () {
 
 cd "$dir" || exit 99
 
-# ---- What does not go together ------------------------------------------------------------------
+# ---- Invalid combinations -----------------------------------------------------------------------
 
 wrong 'need sample data: use -d FILE' --scheme w4a16 --clip imatrix
 wrong 'need sample data: use -d FILE' --scheme w4a16 --scale awq
@@ -75,8 +76,8 @@ wrong '--memory is for' --scheme w4a16 --memory 100
 
 # ---- A random decoder ---------------------------------------------------------------------------
 
-# Its rows of 32 inputs are one group of weights.  Of three such models nearest codes were 0.32 to 0.38
-# from the floats (KL), those of one method 0.22 to 0.32, and those of all 0.14 to 0.20.
+# Each row of 32 weights is one group.  For three such models the KL divergence from the float model
+# was 0.32 to 0.38 with nearest rounding, 0.22 to 0.32 with one method and 0.14 to 0.20 with all.
 ids=$(awk 'BEGIN { for (i = 0; i < 1024; i++) printf "%s%d", i ? "," : "", i * 37 % 251 + i * i % 11 }')
 quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 7
 quietly "$convert" -q -i decoder -o model.ft
@@ -85,7 +86,7 @@ quietly "$pick_rows" rows.st samples.st 0:12
 quietly "$pick_rows" rows.st few.st 12:16
 random='--group 32 --group-pad'
 
-# distance ARTIFACT: how far its predictions for few.st are from those of model.ft, as $found.
+# distance ARTIFACT: the KL divergence from model.ft on few.st, as $found.
 distance () {
     judge kl_mean "$1" --against model.ft -d few.st
 }
@@ -95,19 +96,21 @@ distance nearest.ft
 nearest=$found
 for method in '--clip imatrix' '--scale awq' '--round gptq'; do
     learn one.ft $random $method
-    says out " ${method#* } " 'and it is reported'
+    says out " ${method#* } " "the report names the method of ${method% *}"
     distance one.ft
-    below "$found" "$(product 0.9 "$nearest")" 'and is nearer to the floats than nearest codes'
+    below "$found" "$(product 0.9 "$nearest")" \
+        "${method#* } has a lower KL divergence from the float model than nearest rounding"
 done
 learn one.ft $random --asym --clip imatrix --scale awq --round gptq --json
-says out '"method": "awq, imatrix, gptq"' 'and all of them are reported'
-says out '"relative_output_error":' 'with what they cost in results'
-says out '"samples": 12' 'and how many samples there were'
+says out '"method": "awq, imatrix, gptq"' 'the report names all three methods'
+says out '"relative_output_error":' 'the JSON report contains the relative output error'
+says out '"samples": 12' 'the JSON report contains the number of samples'
 distance one.ft
-below "$found" "$(product 0.6 "$nearest")" 'all together are nearer still'
+below "$found" "$(product 0.6 "$nearest")" \
+    'imatrix, AWQ and GPTQ together have a lower KL divergence than nearest rounding'
 learn one.ft $random --clip imatrix --round gptq --samples 4
 learn two.ft $random --clip imatrix --round gptq --samples 4 --memory 8 -t 1
-same one.ft two.ft 'many passes by one thread give the same bytes'
+same one.ft two.ft 'calibration in many passes with one thread writes the same bytes as in one pass'
 
 # ---- A trained decoder --------------------------------------------------------------------------
 
@@ -120,7 +123,7 @@ quietly "$convert" -q -f -i "$llama" -o model.ft
 quietly "$pick_rows" "$llama/calibration.safetensors" samples.st 0:32
 quietly "$pick_rows" "$llama/calibration.safetensors" few.st 255:256
 
-# perplexity ARTIFACT: on the reference text, as $found.
+# perplexity ARTIFACT: its perplexity on the reference text, as $found.
 perplexity () {
     judge perplexity "$1" -d "$llama/reference.safetensors"
 }
@@ -129,20 +132,23 @@ quietly "$calibrate" -q -f -i model.ft -o nearest.ft --scheme w4a16
 perplexity nearest.ft
 nearest=$found
 
-# Perplexity scatters by half a per cent between codes that are equally good: the float model has
-# 15.6004, nearest codes 17.03.  Of so few samples AWQ and GPTQ alone gain less than that.
+# Perplexity varies by half a percent between equally good quantizations: it is 15.6004 for the float
+# model and 17.03 with nearest rounding.  With so few samples AWQ alone and GPTQ alone gain less than that.
 learn one.ft --clip imatrix
 perplexity one.ft
-below "$found" "$(product 0.99 "$nearest")" 'imatrix is better than nearest codes'
+below "$found" "$(product 0.99 "$nearest")" 'imatrix gives a lower perplexity than nearest rounding'
 learn one.ft --scale awq
 perplexity one.ft
-below "$found" "$(product 1.01 "$nearest")" 'AWQ is no worse than nearest codes'
+below "$found" "$(product 1.01 "$nearest")" \
+    'AWQ gives a perplexity within 1 % of nearest rounding or lower'
 learn one.ft --round gptq
 perplexity one.ft
-below "$found" "$(product 1.01 "$nearest")" 'nor is GPTQ'
+below "$found" "$(product 1.01 "$nearest")" \
+    'GPTQ gives a perplexity within 1 % of nearest rounding or lower'
 learn one.ft --asym --clip imatrix --scale awq --round gptq --json
-says out '"foldable_inputs": 24' 'with the inputs that AWQ may divide'
+says out '"foldable_inputs": 24' 'the JSON report contains the number of inputs that AWQ can scale'
 perplexity one.ft
-below "$found" "$(product 0.965 "$nearest")" 'all together are better still'
+below "$found" "$(product 0.965 "$nearest")" \
+    'imatrix, AWQ and GPTQ together give a lower perplexity than nearest rounding'
 
 echo "1..$count"

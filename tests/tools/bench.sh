@@ -1,4 +1,4 @@
-# bench.sh - ft-bench on the CPU: what it prints belongs together; how fast it is is no test.
+# bench.sh - ft-bench on the CPU: its figures are consistent; the speed itself is not tested.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -7,26 +7,26 @@ bench=$FT_BUILDDIR/ft-bench
 sample=$FT_SRCDIR/samples/source-language-bert
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
-# Other tests run beside this one: threads that wait shall leave their processor to them.
+# Other tests run at the same time: waiting threads yield the processor to them.
 unset FT_CPU
 cd "$dir" || exit 99
 
-# refused STATUS TEXT COMMAND...: nothing is printed but one line that has this text.
+# refused STATUS TEXT COMMAND...: the command exits with STATUS and prints only one line with TEXT.
 refused () {
     status=$1 text=$2
     shift 2
     "$@" >out 2>err
     test $? -eq "$status" && test ! -s out && test "$(wc -l <err)" -eq 1 && grep -qF -e "$text" err
     found=$?
-    check $found "refused: $text"
+    check $found "ft-bench exits with status $status and says: $text"
     test $found -eq 0 || sed 's/^/# /' out err
 }
 
-# holds SENTENCE PROGRAM FILE: PROGRAM (awk, fields apart by commas) calls bad() for no line but the
-# first, and sees some.
+# holds SENTENCE PROGRAM FILE: FILE has lines after its header, and PROGRAM calls bad() for none of
+# them.  It is an awk program; commas separate fields.
 holds () {
     awk -F, "function bad() { wrong = 1; print \"# \" \$0 }
-             # Figures are rounded to that unit.
+             # Figures are rounded to a multiple of unit.
              function near(a, b, unit) { return (a > b ? a - b : b - a) <= 0.01 * b + unit }
              NR > 1 { lines++; $2 } END { exit wrong || lines == 0 }" "$3" >found
     check $? "$1"
@@ -35,8 +35,8 @@ holds () {
 
 # ---- Command line -------------------------------------------------------------------------------
 
-is 0 '--help ends with 0' "$bench" --help
-is 0 '--version ends with 0' "$bench" --version
+is 0 'ft-bench --help exits with 0' "$bench" --help
+is 0 'ft-bench --version exits with 0' "$bench" --version
 refused 2 'give either -i FILE or --shape NAME' "$bench"
 refused 2 'give either -i FILE or --shape NAME' "$bench" -i model.ft --shape minilm
 refused 2 ' is none of bert-base, bert-large, minilm, vit-base, llama-2-7b, llama-3-8b, llama-1b, ft-decoding' \
@@ -81,12 +81,13 @@ refused 2 'unexpected argument model.ft' "$bench" --shape minilm model.ft
 refused 1 'nowhere.ft: No such file' "$bench" -i nowhere.ft
 refused 2 'device tpu: unknown' "$bench" --shape minilm --device tpu
 
-# ---- Cases --------------------------------------------------------------------------------------
+# ---- Encoders and vision models -----------------------------------------------------------------
 
-# What the device can do is measured for the first case and for floats; the others take it as given.
+# The rates of the device are measured for the first case and for floats; other cases take known ones.
 known='--roofline 1.5,0.25,20,10'
 
-is 0 'four cases of a shape' "$bench" --shape minilm -b 2,5 -l 8,20 -r 4 -t 2 --fill 0.6 --csv
+is 0 'ft-bench --csv times two batch sizes with two lengths' \
+    "$bench" --shape minilm -b 2,5 -l 8,20 -r 4 -t 2 --fill 0.6 --csv
 cp out cases.csv
 cut -d, -f1-6 cases.csv >found
 cat >wanted <<'EOF'
@@ -97,75 +98,77 @@ minilm,int8,cpu,2,20,24
 minilm,int8,cpu,5,20,60
 EOF
 diff wanted found >difference
-check $? 'have a line each, with true tokens of the mean that was asked for'
+check $? 'the CSV has a line for each case, and --fill sets the mean number of non-padding tokens'
 sed 's/^/# /' difference
-holds 'least time, median and 95 % are in order' \
+holds 'the minimum is at most the median, which is at most the 95th percentile' \
     'if (!($8 > 0 && $8 <= $7 && $7 <= $9)) bad()' cases.csv
-holds 'rates are those of the median' \
+holds 'ft-bench computes sequences and tokens per second from the median' \
     'if (!near($11, 1000 * $4 / $7, 0.1) || !near($12, 1000 * $6 / $7, 1)) bad()' cases.csv
-# 6 layers: 4 products 384 x 384 and 2 of 384 x 1536 a token, and two of each pair in a sequence.
-holds 'the operations are those of the formula' \
-    '# of sequences, which are about as long as their mean
+# 6 layers with 4 GEMMs of 384 x 384 and 2 of 384 x 1536 per token, and 2 dot products of 384 for
+# each pair of tokens in a sequence.
+holds 'ft-bench computes operations per second from the dimensions of the model' \
+    '# Sequences are about as long as their mean.
      work = 6 * 2 * ($6 * (4 * 384 * 384 + 2 * 384 * 1536) + 2 * 384 * $6 * $6 / $4) * 1e-9
      if (!near($13, work / $7, 0.001)) bad()' cases.csv
-holds 'the roof is its part of the median' \
+holds 'roofline_fraction is the roofline time divided by the median' \
     'if (!($14 > 0) || !near($15, $14 / $7, 0.001)) bad()' cases.csv
-holds 'the CPU does not queue' 'if ($10 != "") bad()' cases.csv
+holds 'the queueing time is empty for the CPU' 'if ($10 != "") bad()' cases.csv
 
-is 0 'a fill below one half' "$bench" $known --shape minilm -b 9 -l 10 -r 1 -t 1 --fill 0.3 --csv
-holds 'has its mean too' 'if ($6 != 27) bad()' out
+is 0 'ft-bench accepts --fill 0.3' "$bench" $known --shape minilm -b 9 -l 10 -r 1 -t 1 --fill 0.3 --csv
+holds '--fill 0.3 gives the requested mean number of non-padding tokens' 'if ($6 != 27) bad()' out
 
-is 0 'float of more tokens than a shape has positions' \
+is 0 'ft-bench --shape accepts more tokens than the shape has positions' \
     "$bench" --shape minilm --scheme float -b 1 -l 520 -r 1 -t 2
 grep -q '^minilm, float, ' out && grep -q 'TFLOPS in float GEMMs' out &&
     ! grep -q 'int8' out && grep -q '^ *1  *520  *520 ' out
-check $? 'is a table for people'
+check $? 'ft-bench prints a table by default'
 sed 's/^/# /' out
 
-is 0 'images' "$bench" $known --shape vit-base -b 2 -r 1 -t 2 --csv
-holds 'have a row for each patch and one before them' \
+is 0 'ft-bench times a ViT' "$bench" $known --shape vit-base -b 2 -r 1 -t 2 --csv
+holds 'an image has a token for each patch and a class token' \
     'if ($1 != "vit-base" || $4 != 2 || $5 != 197 || $6 != 394) bad()' out
 
-# ---- Operations and products --------------------------------------------------------------------
+# ---- Operations and GEMMs -----------------------------------------------------------------------
 
-is 0 'the operations of a plan' "$bench" $known --shape minilm --scheme int8-residual -b 3 -l 9 -r 3 -t 1 \
+is 0 'ft-bench --ops times each operation' \
+    "$bench" $known --shape minilm --scheme int8-residual -b 3 -l 9 -r 3 -t 1 \
     --ops --csv -v
 grep -c '^ *[0-9]' err >planned
 awk 'NR > 1' out | wc -l | tr -d ' ' >found
 test "$(cat planned)" -gt 0 && cmp -s planned found
-check $? 'are as many as the plan has'
+check $? '--ops lists as many operations as the plan has'
 diff planned found | sed 's/^/# /'
-holds 'and stand in its order' 'if ($6 != NR - 2) bad()' out
+holds '--ops lists the operations in the order of the plan' 'if ($6 != NR - 2) bad()' out
 grep -q '^ *gemm  *T x 384 x 384  .* 18 times: [a-z0-9]*, [a-z]*$' err
-check $? '-v says how the case computes its products'
+check $? 'ft-bench -v lists the kernel of each GEMM'
 awk -F, 'NR > 1 { sum += $8 } END { exit !(sum > 0.99 && sum < 1.01) }' out
-check $? 'their shares add up to 1'
+check $? 'the fractions of the operations add up to 1'
 grep -q ',attention,layer.5.attn.context$' out
-check $? 'and name what they compute'
+check $? '--ops prints the name of each output'
 
-# bytes_of_q OUT: what a product of 384 x 384 moves, in --ops --json.
+# bytes_of_q OUT: the bytes that a GEMM of 384 x 384 moves, according to --ops --json.
 bytes_of_q () {
     python3 -c 'import json, sys
 op, = [op for op in json.load(open(sys.argv[1]))["ops"] if op["name"] == "layer.0.attn.q"]
 print(round(op["ms"] * op["gb_per_s"] * 1e6))' "$1"
 }
 
-is 0 'a shape in blocks of 32' \
+is 0 'ft-bench --scheme w4a16 uses groups of 32 by default' \
     "$bench" $known --shape minilm --scheme w4a16 -b 1 -l 8 -r 1 -t 2 --ops --json
 grep -q '"scheme": "w4a16"' out
-check $? 'says so'
+check $? 'the JSON names the scheme w4a16'
 cp out blocks.json
-is 0 'and of 128' \
+is 0 'ft-bench --group 128 uses groups of 128' \
     "$bench" $known --shape minilm --scheme w4a16 --group 128 -b 1 -l 8 -r 1 -t 2 --ops --json
 if have_python; then
-    # Scales of two bytes.
+    # Scales take two bytes.
     test $(($(bytes_of_q blocks.json) - $(bytes_of_q out))) -eq $((384 * 384 * 2 / 32 - 384 * 384 * 2 / 128))
-    check $? 'which have fewer scales'
+    check $? 'GEMMs with larger groups read fewer scales'
 else
     skip "$no_python"
 fi
 
-is 0 'the products of a plan' "$bench" $known --shape minilm -b 3 -l 9 -r 3 -t 1 --gemm --json
+is 0 'ft-bench --gemm times the GEMMs of a plan' "$bench" $known --shape minilm -b 3 -l 9 -r 3 -t 1 --gemm --json
 if have_python; then
     python3 - out >found 2>&1 <<'EOF'
 import json, sys
@@ -186,21 +189,24 @@ for p in root["gemms"]:
 assert root["roofline"] == {"int8_tops": 1.5, "float_tflops": 0.25, "copy_gb_per_s": 20, "read_gb_per_s": 10}
 assert root["model"]["name"] == "minilm" and root["device"]["name"] == "cpu" and "cases" not in root
 EOF
-    check $? 'are JSON, each shape once, with what belongs to it'
+    check $? '--gemm --json lists each GEMM shape once, with consistent figures'
     sed 's/^/# /' found
 else
     skip "$no_python"
 fi
-is 0 'products with weights in blocks' "$bench" $known --shape minilm --scheme w4a16 -b 3 -l 9 -r 3 -t 1 --gemm
+is 0 'ft-bench --gemm times group-wise GEMMs' \
+    "$bench" $known --shape minilm --scheme w4a16 -b 3 -l 9 -r 3 -t 1 --gemm
 grep -q 'F32\.U4/32->F32$' out && grep -q 'F32\.F16->F32$' out
-check $? 'stand beside those of floats'
-is 0 'products by codes of blocks' "$bench" $known --shape minilm --scheme w8a8-block -b 1 -l 9 -r 3 -t 1 --gemm
+check $? '--gemm lists group-wise GEMMs next to float GEMMs'
+is 0 'ft-bench --gemm times group-wise GEMMs with int8 activations' \
+    "$bench" $known --shape minilm --scheme w8a8-block -b 1 -l 9 -r 3 -t 1 --gemm
 grep -q 'F32\.U8/32 int8->F32$' out
-check $? 'are called so'
+check $? '--gemm names the kernel of group-wise GEMMs with int8 activations'
 
-# ---- Searches -----------------------------------------------------------------------------------
+# ---- Beam search --------------------------------------------------------------------------------
 
-is 0 'eight cases of a translator' "$bench" $known --shape ft-decoding --scheme w8a8-dynamic -b 1,3 -l 5,9 \
+is 0 'ft-bench times eight cases of an encoder-decoder' \
+    "$bench" $known --shape ft-decoding --scheme w8a8-dynamic -b 1,3 -l 5,9 \
     --beams 1,4 --decode 3 --fill 0.6 -r 3 -t 2 --csv
 cp out searches.csv
 cut -d, -f1-7 searches.csv >found
@@ -216,22 +222,26 @@ ft-decoding,w8a8-dynamic,cpu,1,5,4,3
 ft-decoding,w8a8-dynamic,cpu,3,16,4,3
 EOF
 diff wanted found >difference
-check $? 'are searches, each with true tokens of its sources'
+check $? 'the CSV has a line for each search with the number of non-padding source tokens'
 sed 's/^/# /' difference
-holds 'least time, median and 95 % of searches are in order' \
+holds 'the minimum, median and 95th percentile of searches are in order' \
     'if (!($9 > 0 && $9 <= $8 && $8 <= $10)) bad()' searches.csv
-holds 'steps are what texts of one token do not have' \
+holds 'the time per decode step is the time beyond the first token, per further token' \
     'off = $12 * ($7 - 1) - ($8 - $11); if (!($11 > 0) || off * off > 1e-6) bad()' searches.csv
-holds 'tokens are those of the texts that were found' \
+holds 'tokens per second count the new tokens of the best texts' \
     'if (!near($13, 1000 * $4 * $7 / $8, 0.1)) bad()' searches.csv
 
-is 0 'texts of one token' "$bench" $known --shape ft-decoding --scheme f16 -b 2 -l 4 --decode 1 -r 1 -t 1 --csv
-holds 'have no steps, and four beams' 'if ($12 != "" || $6 != 4 || $7 != 1) bad()' out
-is 0 'texts of more tokens than a shape has positions' \
+is 0 'ft-bench --decode 1 times searches of one token' \
+    "$bench" $known --shape ft-decoding --scheme f16 -b 2 -l 4 --decode 1 -r 1 -t 1 --csv
+holds 'a search of one token has no time per decode step and uses 4 beams by default' \
+    'if ($12 != "" || $6 != 4 || $7 != 1) bad()' out
+is 0 'ft-bench --decode accepts more tokens than the shape has positions' \
     "$bench" $known --shape ft-decoding -b 1 -l 514 --decode 514 --beams 1 -r 1 -t 2 --csv
-holds 'are searched for' 'if ($5 != 514 || $7 != 514) bad()' out
+holds 'ft-bench times sources and texts longer than the positions of the shape' \
+    'if ($5 != 514 || $7 != 514) bad()' out
 
-is 0 'the operations of a step' "$bench" $known --shape ft-decoding --scheme float -b 3 -l 9 --beams 2 \
+is 0 'ft-bench --ops times the operations of a decode step' \
+    "$bench" $known --shape ft-decoding --scheme float -b 3 -l 9 --beams 2 \
     --decode 4 -r 2 -t 1 --ops --json
 if have_python; then
     python3 - out >found 2>&1 <<'EOF'
@@ -246,55 +256,57 @@ def work(kind, name):
     return op["ms"] * op["tops"] * 1e9, op["ms"] * op["gb_per_s"] * 1e6
 def near(a, b):
     return abs(a - b) <= 1e-3 * b
-# A row of logits for each beam_search; a source is read once for both of its beams: keys and values of its
-# 9 tokens.  All numbers are floats of 4 bytes.
+# Each beam has a row of logits.  The keys and values of a source's 9 tokens are read once for both
+# of its beams.  All values are floats of 4 bytes.
 assert near(work("linear", "head")[0], 2 * 6 * 512 * 30000), work("linear", "head")
 cross = work("attend_kv", "decoder.layer.0.cross.context")
 assert near(cross[0], 4 * 6 * 9 * 512) and near(cross[1], 4 * 512 * (2 * 6 + 3 * 9 * 2)), cross
 own = work("attend_kv", "decoder.layer.0.attn.context")
 assert near(own[0], 4 * 6 * 4 * 512) and near(own[1], 4 * 512 * (2 * 6 + 6 * 4 * 2)), own
 assert near(work("beam_search", "head")[1], 4 * 6 * 30000), work("beam_search", "head")
-# What this step does not do costs nothing.
+# Operations that this step does not run cost nothing.
 assert work("sample", "token") == (0, 0) and work("record_tokens", "decoder_input_ids") == (0, 0)
 kinds = {kind["kind"]: kind["count"] for kind in root["op_kinds"]}
 assert kinds["attend_kv"] == 12 and kinds["beam_search"] == 1 and sum(kinds.values()) == len(ops), kinds
 EOF
-    check $? 'are those of the decoder for every beam_search, and the search is one of them'
+    check $? '--ops lists the decoder operations for all beams, including the beam search'
     sed 's/^/# /' found
 else
     skip "$no_python"
 fi
 
-is 0 'the products of a step' "$bench" $known --shape ft-decoding -b 3 -l 9 --beams 2 --decode 2 -r 1 -t 1 \
+is 0 'ft-bench --gemm times the GEMMs of a decode step' \
+    "$bench" $known --shape ft-decoding -b 3 -l 9 --beams 2 --decode 2 -r 1 -t 1 \
     --gemm --csv
 awk -F, '$16 == "yes" { print $6 "," $7 "," $8 "," $9 }' out | LC_ALL=C sort >found
 printf '6,%s\n' 2048,512,6 30000,512,1 512,2048,6 512,512,12 512,512,24 >wanted
 diff wanted found >difference
-check $? 'are those of the decoder, each shape and result once'
+check $? '--gemm lists the decoder GEMMs, each shape and output dtype once'
 sed 's/^/# /' difference
 
-# ---- An artifact --------------------------------------------------------------------------------
+# ---- Artifacts ----------------------------------------------------------------------------------
 
 "$FT_BUILDDIR/ft-convert" -q -i "$sample" -o 'a, "b".ft' >out 2>&1
-is 0 'an artifact' "$bench" $known -i 'a, "b".ft' -b 1 -l 8 -r 1 -t 1 --csv
+is 0 'ft-bench -i times an artifact' "$bench" $known -i 'a, "b".ft' -b 1 -l 8 -r 1 -t 1 --csv
 grep -q '^"a, ""b"".ft",float,cpu,1,8,8,' out
-check $? 'is named as CSV wants it'
+check $? 'the CSV quotes the name of an artifact'
 quietly "$FT_BUILDDIR/ft-calibrate" -q -i 'a, "b".ft' -o blocks.ft --scheme w4a16
-is 0 'one in blocks' "$bench" $known -i blocks.ft -b 1 -l 8 -r 1 -t 1 --csv
+is 0 'ft-bench -i times a group-wise artifact' "$bench" $known -i blocks.ft -b 1 -l 8 -r 1 -t 1 --csv
 grep -q '^blocks.ft,blocks,cpu,1,8,8,' out
-check $? 'says so'
-is 1 'more tokens than it has positions are a failure' "$bench" $known -i 'a, "b".ft' -b 1 -l 4000 -r 1
+check $? 'the CSV names the state of a group-wise artifact'
+is 1 'ft-bench -i refuses sequences longer than the positions of the model' \
+    "$bench" $known -i 'a, "b".ft' -b 1 -l 4000 -r 1
 grep -q 'ft-bench: input_ids: sequences of 4000 positions, but the model has' err
-check $? 'which says so'
+check $? 'ft-bench names the number of positions of the sequences'
 
 quietly "$FT_BUILDDIR/tests/programs/make-checkpoint" translator translator
 quietly "$FT_BUILDDIR/ft-convert" -i translator -o m.ft
-is 0 'the artifact of a translator' "$bench" $known -i m.ft -b 2 -r 2 -t 2 --csv
-holds 'is searched as shapes are, 32 tokens from 32' \
+is 0 'ft-bench -i times the artifact of an encoder-decoder' "$bench" $known -i m.ft -b 2 -r 2 -t 2 --csv
+holds 'ft-bench -i searches 32 tokens for 32 source tokens with 4 beams by default' \
     'if ($5 != 64 || $6 != 4 || $7 != 32) bad()' out
-is 1 'more new tokens than it has positions are a failure' \
+is 1 'ft-bench -i refuses more new tokens than the model has positions' \
     "$bench" $known -i m.ft -b 1 --decode 4000 -r 1 -q
 grep -q 'ft-bench: m.ft: a context of 4001 tokens, but the model has 40 positions' err
-check $? 'which says so'
+check $? 'ft-bench names the context and the number of positions'
 
 echo "1..$count"

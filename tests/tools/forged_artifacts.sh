@@ -1,4 +1,4 @@
-# forged_artifacts.sh - artifacts whose checksums are right and whose parts do not belong together are refused.
+# forged_artifacts.sh - artifacts with valid checksums but inconsistent contents are refused.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -16,24 +16,27 @@ quietly "$convert" -i llama -o llama.ft
 quietly "$calibrate" -i llama.ft -o llama.int8.ft --scheme w8a8-dynamic -t 1
 quietly "$calibrate" -i llama.ft -o llama.w8.ft --scheme w8a16 --group 0 -t 1
 
-# refused TEXT SENTENCE FILE EDIT...: neither run nor verified, and both say that text.
+# refused TEXT SENTENCE FILE EDIT...: ft-run and ft-inspect --verify refuse the artifact with TEXT.
 refused () {
     text=$1 subject=$2 file=$3
     shift 3
     quietly "$forge" "$file" forged.ft "$@"
     is 1 "ft-run refuses $subject" "$run" -i forged.ft 'int main(void)'
-    says err "ft-run: forged.ft: $text" "ft-run says what is wrong with $subject"
+    says err "ft-run: forged.ft: $text" "ft-run names the error of $subject"
     is 1 "ft-inspect --verify refuses $subject" "$inspect" --verify forged.ft
-    says out "FAILED  forged.ft: $text" "ft-inspect --verify says what is wrong with $subject"
+    says out "FAILED  forged.ft: $text" "ft-inspect --verify names the error of $subject"
 }
 
 quietly "$forge" bert.int8.ft same.ft
-is 0 'an artifact that was taken apart and put together again runs' "$run" -i same.ft 'x = 1'
-is 0 'ft-inspect --verify finds nothing in it' "$inspect" --verify same.ft
+is 0 'ft-run runs an artifact that was unpacked and packed again' "$run" -i same.ft 'x = 1'
+is 0 'ft-inspect --verify finds no fault in an artifact that was unpacked and packed again' \
+    "$inspect" --verify same.ft
 says out 'ok      plan' 'ft-inspect --verify says that the model can be planned'
-says out '0 failed; the model can be planned' 'ft-inspect --verify ends with the same'
-is 0 'ft-inspect --verify --json finds nothing either' "$inspect" --verify --json same.ft
-says out '"error": null' 'ft-inspect --verify --json has no problem with the plan'
+says out '0 failed; the model can be planned' \
+    'ft-inspect --verify counts no failures and says again that the model can be planned'
+is 0 'ft-inspect --verify --json finds no fault in an artifact that was unpacked and packed again' \
+    "$inspect" --verify --json same.ft
+says out '"error": null' 'ft-inspect --verify --json reports no error of the plan'
 
 # ---- Features -----------------------------------------------------------------------------------
 
@@ -53,11 +56,13 @@ says err "ft-calibrate: $text" 'ft-calibrate names the feature that it lacks, an
 refused 'recipe: activations are int8 per token, which family bert does not support' \
     'an encoder whose activations have no ranges' bert.int8.ft \
     set recipe/activations '"int8 per token"' drop amax.tsv
-is 1 'ft-inspect --verify --json refuses it, too' "$inspect" --verify --json forged.ft
-says out '"ok": false' 'ft-inspect --verify --json says so'
-says out '"error": "forged.ft: recipe: activations' 'ft-inspect --verify --json says why'
-is 1 'ft-run --fake refuses it, too' "$run" --fake -i forged.ft 'x = 1'
-is 1 'ft-inspect --plan refuses it, too' "$inspect" --plan forged.ft
+is 1 'ft-inspect --verify --json refuses an encoder without ranges' \
+    "$inspect" --verify --json forged.ft
+says out '"ok": false' 'ft-inspect --verify --json marks the artifact as faulty'
+says out '"error": "forged.ft: recipe: activations' \
+    'ft-inspect --verify --json contains the error message'
+is 1 'ft-run --fake refuses an encoder without ranges' "$run" --fake -i forged.ft 'x = 1'
+is 1 'ft-inspect --plan refuses an encoder without ranges' "$inspect" --plan forged.ft
 
 unzip -p bert.int8.ft amax.tsv 2>/dev/null >amax.tsv || bert_amax () { python3 -c '
 import sys, zipfile
@@ -75,14 +80,15 @@ refused 'layer.9.attn.q: has an amax, but is not a calibration point of the mode
 
 # ---- Recipe -------------------------------------------------------------------------------------
 
-refused 'recipe: residual is neither float nor int8' 'a recipe with a number for a word' \
+refused 'recipe: residual is neither float nor int8' 'a recipe with a number in place of a string' \
     bert.int8.ft set recipe/residual 7
 refused 'recipe: activations is neither int8 per tensor nor int8 per token' \
-    'a recipe with an unknown kind of activations' bert.int8.ft set recipe/activations '"int4"'
+    'a recipe with unknown activations' bert.int8.ft set recipe/activations '"int4"'
 refused 'recipe: int8 residuals need calibrated ranges' \
-    'a decoder whose residual stream has no ranges' llama.int8.ft set recipe/residual '"int8"'
+    'a decoder with an int8 residual stream without ranges' \
+    llama.int8.ft set recipe/residual '"int8"'
 refused 'recipe: head is int8, but family bert has no LM head to quantize' \
-    'an encoder with a head of codes' bert.int8.ft set recipe/head '"int8"'
+    'an encoder with an int8 LM head' bert.int8.ft set recipe/head '"int8"'
 refused 'recipe: head is int8, but head.weight is float' \
     'a recipe that calls the float head of a decoder int8' llama.int8.ft \
     set recipe/head '"int8"' set tensors/20/role '"linear"'
@@ -93,30 +99,32 @@ refused 'recipe: head is blocks, but head.weight is float' \
 # ---- Family -------------------------------------------------------------------------------------
 
 refused 'config: a decoder without rope' \
-    'an encoder that calls itself a llama' bert.int8.ft set family '"llama"'
+    'an encoder with family llama' bert.int8.ft set family '"llama"'
 refused 'config: an encoder of texts with members of a decoder' \
-    'a decoder that calls itself a bert' llama.int8.ft set family '"bert"'
+    'a decoder with family bert' llama.int8.ft set family '"bert"'
 refused 'config: no whole number "encoder_layers"' \
-    'a decoder that calls itself an m2m100' llama.ft set family '"m2m100"'
+    'a decoder with family m2m100' llama.ft set family '"m2m100"'
 
-# ---- State: what the manifest says is wrong when it is read --------------------------------------
+# ---- Inconsistencies that are found when the manifest is read ------------------------------------
 
-# unread TEXT SENTENCE FILE EDIT...: the artifact cannot even be listed.
+# unread TEXT SENTENCE FILE EDIT...: ft-inspect cannot even list the artifact and says TEXT.
 unread () {
     text=$1 subject=$2 file=$3
     shift 3
     quietly "$forge" "$file" forged.ft "$@"
     is 1 "ft-inspect refuses $subject" "$inspect" forged.ft
-    says err "ft-inspect: forged.ft: $text" "ft-inspect says what is wrong with $subject"
+    says err "ft-inspect: forged.ft: $text" "ft-inspect names the error of $subject"
     is 1 "ft-run refuses $subject" "$run" -i forged.ft 'int main(void)'
 }
-unread 'state int8, but no tensor is I8' 'a state without its codes' llama.w8.ft \
+unread 'state int8, but no tensor is I8' 'an int8 artifact without int8 tensors' llama.w8.ft \
     set state '"int8"' set recipe '{"residual": "float", "activations": "int8 per token"}'
-unread 'state blocks, but no tensor is in blocks' 'blocks without a matrix in blocks' bert.ft \
+unread 'state blocks, but no tensor is in blocks' \
+    'a group-wise artifact without a group-wise matrix' bert.ft \
     set state '"blocks"' set recipe '{}'
 unread 'amax.tsv: missing in an int8 artifact' 'an int8 artifact without amax.tsv' bert.int8.ft \
     drop amax.tsv
 unread 'amax.tsv: in an artifact that has no calibrated ranges' \
-    'ranges that the recipe does not have' bert.int8.ft set recipe/activations '"int8 per token"'
+    'an artifact with ranges that its recipe does not use' \
+    bert.int8.ft set recipe/activations '"int8 per token"'
 
 echo "1..$count"

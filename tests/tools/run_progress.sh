@@ -18,8 +18,8 @@ quietly "$convert" -i decoder -o decoder.ft
 quietly "$FT_BUILDDIR/tests/programs/make-tensors" rows.st input_ids:I32:2000,8=5 labels:I32:2000=0
 quietly "$FT_BUILDDIR/tests/programs/make-tensors" prompts.st input_ids:I32:200,8=5
 
-# shown UNIT COMMAND: the command shows progress on a terminal and erases it at the end; it shows none
-# elsewhere.
+# shown UNIT COMMAND: the command shows progress on a terminal and erases it at the end; it shows
+# none elsewhere.
 shown () {
     unit=$1 command=$2
     script -qec "$command" /dev/null >typescript 2>&1 </dev/null

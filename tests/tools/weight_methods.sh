@@ -132,8 +132,9 @@ quietly "$calibrate" -q -f -i model.ft -o nearest.ft --scheme w4a16
 perplexity nearest.ft
 nearest=$found
 
-# Perplexity varies by half a percent between equally good quantizations: it is 15.6004 for the float
-# model and 17.03 with nearest rounding.  With so few samples AWQ alone and GPTQ alone gain less than that.
+# Perplexity varies by half a percent between equally good quantizations.  It is 15.6004 for the
+# float model and 17.03 with nearest rounding.  With so few samples AWQ alone and GPTQ alone gain
+# less than that.
 learn one.ft --clip imatrix
 perplexity one.ft
 below "$found" "$(product 0.99 "$nearest")" 'imatrix gives a lower perplexity than nearest rounding'

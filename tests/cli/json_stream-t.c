@@ -1,5 +1,5 @@
 /*
- * json_stream-t.c - JSON that is written as it becomes known is what jansson would have written.
+ * json_stream-t.c - streamed JSON is read back correctly by jansson.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -53,10 +53,11 @@ static void test_whole(void)
                                  (json_int_t) INT64_MIN, "real", 0.333333333, "even", 2.0, "word",
                                  "a \"quoted\" \\ line\n\t\x7f\xc3\xa4", "none", "reals", 0.5, -3.0,
                                  1.00000002e30, "rows", "wholes", 1, -2, "wholes", 1, -2);
-    ok(json_equal(read, expected), "jansson reads all values, and numbers keep their type");
-    has(text, "{\n \"whole\": ", "members stand in lines, a blank to the right");
-    has(text, "\n \"none\": [],\n", "an empty list takes no line");
-    is_str(text + strlen(text) - 3, "\n}\n", "the outermost value ends its line");
+    ok(json_equal(read, expected),
+       "jansson reads back all streamed values, and numbers keep their type");
+    has(text, "{\n \"whole\": ", "each member starts a line, indented by one blank");
+    has(text, "\n \"none\": [],\n", "an empty list is written without line breaks");
+    is_str(text + strlen(text) - 3, "\n}\n", "the outermost value ends with a line break");
     json_decref(read);
     json_decref(expected);
     free(text);
@@ -77,11 +78,12 @@ static void test_odd(void)
     char *text = written(write_odd);
     json_t *read = json_loads(text, JSON_ALLOW_NUL, NULL);
     ok(json_is_null(json_array_get(read, 0)) && json_is_null(json_array_get(read, 1)),
-       "what is no finite number is null");
-    is_int((long long) json_string_length(json_array_get(read, 2)), 3, "NUL is escaped");
+       "NaN and infinity are written as null");
+    is_int((long long) json_string_length(json_array_get(read, 2)), 3,
+           "a NUL in a string is escaped");
     is_str(json_string_value(json_array_get(read, 3)),
            "x\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdy\xe2\x82\xac",
-           "U+FFFD stands for each byte that is not UTF-8");
+           "U+FFFD replaces each byte that is not valid UTF-8");
     json_decref(read);
     free(text);
 }

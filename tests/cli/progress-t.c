@@ -1,5 +1,5 @@
 /*
- * progress-t.c - what a line of progress says.
+ * progress-t.c - the text of a progress line.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ int main(void)
     for (size_t i = 0; i < FT_COUNT(lines); i++) {
         const ft_progress_line line = { .label = "judging", .unit = lines[i].unit };
         ft_progress_format(text, &line, lines[i].done, lines[i].total, lines[i].seconds);
-        is_str(text, lines[i].expected, "progress has the rate and what is left");
+        is_str(text, lines[i].expected, "a progress line shows the rate and the remaining time");
     }
     return done_testing();
 }

@@ -1,8 +1,8 @@
 /*
- * signals-t.c - a tool that is ended by a signal leaves nothing behind.
+ * signals-t.c - a tool that is killed by a signal leaves no files behind.
  *
- * Each tool is held where its files are begun and none is finished: its standard error is a
- * terminal whose output has been stopped, so it waits in its first word.
+ * Each tool is stopped while its output files are open: its standard error is a terminal whose
+ * output is suspended, so the tool blocks in its first message.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,10 +40,10 @@ static void open_terminal(waiting *w)
 {
     w->master = posix_openpt(O_RDWR | O_NOCTTY);
     if (w->master < 0 || grantpt(w->master) != 0 || unlockpt(w->master) != 0)
-        skip_all("no pseudo-terminals");
+        skip_all("this machine has no pseudo-terminals");
     w->terminal = open(ptsname(w->master), O_RDWR | O_NOCTTY);
     if (w->terminal < 0 || tcflow(w->terminal, TCOOFF) != 0)
-        skip_all("no pseudo-terminals");
+        skip_all("this machine has no pseudo-terminals");
 }
 
 static void close_terminal(const waiting *w)
@@ -69,7 +69,7 @@ static _Noreturn void become(const char *const *command, int terminal, int ignor
     _exit(127);
 }
 
-/* Begin a command whose outputs are in `folder`, and wait until so many of them are begun. */
+/* Starts a command and waits until it has opened that many output files in `folder`. */
 static waiting begin(const char *const *command, int outputs, int ignored)
 {
     waiting w;
@@ -79,13 +79,13 @@ static waiting begin(const char *const *command, int outputs, int ignored)
         become(command, w.terminal, ignored);
     for (int i = 0; folder_count(folder) < outputs; i++) {
         if (i == 60000 || waitpid(w.pid, NULL, WNOHANG) != 0)
-            bail_out("%s does not begin to write", command[0]);
+            bail_out("%s does not open its output files", command[0]);
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     }
     return w;
 }
 
-/* How it ends by itself, when it may speak. */
+/* Resumes the terminal; returns the exit status of the tool. */
 static int finish(waiting w)
 {
     int status;
@@ -95,7 +95,7 @@ static int finish(waiting w)
     return status;
 }
 
-/* How it ends by a signal. */
+/* Sends the signal; returns the exit status of the tool. */
 static int end_by(waiting w, int number)
 {
     int status;
@@ -121,15 +121,16 @@ static void test_command(const char *const *command, int outputs)
 {
     for (size_t i = 0; i < FT_COUNT(signals); i++) {
         int status = end_by(begin(command, outputs, 0), signals[i].number);
-        ok(WIFSIGNALED(status) && WTERMSIG(status) == signals[i].number,
-           "%s that gets %s ends by it", command[0], signals[i].name);
-        is_int(folder_count(folder), 0, "and leaves none of its %d files", outputs);
-        folder_remove(folder); /* with what is left after all */
+        ok(WIFSIGNALED(status) && WTERMSIG(status) == signals[i].number, "%s is killed by %s",
+           command[0], signals[i].name);
+        is_int(folder_count(folder), 0, "%s leaves none of its %d files after %s", command[0],
+               outputs, signals[i].name);
+        folder_remove(folder); /* including any files left behind */
         mkdir(folder, 0700);
     }
 }
 
-/* While the first one is handled, the next one of its kind is not held back. */
+/* While the handler runs, a second signal of the same kind is not blocked. */
 static void test_second(void)
 {
     for (size_t i = 0; i < FT_COUNT(signals); i++) {
@@ -147,7 +148,7 @@ static void test_second(void)
         }
         int status = -1;
         waitpid(child, &status, 0);
-        is_int(status, 0, "a second %s does what it does by default", signals[i].name);
+        is_int(status, 0, "a second %s has its default action", signals[i].name);
     }
 }
 
@@ -156,17 +157,18 @@ static void test_ignored(const char *const *command, const char *output)
     waiting w = begin(command, 1, SIGHUP);
     kill(w.pid, SIGHUP);
     nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
-    is_int(finish(w), 0, "%s under nohup does not end by SIGHUP", command[0]);
-    ok(folder_count(folder) == 1 && access(output, F_OK) == 0, "and writes its file");
+    is_int(finish(w), 0, "%s under nohup ignores SIGHUP", command[0]);
+    ok(folder_count(folder) == 1 && access(output, F_OK) == 0,
+       "%s under nohup writes its output after SIGHUP", command[0]);
     unlink(output);
 }
 
 int main(void)
 {
     char artifact[128], counters[128], report[128], results[128];
-    alarm(300); /* who waits for ever, fails */
+    alarm(300); /* a test that hangs fails */
     if (getenv("FT_BUILDDIR") == NULL)
-        skip_all("FT_BUILDDIR does not name the folder of the tools");
+        skip_all("FT_BUILDDIR is not set, so the tools cannot be found");
     tiny_make_classifier(&checkpoint);
     calibrated_make(&made, &checkpoint);
     folder_make(folder);

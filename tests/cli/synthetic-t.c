@@ -1,5 +1,5 @@
 /*
- * synthetic-t.c - models of random weights, and models made of weights in memory at all.
+ * synthetic-t.c - models with random weights, and models built from weights in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -76,23 +76,23 @@ static void test_names(void)
             fine &&
             ft_synthetic_scheme_parse(ft_synthetic_scheme_name((ft_synthetic_scheme) i), &scheme) &&
             (int) scheme == i;
-    ok(fine, "the name of every scheme is understood");
-    ok(!ft_synthetic_scheme_parse("int4", &scheme), "another word is no scheme");
+    ok(fine, "the name of every synthetic scheme is parsed");
+    ok(!ft_synthetic_scheme_parse("int4", &scheme), "an unknown scheme name is rejected");
     ok(ft_shape_parse("bert-large", &config) && config.layers == 24 && config.hidden == 1024 &&
            config.heads == 16 && config.ffn == 4096,
-       "bert-large has its sizes");
+       "the shape bert-large has the dimensions of BERT large");
     ok(ft_shape_parse("nllb-600m", &config) && config.layers == 12 && config.encoder_layers == 12 &&
            config.hidden == 1024 && config.heads == 16 && config.encoder_heads == 16 &&
            config.ffn == 4096 && config.encoder_ffn == 4096 && config.vocabulary == 256206,
-       "so has nllb-600m");
-    ok(!ft_shape_parse("bert", &config), "another word is no shape");
+       "the shape nllb-600m has the dimensions of NLLB 600M");
+    ok(!ft_shape_parse("bert", &config), "an unknown shape name is rejected");
     int shapes = 0;
     for (fine = true; ft_shape_name((size_t) shapes) != NULL; shapes++) {
         ft_error err;
         fine = fine && ft_shape_parse(ft_shape_name((size_t) shapes), &config) &&
                ft_config_check(&config, "shape", &err) == FT_OK;
     }
-    ok(fine && shapes > 0, "all %d shapes are sound", shapes);
+    ok(fine && shapes > 0, "all %d shapes are valid configurations", shapes);
 }
 
 /* ---- One weight --------------------------------------------------------------------------- */
@@ -122,17 +122,19 @@ static void test_floats(void)
         product += z * ((double) y[i] - 1.0);
         rounded = rounded && ((const uint16_t *) half.data)[i] == ft_f16_from_float(x[i]);
     }
-    /* The errors of these means of N * N numbers are 0.0025, 0.0014 and 0.00125: 5 times that. */
-    near(sum / (N * N), 0.0, 0.0125, "random weights have the mean that was asked for");
-    near(sqrt(squares / (N * N)), 0.5, 0.007, "and the deviation");
-    near(product / (N * N), 0.0, 0.00625, "another key gives other numbers");
-    ok(memcmp(a.data, b.data, N * N * sizeof(float)) == 0, "more threads give the same");
-    ok(rounded, "f16 is the rounded float");
+    /* 5 times the standard errors of these means of N * N values, 0.0025, 0.0014 and 0.00125. */
+    near(sum / (N * N), 0.0, 0.0125, "random weights have the requested mean");
+    near(sqrt(squares / (N * N)), 0.5, 0.007,
+         "random weights have the requested standard deviation");
+    near(product / (N * N), 0.0, 0.00625, "weights of different keys are uncorrelated");
+    ok(memcmp(a.data, b.data, N * N * sizeof(float)) == 0,
+       "random weights do not depend on the number of threads");
+    ok(rounded, "F16 weights are the rounded float weights");
     ft_synthetic_weight_free(&a);
     ft_synthetic_weight_free(&b);
     ft_synthetic_weight_free(&other);
     ft_synthetic_weight_free(&half);
-    ok(a.data == NULL && half.scale == NULL, "what was cleared is gone");
+    ok(a.data == NULL && half.scale == NULL, "ft_synthetic_weight_free() clears the pointers");
 }
 
 static void test_codes(void)
@@ -156,9 +158,9 @@ static void test_codes(void)
     }
     for (size_t i = 0; i < padded; i++)
         nonzero += code[i] != 0;
-    ok(near_real, "codes stand for the floats of the same key");
-    ok(full, "every row's largest code is 127");
-    is_int((long long) nonzero, (long long) inside, "the pads of the layout are 0");
+    ok(near_real, "int8 weights approximate the float weights of the same key");
+    ok(full, "the largest magnitude of each int8 row is 127");
+    is_int((long long) nonzero, (long long) inside, "the padding of the int8 layout is 0");
     ft_synthetic_weight_free(&codes);
     ft_synthetic_weight_free(&real);
 }
@@ -185,16 +187,19 @@ static void test_blocks(ft_dtype dtype, int32_t group)
             float scale = ft_float_from_f16(
                 coded.blocks.scale[ft_groupwise_scale_index(&coded.blocks, row, col, R)]);
             float value = scale * (float) ((int) code - middle);
-            /* Half a step, and what rounding a scale to F16 takes from the largest code. */
+            /* Half a quantization step, and the error of the largest value from an F16 scale. */
             near_real = near_real && fabsf(value - ((const float *) real.data)[row * C + col]) <=
                                          (0.501f + (float) middle * 0x1p-11f) * scale;
         }
-    ok(near_real, "%s in blocks of %d: codes stand for the floats of the same key",
+    ok(near_real,
+       "%s in groups of %d: quantized weights approximate the float weights of the same key",
        ft_dtype_name(dtype), group);
-    is_int(outside, 0, "... and pads are 0");
+    is_int(outside, 0, "%s in groups of %d: the padding is 0", ft_dtype_name(dtype), group);
     ft_synthetic_weight_free(&coded);
     ft_synthetic_weight_free(&real);
-    ok(coded.data == NULL && coded.blocks.scale == NULL, "... and can be cleared");
+    ok(coded.data == NULL && coded.blocks.scale == NULL,
+       "%s in groups of %d: ft_synthetic_weight_free() clears the pointers", ft_dtype_name(dtype),
+       group);
 }
 
 /* ---- Models ------------------------------------------------------------------------------- */
@@ -212,7 +217,7 @@ static void run(ft_session *session)
     must(ft_session_run(session, &err), &err);
 }
 
-/* Run the model and read its output, or another value [ROWS * COLS, HIDDEN] of the plan. */
+/* Runs the model and reads its output, or another value [ROWS * COLS, HIDDEN] of the plan. */
 static void run_and_read(const ft_model *model, const char *name, float *out)
 {
     const char *keep[] = { strcmp(name, "last_hidden_state") == 0 ? NULL : name, NULL };
@@ -258,9 +263,11 @@ static void test_scheme(ft_synthetic_scheme scheme, const char *precision)
     ft_model *model = open_model(&made, scheme, 2);
     const char *name = ft_synthetic_scheme_name(scheme);
     run_and_read(model, "last_hidden_state", out);
-    /* What leaves a norm with gains about 1. */
-    near(deviation(out, FT_COUNT(out)), 1.0, 0.1, "%s: the result has the size of a norm's", name);
-    is_str(ft_model_get_info(model).precision, precision, "%s: is %s", name, precision);
+    /* The output of a norm whose gains are close to 1. */
+    near(deviation(out, FT_COUNT(out)), 1.0, 0.1,
+         "%s: the hidden states have a root mean square near 1", name);
+    is_str(ft_model_get_info(model).precision, precision, "%s: the precision of the model is %s",
+           name, precision);
     ft_model_close(model);
     ft_synthetic_fini(&made);
 }
@@ -273,17 +280,18 @@ static void test_info(void)
     for (size_t i = 0; i < made.nweight; i++)
         values += made.weight[i].rows * made.weight[i].cols;
     is_int((long long) ft_model_get_info(model).weight_bytes, (long long) (4 * values),
-           "the bytes of weights in memory are counted");
-    ok(ft_model_label(model, 0) == NULL, "a model without a file has no labels");
+           "weight_bytes counts the weights of a model in memory");
+    ok(ft_model_label(model, 0) == NULL, "a model without an artifact has no labels");
     ft_tokenizer *tokenizer;
     ft_error err;
-    is_int(ft_tokenizer_open_model(&tokenizer, model, &err), FT_EUNSUPPORTED, "and no tokenizer");
-    has(err.text, "small: has no tokenizer.json", "which the error tells");
+    is_int(ft_tokenizer_open_model(&tokenizer, model, &err), FT_EUNSUPPORTED,
+           "a model without an artifact has no tokenizer");
+    has(err.text, "small: has no tokenizer.json", "the error says that tokenizer.json is missing");
     ft_model_close(model);
     ft_synthetic_fini(&made);
 }
 
-/* Codes must use their range: ranges too wide or too narrow would time another computation. */
+/* Quantized values must use their range: other ranges would change what a benchmark measures. */
 static void test_ranges(void)
 {
     static const char *const points[] = { "embed.norm", "attn.q", "attn.v", "attn.context",
@@ -300,17 +308,20 @@ static void test_ranges(void)
         run_and_read(same, name, b);
         double codes =
             127.0 * deviation(a, FT_COUNT(a)) / (double) ft_amax_table_find(made.amax, name)->amax;
-        ok(codes > 15.0 && codes < 70.0, "%s: codes have deviation %.1f", name, codes);
-        ok(memcmp(a, b, sizeof a) == 0, "%s: the same if made by more threads", name);
+        ok(codes > 15.0 && codes < 70.0,
+           "%s: the quantized values have the standard deviation %.1f", name, codes);
+        ok(memcmp(a, b, sizeof a) == 0, "%s: the values do not depend on the number of threads",
+           name);
     }
-    is_int((long long) made.amax->count, (long long) again.amax->count, "as many ranges");
+    is_int((long long) made.amax->count, (long long) again.amax->count,
+           "the number of ranges does not depend on the number of threads");
     ft_model_close(model);
     ft_model_close(same);
     ft_synthetic_fini(&made);
     ft_synthetic_fini(&again);
 }
 
-/* The int8 kernels get out of synthetic codes what the float library does. */
+/* With synthetic weights the int8 kernels give the results of fake quantization. */
 static void test_faked(void)
 {
     float a[ROWS * COLS * HIDDEN], b[ROWS * COLS * HIDDEN];
@@ -324,14 +335,14 @@ static void test_faked(void)
         made.quant.mode = FT_MODE_FAKE_QUANTIZE;
         must(ft_synthetic_open(&model, &made, "small", &(ft_model_options){ 0 }, &err), &err);
         run_and_read(model, "last_hidden_state", b);
-        ok(memcmp(a, b, sizeof a) == 0, "%s: faked int8 gives the same bits",
+        ok(memcmp(a, b, sizeof a) == 0, "%s: fake quantization gives the same bits",
            residual ? "int8-residual" : "int8");
         ft_model_close(model);
         ft_synthetic_fini(&made);
     }
 }
 
-/* ---- Translators -------------------------------------------------------------------------- */
+/* ---- Encoder-decoders --------------------------------------------------------------------- */
 
 static void test_translator(ft_synthetic_scheme scheme, const char *precision)
 {
@@ -341,10 +352,12 @@ static void test_translator(ft_synthetic_scheme scheme, const char *precision)
     const char *name = ft_synthetic_scheme_name(scheme);
     run_and_read(model, "encoder.norm", source);
     run_and_read(model, "last_hidden_state", target);
-    near(deviation(source, FT_COUNT(source)), 1.0, 0.1, "%s: so has what a source becomes", name);
-    near(deviation(target, FT_COUNT(target)), 1.0, 0.1, "%s: and what a target does", name);
-    is_str(ft_model_get_info(model).precision, precision, "%s: a translator is %s", name,
-           precision);
+    near(deviation(source, FT_COUNT(source)), 1.0, 0.1,
+         "%s: the encoder output has a root mean square near 1", name);
+    near(deviation(target, FT_COUNT(target)), 1.0, 0.1,
+         "%s: the decoder output has a root mean square near 1", name);
+    is_str(ft_model_get_info(model).precision, precision,
+           "%s: the precision of an encoder-decoder is %s", name, precision);
     ft_model_close(model);
     ft_synthetic_fini(&made);
 }
@@ -354,7 +367,7 @@ static const ft_weight *weight_named(const ft_synthetic *made, const char *name)
     for (size_t i = 0; i < made->nweight; i++)
         if (strcmp(made->weight[i].name, name) == 0)
             return &made->weight[i];
-    bail_out("no weight %s", name);
+    bail_out("there is no weight %s", name);
 }
 
 static const void *data_of(const ft_synthetic *made, const char *name)
@@ -373,22 +386,23 @@ static void test_alike(void)
                data_of(&made, "decoder.layer.0.cross.k.weight") &&
            data_of(&made, "encoder.layer.1.ffn.up.weight") ==
                data_of(&made, "encoder.layer.0.ffn.up.weight"),
-       "layers that are alike share their numbers");
+       "equal layers share their weights if this is requested");
     ok(data_of(&made, "encoder.layer.0.attn.q.weight") !=
            data_of(&made, "decoder.layer.0.attn.q.weight"),
-       "but not those of an encoder with those of a decoder");
-    ft_synthetic_fini(&made); /* and frees each of them once */
+       "encoder layers and decoder layers do not share weights");
+    ft_synthetic_fini(&made); /* frees shared weights only once */
     must(ft_synthetic_make(&made, &translator,
                            &(ft_synthetic_options){ FT_SYNTHETIC_W8A8_DYNAMIC, 32, false, 2 },
                            &err),
          &err);
     const ft_weight *first = weight_named(&made, "decoder.layer.0.ffn.up.weight"),
                     *last = weight_named(&made, "decoder.layer.2.ffn.up.weight");
-    ok(memcmp(first->data, last->data, first->cols) != 0, "others have numbers of their own");
+    ok(memcmp(first->data, last->data, first->cols) != 0,
+       "layers have different weights if sharing is not requested");
     ft_synthetic_fini(&made);
 }
 
-/* Every layer has ranges, of its own half. */
+/* Every layer of the encoder and of the decoder has ranges. */
 static void test_translator_ranges(void)
 {
     static const char *const names[] = { "encoder.layer.1.attn.norm", "decoder.layer.2.attn.norm",
@@ -402,10 +416,11 @@ static void test_translator_ranges(void)
         double codes = range == NULL
                            ? 0.0
                            : 127.0 * deviation(values, FT_COUNT(values)) / (double) range->amax;
-        ok(codes > 15.0 && codes < 70.0, "%s: codes have deviation %.1f", names[i], codes);
+        ok(codes > 15.0 && codes < 70.0,
+           "%s: the quantized values have the standard deviation %.1f", names[i], codes);
     }
     ok(ft_amax_table_find(made.amax, "encoder.layer.2.attn.norm") == NULL,
-       "the encoder has ranges for its own number of layers");
+       "the encoder has ranges for its own layers only");
     run_and_read(model, "last_hidden_state", values);
     ft_model_close(model);
     ft_error err;
@@ -413,7 +428,8 @@ static void test_translator_ranges(void)
     made.quant.mode = FT_MODE_FAKE_QUANTIZE;
     must(ft_synthetic_open(&model, &made, "small", &(ft_model_options){ 0 }, &err), &err);
     run_and_read(model, "last_hidden_state", faked);
-    ok(memcmp(values, faked, sizeof values) == 0, "faked int8 gives a translator's bits");
+    ok(memcmp(values, faked, sizeof values) == 0,
+       "fake quantization gives the same bits in an encoder-decoder");
     ft_model_close(model);
     ft_synthetic_fini(&made);
 }
@@ -424,10 +440,10 @@ static void refused(ft_synthetic *made, ft_status status, const char *part)
 {
     ft_model *model = NULL;
     ft_error err = { 0 };
-    is_int(ft_synthetic_open(&model, made, "small", &(ft_model_options){ 0 }, &err), status, "%s",
-           part);
-    has(err.text, part, "which the error tells");
-    ok(model == NULL, "and no model is left");
+    is_int(ft_synthetic_open(&model, made, "small", &(ft_model_options){ 0 }, &err), status,
+           "an invalid model is refused: %s", part);
+    has(err.text, part, "the error says: %s", part);
+    ok(model == NULL, "no model is returned with the error: %s", part);
 }
 
 static void test_schemes(void)
@@ -437,13 +453,15 @@ static void test_schemes(void)
     is_int(ft_synthetic_make(&made, &small,
                              &(ft_synthetic_options){ FT_SYNTHETIC_W8A8_DYNAMIC, 32, false, 1 },
                              &err),
-           FT_EUNSUPPORTED, "an encoder has no dynamic ranges");
-    has(err.text, "scheme w8a8-dynamic is for decoders", "which the error tells");
+           FT_EUNSUPPORTED, "the scheme w8a8-dynamic is refused for an encoder");
+    has(err.text, "scheme w8a8-dynamic is for decoders",
+        "the error says that w8a8-dynamic is for decoders");
     is_int(ft_synthetic_make(&made, &translator,
                              &(ft_synthetic_options){ FT_SYNTHETIC_INT8_RESIDUAL, 32, false, 1 },
                              &err),
-           FT_EUNSUPPORTED, "a translator has no codes in its residual streams");
-    has(err.text, "scheme int8-residual is for encoders", "which the error tells too");
+           FT_EUNSUPPORTED, "the scheme int8-residual is refused for an encoder-decoder");
+    has(err.text, "scheme int8-residual is for encoders",
+        "the error says that int8-residual is for encoders");
 }
 
 static void test_refusals(void)
@@ -465,11 +483,11 @@ static void test_refusals(void)
     made.config.heads = 5;
     refused(&made, FT_EFORMAT, "small: config: 5 heads do not divide 48 columns");
     made.config.heads = 4;
-    made.weight[6].dtype = FT_F16; /* a vector: kernels take F32 */
+    made.weight[6].dtype = FT_F16; /* a vector; kernels expect F32 */
     refused(&made, FT_ESHAPE, "small: linear layer.0.attn.q: the bias");
     made.weight[6].dtype = FT_F32;
     ft_synthetic_fini(&made);
-    ok(made.weight == NULL && made.nweight == 0, "what was freed is empty");
+    ok(made.weight == NULL && made.nweight == 0, "ft_synthetic_fini() clears the list of weights");
 }
 
 int main(void)

@@ -1,7 +1,8 @@
 /*
- * text_lines-t.c - texts from files: what a line is, how much is read, and what is refused by its line.
+ * text_lines-t.c - texts from files: line ends, invalid bytes and the line numbers in error
+ * messages.
  *
- * realloc() and malloc() are intercepted, so that each allocation in turn finds no memory.
+ * realloc() and malloc() are intercepted, so that each allocation fails in turn.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +18,7 @@
 
 /* ---- Allocations -------------------------------------------------------------------------- */
 
-static long allocations, failing; /* so far; which one fails, counted from 1; 0: none */
+static long allocations, failing; /* count; the one that fails, from 1, or 0 */
 
 static bool is_refused(void)
 {
@@ -53,7 +54,7 @@ static void write_file(const char *data, size_t bytes)
         bail_out("cannot write %s", path);
 }
 
-/* What reading gives: the texts between bars, or the error. */
+/* Reads the data; returns the texts between bars, or the error message. */
 static const char *texts_of(const char *data, size_t bytes, bool whole)
 {
     static char shown[1024];
@@ -74,39 +75,41 @@ static const char *texts_of(const char *data, size_t bytes, bool whole)
 static void test_lines(void)
 {
     is_str(TEXTS_OF("one\ntwo\n", false), "|one|two|", "each line is a text");
-    is_str(TEXTS_OF("one\ntwo", false), "|one|two|", "the last line needs no end");
+    is_str(TEXTS_OF("one\ntwo", false), "|one|two|", "the last line may lack a line end");
     is_str(TEXTS_OF("one\r\n\r\ntwo\r\n", false), "|one||two|",
-           "carriage returns belong to the ends of lines, and an empty line is a text");
+           "CR LF ends a line, and an empty line is a text");
     is_str(TEXTS_OF("", false), "in.txt: contains no text", "an empty file is refused");
-    is_str(TEXTS_OF("one\r\ntwo\n", true), "|one\r\ntwo\n|", "a whole file keeps its line ends");
-    is_str(TEXTS_OF("", true), "in.txt: contains no text", "an empty whole file is refused");
+    is_str(TEXTS_OF("one\r\ntwo\n", true), "|one\r\ntwo\n|",
+           "a file read as one text keeps its line ends");
+    is_str(TEXTS_OF("", true), "in.txt: contains no text",
+           "an empty file read as one text is refused");
 }
 
 static void test_bytes(void)
 {
     is_str(TEXTS_OF("one\n\xc3\xa4\xff\n", false),
            "in.txt: line 2: byte 2 is 0xff, expected valid UTF-8",
-           "what is not UTF-8 is refused by file, line and byte");
+           "the message for invalid UTF-8 names file, line and byte");
     is_str(TEXTS_OF("one\n\xc3\xa4\xff\n", true),
            "in.txt: line 2: byte 2 is 0xff, expected valid UTF-8",
-           "in a whole file, too, by its line");
+           "the message for invalid UTF-8 in a file read as one text names file, line and byte");
     is_str(TEXTS_OF("one\ntw\0o\n", false), "in.txt: line 2: NUL at byte 2, expected text",
-           "a NUL is refused by file, line and byte");
+           "the message for a NUL names file, line and byte");
     is_str(TEXTS_OF("one\ntw\0o\n", true), "in.txt: line 2: NUL at byte 2, expected text",
-           "in a whole file, too, by its line");
+           "the message for a NUL in a file read as one text names file, line and byte");
     is_str(TEXTS_OF("one\n\xe2\x82", false), "in.txt: line 2: byte 0 is 0xe2, expected valid UTF-8",
-           "a character that the end of the file cuts is refused");
+           "a character that is truncated by the end of the file is refused");
 }
 
 static void test_folder(void)
 {
     ft_texts texts;
     ft_error err;
-    is_int(ft_texts_read(&texts, folder, false, &err), FT_EIO, "a folder is no file of texts");
-    has(err.text, ": line 1: Is a directory", "the message says that it is one");
+    is_int(ft_texts_read(&texts, folder, false, &err), FT_EIO, "reading texts from a folder fails");
+    has(err.text, ": line 1: Is a directory", "the message says that the path is a folder");
 }
 
-/* However much memory there is: all texts, or none and an error. */
+/* Whichever allocation fails: either all texts are read, or none and an error is returned. */
 static void test_memory(void)
 {
     static char data[3 * 1001];
@@ -126,8 +129,8 @@ static void test_memory(void)
         wrong += status != FT_ENOMEM || texts.count != 0;
     }
     ok(failing > 5, "reading three lines allocates several times: %ld", failing - 1);
-    is_int(wrong, 0, "an allocation that fails is FT_ENOMEM, and no text is left over");
-    ok(status == FT_OK && texts.count == 3, "with memory for all, all three lines are read");
+    is_int(wrong, 0, "a failed allocation returns FT_ENOMEM and no texts");
+    ok(status == FT_OK && texts.count == 3, "all three lines are read if no allocation fails");
     failing = 0;
     ft_texts_fini(&texts);
 }

@@ -1,6 +1,6 @@
 /*
- * work-t.c - what ft-bench says that an operation must compute and move: convolutions, and weights
- * in blocks.
+ * work-t.c - ft_op_cost_of(): the arithmetic and memory traffic of convolutions with float,
+ * group-wise and int8 weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@ enum { FLOATS, BLOCKS, BY_CODES, INT8, BIAS, WEIGHTS };
 static const uint16_t scale[64] = { 0 };
 static const uint8_t zero[64] = { 0 };
 
-/* 3 channels of 8 x 10, windows of 3 x 5: 5 outputs of 6 x 4. */
+/* 3 input channels of 8 x 10, windows of 3 x 5, 5 output channels of 6 x 4. */
 static const ft_conv conv = { .channels = 3,
                               .height = 8,
                               .width = 10,
@@ -63,19 +63,21 @@ static void test_work(const char *what, int in, int matrix, bool int8, double we
     double products = 2.0 * IMAGES * POSITIONS * OUTPUTS * WINDOW;
     double image = (double) IMAGES * PIXELS * (in == CODES ? 1 : 4);
     double result = (double) IMAGES * POSITIONS * OUTPUTS * 2;
-    near(int8 ? work.int8_ops : work.float_flops, products, 0.0, "%s: every window by all outputs",
-         what);
-    near(int8 ? work.float_flops : work.int8_ops, 0.0, 0.0, "... and nothing of the other kind");
+    near(int8 ? work.int8_ops : work.float_flops, products, 0.0,
+         "%s: a convolution multiplies every window by all output channels", what);
+    near(int8 ? work.float_flops : work.int8_ops, 0.0, 0.0,
+         "%s: a convolution has operations of one kind only", what);
     near(work.bytes, image + weight_bytes + OUTPUTS * 4 + result, 0.0,
-         "... images, weights and results move once");
+         "%s: images, weights and results move once", what);
 }
 
 int main(void)
 {
-    test_work("floats", IMAGE, FLOATS, false, OUTPUTS * WINDOW * 2);
-    /* 32 rows of 64 codes; 2 groups of 32 scales and zeros, 3 bytes together. */
-    test_work("blocks of 4 bits", IMAGE, BLOCKS, false, 32 * 64 / 2 + 2 * 32 * 3);
-    test_work("blocks by codes", IMAGE, BY_CODES, true, 32 * 64 + 32 * 2);
-    test_work("int8", CODES, INT8, true, OUTPUTS * WINDOW);
+    test_work("float weights", IMAGE, FLOATS, false, OUTPUTS * WINDOW * 2);
+    /* 32 rows of 64 values; 2 groups of 32 scales and zero points, 3 bytes together. */
+    test_work("group-wise U4 weights", IMAGE, BLOCKS, false, 32 * 64 / 2 + 2 * 32 * 3);
+    test_work("group-wise U8 weights with int8 activations", IMAGE, BY_CODES, true,
+              32 * 64 + 32 * 2);
+    test_work("int8 weights", CODES, INT8, true, OUTPUTS * WINDOW);
     return done_testing();
 }

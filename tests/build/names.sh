@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 cd "${FT_SRCDIR:-.}" || exit 99
+. tests/lib/tap.sh
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 echo 1..6

@@ -1,12 +1,11 @@
 /*
- * bounded.c - run a command that must end soon and need little.
+ * bounded.c - run a command within limits of CPU time and memory.
  *
  *     bounded [-s SECONDS] [-m MB] COMMAND...
  *
- * Ends with the status of the command; with 99, and words on standard error, where it took more
- * than a second of processor time or held more than 256 MB.  A sanitizer is given more of both,
- * CUDA's libraries memory.
- * Processor time is what the command itself takes, however busy the machine is.
+ * Exits with the status of the command, or with 99 and a message if the command used more than
+ * 1 s of CPU time or 256 MB of memory.  Builds with sanitizers get more of both, builds with CUDA
+ * more memory.  CPU time does not depend on the load of the machine.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +23,7 @@ enum { SLOWER = 20, LARGER = 4 };
 enum { SLOWER = 1, LARGER = 1 };
 #endif
 
-/* MB of CUDA's libraries that are mapped with each program: their pages count as its own. */
+/* MB of CUDA's libraries, whose mapped pages count as memory of each program. */
 #ifdef HAVE_CUDA
 enum { LIBRARIES = 192 };
 #else
@@ -40,7 +39,7 @@ static long milliseconds(const struct timeval *time)
     return time->tv_sec * 1000 + time->tv_usec / 1000;
 }
 
-/* A command that does not end by itself is ended, long after it has failed. */
+/* A command that exceeds the limit by far is killed. */
 static void run(char **command)
 {
     const rlim_t most = (rlim_t) (20 * seconds);

@@ -1,10 +1,10 @@
 /*
- * forge-artifact.c - change what an artifact says, with checksums that are right, for shell tests.
+ * forge-artifact.c - edit an artifact and recompute its checksums, for shell tests.
  *
  *     forge-artifact IN OUT [EDIT]...
  *
  * An EDIT is  set PATH JSON  or  unset PATH  for a value of the manifest (recipe/activations,
- * tensors/3/role),  put ENTRY FILE,  or  drop ENTRY,  which the manifest then names no more.
+ * tensors/3/role),  put ENTRY FILE,  or  drop ENTRY,  which also removes it from the manifest.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +34,7 @@ static bool drop(forge *f, const char *name)
     return entry != NULL;
 }
 
-/* Apply the edit at argv[0]; returns how many words it has, 0 for one that cannot be done. */
+/* Applies the edit at argv[0]; returns its number of arguments, or 0 if it fails. */
 static int edit(forge *f, int argc, char **argv)
 {
     if (argc >= 3 && strcmp(argv[0], "set") == 0) {

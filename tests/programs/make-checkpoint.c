@@ -4,10 +4,10 @@
  *     make-checkpoint bert|roberta|distilbert|llama|translator|vit [VARIANT] FOLDER
  *
  * Variants are `hidden` and `classifier` of a bert, and those of tests/golden/FAMILY-variants.json,
- * which keeps what transformers computes with them; the first is the default.  Their
- * reference.safetensors holds those inputs; labels are the class, or the token behind each text,
- * that transformers finds most likely.  Translators get a vocab.json, whose word N is "wN", models
- * of images a preprocessor_config.json of their size.
+ * which holds the results of transformers for them; the first is the default.  Their
+ * reference.safetensors holds the same inputs; its labels are the class, or the next token after
+ * each text, that transformers finds most likely.  Translators get a vocab.json, whose word N is
+ * "wN"; vision models get a preprocessor_config.json with their image size.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,12 +30,12 @@ static int number(const json_t *config, const char *key)
     return (int) json_integer_value(json_object_get(config, key));
 }
 
-/* Write a file of the folder; takes `json`. */
+/* Writes a file to the folder; takes ownership of `json`. */
 static void write_json(const tiny *t, const char *file, json_t *json)
 {
     char *text = json_dumps(json, 0);
     if (text == NULL)
-        bail_out("no memory for %s", file);
+        bail_out("out of memory while writing %s", file);
     tiny_write_file(t, file, text);
     free(text);
     json_decref(json);
@@ -68,10 +68,9 @@ static bool make_encoder(tiny *t, const char *family, const char *variant)
     return false;
 }
 
-/* ---- Models that transformers has computed ----------------------------------------------------
- */
+/* ---- Models with results of transformers -------------------------------------------------- */
 
-/* The first of the greatest of `count` numbers of a list, from `first` on. */
+/* The argmax of `count` numbers of a list, relative to `first`; the first one of equal values. */
 static int32_t best_of(const json_t *list, size_t first, size_t count)
 {
     size_t best = 0;
@@ -148,7 +147,7 @@ static void make_llama(tiny *t, const json_t *variant)
     free_rows(&rows);
 }
 
-/* The sources, the beginnings of their texts, and the most likely token behind each of those. */
+/* Sources, prefixes of their targets, and the most likely token after each prefix. */
 static void write_pairs(const tiny *t, const json_t *variant, int32_t padding)
 {
     enum { IGNORED = -100 };
@@ -221,7 +220,7 @@ static void write_images(const tiny *t, const json_t *variant)
     };
     size_t count = (size_t) images.dim[0], classes = json_array_size(logits) / count;
     if (count > IMAGES)
-        bail_out("%zu images, room for %d", count, IMAGES);
+        bail_out("the variant has %zu images, at most %d are supported", count, IMAGES);
     for (size_t i = 0; i < count; i++)
         best[i] = best_of(logits, i * classes, classes);
     write_reference(t, reference, logits == NULL ? 1 : 2);
@@ -268,7 +267,7 @@ int main(int argc, char **argv)
               stderr);
         return 2;
     }
-    /* Checkpoints are made in a folder of the helpers' choice. */
+    /* The helpers write the checkpoint to a temporary folder. */
     bool moved = rename(t.folder, argv[argc - 1]) == 0;
     if (!moved)
         perror(argv[argc - 1]);

@@ -3,9 +3,9 @@
  *
  *     make-classifier FOLDER LABELS [MEMBERS]
  *
- * Writes a checkpoint of 20 tokens and 10 positions that tells so many classes, and with 0 of them
- * embeds by the mean; config.json has the MEMBERS, a JSON object, too.  Its tokenizer knows the
- * words "a" to "l" as tokens 5 to 16.
+ * Writes a checkpoint with 20 tokens, 10 positions and LABELS classes; with 0 classes it is a
+ * sentence encoder with mean pooling.  config.json also gets the MEMBERS of a JSON object.  The
+ * tokenizer maps the words "a" to "l" to tokens 5 to 16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,7 +46,8 @@ static void add_classifier(tiny *t, int labels)
     tiny_add_linear(t, "bert.pooler.dense", 8, 8);
     tiny_add_linear(t, "classifier", labels, 8);
     snprintf(members, sizeof members,
-             "{\"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": %d}", labels);
+             "{\"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": %d}",
+             labels);
     tiny_configure(t, members);
 }
 

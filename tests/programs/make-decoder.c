@@ -1,14 +1,14 @@
 /*
- * make-decoder.c - a small random Llama with a tokenizer over bytes, for tests.
+ * make-decoder.c - a small random Llama with a byte-level tokenizer, for tests.
  *
  *     make-decoder FOLDER SEED [BAD]
  *     make-decoder - poison ARTIFACT
  *
- * Writes a checkpoint: 300 tokens, of which 0 to 255 are bytes, 256 is a blank and an "a",
- * 257 <|endoftext|> (the end), 258 <|im_start|> and 259 <|im_end|>; 2^22 positions.
+ * Writes a checkpoint with 2^22 positions and 300 tokens: 0 to 255 are bytes, 256 is " a",
+ * 257 <|endoftext|> (the end token), 258 <|im_start|> and 259 <|im_end|>.
  *
- * Poisoned, its artifact computes what is no number from token BAD on.  The converter refuses such
- * weights: so a rare number stands there first.
+ * The second form puts NaN into the embedding of token BAD in the artifact.  The converter refuses
+ * NaN, so the checkpoint holds a rare number in its place.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -102,7 +102,7 @@ static json_t *config(void)
                      "rope_theta", 10000.0);
 }
 
-/* The character that stands for a byte: printable ones for themselves, others from U+0100 on. */
+/* The character that represents a byte: itself if printable, else one from U+0100 on. */
 static int character(int byte)
 {
     static const int ranges[3][2] = { { '!', '~' }, { 0xa1, 0xac }, { 0xae, 0xff } };
@@ -156,7 +156,7 @@ static json_t *tokenizer(void)
                      "model", model);
 }
 
-/* Put what is no number in the place of the rare one, whose bytes stand there once. */
+/* Replaces the rare number, whose bytes occur once in the file, with NaN. */
 static bool poison(const char *path)
 {
     static char bytes[1 << 20];

@@ -1,9 +1,9 @@
 /*
- * make-sample.c - write the sample artifact, for shell tests.
+ * make-sample.c - write the artifact of tests/lib/sample.h, for shell tests.
  *
  *     make-sample FILE float|blocks|int8 SEED [NAME]
  *
- * NAME is that of a matrix that only int8 has, large.weight.
+ * NAME replaces the name large.weight of a matrix that only the int8 artifact has.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -3,7 +3,7 @@
  *
  *     make-tensors OUT NAME:DTYPE:SHAPE=VALUE[,VALUE...]...      input_ids:I32:2,8=5
  *
- * DTYPE is I32, I64 or F32.  The last value given is that of all elements to come.
+ * DTYPE is I32, I64 or F32.  The last value fills all remaining elements.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -54,7 +54,7 @@ static void fill(const ft_tensor *tensor, char *values)
     }
 }
 
-/* Cuts `text` into pieces, of which the name stays in use; the caller frees the data. */
+/* Splits `text` in place; the tensor keeps a pointer to its name.  The caller frees the data. */
 static bool make(ft_named_tensor *out, char *text)
 {
     *out = (ft_named_tensor){ .name = strsep(&text, ":") };

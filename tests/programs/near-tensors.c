@@ -1,10 +1,11 @@
 /*
- * near-tensors.c - whether two safetensors files hold the same tensors, floats within a tolerance.
+ * near-tensors.c - compare two safetensors files, floats within a tolerance.
  *
  *     near-tensors FOUND EXPECTED TOLERANCE
  *
- * Names, dtypes and shapes must be equal, and integers.  Floats may differ by the tolerance times
- * the larger of 1 and the expected value.  The first difference is told; the status is 1 then.
+ * Names, dtypes, shapes and integers must be equal.  Floats may differ by the tolerance times the
+ * larger of 1 and the expected value.  Prints the first difference and exits with 1 if there is
+ * one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,7 +36,7 @@ static bool same_shape(const ft_tensor *a, const ft_tensor *b)
     return same;
 }
 
-/* The first element that differs; their number: none does. */
+/* The index of the first element that differs, or the number of elements if none does. */
 static size_t first_difference(const ft_tensor *a, const ft_tensor *b, double tolerance)
 {
     size_t count = ft_tensor_numel(a), size = ft_dtype_size(a->dtype), i = 0;

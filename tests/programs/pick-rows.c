@@ -1,10 +1,10 @@
 /*
- * pick-rows.c - some rows of a file of samples, in any order, for tests.
+ * pick-rows.c - select rows of a data file in any order, for tests.
  *
  *     pick-rows IN OUT FIRST:END...
  *
- * Writes rows FIRST to END - 1 of every tensor, range after range; from FIRST - 1 down to END where
- * FIRST is the larger one.
+ * Writes rows FIRST to END - 1 of every tensor for each range in turn, or rows FIRST - 1 down to
+ * END if FIRST is larger than END.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,7 +35,7 @@ static bool take_range(picked *p, const char *text)
     return first == last;
 }
 
-/* Replace the data of a tensor by its picked rows, which the caller frees. */
+/* Replaces the data of a tensor with its selected rows, which the caller frees. */
 static bool pick(ft_tensor *tensor, const picked *p)
 {
     size_t rows = (size_t) tensor->dim[0], bytes = ft_tensor_bytes(tensor) / rows;
@@ -78,6 +78,6 @@ int main(int argc, char **argv)
         free(tensor[--count].tensor.data);
     ft_safetensors_close(in);
     if (!fine)
-        fprintf(stderr, "pick-rows: %s: no such rows, or %s\n", argv[1], err.text);
+        fprintf(stderr, "pick-rows: %s: rows do not exist, or %s\n", argv[1], err.text);
     return !fine;
 }

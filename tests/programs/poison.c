@@ -1,6 +1,6 @@
 /*
- * poison.c - put NaN, or another number, into a tensor of an artifact, for tests: the converter
- * refuses weights that are none.
+ * poison.c - write NaN or another number into a tensor of an artifact, for tests; the converter
+ * refuses weights that are not finite.
  *
  *     poison ARTIFACT TENSOR ELEMENT [NUMBER]
  *
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Where the element stands in the file; -1: nowhere. */
+/* The offset of the element in the file, or -1 if there is none. */
 static long find(const char *path, const char *name, size_t element, ft_dtype *dtype)
 {
     ft_artifact *artifact;
@@ -43,9 +43,9 @@ static bool put(const char *path, long at, ft_dtype dtype, float number)
     FILE *file = fopen(path, "r+b");
     if (file == NULL)
         return false;
-    bool fine = fseek(file, at, SEEK_SET) == 0 &&
-                fwrite(dtype == FT_F32 ? (const void *) &number : &half, ft_dtype_size(dtype), 1,
-                       file) == 1;
+    bool fine =
+        fseek(file, at, SEEK_SET) == 0 && fwrite(dtype == FT_F32 ? (const void *) &number : &half,
+                                                 ft_dtype_size(dtype), 1, file) == 1;
     return fclose(file) == 0 && fine;
 }
 

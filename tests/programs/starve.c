@@ -1,24 +1,25 @@
 /*
- * starve.c - run a command once for each way to an allocation, which then finds no memory.
+ * starve.c - run a command once for each call chain that allocates memory, and fail that
+ * allocation.
  *
  *     starve [-e EVERY] [-o] LIBRARY FOLDER COMMAND...
  *
- * LIBRARY is lib/scarce.c, FOLDER where the command writes; what is in there is removed before each
- * run.  Of allocations that the same chain of callers asks for, the first fails; -e 3 takes every
- * third chain.  -o: standard output must be the same, too.  Each broken promise is a line with the
- * place of the allocation, and the end is a line for each kind:
+ * LIBRARY is lib/scarce.c.  The command writes to FOLDER, which is emptied before each run.  The
+ * first allocation of each call chain fails; with -e 3 only every third chain is tried.  With -o
+ * standard output is compared too.  Each violation is a line with the place of the allocation; the
+ * last lines count them:
  *
- *     allocations N   of the undisturbed run, which must succeed
- *     chains N        of callers that these have
- *     crashes N       runs that ended otherwise than with status 0 or 1
- *     silent N        failures without a word on standard error, or without "memory" where the
- *                     program itself found none
+ *     allocations N   allocations of the normal run, which must succeed
+ *     chains N        different call chains of these allocations
+ *     crashes N       runs that ended with a signal or a status other than 0 and 1
+ *     silent N        failures without a message, or without "memory" in the message if the
+ *                     program itself made the failed allocation
  *     litter N        failures that left a file in FOLDER
- *     different N     successes that wrote something else than the undisturbed run
- *     leaks N         runs at whose end a block was in use that the undisturbed run does not leave
+ *     different N     successes with other outputs than the normal run
+ *     leaks N         runs that did not free a block that the normal run frees
  *
- * Status 0 if all but the first two are 0; 77 in a build whose sanitizer has the allocator for
- * itself.
+ * Exits with 0 if all counts but the first two are 0, and with 77 in a build whose sanitizer
+ * replaces the allocator.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -58,12 +59,12 @@ static struct {
     bool compares_output;
 } job = { .every = 1 };
 
-static char own[FOLDER_PATH]; /* of the files log, out and err */
+static char own[FOLDER_PATH]; /* holds the files log, out and err */
 
 /* ---- Files -------------------------------------------------------------------------------- */
 
 typedef struct text {
-    char *start; /* terminated */
+    char *start; /* NUL-terminated */
     size_t bytes;
 } text;
 
@@ -97,15 +98,15 @@ static void empty(const char *folder)
         closedir(entries);
 }
 
-/* ---- What a run wrote --------------------------------------------------------------------- */
+/* ---- The outcome of a run ----------------------------------------------------------------- */
 
 typedef struct outcome {
-    int status; /* as wait() has it */
+    int status; /* from waitpid() */
     text log, out, err;
-    long allocations, *first; /* [chains] the first allocation of each chain of callers */
+    long allocations, *first; /* [chains] the first allocation of each call chain */
     size_t chains;
     char name[8][256];
-    text content[8]; /* of the files in the folder */
+    text content[8]; /* the files in the folder */
     int files;
 } outcome;
 
@@ -212,11 +213,11 @@ static void run(outcome *o, long which)
     read_chains(o);
 }
 
-/* ---- Judging ------------------------------------------------------------------------------ */
+/* ---- Checks ------------------------------------------------------------------------------- */
 
 static long found[KINDS];
 
-/* The line of a log that begins like that, or an empty one. */
+/* The line of a log that begins with `begin`, or an empty string. */
 static const char *line_of(const text *log, const char *begin)
 {
     static char line[256];
@@ -233,7 +234,7 @@ static void report(int kind, long which, const outcome *o, const char *detail)
                detail);
 }
 
-/* The library or program that a line of a log speaks of. */
+/* The library or program that a line of a log names. */
 static const char *place_of(char place[256], const char *line)
 {
     place[0] = '\0';
@@ -253,8 +254,8 @@ static bool is_own(const outcome *o)
 }
 
 /*
- * A block in use that is not in the log of the undisturbed run.  What a library that was refused
- * forgets of its own is its own business.
+ * A block that was not freed and is not in the log of the normal run.  Blocks that a library leaks
+ * after its own failed allocation do not count.
  */
 static const char *leaked(const outcome *o, const outcome *first)
 {

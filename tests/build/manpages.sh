@@ -58,9 +58,14 @@ done
 for page in $pages; do
     case $page in *.1) ;; *) continue ;; esac
     awk '/^\.SH/ { on = $0 == ".SH EXIT STATUS" }
-         on && number != "" { print number, $1 == "Usage" ? $1 " " $2 : $1; number = "" }
+         on && number != "" {
+             word = $1 == "Usage" ? $1 " " $2 : $1
+             sub(/[.:;,]$/, "", word)
+             print number, word
+             number = ""
+         }
          on && /^\.B [0-9]+$/ { number = $2 }' "$page" >"$dir/page"
-    printf '0 Success:\n1 Failure:\n2 Usage error:\n' | diff - "$dir/page" >"$dir/found"
+    printf '0 Success\n1 Failure\n2 Usage error\n' | diff - "$dir/page" >"$dir/found"
     check $? "$page: the exit statuses are 0 for success, 1 for failure and 2 for usage errors"
 done
 
@@ -71,7 +76,7 @@ for page in $pages; do
         test ! -s "$dir/found"
         check $? "$page: mandoc prints no warning"
     elif command -v groff >/dev/null; then
-        groff -man -Tascii -ww "$page" 2>"$dir/found" >/dev/null
+        groff -man -Tutf8 -ww "$page" 2>"$dir/found" >/dev/null
         test ! -s "$dir/found"
         check $? "$page: groff prints no warning"
     else

@@ -1,16 +1,16 @@
 #!/bin/sh
-# same-code.sh - whether two revisions compile to the same functions, wherever these are and whatever
-# they are called: the proof that a commit moves or renames code and changes nothing.
+# same-code.sh - check that two revisions compile to the same functions, regardless of their names and
+# files: the proof that a commit only moves or renames code.
 #
 #     tests/build/same-code.sh [--cuda] OLD NEW
 #
-# Both revisions are built in a temporary folder, without CUDA unless --cuda asks for the kernels of
-# one architecture, 90a.  Each function's instructions are compared as text from which symbols and
-# addresses have been erased; the functions of a revision are a multiset, so that a function may move
-# to another file.  That an instruction refers to a symbol is compared, not to which one.  Functions
-# that only one revision has are named, and the status is 1.
+# Builds both revisions in a temporary folder, without CUDA unless --cuda adds the kernels for one
+# architecture, 90a.  Compares the instructions of each function as text without symbols and addresses:
+# whether an instruction refers to a symbol matters, but not which symbol.  The functions of a revision
+# form a multiset, so that a function may move to another file.  If only one revision has a function,
+# the script names it and exits with 1.
 #
-# Needs git, objdump, and cuobjdump with --cuda.  CC and CFLAGS are respected.
+# Needs git, objdump, and cuobjdump with --cuda.  Uses CC and CFLAGS.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
@@ -56,12 +56,12 @@ build () {
     }
 }
 
-# objects SIDE: those of the programs and libraries, each once; libtool compiles some into .libs/.
+# objects SIDE: the objects of the programs and libraries; libtool puts some of them into .libs/.
 objects () {
     find "$dir/$1/same" -name '*.o' ! -path '*/tests/*' | sort
 }
 
-# functions SIDE: a line for each, its instructions and its name, parted by a tab.
+# functions SIDE: one line per function with its instructions and its name, separated by a tab.
 functions () {
     objects "$1" | while read -r object; do
         objdump -d --no-show-raw-insn --no-addresses "$object"
@@ -98,7 +98,7 @@ functions () {
         END { finish() }'
 }
 
-# only SIDE: names of the functions whose bodies the other side has fewer of.
+# only SIDE: the functions whose instructions occur less often on the other side.
 only () {
     other=$(test "$1" = old && echo new || echo old)
     awk -F '\t' 'NR == FNR { count[$1]++; next }

@@ -22,7 +22,7 @@ numbers () {
     grep -v '"seconds"' "$1"
 }
 
-# within A B SHARE: |A - B| <= SHARE x |B|.
+# within A B TOLERANCE: |A - B| <= TOLERANCE x |B|.
 within () {
     awk -v a="$1" -v b="$2" -v s="$3" \
         'BEGIN { d = a - b; if (d < 0) d = -d; if (b < 0) b = -b; exit !(a != "" && d <= s * b) }'
@@ -163,8 +163,8 @@ fi
 
 # ---- A decoder with reference logits of transformers --------------------------------------------
 
-# The logits behind two rows of the variant "grouped" in tests/golden/llama-variants.json give the
-# -log p of [81, 5] and, of two rows with the same beginning, the difference.
+# The logits after two rows of the variant "grouped" in tests/golden/llama-variants.json give the
+# -log p of [81, 5] and the difference of two rows with a common prefix.
 quietly "$make_checkpoint" llama grouped grouped
 quietly "$convert" -i grouped -o grouped.ft
 row=96,84,37,19,21,19,63,57,19

@@ -1,5 +1,4 @@
 # usage.sh - command-line errors of all tools: the message names the error, and the status is 2.
-# the status is 2.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99

@@ -1,14 +1,14 @@
 #!/bin/sh
-# same-code.sh - check that two revisions compile to the same functions, regardless of their names and
-# files: the proof that a commit only moves or renames code.
+# same-code.sh - check that two revisions compile to the same functions, regardless of their names
+# and files: the proof that a commit only moves or renames code.
 #
 #     tests/build/same-code.sh [--cuda] OLD NEW
 #
 # Builds both revisions in a temporary folder, without CUDA unless --cuda adds the kernels for one
-# architecture, 90a.  Compares the instructions of each function as text without symbols and addresses:
-# whether an instruction refers to a symbol matters, but not which symbol.  The functions of a revision
-# form a multiset, so that a function may move to another file.  If only one revision has a function,
-# the script names it and exits with 1.
+# architecture, 90a.  Compares the instructions of each function as text without symbols and
+# addresses: whether an instruction refers to a symbol matters, but not which symbol.  The
+# functions of a revision form a multiset, so that a function may move to another file.  If only
+# one revision has a function, the script names it and exits with 1.
 #
 # Needs git, objdump, and cuobjdump with --cuda.  Uses CC and CFLAGS.
 # SPDX-License-Identifier: Apache-2.0

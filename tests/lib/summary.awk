@@ -1,13 +1,13 @@
-# summary.awk - what all tests together gave, from the logs that the TAP driver wrote.
+# summary.awk - the results of all tests, from the logs that the TAP driver writes.
 #
 #   awk -f tests/lib/summary.awk LOG ...
 #
-# Prints each failure, the skipped checks by reason in one line, and the totals as the last line.  A
-# test that ended before its plan, or with another status than 0, has an ERROR in its log, which is
-# a failure.
+# Prints each failure, one line with the skipped checks by reason, and the totals as the last line.
+# The log of a test that ended before its plan or with a nonzero status contains an ERROR, which
+# counts as a failure.
 # SPDX-License-Identifier: Apache-2.0
 
-# Reasons of one kind count as one.
+# Groups similar reasons.
 function kind(reason) {
     if (reason ~ /^no checkpoint /) {
         match(reason, /^no checkpoint [^ ;]+/)

@@ -63,7 +63,7 @@ refused 2 '--beams: "65" is not a number from 1 to 64' "$bench" --shape ft-decod
 refused 2 '--beams: "many" is not a number' "$bench" --shape ft-decoding --beams many
 refused 1 '--beams: bert-base is not an encoder-decoder' "$bench" --shape bert-base --beams 4
 refused 1 '--beams: llama-1b is not an encoder-decoder' "$bench" --shape llama-1b --beams 1 --decode 8
-refused 1 '--top-p: ft-decoding is timed with beam_search search, which does not sample' \
+refused 1 '--top-p: ft-decoding is timed with beam search, which does not sample' \
     "$bench" --shape ft-decoding --top-p 0.5
 refused 1 'scheme int8-residual is for encoders' "$bench" --shape ft-decoding --scheme int8-residual
 refused 1 'scheme w8a8-dynamic is for decoders' "$bench" --shape minilm --scheme w8a8-dynamic
@@ -292,7 +292,7 @@ grep -q '^"a, ""b"".ft",float,cpu,1,8,8,' out
 check $? 'the CSV quotes the name of an artifact'
 quietly "$FT_BUILDDIR/ft-calibrate" -q -i 'a, "b".ft' -o blocks.ft --scheme w4a16
 is 0 'ft-bench -i times a group-wise artifact' "$bench" $known -i blocks.ft -b 1 -l 8 -r 1 -t 1 --csv
-grep -q '^blocks.ft,blocks,cpu,1,8,8,' out
+grep -q '^blocks.ft,groupwise,cpu,1,8,8,' out
 check $? 'the CSV names the state of a group-wise artifact'
 is 1 'ft-bench -i refuses sequences longer than the positions of the model' \
     "$bench" $known -i 'a, "b".ft' -b 1 -l 4000 -r 1

@@ -126,7 +126,7 @@ sized wide.png 65537 1 1 0 1
 refused 'wide.png: 65537 x 1 pixels' 'a PNG with one row of 65537 pixels' \
     "$run" -i vit.ft --image wide.png
 sized gray.png 32768 2049 1 0 0
-refused 'gray.png: 32768 x 2049 pixels, at most 67108864 are read' \
+refused 'gray.png: 32768 x 2049 pixels, at most 67108864 are supported' \
     'a PNG with more pixels than the limit' \
     "$run" -i vit.ft --image gray.png
 sized deep.png 8192 8192 16 6 0

@@ -26,12 +26,12 @@ show () {
 
 # is STATUS SENTENCE COMMAND...: the command exits with STATUS; its output goes to $dir/out and err.
 is () {
-    expected=$1 sentence=$2
+    expected=$1 is_sentence=$2 # callers have a variable `sentence`
     shift 2
     "$@" >"$dir/out" 2>"$dir/err"
     found=$?
     test $found -eq "$expected"
-    check $? "$sentence"
+    check $? "$is_sentence"
     test $found -eq "$expected" || show "$dir/out" "$dir/err"
 }
 

@@ -199,7 +199,7 @@ if test "$(awk '$1 == "MemAvailable:" { print int($2 / 1e6) }' /proc/meminfo)" -
     skip 'this machine has memory for anything'
     skip 'this machine has memory for anything'
 else
-    refused 1 ' bytes asked, ' 'a KV cache that does not fit into memory' \
+    refused 1 ' bytes needed, ' 'a KV cache that does not fit into memory' \
         -d many.st --batch 500 --ctx 4194304
 fi
 

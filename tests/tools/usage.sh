@@ -61,7 +61,7 @@ wrong '--samples: "5:5" is neither a count nor FIRST:END' 'an empty range of sam
 wrong '--memory: 99999999999999999 is too large' 'a memory size beyond 64 bits' \
     ft-calibrate -i a.ft -d d \
     -n --memory 99999999999999999
-wrong '--tokens: "5,1048577" has a number that is too large: 1048576 is the most' \
+wrong '--tokens: "5,1048577": a number exceeds the maximum of 1048576' \
     'a token count above 1048576' ft-inspect --plan --tokens 5,1048577 a.ft
 
 for tool in ft-run ft-calibrate ft-eval ft-bench; do

@@ -1,5 +1,5 @@
 /*
- * amax-t.c - amax.tsv and FasterTransformer's list.
+ * amax-t.c - the calibration table amax.tsv, and FasterTransformer's amaxList.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,9 +29,9 @@ static ft_status parse(const char *text, size_t bytes, ft_error *err)
     return rc;
 }
 
-/* ---- The list ----------------------------------------------------------------------------- */
+/* ---- The table ----------------------------------------------------------------------------- */
 
-/* Amax of every size, from the smallest that has a scale to the largest float. */
+/* Amax values of every magnitude, from the smallest that has a scale to the largest float. */
 static float sample(size_t i)
 {
     uint32_t bits = ft_bits_from_float(FLT_MIN * 128.0f) + (uint32_t) (i * 1970773u);
@@ -46,23 +46,27 @@ static void test_round_trip(void)
     char name[32], *text, *again;
     int failures = 0, different = 0;
     for (size_t i = 0; i < COUNT; i++) {
-        snprintf(name, sizeof name, "layer.%zu.x", (i * 7919) % COUNT); /* not in order */
+        snprintf(name, sizeof name, "layer.%zu.x", (i * 7919) % COUNT); /* unsorted */
         const ft_amax_entry e = { name, sample(i), "percentile", (double) i / COUNT,
                                   0.1 * (double) i };
         failures += ft_amax_table_add(list, &e, &err) != FT_OK;
     }
-    is_int(failures, 0, "a list takes a thousand points");
+    is_int(failures, 0, "ft_amax_table_add accepts a thousand activation points");
     size_t bytes, bytes_again;
-    is_int(ft_amax_table_format(list, &text, &bytes, &err), FT_OK, "it becomes text");
-    is_int(ft_amax_table_parse(&back, "amax.tsv", text, bytes, &err), FT_OK, "and is read again");
+    is_int(ft_amax_table_format(list, &text, &bytes, &err), FT_OK, "a table is formatted as text");
+    is_int(ft_amax_table_parse(&back, "amax.tsv", text, bytes, &err), FT_OK,
+           "the text of a table is parsed");
     for (size_t i = 0; back != NULL && i < COUNT; i++) {
         const ft_amax_entry *e = ft_amax_table_find(back, list->entry[i].name);
         different += e == NULL || e->amax != list->entry[i].amax || strcmp(e->method, "percentile");
     }
-    is_int(different, 0, "every amax comes back bit by bit, by name");
-    is_int(ft_amax_table_format(back, &again, &bytes_again, &err), FT_OK, "and becomes text again");
-    ok(bytes == bytes_again && memcmp(text, again, bytes) == 0, "the same text");
-    ok(ft_amax_table_find(back, "layer.x") == NULL, "a name that is not there is not found");
+    is_int(different, 0, "every amax is unchanged by a round trip, found by name");
+    is_int(ft_amax_table_format(back, &again, &bytes_again, &err), FT_OK,
+           "a parsed table is formatted as text");
+    ok(bytes == bytes_again && memcmp(text, again, bytes) == 0,
+       "formatting a parsed table gives the same text");
+    ok(ft_amax_table_find(back, "layer.x") == NULL,
+       "ft_amax_table_find does not find a name that is absent");
     free(text);
     free(again);
     ft_amax_table_free(list);
@@ -73,8 +77,8 @@ static void test_infinite_sqnr(void)
 {
     static const char noiseless[] = HEAD "a\t1\tmax\t0\tinf\n";
     ft_error err;
-    is_int(parse(noiseless, strlen(noiseless), &err), FT_OK, "an SQNR without noise is infinite");
-    is_int(parse(HEAD, strlen(HEAD), &err), FT_OK, "a list may be empty");
+    is_int(parse(noiseless, strlen(noiseless), &err), FT_OK, "an infinite SQNR is accepted");
+    is_int(parse(HEAD, strlen(HEAD), &err), FT_OK, "a table without rows is accepted");
 }
 
 /* Use a locale with a decimal comma, compiled in `folder`. */
@@ -90,7 +94,7 @@ static bool use_comma(const char *folder)
            setlocale(LC_NUMERIC, "comma") != NULL;
 }
 
-/* Another decimal point in the program's locale must not reach the file. */
+/* The decimal point of the program's locale must not affect the file. */
 static void test_locale(void)
 {
     char folder[FOLDER_PATH], command[FOLDER_PATH + 8];
@@ -98,21 +102,21 @@ static void test_locale(void)
     bool has_comma = use_comma(folder);
     snprintf(command, sizeof command, "rm -r %s", folder);
     if (system(command) != 0)
-        diag("%s stays", folder);
+        diag("cannot remove %s", folder);
     if (!has_comma) {
-        skip(2, "localedef makes no locale with a decimal comma");
+        skip(2, "localedef cannot compile a locale with a decimal comma");
         return;
     }
-    is_str(localeconv()->decimal_point, ",", "a locale has a decimal comma");
+    is_str(localeconv()->decimal_point, ",", "the test locale has a decimal comma");
     ft_amax_table *list;
     ft_error err;
     is_int(ft_amax_table_parse(&list, "amax.tsv", HEAD GOOD, strlen(HEAD GOOD), &err), FT_OK,
-           "a decimal comma in the locale does not disturb reading");
+           "reading amax.tsv ignores the decimal comma of the locale");
     char *text;
     size_t bytes;
     if (list == NULL || ft_amax_table_format(list, &text, &bytes, &err) != FT_OK)
         bail_out("%s", err.text);
-    is_str(text, HEAD GOOD, "nor writing");
+    is_str(text, HEAD GOOD, "writing amax.tsv ignores the decimal comma of the locale");
     free(text);
     ft_amax_table_free(list);
     setlocale(LC_NUMERIC, "C");
@@ -123,7 +127,7 @@ static void test_locale(void)
 static const struct {
     const char *lines, *reason, *sentence;
 } refused[] = {
-    { GOOD "b\t\tmax\t0\t40\n", "line 3: b: amax \"\" is not a number", "an absent amax" },
+    { GOOD "b\t\tmax\t0\t40\n", "line 3: b: amax \"\" is not a number", "a missing amax" },
     { GOOD "b\t0\tmax\t0\t40\n", "line 3: b: amax 0, expected a positive", "a zero amax" },
     { GOOD "b\t-1\tmax\t0\t40\n", "line 3: b: amax -1, expected a positive", "a negative amax" },
     { GOOD "b\tnan\tmax\t0\t40\n", "line 3: b: amax nan, expected a positive", "a NaN amax" },
@@ -135,7 +139,7 @@ static const struct {
     { GOOD "b\t 1\tmax\t0\t40\n", "line 3: b: amax \" 1\" is not a number",
       "space before a number" },
     { GOOD "b\t1,5\tmax\t0\t40\n", "line 3: b: amax \"1,5\" is not a number", "a decimal comma" },
-    { GOOD GOOD, "line 3: a: has two amax", "a name that comes twice" },
+    { GOOD GOOD, "line 3: a: has two amax", "a duplicate name" },
     { GOOD "b\t1\tmax\t0\n", "line 3: expected 5 columns", "a missing column" },
     { GOOD "b\t1\tmax\t0\t40\t\n", "line 3: expected 5 columns", "a sixth column" },
     { GOOD "\n", "line 3: expected 5 columns", "an empty line" },
@@ -147,7 +151,8 @@ static const struct {
     { GOOD "b\t1\tmax\tnan\t40\n", "clipped fraction nan", "a NaN fraction" },
     { GOOD "b\t1\tmax\t0\tnan\n", "SQNR is not a number", "a NaN SQNR" },
     { GOOD "b\t1\tmax\t0\tx\n", "SQNR \"x\" is not a number", "an SQNR that is a word" },
-    { GOOD "b\t1\tmax\t0\t40", "line 3: truncated: no end of line", "a last line without its end" },
+    { GOOD "b\t1\tmax\t0\t40", "line 3: truncated: no end of line",
+      "a last line without a line feed" },
 };
 
 static void test_refusals(void)
@@ -160,16 +165,18 @@ static void test_refusals(void)
            "%s is refused: %s", refused[i].sentence, err.text);
     }
     is_int(parse("", 0, &err), FT_EFORMAT, "an empty file is refused");
-    is_int(parse(GOOD, strlen(GOOD), &err), FT_EFORMAT, "a file without its head is refused");
-    has(err.text, "amax.tsv: line 1: expected the columns", "with the columns that it needs");
+    is_int(parse(GOOD, strlen(GOOD), &err), FT_EFORMAT,
+           "a file without the header line is refused");
+    has(err.text, "amax.tsv: line 1: expected the columns",
+        "the error of a missing header line names the expected columns");
     static const char zero[] = HEAD "a\t1\tm\0x\t0\t40\n";
-    is_int(parse(zero, sizeof zero - 1, &err), FT_EFORMAT, "a zero byte is refused");
+    is_int(parse(zero, sizeof zero - 1, &err), FT_EFORMAT, "a file with a NUL byte is refused");
     char longest[2000];
     memset(longest, 'a', sizeof longest);
     memcpy(longest, HEAD, strlen(HEAD));
     longest[sizeof longest - 1] = '\n';
-    is_int(parse(longest, sizeof longest, &err), FT_EFORMAT, "an endless line is refused");
-    has(err.text, "at most 511", "with the length that a line may have");
+    is_int(parse(longest, sizeof longest, &err), FT_EFORMAT, "a line that is too long is refused");
+    has(err.text, "at most 511", "the error of a line that is too long names the limit");
 }
 
 /* ---- amaxList ----------------------------------------------------------------------------- */
@@ -187,37 +194,45 @@ static void test_amax_list(void)
         layer.weight[i] = weights + at;
         at += i == FT_AMAX_LIST_UP ? 4 * H : H;
     }
-    is_int((long long) ft_amax_list_size(768), 6992, "a list for H = 768 has 6992 floats");
-    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_OK, "a layer with ffn = 4H has a list");
+    is_int((long long) ft_amax_list_size(768), 6992,
+           "the amaxList of a layer with hidden size 768 has 6992 floats");
+    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_OK,
+           "ft_amax_list_write_layer writes the amaxList of a layer with ffn = 4H");
 
-    /* Expected bits come from exact rational arithmetic, rounded once. */
-    is_int(ft_bits_from_float(list[28]), 0x4019999a, "28: amax after GELU");
-    is_int(ft_bits_from_float(list[29]), 0x3c9acf38, "29: amax / 127");
-    is_int(ft_bits_from_float(list[30]), 0x391c0747, "30: amax / 127 / 127");
-    is_int(ft_bits_from_float(list[31]), 0x4253aaaa, "31: 127 / amax");
+    /* The expected bits are computed with exact rational arithmetic, rounded once. */
+    is_int(ft_bits_from_float(list[28]), 0x4019999a, "amaxList[28] is the amax after GELU");
+    is_int(ft_bits_from_float(list[29]), 0x3c9acf38, "amaxList[29] is amax / 127");
+    is_int(ft_bits_from_float(list[30]), 0x391c0747, "amaxList[30] is amax / 127 / 127");
+    is_int(ft_bits_from_float(list[31]), 0x4253aaaa, "amaxList[31] is 127 / amax");
     int wrong = 0;
     for (int i = 0; i < 4; i++)
         wrong += list[4 * FT_AMAX_LIST_V + i] != 0.0f;
-    is_int(wrong, 0, "12 to 15: an amax of 0 becomes four zeros");
+    is_int(wrong, 0, "amaxList[12] to amaxList[15] are 0 for an amax of 0");
     for (int i = 36; i < FT_AMAX_LIST_HEADER; i++)
         wrong += list[i] != 0.0f;
-    is_int(wrong, 0, "36 to 79 are zeros");
+    is_int(wrong, 0, "amaxList[36] to amaxList[79] are 0");
     for (int i = 0; i < 9 * H; i++)
         wrong += list[FT_AMAX_LIST_HEADER + i] != weights[i];
-    is_int(wrong, 0, "80 on: amax of q, k, v, output, up (4H), down, by channel");
+    is_int(wrong, 0,
+           "amaxList[80] and later are the per-channel amax of q, k, v, output, up (4H) and down");
 
     layer.ffn = 3 * H;
-    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_EUNSUPPORTED, "ffn = 3H has no list");
+    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_EUNSUPPORTED,
+           "ft_amax_list_write_layer refuses ffn = 3H");
     layer.ffn = 4 * H + 1;
-    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_EUNSUPPORTED, "nor has ffn = 4H + 1");
+    is_int(ft_amax_list_write_layer(list, &layer, NULL), FT_EUNSUPPORTED,
+           "ft_amax_list_write_layer refuses ffn = 4H + 1");
 
     char text[FT_AMAX_LIST_DESCRIPTION_SIZE];
-    is_str(ft_amax_list_describe(text, H, 7), "q after bias: 127 / amax", "7 is named");
-    is_str(ft_amax_list_describe(text, H, 79), "reserved", "79 is reserved");
+    is_str(ft_amax_list_describe(text, H, 7), "q after bias: 127 / amax",
+           "ft_amax_list_describe names entry 7");
+    is_str(ft_amax_list_describe(text, H, 79), "reserved",
+           "ft_amax_list_describe calls entry 79 reserved");
     is_str(ft_amax_list_describe(text, H, 80 + 4 * H), "feed-forward up weight amax, channel 0",
-           "80 + 4H begins the up weight");
+           "entry 80 + 4H is the first channel of the up weight");
     is_str(ft_amax_list_describe(text, H, 80 + 8 * H + 1),
-           "feed-forward down weight amax, channel 1", "80 + 8H the down weight");
+           "feed-forward down weight amax, channel 1",
+           "entry 80 + 8H + 1 is the second channel of the down weight");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /*
- * artifact-t.c - what is written is read again, the same whenever and however it is written.
+ * artifact-t.c - a written artifact is read back, and equal contents give equal bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,26 +51,31 @@ static void test_float(void)
     is_int(sample_write(path, &float_sample, &err), FT_OK, "a float artifact is written");
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
     const ft_artifact_header *head = ft_artifact_get_header(a);
-    ok(head->state == FT_ARTIFACT_FLOAT && head->recipe == NULL, "its state is float");
-    is_str(head->family, "bert", "its family comes back");
-    is_str(head->tool, "ft-sample", "and the tool that wrote it");
-    is_int(json_integer_value(json_object_get(head->config, "hidden")), 24, "and its config");
-    near(json_number_value(json_object_get(head->config, "eps")), 1e-12, 0, "to the last digit");
-    is_int((long long) ft_artifact_count(a), 4, "four tensors come back");
-    ok(sample_holds(a, &float_sample), "with their bytes");
+    ok(head->state == FT_ARTIFACT_FLOAT && head->recipe == NULL,
+       "a float artifact has state float and no recipe");
+    is_str(head->family, "bert", "the artifact stores the family");
+    is_str(head->tool, "ft-sample", "the artifact stores the tool that wrote it");
+    is_int(json_integer_value(json_object_get(head->config, "hidden")), 24,
+           "the artifact stores the config");
+    near(json_number_value(json_object_get(head->config, "eps")), 1e-12, 0,
+         "the artifact stores floats of the config without loss");
+    is_int((long long) ft_artifact_count(a), 4, "the artifact has all four tensors");
+    ok(sample_holds(a, &float_sample), "the tensors of a float artifact have the bytes written");
     const ft_artifact_tensor *t = ft_artifact_find(a, "temperature");
     ok(t != NULL && t->ndim == 0 && t->bytes == 4, "a scalar is a tensor without dimensions");
-    ok(ft_artifact_find(a, "temper") == NULL, "a name that is not there is not found");
+    ok(ft_artifact_find(a, "temper") == NULL,
+       "ft_artifact_find does not find a tensor that is absent");
     ok(ft_artifact_amax(a) == NULL, "a float artifact has no amax");
 
     const void *data;
     size_t bytes;
-    is_int(ft_artifact_file(a, "config.json", &data, &bytes, &err), FT_OK, "a file is found");
-    ok(bytes == 2 && memcmp(data, "{}", 2) == 0, "with its bytes");
+    is_int(ft_artifact_file(a, "config.json", &data, &bytes, &err), FT_OK,
+           "ft_artifact_file finds a stored file");
+    ok(bytes == 2 && memcmp(data, "{}", 2) == 0, "a stored file has the bytes written");
     is_int(ft_artifact_file(a, "merges.txt", &data, &bytes, &err), FT_EFORMAT,
-           "a file that is not there is an error");
-    has(err.text, "no merges.txt", "that names it");
-    ok(ft_artifact_find_file(a, "selftest/empty") != NULL, "an empty file is there, too");
+           "ft_artifact_file refuses a file that is absent");
+    has(err.text, "no merges.txt", "the error of an absent file names the file");
+    ok(ft_artifact_find_file(a, "selftest/empty") != NULL, "an empty file is stored");
     ft_artifact_close(a);
 }
 
@@ -78,28 +83,29 @@ static void test_int8(void)
 {
     write_sample(path, &int8_sample);
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
-    ok(ft_artifact_get_header(a)->state == FT_ARTIFACT_INT8, "an int8 artifact is one");
+    ok(ft_artifact_get_header(a)->state == FT_ARTIFACT_INT8, "an int8 artifact has state int8");
     is_str(json_string_value(json_object_get(ft_artifact_get_header(a)->recipe, "residual")),
-           "float", "its recipe comes back");
-    ok(sample_holds(a, &int8_sample), "its weights come back");
+           "float", "the artifact stores the recipe");
+    ok(sample_holds(a, &int8_sample), "the tensors of an int8 artifact have the bytes written");
 
     const ft_artifact_tensor *t = ft_artifact_find(a, "layer.0.ffn.up.weight");
-    ok(t != NULL && t->layout == FT_COL4_4R2_8C && t->dtype == FT_I8, "I8 in COL4_4R2_8C");
-    is_int((long long) t->bytes, 40 * 96, "37 x 70 is stored as 40 x 96");
+    ok(t != NULL && t->layout == FT_COL4_4R2_8C && t->dtype == FT_I8,
+       "an I8 weight is stored in COL4_4R2_8C");
+    is_int((long long) t->bytes, 40 * 96, "a 37 x 70 I8 weight is padded to 40 x 96");
     int wrong = 0;
     for (int i = 0; i < 37; i++)
         wrong += t->scale[i] != 0.001f * (float) (i + 1 + int8_sample.seed);
-    is_int(wrong, 0, "scales that the producer filled in are the ones stored");
-    ok(ft_artifact_find(a, "embed.word")->scale == NULL, "an F16 tensor has none");
+    is_int(wrong, 0, "the artifact stores the scales that the callback computed");
+    ok(ft_artifact_find(a, "embed.word")->scale == NULL, "an F16 tensor has no scale");
 
     const ft_amax_table *amax = ft_artifact_amax(a);
-    is_int((long long) amax->count, 2, "amax.tsv comes back");
+    is_int((long long) amax->count, 2, "the artifact stores amax.tsv");
     near((double) ft_amax_table_find(amax, "layer.0.input")->amax, (double) 3.1415927f, 0.0,
-         "exactly");
+         "amax.tsv stores an amax without loss");
     ft_artifact_close(a);
 }
 
-/* Whether scales, or zeros, are as the producer gave them, and lie where vectors may load them. */
+/* Whether scales, or zero points, equal those written and are aligned for vector loads. */
 static bool holds_groups(const void *data, bool zeros, size_t rows, size_t bytes)
 {
     const unsigned char *found = data;
@@ -115,21 +121,25 @@ static void test_blocks(void)
     write_sample(path, &blocks);
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
     is_str(ft_artifact_state_name(ft_artifact_get_header(a)->state), "blocks",
-           "codes in blocks are a state");
-    ok(sample_holds(a, &blocks), "its codes come back");
+           "the state of a group-wise quantized artifact is called blocks");
+    ok(sample_holds(a, &blocks),
+       "the tensors of a group-wise quantized artifact have the bytes written");
     const ft_artifact_tensor *t = ft_artifact_find(a, "layer.0.ffn.up.weight");
     ok(t->dtype == FT_U4 && t->layout == FT_PANEL32 && t->blocks.group == 32 &&
            t->has_zero_points && !t->blocks.int8_activations,
-       "U4 in PANEL32, groups of 32 with zeros");
-    is_int((long long) t->bytes, 64 * 96 / 2, "37 x 70 is stored as 64 x 96, two to a byte");
-    ok(holds_groups(t->blocks.scale, false, 37, 3 * 64 * 2), "with the scales of three groups");
-    ok(holds_groups(t->blocks.zero, true, 37, 3 * 64), "and the zeros");
+       "a U4 weight is stored in PANEL32 with groups of 32 and zero points");
+    is_int((long long) t->bytes, 64 * 96 / 2,
+           "a 37 x 70 U4 weight is padded to 64 x 96, two values per byte");
+    ok(holds_groups(t->blocks.scale, false, 37, 3 * 64 * 2),
+       "a U4 weight has the scales of three groups");
+    ok(holds_groups(t->blocks.zero, true, 37, 3 * 64),
+       "a U4 weight has the zero points of three groups");
     t = ft_artifact_find(a, "head.weight");
     ok(t->dtype == FT_U8 && t->blocks.group == 0 && t->blocks.int8_activations &&
            t->blocks.zero == NULL,
-       "U8, a group a row, symmetric, multiplied by codes");
-    ok(holds_groups(t->blocks.scale, false, 3, 32 * 2), "with a scale a row");
-    ok(ft_artifact_amax(a) == NULL, "there are no ranges");
+       "a U8 weight is stored with one group per row, without zero points, for int8 activations");
+    ok(holds_groups(t->blocks.scale, false, 3, 32 * 2), "a U8 weight has one scale per row");
+    ok(ft_artifact_amax(a) == NULL, "a group-wise quantized artifact has no amax");
     ft_artifact_close(a);
 
     sample mixed = { .state = FT_ARTIFACT_INT8, .seed = 7, .mixed = true };
@@ -137,8 +147,9 @@ static void test_blocks(void)
     a = open_sample(path, FT_VERIFY_SHA256);
     ok(ft_artifact_find(a, "layer.0.ffn.up.weight")->dtype == FT_U4 &&
            ft_artifact_find(a, "head.weight")->dtype == FT_I8,
-       "in state int8, matrices in blocks stand beside I8 ones");
-    ok(ft_artifact_amax(a) != NULL && sample_holds(a, &mixed), "... and ranges");
+       "an int8 artifact may have group-wise quantized weights beside I8 weights");
+    ok(ft_artifact_amax(a) != NULL && sample_holds(a, &mixed),
+       "a mixed int8 artifact has amax.tsv and the bytes written");
     ft_artifact_close(a);
 }
 
@@ -152,14 +163,14 @@ static void test_alignment(void)
         off += (uintptr_t) t->data % alignment != 0 || t->offset % alignment != 0;
         in_map += t->scale != NULL && (uintptr_t) t->scale % 64 != 0;
     }
-    is_int(off, 0, "tensors are aligned to 64 bytes, those of 64 KiB and more to 4096");
-    is_int(in_map, 0, "and scales to 64");
+    is_int(off, 0, "tensors are aligned to 64 bytes, and those of 64 KiB or more to 4096 bytes");
+    is_int(in_map, 0, "scales are aligned to 64 bytes");
     is_int((long long) ft_artifact_find(a, "large.weight")->bytes, 130 * 512,
-           "(one is that large)");
+           "the sample has a tensor of 64 KiB or more");
     ft_artifact_close(a);
 }
 
-/* Pages of the file that are in memory, of those that hold nothing but the tensor's bytes. */
+/* The number of resident pages of a file, among those that contain only bytes of the tensor. */
 static size_t resident(const char *file, size_t offset, size_t bytes)
 {
     unsigned char pages[1024];
@@ -175,7 +186,7 @@ static size_t resident(const char *file, size_t offset, size_t bytes)
     return count;
 }
 
-/* Drop what the system keeps of a file in memory. */
+/* Drops the pages of a file from the page cache. */
 static void forget(const char *file)
 {
     int fd = open(file, O_RDONLY);
@@ -192,7 +203,7 @@ static void test_untouched(void)
     ft_artifact *a = open_sample(again, FT_VERIFY_STRUCTURE);
     size_t offset = ft_artifact_find(a, "large.weight")->offset;
     size_t bytes = ft_artifact_find(a, "large.weight")->bytes;
-    bytes -= 1 << 17; /* libzip looks for the end of an archive in its last 64 KiB */
+    bytes -= 1 << 17; /* libzip searches the last 64 KiB of an archive for its end record */
     ft_artifact_close(a);
     forget(again);
     if (sysconf(_SC_PAGESIZE) != 4096 || resident(again, offset, bytes) > 0) {
@@ -200,7 +211,8 @@ static void test_untouched(void)
         return;
     }
     a = open_sample(again, FT_VERIFY_STRUCTURE);
-    is_int((long long) resident(again, offset, bytes), 0, "opening reads no page of the weights");
+    is_int((long long) resident(again, offset, bytes), 0,
+           "opening an artifact with FT_VERIFY_STRUCTURE reads no page of the weights");
     ft_artifact_close(a);
 }
 
@@ -223,19 +235,20 @@ static void test_same_bytes(void)
     other.piece = 7;
     write_sample(again, &other);
     umask(old);
-    ok(same_bytes(path, again), "another umask and smaller pieces give the same bytes");
+    ok(same_bytes(path, again),
+       "the bytes of an artifact depend neither on the umask nor on the sizes of writes");
     other.seed++;
     write_sample(again, &other);
-    ok(!same_bytes(path, again), "other weights give others");
+    ok(!same_bytes(path, again), "different weights give different bytes");
 }
 
-/* ---- Producers ---------------------------------------------------------------------------- */
+/* ---- Callbacks ----------------------------------------------------------------------------- */
 
 static ft_status fail_late(void *user, void *buffer, size_t bytes, size_t *produced, ft_error *err)
 {
     int *calls = user;
     if (++*calls > 1)
-        return ft_fail(err, FT_ESHAPE, "my own words");
+        return ft_fail(err, FT_ESHAPE, "the text of the callback");
     memset(buffer, 0, bytes);
     *produced = bytes / 2;
     return FT_OK;
@@ -257,7 +270,7 @@ static ft_status give_too_much(void *user, void *buffer, size_t bytes, size_t *p
     return FT_OK;
 }
 
-/* Write an artifact whose only file comes from `produce`. */
+/* Writes an artifact whose only file comes from `produce`. */
 static ft_status finish_with(ft_read_callback produce, void *user, ft_error *err)
 {
     ft_artifact_writer *w;
@@ -278,13 +291,16 @@ static void test_producers(void)
     ft_error err;
     int calls = 0;
     is_int(finish_with(fail_late, &calls, &err), FT_ESHAPE,
-           "a producer's failure ends the writing");
-    is_str(err.text, "my own words", "and its words arrive");
-    is_int(finish_with(give_nothing, NULL, &err), FT_EARG, "a producer that gives nothing is told");
-    has(err.text, "selftest/output: callback returned 0 of 1000 bytes", "with the entry");
-    is_int(finish_with(give_too_much, NULL, &err), FT_EARG, "so is one that gives too much");
+           "a failing callback ends writing with its status");
+    is_str(err.text, "the text of the callback", "the error text of a failing callback is kept");
+    is_int(finish_with(give_nothing, NULL, &err), FT_EARG,
+           "a callback that produces no bytes is refused");
+    has(err.text, "selftest/output: callback returned 0 of 1000 bytes",
+        "the error of a callback that produces no bytes names the entry");
+    is_int(finish_with(give_too_much, NULL, &err), FT_EARG,
+           "a callback that produces too many bytes is refused");
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
-    ok(sample_holds(a, &int8_sample), "the artifact that was there stays");
+    ok(sample_holds(a, &int8_sample), "the existing artifact is kept when writing fails");
     ft_artifact_close(a);
 }
 
@@ -309,11 +325,12 @@ static void test_progress(void)
     followed.progress = follow;
     followed.user = &c;
     write_sample(again, &followed);
-    ok(c.calls > 4 && c.backwards == 0, "progress is told, and never goes back");
-    ok(c.last == c.total, "and ends at the total");
+    ok(c.calls > 4 && c.backwards == 0,
+       "the progress callback is called with increasing byte counts");
+    ok(c.last == c.total, "the progress callback ends at the total");
 }
 
-/* ---- Wrong use ---------------------------------------------------------------------------- */
+/* ---- Misuse -------------------------------------------------------------------------------- */
 
 static void test_names(ft_artifact_writer *w)
 {
@@ -324,9 +341,12 @@ static void test_names(ft_artifact_writer *w)
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(bad); i++)
         is_int(ft_artifact_add_memory(w, bad[i], "", 0, &err), FT_EARG,
-               "\"%s\" is no name for a file", i == 9 ? "(not ASCII)" : bad[i]);
-    is_int(ft_artifact_add_memory(w, "config.json", "", 0, &err), FT_OK, "config.json is one");
-    is_int(ft_artifact_add_memory(w, "config.json", "", 0, &err), FT_EARG, "but only once");
+               "ft_artifact_add_memory refuses the file name \"%s\"",
+               i == 9 ? "(not ASCII)" : bad[i]);
+    is_int(ft_artifact_add_memory(w, "config.json", "", 0, &err), FT_OK,
+           "ft_artifact_add_memory accepts the file name config.json");
+    is_int(ft_artifact_add_memory(w, "config.json", "", 0, &err), FT_EARG,
+           "ft_artifact_add_memory refuses a duplicate file name");
 }
 
 static void test_tensors(ft_artifact_writer *w)
@@ -337,36 +357,37 @@ static void test_tensors(ft_artifact_writer *w)
     };
     ft_error err;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EARG,
-           "an I8 tensor without scale is refused");
+           "ft_artifact_add_tensor refuses an I8 tensor without a scale");
     t.scale = scale;
     t.dtype = FT_F32;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EARG,
-           "so is an F32 tensor with one");
+           "ft_artifact_add_tensor refuses an F32 tensor with a scale");
     t.scale = NULL;
     t.layout = FT_COL32;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
-           "an F32 tensor in an I8 layout");
+           "ft_artifact_add_tensor refuses an F32 tensor in an I8 layout");
     t.layout = FT_PANEL32;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
-           "an F32 tensor in panels");
+           "ft_artifact_add_tensor refuses an F32 tensor in PANEL32");
     t.dtype = FT_U4;
     t.blocks.group = 48;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
-           "groups of 48 columns");
+           "ft_artifact_add_tensor refuses groups of 48 columns");
     t.blocks.group = 0;
     t.layout = FT_ROW;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
-           "U4 that is not in panels");
+           "ft_artifact_add_tensor refuses a U4 tensor that is not in PANEL32");
     t.dtype = FT_F32;
     t.dim[1] = 0;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
-           "a tensor without elements");
+           "ft_artifact_add_tensor refuses a tensor without elements");
     t.dim[0] = t.dim[1] = INT64_MAX;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_ELIMIT,
-           "a tensor larger than the address space");
+           "ft_artifact_add_tensor refuses a tensor larger than the address space");
     t.dim[0] = t.dim[1] = 4;
     t.role = "two words";
-    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EARG, "a role of two words");
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EARG,
+           "ft_artifact_add_tensor refuses a role of two words");
 }
 
 static void test_heads(void)
@@ -375,7 +396,7 @@ static void test_heads(void)
     json_t *config = json_object();
     ft_artifact_writer *w;
     is_int(ft_artifact_create(&w, path, false, &err), FT_EARG,
-           "a file that exists is refused before any work");
+           "ft_artifact_create refuses an existing file at once");
     if (ft_artifact_create(&w, path, true, &err) != FT_OK)
         bail_out("%s", err.text);
     test_names(w);
@@ -390,8 +411,8 @@ static void test_heads(void)
     static const char *const missing[] = { "amax.tsv", "a recipe", "no recipe", "a config",
                                            "a word" };
     for (size_t i = 0; i < FT_COUNT(heads); i++)
-        is_int(ft_artifact_finish(w, &heads[i], &err), FT_EARG, "a head that needs %s is refused",
-               missing[i]);
+        is_int(ft_artifact_finish(w, &heads[i], &err), FT_EARG,
+               "ft_artifact_finish refuses a header that needs %s", missing[i]);
     ft_artifact_discard(w);
     json_decref(config);
 }
@@ -400,18 +421,22 @@ static void test_open_anything(void)
 {
     ft_artifact *a;
     ft_error err;
-    is_int(ft_artifact_open(&a, folder, FT_VERIFY_STRUCTURE, &err), FT_EIO, "a folder is refused");
-    is_int(ft_artifact_open(&a, "/dev/null", FT_VERIFY_STRUCTURE, &err), FT_EIO, "so is a device");
-    is_int(ft_artifact_open(&a, "no-such.ft", FT_VERIFY_STRUCTURE, &err), FT_EIO, "and nothing");
-    has(err.text, "no-such.ft: No such file or directory", "with name and reason");
+    is_int(ft_artifact_open(&a, folder, FT_VERIFY_STRUCTURE, &err), FT_EIO,
+           "ft_artifact_open refuses a folder");
+    is_int(ft_artifact_open(&a, "/dev/null", FT_VERIFY_STRUCTURE, &err), FT_EIO,
+           "ft_artifact_open refuses a device");
+    is_int(ft_artifact_open(&a, "no-such.ft", FT_VERIFY_STRUCTURE, &err), FT_EIO,
+           "ft_artifact_open refuses a missing file");
+    has(err.text, "no-such.ft: No such file or directory",
+        "the error of a missing artifact names the file and the cause");
     if (mkfifo(again, 0600) == 0) {
         is_int(ft_artifact_open(&a, again, FT_VERIFY_STRUCTURE, &err), FT_EIO,
-               "a pipe is refused, not waited for");
+               "ft_artifact_open refuses a pipe without waiting for a writer");
         unlink(again);
     }
     static _Alignas(64) const char bytes[128] = "PK";
     is_int(ft_artifact_open_memory(&a, "m", bytes + 1, 64, FT_VERIFY_STRUCTURE, &err), FT_EARG,
-           "memory that is not aligned is refused");
+           "ft_artifact_open_memory refuses unaligned memory");
     ft_artifact_close(NULL);
 }
 

@@ -1,8 +1,8 @@
 /*
- * crash-t.c - whatever happens while an artifact is written, there is no half one under its name.
+ * crash-t.c - an interrupted write never leaves a partial artifact under its name.
  *
- * Writers are killed at random moments, run into a file size limit and into a full disk.  The full
- * disk is a small tmpfs in a mount namespace of its own, which needs the right to make one.
+ * The writer is killed at random times, exceeds a file size limit and fills a disk.  The full
+ * disk is a small tmpfs in a mount namespace of its own, which needs the privilege to create one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ static const sample versions[2] = {
     { .state = FT_ARTIFACT_INT8, .seed = 2, .large = 4096, .force = true },
 };
 
-/* 0 or 1: which version stands there whole; -1: none. */
+/* 0 or 1: the version that is intact in the file; -1: none. */
 static int version_of(const char *file)
 {
     ft_artifact *a;
@@ -74,16 +74,18 @@ static void test_kill(void)
         torn += version_of(path) < 0;
         leftovers += folder_count(folder) > 1;
     }
-    is_int(torn, 0, "killed at %d moments, a writer leaves a whole artifact each time", KILLS);
+    is_int(torn, 0, "a writer killed at %d random times leaves an intact artifact each time",
+           KILLS);
     diag("%d kills left a hidden file", leftovers);
     write_version(path, 1);
-    is_int(folder_count(folder), 1, "the next writer cleans up after them");
-    is_int(version_of(path), 1, "and writes its own");
+    is_int(folder_count(folder), 1,
+           "the next writer removes the temporary files of killed writers");
+    is_int(version_of(path), 1, "the writer after the killed ones replaces the artifact");
 }
 
 /* ---- Limited ------------------------------------------------------------------------------ */
 
-/* In a child that may write no file larger than `bytes`: what writing says; and its text. */
+/* Writes in a child process whose files are limited to `bytes` bytes; returns its status. */
 static ft_status write_limited(rlim_t bytes, ft_error *err)
 {
     int ends[2];
@@ -101,7 +103,7 @@ static ft_status write_limited(rlim_t bytes, ft_error *err)
     }
     waitpid(child, NULL, 0);
     if (read(ends[0], err, sizeof *err) != sizeof *err)
-        bail_out("the child said nothing");
+        bail_out("the child process wrote no result");
     close(ends[0]);
     close(ends[1]);
     return err->code;
@@ -117,17 +119,17 @@ static void test_limit(void)
         torn += version_of(path) != (written > 0 ? 0 : 1);
         leftovers += folder_count(folder) != 1;
     }
-    is_int(torn, 0, "where writing fails, at any byte, the old artifact stays");
-    is_int(leftovers, 0, "and nothing else");
-    ok(written > 0, "where the limit is large enough, it is replaced");
-    is_int(write_limited(100000, &err), FT_EIO, "a file too large for its limit is an I/O error");
+    is_int(torn, 0, "the old artifact is kept when writing fails at any byte");
+    is_int(leftovers, 0, "a failed write leaves no temporary file");
+    ok(written > 0, "the artifact is replaced when the file size limit is large enough");
+    is_int(write_limited(100000, &err), FT_EIO, "exceeding the file size limit is an I/O error");
     has(err.text, "model.ft: cannot write at byte 100000: File too large",
-        "with file, place, reason");
+        "the error of a failed write names the file, the byte and the cause");
 }
 
 /* ---- Full --------------------------------------------------------------------------------- */
 
-/* What the child on the small disk found. */
+/* The results of the child process on the small disk. */
 typedef struct {
     bool mounted;
     ft_error full;
@@ -135,7 +137,7 @@ typedef struct {
     ft_status next;
 } findings;
 
-/* A 1 MiB disk over the folder, seen by this process alone. */
+/* Mounts a 1 MiB disk over the folder, visible to this process only. */
 static bool mount_small_disk(void)
 {
     return unshare(CLONE_NEWNS) == 0 &&
@@ -173,18 +175,20 @@ static void test_full_disk(void)
     }
     waitpid(child, NULL, 0);
     if (read(ends[0], &f, sizeof f) != sizeof f)
-        bail_out("the child said nothing");
+        bail_out("the child process wrote no result");
     close(ends[0]);
     close(ends[1]);
     if (!f.mounted) {
-        skip(5, "no right to mount a small disk");
+        skip(5, "mounting a small disk needs privileges that this user lacks");
         return;
     }
-    is_int(f.full.code, FT_EIO, "on a full disk writing fails");
-    has(f.full.text, "bytes are needed: No space left on device", "before the work, with the need");
-    is_int(f.old, 0, "the old artifact is intact");
-    is_int(f.names, 1, "alone");
-    is_int(f.next, FT_OK, "and a smaller one fits");
+    is_int(f.full.code, FT_EIO, "writing to a full disk is an I/O error");
+    has(f.full.text, "bytes are needed: No space left on device",
+        "a disk that is too small is detected before writing, and the error names the bytes "
+        "needed");
+    is_int(f.old, 0, "the old artifact is intact after a write to a full disk");
+    is_int(f.names, 1, "a write to a full disk leaves no temporary file");
+    is_int(f.next, FT_OK, "a smaller artifact can be written to the disk");
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /*
- * damage-t.c - an archive that is damaged is refused, and the text says where.
+ * damage-t.c - a damaged archive is refused, and the error says where it is damaged.
  *
- * Two kinds of damage: fields of zip headers are overwritten one by one, and bytes are lost or
- * altered blindly.
+ * The tests overwrite the fields of zip headers one by one, truncate the archive at every byte
+ * and flip a bit of every byte.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -57,35 +57,35 @@ static size_t local_header(const unsigned char *data, size_t bytes, const char *
 
 typedef enum { CENTRAL, LOCAL, BOTH, END } place;
 
-/* In the headers of w/embed.word, or in the end record, add `add` to the 16-bit field at `at`. */
+/* Add `add` to the 16-bit field at `at` in the headers of w/embed.word or in the end record. */
 static const struct {
     place where;
-    size_t at[2]; /* in the local header where it differs */
+    size_t at[2]; /* the second one is in the local header */
     int add;
     const char *reason, *sentence;
 } fields[] = {
-    { END, { 4 }, 1, "spans several files", "a disk number" },
-    { END, { 8 }, 1, "spans several files", "two counts that differ" },
-    { END, { 12 }, 1, "do not end at byte", "a longer directory" },
-    { END, { 16 }, 1, "do not end at byte", "a directory elsewhere" },
-    { END, { 20 }, 1, "no end record", "a comment that is not there" },
+    { END, { 4 }, 1, "spans several files", "a nonzero disk number" },
+    { END, { 8 }, 1, "spans several files", "entry counts that differ" },
+    { END, { 12 }, 1, "do not end at byte", "a central directory size that is too large" },
+    { END, { 16 }, 1, "do not end at byte", "a central directory offset that is wrong" },
+    { END, { 20 }, 1, "no end record", "the length of a comment that is missing" },
     { CENTRAL, { 0 }, 1, "central directory altered", "a central header without signature" },
     { CENTRAL, { 28 }, 0x7000, "central directory altered", "a name longer than the directory" },
     { CENTRAL, { 28 }, -1, "disagree", "a name one byte short" },
     { CENTRAL, { 30 }, 3, "altered", "an extra field of three bytes" },
     { CENTRAL, { 34 }, 1, "central directory altered", "an entry on another disk" },
-    { CENTRAL, { 42 }, 1, "outside, overlapping or after a gap", "a local header elsewhere" },
+    { CENTRAL, { 42 }, 1, "outside, overlapping or after a gap", "a wrong local header offset" },
     { LOCAL, { 0, 0 }, 1, "no local header", "a local header without signature" },
     { LOCAL, { 0, 28 }, 0x7000, "local header altered", "an extra field longer than the file" },
-    { LOCAL, { 0, 28 }, -1, "local header altered", "an extra field that ends in its middle" },
-    { LOCAL, { 0, 30 }, 1, "disagree", "another name in the local header" },
-    { LOCAL, { 0, 14 }, 1, "disagree", "another CRC-32 in the local header" },
-    { LOCAL, { 0, 22 }, 1, "disagree", "another size in the local header" },
+    { LOCAL, { 0, 28 }, -1, "local header altered", "an extra field that is one byte short" },
+    { LOCAL, { 0, 30 }, 1, "disagree", "a different name in the local header" },
+    { LOCAL, { 0, 14 }, 1, "disagree", "a different CRC-32 in the local header" },
+    { LOCAL, { 0, 22 }, 1, "disagree", "a different size in the local header" },
     { BOTH, { 8, 6 }, 1, "w/embed.word: encrypted", "an encrypted entry" },
     { BOTH, { 8, 6 }, 8, "w/embed.word: sizes follow the data", "a data descriptor" },
     { BOTH, { 8, 6 }, 64, "w/embed.word: unknown flags 0x0040", "strong encryption" },
     { BOTH, { 10, 8 }, 8, "w/embed.word: not stored (method 8)", "a deflated entry" },
-    { BOTH, { 20, 18 }, 1, "bytes in the archive", "a stored entry of two sizes" },
+    { BOTH, { 20, 18 }, 1, "bytes in the archive", "a stored entry whose compressed size differs" },
     { BOTH, { 46, 30 }, 'W' - 'w', "w/embed.word: missing", "a renamed entry" },
     { BOTH, { 47, 31 }, '\\' - '/', "is not a valid entry name", "a name with a backslash" },
     { BOTH, { 47, 31 }, 1, "missing", "a name without its folder" },
@@ -112,13 +112,13 @@ static void test_fields(void)
         if (fields[i].where == LOCAL || fields[i].where == BOTH)
             add_at(bad, local + fields[i].at[1], fields[i].add);
         ft_status rc = open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err);
-        ok(rc == FT_EFORMAT && strstr(err.text, fields[i].reason), "refused: %s (%s)",
-           fields[i].sentence, err.text);
+        ok(rc == FT_EFORMAT && strstr(err.text, fields[i].reason),
+           "an archive is refused that has %s (%s)", fields[i].sentence, err.text);
         free(bad);
     }
 }
 
-/* Sizes so large that sums of them wrap around. */
+/* Sizes whose sums overflow. */
 static void test_large_sizes(void)
 {
     unsigned char *bad = copy_of_good();
@@ -131,10 +131,11 @@ static void test_large_sizes(void)
     ft_error err;
     is_int(open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err), FT_EFORMAT,
            "an entry longer than the file is refused");
-    has(err.text, "w/embed.word: out of bounds", "as out of bounds");
+    has(err.text, "w/embed.word: out of bounds",
+        "the error of an entry longer than the file says out of bounds");
     ft_store_le32(bad + good_bytes - 22 + 16, 0xffffffffu);
     is_int(open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err), FT_EFORMAT,
-           "a directory said to be in zip64 needs a zip64 locator");
+           "a central directory offset of 0xffffffff is refused without a zip64 locator");
     free(bad);
 }
 
@@ -145,18 +146,19 @@ static void test_same_name(void)
     bad[local_header(good, good_bytes, "s/head.weight") + 30] = 'w';
     ft_error err;
     is_int(open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err), FT_EFORMAT,
-           "two entries of one name are refused");
-    has(err.text, "two entries are called w/head.weight", "with the name");
+           "duplicate entry names are refused");
+    has(err.text, "two entries are called w/head.weight",
+        "the error of duplicate entries names the entry");
     free(bad);
 }
 
-/* One byte moves from the padding to the data of the first entry. */
+/* Moves one byte from the padding to the data of the first entry. */
 static void test_unaligned(void)
 {
     unsigned char *bad = copy_of_good();
     size_t local = local_header(bad, good_bytes, "config.json");
     size_t name = ft_load_le16(bad + local + 26), extra = ft_load_le16(bad + local + 28);
-    is_int((long long) local, 0, "config.json comes first");
+    is_int((long long) local, 0, "config.json is the first entry");
     ft_error err;
     unsigned char *data = bad + 30 + name + extra;
     memmove(data - 1, data, 2);
@@ -168,12 +170,13 @@ static void test_unaligned(void)
     add_at(bad, central + 20, 1);
     add_at(bad, central + 24, 1);
     is_int(open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err), FT_EFORMAT,
-           "an entry that is not aligned is refused");
-    has(err.text, "config.json: not aligned: 3 bytes at byte 63", "with its place");
+           "an unaligned entry is refused");
+    has(err.text, "config.json: not aligned: 3 bytes at byte 63",
+        "the error of an unaligned entry names its offset");
     free(bad);
 }
 
-/* ---- Blind damage ------------------------------------------------------------------------- */
+/* ---- Random damage ------------------------------------------------------------------------- */
 
 static void test_truncation(void)
 {
@@ -184,16 +187,16 @@ static void test_truncation(void)
         accepted += open_bytes(cut, bytes, FT_VERIFY_STRUCTURE, &err) == FT_OK;
         free(cut);
     }
-    is_int((long long) accepted, 0, "no beginning of an artifact is an artifact");
+    is_int((long long) accepted, 0, "an artifact truncated at any byte is refused");
     unsigned char *longer = calloc(1, good_bytes + 65);
     unsigned char *start = longer + 64 - (uintptr_t) longer % 64;
     memcpy(start, good, good_bytes);
     is_int(open_bytes(start, good_bytes + 1, FT_VERIFY_STRUCTURE, &err), FT_EFORMAT,
-           "nor is one with a byte more");
+           "an artifact followed by one more byte is refused");
     free(longer);
 }
 
-/* Whether an artifact says the same and holds the same as the undamaged one. */
+/* Whether an artifact has the same manifest and contents as the undamaged one. */
 static bool equal_contents(const ft_artifact *a)
 {
     if (!json_equal(ft_artifact_manifest(a), ft_artifact_manifest(whole)))
@@ -220,8 +223,9 @@ static void test_flips(void)
         ft_artifact_close(a);
         bad[i] ^= (unsigned char) (1u << i % 8);
     }
-    is_int((long long) wrong, 0, "no flipped bit changes what an artifact holds unnoticed");
-    ok(accepted > 0, "those that are accepted (%zu) are in padding and dates", accepted);
+    is_int((long long) wrong, 0,
+           "every bit flip that changes the contents is detected by FT_VERIFY_SHA256");
+    ok(accepted > 0, "the undetected bit flips (%zu) are in padding and dates", accepted);
     free(bad);
 }
 
@@ -232,14 +236,15 @@ static void test_levels(void)
     size_t offset = ft_artifact_find(whole, "embed.word")->offset;
     bad[offset] ^= 1;
     is_int(open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err), FT_OK,
-           "structure does not look at weights");
-    is_int(open_bytes(bad, good_bytes, FT_VERIFY_CRC, &err), FT_EFORMAT, "crc does");
-    has(err.text, "w/embed.word: altered: CRC-32", "and names the entry");
+           "FT_VERIFY_STRUCTURE does not check weights");
+    is_int(open_bytes(bad, good_bytes, FT_VERIFY_CRC, &err), FT_EFORMAT,
+           "FT_VERIFY_CRC detects a bit flip in a weight");
+    has(err.text, "w/embed.word: altered: CRC-32", "the CRC error names the entry");
     bad[offset] ^= 1;
     const ft_artifact_entry *scale = ft_artifact_find_file(whole, "s/head.weight");
     bad[(const unsigned char *) scale->data - good] ^= 1;
     is_int(open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err), FT_EFORMAT,
-           "structure looks at scales");
+           "FT_VERIFY_STRUCTURE detects a bit flip in the scales");
     free(bad);
 }
 

@@ -1,7 +1,7 @@
 /*
- * manifest-t.c - a manifest that is wrong, or entries that are not what it says, are refused.
+ * manifest-t.c - an invalid manifest, or entries that do not match it, are refused.
  *
- * The archives here are well-formed; what is in them is not.
+ * The archives themselves are well-formed zip files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned char *good; /* the bytes of the sample at hand */
+static unsigned char *good; /* the bytes of the current sample */
 static size_t good_bytes;
 static ft_artifact *whole; /* the same, opened */
 
@@ -34,7 +34,7 @@ static ft_status open_bytes(const unsigned char *data, size_t bytes, ft_verify v
     return rc;
 }
 
-/* ---- Archives with other contents --------------------------------------------------------- */
+/* ---- Archives with changed contents -------------------------------------------------------- */
 
 typedef struct {
     ft_zip_item item[32];
@@ -93,7 +93,7 @@ static contents good_contents(void)
     return c;
 }
 
-/* Write these entries and a manifest to a file and open that. */
+/* Writes these entries and a manifest to a file and opens it. */
 static ft_status open_contents(contents *c, const char *manifest, size_t bytes, ft_error *err)
 {
     if (manifest != NULL)
@@ -123,7 +123,7 @@ static ft_status open_json(contents *c, json_t *json, ft_error *err)
     return rc;
 }
 
-/* The member at a path such as "tensors/1/scale"; *key is the last step and *in what holds it. */
+/* The member at a path such as "tensors/1/scale"; *key is the last component and *in its parent. */
 static json_t *member(json_t *json, const char *path, json_t **in, char key[32])
 {
     for (;;) {
@@ -139,7 +139,7 @@ static json_t *member(json_t *json, const char *path, json_t **in, char key[32])
 }
 
 typedef struct alteration {
-    const char *path, *value; /* JSON; NULL removes */
+    const char *path, *value; /* JSON; NULL removes the member */
     ft_status status;
     const char *reason, *sentence;
 } alteration;
@@ -149,7 +149,7 @@ static const alteration edits[] = {
     { "format", "\"gguf\"", FT_EFORMAT, "\"format\": expected \"ft\"", "another format" },
     { "version", "2", FT_EUNSUPPORTED, "format version 2, this program reads version 1",
       "version 2" },
-    { "version", "\"1\"", FT_EFORMAT, "\"version\": expected a size", "a version that is text" },
+    { "version", "\"1\"", FT_EFORMAT, "\"version\": expected a size", "a version that is a string" },
     { "requires", "[\"fp8-weights\"]", FT_EUNSUPPORTED, "requires fp8-weights, which version",
       "a feature of a later version" },
     { "requires", "\"fp8-weights\"", FT_EFORMAT,
@@ -172,23 +172,25 @@ static const alteration edits[] = {
     { "state", "\"int4\"", FT_EFORMAT, "\"state\": expected", "an unknown state" },
     { "state", "\"float\"", FT_EFORMAT, "\"recipe\": expected none", "state float with a recipe" },
     { "family", "3", FT_EFORMAT, "\"family\"", "a family that is a number" },
-    { "tool", NULL, FT_EFORMAT, "tool", "no tool" },
+    { "tool", NULL, FT_EFORMAT, "tool", "a missing tool" },
     { "config", "[]", FT_EFORMAT, "\"config\": expected an object", "a config that is a list" },
-    { "recipe", NULL, FT_EFORMAT, "\"recipe\": expected an object", "no recipe" },
-    { "tensors", "{}", FT_EFORMAT, "\"tensors\": expected an array", "tensors that are no list" },
+    { "recipe", NULL, FT_EFORMAT, "\"recipe\": expected an object", "a missing recipe" },
+    { "tensors", "{}", FT_EFORMAT, "\"tensors\": expected an array",
+      "tensors that are not a list" },
     { "tensors/0", "7", FT_EFORMAT, "an array of objects", "a tensor that is a number" },
-    { "tensors/0/name", NULL, FT_EFORMAT, "tensors[0]: \"name\": expected a string", "no name" },
+    { "tensors/0/name", NULL, FT_EFORMAT, "tensors[0]: \"name\": expected a string",
+      "a tensor without a name" },
     { "tensors/0/name", "\"../x\"", FT_EFORMAT, "\"name\": expected a path",
-      "a name that escapes" },
-    { "tensors/0/name", "\"x\"", FT_EFORMAT, "expected w/x", "a name that is not its entry's" },
+      "a name with a parent directory" },
+    { "tensors/0/name", "\"x\"", FT_EFORMAT, "expected w/x", "a name that differs from its entry" },
     { "tensors/0/role", "\"a b\"", FT_EFORMAT, "\"role\"", "a role of two words" },
     { "tensors/0/dtype", "\"F8\"", FT_EFORMAT, "\"dtype\": expected a known", "an unknown dtype" },
     { "tensors/0/dtype", "\"F32\"", FT_EFORMAT, "528 bytes, but F32 [11, 24] row has 1056",
-      "F32 with the bytes of F16" },
+      "an F32 tensor with the bytes of F16" },
     { "tensors/0/shape", "[11, 23]", FT_EFORMAT, "but F16 [11, 23] row has 506",
       "a shape that is too small" },
     { "tensors/0/shape", "[11, \"24\"]", FT_EFORMAT, "\"shape\": expected integers",
-      "a dimension that is text" },
+      "a dimension that is a string" },
     { "tensors/0/shape", "[11, -24]", FT_EFORMAT, "[11, -24] has a dimension below 1",
       "a negative dimension" },
     { "tensors/0/shape", "[9223372036854775807, 9223372036854775807]", FT_ELIMIT, "is too large",
@@ -198,19 +200,20 @@ static const alteration edits[] = {
     { "tensors/1/shape", "[9223372036854775807, 9223372036854775807]", FT_ELIMIT, "is too large",
       "a padded shape that overflows" },
     { "tensors/1/shape", "[41, 70]", FT_EFORMAT, "3840 bytes, but I8 [41, 70] col4_4r2_8c has 4608",
-      "a shape with other padding" },
+      "a shape with different padding" },
     { "tensors/1/shape", "[38, 70]", FT_EFORMAT, "37 scales, expected 38",
       "more rows than scales" },
     { "tensors/0/layout", "\"tiled\"", FT_EFORMAT, "\"layout\": expected a known",
       "an unknown layout" },
     { "tensors/0/layout", "\"col32\"", FT_EFORMAT, "layout col32 is for I8 matrices, not for F16",
-      "F16 in an I8 layout" },
+      "an F16 tensor in an I8 layout" },
     { "tensors/0/entry", "\"w/head.weight\"", FT_EFORMAT,
-      "found w/head.weight, expected w/embed.word", "another tensor's entry" },
+      "found w/head.weight, expected w/embed.word", "the entry of another tensor" },
     { "tensors/0/offset", "64", FT_EFORMAT, "says 528 at byte 64",
-      "an offset that is not the entry's" },
+      "an offset that differs from the entry" },
     { "tensors/0/offset", "-64", FT_EFORMAT, "\"offset\": expected a size", "a negative offset" },
-    { "tensors/0/bytes", "527", FT_EFORMAT, "527 bytes, but", "a size that is not the shape's" },
+    { "tensors/0/bytes", "527", FT_EFORMAT, "527 bytes, but",
+      "a size that differs from the shape" },
     { "tensors/0/bytes", "528.0", FT_EFORMAT, "\"bytes\": expected a size",
       "a size with a fraction" },
     { "tensors/0/sha256", "\"00\"", FT_EFORMAT, "\"sha256\": expected 64", "a short digest" },
@@ -219,52 +222,57 @@ static const alteration edits[] = {
     { "tensors/1/scale", NULL, FT_EFORMAT, "layer.0.ffn.up.weight: I8 without scale",
       "an I8 tensor without scale" },
     { "tensors/1/scale", "\"s/head.weight\"", FT_EFORMAT, "expected s/layer.0.ffn.up.weight",
-      "another tensor's scale" },
+      "the scale of another tensor" },
     { "tensors/3", NULL, FT_EFORMAT, "w/layer.0.norm.weight: not in manifest.json",
-      "an entry that no tensor names" },
+      "an entry that no tensor refers to" },
     { "files/0", NULL, FT_EFORMAT, "config.json: not in manifest.json",
-      "an entry that no file names" },
-    { "files/0/name", "\"other.json\"", FT_EFORMAT, "other.json: missing",
-      "a file that is not there" },
-    { "files/0/name", "\"amax.tsv\"", FT_EFORMAT, "amax.tsv: ", "a file that is named twice" },
+      "an entry that is not listed as a file" },
+    { "files/0/name", "\"other.json\"", FT_EFORMAT, "other.json: missing", "a missing file" },
+    { "files/0/name", "\"amax.tsv\"", FT_EFORMAT, "amax.tsv: ", "a file that is listed twice" },
     { "files/0/name", "\"manifest.json\"", FT_EFORMAT, "named twice",
-      "a manifest that names itself" },
+      "a manifest that lists itself" },
     { "files/0/bytes", "3", FT_EFORMAT, "config.json: 2 bytes, manifest.json says 3",
-      "a file of another size" },
-    { "files", NULL, FT_EFORMAT, "\"files\": expected an array", "no list of files" },
+      "a file size that differs from the entry" },
+    { "files", NULL, FT_EFORMAT, "\"files\": expected an array", "a missing list of files" },
     { "state", "\"blocks\"", FT_EFORMAT, "I8 in an artifact of state blocks",
-      "I8 in state blocks" },
-    { "tensors/1/group", "32", FT_EFORMAT, "I8 col4_4r2_8c with \"group\"", "groups of I8" },
-    { "tensors/0/zero", "\"z/embed.word\"", FT_EFORMAT, "F16 row with \"zero\"", "zeros of F16" },
+      "an I8 tensor in state blocks" },
+    { "tensors/1/group", "32", FT_EFORMAT, "I8 col4_4r2_8c with \"group\"",
+      "a group size of an I8 tensor" },
+    { "tensors/0/zero", "\"z/embed.word\"", FT_EFORMAT, "F16 row with \"zero\"",
+      "zero points of an F16 tensor" },
     { "tensors/0/activations", "\"int8\"", FT_EFORMAT, "F16 row with \"activations\"",
-      "F16 that is multiplied by codes" },
-    { "tensors/1/layout", "\"panel32\"", FT_EFORMAT, "\"group\": expected a size", "I8 in panels" },
+      "int8 activations of an F16 tensor" },
+    { "tensors/1/layout", "\"panel32\"", FT_EFORMAT, "\"group\": expected a size",
+      "an I8 tensor in PANEL32" },
 };
 
-/* 0 embed.word F16, 1 layer.0.ffn.up.weight U4 with zeros, 2 head.weight U8 by codes, 3 norm. */
+/* 0 embed.word F16, 1 layer.0.ffn.up.weight U4 with zero points, 2 head.weight U8 with int8
+ * activations, 3 norm. */
 static const alteration blocks_edits[] = {
     { "state", "\"float\"", FT_EFORMAT, "\"recipe\": expected none", "state float with a recipe" },
-    { "state", "\"int8\"", FT_EFORMAT, "state int8, but no tensor is I8", "state int8 without I8" },
-    { "recipe", NULL, FT_EFORMAT, "\"recipe\": expected an object", "no recipe" },
-    { "tensors/1/group", NULL, FT_EFORMAT, "\"group\": expected a size", "no group" },
+    { "state", "\"int8\"", FT_EFORMAT, "state int8, but no tensor is I8",
+      "state int8 without an I8 tensor" },
+    { "recipe", NULL, FT_EFORMAT, "\"recipe\": expected an object", "a missing recipe" },
+    { "tensors/1/group", NULL, FT_EFORMAT, "\"group\": expected a size", "a missing group size" },
     { "tensors/1/group", "\"32\"", FT_EFORMAT, "\"group\": expected a size",
-      "a group that is text" },
-    { "tensors/1/group", "-32", FT_EFORMAT, "\"group\": expected a size", "a negative group" },
+      "a group size that is a string" },
+    { "tensors/1/group", "-32", FT_EFORMAT, "\"group\": expected a size", "a negative group size" },
     { "tensors/1/group", "48", FT_EFORMAT, "groups of 48 columns, expected a multiple of 32",
-      "groups of 48" },
+      "a group size of 48" },
     { "tensors/1/group", "2147483648", FT_EFORMAT, "\"group\": expected at most",
-      "a group that no number holds" },
+      "a group size that overflows" },
     { "tensors/1/group", "64", FT_EFORMAT, "192 scales, expected 128",
-      "larger groups than scales" },
+      "a group size that needs fewer scales" },
     { "tensors/1/dtype", "\"U8\"", FT_EFORMAT, "3072 bytes, but U8 [37, 70] panel32 has 6144",
-      "U8 with the bytes of U4" },
+      "a U8 tensor with the bytes of U4" },
     { "tensors/1/dtype", "\"F16\"", FT_EFORMAT, "is for U4 and U8 matrices, not for F16",
-      "floats in panels" },
+      "an F16 tensor in PANEL32" },
     { "tensors/1/layout", "\"row\"", FT_EFORMAT, "U4 row with \"group\"",
-      "U4 that is not in panels" },
+      "a U4 tensor that is not in PANEL32" },
     { "tensors/1/layout", "\"col32\"", FT_EFORMAT, "U4 col32 with \"group\"",
-      "U4 in an order of I8" },
-    { "tensors/1/shape", "[37, 70, 1]", FT_EFORMAT, "not for U4 [37, 70, 1]", "three dimensions" },
+      "a U4 tensor in an I8 layout" },
+    { "tensors/1/shape", "[37, 70, 1]", FT_EFORMAT, "not for U4 [37, 70, 1]",
+      "a U4 tensor of three dimensions" },
     { "tensors/1/shape", "[65, 70]", FT_EFORMAT, "but U4 [65, 70] panel32 has 4608",
       "more rows than panels" },
     { "tensors/1/shape", "[38, 70]", FT_EFORMAT,
@@ -273,17 +281,17 @@ static const alteration blocks_edits[] = {
       "fewer rows than scales" },
     { "tensors/1/shape", "[9223372036854775807, 70]", FT_ELIMIT, "is too large",
       "a shape that overflows" },
-    { "tensors/1/scale", NULL, FT_EFORMAT, "U4 without scale", "no scales" },
+    { "tensors/1/scale", NULL, FT_EFORMAT, "U4 without scale", "a U4 tensor without scales" },
     { "tensors/1/scale", "\"s/head.weight\"", FT_EFORMAT, "expected s/layer.0.ffn.up.weight",
-      "another tensor's scales" },
+      "the scales of another tensor" },
     { "tensors/1/zero", "\"z/head.weight\"", FT_EFORMAT, "expected z/layer.0.ffn.up.weight",
-      "another tensor's zeros" },
+      "the zero points of another tensor" },
     { "tensors/1/zero", NULL, FT_EFORMAT, "z/layer.0.ffn.up.weight: zeros of no quantized tensor",
-      "zeros that nobody names" },
+      "zero points that no tensor refers to" },
     { "tensors/2/zero", "\"z/head.weight\"", FT_EFORMAT, "z/head.weight: missing: the zeros of",
-      "zeros that are not there" },
+      "missing zero points" },
     { "tensors/2/activations", "\"int4\"", FT_EFORMAT, "\"activations\": expected \"int8\"",
-      "activations of another kind" },
+      "unknown activations" },
     { "tensors/2/activations", "8", FT_EFORMAT, "\"activations\": expected a string",
       "activations that are a number" },
 };
@@ -309,15 +317,15 @@ static void test_edits(const alteration *list, size_t count)
     ft_error err;
     contents c = good_contents();
     json_t *json = json_deep_copy(ft_artifact_manifest(whole));
-    is_int(open_json(&c, json, &err), FT_OK, "unedited, what the edits begin with is accepted");
+    is_int(open_json(&c, json, &err), FT_OK, "the unedited manifest is accepted");
     json_decref(json);
     for (size_t i = 0; i < count; i++) {
         c = good_contents();
         json = json_deep_copy(ft_artifact_manifest(whole));
         edit(json, list[i].path, list[i].value);
         ft_status rc = open_json(&c, json, &err);
-        ok(rc == list[i].status && strstr(err.text, list[i].reason), "refused: %s (%s)",
-           list[i].sentence, err.text);
+        ok(rc == list[i].status && strstr(err.text, list[i].reason),
+           "an artifact is refused that has %s (%s)", list[i].sentence, err.text);
         json_decref(json);
     }
 }
@@ -370,7 +378,7 @@ static void test_twice(void)
     json_t *tensors = json_object_get(json, "tensors");
     json_array_append(tensors, json_array_get(tensors, 0));
     is_int(open_json(&c, json, &err), FT_EFORMAT, "a tensor that is listed twice is refused");
-    has(err.text, "w/embed.word: named twice", "with its name");
+    has(err.text, "w/embed.word: named twice", "the error of a duplicate tensor names its entry");
     json_decref(json);
 }
 
@@ -381,32 +389,33 @@ static void test_texts(void)
     } texts[] = {
         { "", "manifest.json: line", "an empty manifest" },
         { "[]", "expected an object", "a manifest that is a list" },
-        { "{\"format\": \"ft\", \"format\": \"ft\"}", "duplicate object key",
-          "a key that comes twice" },
-        { "{\"format\": \"ft\"", "manifest.json: line 1:", "a manifest cut short" },
-        { "{\"format\": \"\xff\"}", "unable to decode", "bytes that are no UTF-8" },
-        { "{}x", "end of file expected", "something after the manifest" },
+        { "{\"format\": \"ft\", \"format\": \"ft\"}", "duplicate object key", "a duplicate key" },
+        { "{\"format\": \"ft\"", "manifest.json: line 1:", "a truncated manifest" },
+        { "{\"format\": \"\xff\"}", "unable to decode", "bytes that are not UTF-8" },
+        { "{}x", "end of file expected", "data after the manifest" },
     };
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(texts); i++) {
         contents c = good_contents();
         ft_status rc = open_contents(&c, texts[i].text, strlen(texts[i].text), &err);
-        ok(rc == FT_EFORMAT && strstr(err.text, texts[i].reason), "refused: %s (%s)",
-           texts[i].sentence, err.text);
+        ok(rc == FT_EFORMAT && strstr(err.text, texts[i].reason),
+           "an artifact is refused that has %s (%s)", texts[i].sentence, err.text);
     }
     char *deep = malloc(100000);
     memset(deep, '[', 100000);
     contents c = good_contents();
-    is_int(open_contents(&c, deep, 100000, &err), FT_EFORMAT, "a bottomless manifest is refused");
+    is_int(open_contents(&c, deep, 100000, &err), FT_EFORMAT,
+           "a manifest of 100,000 nested arrays is refused");
     free(deep);
     c = good_contents();
-    is_int(open_contents(&c, NULL, 0, &err), FT_EFORMAT, "an artifact without manifest is refused");
-    has(err.text, "m.ft: no manifest.json", "as that");
+    is_int(open_contents(&c, NULL, 0, &err), FT_EFORMAT,
+           "an artifact without a manifest is refused");
+    has(err.text, "m.ft: no manifest.json", "the error of a missing manifest names it");
 }
 
-/* ---- Entries and numbers ------------------------------------------------------------------ */
+/* ---- Entries and values -------------------------------------------------------------------- */
 
-/* Replace an entry by `bytes` bytes; the manifest is told the new size. */
+/* Replaces an entry by `bytes` bytes and updates its size in the manifest. */
 static ft_status open_with(const char *name, const void *data, size_t bytes, ft_error *err)
 {
     contents c = good_contents();
@@ -436,14 +445,15 @@ static void test_scales(void)
         char reason[80];
         snprintf(reason, sizeof reason, "head.weight: scale of channel 2 is %s, ", bad[i].found);
         ft_status rc = open_with("s/head.weight", scale, sizeof scale, &err);
-        ok(rc == FT_EFORMAT && strstr(err.text, reason), "refused: a scale of %s (%s)",
+        ok(rc == FT_EFORMAT && strstr(err.text, reason), "a scale of %s is refused (%s)",
            bad[i].found, err.text);
     }
     float four[4] = { 1, 1, 1, 1 };
     is_int(open_with("s/head.weight", four, sizeof four, &err), FT_EFORMAT,
            "more scales than channels are refused");
-    has(err.text, "s/head.weight: 4 scales, expected 3", "with both numbers");
-    is_int(open_with("s/head.weight", four, 11, &err), FT_EFORMAT, "so is part of a scale");
+    has(err.text, "s/head.weight: 4 scales, expected 3",
+        "the error names the number of scales found and expected");
+    is_int(open_with("s/head.weight", four, 11, &err), FT_EFORMAT, "a partial scale is refused");
 
     contents c = good_contents();
     drop(&c, "s/head.weight");
@@ -453,14 +463,18 @@ static void test_scales(void)
         if (strcmp(json_string_value(json_object_get(json_array_get(files, i), "name")),
                    "s/head.weight") == 0)
             json_array_remove(files, i);
-    json_array_remove(json_object_get(json, "tensors"), 3); /* it moved with the scales */
+    json_array_remove(json_object_get(json, "tensors"),
+                      3); /* norm, which is stored after the scales */
     drop(&c, "w/layer.0.norm.weight");
-    is_int(open_json(&c, json, &err), FT_EFORMAT, "an I8 tensor whose scales are gone is refused");
-    has(err.text, "s/head.weight: missing: the scales of head.weight", "with both names");
+    is_int(open_json(&c, json, &err), FT_EFORMAT,
+           "an I8 tensor whose scales are missing is refused");
+    has(err.text, "s/head.weight: missing: the scales of head.weight",
+        "the error of missing scales names the entry and the tensor");
     json_decref(json);
 }
 
-/* One number of the scales or zeros of layer.0.ffn.up.weight, 37 rows in 64, by three groups. */
+/* Replaces one scale or zero point of layer.0.ffn.up.weight: 37 rows, padded to 64, by three
+ * groups. */
 static void refuse_group_number(bool zeros, size_t index, uint16_t number, const char *reason)
 {
     const ft_artifact_tensor *t = ft_artifact_find(whole, "layer.0.ffn.up.weight");
@@ -473,7 +487,8 @@ static void refuse_group_number(bool zeros, size_t index, uint16_t number, const
     zero[index] = zeros ? (uint8_t) number : zero[index];
     ft_status rc = zeros ? open_with("z/layer.0.ffn.up.weight", zero, sizeof zero, &err)
                          : open_with("s/layer.0.ffn.up.weight", scale, sizeof scale, &err);
-    ok(rc == FT_EFORMAT && strstr(err.text, reason), "refused: %s (%s)", reason, err.text);
+    ok(rc == FT_EFORMAT && strstr(err.text, reason),
+       "a group-wise quantized tensor is refused with the error: %s (%s)", reason, err.text);
 }
 
 static void test_groups(void)
@@ -496,8 +511,9 @@ static void test_groups(void)
     ft_error err;
     static const char few[190];
     is_int(open_with("z/layer.0.ffn.up.weight", few, sizeof few, &err), FT_EFORMAT,
-           "too few zeros are refused");
-    has(err.text, "z/layer.0.ffn.up.weight: 190 zeros, expected 192", "with both numbers");
+           "too few zero points are refused");
+    has(err.text, "z/layer.0.ffn.up.weight: 190 zeros, expected 192",
+        "the error names the number of zero points found and expected");
 }
 
 static void test_orphans(void)
@@ -511,16 +527,20 @@ static void test_orphans(void)
     json_object_set_new(extra, "bytes", json_integer(4));
     json_array_append_new(json_object_get(json, "files"), extra);
     put(&c, "s/embed.word", &one, sizeof one);
-    is_int(open_json(&c, json, &err), FT_EFORMAT, "scales of a tensor that is not I8 are refused");
-    has(err.text, "s/embed.word: scales of no quantized tensor", "as such");
+    is_int(open_json(&c, json, &err), FT_EFORMAT,
+           "scales of a tensor that is not quantized are refused");
+    has(err.text, "s/embed.word: scales of no quantized tensor",
+        "the error says that the scales belong to no quantized tensor");
     json_decref(json);
 }
 
 static void test_amax(void)
 {
     ft_error err;
-    is_int(open_with("amax.tsv", "nonsense\n", 9, &err), FT_EFORMAT, "a bad amax.tsv is refused");
-    has(err.text, "m.ft: amax.tsv: line 1:", "with file and line");
+    is_int(open_with("amax.tsv", "nonsense\n", 9, &err), FT_EFORMAT,
+           "a malformed amax.tsv is refused");
+    has(err.text,
+        "m.ft: amax.tsv: line 1:", "the error of a malformed amax.tsv names the file and the line");
 
     contents c = good_contents();
     json_t *json = json_deep_copy(ft_artifact_manifest(whole)), *file;
@@ -533,11 +553,12 @@ static void test_amax(void)
         if (strcmp(c.item[i].name, "amax.tsv") == 0)
             c.item[i].name = "amax.tsw";
     is_int(open_json(&c, json, &err), FT_EFORMAT, "an int8 artifact without amax.tsv is refused");
-    has(err.text, "amax.tsv: missing in an int8 artifact", "as such");
+    has(err.text, "amax.tsv: missing in an int8 artifact",
+        "the error says that amax.tsv is missing");
     json_decref(json);
 }
 
-/* Write a sample and open it. */
+/* Writes a sample and opens it. */
 static void begin(const sample *what)
 {
     char folder[FOLDER_PATH], path[128];

@@ -1,5 +1,5 @@
 /*
- * safetensors-t.c - what is read, what is refused and with which words, what stays in memory.
+ * safetensors-t.c - which files are read, the errors for malformed files, and memory use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[4096]; /* of this run, for files that are written */
+static char folder[4096]; /* a temporary folder for the files of this test */
 
 static const char *in_folder(const char *name)
 {
@@ -25,7 +25,7 @@ static const char *in_folder(const char *name)
     return path;
 }
 
-/* ---- Files made here ---------------------------------------------------------------------- */
+/* ---- Files in memory ----------------------------------------------------------------------- */
 
 typedef struct file {
     unsigned char *bytes; /* exactly as large as the file, so that a sanitizer sees its end */
@@ -46,7 +46,7 @@ static file make_file(const char *header, size_t data)
     return f;
 }
 
-/* Parse a file with this header and `data` bytes 0, 1, 2 ...; it must be good. */
+/* Parses a valid file with this header and `data` bytes 0, 1, 2, ... */
 static ft_safetensors *parse(file *f, const char *header, size_t data)
 {
     ft_error err;
@@ -57,7 +57,7 @@ static ft_safetensors *parse(file *f, const char *header, size_t data)
     return st;
 }
 
-/* ---- Good files --------------------------------------------------------------------------- */
+/* ---- Valid files --------------------------------------------------------------------------- */
 
 static void test_order_and_names(void)
 {
@@ -70,18 +70,20 @@ static void test_order_and_names(void)
               "\"__metadata__\":{\"format\":\"pt\",\"note\":\"\\u0007\"},"
               "\"a\":{\"dtype\":\"BOOL\",\"shape\":[1,1],\"data_offsets\":[0,1]}} ",
               8);
-    is_int((long long) ft_safetensors_count(st), 3, "metadata are no tensor");
-    is_str(ft_safetensors_path(st), "memory", "the name that was given is kept");
-    is_str(ft_safetensors_at(st, 0)->name, "a", "tensors come in the order of their data");
-    is_str(ft_safetensors_at(st, 1)->name, "c\u00e9\U0001f600\n/\"", "escapes are decoded");
+    is_int((long long) ft_safetensors_count(st), 3, "__metadata__ is not counted as a tensor");
+    is_str(ft_safetensors_path(st), "memory", "ft_safetensors_path returns the given name");
+    is_str(ft_safetensors_at(st, 0)->name, "a", "tensors are sorted by the offsets of their data");
+    is_str(ft_safetensors_at(st, 1)->name, "c\u00e9\U0001f600\n/\"",
+           "escapes in tensor names are decoded");
     const ft_tensor *b = ft_safetensors_find(st, "b");
     ok(b == &ft_safetensors_at(st, 2)->tensor, "a tensor is found by name");
     ok(b != NULL && b->dtype == FT_F32 && b->layout == FT_ROW && b->ndim == 0,
        "a tensor without dimensions is a scalar");
-    ok(b != NULL && (unsigned char *) b->data == f.bytes + f.size - 4, "its data are not copied");
+    ok(b != NULL && (unsigned char *) b->data == f.bytes + f.size - 4,
+       "tensor data are not copied");
     ok(ft_safetensors_find(st, "") == NULL && ft_safetensors_find(st, "d") == NULL &&
            ft_safetensors_find(st, "__metadata__") == NULL,
-       "what is not there is not found");
+       "ft_safetensors_find does not find a name that is absent");
     ft_safetensors_close(st);
     free(f.bytes);
 }
@@ -90,8 +92,8 @@ static void test_odd_but_good(void)
 {
     file f;
     ft_safetensors *st = parse(&f, "{}", 0);
-    is_int((long long) ft_safetensors_count(st), 0, "a file without tensors is good");
-    ok(ft_safetensors_find(st, "w") == NULL, "and nothing is found in it");
+    is_int((long long) ft_safetensors_count(st), 0, "a file without tensors is valid");
+    ok(ft_safetensors_find(st, "w") == NULL, "no tensor is found in a file without tensors");
     ft_safetensors_close(st);
     free(f.bytes);
 
@@ -104,14 +106,15 @@ static void test_odd_but_good(void)
     const char *expected[] = { "y", "w", "z", "x" };
     for (size_t i = 0; i < FT_COUNT(expected); i++)
         is_str(ft_safetensors_at(st, i)->name, expected[i],
-               "tensors at one place, empty or not, come in a fixed order (%zu)", i);
-    is_int((long long) ft_tensor_bytes(ft_safetensors_find(st, "z")), 0, "empty ones have 0 bytes");
+               "tensors at equal offsets, empty or not, have a fixed order (%zu)", i);
+    is_int((long long) ft_tensor_bytes(ft_safetensors_find(st, "z")), 0,
+           "an empty tensor has 0 bytes");
     const ft_tensor *x = ft_safetensors_find(st, "x");
     unsigned char bytes[4];
     memcpy(bytes, x->data, sizeof bytes);
     ok((uintptr_t) x->data % 4 != 0 && (unsigned char *) x->data == f.bytes + f.size - 4,
-       "an unaligned tensor is left where it is");
-    is_int(ft_load_le32(bytes), 0x06050403, "and can be read by copy");
+       "an unaligned tensor is not moved");
+    is_int(ft_load_le32(bytes), 0x06050403, "an unaligned tensor can be read with memcpy");
     ft_safetensors_close(st);
     free(f.bytes);
     ft_safetensors_close(NULL);
@@ -139,7 +142,7 @@ static void test_many_names(void)
     free(header);
 }
 
-/* ---- Bad files ---------------------------------------------------------------------------- */
+/* ---- Malformed files ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -275,7 +278,7 @@ static void test_bad_files_are_all_listed(void)
     is_int((long long) files, FT_COUNT(bad), "every bad-*.safetensors is tested");
 }
 
-/* The header says how long the file is, so no part of a file is a file. */
+/* The header determines the length of the file, so a truncated file is never valid. */
 static void test_cut_files(void)
 {
     size_t accepted = 0;
@@ -288,12 +291,12 @@ static void test_cut_files(void)
         void *part = memcpy(malloc(size + 1), f.bytes, size);
         accepted += ft_safetensors_parse(&st, "part", part, size, NULL) == FT_OK;
         if (size > 8) {
-            ft_store_le64(part, size - 8); /* as if the header were meant to end there */
+            ft_store_le64(part, size - 8); /* make the header end at the end of the file */
             accepted += ft_safetensors_parse(&st, "part", part, size, NULL) == FT_OK;
         }
         free(part);
     }
-    is_int((long long) accepted, 0, "a file cut anywhere is refused");
+    is_int((long long) accepted, 0, "a file truncated at any byte is refused");
     free(f.bytes);
 }
 
@@ -301,14 +304,15 @@ static void test_not_files(void)
 {
     ft_error err;
     ft_safetensors *st;
-    is_int(ft_safetensors_open(&st, in_folder("absent"), &err), FT_EIO, "an absent file is FT_EIO");
-    has(err.text, "absent: No such file", "and is named");
-    is_int(ft_safetensors_open(&st, folder, &err), FT_EIO, "a folder is no file");
+    is_int(ft_safetensors_open(&st, in_folder("absent"), &err), FT_EIO,
+           "ft_safetensors_open fails with FT_EIO for a missing file");
+    has(err.text, "absent: No such file", "the error of a missing file names it");
+    is_int(ft_safetensors_open(&st, folder, &err), FT_EIO, "ft_safetensors_open refuses a folder");
     const char *pipe_path = in_folder("pipe");
     if (mkfifo(pipe_path, 0600) != 0)
         bail_out("mkfifo fails");
     is_int(ft_safetensors_open(&st, pipe_path, &err), FT_EIO,
-           "a pipe without a writer is refused, not waited for");
+           "ft_safetensors_open refuses a pipe without waiting for a writer");
     unlink(pipe_path);
 }
 
@@ -321,7 +325,7 @@ static long peak_kilobytes(void)
     return usage.ru_maxrss;
 }
 
-/* Add up 64 MiB of a file, a MiB at a time, giving each back. */
+/* Sums 64 MiB of a file, one MiB at a time, releasing each. */
 static void test_release(void)
 {
     enum { MIB = 1 << 20, SIZE = 64 * MIB };
@@ -347,16 +351,16 @@ static void test_release(void)
         ft_safetensors_release(st, data + at, MIB);
     }
     long grown = peak_kilobytes() - before;
-    if (!ok(grown < 8192, "reading 64 MiB takes less than 8 MiB when pages are given back"))
+    if (!ok(grown < 8192, "reading 64 MiB uses less than 8 MiB when pages are released"))
         diag("took %ld KiB", grown);
-    is_int(sum, 255LL * 128 * MIB / 256, "and gives the bytes of the file");
-    is_int(data[MIB - 1], 255, "which come back when they are touched again");
+    is_int(sum, 255LL * 128 * MIB / 256, "the pages read have the bytes of the file");
+    is_int(data[MIB - 1], 255, "released pages are read from the file again");
     ft_safetensors_close(st);
     unlink(path);
     free(start.bytes);
 }
 
-/* Pages of memory that is not mapped from a file would come back as zeros. */
+/* Released pages of anonymous memory would come back as zeros. */
 static void test_release_of_foreign_memory(void)
 {
     enum { SIZE = 1 << 16 };
@@ -371,7 +375,7 @@ static void test_release_of_foreign_memory(void)
     size_t kept = 0;
     for (size_t i = 0; i < SIZE; i++)
         kept += data[i] == i % 256;
-    is_int((long long) kept, SIZE, "memory that the caller owns is never given back");
+    is_int((long long) kept, SIZE, "ft_safetensors_release keeps the memory of the caller");
     ft_safetensors_close(st);
     free(f.bytes);
 }

@@ -1,5 +1,5 @@
 /*
- * safetensors_write-t.c - what is written can be read, and what cannot be written leaves no trace.
+ * safetensors_write-t.c - written files can be read, and a failed write leaves no file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[FOLDER_PATH]; /* of this run */
+static char folder[FOLDER_PATH]; /* a temporary folder */
 
 static const char *in_folder(const char *name)
 {
@@ -42,7 +42,7 @@ static bool holds(const char *path, const char *name)
 
 static void test_round_trip(void)
 {
-    enum { DTYPES = FT_BOOL + 1 }; /* U4 is no dtype of the format */
+    enum { DTYPES = FT_BOOL + 1 }; /* the format has no U4 */
     static const char awkward[] = "\"quoted\\\"\n\t\x7f \u00e9\u4e2d\U0001f600";
     static unsigned char data[64];
     ft_named_tensor written[DTYPES + 2];
@@ -60,22 +60,24 @@ static void test_round_trip(void)
     if (ft_safetensors_write(path, written, DTYPES + 2, false, &err) != FT_OK ||
         ft_safetensors_open(&st, path, &err) != FT_OK)
         bail_out("%s", err.text);
-    is_int((long long) ft_safetensors_count(st), DTYPES + 2, "all that is written is read");
+    is_int((long long) ft_safetensors_count(st), DTYPES + 2, "all written tensors are read");
     int aligned = 0;
     for (int i = 0; i < DTYPES + 2; i++) {
         const ft_tensor *in = &written[i].tensor, *out = ft_safetensors_find(st, written[i].name);
         ok(out != NULL && out->dtype == in->dtype && out->ndim == in->ndim &&
                memcmp(out->dim, in->dim, (size_t) in->ndim * sizeof *in->dim) == 0 &&
                (in->data == NULL || memcmp(out->data, in->data, ft_tensor_bytes(in)) == 0),
-           "%s survives the way to a file and back", i <= DTYPES ? written[i].name : "a wild name");
+           "the tensor %s is unchanged by a round trip through a file",
+           i <= DTYPES ? written[i].name : "with escapes in its name");
         aligned += out != NULL && (uintptr_t) out->data % ft_dtype_size(out->dtype) == 0;
     }
-    is_int(aligned, DTYPES + 2, "what is written is aligned to its elements");
+    is_int(aligned, DTYPES + 2, "the data of written tensors are aligned to their elements");
     ft_safetensors_close(st);
     unlink(path);
 
-    is_int(ft_safetensors_write(path, NULL, 0, false, &err), FT_OK, "no tensors make a file too");
-    is_int(ft_safetensors_open(&st, path, &err), FT_OK, "that can be read");
+    is_int(ft_safetensors_write(path, NULL, 0, false, &err), FT_OK,
+           "a file without tensors is written");
+    is_int(ft_safetensors_open(&st, path, &err), FT_OK, "a file without tensors can be read");
     ft_safetensors_close(st);
     unlink(path);
 }
@@ -90,16 +92,21 @@ static void test_overwriting(void)
     struct stat about;
     is_int(write_one(path, old, false, &err), FT_OK, "a new file is written");
     umask(before);
-    is_int(stat(path, &about) == 0 ? about.st_mode & 0777 : 0, 0640, "with the mode of the umask");
+    is_int(stat(path, &about) == 0 ? about.st_mode & 0777 : 0, 0640,
+           "the mode of a new file is 0666 without the umask");
     is_int(write_one(path, new, false, &err), FT_EARG, "an existing file is not overwritten");
-    has(err.text, "x.safetensors: exists already", "and the text says so");
-    ok(holds(path, "old"), "it is as it was");
-    is_int(write_one(path, new, true, &err), FT_OK, "with force it is");
-    ok(holds(path, "new"), "and then holds the new tensor");
-    is_int(folder_count(folder), 1, "nothing else is left in the folder");
-    is_int(write_one(folder, new, true, &err), FT_EARG, "a folder is not replaced");
-    is_int(write_one("/dev/null", new, true, &err), FT_EARG, "nor a device, even with force");
-    is_int(write_one(in_folder("none/x"), new, true, &err), FT_EIO, "no folder is made");
+    has(err.text, "x.safetensors: exists already",
+        "the error of an existing file says that it exists");
+    ok(holds(path, "old"), "an existing file that is not overwritten is unchanged");
+    is_int(write_one(path, new, true, &err), FT_OK, "an existing file is overwritten with force");
+    ok(holds(path, "new"), "an overwritten file has the new tensor");
+    is_int(folder_count(folder), 1, "overwriting leaves no temporary file");
+    is_int(write_one(folder, new, true, &err), FT_EARG,
+           "a folder is not replaced, even with force");
+    is_int(write_one("/dev/null", new, true, &err), FT_EARG,
+           "a device is not replaced, even with force");
+    is_int(write_one(in_folder("none/x"), new, true, &err), FT_EIO,
+           "missing folders are not created");
     unlink(in_folder("x.safetensors"));
 }
 
@@ -120,10 +127,11 @@ static void test_full_disk(void)
     ft_status rc = write_one(path, big, true, &err);
     setrlimit(RLIMIT_FSIZE, &limit);
     signal(SIGXFSZ, SIG_DFL);
-    is_int(rc, FT_EIO, "a disk that is full is FT_EIO");
-    has(err.text, "x.safetensors: cannot write: File too large", "with the system's reason");
-    ok(holds(path, "old"), "the old file is intact");
-    is_int(folder_count(folder), 1, "and no half file is left");
+    is_int(rc, FT_EIO, "writing to a full disk fails with FT_EIO");
+    has(err.text, "x.safetensors: cannot write: File too large",
+        "the error of a full disk gives the system's reason");
+    ok(holds(path, "old"), "the old file is intact after a failed write");
+    is_int(folder_count(folder), 1, "a failed write leaves no temporary file");
     unlink(path);
     free(zeros);
 }
@@ -135,23 +143,23 @@ static void test_unwritable_tensors(void)
         ft_named_tensor tensor;
     } cases[] = {
         { "an empty name", { "", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
-        { "the name of the metadata", { "__metadata__", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
+        { "the name __metadata__", { "__metadata__", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
         { "a name that is not UTF-8", { "w\xff", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
         { "a negative dimension", { "w", { FT_U8, FT_ROW, 1, { -1 }, "x" } } },
         { "a size that overflows", { "w", { FT_F64, FT_ROW, 1, { INT64_MAX }, "x" } } },
         { "nine dimensions", { "w", { FT_U8, FT_ROW, 9, { 1 }, "x" } } },
-        { "no dtype", { "w", { (ft_dtype) 99, FT_ROW, 1, { 1 }, "x" } } },
-        { "a layout of kernels", { "w", { FT_I8, FT_COL32, 2, { 1, 1 }, "x" } } },
+        { "an unknown dtype", { "w", { (ft_dtype) 99, FT_ROW, 1, { 1 }, "x" } } },
+        { "a kernel layout", { "w", { FT_I8, FT_COL32, 2, { 1, 1 }, "x" } } },
         { "no data", { "w", { FT_U8, FT_ROW, 1, { 1 }, NULL } } },
     };
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(cases); i++)
         is_int(write_one(in_folder("w"), cases[i].tensor, false, &err), FT_EARG,
-               "%s cannot be written", cases[i].what);
+               "a tensor with %s cannot be written", cases[i].what);
     const ft_named_tensor w = { "w", { FT_U8, FT_ROW, 1, { 1 }, "x" } };
     is_int(ft_safetensors_write(in_folder("w"), (ft_named_tensor[]){ w, w }, 2, false, &err),
-           FT_EARG, "nor can two tensors of one name");
-    is_int(folder_count(folder), 0, "and none of that makes a file");
+           FT_EARG, "two tensors of one name cannot be written");
+    is_int(folder_count(folder), 0, "refused tensors leave no file");
 }
 
 int main(void)

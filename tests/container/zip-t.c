@@ -1,5 +1,5 @@
 /*
- * zip-t.c - archives of any shape are written aligned and found again, zip64 included.
+ * zip-t.c - archives are written with aligned entries and read back, including zip64.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ static ft_status pull(void *user, size_t index, void *buffer, size_t bytes, size
     return FT_OK;
 }
 
-/* Write the items and read the directory of what was written. */
+/* Writes the items and reads the directory of the archive. */
 static unsigned char *round_trip(ft_zip_item *item, size_t count, ft_zip_directory *dir)
 {
     FILE *file = fopen(path, "w+b");
@@ -63,17 +63,21 @@ static void test_alignment(void)
         for (size_t k = 0; k < e->bytes; k++)
             wrong += e->data[k] != (unsigned char) i;
     }
-    is_int((long long) dir.count, FT_COUNT(sizes), "all entries are found");
-    is_int((long long) misplaced, 0, "where they were planned, in order and by name");
-    is_int((long long) unaligned, 0, "aligned to 64 bytes, and from 64 KiB to 4096");
-    is_int((long long) wrong, 0, "with their bytes");
-    ok(ft_zip_directory_find(&dir, "nothing") == NULL, "a name that is not there is not found");
-    is_int(data[6] | data[7] << 8, 0, "names in ASCII set no flag, whichever libzip writes them");
+    is_int((long long) dir.count, FT_COUNT(sizes), "the directory has all entries");
+    is_int((long long) misplaced, 0,
+           "entries are at their planned offsets, in order, and found by name");
+    is_int((long long) unaligned, 0,
+           "entries are aligned to 64 bytes, and those of 64 KiB or more to 4096 bytes");
+    is_int((long long) wrong, 0, "entries have the bytes written");
+    ok(ft_zip_directory_find(&dir, "nothing") == NULL,
+       "ft_zip_directory_find does not find an entry that is absent");
+    is_int(data[6] | data[7] << 8, 0,
+           "ASCII names do not set the UTF-8 flag with any version of libzip");
     ft_zip_directory_fini(&dir);
     free(data);
 }
 
-/* More entries than 16 bits count: the end record of zip64. */
+/* More entries than a 16-bit count holds, which needs the zip64 end record. */
 static void test_many(void)
 {
     enum { COUNT = 66000 };
@@ -85,9 +89,11 @@ static void test_many(void)
     }
     ft_zip_directory dir;
     unsigned char *data = round_trip(item, COUNT, &dir);
-    is_int((long long) dir.count, COUNT, "an archive of 66,000 entries is read through zip64");
+    is_int((long long) dir.count, COUNT,
+           "an archive of 66,000 entries is read with its zip64 end record");
     const ft_zip_entry *last = ft_zip_directory_find(&dir, "65999");
-    ok(last != NULL && last->offset == item[COUNT - 1].offset, "to the last one");
+    ok(last != NULL && last->offset == item[COUNT - 1].offset,
+       "the last entry of a zip64 archive is found at its offset");
     ft_zip_directory_fini(&dir);
 
     ft_error err;
@@ -97,14 +103,15 @@ static void test_many(void)
     unsigned char *locator = data + bytes - 22 - 20;
     locator[8] ^= 1;
     is_int(ft_zip_directory_read(&dir, path, data, bytes, &err), FT_EFORMAT,
-           "a zip64 locator that points elsewhere is refused");
+           "a zip64 locator with a wrong offset is refused");
     locator[8] ^= 1;
     locator[0] ^= 1;
     is_int(ft_zip_directory_read(&dir, path, data, bytes, &err), FT_EFORMAT,
-           "so is one without signature");
+           "a zip64 locator without its signature is refused");
     locator[0] ^= 1;
     locator[-56 + 24] ^= 1;
-    is_int(ft_zip_directory_read(&dir, path, data, bytes, &err), FT_EFORMAT, "and a wrong count");
+    is_int(ft_zip_directory_read(&dir, path, data, bytes, &err), FT_EFORMAT,
+           "a zip64 end record with a wrong count is refused");
     free(data);
     free(names);
     free(item);
@@ -114,13 +121,13 @@ static void test_limits(void)
 {
     ft_zip_item huge[2] = { { .name = "a", .bytes = SIZE_MAX / 4 + 1 }, { .name = "b" } };
     size_t end;
-    ok(!ft_zip_plan(huge, 2, &end), "an archive beyond the address space is not planned");
-    ok(ft_zip_name_is_valid("w/layer.0.attn.q.weight", 23), "a path is a name");
-    ok(ft_zip_name_is_valid("..a/b..", 7), "dots in a component are no harm");
+    ok(!ft_zip_plan(huge, 2, &end), "ft_zip_plan refuses an archive larger than the address space");
+    ok(ft_zip_name_is_valid("w/layer.0.attn.q.weight", 23), "a path is a valid entry name");
+    ok(ft_zip_name_is_valid("..a/b..", 7), "dots within a component are valid");
     ok(!ft_zip_name_is_valid("a/..", 4) && !ft_zip_name_is_valid(".", 1),
-       "but a component of dots is");
+       "a component of only dots is not valid");
     ok(!ft_zip_name_is_valid("a\nb", 3) && !ft_zip_name_is_valid("a\0b", 3),
-       "so are control characters");
+       "control characters are not valid in entry names");
 }
 
 int main(void)

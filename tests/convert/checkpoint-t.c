@@ -1,5 +1,6 @@
 /*
- * checkpoint-t.c - one file, many files, an index: found, agreed upon, or refused with the reason.
+ * checkpoint-t.c - checkpoints of one file, several files or an index are opened, or refused with
+ * the reason.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,10 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[4096];      /* of this run, for files that are written */
+static char folder[4096];      /* a temporary folder for the files of this test */
 static char data_folder[4096]; /* tests/data */
 
-/* Good until the second next call. */
+/* The result is valid until the call after next. */
 static const char *join(const char *below, const char *name)
 {
     static char paths[2][4400];
@@ -29,7 +30,7 @@ static const char *join(const char *below, const char *name)
     return path;
 }
 
-/* ---- Checkpoints made here ---------------------------------------------------------------- */
+/* ---- Temporary checkpoints ----------------------------------------------------------------- */
 
 static void write_text(const char *path, const char *text)
 {
@@ -38,7 +39,7 @@ static void write_text(const char *path, const char *text)
         bail_out("cannot write %s", path);
 }
 
-/* A file with one tensor of one byte. */
+/* Writes a file with one tensor of one byte. */
 static void write_tensor(const char *path, const char *name, char byte)
 {
     ft_error err;
@@ -47,7 +48,7 @@ static void write_tensor(const char *path, const char *name, char byte)
         bail_out("%s", err.text);
 }
 
-/* The byte of a tensor, -1 when the checkpoint has none of that name. */
+/* The byte of a tensor, or -1 when the checkpoint has no tensor of that name. */
 static int byte_of(const ft_checkpoint *cp, const char *name)
 {
     const ft_tensor *tensor = ft_checkpoint_find(cp, name);
@@ -70,15 +71,15 @@ static void test_single_file(void)
     const char *ways[] = { folder, join(folder, "model.safetensors") };
     for (size_t i = 0; i < FT_COUNT(ways); i++) {
         ft_checkpoint *cp = open_good(ways[i]);
-        const char *what = i == 0 ? "a folder" : "its file";
-        if (!ok(cp != NULL && byte_of(cp, "w") == 7, "%s opens", what))
+        const char *what = i == 0 ? "the folder of a checkpoint" : "the file of a checkpoint";
+        if (!ok(cp != NULL && byte_of(cp, "w") == 7, "%s is opened", what))
             continue;
         char *text;
         size_t bytes;
         is_int(ft_checkpoint_read(cp, "config.json", &text, &bytes, NULL), FT_OK,
-               "config.json is read beside the tensors of %s", what);
-        is_str(text, "{\"model_type\": \"bert\"}", "as text");
-        is_int((long long) bytes, 22, "of that length");
+               "%s gives access to config.json", what);
+        is_str(text, "{\"model_type\": \"bert\"}", "%s has the text of config.json", what);
+        is_int((long long) bytes, 22, "%s has the length of config.json", what);
         free(text);
         ft_checkpoint_close(cp);
     }
@@ -90,19 +91,21 @@ static void test_companions(void)
     char *text;
     size_t bytes;
     ft_checkpoint *cp = open_good(folder);
-    ok(ft_checkpoint_has(cp, "config.json"), "a companion that is there is there");
-    ok(!ft_checkpoint_has(cp, "tokenizer.json"), "one that is not is not");
+    ok(ft_checkpoint_has(cp, "config.json"), "ft_checkpoint_has finds config.json");
+    ok(!ft_checkpoint_has(cp, "tokenizer.json"),
+       "ft_checkpoint_has does not find a missing tokenizer.json");
     is_int(ft_checkpoint_read(cp, "tokenizer.json", &text, &bytes, &err), FT_EIO,
-           "reading it is FT_EIO");
-    has(err.text, "/tokenizer.json: No such file", "and names the file");
-    ok(text == NULL && bytes == 0, "and gives nothing");
+           "reading a missing file of the checkpoint fails with FT_EIO");
+    has(err.text, "/tokenizer.json: No such file", "the error of a missing file names it");
+    ok(text == NULL && bytes == 0, "reading a missing file returns no text");
     const char *large = join(folder, "large.json");
     write_text(large, "");
     if (truncate(large, FT_TEXT_FILE_MAX_BYTES + 1) != 0)
         bail_out("cannot make a large file");
     is_int(ft_checkpoint_read(cp, "large.json", &text, &bytes, &err), FT_ELIMIT,
-           "a companion above 64 MiB is not read");
-    has(err.text, "large.json: 67108865 bytes, expected at most 67108864", "and the limit told");
+           "a file of the checkpoint larger than 64 MiB is refused");
+    has(err.text, "large.json: 67108865 bytes, expected at most 67108864",
+        "the error of a file that is too large names the limit");
     unlink(large);
     ft_checkpoint_close(cp);
 }
@@ -115,22 +118,25 @@ static void test_index(void)
     write_text(join(folder, "w.index.json"),
                "{\"weight_map\": {\"y\": \"b.safetensors\", \"z\": \"a.safetensors\"}}");
     ft_checkpoint *cp = open_good(join(folder, "w.index.json"));
-    ok(cp != NULL && byte_of(cp, "z") == 1 && byte_of(cp, "y") == 2, "an index opens its shards");
-    is_int((long long) ft_checkpoint_count(cp), 2, "and the tensors of all are counted");
-    is_str(ft_checkpoint_at(cp, 0)->name, "y", "tensors come in the order of their names");
-    is_str(ft_checkpoint_file_of(cp, "y"), join(folder, "b.safetensors"), "their file is known");
+    ok(cp != NULL && byte_of(cp, "z") == 1 && byte_of(cp, "y") == 2,
+       "a checkpoint is opened by its index with all shards");
+    is_int((long long) ft_checkpoint_count(cp), 2, "the tensors of all shards are counted");
+    is_str(ft_checkpoint_at(cp, 0)->name, "y", "tensors are sorted by name");
+    is_str(ft_checkpoint_file_of(cp, "y"), join(folder, "b.safetensors"),
+           "ft_checkpoint_file_of names the shard of a tensor");
     ok(ft_checkpoint_find(cp, "x") == NULL && ft_checkpoint_file_of(cp, "x") == NULL,
-       "what is not there is not found");
-    ok(ft_checkpoint_has(cp, "config.json"), "companions lie beside the index");
+       "a tensor that is absent is not found");
+    ok(ft_checkpoint_has(cp, "config.json"), "config.json is found in the folder of the index");
     ft_checkpoint_release(cp, ft_checkpoint_find(cp, "y")->data, 1);
-    is_int(byte_of(cp, "y"), 2, "data that were released are read again");
+    is_int(byte_of(cp, "y"), 2, "released data are read from the file again");
     ft_checkpoint_close(cp);
 
     if (symlink("b.safetensors", join(folder, "link.safetensors")) != 0)
         bail_out("symlink fails");
     write_text(join(folder, "w.index.json"), "{\"weight_map\": {\"y\": \"link.safetensors\"}}");
     cp = open_good(join(folder, "w.index.json"));
-    ok(cp != NULL && byte_of(cp, "y") == 2, "a shard may be a link, as caches make them");
+    ok(cp != NULL && byte_of(cp, "y") == 2,
+       "a shard may be a symbolic link, as in download caches");
     ft_checkpoint_close(cp);
     unlink(join(folder, "link.safetensors"));
     unlink(join(folder, "w.index.json"));
@@ -144,18 +150,21 @@ static void test_several_files(void)
     snprintf(a, sizeof a, "%s/a.safetensors", folder);
     snprintf(b, sizeof b, "%s/b.safetensors", folder);
     const char *const files[] = { a, b }, *const twice[] = { a, b, a };
-    is_int(ft_checkpoint_open_files(&cp, files, 2, &err), FT_OK, "several files open as one");
-    ok(byte_of(cp, "z") == 1 && byte_of(cp, "y") == 2, "and the tensors of all are found");
+    is_int(ft_checkpoint_open_files(&cp, files, 2, &err), FT_OK,
+           "several files are opened as one checkpoint");
+    ok(byte_of(cp, "z") == 1 && byte_of(cp, "y") == 2, "the tensors of all files are found");
     ft_checkpoint_close(cp);
     is_int(ft_checkpoint_open_files(&cp, twice, 3, &err), FT_EFORMAT,
-           "a tensor in two files is refused");
-    has(err.text, "z: tensor occurs in a.safetensors too", "and named");
-    is_int(ft_checkpoint_open_files(&cp, files, 0, &err), FT_EARG, "no files are no checkpoint");
+           "a tensor that occurs in two files is refused");
+    has(err.text, "z: tensor occurs in a.safetensors too",
+        "the error of a duplicate tensor names the tensor and the file");
+    is_int(ft_checkpoint_open_files(&cp, files, 0, &err), FT_EARG,
+           "an empty list of files is refused");
     unlink(a);
     unlink(b);
 }
 
-/* ---- Bad checkpoints ---------------------------------------------------------------------- */
+/* ---- Malformed checkpoints ----------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -234,24 +243,24 @@ static void test_bad_checkpoints_are_all_listed(void)
     is_int(untested, 0, "every bad-index-* and bad-folder-* is tested");
 }
 
-/* ---- Checkpoints that transformers has written -------------------------------------------- */
+/* ---- Checkpoints written by transformers --------------------------------------------------- */
 
 static void test_checkpoint(const char *path, long long elements, const char *tensor)
 {
     const char *name = strrchr(path, '/') + 1;
     ft_checkpoint *cp = open_good(path);
     if (cp == NULL)
-        bail_out("%s does not open", path);
+        bail_out("%s cannot be opened", path);
     long long found = 0;
     for (size_t i = 0; i < ft_checkpoint_count(cp); i++)
         found += (long long) ft_tensor_numel(&ft_checkpoint_at(cp, i)->tensor);
-    is_int(found, elements, "%s has all of its elements", name);
-    ok(ft_checkpoint_find(cp, tensor) != NULL, "%s is among its tensors", tensor);
-    ok(ft_checkpoint_has(cp, "config.json"), "config.json is beside them");
+    is_int(found, elements, "the tensors of %s have the expected number of elements", name);
+    ok(ft_checkpoint_find(cp, tensor) != NULL, "the checkpoint has the tensor %s", tensor);
+    ok(ft_checkpoint_has(cp, "config.json"), "%s has a config.json", name);
     ft_checkpoint_close(cp);
 }
 
-/* One file; the elements were counted with Python. */
+/* One file; the number of elements was counted with Python. */
 static void test_sample(void)
 {
     static const char *const data[] = { "calibration.safetensors", "reference.safetensors" };
@@ -264,7 +273,8 @@ static void test_sample(void)
         opened += cp != NULL;
         ft_checkpoint_close(cp);
     }
-    is_int((long long) opened, FT_COUNT(data), "its sample data open");
+    is_int((long long) opened, FT_COUNT(data),
+           "the calibration and reference data of the sample model are opened");
 }
 
 /* Two shards, whose index states the number of elements. */

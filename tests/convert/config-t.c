@@ -1,5 +1,5 @@
 /*
- * config-t.c - config.json and the files of sentence-transformers, in our own terms.
+ * config-t.c - config.json and the files of sentence-transformers become a model configuration.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,9 +22,9 @@ static ft_messages *fresh(void)
     return &problems;
 }
 
-/* ---- What is understood --------------------------------------------------------------------- */
+/* ---- Accepted ------------------------------------------------------------------------------ */
 
-/* The whole origin on one line. */
+/* All fields of the configuration on one line. */
 static const char *describe(const ft_hf_model *origin)
 {
     static const char *const heads[] = { "none", "pooled", "dense", "relu" };
@@ -71,7 +71,7 @@ static void test_good(void)
         is_origin(good[i].file, NULL, describe, good[i].expected);
 }
 
-/* What labels are to each other, by keys of transformers and of sentence-transformers. */
+/* The problem type, from the keys of transformers and of sentence-transformers. */
 static const struct {
     const char *file, *patch, *expected;
 } labelled[] = {
@@ -117,7 +117,7 @@ static void test_problems(void)
         is_origin(labelled[i].file, labelled[i].patch, problem_of, labelled[i].expected);
 }
 
-/* ---- What is refused ------------------------------------------------------------------------ */
+/* ---- Refused ------------------------------------------------------------------------------- */
 
 static const char bert[] = "transformers-5", roberta[] = "roberta-sentiment",
                   distilbert[] = "distilbert-sst2";
@@ -209,7 +209,7 @@ static const struct {
     { "an empty file", "", "not valid JSON" },
     { "a missing value", "{\"model_type\": \"bert\",\n\"hidden_size\": }", "line 2: not valid" },
     { "an array", "[1, 2]", "expected a JSON object" },
-    { "a key that comes twice", "{\"hidden_size\": 1, \"hidden_size\": 2}", "duplicate" },
+    { "a duplicate key", "{\"hidden_size\": 1, \"hidden_size\": 2}", "duplicate" },
     { "a byte that is not UTF-8", "{\"a\": \"\xff\"}", "not valid JSON" },
     { "a number out of range", "{\"layer_norm_eps\": 1e999}", "not valid JSON" },
     { "a second object", "{} {}", "not valid JSON" },
@@ -223,20 +223,21 @@ static void test_broken(void)
         is_int(ft_hf_model_read(&origin, broken[i].text, strlen(broken[i].text), "config.json",
                                 NULL, problems),
                FT_EFORMAT, "%s is refused", broken[i].what);
-        has(problems->message[0].text, broken[i].part, "and it says why");
+        has(problems->message[0].text, broken[i].part, "the error names the cause for %s",
+            broken[i].what);
     }
     static char nested[200000];
     memset(nested, '[', sizeof nested);
     is_int(ft_hf_model_read(&origin, nested, sizeof nested, "config.json", NULL, fresh()),
-           FT_EFORMAT, "100,000 brackets are refused, not followed");
+           FT_EFORMAT, "200,000 nested brackets are refused");
     size_t much = FT_JSON_MAX_BYTES + 1;
     char *spaces = calloc(1, much);
     is_int(ft_hf_model_read(&origin, spaces, much, "config.json", NULL, fresh()), FT_ELIMIT,
-           "more than 4 MiB are no configuration");
+           "a configuration of more than 4 MiB is refused");
     free(spaces);
 }
 
-/* ---- Several problems, and keys that the user answers for ----------------------------------- */
+/* ---- Several problems, and ignored keys ---------------------------------------------------- */
 
 static void test_all_at_once(void)
 {
@@ -247,13 +248,13 @@ static void test_all_at_once(void)
     is_int(origin_read(&origin, bert,
                        "{\"hidden_act\": \"mish\", \"hidden_size\": 0, \"a\": 1, \"b\": 2}", NULL,
                        &problems),
-           FT_EFORMAT, "the first problem is the one that is returned");
-    is_int((long long) problems.count, 4, "all four problems are told at once");
-    has(problems.message[3].text, "b is 2", "to the last one");
+           FT_EFORMAT, "the status of the first problem is returned");
+    is_int((long long) problems.count, 4, "all four problems are reported");
+    has(problems.message[3].text, "b is 2", "the last of four problems is reported");
     is_int(origin_read(&origin, bert,
                        "{\"a\": 1, \"b\": 0, \"c\": {}, \"d\": null, \"e\": \"\", \"f\": false}",
                        ignored, &problems),
-           FT_OK, "a key may be ignored by name, and empty values are no problem");
+           FT_OK, "--ignore-key ignores a key by name, and empty values are no problem");
     is_int(origin_read(&origin, bert, "{\"is_decoder\": true}", wanted, &problems), FT_EUNSUPPORTED,
            "a key that is known to change the result cannot be ignored");
 }
@@ -271,9 +272,9 @@ static void test_many(void)
     char *patch = json_dumps(many, 0);
     is_int(origin_read(&origin, bert, patch, NULL, &problems), FT_EUNSUPPORTED,
            "thirty unknown keys are refused");
-    is_int((long long) problems.count, 30, "and counted");
+    is_int((long long) problems.count, 30, "all thirty unknown keys are counted");
     has(problems.message[FT_MAX_MESSAGES - 1].text, "key_19 is \"\\u001B[2J\"",
-        "the first twenty are kept, and quoted without control characters");
+        "the first twenty problems are kept, with control characters escaped");
     free(patch);
     json_decref(many);
 }
@@ -314,10 +315,11 @@ static void test_modules(void)
     ft_modules modules;
     ft_messages *problems = fresh();
     ft_modules_parse(&modules, whole, strlen(whole), problems);
-    ok(problems->count == 0 && modules.normalize, "Transformer, Pooling, Normalize is understood");
-    is_str(modules.pooling, "1_Pooling", "with the folder of the Pooling");
+    ok(problems->count == 0 && modules.normalize,
+       "the modules Transformer, Pooling, Normalize are accepted");
+    is_str(modules.pooling, "1_Pooling", "the folder of the Pooling module is read");
     ft_modules_parse(&modules, plain, strlen(plain), problems);
-    ok(problems->count == 0 && !modules.normalize, "and so it is without Normalize");
+    ok(problems->count == 0 && !modules.normalize, "the modules Transformer, Pooling are accepted");
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         problems = fresh();
         ft_modules_parse(&modules, refused[i].text, strlen(refused[i].text), problems);
@@ -354,13 +356,13 @@ static void test_pooling(void)
                   " \"pooling_mode_mean_tokens\": true, \"pooling_mode_max_tokens\": false,"
                   " \"pooling_mode_mean_sqrt_len_tokens\": false, \"include_prompt\": true}",
                   problems),
-           FT_EMBEDDING_MEAN, "the mean over tokens is understood");
+           FT_EMBEDDING_MEAN, "mean pooling is accepted");
     is_int(
         pooled("{\"word_embedding_dimension\": 384, \"pooling_mode_cls_token\": true}", problems),
-        FT_EMBEDDING_FIRST, "the first token is understood");
+        FT_EMBEDDING_FIRST, "CLS pooling is accepted");
     is_int(pooled("{\"embedding_dimension\": 384, \"pooling_mode\": \"mean\"}", problems),
-           FT_EMBEDDING_MEAN, "and the mode may be one word");
-    is_int((long long) problems->count, 0, "all without a problem");
+           FT_EMBEDDING_MEAN, "pooling_mode may be the name of the mode");
+    is_int((long long) problems->count, 0, "accepted pooling modes report no problems");
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         problems = fresh();
         pooled(refused[i].text, problems);

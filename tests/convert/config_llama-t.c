@@ -10,7 +10,7 @@
 #include "tests/lib/models/origin.h"
 #include "tests/tap/tap.h"
 
-/* The parts of a decoder on one line. */
+/* All fields of a decoder configuration on one line. */
 static const char *describe(const ft_hf_model *origin)
 {
     static char text[400];
@@ -36,7 +36,7 @@ static const char *describe(const ft_hf_model *origin)
     return text;
 }
 
-/* ---- What is understood --------------------------------------------------------------------- */
+/* ---- Accepted ------------------------------------------------------------------------------ */
 
 static const char llama[] = "llama-transformers-5", meta[] = "llama-3.2-1b",
                   mistral[] = "mistral-7b", qwen2[] = "qwen2-window";
@@ -44,7 +44,7 @@ static const char llama[] = "llama-transformers-5", meta[] = "llama-3.2-1b",
 static const struct {
     const char *file, *patch, *expected;
 } good[] = {
-    /* As they are */
+    /* Unchanged files */
     { "llama-2-7b", "{}",
       "llama L32 H4096 A32/32x128 F11008 V32000 P4096 1e-05 silu, default 10000" },
     { meta, "{}",
@@ -64,7 +64,7 @@ static const struct {
       "qwen2 L5 H256 A4/4x64 F704 V2048 P1024 1e-06 silu, dynamic 1000000 x4 at 1024, window 128 "
       "from 3, qkv" },
 
-    /* What is absent or null */
+    /* Absent or null keys */
     { "llama-smallest", "{\"num_key_value_heads\": null, \"head_dim\": null}",
       "llama L2 H64 A4/4x16 F96 V100 P32 1e-06 silu, default 10000" },
     { "llama-smallest",
@@ -121,7 +121,7 @@ static const struct {
       " \"low_freq_factor\": 0.5, \"high_freq_factor\": 2}, \"rope_theta\": 25.0}",
       "llama L32 H4096 A32/32x128 F11008 V32000 P4096 1e-05 silu, llama3 25 x2 0.5..2 at 4096" },
 
-    /* Layers with a window */
+    /* Layers with a sliding window */
     { qwen2, "{\"layer_types\": null}",
       "qwen2 L5 H256 A4/4x64 F704 V2048 P1024 1e-06 silu, dynamic 1000000 x4 at 1024, window 128 "
       "from 3, qkv" },
@@ -142,12 +142,12 @@ static void test_good(void)
         is_origin(good[i].file, good[i].patch, describe, good[i].expected);
 }
 
-/* ---- What is refused ------------------------------------------------------------------------ */
+/* ---- Refused ------------------------------------------------------------------------------- */
 
 #define SCALING(members) "{\"rope_scaling\": {" members "}}"
 
 static const bad_origin bad[] = {
-    /* Which model */
+    /* Architecture */
     { llama, "{\"architectures\": [\"LlamaModel\"]}", FT_EUNSUPPORTED,
       "architectures is LlamaModel, which has no language modeling head; save it as "
       "LlamaForCausalLM" },
@@ -195,7 +195,7 @@ static const bad_origin bad[] = {
     { llama, "{\"add_cross_attention\": true}", FT_EUNSUPPORTED, "add_cross_attention is true" },
     { llama, "{\"is_encoder_decoder\": true}", FT_EUNSUPPORTED, "is_encoder_decoder is true" },
 
-    /* Scaling of positions */
+    /* RoPE scaling */
     { meta, SCALING("\"rope_type\": \"yarn\", \"factor\": 4"), FT_EUNSUPPORTED,
       "rope_scaling.rope_type is \"yarn\"; supported are default, linear, llama3, dynamic" },
     { meta, SCALING("\"type\": \"longrope\""), FT_EUNSUPPORTED,
@@ -251,7 +251,7 @@ static const bad_origin bad[] = {
     { llama, "{\"original_max_position_embeddings\": 512}", FT_EUNSUPPORTED,
       "original_max_position_embeddings is 512, which may change the result" },
 
-    /* Windows */
+    /* Sliding windows */
     { llama, "{\"sliding_window\": 64}", FT_EUNSUPPORTED, "sliding_window is 64, only null" },
     { llama, "{\"layer_types\": [\"full_attention\"]}", FT_EUNSUPPORTED,
       "layer_types is [\"full_" },
@@ -276,7 +276,7 @@ static const bad_origin bad[] = {
     { qwen2, "{\"use_sliding_window\": false}", FT_EFORMAT,
       "layer_types has sliding_attention, but there is no sliding_window" },
 
-    /* Anything else */
+    /* Unknown keys */
     { llama, "{\"num_local_experts\": 8}", FT_EUNSUPPORTED, "num_local_experts is 8, which may" },
     { qwen2, "{\"use_mrope\": true}", FT_EUNSUPPORTED, "use_mrope is true, which may" },
     { llama, "{\"auto_map\": {\"AutoConfig\": \"x\"}}", FT_EUNSUPPORTED, "auto_map is {" },
@@ -299,7 +299,7 @@ static void test_ignored(void)
                        "{\"logit_scale\": 0.5, \"rope_scaling\": {\"type\": \"linear\","
                        " \"factor\": 2, \"attention_factor\": 0.7}}",
                        ignored, &problems),
-           FT_OK, "a member of the scaling may be ignored by its path");
+           FT_OK, "--ignore-key ignores a member of rope_scaling by its path");
 }
 
 int main(void)

@@ -24,7 +24,7 @@ static ft_messages *fresh(void)
 
 static const char m2m[] = "m2m100-418m", nllb[] = "nllb-200-600m", opus[] = "opus-mt-en-de";
 
-/* The parts of an encoder-decoder on one line. */
+/* All fields of an encoder-decoder configuration on one line. */
 static const char *describe(const ft_hf_model *origin)
 {
     static char text[400];
@@ -44,7 +44,7 @@ static const char *describe(const ft_hf_model *origin)
     return text;
 }
 
-/* Read both files as the converter does; `generation` NULL: there is no such file. */
+/* Reads both files as the converter does; NULL for `generation` means that the file is missing. */
 static const char *read_both(ft_hf_model *origin, const char *file, const char *patch,
                              const char *generation, const char *const *ignored,
                              ft_messages *problems)
@@ -60,7 +60,7 @@ static const char *read_both(ft_hf_model *origin, const char *file, const char *
     return problems->count == 0 ? describe(origin) : problems->message[0].text;
 }
 
-/* ---- What is understood --------------------------------------------------------------------- */
+/* ---- Accepted ------------------------------------------------------------------------------ */
 
 #define M2M_SIZES                                                                                  \
     "m2m_100 L12+12 H1024 A16+16/16x64 F4096+4096 V128112 P1026 from 2 1e-05 relu, closed, "
@@ -78,7 +78,7 @@ static const struct {
     { opus, "{}", NULL,
       OPUS_SIZES "start 58100, pad 58100/-1, first -1, last 0, scaled, tied, not 58100" },
 
-    /* Halves that differ, and what is absent */
+    /* Different encoder and decoder, and absent keys */
     { m2m,
       "{\"encoder_layers\": 3, \"num_hidden_layers\": 3, \"decoder_layers\": 5, \"d_model\": 96,"
       " \"encoder_attention_heads\": 6, \"decoder_attention_heads\": 3, \"encoder_ffn_dim\": 7,"
@@ -100,7 +100,7 @@ static const struct {
       "marian L6+6 H512 A8+8/8x64 F2048+2048 V58101 P512 from 0 1e-05 gelu, open, start 58100, pad "
       "58100/-1, first -1, last 0, tied" },
 
-    /* Which file says how texts begin and end */
+    /* Start and end tokens in either file */
     { m2m, "{\"forced_bos_token_id\": 77, \"forced_eos_token_id\": [2]}", NULL,
       M2M_SIZES "start 2, pad 1/1, first 77, last 2, scaled, tied" },
     { m2m, "{\"forced_bos_token_id\": 77, \"bad_words_ids\": [[4]]}",
@@ -124,19 +124,19 @@ static void test_good(void)
         ft_hf_model origin;
         const char *found =
             read_both(&origin, good[i].file, good[i].patch, good[i].generation, NULL, fresh());
-        is_str(found, good[i].expected, "%s with %s and %s is understood", good[i].file,
+        is_str(found, good[i].expected, "%s with %s and %s is accepted", good[i].file,
                good[i].patch, good[i].generation == NULL ? "no other file" : good[i].generation);
     }
 }
 
-/* ---- What is refused ------------------------------------------------------------------------ */
+/* ---- Refused ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *file, *patch, *generation;
     ft_status status;
     const char *problem;
 } bad[] = {
-    /* Which model */
+    /* Architecture */
     { m2m, "{\"architectures\": [\"M2M100Model\"]}", NULL, FT_EUNSUPPORTED,
       "config.json: architectures is M2M100Model, which has no language modeling head; save it as "
       "M2M100ForConditionalGeneration" },
@@ -151,7 +151,7 @@ static const struct {
     { opus, "{\"is_decoder\": true}", NULL, FT_EUNSUPPORTED,
       "config.json: is_decoder is true, only false is supported" },
 
-    /* Marian's other layouts */
+    /* Variants of Marian */
     { opus, "{\"share_encoder_decoder_embeddings\": false}", NULL, FT_EUNSUPPORTED,
       "config.json: share_encoder_decoder_embeddings is false, only true is supported" },
     { opus, "{\"decoder_vocab_size\": 58000}", NULL, FT_EUNSUPPORTED,
@@ -201,7 +201,7 @@ static const struct {
       "config.json: classifier_bias is true, which may change the result; pass --ignore-key "
       "classifier_bias if it does not" },
 
-    /* Ids */
+    /* Token ids */
     { opus, "{\"pad_token_id\": null}", NULL, FT_EFORMAT,
       "config.json: pad_token_id is null, expected an integer from 0 to 16777216" },
     { m2m, "{\"pad_token_id\": 128112}", NULL, FT_EFORMAT,
@@ -225,7 +225,7 @@ static const struct {
       "config.json: no eos_token_id, which a m2m_100 needs" },
     { m2m, "{}", "no JSON", FT_EFORMAT, NULL },
 
-    /* What is banned */
+    /* Banned tokens */
     { opus, "{\"bad_words_ids\": [[1, 2]]}", NULL, FT_EUNSUPPORTED,
       "config.json: bad_words_ids: word 0 has 2 tokens, only 1 is supported" },
     { opus, "{\"bad_words_ids\": [58100]}", NULL, FT_EFORMAT,
@@ -258,7 +258,7 @@ static void test_bad(void)
             is_str(found, bad[i].problem, "%s with %s and %s is refused", bad[i].file, bad[i].patch,
                    with);
         ok(problems->count == 1 && problems->message[0].code == bad[i].status,
-           "%s with %s and %s: that is all", bad[i].file, bad[i].patch, with);
+           "%s with %s and %s reports exactly one problem", bad[i].file, bad[i].patch, with);
     }
 }
 
@@ -270,7 +270,7 @@ static void test_ignored(void)
         read_both(&origin, opus, "{}", "{\"guidance_scale\": 1.5, \"bad_words_ids\": [[1, 2]]}",
                   ignored, fresh());
     is_str(found, OPUS_SIZES "start 58100, pad 58100/-1, first -1, last -1, scaled, tied",
-           "the user may answer for keys of either file");
+           "--ignore-key ignores keys of config.json and generation_config.json");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /*
- * config_vit-t.c - config.json of ViT and DeiT; and what a manifest may say of images.
+ * config_vit-t.c - config.json of ViT and DeiT, and the image fields of a manifest.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* A model of images on one line. */
+/* All fields of an image model configuration on one line. */
 static const char *describe(const ft_hf_model *origin)
 {
     static char text[300];
@@ -103,7 +103,7 @@ static const char manifest[] =
     " \"eps\": 1e-6, \"activation\": \"gelu\", \"pooler\": false, \"head\": \"none\","
     " \"embedding\": \"none\", \"normalize\": false, \"qkv_bias\": true}";
 
-/* The manifest with the members of `patch`. */
+/* Reads the manifest with the members of `patch`. */
 static ft_status read_manifest(ft_config *out, const char *patch, ft_error *err)
 {
     json_t *json = json_loads(manifest, 0, NULL), *more = json_loads(patch, 0, NULL), *value;
@@ -148,12 +148,12 @@ static void test_manifest(void)
     ok(json_object_get(json, "vocabulary") == NULL &&
            ft_config_from_json(&again, json, FT_KIND_VISION, "m.ft", &err) == FT_OK &&
            memcmp(&again, &config, sizeof again) == 0,
-       "a configuration of images is written and read again, and has no words");
+       "an image configuration is unchanged by a round trip through JSON and has no vocabulary");
     json_decref(json);
     for (size_t i = 0; i < FT_COUNT(bad); i++)
         is_str(read_manifest(&config, bad[i].patch, &err) == FT_EFORMAT ? err.text
-                                                                        : "no FT_EFORMAT",
-               bad[i].why, "refused: %s", bad[i].patch);
+                                                                        : "not FT_EFORMAT",
+               bad[i].why, "the manifest is refused with %s", bad[i].patch);
 }
 
 int main(void)

@@ -54,7 +54,8 @@ static bool same_linear(const ft_artifact *artifact, const char *name, tiny *t, 
     return weight && converted_same(artifact, ours, t, theirs);
 }
 
-/* How many of the 8 x 2 pairs of a layer, and of the tables before it, arrived. */
+/* How many of the 8 x 2 pairs of a layer, and of the embeddings before it, have the values of the
+ * source. */
 static int count_same(const ft_artifact *artifact, tiny *t, const char *prefix, const char *layers,
                       const pair *layer)
 {
@@ -94,17 +95,21 @@ static void test_bert(void)
     tiny t;
     tiny_make(&t, TINY_BERT, "");
     ft_artifact *a = converted(&t, &keep);
-    if (!ok(a != NULL, "a BERT encoder without prefix becomes an artifact"))
+    if (!ok(a != NULL, "a BERT encoder without prefix is converted"))
         bail_out("%s", converted_problem(0));
-    is_int((long long) ft_artifact_count(a), 37, "of 37 tensors");
-    is_int(count_same(a, &t, "", "encoder", bert_layer), 19, "each with the values of its source");
+    is_int((long long) ft_artifact_count(a), 37, "the artifact of a BERT encoder has 37 tensors");
+    is_int(count_same(a, &t, "", "encoder", bert_layer), 19,
+           "every tensor of a BERT encoder has the values of its source");
     ok(converted_same(a, "embed.type", &t, "embeddings.token_type_embeddings.weight"),
-       "token types too");
-    is_str(ft_artifact_at(a, 0)->name, "embed.word", "the first tensor is the first one used");
-    is_str(ft_artifact_at(a, 36)->name, "layer.1.ffn.norm.bias", "the last one the last");
-    is_str(configured(a), "0 labels, head none, embedding none, offset 0", "there is no head");
+       "the token type embeddings have the values of their source");
+    is_str(ft_artifact_at(a, 0)->name, "embed.word",
+           "the first tensor of the artifact is the first one used");
+    is_str(ft_artifact_at(a, 36)->name, "layer.1.ffn.norm.bias",
+           "the last tensor of the artifact is the last one used");
+    is_str(configured(a), "0 labels, head none, embedding none, offset 0",
+           "the configuration of a BERT encoder has no head");
     is_str(ft_artifact_get_header(a)->tool, "ft-convert", "the manifest names the tool");
-    is_str(ft_artifact_get_header(a)->family, "bert", "and the family");
+    is_str(ft_artifact_get_header(a)->family, "bert", "the manifest names the family");
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -114,13 +119,15 @@ static void test_bert_classifier(void)
     tiny t;
     tiny_make_classifier(&t);
     ft_artifact *a = converted(&t, &keep);
-    if (!ok(a != NULL, "a BERT classifier with prefix becomes an artifact"))
+    if (!ok(a != NULL, "a BERT classifier with prefix is converted"))
         bail_out("%s", converted_problem(0));
-    is_int(count_same(a, &t, "bert.", "encoder", bert_layer), 19, "prefixes are found");
-    ok(same_linear(a, "pooler", &t, "bert.pooler.dense"), "so is the pooler");
-    ok(same_linear(a, "classifier", &t, "classifier"), "and the classifier, without prefix");
+    is_int(count_same(a, &t, "bert.", "encoder", bert_layer), 19,
+           "tensors are found with the prefix bert.");
+    ok(same_linear(a, "pooler", &t, "bert.pooler.dense"), "the pooler is found with the prefix");
+    ok(same_linear(a, "classifier", &t, "classifier"),
+       "the classifier is found without the prefix");
     is_str(configured(a), "3 labels, head pooled, pooler, embedding none, offset 0",
-           "the configuration tells of both");
+           "the configuration of a BERT classifier has its labels, head and pooler");
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -133,12 +140,12 @@ static void test_pooler_without_classifier(void)
     ft_artifact *a = converted(&t, &keep);
     is_str(a == NULL ? converted_problem(0) : configured(a),
            "0 labels, head none, pooler, embedding none, offset 0",
-           "a pooler is converted where the checkpoint has one");
+           "a pooler is converted when the checkpoint has one");
     ft_artifact_close(a);
     tiny_drop(&t, "pooler.dense.bias");
-    ok(converted(&t, &keep) == NULL, "half a pooler is refused");
+    ok(converted(&t, &keep) == NULL, "a pooler without bias is refused");
     has(converted_problem(0), "pooler.dense.bias (pooler.bias): missing",
-        "by the name of the other half");
+        "the error of an incomplete pooler names the missing tensor");
     tiny_remove(&t);
 }
 
@@ -151,15 +158,15 @@ static void test_legacy_names(void)
     tiny_rename(&t, "bert.encoder.layer.1.output.LayerNorm.weight",
                 "bert.encoder.layer.1.output.LayerNorm.gamma");
     ft_artifact *a = converted(&t, &keep);
-    if (!ok(a != NULL, "layer norms may have gamma and beta"))
+    if (!ok(a != NULL, "a checkpoint with gamma and beta of layer norms is converted"))
         bail_out("%s", converted_problem(0));
     ok(converted_same(a, "embed.norm.weight", &t, "bert.embeddings.LayerNorm.gamma"),
-       "gamma is the weight");
+       "gamma is converted to the weight of a layer norm");
     ok(converted_same(a, "embed.norm.bias", &t, "bert.embeddings.LayerNorm.beta"),
-       "beta is the bias");
+       "beta is converted to the bias of a layer norm");
     ok(converted_same(a, "layer.1.ffn.norm.weight", &t,
                       "bert.encoder.layer.1.output.LayerNorm.gamma"),
-       "in any layer, also next to the other spelling");
+       "gamma is converted in any layer, even next to a bias");
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -173,13 +180,16 @@ static void test_roberta(void)
     tiny_configure(&t, "{\"architectures\": [\"RobertaForSequenceClassification\"],"
                        " \"num_labels\": 3}");
     ft_artifact *a = converted(&t, &keep);
-    if (!ok(a != NULL, "a RoBERTa classifier becomes an artifact"))
+    if (!ok(a != NULL, "a RoBERTa classifier is converted"))
         bail_out("%s", converted_problem(0));
-    is_int(count_same(a, &t, "roberta.", "encoder", bert_layer), 19, "with its values");
-    ok(same_linear(a, "head.dense", &t, "classifier.dense"), "its head has a dense layer");
-    ok(same_linear(a, "classifier", &t, "classifier.out_proj"), "and a projection");
+    is_int(count_same(a, &t, "roberta.", "encoder", bert_layer), 19,
+           "every tensor of a RoBERTa classifier has the values of its source");
+    ok(same_linear(a, "head.dense", &t, "classifier.dense"),
+       "the dense layer of a RoBERTa head is converted");
+    ok(same_linear(a, "classifier", &t, "classifier.out_proj"),
+       "the projection of a RoBERTa head is converted");
     is_str(configured(a), "3 labels, head dense, embedding none, offset 2",
-           "positions start after the padding id");
+           "RoBERTa positions start after the padding id");
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -192,13 +202,15 @@ static void test_distilbert(void)
     tiny_add_linear(&t, "classifier", 2, 8);
     tiny_configure(&t, "{\"architectures\": [\"DistilBertForSequenceClassification\"]}");
     ft_artifact *a = converted(&t, &keep);
-    if (!ok(a != NULL, "a DistilBERT classifier becomes an artifact"))
+    if (!ok(a != NULL, "a DistilBERT classifier is converted"))
         bail_out("%s", converted_problem(0));
     is_int(count_same(a, &t, "distilbert.", "transformer", distilbert_layer), 19,
-           "with its values");
-    ok(same_linear(a, "head.dense", &t, "pre_classifier"), "its head has a dense layer");
-    ok(ft_artifact_find(a, "embed.type") == NULL, "and there are no token types");
-    is_str(configured(a), "2 labels, head relu, embedding none, offset 0", "two labels are usual");
+           "every tensor of a DistilBERT classifier has the values of its source");
+    ok(same_linear(a, "head.dense", &t, "pre_classifier"),
+       "the dense layer of a DistilBERT head is converted");
+    ok(ft_artifact_find(a, "embed.type") == NULL, "DistilBERT has no token type embeddings");
+    is_str(configured(a), "2 labels, head relu, embedding none, offset 0",
+           "DistilBERT has two labels by default");
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -211,7 +223,7 @@ static const char modules[] =
     " {\"idx\": 2, \"path\": \"2_Normalize\","
     "  \"type\": \"sentence_transformers.models.Normalize\"}]";
 
-/* What texts are cut to, with these settings. */
+/* The length that texts are truncated to with these settings. */
 static int length_with(tiny *t, const char *settings, const char *tokenizer)
 {
     tiny_write_file(t, "sentence_bert_config.json", settings);
@@ -237,46 +249,50 @@ static void test_sentence(void)
     ft_artifact *a = converted(&t, &keep);
     is_str(a == NULL ? converted_problem(0) : configured(a),
            "0 labels, head none, embedding mean normalized, offset 0",
-           "a sentence-transformers folder has an embedding");
+           "a sentence-transformers folder is converted with its embedding");
     ft_artifact_close(a);
 
     ft_conversion *conversion = converted_open(&t, &keep);
-    is_int((long long) conversion->notes.count, 1, "what is as it should be is not noted");
-    is_int(conversion->hf.config.max_seq_length, 7, "texts are cut to its max_seq_length");
+    is_int((long long) conversion->notes.count, 1, "settings that need no attention are not noted");
+    is_int(conversion->hf.config.max_seq_length, 7,
+           "max_seq_length is read from sentence_bert_config.json");
     ft_conversion_close(conversion);
 
-    is_int(length_with(&t, "{\"max_seq_length\": 10}", NULL), 0, "positions cut at theirs anyway");
+    is_int(length_with(&t, "{\"max_seq_length\": 10}", NULL), 0,
+           "a max_seq_length of all positions is stored as 0");
     is_int(length_with(&t, "{}", "{\"model_max_length\": 6}"), 6,
-           "without one, to the tokenizer's model_max_length");
+           "without max_seq_length, the tokenizer's model_max_length is used");
     is_int(length_with(&t, "{\"max_seq_length\": null}", "{\"model_max_length\": 6}"), 6,
-           "so with null");
+           "a max_seq_length of null means the tokenizer's model_max_length");
     is_int(length_with(&t, "{}", "{\"model_max_length\": 1000000000000000019884624838656}"), 0,
-           "which may be none");
+           "a model_max_length larger than the positions means no limit");
     is_int(length_with(&t, "{\"max_seq_length\": 3}", "{\"model_max_length\": 2}"), 3,
-           "its own length comes first");
+           "max_seq_length takes precedence over model_max_length");
     tiny_write_file(&t, "sentence_bert_config.json", "{\"do_lower_case\": true}");
     conversion = converted_open(&t, &keep);
     has(conversion->notes.message[0].text, "sentence_bert_config.json: do_lower_case is true",
-        "what else it does to texts is noted");
+        "a note reports do_lower_case");
     ft_conversion_close(conversion);
     tiny_write_file(&t, "sentence_bert_config.json", "{\"max_seq_length\": \"7\"}");
-    ok(converted_open(&t, &keep) == NULL, "a length that is no number is refused");
+    ok(converted_open(&t, &keep) == NULL, "a max_seq_length that is not a number is refused");
     has(converted_problem(0),
         "sentence_bert_config.json: max_seq_length is \"7\", expected an integer from 1",
-        "by its name");
+        "the error of a wrong max_seq_length names the key");
     tiny_write_file(&t, "sentence_bert_config.json", "{}");
 
     tiny_write_file(&t, "1_Pooling/config.json", "{\"word_embedding_dimension\": 9}");
-    ok(converted_open(&t, &keep) == NULL, "another width is refused");
+    ok(converted_open(&t, &keep) == NULL, "a different word_embedding_dimension is refused");
     has(converted_problem(0), "1_Pooling/config.json: word_embedding_dimension is 9, expected 8",
-        "by name");
+        "the error of a different word_embedding_dimension names the key");
     unlink(strcat(strcpy((char[128]){ 0 }, t.folder), "/1_Pooling/config.json"));
-    ok(converted_open(&t, &keep) == NULL, "and so is a folder without it");
-    has(converted_problem(0), "1_Pooling/config.json", "by the name of the file");
+    ok(converted_open(&t, &keep) == NULL,
+       "a folder without the configuration of its Pooling is refused");
+    has(converted_problem(0), "1_Pooling/config.json",
+        "the error of a missing Pooling configuration names the file");
     tiny_remove(&t);
 }
 
-/* ---- What else is in a checkpoint ----------------------------------------------------------- */
+/* ---- Other contents of a checkpoint -------------------------------------------------------- */
 
 static void test_unused(void)
 {
@@ -287,21 +303,25 @@ static void test_unused(void)
     tiny_add(&t, "bert.encoder.layer.2.output.dense.bias", FT_F32, 8, 0);
     tiny_write(&t);
     ft_conversion *conversion = converted_open(&t, &keep);
-    if (!ok(conversion != NULL, "tensors that the model does not use are no problem"))
+    if (!ok(conversion != NULL,
+            "a checkpoint with tensors that the model does not use is accepted"))
         bail_out("%s", converted_problem(0));
-    is_int((long long) conversion->n_unused, 2, "but they are listed");
-    is_str(conversion->unused[0], "bert.encoder.layer.2.output.dense.bias", "by name,");
-    is_str(conversion->unused[1], "cls.predictions.bias", "in the order of names");
+    is_int((long long) conversion->n_unused, 2, "unused tensors are listed");
+    is_str(conversion->unused[0], "bert.encoder.layer.2.output.dense.bias",
+           "the first unused tensor is listed by name");
+    is_str(conversion->unused[1], "cls.predictions.bias",
+           "unused tensors are listed in the order of their names");
 
     json_t *report = ft_report_json(conversion, NULL);
     json_t *tensors = json_object_get(report, "tensors"),
            *unused = json_object_get(report, "unused");
-    is_int((long long) json_array_size(unused), 2, "the report lists them too");
-    is_int((long long) json_array_size(tensors), 37, "and every weight");
+    is_int((long long) json_array_size(unused), 2, "the report lists the unused tensors");
+    is_int((long long) json_array_size(tensors), 37, "the report lists every weight");
     is_str(json_string_value(json_object_get(json_array_get(tensors, 5), "source")),
-           "bert.encoder.layer.0.attention.self.query.weight", "with its source");
+           "bert.encoder.layer.0.attention.self.query.weight",
+           "the report names the source of a weight");
     is_int(json_integer_value(json_object_get(report, "bytes")), (long long) conversion->bytes,
-           "and the bytes of all");
+           "the report has the total number of bytes");
     json_decref(report);
     ft_conversion_close(conversion);
     tiny_remove(&t);
@@ -313,7 +333,8 @@ static void test_tokenizer(void)
     tiny_make(&t, TINY_BERT, "");
     tiny_write(&t);
     ft_conversion *conversion = converted_open(&t, &keep);
-    has(conversion->notes.message[0].text, "no tokenizer.json", "a missing tokenizer is noted");
+    has(conversion->notes.message[0].text, "no tokenizer.json",
+        "a note reports a missing tokenizer");
     ft_conversion_close(conversion);
 
     static const char text[] = "{\"any\": [1, 2, 3]}\n";
@@ -324,8 +345,9 @@ static void test_tokenizer(void)
     ft_error err;
     ok(a != NULL && ft_artifact_file(a, "tokenizer.json", &data, &bytes, &err) == FT_OK &&
            bytes == strlen(text) && memcmp(data, text, bytes) == 0,
-       "tokenizer.json is carried along as it is");
-    ok(a != NULL && ft_artifact_find_file(a, "config.json") != NULL, "and so is config.json");
+       "tokenizer.json is copied into the artifact");
+    ok(a != NULL && ft_artifact_find_file(a, "config.json") != NULL,
+       "config.json is copied into the artifact");
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -348,10 +370,10 @@ static void test_files(void)
     ft_conversion *conversion;
     memset(&converted_problems, 0, sizeof converted_problems);
     ok(ft_conversion_open(&conversion, paths, 2, &keep, &converted_problems) == FT_OK,
-       "two files are one checkpoint, with the config.json beside the first");
+       "two files are converted as one checkpoint, with the config.json next to the first");
     ft_conversion_close(conversion);
     ok(ft_conversion_open(&conversion, paths, 1, &keep, &converted_problems) == FT_EFORMAT,
-       "one of them is not");
+       "a checkpoint with a missing file is refused");
     tiny_remove(&t);
     tiny_remove(&rest);
 }
@@ -377,7 +399,7 @@ static void test_reproducible(void)
         bytes[i] = folder_read(path[i], &size[i]);
     }
     ok(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0,
-       "the same checkpoint gives the same bytes again, under another umask too");
+       "converting the same checkpoint twice gives the same bytes, even with a different umask");
     free(bytes[0]);
     free(bytes[1]);
     tiny_remove(&t);

@@ -1,5 +1,5 @@
 /*
- * dtype_convert-t.c - values arrive as they are, or rounded to the wanted dtype.
+ * dtype_convert-t.c - values are stored unchanged, or rounded to the requested dtype.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,9 +37,11 @@ static void test_dtype(tiny *t, const ft_convert_options *options, ft_dtype matr
         right += converted_same(a, looked_at[i].name, t, looked_at[i].source) &&
                  ft_artifact_find(a, looked_at[i].name)->dtype ==
                      (looked_at[i].matrix ? matrix : FT_F32);
-    is_int(right, FT_COUNT(looked_at), "%s %s: matrices are %s, vectors F32, values the same",
-           ft_dtype_name(t->tensor[0].tensor.dtype), options->cast ? "rounded" : "kept",
-           ft_dtype_name(matrix));
+    is_int(
+        right, FT_COUNT(looked_at),
+        "a %s checkpoint with dtypes %s has %s matrices, F32 vectors and the values of its source",
+        ft_dtype_name(t->tensor[0].tensor.dtype), options->cast ? "rounded" : "kept",
+        ft_dtype_name(matrix));
     ft_artifact_close(a);
 }
 
@@ -60,7 +62,7 @@ static void test_dtypes(void)
 
 static void test_rounding(void)
 {
-    /* Ties of F16 and BF16, which go to even, and the values beside them. */
+    /* Ties of F16 and BF16, which round to even, and adjacent values. */
     static const struct {
         ft_dtype dtype;
         float value, rounded;
@@ -87,16 +89,16 @@ static void test_rounding(void)
         if (a == NULL)
             bail_out("%s", converted_problem(0));
         near(converted_value(a, "layer.0.ffn.down.weight", 95), (double) cases[i].rounded, 0.0,
-             "%a as %s is rounded to %a", (double) cases[i].value, ft_dtype_name(cases[i].dtype),
+             "%a as %s rounds to %a", (double) cases[i].value, ft_dtype_name(cases[i].dtype),
              (double) cases[i].rounded);
         ft_artifact_close(a);
     }
     tiny_remove(&t);
 }
 
-/* ---- Values that span blocks ---------------------------------------------------------------- */
+/* ---- Tensors larger than the write buffer -------------------------------------------------- */
 
-enum { ROWS = 40000 }; /* 1.28 MB of F32, several blocks of the writer */
+enum { ROWS = 40000 }; /* 1.28 MB of F32, several buffers of the writer */
 
 static void test_blocks(void)
 {
@@ -110,7 +112,8 @@ static void test_blocks(void)
     for (size_t i = 0; i < FT_COUNT(dtypes); i++) {
         ft_artifact *a = converted(&t, &(ft_convert_options){ true, dtypes[i], NULL });
         ok(a != NULL && converted_same(a, "embed.word", &t, words),
-           "a table of many blocks arrives as %s", ft_dtype_name(dtypes[i]));
+           "a table larger than the write buffer has the values of its source as %s",
+           ft_dtype_name(dtypes[i]));
         ft_artifact_close(a);
     }
     ((float *) tiny_find(&t, words)->data)[8 * ROWS - 1] = NAN;
@@ -118,8 +121,8 @@ static void test_blocks(void)
     ft_conversion *conversion = converted_open(&t, &keep);
     ft_error err;
     is_int(ft_conversion_check(conversion, NULL, NULL, &err), FT_EFORMAT,
-           "a check reads values to the last one");
-    has(err.text, "nan at [39999, 7]", "and tells its place");
+           "ft_conversion_check reads every value");
+    has(err.text, "nan at [39999, 7]", "the error of a NaN names its indices");
     ft_conversion_close(conversion);
     tiny_remove(&t);
 }

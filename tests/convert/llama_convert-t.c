@@ -1,5 +1,5 @@
 /*
- * llama_convert-t.c - checkpoints of Llama, Mistral and Qwen2 become artifacts.
+ * llama_convert-t.c - checkpoints of Llama, Mistral and Qwen2 are converted to artifacts.
  *
  * The checkpoints are those of tests/golden/llama-variants.json.
  *
@@ -38,7 +38,7 @@ static const char *const top[][2] = {
     { "lm_head.weight", "head.weight" },
 };
 
-/* What a tensor of a checkpoint is called in an artifact. */
+/* The name of a checkpoint's tensor in an artifact. */
 static const char *our_name(char text[96], const char *theirs)
 {
     int layer, skipped;
@@ -57,7 +57,7 @@ static const char *our_name(char text[96], const char *theirs)
     bail_out("%s", theirs);
 }
 
-/* How many tensors of the checkpoint are in the artifact, each with its shape and values. */
+/* The number of tensors of the checkpoint whose shapes and values are in the artifact. */
 static int count_same(const ft_artifact *artifact, tiny *t)
 {
     int n = 0;
@@ -69,7 +69,7 @@ static int count_same(const ft_artifact *artifact, tiny *t)
 
 /* ---- Every variant -------------------------------------------------------------------------- */
 
-/* Convert the folder as it stands. */
+/* Converts the folder without changes. */
 static ft_artifact *convert_folder(const tiny *t, const ft_convert_options *options)
 {
     char path[128];
@@ -91,16 +91,18 @@ static void test_variant(const json_t *variant)
     long long tensors = json_integer_value(json_object_get(variant, "tensors"));
     tiny t;
     llama_make(&t, variant);
-    ok(llama_is_same(&t, variant), "%s: the weights are those that transformers had", name);
+    ok(llama_is_same(&t, variant), "%s: the generated weights equal those given to transformers",
+       name);
     llama_write(&t, variant);
     ft_artifact *a = convert_folder(&t, &keep);
-    if (!ok(a != NULL, "%s: becomes an artifact", name))
+    if (!ok(a != NULL, "%s: the checkpoint is converted", name))
         bail_out("%s", converted_problem(0));
     ok((long long) ft_artifact_count(a) == tensors && count_same(a, &t) == tensors,
-       "%s: of %lld tensors, each with the values of its source", name, tensors);
+       "%s: the artifact has %lld tensors, each with the values of its source", name, tensors);
     is_str(ft_dtype_name(ft_artifact_find(a, "layer.1.attn.k.weight")->dtype), dtype,
-           "%s: matrices as they were", name);
-    is_str(ft_artifact_get_header(a)->family, "llama", "%s: of the family llama", name);
+           "%s: matrices keep their dtype", name);
+    is_str(ft_artifact_get_header(a)->family, "llama", "%s: the artifact has the family llama",
+           name);
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -128,14 +130,14 @@ static void test_dtypes(void)
             right += tensor->dtype == (tensor->ndim == 2 ? dtypes[i] : FT_F32);
         }
         ok(right == (int) t.count && count_same(a, &t) == right,
-           "matrices are stored as %s where that is wanted, vectors as F32, head and table too",
+           "--dtype %s applies to matrices, the head and the embeddings, and vectors are F32",
            ft_dtype_name(dtypes[i]));
         ft_artifact_close(a);
         tiny_remove(&t);
     }
 }
 
-/* ---- Files that come along ------------------------------------------------------------------ */
+/* ---- Copied files -------------------------------------------------------------------------- */
 
 static bool carries(const ft_artifact *artifact, const char *file, const char *text)
 {
@@ -155,19 +157,19 @@ static void test_files(void)
     ft_artifact *a = converted(&t, &keep);
     ok(a != NULL && carries(a, "generation_config.json", generation) &&
            carries(a, "tokenizer_config.json", tokenizer),
-       "what belongs to generation is carried along as it is");
+       "generation_config.json and tokenizer_config.json are copied into the artifact");
     ft_artifact_close(a);
     tiny_write_file(&t, "modules.json", "[]");
-    ok(converted(&t, &keep) == NULL, "embeddings of sentences on top of a decoder are refused");
+    ok(converted(&t, &keep) == NULL, "sentence-transformers modules of a decoder are refused");
     has(converted_problem(0), "modules.json: embeddings of sentences are supported for encoders",
-        "by their file");
+        "the error names modules.json");
     tiny_remove(&t);
 
     tiny_make(&t, TINY_BERT, "");
     tiny_write_file(&t, "generation_config.json", generation);
     tiny_write_file(&t, "tokenizer_config.json", tokenizer);
     a = converted(&t, &keep);
-    ok(a != NULL && ft_artifact_file_count(a) == 1, "encoders go without");
+    ok(a != NULL && ft_artifact_file_count(a) == 1, "generation files are not copied for encoders");
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -199,25 +201,25 @@ static void test_tied(void)
     if (conversion == NULL)
         bail_out("%s", converted_problem(0));
     ok(conversion->n_unused == 0 && conversion->hf.config.tied,
-       "a tied head that is stored again is the table, and not listed as unused");
+       "a stored copy of a tied head is recognized and not listed as unused");
     ft_conversion_close(conversion);
     ft_artifact *a = converted(&t, &keep);
     ok(a != NULL && is_tied(a) && ft_artifact_find(a, "head.weight") == NULL,
-       "it is not stored twice");
+       "a tied head is not stored twice");
     ft_artifact_close(a);
 
     uint16_t *value = tiny_find(&t, "lm_head.weight")->data;
     value[97 * 64 - 1] ^= 1;
     a = converted(&t, &keep);
     ok(a != NULL && !is_tied(a) && converted_same(a, "head.weight", &t, "lm_head.weight"),
-       "one that differs in the last bit is the head");
+       "a head that differs in the last bit is stored as an untied head");
     ft_artifact_close(a);
     conversion = converted_open(&t, &keep);
     if (conversion == NULL || conversion->notes.count != 2)
         bail_out("expected a note about the tokenizer, and one more");
     has(conversion->notes.message[1].text,
         "lm_head.weight: differs from model.embed_tokens.weight although tie_word_embeddings",
-        "and a note tells of it");
+        "a note reports the head that differs");
     ft_conversion_close(conversion);
     tiny_remove(&t);
 }
@@ -227,17 +229,17 @@ static void test_other_head(void)
     tiny t;
     tiny_cast(make_tied(&t), FT_F32);
     ft_artifact *a = converted(&t, &keep);
-    ok(a != NULL && !is_tied(a), "a head of another dtype is one of its own");
+    ok(a != NULL && !is_tied(a), "a head of a different dtype is stored as an untied head");
     ft_artifact_close(a);
     tiny_drop(&t, "lm_head.weight");
     tiny_add(&t, "lm_head.weight", FT_F32, 96, 64);
-    ok(converted(&t, &keep) == NULL, "and one of another shape is no head");
+    ok(converted(&t, &keep) == NULL, "a head of a different shape is refused");
     has(converted_problem(0), "lm_head.weight (head.weight): shape [96, 64], expected [97, 64]",
-        "which its shape says");
+        "the error of a head of a different shape names both shapes");
     tiny_remove(&t);
 }
 
-/* ---- What is wrong or left over ------------------------------------------------------------- */
+/* ---- Invalid or unused tensors ------------------------------------------------------------- */
 
 static void test_buffers(void)
 {
@@ -250,13 +252,15 @@ static void test_buffers(void)
     ft_conversion *conversion = converted_open(&t, &keep);
     if (conversion == NULL)
         bail_out("%s", converted_problem(0));
-    is_int((long long) conversion->n_unused, 1, "frequencies of old checkpoints are passed over");
-    is_str(conversion->unused[0], "model.layers.0.self_attn.q_proj.lora", "others are listed");
+    is_int((long long) conversion->n_unused, 1,
+           "rotary frequencies of old checkpoints are skipped");
+    is_str(conversion->unused[0], "model.layers.0.self_attn.q_proj.lora",
+           "other unused tensors are listed");
     ft_conversion_close(conversion);
     tiny_remove(&t);
 }
 
-/* Drop a tensor, or give it another shape, and convert. */
+/* Removes a tensor, or changes its shape, and converts. */
 static void refused(const char *variant, const char *tensor, int rows, int cols, const char *why)
 {
     tiny t;
@@ -265,8 +269,8 @@ static void refused(const char *variant, const char *tensor, int rows, int cols,
     if (rows > 0)
         tiny_add(&t, tensor, FT_F32, rows, cols);
     ok(converted(&t, &keep) == NULL, "%s: %s %s is refused", variant, tensor,
-       rows > 0 ? "of another shape" : "missing");
-    has(converted_problem(0), why, "by name");
+       rows > 0 ? "with a different shape" : "that is missing");
+    has(converted_problem(0), why, "%s: the error names the tensor %s", variant, tensor);
     tiny_remove(&t);
 }
 
@@ -290,7 +294,7 @@ static void test_refused(void)
     tiny_configure(&t, "{\"model_type\": \"llama\", \"architectures\": null}");
     tiny_write(&t);
     ft_conversion *conversion = converted_open(&t, &keep);
-    ok(conversion != NULL && conversion->n_unused == 6, "biases that nobody expects are listed");
+    ok(conversion != NULL && conversion->n_unused == 6, "unexpected biases are listed as unused");
     ft_conversion_close(conversion);
     tiny_remove(&t);
 }

@@ -1,5 +1,5 @@
 /*
- * refuse-t.c - checkpoints that are not what they should be are refused, by name.
+ * refuse-t.c - invalid checkpoints are refused, and the error names the tensor or file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 static const ft_convert_options keep;
 
-/* ---- What is refused ------------------------------------------------------------------------ */
+/* ---- Refused ------------------------------------------------------------------------------- */
 
 static const char up[] = "bert.encoder.layer.1.intermediate.dense.weight"; /* [12, 8] */
 
@@ -175,23 +175,23 @@ static const struct {
       { 0 },
       FT_ESHAPE,
       "(layer.1.ffn.up.weight): shape [8, 12], expected [12, 8]" },
-    { "a vector for a matrix", flatten, { 0 }, FT_ESHAPE, "shape [96], expected [12, 8]" },
+    { "a vector in place of a matrix", flatten, { 0 }, FT_ESHAPE, "shape [96], expected [12, 8]" },
     { "a weight of integers",
       make_int8,
       { 0 },
       FT_EUNSUPPORTED,
       "(layer.1.ffn.up.weight): dtype I8, expected F32, F16, BF16 or F64" },
-    { "a classifier of other labels",
+    { "a classifier with a different number of labels",
       shorten_classifier,
       { 0 },
       FT_ESHAPE,
       "classifier.weight (classifier.weight): shape [2, 8], expected [3, 8]" },
-    { "a classifier without pooler",
+    { "a classifier without a pooler",
       drop_pooler,
       { 0 },
       FT_EFORMAT,
       "bert.pooler.dense.weight (pooler.weight): missing" },
-    { "a classifier of another name",
+    { "a classifier of a different name",
       rename_head,
       { 0 },
       FT_EFORMAT,
@@ -202,7 +202,7 @@ static const struct {
       FT_EFORMAT,
       "bert.encoder.layer.1.intermediate.dense.weight (layer.1.ffn.up.weight): missing" },
     { "an adapter", add_adapter, { 0 }, FT_EUNSUPPORTED, "adapter_config.json: an adapter" },
-    { "no config.json", remove_config, { 0 }, FT_EIO, "config.json: No such file" },
+    { "a missing config.json", remove_config, { 0 }, FT_EIO, "config.json: No such file" },
 };
 
 static void test_refused(void)
@@ -214,11 +214,12 @@ static void test_refused(void)
         ft_artifact *a = converted(&t, &refused[i].options);
         ok(a == NULL && converted_problems.count > 0 &&
                converted_problems.message[0].code == refused[i].status,
-           "%s is refused", refused[i].what);
-        has(converted_problem(0), refused[i].part, "and named");
+           "a checkpoint with %s is refused", refused[i].what);
+        has(converted_problem(0), refused[i].part,
+            "the error of a checkpoint with %s names the cause", refused[i].what);
         ft_artifact_close(a);
         is_int(access(strcat(strcpy((char[128]){ 0 }, t.folder), "/model.ft"), F_OK), -1,
-               "and no artifact is left");
+               "a refused checkpoint with %s leaves no artifact", refused[i].what);
         tiny_remove(&t);
     }
 }
@@ -232,7 +233,7 @@ static void test_all_at_once(void)
     shorten_classifier(&t);
     add_adapter(&t);
     ok(converted(&t, &keep) == NULL, "a checkpoint with five problems is refused");
-    is_int((long long) converted_problems.count, 5, "and all five are told");
+    is_int((long long) converted_problems.count, 5, "all five problems are reported");
     tiny_remove(&t);
 }
 

@@ -1,5 +1,5 @@
 /*
- * translator_convert-t.c - checkpoints of M2M100 and Marian become artifacts.
+ * translator_convert-t.c - checkpoints of M2M100 and Marian are converted to artifacts.
  *
  * The checkpoints are those of tests/golden/translator-variants.json.
  *
@@ -61,7 +61,7 @@ static const char *const top[][2] = {
     { "final_logits_bias", "head.bias" },
 };
 
-/* What a tensor of a checkpoint is called in an artifact. */
+/* The name of a checkpoint's tensor in an artifact. */
 static const char *our_name(char text[96], const char *theirs, bool tied)
 {
     char stack[8];
@@ -105,7 +105,7 @@ static bool is_tied(const ft_artifact *artifact)
     return json_is_true(json_object_get(config_of(artifact), "tied"));
 }
 
-/* How many tensors of the checkpoint are in the artifact, each with its shape and values. */
+/* The number of tensors of the checkpoint whose shapes and values are in the artifact. */
 static int count_same(const ft_artifact *artifact, tiny *t)
 {
     int n = 0;
@@ -140,18 +140,19 @@ static void test_variant(const json_t *variant)
     bool is_marian = strncmp(name, "marian", 6) == 0;
     tiny t;
     translator_make(&t, variant);
-    ok(llama_is_same(&t, variant), "%s: the weights are those that transformers had", name);
+    ok(llama_is_same(&t, variant), "%s: the generated weights equal those given to transformers",
+       name);
     llama_write(&t, variant);
     ft_artifact *a = open_converted(&t);
-    if (!ok(a != NULL, "%s: becomes an artifact, with no tensor unused", name))
+    if (!ok(a != NULL, "%s: the checkpoint is converted without unused tensors", name))
         bail_out("%s", converted_problem(0));
     flatten_bias(&t);
     is_int(count_same(a, &t), (long long) t.count, "%s: each tensor has the values of its source",
            name);
     is_int((long long) ft_artifact_count(a), (long long) (t.count - copies),
-           "%s: no table is stored twice", name);
-    is_str(ft_artifact_get_header(a)->family, is_marian ? "marian" : "m2m100", "%s: of its family",
-           name);
+           "%s: embeddings are not stored twice", name);
+    is_str(ft_artifact_get_header(a)->family, is_marian ? "marian" : "m2m100",
+           "%s: the artifact has the family of its architecture", name);
     ft_artifact_close(a);
     tiny_remove(&t);
 }
@@ -163,7 +164,7 @@ static void test_variants(void)
     json_array_foreach(variants, i, variant) test_variant(variant);
 }
 
-/* ---- Words ---------------------------------------------------------------------------------- */
+/* ---- Embeddings ---------------------------------------------------------------------------- */
 
 static void test_words(void)
 {
@@ -175,7 +176,7 @@ static void test_words(void)
         tiny_drop(&t, "model.shared.weight");
         ft_artifact *a = converted(&t, &keep);
         ok(a != NULL && converted_same(a, "embed.word", &t, names[i]) && is_tied(a),
-           "the table of words may be stored as %s alone", names[i]);
+           "word embeddings stored only as %s are converted", names[i]);
         ft_artifact_close(a);
         tiny_remove(&t);
     }
@@ -183,22 +184,22 @@ static void test_words(void)
     translator_copy_words(&t, ENCODER);
     float *value = translator_copy_words(&t, DECODER)->data;
     value[97 * 64 - 1] += 1.0f;
-    ok(converted(&t, &keep) == NULL, "a decoder with words of its own is refused");
+    ok(converted(&t, &keep) == NULL, "a decoder with separate embeddings is refused");
     has(converted_problem(0),
         DECODER ": differs from model.shared.weight; separate embeddings of encoder and decoder "
                 "are not supported",
-        "by name");
+        "the error names the separate decoder embeddings");
     tiny_drop(&t, "model.shared.weight");
-    ok(converted(&t, &keep) == NULL, "also where no shared table is stored");
-    has(converted_problem(0), DECODER ": differs from " ENCODER, "by both names");
+    ok(converted(&t, &keep) == NULL, "separate embeddings are refused without a shared table");
+    has(converted_problem(0), DECODER ": differs from " ENCODER, "the error names both embeddings");
     tiny_drop(&t, DECODER);
     tiny_add(&t, DECODER, FT_F32, 96, 64);
-    ok(converted(&t, &keep) == NULL, "one of another shape is");
+    ok(converted(&t, &keep) == NULL, "decoder embeddings of a different shape are refused");
     tiny_drop(&t, DECODER);
     tiny_drop(&t, ENCODER);
-    ok(converted(&t, &keep) == NULL, "and a model without words");
+    ok(converted(&t, &keep) == NULL, "a model without word embeddings is refused");
     has(converted_problem(0), "model.shared.weight (embed.word): missing, expected shape [97, 64]",
-        "by their first name");
+        "the error names the shared word embeddings");
     tiny_remove(&t);
 }
 
@@ -210,7 +211,8 @@ static void test_head(void)
     value[5] += 1.0f;
     ft_artifact *a = converted(&t, &keep);
     ok(a != NULL && !is_tied(a) && converted_same(a, "head.weight", &t, "lm_head.weight"),
-       "a head that differs from the words is one of its own, though they should be tied");
+       "a head that differs from the embeddings is stored as an untied head, despite "
+       "tie_word_embeddings");
     ft_artifact_close(a);
     tiny_remove(&t);
 
@@ -219,18 +221,18 @@ static void test_head(void)
     a = converted(&t, &keep);
     ok(a != NULL && ft_artifact_find(a, "head.bias") == NULL &&
            json_object_get(config_of(a), "head_bias") == NULL,
-       "a Marian without final_logits_bias has none");
+       "a Marian model without final_logits_bias is converted without a bias");
     ft_artifact_close(a);
     tiny_add(&t, "final_logits_bias", FT_F32, 2, 97);
-    ok(converted(&t, &keep) == NULL, "and one of two rows is refused");
+    ok(converted(&t, &keep) == NULL, "a final_logits_bias of two rows is refused");
     has(converted_problem(0), "final_logits_bias (head.bias): shape [2, 97], expected [97]",
-        "by its shape");
+        "the error of a final_logits_bias of two rows names both shapes");
     tiny_remove(&t);
 }
 
 /* ---- Positions ------------------------------------------------------------------------------ */
 
-/* Marian's table of positions, as its checkpoint may store it. */
+/* Marian's position embeddings, as a checkpoint may store them. */
 static ft_tensor *add_positions(tiny *t, ft_dtype dtype)
 {
     const ft_config config = {
@@ -252,24 +254,28 @@ static void test_positions(void)
         tiny_write(&t);
         ft_conversion *conversion = converted_open(&t, &keep);
         ok(conversion != NULL && conversion->n_unused == 0,
-           "stored positions in %s that are the formula's are passed over",
+           "stored position embeddings in %s that equal the sinusoids are skipped",
            ft_dtype_name(dtypes[i]));
         ft_conversion_close(conversion);
         tiny_remove(&t);
     }
     float *value = add_positions(&t, FT_F32)->data;
     value[39 * 64 + 33] += 0.01f;
-    ok(converted(&t, &keep) == NULL, "others are refused");
-    has(converted_problem(0), POSITIONS ": ", "by name");
-    has(converted_problem(0), " at [39, 33], expected the sinusoid ", "and place");
+    ok(converted(&t, &keep) == NULL,
+       "position embeddings that differ from the sinusoids are refused");
+    has(converted_problem(0), POSITIONS ": ", "the error names the position embeddings");
+    has(converted_problem(0), " at [39, 33], expected the sinusoid ",
+        "the error names the indices of the value that differs");
     tiny_drop(&t, POSITIONS);
     tiny_add(&t, POSITIONS, FT_F32, 41, 64);
-    ok(converted(&t, &keep) == NULL, "a table of another size is refused");
-    has(converted_problem(0), POSITIONS ": shape [41, 64], expected [40, 64]", "by its shape");
+    ok(converted(&t, &keep) == NULL, "position embeddings of a different size are refused");
+    has(converted_problem(0), POSITIONS ": shape [41, 64], expected [40, 64]",
+        "the error of position embeddings of a different size names both shapes");
     tiny_drop(&t, POSITIONS);
     tiny_add(&t, POSITIONS, FT_I32, 40, 64);
-    ok(converted(&t, &keep) == NULL, "and one of whole numbers");
-    has(converted_problem(0), POSITIONS ": dtype I32, expected F32", "by its dtype");
+    ok(converted(&t, &keep) == NULL, "integer position embeddings are refused");
+    has(converted_problem(0), POSITIONS ": dtype I32, expected F32",
+        "the error of integer position embeddings names the dtype");
     tiny_remove(&t);
 
     make(&t, "m2m");
@@ -277,12 +283,12 @@ static void test_positions(void)
     tiny_write(&t);
     ft_conversion *conversion = converted_open(&t, &keep);
     ok(conversion != NULL && conversion->n_unused == 0,
-       "M2M100's stored positions, which nothing reads, are passed over");
+       "stored position embeddings of M2M100, which the model does not read, are skipped");
     ft_conversion_close(conversion);
     tiny_remove(&t);
 }
 
-/* The table that no file holds is the last of a model's weights. */
+/* The sinusoidal table, which no file stores, is the last of a model's weights. */
 static void test_bound(const char *variant, int32_t rows, int32_t cols)
 {
     tiny t;
@@ -305,7 +311,7 @@ static void test_bound(const char *variant, int32_t rows, int32_t cols)
            last->rows == (size_t) rows && last->cols == (size_t) cols &&
            memcmp((const float *) last->data + (rows - 1) * cols, row,
                   (size_t) cols * sizeof *row) == 0,
-       "%s: the model has a table of %d positions and %d columns", variant, rows, cols);
+       "%s: the model has a sinusoidal table of %d positions and %d columns", variant, rows, cols);
     free(row);
     free(model.weight);
     free(model.quantizable);
@@ -315,7 +321,7 @@ static void test_bound(const char *variant, int32_t rows, int32_t cols)
     tiny_remove(&t);
 }
 
-/* ---- Files that come along ------------------------------------------------------------------ */
+/* ---- Copied files -------------------------------------------------------------------------- */
 
 static bool carries(const ft_artifact *artifact, const char *file)
 {
@@ -331,37 +337,40 @@ static void test_files(void)
     tiny_write_file(&t, "vocab.json", "{\"one\": 4}");
     ft_artifact *a = converted(&t, &keep);
     ok(carries(a, "vocab.json") && carries(a, "generation_config.json"),
-       "a list of words and the generation configuration are carried along");
+       "vocab.json and generation_config.json are copied into the artifact");
     ok(a != NULL && json_integer_value(json_object_get(config_of(a), "start_id")) == 7 &&
            json_integer_value(json_object_get(config_of(a), "first_id")) == 9,
-       "which says with what texts begin");
+       "the start tokens of generation_config.json are read");
     ft_artifact_close(a);
     tiny_write_file(&t, "sentencepiece.bpe.model", "");
     a = converted(&t, &keep);
-    ok(a != NULL && !carries(a, "vocab.json"), "a list of pieces is no list of words");
+    ok(a != NULL && !carries(a, "vocab.json"), "a vocab.json of subword pieces is not copied");
     ft_artifact_close(a);
     tiny_write_file(&t, "tokenizer.json", "{}");
     a = converted(&t, &keep);
-    ok(carries(a, "tokenizer.json") && !carries(a, "vocab.json"), "and a tokenizer needs none");
+    ok(carries(a, "tokenizer.json") && !carries(a, "vocab.json"),
+       "vocab.json is not copied beside tokenizer.json");
     ft_artifact_close(a);
     tiny_write_file(&t, "generation_config.json", "{\"decoder_start_token_id\": 97}");
-    ok(converted(&t, &keep) == NULL, "a start that is no token is refused");
+    ok(converted(&t, &keep) == NULL, "a start token outside the vocabulary is refused");
     has(converted_problem(0),
         "generation_config.json: decoder_start_token_id is 97, expected an integer from 0 to "
         "96",
-        "by its file");
+        "the error of a wrong start token names generation_config.json");
     tiny_write_file(&t, "generation_config.json", "[]");
-    ok(converted(&t, &keep) == NULL, "as is what is no configuration");
+    ok(converted(&t, &keep) == NULL, "a generation_config.json that is not an object is refused");
     tiny_write_file(&t, "generation_config.json", "{}");
     tiny_write_file(&t, "modules.json", "[]");
-    ok(converted(&t, &keep) == NULL, "and sentence-transformers' modules");
-    has(converted_problem(0), "modules.json: embeddings of sentences", "by their file");
+    ok(converted(&t, &keep) == NULL,
+       "sentence-transformers modules of an encoder-decoder are refused");
+    has(converted_problem(0), "modules.json: embeddings of sentences",
+        "the error names modules.json");
     tiny_remove(&t);
 }
 
-/* ---- What is wrong -------------------------------------------------------------------------- */
+/* ---- Refused ------------------------------------------------------------------------------- */
 
-/* Drop a tensor, or give it another shape, and convert. */
+/* Removes a tensor, or changes its shape, and converts. */
 static void refused(const char *variant, const char *tensor, int rows, int cols, const char *why)
 {
     tiny t;
@@ -370,8 +379,8 @@ static void refused(const char *variant, const char *tensor, int rows, int cols,
     if (rows > 0)
         tiny_add(&t, tensor, FT_F32, rows, cols);
     ok(converted(&t, &keep) == NULL, "%s: %s %s is refused", variant, tensor,
-       rows > 0 ? "of another shape" : "missing");
-    has(converted_problem(0), why, "by name");
+       rows > 0 ? "with a different shape" : "that is missing");
+    has(converted_problem(0), why, "%s: the error names the tensor %s", variant, tensor);
     tiny_remove(&t);
 }
 

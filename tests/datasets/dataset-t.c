@@ -1,5 +1,5 @@
 /*
- * dataset-t.c - sample data: what is read, what is refused, and how it is cut into runs.
+ * dataset-t.c - datasets: reading, errors, and splitting into batches.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,7 @@ static ft_status reads(ft_dataset *out, const ft_named_tensor *tensors, size_t c
     return ft_dataset_read(out, path, model, &err);
 }
 
-/* These tensors are refused with this text after the path, and leave nothing to free. */
+/* These tensors are refused with this error after the path, and leave nothing to free. */
 static void refused(const ft_named_tensor *tensors, size_t count, ft_status status,
                     const char *text)
 {
@@ -47,7 +47,7 @@ static void refused(const ft_named_tensor *tensors, size_t count, ft_status stat
     ft_status found = reads(&data, tensors, count);
     snprintf(whole, sizeof whole, "%s: %s", path, text);
     ok(found == status && strcmp(err.text, whole) == 0 && data.ids == NULL && data.mask == NULL,
-       "refused: %s", text);
+       "a dataset is refused with: %s", text);
     if (strcmp(err.text, whole) != 0)
         diag("found %s \"%s\"", ft_status_name(found), err.text);
 }
@@ -108,14 +108,14 @@ static void test_lengths(void)
                              named("attention_mask", FT_I32, 2, 3, mask) };
     ft_dataset data;
     ok(reads(&data, t, 1) == FT_OK && !data.has_mask && ft_dataset_tokens(&data) == 6,
-       "a file that says nothing of padding has none");
+       "a dataset without a mask or lengths has no padding");
     ft_dataset_fini(&data);
     ok(reads(&data, t, 2) == FT_OK && data.has_mask && data.mask[0] == 1 && data.mask[1] == 0 &&
            data.mask[2] == 0 && ft_dataset_row_tokens(&data, 1) == 3,
-       "lengths count the tokens at the front of each row");
+       "lengths count the tokens at the start of each row");
     ft_dataset_fini(&data);
     ok(reads(&data, t, 3) == FT_OK && memcmp(data.mask, mask, sizeof mask) == 0,
-       "a mask says more than lengths");
+       "the attention mask takes precedence over lengths");
     ft_dataset_fini(&data);
     t[1] = named("lengths", FT_I32, 2, -1, none);
     refused(t, 2, FT_EFORMAT, "lengths[0] is 0, expected 1 to 3");
@@ -136,16 +136,16 @@ static void test_cut(void)
         bail_out("%s", err.text);
     ok(ft_dataset_read_chunked(&data, path, model, 3, &err) == FT_OK && data.rows == 4 &&
            data.cols == 3,
-       "rows that are longer than the model's positions can be cut");
+       "rows longer than the model's positions are split into chunks");
     const int32_t expected[12] = { 1, 2, 3, 4, 5, 6, 7, 0, 0, 12, 13, 0 };
     const int32_t tokens[12] = { 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0 };
     ok(memcmp(data.ids, expected, sizeof expected) == 0 &&
            memcmp(data.mask, tokens, sizeof tokens) == 0,
-       "each into pieces of its own, padded behind");
+       "each row is split into its own chunks, padded on the right");
     ft_dataset_fini(&data);
     ok(ft_dataset_read_chunked(&data, path, model, 100, &err) == FT_OK && data.rows == 2 &&
            data.cols == 11,
-       "and none is made longer");
+       "rows shorter than the chunk size are not extended");
     ft_dataset_fini(&data);
 }
 
@@ -158,24 +158,24 @@ static void test_read(void)
         named("other", FT_F32, 2, 3, real),
     };
     ft_dataset data;
-    is_int(reads(&data, all, FT_COUNT(all)), FT_OK, "a file with everything is read");
+    is_int(reads(&data, all, FT_COUNT(all)), FT_OK, "a dataset with all tensors is read");
     ok(data.rows == 2 && data.cols == 3 && memcmp(data.ids, ids, sizeof ids) == 0 &&
            memcmp(data.mask, mask, sizeof mask) == 0 &&
            memcmp(data.types, empty, sizeof empty) == 0 && data.labels[1] == 2,
-       "value by value");
+       "all values of a dataset are read");
     ok(ft_dataset_row_tokens(&data, 0) == 2 && ft_dataset_row_tokens(&data, 1) == 1 &&
            ft_dataset_tokens(&data) == 3,
-       "tokens are where the mask is 1");
+       "positions with mask 1 count as tokens");
     ft_dataset_fini(&data);
-    is_int(reads(&data, all, 1), FT_OK, "ids alone are enough");
+    is_int(reads(&data, all, 1), FT_OK, "a dataset of only input_ids is read");
     ok(ft_dataset_tokens(&data) == 6 && data.types == NULL && data.labels == NULL,
-       "then every position is a token");
+       "without a mask every position is a token");
     ft_dataset_fini(&data);
     is_int(ft_dataset_read(&data, "/nowhere/data.safetensors", model, &err), FT_EIO,
-           "a file that is not there is FT_EIO");
+           "reading a missing file fails with FT_EIO");
 }
 
-/* ---- Runs --------------------------------------------------------------------------------- */
+/* ---- Batches ------------------------------------------------------------------------------- */
 
 static void test_batches(void)
 {
@@ -188,19 +188,23 @@ static void test_batches(void)
                               .labels = some_labels,
                               .has_mask = true };
     is_int((long long) ft_dataset_batch_rows(&data, 0, 3, 10), 2,
-           "a batch ends before too many tokens");
-    is_int((long long) ft_dataset_batch_rows(&data, 0, 6, 10), 3, "a full one is allowed");
-    is_int((long long) ft_dataset_batch_rows(&data, 0, 100, 10), 4, "or at the end of the data");
-    is_int((long long) ft_dataset_batch_rows(&data, 3, 100, 10), 1, "also from within");
-    is_int((long long) ft_dataset_batch_rows(&data, 0, 100, 2), 2, "or at as many rows as allowed");
+           "a batch ends before it exceeds the token limit");
+    is_int((long long) ft_dataset_batch_rows(&data, 0, 6, 10), 3,
+           "a batch may reach the token limit exactly");
+    is_int((long long) ft_dataset_batch_rows(&data, 0, 100, 10), 4,
+           "a batch ends at the end of the dataset");
+    is_int((long long) ft_dataset_batch_rows(&data, 3, 100, 10), 1,
+           "a batch may start within the dataset");
+    is_int((long long) ft_dataset_batch_rows(&data, 0, 100, 2), 2, "a batch ends at the row limit");
     is_int((long long) ft_dataset_batch_rows(&data, 2, 1, 10), 1,
-           "a row too long alone is a batch");
+           "a row that exceeds the token limit is a batch of its own");
 
     ft_dataset part = ft_dataset_slice(&data, 1, 2);
     ok(part.rows == 2 && part.ids == some_ids + 3 && part.mask == some_mask + 3 &&
            part.labels == some_labels + 1 && part.types == NULL,
        "a slice is a view of its rows");
-    is_int((long long) ft_dataset_slice(&data, 3, 9).rows, 1, "and ends with the data");
+    is_int((long long) ft_dataset_slice(&data, 3, 9).rows, 1,
+           "a slice ends at the end of the dataset");
 }
 
 static void test_bind(void)
@@ -221,7 +225,7 @@ static void test_bind(void)
     float *found = calibrated_get(session, "logits", &n);
     float *expected = calibrated_result(model, &second, "logits", &m);
     ok(n == m && memcmp(found, expected, n * sizeof *found) == 0,
-       "bound rows run like inputs set by hand");
+       "inputs set from a dataset give the same outputs as inputs set directly");
     free(found);
     free(expected);
     ft_session_close(session);
@@ -229,7 +233,8 @@ static void test_bind(void)
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* "a" is one token, [CLS] and [SEP] stand around: 12 tokens, and the model has 10 positions. */
+/* "a" is one token, enclosed in [CLS] and [SEP]: the last text has 12 tokens, and the model 10
+ * positions. */
 static const char *const texts[] = { "unable", "", "a a a a a a a a", "a a a a a a a a a a" };
 
 static void test_encode(const ft_tokenizer *tokenizer)
@@ -238,14 +243,14 @@ static void test_encode(const ft_tokenizer *tokenizer)
     const int32_t tokens[2][4] = { { 1, 1, 1, 1 }, { 1, 1, 0, 0 } };
     ft_dataset data;
     is_int(ft_dataset_encode(&data, tokenizer, model, texts, 2, false, &err), FT_OK,
-           "texts are encoded");
+           "texts are encoded as a dataset");
     ok(data.rows == 2 && data.cols == 4 && memcmp(data.ids, expected, sizeof expected) == 0 &&
            memcmp(data.mask, tokens, sizeof tokens) == 0 && data.types == NULL,
-       "one row each, padded behind to the longest");
+       "each text is a row, padded on the right to the longest");
     ft_dataset_fini(&data);
     is_int(ft_dataset_encode(&data, tokenizer, model, texts, 3, false, &err), FT_OK,
-           "a text may take all positions");
-    is_int((long long) data.cols, 10, "of the model");
+           "a text may use all positions of the model");
+    is_int((long long) data.cols, 10, "a text that uses all positions has a row of 10 tokens");
     ft_dataset_fini(&data);
 }
 
@@ -254,18 +259,19 @@ static void test_truncate(const ft_tokenizer *tokenizer)
     const int32_t cut[10] = { 2, 14, 14, 14, 14, 14, 14, 14, 14, 3 };
     ft_dataset data;
     is_int(ft_dataset_encode(&data, tokenizer, model, texts, 4, false, &err), FT_ELIMIT,
-           "a longer one is refused");
-    is_str(err.text, "text 4: 12 tokens, but the model has 10 positions", "by its number");
-    ok(data.ids == NULL && data.mask == NULL, "and nothing is left");
+           "a text longer than the model's positions is refused");
+    is_str(err.text, "text 4: 12 tokens, but the model has 10 positions",
+           "the error names the number of the text");
+    ok(data.ids == NULL && data.mask == NULL, "a refused text leaves no data");
     is_int(ft_dataset_encode(&data, tokenizer, model, texts, 4, true, &err), FT_OK,
-           "or cut, when that is asked for");
+           "a text that is too long is truncated on request");
     ok(data.cols == 10 && memcmp(data.ids + 30, cut, sizeof cut) == 0 &&
            ft_dataset_row_tokens(&data, 3) == 10,
-       "before its closing token");
+       "truncation keeps the closing special token");
     ft_dataset_fini(&data);
     is_int(ft_dataset_encode(&data, tokenizer, model, (const char *const[]){ "un\xff" }, 1, true,
                              &err),
-           FT_EFORMAT, "text that is not UTF-8 is refused");
+           FT_EFORMAT, "a text that is not UTF-8 is refused");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /*
- * dataset_target-t.c - sample data of encoder-decoders: sources, and what is read as targets.
+ * dataset_target-t.c - datasets of encoder-decoders: sources and targets.
  *
- * The model has 97 words, 40 positions, padding 1, and begins texts with 2.
+ * The model has 97 tokens, 40 positions, padding id 1 and start token 2.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,10 +51,10 @@ static void test_sources(void)
     const ft_named_tensor t = matrix("input_ids", ROWS, SOURCE, ids);
     ft_dataset data;
     ok(reads(&data, &t, 1) == FT_OK && is(data.mask, shown, ROWS * SOURCE),
-       "padding of sources is known by its id");
+       "padding of sources is recognized by its id");
     ok(data.target_ids == NULL && data.target_mask == NULL &&
            ft_dataset_max_context(&data) == SOURCE,
-       "there may be no targets");
+       "a dataset may have no targets");
     ft_dataset_fini(&data);
 }
 
@@ -69,13 +69,13 @@ static void test_labels(void)
     if (reads(&data, t, 2) != FT_OK)
         bail_out("%s", err.text);
     ok(is(data.target_ids, shifted, ROWS * TARGET) && is(data.target_mask, shown, ROWS * TARGET),
-       "labels are read one place later, behind the start");
+       "labels are shifted right behind the start token");
     ok(is(data.target_labels, what_follows, ROWS * TARGET),
-       "and what follows each target is known, but for -100");
+       "target labels follow the targets and exclude -100");
     ok(ft_dataset_source_tokens(&data) == 5 && ft_dataset_target_tokens(&data) == 7,
-       "sources and targets are counted apart");
+       "source and target tokens are counted separately");
     ok(ft_dataset_row_tokens(&data, 0) == 4 && ft_dataset_row_tokens(&data, 1) == 3,
-       "a run has as many tokens of a row as its longer half");
+       "a row counts as many tokens as the longer of source and target");
     ft_dataset second = ft_dataset_slice(&data, 1, 9);
     ok(second.rows == 1 && second.target_cols == TARGET && second.ids == data.ids + SOURCE &&
            second.target_ids == data.target_ids + TARGET &&
@@ -99,24 +99,25 @@ static void test_decoder_ids(void)
     if (reads(&data, t, 3) != FT_OK)
         bail_out("%s", err.text);
     ok(is(data.target_ids, given, ROWS * 5) && is(data.target_mask, shown, ROWS * 5),
-       "decoder_input_ids come before labels; a start may have the id of padding");
-    ok(data.target_labels == NULL, "labels of another shape say nothing about them");
+       "decoder_input_ids take precedence over labels and may start with the padding id");
+    ok(data.target_labels == NULL,
+       "labels of a different shape are not used with decoder_input_ids");
     ok(ft_dataset_max_context(&data) == 5 && ft_dataset_max_length(&data) == 5,
-       "a cache must hold the longest target");
+       "the context holds the longest target");
     ft_dataset_fini(&data);
     if (reads(&data, t, 4) != FT_OK)
         bail_out("%s", err.text);
-    ok(is(data.target_mask, mask, ROWS * 5), "their mask may be given");
+    ok(is(data.target_mask, mask, ROWS * 5), "decoder_attention_mask masks the targets");
     ft_dataset_fini(&data);
     const ft_named_tensor both[] = { t[0], t[2], matrix("labels", ROWS, 5, given) };
     if (reads(&data, both, 3) != FT_OK)
         bail_out("%s", err.text);
     ok(is(data.target_ids, given, ROWS * 5) && is(data.target_labels, follows, ROWS * 5),
-       "labels of their shape say what follows each, where they are not padding");
+       "labels of the shape of decoder_input_ids become target labels, except at padding");
     ft_dataset_fini(&data);
 }
 
-/* Refused beside good sources. */
+/* `bad` is refused beside valid sources. */
 static void refused(ft_named_tensor bad, ft_status status, const char *text)
 {
     const ft_named_tensor t[] = { matrix("input_ids", ROWS, SOURCE, ids), bad };
@@ -124,8 +125,9 @@ static void refused(ft_named_tensor bad, ft_status status, const char *text)
     char whole[256];
     ft_status found = reads(&data, t, 2);
     snprintf(whole, sizeof whole, "%s: %s", path, text);
-    is_str(found == status ? err.text : ft_status_name(found), whole, "refused: %s", text);
-    ok(data.ids == NULL && data.target_ids == NULL, "and nothing is left to free");
+    is_str(found == status ? err.text : ft_status_name(found), whole,
+           "a dataset is refused with: %s", text);
+    ok(data.ids == NULL && data.target_ids == NULL, "a refused dataset leaves nothing to free");
 }
 
 static void test_refused(void)

@@ -1,9 +1,9 @@
 /*
  * llama_variants-t.c - every kind of Llama, Mistral, Qwen2 and Qwen3 gives the logits of transformers.
  *
- * The models and rows are those of tests/golden/llama-variants.json: heads of keys in several
- * ratios, stated sizes of heads, biases, tied heads, every scaling of positions with rows that are
- * longer than it begins at, and windows that are shorter than the rows.
+ * The models and rows are those of tests/golden/llama-variants.json: several ratios
+ * of key-value heads, explicit head sizes, biases, tied heads, every RoPE scaling with rows longer
+ * than its threshold, and sliding windows shorter than the rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,9 +14,9 @@
 #include "tests/lib/models/variant.h"
 
 /*
- * Both sides compute in float and add in another order.  Logits have a spread of 1 to 5 over two or
- * three layers; 2e-6 to 9e-6 was seen, and a scaling or window that is not heeded makes more than
- * 1.
+ * Both sides compute in float and sum in different orders.  Logits have a spread of 1 to 5 over two
+ * or three layers; differences of 2e-6 to 9e-6 were observed, and ignoring a scaling or window
+ * causes more than 1.
  */
 static const double tolerance = 1e-3;
 

@@ -1,8 +1,9 @@
 /*
- * translator_variants-t.c - every kind of M2M100 and Marian gives the logits of transformers.
+ * translator_variants-t.c - all variants of M2M100 and Marian give the logits of transformers.
  *
- * The models, sources and beginnings of targets are those of tests/golden/translator-variants.json:
- * halves of different depth and width, heads of their own and tied ones, norms before and behind.
+ * The models, sources and target prefixes are those of tests/golden/translator-variants.json:
+ * encoders and decoders of different depth and width, tied and untied heads, pre-norm and
+ * post-norm.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,8 +15,8 @@
 #include "tests/lib/models/variant.h"
 
 /*
- * Both sides compute in float and add in another order.  Logits have a spread of 1 to 5; 1e-6 to
- * 1e-5 was seen, and a mask or position that is not heeded makes more than 0.1.
+ * Both sides compute in float and sum in different orders.  Logits have a spread of 1 to 5;
+ * differences of 1e-6 to 1e-5 were observed, and ignoring a mask or position causes more than 0.1.
  */
 static const double tolerance = 1e-3;
 

@@ -1,5 +1,5 @@
 /*
- * vit-t.c - models of images: what the converter refuses, what a session takes, and data sets.
+ * vit-t.c - image models: errors of the converter, inputs of sessions, and datasets.
  *
  * The model is the variant "classes" of tests/golden/vit-variants.json: images of 3 x 12 x 12 in
  * patches of 4 x 4, 5 classes.
@@ -37,8 +37,8 @@ static void refuses(tiny *t, const char *why, const char *sentence)
 {
     tiny_write(t);
     ft_conversion *conversion = converted_open(t, &(ft_convert_options){ 0 });
-    ok(conversion == NULL, "refused: %s", sentence);
-    has(converted_problem(0), why, "it says which");
+    ok(conversion == NULL, "a ViT checkpoint with %s is refused", sentence);
+    has(converted_problem(0), why, "the error names the tensor for %s", sentence);
     ft_conversion_close(conversion);
     tiny_remove(t);
 }
@@ -52,23 +52,23 @@ static void test_checkpoints(void)
     refuses(&t,
             "vit.embeddings.patch_embeddings.projection.weight (embed.patch.weight): shape "
             "[32, 6, 2, 4], expected [32, 3, 4, 4]",
-            "another convolution with as many elements");
+            "a different convolution with as many elements");
     vit_make(&t, variant());
     tiny_find(&t, "vit.embeddings.cls_token")->ndim = 2;
     refuses(&t, "vit.embeddings.cls_token (embed.class): shape [1, 1], expected [1, 1, 32]",
-            "a class without columns");
+            "a class token without columns");
     vit_make(&t, variant());
     tiny_drop(&t, "vit.embeddings.position_embeddings");
     refuses(&t,
             "vit.embeddings.position_embeddings (embed.position): missing, expected shape "
             "[1, 10, 32]",
-            "no positions");
+            "missing position embeddings");
     vit_make(&t, variant());
     tiny_configure(&t, "{\"model_type\": \"deit\", \"architectures\": null}");
-    refuses(&t, "(embed.patch.weight): missing", "a ViT that says to be a DeiT");
+    refuses(&t, "(embed.patch.weight): missing", "the model type deit");
 }
 
-/* The processor's file is carried into the artifact. */
+/* preprocessor_config.json is copied into the artifact. */
 static ft_model *open_model(tiny *t, char path[128])
 {
     ft_model *model;
@@ -79,7 +79,7 @@ static ft_model *open_model(tiny *t, char path[128])
         bail_out("%s", converted_problem(0));
     const ft_artifact_entry *file = ft_artifact_find_file(artifact, "preprocessor_config.json");
     ok(file != NULL && file->bytes == 12 && memcmp(file->data, "{\"size\": 12}", 12) == 0,
-       "preprocessor_config.json goes into the artifact");
+       "preprocessor_config.json is copied into the artifact");
     ft_artifact_close(artifact);
     snprintf(path, 128, "%s/model.ft", t->folder);
     if (ft_model_open(&model, path, NULL, &err) != FT_OK)
@@ -104,7 +104,8 @@ static void is_refused(ft_session *session, const char *name, const ft_tensor *t
                        ft_status status, const char *why)
 {
     ft_status found = ft_session_set(session, name, tensor, &err);
-    is_str(found == status ? err.text : ft_status_name(found), why, "refused: %s", why);
+    is_str(found == status ? err.text : ft_status_name(found), why,
+           "the session refuses an input: %s", why);
 }
 
 static void test_inputs(const ft_model *model)
@@ -112,8 +113,9 @@ static void test_inputs(const ft_model *model)
     ft_tensor images = vit_images(variant()), bad = images;
     ft_session *session = open_session(model, 0, 2);
     float *x = images.data;
-    is_int(ft_session_run(session, &err), FT_EARG, "a run needs images");
-    is_str(err.text, "pixel_values is not set", "it says so");
+    is_int(ft_session_run(session, &err), FT_EARG, "ft_session_run without images is refused");
+    is_str(err.text, "pixel_values is not set",
+           "the error of a run without images names pixel_values");
     is_refused(session, "input_ids", &images, FT_EARG, "input_ids: the model has no such input");
     is_refused(session, "pixel_values", &images, FT_ELIMIT,
                "pixel_values: 3 images, but the session allows 2");
@@ -129,12 +131,13 @@ static void test_inputs(const ft_model *model)
     x[PIXELS + 2 * 144 + 3 * 12 + 7] = NAN;
     is_refused(session, "pixel_values", &bad, FT_EARG,
                "pixel_values[1][2][3][7]: nan, expected a finite value");
-    is_int(ft_session_run(session, &err), FT_EARG, "what was refused is not run");
+    is_int(ft_session_run(session, &err), FT_EARG,
+           "ft_session_run after refused images is refused");
     ft_session_close(session);
     free(images.data);
 }
 
-/* So many images fit into so many tokens; sessions that allow none do not open. */
+/* The number of images that fits the token limit; a session for less than one image is refused. */
 static void test_limits(const ft_model *model)
 {
     static const struct {
@@ -155,14 +158,15 @@ static void test_limits(const ft_model *model)
         free(images.data);
         ft_session_close(session);
     }
-    is_int((long long) wrong, 0, "a session allows as many images as its bounds say");
+    is_int((long long) wrong, 0, "a session allows as many images as its limits permit");
     ft_session *none;
     is_int(ft_session_open(&none, model, &(ft_session_options){ .max_tokens = ROWS - 1 }, &err),
-           FT_ELIMIT, "no image fits into fewer tokens than it has");
-    is_str(err.text, "max_tokens is 9, but an image has 10 rows", "it says so");
+           FT_ELIMIT, "a token limit below the rows of one image is refused");
+    is_str(err.text, "max_tokens is 9, but an image has 10 rows",
+           "the error names the token limit and the rows of an image");
 }
 
-/* Images stay until others are set; the shapes of outputs are those of their rows. */
+/* Images remain set until replaced; outputs have the shapes of their rows. */
 static void test_runs(const ft_model *model)
 {
     ft_tensor images = vit_images(variant()), out = { .data = NULL };
@@ -178,17 +182,17 @@ static void test_runs(const ft_model *model)
         ft_session_get(session, "logits", &twice, &err) != FT_OK ||
         ft_session_get(session, "last_hidden_state", &out, &err) != FT_OK)
         bail_out("%s", err.text);
-    ok(memcmp(first, again, sizeof first) == 0, "images are copied, and may be run again");
+    ok(memcmp(first, again, sizeof first) == 0, "images are copied and may be run again");
     ok(out.ndim == 3 && out.dim[0] == IMAGES && out.dim[1] == ROWS && out.dim[2] == 32,
-       "hidden states are [images, rows, columns]");
+       "last_hidden_state has the shape [images, rows, columns]");
     ft_model_info info = ft_model_get_info(model);
     ok(info.vocabulary == 0 && info.max_positions == ROWS && info.labels == CLASSES,
-       "a model of images has positions and labels, and no vocabulary");
+       "an image model has positions and labels, and no vocabulary");
     ft_session_close(session);
     free(images.data);
 }
 
-/* ---- Data sets ------------------------------------------------------------------------------ */
+/* ---- Datasets ------------------------------------------------------------------------------ */
 
 static ft_status reads(ft_dataset *out, const tiny *t, const ft_model *model,
                        const ft_named_tensor *tensors, size_t count)
@@ -213,23 +217,26 @@ static void test_data(const tiny *t, const ft_model *model)
         bail_out("%s", err.text);
     ok(data.rows == IMAGES && data.cols == ROWS && ft_dataset_tokens(&data) == IMAGES * ROWS &&
            memcmp(data.pixels, x, IMAGES * PIXELS * sizeof *x) == 0 && data.labels[0] == 4,
-       "images and labels are read");
+       "images and labels of a dataset are read");
     ft_dataset part = ft_dataset_slice(&data, 1, 9);
     ok(part.rows == 2 && part.pixels == data.pixels + PIXELS && part.labels[0] == 0 &&
            ft_dataset_batch_rows(&data, 0, 25, 64) == 2,
-       "slices and batches are of images");
+       "slices and batches of a dataset count images");
     ft_dataset_fini(&data);
 
     classes[1] = 5;
-    is_int(reads(&data, t, model, tensors, 2), FT_EFORMAT, "a class that there is not is refused");
-    has(err.text, "data.safetensors: labels[1] is 5, expected 0 to 4", "it says which");
-    is_int(reads(&data, t, model, tensors + 1, 1), FT_EFORMAT, "data without images are refused");
-    has(err.text, "data.safetensors: no tensor \"pixel_values\"", "it says so");
+    is_int(reads(&data, t, model, tensors, 2), FT_EFORMAT,
+           "a label outside the classes is refused");
+    has(err.text, "data.safetensors: labels[1] is 5, expected 0 to 4", "the error names the label");
+    is_int(reads(&data, t, model, tensors + 1, 1), FT_EFORMAT,
+           "a dataset without images is refused");
+    has(err.text, "data.safetensors: no tensor \"pixel_values\"",
+        "the error names the missing pixel_values");
     tensors[0].tensor.dim[1] = 1, tensors[0].tensor.dim[2] = 36;
-    is_int(reads(&data, t, model, tensors, 1), FT_ESHAPE, "images of another size are refused");
+    is_int(reads(&data, t, model, tensors, 1), FT_ESHAPE, "images of a different size are refused");
     has(err.text,
         "data.safetensors: pixel_values: shape [3, 1, 36, 12], expected [images, 3, 12, 12]",
-        "it says so");
+        "the error of images of a different size names both shapes");
     free(tensors[0].tensor.data);
 }
 

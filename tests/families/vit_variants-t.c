@@ -1,9 +1,9 @@
 /*
- * vit_variants-t.c - every kind of ViT and DeiT gives the outputs of transformers.
+ * vit_variants-t.c - all variants of ViT and DeiT give the outputs of transformers.
  *
- * The models and images are those of tests/golden/vit-variants.json: images and patches that are no
- * squares and leave a rest, one and two channels, with and without biases, one and two leading
- * rows, classes and poolers, every dtype.
+ * The models and images are those of tests/golden/vit-variants.json: images and patches that are
+ * not square and leave a remainder, one and two channels, with and without biases, one and two
+ * leading rows, classes and poolers, every dtype.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,14 +20,15 @@
 #include <string.h>
 
 /*
- * Both sides compute in float and add in another order.  Outputs have a spread of up to 4 over two
- * or three layers; less than 1e-5 was seen, and a row in another place makes more than 0.1.
+ * Both sides compute in float and sum in different orders.  Outputs have a spread of up to 4 over
+ * two or three layers; differences below 1e-5 were observed, and a misplaced row causes more than
+ * 0.1.
  */
 static const double tolerance = 1e-4;
 
 static ft_error err;
 
-/* The variant, converted and opened. */
+/* Opens the converted variant. */
 static ft_model *open_variant(const tiny *t)
 {
     char path[128];
@@ -42,7 +43,7 @@ static ft_model *open_variant(const tiny *t)
     return model;
 }
 
-/* An output of images first .. first + count - 1; free() it. */
+/* An output of the images first ... first + count - 1, to be freed. */
 static float *run(const ft_model *model, const ft_tensor *images, int64_t first, int64_t count,
                   const char *name, size_t *size)
 {
@@ -74,7 +75,8 @@ static double difference(const json_t *expected, const float *found, size_t size
     return worst;
 }
 
-/* What all images get together, and each alone. */
+/* Compares the outputs of all images in one batch with transformers, and with those of each image
+ * alone. */
 static void test_output(const ft_model *model, const json_t *variant, const char *name,
                         const json_t *expected)
 {
@@ -84,7 +86,8 @@ static void test_output(const ft_model *model, const json_t *variant, const char
     int same = 0;
     float *found = run(model, &images, 0, images.dim[0], name, &size);
     double worst = difference(expected, found, size);
-    near(worst, 0.0, tolerance, "%s: %s of transformers, %.1e away", title, name, worst);
+    near(worst, 0.0, tolerance, "%s: %s equals that of transformers, with a difference of %.1e",
+         title, name, worst);
     for (int64_t i = 0; i < images.dim[0]; i++) {
         float *alone = run(model, &images, i, 1, name, &one);
         double d = 0.0;
@@ -93,7 +96,7 @@ static void test_output(const ft_model *model, const json_t *variant, const char
         same += d <= tolerance && one * (size_t) images.dim[0] == size;
         free(alone);
     }
-    is_int(same, images.dim[0], "%s: an image alone gets what it gets among others", title);
+    is_int(same, images.dim[0], "%s: an image alone gives the same output as in a batch", title);
     free(found);
     free(images.data);
 }
@@ -105,8 +108,9 @@ static void test_variant(const json_t *variant)
     json_t *expected;
     vit_make(&t, variant);
     is_int((long long) t.count, json_integer_value(json_object_get(variant, "tensors")),
-           "%s: as many tensors", json_string_value(json_object_get(variant, "name")));
-    ok(llama_is_same(&t, variant), "%s: the same numbers",
+           "%s: the checkpoint has the expected number of tensors",
+           json_string_value(json_object_get(variant, "name")));
+    ok(llama_is_same(&t, variant), "%s: the generated weights equal those given to transformers",
        json_string_value(json_object_get(variant, "name")));
     tiny_write(&t);
     ft_model *model = open_variant(&t);

@@ -1,7 +1,7 @@
 /*
- * amax.c - fuzz target: any bytes as amax.tsv.
+ * amax.c - fuzz target: arbitrary bytes parsed as amax.tsv.
  *
- * What is accepted is a list of usable numbers, and survives being written and read again.
+ * An accepted table has only valid values and is unchanged by a round trip through text.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ static void check_entry(const ft_amax_table *list, const ft_amax_entry *e)
     require(e->clipped >= 0.0 && e->clipped <= 1.0 && !isnan(e->sqnr));
 }
 
-/* The amax are the same to the bit; the other numbers keep nine digits. */
+/* The amax are bit-identical; the other values keep nine digits. */
 static void check_again(const ft_amax_table *list, const ft_amax_table *again)
 {
     require(again->count == list->count);

@@ -1,12 +1,12 @@
 /*
- * artifact.c - fuzz target: any bytes as an artifact, and as a manifest.
+ * artifact.c - fuzz target: arbitrary bytes opened as an artifact and parsed as a manifest.
  *
- * An altered byte hardly ever gets past the CRC-32 of its entry, so the bytes are tried a second
- * time with checksums that are right.  What opens is planned and run.  The parser of manifests also
- * gets the bytes as they are.
+ * A mutated byte rarely passes the CRC-32 of its entry, so the bytes are tried a second time with
+ * correct checksums.  An artifact that opens is planned and run.  The manifest parser also gets the
+ * unchanged bytes.
  *
- * Changes are made to what the manifest says and to what entries hold; then the artifact is put
- * together again, with places, sizes and checksums that are right.
+ * The mutator changes the manifest and the contents of entries, then reassembles the artifact with
+ * correct offsets, sizes and checksums.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read everything that an opened artifact promises is there. */
+/* Reads all data that an opened artifact refers to. */
 static void use(const ft_artifact *a)
 {
     unsigned sum = 0;
@@ -49,7 +49,7 @@ static void use(const ft_artifact *a)
     (void) used;
 }
 
-/* Read what models are made from: a configuration that passes has weights with elements. */
+/* Reads the configuration of the model: the weights of a valid one have elements. */
 static void use_model(const ft_artifact *a)
 {
     const ft_artifact_header *head = ft_artifact_get_header(a);
@@ -82,7 +82,7 @@ static void open_it(const unsigned char *data, size_t bytes, ft_verify verify)
     ft_artifact_close(a);
 }
 
-/* Put the right CRC-32 into both headers of every entry; false where there is no directory. */
+/* Writes the correct CRC-32 to both headers of every entry; false without a valid directory. */
 static bool seal(unsigned char *data, size_t bytes)
 {
     ft_zip_directory dir;
@@ -106,7 +106,7 @@ static bool seal(unsigned char *data, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    void *copy; /* aligned, and not a byte longer, so that a sanitizer sees reads beyond */
+    void *copy; /* aligned and of the exact size, so that a sanitizer detects reads beyond it */
     if (posix_memalign(&copy, 64, bytes > 0 ? bytes : 1) != 0)
         return 0;
     memcpy(copy, data, bytes);
@@ -123,11 +123,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     return 0;
 }
 
-/* ---- Changing ----------------------------------------------------------------------------- */
+/* ---- Mutation ----------------------------------------------------------------------------- */
 
 enum { LARGEST = 1 << 20 };
 
-/* How many bytes the shape of a tensor asks for, or 0. */
+/* The number of bytes that the shape of a tensor needs, or 0. */
 static size_t wanted_bytes(const json_t *tensor)
 {
     static const struct {
@@ -155,7 +155,7 @@ static void fit(forge *f, const char *name, size_t bytes)
         forge_resize(entry, bytes, 0x3c);
 }
 
-/* Give tensors the sizes that their shapes have now. */
+/* Resizes tensors to their current shapes. */
 static void fit_tensors(forge *f)
 {
     size_t i;

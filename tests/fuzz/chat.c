@@ -1,7 +1,7 @@
 /*
- * chat.c - fuzz target: conversations of any roles and contents in every chat format.
+ * chat.c - fuzz target: conversations with arbitrary roles and contents in every chat format.
  *
- * Lines are messages: the first character is the role, the rest the content.
+ * Each line is a message: its first character selects the role, and the rest is the content.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ static size_t split(char *text, ft_chat_message message[MESSAGES])
     return count;
 }
 
-/* Whatever the room, as much is written as there is room for, and it is valid. */
+/* With every capacity, as much is written as fits, and the text is valid. */
 static void render(ft_chat chat, const ft_chat_message *message, size_t count)
 {
     size_t bytes, again;

@@ -1,5 +1,5 @@
 /*
- * config.c - fuzz target: no text makes the readers of configurations break a promise.
+ * config.c - fuzz target: arbitrary text parsed as model configurations.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ static void check_problems(const ft_messages *problems, const char *label)
                 strncmp(problems->message[i].text, label, strlen(label)) == 0);
 }
 
-/* Every pair of columns turns, and none faster than by the position itself. */
+/* Every RoPE frequency is between 0 and 1. */
 static void check_frequencies(const ft_config *config)
 {
     float frequency[64];
@@ -30,7 +30,7 @@ static void check_frequencies(const ft_config *config)
         require(frequency[i] >= 0.0f && frequency[i] <= 1.0f);
 }
 
-/* What is accepted can be stored, and expanded to a list of weights that all have a source. */
+/* An accepted configuration can be stored and expanded to weights that all have a source. */
 static void check_origin(const ft_hf_model *origin)
 {
     ft_config again;

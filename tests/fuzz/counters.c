@@ -1,9 +1,9 @@
 /*
- * counters.c - fuzz target: any bytes as a counters file.
+ * counters.c - fuzz target: arbitrary bytes read as a counters file.
  *
- * Altered bytes hardly ever match their SHA-256, so they are tried a second time with the right
- * one. What is accepted must be what the writer writes: it is written, and compared with what was
- * read.  Then it is merged with itself as if it were of other samples.
+ * Mutated bytes rarely match their SHA-256, so they are tried a second time with the correct one.
+ * An accepted file must equal the output of the writer: it is written and compared with the input.
+ * Then it is merged with itself as if it covered other samples.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is written, in memory rather than on a disk, is what was read. */
+/* The file written, to memory rather than to a disk, equals the input. */
 static void must_be_the_same_again(ft_counter_set *set, const uint8_t *data, size_t size)
 {
     char path[64];
@@ -54,8 +54,8 @@ static void choose_for_all(ft_counter_set *set)
 }
 
 /*
- * Shards may be merged in any order: one of other samples is added to this one and this one to it,
- * which is the same or refused for the same reason.  What was counted already is refused.
+ * Shards may be merged in any order: merging a shard of other samples into this one and this one
+ * into it gives equal counters or the same error.  Samples already counted are refused.
  */
 static void merge(const uint8_t *data, size_t size)
 {
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* The bytes before the digest, which the target makes anew. */
+/* Mutates the bytes before the digest, which the target recomputes. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
 {
     uint64_t state = seed;

@@ -1,7 +1,7 @@
 /*
- * dataset.c - fuzz target: any file as samples of any kind of model.
+ * dataset.c - fuzz target: arbitrary files read as datasets of every model family.
  *
- * What is accepted fits the model, and can be cut and counted.
+ * An accepted dataset fits the model and can be sliced and counted.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * fuzz.h - what fuzz targets define: libFuzzer calls it, and so does replay.c.
+ * fuzz.h - the functions of a fuzz target, called by libFuzzer and by replay.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,19 +11,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Always 0.  Whatever `data` holds, it neither crashes nor hangs nor aborts. */
+/* Returns 0.  Must not crash, hang or abort for any `data`. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Change an input in place, in a way that gets past the first checks; a target need not have it. */
+/* Mutates an input in place so that it passes the first checks; optional for a target. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
     __attribute__((weak));
 
-/* A promise of the tested code; a fuzzer reports an abort as it does a crash. */
+/* A requirement on the tested code; a fuzzer reports an abort as a crash. */
 #define require(kept) ((kept) ? (void) 0 : broken(#kept, __FILE__, __LINE__))
 
 static inline void broken(const char *promise, const char *file, int line)
 {
-    fprintf(stderr, "# %s:%d: broken promise: %s\n", file, line, promise);
+    fprintf(stderr, "# %s:%d: requirement not met: %s\n", file, line, promise);
     abort();
 }
 

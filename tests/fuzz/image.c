@@ -1,7 +1,7 @@
 /*
- * image.c - fuzz target: no file makes the readers of images break a promise.
+ * image.c - fuzz target: arbitrary files decoded as images.
  *
- * What begins with a brace is read as preprocessor_config.json.
+ * Input that begins with a brace is parsed as preprocessor_config.json.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 enum { MOST = 1 << 16, SIZE = 9 };
 
-/* What is decoded has all its pixels, and becomes as large as is asked for. */
+/* A decoded image has all its pixels and can be resized to the requested size. */
 static void read_image(const uint8_t *data, size_t size)
 {
     ft_image image, small;
@@ -31,7 +31,7 @@ static void read_image(const uint8_t *data, size_t size)
     ft_image_fini(&image);
 }
 
-/* What is accepted makes finite numbers of an image, or tells why not. */
+/* An accepted processor gives finite values for an image, or an error. */
 static void read_processor(const uint8_t *data, size_t size)
 {
     static uint8_t samples[SIZE * SIZE * 3];
@@ -46,7 +46,7 @@ static void read_processor(const uint8_t *data, size_t size)
     ft_image_processor_output_size(&p, &image, &width, &height);
     require(width > 0 && height > 0);
     if (width * height > MOST || (p.do_resize && p.width * p.height > MOST))
-        return; /* nothing new, only slow */
+        return; /* slow, without covering more code */
     float *out = malloc(3 * width * height * sizeof *out);
     require(out != NULL);
     if (ft_image_processor_run(&p, &image, "fuzz", out, &err) == FT_OK)

@@ -1,7 +1,7 @@
 /*
- * model.c - everything that can be done with the model of an artifact.
+ * model.c - exercises all operations on the model of an artifact.
  *
- * What ft_model_open() accepts is a promise that it can be run.
+ * Every model that ft_model_open() accepts must run.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What is larger is only slow. */
+/* Larger models are slow without covering more code. */
 enum { MOST_OPS = 400, MOST_WIDTH = 1 << 16, MOST_PIXELS = 1 << 16, TOKENS = 3, NEW = 2 };
 
 static bool is_small(const ft_model *model)
@@ -85,7 +85,7 @@ static bool take(void *user, const ft_hypothesis *found)
     return true;
 }
 
-/* Texts that are written token by token, and searched for. */
+/* Text generation token by token, and beam search. */
 static void write_texts(ft_session *session, const ft_config *config)
 {
     const int32_t id = config->vocabulary / 2;

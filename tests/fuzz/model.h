@@ -1,5 +1,5 @@
 /*
- * model.h - everything that can be done with the model of an artifact.
+ * model.h - exercises all operations on the model of an artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bind, lower and plan it, in every way there is, and run it once, where it is small. */
+/* Binds, lowers and plans the model in every supported way, and runs it once if it is small. */
 void fuzz_model(const uint8_t *artifact, size_t bytes);
 
 #endif

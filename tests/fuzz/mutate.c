@@ -1,5 +1,5 @@
 /*
- * mutate.c - changes that a fuzzer makes: to bytes, and to JSON that stays JSON.
+ * mutate.c - mutations of bytes, and of JSON that remains valid JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -70,10 +70,10 @@ size_t mutate_bytes(uint8_t *data, size_t size, size_t room, uint64_t *state)
 
 /* ---- JSON --------------------------------------------------------------------------------- */
 
-/* Where a value stands. */
+/* The position of a value. */
 typedef struct slot {
     json_t *parent, *value;
-    const char *key; /* in an object, else: */
+    const char *key; /* in an object; in an array: */
     size_t index;
 } slot;
 
@@ -111,7 +111,7 @@ static void collect(slots *s, json_t *parent)
     }
 }
 
-/* `value` is taken over. */
+/* Takes ownership of `value`. */
 static void put(const slot *at, json_t *value)
 {
     if (at->key != NULL)
@@ -181,7 +181,7 @@ static json_t *some_word(uint64_t *state)
     return json_string(words[mutate_below(state, FT_COUNT(words))]);
 }
 
-/* A value of the same kind, most of the time. */
+/* Usually a value of the same type. */
 static json_t *another(const json_t *old, uint64_t *state)
 {
     if (mutate_below(state, 8) == 0)
@@ -195,7 +195,7 @@ static json_t *another(const json_t *old, uint64_t *state)
     return mutate_below(state, 2) == 0 ? json_array() : json_object();
 }
 
-/* A number that stands in several places is often one thing: it stays the same in all. */
+/* Equal numbers often have one meaning, so they all change to the same number. */
 static void change_everywhere(const slots *s, const json_t *old, uint64_t *state)
 {
     json_t *new = another(old, state), *model = json_deep_copy(old);
@@ -225,7 +225,7 @@ static void remove_slot(const slot *at)
         json_array_remove(at->parent, at->index);
 }
 
-/* One change; afterwards the slots are no longer valid. */
+/* Applies one change, which invalidates the slots. */
 static void change(const slots *s, uint64_t *state)
 {
     const slot *a = &s->slot[mutate_below(state, s->count)];

@@ -1,7 +1,7 @@
 /*
- * mutate.h - changes that a fuzzer makes: to bytes, and to JSON that stays JSON.
+ * mutate.h - mutations of bytes, and of JSON that remains valid JSON.
  *
- * All are decided by a number alone, so that a run can be repeated.
+ * All mutations are a function of a seed, so that they are reproducible.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,20 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The next number, and one below n, which is at least 1. */
+/* The next random number, and one in [0, n), where n is at least 1. */
 uint64_t mutate_next(uint64_t *state);
 size_t mutate_below(uint64_t *state, size_t n);
 
-/* Change, insert, remove or repeat some bytes; returns how many there are then, at most `room`. */
+/* Changes, inserts, removes or repeats some bytes; returns the new size, at most `room`. */
 size_t mutate_bytes(uint8_t *data, size_t size, size_t room, uint64_t *state);
 
 /*
- * Change values of a document: one alone, two for each other, or a number wherever it stands, so
- * that what belongs together may still fit.
+ * Changes values of a document: one value, two values swapped, or all equal numbers, so that
+ * related values may remain consistent.
  */
 void mutate_json(json_t *root, uint64_t *state);
 
-/* The same for its text, or some bytes of it where it is none. */
+/* Mutates JSON text, or some of its bytes if it is not valid JSON. */
 size_t mutate_text(uint8_t *data, size_t size, size_t room, uint64_t *state);
 
 #endif

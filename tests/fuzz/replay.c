@@ -1,11 +1,11 @@
 /*
- * replay.c - main() of a fuzz target where there is no libFuzzer.
+ * replay.c - main() of a fuzz target built without libFuzzer.
  *
  *     safetensors.t [FILE|FOLDER]...
  *
- * Feeds the target every file, by default those of tests/fuzz/corpus/NAME, so that whatever was
- * once found stays fixed; then some hundred changes of each of them, which are the same in each
- * run. An input that ends the program is kept as NAME.crash in $TMPDIR or /tmp.
+ * Runs the target on every file, by default those of tests/fuzz/corpus/NAME, as a regression test;
+ * then on some hundred reproducible mutations of them.  An input that crashes the program is saved
+ * as NAME.crash in $TMPDIR or /tmp.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -52,7 +52,7 @@ static int in_order(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* A file, or all files below a folder. */
+/* Reads a file, or all files below a folder. */
 static void read_all(const char *path)
 {
     struct stat about;
@@ -102,9 +102,9 @@ static void keep_inputs_of_crashes(const char *name)
         signal(signals[i], keep_input);
 }
 
-/* ---- Feeding ------------------------------------------------------------------------------ */
+/* ---- Running ------------------------------------------------------------------------------ */
 
-/* In memory exactly as large as the input, so that a sanitizer sees a read beyond its end. */
+/* Copies the input to memory of the exact size, so that a sanitizer detects reads beyond it. */
 static void feed(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size);
@@ -125,7 +125,7 @@ static size_t change(uint8_t *data, size_t size, size_t room, unsigned seed)
                                            : mutate_text(data, size, room, &state);
 }
 
-/* Change an input once or several times over. */
+/* Runs the target on an input with one or several mutations. */
 static void feed_changed(const input *from, unsigned seed)
 {
     size_t room = from->size + GROWTH, size = from->size;
@@ -140,7 +140,7 @@ static void feed_changed(const input *from, unsigned seed)
     free(data);
 }
 
-/* How many there were: fewer where they take too much of the processor's time. */
+/* The number of mutations run, which is limited by CPU time. */
 static unsigned feed_all_changed(void)
 {
     unsigned done = 0;
@@ -152,7 +152,7 @@ static unsigned feed_all_changed(void)
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* The program's name without folders and without ".t". */
+/* The name of the program without folders and without ".t". */
 static const char *target_name(const char *program)
 {
     static char name[64];
@@ -174,11 +174,11 @@ int main(int argc, char **argv)
         read_all(corpus);
     for (size_t i = 0; i < files; i++)
         feed(file[i].data, file[i].size);
-    ok(files > 0, "%s keeps its promises on %zu inputs", name, files);
+    ok(files > 0, "the target %s meets its requirements on all %zu corpus inputs", name, files);
     if (argc == 1) {
         unsigned changes = feed_all_changed();
-        ok(changes > 0, "%s keeps them where inputs are changed", name);
-        diag("%u changes", changes);
+        ok(changes > 0, "the target %s meets its requirements on mutated inputs", name);
+        diag("%u mutations", changes);
     }
     for (size_t i = 0; i < files; i++)
         free(file[i].data);

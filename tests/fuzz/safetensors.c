@@ -1,5 +1,5 @@
 /*
- * safetensors.c - fuzz target: no file makes the reader break a promise of safetensors.h.
+ * safetensors.c - fuzz target: arbitrary files parsed as safetensors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* What is accepted tiles the end of the file, and every tensor is found by its name. */
+/* The tensors of an accepted file cover all data without gaps, and are found by name. */
 static void check(const ft_safetensors *st, const uint8_t *end)
 {
     const uint8_t *next = NULL;
@@ -38,8 +38,8 @@ static void parse(const uint8_t *file, size_t size)
 }
 
 /*
- * Each input is tried as a file, and as "header, newline, data" to which the right length is
- * added: a fuzzer would seldom find that length after changing the header.
+ * Each input is tried as a file, and as "header, newline, data" with the correct length prepended:
+ * a fuzzer would rarely find that length after changing the header.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /*
- * shard_index.c - fuzz target: any bytes as model.safetensors.index.json.
+ * shard_index.c - fuzz target: arbitrary bytes parsed as model.safetensors.index.json.
  *
- * What is accepted names files of its own folder only, and every tensor is in one of them.
+ * An accepted index names only files of its own folder, and every tensor is in one of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

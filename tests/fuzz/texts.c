@@ -1,5 +1,5 @@
 /*
- * texts.c - fuzz target: any file as texts, line by line and as a whole.
+ * texts.c - fuzz target: arbitrary files read as texts, line by line and all at once.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* One by one they are what they are all at once. */
+/* Reading texts line by line gives the same as reading them all at once. */
 static void read_texts(const char *path, bool whole)
 {
     ft_text_reader reader;

@@ -1,9 +1,10 @@
 /*
- * tokenizer.c - fuzz the reader of tokenizer.json, the encoders and the decoders.
+ * tokenizer.c - fuzz target: the parser of tokenizer.json, encoders and decoders.
  *
- * The first byte chooses: from 0x80 on, the rest is a tokenizer.json, which then encodes a text;
- * below, the rest is a text, and also token ids, a byte each.  Up to 0x3f it is WordPiece, and the
- * low bits are the normalizer's steps; from 0x40 on BPE, and the low bits choose its settings.
+ * The first byte selects the input.  From 0x80, the rest is a tokenizer.json, which then encodes a
+ * text; below, the rest is a text, and also token ids of one byte each.  Up to 0x3f the tokenizer
+ * is WordPiece, and the low bits are the steps of the normalizer; from 0x40 it is BPE, and the low
+ * bits select its settings.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Promises ------------------------------------------------------------------------------ */
+/* ---- Requirements -------------------------------------------------------------------------- */
 
-/* Piece by piece the ids make the same text, of whole characters. */
+/* Incremental detokenization gives the same text in pieces of complete characters. */
 static void check_stream(const ft_tokenizer *tokenizer, const int32_t *ids, size_t count,
                          const char *text, size_t bytes)
 {
@@ -54,7 +55,7 @@ static void decode(const ft_tokenizer *tokenizer, const int32_t *ids, size_t cou
     free(text);
 }
 
-/* However much room there is, the count and the ids are the same, and all are tokens. */
+/* The count and the ids do not depend on the capacity, and all ids are valid. */
 static void encode(const ft_tokenizer *tokenizer, const char *text, size_t bytes)
 {
     ft_error err;
@@ -146,7 +147,7 @@ static const char *const decoders[] = {
     "{'type':'ByteFallback'},{'type':'Fuse'},{'type':'Strip','content':' ','start':1,'stop':0}]}",
 };
 
-/* A tokenizer from a text with ' for ". */
+/* A tokenizer from JSON text with ' in place of ". */
 static ft_tokenizer *parse(char *json)
 {
     ft_tokenizer *tokenizer;

@@ -1,7 +1,7 @@
 /*
- * words.c - fuzz target: any vocab.json as a list of words.
+ * words.c - fuzz target: arbitrary bytes parsed as a word-level vocab.json.
  *
- * What is accepted encodes a text of its words, and gives back what it was.
+ * An accepted vocabulary encodes a text and decodes it to the same words.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
 /*
- * bpe-t.c - token ids and decoded text equal to those of the `tokenizers` library, which golden/
- * keeps.
+ * bpe-t.c - BPE token ids and decoded text equal those of the Hugging Face
+ * `tokenizers` library, which are kept in golden/.
  *
- * golden/make-bpe.py made the data and says what is in each file.
+ * golden/make-bpe.py generates the data and documents each file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 
 enum { MAX_IDS = 1 << 15, MAX_TEXT = 1 << 18 };
 
-/* ---- What a tokenizer makes of a text ------------------------------------------------------ */
+/* ---- Encode and decode a text -------------------------------------------------------------- */
 
 typedef struct {
     int32_t id[MAX_IDS];
@@ -35,7 +35,7 @@ static void decode(const ft_tokenizer *tokenizer, result *out)
                                 &out->bytes[skip], &err) != FT_OK)
             bail_out("%s", err.text);
     if (out->bytes[0] > MAX_TEXT)
-        bail_out("a text of %zu bytes", out->bytes[0]);
+        bail_out("a decoded text has %zu bytes, more than the test expects", out->bytes[0]);
 }
 
 static void process(const ft_tokenizer *tokenizer, const char *text, size_t bytes, result *out)
@@ -44,7 +44,7 @@ static void process(const ft_tokenizer *tokenizer, const char *text, size_t byte
     if (ft_tokenizer_encode(tokenizer, text, bytes, out->id, MAX_IDS, &out->count, &err) != FT_OK)
         bail_out("%s", err.text);
     if (out->count > MAX_IDS)
-        bail_out("a text of %zu ids", out->count);
+        bail_out("a text has %zu ids, more than the test expects", out->count);
     decode(tokenizer, out);
 }
 
@@ -96,8 +96,10 @@ static void test_lines(const ft_tokenizer *tokenizer, size_t column, const char 
             diag("line %d: \"%s\": %zu ids, \"%.*s\"", lines + 1, json_string_value(text), r->count,
                  (int) r->bytes[0], r->text[0]);
     }
-    is_int(lines, 1000, "there are 1,000 varied lines");
-    is_int(equal, lines, "all have the library's ids and texts with %s", name);
+    is_int(lines, 1000, "the golden file has 1,000 varied lines");
+    is_int(equal, lines,
+           "every line has the token ids and decoded texts of the tokenizers library with %s",
+           name);
     free(r);
     fclose(file);
 }
@@ -108,7 +110,7 @@ static void test_kept_tokenizers(void)
     for (size_t i = 0; i < FT_COUNT(name); i++) {
         char path[64], sentence[64];
         snprintf(path, sizeof path, "tests/golden/bpe-%s.json", name[i]);
-        snprintf(sentence, sizeof sentence, "a tokenizer in the manner of %s", name[i]);
+        snprintf(sentence, sizeof sentence, "the %s-like tokenizer", name[i]);
         ft_tokenizer *tokenizer = open_tokenizer(path);
         test_lines(tokenizer, 1 + i, sentence);
         ft_tokenizer_close(tokenizer);
@@ -126,7 +128,7 @@ static const char *model_path(const char *name)
     return path;
 }
 
-/* The digest of golden/bpe-calibration.txt: a row decoded, and the ids of that text. */
+/* The digest of golden/bpe-calibration.txt: a decoded row, and the ids of that text. */
 static void digest_row(const ft_tokenizer *tokenizer, const int32_t *id, size_t count, result *r,
                        char text[GOLDEN_DIGEST])
 {
@@ -158,7 +160,8 @@ static void test_calibration_rows(const ft_tokenizer *tokenizer, const ft_tensor
         else
             diag("row %d: %.60s", (int) row, r->text[0]);
     }
-    is_int(equal, ids->dim[0], "all calibration data, decoded, has the library's text and ids");
+    is_int(equal, ids->dim[0],
+           "every row of calibration data decodes to the library's text and re-encodes to its ids");
     free(r);
     fclose(file);
 }
@@ -187,7 +190,7 @@ static void test_python_llama(void)
 
 /* ---- Settings ------------------------------------------------------------------------------- */
 
-/* A kept tokenizer with some sections changed. */
+/* A golden tokenizer with some sections changed. */
 static ft_tokenizer *with_settings(const char *name, json_t *changes)
 {
     char path[64];
@@ -219,7 +222,8 @@ static bool is_text(const char *text, size_t bytes, const json_t *expected)
            (bytes == 0 || memcmp(text, json_string_value(expected), bytes) == 0);
 }
 
-/* Token by token: each piece whole characters, and all together the text. */
+/* Token by token: each piece consists of complete characters, and the pieces concatenate to the
+ * text. */
 static bool streams_to(const ft_tokenizer *tokenizer, const result *r, bool skip,
                        const json_t *expected)
 {
@@ -243,7 +247,7 @@ static bool streams_to(const ft_tokenizer *tokenizer, const result *r, bool skip
     return same;
 }
 
-/* Ids of a text, or those of the row where it has none; and what they decode to. */
+/* Encodes the text, or takes the ids of the row where the text is null, and decodes the ids. */
 static void process_row(const ft_tokenizer *tokenizer, const json_t *text, const json_t *ids,
                         result *r)
 {
@@ -292,12 +296,12 @@ static void test_settings(void)
         ft_tokenizer *tokenizer = with_settings(name, changes);
         json_array_foreach(lines, i, line) equal += is_as_there(tokenizer, line, r);
         char *text = json_dumps(changes, 0);
-        ok(equal == json_array_size(lines), "%s with %s: ids and texts are the library's", name,
-           text);
+        ok(equal == json_array_size(lines),
+           "%s with %s encodes and decodes as the tokenizers library does", name, text);
         free(text);
         ft_tokenizer_close(tokenizer);
     }
-    ok(settings > 40, "there are %d settings", settings);
+    ok(settings > 40, "the golden file covers more than 40 settings (%d)", settings);
     free(r);
     fclose(file);
 }

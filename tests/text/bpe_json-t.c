@@ -1,5 +1,5 @@
 /*
- * bpe_json-t.c - what the tokenizer.json of a BPE may say, and what is refused with which words.
+ * bpe_json-t.c - which tokenizer.json files of BPE models are accepted, and the errors for others.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,36 +34,41 @@ static void ids_after_edit(const char *old, const char *new, const char *text, c
 
 static void test_merges(void)
 {
-    ids_after_edit("", "", "abc abc", "8 3 8", "pairs are joined in the order of the list");
-    ids_after_edit("", "", "aaa aaaaa", "11 0 9 14", "of equal pairs the left one is first");
-    ids_after_edit("'a b', ", "", "abc", "0 10", "without a merge its pair stays apart");
+    ids_after_edit("", "", "abc abc", "8 3 8", "BPE merges pairs in the order of the merge list");
+    ids_after_edit("", "", "aaa aaaaa", "11 0 9 14",
+                   "BPE merges the leftmost of equal pairs first");
+    ids_after_edit("'a b', ", "", "abc", "0 10", "BPE keeps a pair apart that has no merge");
     ids_after_edit("['b', 'c']", "['b', 'c'], ['a', 'b']", "abc", "0 10",
-                   "of equal merges the last one counts");
+                   "the last of duplicate merges determines the rank");
     ids_after_edit("['a b'", "['#version: 0.2', 'a b'", "abc", "8",
-                   "a line of the version is none");
+                   "the version line of the merges is not a merge");
     ids_after_edit("_merges': false", "_merges': true", "aaaa aa", "14 9 0",
-                   "a word that is a token is found, another is joined");
+                   "ignore_merges makes a word that is a token one id and merges other words");
 }
 
 static void test_settings(void)
 {
     ids_after_edit("'type': 'BPE', ", "", "abc", "8",
-                   "a model without type is known by its merges");
+                   "a model without a type is recognized as BPE by its merges");
     ids_after_edit("'dropout': null, ", "", "abc", "8", "fields that must be null may be missing");
-    ids_after_edit("_suffix': null", "_suffix': ''", "abc", "8", "or empty");
-    ids_after_edit("", "", "\u20ac", "4 5 6", "characters are their bytes");
-    ids_after_edit("", "", "xabx", "7", "what is unknown is left out");
-    ids_after_edit("'unk_token': null", "'unk_token': '?'", "xxab", "12 12 7", "or is a token");
+    ids_after_edit("_suffix': null", "_suffix': ''", "abc", "8",
+                   "a field that must be null may be an empty string");
+    ids_after_edit("", "", "\u20ac", "4 5 6",
+                   "byte-level BPE encodes a character as the bytes of its UTF-8 form");
+    ids_after_edit("", "", "xabx", "7", "unknown bytes are dropped without an unk_token");
+    ids_after_edit("'unk_token': null", "'unk_token': '?'", "xxab", "12 12 7",
+                   "each unknown byte becomes the unk_token");
     ids_after_edit("null, 'continuing_subword_prefix': null, 'end_of_word_suffix': null,"
                    " 'fuse_unk': false",
-                   "'?', 'fuse_unk': true", "xxab", "12 7", "which neighbours share if they may");
+                   "'?', 'fuse_unk': true", "xxab", "12 7",
+                   "fuse_unk merges adjacent unknown bytes into one unk_token");
     ids_after_edit(WORDS, "'pre_tokenizer': null", "abcabc a", "8 8 0",
-                   "without a pre-tokenizer a text is one word");
+                   "without a pre-tokenizer the text is one word");
     ids_after_edit(WORDS, METASPACE(", 'add_prefix_space': true"), "a b", "2 0 2 1",
-                   "old files say add_prefix_space");
+                   "Metaspace accepts the older field add_prefix_space");
     ids_after_edit("'post_processor': null",
                    "'post_processor': {'type': 'Sequence', 'processors': [" BYTE_LEVEL "]}", "abc",
-                   "8", "a post-processor may do nothing to ids");
+                   "8", "a post-processor that leaves ids unchanged is accepted");
 }
 
 /* ------------------------------------------------------------------------------------------ */
@@ -151,7 +156,7 @@ static void test_unsupported(void)
 
 /* ---- Large files ---------------------------------------------------------------------------- */
 
-/* A vocabulary of `words` words whose hashes would collide, were they of the usual kind. */
+/* A vocabulary of `words` words that would collide under a common hash function. */
 static void test_many_words(void)
 {
     enum { WORDS_ = 200000, WORD = 24 };
@@ -165,16 +170,17 @@ static void test_many_words(void)
         at += sprintf(at, "%s\"%024d\": %d", i > 0 ? ", " : "", i * 64, WORDS_ - 1 - i);
     at += sprintf(at, "}, \"merges\": []}}");
     bool opened = ft_tokenizer_parse(&tokenizer, "many", json, (size_t) (at - json), &err) == FT_OK;
-    if (!ok(opened, "200,000 words with falling ids are read"))
+    if (!ok(opened, "a vocabulary of 200,000 words with descending ids is parsed"))
         bail_out("%s", err.text);
-    is_int((long long) ft_tokenizer_vocab_size(tokenizer), WORDS_, "and counted");
+    is_int((long long) ft_tokenizer_vocab_size(tokenizer), WORDS_,
+           "the vocabulary size is the number of words");
     is_int(ft_tokenizer_token_to_id(tokenizer, "000000000000000000000064"), WORDS_ - 2,
-           "and found");
+           "a word is found in a large vocabulary");
     ft_tokenizer_close(tokenizer);
     free(json);
 }
 
-/* Brackets within brackets: neither the glance for tables nor what follows may recurse freely. */
+/* Nested brackets: neither the scan for tables nor the parser may recurse without a limit. */
 static void test_deep_nesting(void)
 {
     enum { DEPTH = 1 << 20 };
@@ -186,12 +192,13 @@ static void test_deep_nesting(void)
     memcpy(json, "{\"x\":", 5);
     memset(json + 5, '[', DEPTH);
     is_int(ft_tokenizer_parse(&tokenizer, "deep", json, DEPTH + 5, &err), FT_EFORMAT,
-           "a million brackets are refused");
-    has(err.text, "maximum parsing depth reached", "with the reason");
+           "a million nested brackets are refused");
+    has(err.text, "maximum parsing depth reached",
+        "the error for nested brackets names the depth limit");
     free(json);
 }
 
-/* Keys are compared as they are written. */
+/* Keys are compared as they appear in the file, escapes included. */
 static void test_escaped_name(void)
 {
     static const bad_edit edits[] = {

@@ -1,8 +1,8 @@
 /*
- * characters-t.c - what BPE tokenizers know of every code point, as the `tokenizers` library knows
- * it: what regular expressions match, what composes, what is a number.
+ * characters-t.c - Unicode properties of every code point equal those of the
+ * `tokenizers` library: regular expression matches, NFC composition, numeric characters.
  *
- * golden/make-bpe.py made the data.  wordpiece-t.c does the same for BERT's normalizer.
+ * golden/make-bpe.py generates the data.  wordpiece-t.c tests BERT's normalizer.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ static size_t utf8_of(uint32_t code, char *c)
     return (size_t) utf8proc_encode_char((utf8proc_int32_t) code, (uint8_t *) c);
 }
 
-/* What each pattern matches in a text of 4,096 code points. */
+/* The digest of what each pattern matches in a block of 4,096 code points. */
 static void digest_matches(const ft_regex *regex, ft_regex_workspace *room, const ft_strbuf *block,
                            char sum[GOLDEN_DIGEST])
 {
@@ -54,7 +54,7 @@ static void put_nfc(ft_strbuf *out, const char *text, size_t bytes)
         bail_out("no memory");
 }
 
-/* Each character after a letter and before marks; and its decomposition. */
+/* Each character after a letter and before marks, and its decomposition. */
 static void normalize_character(uint32_t code, ft_strbuf *out)
 {
     static const char marks[] = "\u0327\u0301";
@@ -101,7 +101,7 @@ static void digest_block(uint32_t first, const ft_regex *regex, ft_regex_workspa
     digest_text(&c->numbers, c->numbers.bytes, c->digits);
 }
 
-/* Unicode 14 to 16, between which the differences are known. */
+/* Unicode 14 to 16, whose differences are known. */
 static bool knows_pcre2(void)
 {
     char version[64] = "";
@@ -137,11 +137,13 @@ static void test_characters(void)
         }
     }
     if (knows_pcre2())
-        is_int(equal[0], 0x110, "all code points match as with the library's regular expressions");
+        is_int(equal[0], 0x110,
+               "every code point matches the same patterns as in the tokenizers library");
     else
-        skip(1, "this PCRE2 is of another version of Unicode than 14 to 16");
-    is_int(equal[1], 0x110, "all code points compose as there");
-    is_int(equal[2], 0x110, "all code points are numbers or not as there");
+        skip(1, "this PCRE2 implements a version of Unicode other than 14 to 16");
+    is_int(equal[1], 0x110, "NFC of every code point equals that of the tokenizers library");
+    is_int(equal[2], 0x110,
+           "every code point is numeric exactly when it is in the tokenizers library");
     for (size_t i = 0; i < FT_COUNT(patterns); i++)
         ft_regex_fini(&regex[i]);
     ft_regex_workspace_fini(&room);

@@ -1,7 +1,7 @@
 /*
- * chat-t.c - conversations as text, equal to what `transformers` makes of them.
+ * chat-t.c - rendered conversations equal the chat templates of Hugging Face `transformers`.
  *
- * golden/make-chat.py made the data.
+ * golden/make-chat.py generates the data.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -56,7 +56,8 @@ static void test_golden(void)
     }
     for (ft_chat chat = FT_CHAT_LLAMA2; ft_chat_name(chat) != NULL; chat++)
         ok(rows[chat] == 25 && equal[chat] == rows[chat],
-           "%d conversations in the format of %s are as there", rows[chat], ft_chat_name(chat));
+           "all %d conversations in the %s format render as in transformers", rows[chat],
+           ft_chat_name(chat));
     fclose(file);
 }
 
@@ -67,10 +68,10 @@ static void refused(ft_chat chat, const ft_chat_message *messages, size_t count,
 {
     ft_error err = { 0 };
     size_t bytes = 99;
-    is_int(ft_chat_render(chat, messages, count, NULL, 0, &bytes, &err), status, "refused: %s",
-           says);
-    has(err.text, says, "and said");
-    is_int((long long) bytes, 0, "without text");
+    is_int(ft_chat_render(chat, messages, count, NULL, 0, &bytes, &err), status,
+           "ft_chat_render refuses the messages: %s", says);
+    has(err.text, says, "the error of a refused conversation names the cause");
+    is_int((long long) bytes, 0, "a refused conversation renders no text");
 }
 
 static void test_refused(void)
@@ -103,8 +104,9 @@ static void test_room(void)
     char text[12] = "...........";
     size_t bytes;
     is_int(ft_chat_render(FT_CHAT_MISTRAL, &user, 1, text, 10, &bytes, NULL), FT_OK,
-           "too little room is no error");
-    ok(bytes == 20 && strcmp(text, "<s>[INST] .") == 0, "nothing is written behind it");
+           "a buffer that is too small for the conversation is not an error");
+    ok(bytes == 20 && strcmp(text, "<s>[INST] .") == 0,
+       "ft_chat_render writes nothing behind the end of the buffer");
 }
 
 /* ------------------------------------------------------------------------------------------ */
@@ -127,16 +129,22 @@ static ft_chat found(const char *one, const char *other, const char *model_type)
 static void test_finding(void)
 {
     is_int(found("<|start_header_id|>", "<|eot_id|>", "llama"), FT_CHAT_LLAMA3,
-           "Llama 3 is known by its tokens");
-    is_int(found("<|im_start|>", "<|im_end|>", "llama"), FT_CHAT_QWEN2, "so is Qwen2");
-    is_int(found("</s>", "x", "llama"), FT_CHAT_LLAMA2, "Llama 2 by its type");
-    is_int(found("</s>", "x", "mistral"), FT_CHAT_MISTRAL, "and Mistral");
-    is_int(found("</s>", "x", "bert"), FT_CHAT_NONE, "other types are none");
-    is_int(found("</s>", "x", NULL), FT_CHAT_NONE, "nor is no type");
-    is_int(found("x", "<|im_start|>", "mistral"), FT_CHAT_NONE, "nor without the tokens");
+           "the Llama 3 format is detected by its special tokens");
+    is_int(found("<|im_start|>", "<|im_end|>", "llama"), FT_CHAT_QWEN2,
+           "the Qwen2 format is detected by its special tokens");
+    is_int(found("</s>", "x", "llama"), FT_CHAT_LLAMA2,
+           "the Llama 2 format is detected by the model type");
+    is_int(found("</s>", "x", "mistral"), FT_CHAT_MISTRAL,
+           "the Mistral format is detected by the model type");
+    is_int(found("</s>", "x", "bert"), FT_CHAT_NONE,
+           "no chat format is detected for other model types");
+    is_int(found("</s>", "x", NULL), FT_CHAT_NONE,
+           "no chat format is detected without a model type");
+    is_int(found("x", "<|im_start|>", "mistral"), FT_CHAT_NONE,
+           "no chat format is detected when only one of its special tokens exists");
     ok(strcmp(ft_chat_name(FT_CHAT_NONE), "none") == 0 && ft_chat_name((ft_chat) 5) == NULL &&
            ft_chat_name((ft_chat) -1) == NULL,
-       "formats have names");
+       "every chat format has a name and other values have none");
 }
 
 int main(void)

@@ -1,7 +1,8 @@
 /*
- * decode-t.c - what is decoded when: nothing that a later token could change, and nothing late.
+ * decode-t.c - incremental detokenization emits no text that a later token could change, and emits
+ * all other text at once.
  *
- * bpe-t.c compares whole texts with those of the `tokenizers` library.
+ * bpe-t.c compares complete texts with those of the `tokenizers` library.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +23,8 @@
 #define BYTE_WORDS                                                                                 \
     "'vocab': {'a': 0, 'b': 1, 'c': 2, '_': 3, '<0xE2>': 4, '<0x82>': 5, '<0xAC>': 6,"
 
-/* The pieces of "3 4 5" with "|" behind each, the last that of the end. */
+/* The pieces of ids such as "3 4 5", each followed by "|"; the last piece comes from
+ * ft_detokenizer_finish(). */
 static const char *pieces_of(ft_detokenizer *decoder, const char *ids)
 {
     static char out[256];
@@ -50,22 +52,26 @@ static void streams(ft_tokenizer *tokenizer, const char *ids, const char *expect
     if (ft_detokenizer_open(&decoder, tokenizer, true, &err) != FT_OK)
         bail_out("%s", err.text);
     is_str(pieces_of(decoder, ids), expected, "%s", sentence);
-    is_str(pieces_of(decoder, ids), expected, "and again");
+    is_str(pieces_of(decoder, ids), expected, "the detokenizer restarts after the end: %s",
+           sentence);
     ft_detokenizer_close(decoder);
 }
 
 static void test_bytes(void)
 {
     ft_tokenizer *t = tiny_bpe_open("", "");
-    streams(t, "7 9 2", "ab| a|c||", "a token is text at once");
-    streams(t, "4 5 6 0", "||\u20ac|a||", "a character waits for all of its bytes");
-    streams(t, "4 5 0", "||\ufffda||", "until it can be none");
-    streams(t, "4 5", "||\ufffd|", "or the end comes");
-    streams(t, "4 4 5 6 6", "|\ufffd||\u20ac|\ufffd||", "what is cut is one U+FFFD");
-    streams(t, "13 4", "|\ufffd|\ufffd|", "for each start");
-    streams(t, "0 15 1", "a||b||", "special tokens say nothing");
-    streams(t, "0 99 -1 2147483647 1", "a||||b||", "nor do ids without a token");
-    streams(t, "", "|", "no ids are no text");
+    streams(t, "7 9 2", "ab| a|c||", "the text of a complete token is emitted at once");
+    streams(t, "4 5 6 0", "||\u20ac|a||", "a character is emitted when its last byte arrives");
+    streams(t, "4 5 0", "||\ufffda||",
+            "an incomplete character becomes U+FFFD when a different token follows");
+    streams(t, "4 5", "||\ufffd|", "an incomplete character becomes U+FFFD at the end");
+    streams(t, "4 4 5 6 6", "|\ufffd||\u20ac|\ufffd||",
+            "each truncated byte sequence becomes one U+FFFD");
+    streams(t, "13 4", "|\ufffd|\ufffd|",
+            "each leading byte without continuation becomes one U+FFFD");
+    streams(t, "0 15 1", "a||b||", "special tokens add no text");
+    streams(t, "0 99 -1 2147483647 1", "a||||b||", "ids without a token add no text");
+    streams(t, "", "|", "no ids decode to no text");
     ft_tokenizer_close(t);
 }
 
@@ -82,11 +88,14 @@ static void test_byte_tokens(void)
     for (char *quote = bytes; (quote = strchr(quote, '"')) != NULL;)
         *quote = '\'';
     ft_tokenizer *t = open_edited(bytes, OLD_WORDS, BYTE_WORDS);
-    streams(t, "3 0 3 1", "|a| |b||", "one blank goes at the start");
-    streams(t, "3 3 0", "| |a||", "and no other");
-    streams(t, "4 5 6 0 4 5 6", "|||\u20aca||||\u20ac|", "bytes wait for the end of their run");
-    streams(t, "4 5 6 4 0", "||||\ufffd\ufffd\ufffd\ufffda||", "of which all are valid, or none");
-    streams(t, "4 5", "||\ufffd\ufffd|", "also at the end of the text");
+    streams(t, "3 0 3 1", "|a| |b||", "Strip removes one leading blank");
+    streams(t, "3 3 0", "| |a||", "Strip keeps further leading blanks");
+    streams(t, "4 5 6 0 4 5 6", "|||\u20aca||||\u20ac|",
+            "byte tokens are emitted at the end of their sequence");
+    streams(t, "4 5 6 4 0", "||||\ufffd\ufffd\ufffd\ufffda||",
+            "a sequence of byte tokens that is not valid UTF-8 becomes one U+FFFD for each byte");
+    streams(t, "4 5", "||\ufffd\ufffd|",
+            "invalid byte tokens at the end of the text become U+FFFD");
     ft_tokenizer_close(t);
     free(bytes);
     free(json);
@@ -102,18 +111,19 @@ static void test_at_once(void)
     size_t bytes = 99;
     ft_error err;
     is_int(ft_tokenizer_decode(t, ids, 6, false, NULL, 0, &bytes, &err), FT_OK,
-           "no room is no error");
-    is_int((long long) bytes, 11, "the count says how much would be enough");
+           "decoding into an empty buffer is not an error");
+    is_int((long long) bytes, 11, "the byte count is the required capacity");
     is_int(ft_tokenizer_decode(t, ids, 6, false, text, 9, &bytes, &err), FT_OK,
-           "nor is too little");
+           "decoding into a buffer that is too small is not an error");
     ok(bytes == 11 && memcmp(text, "ab<s>\u20ac\xef......", 15) == 0,
-       "nothing is written behind the room there is");
+       "decoding writes nothing behind the end of the buffer");
     is_int(ft_tokenizer_decode(t, ids, 6, true, text, sizeof text, &bytes, &err), FT_OK,
-           "special tokens are left out on demand");
-    ok(bytes == 8 && memcmp(text, "ab\u20ac\ufffd", 8) == 0, "and the text is whole");
+           "decoding skips special tokens when asked to");
+    ok(bytes == 8 && memcmp(text, "ab\u20ac\ufffd", 8) == 0,
+       "the decoded text is complete without special tokens");
     is_int(ft_tokenizer_decode(t, NULL, 0, true, text, sizeof text, &bytes, &err), FT_OK,
-           "no ids are decoded too");
-    is_int((long long) bytes, 0, "to no text");
+           "decoding an empty list of ids succeeds");
+    is_int((long long) bytes, 0, "an empty list of ids decodes to 0 bytes");
     ft_tokenizer_close(t);
     ft_detokenizer_close(NULL);
 }
@@ -121,18 +131,19 @@ static void test_at_once(void)
 static void test_tokens(void)
 {
     ft_tokenizer *t = tiny_bpe_open("'c': 2", "'c': 40");
-    is_int((long long) ft_tokenizer_vocab_size(t), 16, "tokens are counted");
-    is_int(ft_tokenizer_token_to_id(t, "abc"), 8, "and found by their text");
-    is_int(ft_tokenizer_token_to_id(t, "\u0120a"), 9, "as the file writes it");
-    is_int(ft_tokenizer_token_to_id(t, "c"), 40, "also behind a gap");
-    is_int(ft_tokenizer_token_to_id(t, "<s>"), 15, "added ones too");
-    is_int(ft_tokenizer_token_to_id(t, " a"), -1, "a text that is none is not found");
-    is_int(ft_tokenizer_token_to_id(t, ""), -1, "nor is none");
-    ok(ft_tokenizer_is_special(t, 15), "<s> is special");
+    is_int((long long) ft_tokenizer_vocab_size(t), 16, "the vocabulary size counts all tokens");
+    is_int(ft_tokenizer_token_to_id(t, "abc"), 8, "a token is found by its text");
+    is_int(ft_tokenizer_token_to_id(t, "\u0120a"), 9,
+           "a token is found by the byte-level text of the file");
+    is_int(ft_tokenizer_token_to_id(t, "c"), 40, "a token behind a gap in the ids is found");
+    is_int(ft_tokenizer_token_to_id(t, "<s>"), 15, "an added token is found by its text");
+    is_int(ft_tokenizer_token_to_id(t, " a"), -1, "a text that is not a token has no id");
+    is_int(ft_tokenizer_token_to_id(t, ""), -1, "the empty text has no id");
+    ok(ft_tokenizer_is_special(t, 15), "<s> is a special token");
     ok(!ft_tokenizer_is_special(t, 8) && !ft_tokenizer_is_special(t, 2) &&
            !ft_tokenizer_is_special(t, -1) && !ft_tokenizer_is_special(t, 41),
-       "a word is not, nor is what is no token");
-    streams(t, "0 40 2 39 41", "a|c|||||", "ids around gaps are decoded");
+       "words and ids without a token are not special");
+    streams(t, "0 40 2 39 41", "a|c|||||", "ids around a gap in the vocabulary are decoded");
     ft_tokenizer_close(t);
 }
 
@@ -143,11 +154,13 @@ static void test_bare(void)
     ft_error err;
     ft_tokenizer *t = tiny_open("", "");
     is_int(ft_tokenizer_encode_no_special(t, "un[MASK]", 8, ids, 8, &count, &err), FT_OK,
-           "a text is encoded without special tokens around it");
-    ok(count == 2 && ids[0] == 5 && ids[1] == 4, "but with those in it");
+           "ft_tokenizer_encode_no_special encodes text");
+    ok(count == 2 && ids[0] == 5 && ids[1] == 4,
+       "ft_tokenizer_encode_no_special adds no special tokens but recognizes those in the text");
     is_int(ft_tokenizer_encode_no_special(t, "un\xff", 3, ids, 8, &count, &err), FT_EFORMAT,
-           "if it is valid");
-    ok(count == 0 && strstr(err.text, "text: byte 2 is 0xff") == err.text, "else it says where");
+           "ft_tokenizer_encode_no_special refuses invalid UTF-8");
+    ok(count == 0 && strstr(err.text, "text: byte 2 is 0xff") == err.text,
+       "the error names the invalid byte and there are no ids");
     ft_tokenizer_close(t);
 }
 
@@ -189,21 +202,22 @@ static void test_refused(void)
         ft_error err = { 0 };
         int32_t id = 0;
         size_t bytes = 99;
-        is_str(tiny_ids(t, "abc"), "8", "with an unknown decoder text is encoded");
+        is_str(tiny_ids(t, "abc"), "8",
+               "a tokenizer with an unsupported decoder still encodes text");
         is_int(ft_detokenizer_open(&decoder, t, true, &err), FT_EUNSUPPORTED,
-               "ids are not decoded");
-        has(err.text, refused[i].says, "with the reason");
+               "a detokenizer cannot be opened with an unsupported decoder");
+        has(err.text, refused[i].says, "the error names the unsupported part of the decoder");
         ok(decoder == NULL &&
                ft_tokenizer_decode(t, &id, 1, true, NULL, 0, &bytes, &err) == FT_EUNSUPPORTED &&
                bytes == 0,
-           "neither one by one nor at once");
+           "ids cannot be decoded with an unsupported decoder, one by one or all at once");
         ft_tokenizer_close(t);
     }
 }
 
 #define GROWING REPLACE("a", "aaaaaaaaaaaaaaaa")
 
-/* Four replacements in turn would make 64 KiB of a byte. */
+/* Four successive replacements would expand one byte to 64 KiB. */
 static void test_growing(void)
 {
     ft_tokenizer *t =
@@ -215,11 +229,13 @@ static void test_growing(void)
     if (ft_detokenizer_open(&decoder, t, true, &err) != FT_OK)
         bail_out("%s", err.text);
     is_int(ft_detokenizer_push(decoder, 0, &text, &bytes, &err), FT_ELIMIT,
-           "a decoder that makes much of a byte is given up");
-    is_str(err.text, "tiny: decoder: adds more than 1040 bytes to a token of 1", "with the reason");
+           "a decoder that expands one byte too far is refused");
+    is_str(err.text, "tiny: decoder: adds more than 1040 bytes to a token of 1",
+           "the error names the limit of the expansion");
     is_int(ft_detokenizer_push(decoder, 1, &text, &bytes, &err), FT_OK,
-           "the next token is decoded");
-    ok(bytes == 1 && text[0] == 'b', "to its own text");
+           "the token after an expansion that failed is decoded");
+    ok(bytes == 1 && text[0] == 'b',
+       "the token after an expansion that failed decodes to its own text");
     ft_detokenizer_close(decoder);
     ft_tokenizer_close(t);
 }

@@ -1,6 +1,6 @@
 /*
- * regex-t.c - regular expressions of tokenizers: which are taken, what they match, and that they
- * end.
+ * regex-t.c - regular expressions of tokenizers: which are supported, what they
+ * match, and that matching terminates.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -47,7 +47,8 @@ static const char *matches_of(const ft_regex *regex, const char *text, size_t by
 static void matches(const char *pattern, const char *text, const char *expected)
 {
     ft_regex regex = compiled(pattern);
-    is_str(matches_of(&regex, text, strlen(text)), expected, "%s matches what it should", pattern);
+    is_str(matches_of(&regex, text, strlen(text)), expected,
+           "%s matches the expected parts of the text", pattern);
     ft_regex_fini(&regex);
 }
 
@@ -80,13 +81,17 @@ static void test_literals(void)
 {
     ft_regex regex = { 0 };
     char why[FT_REGEX_ERROR_SIZE] = "";
-    is_int(ft_regex_literal(&regex, "a.+[", why), FT_OK, "a text is taken as it stands");
-    is_str(matches_of(&regex, "xa.+[a.+[aab[", 13), "1-5 5-9", "and found as it stands");
+    is_int(ft_regex_literal(&regex, "a.+[", why), FT_OK,
+           "a literal pattern is compiled without interpreting its characters");
+    is_str(matches_of(&regex, "xa.+[a.+[aab[", 13), "1-5 5-9",
+           "a literal pattern matches only its exact text");
     ft_regex_fini(&regex);
-    is_int(ft_regex_literal(&regex, "", why), FT_EUNSUPPORTED, "no text is refused");
+    is_int(ft_regex_literal(&regex, "", why), FT_EUNSUPPORTED,
+           "an empty literal pattern is refused");
 }
 
-/* What Oniguruma and PCRE2 read differently, or no one has compared. */
+/* Syntax that Oniguruma and PCRE2 interpret differently, or whose interpretations have not been
+ * compared. */
 static void test_refused(void)
 {
     static const struct {
@@ -129,15 +134,19 @@ static void test_refused(void)
         ft_status rc = ft_regex_compile(&regex, refused[i].pattern, why);
         snprintf(expected, sizeof expected, "a pattern without %s, found at byte %d",
                  refused[i].what, refused[i].at);
-        ok(rc == FT_EUNSUPPORTED && regex.code == NULL, "%s is refused", refused[i].pattern);
-        is_str(why, expected, "with the place");
+        ok(rc == FT_EUNSUPPORTED && regex.code == NULL, "the pattern %s is refused",
+           refused[i].pattern);
+        is_str(why, expected, "the error names the unsupported syntax and its position in %s",
+               refused[i].pattern);
     }
     char *pattern = malloc(FT_REGEX_MAX_PATTERN + 2), why[FT_REGEX_ERROR_SIZE] = "";
     ft_regex regex = { 0 };
     memset(pattern, 'a', FT_REGEX_MAX_PATTERN + 1);
     pattern[FT_REGEX_MAX_PATTERN + 1] = '\0';
-    is_int(ft_regex_compile(&regex, pattern, why), FT_EUNSUPPORTED, "a long pattern is refused");
-    is_str(why, "a pattern of 1 to 4096 bytes, found 4097", "with its length");
+    is_int(ft_regex_compile(&regex, pattern, why), FT_EUNSUPPORTED,
+           "a pattern that is too long is refused");
+    is_str(why, "a pattern of 1 to 4096 bytes, found 4097",
+           "the error names the length of a pattern that is too long");
     free(pattern);
 }
 
@@ -148,9 +157,9 @@ static void test_invalid(void)
     for (size_t i = 0; i < FT_COUNT(pattern); i++) {
         ft_regex regex = { 0 };
         char why[FT_REGEX_ERROR_SIZE] = "";
-        is_int(ft_regex_compile(&regex, pattern[i], why), FT_EFORMAT, "%.12s is no pattern",
-               pattern[i]);
-        has(why, "a valid pattern: ", "and is said to be none");
+        is_int(ft_regex_compile(&regex, pattern[i], why), FT_EFORMAT,
+               "%.12s is refused as an invalid pattern", pattern[i]);
+        has(why, "a valid pattern: ", "the error of an invalid pattern says that it is invalid");
     }
 }
 
@@ -161,17 +170,16 @@ static void test_nesting(void)
     ft_regex regex = { 0 };
     memset(pattern, '(', DEPTH);
     memset(pattern + DEPTH, ')', DEPTH);
-    is_int(ft_regex_compile(&regex, pattern, why), FT_EFORMAT,
-           "65 groups within each other are refused");
-    has(why, "parentheses are too deeply nested", "with the reason");
-    is_int(ft_regex_compile(&regex, pattern + 1, why), FT_EFORMAT, "and one that is not open");
+    is_int(ft_regex_compile(&regex, pattern, why), FT_EFORMAT, "65 nested groups are refused");
+    has(why, "parentheses are too deeply nested", "the error of nested groups names the limit");
+    is_int(ft_regex_compile(&regex, pattern + 1, why), FT_EFORMAT,
+           "an unmatched closing parenthesis is refused");
     pattern[2 * DEPTH - 1] = '\0';
-    is_int(ft_regex_compile(&regex, pattern + 1, why), FT_OK, "64 are taken");
+    is_int(ft_regex_compile(&regex, pattern + 1, why), FT_OK, "64 nested groups are accepted");
     ft_regex_fini(&regex);
 }
 
-/* ---- Limits: each of these would take longer than anybody waits, or fill the stack -------------
- */
+/* ---- Limits: without them each of these would run for hours or overflow the stack ---------- */
 
 static char *repeated(const char *unit, size_t bytes)
 {
@@ -198,24 +206,29 @@ static void ends(const char *pattern, const char *unit, size_t bytes, const char
 
 static void test_limits(void)
 {
-    ends("(a+)+$", "a", 100, "FT_ELIMIT", "nested repetitions are given up");
-    ends("(a|aa)+$", "a", 1000, "FT_ELIMIT", "so are alternatives that overlap");
-    ends("\\s*\\s*\\s*\\s*[xy]", " ", 4000, "FT_ELIMIT", "and steps to the fourth power");
-    ends("a*[xy]|a!", "a", 1 << 18, "FT_ELIMIT", "and to the second");
-    ends("a*+[xy]|a!", "a", 1 << 18, "FT_ELIMIT", "also where nothing is tried twice");
-    ends("(?=a*[xy])|a!", "a", 1 << 18, "FT_ELIMIT", "or only looked at");
-    ends("(?=.*.*.*.*y)a", "a", 300, "FT_ELIMIT", "and many starts of few steps each");
-    ends("(?=.*+)(?=.*+)(?=.*+)(?=.*+)y", "ay", 1 << 16, "FT_ELIMIT", "or of a long run each");
-    ends("a{60000}x|y", "a", 1 << 16, "FT_ELIMIT", "or of a run that is too short");
-    ends("x|a!", "a", 1 << 22, "4194302-4194304", "a match that is far away is found");
+    ends("(a+)+$", "a", 100, "FT_ELIMIT", "nested repetitions exceed the step limit");
+    ends("(a|aa)+$", "a", 1000, "FT_ELIMIT", "overlapping alternatives exceed the step limit");
+    ends("\\s*\\s*\\s*\\s*[xy]", " ", 4000, "FT_ELIMIT",
+         "quartic backtracking exceeds the step limit");
+    ends("a*[xy]|a!", "a", 1 << 18, "FT_ELIMIT", "quadratic backtracking exceeds the step limit");
+    ends("a*+[xy]|a!", "a", 1 << 18, "FT_ELIMIT",
+         "quadratic matching with possessive quantifiers exceeds the step limit");
+    ends("(?=a*[xy])|a!", "a", 1 << 18, "FT_ELIMIT",
+         "quadratic matching in a lookahead exceeds the step limit");
+    ends("(?=.*.*.*.*y)a", "a", 300, "FT_ELIMIT",
+         "a backtracking lookahead at many start positions exceeds the step limit");
+    ends("(?=.*+)(?=.*+)(?=.*+)(?=.*+)y", "ay", 1 << 16, "FT_ELIMIT",
+         "long lookaheads at many start positions exceed the step limit");
+    ends("a{60000}x|y", "a", 1 << 16, "FT_ELIMIT",
+         "repetitions that are too short at many start positions exceed the step limit");
+    ends("x|a!", "a", 1 << 22, "4194302-4194304", "a match at the end of 4 MiB of text is found");
     ends("\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", " ", 1 << 20, "0-1048574 1048574-1048575",
          "a megabyte of blanks is one match");
     ends("(?:a|b)*", "ab", 1 << 20, "0-1048575 1048576-1048576",
-         "a million rounds get a stack that is large enough");
+         "a million iterations of a group do not overflow the stack");
 }
 
-/* ---- Published patterns, which no text may exhaust --------------------------------------------
- */
+/* ---- Published patterns, which must stay below the limit for any text ---------------------- */
 
 #define LETTERS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
 #define BLANKS "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -236,7 +249,7 @@ static const struct {
       CASED("*", "+") "|" CASED("+", "*") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" BLANKS },
 };
 
-/* Texts that make them work: of words, of single characters, and of one long match. */
+/* Worst-case texts: words, single characters, and one long match. */
 static const char *const units[] = {
     "The quick brown fox jumps over the lazy dog, and it's 12345 years old.\n",
     "int main(int argc, char **argv) { return x[i] + 17; }\n\t",
@@ -254,7 +267,7 @@ static const char *const units[] = {
     "\u00e9 ",
 };
 
-/* The whole text is taken, and how many steps of a byte that took. */
+/* The steps per byte to match all of the text, or 1e9 if matching fails. */
 static double steps_of(const ft_regex *regex, const char *text, size_t bytes)
 {
     ft_regex_search search = { .regex = regex, .text = text, .bytes = bytes };
@@ -284,11 +297,13 @@ static void test_published(void)
             most = steps > most ? steps : most;
             free(text);
         }
-        ok(most < 28, "%s takes less than 28 of 32 steps of a byte, whatever the text: %.1f",
+        ok(most < 28,
+           "the pattern of %s takes less than 28 of 32 steps per byte for every text: %.1f",
            published[i].name, most);
         char *text = repeated(units[1], LARGEST);
         double steps = steps_of(&regex, text, LARGEST);
-        ok(steps < 28, "and %.1f of each of 16 MiB", steps);
+        ok(steps < 28,
+           "the pattern takes less than 28 of 32 steps per byte for 16 MiB of text: %.1f", steps);
         free(text);
         ft_regex_fini(&regex);
     }

@@ -1,5 +1,5 @@
 /*
- * stop_text-t.c - the text of tokens as they come: held back where it may be a stop string.
+ * stop_text-t.c - streamed text is withheld while it may be the beginning of a stop string.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,16 +9,16 @@
 #include "tests/lib/random.h"
 #include "tests/lib/models/tiny_tokenizer.h"
 
-/* a b c, a blank, the three bytes of a euro sign, and longer words: see tiny_bpe_json. */
+/* a b c, a blank, the three bytes of the euro sign, and longer words: see tiny_bpe_json. */
 enum { A, B, C, BLANK, E2, X82, XAC, AB, ABC, BLANK_A, BC, AA, MARK, XC3, AAAA, SPECIAL };
 enum { MOST = 64, TEXT = 512 };
 
 static ft_tokenizer *tokenizer;
 static ft_error err;
 
-/* What came of a text, token by token. */
+/* The result of streaming a text token by token. */
 typedef struct heard {
-    char text[TEXT];  /* all that was shown */
+    char text[TEXT];  /* all emitted text */
     char calls[TEXT]; /* the same with "|" behind each token */
     size_t used;      /* tokens until it stopped */
     bool stopped;
@@ -48,27 +48,29 @@ static heard listen(ft_stop_decoder *t, const char *const *stop, const int32_t *
 static void test_some(ft_stop_decoder *t)
 {
     heard h = listen(t, NULL, IDS(A, BLANK, E2, X82, XAC, B));
-    is_str(h.calls, "a| |||\u20ac|b|", "characters are shown whole, when they are complete");
+    is_str(h.calls, "a| |||\u20ac|b|", "a character is emitted when its last byte arrives");
     h = listen(t, NULL, IDS(A, E2, X82));
-    is_str(h.calls, "a||\ufffd|", "what is incomplete at the end is shown as U+FFFD");
+    is_str(h.calls, "a||\ufffd|", "an incomplete character at the end is emitted as U+FFFD");
     h = listen(t, STOPS("abc"), IDS(A, B, B, A));
-    is_str(h.calls, "||abb|a|", "what could become a stop string waits until it cannot");
+    is_str(h.calls, "||abb|a|", "text that may begin a stop string is withheld until it cannot");
     h = listen(t, STOPS("bca"), IDS(A, AB, C, ABC, B));
     ok(h.stopped && h.used == 4 && strcmp(h.text, "aa") == 0,
-       "the text before a stop string is what counts");
+       "only the text before the stop string is emitted");
     h = listen(t, STOPS("bc", "abc"), IDS(A, ABC));
-    is_str(h.text, "a", "of two stop strings, that which begins first counts");
+    is_str(h.text, "a", "the stop string that begins first ends the text");
     h = listen(t, STOPS("aab"), IDS(A, A, A, A, B));
-    ok(h.stopped && strcmp(h.text, "aa") == 0, "one may begin within what looked like another");
+    ok(h.stopped && strcmp(h.text, "aa") == 0,
+       "a stop string that begins within a failed partial match ends the text");
     h = listen(t, STOPS("ab"), IDS(C, A));
-    ok(!h.stopped && strcmp(h.text, "ca") == 0, "the end shows all that waited");
+    ok(!h.stopped && strcmp(h.text, "ca") == 0, "the last token releases withheld text");
     h = listen(t, STOPS("\u20ac"), IDS(A, E2, X82, XAC, B));
-    ok(h.stopped && h.used == 4 && strcmp(h.text, "a") == 0, "a stop string may be any character");
+    ok(h.stopped && h.used == 4 && strcmp(h.text, "a") == 0,
+       "a stop string may be a multi-byte character");
     h = listen(t, STOPS("ab"), IDS(A, SPECIAL, B));
-    ok(h.stopped && h.text[0] == '\0', "special tokens are no part of the text");
+    ok(h.stopped && h.text[0] == '\0', "special tokens are not part of the text");
 }
 
-/* A text that its caller leaves in the middle is nothing to the next one. */
+/* A text abandoned in the middle must not affect the next one. */
 static void test_again(ft_stop_decoder *t)
 {
     const char *shown;
@@ -79,15 +81,15 @@ static void test_again(ft_stop_decoder *t)
         ft_stop_decoder_push(t, E2, false, &shown, &bytes, &stopped, &err) != FT_OK)
         bail_out("%s", err.text);
     heard h = listen(t, NULL, IDS(C, A));
-    is_str(h.text, "ca", "the next text has nothing of one that was left");
+    is_str(h.text, "ca", "a new text contains nothing of an abandoned one");
     const char *text;
     ok(ft_stop_decoder_push(t, -1, true, &text, &bytes, &stopped, &err) == FT_OK && bytes == 0,
-       "no token adds no text");
+       "a token id of -1 adds no text");
 }
 
 /* ---- Any text ----------------------------------------------------------------------------- */
 
-/* The earliest place of a stop string, or -1. */
+/* The earliest position of a stop string, or -1. */
 static long find(const char *text, const char *const *stop)
 {
     long first = -1;
@@ -99,7 +101,7 @@ static long find(const char *text, const char *const *stop)
     return first;
 }
 
-/* The same by decoding the beginning of the text anew for each token. */
+/* The reference: searches the complete text for stop strings after each token. */
 static heard plainly(const char *const *stop, const int32_t *ids, size_t count)
 {
     heard h = { .text = "" };
@@ -146,8 +148,10 @@ static void test_any(ft_stop_decoder *t)
                      strcmp(found.text, expected.text) != 0;
         stopped += found.stopped;
     }
-    is_int(different, 0, "3000 random texts stop where looking at all of the text says");
-    ok(stopped > 300 && stopped < 2999, "some stop, some do not");
+    is_int(different, 0,
+           "3000 random texts stop where a search of the complete text finds a stop string");
+    ok(stopped > 300 && stopped < 2999,
+       "some of the random texts contain a stop string and some do not");
 }
 
 int main(void)

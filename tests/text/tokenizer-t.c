@@ -1,5 +1,5 @@
 /*
- * tokenizer-t.c - the public calls: encoding, its errors, its limits, threads, files.
+ * tokenizer-t.c - the public functions: encoding, errors, limits, threads, files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,23 +19,27 @@
 static void test_encoding(void)
 {
     ft_tokenizer *t = tiny_open("", "");
-    is_str(tiny_ids(t, ""), "2 3", "no text is [CLS] [SEP]");
-    is_str(tiny_ids(t, "Unable"), "2 5 6 3", "a word is cut into its longest pieces");
-    is_str(tiny_ids(t, "unablex"), "2 1 3", "a word that does not come out even is one [UNK]");
-    is_str(tiny_ids(t, "un \xc3\xa9\n[e"), "2 5 10 11 10 3", "accents go, punctuation is a word");
+    is_str(tiny_ids(t, ""), "2 3", "an empty text encodes to [CLS] [SEP]");
+    is_str(tiny_ids(t, "Unable"), "2 5 6 3", "WordPiece splits a word into its longest prefixes");
+    is_str(tiny_ids(t, "unablex"), "2 1 3",
+           "a word that cannot be split completely becomes one [UNK]");
+    is_str(tiny_ids(t, "un \xc3\xa9\n[e"), "2 5 10 11 10 3",
+           "accents are stripped and each punctuation character is a word");
     is_str(tiny_ids(t, "un\xe5\xad\x97un"), "2 5 12 5 3", "an ideograph is a word");
     is_str(tiny_ids(t, "un[MASK]able[mask]"), "2 5 4 7 11 13 1 3",
-           "an added token is found in the text as it came");
+           "an added token is found before normalization");
 
     int32_t ids[4] = { -7, -7, -7, -7 };
     size_t count = 99;
     ft_error err;
     is_int(ft_tokenizer_encode(t, "unable", 6, NULL, 0, &count, &err), FT_OK,
-           "no room is no error");
-    is_int((long long) count, 4, "the count says how much would be enough");
-    is_int(ft_tokenizer_encode(t, "unable", 6, ids, 3, &count, &err), FT_OK, "nor is too little");
-    ok(count == 4 && ids[2] == 6 && ids[3] == -7, "nothing is written behind the room there is");
-    is_int(ft_tokenizer_end_id(t), 3, "the last token is [SEP]");
+           "encoding into an empty array is not an error");
+    is_int((long long) count, 4, "the id count is the required capacity");
+    is_int(ft_tokenizer_encode(t, "unable", 6, ids, 3, &count, &err), FT_OK,
+           "encoding into an array that is too small is not an error");
+    ok(count == 4 && ids[2] == 6 && ids[3] == -7,
+       "encoding writes nothing behind the end of the array");
+    is_int(ft_tokenizer_end_id(t), 3, "ft_tokenizer_end_id is the id of [SEP]");
     ft_tokenizer_close(t);
     ft_tokenizer_close(NULL);
 }
@@ -48,16 +52,18 @@ static void ids_with_added(const char *content, const char *flags, const char *t
 
 static void test_added_tokens(void)
 {
-    ids_with_added("zz", "", "zzzun Zz", "2 15 1 1 3", "an added token may be part of a word");
+    ids_with_added("zz", "", "zzzun Zz", "2 15 1 1 3", "an added token is found within a word");
     ids_with_added("Z\u00c9", "normalized", "unzeun Z\u00e9", "2 5 15 5 15 3",
-                   "a normalized one is found in normalized text");
+                   "a normalized added token is found in normalized text");
     ids_with_added("zz", "single_word", ".zz zzz \u200dzz un_zz", "2 1 15 1 1 5 1 1 3",
-                   "a single word does not touch another");
+                   "a single_word added token does not match within a word");
     ids_with_added("\\t", "lstrip", "e \t\t e", "2 10 15 15 10 3",
-                   "lstrip takes the space before, which the token may be made of");
+                   "an lstrip added token absorbs white space on its left, even where it consists "
+                   "of white space");
     ids_with_added(" ", "lstrip rstrip", "e    e e", "2 10 15 10 15 10 3",
-                   "space that one token has taken is no other token");
-    ids_with_added("[MASK][SEP]", "", "[MASK][SEP][MASK]", "2 15 4 3", "the longest one wins");
+                   "white space absorbed by one added token is not matched by another");
+    ids_with_added("[MASK][SEP]", "", "[MASK][SEP][MASK]", "2 15 4 3",
+                   "the longest of overlapping added tokens matches");
 }
 
 static void test_invalid_text(void)
@@ -66,9 +72,9 @@ static void test_invalid_text(void)
         const char *text, *what;
         int offset;
     } bad[] = {
-        { "ab\xff", "a byte that UTF-8 does not have", 2 },
-        { "\x80", "a continuation without a start", 0 },
-        { "un \xe4\xbd", "a character cut short", 3 },
+        { "ab\xff", "a byte that does not occur in UTF-8", 2 },
+        { "\x80", "a continuation byte without a leading byte", 0 },
+        { "un \xe4\xbd", "a truncated character", 3 },
         { "\xc0\x80", "an overlong NUL", 0 },
         { "e\xe0\x9f\xbf", "an overlong character", 1 },
         { "\xed\xa0\x80", "a surrogate", 0 },
@@ -83,17 +89,16 @@ static void test_invalid_text(void)
             ft_tokenizer_encode(t, bad[i].text, strlen(bad[i].text), NULL, 0, &count, &err);
         snprintf(place, sizeof place, "text: byte %d is ", bad[i].offset);
         ok(rc == FT_EFORMAT && count == 0 && strstr(err.text, place) == err.text,
-           "%s is refused, with its place", bad[i].what);
+           "text with %s is refused, and the error names its offset", bad[i].what);
     }
     ft_tokenizer_close(t);
 }
 
-/* ---- Each of these would take minutes, were any step not linear in the text ---------------------
- */
+/* ---- Long texts, which would take minutes if any stage were not linear --------------------- */
 
 typedef struct {
     const char *unit, *what;
-    size_t ids; /* for so many units */
+    size_t ids; /* per so many units */
     size_t units;
     size_t more;
 } long_text;
@@ -108,7 +113,7 @@ static void encode_long(const ft_tokenizer *tokenizer, const long_text *text, si
         memcpy(data + u * step, text->unit, step);
     ft_status rc = ft_tokenizer_encode(tokenizer, data, units * step, NULL, 0, &count, NULL);
     if (!ok(rc == FT_OK && count == units / text->units * text->ids + text->more,
-            "%zu MB of %s are encoded", bytes / 1000000, text->what))
+            "a text of %zu MB of %s is encoded in linear time", bytes / 1000000, text->what))
         diag("%s, %zu ids of %zu units", ft_status_name(rc), count, units);
     free(data);
 }
@@ -125,11 +130,11 @@ static void test_long_texts(void)
     static const long_text texts[] = {
         { "a", "one word", 0, 1, 3 },
         { " ", "white space", 0, 1, 3 },
-        { "[", "almost added tokens", 1, 1, 2 },
+        { "[", "prefixes of added tokens", 1, 1, 2 },
         { "[MASK]", "added tokens", 1, 1, 2 },
-        { "\u302f\u302e", "marks in the wrong order", 0, 1, 3 },
+        { "\u302f\u302e", "combining marks in non-canonical order", 0, 1, 3 },
         { "\u0301", "accents without letters", 0, 1, 2 },
-        { "\t ", "space that an added token takes", 0, 1, 3 },
+        { "\t ", "white space that an added token absorbs", 0, 1, 3 },
         { "\u5b57", "ideographs", 1, 1, 2 },
     };
     encode_all(tiny_open_added(15, " ", "lstrip rstrip"), texts, FT_COUNT(texts), 4000000);
@@ -143,10 +148,10 @@ static void test_long_texts_of_bytes(void)
         { " ", "white space", 1, 1, 0 },
         { " a", "words", 1, 1, 0 },
         { "a\u0323\u0301", "accents", 0, 1, 0 },
-        { "\u0301\u0323", "marks in the wrong order", 0, 1, 0 },
+        { "\u0301\u0323", "combining marks in non-canonical order", 0, 1, 0 },
         { "<s>", "added tokens", 1, 1, 0 },
-        { "a?", "words that end", 2, 1, 0 },
-        { "\u20ac", "characters of three bytes", 3, 1, 0 },
+        { "a?", "words that end in punctuation", 2, 1, 0 },
+        { "\u20ac", "three-byte characters", 3, 1, 0 },
     };
     encode_all(tiny_bpe_open("", ""), texts, FT_COUNT(texts), 1000000);
 }
@@ -161,10 +166,10 @@ static void test_too_long(void)
     size_t count = 99;
     ft_error err = { 0 };
     is_int(ft_tokenizer_encode(t, text, sizeof text - 1, NULL, 0, &count, &err), FT_ELIMIT,
-           "a regular expression that explodes is given up");
+           "a regular expression with exponential backtracking is stopped");
     is_str(err.text, "tiny: pre_tokenizer: its patterns take too long in a text of 65 bytes",
-           "which is said");
-    is_int((long long) count, 0, "and leaves no ids");
+           "the error names the pre-tokenizer and the length of the text");
+    is_int((long long) count, 0, "a stopped encoding returns no ids");
     ft_tokenizer_close(t);
 }
 
@@ -210,7 +215,7 @@ static void test_threads(ft_tokenizer *tokenizer, const char *text, size_t ids)
         pthread_join(thread[i], NULL);
         wrong += state[i].wrong;
     }
-    is_int((long long) wrong, 0, "four threads share a tokenizer");
+    is_int((long long) wrong, 0, "four threads encode with one tokenizer and get the same ids");
     ft_tokenizer_close(tokenizer);
 }
 
@@ -223,19 +228,20 @@ static void test_files(void)
     ft_tokenizer *other = tiny_open("", ""), *t = other;
     ft_error err;
     is_int(ft_tokenizer_open(&t, "/nonexistent/tokenizer.json", &err), FT_EIO,
-           "a missing file is refused");
-    ok(t == NULL, "and leaves no tokenizer");
-    has(err.text, "/nonexistent/tokenizer.json: ", "and is named");
+           "a missing tokenizer file is refused");
+    ok(t == NULL, "ft_tokenizer_open sets the tokenizer to NULL when it fails");
+    has(err.text, "/nonexistent/tokenizer.json: ", "the error names the missing file");
 
     snprintf(path, sizeof path, "%s/tokenizer-t.%ld.tmp", build == NULL ? "." : build,
              (long) getpid());
     FILE *file = fopen(path, "wb");
     if (file == NULL || ftruncate(fileno(file), FT_TOKENIZER_MAX_FILE + 1) != 0)
         bail_out("cannot write %s", path);
-    is_int(ft_tokenizer_open(&t, path, &err), FT_ELIMIT, "a file of more than 64 MiB is refused");
+    is_int(ft_tokenizer_open(&t, path, &err), FT_ELIMIT,
+           "a tokenizer file of more than 64 MiB is refused");
     if (ftruncate(fileno(file), 0) != 0)
         bail_out("cannot write %s", path);
-    is_int(ft_tokenizer_open(&t, path, &err), FT_EFORMAT, "so is an empty one");
+    is_int(ft_tokenizer_open(&t, path, &err), FT_EFORMAT, "an empty tokenizer file is refused");
     fclose(file);
     remove(path);
     ft_tokenizer_close(other);

@@ -1,5 +1,5 @@
 /*
- * tokenizer_json-t.c - what tokenizer.json may say, and what is refused with which words.
+ * tokenizer_json-t.c - which tokenizer.json files are accepted, and the errors for others.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,40 +33,43 @@ static void ids_after_edit(const char *old, const char *new, const char *text, c
 static void test_settings(void)
 {
     ids_after_edit("'strip_accents': null", "'strip_accents': false", "\u00e9", "2 1 3",
-                   "strip_accents false keeps them");
+                   "strip_accents false keeps accents");
     ids_after_edit("'lowercase': true", "'lowercase': false", "\u00e9 E", "2 1 1 3",
-                   "without a strip_accents, accents stay where case does");
+                   "without strip_accents, accents are kept when case is kept");
     ids_after_edit("_word': 100", "_word': 5", "unaab unaabb", "2 5 8 8 9 1 3",
-                   "a word longer than the limit is [UNK]");
+                   "a word longer than max_input_chars_per_word becomes [UNK]");
     ids_after_edit("_word': 100", "_word': 1", "\u5b57 un", "2 12 1 3",
-                   "the limit is in characters, not bytes");
+                   "max_input_chars_per_word counts characters, not bytes");
     ids_after_edit("'truncation': null", "'truncation': {'max_length': 3}", "e e e e",
-                   "2 10 10 10 10 3", "truncation is the caller's business");
+                   "2 10 10 10 10 3", "the truncation section is ignored");
     ids_after_edit("'padding': null", "'padding': {'strategy': {'Fixed': 9}}", "e", "2 10 3",
-                   "so is padding");
+                   "the padding section is ignored");
     ids_after_edit("'type': 'WordPiece', ", "", "unable", "2 5 6 3",
-                   "a model without type is known by its fields");
-    ids_after_edit("'##',", "'',", "unable", "2 5 7 3", "the prefix may be empty");
-    ids_after_edit("'##',", "'@',", "unable un", "2 1 5 3", "or one that no token has");
+                   "a model without a type is recognized as WordPiece by its fields");
+    ids_after_edit("'##',", "'',", "unable", "2 5 7 3",
+                   "the continuing subword prefix may be empty");
+    ids_after_edit("'##',", "'@',", "unable un", "2 1 5 3",
+                   "a continuing subword prefix that no token has is accepted");
     ids_after_edit("'normalizer': {", "'normalizer': null, 'decoder': {", "un Un", "2 5 1 3",
-                   "without a normalizer text stays as it is");
+                   "text is not normalized without a normalizer");
     ids_after_edit("'normalizer': {",
                    "'normalizer': {'type': 'Sequence', 'normalizers': []},"
                    " 'decoder': {",
-                   "un Un", "2 5 1 3", "a sequence of no normalizers is none");
+                   "un Un", "2 5 1 3", "an empty sequence of normalizers leaves text unchanged");
 }
 
 static void test_special_ids(void)
 {
     ft_tokenizer *t = tiny_open(BERT_PROCESSING, "null");
-    is_str(tiny_ids(t, "un"), "5", "without a post-processor nothing is put around the text");
-    is_int(ft_tokenizer_end_id(t), -1, "and nothing ends it");
+    is_str(tiny_ids(t, "un"), "5", "without a post-processor no special tokens are added");
+    is_int(ft_tokenizer_end_id(t), -1, "without a post-processor there is no end token");
     ft_tokenizer_close(t);
 
     t = tiny_open(BERT_PROCESSING,
                   TEMPLATE(SPECIAL("[CLS]") ", " SEQUENCE("A", "0") ", " SPECIAL("both")));
-    is_str(tiny_ids(t, "un"), "2 5 3 4", "a template says what goes before and behind");
-    is_int(ft_tokenizer_end_id(t), 4, "its last token ends the sequence");
+    is_str(tiny_ids(t, "un"), "2 5 3 4",
+           "a template places special tokens before and after the text");
+    is_int(ft_tokenizer_end_id(t), 4, "the last token of the template is the end token");
     ft_tokenizer_close(t);
 }
 
@@ -114,7 +117,7 @@ static void test_malformed(void)
     are_refused(tiny_json, edits, FT_COUNT(edits), FT_EFORMAT);
 }
 
-/* Files that mean something which encoding does not do. */
+/* Valid files with features that encoding does not implement. */
 static void test_unsupported(void)
 {
     static const bad_edit edits[] = {

@@ -1,5 +1,5 @@
 /*
- * word_list-t.c - a vocab.json of whole words encodes and decodes text.
+ * word_list-t.c - a word-level vocab.json encodes and decodes text.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,11 +28,14 @@ static void test_encode(const ft_tokenizer *tokenizer)
         int32_t id[6];
         size_t count;
     } cases[] = {
-        { "one two", "words, and the end", { 4, 5, 2 }, 3 },
-        { "  two\t, \n one ", "at any white space", { 5, 6, 4, 2 }, 4 },
-        { "onetwo on\"e one,", "a word is whole or unknown", { 3, 3, 3, 2 }, 4 },
-        { "", "no text is an end", { 2 }, 1 },
-        { "one </s> two", "an end may be spelled out", { 4, 2, 5, 2 }, 4 },
+        { "one two", "a text encodes to the ids of its words and EOS", { 4, 5, 2 }, 3 },
+        { "  two\t, \n one ", "words are separated by any white space", { 5, 6, 4, 2 }, 4 },
+        { "onetwo on\"e one,",
+          "a word outside the vocabulary becomes the unknown token",
+          { 3, 3, 3, 2 },
+          4 },
+        { "", "an empty text encodes to EOS", { 2 }, 1 },
+        { "one </s> two", "EOS may be spelled out in the text", { 4, 2, 5, 2 }, 4 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int32_t ids[6];
@@ -50,16 +53,17 @@ static void test_decode(const ft_tokenizer *tokenizer)
     char text[64];
     size_t bytes;
     is_int(ft_tokenizer_decode(tokenizer, ids, 7, true, text, sizeof text - 1, &bytes, &err), FT_OK,
-           "ids become text");
+           "the word-level tokenizer decodes ids to text");
     text[bytes] = '\0';
-    is_str(text, "one , \"e <unk>", "with blanks between words, and no special ones");
+    is_str(text, "one , \"e <unk>",
+           "the decoded text has a blank between words and no special tokens");
 }
 
 static void refused(const char *json, int32_t end, ft_status status, const char *text)
 {
     ft_tokenizer *none;
-    ok(open(&none, json, end) == status && none == NULL, "refused: %s", json);
-    has(err.text, text, "and why");
+    ok(open(&none, json, end) == status && none == NULL, "the vocabulary is refused: %s", json);
+    has(err.text, text, "the error names the cause: %s", text);
 }
 
 int main(void)

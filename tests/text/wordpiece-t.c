@@ -1,7 +1,8 @@
 /*
- * wordpiece-t.c - token ids equal to those of the `tokenizers` library, which golden/ keeps.
+ * wordpiece-t.c - WordPiece token ids equal those of the Hugging Face `tokenizers` library, which
+ * are kept in golden/.
  *
- * golden/make-wordpiece.py made the data and says what is in each file.
+ * golden/make-wordpiece.py generates the data and documents each file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +16,7 @@
 
 enum { MAX_IDS = 4096 };
 
-/* Whether `text` gets the ids of the JSON array; says so where it does not. */
+/* Whether `text` encodes to the ids of the JSON array; prints a diagnostic if not. */
 static bool has_ids(const ft_tokenizer *tokenizer, const json_t *text, const json_t *expected)
 {
     static int32_t ids[MAX_IDS];
@@ -47,9 +48,11 @@ static void test_lines(void)
         equal_cased += has_ids(cased, text, json_array_get(row, 2));
         lines++;
     }
-    is_int(lines, 1000, "there are 1,000 varied lines");
-    is_int(equal_sample, lines, "all have the library's ids, uncased and without accents");
-    is_int(equal_cased, lines, "all have its ids, cased, with added tokens and a template");
+    is_int(lines, 1000, "the golden file has 1,000 varied lines");
+    is_int(equal_sample, lines,
+           "every line has the library's ids with an uncased tokenizer that strips accents");
+    is_int(equal_cased, lines,
+           "every line has the library's ids with a cased tokenizer, added tokens and a template");
     fclose(file);
     ft_tokenizer_close(sample);
     ft_tokenizer_close(cased);
@@ -94,8 +97,9 @@ static void test_steps(void)
         equal += has_ids(tokenizer, json_array_get(row, 0), json_array_get(row, 2));
         lines++;
     }
-    is_int(settings, 24, "there are 2 x 2 x 3 x 2 settings of the normalizer");
-    is_int(equal, lines, "each gives %d lines the library's ids", lines / settings);
+    is_int(settings, 24, "the golden file covers all 2 x 2 x 3 x 2 settings of the normalizer");
+    is_int(equal, lines, "each setting of the normalizer gives %d lines the library's ids",
+           lines / settings);
     json_decref(last);
     json_decref(sample);
     ft_tokenizer_close(tokenizer);
@@ -145,7 +149,7 @@ static void digest_character(EVP_MD_CTX *digest, const char *c, size_t bytes, ft
     digest_words(digest, normal->data, normal->bytes);
 }
 
-/* The character behind a mark of class 226, and behind marks of class 224 and 9. */
+/* The character after a mark of class 226, and after marks of classes 224 and 9. */
 static void digest_order(EVP_MD_CTX *digest, const char *c, size_t bytes, ft_strbuf *normal)
 {
     static const ft_bert_normalizer strip = { .strip_accents = true };
@@ -159,7 +163,7 @@ static void digest_order(EVP_MD_CTX *digest, const char *c, size_t bytes, ft_str
     digest_line(digest, normal->data, normal->bytes);
 }
 
-/* 4,096 code points, as golden/wordpiece-characters.txt writes them. */
+/* The digest of 4,096 code points, in the format of golden/wordpiece-characters.txt. */
 static void digest_block(uint32_t first, char line[32], ft_strbuf *normal)
 {
     char sum[GOLDEN_DIGEST];
@@ -189,7 +193,9 @@ static void test_characters(void)
         else
             diag("code points from U+%04X: digest %s, expected %s", first, found, expected);
     }
-    is_int(equal, 0x110, "all code points are cleaned, stripped, lowered and split as there");
+    is_int(
+        equal, 0x110,
+        "every code point is cleaned, stripped, lowercased and split as in the tokenizers library");
     ft_strbuf_fini(&normal);
     fclose(file);
 }

@@ -408,11 +408,13 @@ static void test_heads(void)
         { FT_ARTIFACT_FLOAT, "bert", "ft-test", NULL, NULL, NULL },
         { FT_ARTIFACT_FLOAT, "two words", "ft-test", config, NULL, NULL },
     };
-    static const char *const missing[] = { "amax.tsv", "a recipe", "no recipe", "a config",
-                                           "a word" };
+    static const char *const missing[] = { "of state int8 without amax.tsv",
+                                           "of state int8 without a recipe",
+                                           "of state float with a recipe", "without a config",
+                                           "with a family of two words" };
     for (size_t i = 0; i < FT_COUNT(heads); i++)
         is_int(ft_artifact_finish(w, &heads[i], &err), FT_EARG,
-               "ft_artifact_finish refuses a header that needs %s", missing[i]);
+               "ft_artifact_finish refuses a header %s", missing[i]);
     ft_artifact_discard(w);
     json_decref(config);
 }

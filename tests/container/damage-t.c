@@ -113,7 +113,7 @@ static void test_fields(void)
             add_at(bad, local + fields[i].at[1], fields[i].add);
         ft_status rc = open_bytes(bad, good_bytes, FT_VERIFY_STRUCTURE, &err);
         ok(rc == FT_EFORMAT && strstr(err.text, fields[i].reason),
-           "an archive is refused that has %s (%s)", fields[i].sentence, err.text);
+           "an archive with %s is refused (%s)", fields[i].sentence, err.text);
         free(bad);
     }
 }

@@ -325,7 +325,7 @@ static void test_edits(const alteration *list, size_t count)
         edit(json, list[i].path, list[i].value);
         ft_status rc = open_json(&c, json, &err);
         ok(rc == list[i].status && strstr(err.text, list[i].reason),
-           "an artifact is refused that has %s (%s)", list[i].sentence, err.text);
+           "an artifact with %s is refused (%s)", list[i].sentence, err.text);
         json_decref(json);
     }
 }
@@ -399,7 +399,7 @@ static void test_texts(void)
         contents c = good_contents();
         ft_status rc = open_contents(&c, texts[i].text, strlen(texts[i].text), &err);
         ok(rc == FT_EFORMAT && strstr(err.text, texts[i].reason),
-           "an artifact is refused that has %s (%s)", texts[i].sentence, err.text);
+           "an artifact with %s is refused (%s)", texts[i].sentence, err.text);
     }
     char *deep = malloc(100000);
     memset(deep, '[', 100000);

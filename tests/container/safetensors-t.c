@@ -106,7 +106,7 @@ static void test_odd_but_good(void)
     const char *expected[] = { "y", "w", "z", "x" };
     for (size_t i = 0; i < FT_COUNT(expected); i++)
         is_str(ft_safetensors_at(st, i)->name, expected[i],
-               "tensors at equal offsets, empty or not, have a fixed order (%zu)", i);
+               "tensors at equal offsets, empty or not, have a fixed order: position %zu", i);
     is_int((long long) ft_tensor_bytes(ft_safetensors_find(st, "z")), 0,
            "an empty tensor has 0 bytes");
     const ft_tensor *x = ft_safetensors_find(st, "x");

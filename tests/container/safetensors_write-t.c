@@ -52,7 +52,7 @@ static void test_round_trip(void)
     for (int i = 0; i < DTYPES; i++)
         written[i] = (ft_named_tensor){ ft_dtype_name((ft_dtype) i),
                                         { (ft_dtype) i, FT_ROW, 2, { 1, 3 }, data + i } };
-    written[DTYPES] = (ft_named_tensor){ "nothing", { FT_I64, FT_ROW, 3, { 5, 0, 2 }, NULL } };
+    written[DTYPES] = (ft_named_tensor){ "empty", { FT_I64, FT_ROW, 3, { 5, 0, 2 }, NULL } };
     written[DTYPES + 1] = (ft_named_tensor){ awkward, { FT_U8, FT_ROW, 0, { 0 }, data } };
 
     ft_safetensors *st;

@@ -323,7 +323,8 @@ static void test_modules(void)
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         problems = fresh();
         ft_modules_parse(&modules, refused[i].text, strlen(refused[i].text), problems);
-        has(problems->message[0].text, refused[i].part, "%s is refused", refused[i].text);
+        has(problems->message[0].text, refused[i].part, "the configuration %s is refused",
+            refused[i].text);
     }
 }
 
@@ -366,7 +367,8 @@ static void test_pooling(void)
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         problems = fresh();
         pooled(refused[i].text, problems);
-        has(problems->message[0].text, refused[i].part, "%s is refused", refused[i].text);
+        has(problems->message[0].text, refused[i].part, "the configuration %s is refused",
+            refused[i].text);
     }
 }
 

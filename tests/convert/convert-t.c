@@ -253,7 +253,8 @@ static void test_sentence(void)
     ft_artifact_close(a);
 
     ft_conversion *conversion = converted_open(&t, &keep);
-    is_int((long long) conversion->notes.count, 1, "settings that need no attention are not noted");
+    is_int((long long) conversion->notes.count, 1,
+           "settings that do not affect the result produce no note");
     is_int(conversion->hf.config.max_seq_length, 7,
            "max_seq_length is read from sentence_bert_config.json");
     ft_conversion_close(conversion);

@@ -37,11 +37,10 @@ static void test_dtype(tiny *t, const ft_convert_options *options, ft_dtype matr
         right += converted_same(a, looked_at[i].name, t, looked_at[i].source) &&
                  ft_artifact_find(a, looked_at[i].name)->dtype ==
                      (looked_at[i].matrix ? matrix : FT_F32);
-    is_int(
-        right, FT_COUNT(looked_at),
-        "a %s checkpoint with dtypes %s has %s matrices, F32 vectors and the values of its source",
-        ft_dtype_name(t->tensor[0].tensor.dtype), options->cast ? "rounded" : "kept",
-        ft_dtype_name(matrix));
+    is_int(right, FT_COUNT(looked_at),
+           "%s weights converted %s --dtype become %s matrices and F32 vectors of equal values",
+           ft_dtype_name(t->tensor[0].tensor.dtype), options->cast ? "with" : "without",
+           ft_dtype_name(matrix));
     ft_artifact_close(a);
 }
 

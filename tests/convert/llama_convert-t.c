@@ -268,8 +268,8 @@ static void refused(const char *variant, const char *tensor, int rows, int cols,
     tiny_drop(&t, tensor);
     if (rows > 0)
         tiny_add(&t, tensor, FT_F32, rows, cols);
-    ok(converted(&t, &keep) == NULL, "%s: %s %s is refused", variant, tensor,
-       rows > 0 ? "with a different shape" : "that is missing");
+    ok(converted(&t, &keep) == NULL, "%s: a checkpoint whose %s %s is refused", variant, tensor,
+       rows > 0 ? "has a different shape" : "is missing");
     has(converted_problem(0), why, "%s: the error names the tensor %s", variant, tensor);
     tiny_remove(&t);
 }

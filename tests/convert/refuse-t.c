@@ -181,7 +181,7 @@ static const struct {
       { 0 },
       FT_EUNSUPPORTED,
       "(layer.1.ffn.up.weight): dtype I8, expected F32, F16, BF16 or F64" },
-    { "a classifier with a different number of labels",
+    { "a different number of labels",
       shorten_classifier,
       { 0 },
       FT_ESHAPE,

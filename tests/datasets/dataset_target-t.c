@@ -69,7 +69,7 @@ static void test_labels(void)
     if (reads(&data, t, 2) != FT_OK)
         bail_out("%s", err.text);
     ok(is(data.target_ids, shifted, ROWS * TARGET) && is(data.target_mask, shown, ROWS * TARGET),
-       "labels are shifted right behind the start token");
+       "labels are shifted right after the start token");
     ok(is(data.target_labels, what_follows, ROWS * TARGET),
        "target labels follow the targets and exclude -100");
     ok(ft_dataset_source_tokens(&data) == 5 && ft_dataset_target_tokens(&data) == 7,

@@ -162,10 +162,10 @@ static void test_bad(void)
 #ifdef HAVE_LIBPNG
     unsigned char *png = folder_read(path_of("rgb.png"), &bytes);
     refuses(png, bytes, 40 * 30 - 1, FT_ELIMIT, "x: 40 x 30 pixels, at most 1199 are supported",
-            "more pixels than the limit");
+            "an image with more pixels than the limit");
     refuses(png, 100, 1 << 20, FT_EFORMAT, "x: the file ends too early", "a truncated PNG");
     png[20] ^= 1;
-    refuses(png, bytes, 1 << 20, FT_EFORMAT, "x: ", "a wrong checksum");
+    refuses(png, bytes, 1 << 20, FT_EFORMAT, "x: ", "a PNG with a wrong checksum");
     free(png);
 #endif
 #ifdef HAVE_LIBJPEG
@@ -176,7 +176,7 @@ static void test_bad(void)
     refuses(jpeg, bytes - 200, 1 << 20, FT_EFORMAT, "x: Premature end of JPEG file",
             "a truncated JPEG");
     refuses(jpeg, bytes, 1199, FT_ELIMIT, "x: 40 x 30 pixels, at most 1199 are supported",
-            "more pixels than the limit");
+            "an image with more pixels than the limit");
     free(jpeg);
 #endif
     test_damage("palette4.png");

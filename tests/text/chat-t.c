@@ -70,8 +70,8 @@ static void refused(ft_chat chat, const ft_chat_message *messages, size_t count,
     size_t bytes = 99;
     is_int(ft_chat_render(chat, messages, count, NULL, 0, &bytes, &err), status,
            "ft_chat_render refuses the messages: %s", says);
-    has(err.text, says, "the error of a refused conversation names the cause");
-    is_int((long long) bytes, 0, "a refused conversation renders no text");
+    has(err.text, says, "the error of the refused messages is: %s", says);
+    is_int((long long) bytes, 0, "nothing is rendered after: %s", says);
 }
 
 static void test_refused(void)
@@ -106,7 +106,7 @@ static void test_room(void)
     is_int(ft_chat_render(FT_CHAT_MISTRAL, &user, 1, text, 10, &bytes, NULL), FT_OK,
            "a buffer that is too small for the conversation is not an error");
     ok(bytes == 20 && strcmp(text, "<s>[INST] .") == 0,
-       "ft_chat_render writes nothing behind the end of the buffer");
+       "ft_chat_render writes nothing past the end of the buffer");
 }
 
 /* ------------------------------------------------------------------------------------------ */

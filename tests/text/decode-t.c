@@ -116,7 +116,7 @@ static void test_at_once(void)
     is_int(ft_tokenizer_decode(t, ids, 6, false, text, 9, &bytes, &err), FT_OK,
            "decoding into a buffer that is too small is not an error");
     ok(bytes == 11 && memcmp(text, "ab<s>\u20ac\xef......", 15) == 0,
-       "decoding writes nothing behind the end of the buffer");
+       "decoding writes nothing past the end of the buffer");
     is_int(ft_tokenizer_decode(t, ids, 6, true, text, sizeof text, &bytes, &err), FT_OK,
            "decoding skips special tokens when asked to");
     ok(bytes == 8 && memcmp(text, "ab\u20ac\ufffd", 8) == 0,
@@ -135,7 +135,7 @@ static void test_tokens(void)
     is_int(ft_tokenizer_token_to_id(t, "abc"), 8, "a token is found by its text");
     is_int(ft_tokenizer_token_to_id(t, "\u0120a"), 9,
            "a token is found by the byte-level text of the file");
-    is_int(ft_tokenizer_token_to_id(t, "c"), 40, "a token behind a gap in the ids is found");
+    is_int(ft_tokenizer_token_to_id(t, "c"), 40, "a token after a gap in the ids is found");
     is_int(ft_tokenizer_token_to_id(t, "<s>"), 15, "an added token is found by its text");
     is_int(ft_tokenizer_token_to_id(t, " a"), -1, "a text that is not a token has no id");
     is_int(ft_tokenizer_token_to_id(t, ""), -1, "the empty text has no id");

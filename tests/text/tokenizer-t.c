@@ -38,7 +38,7 @@ static void test_encoding(void)
     is_int(ft_tokenizer_encode(t, "unable", 6, ids, 3, &count, &err), FT_OK,
            "encoding into an array that is too small is not an error");
     ok(count == 4 && ids[2] == 6 && ids[3] == -7,
-       "encoding writes nothing behind the end of the array");
+       "encoding writes nothing past the end of the array");
     is_int(ft_tokenizer_end_id(t), 3, "ft_tokenizer_end_id is the id of [SEP]");
     ft_tokenizer_close(t);
     ft_tokenizer_close(NULL);

@@ -33,7 +33,8 @@ void is_origin(const char *file, const char *patch, const char *(*describe)(cons
     ft_hf_model origin;
     ft_status status = origin_read(&origin, file, patch, NULL, &problems);
     is_str(status == FT_OK ? describe(&origin) : problems.message[0].text, expected,
-           "%s%s%s is understood", file, patch == NULL ? "" : " with ", patch == NULL ? "" : patch);
+           "%s%s%s becomes the expected configuration", file, patch == NULL ? "" : " with ",
+           patch == NULL ? "" : patch);
 }
 
 static void is_refused(const bad_origin *bad)
@@ -43,8 +44,8 @@ static void is_refused(const bad_origin *bad)
     ft_status status = origin_read(&origin, bad->file, bad->patch, NULL, &problems);
     const char *text = problems.message[0].text;
     bool named = strstr(text, bad->part) != NULL && strncmp(text, "config.json: ", 13) == 0;
-    if (!ok(status == bad->status && named && problems.count == 1, "%s with %s is refused by name",
-            bad->file, bad->patch))
+    if (!ok(status == bad->status && named && problems.count == 1,
+            "%s with %s is refused, and the error names the cause", bad->file, bad->patch))
         diag("%s, %zu: %s", ft_status_name(status), problems.count, text);
 }
 

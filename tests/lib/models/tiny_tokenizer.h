@@ -137,8 +137,8 @@ static inline void are_refused(const char *whole, const bad_edit *edits, size_t 
         ft_tokenizer *t;
         char *json = edited(whole, edits[i].old, edits[i].new);
         ft_status rc = ft_tokenizer_parse(&t, "t.json", json, strlen(json), &err);
-        if (!ok(rc == status && t == NULL && strstr(err.text, edits[i].says) != NULL, "refused: %s",
-                edits[i].says))
+        if (!ok(rc == status && t == NULL && strstr(err.text, edits[i].says) != NULL,
+                "a tokenizer.json is refused with the error: %s", edits[i].says))
             diag("found %s \"%s\"", ft_status_name(rc), err.text);
         free(json);
     }

@@ -119,8 +119,9 @@ static inline void variant_compare(const ft_model *model, const json_t *variant,
         run(model, variant, i, 1, alone);
         same += memcmp(alone, found, VARIANT_WORDS * sizeof *alone) == 0;
     }
-    near(worst, 0.0, tolerance, "%s: the logits of transformers, %.1e away", name, worst);
-    is_int(same, rows, "%s: a row alone gets the bits that it gets among others", name);
+    near(worst, 0.0, tolerance,
+         "%s: the logits equal those of transformers, with a difference of %.1e", name, worst);
+    is_int(same, rows, "%s: a row alone gives the same bits as in a batch", name);
 }
 
 #endif

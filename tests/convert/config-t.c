@@ -161,7 +161,7 @@ static const bad_origin bad[] = {
     { distilbert, "{\"activation\": \"mish\"}", FT_EUNSUPPORTED, "activation \"mish\"" },
     { bert, "{\"hidden_act\": {\"name\": \"gelu\"}}", FT_EUNSUPPORTED, "hidden_act {" },
 
-    /* Another kind of model */
+    /* Unsupported variants */
     { bert, "{\"position_embedding_type\": \"relative_key\"}", FT_EUNSUPPORTED,
       "position_embedding_type is \"relative_key\", only \"absolute\" is supported" },
     { roberta, "{\"position_embedding_type\": \"relative_key_query\"}", FT_EUNSUPPORTED,

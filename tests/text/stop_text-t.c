@@ -19,7 +19,7 @@ static ft_error err;
 /* The result of streaming a text token by token. */
 typedef struct heard {
     char text[TEXT];  /* all emitted text */
-    char calls[TEXT]; /* the same with "|" behind each token */
+    char calls[TEXT]; /* the same with "|" after each token */
     size_t used;      /* tokens until it stopped */
     bool stopped;
 } heard;

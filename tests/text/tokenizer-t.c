@@ -98,7 +98,7 @@ static void test_invalid_text(void)
 
 typedef struct {
     const char *unit, *what;
-    size_t ids; /* per so many units */
+    size_t ids; /* ids for every `units` units, plus `more` */
     size_t units;
     size_t more;
 } long_text;

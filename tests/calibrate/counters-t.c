@@ -1,5 +1,5 @@
 /*
- * counters-t.c - sets of counters: merging shards, and the file.
+ * counters-t.c - counter sets: merging shards, and the counters file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ enum { SAMPLES = 21, PER_SAMPLE = 9001, POINTS = 3 };
 
 static const uint8_t model[FT_FINGERPRINT] = { 1 };
 
-/* Samples first .. last - 1 of data number `data`. */
+/* Samples first .. last - 1 of the dataset with the fingerprint `data`. */
 static ft_sample_range samples(uint8_t data, uint64_t first, uint64_t last)
 {
     ft_sample_range range = { .data = { data }, .first = first, .last = last };
@@ -51,7 +51,7 @@ static ft_counter_set *new_set(void)
     return set;
 }
 
-/* What a point would see of a sample: some of it zero, some of it rare and large. */
+/* The values of one sample at every point: some are zero, a few are large. */
 static void observe(ft_counter_set *set, uint32_t sample)
 {
     static float value[PER_SAMPLE];
@@ -128,7 +128,7 @@ static void test_shards(const bytes *whole)
         ft_counter_set *sum = new_set();
         bool merged = true;
         for (uint32_t i = 0; i < parts; i++) {
-            uint32_t part = i * 3 % parts; /* in a mixed order */
+            uint32_t part = i * 3 % parts; /* out of order */
             ft_counter_set *shard = observed(SAMPLES * part / parts, SAMPLES * (part + 1) / parts),
                            *back = NULL;
             bytes file = file_of(shard);
@@ -140,10 +140,12 @@ static void test_shards(const bytes *whole)
             free(file.byte);
         }
         bytes file = file_of(sum);
-        ok(merged && same_bytes(file, *whole), "%u shards, in any order, make the same file",
+        ok(merged && same_bytes(file, *whole),
+           "merging %u shards of counters in any order writes the file of a single calibration",
            parts);
-        is_int((long long) sum->range_count, 1, "their ranges are one");
-        is_int((long long) ft_counter_set_samples(sum), SAMPLES, "of all samples");
+        is_int((long long) sum->range_count, 1, "merged shards hold one contiguous sample range");
+        is_int((long long) ft_counter_set_samples(sum), SAMPLES,
+               "merged shards hold the sample count of the full calibration");
         free(file.byte);
         ft_counter_set_free(sum);
     }
@@ -153,11 +155,12 @@ static void refuse_merge(ft_counter_set *set, ft_counter_set *from, const char *
 {
     ft_error err = { 0 };
     bytes before = file_of(set);
-    is_int(ft_counter_set_merge(set, from, "b.counters", &err), FT_EARG, "refused: %s", why);
-    has(err.text, why, "with the reason");
-    has(err.text, "b.counters: ", "and the file");
+    is_int(ft_counter_set_merge(set, from, "b.counters", &err), FT_EARG,
+           "ft_counter_set_merge() refuses incompatible counters: %s", why);
+    has(err.text, why, "the merge error states the reason");
+    has(err.text, "b.counters: ", "the merge error names the counters file");
     bytes after = file_of(set);
-    ok(same_bytes(before, after), "and nothing is added");
+    ok(same_bytes(before, after), "a refused merge leaves the counters unchanged");
     free(before.byte);
     free(after.byte);
     ft_counter_set_free(from);
@@ -173,9 +176,11 @@ static void test_foreign(void)
     from = observed(2, 3);
     from->model[5] = 9;
     refuse_merge(set, from, "counted on another model");
-    is_int(ft_counter_set_new(&from, model, renamed, POINTS, "t", &err), FT_OK, "other names");
+    is_int(ft_counter_set_new(&from, model, renamed, POINTS, "t", &err), FT_OK,
+           "ft_counter_set_new() accepts other point names");
     refuse_merge(set, from, "calibration point 2 is layer.0.ffn.up, expected layer.0.ffn.gelu");
-    is_int(ft_counter_set_new(&from, model, names, 2, "t", &err), FT_OK, "fewer points");
+    is_int(ft_counter_set_new(&from, model, names, 2, "t", &err), FT_OK,
+           "ft_counter_set_new() accepts fewer points");
     refuse_merge(set, from, "2 calibration points, expected 3");
     ft_counter_set_free(set);
 }
@@ -185,20 +190,21 @@ static void test_ranges(void)
     ft_counter_set *set = new_set();
     ft_error err;
     is_int(ft_counter_set_add_range(set, samples(2, 5, 5), "x", &err), FT_EARG,
-           "an empty range is refused");
+           "ft_counter_set_add_range() refuses an empty sample range");
     const ft_sample_range order[] = { samples(2, 10, 12), samples(2, 0, 4), samples(2, 20, 30),
                                       samples(2, 4, 10), samples(2, 13, 20) };
     for (size_t i = 0; i < FT_COUNT(order); i++)
-        is_int(ft_counter_set_add_range(set, order[i], "x", &err), FT_OK, "range %zu is new", i);
+        is_int(ft_counter_set_add_range(set, order[i], "x", &err), FT_OK,
+               "ft_counter_set_add_range() accepts the disjoint range %zu", i);
     ok(set->range_count == 2 && set->range[0].first == 0 && set->range[0].last == 12 &&
            set->range[1].first == 13 && set->range[1].last == 30,
-       "touching ranges become one, a gap stays");
+       "adjacent sample ranges merge and a gap keeps them apart");
     is_int(ft_counter_set_add_range(set, samples(2, 11, 13), "x", &err), FT_EARG,
-           "a sample is counted once");
+           "ft_counter_set_add_range() refuses a range with a sample that is already counted");
     is_int(ft_counter_set_add_range(set, samples(1, 12, 13), "x", &err), FT_OK,
-           "a sample of other data is another sample");
+           "ft_counter_set_add_range() accepts the same sample index of another dataset");
     ok(set->range_count == 3 && set->range[0].data[0] == 1,
-       "and ranges of different data never join");
+       "sample ranges of different datasets never merge");
     ft_counter_set_free(set);
 }
 
@@ -210,16 +216,19 @@ static void test_names(void)
     ft_error err;
     memset(long_name, 'x', 299);
     is_int(ft_counter_set_new(&set, model, twice, 3, "m.ft", &err), FT_EARG,
-           "two points of one name are refused");
-    is_str(err.text, "m.ft: a: two calibration points have this name", "by name");
+           "ft_counter_set_new() refuses a duplicate point name");
+    is_str(err.text, "m.ft: a: two calibration points have this name",
+           "the error names the duplicate calibration point");
     is_int(ft_counter_set_new(&set, model, none, 2, "m.ft", &err), FT_EARG,
-           "an empty name is refused");
+           "ft_counter_set_new() refuses an empty point name");
     is_int(ft_counter_set_new(&set, model, (const char *const[]){ long_name }, 1, "m.ft", &err),
-           FT_ELIMIT, "a name of 299 bytes is refused");
-    ok(set == NULL, "and there is no set");
+           FT_ELIMIT, "ft_counter_set_new() refuses a point name of 299 bytes");
+    ok(set == NULL, "ft_counter_set_new() sets the result to NULL when it fails");
     set = new_set();
-    ok(ft_counter_set_find(set, "output") == &set->point[2], "points are found by name");
-    ok(ft_counter_set_find(set, "input") == NULL, "others are not");
+    ok(ft_counter_set_find(set, "output") == &set->point[2],
+       "ft_counter_set_find() finds a point by its name");
+    ok(ft_counter_set_find(set, "input") == NULL,
+       "ft_counter_set_find() returns NULL for an unknown name");
     ft_counter_set_free(set);
     free(long_name);
 }
@@ -235,19 +244,22 @@ static void test_round_trip(const bytes *whole)
 {
     ft_counter_set *back;
     ft_error err;
-    is_int(ft_counter_set_read(&back, in_folder("whole"), &err), FT_OK, "a file is read");
-    is_str(back->point[1].name, names[1], "with its names");
+    is_int(ft_counter_set_read(&back, in_folder("whole"), &err), FT_OK,
+           "ft_counter_set_read() reads a counters file");
+    is_str(back->point[1].name, names[1], "a counters file preserves the point names");
     ok(memcmp(back->model, model, sizeof model) == 0 && back->range[0].data[0] == 2,
-       "and fingerprints");
+       "a counters file preserves the model and dataset fingerprints");
     bytes again = file_of(back);
-    ok(same_bytes(again, *whole), "and written again is the same");
+    ok(same_bytes(again, *whole), "rewriting a counters file that was read gives the same bytes");
     free(again.byte);
     ft_counter_set_free(back);
-    is_int(ft_counter_set_read(&back, in_folder("absent"), &err), FT_EIO, "no file: FT_EIO");
-    is_int(ft_counter_set_read(&back, folder, &err), FT_EFORMAT, "a folder is no counters file");
+    is_int(ft_counter_set_read(&back, in_folder("absent"), &err), FT_EIO,
+           "ft_counter_set_read() returns FT_EIO for a missing file");
+    is_int(ft_counter_set_read(&back, folder, &err), FT_EFORMAT,
+           "ft_counter_set_read() returns FT_EFORMAT for a directory");
 }
 
-/* One set, one point, few values: small enough to say where everything lies. */
+/* One point with few values: small enough to give the offset of every field. */
 static bytes small_file(void)
 {
     ft_counter_set *set;
@@ -286,8 +298,9 @@ static void refuse_edit(bytes good, size_t at, uint32_t value, const char *why)
     ft_store_le32(b.byte + at, value);
     sign(b);
     ft_status rc = ft_counter_set_parse(&set, b.byte, b.size, "bad", &err);
-    ok(rc != FT_OK && set == NULL, "%u at byte %zu is refused", value, at);
-    has(err.text, why, "with the reason");
+    ok(rc != FT_OK && set == NULL, "ft_counter_set_parse() refuses the value %u at byte %zu", value,
+       at);
+    has(err.text, why, "the parse error states the reason");
     free(b.byte);
 }
 
@@ -296,7 +309,8 @@ static void test_bad_files(void)
     bytes good = small_file();
     ft_counter_set *set;
     ft_error err = { 0 };
-    is_int((long long) good.size, SMALL, "the file is as long as its description says");
+    is_int((long long) good.size, SMALL,
+           "the size of a counters file matches the format description");
     refuse_edit(good, 0, 0, "not a counters file");
     refuse_edit(good, AT_VERSION, 2, "version 2, expected 1");
     refuse_edit(good, AT_POINTS, 2, "cut off");
@@ -320,17 +334,18 @@ static void test_bad_files(void)
 
     good.byte[AT_TAIL]++;
     is_int(ft_counter_set_parse(&set, good.byte, good.size, "bad", &err), FT_EFORMAT,
-           "a changed byte is noticed");
-    has(err.text, "bad: altered or cut off", "by the digest");
+           "ft_counter_set_parse() refuses a file with a changed byte");
+    has(err.text, "bad: altered or cut off",
+        "the error names the file and reports that its digest does not match");
     good.byte[AT_TAIL]--;
     int taken = 0;
     for (size_t size = 0; size < good.size; size++)
         taken += ft_counter_set_parse(&set, good.byte, size, "bad", &err) == FT_OK;
-    is_int(taken, 0, "no beginning of a file is taken for a file");
+    is_int(taken, 0, "ft_counter_set_parse() refuses every truncated file");
     free(good.byte);
 }
 
-/* Where no file may grow beyond 4096 bytes. */
+/* A limit of 4096 bytes per file stands in for a full disk. */
 static void test_failed_write(void)
 {
     struct rlimit limit, small = { .rlim_cur = 4096 };
@@ -344,13 +359,15 @@ static void test_failed_write(void)
     small.rlim_max = limit.rlim_max;
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
-    is_int(ft_counter_set_write(set, output, &err), FT_EIO, "a disk that is full is FT_EIO");
+    is_int(ft_counter_set_write(set, output, &err), FT_EIO,
+           "ft_counter_set_write() returns FT_EIO when the disk is full");
     setrlimit(RLIMIT_FSIZE, &limit);
-    has(err.text, "whole: cannot write: File too large", "with file and reason");
+    has(err.text, "whole: cannot write: File too large",
+        "the write error states the file and the system's reason");
     ft_atomic_file_close(output);
     bytes after = slurp(in_folder("whole"));
-    ok(same_bytes(before, after), "the old counters are intact");
-    is_int(folder_count(folder), 2, "and no half file is left beside them");
+    ok(same_bytes(before, after), "a failed write leaves the existing counters file unchanged");
+    is_int(folder_count(folder), 2, "a failed write leaves no temporary file behind");
     free(before.byte);
     free(after.byte);
     ft_counter_set_free(set);

@@ -1,5 +1,5 @@
 /*
- * evaluate-t.c - the comparison of float and int8 at the end of the model.
+ * evaluate-t.c - the comparison of the outputs of the float and int8 models.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <math.h>
 
 static calibrated made;
-static ft_artifact *codes; /* its ranges stay the same, whatever becomes of the float artifact */
+static ft_artifact *codes; /* keeps its ranges when the float artifact is rewritten */
 
 static ft_status evaluate(ft_evaluation *out, ft_error *err)
 {
@@ -35,17 +35,23 @@ static void test_figures(void)
 {
     ft_evaluation e = { .samples = 0 };
     ft_error err;
-    is_int(evaluate(&e, &err), FT_OK, "float and int8 are compared");
-    is_str(e.output, "logits", "a classifier is judged by its logits");
-    is_int((long long) e.samples, CALIBRATED_SAMPLES, "on all samples");
-    /* A value rounded to 8 bits of its range keeps 30 to 45 dB; so does this small model. */
-    ok(e.sqnr_db > 25.0 && e.sqnr_db < 60.0, "int8 costs something: SQNR %.1f dB", e.sqnr_db);
-    ok(e.cosine > 0.998, "but little: cosine %.6f", e.cosine); /* 25 dB are a cosine of 0.998 */
-    ok(e.agreement > 0.7 && e.agreement <= 1.0, "most classes are the same: %.3f", e.agreement);
-    ok(isnan(e.accuracy[0]) && isnan(e.accuracy[1]), "without labels there is no accuracy");
+    is_int(evaluate(&e, &err), FT_OK,
+           "ft_evaluate() compares the float model with the fake-quantized model");
+    is_str(e.output, "logits", "ft_evaluate() compares the logits of a classifier");
+    is_int((long long) e.samples, CALIBRATED_SAMPLES, "ft_evaluate() uses all samples");
+    /* Rounding to 8 bits of the range keeps 30 to 45 dB; so does this small model. */
+    ok(e.sqnr_db > 25.0 && e.sqnr_db < 60.0,
+       "int8 quantization loses accuracy: the SQNR is %.1f dB", e.sqnr_db);
+    /* 25 dB is a cosine of 0.998. */
+    ok(e.cosine > 0.998, "int8 quantization keeps the outputs close: the cosine similarity is %.6f",
+       e.cosine);
+    ok(e.agreement > 0.7 && e.agreement <= 1.0,
+       "the float and int8 models mostly agree on the class: the fraction is %.3f", e.agreement);
+    ok(isnan(e.accuracy[0]) && isnan(e.accuracy[1]),
+       "ft_evaluate() reports NaN accuracy when the dataset has no labels");
 }
 
-/* Logits beyond float: they are no evidence of anything. */
+/* Logits that overflow float32 cannot be compared. */
 static void test_overflow(tiny *t)
 {
     ft_tensor *weight = tiny_find(t, "classifier.weight");
@@ -54,8 +60,9 @@ static void test_overflow(tiny *t)
     ft_artifact_close(converted(t, &(ft_convert_options){ 0 }));
     ft_evaluation e = { .samples = 0 };
     ft_error err;
-    is_int(evaluate(&e, &err), FT_ENONFINITE, "what is no number is not compared");
-    has(err.text, "logits: row 0 holds inf", "which names the row");
+    is_int(evaluate(&e, &err), FT_ENONFINITE, "ft_evaluate() refuses outputs that are not finite");
+    has(err.text, "the error names the output and the row that is not finite",
+        "which names the row");
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /*
- * fold_ranges-t.c - factors that are undone where inputs are made: where there are any, that they
- * change nothing, and that those are found which cost less.
+ * fold_ranges-t.c - AWQ: which input scales fold into their producer, that folding keeps the
+ * outputs, and the search for scales.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -66,7 +66,7 @@ static void close_subject(subject *s)
     tiny_remove(&s->checkpoint);
 }
 
-/* ---- Which there are ---------------------------------------------------------------------- */
+/* ---- Foldable inputs ---------------------------------------------------------------------- */
 
 static bool find(const subject *s, const char *name, ft_scale_fold *fold)
 {
@@ -85,29 +85,40 @@ static void test_llama(void)
 {
     subject s = make("llama-variants.json", "qwen2", llama_make);
     ft_scale_fold f;
-    ok(find(&s, "layer.1.attn.norm", &f), "a norm before q, k and v undoes factors");
-    is_str(name_of(&s, f.norm[0]), "layer.1.attn.norm.weight", "... by its weight");
-    ok(f.norm[1] < 0 && f.producer < 0, "... alone");
-    ok(find(&s, "layer.1.ffn.act", &f), "what a gate gives down");
-    is_str(name_of(&s, f.producer), "layer.1.ffn.up.weight", "... by the rows of up");
-    ok(find(&s, "layer.1.attn.context", &f), "what attention gives");
-    is_str(name_of(&s, f.producer), "layer.1.attn.v.weight", "... by the rows of v");
-    is_str(name_of(&s, f.bias), "layer.1.attn.v.bias", "... and its bias");
+    ok(find(&s, "layer.1.attn.norm", &f),
+       "llama: scales of the q, k and v input fold into the norm before it");
+    is_str(name_of(&s, f.norm[0]), "layer.1.attn.norm.weight",
+           "llama: the input scales of attention fold into the norm weight");
+    ok(f.norm[1] < 0 && f.producer < 0,
+       "llama: the norm weight is the only fold target of the attention input");
+    ok(find(&s, "layer.1.ffn.act", &f),
+       "llama: scales of the gated activation fold into its producer");
+    is_str(name_of(&s, f.producer), "layer.1.ffn.up.weight",
+           "llama: the input scales of ffn.down fold into the rows of ffn.up");
+    ok(find(&s, "layer.1.attn.context", &f),
+       "llama: scales of the attention output fold into its producer");
+    is_str(name_of(&s, f.producer), "layer.1.attn.v.weight",
+           "llama: the input scales of attn.out fold into the rows of attn.v");
+    is_str(name_of(&s, f.bias), "layer.1.attn.v.bias",
+           "llama: the input scales of attn.out fold into the bias of attn.v");
     size_t size = f.cols / f.heads, sharing = f.heads / f.kv_heads;
     int wrong = 0;
     for (size_t head = 0; head < f.heads; head++)
         for (size_t i = 0; i < size; i++)
             wrong += ft_scale_fold_row(&f, head * size + i) != head / sharing * size + i;
-    ok(wrong == 0 && sharing > 1, "... which queries share");
-    ok(!find(&s, "norm", &f), "not the last norm, which is a result");
-    ok(!find(&s, "layer.0.ffn.sum", &f), "not the sum that goes on beside the layer");
+    ok(wrong == 0 && sharing > 1, "llama: query heads that share a KV head share the fold row");
+    ok(!find(&s, "norm", &f), "llama: the final norm does not fold because it is an output");
+    ok(!find(&s, "layer.0.ffn.sum", &f),
+       "llama: the residual sum does not fold because other operations read it");
 
     int k = ft_plan_find_weight(&s.model->graph, "layer.1.attn.k.weight");
     s.is_groupwise[k] = false;
-    ok(!find(&s, "layer.1.attn.norm", &f), "not a norm with a reader that stays as it is");
+    ok(!find(&s, "layer.1.attn.norm", &f),
+       "llama: a norm does not fold when one of its consumers is not group-wise quantized");
     int up = ft_plan_find_weight(&s.model->graph, "layer.1.ffn.up.weight");
     s.is_groupwise[up] = false;
-    ok(!find(&s, "layer.1.ffn.act", &f), "nor rows of a matrix that does");
+    ok(!find(&s, "layer.1.ffn.act", &f),
+       "llama: scales do not fold into a matrix that is not group-wise quantized");
     close_subject(&s);
 }
 
@@ -117,14 +128,16 @@ static void test_others(void)
     subject bert;
     tiny_make_classifier(&bert.checkpoint);
     open_subject(&bert);
-    ok(!find(&bert, "layer.0.attn.norm", &f), "bert: not a norm behind the sum, which others read");
-    ok(!find(&bert, "layer.0.ffn.act", &f), "... nor through gelu");
-    ok(find(&bert, "layer.0.attn.context", &f) && f.bias >= 0, "... but through attention");
+    ok(!find(&bert, "layer.0.attn.norm", &f),
+       "bert: a post-norm does not fold because the residual also reads it");
+    ok(!find(&bert, "layer.0.ffn.act", &f), "bert: scales do not fold through GELU");
+    ok(find(&bert, "layer.0.attn.context", &f) && f.bias >= 0,
+       "bert: scales of the attention output fold into attn.v and its bias");
     close_subject(&bert);
 
     subject vit = make("vit-variants.json", "classes", vit_make);
     ok(find(&vit, "layer.0.attn.norm", &f) && f.norm[1] >= 0,
-       "vit: by weight and bias of a norm before");
+       "vit: scales fold into the weight and bias of a pre-norm");
     close_subject(&vit);
 
     subject m2m = make("translator-variants.json", "m2m", translator_make);
@@ -135,12 +148,12 @@ static void test_others(void)
             through_relu += m2m.model->graph.op[maker].kind == FT_OP_ACTIVATE;
             through_memory += m2m.model->graph.op[maker].attr.cross_kv;
         }
-    is_int(through_relu, 4, "m2m: relu lets factors through");
-    is_int(through_memory, 2, "... and so does the memory of sources");
+    is_int(through_relu, 4, "m2m: scales fold through ReLU");
+    is_int(through_memory, 2, "m2m: scales fold through the cross-attention KV");
     close_subject(&m2m);
 }
 
-/* ---- That they change nothing ------------------------------------------------------------- */
+/* ---- Equivalence -------------------------------------------------------------------------- */
 
 static float *random_factors(uint64_t seed, const ft_scale_fold *f)
 {
@@ -155,7 +168,7 @@ static float *random_factors(uint64_t seed, const ft_scale_fold *f)
     return factor;
 }
 
-/* A weight as the factors make it, in floats of its own. */
+/* A copy of a weight in float32 with the factors applied. */
 static ft_weight scaled(const ft_folded_scales *scaling, int index, bool *made)
 {
     ft_weight out = scaling->model->weight[index];
@@ -195,7 +208,7 @@ static int divide_all(ft_folded_scales *scaling, const subject *s)
     return folds;
 }
 
-/* What a model computes of its first kind of input. */
+/* The last hidden state for the given inputs. */
 static float *run(const ft_model *model, const ft_named_tensor *named, size_t count, size_t *n)
 {
     ft_session *session = calibrated_session(model, &(ft_session_options){ .threads = 1 });
@@ -209,7 +222,7 @@ static float *run(const ft_model *model, const ft_named_tensor *named, size_t co
     return out;
 }
 
-/* All factors at once, each within e^+-1.5, in floats. */
+/* Folds factors of e^+-1.5 into all foldable inputs at once, in float32. */
 static void test_exact(const char *what, const subject *s, const ft_named_tensor *named,
                        size_t count, int folds)
 {
@@ -220,7 +233,7 @@ static void test_exact(const char *what, const subject *s, const ft_named_tensor
     ft_model *twin;
     if (ft_folded_scales_init(&scaling, s->model, &err) != FT_OK)
         bail_out("%s", err.text);
-    is_int(divide_all(&scaling, s), folds, "%s: %d values can be divided", what, folds);
+    is_int(divide_all(&scaling, s), folds, "%s: %d values have foldable scales", what, folds);
     for (size_t i = 0; i < weights; i++)
         weight[i] = scaled(&scaling, (int) i, &made[i]);
     ft_model_parts parts = { "twin", s->model->family, &s->model->config, weight, weights };
@@ -234,7 +247,8 @@ static void test_exact(const char *what, const subject *s, const ft_named_tensor
         square += (double) a[i] * (double) a[i];
     }
     /* Each factor costs three roundings of 2^-24; a few layers amplify them a hundredfold. */
-    near(most / sqrt(square / (double) n), 0.0, 2e-5, "... and results stay");
+    near(most / sqrt(square / (double) n), 0.0, 2e-5,
+         "folding scales into the producers leaves the model outputs unchanged");
     free(a);
     free(b);
     ft_model_close(twin);
@@ -275,11 +289,11 @@ static void test_all_exact(void)
     free(images.tensor.data);
 }
 
-/* ---- Which cost less ---------------------------------------------------------------------- */
+/* ---- Search ------------------------------------------------------------------------------- */
 
 enum { ROWS = 40, INPUTS = 64 };
 
-/* Two matrices, and inputs of which every eighth is `large` times larger than the others. */
+/* Two matrices with inputs of which every eighth is an outlier, `large` times the others. */
 static ft_awq_result search(double large, float *factor)
 {
     static double magnitude[INPUTS], square[INPUTS], moments[INPUTS * INPUTS];
@@ -322,13 +336,17 @@ static void test_search(void)
 {
     float factor[INPUTS];
     ft_awq_result equal = search(1.0, factor);
-    near(equal.power, 0.0, 0.0, "inputs of one size need no factors");
-    near(equal.error, equal.error_without, 0.0, "... and gain nothing");
+    near(equal.power, 0.0, 0.0, "AWQ chooses the exponent 0 for input channels of equal magnitude");
+    near(equal.error, equal.error_without, 0.0,
+         "AWQ does not reduce the error for input channels of equal magnitude");
     ft_awq_result apart = search(20.0, factor);
-    ok(apart.error < 0.7 * apart.error_without, "large inputs gain: %.3f of the error is left",
+    ok(apart.error < 0.7 * apart.error_without,
+       "AWQ reduces the error for outlier channels: %.3f of the error remains",
        apart.error / apart.error_without);
-    near((double) (factor[3] / factor[4]), pow(20.0, apart.power), 1e-5, "... by their power");
-    near((double) (factor[3] * factor[4]), 1.0, 1e-6, "... around 1"); /* two roundings */
+    near((double) (factor[3] / factor[4]), pow(20.0, apart.power), 1e-5,
+         "AWQ factors are the channel magnitudes raised to the chosen exponent");
+    /* 1e-6: two roundings */
+    near((double) (factor[3] * factor[4]), 1.0, 1e-6, "AWQ factors are normalized around 1");
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /*
- * gptq-t.c - columns that make up for the errors of others: against the formula, and on its edges.
+ * gptq-t.c - GPTQ: against a reference implementation, its properties and its edge cases.
  *
- * The oracle is written from the paper's derivation, in double: it keeps H^-1 itself, and takes
- * each column that was rounded out of it, so it knows neither triangles nor stretches.
+ * The reference follows the paper's derivation in double precision: it keeps H^-1 and eliminates
+ * each column that it has rounded, so it uses neither a Cholesky factor nor blocks of columns.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 
 /* ---- Problems ----------------------------------------------------------------------------- */
 
-/* A panel whose grids are chosen, and the inputs that it multiplies. */
+/* A panel with its grids, and the second moments of its inputs. */
 typedef struct problem {
     ft_groupwise_options options;
     ft_groupwise_panel panel;
@@ -28,7 +28,7 @@ typedef struct problem {
     double *moments;
 } problem;
 
-/* Sums over inputs that depend on each other, of very different sizes. */
+/* Moments of correlated inputs of very different magnitudes. */
 static double *random_moments(uint64_t seed, size_t cols)
 {
     size_t rows = 3 * cols;
@@ -90,8 +90,7 @@ static void release(problem *p)
 
 enum { NEAREST = -2, DEFAULT = -1, FORMULA = 0 };
 
-/* Choose the codes: the nearest, as the toolchain does, or with so many sweeps behind the formula.
- */
+/* Quantizes by round-to-nearest, by GPTQ as the toolchain does, or with `sweeps` sweeps. */
 static void solve(problem *p, int sweeps)
 {
     ft_gptq g = { 0 };
@@ -119,7 +118,7 @@ static double lost(const problem *p, const uint8_t *code, size_t row, size_t col
            (double) ft_groupwise_dequantize(grid_of(p, row, col), code[at]);
 }
 
-/* What a row's codes cost: (w - q) H (w - q)^T. */
+/* The output error of a quantized row: (w - q) H (w - q)^T. */
 static double cost_of_row(const problem *p, const uint8_t *code, size_t row)
 {
     size_t cols = p->panel.cols;
@@ -138,9 +137,9 @@ static double cost_of(const problem *p)
     return sum;
 }
 
-/* ---- The oracle --------------------------------------------------------------------------- */
+/* ---- The reference ------------------------------------------------------------------------ */
 
-/* The inverse of a positive definite matrix, by elimination. */
+/* Inverts a positive definite matrix by elimination. */
 static void invert(double *a, size_t n)
 {
     for (size_t pivot = 0; pivot < n; pivot++) {
@@ -159,7 +158,7 @@ static void invert(double *a, size_t n)
     }
 }
 
-/* The column of those left with the largest input; of equals the first. */
+/* The remaining column with the largest input; the first one of equals. */
 static size_t next_column(const double *moments, const bool *done, size_t cols)
 {
     size_t best = cols;
@@ -169,7 +168,7 @@ static size_t next_column(const double *moments, const bool *done, size_t cols)
     return best;
 }
 
-/* Round one row by the inverse of its damped H, which is used up. */
+/* Rounds one row with the inverse of the damped H, which it overwrites. */
 static void oracle_row(uint8_t *code, const problem *p, size_t row, double *inverse)
 {
     size_t n = p->panel.cols;
@@ -218,9 +217,9 @@ static uint8_t *oracle(const problem *p)
 }
 
 /*
- * A weight that lies in the middle between two values may go either way in float and in double, and
- * all that follow in its row with it: of random rows that is one in hundreds.  Such a row costs
- * neither more nor less on the average, and no single one much.
+ * A weight halfway between two grid values may round differently in float and in double, which
+ * changes the rest of its row: this happens to one random row in hundreds.  Such a row has about
+ * the same error on average, and no single one has a much larger error.
  */
 static void test_formula(size_t rows, size_t cols, const ft_groupwise_options *options)
 {
@@ -234,16 +233,18 @@ static void test_formula(size_t rows, size_t cols, const ft_groupwise_options *o
         different += memcmp(p.panel.q + row * cols, expected + row * cols, cols) != 0;
         ratio = fmax(ratio, ours / theirs);
     }
-    ok(different * 10 <= rows, "%d bits, %zu x %zu by %d: %zu rows are not the formula's",
+    ok(different * 10 <= rows,
+       "%d bits, %zu x %zu, group size %d: GPTQ matches the reference solution except in %zu rows",
        options->bits, rows, cols, options->group, different);
-    ok(ratio < 1.2, "... and cost %.4f of its rows at most", ratio);
+    ok(ratio < 1.2, "GPTQ rows that differ from the reference cost at most %.4f times as much",
+       ratio);
     free(expected);
     release(&p);
 }
 
 /* ---- Properties --------------------------------------------------------------------------- */
 
-/* Inputs that have nothing to do with each other leave nothing to make up for. */
+/* For uncorrelated inputs there is no error to compensate. */
 static void test_identity(size_t rows, size_t cols, const ft_groupwise_options *options,
                           double value)
 {
@@ -252,8 +253,8 @@ static void test_identity(size_t rows, size_t cols, const ft_groupwise_options *
     solve(&p, DEFAULT);
     solve(&q, NEAREST);
     ok(memcmp(p.panel.q, q.panel.q, rows * cols) == 0,
-       "%d bits, %zu x %zu by %d%s: H = %g I gives the nearest codes, all of them", options->bits,
-       rows, cols, options->group, options->asymmetric ? ", asymmetric" : "", value);
+       "%d bits, %zu x %zu, group size %d%s: GPTQ with H = %g I equals round-to-nearest",
+       options->bits, rows, cols, options->group, options->asymmetric ? ", asymmetric" : "", value);
     release(&p);
     release(&q);
 }
@@ -266,16 +267,17 @@ static void test_gain(const ft_groupwise_options *options)
     solve(&p, DEFAULT);
     solve(&q, NEAREST);
     double ours = cost_of(&p), nearest = cost_of(&q);
-    ok(ours < 0.7 * nearest, "%d bits: results lose %.3f of what they lose with nearest codes",
+    ok(ours < 0.7 * nearest,
+       "%d bits: GPTQ reduces the output error to %.3f of the round-to-nearest error",
        options->bits, ours / nearest);
     ok(memcmp(p.panel.grid, q.panel.grid,
               ROWS * ft_groupwise_options_groups(options, COLS) * sizeof(ft_groupwise_grid)) == 0,
-       "... on the same grids");
+       "GPTQ uses the grids of round-to-nearest");
     release(&p);
     release(&q);
 }
 
-/* Each sweep lessens the error, to which damping adds a hundredth of the weights' own. */
+/* Each sweep reduces the error of the damped H, which has 1 % of its mean diagonal added. */
 static void test_sweeps(const ft_groupwise_options *options)
 {
     enum { ROWS = 20, COLS = 160, MOST = 6 };
@@ -293,11 +295,13 @@ static void test_sweeps(const ft_groupwise_options *options)
         raised += sweeps > 0 && error[sweeps] > error[sweeps - 1] * (1.0 + 1e-12);
         release(&p);
     }
-    is_int(raised, 0, "%d bits: sweeps never raise the error", options->bits);
-    ok(error[MOST - 1] < error[0], "... of which they leave %.3f", error[MOST - 1] / error[0]);
+    is_int(raised, 0, "%d bits: coordinate-descent sweeps never increase the error", options->bits);
+    ok(error[MOST - 1] < error[0],
+       "coordinate-descent sweeps reduce the error to %.3f of its initial value",
+       error[MOST - 1] / error[0]);
 }
 
-/* Inputs that never were anything but 0. */
+/* Dead inputs: channels that are always 0. */
 static void test_dead(void)
 {
     enum { ROWS = 5, COLS = 70 };
@@ -315,13 +319,13 @@ static void test_dead(void)
         wrong += i % COLS % 9 == 4 && !is_zero;
         zeros += is_zero;
     }
-    is_int(wrong, 0, "weights of dead inputs become 0");
-    ok(zeros < ROWS * COLS / 2, "... but not all weights");
+    is_int(wrong, 0, "GPTQ quantizes the weights of dead input channels to 0");
+    ok(zeros < ROWS * COLS / 2, "GPTQ keeps the weights of live input channels");
     solve(&q, DEFAULT);
     wrong = 0;
     for (size_t i = 0; i < ROWS * COLS; i++)
         wrong += q.panel.q[i] != grid_of(&q, i / COLS, i % COLS)->zero;
-    is_int(wrong, 0, "where all inputs are dead, all do");
+    is_int(wrong, 0, "GPTQ quantizes every weight to 0 when all input channels are dead");
     release(&p);
     release(&q);
 }
@@ -330,8 +334,10 @@ static void is_refused(double *moments, size_t cols, const char *what)
 {
     ft_gptq g;
     ft_error err = { .text = "" };
-    is_int(ft_gptq_init(&g, moments, cols, "layer.0.x", &err), FT_EFORMAT, "refused: %s", what);
-    is_str(err.text, "layer.0.x: the sums of its inputs are not those of a square", "... by name");
+    is_int(ft_gptq_init(&g, moments, cols, "layer.0.x", &err), FT_EFORMAT,
+           "ft_gptq_init() refuses an invalid Hessian: %s", what);
+    is_str(err.text, "layer.0.x: the sums of its inputs are not those of a square",
+           "the ft_gptq_init() error names the matrix");
     ft_gptq_fini(&g);
     free(moments);
 }
@@ -340,10 +346,10 @@ static void test_refusals(void)
 {
     double *moments = diagonal(40, 1.0);
     moments[1] = moments[40] = 5.0;
-    is_refused(moments, 40, "sums that no inputs can have");
+    is_refused(moments, 40, "it is not positive semidefinite");
     moments = diagonal(40, 1.0);
     moments[3] = moments[120] = (double) NAN;
-    is_refused(moments, 40, "a NaN");
+    is_refused(moments, 40, "it contains NaN");
 }
 
 /* ---- Whole matrices ----------------------------------------------------------------------- */
@@ -370,7 +376,7 @@ static written write(const ft_weight_matrix *w, const ft_groupwise_options *opti
     return out;
 }
 
-/* What a stream says of results, against sums written down. */
+/* The output error that a stream reports, against direct sums. */
 static void test_stream(void)
 {
     enum { ROWS = 70, COLS = 150 };
@@ -391,8 +397,10 @@ static void test_stream(void)
     options.user = &g;
     options.moments = moments;
     written one = write(&w, &options, 1), three = write(&w, &options, 3);
-    ok(memcmp(one.bytes, three.bytes, one.size) == 0, "three threads give the bytes of one");
-    ok(one.error.out_noise == three.error.out_noise, "... and the same errors");
+    ok(memcmp(one.bytes, three.bytes, one.size) == 0,
+       "GPTQ with three threads writes the bytes of one thread");
+    ok(one.error.out_noise == three.error.out_noise,
+       "GPTQ with three threads reports the error of one thread");
     for (size_t first = 0; first < ROWS; first += FT_PANEL_ROWS) {
         size_t rows = ft_min_size(FT_PANEL_ROWS, ROWS - first);
         problem p = make(1, rows, COLS, &plain, random_moments(6, COLS));
@@ -402,12 +410,14 @@ static void test_stream(void)
         noise += cost_of(&p);
         release(&p);
     }
-    near(one.error.out_noise / noise, 1.0, 1e-9, "the error of results is that of all its panels");
+    near(one.error.out_noise / noise, 1.0, 1e-9,
+         "the reported output error is the sum over all panels");
     options.round = NULL;
     written nearest = write(&w, &options, 2);
     ok(nearest.error.out_noise > one.error.out_noise && nearest.error.noise < one.error.noise,
-       "results gain what weights lose");
-    near(nearest.error.out_signal / one.error.out_signal, 1.0, 1e-9, "... of what they are");
+       "GPTQ lowers the output error and raises the weight error");
+    near(nearest.error.out_signal / one.error.out_signal, 1.0, 1e-9,
+         "the reported output signal does not depend on the rounding method");
     free(one.bytes);
     free(three.bytes);
     free(nearest.bytes);

@@ -1,7 +1,7 @@
 /*
- * groupwise-t.c - float weights become codes of 4 or 8 bits in blocks: grids, codes, bytes, errors.
+ * groupwise-t.c - group-wise quantization to 4 and 8 bits: grids, quantized values, bytes, errors.
  *
- * The oracle is written for reading: it tries every code in double.
+ * The oracle is written for readability: it tries every quantized value in double precision.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,7 +35,7 @@ static ft_weight_matrix floats_as_weights(const float *x, size_t rows, size_t co
         ft_weight_matrix){ .name = "w", .dtype = FT_F32, .data = x, .rows = rows, .cols = cols };
 }
 
-/* Everything a stream gives. */
+/* The contents of a stream. */
 typedef struct packed {
     unsigned char *bytes;
     ft_groupwise_bytes part;
@@ -85,7 +85,7 @@ static double real_of(const packed *p, size_t row, size_t col, const ft_weight_m
 
 /* ---- The oracle --------------------------------------------------------------------------- */
 
-/* The least error that any code has. */
+/* The smallest error of any quantized value. */
 static double least_error(double weight, double scale, int zero, int bits)
 {
     double least = (double) INFINITY;
@@ -95,11 +95,11 @@ static double least_error(double weight, double scale, int zero, int bits)
 }
 
 /*
- * All of a matrix.  Codes are found in float, which may take the farther of two values that are
- * equally far but for rounding: an error may exceed the least one by 1e-5 of a scale.  Without
- * clipping it is at most half a scale, and what rounding the scale to float16 moves the ends:
- * 2^-11 of 7 or 127 scales, 0.07.  Where the grid is asymmetric, rounding the zero moves them by
- * half a scale more.
+ * Checks a whole matrix.  Rounding in float may pick the farther of two values whose distances
+ * differ only by rounding: an error may exceed the smallest one by 1e-5 of a scale.  Without
+ * clipping an error is at most half a scale plus the shift of the range ends by rounding the scale
+ * to float16: 2^-11 of 7 or 127 scales, 0.07.  For asymmetric grids rounding the zero point shifts
+ * them by another half scale.
  */
 static void test_matrix(size_t rows, size_t cols, const ft_groupwise_options *options)
 {
@@ -125,13 +125,16 @@ static void test_matrix(size_t rows, size_t cols, const ft_groupwise_options *op
         pads += !pad && p.blocks.scale[at] == 0;
     }
     const char *what = options->asymmetric ? "asymmetric" : "symmetric";
-    is_int(far, 0, "%d bits, %s, %zu x %zu by %d: codes are the nearest", options->bits, what, rows,
-           cols, options->group);
+    is_int(far, 0,
+           "%d bits, %s, %zu x %zu, group size %d: every quantized value is the nearest one",
+           options->bits, what, rows, cols, options->group);
     if (!options->clip)
-        is_int(clipped, 0, "... and nothing is clipped");
-    is_int(pads, 0, "... rows have scales, pads none");
-    near(p.error.signal / signal, 1.0, 1e-9, "... the signal is the weights'"); /* order of sums */
-    near(p.error.noise / noise, 1.0, 1e-9, "... and the noise what codes lack");
+        is_int(clipped, 0, "group-wise quantization without clipping search clips no weight");
+    is_int(pads, 0, "every row has a nonzero scale and padding rows have none");
+    /* 1e-9: the order of the sums differs. */
+    near(p.error.signal / signal, 1.0, 1e-9, "the reported signal is the energy of the weights");
+    near(p.error.noise / noise, 1.0, 1e-9,
+         "the reported noise is the energy of the quantization error");
     free(p.bytes);
     free(x);
 }
@@ -150,7 +153,7 @@ static double error_on(const ft_groupwise_grid *grid, const float *x, const floa
     return sum;
 }
 
-/* Each search is at least as good as the one it contains. */
+/* Each search is at least as good as the search that it extends. */
 static void test_searches(int bits, bool asymmetric)
 {
     enum { N = 64 };
@@ -166,7 +169,7 @@ static void test_searches(int bits, bool asymmetric)
         options.clip = true;
         ft_groupwise_grid clipped = ft_groupwise_choose_grid(x, N, NULL, &options);
         ft_groupwise_grid weighted = ft_groupwise_choose_grid(x, N, importance, &options);
-        /* Searches sum in float, 1e-6 of the whole; this oracle sums in double. */
+        /* Searches sum in float with an error of 1e-6 of the sum; this oracle sums in double. */
         double tolerance = 1.0 + 1e-5;
         worse += error_on(&clipped, x, NULL, N) > error_on(&plain, x, NULL, N) * tolerance;
         better += error_on(&clipped, x, NULL, N) < error_on(&plain, x, NULL, N);
@@ -176,10 +179,13 @@ static void test_searches(int bits, bool asymmetric)
             error_on(&weighted, x, importance, N) < error_on(&clipped, x, importance, N) * 0.999;
     }
     const char *what = asymmetric ? "asymmetric" : "symmetric";
-    is_int((long long) worse, 0, "%d bits, %s: clipping is never worse", bits, what);
-    is_int((long long) heavier, 0, "... nor is heeding importance, where that counts");
-    ok(bits == 8 || better > 100, "... and mostly better, %zu of 200", better);
-    ok(bits == 8 || lighter > 50, "... as is that, %zu of 200", lighter);
+    is_int((long long) worse, 0, "%d bits, %s: clipping search never increases the squared error",
+           bits, what);
+    is_int((long long) heavier, 0, "importance weights never increase the weighted squared error");
+    ok(bits == 8 || better > 100,
+       "clipping search reduces the squared error in most groups, %zu of 200", better);
+    ok(bits == 8 || lighter > 50,
+       "importance weights reduce the weighted squared error in many groups, %zu of 200", lighter);
 }
 
 static void test_ends(void)
@@ -187,18 +193,20 @@ static void test_ends(void)
     float x[32] = { -0.8f, 0.1f, 0.2f, 0.3f, -0.4f, 0.5f, -0.6f, 0.7f };
     const ft_groupwise_options four = { .bits = 4 }, eight = { .bits = 8 };
     ft_groupwise_grid g = ft_groupwise_choose_grid(x, 32, NULL, &four);
-    near((double) g.scale, 0.1, 1e-4, "a negative extreme that fits -8 better is -8");
-    is_int(ft_groupwise_round_nearest(&g, -0.8f), 0, "... which is code 0");
-    is_int(ft_groupwise_round_nearest(&g, 0.7f), 15, "... and 7 is code 15");
+    near((double) g.scale, 0.1, 1e-4,
+         "a symmetric 4-bit grid maps a negative extreme to -8 when that fits better");
+    is_int(ft_groupwise_round_nearest(&g, -0.8f), 0, "the quantized value -8 is stored as 0");
+    is_int(ft_groupwise_round_nearest(&g, 0.7f), 15, "the quantized value 7 is stored as 15");
     for (int i = 0; i < 32; i++)
         x[i] = -x[i];
     g = ft_groupwise_choose_grid(x, 32, NULL, &four);
-    near((double) g.scale, 0.8 / 7, 1e-4, "a positive one is 7");
+    near((double) g.scale, 0.8 / 7, 1e-4, "a symmetric 4-bit grid maps a positive extreme to 7");
     x[3] = -0.8f;
     g = ft_groupwise_choose_grid(x, 32, NULL, &four);
-    near((double) g.scale, 0.8 / 7, 1e-4, "so are two that would not both fit");
+    near((double) g.scale, 0.8 / 7, 1e-4,
+         "a symmetric 4-bit grid maps extremes of both signs to 7 when -8 would clip one");
     g = ft_groupwise_choose_grid(x, 32, NULL, &eight);
-    near((double) g.scale, 0.8 / 127, 1e-5, "of 8 bits it is 127");
+    near((double) g.scale, 0.8 / 127, 1e-5, "a symmetric 8-bit grid maps the extreme to 127");
 }
 
 static void test_zero_is_kept(void)
@@ -217,7 +225,8 @@ static void test_zero_is_kept(void)
         lost += ft_groupwise_dequantize(&g, ft_groupwise_round_nearest(&g, 0.0f)) != 0.0f ||
                 g.zero < 0 || g.zero > g.max_q;
     }
-    is_int((long long) lost, 0, "0 is on every asymmetric grid, wherever the weights are");
+    is_int((long long) lost, 0,
+           "every asymmetric grid represents 0 exactly, whatever the weight range");
 }
 
 static void test_extremes(int bits, bool asymmetric)
@@ -234,17 +243,18 @@ static void test_extremes(int bits, bool asymmetric)
                  ft_float_from_f16(ft_f16_from_float(g.scale)) != g.scale;
         wrong +=
             sizes[i] <= 0.0f && (g.scale != 1.0f || ft_groupwise_round_nearest(&g, 0.0f) != g.zero);
-        for (int k = 0; k < 33; k++) /* test_matrix() says why 1.07 */
+        for (int k = 0; k < 33; k++) /* test_matrix() explains 1.07 */
             far +=
                 !(fabsf(x[k] - ft_groupwise_dequantize(&g, ft_groupwise_round_nearest(&g, x[k]))) <=
                   1.07f * g.scale);
     }
     const char *what = asymmetric ? "asymmetric" : "symmetric";
-    is_int(wrong, 0, "%d bits, %s: scales of all sizes are positive float16s", bits, what);
-    is_int(far, 0, "... whose ends reach the weights");
+    is_int(wrong, 0, "%d bits, %s: scales of every magnitude are positive float16 values", bits,
+           what);
+    is_int(far, 0, "the range of every grid covers the weights of its group");
 }
 
-/* Columns that nobody looks at decide nothing. */
+/* Columns of zero importance do not affect the grid. */
 static void test_importance(void)
 {
     float x[64], importance[64];
@@ -256,11 +266,13 @@ static void test_importance(void)
     const ft_groupwise_options options = { .bits = 4, .clip = true };
     ft_groupwise_grid all = ft_groupwise_choose_grid(x, 64, NULL, &options);
     ft_groupwise_grid some = ft_groupwise_choose_grid(x, 64, importance, &options);
-    near((double) some.scale / (3.0 / 7), 0.5, 1e-3, "an extreme without importance is cut off");
-    ok(all.scale > some.scale, "... which else it is not");
+    near((double) some.scale / (3.0 / 7), 0.5, 1e-3,
+         "clipping search clips an outlier that has zero importance");
+    ok(all.scale > some.scale, "clipping search without importance keeps the outlier");
     memset(importance, 0, sizeof importance);
     some = ft_groupwise_choose_grid(x, 64, importance, &options);
-    near((double) some.scale / (3.0 / 7), 1.0, 1e-3, "where nothing is important, nothing is cut");
+    near((double) some.scale / (3.0 / 7), 1.0, 1e-3,
+         "clipping search clips nothing when every column has zero importance");
 
     float rows[2 * 64];
     memcpy(rows, x, sizeof x);
@@ -274,11 +286,11 @@ static void test_importance(void)
     packed p = pack(&w, &grouped);
     ft_groupwise_grid second = ft_groupwise_choose_grid(x + 32, 32, importance + 32, &grouped);
     near((double) ft_float_from_f16(p.blocks.scale[32 + 1]), (double) second.scale, 0.0,
-         "each group is chosen by its own columns");
+         "each group uses the importance of its own columns");
     free(p.bytes);
 }
 
-/* ---- Rounding by others ------------------------------------------------------------------- */
+/* ---- Custom rounding ---------------------------------------------------------------------- */
 
 static void round_down(const void *user, ft_groupwise_panel *panel,
                        const ft_groupwise_options *options)
@@ -307,12 +319,15 @@ static void test_rounding(void)
     double noise = 0.0;
     for (size_t i = 0; i < ROWS * COLS; i++) {
         double real = real_of(&p, i / COLS, i % COLS, &w, 4);
-        above += real > (double) x[i] + 1e-3; /* 2^-11 of the lowest: the scale is float16 */
+        above += real > (double) x[i] + 1e-3; /* 2^-11 of the lowest value: scales are float16 */
         noise += (real - (double) x[i]) * (real - (double) x[i]);
     }
-    is_int((long long) above, 0, "who rounds decides about the codes");
-    near(p.error.noise / noise, 1.0, 1e-9, "... and pays for it"); /* order of sums */
-    ok(memcmp(p.blocks.scale, nearest.blocks.scale, p.part.scales) == 0, "... the grids stay");
+    is_int((long long) above, 0, "a custom rounding function decides the quantized values");
+    /* 1e-9: the order of the sums differs. */
+    near(p.error.noise / noise, 1.0, 1e-9,
+         "the reported noise includes the error of the custom rounding function");
+    ok(memcmp(p.blocks.scale, nearest.blocks.scale, p.part.scales) == 0,
+       "a custom rounding function keeps the scales");
     free(nearest.bytes);
     free(p.bytes);
     free(x);
@@ -329,12 +344,14 @@ static void test_pieces(void)
     ft_groupwise_options options = { .bits = 8, .group = 128, .asymmetric = true, .clip = true };
     packed whole = pack(&w, &options);
     size_t total = whole.part.codes + whole.part.scales + whole.part.zeros;
-    is_int((long long) total, 160 * 224 + 2 * 160 * 3, "codes, scales and zeros follow each other");
+    is_int((long long) total, 160 * 224 + 2 * 160 * 3,
+           "the stream holds the quantized values, scales and zero points in that order");
     for (size_t i = 0; i < FT_COUNT(pieces); i++)
         for (int threads = 1; threads <= 7; threads += 3) {
             packed p = pack_by(&w, &options, threads, pieces[i]);
             ok(memcmp(p.bytes, whole.bytes, total) == 0 && p.error.noise == whole.error.noise,
-               "pieces of %zu by %d threads are the same", pieces[i], threads);
+               "reading the stream %zu bytes at a time with %d threads gives the same bytes",
+               pieces[i], threads);
             free(p.bytes);
         }
     free(whole.bytes);
@@ -351,14 +368,14 @@ static void test_halves(ft_dtype dtype)
         half[i] = dtype == FT_F16 ? ft_f16_from_float(random[i]) : ft_bf16_from_float(random[i]);
         x[i] = dtype == FT_F16 ? ft_float_from_f16(half[i]) : ft_float_from_bf16(half[i]);
     }
-    memmove((char *) half + 1, half, sizeof x / 2); /* no alignment is promised */
+    memmove((char *) half + 1, half, sizeof x / 2); /* weights need no alignment */
     ft_weight_matrix wide = floats_as_weights(x, ROWS, COLS), narrow = wide;
     narrow.dtype = dtype;
     narrow.data = (char *) half + 1;
     ft_groupwise_options options = { .bits = 4, .group = 32 };
     packed a = pack(&wide, &options), b = pack(&narrow, &options);
-    ok(memcmp(a.bytes, b.bytes, a.part.codes + a.part.scales) == 0, "%s weights are read as such",
-       ft_dtype_name(dtype));
+    ok(memcmp(a.bytes, b.bytes, a.part.codes + a.part.scales) == 0,
+       "%s weights quantize like their float32 values", ft_dtype_name(dtype));
     free(a.bytes);
     free(b.bytes);
     free(random);
@@ -375,8 +392,8 @@ static void is_refused(const ft_weight_matrix *w, ft_status status, const char *
     if (found == FT_OK)
         found = ft_groupwise_stream_read(&stream, out, sizeof out, &got, &err);
     ft_groupwise_stream_fini(&stream);
-    is_int(found, status, "%s is refused", text);
-    is_str(err.text, text, "... in these words");
+    is_int(found, status, "ft_groupwise_stream_read() refuses an invalid weight: %s", text);
+    is_str(err.text, text, "the quantization error names the matrix, the position and the value");
 }
 
 static void test_refusals(void)

@@ -1,5 +1,5 @@
 /*
- * inputs-t.c - sums over what linears multiply: of every kind of model, against sums written down.
+ * inputs-t.c - statistics of the inputs of linears: every kind of model, against direct sums.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,15 +23,15 @@ static ft_error err;
 
 /* ---- Models and samples ------------------------------------------------------------------- */
 
-/* A model that observes, and what it observes. */
+/* A model in observe mode and its samples. */
 typedef struct subject {
     tiny checkpoint;
     ft_model *model;
     ft_dataset data;
-    bool *all; /* [nweight]: wanted */
+    bool *all; /* [nweight]: all weights are requested */
 } subject;
 
-/* The checkpoint that has been made, converted; `named` are its samples. */
+/* Converts the checkpoint and opens it with the samples `named`. */
 static void open_subject(subject *s, const ft_named_tensor *named, size_t count)
 {
     char path[128], data[128];
@@ -58,7 +58,7 @@ static void close_subject(subject *s)
 
 enum { ROWS = 5, COLS = 8 };
 
-/* Tokens of models with `words`, in rows of 8, 3, 1, 5 and 7. */
+/* Token ids below `words`, in rows of 8, 3, 1, 5 and 7 tokens. */
 static ft_named_tensor texts(const char *ids_name, const char *mask_name, int words, int which)
 {
     static const int lengths[ROWS] = { 8, 3, 1, 5, 7 };
@@ -132,7 +132,7 @@ static void add_row(sums *out, const float *x, size_t cols)
     out->rows++;
 }
 
-/* One value over samples first .. last - 1, all in one run. */
+/* The sums of one value over samples first .. last - 1 in a single forward pass. */
 static sums oracle(const subject *s, const ft_input_stats *input, uint64_t first, uint64_t last)
 {
     const char *keep[] = { input->name, NULL };
@@ -168,7 +168,7 @@ static void free_sums(sums *s)
     free(s->moments);
 }
 
-/* The largest difference, over the root mean square of what is expected. */
+/* The largest difference relative to the root mean square of the expected values. */
 static double distance(const double *a, const double *b, size_t n)
 {
     double most = 0.0, square = 0.0;
@@ -203,8 +203,8 @@ static void need(ft_activation_stats *inputs, size_t index)
 }
 
 /*
- * All inputs of a model.  Runs of one sample and of all may differ in the last bits of the values,
- * 1e-7 of them; sums of doubles do not add to that.
+ * All inputs of a model.  Forward passes over one sample and over all may differ in the last bits
+ * of the values, by 1e-7; summing in double adds nothing to that.
  */
 static void test_sums(const char *what, const subject *s, uint64_t first, uint64_t last,
                       size_t count)
@@ -225,9 +225,10 @@ static void test_sums(const char *what, const subject *s, uint64_t first, uint64
         most = fmax(most, distance(input->moments, expected.moments, input->cols * input->cols));
         free_sums(&expected);
     }
-    is_int((long long) inputs.count, (long long) count, "%s: %zu inputs", what, count);
-    is_int(rows, 0, "... of as many rows as there are tokens");
-    near(most, 0.0, 1e-5, "... and the sums of their values");
+    is_int((long long) inputs.count, (long long) count, "%s: the linears have %zu distinct inputs",
+           what, count);
+    is_int(rows, 0, "the statistics count one row for each token");
+    near(most, 0.0, 1e-5, "the statistics equal sums that are computed directly");
     ft_activation_stats_fini(&inputs);
 }
 
@@ -244,15 +245,17 @@ static void test_sharing(const subject *s)
     for (int i = 0; i < s->model->nweight; i++)
         wanted[i] = strstr(s->model->weight[i].name, "layer.1.") != NULL;
     ft_activation_stats inputs = begin(&how, wanted);
-    is_int((long long) inputs.count, 4, "a layer's linears read four values");
+    is_int((long long) inputs.count, 4,
+           "the linears of one encoder layer have four distinct inputs");
     int q = input_of(&inputs, "layer.1.attn.q.weight");
     ok(q >= 0 && q == input_of(&inputs, "layer.1.attn.k.weight") &&
            q == input_of(&inputs, "layer.1.attn.v.weight"),
-       "q, k and v read the same one");
+       "the linears q, k and v share one input");
     ok(input_of(&inputs, "layer.1.ffn.down.weight") > input_of(&inputs, "layer.1.ffn.up.weight") &&
            input_of(&inputs, "layer.1.ffn.up.weight") > q,
-       "they come in their order");
-    is_int(input_of(&inputs, "layer.0.attn.q.weight"), -1, "what is not wanted has none");
+       "inputs are in execution order");
+    is_int(input_of(&inputs, "layer.0.attn.q.weight"), -1,
+           "a weight that is not requested has no input");
     ft_activation_stats_fini(&inputs);
     free(wanted);
 }
@@ -272,7 +275,7 @@ static int in_memory(const ft_activation_stats *inputs)
     return n;
 }
 
-/* By threads, and by so little memory that each input needs a pass of its own. */
+/* With several threads, and with so little memory that each input needs its own pass. */
 static void test_bits(const char *what, const subject *s)
 {
     ft_activation_stats_options one = of(s), three = of(s), little = of(s);
@@ -289,15 +292,16 @@ static void test_bits(const char *what, const subject *s)
         passes += !is_same(&a.input[i], &c.input[i]);
         most = in_memory(&c) > most ? in_memory(&c) : most;
     }
-    is_int(threads, 0, "%s: three threads give the bits of one", what);
-    is_int(passes, 0, "... and many passes those of one");
-    ok(most == 1 && in_memory(&a) == (int) a.count, "... with the sums of one input in memory");
+    is_int(threads, 0, "%s: activation statistics with three threads equal those with one", what);
+    is_int(passes, 0, "activation statistics from many passes equal those from one");
+    ok(most == 1 && in_memory(&a) == (int) a.count,
+       "activation statistics with a memory limit keep the moments of one input");
     ft_activation_stats_fini(&a);
     ft_activation_stats_fini(&b);
     ft_activation_stats_fini(&c);
 }
 
-/* Divided sums stay divided when they are summed up again. */
+/* Rescaled statistics stay rescaled when they are collected again. */
 static void test_division(const subject *s)
 {
     ft_activation_stats_options how = of(s);
@@ -320,20 +324,21 @@ static void test_division(const subject *s)
                                        a.input[0].moments[i * cols + i / 2] -
                                    1));
     }
-    ok(magnitude < 1e-14 && square < 1e-14 && moment < 1e-14, "inputs are divided by factors");
+    ok(magnitude < 1e-14 && square < 1e-14 && moment < 1e-14,
+       "ft_input_stats_rescale() divides the statistics by the factors");
     double *before = ft_calloc(cols * cols, sizeof *before);
     memcpy(before, b.input[0].moments, cols * cols * sizeof *before);
     need(&b, 1);
-    ok(b.input[0].moments == NULL, "where memory is short, others have it next");
+    ok(b.input[0].moments == NULL, "a memory limit evicts the moments of another input");
     need(&b, 0);
     ok(memcmp(before, b.input[0].moments, cols * cols * sizeof *before) == 0,
-       "and what was divided is so again");
+       "recomputed moments are rescaled again");
     free(before);
     ft_activation_stats_fini(&a);
     ft_activation_stats_fini(&b);
 }
 
-/* Without moments one pass does for all, whoever asks. */
+/* Without moments a single pass collects the statistics of all inputs. */
 static void count_stages(void *user, const char *what, const char *unit)
 {
     (void) what, (void) unit;
@@ -355,14 +360,14 @@ static void test_squares(const subject *s)
         wrong += memcmp(squares.input[i].square, moments.input[i].square,
                         squares.input[i].cols * sizeof(double)) != 0;
     }
-    is_int(wrong, 0, "squares alone are the same squares");
-    ok(stages == 1 && in_memory(&squares) == 0, "... in one pass, without products");
+    is_int(wrong, 0, "collecting squares without moments gives the same squares");
+    ok(stages == 1 && in_memory(&squares) == 0,
+       "collecting squares without moments takes one pass and allocates no moments");
     ft_activation_stats_fini(&squares);
     ft_activation_stats_fini(&moments);
 }
 
-/* An embedding that is so large that its square is infinite in float, and then its norm 0 or NaN.
- */
+/* A norm weight so large that the input of the first linears overflows float32. */
 static void test_infinite(void)
 {
     subject s = { .model = NULL };
@@ -374,8 +379,9 @@ static void test_infinite(void)
     ft_activation_stats_options how = of(&s);
     ft_activation_stats inputs = begin(&how, s.all);
     is_int(ft_activation_stats_collect(&inputs, &inputs.input[0], &err), FT_EFORMAT,
-           "infinite inputs are refused");
-    is_str(err.text, "embed.norm: column 2 is not finite on the sample data", "... by name");
+           "ft_activation_stats_collect() refuses infinite inputs");
+    is_str(err.text, "embed.norm: column 2 is not finite on the sample data",
+           "the error names the value and column that is not finite");
     ft_activation_stats_fini(&inputs);
     close_subject(&s);
 }

@@ -1,7 +1,7 @@
 /*
- * method-t.c - histograms and methods: against ModelOpt's choices, against the definitions.
+ * method-t.c - histograms and calibration methods: against ModelOpt and against the definitions.
  *
- * Golden numbers and how they were made: tests/golden/amax-modelopt.tsv, make-amax.py.
+ * The golden values are in tests/golden/amax-modelopt.tsv; make-amax.py generates them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -55,9 +55,9 @@ static const golden *find(const char *input, const char *method)
     bail_out("no golden number for %s, %s", input, method);
 }
 
-/* ---- The definitions, written down directly ----------------------------------------------- */
+/* ---- Direct implementations of the definitions -------------------------------------------- */
 
-/* The divergence of keeping `kept` bins; NaN where Q has nothing, as in the reference. */
+/* The KL divergence of keeping `kept` bins; NaN when Q is empty, as in the reference. */
 static double divergence_by_definition(const ft_histogram *h, int kept)
 {
     double b[FT_BINS], sum[128] = { 0 }, filled[128] = { 0 }, p_total = 0, q_total = 0, d = 0;
@@ -131,9 +131,9 @@ static bool same_hash(const golden *g, const void *bytes, size_t size)
 }
 
 /*
- * Where the divergence at the reference's index is NaN, its minimum is one of NaN's making: there
- * ours must be the least number.  Otherwise the index, or the divergence within 1e-9 (the
- * reference sums in another order).
+ * When the divergence at the reference's index is NaN, the reference has taken NaN for its minimum:
+ * then ours must be the minimum of the numbers.  Otherwise the index must agree, or the divergence
+ * within 1e-9, because the reference sums in another order.
  */
 static bool same_entropy(const ft_histogram *h, const ft_amax_result *c, const golden *g)
 {
@@ -143,7 +143,7 @@ static bool same_entropy(const ft_histogram *h, const ft_amax_result *c, const g
     return c->index == atoi(g->index) || fabs(c->objective - theirs) <= 1e-9;
 }
 
-/* The neighbouring bin, or a score within 1e-5: the reference adds up 2048 terms in float. */
+/* The same or a neighbouring bin, or a score within 1e-5: the reference sums 2048 floats. */
 static bool same_mse(const ft_histogram *h, const ft_amax_result *c, const golden *g)
 {
     return abs(c->index - atoi(g->index)) <= 1 ||
@@ -156,7 +156,7 @@ static bool same_choice(const ft_histogram *h, const ft_amax_result *c, const go
                  : strcmp(g->method, "mse") == 0     ? same_mse(h, c, g)
                  : strcmp(g->method, "entropy") == 0 ? same_entropy(h, c, g)
                                                      : c->index == atoi(g->index);
-    /* 1e-6: edges are within two units in the last place of torch's, which adds in vectors */
+    /* 1e-6: bin edges are within two ulps of torch's, which sums in vectors */
     bool amax = c->index != atoi(g->index) || fabsf(c->amax - g->amax) <= 1e-6f * g->amax;
     if (!index || !amax)
         diag("index %d, amax %.9g; reference %s, %.9g", c->index, (double) c->amax, g->index,
@@ -164,7 +164,7 @@ static bool same_choice(const ft_histogram *h, const ft_amax_result *c, const go
     return index && amax;
 }
 
-/* The least magnitude that this fraction of the values does not exceed. */
+/* The smallest magnitude that this fraction of the values does not exceed. */
 static float quantile(const ft_histogram *h, double fraction)
 {
     uint64_t below = 0;
@@ -174,7 +174,7 @@ static float quantile(const ft_histogram *h, double fraction)
     return h->amax;
 }
 
-/* amax is the lower edge of the quantile's bin; 1e-12: a sum of 2048 fractions is not exact. */
+/* amax is the lower edge of the quantile's bin; 1e-12 covers rounding of 2048 fractions. */
 static bool holds_quantile(const ft_histogram *h, const ft_amax_result *c, double percentile)
 {
     float width = h->edge[1] * 1.000001f;
@@ -186,11 +186,11 @@ static void test_input(const amax_input *in)
 {
     static const double percentile[FT_AMAX_CANDIDATES] = { 0, 99, 99.9, 99.99, 99.999, 0, 0 };
     ok(same_hash(find(in->name, "values"), in->value, in->n * sizeof *in->value),
-       "%s: the input has the bits that the reference saw", in->name);
+       "%s: the test input equals the input of the reference", in->name);
     ft_histogram h = histogram_of(in->value, in->n);
     if (strcmp(in->name, "f32-many") != 0)
         ok(same_hash(find(in->name, "histogram"), h.bin, sizeof h.bin),
-           "%s: each bin has the reference's count", in->name);
+           "%s: every histogram bin equals the reference's count", in->name);
 
     ft_amax_result candidate[FT_AMAX_CANDIDATES], best;
     ft_compute_amax_candidates(candidate, &h);
@@ -198,13 +198,15 @@ static void test_input(const amax_input *in)
     bool quantiles = true, highest = true;
     for (size_t i = 0; i < FT_AMAX_CANDIDATES; i++) {
         const ft_amax_result *c = &candidate[i];
-        ok(same_choice(&h, c, find(in->name, c->method)), "%s: %s chooses as the reference",
-           in->name, c->method);
+        ok(same_choice(&h, c, find(in->name, c->method)),
+           "%s: %s chooses the amax of the reference", in->name, c->method);
         quantiles = quantiles && (percentile[i] == 0 || holds_quantile(&h, c, percentile[i]));
         highest = highest && best.distortion.sqnr_db >= c->distortion.sqnr_db;
     }
-    ok(quantiles, "%s: percentiles are at most a bin below the quantile, never above", in->name);
-    ok(highest, "%s: auto has the highest SQNR (%s)", in->name, best.method);
+    ok(quantiles,
+       "%s: percentile amaxes are at most one bin below the exact quantile and never above it",
+       in->name);
+    ok(highest, "%s: the auto method has the highest SQNR (%s)", in->name, best.method);
     ft_histogram_fini(&h);
 }
 
@@ -220,7 +222,7 @@ static void test_reference(void)
 
 /* ---- The definitions ---------------------------------------------------------------------- */
 
-/* Vectors A, B and G; divergences by another program, with exact sums. */
+/* Vectors A, B and G with divergences that another program computed with exact sums. */
 static void test_vectors(void)
 {
     static const double divergence[] = { 2.71908444e-3, 1.31657319e-2, 2.0999e-3 };
@@ -231,9 +233,11 @@ static void test_vectors(void)
         ft_histogram h = histogram_of(in.value, in.n);
         ft_amax_result c;
         ft_compute_amax(&c, FT_METHOD_ENTROPY, &h, NULL);
-        near(c.objective, divergence[k], tolerance[k], "%s: the least divergence", in.name);
+        near(c.objective, divergence[k], tolerance[k],
+             "%s: the minimal divergence equals the reference", in.name);
         if (k < 2)
-            ok(memcmp(h.bin, first[k], sizeof first[k]) == 0, "%s: the first bins", in.name);
+            ok(memcmp(h.bin, first[k], sizeof first[k]) == 0,
+               "%s: the first bins equal the reference", in.name);
 
         int least = FT_BINS;
         double best = HUGE_VAL, second = HUGE_VAL;
@@ -243,15 +247,18 @@ static void test_vectors(void)
             least = d <= best ? kept : least;
             best = d <= best ? d : best;
         }
-        is_int(c.index, least, "%s: running sums find the same range as the definition", in.name);
-        near(c.objective, best, 1e-12, "%s: and the same divergence", in.name);
-        near(c.second_best, second, 1e-12, "%s: and the same runner-up", in.name);
+        is_int(c.index, least, "%s: prefix sums find the same threshold as the definition",
+               in.name);
+        near(c.objective, best, 1e-12, "%s: prefix sums give the same divergence as the definition",
+             in.name);
+        near(c.second_best, second, 1e-12,
+             "%s: prefix sums give the same second-best divergence as the definition", in.name);
         ft_histogram_fini(&h);
         free(in.value);
     }
 }
 
-/* 100 values, half of 1 and half of 2: with amax 2 codes are 64 (63.5 to even) and 127. */
+/* 100 values, half 1 and half -2: for amax 2 they quantize to 64 (63.5 to even) and -127. */
 static void test_distortion(void)
 {
     float value[100];
@@ -261,15 +268,17 @@ static void test_distortion(void)
     double error = (double) (64 * (2.0f / 127.0f)) - 1.0;
     double top = (double) (127 * (2.0f / 127.0f)) - 2.0;
     near(ft_histogram_distortion(&h, 2.0f).sqnr_db, 10 * log10(5.0 / (error * error + top * top)),
-         1e-9, "SQNR of two values, by hand");
-    near(ft_histogram_distortion(&h, 2.0f).clipped, 0.0, 0.0, "the maximum clips nothing");
-    near(ft_histogram_distortion(&h, 1.5f).clipped, 0.5, 0.0, "1.5 clips half of the values");
+         1e-9, "the SQNR of two distinct values equals the value computed by hand");
+    near(ft_histogram_distortion(&h, 2.0f).clipped, 0.0, 0.0,
+         "an amax equal to the maximum clips no value");
+    near(ft_histogram_distortion(&h, 1.5f).clipped, 0.5, 0.0,
+         "an amax of 1.5 clips half of the values");
     near(ft_histogram_distortion(&h, 1.0f).sqnr_db, 10 * log10(5.0), 1e-5,
-         "a clipped 2 loses 1: SQNR is 10 log10 5");
+         "clipping 2 to 1 gives an SQNR of 10 log10 5 dB");
     ft_histogram_fini(&h);
 }
 
-/* ---- Corners ------------------------------------------------------------------------------ */
+/* ---- Edge cases --------------------------------------------------------------------------- */
 
 static void test_zero(void)
 {
@@ -280,8 +289,8 @@ static void test_zero(void)
             ft_amax_result c;
             ft_compute_amax(&c, (ft_method) m, &h, NULL);
             ok(c.status == FT_AMAX_ZERO && c.amax == 1.0f && strcmp(c.method, "zero") == 0,
-               "%s: %s gives 1 and says so", n == 2 ? "zeros" : "nothing above 2^-24",
-               ft_method_name((ft_method) m));
+               "%s: %s returns an amax of 1 and the status FT_AMAX_ZERO",
+               n == 2 ? "zeros" : "nothing above 2^-24", ft_method_name((ft_method) m));
         }
         ft_histogram_fini(&h);
     }
@@ -289,7 +298,8 @@ static void test_zero(void)
     ft_histogram h = histogram_of(above, 2);
     ft_amax_result c;
     ft_compute_amax(&c, FT_METHOD_MAX, &h, NULL);
-    ok(c.status == FT_AMAX_OK && c.amax == above[1], "just above 2^-24 is a magnitude as any");
+    ok(c.status == FT_AMAX_OK && c.amax == above[1],
+       "a magnitude just above 2^-24 counts as nonzero");
     ft_histogram_fini(&h);
 }
 
@@ -299,17 +309,20 @@ static void test_refusals(void)
     ft_counters point = empty_point();
     ft_histogram h;
     ft_error err;
-    is_int(ft_histogram_init(&h, &point, &err), FT_EFORMAT, "no values are refused");
-    has(err.text, "layer.0.point: no value was counted", "with the point's name");
+    is_int(ft_histogram_init(&h, &point, &err), FT_EFORMAT,
+           "ft_histogram_init() refuses counters without values");
+    has(err.text, "layer.0.point: no value was counted",
+        "the error about missing values names the calibration point");
     ft_cpu_counts_add(&point.counts, values, FT_COUNT(values));
-    is_int(ft_histogram_init(&h, &point, &err), FT_EFORMAT, "NaN and infinities are refused");
+    is_int(ft_histogram_init(&h, &point, &err), FT_EFORMAT,
+           "ft_histogram_init() refuses NaN and infinities");
     is_str(err.text, "layer.0.point: 2 NaN and 1 infinities beside 2 finite values",
-           "with name and numbers");
+           "the error names the calibration point and counts NaN and infinities");
     ft_histogram_fini(&h);
     ft_counts_fini(&point.counts);
 }
 
-/* The reference's float counts stop at 2^24: its 50th percentile would be the other value. */
+/* The reference's float counts saturate at 2^24, which would give the other value. */
 static void test_many(void)
 {
     ft_counters point = empty_point();
@@ -319,11 +332,12 @@ static void test_many(void)
     ft_error err;
     if (ft_histogram_init(&h, &point, &err) != FT_OK)
         bail_out("%s", err.text);
-    is_int((long long) h.total, (4 << 24) + 1, "more than 2^24 values are counted");
-    is_int((long long) h.bin[FT_BINS / 4], 3 << 24, "also in one bin");
+    is_int((long long) h.total, (4 << 24) + 1, "a histogram counts more than 2^24 values");
+    is_int((long long) h.bin[FT_BINS / 4], 3 << 24,
+           "one histogram bin counts more than 2^24 values");
     ft_amax_result c;
     ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 74 });
-    near((double) c.amax, 0.25, 0.0, "percentiles of them are right");
+    near((double) c.amax, 0.25, 0.0, "a percentile over more than 2^24 values is exact");
     ft_histogram_fini(&h);
     ft_counts_fini(&point.counts);
 }
@@ -339,12 +353,12 @@ static void test_percentiles(void)
     ft_histogram h = histogram_of(value, N);
     ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.0 });
     ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.99") == 0 && c.amax == 0.5f,
-       "a percentile in the first bin is raised to the next that is not, which is named");
+       "a percentile in the first bin is raised to the next named percentile above it");
     ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
     ok(c.status == FT_AMAX_TOO_FEW_SAMPLES && strcmp(c.method, "percentile-99.99") == 0,
-       "the default is 99.99; 20000 values are too few for it");
+       "the default percentile is 99.99, for which 20000 values are too few");
     ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.95 });
-    is_int(c.status, FT_AMAX_RAISED, "99.95 is raised too");
+    is_int(c.status, FT_AMAX_RAISED, "a percentile of 99.95 in the first bin is raised");
     ft_histogram_fini(&h);
 
     value[1] = value[2] = 0.0f;
@@ -352,18 +366,19 @@ static void test_percentiles(void)
     ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
     ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.999") == 0 &&
            c.index == FT_BINS - 1,
-       "one value among zeros: 99.999 reaches its bin");
+       "the percentile 99.999 reaches a single nonzero value among zeros");
     ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9995 });
-    is_int(c.index, FT_BINS - 1, "and 99.9995 as well");
+    is_int(c.index, FT_BINS - 1,
+           "the percentile 99.9995 reaches a single nonzero value among zeros");
     ft_histogram_fini(&h);
 
     for (int i = 0; i < N; i++)
         value[i] = (float) (i + 1);
     h = histogram_of(value, N);
     ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9 });
-    is_int(c.status, FT_AMAX_OK, "20000 values are enough for 99.9");
+    is_int(c.status, FT_AMAX_OK, "20000 values are enough for the percentile 99.9");
     ft_compute_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 50 });
-    near((double) c.amax, 10000, 10, "the median is within a bin");
+    near((double) c.amax, 10000, 10, "the percentile 50 is within one bin of the median");
     ft_histogram_fini(&h);
 }
 
@@ -373,9 +388,9 @@ static void test_names(void)
     for (int m = 0; m < FT_METHODS; m++)
         ok(ft_method_parse(ft_method_name((ft_method) m), &method) && (int) method == m &&
                strlen(ft_method_help((ft_method) m)) > 0,
-           "%s is a method and has a line of help", ft_method_name((ft_method) m));
-    ok(!ft_method_parse("median", &method), "median is none");
-    is_int(FT_METHOD_AUTO, 0, "auto is the default");
+           "%s is a method name with a line of help", ft_method_name((ft_method) m));
+    ok(!ft_method_parse("median", &method), "ft_method_parse() refuses \"median\"");
+    is_int(FT_METHOD_AUTO, 0, "the default method is auto");
 }
 
 static void test_best(void)
@@ -385,9 +400,10 @@ static void test_best(void)
                             { .amax = 4, .distortion.sqnr_db = 31 },
                             { .amax = 4, .distortion.sqnr_db = 31 } };
     is_int((long long) ft_best_amax_candidate(c, 4), 2,
-           "equal SQNR: the largest amax, then the first");
+           "candidates of equal SQNR are ranked by the largest amax, then by their order");
     c[0].distortion.sqnr_db = HUGE_VAL;
-    is_int((long long) ft_best_amax_candidate(c, 4), 0, "nothing lost is best");
+    is_int((long long) ft_best_amax_candidate(c, 4), 0,
+           "a candidate without quantization error ranks first");
 }
 
 int main(void)

@@ -1,9 +1,9 @@
 /*
- * packing-t.c - padding, masks and batches: what a sequence gives does not depend on its company.
+ * packing-t.c - padding, masks and batches: the outputs of a sequence do not depend on its batch.
  *
- * In int8 the hidden states are equal to the bit.  Products of floats are the float library's,
- * which may sum in another order for another number of rows: in a float model, and in the
- * classifier of every model, results are near.
+ * The hidden states of int8 models are bit-identical.  Float GEMMs call the BLAS library, which may
+ * sum in another order for another number of rows: the outputs of float models and of the
+ * classifier of every model are close, not equal.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 
 enum { HIDDEN = 8, LABELS = 3 };
 
-/* The largest distance of two arrays. */
+/* The largest difference between two arrays. */
 static double distance(const float *a, const float *b, size_t count)
 {
     double most = 0.0;
@@ -29,7 +29,7 @@ static double distance(const float *a, const float *b, size_t count)
     return most;
 }
 
-/* Equal bits, or near where the float library takes part. */
+/* Equal bits, or close values when BLAS takes part. */
 static void same(const float *a, const float *b, size_t count, bool exact, const char *sentence)
 {
     if (exact)
@@ -62,7 +62,8 @@ static void test_padding(const ft_model *model, bool exact)
         const model_input alone = { 1, lengths[row], padded_ids + row * padded.cols, NULL, NULL };
         float *found = calibrated_result(model, &alone, "last_hidden_state", &one);
         float *rows = all + row * padded.cols * HIDDEN;
-        same(found, rows, one, exact, "a sequence alone gives what it gave padded, in a batch");
+        same(found, rows, one, exact,
+             "a sequence alone gives the hidden states that it has in a padded batch");
         zero = zero && all_zero(rows + one, (size_t) (padded.cols - lengths[row]) * HIDDEN);
         free(found);
     }
@@ -84,7 +85,7 @@ static void test_batches(const ft_model *model, bool exact)
         calibrated_result(model, &(model_input){ 3, 6, ids, mask, NULL }, "logits", &one);
     for (int row = 0; row < 3; row++)
         near(distance(moved + row * LABELS, all + order[row] * LABELS, LABELS), 0.0, 1e-5,
-             "%s: a sequence gives the same logits at another place of the batch",
+             "%s: the logits of a sequence do not depend on its position in the batch",
              exact ? "int8" : "float");
     free(all);
     free(moved);
@@ -100,11 +101,12 @@ static void test_again(const ft_model *model, bool exact)
     calibrated_run(session, &small);
     float *other = calibrated_get(session, "last_hidden_state", &m);
     float *expected = calibrated_result(model, &small, "last_hidden_state", &m);
-    same(other, expected, m, exact, "a second run of other sizes sees nothing of the first");
+    same(other, expected, m, exact,
+         "a second forward pass of another shape is independent of the first");
     calibrated_run(session, &padded);
     float *again = calibrated_get(session, "last_hidden_state", &m);
     ok(n == m && memcmp(first, again, n * sizeof *first) == 0,
-       "%s: the same input gives the same bits again", exact ? "int8" : "float");
+       "%s: repeating an input gives identical bits", exact ? "int8" : "float");
     free(first);
     free(other);
     free(expected);
@@ -121,9 +123,12 @@ static void test_types(const ft_model *model)
                                     "logits", &n);
     float *some = calibrated_result(model, &(model_input){ 3, 6, padded_ids, padded_mask, types },
                                     "logits", &n);
-    ok(memcmp(none, zero, n * sizeof *none) == 0, "without token_type_ids all types are 0");
-    ok(memcmp(none, some, LABELS * sizeof *none) != 0, "another type changes its sequence");
-    near(distance(none + LABELS, some + LABELS, n - LABELS), 0.0, 1e-5, "and no other one");
+    ok(memcmp(none, zero, n * sizeof *none) == 0,
+       "omitting token_type_ids is the same as setting all of them to 0");
+    ok(memcmp(none, some, LABELS * sizeof *none) != 0,
+       "another token_type_id changes the logits of its sequence");
+    near(distance(none + LABELS, some + LABELS, n - LABELS), 0.0, 1e-5,
+         "another token_type_id leaves the logits of other sequences unchanged");
     free(none);
     free(zero);
     free(some);
@@ -139,7 +144,7 @@ static void test_classifier(const ft_model *model, bool exact)
 
 /* ---- Positions ---------------------------------------------------------------------------- */
 
-/* The positions that a run gave to its tokens. */
+/* Checks the positions of the tokens in a forward pass. */
 static void positions_are(const ft_model *model, const model_input *input, const float *expected,
                           size_t expected_count, const char *sentence)
 {
@@ -161,10 +166,10 @@ static void test_bert_positions(const ft_model *model)
 {
     const int32_t ids[] = { 0, 0, 5, 6, 4, 5, 0, 7 }, mask[] = { 0, 0, 1, 1, 1, 1, 0, 1 };
     positions_are(model, &(model_input){ 2, 4, ids, mask, NULL }, (float[]){ 2, 3, 0, 1, 3 }, 5,
-                  "BERT numbers positions by column, whatever is masked before");
+                  "BERT numbers positions by column, independently of the mask");
 }
 
-/* Of an encoder that does not read the first token: left padding, masks within. */
+/* Left padding and inner masks, for an encoder that does not pool the first token. */
 static void test_masks(const ft_model *model, bool exact)
 {
     const int32_t ids[] = { 0, 0, 5, 6, 4, 5, 11, 7 }, other[] = { 3, 1, 5, 6, 4, 5, 2, 7 };
@@ -175,10 +180,10 @@ static void test_masks(const ft_model *model, bool exact)
     float *b = calibrated_result(model, &(model_input){ 2, 4, other, mask, NULL },
                                  "last_hidden_state", &count);
     ok(all_zero(a, 2 * HIDDEN) && all_zero(a + 6 * HIDDEN, HIDDEN),
-       "left and inner masked positions are zero");
+       "hidden states are zero at left-padded and inner masked positions");
     ok(!all_zero(a + 2 * HIDDEN, HIDDEN) && !all_zero(a + 7 * HIDDEN, HIDDEN),
-       "and tokens are at their places");
-    same(a, b, count, exact, "what stands at masked positions has no influence");
+       "hidden states are nonzero at unmasked positions");
+    same(a, b, count, exact, "the ids at masked positions do not affect the hidden states");
     free(a);
     free(b);
 }
@@ -189,14 +194,14 @@ static void test_roberta(const ft_model *model)
     const int32_t mask[] = { 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1 };
     positions_are(model, &(model_input){ 3, 5, ids, mask, NULL },
                   (float[]){ 2, 3, 4, 2, 3, 4, 2, 1, 3, 5 }, 10,
-                  "RoBERTa counts ids that are not padding, masked or not; padding has its own");
+                  "RoBERTa numbers non-padding ids from 2 on, masked or not, and padding as 1");
     ft_session *session = calibrated_session(model, &(ft_session_options){ .threads = 1 });
     ft_tensor long_row = { .dtype = FT_I32, .ndim = 2, .dim = { 1, 9 }, .data = (int32_t[9]){ 5 } };
     ft_error err;
     is_int(ft_session_set(session, "input_ids", &long_row, &err), FT_ELIMIT,
-           "the position table has fewer rows than its size for RoBERTa");
+           "RoBERTa accepts fewer positions than its position table has rows");
     is_str(err.text, "input_ids: sequences of 9 positions, but the model has 8",
-           "as the text says");
+           "the error states the number of positions and the limit");
     ft_session_close(session);
 }
 
@@ -204,7 +209,7 @@ static void test_roberta(const ft_model *model)
 
 typedef void (*test)(const ft_model *model, bool exact);
 
-/* Run a test on the float and on the int8 artifact of a checkpoint. */
+/* Runs a test on the float and the int8 artifact of a checkpoint. */
 static void on_both(tiny *t, test run)
 {
     calibrated files;
@@ -239,7 +244,7 @@ static void test_distilbert(const ft_model *model, bool exact)
     calibrated_run(session, &padded);
     tensor.data = (void *) (uintptr_t) types;
     is_int(ft_session_set(session, "token_type_ids", &tensor, &err), FT_EARG,
-           "a model without types has no such input");
+           "ft_session_set() refuses token_type_ids for a model without token types");
     ft_session_close(session);
     test_padding(model, exact);
 }

@@ -1,5 +1,5 @@
 /*
- * recipe-t.c - which matrix becomes what: words, rules, their order, and what is no rule.
+ * recipe-t.c - recipes: scheme names, rules, their precedence, and invalid rules.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,27 +23,30 @@ static void test_words(void)
         kinds[1] += ft_scheme_is_groupwise(scheme);
         wrong += ft_scheme_is_int8(scheme) && ft_scheme_is_groupwise(scheme);
     }
-    is_int(wrong, 0, "each scheme has a name, and is of int8, of blocks, or float");
-    is_int(kinds[0], 2, "two are of int8");
-    is_int(kinds[1], 3, "three of blocks");
+    is_int(wrong, 0, "every scheme has a name and is int8, group-wise or float");
+    is_int(kinds[0], 2, "two schemes are int8");
+    is_int(kinds[1], 3, "three schemes are group-wise");
     ft_scheme scheme;
     ft_clip clip;
-    is_int(ft_scheme_parse("", &scheme, &err), FT_EARG, "the empty word is no scheme");
-    is_int(ft_scheme_parse("int4", &scheme, &err), FT_EARG, "int4 is no scheme");
+    is_int(ft_scheme_parse("", &scheme, &err), FT_EARG, "ft_scheme_parse() refuses an empty name");
+    is_int(ft_scheme_parse("int4", &scheme, &err), FT_EARG,
+           "ft_scheme_parse() refuses the name int4");
     is_str(err.text,
            "unknown scheme \"int4\", expected one of w8a8, w8a8-dynamic, w4a16, w8a16, w8a8-block, "
            "float",
-           "and the sentence lists those that there are");
+           "the error for an unknown scheme lists the known ones");
     ok(ft_clip_parse("mse", &clip) && clip == FT_CLIP_MSE && !ft_clip_parse("max", &clip),
-       "so it is with clipping");
-    ok(ft_clip_parse("imatrix", &clip) && clip == FT_CLIP_IMATRIX, "... also by sample data");
+       "ft_clip_parse() accepts mse and refuses max");
+    ok(ft_clip_parse("imatrix", &clip) && clip == FT_CLIP_IMATRIX,
+       "ft_clip_parse() accepts imatrix");
     ok(ft_scheme_name(FT_NUM_SCHEMES) == NULL && ft_clip_name(FT_NUM_CLIPS) == NULL,
-       "what is no scheme has no name");
+       "ft_scheme_name() and ft_clip_name() return NULL for an unknown value");
 }
 
 static void is_scheme(const ft_recipe *recipe, const char *name, const char *expected)
 {
-    is_str(ft_scheme_name(ft_recipe_scheme(recipe, name)), expected, "%s: %s", name, expected);
+    is_str(ft_scheme_name(ft_recipe_scheme(recipe, name)), expected,
+           "the recipe assigns to %s the scheme %s", name, expected);
 }
 
 static void add(ft_recipe *recipe, const char *text)
@@ -59,21 +62,24 @@ static void test_rules(void)
     add(&recipe, "ffn\\.(up|down)=w8a16");
     add(&recipe, "ffn=w8a8-block");
     add(&recipe, "a=b=w8a8");
-    is_int(ft_recipe_add(&recipe, "attn\\.q", FT_SCHEME_FLOAT, &err), FT_OK, "a rule by scheme");
+    is_int(ft_recipe_add(&recipe, "attn\\.q", FT_SCHEME_FLOAT, &err), FT_OK,
+           "ft_recipe_add() adds a rule by scheme value");
     is_scheme(&recipe, "layer.1.attn.k.weight", "w4a16");
     is_scheme(&recipe, "layer.0.ffn.up.weight", "float");
     is_scheme(&recipe, "layer.1.ffn.up.weight", "w8a16");
     is_scheme(&recipe, "layer.10.ffn.gate.weight", "w8a8-block");
     is_scheme(&recipe, "layer.1.attn.q.weight", "float");
     is_scheme(&recipe, "xa=bx", "w8a8");
-    ok(ft_recipe_uses(&recipe, FT_SCHEME_W8A8), "w8a8 is mentioned");
-    ok(!ft_recipe_uses(&recipe, FT_SCHEME_W8A8_DYNAMIC), "w8a8-dynamic is not");
-    ok(ft_recipe_uses_groupwise(&recipe), "blocks are");
+    ok(ft_recipe_uses(&recipe, FT_SCHEME_W8A8),
+       "ft_recipe_uses() finds a scheme that a rule names");
+    ok(!ft_recipe_uses(&recipe, FT_SCHEME_W8A8_DYNAMIC),
+       "ft_recipe_uses() does not find a scheme that no rule names");
+    ok(ft_recipe_uses_groupwise(&recipe), "ft_recipe_uses_groupwise() finds a group-wise scheme");
     for (int i = 0; i < 40; i++)
         add(&recipe, "nothing=float");
     is_scheme(&recipe, "layer.1.ffn.up.weight", "w8a16");
     ft_recipe_fini(&recipe);
-    ok(recipe.rule == NULL && recipe.rules == 0, "nothing is left of a recipe");
+    ok(recipe.rule == NULL && recipe.rules == 0, "ft_recipe_fini() removes all rules");
 }
 
 static void test_head(void)
@@ -88,15 +94,17 @@ static void test_head(void)
     is_scheme(&recipe, "head.weight", "w8a16");
     ft_recipe_fini(&recipe);
     is_scheme(&recipe, "layer.0.attn.q.weight", "w8a8");
-    ok(!ft_recipe_uses_groupwise(&recipe), "all zero is w8a8, without blocks");
+    ok(!ft_recipe_uses_groupwise(&recipe),
+       "a zero-initialized recipe is w8a8 without group-wise schemes");
 }
 
 static void is_refused(const char *text, const char *reason)
 {
     ft_recipe recipe = { .scheme = FT_SCHEME_W4A16 };
-    is_int(ft_recipe_add_text(&recipe, text, &err), FT_EARG, "\"%s\" is refused", text);
-    has(err.text, reason, "... and why is said");
-    is_int((long long) recipe.rules, 0, "... and it is not kept");
+    is_int(ft_recipe_add_text(&recipe, text, &err), FT_EARG, "ft_recipe_add_text() refuses \"%s\"",
+           text);
+    has(err.text, reason, "the rule error states the reason");
+    is_int((long long) recipe.rules, 0, "a refused rule is not added");
     ft_recipe_fini(&recipe);
 }
 
@@ -117,21 +125,22 @@ static void test_how(void)
     ft_recipe recipe = { .group = 64, .asymmetric = true, .clip = FT_CLIP_MSE };
     ft_groupwise_options how = ft_recipe_groupwise_options(&recipe, FT_SCHEME_W4A16);
     ok(how.bits == 4 && how.group == 64 && how.asymmetric && how.clip && !how.int8_activations,
-       "w4a16 has 4 bits, and what the recipe says");
+       "w4a16 has 4 bits and the group options of the recipe");
     how = ft_recipe_groupwise_options(&recipe, FT_SCHEME_W8A16);
-    ok(how.bits == 8 && !how.int8_activations, "w8a16 has 8");
+    ok(how.bits == 8 && !how.int8_activations, "w8a16 has 8 bits and float activations");
     how = ft_recipe_groupwise_options(&recipe, FT_SCHEME_W8A8_BLOCK);
     ok(how.bits == 8 && how.int8_activations && how.importance == NULL && how.round == NULL,
-       "w8a8-block too, and makes codes of what it multiplies");
+       "w8a8-block has 8 bits and int8 activations");
 }
 
 static void test_learns(void)
 {
-    ok(!ft_recipe_needs_data(&(ft_recipe){ .clip = FT_CLIP_MSE }), "weights alone need no samples");
+    ok(!ft_recipe_needs_data(&(ft_recipe){ .clip = FT_CLIP_MSE }),
+       "a recipe of weights alone needs no samples");
     ok(ft_recipe_needs_data(&(ft_recipe){ .clip = FT_CLIP_IMATRIX }) &&
            ft_recipe_needs_data(&(ft_recipe){ .awq = true }) &&
            ft_recipe_needs_data(&(ft_recipe){ .gptq = true }),
-       "imatrix, AWQ and GPTQ do");
+       "imatrix, AWQ and GPTQ need samples");
 }
 
 static void test_json(void)
@@ -146,14 +155,13 @@ static void test_json(void)
            "{\"asymmetric\":false,\"clip\":\"mse\",\"group\":128,\"round\":\"gptq\","
            "\"rules\":[{\"scheme\":\"float\",\"tensor\":\"a\\\"b\\\\.c\"}],\"scale\":\"none\","
            "\"scheme\":\"w4a16\"}",
-           "an artifact keeps scheme, groups and rules");
+           "the recipe JSON contains the scheme, the group options and the rules");
     free(text);
     json_decref(json);
     ft_recipe_fini(&recipe);
     json = ft_recipe_to_json(&recipe);
     text = json_dumps(json, JSON_COMPACT);
-    is_str(text, "{\"scheme\":\"w8a8\"}",
-           "... and of what has no blocks nor rules nothing of them");
+    is_str(text, "{\"scheme\":\"w8a8\"}", "the recipe JSON of w8a8 contains only the scheme");
     free(text);
     json_decref(json);
 }

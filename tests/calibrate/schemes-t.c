@@ -1,8 +1,8 @@
 /*
- * schemes-t.c - from a recipe to a model that runs: every scheme, every kind of model.
+ * schemes-t.c - from a recipe to a quantized model: every scheme, every kind of model.
  *
- * What a weight-only artifact computes is compared with a float model of the values that its codes
- * stand for.
+ * The outputs of a weight-only artifact are compared with those of a float model of its dequantized
+ * weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 static ft_error err;
-static char codes[128]; /* where artifacts of codes are written */
+static char codes[128]; /* the path of the quantized artifact */
 
-/* ---- Models whose values are known -------------------------------------------------------- */
+/* ---- Dequantized models ------------------------------------------------------------------- */
 
 static float value_of(const ft_weight *w, size_t row, size_t col)
 {
@@ -52,7 +52,7 @@ static ft_weight as_floats(const ft_weight *w)
     return out;
 }
 
-/* Run both forms of a model, and compare. */
+/* Runs the quantized and the dequantized model and compares their outputs. */
 static void is_what_codes_mean(const char *what, const model_input *input)
 {
     ft_model *model = calibrated_open(codes, NULL), *twin;
@@ -73,8 +73,10 @@ static void is_what_codes_mean(const char *what, const model_input *input)
     double most = 0.0;
     for (size_t i = 0; i < n && n == m; i++)
         most = fmax(most, fabs((double) a[i] - (double) b[i]));
-    ok(blocks > 0 && n == m, "%s: %zu matrices are in blocks", what, blocks);
-    near(most, 0.0, 1e-4, "... which computes what they mean"); /* sums of floats in two orders */
+    ok(blocks > 0 && n == m, "%s: %zu matrices are group-wise quantized", what, blocks);
+    /* 1e-4: the float sums have different orders. */
+    near(most, 0.0, 1e-4,
+         "a group-wise quantized model computes the same as its dequantized model");
     free(a);
     free(b);
     ft_model_close(twin);
@@ -88,7 +90,7 @@ static void is_what_codes_mean(const char *what, const model_input *input)
 
 /* ---- Recipes ------------------------------------------------------------------------------ */
 
-/* A job: "SCHEME RULE...", w4a16 with groups of 32 that may be short unless it says otherwise. */
+/* A job "SCHEME RULE..." with groups of 32 columns, the last of which may be partial. */
 typedef struct trial {
     ft_recipe recipe;
     ft_calibration_options job;
@@ -125,9 +127,10 @@ static void is_refused(trial *t, ft_status status, const char *reason)
 {
     ft_report report;
     unlink(codes);
-    is_int(ft_calibrate(&t->job, NULL, &report, &err), status, "refused: %s", reason);
-    has(err.text, reason, "... in these words");
-    ok(access(codes, F_OK) != 0, "... and nothing is left");
+    is_int(ft_calibrate(&t->job, NULL, &report, &err), status, "ft_calibrate() refuses the job: %s",
+           reason);
+    has(err.text, reason, "the ft_calibrate() error states the reason");
+    ok(access(codes, F_OK) != 0, "a refused job leaves no artifact behind");
     ft_report_fini(&report);
     ft_recipe_fini(&t->recipe);
 }
@@ -145,7 +148,7 @@ static int count_scheme(const ft_report *report, ft_scheme scheme)
 static const int32_t encoder_ids[] = { 4, 9, 2, 7, 7, 3, 12, 19, 5, 8 };
 static const model_input encoder_input = { 2, 5, encoder_ids, NULL, NULL };
 
-/* What 4 and 8 bits keep of these small matrices, 8 to 12 columns a scale, in dB: 6 a bit. */
+/* The SQNR of 4 and 8 bits for these small matrices of 8 to 12 columns per scale: 6 dB per bit. */
 static void test_costs(const calibrated *files)
 {
     static const struct {
@@ -161,14 +164,16 @@ static void test_costs(const calibrated *files)
         for (size_t k = 0; k < report.weights; k++)
             outside += !(report.weight[k].sqnr.per_channel > costs[i].low &&
                          report.weight[k].sqnr.per_channel < costs[i].high);
-        is_int((long long) report.weights, 12, "%s: all twelve linears are reported",
+        is_int((long long) report.weights, 12, "%s: the report lists all twelve linears",
                costs[i].scheme);
-        is_int(outside, 0, "... between %.0f and %.0f dB", costs[i].low, costs[i].high);
-        /* From the end of the model only, errors of two small layers; 10 dB below each matrix. */
+        is_int(outside, 0, "the SQNR of every linear is between %.0f and %.0f dB", costs[i].low,
+               costs[i].high);
+        /* The output accumulates the errors of two small layers: 10 dB below each matrix. */
         ok(report.evaluation.samples == CALIBRATED_SAMPLES &&
                report.evaluation.sqnr_db > costs[i].low - 10.0,
-           "... the model has %.1f", report.evaluation.sqnr_db);
-        ok(report.held_out && report.samples == 0, "... and nothing was observed");
+           "the SQNR of the model output is %.1f dB", report.evaluation.sqnr_db);
+        ok(report.held_out && report.samples == 0,
+           "weight-only quantization observes no calibration sample");
         ft_report_fini(&report);
     }
 }
@@ -190,7 +195,7 @@ static void test_means(const calibrated *files)
     }
 }
 
-/* Int8 in layers of floats and blocks: faked from the float artifact and run from the other one. */
+/* A mix of int8, group-wise and float linears, fake-quantized for the evaluation. */
 static void test_mixed(const calibrated *files)
 {
     trial t;
@@ -198,13 +203,17 @@ static void test_mixed(const calibrated *files)
     t.job.data = files->samples;
     t.job.eval = files->samples;
     ft_report report = run(&t);
-    is_int(count_scheme(&report, FT_SCHEME_W8A8), 9, "nine linears are int8");
-    is_int(count_scheme(&report, FT_SCHEME_W8A16), 2, "two in blocks");
-    is_int(count_scheme(&report, FT_SCHEME_FLOAT), 1, "one stays float");
-    ok(report.evaluation.sqnr_db > 20.0, "together they keep %.1f dB", report.evaluation.sqnr_db);
+    is_int(count_scheme(&report, FT_SCHEME_W8A8), 9,
+           "a mixed recipe quantizes nine linears to w8a8");
+    is_int(count_scheme(&report, FT_SCHEME_W8A16), 2,
+           "a mixed recipe quantizes two linears to w8a16");
+    is_int(count_scheme(&report, FT_SCHEME_FLOAT), 1, "a mixed recipe keeps one linear float");
+    ok(report.evaluation.sqnr_db > 20.0, "a mixed recipe reaches an SQNR of %.1f dB",
+       report.evaluation.sqnr_db);
     ft_report_fini(&report);
     ft_model *model = calibrated_open(codes, NULL);
-    is_str(ft_model_get_info(model).precision, "int8", "their state is int8");
+    is_str(ft_model_get_info(model).precision, "int8",
+           "an artifact with int8 and group-wise linears has the precision int8");
     ft_model_close(model);
 
     begin(&t, files->real, "w8a8 layer\\.1=float");
@@ -213,8 +222,9 @@ static void test_mixed(const calibrated *files)
     begin(&t, files->real, "w8a8");
     t.job.data = files->samples;
     ft_report all = run(&t);
-    ok(half.points < all.points, "what only floats read is no point: %zu of %zu", half.points,
-       all.points);
+    ok(half.points < all.points,
+       "values that only float linears read are not calibration points: %zu of %zu points remain",
+       half.points, all.points);
     ft_report_fini(&half);
     ft_report_fini(&all);
 }
@@ -230,17 +240,17 @@ static void test_dry_run(const calibrated *files)
     t.job.eval = files->samples;
     t.job.dry_run = true;
     ft_report dry = run(&t);
-    ok(access(codes, F_OK) != 0, "a dry run leaves no artifact");
+    ok(access(codes, F_OK) != 0, "a dry run writes no artifact");
     ok(wet.weight[3].sqnr.per_channel == dry.weight[3].sqnr.per_channel &&
            wet.evaluation.sqnr_db == dry.evaluation.sqnr_db,
-       "... but tells the same");
+       "a dry run reports the figures of a full calibration");
     ft_report_fini(&wet);
     ft_report_fini(&dry);
     begin(&t, files->real, "w4a16");
     t.job.output = NULL;
     t.job.dry_run = true;
     dry = run(&t);
-    ok(dry.weights == 12, "... also without a name for one");
+    ok(dry.weights == 12, "a dry run needs no output path");
     ft_report_fini(&dry);
 }
 
@@ -258,7 +268,7 @@ static void test_bytes(const calibrated *files)
         bytes[i] = folder_read(codes, &size[i]);
     }
     ok(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0,
-       "three threads give the bytes of one");
+       "three threads write the bytes of one thread");
     free(bytes[0]);
     free(bytes[1]);
 }
@@ -295,9 +305,9 @@ static void test_refusals(const calibrated *files)
     is_refused(&t, FT_EARG, "has state int8, expected a float artifact");
 }
 
-/* ---- Codes that samples choose ------------------------------------------------------------ */
+/* ---- Data-driven quantization ------------------------------------------------------------- */
 
-/* Which of imatrix, AWQ and GPTQ; the rest as begin(). */
+/* Which of imatrix, AWQ and GPTQ to use; the rest is as in begin(). */
 enum { IMATRIX = 1, AWQ = 2, GPTQ = 4 };
 
 static void begin_learning(trial *t, const char *input, const char *text, int what,
@@ -310,7 +320,7 @@ static void begin_learning(trial *t, const char *input, const char *text, int wh
     t->job.data = samples;
 }
 
-/* The bytes of an artifact that is made with so many threads, and so much memory for sums. */
+/* The bytes of an artifact that is made with `threads` and `memory` for the moments. */
 static unsigned char *learned(const char *input, const char *text, int what, const char *samples,
                               int threads, size_t memory, size_t *size)
 {
@@ -329,14 +339,16 @@ static void test_same_bytes(const char *input, const char *text, const char *sam
     unsigned char *one = learned(input, text, IMATRIX | AWQ | GPTQ, samples, 1, 0, &size[0]);
     unsigned char *three = learned(input, text, IMATRIX | AWQ | GPTQ, samples, 3, 0, &size[1]);
     unsigned char *passes = learned(input, text, IMATRIX | AWQ | GPTQ, samples, 2, 1, &size[2]);
-    ok(size[0] == size[1] && memcmp(one, three, size[0]) == 0, "three threads give the same bytes");
-    ok(size[0] == size[2] && memcmp(one, passes, size[0]) == 0, "... and so do many passes");
+    ok(size[0] == size[1] && memcmp(one, three, size[0]) == 0,
+       "data-driven quantization with three threads writes the bytes of one thread");
+    ok(size[0] == size[2] && memcmp(one, passes, size[0]) == 0,
+       "data-driven quantization in many passes writes the bytes of one pass");
     free(one);
     free(three);
     free(passes);
 }
 
-/* The sum of squares of what results of all matrices lose, each as a part of what it is. */
+/* The sum of the squared relative output errors of all matrices. */
 static double lost_in_results(const char *input, const char *text, int what, const char *samples,
                               const char *method)
 {
@@ -353,12 +365,13 @@ static double lost_in_results(const char *input, const char *text, int what, con
         unknown += !(w->output_error > 0.0 && w->output_error < 1.0);
         others += strcmp(w->method, method) != 0;
     }
-    is_int(unknown, 0, "%s: what results lose is told", method);
-    is_int(others, 0, "... and why");
-    ok(report.samples == 6, "... by six samples");
+    is_int(unknown, 0, "%s: the report gives the relative output error of every matrix", method);
+    is_int(others, 0, "the report names the methods that quantized every matrix");
+    ok(report.samples == 6, "the report counts six calibration samples");
     ok(what & AWQ ? report.folded_inputs > 0 && report.folded_inputs <= report.foldable_inputs
                   : report.foldable_inputs == 0,
-       "... %zu of %zu inputs are divided", report.folded_inputs, report.foldable_inputs);
+       "AWQ folds scales into the producers of %zu of %zu inputs", report.folded_inputs,
+       report.foldable_inputs);
     ft_report_fini(&report);
     return sum;
 }
@@ -375,12 +388,12 @@ static void test_learning(const char *what, const char *real, const char *sample
     double both = lost_in_results(real, "w4a16", AWQ | GPTQ, samples, "awq, gptq");
     double all =
         lost_in_results(real, "w4a16", IMATRIX | AWQ | GPTQ, samples, "awq, imatrix, gptq");
-    snprintf(text, sizeof text, "%s, all three", what);
+    snprintf(text, sizeof text, "%s with imatrix, AWQ and GPTQ", what);
     if (input != NULL)
         is_what_codes_mean(text, input);
-    /* Of so few samples: what one saves, the others may spend a part of. */
+    /* With so few samples one method may lose part of what another gains. */
     ok(gptq < 0.8 * awq && both < 1.2 * gptq && all < 1.2 * both,
-       "%s: GPTQ leaves %.3f of the errors that AWQ leaves, both %.3f, all three %.3f", what,
+       "%s: GPTQ leaves %.3f of the AWQ error, AWQ with GPTQ %.3f and all three methods %.3f", what,
        gptq / awq, both / awq, all / awq);
 }
 
@@ -402,7 +415,7 @@ static void test_learning_refusals(const calibrated *files)
                "AWQ: no input of a group-wise quantized matrix can be scaled by its producer");
 }
 
-/* A matrix that cannot be quantized, found while the file is written. */
+/* A matrix that cannot be quantized is found while the file is written. */
 static void test_no_number(tiny *checkpoint, const calibrated *files)
 {
     ft_tensor *weight = tiny_find(checkpoint, "bert.encoder.layer.1.output.dense.weight");
@@ -419,7 +432,7 @@ static void test_no_number(tiny *checkpoint, const calibrated *files)
 static const int32_t decoder_ids[] = { 50, 29, 76, 77, 53, 57, 95, 31, 27, 63, 40, 85 };
 static const model_input decoder_input = { 2, 6, decoder_ids, NULL, NULL };
 
-/* A random model of the golden files as model.ft of its folder. */
+/* Writes a random model of the golden files to model.ft in its folder. */
 static void make_variant(tiny *t, char real[128], const char *file, const char *name,
                          void (*make)(tiny *, const json_t *))
 {
@@ -440,14 +453,14 @@ static const char *head_of(const ft_model *model)
 static void is_head(const char *expected, bool tied)
 {
     ft_model *model = calibrated_open(codes, NULL);
-    is_str(head_of(model), expected, "... the head is %s", expected);
+    is_str(head_of(model), expected, "the precision of the output head is %s", expected);
     bool alone = ft_artifact_find(model->artifact, "head.weight") != NULL;
-    ok(alone == !tied && model->config.tied == tied, "... %s",
-       tied ? "the table of words" : "a matrix of its own");
+    ok(alone == !tied && model->config.tied == tied, "the output head is %s",
+       tied ? "tied to the word embedding" : "a separate matrix");
     ft_model_close(model);
 }
 
-/* Six rows of 7 tokens, as sources and as targets. */
+/* Six sources and six targets of 7 tokens. */
 static void write_sources(const char *path)
 {
     enum { ROWS = 6, COLS = 7 };
@@ -482,7 +495,8 @@ static void test_decoder(const char *name, bool tied)
     trial t;
     begin(&t, real, "w8a8-dynamic attn=w8a16 ^head=w4a16");
     ft_report report = run(&t);
-    is_int(count_scheme(&report, FT_SCHEME_W8A8_DYNAMIC), 6, "%s: int8 beside blocks", name);
+    is_int(count_scheme(&report, FT_SCHEME_W8A8_DYNAMIC), 6,
+           "%s: int8 and group-wise linears can be mixed in one model", name);
     is_head("blocks", false);
     ft_report_fini(&report);
     size_t n, m;
@@ -494,8 +508,9 @@ static void test_decoder(const char *name, bool tied)
         signal += (double) b[i] * (double) b[i];
         noise += ((double) a[i] - (double) b[i]) * ((double) a[i] - (double) b[i]);
     }
-    /* 8 bits keep 40 dB and more of one product, and there are a dozen. */
-    ok(n == m && noise < signal * 1e-3, "... computes nearly the same: %.1f dB",
+    /* 8 bits keep 40 dB or more of one GEMM, and there are a dozen. */
+    ok(n == m && noise < signal * 1e-3,
+       "the model with mixed schemes computes nearly the same as the float model: SQNR %.1f dB",
        10.0 * log10(signal / noise));
     free(a);
     free(b);
@@ -524,9 +539,10 @@ static void test_translator(const char *name)
         begin(&t, real, schemes[i]);
         t.job.eval = sources;
         ft_report report = run(&t);
-        /* As above: 8 bits of two dozen products. */
+        /* As above, for two dozen GEMMs with 8 bits. */
         ok(report.evaluation.samples == 6 && report.evaluation.sqnr_db > 28.0,
-           "%s, %s: keeps %.1f dB", name, schemes[i], report.evaluation.sqnr_db);
+           "%s, %s: the quantized model reaches an SQNR of %.1f dB", name, schemes[i],
+           report.evaluation.sqnr_db);
         ft_report_fini(&report);
     }
     test_learning(name, real, sources, NULL);

@@ -1,5 +1,5 @@
 /*
- * verdict-t.c - which calibrations are worth a warning, what it says, and which points it is about.
+ * verdict-t.c - when calibration warns, what the warning says, and which points it names.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Reports that nobody measured --------------------------------------------------------- */
+/* ---- Synthetic reports -------------------------------------------------------------------- */
 
 enum { POINTS = 5 };
 
@@ -49,7 +49,7 @@ static ft_report report_of(double cosine, double agreement)
 static void is_silent(const ft_report *report, const char *what)
 {
     char *text = ft_report_warning(report);
-    is_str(text, "", "%s is worth no warning", what);
+    is_str(text, "", "ft_report_warning() is silent about %s", what);
     free(text);
 }
 
@@ -72,11 +72,11 @@ static size_t longest_line(const char *text)
 static void test_bounds(void)
 {
     ft_report r = report_of(0.985, (double) NAN);
-    is_silent(&r, "a mean cosine of 0.985");
+    is_silent(&r, "a mean cosine similarity of 0.985");
     r = report_of(0.9999, 0.98);
-    is_silent(&r, "the same class in 98 of 100 samples");
+    is_silent(&r, "agreement on the class in 98 of 100 samples");
     point[3].chosen.status = FT_AMAX_RAISED;
-    is_silent(&r, "a range that was raised, where the whole is near,");
+    is_silent(&r, "a raised range when the model output is close");
 }
 
 static void test_far(void)
@@ -91,10 +91,11 @@ static void test_far(void)
            "  or --exclude REGEX, which keeps matrices float; lowest SQNR: inputs of\n"
            "    layer.0.down.weight (9.0 dB); layer.0.up.weight (12.5 dB); layer.1.q.weight (20.0 "
            "dB)\n",
-           "a mean cosine of 0.911 is one warning: how far, on which samples, and what to try");
+           "a mean cosine of 0.911 gives a warning with the distance, samples and remedies");
     ok(text != NULL && strstr(text, "attn.probs") == NULL,
-       "points that the runtime does not read are not named");
-    ok(text != NULL && longest_line(text) <= 100, "no line has more than 100 columns");
+       "the warning omits points that the runtime does not quantize");
+    ok(text != NULL && longest_line(text) <= 100,
+       "every line of the warning has at most 100 columns");
     free(text);
 }
 
@@ -106,22 +107,26 @@ static void test_advice(void)
     r.is_decoder = true;
     r.held_out = true;
     char *text = ft_report_warning(&r);
-    has(text, "on 64 held-out samples; expected 0.98 or more\n", "held-out samples are called so");
+    has(text, "on 64 held-out samples; expected 0.98 or more\n",
+        "the warning calls held-out samples held-out");
     has(text, "try -m percentile; more samples than 8; --scheme w8a8-dynamic; --scheme w8a8-block",
-        "after auto it advises percentile, after 8 samples more, and of decoders dynamic ranges");
+        "the warning suggests percentile after auto, more samples, and dynamic ranges for "
+        "decoders");
     free(text);
     r.int8_residual = true;
     text = ft_report_warning(&r);
-    has(text, "--residual float", "residual streams of codes are advised to be float");
+    has(text, "--residual float", "the warning suggests a float residual stream for an int8 one");
     free(text);
     r = report_of(0.99, 0.5);
     text = ft_report_warning(&r);
-    has(text, "embedding has the same class\n  in 50.0 %", "classes that turn are told");
-    ok(count_of(text, "warning") == 1, "by one warning");
+    has(text, "embedding has the same class\n  in 50.0 %",
+        "the warning reports how often the class differs");
+    ok(count_of(text, "warning") == 1, "a differing class gives one warning");
     free(text);
     r = report_of((double) NAN, (double) NAN);
     text = ft_report_warning(&r);
-    has(text, "embedding contains NaN or infinity", "what is no number is not taken for near");
+    has(text, "embedding contains NaN or infinity",
+        "the warning reports an output with NaN or infinity");
     free(text);
 }
 
@@ -137,17 +142,18 @@ static void test_blocks(void)
     r.scheme = FT_SCHEME_W4A16;
     char *text = ft_report_warning(&r);
     has(text, "try --scheme w8a16; --asym; --clip imatrix --round gptq, with samples",
-        "of 4 bits it advises 8, and ways to choose codes");
-    has(text, "    a.weight (19.7 dB)\n", "and names the worst matrix of those that are codes");
+        "the warning about 4-bit weights suggests 8 bits and better quantization methods");
+    has(text, "    a.weight (19.7 dB)\n",
+        "the warning names the quantized matrix with the lowest SQNR");
     free(text);
 }
 
-/* Without an evaluation points are all that is known. */
+/* Without an evaluation only the points can be judged. */
 static void test_points(void)
 {
     ft_report r = report_of(0.0, 0.0);
     r.evaluation.samples = 0;
-    is_silent(&r, "a calibration that compared nothing");
+    is_silent(&r, "a calibration without evaluation");
     for (int i = 0; i < POINTS; i++)
         point[i].chosen.status = FT_AMAX_ZERO;
     char *text = ft_report_warning(&r);
@@ -155,13 +161,13 @@ static void test_points(void)
            "warning: no evaluation samples; check these ranges:\n"
            "  layer.0.input (all zero), layer.0.attn.norm (all zero), layer.0.act (all zero) and 1 "
            "more\n",
-           "unless ranges could not be chosen: at most three are named");
+           "the warning without evaluation names at most three points whose range is unknown");
     free(text);
 }
 
 /* ---- Points of a model -------------------------------------------------------------------- */
 
-/* What the report calls read are the codes of the int8 plan, and it names a matrix of them. */
+/* The points that the report calls quantized are those that the int8 plan stores as int8. */
 static void test_read(const calibrated *made, const ft_recipe *recipe, const char *what)
 {
     char path[CALIBRATED_PATH + 8];
@@ -187,9 +193,11 @@ static void test_read(const calibrated *made, const ft_recipe *recipe, const cha
         read += p->is_quantized;
         unnamed += p->matrix[0] != '\0' && !p->is_quantized;
     }
-    is_int(wrong, 0, "%s: the points called read are those that the int8 plan has codes of", what);
-    ok(read > 0 && (size_t) read < report.points, "%s: some points are read, some are not", what);
-    is_int(unnamed, 0, "%s: what is not read has no matrix", what);
+    is_int(wrong, 0,
+           "%s: the report marks the points as quantized that the int8 plan stores as int8", what);
+    ok(read > 0 && (size_t) read < report.points,
+       "%s: the report marks some points as quantized and some as not", what);
+    is_int(unnamed, 0, "%s: the report names a matrix only for quantized points", what);
     ft_model_close(model);
     ft_report_fini(&report);
 }
@@ -207,10 +215,10 @@ int main(void)
     test_points();
     tiny_make_classifier(&t);
     calibrated_make(&made, &t);
-    test_read(&made, &recipe, "all int8");
+    test_read(&made, &recipe, "w8a8 for all linears");
     if (ft_recipe_add(&recipe, "layer\\.0\\.ffn", FT_SCHEME_FLOAT, &err) != FT_OK)
         bail_out("%s", err.text);
-    test_read(&made, &recipe, "some float");
+    test_read(&made, &recipe, "w8a8 with some float linears");
     ft_recipe_fini(&recipe);
     tiny_remove(&t);
     return done_testing();

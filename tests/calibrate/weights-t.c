@@ -1,5 +1,5 @@
 /*
- * weights-t.c - float matrices become int8 codes: scales, layout, pieces, errors.
+ * weights-t.c - int8 quantization of weights: scales, layout, streaming, errors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A matrix of one dtype at an odd address, and the same values as floats. */
+/* A matrix of one dtype at an unaligned address, and its values as floats. */
 typedef struct matrix {
     unsigned char *bytes;
     float *value;
@@ -81,7 +81,7 @@ static float row_amax(const matrix *m, size_t row)
     return amax;
 }
 
-/* In double, the reference's way; it may differ by one code where the fraction is nearly a half. */
+/* The reference rounds in double; it may differ by one when the fraction is nearly a half. */
 static bool near_reference(float value, float amax, int code)
 {
     double exact = (double) value * 127.0 / (double) amax,
@@ -113,11 +113,13 @@ static void test_matrix(ft_dtype dtype, size_t rows, size_t cols)
         }
     }
     const char *name = ft_dtype_name(dtype);
-    is_int(wrong_scales, 0, "%s %zu x %zu: scales are each row's exact maximum / 127", name, rows,
+    is_int(wrong_scales, 0, "%s %zu x %zu: each row's scale is its exact maximum magnitude / 127",
+           name, rows, cols);
+    is_int(wrong_codes, 0, "%s %zu x %zu: quantized values are at the offsets of the layout", name,
+           rows, cols);
+    is_int(far_codes, 0, "%s %zu x %zu: quantized values equal round(127 w / amax)", name, rows,
            cols);
-    is_int(wrong_codes, 0, "%s %zu x %zu: codes lie where the layout says", name, rows, cols);
-    is_int(far_codes, 0, "%s %zu x %zu: codes are round(127 w / amax)", name, rows, cols);
-    is_int(wrong_pads, 0, "%s %zu x %zu: pads are 0", name, rows, cols);
+    is_int(wrong_pads, 0, "%s %zu x %zu: padding elements are 0", name, rows, cols);
     free(scale);
     free(codes);
     free_matrix(&m);
@@ -131,7 +133,7 @@ static void test_pieces(void)
     size_t total = ft_weight_matrix_block_bytes(&m.weights) * ft_weight_matrix_blocks(&m.weights);
     static const size_t pieces[] = { 1, 7, 1280, 1281, 100000 };
     is_int((long long) total, (long long) ft_layout_bytes(FT_COL4_4R2_8C, 37, 70),
-           "blocks make the whole layout");
+           "the row blocks of a weight make up the whole layout");
     for (size_t k = 0; k < FT_COUNT(pieces); k++) {
         ft_int8_weight_stream stream;
         ft_error err;
@@ -142,11 +144,11 @@ static void test_pieces(void)
         while (done < total &&
                (got = ft_int8_weight_stream_read(&stream, out + done, pieces[k])) > 0)
             done += got;
-        ok(stream.block == NULL, "a stream gives its block back with the last byte");
+        ok(stream.block == NULL, "a weight stream frees its row block after the last byte");
         is_int((long long) ft_int8_weight_stream_read(&stream, out, 1), 0,
-               "after which there is none");
-        ok(done == total && memcmp(out, codes, total) == 0, "a stream in pieces of %zu is the same",
-           pieces[k]);
+               "a weight stream returns 0 after the last byte");
+        ok(done == total && memcmp(out, codes, total) == 0,
+           "reading a weight stream %zu bytes at a time gives the same bytes", pieces[k]);
         ft_int8_weight_stream_fini(&stream);
         free(out);
     }
@@ -169,11 +171,13 @@ static void test_special_rows(void)
     int others = 0;
     for (size_t col = 0; col < 32; col++)
         others += codes[ft_offset_col4(2, col, 8)] != 0 || codes[ft_offset_col4(3, col, 8)] != 0;
-    near((double) scale[2], 1.0, 0.0, "a row of zeros has scale 1");
-    near((double) scale[3], 1.0, 0.0, "a row without a normal inverse too");
-    is_int(others, 0, "and their codes are 0");
-    is_int(codes[ft_offset_col4(4, 5, 8)], -127, "the smallest scale reaches -127");
-    is_int(codes[ft_offset_col4(5, 5, 8)], -127, "so does the largest");
+    near((double) scale[2], 1.0, 0.0, "a row of zeros has the scale 1");
+    near((double) scale[3], 1.0, 0.0, "a row whose scale has no normal reciprocal has the scale 1");
+    is_int(others, 0, "rows with the fallback scale quantize to 0");
+    is_int(codes[ft_offset_col4(4, 5, 8)], -127,
+           "the extreme of a row with the smallest scale quantizes to -127");
+    is_int(codes[ft_offset_col4(5, 5, 8)], -127,
+           "the extreme of a row with the largest scale quantizes to -127");
     free(scale);
     free(codes);
     free_matrix(&m);
@@ -187,15 +191,20 @@ static void test_refusals(void)
     set(&m, 7, 65, NAN);
     set(&m, 8, 0, INFINITY);
     m.weights.name = "layer.3.ffn.up.weight";
-    is_int(ft_weight_matrix_scales(scale, &m.weights, &err), FT_EFORMAT, "NaN is refused");
-    is_str(err.text, "layer.3.ffn.up.weight: row 7, column 65 is NaN", "with name and place");
+    is_int(ft_weight_matrix_scales(scale, &m.weights, &err), FT_EFORMAT,
+           "ft_weight_matrix_scales() refuses NaN");
+    is_str(err.text, "layer.3.ffn.up.weight: row 7, column 65 is NaN",
+           "the NaN error names the matrix and the position");
     set(&m, 7, 65, 0.0f);
-    is_int(ft_weight_matrix_scales(scale, &m.weights, &err), FT_EFORMAT, "infinity is refused");
-    is_str(err.text, "layer.3.ffn.up.weight: row 8, column 0 is infinite", "with name and place");
+    is_int(ft_weight_matrix_scales(scale, &m.weights, &err), FT_EFORMAT,
+           "ft_weight_matrix_scales() refuses infinity");
+    is_str(err.text, "layer.3.ffn.up.weight: row 8, column 0 is infinite",
+           "the infinity error names the matrix and the position");
     m.weights.dtype = FT_I32;
     is_int(ft_weight_matrix_scales(scale, &m.weights, &err), FT_EUNSUPPORTED,
-           "integers are refused");
-    has(err.text, "dtype I32, expected F32, F16 or BF16", "by dtype");
+           "ft_weight_matrix_scales() refuses integer weights");
+    has(err.text, "dtype I32, expected F32, F16 or BF16",
+        "the dtype error states the dtypes found and expected");
     free_matrix(&m);
 }
 
@@ -222,16 +231,19 @@ static void test_sqnr(void)
         set(&m, 3, col, 0.0f);
     float *scale = scales_of(&m);
     ft_weight_sqnr sqnr = ft_weight_matrix_measure(&m.weights, scale);
-    near(sqnr.per_channel, sqnr_by_definition(&m, scale, false), 1e-9, "SQNR of scales by row");
-    near(sqnr.per_tensor, sqnr_by_definition(&m, scale, true), 1e-9, "SQNR of one scale");
-    ok(sqnr.per_channel > sqnr.per_tensor + 1, "rows of unlike size gain from their own scales");
+    near(sqnr.per_channel, sqnr_by_definition(&m, scale, false), 1e-9,
+         "the per-channel SQNR equals its definition");
+    near(sqnr.per_tensor, sqnr_by_definition(&m, scale, true), 1e-9,
+         "the per-tensor SQNR equals its definition");
+    ok(sqnr.per_channel > sqnr.per_tensor + 1,
+       "per-channel scales raise the SQNR of rows with different ranges");
     free(scale);
 
     for (size_t i = 0; i < 4000; i++)
         set(&m, i / 100, i % 100, 0.0f);
     scale = scales_of(&m);
     sqnr = ft_weight_matrix_measure(&m.weights, scale);
-    ok(isinf(sqnr.per_channel) && isinf(sqnr.per_tensor), "zeros lose nothing");
+    ok(isinf(sqnr.per_channel) && isinf(sqnr.per_tensor), "the SQNR of a zero matrix is infinite");
     free(scale);
     free_matrix(&m);
 }

@@ -1,5 +1,5 @@
 /*
- * api-t.c - the public calls: what they refuse, with which words, and what they leave behind.
+ * api-t.c - the public API: refused calls, their messages, and the state that they leave.
  *
  * The model is a tiny classifier: 20 tokens, 10 positions, 2 types, 3 labels, hidden 8.
  *
@@ -18,10 +18,11 @@
 
 static ft_error err;
 
-/* A call was refused with this status and these words. */
+/* Checks that a call was refused with this status and message. */
 static void refused(ft_status found, ft_status expected, const char *text)
 {
-    ok(found == expected && strcmp(err.text, text) == 0, "refused: %s", text);
+    ok(found == expected && strcmp(err.text, text) == 0, "the call is refused with the message: %s",
+       text);
     if (found != expected)
         diag("found %s, expected %s", ft_status_name(found), ft_status_name(expected));
     if (strcmp(err.text, text) != 0)
@@ -37,7 +38,7 @@ static ft_status set(ft_session *session, const char *name, int64_t rows, int64_
     return ft_session_set(session, name, &tensor, &err);
 }
 
-/* Set and run, where one of both is to fail. */
+/* Sets the inputs and runs; one of the calls is expected to fail. */
 static ft_status try(ft_session *session, const model_input *input)
 {
     ft_status status = set(session, "input_ids", input->rows, input->cols, input->ids);
@@ -61,13 +62,14 @@ static void test_open(const calibrated *files)
 {
     ft_model *model;
     is_int(ft_model_open(&model, "/nowhere/model.ft", NULL, &err), FT_EIO,
-           "a file that is not there is FT_EIO");
-    ok(model == NULL, "and leaves no model");
-    has(err.text, "/nowhere/model.ft", "and a text with its name");
+           "ft_model_open() returns FT_EIO for a missing file");
+    ok(model == NULL, "ft_model_open() sets the model to NULL when it fails");
+    has(err.text, "/nowhere/model.ft", "the error for a missing file names the path");
     is_int(ft_model_open(&model, files->real, &(ft_model_options){ .fake = true }, &err), FT_EARG,
-           "a float artifact cannot be faked");
+           "ft_model_open() refuses fake quantization of a float artifact");
     is_str(after_path(err.text, files->real),
-           ": has state float, but --fake needs an int8 artifact", "for it has no codes");
+           ": has state float, but --fake needs an int8 artifact",
+           "the error states the artifact state found and expected");
     refused(ft_model_open(&model, files->real, &(ft_model_options){ .device = "gpu" }, &err),
             FT_EARG, "device gpu: unknown, expected \"cpu\" or \"cuda:N\"");
     refused(ft_model_open(&model, files->real, &(ft_model_options){ .device = "cpu:1" }, &err),
@@ -75,11 +77,11 @@ static void test_open(const calibrated *files)
     static const char *const words[] = { "cpus", "cudas", "cuda:", "cuda:x", "cuda:-1", "" };
     for (size_t i = 0; i < FT_COUNT(words); i++)
         is_int(ft_model_open(&model, files->real, &(ft_model_options){ .device = words[i] }, &err),
-               FT_EARG, "\"%s\" is no device", words[i]);
+               FT_EARG, "ft_model_open() refuses the device \"%s\"", words[i]);
     is_int(ft_model_open(&model, files->real, &(ft_model_options){ .device = "cuda:99" }, &err),
-           FT_EDEVICE, "\"cuda:99\" is one, but not there");
+           FT_EDEVICE, "ft_model_open() returns FT_EDEVICE for the absent device \"cuda:99\"");
     is_int(ft_model_open(&model, files->real, &(ft_model_options){ .device = "cpu" }, NULL), FT_OK,
-           "\"cpu\" is a device, and an error may be NULL");
+           "ft_model_open() accepts the device \"cpu\" and a NULL error");
     ft_model_close(model);
     ft_model_close(NULL);
 }
@@ -87,16 +89,19 @@ static void test_open(const calibrated *files)
 static void test_info(const ft_model *real, const ft_model *codes)
 {
     ft_model_info info = ft_model_get_info(real);
-    is_str(info.family, "bert", "information: the family");
-    is_str(info.precision, "float", "the precision");
-    is_str(ft_model_get_info(codes).precision, "int8", "that of an int8 model");
+    is_str(info.family, "bert", "ft_model_get_info() reports the family");
+    is_str(info.precision, "float", "ft_model_get_info() reports the precision of a float model");
+    is_str(ft_model_get_info(codes).precision, "int8",
+           "ft_model_get_info() reports the precision of an int8 model");
     ok(info.layers == 2 && info.hidden == 8 && info.heads == 2 && info.vocabulary == 20 &&
            info.max_positions == 10 && info.labels == 3 && !info.embedding,
-       "and the sizes");
-    is_int((long long) info.weight_bytes, 1435 * 4, "and the bytes of all weights");
-    is_str(ft_model_label(real, 1), "good", "a class has the checkpoint's name");
+       "ft_model_get_info() reports the sizes of the model");
+    is_int((long long) info.weight_bytes, 1435 * 4,
+           "ft_model_get_info() reports the bytes of all weights");
+    is_str(ft_model_label(real, 1), "good",
+           "ft_model_label() returns the label name of the checkpoint");
     ok(ft_model_label(real, 3) == NULL && ft_model_label(real, -1) == NULL,
-       "there are no classes beyond");
+       "ft_model_label() returns NULL for an index without a label");
 }
 
 static void test_open_session(const ft_model *model, const calibrated *files)
@@ -112,7 +117,7 @@ static void test_open_session(const ft_model *model, const calibrated *files)
     for (size_t i = 0; i < FT_COUNT(negative); i++)
         refused(ft_session_open(&session, model, &negative[i], &err), FT_EARG,
                 "threads, tokens and sequences cannot be negative");
-    ok(session == NULL, "and no session is left");
+    ok(session == NULL, "ft_session_open() sets the session to NULL when it fails");
     refused(ft_session_open(&session, model,
                             &(ft_session_options){ .max_tokens = (int64_t) 1 << 31 }, &err),
             FT_ELIMIT, "a forward pass has at most 2147483647 tokens and sequences");
@@ -122,13 +127,15 @@ static void test_open_session(const ft_model *model, const calibrated *files)
     refused(ft_session_open(&session, model, &(ft_session_options){ .threads = 1025 }, &err),
             FT_ELIMIT, "1025 threads, but a session has at most 1024");
     is_int(ft_session_open(&session, model, &(ft_session_options){ .keep = unknown }, &err),
-           FT_EARG, "an unknown value cannot be kept");
+           FT_EARG, "ft_session_open() refuses to keep an unknown value");
     is_str(after_path(err.text, files->real), ": no value \"layer.7.ffn.act\" in the plan",
-           "the text names it");
+           "the error names the unknown value");
     is_int(ft_session_open(&session, model, &(ft_session_options){ .keep = swallowed }, &err),
-           FT_EARG, "nor can one that a fusion swallowed");
+           FT_EARG, "ft_session_open() refuses to keep a value inside a fused operation");
     is_str(after_path(err.text, files->real),
-           ": value \"layer.0.ffn.up\" is not stored, since it is inside a fused operation; use no_fuse", "the text says so");
+           ": value \"layer.0.ffn.up\" is not stored, since it is inside a fused operation; use "
+           "no_fuse",
+           "the error names the fused value and suggests no_fuse");
     ft_session_close(NULL);
 }
 
@@ -157,12 +164,14 @@ static void test_set(ft_session *session)
             "input_ids: 4 sequences, but the session allows 3");
     refused(set(session, "input_ids", 1, 11, ids), FT_ELIMIT,
             "input_ids: sequences of 11 positions, but the model has 10");
-    is_int(set(session, "input_ids", 2, 3, ids), FT_OK, "ids can be set");
+    is_int(set(session, "input_ids", 2, 3, ids), FT_OK,
+           "ft_session_set() accepts valid ids after it has refused others");
     refused(set(session, "attention_mask", 3, 2, ids), FT_ESHAPE,
             "attention_mask: shape [3, 2], expected that of input_ids [2, 3]");
     refused(set(session, "token_type_ids", 2, 2, ids), FT_ESHAPE,
             "token_type_ids: shape [2, 2], expected that of input_ids [2, 3]");
-    is_int(ft_session_run(session, &err), FT_OK, "what is refused changes nothing");
+    is_int(ft_session_run(session, &err), FT_OK,
+           "refused inputs leave the current inputs unchanged");
 }
 
 static void test_run(ft_session *session)
@@ -185,12 +194,12 @@ static void test_run(ft_session *session)
     refused(try(session, &(model_input){ 3, 3, many, NULL, NULL }), FT_ELIMIT,
             "input_ids: more than the 8 tokens that the session allows");
     is_int(try(session, &(model_input){ 2, 3, high, first, NULL }), FT_OK,
-           "ids at masked positions may be anything");
+           "ids at masked positions may be out of range");
     is_int(try(session, &(model_input){ 2, 3, fine, NULL, NULL }), FT_OK,
-           "new ids forget an old mask and old types");
+           "setting new ids discards the previous mask and token types");
     size_t count;
     free(calibrated_get(session, "last_hidden_state", &count));
-    is_int((long long) count, 2 * 3 * 8, "a session can be used after it has refused something");
+    is_int((long long) count, 2 * 3 * 8, "a session remains usable after it has refused inputs");
 }
 
 static void test_i64(const ft_model *model)
@@ -209,7 +218,8 @@ static void test_i64(const ft_model *model)
         ft_session_run(session, &err) != FT_OK)
         bail_out("%s", err.text);
     float *found = calibrated_get(session, "logits", &m);
-    ok(n == m && memcmp(found, expected, n * sizeof *found) == 0, "I64 ids mean what I32 ids do");
+    ok(n == m && memcmp(found, expected, n * sizeof *found) == 0,
+       "I64 ids give the logits of I32 ids");
     free(expected);
     free(found);
     ft_session_close(session);
@@ -221,12 +231,12 @@ static void test_numbers(ft_session *session)
     const int32_t ids[4] = { 2, 3, 4, 5 }, mask[4] = { 1, 1, 2, 1 };
     ft_tensor tensor = { .dtype = FT_I64, .ndim = 2, .dim = { 2, 2 }, .data = wide };
     is_int(ft_session_set(session, "input_ids", &tensor, &err), FT_OK,
-           "any number can be set, for it may stand at a masked position");
+           "ft_session_set() accepts any id because its position may be masked");
     refused(ft_session_run(session, &err), FT_EARG,
             "input_ids[1][0]: 4294967296 is outside 0 to 19");
     refused(try(session, &(model_input){ 2, 2, ids, mask, NULL }), FT_EARG,
             "attention_mask[1][0]: 2, expected 0 or 1");
-    is_int(ft_session_run(session, &err), FT_OK, "a refused mask is not set");
+    is_int(ft_session_run(session, &err), FT_OK, "a refused mask is not applied");
 }
 
 /* ---- Outputs ------------------------------------------------------------------------------ */
@@ -237,25 +247,29 @@ static void test_get(const ft_model *model)
     const int32_t ids[6] = { 2, 3, 4, 5, 6, 7 }, mask[6] = { 1, 1, 1, 1, 0, 0 };
     ft_session *session = calibrated_session(model, &(ft_session_options){ .keep = keep });
     ft_tensor out = { .data = NULL };
-    refused(ft_session_get(session, "logits", &out, &err), FT_EARG, "logits: call ft_session_run() after setting the inputs");
+    refused(ft_session_get(session, "logits", &out, &err), FT_EARG,
+            "logits: call ft_session_run() after setting the inputs");
     calibrated_run(session, &(model_input){ 2, 3, ids, mask, NULL });
     refused(ft_session_get(session, "embedding", &out, &err), FT_EARG,
             "embedding: neither an output of the model nor a value named in options.keep");
     refused(ft_session_get(session, "layer.1.ffn.act", &out, &err), FT_EARG,
             "layer.1.ffn.act: neither an output of the model nor a value named in options.keep");
     is_int(ft_session_get(session, "logits", &out, &err), FT_OK,
-           "without data only a shape is asked");
+           "ft_session_get() without a data pointer returns only the shape");
     ok(out.dtype == FT_F32 && out.ndim == 2 && out.dim[0] == 2 && out.dim[1] == 3,
-       "logits are F32 [sequences, labels]");
+       "logits have the dtype F32 and the shape [sequences, labels]");
     is_int(ft_session_get(session, "last_hidden_state", &out, &err), FT_OK,
-           "so it is for the rest");
+           "ft_session_get() returns the shape of last_hidden_state");
     ok(out.ndim == 3 && out.dim[0] == 2 && out.dim[1] == 3 && out.dim[2] == 8,
-       "last_hidden_state is [sequences, positions, hidden]");
-    is_int(ft_session_get(session, "layer.0.ffn.act", &out, &err), FT_OK, "and for kept values");
-    ok(out.ndim == 2 && out.dim[0] == 4 && out.dim[1] == 12, "they are [tokens, columns]");
+       "last_hidden_state has the shape [sequences, positions, hidden]");
+    is_int(ft_session_get(session, "layer.0.ffn.act", &out, &err), FT_OK,
+           "ft_session_get() returns the shape of a kept value");
+    ok(out.ndim == 2 && out.dim[0] == 4 && out.dim[1] == 12,
+       "kept values have the shape [tokens, columns]");
     if (set(session, "input_ids", 2, 3, ids) != FT_OK)
         bail_out("%s", err.text);
-    refused(ft_session_get(session, "logits", &out, &err), FT_EARG, "logits: call ft_session_run() after setting the inputs");
+    refused(ft_session_get(session, "logits", &out, &err), FT_EARG,
+            "logits: call ft_session_run() after setting the inputs");
     ft_session_close(session);
 }
 
@@ -269,12 +283,12 @@ static void test_kept_input(const ft_model *model)
     calibrated_run(session, &(model_input){ 2, 3, ids, mask, NULL });
     float *found = calibrated_get(session, "input_ids", &count);
     ok(count == 5 && memcmp(found, expected, sizeof expected) == 0,
-       "a kept input has the numbers of the packed tokens");
+       "a kept input contains the ids of the packed tokens");
     free(found);
     ft_session_close(session);
 }
 
-/* Values that both plans hold, and how many of them differ. */
+/* Counts the kept values that differ between the two plans. */
 static int compare_kept(const ft_model *fused, const ft_model *unfused, const char *const *keep)
 {
     const int32_t ids[6] = { 2, 3, 4, 5, 6, 7 }, mask[6] = { 1, 1, 1, 1, 0, 0 };
@@ -310,7 +324,7 @@ static void test_kept(const char *path, const char *what)
     ft_model *fused = calibrated_open(path, NULL);
     ft_model *unfused = calibrated_open(path, &(ft_model_options){ .no_fuse = true });
     is_int(compare_kept(fused, unfused, keep), 0,
-           "%s: kept values are those of a plan without fusions", what);
+           "%s: kept values of the fused plan equal those of the unfused plan", what);
     ft_model_close(fused);
     ft_model_close(unfused);
 }

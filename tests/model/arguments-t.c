@@ -1,6 +1,5 @@
 /*
- * arguments-t.c - public calls with arguments that no caller means: NULL, and numbers that stand
- * for nothing.
+ * arguments-t.c - public calls with invalid arguments: NULL and enum values out of range.
  *
  * The model is a tiny classifier: 20 tokens, 10 positions, 2 types, 3 labels, hidden 8.
  *
@@ -18,40 +17,48 @@
 
 static ft_error err;
 
-/* The caller's mistake, told in these words. */
+/* Checks that a call returned FT_EARG with this message. */
 static void refused(ft_status found, const char *text)
 {
-    ok(found == FT_EARG && err.code == FT_EARG && strcmp(err.text, text) == 0, "refused: %s", text);
+    ok(found == FT_EARG && err.code == FT_EARG && strcmp(err.text, text) == 0,
+       "an invalid argument is refused with the message: %s", text);
     if (found != FT_EARG || strcmp(err.text, text) != 0)
         diag("found %s \"%s\"", ft_status_name(found), found == FT_OK ? "" : err.text);
     memset(&err, 0, sizeof err);
 }
 
-/* An enum with a number that it does not have. */
+/* An enum with a value out of range. */
 #define NO_SUCH(type) ((type) 77)
 
 static void test_names(void)
 {
-    is_str(ft_status_name(NO_SUCH(ft_status)), "unknown", "a status that is none has a name");
-    is_str(ft_status_name((ft_status) -1), "unknown", "a negative status has one");
-    ok(ft_dtype_name(NO_SUCH(ft_dtype)) == NULL, "a dtype that is none has no name");
-    is_int((long) ft_dtype_size(NO_SUCH(ft_dtype)), 0, "a dtype that is none has no size");
+    is_str(ft_status_name(NO_SUCH(ft_status)), "unknown",
+           "ft_status_name() returns a name for an invalid status");
+    is_str(ft_status_name((ft_status) -1), "unknown",
+           "ft_status_name() returns a name for a negative status");
+    ok(ft_dtype_name(NO_SUCH(ft_dtype)) == NULL,
+       "ft_dtype_name() returns NULL for an invalid dtype");
+    is_int((long) ft_dtype_size(NO_SUCH(ft_dtype)), 0,
+           "ft_dtype_size() returns 0 for an invalid dtype");
     is_str(ft_finish_reason_name(NO_SUCH(ft_finish_reason)), "unknown",
-           "a reason that is none has a name");
-    ok(ft_chat_name(NO_SUCH(ft_chat)) == NULL, "a chat format that is none has no name");
-    ok(ft_version()[0] != '\0', "the library has a version");
+           "ft_finish_reason_name() returns a name for an invalid reason");
+    ok(ft_chat_name(NO_SUCH(ft_chat)) == NULL,
+       "ft_chat_name() returns NULL for an invalid chat format");
+    ok(ft_version()[0] != '\0', "ft_version() returns a version");
 }
 
 static void test_tensors(void)
 {
     const ft_tensor dims = { FT_F32, FT_ROW, FT_MAX_DIMS + 1, { 1 }, NULL };
     const ft_tensor negative = { FT_F32, FT_ROW, -1, { 1 }, NULL };
-    is_int((long) ft_tensor_numel(NULL), 0, "no tensor has no elements");
-    is_int((long) ft_tensor_bytes(NULL), 0, "no tensor has no bytes");
-    is_int((long) ft_tensor_numel(&dims), 0, "a tensor of 9 dimensions has no elements");
-    is_int((long) ft_tensor_bytes(&negative), 0, "a tensor of -1 dimensions has no bytes");
+    is_int((long) ft_tensor_numel(NULL), 0, "ft_tensor_numel() returns 0 for NULL");
+    is_int((long) ft_tensor_bytes(NULL), 0, "ft_tensor_bytes() returns 0 for NULL");
+    is_int((long) ft_tensor_numel(&dims), 0,
+           "ft_tensor_numel() returns 0 for a tensor with 9 dimensions");
+    is_int((long) ft_tensor_bytes(&negative), 0,
+           "ft_tensor_bytes() returns 0 for a tensor with -1 dimensions");
     is_int((long) ft_devices(NULL, 5), (long) ft_devices(NULL, 0),
-           "devices are counted without a place to list them");
+           "ft_devices() counts the devices without an output array");
 }
 
 static void test_models(const char *path, const ft_model *model)
@@ -59,16 +66,18 @@ static void test_models(const char *path, const ft_model *model)
     ft_model *out;
     refused(ft_model_open(NULL, path, NULL, &err), "ft_model_open: out is NULL");
     refused(ft_model_open(&out, NULL, NULL, &err), "ft_model_open: path is NULL");
-    ok(out == NULL, "no model is left");
+    ok(out == NULL, "ft_model_open() sets the model to NULL when it refuses an argument");
     refused(ft_model_open(&out, path, &(ft_model_options){ .kv = NO_SUCH(ft_kv_dtype) }, &err),
             "options: kv is 77, expected 0 to 2");
     refused(ft_model_open(&out, path, &(ft_model_options){ .kv = (ft_kv_dtype) -1 }, &err),
             "options: kv is -1, expected 0 to 2");
     refused(ft_model_open(&out, path, &(ft_model_options){ .verify = NO_SUCH(ft_verify) }, &err),
             "options: verify is 77, expected 0 to 2");
-    ok(ft_model_get_info(NULL).family == NULL, "no model has no family");
-    ok(ft_model_label(NULL, 0) == NULL, "no model has no labels");
-    ok(ft_model_label(model, INT32_MIN) == NULL, "a label of a negative number is none");
+    ok(ft_model_get_info(NULL).family == NULL,
+       "ft_model_get_info() returns no family for a NULL model");
+    ok(ft_model_label(NULL, 0) == NULL, "ft_model_label() returns NULL for a NULL model");
+    ok(ft_model_label(model, INT32_MIN) == NULL,
+       "ft_model_label() returns NULL for a negative index");
     refused(ft_model_write_plan(NULL, stdout, &err), "ft_model_write_plan: model is NULL");
     refused(ft_model_write_plan(model, NULL, &err), "ft_model_write_plan: file is NULL");
     ft_model_close(NULL);
@@ -107,7 +116,7 @@ static void test_sessions(const ft_model *model, ft_session *session)
     ft_tensor result = { .data = NULL };
     refused(ft_session_open(NULL, model, NULL, &err), "ft_session_open: out is NULL");
     refused(ft_session_open(&out, NULL, NULL, &err), "ft_session_open: model is NULL");
-    ok(out == NULL, "no session is left");
+    ok(out == NULL, "ft_session_open() sets the session to NULL when it refuses an argument");
     test_inputs(session);
     refused(ft_session_run(NULL, &err), "ft_session_run: session is NULL");
     refused(ft_session_get(NULL, "logits", &result, &err), "ft_session_get: session is NULL");
@@ -156,9 +165,9 @@ static void test_encoding(const ft_tokenizer *tokenizer, encoder encode, const c
     size_t count = 9;
     is_int(encode(tokenizer, NULL, 0, ids, 4, &count, &err), FT_OK, "%s: an empty text may be NULL",
            name);
-    is_int((long) count, empty, "%s: an empty text has its special tokens alone", name);
+    is_int((long) count, empty, "%s: an empty text encodes to its special tokens alone", name);
     is_int(encode(tokenizer, "a", 1, NULL, 0, &count, &err), FT_OK,
-           "%s: room for no ids may be NULL", name);
+           "%s: the output array may be NULL when its capacity is 0", name);
     snprintf(text, sizeof text, "%s: text is NULL, but bytes is 3", name);
     refused(encode(tokenizer, NULL, 3, ids, 4, &count, &err), text);
     snprintf(text, sizeof text, "%s: ids is NULL, but capacity is 4", name);
@@ -175,10 +184,10 @@ static void test_decoding(const ft_tokenizer *tokenizer)
     char text[8];
     size_t bytes = 9;
     is_int(ft_tokenizer_decode(tokenizer, NULL, 0, false, NULL, 0, &bytes, &err), FT_OK,
-           "no ids may be NULL");
-    is_int((long) bytes, 0, "no ids are no text");
+           "ft_tokenizer_decode() accepts NULL ids when their count is 0");
+    is_int((long) bytes, 0, "ft_tokenizer_decode() decodes no ids to an empty text");
     is_int(ft_tokenizer_decode(tokenizer, ids, 3, false, text, 8, &bytes, &err), FT_OK,
-           "ids of no token are no mistake");
+           "ft_tokenizer_decode() accepts ids outside the vocabulary");
     refused(ft_tokenizer_decode(tokenizer, NULL, 1, false, text, 8, &bytes, &err),
             "ft_tokenizer_decode: ids is NULL, but count is 1");
     refused(ft_tokenizer_decode(tokenizer, ids, 1, false, NULL, 8, &bytes, &err),
@@ -197,7 +206,8 @@ static void test_decoders(const ft_tokenizer *tokenizer)
     refused(ft_detokenizer_open(NULL, tokenizer, false, &err), "ft_detokenizer_open: out is NULL");
     refused(ft_detokenizer_open(&decoder, NULL, false, &err),
             "ft_detokenizer_open: tokenizer is NULL");
-    ok(decoder == NULL, "no decoder is left");
+    ok(decoder == NULL,
+       "ft_detokenizer_open() sets the detokenizer to NULL when it refuses an argument");
     if (ft_detokenizer_open(&decoder, tokenizer, false, &err) != FT_OK)
         bail_out("%s", err.text);
     refused(ft_detokenizer_push(NULL, 5, &text, &bytes, &err),
@@ -223,18 +233,25 @@ static void test_tokenizers(const ft_model *model)
     refused(ft_tokenizer_open(&out, NULL, &err), "ft_tokenizer_open: path is NULL");
     refused(ft_tokenizer_open_model(NULL, model, &err), "ft_tokenizer_open_model: out is NULL");
     refused(ft_tokenizer_open_model(&out, NULL, &err), "ft_tokenizer_open_model: model is NULL");
-    ok(out == NULL, "no tokenizer is left");
+    ok(out == NULL,
+       "ft_tokenizer_open_model() sets the tokenizer to NULL when it refuses an argument");
     test_encoding(tokenizer, ft_tokenizer_encode, "ft_tokenizer_encode", 2);
     test_encoding(tokenizer, ft_tokenizer_encode_no_special, "ft_tokenizer_encode_no_special", 0);
     test_decoding(tokenizer);
     test_decoders(tokenizer);
-    is_int((long) ft_tokenizer_vocab_size(NULL), 0, "no tokenizer has no tokens");
-    is_int(ft_tokenizer_token_to_id(NULL, "a"), -1, "no tokenizer finds nothing");
-    is_int(ft_tokenizer_token_to_id(tokenizer, NULL), -1, "no text is no token");
-    ok(!ft_tokenizer_is_special(NULL, 0), "no tokenizer has no special tokens");
-    ok(!ft_tokenizer_is_special(tokenizer, INT32_MIN), "an id of no token is not special");
-    is_int(ft_tokenizer_end_id(NULL), -1, "no tokenizer ends no text");
-    is_int(ft_chat_detect(NULL, NULL), FT_CHAT_NONE, "no tokenizer is for no chat");
+    is_int((long) ft_tokenizer_vocab_size(NULL), 0,
+           "ft_tokenizer_vocab_size() returns 0 for a NULL tokenizer");
+    is_int(ft_tokenizer_token_to_id(NULL, "a"), -1,
+           "ft_tokenizer_token_to_id() returns -1 for a NULL tokenizer");
+    is_int(ft_tokenizer_token_to_id(tokenizer, NULL), -1,
+           "ft_tokenizer_token_to_id() returns -1 for a NULL token");
+    ok(!ft_tokenizer_is_special(NULL, 0),
+       "ft_tokenizer_is_special() returns false for a NULL tokenizer");
+    ok(!ft_tokenizer_is_special(tokenizer, INT32_MIN),
+       "ft_tokenizer_is_special() returns false for an id outside the vocabulary");
+    is_int(ft_tokenizer_end_id(NULL), -1, "ft_tokenizer_end_id() returns -1 for a NULL tokenizer");
+    is_int(ft_chat_detect(NULL, NULL), FT_CHAT_NONE,
+           "ft_chat_detect() returns FT_CHAT_NONE for a NULL tokenizer");
     ft_tokenizer_close(tokenizer);
     ft_tokenizer_close(NULL);
 }

@@ -1,8 +1,8 @@
 /*
- * fake_quantize-t.c - faked weights are those that calibration writes.
+ * fake_quantize-t.c - fake-quantized weights equal those that calibration writes.
  *
- * The report of a calibration measures a plan whose weights were faked from the float artifact; it
- * is true only if the int8 artifact gets the same codes and scales.
+ * A calibration report measures a plan with weights fake-quantized from the float artifact; it is
+ * valid only if the int8 artifact has the same quantized values and scales.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@ static void must(ft_status status, const ft_error *err)
         bail_out("%s", err->text);
 }
 
-/* Rows of nothing, of almost nothing, and of one large value among small ones. */
+/* Rows of zeros, of subnormal values, and of one large value among small ones. */
 static ft_weight odd_weight(ft_dtype dtype)
 {
     double *value;
@@ -36,7 +36,7 @@ static ft_weight odd_weight(ft_dtype dtype)
         for (size_t i = 0; i < COLS; i++) {
             row[i] = 0.0f;
             row[COLS + i] = (float) i * 1e-41f;
-            row[2 * COLS + i] = (float) i * 0x1p-126f; /* the largest scale without an inverse */
+            row[2 * COLS + i] = (float) i * 0x1p-126f; /* no normal reciprocal */
             row[3 * COLS + i] = i == 5 ? -1e30f : 1.0f;
         }
     } else
@@ -44,7 +44,7 @@ static ft_weight odd_weight(ft_dtype dtype)
     return weight;
 }
 
-/* What calibration makes of a float weight. */
+/* The int8 weight that calibration makes of a float weight. */
 static ft_weight calibrated(const ft_weight *weight)
 {
     ft_weight_matrix w = { .name = "w",
@@ -76,24 +76,25 @@ static void test_dtype(ft_dtype dtype, const char *name)
     must(ft_fake_quantize_weight(&fake, &memory, &err), &err);
     must(ft_fake_quantize_weight(&int8, &memory_int8, &err), &err);
     ok(fake.dtype == FT_F32 && fake.layout == FT_ROW && fake.data == memory && fake.scale != NULL,
-       "%s: a faked weight holds codes in float, row by row", name);
+       "%s: a fake-quantized weight stores its quantized values as row-major float32", name);
     ok(memcmp(fake.scale, int8.scale, ROWS * sizeof *fake.scale) == 0,
-       "%s: its scales are those that calibration writes", name);
+       "%s: the scales of a fake-quantized weight equal those that calibration writes", name);
     const float *codes = fake.data, *others = int8.data;
     int differ = 0, outside = 0;
     for (size_t i = 0; i < ROWS * COLS; i++) {
         differ += !(codes[i] == others[i]);
         outside += !(codes[i] >= -127.0f && codes[i] <= 127.0f);
     }
-    is_int(differ + outside, 0, "%s: and so are its codes", name);
+    is_int(differ + outside, 0,
+           "%s: the values of a fake-quantized weight equal those that calibration writes", name);
 
     int8_t *again = must_have(oracle_col4(NULL, NULL, ROWS, COLS, 0), 1);
     int8_t *narrow = must_have(ROWS * COLS, 1);
     for (size_t i = 0; i < ROWS * COLS; i++)
         narrow[i] = (int8_t) others[i];
     size_t bytes = oracle_col4(again, narrow, ROWS, COLS, 0);
-    ok(memcmp(again, stored.data, bytes) == 0, "%s: codes come back from where they are stored",
-       name);
+    ok(memcmp(again, stored.data, bytes) == 0,
+       "%s: fake quantization unpacks int8 weights from their stored layout", name);
     free(again);
     free(narrow);
     free(memory);

@@ -1,8 +1,8 @@
 /*
- * loader-t.c - a model is complete or refused: every weight, every scale, nothing else.
+ * loader-t.c - the loader refuses a model with missing, surplus or mismatched weights and scales.
  *
- * Each case copies a good int8 artifact with one thing changed.  The copies are sound artifacts:
- * what is wrong with them only the model can tell.
+ * Each case copies a valid int8 artifact with one change.  The copies are valid containers: only
+ * the model loader can detect the error.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,21 +20,21 @@
 
 enum { TENSORS = 64 };
 
-/* What is different in a copy; what is not set stays. */
+/* The change in a copy; members that are not set change nothing. */
 typedef struct change {
-    const char *tensor; /* the name of the one that these change: */
+    const char *tensor; /* the name of the tensor to change: */
     bool drop, transpose, flatten, store;
     const char *role, *rename;
     ft_dtype dtype;    /* with `store` */
     ft_layout layout;  /* with `store` */
-    const char *extra; /* one more tensor */
+    const char *extra; /* an additional tensor */
 
     const char *drop_amax, *add_amax;
     const char *family;
-    const char *config, *recipe; /* members to set, as JSON; a null removes one */
+    const char *config, *recipe; /* members to set, as JSON; null removes a member */
 } change;
 
-/* The bytes of a tensor as they were, and zeros where it has become longer. */
+/* The original bytes of a tensor, followed by zeros if it has become longer. */
 typedef struct bytes {
     const char *data;
     size_t left;
@@ -64,7 +64,7 @@ static void must(ft_status status, const ft_error *err)
 static const float ones[TENSORS] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                      1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
 
-/* embed.word, 20 x 8, as codes in blocks: all 0, and a scale of 1 for each row. */
+/* embed.word, 20 x 8, group-wise quantized: all values 0 and a scale of 1 per row. */
 static const char *blocks_of_words(void)
 {
     static unsigned char panel[32 * 32 + 32 * 2];
@@ -170,7 +170,7 @@ static void write_copy(const char *path, const ft_artifact *from, const change *
     free(amax);
 }
 
-/* ---- What is refused ---------------------------------------------------------------------- */
+/* ---- Refused artifacts -------------------------------------------------------------------- */
 
 typedef struct refusal {
     change change;
@@ -204,7 +204,7 @@ static const refusal weights[] = {
 
 static const refusal storage[] = {
     { { .tensor = "layer.0.ffn.up.weight", .store = true, .dtype = FT_F32 },
-      FT_EFORMAT, /* a linear may stay float: then nobody asks for the range of its input */
+      FT_EFORMAT, /* a linear may stay float: its input then needs no range */
       "layer.0.attn.norm: has an amax, but is not a calibration point of the model" },
     { { .tensor = "embed.word", .store = true, .dtype = FT_U8, .layout = FT_PANEL32 },
       FT_EFORMAT,
@@ -275,8 +275,8 @@ static void check(const char *path, const ft_artifact *from, const refusal *r, s
         write_copy(path, from, &r[i].change);
         ft_status status = ft_model_open(&model, path, NULL, &err);
         snprintf(text, sizeof text, "%s: %s", path, r[i].text);
-        ok(status == r[i].status && model == NULL && strcmp(err.text, text) == 0, "refused: %s",
-           r[i].text);
+        ok(status == r[i].status && model == NULL && strcmp(err.text, text) == 0,
+           "ft_model_open() refuses the artifact: %s", r[i].text);
         if (status != r[i].status || strcmp(err.text, text) != 0)
             diag("found %s \"%s\"", ft_status_name(status), err.text);
         ft_model_close(model);
@@ -288,17 +288,19 @@ static void test_good(const char *path, const ft_artifact *from)
     ft_model *model;
     ft_error err;
     write_copy(path, from, &(change){ .tensor = NULL });
-    is_int(ft_model_open(&model, path, NULL, &err), FT_OK, "a copy without a change opens");
+    is_int(ft_model_open(&model, path, NULL, &err), FT_OK,
+           "ft_model_open() opens an unchanged copy");
     int inside = 0;
     for (int i = 0; i < model->nweight; i++)
         inside +=
             model->weight[i].data == ft_artifact_find(model->artifact, model->weight[i].name)->data;
-    is_int(inside, model->nweight, "and uses every weight where it lies in the file");
+    is_int(inside, model->nweight, "every weight is used in place in the mapped file");
     ft_model_close(model);
     is_int(ft_model_open_with_config(&model, path, NULL,
                                      &(ft_quant_config){ .mode = FT_MODE_OBSERVE }, &err),
-           FT_EARG, "an int8 artifact cannot be observed");
-    has(err.text, "has state int8, expected a float artifact", "... and that is said");
+           FT_EARG, "ft_model_open_with_config() refuses to observe an int8 artifact");
+    has(err.text, "has state int8, expected a float artifact",
+        "the error states the artifact state found and expected");
 }
 
 int main(void)

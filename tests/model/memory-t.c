@@ -1,9 +1,9 @@
 /*
- * memory-t.c - without memory everything fails cleanly: one allocation after the other is the one
- * that finds none, of a long job every third.
+ * memory-t.c - every job handles a failed allocation cleanly: each allocation fails in turn, every
+ * third one of a long job.
  *
- * Only calls from our own objects are intercepted, by the linker; what the libraries beneath do
- * without memory is theirs.  Together with a sanitizer or valgrind this finds leaks on error paths.
+ * The linker intercepts only calls from our own objects, not those of other libraries.  Together
+ * with a sanitizer or valgrind this test finds leaks on error paths.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@
 /* ---- Allocations -------------------------------------------------------------------------- */
 
 static bool counting;
-static long allocations, failing; /* so far; which one fails, counted from 1 */
+static long allocations, failing; /* the count so far; the failing one, counted from 1 */
 
 static bool is_refused(void)
 {
@@ -83,7 +83,7 @@ FILE *__wrap_open_memstream(char **text, size_t *size)
 
 static tiny checkpoint;
 static calibrated made;
-static char output[128]; /* of the job; nothing else in the folder changes */
+static char output[128]; /* of the job, which changes no other file in the folder */
 
 static ft_status convert(ft_error *err)
 {
@@ -117,7 +117,7 @@ static ft_status count_only(ft_error *err)
     return status;
 }
 
-/* Codes of blocks that samples choose in every way there is. */
+/* Group-wise quantization with every data-driven method. */
 static ft_status learn(ft_error *err)
 {
     ft_report report;
@@ -167,7 +167,7 @@ static ft_status run(ft_error *err)
     return status;
 }
 
-/* ---- One failure after the other ---------------------------------------------------------- */
+/* ---- One failing allocation per run ------------------------------------------------------- */
 
 static ft_status attempt(ft_status (*job)(ft_error *), long which, ft_error *err)
 {
@@ -204,26 +204,28 @@ static void test_job(const char *name, ft_status (*job)(ft_error *))
     }
     free(expected);
     diag("%s: %ld allocations", name, total);
-    ok(total > 10, "%s: allocations are counted", name);
-    is_int(different, 0, "%s: success without some memory is the same success", name);
-    is_int(others, 0, "%s: else the failure is called by its name", name);
-    is_int(silent, 0, "%s: with a text", name);
-    is_int(left, 0, "%s: and leaves nothing behind", name);
+    ok(total > 10, "%s: the linker intercepts the allocations", name);
+    is_int(different, 0,
+           "%s: a job that succeeds despite a failed allocation writes the same output", name);
+    is_int(others, 0, "%s: a job that fails returns FT_ENOMEM", name);
+    is_int(silent, 0, "%s: a job that fails sets the error text", name);
+    is_int(left, 0, "%s: a job that fails leaves no file behind", name);
 }
 
-/* The C library loses a text whose memory it cannot make smaller, and calls that a success. */
+/* The C library loses a text that it cannot shrink and still reports success. */
 static void test_lost_text(void)
 {
     char *text = NULL;
     FILE *file = tmpfile();
-    ok(file != NULL && !ft_memstream_close(file, &text), "a stream without its text is a failure");
+    ok(file != NULL && !ft_memstream_close(file, &text),
+       "ft_memstream_close() fails when the C library loses the text");
 }
 
 int main(void)
 {
     test_lost_text();
     tiny_make_classifier(&checkpoint);
-    tiny_write_file(&checkpoint, "tokenizer.json", "{}"); /* carried, not read */
+    tiny_write_file(&checkpoint, "tokenizer.json", "{}"); /* copied, not parsed */
     calibrated_make(&made, &checkpoint);
     snprintf(output, sizeof output, "%s/output", checkpoint.folder);
     test_job("convert", convert);

@@ -1,7 +1,7 @@
 /*
  * model-t.c - an open model: its plan, its weights, its scales.
  *
- * What is refused is in loader-t.c.
+ * loader-t.c tests refused artifacts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ static ft_model *open_model(const ft_model_options *options)
     return model;
 }
 
-/* Whether weight data and scales lie in the map of the artifact. */
+/* Whether weight data and scales point into the mapped artifact. */
 static bool in_place(const ft_model *model)
 {
     for (int i = 0; i < model->nweight; i++) {
@@ -45,20 +45,22 @@ static void test_float(void)
     bert_file_write(&floats, "float", path);
     ft_model *model = open_model(NULL);
     ft_model_info info = ft_model_get_info(model);
-    is_str(info.family, "bert", "a float artifact opens");
-    is_str(info.precision, "float", "and says what it is");
+    is_str(info.family, "bert", "ft_model_open() opens a float artifact");
+    is_str(info.precision, "float",
+           "ft_model_get_info() reports the precision of a float artifact");
     ok(info.layers == 2 && info.hidden == 12 && info.heads == 2 && info.vocabulary == 50 &&
            info.max_positions == 300 && info.labels == 3 && info.embedding,
-       "its sizes are those of its configuration");
-    ok(in_place(model), "its weights are used where they lie");
-    is_str(ft_model_label(model, 1), "yes", "classes have the checkpoint's names");
+       "ft_model_get_info() reports the sizes of the configuration");
+    ok(in_place(model), "float weights are used in place in the mapped file");
+    is_str(ft_model_label(model, 1), "yes",
+           "ft_model_label() returns the label names of the checkpoint");
     ok(ft_model_label(model, 7) == NULL && ft_model_label(model, -1) == NULL,
-       "those without a name have none");
-    is_int(model->plan.nop, 25, "its plan is fused");
+       "ft_model_label() returns NULL for an index without a label");
+    is_int(model->plan.nop, 25, "the plan of a float model is fused by default");
     ft_model_close(model);
 
     model = open_model(&(ft_model_options){ .no_fuse = true });
-    is_int(model->plan.nop, 32, "unless it may not be");
+    is_int(model->plan.nop, 32, "the option no_fuse gives an unfused plan");
     ft_model_close(model);
     ft_model_close(NULL);
 }
@@ -67,8 +69,8 @@ static void test_int8(void)
 {
     bert_file_write(&codes, "float", path);
     ft_model *model = open_model(NULL);
-    is_str(ft_model_get_info(model).precision, "int8", "an int8 artifact opens");
-    ok(in_place(model), "its codes and scales are used where they lie");
+    is_str(ft_model_get_info(model).precision, "int8", "ft_model_open() opens an int8 artifact");
+    ok(in_place(model), "int8 weights and their scales are used in place in the mapped file");
     int wrong = 0, points = 0;
     for (int i = 0; i < model->graph.nvalue; i++) {
         int value = ft_plan_find(&model->plan, model->graph.value[i].name);
@@ -77,22 +79,22 @@ static void test_int8(void)
         points += point && scale > 0.0f;
         wrong += point && scale > 0.0f && scale != bert_file_amax(i) / 127.0f;
     }
-    ok(points == 14 && wrong == 0, "each point that has memory has the scale of its amax");
+    ok(points == 14 && wrong == 0, "each calibration point with memory has the scale of its amax");
     ft_model_close(model);
 
     model = open_model(&(ft_model_options){ .fake = true });
     ok(model->quant.mode == FT_MODE_FAKE_QUANTIZE && model->weight[5].dtype == FT_F32 &&
            model->weight[5].scale != NULL,
-       "it also runs with codes held in float");
+       "the option fake opens an int8 artifact with quantized values in float32");
     ft_model_close(model);
 
     bert_file_write(&codes, "int8", path);
     model = open_model(NULL);
-    ok(model->quant.int8_residual, "the recipe decides on the residual stream");
+    ok(model->quant.int8_residual, "the recipe of an artifact selects the int8 residual stream");
     ft_model_close(model);
 }
 
-/* The dtype of the last hidden state of a faked plan, one of whose points has this amax. */
+/* The dtype of the last hidden state of a fake-quantized plan with one point of this amax. */
 static ft_dtype dtype_of_reals(float largest)
 {
     ft_amax_table *list = ft_amax_table_new();
@@ -118,9 +120,11 @@ static ft_dtype dtype_of_reals(float largest)
 static void test_halves(void)
 {
     bert_file_write(&floats, "float", path);
-    is_int(dtype_of_reals(1.0f), FT_F16, "beside codes, real values are halves");
-    is_int(dtype_of_reals(4096.0f), FT_F16, "as long as they are far from the end of halves");
-    is_int(dtype_of_reals(4097.0f), FT_F32, "else floats");
+    is_int(dtype_of_reals(1.0f), FT_F16, "float values of a quantized plan are float16");
+    is_int(dtype_of_reals(4096.0f), FT_F16,
+           "float values of a quantized plan are float16 up to an amax of 4096");
+    is_int(dtype_of_reals(4097.0f), FT_F32,
+           "float values of a quantized plan are float32 when an amax exceeds 4096");
 }
 
 int main(void)

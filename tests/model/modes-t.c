@@ -1,9 +1,9 @@
 /*
- * modes-t.c - one model, every plan: what must agree to the bit does.
+ * modes-t.c - the plans of one model for every mode give bit-identical values where they must.
  *
- * A small BERT of odd sizes runs as float, observed, faked int8 and int8 plans, fused and not, on
- * a batch of mixed lengths.  Scales come from what the observed plan has counted, so the whole way
- * of a calibration is walked without any file.
+ * A small BERT of unaligned sizes runs as float, observe, fake-quantized and int8 plans, fused and
+ * unfused, on a batch of mixed lengths.  Scales come from the counters of the observe plan, so the
+ * test covers a whole calibration without files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@ static ft_device *device;
 
 /* ---- Calibration -------------------------------------------------------------------------- */
 
-/* The largest magnitude of every point, as a scale; in the order of the graph's values. */
+/* The scale of every calibration point, in the order of the graph's values. */
 static float *observe(const ft_plan *graph)
 {
     observed o;
@@ -43,7 +43,7 @@ static float *observe(const ft_plan *graph)
             wrong += ft_counts_total(o.counts[i]) != count || scale[i] != amax / 127.0f;
         free(real);
     }
-    is_int(wrong, 0, "every point has been counted, value by value");
+    is_int(wrong, 0, "every calibration point counts each of its values once");
     observed_end(&o);
     return scale;
 }
@@ -59,14 +59,14 @@ static void test_float(const ft_plan *graph, const ft_plan *observing)
                   NULL);
     planrun_start(&seen, backend, device, observing,
                   &(ft_lower_options){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
-    planrun_agree(&fused, &unfused, 25, "float: fused and unfused plans give equal numbers");
-    planrun_agree(&fused, &seen, 25, "float: observing changes nothing");
+    planrun_agree(&fused, &unfused, 25, "float: fused and unfused plans give equal values");
+    planrun_agree(&fused, &seen, 25, "float: observing does not change the values");
     planrun_end(&fused);
     planrun_end(&unfused);
     planrun_end(&seen);
 }
 
-/* `dtype` is that of the real values beside the codes. */
+/* `dtype` is the dtype of float values in the quantized plans. */
 static void test_codes(const test_bert *model, const float *scale, bool int8_residual,
                        ft_dtype dtype, const planrun *real)
 {
@@ -84,15 +84,18 @@ static void test_codes(const test_bert *model, const float *scale, bool int8_res
                                      .float_dtype = dtype };
             planrun_start(&f[int8][fused], backend, device, &model[mode].graph, &how, NULL);
         }
-    snprintf(sentence, sizeof sentence, "%s: faked and int8 plans give equal numbers", residual);
+    snprintf(sentence, sizeof sentence, "%s: fused fake-quantized and int8 plans give equal values",
+             residual);
     planrun_agree(&f[0][1], &f[1][1], 25, sentence);
-    snprintf(sentence, sizeof sentence, "%s: so do unfused ones", residual);
+    snprintf(sentence, sizeof sentence,
+             "%s: unfused fake-quantized and int8 plans give equal values", residual);
     planrun_agree(&f[0][0], &f[1][0], 25, sentence);
-    snprintf(sentence, sizeof sentence, "%s: and fused and unfused int8 plans", residual);
+    snprintf(sentence, sizeof sentence, "%s: fused and unfused int8 plans give equal values",
+             residual);
     planrun_agree(&f[1][0], &f[1][1], 20, sentence);
-    /* Two layers of 8 bits: a wrong scale or a lost bias would be several times as far. */
+    /* Two layers of int8: a wrong scale or a missing bias gives several times this difference. */
     near(planrun_distance(real, &f[1][1], "classifier"), 0.0, 0.1,
-         "%s: the logits are near the float model's", residual);
+         "%s: the logits are close to those of the float model", residual);
     for (int i = 0; i < 4; i++)
         planrun_end(&f[i / 2][i % 2]);
 }

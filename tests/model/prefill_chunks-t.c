@@ -1,5 +1,5 @@
 /*
- * prefill_chunks-t.c - who owns which page of a cache, and what the batch of a run looks like.
+ * prefill_chunks-t.c - page tables of the KV cache, and batches of prefill chunks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ static bool same(const int32_t *found, const int32_t *expected, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (found[i] != expected[i])
-            diag("number %zu is %d, not %d", i, (int) found[i], (int) expected[i]);
+            diag("element %zu is %d, expected %d", i, (int) found[i], (int) expected[i]);
     return memcmp(found, expected, count * sizeof *found) == 0;
 }
 
@@ -34,19 +34,21 @@ static void test_reserve(void)
     ft_error err;
     ft_page_table pages;
     must(ft_page_table_init(&pages, 6, 3, 4, &err), &err);
-    ok(ft_page_table_reserve(&pages, 0, 0) && pages.num_free == 6, "nothing takes no page");
-    ok(ft_page_table_reserve(&pages, 1, 1) && pages.num_free == 5, "a token takes a page");
+    ok(ft_page_table_reserve(&pages, 0, 0) && pages.num_free == 6,
+       "reserving 0 tokens takes no page");
+    ok(ft_page_table_reserve(&pages, 1, 1) && pages.num_free == 5,
+       "reserving one token takes one page");
     ok(ft_page_table_reserve(&pages, 0, FT_PAGE_TOKENS) && pages.num_free == 4,
-       "a full page is one page");
+       "reserving a full page of tokens takes one page");
     ok(ft_page_table_reserve(&pages, 1, FT_PAGE_TOKENS + 1) && pages.num_free == 3,
-       "a token more is two");
+       "reserving one token more than a page takes a second page");
     ok(ft_page_table_reserve(&pages, 1, 2 * FT_PAGE_TOKENS) &&
            ft_page_table_reserve(&pages, 1, 3) && pages.num_free == 3,
-       "what a seat has suffices for less");
+       "reserving no more tokens than the pages of a slot hold takes no page");
     ok(same(ft_page_table_row(&pages, 0), (int32_t[]){ 1, 0, 0, 0 }, 4) &&
            same(ft_page_table_row(&pages, 1), (int32_t[]){ 0, 2, 0, 0 }, 4) &&
            same(ft_page_table_row(&pages, 2), (int32_t[]){ 0, 0, 0, 0 }, 4),
-       "the lowest page is taken first, and lists are in the order of their tokens");
+       "the lowest free page is taken first and page lists are in token order");
     ft_page_table_fini(&pages);
 }
 
@@ -56,36 +58,38 @@ static void test_exhaustion(void)
     ft_page_table pages;
     must(ft_page_table_init(&pages, 6, 3, 4, &err), &err);
     ok(!ft_page_table_reserve(&pages, 0, 4 * FT_PAGE_TOKENS + 1) && pages.num_free == 6,
-       "a seat gets no more than its list holds, though there are pages");
+       "a slot cannot reserve more pages than its list holds");
     ok(ft_page_table_reserve(&pages, 0, 4 * FT_PAGE_TOKENS) && ft_page_table_reserve(&pages, 1, 1),
-       "five pages");
+       "two slots reserve five of six pages");
     ok(!ft_page_table_reserve(&pages, 1, 3 * FT_PAGE_TOKENS) && pages.num_free == 1 &&
            pages.used[1] == 1,
-       "where one is left, a seat that wants two gets none");
-    ok(same(ft_page_table_row(&pages, 1), (int32_t[]){ 4, 0, 0, 0 }, 4), "and keeps what it has");
+       "a reservation that needs more pages than are free takes none");
+    ok(same(ft_page_table_row(&pages, 1), (int32_t[]){ 4, 0, 0, 0 }, 4),
+       "a failed reservation leaves the pages of the slot unchanged");
     ok(ft_page_table_reserve(&pages, 1, 2 * FT_PAGE_TOKENS) && pages.num_free == 0,
-       "the last page can be had");
-    ok(!ft_page_table_reserve(&pages, 2, 1), "then there is none");
+       "a slot can reserve the last free page");
+    ok(!ft_page_table_reserve(&pages, 2, 1), "a reservation fails when no page is free");
     ft_page_table_release(&pages, 0);
     ok(pages.num_free == 4 && same(ft_page_table_row(&pages, 0), (int32_t[]){ 0, 0, 0, 0 }, 4),
-       "a seat gives all pages back, and its list is empty");
+       "releasing a slot frees all its pages and empties its list");
     ft_page_table_release(&pages, 0);
-    is_int((long long) pages.num_free, 4, "once");
-    ok(same(ft_page_table_row(&pages, 1), (int32_t[]){ 4, 5, 0, 0 }, 4), "other seats keep theirs");
+    is_int((long long) pages.num_free, 4, "releasing an empty slot frees no page");
+    ok(same(ft_page_table_row(&pages, 1), (int32_t[]){ 4, 5, 0, 0 }, 4),
+       "releasing a slot leaves the pages of other slots unchanged");
     ok(ft_page_table_reserve(&pages, 2, 4 * FT_PAGE_TOKENS) &&
            same(ft_page_table_row(&pages, 2), (int32_t[]){ 0, 1, 2, 3 }, 4),
-       "another seat gets them, in the order that the first one had");
+       "released pages are reused in their original order");
     ft_page_table_clear(&pages);
     ok(pages.num_free == 6 &&
            same(ft_page_table_row(&pages, 0), (int32_t[3 * 4]){ 0 }, (size_t) 3 * 4),
-       "cleared, all pages are free and all lists are empty");
+       "ft_page_table_clear() frees all pages and empties all lists");
     ok(ft_page_table_reserve(&pages, 2, 2 * FT_PAGE_TOKENS) &&
            same(ft_page_table_row(&pages, 2), (int32_t[]){ 0, 1, 0, 0 }, 4),
-       "and the lowest is taken first again");
+       "the lowest page is taken first after ft_page_table_clear()");
     ft_page_table_fini(&pages);
 }
 
-/* Whether every page is on one list, or free, and no page is twice. */
+/* Whether every page is either free or in exactly one list. */
 static bool is_whole(const ft_page_table *pages)
 {
     size_t found = pages->num_free, twice = 0;
@@ -128,9 +132,10 @@ static void test_many_turns(void)
         }
         lost += !is_whole(&pages);
     }
-    is_int((long long) wrong, 0, "5000 turns: a seat gets what there is, or nothing");
-    is_int((long long) lost, 0, "no page is lost or given twice");
-    ok(refused > 100, "and pages were lacking often (%zu times)", refused);
+    is_int((long long) wrong, 0,
+           "in 5000 random operations a slot reserves all the pages it needs or none");
+    is_int((long long) lost, 0, "in 5000 random operations no page is lost or assigned twice");
+    ok(refused > 100, "random operations run out of pages often (%zu times)", refused);
     ft_page_table_fini(&pages);
 }
 
@@ -139,14 +144,14 @@ static void test_too_many_pages(void)
     ft_error err;
     ft_page_table pages;
     is_int(ft_page_table_init(&pages, (size_t) INT32_MAX + 1, 3, 4, &err), FT_ELIMIT,
-           "more pages than int32 counts are refused");
+           "ft_page_table_init() refuses more pages than int32_t can index");
     is_str(err.text, "a cache of 2147483648 pages for 3 sequences is too large",
-           "with their numbers");
+           "the error states the numbers of pages and sequences");
     is_int(ft_page_table_init(&pages, 8, SIZE_MAX / 2, 4, &err), FT_ELIMIT,
-           "so are lists that no memory holds");
+           "ft_page_table_init() refuses page lists that exceed the address space");
 }
 
-/* ---- Passages ----------------------------------------------------------------------------- */
+/* ---- Prefill chunks ----------------------------------------------------------------------- */
 
 enum { TOKENS = 12, SEATS = 5, PAGES = 8, MOST = 3 };
 static const ft_limits limits = { .tokens = TOKENS,
@@ -160,7 +165,7 @@ static void add(ft_chunk_batch *p, size_t slot, size_t n_past, size_t count, ft_
                 const ft_sampling_params *choice)
 {
     if (!ft_page_table_reserve(&p->pages, slot, n_past + count))
-        bail_out("no pages for seat %zu", slot);
+        bail_out("no pages for slot %zu", slot);
     ft_chunk_batch_add(p, &(ft_prefill_chunk){ .slot = slot,
                                                .n_past = n_past,
                                                .n_tokens = n_past + count + slot,
@@ -178,7 +183,7 @@ static void is_empty(const ft_chunk_batch *p, const char *when)
        "%s: the batch is empty", when);
 }
 
-/* A prompt, the end of another, one token, and a prompt whose results nobody wants yet. */
+/* A prompt, the end of another, a decode token, and a prompt without logits. */
 static void test_batch(ft_chunk_batch *p)
 {
     const ft_batch *b = &p->batch;
@@ -186,25 +191,29 @@ static void test_batch(ft_chunk_batch *p)
     add(p, 0, 130, 2, FT_LOGITS_ALL, NULL);
     add(p, 4, 70, 1, FT_LOGITS_LAST, NULL);
     add(p, 1, 0, 5, FT_LOGITS_NONE, NULL);
-    ok(b->tokens == 12 && b->sequences == 4, "four passages of twelve tokens");
-    ok(same(p->ids, text, 12), "ids stand in the order of passages");
-    ok(same(b->start, (int32_t[]){ 0, 4, 6, 7, 12 }, 5), "and passages begin where others end");
+    ok(b->tokens == 12 && b->sequences == 4, "four prefill chunks form a batch of twelve tokens");
+    ok(same(p->ids, text, 12), "ids are in the order of the chunks");
+    ok(same(b->start, (int32_t[]){ 0, 4, 6, 7, 12 }, 5),
+       "each chunk starts where the previous one ends");
     ok(same(b->seq_id, (int32_t[]){ 0, 0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 3 }, 12),
-       "each row knows its passage");
-    ok(same(b->slot, (int32_t[]){ 3, 0, 4, 1 }, 4), "each passage its seat,");
-    ok(same(b->n_past, (int32_t[]){ 0, 130, 70, 0 }, 4), "what was read before it,");
-    ok(same(b->n_tokens, (int32_t[]){ 7, 132, 75, 6 }, 4), "how long its text is,");
+       "seq_id maps each row to its chunk");
+    ok(same(b->slot, (int32_t[]){ 3, 0, 4, 1 }, 4), "the batch contains the slot of each chunk");
+    ok(same(b->n_past, (int32_t[]){ 0, 130, 70, 0 }, 4),
+       "n_past is the number of tokens before each chunk");
+    ok(same(b->n_tokens, (int32_t[]){ 7, 132, 75, 6 }, 4),
+       "n_tokens is the sequence length of each chunk");
     ok(b->max_pages == MOST &&
            same(b->pages, (int32_t[]){ 0, 0, 0, 1, 2, 3, 4, 5, 0, 6, 0, 0 }, (size_t) 4 * MOST),
-       "and its pages");
-    is_int((long long) b->longest, 5, "the longest passage has five tokens");
-    is_int((long long) b->context, 132, "the longest text has 132 when the run is over");
+       "the batch contains the page list of each chunk");
+    is_int((long long) b->longest, 5, "the longest chunk has five tokens");
+    is_int((long long) b->context, 132,
+           "the longest context has 132 tokens after the forward pass");
     ok(b->selected == 4 && same(b->selected_rows, (int32_t[]){ 3, 4, 5, 6 }, 4),
-       "results: of the last token, of all, of the only one, of none");
-    ok(b->choice == NULL, "no token is chosen");
+       "the selected rows are the last, all, the only and none of the rows of their chunks");
+    ok(b->choice == NULL, "a batch without sampling parameters samples no token");
 }
 
-/* The next run of the same texts: the batch is new, the pages are not. */
+/* The next forward pass of the same sequences has a new batch and the old pages. */
 static void test_again(ft_chunk_batch *p)
 {
     const ft_batch *b = &p->batch;
@@ -212,25 +221,25 @@ static void test_again(ft_chunk_batch *p)
     const ft_sampling_params second = { .temperature = 0.5f, .slot = 3, .n_tokens = 5 };
     p->batch.step = true;
     ft_chunk_batch_clear(p);
-    is_empty(p, "cleared");
+    is_empty(p, "after clearing");
     add(p, 1, 5, 1, FT_LOGITS_LAST, &first);
     add(p, 3, 4, 1, FT_LOGITS_LAST, &second);
     ok(b->tokens == 2 && b->sequences == 2 && b->longest == 1 && b->context == 6,
-       "cleared: another batch, of two");
+       "a cleared batch accepts two new chunks");
     ok(same(p->ids, text, 2) && same(b->start, (int32_t[]){ 0, 1, 2 }, 3) &&
            same(b->seq_id, (int32_t[]){ 0, 1 }, 2) && same(b->slot, (int32_t[]){ 1, 3 }, 2) &&
            same(b->n_past, (int32_t[]){ 5, 4 }, 2) && same(b->n_tokens, (int32_t[]){ 7, 8 }, 2),
-       "of which nothing is left of the first");
+       "a cleared batch keeps no data of the previous chunks");
     ok(same(b->pages, (int32_t[]){ 6, 0, 0, 0, 0, 0 }, (size_t) 2 * MOST),
-       "but the pages of its seats");
+       "a cleared batch keeps the pages of its slots");
     ok(b->selected == 2 && same(b->selected_rows, (int32_t[]){ 0, 1 }, 2),
-       "both rows are selected");
+       "the rows of both decode chunks are selected");
     ok(b->choice != NULL && b->choice[0].seed == 7 && b->choice[0].slot == 1 &&
            b->choice[0].n_tokens == 6 && b->choice[1].temperature == 0.5f &&
            b->choice[1].slot == 3 && b->choice[1].n_tokens == 5,
-       "and have the choices of their passages");
+       "the batch contains the sampling parameters of each chunk");
     ft_chunk_batch_clear(p);
-    is_empty(p, "cleared once more");
+    is_empty(p, "after clearing again");
 }
 
 static void test_passages(void)
@@ -238,12 +247,12 @@ static void test_passages(void)
     ft_error err;
     ft_chunk_batch *p;
     must(ft_chunk_batch_open(&p, &limits, &err), &err);
-    is_empty(p, "opened");
+    is_empty(p, "after opening");
     test_batch(p);
     test_again(p);
     ft_page_table_release(&p->pages, 1);
     add(p, 2, 0, 1, FT_LOGITS_NONE, NULL);
-    ok(same(p->batch.pages, (int32_t[]){ 6, 0, 0 }, MOST), "a page that was given back serves");
+    ok(same(p->batch.pages, (int32_t[]){ 6, 0, 0 }, MOST), "a released page is reused");
     ft_chunk_batch_close(p);
 }
 
@@ -253,8 +262,9 @@ static void test_too_large(void)
     ft_chunk_batch *p;
     ft_limits many = limits;
     many.pages = (size_t) INT32_MAX + 1;
-    is_int(ft_chunk_batch_open(&p, &many, &err), FT_ELIMIT, "a cache that is too large is refused");
-    ok(p == NULL, "and nothing is opened");
+    is_int(ft_chunk_batch_open(&p, &many, &err), FT_ELIMIT,
+           "ft_chunk_batch_open() refuses a cache that is too large");
+    ok(p == NULL, "ft_chunk_batch_open() sets the batch to NULL when it fails");
     ft_chunk_batch_close(NULL);
 }
 

@@ -1,5 +1,5 @@
 /*
- * session-t.c - sessions: what outputs and kept values look like.
+ * session-t.c - sessions: outputs and kept values.
  *
  * Packing, threads and refused inputs have tests of their own: packing-t.c, threads-t.c, api-t.c.
  *
@@ -60,7 +60,7 @@ static ft_tensor matrix(ft_dtype dtype, int64_t rows, int64_t cols, const void *
     };
 }
 
-/* Sequences of 2, 5 and 3 tokens; what is masked would be refused as an id. */
+/* Sequences of 2, 5 and 3 tokens; the ids at masked positions are invalid. */
 static const int64_t ids[ROWS * COLS] = { 7, 8, 99, -1, 0, 3, 2, 1, 3, 4, 9, 49, 0, 1 << 30, -7 };
 static const int32_t mask[ROWS * COLS] = { 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0 };
 static const int32_t types[ROWS * COLS] = { 0, 1, 7, 7, 7, 0, 0, 1, 1, 1, 0, 0, 0, -1, -1 };
@@ -84,7 +84,7 @@ static void run(ft_session *session)
     must(ft_session_run(session, &err), &err);
 }
 
-/* An output, whose shape goes to *shape; free with free(). */
+/* Returns an output and its shape in *shape; free it with free(). */
 static float *get(const ft_session *session, const char *name, ft_tensor *shape)
 {
     ft_error err;
@@ -104,33 +104,34 @@ static void test_shapes(const ft_model *model)
     ft_error err;
     set_all(session);
     is_int(ft_session_get(session, "logits", &t, &err), FT_EARG,
-           "nothing can be read before a run");
+           "ft_session_get() refuses to read outputs before a forward pass");
     run(session);
     free(get(session, "logits", &t));
     ok(t.dtype == FT_F32 && t.ndim == 2 && t.dim[0] == ROWS && t.dim[1] == LABELS,
-       "logits are [N, C]");
+       "logits have the shape [N, C]");
     float *embedding = get(session, "embedding", &t);
     double length = 0.0;
     for (int i = 0; i < HIDDEN; i++)
         length += (double) embedding[i] * (double) embedding[i];
     ok(t.ndim == 2 && t.dim[0] == ROWS && t.dim[1] == HIDDEN && fabs(length - 1.0) < 1e-5,
-       "embeddings are [N, H], of length 1");
+       "embeddings have the shape [N, H] and the length 1");
     free(embedding);
 
     float *hidden = get(session, "last_hidden_state", &t);
     ok(t.ndim == 3 && t.dim[0] == ROWS && t.dim[1] == COLS && t.dim[2] == HIDDEN,
-       "hidden states are [N, S, H]");
+       "hidden states have the shape [N, S, H]");
     int wrong = 0;
     for (int i = 0; i < ROWS * COLS * HIDDEN; i++)
         wrong += (hidden[i] == 0.0f) != (mask[i / HIDDEN] == 0);
-    is_int(wrong, 0, "zeros at masked positions, and nowhere else");
+    is_int(wrong, 0, "hidden states are zero at masked positions and nonzero elsewhere");
     free(hidden);
     set(session, "attention_mask", matrix(FT_I32, ROWS, COLS, mask));
     is_int(ft_session_get(session, "logits", &t, &err), FT_EARG,
-           "after another input there is nothing to read");
-    is_int(ft_session_get(session, "loss", &t, &err), FT_EARG, "an unknown output is refused");
+           "ft_session_get() refuses to read outputs after an input has changed");
+    is_int(ft_session_get(session, "loss", &t, &err), FT_EARG,
+           "ft_session_get() refuses an unknown output");
     has(err.text, "loss: neither an output of the model nor a value named in options.keep",
-        "by name");
+        "the error names the unknown output");
     ft_session_close(session);
 }
 
@@ -149,7 +150,7 @@ static void test_defaults(const ft_model *model)
     run(session);
     float *defaults = get(session, "last_hidden_state", &t);
     ok(memcmp(given, defaults, 4 * HIDDEN * sizeof *given) == 0,
-       "setting input_ids forgets the others: no mask, types of 0");
+       "setting input_ids resets the mask and the token types to their defaults");
     free(given);
     free(defaults);
     ft_session_close(session);
@@ -167,7 +168,7 @@ static void test_keep(const ft_model *model)
     float *found = get(session, "input_ids", &t);
     ok(t.dim[0] == 10 && t.dim[1] == 1 && found[0] == 7.0f && found[1] == 8.0f &&
            found[2] == 3.0f && found[9] == 0.0f,
-       "an input that is kept gives its numbers, packed");
+       "a kept input contains the packed ids");
     free(found);
 
     found = get(session, "layer.0.ffn.act", &t);
@@ -178,20 +179,20 @@ static void test_keep(const ft_model *model)
         wrong += fabs(code - rint(code)) > 1e-4 || fabs(code) > 127.001;
         zeros += found[i] == 0.0f;
     }
-    ok(t.dim[1] == 20 && wrong == 0 && zeros < 180, "kept codes come as real numbers");
+    ok(t.dim[1] == 20 && wrong == 0 && zeros < 180, "kept int8 values are returned dequantized");
     free(found);
 
     found = get(session, "layer.1.ffn.norm", &t);
     float *hidden = get(session, "last_hidden_state", &u);
     ok(t.dim[0] == 10 && memcmp(found, hidden, 2 * HIDDEN * sizeof *found) == 0 &&
            memcmp(found + 2 * HIDDEN, hidden + COLS * HIDDEN, COLS * HIDDEN * sizeof *found) == 0,
-       "a kept value has the rows of an output without its padding");
+       "a kept value has the rows of the output without its padding");
     free(found);
     free(hidden);
     ft_session_close(session);
 }
 
-/* Everything that an unfused plan makes can be kept at once. */
+/* All values of an unfused plan can be kept at once. */
 static void test_keep_all(const ft_config *config)
 {
     ft_model *model = open_model(config, FT_MODE_INT8, &(ft_model_options){ .no_fuse = true });
@@ -208,7 +209,7 @@ static void test_keep_all(const ft_config *config)
         free(get(session, keep[i], &t));
         missing += ft_tensor_numel(&t) == 0;
     }
-    ok(missing == 0 && count > 40, "unfused, every value can be kept");
+    ok(missing == 0 && count > 40, "every value of an unfused plan can be kept");
     ft_session_close(session);
     ft_model_close(model);
     free(keep);

@@ -1,10 +1,10 @@
 /*
- * beam_search-t.c - beam search from sources: what transformers finds, whatever else is searched
- * for.
+ * beam_search-t.c - beam search of encoder-decoders finds what transformers does, in any batch.
  *
- * numbers-m2m is compared with the texts and scores of its reference file; the random models of
- * tests/golden/translator-variants.json with tests/golden/translations.txt, and with themselves,
- * alone and among others.  All that on the CPU, and on a GPU where there is one.
+ * numbers-m2m is compared with the texts and scores of its reference file, the random models of
+ * tests/golden/translator-variants.json with tests/golden/translations.txt.  The random models must
+ * also give the same results alone and in a batch.  All tests run on the CPU and on a GPU if
+ * present.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,9 +28,9 @@
 
 enum { ROWS = 64, BEST = 8, NEW = 40 };
 
-/* What has been told of each source. */
+/* The hypotheses reported for each source. */
 typedef struct result {
-    size_t count; /* of texts, told by the first of them */
+    size_t count; /* of hypotheses, as reported with the first one */
     size_t told;
     size_t tokens[BEST];
     int32_t id[BEST][NEW];
@@ -40,8 +40,8 @@ typedef struct result {
 
 typedef struct results {
     result of[ROWS];
-    size_t out_of_order; /* calls that came as they must not */
-    size_t calls, most;  /* most: the caller ends it all by this call; 0: never */
+    size_t out_of_order; /* calls in the wrong order */
+    size_t calls, most;  /* most: the call that cancels the search; 0: none */
 } results;
 
 static ft_error err;
@@ -87,8 +87,8 @@ static bool same_result(const result *a, const result *b)
 }
 
 /*
- * Converted to `model.ft` in a folder; NULL: there is no such checkpoint, or the device says (err)
- * that it has no kernels for it.
+ * Converts a checkpoint to `model.ft` in a folder and opens it; NULL if the checkpoint does not
+ * exist or the device has no kernels for it (see err).
  */
 static ft_model *open_model(const char *checkpoint, const char *folder)
 {
@@ -113,14 +113,14 @@ static ft_model *open_model(const char *checkpoint, const char *folder)
 
 /* ---- A trained model ---------------------------------------------------------------------- */
 
-/* Its reference file: rows that are padded behind. */
+/* Its reference file, with right-padded rows. */
 typedef struct reference {
     ft_safetensors *file;
     const ft_tensor *source, *beam4, *greedy;
     const float *score;
 } reference;
 
-/* Tokens of a row before its padding. */
+/* The tokens of a row without its padding. */
 static size_t row_of(const ft_tensor *tensor, size_t row, const int32_t **ids)
 {
     const int32_t pad = 1;
@@ -159,7 +159,7 @@ static void read_sources(const reference *r, ft_request requests[ROWS])
     }
 }
 
-/* Rows whose best text, behind the start, is that of the reference. */
+/* The number of rows whose best text equals the reference after its start token. */
 static int count_exact(const ft_tensor *expected, const results *found)
 {
     int exact = 0;
@@ -173,7 +173,7 @@ static int count_exact(const ft_tensor *expected, const results *found)
     return exact;
 }
 
-/* Both sides add float32 logarithms in other orders; 3e-7 was seen. */
+/* Both sides sum float32 log probabilities in different orders; the largest difference is 3e-7. */
 static const double tolerance = 1e-4;
 
 static void test_reference(const ft_model *model, const reference *r)
@@ -184,13 +184,16 @@ static void test_reference(const ft_model *model, const reference *r)
     read_sources(r, requests);
     ft_session *session = open_session(model, &(ft_session_options){ .max_sequences = 64 });
     search(session, requests, ROWS, &(ft_beam_search_options){ .beams = 4, .n_best = 4 }, &found);
-    is_int(count_exact(r->beam4, &found), ROWS, "numbers-m2m: 4 beams find what transformers does");
+    is_int(count_exact(r->beam4, &found), ROWS,
+           "numbers-m2m: beam search with 4 beams finds the texts of transformers");
     for (size_t i = 0; i < ROWS; i++)
         worst = fmax(worst, fabs((double) found.of[i].score[0] - (double) r->score[i]));
     diag("scores differ by up to %.3g", worst);
-    ok(worst <= tolerance, "and its scores");
+    ok(worst <= tolerance,
+       "numbers-m2m: beam search with 4 beams gives the scores of transformers");
     search(session, requests, ROWS, &(ft_beam_search_options){ .beams = 1 }, &again);
-    is_int(count_exact(r->greedy, &again), ROWS, "one beam is greedy");
+    is_int(count_exact(r->greedy, &again), ROWS,
+           "numbers-m2m: beam search with one beam equals greedy decoding");
     ft_session_close(session);
 }
 
@@ -222,7 +225,7 @@ typedef struct sources {
     int32_t id[SOURCES][LONGEST];
 } sources;
 
-/* Sources of different lengths; every third text begins with more than the start. */
+/* Sources of different lengths; every third text has a decoder prompt. */
 static void draw_sources(sources *s, rng *chance)
 {
     static const int32_t prompt[] = { 2, 40, 41 };
@@ -258,7 +261,7 @@ static bool best_first(const result *r)
     return true;
 }
 
-/* Alone, all together, and with so little room that sources wait for each other. */
+/* Sources alone, in one batch, and in a session too small to hold them all at once. */
 static void test_company(const ft_model *model, const char *name, const sources *s,
                          const ft_beam_search_options *options)
 {
@@ -279,20 +282,23 @@ static void test_company(const ft_model *model, const char *name, const sources 
         search(large, &s->request[i], 1, options, &one);
         alone.of[i] = one.of[0];
     }
-    is_int(count_same(&together, &alone), SOURCES, "%s, %d beams: alone as together", name,
-           (int) beams);
-    is_int(count_same(&together, &crowded), SOURCES, "and with few seats, one after the other");
+    is_int(count_same(&together, &alone), SOURCES,
+           "%s, %d beams: a source gives the same result alone and in a batch", name, (int) beams);
+    is_int(count_same(&together, &crowded), SOURCES,
+           "a session with few slots gives the results of a large one");
     ft_beam_search_options longer = *options;
     longer.poll_every = 7;
     search(large, s->request, SOURCES, &longer, &one);
-    is_int(count_same(&together, &one), SOURCES, "steps beyond the end of a search change nothing");
+    is_int(count_same(&together, &one), SOURCES,
+           "decode steps after the end of a search change nothing");
     size_t told = 0, ordered = 0;
     for (size_t i = 0; i < SOURCES; i++) {
         told += together.of[i].told == together.of[i].count && together.of[i].told > 0;
         ordered += best_first(&together.of[i]);
     }
-    is_int((long long) told, SOURCES, "all that was found is told");
-    is_int((long long) ordered, SOURCES, "the best first");
+    is_int((long long) told, SOURCES, "every hypothesis of a source is reported");
+    is_int((long long) ordered, SOURCES,
+           "hypotheses are reported in descending order of their scores");
     ft_session_close(large);
     ft_session_close(small);
 }
@@ -308,11 +314,11 @@ static const ft_beam_search_options kinds[] = {
       .no_length_normalization = true },
 };
 
-/* What every text of a search with forced ends must look like. */
+/* Every text has the forced first and last token. */
 static void test_forced(const ft_model *model, const sources *s)
 {
     static results found;
-    static const int32_t first = 33, last = 0; /* the last is the model's: forced_eos_token_id */
+    static const int32_t first = 33, last = 0; /* last: forced_eos_token_id of the model */
     ft_session *session = open_session(model, &(ft_session_options){ .max_sequences = 8 });
     search(session, s->request, SOURCES,
            &(ft_beam_search_options){ .beams = 4, .n_best = 4, .forced_bos = &first }, &found);
@@ -325,8 +331,9 @@ static void test_forced(const ft_model *model, const sources *s)
             if ((int32_t) tokens == s->request[i].max_new_tokens)
                 ends++, end += found.of[i].id[k][tokens - 1] == last;
         }
-    ok(begins > 0 && begin == begins, "the first token is forced, behind a prompt of one");
-    ok(ends > 0 && end == ends, "and the last, at the greatest length");
+    ok(begins > 0 && begin == begins, "forced_bos is the first token of a text without a prompt");
+    ok(ends > 0 && end == ends,
+       "forced_eos_token_id is the last token of a text of maximum length");
     ft_session_close(session);
 }
 
@@ -366,7 +373,7 @@ static size_t read_source(const json_t *variant, int index, int32_t ids[LONGEST]
     return count;
 }
 
-/* How the texts of a variant's lines compare with those of transformers. */
+/* The comparison of a variant's texts with those of transformers. */
 typedef struct comparison {
     size_t lines, same, ties;
     double worst;
@@ -416,21 +423,22 @@ static void test_transformers(const ft_model *model, const json_t *variant, cons
         if (strcmp(line.name, name) == 0)
             compare_line(session, variant, &line, &c);
     ok(c.lines == 135 && 100 * c.same >= 99 * c.lines && c.same + c.ties == c.lines,
-       "%s: the texts of transformers, %zu of %zu; the others tie", name, c.same, c.lines);
+       "%s: beam search finds the texts of transformers in %zu of %zu cases and ties in the others",
+       name, c.same, c.lines);
     diag("scores differ by up to %.3g", c.worst);
-    ok(c.worst <= tolerance, "and its scores");
+    ok(c.worst <= tolerance, "beam search gives the scores of transformers");
     ft_session_close(session);
     (void) fclose(file);
 }
 
-/* A GPU computes in the checkpoint's own precision; what is expected was computed in float32. */
+/* A GPU computes in the checkpoint's dtype; the expected texts were computed in float32. */
 static bool computes_in_float(const json_t *variant)
 {
     const char *dtype = json_string_value(json_object_get(variant, "dtype"));
     return strncmp(how.device, "cpu", 3) == 0 || strcmp(dtype, "F32") == 0;
 }
 
-/* Number `number` of the random models. */
+/* Tests the random model with the index `number`. */
 static void test_variant(const json_t *variant, size_t number, rng *chance)
 {
     const char *name = json_string_value(json_object_get(variant, "name"));
@@ -462,12 +470,12 @@ static void test_random(const json_t *variants)
     json_array_foreach(variants, i, variant) test_variant(variant, i, &chance);
 }
 
-/* ---- What is refused ---------------------------------------------------------------------- */
+/* ---- Refused requests --------------------------------------------------------------------- */
 
 static const int32_t words[50] = { 5, 6, 7 };
-static ft_session *session; /* 38 positions, 4 sequences, 20 tokens of a run, a cache of 128 */
+static ft_session *session; /* 38 positions, 4 sequences, 20 tokens per pass, 128 cached tokens */
 
-/* The second of two requests is refused with this text, and nothing is done for the first. */
+/* Checks that the second of two requests is refused and that no text is reported. */
 static void refused(const ft_request *request, const ft_beam_search_options *options,
                     ft_status status, const char *text)
 {
@@ -476,7 +484,8 @@ static void refused(const ft_request *request, const ft_beam_search_options *opt
     results out = { .calls = 0 };
     memset(&err, 0, sizeof err);
     ft_status found = ft_beam_search(session, both, 2, options, take, &out, &err);
-    ok(found == status && strcmp(err.text, text) == 0 && out.calls == 0, "refused: %s", text);
+    ok(found == status && strcmp(err.text, text) == 0 && out.calls == 0,
+       "ft_beam_search() refuses the request: %s", text);
     if (strcmp(err.text, text) != 0)
         diag("found %s \"%s\"", ft_status_name(found), err.text);
 }
@@ -597,25 +606,26 @@ static void test_refused(const json_t *variants)
     test_bad_options();
     static results out;
     search(session, REQUEST(.min_new_tokens = 1), 1, NULL, &out);
-    ok(out.calls == 1 && out.of[0].tokens[0] == 2, "after all of that, what is right is found");
+    ok(out.calls == 1 && out.of[0].tokens[0] == 2,
+       "ft_beam_search() works after it has refused requests");
     search(session, NULL, 0, NULL, &out);
-    is_int((long long) out.calls, 0, "no request is no work");
+    is_int((long long) out.calls, 0, "ft_beam_search() without requests does nothing");
     memset(&out, 0, sizeof out);
     out.most = 2;
     const ft_request three[] = { *REQUEST(.seed = 0), *REQUEST(.seed = 0), *REQUEST(.seed = 0) };
     ok(ft_beam_search(session, three, 3, &(ft_beam_search_options){ .beams = 4, .n_best = 3 }, take,
                       &out, &err) == FT_OK &&
            out.calls == 2,
-       "the caller may end it all");
+       "the callback can cancel the search");
     ft_session_close(session);
     test_bad_room(model);
     ft_model_close(model);
     tiny_remove(&t);
 }
 
-/* ---- No number ------------------------------------------------------------------------------ */
+/* ---- Non-finite logits ---------------------------------------------------------------------- */
 
-/* The table of words, under each of its names. */
+/* Overwrites a row of the token embedding under each of its names. */
 static void spoil_word(tiny *t, int64_t word)
 {
     static const char *const names[] = { "model.shared.weight", "model.encoder.embed_tokens.weight",
@@ -628,8 +638,8 @@ static void spoil_word(tiny *t, int64_t word)
 }
 
 /*
- * A word whose vector overflows once it is scaled spoils every source that has it, and no other:
- * its own row of the head is sound, and a few tokens do not reach it.
+ * A token whose embedding overflows when it is scaled makes every source with it fail, and no
+ * other: its row of the output head is finite, and the short texts do not contain it.
  */
 static void test_no_number(const json_t *variants)
 {
@@ -654,19 +664,22 @@ static void test_no_number(const json_t *variants)
             bail_out("m2m-untied cannot be converted");
         session = open_session(model, &(ft_session_options){ .max_sequences = 8 });
         ft_status status = ft_beam_search(session, requests, 3, &options, take, out, &err);
-        is_int(status, which == 0 ? FT_OK : FT_ENONFINITE, "a search of three, with%s such a word",
+        is_int(status, which == 0 ? FT_OK : FT_ENONFINITE,
+               "ft_beam_search() returns the expected status with%s a non-finite embedding",
                which == 0 ? "out" : "");
         ft_session_close(session);
         ft_model_close(model);
     }
-    is_str(err.text, "prompt 1: a logit is not finite", "which is said");
+    is_str(err.text, "prompt 1: a logit is not finite",
+           "the error names the source whose logits are not finite");
     const result *none = &found.of[1];
     ok(none->told == 1 && none->count == 0 && none->tokens[0] == 0 &&
            none->reason[0] == FT_FINISH_FAILED,
-       "the source that has it has no text");
+       "a source with a non-finite embedding has no hypothesis");
     ok(same_result(&sound.of[0], &found.of[0]) && same_result(&sound.of[2], &found.of[2]),
-       "the others have the texts that they have without it");
-    is_str(ft_finish_reason_name(FT_FINISH_FAILED), "failed", "its reason has a name");
+       "a source with a non-finite embedding does not affect other sources");
+    is_str(ft_finish_reason_name(FT_FINISH_FAILED), "failed",
+           "ft_finish_reason_name() has a name for FT_FINISH_FAILED");
     tiny_remove(&t);
 }
 
@@ -683,7 +696,7 @@ static void test_device(const char *name, const json_t *variants)
 int main(void)
 {
     json_t *variants = golden_json("translator-variants.json");
-    ft_device_info devices[2]; /* the CPU, and the first GPU or why there is none */
+    ft_device_info devices[2]; /* the CPU, and the first GPU or the reason for its absence */
     test_device("cpu", variants);
     if (ft_devices(devices, FT_COUNT(devices)) > 1 && devices[1].usable)
         test_device(devices[1].name, variants);

@@ -1,5 +1,5 @@
 /*
- * requests-t.c - what cannot be generated is refused before any work.
+ * requests-t.c - ft_generate() refuses invalid requests before it computes anything.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 
 enum { CONTEXT = 100, CACHE = 64 };
 
-static ft_session *session; /* 97 words, a context of 100 tokens, a cache of 64 */
+static ft_session *session; /* a vocabulary of 97, a context of 100 tokens, a cache of 64 */
 static ft_error err;
 static size_t called;
 
@@ -36,7 +36,7 @@ static ft_status generates(const ft_request *requests, size_t count)
     return ft_generate(session, requests, count, NULL, count_token, NULL, &err);
 }
 
-/* The second of two requests is refused with this text, and nothing is done for the first. */
+/* Checks that the second of two requests is refused and that no token is generated. */
 static void refused(const ft_request *request, ft_status status, const char *text)
 {
     const int32_t fine[2] = { 3, 4 };
@@ -45,7 +45,8 @@ static void refused(const ft_request *request, ft_status status, const char *tex
     char whole[256];
     snprintf(whole, sizeof whole, "prompt 1: %s", text);
     ft_status found = generates(both, 2);
-    ok(found == status && strcmp(err.text, whole) == 0 && called == 0, "refused: %s", text);
+    ok(found == status && strcmp(err.text, whole) == 0 && called == 0,
+       "ft_generate() refuses the request: %s", text);
     if (strcmp(err.text, whole) != 0)
         diag("found %s \"%s\"", ft_status_name(found), err.text);
 }
@@ -102,7 +103,7 @@ static void test_stops(void)
     const ft_generate_options options = { .chunk = -1 };
     ok(ft_generate(session, REQUEST(.top_k = 0), 1, &options, count_token, NULL, &err) == FT_EARG &&
            strcmp(err.text, "a chunk cannot be negative") == 0,
-       "refused: a negative chunk");
+       "ft_generate() refuses a negative chunk");
 }
 
 static void test_fine(void)
@@ -113,30 +114,29 @@ static void test_fine(void)
     ok(ft_generate(session, REQUEST(.stop_ids = prompt), 1, &options, count_token, NULL, &err) ==
                FT_OK &&
            called == 2,
-       "after all of that, what is right is generated");
+       "ft_generate() works after it has refused requests");
     ok(stats.prompt_tokens == 3 && stats.decode_tokens == 1 && stats.prefill_seconds > 0.0 &&
            stats.decode_seconds > 0.0,
-       "and it is told where the time went");
+       "the statistics report the tokens and seconds of prefill and decode");
     is_int((long long) ft_request_max_new_tokens(REQUEST(.top_k = 0), 4), 1,
-           "the context limits a text");
+           "the context limits the number of new tokens");
     is_int((long long) ft_request_max_cached(REQUEST(.top_k = 0), CONTEXT), 4,
-           "its last token need not be cached");
-    ok(generates(NULL, 0) == FT_OK && called == 0, "no request is no work");
+           "the KV cache need not hold the last token");
+    ok(generates(NULL, 0) == FT_OK && called == 0, "ft_generate() without requests does nothing");
 }
 
-/* A cache for which no memory is there: 2^31 tokens of two layers and 32 columns of keys, 1.1 TB.
- */
+/* A KV cache of 1.1 TB: 2^31 tokens, two layers, 32 columns of keys. */
 static void test_memory(const ft_model *model)
 {
     ft_session *none;
     const ft_session_options options = { .max_tokens = 8, .cache_tokens = INT32_MAX };
     if (ft_memory_available() > (size_t) 1 << 40) {
-        skip(2, "this machine has memory for anything");
+        skip(2, "this machine has more than 1 TiB of available memory");
         return;
     }
     is_int(ft_session_open(&none, model, &options, &err), FT_ENOMEM,
-           "refused: a cache that does not fit into memory");
-    has(err.text, " bytes asked, and ", "with the bytes asked and free");
+           "ft_session_open() refuses a KV cache that exceeds the available memory");
+    has(err.text, " bytes asked, and ", "the error states the bytes requested and available");
 }
 
 int main(void)

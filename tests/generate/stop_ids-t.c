@@ -1,5 +1,5 @@
 /*
- * stop_ids-t.c - which tokens end a text, read from the files that an artifact carries.
+ * stop_ids-t.c - stop ids, read from the configuration files in an artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 enum { VOCABULARY = 100 };
 
-/* A float artifact with no more than these files; NULL: without that one. */
+/* A float artifact with only these files; NULL omits a file. */
 static ft_artifact *artifact_with(const char *generation, const char *config)
 {
     char folder[FOLDER_PATH], path[FOLDER_PATH + 16];
@@ -44,7 +44,7 @@ static ft_artifact *artifact_with(const char *generation, const char *config)
     return artifact;
 }
 
-/* "1 2 3", or the error. */
+/* The ids as "1 2 3", or the error text. */
 static const char *ids_of(const char *generation, const char *config, ft_status *status)
 {
     static char text[1100];
@@ -66,18 +66,23 @@ static const char *ids_of(const char *generation, const char *config, ft_status 
 static const struct {
     const char *generation, *config, *expected, *sentence;
 } good[] = {
-    { "{\"eos_token_id\": 7}", "{\"eos_token_id\": 8}", "7", "generation_config.json comes first" },
-    { "{\"eos_token_id\": [7, 9, 0]}", NULL, "7 9 0", "a list is read in its order" },
-    { "{\"eos_token_id\": [7, 9, 7]}", NULL, "7 9", "what comes twice counts once" },
-    { "{\"eos_token_id\": 99}", NULL, "99", "the last word of the vocabulary may end a text" },
-    { "{}", "{\"eos_token_id\": 8}", "8", "where it says nothing, config.json does" },
-    { "{\"eos_token_id\": null}", "{\"eos_token_id\": [8, 3]}", "8 3", "and where it says null" },
-    { "{\"eos_token_id\": []}", "{\"eos_token_id\": 8}", "8", "and where the list is empty" },
-    { NULL, "{\"eos_token_id\": 8}", "8", "and where it is absent" },
-    { NULL, "{\"eos_token_id\": null}", "", "there may be none" },
-    { NULL, NULL, "", "also without any file" },
+    { "{\"eos_token_id\": 7}", "{\"eos_token_id\": 8}", "7",
+      "eos_token_id of generation_config.json takes precedence" },
+    { "{\"eos_token_id\": [7, 9, 0]}", NULL, "7 9 0", "a list of stop ids keeps its order" },
+    { "{\"eos_token_id\": [7, 9, 7]}", NULL, "7 9", "duplicate stop ids count once" },
+    { "{\"eos_token_id\": 99}", NULL, "99", "the last id of the vocabulary is a valid stop id" },
+    { "{}", "{\"eos_token_id\": 8}", "8",
+      "config.json applies when generation_config.json has no eos_token_id" },
+    { "{\"eos_token_id\": null}", "{\"eos_token_id\": [8, 3]}", "8 3",
+      "config.json applies when eos_token_id of generation_config.json is null" },
+    { "{\"eos_token_id\": []}", "{\"eos_token_id\": 8}", "8",
+      "config.json applies when eos_token_id of generation_config.json is an empty list" },
+    { NULL, "{\"eos_token_id\": 8}", "8",
+      "config.json applies when generation_config.json is absent" },
+    { NULL, "{\"eos_token_id\": null}", "", "a model may have no stop id" },
+    { NULL, NULL, "", "a model without configuration files has no stop id" },
     { "{\"eos_token_id\": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,1]}", NULL,
-      "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16", "there may be sixteen" },
+      "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16", "sixteen different stop ids are accepted" },
 };
 
 static const struct {
@@ -109,9 +114,11 @@ int main(void)
         is_str(ids_of(good[i].generation, good[i].config, &status), good[i].expected, "%s",
                good[i].sentence);
     for (size_t i = 0; i < FT_COUNT(bad); i++) {
-        is_str(ids_of(bad[i].generation, bad[i].config, &status), bad[i].expected, "%s is refused",
+        is_str(ids_of(bad[i].generation, bad[i].config, &status), bad[i].expected,
+               "ft_stop_ids_read() refuses %s",
                bad[i].generation != NULL ? bad[i].generation : bad[i].config);
-        is_int(status, bad[i].status, "with %s", ft_status_name(bad[i].status));
+        is_int(status, bad[i].status, "ft_stop_ids_read() returns %s",
+               ft_status_name(bad[i].status));
     }
     return done_testing();
 }

@@ -136,7 +136,7 @@ static void test_memory(const ft_model *model)
     }
     is_int(ft_session_open(&none, model, &options, &err), FT_ENOMEM,
            "ft_session_open() refuses a KV cache that exceeds the available memory");
-    has(err.text, " bytes asked, and ", "the error states the bytes requested and available");
+    has(err.text, " bytes needed, and ", "the error states the bytes needed and available");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /*
- * graph-t.c - the calls with which families write down their models: shapes, points, errors.
+ * graph-t.c - the graph-building API of model families: shapes, calibration points, errors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,19 +48,20 @@ static void test_values(void)
     int pooled = ft_pool(&g, "first", x, FT_POOL_FIRST), top = ft_linear(&g, "top", pooled);
     ft_graph_output(&g, "logits", top);
     ft_error err;
-    is_int(ft_graph_finish(&g, &err), FT_OK, "a graph without mistakes is finished");
+    is_int(ft_graph_finish(&g, &err), FT_OK, "ft_graph_finish() accepts a valid graph");
     const ft_value *v = g.plan.value;
-    is_str(v[up].name, "layer.0.up", "names are prefixed with the scope");
-    ok(v[up].cols == 12 && v[up].rows == FT_TOKENS, "a linear is as wide as its weight has rows");
+    is_str(v[up].name, "layer.0.up", "value names are prefixed with the scope");
+    ok(v[up].cols == 12 && v[up].rows == FT_TOKENS,
+       "the result of a linear has as many columns as its weight has rows");
     ok(v[pooled].cols == 8 && v[pooled].rows == FT_SEQUENCES && v[top].rows == FT_SEQUENCES,
-       "pooling leaves a row a sequence, and what follows keeps it");
-    ok(v[0].dtype == FT_I32 && v[0].cols == 1, "inputs are integers");
-    ok(v[x].point && !v[pooled].point,
-       "what a quantizable linear reads is a point, what another one reads is not");
+       "pooling gives one row per sequence and later operations keep it");
+    ok(v[0].dtype == FT_I32 && v[0].cols == 1, "graph inputs are integers");
+    ok(v[x].point && !v[pooled].point, "the input of a quantizable linear is a calibration point "
+                                       "and that of another linear is not");
     int refused = 0;
     for (int i = 0; i < g.plan.nop; i++)
         refused += ft_op_check(&g.plan, &g.plan.op[i], "graph", NULL) != FT_OK;
-    is_int(refused, 0, "every operation passes its rule");
+    is_int(refused, 0, "every operation of a graph passes ft_op_check()");
     ft_graph_fini(&g);
 }
 
@@ -70,15 +71,16 @@ static void test_attention(void)
     int x = embed(&g), n = ft_layer_norm(&g, "n", x, 1e-5f);
     int context = ft_attention(&g, "attn", x, n, x, 2);
     ft_graph_output(&g, "y", context);
-    is_int(ft_graph_finish(&g, NULL), FT_OK, "attention over embeddings and their norm");
+    is_int(ft_graph_finish(&g, NULL), FT_OK,
+           "ft_graph_finish() accepts attention over embeddings and their norm");
     int probs = ft_plan_find(&g.plan, "attn.probs");
     ok(g.plan.value[x].point && g.plan.value[n].point && g.plan.value[probs].point &&
            !g.plan.value[context].point,
-       "makes points of queries, keys, values and probabilities");
-    ok(g.plan.value[probs].inner, "the probabilities have no memory");
+       "queries, keys, values and attention probabilities are calibration points");
+    ok(g.plan.value[probs].inner, "attention probabilities have no memory");
     const ft_op *op = &g.plan.op[ft_plan_producer(&g.plan, context)];
     ok(op->attr.heads == 2 && op->attr.softmax_scale == 0.5f,
-       "scores are divided by the root of a head's width");
+       "attention scores are divided by the square root of the head size");
     ft_graph_fini(&g);
 }
 
@@ -100,17 +102,18 @@ static void test_search(void)
     int logits = ft_linear(&g, "top", x);
     ft_sample(&g, "token", logits, ids);
     ft_graph_beam_search(&g, "beam", logits);
-    is_int(ft_graph_finish(&g, &err), FT_OK, "a graph may choose tokens and search by beams");
+    is_int(ft_graph_finish(&g, &err), FT_OK, "a graph can both sample and beam-search");
     const ft_op *choose = &g.plan.op[g.plan.nop - 2], *beam = &g.plan.op[g.plan.nop - 1];
-    is_int(ft_op_check(&g.plan, beam, "m.ft", &err), FT_OK, "the search passes its rule");
+    is_int(ft_op_check(&g.plan, beam, "m.ft", &err), FT_OK,
+           "the beam search operation passes ft_op_check()");
     ok(choose->state[FT_STATE_LAST_TOKEN] == beam->state[FT_STATE_LAST_TOKEN] &&
            choose->state[FT_STATE_HISTORY] == beam->state[FT_STATE_HISTORY] &&
            beam->state[FT_STATE_CACHE_INDIRECTION] == ft_plan_find(&g.plan, "beam.origin"),
-       "both go on with the tokens that either has chosen");
+       "sampling and beam search share the last tokens and the history");
     ft_graph_fini(&g);
     g = begin();
     ft_graph_beam_search(&g, "beam", ft_linear(&g, "absent", 0));
-    is_int(ft_graph_finish(&g, &err), FT_EFORMAT, "an earlier mistake is the one that is told");
+    is_int(ft_graph_finish(&g, &err), FT_EFORMAT, "ft_graph_finish() reports the earliest error");
     ft_graph_fini(&g);
 }
 
@@ -120,29 +123,30 @@ static void test_errors(void)
     ft_graph g = begin();
     ft_graph_scope(&g, "layer.%d", 1);
     int x = ft_linear(&g, "down", ft_linear(&g, "up", embed(&g)));
-    is_int(x, -1, "a call that fails returns -1");
+    is_int(x, -1, "a graph call that fails returns -1");
     ft_graph_output(&g, "y", ft_pool(&g, "p", ft_attention(&g, "a", x, x, x, 2), FT_POOL_MEAN));
     ft_calibration_point(&g, x);
-    is_int(g.plan.noutput, 0, "and those that follow do nothing");
-    fails(&g, FT_EFORMAT, "layer.1.e: the model has no such weight", "the first error is kept");
+    is_int(g.plan.noutput, 0, "graph calls after an error do nothing");
+    fails(&g, FT_EFORMAT, "layer.1.e: the model has no such weight",
+          "ft_graph_finish() reports the first error");
 
     g = begin();
     ft_apply_activation(&g, sixty, embed(&g), FT_ACT_RELU);
     fails(&g, FT_ELIMIT,
           "a.name.of.sixty.characters.which.is.more.than.lowering.takes: the name is too long",
-          "a name that leaves no room for lowering is refused");
+          "a value name that leaves no space for suffixes of lowering is refused");
 
     g = begin();
     ft_graph_scope(&g, "%s", sixty);
     embed(&g);
     fails(&g, FT_ELIMIT, "a.name.of.sixty.characters.whi: the scope is too long",
-          "so is a scope that is too long");
+          "a scope that is too long is refused");
 
     g = begin();
     int y = embed(&g);
     for (int i = 0; i <= FT_MAX_OUTPUTS; i++)
         ft_graph_output(&g, "y", y);
-    fails(&g, FT_ELIMIT, "y: too many outputs", "and one output too many");
+    fails(&g, FT_ELIMIT, "y: too many outputs", "a graph with too many outputs is refused");
 }
 
 int main(void)

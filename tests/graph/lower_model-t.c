@@ -1,8 +1,8 @@
 /*
- * lower_model-t.c - lowering: the plans of a BERT of two layers, whole.
+ * lower_model-t.c - lowering: the complete plans of a two-layer BERT.
  *
- * The golden files are also the documentation of what runs.  With a folder as its argument the
- * program writes them there.
+ * The golden files also document the plans.  With a folder as its argument the program writes them
+ * there.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a plan is made for, and the name of its golden file. */
+/* The options of a plan and the name of its golden file. */
 typedef struct purpose {
     const char *name;
     ft_mode mode;
@@ -60,7 +60,7 @@ static ft_plan plan_for(const ft_plan *graph, const purpose *p)
     return plan;
 }
 
-/* Points of the graph that the plan has lost: not made, not counted, or of another scale. */
+/* The number of calibration points that the plan does not produce, observe or scale correctly. */
 static int lost_points(const ft_plan *graph, const ft_plan *plan, const purpose *p)
 {
     int lost = 0;
@@ -75,14 +75,14 @@ static int lost_points(const ft_plan *graph, const ft_plan *plan, const purpose 
         bool quantized = p->mode != FT_MODE_FAKE_QUANTIZE && p->mode != FT_MODE_INT8;
         quantized = quantized || plan->value[value].inner ||
                     plan->value[value].scale == amax_of(i) / 127.0f;
-        /* Nothing reads the last hidden state as codes, unless the residual stream is int8. */
+        /* Nothing reads the last hidden state quantized unless the residual stream is int8. */
         quantized = quantized || (graph->output[0].value == i && !p->int8_residual);
         lost += !made || !counted || !quantized;
     }
     return lost;
 }
 
-/* Operations of one kind, and those among them whose operand `slot` is codes. */
+/* Counts operations of one kind, and those whose operand `slot` is quantized. */
 static void count_readers(const ft_plan *plan, ft_op_kind kind, int slot, int *all, int *of_codes)
 {
     *all = *of_codes = 0;
@@ -101,12 +101,12 @@ static void test_codes(const ft_plan *plan, const purpose *p)
 {
     int all, of_codes;
     count_readers(plan, FT_OP_LINEAR, 0, &all, &of_codes);
-    ok(all == 12 && of_codes == 12, "%s: all 12 quantized linears read codes", p->name);
+    ok(all == 12 && of_codes == 12, "%s: all 12 quantized linears read quantized values", p->name);
     count_readers(plan, FT_OP_ATTENTION, 2, &all, &of_codes);
-    ok(all == 2 && of_codes == 2, "%s: both attentions read codes", p->name);
+    ok(all == 2 && of_codes == 2, "%s: both attention operations read quantized values", p->name);
     count_readers(plan, p->fuse ? FT_OP_NORM : FT_OP_ADD, 1, &all, &of_codes);
     ok(all == 4 && of_codes == (p->int8_residual ? 4 : 0), "%s: the 4 residuals are read as %s",
-       p->name, p->int8_residual ? "codes" : "floats");
+       p->name, p->int8_residual ? "quantized values" : "float values");
 }
 
 static void test_outputs(const ft_plan *plan, const purpose *p)
@@ -115,7 +115,7 @@ static void test_outputs(const ft_plan *plan, const purpose *p)
     for (int i = 0; i < plan->noutput; i++)
         wrong += plan->value[plan->output[i].value].scale > 0.0f ||
                  ft_plan_producer(plan, plan->output[i].value) < 0;
-    is_int(wrong, 0, "%s: every output is made, in float", p->name);
+    is_int(wrong, 0, "%s: every output is produced in float", p->name);
 }
 
 static void write_text(const char *folder, const char *name, const char *text)
@@ -137,7 +137,8 @@ static void test_purpose(const test_bert *model, const purpose *p, const char *f
         write_text(folder, file, text);
     else
         is_golden(text, file);
-    is_int(lost_points(&model->graph, &plan, p), 0, "%s: no point is lost", p->name);
+    is_int(lost_points(&model->graph, &plan, p), 0, "%s: the plan keeps every calibration point",
+           p->name);
     if (p->mode == FT_MODE_FAKE_QUANTIZE || p->mode == FT_MODE_INT8)
         test_codes(&plan, p);
     test_outputs(&plan, p);
@@ -145,7 +146,7 @@ static void test_purpose(const test_bert *model, const purpose *p, const char *f
     ft_plan_fini(&plan);
 }
 
-/* FAKE is the meaning of INT8: the same operations on the same values, held in another dtype. */
+/* Fake-quantized and int8 plans have the same operations and values in different dtypes. */
 static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_residual, bool fuse)
 {
     purpose p = { "", FT_MODE_FAKE_QUANTIZE, int8_residual, fuse, FT_F16 };
@@ -160,13 +161,13 @@ static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_r
                        a.value[i].scale != b.value[i].scale ||
                        b.value[i].dtype != (codes ? FT_I8 : a.value[i].dtype);
     }
-    is_int(differences, 0, "fake and int8 are the same plan%s%s",
-           int8_residual ? ", residual int8" : "", fuse ? "" : ", unfused");
+    is_int(differences, 0, "fake-quantized and int8 plans have the same operations and values%s%s",
+           int8_residual ? ", with an int8 residual" : "", fuse ? "" : ", unfused");
     ft_plan_fini(&a);
     ft_plan_fini(&b);
 }
 
-/* Which values a plan holds in halves, for those that both plans store. */
+/* Which of the values that both plans store are float16. */
 static void test_halves(const test_bert *model, bool int8_residual)
 {
     purpose p = { "", FT_MODE_INT8, int8_residual, true, FT_F16 };
@@ -184,11 +185,13 @@ static void test_halves(const test_bert *model, bool int8_residual)
             swallowed += half;
     }
     const char *residual = int8_residual ? "int8 residual" : "float residual";
-    is_int(differ, 0, "%s: unfused plans hold in halves what fused ones do", residual);
+    is_int(differ, 0, "%s: unfused plans store the same values in float16 as fused plans",
+           residual);
     is_int(swallowed + of_sequences, 0,
-           "%s: what fusing swallows is float, and so is a row of a sequence", residual);
-    /* embed; a sum's operand and the norm's result, twice a layer; the last hidden state */
-    is_int(halves, int8_residual ? 6 : 10, "%s: halves are all that fused plans move", residual);
+           "%s: values inside fusions and rows of sequences are float32", residual);
+    /* the embedding; per layer, two sum operands and two norm results; the last hidden state */
+    is_int(halves, int8_residual ? 6 : 10,
+           "%s: the float16 values are those that fused plans store", residual);
     ft_plan_fini(&fused);
     ft_plan_fini(&unfused);
 }

@@ -1,8 +1,8 @@
 /*
- * plan-t.c - plans as data: searching, copying, memory, text.
+ * plan-t.c - the plan data structure: searching, copying, memory layout, text.
  *
- * The layout is checked by playing a plan on a map that says which value every 64 bytes hold: a
- * value that is read must still be there, whatever the lifetimes were thought to be.
+ * The layout is checked by simulating a plan on a map of which value every 64 bytes hold: a value
+ * that is read must still be there, independently of the lifetimes that the layout computes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ static int add_value(ft_plan *plan, const char *name, ft_rows rows, int32_t cols
     return index;
 }
 
-/* The pointer is good until the next one is added. */
+/* The pointer is valid until the next operation is added. */
 static ft_op *add_op(ft_plan *plan, ft_op_kind kind, int in, int other, int out)
 {
     ft_op op = ft_op_init(kind);
@@ -70,15 +70,16 @@ static ft_plan chain(int length, int32_t cols)
 static void test_search(void)
 {
     ft_plan plan = chain(100, 4);
-    is_int(plan.nvalue, 101, "arrays grow as values are appended");
-    is_int(ft_plan_find(&plan, "v41"), 42, "a value is found by its name");
-    is_int(ft_plan_find(&plan, "v"), -1, "a part of a name is no name");
-    is_int(ft_plan_producer(&plan, 42), 41, "its producer is the operation that writes it");
-    is_int(ft_plan_producer(&plan, 0), -1, "an input has no producer");
-    is_int(ft_plan_uses(&plan, 42), 1, "one operation reads it");
+    is_int(plan.nvalue, 101, "the arrays of a plan grow as values are added");
+    is_int(ft_plan_find(&plan, "v41"), 42, "ft_plan_find() finds a value by its name");
+    is_int(ft_plan_find(&plan, "v"), -1, "ft_plan_find() does not match a prefix of a name");
+    is_int(ft_plan_producer(&plan, 42), 41,
+           "ft_plan_producer() returns the operation that writes a value");
+    is_int(ft_plan_producer(&plan, 0), -1, "ft_plan_producer() returns -1 for an input");
+    is_int(ft_plan_uses(&plan, 42), 1, "ft_plan_uses() counts the operation that reads a value");
     plan.op[77].in[1] = 42;
-    is_int(ft_plan_uses(&plan, 42), 2, "every operand counts as a use");
-    is_int(ft_plan_uses(&plan, 100), 1, "and so does an output");
+    is_int(ft_plan_uses(&plan, 42), 2, "ft_plan_uses() counts every operand");
+    is_int(ft_plan_uses(&plan, 100), 1, "ft_plan_uses() counts an output");
 
     ft_plan copy;
     ft_error err;
@@ -86,13 +87,14 @@ static void test_search(void)
     ok(copy.nvalue == plan.nvalue && copy.nop == plan.nop && copy.noutput == 1 &&
            memcmp(copy.value, plan.value, (size_t) plan.nvalue * sizeof *plan.value) == 0 &&
            memcmp(copy.op, plan.op, (size_t) plan.nop * sizeof *plan.op) == 0,
-       "a copy is equal");
+       "ft_plan_copy() makes an equal plan");
     copy.value[0].name[0] = 'z';
     copy.op[0].out = 9;
-    ok(plan.value[0].name[0] == 'x' && plan.op[0].out == 1, "and shares nothing with the original");
+    ok(plan.value[0].name[0] == 'x' && plan.op[0].out == 1,
+       "a copy of a plan shares no memory with the original");
     ft_plan_fini(&copy);
     ft_plan_fini(&plan);
-    ok(plan.value == NULL && plan.nop == 0, "fini leaves an empty plan");
+    ok(plan.value == NULL && plan.nop == 0, "ft_plan_fini() leaves an empty plan");
 }
 
 static void test_full(void)
@@ -104,8 +106,8 @@ static void test_full(void)
         continue;
     while (ft_plan_add_op(&plan, &op) >= 0)
         continue;
-    is_int(plan.nvalue, INT16_MAX, "a plan holds as many values as an index can name");
-    is_int(plan.nop, INT16_MAX, "and as many operations");
+    is_int(plan.nvalue, INT16_MAX, "a plan holds as many values as an int16_t can index");
+    is_int(plan.nop, INT16_MAX, "a plan holds as many operations as an int16_t can index");
     ft_plan_fini(&plan);
 }
 
@@ -116,14 +118,15 @@ static void test_reuse(void)
     ft_error err;
     ft_plan plan = chain(10, 32);
     must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 64, .sequences = 1 }, &err), &err);
-    is_int((long long) plan.arena, 2 * 64 * 32 * 4, "a chain needs the memory of two values");
+    is_int((long long) plan.arena, 2 * 64 * 32 * 4,
+           "a chain of operations needs the memory of two values");
     plan.value[3].keep = true;
     must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 64, .sequences = 1 }, &err), &err);
-    is_int((long long) plan.arena, 3 * 64 * 32 * 4, "a kept value adds its own");
+    is_int((long long) plan.arena, 3 * 64 * 32 * 4, "a kept value needs its own memory");
     plan.value[5].dtype = FT_I8;
     plan.value[5].cols = 33;
     must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 1, .sequences = 1 }, &err), &err);
-    is_int((long long) plan.arena, 3 * 128, "sizes are rounded up to 64 bytes");
+    is_int((long long) plan.arena, 3 * 128, "value sizes are rounded up to 64 bytes");
     ft_plan_fini(&plan);
 }
 
@@ -139,9 +142,9 @@ static void test_rows(void)
     add_op(&plan, FT_OP_POOL, x, -1, y)->inner = (int16_t) inner;
     plan.output[plan.noutput++] = (ft_output){ "y", y };
     must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 100, .sequences = 3 }, &err), &err);
-    is_int((long long) plan.arena, 103 * 64, "values have the rows of tokens or of sequences");
+    is_int((long long) plan.arena, 103 * 64, "values have one row per token or per sequence");
     ok(plan.value[inner].offset == 0 && plan.value[unused].offset == 0,
-       "inner values and those that nobody touches have no memory");
+       "inner and unused values have no memory");
     ft_plan_fini(&plan);
 }
 
@@ -150,23 +153,25 @@ static void test_limits(void)
     ft_error err;
     ft_plan plan = chain(1, INT32_MAX);
     is_int(ft_plan_layout(&plan, &(ft_limits){ .tokens = SIZE_MAX / 8, .sequences = 1 }, &err),
-           FT_ELIMIT, "a value larger than memory is refused");
-    has(err.text, "x: 2305843009213693951 rows of 2147483647", "and named");
+           FT_ELIMIT, "ft_plan_layout() refuses a value that exceeds the address space");
+    has(err.text, "x: 2305843009213693951 rows of 2147483647",
+        "the error names the value and its shape");
     ft_plan_fini(&plan);
 
-    /* Each of them alone would have an offset and an end. */
+    /* Each of them alone would fit. */
     plan = chain(8, 1);
     for (int i = 0; i < plan.nvalue; i++)
         plan.value[i].keep = true;
     is_int(ft_plan_layout(&plan, &(ft_limits){ .tokens = SIZE_MAX / 17, .sequences = 1 }, &err),
-           FT_ELIMIT, "values whose ends no size_t can hold are refused");
-    has(err.text, "rows of 1 are more than memory can hold", "with a reason");
+           FT_ELIMIT, "ft_plan_layout() refuses values whose ends overflow size_t");
+    has(err.text, "rows of 1 are more than memory can hold",
+        "the error states the number of columns and the reason");
     ft_plan_fini(&plan);
 }
 
 /* ---- Random plans ------------------------------------------------------------------------- */
 
-/* A plan in the making; `known` are the inputs and the results so far. */
+/* A plan under construction; `known` are its inputs and the results so far. */
 typedef struct maker {
     rng *random;
     ft_plan plan;
@@ -202,7 +207,7 @@ static ft_plan random_plan(rng *r)
         for (uint32_t slot = 0, used = 1 + rng_below(r, FT_MAX_IN); slot < used; slot++)
             op.in[slot] = (int16_t) some_value(&m);
         if (rng_below(r, 8) == 0)
-            new_value(&m, false); /* one that fusing has left behind */
+            new_value(&m, false); /* an unused value, as fusing leaves behind */
         if (rng_below(r, 4) == 0)
             op.codes = (int16_t) new_value(&m, true);
         if (op.codes < 0 || rng_below(r, 2) == 0)
@@ -215,7 +220,7 @@ static ft_plan random_plan(rng *r)
     return m.plan;
 }
 
-/* Which value each 64 bytes of the arena hold. */
+/* The value that each 64 bytes of the arena hold. */
 typedef struct board {
     const ft_plan *plan;
     size_t tokens, sequences;
@@ -223,7 +228,7 @@ typedef struct board {
     int faults;
 } board;
 
-/* Visit the units of a value: take them, or count those that somebody else has taken. */
+/* Marks the units of a value, or counts those that another value has overwritten. */
 static void visit(board *b, int index, bool take)
 {
     const ft_value *value = &b->plan->value[index];
@@ -246,7 +251,7 @@ static void play_op(board *b, const ft_op *op)
         visit(b, op->out, true);
     if (op->codes >= 0)
         visit(b, op->codes, true);
-    /* Operands must be there, and not be overwritten while they are read. */
+    /* Operands must be intact, and the result must not overwrite them. */
     for (int slot = 0; slot < FT_MAX_IN; slot++)
         if (op->in[slot] >= 0)
             visit(b, op->in[slot], false);
@@ -254,7 +259,7 @@ static void play_op(board *b, const ft_op *op)
         visit(b, op->out, false);
 }
 
-/* How many reads would find something else than what was written. */
+/* The number of reads that would find another value. */
 static int play(const ft_plan *plan, size_t tokens, size_t sequences)
 {
     board b = { plan, tokens, sequences, ft_calloc(plan->arena / UNIT, sizeof *b.seq_id), 0 };
@@ -286,14 +291,14 @@ static void test_random(void)
         must(ft_plan_layout(&plan, &(ft_limits){ .tokens = tokens, .sequences = sequences }, &err),
              &err);
         faulty += play(&plan, tokens, sequences) > 0;
-        /* With every result in one place the same game must be lost. */
+        /* With all results at one offset the simulation must find errors. */
         for (int v = 0; v < plan.nvalue; v++)
             plan.value[v].offset = 0;
         detected += play(&plan, tokens, sequences) > 0;
         ft_plan_fini(&plan);
     }
     is_int(faulty, 0, "in %d random plans no value is overwritten before its last use", PLANS);
-    is_int(detected, PLANS, "and the check notices when all values share their memory");
+    is_int(detected, PLANS, "the layout check fails when all values share their memory");
 }
 
 /* ---- Text --------------------------------------------------------------------------------- */
@@ -318,23 +323,25 @@ static void test_text(void)
     linear->attr.activation = FT_ACT_GELU;
     add_op(&plan, FT_OP_POOL, y, -1, z)->attr.pooling = FT_POOL_MEAN;
     plan.output[plan.noutput++] = (ft_output){ "embedding", z };
-    is_int(ft_plan_find_weight(&plan, "up.bias"), 1, "a weight is found by its name");
+    is_int(ft_plan_find_weight(&plan, "up.bias"), 1,
+           "ft_plan_find_weight() finds a weight by its name");
     char *text = plan_text(&plan);
     is_str(text,
            "   0  linear      y  T x 4  codes in F32 amax 254  <- x . up.weight [I8 col4_4r2_8c], "
            "up.bias [F32]  + gelu  + quantize\n"
            "   1  pool        z  S x 4  F32  <- y  mean\n"
            "      output      embedding = z\n",
-           "the dump names results, shapes, dtypes, operands and what is fused");
+           "ft_plan_write() prints results, shapes, dtypes, operands and fusions");
     free(text);
 
     FILE *full = fopen("/dev/full", "w");
     ft_error err;
     if (full == NULL)
-        skip(1, "no /dev/full here");
+        skip(1, "this system has no /dev/full");
     else {
         setvbuf(full, NULL, _IONBF, 0);
-        is_int(ft_plan_write(&plan, full, &err), FT_EIO, "a dump that cannot be written says so");
+        is_int(ft_plan_write(&plan, full, &err), FT_EIO,
+               "ft_plan_write() returns FT_EIO when it cannot write");
         fclose(full);
     }
     ft_plan_fini(&plan);

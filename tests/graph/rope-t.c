@@ -1,5 +1,5 @@
 /*
- * rope-t.c - frequencies of rotary positions, against those of transformers.
+ * rope-t.c - RoPE frequencies, compared with those of transformers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,9 +15,9 @@
 enum { MOST = 128 };
 
 /*
- * transformers computes in float: the exponent, the power and its inverse are each rounded, and an
- * exponent that is half a bit off changes theta^e by ln(theta), so up to 14, times as much.  Ours
- * are rounded once.  That makes 14 * 2^-24 or 8.4e-7; 4.9e-7 was seen.
+ * transformers computes in float: the exponent, the power and its reciprocal are each rounded, and
+ * a rounding error of the exponent is amplified by ln(theta), up to 14, in theta^e.  Ours are
+ * rounded once.  The bound is 14 * 2^-24 or 8.4e-7; the largest observed difference is 4.9e-7.
  */
 static const double tolerance = 8.4e-7;
 
@@ -26,7 +26,7 @@ static double real(const json_t *json, const char *key)
     return json_number_value(json_object_get(json, key));
 }
 
-/* One line of rope.json in our own terms. */
+/* The configuration of one line of rope.json. */
 static ft_config config_of(const json_t *line)
 {
     const json_t *scaling = json_object_get(line, "scaling");
@@ -62,11 +62,12 @@ static void test_line(const json_t *line)
     }
     bool inside = count == (size_t) config.head_size / 2 && isnan(found[count]);
     ok(inside && worst <= tolerance,
-       "%s, head size %d, theta %g, length %lld: as in transformers, relative difference %.1e",
+       "%s, head size %d, theta %g, length %lld: frequencies match transformers within a relative "
+       "error of %.1e",
        ft_rope_name(config.rope), config.head_size, config.rope_theta, (long long) length, worst);
 }
 
-/* ---- What must hold exactly ----------------------------------------------------------------- */
+/* ---- Exact properties ----------------------------------------------------------------------- */
 
 static ft_config plain(void)
 {
@@ -91,19 +92,20 @@ static void test_exact(void)
     int wrong = 0;
     for (int i = 0; i < 32; i++)
         wrong += found[i] != (float) pow(10.0, -4.0 * i / 32.0);
-    is_int(wrong, 0, "powers of ten come out as the nearest floats");
-    ok(found[0] == 1.0f, "the first pair turns by the position itself");
-    ok(same(&config, 1, &config, 1000000), "without scaling the length is nothing");
+    is_int(wrong, 0, "frequencies that are powers of ten are the nearest floats");
+    ok(found[0] == 1.0f, "the first pair rotates by the position itself");
+    ok(same(&config, 1, &config, 1000000),
+       "frequencies without scaling do not depend on the length");
 
     dynamic.rope = FT_ROPE_DYNAMIC;
     dynamic.rope_factor = 4.0;
     dynamic.rope_positions = 4096;
     ok(same(&dynamic, 4096, &config, 1) && same(&dynamic, 1, &config, 1),
-       "dynamic scaling begins behind the positions that need none");
+       "dynamic scaling leaves lengths up to the original positions unscaled");
     ok(!same(&dynamic, 4097, &config, 1) && !same(&dynamic, 4097, &dynamic, 4098),
-       "and goes by the length from there on");
+       "dynamic scaling depends on lengths beyond the original positions");
 
-    /* Of 4096 positions, pairs with wavelengths below 1024 keep theirs, those above 4096 do not. */
+    /* Of 4096 positions: wavelengths below 1024 are kept, those above 4096 are scaled. */
     llama3.rope = FT_ROPE_LLAMA3;
     llama3.rope_factor = 8.0;
     llama3.rope_low = 1.0;
@@ -121,9 +123,9 @@ static void test_exact(void)
         else
             between += scaled[i] < found[i] && scaled[i] > found[i] / 8.0f;
     }
-    is_int(kept, 18, "llama3 keeps the high frequencies");
-    is_int(divided, 9, "divides the low ones");
-    is_int(between, 5, "and mixes those between");
+    is_int(kept, 18, "llama3 scaling keeps the high frequencies");
+    is_int(divided, 9, "llama3 scaling divides the low frequencies by the factor");
+    is_int(between, 5, "llama3 scaling interpolates the frequencies in between");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /*
- * sinusoids-t.c - tables of positions, against those of transformers.
+ * sinusoids-t.c - sinusoidal position tables, compared with those of transformers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@ static long long whole(const json_t *json, const char *key)
     return json_integer_value(json_object_get(json, key));
 }
 
-/* One line of sinusoids.json in our own terms. */
+/* The configuration of one line of sinusoids.json. */
 static ft_config config_of(const json_t *line)
 {
     ft_config config = { .hidden = (int32_t) whole(line, "columns"),
@@ -42,17 +42,18 @@ static float *table_of(const ft_config *config)
     return table;
 }
 
-/* Distance in units of the last place of numbers from 1/2 to 1, the coarsest there are. */
+/* Distance in ulps of numbers from 1/2 to 1, the largest ulp of the table: 2^-24. */
 static double units(float found, double expected)
 {
     return fabs((double) found - (double) (float) expected) * 0x1p24;
 }
 
 /*
- * Open tables are equal to the bit: computed in double, rounded once, as there.  Of closed ones the
- * steps are the same, but torch's exponential and sine are up to one unit off the rounded value:
- * that makes one unit, and where the frequency is off, position * 2^-23 more.  So few numbers of a
- * table (1 in 79 was seen), and no more than that, are further away than a unit.
+ * Marian tables are bit-identical: both sides compute in double and round once.  For M2M100 tables
+ * the steps are the same, but torch's exponential and sine are up to one unit off the rounded
+ * value: the difference is one unit, plus position * 2^-23 where the frequency is off.  So only a
+ * few values of a table (1 in 79 observed) differ by more than one unit, and none exceeds that
+ * bound.
  */
 static void test_line(const json_t *line)
 {
@@ -76,7 +77,8 @@ static void test_line(const json_t *line)
         }
     }
     ok(wrong == 0 && far <= (config.sinusoids == FT_SINUSOIDS_MARIAN ? 0 : all / 50),
-       "%s, %d columns, %d rows: as in transformers, %d of %d numbers more than a unit away",
+       "%s, %d columns, %d rows: the table matches transformers, with %d of %d values off by more "
+       "than 2^-24",
        ft_sinusoids_name(config.sinusoids), config.hidden, config.positions, far, all);
     free(table);
 }
@@ -90,18 +92,19 @@ static void test_exact(void)
     int wrong = 0;
     for (int i = 0; i < 32; i++)
         wrong += closed[i] != (i < 16 ? 0.0f : 1.0f) || closed[7 * 32 + i] != 0.0f;
-    is_int(wrong, 0, "position 0 has no angle, and the padding's row is zero");
+    is_int(wrong, 0, "position 0 has the angle 0 and the padding row is zero");
     ok(closed[32] == (float) sin(1.0) && fabs((double) closed[32 + 15] - 1e-4) < 1e-10,
-       "of closed tables the first frequency is 1 and the last 1/10000");
+       "frequencies of M2M100 tables range from 1 to 1/10000");
     ft_sinusoids_write_rows(row, &config, 6, 3);
-    ok(memcmp(row, closed + 6 * 32, sizeof row) == 0, "rows by themselves are those of the table");
+    ok(memcmp(row, closed + 6 * 32, sizeof row) == 0,
+       "ft_sinusoids_write_rows() writes the rows of the whole table");
 
     config.padding_id = -1;
     config.sinusoids = FT_SINUSOIDS_MARIAN;
     float *open = table_of(&config);
     ok(open[32 + 8] == (float) sin(0.01) &&
            open[7 * 32 + 31] == (float) cos(7.0 / pow(1e4, 0.9375)),
-       "of open ones 1/10000 would be the next, and no row is zero");
+       "frequencies of Marian tables stay above 1/10000 and no row is zero");
     free(open);
     free(closed);
 }

@@ -16,7 +16,7 @@
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-/* One layer; the sizes differ, so that none can stand for another. */
+/* One layer; all sizes differ, so that a test detects a wrong one. */
 static ft_config one_layer(void)
 {
     ft_config config = test_bert_config(8, 2, 12);
@@ -67,7 +67,7 @@ static void test_bert_names(void)
                  "pooler.bias vector [8] ~pooler.dense.bias\n"
                  "classifier.weight dense [3, 8] classifier.weight\n"
                  "classifier.bias vector [3] classifier.bias\n",
-                 "BERT's weights: pooler below the classifier");
+                 "BERT has the expected weights, with a pooler below the classifier");
 }
 
 static void test_roberta_names(void)
@@ -77,14 +77,14 @@ static void test_roberta_names(void)
     config.pooler = false;
     char *text = weights_text(&ft_family_bert, &ft_architecture_roberta, &config);
     has(text, "\nlayer.0.attn.q.weight linear [8, 8] ~encoder.layer.0.attention.self.query.weight",
-        "RoBERTa's layers are named like BERT's");
+        "RoBERTa layers have the tensor names of BERT");
     const char *top = strstr(text, "head.dense");
     is_str(top == NULL ? "" : top,
            "head.dense.weight dense [8, 8] classifier.dense.weight\n"
            "head.dense.bias vector [8] classifier.dense.bias\n"
            "classifier.weight dense [3, 8] classifier.out_proj.weight\n"
            "classifier.bias vector [3] classifier.out_proj.bias\n",
-           "its classifier has a dense layer of its own and no pooler");
+           "the RoBERTa classifier has its own dense layer and no pooler");
     free(text);
 }
 
@@ -121,7 +121,8 @@ static void test_distilbert_names(void)
                  "head.dense.bias vector [8] pre_classifier.bias\n"
                  "classifier.weight dense [3, 8] classifier.weight\n"
                  "classifier.bias vector [3] classifier.bias\n",
-                 "DistilBERT's weights: no types, a dense layer below the classifier");
+                 "DistilBERT has the expected weights, without token types and with a dense layer "
+                 "below the classifier");
 }
 
 static void test_optional(void)
@@ -133,7 +134,7 @@ static void test_optional(void)
     char *text = weights_text(&ft_family_bert, &ft_architecture_bert, &config);
     ok(strstr(text, "type") == NULL && strstr(text, "pooler") == NULL &&
            strstr(text, "classifier") == NULL,
-       "what the configuration does not have, has no weights");
+       "parts that the configuration omits have no weights");
     free(text);
     text = weights_text(&ft_family_bert, NULL, &config);
     ok(strchr(text, '~') == NULL, "without an architecture there are no names of checkpoints");
@@ -145,7 +146,7 @@ static void test_optional(void)
                *last = strstr(text, "layer.11.ffn.norm.bias");
     ok(tenth != NULL && last != NULL && tenth < last && last[23] == 'v' &&
            strchr(last, '\n')[1] == '\0',
-       "layers come one after the other, to the last");
+       "layers are listed in order up to the last");
     free(text);
 }
 
@@ -204,7 +205,7 @@ static void test_registry(void)
     for (int role = FT_ROLE_LINEAR; role <= FT_ROLE_VECTOR; role++)
         lost += !ft_role_parse(ft_role_name((ft_role) role), &parsed) || (int) parsed != role;
     is_int(lost, 0, "every role is found by its name");
-    ok(!ft_role_parse("matrix", &parsed), "and no other");
+    ok(!ft_role_parse("matrix", &parsed), "an unknown role is not found");
 }
 
 static bool stores(const ft_config_rule *rule)
@@ -241,7 +242,7 @@ static void test_rules(const ft_architecture *architecture)
         json_decref(json);
     }
     ok(unreadable == 0 && outside == 0 && twice == 0,
-       "%s: every default is JSON, every field lies in the configuration, no key is stored there "
+       "%s: every default is JSON, every field lies in the configuration, and no key is stored "
        "twice",
        architecture->model_type);
 }
@@ -333,10 +334,10 @@ static void test_round_trip(void)
                 config.padding_id = activation - 1;
                 lost += !config_survives(&config);
             }
-    is_int(lost, 0, "a configuration survives the way through JSON text, every field of it");
+    is_int(lost, 0, "every field of a configuration survives a JSON round trip");
 }
 
-/* One check: a good configuration with `key` replaced (by JSON text, NULL: removed) is refused. */
+/* One check: a valid configuration with `key` replaced by JSON (NULL removes it) is refused. */
 static void refused(const char *key, const char *value, const char *why)
 {
     ft_config config = test_bert_config(8, 2, 12);

@@ -1,5 +1,5 @@
 /*
- * family_llama-t.c - Llama and its kin: names and shapes of weights, configurations as JSON.
+ * family_llama-t.c - Llama, Mistral, Qwen2: names and shapes of weights, JSON configurations.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The sizes differ, so that none can stand for another: 6 heads of 4 columns, 2 of keys. */
+/* All sizes differ, so that a test detects a wrong one: 6 heads of 4 columns, 2 KV heads. */
 static ft_config decoder(void)
 {
     return (ft_config){
@@ -73,18 +73,18 @@ static void test_names(void)
     config.tied = true;
     char *text = weights_text(&ft_family_llama, &ft_architecture_llama, &config);
     ok(strstr(text, "head.weight") == NULL && strstr(text, "norm.weight vector [20] model.norm"),
-       "a tied head has no weight");
+       "a tied output head has no weight");
     free(text);
     config.layers = 3;
     text = weights_text(&ft_family_llama, &ft_architecture_llama, &config);
     const char *last = strstr(text, "layer.2.ffn.down.weight");
     ok(last != NULL && strstr(last, "layer.") == last && strstr(last + 1, "layer.") == NULL &&
            strstr(last, "norm.weight") != NULL,
-       "layers come one after the other, and the last norm behind them");
+       "layers are listed in order and the final norm follows them");
     free(text);
 }
 
-/* How often a bias of the part occurs. */
+/* The number of biases of a part. */
 static int biases(const char *text, const char *part)
 {
     char wanted[64];
@@ -116,15 +116,15 @@ static void test_biases(void)
             found += biases(text, *part);
         for (const char *at = text; (at = strstr(at, ".bias vector")) != NULL; at++)
             all++;
-        ok(found == expected && all == expected, "a switch gives %s a bias, and nothing else",
-           switches[i].what);
+        ok(found == expected && all == expected,
+           "a bias option adds biases to %s and to nothing else", switches[i].what);
         free(text);
     }
     ft_config config = decoder();
     config.qkv_bias = true;
     char *text = weights_text(&ft_family_llama, &ft_architecture_qwen2, &config);
     has(text, "layer.0.attn.k.bias vector [8] model.layers.0.self_attn.k_proj.bias\n",
-        "as long as the rows of its matrix");
+        "a bias has as many elements as its matrix has rows");
     free(text);
 }
 
@@ -143,7 +143,7 @@ static void test_sizes(void)
            "names stand for the sizes of decoders");
 }
 
-/* A configuration without what the family needs has weights without elements. */
+/* Sizes that the family needs and the configuration lacks give weights without elements. */
 static void test_wrong_family(void)
 {
     ft_config encoder = test_bert_config(8, 2, 12);
@@ -188,11 +188,12 @@ static void test_round_trip(void)
             ft_config config = variant((ft_rope) rope, bits);
             lost += !config_survives(&config);
         }
-    is_int(lost, 0, "a decoder's configuration survives the way through JSON text, every field");
+    is_int(lost, 0, "every field of a decoder configuration survives a JSON round trip");
 
     ft_config encoder = test_bert_config(8, 2, 12);
     json_t *json = ft_config_to_json(&encoder);
-    is_int((long long) json_object_size(json), 17, "an encoder's has no member of decoders");
+    is_int((long long) json_object_size(json), 17,
+           "the JSON of an encoder configuration has no decoder members");
     json_decref(json);
 }
 
@@ -237,7 +238,7 @@ static void test_refused(void)
     refused("{\"qkv_bias\": \"yes\"}", "\"qkv_bias\" is neither true nor false");
 }
 
-/* ---- In words ----------------------------------------------------------------------------- */
+/* ---- Descriptions ------------------------------------------------------------------------- */
 
 static void test_words(const ft_config *config, const char *expected, const char *sentence)
 {
@@ -257,18 +258,18 @@ static void test_text(void)
     test_words(&config,
                "1 layers, hidden 20, 6 heads of 4 (2 of keys and values), ffn 28, vocabulary 50, "
                "300 positions, rotary with theta 500000",
-               "a decoder in words");
+               "ft_config_write() describes a decoder");
     config = variant(FT_ROPE_LLAMA3, 8 + 16);
     test_words(&config,
                "7 layers, hidden 20, 6 heads of 4 (2 of keys and values), ffn 28, vocabulary 50, "
                "300 positions, rotary with theta 333333, scaled llama3 by 8.1 beyond 8192, window "
                "of 11 from layer 3 on, tied head",
-               "with all there may be");
+               "ft_config_write() describes RoPE scaling, the sliding window and the tied head");
     config = test_bert_config(8, 2, 12);
     test_words(&config,
                "2 layers, hidden 8, 2 heads, ffn 12, vocabulary 50, 300 positions, 3 labels, "
                "single_label_classification, embedding by mean, normalized",
-               "and an encoder");
+               "ft_config_write() describes an encoder");
 }
 
 int main(void)

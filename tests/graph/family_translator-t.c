@@ -1,5 +1,5 @@
 /*
- * family_translator-t.c - M2M100 and Marian: names and shapes of weights, configurations as JSON.
+ * family_translator-t.c - M2M100 and Marian: names and shapes of weights, JSON configurations.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The sizes differ, so that none can stand for another. */
+/* All sizes differ, so that a test detects a wrong one. */
 static ft_config translator(void)
 {
     return (ft_config){
@@ -91,7 +91,7 @@ static void test_names(void)
     char *text = weights_text(&ft_family_marian, &ft_architecture_marian, &config);
     has(text,
         "head.weight dense [50, 24] lm_head.weight\nhead.bias vector [50] final_logits_bias\n",
-        "an untied head has a weight, and Marian's a bias");
+        "an untied head has a weight and that of Marian also a bias");
     free(text);
     text = weights_text(&ft_family_m2m100, &ft_architecture_m2m100, &config);
     ok(strstr(text, "head.bias") == NULL, "M2M100 has none");
@@ -107,7 +107,7 @@ static void test_sizes(void)
            "and for the columns of its heads");
     is_int(ft_config_size(&config, "head_bias"), 0, "and for the bias of logits");
     ok(ft_config_is_decoder(&config) && ft_config_is_encoder_decoder(&config),
-       "it writes text, from a source");
+       "a translator configuration is a decoder and an encoder-decoder");
     config = test_bert_config(8, 2, 12);
     ok(!ft_config_is_decoder(&config) && !ft_config_is_encoder_decoder(&config),
        "an encoder does not");
@@ -170,7 +170,7 @@ static void test_round_trip(void)
         ft_config config = variant(bits);
         lost += !config_survives(&config);
     }
-    is_int(lost, 0, "an encoder-decoder's configuration survives the way through JSON text");
+    is_int(lost, 0, "every field of an encoder-decoder configuration survives a JSON round trip");
 }
 
 static void refused(const char *patch, const char *why)
@@ -219,7 +219,7 @@ static void test_refused(void)
     refused("{\"head_bias\": \"yes\"}", "\"head_bias\" is neither true nor false");
 }
 
-/* ---- In words ----------------------------------------------------------------------------- */
+/* ---- Descriptions ------------------------------------------------------------------------- */
 
 static void test_words(const ft_config *config, const char *expected, const char *sentence)
 {
@@ -239,7 +239,7 @@ static void test_text(void)
     test_words(&config,
                "2 + 1 layers, hidden 24, 3 + 6 heads, ffn 36 + 28, vocabulary 50, 300 positions, "
                "sinusoids closed, start 2, pad 1, tied head",
-               "an encoder-decoder in words");
+               "ft_config_write() describes an encoder-decoder");
     config = variant(1 + 2 + 4 + 8 + 16 + 32 + 64);
     config.encoder_heads = config.heads;
     config.encoder_ffn = config.ffn;
@@ -248,7 +248,7 @@ static void test_text(void)
                "2 + 1 layers, hidden 24, 6 heads, ffn 28, vocabulary 50, 302 positions, sinusoids "
                "open, scaled words, start 0, pad 1, forced first 0, forced last 31, never 49, nor "
                "42, tied head with bias",
-               "with all there may be");
+               "ft_config_write() describes every option of an encoder-decoder");
 }
 
 int main(void)

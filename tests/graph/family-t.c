@@ -137,7 +137,7 @@ static void test_optional(void)
        "parts that the configuration omits have no weights");
     free(text);
     text = weights_text(&ft_family_bert, NULL, &config);
-    ok(strchr(text, '~') == NULL, "without an architecture there are no names of checkpoints");
+    ok(strchr(text, '~') == NULL, "weights without an HF architecture have no checkpoint names");
     free(text);
 
     config.layers = 12;
@@ -158,10 +158,11 @@ static void test_head_size(void)
     config.head_size = 5;
     char *text = weights_text(&ft_family_bert, NULL, &config);
     has(text, "layer.0.attn.q.weight linear [15, 8]\nlayer.0.attn.q.bias vector [15]\n",
-        "queries are as wide as their heads");
-    has(text, "layer.0.attn.out.weight linear [8, 15]\n", "and become as wide as the model again");
+        "the query weight has one row for each column of the heads");
+    has(text, "layer.0.attn.out.weight linear [8, 15]\n",
+        "the attention output weight has one column for each column of the heads");
     free(text);
-    ok(config_survives(&config), "and a manifest may say so");
+    ok(config_survives(&config), "a separate head size survives a JSON round trip");
     config_refused(&config, "{\"head_size\": null}", "3 heads do not divide 8 columns");
     config_refused(&config, "{\"head_size\": 30000}",
                    "3 heads of 30000 columns, at most 65536 together");
@@ -177,9 +178,10 @@ static void test_long_names(void)
     size_t count;
     ft_error err;
     is_int(ft_family_weights(&family, NULL, &config, &spec, &count, &err), FT_ELIMIT,
-           "a name that does not fit is refused");
-    has(err.text, "long: a weight's name is too long", "not cut");
-    ok(spec == NULL && count == 0, "and nothing is left behind");
+           "ft_family_weights() refuses a weight name that is too long");
+    has(err.text, "long: a weight's name is too long",
+        "the error names the family and states the reason");
+    ok(spec == NULL && count == 0, "ft_family_weights() returns no weights when it fails");
 }
 
 /* ---- The registry ------------------------------------------------------------------------- */
@@ -196,9 +198,9 @@ static void test_registry(void)
         const ft_architecture *architecture = ft_architecture_find(types[i][1]);
         found += architecture != NULL && architecture->family == ft_family_find(types[i][0]);
     }
-    is_int(found, 8, "every model_type is found, and is of its family");
+    is_int(found, 8, "every model_type is found with its family");
     ok(ft_architecture_find("gpt2") == NULL && ft_family_find("gpt2") == NULL,
-       "an unknown one is not");
+       "an unknown model_type is not found");
 
     int lost = 0;
     ft_role parsed;
@@ -278,7 +280,7 @@ static void test_sources(const ft_architecture *architecture)
         unknown += !is_known(family->weight[i].shape) || !is_known(family->weight[i].bias) ||
                    !is_known(family->weight[i].when);
     ok(strangers == 0 && unknown == 0,
-       "%s: every name in checkpoints is that of a weight, every factor of a shape is known",
+       "%s: every checkpoint name belongs to a weight and every factor of a shape is known",
        architecture->model_type);
 }
 
@@ -308,10 +310,11 @@ static void test_base(void)
     const ft_config_rule *rule;
     for (size_t i = 0; (rule = ft_architecture_rule(&kin, i)) != NULL; i++)
         sprintf(found + strlen(found), "%s%s ", rule->key, rule->must == NULL ? "" : rule->must);
-    is_str(found, "a b2 c ", "rules about a key replace all that the base has about it");
-    is_str(ft_architecture_source(&kin, "y"), "own.y", "and so does the name of a weight");
+    is_str(found, "a b2 c ", "a rule for a key replaces all rules of the base for that key");
+    is_str(ft_architecture_source(&kin, "y"), "own.y",
+           "a checkpoint name of a weight replaces that of the base");
     ok(ft_architecture_source(&kin, "x") == NULL && ft_architecture_source(&kin, "z") == NULL,
-       "which may be none");
+       "a checkpoint name of NULL removes that of the base");
 }
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
@@ -384,7 +387,7 @@ static void test_bounds(void)
     ft_config config;
     ft_error err;
     is_int(ft_config_from_json(&config, NULL, FT_KIND_ENCODER, "m.ft", &err), FT_EFORMAT,
-           "a manifest without configuration is refused");
+           "ft_config_from_json() refuses a manifest without a configuration");
 }
 
 static void test_sizes(void)
@@ -401,10 +404,10 @@ static void test_sizes(void)
     is_str(found,
            "layers=2 hidden=8 heads=2 ffn=12 vocabulary=50 positions=300 types=2 labels=3 pooler=1 "
            "1=1 dense_head=0 heads * head_size=8 mystery=-1 heads*=-1 ",
-           "names stand for sizes, and heads share the columns where nothing says their size");
+           "ft_config_size() maps names to sizes and derives the head size by default");
     config.head_size = 6;
     is_int(ft_config_size(&config, "heads*head_size, hidden"), 12,
-           "a product ends at a comma, and heads may have a size of their own");
+           "ft_config_size() ends a product at a comma and uses a separate head size");
 }
 
 int main(void)

@@ -57,7 +57,7 @@ static void test_names(void)
     ft_config config = decoder();
     for (size_t i = 0; i < 3; i++) {
         char *text = weights_text(&ft_family_llama, kin[i], &config);
-        is_str(text, plain, "weights of %s: heads of keys have their own number",
+        is_str(text, plain, "the weights of %s have separate numbers of query and KV heads",
                kin[i]->model_type);
         free(text);
     }
@@ -67,7 +67,7 @@ static void test_names(void)
         "layer.0.attn.q_norm.weight vector [4] model.layers.0.self_attn.q_norm.weight\n"
         "layer.0.attn.k_norm.weight vector [4] model.layers.0.self_attn.k_norm.weight\n"
         "layer.0.attn.out.weight",
-        "Qwen3's heads share the weights of their norms");
+        "Qwen3 heads share the weights of their Q and K norms");
     free(normed);
     config.qk_norm = false;
     config.tied = true;
@@ -140,7 +140,7 @@ static void test_sizes(void)
                 (long long) ft_config_size(&config, products[i]));
     is_str(found,
            "heads*head_size=24 kv_heads*head_size=8 qkv_bias=0 out_bias=1 ffn_bias=0 untied=1 ",
-           "names stand for the sizes of decoders");
+           "ft_config_size() maps names to the sizes of a decoder");
 }
 
 /* Sizes that the family needs and the configuration lacks give weights without elements. */
@@ -151,9 +151,10 @@ static void test_wrong_family(void)
     size_t count;
     ft_error err;
     is_int(ft_family_weights(&ft_family_llama, NULL, &encoder, &spec, &count, &err), FT_EFORMAT,
-           "an encoder's configuration is no Llama's");
-    has(err.text, "llama: layer.0.attn.k.weight would have no elements", "and it says why");
-    ok(spec == NULL && count == 0, "and nothing is left behind");
+           "ft_family_weights() refuses an encoder configuration for llama");
+    has(err.text, "llama: layer.0.attn.k.weight would have no elements",
+        "the error names the weight that would have no elements");
+    ok(spec == NULL && count == 0, "ft_family_weights() returns no weights when it fails");
 }
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */

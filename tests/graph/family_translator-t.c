@@ -79,10 +79,11 @@ static void test_names(void)
         char *text = weights_text(kin[f]->family, kin[f], &config), *at = text;
         for (size_t i = 0; i < FT_COUNT(expected) && at != NULL; i++)
             at = strstr(at, expected[i]);
-        ok(at != NULL, "%s: weights of both halves, in the order of their use", kin[f]->model_type);
+        ok(at != NULL, "%s: encoder and decoder weights are listed in execution order",
+           kin[f]->model_type);
         is_int(lines_of(text), 1 + 2 * 16 + 26 + (f == 0 ? 4 : 0),
-               "%s: each half has its own number of layers", kin[f]->model_type);
-        ok((strstr(text, "encoder.norm.") != NULL) == (f == 0), "%s: a last norm or none",
+               "%s: encoder and decoder have separate numbers of layers", kin[f]->model_type);
+        ok((strstr(text, "encoder.norm.") != NULL) == (f == 0), "%s: only m2m100 has final norms",
            kin[f]->model_type);
         free(text);
     }
@@ -94,7 +95,7 @@ static void test_names(void)
         "an untied head has a weight and that of Marian also a bias");
     free(text);
     text = weights_text(&ft_family_m2m100, &ft_architecture_m2m100, &config);
-    ok(strstr(text, "head.bias") == NULL, "M2M100 has none");
+    ok(strstr(text, "head.bias") == NULL, "the head of M2M100 has no bias");
     free(text);
 }
 
@@ -102,18 +103,18 @@ static void test_sizes(void)
 {
     ft_config config = translator();
     is_int(ft_config_size(&config, "encoder_layers") * 100 + ft_config_size(&config, "encoder_ffn"),
-           236, "names stand for the sizes of the encoder");
+           236, "ft_config_size() maps names to the sizes of the encoder");
     is_int(ft_config_size(&config, "encoder_heads*encoder_head_size"), 24,
-           "and for the columns of its heads");
-    is_int(ft_config_size(&config, "head_bias"), 0, "and for the bias of logits");
+           "ft_config_size() multiplies the number and the size of encoder heads");
+    is_int(ft_config_size(&config, "head_bias"), 0, "an absent bias of the logits has the size 0");
     ok(ft_config_is_decoder(&config) && ft_config_is_encoder_decoder(&config),
        "a translator configuration is a decoder and an encoder-decoder");
     config = test_bert_config(8, 2, 12);
     ok(!ft_config_is_decoder(&config) && !ft_config_is_encoder_decoder(&config),
-       "an encoder does not");
+       "an encoder configuration is neither a decoder nor an encoder-decoder");
     config.kind = FT_KIND_DECODER;
     ok(ft_config_is_decoder(&config) && !ft_config_is_encoder_decoder(&config),
-       "a decoder writes, but not from a source");
+       "a decoder configuration is a decoder but not an encoder-decoder");
 }
 
 /* Each half has heads of a size of its own. */
@@ -124,11 +125,14 @@ static void test_head_size(void)
     config.encoder_head_size = 3;
     config.heads = config.kv_heads = 7;
     char *text = weights_text(&ft_family_m2m100, NULL, &config);
-    has(text, "encoder.layer.0.attn.out.weight linear [24, 15]\n", "an encoder's heads");
-    has(text, "decoder.layer.0.attn.k.weight linear [28, 24]\n", "a decoder's heads");
-    has(text, "decoder.layer.0.cross.v.weight linear [28, 24]\n", "and those that read the source");
+    has(text, "encoder.layer.0.attn.out.weight linear [24, 15]\n",
+        "encoder heads have a separate size");
+    has(text, "decoder.layer.0.attn.k.weight linear [28, 24]\n",
+        "decoder heads have a separate size");
+    has(text, "decoder.layer.0.cross.v.weight linear [28, 24]\n",
+        "cross-attention heads have the size of decoder heads");
     free(text);
-    ok(config_survives(&config), "are said by the manifest");
+    ok(config_survives(&config), "the head sizes of encoder and decoder survive a JSON round trip");
 }
 
 static void test_wrong_family(void)
@@ -138,9 +142,10 @@ static void test_wrong_family(void)
     size_t count;
     ft_error err;
     is_int(ft_family_weights(&ft_family_m2m100, NULL, &encoder, &spec, &count, &err), FT_EFORMAT,
-           "an encoder's configuration is no M2M100's");
-    has(err.text, "m2m100: encoder.layer.#.attn.q would have no layers", "and it says why");
-    ok(spec == NULL && count == 0, "and nothing is left behind");
+           "ft_family_weights() refuses an encoder configuration for m2m100");
+    has(err.text, "m2m100: encoder.layer.#.attn.q would have no layers",
+        "the error names the weight that would have no layers");
+    ok(spec == NULL && count == 0, "ft_family_weights() returns no weights when it fails");
 }
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */

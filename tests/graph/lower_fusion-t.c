@@ -134,13 +134,14 @@ static const char *groups_of(const ft_plan *plan)
 static void test_layer(void)
 {
     ft_plan plan = layer();
-    is_int(plan.nop, OPS, "a decoder's layer has %d operations", OPS);
+    is_int(plan.nop, OPS, "a decoder layer has %d operations", OPS);
     find_groups(&plan);
-    is_str(groups_of(&plan), "0+4n 4+2a 7+4ng", "ten of them are three fusion groups");
+    is_str(groups_of(&plan), "0+4n 4+2a 7+4ng",
+           "ten operations of a decoder layer form three fusion groups");
     ok(ft_group_of(&plan, NORM) == &plan.group[0] && ft_group_of(&plan, V) == &plan.group[0] &&
            ft_group_of(&plan, O) == NULL && ft_group_of(&plan, GATE) == &plan.group[2] &&
            ft_group_of(&plan, DOWN) == NULL,
-       "the group of an operation is found, if it has one");
+       "the fusion group of an operation is found if it has one");
     plan.op[STORE].kind = FT_OP_ADD; /* and so without a cache */
     find_groups(&plan);
     is_str(groups_of(&plan), "1+3 8+2", "without a KV cache only linears are grouped");
@@ -238,26 +239,32 @@ static void share_with_another_group(ft_plan *plan)
 static void test_changes(void)
 {
     test_change(keep_normalized, "1+3 4+2a 7+4ng",
-                "a norm whose result is kept is in no group, for the result has to be written");
-    test_change(put_out_gate, "0+4n 4+2a 7+3n", "nor is a gate that reads an output of the model");
+                "a norm whose result is kept is in no group because the result must be stored");
+    test_change(put_out_gate, "0+4n 4+2a 7+3n", "a gate that reads a model output is in no group");
     test_change(read_normalized_again, "0+4n 4+2a 8+3g",
-                "nor a norm whose result is read outside of the group");
+                "a norm whose result is read outside the group is in no group");
     test_change(read_turned_again, "0+4n 7+4ng",
-                "nor a store whose queries are read outside of the group");
-    test_change(swap_gate, "0+4n 4+2a 7+3n", "a gate activates the first linear of its group");
+                "a store whose queries are read outside the group is in no group");
+    test_change(swap_gate, "0+4n 4+2a 7+3n", "a gate must activate the first linear of its group");
     test_change(make_codes, "1+3 4+2a 7+3n", "norms and gates that quantize are in no group");
-    test_change(activate_gate, "0+4n 4+2a 7+3n", "nor are gates behind linears that activate");
-    test_change(attend_to_memory, "0+4n 7+4ng", "nor is attention to a source");
-    test_change(attend_elsewhere, "0+4n 7+4ng", "nor attention to other keys than are stored");
+    test_change(activate_gate, "0+4n 4+2a 7+3n",
+                "gates after linears with an activation are in no group");
+    test_change(attend_to_memory, "0+4n 7+4ng", "cross-attention is in no group");
+    test_change(attend_elsewhere, "0+4n 7+4ng",
+                "attention to keys other than the stored ones is in no group");
     test_change(part_after_values, "2+2 4+2a 7+4ng",
                 "no group has linears of both the encoder and the decoder");
-    test_change(part_inside_others, "0+4n 7+4ng", "nor a store of one and attention of the other");
-    test_change(part_before_gate, "0+4n 4+2a 7+3n", "nor linears of one and a gate of the other");
-    test_change(differ_in_shape, "0+4n 4+2a 7+4ng!",
-                "linears of any number of rows are grouped; a weight is in the row of one group");
-    test_change(share_a_weight, "0+4n! 4+2a 7+4ng", "no row has a weight twice");
+    test_change(part_inside_others, "0+4n 7+4ng",
+                "no group has a store of the encoder and attention of the decoder");
+    test_change(part_before_gate, "0+4n 4+2a 7+3n",
+                "no group has linears of the encoder and a gate of the decoder");
+    test_change(
+        differ_in_shape, "0+4n 4+2a 7+4ng!",
+        "linears of any number of rows are grouped and a weight is contiguous in one group");
+    test_change(share_a_weight, "0+4n! 4+2a 7+4ng",
+                "a group with a weight used twice is not contiguous");
     test_change(share_with_another_group, "0+4n 4+2a 7+4ng!",
-                "the first group that reads a weight has it in its row");
+                "a shared weight is contiguous in the first group that reads it");
 }
 
 static void test_copy(void)
@@ -269,7 +276,7 @@ static void test_copy(void)
         bail_out("%s", err.text);
     ok(copy.group != plan.group && copy.ngroup == plan.ngroup &&
            memcmp(copy.group, plan.group, (size_t) plan.ngroup * sizeof *plan.group) == 0,
-       "a copy of a plan has groups of its own");
+       "a copy of a plan has its own groups");
     ft_plan_fini(&copy);
     ft_plan_fini(&plan);
 }
@@ -285,9 +292,9 @@ static void test_weights(void)
     int *order = ft_group_weight_order(&plan, WEIGHTS);
     int *none = ft_group_weight_order(NULL, WEIGHTS);
     ok(order != NULL && memcmp(order, grouped, sizeof grouped) == 0,
-       "upload lays the weights of a group one behind the other, in the group's order");
+       "the upload stores the weights of a group contiguously in the order of the group");
     ok(none != NULL && memcmp(none, own, sizeof own) == 0,
-       "without groups it lays weights in the model's order");
+       "the upload without groups stores weights in the order of the model");
     free(order);
     free(none);
     ft_plan_fini(&plan);
@@ -344,8 +351,9 @@ static void test_memory(void)
     int ngroup = plan.ngroup;
     plan.ngroup = 0;
     size_t alone = lay_out(&plan);
-    ok(has_pdl(&plan, plan.group, ngroup) > 0, "without groups values of neighbours share memory");
-    ok(alone < apart, "and a plan without groups takes less of it");
+    ok(has_pdl(&plan, plan.group, ngroup) > 0,
+       "without groups the values of neighbouring operations share memory");
+    ok(alone < apart, "a plan without groups needs less memory");
     ft_plan_fini(&plan);
 }
 
@@ -358,15 +366,15 @@ static void test_stride(void)
     size_t q = plan.value[plan.op[Q].out].offset, k = plan.value[plan.op[K].out].offset;
     size_t v = plan.value[plan.op[V].out].offset, stride = k > q && v - k == k - q ? k - q : 0;
     is_int((long long) plan.group[0].result_stride, (long long) stride,
-           "the layout tells the distance between the results of a group's linears");
+           "the layout gives the stride between the results of grouped linears");
     size_t gate = plan.value[plan.op[GATE_W].out].offset, up = plan.value[plan.op[UP_W].out].offset;
     is_int((long long) plan.group[2].result_stride, (long long) (up > gate ? up - gate : 0),
-           "two results behind a norm have one too");
-    is_int((long long) plan.group[1].result_stride, 0, "a group without linears has none");
+           "two results after a norm have a stride");
+    is_int((long long) plan.group[1].result_stride, 0, "a group without linears has no stride");
     plan.op[K].out = -1;
     (void) lay_out(&plan);
     is_int((long long) plan.group[0].result_stride, 0,
-           "nor has one where a linear has no float result");
+           "a group with a linear without float result has no stride");
     ft_plan_fini(&plan);
 }
 
@@ -385,7 +393,7 @@ static void test_text(void)
            "      group       0..3 = residual + norm + linear x 3, weights contiguous\n"
            "      group       4..5 = store + attend\n"
            "      group       7..10 = residual + norm + linear x 2 + gate, weights contiguous\n",
-           "the dump lists the groups behind the operations");
+           "ft_plan_write() lists the groups after the operations");
     free(text);
     ft_plan_fini(&plan);
 }

@@ -106,7 +106,8 @@ static void refused(const struct call *c, size_t size, const later *options, ft_
     later copy = *options;
     copy.n_tokens.size = size;
     ft_status status = c->make(&copy);
-    ok(status == expected && strcmp(err.text, text) == 0, "refused: %s", text);
+    ok(status == expected && strcmp(err.text, text) == 0,
+       "the call is refused with the message: %s", text);
     if (status != expected || strcmp(err.text, text) != 0)
         diag("found %s: %s", ft_status_name(status), err.text);
 }
@@ -118,12 +119,13 @@ static void test_sizes(const struct call *c)
     char text[300];
     memset(garbage.more, 0xaa, sizeof garbage.more);
     ((unsigned char *) &last)[c->size + 8] = 1;
-    accepted(c, 0, &zero, "size 0 is the whole idiom");
-    accepted(c, 0, &garbage, "with size 0, nothing behind the first version is read");
+    accepted(c, 0, &zero, "size 0 is accepted");
+    accepted(c, 0, &garbage, "with size 0 no member after the first version is read");
     accepted(c, c->size, &zero, "the size of this header is accepted");
-    accepted(c, c->size, &garbage, "nothing behind the size is read");
+    accepted(c, c->size, &garbage, "no member beyond the size is read");
     accepted(c, sizeof(size_t), &garbage, "a size alone means all defaults");
-    accepted(c, c->size + 16, &zero, "a later structure with defaults is accepted");
+    accepted(c, c->size + 16, &zero,
+             "a larger structure of a later version is accepted if its new members are 0");
     snprintf(
         text, sizeof text,
         "%s: size is %zu and byte %zu is not 0: an option that version %s of the library, with "
@@ -144,16 +146,16 @@ static void test_older_callers(void)
     ft_session *out;
     ft_session_options options = { .threads = 1, .max_tokens = -1 };
     is_int(ft_session_open(&out, model, &options, &err), FT_EARG,
-           "without a size, a wrong max_tokens is refused");
+           "ft_session_open() refuses an invalid max_tokens in a structure of size 0");
     options.size = offsetof(ft_session_options, max_tokens);
     is_int(ft_session_open(&out, model, &options, &err), FT_OK,
-           "a caller from before max_tokens has the default of it");
+           "a caller whose structure has no max_tokens gets its default");
     ft_session_close(out);
     options.threads = -1;
     is_int(ft_session_open(&out, model, &options, &err), FT_EARG,
-           "options within the size are read");
+           "members within the size are read");
     is_int((long) options.size, (long) offsetof(ft_session_options, max_tokens),
-           "the caller's structure stays as it was");
+           "the caller's structure is not modified");
 }
 
 int main(void)

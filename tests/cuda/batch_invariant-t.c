@@ -1,8 +1,8 @@
 /*
- * batch_invariant-t.c - products of floats whose rows depend on nothing but themselves.
+ * batch_invariant-t.c - batch-invariant float GEMMs: a row's result does not depend on the batch.
  *
- * All rows are computed at once, then runs of them alone: every bit must be the same.  The values
- * are compared with sums in double.  Operands are random, results stand between guard bytes.
+ * All rows are computed at once, then subsets of them alone: every bit must be the same.  The
+ * values are compared with sums in double.  Operands are random; guard bytes surround the results.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -103,9 +103,9 @@ static void close_floats(floats *q)
         cudaFree(device[i]);
 }
 
-/* ---- The product ---------------------------------------------------------------------------- */
+/* ---- The GEMM ------------------------------------------------------------------------------- */
 
-/* Rows first .. first + m - 1 of y; false: it did not run, or wrote elsewhere too. */
+/* Rows first .. first + m - 1 of y; false if the kernel failed or wrote out of bounds. */
 static bool multiply(const ft_cuda_device_props *props, const floats *q, size_t first, size_t m,
                      void *y)
 {
@@ -144,9 +144,9 @@ static bool multiply(const ft_cuda_device_props *props, const floats *q, size_t 
 }
 
 /*
- * How far float sums may be from the sum in double.  A chain of k additions, each rounded (or cut,
- * by tensor cores) at 2^-23 of what is there, is at most the sum of magnitudes: so k * 2^-23 of
- * that; 4 more for bias and activation, whose slope is below 1.1; and the rounding of y.
+ * The error bound of float sums against the sum in double.  Each of k additions rounds (tensor
+ * cores truncate) at 2^-23 of a partial sum, which is at most the sum of magnitudes: k * 2^-23 of
+ * that sum; 4 more for bias and activation, whose slope is below 1.1; and the rounding of y.
  */
 static double bound_of(const form *f, size_t k, double magnitude, double value)
 {
@@ -154,7 +154,7 @@ static double bound_of(const form *f, size_t k, double magnitude, double value)
     return 1.1 * ((double) k + 4) * 0x1p-23 * magnitude + rounding * fabs(value) + 0x1p-24;
 }
 
-/* A sample of the elements against double. */
+/* Compares a sample of the elements with sums in double. */
 static bool is_near(const floats *q)
 {
     const form *f = q->form;
@@ -188,7 +188,8 @@ static bool is_steady(const ft_cuda_device_props *props, const floats *q)
         same = multiply(props, q, first, m, y) &&
                memcmp(y, (const char *) q->y + first * stride, m * stride) == 0;
         if (!same)
-            diag("%zu rows from %zu on differ from the same among %d", m, first, (int) ROWS);
+            diag("%zu rows from row %zu on differ from the same rows in a batch of %d", m, first,
+                 (int) ROWS);
     }
     free(y);
     return same;
@@ -198,9 +199,11 @@ static void test_form(const ft_cuda_device_props *props, const form *f, size_t n
 {
     floats q = open_floats(f, n, k);
     bool fine = multiply(props, &q, 0, ROWS, q.y);
-    ok(fine && is_near(&q), "%zu x %zu, %s . %s = %s: as near as float sums must be", n, k,
-       ft_dtype_name(f->x), ft_dtype_name(f->w), ft_dtype_name(f->y));
-    ok(fine && is_steady(props, &q), "and of any number of rows, every bit");
+    ok(fine && is_near(&q),
+       "batch-invariant GEMM %zu x %zu, %s x %s to %s, is within the error bound of float sums", n,
+       k, ft_dtype_name(f->x), ft_dtype_name(f->w), ft_dtype_name(f->y));
+    ok(fine && is_steady(props, &q),
+       "batch-invariant GEMM gives a row the same bits in a batch of any size");
     close_floats(&q);
 }
 

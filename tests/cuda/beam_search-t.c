@@ -1,8 +1,8 @@
 /*
- * beam_search-t.c - a step of beam search on the GPU: the same lanes, scores, texts and origins as
- * on the CPU, bit for bit, step after step, whatever else is in the batch.
+ * beam_search-t.c - beam search steps on the GPU: the same beams, scores, hypotheses and cache
+ * indirection as on the CPU, bit for bit, step after step, whatever else is in the batch.
  *
- *     cuda-beam.t [ROUNDS]
+ *     tests/cuda/beam_search.t [ROUNDS]
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,9 +25,9 @@ enum { SEATS = 150, GROUPS = 12, STEPS = 9 };
 static ft_cuda_device_props props;
 static rng chance = { 12 };
 
-/* ---- Both sides ----------------------------------------------------------------------------- */
+/* ---- Both devices --------------------------------------------------------------------------- */
 
-/* A batch: its searches, their logits, and what is remembered, on both sides. */
+/* A batch: its searches, their logits and their state, on both devices. */
 typedef struct sides {
     size_t groups, words, rows;
     ft_beam_params beams[GROUPS];
@@ -101,7 +101,7 @@ static bool same(sides *s)
 
 /* ---- Batches -------------------------------------------------------------------------------- */
 
-/* Searches of all widths and rules, some seats apart; prompts in the histories of their lanes 0. */
+/* Searches of all beam widths and options, some slots apart; prompts in the history of beam 0. */
 static void draw_batch(sides *s, int32_t widest)
 {
     static const int32_t parts[] = { 1, 1, 1, 2, 4 };
@@ -158,7 +158,7 @@ static void draw_logits(sides *s, ft_beam_params *b)
     }
 }
 
-/* A step of all searches, `step` steps behind their prompts; their logits begin at `offset`. */
+/* A step of all searches, `step` steps after their prompts; their logits begin at `offset`. */
 static void run_step(sides *s, int32_t step, size_t offset)
 {
     s->rows = 0;
@@ -178,7 +178,7 @@ static void run_step(sides *s, int32_t step, size_t offset)
     to_device(logits, s->logits, s->rows * s->words * sizeof *logits);
     to_device((void *) (uintptr_t) args.beams, s->beams, sizeof s->beams);
     must(ft_cuda_beam_step(&props, NULL, &args), "launch");
-    must((int) cudaDeviceSynchronize(), "a step");
+    must((int) cudaDeviceSynchronize(), "beam search step");
 }
 
 static void test_against_cpu(size_t words, int32_t widest, int rounds)
@@ -192,21 +192,23 @@ static void test_against_cpu(size_t words, int32_t widest, int rounds)
             run_step(&s, step, (size_t) round % 2); /* aligned, and not */
             bool equal = same(&s);
             good += equal;
-            if (!equal) { /* from here on, both remember something else */
+            if (!equal) { /* from here on, the states differ */
                 steps += STEPS - step;
                 break;
             }
         }
         sides_fini(&s);
     }
-    is_int(good, steps, "%zu tokens, up to %d lanes: memory is the CPU's after each step", words,
-           widest);
+    is_int(good, steps,
+           "beam search over %zu tokens with up to %d beams has the CPU's state after each step",
+           words, widest);
 }
 
 static void test_nothing(void)
 {
     ft_cuda_beam_params none = { .memory = { .vocabulary = 100 } };
-    is_int(ft_cuda_beam_step(&props, NULL, &none), 0, "no searches are nothing to do");
+    is_int(ft_cuda_beam_step(&props, NULL, &none), 0,
+           "ft_cuda_beam_step() does nothing for a batch without searches");
 }
 
 int main(int argc, char **argv)
@@ -229,7 +231,7 @@ int main(int argc, char **argv)
 
 int main(void)
 {
-    skip_all("built without CUDA");
+    skip_all("this build has no CUDA backend");
 }
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * conv-t.c - convolutions on the device: odd shapes by hand and hundreds of random ones, by
- * every kind of weights, against the formula in double; and by every tile of the tensor cores.
+ * conv-t.c - convolutions on the device: hand-picked and hundreds of random shapes, with every
+ * kind of weights, against the formula in double; and with every tensor-core tile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,14 +44,14 @@ static const conv_how kinds[] = {
 };
 
 /*
- * Tensor cores cut sums where others round, and align what they add up to the largest: a step of 16
- * products costs up to a unit, 2^-23, where the oracle's bound has half of one for each product.
+ * Tensor cores truncate sums instead of rounding, and align the addends to the largest: a k step of
+ * 16 products costs up to a unit, 2^-23, where the oracle's bound has half a unit for each product.
  */
 static const double FACTOR = 2.0;
 
 static bench device, host;
 
-/* Names of tiles that FT_CUDA_CONV knows; the first is the device's own choice. */
+/* The tile names that FT_CUDA_CONV accepts; the first is the device's own choice. */
 enum { TILES = 14 };
 static const char *const tiles[2][TILES] = {
     [FT_IMAGE_NCHW] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
@@ -61,8 +61,11 @@ static const char *const tiles[2][TILES] = {
                         "held128h" },
 };
 
-/* From what to what: first those with kernels of their own, then what is turned on the way. */
-enum { OWN_ORDERS = 2, FEW_IMAGES = 10 /* the oracle takes its time: many in own orders only */ };
+/* Input and output layouts: first those with native kernels, then those that need a transpose. */
+enum {
+    OWN_ORDERS = 2,
+    FEW_IMAGES = 10 /* the oracle is slow: more images in native layouts only */
+};
 static const ft_image_layout orders[][2] = {
     { FT_IMAGE_NCHW, FT_IMAGE_NCHW },
     { FT_IMAGE_NHWC, FT_IMAGE_NHWC },
@@ -85,7 +88,7 @@ static void ask_for(const char *tile)
 
 /* ---- Small shapes --------------------------------------------------------------------------- */
 
-/* Codes on the device are the bits of the host: sums of whole numbers, and one formula each. */
+/* Quantized convolutions have the host's bits: integer sums and the same epilogue formula. */
 static bool is_exact(const conv_how *how)
 {
     return how->weight == FT_I8 || how->int8_activations;
@@ -99,7 +102,7 @@ static size_t try_shape(const conv_shape *shape, const conv_how *how, uint64_t s
     conv_problem p = conv_make(shape, how, seed);
     size_t wrong = conv_try(&device, &p, &y, FACTOR), bytes = shape->images * p.y_cols;
     if (wrong > 0)
-        diag("%zu of %zu wrong: %s", wrong, bytes, conv_text(text, shape));
+        diag("%zu of %zu values are wrong: %s", wrong, bytes, conv_text(text, shape));
     if (is_exact(how)) {
         (void) conv_try(&host, &p, &expected, 1.0);
         *different += memcmp(expected, y, bytes * ft_dtype_size(how->y)) != 0;
@@ -119,99 +122,101 @@ static void test_kind(const conv_how *how)
         conv_shape shape = conv_random_shape(seed);
         wrong += try_shape(&shape, how, 10 * seed, &different);
     }
-    is_int((long long) wrong, 0, "%s: %d random shapes", text, RANDOM_SHAPES);
+    is_int((long long) wrong, 0, "%s: %d random shapes match the reference convolution", text,
+           RANDOM_SHAPES);
     if (is_exact(how))
-        is_int((long long) different, 0, "%s: ... and the bits of the CPU", text);
+        is_int((long long) different, 0, "%s: random shapes have the bits of the CPU", text);
     wrong = different = 0;
     for (const conv_shape *shape = conv_odd_shapes; shape->images > 0; shape++)
         for (size_t i = 0; i < FT_COUNT(orders); i++) {
             conv_shape s = in_orders(shape, i);
             wrong += try_shape(&s, how, 5, &different);
         }
-    is_int((long long) (wrong + different), 0, "%s: odd shapes", text);
+    is_int((long long) (wrong + different), 0,
+           "%s: hand-picked edge cases match the reference convolution", text);
 }
 
 /* ---- Shapes for the tensor cores ------------------------------------------------------------ */
 
 /* clang-format off */
 static const conv_shape wide_shapes[] = {
-    { "taps of one line", 2, 130,
+    { "window of one cache line", 2, 130,
       { .channels = 64, .height = 9, .width = 11, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_RELU },
-    { "taps of some lines, in strides", 3, 70,
+    { "strided window of several cache lines", 3, 70,
       { .channels = 256, .height = 7, .width = 6, { 3, 2 }, { 2, 1 }, { 1, 2 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "taps of half a line, far apart", 5, 65,
+    { "dilated window of half a cache line", 5, 65,
       { .channels = 32, .height = 10, .width = 9, { 2, 3 }, { 1, 3 }, { 3, 2 }, { 3, 2 } },
       false, FT_ACT_NONE, },
-    { "three fourths of a line", 2, 40,
+    { "window of three quarters of a cache line", 2, 40,
       { .channels = 96, .height = 8, .width = 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_GELU },
-    { "one pixel, planes of 16 bytes", 3, 150,
+    { "1 x 1, channel planes aligned to 16 bytes", 3, 150,
       { .channels = 100, .height = 8, .width = 20, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_SILU },
-    { "one pixel, planes of 7 x 7", 6, 200,
+    { "1 x 1, channel planes of 7 x 7", 6, 200,
       { .channels = 144, .height = 7, .width = 7, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "one pixel in strides", 4, 64,
+    { "strided 1 x 1", 4, 64,
       { .channels = 64, .height = 14, .width = 14, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "sound of 80 channels", 2, 96,
+    { "1-d convolution of 80 channels", 2, 96,
       { .channels = 80, .height = 1, .width = 150, { 1, 3 }, { 1, 1 }, { 0, 1 }, { 1, 1 } },
       true, FT_ACT_GELU },
-    { "every second frame of 128 channels", 3, 33,
+    { "1-d convolution of 128 channels, stride 2", 3, 33,
       { .channels = 128, .height = 1, .width = 99, { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "every second frame of 80 channels, one image", 1, 64,
+    { "1-d convolution of 80 channels, stride 2, one image", 1, 64,
       { .channels = 80, .height = 1, .width = 131, { 1, 5 }, { 1, 2 }, { 0, 2 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "patches of 16", 2, 192,
+    { "patch embedding of 16 x 16", 2, 192,
       { .channels = 3, .height = 48, .width = 64, { 16, 16 }, { 16, 16 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "patches of odd channels that leave a rest", 3, 50,
+    { "patch embedding with a remainder", 3, 50,
       { .channels = 8, .height = 19, .width = 23, { 3, 5 }, { 3, 5 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE, },
-    { "relu6 over more than a wave", 40, 64,
+    { "relu6 over more than one wave", 40, 64,
       { .channels = 64, .height = 28, .width = 28, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 },
         .clamps = true, .low = 0.0f, .high = 6.0f },
       true, FT_ACT_NONE },
-    { "taps over more than a wave", 24, 32,
+    { "3 x 3 window over more than one wave", 24, 32,
       { .channels = 32, .height = 30, .width = 30, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_RELU },
-    { "one pixel of many channels", 3, 160,
+    { "1 x 1 of many channels", 3, 160,
       { .channels = 320, .height = 7, .width = 9, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
       false, FT_ACT_NONE },
-    { "many outputs, taps of one line", 3, 392,
+    { "many outputs, window of one cache line", 3, 392,
       { .channels = 64, .height = 9, .width = 11, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_RELU },
-    { "many outputs, taps of half a line", 7, 328,
+    { "many outputs, window of half a cache line", 7, 328,
       { .channels = 32, .height = 9, .width = 8, { 2, 3 }, { 1, 1 }, { 2, 2 }, { 3, 2 } },
       true, FT_ACT_NONE },
-    { "many outputs, taps of fourths of a line, relu6", 5, 264,
+    { "many outputs, window of quarters of a cache line, relu6", 5, 264,
       { .channels = 48, .height = 8, .width = 9, { 3, 2 }, { 2, 1 }, { 1, 1 }, { 1, 1 },
         .clamps = true, .low = 0.0f, .high = 6.0f },
       false, FT_ACT_NONE },
-    { "few positions, 27 steps", 3, 136,
+    { "few positions, 27 k tiles", 3, 136,
       { .channels = 192, .height = 7, .width = 7, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_RELU },
-    { "few positions, 30 steps of fourths of a line, relu6", 2, 72,
+    { "few positions, 30 k tiles of quarters of a cache line, relu6", 2, 72,
       { .channels = 208, .height = 6, .width = 7, { 3, 3 }, { 1, 1 }, { 1, 2 }, { 1, 2 },
         .clamps = true, .low = 0.0f, .high = 6.0f },
       true, FT_ACT_NONE },
-    { "few positions, 32 steps of halves of a line", 2, 72,
+    { "few positions, 32 k tiles of halves of a cache line", 2, 72,
       { .channels = 224, .height = 8, .width = 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       false, FT_ACT_NONE },
-    { "few positions, one pixel of 25 steps", 5, 200,
+    { "few positions, 1 x 1 of 25 k tiles", 5, 200,
       { .channels = 1600, .height = 5, .width = 6, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "three steps over more than a wave", 72, 72,
+    { "three k tiles over more than one wave", 72, 72,
       { .channels = 144, .height = 14, .width = 14, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
     { .images = 0 },
 };
 /* clang-format on */
 
-/* Of weights whose groups are held, to pixels: whole sums, and those of two halves. */
+/* Weights whose groups stay in registers, to NHWC: unsplit sums, and sums split in two along k. */
 static size_t sums_of(const conv_shape *shape, const conv_how *how)
 {
     bool blocks = how->weight == FT_U4 || how->weight == FT_U8;
@@ -219,20 +224,20 @@ static size_t sums_of(const conv_shape *shape, const conv_how *how)
     return held && shape->conv.out_layout == FT_IMAGE_NHWC ? 2 : 1;
 }
 
-/* Tiles of halves: where one of them is possible, both are. */
+/* Tiles that split k in two: where one of them is supported, both are. */
 static bool has_halves(const char *tile)
 {
     return strcmp(tile, "held104s") == 0 || strcmp(tile, "held128h") == 0;
 }
 
-/* What tiles gave: the device's own choice, and the first of each kind of sums; NULL: none yet. */
+/* Results by tile: the device's own choice, and the first of each kind of sums; NULL: none yet. */
 typedef struct outcomes {
     void *own, *whole, *halves;
 } outcomes;
 
 /*
- * Whether tiles of one kind give the same bits; a whole one that is not possible stands for the
- * device's own choice.  Then `y` is kept or freed.
+ * Whether tiles of one kind give the same bits; an unsplit tile that is not supported falls back to
+ * the device's own choice.  Then `y` is kept or freed.
  */
 static bool agrees(outcomes *o, void *y, size_t bytes, const char *tile)
 {
@@ -248,14 +253,14 @@ static bool agrees(outcomes *o, void *y, size_t bytes, const char *tile)
     return agreed;
 }
 
-/* The device's own choice is one of both kinds, and they are one where sums have no halves. */
+/* The device's own choice is of one kind, and there is only one kind where sums are not split. */
 static bool are_settled(const outcomes *o, size_t bytes, size_t sums)
 {
     bool like_halves = o->halves == NULL || memcmp(o->own, o->halves, bytes) == 0;
     return (o->whole == NULL || like_halves) && (sums > 1 || (o->whole == NULL && like_halves));
 }
 
-/* The first `count` tiles, each on its own, give the right numbers; all give the same bits. */
+/* Each of the first `count` tiles is within the bound, and all give the same bits. */
 static void test_tiles(const conv_shape *shape, const conv_how *how, size_t count)
 {
     char text[CONV_TEXT], kind[CONV_TEXT];
@@ -268,19 +273,20 @@ static void test_tiles(const conv_shape *shape, const conv_how *how, size_t coun
         ask_for(tile[i]);
         size_t found = conv_try(&device, &p, &y, FACTOR);
         if (found > 0)
-            diag("tile %s: %zu wrong: %s", tile[i], found, conv_text(text, shape));
+            diag("tile %s: %zu values are wrong: %s", tile[i], found, conv_text(text, shape));
         wrong += found;
         if (!agrees(&given, y, bytes, tile[i])) {
-            diag("tile %s: other bits: %s", tile[i], conv_text(text, shape));
+            diag("tile %s: the bits differ: %s", tile[i], conv_text(text, shape));
             different++;
         }
     }
     different += !are_settled(&given, bytes, sums_of(shape, how));
     conv_how_text(kind, how);
-    is_int((long long) wrong, 0, "%s: %s", kind, conv_text(text, shape));
+    is_int((long long) wrong, 0, "%s: every tile matches the reference convolution of %s", kind,
+           conv_text(text, shape));
     if (count > 1)
         is_int((long long) different, 0, "%s: %s: every tile gives the same bits%s", kind,
-               shape->name, sums_of(shape, how) > 1 ? ", of one sum or of two halves" : "");
+               shape->name, sums_of(shape, how) > 1 ? " among tiles with the same split of k" : "");
     free(given.own);
     free(given.whole);
     free(given.halves);
@@ -299,7 +305,7 @@ static void test_wide(const conv_how *how)
     ask_for("");
 }
 
-/* Whether the last image gets other bits alone than among the others. */
+/* Whether the last image has other bits alone than in a batch. */
 static bool is_different_alone(const conv_shape *shape, const conv_how *how)
 {
     conv_problem p = conv_make(shape, how, 77), last = p;
@@ -327,7 +333,7 @@ static void test_alone(const conv_how *how)
             conv_shape s = in_orders(shape, i);
             different += is_different_alone(&s, how);
         }
-    is_int((long long) different, 0, "%s: an image gets the same bits alone",
+    is_int((long long) different, 0, "%s: an image has the same bits alone and in a batch",
            conv_how_text(text, how));
 }
 
@@ -352,8 +358,8 @@ int main(int argc, char **argv)
     ask_for("plain");
     for (size_t i = 0; i < FT_COUNT(kinds) && argc < 2; i++)
         test_kind(&kinds[i]);
-    is_int(device.thread_differences, 0, "two runs give the same bits");
-    is_int(device.overwritten, 0, "nothing but the results is written");
+    is_int(device.thread_differences, 0, "two runs of a convolution give the same bits");
+    is_int(device.overwritten, 0, "convolution kernels write only inside their results");
     device.backend->close(device.device);
     host.backend->close(host.device);
     return done_testing();
@@ -363,7 +369,7 @@ int main(int argc, char **argv)
 
 int main(void)
 {
-    skip_all("built without CUDA");
+    skip_all("this build has no CUDA backend");
 }
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * device-t.c - the CUDA kernels against kernels/quant.h and kernels/layout.h on the host.
+ * device-t.c - CUDA kernels that quantize, relayout and copy inputs, against kernels/quant.h and
+ * kernels/layout.h on the host.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +27,7 @@ static uint32_t draw(void)
     return state >> 8;
 }
 
-/* A device copy of host bytes. */
+/* Copies host bytes to new device memory. */
 static void *upload(const void *data, size_t bytes)
 {
     void *memory;
@@ -53,17 +54,17 @@ static void test_quantize(size_t n)
     float *dev_x = upload(x, n * sizeof *x);
     int8_t *dev_codes = upload(x, n);
     is_int(ft_cuda_quantize_array(NULL, dev_codes, dev_x, 127.0f / 2.5f, n), 0,
-           "quantize launches");
+           "ft_cuda_quantize_array() launches");
     is_int(ft_cuda_dequantize_array(NULL, dev_x, dev_codes, 2.5f / 127.0f, n), 0,
-           "dequantize launches");
+           "ft_cuda_dequantize_array() launches");
     download(codes, dev_codes, n);
     download(back, dev_x, n * sizeof *back);
     for (size_t i = 0; i < n; i++) {
         wrong += codes[i] != ft_quantize(x[i], 127.0f / 2.5f);
         wrong_back += back[i] != (float) codes[i] * (2.5f / 127.0f);
     }
-    is_int(wrong, 0, "%zu codes are the host's", n);
-    is_int(wrong_back, 0, "%zu dequantized values are the host's", n);
+    is_int(wrong, 0, "the device quantizes %zu values as the host does", n);
+    is_int(wrong_back, 0, "the device dequantizes %zu values as the host does", n);
     cudaFree(dev_x);
     cudaFree(dev_codes);
     free(x);
@@ -84,11 +85,13 @@ static void test_relayout(ft_layout to, size_t rows, size_t cols)
     int8_t *dev_row = upload(row, rows * cols), *dev_out = upload(found, bytes);
     int status = ft_cuda_relayout(NULL, dev_out, to, dev_row, FT_ROW, rows, cols);
     download(found, dev_out, bytes);
-    ok(status == 0 && memcmp(found, expected, bytes) == 0, "row to %s, %zu x %zu, pads included",
+    ok(status == 0 && memcmp(found, expected, bytes) == 0,
+       "ft_cuda_relayout() converts row-major to %s, %zu x %zu, padding included",
        ft_layout_name(to), rows, cols);
     status = ft_cuda_relayout(NULL, dev_row, FT_ROW, dev_out, to, rows, cols);
     download(found, dev_row, rows * cols);
-    ok(status == 0 && memcmp(found, row, rows * cols) == 0, "and back");
+    ok(status == 0 && memcmp(found, row, rows * cols) == 0,
+       "ft_cuda_relayout() converts the matrix back to row-major");
     cudaFree(dev_row);
     cudaFree(dev_out);
     free(row);
@@ -96,8 +99,7 @@ static void test_relayout(ft_layout to, size_t rows, size_t cols)
     free(found);
 }
 
-/* Inputs of `bytes` that the host writes anew for each of some runs; nothing behind them changes.
- */
+/* Inputs of `bytes` that the host rewrites before each run; nothing past their end changes. */
 static void test_inputs(size_t bytes)
 {
     enum { RUNS = 5, GUARD = 64 };
@@ -107,7 +109,7 @@ static void test_inputs(size_t bytes)
     int wrong = 0;
     if (cudaHostAlloc((void **) &host, bytes + GUARD, cudaHostAllocDefault) != cudaSuccess ||
         cudaHostAlloc((void **) &taken, sizeof *taken, cudaHostAllocDefault) != cudaSuccess)
-        bail_out("no pinned memory");
+        bail_out("cannot allocate pinned memory");
     memset(found, 0x5a, bytes + GUARD);
     char *device = upload(found, bytes + GUARD);
     ft_cuda_inputs inputs = { device, host, bytes, upload(counts, sizeof counts), taken };
@@ -122,7 +124,8 @@ static void test_inputs(size_t bytes)
             wrong += found[i] != 0x5a;
         wrong += *(volatile uint32_t *) taken != run;
     }
-    is_int(wrong, 0, "%zu bytes of inputs arrive, and the host learns it", bytes);
+    is_int(wrong, 0, "ft_cuda_copy_inputs() copies %zu bytes of inputs and signals the host",
+           bytes);
     cudaFree(device);
     cudaFree(inputs.count);
     cudaFreeHost(host);

@@ -1,9 +1,10 @@
 /*
- * encoder_decoder-t.c - a plan of two parts on the GPU, against the CPU: sources are read and
- * remembered by one, and the other attends to them and to its own tokens, alone and by lanes.
+ * encoder_decoder-t.c - a plan of encoder and decoder on the GPU, against the CPU: the encoder
+ * stores the cross-attention KV of the sources, and the decoder attends to it and to its own KV
+ * cache, with and without beams.
  *
- * The parts have runs of their own, in any order and of any size, each a graph: what one leaves
- * behind the other must find, and a run must touch nothing of the part that it is not of.
+ * Encoder and decoder run separately, in any order and at any size, each as a CUDA graph: the
+ * decoder must find what the encoder stored, and neither may write the values of the other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +40,7 @@ enum {
 
 static rng numbers = { 71 };
 
-/* What is read of a run, and what is written for it. */
+/* The values that a run writes and reads back. */
 typedef struct names {
     int ids, source, target, query, context, out, cache_indirection;
 } names;
@@ -66,7 +67,7 @@ static int16_t add_value(ft_plan *plan, const char *name, ft_value value)
     value.keep = true;
     int index = ft_plan_add_value(plan, &value);
     if (index < 0)
-        bail_out("no memory for a value");
+        bail_out("out of memory: a value");
     return (int16_t) index;
 }
 
@@ -85,7 +86,7 @@ static int16_t indices(ft_plan *plan, const char *name, ft_rows rows, bool state
 static void add_op(ft_plan *plan, const ft_op *op)
 {
     if (ft_plan_add_op(plan, op) < 0)
-        bail_out("no memory for an operation");
+        bail_out("out of memory: an operation");
 }
 
 static int16_t embed(ft_plan *plan, const char *name, int ids)
@@ -101,7 +102,7 @@ static int16_t embed(ft_plan *plan, const char *name, int ids)
     return op.out;
 }
 
-/* An operation on heads, and what it keeps: STORE puts x there, ATTEND asks with it. */
+/* An operation on heads, and its cache: STORE_KV writes x there, ATTEND_KV queries it with x. */
 static ft_op on_heads(ft_op_kind kind, bool cross_kv, int16_t keys, int16_t values)
 {
     ft_op op = ft_op_init(kind);
@@ -179,7 +180,7 @@ static void close_side(side *s)
 
 /* ---- Runs ----------------------------------------------------------------------------------- */
 
-/* What the seats have: lengths, and pages in an order of their own. */
+/* The state of the slots: lengths, and pages in a random order. */
 typedef struct num_slots {
     int32_t length[SEATS], cross_kv[SEATS];
     int32_t pages[SEATS][LIST], cross_kv_pages[SEATS][MEMORY_LIST];
@@ -194,7 +195,7 @@ static void deal(int32_t *pages, int32_t count)
     }
 }
 
-/* A run of some seats, each with so many rows, and its arrays. */
+/* A batch of some slots, each with its number of rows, and its arrays. */
 typedef struct run {
     ft_batch batch;
     int32_t start[SEATS + 1], seq_id[TOKENS], n_past[SEATS], n_tokens[SEATS], slot[SEATS],
@@ -241,7 +242,8 @@ static void finish(run *r, bool source, bool step, size_t lanes)
     b->source = source;
     b->step = step;
     b->lanes = lanes;
-    for (size_t i = 0; i < b->sequences && lanes > 1; i++) { /* of one text, and so of one source */
+    for (size_t i = 0; i < b->sequences && lanes > 1;
+         i++) { /* the beams of one text share its source */
         size_t first = i / lanes * lanes;
         r->cross_kv[i] = r->cross_kv[first];
         memcpy(r->cross_kv_pages[i], r->cross_kv_pages[first], sizeof r->cross_kv_pages[i]);
@@ -253,7 +255,7 @@ static float *values_of(const side *s, int value, size_t rows)
     ft_error err;
     float *x = calloc(rows * COLS, sizeof *x);
     if (x == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     check(s->backend->read(s->exec, value, x, NULL, rows, &err), &err);
     return x;
 }
@@ -281,9 +283,9 @@ static void run_on(const side *s, const names *n, const run *r)
 }
 
 /*
- * Words are about 10 at most, and so are weighed sums of them; scores are a few units.  Those have
- * tens of roundings of 2^-24 of their size, and so has the weight that an exponential makes of
- * them.
+ * Embeddings are about 10 at most, and so are weighted sums of them; scores are a few units.  Each
+ * score has tens of roundings of 2^-24 of its size, and so has the weight that the exponential
+ * makes of it.
  */
 static void compare(const side *cpu, const side *gpu, const names *n, const run *r,
                     const char *what)
@@ -292,15 +294,17 @@ static void compare(const side *cpu, const side *gpu, const names *n, const run 
     run_on(cpu, n, r);
     run_on(gpu, n, r);
     if (r->batch.source) {
-        ok(difference(cpu, gpu, n->source, rows) == 0.0, "%s: words at their places", what);
+        ok(difference(cpu, gpu, n->source, rows) == 0.0, "%s: the GPU's embeddings equal the CPU's",
+           what);
         return;
     }
-    ok(difference(cpu, gpu, n->query, rows) == 0.0, "%s: words at their places", what);
+    ok(difference(cpu, gpu, n->query, rows) == 0.0, "%s: the GPU's embeddings equal the CPU's",
+       what);
     double context = difference(cpu, gpu, n->context, rows);
     double out = difference(cpu, gpu, n->out, rows);
-    ok(context < 3e-5, "%s: what the memory gives", what);
-    ok(out < 3e-5, "%s: what the cache gives", what);
-    diag("%.1e, %.1e", context, out);
+    ok(context < 3e-5, "%s: cross-attention on the GPU is within 3e-5 of the CPU's", what);
+    ok(out < 3e-5, "%s: self-attention on the GPU is within 3e-5 of the CPU's", what);
+    diag("cross-attention %.1e, self-attention %.1e", context, out);
 }
 
 /* ---- Tests ---------------------------------------------------------------------------------- */
@@ -312,7 +316,7 @@ static void read_sources(const side *cpu, const side *gpu, const names *n, num_s
     for (int i = 0; i < count; i++)
         add_seat(&r, s, first + i, rows[i], true);
     finish(&r, true, false, 0);
-    compare(cpu, gpu, n, &r, "sources");
+    compare(cpu, gpu, n, &r, "source sequences");
 }
 
 static void write_on(const side *cpu, const side *gpu, const names *n, num_slots *s,
@@ -326,7 +330,7 @@ static void write_on(const side *cpu, const side *gpu, const names *n, num_slots
     compare(cpu, gpu, n, &r, what);
 }
 
-/* Of two lanes, each token is anybody's. */
+/* Two beams: each cached token belongs to a random one of them. */
 static void mix_lanes(const side *cpu, const side *gpu, const names *n)
 {
     ft_error err;
@@ -349,18 +353,20 @@ static void test_parts(const side *cpu, const side *gpu, const names *n)
     deal(s.cross_kv_pages[0], SEATS * MEMORY_LIST);
     read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 70, 3, 192, 1 }, SEATS);
     write_on(cpu, gpu, n, &s, (const int32_t[]){ 2, 5, 67, 1 }, false, 0, "prompts");
-    write_on(cpu, gpu, n, &s, ones, true, 0, "steps");
+    write_on(cpu, gpu, n, &s, ones, true, 0, "decode steps");
     read_sources(cpu, gpu, n, &s, 1, (const int32_t[]){ 129 }, 1);
-    write_on(cpu, gpu, n, &s, some, true, 0, "steps of three");
-    write_on(cpu, gpu, n, &s, ones, true, 0, "steps after another source");
+    write_on(cpu, gpu, n, &s, some, true, 0, "decode steps of three sequences");
+    write_on(cpu, gpu, n, &s, ones, true, 0, "decode steps after a new source");
 
     memset(s.length, 0, sizeof s.length);
     mix_lanes(cpu, gpu, n);
     read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 20, 20, 131, 131 }, SEATS);
-    write_on(cpu, gpu, n, &s, (const int32_t[]){ 63, 63, 4, 4 }, false, 2, "prompts of lanes");
+    write_on(cpu, gpu, n, &s, (const int32_t[]){ 63, 63, 4, 4 }, false, 2,
+             "prompts with two beams");
     for (int i = 0; i < 3; i++)
-        write_on(cpu, gpu, n, &s, ones, true, 2, "steps of lanes");
-    write_on(cpu, gpu, n, &s, (const int32_t[]){ 0, 0, 1, 1 }, true, 2, "steps of two lanes");
+        write_on(cpu, gpu, n, &s, ones, true, 2, "decode steps with two beams");
+    write_on(cpu, gpu, n, &s, (const int32_t[]){ 0, 0, 1, 1 }, true, 2,
+             "decode steps of one text with two beams");
 }
 
 int main(void)

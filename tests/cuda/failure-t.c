@@ -1,8 +1,9 @@
 /*
- * failure-t.c - what goes wrong on a GPU is said, and disturbs nobody else: no memory, too
- * long a sequence; and after an error that takes the context with it, every call says that.
+ * failure-t.c - errors on a GPU are reported and leave other sessions intact: out of memory, a
+ * sequence that is too long; and after an error that destroys the CUDA context, every call reports
+ * the lost context.
  *
- * The last part loses the context of this process, so it comes last.
+ * The last test destroys the context of this process, so it comes last.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -57,7 +58,7 @@ static void is_undisturbed(bystander *s, const char *what)
     calibrated_run(s->session, &s->input);
     float *found = calibrated_get(s->session, "last_hidden_state", &count);
     ok(count == s->count && memcmp(found, s->expected, count * sizeof *found) == 0,
-       "%s: another session gives the same bytes", what);
+       "%s, another session gives the same bytes", what);
     free(found);
 }
 
@@ -70,7 +71,8 @@ static void says_memory(const char *text, const char *what)
     bool fine =
         strncmp(text, "cuda:0: ", 8) == 0 && number != NULL &&
         sscanf(number + strlen(what), ": %zu bytes asked, %zu free of", &asked, &available) == 2;
-    ok(fine && asked > 0, "which says what for, how much was asked and how much is free");
+    ok(fine && asked > 0,
+       "the out-of-memory message names the purpose, the requested bytes and the free bytes");
     diag("%s", text);
 }
 
@@ -80,12 +82,12 @@ static void test_large_session(bystander *s)
     ft_error err;
     is_int(
         ft_session_open(&session, s->model, &(ft_session_options){ .max_tokens = 1 << 26 }, &err),
-        FT_ENOMEM, "a session for 67 million tokens is refused");
+        FT_ENOMEM, "ft_session_open() refuses a session for 67 million tokens");
     says_memory(err.text, "memory of a session");
-    is_undisturbed(s, "after that");
+    is_undisturbed(s, "after an error");
 }
 
-/* All memory that there is but a little, in pieces; hog_free() gives it back. */
+/* Allocates almost all device memory, in pieces; hog_free() frees it. */
 typedef struct hog {
     void *piece[512];
     int count;
@@ -115,18 +117,20 @@ static void test_full_device(bystander *s)
     ft_error err;
     hog_take(&h);
     is_int(ft_session_open(&session, s->model, NULL, &err), FT_ENOMEM,
-           "on a full device a session is refused");
+           "ft_session_open() returns FT_ENOMEM on a full device");
     says_memory(err.text, "memory of a session");
-    is_int(ft_model_open(&model, path, &on_gpu, &err), FT_ENOMEM, "and a model");
+    is_int(ft_model_open(&model, path, &on_gpu, &err), FT_ENOMEM,
+           "ft_model_open() returns FT_ENOMEM on a full device");
     says_memory(err.text, "weights");
     is_undisturbed(s, "on a full device");
     hog_free(&h);
     model = calibrated_open(path, &on_gpu);
     session = calibrated_session(model, NULL);
-    ok(model != NULL && session != NULL, "with memory again both are opened");
+    ok(model != NULL && session != NULL,
+       "a model and a session open once device memory is free again");
     ft_session_close(session);
     ft_model_close(model);
-    is_undisturbed(s, "after that");
+    is_undisturbed(s, "after an error");
 }
 
 /* ---- Too long ----------------------------------------------------------------------------- */
@@ -137,15 +141,18 @@ static void test_too_long(bystander *s)
     ft_tensor tensor = { .dtype = FT_I32, .ndim = 2, .dim = { 1, POSITIONS + 1 }, .data = ids };
     ft_error err;
     is_int(ft_session_set(s->session, "input_ids", &tensor, &err), FT_ELIMIT,
-           "a sequence longer than the model's positions is refused");
-    has(err.text, "input_ids: sequences of 301 positions, but the model has 300", "with both");
+           "ft_session_set() refuses a sequence longer than the model's positions");
+    has(err.text, "input_ids: sequences of 301 positions, but the model has 300",
+        "the message names the sequence's length and the model's positions");
     tensor.dim[0] = 3;
     tensor.dim[1] = POSITIONS;
     if (ft_session_set(s->session, "input_ids", &tensor, &err) != FT_OK)
         bail_out("%s", err.text);
-    is_int(ft_session_run(s->session, &err), FT_ELIMIT, "so are more tokens than the session's");
-    has(err.text, "more than the 600 tokens that the session allows", "of which it says how many");
-    is_undisturbed(s, "after that");
+    is_int(ft_session_run(s->session, &err), FT_ELIMIT,
+           "ft_session_run() refuses more tokens than the session allows");
+    has(err.text, "more than the 600 tokens that the session allows",
+        "the message names the number of tokens that the session allows");
+    is_undisturbed(s, "after an error");
 }
 
 /* ---- A lost context ----------------------------------------------------------------------- */
@@ -154,20 +161,20 @@ static void says_lost(ft_status status, const ft_error *err, const char *what)
 {
     bool said =
         strstr(err->text, "the device's context is lost: this process cannot use it again") != NULL;
-    ok(status == FT_EDEVICE && said, "%s fails, and says that the context is lost", what);
+    ok(status == FT_EDEVICE && said, "%s fails and reports that the context is lost", what);
     diag("%s", err->text);
 }
 
-/* A kernel reads where nothing is. */
+/* A kernel reads an unmapped address. */
 static void lose_context(void)
 {
     const float *nowhere = (const float *) (uintptr_t) 4096;
     int8_t *codes;
     if (cudaMalloc((void **) &codes, 4096) != cudaSuccess)
-        bail_out("no memory for 4096 codes");
+        bail_out("cannot allocate 4096 bytes of device memory");
     int launched = ft_cuda_quantize_array(NULL, codes, nowhere, 1.0f, 4096);
     ok(launched == 0 && cudaDeviceSynchronize() == cudaErrorIllegalAddress,
-       "a kernel reads where nothing is");
+       "a kernel that reads an unmapped address fails with cudaErrorIllegalAddress");
 }
 
 static void test_lost(bystander *s)
@@ -182,21 +189,22 @@ static void test_lost(bystander *s)
     says_lost(status, &err, "reading a result");
     for (int i = 0; i < 2; i++) {
         status = ft_session_run(s->session, &err);
-        says_lost(status, &err, i == 0 ? "the next run" : "and the one after it");
+        says_lost(status, &err,
+                  i == 0 ? "the first run after the error" : "the second run after the error");
     }
     status = ft_session_open(&session, s->model, NULL, &err);
     says_lost(status, &err, "opening a session");
     status = ft_model_open(&model, path, &on_gpu, &err);
     says_lost(status, &err, "opening a model");
     ok(!ft_backend_cuda.describe(0, &info) && strstr(info.detail, "context is lost") != NULL,
-       "the list of devices says it too");
+       "the list of devices reports that the context is lost");
     diag("%s: %s", info.name, info.detail);
     ft_session_close(s->session);
     ft_model_close(s->model);
     model = calibrated_open(path, NULL);
     size_t count;
     float *on_cpu = calibrated_result(model, &s->input, "embedding", &count);
-    ok(count > 0, "what is left can be closed, and the CPU goes on");
+    ok(count > 0, "after a lost context the session and model close, and the CPU still runs");
     free(on_cpu);
     ft_model_close(model);
 }

@@ -1,6 +1,6 @@
 /*
- * fused_ops-t.c - linears with the norm before them and the gate behind them as one kernel on the
- * GPU, against a kernel for each operation: results have the same bits, and nothing else is
+ * fused_ops-t.c - norm, linears and gate fused into one kernel on the GPU, against one kernel for
+ * each operation: the results have the same bits, and no intermediate that is not needed is
  * written.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -25,7 +25,7 @@
 
 enum { GUARD = 256, POISON = 0x5c, MOST_ROWS = 3, MOST_MEMORY = 40 };
 
-/* Linears of so many rows of weights, 0 from the last one on, and what is around them. */
+/* The output features of the linears, 0 after the last one, and the operations around them. */
 typedef struct shape {
     ft_dtype dtype;
     int32_t group;
@@ -55,14 +55,14 @@ static void must(int status, const char *what)
         bail_out("%s: %s", what, cudaGetErrorString((cudaError_t) status));
 }
 
-/* Memory of the device that is freed with the shape: these bytes, or poison. */
+/* Device memory that is freed with the shape; holds these bytes, or poison. */
 static void *on_device(const void *data, size_t bytes)
 {
     void *pointer;
-    must((int) cudaMalloc(&pointer, bytes), "memory of the device");
+    must((int) cudaMalloc(&pointer, bytes), "device memory");
     must(data != NULL ? (int) cudaMemcpy(pointer, data, bytes, cudaMemcpyHostToDevice)
                       : (int) cudaMemset(pointer, POISON, bytes),
-         "memory of the device");
+         "device memory");
     return memory[count++] = pointer;
 }
 
@@ -85,7 +85,7 @@ static float *random_vector(uint64_t seed, size_t n)
     return uploaded;
 }
 
-/* A result with guards around it. */
+/* A result between guard bytes. */
 static ft_cuda_view result_of(size_t rows, size_t cols, ft_dtype dtype)
 {
     size_t bytes = rows * cols * ft_dtype_size(dtype);
@@ -190,15 +190,15 @@ static void free_all(void)
         cudaFree(memory[--count]);
 }
 
-/* ---- What must come out --------------------------------------------------------------------- */
+/* ---- Expected results ----------------------------------------------------------------------- */
 
-/* A result with its guards; to be freed. */
+/* A host copy of a result with its guards; the caller frees it. */
 static char *copy_of(const ft_cuda_view *view)
 {
     size_t bytes = view->rows * view->cols * ft_dtype_size(view->dtype) + 2 * GUARD;
     char *copy = must_have(bytes, 1);
     must((int) cudaMemcpy(copy, (char *) view->data - GUARD, bytes, cudaMemcpyDeviceToHost),
-         "a result");
+         "copying a result");
     return copy;
 }
 
@@ -212,7 +212,7 @@ static bool same(const ft_cuda_view *a, const ft_cuda_view *b)
     return equal;
 }
 
-/* Whether nothing was written there. */
+/* Whether the view still holds only poison. */
 static bool untouched(const ft_cuda_view *view)
 {
     size_t bytes = view->rows * view->cols * ft_dtype_size(view->dtype) + 2 * GUARD;
@@ -246,7 +246,7 @@ static void run_each(fused *c)
          "linears");
     if (c->s->gate != FT_ACT_NONE)
         must(ft_cuda_gate(&c->gate), "gate");
-    must((int) cudaDeviceSynchronize(), "the operations");
+    must((int) cudaDeviceSynchronize(), "separate kernels");
 }
 
 /* All as one, or all but the norm; false: the table has no kernel for it. */
@@ -262,8 +262,8 @@ static bool run_fused(fused *c, bool norm)
             bail_out("a kernel that the table does not choose launches");
         return false;
     }
-    must(kernel->launch(&part), "the group");
-    must((int) cudaDeviceSynchronize(), "the group");
+    must(kernel->launch(&part), "fused kernel");
+    must((int) cudaDeviceSynchronize(), "fused kernel");
     return true;
 }
 
@@ -275,9 +275,10 @@ static void test_group(fused *c, const fused *expected, bool norm)
         return;
     bool ran = run_fused(c, norm);
     bool is_taken = norm ? c->tokens == 1 : c->tokens <= 2;
-    is_int(ran, is_taken, "%zu rows of %zu+%zu+%zu x %zu%s%s: %s", c->tokens, s->rows[0],
-           s->rows[1], s->rows[2], s->k, norm ? " behind a norm" : "", gates ? " with a gate" : "",
-           is_taken ? "one kernel" : "no kernel for all");
+    is_int(ran, is_taken, "linears of %zu tokens by %zu+%zu+%zu x %zu%s%s %s", c->tokens,
+           s->rows[0], s->rows[1], s->rows[2], s->k, norm ? " after a norm" : "",
+           gates ? " with a gate" : "",
+           is_taken ? "are fused into one kernel" : "have no fused kernel");
     if (!ran)
         return;
     if (norm && s->residual)
@@ -291,8 +292,8 @@ static void test_group(fused *c, const fused *expected, bool norm)
             right = right && same(&c->linear[i].out, &expected->linear[i].out);
     if (gates)
         right = right && same(&c->gate.out, &expected->gate.out);
-    ok(right, "... the bits of a kernel for each");
-    ok(apart, "... what nobody reads is not written");
+    ok(right, "the fused kernel gives the bits of separate kernels");
+    ok(apart, "the fused kernel leaves unread intermediates unwritten");
 }
 
 int main(void)
@@ -301,7 +302,7 @@ int main(void)
     if (!find_chip(&props, text))
         skip_all("%s", text);
     if (props.capability < 80)
-        skip_all("%s: groups of linears need sm_80", text);
+        skip_all("%s: fusion groups of linears need sm_80", text);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (size_t tokens = 1; tokens <= MOST_ROWS; tokens++) {
             fused c, expected;

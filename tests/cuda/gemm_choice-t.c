@@ -1,5 +1,6 @@
 /*
- * gemm_choice-t.c - which way computes an int8 product, and what is said of it; needs no device.
+ * gemm_choice-t.c - which kernel is selected for an int8 or group-wise GEMM, and how the choice is
+ * explained; needs no device.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FT_CUDA_GEMM asks; what cannot be had is said. */
+/* FT_CUDA_GEMM requests a kernel; a request that cannot be met is explained. */
 static void test_choice(void)
 {
     static int8_t codes[64] __attribute__((aligned(64)));
@@ -25,37 +26,41 @@ static void test_choice(void)
     char text[128];
     unsetenv("FT_CUDA_GEMM");
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-    is_str(text, "mma", "sm_86 multiplies by mma.sync");
+    is_str(text, "mma", "sm_86 selects the mma.sync kernel");
     p.k = 50;
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-    is_str(text, "plain", "but not rows of 50 codes");
+    is_str(text, "plain", "a k of 50 falls back to the plain kernel");
     setenv("FT_CUDA_GEMM", "mma", 1);
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-    is_str(text, "plain: FT_CUDA_GEMM=mma does not support it", "even if asked to, and says so");
+    is_str(text, "plain: FT_CUDA_GEMM=mma does not support it",
+           "FT_CUDA_GEMM=mma falls back to plain for a k of 50 and says so");
     setenv("FT_CUDA_GEMM", "plain", 1);
     p.k = 64;
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-    is_str(text, "plain: requested by FT_CUDA_GEMM", "FT_CUDA_GEMM=plain is heard");
+    is_str(text, "plain: requested by FT_CUDA_GEMM", "FT_CUDA_GEMM=plain selects the plain kernel");
     setenv("FT_CUDA_GEMM", "abacus", 1);
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-    is_str(text, "mma: FT_CUDA_GEMM=abacus is not a kernel", "another word is said to be none");
+    is_str(text, "mma: FT_CUDA_GEMM=abacus is not a kernel",
+           "FT_CUDA_GEMM=abacus is reported as not a kernel");
     setenv("FT_CUDA_GEMM", "lt", 1);
-    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_MMA, "no cuBLASLt without scratch");
-    ok(ft_cuda_gemm_scratch(&props, 64, 64, 64) > 0, "which is asked for where lt is");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_MMA,
+           "FT_CUDA_GEMM=lt falls back to mma without scratch");
+    ok(ft_cuda_gemm_scratch(&props, 64, 64, 64) > 0, "FT_CUDA_GEMM=lt requires scratch");
     unsetenv("FT_CUDA_GEMM");
-    is_int((long long) ft_cuda_gemm_scratch(&props, 64, 64, 64), 0, "and nowhere else");
+    is_int((long long) ft_cuda_gemm_scratch(&props, 64, 64, 64), 0,
+           "no scratch is required unless FT_CUDA_GEMM=lt");
     props.capability = 60;
-    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_SIMT, "old devices have the plain way");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_SIMT, "sm_60 selects the plain kernel");
     for (int how = 0; how < FT_CUDA_GEMM_KERNELS; how++) {
         setenv("FT_CUDA_GEMM", ft_cuda_gemm_name((ft_cuda_gemm_kernel) how), 1);
         ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-        ok(strstr(text, "is not a kernel") == NULL, "FT_CUDA_GEMM knows %s",
+        ok(strstr(text, "is not a kernel") == NULL, "FT_CUDA_GEMM accepts the kernel %s",
            ft_cuda_gemm_name((ft_cuda_gemm_kernel) how));
     }
     unsetenv("FT_CUDA_GEMM");
 }
 
-/* Few rows of a decoder: from tiles alone, or beside the other order. */
+/* Small m of a decoder: the GEMV kernel reads prepacked weights. */
 static void test_few(void)
 {
     static int8_t codes[64] __attribute__((aligned(64)));
@@ -66,15 +71,18 @@ static void test_few(void)
     p.y_dtype = FT_F16;
     p.n_outputs = 1;
     p.width[0] = 4096;
-    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_GEMV, "8 rows of tiles are streamed");
-    ft_cuda_device_props translated = props; /* the driver has translated older code */
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_GEMV,
+           "8 rows with prepacked weights select the GEMV kernel");
+    ft_cuda_device_props translated = props; /* JIT-compiled from PTX of an older architecture */
     translated.has_pdl = false;
-    ok(!ft_cuda_gemm_gemv_supports(&translated, &p), "but not by code for older devices");
+    ok(!ft_cuda_gemm_gemv_supports(&translated, &p),
+       "the GEMV kernel does not support code built for older devices");
     p.m = 9;
-    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "9 rows are not");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "9 rows select the WGMMA kernel");
     p.m = 8;
     p.k = 65536;
-    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "nor rows that have no room");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA,
+           "8 rows whose k exceeds shared memory select the WGMMA kernel");
 }
 
 /* Queries, keys and values: one product where their weights lie side by side. */
@@ -109,28 +117,33 @@ static void test_group(void)
         group.linear[i] = &args[i];
     }
     is_int((long long) ft_cuda_prepacked_bytes(N, K), N * K,
-           "three matrices of tiles fit side by side");
-    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 3, "three linears are one product");
-    is_str(text, "wgmma", "by wgmma");
+           "three prepacked matrices are contiguous without padding");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 3,
+           "three linears with contiguous weights are fused into one GEMM");
+    is_str(text, "wgmma", "the fused GEMM runs on wgmma");
     setenv("FT_CUDA_GEMM", "mma", 1);
-    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1, "but not where mma is asked for");
-    is_str(text, "mma: requested by FT_CUDA_GEMM", "which takes each of them");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1,
+           "FT_CUDA_GEMM=mma disables the fusion of linears");
+    is_str(text, "mma: requested by FT_CUDA_GEMM", "FT_CUDA_GEMM=mma runs each linear on mma");
     unsetenv("FT_CUDA_GEMM");
     group.contiguous = false;
     is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1,
-           "nor where the plan does not lay their weights one behind the other");
+           "linears whose weights the plan does not lay together are not fused");
     group.contiguous = true;
     weight[0].rows = N - 32;
-    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1, "nor where upload leaves a gap");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1,
+           "linears with a gap between their uploaded weights are not fused");
     weight[0].rows = N;
     args[1].weight[1] = NULL;
-    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1, "nor where one has no bias");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1,
+           "linears of which one has no bias are not fused");
     weight[0].dtype = FT_F16;
-    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 0, "floats are no int8 product");
-    is_str(text, "", "of which nothing is said");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 0,
+           "a linear with f16 weights is no int8 GEMM");
+    is_str(text, "", "a linear that is no int8 GEMM has an empty explanation");
 }
 
-/* Linears whose weights are in blocks: which kernel, and when several are one product. */
+/* Linears with group-wise quantized weights: which kernel, and when several are fused. */
 static void test_blocks(void)
 {
     enum { N = 12288, K = 4096, MOST = 2048 };
@@ -163,23 +176,25 @@ static void test_blocks(void)
                                   .scratch_bytes = SIZE_MAX / 4,
                                   .counters = counters };
     }
-    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 2, "two with blocks are one");
-    is_str(text, "w4 few", "streamed for 8 rows");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 2,
+           "two group-wise linears are fused into one GEMM");
+    is_str(text, "w4 few", "8 rows select the small-m kernel");
     args[1].in[0].rows = args[0].in[0].rows = MOST;
     ft_cuda_linear_explain(&group, text, sizeof text);
-    is_str(text, "w4 wgmma", "by warpgroups for many");
+    is_str(text, "w4 wgmma", "2048 rows select the wgmma kernel");
     props.has_wgmma = false;
     ft_cuda_linear_explain(&group, text, sizeof text);
-    is_str(text, "w4 tiles", "by warps where there are none");
+    is_str(text, "w4 tiles", "2048 rows select the mma kernel on devices without wgmma");
     props.capability = 75;
     ft_cuda_linear_explain(&group, text, sizeof text);
-    is_str(text, "w4 plain", "by the plain way on older devices");
+    is_str(text, "w4 plain", "sm_75 selects the plain kernel");
     weight[1].blocks.group = 64;
-    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1, "groups of two sizes are two");
+    is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1,
+           "linears with different group sizes are not fused");
     weight[0].blocks.int8_activations = true;
     group.linears = 1;
     ft_cuda_linear_explain(&group, text, sizeof text);
-    is_str(text, "w4 codes", "inputs may become codes");
+    is_str(text, "w4 codes", "int8 activations select the int8-activation kernel");
 }
 
 /* A norm, two linears with group-wise weights and their gate: how much of it is one kernel. */

@@ -1,7 +1,7 @@
 /*
- * gemm_f16-t.c - products of halves on sm_90a: all forms give the same bits, and so do products
- * of a group and products alone.  That these bits are near the exact sums is batch_invariant-t.c's
- * matter.  Operands are random, results stand between guard bytes.
+ * gemm_f16-t.c - f16 and bf16 GEMMs on sm_90a: all tile configurations give the same bits, and so
+ * do fused and separate GEMMs.  batch_invariant-t.c checks these bits against sums in double.
+ * Operands are random; guard bytes surround the results.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@
 
 enum { MOST_ROWS = 300, GUARD = 256, POISON = 0x5c };
 
-/* Operands of products of one x; room of all results, with guards around each. */
+/* Operands of GEMMs that share x; memory for all results, with guards around each. */
 typedef struct problem {
     ft_cuda_float_gemm_args product[FT_CUDA_MAX_FUSED];
     size_t result; /* bytes */
@@ -61,7 +61,7 @@ static float *draw_bias(size_t n)
     return memory;
 }
 
-/* One part has no bias. */
+/* One of the GEMMs has no bias. */
 static problem open_problem(ft_dtype dtype, ft_dtype to, ft_activation activation, size_t m,
                             size_t n, size_t k)
 {
@@ -107,7 +107,7 @@ static void poison(const problem *q)
 static unsigned char *results_of(const problem *q)
 {
     unsigned char *all = must_have(FT_CUDA_MAX_FUSED * q->each + GUARD);
-    must((int) cudaDeviceSynchronize(), "a product");
+    must((int) cudaDeviceSynchronize(), "GEMM");
     from_device(all, q->memory, FT_CUDA_MAX_FUSED * q->each + GUARD);
     return all;
 }
@@ -120,7 +120,7 @@ static bool has_guards(const problem *q, const unsigned char *all)
     return true;
 }
 
-/* What each product gives alone, in the plainest form: a block of its own for each tile. */
+/* The result of each GEMM alone, with the simplest tile: one thread block for each. */
 static unsigned char *expected_of(const ft_cuda_device_props *props, const problem *q, int ranges)
 {
     const ft_cuda_f16_tile plain = { .warpgroups = 1, .rows = 64, .blocks_per_sm = 1 };
@@ -131,7 +131,7 @@ static unsigned char *expected_of(const ft_cuda_device_props *props, const probl
     return results_of(q);
 }
 
-/* This form, of three products together: 1 it is right, 0 it is not there, -1 it is wrong. */
+/* A tile configuration, with all GEMMs fused: 1 right, 0 not supported, -1 wrong. */
 static int try_form(const ft_cuda_device_props *props, const problem *q,
                     const ft_cuda_f16_tile *form, int ranges, const unsigned char *expected)
 {
@@ -140,18 +140,20 @@ static int try_form(const ft_cuda_device_props *props, const problem *q,
         ft_cuda_f16_wgmma_launch_tile(form, ranges, props, NULL, q->product, FT_CUDA_MAX_FUSED);
     if (status == (int) cudaErrorNotSupported)
         return 0;
-    must(status, "a form");
+    must(status, "tile configuration");
     unsigned char *found = results_of(q);
     bool same = memcmp(found, expected, FT_CUDA_MAX_FUSED * q->each + GUARD) == 0;
     if (!same)
-        diag("%zu x %zu x %zu in %d ranges: %d x 64 weights by %d rows, %s, %d beside: other bits",
+        diag("%zu x %zu x %zu with %d splits of k: %d x 64 weights by %d rows, %s, %d CTAs per SM: "
+             "bits differ",
              q->product[0].m, q->product[0].n, q->product[0].k, ranges, form->warpgroups,
-             form->rows, form->cluster_split_k ? "spread" : "in turns", form->blocks_per_sm);
+             form->rows, form->cluster_split_k ? "split over a cluster" : "split within a CTA",
+             form->blocks_per_sm);
     free(found);
     return same ? 1 : -1;
 }
 
-/* Forms that are there, less a thousand for each that is wrong. */
+/* The number of supported tile configurations, less a thousand for each that is wrong. */
 static int try_forms(const ft_cuda_device_props *props, const problem *q, int ranges)
 {
     unsigned char *expected = expected_of(props, q, ranges);
@@ -179,12 +181,13 @@ static void test_forms(const ft_cuda_device_props *props, ft_dtype dtype, ft_dty
         }
         close_problem(&q);
     }
-    ok(least >= 16, "%zu x %zu of %s to %s, %s: every form and group, every bit", n, k,
-       ft_dtype_name(dtype), ft_dtype_name(to), ft_activation_name(activation));
-    diag("%d forms or more", least);
+    ok(least >= 16,
+       "f16 GEMM %zu x %zu of %s to %s, %s, has the same bits with every tile, fused or alone", n,
+       k, ft_dtype_name(dtype), ft_dtype_name(to), ft_activation_name(activation));
+    diag("at least %d tile configurations", least);
 }
 
-/* ---- The rule ------------------------------------------------------------------------------- */
+/* ---- Supported arguments -------------------------------------------------------------------- */
 
 static void test_refusals(const ft_cuda_device_props *props)
 {
@@ -193,26 +196,29 @@ static void test_refusals(const ft_cuda_device_props *props)
     ft_cuda_device_props older = *props;
     older.has_wgmma = false;
     ok(ft_cuda_f16_wgmma_supports(props, &p) && !ft_cuda_f16_wgmma_supports(&older, &p),
-       "products are for chips that have the instruction");
+       "the f16 wgmma kernel supports only devices with wgmma");
     p.k = 63;
-    ok(!ft_cuda_f16_wgmma_supports(props, &p), "of k in eights");
+    ok(!ft_cuda_f16_wgmma_supports(props, &p),
+       "the f16 wgmma kernel does not support a k that is no multiple of 8");
     p = q.product[0];
     p.w_dtype = FT_BF16;
-    ok(!ft_cuda_f16_wgmma_supports(props, &p), "of one type");
+    ok(!ft_cuda_f16_wgmma_supports(props, &p),
+       "the f16 wgmma kernel does not support operands of two dtypes");
     two[1].n = 8;
     is_int(ft_cuda_f16_wgmma(props, NULL, two, 2), cudaErrorNotSupported,
-           "and products of two shapes are no group");
+           "ft_cuda_f16_wgmma() does not fuse GEMMs of different shapes");
     two[1] = two[0];
     two[1].x = (const char *) two[0].x + 16;
-    is_int(ft_cuda_f16_wgmma(props, NULL, two, 2), cudaErrorNotSupported, "nor those of two x");
+    is_int(ft_cuda_f16_wgmma(props, NULL, two, 2), cudaErrorNotSupported,
+           "ft_cuda_f16_wgmma() does not fuse GEMMs with different inputs");
     ft_cuda_f16_tile form = {
         .warpgroups = 1, .rows = 64, .cluster_split_k = true, .blocks_per_sm = 1
     };
     is_int(ft_cuda_f16_wgmma_launch_tile(&form, 2, props, NULL, two, 1), cudaErrorNotSupported,
-           "64 k make no two ranges");
+           "ft_cuda_f16_wgmma_launch_tile() does not split a k of 64 in two");
     form.rows = 24;
     is_int(ft_cuda_f16_wgmma_launch_tile(&form, 1, props, NULL, two, 1), cudaErrorNotSupported,
-           "and there is no tile of 24 rows");
+           "ft_cuda_f16_wgmma_launch_tile() has no tile of 24 rows");
     close_problem(&q);
 }
 
@@ -220,7 +226,7 @@ int main(void)
 {
     ft_cuda_device_props props = need_chip();
     if (!props.has_wgmma)
-        skip_all("this device, or this build, has no such instruction");
+        skip_all("this device or this build has no wgmma");
     test_forms(&props, FT_F16, FT_F32, FT_ACT_NONE, 64, 64);
     test_forms(&props, FT_F16, FT_F16, FT_ACT_RELU, 200, 520);
     test_forms(&props, FT_BF16, FT_BF16, FT_ACT_NONE, 129, 1032);

@@ -1,8 +1,9 @@
 /*
- * gemm_groupwise-t.c - products with weights in blocks: near sums in double, and the same bits by
- * every kernel and among any number of rows; with inputs made codes the bits of a plain loop.
+ * gemm_groupwise-t.c - GEMMs with group-wise quantized weights: within the error bound of sums in
+ * double, with the same bits from every kernel and in a batch of any size; with int8 activations
+ * the bits of a scalar loop.
  *
- * Operands are random, results stand between guard bytes.
+ * Operands are random; guard bytes surround the results.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -55,7 +56,7 @@ static const form forms[] = {
     { { FT_U4, 128, false, true }, FT_F16, FT_F16, true, FT_ACT_RELU },
 };
 
-/* Rows of each linear, 0 from the last one on; and their columns. */
+/* The output features of each linear, 0 after the last one; and their input features. */
 typedef struct extent {
     size_t rows[MOST_WIDE], k;
 } extent;
@@ -70,7 +71,7 @@ typedef struct problem {
     ft_weight w[MOST_WIDE];
     double *value[MOST_WIDE];
     float *bias[MOST_WIDE];
-    char *y[MOST_WIDE]; /* of all rows, by the way that takes any number */
+    char *y[MOST_WIDE]; /* of all rows, by the kernel that supports any m */
     ft_cuda_groupwise_args product;
 } problem;
 
@@ -172,9 +173,9 @@ static void close_problem(problem *q)
     cudaFree(p->counters);
 }
 
-/* ---- The product ---------------------------------------------------------------------------- */
+/* ---- The GEMM ------------------------------------------------------------------------------- */
 
-/* Whether nothing but y was written, which goes to *y. */
+/* Copies the result to *y; returns whether the guards around it are intact. */
 static bool take_result(char *y, char *memory, size_t bytes)
 {
     bool fine = true;
@@ -188,7 +189,7 @@ static bool take_result(char *y, char *memory, size_t bytes)
     return fine;
 }
 
-/* Rows first .. first + m - 1 of all parts; false: it did not run, or wrote elsewhere too. */
+/* Rows first .. first + m - 1 of all linears; false if the kernel failed or wrote out of bounds. */
 static bool multiply(const problem *q, ft_cuda_groupwise_kernel way,
                      const ft_cuda_device_props *props, size_t first, size_t m, char *const *y)
 {
@@ -204,7 +205,7 @@ static bool multiply(const problem *q, ft_cuda_groupwise_kernel way,
     if (status == 0)
         status = (int) cudaDeviceSynchronize();
     if (status != 0)
-        diag("%zu rows by %s: %s", m, ft_cuda_groupwise_kernel_name(way),
+        diag("%zu rows with the %s kernel: %s", m, ft_cuda_groupwise_kernel_name(way),
              cudaGetErrorString((cudaError_t) status));
     bool fine = status == 0;
     for (int i = 0; i < q->n_linears; i++)
@@ -212,13 +213,13 @@ static bool multiply(const problem *q, ft_cuda_groupwise_kernel way,
     return fine;
 }
 
-/* ---- What must come out --------------------------------------------------------------------- */
+/* ---- Expected results ----------------------------------------------------------------------- */
 
 /*
- * How far float sums may be from the sum in double.  Each of k products is part of at most k
- * additions, rounded (or cut, by tensor cores) at 2^-23 of what is there, at most the sum of
- * magnitudes; 8 more for scales, bias and activation, whose slope is below 1.1; and the rounding of
- * y.
+ * The error bound of float sums against the sum in double.  Each of k products takes part in at
+ * most k additions, which round (tensor cores truncate) at 2^-23 of a partial sum, which is at most
+ * the sum of magnitudes; 8 more for scales, bias and activation, whose slope is below 1.1; and the
+ * rounding of y.
  */
 static double bound_of(const form *f, size_t k, double magnitude, double value)
 {
@@ -240,14 +241,14 @@ static bool is_near(const problem *q, int part, rng *r)
         double value = (double) ft_activate(f->activation, (float) sum);
         double found = number_of(q->y[part], f->y, i);
         if (is_far(found, value, bound_of(f, k, magnitude, value))) {
-            diag("row %zu, column %zu: %.9g instead of %.9g", token, row, found, value);
+            diag("row %zu, column %zu: found %.9g, expected %.9g", token, row, found, value);
             return false;
         }
     }
     return true;
 }
 
-/* A token's codes of one group, and their scale. */
+/* Quantizes one group of a token's activations; returns its scale. */
 static float quantize_group(int8_t *codes, const problem *q, size_t token, size_t from, size_t to)
 {
     size_t k = q->extent->k;
@@ -260,7 +261,7 @@ static float quantize_group(int8_t *codes, const problem *q, size_t token, size_
     return scale;
 }
 
-/* The product by codes: exact sums, and floats group by group. */
+/* One output with int8 activations: exact integer sums, accumulated in float group by group. */
 static float int8_activations(const problem *q, int part, size_t token, size_t row)
 {
     const ft_weight *w = &q->w[part];
@@ -295,7 +296,7 @@ static bool is_equal(const problem *q, int part, rng *r)
             expected = ft_float_from_bf16(ft_bf16_from_float(expected));
         double found = number_of(q->y[part], f->y, i);
         if (found != (double) expected) {
-            diag("row %zu, column %zu: %.9g instead of %.9g", i / rows, i % rows, found,
+            diag("row %zu, column %zu: found %.9g, expected %.9g", i / rows, i % rows, found,
                  (double) expected);
             return false;
         }
@@ -311,7 +312,7 @@ static bool is_right(const problem *q, rng *r)
     return right;
 }
 
-/* Some of the rows alone give what they give among all. */
+/* Whether subsets of the rows have the bits that they have in the whole batch. */
 static bool is_steady(const problem *q, ft_cuda_groupwise_kernel way,
                       const ft_cuda_device_props *props, rng *r)
 {
@@ -329,12 +330,13 @@ static bool is_steady(const problem *q, ft_cuda_groupwise_kernel way,
             free(y[part]);
         }
         if (!same)
-            diag("%zu rows from %zu on differ from the same among %d", m, first, (int) ROWS);
+            diag("%zu rows from row %zu on differ from the same rows in a batch of %d", m, first,
+                 (int) ROWS);
     }
     return same;
 }
 
-/* Whether a way takes the product. */
+/* Whether a kernel supports the GEMM. */
 static bool takes(const problem *q, ft_cuda_groupwise_kernel way, const ft_cuda_device_props *props)
 {
     ft_cuda_groupwise_args p = q->product;
@@ -342,22 +344,25 @@ static bool takes(const problem *q, ft_cuda_groupwise_kernel way, const ft_cuda_
     return ft_cuda_groupwise_launch(way, props, NULL, &p) == 0;
 }
 
-/* All rows by one way: what they must be. */
+/* Runs all rows with one kernel and compares them with the expected results. */
 static bool test_values(problem *q, ft_cuda_groupwise_kernel way, const ft_cuda_device_props *props,
                         rng *r)
 {
     const form *f = q->form;
     const size_t *rows = q->extent->rows;
     bool right = multiply(q, way, props, 0, ROWS, q->y) && is_right(q, r);
-    ok(right, "%s in groups of %d%s, %s%s, %zu+%zu+%zu x %zu by %s: %s",
-       ft_dtype_name(f->how.dtype), (int) f->how.group, f->how.asymmetric ? " with zeros" : "",
-       ft_dtype_name(f->x), f->how.int8_activations ? " as codes" : "", rows[0], rows[1], rows[2],
-       q->extent->k, ft_cuda_groupwise_kernel_name(way),
-       f->how.int8_activations ? "the bits of a plain loop" : "as near as float sums must be");
+    ok(right,
+       "group-wise GEMM: %s in groups of %d%s, %s%s, %zu+%zu+%zu x %zu with the %s kernel %s",
+       ft_dtype_name(f->how.dtype), (int) f->how.group,
+       f->how.asymmetric ? " with zero points" : "", ft_dtype_name(f->x),
+       f->how.int8_activations ? " quantized to int8" : "", rows[0], rows[1], rows[2], q->extent->k,
+       ft_cuda_groupwise_kernel_name(way),
+       f->how.int8_activations ? "has the bits of a scalar loop"
+                               : "is within the error bound of float sums");
     return right;
 }
 
-/* The plain way has an order of its own, all others have one. */
+/* The plain kernel sums in its own order; all other kernels share one. */
 static void test_form(const ft_cuda_device_props *props, const form *f, const extent *e,
                       uint64_t seed)
 {
@@ -372,13 +377,14 @@ static void test_form(const ft_cuda_device_props *props, const form *f, const ex
         if (!begun || way == FT_CUDA_GROUPWISE_SIMT)
             right = test_values(&q, way, props, &r);
         begun = true;
-        ok(right && is_steady(&q, way, props, &r), "the same bits for any number of rows by %s",
+        ok(right && is_steady(&q, way, props, &r),
+           "a row has the same bits in a batch of any size with the %s kernel",
            ft_cuda_groupwise_kernel_name(way));
     }
     close_problem(&q);
 }
 
-/* More rows than any reference is made of: what few of them give by tiles. */
+/* More rows than the reference covers: compared with small batches by the mma kernel. */
 static void test_many(const ft_cuda_device_props *props)
 {
     enum { MANY = 1300, FEW = 100 };
@@ -401,7 +407,8 @@ static void test_many(const ft_cuda_device_props *props)
                 same = same &&
                        memcmp(whole[i] + y_bytes(&q, i, first), some[i], y_bytes(&q, i, FEW)) == 0;
         }
-        ok(same, "%d rows have the bits that they have among %d", (int) MANY, (int) FEW);
+        ok(same, "a batch of %d rows by wgmma has the bits of batches of %d rows by mma",
+           (int) MANY, (int) FEW);
         for (int i = 0; i < q.n_linears; i++) {
             free(whole[i]);
             free(some[i]);
@@ -411,7 +418,7 @@ static void test_many(const ft_cuda_device_props *props)
     close_problem(&q);
 }
 
-/* Whether a graph of the product runs again and again: counters are left as they were found. */
+/* A CUDA graph can replay the GEMM only if the kernel resets its counters. */
 static void test_counters(const ft_cuda_device_props *props)
 {
     static const extent e = { { 5000, 32, 700 }, 2080 };
@@ -422,7 +429,7 @@ static void test_counters(const ft_cuda_device_props *props)
     cudaMemcpy(counters, q.product.counters, sizeof counters, cudaMemcpyDeviceToHost);
     for (int i = 0; i < FT_CUDA_GROUPWISE_COUNTERS; i++)
         ran = ran && counters[i] == 0;
-    ok(ran, "counters are zeros again");
+    ok(ran, "the GEMV kernel resets its counters to zero");
     close_problem(&q);
 }
 

@@ -1,5 +1,5 @@
 /*
- * gemm_int8.c - int8 products to test.
+ * gemm_int8.c - int8 GEMM problems for tests.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -94,7 +94,7 @@ float inverse_of_part(int part)
     return 127.0f / (3.0f + (float) part);
 }
 
-/* w_row in COL4_4R2_8C, 64-byte aligned as the CPU's kernel wants it. */
+/* w_row in COL4_4R2_8C, 64-byte aligned as the CPU's kernel requires. */
 static int8_t *lay_out(const int8_t *w_row, size_t n, size_t k)
 {
     size_t bytes = ft_layout_bytes(FT_COL4_4R2_8C, n, k), rows = ft_layout_rows(FT_COL4_4R2_8C, n);
@@ -119,13 +119,13 @@ static void upload_all(problem *q)
     q->dev_residual_half = upload(q->residual_half, size * sizeof(uint16_t));
 }
 
-/* The weights of wgmma_gemm.cu, where it runs. */
+/* The prepacked weights of wgmma_gemm.cu, on devices that run it. */
 static void tile_weights(problem *q)
 {
     if (cudaMalloc((void **) &q->dev_tiles, ft_cuda_prepacked_bytes(q->n, q->k)) != cudaSuccess ||
         ft_cuda_prepack(NULL, q->dev_tiles, q->dev_w, q->n, q->k) != 0 ||
         cudaDeviceSynchronize() != cudaSuccess)
-        bail_out("cannot tile the weights");
+        bail_out("cannot prepack the weights");
 }
 
 problem open_problem(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k,
@@ -184,7 +184,7 @@ ft_cuda_device_props open_chip(void **blas)
     ft_cuda_device_props props = need_chip();
     cublasHandle_t handle;
     if (cublasCreate(&handle) != CUBLAS_STATUS_SUCCESS)
-        bail_out("cuBLAS does not open");
+        bail_out("cannot create a cuBLAS handle");
     props.has_imma = ft_cuda_gemm_cublaslt_probe(handle);
     *blas = handle;
     return props;

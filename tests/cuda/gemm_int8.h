@@ -1,5 +1,5 @@
 /*
- * gemm_int8.h - int8 products to test: operands on host and device, and the sums they must have.
+ * gemm_int8.h - int8 GEMM problems for tests: operands on host and device, and their exact sums.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,21 +24,21 @@ typedef struct problem {
     size_t scratch_bytes;
 } problem;
 
-/* Random operands, on host and device.  Pads of w hold anything. */
+/* Random operands, on host and device.  The padding of w holds arbitrary bytes. */
 problem open_problem(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k,
                      problem_codes codes);
 void close_problem(problem *q);
 
-/* The exact sums, the slow way. */
+/* Computes the exact sums with a scalar loop. */
 void problem_sum(problem *q);
 
 int8_t *problem_random_codes(size_t n);
 float *problem_floats(const int8_t *codes, size_t n);
 
-/* 1 / scale of each part of y. */
+/* 1 / scale of each output matrix. */
 float inverse_of_part(int part);
 
-/* The device and a handle of cuBLAS for it, or all tests are skipped. */
+/* The device and a cuBLAS handle for it; skips all tests where there is none. */
 ft_cuda_device_props open_chip(void **blas);
 
 void *upload(const void *data, size_t bytes);

@@ -1,11 +1,11 @@
 /*
- * gemm_int8-t.c - every way of the int8 product against a naive one on the host, byte for byte.
+ * gemm_int8-t.c - every int8 GEMM kernel against a naive one on the host, byte for byte.
  *
- * Operands are random, outputs are poisoned and stand between guard bytes.  The reference knows
- * kernels/quant.h, kernels/activation.h and the layout formula, and nothing of tiles.  Products too
- * big for the host are compared with the plain way, which the smaller ones have proven.
+ * Operands are random; outputs are poisoned and surrounded by guard bytes.  The reference uses
+ * kernels/quant.h, kernels/activation.h and the layout formula, but no tiling.  GEMMs too large for
+ * the host are compared with the plain kernel, which the smaller ones have verified.
  *
- * An argument is the largest m * n * k to try, for tools that make kernels slow:
+ * An argument is the largest m * n * k to try, for tools that slow kernels down:
  *     compute-sanitizer --tool racecheck tests/cuda/gemm_int8.t 8000000
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What a product is asked for ----------------------------------------------------------- */
+/* ---- Epilogues ------------------------------------------------------------------------------ */
 
 /* One epilogue. */
 typedef struct form {
@@ -37,28 +37,28 @@ typedef struct form {
     ft_dtype dtype;
     bool bias, row_scales, residual;
     int n_outputs;
-    bool uneven; /* the first part has half of all columns */
+    bool uneven; /* the first output has half of all columns */
 } form;
 
 static const form forms[] = {
-    { "codes", FT_ACT_NONE, FT_I8, true, false, false, 1, false },
-    { "codes of gelu", FT_ACT_GELU_APPROX, FT_I8, true, false, false, 1, false },
-    { "codes of relu, rows with scales", FT_ACT_RELU, FT_I8, false, true, false, 1, false },
-    { "floats", FT_ACT_NONE, FT_F32, true, false, false, 1, false },
-    { "floats of tanh, no bias", FT_ACT_TANH, FT_F32, false, false, false, 1, false },
-    { "floats plus residual, rows with scales", FT_ACT_GELU, FT_F32, true, true, true, 1, false },
-    { "halves", FT_ACT_GELU_APPROX, FT_F16, false, true, false, 1, false },
-    { "halves plus residual", FT_ACT_NONE, FT_F16, true, false, true, 1, false },
-    { "codes in two parts", FT_ACT_NONE, FT_I8, true, true, false, 2, false },
-    { "codes in three parts", FT_ACT_NONE, FT_I8, true, false, false, 3, false },
-    { "floats in three parts", FT_ACT_SILU, FT_F32, true, false, false, 3, false },
-    { "halves, rows with scales", FT_ACT_NONE, FT_F16, false, true, false, 1, false },
-    { "halves plus residual, rows with scales", FT_ACT_NONE, FT_F16, true, true, true, 1, false },
-    { "floats, rows with scales", FT_ACT_NONE, FT_F32, true, true, false, 1, false },
-    { "floats plus residual, rows with scales", FT_ACT_NONE, FT_F32, false, true, true, 1, false },
-    { "halves in three uneven parts", FT_ACT_NONE, FT_F16, true, true, false, 3, true },
-    { "codes in three uneven parts", FT_ACT_NONE, FT_I8, true, false, false, 3, true },
-    { "floats in three uneven parts", FT_ACT_TANH, FT_F32, false, true, true, 3, true },
+    { "int8", FT_ACT_NONE, FT_I8, true, false, false, 1, false },
+    { "int8 after gelu", FT_ACT_GELU_APPROX, FT_I8, true, false, false, 1, false },
+    { "int8 after relu, row scales", FT_ACT_RELU, FT_I8, false, true, false, 1, false },
+    { "f32", FT_ACT_NONE, FT_F32, true, false, false, 1, false },
+    { "f32 after tanh, no bias", FT_ACT_TANH, FT_F32, false, false, false, 1, false },
+    { "f32 plus residual, row scales", FT_ACT_GELU, FT_F32, true, true, true, 1, false },
+    { "f16", FT_ACT_GELU_APPROX, FT_F16, false, true, false, 1, false },
+    { "f16 plus residual", FT_ACT_NONE, FT_F16, true, false, true, 1, false },
+    { "int8, two outputs", FT_ACT_NONE, FT_I8, true, true, false, 2, false },
+    { "int8, three outputs", FT_ACT_NONE, FT_I8, true, false, false, 3, false },
+    { "f32, three outputs", FT_ACT_SILU, FT_F32, true, false, false, 3, false },
+    { "f16, row scales", FT_ACT_NONE, FT_F16, false, true, false, 1, false },
+    { "f16 plus residual, row scales", FT_ACT_NONE, FT_F16, true, true, true, 1, false },
+    { "f32, row scales", FT_ACT_NONE, FT_F32, true, true, false, 1, false },
+    { "f32 plus residual, row scales", FT_ACT_NONE, FT_F32, false, true, true, 1, false },
+    { "f16, three uneven outputs", FT_ACT_NONE, FT_F16, true, true, false, 3, true },
+    { "int8, three uneven outputs", FT_ACT_NONE, FT_I8, true, false, false, 3, true },
+    { "f32, three uneven outputs", FT_ACT_TANH, FT_F32, false, true, true, 3, true },
 };
 
 enum { FORMS = sizeof forms / sizeof forms[0], GUARD = 256, POISON = 0x55 };
@@ -112,7 +112,7 @@ static float value_at(const problem *q, const form *f, size_t row, size_t col)
     return value;
 }
 
-/* One part of y, as the product must write it. */
+/* The expected values of one output matrix. */
 static void expect(const problem *q, const form *f, int part, void *y)
 {
     size_t width = part_width(q->n, f->n_outputs, f->uneven, part),
@@ -130,7 +130,7 @@ static void expect(const problem *q, const form *f, int part, void *y)
 
 /* ---- Comparing ------------------------------------------------------------------------------ */
 
-/* A way to launch a product; `tile` of the mma way, or -1: the way's own choice. */
+/* A kernel; `tile` of the mma kernel, or -1: the kernel's own choice. */
 typedef struct way {
     ft_cuda_gemm_kernel how;
     int tile;
@@ -152,7 +152,7 @@ static int launch(const way *w, const ft_cuda_device_props *props, const ft_cuda
     return ft_cuda_gemm_launch(w->how, props, NULL, p);
 }
 
-/* Poisoned memory between guards for each part of y, and its bytes on the host. */
+/* Poisoned memory between guards for each output matrix, and its bytes on the host. */
 typedef struct outputs {
     size_t bytes[FT_CUDA_MAX_FUSED];
     char *device[FT_CUDA_MAX_FUSED], *host;
@@ -166,7 +166,7 @@ static outputs open_outputs(ft_cuda_gemm_args *p)
         y.bytes[i] = p->m * p->width[i] * size;
         if (cudaMalloc((void **) &y.device[i], y.bytes[i] + 2 * GUARD) != cudaSuccess ||
             cudaMemset(y.device[i], POISON, y.bytes[i] + 2 * GUARD) != cudaSuccess)
-            bail_out("no device memory for y");
+            bail_out("cannot allocate device memory for y");
         p->y[i] = y.device[i] + GUARD;
     }
     y.host = malloc(p->m * p->n * size + 2 * GUARD);
@@ -180,7 +180,7 @@ static void close_outputs(outputs *y)
     free(y->host);
 }
 
-/* The first byte of a part that differs, or SIZE_MAX; guards count. */
+/* The first byte of an output that differs, or SIZE_MAX; guards count. */
 static size_t first_difference(outputs *y, int part, const char *expected)
 {
     size_t bytes = y->bytes[part];
@@ -193,7 +193,7 @@ static size_t first_difference(outputs *y, int part, const char *expected)
     return SIZE_MAX;
 }
 
-/* One form of one way; says what differs. */
+/* Runs one kernel with one epilogue; a diagnostic names the first difference. */
 static bool form_agrees(const way *w, const ft_cuda_device_props *props, const problem *q,
                         const form *f, const char *const expected[])
 {
@@ -209,7 +209,7 @@ static bool form_agrees(const way *w, const ft_cuda_device_props *props, const p
         size_t at = first_difference(&y, i, expected[i]);
         same = at == SIZE_MAX;
         if (!same)
-            diag("%s: part %d differs first at byte %zu of %zu", f->name, i, at - GUARD,
+            diag("%s: output %d differs first at byte %zu of %zu", f->name, i, at - GUARD,
                  y.bytes[i]);
     }
     close_outputs(&y);
@@ -251,11 +251,11 @@ static void test_way(const way *w, const ft_cuda_device_props *props, const prob
             all = false;
     }
     if (count > 0)
-        ok(all, "%zu x %zu x %zu by %s: every byte of %d forms", q->m, q->n, q->k, way_name(w),
-           count);
+        ok(all, "int8 GEMM %zu x %zu x %zu by %s has the expected bytes with %d epilogues", q->m,
+           q->n, q->k, way_name(w), count);
 }
 
-/* Every way, and every tile of the mma way. */
+/* Every kernel, and every tile of the mma kernel. */
 static void test_ways(const ft_cuda_device_props *props, const problem *q, char *expected[])
 {
     for (int how = 0; how < FT_CUDA_GEMM_KERNELS; how++)
@@ -286,7 +286,7 @@ static void test_shape(const ft_cuda_device_props *props, void *blas, size_t m, 
     close_problem(&q);
 }
 
-/* What the plain way computes is expected of the others. */
+/* The plain kernel's results are the expected ones. */
 static void test_big_shape(const ft_cuda_device_props *props, void *blas, size_t m, size_t n,
                            size_t k)
 {
@@ -300,7 +300,7 @@ static void test_big_shape(const ft_cuda_device_props *props, void *blas, size_t
             continue;
         outputs y = open_outputs(&p);
         if (ft_cuda_gemm_simt(props, NULL, &p) != 0)
-            bail_out("the plain way does not launch");
+            bail_out("the plain kernel does not launch");
         for (int i = 0; i < forms[f].n_outputs; i++) {
             expected[f * FT_CUDA_MAX_FUSED + i] = malloc(y.bytes[i]);
             download(expected[f * FT_CUDA_MAX_FUSED + i], p.y[i], y.bytes[i]);
@@ -313,9 +313,9 @@ static void test_big_shape(const ft_cuda_device_props *props, void *blas, size_t
     close_problem(&q);
 }
 
-/* ---- Other promises ------------------------------------------------------------------------- */
+/* ---- Other checks --------------------------------------------------------------------------- */
 
-/* The CPU's kernel and the plain way, on the same bytes. */
+/* The CPU's kernel and the plain kernel, on the same operands. */
 static void test_cpu_twin(const ft_cuda_device_props *props, void *blas, size_t m, size_t n,
                           size_t k)
 {
@@ -359,11 +359,12 @@ static void test_cpu_twin(const ft_cuda_device_props *props, void *blas, size_t 
         free(memory);
         free(y);
     }
-    ok(same, "%zu x %zu x %zu: the bits of the CPU's kernel", m, n, k);
+    ok(same, "int8 GEMM %zu x %zu x %zu by the plain kernel has the bits of the CPU's kernel", m, n,
+       k);
     close_problem(&q);
 }
 
-/* A faked plan's product: the codes of x, w and y are held in float. */
+/* The GEMM of a fake-quantized plan: x, w and y hold quantized values in float. */
 static void test_faked(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k)
 {
     static const form real = { "", FT_ACT_GELU_APPROX, FT_F32, true, false, false, 1, false };
@@ -381,7 +382,8 @@ static void test_faked(const ft_cuda_device_props *props, void *blas, size_t m, 
             y[i] = ft_quantize_to_float(y[i], inverse_of_part(0));
         int status = ft_cuda_gemm_fake_quantized(NULL, &p, dev_x, dev_w);
         ok(status == 0 && first_difference(&out, 0, (char *) y) == SIZE_MAX,
-           "%zu x %zu x %zu of codes in float: %s", m, n, k, codes ? "codes" : "real values");
+           "fake-quantized GEMM %zu x %zu x %zu gives the bits of the int8 reference as %s", m, n,
+           k, codes ? "quantized values" : "float values");
         close_outputs(&out);
     }
     cudaFree(dev_x);
@@ -394,8 +396,8 @@ static void test_faked(const ft_cuda_device_props *props, void *blas, size_t m, 
 }
 
 /*
- * Streams follow each other: each reads what the one before wrote, and has asked for weights before
- * that one has ended.
+ * Dependent GEMV launches: each reads what the previous one wrote, and prefetches its weights
+ * before that one has ended.
  */
 static void test_chain(const ft_cuda_device_props *props, void *blas, size_t m)
 {
@@ -421,7 +423,7 @@ static void test_chain(const ft_cuda_device_props *props, void *blas, size_t m)
         download(seen[overlapping], y[(LINKS - 1) % 2], m * SIZE);
     }
     ok(runs && memcmp(seen[0], seen[1], m * SIZE) == 0,
-       "%d overlapping streams of %zu rows give what single ones do", LINKS, m);
+       "%d overlapping GEMV launches of %zu rows give the bits of serialized ones", LINKS, m);
     for (int i = 0; i < 2; i++) {
         cudaFree(y[i]);
         free(seen[i]);
@@ -437,15 +439,16 @@ static void test_refusals(const ft_cuda_device_props *props, void *blas)
     outputs y = open_outputs(&p);
     p.width[2] -= 1;
     ok(ft_cuda_gemm_launch(FT_CUDA_GEMM_SIMT, props, NULL, &p) == cudaErrorInvalidValue,
-       "parts that do not make the whole are refused");
+       "a GEMM refuses outputs whose widths do not add up to n");
     p.width[2] += 1;
     p.n_outputs = FT_CUDA_MAX_FUSED + 1;
     ok(ft_cuda_gemm_launch(FT_CUDA_GEMM_SIMT, props, NULL, &p) == cudaErrorInvalidValue,
-       "more parts than there can be, too");
+       "a GEMM refuses more than FT_CUDA_MAX_FUSED outputs");
     p.n_outputs = 3;
-    ok(ft_cuda_gemm_gemv_supports(props, &p) == props->has_wgmma, "4 rows stream where tiles are");
+    ok(ft_cuda_gemm_gemv_supports(props, &p) == props->has_wgmma,
+       "the GEMV kernel supports 4 rows on devices with prepacked weights");
     p.m = 9;
-    ok(!ft_cuda_gemm_gemv_supports(props, &p), "9 do not");
+    ok(!ft_cuda_gemm_gemv_supports(props, &p), "the GEMV kernel does not support 9 rows");
     close_outputs(&y);
     close_problem(&q);
 }
@@ -463,7 +466,8 @@ static void test_shapes(const ft_cuda_device_props *props, void *blas)
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         test_shape(props, blas, shape[i][0], shape[i][1], shape[i][2], ANY_CODES);
     test_shape(props, blas, 9, 24, 65536, EXTREME_CODES);
-    test_shape(props, blas, 8, 72, 22016, ANY_CODES); /* x leaves rings of gemv.cu two ... */
+    test_shape(props, blas, 8, 72, 22016,
+               ANY_CODES); /* x leaves the pipelines of gemv.cu two ... */
     test_shape(props, blas, 8, 40, 25600, ANY_CODES); /* ... or one of their four stages */
     test_big_shape(props, blas, 1111, 2304, 768);
     test_big_shape(props, blas, 4096, 768, 3072);

@@ -1,6 +1,6 @@
 /*
- * generate-t.c - texts continued on a GPU, which is a step ahead of the host: they are the
- * CPU's, whatever ends them and however many wait for a seat.
+ * generate-t.c - generation on a GPU, which runs asynchronously one decode step ahead of the host:
+ * the texts are the CPU's, whatever their finish reason and however many requests wait for a slot.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@
 
 enum { WORDS = 97, TEXTS = 24, MOST = 40, PROMPT = 24, CONTEXT = 128 };
 
-/* What came of some requests. */
+/* The results of some requests. */
 typedef struct outcome {
     ft_status status;
     ft_generate_stats stats;
@@ -31,8 +31,8 @@ typedef struct outcome {
     float logprob[TEXTS][MOST];
     size_t count[TEXTS];
     ft_finish_reason reason[TEXTS];
-    size_t disorder; /* tokens that came when their text had ended, or out of turn */
-    size_t patience; /* tokens after which the caller ends every third text; 0: it does not */
+    size_t disorder; /* tokens after the end of their text, or out of order */
+    size_t patience; /* tokens after which the caller cancels every third text; 0: never */
 } outcome;
 
 static bool take(void *user, const ft_token *token)
@@ -57,7 +57,7 @@ static ft_session *open_session(const ft_model *model, int64_t num_slots, int64_
                                          .context = CONTEXT,
                                          .cache_tokens = cache };
     if (ft_session_open(&session, model, &options, &err) != FT_OK)
-        bail_out("no session: %s", err.text);
+        bail_out("cannot open a session: %s", err.text);
     return session;
 }
 
@@ -67,7 +67,7 @@ static outcome *generated(const ft_model *model, const ft_request *requests, siz
     outcome *o = ft_calloc(1, sizeof *o);
     ft_error err = { 0 };
     if (o == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     o->patience = patience;
     ft_session *session = open_session(model, num_slots, cache);
     const ft_generate_options options = { .stats = &o->stats };
@@ -78,7 +78,7 @@ static outcome *generated(const ft_model *model, const ft_request *requests, siz
     return o;
 }
 
-/* Texts whose tokens, ends or logprobs are others. */
+/* The number of texts whose tokens, finish reasons or logprobs differ. */
 static size_t differing(const outcome *a, const outcome *b, size_t texts)
 {
     size_t count = 0;
@@ -93,7 +93,7 @@ static size_t differing(const outcome *a, const outcome *b, size_t texts)
     return count;
 }
 
-/* Prompts and lengths of all kinds; every eighth word ends every second text. */
+/* Random prompts and lengths; every eighth token is a stop id of every second text. */
 static void draw_requests(ft_request *requests, int32_t prompts[TEXTS][PROMPT], rng *numbers)
 {
     static const int32_t stops[] = { 3, 11, 19, 27, 35, 43, 51, 59, 67, 75, 83, 91 };
@@ -126,15 +126,17 @@ static void compare(const ft_model *cpu, const ft_model *gpu, int64_t num_slots,
     size_t reasons[8] = { 0 };
     for (int i = 0; i < TEXTS; i++)
         reasons[found->reason[i]]++;
-    ok(expected->status == FT_OK && found->status == FT_OK, "%s: generated", what);
-    is_int((long long) differing(expected, found, TEXTS), 0, "%s: the CPU's texts", what);
-    is_int((long long) found->disorder, 0, "%s: nothing behind the end of a text", what);
+    ok(expected->status == FT_OK && found->status == FT_OK,
+       "%s: generation succeeds on both devices", what);
+    is_int((long long) differing(expected, found, TEXTS), 0,
+           "%s: the GPU generates the CPU's texts", what);
+    is_int((long long) found->disorder, 0, "%s: no token follows the end of its text", what);
     ok(found->stats.prompt_tokens == expected->stats.prompt_tokens &&
            found->stats.decode_tokens == expected->stats.decode_tokens,
-       "%s: as many tokens are counted", what);
+       "%s: the GPU counts as many prompt and decode tokens as the CPU", what);
     ok(reasons[FT_FINISH_LENGTH] > 0 && reasons[FT_FINISH_STOP_ID] > 0 &&
            (reasons[FT_FINISH_CANCELLED] > 0) == (patience > 0),
-       "%s: texts end in all ways", what);
+       "%s: every expected finish reason occurs", what);
     free(expected);
     free(found);
 }
@@ -145,7 +147,7 @@ static ft_model *open_model(const char *path, const char *device)
     ft_error err;
     if (ft_model_open(&model, path, &(ft_model_options){ .device = device }, &err) == FT_OK)
         return model;
-    bail_out("no model: %s", err.text);
+    bail_out("cannot open the model: %s", err.text);
     return NULL;
 }
 
@@ -158,16 +160,16 @@ int main(void)
     char path[TINY_FOLDER + 16];
     json_t *variants = golden_json("llama-variants.json");
     llama_make(&t, llama_variant(variants, "grouped"));
-    ft_artifact *artifact = converted(&t, &(const ft_convert_options){ .round = false });
+    ft_artifact *artifact = converted(&t, &(const ft_convert_options){ 0 });
     snprintf(path, sizeof path, "%s/model.ft", t.folder);
     if (artifact == NULL)
-        bail_out("no artifact");
+        bail_out("cannot convert the model");
     ft_model *gpu = open_model(path, "cuda"), *cpu = open_model(path, "cpu");
-    compare(cpu, gpu, 1, CONTEXT, 0, "one seat");
-    compare(cpu, gpu, 3, 3 * CONTEXT, 0, "three seats");
-    compare(cpu, gpu, 3, 3 * CONTEXT, 5, "three seats, and a caller who ends texts");
-    compare(cpu, gpu, 16, 2 * CONTEXT, 3, "a cache for fewer texts than seats");
-    compare(cpu, gpu, TEXTS, TEXTS * CONTEXT, 0, "a seat for each text");
+    compare(cpu, gpu, 1, CONTEXT, 0, "one slot");
+    compare(cpu, gpu, 3, 3 * CONTEXT, 0, "three slots");
+    compare(cpu, gpu, 3, 3 * CONTEXT, 5, "three slots and a caller that cancels texts");
+    compare(cpu, gpu, 16, 2 * CONTEXT, 3, "a KV cache for fewer texts than slots");
+    compare(cpu, gpu, TEXTS, TEXTS * CONTEXT, 0, "a slot for each text");
     ft_model_close(gpu);
     ft_model_close(cpu);
     ft_artifact_close(artifact);

@@ -1,5 +1,5 @@
 /*
- * h2d_copy-t.c - many pieces of host memory arrive where they should, and nothing else does.
+ * h2d_copy-t.c - the host-to-device copier writes every span to its place, and nothing else.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 
 enum { MOST = 4000, POISON = 0x55 };
 
-/* Parts of random sizes behind each other, some of them with a gap. */
+/* Consecutive spans of random sizes, some of them with a gap. */
 static int draw_parts(rng *r, ft_cuda_h2d_span *part, const char *source, size_t room,
                       size_t largest)
 {
@@ -43,7 +43,7 @@ static void test_parts(ft_cuda_h2d_copier *ferry, rng *r, size_t room, size_t la
     size_t wrong = 0;
     if (source == NULL || expected == NULL || found == NULL ||
         cudaMalloc((void **) &target, room) != cudaSuccess)
-        bail_out("no memory for %zu bytes", room);
+        bail_out("cannot allocate %zu bytes", room);
     for (size_t i = 0; i < largest + 1000; i++)
         source[i] = (char) rng_bits(r);
     int count = draw_parts(r, part, source, room, largest);
@@ -51,21 +51,21 @@ static void test_parts(ft_cuda_h2d_copier *ferry, rng *r, size_t room, size_t la
         memcpy(expected + part[i].at, part[i].from, part[i].bytes);
     ok(cudaMemset(target, POISON, room) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess &&
            ft_cuda_h2d_send(ferry, target, part, count) == 0,
-       "%d parts of up to %zu bytes are sent", count, largest);
+       "ft_cuda_h2d_send() accepts %d spans of up to %zu bytes", count, largest);
     memset(source, 0, largest + 1000);
     ok(cudaStreamSynchronize(ft_cuda_h2d_stream(ferry)) == cudaSuccess &&
            cudaMemcpy(found, target, room, cudaMemcpyDeviceToHost) == cudaSuccess,
-       "and arrive, whatever has become of their source");
+       "ft_cuda_h2d_send() lets the caller overwrite the source at once");
     for (int i = 0; i < count; i++)
         wrong += memcmp(found + part[i].at, expected + part[i].at, part[i].bytes) != 0;
-    is_int((long long) wrong, 0, "each of them whole");
-    for (int i = 0; i <= count; i++) { /* small gaps may become zeros */
+    is_int((long long) wrong, 0, "ft_cuda_h2d_send() copies every byte of every span");
+    for (int i = 0; i <= count; i++) { /* small gaps may be zeroed */
         size_t begin = i > 0 ? part[i - 1].at + part[i - 1].bytes : 0;
         size_t end = i < count ? part[i].at : room;
         for (size_t at = begin; at < end && end - begin >= 256; at++)
             wrong += found[at] != POISON;
     }
-    is_int((long long) wrong, 0, "and large gaps are left alone");
+    is_int((long long) wrong, 0, "ft_cuda_h2d_send() leaves large gaps between spans unchanged");
     cudaFree(target);
     free(source);
     free(expected);
@@ -77,12 +77,13 @@ int main(void)
     (void) need_chip();
     rng r = { 90 };
     ft_cuda_h2d_copier *ferry;
-    is_int(ft_cuda_h2d_open(&ferry), 0, "a ferry opens");
-    is_int(ft_cuda_h2d_send(ferry, NULL, NULL, 0), 0, "nothing is sent");
+    is_int(ft_cuda_h2d_open(&ferry), 0, "ft_cuda_h2d_open() creates a copier");
+    is_int(ft_cuda_h2d_send(ferry, NULL, NULL, 0), 0,
+           "ft_cuda_h2d_send() accepts an empty list of spans");
     test_parts(ferry, &r, 1 << 20, 5000);
     test_parts(ferry, &r, 200 << 20, 9 << 20);
     test_parts(ferry, &r, 60 << 20, 40000);
-    is_int(ft_cuda_h2d_close(ferry), 0, "and closes");
+    is_int(ft_cuda_h2d_close(ferry), 0, "ft_cuda_h2d_close() closes the copier");
     return done_testing();
 }
 

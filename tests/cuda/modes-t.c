@@ -1,9 +1,9 @@
 /*
- * modes-t.c - every plan on the GPU against the CPU's: int8 and faked codes to the bit.
+ * modes-t.c - every kind of plan on the GPU against the CPU: int8 and fake-quantized plans to the
+ * bit.
  *
- * Small BERTs of odd and of even sizes, so that every path of the products is taken.  Float plans
- * are compared within the precision of what they compute in, and observed ones by the largest
- * magnitude that they have counted.
+ * Small BERTs of odd and of even sizes cover every GEMM kernel.  Float plans are compared within
+ * their precision, and calibration plans by the amax that they observe.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One model on one device; `host` keeps what the model owns when its weights are the device's. */
+/* One model on one device; `host` keeps the host weights while the model has the device's. */
 typedef struct place {
     const ft_backend *backend;
     ft_device *device;
@@ -71,7 +71,7 @@ static void start(planrun *r, const place *p, const ft_lower_options *how)
 
 /* ---- Calibration -------------------------------------------------------------------------- */
 
-/* The largest magnitude of every point as it has been counted, as a scale. */
+/* The observed amax of every calibration point, as a scale. */
 static float *observe(const place *p, uint64_t *total)
 {
     observed o;
@@ -97,9 +97,10 @@ static float *test_observe(const ft_config *config)
             worst = fmax(worst, fabs((double) found[i] / (double) expected[i] - 1.0));
             changed += !(found[i] == repeated[i]);
         }
-    ok(on_cpu == on_gpu && on_gpu == again, "hidden %d: all values are counted", config->hidden);
-    near(worst, 0.0, 1e-3, "hidden %d: every amax is the CPU's within 0.1 %%", config->hidden);
-    is_int(changed, 0, "hidden %d: and the same from run to run", config->hidden);
+    ok(on_cpu == on_gpu && on_gpu == again,
+       "hidden %d: the GPU counts every value at each calibration point", config->hidden);
+    near(worst, 0.0, 1e-3, "hidden %d: every amax is within 0.1 %% of the CPU's", config->hidden);
+    is_int(changed, 0, "hidden %d: the GPU observes the same scales in every run", config->hidden);
     place_close(&cpu);
     place_close(&gpu);
     free(found);
@@ -124,14 +125,14 @@ static void test_codes(const ft_config *config, const float *scale, ft_mode mode
         char sentence[128];
         start(&expected, &cpu, &how);
         start(&found, &gpu, &how);
-        snprintf(sentence, sizeof sentence, "hidden %d, %s, %s, %s residual, %s: the CPU's bits",
-                 config->hidden, mode == FT_MODE_INT8 ? "int8" : "fake",
-                 how.fuse ? "fused" : "unfused", how.int8_residual ? "int8" : "float",
-                 ft_dtype_name(how.float_dtype));
+        snprintf(sentence, sizeof sentence,
+                 "hidden %d, %s, %s, %s residual, %s: the plan has the CPU's bits", config->hidden,
+                 mode == FT_MODE_INT8 ? "int8" : "fake", how.fuse ? "fused" : "unfused",
+                 how.int8_residual ? "int8" : "float", ft_dtype_name(how.float_dtype));
         planrun_agree_across(&expected, &found, 20, sentence);
         planrun_again(&found);
         planrun_agree_across(&expected, &found, 20,
-                             "  and again when its graph is launched once more");
+                             "the plan has the CPU's bits when its CUDA graph is launched again");
         planrun_end(&expected);
         planrun_end(&found);
     }
@@ -149,7 +150,7 @@ static void test_float(const ft_config *config)
     planrun found;
     start(&found, &gpu, &(ft_lower_options){ .mode = FT_MODE_FLOAT, .fuse = true });
     near(planrun_distance(&expected, &found, "classifier"), 0.0, 1e-5,
-         "hidden %d: float logits are the CPU's", config->hidden);
+         "hidden %d: float logits are within 1e-5 of the CPU's", config->hidden);
     planrun_end(&found);
     planrun_end(&expected);
     place_close(&cpu);

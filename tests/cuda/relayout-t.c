@@ -1,6 +1,6 @@
 /*
- * relayout-t.c - the int8 layouts are those of cuBLASLt: our relayout and its transform write
- * the same bytes.
+ * relayout-t.c - the int8 layouts are those of cuBLASLt: ft_cuda_relayout() and
+ * cublasLtMatrixTransform() write the same bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Our relayout and the library's transform write the same bytes. */
+/* Compares ft_cuda_relayout() with the transform of cuBLASLt. */
 static void test_relayout(cublasLtHandle_t blas, ft_layout to, cublasLtOrder_t order, size_t rows,
                           size_t cols)
 {
@@ -43,11 +43,14 @@ static void test_relayout(cublasLtHandle_t blas, ft_layout to, cublasLtOrder_t o
     cublasLtMatrixTransformDescInit(&what, CUDA_R_32F);
     int status = (int) cublasLtMatrixTransform(blas, &what, &one, dev_row, &from_layout, &zero,
                                                NULL, NULL, dev_theirs, &to_layout, NULL);
-    is_int(status, 0, "cuBLASLt transforms %zu x %zu to %s", rows, cols, ft_layout_name(to));
-    is_int(ft_cuda_relayout(NULL, dev_ours, to, dev_row, FT_ROW, rows, cols), 0, "so do we");
+    is_int(status, 0, "cuBLASLt transforms a %zu x %zu matrix to %s", rows, cols,
+           ft_layout_name(to));
+    is_int(ft_cuda_relayout(NULL, dev_ours, to, dev_row, FT_ROW, rows, cols), 0,
+           "ft_cuda_relayout() launches");
     download(ours, dev_ours, bytes);
     download(theirs, dev_theirs, bytes);
-    ok(memcmp(ours, theirs, bytes) == 0, "%zu x %zu to %s: the same bytes", rows, cols,
+    ok(memcmp(ours, theirs, bytes) == 0,
+       "ft_cuda_relayout() of %zu x %zu to %s writes the bytes of cuBLASLt", rows, cols,
        ft_layout_name(to));
     cudaFree(dev_row);
     cudaFree(dev_ours);
@@ -68,7 +71,7 @@ int main(void)
     (void) need_chip();
     cublasLtHandle_t blas;
     if (cublasLtCreate(&blas) != CUBLAS_STATUS_SUCCESS)
-        bail_out("cuBLASLt does not open");
+        bail_out("cannot create a cuBLASLt handle");
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         test_relayout(blas, orders[i].layout, orders[i].order, 64, 96);
         test_relayout(blas, orders[i].layout, orders[i].order, 37, 70);

@@ -1,8 +1,8 @@
 /*
- * sample-t.c - choosing the next tokens on the GPU: the same tokens, log-probabilities and
- * memories as on the CPU, bit for bit, whatever else is in the batch.
+ * sample-t.c - sampling on the GPU: the same tokens, log-probabilities and token histories as on
+ * the CPU, bit for bit, whatever else is in the batch.
  *
- *     cuda-choose.t [ROUNDS]
+ *     tests/cuda/sample.t [ROUNDS]
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,9 +25,9 @@ enum { CONTEXT = 50, SEATS = 64, MOST = 152064, GUARD = 64 };
 static ft_cuda_device_props props;
 static rng chance = { 11 };
 
-/* ---- A batch, on both sides ------------------------------------------------------------------ */
+/* ---- A batch, on host and device ------------------------------------------------------------- */
 
-/* Sizes are those of the largest; each case uses the beginning. */
+/* Arrays have the size of the largest case; each case uses their beginning. */
 static struct {
     float *logits, *logprob;
     ft_sampling_params *choice;
@@ -65,7 +65,7 @@ static void make_batches(void)
     host_scratch = must_have(ft_cpu_sample_row_scratch(MOST));
 }
 
-/* Rows of all shapes and rules; seats are not in the order of rows. */
+/* Rows with logits of all kinds and all sampling options; slots are not in the order of rows. */
 static void draw_batch(size_t rows, size_t n, unsigned rules)
 {
     for (size_t i = 0; i < rows; i++) {
@@ -123,7 +123,7 @@ static ft_cuda_sample_params begin_on_gpu(size_t rows, size_t n, size_t offset)
     return args;
 }
 
-/* By that many blocks for a row; 0: as many as are chosen. */
+/* With this many thread blocks for each row; 0: as many as the launcher selects. */
 static void finish_on_gpu(const ft_cuda_sample_params *args, unsigned blocks)
 {
     must(blocks > 0 ? ft_cuda_sample_rows_with(blocks, &props, NULL, args)
@@ -142,7 +142,7 @@ static bool same_float(float a, float b)
     return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
 }
 
-/* Rows that differ, and memories, and results behind the last row. */
+/* The number of rows and histories that differ, and of results past the last row. */
 static int count_differences(size_t rows, size_t n)
 {
     int wrong = 0;
@@ -165,10 +165,9 @@ static int count_differences(size_t rows, size_t n)
     return wrong;
 }
 
-/* ---- Against the CPU ---------------------------------------------------------------------------
- */
+/* ---- Against the CPU ------------------------------------------------------------------------ */
 
-/* Whether so many blocks can work on a row of n tokens. */
+/* Whether this many thread blocks support a row of n tokens. */
 static bool takes(unsigned blocks, size_t n)
 {
     ft_cuda_sample_params nothing = { .memory.vocabulary = n };
@@ -176,7 +175,7 @@ static bool takes(unsigned blocks, size_t n)
                            ft_cuda_sample_rows_with(blocks, &props, NULL, &nothing) == 0);
 }
 
-/* All numbers of blocks get the same batch. */
+/* Every number of thread blocks gets the same batch. */
 static void test_against_cpu(size_t n, size_t rows, int rounds)
 {
     static const unsigned blocks[] = { 0, 1, 2, 4, 8 };
@@ -189,7 +188,7 @@ static void test_against_cpu(size_t n, size_t rows, int rounds)
             chance.state = state;
             draw_batch(rows, n, RULES);
             ft_cuda_sample_params args =
-                begin_on_gpu(rows, n, (size_t) (i % 2)); /* odd: not in fours */
+                begin_on_gpu(rows, n, (size_t) (i % 2)); /* odd: not aligned to 16 bytes */
             choose_on_cpu(rows, n);
             finish_on_gpu(&args, blocks[k]);
             wrong[k] += count_differences(rows, n);
@@ -197,11 +196,12 @@ static void test_against_cpu(size_t n, size_t rows, int rounds)
     }
     for (int k = 0; k < 5; k++)
         if (!takes(blocks[k], n))
-            skip(1, "no %u blocks for %zu tokens on this device", blocks[k], n);
+            skip(1, "this device does not support %u thread blocks for %zu tokens", blocks[k], n);
         else
             is_int(wrong[k], 0,
-                   "%zu rows of %zu tokens by %u blocks, %d times: tokens, probabilities and "
-                   "memories of the CPU",
+                   "%zu rows of %zu tokens by %u thread blocks, %d times, have the tokens, "
+                   "log-probabilities and "
+                   "histories of the CPU",
                    rows, n, blocks[k], rounds);
 }
 
@@ -215,10 +215,10 @@ static void test_rules(void)
         finish_on_gpu(&args, 0);
         wrong += count_differences(16, 2500);
     }
-    is_int(wrong, 0, "so does every combination of rules");
+    is_int(wrong, 0, "every combination of sampling options has the CPU's results");
 }
 
-/* Nobody asks for probabilities: the tokens are the same. */
+/* Without log-probabilities the tokens are the same. */
 static void test_without_logprob(void)
 {
     draw_batch(SEATS, 999, RULES);
@@ -229,11 +229,10 @@ static void test_without_logprob(void)
     int wrong = 0;
     for (size_t i = 0; i < SEATS; i++)
         wrong += found.token[i] != host.token[i];
-    is_int(wrong, 0, "tokens do not depend on whether probabilities are asked for");
+    is_int(wrong, 0, "sampled tokens do not depend on whether log-probabilities are requested");
 }
 
-/* ---- Alone and in company
- * ------------------------------------------------------------------------ */
+/* ---- Alone and in a batch ------------------------------------------------------------------- */
 
 static void test_alone(size_t n)
 {
@@ -257,18 +256,17 @@ static void test_alone(size_t n)
     from_device(found.logprob, device.logprob, SEATS * 4);
     for (size_t i = 0; i < SEATS; i++)
         wrong += found.token[i] != host.token[i] || !same_float(found.logprob[i], host.logprob[i]);
-    is_int(wrong, 0, "%d rows of %zu tokens get the same alone as together", SEATS, n);
+    is_int(wrong, 0, "%d rows of %zu tokens have the same results alone and in a batch", SEATS, n);
 }
 
-/* ---- Prompts
- * ------------------------------------------------------------------------------------- */
+/* ---- Prompts -------------------------------------------------------------------------------- */
 
 static void test_note(void)
 {
     enum { N = 1003, TOKENS = 700 };
     static int32_t ids[TOKENS], seq_id[TOKENS], start[SEATS], n_past[SEATS], slot[SEATS];
     int32_t tokens = 0;
-    for (int32_t s = 0; s < SEATS; s++) { /* half of them begin */
+    for (int32_t s = 0; s < SEATS; s++) { /* half of them are new */
         start[s] = tokens;
         n_past[s] = (int32_t) rng_below(&chance, 2) * 7;
         slot[s] = SEATS - 1 - s;
@@ -277,7 +275,7 @@ static void test_note(void)
             seq_id[tokens++] = s;
         }
     }
-    while (tokens < TOKENS) { /* nobody's */
+    while (tokens < TOKENS) { /* padding tokens */
         ids[tokens] = 1;
         seq_id[tokens++] = -1;
     }
@@ -307,11 +305,12 @@ static void test_note(void)
     from_device(found.seen, device.seen, (size_t) SEATS * N * 4);
     from_device(found.history, device.history, (size_t) SEATS * CONTEXT * 4);
     ok(memcmp(found.seen, host.seen, (size_t) SEATS * N * 4) == 0,
-       "prompts are seen as on the CPU");
+       "ft_cuda_record_prompt_tokens() marks the tokens of prompts as seen, as on the CPU");
     ok(memcmp(found.history, host.history, (size_t) SEATS * CONTEXT * 4) == 0,
-       "and become the same histories");
+       "ft_cuda_record_prompt_tokens() records the token histories of the CPU");
     note.tokens = 0;
-    is_int(ft_cuda_record_prompt_tokens(&props, NULL, &note), 0, "no tokens are nothing to do");
+    is_int(ft_cuda_record_prompt_tokens(&props, NULL, &note), 0,
+           "ft_cuda_record_prompt_tokens() does nothing without tokens");
     cudaFree(rows);
 }
 
@@ -319,10 +318,11 @@ static void test_refusal(void)
 {
     ft_cuda_sample_params args = { .memory.vocabulary = (size_t) 8 << 20, .rows = 1 };
     is_int(ft_cuda_sample_rows(&props, NULL, &args), cudaErrorInvalidValue,
-           "eight million words are refused");
+           "ft_cuda_sample_rows() refuses a vocabulary of eight million tokens");
     args.memory.vocabulary = 100;
     args.rows = 0;
-    is_int(ft_cuda_sample_rows(&props, NULL, &args), 0, "no rows are nothing to do");
+    is_int(ft_cuda_sample_rows(&props, NULL, &args), 0,
+           "ft_cuda_sample_rows() does nothing without rows");
 }
 
 int main(int argc, char **argv)
@@ -348,7 +348,7 @@ int main(int argc, char **argv)
 
 int main(void)
 {
-    skip_all("built without CUDA");
+    skip_all("this build has no CUDA backend");
 }
 
 #endif

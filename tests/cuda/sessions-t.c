@@ -1,6 +1,6 @@
 /*
- * sessions-t.c - sessions that share a model on a GPU, from threads of their own: results are
- * those of one session alone and of the CPU, and the weights are there once.
+ * sessions-t.c - sessions that share a model on a GPU, each on its own thread: the results are
+ * those of one session alone and of the CPU, and the weights are uploaded once.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ static char folder[FOLDER_PATH], path[FOLDER_PATH + 16];
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
-/* Batches of different shapes, with sequences of different lengths; and what is right. */
+/* Batches of different shapes and sequence lengths, and their expected results. */
 typedef struct work {
     int32_t ids[BATCHES][TOKENS], mask[BATCHES][TOKENS];
     model_input input[BATCHES];
@@ -55,7 +55,7 @@ static void make_inputs(work *w)
     }
 }
 
-/* An int8 model without products of floats, whose library would have memory of its own. */
+/* An int8 model without float GEMMs, for which cuBLAS would allocate memory of its own. */
 static void write_model(int32_t layers, int32_t hidden, int32_t heads, int32_t ffn)
 {
     ft_config config = test_bert_config(hidden, heads, ffn);
@@ -69,7 +69,7 @@ static void write_model(int32_t layers, int32_t hidden, int32_t heads, int32_t f
     test_bert_free(&weights);
 }
 
-/* What a new session on this device computes from batch `b`. */
+/* The result of batch `b` in a new session on this device. */
 static float *result(const char *device, const work *w, int b, size_t *count)
 {
     ft_model *model = calibrated_open(path, &(ft_model_options){ .device = device });
@@ -114,7 +114,7 @@ static size_t free_memory(void)
     return available;
 }
 
-/* Whether a session reads the weights of its model, all of which are in one upload. */
+/* Whether a session reads its model's weights, which were uploaded once. */
 static bool reads_shared(const ft_session *session, const ft_model *model)
 {
     return session->plan.weight == model->weight && model->device->uploads == 1;
@@ -139,13 +139,15 @@ static void test_threads(work *w)
         shared += reads_shared(workers[i].session, model);
     }
     size_t with_sessions = free_memory();
-    is_int(wrong, 0, "%d runs of %d threads on one model: the results of one",
+    is_int(wrong, 0,
+           "%d forward passes on %d threads that share a model give the results of one session",
            ROUNDS * BATCHES * THREADS, THREADS);
-    is_int(shared, THREADS, "all sessions read the model's one upload of its weights");
+    is_int(shared, THREADS, "all sessions share one upload of the model's weights");
     size_t weights = ft_model_get_info(model).weight_bytes;
-    ok(before - with_model >= weights, "which takes memory once, when the model is opened");
+    ok(before - with_model >= weights,
+       "ft_model_open() allocates the device memory of the weights");
     ok(with_model - with_sessions < before - with_model,
-       "all %d sessions together take less than that", THREADS);
+       "%d sessions together allocate less device memory than the model", THREADS);
     diag("weights %zu bytes; the model took %zu, %d sessions %zu", weights, before - with_model,
          THREADS, with_model - with_sessions);
     for (int i = 0; i < THREADS; i++)
@@ -171,20 +173,21 @@ static void test_heads(const work *w)
             free(expected);
             free(found);
         }
-        is_int(wrong, 0, "heads of %d: the CPU's bytes", shapes[i].hidden / shapes[i].heads);
+        is_int(wrong, 0, "an int8 model with heads of %d elements gives the CPU's bytes",
+               shapes[i].hidden / shapes[i].heads);
     }
     ft_model *model;
     ft_error err;
     write_model(2, 514, 2, 48);
     is_int(ft_model_open(&model, path, &(ft_model_options){ .device = "cuda" }, &err),
-           FT_EUNSUPPORTED, "heads of 257 are refused when the model is opened");
-    has(err.text, path, "by the file");
+           FT_EUNSUPPORTED, "ft_model_open() refuses heads of 257 elements on a GPU");
+    has(err.text, path, "the message for heads of 257 elements names the file");
     has(err.text,
         "attention layer.0.attn.context: heads of 257 elements, but on a GPU they have at "
         "most 256",
-        "with what was found and what may be");
+        "the message for heads of 257 elements names the size found and the maximum");
     model = calibrated_open(path, NULL);
-    ok(model != NULL, "the CPU takes them");
+    ok(model != NULL, "ft_model_open() accepts heads of 257 elements on the CPU");
     ft_model_close(model);
 }
 
@@ -196,7 +199,7 @@ int main(void)
         skip_all("%s", info.detail);
     work *w = calloc(1, sizeof *w);
     if (w == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     folder_make(folder);
     snprintf(path, sizeof path, "%s/model.ft", folder);
     make_inputs(w);
@@ -209,7 +212,7 @@ int main(void)
         wrong += count != w->count[b] || memcmp(found, w->expected[b], count * sizeof *found) != 0;
         free(found);
     }
-    is_int(wrong, 0, "%d batches alone: the CPU's bytes", BATCHES);
+    is_int(wrong, 0, "a session on the GPU gives the CPU's bytes for %d batches", BATCHES);
     test_threads(w);
     test_heads(w);
     for (int b = 0; b < BATCHES; b++)

@@ -1,5 +1,5 @@
 /*
- * wgmma-t.c - the int8 product of sm_90a against that of the CPU: every byte, every tile.
+ * wgmma-t.c - the int8 wgmma GEMM of sm_90a against the CPU's: every byte, every tile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +39,7 @@ static float draw_float(float low, float high)
     return low + (high - low) * ((float) (draw() >> 7) / 16777216.0f);
 }
 
-/* ---- Operands, on both sides ---------------------------------------------------------------- */
+/* ---- Operands, on host and device ----------------------------------------------------------- */
 
 static struct {
     int8_t *x, *row_major, *w, *prepacked, *y;
@@ -103,7 +103,8 @@ static void fill_floats(void)
     to_device(device.residual16, host.residual16, MAX_M * MAX_N * sizeof(uint16_t));
 }
 
-/* Codes of a shape, and the weights' tiles, which must be where the formula says, pads zero. */
+/* Fills int8 operands; whether the prepacked weights match the layout formula, with zero padding.
+ */
 static bool fill_codes(size_t m, size_t n, size_t k)
 {
     size_t bytes = ft_cuda_prepacked_bytes(n, k), rows = ft_layout_rows(FT_COL4_4R2_8C, n);
@@ -127,7 +128,7 @@ static bool fill_codes(size_t m, size_t n, size_t k)
     return same;
 }
 
-/* ---- One product ---------------------------------------------------------------------------- */
+/* ---- One GEMM ------------------------------------------------------------------------------- */
 
 typedef struct epilogue {
     const char *name;
@@ -135,30 +136,29 @@ typedef struct epilogue {
     ft_activation activation;
     bool bias, residual, per_row;
     int n_outputs;
-    bool uneven; /* the first part has half of all columns */
+    bool uneven; /* the first output has half of all columns */
 } epilogue;
 
 static const epilogue epilogues[] = {
-    { "codes", FT_I8, FT_ACT_NONE, true, false, false, 1, false },
-    { "codes of three", FT_I8, FT_ACT_NONE, true, false, false, 3, false },
-    { "codes of gelu", FT_I8, FT_ACT_GELU_APPROX, true, false, false, 1, false },
-    { "codes, no bias", FT_I8, FT_ACT_GELU_APPROX, false, false, false, 2, false },
-    { "floats", FT_F32, FT_ACT_NONE, true, false, false, 1, false },
-    { "floats and residual", FT_F32, FT_ACT_NONE, true, true, false, 1, false },
-    { "halves", FT_F16, FT_ACT_NONE, false, false, false, 1, false },
-    { "halves and residual", FT_F16, FT_ACT_NONE, true, true, false, 1, false },
-    { "codes of relu", FT_I8, FT_ACT_RELU, true, false, false, 1, false },
-    { "codes, a scale a row", FT_I8, FT_ACT_GELU_TANH, true, false, true, 3, false },
-    { "floats, a scale a row", FT_F32, FT_ACT_TANH, true, true, true, 1, false },
-    { "halves of silu", FT_F16, FT_ACT_SILU, true, true, false, 1, false },
-    { "halves, a scale a row", FT_F16, FT_ACT_NONE, false, false, true, 1, false },
-    { "halves and residual, a scale a row", FT_F16, FT_ACT_NONE, true, true, true, 1, false },
-    { "floats, no bias, a scale a row", FT_F32, FT_ACT_NONE, false, false, true, 1, false },
-    { "floats and residual, a scale a row, no activation", FT_F32, FT_ACT_NONE, true, true, true, 1,
-      false },
-    { "halves of relu, a scale a row", FT_F16, FT_ACT_RELU, true, false, true, 1, false },
-    { "halves of uneven three, a scale a row", FT_F16, FT_ACT_NONE, true, false, true, 3, true },
-    { "codes of uneven three", FT_I8, FT_ACT_NONE, true, false, false, 3, true },
+    { "int8", FT_I8, FT_ACT_NONE, true, false, false, 1, false },
+    { "int8, three outputs", FT_I8, FT_ACT_NONE, true, false, false, 3, false },
+    { "int8 after gelu", FT_I8, FT_ACT_GELU_APPROX, true, false, false, 1, false },
+    { "int8, two outputs, no bias", FT_I8, FT_ACT_GELU_APPROX, false, false, false, 2, false },
+    { "f32", FT_F32, FT_ACT_NONE, true, false, false, 1, false },
+    { "f32 plus residual", FT_F32, FT_ACT_NONE, true, true, false, 1, false },
+    { "f16", FT_F16, FT_ACT_NONE, false, false, false, 1, false },
+    { "f16 plus residual", FT_F16, FT_ACT_NONE, true, true, false, 1, false },
+    { "int8 after relu", FT_I8, FT_ACT_RELU, true, false, false, 1, false },
+    { "int8, three outputs, row scales", FT_I8, FT_ACT_GELU_TANH, true, false, true, 3, false },
+    { "f32 after tanh plus residual, row scales", FT_F32, FT_ACT_TANH, true, true, true, 1, false },
+    { "f16 after silu plus residual", FT_F16, FT_ACT_SILU, true, true, false, 1, false },
+    { "f16, row scales", FT_F16, FT_ACT_NONE, false, false, true, 1, false },
+    { "f16 plus residual, row scales", FT_F16, FT_ACT_NONE, true, true, true, 1, false },
+    { "f32, no bias, row scales", FT_F32, FT_ACT_NONE, false, false, true, 1, false },
+    { "f32 plus residual, row scales", FT_F32, FT_ACT_NONE, true, true, true, 1, false },
+    { "f16 after relu, row scales", FT_F16, FT_ACT_RELU, true, false, true, 1, false },
+    { "f16, three uneven outputs, row scales", FT_F16, FT_ACT_NONE, true, false, true, 3, true },
+    { "int8, three uneven outputs", FT_I8, FT_ACT_NONE, true, false, false, 3, true },
 };
 
 static size_t y_size(const epilogue *e)
@@ -166,7 +166,7 @@ static size_t y_size(const epilogue *e)
     return e->y == FT_I8 ? 1 : e->y == FT_F16 ? 2 : 4;
 }
 
-/* Rows first .. first + rows of what the CPU makes of it, for one part's columns. */
+/* The CPU's result for the columns of one output. */
 static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int part, float inverse)
 {
     size_t width = part_width(n, e->n_outputs, e->uneven, part),
@@ -210,7 +210,7 @@ static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int par
     free(out);
 }
 
-/* Bytes of y, or of the poison around it, that are not as they should be. */
+/* The number of wrong bytes in y and in the guards around it. */
 static size_t count_wrong(size_t bytes)
 {
     size_t wrong = 0;
@@ -255,7 +255,7 @@ static size_t test_epilogue(const epilogue *e, size_t m, size_t n, size_t k, int
     size_t bytes = m * n * y_size(e), total = 0;
     ft_cuda_gemm_args p = product_of(e, m, n, k);
     if (!ft_cuda_gemm_wgmma_supports(&props, &p)) {
-        diag("%s is not taken", e->name);
+        diag("%s is not supported", e->name);
         return 1;
     }
     for (int part = 0; part < e->n_outputs; part++)
@@ -263,7 +263,8 @@ static size_t test_epilogue(const epilogue *e, size_t m, size_t n, size_t k, int
     for (int tile = 0; tile < FT_CUDA_WGMMA_TILE_COUNT; tile++) {
         if (!ft_cuda_wgmma_tile_supports((ft_cuda_wgmma_tile) tile, &p))
             continue;
-        ft_cuda_device_props narrow = props; /* blocks have several tiles, or one, or none */
+        ft_cuda_device_props narrow =
+            props; /* a thread block computes several tiles, one or none */
         narrow.sm_count = 1 + (int) (draw() % (uint32_t) props.sm_count);
         must(cudaMemset(device.y, POISON, bytes + 2 * GUARD), "memset");
         must(ft_cuda_wgmma_launch((ft_cuda_wgmma_tile) tile, &narrow, NULL, &p), "launch");
@@ -287,13 +288,15 @@ static void test_shape(size_t m, size_t n, size_t k)
         if (n % (e->uneven ? 4 : (size_t) e->n_outputs) == 0 && (!e->per_row || m <= 130))
             wrong += test_epilogue(e, m, n, k, &runs);
     }
-    ok(tiled && wrong == 0 && runs > 0, "%zu x %zu x %zu: %d products give the CPU's bytes", m, n,
-       k, runs);
+    ok(tiled && wrong == 0 && runs > 0,
+       "int8 wgmma GEMM %zu x %zu x %zu gives the CPU's bytes in %d combinations of tile and "
+       "epilogue",
+       m, n, k, runs);
 }
 
-/* ---- Products that follow each other -------------------------------------------------------- */
+/* ---- Dependent launches --------------------------------------------------------------------- */
 
-/* Each reads what the one before wrote, and begins before that one has ended. */
+/* Each reads what the previous one wrote, and begins before that one has ended. */
 static void test_chain(void)
 {
     enum { SIZE = 768, ROWS = 1111, LINKS = 40 };
@@ -310,12 +313,12 @@ static void test_chain(void)
             p.y[0] = y[i % 2];
             must(ft_cuda_gemm_wgmma(overlapping ? &props : &apart, NULL, &p), "launch");
             if (!overlapping)
-                must(cudaDeviceSynchronize(), "product");
+                must(cudaDeviceSynchronize(), "GEMM");
         }
         from_device(seen[overlapping], y[(LINKS - 1) % 2], ROWS * SIZE);
     }
     ok(memcmp(seen[0], seen[1], ROWS * SIZE) == 0,
-       "%d overlapping products give what single ones do", LINKS);
+       "%d overlapping wgmma GEMMs give the bits of serialized ones", LINKS);
     for (int i = 0; i < 2; i++) {
         cudaFree(y[i]);
         free(seen[i]);
@@ -325,18 +328,21 @@ static void test_chain(void)
 static void test_refusals(void)
 {
     ft_cuda_gemm_args p = product_of(&epilogues[0], 64, 64, 64);
-    ok(ft_cuda_gemm_wgmma_supports(&props, &p), "takes a product of 64 x 64 x 64");
+    ok(ft_cuda_gemm_wgmma_supports(&props, &p), "the wgmma kernel supports a GEMM of 64 x 64 x 64");
     p.k = 72;
-    ok(!ft_cuda_gemm_wgmma_supports(&props, &p), "does not take a depth that is no multiple of 16");
+    ok(!ft_cuda_gemm_wgmma_supports(&props, &p),
+       "the wgmma kernel does not support a k that is no multiple of 16");
     p.k = 64;
     p.x += 8;
-    ok(!ft_cuda_gemm_wgmma_supports(&props, &p), "does not take codes that begin between 16 bytes");
+    ok(!ft_cuda_gemm_wgmma_supports(&props, &p),
+       "the wgmma kernel does not support an input that is not aligned to 16 bytes");
     p.x -= 8;
     p.prepacked = NULL;
-    ok(!ft_cuda_gemm_wgmma_supports(&props, &p), "does not take weights without tiles");
+    ok(!ft_cuda_gemm_wgmma_supports(&props, &p),
+       "the wgmma kernel does not support weights that are not prepacked");
 }
 
-/* An argument bounds m * n * k, for tools that slow a run down. */
+/* An argument bounds m * n * k, for tools that slow kernels down. */
 int main(int argc, char **argv)
 {
     static const size_t ms[] = { 1, 7, 64, 130, 1111 }, ns[] = { 32, 96, 200, 768, 1000, 2304 },
@@ -345,7 +351,7 @@ int main(int argc, char **argv)
     ft_error err;
     props = need_chip();
     if (!props.has_wgmma)
-        skip_all("the device has no wgmma");
+        skip_all("this device has no wgmma");
     if (ft_cpu_isa(&isa, &err) != FT_OK)
         bail_out("%s", err.text);
     make_operands();
@@ -357,7 +363,7 @@ int main(int argc, char **argv)
                 if (ms[i] * ns[j] * ks[l] <= largest)
                     test_shape(ms[i], ns[j], ks[l]);
     test_shape(1000, 1003, 80);
-    if ((size_t) 128 * 384 * MAX_K <= largest) /* rings go round several times */
+    if ((size_t) 128 * 384 * MAX_K <= largest) /* the pipeline wraps around several times */
         test_shape(100, 384, MAX_K);
     test_chain();
     return done_testing();

@@ -1,5 +1,5 @@
 /*
- * attend_kv-check.c - what storing and attending must give, in double precision.
+ * attend_kv-check.c - the expected results of STORE_KV and ATTEND_KV, in double precision.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What the cache holds ------------------------------------------------------------------- */
+/* ---- Cache contents ------------------------------------------------------------------------- */
 
 copy download_cache(const world *w)
 {
@@ -41,7 +41,7 @@ static size_t place_of(const world *w, int text, int position, int kv_head)
                               (size_t) w->s.kv_heads);
 }
 
-/* Where a text finds the token at a position: with a lane. */
+/* The cache row of the token at a position, which with beams may belong to another beam. */
 static size_t seen_at(const world *w, int text, int position, int kv_head)
 {
     size_t capacity = w->max_pages * FT_PAGE_TOKENS;
@@ -60,7 +60,7 @@ static double cached(const world *w, const copy *c, int part, size_t place, int 
 
 /* ---- Storing -------------------------------------------------------------------------------- */
 
-/* A head of queries or keys, turned. */
+/* A head of queries or keys with rotary embedding applied. */
 static void turned(double *out, const world *w, const void *from, size_t at, int position)
 {
     int half = w->s.head_size / 2;
@@ -76,8 +76,8 @@ static void turned(double *out, const world *w, const void *from, size_t at, int
 }
 
 /*
- * Half a unit in the last place of the dtype, or half a code, and for float's own error four units
- * of it: two products, a sum, a sine and a cosine of one unit each.
+ * Half a unit in the last place of the dtype, or half a quantization step, plus four units for the
+ * error of float: two multiplications, an addition, a sine and a cosine.
  */
 static double stored_error(ft_dtype dtype, double amax, double x)
 {
@@ -101,7 +101,7 @@ static size_t differs(double found, double expected, double tolerance)
     return fabs(found - expected) <= tolerance ? 0u : 1u; /* NaN differs */
 }
 
-/* Elements of one token's heads that are not what they should be. */
+/* The number of wrong elements in one token's heads. */
 size_t wrong_in_token(const world *w, const copy *c, int text, int position)
 {
     int size = w->s.head_size;
@@ -128,14 +128,14 @@ size_t wrong_in_token(const world *w, const copy *c, int text, int position)
     return wrong;
 }
 
-/* Rows of the cache that belong to no token and are not poison any more. */
+/* Bytes of cache rows that belong to no token and are no longer poison. */
 static size_t touched(const world *w, const copy *c)
 {
     size_t each = (size_t) w->s.head_size * ft_dtype_size(w->s.cache), count = 0;
     size_t rows = w->bytes[0] / each;
     bool *owned = calloc(rows, sizeof *owned);
     if (owned == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     for (int i = 0; i < w->texts; i++)
         for (int position = 0; position < w->length[i]; position++)
             for (int head = 0; head < w->s.kv_heads; head++)
@@ -157,16 +157,17 @@ void check_store(const world *w, const char *name)
     for (int i = 0; i < w->texts; i++)
         for (int position = 0; position < w->length[i]; position++)
             wrong += wrong_in_token(w, &c, i, position);
-    is_int((long long) wrong, 0, "%s: queries and keys are turned, keys and values kept", name);
-    is_int((long long) touched(w, &c), 0, "%s: nothing else in the cache is touched", name);
+    is_int((long long) wrong, 0, "%s: store_kv rotates queries and keys and stores keys and values",
+           name);
+    is_int((long long) touched(w, &c), 0, "%s: store_kv writes nothing else in the cache", name);
     free_copy(&c);
 }
 
-/* ---- Attending ------------------------------------------------------------------------------ */
+/* ---- Attention ------------------------------------------------------------------------------ */
 
 /*
- * y, and the sum of weights times magnitudes of values: what errors are measured by.  Of codes also
- * the root of the sum of their squares, and the largest weight times scale.
+ * y, and the sum of weights times magnitudes of values, the measure of errors.  For an int8 cache
+ * also the root of the sum of squared quantized values, and the largest weight times scale.
  */
 typedef struct expected {
     double y[FT_CUDA_MAX_HEAD_SIZE], size[FT_CUDA_MAX_HEAD_SIZE], codes[FT_CUDA_MAX_HEAD_SIZE];
@@ -210,7 +211,7 @@ static void attend(expected *e, const world *w, const copy *c, int text, int pos
 }
 
 /*
- * Relative to the sum of weights times magnitudes.  Half precision rounds weights and results, each
+ * Relative to the sum of weights times magnitudes.  f16 and bf16 round weights and results, each
  * by 2^-11 (f16) or 2^-8 (bf16); prompts round dequantized keys and values as well, and an error of
  * 2^-11 of each element of a key moves a score of a few units by about 2^-10.  Floats have sums of
  * some hundred terms and an exponential, a few 2^-23 each.
@@ -222,8 +223,8 @@ static double tolerance_of(const shape *s)
 }
 
 /*
- * attend_kv_int8.cu takes weights times scales as whole numbers, 2^13 or more for the largest: each
- * is off by half at most, 0.29 on average.  Four times what independent ones make of that.
+ * attend_kv_int8.cu rounds weights times scales to integers, 2^13 or more for the largest: each is
+ * off by half at most, 0.29 on average.  The bound is four times the error of independent ones.
  */
 static double rounded_weights(const world *w, const expected *e, int i)
 {
@@ -247,7 +248,7 @@ static double error_of(const world *w, const copy *c, int text, int position, in
     return worst;
 }
 
-/* All heads of some tokens of each text, its first and last among them; from `from` on. */
+/* All heads of some of the last `back` tokens of each text, the first and last among them. */
 void check_values(const world *w, const char *what, int back)
 {
     copy c = download_cache(w);
@@ -264,8 +265,8 @@ void check_values(const world *w, const char *what, int back)
                 worst = fmax(worst, error_of(w, &c, i, position, head));
         }
     }
-    ok(worst <= tolerance_of(&w->s), "%s: softmax(q . k^T) . v, within %.1e", what,
-       tolerance_of(&w->s));
+    ok(worst <= tolerance_of(&w->s), "%s: attend_kv computes softmax(q . k^T) . v within %.1e",
+       what, tolerance_of(&w->s));
     diag("error %.2e", worst);
     free_copy(&c);
 }

@@ -1,7 +1,7 @@
 /*
- * attend_kv-t.c - storing and attending to a cache on the GPU, against sums in double precision
- * over what the cache holds, and against itself: what a token gets must not depend on how its text
- * was cut into runs, nor on what else was in them, to the bit.
+ * attend_kv-t.c - STORE_KV and ATTEND_KV on the GPU, against sums in double precision over the
+ * contents of the cache, and against themselves: a token's result must not depend on how its text
+ * was split into prefill chunks, nor on the rest of the batch, to the bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -49,19 +49,19 @@ static const char *name_of(const shape *s)
     static const char *const names[] = {
         [FT_F32] = "f32", [FT_F16] = "f16", [FT_BF16] = "bf16", [FT_I8] = "i8"
     };
-    snprintf(text, sizeof text, "%d heads over %d of %d, window %d, %s, cache of %s", s->heads,
-             s->kv_heads, s->head_size, s->window, names[s->dtype], names[s->cache]);
+    snprintf(text, sizeof text, "%d heads over %d KV heads of size %d, window %d, %s, %s cache",
+             s->heads, s->kv_heads, s->head_size, s->window, names[s->dtype], names[s->cache]);
     return text;
 }
 
-/* ---- Runs of many kinds --------------------------------------------------------------------- */
+/* ---- Batches of many kinds ------------------------------------------------------------------ */
 
 static size_t result_bytes(const world *w)
 {
     return w->first[w->texts] * world_cols(w) * ft_dtype_size(w->s.dtype);
 }
 
-/* All texts up to `back` tokens before their ends, at most `chunk` tokens of each in a run. */
+/* Prefills all texts up to `back` tokens before their ends, in chunks of `chunk` tokens. */
 static void run_prompts(world *w, int chunk, int back, int padding)
 {
     piece pieces[MOST_TEXTS];
@@ -74,7 +74,7 @@ static void run_prompts(world *w, int chunk, int back, int padding)
                 pieces[count++] = (piece){ i, from, left < chunk ? left : chunk };
         }
         if (count > 0)
-            must(world_run(w, pieces, count, false, padding), "a run of prompts");
+            must(world_run(w, pieces, count, false, padding), "prefill");
     }
 }
 
@@ -83,10 +83,11 @@ static void run_prompts_alone(world *w, int back)
     world_forget(w);
     for (int i = w->texts - 1; i >= 0; i--)
         if (w->length[i] > back)
-            must(world_run(w, &(piece){ i, 0, w->length[i] - back }, 1, false, 0), "a prompt");
+            must(world_run(w, &(piece){ i, 0, w->length[i] - back }, 1, false, 0),
+                 "prefill of one prompt");
 }
 
-/* The last `back` tokens of all texts, one of each in a run, or each text by itself. */
+/* Decodes the last `back` tokens of all texts, in one batch or each text alone. */
 static void run_steps(world *w, int back, bool alone, int padding)
 {
     piece pieces[MOST_TEXTS];
@@ -96,9 +97,9 @@ static void run_steps(world *w, int back, bool alone, int padding)
             if (w->length[i] >= step)
                 pieces[count++] = (piece){ i, w->length[i] - step, 1 };
         for (int i = 0; alone && i < count; i++)
-            must(world_run(w, &pieces[i], 1, true, padding), "a step");
+            must(world_run(w, &pieces[i], 1, true, padding), "decode step of one text");
         if (!alone)
-            must(world_run(w, pieces, count, true, padding), "steps");
+            must(world_run(w, pieces, count, true, padding), "decode step");
     }
 }
 
@@ -107,7 +108,7 @@ static void same_as(const world *w, const void *before, const char *what, const 
     size_t wrong = 0, bytes = result_bytes(w);
     for (size_t i = 0; i < bytes; i++)
         wrong += ((uint8_t *) w->result)[i] != ((const uint8_t *) before)[i];
-    is_int((long long) wrong, 0, "%s: %s, the same bits", name, what);
+    is_int((long long) wrong, 0, "%s: attend_kv gives the same bits with %s", name, what);
 }
 
 static void *keep_result(const world *w)
@@ -115,13 +116,13 @@ static void *keep_result(const world *w)
     return memcpy(must_have(result_bytes(w)), w->result, result_bytes(w));
 }
 
-/* The smallest chunk of them is one token: many runs. */
+/* The smallest chunk is one token, which takes many batches. */
 static void test_prompts(const shape *s, bool by_token)
 {
     static const int chunks[] = { 7, 64, 100, 1 };
     world w;
     char name[200], what[64];
-    snprintf(name, sizeof name, "%s%s", name_of(s), props.has_wgmma ? "" : ", by warps");
+    snprintf(name, sizeof name, "%s%s", name_of(s), props.has_wgmma ? "" : ", without wgmma");
     world_init(&w, s, lengths, FT_COUNT(lengths));
     run_prompts(&w, 1000, 0, 0);
     check_store(&w, name);
@@ -133,7 +134,7 @@ static void test_prompts(const shape *s, bool by_token)
         same_as(&w, whole, what, name);
     }
     run_prompts_alone(&w, 0);
-    same_as(&w, whole, "prompts alone", name);
+    same_as(&w, whole, "each prompt alone", name);
     free(whole);
     world_fini(&w);
 }
@@ -150,16 +151,16 @@ static void test_steps(const shape *s, const int *length, int count, int back)
     void *together = keep_result(&w);
     run_prompts_alone(&w, back);
     run_steps(&w, back, true, 0);
-    same_as(&w, together, "steps alone", name);
+    same_as(&w, together, "each text's decode steps alone", name);
     run_prompts(&w, 3000, back, 2);
     run_steps(&w, back, false, 3);
-    same_as(&w, together, "steps in a larger bucket", name);
+    same_as(&w, together, "decode steps padded to a larger batch", name);
     int sm_count = props.sm_count;
-    props.sm_count = 1; /* so that blocks compute more parts */
+    props.sm_count = 1; /* so that a thread block computes more splits */
     run_prompts(&w, 3000, back, 0);
     run_steps(&w, back, false, 0);
     props.sm_count = sm_count;
-    same_as(&w, together, "steps in few blocks", name);
+    same_as(&w, together, "decode steps on a device with one SM", name);
     free(together);
     world_fini(&w);
 }
@@ -177,7 +178,7 @@ static void test_long_steps(void)
         test_steps(&longer[i], one, FT_COUNT(one), 2);
 }
 
-/* A warp takes a text where a device with one multiprocessor has many. */
+/* On a device with one multiprocessor, each of many short texts is computed by one warp. */
 static void test_short_steps(void)
 {
     static const int shorter[] = { 200, 1, 33, 128, 129, 65, 200 };
@@ -197,9 +198,9 @@ static void test_batch_of_64(void)
     }
 }
 
-/* ---- Codes ---------------------------------------------------------------------------------- */
+/* ---- int8 cache ----------------------------------------------------------------------------- */
 
-/* Prompts over codes give what prompts over the halves code * scale give. */
+/* Prompts over an int8 cache give the bits of a cache of the dequantized f16 or bf16 values. */
 static void test_codes_as_halves(const shape *s)
 {
     world w;
@@ -224,8 +225,8 @@ static void test_codes_as_halves(const shape *s)
     piece pieces[MOST_TEXTS];
     for (int i = 0; i < w.texts; i++)
         pieces[i] = (piece){ i, 0, w.length[i] };
-    must(world_attend(&w, pieces, w.texts, false, 0), "a run over halves");
-    same_as(&w, from_codes, "a cache of the same halves", name_of(s));
+    must(world_attend(&w, pieces, w.texts, false, 0), "prefill over dequantized keys and values");
+    same_as(&w, from_codes, "a cache of the dequantized values", name_of(s));
     free(from_codes);
     free_copy(&c);
     world_fini(&w);
@@ -243,7 +244,7 @@ static size_t wrong_at_end(const world *w, int text, int count)
     return wrong;
 }
 
-/* The end of a long text is turned by large angles, and its frequencies may stretch. */
+/* The end of a long text is rotated by large angles, and dynamic NTK may scale its frequencies. */
 static void test_far_positions(void)
 {
     static const shape s = { 1, 1, 16, 0, FT_F32, FT_F32 };
@@ -251,19 +252,21 @@ static void test_far_positions(void)
     const piece ends[] = { { 0, 131072 - 40, 40 }, { 1, 0, 50 } };
     world w;
     world_init(&w, &s, length, 2);
-    must(world_run(&w, ends, 2, false, 0), "the ends of two texts");
-    is_int((long long) wrong_at_end(&w, 0, 40), 0, "positions up to 131071 are turned");
+    must(world_run(&w, ends, 2, false, 0), "prefill of the ends of two texts");
+    is_int((long long) wrong_at_end(&w, 0, 40), 0, "store_kv rotates positions up to 131071");
 
     world_forget(&w);
     w.attr.rope_positions = 100000;
-    must(world_run(&w, ends, 2, false, 0), "the ends of two texts");
-    is_int((long long) wrong_at_end(&w, 1, 50), 0, "a short text has the frequencies it was given");
+    must(world_run(&w, ends, 2, false, 0), "prefill of the ends of two texts");
+    is_int((long long) wrong_at_end(&w, 1, 50), 0,
+           "store_kv uses the given frequencies for a text within rope_positions");
     double base = (double) w.attr.rope_theta * pow((double) w.attr.rope_factor * 131072 / 100000 -
                                                        ((double) w.attr.rope_factor - 1.0),
                                                    16.0 / 14.0);
     for (int i = 0; i < 8; i++)
         w.frequency[i] = (float) pow(base, -2.0 * i / 16.0);
-    is_int((long long) wrong_at_end(&w, 0, 40), 0, "those of a text beyond the limit stretch");
+    is_int((long long) wrong_at_end(&w, 0, 40), 0,
+           "store_kv scales the frequencies of a text beyond rope_positions");
     world_fini(&w);
 }
 
@@ -276,7 +279,7 @@ static void test_refusals(void)
     world w;
     world_init(&w, &odd, length, 1);
     is_int(world_run(&w, &(piece){ 0, 0, 3 }, 1, false, 0), cudaErrorNotSupported,
-           "a head of 12 elements is refused");
+           "store_kv refuses a head of 12 elements");
     world_fini(&w);
 }
 

@@ -1,9 +1,9 @@
 /*
- * attend_kv-whole.c - inside cuda-attend.t: attention over a memory, all of which every query
- * sees, and over a cache that lanes of beams share.
+ * attend_kv-whole.c - part of attend_kv.t: cross-attention, in which every query attends to all
+ * tokens, and self-attention over a cache that beams share.
  *
- * Everything is stored first.  What a query must not see is there then, and would show: later
- * tokens of its text, and those at the same positions in other lanes.
+ * All tokens are stored first.  So tokens that a query must not attend to are in the cache and
+ * would change the result: later tokens of its text, and those of other beams.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,12 +27,14 @@ static const char *name_of(const world *w)
 {
     static char text[160];
     const shape *s = &w->s;
-    char kind[40] = "a memory";
+    char kind[40] = "cross-attention";
     if (w->of.lanes > 0)
-        snprintf(kind, sizeof kind, "%d lanes%s", w->of.lanes, w->of.cross_kv ? ", a memory" : "");
-    snprintf(text, sizeof text, "%s: %d heads over %d of %d, window %d, %s, cache of %s%s", kind,
-             s->heads, s->kv_heads, s->head_size, s->window, ft_dtype_name(s->dtype),
-             ft_dtype_name(s->cache), props.has_wgmma ? "" : ", by warps");
+        snprintf(kind, sizeof kind, "%d beams%s", w->of.lanes,
+                 w->of.cross_kv ? ", cross-attention" : "");
+    snprintf(text, sizeof text,
+             "%s: %d heads over %d KV heads of size %d, window %d, %s, %s cache%s", kind, s->heads,
+             s->kv_heads, s->head_size, s->window, ft_dtype_name(s->dtype), ft_dtype_name(s->cache),
+             props.has_wgmma ? "" : ", without wgmma");
     return text;
 }
 
@@ -46,13 +48,13 @@ static void forget_results(world *w)
     memset(w->result, 0xff, result_bytes(w));
 }
 
-/* Texts that cannot be apart: lanes. */
+/* The number of texts that must be in one batch: the beams of a search. */
 static int together(const world *w)
 {
     return w->of.lanes > 0 ? w->of.lanes : 1;
 }
 
-/* Lanes have one source. */
+/* Beams share one source. */
 static void store_all(world *w)
 {
     piece pieces[MOST_TEXTS];
@@ -62,7 +64,7 @@ static void store_all(world *w)
     must(world_store(w, pieces, count), "store");
 }
 
-/* Tokens from .. from + count - 1 of `texts` texts, as far as they are there. */
+/* Tokens from .. from + count - 1 of `texts` texts, as far as they exist. */
 static void attend(world *w, int text, int texts, int from, int count, int padding)
 {
     piece pieces[MOST_TEXTS];
@@ -73,7 +75,7 @@ static void attend(world *w, int text, int texts, int from, int count, int paddi
             pieces[n++] = (piece){ i, from, left < count ? left : count };
         }
     if (n > 0)
-        must(world_attend(w, pieces, n, false, padding), "a prompt");
+        must(world_attend(w, pieces, n, false, padding), "prefill");
 }
 
 static void attend_in_chunks(world *w, int chunk, int padding)
@@ -90,7 +92,7 @@ static void attend_alone(world *w)
         attend(w, i, together(w), 0, w->length[i], 0);
 }
 
-/* The last tokens, one of each text in a run; of all texts or those that cannot be apart. */
+/* Decodes the last tokens, of all texts in one batch or of the beams of one search at a time. */
 static void attend_by_steps(world *w, int texts, int padding)
 {
     piece pieces[MOST_TEXTS];
@@ -102,13 +104,14 @@ static void attend_by_steps(world *w, int texts, int padding)
                 if (w->length[i] >= back)
                     pieces[n++] = (piece){ i, w->length[i] - back, 1 };
             if (n > 0)
-                must(world_attend(w, pieces, n, true, padding), "steps");
+                must(world_attend(w, pieces, n, true, padding), "decode step");
         }
 }
 
 static void same_as(const world *w, const void *before, const char *what)
 {
-    ok(memcmp(w->result, before, result_bytes(w)) == 0, "%s: %s, the same bits", name_of(w), what);
+    ok(memcmp(w->result, before, result_bytes(w)) == 0, "%s: attend_kv gives the same bits with %s",
+       name_of(w), what);
 }
 
 static void *keep_result(const world *w)
@@ -126,7 +129,7 @@ static void test_prompts(world *w)
     attend_in_chunks(w, 7, 3);
     same_as(w, whole, "prompts in chunks of 7");
     attend_alone(w);
-    same_as(w, whole, "prompts alone");
+    same_as(w, whole, "each prompt alone");
     free(whole);
 }
 
@@ -137,19 +140,19 @@ static void test_steps(world *w)
     check_values(w, name_of(w), STEPS);
     void *all = keep_result(w);
     attend_by_steps(w, together(w), 0);
-    same_as(w, all, "steps alone");
+    same_as(w, all, "each text's decode steps alone");
     attend_by_steps(w, w->texts, 5);
-    same_as(w, all, "steps in a larger bucket");
-    props.sm_count = 1; /* so that blocks compute more parts */
+    same_as(w, all, "decode steps padded to a larger batch");
+    props.sm_count = 1; /* so that a thread block computes more splits */
     attend_by_steps(w, w->texts, 0);
     props.sm_count = sm_count;
-    same_as(w, all, "steps in few blocks");
+    same_as(w, all, "decode steps on a device with one SM");
     free(all);
 }
 
 /*
- * Lanes of which each has kept to itself are what texts are that share nothing.  (attend_kv_int8.cu
- * takes no lanes, and without overlap nothing: so decode.cu computes both.)
+ * Beams that never switch parents are the same as independent texts.  (attend_kv_int8.cu supports
+ * no beams, and nothing without programmatic dependent launch: so decode.cu computes both.)
  */
 static void test_own_lanes(world *w)
 {
@@ -166,7 +169,7 @@ static void test_own_lanes(world *w)
     attend_by_steps(w, w->texts, 0);
     props.has_pdl = has_pdl;
     w->of.lanes = lanes;
-    same_as(w, shared, "steps of texts that share nothing");
+    same_as(w, shared, "independent texts instead of beams that keep their parents");
     free(shared);
 }
 
@@ -196,7 +199,7 @@ static void test_lanes(const shape *s, int lanes)
     world_fini(&w);
 }
 
-/* Short texts are a warp's each where they are many: one multiprocessor has many soon. */
+/* On a device with one multiprocessor, each of many short texts is computed by one warp. */
 static void test_short_lanes(const shape *s, int lanes)
 {
     static const int by_four[] = { 200, 200, 200, 200, 33, 33, 33, 33, 129, 129, 129, 129 };
@@ -210,7 +213,7 @@ static void test_short_lanes(const shape *s, int lanes)
     world_fini(&w);
 }
 
-/* Of lanes, up to eight queries are columns of one product. */
+/* Up to eight beams' queries are columns of one GEMM. */
 static void test_memory_of_lanes(const shape *s, int lanes, const int lengths[3])
 {
     int length[MOST_TEXTS];

@@ -25,20 +25,20 @@ enum { POISON = 0xff, ARENA = 96 << 20, GUARD = 256, COUNTERS = 1 << 16 };
 rng numbers = { 20260611 };
 ft_cuda_device_props props;
 
-/* Memory of the device, handed out anew for each run. */
+/* Device memory, allocated anew for each batch. */
 static char *arena;
 static size_t used;
 static uint32_t *counters;
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-/* Device memory with these bytes; NULL: poison. */
+/* Device memory that holds these bytes; NULL: poison. */
 static void *place(const void *data, size_t bytes)
 {
     char *at = arena + used;
     used += ft_round_up(bytes, GUARD) + GUARD;
     if (used > ARENA)
-        bail_out("a run takes more than %d bytes", ARENA);
+        bail_out("a batch takes more than %d bytes", ARENA);
     if (data != NULL)
         must(cudaMemcpy(at, data, bytes, cudaMemcpyHostToDevice), "upload");
     else
@@ -70,7 +70,7 @@ double real_of(const void *data, ft_dtype dtype, size_t at)
     }
 }
 
-/* Rows of normal numbers, each of a magnitude of its own. */
+/* Rows of normal numbers, each with its own magnitude. */
 static void *random_rows(size_t rows, size_t cols, ft_dtype dtype)
 {
     void *data = must_have(rows * cols * ft_dtype_size(dtype));
@@ -100,7 +100,7 @@ size_t world_kv_cols(const world *w)
 
 /* ---- Worlds --------------------------------------------------------------------------------- */
 
-/* All pages but some, to the texts in random order. */
+/* Assigns all pages but a few to the texts, in random order. */
 static void deal_pages(world *w)
 {
     size_t count = 3;
@@ -133,7 +133,7 @@ static void make_cache(world *w)
     }
 }
 
-/* Every token of a text lies with itself or another lane, one that reaches as far. */
+/* The cached tokens of a beam belong to random beams of its search. */
 static void deal_origins(world *w)
 {
     size_t capacity = w->max_pages * FT_PAGE_TOKENS;
@@ -207,7 +207,7 @@ void world_forget(world *w)
 
 /* ---- Runs ----------------------------------------------------------------------------------- */
 
-/* The arrays of a run, on the host. */
+/* The arrays of a batch, on the host. */
 typedef struct arrays {
     int32_t *start, *seq_id, *n_past, *n_tokens, *last, *slot, *pages;
     ft_cuda_query_tile *block;
@@ -252,7 +252,7 @@ static arrays arrays_of(const world *w, const piece *pieces, int count, int padd
     a.block = calloc(rows / FT_CUDA_QUERY_TILE + n + 1, sizeof *a.block);
     if (!a.start || !a.seq_id || !a.n_past || !a.n_tokens || !a.last || !a.slot || !a.pages ||
         !a.block)
-        bail_out("no memory for a run");
+        bail_out("out of memory: the arrays of a batch");
     for (int i = 0; i < count; i++)
         add_piece(&a, w, &pieces[i]);
     for (int i = 0; i < padding; i++) {
@@ -278,7 +278,7 @@ static void free_arrays(arrays *a)
     free(a->block);
 }
 
-/* The rows of the pieces side by side on the device; what follows them is poison. */
+/* Packs the rows of the pieces on the device; poison follows them. */
 static ft_cuda_view gather(const world *w, const void *from, size_t cols, const piece *pieces,
                            int count, size_t rows)
 {
@@ -294,7 +294,7 @@ static ft_cuda_view gather(const world *w, const void *from, size_t cols, const 
     return view;
 }
 
-/* The other way; what follows the rows must be untouched. */
+/* Copies the rows back; the poison after them must be intact. */
 static void scatter(const world *w, void *to, const ft_cuda_view *view, const piece *pieces,
                     int count)
 {
@@ -309,7 +309,7 @@ static void scatter(const world *w, void *to, const ft_cuda_view *view, const pi
          "download");
     for (int i = 0; i < GUARD; i++)
         if (guard[i] != POISON)
-            bail_out("a kernel wrote behind its result");
+            bail_out("a kernel wrote past the end of its result");
 }
 
 static void check_counters(void)
@@ -318,7 +318,7 @@ static void check_counters(void)
     must(cudaMemcpy(host, counters, sizeof host, cudaMemcpyDeviceToHost), "download");
     for (int i = 0; i < COUNTERS; i++)
         if (host[i] != 0)
-            bail_out("counter %d was left at %u", i, host[i]);
+            bail_out("a kernel left counter %d at %u", i, host[i]);
 }
 
 static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
@@ -363,7 +363,7 @@ static void add_cache(ft_cuda_args *args, const world *w)
     }
 }
 
-/* Of a memory, keys and values are stored as they are, and queries are not turned. */
+/* Stores cross-attention keys and values, without rotary embedding. */
 static int store_plain(world *w, ft_cuda_args args, const piece *pieces, int count)
 {
     size_t rows = args.batch->tokens, bytes = world_cols(w) * ft_dtype_size(w->s.dtype);
@@ -398,7 +398,7 @@ static int store(world *w, ft_cuda_args args, const piece *pieces, int count)
     return status;
 }
 
-/* What attention writes. */
+/* The output and scratch of attention. */
 static void add_result(ft_cuda_args *args, const world *w, const piece *pieces, int count)
 {
     size_t sequences = args->batch->sequences;
@@ -463,7 +463,7 @@ static int run(world *w, const piece *pieces, int count, bool step, int padding,
     op.kind = FT_OP_STORE_KV;
     if (what & JOINS)
         status = join(w, args, pieces, count);
-    must((int) cudaDeviceSynchronize(), "a run");
+    must((int) cudaDeviceSynchronize(), "batch");
     free_arrays(&a);
     return status;
 }

@@ -1,11 +1,11 @@
 /*
- * attend_kv.h - inside cuda-attend.t and cuda-attend-store.t: texts that are stored and attended
- * to in runs of any kind.
+ * attend_kv.h - shared by attend_kv.t and store_attend.t: texts whose tokens are stored and
+ * attended to in batches of any kind.
  *
- * A world has a few texts with queries, keys and values for each token, and a cache on the device
- * whose pages they share in random order.  What no token has been written to is NaN.  The cache may
- * be a memory, of which every query sees all; or neighbouring texts are lanes, whose tokens lie in
- * the pages of random ones of them.
+ * A world has a few texts with queries, keys and values for each token, and a KV cache on the
+ * device whose pages they share in random order.  Unwritten entries are NaN.  The cache may hold
+ * cross-attention KV, to all of which every query attends; or consecutive texts are beams, whose
+ * tokens are in the pages of random beams of the same search.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,16 +18,16 @@
 
 enum { MOST_TEXTS = 72 };
 
-/* What an operation is told. */
+/* The attributes of an operation. */
 typedef struct shape {
     int heads, kv_heads, head_size, window;
     ft_dtype dtype, cache; /* of queries, keys and values; of the cache */
 } shape;
 
-/* What texts share. */
+/* How texts share the cache. */
 typedef struct sharing {
     bool cross_kv;
-    int lanes; /* neighbouring texts, of one length and source; 0: none */
+    int lanes; /* consecutive texts with one length and source; 0: no beams */
 } sharing;
 
 typedef struct world {
@@ -43,7 +43,7 @@ typedef struct world {
     int32_t *cache_indirection;   /* host, [texts, max_pages * FT_PAGE_TOKENS] */
     void *cache[4];               /* device: keys, values, their scales */
     size_t bytes[4];              /* of each */
-    void *turned, *result;        /* host: what STORE and ATTEND wrote, all rows */
+    void *turned, *result;        /* host: the results of STORE_KV and ATTEND_KV, all rows */
 } world;
 
 /* Some tokens of a text. */
@@ -54,40 +54,40 @@ typedef struct piece {
 extern rng numbers;
 extern ft_cuda_device_props props;
 
-/* The device, or all tests are skipped. */
+/* Opens the device; skips all tests where there is none. */
 void open_device(void);
 
-/* Texts of these lengths, up to 0 or `count`. */
+/* Makes texts of these lengths, up to a 0 or `count`. */
 void world_init(world *w, const shape *s, const int *length, int count);
 void world_init_shared(world *w, const shape *s, sharing of, const int *length, int count);
 void world_fini(world *w);
 
-/* Forget everything in the cache and all results. */
+/* Fills the cache and all results with poison. */
 void world_forget(world *w);
 
 /*
- * Store and attend to these pieces in one run.  `padding` rows, sequences and blocks more are there
- * as in a bucket.  Returns the status of the launches.
+ * Stores and attends to these pieces in one batch, padded with `padding` rows, sequences and blocks
+ * as a batch of a captured graph is.  Returns the status of the launches.
  */
 int world_run(world *w, const piece *pieces, int count, bool step, int padding);
 
-/* One of both: texts are stored, or these pieces attend to what the cache holds now. */
+/* One of the two: stores the pieces, or attends to the current contents of the cache. */
 int world_store(world *w, const piece *pieces, int count);
 int world_attend(world *w, const piece *pieces, int count, bool step, int padding);
 
-/* Both as one kernel: a step.  It leaves w->turned alone. */
+/* Both as one kernel, in a decode step.  It does not write w->turned. */
 int world_join(world *w, const piece *pieces, int count, int padding);
 
-/* The test of memories and lanes. */
+/* Tests cross-attention and beams. */
 void test_whole_and_shared(void);
 
-/* Elements of a row of queries, or of keys and values. */
+/* The columns of queries, and of keys and values. */
 size_t world_cols(const world *w);
 size_t world_kv_cols(const world *w);
 
 double real_of(const void *data, ft_dtype dtype, size_t at);
 
-/* What the cache holds, on the host. */
+/* A host copy of the cache. */
 typedef struct copy {
     void *part[4];
 } copy;
@@ -95,13 +95,13 @@ typedef struct copy {
 copy download_cache(const world *w);
 void free_copy(copy *c);
 
-/* Elements of one token's heads that are not what they should be: queries, keys and values. */
+/* The number of wrong elements in one token's queries, keys and values. */
 size_t wrong_in_token(const world *w, const copy *c, int text, int position);
 
-/* All texts have been stored, and nothing else has. */
+/* Checks that all texts have been stored, and nothing else. */
 void check_store(const world *w, const char *name);
 
-/* The results of some of the last `back` tokens of each text, 0: of all, are near enough. */
+/* Checks the results of some of the last `back` tokens of each text (0: of all). */
 void check_values(const world *w, const char *what, int back);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * attention-floats.c - attention on floats, f16 and bf16 against doubles; its counters.
+ * attention-floats.c - f32, f16 and bf16 attention against double precision; calibration counters.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,15 +24,14 @@ static float draw_float(void)
     return (float) (int32_t) draw() * 0x1p-31f;
 }
 
-/* ---- Floats -----------------------------------------------------------------------------------
- */
+/* ---- Floats ---------------------------------------------------------------------------------- */
 
 static float half_to_float(uint16_t bits, ft_dtype dtype)
 {
     return dtype == FT_F16 ? ft_float_from_f16(bits) : ft_float_from_bf16(bits);
 }
 
-/* Random values, rounded as they are stored; the stored form goes to *device. */
+/* Random values, rounded to the dtype; the stored form goes to *device. */
 static double *make_floats(size_t n, ft_dtype dtype, float size, void **device)
 {
     double *exact = must_have(n * sizeof *exact);
@@ -55,8 +54,8 @@ typedef struct row {
 } row;
 
 /*
- * The context of one query in `y`, its probabilities in `p`.  Returns the largest sum of p |v|: a
- * context of one column may itself be next to nothing.
+ * The context of one query in `y`, its probabilities in `p`.  Returns the largest sum of p |v|,
+ * because the context of one column may itself be close to zero.
  */
 static double exact_row(double *y, double *p, const batch *b, const row *r, double *const x[3],
                         double scale)
@@ -96,7 +95,7 @@ static double found_at(const void *y, ft_dtype dtype, size_t i)
                            : (double) half_to_float(((const uint16_t *) y)[i], dtype);
 }
 
-/* The worst error of a context, as a part of its row's largest sum of sizes. */
+/* The worst error of a context, relative to its row's largest sum of magnitudes. */
 static double worst_error(const batch *b, double *const x[3], double scale, const void *found,
                           ft_dtype dtype)
 {
@@ -136,8 +135,8 @@ static ft_cuda_attention_args described(const batch *b, ft_dtype dtype, void *co
 }
 
 /*
- * In f16 and bf16, probabilities and contexts are rounded to 11 and 8 bits, which makes at most
- * 2 * 2^-11 and 2 * 2^-8 of the sizes that are added; twice that leaves room for the exponentials.
+ * f16 and bf16 round probabilities and contexts to 11 and 8 bits, an error of at most 2 * 2^-11 and
+ * 2 * 2^-8 of the sum of magnitudes; twice that allows for the exponentials.
  */
 static void test_floats(const shape *s, ft_dtype dtype)
 {
@@ -160,8 +159,9 @@ static void test_floats(const shape *s, ft_dtype dtype)
         kept &= found[bytes + i] == POISON;
     double worst = worst_error(&b, x, scale, found, dtype);
     const char *name = dtype == FT_F32 ? "f32" : dtype == FT_F16 ? "f16" : "bf16";
-    ok(status == 0 && kept && worst <= tolerance[dtype], "%s, %s: error %.1e of a row's largest",
-       name, name_of(s), worst);
+    ok(status == 0 && kept && worst <= tolerance[dtype],
+       "%s attention with %s has an error of %.1e, within the tolerance of its dtype", name,
+       name_of(s), worst);
     free(found);
     cudaFree(y);
     for (int i = 0; i < 3; i++) {
@@ -171,8 +171,7 @@ static void test_floats(const shape *s, ft_dtype dtype)
     batch_fini(&b);
 }
 
-/* ---- Counters ---------------------------------------------------------------------------------
- */
+/* ---- Counters -------------------------------------------------------------------------------- */
 
 static uint64_t total_of(const uint64_t *keys)
 {
@@ -182,7 +181,7 @@ static uint64_t total_of(const uint64_t *keys)
     return total;
 }
 
-/* Values per binade, of which the sums of keys and of exact probabilities may differ a little. */
+/* Exact probabilities per binade; those that the kernel counts may differ a little. */
 static void exact_binades(double binade[FT_COUNT_BINADES], double *largest, const batch *b,
                           double *const x[3], double scale)
 {
@@ -232,13 +231,15 @@ static void test_counts(const shape *s)
         must(cudaMemset(counts.key, 0, key_bytes), "cudaMemset");
         must(cudaMemset(counts.special, 0, 3 * sizeof(uint64_t)), "cudaMemset");
         must(cudaMemset(counts.largest, 0, sizeof(uint32_t)), "cudaMemset");
-        is_int(ft_cuda_attention_launch(&props, NULL, &a), 0, "counting launches");
+        is_int(ft_cuda_attention_launch(&props, NULL, &a), 0,
+               "attention that counts probabilities launches");
         must(cudaDeviceSynchronize(), "attention");
         *(run == 0 ? &once : &again) = download(counts.key, key_bytes);
     }
     is_int((long long) total_of(once), (long long) probabilities,
-           "%s: every probability is counted once", name_of(s));
-    ok(memcmp(once, again, key_bytes) == 0, "and a second run counts the same");
+           "%s: attention counts every probability once", name_of(s));
+    ok(memcmp(once, again, key_bytes) == 0,
+       "attention counts the same probabilities in a second run");
     exact_binades(binade, &largest, &b, x, scale);
     double moved = 0.0;
     for (size_t i = 0; i < FT_COUNT_BINADES; i++) {
@@ -248,10 +249,12 @@ static void test_counts(const shape *s)
         moved += fabs(here - binade[i]);
     }
     /* A relative error of 1e-6 takes a value over the edge of its binade once in 700,000. */
-    ok(moved <= 4.0 + (double) probabilities * 1e-5, "they lie in the binades of the exact ones");
+    ok(moved <= 4.0 + (double) probabilities * 1e-5,
+       "attention counts probabilities in the binades of the exact ones");
     uint32_t *bits = download(counts.largest, sizeof *bits);
     memcpy(&seen_largest, bits, sizeof seen_largest);
-    near((double) seen_largest / largest, 1.0, 1e-5, "and the largest is the exact one");
+    near((double) seen_largest / largest, 1.0, 1e-5,
+         "attention records the exact largest probability within 1e-5");
     free(bits);
     free(once);
     free(again);

@@ -1,5 +1,6 @@
 /*
- * attention-t.c - attention on the GPU: codes against the CPU's bytes, floats against doubles.
+ * attention-t.c - attention on the GPU: int8 against the CPU's bytes, floats against double
+ * precision.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,7 +49,7 @@ static int8_t *make_codes(size_t n)
     return codes;
 }
 
-/* What the CPU makes of it: codes, or floats. */
+/* The CPU's result: int8 or float. */
 static void *expected_of(const batch *b, int8_t *const code[3], const scales *s, bool to_codes)
 {
     int threads = 4;
@@ -73,13 +74,13 @@ static void *expected_of(const batch *b, int8_t *const code[3], const scales *s,
     a.scratch_bytes = ft_attention_i8_scratch(b->longest, (size_t) b->head_size, threads);
     a.scratch = ft_calloc_aligned(a.scratch_bytes);
     if (a.scratch == NULL)
-        bail_out("no memory for the CPU's scratch");
+        bail_out("out of memory: the CPU's scratch");
     ft_attention_i8_run(&a);
     free(a.scratch);
     return a.y;
 }
 
-/* Through the operation, as a plan runs it: int8, or codes in float. */
+/* Runs the operation as a plan does: int8 or fake-quantized. */
 static int run_codes(const batch *b, void *const x[3], void *y, const scales *s, ft_dtype dtype,
                      bool to_codes)
 {
@@ -116,7 +117,7 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
     return status;
 }
 
-/* Bytes that differ from the expected ones, or from the poison behind them. */
+/* The number of bytes that differ from the expected ones, or from the poison after them. */
 static size_t wrong_bytes(const void *device, const void *expected, size_t bytes)
 {
     size_t wrong = 0;
@@ -129,7 +130,7 @@ static size_t wrong_bytes(const void *device, const void *expected, size_t bytes
     return wrong;
 }
 
-/* The kernels among which a chip's properties choose, by whether a run is small for it. */
+/* The kernels that the device properties select, by whether a batch is small for the device. */
 typedef struct way {
     const char *name;
     bool wgmma;
@@ -137,9 +138,9 @@ typedef struct way {
 } way;
 
 static const way ways[] = {
-    { "small", false, 1 << 20 },
-    { "large", false, 0 },
-    { "small by wgmma", true, 1 << 20 },
+    { "small-batch", false, 1 << 20 },
+    { "large-batch", false, 0 },
+    { "small-batch wgmma", true, 1 << 20 },
 };
 
 static void each_way(const batch *b, int8_t *const code[3], const scales *s, bool to_codes,
@@ -160,8 +161,9 @@ static void each_way(const batch *b, int8_t *const code[3], const scales *s, boo
         void *y = upload(NULL, bytes);
         int status = run_codes(b, x, y, s, FT_I8, to_codes);
         size_t wrong = wrong_bytes(y, expected, bytes);
-        ok(status == 0 && wrong == 0 && zeros < bytes, "int8 to %s, %s, %s: the CPU's bytes",
-           to_codes ? "codes" : "floats", what, ways[i].name);
+        ok(status == 0 && wrong == 0 && zeros < bytes,
+           "int8 attention to %s with %s gives the CPU's bytes with the %s kernel",
+           to_codes ? "int8" : "f32", what, ways[i].name);
         if (status != 0 || wrong > 0)
             diag("status %d; %zu of %zu bytes differ", status, wrong, bytes);
         cudaFree(y);
@@ -189,7 +191,7 @@ static void test_codes(const shape *s, float spread, const char *note)
     batch_fini(&b);
 }
 
-/* Codes in float, to codes in float or to floats: what the CPU's int8 gives. */
+/* Fake-quantized attention, to fake-quantized or float values, against the CPU's int8 attention. */
 static void test_faked(const shape *s, bool to_codes)
 {
     batch b;
@@ -211,8 +213,9 @@ static void test_faked(const shape *s, bool to_codes)
     void *y = upload(NULL, n * sizeof *wide);
     int status = run_codes(&b, x, y, &scale, FT_F32, to_codes);
     size_t wrong = wrong_bytes(y, to_codes ? wide : expected, n * sizeof *wide);
-    ok(status == 0 && wrong == 0, "faked to %s, %s: what int8 gives", to_codes ? "codes" : "floats",
-       name_of(s));
+    ok(status == 0 && wrong == 0,
+       "fake-quantized attention to %s with %s gives the values of int8 attention",
+       to_codes ? "quantized values" : "f32", name_of(s));
     free(expected);
     free(wide);
     cudaFree(y);
@@ -246,7 +249,8 @@ int main(void)
     is_int(ft_cuda_attention_launch(
                &props, NULL,
                &(ft_cuda_attention_args){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
-           cudaErrorNotSupported, "a head of 264 is refused");
+           cudaErrorNotSupported,
+           "ft_cuda_attention_launch() does not support a head of 264 elements");
     return done_testing();
 }
 

@@ -1,5 +1,5 @@
 /*
- * attention.c - what the tests of attention share.
+ * attention.c - shared by the tests of attention.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -78,7 +78,7 @@ uint32_t draw(void)
     return (uint32_t) (state >> 32);
 }
 
-/* Blocks of length 0 lie between the others: a run's bucket has some at its end. */
+/* Inserts query tiles of length 0 between the others, as a padded batch has at its end. */
 static void add_sequence(batch *b, int length)
 {
     for (int query = 0; query < length; query += FT_CUDA_QUERY_TILE)

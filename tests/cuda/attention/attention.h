@@ -1,5 +1,5 @@
 /*
- * attention.h - inside cuda-attention.t: batches of sequences, and memory on both sides.
+ * attention.h - shared by attention.t: batches of sequences, and memory on host and device.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,11 +10,11 @@
 
 enum { POISON = 0x5a, GUARD = 256, MOST_LENGTHS = 8 };
 
-/* Several lengths of sequences, each for some heads. */
+/* A batch of sequences, with the heads of each. */
 typedef struct shape {
     int heads, head_size;
-    int length[MOST_LENGTHS]; /* until a negative one, or the end */
-    int times;                /* all of it; 0: once */
+    int length[MOST_LENGTHS]; /* terminated by a negative one, or the end of the array */
+    int times;                /* repetitions of the whole batch; 0: one */
 } shape;
 
 #define LENGTHS(...)                                                                               \
@@ -36,9 +36,7 @@ typedef struct batch {
 
 extern ft_cuda_device_props props;
 
-/* Stop the program when a call of the CUDA runtime fails. */
-
-/* Device memory with poison behind it; data NULL: all poison. */
+/* Device memory followed by poison; data NULL: all poison.  A failed call ends the test. */
 void *upload(const void *data, size_t bytes);
 void *download(const void *memory, size_t bytes);
 
@@ -48,7 +46,7 @@ void batch_init(batch *b, const shape *s);
 void batch_fini(batch *b);
 const char *name_of(const shape *s);
 
-/* The widths and lengths that every form is tested with. */
+/* The heads and lengths that every kernel is tested with. */
 extern const shape widths[];
 extern const size_t width_count;
 

@@ -1,6 +1,6 @@
 /*
- * store_attend-t.c - storing and attending as one kernel on the GPU, against the two kernels:
- * results and the whole cache have the same bits, whatever else is in the run.
+ * store_attend-t.c - STORE_KV and ATTEND_KV fused into one kernel on the GPU, against two kernels:
+ * the results and the whole cache have the same bits, whatever else is in the batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,8 +37,8 @@ static const int ragged[] = { 300, 1, 64, 65, 130, 17, 128, 200, 513, 2, 1025, 1
 static const char *name_of(const shape *s)
 {
     static char text[128];
-    snprintf(text, sizeof text, "%d heads over %d of %d, window %d, %s", s->heads, s->kv_heads,
-             s->head_size, s->window, s->dtype == FT_F16 ? "f16" : "bf16");
+    snprintf(text, sizeof text, "%d heads over %d KV heads of size %d, window %d, %s", s->heads,
+             s->kv_heads, s->head_size, s->window, s->dtype == FT_F16 ? "f16" : "bf16");
     return text;
 }
 
@@ -46,7 +46,7 @@ static const char *name_of(const shape *s)
 
 typedef enum how { BY_TWO, BY_ONE, ALONE } how;
 
-/* One kernel, also where two would be faster. */
+/* Forces the fused kernel even where two kernels would be faster. */
 static void take_step(world *w, const piece *pieces, int count, how as, int padding)
 {
     int sm_count = props.sm_count;
@@ -54,11 +54,11 @@ static void take_step(world *w, const piece *pieces, int count, how as, int padd
         props.sm_count = 1 << 16;
     must(as == BY_TWO ? world_run(w, pieces, count, true, padding)
                       : world_join(w, pieces, count, padding),
-         "a step");
+         "decode step");
     props.sm_count = sm_count;
 }
 
-/* The last `back` tokens of all texts; what is before them has been stored. */
+/* Stores all earlier tokens, then decodes the last `back` tokens of all texts. */
 static void run_steps(world *w, int back, how as, int padding)
 {
     piece pieces[MOST_TEXTS];
@@ -68,7 +68,7 @@ static void run_steps(world *w, int back, how as, int padding)
         if (w->length[i] > back)
             pieces[count++] = (piece){ i, 0, w->length[i] - back };
     if (count > 0)
-        must(world_store(w, pieces, count), "earlier tokens");
+        must(world_store(w, pieces, count), "storing earlier tokens");
     for (int step = back; step > 0; step--) {
         count = 0;
         for (int i = 0; i < w->texts; i++)
@@ -81,7 +81,7 @@ static void run_steps(world *w, int back, how as, int padding)
     }
 }
 
-/* What steps left behind. */
+/* The results and the cache after some decode steps. */
 typedef struct outcome {
     uint8_t *result;
     copy cache;
@@ -112,10 +112,10 @@ static void same_as(const world *w, const outcome *expected, const char *what, c
     outcome found = keep(w);
     size_t bytes = w->first[w->texts] * world_cols(w) * ft_dtype_size(w->s.dtype);
     is_int((long long) differing(found.result, expected->result, bytes), 0,
-           "%s: %s, the same results", name, what);
+           "%s: store_attend gives the results of two kernels %s", name, what);
     size_t wrong = differing(found.cache.part[0], expected->cache.part[0], w->bytes[0]) +
                    differing(found.cache.part[1], expected->cache.part[1], w->bytes[1]);
-    is_int((long long) wrong, 0, "%s: %s, the same cache", name, what);
+    is_int((long long) wrong, 0, "%s: store_attend writes the cache of two kernels %s", name, what);
     drop(&found);
 }
 
@@ -125,11 +125,11 @@ static void test_world(world *w, const char *name, int back)
     check_values(w, name, back);
     outcome expected = keep(w);
     run_steps(w, back, BY_ONE, 0);
-    same_as(w, &expected, "as one kernel", name);
+    same_as(w, &expected, "in one batch", name);
     run_steps(w, back, ALONE, 0);
-    same_as(w, &expected, "each text alone", name);
+    same_as(w, &expected, "with each text alone", name);
     run_steps(w, back, BY_ONE, 3);
-    same_as(w, &expected, "in a larger bucket", name);
+    same_as(w, &expected, "in a batch padded to a larger size", name);
     drop(&expected);
 }
 
@@ -141,7 +141,7 @@ static void test_shape(const shape *s, const int *length, int count, int back)
     world_fini(&w);
 }
 
-/* As many quarters of parts as a warp adds up. */
+/* Texts with as many splits as one warp can reduce. */
 static void test_long_texts(void)
 {
     static const int lengths[] = { 2048, 700, 1 };
@@ -156,13 +156,13 @@ static void test_long_texts(void)
         run_steps(&w, 2, BY_TWO, 0);
         outcome expected = keep(&w);
         run_steps(&w, 2, BY_ONE, 0);
-        same_as(&w, &expected, "texts of up to 2048 tokens", name_of(&longer[i]));
+        same_as(&w, &expected, "for texts of up to 2048 tokens", name_of(&longer[i]));
         drop(&expected);
         world_fini(&w);
     }
 }
 
-/* Frequencies stretch in texts that are longer than some number of positions. */
+/* Dynamic NTK scales the frequencies of texts longer than rope_positions. */
 static void test_stretched(void)
 {
     static const int lengths[] = { 300, 90, 101 };
@@ -172,7 +172,7 @@ static void test_stretched(void)
     run_steps(&w, STEPS, BY_TWO, 0);
     outcome expected = keep(&w);
     run_steps(&w, STEPS, BY_ONE, 0);
-    same_as(&w, &expected, "frequencies that stretch", name_of(&shapes[0]));
+    same_as(&w, &expected, "with dynamic NTK frequencies", name_of(&shapes[0]));
     drop(&expected);
     world_fini(&w);
 }
@@ -185,7 +185,8 @@ static void test_refused(const shape *s, sharing of, int length, const char *wha
     const piece pieces[] = { { 0, length - 1, 1 }, { 1, length - 1, 1 } };
     world w;
     world_init_shared(&w, s, of, lengths, 2);
-    is_int(world_join(&w, pieces, 2, 0), cudaErrorNotSupported, "refused: %s", what);
+    is_int(world_join(&w, pieces, 2, 0), cudaErrorNotSupported, "store_attend does not support %s",
+           what);
     world_fini(&w);
 }
 
@@ -196,16 +197,16 @@ static void test_refusals(void)
                        odd = { 2, 1, 96, 0, FT_F16, FT_F16 },
                        usual = { 2, 1, 128, 0, FT_F16, FT_F16 };
     const sharing none = { false, 0 }, lanes = { false, 2 }, memory = { true, 0 };
-    test_refused(&codes, none, 3, "a cache of codes");
-    test_refused(&floats, none, 3, "floats");
+    test_refused(&codes, none, 3, "an int8 cache");
+    test_refused(&floats, none, 3, "f32");
     test_refused(&odd, none, 3, "heads of 96 elements");
     test_refused(&usual, none, 2049, "texts of more than 2048 tokens");
     int sm_count = props.sm_count;
     props.sm_count = 0;
-    test_refused(&usual, none, 3, "more sequences than suit the device");
+    test_refused(&usual, none, 3, "more sequences than the device favors");
     props.sm_count = sm_count;
-    test_refused(&usual, lanes, 3, "lanes");
-    test_refused(&usual, memory, 3, "a memory");
+    test_refused(&usual, lanes, 3, "beams");
+    test_refused(&usual, memory, 3, "cross-attention");
 }
 
 int main(void)

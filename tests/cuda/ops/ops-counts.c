@@ -1,6 +1,6 @@
 /*
- * ops-counts.c - counters of the device against those of the CPU, whose tail of exact
- * magnitudes is moved to their keys.
+ * ops-counts.c - the device's calibration counters against those of the CPU, whose tail of exact
+ * magnitudes is folded into their keys.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,10 +18,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Values of one kind: what is frequent differs. */
+/* Distributions of values, which differ in their most frequent value. */
 typedef enum stream { NORMAL, RECTIFIED, SATURATED, EVERYTHING, STREAMS } stream;
-static const char *const stream_names[STREAMS] = { "normal values", "half of them zeros",
-                                                   "two values only", "any bits at all" };
+static const char *const stream_names[STREAMS] = { "normal values", "rectified values",
+                                                   "values of two kinds", "random bit patterns" };
 
 static float draw(stream kind)
 {
@@ -47,7 +47,7 @@ static void count_on_host(counted *c, const ft_view *x)
 {
     ft_counts counts;
     if (!ft_counts_init(&counts))
-        bail_out("no memory for counters");
+        bail_out("out of memory: counters");
     ft_args args = { .counts = &counts, .in[0] = *x };
     ft_cpu_observe(&args);
     ft_cpu_observe(&args); /* counters add up */
@@ -92,12 +92,14 @@ static void count_case(stream kind, size_t n, ft_dtype dtype)
         x[i] = draw(kind);
     matrix v = matrix_of(x, 1, n, dtype, 0.0f);
     count_on_host(host, &v.host);
-    is_int(count_on_device(device, &v.device), 0, "%zu of %s, %s, are counted", n,
+    is_int(count_on_device(device, &v.device), 0, "observe: the device counts %zu %s in %s", n,
            stream_names[kind], ft_dtype_name(dtype));
-    ok(memcmp(host->key, device->key, sizeof host->key) == 0, "each key as often as by the CPU");
+    ok(memcmp(host->key, device->key, sizeof host->key) == 0,
+       "observe: the device counts each key as often as the CPU");
     ok(memcmp(host->special, device->special, sizeof host->special) == 0,
-       "zeros, NaNs and infinities too");
-    is_int(device->largest, host->largest, "the largest is exact");
+       "observe: the device counts zeros, NaNs and infinities as the CPU does");
+    is_int(device->largest, host->largest,
+           "observe: the device records the exact largest magnitude");
 }
 
 void test_counts(void)
@@ -109,7 +111,8 @@ void test_counts(void)
             count_case(kind, 300007, dtypes[d]);
         }
     ft_cuda_args unobserved = { .props = &props };
-    is_int(ft_cuda_observe(&unobserved), 0, "a run that does not observe launches nothing");
+    is_int(ft_cuda_observe(&unobserved), 0,
+           "observe: ft_cuda_observe() launches nothing without counters");
 }
 
 #else

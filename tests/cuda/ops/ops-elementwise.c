@@ -1,6 +1,6 @@
 /*
- * ops-elementwise.c - tests of operations on elements and rows: activate, add, quantize,
- * dequantize, normalize, and the same on arrays.
+ * ops-elementwise.c - elementwise and row operations on the device: activate, add, quantize,
+ * dequantize, l2_normalize, and quantization of arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,11 +20,11 @@
 
 static const ft_dtype reals[] = { FT_F32, FT_F16, FT_BF16 };
 
-/* Rows and columns: less than a vector, vectors and a rest, more than a block. */
+/* Rows and columns: less than a vector, vectors and a remainder, more than a thread block. */
 static const size_t shapes[][2] = { { 1, 1 },   { 1, 3 },    { 3, 7 },     { 2, 70 },
                                     { 5, 205 }, { 37, 312 }, { 131, 768 }, { 0, 64 } };
 
-/* Normal floats, with the values among them where arithmetic is special. */
+/* Normal floats, mixed with special values. */
 static matrix special_matrix(size_t rows, size_t cols, ft_dtype dtype)
 {
     const float special[] = { 0.0f,  -0.0f,  INFINITY, -INFINITY, NAN,    0.5f,   1.5f,  -2.5f,
@@ -37,7 +37,7 @@ static matrix special_matrix(size_t rows, size_t cols, ft_dtype dtype)
     return matrix_of(x, rows, cols, dtype, 0.0f);
 }
 
-/* Wrong elements over all shapes. */
+/* The number of wrong elements over all shapes. */
 static size_t run_map(ft_op_kind kind, host_kernel *host, device_kernel *device,
                       ft_activation activation, ft_dtype in, float in_scale, ft_dtype out,
                       float out_scale)
@@ -65,7 +65,8 @@ static void test_activate(void)
             for (ft_activation a = FT_ACT_NONE; a <= FT_ACT_SILU; a++)
                 wrong += run_map(FT_OP_ACTIVATE, ft_cpu_activate, ft_cuda_activate, a, reals[x],
                                  0.0f, reals[y], 0.0f);
-            is_int((long long) wrong, 0, "activate: all activations, %s to %s",
+            is_int((long long) wrong, 0,
+                   "activate: every activation from %s to %s has the CPU's bits",
                    ft_dtype_name(reals[x]), ft_dtype_name(reals[y]));
         }
 }
@@ -76,8 +77,8 @@ static void test_quantize(void)
         for (int held = 0; held < 2; held++)
             is_int((long long) run_map(FT_OP_QUANTIZE, ft_cpu_quantize, ft_cuda_quantize,
                                        FT_ACT_NONE, reals[x], 0.0f, held ? FT_F32 : FT_I8, 0.05f),
-                   0, "quantize: %s to codes in %s", ft_dtype_name(reals[x]),
-                   held ? "float" : "int8");
+                   0, "quantize: %s to quantized values in %s has the CPU's bits",
+                   ft_dtype_name(reals[x]), held ? "float" : "int8");
 }
 
 static void test_dequantize(void)
@@ -86,8 +87,8 @@ static void test_dequantize(void)
         for (size_t y = 0; y < FT_COUNT(reals); y++)
             is_int((long long) run_map(FT_OP_DEQUANTIZE, ft_cpu_dequantize, ft_cuda_dequantize,
                                        FT_ACT_NONE, held ? FT_F32 : FT_I8, 0.037f, reals[y], 0.0f),
-                   0, "dequantize: codes in %s to %s", held ? "float" : "int8",
-                   ft_dtype_name(reals[y]));
+                   0, "dequantize: quantized values in %s to %s has the CPU's bits",
+                   held ? "float" : "int8", ft_dtype_name(reals[y]));
 }
 
 static void test_normalize(void)
@@ -106,12 +107,12 @@ static void test_normalize(void)
                 b.out = result_of(19, cols, reals[y], 0.0f);
                 wrong += run_both(&b);
             }
-            is_int((long long) wrong, 0, "normalize: %s to %s", ft_dtype_name(reals[x]),
-                   ft_dtype_name(reals[y]));
+            is_int((long long) wrong, 0, "l2_normalize: %s to %s has the CPU's bits",
+                   ft_dtype_name(reals[x]), ft_dtype_name(reals[y]));
         }
 }
 
-/* A second operand of any dtype, or codes. */
+/* A second operand of any float dtype, or quantized. */
 static void test_add_of(ft_dtype x, ft_dtype other, float scale)
 {
     size_t wrong = 0;
@@ -126,8 +127,8 @@ static void test_add_of(ft_dtype x, ft_dtype other, float scale)
             b.out = result_of(rows, cols, reals[y], 0.0f);
             wrong += run_both(&b);
         }
-    is_int((long long) wrong, 0, "add: %s and %s%s, to all dtypes", ft_dtype_name(x),
-           scale > 0.0f ? "codes in " : "", ft_dtype_name(other));
+    is_int((long long) wrong, 0, "add: %s and %s%s have the CPU's bits in all result dtypes",
+           ft_dtype_name(x), scale > 0.0f ? "quantized " : "", ft_dtype_name(other));
 }
 
 static void test_add(void)
@@ -140,7 +141,7 @@ static void test_add(void)
     }
 }
 
-/* Arrays that begin anywhere: `offset` elements after an aligned address. */
+/* Unaligned arrays: `offset` elements after an aligned address. */
 static void test_arrays(size_t offset)
 {
     enum { N = 10007 };
@@ -160,11 +161,11 @@ static void test_arrays(size_t offset)
     int8_t *device_codes = codes.device.data;
     float *device_back = back.device.data;
     is_int(ft_cuda_quantize_array(NULL, device_codes + offset, device_x + offset, inverse, N), 0,
-           "an array at %zu elements is quantized", offset);
+           "ft_cuda_quantize_array() accepts an array at an offset of %zu elements", offset);
     is_int(ft_cuda_dequantize_array(NULL, device_back + offset, device_codes + offset, scale, N), 0,
-           "and dequantized");
+           "ft_cuda_dequantize_array() accepts an array at that offset");
     is_int((long long) (count_differences(&codes) + count_differences(&back)), 0,
-           "and nothing else is written");
+           "quantizing and dequantizing an array gives the host's values and writes nothing else");
 }
 
 void test_maps(void)

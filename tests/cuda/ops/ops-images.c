@@ -1,6 +1,6 @@
 /*
- * ops-images.c - what makes sequences of images, on the device against its twins on the CPU:
- * patches, place.  The device has more rows than there are images, as in a run that is rounded up.
+ * ops-images.c - operations that turn images into sequences, on the device against the CPU:
+ * patchify, add_class_token.  The device has more rows than there are images, as in a padded batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +34,7 @@ static size_t patches_case(const ft_conv *conv, int32_t leading, size_t images, 
     return run_both(&b);
 }
 
-/* Widths and kernels that are multiples of four, and others. */
+/* Widths and kernels that are multiples of four, and others that are not. */
 static void test_patches(ft_dtype dtype, float scale)
 {
     static const ft_conv grids[] = {
@@ -49,8 +49,8 @@ static void test_patches(ft_dtype dtype, float scale)
     for (size_t g = 0; g < FT_COUNT(grids); g++)
         for (int32_t leading = 0; leading <= 2; leading++)
             wrong += patches_case(&grids[g], leading, 1 + (g + (size_t) leading) % 5, dtype, scale);
-    is_int((long long) wrong, 0, "patches: to %s%s", scale > 0.0f ? "codes in " : "",
-           ft_dtype_name(dtype));
+    is_int((long long) wrong, 0, "patchify: images to %s%s have the CPU's bits",
+           scale > 0.0f ? "quantized " : "", ft_dtype_name(dtype));
 }
 
 static size_t place_case(size_t cols, int32_t leading, ft_dtype x, ft_dtype table, ft_dtype out)
@@ -76,7 +76,8 @@ static void test_place(void)
         for (size_t i = 0; i < FT_COUNT(widths) * FT_COUNT(reals) * FT_COUNT(reals); i++)
             wrong += place_case(widths[i / 9], 1 + (int32_t) (i % 2), reals[x], reals[i / 3 % 3],
                                 reals[i % 3]);
-        is_int((long long) wrong, 0, "place: rows of %s, one and two leading ones",
+        is_int((long long) wrong, 0,
+               "add_class_token: rows of %s with one and two prefix tokens have the CPU's bits",
                ft_dtype_name(reals[x]));
     }
 }

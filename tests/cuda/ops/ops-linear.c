@@ -1,6 +1,6 @@
 /*
- * ops-linear.c - linear on the device: int8 and faked against the CPU bit by bit, floats
- * against the formula in double; and groups of linears.
+ * ops-linear.c - linear on the device: int8 and fake-quantized against the CPU bit by bit, floats
+ * against the formula in double; and fused linears.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,7 +37,7 @@ static const shape shapes[] = {
     { 9, 384, 1536, FT_ACT_GELU_TANH, true },
 };
 
-/* The dtypes that a float linear takes; the last two convert their weights. */
+/* The dtypes that a float linear supports; the last two convert their weights. */
 static const struct {
     ft_dtype x, w, y;
 } mixes[] = {
@@ -51,7 +51,7 @@ static double rounding(ft_dtype dtype)
     return dtype == FT_F16 ? 0x1p-11 : dtype == FT_BF16 ? 0x1p-8 : 0x1p-24;
 }
 
-/* What the CPU would compute from the same half-precision values, in double. */
+/* The same values in double. */
 static double *doubles(const float *x, size_t n)
 {
     double *out = host_memory(n * sizeof *out);
@@ -70,7 +70,7 @@ static double *weight_doubles(const ft_weight *w)
     return out;
 }
 
-/* Results that are not within the bound. */
+/* The number of results that exceed the error bound. */
 static size_t check_float(const both *b)
 {
     size_t m = b->in[0].host.rows, n = b->weight[0].rows, k = b->weight[0].cols, wrong = 0;
@@ -86,7 +86,7 @@ static size_t check_float(const both *b)
         double real = dtype == FT_F16    ? oracle_f16(((uint16_t *) found)[i])
                       : dtype == FT_BF16 ? oracle_bf16(((uint16_t *) found)[i])
                                          : (double) ((float *) found)[i];
-        /* Sums in float, in any order, which tensor cores cut instead of rounding; the sum is
+        /* Float sums in any order, which tensor cores truncate instead of rounding; the sum is
          * rounded to the dtype, and the result again; no activation is steeper than 1.13. */
         double sum = bias == NULL ? y[i] : y[i] - bias[i % n];
         double exact = oracle_activation(name, y[i]);
@@ -114,7 +114,7 @@ static size_t float_case(const shape *s, ft_rows per, ft_dtype x, ft_dtype w, ft
         bail_out("linear fails: %s", cudaGetErrorString(cudaGetLastError()));
     size_t wrong = check_float(&b);
     if (wrong > 0)
-        diag("%zu x %zu x %zu: %zu wrong", s->m, s->n, s->k, wrong);
+        diag("%zu x %zu x %zu: %zu elements are wrong", s->m, s->n, s->k, wrong);
     return wrong;
 }
 
@@ -125,7 +125,8 @@ static void test_float(void)
         size_t wrong = float_case(&tall, FT_TOKENS, mixes[i].x, mixes[i].w, mixes[i].y);
         for (size_t s = 0; s < FT_COUNT(shapes); s++)
             wrong += float_case(&shapes[s], FT_TOKENS, mixes[i].x, mixes[i].w, mixes[i].y);
-        is_int((long long) wrong, 0, "linear: %s times %s to %s, %zu shapes",
+        is_int((long long) wrong, 0,
+               "linear: %s times %s to %s is within the error bound in %zu shapes",
                ft_dtype_name(mixes[i].x), ft_dtype_name(mixes[i].w), ft_dtype_name(mixes[i].y),
                FT_COUNT(shapes) + 1);
     }
@@ -142,12 +143,14 @@ static void test_few(void)
             for (size_t s = 0; s < FT_COUNT(shapes); s++)
                 wrong += float_case(&shapes[s], FT_SEQUENCES, dtypes[x], dtypes[w], FT_F32) +
                          float_case(&shapes[s], FT_SEQUENCES, dtypes[x], dtypes[w], dtypes[x]);
-            is_int((long long) wrong, 0, "linear of sequences: %s times %s, %zu shapes",
+            is_int((long long) wrong, 0,
+                   "linear: one row for each sequence, %s times %s, is within the error bound in "
+                   "%zu shapes",
                    ft_dtype_name(dtypes[x]), ft_dtype_name(dtypes[w]), FT_COUNT(shapes));
         }
 }
 
-/* Rows that are computed alone are those of the whole, and nothing behind them is written. */
+/* Rows computed alone have the bits of the batch, and nothing past them is written. */
 static void test_alone(size_t m, size_t n, size_t k, ft_dtype dtype)
 {
     both b;
@@ -160,7 +163,7 @@ static void test_alone(size_t m, size_t n, size_t k, ft_dtype dtype)
     add_weight(&b, 0, n, k, FT_F16);
     add_weight(&b, 1, 1, n, FT_F32);
     b.out = result_of(m, n, dtype, 0.0f);
-    is_int(run_device(&b), 0, "%zu sequences launch", m);
+    is_int(run_device(&b), 0, "linear: a batch of %zu sequences launches", m);
     char *all = host_memory(m * n * size), *alone = host_memory(m * n * size);
     from_device(all, b.out.device.data, m * n * size);
     char *x = b.in[0].device.data;
@@ -175,10 +178,11 @@ static void test_alone(size_t m, size_t n, size_t k, ft_dtype dtype)
         for (size_t i = n * size; i < 2 * n * size; i++)
             wrong += alone[i] != alone[2 * n * size - 1];
     }
-    is_int((long long) wrong, 0, "a sequence alone gives the bytes that it gives among %zu", m);
+    is_int((long long) wrong, 0,
+           "linear: a sequence alone has the bytes that it has in a batch of %zu", m);
 }
 
-/* ---- Groups of floats ----------------------------------------------------------------------- */
+/* ---- Fused float linears -------------------------------------------------------------------- */
 
 enum { COUNT = 3 };
 
@@ -212,12 +216,12 @@ static ft_cuda_group open_group(both *b, ft_dtype dtype, size_t m, size_t n, siz
     return group;
 }
 
-/* Elements of a group that has run that are wrong. */
+/* The number of wrong elements in fused linears that have run. */
 static size_t check_group(const both *b)
 {
     size_t wrong = 0;
     if (cudaDeviceSynchronize() != cudaSuccess)
-        bail_out("a group of linears fails: %s", cudaGetErrorString(cudaGetLastError()));
+        bail_out("fused linears fail: %s", cudaGetErrorString(cudaGetLastError()));
     for (size_t i = 0; i < COUNT; i++)
         wrong += check_float(&b[i]);
     return wrong;
@@ -227,15 +231,17 @@ static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_
 {
     both b[COUNT];
     ft_cuda_group group = open_group(b, dtype, m, n, k, gap, false), part;
-    is_int(ft_cuda_group_cublas(&group), 0, "three linears in %s are one product",
+    is_int(ft_cuda_group_cublas(&group), 0, "linear: three linears in %s are fused into one GEMM",
            ft_dtype_name(dtype));
-    is_int((long long) check_group(b), 0, "and give what they give alone");
+    is_int((long long) check_group(b), 0, "linear: the three linears are within the error bound");
     const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&group, &part);
-    ok(kernel != NULL && kernel->launch == ft_cuda_group_cublas, "the table chooses that product");
+    ok(kernel != NULL && kernel->launch == ft_cuda_group_cublas,
+       "linear: the table of fused kernels selects the cuBLAS GEMM");
     group.result_stride = 0;
     ok(ft_cuda_fused_kernel_for(&group, &part) == NULL,
-       "no kernel supports results at unequal distances");
-    is_int(ft_cuda_group_cublas(&group), cudaErrorNotSupported, "nor launches anything for them");
+       "linear: no fused kernel supports results that are not equally spaced");
+    is_int(ft_cuda_group_cublas(&group), cudaErrorNotSupported,
+           "linear: the cuBLAS GEMM refuses results that are not equally spaced");
 }
 
 /* Of batch-invariant plans: only where one kernel supports all. */
@@ -249,18 +255,18 @@ static void test_batch_invariant_group(ft_dtype dtype, size_t m, size_t n, size_
        together ? "a" : "no", ft_dtype_name(dtype), k);
     int status = ft_cuda_group_f16(&group);
     is_int(status, together ? 0 : cudaErrorNotSupported,
-           "three batch-invariant linears in %s of depth %zu%s", ft_dtype_name(dtype), k,
-           together ? ": one product" : " are no group here");
+           "linear: three batch-invariant linears in %s with a k of %zu%s", ft_dtype_name(dtype), k,
+           together ? " are fused into one GEMM" : " are not fused");
     for (size_t i = 0; i < COUNT && !together; i++)
         status = run_device(&b[i]);
-    is_int((long long) check_group(b), 0, "and give what they give alone");
+    is_int((long long) check_group(b), 0, "linear: the three linears are within the error bound");
 }
 
-/* ---- Codes -------------------------------------------------------------------------------- */
+/* ---- Quantized ---------------------------------------------------------------------------- */
 
 static const float x_scale = 0.02f;
 
-/* Weights of codes: int8 in COL4_4R2_8C, or held in float; on both sides, with scales. */
+/* Quantized weights with scales on host and device: int8 in COL4_4R2_8C, or fake-quantized. */
 static void add_codes_weight(both *b, size_t n, size_t k, bool faked)
 {
     size_t bytes = faked ? n * k * sizeof(float) : ft_layout_bytes(FT_COL4_4R2_8C, n, k);
@@ -313,12 +319,14 @@ static void test_codes(void)
         size_t wrong = 0;
         for (size_t s = 0; s < FT_COUNT(shapes); s++)
             wrong += codes_case(&shapes[s], kind & 1, kind & 2);
-        is_int((long long) wrong, 0, "linear: codes in %s to %s, %zu shapes",
-               kind & 1 ? "float" : "int8", kind & 2 ? "codes" : "floats", FT_COUNT(shapes));
+        is_int((long long) wrong, 0,
+               "linear: quantized values in %s to %s have the CPU's bits in %zu shapes",
+               kind & 1 ? "float" : "int8", kind & 2 ? "quantized values" : "float values",
+               FT_COUNT(shapes));
     }
 }
 
-/* Three int8 linears, whose parameters follow each other as a model's do after its upload. */
+/* Three int8 linears, whose parameters are contiguous as a model's are after its upload. */
 static void test_codes_group(size_t m, size_t n, size_t k)
 {
     both b[COUNT];
@@ -341,25 +349,27 @@ static void test_codes_group(size_t m, size_t n, size_t k)
         group.linear[i] = device_args(&b[i]);
     }
     int status = ft_cuda_group_int8(&group);
-    is_int(status, props.has_wgmma ? 0 : cudaErrorNotSupported, "three int8 linears: one product%s",
-           props.has_wgmma ? "" : " is refused on this device");
+    is_int(status, props.has_wgmma ? 0 : cudaErrorNotSupported,
+           "linear: fusing three int8 linears into one GEMM%s",
+           props.has_wgmma ? " succeeds" : " is refused on this device");
     if (cudaDeviceSynchronize() != cudaSuccess)
-        bail_out("a group of linears fails: %s", cudaGetErrorString(cudaGetLastError()));
+        bail_out("fused linears fail: %s", cudaGetErrorString(cudaGetLastError()));
     for (size_t i = 0; i < COUNT && status == 0; i++) {
         run_host(&b[i]);
         wrong += count_differences(&b[i].codes);
     }
-    is_int((long long) wrong, 0, "and its codes are the CPU's, %zu x %zu x %zu", m, n, k);
+    is_int((long long) wrong, 0,
+           "linear: three int8 linears of %zu x %zu x %zu have the CPU's bits", m, n, k);
     group.contiguous = false;
     is_int(ft_cuda_group_int8(&group), cudaErrorNotSupported,
-           "weights that do not follow each other are not one product");
+           "linear: linears whose weights are not contiguous are not fused");
 }
 
 void test_linear(void)
 {
     ft_error err;
     if (ft_blas_load(1, &err) !=
-        FT_OK) /* kernels are called here without a plan, which would load it */
+        FT_OK) /* loaded here because no plan is prepared, which would load it */
         bail_out("%s", err.text);
     test_float();
     test_few();

@@ -1,9 +1,9 @@
 /*
- * ops-rows.c - what decoders do with rows: rms norms and their sums, gates, codes whose scale
- * is the row's own, tokens that were chosen on the device, selected rows.
+ * ops-rows.c - row operations of decoders: RMS norms and their sums, gates, int8 with dynamic row
+ * scales, embeddings of tokens sampled on the device, gathered rows.
  *
- * The CPU works on each row alone.  So equal bits, whether few rows are shared by clusters of
- * blocks or many take a block each, mean that no row depends on how many there are.
+ * The CPU computes each row alone.  So equal bits, both where a thread block cluster shares a row
+ * and where each row has one thread block, prove that no row depends on the size of the batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@
 
 static const ft_dtype reals[] = { FT_F32, FT_F16, FT_BF16 };
 
-/* What a result is: nothing, floats, codes of a given scale, codes of scales that rows make. */
+/* The form of a result: none, floats, quantized with a static scale or with dynamic row scales. */
 typedef enum form { NOTHING, FLOATS, STATIC, DYNAMIC } form;
 
 typedef struct result {
@@ -49,8 +49,8 @@ static size_t draw(size_t below)
 }
 
 /*
- * Normal floats; of several rows the second is zeros, and the third has numbers of all sizes, NaN
- * and infinity among them.
+ * Normal floats; the second row is zero, and the third has numbers of all magnitudes, NaN and
+ * infinity among them.
  */
 static matrix special_rows(size_t rows, size_t cols, ft_dtype dtype)
 {
@@ -68,14 +68,14 @@ static matrix special_rows(size_t rows, size_t cols, ft_dtype dtype)
 
 /* ---- Norm --------------------------------------------------------------------------------- */
 
-/* Less than a vector, vectors and a rest, models' own; around what registers hold. */
+/* Less than a vector, vectors and a remainder, widths of models; around the register capacity. */
 static const size_t norm_widths[] = { 1,    3,    8,    64,   70,   255,  256,  260,   704,
                                       2048, 2052, 4096, 4099, 5120, 8192, 8196, 10251, 16640 };
 
 typedef struct norm_form {
     ft_norm_kind kind;
     ft_dtype x;
-    int residual; /* 0: none; to 3: reals; 4: codes */
+    int residual; /* 0: none; 1 to 3: float dtypes; 4: int8 */
     result second, out, codes;
 } norm_form;
 
@@ -98,14 +98,15 @@ static size_t norm_case(const norm_form *f, size_t rows, size_t cols)
         add_weight(&b, 1, 1, cols, FT_F32);
     size_t wrong = run_both(&b);
     if (wrong > 0)
-        diag("%s norm, %zu x %zu, %s, residual %d, sum %d %s, out %d %s, codes %d %s: %zu wrong",
+        diag("%s norm, %zu x %zu, %s, residual %d, sum %d %s, out %d %s, int8 %d %s: %zu elements "
+             "are wrong",
              f->kind == FT_NORM_RMS ? "rms" : "layer", rows, cols, ft_dtype_name(f->x), f->residual,
              f->second.form, ft_dtype_name(f->second.dtype), f->out.form,
              ft_dtype_name(f->out.dtype), f->codes.form, ft_dtype_name(f->codes.dtype), wrong);
     return wrong;
 }
 
-/* Something is written: floats, codes, or both; and the sum, perhaps. */
+/* Random results: floats, quantized values or both; sometimes also the sum. */
 static norm_form draw_form(ft_dtype x, int residual)
 {
     norm_form f = { .kind = draw(4) == 0 ? FT_NORM_LAYER : FT_NORM_RMS, .x = x };
@@ -126,10 +127,11 @@ static void test_norms(size_t step)
                     norm_form f = draw_form(reals[x], residual);
                     wrong += norm_case(&f, 1 + draw(4), norm_widths[i]);
                 }
-            is_int((long long) wrong, 0, "norm: %s plus %s, to sums, floats and codes",
+            is_int((long long) wrong, 0,
+                   "norm: %s plus %s has the CPU's bits in sums, float and quantized results",
                    ft_dtype_name(reals[x]),
                    residual == 0   ? "nothing"
-                   : residual == 4 ? "codes"
+                   : residual == 4 ? "int8"
                                    : ft_dtype_name(reals[residual - 1]));
         }
 }
@@ -176,13 +178,12 @@ static void test_many_norms(size_t step)
             norm_form f = draw_form(reals[draw(3)], (int) draw(5));
             wrong += norm_case(&f, 1 + draw(700), widths[i]);
         }
-    is_int((long long) wrong, 0, "norm: up to 700 rows");
+    is_int((long long) wrong, 0, "norm: up to 700 rows have the CPU's bits");
 }
 
-/* ---- Gate, quantize and dequantize ------------------------------------------------------------
- */
+/* ---- Gate, quantize and dequantize ---------------------------------------------------------- */
 
-/* Rows and columns: for a warp, a block, a cluster, and too wide for its registers. */
+/* Rows and columns: for a warp, a thread block, a cluster, and too wide for its registers. */
 static const size_t shapes[][2] = { { 1, 1 },     { 3, 7 },      { 4, 70 },    { 5, 704 },
                                     { 1, 4096 },  { 300, 1030 }, { 3, 5120 },  { 1, 11008 },
                                     { 4, 14336 }, { 3, 11009 },  { 1, 70000 }, { 20, 8200 },
@@ -200,19 +201,20 @@ static size_t gate_case(ft_dtype dtype, ft_activation activation, result r, size
     *(r.form == FLOATS ? &b.out : &b.codes) = room_for(r, rows, cols);
     size_t wrong = run_both(&b);
     if (wrong > 0)
-        diag("%s, %zu x %zu: %zu wrong", ft_activation_name(activation), rows, cols, wrong);
+        diag("%s, %zu x %zu: %zu elements are wrong", ft_activation_name(activation), rows, cols,
+             wrong);
     return wrong;
 }
 
 static const struct {
     form form;
-    ft_dtype dtype; /* of codes */
+    ft_dtype dtype; /* of quantized values */
     const char *name;
 } gate_results[] = { { FLOATS, FT_F32, "floats" },
-                     { STATIC, FT_I8, "codes" },
-                     { STATIC, FT_F32, "codes in float" },
-                     { DYNAMIC, FT_I8, "codes with scales of rows" },
-                     { DYNAMIC, FT_F32, "such codes in float" } };
+                     { STATIC, FT_I8, "int8" },
+                     { STATIC, FT_F32, "fake-quantized values" },
+                     { DYNAMIC, FT_I8, "int8 with row scales" },
+                     { DYNAMIC, FT_F32, "fake-quantized values with row scales" } };
 
 static void test_gate(size_t step)
 {
@@ -225,8 +227,8 @@ static void test_gate(size_t step)
                 wrong += gate_case(reals[x], FT_ACT_SILU, as, shapes[i][0], shapes[i][1]);
             for (ft_activation a = FT_ACT_NONE; a <= FT_ACT_SILU; a++)
                 wrong += gate_case(reals[x], a, as, 4, 2050);
-            is_int((long long) wrong, 0, "gate: %s to %s", ft_dtype_name(reals[x]),
-                   gate_results[r].name);
+            is_int((long long) wrong, 0, "gate: %s to %s has the CPU's bits",
+                   ft_dtype_name(reals[x]), gate_results[r].name);
         }
 }
 
@@ -260,16 +262,18 @@ static void test_quantize(size_t step)
                 wrong += quantize_case(reals[x], codes, shapes[i][0], shapes[i][1]);
                 back += dequantize_case(codes, reals[x], shapes[i][0], shapes[i][1]);
             }
-            is_int((long long) wrong, 0, "quantize: %s to codes in %s with scales of rows",
+            is_int((long long) wrong, 0,
+                   "quantize: %s to quantized values in %s with row scales has the CPU's bits",
                    ft_dtype_name(reals[x]), ft_dtype_name(codes));
-            is_int((long long) back, 0, "dequantize: such codes to %s", ft_dtype_name(reals[x]));
+            is_int((long long) back, 0,
+                   "dequantize: quantized values with row scales to %s has the CPU's bits",
+                   ft_dtype_name(reals[x]));
         }
 }
 
-/* ---- Embed and select -------------------------------------------------------------------------
- */
+/* ---- Embed and gather ----------------------------------------------------------------------- */
 
-/* Ids of tokens, and of seats whose last tokens are meant. */
+/* Token ids, and negative ids that stand for the last token of a slot. */
 static size_t embed_case(size_t rows, size_t cols, ft_dtype table, ft_dtype out)
 {
     enum { VOCABULARY = 331, SEATS = 9 };
@@ -286,8 +290,8 @@ static size_t embed_case(size_t rows, size_t cols, ft_dtype table, ft_dtype out)
 }
 
 /*
- * Words times a scale at the places of their texts.  Rows that nobody owns get the first place; on
- * the CPU each is a text of its own.
+ * Scaled embeddings plus positions within their sequences.  Padding rows get the first position; on
+ * the CPU each of them is a sequence of its own.
  */
 static size_t place_case(size_t cols, ft_dtype table, ft_dtype out)
 {
@@ -315,7 +319,7 @@ static size_t place_case(size_t cols, ft_dtype table, ft_dtype out)
     return run_both(&b);
 }
 
-/* Rows of a run, of which some are selected, in a run that is rounded up to `room` of those. */
+/* Gathers some rows of a batch, padded to `room` selected rows. */
 static size_t select_case(size_t rows, size_t selected, size_t room, size_t cols, ft_dtype dtype)
 {
     both b;
@@ -345,19 +349,21 @@ static void test_lookups(void)
             placed += place_case(widths[i], reals[x], reals[i % 3]);
             selected += select_case(rows, wanted, wanted + draw(9), widths[i], reals[x]);
         }
-        is_int((long long) embedded, 0, "embed: %s by ids and by seats", ft_dtype_name(reals[x]));
-        is_int((long long) placed, 0, "embed: %s times a scale, at the places of texts",
+        is_int((long long) embedded, 0, "embed: %s by token ids and by slots has the CPU's bits",
                ft_dtype_name(reals[x]));
-        is_int((long long) selected, 0, "select: rows of %s, and the first for those unselected",
+        is_int((long long) placed, 0, "embed: %s times a scale plus positions has the CPU's bits",
+               ft_dtype_name(reals[x]));
+        is_int((long long) selected, 0,
+               "gather_rows: rows of %s have the CPU's bits, and padding gathers the first row",
                ft_dtype_name(reals[x]));
     }
 }
 
-/* ---- In a queue ----------------------------------------------------------------------------- */
+/* ---- Dependent launches --------------------------------------------------------------------- */
 
 /*
- * s = x + r and codes c of its norm; y = those; codes d = y's of a gate; r = those: each reads what
- * the one before wrote, and writes what another one has read.
+ * s = x + r and c = quantize(norm(s)); y = dequantize(c); d = quantize(gate(y, s));
+ * r = dequantize(d): each reads what the previous one wrote, and writes what another has read.
  */
 static void test_queue(size_t rows, size_t cols)
 {
@@ -387,7 +393,8 @@ static void test_queue(size_t rows, size_t cols)
     wrong += cudaDeviceSynchronize() != cudaSuccess;
     wrong += count_differences(&c) + count_differences(&d) + count_differences(&r) +
              count_differences(&s) + count_differences(&y);
-    is_int((long long) wrong, 0, "%d launches in a queue, %zu x %zu", STEPS * ROUNDS, rows, cols);
+    is_int((long long) wrong, 0, "%d dependent launches of %zu x %zu have the CPU's bits",
+           STEPS * ROUNDS, rows, cols);
 }
 
 void test_rows(size_t step)

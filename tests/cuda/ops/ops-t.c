@@ -1,6 +1,6 @@
 /*
- * ops-t.c - the row operations on the device against their twins on the CPU, bit by bit:
- * norm, embed, pool; and all of them in a queue, each allowed to begin before the last has ended.
+ * ops-t.c - row operations on the device against the CPU, bit by bit: norm, embed, pool; and
+ * sequences of dependent launches, each of which may begin before the previous one has ended.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,12 +21,12 @@
 
 static const ft_dtype reals[] = { FT_F32, FT_F16, FT_BF16 };
 
-/* Widths 1 to 70, then models' own, and around what a warp holds. */
+/* Widths 1 to 70, then those of models, and around the capacity of a warp's registers. */
 static const size_t more_widths[] = { 128, 132, 256,  312,  384,  500,  512,  520,  768,  770,
                                       776, 896, 1020, 1024, 1028, 2048, 2052, 4096, 5000, 10250 };
 enum { SMALL_WIDTHS = 70, WIDTHS = SMALL_WIDTHS + FT_COUNT(more_widths) };
 
-/* An argument: of the widths, every so many; for tools that make kernels slow. */
+/* An argument: the stride through the widths, for tools that slow kernels down. */
 static size_t step = 1;
 static int tried;
 
@@ -37,7 +37,7 @@ static size_t width(size_t i)
 
 /* ---- Norm --------------------------------------------------------------------------------- */
 
-/* What a norm adds to x, and what it writes; SCALE of codes, 0 for floats. */
+/* An operand or result of a norm; the scale of quantized values, 0 for floats. */
 typedef struct kind {
     bool there;
     ft_dtype dtype;
@@ -60,8 +60,8 @@ static const char *name_of(kind k)
 {
     return !k.there           ? "nothing"
            : k.scale == 0.0f  ? ft_dtype_name(k.dtype)
-           : k.dtype == FT_I8 ? "codes"
-                              : "codes in float";
+           : k.dtype == FT_I8 ? "int8"
+                              : "fake-quantized";
 }
 
 static size_t norm_case(size_t rows, size_t cols, ft_dtype x, kind residual, kind out, kind code)
@@ -81,7 +81,8 @@ static size_t norm_case(size_t rows, size_t cols, ft_dtype x, kind residual, kin
     add_weight(&b, 1, 1, cols, FT_F32);
     size_t wrong = run_both(&b);
     if (wrong > 0)
-        diag("%zu x %zu, to %s and %s: %zu wrong", rows, cols, name_of(out), name_of(code), wrong);
+        diag("%zu x %zu, to %s and %s: %zu elements are wrong", rows, cols, name_of(out),
+             name_of(code), wrong);
     return wrong;
 }
 
@@ -92,11 +93,12 @@ static void test_norm_of(ft_dtype x, kind residual)
         for (size_t o = 0; o < FT_COUNT(outs); o++)
             for (size_t c = o == 0 ? 1 : 0; c < FT_COUNT(codes); c++)
                 wrong += norm_case(1 + (i + c) % 9, width(i), x, residual, outs[o], codes[c]);
-    is_int((long long) wrong, 0, "norm: %s plus %s, %d widths, to all dtypes and codes",
+    is_int((long long) wrong, 0,
+           "norm: %s plus %s in %d widths has the CPU's bits in all result dtypes",
            ft_dtype_name(x), name_of(residual), tried);
 }
 
-/* More rows than the device holds at once, so that each warp takes several. */
+/* More rows than the device runs at once, so that each warp computes several. */
 static void test_norm_rows(void)
 {
     static const struct {
@@ -112,11 +114,12 @@ static void test_norm_rows(void)
         kind code = codes[forms[f].code];
         for (size_t c = 0; c < FT_COUNT(cols); c++)
             wrong += norm_case(4499, cols[c], forms[f].x, residual, out, code);
-        is_int((long long) wrong, 0, "norm: 4499 rows of %s plus %s to %s and %s",
+        is_int((long long) wrong, 0,
+               "norm: 4499 rows of %s plus %s to %s and %s have the CPU's bits",
                ft_dtype_name(forms[f].x), name_of(residual), name_of(out), name_of(code));
     }
     is_int((long long) norm_case(0, 768, FT_F32, residuals[1], outs[1], nothing), 0,
-           "norm: no rows");
+           "norm: a batch without rows writes nothing");
 }
 
 static void test_norm(void)
@@ -161,16 +164,15 @@ static void test_embed(void)
             for (size_t i = 0; i < WIDTHS; i += step)
                 wrong += embed_case(1 + i % 7, width(i), reals[t], i % 3 != 0, reals[o]);
             wrong += embed_case(1111, 768, reals[t], true, reals[o]);
-            is_int((long long) wrong, 0, "embed: tables of %s to %s, %d widths",
+            is_int((long long) wrong, 0,
+                   "embed: tables of %s to %s in %d widths have the CPU's bits",
                    ft_dtype_name(reals[t]), ft_dtype_name(reals[o]), tried);
         }
 }
 
 /* ---- Pool --------------------------------------------------------------------------------- */
 
-/* Sequences of 1 to 130 rows, and two more beyond the batch: one that is empty, one that is not
- * listed.
- */
+/* Sequences of 1 to 130 rows, and two more past the batch: an empty one and an unlisted one. */
 static size_t pool_case(ft_pooling pooling, size_t cols, ft_dtype x, ft_dtype out)
 {
     static const int32_t start[] = { 0, 1, 17, 33, 163, 163 };
@@ -198,16 +200,17 @@ static void test_pool(void)
                 size_t wrong = 0;
                 for (size_t i = 0; i < WIDTHS; i += 3 * step)
                     wrong += pool_case(pooling, width(i), reals[x], reals[o]);
-                is_int((long long) wrong, 0, "pool: %s of %s to %s; empty sequences get zeros",
-                       pooling == FT_POOL_FIRST ? "first" : "mean", ft_dtype_name(reals[x]),
+                is_int((long long) wrong, 0,
+                       "pool: the %s of %s to %s has the CPU's bits, and empty sequences get zeros",
+                       pooling == FT_POOL_FIRST ? "first row" : "mean", ft_dtype_name(reals[x]),
                        ft_dtype_name(reals[o]));
             }
 }
 
-/* ---- In a queue ----------------------------------------------------------------------------- */
+/* ---- Dependent launches --------------------------------------------------------------------- */
 
-/* x = relu(y); then y and its codes = norm(x + r); then r = x + codes: each reads what the one
- * before wrote, and writes what the one before it read. */
+/* x = relu(y); then y and its int8 values = norm(x + r); then r = x + int8 values: each reads what
+ * the previous one wrote, and writes what the previous one read. */
 static void test_queue(size_t rows, size_t cols)
 {
     enum { ROUNDS = 60 };
@@ -233,7 +236,8 @@ static void test_queue(size_t rows, size_t cols)
     wrong += cudaDeviceSynchronize() != cudaSuccess;
     wrong += count_differences(&x) + count_differences(&y) + count_differences(&r) +
              count_differences(&c);
-    is_int((long long) wrong, 0, "%d launches in a queue, %zu x %zu", 3 * ROUNDS, rows, cols);
+    is_int((long long) wrong, 0, "%d dependent launches of %zu x %zu have the CPU's bits",
+           3 * ROUNDS, rows, cols);
 }
 
 /* ------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * ops.c - an operation on two sides.
+ * ops.c - one operation on the CPU and on the device.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +27,7 @@ enum { GUARD = 256, PATTERN = 0x5a, ROOM = 512 << 20, SCRATCH = 64 << 20 };
 rng numbers = { 20 };
 ft_cuda_device_props props;
 
-/* Memory is handed out from the start of a block, on either side. */
+/* Memory is allocated from the start of an arena, on host and device. */
 static char *host_block, *device_block, *host_scratch, *device_scratch;
 static size_t host_used, device_used;
 static cublasHandle_t blas;
@@ -43,7 +43,7 @@ void open_device(void)
     if (cudaMalloc((void **) &device_block, ROOM) != cudaSuccess ||
         cudaMalloc((void **) &device_scratch, SCRATCH) != cudaSuccess || host_block == NULL ||
         host_scratch == NULL || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
-        bail_out("no memory for the tests, or no cuBLAS");
+        bail_out("cannot allocate memory or create a cuBLAS handle");
 }
 
 void keep_halves(bool keep)
@@ -63,7 +63,7 @@ void *host_memory(size_t bytes)
     char *memory = host_block + host_used;
     host_used += ft_round_up(bytes, 64);
     if (host_used > ROOM)
-        bail_out("a case takes more than %d bytes of the host", ROOM);
+        bail_out("a case takes more than %d bytes of host memory", ROOM);
     return memory;
 }
 
@@ -73,7 +73,7 @@ void *device_memory(size_t bytes)
     size_t all = ft_round_up(bytes, GUARD) + 2 * GUARD;
     device_used += all;
     if (device_used > ROOM)
-        bail_out("a case takes more than %d bytes of the device", ROOM);
+        bail_out("a case takes more than %d bytes of device memory", ROOM);
     if (cudaMemset(memory, PATTERN, all) != cudaSuccess)
         bail_out("cannot write to the device: %s", cudaGetErrorString(cudaGetLastError()));
     return memory + GUARD;
@@ -216,7 +216,7 @@ static bool is_same(const char *found, const matrix *v, size_t i)
     return isnan(expected) ? isnan(real) : memcmp(&real, &expected, sizeof real) == 0;
 }
 
-/* What the device has at `memory`, with its guards; how many of those were written. */
+/* Downloads `memory` with its guards, and counts the guard bytes that were written. */
 static const char *fetch_guarded(const void *memory, size_t bytes, size_t *wrong)
 {
     size_t all = ft_round_up(bytes, GUARD) + 2 * GUARD;

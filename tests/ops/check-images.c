@@ -1,5 +1,5 @@
 /*
- * check-images.c - what operations take and refuse: those that make sequences of images.
+ * check-images.c - operands that patchify and add_class_token accept and refuse.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,23 +18,24 @@ static const ft_conv padded = CONV({ 2, 3 }, { 2, 3 }, { 1, 1 });
 const a_case check_image_cases[] = {
 #define OP .kind = FT_OP_PATCHIFY
 #define GRID .prefix_tokens = 1, .conv = &grid
-    { OP, { IMAGES }, PATCHES, 0, 0, { 0 }, 0, "images to floats, what is left over dropped", NULL,
+    { OP, { IMAGES }, PATCHES, 0, 0, { 0 }, 0,
+      "images with f32 patches, without the remaining pixels", NULL,
       GRID },
-    { OP, { IMAGES }, PATCHES_H, 0, 0, { 0 }, 0, "images to halves", NULL, GRID },
-    { OP, { IMAGES }, 0, PATCH_CODES, 0, { 0 }, 0, "images to codes", NULL, GRID },
-    { OP, { IMAGES }, PATCHES, PATCH_CODES, 0, { 0 }, 0, "floats and codes at once",
+    { OP, { IMAGES }, PATCHES_H, 0, 0, { 0 }, 0, "images with f16 patches", NULL, GRID },
+    { OP, { IMAGES }, 0, PATCH_CODES, 0, { 0 }, 0, "images with int8 patches", NULL, GRID },
+    { OP, { IMAGES }, PATCHES, PATCH_CODES, 0, { 0 }, 0, "both f32 and int8 patches",
       "cannot write floats and codes at once", GRID },
-    { OP, { IMAGES }, 0, PATCH_DYNAMIC, 0, { 0 }, 0, "codes scaled by row",
+    { OP, { IMAGES }, 0, PATCH_DYNAMIC, 0, { 0 }, 0, "row-scaled int8 patches",
       "cannot make the scales of its rows", GRID },
-    { OP, { IMAGES }, Y, 0, 0, { 0 }, 0, "rows that are no patches",
+    { OP, { IMAGES }, Y, 0, 0, { 0 }, 0, "rows of another size than patches",
       "the float result has another shape or dtype", GRID },
-    { OP, { IMAGES_H }, PATCHES, 0, 0, { 0 }, 0, "images of halves",
+    { OP, { IMAGES_H }, PATCHES, 0, 0, { 0 }, 0, "f16 images",
       "reads something that is not an image of float32 for each sequence", GRID },
     { OP, { X_S }, PATCHES, 0, 0, { 0 }, 0, "images of another size",
       "reads something that is not an image of float32 for each sequence", GRID },
-    { OP, { PATCHES }, PATCHES, 0, 0, { 0 }, 0, "tokens as the input",
+    { OP, { PATCHES }, PATCHES, 0, 0, { 0 }, 0, "token rows as input",
       "reads something that is not an image of float32 for each sequence", GRID },
-    { OP, { IMAGES }, PATCHES, 0, 0, { 0 }, 0, "patches that overlap",
+    { OP, { IMAGES }, PATCHES, 0, 0, { 0 }, 0, "overlapping patches",
       "the image has no whole patch, or patches overlap",
       .conv = &overlapping },
     { OP, { IMAGES }, PATCHES, 0, 0, { 0 }, 0, "a patch larger than the image",
@@ -45,22 +46,22 @@ const a_case check_image_cases[] = {
       .conv = &padded },
 #undef OP
 #define OP .kind = FT_OP_ADD_CLASS_TOKEN
-    { OP, { X }, Y, 0, 0, { TABLE, V8 }, 0, "one leading row", NULL, .prefix_tokens = 1 },
-    { OP, { H }, H, 0, 0, { TABLE_F16, V8, V8 }, 0, "two leading rows, halves", NULL,
+    { OP, { X }, Y, 0, 0, { TABLE, V8 }, 0, "one prefix token", NULL, .prefix_tokens = 1 },
+    { OP, { H }, H, 0, 0, { TABLE_F16, V8, V8 }, 0, "two prefix tokens in f16", NULL,
       .prefix_tokens = 2 },
-    { OP, { X }, Y, 0, 0, { TABLE, V8, V8 }, 0, "a vector too many",
+    { OP, { X }, Y, 0, 0, { TABLE, V8, V8 }, 0, "more vectors than prefix tokens",
       "the leading rows are not float vectors as wide as the input", .prefix_tokens = 1 },
-    { OP, { X }, Y, 0, 0, { TABLE, V4 }, 0, "a narrow leading row",
+    { OP, { X }, Y, 0, 0, { TABLE, V4 }, 0, "a prefix token that is too narrow",
       "the leading rows are not float vectors as wide as the input", .prefix_tokens = 1 },
-    { OP, { X }, Y, 0, 0, { TABLE }, 0, "no leading row",
+    { OP, { X }, Y, 0, 0, { TABLE }, 0, "zero prefix tokens",
       "the leading rows are not float vectors as wide as the input", .prefix_tokens = 0 },
-    { OP, { X }, Y, 0, 0, { TABLE_6, V8 }, 0, "narrow positions",
+    { OP, { X }, Y, 0, 0, { TABLE_6, V8 }, 0, "positions that are too narrow",
       "the positions are not a float matrix as wide as the input", .prefix_tokens = 1 },
-    { OP, { X }, Y, 0, 0, { V8, V8 }, 0, "no position behind the leading row",
+    { OP, { X }, Y, 0, 0, { V8, V8 }, 0, "positions of the prefix tokens only",
       "there are no positions behind those of the leading rows", .prefix_tokens = 1 },
-    { OP, { X_S }, X_S, 0, 0, { TABLE, V8 }, 0, "a row a sequence",
+    { OP, { X_S }, X_S, 0, 0, { TABLE, V8 }, 0, "input with one row for each sequence",
       "reads something that is not float or not per token", .prefix_tokens = 1 },
-    { OP, { X }, 0, CODES, 0, { TABLE, V8 }, 0, "codes as the result", "cannot write codes",
+    { OP, { X }, 0, CODES, 0, { TABLE, V8 }, 0, "a quantized result", "cannot write codes",
       .prefix_tokens = 1 },
 #undef OP
     { .sentence = NULL },

@@ -1,5 +1,5 @@
 /*
- * check-stock.c - the values and weights of check.t, named for what they are.
+ * check-stock.c - the values and weights of check.t, named by their kind.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,9 @@
 /*
- * check-t.c - the rule of each operation: what it takes, and what it says about anything else.
+ * check-t.c - ft_op_check(): the operands that each operation accepts, and the messages for those
+ * that it refuses.
  *
- * One line a case: an operation over a small stock of values and weights, and the reason for which
- * it must be refused, or NULL.
+ * One line is one case: an operation over a fixed set of values and weights, and the expected
+ * message, or NULL where the operation is valid.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -52,7 +53,7 @@ static void test_case(const ft_plan *plan, const a_case *c)
     ft_status status = ft_op_check(plan, &op, "m.ft", &err);
     const char *kind = ft_op_name(c->kind);
     if (c->why == NULL) {
-        if (!ok(status == FT_OK, "%s takes: %s", kind, c->sentence))
+        if (!ok(status == FT_OK, "%s accepts %s", kind, c->sentence))
             diag("%s", err.text);
         return;
     }
@@ -63,7 +64,7 @@ static void test_case(const ft_plan *plan, const a_case *c)
     char expected[256];
     snprintf(expected, sizeof expected, "m.ft: %s %s: %s", kind,
              named == 0 ? "?" : check_values[named].name, c->why);
-    is_str(status == FT_ESHAPE ? err.text : "no FT_ESHAPE", expected, "%s refuses: %s", kind,
+    is_str(status == FT_ESHAPE ? err.text : "no FT_ESHAPE", expected, "%s refuses %s", kind,
            c->sentence);
 }
 
@@ -114,7 +115,7 @@ int main(void)
     test_cases(&plan, check_conv_cases, of);
     test_cases(&plan, check_image_cases, of);
     for (int kind = 0; kind < FT_NUM_OP_KINDS; kind++)
-        ok(of[kind].accepted > 0 && of[kind].refused > 0, "%s has cases of both sorts",
+        ok(of[kind].accepted > 0 && of[kind].refused > 0, "%s has accepted and refused test cases",
            ft_op_name((ft_op_kind) kind));
 
     ft_error err;
@@ -124,8 +125,10 @@ int main(void)
                  .codes = -1,
                  .inner = -1,
                  .second = -1 };
-    is_int(ft_op_check(&plan, &op, "m.ft", &err), FT_ESHAPE, "an unknown operation is refused");
-    is_str(err.text, "m.ft: unknown y: is no operation", "by its number's lack of a name");
-    is_int(ft_op_check(&plan, &op, "m.ft", NULL), FT_ESHAPE, "nobody has to listen");
+    is_int(ft_op_check(&plan, &op, "m.ft", &err), FT_ESHAPE,
+           "ft_op_check() refuses an unknown operation");
+    is_str(err.text, "m.ft: unknown y: is no operation",
+           "the message for an unknown operation says that it is no operation");
+    is_int(ft_op_check(&plan, &op, "m.ft", NULL), FT_ESHAPE, "ft_op_check() accepts a NULL error");
     return done_testing();
 }

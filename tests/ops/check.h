@@ -1,5 +1,5 @@
 /*
- * check.h - inside check.t: a stock of values and weights, and the cases that are made of them.
+ * check.h - shared by check.t: a fixed set of values and weights, and the cases that use them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "kernels/op.h"
 
-/* Values, by what they are; NO_VALUE is none. */
+/* Values, named by their kind; NO_VALUE is none. */
 enum {
     NO_VALUE,
     IDS,
@@ -150,12 +150,12 @@ enum {
 extern ft_value check_values[VALUES];
 extern const ft_weight check_weights[WEIGHTS];
 
-/* Indices into the stock. */
+/* Indices into check_values and check_weights. */
 typedef struct a_case {
     ft_op_kind kind;
     int in[FT_MAX_IN], out, codes, inner, weight[FT_MAX_WEIGHTS], heads;
-    const char *sentence, *why;                 /* why it is refused, or NULL */
-    int second, state[FT_MAX_STATES], kv_heads; /* as most operations have none, they come last */
+    const char *sentence, *why; /* the noun phrase of the sentence; the message, or NULL */
+    int second, state[FT_MAX_STATES], kv_heads; /* last, because most operations have none */
     ft_norm_kind norm;
     bool cross_kv;
     int window;
@@ -166,8 +166,8 @@ typedef struct a_case {
 } a_case;
 
 /*
- * Encoders, what decoders add to them, convolutions, and what cuts images into sequences; each list
- * ends with a case that has no sentence.
+ * Operations of encoders, of decoders, convolutions, and operations that turn images into
+ * sequences; each list ends with a case that has no sentence.
  */
 extern const a_case check_cases[], check_decoder_cases[], check_conv_cases[], check_image_cases[];
 

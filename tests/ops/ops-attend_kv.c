@@ -1,8 +1,8 @@
 /*
- * ops-attend_kv.c - tests of attention over a cache.
+ * ops-attend_kv.c - attend_kv: attention over a KV cache, against the oracle.
  *
- * The oracle knows neither pages nor chunks: it has all keys of a sequence in order.  What a
- * sequence must not see is NaN, so that a look at it would show.
+ * The oracle has neither pages nor chunks: it has all keys of a sequence in order.  Entries that a
+ * sequence must not read are NaN, so that reading one changes the result.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cache [pages, kv_heads, 64, size], NaN but for what sequences hold; scales for codes. */
+/* A cache [pages, kv_heads, 64, size], NaN except for the tokens of sequences; scales for int8. */
 typedef struct cache {
     void *data;
     float *scale;
-    double *value; /* what the data stands for */
+    double *value; /* the dequantized data */
     size_t count, scales;
 } cache;
 
@@ -43,7 +43,7 @@ static cache make_cache(const world *w, uint64_t seed)
         for (size_t at = 0; at < (size_t) w->n_tokens[sequence]; at++)
             for (size_t head = 0; head < v->kv_heads; head++) {
                 size_t place = world_place(w, sequence, at, head);
-                if (c.value[place * v->size] != 0.0) /* another lane's */
+                if (c.value[place * v->size] != 0.0) /* filled by another beam */
                     continue;
                 c.scale[place] = (float) rng_uniform(&r, 0.5, 1.5) / 60.0f;
                 for (size_t i = place * v->size; i < (place + 1) * v->size; i++) {
@@ -66,8 +66,8 @@ static void free_cache(cache *c)
 }
 
 /*
- * What one head of a row must give, of what size its parts are, and how many roundings of that size
- * it may have: those of the scores, which the exponential makes relative, and of the sums.
+ * The expected result of one head of a row, the sum of magnitudes of its terms, and the number of
+ * roundings of that size: those of the scores, which the exponential makes relative, and of sums.
  */
 static double expect_head(const world *w, const void *q, const cache *keys, const cache *values,
                           size_t row, size_t head, double *value, double *size)
@@ -102,11 +102,11 @@ static double expect_head(const world *w, const void *q, const cache *keys, cons
             size[d] += fabs(p[at] * own[d]);
         }
     }
-    double depth = (double) v->size / 16 + 8; /* lanes, their tree, and two scales */
+    double depth = (double) v->size / 16 + 8; /* SIMD lanes, their reduction tree, and two scales */
     return 2.0 * largest * depth + 2.0 * (double) (last + 1 - first) + 16.0;
 }
 
-/* Attend on a batch; the rows of the queries are given, the results are returned. */
+/* Runs attend_kv on a batch with these queries; returns the results. */
 static void *attend(bench *on, const world *w, const ft_batch *batch, const void *q,
                     const cache *keys, const cache *values)
 {
@@ -140,8 +140,8 @@ static void *attend(bench *on, const world *w, const ft_batch *batch, const void
 }
 
 /*
- * A GPU multiplies halves as halves: weights are rounded as results are, and so are keys and values
- * that were codes, whose scores then move by a few roundings.
+ * A GPU multiplies in f16 or bf16: it rounds weights as it rounds results, and also the dequantized
+ * keys and values of an int8 cache, whose scores then move by a few roundings.
  */
 static double rounding_of_weights(const bench *on, const variant *v)
 {
@@ -161,23 +161,24 @@ static void compare_with_oracle(bench *on, const world *w, const void *q, const 
             double roundings = expect_head(w, q, keys, values, row, head, value, size);
             for (size_t d = 0; d < v->size; d++) {
                 double x = number_of(found, v->real, (row * v->heads + head) * v->size + d);
-                double bound = 1e-30 + /* codes may all be 0 */
+                double bound = 1e-30 + /* quantized values may all be 0 */
                                size[d] * (roundings * ROUNDING + rounding_of_weights(on, v)) +
                                (v->real == FT_F32 ? 0.0
                                                   : fabs(value[d]) * rounding_in(v->real) +
-                                                        0x1p-24); /* small halves */
+                                                        0x1p-24); /* subnormal f16 */
                 double error = fabs(x - value[d]) / bound;
                 worst = error <= worst ? worst : error >= 0.0 ? error : (double) INFINITY;
             }
         }
-    near(worst, 0.0, 1.0, "%s: attend: %s", on->name, variant_name(v));
+    near(worst, 0.0, 1.0, "%s: attend_kv with %s matches the oracle", on->name, variant_name(v));
     free(value);
     free(size);
 }
 
 /*
- * Every sequence alone, `chunk` rows at a time, against what it got among the others.  On a GPU one
- * row is no step here: prompts and steps may differ in their last bits there, as attend_kv.cu says.
+ * Every sequence alone, `chunk` rows at a time, against its results in the batch.  On a GPU a
+ * single row is no decode step here: prefill and decode may differ in their last bits there, as
+ * attend_kv.cu explains.
  */
 static bool same_in_chunks(bench *on, const world *w, const void *q, const cache *keys,
                            const cache *values, const void *together, int32_t chunk)
@@ -217,7 +218,7 @@ static bool same_in_chunks(bench *on, const world *w, const void *q, const cache
 static void attend_case(bench *on, const variant *v)
 {
     world w;
-    bool alone = !v->lanes || v->cross_kv; /* lanes of a cache cannot be */
+    bool alone = !v->lanes || v->cross_kv; /* beams of one search cannot be split */
     if (!variant_runs_on(on, v, alone ? 2 : 1))
         return;
     world_init(&w, v);
@@ -228,8 +229,8 @@ static void attend_case(bench *on, const variant *v)
     if (alone)
         ok(same_in_chunks(on, &w, q, &keys, &values, found, 1) &&
                same_in_chunks(on, &w, q, &keys, &values, found, 19),
-           "%s: attend: %s: the same bits alone, row by row and in chunks", on->name,
-           variant_name(v));
+           "%s: attend_kv with %s gives a sequence the same bits alone, row by row and in chunks",
+           on->name, variant_name(v));
     free(found);
     free(q);
     free_cache(&keys);

@@ -1,5 +1,5 @@
 /*
- * ops-attention.c - tests of attention: float, observed, faked int8, int8.
+ * ops-attention.c - attention: float, calibration, fake-quantized and int8.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +39,7 @@ typedef struct float_data {
     float *q, *k, *v;
     double *wide_q, *wide_k, *wide_v, *sizes_v;
     double *context, *size, *probs;
-    double score; /* no score's parts are larger */
+    double score; /* the bound of all terms of a score */
 } float_data;
 
 static double largest_score(const oracle_attention *a, size_t tokens)
@@ -83,7 +83,7 @@ static void free_floats(float_data *d)
         free(all[i]);
 }
 
-/* An error of a score is a relative one of its probability, and once more of their sum. */
+/* An error of a score is a relative error of its probability, and again of their sum. */
 static double probability_bound(const oracle_attention *a, const float_data *d, size_t longest)
 {
     double score = ((double) (a->cols / a->heads) + 2) * ROUNDING * d->score;
@@ -107,12 +107,12 @@ static void float_case(bench *on, const ft_batch *batch, size_t heads, size_t co
     oneop_end(&t);
     double bound = probability_bound(&a, &d, batch->longest) + (double) batch->longest * ROUNDING;
     near(worst_error(found, d.context, d.size, bound, 0.0, batch->tokens * cols), 0.0, 1.0,
-         "%s: attention: float, %s", on->name, what);
+         "%s: float attention with %s matches the oracle", on->name, what);
     free(found);
     free_floats(&d);
 }
 
-/* ---- Observed ----------------------------------------------------------------------------- */
+/* ---- Calibration -------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -120,7 +120,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Calibration sees each probability once, whatever the blocks. */
+/* Calibration counts each probability once, however the kernel splits the work. */
 static void observed_case(bench *on)
 {
     static const int32_t start[] = { 0, 1, 66, 166 };
@@ -130,7 +130,7 @@ static void observed_case(bench *on)
     size_t n = oracle_probabilities(&a);
     ft_counts counts;
     if (!ft_counts_init(&counts))
-        bail_out("no memory for counters");
+        bail_out("out of memory: counters");
     float *found = must_have(batch.tokens * a.cols, sizeof *found);
     const float *const in[] = { d.q, d.k, d.v };
     oneop t;
@@ -144,24 +144,24 @@ static void observed_case(bench *on)
     oneop_end(&t);
     ft_counts_finalize(&counts);
     is_int((long long) ft_counts_total(&counts), (long long) n,
-           "%s: attention: every probability is counted once", on->name);
+           "%s: attention counts every probability once", on->name);
     qsort(d.probs, n, sizeof *d.probs, by_size);
     float *seen = must_have(n, sizeof *seen);
     memcpy(seen, counts.tail, counts.tail_used * sizeof *seen);
-    /* Other devices than the CPU remember the upper bits of a magnitude. */
+    /* Devices other than the CPU keep the upper bits of a magnitude. */
     double bound = probability_bound(&a, &d, batch.longest) +
                    (on->backend == &ft_backend_cpu ? 0.0 : ldexp(1.0, -FT_COUNT_MANTISSA));
     ok(counts.tail_used == n && worst_error(seen, d.probs, NULL, bound, 0.0, n) <= 1,
-       "%s: attention: and they are the oracle's", on->name);
+       "%s: attention counts the probabilities of the oracle", on->name);
     free(seen);
     free(found);
     ft_counts_fini(&counts);
     free_floats(&d);
 }
 
-/* ---- Codes -------------------------------------------------------------------------------- */
+/* ---- Quantized ---------------------------------------------------------------------------- */
 
-/* Scales of queries and keys give scores of a deviation of 2; others as calibration finds them. */
+/* Scales of queries and keys give scores a deviation of 2; the others are typical. */
 typedef struct quantized {
     int8_t *code[3];
     float *fake[3];
@@ -179,7 +179,7 @@ static quantized make_quantized(const oracle_attention *a, size_t tokens)
     return q;
 }
 
-/* Fill in what follows from the codes: their form in float, and the context. */
+/* Fills in what the quantized values determine: their float form, and the context. */
 static void finish_quantized(quantized *q, oracle_attention a, size_t tokens)
 {
     double *wide[3];
@@ -230,8 +230,8 @@ static void run_quantized(bench *on, const ft_batch *batch, const oracle_attenti
 }
 
 /*
- * The kernels' exponential is off by less than 0.05 of a code, so a probability that lies that near
- * to the middle between two codes may go to the other one than the oracle's.
+ * The kernels' exponential is off by less than 0.05 of a quantization step, so a probability near
+ * the middle of two quantized values may be rounded to the other one than the oracle's.
  */
 static void is_context(const float *found, const quantized *q, size_t n, double exact,
                        const char *device, const char *what)
@@ -243,9 +243,9 @@ static void is_context(const float *found, const quantized *q, size_t n, double 
         moved += error <= rounding ? 0 : 1;
         wrong += error <= rounding + 1.001 * q->doubt[i] ? 0 : 1;
     }
-    ok(wrong == 0, "%s: attention: faked, %s, to floats", device, what);
+    ok(wrong == 0, "%s: fake-quantized attention with %s to f32 matches the oracle", device, what);
     if (wrong > 0)
-        diag("of %zu values %zu moved, %zu of them too far", n, moved, wrong);
+        diag("of %zu values %zu differ from the oracle, %zu of them too much", n, moved, wrong);
 }
 
 static void quantized_case(bench *on, const ft_batch *batch, const oracle_attention *a,
@@ -255,20 +255,22 @@ static void quantized_case(bench *on, const ft_batch *batch, const oracle_attent
     float *fake = must_have(n, sizeof *fake), *int8 = must_have(n, sizeof *int8);
     run_quantized(on, batch, a, q, true, false, fake);
     run_quantized(on, batch, a, q, false, false, int8);
-    /* The sum becomes float and is multiplied by a quotient: three roundings. */
+    /* The sum is converted to float and multiplied by a quotient: three roundings. */
     is_context(fake, q, n, 3 * ROUNDING, on->name, what);
-    ok(memcmp(fake, int8, n * sizeof *fake) == 0, "%s: attention: %s, int8 gives the same bits",
-       on->name, what);
+    ok(memcmp(fake, int8, n * sizeof *fake) == 0,
+       "%s: attention with %s gives the same f32 bits in int8 as fake-quantized", on->name, what);
 
     double *real = doubles_of(fake, n);
     run_quantized(on, batch, a, q, true, true, fake);
     run_quantized(on, batch, a, q, false, true, int8);
     wrong = wrong_codes(fake, FT_F32, real, (double) q->out_scale, CODE_SLACK, n);
-    is_int((long long) wrong, 0, "%s: attention: faked, %s, to the codes of these floats", on->name,
-           what);
+    is_int((long long) wrong, 0,
+           "%s: fake-quantized attention with %s quantizes its result correctly", on->name, what);
     for (size_t i = 0; i < n; i++)
         differ += fake[i] != (float) ((int8_t *) int8)[i];
-    is_int((long long) differ, 0, "%s: attention: %s, int8 gives the same codes", on->name, what);
+    is_int((long long) differ, 0,
+           "%s: attention with %s gives the same quantized values in int8 as fake-quantized",
+           on->name, what);
     free(real);
     free(fake);
     free(int8);
@@ -284,7 +286,7 @@ static void random_case(bench *on, const ft_batch *batch, size_t heads, size_t c
     free_quantized(&q);
 }
 
-/* All probabilities and values are 127 or 126: sums are odd and beyond what floats hold exactly. */
+/* All probabilities and values are 127 or 126: sums are odd and exceed the exact range of f32. */
 static void largest_case(bench *on)
 {
     enum { LENGTH = 1100, COLS = 8 };

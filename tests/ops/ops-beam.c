@@ -1,8 +1,8 @@
 /*
- * ops-beam.c - the operation BEAM: each text gets its rules, its rows and its seats.
+ * ops-beam.c - the operation BEAM_SEARCH: each search uses its own options, rows and slots.
  *
- * What a step makes of them is tested in beam_search-t.c.  Memory is compared as a whole, so that a
- * number in somebody else's place is found.
+ * beam_search-t.c tests the step itself.  The whole state is compared, so that a value written to
+ * the slot of another search is found.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,9 +15,9 @@
 #include <stdlib.h>
 
 enum { SEATS = 9, WORDS = 97, TEXTS = 3, SELECTED = 4 };
-_Static_assert((int) TEXT == (int) CONTEXT, "memory is that of a session");
+_Static_assert((int) TEXT == (int) CONTEXT, "the state has the size of a session's");
 
-/* One text begins, one is nobody's, one goes on. */
+/* One search begins, one is inactive, one continues. */
 static const ft_beam_params texts[TEXTS] = {
     { .slot = 5,
       .row = 3,
@@ -47,7 +47,7 @@ static ft_beam_params complete(const ft_beam_params *text, int32_t prompt)
     return rules;
 }
 
-/* Memory in which the last text has taken a step already. */
+/* A state in which the last search has already taken a step. */
 static ft_beam_state begin(rng *r, const float *logits)
 {
     ft_beam_state m = memory_new(r, SEATS, WORDS);
@@ -110,12 +110,14 @@ void test_beam_search(bench *on)
             step_on_cpu(&expected, &beams[i], logits + (size_t) beams[i].row * WORDS);
     }
     ft_beam_state after = run_beam(on, beams, logits, &before);
-    ok(memory_equals(&after, &expected, SEATS), "%s: beam: each text takes its own step", on->name);
-    ok(!memory_equals(&after, &before, SEATS), "%s: beam: and that is one", on->name);
+    ok(memory_equals(&after, &expected, SEATS),
+       "%s: beam_search takes one step of each search with its own options and slots", on->name);
+    ok(!memory_equals(&after, &before, SEATS),
+       "%s: beam_search changes the state of active searches", on->name);
     memory_free(&after);
     after = run_beam(on, NULL, logits, &before);
-    ok(memory_equals(&after, &before, SEATS), "%s: beam: nothing, where nothing is asked for",
-       on->name);
+    ok(memory_equals(&after, &before, SEATS),
+       "%s: beam_search changes nothing in a batch without searches", on->name);
     memory_free(&after);
     memory_free(&before);
     memory_free(&expected);

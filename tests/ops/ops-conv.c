@@ -1,5 +1,5 @@
 /*
- * ops-conv.c - a convolution of each kind of weights; conv.t has the many shapes.
+ * ops-conv.c - a convolution with each kind of weights; conv.t tests many shapes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,8 @@ void test_conv(bench *on)
     for (size_t i = 0; i < FT_COUNT(kinds); i++) {
         conv_shape shape = conv_random_shape(i);
         conv_problem p = conv_make(&shape, &kinds[i], i);
-        is_int((long long) conv_try(on, &p, NULL, factor), 0, "%s: conv: %s: %s", on->name,
+        is_int((long long) conv_try(on, &p, NULL, factor), 0,
+               "%s: conv with %s matches the reference convolution of %s", on->name,
                conv_how_text(what, &kinds[i]), conv_text(shape_text, &shape));
         conv_free(&p);
     }

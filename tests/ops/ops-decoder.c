@@ -1,9 +1,8 @@
 /*
- * ops-decoder.c - tests of what remembers the tokens of sequences, and of what chooses new ones.
+ * ops-decoder.c - record_tokens and sample.
  *
- * How a token is chosen is tested in sample-t.c; here, that each row gets the rules, the history
- * and the place in memory that are its own.  Memory is compared as a whole, so that a number in
- * somebody else's place is found.
+ * sample-t.c tests how a token is sampled; this test, that each row uses its own sampling options,
+ * history and slot.  The whole state is compared, so that a value written to another slot is found.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,13 +21,13 @@
 
 enum { SEATS = 9, WORDS = 97, OLD = 0x7777 };
 
-/* What is known of all seats. */
+/* The state of all slots. */
 typedef struct memory {
     int32_t last[SEATS], history[SEATS * CONTEXT];
     uint32_t seen[SEATS * WORDS];
 } memory;
 
-/* As if other sequences had used the seats before. */
+/* As if other sequences had used the slots before. */
 static void fill_memory(memory *m, rng *r)
 {
     for (size_t i = 0; i < FT_COUNT(m->last); i++)
@@ -49,7 +48,7 @@ static void add_memory(oneop *t, const memory *before, memory *after)
     t->after[FT_STATE_TOKEN_COUNTS] = after->seen;
 }
 
-/* ---- Note --------------------------------------------------------------------------------- */
+/* ---- Record tokens ------------------------------------------------------------------------ */
 
 static const int32_t num_slots[SEQUENCES] = { 4, 0, 7, 2 };
 
@@ -65,7 +64,7 @@ static memory run_note(bench *on, const ft_batch *batch, const int32_t *ids, con
     return after;
 }
 
-/* An id below 0 stands for no token, but at position 0 it begins a text as others do. */
+/* A negative id is no token, but at position 0 it starts a sequence as other ids do. */
 static memory noted(const world *w, const int32_t *ids, const memory *before)
 {
     memory m = *before;
@@ -81,7 +80,7 @@ static memory noted(const world *w, const int32_t *ids, const memory *before)
     return m;
 }
 
-/* Texts that begin, one with a token and one without, and texts that go on. */
+/* New sequences, one with a first token and one without, and sequences that continue. */
 static void note_prompts(bench *on, rng *r, bool first_is_token)
 {
     world w;
@@ -91,7 +90,7 @@ static void note_prompts(bench *on, rng *r, bool first_is_token)
         { .slot = 4 }, { .slot = 0 }, { .slot = 7 }, { 0 }
     };
     const int32_t select[SEQUENCES] = { 2, 3, 56, 73 };
-    const char *how = first_is_token ? "" : ", the first id below 0";
+    const char *how = first_is_token ? "" : " where the first id is negative";
     world_init(&w, &(variant){ .kv_heads = 1 });
     w.batch.slot = num_slots;
     w.batch.selected = SEQUENCES;
@@ -104,16 +103,17 @@ static void note_prompts(bench *on, rng *r, bool first_is_token)
         ids[0] = -1;
     memory found = run_note(on, &w.batch, ids, &before), expected = noted(&w, ids, &before);
     ok(memcmp(found.history, expected.history, sizeof found.history) == 0,
-       "%s: note: tokens stand in their histories%s", on->name, how);
+       "%s: record_tokens appends tokens to the histories of their slots%s", on->name, how);
     ok(memcmp(found.seen, expected.seen, sizeof found.seen) == 0,
-       "%s: note: and are seen, by a new text nothing else%s", on->name, how);
-    w.batch.choice = NULL; /* as for all pieces of a prompt but the last */
-    found = run_note(on, &w.batch, ids, &before);
-    ok(memcmp(&found, &expected, sizeof found) == 0, "%s: note: also where no token is chosen%s",
+       "%s: record_tokens marks prompt tokens as seen and clears the counts of new sequences%s",
        on->name, how);
+    w.batch.choice = NULL; /* as for all chunks of a prompt but the last */
+    found = run_note(on, &w.batch, ids, &before);
+    ok(memcmp(&found, &expected, sizeof found) == 0,
+       "%s: record_tokens does the same in a batch that samples nothing%s", on->name, how);
 }
 
-/* A step reads what CHOOSE wrote down; `past` is 0 once, which is no reason to forget. */
+/* A decode step reads what SAMPLE recorded; an n_past of 0 does not clear the slot there. */
 static void note_step(bench *on, rng *r)
 {
     world w;
@@ -133,7 +133,8 @@ static void note_step(bench *on, rng *r)
     w.batch.step = true;
     fill_memory(&before, r);
     memory found = run_note(on, &w.batch, ids, &before);
-    ok(memcmp(&found, &before, sizeof found) == 0, "%s: note: nothing in a step", on->name);
+    ok(memcmp(&found, &before, sizeof found) == 0,
+       "%s: record_tokens changes nothing in a decode step", on->name);
 }
 
 void test_record_tokens(bench *on)
@@ -144,30 +145,34 @@ void test_record_tokens(bench *on)
     note_step(on, &r);
 }
 
-/* ---- Choose ------------------------------------------------------------------------------- */
+/* ---- Sample ------------------------------------------------------------------------------- */
 
-/* In each row the same token is likeliest, then the same other one: whose rules hold decides. */
+/* All rows have the same two likeliest tokens: the row's sampling options decide between them. */
 enum { CHOICES = 8, FIRST = 61, SECOND = 8, NONE = FT_NO_TOKEN };
 
 typedef struct turn {
     const char *what;
-    int32_t token; /* that is chosen */
+    int32_t token; /* the expected token */
     ft_sampling_params choice;
 } turn;
 
 static const turn turns[CHOICES] = {
     { "the likeliest token", FIRST, { .slot = 4, .n_tokens = 9 } },
-    { "none from a row with a NaN", NONE, { .slot = 0, .n_tokens = 9 } },
-    { "no token that is banned", SECOND, { .slot = 7, .n_tokens = 9, .bans = 1 } },
-    { "what its seat has not seen",
+    { "no token from a row with a NaN", NONE, { .slot = 0, .n_tokens = 9 } },
+    { "no banned token", SECOND, { .slot = 7, .n_tokens = 9, .bans = 1 } },
+    { "a token that its slot has not seen, with a repetition penalty",
       SECOND,
       { .slot = 2, .n_tokens = 9, .repetition_penalty = 1.5f } },
-    { "what another seat has seen",
+    { "a token that only another slot has seen, with a repetition penalty",
       FIRST,
       { .slot = 8, .n_tokens = 9, .repetition_penalty = 1.5f } },
-    { "no n-gram of its seat", SECOND, { .slot = 3, .n_tokens = 9, .no_repeat_ngram = 2 } },
-    { "an n-gram of another seat", FIRST, { .slot = 1, .n_tokens = 9, .no_repeat_ngram = 2 } },
-    { "a token beyond a full history", FIRST, { .slot = 6, .n_tokens = CONTEXT } },
+    { "no token that repeats an n-gram of its slot",
+      SECOND,
+      { .slot = 3, .n_tokens = 9, .no_repeat_ngram = 2 } },
+    { "a token that repeats an n-gram of another slot",
+      FIRST,
+      { .slot = 1, .n_tokens = 9, .no_repeat_ngram = 2 } },
+    { "a token for a slot whose history is full", FIRST, { .slot = 6, .n_tokens = CONTEXT } },
 };
 
 typedef struct choosing {
@@ -177,7 +182,7 @@ typedef struct choosing {
     memory before, after;
 } choosing;
 
-/* Where FIRST is not to be chosen, its seat knows it: each rule that looks there excludes it. */
+/* Where FIRST is not expected, its slot has seen it, so that the row's option excludes it. */
 static void fill_choosing(choosing *c)
 {
     rng r = { 72 };
@@ -195,7 +200,7 @@ static void fill_choosing(choosing *c)
             history[i] = 20 + i;
         if (turns[row].token != FIRST) {
             seen[FIRST] = 1;
-            history[3] = history[8]; /* what came behind it was FIRST, and would be again */
+            history[3] = history[8]; /* FIRST followed it, and would again */
             history[4] = FIRST;
         }
         c->choice[row] = turns[row].choice;
@@ -235,21 +240,22 @@ static double log_softmax(const float *logits, int32_t at)
     return (double) logits[at] - log(sum);
 }
 
-/* A row that chooses nothing has no log-probability, and the next step reads token 0. */
+/* A row that samples nothing has no log-probability, and the next step reads token 0. */
 static void check_row(const bench *on, const choosing *c, size_t row, memory *expected)
 {
     const turn *given = &turns[row];
     size_t slot = (size_t) given->choice.slot, known = (size_t) given->choice.n_tokens;
     int32_t token = given->token;
-    is_int(c->token[row], token, "%s: choose: %s", on->name, given->what);
+    is_int(c->token[row], token, "%s: sample chooses %s", on->name, given->what);
     expected->last[slot] = token < 0 ? 0 : token;
     if (token < 0) {
-        ok(isnan(c->logprob[row]), "%s: choose: and no log-probability", on->name);
+        ok(isnan(c->logprob[row]), "%s: sample gives a row without a token a NaN log-probability",
+           on->name);
         return;
     }
-    /* Of an exponential's argument and of its result, roundings in float: see sample-t.c. */
+    /* Float roundings of the argument and of the result of the exponential: see sample-t.c. */
     near((double) c->logprob[row], log_softmax(c->logits + row * WORDS, token), 2e-6,
-         "%s: choose: and its log-probability, by the raw logits", on->name);
+         "%s: sample computes the log-probability from the raw logits", on->name);
     expected->seen[slot * WORDS + (size_t) token]++;
     if (known < CONTEXT)
         expected->history[slot * CONTEXT + known] = token;
@@ -264,12 +270,12 @@ void test_sample(bench *on)
     for (size_t row = 0; row < CHOICES; row++)
         check_row(on, &c, row, &expected);
     ok(memcmp(c.after.last, expected.last, sizeof expected.last) == 0,
-       "%s: choose: each seat's last token", on->name);
+       "%s: sample records the last token of each slot", on->name);
     ok(memcmp(c.after.history, expected.history, sizeof expected.history) == 0,
-       "%s: choose: tokens end their histories", on->name);
+       "%s: sample appends tokens to the histories of their slots", on->name);
     ok(memcmp(c.after.seen, expected.seen, sizeof expected.seen) == 0,
-       "%s: choose: they are counted", on->name);
+       "%s: sample counts the tokens of each slot", on->name);
     run_choose(on, &c, NULL);
     ok(memcmp(&c.after, &c.before, sizeof c.after) == 0,
-       "%s: choose: nothing, where nothing is asked for", on->name);
+       "%s: sample changes nothing in a batch that samples nothing", on->name);
 }

@@ -1,6 +1,6 @@
 /*
- * ops-elementwise.c - tests of operations on single elements or rows: activate, quantize, pool,
- * observe.
+ * ops-elementwise.c - elementwise and row operations: activate, quantize, dequantize,
+ * l2_normalize, pool, observe.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ enum { COUNT = TOKENS * HIDDEN };
 
 /* ---- Maps --------------------------------------------------------------------------------- */
 
-/* One value after the other: operation `kind` on COUNT floats of standard deviation `sigma`. */
+/* Runs the operation `kind` on the rows of x. */
 static float *map_floats(bench *on, ft_op_kind kind, ft_activation activation, const float *x,
                          size_t cols)
 {
@@ -38,7 +38,8 @@ static float *map_floats(bench *on, ft_op_kind kind, ft_activation activation, c
 
 void test_activate(bench *on)
 {
-    /* Errors by kernels/activation.h; relative ones are those of a division and of exp. */
+    /* Error bounds of kernels/activation.h; the relative ones are those of a division and of exp.
+     */
     static const struct {
         double relative, absolute;
     } bounds[] = {
@@ -60,7 +61,8 @@ void test_activate(bench *on)
             expected[i] = oracle_activation(ft_activation_name(activation), (double) x[i]);
         near(worst_error(found, expected, NULL, bounds[activation].relative,
                          bounds[activation].absolute, COUNT),
-             0.0, 1.0, "%s: activate: %s", on->name, ft_activation_name(activation));
+             0.0, 1.0, "%s: activate matches the oracle's %s", on->name,
+             ft_activation_name(activation));
         free(found);
     }
     free(expected);
@@ -86,7 +88,7 @@ static void quantize_case(bench *on, const float *x, const double *value, size_t
             wrong += code != oracle_quantize(value[k], (double) scale);
         }
     }
-    is_int((long long) wrong, 0, "%s: quantize: %s", on->name, what);
+    is_int((long long) wrong, 0, "%s: quantize %s", on->name, what);
     free(codes);
 }
 
@@ -95,8 +97,8 @@ void test_quantize(bench *on)
     float *x = random_floats(9, COUNT, 1.0);
     double *value = doubles_of(x, COUNT);
     quantize_case(on, x, value, HIDDEN, 2.5f / 127.0f, CODE_SLACK,
-                  "normal values, the largest beyond the scale");
-    /* A power of two divides exactly, so halves are halves: they go to the even code. */
+                  "rounds normal values to nearest and saturates the largest");
+    /* A power of two divides exactly, so ties are exact: they round to even. */
     for (size_t i = 0; i < COUNT; i++) {
         x[i] = (float) ((int) (i % 600) - 300) * 0.125f;
         value[i] = (double) x[i];
@@ -105,7 +107,8 @@ void test_quantize(bench *on)
     x[1] = -INFINITY;
     value[0] = 1e30;
     value[1] = -1e30;
-    quantize_case(on, x, value, 33, 0.25f, 0.0, "halves to even, infinities to +-127");
+    quantize_case(on, x, value, 33, 0.25f, 0.0,
+                  "rounds ties to even and saturates infinities to +-127");
     free(x);
     free(value);
 }
@@ -126,7 +129,8 @@ void test_dequantize(bench *on)
         int wrong = 0;
         for (size_t k = 0; k < COUNT; k++) /* the product is exact in double: it rounds once */
             wrong += found[k] != (float) ((double) scale * codes[k]);
-        is_int(wrong, 0, "%s: dequantize: %s", on->name, i == 0 ? "int8" : "codes in float");
+        is_int(wrong, 0, "%s: dequantize of %s is exact to one rounding", on->name,
+               i == 0 ? "int8" : "fake-quantized values");
     }
     free(codes);
     free(faked);
@@ -143,9 +147,9 @@ void test_l2_normalize(bench *on)
     for (size_t i = 0; i < TOKENS; i++)
         oracle_normalize(expected + i * ROWS, value + i * ROWS, ROWS);
     float *found = map_floats(on, FT_OP_L2_NORMALIZE, FT_ACT_NONE, x, ROWS);
-    /* Products, a sum in 16 lanes and a tree, root, division, product: 12 roundings. */
+    /* Squares, a sum in 16 SIMD lanes and a tree, root, division, product: 12 roundings. */
     near(worst_error(found, expected, NULL, 12 * ROUNDING, 0.0, TOKENS * ROWS), 0.0, 1.0,
-         "%s: normalize: rows of length 1, and one of zeros", on->name);
+         "%s: l2_normalize gives rows of length 1 and keeps a row of zeros", on->name);
     free(x);
     free(value);
     free(expected);
@@ -180,7 +184,7 @@ void test_pool(bench *on)
         /* The first row is copied; a sum of up to 300 rows rounds as often, and two more times. */
         near(
             worst_error(found, expected, size, i == 0 ? 0.0 : 302 * ROUNDING, 0.0, FT_COUNT(found)),
-            0.0, 1.0, "%s: pool: the %s", on->name,
+            0.0, 1.0, "%s: pool computes the %s", on->name,
             i == 0 ? "first row of each sequence" : "mean of each sequence");
     }
     free(x);
@@ -196,7 +200,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The CPU remembers magnitudes exactly, other devices their keys and the largest one exactly. */
+/* The CPU records magnitudes exactly, other devices their keys and the largest one exactly. */
 static bool are_remembered(const bench *on, const uint32_t *found, const uint32_t *expected,
                            size_t n)
 {
@@ -224,24 +228,24 @@ void test_observe(bench *on)
 
     ft_counts counts;
     if (!ft_counts_init(&counts))
-        bail_out("no memory for counters");
+        bail_out("out of memory: counters");
     oneop t;
     oneop_begin(&t, on, FT_OP_OBSERVE, &mixed_batch);
     t.counts = &counts;
     oneop_in(&t, 0, FT_TOKENS, COLS, FT_F32, 0.0f, x);
     oneop_run(&t, NULL, NULL);
     ft_counts_finalize(&counts);
-    is_int((long long) counts.zeros, ZEROS, "%s: observe: zeros are counted", on->name);
+    is_int((long long) counts.zeros, ZEROS, "%s: observe counts zeros", on->name);
     ok(counts.tail_used == n - ZEROS &&
            are_remembered(on, counts.tail, magnitude + ZEROS, n - ZEROS),
-       "%s: observe: every other magnitude is remembered", on->name);
+       "%s: observe records every other magnitude", on->name);
     oneop_run(&t, NULL, NULL);
     is_int((long long) ft_counts_total(&counts), 2 * (long long) n,
-           "%s: observe: a second run adds to the first", on->name);
+           "%s: observe adds the counts of a second run", on->name);
     t.counts = NULL;
     oneop_run(&t, NULL, NULL);
     is_int((long long) ft_counts_total(&counts), 2 * (long long) n,
-           "%s: observe: without counters nothing is counted", on->name);
+           "%s: observe counts nothing without counters", on->name);
     oneop_end(&t);
     ft_counts_fini(&counts);
     free(x);

@@ -1,9 +1,9 @@
 /*
- * ops-f16.c - the operations on rows with halves instead of floats.
+ * ops-f16.c - row operations on f16 instead of f32.
  *
- * Arithmetic is in float whatever is stored.  So the same numbers in halves must give the same
- * results, rounded where they are stored; codes are made of what is stored beside them, else of
- * floats.  What those results are is tested with floats.
+ * Arithmetic is in f32 whatever the storage type.  So the same numbers in f16 must give the same
+ * results, rounded where they are stored; quantized results come from the stored f16 results if
+ * there are any, else from f32.  Other tests check the f32 results.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,10 +21,10 @@
 
 enum { COLS = 70, COUNT = TOKENS * COLS };
 
-/* What an operand is; HALVES are floats in the run that shows what is expected. */
+/* The kind of an operand; HALVES are f32 in the run that computes the expected results. */
 typedef enum operand { NONE, HALVES, FLOATS, INT8, FAKED } operand;
 
-/* What is written: real values, codes, or both. */
+/* The results: float values, quantized values, or both. */
 enum { REALS = 1, CODES = 2 };
 
 typedef struct half_case {
@@ -36,25 +36,25 @@ typedef struct half_case {
 } half_case;
 
 static const half_case cases[] = {
-    { FT_OP_NORM, { HALVES }, REALS, 0, "halves" },
-    { FT_OP_NORM, { HALVES, HALVES }, REALS | CODES, 0, "halves plus halves, codes beside" },
-    { FT_OP_NORM, { HALVES, INT8 }, CODES, 0, "halves plus codes, to codes alone" },
-    { FT_OP_NORM, { HALVES, FAKED }, REALS, 0, "halves plus codes in float" },
-    { FT_OP_NORM, { FLOATS, HALVES }, REALS | CODES, 0, "floats plus halves" },
-    { FT_OP_ADD, { HALVES, HALVES }, REALS, 0, "halves and halves" },
-    { FT_OP_ADD, { HALVES, INT8 }, REALS, 0, "halves and codes" },
-    { FT_OP_ADD, { FLOATS, HALVES }, REALS, 0, "floats and halves" },
-    { FT_OP_ACTIVATE, { HALVES }, REALS, 0, "halves" },
-    { FT_OP_ACTIVATE, { FLOATS }, REALS, 0, "floats to halves" },
-    { FT_OP_QUANTIZE, { HALVES }, CODES, 0, "halves" },
-    { FT_OP_DEQUANTIZE, { INT8 }, REALS, 0, "codes" },
-    { FT_OP_DEQUANTIZE, { FAKED }, REALS, 0, "codes in float" },
-    { FT_OP_L2_NORMALIZE, { HALVES }, REALS, 0, "halves" },
-    { FT_OP_POOL, { HALVES }, REALS, FT_POOL_FIRST, "first rows" },
-    { FT_OP_POOL, { HALVES }, REALS, FT_POOL_MEAN, "means" },
+    { FT_OP_NORM, { HALVES }, REALS, 0, "f16 input" },
+    { FT_OP_NORM, { HALVES, HALVES }, REALS | CODES, 0, "f16 plus f16, with int8 output" },
+    { FT_OP_NORM, { HALVES, INT8 }, CODES, 0, "f16 plus int8, with int8 output only" },
+    { FT_OP_NORM, { HALVES, FAKED }, REALS, 0, "f16 plus fake-quantized values" },
+    { FT_OP_NORM, { FLOATS, HALVES }, REALS | CODES, 0, "f32 plus f16" },
+    { FT_OP_ADD, { HALVES, HALVES }, REALS, 0, "f16 plus f16" },
+    { FT_OP_ADD, { HALVES, INT8 }, REALS, 0, "f16 plus int8" },
+    { FT_OP_ADD, { FLOATS, HALVES }, REALS, 0, "f32 plus f16" },
+    { FT_OP_ACTIVATE, { HALVES }, REALS, 0, "f16 input" },
+    { FT_OP_ACTIVATE, { FLOATS }, REALS, 0, "f32 input" },
+    { FT_OP_QUANTIZE, { HALVES }, CODES, 0, "f16 input" },
+    { FT_OP_DEQUANTIZE, { INT8 }, REALS, 0, "int8 input" },
+    { FT_OP_DEQUANTIZE, { FAKED }, REALS, 0, "fake-quantized input" },
+    { FT_OP_L2_NORMALIZE, { HALVES }, REALS, 0, "f16 input" },
+    { FT_OP_POOL, { HALVES }, REALS, FT_POOL_FIRST, "the first rows of f16 input" },
+    { FT_OP_POOL, { HALVES }, REALS, FT_POOL_MEAN, "the means of f16 input" },
 };
 
-/* Operands of all sorts: x[i] has exactly the numbers of half[i]. */
+/* Operands of all kinds: x[i] has exactly the values of half[i]. */
 typedef struct stock {
     float *x[2], *faked, *weight, *bias;
     uint16_t *half[2];
@@ -139,8 +139,8 @@ static void test_case(bench *on, const stock *s, const half_case *c)
                 ft_quantize(ft_float_from_f16(found[i]), ft_inverse_scale(CODE_SCALE));
         wrong += codes[i] != expected_codes[i];
     }
-    is_int(wrong, 0, "%s: %s: %s: what floats give, rounded", on->name, ft_op_name(c->kind),
-           c->sentence);
+    is_int(wrong, 0, "%s: %s of %s gives the f32 results rounded to f16", on->name,
+           ft_op_name(c->kind), c->sentence);
     free(expected);
     free(found);
     free(expected_codes);

@@ -1,5 +1,5 @@
 /*
- * ops-groupwise.c - tests of the matrix product with weights in blocks, against the oracle.
+ * ops-groupwise.c - linear with group-wise quantized weights, against the oracle.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,7 +50,7 @@ static uint16_t half_of(float x, ft_dtype dtype)
     return dtype == FT_F16 ? ft_f16_from_float(x) : ft_bf16_from_float(x);
 }
 
-/* x in its dtype, and what its numbers are. */
+/* x in its dtype, and its values. */
 static void *make_x(const block_case *c, double **value)
 {
     size_t n = c->m * c->k;
@@ -65,7 +65,7 @@ static void *make_x(const block_case *c, double **value)
     return c->dtype == FT_F32 ? (void *) x : halves;
 }
 
-/* What codes of x stand for: group by group, as quant.h makes them. */
+/* Quantizes and dequantizes x group by group, as quant.h defines it. */
 static void round_to_codes(const block_case *c, double *x)
 {
     size_t group = c->how.group == 0 ? c->k : (size_t) c->how.group;
@@ -81,7 +81,7 @@ static void round_to_codes(const block_case *c, double *x)
         }
 }
 
-/* What products of x as whole numbers may be wrong by: half a unit of each number of x. */
+/* The error bound of x rounded to integers: half a unit of each element of x. */
 static double *size_of_units(const block_case *c, const double *x, const double *w)
 {
     size_t group = c->how.group == 0 ? c->k : (size_t) c->how.group;
@@ -99,9 +99,9 @@ static double *size_of_units(const block_case *c, const double *x, const double 
 }
 
 /*
- * What a sum may be wrong by besides, in roundings of the size of its parts.  Each group has five:
- * two in its sum of planes, one each in those planes (only of long groups), its scale, and the
- * addition, which alone is relative to all of y; the bias is one more.
+ * The other errors of a sum, in roundings of the size of its terms.  Each group has five: two in
+ * its sum of planes, one each in those planes (only in long groups), its scale, and the addition,
+ * which alone is relative to all of y; the bias is one more.
  */
 static double roundings(const block_case *c)
 {
@@ -158,10 +158,12 @@ static void test_case(bench *on, const block_case *c)
                  (c->activation == FT_ACT_NONE ? 0.0 : 1.6e-6);
         wrong += is_far(number_of(found, to, i), v, bound);
     }
-    is_int((long long) wrong, 0, "%s: linear: %zu x %zu by %zu %s, %s%s in blocks of %d%s, %s",
+    is_int((long long) wrong, 0,
+           "%s: linear %zu x %zu by %zu in %s with %s%s in groups of %d%s and activation %s "
+           "matches the oracle",
            on->name, c->m, c->k, c->n, ft_dtype_name(c->dtype), ft_dtype_name(c->how.dtype),
-           c->how.asymmetric ? " with zeros" : "", c->how.group,
-           c->how.int8_activations ? " by codes" : "", ft_activation_name(c->activation));
+           c->how.asymmetric ? " and zero points" : "", c->how.group,
+           c->how.int8_activations ? ", int8 activations" : "", ft_activation_name(c->activation));
     void *all[] = { wide_x, wide_w, wide_bias, y, size, units, bias, x, found };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);

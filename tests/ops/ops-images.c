@@ -1,5 +1,5 @@
 /*
- * ops-images.c - tests of what makes sequences of images: patches, place.
+ * ops-images.c - operations that turn images into sequences: patchify, add_class_token.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 
 enum { IMAGES = 3, MOST_STARTS = IMAGES + 1 };
 
-/* So many images, each of `length` rows. */
+/* IMAGES images, each of `length` rows. */
 static ft_batch batch_of(int32_t start[MOST_STARTS], size_t length)
 {
     for (size_t i = 0; i < MOST_STARTS; i++)
@@ -28,7 +28,7 @@ static ft_batch batch_of(int32_t start[MOST_STARTS], size_t length)
     };
 }
 
-/* Element (row, col) of what is expected, from the definition: no index is shared with a kernel. */
+/* The expected element (row, col), by the definition: shares no index formula with a kernel. */
 static float patch_element(const float *images, const ft_conv *conv, int32_t prefix_tokens,
                            size_t row, size_t col)
 {
@@ -51,7 +51,7 @@ static ft_conv grid_of(int channels, int height, int width, int rows, int cols)
     };
 }
 
-/* Floats are copied, halves rounded once, codes the header's. */
+/* f32 is copied, f16 rounded once, int8 as quant.h defines it. */
 static size_t wrong_patches(bench *on, const ft_conv *conv, int32_t prefix_tokens, ft_dtype dtype,
                             float scale)
 {
@@ -98,10 +98,10 @@ void test_patchify(bench *on)
         ft_dtype dtype;
         float scale;
         const char *what;
-    } results[] = { { FT_F32, 0.0f, "floats" },
-                    { FT_F16, 0.0f, "halves" },
-                    { FT_I8, 0.02f, "codes" },
-                    { FT_F32, 0.02f, "codes in float" } };
+    } results[] = { { FT_F32, 0.0f, "f32" },
+                    { FT_F16, 0.0f, "f16" },
+                    { FT_I8, 0.02f, "int8" },
+                    { FT_F32, 0.02f, "fake-quantized values" } };
     for (size_t r = 0; r < FT_COUNT(results); r++) {
         size_t wrong = 0;
         for (size_t g = 0; g < FT_COUNT(grids); g++) {
@@ -110,16 +110,16 @@ void test_patchify(bench *on)
             wrong += wrong_patches(on, &conv, grids[g].prefix_tokens, results[r].dtype,
                                    results[r].scale);
         }
-        is_int((long long) wrong, 0, "%s: patches: %zu grids to %s", on->name, FT_COUNT(grids),
-               results[r].what);
+        is_int((long long) wrong, 0, "%s: patchify extracts %zu grids of patches exactly as %s",
+               on->name, FT_COUNT(grids), results[r].what);
     }
 }
 
-/* ---- Place -------------------------------------------------------------------------------- */
+/* ---- Class token -------------------------------------------------------------------------- */
 
 enum { LENGTH = 7 };
 
-/* A sum of two floats is rounded once, and once more where it is stored as a half. */
+/* A sum of two floats is rounded once, and once more where it is stored in f16. */
 static size_t wrong_places(bench *on, size_t cols, int32_t prefix_tokens, ft_dtype dtype,
                            ft_dtype table)
 {
@@ -171,7 +171,8 @@ void test_add_class_token(bench *on)
         for (size_t i = 0; i < 2 * FT_COUNT(dtypes); i++)
             for (size_t cols = 33; cols <= 128; cols += 95)
                 wrong += wrong_places(on, cols, prefix_tokens, dtypes[i / 2], dtypes[i % 2]);
-        is_int((long long) wrong, 0, "%s: place: %d leading row%s, in floats and halves", on->name,
-               prefix_tokens, prefix_tokens > 1 ? "s" : "");
+        is_int((long long) wrong, 0,
+               "%s: add_class_token adds positions and %d prefix token%s exactly in f32 and f16",
+               on->name, prefix_tokens, prefix_tokens > 1 ? "s" : "");
     }
 }

@@ -1,5 +1,5 @@
 /*
- * ops-kv_cache.c - the cache and the sequences that tests of store and attend have in common.
+ * ops-kv_cache.c - the cache and the sequences that the tests of store_kv and attend_kv share.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 const int32_t world_start[SEQUENCES + 1] = { 0, 3, 4, 57, 74 };
 const int32_t world_past[SEQUENCES] = { 0, 70, 5, 247 };
 
-/* What is asked of the cache would be found in page -1. */
+/* Cross-attention KV; a read of the KV cache would go to page -1. */
 static void use_memory(world *w)
 {
     static const int32_t nowhere[SEQUENCES * LIST] = { [0 ... SEQUENCES * LIST - 1] = -1 };
@@ -29,7 +29,7 @@ static void use_memory(world *w)
     w->batch.pages = nowhere;
 }
 
-/* Two lanes a text have one source. */
+/* Two beams of each search share one source. */
 static void share_memory(world *w)
 {
     w->batch.lanes = 2;
@@ -39,7 +39,7 @@ static void share_memory(world *w)
     }
 }
 
-/* Two lanes a text; a token is one's own or, where the other lane reaches as far, anybody's. */
+/* Two beams of each search; a cached token belongs to a random one of those that have it. */
 static void mix_lanes(world *w)
 {
     rng r = { 54 };
@@ -130,8 +130,9 @@ size_t world_place(const world *w, size_t sequence, size_t position, size_t head
 const char *variant_name(const variant *v)
 {
     static char name[96];
-    snprintf(name, sizeof name, "%zu heads of %zu over %zu, %s, %s in %s%s%s", v->heads, v->size,
-             v->kv_heads, ft_dtype_name(v->real), v->cross_kv ? "memory" : "cache",
-             ft_dtype_name(v->cache), v->window > 0 ? ", window" : "", v->lanes ? ", lanes" : "");
+    snprintf(name, sizeof name, "%zu heads of %zu over %zu KV heads, %s, %s in %s%s%s", v->heads,
+             v->size, v->kv_heads, ft_dtype_name(v->real),
+             v->cross_kv ? "cross-attention KV" : "cache", ft_dtype_name(v->cache),
+             v->window > 0 ? ", window" : "", v->lanes ? ", beams" : "");
     return name;
 }

@@ -1,8 +1,7 @@
 /*
- * ops-linear.c - tests of the matrix product: float, faked int8, int8.
+ * ops-linear.c - linear: float, fake-quantized and int8.
  *
- * The last two are the central promise: the same codes, multiplied by code that shares nothing,
- * give the same bits.
+ * The last two share no code, and must give the same bits for the same quantized values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +25,7 @@ typedef struct shape {
     ft_activation activation;
 } shape;
 
-/* The product that is expected, and of what size its parts are: before and after the activation. */
+/* The expected result after the activation, and the sum of magnitudes of its terms before it. */
 typedef struct expectation {
     double *value, *size;
 } expectation;
@@ -48,9 +47,9 @@ static void free_expectation(expectation *e)
 }
 
 /*
- * What a result may be wrong by when what goes into the activation has `roundings` of the size of
- * its parts: no activation is steeper than 1.13, and the worst of them adds 1.5e-6 and six of its
- * own (kernels/activation.h).
+ * The error bound of a result when the input of the activation has `roundings` of the size of its
+ * terms: no activation is steeper than 1.13, and the worst of them adds 1.5e-6 and six roundings
+ * (kernels/activation.h).
  */
 static double relative_bound(double roundings)
 {
@@ -88,12 +87,14 @@ static void float_case_by(bench *on, shape s, ft_dtype dtype, ft_rows rows, bool
     /* In any order a sum of k products and a bias has at most k + 1 roundings of its size. */
     near(worst_error(found, e.value, e.size, relative_bound((double) s.k + 1),
                      absolute_bound(s.activation), s.m * s.n),
-         0.0, 1.0, "%s: linear: %zu x %zu by %zu %s%s, %s%s%s", on->name, s.m, s.k, s.n,
+         0.0, 1.0, "%s: linear %zu x %zu by %zu %s%s with activation %s%s%s matches the oracle",
+         on->name, s.m, s.k, s.n,
          dtype == FT_F32   ? "F32"
          : dtype == FT_F16 ? "F16"
                            : "BF16",
          s.bias ? "" : " without bias", ft_activation_name(s.activation),
-         rows == FT_TOKENS ? "" : ", a row a sequence", batch_invariant ? ", batch-invariant" : "");
+         rows == FT_TOKENS ? "" : ", one row for each sequence,",
+         batch_invariant ? ", batch-invariant," : "");
     free_expectation(&e);
     free_weight(&w);
     free(x);
@@ -110,7 +111,7 @@ static void float_case(bench *on, shape s, ft_dtype dtype, ft_rows rows)
     float_case_by(on, s, dtype, rows, true);
 }
 
-/* ---- Codes -------------------------------------------------------------------------------- */
+/* ---- Quantized ---------------------------------------------------------------------------- */
 
 typedef struct quantized {
     shape s;
@@ -120,7 +121,7 @@ typedef struct quantized {
     expectation e;
 } quantized;
 
-/* Random codes; or the largest ones, whose sums are the largest. */
+/* Random int8 values; or all 127, whose sums are the largest. */
 static int8_t *make_codes(uint64_t seed, size_t n, bool largest)
 {
     int8_t *codes = random_codes(seed, n);
@@ -138,7 +139,7 @@ static quantized make_quantized(const shape *s, bool largest)
     q.x_fake = codes_in_float(q.x, s->m * s->k);
     q.w_fake = codes_in_float(q.w, s->n * s->k);
     q.w_col4 = must_have(oracle_col4(NULL, NULL, s->n, s->k, 0), 1);
-    oracle_col4(q.w_col4, q.w, s->n, s->k, 77); /* pads may hold anything */
+    oracle_col4(q.w_col4, q.w, s->n, s->k, 77); /* padding may hold any value */
     q.w_scale = must_have(s->n, sizeof *q.w_scale);
     q.bias = random_floats(33, s->n, 1.0);
     double *x = must_have(s->m * s->k, sizeof *x), *w = must_have(s->n * s->k, sizeof *w);
@@ -154,7 +155,7 @@ static quantized make_quantized(const shape *s, bool largest)
     double amax = 0.0;
     for (size_t i = 0; i < s->m * s->n; i++)
         amax = fmax(amax, fabs(q.e.value[i]));
-    q.out_scale = amax > 0.0 ? (float) (0.9 * amax / 127) : 1.0f; /* the largest are cut */
+    q.out_scale = amax > 0.0 ? (float) (0.9 * amax / 127) : 1.0f; /* the largest saturate */
     free(x);
     free(w);
     free(bias);
@@ -173,7 +174,7 @@ static void free_quantized(quantized *q)
     free_expectation(&q->e);
 }
 
-/* `to` is the dtype of real values; FT_I8: codes, held as the operands are. */
+/* `to` is a float dtype, or FT_I8: quantized values, stored as the operands are. */
 static void run_quantized(bench *on, const quantized *q, bool fake, ft_dtype to, void *result)
 {
     bool to_codes = to == FT_I8;
@@ -202,7 +203,7 @@ static void run_quantized(bench *on, const quantized *q, bool fake, ft_dtype to,
     oneop_end(&t);
 }
 
-/* The sum becomes float, is multiplied by a product of scales, and gets the bias. */
+/* The sum is converted to float, multiplied by a product of scales, and the bias is added. */
 enum { EPILOGUE_ROUNDINGS = 4 };
 
 static void to_floats(bench *on, const quantized *q, const char *what)
@@ -213,9 +214,9 @@ static void to_floats(bench *on, const quantized *q, const char *what)
     run_quantized(on, q, false, FT_F32, int8);
     near(worst_error(fake, q->e.value, q->e.size, relative_bound(EPILOGUE_ROUNDINGS),
                      absolute_bound(q->s.activation), n),
-         0.0, 1.0, "%s: linear: %s, faked, to floats", on->name, what);
-    ok(memcmp(fake, int8, n * sizeof *fake) == 0, "%s: linear: %s, int8 gives the same bits",
-       on->name, what);
+         0.0, 1.0, "%s: fake-quantized linear %s to f32 matches the oracle", on->name, what);
+    ok(memcmp(fake, int8, n * sizeof *fake) == 0,
+       "%s: linear %s gives the same f32 bits in int8 as fake-quantized", on->name, what);
     free(fake);
     free(int8);
 }
@@ -232,7 +233,8 @@ static void to_halves(bench *on, const quantized *q, const char *what)
         uint16_t expected = ft_f16_from_float(reals[i]);
         wrong += fake[i] != expected || int8[i] != expected;
     }
-    is_int((long long) wrong, 0, "%s: linear: %s, halves are floats rounded", on->name, what);
+    is_int((long long) wrong, 0, "%s: linear %s to f16 gives the f32 result rounded", on->name,
+           what);
     free(reals);
     free(fake);
     free(int8);
@@ -250,10 +252,12 @@ static void to_codes(bench *on, const quantized *q, const char *what)
     run_quantized(on, q, true, FT_I8, fake);
     run_quantized(on, q, false, FT_I8, int8);
     is_int((long long) wrong_codes(fake, FT_F32, q->e.value, (double) q->out_scale, slack, n), 0,
-           "%s: linear: %s, faked, to codes", on->name, what);
+           "%s: fake-quantized linear %s quantizes its result correctly", on->name, what);
     for (size_t i = 0; i < n; i++)
         differ += fake[i] != (float) int8[i];
-    is_int((long long) differ, 0, "%s: linear: %s, int8 gives the same codes", on->name, what);
+    is_int((long long) differ, 0,
+           "%s: linear %s gives the same quantized values in int8 as fake-quantized", on->name,
+           what);
     free(fake);
     free(int8);
 }
@@ -262,9 +266,9 @@ static void quantized_case(bench *on, shape s, bool largest)
 {
     char what[128];
     quantized q = make_quantized(&s, largest);
-    snprintf(what, sizeof what, "%zu x %zu by %zu%s, %s%s", s.m, s.k, s.n,
+    snprintf(what, sizeof what, "%zu x %zu by %zu%s with activation %s%s", s.m, s.k, s.n,
              s.bias ? "" : " without bias", ft_activation_name(s.activation),
-             largest ? ", all codes 127" : "");
+             largest ? " and all values 127" : "");
     to_floats(on, &q, what);
     to_halves(on, &q, what);
     to_codes(on, &q, what);

@@ -1,6 +1,6 @@
 /*
- * ops-rows.c - tests of what decoders do with rows: gate, select, norms that keep the
- * sum, codes scaled by row.
+ * ops-rows.c - row operations of decoders: gate, gather_rows, norms that store the sum, row-scaled
+ * int8.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@
 
 enum { COUNT = TOKENS * HIDDEN };
 
-/* Normal numbers in `dtype`; *value receives what they are. */
+/* Normal numbers in `dtype`; *value receives their values. */
 static void *random_reals(uint64_t seed, size_t n, ft_dtype dtype, double **value)
 {
     float *x = random_floats(seed, n, 2.0);
@@ -39,8 +39,8 @@ static void *random_reals(uint64_t seed, size_t n, ft_dtype dtype, double **valu
 }
 
 /*
- * How many codes and scales of rows are wrong, where a row's numbers may be off by `relative` of
- * what is expected: a scale is the largest magnitude over 127, a code the nearest whole number.
+ * The number of wrong quantized values and row scales, where a row's values may be off by
+ * `relative`: a scale is the amax divided by 127, a quantized value the nearest integer.
  */
 static size_t wrong_rows(const void *codes, ft_dtype dtype, const float *scales,
                          const double *value, double relative, size_t cols)
@@ -97,7 +97,8 @@ static void gate_case(bench *on, ft_dtype dtype, size_t cols)
         reals[i] = (float) number_of(found, dtype, i);
     near(worst_error(reals, a_value, NULL, GATE_ROUNDINGS * ROUNDING + rounding_in(dtype), 0x1p-24,
                      n),
-         0.0, 1.0, "%s: gate: %s, %zu wide", on->name, ft_dtype_name(dtype), cols);
+         0.0, 1.0, "%s: gate of %s rows of %zu columns matches the oracle", on->name,
+         ft_dtype_name(dtype), cols);
 
     size_t wrong_fixed = 0, wrong_dynamic = 0;
     for (int faked = 0; faked < 2; faked++) {
@@ -115,9 +116,10 @@ static void gate_case(bench *on, ft_dtype dtype, size_t cols)
         oneop_end(&t);
         wrong_dynamic += wrong_rows(codes, as, scales, a_value, GATE_ROUNDINGS * ROUNDING, cols);
     }
-    is_int((long long) wrong_fixed, 0, "%s: gate: %s, to codes", on->name, ft_dtype_name(dtype));
-    is_int((long long) wrong_dynamic, 0, "%s: gate: %s, to codes scaled by row", on->name,
-           ft_dtype_name(dtype));
+    is_int((long long) wrong_fixed, 0, "%s: gate of %s quantizes its result with a static scale",
+           on->name, ft_dtype_name(dtype));
+    is_int((long long) wrong_dynamic, 0, "%s: gate of %s quantizes its result with row scales",
+           on->name, ft_dtype_name(dtype));
     free(a);
     free(b);
     free(a_value);
@@ -135,7 +137,7 @@ void test_gate(bench *on)
     gate_case(on, FT_BF16, 130);
 }
 
-/* ---- Selected rows ------------------------------------------------------------------------ */
+/* ---- Gathered rows ------------------------------------------------------------------------ */
 
 void test_gather_rows(bench *on)
 {
@@ -152,14 +154,16 @@ void test_gather_rows(bench *on)
         batch.selected_rows = select;
         oneop t;
         oneop_begin(&t, on, FT_OP_GATHER_ROWS, &batch);
-        t.limits = (ft_limits){ .context = FT_PAGE_TOKENS, .pages = 1 }; /* only decoders select */
+        t.limits =
+            (ft_limits){ .context = FT_PAGE_TOKENS, .pages = 1 }; /* only decoders select rows */
         oneop_in(&t, 0, FT_TOKENS, COLS, dtypes[i], 0.0f, x);
         oneop_out_as(&t, FT_SELECTED, COLS, dtypes[i]);
         oneop_run(&t, found, NULL);
         oneop_end(&t);
         for (size_t row = 0; row < SELECTED; row++)
             wrong += memcmp(found + row * bytes, x + (size_t) select[row] * bytes, bytes) != 0;
-        is_int((long long) wrong, 0, "%s: select: rows of %s", on->name, ft_dtype_name(dtypes[i]));
+        is_int((long long) wrong, 0, "%s: gather_rows copies selected rows of %s", on->name,
+               ft_dtype_name(dtypes[i]));
         free(x);
         free(value);
         free(found);
@@ -169,11 +173,11 @@ void test_gather_rows(bench *on)
 /* ---- Norms of sums ------------------------------------------------------------------------ */
 
 typedef struct norm_case {
-    ft_dtype x, residual, second, out; /* FT_BOOL: there is none */
+    ft_dtype x, residual, second, out; /* FT_BOOL: none */
     size_t cols;
 } norm_case;
 
-/* Of the sum as it is stored, where it is stored; `bias` NULL: an rms norm. */
+/* The norm of the stored sum, if it is stored; `bias` NULL: an RMS norm. */
 static void expect_norm(double *y, const double *x, const float *weight, const float *bias,
                         size_t cols)
 {
@@ -191,7 +195,7 @@ static void expect_norm(double *y, const double *x, const float *weight, const f
 
 static void norm_of_sum(bench *on, const norm_case *c, ft_norm_kind kind)
 {
-    const char *what = kind == FT_NORM_RMS ? "rms norm" : "layer norm";
+    const char *what = kind == FT_NORM_RMS ? "RMS norm" : "layer norm";
     size_t n = TOKENS * c->cols;
     bool adds = c->residual != FT_BOOL, keeps = c->second != FT_BOOL;
     double *value, *other, *expected = must_have(n, sizeof *expected);
@@ -228,7 +232,8 @@ static void norm_of_sum(bench *on, const norm_case *c, ft_norm_kind kind)
         for (size_t i = 0; i < n; i++)
             sum[i] = (float) number_of(second, c->second, i);
         near(worst_error(sum, value, NULL, ROUNDING + rounding_in(c->second), 0x1p-24, n), 0.0, 1.0,
-             "%s: %s: the sum, in %s", on->name, what, ft_dtype_name(c->second));
+             "%s: %s stores the sum with its residual in %s", on->name, what,
+             ft_dtype_name(c->second));
         for (size_t i = 0; i < n; i++)
             value[i] = (double) sum[i];
     }
@@ -236,18 +241,18 @@ static void norm_of_sum(bench *on, const norm_case *c, ft_norm_kind kind)
     for (size_t i = 0; i < n; i++)
         found[i] = (float) number_of(out, c->out, i);
     /*
-     * Squares have a rounding each in chains of cols / 256, then 8 in a tree; the root halves.  A
-     * mean, or a bias, is added to numbers of about 1, whose sum may be small.
+     * Each square has a rounding, in chains of cols / 256 and then 8 in a tree; the root halves
+     * them.  A mean or a bias is added to numbers of about 1, whose sum may be small.
      */
     double relative = ((double) c->cols / 256 + 8 + 8) * ROUNDING;
     double absolute = bias != NULL ? 8 * relative : 0x1p-24;
     near(worst_error(found, expected, NULL, relative + rounding_in(c->out), absolute, n), 0.0, 1.0,
-         "%s: %s: %s%s, %zu wide, to %s", on->name, what, ft_dtype_name(c->x),
-         adds ? " and a residual" : "", c->cols, ft_dtype_name(c->out));
+         "%s: %s of %s%s with %zu columns to %s matches the oracle", on->name, what,
+         ft_dtype_name(c->x), adds ? " plus a residual" : "", c->cols, ft_dtype_name(c->out));
     for (size_t i = 0; i < n; i++)
-        expected[i] = (double) found[i]; /* codes are those of what is stored */
+        expected[i] = (double) found[i]; /* the stored values are quantized */
     is_int((long long) wrong_rows(codes, FT_I8, scales, expected, 0.0, c->cols), 0,
-           "%s: %s: codes scaled by row", on->name, what);
+           "%s: %s quantizes its result with row scales", on->name, what);
     void *all[] = { x,   residual, weight, bias,  scales, found,   sum,
                     out, second,   codes,  value, other,  expected };
     for (size_t i = 0; i < FT_COUNT(all); i++)
@@ -319,7 +324,7 @@ static void dynamic_quantize(bench *on, ft_dtype dtype)
         oneop_end(&t);
         wrong += wrong_rows(codes, faked ? FT_F32 : FT_I8, scales, value, 0.0, HIDDEN);
     }
-    is_int((long long) wrong, 0, "%s: quantize: rows of %s, each with its scale", on->name,
+    is_int((long long) wrong, 0, "%s: quantize gives each row of %s its own scale", on->name,
            ft_dtype_name(dtype));
     free(x);
     free(value);
@@ -333,7 +338,8 @@ static void must(ft_status status, const ft_error *err)
         bail_out("%s", err->text);
 }
 
-/* QUANTIZE by row, then LINEAR: codes, their scales, and the product of `rows` rows. */
+/* QUANTIZE by row, then LINEAR: the quantized values, their scales, and the result of `rows` rows.
+ */
 static void run_two(bench *on, const ft_weight *weight, const float *x, size_t rows, bool faked,
                     int threads, float *y, void *codes, float *scales)
 {
@@ -356,7 +362,7 @@ static void run_two(bench *on, const ft_weight *weight, const float *x, size_t r
     linear.out = (int16_t) output;
     linear.weight[0] = 0;
     if (ft_plan_add_op(&plan, &quantize) < 0 || ft_plan_add_op(&plan, &linear) < 0)
-        bail_out("no memory for operations");
+        bail_out("out of memory: operations");
     for (int i = 0; i < plan.nop; i++)
         must(ft_op_check(&plan, &plan.op[i], "two operations", &err), &err);
     must(on->backend->upload(on->device, NULL, &on_device, 1, &err), &err);
@@ -371,7 +377,7 @@ static void run_two(bench *on, const ft_weight *weight, const float *x, size_t r
     ft_plan_fini(&plan);
 }
 
-/* Each result is the exact sum of codes times the two scales: rounded three times in all. */
+/* Each result is the exact integer sum times the two scales: rounded three times in all. */
 static void dynamic_linear(bench *on, size_t m, size_t n, size_t k)
 {
     int8_t *w = random_codes(80, n * k), *codes = must_have(m * k, 1);
@@ -399,22 +405,26 @@ static void dynamic_linear(bench *on, size_t m, size_t n, size_t k)
             double expected = sum * ((double) scales[row] * (double) w_scale[col]);
             wrong += is_far((double) y[row * n + col], expected, 3 * ROUNDING * fabs(expected));
         }
-    is_int((long long) wrong, 0, "%s: linear: %zu x %zu by %zu, codes scaled by row", on->name, m,
-           k, n);
+    is_int((long long) wrong, 0,
+           "%s: linear %zu x %zu by %zu with row-scaled int8 input matches the exact sums",
+           on->name, m, k, n);
     run_two(on, &fake, x, m, true, 2, again, fake_codes, scales);
-    ok(memcmp(y, again, m * n * sizeof *y) == 0, "%s: linear: faked, the same bits", on->name);
+    ok(memcmp(y, again, m * n * sizeof *y) == 0,
+       "%s: linear with row-scaled fake-quantized input gives the bits of int8", on->name);
     wrong = 0;
     for (size_t row = 0; row < m; row++) {
         run_two(on, &int8, x + row * k, 1, false, 2, again, codes, scales);
         wrong += memcmp(y + row * n, again, n * sizeof *y) != 0;
     }
-    is_int((long long) wrong, 0, "%s: linear: the same bits for a row alone", on->name);
+    is_int((long long) wrong, 0,
+           "%s: linear with row-scaled int8 input gives a row the same bits alone and in a batch",
+           on->name);
     void *all[] = { w, codes, col4, w_scale, x, w_fake, fake_codes, y, again, scales };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);
 }
 
-/* ---- Tokens that were chosen before ------------------------------------------------------- */
+/* ---- Last tokens of slots ----------------------------------------------------------------- */
 
 static void embed_chosen(bench *on)
 {
@@ -440,13 +450,14 @@ static void embed_chosen(bench *on)
         for (size_t k = 0; k < COLS; k++)
             wrong += (double) found[i * COLS + k] != value[id * COLS + k];
     }
-    is_int((long long) wrong, 0, "%s: embed: below 0, the token that a seat chose last", on->name);
+    is_int((long long) wrong, 0, "%s: embed reads the last token of a slot for a negative id",
+           on->name);
     free_weight(&table);
     free(value);
     free(found);
 }
 
-/* Words times a scale, and the rows of positions that stand in nobody's input. */
+/* Scaled token embeddings plus positions that follow from n_past, without position ids. */
 static void embed_places(bench *on)
 {
     enum { WORDS = 50, COLS = 300, PLACES = 310, OFFSET = 2 };
@@ -467,7 +478,8 @@ static void embed_places(bench *on)
         ids[i] = i * 7 % WORDS;
     oneop t;
     oneop_begin(&t, on, FT_OP_EMBED, &batch);
-    t.limits = (ft_limits){ .context = FT_PAGE_TOKENS, .pages = 1 }; /* only decoders have places */
+    t.limits = (ft_limits){ .context = FT_PAGE_TOKENS,
+                            .pages = 1 }; /* only decoders have implicit positions */
     t.op.attr.embed_scale = scale;
     t.op.attr.position_offset = OFFSET;
     oneop_in(&t, 0, FT_TOKENS, 1, FT_I32, 0.0f, ids);
@@ -486,7 +498,8 @@ static void embed_places(bench *on)
             worst = error <= worst ? worst : error >= 0.0 ? error : (double) INFINITY;
         }
     }
-    near(worst, 0.0, 1.0, "%s: embed: scaled words at the places of their texts", on->name);
+    near(worst, 0.0, 1.0,
+         "%s: embed adds scaled token embeddings and the positions of their sequences", on->name);
     free_weight(&words);
     free_weight(&places);
     free(word);

@@ -1,8 +1,8 @@
 /*
- * ops-store_kv.c - tests of what turns queries and keys to their positions and fills the cache.
+ * ops-store_kv.c - store_kv: applies rotary embeddings to queries and keys and fills the cache.
  *
- * Every byte of the cache is compared: what belongs to the run with the oracle, the rest with what
- * it held before.
+ * Every byte of the cache is compared: tokens of the batch with the oracle, the rest with the
+ * previous contents.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ typedef struct rotation {
     float theta, factor;
 } rotation;
 
-/* The angle by which pair i of a row is turned, and how far from it a float may lie. */
+/* The rotation angle of pair i of a row, and the error bound of its float value. */
 static double angle_of(const world *w, const rotation *r, const float *frequencies, size_t row,
                        size_t i, double *doubt)
 {
@@ -42,7 +42,7 @@ static double angle_of(const world *w, const rotation *r, const float *frequenci
     return (double) ((float) position * (float) frequency);
 }
 
-/* Element d of a head of `x`, turned; and how wrong a float may be. */
+/* Element d of a head of `x` after the rotation, and the error bound of its float value. */
 static double turned(const world *w, const rotation *r, const float *frequencies, const void *x,
                      size_t heads, size_t row, size_t head, size_t d, double *slack)
 {
@@ -125,7 +125,7 @@ static void free_stored(stored *s)
         free(all[i]);
 }
 
-/* How far a number that became a real of `dtype` may lie from `value`. */
+/* The error bound of `value` stored in a float dtype. */
 static double real_bound(ft_dtype dtype, double value, double slack)
 {
     return slack + (dtype == FT_F32 ? 0.0 : fabs(value) * rounding_in(dtype) + 0x1p-24);
@@ -146,7 +146,7 @@ static size_t wrong_queries(const world *w, const rotation *r, const stored *s)
     return wrong;
 }
 
-/* Of one head of one token in the cache: keys are turned, values are not. */
+/* The number of wrong elements of one head of one cached token; only keys are rotated. */
 static size_t wrong_head(const world *w, const rotation *r, const stored *s, bool keys, size_t row,
                          size_t head)
 {
@@ -179,7 +179,7 @@ static size_t wrong_head(const world *w, const rotation *r, const stored *s, boo
     return wrong;
 }
 
-/* Bytes of the cache that belong to no token of the run, and are not what they were. */
+/* The number of changed bytes of the cache that belong to no token of the batch. */
 static size_t strangers_changed(const world *w, const void *data, size_t count, size_t each)
 {
     unsigned char *own = must_have(count, 1);
@@ -205,21 +205,23 @@ static void store_case(bench *on, const variant *v, rotation r, const char *how)
     stored s = run_store(on, &w, &r);
     size_t wrong = 0, each = ft_dtype_size(v->cache);
     if (!v->cross_kv)
-        is_int((long long) wrong_queries(&w, &r, &s), 0, "%s: store: %s%s: queries are turned",
-               on->name, variant_name(v), how);
+        is_int((long long) wrong_queries(&w, &r, &s), 0,
+               "%s: store_kv with %s%s rotates queries as the oracle does", on->name,
+               variant_name(v), how);
     for (size_t row = 0; row < ROWS; row++)
         for (size_t head = 0; head < v->kv_heads; head++)
             wrong +=
                 wrong_head(&w, &r, &s, true, row, head) + wrong_head(&w, &r, &s, false, row, head);
-    is_int((long long) wrong, 0, "%s: store: %s%s: keys and values are where they belong", on->name,
+    is_int((long long) wrong, 0,
+           "%s: store_kv with %s%s writes keys and values to their rows of the cache", on->name,
            variant_name(v), how);
     wrong = strangers_changed(&w, s.keys, s.count, each) +
             strangers_changed(&w, s.values, s.count, each);
     if (v->cache == FT_I8)
         wrong += strangers_changed(&w, s.key_scales, s.scales, sizeof(float)) +
                  strangers_changed(&w, s.value_scales, s.scales, sizeof(float));
-    is_int((long long) wrong, 0, "%s: store: %s%s: and nothing else is touched", on->name,
-           variant_name(v), how);
+    is_int((long long) wrong, 0, "%s: store_kv with %s%s changes nothing else in the cache",
+           on->name, variant_name(v), how);
     free_stored(&s);
 }
 
@@ -237,5 +239,6 @@ void test_store_kv(bench *on)
     };
     for (size_t i = 0; i < FT_COUNT(variants); i++)
         store_case(on, &variants[i], (rotation){ 0, 10000.0f, 1.0f }, "");
-    store_case(on, &variants[0], (rotation){ 128, 500000.0f, 2.0f }, ", stretched beyond 128");
+    store_case(on, &variants[0], (rotation){ 128, 500000.0f, 2.0f },
+               " and dynamic NTK beyond 128 positions");
 }

@@ -1,5 +1,5 @@
 /*
- * ops-sums.c - tests of what adds rows: embed, norm, add.
+ * ops-sums.c - operations that add rows: embed, norm, add.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,15 +50,16 @@ static void embed_case(bench *on, size_t cols, ft_dtype dtype, bool types, const
     oneop_out(&t, FT_TOKENS, (int32_t) cols);
     oneop_run(&t, found, NULL);
     /* Two additions round. */
-    near(worst_error(found, expected, size, 2 * ROUNDING, 0.0, n), 0.0, 1.0, "%s: embed: %s",
-         on->name, what);
+    near(worst_error(found, expected, size, 2 * ROUNDING, 0.0, n), 0.0, 1.0,
+         "%s: embed of %s matches the oracle", on->name, what);
     t.plan.value[t.op.out].dtype = FT_F16;
     uint16_t *halves = must_have(n, sizeof *halves);
     oneop_run(&t, halves, NULL);
     size_t wrong = 0;
     for (size_t i = 0; i < n; i++)
         wrong += halves[i] != ft_f16_from_float(found[i]);
-    is_int((long long) wrong, 0, "%s: embed: %s, to halves", on->name, what);
+    is_int((long long) wrong, 0, "%s: embed of %s to f16 gives the f32 result rounded", on->name,
+           what);
     free(halves);
     oneop_end(&t);
     for (int i = 0; i < used; i++) {
@@ -73,15 +74,15 @@ static void embed_case(bench *on, size_t cols, ft_dtype dtype, bool types, const
 
 void test_embed(bench *on)
 {
-    embed_case(on, HIDDEN, FT_F32, true, "words, positions and types from F32 tables");
-    embed_case(on, HIDDEN, FT_F16, false, "words and positions from F16 tables");
-    embed_case(on, 700, FT_BF16, true, "BF16 tables, 700 columns");
-    embed_case(on, 1, FT_F16, true, "one column");
+    embed_case(on, HIDDEN, FT_F32, true, "tokens, positions and token types from f32 tables");
+    embed_case(on, HIDDEN, FT_F16, false, "tokens and positions from f16 tables");
+    embed_case(on, 700, FT_BF16, true, "bf16 tables with 700 columns");
+    embed_case(on, 1, FT_F16, true, "tables with one column");
 }
 
 /* ---- Norm --------------------------------------------------------------------------------- */
 
-/* Mean and variance are sums in 16 lanes and a tree, then four more operations round. */
+/* Mean and variance are sums in 16 SIMD lanes and a tree, then four more operations round. */
 #define NORM_BOUND(cols) (((double) (cols) / 16 + 4 + 4) * ROUNDING)
 
 typedef struct norm_data {
@@ -119,7 +120,7 @@ static void free_norm_data(norm_data *d)
     free(d->size);
 }
 
-/* What the norm of x + scale * residual (or of x) is, and of what size its parts are. */
+/* The norm of x + scale * residual (or of x), and the sum of magnitudes of its terms. */
 static void expect_norm(norm_data *d, const float *residual, double scale, double eps)
 {
     double *row = must_have(d->cols, sizeof *row);
@@ -136,7 +137,7 @@ static void expect_norm(norm_data *d, const float *residual, double scale, doubl
         for (size_t c = 0; c < d->cols; c++)
             deviation += (row[c] - mean) * (row[c] - mean) / (double) d->cols;
         oracle_norm(d->expected + at, row, weight, bias, eps, d->cols);
-        /* An error of the sum is one of its own size, divided by the deviation. */
+        /* An error of the sum is relative to the sum, divided by the deviation. */
         for (size_t c = 0; c < d->cols; c++)
             d->size[at + c] = fabs(d->expected[at + c]) + fabs(bias[c]) +
                               fabs(weight[c]) * (1.0 + sqrt(square / (deviation + eps)));
@@ -146,14 +147,14 @@ static void expect_norm(norm_data *d, const float *residual, double scale, doubl
     free(bias);
 }
 
-/* What is added to x before the norm, and what the norm writes. */
+/* The residual of the norm, and its results. */
 typedef enum residual { NO_RESIDUAL, FLOATS, INT8, FAKED, RESIDUALS } residual;
 typedef struct results {
     bool floats, codes;
-    ft_dtype dtype; /* of the codes */
+    ft_dtype dtype; /* of the quantized result */
 } results;
 
-/* Codes of this scale leave some values outside. */
+/* Some values saturate with this scale. */
 static const float norm_scale = 3.0f / 127.0f, residual_scale = 0.02f;
 
 static void add_residual(oneop *t, const norm_data *d, residual kind)
@@ -167,7 +168,7 @@ static void add_residual(oneop *t, const norm_data *d, residual kind)
         oneop_in(t, 1, FT_TOKENS, cols, FT_F32, residual_scale, d->residual_fake);
 }
 
-/* How many of the results are wrong; `found` keeps the floats for codes that come alone. */
+/* The number of wrong results; `found` keeps the float result of an earlier run. */
 static size_t run_norm(bench *on, const norm_data *d, residual kind, results write, float *found)
 {
     size_t n = TOKENS * d->cols, wrong = 0;
@@ -186,8 +187,7 @@ static size_t run_norm(bench *on, const norm_data *d, residual kind, results wri
     oneop_run(&t, found, codes);
     oneop_end(&t);
     wrong += worst_error(found, d->expected, d->size, NORM_BOUND(d->cols), 0.0, n) > 1.0;
-    if (write.codes) { /* the nearest codes of the floats that the norm has, or would have, written
-                        */
+    if (write.codes) { /* quantized from the float result that the norm writes, or would write */
         double *value = doubles_of(found, n);
         wrong += wrong_codes(codes, write.dtype, value, (double) norm_scale, CODE_SLACK, n);
         free(value);
@@ -210,16 +210,17 @@ static void norm_case(bench *on, norm_data *d, residual kind, const char *what)
                 kind == FLOATS ? 1.0 : (double) residual_scale, (double) 1e-5f);
     for (size_t i = 0; i < FT_COUNT(kinds); i++)
         wrong += run_norm(on, d, kind, kinds[i], found);
-    is_int((long long) wrong, 0, "%s: norm: %s, %zu columns, to floats, codes and both", on->name,
-           what, d->cols);
+    is_int(
+        (long long) wrong, 0,
+        "%s: norm with %s and %zu columns matches the oracle in float, quantized and both results",
+        on->name, what, d->cols);
     free(found);
 }
 
 void test_norm(bench *on)
 {
     static const char *const names[RESIDUALS] = { "no residual", "a float residual",
-                                                  "an int8 residual",
-                                                  "a residual of codes in float" };
+                                                  "an int8 residual", "a fake-quantized residual" };
     norm_data d = make_norm_data(HIDDEN);
     for (int kind = NO_RESIDUAL; kind < RESIDUALS; kind++)
         norm_case(on, &d, (residual) kind, names[kind]);
@@ -248,16 +249,16 @@ static void add_case(bench *on, residual kind, const char *what)
         d.expected[i] = (double) d.x[i] + other;
         d.size[i] = fabs((double) d.x[i]) + fabs(other);
     }
-    /* The sum rounds, and before it the product of code and scale. */
+    /* The sum rounds, and before it the product of quantized value and scale. */
     near(worst_error(found, d.expected, d.size, (kind == FLOATS ? 1 : 2) * ROUNDING, 0.0, COUNT),
-         0.0, 1.0, "%s: add: %s", on->name, what);
+         0.0, 1.0, "%s: add of f32 and %s matches the oracle", on->name, what);
     free(found);
     free_norm_data(&d);
 }
 
 void test_add(bench *on)
 {
-    add_case(on, FLOATS, "floats");
-    add_case(on, INT8, "int8 codes");
-    add_case(on, FAKED, "codes in float");
+    add_case(on, FLOATS, "f32");
+    add_case(on, INT8, "int8");
+    add_case(on, FAKED, "fake-quantized values");
 }

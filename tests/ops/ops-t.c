@@ -1,9 +1,9 @@
 /*
  * ops-t.c - every operation of ops.def on every device, against the oracle.
  *
- * The list is walked: an operation without a test is a link error here.  The instruction sets of
- * the CPU are devices of one kind: each must give the bits of the first, and each operation the
- * same bits with one thread and with two.
+ * The test iterates over the list: an operation without a test is a link error.  The instruction
+ * sets of the CPU are devices of one kind: each must give the bits of the first, and each operation
+ * the same bits with one thread and with two.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,7 +50,7 @@ static void open_device(bench *on, const char *device, const char *variant)
         bail_out("%s", err.text);
 }
 
-/* The CPU once for each instruction set that the machine runs, then all other devices. */
+/* The CPU once for each instruction set that the machine supports, then all other devices. */
 static int open_devices(bench devices[MAX_DEVICES])
 {
     int count = 0;
@@ -79,14 +79,13 @@ static void test_on_all(const char *name, void (*test)(bench *), bench *devices,
         on->digest = 0;
         on->thread_differences = on->overwritten = 0;
         test(on);
-        is_int(on->thread_differences, 0, "%s: %s: two threads give the bits of one", on->name,
-               name);
-        is_int(on->overwritten, 0, "%s: %s: nothing but the results is written", on->name, name);
+        is_int(on->thread_differences, 0, "%s: %s gives the same bits with one thread and with two",
+               on->name, name);
+        is_int(on->overwritten, 0, "%s: %s writes only its results", on->name, name);
         if (i == 0)
             first = on->digest;
         else if (on->backend == devices[0].backend)
-            ok(on->digest == first, "%s: %s: gives the bits of %s", on->name, name,
-               devices[0].name);
+            ok(on->digest == first, "%s: %s gives the bits of %s", on->name, name, devices[0].name);
     }
 }
 
@@ -96,9 +95,9 @@ int main(void)
     int count = open_devices(devices);
     for (int kind = 0; kind < FT_NUM_OP_KINDS; kind++)
         test_on_all(ft_op_name((ft_op_kind) kind), tests[kind], devices, count);
-    test_on_all("halves", test_halves, devices, count);
-    test_on_all("weights in blocks", test_blocks, devices, count);
-    test_on_all("rows of decoders", test_decoder_rows, devices, count);
+    test_on_all("f16 row operations", test_halves, devices, count);
+    test_on_all("group-wise linear", test_blocks, devices, count);
+    test_on_all("decoder row operations", test_decoder_rows, devices, count);
     for (int i = 0; i < count; i++)
         devices[i].backend->close(devices[i].device);
     return done_testing();

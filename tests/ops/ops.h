@@ -1,5 +1,5 @@
 /*
- * ops.h - inside ops.t: a test for every operation, and the batch that they share.
+ * ops.h - shared by ops.t: a test for every operation, and the batch that they use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,10 +15,10 @@ extern const ft_batch mixed_batch;
 /* One token a row, one sequence. */
 ft_batch single_batch(size_t tokens, int32_t start[2]);
 
-/* Half an ulp of a number in float, relative: what one rounding costs at most. */
+/* Half an ulp of a float, relative: the largest error of one rounding. */
 #define ROUNDING 0x1p-24
 
-/* Quantizing multiplies by an inverse: both roundings move a code of up to 127 by this much. */
+/* Quantizing multiplies by an inverse: two roundings move a value of up to 127 by this much. */
 #define CODE_SLACK (127 * 2 * ROUNDING)
 
 /* void test_embed(bench *on), and so on for every operation. */
@@ -26,13 +26,13 @@ ft_batch single_batch(size_t tokens, int32_t start[2]);
 #include "kernels/ops.def"
 #undef X
 
-/* Operations on rows, of halves. */
+/* Row operations in f16. */
 void test_halves(bench *on);
 
-/* Products with weights in blocks. */
+/* Linears with group-wise quantized weights. */
 void test_blocks(bench *on);
 
-/* Operations that decoders do otherwise: rms norms, codes scaled by row, tokens of seats. */
+/* Row operations of decoders: RMS norms, row-scaled int8, last tokens of slots. */
 void test_decoder_rows(bench *on);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * atomic_file-t.c - a file appears whole or not at all.
+ * atomic_file-t.c - an output file appears completely or not at all.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,7 +42,7 @@ static bool contains(const char *path, const char *text)
     return strcmp(found, text) == 0;
 }
 
-/* Begin a file and write `text`; committing is left to the caller. */
+/* Opens a file and writes `text`; the caller commits it. */
 static ft_atomic_file *begin(const char *path, bool force, const char *text)
 {
     ft_atomic_file *o;
@@ -50,7 +50,7 @@ static ft_atomic_file *begin(const char *path, bool force, const char *text)
     if (ft_atomic_file_open(&o, path, force, &err) != FT_OK)
         bail_out("%s", err.text);
     if (write(ft_atomic_file_fd(o), text, strlen(text)) != (ssize_t) strlen(text))
-        bail_out("cannot write");
+        bail_out("cannot write to the temporary file");
     return o;
 }
 
@@ -59,24 +59,28 @@ static void test_commit(void)
     mode_t old = umask(027);
     ft_atomic_file *o = begin(target, false, "one");
     ok(access(target, F_OK) != 0 && folder_count(folder) == 1,
-       "before the commit there is only a hidden file");
-    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "a file is committed");
+       "only a hidden temporary file exists before the commit");
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK,
+           "ft_atomic_file_commit() succeeds for a new file");
     ft_atomic_file_close(o);
-    ok(contains(target, "one") && folder_count(folder) == 1, "and is there, alone, with its bytes");
+    ok(contains(target, "one") && folder_count(folder) == 1,
+       "a committed file has its contents and leaves no temporary file");
     struct stat st;
     stat(target, &st);
-    is_int(st.st_mode & 0777, 0640, "its permissions follow the umask");
+    is_int(st.st_mode & 0777, 0640, "the permissions of a new file follow the umask");
     umask(old);
 
     o = begin(target, true, "two");
-    ok(contains(target, "one"), "while a new one is written, the old one stays");
+    ok(contains(target, "one"), "the old file stays while a new one is written");
     ft_atomic_file_close(o);
     ok(contains(target, "one") && folder_count(folder) == 1,
-       "and so it does when the new one is given up");
+       "the old file stays when the new one is closed without a commit");
     o = begin(target, true, "two");
-    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "with force a file is replaced");
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK,
+           "ft_atomic_file_commit() replaces a file with force");
     ft_atomic_file_close(o);
-    ok(contains(target, "two") && folder_count(folder) == 1, "by the new bytes");
+    ok(contains(target, "two") && folder_count(folder) == 1,
+       "a replaced file has the new contents and leaves no temporary file");
 }
 
 static void commit(ft_atomic_file *o)
@@ -115,16 +119,17 @@ static void test_mode(void)
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         chmod(target, modes[i]);
         ft_atomic_file *o = begin(target, true, "two");
-        is_int(mode_of_hidden(), 0600, "until it is committed, nobody else may read the new file");
+        is_int(mode_of_hidden(), 0600, "the temporary file has mode 600 until it is committed");
         commit(o);
-        is_int(mode_of(target), modes[i], "a file that is replaced keeps its mode %03o", modes[i]);
+        is_int(mode_of(target), modes[i], "a replaced file keeps its mode %03o", modes[i]);
     }
     chmod(target, 0640);
     if (symlink("model.ft", link) != 0)
-        bail_out("cannot make a link");
+        bail_out("cannot create a link");
     ft_atomic_file *o = begin(link, true, "two");
     commit(o);
-    is_int(mode_of(link), 0640, "what replaces a link keeps the mode of the file behind it");
+    is_int(mode_of(link), 0640,
+           "a file that replaces a symbolic link gets the mode of the link's target");
     unlink(link);
     umask(old);
 }
@@ -143,11 +148,13 @@ static void test_stream(void)
     ft_error err;
     ft_atomic_file *o = begin(target, true, "by descriptor");
     FILE *stream = ft_atomic_file_stream(o);
-    ok(stream != NULL && ft_atomic_file_stream(o) == stream, "an output has one stream");
+    ok(stream != NULL && ft_atomic_file_stream(o) == stream,
+       "ft_atomic_file_stream() returns the same stream every time");
     fputs(", by stream", stream);
-    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "it is flushed by the commit");
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "ft_atomic_file_commit() flushes the stream");
     ft_atomic_file_close(o);
-    ok(contains(target, "by descriptor, by stream"), "and writes where the descriptor stands");
+    ok(contains(target, "by descriptor, by stream"),
+       "the stream writes at the current offset of the descriptor");
 
     o = begin(target, true, "");
     fputs("lost", ft_atomic_file_stream(o));
@@ -156,19 +163,21 @@ static void test_stream(void)
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &none);
     is_int(ft_atomic_file_commit(o, &err), FT_EIO,
-           "a stream that cannot be flushed is not committed");
+           "ft_atomic_file_commit() fails if the stream cannot be flushed");
     setrlimit(RLIMIT_FSIZE, &limit);
-    has(err.text, "model.ft: cannot write: File too large", "and the text says why");
+    has(err.text, "model.ft: cannot write: File too large",
+        "the message for a failed flush names the file and the reason");
     ft_atomic_file_close(o);
     ok(contains(target, "by descriptor, by stream") && folder_count(folder) == 1,
-       "the old file stays, alone");
+       "the old file stays and no temporary file is left after a failed commit");
     unlink(target);
     o = begin(target, false, "two");
-    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "the name is free again");
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK,
+           "a file can be written again after it is removed");
     ft_atomic_file_close(o);
 }
 
-/* The superuser may write to any folder, and so becomes another user here. */
+/* The superuser may write to any folder, so the test switches to another user. */
 static void test_read_only(void)
 {
     enum { NOBODY = 65534 };
@@ -176,29 +185,35 @@ static void test_read_only(void)
     ft_error err;
     chmod(folder, 0500);
     if (self == 0 && (chown(folder, NOBODY, (gid_t) -1) != 0 || seteuid(NOBODY) != 0))
-        skip(1, "this superuser can be no other user");
+        skip(1, "the superuser cannot switch to another user here");
     else
-        is_int(refusal(at("new.ft"), false, &err), FT_EIO, "a read-only folder is refused at once");
+        is_int(refusal(at("new.ft"), false, &err), FT_EIO,
+               "ft_atomic_file_open() refuses a read-only folder");
     if (seteuid(self) != 0 || chown(folder, self, (gid_t) -1) != 0 || chmod(folder, 0700) != 0)
-        bail_out("%s cannot be written to again", folder);
+        bail_out("cannot make %s writable again", folder);
 }
 
 static void test_refusals(void)
 {
     ft_error err;
-    is_int(refusal(target, false, &err), FT_EARG, "a file that exists is not replaced");
-    has(err.text, "exists already", "and the text says so");
-    is_int(refusal(folder, true, &err), FT_EARG, "a folder is refused, even with force");
-    has(err.text, "is a folder", "as a folder");
-    is_int(refusal("/dev/null", true, &err), FT_EARG, "a device is refused");
-    is_int(refusal(at("no/such.ft"), false, &err), FT_EIO, "a folder that is not there is refused");
-    has(err.text, "No such file or directory", "with the reason");
-    is_int(refusal(at(""), false, &err), FT_EARG, "a name that ends in a slash is refused");
-    is_int(refusal("", false, &err), FT_EARG, "an empty name is refused");
+    is_int(refusal(target, false, &err), FT_EARG,
+           "ft_atomic_file_open() refuses an existing file without force");
+    has(err.text, "exists already", "the message says that the file exists already");
+    is_int(refusal(folder, true, &err), FT_EARG,
+           "ft_atomic_file_open() refuses a folder even with force");
+    has(err.text, "is a folder", "the message says that the path is a folder");
+    is_int(refusal("/dev/null", true, &err), FT_EARG, "ft_atomic_file_open() refuses a device");
+    is_int(refusal(at("no/such.ft"), false, &err), FT_EIO,
+           "ft_atomic_file_open() refuses a path in a missing folder");
+    has(err.text, "No such file or directory", "the message for a missing folder names the reason");
+    is_int(refusal(at(""), false, &err), FT_EARG,
+           "ft_atomic_file_open() refuses a path that ends in a slash");
+    is_int(refusal("", false, &err), FT_EARG, "ft_atomic_file_open() refuses an empty path");
     char longest[256];
     memset(longest, 'a', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
-    is_int(refusal(longest, false, &err), FT_EARG, "a name that leaves no room is refused");
+    is_int(refusal(longest, false, &err), FT_EARG,
+           "ft_atomic_file_open() refuses a name that is too long for a temporary name");
     test_read_only();
 }
 
@@ -207,13 +222,16 @@ static void test_links(void)
     char link[256];
     snprintf(link, sizeof link, "%s", at("link.ft"));
     if (symlink("nowhere", link) != 0)
-        bail_out("cannot make a link");
+        bail_out("cannot create a link");
     ft_error err;
-    is_int(refusal(link, false, &err), FT_EARG, "a link to nowhere exists, too");
+    is_int(refusal(link, false, &err), FT_EARG,
+           "ft_atomic_file_open() refuses a dangling symbolic link without force");
     ft_atomic_file *o = begin(link, true, "three");
-    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "and is replaced with force");
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK,
+           "ft_atomic_file_commit() replaces a dangling symbolic link with force");
     ft_atomic_file_close(o);
-    ok(contains(link, "three") && access(at("nowhere"), F_OK) != 0, "itself, not what it names");
+    ok(contains(link, "three") && access(at("nowhere"), F_OK) != 0,
+       "the commit replaces the link itself, not its target");
     unlink(link);
 }
 
@@ -225,18 +243,23 @@ static void test_same_file(void)
     snprintf(new, sizeof new, "%s", at("new.ft"));
     snprintf(detour, sizeof detour, "%s/.//new.ft", folder);
     if (link(target, hard) != 0 || symlink("model.ft", soft) != 0)
-        bail_out("cannot make links");
-    ok(ft_paths_same_file(target, target), "a file is itself");
-    ok(ft_paths_same_file(target, hard), "by a hard link");
-    ok(ft_paths_same_file(soft, hard), "by a symbolic one");
-    ok(ft_paths_same_file(new, detour), "and by another path, even before it exists");
+        bail_out("cannot create links");
+    ok(ft_paths_same_file(target, target), "ft_paths_same_file() holds for equal paths");
+    ok(ft_paths_same_file(target, hard), "ft_paths_same_file() holds for a hard link");
+    ok(ft_paths_same_file(soft, hard), "ft_paths_same_file() holds for a symbolic link");
+    ok(ft_paths_same_file(new, detour),
+       "ft_paths_same_file() holds for two paths of a file that does not exist yet");
     ok(!ft_paths_same_file(target, new) && !ft_paths_same_file(new, target),
-       "but not by another name");
-    ok(!ft_paths_same_file(new, "new.ft"), "nor by the same one elsewhere");
+       "ft_paths_same_file() does not hold for another name");
+    ok(!ft_paths_same_file(new, "new.ft"),
+       "ft_paths_same_file() does not hold for the same name in another folder");
     ft_error err;
-    is_int(ft_path_check_not_input(hard, soft, &err), FT_EARG, "an input is spared");
-    has(err.text, "hard.ft: would replace the input", "and the text says so");
-    is_int(ft_path_check_not_input(new, target, &err), FT_OK, "what is no input may be written");
+    is_int(ft_path_check_not_input(hard, soft, &err), FT_EARG,
+           "ft_path_check_not_input() refuses an output that is a link to an input");
+    has(err.text, "hard.ft: would replace the input",
+        "the message says that the output would replace the input");
+    is_int(ft_path_check_not_input(new, target, &err), FT_OK,
+           "ft_path_check_not_input() accepts an output that is no input");
     unlink(hard);
     unlink(soft);
 }
@@ -245,12 +268,14 @@ static void test_relative(void)
 {
     char old[512];
     if (getcwd(old, sizeof old) == NULL || chdir(folder) != 0)
-        bail_out("cannot change folder");
+        bail_out("cannot change the working directory");
     ft_atomic_file *o = begin("relative.ft", false, "four");
-    is_int(chdir(old), 0, "a program may change its folder");
-    is_int(ft_atomic_file_commit(o, NULL), FT_OK, "while it writes to a relative path");
+    is_int(chdir(old), 0, "the working directory changes while a relative path is open");
+    is_int(ft_atomic_file_commit(o, NULL), FT_OK,
+           "ft_atomic_file_commit() succeeds after the working directory has changed");
     ft_atomic_file_close(o);
-    ok(contains(at("relative.ft"), "four"), "which means the folder it was");
+    ok(contains(at("relative.ft"), "four"),
+       "a relative path refers to the working directory at the time of opening");
     unlink(at("relative.ft"));
 }
 
@@ -259,20 +284,20 @@ static void test_race(void)
     char path[256];
     snprintf(path, sizeof path, "%s", at("race.ft"));
     ft_atomic_file *first = begin(path, false, "first"), *second = begin(path, false, "second");
-    is_int(folder_count(folder), 3, "two writers of one name have a hidden file each");
-    is_int(ft_atomic_file_commit(second, NULL), FT_OK, "the quicker one wins");
+    is_int(folder_count(folder), 3, "two writers of one path have separate temporary files");
+    is_int(ft_atomic_file_commit(second, NULL), FT_OK, "the first writer to commit succeeds");
     ft_error err;
     is_int(ft_atomic_file_commit(first, &err), FT_EIO,
-           "the other one finds a file it may not replace");
-    has(err.text, "File exists", "and says so");
+           "the second writer to commit is refused without force");
+    has(err.text, "File exists", "the message for the second writer says that the file exists");
     ft_atomic_file_close(first);
     ft_atomic_file_close(second);
-    ok(contains(path, "second"), "the file is the winner's");
+    ok(contains(path, "second"), "the file has the contents of the first writer to commit");
     unlink(path);
-    is_int(folder_count(folder), 1, "and nothing else is left");
+    is_int(folder_count(folder), 1, "no temporary file is left after two writers");
 }
 
-/* Start to write in a process of its own, which ends without a chance to clean up. */
+/* Starts to write in a child process that is killed before it can clean up. */
 static void be_killed_writing(const char *path)
 {
     pid_t child = fork();
@@ -289,18 +314,21 @@ static void test_leftovers(void)
     snprintf(other, sizeof other, "%s", at("other.ft"));
     be_killed_writing(target);
     be_killed_writing(other);
-    ok(contains(target, "two"), "a killed writer leaves the file as it was");
-    is_int(folder_count(folder), 3, "and its hidden file");
+    ok(contains(target, "two"), "a killed writer leaves the file unchanged");
+    is_int(folder_count(folder), 3, "a killed writer leaves its temporary file");
     ft_atomic_file *busy = begin(target, true, "busy");
-    is_int(folder_count(folder), 3, "the next writer of that name removes it, and no other's");
+    is_int(folder_count(folder), 3,
+           "the next writer of a path removes stale temporary files of that path only");
     ft_atomic_file *next = begin(target, true, "next");
-    is_int(folder_count(folder), 4, "but not that of a writer at work");
-    is_int(ft_atomic_file_commit(busy, NULL), FT_OK, "who finishes undisturbed");
+    is_int(folder_count(folder), 4, "the next writer keeps the temporary file of an active writer");
+    is_int(ft_atomic_file_commit(busy, NULL), FT_OK,
+           "ft_atomic_file_commit() of the active writer succeeds");
     ft_atomic_file_close(next);
     ft_atomic_file_close(busy);
-    ok(contains(target, "busy"), "with its bytes");
+    ok(contains(target, "busy"), "the file has the contents of the active writer");
     ft_atomic_file_close(begin(other, true, ""));
-    is_int(folder_count(folder), 1, "in the end nothing is left over");
+    is_int(folder_count(folder), 1,
+           "no temporary file is left once every path has been written again");
 }
 
 static void *begin_aside(void *path)
@@ -308,7 +336,7 @@ static void *begin_aside(void *path)
     return begin(path, false, "half");
 }
 
-/* As the handler of a signal does, whichever thread it interrupts. */
+/* The child calls the function that signal handlers call, on any thread. */
 static void test_unfinished(void)
 {
     enum { THREADS = 4, MANY = 40 };
@@ -321,26 +349,30 @@ static void test_unfinished(void)
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], (void **) &o[i]);
-    is_int(folder_count(folder), 1 + THREADS, "threads have begun %d files", THREADS);
-    is_int(ft_atomic_file_commit(o[0], NULL), FT_OK, "one of them is finished");
+    is_int(folder_count(folder), 1 + THREADS, "%d threads have one temporary file each", THREADS);
+    is_int(ft_atomic_file_commit(o[0], NULL), FT_OK,
+           "ft_atomic_file_commit() succeeds for a file that another thread opened");
     pid_t child = fork();
     if (child == 0) {
         ft_temp_files_delete();
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    is_int(folder_count(folder), 2, "a signal removes what threads have begun");
-    ok(contains(path[0], "half") && contains(target, "busy"), "and nothing that is finished");
+    is_int(folder_count(folder), 2,
+           "ft_temp_files_delete() removes the temporary files of all threads");
+    ok(contains(path[0], "half") && contains(target, "busy"),
+       "ft_temp_files_delete() keeps committed files");
     for (int i = 0; i < THREADS; i++)
         ft_atomic_file_close(o[i]);
     unlink(path[0]);
 
     for (int i = 0; i < MANY; i++)
         o[i] = begin(at("many.ft"), true, "");
-    is_int(folder_count(folder), 1 + MANY, "more files than the list takes can be written");
+    is_int(folder_count(folder), 1 + MANY,
+           "more temporary files can be open than the deletion list holds");
     for (int i = 0; i < MANY; i++)
         ft_atomic_file_close(o[i]);
-    is_int(folder_count(folder), 1, "and are closed");
+    is_int(folder_count(folder), 1, "closing all files removes all temporary files");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /*
- * processors-t.c - CPU quotas of control groups as containers have them.
+ * processors-t.c - the CPU quota of the control group, in containers and services.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,8 +48,8 @@ static void clear(void)
 static void quota_is(double expected, const char *what)
 {
     double found = ft_cgroup_cpu_quota(root);
-    ok(found > expected - 1e-9 && found < expected + 1e-9, "%s: %g CPUs, found %g", what, expected,
-       found);
+    ok(found > expected - 1e-9 && found < expected + 1e-9, "%s: %g CPUs expected, %g found", what,
+       expected, found);
     clear();
 }
 
@@ -58,7 +58,7 @@ static void test_second_version(void)
     put("proc/self/cgroup", "0::/\n");
     put("proc/self/mountinfo", SECOND);
     put("sys/fs/cgroup/cpu.max", "150000 100000\n");
-    quota_is(1.5, "a container in a namespace of its own has the quota of the root group");
+    quota_is(1.5, "a container in its own namespace has the quota of the root group");
 
     put("proc/self/cgroup", "0::/system.slice/app\n");
     put("proc/self/mountinfo", SECOND);
@@ -70,12 +70,12 @@ static void test_second_version(void)
     put("proc/self/mountinfo", SECOND);
     put("sys/fs/cgroup/system.slice/cpu.max", "200000 100000\n");
     put("sys/fs/cgroup/system.slice/app/cpu.max", "400000 100000\n");
-    quota_is(2.0, "the quota of a group above counts where it is less");
+    quota_is(2.0, "a lower quota of a parent group takes precedence");
 
     put("proc/self/cgroup", "0::/app\n");
     put("proc/self/mountinfo", SECOND);
     put("sys/fs/cgroup/app/cpu.max", "max 100000\n");
-    quota_is(0.0, "\"max\" is no quota");
+    quota_is(0.0, "\"max\" means no quota");
 
     put("proc/self/cgroup", "0::/../other\n");
     put("proc/self/mountinfo", SECOND);
@@ -94,13 +94,13 @@ static void test_first_version(void)
     put("proc/self/mountinfo", FIRST);
     put("sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_quota_us", "250000\n");
     put("sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_period_us", "100000\n");
-    quota_is(2.5, "version 1 has a quota and a period in two files");
+    quota_is(2.5, "version 1 stores the quota and the period in two files");
 
     put("proc/self/cgroup", "3:cpu,cpuacct:/app\n");
     put("proc/self/mountinfo", FIRST);
     put("sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_quota_us", "-1\n");
     put("sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_period_us", "100000\n");
-    quota_is(0.0, "-1 is no quota");
+    quota_is(0.0, "-1 means no quota");
 
     put("proc/self/cgroup", "3:cpu,cpuacct:/docker/0123\n");
     put("proc/self/mountinfo",
@@ -112,20 +112,20 @@ static void test_first_version(void)
 
 static void test_strange_files(void)
 {
-    quota_is(0.0, "no files are no quota");
+    quota_is(0.0, "missing files mean no quota");
 
     put("proc/self/cgroup", "\n:\n::\n0::\nx\n");
     put("proc/self/mountinfo", "\n - \n1 2 3 - cgroup2\n29 23 0:26 / /m rw - cgroup2 cgroup2 rw\n");
     put("m/cpu.max", "1 0\n");
-    quota_is(0.0, "lines that lack words are passed over, and a period of 0 is none");
+    quota_is(0.0, "incomplete lines are skipped, and a period of 0 means no quota");
 
     put("proc/self/cgroup", "0::/\n");
     put("proc/self/mountinfo", SECOND);
     put("sys/fs/cgroup/cpu.max", "many\n");
-    quota_is(0.0, "a quota that is no number is none");
+    quota_is(0.0, "a quota that is not a number means no quota");
 }
 
-/* In a child, since the number is found once. */
+/* In a child process, because the number is determined once per process. */
 static void test_affinity(void)
 {
     cpu_set_t all, one;
@@ -143,9 +143,9 @@ static void test_affinity(void)
     if (child == 0)
         _exit(sched_setaffinity(0, sizeof one, &one) == 0 && ft_num_processors() == 1 ? 0 : 1);
     ok(child > 0 && waitpid(child, &status, 0) == child && status == 0,
-       "a process that is bound to one processor has one");
+       "ft_num_processors() is 1 in a process that is bound to one processor");
     ok(ft_num_processors() >= 1 && ft_num_processors() <= CPU_COUNT(&all),
-       "this process has at least one processor, and not more than its affinity mask: %d of %d",
+       "ft_num_processors() is at least 1 and at most the size of the affinity mask: %d of %d",
        ft_num_processors(), CPU_COUNT(&all));
 }
 

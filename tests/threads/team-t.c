@@ -1,5 +1,5 @@
 /*
- * team-t.c - work handed out to threads: all of it, once, and not to more of them than it is worth.
+ * team-t.c - parallel loops: every piece runs once, on no more threads than the work is worth.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 
 enum { MOST = 100, THREADS = 5 };
 
-/* How often each piece was done, and whether threads had numbers of their team. */
+/* How often each piece has run, and whether the thread numbers are within the team. */
 typedef struct record {
     atomic_int done[MOST];
     atomic_int others;
@@ -69,7 +69,7 @@ static void hand_out_again(const void *job, int thread, size_t first, size_t end
             in->fine++;
 }
 
-/* By each of three threads that are a team themselves. */
+/* Nested: each of three threads of a team runs the loop. */
 static bool all_once_within_a_team(hand_out *how)
 {
     inner in = { .how = how };
@@ -86,11 +86,11 @@ static void test_size(void)
            "ft_team_size() is as many threads as the work is worth");
     is_int(ft_team_size(8, 1000, 1e9), 8, "ft_team_size() is all threads for much work");
     is_int(ft_team_size(8, 3, 1e9), 3, "ft_team_size() is at most the number of pieces");
-    is_int(ft_team_size(8, 1000, 1e300), 8, "ft_team_size() takes any amount of work");
+    is_int(ft_team_size(8, 1000, 1e300), 8, "ft_team_size() accepts any amount of work");
     is_int(ft_team_size(1, 1000, 1e9), 1, "ft_team_size() is 1 for one thread");
 }
 
-/* The first piece ends when all others are done, or after a second where nobody else does them. */
+/* The first piece ends when all others are done, or after a second if no thread takes them. */
 static void wait_for_others(const void *job, int thread, size_t first, size_t end)
 {
     record *r = (record *) (uintptr_t) job;
@@ -118,29 +118,29 @@ static void test_slow(void)
 static void test_piece(void)
 {
     is_int((long long) ft_team_chunk_size(2, 64, 1, 4), 2,
-           "ft_team_chunk_size() makes 32 pieces of 64 things for two threads");
+           "ft_team_chunk_size() makes 32 chunks of 64 items for two threads");
     is_int((long long) ft_team_chunk_size(2, 65, 1, 4), 3,
-           "ft_team_chunk_size() makes fewer pieces of 65 things");
+           "ft_team_chunk_size() makes fewer chunks of 65 items");
     is_int((long long) ft_team_chunk_size(2, 1000, 1, 4), 4,
-           "ft_team_chunk_size() gives a piece as much as it may have");
+           "ft_team_chunk_size() is at most the maximum chunk size");
     is_int((long long) ft_team_chunk_size(2, 64, 8, 96), 8,
-           "ft_team_chunk_size() gives a piece whole units");
+           "ft_team_chunk_size() is a multiple of the unit");
     is_int((long long) ft_team_chunk_size(64, 3, 1, 4), 1,
-           "ft_team_chunk_size() makes no empty piece");
+           "ft_team_chunk_size() makes no empty chunk");
 }
 
 int main(void)
 {
     test_size();
-    ok(all_teams_once(ft_parallel_for), "ft_parallel_for() does each piece once");
-    ok(all_teams_once(ft_parallel_for_stealing), "ft_parallel_for_stealing() does each piece once");
-    ok(all_teams_once(ft_parallel_for_dynamic), "ft_parallel_for_dynamic() does each piece once");
+    ok(all_teams_once(ft_parallel_for), "ft_parallel_for() runs each piece once");
+    ok(all_teams_once(ft_parallel_for_stealing), "ft_parallel_for_stealing() runs each piece once");
+    ok(all_teams_once(ft_parallel_for_dynamic), "ft_parallel_for_dynamic() runs each piece once");
     ok(all_once_within_a_team(ft_parallel_for),
-       "ft_parallel_for() within a team does each piece once");
+       "ft_parallel_for() within a team runs each piece once");
     ok(all_once_within_a_team(ft_parallel_for_stealing),
-       "ft_parallel_for_stealing() within a team does each piece once");
+       "ft_parallel_for_stealing() within a team runs each piece once");
     ok(all_once_within_a_team(ft_parallel_for_dynamic),
-       "ft_parallel_for_dynamic() within a team does each piece once");
+       "ft_parallel_for_dynamic() within a team runs each piece once");
     test_slow();
     test_piece();
     return done_testing();

@@ -1,5 +1,5 @@
 /*
- * thread_pool-t.c - jobs of a thread pool: each member once, whatever else the threads have to do.
+ * thread_pool-t.c - jobs of a thread pool: each member runs once, whatever else the threads do.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ enum { MOST = 40, CALLERS = 6, JOBS = 2000 };
 typedef struct record {
     atomic_int done[MOST];
     pthread_t caller;
-    atomic_bool by_another; /* member 0 was not the caller's */
+    atomic_bool by_another; /* member 0 did not run on the calling thread */
     int sleep_us;
 } record;
 
@@ -116,7 +116,7 @@ static bool jobs_within_jobs(void)
     return r.done[0] == 1 && r.done[1] == 1 && r.done[2] == 1 && r.done[3] == 1;
 }
 
-/* ---- Other things that a process does ----------------------------------------------------- */
+/* ---- fork(), signals and idle threads ----------------------------------------------------- */
 
 static bool child_is_fine(void)
 {
@@ -141,7 +141,7 @@ static void *fork_often(void *argument)
     return NULL;
 }
 
-/* Children of one thread while another one runs jobs. */
+/* One thread forks while another one runs jobs. */
 static bool forks_meanwhile(void)
 {
     forker f = { .stop = false };
@@ -171,7 +171,7 @@ static bool signals_are_for_the_program(void)
     return r.done[0] == 1 && r.done[1] == 1 && r.done[2] == 1 && r.done[3] == 1;
 }
 
-/* Threads of this process; -1: the system does not say. */
+/* The number of threads of this process; -1: unknown. */
 static int threads(void)
 {
     DIR *list = opendir("/proc/self/task");
@@ -184,7 +184,7 @@ static int threads(void)
     return count;
 }
 
-/* Processor time that the process takes while it has nothing to do. */
+/* The fraction of a processor that the idle process uses. */
 static double idle_share(void)
 {
     struct timespec before, after;
@@ -198,7 +198,7 @@ static double idle_share(void)
            0.2;
 }
 
-/* The thread sanitizer ends children of processes with threads unless it is told not to. */
+/* By default the thread sanitizer ends child processes of multithreaded programs. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -209,21 +209,23 @@ int main(void)
 {
     (void) each_once(2, 0); /* sanitizers start a thread with the first one */
     int before = threads();
-    ok(each_once(1, 0), "a job of one member is a call");
-    is_int(threads(), before, "a job of one member starts no thread");
+    ok(each_once(1, 0), "ft_pool_run() runs a job of one member on the calling thread");
+    is_int(threads(), before, "ft_pool_run() starts no thread for a job of one member");
     ok(all_sizes(0), "ft_pool_run() runs each member once, for 1 to %d members", MOST);
-    ok(all_sizes(300), "ft_pool_run() runs each member once where parts take longer than waking");
+    ok(all_sizes(300),
+       "ft_pool_run() runs each member once where members take longer than waking a thread");
     is_int(threads(), before < 0 ? -1 : before + MOST - 2,
-           "jobs of one caller share the largest pool");
-    ok(many_jobs(2, 0), "ft_pool_run() runs each member once in a row of jobs for two");
-    ok(many_jobs(4, 0), "ft_pool_run() runs each member once in a row of jobs for four");
-    ok(many_jobs(3, 60), "threads that fell asleep between jobs wake for the next one");
-    ok(several_callers(), "%d callers at once have their jobs done", CALLERS);
-    ok(jobs_within_jobs(), "a job within a job runs each member once");
-    ok(child_is_fine(), "a child has pools of its own");
-    ok(forks_meanwhile(), "children that are made during another thread's jobs run theirs");
+           "jobs of one caller share the threads of the largest pool");
+    ok(many_jobs(2, 0), "ft_pool_run() runs each member once in consecutive jobs of two members");
+    ok(many_jobs(4, 0), "ft_pool_run() runs each member once in consecutive jobs of four members");
+    ok(many_jobs(3, 60), "threads that sleep between jobs wake up for the next one");
+    ok(several_callers(), "ft_pool_run() completes the jobs of %d concurrent callers", CALLERS);
+    ok(jobs_within_jobs(), "ft_pool_run() runs each member of a nested job once");
+    ok(child_is_fine(), "a child process has its own pools");
+    ok(forks_meanwhile(),
+       "a child process that is forked during another thread's jobs can run jobs");
     ok(signals_are_for_the_program(), "the threads of a pool block all signals");
     double share = idle_share();
-    ok(share < 0.05, "an idle pool takes no processor time: %.3f of one", share);
+    ok(share < 0.05, "an idle pool uses less than 5 %% of a processor: %.3f", share);
     return done_testing();
 }

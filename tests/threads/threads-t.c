@@ -1,6 +1,6 @@
 /*
- * threads-t.c - one model, many threads: each with a session of its own, all with the results of
- * one thread alone.
+ * threads-t.c - one model, many threads: each thread has its own session, and all have the results
+ * of one thread alone.
  *
  * Also meant for the thread sanitizer (configure --enable-sanitize=thread).
  *
@@ -20,7 +20,7 @@
 
 enum { THREADS = 4, BATCHES = 6, ROUNDS = 40, ROWS = 3, COLS = 10 };
 
-/* Inputs of different sizes, and what one thread alone computes from each. */
+/* Inputs of different sizes, and the results of one thread alone. */
 typedef struct work {
     int32_t ids[BATCHES][ROWS * COLS];
     model_input input[BATCHES];
@@ -38,7 +38,7 @@ static void make_inputs(work *w)
     }
 }
 
-/* How many of one round's results in this session differ from the expected ones. */
+/* The number of results of one round in this session that differ from the expected ones. */
 static int differing(ft_session *session, const work *w, int first)
 {
     int wrong = 0;
@@ -59,7 +59,7 @@ static int differing(ft_session *session, const work *w, int first)
 typedef struct worker {
     pthread_t thread;
     int number;
-    const char *path; /* of a model to open for itself in each round, or NULL */
+    const char *path; /* of a model that the thread opens in each round, or NULL */
     const ft_model *model;
     const work *work;
     int wrong;
@@ -88,7 +88,7 @@ static void *open_and_run(void *argument)
     return NULL;
 }
 
-/* The wrong results of THREADS threads that do the same. */
+/* Runs the job on THREADS threads; returns the number of wrong results. */
 static int run_all(void *(*job)(void *), const worker *pattern)
 {
     worker w[THREADS];
@@ -110,15 +110,16 @@ static void test_model(const char *path, const char *what)
 {
     work *w = calloc(1, sizeof *w);
     if (w == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     ft_model *model = calibrated_open(path, NULL);
     make_inputs(w);
     for (int b = 0; b < BATCHES; b++)
         w->expected[b] = calibrated_result(model, &w->input[b], "last_hidden_state", &w->count[b]);
     is_int(run_all(run_rounds, &(worker){ .model = model, .work = w }), 0,
-           "%s: threads that share a model compute what one alone does", what);
+           "%s: threads that share a model compute the results of a single thread", what);
     is_int(run_all(open_and_run, &(worker){ .path = path, .work = w }), 0,
-           "%s: so do threads that open the file at once", what);
+           "%s: threads that open the model concurrently compute the results of a single thread",
+           what);
     for (int b = 0; b < BATCHES; b++)
         free(w->expected[b]);
     ft_model_close(model);
@@ -139,7 +140,7 @@ static ft_counter_set *observe(const ft_model *model, const ft_dataset *data, in
     return set;
 }
 
-/* How many points have counted something else. */
+/* The number of points whose counts differ. */
 static int unlike(const ft_counter_set *a, const ft_counter_set *b)
 {
     int differ = 0;
@@ -161,8 +162,9 @@ static void test_observe(const calibrated *files)
         ft_dataset_read(&data, files->samples, model, &err) != FT_OK)
         bail_out("%s", err.text);
     ft_counter_set *one = observe(model, &data, 1), *many = observe(model, &data, THREADS);
-    ok(one->count > 0 && one->count == many->count, "every point is observed");
-    is_int(unlike(one, many), 0, "calibration on several threads counts the same");
+    ok(one->count > 0 && one->count == many->count, "ft_observe() counts every calibration point");
+    is_int(unlike(one, many), 0,
+           "ft_observe() on several threads counts the same values as on one");
     ft_counter_set_free(one);
     ft_counter_set_free(many);
     ft_dataset_fini(&data);

@@ -17,7 +17,7 @@
 
 enum { THREADS = 3, ROWS = 400, COLS = 10, TIMES = 3 };
 
-/* The functions of the library that was loaded, not those that the test is linked with. */
+/* The functions of the loaded library, not those that the test is linked with. */
 typedef struct library {
     void *handle;
     __typeof__(ft_model_open) *model_open;
@@ -57,7 +57,7 @@ static int threads(void)
     DIR *list = opendir("/proc/self/task");
     int count = 0;
     if (list == NULL)
-        skip_all("no /proc to count threads in");
+        skip_all("this system has no /proc/self/task to count threads");
     for (struct dirent *entry; (entry = readdir(list)) != NULL;)
         count += entry->d_name[0] != '.';
     closedir(list);
@@ -75,8 +75,8 @@ static bool run(const library *l, const char *path)
     if (l->model_open(&model, path, NULL, &err) != FT_OK ||
         l->session_open(&session, model, &options, &err) != FT_OK)
         bail_out("%s", err.text);
-    bool fine = l->set(session, "input_ids", &tensor, &err) == FT_OK &&
-                l->run(session, &err) == FT_OK;
+    bool fine =
+        l->set(session, "input_ids", &tensor, &err) == FT_OK && l->run(session, &err) == FT_OK;
     if (!fine)
         diag("%s", err.text);
     l->session_close(session);
@@ -94,10 +94,10 @@ int main(void)
     for (int i = 0; i < TIMES; i++) {
         library l;
         load(&l);
-        ok(run(&l, c.codes), "a library that was loaded %d times runs a model", i + 1);
-        is_int(threads(), before + THREADS - 1, "its threads stay for the next run");
-        ok(dlclose(l.handle) == 0, "the library can be closed");
-        is_int(threads(), before, "its threads end with it");
+        ok(run(&l, c.codes), "libftruntime runs a model after being loaded %d times", i + 1);
+        is_int(threads(), before + THREADS - 1, "libftruntime keeps its threads for the next run");
+        ok(dlclose(l.handle) == 0, "dlclose() unloads libftruntime");
+        is_int(threads(), before, "unloading libftruntime ends its threads");
     }
     tiny_remove(&t);
     return done_testing();

@@ -1,5 +1,5 @@
 /*
- * conv.c - convolutions by their formula, in double.
+ * conv.c - the reference convolution: the formula in double.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@
 
 /* ---- The formula -------------------------------------------------------------------------- */
 
-/* Operands as real numbers. */
+/* Operands in double. */
 typedef struct reals {
     double *x, *w, *bias; /* bias NULL: none */
 } reals;
@@ -44,9 +44,7 @@ static void fill_window(double *window, const double *image, const ft_conv *c, i
             }
 }
 
-/* Each group becomes codes with a scale of its own, as kernels/quant.h defines; *window is what
- * they stand for.
- */
+/* Quantizes and dequantizes each group with its own scale, as kernels/quant.h defines it. */
 static void round_to_codes(double *window, size_t n, int32_t group)
 {
     size_t step = group == 0 ? n : (size_t) group;
@@ -122,7 +120,7 @@ static void compute_result(conv_problem *p, const reals *in, const double *windo
     p->bound[at] = bound_of(s, roundings_of(p), size) + 1.13 * units_of(p, window, w);
 }
 
-/* Where an output of a window lies in the result of its image. */
+/* The index of an output of a window in the result of its image. */
 static size_t place_of(const conv_problem *p, size_t output, size_t position)
 {
     return p->attr.conv.out_layout == FT_IMAGE_NHWC ? position * p->shape.outputs + output
@@ -185,7 +183,7 @@ static double *make_codes(conv_problem *p, uint64_t seed)
     int8_t *col4 = must_have(oracle_col4(NULL, NULL, n, k, 0), 1);
     float *scale = must_have(n, sizeof *scale);
     double *value = must_have(n * k, sizeof *value);
-    oracle_col4(col4, codes, n, k, 77); /* pads may hold anything */
+    oracle_col4(col4, codes, n, k, 77); /* padding may hold any value */
     for (size_t row = 0; row < n; row++) {
         scale[row] = (float) (rng_uniform(&r, 0.5, 1.5) / (73 * sqrt((double) k)));
         for (size_t i = row * k; i < (row + 1) * k; i++)

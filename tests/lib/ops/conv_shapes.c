@@ -1,5 +1,5 @@
 /*
- * conv_shapes.c - convolutions to test with: odd ones by hand, and random ones by seed.
+ * conv_shapes.c - convolution shapes for tests: hand-picked edge cases, and random ones by seed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,22 +14,22 @@
 /* clang-format off */
 const conv_shape conv_odd_shapes[] = {
     /*            channels, rows, columns   kernel    stride    padding   dilation */
-    { "a kernel larger than the image", 2, 9,
+    { "kernel larger than the image", 2, 9,
       { .channels = 3, .height = 2, .width = 3, { 5, 5 }, { 1, 1 }, { 2, 2 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "a kernel that fits once, by its padding", 3, 5,
+    { "kernel that fits once due to padding", 3, 5,
       { .channels = 2, .height = 1, .width = 2, { 7, 6 }, { 1, 1 }, { 3, 2 }, { 1, 1 } },
       true, FT_ACT_RELU },
     { "dilation past the edge", 2, 11,
       { .channels = 4, .height = 5, .width = 5, { 3, 3 }, { 1, 1 }, { 4, 4 }, { 4, 4 } },
       true, FT_ACT_NONE },
-    { "dilation past the edge, only outer taps and the middle", 1, 6,
+    { "dilation past the edge with only outer and center elements inside", 1, 6,
       { .channels = 7, .height = 3, .width = 4, { 3, 3 }, { 2, 1 }, { 6, 5 }, { 6, 5 } },
       false, FT_ACT_NONE },
     { "one channel", 2, 33,
       { .channels = 1, .height = 9, .width = 8, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_GELU },
-    { "a result of one", 5, 40,
+    { "1 x 1 output", 5, 40,
       { .channels = 17, .height = 4, .width = 3, { 4, 3 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
     { "odd channels", 2, 31,
@@ -41,48 +41,48 @@ const conv_shape conv_odd_shapes[] = {
     { "1 x 1 of odd channels", 2, 7,
       { .channels = 19, .height = 4, .width = 5, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
       false, FT_ACT_NONE },
-    { "1 x 1 in strides", 2, 24,
+    { "strided 1 x 1", 2, 24,
       { .channels = 16, .height = 9, .width = 8, { 1, 1 }, { 2, 2 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "1 x 1 with a frame of nothing", 1, 10,
+    { "1 x 1 with padding", 1, 10,
       { .channels = 5, .height = 2, .width = 2, { 1, 1 }, { 1, 1 }, { 2, 1 }, { 1, 1 } },
       true, FT_ACT_NONE },
     { "relu6", 2, 35,
       { .channels = 8, .height = 6, .width = 6, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 },
         .clamps = true, .low = 0.0f, .high = 6.0f },
       true, FT_ACT_NONE },
-    { "gelu, then cut from below", 1, 12,
+    { "gelu, then clamped", 1, 12,
       { .channels = 6, .height = 5, .width = 5, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 1, 1 },
         .clamps = true, .low = -0.05f, .high = 1.5f },
       true, FT_ACT_GELU_TANH },
-    { "frames of sound", 2, 48,
+    { "1-d convolution", 2, 48,
       { .channels = 20, .height = 1, .width = 50, { 1, 3 }, { 1, 1 }, { 0, 1 }, { 1, 1 } },
       true, FT_ACT_GELU },
-    { "every second frame of sound", 2, 48,
+    { "1-d convolution of stride 2", 2, 48,
       { .channels = 24, .height = 1, .width = 50, { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 } },
       true, FT_ACT_GELU },
-    { "patches", 2, 40,
+    { "patch embedding", 2, 40,
       { .channels = 3, .height = 16, .width = 24, { 8, 8 }, { 8, 8 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "patches that leave a rest", 1, 17,
+    { "patch embedding with a remainder", 1, 17,
       { .channels = 3, .height = 11, .width = 14, { 4, 4 }, { 4, 4 }, { 0, 0 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "strides longer than the kernel", 2, 8,
+    { "stride larger than the kernel", 2, 8,
       { .channels = 9, .height = 11, .width = 13, { 2, 1 }, { 5, 3 }, { 1, 2 }, { 1, 1 } },
       true, FT_ACT_SILU },
-    { "more padding than image", 1, 4,
+    { "padding larger than the image", 1, 4,
       { .channels = 2, .height = 1, .width = 1, { 2, 2 }, { 1, 1 }, { 4, 3 }, { 1, 1 } },
       true, FT_ACT_TANH },
-    { "one of everything", 1, 1,
+    { "all sizes 1", 1, 1,
       { .channels = 1, .height = 1, .width = 1, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
       false, FT_ACT_NONE },
-    { "more windows than a block of rows", 3, 3,
+    { "more windows than a tile of rows", 3, 3,
       { .channels = 2, .height = 23, .width = 29, { 3, 2 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_RELU },
-    { "more outputs than a block of columns", 2, 131,
+    { "more outputs than a tile of columns", 2, 131,
       { .channels = 35, .height = 3, .width = 3, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_NONE },
-    { "a window longer than a piece of a sum", 1, 20,
+    { "window longer than a k tile", 1, 20,
       { .channels = 67, .height = 4, .width = 4, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
       true, FT_ACT_NONE },
     { .images = 0 },
@@ -141,7 +141,7 @@ conv_shape conv_random_shape(uint64_t seed)
 
 static const char *order_name(ft_image_layout order)
 {
-    return order == FT_IMAGE_NHWC ? "pixels" : "planes";
+    return order == FT_IMAGE_NHWC ? "nhwc" : "nchw";
 }
 
 const char *conv_text(char text[CONV_TEXT], const conv_shape *s)
@@ -152,7 +152,7 @@ const char *conv_text(char text[CONV_TEXT], const conv_shape *s)
              "%s%s%s, %s to %s",
              s->images, c->channels, c->height, c->width, s->outputs, c->kernel[0], c->kernel[1],
              c->stride[0], c->stride[1], c->padding[0], c->padding[1], c->dilation[0],
-             c->dilation[1], ft_activation_name(s->activation), c->clamps ? ", cut" : "",
+             c->dilation[1], ft_activation_name(s->activation), c->clamps ? ", clamped" : "",
              s->bias ? "" : ", no bias", order_name(c->in_layout), order_name(c->out_layout));
     return text;
 }
@@ -163,7 +163,8 @@ const char *conv_how_text(char text[CONV_TEXT], const conv_how *how)
     if (ft_groupwise_bits(how->weight) != 0)
         snprintf(group, sizeof group, " in groups of %d", how->group);
     snprintf(text, CONV_TEXT, "%s%s%s%s, %s to %s", ft_dtype_name(how->weight), group,
-             how->asymmetric ? " with zeros" : "", how->int8_activations ? " by codes" : "",
-             ft_dtype_name(how->x), ft_dtype_name(how->y));
+             how->asymmetric ? " with zero points" : "",
+             how->int8_activations ? " and int8 activations" : "", ft_dtype_name(how->x),
+             ft_dtype_name(how->y));
     return text;
 }

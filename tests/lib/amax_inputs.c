@@ -1,5 +1,5 @@
 /*
- * amax_inputs.c - the inputs of make-amax.py, bit for bit: whole numbers from a linear congruence,
+ * amax_inputs.c - the inputs of make-amax.py, bit for bit: integers from a linear congruence,
  * then operations that every machine rounds the same way.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,12 +17,12 @@
 typedef enum shape { CONSTANT, GRID, UNIFORM, BELL, HEAVY, SPIKY, HALF_SUBNORMAL, SUBNORMAL } shape;
 typedef enum rounding { F32, F16, BF16 } rounding;
 
-/* n values of a shape, each times `factor` (the value itself for CONSTANT, the end of a GRID). */
+/* n values of a distribution, scaled by `factor` (the value of CONSTANT, the end of a GRID). */
 typedef struct part {
     shape shape;
     uint32_t n, seed;
     double factor;
-    double outlier; /* of BELL: what every 997th value is multiplied by; 0 means 1 */
+    double outlier; /* of BELL: the factor of every 997th value; 0 means 1 */
 } part;
 
 #define THIRD (1.0 / 3.0)
@@ -33,7 +33,7 @@ typedef struct part {
 static const struct {
     const char *name;
     rounding rounding;
-    double least; /* smaller values are replaced by it */
+    double least; /* the lower bound of values */
     part part[2];
 } inputs[] = {
     { "vector-A", F32, ANY, { { BELL, 65536, 1, 1, 8 } } },

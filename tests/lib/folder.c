@@ -1,5 +1,5 @@
 /*
- * folder.c - files for a test, in a folder of its own.
+ * folder.c - a temporary folder for the files of a test.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,7 +50,7 @@ int folder_count(const char *path)
     return count;
 }
 
-/* ft_calloc_aligned() rounds up, which would hide a read just beyond the end from a sanitizer. */
+/* ft_calloc_aligned() rounds up, which would hide a read just past the end from a sanitizer. */
 static unsigned char *aligned(size_t bytes)
 {
     void *memory;

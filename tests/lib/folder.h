@@ -1,5 +1,5 @@
 /*
- * folder.h - files for a test, in a folder of its own.
+ * folder.h - a temporary folder for the files of a test.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,14 +10,14 @@
 
 enum { FOLDER_PATH = 64 };
 
-/* A fresh folder under $TMPDIR or /tmp, and its end with all files in it. */
+/* Creates a folder under $TMPDIR or /tmp, and removes it with all files in it. */
 void folder_make(char path[FOLDER_PATH]);
 void folder_remove(const char *path);
 
-/* How many names it has beside "." and "..". */
+/* The number of its entries, without "." and "..". */
 int folder_count(const char *path);
 
-/* The bytes of a file, or a copy of bytes: 64-byte aligned, exactly as many, for free(). */
+/* The bytes of a file, or a copy of bytes: 64-byte aligned, no larger than needed, for free(). */
 unsigned char *folder_read(const char *path, size_t *bytes);
 unsigned char *aligned_copy(const unsigned char *data, size_t bytes);
 

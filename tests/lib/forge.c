@@ -1,5 +1,5 @@
 /*
- * forge.c - artifacts taken apart and put together, in memory.
+ * forge.c - parses and rebuilds artifacts in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of zip: bytes of its records' fixed parts. */
+/* Sizes of the fixed parts of zip records. */
 enum { LOCAL = 30, CENTRAL = 46, END = 22, EXTRA = 4 };
 
 /* ---- Entries ------------------------------------------------------------------------------ */
@@ -76,7 +76,7 @@ void forge_resize(forge_entry *entry, size_t bytes, unsigned char fill)
     entry->bytes = bytes;
 }
 
-/* Take the element whose `key` is `name` out of a list of the manifest. */
+/* Removes the element whose `key` is `name` from a list of the manifest. */
 static void unlist(const forge *f, const char *list, const char *key, const char *name)
 {
     json_t *array = json_object_get(f->manifest, list);
@@ -123,7 +123,7 @@ bool forge_set(forge *f, const char *path, json_t *value)
                                 : json_object_set_new(json, path, value)) == 0;
 }
 
-/* What the manifest says of the entry that an element names by `key`. */
+/* Updates the manifest's fields of the entry that an element names by `key`. */
 static void seal(const forge *f, const ft_zip_item *item, json_t *element, const char *key)
 {
     uint8_t digest[FT_SHA256_BYTES];
@@ -201,7 +201,7 @@ static void put16(unsigned char *at, size_t value)
     at[1] = (unsigned char) (value >> 8);
 }
 
-/* What both headers of an entry say, from their version field on. */
+/* The fields that both headers of an entry share, from their version field on. */
 static void put_common(unsigned char *at, const forge_entry *entry, uint32_t crc)
 {
     put16(at, 10);       /* version 1.0 is needed */

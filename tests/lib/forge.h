@@ -1,9 +1,8 @@
 /*
- * forge.h - take an artifact apart, change what it says, and write it with checksums that are
- * right.
+ * forge.h - parses an artifact, modifies it, and writes it with correct checksums.
  *
- * Whoever alters a file on purpose also writes the CRC-32 and SHA-256 that belong to it, so what a
- * reader believes must not rest on them.  Tests and the fuzzer make such files with this.
+ * Checksums do not protect against deliberate changes, because the attacker also updates the CRC-32
+ * and the SHA-256: a reader must validate the contents.  Tests and the fuzzer make such files here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,17 +26,18 @@ typedef struct forge {
     json_t *manifest;
 } forge;
 
-/* Take data[0..bytes) apart; false, and an empty forge, where it is no archive with a manifest. */
+/* Parses data[0..bytes); false, and an empty forge, if it is no archive with a manifest. */
 bool forge_read(forge *out, const void *data, size_t bytes);
-void forge_fini(forge *f); /* takes an empty one */
+void forge_fini(forge *f); /* accepts an empty one */
 
 /*
- * The artifact as it is now: the manifest has the place, size and SHA-256 of every entry that it
- * names, the archive their CRC-32.  64-byte aligned, exactly *bytes, for free(); NULL: no memory.
+ * The modified artifact: the manifest has the offset, size and SHA-256 of every entry that it
+ * names, the archive their CRC-32.  64-byte aligned, exactly *bytes, for free(); NULL: out of
+ * memory.
  */
 unsigned char *forge_write(const forge *f, size_t *bytes);
 
-/* The same without the manifest's places, sizes and digests: they stay what they are. */
+/* The same, but the manifest keeps its offsets, sizes and digests. */
 unsigned char *forge_write_as_is(const forge *f, size_t *bytes);
 
 /* The checksum of zip archives. */
@@ -49,15 +49,15 @@ forge_entry *forge_find(const forge *f, const char *name);
 /* Replace or append an entry.  The manifest lists a new one under "files" if `listed`. */
 void forge_put(forge *f, const char *name, const void *data, size_t bytes, bool listed);
 
-/* Change the size of an entry; what is new is filled with `fill`. */
+/* Changes the size of an entry; new bytes are `fill`. */
 void forge_resize(forge_entry *entry, size_t bytes, unsigned char fill);
 
-/* Remove an entry, and what the manifest lists of it if `unlisted`. */
+/* Removes an entry, and its element in the manifest if `unlisted`. */
 void forge_drop(forge *f, size_t index, bool unlisted);
 
 /*
- * Set a value of the manifest, which is taken over: "recipe/activations", "tensors/3/role".  NULL
- * removes the key.  False where the path leads nowhere.
+ * Sets a value of the manifest and takes ownership of it: "recipe/activations", "tensors/3/role".
+ * NULL removes the key.  False if the path does not exist.
  */
 bool forge_set(forge *f, const char *path, json_t *value);
 

@@ -1,5 +1,5 @@
 /*
- * golden.c - files of tests/golden.
+ * golden.c - reads files of tests/golden.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * golden.h - numbers that other software computed, kept in tests/golden.
+ * golden.h - reference values from other software, stored in tests/golden.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-/* A JSON file of tests/golden; the test ends where it cannot be read.  json_decref() it. */
+/* A JSON file of tests/golden; the test ends if it cannot be read.  json_decref() it. */
 json_t *golden_json(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * golden_rows.h - read what other software answered, which tests/golden/ keeps.
+ * golden_rows.h - reads reference results of other software from tests/golden/.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 
 enum { GOLDEN_LINE = 1 << 16, GOLDEN_DIGEST = 17 };
 
-/* The path of a file of the sources. */
+/* The path of a file of the source tree. */
 static inline const char *source_path(const char *name)
 {
     static char path[1024];
@@ -55,7 +55,7 @@ static inline json_t *read_row(FILE *file)
     return row;
 }
 
-/* A SHA-256 under way, and its first sixteen digits. */
+/* An incremental SHA-256, and its first sixteen digits. */
 static inline EVP_MD_CTX *digest_begin(void)
 {
     EVP_MD_CTX *digest = EVP_MD_CTX_new();

@@ -1,5 +1,5 @@
 /*
- * patched.c - read a configuration of tests/data/config and change it.
+ * patched.c - reads a configuration of tests/data/config and patches it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

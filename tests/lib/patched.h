@@ -1,5 +1,5 @@
 /*
- * patched.h - the configurations of tests/data/config, as they are and with keys changed.
+ * patched.h - the configurations of tests/data/config, unchanged or with some keys changed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * random.c - a counter whose bits are mixed: small, fast, and good enough for tests.
+ * random.c - SplitMix64: small, fast, and good enough for tests.
  *
  * Source of the mixing constants: Steele, Lea, Flood, "Fast splittable pseudorandom number
  * generators", 2014.

@@ -1,5 +1,5 @@
 /*
- * random.h - numbers for tests: the same ones on every machine and in every run.
+ * random.h - random numbers for tests: the same ones on every machine and in every run.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,23 +9,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A stream of numbers, defined by its seed alone. */
+/* A stream of random numbers that depends only on its seed. */
 typedef struct rng {
     uint64_t state;
 } rng;
 
 uint64_t rng_bits(rng *r);
 
-/* A whole number from 0 to n - 1; n is at least 1. */
+/* An integer from 0 to n - 1; n is at least 1. */
 uint32_t rng_below(rng *r, uint32_t n);
 
-/* Between low and high. */
+/* Uniform between low and high. */
 double rng_uniform(rng *r, double low, double high);
 
-/* Of mean 0 and variance 1, within +-6: like the values of a model. */
+/* Approximately normal with mean 0 and variance 1, within +-6. */
 double rng_normal(rng *r);
 
-/* Fill an array: normal floats of standard deviation `sigma`, or codes -127..127. */
+/* Fill an array: normal floats of standard deviation `sigma`, or int8 values -127..127. */
 void rng_floats(rng *r, float *out, size_t n, double sigma);
 void rng_codes(rng *r, int8_t *out, size_t n);
 

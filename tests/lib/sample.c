@@ -16,7 +16,7 @@
 
 enum { TENSORS = 5, LARGE_ROWS = 130 };
 
-/* 37 x 70 is no multiple of anything: 40 x 96 with the padding of COL4_4R2_8C. */
+/* 37 x 70 is not aligned to any tile: 40 x 96 with the padding of COL4_4R2_8C. */
 static const ft_artifact_tensor float_tensors[] = {
     { .name = "embed.word", .role = "table", .dtype = FT_F16, .ndim = 2, .dim = { 11, 24 } },
     { .name = "layer.0.ffn.up.weight",
@@ -40,7 +40,7 @@ static const ft_artifact_tensor int8_tensors[] = {
     { .name = "layer.0.norm.weight", .role = "vector", .dtype = FT_F32, .ndim = 1, .dim = { 24 } },
 };
 
-/* 37 x 70 in panels is 64 x 96: 3072 bytes, and three groups of 64 scales and zeros. */
+/* 37 x 70 in panels is 64 x 96: 3072 bytes, and three groups of 64 scales and zero points. */
 static const ft_artifact_tensor blocks_tensors[] = {
     { .name = "embed.word", .role = "table", .dtype = FT_F16, .ndim = 2, .dim = { 11, 24 } },
     { .name = "layer.0.ffn.up.weight",
@@ -70,7 +70,7 @@ typedef struct {
     const sample *what;
     int tensor;
     size_t at;
-    size_t codes, scales; /* of a matrix in blocks, bytes; else `codes` is endless */
+    size_t codes, scales; /* bytes of a group-wise matrix; else `codes` is unlimited */
     size_t rows;
     float scale[LARGE_ROWS]; /* written by the producer, as a quantizer would */
 } weights;
@@ -88,7 +88,7 @@ unsigned char sample_group_byte(bool zeros, size_t rows, size_t index)
     return zeros ? (unsigned char) (row % 16) : (unsigned char) (index % 2 == 0 ? row + 1 : 0x3c);
 }
 
-/* Codes, then scales, then zeros. */
+/* Quantized values, then scales, then zero points. */
 static unsigned char next_byte(weights *w)
 {
     size_t at = w->at++;
@@ -126,7 +126,7 @@ static ft_artifact_tensor tensor_of(const sample *what, int index)
     return what->state == FT_ARTIFACT_INT8 ? int8_tensors[index] : float_tensors[index];
 }
 
-/* Where its producer goes on to scales and zeros. */
+/* The offsets at which the producer switches to scales and zero points. */
 static void set_parts(weights *w, const ft_artifact_tensor *t)
 {
     w->codes = SIZE_MAX;

@@ -10,23 +10,23 @@
 
 typedef struct sample {
     ft_artifact_state state;
-    unsigned char seed; /* other seeds, other weights */
-    size_t piece;       /* bytes that a producer gives at once; 0: all that it is asked for */
-    size_t large;       /* columns of one more I8 matrix of 130 rows; 0: none */
-    const char *name;   /* of that one; NULL: large.weight */
-    bool mixed;         /* in state int8, one matrix is in blocks */
+    unsigned char seed; /* different seeds give different weights */
+    size_t piece;       /* bytes that a producer returns per call; 0: all that are requested */
+    size_t large;       /* columns of an additional I8 matrix of 130 rows; 0: none */
+    const char *name;   /* of that matrix; NULL: large.weight */
+    bool mixed;         /* in state int8, one matrix is group-wise quantized */
     bool force;
     ft_progress_callback progress;
     void *user;
 } sample;
 
-/* Write it; the weights are a function of seed, tensor and position alone. */
+/* Writes the artifact; the weights depend only on seed, tensor and position. */
 ft_status sample_write(const char *path, const sample *what, ft_error *err);
 
-/* What byte `index` of tensor number `tensor` is. */
+/* Byte `index` of tensor number `tensor`. */
 unsigned char sample_byte(const sample *what, int tensor, size_t index);
 
-/* What byte `index` of the scales, or zeros, of a matrix in blocks is, of so many rows. */
+/* Byte `index` of the scales or zero points of a group-wise matrix with `rows` rows. */
 unsigned char sample_group_byte(bool zeros, size_t rows, size_t index);
 
 /* Whether the artifact holds the weights of that sample. */

@@ -1,6 +1,6 @@
 /*
- * scarce.c - preloaded into a program, makes one of its allocations find no memory, and tells at
- * the end which blocks nobody has freed.
+ * scarce.c - preloaded into a program, makes one of its allocations fail, and reports at the end
+ * the blocks that were not freed.
  *
  *     LD_PRELOAD=libscarce.so FT_SCARCE=17 FT_SCARCE_LOG=FILE PROGRAM...
  *
@@ -29,7 +29,7 @@
 #define PUBLIC __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
 
-/* ---- The allocator beneath ---------------------------------------------------------------- */
+/* ---- The underlying allocator ------------------------------------------------------------- */
 
 static void *(*next_malloc)(size_t);
 static void *(*next_calloc)(size_t, size_t);
@@ -38,7 +38,7 @@ static void *(*next_aligned)(size_t, size_t);
 static int (*next_memalign)(void **, size_t, size_t);
 static void (*next_free)(void *);
 
-/* dlsym() itself may allocate, before there is anything to allocate with. */
+/* dlsym() itself may allocate, before the underlying allocator is known. */
 static _Alignas(16) char early[4096];
 static size_t early_used;
 
@@ -78,16 +78,16 @@ static bool is_ready(void)
     return next_malloc != NULL;
 }
 
-/* ---- Who asks ----------------------------------------------------------------------------- */
+/* ---- Callers ------------------------------------------------------------------------------ */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const char *program; /* its path, once main() may run */
+static const char *program; /* its path, once main() can run */
 static long count, failing;
 static bool begun;
-static Dl_info refused; /* who found no memory, and where */
+static Dl_info refused; /* the caller of the failed allocation */
 static const char *refused_at;
 
-/* Threads and BLAS end the program in words of their own. */
+/* Thread libraries and BLAS end the program with their own messages. */
 static bool is_spared(const char *library)
 {
     static const char *const name[] = { "libgomp", "libomp",   "libgfortran", "libopenblas",
@@ -119,7 +119,7 @@ static bool is_counted(const void *caller, Dl_info *info)
 enum { SLOTS = 1 << 20 };
 
 static struct block {
-    const void *start; /* NULL: free slot; `early`: one that was in use */
+    const void *start; /* NULL: free slot; `early`: a slot that was in use */
     const char *caller;
     size_t size;
 } block[SLOTS];
@@ -150,7 +150,7 @@ static bool forget(const void *start)
     return false;
 }
 
-/* ---- Chains of callers -------------------------------------------------------------------- */
+/* ---- Call chains -------------------------------------------------------------------------- */
 
 enum { CHAINS = 1 << 14, DEPTH = 32 };
 
@@ -160,7 +160,7 @@ static struct chain {
 } chain[CHAINS];
 static size_t chains;
 
-/* One that is not among them yet, as far as there is room. */
+/* Records a new call chain, if the table has a free slot. */
 static void note_chain(long number)
 {
     void *frame[DEPTH];
@@ -179,7 +179,7 @@ static void note_chain(long number)
 
 /* ---- Counting ----------------------------------------------------------------------------- */
 
-/* Whether this allocation finds no memory; *counted: whether its block is to be kept. */
+/* Whether this allocation fails; *counted: whether to track its block. */
 static bool is_refused(const void *caller, bool *counted)
 {
     Dl_info info;
@@ -216,7 +216,7 @@ static void forget_locked(const void *start)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- What programs call ------------------------------------------------------------------- */
+/* ---- Replaced functions ------------------------------------------------------------------- */
 
 PUBLIC void *malloc(size_t size)
 {
@@ -236,7 +236,7 @@ PUBLIC void *calloc(size_t number, size_t size)
     return kept(next_calloc(number, size), number * size, CALLER, counted);
 }
 
-/* The old block is forgotten first: another thread may get its address at once. */
+/* The old block is untracked first, because another thread may get its address at once. */
 static void *reallocated(void *old, size_t size, const void *caller)
 {
     bool counted;
@@ -304,10 +304,10 @@ static void __attribute__((constructor)) begin(void)
     if (number == NULL || bytes < 0)
         return;
     is_ready();
-    backtrace((void *[1]){ NULL }, 1); /* which allocates once */
+    backtrace((void *[1]){ NULL }, 1); /* allocates on its first call */
     setvbuf(stdout, words, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof words);
     failing = strtol(number, NULL, 10);
-    /* dladdr() knows the program by the name it was called with. */
+    /* dladdr() reports the program by the name with which it was started. */
     Dl_info info;
     void *start = dlsym(RTLD_DEFAULT, "main");
     program = start != NULL && dladdr(start, &info) != 0 ? info.dli_fname : program_invocation_name;

@@ -1,5 +1,5 @@
 /*
- * text.c - dumps into memory, and golden files line by line.
+ * text.c - plans as text, and comparison with golden files line by line.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,7 +40,7 @@ void is_golden(const char *text, const char *name)
     snprintf(path, sizeof path, "%s/tests/golden/%s", top == NULL ? "." : top, name);
     FILE *file = fopen(path, "r");
     if (file == NULL)
-        bail_out("%s: cannot be read", path);
+        bail_out("cannot read %s", path);
     int number = 1;
     while (fgets(line, sizeof line, file) != NULL) {
         size_t length = strlen(line);
@@ -50,7 +50,7 @@ void is_golden(const char *text, const char *name)
         number++;
     }
     bool same = feof(file) && *text == '\0';
-    if (!ok(same, "%s is what the golden file says", name)) {
+    if (!ok(same, "the output equals the golden file %s", name)) {
         diag("line %d found    %.*s", number, line_length(text), text);
         diag("line %d expected %.*s", number, feof(file) ? 0 : line_length(line), line);
     }

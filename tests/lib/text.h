@@ -1,5 +1,5 @@
 /*
- * text.h - texts of programs, as strings and as golden files.
+ * text.h - plans as text, and golden files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "kernels/op.h"
 
-/* What ft_plan_write() writes; free with free(). */
+/* The output of ft_plan_write(); free with free(). */
 char *plan_text(const ft_plan *plan);
 
 /* One check: `text` equals tests/golden/`name` line by line; the first difference is shown. */

@@ -1,5 +1,5 @@
 /*
- * bert.c - makes the weights that a family's table names.
+ * bert.c - makes random weights for the table of a model family.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,7 +46,7 @@ static void *memory(size_t bytes)
     return block;
 }
 
-/* A weight that is not quantized: norms near 1, everything else small. */
+/* A weight that is not quantized: norms near 1, all others small. */
 static void make_floats(rng *r, ft_weight *weight)
 {
     size_t count = weight->rows * weight->cols;
@@ -58,7 +58,7 @@ static void make_floats(rng *r, ft_weight *weight)
     weight->data = data;
 }
 
-/* Scales that give uniform codes, whose standard deviation is 73, the size of real weights. */
+/* Scales that give uniform int8 values, with standard deviation 73, the size of trained weights. */
 static float *make_scales(rng *r, size_t rows, size_t cols)
 {
     float *scale = memory(rows * sizeof *scale);
@@ -67,7 +67,7 @@ static float *make_scales(rng *r, size_t rows, size_t cols)
     return scale;
 }
 
-/* The codes in float, or what they stand for. */
+/* The quantized values in float, or their dequantized values. */
 static void *codes_in_float(const ft_weight *weight, const int8_t *codes, bool real)
 {
     float *data = memory(weight->rows * weight->cols * sizeof *data);

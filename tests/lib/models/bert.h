@@ -1,8 +1,8 @@
 /*
- * bert.h - a small BERT with random weights, made without any file.
+ * bert.h - a small BERT with random weights, built in memory.
  *
- * Its linears hold codes times scales, so that the float, the faked and the int8 model are one
- * model: they differ only in how the same weights are stored.
+ * The weights of its linears are int8 values times scales, so that the float, the fake-quantized
+ * and the int8 model are the same model: they differ only in how the weights are stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,10 +20,11 @@ typedef struct test_bert {
     ft_plan graph;
 } test_bert;
 
-/* Two layers of everything that BERT has: types, pooler, classifier, embedding. */
+/* Two layers with all features of BERT: token types, pooler, classifier, embedding. */
 ft_config test_bert_config(int32_t hidden, int32_t heads, int32_t ffn);
 
-/* Weights of `config`, stored as plans of `mode` read them; the same seed gives the same model. */
+/* Weights of `config`, stored as plans of `mode` expect them; the same seed gives the same model.
+ */
 void test_bert_make(test_bert *out, const ft_config *config, ft_mode mode, uint64_t seed);
 void test_bert_free(test_bert *model);
 

@@ -1,5 +1,5 @@
 /*
- * bert_file.c - writes weights that are in memory.
+ * bert_file.c - writes the BERT of bert.h as an artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a producer is in the bytes that it gives. */
+/* The position of a producer in its data. */
 typedef struct source {
     const char *next;
 } source;

@@ -1,5 +1,5 @@
 /*
- * calibrated.c - the way of a tiny checkpoint through converter and calibration into a session.
+ * calibrated.c - converts and calibrates a tiny checkpoint and runs it in a session.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ static void must(ft_status status, const ft_error *err)
 
 /* ---- Files -------------------------------------------------------------------------------- */
 
-/* Rows of 1 to 8 tokens 2..19, padded behind. */
+/* Rows of 1 to 8 tokens 2..19, padded on the right. */
 static void write_samples(const char *path)
 {
     enum { COLS = 8 };

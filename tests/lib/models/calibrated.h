@@ -18,10 +18,10 @@ typedef struct calibrated {
     char codes[CALIBRATED_PATH];   /* the int8 artifact, residual streams in float */
 } calibrated;
 
-/* Write the checkpoint as it stands, convert it, and calibrate it; ends the test on a failure. */
+/* Writes the checkpoint, converts it and calibrates it; a failure ends the test. */
 void calibrated_make(calibrated *out, tiny *t);
 
-/* Open what must open. */
+/* Open a model or a session; a failure ends the test. */
 ft_model *calibrated_open(const char *path, const ft_model_options *options);
 ft_session *calibrated_session(const ft_model *model, const ft_session_options *options);
 
@@ -31,13 +31,13 @@ typedef struct model_input {
     const int32_t *ids, *mask, *types;
 } model_input;
 
-/* Set and run what must run. */
+/* Sets the inputs and runs; a failure ends the test. */
 void calibrated_run(ft_session *session, const model_input *input);
 
-/* A result that must be there: all its elements, for free(). */
+/* All elements of a result, for free(); a missing result ends the test. */
 float *calibrated_get(const ft_session *session, const char *name, size_t *count);
 
-/* Both at once, in a session of its own with the defaults but one thread. */
+/* Both at once, in a new session with one thread and defaults otherwise. */
 float *calibrated_result(const ft_model *model, const model_input *input, const char *name,
                          size_t *count);
 

@@ -1,5 +1,5 @@
 /*
- * converted.c - the way of a tiny checkpoint through the converter.
+ * converted.c - converts a tiny checkpoint.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

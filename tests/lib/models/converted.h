@@ -1,5 +1,5 @@
 /*
- * converted.h - convert a tiny checkpoint and look at what came out.
+ * converted.h - converts a tiny checkpoint and inspects the artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,18 +9,18 @@
 #include "convert/convert.h"
 #include "tests/lib/models/tiny.h"
 
-/* Of the last call below. */
+/* The messages of the last call below. */
 extern ft_messages converted_problems;
 
-/* A text that is always there. */
+/* The text of a message; never NULL. */
 const char *converted_problem(size_t index);
 
-/* Open its folder as it stands; NULL with problems. */
+/* Opens its folder unchanged; NULL if there are problems. */
 ft_conversion *converted_open(const tiny *t, const ft_convert_options *options);
 
 ft_status converted_write(const ft_conversion *conversion, const char *path);
 
-/* Write the checkpoint, convert it to model.ft in its folder, and open that; NULL with problems. */
+/* Writes the checkpoint, converts it to model.ft in its folder and opens that; NULL on problems. */
 ft_artifact *converted(tiny *t, const ft_convert_options *options);
 
 /* Whether a tensor of the artifact has the shape and exactly the values of one of the checkpoint.

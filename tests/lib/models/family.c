@@ -99,7 +99,8 @@ void config_refused(const ft_config *good, const char *patch, const char *why)
     ft_status status = ft_config_from_json(&config, json, good->kind, "m.ft", &err);
     char expected[256];
     snprintf(expected, sizeof expected, "m.ft: config: %s", why);
-    is_str(status == FT_EFORMAT ? err.text : "no FT_EFORMAT", expected, "%s is refused", patch);
+    is_str(status == FT_EFORMAT ? err.text : "no FT_EFORMAT", expected,
+           "a configuration with %s is refused with its reason", patch);
     json_decref(json);
     json_decref(changes);
 }

@@ -1,5 +1,5 @@
 /*
- * family.h - what a family says of a model: its weights, and its configuration in a manifest.
+ * family.h - a family's list of weights, and its configuration in a manifest.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,12 +12,12 @@
 char *weights_text(const ft_family *family, const ft_architecture *architecture,
                    const ft_config *config);
 
-/* Whether every field is the same after the way through JSON text. */
+/* Whether every field survives a round trip through JSON text. */
 bool config_survives(const ft_config *config);
 
 /*
- * One check: with the members of `patch` (a JSON object; null: removed) the JSON of a good
- * configuration is refused, for this reason.
+ * One check: a valid configuration patched with the members of `patch` (a JSON object; null removes
+ * a key) is refused for this reason.
  */
 void config_refused(const ft_config *good, const char *patch, const char *why);
 

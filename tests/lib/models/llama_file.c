@@ -1,5 +1,5 @@
 /*
- * llama_file.c - tensors by a formula, under the names of published checkpoints.
+ * llama_file.c - tensors computed by a formula, with the names of published checkpoints.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -70,7 +70,7 @@ static void add_part(const maker *m, int layer, const char *part, int rows, int 
         add(m, name, rows, 0);
 }
 
-/* A whole number of the configuration, or `otherwise` where that is absent or null. */
+/* An integer of the configuration, or `otherwise` if it is absent or null. */
 static int number(const maker *m, const char *key, int otherwise)
 {
     const json_t *value = json_object_get(m->config, key);
@@ -130,7 +130,7 @@ void llama_make(tiny *t, const json_t *variant)
 
 /* ---- Shards --------------------------------------------------------------------------------- */
 
-/* Tensors first, first + shards, ... go into shard `first`: neighbours lie in different files. */
+/* Tensors first, first + shards, ... go into shard `first`: consecutive ones are in other files. */
 static void write_shard(const tiny *t, int first, int shards, json_t *map)
 {
     ft_named_tensor some[TINY_TENSORS];

@@ -1,8 +1,8 @@
 /*
- * llama_file.h - the random checkpoints of tests/golden/llama-variants.json, made again.
+ * llama_file.h - recreates the random checkpoints of tests/golden/llama-variants.json.
  *
- * That file keeps configurations, rows and the logits that transformers computed, not weights:
- * tests/golden/make-llama.py says by which formula they are made.
+ * That file has configurations, inputs and the logits that transformers computed, but no weights:
+ * tests/golden/make-llama.py defines the formula of the weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,17 +13,17 @@
 
 #include <jansson.h>
 
-/* The variant of that name among golden_json("llama-variants.json"); borrowed. */
+/* The variant of that name in golden_json("llama-variants.json"); borrowed. */
 const json_t *llama_variant(const json_t *variants, const char *name);
 
 /*
- * Make the variant's tensors in a fresh folder with its config.json; tiny_write() writes them as
- * one file, llama_write() as the variant's shards with an index, or one file where that is one.
+ * Makes the variant's tensors and config.json in a new folder; tiny_write() writes them as one
+ * file, llama_write() as the variant's number of shards with an index.
  */
 void llama_make(tiny *t, const json_t *variant);
 void llama_write(const tiny *t, const json_t *variant);
 
-/* Whether the tensors are those that transformers computed with, to the last bit. */
+/* Whether the tensors equal those that transformers used, to the last bit. */
 bool llama_is_same(const tiny *t, const json_t *variant);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * mixed.h - the numbers of which tests/golden/make-llama.py makes weights.
+ * mixed.h - the random numbers from which tests/golden/make-llama.py makes weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Where the numbers of a tensor of a variant begin: FNV-1a. */
+/* The seed of a tensor of a variant: FNV-1a. */
 static inline uint64_t mixed_hash(const char *variant, const char *name)
 {
     char text[160];

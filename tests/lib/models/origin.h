@@ -1,5 +1,5 @@
 /*
- * origin.h - what config.json of a checkpoint is read as, and what is refused with which words.
+ * origin.h - checks how config.json of a checkpoint is read, and which messages refuse it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,17 +11,17 @@
 #include <stddef.h>
 
 /*
- * Read a configuration of tests/data/config, with the members of `patch` (see patched.h) or as it
- * is where that is NULL.  `problems` need not be empty.
+ * Reads a configuration of tests/data/config, with the members of `patch` (see patched.h), or
+ * unchanged if that is NULL.  `problems` need not be empty.
  */
 ft_status origin_read(ft_hf_model *out, const char *file, const char *patch,
                       const char *const *ignored, ft_messages *problems);
 
-/* One check: what is read is described by this text. */
+/* One check: the description of the configuration equals this text. */
 void is_origin(const char *file, const char *patch, const char *(*describe)(const ft_hf_model *),
                const char *expected);
 
-/* A configuration that is refused, with one message that has this part. */
+/* A configuration that is refused with one message that contains this part. */
 typedef struct bad_origin {
     const char *file, *patch;
     ft_status status;

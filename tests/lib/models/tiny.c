@@ -1,5 +1,5 @@
 /*
- * tiny.c - build a checkpoint tensor by tensor, and write it.
+ * tiny.c - builds a checkpoint tensor by tensor, and writes it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -124,7 +124,7 @@ void tiny_cast_all(tiny *t, ft_dtype dtype)
 
 /* ---- Encoders ------------------------------------------------------------------------------- */
 
-/* What stands in one layer, after "PREFIXencoder.layer.N.": rows and columns, 0 for a norm. */
+/* The tensors of one layer, after "PREFIXencoder.layer.N.": rows and columns, 0 for a norm. */
 typedef struct {
     const char *name;
     int rows, cols;

@@ -1,7 +1,7 @@
 /*
  * tiny.h - small checkpoints of every architecture, whole or with a defect, for tests of the converter.
  *
- * Names and shapes are written down here a second time, as the published checkpoints have them:
+ * Names and shapes are those of published checkpoints, stated independently of the converter:
  * hidden 8, 2 heads, ffn 12, 2 layers, 20 tokens, 10 positions, 2 types, 3 labels.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -23,8 +23,8 @@ typedef struct tiny {
 typedef enum tiny_kind { TINY_BERT, TINY_ROBERTA, TINY_DISTILBERT } tiny_kind;
 
 /*
- * An encoder whose names start with `prefix`, in a fresh folder: F32 values that every float dtype
- * holds exactly.  Its config.json has no architectures.
+ * An encoder whose names start with `prefix`, in a new folder: F32 values that every float dtype
+ * represents exactly.  Its config.json has no architectures.
  */
 void tiny_make(tiny *t, tiny_kind kind, const char *prefix);
 void tiny_remove(tiny *t);
@@ -36,7 +36,7 @@ void tiny_make_classifier(tiny *t);
 void tiny_add_linear(tiny *t, const char *name, int rows, int cols);
 ft_tensor *tiny_add(tiny *t, const char *name, ft_dtype dtype, int rows, int cols);
 
-/* By name; the test ends where there is none. */
+/* By name; the test ends if there is none. */
 ft_tensor *tiny_find(tiny *t, const char *name);
 void tiny_drop(tiny *t, const char *name);
 void tiny_rename(tiny *t, const char *name, const char *other);
@@ -45,7 +45,7 @@ void tiny_rename(tiny *t, const char *name, const char *other);
 void tiny_cast(ft_tensor *tensor, ft_dtype dtype);
 void tiny_cast_all(tiny *t, ft_dtype dtype);
 
-/* Element `index` of a float tensor of the checkpoint that was made. */
+/* Element `index` of a float tensor of the checkpoint. */
 double tiny_value(const ft_tensor *tensor, size_t index);
 
 /* Set keys of config.json: the members of a JSON object. */

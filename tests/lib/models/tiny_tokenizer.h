@@ -1,6 +1,6 @@
 /*
- * tiny_tokenizer.h - a WordPiece tokenizer.json of 15 tokens and a BPE one of 16, whole or edited,
- * for tests.
+ * tiny_tokenizer.h - a WordPiece tokenizer.json of 15 tokens and a BPE one of 16, unchanged or
+ * edited, for tests.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Written with ' for ", which no test needs. */
+/* Written with ' in place of ", because no test needs '. */
 static const char tiny_json[] =
     "{'version': '1.0', 'truncation': null, 'padding': null,"
     " 'added_tokens': [{'id': 4, 'content': '[MASK]', 'single_word': false,"
@@ -31,7 +31,7 @@ static const char tiny_json[] =
     " 'un': 5, '##able': 6, 'able': 7, '##a': 8, '##b': 9, 'e': 10, '[': 11,"
     " '\\u5b57': 12, 'mask': 13, 'a': 14}}}";
 
-/* Words over bytes: U+0120 is a blank.  "<s>" is special. */
+/* Byte-level BPE: U+0120 is a space.  "<s>" is special. */
 static const char tiny_bpe_json[] =
     "{'version': '1.0', 'truncation': null, 'padding': null,"
     " 'added_tokens': [{'id': 15, 'content': '<s>', 'single_word': false,"
@@ -100,7 +100,7 @@ static inline ft_tokenizer *tiny_open_added(int id, const char *content, const c
     return tiny_open("[{'id': 4", token);
 }
 
-/* The ids of `text` with blanks between, or the error. */
+/* The ids of `text` separated by spaces, or the error. */
 static inline const char *tiny_ids(const ft_tokenizer *tokenizer, const char *text)
 {
     static char out[1024];
@@ -115,7 +115,7 @@ static inline const char *tiny_ids(const ft_tokenizer *tokenizer, const char *te
     return out;
 }
 
-/* One check: what the tokenizer makes of the text.  The tokenizer is closed. */
+/* One check: the ids of the text.  Closes the tokenizer. */
 static inline void is_ids(ft_tokenizer *tokenizer, const char *text, const char *expected,
                           const char *sentence)
 {
@@ -123,7 +123,7 @@ static inline void is_ids(ft_tokenizer *tokenizer, const char *text, const char 
     ft_tokenizer_close(tokenizer);
 }
 
-/* An edit that makes a file worth refusing, and a part of the reason. */
+/* An edit that makes the file invalid, and a part of the expected message. */
 typedef struct bad_edit {
     const char *old, *new, *says;
 } bad_edit;

@@ -1,5 +1,5 @@
 /*
- * translator_file.c - tensors by a formula, under the names of M2M100 and Marian.
+ * translator_file.c - tensors computed by a formula, with the names of M2M100 and Marian.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * translator_file.h - the random checkpoints of tests/golden/translator-variants.json, made again.
+ * translator_file.h - recreates the random checkpoints of tests/golden/translator-variants.json.
  *
  * llama_variant(), llama_write() and llama_is_same() serve them too.
  *
@@ -10,10 +10,10 @@
 
 #include "tests/lib/models/llama_file.h"
 
-/* Make the variant's tensors in a fresh folder with its config.json. */
+/* Makes the variant's tensors and config.json in a new folder. */
 void translator_make(tiny *t, const json_t *variant);
 
-/* The table of words again, under this name. */
+/* A copy of the token embeddings under this name. */
 ft_tensor *translator_copy_words(tiny *t, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * variant.h - random models whose rows and logits tests/golden/ keeps.
+ * variant.h - random models whose inputs and expected logits are in tests/golden/.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ typedef struct variant_rows {
     int32_t ids[VARIANT_ROWS * VARIANT_LONGEST], mask[VARIANT_ROWS * VARIANT_LONGEST];
 } variant_rows;
 
-/* Rows first to first + count of a list; what stands behind a row's end is never read. */
+/* Rows first to first + count of a list; the padding after a row's end is never read. */
 static inline variant_rows variant_read(const json_t *list, int first, int count)
 {
     variant_rows p = { .rows = count };
@@ -55,7 +55,7 @@ static inline void variant_set(ft_session *session, const char *ids_name, const 
         bail_out("%s", err.text);
 }
 
-/* Run, and read the logits behind each row. */
+/* Runs, and reads the logits after the last token of each row. */
 static inline void variant_run(ft_session *session, int rows,
                                float logits[VARIANT_ROWS * VARIANT_WORDS])
 {
@@ -69,7 +69,7 @@ static inline void variant_run(ft_session *session, int rows,
         bail_out("logits have another shape");
 }
 
-/* How far the logits of a row are off. */
+/* The largest error of a row's logits. */
 static inline double variant_difference(const json_t *expected, const float *found)
 {
     double worst = json_array_size(expected) == VARIANT_WORDS ? 0.0 : (double) NAN;
@@ -81,7 +81,7 @@ static inline double variant_difference(const json_t *expected, const float *fou
     return worst;
 }
 
-/* The model that has been made in *t, converted and opened; its folder is the test's to remove. */
+/* Converts and opens the model in *t; the test removes its folder. */
 static inline ft_model *variant_open(const tiny *t, const json_t *variant)
 {
     char path[128];
@@ -98,11 +98,11 @@ static inline ft_model *variant_open(const tiny *t, const json_t *variant)
     return model;
 }
 
-/* Logits behind rows first .. first + count - 1 of a variant. */
+/* Computes the logits of rows first .. first + count - 1 of a variant. */
 typedef void variant_runs(const ft_model *model, const json_t *variant, int first, int count,
                           float logits[VARIANT_ROWS * VARIANT_WORDS]);
 
-/* Whether all rows, together and alone, get the logits that the variant has. */
+/* Two checks: all rows have the variant's logits, and the same bits alone and in a batch. */
 static inline void variant_compare(const ft_model *model, const json_t *variant, variant_runs *run,
                                    double tolerance)
 {

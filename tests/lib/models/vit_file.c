@@ -1,5 +1,5 @@
 /*
- * vit_file.c - tensors and images by a formula, under the names of published checkpoints.
+ * vit_file.c - tensors and images computed by a formula, with the names of published checkpoints.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,7 +50,7 @@ typedef struct maker {
     int hidden, ffn;
 } maker;
 
-/* With the prefix of the model under its head; dimensions end with the first 0. */
+/* With the prefix of the base model; the first 0 ends the dimensions. */
 static void add(const maker *m, const char *name, int a, int b, int c, int d)
 {
     const int dim[] = { a, b, c, d };
@@ -106,7 +106,7 @@ static int number(const json_t *config, const char *key)
     return (int) json_integer_value(json_object_get(config, key));
 }
 
-/* Rows, or columns with i = 1, of a size that may be one number for both. */
+/* Rows (i = 0) or columns (i = 1) of a size that may be one number for both. */
 static int size_of(const json_t *config, const char *key, size_t i)
 {
     const json_t *value = json_object_get(config, key);

@@ -1,8 +1,8 @@
 /*
- * vit_file.h - the random checkpoints and images of tests/golden/vit-variants.json, made again.
+ * vit_file.h - recreates the random checkpoints and images of tests/golden/vit-variants.json.
  *
- * That file keeps configurations and the outputs that transformers computed, neither weights nor
- * images: tests/golden/make-vit.py says by which formula they are made.
+ * That file has configurations and the outputs that transformers computed, but neither weights nor
+ * images: tests/golden/make-vit.py defines their formula.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-/* Make the variant's tensors in a fresh folder with its config.json; tiny_write() writes them. */
+/* Makes the variant's tensors and config.json in a new folder; tiny_write() writes them. */
 void vit_make(tiny *t, const json_t *variant);
 
 /* Its images, [images, channels, height, width] in F32; free(data). */

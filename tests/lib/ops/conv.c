@@ -60,8 +60,8 @@ static void round_to_codes(double *window, size_t n, int32_t group)
 }
 
 /*
- * What a result in float may be wrong by, as in ops-linear.c: no activation is steeper than 1.13,
- * and the worst of them adds six roundings of its own, and 1.6e-6.
+ * The error bound of a float result, as in ops-linear.c: no activation is steeper than 1.13, and
+ * the worst of them adds six roundings and 1.6e-6.
  */
 static double bound_of(const conv_shape *s, double roundings, double size)
 {
@@ -70,8 +70,8 @@ static double bound_of(const conv_shape *s, double roundings, double size)
 
 /*
  * In any order a sum of k products and a bias has at most k + 1 roundings of its size.  Groups add
- * a rounding each, scales two.  Sums of codes are exact: there are those of the groups, and as many
- * as the conversion, scales and the bias have.
+ * a rounding each, scales two.  Integer sums are exact: the roundings are those of the groups, and
+ * of the conversion, scales and bias.
  */
 static double roundings_of(const conv_problem *p)
 {
@@ -83,8 +83,8 @@ static double roundings_of(const conv_problem *p)
 }
 
 /*
- * By weights in blocks inputs may be multiplied as whole numbers, group by group: half a unit of
- * each, and units are at most 2^-21 of the group's largest.
+ * With group-wise weights, kernels may round inputs to integers group by group: half a unit of
+ * each, where a unit is at most 2^-21 of the group's amax.
  */
 static double units_of(const conv_problem *p, const double *window, const double *w)
 {
@@ -241,7 +241,7 @@ conv_problem conv_make(const conv_shape *shape, const conv_how *how, uint64_t se
     double amax = 0.0;
     for (size_t i = 0; i < shape->images * p.y_cols; i++)
         amax = fmax(amax, fabs(p.value[i]));
-    if (how->y == FT_I8) /* the largest are cut */
+    if (how->y == FT_I8) /* the largest saturate */
         p.y_scale = amax > 0.0 ? (float) (0.9 * amax / 127) : 1.0f;
     free(in.x);
     free(in.w);
@@ -261,7 +261,7 @@ void conv_free(conv_problem *p)
 
 /* ---- Results ------------------------------------------------------------------------------ */
 
-/* Quantizing multiplies by an inverse: both roundings move a code of up to 127 by this much. */
+/* Quantizing multiplies by an inverse: two roundings move a value of up to 127 by this much. */
 #define CODE_SLACK (127 * 2 * 0x1p-24)
 
 size_t conv_wrong(const conv_problem *p, const void *y, double factor)
@@ -274,7 +274,7 @@ size_t conv_wrong(const conv_problem *p, const void *y, double factor)
             double scale = (double) p->y_scale;
             value = fmin(fmax(value / scale, -127.0), 127.0);
             bound = 0.5 + bound / scale + CODE_SLACK;
-        } else if (p->how.y != FT_F32) { /* and the smallest F16 are 2^-24 apart */
+        } else if (p->how.y != FT_F32) { /* subnormal F16 are 2^-24 apart */
             bound += rounding_in(p->how.y) * (fabs(value) + bound) + 0x1p-25;
         }
         wrong += is_far(found, value, bound);

@@ -1,5 +1,5 @@
 /*
- * device.h - the GPU that tests and benchmarks of single kernels run on.
+ * device.h - the GPU on which tests and benchmarks of single kernels run.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,8 +11,8 @@
 enum { CHIP_TEXT = 256 };
 
 /*
- * The device of the CUDA runtime, as the backend describes it; has_imma stays false, for only
- * cuBLASLt knows.  `text` becomes its name, or why there is none (the result is false).
+ * The current CUDA device, as the backend describes it; has_imma stays false, because only cuBLASLt
+ * can tell.  `text` receives its name, or the reason why there is none (the result is false).
  */
 bool find_chip(ft_cuda_device_props *props, char text[CHIP_TEXT]);
 

@@ -1,6 +1,6 @@
 /*
- * gemm_parts.h - the columns of a product that is cut into several matrices: of one width, or a half and
- * two quarters, as queries, keys and values with fewer heads are.
+ * gemm_parts.h - the columns of a GEMM whose output is split into several matrices: of equal width,
+ * or a half and two quarters, as queries, keys and values of grouped-query attention are.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ static inline size_t part_width(size_t n, int parts, bool uneven, int part)
     return part == 0 ? n / 2 : n / 4;
 }
 
-/* The first column of a part. */
+/* The first column of an output matrix. */
 static inline size_t part_first(size_t n, int parts, bool uneven, int part)
 {
     size_t first = 0;

@@ -1,5 +1,5 @@
 /*
- * gpu.h - memory of the host and of a GPU, for tests of single kernels: what fails ends the test.
+ * gpu.h - host and GPU memory for tests of single kernels; a failed call ends the test.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,13 +8,13 @@
 
 #include "tests/lib/ops/device.h"
 
-/* The device, or all tests are skipped. */
+/* The device; skips all tests where there is none. */
 ft_cuda_device_props need_chip(void);
 
-/* A call of the CUDA runtime, or of a launcher; `what` names it. */
+/* Ends the test if a CUDA call or a launch failed; `what` names it. */
 void must(int status, const char *what);
 
-void *must_have(size_t bytes);     /* of the host; free() */
+void *must_have(size_t bytes);     /* host memory; free() */
 void *device_memory(size_t bytes); /* cudaFree() */
 void to_device(void *to, const void *from, size_t bytes);
 void from_device(void *to, const void *from, size_t bytes);

@@ -1,5 +1,5 @@
 /*
- * groupwise.c - random weights in blocks, and what they are worth.
+ * groupwise.c - random group-wise quantized weights, and their dequantized values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * groupwise.h - random weights in blocks, and what they are worth.
+ * groupwise.h - random group-wise quantized weights, and their dequantized values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,17 +8,17 @@
 
 #include "kernels/op.h"
 
-/* How codes are made. */
+/* The quantization scheme. */
 typedef struct blocked_how {
     ft_dtype dtype; /* FT_U4 or FT_U8 */
     int32_t group;
-    bool asymmetric; /* zeros of their own, else 8 or 128 */
+    bool asymmetric; /* explicit zero points, else 8 or 128 */
     bool int8_activations;
 } blocked_how;
 
 /*
- * Codes, scales and zeros of all values; codes, scales and zeros of pads are 0.  *value receives
- * what the elements are.  Free it with free_blocked(), *value with free().
+ * Random quantized values, scales and zero points; those of padding are 0.  *value receives the
+ * dequantized elements.  Free it with free_blocked(), *value with free().
  */
 ft_weight random_blocked(uint64_t seed, size_t rows, size_t cols, const blocked_how *how,
                          double **value);

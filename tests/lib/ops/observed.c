@@ -1,5 +1,5 @@
 /*
- * observed.c - counters for every point of a graph, filled by one run.
+ * observed.c - counters for every calibration point of a graph, filled by one run.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * observed.h - one observing run on one device, with what it has counted.
+ * observed.h - one calibration run on one device, and its counters.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,22 +8,22 @@
 
 #include "tests/lib/ops/planrun.h"
 
-/* Stays where it is, as `run` does. */
+/* Must not be moved, because of `run`. */
 typedef struct observed {
     const ft_plan *graph;
     planrun run;
-    ft_counts **counts; /* [graph->nvalue], settled; NULL for what is no point */
+    ft_counts **counts; /* [graph->nvalue], finalized; NULL for values that are no point */
 } observed;
 
-/* Run the fused plan that observes every point of `graph`. */
+/* Runs the fused plan that observes every calibration point of `graph`. */
 void observed_start(observed *o, const ft_backend *backend, ft_device *device,
                     const ft_plan *graph);
 void observed_end(observed *o);
 
-/* The largest magnitude of every point as a scale, [graph->nvalue]; free with free(). */
+/* The amax of every point as a scale, [graph->nvalue]; free with free(). */
 float *observed_scales(const observed *o);
 
-/* How many values all points have counted. */
+/* The number of values that all points have counted. */
 uint64_t observed_total(const observed *o);
 
 #endif

@@ -94,7 +94,7 @@ void free_weight(ft_weight *weight)
 
 /* ---- The plan ----------------------------------------------------------------------------- */
 
-/* A value, and behind it 64 bytes a token that nobody may touch. */
+/* A value, followed by 64 guard bytes for each token. */
 static int16_t add_value(oneop *t, const char *name, const ft_value *like)
 {
     ft_value value = *like;
@@ -235,7 +235,7 @@ static void *read_value(const oneop *t, const ft_exec *exec, int value)
     return data;
 }
 
-/* Operands and guards are what they were. */
+/* Checks that operands and guards are unchanged. */
 static void check_untouched(const oneop *t, const ft_exec *exec)
 {
     for (int slot = 0; slot < FT_MAX_IN; slot++)
@@ -254,7 +254,7 @@ static void check_untouched(const oneop *t, const ft_exec *exec)
         }
 }
 
-/* Keep the first result, compare the second with it; both are part of the digest. */
+/* Keeps the first result and compares the second with it; both are part of the digest. */
 static void compare(const oneop *t, const unsigned char *found, size_t bytes, void *result,
                     bool first)
 {
@@ -321,7 +321,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Operations with states are not the first of a plan, and on a GPU rely on that. */
+/* Operations with states are never the first of a plan, and on a GPU rely on that. */
 static void add_predecessor(oneop *t)
 {
     const ft_value nothing = { .rows = FT_TOKENS, .cols = 8, .dtype = FT_F32 };

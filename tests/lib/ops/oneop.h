@@ -1,8 +1,8 @@
 /*
- * oneop.h - run one operation on a device and read what it wrote.
+ * oneop.h - runs one operation on a device and reads its results.
  *
- * Every run is done with one thread and with two, whose results must be the same bits; operands
- * must be unchanged afterwards, and so must the memory between the values.
+ * Every operation runs with one thread and with two, which must give the same bits; operands and
+ * the memory between the values must be unchanged afterwards.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include "kernels/backend.h"
 
-/* A device under test, and what went wrong or came out on it. */
+/* A device under test, with the errors and the digest of its results. */
 typedef struct bench {
     char name[48]; /* "cpu avx2" */
     const ft_backend *backend;
@@ -24,23 +24,23 @@ typedef struct bench {
 typedef struct oneop {
     bench *on;
     ft_batch batch;
-    ft_limits limits; /* of a cache, and seats beyond those of the batch, which decides the rest */
+    ft_limits limits; /* of the cache, and additional slots; the batch determines the rest */
     ft_plan plan;
     ft_op op;
     ft_weight weight[FT_MAX_WEIGHTS];    /* as given */
     ft_weight on_device[FT_MAX_WEIGHTS]; /* as uploaded for this run */
     const void *data[FT_MAX_IN];
-    const void *before[FT_MAX_STATES]; /* states as they are before each run; borrowed */
-    void *after[FT_MAX_STATES];        /* ... and after it, or NULL: not asked for */
-    void *second;                      /* the second result, or NULL: not asked for */
-    float *scales;                     /* of dynamic codes, or NULL: not asked for */
-    ft_counts *counts;                 /* receives what is observed, on one thread; or NULL */
+    const void *before[FT_MAX_STATES]; /* the states before each run; borrowed */
+    void *after[FT_MAX_STATES];        /* the states after it, or NULL: not requested */
+    void *second;                      /* the second result, or NULL: not requested */
+    float *scales;                     /* dynamic row scales, or NULL: not requested */
+    ft_counts *counts;                 /* calibration counters of one thread; or NULL */
 } oneop;
 
 void oneop_begin(oneop *t, bench *on, ft_op_kind kind, const ft_batch *batch);
 void oneop_end(oneop *t);
 
-/* Operand `slot`, whose `data` has the rows of the batch; scale 0 for what is no codes. */
+/* Operand `slot`, whose `data` has the rows of the batch; scale 0 for values not quantized. */
 void oneop_in(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype, float scale,
               const void *data);
 
@@ -54,7 +54,7 @@ void oneop_out(oneop *t, ft_rows rows, int32_t cols);
 void oneop_out_as(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
 void oneop_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale);
 
-/* Codes that are scaled row by row; oneop_run() leaves the scales in t->scales. */
+/* Quantized results with dynamic row scales; oneop_run() writes the scales to t->scales. */
 void oneop_dynamic_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
 
 /* A second float result, for t->second. */
@@ -64,14 +64,14 @@ void oneop_second(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
 void oneop_state(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype,
                  const void *before);
 
-/* Check, lay out, run, and read the results into `out` and `codes` (NULL where there is none). */
+/* Checks, lays out, runs, and reads the results into `out` and `codes` (NULL: none). */
 void oneop_run(oneop *t, void *out, void *codes);
 
-/* Element i of an array of F32, F16, BF16 or I8; and half an ulp of a number there, relative. */
+/* Element i of an array of F32, F16, BF16 or I8; and the relative rounding error of a dtype. */
 double number_of(const void *x, ft_dtype dtype, size_t i);
 double rounding_in(ft_dtype dtype);
 
-/* One number of F32, F16 or BF16; and n normal ones, for free(). */
+/* Sets one element of F32, F16 or BF16; and n normal ones, for free(). */
 void set_number(void *x, ft_dtype dtype, size_t i, float value);
 void *random_numbers(uint64_t seed, size_t n, ft_dtype dtype);
 
@@ -80,29 +80,30 @@ bool is_far(double found, double expected, double bound);
 
 /*
  * The largest error, in units of the bound relative * size[i] + absolute; size NULL is the
- * magnitude of what is expected.  NaN is an infinite error.
+ * magnitude of the expected values.  NaN is an infinite error.
  */
 double worst_error(const float *found, const double *expected, const double *size, double relative,
                    double absolute, size_t n);
 
 /*
- * How many codes are not the nearest ones: further than 0.5 + slack from value / scale.  `slack`
- * is what the value may be wrong by, in codes.  Codes are int8, or float where `dtype` is FT_F32.
+ * The number of quantized values that are not the nearest: further than 0.5 + slack from
+ * value / scale.  `slack` is the error of the value in quantization steps.  `codes` are int8, or
+ * float where `dtype` is FT_F32.
  */
 size_t wrong_codes(const void *codes, ft_dtype dtype, const double *value, double scale,
                    double slack, size_t n);
 
-/* Memory that is there, zeroed; free with free(). */
+/* Zeroed memory; the test ends if there is none; free with free(). */
 void *must_have(size_t count, size_t size);
 
-/* New arrays: normal floats, uniform codes, and both in another type. */
+/* New arrays: normal floats, uniform int8 values, and conversions of them. */
 float *random_floats(uint64_t seed, size_t n, double sigma);
 int8_t *random_codes(uint64_t seed, size_t n);
 float *codes_in_float(const int8_t *codes, size_t n);
 double *doubles_of(const float *x, size_t n);
 
 /*
- * A matrix of random floats of size 1 in F32, F16 or BF16; *value receives what they are.  Free it
+ * A matrix of random floats of size 1 in F32, F16 or BF16; *value receives its values.  Free it
  * with free_weight(), *value with free().
  */
 ft_weight random_weight(uint64_t seed, size_t rows, size_t cols, ft_dtype dtype, double **value);

@@ -1,5 +1,5 @@
 /*
- * oracle.c - the formulas.
+ * oracle.c - the reference formulas.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -126,7 +126,7 @@ size_t oracle_probabilities(const oracle_attention *a)
     return count;
 }
 
-/* Codes of a row of scores, the largest 127. */
+/* Quantizes a row of scores, the largest to 127. */
 static void encode(double *row, bool *doubtful, double scale, size_t length)
 {
     double max = -(double) INFINITY;
@@ -139,7 +139,7 @@ static void encode(double *row, bool *doubtful, double scale, size_t length)
     }
 }
 
-/* One column of a context, which is a mean of the values; `sum` is that of the row. */
+/* One column of a context, a weighted mean of the values; `sum` is the sum of the weights. */
 static double mean_value(const oracle_attention *a, const double *row, double sum, size_t first,
                          size_t length, size_t col)
 {

@@ -1,5 +1,5 @@
 /*
- * planrun.c - one plan on one device, and comparing what two of them made.
+ * planrun.c - runs one plan on one device, and compares the values of two runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -109,7 +109,7 @@ float *planrun_values(const planrun *r, const char *name, size_t *count)
     return real;
 }
 
-/* By value: a faked code may be -0, which int8 does not have. */
+/* By value: a fake-quantized value may be -0, which int8 does not have. */
 static bool same_numbers(const float *x, const float *y, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -118,7 +118,7 @@ static bool same_numbers(const float *x, const float *y, size_t n)
     return true;
 }
 
-/* Whether a product of floats lies on the way to this value. */
+/* Whether this value depends on a float GEMM. */
 static bool has_float_product(const ft_plan *plan, int value)
 {
     int maker = ft_plan_producer(plan, value);
@@ -131,7 +131,7 @@ static bool has_float_product(const ft_plan *plan, int value)
     return found;
 }
 
-/* Compare all values that both runs have made; returns how many values differ. */
+/* Compares all values that both runs have computed; returns how many differ. */
 static int differences(const planrun *a, const planrun *b, bool across, int *compared)
 {
     int differ = 0;

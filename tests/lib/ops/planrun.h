@@ -1,5 +1,5 @@
 /*
- * planrun.h - one plan on one device, all of whose values are kept, and comparing two of them.
+ * planrun.h - runs one plan on one device with all values kept, and compares two runs.
  *
  * The batch is always the same: four sequences of mixed lengths with random tokens.
  *
@@ -13,7 +13,7 @@
 
 enum { PLANRUN_TOKENS = 181, PLANRUN_SEQUENCES = 4 };
 
-/* Stays where it is: `exec` points into it. */
+/* Must not be moved: `exec` points into it. */
 typedef struct planrun {
     const ft_backend *backend;
     ft_plan plan;
@@ -23,8 +23,8 @@ typedef struct planrun {
 /* Stop the test unless `status` is FT_OK. */
 void planrun_must(ft_status status, const ft_error *err);
 
-/* Lower, prepare, run.  With counts: one set a value of the graph, whose points the plan observes.
- */
+/* Lowers, prepares, runs.  With counts: one set for each value of the graph, whose calibration
+ * points the plan observes. */
 void planrun_start(planrun *r, const ft_backend *backend, ft_device *device, const ft_plan *graph,
                    const ft_lower_options *how, ft_counts *const *counts);
 
@@ -32,16 +32,16 @@ void planrun_start(planrun *r, const ft_backend *backend, ft_device *device, con
 void planrun_again(planrun *r);
 void planrun_end(planrun *r);
 
-/* A value as real numbers; *count receives how many, 0 for a value that this plan does not make. */
+/* A value as floats; *count receives their number, 0 for a value that this plan does not have. */
 float *planrun_values(const planrun *r, const char *name, size_t *count);
 
-/* One check: equal numbers in every value that both have, at least `least` of them. */
+/* One check: every value that both have is equal, and there are at least `least` of them. */
 void planrun_agree(const planrun *a, const planrun *b, int least, const char *sentence);
 
-/* The same for two devices, whose libraries add products of floats in orders of their own. */
+/* The same for two devices, whose BLAS libraries sum in different orders. */
 void planrun_agree_across(const planrun *a, const planrun *b, int least, const char *sentence);
 
-/* Root of the squared error of a value, relative to its size in `a`. */
+/* The RMS error of a value, relative to its size in `a`. */
 double planrun_distance(const planrun *a, const planrun *b, const char *name);
 
 #endif

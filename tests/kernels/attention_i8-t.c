@@ -1,8 +1,8 @@
 /*
  * attention_i8-t.c - int8 self-attention: every instruction set against a naive reference.
  *
- * The reference follows the contract's arithmetic step by step, so that bytes must agree; what it
- * computes is then held against the softmax in double precision.
+ * The reference follows the specified arithmetic step by step, so that bytes must agree; its result
+ * is then compared with the softmax in double precision.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,7 +50,7 @@ typedef struct batch {
     const char *name;
     size_t sequences, heads, head_size;
     const int32_t *starts;
-    size_t stride, width, tokens; /* of one matrix that holds q, k and v side by side */
+    size_t stride, width, tokens; /* of one matrix that holds q, k and v in adjacent columns */
     int8_t *qkv;
 } batch;
 
@@ -99,7 +99,7 @@ static ft_attention_i8 described(const batch *b, ft_isa isa, int threads, float 
     };
 }
 
-/* Codes of one row and their total, as the contract says; returns how far codes are from exact. */
+/* Quantizes one row of scores as specified; returns the largest distance from the exact values. */
 static double softmax_quantize(int8_t *codes, int32_t *total, const int32_t *scores, size_t length,
                                float scale)
 {
@@ -126,7 +126,7 @@ static int32_t dot(const int8_t *a, const int8_t *b, size_t count)
     return sum;
 }
 
-/* The context of one query of one head, from its codes and their total. */
+/* The context of one query of one head, from its quantized probabilities and their total. */
 static void mix(const batch *b, const ft_attention_i8 *a, const int8_t *codes, int32_t total,
                 size_t first, size_t end, size_t head, void *y, size_t token)
 {
@@ -144,7 +144,7 @@ static void mix(const batch *b, const ft_attention_i8 *a, const int8_t *codes, i
     }
 }
 
-/* The reference's output; returns how far codes are from exact. */
+/* The reference's output; returns the largest distance of quantized values from exact ones. */
 static double reference(const batch *b, const ft_attention_i8 *a, void *y)
 {
     double worst = 0.0;
@@ -199,7 +199,7 @@ static void test_batch(const batch *b, float out_inverse)
     memset(expected, 0x5a, bytes);
     double error = reference(b, &a, expected);
     const char *kind = out_inverse > 0.0f ? "codes" : "floats";
-    /* Half a code of rounding, and what the polynomial may be off: kernels/softmax.h. */
+    /* Half a step of rounding, and the error of the polynomial: kernels/softmax.h. */
     near(error, 0.0, 0.5 + 0.046,
          "%s: %s: the quantized outputs differ from a float64 reference by at most one step",
          b->name, kind);

@@ -1,8 +1,8 @@
 /*
- * batch_parallel-t.c - runs cut into shares: every row, every sequence and every text of beams is
- * in one of them, with the same neighbours and the same numbers, and shares keep values apart.
+ * batch_parallel-t.c - batches split into shards: every row, sequence and beam search is in exactly
+ * one shard, in the same order and with the same inputs, and shards do not share values.
  *
- * That what they compute is the same, bit for bit, the tests of searches show.
+ * The tests of beam search check that the results are the same, bit for bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,7 +44,7 @@ static void add_op(ft_plan *plan, ft_op_kind kind, int in, int out, int weight)
     (void) ft_plan_add_op(plan, &op);
 }
 
-/* An input, values that come and go between states, one that is kept, an output and a result. */
+/* An input, temporary values between states, a kept value, an output and a result. */
 static ft_plan make_plan(void)
 {
     ft_error err;
@@ -82,7 +82,7 @@ static ft_batch_shards *open_shares(const ft_plan *plan, const ft_limits *within
     return shares;
 }
 
-/* ---- Whether it pays ----------------------------------------------------------------------- */
+/* ---- Cost model ---------------------------------------------------------------------------- */
 
 static bool opens(const ft_plan *plan, const ft_limits *within)
 {
@@ -103,7 +103,7 @@ static void test_opening(ft_plan *plan)
     ok(!opens(plan, &limits),
        "an operation whose rows depend on each other does not run batch-parallel");
     plan->batch_invariant = true;
-    small.rows = 1024; /* 6 products of 32 KiB, where 6 meetings are worth 192 KiB */
+    small.rows = 1024; /* 6 GEMMs of 32 KiB, where 6 barriers cost as much as 192 KiB */
     ok(opens(plan, &limits), "a plan runs batch-parallel while its weights are no more bytes than "
                              "the saved barriers are worth");
     small.rows = 1025;
@@ -120,7 +120,7 @@ static size_t bytes_of(const ft_value *v)
                       : rows * (size_t) v->cols * ft_dtype_size(v->dtype);
 }
 
-/* Operation i of the plan reads value v(i-1) and makes v(i): those two are alive at once. */
+/* Operation i of the plan reads value v(i-1) and writes v(i): these two are live at once. */
 static void test_layout(const ft_plan *plan)
 {
     ft_batch_shards *shares = open_shares(plan, &limits);
@@ -147,13 +147,13 @@ static void test_layout(const ft_plan *plan)
     }
     is_int(common, 6 + 3,
            "states, kept values, the output and unread values are shared by all threads");
-    is_int(inside, 4, "every other value has its place in each thread's arena");
+    is_int(inside, 4, "every other value is in each thread's arena");
     is_int(apart, 4, "no value of a thread's arena overlaps the value that it is computed from");
-    ok(room < plan->arena, "a thread's arena is smaller than the arena of the run");
+    ok(room < plan->arena, "a thread's arena is smaller than the arena of the whole batch");
     ft_batch_shards_close(shares);
 }
 
-/* ---- Cutting ------------------------------------------------------------------------------- */
+/* ---- Splitting ----------------------------------------------------------------------------- */
 
 static struct {
     int32_t start[SEQUENCES + 1], seq_id[TOKENS], n_past[SEQUENCES], n_tokens[SEQUENCES],
@@ -170,7 +170,7 @@ static void fill(int32_t *numbers, size_t n, rng *chance)
         numbers[i] = (int32_t) rng_below(chance, 1000);
 }
 
-/* Texts of one lane and any length, or of several that have one row each. */
+/* Texts without beams and of any length, or with several beams of one row each. */
 static ft_batch draw_batch(rng *chance)
 {
     bool step = rng_below(chance, 2) == 0;
@@ -204,7 +204,7 @@ static ft_batch draw_batch(rng *chance)
     return b;
 }
 
-/* The input of the run: row i holds eight times i. */
+/* The input of the batch: row i holds 8 * i. */
 static float input[TOKENS][8];
 
 static int count_wrong_inputs(const ft_batch_shard *share, const ft_batch_shards *shares)
@@ -217,7 +217,7 @@ static int count_wrong_inputs(const ft_batch_shard *share, const ft_batch_shards
     return wrong;
 }
 
-/* How many numbers of a share are not those of the run. */
+/* The number of elements of a shard that differ from the batch's. */
 static int count_wrong(const ft_batch_shard *share, const ft_batch *run, size_t groups)
 {
     const ft_batch *b = &share->batch;
@@ -249,7 +249,7 @@ static int count_wrong(const ft_batch_shard *share, const ft_batch *run, size_t 
     return wrong;
 }
 
-/* Of one run: nothing is missing or twice, lanes are together, and no thread has much more. */
+/* Checks one split: each row is in one shard, beams stay together, and shards are balanced. */
 static bool cut_well(ft_batch_shards *shares, const ft_batch *run, size_t count)
 {
     size_t tokens = 0, sequences = 0, selected = 0, groups = 0, most = 0;
@@ -277,7 +277,7 @@ static void test_cutting(const ft_plan *plan)
     rng chance = { 11 };
     int few = 0, whole = 0, cut = 0, well = 0;
     is_int((long long) plan->value[0].offset, 0,
-           "the input lies at the beginning of the run's arena");
+           "the input is at the beginning of the batch's arena");
     for (int i = 0; i < TOKENS * 8; i++)
         input[i / 8][i % 8] = (float) (i / 8);
     for (int i = 0; i < ROUNDS; i++) {
@@ -289,9 +289,10 @@ static void test_cutting(const ft_plan *plan)
         cut += enough && count == (size_t) limits.threads;
         well += enough && cut_well(shares, &run, count);
     }
-    ok(few > 100 && ROUNDS - few > 100, "%d of %d runs have fewer texts than threads", few, ROUNDS);
-    is_int(whole, few, "runs with fewer texts than threads are not split");
-    is_int(cut, ROUNDS - few, "all other runs are split over the threads");
+    ok(few > 100 && ROUNDS - few > 100, "%d of %d batches have fewer texts than threads", few,
+       ROUNDS);
+    is_int(whole, few, "batches with fewer texts than threads are not split");
+    is_int(cut, ROUNDS - few, "all other batches are split over the threads");
     is_int(well, ROUNDS - few, "each thread's batch holds all rows of its own texts and no others");
     ft_batch_shards_close(shares);
 }

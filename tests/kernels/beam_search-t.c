@@ -1,6 +1,6 @@
 /*
- * beam_search-t.c - beam search on the CPU: what it finds is what Hugging Face transformers finds
- * in the same models, and what a slow, plain search does where transformers has no such search.
+ * beam_search-t.c - beam search on the CPU: it finds the hypotheses of Hugging Face transformers on
+ * the same models, and those of a simple reference search where transformers has no such feature.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 /* ---- transformers -------------------------------------------------------------------------- */
 
-/* A line of golden/beams.txt: the search, and the best text that transformers found. */
+/* A line of golden/beams.txt: the search, and the best hypothesis of transformers. */
 static bool read_line(FILE *file, problem *p, found *best)
 {
     char line[2048];
@@ -41,7 +41,7 @@ static bool read_line(FILE *file, problem *p, found *best)
 }
 
 /*
- * Two texts tie when their scores are nearer than this; scores are sums of up to 60
+ * Two hypotheses tie when their scores differ by less than this; scores are sums of up to 60
  * log-probabilities, each rounded in float where numbers of about 5 are 5e-7 apart.
  */
 static const double tie = 1e-5, rounding = 3e-5;
@@ -78,7 +78,7 @@ static void test_transformers(void)
     is_int(far, 0, "the scores equal those of transformers within the tolerance");
 }
 
-/* ---- The plain search ---------------------------------------------------------------------- */
+/* ---- The reference search ------------------------------------------------------------------ */
 
 static problem draw_problem(rng *r, int32_t width, int32_t parts, int32_t vocabulary)
 {
@@ -107,7 +107,7 @@ static problem draw_problem(rng *r, int32_t width, int32_t parts, int32_t vocabu
     return p;
 }
 
-/* Whether all texts are the same, in their order; else those that tie may have changed places. */
+/* Whether all hypotheses are equal in order; else hypotheses that tie may be swapped. */
 static void compare(const found *a, const found *b, int32_t n, bool *same, bool *near)
 {
     for (int32_t i = 0; i < n; i++) {
@@ -133,7 +133,7 @@ static void test_plain(int32_t width, int32_t parts, int32_t vocabulary)
     is_int(near, ROUNDS,
            "%d beams in %d groups, %d tokens: the scores equal those of a plain search", width,
            parts, vocabulary);
-    /* Among 64 texts two may well be nearer to each other than floats can tell. */
+    /* Among 64 hypotheses, the scores of two may be closer than float precision. */
     ok(same >= ROUNDS - 1,
        "%d beams in %d groups, %d tokens: %d of %d texts equal those of a plain search", width,
        parts, vocabulary, same, ROUNDS);
@@ -198,8 +198,8 @@ static void test_ties(void)
 }
 
 /*
- * What is certain leaves a lane's score as it is: so are texts made that are equally good.  e^-90
- * is nothing beside 1, but possible.
+ * A token of probability 1 does not change a beam's score, which makes hypotheses of equal score.
+ * e^-90 vanishes beside 1 but is not zero.
  */
 static void test_equal_texts(void)
 {
@@ -210,7 +210,7 @@ static void test_equal_texts(void)
     rules.width = 2;
     rules.max_length_divisor = 2.0f;
     fill(logits, 2 * WORDS, -INFINITY);
-    logits[3] = logits[4] = logits[5] = 0.0f; /* 3 ends: the first text */
+    logits[3] = logits[4] = logits[5] = 0.0f; /* 3 ends: the first hypothesis */
     step_on_cpu(&m, &rules, logits);
     rules.n_tokens++;
     fill(logits, 2 * WORDS, -INFINITY);
@@ -222,7 +222,7 @@ static void test_equal_texts(void)
        "two hypotheses with equal scores are both kept");
     ft_beam_state before = memory_copy(&m, SEATS);
     rules.n_tokens++;
-    logits[4] = -90.0f; /* 5 4 3 would be the third; 5 4 4 goes on */
+    logits[4] = -90.0f; /* 5 4 3 would be the third; 5 4 4 continues */
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished_length == 1 && m.beam[1].finished_length == 2,
        "a third hypothesis with the same score is dropped");
@@ -246,17 +246,17 @@ static void test_origins(void)
     step_on_cpu(&m, &rules, logits); /* tokens 0, 1, 2, 4 */
     rules.n_tokens++;
     fill(logits, 4 * WORDS, -90.0f);
-    logits[2 * WORDS + 7] = logits[2 * WORDS + 8] = 0.0f; /* lane 2 has two children, */
-    logits[1 * WORDS + 5] = 0.0f;                         /* lane 1 one, ... */
+    logits[2 * WORDS + 7] = logits[2 * WORDS + 8] = 0.0f; /* beam 2 has two children, */
+    logits[1 * WORDS + 5] = 0.0f;                         /* beam 1 has one, ... */
     logits[0 * WORDS + 6] = logits[3 * WORDS + 6] = -1.0f;
     logits[0 * WORDS + 9] = logits[3 * WORDS + 9] = -1.0f;
     step_on_cpu(&m, &rules, logits);
-    /* One child is certain, two of one or of the others share, 0.5 each: by lane, then by token. */
+    /* One child has probability 1, two of one beam 0.5 each: ordered by beam, then by token. */
     ok(lanes_are(&m, &rules, (int32_t[]){ 5, 6, 9, 7 }, (int32_t[]){ 1, 0, 0, 2 }),
        "beams inherit the cache indirection of their parents");
     rules.n_tokens++;
     fill(logits, 4 * WORDS, -90.0f);
-    logits[3 * WORDS + 3] = logits[0 * WORDS + 1] = 0.0f; /* 2 7 ends, 1 5 1 goes on */
+    logits[3 * WORDS + 3] = logits[0 * WORDS + 1] = 0.0f; /* 2 7 ends, 1 5 1 continues */
     step_on_cpu(&m, &rules, logits);
     const int32_t *text = m.finished + (size_t) (rules.slot + 1) * TEXT;
     ok(text[0] == 2 && text[1] == 7 && text[2] == 3,
@@ -308,7 +308,7 @@ static void test_not_numbers(void)
     memory_free(&m);
 }
 
-/* Runs may be under way when a search turns out to be over. */
+/* Decode steps may be in flight when a search ends. */
 static void test_over(void)
 {
     rng r = { 8 };

@@ -1,5 +1,5 @@
 /*
- * beam_search.c - what the tests of beam search share.
+ * beam_search.c - shared by the tests of beam search.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,7 +51,7 @@ ft_beam_params rules_of(const problem *p, int32_t known)
     return rules;
 }
 
-/* ---- The plain search ---------------------------------------------------------------------- */
+/* ---- The reference search ------------------------------------------------------------------ */
 
 #define IMPOSSIBLE ((double) -INFINITY)
 
@@ -69,7 +69,7 @@ typedef struct choice_of {
 typedef struct search {
     beam_id beam_id[FT_MAX_BEAMS];
     found kept[2 * FT_MAX_BEAMS];
-    int32_t count; /* of kept */
+    int32_t count; /* of the kept hypotheses */
     bool over;
 } search;
 
@@ -93,7 +93,7 @@ static bool makes_ngram_again(const beam_id *l, int32_t n, int32_t id)
     return false;
 }
 
-/* The log-probability of a token, by the rules. */
+/* The log-probability of a token after the logits processors. */
 static double adjusted(const problem *p, const beam_id *l, double logprob, int32_t id)
 {
     const ft_beam_params *rules = &p->rules;
@@ -126,7 +126,7 @@ static int by_found(const void *a, const void *b)
     return x->score > y->score ? -1 : x->score < y->score;
 }
 
-/* All that the lanes may become, in order; `cost` of each token. */
+/* All candidates of the beams, in order; `cost` of each token. */
 static choice_of *list_all(const problem *p, const search *part, int32_t span, const double *cost)
 {
     size_t words = (size_t) p->vocabulary, n = 0;
@@ -159,7 +159,7 @@ static void keep(search *part, const problem *p, const choice_of *c, int32_t spa
     memcpy(f->token, l->token + p->rules.prompt, (size_t) (made - 1) * sizeof *f->token);
     f->token[made - 1] = c->token;
     for (int32_t i = part->count - 1; i > 0 && by_found(&part->kept[i - 1], &part->kept[i]) > 0;
-         i--) { /* stable: of equal ones the earlier stays before */
+         i--) { /* stable sort: equal candidates keep their order */
         found swap = part->kept[i];
         part->kept[i] = part->kept[i - 1];
         part->kept[i - 1] = swap;
@@ -208,7 +208,7 @@ static void turn_plainly(const problem *p, search *part, int32_t span, double *c
     for (int32_t i = 0; i < live; i++)
         cost[part->beam_id[i].token[part->beam_id[i].count - 1]] +=
             (double) p->rules.diversity_penalty;
-    for (int32_t i = live; i < span; i++) /* dead, but as long as the others */
+    for (int32_t i = live; i < span; i++) /* dead, but with the length of the others */
         part->beam_id[i].count = part->beam_id[0].count, part->beam_id[i].token[0] = 0;
     free(next);
     free(all);
@@ -241,7 +241,7 @@ int32_t search_plainly(const problem *p, found out[FT_MAX_BEAMS])
     return count;
 }
 
-/* ---- By steps ------------------------------------------------------------------------------ */
+/* ---- Step by step -------------------------------------------------------------------------- */
 
 static void *nonsense(rng *r, size_t bytes)
 {

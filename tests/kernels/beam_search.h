@@ -1,6 +1,6 @@
 /*
- * beam_search.h - what the tests of beam search share: models that are tables, searches on them
- * step by step, and a slow, plain search by the same rules.
+ * beam_search.h - shared by the tests of beam search: models that are tables, searches on them step
+ * by step, and a simple reference search with the same options.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,18 +10,18 @@
 #include "kernels/beam_search.h"
 #include "tests/lib/random.h"
 
-enum { TEXT = 320 }; /* tokens of a text at most: what a seat has room for */
+enum { TEXT = 320 }; /* the context length: the capacity of a slot */
 
-/* Logits from the last token and its position: all that a model is to a search. */
+/* A model whose logits depend on the last token and its position. */
 typedef struct table {
     uint32_t seed;
-    float bonus; /* of ids that end a text */
+    float bonus; /* added to the logits of end tokens */
 } table;
 
-/* A search: the model, the rules that hold in each step, and where it begins. */
+/* A search: the model, the options of each step, and the prompt. */
 typedef struct problem {
     table model;
-    ft_beam_params rules; /* known and what depends on it are set by the search */
+    ft_beam_params rules; /* the search sets n_tokens and the fields that depend on it */
     double length_penalty;
     int32_t vocabulary, first; /* `first` is forced in the first step; -1: none is */
     int32_t prompt[TEXT];
@@ -30,7 +30,7 @@ typedef struct problem {
 /* The same numbers as in golden/make-beams.py. */
 void table_logits(const problem *p, int32_t position, int32_t last, float *out);
 
-/* The rules of a step. */
+/* The options of a step. */
 ft_beam_params rules_of(const problem *p, int32_t known);
 
 typedef struct found {
@@ -39,37 +39,37 @@ typedef struct found {
     int32_t token[TEXT];
 } found;
 
-/* Finished texts, the best first; how many. */
+/* Finds the finished hypotheses, the best first; returns their number. */
 int32_t search_plainly(const problem *p, found out[FT_MAX_BEAMS]);
 
-/* ---- By steps ------------------------------------------------------------------------------ */
+/* ---- Step by step -------------------------------------------------------------------------- */
 
-/* Memory of `seats`, filled with nonsense. */
+/* The state of `num_slots` slots, filled with random values. */
 ft_beam_state memory_new(rng *r, size_t num_slots, size_t vocabulary);
 ft_beam_state memory_copy(const ft_beam_state *from, size_t num_slots);
 void memory_free(ft_beam_state *memory);
 
-/* Whether they are the same; of ft_beam, too, all bits. */
+/* Whether two states have the same bits. */
 bool memory_equals(const ft_beam_state *a, const ft_beam_state *b, size_t num_slots);
 
-/* Whether the search of a group is over, all parts of it. */
+/* Whether the search has ended, in all its beam groups. */
 bool search_is_over(const ft_beam_state *memory, const ft_beam_params *rules);
 
-/* Put the prompt where NOTE would. */
+/* Records the prompt as RECORD_TOKENS would. */
 void note_prompt(const ft_beam_state *memory, const problem *p);
 
-/* The logits of the rows of a step, one after the other; how many rows. */
+/* Computes the logits of the rows of a step; returns the number of rows. */
 int32_t step_logits(const ft_beam_state *memory, const problem *p, const ft_beam_params *rules,
                     float *out);
 
-/* A step of one group on the CPU; its rows begin at `logits`. */
+/* A step of one search on the CPU; its rows begin at `logits`. */
 void step_on_cpu(const ft_beam_state *memory, const ft_beam_params *rules, const float *logits);
 
-/* What a search has found, the best first, from its memory; -1: it failed. */
+/* Reads the hypotheses of a search from its state, the best first; -1: the search failed. */
 int32_t collect_found(const ft_beam_state *memory, const ft_beam_params *rules,
                       found out[FT_MAX_BEAMS]);
 
-/* All of it on the CPU. */
+/* A whole search on the CPU. */
 int32_t search_on_cpu(const problem *p, found out[FT_MAX_BEAMS]);
 
 bool same_tokens(const found *a, const found *b);

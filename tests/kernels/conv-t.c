@@ -1,6 +1,6 @@
 /*
- * conv-t.c - convolutions on the CPU: odd shapes by hand and hundreds of random ones, by every kind
- * of weights and every instruction set, against the formula in double.
+ * conv-t.c - convolutions on the CPU: hand-picked and hundreds of random shapes, with every kind of
+ * weights and every instruction set, against the formula in double.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,7 @@ static const conv_how kinds[] = {
     { .weight = FT_I8, .asymmetric = true, .x = FT_I8, .y = FT_I8 },
 };
 
-/* ---- Devices: the CPU by each instruction set that this machine runs ---------------------- */
+/* ---- Devices: the CPU with each instruction set that this machine supports ---------------- */
 
 static bench devices[FT_ISA_COUNT];
 static int ndevice;
@@ -60,7 +60,7 @@ static void open_devices(void)
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* Wrong results of all devices, and results that are not the bits of the first. */
+/* The wrong results of all devices, and results whose bits differ from the first device's. */
 typedef struct tally {
     size_t wrong, different;
 } tally;
@@ -74,8 +74,8 @@ static void try_shape(const conv_shape *shape, const conv_how *how, uint64_t see
         void *y;
         size_t wrong = conv_try(&devices[i], &p, &y, 1.0);
         if (wrong > 0 && all->wrong == 0)
-            diag("%s: %zu of %zu wrong: %s", devices[i].name, wrong, shape->images * p.y_cols,
-                 conv_text(text, shape));
+            diag("%s: %zu of %zu values are wrong: %s", devices[i].name, wrong,
+                 shape->images * p.y_cols, conv_text(text, shape));
         all->wrong += wrong;
         if (first == NULL)
             first = y;
@@ -103,7 +103,7 @@ static void test_kind(const conv_how *how)
     is_int((long long) random.different, 0, "%s: all instruction sets compute the same bits", text);
     for (const conv_shape *shape = conv_odd_shapes; shape->images > 0; shape++) {
         tally odd = { 0 };
-        for (int i = 0; i < 4; i++) { /* of planes or pixels, to planes or pixels */
+        for (int i = 0; i < 4; i++) { /* NCHW or NHWC, to NCHW or NHWC */
             conv_shape s = *shape;
             s.conv.in_layout = i % 2 == 0 ? FT_IMAGE_NCHW : FT_IMAGE_NHWC;
             s.conv.out_layout = i / 2 == 0 ? FT_IMAGE_NCHW : FT_IMAGE_NHWC;
@@ -114,7 +114,7 @@ static void test_kind(const conv_how *how)
     }
 }
 
-/* Each image of a problem by itself: how many get other bits than among the others. */
+/* Runs each image of a problem alone; returns how many have other bits than in the batch. */
 static size_t different_alone(bench *on, const conv_problem *p)
 {
     void *all, *one;
@@ -134,7 +134,7 @@ static size_t different_alone(bench *on, const conv_problem *p)
     return different;
 }
 
-/* More windows than a block has, and fewer: what an image gets does not depend on the others. */
+/* More windows than a tile, and fewer: an image's result does not depend on the batch. */
 static void test_alone(const conv_how *how)
 {
     char text[CONV_TEXT];

@@ -1,5 +1,5 @@
 /*
- * count-t.c - counters: keys, the tail, order and split independence.
+ * count-t.c - counters: keys, the tail, independence of order and of shards.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ static bool same(const ft_counts *a, const ft_counts *b)
            memcmp(a->key, b->key, FT_COUNT_KEYS * sizeof *a->key) == 0;
 }
 
-/* Values of all sizes and both signs: random bits, with exponents from 2^-48 to 2^27. */
+/* Values of all magnitudes and both signs: random bits, with exponents from 2^-48 to 2^27. */
 static float *random_values(size_t n)
 {
     float *values = malloc(n * sizeof *values);
@@ -90,7 +90,7 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The definition of tail and body, by sorting everything. */
+/* The definition of the tail, by sorting all values. */
 static ft_counts by_definition(const float *values, size_t n)
 {
     ft_counts c = fresh();

@@ -1,10 +1,9 @@
 /*
- * gemm_f32-t.c - float products: every instruction set against the order that f32.h describes.
+ * gemm_f32-t.c - float GEMM: every instruction set against the order of sums that f32.h specifies.
  *
- * The reference adds as the header says, one number after the other, and knows nothing of tiles or
- * blocks.  So a row has the same bits with any neighbours, any threads and any vectors: each of
- * that is compared with it, byte for byte.  Whether the order gives the right sums is seen in
- * ops.t, against the oracle.
+ * The reference adds one number after the other as the header specifies, without tiles.  So a row
+ * has the same bits in any batch, with any number of threads and any vector length: all of them are
+ * compared with it, byte for byte.  ops.t compares the sums with the oracle.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +25,7 @@
 
 enum { LANES = 16, PIECE = 512, MOST_THREADS = 5 };
 
-/* ---- One product, and what it must give --------------------------------------------------- */
+/* ---- One GEMM, and its expected result ---------------------------------------------------- */
 
 typedef struct problem {
     size_t m, n, k, x_stride, y_stride;
@@ -36,7 +35,7 @@ typedef struct problem {
 } problem;
 
 typedef struct operands {
-    void *x, *w, *y; /* y: expected, and a pattern between its rows and behind them */
+    void *x, *w, *y; /* y: expected, with a guard pattern between and after its rows */
     float *bias;
 } operands;
 
@@ -87,7 +86,7 @@ static void free_operands(operands *o)
     free(o->bias);
 }
 
-/* Rows first .. first + rows - 1 of the product, into their place in y. */
+/* Rows first .. first + rows - 1 of the GEMM, into y. */
 static void multiply(const void *of, ft_isa isa, int threads, size_t first, size_t rows, void *y)
 {
     const problem *p = ((const product *) of)->problem;

@@ -1,11 +1,11 @@
 /*
- * gemm_groupwise-t.c - products with weights in blocks: every instruction set against the order
- * that groupwise.h and blocks.h describe.
+ * gemm_groupwise-t.c - GEMM with group-wise quantized weights: every instruction set against the
+ * order of sums that the headers specify.
  *
- * The reference multiplies as the headers say, one number after the other, and takes the codes from
- * their places one by one.  So a row has the same bits with any neighbours, any threads and any
- * vectors: each of that is compared with it, byte for byte.  Whether the order gives the right sums
- * is seen in ops.t, against the oracle.
+ * The reference multiplies one number after the other as the headers specify, and reads the
+ * quantized weights one by one.  So a row has the same bits in any batch, with any number of
+ * threads and any vector length: all of them are compared with it, byte for byte.  ops.t compares
+ * the sums with the oracle.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,7 @@
 
 enum { MOST_THREADS = 4 };
 
-/* ---- One product, and what it must give --------------------------------------------------- */
+/* ---- One GEMM, and its expected result ---------------------------------------------------- */
 
 typedef struct problem {
     size_t m, n, k, x_stride, y_stride;
@@ -40,7 +40,7 @@ typedef struct problem {
 
 typedef struct operands {
     ft_weight w;
-    void *x, *y; /* y: expected, and a pattern between its rows and behind them */
+    void *x, *y; /* y: expected, with a guard pattern between and after its rows */
     float *bias;
 } operands;
 
@@ -62,7 +62,7 @@ static float x_at(const problem *p, const operands *o, size_t row, size_t i)
     return (float) number_of(o->x, p->x_dtype, row * p->x_stride + i);
 }
 
-/* x as numbers of one byte. */
+/* x quantized to one byte. */
 static float add_codes(float y, float scale, float amax, const problem *p, const operands *o,
                        size_t row, size_t col, size_t first, size_t end)
 {
@@ -73,7 +73,7 @@ static float add_codes(float y, float scale, float amax, const problem *p, const
     return ft_groupwise_accumulate(y, (float) sum, scale, unit);
 }
 
-/* ... and of three: amax is below a power of two, which is 2^22 units. */
+/* x quantized to three bytes: amax is below a power of two, which is 2^22 units. */
 static float add_reals(float y, float scale, float amax, const problem *p, const operands *o,
                        size_t row, size_t col, size_t first, size_t end)
 {
@@ -93,7 +93,7 @@ static float add_reals(float y, float scale, float amax, const problem *p, const
     return ft_groupwise_accumulate(y, sum, scale, ldexpf(1.0f, exponent - 22));
 }
 
-/* Columns of x with one unit: a group, or, in three bytes, as many as divide it, up to 256. */
+/* Columns of x with one unit: a group or, with three bytes, a divisor of it, up to 256. */
 static size_t part_of(const problem *p)
 {
     size_t group = p->how.group == 0 ? 1 << 20 : (size_t) p->how.group, part = group;
@@ -149,7 +149,7 @@ static void free_operands(operands *o)
     free(o->bias);
 }
 
-/* Rows first .. first + rows - 1 of the product, into their place in y. */
+/* Rows first .. first + rows - 1 of the GEMM, into y. */
 static void multiply(const void *of, ft_isa isa, int threads, size_t first, size_t rows, void *y)
 {
     const problem *p = ((const product *) of)->problem;
@@ -197,7 +197,7 @@ static bool same_bytes(const problem *p, const operands *o, ft_isa isa, int thre
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* Groups that are whole, cut short, longer than a row, and a row each. */
+/* Complete groups, a partial last group, groups longer than a row, and one group per row. */
 static const struct {
     size_t m, n, k;
     int32_t group;
@@ -266,7 +266,7 @@ static void test_kind(const problem *kind, const bool usable[FT_ISA_COUNT])
     }
 }
 
-/* The first 1 to 70 rows: each kind of tile, whole and not. */
+/* The first 1 to 70 rows: each kind of tile, complete and partial. */
 static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
 {
     enum { MOST = 70 };
@@ -296,17 +296,17 @@ static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
 }
 
 /*
- * The largest sums: all codes at one end and zeros at the other, and x whose digits are as far from
- * 0 as they can be.  Numbers of 22 bits are whole numbers of units.
+ * The largest sums: all quantized values at one end and zero points at the other, and x whose
+ * digits are as far from 0 as possible.  Numbers of 22 bits are integer multiples of a unit.
  */
 static void test_largest(const problem *kind, int32_t group, const bool usable[FT_ISA_COUNT])
 {
     static const float whole[] = {
-        4194303.0f,                   /* the most */
+        4194303.0f,                   /* the maximum */
         64.0f * 65278.0f - 32639.0f,  /* high 64, middle -127, low -127 */
         -63.0f * 65278.0f - 32384.0f, /* high -63, middle -126, low -128 */
         -64.0f * 65278.0f + 32639.0f, /* high -64, middle 127, low 127 */
-        33.0f * 65278.0f - 32639.0f,  /* all groups have that much to add */
+        33.0f * 65278.0f - 32639.0f,  /* every group adds that much */
     };
     enum { ROWS = FT_COUNT(whole) };
     problem p = *kind;
@@ -343,7 +343,7 @@ static void test_largest(const problem *kind, int32_t group, const bool usable[F
     free_operands(&o);
 }
 
-/* Rows of x that are hard to scale: of zeros, tiny, huge, not finite in one group. */
+/* Rows of x that are hard to scale: zero, tiny, huge, not finite in one group. */
 static void test_extremes(const problem *kind, const bool usable[FT_ISA_COUNT])
 {
     enum { TINY, LARGE, ZEROS, INFINITE, NONE, ROWS };

@@ -1,8 +1,8 @@
 /*
- * gemm_int8-t.c - int8 products: every instruction set against a naive reference, byte for byte.
+ * gemm_int8-t.c - int8 GEMM: every instruction set against a naive reference, byte for byte.
  *
- * The reference knows the layout formula, kernels/quant.h and kernels/activation.h, and nothing of
- * panels or vectors.  Instruction sets that this machine lacks are skipped by name.
+ * The reference uses the layout formula, kernels/quant.h and kernels/activation.h, but no panels or
+ * vectors.  Instruction sets that this machine lacks are skipped by name.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +36,7 @@ static float random_float(float low, float high)
     return low + (high - low) * (float) (random_bits() >> 8) * 0x1p-24f;
 }
 
-/* ---- One product, its operands and the sums it must have ----------------------------------- */
+/* ---- One GEMM, its operands and its exact sums --------------------------------------------- */
 
 typedef enum data_kind { RANDOM, RANDOM_PADS, EXTREME, DATA_KINDS } data_kind;
 
@@ -91,7 +91,7 @@ static void sum_products(problem *p)
     free(row);
 }
 
-/* x has no byte to spare behind its last row, and garbage between its rows. */
+/* x ends exactly after its last row, and has garbage between its rows. */
 static problem problem_new(size_t m, size_t n, size_t k, data_kind kind)
 {
     problem p = { .m = m, .n = n, .k = k, .x_stride = k + (m + n) % 2 * 5, .y_stride = n + n % 3 };
@@ -142,8 +142,8 @@ typedef struct epilogue {
     bool bias, residual;
     ft_dtype y;
     float out_inverse;
-    bool scaled_rows; /* each row of x has a scale of its own */
-    int8_t zero;      /* the code of x that stands for 0 */
+    bool scaled_rows; /* each row of x has its own scale */
+    int8_t zero;      /* the zero point of x */
 } epilogue;
 
 static const epilogue epilogues[] = {
@@ -180,7 +180,7 @@ static size_t element_bytes(const epilogue *e)
     return ft_dtype_size(e->y);
 }
 
-/* The reference: bytes between the rows keep what they held. */
+/* The reference: bytes between the rows keep their values. */
 static void expect(const problem *p, const epilogue *e, void *y)
 {
     for (size_t row = 0; row < p->m; row++)
@@ -229,7 +229,7 @@ static void multiply(const problem *p, const epilogue *e, ft_isa isa, int thread
     });
 }
 
-/* Whether all bytes are as expected, those behind the output and between its rows too. */
+/* Whether all bytes are as expected, including those after the output and between its rows. */
 static bool same_bytes(const problem *p, const epilogue *e, ft_isa isa, int threads)
 {
     size_t bytes = p->m * p->y_stride * element_bytes(e) + GUARD;
@@ -275,7 +275,7 @@ static void test_shapes(ft_isa isa)
             problem_free(&p);
         }
     static const char *const kinds[DATA_KINDS] = {
-        "random values", "random pads", "weights -128 and 127, activations -127 and 127"
+        "random values", "random padding", "weights -128 and 127, activations -127 and 127"
     };
     for (int kind = 0; kind < DATA_KINDS; kind++)
         for (size_t e = 0; e < FT_COUNT(epilogues); e++)
@@ -283,7 +283,7 @@ static void test_shapes(ft_isa isa)
                ft_isa_name(isa), epilogues[e].name, kinds[kind], FT_COUNT(shapes));
 }
 
-/* y may be its own residual: the sum of a layer and its input. */
+/* y may alias its residual: the sum of a layer and its input. */
 static void test_residual_in_place(ft_isa isa)
 {
     static const epilogue e = {

@@ -1,6 +1,6 @@
 /*
- * groupwise_panel-t.c - the layout of codes in panels: every element has bits of its own, and they
- * lie where kernels look for them.
+ * groupwise_panel-t.c - the panel layout of quantized weights: every element has its own bits, at
+ * the position from which kernels read them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 static const size_t shapes[][2] = { { 1, 1 }, { 32, 32 }, { 33, 31 }, { 7, 100 }, { 96, 160 } };
 
-/* Set the bits of one element after the other: none is set twice, none lies outside. */
+/* Sets the bits of one element after the other: none is set twice, none is out of bounds. */
 static void test_places(size_t rows, size_t cols, int bits)
 {
     size_t bytes = ft_panel_bytes(rows, cols, bits), twice = 0, outside = 0;
@@ -57,7 +57,7 @@ static void test_code(int bits)
 
 /*
  * Lane 4g + t of a warp needs, for mma.m16n8k16, the columns 2t, 2t + 1, 2t + 8 and 2t + 9 of each
- * 16; 16 bytes at word 32t + 4g must have them, of four rows.
+ * 16; the 16 bytes at word 32t + 4g must hold them, for four rows.
  */
 static void test_lanes(int bits)
 {
@@ -75,7 +75,7 @@ static void test_lanes(int bits)
     is_int((long long) wrong, 0, "16 bytes hold the weights of one SIMD lane, %d bits", bits);
 }
 
-/* Neighbours that become two halves at once are 16 bits apart, or bytes beside each other. */
+/* Neighbours that one instruction converts to two f16 are 16 bits apart, or adjacent bytes. */
 static void test_pairs(void)
 {
     size_t wrong = 0;

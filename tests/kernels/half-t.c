@@ -1,5 +1,5 @@
 /*
- * half-t.c - floats of half precision on every instruction set: exact both ways.
+ * half-t.c - conversions of f16 and bf16 on every instruction set are exact in both directions.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,8 +38,8 @@ static void test_to_floats(const ft_row_kernels *rows, const char *name)
 }
 
 /*
- * The half that a number must become: the nearest one, where infinity counts as 65536; of two as
- * near the even one.  The bits of halves ascend with their magnitudes.
+ * The expected f16 of a number: the nearest one, where infinity counts as 65536; ties go to the
+ * even one.  The bits of f16 ascend with their magnitudes.
  */
 static uint16_t nearest_half(double x)
 {
@@ -56,7 +56,7 @@ static uint16_t nearest_half(double x)
     return (uint16_t) (sign | (up ? high : low));
 }
 
-/* Around each half and each border between two, the floats there and beside; then random bits. */
+/* The floats at and next to each f16 and each midpoint between two; then random bits. */
 static void test_to_halves(const ft_row_kernels *rows, const char *name)
 {
     enum { AROUND = 6 * 0x7c00, RANDOM = 1 << 16 };
@@ -88,7 +88,7 @@ static void test_to_halves(const ft_row_kernels *rows, const char *name)
     free(found);
 }
 
-/* Whatever the bits: those of plain C, also of NaNs, about which test_to_halves() says little. */
+/* All bits, including NaNs, which test_to_halves() hardly covers: the result is that of plain C. */
 static void test_bits_of_halves(const ft_row_kernels *rows, const char *name)
 {
     enum { ALL = 0x10000 };

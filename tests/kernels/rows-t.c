@@ -1,8 +1,7 @@
 /*
  * rows-t.c - the row functions of every instruction set: identical bits, at every length.
  *
- * Whether they are right is seen on the plain C ones, against the oracle; the others must equal
- * these.
+ * The plain C functions are compared with the oracle; the others must equal them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -65,7 +64,7 @@ static void free_data(row_data *d)
         free(all[i]);
 }
 
-/* Run on elements `at` .. `at` + n - 1 of the data; returns the bytes of `out` that are results. */
+/* Runs on elements `at` .. `at` + n - 1 of the data; returns the bytes of `out` that it writes. */
 typedef size_t row_call(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                         size_t n);
 
@@ -161,7 +160,7 @@ static size_t call_add_codes_f32(const ft_row_kernels *rows, const row_data *d, 
                                  void *out, size_t n)
 {
     memcpy(out, d->fake + at, n * sizeof(float));
-    rows->add_dequantized_f32(out, d->x + at, out, 0.031f, n); /* over the codes */
+    rows->add_dequantized_f32(out, d->x + at, out, 0.031f, n); /* in place of the int8 values */
     return n * sizeof(float);
 }
 
@@ -199,7 +198,7 @@ static size_t call_largest(const ft_row_kernels *rows, const row_data *d, size_t
     return sizeof largest + sizeof numbers;
 }
 
-/* The sum, then what it is the sum of. */
+/* The sum, then its terms. */
 static size_t call_masses(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
                           size_t n)
 {
@@ -313,9 +312,9 @@ static const struct {
     { "no activation", call_none },
 };
 
-/* ---- The same bits ------------------------------------------------------------------------ */
+/* ---- Equal bits --------------------------------------------------------------------------- */
 
-/* Lengths 1 to 70, then some of models, and one that is none's. */
+/* Lengths 1 to 70, then some of models, and an unusual one. */
 static size_t next_length(size_t n)
 {
     static const size_t large[] = { 128, 300, 312, 768, 3072, 4999 };
@@ -331,7 +330,7 @@ typedef struct differences {
     int bits, beyond;
 } differences;
 
-/* Results behind unaligned starts too; the byte behind a result must stay as it was. */
+/* Unaligned results too; the byte after a result must stay unchanged. */
 static differences compare(const ft_row_kernels *rows, const row_data *d, row_call *call)
 {
     differences found = { 0, 0 };
@@ -362,17 +361,17 @@ static void test_sets(const row_data *d)
         for (size_t i = 0; i < FT_COUNT(calls); i++) {
             differences found = compare(ft_row_kernels_for((ft_isa) isa), d, calls[i].call);
             ok(found.bits == 0 && found.beyond == 0,
-               "%s: %s: the bits of plain C at 76 lengths, without writing beyond the end", name,
-               calls[i].name);
+               "%s: %s has the bits of plain C at 76 lengths and writes nothing beyond the end",
+               name, calls[i].name);
             if (found.bits + found.beyond > 0)
                 diag("%d lengths differ, %d bytes beyond", found.bits, found.beyond);
         }
     }
 }
 
-/* ---- Right -------------------------------------------------------------------------------- */
+/* ---- Correctness -------------------------------------------------------------------------- */
 
-/* The sum of a norm by the words of kernels/norm.h: parts, then pairs of them at a distance. */
+/* The sum of a norm as kernels/norm.h specifies: partial sums, then a tree over them. */
 static float sum_in_order(const float *x, size_t n)
 {
     static const size_t apart[] = { 4, 2, 1, 128, 64, 32, 16, 8 };
@@ -387,8 +386,8 @@ static float sum_in_order(const float *x, size_t n)
 }
 
 /*
- * With an eps so large that the variance vanishes in it, the factor is 2^-20, and with weights of
- * 2^20 a norm is x - mean: its bits show the order of the sum.
+ * With an eps so large that the variance vanishes, the factor is 2^-20, and with weights of 2^20 a
+ * norm is x - mean: its bits show the order of the sum.
  */
 static void test_order(const ft_row_kernels *rows, const row_data *d, const char *name)
 {
@@ -421,7 +420,7 @@ static void test_norm(const ft_row_kernels *rows, const row_data *d)
         oracle_norm(expected, x, w, b, 1e-5, n);
         for (size_t i = 0; i < n; i++)
             size[i] = fabs(expected[i]) + fabs(b[i]) + 2 * fabs(w[i]);
-        /* Sums of 256 parts and a tree of depth eight, then eight operations. */
+        /* 256 partial sums and a tree of depth eight, then eight operations. */
         double bound = ((double) n / FT_NORM_PARTIALS + 16) * ROUNDING;
         worst = fmax(worst, worst_error(found, expected, size, bound, 0.0, n));
     }
@@ -449,7 +448,7 @@ static void test_softmax(const ft_row_kernels *rows, const row_data *d)
         oracle_softmax(expected, x, (double) 0.7f, n);
         /* A score of up to 70 in size is rounded, and so is its distance from the largest: */
         double exponent = 2 * 140 * ROUNDING;
-        /* an error of exp and of the sum; below 2^-124, exp is held at its smallest. */
+        /* an error of exp and of the sum; below 2^-124, exp is clamped to its smallest value. */
         worst = fmax(worst, worst_error(found, expected, NULL,
                                         exponent + ((double) n / 16 + 10) * ROUNDING, 0x1p-124, n));
     }
@@ -470,7 +469,7 @@ static void test_softmax(const ft_row_kernels *rows, const row_data *d)
     free(found);
 }
 
-/* Codes are off by half a code of rounding and 0.046 of the polynomial: kernels/softmax.h. */
+/* The error is half a step of rounding and 0.046 of the polynomial: kernels/softmax.h. */
 static void test_softmax_codes(const ft_row_kernels *rows, const row_data *d)
 {
     enum { SCORES = 2000, FAR = 1 << 24 };
@@ -522,7 +521,7 @@ static void test_softmax_step(void)
     is_int(off, 0, "the softmax step is within an ulp of the one that the scale asks for");
 }
 
-/* What is no number stays none on its way to a class. */
+/* NaN propagates through every activation. */
 static void test_activations_of_nan(const ft_row_kernels *rows, const char *name)
 {
     static const ft_activation all[] = { FT_ACT_GELU, FT_ACT_GELU_TANH, FT_ACT_RELU, FT_ACT_TANH,
@@ -555,7 +554,7 @@ static void test_quantize(const ft_row_kernels *rows, const char *name)
            name);
 }
 
-/* A number in each place in turn that is larger than all others: first by value, then as NaN. */
+/* The largest number at each position in turn: first by value, then as NaN. */
 static void test_amax(const ft_row_kernels *rows, const char *name)
 {
     enum { N = 37 };
@@ -575,7 +574,7 @@ static void test_amax(const ft_row_kernels *rows, const char *name)
     is_int(hidden, 0, "%s: a NaN counts as the largest magnitude", name);
 }
 
-/* The same of logits, of which none may be above 0. */
+/* The same for logits, which are all at most 0. */
 static void test_largest(const ft_row_kernels *rows, const char *name)
 {
     enum { N = 37 };
@@ -597,7 +596,7 @@ static void test_largest(const ft_row_kernels *rows, const char *name)
     is_int(hidden, 0, "%s: a NaN is ignored by the largest logit", name);
 }
 
-/* The largest has 2^30, 1 less half of it; what is below the floor, or no number, has none. */
+/* The largest has the weight 2^30, one less half of it; below the floor, or NaN, 0. */
 static void test_masses(const ft_row_kernels *rows, const char *name)
 {
     enum { N = 35 };
@@ -620,7 +619,7 @@ static void test_sums(const ft_row_kernels *rows, const char *name)
     const int32_t sums[] = { INT32_MAX, INT32_MIN, 16777217, -16777219, 0, 1 };
     const float scale[] = { 1.0f, 1.0f, 0.5f, 1.0f, 7.0f, 3.0f };
     const float bias[] = { 0.0f, 0.0f, 1.0f, 0.0f, 0.25f, -6.0f };
-    /* A sum is rounded to float before it is multiplied; to even where it is between two. */
+    /* A sum is rounded to float before it is multiplied, ties to even. */
     const float expected[] = { 0x1p32f, -0x1p32f, 16777217.0f, -33554440.0f, 0.25f, 0.0f };
     float found[FT_COUNT(sums)];
     rows->dequantize_acc(found, sums, 2.0f, scale, bias, FT_COUNT(sums));

@@ -1,6 +1,5 @@
 /*
- * sample-t.c - choosing the next token on the CPU: the rules, their probabilities, and what happens
- * to special logits.
+ * sample-t.c - sampling on the CPU: the sampling options, their probabilities, and special logits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +30,7 @@ static int32_t choose(const float *x, size_t n, const ft_sampling_params *choice
 
 /* ---- Arithmetic ------------------------------------------------------------------------------ */
 
-/* The known answers that Random123 publishes for philox4x32, 10 rounds. */
+/* The known-answer vectors that Random123 publishes for philox4x32, 10 rounds. */
 static void test_philox(void)
 {
     static const struct {
@@ -75,11 +74,11 @@ static void test_masses(void)
         double x = exp(rng_uniform(&chance, -90.0, 90.0));
         worst_log = fmax(worst_log, fabs(ft_sampling_log(x) - log(x)));
     }
-    /* The series ends at s^15 / 15; what it leaves out is below 2 * 0.172^17 / 17 = 1.2e-14. */
-    ok(worst_log < 1e-13, "logarithms are right to 1e-13 (%.2g)", worst_log);
+    /* The series ends at s^15 / 15; the remainder is below 2 * 0.172^17 / 17 = 1.2e-14. */
+    ok(worst_log < 1e-13, "logarithms are within 1e-13 of libm's (%.2g)", worst_log);
 }
 
-/* ---- Rules ----------------------------------------------------------------------------------- */
+/* ---- Sampling options ------------------------------------------------------------------------ */
 
 static void test_against_plain(shape s)
 {
@@ -153,7 +152,7 @@ static int by_probability(const void *a, const void *b)
     return compared[x] > compared[y] ? -1 : compared[x] < compared[y] ? 1 : x - y;
 }
 
-/* The distribution of a choice, in double, from the rules as their authors describe them. */
+/* The sampling distribution in double, from the published definitions of the options. */
 static void distribute(double *probability, const float *x, int n, const ft_sampling_params *c)
 {
     int order[300], kept = n;
@@ -289,7 +288,7 @@ static void test_borders(void)
        "a min-p of 1 or more keeps the most likely token");
 }
 
-/* A share that sums reach exactly: of four equal tokens two have the half, three more than it. */
+/* A cumulative probability that is reached exactly: two of four equal tokens have one half. */
 static void test_exact_share(void)
 {
     static const float equal[] = { 1.0f, 1.0f, 1.0f, 1.0f };
@@ -352,7 +351,7 @@ static void test_logprob(void)
             draw_choice(&chance, TOP_K | TOP_P | PENALTIES | NGRAM, n, KNOWN);
         int32_t token = choose(logits, n, &choice, &logprob);
         double sum = 0.0;
-        if (token == FT_NO_TOKEN) /* a small vocabulary, all banned */
+        if (token == FT_NO_TOKEN) /* a small vocabulary, with all tokens banned */
             continue;
         for (size_t i = 0; i < n; i++)
             sum += exp((double) logits[i]);
@@ -360,7 +359,7 @@ static void test_logprob(void)
     }
     /*
      * A logit's distance from the largest is rounded to 24 bits, as is its product with log2(e): at
-     * 16, e^-16 errs by 2e-6 of itself, but what weighs in the sum lies within 3: 3e-7.  The
+     * 16, e^-16 is off by a relative 2e-6, but the logits that matter are within 3: 3e-7.  The
      * polynomial adds 1e-7, and the result, of at most 32, half a unit: 1e-6.
      */
     ok(worst < 2e-6, "log-probabilities are those of the unmodified logits, to 2e-6 (%.2g)", worst);
@@ -389,10 +388,10 @@ static void test_penalties(void)
        "the repetition penalty is applied before the others");
 }
 
-/* Which tokens an n-gram ban leaves, found by offering each alone. */
+/* The tokens that an n-gram ban allows, found by offering each alone. */
 static void test_ngrams(void)
 {
-    /* Of 2-grams with 7 in front 3 and 1 follow; of 3-grams with 5 7 only 3. */
+    /* In 2-grams 3 and 1 follow 7; in 3-grams only 3 follows 5 7. */
     static const int32_t text[] = { 5, 7, 3, 9, 7, 1, 0, 5, 7 };
     static const struct {
         int32_t n, n_tokens;
@@ -437,7 +436,7 @@ static void test_memory(void)
     ft_cpu_token_history memory = { text, words, last, CONTEXT, TOKENS };
     memset(text, 0x55, sizeof text);
     memset(words, 0x55, sizeof words);
-    /* Two prompts, one with a token that is none, and a row that is nobody's. */
+    /* Two prompts, one with a negative id, and a padding row. */
     static const int32_t ids[] = { 4, 4, 6, -1, 3, 2 }, seq_id[] = { 0, 0, 1, 1, 1, -1 };
     static const int32_t start[] = { 0, 2 }, n_past[] = { 0, 0 }, slot[] = { 2, 0 };
     ft_cpu_record_prompt(&memory, &(ft_cpu_prompt_tokens){ ids, seq_id, 6, start, n_past, slot });

@@ -1,5 +1,5 @@
 /*
- * sample.c - see choose.h.
+ * sample.c - see sample.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -65,7 +65,7 @@ void fill_logits(rng *r, float *logits, size_t n, shape s)
         logits[i] = draw_logit(r, s, n);
 }
 
-/* ---- Choices -------------------------------------------------------------------------------- */
+/* ---- Sampling options ----------------------------------------------------------------------- */
 
 ft_sampling_params draw_choice(rng *r, unsigned rules, size_t vocabulary, int32_t known)
 {
@@ -89,7 +89,7 @@ ft_sampling_params draw_choice(rng *r, unsigned rules, size_t vocabulary, int32_
         c.no_repeat_ngram = 1 + (int32_t) rng_below(r, 4);
     if (rules & BANS)
         c.bans = 1 + (int32_t) rng_below(r, FT_MAX_BANNED_IDS);
-    for (int32_t i = 0; i < c.bans; i++) /* some are no ids */
+    for (int32_t i = 0; i < c.bans; i++) /* some are not valid ids */
         c.ban[i] = (int32_t) rng_below(r, (uint32_t) vocabulary + 8) - 4;
     return c;
 }
@@ -133,7 +133,7 @@ void adjust_plainly(float *out, const float *logits, size_t n, const ft_sampling
         ban_plainly(out, n, choice->ban[i]);
     int32_t length = choice->no_repeat_ngram, known = choice->n_tokens;
     for (int32_t end = length; length > 0 && end <= known; end++) {
-        /* The run of `length` tokens that ends before `end`: does all but its last end the text? */
+        /* Whether the n-gram before `end`, without its last token, is the suffix of the text. */
         bool same = true;
         for (int32_t i = 1; i < length; i++)
             same &= history[end - 1 - i] == history[known - i];
@@ -164,7 +164,7 @@ static uint64_t sum_of(const candidate *order, size_t n)
     return sum;
 }
 
-/* How many of the order are left by top-k, top-p and min-p. */
+/* The number of sorted tokens that top-k, top-p and min-p keep. */
 static size_t count_kept(const candidate *order, size_t n, const ft_sampling_params *choice)
 {
     size_t kept = n;

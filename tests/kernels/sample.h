@@ -1,6 +1,6 @@
 /*
- * sample.h - what the tests of choosing share: rows of logits, random choices, and a slow, plain
- * implementation of the same rules.
+ * sample.h - shared by the tests of sampling: rows of logits, random sampling options, and a simple
+ * reference implementation.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,13 +10,13 @@
 #include "kernels/sampling.h"
 #include "tests/lib/random.h"
 
-/* Rows as models make them, and as no model should. */
+/* Typical rows of logits, and extreme ones. */
 typedef enum shape {
     NORMAL,    /* standard deviation 2 */
-    PEAKED,    /* a few tokens have nearly all */
+    PEAKED,    /* a few tokens have nearly all the probability */
     FLAT,      /* standard deviation 0.01 */
-    WORDS,     /* likelihood falls with a power of the rank, as those of words do */
-    FEW,       /* few different values: many ties, of both zeros too */
+    WORDS,     /* Zipf's law: probability falls with a power of the rank */
+    FEW,       /* few distinct values: many ties, also of both zeros */
     EQUAL,     /* all the same */
     HOLES,     /* normal, a third of it -inf */
     HUGE_ONES, /* up to the largest float, of both signs */
@@ -27,18 +27,18 @@ typedef enum shape {
 const char *shape_name(shape s);
 void fill_logits(rng *r, float *logits, size_t n, shape s);
 
-/* A choice with this combination of rules, one bit each; numbers are drawn. */
+/* Random sampling options with this combination enabled, one bit each. */
 enum { TOP_K = 1, TOP_P = 2, MIN_P = 4, PENALTIES = 8, NGRAM = 16, BANS = 32, RULES = 64 };
 ft_sampling_params draw_choice(rng *r, unsigned rules, size_t vocabulary, int32_t known);
 
-/* Tokens that repeat each other, so that n-grams occur again; and what was seen of them. */
+/* A history of repeated n-grams, and its token counts. */
 void fill_history(rng *r, int32_t *history, int32_t known, size_t vocabulary, uint32_t *seen);
 
-/* Logits after penalties and bans, written from the description of the rules. */
+/* Logits after penalties and bans, written from the definitions of the options. */
 void adjust_plainly(float *out, const float *logits, size_t n, const ft_sampling_params *choice,
                     const int32_t *history, const uint32_t *seen);
 
-/* The token by the rules of kernels/sampling.h, by a full sort of the adjusted logits. */
+/* The token that kernels/sampling.h specifies, by a full sort of the adjusted logits. */
 int32_t choose_plainly(const float *logits, size_t n, const ft_sampling_params *choice,
                        const int32_t *history, const uint32_t *seen);
 

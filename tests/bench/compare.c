@@ -39,7 +39,7 @@ contest_options contest_options_of(int argc, char **argv)
     if (optind < argc)
         o.pattern = argv[optind];
     if (o.percent < 0 || o.percent > 100)
-        fail("a quantile is 0 to 100 percent");
+        fail("a quantile is from 0 to 100 percent");
     must(ft_cpu_isa(&o.isa, &err), &err);
     return o;
 }
@@ -49,12 +49,12 @@ bool contest_wants(const contest_options *o, const char *name, int threads)
     return strstr(name, o->pattern) != NULL && (o->threads == 0 || o->threads == threads);
 }
 
-/* Memory of the size of the weights, which nobody else reads. */
+/* Memory of the size of the weights that no kernel reads. */
 static void *sweep_memory(size_t bytes)
 {
     void *memory = ft_calloc_aligned(bytes);
     if (memory == NULL)
-        fail("no memory");
+        fail("out of memory");
     memset(memory, 1, bytes);
     return memory;
 }

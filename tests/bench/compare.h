@@ -1,9 +1,9 @@
 /*
- * compare.h - a product against the processor's peak, memory, and another library's.
+ * compare.h - a GEMM against the processor's peak, memory bandwidth and another library.
  *
- * All run in one process, in turns, each after an untimed call of its own; weights come from sets
- * in rotation, so that they are as cold as in a run of many layers.  Every time is a quantile over
- * the rounds.
+ * All run interleaved in one process, each after an untimed warm-up call; weights rotate through
+ * several sets, so that they are as cold as in a forward pass of many layers.  Every time is a
+ * quantile over the rounds.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,40 +23,40 @@ typedef struct contest_options {
     const char *pattern;
 } contest_options;
 
-/* Ends the program where the command line is not such. */
+/* Ends the program if the command line is invalid. */
 contest_options contest_options_of(int argc, char **argv);
 
-/* Whether a row of this name is asked for, with so many threads. */
+/* Whether the options select a row of this name and number of threads. */
 bool contest_wants(const contest_options *options, const char *name, int threads);
 
 typedef struct contest {
     void *setting;
-    double (*ours)(void *setting, size_t turn);   /* seconds of one product */
-    double (*theirs)(void *setting, size_t turn); /* NULL: there is no other */
-    double (*peak)(ft_isa isa, int threads);      /* operations per second of nothing else */
+    double (*ours)(void *setting, size_t turn);   /* seconds of one GEMM */
+    double (*theirs)(void *setting, size_t turn); /* the baseline; NULL: none */
+    double (*peak)(ft_isa isa, int threads);      /* peak operations per second */
     size_t sets, bytes;                           /* of weights; of one set */
     double operations;
 } contest;
 
-/* Seconds of one product, and of its operations alone or its weights' bytes alone. */
+/* Seconds of one GEMM, of its operations at peak speed, and of reading its weights. */
 typedef struct contest_times {
-    double ours, theirs, operations, bytes; /* theirs: 0 without another */
+    double ours, theirs, operations, bytes; /* theirs: 0 without a baseline */
     size_t rounds;
 } contest_times;
 
 contest_times contest_run(const contest *c, const contest_options *options, int threads);
 
 /*
- * Run a product of floats, m x n x k, and print its row: microseconds, GFLOPS, and what it reaches
- * of the peak, of reading (where rows are few), and of the other.
+ * Runs a float GEMM, m x n x k, and prints its row: microseconds, GFLOPS, and the ratios to the
+ * peak, to memory bandwidth (for small m), and to the baseline.
  */
 void contest_print_floats(const contest *c, const contest_options *options, const char *name,
                           size_t m, int threads);
 
-/* Multiply-adds of floats a second, each counting two; 0 where they are no single instruction. */
+/* Peak float operations per second, a fused multiply-add counting two; 0 without FMA. */
 double peak_of_floats(ft_isa isa, int threads);
 
-/* A dash where there is nothing to compare with. */
+/* Prints a ratio, or a dash where there is none. */
 void print_ratio(double value);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * compare_floats.c - the processor's peak of multiply-adds of floats.
+ * compare_floats.c - the processor's peak of float fused multiply-adds.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

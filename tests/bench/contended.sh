@@ -1,5 +1,5 @@
 #!/bin/sh
-# contended.sh - the speed of encoders, decoding and calibration beside other programs.
+# contended.sh - the speed of encoders, decoding and calibration under competing load.
 #
 #     tests/bench/contended.sh FOLDER [BASELINE] [CPUS] [ROUNDS]
 #
@@ -9,11 +9,10 @@
 #     bert.ft bert.int8.ft bert.safetensors    an encoder, its int8 artifact, and rows of tokens
 #     llama.ft                                 a decoder
 #
-# Programs are bound to the same CPUS (default 0,1), and have as many threads.  Beside them run 0, 1
-# and 2 loops that never sleep, bound to the same CPUs; beside the baseline none does.  The table shows
-# the median seconds of ROUNDS (default 5), in which the two take turns, and the speed as a part of the
-# baseline's, or of FOLDER's own without loops where there is no baseline.
-# SPDX-License-Identifier: Apache-2.0
+# Programs are bound to the same CPUS (default 0,1) and use as many threads.  0, 1 and 2 busy loops
+# compete with them on the same CPUS; none competes with the baseline.  The table shows the median
+# seconds of ROUNDS (default 5), in which the two alternate, and the speed relative to the baseline,
+# or to FOLDER without load where there is no baseline.
 set -u
 folder=${1:?FOLDER} baseline=${2:-$1} cpus=${3:-0,1} rounds=${4:-5}
 threads=$(echo "$cpus" | tr ',' '\n' | wc -l)
@@ -34,7 +33,7 @@ start_loops () {
     done
 }
 
-# work KIND FOLDER: what is timed.
+# work KIND FOLDER: the timed command.
 work () {
     LD_LIBRARY_PATH=$2:${LD_LIBRARY_PATH-} && export LD_LIBRARY_PATH
     case $1 in

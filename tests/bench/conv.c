@@ -1,11 +1,11 @@
 /*
- * conv.c - speed of convolutions on the CPU: beside the same product of windows that lie there.
+ * conv.c - speed of convolutions on the CPU, against the GEMM alone on precomputed im2col windows.
  *
  *     tests/bench/conv [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They take turns, see compare.h; options are those of gemm_int8.c.  The product alone has all
- * windows in memory, so the ratio says what turning images, gathering windows and laying out
- * results cost.
+ * They are interleaved, see compare.h; options are those of gemm_int8.c.  The GEMM alone reads all
+ * windows from memory, so the ratio shows the cost of transposing images, gathering windows and
+ * writing results.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,12 +38,12 @@ static const shape shapes[] = {
     { "1 x 1, 256 to 64 at 56", 2, 64, { .channels = 256, 56, 56, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } } },
     { "1 x 1, 1024 to 256 at 14", 8, 256, { .channels = 1024, 14, 14, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } } },
     { "1 x 1, 2048 to 512 at 7", 8, 512, { .channels = 2048, 7, 7, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } } },
-    { "sound, 80 to 384", 1, 384, { .channels = 80, 1, 3000, { 1, 3 }, { 1, 1 }, { 0, 1 }, { 1, 1 } } },
-    { "sound, 384 by two", 1, 384, { .channels = 384, 1, 3000, { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 } } },
+    { "1-d, 80 to 384", 1, 384, { .channels = 80, 1, 3000, { 1, 3 }, { 1, 1 }, { 0, 1 }, { 1, 1 } } },
+    { "1-d, 384, stride 2", 1, 384, { .channels = 384, 1, 3000, { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 } } },
 };
 /* clang-format on */
 
-/* What is multiplied; groups of blocks have 32 columns. */
+/* The dtypes of weights and inputs; group-wise weights have groups of 32. */
 typedef struct kind {
     const char *name;
     ft_dtype weight, x;
@@ -54,7 +54,7 @@ static const kind kinds[] = {
     { "f32", FT_F32, FT_F32, false },
     { "int8", FT_I8, FT_I8, false },
     { "w4", FT_U4, FT_F32, false },
-    { "w8 by codes", FT_U8, FT_F32, true },
+    { "w8a8", FT_U8, FT_F32, true },
 };
 
 typedef struct setting {
@@ -65,7 +65,7 @@ typedef struct setting {
     ft_args args;
     ft_limits limits;
     size_t windows;
-    ft_op linear; /* the product alone */
+    ft_op linear; /* the GEMM alone */
     ft_args product;
     float *scale;
     uint16_t *block_scale;
@@ -75,7 +75,7 @@ static void *random_bytes(size_t count, ft_dtype dtype)
 {
     void *values = ft_calloc_aligned(count * ft_dtype_size(dtype));
     if (values == NULL)
-        fail("no memory");
+        fail("out of memory");
     for (size_t i = 0; i < count; i++)
         if (dtype == FT_I8)
             ((int8_t *) values)[i] = (int8_t) (rand() % 255 - 127);
@@ -93,7 +93,7 @@ static ft_view view_of(const ft_value *value, size_t rows, void *data)
                       .scale = value->scale };
 }
 
-/* The operation, as a plan has it. */
+/* The operation as in a plan. */
 static void make_op(setting *s, const shape *row, ft_dtype dtype)
 {
     const ft_conv *c = &row->conv;
@@ -116,12 +116,12 @@ static void make_op(setting *s, const shape *row, ft_dtype dtype)
     };
 }
 
-/* Scales near 1/64, all alike: what they are does not matter to the time. */
+/* All scales are 1/64: the values do not affect the time. */
 static uint16_t *block_scales(size_t count)
 {
     uint16_t *scales = ft_calloc_aligned(count * sizeof *scales);
     if (scales == NULL)
-        fail("no memory");
+        fail("out of memory");
     for (size_t i = 0; i < count; i++)
         scales[i] = 0x2400;
     return scales;
@@ -147,7 +147,7 @@ static void make_weight(setting *s, const kind *what, size_t n, size_t k)
     s->weight.blocks.scale = s->block_scale;
 }
 
-/* The product alone: LINEAR on windows that somebody has gathered. */
+/* The GEMM alone: LINEAR on windows that are already gathered. */
 static void make_product(setting *s, const kind *what)
 {
     size_t n = s->weight.rows, k = s->weight.cols;
@@ -227,7 +227,7 @@ static double product_time(void *data, size_t turn)
     return seconds_by(s->args.threads) - start;
 }
 
-/* What a processor does at most is not asked here. */
+/* This benchmark does not use the processor's peak. */
 static double no_peak(ft_isa isa, int threads)
 {
     (void) isa, (void) threads;
@@ -258,7 +258,7 @@ static void measure(const shape *row, const kind *what, int threads, const conte
 int main(int argc, char **argv)
 {
     contest_options o = contest_options_of(argc, argv);
-    printf("%s\nconvolution, weights, threads                     us     Gop/s / product rounds\n",
+    printf("%s\nconvolution, weights, threads                     us     Gop/s  / GEMM   rounds\n",
            ft_isa_name(o.isa));
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (size_t d = 0; d < FT_COUNT(kinds); d++)

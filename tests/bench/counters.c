@@ -1,10 +1,10 @@
 /*
- * counters.c - what counting costs, and what is lost by counting float values by key.
+ * counters.c - the cost of calibration counters, and the loss of counting float values by key.
  *
  *     make tests/bench/counters && tests/bench/counters
  *
- * For random values of five shapes: time per value and per method, then the choices made from
- * counters against those made from the histogram of the values themselves.
+ * For random values of five distributions: time per value and per method, then the amax selected
+ * from the counters against the one selected from the histogram of the values themselves.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,13 +25,13 @@ typedef enum shape { NORMAL, LAPLACE, OUTLIERS_8, OUTLIERS_100, GELU, SHAPES } s
 static const char *const shape_name[SHAPES] = { "normal", "laplace", "normal, 0.1 % x 8",
                                                 "normal, 0.03 % x 100", "gelu of normal" };
 
-/* The most that counting by key has changed, over all sets and for each method. */
+/* The largest effect of counting by key, over all sets and for each method. */
 typedef struct differences {
     int sets, differ[FT_AMAX_CANDIDATES];
     double moved, amax[FT_AMAX_CANDIDATES], sqnr[FT_AMAX_CANDIDATES];
 } differences;
 
-/* Of this processor, so that a busy machine does not matter. */
+/* CPU time of this process, which competing load does not lengthen. */
 static double seconds(void)
 {
     return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
@@ -62,7 +62,7 @@ static float shaped(shape s, size_t i, uint64_t *state)
     }
 }
 
-/* The counters' histogram with the bins that the values themselves would have filled. */
+/* The counters' histogram, with the bins that the values themselves fill. */
 static ft_histogram exact_histogram(const ft_histogram *counted, const float *value, size_t n)
 {
     ft_histogram exact = *counted;

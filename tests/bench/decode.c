@@ -1,13 +1,13 @@
 /*
- * decode.c - speed of whole runs of a decoder of random weights, against memory.
+ * decode.c - speed of forward passes of a decoder with random weights, against memory bandwidth.
  *
  *     tests/bench/decode [-t THREADS] [-b SEQUENCES] [-c CONTEXT] [-p TOKENS] [-l LAYERS]
  *                        [-s SECONDS] [-f]
  *
- * The model has the shape of Llama 3.2 1B, in int8 with a head of halves (-f: all in halves).  A
- * step, or with -p a run of that many tokens, and a plain sweep over as much memory take turns; the
- * second cannot be beaten, so their ratio is the part of the machine's speed that is used.  Then
- * each operation is timed alone, and what each kind takes of a step is printed.
+ * The model has the shape of Llama 3.2 1B, in int8 with an f16 LM head (-f: all in f16).  A decode
+ * step, or with -p a prefill of that many tokens, alternates with reading as much memory; the
+ * latter is the roofline, so their ratio is the fraction of memory bandwidth that the decoder
+ * reaches. Then each operation is timed alone, and the share of each kind is printed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ typedef struct model {
     ft_weight weight[MOST_WEIGHTS];
     bool quantizable[MOST_WEIGHTS];
     int count;
-    size_t bytes; /* that a step reads of them */
+    size_t bytes; /* of weights that a step reads */
     ft_graph graph;
     ft_plan plan;
     int ids;
@@ -53,13 +53,13 @@ static void *memory_of(size_t bytes)
 {
     void *memory = ft_calloc_aligned(bytes);
     if (memory == NULL)
-        fail("no memory");
+        fail("out of memory");
     return memory;
 }
 
 /* ---- The model ---------------------------------------------------------------------------- */
 
-/* Bits that are small numbers in every format: the speed is that of any others. */
+/* Bits that are small numbers in every format: the values do not affect the speed. */
 static void fill(void *to, size_t bytes, ft_dtype dtype)
 {
     uint32_t bits = 1;
@@ -168,12 +168,12 @@ static void build(model *m, const options *o)
         must(ft_op_check(&m->plan, &m->plan.op[i], "decode", &err), &err);
 }
 
-/* ---- A run -------------------------------------------------------------------------------- */
+/* ---- A forward pass ----------------------------------------------------------------------- */
 
 typedef struct running {
     ft_exec *exec;
     ft_batch batch;
-    size_t cache_bytes; /* that a run reads */
+    size_t cache_bytes; /* of the KV cache that a forward pass reads */
 } running;
 
 static int32_t *numbers(size_t count)
@@ -181,7 +181,7 @@ static int32_t *numbers(size_t count)
     return memory_of((count + 1) * sizeof(int32_t));
 }
 
-/* Every sequence has `tokens` rows, behind a context that the cache holds. */
+/* Every sequence has `tokens` rows, after a context in the KV cache. */
 static void start(running *r, model *m, const options *o, const ft_backend *backend,
                   ft_device *device)
 {
@@ -227,7 +227,7 @@ static void start(running *r, model *m, const options *o, const ft_backend *back
                            .step = rows == 1,
                            .selected = sequences,
                            .selected_rows = select };
-    m->plan.value[m->ids].keep = true; /* one writing is enough for all runs */
+    m->plan.value[m->ids].keep = true; /* written once for all forward passes */
     must(ft_plan_layout(&m->plan, &limits, &err), &err);
     must(backend->prepare(&r->exec, device, &m->plan, &limits, &err), &err);
     must(backend->write(r->exec, m->ids, ids, limits.tokens, &err), &err);
@@ -320,10 +320,10 @@ int main(int argc, char **argv)
         reading[round] = read_time(other, sweep, o.threads) * ((double) bytes / (double) sweep);
     }
     double time = quantile(ours, round, 50), limit = quantile(reading, round, 50);
-    printf("%d sequences of %d tokens behind %d, %d layers, %d threads, %zu rounds\n", o.sequences,
+    printf("%d sequences of %d tokens after %d, %d layers, %d threads, %zu rounds\n", o.sequences,
            o.tokens, o.context, o.layers, o.threads, round);
-    printf("run %.2f ms = %.1f tokens/s, %.3f GB of weights and cache: %.1f GB/s; "
-           "sweep %.1f GB/s; ratio %.3f\n",
+    printf("forward %.2f ms = %.1f tokens/s, %.3f GB of weights and cache: %.1f GB/s; "
+           "read %.1f GB/s; ratio %.3f\n",
            1e3 * time, (double) (o.sequences * o.tokens) / time, 1e-9 * (double) bytes,
            1e-9 * (double) bytes / time, 1e-9 * (double) bytes / limit, limit / time);
     print_kinds(&r, &m, backend, o.threads, o.tokens > 1 ? 1 : 3);

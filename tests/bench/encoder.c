@@ -1,7 +1,8 @@
 /*
- * encoder.c - time whole runs of an artifact: encoder MODEL.ft [-b 8] [-l 128] [-t 2] [-r 20].
+ * encoder.c - time of forward passes of an artifact: encoder MODEL.ft [-b 8] [-l 128] [-t 2] [-r
+ * 20].
  *
- * Prints "ms MEDIAN MIN" of r runs of b sequences of l random tokens, after two runs of warm-up.
+ * Prints "ms MEDIAN MIN" of r runs of b sequences of l random tokens, after two warm-up runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,7 +43,7 @@ int main(int argc, char **argv)
     int32_t *ids = malloc((size_t) batch * (size_t) length * sizeof *ids);
     double *ms = malloc((size_t) runs * sizeof *ms);
     if (ids == NULL || ms == NULL)
-        fail("no memory");
+        fail("out of memory");
     uint32_t state = 1;
     for (int i = 0; i < batch * length; i++) {
         state = 1664525u * state + 1013904223u;

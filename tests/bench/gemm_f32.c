@@ -1,11 +1,12 @@
 /*
- * gemm_f32.c - speed of the float product: against the processor's peak, memory, and OpenBLAS.
+ * gemm_f32.c - speed of the float GEMM, against the processor's peak, memory bandwidth and
+ * OpenBLAS.
  *
  *     tests/bench/gemm_f32 [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They take turns, see compare.h; options are those of gemm_int8.c.  OpenBLAS multiplies as the
- * float plans of encoders let it: each thread has an equal part of the columns.  It knows no
- * halves; beside those it multiplies floats.
+ * They are interleaved, see compare.h; options are those of gemm_int8.c.  OpenBLAS runs as in the
+ * float plans of encoders: each thread computes an equal part of the columns.  It has no f16 or
+ * bf16 GEMM; its baseline for those is f32.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -60,11 +61,11 @@ typedef struct setting {
     ft_gemm_float gemm;
     size_t sets, bytes;
     void *weights[MAX_SETS];
-    float *floats[MAX_SETS];   /* what OpenBLAS multiplies by */
-    const float *peer_weights; /* those of this round */
+    float *floats[MAX_SETS];   /* the weights for OpenBLAS */
+    const float *peer_weights; /* of this round */
 } setting;
 
-/* Any bits whose exponents are those of numbers near 1. */
+/* Random numbers near 1. */
 static void fill_weights(void *to, size_t count, ft_dtype dtype)
 {
     for (size_t i = 0; i < count; i++)
@@ -126,7 +127,7 @@ static double our_time(void *data, size_t set)
     return seconds_by(s->gemm.threads) - start;
 }
 
-/* A part of the columns by each thread. */
+/* Each thread computes a range of the columns. */
 static void multiply_columns(const void *job, int thread, size_t first, size_t end)
 {
     const ft_gemm_float *g = &((const setting *) job)->gemm;

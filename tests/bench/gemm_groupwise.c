@@ -1,12 +1,12 @@
 /*
- * gemm_groupwise.c - speed of products with weights in blocks: against the processor's peak,
- * memory, and our own product of floats.
+ * gemm_groupwise.c - speed of the GEMM with group-wise quantized weights, against the processor's
+ * peak, memory bandwidth and FT's own float GEMM.
  *
  *     tests/bench/gemm_groupwise [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They take turns, see compare.h; options are those of gemm_int8.c.  The float product has F16
- * weights. The peak is that of multiply-adds of floats, also for products by codes, which may
- * exceed it.
+ * They are interleaved, see compare.h; options are those of gemm_int8.c.  The float GEMM has F16
+ * weights.  The peak is that of float multiply-adds, also with int8 activations, which may exceed
+ * it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,28 +34,28 @@ static const shape shapes[] = {
     { "1 2048 2048 u4 g32", 1, 2048, 2048, 4, 32, false, false },
     { "1 8192 2048 u4 g32", 1, 8192, 2048, 4, 32, false, false },
     { "1 8192 2048 u4 g128", 1, 8192, 2048, 4, 128, false, false },
-    { "1 8192 2048 u4 g128 zeros", 1, 8192, 2048, 4, 128, true, false },
+    { "1 8192 2048 u4 g128 asym", 1, 8192, 2048, 4, 128, true, false },
     { "1 2048 8192 u4 g32", 1, 2048, 8192, 4, 32, false, false },
     { "1 2048 8192 u4 g128", 1, 2048, 8192, 4, 128, false, false },
     { "1 32000 2048 u4 g32", 1, 32000, 2048, 4, 32, false, false },
     { "1 8192 2048 u8 g32", 1, 8192, 2048, 8, 32, false, false },
     { "1 2048 8192 u8 g128", 1, 2048, 8192, 8, 128, false, false },
-    { "1 8192 2048 u8 g32 codes", 1, 8192, 2048, 8, 32, false, true },
-    { "1 8192 2048 u4 g32 codes", 1, 8192, 2048, 4, 32, false, true },
+    { "1 8192 2048 u8 g32 int8", 1, 8192, 2048, 8, 32, false, true },
+    { "1 8192 2048 u4 g32 int8", 1, 8192, 2048, 4, 32, false, true },
     { "2 8192 2048 u4 g32", 2, 8192, 2048, 4, 32, false, false },
     { "4 8192 2048 u4 g32", 4, 8192, 2048, 4, 32, false, false },
     { "8 8192 2048 u4 g32", 8, 8192, 2048, 4, 32, false, false },
     { "8 8192 2048 u8 g32", 8, 8192, 2048, 8, 32, false, false },
     { "16 8192 2048 u4 g32", 16, 8192, 2048, 4, 32, false, false },
-    { "16 8192 2048 u8 g32 codes", 16, 8192, 2048, 8, 32, false, true },
+    { "16 8192 2048 u8 g32 int8", 16, 8192, 2048, 8, 32, false, true },
     { "64 8192 2048 u4 g32", 64, 8192, 2048, 4, 32, false, false },
     { "512 2048 2048 u4 g32", 512, 2048, 2048, 4, 32, false, false },
-    { "512 2048 2048 u4 g128 zeros", 512, 2048, 2048, 4, 128, true, false },
+    { "512 2048 2048 u4 g128 asym", 512, 2048, 2048, 4, 128, true, false },
     { "512 8192 2048 u8 g32", 512, 8192, 2048, 8, 32, false, false },
     { "512 2048 8192 u4 g128", 512, 2048, 8192, 4, 128, false, false },
-    { "512 2048 2048 u8 g32 codes", 512, 2048, 2048, 8, 32, false, true },
-    { "512 2048 2048 u8 g128 codes", 512, 2048, 2048, 8, 128, false, true },
-    { "512 2048 2048 u4 g32 codes", 512, 2048, 2048, 4, 32, false, true },
+    { "512 2048 2048 u8 g32 int8", 512, 2048, 2048, 8, 32, false, true },
+    { "512 2048 2048 u8 g128 int8", 512, 2048, 2048, 8, 128, false, true },
+    { "512 2048 2048 u4 g32 int8", 512, 2048, 2048, 4, 32, false, true },
     { "13 1000 200 u4 g32", 13, 1000, 200, 4, 32, false, false },
 };
 
@@ -79,7 +79,7 @@ static void *random_bytes(size_t bytes)
     return all;
 }
 
-/* Any halves whose exponents are those of numbers below 1. */
+/* Random f16 numbers below 1. */
 static uint16_t *random_halves(size_t count)
 {
     uint16_t *all = ft_calloc_aligned(count * sizeof *all);
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 {
     contest_options o = contest_options_of(argc, argv);
     printf("%s\n", ft_isa_name(o.isa));
-    printf("m n k, weights          threads         us  GFLOPS  / peak  / read / floats rounds\n");
+    printf("m n k, weights          threads         us  GFLOPS  / peak  / read  / float rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int threads = 1; threads <= 2; threads++)
             if (contest_wants(&o, shapes[i].name, threads))

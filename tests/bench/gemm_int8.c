@@ -1,10 +1,10 @@
 /*
- * gemm_int8.c - speed of the int8 product: against the processor's peak, memory, and oneDNN.
+ * gemm_int8.c - speed of the int8 GEMM, against the processor's peak, memory bandwidth and oneDNN.
  *
  *     tests/bench/gemm_int8 [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They take turns, see compare.h.  Every time is the median over the rounds, or with -q a lower
- * quantile, for a machine that others use too.  PATTERN picks rows by part of their name.
+ * They are interleaved, see compare.h.  Every time is the median over the rounds, or with -q a
+ * lower quantile, for a machine with other load.  PATTERN selects rows by part of their name.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ typedef struct shape {
     size_t m, n, k;
     ft_activation activation;
     bool residual;
-    ft_dtype y; /* oneDNN writes F32 where we write F16, which this version of it has not */
+    ft_dtype y; /* oneDNN writes F32 where FT writes F16, which this version lacks */
 } shape;
 
 static const shape shapes[] = {
@@ -56,8 +56,7 @@ static const shape shapes[] = {
 
 enum { MAX_SETS = 32, SET_BYTES = 512 << 20 };
 
-/* ---- The machine's limits ---------------------------------------------------------------------
- */
+/* ---- The machine's limits ------------------------------------------------------------------ */
 
 #if defined __x86_64__
 #define ZMM(i) "vpdpbusd %%zmm31, %%zmm30, %%zmm" #i "\n\t"
@@ -102,7 +101,7 @@ static double operations_of(const void *job, int thread)
     return 0.0;
 }
 
-/* Operations per second of vpdpbusd alone, a multiply-add counting two; 0 without one. */
+/* Peak operations per second of vpdpbusd, a multiply-add counting two; 0 without VNNI. */
 static double peak(ft_isa isa, int threads)
 {
     double start = seconds_by(threads);
@@ -230,7 +229,7 @@ static double number(const void *y, ft_dtype dtype, size_t i)
                              : (double) ((const float *) y)[i];
 }
 
-/* The largest difference between the two outputs: a comparison of equals, or the table is void. */
+/* The largest difference between the two outputs, which shows that both compute the same. */
 static double difference(setting *s)
 {
     size_t count = s->row->m * s->row->n, bytes = count * (s->row->y == FT_I8 ? 1 : sizeof(float));

@@ -44,7 +44,7 @@ float *draw_floats(size_t count)
 {
     float *values = ft_calloc_aligned(count * sizeof *values);
     if (values == NULL)
-        fail("no memory");
+        fail("out of memory");
     for (size_t i = 0; i < count; i++)
         values[i] = (float) (rand() % 2001 - 1000) / 1024.0f;
     return values;
@@ -80,7 +80,7 @@ double sum_by_threads(int threads, part_of_sum *part, const void *job)
 {
     double *sum = ft_calloc((size_t) threads, sizeof *sum), all = 0.0;
     if (sum == NULL)
-        fail("no memory");
+        fail("out of memory");
     ft_parallel_for(threads, (size_t) threads, add_part, &(summing){ part, job, sum });
     for (int i = 0; i < threads; i++)
         all += sum[i];
@@ -120,7 +120,7 @@ static double read_two_streams(const void *job, int thread)
 
 double read_time(const void *memory, size_t bytes, int threads)
 {
-    static volatile double sink; /* the sum is needed */
+    static volatile double sink; /* keeps the sum from being optimized away */
     double start = seconds_by(threads);
     reading r = { memory, bytes / (size_t) threads / 2 / sizeof(line) };
     sink = sum_by_threads(threads, read_two_streams, &r);

@@ -1,5 +1,5 @@
 /*
- * onednn.h - the int8 matrix product of oneDNN, to measure ours against.
+ * onednn.h - the int8 matmul of oneDNN, a baseline for FT's.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,17 +8,17 @@
 
 #include "kernels/cpu/gemm/int8/gemm_i8.h"
 
-/* One product for any number of weight sets; weights lie in the order that oneDNN prefers. */
+/* One matmul for any number of weight sets, in the layout that oneDNN prefers. */
 typedef struct onednn onednn;
 
 /*
- * The product that `gemm` describes (activation NONE or GELU); `weights` holds `sets` row-major
- * matrices [n, k], which are reordered here.  Ends the program where oneDNN fails.
+ * The matmul that `gemm` describes (activation NONE or GELU); `weights` holds `sets` row-major
+ * matrices [n, k], which are reordered here.  Ends the program if oneDNN fails.
  */
 onednn *onednn_new(const ft_gemm_i8 *gemm, const int8_t *const *weights, size_t sets);
 void onednn_free(onednn *product);
 
-/* With as many threads as OpenMP is set to. */
+/* Uses the number of threads of OpenMP. */
 void onednn_run(onednn *product, const ft_gemm_i8 *gemm, size_t set);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * open.c - how long opening an int8 artifact takes, and how much memory: open FILE.ft [-r 20].
+ * open.c - time and memory of opening an int8 artifact: open FILE.ft [-r 20].
  *
- * Makes FILE.ft, an int8 BERT-base (12 layers, hidden 768, vocabulary 30522) of random codes, if it
- * is not there.  Prints by how much opening makes the resident memory grow: less than the weights,
- * for they are used where they lie; then "ms MEDIAN MIN CPU" of r openings after that one, CPU
- * being the mean of processor time, which other programs do not lengthen as much.
+ * Creates FILE.ft, an int8 BERT-base (12 layers, hidden 768, vocabulary 30522) with random weights,
+ * if it does not exist.  Prints the growth of resident memory: less than the weights, because the
+ * file is mapped and the weights are used in place; then "ms MEDIAN MIN CPU" of r openings after
+ * that one, where CPU is the mean processor time, which competing load lengthens less.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +39,7 @@ static double now_ms(clockid_t clock)
     return 1e3 * seconds_of(clock);
 }
 
-/* Resident memory of this process in MiB, and how much of it is no page of a file. */
+/* Resident memory of this process in MiB, in total and without pages of files. */
 typedef struct memory {
     double resident, own;
 } memory;
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     ft_model *model;
     double *ms = ft_calloc((size_t) runs, sizeof *ms);
     if (ms == NULL)
-        fail("no memory");
+        fail("out of memory");
     memory before = memory_now();
     must(ft_model_open(&model, path, NULL, &err), &err);
     memory after = memory_now();

@@ -1,5 +1,5 @@
 /*
- * random_artifact.c - writes an int8 BERT of random codes.
+ * random_artifact.c - writes an int8 BERT with random weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Codes that any byte may be, or floats between -0.5 and 0.5. */
+/* Random int8 values, or floats between -0.5 and 0.5. */
 static ft_status produce(void *user, void *buffer, size_t bytes, size_t *produced, ft_error *err)
 {
     (void) err;

@@ -1,5 +1,5 @@
 /*
- * random_artifact.h - an int8 BERT of any size, made of random codes, as a file.
+ * random_artifact.h - writes an int8 BERT of any size with random weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "runtime/families/family.h"
 
-/* Write a new file; every range is 4, so what it computes means nothing. */
+/* Writes a new file; every amax is 4, so its results are meaningless. */
 FT_MUST_USE ft_status random_artifact_write(const char *path, const ft_config *config,
                                             ft_error *err);
 

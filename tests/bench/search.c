@@ -1,13 +1,13 @@
 /*
- * search.c - speed of whole beam searches of an artifact, as its user calls them.
+ * search.c - speed of complete beam searches of an artifact through the public interface.
  *
  *     tests/bench/search MODEL.ft DATA.safetensors [-k BEAMS] [-n TOKENS] [-b SOURCES] [-g SOURCES]
  *                        [-t THREADS] [-r RUNS]
  *
- * All sources of the data are searched for in calls of b sources (default: one call), of which a
- * session has room for g at a time (default: all of a call).  Texts have at most n new tokens.
- * Prints "seconds MEDIAN MIN, N tokens" of r runs over the data, after one run of warm-up: N is the
- * new tokens of the best texts, their ends included.
+ * Translates all sources of the data in calls of b sources (default: one call), of which a session
+ * holds g at a time (default: all of a call).  Hypotheses have at most n new tokens.  Prints
+ * "seconds MEDIAN MIN, N tokens" of r runs over the data, after one warm-up run: N is the number of
+ * new tokens of the best hypotheses, including their end tokens.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,7 +51,7 @@ static ft_request *requests_of(const ft_dataset *data, int tokens)
 {
     ft_request *request = ft_calloc(data->rows, sizeof *request);
     if (request == NULL)
-        fail("no memory");
+        fail("out of memory");
     for (size_t i = 0; i < data->rows; i++) {
         int32_t *ids = data->ids + i * data->cols;
         request[i].source = ids;
@@ -63,7 +63,7 @@ static ft_request *requests_of(const ft_dataset *data, int tokens)
     return request;
 }
 
-/* Room for so many sources and all that their beams may become. */
+/* A session with capacity for `groups` sources and all their beams. */
 static ft_session *open_session(const ft_model *model, const options *o, const ft_dataset *data)
 {
     size_t groups = (size_t) o->groups, num_slots = groups * (size_t) o->beams;
@@ -89,7 +89,7 @@ static bool count_tokens(void *user, const ft_hypothesis *found)
     return true;
 }
 
-/* Search for all texts; returns the tokens that were found. */
+/* Runs all searches; returns the number of tokens found. */
 static size_t search_all(ft_session *session, const ft_request *request, size_t count,
                          const options *o)
 {
@@ -117,12 +117,12 @@ int main(int argc, char **argv)
     ft_session *session = open_session(model, &o, &data);
     double *seconds = ft_calloc((size_t) o.runs, sizeof *seconds);
     if (seconds == NULL)
-        fail("no memory");
+        fail("out of memory");
     size_t found = search_all(session, request, data.rows, &o);
     for (int i = 0; i < o.runs; i++) {
         double before = ft_monotonic_seconds();
         if (search_all(session, request, data.rows, &o) != found)
-            fail("two runs found different texts");
+            fail("two runs found different hypotheses");
         seconds[i] = ft_monotonic_seconds() - before;
     }
     double median = quantile(seconds, (size_t) o.runs, 50);

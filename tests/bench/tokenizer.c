@@ -1,9 +1,8 @@
 /*
- * tokenizer.c - how fast a tokenizer opens, encodes and decodes: tokenizer TOKENIZER.json TEXT [-r
- * 9].
+ * tokenizer.c - speed of opening, encoding and decoding: tokenizer TOKENIZER.json TEXT [-r 9].
  *
- * Prints "open MS", "encode MS MB/S" and "decode MS MB/S": the least processor time of r rounds,
- * which other programs lengthen least.  No text is longer than the tokenizer takes.
+ * Prints "open MS", "encode MS MB/S" and "decode MS MB/S": the minimum processor time of r rounds,
+ * which competing load affects least.  TEXT must not exceed the tokenizer's maximum length.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

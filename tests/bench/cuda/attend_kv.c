@@ -1,14 +1,14 @@
 /*
- * attend_kv.c - how long attention over a cache takes on the GPU, and storing into it.
+ * attend_kv.c - time of attention over a KV cache on the GPU, and of storing into it.
  *
- *     attend_cuda [HEADS KV_HEADS HEAD_SIZE [SEQUENCES CONTEXT [LANES]]]
+ *     tests/bench/cuda/attend_kv [HEADS KV_HEADS HEAD_SIZE [SEQUENCES CONTEXT [LANES]]]
  *
- * Steps: one row for each of some sequences whose texts are all of one length; the figure beside
- * the time is what is read of the cache.  Prompts: one text, its last rows; the figure counts
- * 4 head_size operations for each key that a row sees.  With LANES, so many sequences are lanes of
- * beams: of a cache that they share, and of a memory of that many tokens.  Every case is a graph of
- * launches over caches that together exceed the second cache (replay.h); the first line is what a
- * copy kernel of the same kind of run reads: a product of nothing but loads.
+ * Decode: one row for each of some sequences of equal length; the bandwidth is that of reading the
+ * cache.  Prefill: the last rows of one text; the TFLOPS count 4 head_size operations for each key
+ * to which a row attends.  With LANES, that many sequences are the beams of a search, with a cache
+ * that they share, and with cross-attention KV of CONTEXT tokens.  Every case is a graph of
+ * launches over caches that together exceed the L2 cache (replay.h); the first line is the
+ * bandwidth of a copy kernel measured in the same way.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,9 +29,9 @@ enum { MOST_SETS = 12, MOST_RANDOM = 64 << 20 };
 typedef struct problem {
     int heads, kv_heads, head_size;
     size_t sequences, context; /* tokens of each text */
-    size_t rows;               /* of each text in this run: 1 is a step */
+    size_t rows;               /* of each text: 1 is a decode step */
     ft_dtype cache;
-    size_t lanes; /* 0: none */
+    size_t lanes; /* beams; 0: none */
     bool cross_kv;
 } problem;
 
@@ -71,8 +71,8 @@ static void *copied(field *f, const void *data, size_t bytes)
 }
 
 /*
- * Random codes; read as halves, numbers between 2^-1 and 2; as floats, scales about 2^-7.  What is
- * larger than the second cache repeats.
+ * Random int8 values; read as f16, numbers between 2^-1 and 2; as f32, scales about 2^-7.  Data
+ * larger than the L2 cache repeats.
  */
 static void *random_bytes(field *f, size_t bytes, ft_dtype dtype)
 {
@@ -97,7 +97,7 @@ static void *random_bytes(field *f, size_t bytes, ft_dtype dtype)
     return cross_kv;
 }
 
-/* The numbers of a run, in one block. */
+/* The index arrays of a batch, in one allocation. */
 static ft_cuda_batch batch_of(field *f, const problem *p)
 {
     size_t n = p->sequences, pages = ft_pages_for_tokens(p->context), blocks = 0;
@@ -117,7 +117,7 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
         slot[i] = (int32_t) i;
         for (size_t j = 0; j < p->rows; j++)
             seq_id[i * p->rows + j] = (int32_t) i;
-        for (size_t j = 0; j < pages; j++) /* a sequence's pages lie apart */
+        for (size_t j = 0; j < pages; j++) /* the pages of a sequence are scattered */
             page[i * pages + j] = (int32_t) (j * n + (p->cross_kv ? i - i % p->lanes : i));
         for (size_t j = 0; j < each; j++)
             block[blocks++] =
@@ -159,7 +159,7 @@ static ft_cuda_view rows_of(field *f, size_t rows, int cols, ft_dtype dtype)
                            .dtype = dtype };
 }
 
-/* Each token of a lane lies with any of them. */
+/* Each cached token of a beam belongs to a random beam. */
 static ft_cuda_view origins_of(field *f, const problem *p)
 {
     size_t count = p->sequences * ft_pages_for_tokens(p->context) * FT_PAGE_TOKENS;
@@ -181,7 +181,7 @@ static void fill_set(field *f, set *s, const problem *p, const set *first)
     if (s == first) {
         s->batch = batch_of(f, p);
         s->store = (ft_cuda_args){ .props = &props, .op = &f->store };
-        s->store.weight[0] = &f->frequency_penalty;
+        s->store.weight[0] = &f->frequency;
         s->store.in[0] = s->store.out = rows_of(f, rows, cols, FT_F16);
         s->store.in[1] = s->store.in[2] = rows_of(f, rows, kv_cols, FT_F16);
         ft_value value = { .cols = cols };
@@ -212,7 +212,7 @@ static void open_field(field *f, const problem *p)
     f->attend = f->store;
     f->attend.kind = FT_OP_ATTEND_KV;
     f->attend.attr.cross_kv = p->cross_kv;
-    f->frequency_penalty.data = random_bytes(f, 1024, FT_F32);
+    f->frequency.data = random_bytes(f, 1024, FT_F32);
     double bytes = 2.0 * (double) p->sequences * (double) p->context *
                    (double) (p->kv_heads * p->head_size) * (double) ft_dtype_size(p->cache);
     f->count = (int) (120e6 / bytes) + 2;
@@ -274,7 +274,7 @@ static void report(const problem *p)
     free(f);
 }
 
-/* ---- What memory gives ---------------------------------------------------------------------- */
+/* ---- Memory bandwidth ----------------------------------------------------------------------- */
 
 typedef struct sums {
     void *cross_kv;

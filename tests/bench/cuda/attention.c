@@ -1,12 +1,12 @@
 /*
- * attention.c - how long attention takes on the GPU, and what that is of its floors.
+ * attention.c - time of self-attention on the GPU, against its rooflines.
  *
- *     attention_cuda [HEADS HEAD_SIZE [SEQUENCES LENGTH]]
+ *     tests/bench/cuda/attention [HEADS HEAD_SIZE [SEQUENCES LENGTH]]
  *
- * Every case is a graph of launches over input sets that together exceed the second cache; the
- * figure is the median of 30 replays, for one launch.  "peak" counts 4 L^2 head_size operations a
- * head against 740 TFLOPS, what f16 products reach on an H200; "traffic" is the time that q, k, v
- * and y need at 4.3 TB/s.
+ * Every case is a graph of launches over input sets that together exceed the L2 cache; the time is
+ * the median of 30 replays, for one launch.  "peak" compares 4 L^2 head_size operations per head
+ * with 740 TFLOPS, which f16 GEMMs reach on an H200; "traffic" is the time to read q, k, v and
+ * write y at 4.3 TB/s.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ enum { MOST_SETS = 24 };
 
 static const double peak_flops = 740e12, bandwidth = 4.3e12;
 
-/* Bytes that are random codes, and random halves between 2^-1 and 2 when read as f16. */
+/* Random int8 values, which read as f16 are numbers between 2^-1 and 2. */
 static void *random_bytes(size_t bytes, ft_dtype dtype)
 {
     static uint32_t state = 12345;
@@ -62,7 +62,7 @@ static ft_cuda_query_tile *blocks_of(const problem *p, size_t *count)
     return device;
 }
 
-/* Sets of operands that take turns. */
+/* Sets of operands that rotate. */
 typedef struct field {
     const ft_cuda_device_props *props;
     const ft_cuda_attention_args *sets;

@@ -7,7 +7,8 @@
 
 #include <cuda_fp16.h>
 
-/* A thread makes 32 or 16 halves of a row: a warp reads whole lines, and writes whole sectors. */
+/* A thread writes 32 or 16 f16 of a row: a warp reads complete lines and writes complete sectors.
+ */
 static __global__ void dequantize_kernel(__half *to, const ft_weight w)
 {
     int bits = ft_groupwise_bits(w.dtype), wide = bits == 4 ? 32 : 16;
@@ -44,7 +45,7 @@ int dequantize(cudaStream_t stream, void *halves, const ft_weight *w)
 
 enum { SIDE = 16 };
 
-/* One element a thread, both operands through shared memory in squares of 16. */
+/* One element per thread, with both operands in shared-memory tiles of 16 x 16. */
 static __global__ void scalar_kernel(scalar_product p)
 {
     __shared__ int8_t x[SIDE][SIDE], w[SIDE][SIDE];

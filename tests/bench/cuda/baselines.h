@@ -1,6 +1,6 @@
 /*
- * baselines.h - what products with weights in blocks are compared with: weights that become
- * halves in memory before a library multiplies them, and a plain kernel for codes.
+ * baselines.h - baselines for the group-wise GEMM: dequantization to f16 in memory followed by a
+ * library GEMM, and a plain kernel for int8 operands.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,10 +15,11 @@
 extern "C" {
 #endif
 
-/* [rows, cols] of f16 from a weight in device memory, whose columns are a multiple of 32. */
+/* Dequantizes a weight in device memory, whose columns are a multiple of 32, to f16 [rows, cols].
+ */
 int dequantize(cudaStream_t stream, void *halves, const ft_weight *w);
 
-/* Codes of both operands row by row; scales and zeros group by group. */
+/* Both operands are row-major int8; scales and zero points are per group. */
 typedef struct scalar_product {
     int m, n, k, group;
     const int8_t *x, *w;

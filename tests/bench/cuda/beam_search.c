@@ -1,12 +1,12 @@
 /*
- * beam_search.c - how long a step of beam search takes on the GPU.
+ * beam_search.c - time of a beam search step on the GPU.
  *
- *     beam_cuda
+ *     tests/bench/cuda/beam_search
  *
- * Every case is a graph of launches, replayed; the figure is the median of 30 replays, for one
- * launch, in us: candidates of all lanes, and the merge behind them.  "warm": the logits are in the
- * second cache, as they are behind a model's last product; "cold": launches take turns with several
- * sets.  "read" is the time that the logits need at 4.1 TB/s, what an H200 copies.
+ * Every case is a graph of launches, replayed; the time is the median of 30 replays, for one
+ * launch, in us: the candidates of all beams, and their merge.  "warm": the logits are in the L2
+ * cache, as after the LM head of a model; "cold": launches rotate through several sets.  "read" is
+ * the time to read the logits at 4.1 TB/s, the copy bandwidth of an H200.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ typedef struct field {
     ft_cuda_device_props props;
     ft_cuda_beam_params args;
     float *logits[SETS];
-    size_t used; /* of them */
+    size_t used; /* sets in use */
     int (*launch)(const ft_cuda_device_props *props, void *stream, const ft_cuda_beam_params *args);
 } field;
 
@@ -46,7 +46,7 @@ static void *device_memory(size_t bytes)
     return memory;
 }
 
-/* Normal logits of standard deviation 2, by sums of uniform numbers. */
+/* Approximately normal logits of standard deviation 2, as sums of uniform numbers. */
 static float *random_logits(size_t n)
 {
     static uint32_t state = 12345;
@@ -66,7 +66,7 @@ static float *random_logits(size_t n)
     return device;
 }
 
-/* The step in the middle of texts: lanes with scores, origins and tokens. */
+/* A step in the middle of a search: beams with scores, cache indirection and tokens. */
 static void fill_memory(const ft_cuda_beam_params *a, size_t width)
 {
     size_t num_slots = a->num_slots;
@@ -118,7 +118,7 @@ static const ft_beam_params *make_groups(size_t groups, size_t width, int32_t ng
     return device;
 }
 
-/* Lanes change from launch to launch, but there are always as many. */
+/* The beams change from launch to launch, but their number does not. */
 static double measure(field *f, size_t used,
                       int (*launch)(const ft_cuda_device_props *, void *,
                                     const ft_cuda_beam_params *))
@@ -148,7 +148,7 @@ static void report(field *f, size_t groups, size_t width, size_t vocabulary, int
     };
     for (int i = 0; i < SETS; i++)
         f->logits[i] = random_logits(num_slots * vocabulary);
-    printf("%4zu texts x %2zu lanes x %6zu, ngram %d, read %6.2f: ", groups, width, vocabulary,
+    printf("%4zu texts x %2zu beams x %6zu, ngram %d, read %6.2f: ", groups, width, vocabulary,
            ngram, (double) (num_slots * vocabulary * 4) / bandwidth * 1e6);
     double warm = measure(f, 1, ft_cuda_beam_step), cold = measure(f, SETS, ft_cuda_beam_step);
     printf("warm %7.2f cold %7.2f, ", warm, cold);
@@ -180,6 +180,6 @@ int main(void)
     static field f;
     f.props = open_chip();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        report(&f, cases[i].groups, cases[i].width, cases[i].vocabulary, cases[i].no_repeat_ngram);
+        report(&f, cases[i].groups, cases[i].width, cases[i].vocabulary, cases[i].ngram);
     return 0;
 }

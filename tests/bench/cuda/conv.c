@@ -1,11 +1,12 @@
 /*
- * conv.c - speed of convolutions on the device, at 32 images.
+ * conv.c - speed of convolutions on the device, for 32 images.
  *
  *     tests/bench/cuda/conv [tiles | once | all] [pixels | planes | all] [KIND]
  *
- * Times are of everything from images to images, both as pixels or both as planes.  Operands
- * rotate, so that they come from memory.  tiles: by every tile, too.  once: a launch of each and no
- * times, for a profiler.  tests/bench/python/vs-cudnn.py puts cuDNN beside it.
+ * Times are of the complete operation, with input and output both in NHWC (pixels) or both in NCHW
+ * (planes).  Operands rotate, so that they come from memory.  tiles: also with every tile.  once:
+ * one launch of each without times, for a profiler.  tests/bench/python/vs-cudnn.py compares with
+ * cuDNN.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -58,7 +59,7 @@ static const kind kinds[] = {
     { "w4a16-g32", FT_U4, FT_F16, 32 },
 };
 
-/* Names of tiles that FT_CUDA_CONV knows, of each order; the first is our own choice. */
+/* The tile names that FT_CUDA_CONV accepts for each layout; the first is the default choice. */
 enum { TILES = 14 };
 static const char *const tiles[2][TILES] = {
     [FT_IMAGE_NCHW] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
@@ -72,7 +73,7 @@ static const char *const orders[2] = { "planes", "pixels" };
 
 typedef enum content { CODES, HALVES, FLOATS } content;
 
-/* Random codes, halves of 2^-3 .. 1 of either sign, or floats of 2^-7 .. 2^-6. */
+/* Random int8 values, f16 of 2^-3 .. 1 of either sign, or f32 of 2^-7 .. 2^-6. */
 static void *random_memory(size_t bytes, content what)
 {
     static uint32_t *pool[3];
@@ -184,14 +185,14 @@ static int run(cudaStream_t stream, size_t i, void *data)
     return ft_cuda_conv(args);
 }
 
-/* Once, for a profiler. */
+/* One launch, for a profiler. */
 static void run_once(const ft_cuda_device_props *props, const shape *sh, const kind *k,
                      ft_image_layout order)
 {
     setting s = { .sets = 0 };
     setting_init(&s, props, sh, k, order);
-    must(run(NULL, 0, &s), "a convolution");
-    must((int) cudaDeviceSynchronize(), "a convolution");
+    must(run(NULL, 0, &s), "convolution");
+    must((int) cudaDeviceSynchronize(), "convolution");
     setting_fini(&s);
 }
 

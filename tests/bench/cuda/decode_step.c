@@ -1,13 +1,12 @@
 /*
- * decode_step.c - what a decoder's step takes for storing and attending, between the products that
- * are before and behind them.
+ * decode_step.c - time of STORE_KV and ATTEND_KV in a decode step, between the GEMMs around them.
  *
- *     step_cuda [HEADS KV_HEADS HEAD_SIZE [SEQUENCES CONTEXT [BUCKET]]]
+ *     tests/bench/cuda/decode_step [HEADS KV_HEADS HEAD_SIZE [SEQUENCES CONTEXT [BUCKET]]]
  *
- * A graph of 24 layers: the product of queries, keys and values with weights of four bits in
- * blocks, STORE, ATTEND, and the product behind them; and once more with STORE and ATTEND as one
- * kernel.  The figures are what either takes more than the products alone; weights and caches are
- * so many that they come from memory.  BUCKET: tokens for which the run has room.
+ * A graph of 24 layers: the GEMM of queries, keys and values with group-wise 4-bit weights,
+ * STORE_KV, ATTEND_KV, and the output GEMM; and again with STORE_KV and ATTEND_KV fused into one
+ * kernel.  The figures are the time of either in addition to the GEMMs alone; weights and caches
+ * are large enough to come from memory.  BUCKET: the token capacity of the batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +33,7 @@ typedef struct layer {
     ft_cuda_args store, attend;
 } layer;
 
-/* Which kernels a graph has. */
+/* The kernels of a graph. */
 typedef enum what { PRODUCTS, TWO, ONE } what;
 
 typedef struct setting {
@@ -66,7 +65,7 @@ static void *copied(const void *data, size_t bytes)
     return memory;
 }
 
-/* Halves between 2^-7 and 2^-3 of both signs, which are also codes; or small positive scales. */
+/* f16 between 2^-7 and 2^-3 of both signs, which are also valid int8; or small positive scales. */
 static void *random_halves(size_t count, bool scales)
 {
     static uint16_t *pools[2];
@@ -100,7 +99,7 @@ static ft_cuda_batch batch_of(const problem *p)
         start[i] = seq_id[i] = slot[i] = (int32_t) i;
         n_past[i] = (int32_t) p->context - 1;
         n_tokens[i] = (int32_t) p->context;
-        for (size_t j = 0; j < pages; j++) /* a sequence's pages lie apart */
+        for (size_t j = 0; j < pages; j++) /* the pages of a sequence are scattered */
             page[i * pages + j] = (int32_t) (j * n + i);
     }
     start[n] = (int32_t) n;
@@ -167,11 +166,11 @@ static void open_setting(setting *s, const problem *p)
     float frequency[FT_CUDA_MAX_HEAD_SIZE / 2];
     for (size_t i = 0; i < p->head_size / 2; i++)
         frequency[i] = powf(10000.0f, -2.0f * (float) i / (float) p->head_size);
-    s->frequency_penalty.data = copied(frequency, sizeof frequency);
+    s->frequency.data = copied(frequency, sizeof frequency);
     ft_cuda_args args = { .props = &props, .op = &s->store, .batch = &s->batch };
     ft_value value = { .cols = (int32_t) cols };
     ft_plan plan = { .value = &value };
-    args.weight[0] = &s->frequency_penalty;
+    args.weight[0] = &s->frequency;
     args.in[0] = rows_of(m, cols);
     args.in[1] = rows_of(m, kv_cols);
     args.in[2] = rows_of(m, kv_cols);
@@ -230,7 +229,7 @@ static void report(const problem *p)
     open_setting(&s, p);
     for (s.what = PRODUCTS; s.what <= ONE; s.what++)
         us[s.what] = replay(launch_layer, &s);
-    printf("%2zu x %5zu of %5zu, %2zu heads over %2zu of %3zu: products %6.2f us, two kernels "
+    printf("%2zu x %5zu of %5zu, %2zu heads over %2zu of %3zu: GEMMs %6.2f us, two kernels "
            "%6.2f more, one %6.2f\n",
            p->sequences, p->context, p->bucket, p->heads, p->kv_heads, p->head_size, us[PRODUCTS],
            us[TWO] - us[PRODUCTS], us[ONE] - us[PRODUCTS]);

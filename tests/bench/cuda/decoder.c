@@ -1,14 +1,13 @@
 /*
- * decoder.c - the products of a decoder of Llama-2-7B's shape, by every way, beside the time
- * that reading the weights takes.
+ * decoder.c - the int8 GEMMs of a decoder of Llama-2-7B's shape with every kernel, against the time
+ * to read the weights.
  *
  *     tests/bench/cuda/decoder [-a] [M ...]
  *
- * A time is that of one product in a graph of many on operands in rotation, launched to overlap as
- * in a run.  x are codes with a scale for each row, y float16.  For each shape the way that would
- * be chosen comes first; -a shows all others, too.  Fractions are of the bandwidth that a kernel
- * which only reads reaches in the same run, or of 1,560 TOPS, what this instruction does on an
- * H200.
+ * A time is that of one GEMM in a graph of many with rotating operands, launched to overlap as in a
+ * forward pass.  x is int8 with row scales, y float16.  For each shape the kernel that is selected
+ * comes first; -a also shows all others.  Percentages are of the bandwidth that a read-only kernel
+ * reaches in the same run, or of 1,560 TOPS, the int8 wgmma peak of an H200.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -47,8 +46,8 @@ typedef struct setting {
     void *y[MAX_SETS];
     float *floats; /* scales of rows and columns */
     int sets;
-    int each; /* products for each launch that is counted: short ones are repeated */
-    /* who is measured */
+    int each; /* GEMMs for each counted launch: short ones are repeated */
+    /* the measured kernel */
     ft_cuda_gemm_kernel how;
     int tile; /* of wgmma, or -1 */
     uint32_t *sink;
@@ -61,7 +60,7 @@ static void *random_memory(size_t bytes)
     char *memory;
     if (block == NULL) {
         block = malloc(BLOCK);
-        for (size_t i = 0; i < BLOCK; i++) /* codes; as pairs, halves of modest size */
+        for (size_t i = 0; i < BLOCK; i++) /* int8 values; pairs of them are moderate f16 numbers */
             block[i] = (uint8_t) (i % 2 == 0 ? rand() : (rand() & 0x80) | (0x20 + rand() % 16));
     }
     must((int) cudaMalloc((void **) &memory, bytes), "cudaMalloc");
@@ -193,12 +192,12 @@ static void measure_codes(setting *s, const extent *shape, bool all, double band
     }
     for (s->tile = 0; s->tile < FT_CUDA_WGMMA_ANY_EPILOGUE && all; s->tile++)
         if (ft_cuda_wgmma_tile_supports((ft_cuda_wgmma_tile) s->tile, &p))
-            print_row(s, s->tile == (int) chosen_tile ? "(wgmma would choose)" : "",
+            print_row(s, s->tile == (int) chosen_tile ? "(default wgmma tile)" : "",
                       ft_cuda_wgmma_tile_name((ft_cuda_wgmma_tile) s->tile),
                       time_of(launch_codes, s), 1.0, bandwidth);
 }
 
-/* TB/s of reading what a product of gate and up reads. */
+/* The bandwidth in TB/s of reading the weights of gate and up. */
 static double measure_bandwidth(setting *s)
 {
     setting_init(s, 1, 22016, 4096, 1);
@@ -246,7 +245,7 @@ int main(int argc, char **argv)
             setting_fini(&s);
         }
         setting_init(&s, m, 32000, 4096, 2);
-        print_row(&s, "words, float16", "invariant", time_of(launch_halves, &s), 2.0, bandwidth);
+        print_row(&s, "LM head, float16", "batch-inv.", time_of(launch_halves, &s), 2.0, bandwidth);
         setting_fini(&s);
     }
     return 0;

@@ -1,13 +1,13 @@
 /*
- * gemm_f16.c - products of halves as decoders have them: microseconds, beside what reading the
- * weights at 4 TB/s or multiplying at 500 TFLOPS would take.
+ * gemm_f16.c - f16 GEMMs of decoders: microseconds, against reading the weights at 4 TB/s or
+ * multiplying at 500 TFLOPS.
  *
  *     tests/bench/cuda/gemm_f16 [-a] [M ...]
  *
- * A time is that of one product in a graph of many, launched to overlap as in a run, whose weights
- * lie side by side in more memory than the second-level cache has.  Beside the kernels of sm_90a
- * stand those of older devices.  -a tries every form, with the usual number of ranges and with half
- * of it, and prints the best of each.
+ * A time is that of one GEMM in a graph of many, launched to overlap as in a forward pass, whose
+ * weights together exceed the L2 cache.  "older" is the time of the kernels for devices before
+ * sm_90a.  -a tries every tile configuration, with the usual number of splits and with half of it,
+ * and prints the best of each.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +34,7 @@ static const extent shapes[] = {
     { 22016, 4096, 1 },  { 4096, 11008, 1 }, { 32000, 4096, 1 },
 };
 
-/* COLD: more than any second-level cache */
+/* COLD: more than any L2 cache */
 enum { COLD = 100 << 20, MOST_M = 8192 };
 
 typedef struct setting {
@@ -42,14 +42,14 @@ typedef struct setting {
     size_t m, n, k;
     int parts;
     char *w, *x, *y;
-    size_t sets, each;            /* of operands; products for each launch that is counted */
-    const ft_cuda_f16_tile *form; /* NULL: by the rule */
+    size_t sets, each;            /* of operands; GEMMs for each counted launch */
+    const ft_cuda_f16_tile *form; /* NULL: the default selection */
     int ranges;
 } setting;
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
-/* Halves of either sign, from 2^-7 to 2^-3. */
+/* Random f16 of either sign, from 2^-7 to 2^-3. */
 static char *random_halves(size_t count)
 {
     enum { BLOCK = 1 << 22 };
@@ -133,14 +133,14 @@ static double time_of(setting *s, int replays)
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 
-/* Microseconds that no product can do without. */
+/* The roofline of a GEMM in microseconds. */
 static double least_of(const setting *s)
 {
     double read = (double) bytes_of(s) / 4e6, flop = (double) bytes_of(s) * (double) s->m / 5e8;
     return read > flop ? read : flop;
 }
 
-/* The fastest form with that many ranges, in turns or spread. */
+/* The fastest tile configuration with that many splits, within a CTA or over a cluster. */
 static void print_best(setting *s, int ranges, bool spread)
 {
     ft_cuda_f16_tile best = { .rows = 0 };
@@ -166,7 +166,7 @@ static void print_best(setting *s, int ranges, bool spread)
                best.rows, best.blocks_per_sm);
 }
 
-/* The usual number of ranges, and half of it. */
+/* The usual number of splits, and half of it. */
 static void print_all(setting *s)
 {
     int usual = ft_cuda_f16_wgmma_splits(s->n, s->k);

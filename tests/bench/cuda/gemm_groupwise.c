@@ -1,16 +1,15 @@
 /*
- * gemm_groupwise.c - speed of products with weights in blocks, beside memory and beside what they
- * replace.
+ * gemm_groupwise.c - speed of the GEMM with group-wise quantized weights, against memory bandwidth
+ * and the f16 GEMMs that it replaces.
  *
  *     tests/bench/cuda/gemm_groupwise [few | tiles | codes | w4 | w8 | ROWS] ...
  *
- * Tables are of w4 and w8 and of several numbers of rows, or of those named before them.
+ * Tables cover w4 and w8 and several numbers of rows, or those given as arguments.
  *
- * few: 1 to 8 rows, codes and scales a second as a share of the speed at which a kernel that does
- * nothing else reads the codes.
- * tiles: 16 rows and more, beside a kernel that makes the weights halves in memory and cuBLAS, and
- * beside our product of halves that are there already.  codes: inputs made codes, beside a plain
- * kernel for codes that are there already.  Operands rotate, so that they come from memory.
+ * few: 1 to 8 rows; the bandwidth of weights and scales relative to that of a read-only kernel.
+ * tiles: 16 rows and more, against dequantization to f16 in memory plus cuBLAS, and against FT's
+ * f16 GEMM.  codes: int8 activations, against a plain kernel for int8 operands.  Operands rotate,
+ * so that they come from memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +29,7 @@ enum {
     MOST_SETS = LAUNCHES,
     GROUP = 128,
     POOL = 8 << 20,  /* random bytes, from which all operands are filled */
-    COLD = 400 << 20 /* bytes of all sets, so that none is in the second-level cache */
+    COLD = 400 << 20 /* bytes of all sets, so that none is in the L2 cache */
 };
 
 typedef struct extent {
@@ -70,7 +69,7 @@ static void *random_memory(size_t bytes, content what)
     return memory;
 }
 
-/* Products of one shape, each with weights of its own. */
+/* GEMMs of one shape, each with its own weights. */
 typedef struct setting {
     ft_cuda_device_props props;
     ft_cuda_groupwise_args set[MOST_SETS];
@@ -129,7 +128,7 @@ static void setting_fini(setting *s)
     cudaFree(s->halves);
 }
 
-/* ---- What is timed -------------------------------------------------------------------------- */
+/* ---- Timed launches ------------------------------------------------------------------------- */
 
 static int run_ours(cudaStream_t stream, size_t i, void *data)
 {
@@ -206,7 +205,7 @@ static int run_scalars(cudaStream_t stream, size_t i, void *data)
     return multiply_scalars(stream, &p);
 }
 
-/* ---- What is wanted ------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------ */
 
 enum { MOST_ROWS = 4096 };
 
@@ -234,7 +233,7 @@ static void want_one(wanted *want, const char *word)
 static void measure_few(const ft_cuda_device_props *props, const wanted *want)
 {
     static const size_t rows[] = { 1, 2, 4, 8 };
-    printf("\nfew rows: us (TB/s, share of a plain read)\n");
+    printf("\nsmall m: us (TB/s, fraction of a read-only kernel)\n");
     for (int bits = 4; bits <= 8; bits += 4)
         for (size_t i = 0; i < FT_COUNT(extents) && (want->bits == 0 || want->bits == bits); i++) {
             const extent *e = &extents[i];
@@ -264,9 +263,9 @@ static void measure_tiles(const ft_cuda_device_props *props, const wanted *want)
     static const size_t rows[] = { 8, 16, 64, 128, 512, 2048 };
     cublasHandle_t blas;
     must((int) cublasCreate(&blas), "cublasCreate");
-    printf(
-        "\nmore rows: us (by mma.sync); dequantize + cuBLAS f16, cuBLAS f16 alone, our f16; their "
-        "ratios to ours\n");
+    printf("\nlarge m: us (by mma.sync); dequantize + cuBLAS f16, cuBLAS f16 alone, FT f16; their "
+           "ratios "
+           "to FT group-wise\n");
     for (int bits = 4; bits <= 8; bits += 4)
         for (size_t i = 0; i < FT_COUNT(extents) - 1; i++)
             for (size_t j = 0; j < FT_COUNT(rows); j++) {
@@ -295,7 +294,7 @@ static void measure_tiles(const ft_cuda_device_props *props, const wanted *want)
 static void measure_codes(const ft_cuda_device_props *props, const wanted *want)
 {
     static const size_t rows[] = { 1, 16, 64, 128, 512, 2048 };
-    printf("\nby codes: us; a scalar kernel; ratio\n");
+    printf("\nint8 activations: us; a scalar kernel; ratio\n");
     for (size_t i = 0; i < FT_COUNT(extents) - 1; i++)
         for (size_t j = 0; j < FT_COUNT(rows); j++) {
             const extent *e = &extents[i];

@@ -1,13 +1,13 @@
 /*
- * gemm_int8.c - speed of the int8 product of sm_90a beside cuBLASLt.
+ * gemm_int8.c - speed of the int8 GEMM of sm_90a against cuBLASLt.
  *
  *     tests/bench/cuda/gemm_int8 [-r ROUNDS] [-p] [PATTERN]
  *
- * Every contender is a CUDA graph of products on sets of operands in rotation, so that operands
- * come from memory and not from a cache.  The graphs run in turns, with pauses, for a card at its
- * power limit slows down whoever comes last.  A time is the median over the rounds, divided by the
- * products of a graph.  cuBLASLt is the best of its eight first proposals, measured in the same
- * way. -p lets our products overlap (programmatic dependent launch), which cuBLASLt's never do.
+ * Every candidate is a CUDA graph of GEMMs on rotating sets of operands, so that operands come from
+ * memory and not from a cache.  The graphs alternate, with pauses, because a card at its power
+ * limit slows down the last candidate.  A time is the median over the rounds, divided by the GEMMs
+ * of a graph.  cuBLASLt is the best of its first eight heuristics, measured in the same way.  -p
+ * lets FT's GEMMs overlap (programmatic dependent launch), which cuBLASLt's never do.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -73,7 +73,7 @@ typedef struct setting {
 
 enum { BLOCK = 8 << 20 };
 
-/* Device memory full of random codes, or of random halves between -2 and 2. */
+/* Device memory of random int8 values, or of random f16 between -2 and 2. */
 static void *random_memory(size_t bytes, bool halves)
 {
     static uint8_t *codes, *sixteen;
@@ -139,15 +139,15 @@ static void setting_fini(setting *s)
     cudaFree(s->bias16);
 }
 
-/* ---- Contenders ----------------------------------------------------------------------------- */
+/* ---- Candidates ----------------------------------------------------------------------------- */
 
 typedef struct contender {
     char name[40];
-    ft_dtype y; /* ours */
+    ft_dtype y; /* FT */
     bool gelu, residual;
     ft_cuda_wgmma_tile tile;
     bool has_pdl;
-    cublasLtMatmulDesc_t product; /* theirs */
+    cublasLtMatmulDesc_t product; /* cuBLASLt */
     cublasLtMatrixLayout_t w, x, d;
     cublasLtMatmulAlgo_t algorithm;
     bool halves, sums;
@@ -197,7 +197,7 @@ static int run_theirs(const setting *s, const contender *c, const operands *set)
                                 set->y, c->d, &c->algorithm, s->workspace, WORKSPACE, s->stream);
 }
 
-/* NODES products as a graph; false: this one cannot. */
+/* Captures NODES GEMMs as a graph; false if the candidate does not support it. */
 static bool capture(const setting *s, contender *c)
 {
     cudaGraph_t graph;
@@ -216,7 +216,7 @@ static bool capture(const setting *s, contender *c)
     return status == 0;
 }
 
-/* Microseconds of a product. */
+/* Microseconds of one GEMM. */
 static float measure(const setting *s, const contender *c)
 {
     static cudaEvent_t begin, end;
@@ -296,7 +296,7 @@ static void describe(const setting *s, const peer *r, contender *c)
     cublasLtMatrixLayoutCreate(&c->d, r->result, n, m, (int64_t) n);
 }
 
-/* The fastest of its proposals; false: it has none. */
+/* The fastest of its heuristics; false if there is none. */
 static bool add_rival(const setting *s, const peer *r, contender *out)
 {
     cublasLtMatmulPreference_t preference;
@@ -433,7 +433,7 @@ int main(int argc, char **argv)
         .has_wgmma = properties.major == 9,
     };
     if (!s.props.has_wgmma) {
-        fprintf(stderr, "gemm_cuda: %s has no wgmma\n", properties.name);
+        fprintf(stderr, "gemm_int8: %s has no wgmma\n", properties.name);
         return 1;
     }
     check((int) cudaStreamCreate(&s.stream), "stream");

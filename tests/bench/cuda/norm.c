@@ -1,12 +1,12 @@
 /*
- * norm.c - how long a layer norm takes on the GPU, and what that is of its traffic.
+ * norm.c - time of a layer norm on the GPU, against its memory traffic.
  *
- *     norm_cuda [COLUMNS [ROWS]]
+ *     tests/bench/cuda/norm [COLUMNS [ROWS]]
  *
- * Every case is a graph of launches; the figure is the median of 30 replays, for one launch.
- * "warm" repeats one set of operands; "cold" goes through sets that together exceed the second
- * cache.  Launches may overlap as those of a plan do, and do not in brackets.
- * "traffic" is the time that all operands need at 4.1 TB/s, what an H200 copies.
+ * Every case is a graph of launches; the time is the median of 30 replays, for one launch.  "warm"
+ * repeats one set of operands; "cold" rotates through sets that together exceed the L2 cache.
+ * Launches overlap as those of a plan do; times without overlap are in parentheses.  "traffic" is
+ * the time to read and write all operands at 4.1 TB/s, the copy bandwidth of an H200.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 
 static const double bandwidth = 4.1e12, cold_bytes = 120e6;
 
-/* What is read and written; FT_BF16: nothing. */
+/* The dtypes of operands and results; FT_BF16: none. */
 typedef struct form {
     ft_dtype x, residual, out, codes;
 } form;
@@ -44,7 +44,7 @@ static ft_cuda_args operands_of(const form *f, size_t rows, size_t cols)
 
 /* ---- Measuring ------------------------------------------------------------------------------ */
 
-/* Microseconds of one launch, among others that it may overlap or may not. */
+/* Microseconds of one launch, with overlap and without. */
 static void print_times(const char *words, operand_sets *sets, size_t count)
 {
     bool has_pdl = sets->props.has_pdl;

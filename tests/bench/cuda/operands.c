@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PERIOD = 1 << 20 }; /* elements that repeat: making them all takes longer than measuring */
+enum {
+    PERIOD = 1 << 20
+}; /* elements that repeat, because generating all of them takes longer than measuring */
 
 size_t operand_bytes(ft_dtype dtype)
 {

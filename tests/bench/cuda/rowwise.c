@@ -1,12 +1,11 @@
 /*
- * rowwise.c - how long a decoder's operations on rows take on the GPU: what it does between
- * products and attention.
+ * rowwise.c - time of a decoder's row operations on the GPU, between GEMMs and attention.
  *
- *     rows_cuda [WIDTH [INNER]]
+ *     tests/bench/cuda/rowwise [WIDTH [INNER]]
  *
- * Every case is a graph of launches that may overlap, as those of a plan do; the figure is the
- * median of 30 replays, for one launch.  "warm" repeats one set of operands; "cold" goes through
- * sets that together exceed the second cache, with the rate at which operands pass.
+ * Every case is a graph of launches that may overlap, as those of a plan do; the time is the median
+ * of 30 replays, for one launch.  "warm" repeats one set of operands; "cold" rotates through sets
+ * that together exceed the L2 cache, with the bandwidth of all operands.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,12 +17,12 @@
 
 static const double cold_bytes = 150e6;
 
-/* What is read and written; FT_BF16: nothing. */
+/* The dtypes of operands and results; FT_BF16: none. */
 typedef struct form {
     const char *words;
     ft_op_kind kind;
     int (*run)(const ft_cuda_args *);
-    bool inner; /* rows are those of the feed-forward network */
+    bool inner; /* rows have the width of the feed-forward network */
     ft_dtype a, b, second, out, codes;
     bool dynamic;
 } form;
@@ -31,31 +30,31 @@ typedef struct form {
 #define NO FT_NO_OPERAND
 
 static const form forms[] = {
-    { "norm: f32 + f32 to f32, codes", FT_OP_NORM, ft_cuda_norm, false, FT_F32, FT_F32, FT_F32, NO,
+    { "norm: f32 + f32 to f32, int8", FT_OP_NORM, ft_cuda_norm, false, FT_F32, FT_F32, FT_F32, NO,
       FT_I8, true },
-    { "norm: f32 + f16 to f32, codes", FT_OP_NORM, ft_cuda_norm, false, FT_F32, FT_F16, FT_F32, NO,
+    { "norm: f32 + f16 to f32, int8", FT_OP_NORM, ft_cuda_norm, false, FT_F32, FT_F16, FT_F32, NO,
       FT_I8, true },
-    { "norm: f16 + f16 to f16, codes", FT_OP_NORM, ft_cuda_norm, false, FT_F16, FT_F16, FT_F16, NO,
+    { "norm: f16 + f16 to f16, int8", FT_OP_NORM, ft_cuda_norm, false, FT_F16, FT_F16, FT_F16, NO,
       FT_I8, true },
     { "norm: f16 + f16 to f16, f16", FT_OP_NORM, ft_cuda_norm, false, FT_F16, FT_F16, FT_F16,
       FT_F16, NO, false },
-    { "gate: f32, f32 to codes", FT_OP_GATE, ft_cuda_gate, true, FT_F32, FT_F32, NO, NO, FT_I8,
+    { "gate: f32, f32 to int8", FT_OP_GATE, ft_cuda_gate, true, FT_F32, FT_F32, NO, NO, FT_I8,
       true },
-    { "gate: f16, f16 to codes", FT_OP_GATE, ft_cuda_gate, true, FT_F16, FT_F16, NO, NO, FT_I8,
+    { "gate: f16, f16 to int8", FT_OP_GATE, ft_cuda_gate, true, FT_F16, FT_F16, NO, NO, FT_I8,
       true },
-    { "gate: f16, f16 to static codes", FT_OP_GATE, ft_cuda_gate, true, FT_F16, FT_F16, NO, NO,
+    { "gate: f16, f16 to static int8", FT_OP_GATE, ft_cuda_gate, true, FT_F16, FT_F16, NO, NO,
       FT_I8, false },
     { "gate: f16, f16 to f16", FT_OP_GATE, ft_cuda_gate, true, FT_F16, FT_F16, NO, FT_F16, NO,
       false },
-    { "quantize: f16 to codes", FT_OP_QUANTIZE, ft_cuda_quantize, false, FT_F16, NO, NO, NO, FT_I8,
+    { "quantize: f16 to int8", FT_OP_QUANTIZE, ft_cuda_quantize, false, FT_F16, NO, NO, NO, FT_I8,
       true },
     { "embed: f16 to f32", FT_OP_EMBED, ft_cuda_embed, false, FT_I32, NO, NO, FT_F32, NO, false },
-    { "select: f32", FT_OP_GATHER_ROWS, ft_cuda_gather_rows, false, FT_F32, NO, NO, FT_F32, NO,
+    { "gather_rows: f32", FT_OP_GATHER_ROWS, ft_cuda_gather_rows, false, FT_F32, NO, NO, FT_F32, NO,
       false },
 };
 
 static ft_weight norm_weight, table;
-static int32_t *zeros; /* a row's index, in device memory */
+static int32_t *zeros; /* row indices in device memory */
 
 static ft_cuda_args operands_of(const form *f, const ft_op *op, const ft_cuda_batch *batch,
                                 size_t rows, size_t cols)
@@ -77,7 +76,7 @@ static ft_cuda_args operands_of(const form *f, const ft_op *op, const ft_cuda_ba
     return args;
 }
 
-/* Bytes that are read and written. */
+/* The bytes read and written. */
 static double traffic(const form *f, size_t rows, size_t cols)
 {
     size_t element = operand_bytes(f->b) + operand_bytes(f->second) + operand_bytes(f->out) +

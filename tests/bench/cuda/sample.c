@@ -1,12 +1,12 @@
 /*
- * sample.c - how long choosing the next tokens takes on the GPU.
+ * sample.c - time of sampling on the GPU.
  *
- *     choose_cuda [VOCABULARY [ROWS [BLOCKS]]]
+ *     tests/bench/cuda/sample [VOCABULARY [ROWS [BLOCKS]]]
  *
- * Every case is a graph of launches, replayed; the figure is the median of 30 replays, for one
- * launch, in us.  "warm": the logits are in the second cache, as they are behind a model's last
- * product; "cold": launches take turns with several sets of logits.  Logits are random with
- * standard deviation `sigma`.  "read" is the time that they need at 4.1 TB/s, what an H200 copies.
+ * Every case is a graph of launches, replayed; the time is the median of 30 replays, for one
+ * launch, in us.  "warm": the logits are in the L2 cache, as after the LM head of a model; "cold":
+ * launches rotate through several sets of logits.  Logits are random with standard deviation
+ * `sigma`.  "read" is the time to read them at 4.1 TB/s, the copy bandwidth of an H200.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,7 +48,7 @@ static const struct {
 typedef struct field {
     ft_cuda_device_props props;
     ft_cuda_sample_params sets[SETS];
-    size_t used; /* of them */
+    size_t used; /* sets in use */
     unsigned blocks;
 } field;
 
@@ -66,7 +66,7 @@ static void *device_memory(size_t bytes)
     return memory;
 }
 
-/* Normal logits of standard deviation `sigma`, by sums of uniform numbers. */
+/* Approximately normal logits of standard deviation `sigma`, as sums of uniform numbers. */
 static void fill_logits(float *device, size_t n, float sigma)
 {
     static uint32_t state = 12345;

@@ -1,14 +1,14 @@
 /*
- * upload.c - how long a large artifact takes until it is ready on a GPU, beside a copy of as many
- * bytes from pinned memory: upload FILE.ft [-r 9].
+ * upload.c - time to load a large artifact onto a GPU, against a copy of as many bytes from pinned
+ * memory: upload FILE.ft [-r 9].
  *
- * Makes FILE.ft, an int8 BERT of 1.3 GB (20 layers, hidden 2048, vocabulary 30522) of random codes,
- * if it is not there.  The file is in the page cache from its making or from the first opening,
- * which is not counted; nor is the start of the CUDA runtime.  In turns, medians in ms:
+ * Creates FILE.ft, an int8 BERT of 1.3 GB (20 layers, hidden 2048, vocabulary 30522) with random
+ * weights, if it does not exist.  The file is in the page cache from its creation or from the first
+ * opening, which is not counted; nor is the start of the CUDA runtime.  Alternating, medians in ms:
  *
- *   copy      all weights, once, from pinned memory: what the bus allows
- *   open      ft_model_open() on the GPU, and of it
- *   plan      ft_model_open() on the CPU: all but the upload
+ *   copy      all weights, once, from pinned memory: the limit of the bus
+ *   open      ft_model_open() on the GPU, which includes
+ *   plan      ft_model_open() on the CPU: everything but the upload
  *   memory    allocating device memory for the weights, and pinned buffers
  *   touch     reading one byte of each page of the file, freshly mapped, by 8 threads
  *
@@ -55,7 +55,7 @@ static double now_ms(void)
     return 1e3 * ft_monotonic_seconds();
 }
 
-/* ---- What is timed ------------------------------------------------------------------------ */
+/* ---- Timed stages ------------------------------------------------------------------------- */
 
 /* The file, and a pinned and a device buffer of the size of its weights. */
 typedef struct subject {
@@ -64,7 +64,7 @@ typedef struct subject {
     void *pinned, *device;
 } subject;
 
-/* Each returns its milliseconds; tidying up afterwards is not among them. */
+/* Each returns its milliseconds, without the cleanup. */
 static double copy(const subject *s)
 {
     double start = now_ms();
@@ -132,7 +132,7 @@ static double touch(const subject *s)
     if (map == MAP_FAILED)
         fail("cannot map the file");
     if (sum_by_threads(THREADS, touch_pages, &(mapping){ map, bytes }) == 1.0)
-        putchar(' '); /* the sum is needed */
+        putchar(' '); /* keeps the sum from being optimized away */
     double ms = now_ms() - start;
     munmap((void *) (uintptr_t) map, bytes);
     close(file);

@@ -63,7 +63,7 @@ static ft_status write_ranges(const ft_config *config, const ft_weight_spec *spe
     ft_graph graph = { 0 };
     ft_status status = FT_OK;
     if (weight == NULL || quantizable == NULL || amax == NULL)
-        status = ft_fail(err, FT_ENOMEM, "no memory for %zu weights", count);
+        status = ft_fail(err, FT_ENOMEM, "out of memory: %zu weights", count);
     for (size_t i = 0; i < count && status == FT_OK; i++) {
         memcpy(weight[i].name, spec[i].name, sizeof weight[i].name);
         weight[i].rows = spec[i].ndim == 2 ? (size_t) spec[i].dim[0] : 1;
@@ -103,7 +103,7 @@ static ft_status write_with(ft_artifact_writer *writer, const ft_config *config,
                                 NULL };
     ft_status status = FT_OK;
     if (scale == NULL)
-        status = ft_fail(err, FT_ENOMEM, "no memory for %zu scales", widest);
+        status = ft_fail(err, FT_ENOMEM, "out of memory: %zu scales", widest);
     for (size_t i = 0; i < widest && status == FT_OK; i++)
         scale[i] = 0.001f;
     if (status == FT_OK)

@@ -17,7 +17,7 @@ static void *array_of(size_t count, size_t size)
 {
     void *memory = ft_calloc(count, size);
     if (memory == NULL)
-        bail_out("no memory for %zu elements", count);
+        bail_out("cannot allocate %zu elements", count);
     return memory;
 }
 

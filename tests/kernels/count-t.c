@@ -18,7 +18,7 @@ static ft_counts fresh(void)
 {
     ft_counts counts;
     if (!ft_counts_init(&counts))
-        bail_out("no memory for counters");
+        bail_out("out of memory: counters");
     return counts;
 }
 

@@ -21,7 +21,7 @@ static void test_places(size_t rows, size_t cols, int bits)
     size_t bytes = ft_panel_bytes(rows, cols, bits), twice = 0, outside = 0;
     uint32_t *seen = calloc(1, bytes + 4), mask = (1u << bits) - 1;
     if (seen == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     for (size_t row = 0; row < rows; row++)
         for (size_t col = 0; col < cols; col++) {
             size_t word = ft_panel_word(row, col, cols, bits);
@@ -42,7 +42,7 @@ static void test_code(int bits)
     size_t words = ft_panel_bytes(ROWS, COLS, bits) / 4, wrong = 0;
     uint32_t *panels = calloc(words, 4), mask = (1u << bits) - 1;
     if (panels == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     for (size_t i = 0; i < (size_t) ROWS * COLS; i++) {
         size_t row = i / COLS, col = i % COLS;
         panels[ft_panel_word(row, col, COLS, bits)] |= (uint32_t) (i * 2654435761u >> 20 & mask)

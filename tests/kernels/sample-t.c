@@ -473,7 +473,7 @@ int main(void)
 {
     scratch = malloc(ft_cpu_sample_row_scratch(MOST));
     if (scratch == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     test_philox();
     test_masses();
     for (int s = 0; s < SHAPES; s++)

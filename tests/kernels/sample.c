@@ -203,7 +203,7 @@ int32_t choose_plainly(const float *logits, size_t n, const ft_sampling_params *
     candidate *order = calloc(n, sizeof *order);
     int32_t token = FT_NO_TOKEN;
     if (adjusted == NULL || order == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     adjust_plainly(adjusted, logits, n, choice, history, seen);
     for (size_t i = 0; i < n; i++)
         order[i] = (candidate){ .logit = adjusted[i], .id = (int32_t) i };

@@ -55,7 +55,7 @@ static unsigned char *aligned(size_t bytes)
 {
     void *memory;
     if (posix_memalign(&memory, 64, bytes > 0 ? bytes : 1) != 0)
-        bail_out("no memory for %zu bytes", bytes);
+        bail_out("cannot allocate %zu bytes", bytes);
     return memory;
 }
 

@@ -20,7 +20,7 @@ char *plan_text(const ft_plan *plan)
     ft_error err;
     FILE *file = open_memstream(&text, &bytes);
     if (file == NULL)
-        bail_out("no memory for a text");
+        bail_out("out of memory: text");
     if (ft_plan_write(plan, file, &err) != FT_OK)
         bail_out("%s", err.text);
     fclose(file);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""check-bert.py --bin BUILD - source-language-bert against what transformers computed.
+"""check-bert.py --bin BUILD - source-language-bert against reference results of transformers.
 
 Float: logits of all held-out snippets and the hidden states after the embeddings and after every
 layer are compared with the checkpoint's reference.safetensors and trace.safetensors.  Int8: every
 calibration method, with float and with int8 residual sums, from one pass over the samples;
-accuracy, and how often the predicted class is float's.  Prints two Markdown tables; exit status
+accuracy, and agreement of the predicted class with float.  Prints two Markdown tables; exit status
 1 when a bound is missed.
 
-The model is looked for in --model, by default $FT_MODELS/source-language-bert.  Needs numpy.
+The model is in --model, by default $FT_MODELS/source-language-bert.  Needs numpy.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -47,7 +47,7 @@ def unpadded(values, mask):
 
 
 def check_float(check):
-    """Convert, compare logits and hidden states; returns our logits."""
+    """Converts, compares logits and hidden states; returns FT's logits."""
     artifact = check.artifact("float")
     check.tools.run("ft-convert", "-i", check.model, "-o", artifact)
     logits = check.run(artifact, check.file("reference"))["logits"]

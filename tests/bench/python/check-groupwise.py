@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""check-groupwise.py --bin BUILD [--device cuda] - python-llama in blocks, on the CPU and on a device.
+"""check-groupwise.py --bin BUILD [--device cuda] - group-wise python-llama, on the CPU and a device.
 
-For each scheme of blocks, and each dtype of the tables that stay float (which is that of values on a
-GPU; the CPU computes in float32), the prompts of the checkpoint's reference.safetensors are continued
-greedily on both.  Printed are how many tokens are the same for each prompt, and where the first
-differ, how near the two were: what each device's logit of its own token is above that of the
-other's.  Texts go on from different tokens differently, so what follows counts as different.  Then
-the perplexity of both on the held-out rows.  Exit status 1 when a bound is missed.
+For each group-wise scheme, and each dtype of the tables that stay float (which is the dtype of
+values on a GPU; the CPU computes in float32), both devices continue the prompts of the checkpoint's
+reference.safetensors greedily.  Prints the number of equal tokens of each prompt and, at the first
+difference, the margins: by how much each device's logit of its own token exceeds that of the
+other's token.  Texts diverge after different tokens, so all later tokens count as different.  Then
+prints the perplexity of both on the held-out rows.  Exit status 1 when a bound is missed.
 
-The model is looked for in --model, by default $FT_MODELS/python-llama.  Needs numpy.
+The model is in --model, by default $FT_MODELS/python-llama.  Needs numpy.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -26,8 +26,9 @@ from reference import Check, arguments  # noqa: E402
 SCHEMES = ("w4a16", "w8a16", "w8a8-block")
 DTYPES = ("f32", "f16", "bf16")
 NEW_TOKENS = 64
-# Tokens of each prompt, at least, where values are f32 or f16.  None where inputs become codes: one
-# that a device's rounding moves is 1/127 of its group, and moves others in the layers behind it.
+# The minimum number of equal tokens of each prompt for f32 or f16 values.  None for int8
+# activations: a value that rounds differently changes by 1/127 of its group's amax, and so changes
+# others in later layers.
 SAME = {"w4a16": 60, "w8a16": 60}
 PERPLEXITY = 15.6004    # transformers, float32
 ABOVE = {"w8a16": 0.1}  # % above it at most; w4a16 by rounding to nearest has no bound
@@ -68,7 +69,7 @@ class Blocks(Check):
 
 
 def compare_tokens(check, artifact):
-    """How many new tokens of each prompt are the same, and the margins of the first that are not."""
+    """The number of equal new tokens of each prompt, and the margins of the first different ones."""
     ours, theirs = (check.continue_prompts(artifact, device) for device in check.devices)
     start = check.prompts.shape[1]
     same = (ours == theirs)[:, start:].sum(axis=1)

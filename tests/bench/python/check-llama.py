@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""check-llama.py --bin BUILD [--device cuda] - python-llama against what transformers computed.
+"""check-llama.py --bin BUILD [--device cuda] - python-llama against reference results of transformers.
 
 Float: perplexity, logits of the prompts, hidden states after the embeddings and after every layer,
 and greedy continuations are compared with the checkpoint's reference.safetensors and
-trace.safetensors; on a GPU also the float16 artifact's.  Codes: perplexity of each scheme and
-calibration method with both caches, on the held-out rows and on the more numerous ones of
+trace.safetensors; on a GPU also the float16 artifact's.  Quantized: perplexity of each scheme and
+calibration method with both KV caches, on the held-out rows and on the more numerous ones of
 calibration.safetensors, each with the standard error of its difference from float.  Prints Markdown
 tables; exit status 1 when a bound is missed.
 
-The model is looked for in --model, by default $FT_MODELS/python-llama.  Needs numpy.
+The model is in --model, by default $FT_MODELS/python-llama.  Needs numpy.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -65,7 +65,7 @@ class Llama(Check):
         return self.artifact(name)
 
     def continuations(self, artifact):
-        """How many of the prompts go on as they did in transformers."""
+        """The number of prompts whose continuation equals that of transformers."""
         found = self.run(artifact, self.inputs(input_ids=self.reference["prompts"]), *self.device,
                          "--max-new-tokens", NEW_TOKENS, "--ignore-end")["output_ids"]
         return int((found == self.reference["greedy"]).all(axis=1).sum())
@@ -121,7 +121,7 @@ def check_float(check):
 
 
 def check_codes(check, name, artifact, cache, tolerance=None):
-    """A row: perplexity on both sets of rows, and how far it is above float's."""
+    """A row: perplexity on both sets of rows, and its excess over float."""
     cells, kept = [], "none set"
     for data, float_nll in check.float_nll.items():
         nll = check.nll(artifact, data, "--kv", cache)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""check-m2m.py --bin BUILD [--device cuda] - numbers-m2m against what transformers computed.
+"""check-m2m.py --bin BUILD [--device cuda] - numbers-m2m against reference results of transformers.
 
-Float: hidden states of both halves after the embeddings and after every layer, logits, and the
-texts that greedy decoding and four beams find, with their scores, are compared with the
+Float: hidden states of encoder and decoder after the embeddings and after every layer, logits, and
+the texts of greedy decoding and of four beams, with their scores, are compared with the
 checkpoint's reference.safetensors and trace.safetensors; on a GPU also the float16 artifact's.
-Codes: how many texts of each scheme are those that transformers found in float32.  Prints Markdown
+Quantized: how many texts of each scheme equal those of transformers in float32.  Prints Markdown
 tables; exit status 1 when a bound is missed.
 
-The model is looked for in --model, by default $FT_MODELS/numbers-m2m.  Needs numpy.
+The model is in --model, by default $FT_MODELS/numbers-m2m.  Needs numpy.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,7 +23,7 @@ from reference import Check, arguments, largest_difference  # noqa: E402
 
 HIDDEN_TOLERANCE = 1e-3     # both sides sum in float32, in other orders
 SCORE_TOLERANCE = 1e-4
-LEAST_SAME = 62             # of the 64 texts, with codes
+LEAST_SAME = 62             # of the 64 texts, quantized
 PADDING = 1
 
 SCHEMES = {                 # name in the table: arguments of ft-calibrate
@@ -47,7 +47,7 @@ class Translator(Check):
         return self.artifact(name)
 
     def texts(self, artifact, expected, *args):
-        """Whether each text is the expected one, and the scores where it has some."""
+        """Whether each text is the expected one, and its score if there is one."""
         width = expected.shape[1]
         found = self.run(artifact, self.sources, *self.device, "--max-new-tokens", width - 1, *args)
         ids = found["output_ids"]
@@ -58,7 +58,7 @@ class Translator(Check):
 
 
 def generated(found, width):
-    """Texts without what stands behind their ends."""
+    """Texts without the padding after their end tokens."""
     ids = np.full((len(found["output_ids"]), width), PADDING, dtype=np.int32)
     for row, text, length in zip(ids, found["output_ids"], found["lengths"]):
         row[:length] = text[:length]
@@ -66,7 +66,7 @@ def generated(found, width):
 
 
 def hidden_differences(check, artifact):
-    """(name, largest difference) of each half's embeddings, layers and last norm, and the logits."""
+    """(name, largest difference) of both stacks: embeddings, layers and last norm; and the logits."""
     trace = {name: np.array(value) for name, value in check.read("trace").items()}
     inputs = {name: trace[name] for name in ("input_ids", "decoder_input_ids")}
     names = {}
@@ -93,7 +93,7 @@ def row_of_texts(check, name, same, least):
 
 
 def check_texts(check, name, artifact, least):
-    """Rows: greedy texts, four beams, and the scores of those that are the same."""
+    """Rows: greedy texts, four beams, and the scores of equal texts."""
     same, _ = check.texts(artifact, check.reference["greedy"])
     row_of_texts(check, f"{name}: greedy", int(same.sum()), least)
     same, scores = check.texts(artifact, check.reference["beam4"], "--beams", "4")

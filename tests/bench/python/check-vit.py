@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""check-vit.py --bin BUILD [--device cuda] - digits-vit against what transformers computed.
+"""check-vit.py --bin BUILD [--device cuda] - digits-vit against reference results of transformers.
 
 Float: logits of all held-out images, and the hidden states after the embeddings and after every
 layer, are compared with the checkpoint's reference.safetensors and trace.safetensors.  Int8: every
-calibration method, from one pass over the samples; accuracy, and how often the predicted class is
-float's.  Weight-only schemes too, where ft-calibrate has them.  With --processor, 24 images of many
-kinds are compared with what transformers' ViTImageProcessor makes of them (needs torch,
+calibration method, from one pass over the samples; accuracy, and agreement of the predicted class
+with float.  Weight-only schemes too, where ft-calibrate has them.  With --processor, 24 images of
+many kinds are compared with the output of transformers' ViTImageProcessor (needs torch,
 torchvision, Pillow and transformers).  Prints Markdown tables; exit status 1 when a bound is
 missed.
 
-The model is looked for in --model, by default $FT_MODELS/digits-vit.  Needs numpy.
+The model is in --model, by default $FT_MODELS/digits-vit.  Needs numpy.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -52,7 +52,7 @@ def accuracy_of(check, logits):
 
 
 def check_float(check, device):
-    """Convert, compare logits and hidden states; returns our logits."""
+    """Converts, compares logits and hidden states; returns FT's logits."""
     artifact = check.artifact("float")
     check.tools.run("ft-convert", "-i", check.model, "-o", artifact)
     trace = check.read("trace")
@@ -102,7 +102,7 @@ def check_quantized(check, float_logits, device):
 
 
 def processed(path, settings):
-    """What the published processor makes of an image, in levels of 0 to 255."""
+    """The output of the published image processor, in levels of 0 to 255."""
     from PIL import Image
     from transformers import ViTImageProcessor
     with Image.open(path) as image:
@@ -111,7 +111,7 @@ def processed(path, settings):
 
 
 def check_processor(check):
-    """ft-run --image, through a model whose rows of patches are read back."""
+    """ft-run --image, through a model that returns its patches."""
     settings = {"do_resize": True, "size": {"height": 32, "width": 32}, "resample": 2,
                 "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True,
                 "image_mean": [0.5] * 3, "image_std": [0.5] * 3}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """make-bert.py OUTDIR - a BERT checkpoint with random weights, and inputs for it.
 
-Speed does not depend on what a model has learned, so benchmarks need no trained checkpoint of
-this size.  The values are those of a freshly initialised encoder (normal, 0.02) with every bias
-and LayerNorm gain moved off its trivial value: an implementation that forgets one gives another
-result.  The same arguments give the same bytes.
+Speed does not depend on training, so benchmarks need no trained checkpoint of this size.  The
+values are those of a freshly initialised encoder (normal, 0.02), except that no bias or LayerNorm
+gain has its trivial value: an implementation that omits one gives a different result.  The same
+arguments give the same bytes.
 
 Written: config.json, model.safetensors, calibration.safetensors (sequences of mixed length),
 inputs-8x128.safetensors and inputs-1x128.safetensors (no padding).
@@ -38,7 +38,7 @@ def config(args):
 
 
 class Weights:
-    """Random parameters by name, drawn in the order in which they are asked for."""
+    """Random parameters by name, drawn in the order of the calls."""
 
     def __init__(self, seed, dtype):
         self.rng = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def weights(args):
 
 
 def inputs(rng, vocab, rows, length, shortest=None):
-    """Token ids and mask; each row is `length` tokens, or from `shortest` up and then padded."""
+    """Token ids and mask; each row has `length` tokens, or a random number from `shortest` up, padded."""
     lengths = rng.integers(length if shortest is None else shortest, length + 1, rows)
     mask = (np.arange(length) < lengths[:, None]).astype(np.int32)
     ids = rng.integers(1, vocab, (rows, length), dtype=np.int32)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""make-big.py OUTDIR - a checkpoint larger than the memory a converter may use.
+"""make-big.py OUTDIR - a checkpoint larger than the memory that a converter may use.
 
 A BERT of four gigabytes by default, or the shape of Llama 2 7B, as one file or as shards with an
-index: tables and linears of 32 MiB to 1 GiB each, so that a converter which holds one tensor, or
-keeps what it has mapped, shows it.  Writing takes seconds and a few megabytes of memory: the values
-are one block of random numbers, written again and again from another starting point, or with
---sparse zeros that take no room on disk.
+index: tables and linears of 32 MiB to 1 GiB each, so that a converter that loads a whole tensor or
+keeps mapped pages is detected.  Writing takes seconds and a few megabytes of memory: the values are
+one block of random numbers, repeated from different starting points, or with --sparse zeros that
+take no disk space.
 
-Prints how to measure the peak of ft-convert on it.  That figure counts pages of the mapped input
-as well, as long as they are mapped in.
+Prints how to measure the peak memory of ft-convert on it.  That figure includes resident pages of
+the mapped input.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -113,7 +113,7 @@ def random_block(dtype):
 
 
 def chunks(block, size, turn):
-    """`size` bytes, taken from `block` over and over, starting at another value every time."""
+    """`size` bytes of repetitions of `block`, each from a different starting value."""
     while size > 0:
         start = turn * 520 % (BLOCK // 2)       # a multiple of every item size
         piece = memoryview(block)[start:start + size]

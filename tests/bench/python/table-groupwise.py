@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""table-groupwise.py --bin BUILD - what each way to choose codes of blocks costs python-llama.
+"""table-groupwise.py --bin BUILD - quality of each group-wise quantization method on python-llama.
 
-Artifacts of w4a16 and w8a16, symmetric and asymmetric, are made in every way: nearest codes, clipped
-grids, imatrix, AWQ, GPTQ and all together.  Their perplexity on the reference text stands beside that
-of the float model, with the standard error of the difference over its rows, the mean divergence from
-the float model (KL), and how often both think the same token likeliest.  Samples are those of
-calibration.safetensors, which are other text.  Prints a Markdown table; exit status 1 when a bound is
-missed: 8 bits cost at most 0.1 %, 4 bits in the best way at most 2.5 %, and no way is farther from the
-float model than nearest codes are, nor by more than a standard error above their perplexity.
+Artifacts of w4a16 and w8a16, symmetric and asymmetric, are made with every method: nearest rounding,
+clipped grids, imatrix, AWQ, GPTQ and all together.  Their perplexity on the reference text is
+compared with the float model's, with the standard error of the difference over its rows, the mean
+KL divergence from the float model, and the agreement of the likeliest token.  Samples are those of
+calibration.safetensors, which is other text.  Prints a Markdown table; exit status 1 when a bound is
+missed: 8 bits cost at most 0.1 %, 4 bits with the best method at most 2.5 %, and no method has a
+larger KL divergence than nearest rounding, nor a perplexity more than a standard error above its.
 
-Perplexity scatters: codes of equal worth differ by up to a per cent either way, because errors of
-either sign meet one text.  KL does not, so ways are compared by it.
+Perplexity is noisy: artifacts of equal quality differ by up to a per cent either way, because errors
+of either sign meet one text.  KL is not, so methods are compared by it.
 
-The model is looked for in --model, by default $FT_MODELS/python-llama.  Needs numpy.
+The model is in --model, by default $FT_MODELS/python-llama.  Needs numpy.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -39,11 +39,11 @@ WAYS = {                    # name in the table: arguments of ft-calibrate
 }
 GRIDS = {"symmetric": (), "asymmetric": ("--asym",)}
 BITS = {"w8a16": 0.1, "w4a16": 2.5}     # % above float in the best way
-KL_SCATTER = 1.02                       # between codes of equal worth
+KL_SCATTER = 1.02                       # between artifacts of equal quality
 
 
 class Table(Check):
-    """Artifacts of one model, each judged once."""
+    """Artifacts of one model, each evaluated once."""
 
     def __init__(self, args, work):
         super().__init__(args, work)
@@ -54,7 +54,7 @@ class Table(Check):
         self.float_nll = self.judge("float")[0]
 
     def judge(self, name, *args):
-        """Mean nll of each row, and everything else that ft-eval says."""
+        """Mean NLL of each row, and the other output of ft-eval."""
         out = json.loads(self.tools.run("ft-eval", "-i", self.artifact(name), "--json", "-d",
                                         self.file("reference"), *self.threads, *args))
         return np.array(out["nll"]) / (self.reference["input_ids"].shape[1] - 1), out
@@ -66,7 +66,7 @@ class Table(Check):
 
 
 def add_row(table, scheme, grids, name, nearest):
-    """A line of the table; returns how far above float the perplexity is, in %, and KL."""
+    """A line of the table; returns the excess of perplexity over float in %, and KL."""
     table.make("--scheme", scheme, *GRIDS[grids], *WAYS[name])
     nll, out = table.judge("codes", "--against", table.artifact("float"))
     above = nll - table.float_nll
@@ -95,7 +95,7 @@ def add_scheme(table, scheme, most):
 
 
 def main():
-    parser = arguments("python-llama", "compare ways to choose codes of blocks")
+    parser = arguments("python-llama", "compare group-wise quantization methods")
     parser.add_argument("--samples", default="256", help="of the calibration data")
     parser.add_argument("--group", default="32")
     parser.add_argument("--schemes", nargs="+", choices=BITS, default=list(BITS))

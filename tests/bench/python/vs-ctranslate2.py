@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""vs-ctranslate2.py --bin BUILD - one translation model, by beams in int8, in CTranslate2 and here.
+"""vs-ctranslate2.py --bin BUILD - beam search of a translation model in int8, CTranslate2 and FT.
 
-Both convert the same checkpoint, numbers-m2m, and search for the sources of its reference rows: all
-in one call, and row by row.  CTranslate2 makes scales of activations while it runs, so w8a8-dynamic
-is what compares; w8a8 static is shown beside it.  Ours is timed by tests/bench/search, theirs through
-its Python interface, in blocks that alternate so that all meet the same disturbances.  Of two
-threads, CTranslate2 may let both work on one batch or give each a batch of its own, and pieces of
-several sizes of the one call: its best median counts.
+Both convert the same checkpoint, numbers-m2m, and translate the sources of its reference rows: all
+in one call, and row by row.  CTranslate2 quantizes activations dynamically, so w8a8-dynamic is
+comparable; w8a8 static is shown too.  tests/bench/search times FT, and CTranslate2 is timed through
+its Python interface, in alternating blocks so that both meet the same load.  With two threads,
+CTranslate2 may use both for one batch or one for each of two batches, with several batch sizes: its
+best median counts.
 
-The checkpoint's vocabulary is words without a tokenizer; the converter asks one for names and ids
-only, and gets an object that knows them.  Nothing else differs from `ct2-transformers-converter`.
+The checkpoint's vocabulary is words without a tokenizer; the converter needs only names and ids from
+a tokenizer, and gets an object that provides them.  Nothing else differs from
+`ct2-transformers-converter`.
 
 Needs ctranslate2, torch, transformers, numpy.  Exit status 1: fewer rows than --same are equal.
 
@@ -39,7 +40,7 @@ PAUSE_S = 0.2               # lets the threads of the side that ran last go to s
 
 
 class Words:
-    """As much of a tokenizer as the converter asks for."""
+    """The part of a tokenizer that the converter needs."""
 
     bos_token, pad_token, eos_token, unk_token = "<s>", "<pad>", "</s>", "<unk>"
     special_tokens_map = {}
@@ -63,7 +64,7 @@ class Converter(TransformersConverter):
 
 
 class Theirs:
-    """CTranslate2 with one division of the threads; `piece`: sources of a batch, 0 for all."""
+    """CTranslate2 with one division of the threads; `piece`: batch size, 0 for all."""
 
     def __init__(self, folder, words, intra, inter, piece):
         self.label = f"CTranslate2, {inter} x {intra} thread{'s' if intra > 1 else ''}"
@@ -78,7 +79,7 @@ class Theirs:
             max_batch_size=self.piece)
 
     def outputs(self, sources):
-        """Ids of the best texts, without ends."""
+        """Ids of the best hypotheses, without end tokens."""
         return [[self.words.ids[word] for word in found.hypotheses[0]]
                 for found in self.search(sources)]
 
@@ -121,7 +122,7 @@ class Ours:
 
 
 def texts_of(rows):
-    """New ids of padded rows: behind the start, up to the end."""
+    """New ids of padded rows: after the start token, up to the end token."""
     pad, end = 1, 2
     return [[int(i) for i in row[1:] if i not in (pad, end)] for row in rows]
 
@@ -147,7 +148,7 @@ def prepare(check):
 
 
 def time_all(field, sources, call, args):
-    """The median of every contender's blocks, which take turns."""
+    """The median of every candidate's blocks, which alternate."""
     times = {contender: [] for contender in field}
     for _ in range(args.rounds):
         for contender in field:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-# vs-cudnn.py - convolutions beside cuDNN's: 12 shapes of ViT-B/16, ResNet-50 and Whisper at 32 images.
+# vs-cudnn.py - convolutions against cuDNN: 12 shapes of ViT-B/16, ResNet-50 and Whisper, 32 images.
 #
 #     vs-cudnn.py [tests/bench/cuda/conv]
 #
-# Through PyTorch, whose search takes the fastest algorithm (torch.backends.cudnn.benchmark), in f16
-# with images and results as pixels (NHWC, channels innermost) and as planes (NCHW).  Without bias,
-# which PyTorch would add by a kernel of its own; ours add one.  Times are of replayed graphs;
-# operands rotate, so that they come from memory.  Ratios are cuDNN's time by ours.
+# cuDNN runs through PyTorch, which selects the fastest algorithm (torch.backends.cudnn.benchmark), in
+# f16 with images and results in NHWC ("pixels") and in NCHW ("planes").  Without bias, which PyTorch
+# would add in a separate kernel; FT adds one.  Times are of replayed graphs; operands rotate, so that
+# they come from memory.  Ratios are cuDNN's time divided by FT's.
 #
 # SPDX-License-Identifier: Apache-2.0
 import subprocess

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""vs-llama-cpp.py --bin BUILD - decoding on the CPU, weights in blocks of 32, here and in llama.cpp.
+"""vs-llama-cpp.py --bin BUILD - CPU decoding with group-wise weights, against llama.cpp.
 
-Both sides have random weights of the shape "llama-1b" of ft-bench: matrices of Llama 3.2 1B with a
-vocabulary of 32,000.  Linears have 4 or 8 bits in blocks of 32 with a scale of float16, w4a16 and
-w8a16 here, Q4_0 and Q8_0 there; the table of words and the last matrix are float16 on both sides.  So
-both read the same bytes for a token.
+Both have random weights of the shape "llama-1b" of ft-bench: matrices of Llama 3.2 1B with a
+vocabulary of 32,000.  Linears have 4 or 8 bits in groups of 32 with a float16 scale, w4a16 and w8a16
+in FT, Q4_0 and Q8_0 in llama.cpp; the token embeddings and the LM head are float16 in both.  So both
+read the same number of bytes per token.
 
-The sides take turns: each round times steps of both, with the same context before them.  Ratios are
-of medians, and of the least times, which other programs disturb less.
+They alternate: each round times decode steps of both, after the same context.  Ratios are of medians,
+and of minimum times, which competing load affects less.
 
     python3 tests/bench/python/vs-llama-cpp.py --bin BUILD [--rounds 3] [--steps 30] [--context 128]
 
@@ -80,7 +80,7 @@ class LlamaCpp:
                            verbose=False)
 
     def steps(self):
-        """Seconds of single tokens, which stand behind a context that is read anew."""
+        """Seconds of single tokens after a context that is evaluated anew."""
         self.model.reset()
         self.model.eval([3 + i % 1000 for i in range(self.args.context)])
         times = []
@@ -100,7 +100,7 @@ def our_case(args, scheme):
 
 
 def one_round(args, scheme, theirs):
-    """(median, least) milliseconds of ours and of theirs, and what part of reading ours is."""
+    """(median, least) milliseconds of FT and of llama.cpp, and FT's fraction of the read bandwidth."""
     times = [1e3 * t for t in theirs.steps()]
     ours = our_case(args, scheme)
     return ((ours["median_ms"], ours["min_ms"]), (statistics.median(times), min(times)),

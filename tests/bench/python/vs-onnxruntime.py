@@ -2,13 +2,13 @@
 """vs-onnxruntime.py --bin BUILD - one encoder, timed in ONNX Runtime and in this project.
 
 A BERT of the size of bert-base (random weights) runs on 8 x 128 and 1 x 128 tokens with two
-threads.  ONNX Runtime gets every form of tests/lib/python/ort_variants.py; the three fastest int8 forms
-and the fastest float32 one are then timed against ours, in blocks that alternate so that all
-meet the same disturbances.  The program checks first that both float32 results agree: what is
-compared is the same computation.
+threads.  ONNX Runtime gets every variant of tests/lib/python/ort_variants.py; the three fastest int8
+variants and the fastest float32 one are then timed against FT, in alternating blocks so that all
+meet the same load.  The script first checks that both float32 results agree, so that both do the
+same computation.
 
-The minimum is the figure to trust on a machine with other work: what others do only adds time.
-The median is printed beside it.  ONNX Runtime keeps its defaults (threads spin).
+The minimum is the reliable figure on a machine with other load, which only adds time.  The median is
+printed too.  ONNX Runtime keeps its defaults (threads spin).
 
 Needs numpy, onnx, onnxruntime, sympy.  --work DIR keeps checkpoint and graphs for the next run
 (2 GiB).  --ort-only needs no build.  Exit status 1: the float32 results differ.
@@ -60,7 +60,7 @@ class Times:
 
 
 def time_ort(session, ids, runs):
-    """(median, least) ms of `runs` runs after one that is not counted."""
+    """(median, least) ms of `runs` runs after a warm-up run."""
     feed, times = {"input_ids": ids}, []
     session.run(None, feed)
     for _ in range(runs):
@@ -105,7 +105,7 @@ def inputs_path(folder, rows):
 
 
 def screen(variants, inputs, args):
-    """Time every variant, in turns.  Returns { rows: { variant: Times } } and prints the table."""
+    """Times every variant, alternating.  Returns { rows: { variant: Times } } and prints the table."""
     sessions = {v: v.open(args.threads) for v in variants}
     times = {rows: {v: Times() for v in variants} for rows in inputs}
     for _ in range(args.rounds):
@@ -152,7 +152,7 @@ def compare_results(tools, artifacts, folder, work, expected):
 
 
 class Contender:
-    """One program on one side, and its times."""
+    """One program and its times."""
 
     def __init__(self, side, int8, label, block):
         self.side, self.int8, self.label, self.block = side, int8, label, block
@@ -173,7 +173,7 @@ def contenders(tools, artifacts, rows, ids, rivals, args):
 
 
 def duel(field, rounds):
-    """Time the contenders in blocks that alternate."""
+    """Times the candidates in alternating blocks."""
     for _ in range(rounds):
         for contender in field:
             time.sleep(PAUSE_S)

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
 """vs-pytorch.py --bin BUILD - one encoder, timed in PyTorch and in this project.
 
-A BERT of the size of bert-base (random weights, of each side's own: the time does not depend on
-them) runs in ft-bench, and in PyTorch in float16 with scaled dot product attention in three ways:
-transformers' BertModel, eager and compiled with CUDA graphs (mode "reduce-overhead"), and the
-leanest encoder that PyTorch can be given (lib/lean_bert.py), compiled like that.  The fastest of
-them is the one to compare with.
+A BERT of the size of bert-base (different random weights in each: the time does not depend on them)
+runs in ft-bench, and in PyTorch in float16 with scaled dot product attention in three variants:
+transformers' BertModel, eager and compiled with CUDA graphs (mode "reduce-overhead"), and a minimal
+encoder (lib/lean_bert.py), compiled in the same way.  The fastest of them is the baseline.
 
-For each case the two sides are timed in blocks that alternate, since a GPU that has worked for a
-while lowers its clock.  PyTorch's ids are on the device before; ft-bench's runs send theirs.  A run
-is over when the device has finished it; beside these latencies stand the times of runs that are
-queued and waited for together.
+For each case the two are timed in alternating blocks, because a GPU lowers its clock under sustained
+load.  PyTorch's ids are already on the device; ft-bench uploads its ids in every run.  A run ends
+when the device has finished it; besides these latencies the script prints the times of runs that are
+queued and synchronized together.
 
-A case is SEQUENCESxLENGTH, or with @FILL ft-bench's own run of sequences whose mean length is that
-fraction, compared with its run of full ones: what padding costs that nobody drops.
+A case is SEQUENCESxLENGTH, or with @FILL ft-bench's run of sequences whose mean length is that
+fraction, compared with its run of full ones: the cost of padding tokens.
 
-Needs torch, transformers, and a GPU; --ours leaves the first two out.  Compiling takes most of the
-time: about half a minute a case.  No case is begun after --limit seconds.
+Needs torch, transformers, and a GPU; --ours omits the first two.  Compiling takes most of the time:
+about half a minute per case.  No case starts after --limit seconds.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -30,8 +29,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib", "python"))
 from tools import Tools  # noqa: E402
 
-# How many times faster than the fastest PyTorch this project wants to be on an H200: at least, and
-# hoped for.  For lengths of mean 0.6: than its own padded run.
+# The target speedup over the fastest PyTorch on an H200: minimum and goal.  For mean length 0.6: over
+# FT's own padded run.
 WANTED = {"1x128": (2.5, 4.0), "8x128": (2.2, 3.0), "32x128": (2.2, 2.8), "128x128": (2.4, 2.9),
           "32x384": (2.2, 2.7), "32x384@0.6": (1.5, 1.65)}
 SIZES = {"bert-base": (12, 768, 12, 3072), "bert-large": (24, 1024, 16, 4096)}
@@ -57,7 +56,7 @@ class Case:
 
 
 class Times:
-    """Milliseconds of one side in one case: blocks of (latency, queued)."""
+    """Milliseconds of one program in one case: blocks of (latency, queued)."""
 
     def __init__(self):
         self.latencies, self.queues = [], []
@@ -78,7 +77,7 @@ class Times:
 # ---- PyTorch -------------------------------------------------------------------------------------
 
 class PyTorch:
-    """One model, and what compiling made of it."""
+    """One model, eager and compiled."""
 
     def __init__(self, shape, device, compiled, eager, positions):
         import torch
@@ -120,7 +119,7 @@ class PyTorch:
         return self.torch.randint(self.vocabulary, (case.rows, case.length), device=self.device)
 
     def compile(self, ids):
-        """Seconds until every way has run this shape: compiling, and recording of graphs."""
+        """Seconds until every variant has run this shape: compilation and graph capture."""
         start = time.perf_counter()
         with self.torch.no_grad():
             for run in self.ways.values():
@@ -185,7 +184,7 @@ def measure(case, args, tools, torch, known):
 # ---- Report --------------------------------------------------------------------------------------
 
 def rival_of(case, scheme, times):
-    """The side that WANTED speaks of."""
+    """The program to which WANTED refers."""
     if not case.is_full:
         return "padded " + scheme
     return min((way for way in WAYS if way in times), key=lambda way: times[way].latency,
@@ -212,7 +211,7 @@ def report(case, args, times):
 
 
 def verdict(wanted, ratio):
-    """What was asked for, and whether it was reached."""
+    """The target, and whether it was reached."""
     least, goal = wanted
     if ratio is None:
         reached = ""

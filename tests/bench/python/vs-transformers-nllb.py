@@ -45,7 +45,7 @@ def wait(args):
 
 
 def search(model, ids, args):
-    """Seconds until all texts are there, each of as many tokens as were asked for."""
+    """Seconds until all texts are complete, each with the requested number of tokens."""
     wait(args)
     before = time.perf_counter()
     texts = model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), num_beams=args.beams,

@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
 
 def median_ms(run, count):
-    """The median of `count` calls, each waited for; three more come before."""
+    """The median of `count` synchronized calls after three warm-up calls."""
     times = []
     for i in range(count + 3):
         torch.cuda.synchronize()
@@ -38,7 +38,7 @@ def make_model():
 
 
 def time_decoding(model, batch, context):
-    """One token for each sequence, with `context` tokens of it in the cache."""
+    """One token for each sequence, with `context` tokens in the KV cache."""
     ids = torch.randint(0, 32000, (batch, 1), device="cuda")
     cache = StaticCache(config=model.config, max_cache_len=context + 64)
     for first in range(0, context, 512 if batch == 1 else 64):

@@ -42,7 +42,7 @@ static void *memory(size_t bytes)
 {
     void *block = ft_calloc_aligned(bytes);
     if (block == NULL)
-        bail_out("no memory for %zu bytes", bytes);
+        bail_out("cannot allocate %zu bytes", bytes);
     return block;
 }
 

@@ -109,7 +109,7 @@ float *calibrated_get(const ft_session *session, const char *name, size_t *count
     *count = ft_tensor_numel(&tensor);
     tensor.data = ft_calloc(*count, sizeof(float));
     if (tensor.data == NULL)
-        bail_out("no memory for %s", name);
+        bail_out("out of memory: %s", name);
     must(ft_session_get(session, name, &tensor, &err), &err);
     return tensor.data;
 }

@@ -28,7 +28,7 @@ char *weights_text(const ft_family *family, const ft_architecture *architecture,
                 ft_shape_text(shape, spec[i].ndim, spec[i].dim), spec[i].source[0] ? " " : "",
                 spec[i].source);
     if (file == NULL || fclose(file) != 0)
-        bail_out("no memory for a text");
+        bail_out("out of memory: text");
     free(spec);
     return text;
 }

@@ -189,7 +189,7 @@ bool llama_is_same(const tiny *t, const json_t *variant)
     char text[FT_SHA256_HEX_SIZE];
     ft_sha256 *hash = ft_sha256_new();
     if (hash == NULL)
-        bail_out("no memory for a digest");
+        bail_out("out of memory: digest");
     memcpy(sorted, t->tensor, t->count * sizeof *sorted);
     qsort(sorted, t->count, sizeof *sorted, by_name);
     ft_sha256_init(hash);

@@ -58,7 +58,7 @@ static inline char *edited(const char *json, const char *old, const char *new)
     size_t bytes = strlen(json) + 1 + strlen(new);
     char *out = malloc(bytes);
     if (out == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     snprintf(out, bytes, "%.*s%s%s", (int) (at - json), json, new, at + strlen(old));
     for (char *quote = out; (quote = strchr(quote, '\'')) != NULL;)
         *quote = '"';

@@ -173,7 +173,7 @@ ft_tensor vit_images(const json_t *variant)
                                   size_of(config, "image_size", 1) } };
     images.data = malloc(ft_tensor_bytes(&images));
     if (images.data == NULL)
-        bail_out("no memory for images");
+        bail_out("out of memory: images");
     fill(&images, json_string_value(json_object_get(variant, "name")), "pixel_values");
     return images;
 }

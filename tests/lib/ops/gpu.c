@@ -33,7 +33,7 @@ void *must_have(size_t bytes)
 {
     void *memory = malloc(bytes > 0 ? bytes : 1);
     if (memory == NULL)
-        bail_out("no memory for %zu bytes", bytes);
+        bail_out("cannot allocate %zu bytes", bytes);
     return memory;
 }
 

@@ -20,7 +20,7 @@ static void *zeros_of(size_t bytes)
 {
     void *memory = ft_calloc_aligned(bytes);
     if (memory == NULL)
-        bail_out("no memory");
+        bail_out("out of memory");
     memset(memory, 0, bytes);
     return memory;
 }

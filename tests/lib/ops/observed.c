@@ -21,7 +21,7 @@ void observed_start(observed *o, const ft_backend *backend, ft_device *device, c
         if (graph->value[i].point) {
             o->counts[i] = must_have(1, sizeof **o->counts);
             if (!ft_counts_init(o->counts[i]))
-                bail_out("no memory for counters");
+                bail_out("out of memory: counters");
         }
     planrun_start(&o->run, backend, device, graph,
                   &(ft_lower_options){ .mode = FT_MODE_OBSERVE, .fuse = true }, o->counts);

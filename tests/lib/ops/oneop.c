@@ -26,7 +26,7 @@ void *must_have(size_t count, size_t size)
     size_t bytes;
     void *memory = ft_checked_mul(count, size, &bytes) ? ft_calloc_aligned(bytes) : NULL;
     if (memory == NULL)
-        bail_out("no memory for %zu elements", count);
+        bail_out("cannot allocate %zu elements", count);
     return memory;
 }
 
@@ -104,7 +104,7 @@ static int16_t add_value(oneop *t, const char *name, const ft_value *like)
     snprintf(guard.name, sizeof guard.name, "guard");
     int index = ft_plan_add_value(&t->plan, &value);
     if (index < 0 || (!value.inner && ft_plan_add_value(&t->plan, &guard) < 0))
-        bail_out("no memory for a value");
+        bail_out("out of memory: value");
     return (int16_t) index;
 }
 
@@ -329,7 +329,7 @@ static void add_predecessor(oneop *t)
     op.in[0] = add_value(t, "nothing", &nothing);
     op.out = add_value(t, "nothing more", &nothing);
     if (ft_plan_add_op(&t->plan, &op) < 0)
-        bail_out("no memory for an operation");
+        bail_out("out of memory: operation");
 }
 
 static void add_ops(oneop *t)
@@ -339,7 +339,7 @@ static void add_ops(oneop *t)
     if (t->op.state[0] >= 0)
         add_predecessor(t);
     if (ft_plan_add_op(&t->plan, &t->op) < 0)
-        bail_out("no memory for an operation");
+        bail_out("out of memory: operation");
 }
 
 void oneop_run(oneop *t, void *out, void *codes)

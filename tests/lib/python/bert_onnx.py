@@ -1,8 +1,8 @@
 """bert_onnx.py - a BERT encoder as an ONNX graph, built from a checkpoint's weights.
 
-The graph is the one that exporters make of a BERT (one MatMul + Add per linear, attention out of
-Reshape, Transpose, MatMul, Softmax), because that is the form ONNX Runtime's optimizer recognises
-and fuses.  All rows have the full length, so there is no mask and no segment but the first.
+The graph is the one that exporters produce for a BERT (one MatMul + Add per linear, attention from
+Reshape, Transpose, MatMul, Softmax), because ONNX Runtime's optimizer recognises and fuses that
+form.  All rows have the full length, so there is no mask and only the first segment.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -32,7 +32,7 @@ class Graph:
 
 
 class Encoder:
-    """BERT's layers, reading checkpoint tensors by their names; a name is also its result's."""
+    """BERT's layers, reading checkpoint tensors by name; a name is also that of the result."""
 
     def __init__(self, graph, weights, config):
         self.g, self.w = graph, weights
@@ -56,7 +56,7 @@ class Encoder:
         return self.g.op("LayerNormalization", x, gain, bias, out=name, axis=-1, epsilon=self.eps)
 
     def gelu(self, name, x):
-        """x / 2 (1 + erf(x / sqrt 2)), in the order of operations that is fused to one node."""
+        """x / 2 (1 + erf(x / sqrt 2)), in the order that the optimizer fuses into one node."""
         number = {value: self.g.constant(f"number.{value}", np.array(value, np.float32))
                   for value in (math.sqrt(2), 1.0, 0.5)}
         erf = self.g.op("Div", x, number[math.sqrt(2)], out=name + ".div")

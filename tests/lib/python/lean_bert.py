@@ -1,5 +1,5 @@
-"""lean_bert.py - BERT's encoder with nothing that PyTorch could stumble over: queries, keys and
-values are one product, and there is neither mask nor dropout nor a choice of outputs.
+"""lean_bert.py - a minimal BERT encoder for PyTorch: queries, keys and values are one linear, and
+there is no mask, dropout or optional output.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -1,11 +1,11 @@
-"""ort_variants.py - one encoder in the forms that ONNX Runtime's own tools make of it.
+"""ort_variants.py - one encoder in the variants that ONNX Runtime's own tools produce.
 
-Which form is fastest depends on the processor and the version, so a fair comparison tries them.
-What was seen with 1.31 on a processor with AVX-512 VNNI, and decided the list below: quantizing
-halves the time only with signed weights (unsigned ones were 2.4 times slower); dynamic and static
+The fastest variant depends on the processor and the version, so a fair comparison tries all.  The
+list below follows from measurements with 1.31 on a processor with AVX-512 VNNI: quantization halves
+the time only with signed weights (unsigned ones were 2.4 times slower); dynamic and static
 quantization of the linears are within 10 % of each other; the fused SkipLayerNormalization node
-takes 5 times as long as Add and LayerNormalization, so turning that fusion off gains 15 %; the
-MultiHeadAttention form was never ahead of the others at 128 tokens.
+takes 5 times as long as Add and LayerNormalization, so disabling that fusion gains 15 %; the
+MultiHeadAttention variant was never the fastest at 128 tokens.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,9 +22,9 @@ from onnxruntime.quantization import (CalibrationDataReader, CalibrationMethod, 
 from onnxruntime.transformers import optimizer
 from onnxruntime.transformers.fusion_options import FusionOptions
 
-# Fused nodes are of another domain, whose output types the quantizer cannot infer.
+# Fused nodes are in another domain, whose output types the quantizer cannot infer.
 OPTIONS = {"DefaultTensorType": onnx.TensorProto.FLOAT}
-# The linears alone: not the two products in attention, which have no constant operand.
+# Only the linears: not the two MatMuls of attention, which have no constant operand.
 LINEARS = {"MatMulConstBOnly": True}
 # ... with float results: biases, residual sums and norms follow in float.
 LINEARS_TO_FLOAT = {**LINEARS, "OpTypesToExcludeOutputQuantization": ["MatMul"]}
@@ -58,7 +58,7 @@ def static_qdq(activations, ops, options):
     return functools.partial(static, QuantFormat.QDQ, activations, ops, options)
 
 
-# Options of ONNX Runtime's transformer optimizer; None: the graph as it was built.
+# Options of ONNX Runtime's transformer optimizer; None: the graph as built.
 GRAPHS = {
     "exported": None,
     "fused": {},
@@ -76,7 +76,7 @@ QUANTIZATIONS = {
                                                ["MatMul"], LINEARS),
 }
 
-# Fusions that a session makes by itself and that are turned off.
+# Fusions that a session applies by default and that are disabled.
 DEFAULT, NORM_APART = (), ("SkipLayerNormFusion",)
 NORM_AND_GELU_APART = ("SkipLayerNormFusion", "BiasGeluFusion")
 

@@ -1,4 +1,4 @@
-"""reference.py - a test model, what transformers computed from it, and bounds on the difference.
+"""reference.py - a test model, its reference results from transformers, and bounds on differences.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -16,7 +16,7 @@ MODELS = os.environ.get("FT_MODELS", os.path.join(HERE, "../../../../shared/mode
 
 
 def arguments(model, about):
-    """A parser of the options that all such scripts have."""
+    """A parser of the options that these scripts share."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--bin", default=".", help="build or installation folder")
     parser.add_argument("--model", default=os.path.join(MODELS, model))
@@ -24,7 +24,7 @@ def arguments(model, about):
 
 
 class Check:
-    """The model's files, the programs, and whether every bound was kept."""
+    """The model's files, the programs, and whether every bound was met."""
 
     def __init__(self, args, work):
         self.tools, self.model, self.work = Tools(args.bin), args.model, work
@@ -55,7 +55,7 @@ class Check:
         return {name: np.array(value) for name, value in st.read(path).items()}
 
     def bound(self, kept):
-        """'yes' or 'NO' for a table; a bound that is not kept fails the script."""
+        """'yes' or 'NO' for a table; a missed bound fails the script."""
         self.passed = self.passed and bool(kept)
         return "yes" if kept else "**NO**"
 
@@ -66,7 +66,7 @@ class Check:
 
 
 def largest_difference(found, expected):
-    """NaN where the shapes differ or a value is NaN, and no bound holds for that."""
+    """NaN if the shapes differ or a value is NaN, which no bound accepts."""
     if found.shape != expected.shape:
         print(f"shape {found.shape}, expected {expected.shape}", file=sys.stderr)
         return float("nan")

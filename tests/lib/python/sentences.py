@@ -1,8 +1,8 @@
-"""sentences.py - English sentences about a dozen subjects, the same ones on every machine.
+"""sentences.py - English sentences about a dozen subjects, the same on every machine.
 
-Sentences of one subject are related and those of two subjects are not, so that similarities
-between them spread over the range in which an embedding model is used.  Two collections share
-the subjects but no pattern: one to calibrate with, one to test on.
+Sentences of one subject are related and those of different subjects are not, so that their
+similarities cover the range in which an embedding model is used.  Two collections share the
+subjects but no pattern: one for calibration, one for testing.
 
 SPDX-License-Identifier: Apache-2.0
 """

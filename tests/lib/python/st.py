@@ -1,9 +1,9 @@
-"""st.py - safetensors files as numpy arrays, for the scripts that compare us with other software.
+"""st.py - safetensors files as numpy arrays, for the scripts that compare FT with other software.
 
 The format is 8 bytes of header length (little-endian), a JSON object
 { name: { dtype, shape, data_offsets } }, then the data, offsets counted from its start.
-Reading maps the file, so a large checkpoint costs nothing until it is touched.  Writing takes
-whole arrays, or for files larger than memory a stream of byte chunks per tensor.
+Reading maps the file, so a large checkpoint uses no memory until it is read.  Writing accepts
+complete arrays, or for files larger than memory a stream of byte chunks per tensor.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -48,7 +48,7 @@ def write(path, tensors):
 
 
 def header_of(tensors):
-    """Entries of [(name, dtype, shape)], and the bytes in front of the data."""
+    """Entries of [(name, dtype, shape)], and the bytes before the data."""
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, dtype, shape in tensors:
         end = offset + math.prod(shape) * SIZES[dtype]
@@ -60,7 +60,7 @@ def header_of(tensors):
 
 
 def write_zeros(path, tensors):
-    """Write [(name, dtype, shape)], all zeros, as a file with a hole that takes no room on disk."""
+    """Write [(name, dtype, shape)], all zeros, as a sparse file."""
     _, front, size = header_of(tensors)
     with open(path, "wb") as file:
         file.write(front)

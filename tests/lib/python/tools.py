@@ -10,7 +10,7 @@ FOLDERS = ("", "bin", "convert", "calibrate", "runtime/tools", "tests/bench")
 
 
 class Tools:
-    """The programs of one build or installation folder; a failure ends the script and says why."""
+    """The programs of one build or installation folder; a failure ends the script with its reason."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -34,7 +34,7 @@ class Tools:
 
 
 def machine():
-    """Processor name and those of its features that decide how fast int8 can be."""
+    """The processor's name and its features that determine int8 speed."""
     facts = {}
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:

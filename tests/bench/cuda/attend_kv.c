@@ -258,8 +258,8 @@ static void report(const problem *p)
                   (double) p->rows * (double) (p->rows + 1) / 2.0;
     double flops = 4.0 * (double) p->sequences * seen * (double) (p->heads * p->head_size);
     printf("%-6s %-3s %3zu x %5zu, %2d heads over %2d of %3d: %8.2f us, ",
-           p->cross_kv    ? "memory"
-           : p->lanes > 0 ? "lanes"
+           p->cross_kv    ? "cross"
+           : p->lanes > 0 ? "beams"
            : p->rows == 1 ? "step"
                           : "prompt",
            p->cache == FT_I8 ? "i8" : "f16", p->sequences, p->context, p->heads, p->kv_heads,

@@ -13,6 +13,8 @@
 # compete with them on the same CPUS; none competes with the baseline.  The table shows the median
 # seconds of ROUNDS (default 5), in which the two alternate, and the speed relative to the baseline,
 # or to FOLDER without load where there is no baseline.
+#
+# SPDX-License-Identifier: Apache-2.0
 set -u
 folder=${1:?FOLDER} baseline=${2:-$1} cpus=${3:-0,1} rounds=${4:-5}
 threads=$(echo "$cpus" | tr ',' '\n' | wc -l)

@@ -354,7 +354,7 @@ ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
 {
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        fprintf(file, "%4d  %-10s  ", i, ft_op_name(op->kind));
+        fprintf(file, "%4d  %-15s  ", i, ft_op_name(op->kind));
         if (op->out >= 0)
             write_result(plan, op->out, file);
         if (op->out >= 0 && op->codes >= 0)

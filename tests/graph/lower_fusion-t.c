@@ -198,7 +198,7 @@ static void activate_gate(ft_plan *plan)
 
 static void attend_to_memory(ft_plan *plan)
 {
-    plan->op[ATTEND].attr.memory = true;
+    plan->op[ATTEND].attr.cross_kv = true;
 }
 
 static void attend_elsewhere(ft_plan *plan)

@@ -90,7 +90,7 @@ static const struct call {
 static void accepted(const struct call *c, size_t size, const later *options, const char *sentence)
 {
     later copy = *options;
-    copy.n_tokens.size = size;
+    copy.known.size = size;
     memset(&err, 0, sizeof err);
     ft_status status = c->make(&copy);
     bool fine = status == c->status && strstr(err.text, c->text) != NULL &&
@@ -104,7 +104,7 @@ static void refused(const struct call *c, size_t size, const later *options, ft_
                     const char *text)
 {
     later copy = *options;
-    copy.n_tokens.size = size;
+    copy.known.size = size;
     ft_status status = c->make(&copy);
     ok(status == expected && strcmp(err.text, text) == 0,
        "the call is refused with the message: %s", text);

@@ -170,8 +170,8 @@ typedef struct ft_cuda_float_gemm_args {
  * Accumulation is in float, in one fixed order: that of the tensor core instruction where x and w
  * share a 16-bit type (on sm_90a with split-K, wgmma_f16_gemm.h), that of linear_gemv.cu elsewhere.
  */
-int ft_cuda_float_batch_invariant(const ft_cuda_device_props *props, void *stream,
-                                  const ft_cuda_float_gemm_args *p);
+int ft_cuda_float_gemm_batch_invariant(const ft_cuda_device_props *props, void *stream,
+                                       const ft_cuda_float_gemm_args *p);
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 

@@ -106,7 +106,7 @@ void ft_config_write(const ft_config *config, FILE *file)
     if (config->rope != FT_ROPE_NONE)
         write_rope(config, file);
     if (config->qk_norm)
-        fputs(", normed queries and keys", file);
+        fputs(", norms of query and key heads", file);
     if (config->window > 0)
         write_window(config, file);
     write_head(config, file);

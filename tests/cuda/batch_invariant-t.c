@@ -128,7 +128,7 @@ static bool multiply(const ft_cuda_device_props *props, const floats *q, size_t 
         .activation = f->activation,
         .y = memory + GUARD,
     };
-    int status = ft_cuda_float_batch_invariant(props, NULL, &p);
+    int status = ft_cuda_float_gemm_batch_invariant(props, NULL, &p);
     if (status == 0)
         status = (int) cudaDeviceSynchronize();
     if (status != 0)

@@ -28,7 +28,7 @@ is 1 'ft-calibrate refuses --residual int8 for a ViT' \
 says err 'float.ft: the residual stream of family vit is not normalized and stays float' \
     'ft-calibrate says that the residual stream of a ViT stays float'
 is 0 'ft-inspect --plan shows the plan of an int8 ViT' "$FT_BUILDDIR/ft-inspect" --plan int8.ft
-says out 'patchify    embed.patches  T x 48  I8' \
+says out 'patchify         embed.patches  T x 48  I8' \
     'one operation extracts and quantizes the patches of an image'
 
 # ---- Identical results --------------------------------------------------------------------------

@@ -27,7 +27,7 @@ size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight);
 /* The same for one product of few rows, of any dtypes, without the library and without scratch. */
 int ft_cuda_linear_gemv(const ft_cuda_args *args);
 
-/* By ft_cuda_float_batch_invariant(). */
+/* By ft_cuda_float_gemm_batch_invariant(). */
 int ft_cuda_linear_batch_invariant(const ft_cuda_args *args);
 
 /*

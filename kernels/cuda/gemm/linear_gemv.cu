@@ -187,7 +187,7 @@ int ft_cuda_linear_gemv(const ft_cuda_args *args)
 int ft_cuda_linear_batch_invariant(const ft_cuda_args *args)
 {
     ft_cuda_float_gemm_args p = gemm_args_of(args);
-    return ft_cuda_float_batch_invariant(args->props, args->stream, &p);
+    return ft_cuda_float_gemm_batch_invariant(args->props, args->stream, &p);
 }
 
 /* ---- Groups --------------------------------------------------------------------------------- */

@@ -142,7 +142,7 @@ static int launch_halves(cudaStream_t stream, size_t i, void *data)
             .y_dtype = FT_F32,
             .y = s->y[set],
         };
-        status = ft_cuda_float_batch_invariant(&s->props, stream, &p);
+        status = ft_cuda_float_gemm_batch_invariant(&s->props, stream, &p);
     }
     return status;
 }

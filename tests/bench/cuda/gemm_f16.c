@@ -113,7 +113,7 @@ static int launch_one_product(cudaStream_t stream, const setting *s, size_t set)
         return ft_cuda_f16_wgmma(&s->props, stream, p, s->parts);
     int status = 0;
     for (int i = 0; i < s->parts && status == 0; i++)
-        status = ft_cuda_float_batch_invariant(&s->props, stream, &p[i]);
+        status = ft_cuda_float_gemm_batch_invariant(&s->props, stream, &p[i]);
     return status;
 }
 

@@ -194,7 +194,7 @@ static int run_halves(cudaStream_t stream, size_t i, void *data)
                                   .w_dtype = FT_F16,
                                   .y_dtype = FT_F16,
                                   .y = p->linear[0].y };
-    return ft_cuda_float_batch_invariant(&s->props, stream, &f);
+    return ft_cuda_float_gemm_batch_invariant(&s->props, stream, &f);
 }
 
 static int run_scalars(cudaStream_t stream, size_t i, void *data)

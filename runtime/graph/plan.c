@@ -282,7 +282,7 @@ static void write_result(const ft_plan *plan, int index, FILE *file)
     const ft_value *value = &plan->value[index];
     bool codes = value->scale > 0.0f || value->dynamic;
     fprintf(file, "%s  %s x %d  %s%s", value->name, ft_rows_name(value->rows), value->cols,
-            codes && value->dtype == FT_F32 ? "codes in " : "", ft_dtype_name(value->dtype));
+            codes && value->dtype == FT_F32 ? "I8 in " : "", ft_dtype_name(value->dtype));
     if (value->dynamic)
         fprintf(file, " scaled by row");
     if (value->scale > 0.0f)
@@ -333,7 +333,7 @@ static void write_fused(const ft_op *op, FILE *file)
 static void write_group(const ft_plan *plan, const ft_fusion_group *group, FILE *file)
 {
     const ft_op *first = &plan->op[group->first];
-    fprintf(file, "      group       %d..%d = ", group->first, group->first + group->count - 1);
+    fprintf(file, "      group            %d..%d = ", group->first, group->first + group->count - 1);
     if (group->kind == FT_FUSION_ATTENTION) {
         fprintf(file, "%s + %s\n", ft_op_name(first[0].kind), ft_op_name(first[1].kind));
         return;
@@ -372,7 +372,7 @@ ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
     for (int i = 0; i < plan->ngroup; i++)
         write_group(plan, &plan->group[i], file);
     for (int i = 0; i < plan->noutput; i++)
-        fprintf(file, "      output      %s = %s\n", plan->output[i].name,
+        fprintf(file, "      output           %s = %s\n", plan->output[i].name,
                 plan->value[plan->output[i].value].name);
     return ferror(file) ? ft_fail_errno(err, "cannot write the plan") : FT_OK;
 }

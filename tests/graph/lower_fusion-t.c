@@ -390,9 +390,9 @@ static void test_text(void)
     if (groups != NULL && outputs > groups)
         snprintf(found, sizeof found, "%.*s", (int) (outputs - groups), groups);
     is_str(found,
-           "      group       0..3 = residual + norm + linear x 3, weights contiguous\n"
-           "      group       4..5 = store + attend\n"
-           "      group       7..10 = residual + norm + linear x 2 + gate, weights contiguous\n",
+           "      group            0..3 = residual + norm + linear x 3, weights contiguous\n"
+           "      group            4..5 = store_kv + attend_kv\n"
+           "      group            7..10 = residual + norm + linear x 2 + gate, weights contiguous\n",
            "ft_plan_write() lists the groups after the operations");
     free(text);
     ft_plan_fini(&plan);

@@ -326,12 +326,13 @@ static void test_text(void)
     is_int(ft_plan_find_weight(&plan, "up.bias"), 1,
            "ft_plan_find_weight() finds a weight by its name");
     char *text = plan_text(&plan);
-    is_str(text,
-           "   0  linear      y  T x 4  codes in F32 amax 254  <- x . up.weight [I8 col4_4r2_8c], "
-           "up.bias [F32]  + gelu  + quantize\n"
-           "   1  pool        z  S x 4  F32  <- y  mean\n"
-           "      output      embedding = z\n",
-           "ft_plan_write() prints results, shapes, dtypes, operands and fusions");
+    is_str(
+        text,
+        "   0  linear           y  T x 4  I8 in F32 amax 254  <- x . up.weight [I8 col4_4r2_8c], "
+        "up.bias [F32]  + gelu  + quantize\n"
+        "   1  pool             z  S x 4  F32  <- y  mean\n"
+        "      output           embedding = z\n",
+        "ft_plan_write() prints results, shapes, dtypes, operands and fusions");
     free(text);
 
     FILE *full = fopen("/dev/full", "w");

@@ -71,7 +71,7 @@ static ft_status search(const void *options)
 }
 
 /* The model is an encoder, so it refuses to write: once the options have been read. */
-static const char no_writer[] = "a model of family bert";
+static const char no_writer[] = "models of family bert";
 
 static const struct call {
     const char *name;

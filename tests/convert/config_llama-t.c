@@ -155,7 +155,7 @@ static const bad_origin bad[] = {
       "MistralModel, which has" },
     { qwen2, "{\"architectures\": [\"Qwen2Model\"]}", FT_EUNSUPPORTED, "Qwen2Model, which has no" },
     { qwen2, "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3Model\"]}", FT_EUNSUPPORTED,
-      "Qwen3Model, which has no head to predict tokens; save it as Qwen3" },
+      "Qwen3Model, which has no language modeling head; save it as Qwen3" },
     { qwen2, "{\"model_type\": \"qwen3\", \"architectures\": null, \"mlp_bias\": true}",
       FT_EUNSUPPORTED, "mlp_bias is true, only false is supported" },
     { llama, "{\"architectures\": [\"LlamaForSequenceClassification\"]}", FT_EUNSUPPORTED,

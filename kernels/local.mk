@@ -179,6 +179,7 @@ cuda_sources = \
 	kernels/cuda/ptx/cluster_send.cuh \
 	kernels/cuda/common.cuh \
 	kernels/cuda/tune/benchmark_gemm.c \
+	kernels/cuda/tune/benchmark_candidate.c \
 	kernels/cuda/tune/benchmark_gemm.h \
 	kernels/cuda/tune/benchmark_cublaslt.c \
 	kernels/cuda/conv/conv.cu \
@@ -221,6 +222,7 @@ cuda_sources = \
 	kernels/cuda/epilogue.cuh \
 	kernels/cuda/host/errors.c \
 	kernels/cuda/host/exec.c \
+	kernels/cuda/host/exec_layout.c \
 	kernels/cuda/host/exec.h \
 	kernels/cuda/host/h2d_copy.c \
 	kernels/cuda/host/h2d_copy.h \

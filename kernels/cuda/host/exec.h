@@ -71,8 +71,14 @@ struct ft_exec {
     unsigned long runs;
 };
 
-/* The inputs of a run of this shape. */
+/* exec_layout.c: the inputs of a forward pass of this shape. */
 ft_cuda_input_offsets ft_cuda_layout_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket);
+
+/* The scales of a dynamic value's rows. */
+float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v);
+
+/* Blocks of queries that sequences of these rows make at most. */
+size_t ft_cuda_max_query_tiles(size_t tokens, size_t sequences);
 
 /* stage.c: the shape of a run, ... */
 ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch);
@@ -92,12 +98,6 @@ ft_cuda_launch_context ft_cuda_launch_context_of(const ft_exec *exec, const ft_c
 
 /* ... and operations first .. end - 1, which cut no fusion group, put on the stream. */
 ft_status ft_cuda_run_ops(const ft_cuda_launch_context *l, int first, int end, ft_error *err);
-
-/* The scales of a dynamic value's rows. */
-float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v);
-
-/* Blocks of queries that sequences of these rows make at most. */
-size_t ft_cuda_max_query_tiles(size_t tokens, size_t sequences);
 
 /* counter_download.c: device counters for every value that has counters on the host. */
 ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error *err);

@@ -59,19 +59,6 @@ static int get_algorithms(const ft_cuda_gemm_benchmark *c, const ft_cuda_candida
     return found;
 }
 
-int ft_cuda_cublaslt_launch(const ft_cuda_gemm_benchmark *c, const ft_cuda_candidate *p,
-                            const ft_cuda_gemm_operands *set)
-{
-    static const float scale = 1.0f / 4096.0f, beta = 0.0f;
-    static const int32_t alpha_i32 = 1, beta_i32 = 0;
-    bool is_int32 = p->cublaslt->scale == CUDA_R_32I, is_f16 = p->cublaslt->operand == CUDA_R_16F;
-    return (int) cublasLtMatmul(c->lt, p->gemm, is_int32 ? (const void *) &alpha_i32 : &scale,
-                                is_f16 ? set->w_f16 : set->w, p->w, is_f16 ? set->x_f16 : set->x,
-                                p->x, is_int32 ? (const void *) &beta_i32 : &beta, set->y, p->y,
-                                set->y, p->y, &p->algorithm, c->workspace,
-                                FT_CUDA_CUBLASLT_WORKSPACE, c->stream);
-}
-
 /* Keep the graph of the fastest algorithm. */
 static void select_fastest(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p)
 {
@@ -104,19 +91,4 @@ bool ft_cuda_cublaslt_init(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *out, in
         return true;
     ft_cuda_candidate_fini(out);
     return false;
-}
-
-void ft_cuda_candidate_fini(ft_cuda_candidate *p)
-{
-    if (p->graph != NULL)
-        (void) cudaGraphExecDestroy(p->graph);
-    if (p->gemm != NULL)
-        (void) cublasLtMatmulDescDestroy(p->gemm);
-    if (p->w != NULL)
-        (void) cublasLtMatrixLayoutDestroy(p->w);
-    if (p->x != NULL)
-        (void) cublasLtMatrixLayoutDestroy(p->x);
-    if (p->y != NULL)
-        (void) cublasLtMatrixLayoutDestroy(p->y);
-    *p = (ft_cuda_candidate){ 0 };
 }

@@ -1,10 +1,5 @@
 /*
- * benchmark_gemm.c - timings of all kernels for one INT8 GEMM, interleaved.
- *
- * Every candidate is a CUDA graph of GEMMs that rotate over copies of the operands, so that
- * operands come from DRAM and not from L2. The graphs run round-robin with pauses, because a GPU at
- * its power limit throttles whatever runs last. The result is the median over all rounds, divided
- * by the number of GEMMs of a graph.
+ * benchmark_gemm.c - benchmark of all kernels for one INT8 GEMM: operands and candidates.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,10 +11,8 @@
 #include "runtime/mem.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-enum { ALIGN = 256, ROTATION_BYTES = 160 << 20, PATTERN_BYTES = 8 << 20, PAUSE_NS = 500000 };
+enum { ALIGN = 256, ROTATION_BYTES = 160 << 20, PATTERN_BYTES = 8 << 20 };
 
 /* ---- Operands ---------------------------------------------------------------------------- */
 
@@ -161,99 +154,6 @@ void ft_cuda_gemm_benchmark_fini(ft_cuda_gemm_benchmark *c)
     (void) cudaFree(c->memory);
 }
 
-/* ---- Candidates -------------------------------------------------------------------------- */
-
-static ft_cuda_gemm_args gemm_args_of(const ft_cuda_gemm_benchmark *c,
-                                      const ft_cuda_gemm_operands *set)
-{
-    const ft_gemm_problem *match = c->match;
-    return (ft_cuda_gemm_args){
-        .m = match->m,
-        .n = match->n,
-        .k = match->k,
-        .x = set->x,
-        .w = set->w,
-        .prepacked = set->prepacked,
-        .x_scale = 1.0f / 32.0f,
-        .w_scale = c->scale,
-        .bias = c->bias,
-        .activation = match->activation,
-        .y_dtype = match->y,
-        .n_outputs = 1,
-        .width = { match->n },
-        .y = { set->y },
-        .y_inv_scale = { match->y == FT_I8 ? 32.0f : 0.0f },
-    };
-}
-
-static int launch(const ft_cuda_gemm_benchmark *c, const ft_cuda_candidate *p,
-                  const ft_cuda_gemm_operands *set)
-{
-    if (p->cublaslt != NULL)
-        return ft_cuda_cublaslt_launch(c, p, set);
-    ft_cuda_gemm_args gemm = gemm_args_of(c, set);
-    return ft_cuda_gemm_launch(p->kernel, c->props, c->stream, &gemm);
-}
-
-bool ft_cuda_candidate_capture(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p)
-{
-    cudaGraph_t graph = NULL;
-    if (launch(c, p, &c->set[0]) != 0 || cudaStreamSynchronize(c->stream) != cudaSuccess ||
-        cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
-        (void) cudaGetLastError();
-        return false;
-    }
-    int code = 0;
-    for (int i = 0; i < FT_CUDA_BENCH_GRAPH_NODES && code == 0; i++)
-        code = launch(c, p, &c->set[i % c->sets]);
-    int ended = (int) cudaStreamEndCapture(c->stream, &graph);
-    if (code == 0 && ended == 0)
-        code = (int) cudaGraphInstantiate(&p->graph, graph, 0);
-    if (graph != NULL)
-        (void) cudaGraphDestroy(graph);
-    if (code == 0 && ended == 0)
-        return true;
-    (void) cudaGetLastError();
-    p->graph = NULL;
-    return false;
-}
-
-/* One round: an untimed graph first, to warm up caches and clocks. */
-static int time_once(const ft_cuda_gemm_benchmark *c, const ft_cuda_candidate *p, float *ms)
-{
-    nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
-    int code = (int) cudaGraphLaunch(p->graph, c->stream);
-    if (code == 0)
-        code = (int) cudaEventRecord(c->begin, c->stream);
-    if (code == 0)
-        code = (int) cudaGraphLaunch(p->graph, c->stream);
-    if (code == 0)
-        code = (int) cudaEventRecord(c->end, c->stream);
-    if (code == 0)
-        code = (int) cudaStreamSynchronize(c->stream);
-    return code != 0 ? code : (int) cudaEventElapsedTime(ms, c->begin, c->end);
-}
-
-static int compare_floats(const void *a, const void *b)
-{
-    float x = *(const float *) a, y = *(const float *) b;
-    return (x > y) - (x < y);
-}
-
-int ft_cuda_gemm_benchmark_run(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *candidate, int count,
-                               int rounds)
-{
-    int code = 0;
-    for (int round = 0; round < rounds; round++)
-        for (int i = 0; i < count && code == 0; i++)
-            code = time_once(c, &candidate[i], &candidate[i].ms[round]);
-    for (int i = 0; i < count && code == 0; i++) {
-        qsort(candidate[i].ms, (size_t) rounds, sizeof candidate[i].ms[0], compare_floats);
-        candidate[i].median = candidate[i].ms[rounds / 2] / FT_CUDA_BENCH_GRAPH_NODES;
-    }
-    return code;
-}
-
 /* ---- Benchmark --------------------------------------------------------------------------- */
 
 static int init_candidates(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *candidate)
@@ -280,7 +180,7 @@ ft_status ft_cuda_compare(ft_device *device, const ft_gemm_problem *match,
     if (code == 0) {
         n_candidates = init_candidates(&c, candidate);
         code = ft_cuda_gemm_benchmark_run(&c, candidate, n_candidates, FT_CUDA_BENCH_ROUNDS);
-        ft_cuda_gemm_args gemm = gemm_args_of(&c, &c.set[0]);
+        ft_cuda_gemm_args gemm = ft_cuda_gemm_benchmark_args(&c, &c.set[0]);
         ft_cuda_gemm_kernel chosen = ft_cuda_gemm_select(&device->props, &gemm);
         for (int i = 0; i < n_candidates; i++) {
             out[i] = (ft_gemm_candidate){ .seconds = 1e-3 * (double) candidate[i].median,

@@ -64,21 +64,24 @@ int ft_cuda_gemm_benchmark_init(ft_cuda_gemm_benchmark *c, const ft_cuda_device_
                                 const ft_gemm_problem *match);
 void ft_cuda_gemm_benchmark_fini(ft_cuda_gemm_benchmark *c);
 
-/*
- * cuBLASLt candidates (benchmark_cublaslt.c): their number, and initialization of one; false:
- * cuBLASLt has no algorithm.
- */
-int ft_cuda_cublaslt_count(void);
-bool ft_cuda_cublaslt_init(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *out, int index);
-int ft_cuda_cublaslt_launch(const ft_cuda_gemm_benchmark *c, const ft_cuda_candidate *p,
-                            const ft_cuda_gemm_operands *set);
-void ft_cuda_candidate_fini(ft_cuda_candidate *p);
+/* ---- Candidates (benchmark_candidate.c) --------------------------------------------------- */
+
+/* The GEMM on one set of operands, for a kernel of ours. */
+ft_cuda_gemm_args ft_cuda_gemm_benchmark_args(const ft_cuda_gemm_benchmark *c,
+                                              const ft_cuda_gemm_operands *set);
 
 /* Capture the candidate's graph; false: it does not support this GEMM. */
 bool ft_cuda_candidate_capture(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p);
+void ft_cuda_candidate_fini(ft_cuda_candidate *p);
 
 /* Run all candidates round-robin and compute their median times. */
 int ft_cuda_gemm_benchmark_run(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *candidate, int count,
                                int rounds);
+
+/* ---- cuBLASLt baselines (benchmark_cublaslt.c) -------------------------------------------- */
+
+/* Number of baselines, and initialization of one; false: cuBLASLt has no algorithm. */
+int ft_cuda_cublaslt_count(void);
+bool ft_cuda_cublaslt_init(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *out, int index);
 
 #endif

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* A group in one run: its operations with their arguments. */
+/* A fusion group of a forward pass: its operations with their arguments. */
 typedef struct ft_cuda_group {
     ft_fusion kind;
 
@@ -35,25 +35,25 @@ typedef struct ft_cuda_group {
 typedef struct ft_cuda_fused_kernel {
     const char *name;
     ft_fusion kind;
-    bool norm,
-        gate; /* computes the norm, and the gate, of a group that has them; else the linears */
+    bool norm, gate; /* computes the norm, and the gate, of a group in addition to its linears */
     bool (*supports)(const ft_cuda_group *group);
 
-    /* cudaErrorNotSupported, and nothing is launched, where it does not support the group. */
+    /* Returns cudaErrorNotSupported and launches nothing where it does not support the group. */
     int (*launch)(const ft_cuda_group *group);
 } ft_cuda_fused_kernel;
 
 /*
- * Up to FT_CUDA_MAX_FUSED linears of one input, with the norm that produces it, the gate that
- * multiplies two outputs, or both; NULL: absent. The norm's second output (the residual sum) is
- * written.
+ * Select a kernel for a group: up to FT_CUDA_MAX_FUSED linears of one input, with the norm that
+ * produces it, the gate that multiplies two outputs, or both. *part receives the operations of the
+ * group that the kernel computes. The norm's second output (the residual sum) is written. NULL: no
+ * kernel supports the group.
  */
 const ft_cuda_fused_kernel *ft_cuda_fused_kernel_for(const ft_cuda_group *group,
                                                      ft_cuda_group *part);
 
 /* ---- Linears ------------------------------------------------------------------------------ */
 
-/* Group-wise weights and one or two rows: linears with the norm, the gate, or both. */
+/* Group-wise weights, one or two rows: GEMV with the norm, the gate, or both. */
 bool ft_cuda_group_decode_supports(const ft_cuda_group *group);
 int ft_cuda_group_decode(const ft_cuda_group *group);
 
@@ -61,27 +61,28 @@ int ft_cuda_group_decode(const ft_cuda_group *group);
 bool ft_cuda_group_groupwise_supports(const ft_cuda_group *group);
 int ft_cuda_group_groupwise(const ft_cuda_group *group);
 
-/* Int8: linears as one GEMM of weights that lie one behind the other. */
+/* Int8: linears as one GEMM, where their weights are adjacent in memory. */
 bool ft_cuda_group_int8_supports(const ft_cuda_group *group);
 int ft_cuda_group_int8(const ft_cuda_group *group);
 
-/* Batch-invariant GEMMs of f16 or bf16 and one shape, in one launch. */
+/* Batch-invariant f16 or bf16 GEMMs of one shape, in one launch. */
 bool ft_cuda_group_f16_supports(const ft_cuda_group *group);
 int ft_cuda_group_f16(const ft_cuda_group *group);
 
-/* Float GEMMs of one shape as a strided batch of cuBLAS. */
+/* Float GEMMs of one shape as one strided batch in cuBLAS. */
 bool ft_cuda_group_cublas_supports(const ft_cuda_group *group);
 int ft_cuda_group_cublas(const ft_cuda_group *group);
 
 /*
- * How the linears of a group are computed, in the words of ft_cuda_gemm_explain(): returns how many
- * are one GEMM, else 1, and speaks of the first.  0, and an empty text, for floats.
+ * Describe the kernel of a group's linears as ft_cuda_gemm_explain() does. Returns the number of
+ * linears that run as one GEMM, else 1, and then the text describes the first; 0 and an empty text
+ * for float linears.
  */
 int ft_cuda_linear_explain(const ft_cuda_group *group, char *text, size_t size);
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
-/* A step of few sequences: rotary positions, keys and values to the cache, and attention. */
+/* Decode step of few sequences: RoPE, KV cache write and attention. */
 bool ft_cuda_store_attend_supports(const ft_cuda_group *group);
 int ft_cuda_store_attend(const ft_cuda_group *group);
 

@@ -95,12 +95,12 @@ static void test_heads(void)
     is_int(accept_heads(FT_OP_ATTEND_KV, 40, &err), FT_EUNSUPPORTED,
            "the CUDA backend does not support attention with heads of 20 elements");
     is_str(err.text,
-           "a.ft: attend_kv queries: heads of 20 elements, but on a GPU a multiple of 8 is needed",
+           "a.ft: attend_kv queries: heads of 20 elements, but the GPU kernels need a multiple of 8",
            "the message for unsupported heads names the operation and its queries");
     is_int(accept_heads(FT_OP_STORE_KV, 528, &err), FT_EUNSUPPORTED,
            "the CUDA backend does not support storing keys with heads of 264 elements");
     is_str(err.text,
-           "a.ft: store_kv keys: heads of 264 elements, but on a GPU they have at most 256",
+           "a.ft: store_kv keys: heads of 264 elements, but the GPU kernels support at most 256",
            "the message for unsupported keys names the operation and its keys");
 }
 

@@ -183,7 +183,7 @@ static void test_heads(const work *w)
            FT_EUNSUPPORTED, "ft_model_open() refuses heads of 257 elements on a GPU");
     has(err.text, path, "the message for heads of 257 elements names the file");
     has(err.text,
-        "attention layer.0.attn.context: heads of 257 elements, but on a GPU they have at "
+        "attention layer.0.attn.context: heads of 257 elements, but the GPU kernels support at "
         "most 256",
         "the message for heads of 257 elements names the size found and the maximum");
     model = calibrated_open(path, NULL);

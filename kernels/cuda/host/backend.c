@@ -1,7 +1,7 @@
 /*
- * backend.c - the CUDA backend: which devices there are, and opening one.
+ * backend.c - the CUDA backend: lists, opens and closes devices, and checks operations.
  *
- * The host side is C and speaks to the CUDA runtime; only kernels and their launchers are .cu.
+ * The host side is C and calls the CUDA runtime API; only kernels and their launchers are .cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -71,15 +71,15 @@ static bool describe(int index, ft_device_info *out)
     return out->usable;
 }
 
-/* The library refuses from sm_90 on; before that it is asked. */
+/* cuBLASLt does not support COL32 from sm_90 on; older devices are probed. */
 static bool has_imma(const ft_cuda_device_props *props)
 {
     cublasHandle_t blas;
     if (props->capability >= 90 || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
         return false;
-    bool takes = ft_cuda_gemm_cublaslt_probe(blas);
+    bool supported = ft_cuda_gemm_cublaslt_probe(blas);
     (void) cublasDestroy(blas);
-    return takes;
+    return supported;
 }
 
 static ft_status open_cuda(ft_device **out, int index, ft_error *err)
@@ -97,7 +97,7 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
     return FT_OK;
 }
 
-/* Heads that kernels have room for, and that lie as their loads need them. */
+/* Check that heads fit the tiles of the kernels and are aligned for their vector loads. */
 static ft_status check_heads(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
     bool kv_only = op->in[0] < 0; /* keys and values without queries */
@@ -106,11 +106,11 @@ static ft_status check_heads(const ft_plan *plan, const ft_op *op, const char *w
     const char *name = plan->value[ft_op_label_value(op)].name;
     if (width > FT_CUDA_MAX_HEAD_SIZE)
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: %s %s: heads of %d elements, but on a GPU they have at most %d", what,
-                       ft_op_name(op->kind), name, width, FT_CUDA_MAX_HEAD_SIZE);
+                       "%s: %s %s: heads of %d elements, but the GPU kernels support at most %d",
+                       what, ft_op_name(op->kind), name, width, FT_CUDA_MAX_HEAD_SIZE);
     if (op->kind != FT_OP_ATTENTION && width % 8 != 0)
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: %s %s: heads of %d elements, but on a GPU a multiple of 8 is needed",
+                       "%s: %s %s: heads of %d elements, but the GPU kernels need a multiple of 8",
                        what, ft_op_name(op->kind), name, width);
     return FT_OK;
 }
@@ -144,11 +144,11 @@ const ft_backend ft_backend_cuda = {
     .release = ft_cuda_release,
     .write = ft_cuda_write,
     .read = ft_cuda_read,
-    .chosen = ft_cuda_chosen,
+    .chosen = ft_cuda_poll_tokens,
     .run = ft_cuda_run,
     .run_op = ft_cuda_run_op,
-    .describe_gemm = ft_cuda_explain,
+    .describe_gemm = ft_cuda_describe_gemm,
     .wait = ft_cuda_wait,
     .collect = ft_cuda_collect,
-    .benchmark_gemm = ft_cuda_compare,
+    .benchmark_gemm = ft_cuda_benchmark_gemm,
 };

@@ -1,8 +1,9 @@
 /*
- * counter_download.c - counters of a calibration in device memory, and their way to the host.
+ * counter_download.c - calibration counters in device memory, and their download to the host.
  *
- * The device counts by key alone: on the host the largest keys become the tail, each magnitude the
- * smallest of its key (off by 2^-12 at most); the largest magnitude of all is exact.
+ * The device counts by key only.  On the host the largest keys become the exact tail, where each
+ * magnitude is the smallest one of its key (a relative error of at most 2^-12).  The largest
+ * magnitude of all is exact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +15,10 @@
 
 #include <stdlib.h>
 
-enum { SPECIALS = 3 };
+enum { SPECIAL_COUNTERS = 3 };
 
-/* Counters of one point: keys, zeros/NaNs/infinities, the largest magnitude (in a word of 8). */
-static const size_t words = FT_COUNT_KEYS + SPECIALS + 1;
+/* 8-byte words of one calibration point: keys; zeros, NaNs, infinities; the largest magnitude. */
+static const size_t point_words = FT_COUNT_KEYS + SPECIAL_COUNTERS + 1;
 
 ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error *err)
 {
@@ -25,7 +26,7 @@ ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error 
     size_t points = 0;
     for (int i = 0; i < plan->nvalue; i++)
         points += counts[i] != NULL;
-    size_t bytes = points * words * sizeof(uint64_t);
+    size_t bytes = points * point_words * sizeof(uint64_t);
     exec->counts = ft_calloc((size_t) plan->nvalue, sizeof *exec->counts);
     if (exec->counts == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu counters", points);
@@ -40,9 +41,9 @@ ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error 
             exec->counts[i] = (ft_cuda_counts){
                 .key = next,
                 .special = next + FT_COUNT_KEYS,
-                .largest = (uint32_t *) (next + FT_COUNT_KEYS + SPECIALS),
+                .largest = (uint32_t *) (next + FT_COUNT_KEYS + SPECIAL_COUNTERS),
             };
-            next += words;
+            next += point_words;
         }
     return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->props, code, "counters");
 }
@@ -53,19 +54,19 @@ void ft_cuda_counts_close(ft_exec *exec)
     free(exec->counts);
 }
 
-/* From the largest key down, so that the tail fills with what belongs there. */
+/* In descending order of keys, so that the tail gets the largest magnitudes. */
 static void merge_counts(ft_counts *counts, const uint64_t *histogram)
 {
     const uint64_t *special = histogram + FT_COUNT_KEYS;
-    uint32_t largest = (uint32_t) special[SPECIALS];
+    uint32_t largest = (uint32_t) special[SPECIAL_COUNTERS];
     for (uint32_t key = FT_COUNT_KEYS; key-- > 1;) {
-        uint64_t times = histogram[key];
-        if (times > 0 && key == ft_count_key(largest)) {
+        uint64_t count = histogram[key];
+        if (count > 0 && key == ft_count_key(largest)) {
             ft_counts_add_value(counts, largest, 1);
-            times--;
+            count--;
         }
-        if (times > 0)
-            ft_counts_add_value(counts, ft_count_magnitude(key), times);
+        if (count > 0)
+            ft_counts_add_value(counts, ft_count_magnitude(key), count);
     }
     counts->key[0] += histogram[0];
     counts->zeros += special[0];
@@ -78,7 +79,7 @@ ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err
     const ft_cuda_device_props *props = &exec->device->props;
     if (exec->counts == NULL)
         return FT_OK;
-    uint64_t *histogram = ft_calloc(words, sizeof *histogram);
+    uint64_t *histogram = ft_calloc(point_words, sizeof *histogram);
     if (histogram == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for counters");
     int code = (int) cudaSetDevice(props->index);
@@ -86,7 +87,7 @@ ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err
         ft_cuda_counts *device = &exec->counts[i];
         if (device->key == NULL || counts[i] == NULL)
             continue;
-        size_t bytes = words * sizeof *histogram;
+        size_t bytes = point_words * sizeof *histogram;
         code = (int) cudaMemcpyAsync(histogram, device->key, bytes, cudaMemcpyDeviceToHost,
                                      exec->stream);
         if (code == 0)

@@ -1,5 +1,5 @@
 /*
- * errors.c - what went wrong on a GPU, in words: no device, no memory, or a context that is lost.
+ * errors.c - texts of GPU errors: no device, out of memory, or a lost context.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ bool ft_cuda_is_context_lost(int code)
     }
 }
 
-static const char lost[] = "the device's context is lost: this process cannot use it again";
+static const char context_lost[] = "the device's context is lost: this process cannot use it again";
 
 ft_status ft_cuda_fail(ft_error *err, const ft_cuda_device_props *props, int code, const char *what)
 {
@@ -40,13 +40,13 @@ ft_status ft_cuda_fail(ft_error *err, const ft_cuda_device_props *props, int cod
     return ft_fail(err, FT_EDEVICE, "cuda:%d: %s: %s%s%s", props->index, what,
                    cudaGetErrorString((cudaError_t) code),
                    ft_cuda_is_context_lost(code) ? "; " : "",
-                   ft_cuda_is_context_lost(code) ? lost : "");
+                   ft_cuda_is_context_lost(code) ? context_lost : "");
 }
 
 ft_status ft_cuda_alloc(void **out, const ft_cuda_device_props *props, size_t bytes,
                         const char *what, ft_error *err)
 {
-    size_t available = 0, all = 0;
+    size_t available = 0, total = 0;
     *out = NULL;
     cudaError_t status = cudaMalloc(out, bytes > 0 ? bytes : 1);
     if (status == cudaSuccess)
@@ -54,9 +54,9 @@ ft_status ft_cuda_alloc(void **out, const ft_cuda_device_props *props, size_t by
     if (status != cudaErrorMemoryAllocation)
         return ft_cuda_fail(err, props, (int) status, what);
     (void) cudaGetLastError();
-    (void) cudaMemGetInfo(&available, &all);
+    (void) cudaMemGetInfo(&available, &total);
     return ft_fail(err, FT_ENOMEM, "cuda:%d: %s: %zu bytes asked, %zu free of %zu", props->index,
-                   what, bytes, available, all);
+                   what, bytes, available, total);
 }
 
 void ft_cuda_explain_no_device(int code, int driver, char *out, size_t capacity)
@@ -68,7 +68,7 @@ void ft_cuda_explain_no_device(int code, int driver, char *out, size_t capacity)
     else if (code == cudaErrorInsufficientDriver)
         snprintf(out, capacity, "no CUDA device: no driver");
     else if (ft_cuda_is_context_lost(code))
-        snprintf(out, capacity, "%s", lost);
+        snprintf(out, capacity, "%s", context_lost);
     else
         snprintf(out, capacity, "no CUDA device: %.90s",
                  code == cudaSuccess ? "the driver lists none"
@@ -77,10 +77,10 @@ void ft_cuda_explain_no_device(int code, int driver, char *out, size_t capacity)
 
 void ft_cuda_explain_unusable(const char *device, int code, char *out, size_t capacity)
 {
-    const char *why = cudaGetErrorString((cudaError_t) code);
+    const char *reason = cudaGetErrorString((cudaError_t) code);
     if (code == cudaErrorNoKernelImageForDevice)
-        why = "this build has no code for its architecture";
+        reason = "this build has no code for its architecture";
     else if (ft_cuda_is_context_lost(code))
-        why = lost;
-    snprintf(out, capacity, "%.40s: %.80s", device, why);
+        reason = context_lost;
+    snprintf(out, capacity, "%.40s: %.80s", device, reason);
 }

@@ -1,5 +1,5 @@
 /*
- * exec.c - making a plan ready: memory, and moving values in and out.
+ * exec.c - prepares a plan for execution: device memory, cuBLAS, and access to its values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 256, BLAS_BYTES = 32 << 20, COUNT_BYTES = 16 };
+enum { ALIGN = 256, BLAS_BYTES = 32 << 20, PASS_COUNT_BYTES = 16 };
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
@@ -39,13 +39,14 @@ static ft_status find_inputs(ft_exec *exec, ft_error *err)
         if (exec->ninputs == FT_CUDA_INPUTS)
             return ft_fail(err, FT_ELIMIT, "%s: more than %d inputs", value->name, FT_CUDA_INPUTS);
         exec->input[exec->ninputs] = i;
-        exec->column[exec->ninputs] = ft_calloc(exec->limits.tokens, sizeof(int32_t));
-        if (exec->column[exec->ninputs++] == NULL)
+        exec->host_input[exec->ninputs] = ft_calloc(exec->limits.tokens, sizeof(int32_t));
+        if (exec->host_input[exec->ninputs++] == NULL)
             return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", exec->limits.tokens);
     }
     return FT_OK;
 }
 
+/* Scratch bytes of one operation within the limits of this session. */
 static size_t scratch_of(const ft_exec *exec, const ft_op *op)
 {
     const ft_plan *plan = exec->plan;
@@ -67,7 +68,7 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
                                        : 0;
 }
 
-/* What the operations of a plan share, as large as the largest needs it. */
+/* Operations share scratch and counters: the maximum over all of them. */
 static void compute_scratch(ft_exec *exec, size_t *counters)
 {
     *counters = 0;
@@ -83,7 +84,8 @@ static void compute_scratch(ft_exec *exec, size_t *counters)
     }
 }
 
-/* Floats of tokens are multiplied by the library, and codes where that needs scratch. */
+/* cuBLAS computes float GEMMs of tokens; cuBLASLt may compute INT8 GEMMs, and then needs scratch.
+ */
 static bool needs_blas(const ft_exec *exec)
 {
     const ft_plan *plan = exec->plan;
@@ -91,14 +93,15 @@ static bool needs_blas(const ft_exec *exec)
         const ft_op *op = &plan->op[i];
         if (op->kind != FT_OP_LINEAR || plan->weight[op->weight[0]].blocks.scale != NULL)
             continue;
-        bool floats = plan->weight[op->weight[0]].scale == NULL && !plan->batch_invariant;
-        if ((floats && plan->value[op->in[0]].rows == FT_TOKENS) || scratch_of(exec, op) > 0)
+        bool is_cublas_float = plan->weight[op->weight[0]].scale == NULL && !plan->batch_invariant;
+        if ((is_cublas_float && plan->value[op->in[0]].rows == FT_TOKENS) ||
+            scratch_of(exec, op) > 0)
             return true;
     }
     return false;
 }
 
-/* The float library, with memory of its own so that it allocates nothing during a run. */
+/* cuBLAS gets a workspace up front, so that it allocates nothing during a forward pass. */
 static ft_status open_blas(ft_exec *exec, ft_error *err)
 {
     if (!needs_blas(exec))
@@ -122,31 +125,32 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
     const ft_cuda_device_props *props = &exec->device->props;
     size_t counters;
     compute_scratch(exec, &counters);
-    ft_cuda_bucket most = {
+    ft_cuda_bucket max_bucket = {
         .tokens = exec->limits.tokens,
         .sequences = exec->limits.sequences,
-        .blocks = ft_cuda_max_query_tiles(exec->limits.tokens, exec->limits.sequences),
+        .query_tiles = ft_cuda_max_query_tiles(exec->limits.tokens, exec->limits.sequences),
         .selected = exec->limits.selected,
-        .groups = exec->limits.sequences,
+        .beam_groups = exec->limits.sequences,
     };
-    size_t inputs = ft_cuda_layout_inputs(exec, &most).bytes;
+    size_t inputs = ft_cuda_layout_inputs(exec, &max_bucket).bytes;
     size_t arena = ft_round_up(exec->plan->arena, ALIGN);
-    size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + COUNT_BYTES +
+    size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + PASS_COUNT_BYTES +
                    counters * sizeof *exec->counters;
     FT_TRY(ft_cuda_alloc((void **) &exec->arena, props, bytes, "memory of a session", err));
     exec->scratch = exec->arena + arena;
     exec->inputs = exec->scratch + ft_round_up(exec->scratch_bytes, ALIGN);
     exec->count = (uint32_t *) (void *) (exec->inputs + inputs);
-    exec->counters = (uint32_t *) (void *) (exec->inputs + inputs + COUNT_BYTES);
+    exec->counters = (uint32_t *) (void *) (exec->inputs + inputs + PASS_COUNT_BYTES);
     size_t mailbox = 2 * exec->limits.selected * sizeof *exec->mailbox;
-    int code = (int) cudaHostAlloc((void **) &exec->staging, inputs + COUNT_BYTES + mailbox,
+    int code = (int) cudaHostAlloc((void **) &exec->staging, inputs + PASS_COUNT_BYTES + mailbox,
                                    cudaHostAllocDefault);
     if (code == 0) {
         exec->consumed = (uint32_t *) (void *) (exec->staging + inputs);
-        exec->mailbox = (ft_cuda_mailbox_entry *) (void *) (exec->staging + inputs + COUNT_BYTES);
-        memset(exec->consumed, 0, COUNT_BYTES + mailbox);
+        exec->mailbox =
+            (ft_cuda_mailbox_entry *) (void *) (exec->staging + inputs + PASS_COUNT_BYTES);
+        memset(exec->consumed, 0, PASS_COUNT_BYTES + mailbox);
     }
-    if (code == 0) /* rows between a run and its bucket are computed: let them be numbers */
+    if (code == 0) /* padding rows are computed too: without NaNs */
         code = (int) cudaMemsetAsync(exec->arena, 0, bytes, exec->stream);
     return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "memory of a session");
 }
@@ -203,7 +207,7 @@ void ft_cuda_release(ft_exec *exec)
     if (exec->stream != NULL)
         (void) cudaStreamDestroy(exec->stream);
     for (int i = 0; i < exec->ninputs; i++)
-        free(exec->column[i]);
+        free(exec->host_input[i]);
     free(exec);
 }
 
@@ -213,11 +217,11 @@ ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows,
 {
     for (int i = 0; i < exec->ninputs; i++)
         if (exec->input[i] == value) {
-            memcpy(exec->column[i], data, rows * sizeof(int32_t));
+            memcpy(exec->host_input[i], data, rows * sizeof(int32_t));
             exec->rows[i] = rows;
             return FT_OK;
         }
-    /* Any other value goes straight to its place: what tests and benchmarks begin with. */
+    /* Tests and benchmarks also set intermediate values, which are copied directly. */
     const ft_value *v = &exec->plan->value[value];
     const ft_cuda_device_props *props = &exec->device->props;
     int code = (int) cudaSetDevice(props->index);
@@ -237,7 +241,7 @@ ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales
     const ft_cuda_device_props *props = &exec->device->props;
     for (int i = 0; i < exec->ninputs; i++)
         if (exec->input[i] == value) {
-            memcpy(data, exec->column[i], rows * sizeof(int32_t));
+            memcpy(data, exec->host_input[i], rows * sizeof(int32_t));
             return FT_OK;
         }
     int code = (int) cudaSetDevice(props->index);
@@ -253,11 +257,11 @@ ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales
     return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, v->name);
 }
 
-/* ---- Answers ------------------------------------------------------------------------------ */
+/* ---- Sampled tokens ----------------------------------------------------------------------- */
 
 /*
- * Half an answer, as soon as this run has written it.  The stream is asked now and then: a run that
- * failed answers nothing.
+ * Poll one 8-byte half of a mailbox entry until forward pass `run` has written it.  The stream is
+ * queried from time to time, because a failed pass never writes its entries.
  */
 static int poll_mailbox_entry(const ft_exec *exec, const void *half, uint32_t run, uint32_t *word)
 {
@@ -265,9 +269,9 @@ static int poll_mailbox_entry(const ft_exec *exec, const void *half, uint32_t ru
     int code = (int) cudaErrorNotReady;
     for (bool ended = false;;) {
         for (int i = 0; i < POLLS; i++) {
-            uint64_t both = __atomic_load_n((const uint64_t *) half, __ATOMIC_ACQUIRE);
-            if (both >> 32 == run) {
-                *word = (uint32_t) both;
+            uint64_t packed = __atomic_load_n((const uint64_t *) half, __ATOMIC_ACQUIRE);
+            if (packed >> 32 == run) {
+                *word = (uint32_t) packed;
                 return (int) cudaSuccess;
             }
         }
@@ -278,22 +282,22 @@ static int poll_mailbox_entry(const ft_exec *exec, const void *half, uint32_t ru
     }
 }
 
-ft_status ft_cuda_chosen(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
-                         ft_error *err)
+ft_status ft_cuda_poll_tokens(ft_exec *exec, unsigned back, int32_t *token, float *logprob,
+                              size_t rows, ft_error *err)
 {
     const ft_cuda_device_props *props = &exec->device->props;
     uint32_t run = exec->launched - back;
-    const ft_cuda_mailbox_entry *answer = exec->mailbox + run % 2 * exec->limits.selected;
+    const ft_cuda_mailbox_entry *entry = exec->mailbox + run % 2 * exec->limits.selected;
     int code = (int) cudaSetDevice(props->index);
     for (size_t i = 0; i < rows && code == 0; i++) {
         uint32_t words[2] = { 0 };
-        code = poll_mailbox_entry(exec, &answer[i].token, run, &words[0]);
+        code = poll_mailbox_entry(exec, &entry[i].token, run, &words[0]);
         if (code == 0)
-            code = poll_mailbox_entry(exec, &answer[i].logprob, run, &words[1]);
+            code = poll_mailbox_entry(exec, &entry[i].logprob, run, &words[1]);
         memcpy(&token[i], &words[0], sizeof *token);
         memcpy(&logprob[i], &words[1], sizeof *logprob);
     }
-    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "chosen tokens");
+    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "sampled tokens");
 }
 
 ft_status ft_cuda_wait(ft_exec *exec, ft_error *err)
@@ -302,5 +306,5 @@ ft_status ft_cuda_wait(ft_exec *exec, ft_error *err)
     int code = (int) cudaSetDevice(props->index);
     if (code == 0)
         code = (int) cudaStreamSynchronize(exec->stream);
-    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "a run");
+    return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "a forward pass");
 }

@@ -1,5 +1,5 @@
 /*
- * exec.h - one plan on one stream: its memory, and the graphs of the shapes it has met.
+ * exec.h - a plan on one stream: its device memory, and one CUDA graph for each bucket it has seen.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,61 +11,61 @@
 enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
 
 /*
- * The shape that a graph was made for.  Runs are rounded up to it, so that a few graphs serve all
- * lengths; the rows in between hold zeros as inputs and belong to no sequence.
+ * The shape of a CUDA graph.  The shape of a forward pass is rounded up to a bucket, so that a few
+ * graphs serve all lengths.  Padding rows have zeros as inputs and belong to no sequence.
  */
 typedef struct ft_cuda_bucket {
-    size_t tokens, sequences, blocks;
-    size_t context, selected; /* plans with a cache: ft_batch */
-    size_t groups, widest;    /* ... texts that are searched by beams; lanes of the widest */
-    size_t cross_kv, lanes;   /* encoder-decoders: tokens of the longest source; ft_batch */
-    bool step, samples, source;
+    size_t tokens, sequences, query_tiles;
+    size_t context, selected;      /* plans with a KV cache: as in ft_batch */
+    size_t beam_groups, max_beams; /* ... beam searches, and beams of the widest one */
+    size_t cross_kv, n_beams; /* encoder-decoders: tokens of the longest source; ft_batch.lanes */
+    bool is_decode, samples, is_encoder;
 } ft_cuda_bucket;
 
-/* Where the inputs of a run begin, in the pinned buffer and on the device: bytes. */
+/* Byte offsets of the inputs of a forward pass, in the pinned buffer and on the device. */
 typedef struct ft_cuda_input_offsets {
     size_t value[FT_CUDA_INPUTS];
-    size_t start, blocks;
-    size_t seq_id, n_past, n_tokens, slot, pages, selected_rows, choice,
-        beams;                            /* plans with a cache */
+    size_t start, query_tiles;
+    size_t seq_id, n_past, n_tokens, slot, pages, selected_rows, sampling,
+        beams;                            /* plans with a KV cache */
     size_t cross_kv_last, cross_kv_pages; /* encoder-decoders */
     size_t bytes;
 } ft_cuda_input_offsets;
 
 typedef struct ft_cuda_graph {
     ft_cuda_bucket bucket;
-    cudaGraphExec_t graph; /* NULL: the slot is free */
-    unsigned long used;    /* the run that used it last */
+    cudaGraphExec_t graph;   /* NULL: this entry is free */
+    unsigned long last_used; /* number of the last forward pass that launched it */
 } ft_cuda_graph;
 
 struct ft_exec {
     const ft_plan *plan;
     const ft_device *device;
     ft_limits limits;
-    bool has_cache; /* or a memory */
+    bool has_cache; /* KV cache or cross-attention KV */
     cudaStream_t stream;
-    void *blas; /* cublasHandle_t; NULL where the plan multiplies no floats */
+    void *blas; /* cublasHandle_t; NULL where no GEMM of the plan needs it */
     void *blas_memory;
 
     char *arena;   /* the plan's values */
-    char *scratch; /* shared by all operations: they run one after the other */
+    char *scratch; /* shared by all operations, which run one after another */
     size_t scratch_bytes;
-    uint32_t *counters; /* of operations: zeros between any two */
+    uint32_t *counters; /* shared by all operations; zero between any two of them */
 
-    /* Values without a producer live here, then starts and blocks; one kernel brings them all. */
+    /* Inputs: values without a producer, then the arrays of the batch; one kernel copies all. */
     int input[FT_CUDA_INPUTS], ninputs;
-    int32_t *column[FT_CUDA_INPUTS]; /* as written, on the host */
+    int32_t *host_input[FT_CUDA_INPUTS]; /* as passed to ft_cuda_write() */
     size_t rows[FT_CUDA_INPUTS];
-    char *staging;                  /* pinned */
-    char *inputs;                   /* on the device */
-    uint32_t *count;                /* of ft_cuda_copy_inputs(), on the device */
-    uint32_t *consumed;             /* pinned: runs whose inputs have left `staging` ... */
-    uint32_t launched;              /* ... of so many that were launched */
+    char *staging;      /* pinned */
+    char *inputs;       /* on the device */
+    uint32_t *count;    /* on the device: ft_cuda_inputs.count */
+    uint32_t *consumed; /* pinned: passes whose inputs have been copied from `staging` ... */
+    uint32_t launched;  /* ... out of this number of launched passes */
     ft_cuda_mailbox_entry *mailbox; /* pinned, [2][selected] */
 
-    ft_cuda_counts *counts; /* [nvalue] of counted values, else zeros; NULL before a run counts */
+    ft_cuda_counts *counts; /* [nvalue]; NULL before the first counting pass */
     char *count_memory;
-    bool counting; /* in this run */
+    bool counting; /* this forward pass updates the counters */
 
     ft_cuda_graph graphs[FT_CUDA_GRAPHS];
     unsigned long runs;
@@ -74,19 +74,19 @@ struct ft_exec {
 /* exec_layout.c: the inputs of a forward pass of this shape. */
 ft_cuda_input_offsets ft_cuda_layout_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket);
 
-/* The scales of a dynamic value's rows. */
+/* Row scales of a dynamically quantized value. */
 float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v);
 
-/* Blocks of queries that sequences of these rows make at most. */
+/* Upper bound on the query tiles of `sequences` sequences that have `tokens` rows together. */
 size_t ft_cuda_max_query_tiles(size_t tokens, size_t sequences);
 
-/* stage.c: the shape of a run, ... */
+/* stage.c: the bucket of a forward pass, ... */
 ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch);
 
-/* ... and its inputs in the pinned buffer, in the order of that shape; returns their bytes. */
+/* ... and its inputs, written to the pinned buffer in the layout of that bucket; returns bytes. */
 size_t ft_cuda_stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket);
 
-/* launch_ops.c: what all operations of a run share, ... */
+/* launch_ops.c: what all operations of a forward pass share, ... */
 typedef struct ft_cuda_launch_context {
     const ft_exec *exec;
     const ft_cuda_bucket *bucket;
@@ -96,10 +96,10 @@ typedef struct ft_cuda_launch_context {
 
 ft_cuda_launch_context ft_cuda_launch_context_of(const ft_exec *exec, const ft_cuda_bucket *bucket);
 
-/* ... and operations first .. end - 1, which cut no fusion group, put on the stream. */
+/* ... and the launch of operations first .. end - 1, a range that splits no fusion group. */
 ft_status ft_cuda_run_ops(const ft_cuda_launch_context *l, int first, int end, ft_error *err);
 
-/* counter_download.c: device counters for every value that has counters on the host. */
+/* counter_download.c: device counters for each value that has host counters. */
 ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error *err);
 void ft_cuda_counts_close(ft_exec *exec);
 

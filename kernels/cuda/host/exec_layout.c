@@ -16,7 +16,7 @@ size_t ft_cuda_max_query_tiles(size_t tokens, size_t sequences)
     return tokens / FT_CUDA_QUERY_TILE + sequences;
 }
 
-/* The place of `bytes` more. */
+/* Reserve `bytes` and return their offset. */
 static size_t append(size_t *at, size_t bytes)
 {
     size_t begin = *at;
@@ -31,7 +31,7 @@ ft_cuda_input_offsets ft_cuda_layout_inputs(const ft_exec *exec, const ft_cuda_b
     for (int i = 0; i < exec->ninputs; i++)
         in.value[i] = append(&at, bucket->tokens * element_bytes);
     in.start = append(&at, (bucket->sequences + 1) * element_bytes);
-    in.blocks = append(&at, bucket->blocks * sizeof(ft_cuda_query_tile));
+    in.query_tiles = append(&at, bucket->query_tiles * sizeof(ft_cuda_query_tile));
     if (exec->has_cache) {
         in.seq_id = append(&at, bucket->tokens * element_bytes);
         in.n_past = append(&at, bucket->sequences * element_bytes);
@@ -40,8 +40,8 @@ ft_cuda_input_offsets ft_cuda_layout_inputs(const ft_exec *exec, const ft_cuda_b
         in.pages =
             append(&at, bucket->sequences * exec->limits.context / FT_PAGE_TOKENS * element_bytes);
         in.selected_rows = append(&at, bucket->selected * element_bytes);
-        in.choice = append(&at, bucket->selected * sizeof(ft_sampling_params));
-        in.beams = append(&at, bucket->groups * sizeof(ft_beam_params));
+        in.sampling = append(&at, bucket->selected * sizeof(ft_sampling_params));
+        in.beams = append(&at, bucket->beam_groups * sizeof(ft_beam_params));
         in.cross_kv_last = append(&at, bucket->sequences * element_bytes);
         in.cross_kv_pages =
             append(&at, bucket->sequences * exec->limits.cross_kv / FT_PAGE_TOKENS * element_bytes);

@@ -1,5 +1,5 @@
 /*
- * fused_kernels.c - which kernel computes a fusion group.
+ * fused_kernels.c - selects the kernel for a fusion group.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,11 +10,11 @@
 #include <assert.h>
 
 static_assert((int) FT_GROUP_LINEARS <= (int) FT_CUDA_MAX_FUSED,
-              "a kernel takes a group's linears");
+              "kernels support all linears of a group");
 
 /*
- * Best first.  A norm that the first kernel does not compute runs before the others; so does a gate
- * behind all but the first two.
+ * In order of preference.  Where the selected kernel does not compute the norm of a group, the norm
+ * runs before it as a kernel of its own; likewise the gate runs after it.
  */
 static const ft_cuda_fused_kernel kernels[] = {
     { "norm, groupwise gemv, gate", FT_FUSION_LINEAR, true, true, ft_cuda_group_decode_supports,
@@ -31,9 +31,9 @@ static const ft_cuda_fused_kernel kernels[] = {
       ft_cuda_store_attend },
 };
 
-/* What a kernel computes of a group; false where the group lacks what the kernel is for. */
-static bool take_part(ft_cuda_group *part, const ft_cuda_group *group,
-                      const ft_cuda_fused_kernel *kernel)
+/* The part of a group that a kernel computes; false where the group lacks that norm or gate. */
+static bool restrict_to_kernel(ft_cuda_group *part, const ft_cuda_group *group,
+                               const ft_cuda_fused_kernel *kernel)
 {
     *part = *group;
     if (!kernel->norm)
@@ -48,7 +48,7 @@ const ft_cuda_fused_kernel *ft_cuda_fused_kernel_for(const ft_cuda_group *group,
                                                      ft_cuda_group *part)
 {
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (take_part(part, group, &kernels[i]) && kernels[i].supports(part))
+        if (restrict_to_kernel(part, group, &kernels[i]) && kernels[i].supports(part))
             return &kernels[i];
     return NULL;
 }

@@ -1,9 +1,9 @@
 /*
- * h2d_copy.c - threads fill pinned buffers, one of them sends these to the device.
+ * h2d_copy.c - worker threads fill pinned buffers, and one thread copies them to the device.
  *
- * A pinned copy runs at the speed of the bus; pageable memory does not.  What is sent is cut into
- * pieces: threads copy them from the mapped file, whose pages are met for the first time here, into
- * pinned buffers, while others travel.
+ * Copies from pinned memory reach PCIe bandwidth, copies from pageable memory do not.  The spans
+ * are split into chunks.  Threads copy chunks from the mapped file, which also takes its page
+ * faults, into pinned buffers, while earlier chunks are copied to the device.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,8 +23,8 @@
 #include <sys/mman.h>
 
 /*
- * A machine with an H200 and 16 cores opened 1.26 GB, whose copy alone takes 22.8 ms, in 43 ms with
- * these buffers, 47 with 24 of 1 MB, 52 with 32 of 512 KB, 51 with 12 of 2 MB.
+ * Time to open a 1.26 GB model on an H200 with 16 cores, where the copy alone takes 22.8 ms: 43 ms
+ * with these buffers, 47 with 24 of 1 MB, 52 with 32 of 512 KB, 51 with 12 of 2 MB.
  */
 enum {
     MAX_THREADS = 17,
@@ -35,38 +35,38 @@ enum {
     HUGE_PAGE_BYTES = 2 << 20
 };
 
-/* Up to PIECE bytes of the target; `first` is the part that they begin in. */
+/* Up to CHUNK_BYTES of the target; `first` is the span in which the chunk begins. */
 typedef struct chunk {
     size_t at, bytes;
     int first;
 } chunk;
 
 /*
- * Piece i travels through buffer i % BUFFERS.  One thread speaks to the device, in the order of the
- * pieces, for many that do wait for the driver's lock; the others take pieces and fill buffers.
+ * Chunk i uses buffer i % BUFFERS.  One thread issues all copies, in the order of the chunks,
+ * because several threads would contend for the driver's lock.  The other threads fill buffers.
  */
 struct ft_cuda_h2d_copier {
-    char *buffers;   /* [BUFFERS][PIECE], pinned */
-    bool registered; /* it is our own; else the runtime's */
+    char *buffers;   /* [BUFFERS][CHUNK_BYTES], pinned */
+    bool registered; /* aligned_alloc() and cudaHostRegister(); else cudaHostAlloc() */
     int threads;
     cudaStream_t stream;
     cudaEvent_t done_event[BUFFERS];
 
-    /* Of what is being sent. */
+    /* The current ft_cuda_h2d_send(). */
     char *target;
     const ft_cuda_h2d_span *span;
     chunk *chunk;
     int n_chunks;
-    int issued;                 /* copies that have been started; the speaker's own */
-    atomic_int claimed;         /* pieces that somebody fills or has filled */
-    atomic_int filled[BUFFERS]; /* the number after that of the piece which is in it */
-    atomic_int completed;       /* copies that have ended: their buffers are free */
-    atomic_int failed;          /* cudaError_t; then everybody goes home */
+    int issued;                 /* copies that have been issued; only the issuing thread uses it */
+    atomic_int claimed;         /* chunks whose buffers a thread fills or has filled */
+    atomic_int filled[BUFFERS]; /* 1 + the index of the chunk in this buffer */
+    atomic_int completed;       /* completed copies: their buffers are free */
+    atomic_int failed;          /* cudaError_t; not 0: all threads stop */
 };
 
-/* ---- Pieces ------------------------------------------------------------------------------- */
+/* ---- Chunks ------------------------------------------------------------------------------- */
 
-/* Neighbours with less than NEAR between them travel together; false without memory. */
+/* Merge spans with gaps of less than MERGE_GAP bytes into chunks; false: out of memory. */
 static bool split_chunks(ft_cuda_h2d_copier *f, int count)
 {
     size_t bytes = 0;
@@ -115,7 +115,7 @@ static void touch_pages(const void *job, int thread, size_t first, size_t end)
         buffers[page * PAGE_BYTES] = 0;
 }
 
-/* Large pages are pinned sooner: there, 32 MB in 2.5 ms, which took cudaHostAlloc() 12 ms. */
+/* Huge pages are pinned faster: 32 MB in 2.5 ms on that machine, cudaHostAlloc() takes 12 ms. */
 static int alloc_pinned(ft_cuda_h2d_copier *f)
 {
     size_t bytes = ft_round_up((size_t) BUFFERS * CHUNK_BYTES, HUGE_PAGE_BYTES);
@@ -127,7 +127,7 @@ static int alloc_pinned(ft_cuda_h2d_copier *f)
     f->registered = cudaHostRegister(f->buffers, bytes, cudaHostRegisterDefault) == cudaSuccess;
     if (f->registered)
         return 0;
-    (void) cudaGetLastError(); /* some systems cannot */
+    (void) cudaGetLastError(); /* some systems do not support it */
     free(f->buffers);
     f->buffers = NULL;
     return (int) cudaHostAlloc((void **) &f->buffers, bytes, cudaHostAllocDefault);
@@ -188,7 +188,7 @@ static char *buffer_of(const ft_cuda_h2d_copier *f, int i)
     return f->buffers + (size_t) (i % BUFFERS) * CHUNK_BYTES;
 }
 
-/* Fill the next piece's buffer if it is free; false where there is nothing to do now. */
+/* Fill the buffer of the next chunk if it is free; false: nothing to do now. */
 static bool fill_next(ft_cuda_h2d_copier *f)
 {
     int next = atomic_load(&f->claimed);
@@ -207,7 +207,7 @@ static void fill_all(ft_cuda_h2d_copier *f)
             sched_yield();
 }
 
-/* Notice copies that have ended. */
+/* Mark completed copies. */
 static int poll_completed(ft_cuda_h2d_copier *f)
 {
     for (int next = atomic_load(&f->completed); next < f->issued; next++) {
@@ -230,7 +230,7 @@ static int issue(ft_cuda_h2d_copier *f)
     return status;
 }
 
-/* Fills the buffer that is next to travel where no other thread has begun to. */
+/* This thread fills the next buffer itself where no other thread has claimed it. */
 static void issue_all(ft_cuda_h2d_copier *f)
 {
     int status = 0;

@@ -1,5 +1,5 @@
 /*
- * h2d_copy.h - many pieces of host memory to one place on the device, at the speed of the bus.
+ * h2d_copy.h - copies many spans of host memory to one device buffer at full PCIe bandwidth.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,28 +9,28 @@
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
-/* Bytes of the host, and where they go. */
+/* A span of host memory and its destination. */
 typedef struct ft_cuda_h2d_span {
     const char *from;
-    size_t at, bytes; /* `at`: from the first byte of the target */
+    size_t at, bytes; /* `at`: byte offset in the target */
 } ft_cuda_h2d_span;
 
 typedef struct ft_cuda_h2d_copier ft_cuda_h2d_copier;
 
-/* A stream and pinned buffers on the current device.  All of these return cudaError_t. */
+/* Open a stream and pinned buffers on the current device.  These functions return cudaError_t. */
 int ft_cuda_h2d_open(ft_cuda_h2d_copier **out);
 
 /*
- * Send parts, by ascending `at`, to device memory; less than 256 bytes between two of them may
- * become zeros.  When this returns, everything is on its way in the ferry's stream, and the host's
- * memory is not needed any more.
+ * Copy spans, in ascending order of `at`, to device memory.  Gaps of less than 256 bytes between
+ * them may be filled with zeros.  On return all copies are in the stream of the copier, and the
+ * host memory is no longer needed.
  */
 int ft_cuda_h2d_send(ft_cuda_h2d_copier *copier, char *target, const ft_cuda_h2d_span *span,
                      int count);
 
 cudaStream_t ft_cuda_h2d_stream(const ft_cuda_h2d_copier *copier);
 
-/* Wait for everything in the stream; takes NULL. */
+/* Wait for the stream and free the copier, which may be NULL. */
 int ft_cuda_h2d_close(ft_cuda_h2d_copier *copier);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * launch_ops.c - the operations of a plan with their arguments, and fusion groups of them as one
- * kernel.
+ * launch_ops.c - launches the operations of a plan, and fusion groups as one kernel where a kernel
+ * supports them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,19 +38,19 @@ static void add_kv_cache(ft_cuda_batch *batch, const ft_cuda_launch_context *l)
     batch->max_pages = exec->limits.context / FT_PAGE_TOKENS;
     batch->context = l->bucket->context;
     batch->capacity = exec->limits.context;
-    batch->step = l->bucket->step;
+    batch->step = l->bucket->is_decode;
     batch->selected = l->bucket->selected;
     batch->selected_rows = ints_at(exec, l->at.selected_rows);
     if (l->bucket->samples)
-        batch->choice = (const ft_sampling_params *) (const void *) (exec->inputs + l->at.choice);
-    batch->groups = l->bucket->groups;
-    batch->widest = l->bucket->widest;
+        batch->choice = (const ft_sampling_params *) (const void *) (exec->inputs + l->at.sampling);
+    batch->groups = l->bucket->beam_groups;
+    batch->widest = l->bucket->max_beams;
     batch->beams = (const ft_beam_params *) (const void *) (exec->inputs + l->at.beams);
     batch->cross_kv_last = ints_at(exec, l->at.cross_kv_last);
     batch->cross_kv_pages = ints_at(exec, l->at.cross_kv_pages);
     batch->max_cross_kv_pages = exec->limits.cross_kv / FT_PAGE_TOKENS;
     batch->cross_kv = l->bucket->cross_kv;
-    batch->lanes = l->bucket->lanes;
+    batch->lanes = l->bucket->n_beams;
 }
 
 ft_cuda_launch_context ft_cuda_launch_context_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
@@ -62,8 +62,8 @@ ft_cuda_launch_context ft_cuda_launch_context_of(const ft_exec *exec, const ft_c
         .tokens = bucket->tokens,
         .sequences = bucket->sequences,
         .start = ints_at(exec, l.at.start),
-        .blocks = (const ft_cuda_query_tile *) (const void *) (exec->inputs + l.at.blocks),
-        .n_query_tiles = bucket->blocks,
+        .blocks = (const ft_cuda_query_tile *) (const void *) (exec->inputs + l.at.query_tiles),
+        .n_query_tiles = bucket->query_tiles,
         .batch_invariant = exec->plan->batch_invariant,
     };
     if (exec->has_cache)
@@ -128,16 +128,18 @@ static ft_cuda_args args_of(const ft_cuda_launch_context *l, const ft_op *op)
     return args;
 }
 
-/* A run that continues sequences has noted its tokens; one that chooses nothing remembers nothing.
+/*
+ * Decode steps need no RECORD_TOKENS, because sampling has recorded their tokens.  Passes without
+ * sampling or beam search skip these operations.
  */
 static bool is_skipped(const ft_cuda_launch_context *l, const ft_op *op)
 {
-    return (op->kind == FT_OP_RECORD_TOKENS && l->bucket->step) ||
+    return (op->kind == FT_OP_RECORD_TOKENS && l->bucket->is_decode) ||
            (op->kind == FT_OP_SAMPLE && !l->bucket->samples) ||
-           (op->kind == FT_OP_BEAM_SEARCH && l->bucket->groups == 0);
+           (op->kind == FT_OP_BEAM_SEARCH && l->bucket->beam_groups == 0);
 }
 
-/* Of a launch for this operation. */
+/* Convert the result of a launch; an error names the output of the operation. */
 static ft_status status_of(const ft_cuda_launch_context *l, int code, const ft_op *op,
                            ft_error *err)
 {
@@ -157,15 +159,15 @@ static ft_status run_op(const ft_cuda_launch_context *l, const ft_op *op, ft_err
 
 /* ---- Fusion groups ------------------------------------------------------------------------ */
 
-enum { MOST_OPS = FT_GROUP_LINEARS + 2 };
+enum { MAX_GROUP_OPS = FT_GROUP_LINEARS + 2 };
 
-/* A group with room for the arguments of its operations. */
-typedef struct gathered {
-    ft_cuda_args args[MOST_OPS];
+/* A fusion group and the arguments of its operations. */
+typedef struct group_args {
+    ft_cuda_args args[MAX_GROUP_OPS];
     ft_cuda_group group;
-} gathered;
+} group_args;
 
-static void collect_linears(gathered *out, const ft_fusion_group *group)
+static void collect_linears(group_args *out, const ft_fusion_group *group)
 {
     ft_cuda_group *g = &out->group;
     g->norm = group->norm ? &out->args[0] : NULL;
@@ -177,9 +179,10 @@ static void collect_linears(gathered *out, const ft_fusion_group *group)
     g->result_stride = group->result_stride;
 }
 
-static void gather(gathered *out, const ft_cuda_launch_context *l, const ft_fusion_group *group)
+static void gather_group(group_args *out, const ft_cuda_launch_context *l,
+                         const ft_fusion_group *group)
 {
-    assert(group->count <= MOST_OPS);
+    assert(group->count <= MAX_GROUP_OPS);
     out->group = (ft_cuda_group){ .kind = group->kind };
     for (int i = 0; i < group->count; i++)
         out->args[i] = args_of(l, &l->exec->plan->op[group->first + i]);
@@ -191,7 +194,7 @@ static void gather(gathered *out, const ft_cuda_launch_context *l, const ft_fusi
     }
 }
 
-/* Operations first .. end - 1, one by one. */
+/* Launch operations first .. end - 1 one by one. */
 static ft_status run_separately(const ft_cuda_launch_context *l, int first, int end, ft_error *err)
 {
     for (int i = first; i < end; i++)
@@ -199,23 +202,23 @@ static ft_status run_separately(const ft_cuda_launch_context *l, int first, int 
     return FT_OK;
 }
 
-/* By the kernel that supports it; what that does not compute of the group, one by one. */
+/* Launch the first kernel that supports the group; operations it leaves out run one by one. */
 static ft_status run_group(const ft_cuda_launch_context *l, const ft_fusion_group *group,
                            ft_error *err)
 {
-    gathered all;
-    ft_cuda_group part;
-    gather(&all, l, group);
-    const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&all.group, &part);
+    group_args all;
+    ft_cuda_group fused;
+    gather_group(&all, l, group);
+    const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&all.group, &fused);
     int first = group->first, end = first + group->count;
     if (kernel == NULL)
         return run_separately(l, first, end, err);
-    int begin = first + (part.norm == NULL && all.group.norm != NULL);
-    int after_args = end - (part.gate == NULL && all.group.gate != NULL);
-    const ft_op *named = part.kind == FT_FUSION_LINEAR ? part.linear[0]->op : part.attend->op;
+    int begin = first + (fused.norm == NULL && all.group.norm != NULL);
+    int rest = end - (fused.gate == NULL && all.group.gate != NULL);
+    const ft_op *named = fused.kind == FT_FUSION_LINEAR ? fused.linear[0]->op : fused.attend->op;
     FT_TRY(run_separately(l, first, begin, err));
-    FT_TRY(status_of(l, kernel->launch(&part), named, err));
-    return run_separately(l, after_args, end, err);
+    FT_TRY(status_of(l, kernel->launch(&fused), named, err));
+    return run_separately(l, rest, end, err);
 }
 
 ft_status ft_cuda_run_ops(const ft_cuda_launch_context *l, int first, int end, ft_error *err)
@@ -244,8 +247,8 @@ ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error 
     return run_op(&l, &exec->plan->op[op], err);
 }
 
-/* Linears that begin with operation `op`: those of a group, else that one alone. */
-static void gather_linears_at(gathered *out, const ft_cuda_launch_context *l, int op)
+/* The linears that start at operation `op`: those of its fusion group, or that one alone. */
+static void gather_linears_at(group_args *out, const ft_cuda_launch_context *l, int op)
 {
     const ft_fusion_group *group = ft_group_of(l->exec->plan, op);
     ft_fusion_group linear_group = { .kind = FT_FUSION_LINEAR, .first = op, .count = 1 };
@@ -254,10 +257,10 @@ static void gather_linears_at(gathered *out, const ft_cuda_launch_context *l, in
         linear_group.contiguous = group->contiguous;
         linear_group.result_stride = group->result_stride;
     }
-    gather(out, l, &linear_group);
+    gather_group(out, l, &linear_group);
 }
 
-int ft_cuda_explain(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size)
+int ft_cuda_describe_gemm(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size)
 {
     snprintf(text, size, "%s", "");
     if (exec->plan->op[op].kind != FT_OP_LINEAR)
@@ -265,7 +268,7 @@ int ft_cuda_explain(ft_exec *exec, const ft_batch *batch, int op, char *text, si
     exec->counting = false;
     ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);
     ft_cuda_launch_context l = ft_cuda_launch_context_of(exec, &bucket);
-    gathered linear_group;
+    group_args linear_group;
     gather_linears_at(&linear_group, &l, op);
     return ft_cuda_linear_explain(&linear_group.group, text, size);
 }

@@ -1,9 +1,10 @@
 /*
- * run.c - a whole run is one graph: its inputs, then every operation of the plan.
+ * run.c - runs a forward pass as one CUDA graph: the copy of its inputs, then every operation.
  *
- * A graph is captured when its shape is first met and launched from then on: nothing is allocated
- * and the host waits for nothing but the inputs of the run before.  Runs that count go without
- * graphs and without rounding up, so that nothing but real rows is counted.
+ * A graph is captured on the first pass of its bucket and launched by later ones.  A launch
+ * allocates nothing, and the host only waits until the inputs of the previous pass have been
+ * copied.  Passes that count (calibration) use neither graphs nor buckets, so that the counters see
+ * real rows only.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +13,7 @@
 #include "kernels/cuda/host/exec.h"
 #include "runtime/error.h"
 
-/* Everything that a run puts on the stream. */
+/* Put the input copy and all kernels of a forward pass on the stream. */
 static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
 {
     ft_cuda_launch_context l = ft_cuda_launch_context_of(exec, bucket);
@@ -24,10 +25,10 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
     int code = ft_cuda_copy_inputs(&exec->device->props, exec->stream, &inputs);
     if (code != 0)
         return ft_cuda_fail(err, &exec->device->props, code, "inputs");
-    exec->launched += exec->counting; /* else a launch of the graph counts */
+    exec->launched += exec->counting; /* else run_graph() increments it */
     const ft_plan *plan = exec->plan;
-    return bucket->source ? ft_cuda_run_ops(&l, 0, plan->encoder_ops, err)
-                          : ft_cuda_run_ops(&l, plan->encoder_ops, plan->nop, err);
+    return bucket->is_encoder ? ft_cuda_run_ops(&l, 0, plan->encoder_ops, err)
+                              : ft_cuda_run_ops(&l, plan->encoder_ops, plan->nop, err);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
@@ -35,12 +36,12 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
 static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
 {
     return a->tokens == b->tokens && a->sequences == b->sequences && a->context == b->context &&
-           a->selected == b->selected && a->step == b->step && a->samples == b->samples &&
-           a->groups == b->groups && a->widest == b->widest && a->cross_kv == b->cross_kv &&
-           a->lanes == b->lanes && a->source == b->source;
+           a->selected == b->selected && a->is_decode == b->is_decode && a->samples == b->samples &&
+           a->beam_groups == b->beam_groups && a->max_beams == b->max_beams &&
+           a->cross_kv == b->cross_kv && a->n_beams == b->n_beams && a->is_encoder == b->is_encoder;
 }
 
-/* The graph of this shape, or the slot for it: a free one, or that of the longest unused. */
+/* The graph of this bucket, or an entry for it: a free one, or the least recently used. */
 static ft_cuda_graph *find_graph(ft_exec *exec, const ft_cuda_bucket *bucket)
 {
     ft_cuda_graph *oldest = &exec->graphs[0];
@@ -49,7 +50,7 @@ static ft_cuda_graph *find_graph(ft_exec *exec, const ft_cuda_bucket *bucket)
         if (g->graph != NULL && same_bucket(&g->bucket, bucket))
             return g;
         if (g->graph == NULL ? oldest->graph != NULL
-                             : oldest->graph != NULL && g->used < oldest->used)
+                             : oldest->graph != NULL && g->last_used < oldest->last_used)
             oldest = g;
     }
     if (oldest->graph != NULL)
@@ -85,17 +86,17 @@ static ft_status run_graph(ft_exec *exec, const ft_cuda_bucket *bucket, size_t b
     ft_cuda_graph *g = find_graph(exec, bucket);
     if (g->graph == NULL)
         FT_TRY(capture(exec, g, bucket, bytes, err));
-    g->used = ++exec->runs;
+    g->last_used = ++exec->runs;
     int code = (int) cudaGraphLaunch(g->graph, exec->stream);
     exec->launched += code == 0;
-    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->props, code, "a run");
+    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->props, code, "a forward pass");
 }
 
-/* ---- Runs --------------------------------------------------------------------------------- */
+/* ---- Forward passes ----------------------------------------------------------------------- */
 
 /*
- * Until the inputs of all runs have left the pinned buffer.  The stream is asked too: a run that
- * failed takes no inputs.
+ * Wait until the inputs of all launched passes have been copied from the pinned buffer.  The stream
+ * is queried too, because a failed pass never copies its inputs.
  */
 static int wait_for_staging(const ft_exec *exec)
 {
@@ -106,7 +107,7 @@ static int wait_for_staging(const ft_exec *exec)
     return code == (int) cudaErrorNotReady ? (int) cudaSuccess : code;
 }
 
-/* Wait until the inputs of the run before have left the pinned buffer, then fill it. */
+/* Fill the pinned buffer once the previous pass no longer needs it. */
 static ft_status stage_inputs(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
                               size_t *bytes, ft_error *err)
 {
@@ -114,7 +115,7 @@ static ft_status stage_inputs(ft_exec *exec, const ft_batch *batch, const ft_cud
     if (code == 0)
         code = wait_for_staging(exec);
     if (code != 0)
-        return ft_cuda_fail(err, &exec->device->props, code, "the run before");
+        return ft_cuda_fail(err, &exec->device->props, code, "the previous forward pass");
     *bytes = ft_cuda_stage(exec, batch, bucket);
     return FT_OK;
 }

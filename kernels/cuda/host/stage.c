@@ -1,5 +1,5 @@
 /*
- * stage.c - before a run: the shape that it is rounded up to, and its inputs in the pinned buffer.
+ * stage.c - before a forward pass: selects its bucket and writes its inputs to the pinned buffer.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,9 +12,9 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- Shapes ------------------------------------------------------------------------------- */
+/* ---- Buckets ------------------------------------------------------------------------------ */
 
-/* Up to the next of sixteen steps between powers of two, and at least of 16 rows. */
+/* Round up to one of 16 sizes between two powers of two, which are at least 16 rows apart. */
 static size_t rounded_tokens(size_t tokens, size_t limit)
 {
     size_t step = 16;
@@ -31,8 +31,8 @@ static size_t rounded_sequences(size_t sequences, size_t limit)
     return ft_min_size(power, limit);
 }
 
-/* Single rows are dear where each costs a pass over the cache: powers of two up to 8, then eights.
- */
+/* Finer, because each decoded row reads a whole KV cache: powers of two up to 8, then multiples
+ * of 8. */
 static size_t rounded_decode_rows(size_t sequences, size_t limit)
 {
     return sequences <= 8 ? rounded_sequences(sequences, limit)
@@ -41,7 +41,7 @@ static size_t rounded_decode_rows(size_t sequences, size_t limit)
 
 static void round_up_bucket(ft_cuda_bucket *b, const ft_limits *limits)
 {
-    if (b->step) {
+    if (b->is_decode) {
         b->tokens = b->sequences =
             rounded_decode_rows(b->sequences, ft_min_size(limits->sequences, limits->tokens));
     } else {
@@ -49,11 +49,11 @@ static void round_up_bucket(ft_cuda_bucket *b, const ft_limits *limits)
         b->sequences = rounded_sequences(b->sequences, limits->sequences);
     }
     if (b->selected > 0)
-        b->selected = b->step ? rounded_decode_rows(b->selected, limits->selected)
-                              : rounded_sequences(b->selected, limits->selected);
-    if (b->groups > 0) {
-        b->groups = rounded_decode_rows(b->groups, limits->sequences);
-        b->widest = rounded_sequences(b->widest, FT_MAX_BEAMS);
+        b->selected = b->is_decode ? rounded_decode_rows(b->selected, limits->selected)
+                                   : rounded_sequences(b->selected, limits->selected);
+    if (b->beam_groups > 0) {
+        b->beam_groups = rounded_decode_rows(b->beam_groups, limits->sequences);
+        b->max_beams = rounded_sequences(b->max_beams, FT_MAX_BEAMS);
     }
     if (b->context > 0)
         b->context = rounded_sequences(ft_round_up(b->context, 256), limits->context);
@@ -61,7 +61,7 @@ static void round_up_bucket(ft_cuda_bucket *b, const ft_limits *limits)
         b->cross_kv = rounded_sequences(ft_round_up(b->cross_kv, 128), limits->cross_kv);
 }
 
-/* Tokens of the longest source that the memory holds. */
+/* Tokens of the longest source in the cross-attention KV. */
 static size_t longest_source(const ft_batch *batch)
 {
     int32_t max_value = 0;
@@ -70,7 +70,7 @@ static size_t longest_source(const ft_batch *batch)
     return (size_t) max_value;
 }
 
-/* The width of the widest search. */
+/* Beams of the widest beam search. */
 static size_t max_beams_of(const ft_batch *batch)
 {
     int32_t max_value = 0;
@@ -87,16 +87,16 @@ ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch)
         .context = batch->context,
         .selected = batch->selected,
         .cross_kv = longest_source(batch),
-        .lanes = batch->lanes,
-        .step = batch->step,
+        .n_beams = batch->lanes,
+        .is_decode = batch->step,
         .samples = batch->choice != NULL,
-        .groups = batch->beams != NULL ? batch->groups : 0,
-        .widest = max_beams_of(batch),
-        .source = batch->source,
+        .beam_groups = batch->beams != NULL ? batch->groups : 0,
+        .max_beams = max_beams_of(batch),
+        .is_encoder = batch->source,
     };
     if (!exec->counting)
         round_up_bucket(&b, &exec->limits);
-    b.blocks = ft_cuda_max_query_tiles(b.tokens, b.sequences);
+    b.query_tiles = ft_cuda_max_query_tiles(b.tokens, b.sequences);
     return b;
 }
 
@@ -108,27 +108,27 @@ static size_t query_tiles_of(const ft_batch *batch, size_t sequence)
     return (length + FT_CUDA_QUERY_TILE - 1) / FT_CUDA_QUERY_TILE;
 }
 
-/* Blocks of queries, those of the longest sequences first: they take longest. */
+/* Query tiles of the longest sequences come first, because they take longest. */
 static void write_query_tiles(ft_cuda_query_tile *out, size_t capacity, const ft_batch *batch)
 {
     size_t count = 0;
-    size_t max_value = (batch->longest + FT_CUDA_QUERY_TILE - 1) / FT_CUDA_QUERY_TILE;
-    for (size_t blocks = max_value; blocks > 0; blocks--)
+    size_t max_tiles = (batch->longest + FT_CUDA_QUERY_TILE - 1) / FT_CUDA_QUERY_TILE;
+    for (size_t tiles = max_tiles; tiles > 0; tiles--)
         for (size_t i = 0; i < batch->sequences; i++)
-            for (size_t block = 0; block < blocks && query_tiles_of(batch, i) == blocks; block++)
+            for (size_t tile = 0; tile < tiles && query_tiles_of(batch, i) == tiles; tile++)
                 out[count++] = (ft_cuda_query_tile){
                     .first = batch->start[i],
                     .length = batch->start[i + 1] - batch->start[i],
-                    .query = (int32_t) (block * FT_CUDA_QUERY_TILE),
+                    .query = (int32_t) (tile * FT_CUDA_QUERY_TILE),
                     .sequence = (int32_t) i,
                 };
     assert(count <= capacity);
     memset(out + count, 0, (capacity - count) * sizeof *out);
 }
 
-/* Numbers of a run, then one for what its bucket has more; NULL: its plan asks for none. */
+/* Copy `count` numbers and pad them to `capacity` with `padding`; NULL: padding only. */
 static void stage_ints(const ft_exec *exec, size_t at, const int32_t *numbers, size_t count,
-                       size_t capacity, int32_t rest)
+                       size_t capacity, int32_t padding)
 {
     int32_t *to = (int32_t *) (void *) (exec->staging + at);
     if (numbers == NULL)
@@ -136,7 +136,7 @@ static void stage_ints(const ft_exec *exec, size_t at, const int32_t *numbers, s
     else
         memcpy(to, numbers, count * sizeof *to);
     for (size_t i = count; i < capacity; i++)
-        to[i] = rest;
+        to[i] = padding;
 }
 
 static void stage_cross_kv(const ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
@@ -151,7 +151,7 @@ static void stage_cross_kv(const ft_exec *exec, const ft_batch *batch, const ft_
                bucket->sequences * stride, 0);
 }
 
-/* Rows beyond the run have no owner; choices and searches beyond it have no seat. */
+/* Padding rows belong to no sequence; padding entries of sampling and beams have no slot. */
 static void stage_kv_cache(const ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
                            const ft_cuda_input_offsets *at)
 {
@@ -163,29 +163,29 @@ static void stage_kv_cache(const ft_exec *exec, const ft_batch *batch, const ft_
     stage_ints(exec, at->slot, batch->slot, n, capacity, -1);
     stage_ints(exec, at->pages, batch->pages, n * stride, capacity * stride, 0);
     stage_ints(exec, at->selected_rows, batch->selected_rows, batch->selected, bucket->selected, 0);
-    ft_sampling_params *choice = (ft_sampling_params *) (void *) (exec->staging + at->choice);
+    ft_sampling_params *sampling = (ft_sampling_params *) (void *) (exec->staging + at->sampling);
     for (size_t i = 0; batch->choice != NULL && i < bucket->selected; i++)
-        choice[i] = i < batch->selected ? batch->choice[i] : (ft_sampling_params){ .slot = -1 };
+        sampling[i] = i < batch->selected ? batch->choice[i] : (ft_sampling_params){ .slot = -1 };
     ft_beam_params *beams = (ft_beam_params *) (void *) (exec->staging + at->beams);
-    for (size_t i = 0; i < bucket->groups; i++)
+    for (size_t i = 0; i < bucket->beam_groups; i++)
         beams[i] = i < batch->groups ? batch->beams[i] : (ft_beam_params){ .slot = -1 };
     stage_cross_kv(exec, batch, bucket, at);
 }
 
 /*
- * Put the inputs of a run into the pinned buffer, in the order of its bucket.  Those of the other
- * part of an encoder-decoder may have more rows: nobody reads them now.
+ * In an encoder-decoder, inputs of the part that does not run may have more rows than the bucket;
+ * no operation of this pass reads them.
  */
 size_t ft_cuda_stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket)
 {
     ft_cuda_input_offsets at = ft_cuda_layout_inputs(exec, bucket);
     for (int i = 0; i < exec->ninputs; i++)
-        stage_ints(exec, at.value[i], exec->column[i], ft_min_size(exec->rows[i], bucket->tokens),
-                   bucket->tokens, 0);
+        stage_ints(exec, at.value[i], exec->host_input[i],
+                   ft_min_size(exec->rows[i], bucket->tokens), bucket->tokens, 0);
     stage_ints(exec, at.start, batch->start, batch->sequences + 1, bucket->sequences + 1,
                batch->start[batch->sequences]);
-    write_query_tiles((ft_cuda_query_tile *) (void *) (exec->staging + at.blocks), bucket->blocks,
-                      batch);
+    write_query_tiles((ft_cuda_query_tile *) (void *) (exec->staging + at.query_tiles),
+                      bucket->query_tiles, batch);
     if (exec->has_cache)
         stage_kv_cache(exec, batch, bucket, &at);
     return at.bytes;

@@ -1,6 +1,6 @@
 /*
- * token_history.c - the operations NOTE, CHOOSE and BEAM: choose.h and beam.h with the views of a
- * plan.
+ * token_history.c - the operations RECORD_TOKENS, SAMPLE and BEAM_SEARCH: they call sample.h and
+ * beam_search.h with the views of a plan.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,7 +37,7 @@ int ft_cuda_record_tokens(const ft_cuda_args *args)
 int ft_cuda_beam_search(const ft_cuda_args *args)
 {
     const ft_cuda_batch *batch = args->batch;
-    const ft_beam_state memory = {
+    const ft_beam_state state = {
         .last = args->state[FT_STATE_LAST_TOKEN].data,
         .history = args->state[FT_STATE_HISTORY].data,
         .cache_indirection = args->state[FT_STATE_CACHE_INDIRECTION].data,
@@ -48,7 +48,7 @@ int ft_cuda_beam_search(const ft_cuda_args *args)
     };
     return ft_cuda_beam_step(
         args->props, args->stream,
-        &(ft_cuda_beam_params){ .memory = memory,
+        &(ft_cuda_beam_params){ .memory = state,
                                 .logits = args->in[0].data,
                                 .beams = batch->beams,
                                 .groups = batch->groups,

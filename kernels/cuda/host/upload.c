@@ -1,10 +1,10 @@
 /*
- * upload.c - all weights of a model to the device.
+ * upload.c - uploads all weights of a model to the device.
  *
- * The device gets one allocation: first the matrices, then the int8 matrices once more in the order
- * of the device's own product, then scales and zeros, then vectors.  In each of these regions
- * weights are in the model's order, but those of a contiguous fusion group (kernels/fused_ops.h)
- * follow the first of them, in the group's order: so they can be one product.
+ * They share one allocation: first the matrices, then the prepacked copies of the int8 matrices,
+ * then scales, zero points and vectors.  Within each section weights keep the order of the model,
+ * except that those of a contiguous fusion group (kernels/fused_ops.h) follow its first weight in
+ * the order of the group.  One GEMM can then compute the whole group.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,17 +22,17 @@
 
 enum { ALIGN = FT_CUDA_WEIGHT_ALIGN };
 
-/* ---- Places ------------------------------------------------------------------------------- */
+/* ---- Layout ------------------------------------------------------------------------------- */
 
 typedef enum section { MATRICES, PREPACKED, SCALES, ZEROS, VECTORS, SECTIONS } section;
 
-/* What is uploaded, and where it goes. */
+/* The weights of a model and their offsets in device memory. */
 typedef struct model_weights {
     const ft_device *device;
     ft_weight *weight;
     int count;
-    int *order;     /* [count] */
-    size_t *offset; /* [count][REGIONS] */
+    int *order;     /* [count]: order of the weights in a section */
+    size_t *offset; /* [count][SECTIONS]: bytes */
 } model_weights;
 
 static bool is_vector(const ft_weight *w)
@@ -40,7 +40,7 @@ static bool is_vector(const ft_weight *w)
     return w->rows == 1;
 }
 
-/* Scales of rows, or of blocks. */
+/* Scales per row, or per group of a group-wise weight. */
 static size_t scale_bytes(const ft_weight *w)
 {
     if (w->blocks.scale != NULL)
@@ -63,7 +63,7 @@ static bool has_prepacked(const ft_device *device, const ft_weight *w)
     return device->props.has_wgmma && w->layout == FT_COL4_4R2_8C;
 }
 
-/* Bytes of a weight in a region; 0: it has no part there. */
+/* Bytes of a weight in a section; 0: none. */
 static size_t bytes_in(const ft_device *device, const ft_weight *w, section section_id)
 {
     switch (section_id) {
@@ -83,7 +83,7 @@ static size_t bytes_in(const ft_device *device, const ft_weight *w, section sect
     return 0;
 }
 
-/* Where every part of every weight goes: region by region, in order. */
+/* Assign an offset to each weight in each section; returns the total size. */
 static size_t layout_weights(const model_weights *m)
 {
     size_t at = 0;
@@ -96,10 +96,10 @@ static size_t layout_weights(const model_weights *m)
     return at;
 }
 
-/* All that the host has, in the order of the device's memory; returns how many parts that are. */
+/* List all host data in the order of device memory; returns the number of spans. */
 static int list_spans(ft_cuda_h2d_span *out, const model_weights *m)
 {
-    int parts = 0;
+    int n_spans = 0;
     for (int section_id = 0; section_id < SECTIONS; section_id++)
         for (int k = 0; k < m->count; k++) {
             int i = m->order[k];
@@ -109,15 +109,15 @@ static int list_spans(ft_cuda_h2d_span *out, const model_weights *m)
                                : section_id == ZEROS ? w->blocks.zero
                                                      : w->data;
             if (bytes > 0 && section_id != PREPACKED)
-                out[parts++] =
+                out[n_spans++] =
                     (ft_cuda_h2d_span){ from, m->offset[i * SECTIONS + section_id], bytes };
         }
-    return parts;
+    return n_spans;
 }
 
 /* ---- Uploading ---------------------------------------------------------------------------- */
 
-/* From now on the weights are the device's; their tiles are made there. */
+/* Point the weights to device memory, and prepack the int8 matrices there. */
 static int set_device_pointers(cudaStream_t stream, const model_weights *m, char *memory)
 {
     int status = 0;
@@ -141,19 +141,19 @@ static int set_device_pointers(cudaStream_t stream, const model_weights *m, char
     return status;
 }
 
-static int send_all(const model_weights *m, char *memory, ft_cuda_h2d_span *part)
+static int send_all(const model_weights *m, char *memory, ft_cuda_h2d_span *spans)
 {
-    ft_cuda_h2d_copier *ferry;
-    int parts = list_spans(part, m), status = ft_cuda_h2d_open(&ferry);
+    ft_cuda_h2d_copier *copier;
+    int n_spans = list_spans(spans, m), status = ft_cuda_h2d_open(&copier);
     if (status == 0)
-        status = ft_cuda_h2d_send(ferry, memory, part, parts);
+        status = ft_cuda_h2d_send(copier, memory, spans, n_spans);
     if (status == 0)
-        status = set_device_pointers(ft_cuda_h2d_stream(ferry), m, memory);
-    int waited = ft_cuda_h2d_close(ferry);
+        status = set_device_pointers(ft_cuda_h2d_stream(copier), m, memory);
+    int waited = ft_cuda_h2d_close(copier);
     return status != 0 ? status : waited;
 }
 
-/* Memory for an upload, owned by the device. */
+/* Allocate memory for an upload; the device owns it. */
 static ft_status alloc_weights(ft_device *device, size_t bytes, char **out, ft_error *err)
 {
     size_t capacity = (size_t) device->uploads + 1;
@@ -173,26 +173,26 @@ ft_status ft_cuda_upload(ft_device *device, const ft_plan *plan, ft_weight *weig
     model_weights m = { .device = device, .weight = weights, .count = count };
     m.order = ft_group_weight_order(plan, count);
     m.offset = ft_calloc((size_t) count * SECTIONS, sizeof *m.offset);
-    ft_cuda_h2d_span *part = ft_calloc((size_t) count * SECTIONS, sizeof *part);
+    ft_cuda_h2d_span *spans = ft_calloc((size_t) count * SECTIONS, sizeof *spans);
     ft_status status = FT_OK;
     int code = (int) cudaSetDevice(device->props.index);
-    if (m.order == NULL || m.offset == NULL || part == NULL)
-        status = ft_fail(err, FT_ENOMEM, "no memory to place %d weights", count);
+    if (m.order == NULL || m.offset == NULL || spans == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory to upload %d weights", count);
     else if (code == 0)
         status = alloc_weights(device, layout_weights(&m), &memory, err);
     if (status == FT_OK && code == 0)
-        code = send_all(&m, memory, part);
+        code = send_all(&m, memory, spans);
     if (status == FT_OK && code != 0)
         status = ft_cuda_fail(err, &device->props, code, "weights");
-    free(part);
+    free(spans);
     free(m.offset);
     free(m.order);
     return status;
 }
 
-/* ---- What groups rely on ------------------------------------------------------------------ */
+/* ---- Contiguous groups -------------------------------------------------------------------- */
 
-/* Whether `b`, if both are there, begins where upload lays what follows `bytes` bytes at `a`. */
+/* Whether `b` begins right after the aligned `bytes` bytes at `a`; true where one is NULL. */
 static bool follows(const void *a, const void *b, size_t bytes)
 {
     return a == NULL || b == NULL ||
@@ -209,15 +209,15 @@ static bool weight_follows(const ft_weight *w, const ft_weight *next)
 
 bool ft_cuda_has_contiguous_groups(const ft_plan *plan)
 {
-    bool fine = true;
-    for (int g = 0; fine && g < plan->ngroup; g++) {
+    bool contiguous = true;
+    for (int g = 0; contiguous && g < plan->ngroup; g++) {
         const ft_fusion_group *group = &plan->group[g];
-        for (int i = 1; fine && group->contiguous && i < ft_group_linears(group); i++) {
+        for (int i = 1; contiguous && group->contiguous && i < ft_group_linears(group); i++) {
             const ft_op *op = &plan->op[ft_group_first_linear(group) + i];
             const int16_t *w = op[-1].weight, *next = op->weight;
-            fine = weight_follows(&plan->weight[w[0]], &plan->weight[next[0]]) &&
-                   (w[1] < 0 || weight_follows(&plan->weight[w[1]], &plan->weight[next[1]]));
+            contiguous = weight_follows(&plan->weight[w[0]], &plan->weight[next[0]]) &&
+                         (w[1] < 0 || weight_follows(&plan->weight[w[1]], &plan->weight[next[1]]));
         }
     }
-    return fine;
+    return contiguous;
 }

@@ -170,10 +170,11 @@ static int init_candidates(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *candida
     return count;
 }
 
-ft_status ft_cuda_compare(ft_device *device, const ft_gemm_problem *match,
-                          ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count, ft_error *err)
+ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *match,
+                                 ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
+                                 ft_error *err)
 {
-    static const char what[] = "comparing GEMM kernels";
+    static const char what[] = "GEMM benchmark";
     ft_cuda_candidate candidate[FT_MAX_GEMM_CANDIDATES] = { 0 };
     ft_cuda_gemm_benchmark c;
     int n_candidates = 0, code = ft_cuda_gemm_benchmark_init(&c, &device->props, match);

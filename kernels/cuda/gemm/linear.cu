@@ -1,8 +1,9 @@
 /*
- * linear.cu - y = act(x . w^T + b): chooses the float, the faked, the int8 or the block form.
+ * linear.cu - y = act(x . w^T + b): dispatches to the float, fake-quantized, int8 or group-wise
+ * GEMM.
  *
- * The int8 linears of a fusion group (queries, keys and values) may be one product: fewer launches,
- * and a wider product that fills the device better.
+ * The int8 linears of a fusion group (query, key and value projections) may run as one GEMM: this
+ * saves launches, and more columns fill the device better.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,13 +14,13 @@
 
 #include <cuda_runtime_api.h>
 
-/* Weights whose codes have a scale for each group. */
+/* Whether the weights are quantized group-wise. */
 static bool is_groupwise(const ft_cuda_args *args)
 {
     return args->weight[0]->blocks.scale != NULL;
 }
 
-/* Int8 or faked: the product of one linear. */
+/* The GEMM of one int8 or fake-quantized linear. */
 static ft_cuda_gemm_args gemm_args_of(const ft_cuda_args *args)
 {
     const ft_weight *weight = args->weight[0];
@@ -62,29 +63,29 @@ static int run_int8(const ft_cuda_args *args)
     return ft_cuda_gemm_launch(ft_cuda_gemm_select(args->props, &p), args->props, args->stream, &p);
 }
 
-/* ---- Groups of int8 products ---------------------------------------------------------------- */
+/* ---- Groups of int8 GEMMs ------------------------------------------------------------------- */
 
-/* Whether upload leaves no gap behind the parameters of this product. */
-static bool leaves_no_gap(const ft_cuda_gemm_args *p)
+/* Whether upload adds no alignment padding after the parameters of this GEMM. */
+static bool is_unpadded(const ft_cuda_gemm_args *p)
 {
     return p->n * sizeof *p->w_scale % FT_CUDA_WEIGHT_ALIGN == 0 &&
            ft_cuda_prepacked_bytes(p->n, p->k) % FT_CUDA_WEIGHT_ALIGN == 0;
 }
 
-/* Whether products of one x differ only in weights, their scales, biases and results. */
-static bool are_alike(const ft_cuda_gemm_args *p, const ft_cuda_gemm_args *q)
+/* Whether two GEMMs of one x differ only in weights, weight scales, biases and outputs. */
+static bool same_shape(const ft_cuda_gemm_args *p, const ft_cuda_gemm_args *q)
 {
     return q->k == p->k && q->activation == p->activation && q->y_dtype == p->y_dtype &&
            (q->bias == NULL) == (p->bias == NULL) && q->n % 32 == 0;
 }
 
-/* COL4_4R2_8C of several matrices cannot be put together, tiles can. */
+/* Several prepacked matrices form one matrix; several matrices in COL4_4R2_8C do not. */
 static bool reads_prepacked(ft_cuda_gemm_kernel kernel)
 {
     return kernel == FT_CUDA_GEMM_WGMMA || kernel == FT_CUDA_GEMM_GEMV;
 }
 
-/* One product with a part for each linear; false where it takes several. */
+/* One GEMM with an output for each linear; false where the linears need several GEMMs. */
 static bool fuse(const ft_cuda_group *group, ft_cuda_gemm_args *out)
 {
     const ft_cuda_args *const *args = group->linear;
@@ -97,7 +98,7 @@ static bool fuse(const ft_cuda_group *group, ft_cuda_gemm_args *out)
         return false;
     for (int i = 1; i < group->linears; i++) {
         ft_cuda_gemm_args next = gemm_args_of(args[i]);
-        if (!leaves_no_gap(&last) || !are_alike(&first_args, &next))
+        if (!is_unpadded(&last) || !same_shape(&first_args, &next))
             return false;
         p.width[i] = next.n;
         p.y[i] = next.y[0];
@@ -111,7 +112,7 @@ static bool fuse(const ft_cuda_group *group, ft_cuda_gemm_args *out)
     return reads_prepacked(ft_cuda_gemm_select(args[0]->props, &p));
 }
 
-/* Several linears of int8 weights, and rows for them. */
+/* Whether a group has several linears, all with int8 weights, and at least one row. */
 static bool is_int8(const ft_cuda_group *group)
 {
     bool int8 = group->linears > 1 && group->linears <= FT_CUDA_MAX_FUSED &&
@@ -181,7 +182,7 @@ extern "C" size_t ft_cuda_linear_scratch(const ft_cuda_device_props *props, cons
         return ft_cuda_linear_groupwise_scratch(props, &plan->value[op->in[0]], weight, rows);
     if (weight->dtype == FT_I8)
         return ft_cuda_gemm_scratch(props, rows, weight->rows, weight->cols);
-    /* float weights are converted in blocks of a fixed size */
+    /* float weights are converted in chunks of a fixed size */
     return weight->scale != NULL ? 0
                                  : ft_cuda_linear_float_scratch(&plan->value[op->in[0]], weight);
 }

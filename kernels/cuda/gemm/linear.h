@@ -1,5 +1,5 @@
 /*
- * linear.h - inside linear: the forms of y = act(x . w^T + b).
+ * linear.h - internal to LINEAR: float and group-wise implementations of y = act(x . w^T + b).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,30 +9,31 @@
 #include "kernels/cuda/fused_kernels.h"
 
 /*
- * Batch-invariant where the plan is; of sequences by ft_cuda_linear_gemv(); else through cuBLAS,
- * then bias and activation.  There x and y are of one dtype, or y is F32; the weights are of x's
- * dtype, or x is F32 and they are converted in scratch, a block of rows at a time.
+ * Float GEMM: batch-invariant where the plan is; ft_cuda_linear_gemv() where x has one row per
+ * sequence; else cuBLAS, followed by bias and activation.  For cuBLAS, x and y have the same dtype,
+ * or y is F32; the weights have the dtype of x, or x is F32 and the weights are converted to F32 in
+ * scratch, a chunk of rows at a time.
  */
 int ft_cuda_linear_float(const ft_cuda_args *args);
 
-/* With group-wise weights. */
+/* GEMM of group-wise weights, its description for users, and its scratch bytes. */
 int ft_cuda_linear_groupwise(const ft_cuda_args *args);
 int ft_cuda_linear_groupwise_explain(const ft_cuda_group *group, char *text, size_t size);
 size_t ft_cuda_linear_groupwise_scratch(const ft_cuda_device_props *props, const ft_value *x,
                                         const ft_weight *weight, size_t rows);
 
-/* Scratch bytes of the float form. */
+/* Scratch bytes of ft_cuda_linear_float(). */
 size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight);
 
-/* The same for one product of few rows, of any dtypes, without the library and without scratch. */
+/* GEMM of few rows, of any float dtypes, without cuBLAS and without scratch. */
 int ft_cuda_linear_gemv(const ft_cuda_args *args);
 
-/* By ft_cuda_float_gemm_batch_invariant(). */
+/* Calls ft_cuda_float_gemm_batch_invariant(). */
 int ft_cuda_linear_batch_invariant(const ft_cuda_args *args);
 
 /*
- * Whether the linears of a group are GEMMs of floats, of one shape and one dtype of weights, and
- * there are rows for them.
+ * Whether a group has several linears, all float GEMMs of the same shape and weight dtype, and at
+ * least one row.
  */
 bool ft_cuda_is_float_group(const ft_cuda_group *group);
 

@@ -1,9 +1,9 @@
 /*
- * linear_float.cu - y = act(x . w^T + b) in floats: cuBLAS, then bias and activation in place; of
- * few rows linear_gemv.cu; mma_f16.cu where a row must not depend on how many there are.
+ * linear_float.cu - y = act(x . w^T + b) in float: cuBLAS, then bias and activation in place.
  *
- * Sums are in float for all dtypes, and F32 is not cut to TF32.  Half-precision weights of an F32
- * plan are converted block by block, so scratch does not grow with the model.
+ * Few rows go to linear_gemv.cu, batch-invariant plans to mma_f16.cu.  Accumulation is in float for
+ * all dtypes, and F32 is not rounded to TF32.  F16 and BF16 weights of an F32 plan are converted
+ * chunk by chunk, so that scratch does not grow with the model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,12 +13,12 @@
 
 #include <cublas_v2.h>
 
-/* 16 MB of converted weights: 5461 rows of 768, so most matrices are one block. */
+/* 16 MB of converted weights: 5461 rows of 768, so most matrices are one chunk. */
 enum { CONVERTED_BYTES = 16 << 20 };
 
 /* ---- Bias and activation --------------------------------------------------------------------- */
 
-/* A block takes 64 vectors of columns, of 16 rows: each thread has 4 of them on the way. */
+/* A thread block processes 16 rows of 64 column vectors: 4 loads in flight per thread. */
 enum { BLOCK_VECTORS = 64, BLOCK_ROWS = 4, ROWS_PER_THREAD = 4 };
 
 typedef struct bias_act_args {
@@ -29,7 +29,7 @@ typedef struct bias_act_args {
     size_t rows, cols;
 } bias_act_args;
 
-/* blockIdx.z is the part. */
+/* blockIdx.z is the linear of the group. */
 template <int N>
 static __global__ void __launch_bounds__(BLOCK_VECTORS *BLOCK_ROWS)
     bias_act_kernel(const __grid_constant__ bias_act_args f)
@@ -91,8 +91,7 @@ static int bias_act(const ft_cuda_args *const *args, int count)
                            : launch_bias_act<1>(args[0], f, count);
 }
 
-/* ---- Converted weights ------------------------------------------------------------------------
- */
+/* ---- Converted weights ----------------------------------------------------------------------- */
 
 enum { THREADS = 256 };
 
@@ -113,8 +112,7 @@ static size_t chunk_rows(const ft_weight *weight)
     return rows == 0 ? 1 : rows < weight->rows ? rows : weight->rows;
 }
 
-/* ---- Products -----------------------------------------------------------------------------------
- */
+/* ---- GEMM ------------------------------------------------------------------------------------ */
 
 static cudaDataType_t cuda_type_of(ft_dtype dtype)
 {
@@ -130,8 +128,8 @@ static int error_of(cublasStatus_t status)
 }
 
 /*
- * out = x . w^T for `n` rows of weights; out begins at their column of y.  To cuBLAS, whose
- * matrices are columns, it is out^T = w . x^T.
+ * out = x . w^T for `n` rows of w; out points to their first column in y.  In the column-major view
+ * of cuBLAS this is out^T = w . x^T.
  */
 static int gemm(const ft_cuda_args *args, const void *w, ft_dtype dtype, size_t n, void *out)
 {
@@ -144,16 +142,16 @@ static int gemm(const ft_cuda_args *args, const void *w, ft_dtype dtype, size_t 
                                  (int) y->cols, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
-/* Half-precision weights times floats: a block of weights becomes floats, and is multiplied. */
+/* F16 or BF16 weights with F32 x: convert and multiply one chunk of weight rows at a time. */
 static int gemm_converted(const ft_cuda_args *args)
 {
     const ft_weight *weight = args->weight[0];
     float *converted = (float *) args->scratch;
-    size_t step = chunk_rows(weight);
-    if (args->scratch_bytes < step * weight->cols * sizeof(float))
+    size_t chunk = chunk_rows(weight);
+    if (args->scratch_bytes < chunk * weight->cols * sizeof(float))
         return (int) cudaErrorInvalidValue;
-    for (size_t row = 0; row < weight->rows; row += step) {
-        size_t rows = weight->rows - row < step ? weight->rows - row : step;
+    for (size_t row = 0; row < weight->rows; row += chunk) {
+        size_t rows = weight->rows - row < chunk ? weight->rows - row : chunk;
         size_t n = rows * weight->cols;
         int status = ft_launch(convert_kernel, ft_ceil_div(n, THREADS), THREADS, 0, args->stream,
                                args->props->has_pdl, 1, converted, weight->data, weight->dtype,
@@ -168,9 +166,7 @@ static int gemm_converted(const ft_cuda_args *args)
 
 /* ------------------------------------------------------------------------------------------ */
 
-/*
- * Sequences are few, however many there are, so that their results do not depend on their number.
- */
+/* GEMV even for many sequences, so that results do not depend on the batch size. */
 static bool is_per_sequence(const ft_cuda_args *args)
 {
     return args->per == FT_SEQUENCES;
@@ -211,29 +207,29 @@ static bool is_float(const ft_weight *weight)
 bool ft_cuda_is_float_group(const ft_cuda_group *group)
 {
     const ft_weight *weight = group->linear[0]->weight[0];
-    bool fine = group->linears > 1 && group->linears <= FT_CUDA_MAX_FUSED &&
-                group->linear[0]->in[0].rows > 0;
-    for (int i = 0; fine && i < group->linears; i++) {
+    bool supported = group->linears > 1 && group->linears <= FT_CUDA_MAX_FUSED &&
+                     group->linear[0]->in[0].rows > 0;
+    for (int i = 0; supported && i < group->linears; i++) {
         const ft_weight *other = group->linear[i]->weight[0];
-        fine = is_float(other) && other->rows == weight->rows && other->cols == weight->cols &&
-               other->dtype == weight->dtype;
+        supported = is_float(other) && other->rows == weight->rows && other->cols == weight->cols &&
+                    other->dtype == weight->dtype;
     }
-    return fine;
+    return supported;
 }
 
 extern "C" bool ft_cuda_group_cublas_supports(const ft_cuda_group *group)
 {
     const ft_cuda_args *first = group->linear[0];
-    bool fine = ft_cuda_is_float_group(group) && !is_batch_invariant(first) &&
-                !is_per_sequence(first) && first->weight[0]->dtype == first->in[0].dtype &&
-                group->contiguous && group->result_stride > 0;
-    for (int i = 1; fine && i < group->linears; i++)
-        fine = group->linear[i]->out.dtype == first->out.dtype &&
-               group->linear[i]->op->attr.activation == first->op->attr.activation;
-    return fine;
+    bool supported = ft_cuda_is_float_group(group) && !is_batch_invariant(first) &&
+                     !is_per_sequence(first) && first->weight[0]->dtype == first->in[0].dtype &&
+                     group->contiguous && group->result_stride > 0;
+    for (int i = 1; supported && i < group->linears; i++)
+        supported = group->linear[i]->out.dtype == first->out.dtype &&
+                    group->linear[i]->op->attr.activation == first->op->attr.activation;
+    return supported;
 }
 
-/* The GEMMs as a batch with one x.  Weights of one shape lie at equal distances in a group. */
+/* The GEMMs share x, and the weights of a contiguous group have a constant stride. */
 static int gemm_strided_batched(const ft_cuda_group *group)
 {
     const ft_cuda_args *first = group->linear[0];

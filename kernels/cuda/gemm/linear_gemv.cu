@@ -1,13 +1,14 @@
 /*
- * linear_gemv.cu - y = act(x . w^T + b) in floats for few rows: poolers, classifiers.
+ * linear_gemv.cu - y = act(x . w^T + b) in float for few rows: poolers, classifiers.
  *
- * With few rows the weights are all the traffic and latency is all the time, so the kernel asks for
- * everything at once: a block makes 8 rows by 4 columns, its warps share k, and for k up to 1,024
- * every load is under way before the first product.  Weights come before the predecessor has ended.
+ * With few rows the weights are nearly all of the traffic, and the kernel is bound by latency.  A
+ * thread block computes 8 rows by 4 columns and splits k across its warps, and for k up to 1,024
+ * all loads are issued before the first multiplication.  Weights are loaded before the predecessor
+ * has finished.
  *
- * An element of y is always added in the same order: slabs of 32 lanes go to the warps in turns, a
- * lane adds its elements one after the other, then lanes are added as a tree and warps in order.
- * So a sequence gives the same bits alone and in any batch.
+ * An element of y is always summed in the same order: k slices of 32 lanes are assigned to warps
+ * round-robin, a lane adds its elements in order, then lanes are reduced as a tree and warps are
+ * added in order.  A sequence therefore has the same bits alone and in any batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,20 +19,21 @@
 #include "kernels/cuda/rows.cuh"
 
 enum { LANES = 32, WARPS = 8, ROWS = 8, COLS = 4 };
-static_assert(ROWS * COLS == LANES, "each lane finishes one element");
+static_assert(ROWS * COLS == LANES, "each lane stores one element");
 
 /*
- * N neighbours of each of lines first .. first + COUNT - 1 of a matrix; behind its end, of the last
- * line.  Behind the end of a line, of its start: the caller leaves them out.
+ * Load N consecutive elements from each of the matrix rows first .. first + COUNT - 1.  Rows beyond
+ * the matrix are clamped to the last one.  An offset beyond the row reads its start, which the
+ * caller discards.
  */
 template <ft_dtype dtype, int N, int COUNT>
-__device__ __forceinline__ void load_lines(ft_raw_vec<N> (&bits)[COUNT], void *data, size_t first,
-                                           size_t lines, size_t length, size_t at)
+__device__ __forceinline__ void load_rows(ft_raw_vec<N> (&bits)[COUNT], void *data, size_t first,
+                                          size_t rows, size_t length, size_t at)
 {
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
-        size_t line = first + i < lines ? first + i : lines - 1;
-        ft_load_raw_as<dtype, N>(bits[i], data, line * length + (at < length ? at : 0));
+        size_t row = first + i < rows ? first + i : rows - 1;
+        ft_load_raw_as<dtype, N>(bits[i], data, row * length + (at < length ? at : 0));
     }
 }
 
@@ -46,8 +48,9 @@ __device__ __forceinline__ void unpack(float (&v)[COUNT][N], const ft_raw_vec<N>
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
 /*
- * Add up each of 32 numbers over the lanes; v[0] of lane i becomes number i.  A lane hands over
- * half of what it has and keeps the rest, so this takes 31 exchanges and not 160.
+ * Reduce each of 32 values across the lanes; v[0] of lane i receives the sum of value i.  At each
+ * level a lane sends half of its values and keeps the others, which takes 31 shuffles instead of
+ * 160.
  */
 template <int OFFSET> __device__ __forceinline__ void reduce_lanes(float (&v)[LANES])
 {
@@ -72,7 +75,7 @@ __device__ __forceinline__ void fma_tile(float (&sum)[LANES], const float (&x)[R
     }
 }
 
-/* This warp's share of k. */
+/* Partial sums over the k slices of this warp. */
 template <ft_dtype X, ft_dtype W, int N>
 __device__ __forceinline__ float accumulate_k(const ft_cuda_float_gemm_args &f, size_t row,
                                               size_t col, unsigned warp, unsigned lane)
@@ -80,19 +83,19 @@ __device__ __forceinline__ float accumulate_k(const ft_cuda_float_gemm_args &f, 
     const size_t k = f.k, slice = LANES * N;
     ft_raw_vec<N> w_bits[COLS], x_bits[ROWS];
     float sum[LANES] = {};
-    load_lines<W>(w_bits, (void *) f.w, col, f.n, k, warp * slice + lane * N);
+    load_rows<W>(w_bits, (void *) f.w, col, f.n, k, warp * slice + lane * N);
     ft_pdl_wait();
     ft_pdl_launch_dependents();
 #pragma unroll 1
     for (size_t from = warp * slice; from < k; from += WARPS * slice) {
         size_t at = from + lane * N, next = at + WARPS * slice;
         float x[ROWS][N], w[COLS][N];
-        load_lines<X>(x_bits, (void *) f.x, row, f.m, k, at);
+        load_rows<X>(x_bits, (void *) f.x, row, f.m, k, at);
         unpack<W>(w, w_bits);
         unpack<X>(x, x_bits);
         if (at < k)
             fma_tile<N>(sum, x, w);
-        load_lines<W>(w_bits, (void *) f.w, col, f.n, k, next);
+        load_rows<W>(w_bits, (void *) f.w, col, f.n, k, next);
     }
     reduce_lanes<LANES / 2>(sum);
     return sum[0];
@@ -142,7 +145,7 @@ static int launch_x_type(const ft_cuda_device_props *props, void *stream,
                                    : launch<X, FT_F32>(props, stream, p);
 }
 
-/* Grids have up to 65535 tiles of rows. */
+/* gridDim.y is limited to 65535, so more rows take several launches. */
 int ft_cuda_float_gemv(const ft_cuda_device_props *props, void *stream,
                        const ft_cuda_float_gemm_args *p)
 {
@@ -192,17 +195,17 @@ int ft_cuda_linear_batch_invariant(const ft_cuda_args *args)
 
 /* ---- Groups --------------------------------------------------------------------------------- */
 
-/* The GEMMs of a group; false where one kernel does not take them all. */
+/* The GEMMs of a group; false where no single kernel supports all of them. */
 static bool describe(ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED], const ft_cuda_group *group)
 {
-    bool fine = ft_cuda_is_float_group(group) && group->linear[0]->batch != NULL &&
-                group->linear[0]->batch->batch_invariant;
-    for (int i = 0; fine && i < group->linears; i++) {
+    bool supported = ft_cuda_is_float_group(group) && group->linear[0]->batch != NULL &&
+                     group->linear[0]->batch->batch_invariant;
+    for (int i = 0; supported && i < group->linears; i++) {
         p[i] = gemm_args_of(group->linear[i]);
-        fine = p[i].y_dtype == p[0].y_dtype && p[i].activation == p[0].activation &&
-               ft_cuda_f16_wgmma_supports(group->linear[i]->props, &p[i]);
+        supported = p[i].y_dtype == p[0].y_dtype && p[i].activation == p[0].activation &&
+                    ft_cuda_f16_wgmma_supports(group->linear[i]->props, &p[i]);
     }
-    return fine;
+    return supported;
 }
 
 extern "C" bool ft_cuda_group_f16_supports(const ft_cuda_group *group)

@@ -1,5 +1,5 @@
 /*
- * linear_groupwise.cu - linears whose weights are in blocks: from operations to products.
+ * linear_groupwise.cu - linears with group-wise weights: translates operations to GEMM arguments.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ static ft_cuda_groupwise_args args_of(const ft_cuda_args *args)
     return p;
 }
 
-/* Whether linears of one x differ only in their weights and results. */
+/* Whether two linears of one x differ only in their weights and outputs. */
 static bool same_shape(const ft_cuda_groupwise_args *a, const ft_cuda_groupwise_args *b)
 {
     return a->k == b->k && a->y_dtype == b->y_dtype && a->bits == b->bits && a->group == b->group &&
@@ -51,7 +51,7 @@ static bool same_shape(const ft_cuda_groupwise_args *a, const ft_cuda_groupwise_
            (a->linear[0].zero == NULL) == (b->linear[0].zero == NULL);
 }
 
-/* One product with a part for each linear; false where it takes several. */
+/* One GEMM with an output for each linear; false where the linears need several GEMMs. */
 static bool fuse(const ft_cuda_group *group, ft_cuda_groupwise_args *out)
 {
     if (group->linears > FT_CUDA_MAX_FUSED || group->linear[0]->weight[0]->blocks.scale == NULL)
@@ -75,7 +75,7 @@ int ft_cuda_linear_groupwise(const ft_cuda_args *args)
     return ft_cuda_groupwise_gemm(args->props, args->stream, &p);
 }
 
-/* Several linears, rows for them, and a kernel for all. */
+/* Whether a group has several linears and at least one row, and a kernel supports all linears. */
 static bool describe(ft_cuda_groupwise_args *p, const ft_cuda_group *group)
 {
     return group->linears > 1 && group->linear[0]->in[0].rows > 0 && fuse(group, p) &&
@@ -96,9 +96,9 @@ extern "C" int ft_cuda_group_groupwise(const ft_cuda_group *group)
                : (int) cudaErrorNotSupported;
 }
 
-/* ---- With a norm before them, or a gate behind --------------------------------------------- */
+/* ---- Fused with a norm or a gate ----------------------------------------------------------- */
 
-/* Values of the norm, and the linears', are of one dtype: false where one is not. */
+/* False unless it is an RMS norm whose values all have the dtype of x. */
 static bool describe_norm(ft_cuda_groupwise_norm *norm, const ft_cuda_args *args,
                           const ft_cuda_groupwise_args *p)
 {
@@ -129,11 +129,11 @@ typedef struct decode_args {
     ft_cuda_groupwise_args p;
     ft_cuda_groupwise_norm norm;
     ft_cuda_groupwise_gate gate;
-    const ft_cuda_groupwise_norm *first; /* NULL: there is none */
+    const ft_cuda_groupwise_norm *first; /* NULL: none */
     const ft_cuda_groupwise_gate *last;
 } decode_args;
 
-/* False where the kernel does not support it. */
+/* False where the kernel does not support the group. */
 static bool describe_decode(decode_args *out, const ft_cuda_group *group)
 {
     *out = {};
@@ -174,7 +174,7 @@ int ft_cuda_linear_groupwise_explain(const ft_cuda_group *group, char *text, siz
     return fused ? group->linears : 1;
 }
 
-/* Up to FT_CUDA_MAX_FUSED of such weights may be one product. */
+/* Up to FT_CUDA_MAX_FUSED such weights may run as one GEMM. */
 size_t ft_cuda_linear_groupwise_scratch(const ft_cuda_device_props *props, const ft_value *x,
                                         const ft_weight *weight, size_t rows)
 {

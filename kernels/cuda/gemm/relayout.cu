@@ -9,10 +9,7 @@
 
 enum { THREADS = 256 };
 
-/*
- * One thread per element of the padded result; blockDim.x = 256; grid = ceil(padded elements /
- * 256).
- */
+/* One thread per element of the padded output: grid = ceil(elements / THREADS). */
 __global__ void relayout_kernel(int8_t *__restrict__ out, ft_layout to,
                                 const int8_t *__restrict__ in, ft_layout from, size_t rows,
                                 size_t cols)

@@ -69,7 +69,7 @@ ft_status ft_cuda_wait(ft_exec *exec, ft_error *err);
 ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err);
 
 /* ft_backend.benchmark_gemm (benchmark_gemm.c). */
-ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *match,
+ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *problem,
                                  ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
                                  ft_error *err);
 

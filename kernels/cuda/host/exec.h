@@ -63,7 +63,8 @@ struct ft_exec {
     uint32_t launched;  /* ... out of this number of launched passes */
     ft_cuda_mailbox_entry *mailbox; /* pinned, [2][selected] */
 
-    ft_cuda_counts *counts; /* [nvalue]; NULL before the first counting pass */
+    /* [nvalue], zeros for values without counters; NULL before the first counting pass */
+    ft_cuda_counts *counts;
     char *count_memory;
     bool counting; /* this forward pass updates the counters */
 

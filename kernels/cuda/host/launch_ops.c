@@ -215,9 +215,9 @@ static ft_status run_group(const ft_cuda_launch_context *l, const ft_fusion_grou
         return run_separately(l, first, end, err);
     int begin = first + (fused.norm == NULL && all.group.norm != NULL);
     int rest = end - (fused.gate == NULL && all.group.gate != NULL);
-    const ft_op *named = fused.kind == FT_FUSION_LINEAR ? fused.linear[0]->op : fused.attend->op;
+    const ft_op *reported = fused.kind == FT_FUSION_LINEAR ? fused.linear[0]->op : fused.attend->op;
     FT_TRY(run_separately(l, first, begin, err));
-    FT_TRY(status_of(l, kernel->launch(&fused), named, err));
+    FT_TRY(status_of(l, kernel->launch(&fused), reported, err));
     return run_separately(l, rest, end, err);
 }
 

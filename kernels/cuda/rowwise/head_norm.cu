@@ -1,81 +1,81 @@
 /*
- * head_norm.cu - rms norm of the columns of each head.
+ * head_norm.cu - RMS norm over the columns of each head.
  *
- * A warp takes a head of a row.  A lane has 8 neighbouring parts of the sum (kernels/norm.h), so
- * that the bits are the CPU's: columns 8 * lane to 8 * lane + 7 of every 256.  Heads of up to 256
- * columns, as real ones are, stay in registers; those of wider ones are read twice.
+ * One warp per head and row.  A lane computes 8 consecutive partial sums (kernels/norm.h), those of
+ * columns 8 * lane to 8 * lane + 7 of every 256, so that the bits equal the CPU's.  Heads of up to
+ * 256 columns, the usual sizes, stay in registers; wider heads are read twice.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/rowwise/norm.cuh"
 
-enum { HEADS = 4 }; /* of a block */
+enum { HEADS = 4 }; /* per thread block */
 
 typedef struct head_norm {
     ft_cuda_view x, out;
-    const float *weight; /* does not change while plans run */
-    size_t heads;        /* of all rows */
+    const float *weight; /* constant while plans run */
+    size_t heads;        /* heads of all rows */
     int size;
     float eps, count, inverse_count;
 } head_norm;
 
-/* Eight columns of a head from `col` on; what lies behind its end is 0. */
-template <int wide>
-__device__ __forceinline__ void load_eight(float v[FT_NORM_VECTOR], const head_norm &n, size_t at,
-                                           int col)
+/* Load a vector of 8 columns, starting at `col`; columns beyond the head are 0. */
+template <int VECTOR>
+__device__ __forceinline__ void load_x8(float v[FT_NORM_VECTOR], const head_norm &n, size_t at,
+                                        int col)
 {
 #pragma unroll
-    for (int i = 0; i < FT_NORM_VECTOR; i += wide)
+    for (int i = 0; i < FT_NORM_VECTOR; i += VECTOR)
         if (col + i < n.size)
-            ft_load<wide>(v + i, n.x.data, n.x.dtype, at + col + i);
+            ft_load<VECTOR>(v + i, n.x.data, n.x.dtype, at + col + i);
         else
 #pragma unroll
-            for (int e = 0; e < wide; e++)
+            for (int e = 0; e < VECTOR; e++)
                 v[i + e] = 0.0f;
 }
 
-template <int wide>
-__device__ __forceinline__ void store_eight(float v[FT_NORM_VECTOR], const head_norm &n, size_t at,
-                                            int col, float factor)
+template <int VECTOR>
+__device__ __forceinline__ void store_x8(float v[FT_NORM_VECTOR], const head_norm &n, size_t at,
+                                         int col, float factor)
 {
 #pragma unroll
-    for (int i = 0; i < FT_NORM_VECTOR; i += wide) {
+    for (int i = 0; i < FT_NORM_VECTOR; i += VECTOR) {
         if (col + i >= n.size)
             continue;
 #pragma unroll
-        for (int e = 0; e < wide; e++)
+        for (int e = 0; e < VECTOR; e++)
             v[i + e] = (v[i + e] * factor) * n.weight[col + i + e];
-        ft_store<wide>(n.out.data, n.out.dtype, at + col + i, v + i);
+        ft_store<VECTOR>(n.out.data, n.out.dtype, at + col + i, v + i);
     }
 }
 
-template <int wide>
+template <int VECTOR>
 static __global__ void __launch_bounds__(FT_WARP *HEADS) head_norm_kernel(const head_norm n)
 {
     size_t head = (size_t) blockIdx.x * HEADS + threadIdx.y, at = head * (size_t) n.size;
     int first = (int) threadIdx.x * FT_NORM_VECTOR;
-    float v[FT_NORM_VECTOR], part[FT_NORM_VECTOR];
+    float v[FT_NORM_VECTOR], partial[FT_NORM_VECTOR];
     ft_pdl_wait();
     ft_pdl_launch_dependents();
     if (head >= n.heads)
         return;
 #pragma unroll
     for (int e = 0; e < FT_NORM_VECTOR; e++)
-        part[e] = 0.0f;
+        partial[e] = 0.0f;
     for (int base = 0; base < n.size; base += FT_NORM_PARTIALS) {
-        load_eight<wide>(v, n, at, base + first);
+        load_x8<VECTOR>(v, n, at, base + first);
 #pragma unroll
         for (int e = 0; e < FT_NORM_VECTOR; e++)
-            part[e] = fmaf(v[e], v[e], part[e]);
+            partial[e] = fmaf(v[e], v[e], partial[e]);
     }
-    float sum = ft_warp_sum_f32(((part[0] + part[4]) + (part[2] + part[6])) +
-                                ((part[1] + part[5]) + (part[3] + part[7])));
+    float sum = ft_warp_sum_f32(((partial[0] + partial[4]) + (partial[2] + partial[6])) +
+                                ((partial[1] + partial[5]) + (partial[3] + partial[7])));
     float factor = ft_norm_factor(ft_norm_mean(sum, n.count, n.inverse_count), n.eps);
     for (int base = 0; base < n.size; base += FT_NORM_PARTIALS) {
         if (n.size > FT_NORM_PARTIALS)
-            load_eight<wide>(v, n, at, base + first);
-        store_eight<wide>(v, n, at, base + first, factor);
+            load_x8<VECTOR>(v, n, at, base + first);
+        store_x8<VECTOR>(v, n, at, base + first, factor);
     }
 }
 

@@ -22,23 +22,23 @@ enum { PAUSE_NS = 500000 };
 ft_cuda_gemm_args ft_cuda_gemm_benchmark_args(const ft_cuda_gemm_benchmark *c,
                                               const ft_cuda_gemm_operands *set)
 {
-    const ft_gemm_problem *match = c->match;
+    const ft_gemm_problem *problem = c->problem;
     return (ft_cuda_gemm_args){
-        .m = match->m,
-        .n = match->n,
-        .k = match->k,
+        .m = problem->m,
+        .n = problem->n,
+        .k = problem->k,
         .x = set->x,
         .w = set->w,
         .prepacked = set->prepacked,
         .x_scale = 1.0f / 32.0f,
         .w_scale = c->scale,
         .bias = c->bias,
-        .activation = match->activation,
-        .y_dtype = match->y,
+        .activation = problem->activation,
+        .y_dtype = problem->y,
         .n_outputs = 1,
-        .width = { match->n },
+        .width = { problem->n },
         .y = { set->y },
-        .y_inv_scale = { match->y == FT_I8 ? 32.0f : 0.0f },
+        .y_inv_scale = { problem->y == FT_I8 ? 32.0f : 0.0f },
     };
 }
 

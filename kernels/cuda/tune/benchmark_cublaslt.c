@@ -29,7 +29,7 @@ int ft_cuda_cublaslt_count(void)
 static bool describe(const ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p)
 {
     const ft_cuda_cublaslt_config *r = p->cublaslt;
-    size_t m = c->match->m, n = c->match->n, k = c->match->k;
+    size_t m = c->problem->m, n = c->problem->n, k = c->problem->k;
     cublasOperation_t transposed = CUBLAS_OP_T;
     return cublasLtMatmulDescCreate(&p->gemm, r->compute, r->scale) == CUBLAS_STATUS_SUCCESS &&
            cublasLtMatmulDescSetAttribute(p->gemm, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,

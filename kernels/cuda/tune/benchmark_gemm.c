@@ -47,7 +47,7 @@ static int copy_pattern(void *to, const uint8_t *pattern, size_t bytes)
 static size_t layout_operands(const ft_cuda_gemm_benchmark *c, char *memory,
                               ft_cuda_gemm_operands *out)
 {
-    size_t m = c->match->m, n = c->match->n, k = c->match->k;
+    size_t m = c->problem->m, n = c->problem->n, k = c->problem->k;
     size_t bytes[] = { m * k,
                        ft_layout_bytes(FT_COL4_4R2_8C, n, k),
                        c->props->has_wgmma ? ft_cuda_prepacked_bytes(n, k) : 0,
@@ -72,7 +72,7 @@ static size_t layout_operands(const ft_cuda_gemm_benchmark *c, char *memory,
 
 static int fill_sets(ft_cuda_gemm_benchmark *c, uint8_t *pattern)
 {
-    size_t m = c->match->m, n = c->match->n, k = c->match->k;
+    size_t m = c->problem->m, n = c->problem->n, k = c->problem->k;
     int code = 0;
     fill_pattern(pattern, false);
     for (int i = 0; i < c->sets && code == 0; i++) {
@@ -94,7 +94,7 @@ static int fill_sets(ft_cuda_gemm_benchmark *c, uint8_t *pattern)
 /* Weight scales and bias, such that outputs have a realistic magnitude. */
 static int fill_vectors(ft_cuda_gemm_benchmark *c)
 {
-    size_t n = c->match->n;
+    size_t n = c->problem->n;
     float *values = ft_calloc(2 * n, sizeof *values);
     if (values == NULL)
         return (int) cudaErrorMemoryAllocation;
@@ -106,11 +106,11 @@ static int fill_vectors(ft_cuda_gemm_benchmark *c)
 }
 
 int ft_cuda_gemm_benchmark_init(ft_cuda_gemm_benchmark *c, const ft_cuda_device_props *props,
-                                const ft_gemm_problem *match)
+                                const ft_gemm_problem *problem)
 {
-    *c = (ft_cuda_gemm_benchmark){ .props = props, .match = match };
-    size_t read = match->m * match->k + match->n * match->k + match->m * match->n;
-    size_t set = layout_operands(c, NULL, NULL), vectors = ft_round_up(8 * match->n, ALIGN);
+    *c = (ft_cuda_gemm_benchmark){ .props = props, .problem = problem };
+    size_t read = problem->m * problem->k + problem->n * problem->k + problem->m * problem->n;
+    size_t set = layout_operands(c, NULL, NULL), vectors = ft_round_up(8 * problem->n, ALIGN);
     c->sets = (int) ft_min_size(FT_CUDA_BENCH_MAX_SETS, ROTATION_BYTES / read + 2);
     int code = (int) cudaSetDevice(props->index);
     if (code == 0)
@@ -131,7 +131,7 @@ int ft_cuda_gemm_benchmark_init(ft_cuda_gemm_benchmark *c, const ft_cuda_device_
         for (int i = 0; i < c->sets; i++)
             layout_operands(c, c->memory + (size_t) i * set, &c->set[i]);
         c->scale = (float *) (void *) (c->memory + (size_t) c->sets * set);
-        c->bias = c->scale + match->n;
+        c->bias = c->scale + problem->n;
         c->workspace = c->memory + (size_t) c->sets * set + vectors;
         code = fill_vectors(c);
     }
@@ -170,14 +170,14 @@ static int init_candidates(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *candida
     return count;
 }
 
-ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *match,
+ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *problem,
                                  ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
                                  ft_error *err)
 {
     static const char what[] = "GEMM benchmark";
     ft_cuda_candidate candidate[FT_MAX_GEMM_CANDIDATES] = { 0 };
     ft_cuda_gemm_benchmark c;
-    int n_candidates = 0, code = ft_cuda_gemm_benchmark_init(&c, &device->props, match);
+    int n_candidates = 0, code = ft_cuda_gemm_benchmark_init(&c, &device->props, problem);
     if (code == 0) {
         n_candidates = init_candidates(&c, candidate);
         code = ft_cuda_gemm_benchmark_run(&c, candidate, n_candidates, FT_CUDA_BENCH_ROUNDS);

@@ -27,7 +27,7 @@ typedef struct ft_cuda_gemm_operands {
 /* Benchmark state: enough operand sets that data cached by one GEMM does not help the next. */
 typedef struct ft_cuda_gemm_benchmark {
     const ft_cuda_device_props *props;
-    const ft_gemm_problem *match;
+    const ft_gemm_problem *problem;
     char *memory;
     ft_cuda_gemm_operands set[FT_CUDA_BENCH_MAX_SETS];
     int sets;
@@ -61,7 +61,7 @@ typedef struct ft_cuda_candidate {
  * also accepts a state whose init failed.
  */
 int ft_cuda_gemm_benchmark_init(ft_cuda_gemm_benchmark *c, const ft_cuda_device_props *props,
-                                const ft_gemm_problem *match);
+                                const ft_gemm_problem *problem);
 void ft_cuda_gemm_benchmark_fini(ft_cuda_gemm_benchmark *c);
 
 /* ---- Candidates (benchmark_candidate.c) --------------------------------------------------- */

@@ -84,8 +84,7 @@ static void compute_scratch(ft_exec *exec, size_t *counters)
     }
 }
 
-/* cuBLAS computes float GEMMs of tokens; cuBLASLt may compute INT8 GEMMs, and then needs scratch.
- */
+/* cuBLAS computes float GEMMs of tokens, and cuBLASLt those INT8 GEMMs that need scratch. */
 static bool needs_blas(const ft_exec *exec)
 {
     const ft_plan *plan = exec->plan;
@@ -150,7 +149,7 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
             (ft_cuda_mailbox_entry *) (void *) (exec->staging + inputs + PASS_COUNT_BYTES);
         memset(exec->consumed, 0, PASS_COUNT_BYTES + mailbox);
     }
-    if (code == 0) /* padding rows are computed too: without NaNs */
+    if (code == 0) /* padding rows are computed too and must not be NaN */
         code = (int) cudaMemsetAsync(exec->arena, 0, bytes, exec->stream);
     return code == 0 ? FT_OK : ft_cuda_fail(err, props, code, "memory of a session");
 }

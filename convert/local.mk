@@ -7,6 +7,7 @@ convert_libconvert_la_SOURCES = \
 	convert/checkpoint/checkpoint.c convert/checkpoint/checkpoint.h \
 	convert/config/hf_config.c convert/config/hf_config.h \
 	convert/config/config_reader.h \
+	convert/config/config_value.c \
 	convert/convert.c convert/convert.h \
 	convert/tied_weights.c convert/tied_weights.h \
 	convert/dtype_convert.c convert/dtype_convert.h \

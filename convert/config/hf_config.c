@@ -14,12 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const json_t *ft_config_get(const ft_config_reader *reader, const char *key)
-{
-    const json_t *value = json_object_get(reader->json, key);
-    return json_is_null(value) ? NULL : value;
-}
-
 /* ---- Architecture --------------------------------------------------------------------------- */
 
 /* Append a word to a comma-separated list, truncated to `size`. */
@@ -121,28 +115,6 @@ static void *config_field(const ft_config_reader *r, const ft_config_rule *rule)
     return (char *) &r->out->config + rule->field;
 }
 
-void ft_config_fail_value(const ft_config_reader *reader, const char *key, const json_t *found,
-                          const char *expected)
-{
-    char text[FT_JSON_SNIPPET_SIZE];
-    ft_messages_add(reader->problems, FT_EFORMAT, "%s: %s is %s, expected %s", reader->label, key,
-                    ft_json_snippet(text, found), expected);
-}
-
-bool ft_config_read_int(const ft_config_reader *reader, const char *key, const json_t *value,
-                        int32_t low, int32_t high, int32_t *out)
-{
-    char expected[64];
-    json_int_t n = json_integer_value(value);
-    if (json_is_integer(value) && n >= low && n <= high) {
-        *out = (int32_t) n;
-        return true;
-    }
-    snprintf(expected, sizeof expected, "an integer from %d to %d", low, high);
-    ft_config_fail_value(reader, key, value, expected);
-    return false;
-}
-
 /* A checkpoint must not use the internal values for "none": -1, and 0 in optional keys. */
 static void read_count(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
@@ -173,14 +145,6 @@ static void read_flag(const ft_config_reader *r, const ft_config_rule *rule, con
         *(bool *) config_field(r, rule) = json_is_true(value);
     else
         ft_config_fail_value(r, rule->key, value, "true or false");
-}
-
-bool ft_config_read_token_id(const ft_config_reader *reader, const char *key, const json_t *value,
-                             int32_t *out)
-{
-    const json_t *id =
-        json_is_array(value) && json_array_size(value) == 1 ? json_array_get(value, 0) : value;
-    return ft_config_read_int(reader, key, id, 0, reader->out->config.vocabulary - 1, out);
 }
 
 static void read_id(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)

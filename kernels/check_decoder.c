@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "kernels/check_private.h"
+#include "kernels/check_rules.h"
 
 #include "kernels/beam_search.h"
 #include "runtime/mem.h"

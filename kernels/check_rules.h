@@ -1,10 +1,10 @@
 /*
- * check_private.h - what the rules of all operations share.
+ * check_rules.h - what the rules of all operations share.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_KERNELS_CHECK_PRIVATE_H
-#define FT_KERNELS_CHECK_PRIVATE_H
+#ifndef FT_KERNELS_CHECK_RULES_H
+#define FT_KERNELS_CHECK_RULES_H
 
 #include "kernels/op.h"
 

@@ -11,9 +11,10 @@ kernels_libcpu_la_SOURCES = \
 	kernels/groupwise.h \
 	kernels/kv_cache.h \
 	kernels/threads/cgroup.c \
-	kernels/check.c kernels/check_private.h \
+	kernels/check.c \
 	kernels/check_decoder.c \
 	kernels/check_image.c \
+	kernels/check_rules.c kernels/check_rules.h \
 	kernels/sampling_params.h \
 	kernels/sampling.h \
 	kernels/count.c kernels/count.h \
@@ -21,6 +22,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/attention/attention.c \
 	kernels/cpu/attention/attention_f32.c \
 	kernels/cpu/attention/attention_i8.c kernels/cpu/attention/attention_i8.h \
+	kernels/cpu/attention/attention_team.c \
 	kernels/cpu/backend.c \
 	kernels/cpu/sampling/beam_search.c kernels/cpu/sampling/beam_search.h \
 	kernels/cpu/sampling/sample.c kernels/cpu/sampling/sample.h \

@@ -23,19 +23,6 @@ bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op)
     return plan->value[op->in[0]].dtype != FT_I8;
 }
 
-/* A key costs a query two dot products of the head size. */
-int ft_cpu_attention_team(const ft_args *args, size_t chunks, int macs)
-{
-    const ft_batch *batch = args->batch;
-    double keys = 0.0;
-    for (size_t i = 0; i < batch->sequences; i++) {
-        double length = (double) (batch->start[i + 1] - batch->start[i]);
-        keys += length * length;
-    }
-    double work = keys * 2.0 * (double) args->in[0].cols / macs;
-    return ft_team_size(args->threads, chunks, work);
-}
-
 static void attention_i8(const ft_args *args)
 {
     const ft_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];

@@ -9,6 +9,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/amax.c runtime/container/amax.h \
 	runtime/container/amax_list.c \
 	runtime/container/artifact.h \
+	runtime/container/artifact_lookup.c \
 	runtime/container/artifact_private.h \
 	runtime/container/artifact_read.c runtime/container/artifact_scales.c \
 	runtime/container/artifact_verify.c \
@@ -50,14 +51,17 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/tokenizer_tables.c \
 	runtime/graph/lower.c runtime/graph/lower.h \
 	runtime/graph/lower_quantize.c runtime/graph/lower_edit.c runtime/graph/assign_dtypes.c runtime/graph/lower_fusion.c runtime/graph/lower_passes.h \
+	runtime/container/identifier.c runtime/container/identifier.h \
 	runtime/container/manifest.c runtime/container/manifest.h \
 	runtime/text/unicode/combining_marks.c runtime/text/unicode/combining_marks.h \
 	runtime/mem.c runtime/mem.h \
 	runtime/model/model.c runtime/model/model.h \
 	runtime/graph/model_config.c runtime/graph/model_config.h \
 	runtime/graph/model_config_json.c \
+	runtime/graph/model_config_members.c runtime/graph/model_config_members.h \
 	runtime/graph/model_config_text.c \
 	runtime/text/unicode/nfc.c runtime/text/unicode/nfc.h \
+	runtime/text/json_fields.c runtime/text/json_fields.h \
 	runtime/text/normalizer.c runtime/text/normalizer.h \
 	runtime/base/atomic_file.c runtime/base/atomic_file.h \
 	runtime/model/padded_batch.c runtime/model/padded_batch.h \
@@ -131,6 +135,7 @@ runtime_libtools_la_SOURCES = \
 # Image files: what ft-run alone needs libraries for.
 noinst_LTLIBRARIES += runtime/libimages.la
 runtime_libimages_la_SOURCES = \
+	runtime/data/images/decode.c \
 	runtime/data/images/decoder.h \
 	runtime/data/images/image.c runtime/data/images/image.h \
 	runtime/data/images/jpeg.c \
@@ -146,7 +151,8 @@ ft_run_SOURCES = \
 	runtime/tools/run/ft-run.c \
 	runtime/tools/run/generation.h \
 	runtime/tools/run/results.c runtime/tools/run/results.h \
-	runtime/tools/run/run.h \
+	runtime/tools/run/request.c \
+	runtime/tools/run/run.c runtime/tools/run/run.h \
 	runtime/tools/run/chat.c \
 	runtime/tools/run/forward.c \
 	runtime/tools/run/generate.c \

@@ -37,6 +37,9 @@ static inline bool ft_artifact_has_static_ranges(const ft_artifact_header *heade
 ft_status ft_artifact_open_fd(ft_artifact **out, const char *label, int fd, ft_verify verify,
                               ft_error *err);
 
+/* Sort the tensors of the manifest by name, for ft_artifact_find(). */
+ft_status ft_artifact_index_tensors(ft_artifact *artifact, ft_error *err);
+
 /* Set the scales and zero points of every quantized tensor and check all of them. */
 ft_status ft_artifact_read_scales(ft_artifact *artifact, zip_t *zip, ft_error *err);
 

@@ -7,7 +7,8 @@
 
 #include "runtime/container/features.h"
 
-#include "runtime/container/manifest.h"
+#include "runtime/container/artifact.h"
+#include "runtime/container/identifier.h"
 #include "runtime/error.h"
 
 #include <stdio.h>

@@ -37,12 +37,6 @@ bool ft_artifact_state_allows(ft_artifact_state state, const ft_artifact_tensor 
     return t->layout != FT_PANEL32 || state != FT_ARTIFACT_FLOAT;
 }
 
-bool ft_identifier_is_valid(const char *word)
-{
-    size_t bytes = strlen(word);
-    return bytes <= FT_ARTIFACT_IDENTIFIER_MAX && ft_zip_name_is_valid(word, bytes);
-}
-
 /* ---- Sizes -------------------------------------------------------------------------------- */
 
 /* 0 on overflow. */

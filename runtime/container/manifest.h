@@ -9,12 +9,7 @@
 #define FT_RUNTIME_CONTAINER_MANIFEST_H
 
 #include "runtime/container/artifact.h"
-
-#define FT_MANIFEST_ENTRY "manifest.json"
-#define FT_AMAX_ENTRY "amax.tsv"
-#define FT_WEIGHT_PREFIX "w/"
-#define FT_SCALE_PREFIX "s/"
-#define FT_ZERO_PREFIX "z/"
+#include "runtime/container/identifier.h"
 
 typedef struct ft_manifest {
     ft_artifact_header header;
@@ -39,8 +34,5 @@ void ft_manifest_fini(ft_manifest *manifest); /* accepts an empty one */
 
 /* Whether a state allows this tensor: float has no quantized tensors, groupwise has no I8. */
 bool ft_artifact_state_allows(ft_artifact_state state, const ft_artifact_tensor *tensor);
-
-/* 1 to 31 visible ASCII characters: valid as a role, family or tool name. */
-bool ft_identifier_is_valid(const char *word);
 
 #endif

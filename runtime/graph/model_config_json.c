@@ -5,70 +5,14 @@
  */
 #include <config.h>
 
-#include "runtime/graph/model_config.h"
+#include "runtime/graph/model_config_members.h"
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- Members -------------------------------------------------------------------------------- */
-
-/* Whose member it is: every model's; any model's, where 0 need not be written; encoder-decoders';
- * models' that read images, or that read words instead. */
-typedef enum member_kind { ALL_MODELS, OPTIONAL, ENCODER_DECODER, VISION, TEXT_ONLY } member_kind;
-
-/* Bounds that no real model meets; they keep sizes far from overflow. */
-static const struct {
-    const char *key;
-    size_t field;
-    int32_t low, high;
-    member_kind whose;
-} numbers[] = {
-    { "channels", offsetof(ft_config, channels), 1, 1024, VISION },
-    { "image_height", offsetof(ft_config, image_height), 1, 65536, VISION },
-    { "image_width", offsetof(ft_config, image_width), 1, 65536, VISION },
-    { "patch_height", offsetof(ft_config, patch_height), 1, 65536, VISION },
-    { "patch_width", offsetof(ft_config, patch_width), 1, 65536, VISION },
-    { "leading", offsetof(ft_config, prefix_tokens), 1, 2, VISION },
-    { "layers", offsetof(ft_config, layers), 1, 1000, ALL_MODELS },
-    { "hidden", offsetof(ft_config, hidden), 1, 65536, ALL_MODELS },
-    { "heads", offsetof(ft_config, heads), 1, 65536, ALL_MODELS },
-    { "ffn", offsetof(ft_config, ffn), 1, 65536, ALL_MODELS },
-    { "vocabulary", offsetof(ft_config, vocabulary), 1, 1 << 24, TEXT_ONLY },
-    { "positions", offsetof(ft_config, positions), 1, 1 << 24, ALL_MODELS },
-    { "types", offsetof(ft_config, types), 0, 1 << 16, ALL_MODELS },
-    { "labels", offsetof(ft_config, labels), 0, 1 << 20, ALL_MODELS },
-    { "position_offset", offsetof(ft_config, position_offset), 0, 1 << 24, ALL_MODELS },
-    { "padding_id", offsetof(ft_config, padding_id), -1, 1 << 24, ALL_MODELS },
-    { "max_seq_length", offsetof(ft_config, max_seq_length), 0, 1 << 24, OPTIONAL },
-    { "kv_heads", offsetof(ft_config, kv_heads), 0, 65536, OPTIONAL },
-    { "head_size", offsetof(ft_config, head_size), 0, 65536, OPTIONAL },
-    { "window", offsetof(ft_config, window), 0, 1 << 24, OPTIONAL },
-    { "window_from", offsetof(ft_config, window_first_layer), 0, 999, OPTIONAL },
-    { "rope_positions", offsetof(ft_config, rope_positions), 0, 1 << 24, OPTIONAL },
-    { "encoder_head_size", offsetof(ft_config, encoder_head_size), 0, 65536, OPTIONAL },
-    { "encoder_layers", offsetof(ft_config, encoder_layers), 1, 1000, ENCODER_DECODER },
-    { "encoder_heads", offsetof(ft_config, encoder_heads), 1, 65536, ENCODER_DECODER },
-    { "encoder_ffn", offsetof(ft_config, encoder_ffn), 1, 65536, ENCODER_DECODER },
-    { "start_id", offsetof(ft_config, decoder_start_id), 0, 1 << 24, ENCODER_DECODER },
-    { "pad_id", offsetof(ft_config, pad_id), 0, 1 << 24, ENCODER_DECODER },
-    { "first_id", offsetof(ft_config, forced_bos_id), -1, 1 << 24, ENCODER_DECODER },
-    { "last_id", offsetof(ft_config, forced_eos_id), -1, 1 << 24, ENCODER_DECODER },
-};
-
-/* Of decoders, all of them. */
-static const struct {
-    const char *key;
-    size_t field;
-    double low, high; /* where it is not 0 */
-} doubles[] = {
-    { "rope_theta", offsetof(ft_config, rope_theta), 1, 1e12 },
-    { "rope_factor", offsetof(ft_config, rope_factor), 1, 1e6 },
-    { "rope_low", offsetof(ft_config, rope_low), 1e-6, 1e6 },
-    { "rope_high", offsetof(ft_config, rope_high), 1e-6, 1e6 },
-};
 
 static const struct {
     const char *key;
@@ -82,26 +26,6 @@ static const struct {
     { "scale_words", offsetof(ft_config, scale_embeddings) },
     { "head_bias", offsetof(ft_config, head_bias) },
 };
-
-void ft_config_int_bounds(size_t field, int32_t *low, int32_t *high)
-{
-    size_t i = 0;
-    while (i < FT_COUNT(numbers) && numbers[i].field != field)
-        i++;
-    assert(i < FT_COUNT(numbers));
-    *low = numbers[i].low;
-    *high = numbers[i].high;
-}
-
-void ft_config_real_bounds(size_t field, double *low, double *high)
-{
-    size_t i = 0;
-    while (i < FT_COUNT(doubles) && doubles[i].field != field)
-        i++;
-    assert(i < FT_COUNT(doubles));
-    *low = doubles[i].low;
-    *high = doubles[i].high;
-}
 
 static void *member(ft_config *config, size_t field)
 {
@@ -133,41 +57,43 @@ static bool put_strings(json_t *json, const ft_config *config)
 }
 
 /* Whether a model has the members of this kind. */
-static bool has_kind(const ft_config *config, member_kind whose)
+static bool has_kind(const ft_config *config, ft_member_kind whose)
 {
-    return whose == ENCODER_DECODER ? ft_config_is_encoder_decoder(config)
-           : whose == VISION        ? ft_config_is_vision(config)
-           : whose == TEXT_ONLY     ? !ft_config_is_vision(config)
-                                    : true;
+    return whose == FT_MEMBER_ENCODER_DECODER ? ft_config_is_encoder_decoder(config)
+           : whose == FT_MEMBER_VISION        ? ft_config_is_vision(config)
+           : whose == FT_MEMBER_TEXT_ONLY     ? !ft_config_is_vision(config)
+                                              : true;
 }
 
 /* What texts or images have is written among the members of every model. */
-static bool is_written_with(member_kind member, member_kind whose)
+static bool is_written_with(ft_member_kind member, ft_member_kind whose)
 {
-    return member == whose || (whose == ALL_MODELS && (member == TEXT_ONLY || member == VISION));
+    return member == whose || (whose == FT_MEMBER_ALL_MODELS &&
+                               (member == FT_MEMBER_TEXT_ONLY || member == FT_MEMBER_VISION));
 }
 
-static bool put_numbers(json_t *json, ft_config *config, member_kind whose)
+static bool put_numbers(json_t *json, ft_config *config, ft_member_kind whose)
 {
     bool fine = true;
-    for (size_t i = 0; i < FT_COUNT(numbers); i++) {
-        int32_t value = *(int32_t *) member(config, numbers[i].field);
-        if (is_written_with(numbers[i].whose, whose) && has_kind(config, numbers[i].whose) &&
-            (value != 0 || whose != OPTIONAL))
-            fine = fine && put(json, numbers[i].key, json_integer(value));
+    for (size_t i = 0; i < FT_COUNT(ft_config_ints); i++) {
+        int32_t value = *(int32_t *) member(config, ft_config_ints[i].field);
+        if (is_written_with(ft_config_ints[i].whose, whose) &&
+            has_kind(config, ft_config_ints[i].whose) &&
+            (value != 0 || whose != FT_MEMBER_OPTIONAL))
+            fine = fine && put(json, ft_config_ints[i].key, json_integer(value));
     }
     return fine;
 }
 
 static bool put_decoder(json_t *json, ft_config *config)
 {
-    bool fine = put_numbers(json, config, OPTIONAL);
+    bool fine = put_numbers(json, config, FT_MEMBER_OPTIONAL);
     if (config->rope != FT_ROPE_NONE)
         fine = fine && put(json, "rope", json_string(ft_rope_name(config->rope)));
-    for (size_t i = 0; i < FT_COUNT(doubles); i++) {
-        double value = *(double *) member(config, doubles[i].field);
+    for (size_t i = 0; i < FT_COUNT(ft_config_doubles); i++) {
+        double value = *(double *) member(config, ft_config_doubles[i].field);
         if (value != 0.0)
-            fine = fine && put(json, doubles[i].key, json_real(value));
+            fine = fine && put(json, ft_config_doubles[i].key, json_real(value));
     }
     for (size_t i = 0; i < FT_COUNT(flags); i++)
         if (*(bool *) member(config, flags[i].field))
@@ -181,7 +107,7 @@ static bool put_source(json_t *json, ft_config *config)
         return true;
     json_t *banned = json_array();
     bool fine = put(json, "sinusoids", json_string(ft_sinusoids_name(config->sinusoids))) &&
-                put_numbers(json, config, ENCODER_DECODER);
+                put_numbers(json, config, FT_MEMBER_ENCODER_DECODER);
     for (int i = 0; i < config->num_banned; i++)
         fine = fine && json_array_append_new(banned, json_integer(config->banned[i])) == 0;
     return put(json, "banned", banned) && fine;
@@ -191,8 +117,8 @@ json_t *ft_config_to_json(const ft_config *config)
 {
     json_t *json = json_object();
     ft_config copy = *config;
-    if (json != NULL && put_numbers(json, &copy, ALL_MODELS) && put_strings(json, config) &&
-        put_decoder(json, &copy) && put_source(json, &copy))
+    if (json != NULL && put_numbers(json, &copy, FT_MEMBER_ALL_MODELS) &&
+        put_strings(json, config) && put_decoder(json, &copy) && put_source(json, &copy))
         return json;
     json_decref(json);
     return NULL;
@@ -203,32 +129,35 @@ json_t *ft_config_to_json(const ft_config *config)
 static ft_status read_number(ft_config *out, const json_t *json, size_t i, const char *what,
                              ft_error *err)
 {
-    const json_t *value = json_object_get(json, numbers[i].key);
-    member_kind whose = numbers[i].whose;
-    if (value == NULL && (whose == OPTIONAL || !has_kind(out, whose)))
+    const json_t *value = json_object_get(json, ft_config_ints[i].key);
+    ft_member_kind whose = ft_config_ints[i].whose;
+    if (value == NULL && (whose == FT_MEMBER_OPTIONAL || !has_kind(out, whose)))
         return FT_OK;
     if (!json_is_integer(value))
-        return ft_fail(err, FT_EFORMAT, "%s: config: no whole number \"%s\"", what, numbers[i].key);
+        return ft_fail(err, FT_EFORMAT, "%s: config: no whole number \"%s\"", what,
+                       ft_config_ints[i].key);
     json_int_t n = json_integer_value(value);
-    if (n < numbers[i].low || n > numbers[i].high)
+    if (n < ft_config_ints[i].low || n > ft_config_ints[i].high)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: \"%s\" is %" JSON_INTEGER_FORMAT ", expected %d to %d", what,
-                       numbers[i].key, n, numbers[i].low, numbers[i].high);
-    *(int32_t *) member(out, numbers[i].field) = (int32_t) n;
+                       ft_config_ints[i].key, n, ft_config_ints[i].low, ft_config_ints[i].high);
+    *(int32_t *) member(out, ft_config_ints[i].field) = (int32_t) n;
     return FT_OK;
 }
 
 static ft_status read_real(ft_config *out, const json_t *json, size_t i, const char *what,
                            ft_error *err)
 {
-    const json_t *value = json_object_get(json, doubles[i].key);
+    const json_t *value = json_object_get(json, ft_config_doubles[i].key);
     double number = json_number_value(value);
     if (value == NULL)
         return FT_OK;
-    if (!json_is_number(value) || !(number >= doubles[i].low && number <= doubles[i].high))
+    if (!json_is_number(value) ||
+        !(number >= ft_config_doubles[i].low && number <= ft_config_doubles[i].high))
         return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is not a number from %g to %g", what,
-                       doubles[i].key, doubles[i].low, doubles[i].high);
-    *(double *) member(out, doubles[i].field) = number;
+                       ft_config_doubles[i].key, ft_config_doubles[i].low,
+                       ft_config_doubles[i].high);
+    *(double *) member(out, ft_config_doubles[i].field) = number;
     return FT_OK;
 }
 
@@ -316,10 +245,10 @@ ft_status ft_config_from_json(ft_config *out, const json_t *json, ft_kind kind, 
     memset(out, 0, sizeof *out);
     out->kind = kind; /* which numbers there must be depends on it */
     FT_TRY(read_strings(out, json, what, err));
-    for (size_t i = 0; i < FT_COUNT(numbers); i++)
+    for (size_t i = 0; i < FT_COUNT(ft_config_ints); i++)
         FT_TRY(read_number(out, json, i, what, err));
     FT_TRY(read_problem(out, json, what, err));
-    for (size_t i = 0; i < FT_COUNT(doubles); i++)
+    for (size_t i = 0; i < FT_COUNT(ft_config_doubles); i++)
         FT_TRY(read_real(out, json, i, what, err));
     for (size_t i = 0; i < FT_COUNT(flags); i++)
         FT_TRY(read_flag(out, json, i, what, err));

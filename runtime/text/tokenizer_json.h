@@ -9,7 +9,7 @@
 #ifndef FT_RUNTIME_TEXT_TOKENIZER_JSON_H
 #define FT_RUNTIME_TEXT_TOKENIZER_JSON_H
 
-#include "runtime/base/json_reader.h"
+#include "runtime/text/json_fields.h"
 #include "runtime/text/tokenizer.h"
 
 /*
@@ -31,23 +31,5 @@ ft_status ft_json_read_post_processor(ft_tokenizer *tokenizer, const ft_json_rea
 
 /* An unsupported decoder is not an error here: decoder_config->problem describes it for later. */
 ft_status ft_json_read_decoder(ft_decoder_config *decoder_config, const ft_json_reader *file);
-
-/* `value`, found at `key`, as a token id. */
-ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
-                                int32_t *id);
-
-/* An optional boolean; `fallback` is its value when it is missing or null. */
-ft_status ft_json_read_optional_bool(const ft_json_reader *in, const char *key, bool fallback,
-                                     bool *flag);
-
-/* A copy of a string member of 1 to `max_bytes` bytes; the caller frees it. */
-ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,
-                              char **out);
-
-/* Maximum length in bytes of a string that steps insert or search for. */
-enum { FT_JSON_MAX_CONTENT = 64 };
-
-/* {"pattern": {"String": " "}, "content": ...} as copies; an empty content is allowed. */
-ft_status ft_json_read_replace(const ft_json_reader *in, char **pattern, char **content);
 
 #endif

@@ -7,12 +7,9 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/model/explain_gemm.h"
 #include "runtime/tools/run/run.h"
 #include "runtime/cli/signals.h"
 
-#include <string.h>
-#include <unistd.h>
 
 /* Open the output first, so that an error shows before any work is done. */
 static ft_status open_output(ft_atomic_file **out, const ft_run *run, ft_error *err)
@@ -81,31 +78,6 @@ static int open_and_run(const ft_run *run)
         return 0;
     ft_tool_error(&ft_run_tool, err.text);
     return misused ? FT_EXIT_USAGE : FT_EXIT_FAILURE;
-}
-
-ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err)
-{
-    if (run->text == NULL)
-        return ft_texts_copy(out, run->operand, run->num_operands, err);
-    return ft_texts_read(out, run->text, run->whole_file, err);
-}
-
-void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit,
-                           bool prints_results)
-{
-    bool mixes = prints_results && isatty(STDOUT_FILENO);
-    ft_progress_begin(line, "running", unit, run->data == NULL || mixes);
-}
-
-/* The plan, and the int8 GEMM kernels for batch sizes up to the session's limit. */
-ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err)
-{
-    ft_batch runs[FT_GEMM_REPORT_BATCHES];
-    if (!run->verbose)
-        return FT_OK;
-    FT_TRY(ft_model_write_plan(session->model, stderr, err));
-    return ft_gemm_report_write(session, runs, ft_gemm_report_default_batches(session, runs),
-                                stderr, err);
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,60 @@
+/*
+ * json_fields.c - read the fields that several sections of tokenizer.json have.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/json_fields.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
+                                int32_t *id)
+{
+    int64_t value64;
+    ft_status rc = ft_json_read_integer(in, key, value, INT32_MAX, &value64);
+    *id = (int32_t) value64;
+    return rc;
+}
+
+ft_status ft_json_read_optional_bool(const ft_json_reader *in, const char *key, bool fallback,
+                                     bool *flag)
+{
+    const json_t *value = json_object_get(in->json, key);
+    *flag = fallback;
+    return value == NULL || json_is_null(value) ? FT_OK : ft_json_read_bool(in, key, flag);
+}
+
+ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,
+                              char **out)
+{
+    char expected[64];
+    const char *text;
+    FT_TRY(ft_json_read_string(in, key, &text));
+    snprintf(expected, sizeof expected, "1 to %zu bytes", max_bytes);
+    if (text[0] == '\0' || strlen(text) > max_bytes)
+        return ft_json_fail_value(in, FT_EUNSUPPORTED, key, json_object_get(in->json, key),
+                                  expected);
+    *out = ft_strdup(text);
+    return *out == NULL ? ft_json_fail_no_memory(in) : FT_OK;
+}
+
+ft_status ft_json_read_replace(const ft_json_reader *in, char **pattern, char **content)
+{
+    ft_json_reader pattern_object;
+    const char *text;
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", "pattern", "content"));
+    FT_TRY(ft_json_read_object(in, "pattern", &pattern_object));
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(&pattern_object, "String"));
+    FT_TRY(ft_json_copy_string(&pattern_object, "String", FT_JSON_MAX_CONTENT, pattern));
+    FT_TRY(ft_json_read_string(in, "content", &text));
+    if (text[0] != '\0')
+        return ft_json_copy_string(in, "content", FT_JSON_MAX_CONTENT, content);
+    *content = ft_strdup("");
+    return *content == NULL ? ft_json_fail_no_memory(in) : FT_OK;
+}

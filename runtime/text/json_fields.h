@@ -1,0 +1,29 @@
+/*
+ * json_fields.h - fields that several sections of tokenizer.json have.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TEXT_JSON_FIELDS_H
+#define FT_RUNTIME_TEXT_JSON_FIELDS_H
+
+#include "runtime/base/json_reader.h"
+
+/* `value`, found at `key`, as a token id. */
+ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
+                                int32_t *id);
+
+/* An optional boolean; `fallback` is its value when it is missing or null. */
+ft_status ft_json_read_optional_bool(const ft_json_reader *in, const char *key, bool fallback,
+                                     bool *flag);
+
+/* A copy of a string member of 1 to `max_bytes` bytes; the caller frees it. */
+ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,
+                              char **out);
+
+/* Maximum length in bytes of a string that steps insert or search for. */
+enum { FT_JSON_MAX_CONTENT = 64 };
+
+/* {"pattern": {"String": " "}, "content": ...} as copies; an empty content is allowed. */
+ft_status ft_json_read_replace(const ft_json_reader *in, char **pattern, char **content);
+
+#endif

@@ -20,6 +20,8 @@
 #define FT_HOST_DEVICE static inline
 #endif
 
+enum { FT_PANEL_ROWS = 32 }; /* rows of a panel of PANEL32 */
+
 /*
  * COL4_4R2_8C pads rows to 8 and columns to 32; COL32 columns to 32; COL32_2R_4R4 and PANEL32 rows
  * to 32 too.

@@ -16,8 +16,6 @@
 
 #include "kernels/groupwise.h"
 
-enum { FT_PANEL_ROWS = 32 };
-
 /* The grid of one group of one row: scale * (q - zero), q in 0 .. max_q. */
 typedef struct ft_groupwise_grid {
     float scale, inverse; /* the scale is a float16, positive and finite; inverse = 1 / scale */

@@ -39,7 +39,6 @@
 #include "runtime/mem.h"
 
 enum {
-    FT_PANEL_ROWS = 32,
     FT_PANEL_K_BLOCK = 32,
     FT_PANEL_DIGITS = 3,         /* maximum digits of an element of x */
     FT_PANEL_HIGH_DIGIT = 65278, /* weight of the highest of three digits */

@@ -16,7 +16,6 @@ convert_libconvert_la_SOURCES = \
 	convert/config/json.c convert/config/json.h \
 	convert/config/labels.c \
 	convert/checkpoint/messages.c convert/checkpoint/messages.h \
-	convert/convert_progress.c convert/convert_progress.h \
 	convert/config/other_keys.c \
 	convert/config/refuse.c convert/config/refuse.h \
 	convert/report.c convert/report.h \

@@ -6,13 +6,14 @@
 #include <config.h>
 
 #include "convert/convert.h"
-#include "convert/convert_progress.h"
 #include "convert/report.h"
 #include "convert/protect_checkpoint.h"
 #include "runtime/error.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/json_build.h"
 #include "runtime/mem.h"
 #include "runtime/cli/options.h"
+#include "runtime/cli/progress.h"
 #include "runtime/cli/signals.h"
 
 #include <getopt.h>
@@ -178,15 +179,16 @@ static ft_status write_artifact(const arguments *args, const ft_conversion *conv
                                 ft_artifact_writer *writer, ft_error *err)
 {
     char *report = NULL;
-    ft_progress_meter meter;
-    ft_progress_meter_init(&meter, !args->quiet);
-    ft_artifact_set_progress(writer, ft_progress_meter_update, &meter);
+    ft_progress_line line;
+    ft_progress_begin(&line, "writing", NULL, args->quiet);
+    ft_artifact_set_progress(writer, ft_progress_update, &line);
     ft_status status = ft_conversion_write(conversion, writer, err);
     if (status == FT_OK && args->json)
         status = format_report(&report, ft_report_json(conversion, args->output), err);
     if (status == FT_OK)
         status = ft_artifact_commit(writer, err);
-    double seconds = ft_progress_meter_end(&meter);
+    double seconds = ft_monotonic_seconds() - line.start;
+    ft_progress_end(&line);
     if (status == FT_OK && !args->quiet)
         fprintf(stderr, "ft-convert: %s: %zu tensors of %.2f MB in %.2f s\n", args->output,
                 conversion->n_weights, (double) conversion->bytes * 1e-6, seconds);
@@ -198,10 +200,10 @@ static ft_status write_artifact(const arguments *args, const ft_conversion *conv
 
 static ft_status check_values(const arguments *args, const ft_conversion *conversion, ft_error *err)
 {
-    ft_progress_meter meter;
-    ft_progress_meter_init(&meter, !args->quiet);
-    ft_status status = ft_conversion_check(conversion, ft_progress_meter_update, &meter, err);
-    ft_progress_meter_end(&meter);
+    ft_progress_line line;
+    ft_progress_begin(&line, "checking", NULL, args->quiet);
+    ft_status status = ft_conversion_check(conversion, ft_progress_update, &line, err);
+    ft_progress_end(&line);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "convert/map_weights.h"
 
 #include "convert/tied_weights.h"
+#include "runtime/base/affix.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 
@@ -155,8 +156,7 @@ static bool has_weight(const ft_conversion *conversion, const ft_weight_spec *sp
 {
     char name[FT_SOURCE_NAME_SIZE];
     for (size_t i = 0; i < specs; i++)
-        if (strncmp(spec[i].name, name_prefix, strlen(name_prefix)) == 0 &&
-            spec[i].source[0] != '\0' &&
+        if (ft_starts_with(spec[i].name, name_prefix) && spec[i].source[0] != '\0' &&
             find_tensor(conversion->checkpoint, &spec[i], prefix, name) != NULL)
             return true;
     return false;
@@ -207,20 +207,14 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length >= tail && strcmp(name + length - tail, end) == 0;
-}
-
 /* Buffers that the model computes itself, whatever is stored; some versions save them. */
 static bool is_computed_buffer(const ft_named_tensor *named)
 {
     const char *dot = strrchr(named->name, '.');
     const char *last = dot == NULL ? named->name : dot + 1;
     if (ft_dtype_convert_supports(named->tensor.dtype))
-        return ends_with(named->name, ".rotary_emb.inv_freq") ||
-               ends_with(named->name, ".embed_positions.weights");
+        return ft_ends_with(named->name, ".rotary_emb.inv_freq") ||
+               ft_ends_with(named->name, ".embed_positions.weights");
     return strcmp(last, "position_ids") == 0 || strcmp(last, "token_type_ids") == 0;
 }
 

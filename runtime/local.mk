@@ -20,6 +20,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/unicode/byte_chars.h \
 	runtime/text/chat.c \
 	runtime/scores/class_scores.c runtime/scores/class_scores.h \
+	runtime/base/affix.h \
 	runtime/base/clock.h \
 	runtime/model/validate.c runtime/model/validate.h \
 	runtime/container/features.c runtime/container/features.h \

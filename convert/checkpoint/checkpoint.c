@@ -9,6 +9,7 @@
 
 #include "convert/checkpoint/shard_index.h"
 #include "convert/checkpoint/text_file.h"
+#include "runtime/base/affix.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/container/file_type.h"
@@ -54,12 +55,6 @@ static char *join(const char *folder, const char *name)
     if (path != NULL)
         snprintf(path, size, "%s%s%s", folder, slash ? "/" : "", name);
     return path;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
 /* ---- Assembling --------------------------------------------------------------------------- */
@@ -250,9 +245,15 @@ static const char *const foreign_suffixes[] = { ".gguf", ".onnx",    ".h5",  ".t
                                                 ".ggml", ".msgpack", ".npz", NULL };
 static const char *const pickle_suffixes[] = { ".bin", ".pt", ".pth", ".ckpt", ".pkl", NULL };
 
+/* A hidden file such as ".bin" has no extension. */
+static bool has_extension(const char *name, const char *extension)
+{
+    return strlen(name) > strlen(extension) && ft_ends_with(name, extension);
+}
+
 static bool has_suffix_of(const char *name, const char *const *suffixes)
 {
-    while (*suffixes != NULL && !ends_with(name, *suffixes))
+    while (*suffixes != NULL && !has_extension(name, *suffixes))
         suffixes++;
     return *suffixes != NULL;
 }
@@ -342,7 +343,7 @@ static bool is_pickle(const char *path)
 
 static ft_status open_file(ft_checkpoint **out, const char *path, ft_error *err)
 {
-    if (ends_with(path, ".json"))
+    if (has_extension(path, ".json"))
         return open_index(out, path, err);
     if (is_pickle(path))
         return reject_pickle(path, "it", err);

@@ -13,6 +13,7 @@
 
 #include "convert/config/json.h"
 #include "convert/checkpoint/text_file.h"
+#include "runtime/base/affix.h"
 #include "runtime/mem.h"
 
 #include <limits.h>
@@ -192,12 +193,6 @@ ft_status ft_reject_folder(const char *path, ft_messages *problems)
 
 /* ---- Tensors -------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length > tail && strcmp(name + length - tail, end) == 0;
-}
-
 ft_status ft_reject_tensors(const ft_checkpoint *checkpoint, ft_messages *problems)
 {
     static const struct {
@@ -210,10 +205,10 @@ ft_status ft_reject_tensors(const ft_checkpoint *checkpoint, ft_messages *proble
     };
     for (size_t i = 0; i < ft_checkpoint_count(checkpoint); i++) {
         const char *name = ft_checkpoint_at(checkpoint, i)->name;
-        if (ends_with(name, ".lora_A.weight"))
+        if (ft_ends_with(name, ".lora_A.weight"))
             return reject_adapter(name, "some base model", problems);
         for (size_t k = 0; k < FT_COUNT(known); k++)
-            if (ends_with(name, known[k].end))
+            if (ft_ends_with(name, known[k].end))
                 return reject_method(name, known[k].name, "--scheme w4a16", problems);
     }
     return FT_OK;

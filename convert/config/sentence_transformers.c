@@ -8,6 +8,7 @@
 #include "convert/config/sentence_transformers.h"
 
 #include "convert/config/json.h"
+#include "runtime/base/affix.h"
 #include "runtime/mem.h"
 
 #include <stdlib.h>
@@ -121,7 +122,7 @@ static void read_key(pooling *p, const char *key, const json_t *value)
     char found[FT_JSON_SNIPPET_SIZE];
     if (strcmp(key, "pooling_mode") == 0 && json_is_string(value))
         set_mode(p, json_string_value(value));
-    else if (strncmp(key, prefix, strlen(prefix)) == 0 && json_is_true(value))
+    else if (ft_starts_with(key, prefix) && json_is_true(value))
         set_mode(p, key + strlen(prefix));
     else if (strcmp(key, "word_embedding_dimension") == 0 ||
              strcmp(key, "embedding_dimension") == 0)

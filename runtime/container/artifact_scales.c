@@ -10,6 +10,7 @@
 #include "runtime/container/artifact_private.h"
 
 #include "kernels/half.h"
+#include "runtime/base/affix.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -105,17 +106,12 @@ static ft_status read_group_scales(const ft_artifact *a, zip_t *zip, ft_artifact
 
 /* ---- All tensors ---------------------------------------------------------------------------- */
 
-static bool starts_with(const char *name, const char *prefix)
-{
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
 /* Every scale and zero point entry must belong to a quantized tensor that has such. */
 static ft_status check_owner(const ft_artifact *a, const char *name, ft_error *err)
 {
     const ft_artifact_tensor *t = NULL;
-    bool scales = starts_with(name, FT_SCALE_PREFIX);
-    if (scales || starts_with(name, FT_ZERO_PREFIX))
+    bool scales = ft_starts_with(name, FT_SCALE_PREFIX);
+    if (scales || ft_starts_with(name, FT_ZERO_PREFIX))
         t = ft_artifact_find(a, name + strlen(FT_SCALE_PREFIX));
     else
         return FT_OK;

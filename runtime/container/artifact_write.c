@@ -11,6 +11,7 @@
 
 #include "runtime/container/artifact_private.h"
 
+#include "runtime/base/affix.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/base/atomic_file.h"
@@ -118,10 +119,8 @@ static ft_status append(ft_artifact_writer *w, const char *prefix, const char *n
 static ft_status append_file(ft_artifact_writer *w, const char *entry, size_t bytes, item **out,
                              ft_error *err)
 {
-    if (strncmp(entry, FT_WEIGHT_PREFIX, strlen(FT_WEIGHT_PREFIX)) == 0 ||
-        strncmp(entry, FT_SCALE_PREFIX, strlen(FT_SCALE_PREFIX)) == 0 ||
-        strncmp(entry, FT_ZERO_PREFIX, strlen(FT_ZERO_PREFIX)) == 0 ||
-        strcmp(entry, FT_MANIFEST_ENTRY) == 0)
+    if (ft_starts_with(entry, FT_WEIGHT_PREFIX) || ft_starts_with(entry, FT_SCALE_PREFIX) ||
+        ft_starts_with(entry, FT_ZERO_PREFIX) || strcmp(entry, FT_MANIFEST_ENTRY) == 0)
         return ft_fail(err, FT_EARG, "%s: %s: this name is reserved", label(w), entry);
     return append(w, "", entry, bytes, out, err);
 }

@@ -10,6 +10,7 @@
 #include "kernels/half.h"
 #include "kernels/quant.h"
 #include "kernels/threads/team.h"
+#include "runtime/base/affix.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model/pixels.h"
@@ -191,16 +192,10 @@ static ft_dtype dtype_of(ft_role role, ft_synthetic_scheme scheme)
     return is_int8(scheme) ? FT_I8 : scheme == FT_SYNTHETIC_W4A16 ? FT_U4 : FT_U8;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec,
                              const ft_synthetic_options *options, uint64_t key, ft_error *err)
 {
-    bool is_gain = spec->role == FT_ROLE_VECTOR && ends_with(spec->name, ".weight");
+    bool is_gain = spec->role == FT_ROLE_VECTOR && ft_ends_with(spec->name, ".weight");
     ft_distribution how = { ft_counter_rng(key, 0), is_gain ? 1.0f : 0.0f, 0.02f };
     memcpy(weight->name, spec->name, sizeof weight->name);
     weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;

@@ -11,21 +11,16 @@
 #include "tests/lib/folder.h"
 #include "tests/lib/models/mixed.h"
 #include "tests/tap/tap.h"
+#include "runtime/base/affix.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Values --------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length >= tail && strcmp(name + length - tail, end) == 0;
-}
-
 static float value_of(const char *name, int k)
 {
-    if (strstr(name, "layernorm") != NULL && ends_with(name, ".weight"))
+    if (strstr(name, "layernorm") != NULL && ft_ends_with(name, ".weight"))
         return 1.0f + (float) ((k + 128) / 4 - 32) / 128.0f;
     if (strcmp(name, "pixel_values") == 0)
         return (float) k / 64.0f;

@@ -224,6 +224,7 @@ cuda_sources = \
 	kernels/cuda/epilogue.cuh \
 	kernels/cuda/host/errors.c \
 	kernels/cuda/host/exec.c \
+	kernels/cuda/gemm/int8/gemm_args.c \
 	kernels/cuda/host/exec_layout.c \
 	kernels/cuda/host/exec.h \
 	kernels/cuda/host/h2d_copy.c \

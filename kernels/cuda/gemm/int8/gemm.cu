@@ -144,16 +144,6 @@ extern "C" void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft
         snprintf(text, size, "%s: requested by FT_CUDA_GEMM", selected);
 }
 
-extern "C" bool ft_cuda_gemm_args_valid(const ft_cuda_gemm_args *p)
-{
-    size_t columns = 0;
-    if (p->n_outputs < 1 || p->n_outputs > FT_CUDA_MAX_FUSED)
-        return false;
-    for (int i = 0; i < p->n_outputs; i++)
-        columns += p->width[i];
-    return columns == p->n;
-}
-
 extern "C" int ft_cuda_gemm_launch(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
                                    void *stream, const ft_cuda_gemm_args *p)
 {

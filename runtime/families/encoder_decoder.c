@@ -66,36 +66,37 @@ typedef struct builder {
 } builder;
 
 /* A value named "PART.NAME". */
-static const char *part_name(char out[FT_NAME], const char *part, const char *name)
+static const char *sublayer_name(char out[FT_NAME], const char *sublayer, const char *name)
 {
-    snprintf(out, FT_NAME, "%s.%s", part, name);
+    snprintf(out, FT_NAME, "%s.%s", sublayer, name);
     return out;
 }
 
 /* What a part of a layer reads. */
-static int part_begin(const builder *b, const char *part, int x)
+static int sublayer_begin(const builder *b, const char *sublayer, int x)
 {
     char name[FT_NAME];
-    return b->norm_first ? ft_layer_norm(b->graph, part_name(name, part, "norm"), x, b->config->eps)
-                         : x;
+    return b->norm_first
+               ? ft_layer_norm(b->graph, sublayer_name(name, sublayer, "norm"), x, b->config->eps)
+               : x;
 }
 
 /* What it gives: `y` plus what came in. */
-static int part_end(const builder *b, const char *part, int y, int x)
+static int sublayer_end(const builder *b, const char *sublayer, int y, int x)
 {
     char name[FT_NAME];
-    int sum = ft_add_residual(b->graph, part_name(name, part, "sum"), y, x);
-    return b->norm_first
-               ? sum
-               : ft_layer_norm(b->graph, part_name(name, part, "norm"), sum, b->config->eps);
+    int sum = ft_add_residual(b->graph, sublayer_name(name, sublayer, "sum"), y, x);
+    return b->norm_first ? sum
+                         : ft_layer_norm(b->graph, sublayer_name(name, sublayer, "norm"), sum,
+                                         b->config->eps);
 }
 
 static int build_ffn(const builder *b, int x)
 {
     ft_graph *g = b->graph;
-    int up = ft_linear(g, "ffn.up", part_begin(b, "ffn", x));
+    int up = ft_linear(g, "ffn.up", sublayer_begin(b, "ffn", x));
     int y = ft_linear(g, "ffn.down", ft_apply_activation(g, "ffn.act", up, b->config->activation));
-    return part_end(b, "ffn", y, x);
+    return sublayer_end(b, "ffn", y, x);
 }
 
 static ft_embed_params embedding(const ft_config *c)
@@ -113,21 +114,21 @@ static ft_embed_params embedding(const ft_config *c)
 static int build_encoder_layer(const builder *b, int x)
 {
     ft_graph *g = b->graph;
-    int from = part_begin(b, "attn", x);
-    int q = ft_linear(g, "attn.q", from);
-    int k = ft_linear(g, "attn.k", from);
-    int v = ft_linear(g, "attn.v", from);
+    int input = sublayer_begin(b, "attn", x);
+    int q = ft_linear(g, "attn.q", input);
+    int k = ft_linear(g, "attn.k", input);
+    int v = ft_linear(g, "attn.v", input);
     int y = ft_linear(g, "attn.out", ft_attention(g, "attn", q, k, v, b->config->encoder_heads));
-    return build_ffn(b, part_end(b, "attn", y, x));
+    return build_ffn(b, sublayer_end(b, "attn", y, x));
 }
 
-static void build_source(const builder *b)
+static void build_encoder(const builder *b)
 {
     ft_graph *g = b->graph;
     const ft_config *c = b->config;
-    ft_embed_params how = embedding(c);
+    ft_embed_params params = embedding(c);
     int ids = ft_graph_input(g, "input_ids"), positions = ft_graph_input(g, "positions");
-    int x = ft_embed_with_positions(g, "encoder.embed", ids, positions, &how);
+    int x = ft_embed_with_positions(g, "encoder.embed", ids, positions, &params);
     for (int i = 0; i < c->encoder_layers; i++) {
         ft_graph_scope(g, "encoder.layer.%d", i);
         x = build_encoder_layer(b, x);
@@ -152,29 +153,29 @@ static int build_self_attention(const builder *b, int x)
 {
     ft_graph *g = b->graph;
     const ft_attention_params heads = { .heads = b->config->heads, .kv_heads = b->config->heads };
-    int from = part_begin(b, "attn", x);
-    int q = ft_linear(g, "attn.q", from);
-    int k = ft_linear(g, "attn.k", from);
-    int v = ft_linear(g, "attn.v", from);
+    int input = sublayer_begin(b, "attn", x);
+    int q = ft_linear(g, "attn.q", input);
+    int k = ft_linear(g, "attn.k", input);
+    int v = ft_linear(g, "attn.v", input);
     int y = ft_linear(g, "attn.out", ft_cached_attention(g, "attn", q, k, v, &heads));
-    return part_end(b, "attn", y, x);
+    return sublayer_end(b, "attn", y, x);
 }
 
 static int build_cross_attention(const builder *b, int x)
 {
     ft_graph *g = b->graph;
-    int q = ft_linear(g, "cross.q", part_begin(b, "cross", x));
+    int q = ft_linear(g, "cross.q", sublayer_begin(b, "cross", x));
     int y = ft_linear(g, "cross.out", ft_attend_cross(g, "cross", q, b->config->heads));
-    return part_end(b, "cross", y, x);
+    return sublayer_end(b, "cross", y, x);
 }
 
-static void build_target(const builder *b)
+static void build_decoder(const builder *b)
 {
     ft_graph *g = b->graph;
     const ft_config *c = b->config;
-    ft_embed_params how = embedding(c);
+    ft_embed_params params = embedding(c);
     int ids = ft_graph_input(g, "decoder_input_ids");
-    int x = ft_embed_with_positions(g, "decoder.embed", ids, -1, &how);
+    int x = ft_embed_with_positions(g, "decoder.embed", ids, -1, &params);
     for (int i = 0; i < c->layers; i++) {
         ft_graph_scope(g, "decoder.layer.%d", i);
         x = build_ffn(b, build_cross_attention(b, build_self_attention(b, x)));
@@ -193,6 +194,6 @@ static void build_target(const builder *b)
 void ft_build_encoder_decoder(ft_graph *graph, const ft_config *config, bool norm_first)
 {
     const builder b = { graph, config, norm_first };
-    build_source(&b);
-    build_target(&b);
+    build_encoder(&b);
+    build_decoder(&b);
 }

@@ -26,7 +26,7 @@
     FT_VECTOR(name ".norm")
 
 /* One table of words for both halves. */
-#define FT_WORDS { "embed.word", "vocabulary, hidden", .role = FT_ROLE_TABLE }
+#define FT_SHARED_EMBEDDING { "embed.word", "vocabulary, hidden", .role = FT_ROLE_TABLE }
 
 #define FT_ENCODER_LAYERS                                                                          \
     FT_ATTENTION("encoder.layer.#.attn", "encoder_heads*encoder_head_size"),                       \
@@ -55,7 +55,7 @@ extern const ft_architecture ft_encoder_decoder;
  * compares.  The norms' epsilon is torch's, and no key says another.
  */
 /* clang-format off */
-#define FT_TRANSLATOR(activation_, scale)                                                          \
+#define FT_ENCODER_DECODER_RULES(activation_, scale)                                                          \
     { "encoder_layers", FT_KEY_COUNT, FT_FIELD(encoder_layers), NULL },                            \
     { "encoder_attention_heads", FT_KEY_COUNT, FT_FIELD(encoder_heads), NULL },                    \
     { "encoder_ffn_dim", FT_KEY_COUNT, FT_FIELD(encoder_ffn), NULL },                              \

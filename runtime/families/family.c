@@ -115,7 +115,7 @@ bool ft_role_parse(const char *name, ft_role *out)
 /* ---- Weights ------------------------------------------------------------------------------ */
 
 /* Where the number of a layer stands in a name; NULL: nowhere. */
-static const char *find_layer_mark(const char *name)
+static const char *find_layer_wildcard(const char *name)
 {
     return strpbrk(name, "*#");
 }
@@ -123,11 +123,11 @@ static const char *find_layer_mark(const char *name)
 /* Write `layer` for the star of a name, and the suffix; false when the result does not fit. */
 static bool expand_name(char *out, size_t size, const char *pattern, int layer, const char *suffix)
 {
-    const char *mark = find_layer_mark(pattern);
-    int used = mark == NULL ? snprintf(out, size, "%s%s", pattern, suffix)
-                            : snprintf(out, size, "%.*s%d%s%s", (int) (mark - pattern), pattern,
-                                       layer, mark + 1, suffix);
-    return used >= 0 && (size_t) used < size;
+    const char *wildcard = find_layer_wildcard(pattern);
+    int length = wildcard == NULL ? snprintf(out, size, "%s%s", pattern, suffix)
+                                  : snprintf(out, size, "%.*s%d%s%s", (int) (wildcard - pattern),
+                                             pattern, layer, wildcard + 1, suffix);
+    return length >= 0 && (size_t) length < size;
 }
 
 static bool expand_names(ft_weight_spec *out, const ft_weight_rule *rule,
@@ -140,9 +140,9 @@ static bool expand_names(ft_weight_spec *out, const ft_weight_rule *rule,
 }
 
 /* What the family's table says; a factor that is unknown is our own mistake. */
-static int64_t size_of(const ft_config *config, const char *product)
+static int64_t evaluate_size(const ft_config *config, const char *expression)
 {
-    int64_t size = ft_config_size(config, product);
+    int64_t size = ft_config_size(config, expression);
     assert(size >= 0);
     return size;
 }
@@ -152,7 +152,7 @@ static int expand_shape(int64_t *dim, const char *shape, const ft_config *config
 {
     int count = 0;
     for (const char *at = shape;; at++) {
-        dim[count++] = size_of(config, at);
+        dim[count++] = evaluate_size(config, at);
         at += strcspn(at, ",/");
         if (*at != ',')
             return count;
@@ -163,7 +163,7 @@ static int expand_shape(int64_t *dim, const char *shape, const ft_config *config
 static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *rule,
                         const ft_architecture *architecture, const ft_config *config, int layer)
 {
-    if (rule->when != NULL && size_of(config, rule->when) == 0)
+    if (rule->when != NULL && evaluate_size(config, rule->when) == 0)
         return true;
     ft_weight_spec *weight = &out[(*n)++];
     weight->role = rule->role;
@@ -175,7 +175,7 @@ static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *ru
         return expand_names(weight, rule, architecture, layer, "");
     if (!expand_names(weight, rule, architecture, layer, ".weight"))
         return false;
-    if (size_of(config, rule->bias) == 0)
+    if (evaluate_size(config, rule->bias) == 0)
         return true;
     ft_weight_spec *bias = &out[(*n)++];
     bias->role = FT_ROLE_VECTOR;
@@ -184,12 +184,12 @@ static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *ru
     return expand_names(bias, rule, architecture, layer, ".bias");
 }
 
-static ft_status fail_family(const ft_family *family, const char *name, const char *what,
+static ft_status fail_family(const ft_family *family, const char *name, const char *missing,
                              ft_error *err)
 {
     return ft_fail(err, FT_EFORMAT,
                    "%s: %s would have no %s: the configuration is that of another family",
-                   family->name, name, what);
+                   family->name, name, missing);
 }
 
 static ft_status check_sizes(const ft_family *family, const ft_weight_spec *spec, size_t count,
@@ -204,20 +204,21 @@ static ft_status check_sizes(const ft_family *family, const ft_weight_spec *spec
 
 static bool is_layered(const ft_weight_rule *rule)
 {
-    return find_layer_mark(rule->name) != NULL;
+    return find_layer_wildcard(rule->name) != NULL;
 }
 
 /* How often a rule is repeated. */
 static int64_t rule_repeats(const ft_weight_rule *rule, const ft_config *config)
 {
-    const char *mark = find_layer_mark(rule->name);
-    return mark == NULL ? 1 : *mark == '#' ? config->encoder_layers : config->layers;
+    const char *wildcard = find_layer_wildcard(rule->name);
+    return wildcard == NULL ? 1 : *wildcard == '#' ? config->encoder_layers : config->layers;
 }
 
 /* Whether two rules are of the layers of one stack. */
 static bool same_stack(const ft_weight_rule *a, const ft_weight_rule *b)
 {
-    return is_layered(a) && is_layered(b) && *find_layer_mark(a->name) == *find_layer_mark(b->name);
+    return is_layered(a) && is_layered(b) &&
+           *find_layer_wildcard(a->name) == *find_layer_wildcard(b->name);
 }
 
 static ft_status check_layers(const ft_family *family, const ft_config *config, ft_error *err)

@@ -18,8 +18,8 @@
 /* ---- Weights -------------------------------------------------------------------------------- */
 
 static const ft_weight_rule weights[] = {
-    FT_WORDS,          FT_ENCODER_LAYERS,         FT_VECTOR("encoder.norm"),
-    FT_DECODER_LAYERS, FT_VECTOR("decoder.norm"), FT_UNTIED_HEAD,
+    FT_SHARED_EMBEDDING, FT_ENCODER_LAYERS,         FT_VECTOR("encoder.norm"),
+    FT_DECODER_LAYERS,   FT_VECTOR("decoder.norm"), FT_UNTIED_HEAD,
 };
 
 static const ft_weight_source sources[] = {
@@ -36,7 +36,7 @@ static const char *const words[] = {
 /* ---- Configuration ------------------------------------------------------------------------ */
 
 static const ft_config_rule rules[] = {
-    FT_TRANSLATOR("\"relu\"", "true"),
+    FT_ENCODER_DECODER_RULES("\"relu\"", "true"),
     { "pad_token_id", FT_KEY_COUNT, FT_FIELD(pad_id), "1" },
     { "pad_token_id", FT_KEY_COUNT, FT_FIELD(padding_id), "1" },
     { "decoder_start_token_id", FT_KEY_COUNT, FT_FIELD(decoder_start_id), "2" },

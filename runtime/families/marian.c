@@ -17,7 +17,7 @@
 /* ---- Weights -------------------------------------------------------------------------------- */
 
 static const ft_weight_rule weights[] = {
-    FT_WORDS,
+    FT_SHARED_EMBEDDING,
     FT_ENCODER_LAYERS,
     FT_DECODER_LAYERS,
     FT_UNTIED_HEAD,
@@ -44,7 +44,7 @@ static const char *const positions[] = {
 
 /* What Marian itself can do otherwise, and the class in transformers cannot. */
 static const ft_config_rule rules[] = {
-    FT_TRANSLATOR("\"gelu\"", "false"),
+    FT_ENCODER_DECODER_RULES("\"gelu\"", "false"),
     { "pad_token_id", FT_KEY_COUNT, FT_FIELD(pad_id), "58100" },
     { "decoder_start_token_id", FT_KEY_COUNT, FT_FIELD(decoder_start_id), "58100" },
     { "forced_bos_token_id", FT_KEY_ID, FT_FIELD(forced_bos_id), "null" },

@@ -131,10 +131,10 @@ static int build_patches(ft_graph *g, const ft_config *c)
 /* What the layers have added up is a point: how large it is decides what it may be stored in. */
 static int build_layer(ft_graph *g, const ft_config *c, int x)
 {
-    int from = ft_layer_norm(g, "attn.norm", x, c->eps);
-    int q = ft_linear(g, "attn.q", from);
-    int k = ft_linear(g, "attn.k", from);
-    int v = ft_linear(g, "attn.v", from);
+    int input = ft_layer_norm(g, "attn.norm", x, c->eps);
+    int q = ft_linear(g, "attn.q", input);
+    int k = ft_linear(g, "attn.k", input);
+    int v = ft_linear(g, "attn.v", input);
     int a = ft_linear(g, "attn.out", ft_attention(g, "attn", q, k, v, c->heads));
     x = ft_add_residual(g, "attn.sum", a, x);
     int f = ft_linear(g, "ffn.up", ft_layer_norm(g, "ffn.norm", x, c->eps));

@@ -119,9 +119,9 @@ void ft_lower_set_float_dtype(ft_plan *plan, ft_dtype float_dtype)
 /* ---- Caches --------------------------------------------------------------------------------- */
 
 /* Give keys or values a state of their own for scales; -1 without memory. */
-static int add_scale_state(ft_plan *plan, int is_cache, int32_t heads)
+static int add_scale_state(ft_plan *plan, int cache, int32_t heads)
 {
-    ft_value scales = plan->value[is_cache];
+    ft_value scales = plan->value[cache];
     scales.cols = heads;
     scales.dtype = FT_F32;
     ft_value_append_suffix(&scales, ".scale");

@@ -34,10 +34,10 @@ ft_status ft_graph_finish(const ft_graph *graph, ft_error *err)
     return graph->status;
 }
 
-int ft_graph_fail(ft_graph *graph, ft_status status, const char *name, const char *why)
+int ft_graph_fail(ft_graph *graph, ft_status status, const char *name, const char *reason)
 {
     if (graph->status == FT_OK)
-        graph->status = ft_fail(&graph->err, status, "%s%s: %s", graph->scope, name, why);
+        graph->status = ft_fail(&graph->err, status, "%s%s: %s", graph->scope, name, reason);
     return -1;
 }
 
@@ -45,11 +45,11 @@ void ft_graph_scope(ft_graph *graph, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int used = vsnprintf(graph->scope, sizeof graph->scope - 1, format, args);
+    int length = vsnprintf(graph->scope, sizeof graph->scope - 1, format, args);
     va_end(args);
-    if (used > 0 && (size_t) used < sizeof graph->scope - 1)
+    if (length > 0 && (size_t) length < sizeof graph->scope - 1)
         strcat(graph->scope, ".");
-    else if (used != 0)
+    else if (length != 0)
         ft_graph_fail(graph, FT_ELIMIT, "", "the scope is too long");
 }
 
@@ -58,17 +58,18 @@ void ft_end_encoder(ft_graph *graph)
     graph->plan.encoder_ops = graph->plan.nop;
 }
 
-static bool scoped(const ft_graph *graph, const char *name, const char *suffix, char out[FT_NAME])
+static bool scoped_name(const ft_graph *graph, const char *name, const char *suffix,
+                        char out[FT_NAME])
 {
-    int used = snprintf(out, FT_NAME, "%s%s%s", graph->scope, name, suffix);
-    return used > 0 && used < FT_NAME;
+    int length = snprintf(out, FT_NAME, "%s%s%s", graph->scope, name, suffix);
+    return length > 0 && length < FT_NAME;
 }
 
 int ft_graph_result(ft_graph *graph, const char *name, const char *suffix, ft_rows rows,
                     int32_t cols)
 {
     ft_value value = { .rows = rows, .cols = cols, .dtype = FT_F32 };
-    if (!scoped(graph, name, suffix, value.name) ||
+    if (!scoped_name(graph, name, suffix, value.name) ||
         strlen(value.name) + sizeof ".float" > sizeof value.name) /* lowering may add to it */
         return ft_graph_fail(graph, FT_ELIMIT, name, "the name is too long");
     int index = ft_plan_add_value(&graph->plan, &value);
@@ -86,14 +87,15 @@ int ft_graph_append(ft_graph *graph, const char *name, const ft_op *op)
 static int16_t weight(ft_graph *graph, const char *name, const char *suffix)
 {
     char full[FT_NAME];
-    int index = scoped(graph, name, suffix, full) ? ft_plan_find_weight(&graph->plan, full) : -1;
+    int index =
+        scoped_name(graph, name, suffix, full) ? ft_plan_find_weight(&graph->plan, full) : -1;
     if (index < 0)
         ft_graph_fail(graph, FT_EFORMAT, name, "the model has no such weight");
     return (int16_t) index;
 }
 
 /* A weight whose name no scope changes. */
-static int16_t weight_named(ft_graph *graph, const char *name)
+static int16_t unscoped_weight(ft_graph *graph, const char *name)
 {
     int index = ft_plan_find_weight(&graph->plan, name);
     if (index < 0)
@@ -173,7 +175,7 @@ int ft_add_class_token(ft_graph *graph, const char *name, int x)
     if (graph->status == FT_OK) {
         op.weight[0] = weight(graph, name, ".position");
         op.weight[1] = weight(graph, name, ".class");
-        if (scoped(graph, name, ".distillation", second))
+        if (scoped_name(graph, name, ".distillation", second))
             op.weight[2] = (int16_t) ft_plan_find_weight(&graph->plan, second);
     }
     if (graph->status != FT_OK)
@@ -188,7 +190,7 @@ int16_t ft_graph_state(ft_graph *graph, const char *name, const char *suffix, ft
                        int32_t cols, ft_dtype dtype)
 {
     char full[FT_NAME];
-    int index = scoped(graph, name, suffix, full) ? ft_plan_find(&graph->plan, full) : -1;
+    int index = scoped_name(graph, name, suffix, full) ? ft_plan_find(&graph->plan, full) : -1;
     if (index >= 0)
         return (int16_t) index;
     index = ft_graph_result(graph, name, suffix, rows, cols);
@@ -216,12 +218,12 @@ int ft_embed_tokens(ft_graph *graph, const char *name, int ids)
 }
 
 int ft_embed_with_positions(ft_graph *graph, const char *name, int ids, int positions,
-                            const ft_embed_params *how)
+                            const ft_embed_params *params)
 {
     ft_op op = ft_op_init(FT_OP_EMBED);
     if (graph->status == FT_OK) {
-        op.weight[0] = weight_named(graph, how->word);
-        op.weight[1] = weight_named(graph, how->position);
+        op.weight[0] = unscoped_weight(graph, params->word);
+        op.weight[1] = unscoped_weight(graph, params->position);
         if (positions < 0)
             op.state[FT_STATE_LAST_TOKEN] =
                 ft_graph_state(graph, "chosen", ".last", FT_SLOTS, 1, FT_I32);
@@ -230,8 +232,8 @@ int ft_embed_with_positions(ft_graph *graph, const char *name, int ids, int posi
         return -1;
     op.in[0] = (int16_t) ids;
     op.in[1] = (int16_t) positions;
-    op.attr.embed_scale = how->scale;
-    op.attr.position_offset = how->offset;
+    op.attr.embed_scale = params->scale;
+    op.attr.position_offset = params->offset;
     int32_t cols = (int32_t) weight_at(graph, op.weight[0])->cols;
     op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, cols);
     return ft_graph_append(graph, name, &op);
@@ -287,7 +289,8 @@ int ft_linear(ft_graph *graph, const char *name, int x)
     if (graph->status != FT_OK)
         return -1;
     int16_t w = weight(graph, name, ".weight");
-    int bias = scoped(graph, name, ".bias", full) ? ft_plan_find_weight(&graph->plan, full) : -1;
+    int bias =
+        scoped_name(graph, name, ".bias", full) ? ft_plan_find_weight(&graph->plan, full) : -1;
     return linear(graph, name, x, w, (int16_t) bias);
 }
 
@@ -296,13 +299,14 @@ int ft_linear_shared_weight(ft_graph *graph, const char *name, int x, const char
     char full[FT_NAME];
     if (graph->status != FT_OK)
         return -1;
-    int16_t w = weight_named(graph, weight_name);
-    int bias = scoped(graph, name, ".bias", full) ? ft_plan_find_weight(&graph->plan, full) : -1;
+    int16_t w = unscoped_weight(graph, weight_name);
+    int bias =
+        scoped_name(graph, name, ".bias", full) ? ft_plan_find_weight(&graph->plan, full) : -1;
     return linear(graph, name, x, w, (int16_t) bias);
 }
 
 /* An operation from `x` (and `other`, or -1) to a value of the same shape. */
-static int same_shape(ft_graph *graph, ft_op *op, const char *name, int x, int other)
+static int append_elementwise(ft_graph *graph, ft_op *op, const char *name, int x, int other)
 {
     if (graph->status != FT_OK)
         return -1;
@@ -320,26 +324,26 @@ int ft_head_norm(ft_graph *graph, const char *name, int x, int heads, float eps)
         op.weight[0] = weight(graph, name, ".weight");
     op.attr.heads = heads;
     op.attr.eps = eps;
-    return same_shape(graph, &op, name, x, -1);
+    return append_elementwise(graph, &op, name, x, -1);
 }
 
 int ft_apply_activation(ft_graph *graph, const char *name, int x, ft_activation activation)
 {
     ft_op op = ft_op_init(FT_OP_ACTIVATE);
     op.attr.activation = activation;
-    return same_shape(graph, &op, name, x, -1);
+    return append_elementwise(graph, &op, name, x, -1);
 }
 
 int ft_add_residual(ft_graph *graph, const char *name, int x, int residual)
 {
     ft_op op = ft_op_init(FT_OP_ADD);
-    return same_shape(graph, &op, name, x, residual);
+    return append_elementwise(graph, &op, name, x, residual);
 }
 
 int ft_l2_normalize(ft_graph *graph, const char *name, int x)
 {
     ft_op op = ft_op_init(FT_OP_L2_NORMALIZE);
-    return same_shape(graph, &op, name, x, -1);
+    return append_elementwise(graph, &op, name, x, -1);
 }
 
 int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int heads)
@@ -368,7 +372,7 @@ int ft_gated_activation(ft_graph *graph, const char *name, int x, int y, ft_acti
 {
     ft_op op = ft_op_init(FT_OP_GATE);
     op.attr.activation = activation;
-    return same_shape(graph, &op, name, x, y);
+    return append_elementwise(graph, &op, name, x, y);
 }
 
 int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)

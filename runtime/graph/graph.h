@@ -77,7 +77,7 @@ typedef struct ft_embed_params {
     int32_t offset;
 } ft_embed_params;
 int ft_embed_with_positions(ft_graph *graph, const char *name, int ids, int positions,
-                            const ft_embed_params *how);
+                            const ft_embed_params *params);
 
 /* Layer norm with NAME.weight and NAME.bias; rms norm with NAME.weight. */
 int ft_layer_norm(ft_graph *graph, const char *name, int x, float eps);
@@ -117,7 +117,7 @@ typedef struct ft_attention_params {
  * NAME.values, and each token attends to what the cache holds up to it.
  */
 int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
-                        const ft_attention_params *heads);
+                        const ft_attention_params *params);
 
 /*
  * Attention to a source: keys and values of its tokens go into the memory NAME.keys, NAME.values,

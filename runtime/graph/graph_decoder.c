@@ -34,16 +34,16 @@ static void append_store_kv(ft_graph *graph, const char *name, ft_op *op, int k,
 
 /* Rotate q and k, put k and v into the cache; returns the rotated q. */
 static int store_rotated(ft_graph *graph, const char *name, int q, int k, int v,
-                         const ft_attention_params *heads)
+                         const ft_attention_params *params)
 {
     ft_op op = ft_op_init(FT_OP_STORE_KV);
     op.in[0] = (int16_t) q;
-    op.attr.heads = heads->heads;
-    op.attr.kv_heads = heads->kv_heads;
-    op.attr.rope_positions = heads->rope_positions;
-    op.attr.rope_theta = heads->rope_theta;
-    op.attr.rope_factor = heads->rope_factor;
-    op.weight[0] = (int16_t) ft_plan_find_weight(&graph->plan, heads->frequencies);
+    op.attr.heads = params->heads;
+    op.attr.kv_heads = params->kv_heads;
+    op.attr.rope_positions = params->rope_positions;
+    op.attr.rope_theta = params->rope_theta;
+    op.attr.rope_factor = params->rope_factor;
+    op.weight[0] = (int16_t) ft_plan_find_weight(&graph->plan, params->frequencies);
     op.out = (int16_t) ft_graph_result(graph, name, ".rotated", FT_TOKENS,
                                        ft_graph_value(graph, q)->cols);
     append_store_kv(graph, name, &op, k, v);
@@ -64,18 +64,18 @@ static int append_attend_kv(ft_graph *graph, const char *name, ft_op *op, int q,
 }
 
 int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
-                        const ft_attention_params *heads)
+                        const ft_attention_params *params)
 {
     if (graph->status != FT_OK)
         return -1;
-    ft_op plain = ft_op_init(FT_OP_STORE_KV), op = ft_op_init(FT_OP_ATTEND_KV);
-    plain.attr.heads = op.attr.heads = heads->heads;
-    plain.attr.kv_heads = op.attr.kv_heads = heads->kv_heads;
-    op.attr.window = heads->window;
-    if (heads->frequencies != NULL)
-        q = store_rotated(graph, name, q, k, v, heads);
+    ft_op store = ft_op_init(FT_OP_STORE_KV), op = ft_op_init(FT_OP_ATTEND_KV);
+    store.attr.heads = op.attr.heads = params->heads;
+    store.attr.kv_heads = op.attr.kv_heads = params->kv_heads;
+    op.attr.window = params->window;
+    if (params->frequencies != NULL)
+        q = store_rotated(graph, name, q, k, v, params);
     else
-        append_store_kv(graph, name, &plain, k, v);
+        append_store_kv(graph, name, &store, k, v);
     return append_attend_kv(graph, name, &op, q, ft_graph_value(graph, k)->cols);
 }
 
@@ -117,23 +117,23 @@ int ft_sample(ft_graph *graph, const char *name, int logits, int ids)
     if (graph->status != FT_OK)
         return -1;
     int32_t vocabulary = ft_graph_value(graph, logits)->cols;
-    ft_op note = ft_op_init(FT_OP_RECORD_TOKENS), choose = ft_op_init(FT_OP_SAMPLE);
-    note.state[FT_STATE_HISTORY] =
+    ft_op record = ft_op_init(FT_OP_RECORD_TOKENS), sample = ft_op_init(FT_OP_SAMPLE);
+    record.state[FT_STATE_HISTORY] =
         ft_graph_state(graph, "chosen", ".history", FT_SLOT_POSITIONS, 1, FT_I32);
-    note.state[FT_STATE_TOKEN_COUNTS] =
+    record.state[FT_STATE_TOKEN_COUNTS] =
         ft_graph_state(graph, "chosen", ".seen", FT_SLOTS, vocabulary, FT_I32);
-    memcpy(choose.state, note.state, sizeof note.state);
-    choose.state[FT_STATE_LAST_TOKEN] =
+    memcpy(sample.state, record.state, sizeof record.state);
+    sample.state[FT_STATE_LAST_TOKEN] =
         ft_graph_state(graph, "chosen", ".last", FT_SLOTS, 1, FT_I32);
-    note.in[0] = (int16_t) ids;
-    choose.in[0] = (int16_t) logits;
-    choose.out = (int16_t) ft_graph_result(graph, name, "", FT_SELECTED, 1);
-    choose.second = (int16_t) ft_graph_result(graph, name, ".logprob", FT_SELECTED, 1);
+    record.in[0] = (int16_t) ids;
+    sample.in[0] = (int16_t) logits;
+    sample.out = (int16_t) ft_graph_result(graph, name, "", FT_SELECTED, 1);
+    sample.second = (int16_t) ft_graph_result(graph, name, ".logprob", FT_SELECTED, 1);
     if (graph->status != FT_OK)
         return -1;
-    graph->plan.value[choose.out].dtype = FT_I32;
-    ft_graph_append(graph, name, &note);
-    return ft_graph_append(graph, name, &choose);
+    graph->plan.value[sample.out].dtype = FT_I32;
+    ft_graph_append(graph, name, &record);
+    return ft_graph_append(graph, name, &sample);
 }
 
 /* Attention to the text itself reads keys where the lanes that beams come from have them. */

@@ -10,7 +10,7 @@
 #include "runtime/graph/graph.h"
 
 /* Keep the first failure; returns -1. */
-int ft_graph_fail(ft_graph *graph, ft_status status, const char *name, const char *why);
+int ft_graph_fail(ft_graph *graph, ft_status status, const char *name, const char *reason);
 
 const ft_value *ft_graph_value(const ft_graph *graph, int index);
 

@@ -144,9 +144,9 @@ static ft_status assign_dtypes_as_if_fused(ft_plan *plan, const ft_plan *graph,
                                            const ft_lower_options *options, ft_error *err)
 {
     ft_plan fused;
-    ft_lower_options like = *options;
-    like.fuse = true;
-    FT_TRY(lower_quantized(&fused, graph, &like, err));
+    ft_lower_options fused_options = *options;
+    fused_options.fuse = true;
+    FT_TRY(lower_quantized(&fused, graph, &fused_options, err));
     ft_lower_assign_dtypes(plan, &fused, options->float_dtype);
     ft_plan_fini(&fused);
     return FT_OK;
@@ -177,7 +177,7 @@ ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lower_options *o
     if (status == FT_OK && options->f16_kv_cache)
         ft_lower_f16_kv_cache(out);
     if (status == FT_OK && options->int8_kv_cache && !ft_lower_int8_kv_cache(out))
-        status = ft_fail(err, FT_ENOMEM, "no memory for the scales of a cache");
+        status = ft_fail(err, FT_ENOMEM, "no memory for the scales of the KV cache");
     out->batch_invariant = ft_lower_is_decoder(out);
     if (status == FT_OK)
         status = ft_lower_groups(out, err);

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 
 /* Where the operations end that one run has: those of sources, or those of targets. */
-static int end_of_run(const ft_plan *plan, int op)
+static int end_of_stack(const ft_plan *plan, int op)
 {
     return op < plan->encoder_ops ? plan->encoder_ops : plan->nop;
 }
@@ -47,7 +47,7 @@ static bool is_linear(const ft_op *op)
 }
 
 /* Linears of one input and one kind of weights, as queries, keys and values are. */
-static bool belong_together(const ft_plan *plan, const ft_op *a, const ft_op *b)
+static bool can_batch(const ft_plan *plan, const ft_op *a, const ft_op *b)
 {
     if (!is_linear(b) || b->in[0] != a->in[0])
         return false;
@@ -56,11 +56,11 @@ static bool belong_together(const ft_plan *plan, const ft_op *a, const ft_op *b)
            (a->codes < 0) == (b->codes < 0) && (a->weight[1] < 0) == (b->weight[1] < 0);
 }
 
-static int linears_at(const ft_plan *plan, int first)
+static int count_linears(const ft_plan *plan, int first)
 {
-    int count = is_linear(&plan->op[first]), end = end_of_run(plan, first);
+    int count = is_linear(&plan->op[first]), end = end_of_stack(plan, first);
     while (count > 0 && count < FT_GROUP_LINEARS && first + count < end &&
-           belong_together(plan, &plan->op[first], &plan->op[first + count]))
+           can_batch(plan, &plan->op[first], &plan->op[first + count]))
         count++;
     return count;
 }
@@ -78,7 +78,7 @@ static bool has_norm(const ft_plan *plan, int norm, int linears)
 static bool has_gate(const ft_plan *plan, int first, int linears)
 {
     int at = first + linears;
-    if (linears != 2 || at >= end_of_run(plan, first))
+    if (linears != 2 || at >= end_of_stack(plan, first))
         return false;
     const ft_op *a = &plan->op[first], *b = &plan->op[first + 1], *gate = &plan->op[at];
     return gate->kind == FT_OP_GATE && gate->codes < 0 && gate->in[0] == a->out &&
@@ -90,12 +90,12 @@ static bool has_gate(const ft_plan *plan, int first, int linears)
 static ft_fusion_group linear_group_at(const ft_plan *plan, int first, bool decoder)
 {
     ft_fusion_group group = { .kind = FT_FUSION_LINEAR, .first = first };
-    int linears = linears_at(plan, first), behind = 0;
-    if (decoder && linears == 0 && first + 1 < end_of_run(plan, first))
-        behind = linears_at(plan, first + 1);
-    group.norm = has_norm(plan, first, behind);
+    int linears = count_linears(plan, first), after_norm = 0;
+    if (decoder && linears == 0 && first + 1 < end_of_stack(plan, first))
+        after_norm = count_linears(plan, first + 1);
+    group.norm = has_norm(plan, first, after_norm);
     if (group.norm)
-        linears = behind;
+        linears = after_norm;
     group.gate = decoder && has_gate(plan, first + group.norm, linears);
     group.count = group.norm + linears + group.gate;
     return group;
@@ -108,7 +108,7 @@ static bool is_attention_at(const ft_plan *plan, int store)
 {
     const ft_op *op = &plan->op[store], *next = op + 1;
     return op->kind == FT_OP_STORE_KV && op->out >= 0 && !op->attr.cross_kv &&
-           store + 1 < end_of_run(plan, store) && next->kind == FT_OP_ATTEND_KV &&
+           store + 1 < end_of_stack(plan, store) && next->kind == FT_OP_ATTEND_KV &&
            !next->attr.cross_kv && next->in[0] == op->out &&
            next->state[FT_STATE_KEYS] == op->state[FT_STATE_KEYS] &&
            is_read_within(plan, op->out, store + 1, store + 2);
@@ -116,16 +116,17 @@ static bool is_attention_at(const ft_plan *plan, int store)
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-static const int16_t *parameters_of(const ft_plan *plan, const ft_fusion_group *group, int linear)
+static const int16_t *linear_parameters(const ft_plan *plan, const ft_fusion_group *group,
+                                        int linear)
 {
     return plan->op[ft_group_first_linear(group) + linear].weight;
 }
 
 /* Linear i of one group and linear j of the other have a weight or a bias in common. */
-static bool share(const ft_plan *plan, const ft_fusion_group *a, int i, const ft_fusion_group *b,
-                  int j)
+static bool share_parameter(const ft_plan *plan, const ft_fusion_group *a, int i,
+                            const ft_fusion_group *b, int j)
 {
-    const int16_t *w = parameters_of(plan, a, i), *v = parameters_of(plan, b, j);
+    const int16_t *w = linear_parameters(plan, a, i), *v = linear_parameters(plan, b, j);
     return w[0] == v[0] || (w[1] >= 0 && w[1] == v[1]);
 }
 
@@ -135,20 +136,20 @@ static bool have_same_parameters(const ft_plan *plan, const ft_fusion_group *a,
 {
     bool same = ft_group_linears(a) == ft_group_linears(b);
     for (int i = 0; same && i < ft_group_linears(a); i++) {
-        const int16_t *w = parameters_of(plan, a, i), *v = parameters_of(plan, b, i);
+        const int16_t *w = linear_parameters(plan, a, i), *v = linear_parameters(plan, b, i);
         same = w[0] == v[0] && w[1] == v[1];
     }
     return same;
 }
 
 /* Whether no order of the weights suits both groups; `a` may be `b`. */
-static bool exclude_each_other(const ft_plan *plan, const ft_fusion_group *a,
-                               const ft_fusion_group *b)
+static bool have_conflicting_orders(const ft_plan *plan, const ft_fusion_group *a,
+                                    const ft_fusion_group *b)
 {
     bool same = have_same_parameters(plan, a, b);
     for (int i = 0; i < ft_group_linears(a); i++)
         for (int j = 0; j < ft_group_linears(b); j++)
-            if ((!same || i != j) && share(plan, a, i, b, j))
+            if ((!same || i != j) && share_parameter(plan, a, i, b, j))
                 return true;
     return false;
 }
@@ -159,13 +160,15 @@ static bool exclude_each_other(const ft_plan *plan, const ft_fusion_group *a,
  */
 static bool can_be_contiguous(const ft_plan *plan, const ft_fusion_group *group)
 {
-    bool can = group->kind == FT_FUSION_LINEAR && ft_group_linears(group) > 1 &&
-               !exclude_each_other(plan, group, group);
-    for (int i = 0; can && i < ft_group_linears(group); i++)
-        can = plan->weight[parameters_of(plan, group, i)[0]].rows > 1; /* vectors lie elsewhere */
-    for (int i = 0; can && i < plan->ngroup; i++)
-        can = !plan->group[i].contiguous || !exclude_each_other(plan, &plan->group[i], group);
-    return can;
+    bool possible = group->kind == FT_FUSION_LINEAR && ft_group_linears(group) > 1 &&
+                    !have_conflicting_orders(plan, group, group);
+    for (int i = 0; possible && i < ft_group_linears(group); i++)
+        possible =
+            plan->weight[linear_parameters(plan, group, i)[0]].rows > 1; /* vectors lie elsewhere */
+    for (int i = 0; possible && i < plan->ngroup; i++)
+        possible =
+            !plan->group[i].contiguous || !have_conflicting_orders(plan, &plan->group[i], group);
+    return possible;
 }
 
 /* ------------------------------------------------------------------------------------------- */

@@ -53,13 +53,13 @@ static bool has_quantized_readers(const ft_plan *plan, int value, const ft_lower
 }
 
 /* Let every consumer that can read `codes` do so. */
-static void redirect_quantized_readers(ft_plan *plan, int value, int codes,
+static void redirect_quantized_readers(ft_plan *plan, int value, int quantized,
                                        const ft_lower_options *options)
 {
     for (int i = 0; i < plan->nop; i++)
         for (int j = 0; j < FT_MAX_IN; j++)
             if (plan->op[i].in[j] == value && reads_quantized(plan, &plan->op[i], j, options))
-                plan->op[i].in[j] = (int16_t) codes;
+                plan->op[i].in[j] = (int16_t) quantized;
 }
 
 static void redirect_all_readers(ft_plan *plan, int value, int other)
@@ -76,30 +76,30 @@ static void redirect_all_readers(ft_plan *plan, int value, int other)
 /* Split a point into its float and its codes; the codes take the name. */
 static int split_point(ft_plan *plan, int value, const ft_lower_options *options)
 {
-    ft_value codes = plan->value[value];
-    codes.dtype = options->mode == FT_MODE_INT8 ? FT_I8 : FT_F32;
-    codes.dynamic = options->dynamic;
-    codes.scale = options->dynamic ? 0.0f : options->scale[value];
+    ft_value quantized = plan->value[value];
+    quantized.dtype = options->mode == FT_MODE_INT8 ? FT_I8 : FT_F32;
+    quantized.dynamic = options->dynamic;
+    quantized.scale = options->dynamic ? 0.0f : options->scale[value];
     ft_value_append_suffix(&plan->value[value], ".float");
     plan->value[value].point = false;
-    return ft_plan_add_value(plan, &codes);
+    return ft_plan_add_value(plan, &quantized);
 }
 
 /* In an int8 residual stream whoever needs floats gets them back from the codes. */
-static bool dequantize_for_float_readers(ft_plan *plan, int value, int codes, int quantize)
+static bool dequantize_for_float_readers(ft_plan *plan, int value, int quantized, int quantize)
 {
     if (ft_plan_uses(plan, value) == 1)
         return true;
-    ft_value real = plan->value[value];
-    memcpy(real.name, plan->value[codes].name, sizeof real.name);
-    ft_value_append_suffix(&real, ".back");
-    int dequantized = ft_plan_add_value(plan, &real);
+    ft_value float_value = plan->value[value];
+    memcpy(float_value.name, plan->value[quantized].name, sizeof float_value.name);
+    ft_value_append_suffix(&float_value, ".back");
+    int dequantized = ft_plan_add_value(plan, &float_value);
     if (dequantized < 0)
         return false;
     redirect_all_readers(plan, value, dequantized);
     plan->op[quantize].in[0] = (int16_t) value;
     ft_op op = ft_op_init(FT_OP_DEQUANTIZE);
-    op.in[0] = (int16_t) codes;
+    op.in[0] = (int16_t) quantized;
     op.out = (int16_t) dequantized;
     return ft_lower_insert(plan, quantize + 1, &op);
 }
@@ -108,27 +108,27 @@ static bool quantize_point(ft_plan *plan, int value, const ft_lower_options *opt
 {
     if (!options->int8_residual && !has_quantized_readers(plan, value, options))
         return true;
-    int codes = split_point(plan, value, options);
-    if (codes < 0)
+    int quantized = split_point(plan, value, options);
+    if (quantized < 0)
         return false;
-    redirect_quantized_readers(plan, value, codes, options);
+    redirect_quantized_readers(plan, value, quantized, options);
     int at = ft_plan_producer(plan, value) + 1;
     ft_op op = ft_op_init(FT_OP_QUANTIZE);
     op.in[0] = (int16_t) value;
-    op.codes = (int16_t) codes;
+    op.codes = (int16_t) quantized;
     return ft_lower_insert(plan, at, &op) &&
-           (!options->int8_residual || dequantize_for_float_readers(plan, value, codes, at));
+           (!options->int8_residual || dequantize_for_float_readers(plan, value, quantized, at));
 }
 
 /* Inner points make their own scale, row by row. */
 bool ft_lower_quantize(ft_plan *plan, const ft_lower_options *options)
 {
-    bool fine = true;
-    for (int i = plan->nvalue - 1; i >= 0 && fine; i--) {
+    bool ok = true;
+    for (int i = plan->nvalue - 1; i >= 0 && ok; i--) {
         if (plan->value[i].point && !plan->value[i].inner)
-            fine = quantize_point(plan, i, options);
+            ok = quantize_point(plan, i, options);
     }
-    return fine;
+    return ok;
 }
 
 /* ---- Fold --------------------------------------------------------------------------------- */

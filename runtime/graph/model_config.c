@@ -15,25 +15,25 @@
 
 /* ---- Sizes ---------------------------------------------------------------------------------- */
 
-static int32_t head_size_of(int32_t stated, int32_t hidden, int32_t heads)
+static int32_t resolve_head_size(int32_t explicit_size, int32_t hidden, int32_t heads)
 {
-    return stated > 0 || heads < 1 ? stated : hidden / heads;
+    return explicit_size > 0 || heads < 1 ? explicit_size : hidden / heads;
 }
 
 int32_t ft_config_head_size(const ft_config *config)
 {
-    return head_size_of(config->head_size, config->hidden, config->heads);
+    return resolve_head_size(config->head_size, config->hidden, config->heads);
 }
 
 int32_t ft_config_encoder_head_size(const ft_config *config)
 {
-    return head_size_of(config->encoder_head_size, config->hidden, config->encoder_heads);
+    return resolve_head_size(config->encoder_head_size, config->hidden, config->encoder_heads);
 }
 
 static const struct {
     const char *name;
     size_t field;
-} counts[] = {
+} int_factors[] = {
     { "layers", offsetof(ft_config, layers) },
     { "hidden", offsetof(ft_config, hidden) },
     { "heads", offsetof(ft_config, heads) },
@@ -54,7 +54,7 @@ static const struct {
 static const struct {
     const char *name;
     size_t field;
-} switches[] = {
+} bool_factors[] = {
     { "pooler", offsetof(ft_config, pooler) },       { "qkv_bias", offsetof(ft_config, qkv_bias) },
     { "out_bias", offsetof(ft_config, out_bias) },   { "ffn_bias", offsetof(ft_config, ffn_bias) },
     { "head_bias", offsetof(ft_config, head_bias) }, { "qk_norm", offsetof(ft_config, qk_norm) },
@@ -77,36 +77,36 @@ static int64_t derived_size(const ft_config *config, const char *name)
     return -1;
 }
 
-static int64_t size_named(const ft_config *config, const char *name)
+static int64_t named_size(const ft_config *config, const char *name)
 {
     const char *base = (const char *) config;
-    for (size_t i = 0; i < FT_COUNT(counts); i++)
-        if (strcmp(counts[i].name, name) == 0)
-            return *(const int32_t *) (const void *) (base + counts[i].field);
-    for (size_t i = 0; i < FT_COUNT(switches); i++)
-        if (strcmp(switches[i].name, name) == 0)
-            return *(const bool *) (const void *) (base + switches[i].field);
+    for (size_t i = 0; i < FT_COUNT(int_factors); i++)
+        if (strcmp(int_factors[i].name, name) == 0)
+            return *(const int32_t *) (const void *) (base + int_factors[i].field);
+    for (size_t i = 0; i < FT_COUNT(bool_factors); i++)
+        if (strcmp(bool_factors[i].name, name) == 0)
+            return *(const bool *) (const void *) (base + bool_factors[i].field);
     return derived_size(config, name);
 }
 
 /* A factor: a number or a name. */
-static int64_t factor_of(const ft_config *config, const char *text, size_t length)
+static int64_t parse_factor(const ft_config *config, const char *text, size_t length)
 {
     char name[32];
     if (length == 0 || length >= sizeof name)
         return -1;
     memcpy(name, text, length);
     name[length] = '\0';
-    return name[0] >= '0' && name[0] <= '9' ? atoi(name) : size_named(config, name);
+    return name[0] >= '0' && name[0] <= '9' ? atoi(name) : named_size(config, name);
 }
 
-int64_t ft_config_size(const ft_config *config, const char *product)
+int64_t ft_config_size(const ft_config *config, const char *expression)
 {
     int64_t size = 1;
-    for (const char *at = product;; at++) {
+    for (const char *at = expression;; at++) {
         at += strspn(at, " ");
         size_t length = strcspn(at, " *,/");
-        int64_t factor = factor_of(config, at, length);
+        int64_t factor = parse_factor(config, at, length);
         if (factor < 0)
             return -1;
         size *= factor;
@@ -182,10 +182,10 @@ static int index_of(const char *const *words, int count, const char *word)
 }
 
 static const char *const kinds[] = {
-    [FT_KIND_ENCODER] = "an encoder of texts",
+    [FT_KIND_ENCODER] = "a text encoder",
     [FT_KIND_DECODER] = "a decoder",
     [FT_KIND_ENCODER_DECODER] = "an encoder-decoder",
-    [FT_KIND_VISION] = "an encoder of images",
+    [FT_KIND_VISION] = "an image encoder",
 };
 
 const char *ft_kind_name(ft_kind kind)
@@ -300,150 +300,152 @@ static bool has_decoder_members(const ft_config *c)
 }
 
 /* `count` heads of a stated size, or (0) that share the columns of the model. */
-static ft_status check_columns(int32_t count, int32_t head_size, int32_t hidden, const char *what,
+static ft_status check_columns(int32_t count, int32_t head_size, int32_t hidden, const char *label,
                                ft_error *err)
 {
     if (head_size == 0 && hidden % count != 0)
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what,
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", label,
                        count, hidden);
     if ((int64_t) count * head_size > MAX_COLUMNS)
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of %d columns, at most %d together",
-                       what, count, head_size, MAX_COLUMNS);
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %d heads of %d columns, at most %d columns in total", label,
+                       count, head_size, MAX_COLUMNS);
     return FT_OK;
 }
 
-static ft_status check_heads(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_heads(const ft_config *c, const char *label, ft_error *err)
 {
     if (c->kv_heads == 0 || c->head_size == 0)
         return ft_fail(err, FT_EFORMAT,
-                       "%s: config: %d heads of keys of %d columns, expected at least 1", what,
+                       "%s: config: %d key/value heads of %d columns, expected at least 1", label,
                        c->kv_heads, c->head_size);
     if (c->heads % c->kv_heads != 0)
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of keys do not divide %d heads", what,
-                       c->kv_heads, c->heads);
-    return check_columns(c->heads, c->head_size, c->hidden, what, err);
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d key/value heads do not divide %d heads",
+                       label, c->kv_heads, c->heads);
+    return check_columns(c->heads, c->head_size, c->hidden, label, err);
 }
 
-static ft_status check_window(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_window(const ft_config *c, const char *label, ft_error *err)
 {
     if (c->window_first_layer >= c->layers)
-        return ft_fail(err, FT_EFORMAT, "%s: config: a window from layer %d on, of %d layers", what,
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: window_from is %d, but there are only %d layers", label,
                        c->window_first_layer, c->layers);
     if (c->window_first_layer > 0 && c->window == 0)
-        return ft_fail(err, FT_EFORMAT, "%s: config: layer %d has no window to begin with", what,
+        return ft_fail(err, FT_EFORMAT, "%s: config: window_from is %d, but window is 0", label,
                        c->window_first_layer);
     return FT_OK;
 }
 
 /* Fail where a member is there although this scaling has none, or is missing although it has. */
-static ft_status check_use(const ft_config *c, bool found, bool expected, const char *member_name,
-                           const char *what, ft_error *err)
+static ft_status check_member(const ft_config *c, bool found, bool expected,
+                              const char *member_name, const char *label, ft_error *err)
 {
     if (found == expected)
         return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: config: rope %s %s %s", what, ft_rope_name(c->rope),
+    return ft_fail(err, FT_EFORMAT, "%s: config: rope %s %s %s", label, ft_rope_name(c->rope),
                    expected ? "without" : "with", member_name);
 }
 
-static ft_status check_rope(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_rope(const ft_config *c, const char *label, ft_error *err)
 {
     ft_rope_use use = ft_rope_uses(c->rope);
-    FT_TRY(check_use(c, c->rope_theta != 0.0, true, "rope_theta", what, err));
-    FT_TRY(check_use(c, c->rope_factor != 0.0, use.factor, "rope_factor", what, err));
-    FT_TRY(check_use(c, c->rope_low != 0.0, use.band, "rope_low", what, err));
-    FT_TRY(check_use(c, c->rope_high != 0.0, use.band, "rope_high", what, err));
-    FT_TRY(check_use(c, c->rope_positions != 0, use.positions, "rope_positions", what, err));
+    FT_TRY(check_member(c, c->rope_theta != 0.0, true, "rope_theta", label, err));
+    FT_TRY(check_member(c, c->rope_factor != 0.0, use.factor, "rope_factor", label, err));
+    FT_TRY(check_member(c, c->rope_low != 0.0, use.band, "rope_low", label, err));
+    FT_TRY(check_member(c, c->rope_high != 0.0, use.band, "rope_high", label, err));
+    FT_TRY(check_member(c, c->rope_positions != 0, use.positions, "rope_positions", label, err));
     if (use.band && !(c->rope_low < c->rope_high))
-        return ft_fail(err, FT_EFORMAT, "%s: config: rope_low %g is not below rope_high %g", what,
+        return ft_fail(err, FT_EFORMAT, "%s: config: rope_low %g is not below rope_high %g", label,
                        c->rope_low, c->rope_high);
     /* A pair of columns is turned, and dynamic scaling divides by the columns less 2. */
     if (c->head_size % 2 != 0 || (c->rope == FT_ROPE_DYNAMIC && c->head_size == 2))
         return ft_fail(err, FT_EFORMAT,
-                       "%s: config: heads of %d columns, which rope %s cannot turn", what,
+                       "%s: config: heads of %d columns, which rope %s cannot rotate", label,
                        c->head_size, ft_rope_name(c->rope));
     return FT_OK;
 }
 
-static ft_status check_decoder(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_decoder(const ft_config *c, const char *label, ft_error *err)
 {
     if (c->rope == FT_ROPE_NONE)
-        return ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", what);
-    FT_TRY(check_heads(c, what, err));
-    FT_TRY(check_rope(c, what, err));
-    return check_window(c, what, err);
+        return ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", label);
+    FT_TRY(check_heads(c, label, err));
+    FT_TRY(check_rope(c, label, err));
+    return check_window(c, label, err);
 }
 
 /* The encoder, and the decoder's heads: as many of keys as of queries. */
-static ft_status check_stacks(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_heads_and_layers(const ft_config *c, const char *label, ft_error *err)
 {
     if (c->encoder_layers < 1 || c->encoder_heads < 1 || c->encoder_ffn < 1)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: an encoder of %d layers, %d heads and ffn %d, expected at "
                        "least 1 of each",
-                       what, c->encoder_layers, c->encoder_heads, c->encoder_ffn);
-    FT_TRY(check_columns(c->encoder_heads, c->encoder_head_size, c->hidden, what, err));
-    FT_TRY(check_columns(c->heads, c->head_size, c->hidden, what, err));
+                       label, c->encoder_layers, c->encoder_heads, c->encoder_ffn);
+    FT_TRY(check_columns(c->encoder_heads, c->encoder_head_size, c->hidden, label, err));
+    FT_TRY(check_columns(c->heads, c->head_size, c->hidden, label, err));
     if (c->kv_heads != c->heads || c->head_size == 0)
         return ft_fail(err, FT_EFORMAT,
-                       "%s: config: %d heads of keys of %d columns, expected %d of %d", what,
+                       "%s: config: %d key/value heads of %d columns, expected %d of %d", label,
                        c->kv_heads, c->head_size, c->heads, ft_config_head_size(c));
     return FT_OK;
 }
 
-static ft_status check_sinusoids(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_sinusoids(const ft_config *c, const char *label, ft_error *err)
 {
     if (c->hidden % 2 != 0 || c->hidden < 4)
         return ft_fail(err, FT_EFORMAT,
-                       "%s: config: %d columns have no sinusoids, expected an even number from 4 "
-                       "on",
-                       what, c->hidden);
+                       "%s: config: %d columns for sinusoids, expected an even number of at "
+                       "least 4",
+                       label, c->hidden);
     int32_t low, high;
     ft_config_int_bounds(offsetof(ft_config, positions), &low, &high);
     if (c->positions > high || (int64_t) c->positions * c->hidden > MAX_SINUSOIDS)
         return ft_fail(err, FT_EFORMAT,
-                       "%s: config: sinusoids of %d positions and %d columns, at most %d numbers",
-                       what, c->positions, c->hidden, MAX_SINUSOIDS);
+                       "%s: config: sinusoids of %d positions and %d columns, at most %d elements",
+                       label, c->positions, c->hidden, MAX_SINUSOIDS);
     return FT_OK;
 }
 
-static ft_status check_id(const ft_config *c, const char *name, int32_t id, const char *what,
+static ft_status check_id(const ft_config *c, const char *name, int32_t id, const char *label,
                           ft_error *err)
 {
     if (id < c->vocabulary)
         return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: config: %s %d is no token of %d", what, name, id,
-                   c->vocabulary);
+    return ft_fail(err, FT_EFORMAT, "%s: config: %s %d is not below the vocabulary size %d", label,
+                   name, id, c->vocabulary);
 }
 
 /* Where positions count from the padding's on, the decoder's text must not begin with that. */
-static ft_status check_ids(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_ids(const ft_config *c, const char *label, ft_error *err)
 {
-    FT_TRY(check_id(c, "start_id", c->decoder_start_id, what, err));
-    FT_TRY(check_id(c, "pad_id", c->pad_id, what, err));
-    FT_TRY(check_id(c, "first_id", c->forced_bos_id, what, err));
-    FT_TRY(check_id(c, "last_id", c->forced_eos_id, what, err));
+    FT_TRY(check_id(c, "start_id", c->decoder_start_id, label, err));
+    FT_TRY(check_id(c, "pad_id", c->pad_id, label, err));
+    FT_TRY(check_id(c, "first_id", c->forced_bos_id, label, err));
+    FT_TRY(check_id(c, "last_id", c->forced_eos_id, label, err));
     for (int i = 0; i < c->num_banned; i++)
-        FT_TRY(check_id(c, "banned", c->banned[i], what, err));
+        FT_TRY(check_id(c, "banned", c->banned[i], label, err));
     if (c->padding_id >= 0 && c->padding_id == c->decoder_start_id)
         return ft_fail(err, FT_EFORMAT,
-                       "%s: config: texts begin with token %d, which is also the padding that "
-                       "positions are counted without",
-                       what, c->decoder_start_id);
+                       "%s: config: the decoder start token is %d, which is also the padding "
+                       "token that positions skip",
+                       label, c->decoder_start_id);
     return FT_OK;
 }
 
-static ft_status check_encoder_decoder(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_encoder_decoder(const ft_config *c, const char *label, ft_error *err)
 {
     if (c->sinusoids == FT_SINUSOIDS_NONE)
-        return ft_fail(err, FT_EFORMAT, "%s: config: an encoder-decoder without sinusoids", what);
+        return ft_fail(err, FT_EFORMAT, "%s: config: an encoder-decoder without sinusoids", label);
     if (c->rope != FT_ROPE_NONE)
-        return ft_fail(err, FT_EFORMAT, "%s: config: both sinusoids and rope", what);
+        return ft_fail(err, FT_EFORMAT, "%s: config: both sinusoids and rope", label);
     if (has_rope_members(c))
         return ft_fail(err, FT_EFORMAT,
-                       "%s: config: an encoder-decoder with members of rotary decoders", what);
-    FT_TRY(check_stacks(c, what, err));
-    FT_TRY(check_sinusoids(c, what, err));
-    return check_ids(c, what, err);
+                       "%s: config: an encoder-decoder with members of rotary decoders", label);
+    FT_TRY(check_heads_and_layers(c, label, err));
+    FT_TRY(check_sinusoids(c, label, err));
+    return check_ids(c, label, err);
 }
 
 static bool has_image_members(const ft_config *c)
@@ -453,41 +455,43 @@ static bool has_image_members(const ft_config *c)
 }
 
 /* The words of a text have no place beside an image, nor have positions that are not its rows'. */
-static ft_status check_image_sizes(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_image_sizes(const ft_config *c, const char *label, ft_error *err)
 {
-    int32_t low, most;
+    int32_t low, max_positions;
     ft_conv conv = ft_config_patches(c);
-    ft_config_int_bounds(offsetof(ft_config, positions), &low, &most);
+    ft_config_int_bounds(offsetof(ft_config, positions), &low, &max_positions);
     if (c->patch_height > c->image_height || c->patch_width > c->image_width)
-        return ft_fail(err, FT_EFORMAT, "%s: config: images of %d x %d have no patch of %d x %d",
-                       what, c->image_height, c->image_width, c->patch_height, c->patch_width);
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: images of %d x %d are smaller than patches of %d x %d", label,
+                       c->image_height, c->image_width, c->patch_height, c->patch_width);
     if (ft_conv_image_size(&conv) > MAX_PIXELS || ft_conv_gemm_k(&conv) > MAX_COLUMNS)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: images of %d x %d x %d, patches of %d x %d: at most %d and %d "
-                       "numbers",
-                       what, c->channels, c->image_height, c->image_width, c->patch_height,
+                       "elements",
+                       label, c->channels, c->image_height, c->image_width, c->patch_height,
                        c->patch_width, MAX_PIXELS, MAX_COLUMNS);
-    if (c->positions > most)
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, at most %d", what, c->positions,
-                       most);
+    if (c->positions > max_positions)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, at most %d", label, c->positions,
+                       max_positions);
     if (c->positions != ft_patch_sequence_length(&conv, c->prefix_tokens))
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, but images become %lld rows",
-                       what, c->positions,
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, but images become %lld tokens",
+                       label, c->positions,
                        (long long) ft_patch_sequence_length(&conv, c->prefix_tokens));
     return FT_OK;
 }
 
-static ft_status check_images(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_images(const ft_config *c, const char *label, ft_error *err)
 {
-    FT_TRY(check_columns(c->heads, c->head_size, c->hidden, what, err));
+    FT_TRY(check_columns(c->heads, c->head_size, c->hidden, label, err));
     if (c->vocabulary != 0 || c->types != 0 || c->position_offset != 0 || c->padding_id != -1 ||
         c->max_seq_length != 0)
-        return ft_fail(err, FT_EFORMAT, "%s: config: images with members of texts", what);
-    return check_image_sizes(c, what, err);
+        return ft_fail(err, FT_EFORMAT, "%s: config: an image encoder with members of a text model",
+                       label);
+    return check_image_sizes(c, label, err);
 }
 
 /* What only other kinds of models have: the kind that has it, or NULL. */
-static const char *foreign_members(const ft_config *c)
+static const char *foreign_kind(const ft_config *c)
 {
     ft_config plain = *c;
     if (c->kind == FT_KIND_VISION)
@@ -499,47 +503,47 @@ static const char *foreign_members(const ft_config *c)
     return !ft_config_is_decoder(c) && has_decoder_members(&plain) ? kinds[FT_KIND_DECODER] : NULL;
 }
 
-static ft_status check_kind(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_kind(const ft_config *c, const char *label, ft_error *err)
 {
-    const char *foreign = foreign_members(c);
+    const char *foreign = foreign_kind(c);
     if (foreign != NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: config: %s with members of %s", what, kinds[c->kind],
+        return ft_fail(err, FT_EFORMAT, "%s: config: %s with members of %s", label, kinds[c->kind],
                        foreign);
     switch (c->kind) {
     case FT_KIND_DECODER:
-        return check_decoder(c, what, err);
+        return check_decoder(c, label, err);
     case FT_KIND_ENCODER_DECODER:
-        return check_encoder_decoder(c, what, err);
+        return check_encoder_decoder(c, label, err);
     case FT_KIND_VISION:
-        return check_images(c, what, err);
+        return check_images(c, label, err);
     case FT_KIND_ENCODER:
         break;
     }
-    return check_columns(c->heads, c->head_size, c->hidden, what, err);
+    return check_columns(c->heads, c->head_size, c->hidden, label, err);
 }
 
-ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err)
+ft_status ft_config_check(const ft_config *config, const char *label, ft_error *err)
 {
-    FT_TRY(check_kind(config, what, err));
+    FT_TRY(check_kind(config, label, err));
     if (config->position_offset >= config->positions)
         return ft_fail(err, FT_EFORMAT, "%s: config: position offset %d, but only %d positions",
-                       what, config->position_offset, config->positions);
+                       label, config->position_offset, config->positions);
     /* Where positions have an offset, padding tokens have the position of their id. */
     if (config->position_offset > 0 && config->padding_id >= config->positions)
         return ft_fail(err, FT_EFORMAT, "%s: config: padding id %d has no position, there are %d",
-                       what, config->padding_id, config->positions);
+                       label, config->padding_id, config->positions);
     if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", what, config->labels,
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", label, config->labels,
                        heads[config->head]);
     if (config->labels == 1 && config->problem_type == FT_PROBLEM_SINGLE)
-        return ft_fail(err, FT_EFORMAT, "%s: config: problem_type %s, but there is one label", what,
-                       problems[config->problem_type]);
+        return ft_fail(err, FT_EFORMAT, "%s: config: problem_type %s, but there is one label",
+                       label, problems[config->problem_type]);
     if ((config->head == FT_HEAD_FIRST) != (ft_config_is_vision(config) && config->labels > 0))
-        return ft_fail(err, FT_EFORMAT, "%s: config: %s with head %s", what,
+        return ft_fail(err, FT_EFORMAT, "%s: config: %s with head %s", label,
                        ft_config_is_vision(config) ? "images" : "texts", heads[config->head]);
     if (config->head == FT_HEAD_POOLED && !config->pooler)
-        return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", what);
+        return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", label);
     if (config->normalize && config->embedding == FT_EMBEDDING_NONE)
-        return ft_fail(err, FT_EFORMAT, "%s: config: no embedding to normalize", what);
+        return ft_fail(err, FT_EFORMAT, "%s: config: no embedding to normalize", label);
     return FT_OK;
 }

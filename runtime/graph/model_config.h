@@ -113,7 +113,7 @@ typedef struct ft_config {
     bool head_bias;        /* logits have one */
 } ft_config;
 
-/* "an encoder of texts", "a decoder", "an encoder-decoder", "an encoder of images". */
+/* "a text encoder", "a decoder", "an encoder-decoder", "an image encoder". */
 const char *ft_kind_name(ft_kind kind);
 
 /* Whether it writes text, token after token; and whether it does so of a source that it reads. */
@@ -134,7 +134,7 @@ int32_t ft_config_encoder_head_size(const ft_config *config);
  * switches, which are 0 or 1: "untied" (the head has a matrix of its own), "dense_head" (a dense
  * layer below the classifier), "distillation" (a second leading row).  -1: a factor is unknown.
  */
-int64_t ft_config_size(const ft_config *config, const char *product);
+int64_t ft_config_size(const ft_config *config, const char *expression);
 
 /*
  * "none", "pooled", "dense", "relu", "first"; "single_label_classification",
@@ -168,7 +168,7 @@ void ft_config_int_bounds(size_t field, int32_t *low, int32_t *high);
 void ft_config_real_bounds(size_t field, double *low, double *high);
 
 /* What members within their bounds must be to each other; `what` names the file in errors. */
-FT_MUST_USE ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err);
+FT_MUST_USE ft_status ft_config_check(const ft_config *config, const char *label, ft_error *err);
 
 /*
  * Between manifest and configuration; `what` names the file in errors.  All is checked.  What only
@@ -177,7 +177,7 @@ FT_MUST_USE ft_status ft_config_check(const ft_config *config, const char *what,
  */
 json_t *ft_config_to_json(const ft_config *config);
 FT_MUST_USE ft_status ft_config_from_json(ft_config *out, const json_t *json, ft_kind kind,
-                                          const char *what, ft_error *err);
+                                          const char *label, ft_error *err);
 
 /* For people, without an end of line: "6 layers, hidden 256, 4 heads, ..." */
 void ft_config_write(const ft_config *config, FILE *file);

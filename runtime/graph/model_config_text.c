@@ -13,7 +13,7 @@ static void write_heads(const ft_config *c, FILE *file)
     if (c->head_size > 0)
         fprintf(file, " of %d", c->head_size);
     if (c->kv_heads > 0 && c->kv_heads != c->heads)
-        fprintf(file, " (%d of keys and values)", c->kv_heads);
+        fprintf(file, " (%d key/value heads)", c->kv_heads);
 }
 
 /* Of an encoder-decoder: where its halves differ, each for itself. */
@@ -39,18 +39,18 @@ static void write_id(const char *name, int32_t id, FILE *file)
 static void write_encoder_decoder(const ft_config *c, FILE *file)
 {
     fprintf(file, ", sinusoids %s%s", ft_sinusoids_name(c->sinusoids),
-            c->scale_embeddings ? ", scaled words" : "");
+            c->scale_embeddings ? ", scaled embeddings" : "");
     write_id("start", c->decoder_start_id, file);
     write_id("pad", c->pad_id, file);
-    write_id("forced first", c->forced_bos_id, file);
-    write_id("forced last", c->forced_eos_id, file);
+    write_id("forced bos", c->forced_bos_id, file);
+    write_id("forced eos", c->forced_eos_id, file);
     for (int i = 0; i < c->num_banned; i++)
         write_id(i == 0 ? "never" : "nor", c->banned[i], file);
 }
 
 static void write_rope(const ft_config *c, FILE *file)
 {
-    fprintf(file, ", rotary with theta %g", c->rope_theta);
+    fprintf(file, ", rope theta %g", c->rope_theta);
     if (c->rope != FT_ROPE_DEFAULT)
         fprintf(file, ", scaled %s by %g", ft_rope_name(c->rope), c->rope_factor);
     if (ft_rope_uses(c->rope).positions)

@@ -192,7 +192,7 @@ static bool value_bytes(const ft_value *value, const ft_limits *limits, size_t *
     return true;
 }
 
-static ft_status refuse_size(const ft_value *value, const ft_limits *limits, ft_error *err)
+static ft_status fail_size(const ft_value *value, const ft_limits *limits, ft_error *err)
 {
     size_t rows;
     if (!ft_limits_checked_rows(limits, value->rows, &rows))
@@ -259,7 +259,7 @@ ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
         if (value->inner || life.last < 0)
             bytes = 0;
         else if (!value_bytes(value, limits, &bytes))
-            status = refuse_size(value, limits, err);
+            status = fail_size(value, limits, err);
         else {
             size_t offset = lowest_gap(placements, i, life, bytes);
             placements[i] = (placement){ life, offset, offset + bytes };
@@ -280,9 +280,9 @@ ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
 static void write_result(const ft_plan *plan, int index, FILE *file)
 {
     const ft_value *value = &plan->value[index];
-    bool codes = value->scale > 0.0f || value->dynamic;
+    bool quantized = value->scale > 0.0f || value->dynamic;
     fprintf(file, "%s  %s x %d  %s%s", value->name, ft_rows_name(value->rows), value->cols,
-            codes && value->dtype == FT_F32 ? "I8 in " : "", ft_dtype_name(value->dtype));
+            quantized && value->dtype == FT_F32 ? "I8 in " : "", ft_dtype_name(value->dtype));
     if (value->dynamic)
         fprintf(file, " scaled by row");
     if (value->scale > 0.0f)
@@ -291,27 +291,27 @@ static void write_result(const ft_plan *plan, int index, FILE *file)
 
 static void write_operands(const ft_plan *plan, const ft_op *op, FILE *file)
 {
-    const char *between = "  <- ";
+    const char *separator = "  <- ";
     for (int i = 0; i < FT_MAX_IN; i++)
         if (op->in[i] >= 0) {
-            fprintf(file, "%s%s", between, plan->value[op->in[i]].name);
-            between = ", ";
+            fprintf(file, "%s%s", separator, plan->value[op->in[i]].name);
+            separator = ", ";
         }
-    between = "  with ";
+    separator = "  with ";
     for (int i = 0; i < FT_MAX_STATES; i++)
         if (op->state[i] >= 0) {
             const ft_value *state = &plan->value[op->state[i]];
-            fprintf(file, "%s%s [%s]", between, state->name, ft_dtype_name(state->dtype));
-            between = ", ";
+            fprintf(file, "%s%s [%s]", separator, state->name, ft_dtype_name(state->dtype));
+            separator = ", ";
         }
-    between = " . ";
+    separator = " . ";
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         if (op->weight[i] >= 0) {
             const ft_weight *weight = &plan->weight[op->weight[i]];
-            fprintf(file, "%s%s [%s%s%s]", between, weight->name, ft_dtype_name(weight->dtype),
+            fprintf(file, "%s%s [%s%s%s]", separator, weight->name, ft_dtype_name(weight->dtype),
                     weight->layout == FT_ROW ? "" : " ",
                     weight->layout == FT_ROW ? "" : ft_layout_name(weight->layout));
-            between = ", ";
+            separator = ", ";
         }
 }
 
@@ -333,7 +333,8 @@ static void write_fused(const ft_op *op, FILE *file)
 static void write_group(const ft_plan *plan, const ft_fusion_group *group, FILE *file)
 {
     const ft_op *first = &plan->op[group->first];
-    fprintf(file, "      group            %d..%d = ", group->first, group->first + group->count - 1);
+    fprintf(file, "      group            %d..%d = ", group->first,
+            group->first + group->count - 1);
     if (group->kind == FT_FUSION_ATTENTION) {
         fprintf(file, "%s + %s\n", ft_op_name(first[0].kind), ft_op_name(first[1].kind));
         return;

@@ -20,8 +20,8 @@ static double base_frequency(double theta, int i, int head_size)
 /* Low frequencies turn less than once where the model learned: they are stretched. */
 static double scale_llama3(const ft_config *c, double frequency)
 {
-    double turns = c->rope_positions * frequency / two_pi;
-    double high_weight = (turns - c->rope_low) / (c->rope_high - c->rope_low);
+    double rotations = c->rope_positions * frequency / two_pi;
+    double high_weight = (rotations - c->rope_low) / (c->rope_high - c->rope_low);
     high_weight = fmin(fmax(high_weight, 0.0), 1.0);
     return (1.0 - high_weight) * frequency / c->rope_factor + high_weight * frequency;
 }

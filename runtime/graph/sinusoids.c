@@ -27,9 +27,9 @@ static double marian_angle(int32_t position, int32_t i, int32_t half)
 static void write_row(float *out, const ft_config *c, int32_t position)
 {
     int32_t half = c->hidden / 2;
-    bool closed = c->sinusoids == FT_SINUSOIDS_M2M100;
+    bool m2m100 = c->sinusoids == FT_SINUSOIDS_M2M100;
     for (int32_t i = 0; i < half; i++) {
-        double angle = closed ? m2m100_angle(position, i, half) : marian_angle(position, i, half);
+        double angle = m2m100 ? m2m100_angle(position, i, half) : marian_angle(position, i, half);
         out[i] = (float) sin(angle);
         out[half + i] = (float) cos(angle);
     }

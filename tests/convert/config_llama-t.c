@@ -168,7 +168,8 @@ static const bad_origin bad[] = {
     /* Sizes */
     { llama, "{\"num_attention_heads\": \"REMOVE\"}", FT_EFORMAT,
       "no num_attention_heads, which a" },
-    { llama, "{\"num_key_value_heads\": 3}", FT_EFORMAT, "3 heads of keys do not divide 4 heads" },
+    { llama, "{\"num_key_value_heads\": 3}", FT_EFORMAT,
+      "3 key/value heads do not divide 4 heads" },
     { llama, "{\"num_key_value_heads\": 0}", FT_EFORMAT,
       "num_key_value_heads is 0, expected an integer from 1 to 65536" },
     { llama, "{\"num_key_value_heads\": \"4\"}", FT_EFORMAT, "num_key_value_heads is \"4\"" },

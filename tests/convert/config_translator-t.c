@@ -182,13 +182,13 @@ static const struct {
       "config.json: config: 3 heads do not divide 1024 columns" },
     { opus, "{\"d_model\": 9, \"encoder_attention_heads\": 1, \"decoder_attention_heads\": 1}",
       NULL, FT_EFORMAT,
-      "config.json: config: 9 columns have no sinusoids, expected an even number from 4 on" },
+      "config.json: config: 9 columns for sinusoids, expected an even number of at least 4" },
     { m2m, "{\"d_model\": 2, \"encoder_attention_heads\": 1, \"decoder_attention_heads\": 1}", NULL,
       FT_EFORMAT,
-      "config.json: config: 2 columns have no sinusoids, expected an even number from 4 on" },
+      "config.json: config: 2 columns for sinusoids, expected an even number of at least 4" },
     { m2m, "{\"max_position_embeddings\": 262143}", NULL, FT_EFORMAT,
       "config.json: config: sinusoids of 262145 positions and 1024 columns, at most 268435456 "
-      "numbers" },
+      "elements" },
     { opus, "{\"activation_function\": \"mish\"}", NULL, FT_EUNSUPPORTED,
       "config.json: activation_function \"mish\" is not supported; supported are gelu, "
       "gelu_python, "
@@ -205,15 +205,15 @@ static const struct {
     { opus, "{\"pad_token_id\": null}", NULL, FT_EFORMAT,
       "config.json: pad_token_id is null, expected an integer from 0 to 16777216" },
     { m2m, "{\"pad_token_id\": 128112}", NULL, FT_EFORMAT,
-      "config.json: config: pad_id 128112 is no token of 128112" },
+      "config.json: config: pad_id 128112 is not below the vocabulary size 128112" },
     { m2m, "{\"decoder_start_token_id\": 128112}", NULL, FT_EFORMAT,
-      "config.json: config: start_id 128112 is no token of 128112" },
+      "config.json: config: start_id 128112 is not below the vocabulary size 128112" },
     { m2m, "{\"decoder_start_token_id\": 1}", NULL, FT_EFORMAT,
-      "config.json: config: texts begin with token 1, which is also the padding that positions are "
-      "counted without" },
+      "config.json: config: the decoder start token is 1, which is also the padding token that "
+      "positions skip" },
     { m2m, "{}", "{\"decoder_start_token_id\": 1}", FT_EFORMAT,
-      "generation_config.json: config: texts begin with token 1, which is also the padding that "
-      "positions are counted without" },
+      "generation_config.json: config: the decoder start token is 1, which is also the padding "
+      "token that positions skip" },
     { m2m, "{\"forced_bos_token_id\": -1}", NULL, FT_EFORMAT,
       "config.json: forced_bos_token_id is -1, expected an integer from 0 to 128111" },
     { m2m, "{}", "{\"forced_eos_token_id\": [2, 3]}", FT_EFORMAT,

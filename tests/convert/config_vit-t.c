@@ -73,10 +73,10 @@ static void test_bad(void)
         { vit, "{\"num_channels\": 0}", FT_EFORMAT,
           "num_channels is 0, expected an integer from 1 to 1024" },
         { vit, "{\"patch_size\": 225}", FT_EFORMAT,
-          "config: images of 224 x 224 have no patch of 225 x 225" },
+          "config: images of 224 x 224 are smaller than patches of 225 x 225" },
         { vit, "{\"image_size\": 60000, \"patch_size\": 60000}", FT_EFORMAT,
           "config: images of 3 x 60000 x 60000, patches of 60000 x 60000: at most 67108864 and "
-          "65536 numbers" },
+          "65536 elements" },
         { vit, "{\"image_size\": 8000, \"patch_size\": 1, \"num_channels\": 1}", FT_EFORMAT,
           "config: 64000001 positions, at most 16777216" },
         { vit, "{\"num_attention_heads\": 5}", FT_EFORMAT, "5 heads do not divide 768 columns" },
@@ -126,19 +126,19 @@ static void test_manifest(void)
     static const struct {
         const char *patch, *why;
     } bad[] = {
-        { "{\"channels\": null}", "m.ft: config: no whole number \"channels\"" },
+        { "{\"channels\": null}", "m.ft: config: no integer \"channels\"" },
         { "{\"channels\": 0}", "m.ft: config: \"channels\" is 0, expected 1 to 1024" },
-        { "{\"leading\": null}", "m.ft: config: no whole number \"leading\"" },
+        { "{\"leading\": null}", "m.ft: config: no integer \"leading\"" },
         { "{\"leading\": 3}", "m.ft: config: \"leading\" is 3, expected 1 to 2" },
-        { "{\"positions\": 12}", "m.ft: config: 12 positions, but images become 13 rows" },
-        { "{\"vocabulary\": 7}", "m.ft: config: images with members of texts" },
-        { "{\"types\": 2}", "m.ft: config: images with members of texts" },
-        { "{\"kv_heads\": 2}", "m.ft: config: an encoder of images with members of a decoder" },
+        { "{\"positions\": 12}", "m.ft: config: 12 positions, but images become 13 tokens" },
+        { "{\"vocabulary\": 7}", "m.ft: config: an image encoder with members of a text model" },
+        { "{\"types\": 2}", "m.ft: config: an image encoder with members of a text model" },
+        { "{\"kv_heads\": 2}", "m.ft: config: an image encoder with members of a decoder" },
         { "{\"rope\": \"default\", \"rope_theta\": 100}",
-          "m.ft: config: an encoder of images with members of a decoder" },
+          "m.ft: config: an image encoder with members of a decoder" },
         { "{\"head\": \"dense\", \"labels\": 2}", "m.ft: config: images with head dense" },
         { "{\"channels\": null, \"vocabulary\": 5, \"qkv_bias\": null}",
-          "m.ft: config: no whole number \"channels\"" },
+          "m.ft: config: no integer \"channels\"" },
     };
     ft_config config, again;
     ft_error err;

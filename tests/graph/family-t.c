@@ -165,7 +165,7 @@ static void test_head_size(void)
     ok(config_survives(&config), "a separate head size survives a JSON round trip");
     config_refused(&config, "{\"head_size\": null}", "3 heads do not divide 8 columns");
     config_refused(&config, "{\"head_size\": 30000}",
-                   "3 heads of 30000 columns, at most 65536 together");
+                   "3 heads of 30000 columns, at most 65536 columns in total");
 }
 
 static void test_long_names(void)
@@ -352,8 +352,8 @@ static void refused(const char *key, const char *value, const char *why)
 
 static void test_bounds(void)
 {
-    refused("layers", NULL, "no whole number \"layers\"");
-    refused("layers", "2.0", "no whole number \"layers\"");
+    refused("layers", NULL, "no integer \"layers\"");
+    refused("layers", "2.0", "no integer \"layers\"");
     refused("layers", "0", "\"layers\" is 0, expected 1 to 1000");
     refused("layers", "1001", "\"layers\" is 1001, expected 1 to 1000");
     refused("hidden", "65537", "\"hidden\" is 65537, expected 1 to 65536");
@@ -371,18 +371,18 @@ static void test_bounds(void)
     refused("position_offset", "300", "position offset 300, but only 300 positions");
     refused("padding_id", "-2", "\"padding_id\" is -2, expected -1 to 16777216");
     refused("padding_id", "300", "padding id 300 has no position, there are 300");
-    refused("eps", "0", "\"eps\" is absent or unknown");
-    refused("eps", "1e-60", "\"eps\" is absent or unknown");
-    refused("eps", "1", "\"eps\" is absent or unknown");
-    refused("eps", "\"small\"", "\"eps\" is absent or unknown");
-    refused("activation", "\"swish\"", "\"activation\" is absent or unknown");
-    refused("activation", NULL, "\"activation\" is absent or unknown");
-    refused("head", "\"bald\"", "\"head\" is absent or unknown");
+    refused("eps", "0", "\"eps\" is missing or unknown");
+    refused("eps", "1e-60", "\"eps\" is missing or unknown");
+    refused("eps", "1", "\"eps\" is missing or unknown");
+    refused("eps", "\"small\"", "\"eps\" is missing or unknown");
+    refused("activation", "\"swish\"", "\"activation\" is missing or unknown");
+    refused("activation", NULL, "\"activation\" is missing or unknown");
+    refused("head", "\"bald\"", "\"head\" is missing or unknown");
     refused("head", "\"none\"", "3 labels, but head none");
-    refused("embedding", "3", "\"embedding\" is absent or unknown");
-    refused("pooler", "1", "\"pooler\" is absent or unknown");
+    refused("embedding", "3", "\"embedding\" is missing or unknown");
+    refused("pooler", "1", "\"pooler\" is missing or unknown");
     refused("pooler", "false", "the head needs a pooler");
-    refused("normalize", NULL, "\"normalize\" is absent or unknown");
+    refused("normalize", NULL, "\"normalize\" is missing or unknown");
 
     ft_config config;
     ft_error err;

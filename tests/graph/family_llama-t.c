@@ -206,21 +206,21 @@ static void refused(const char *patch, const char *why)
 
 static void test_refused(void)
 {
-    refused("{\"kv_heads\": 4}", "4 heads of keys do not divide 6 heads");
-    refused("{\"kv_heads\": null}", "0 heads of keys of 4 columns, expected at least 1");
-    refused("{\"head_size\": null}", "2 heads of keys of 0 columns, expected at least 1");
+    refused("{\"kv_heads\": 4}", "4 key/value heads do not divide 6 heads");
+    refused("{\"kv_heads\": null}", "0 key/value heads of 4 columns, expected at least 1");
+    refused("{\"head_size\": null}", "2 key/value heads of 0 columns, expected at least 1");
     refused("{\"kv_heads\": 65537}", "\"kv_heads\" is 65537, expected 0 to 65536");
-    refused("{\"kv_heads\": 2.0}", "no whole number \"kv_heads\"");
+    refused("{\"kv_heads\": 2.0}", "no integer \"kv_heads\"");
     refused("{\"head_size\": -4}", "\"head_size\" is -4, expected 0 to 65536");
-    refused("{\"head_size\": 20000}", "6 heads of 20000 columns, at most 65536 together");
-    refused("{\"head_size\": 5}", "heads of 5 columns, which rope llama3 cannot turn");
+    refused("{\"head_size\": 20000}", "6 heads of 20000 columns, at most 65536 columns in total");
+    refused("{\"head_size\": 5}", "heads of 5 columns, which rope llama3 cannot rotate");
     refused("{\"rope\": \"dynamic\", \"rope_low\": null, \"rope_high\": null, \"head_size\": 2}",
-            "heads of 2 columns, which rope dynamic cannot turn");
+            "heads of 2 columns, which rope dynamic cannot rotate");
     refused("{\"window\": -1}", "\"window\" is -1, expected 0 to 16777216");
-    refused("{\"window_from\": 7}", "a window from layer 7 on, of 7 layers");
-    refused("{\"window\": null, \"window_from\": 1}", "layer 1 has no window to begin with");
-    refused("{\"rope\": \"yarn\"}", "\"rope\" is absent or unknown");
-    refused("{\"rope\": 3}", "\"rope\" is absent or unknown");
+    refused("{\"window_from\": 7}", "window_from is 7, but there are only 7 layers");
+    refused("{\"window\": null, \"window_from\": 1}", "window_from is 1, but window is 0");
+    refused("{\"rope\": \"yarn\"}", "\"rope\" is missing or unknown");
+    refused("{\"rope\": 3}", "\"rope\" is missing or unknown");
     refused("{\"rope\": null}", "a decoder without rope");
     refused("{\"rope\": \"default\"}", "rope default with rope_factor");
     refused("{\"rope\": \"linear\"}", "rope linear with rope_low");
@@ -257,13 +257,13 @@ static void test_text(void)
 {
     ft_config config = decoder();
     test_words(&config,
-               "1 layers, hidden 20, 6 heads of 4 (2 of keys and values), ffn 28, vocabulary 50, "
-               "300 positions, rotary with theta 500000",
+               "1 layers, hidden 20, 6 heads of 4 (2 key/value heads), ffn 28, vocabulary 50, "
+               "300 positions, rope theta 500000",
                "ft_config_write() describes a decoder");
     config = variant(FT_ROPE_LLAMA3, 8 + 16);
     test_words(&config,
-               "7 layers, hidden 20, 6 heads of 4 (2 of keys and values), ffn 28, vocabulary 50, "
-               "300 positions, rotary with theta 333333, scaled llama3 by 8.1 beyond 8192, window "
+               "7 layers, hidden 20, 6 heads of 4 (2 key/value heads), ffn 28, vocabulary 50, "
+               "300 positions, rope theta 333333, scaled llama3 by 8.1 beyond 8192, window "
                "of 11 from layer 3 on, tied head",
                "ft_config_write() describes RoPE scaling, the sliding window and the tied head");
     config = test_bert_config(8, 2, 12);

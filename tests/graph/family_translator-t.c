@@ -186,40 +186,40 @@ static void refused(const char *patch, const char *why)
 
 static void test_refused(void)
 {
-    refused("{\"sinusoids\": \"learned\"}", "\"sinusoids\" is absent or unknown");
+    refused("{\"sinusoids\": \"learned\"}", "\"sinusoids\" is missing or unknown");
     refused("{\"sinusoids\": null, \"kv_heads\": null, \"head_size\": null, \"tied\": null}",
             "an encoder-decoder without sinusoids");
     refused("{\"sinusoids\": \"none\"}", "an encoder-decoder without sinusoids");
     refused("{\"rope\": \"default\", \"rope_theta\": 10000}", "both sinusoids and rope");
     refused("{\"rope_theta\": 10000}", "an encoder-decoder with members of rotary decoders");
     refused("{\"qkv_bias\": true}", "an encoder-decoder with members of rotary decoders");
-    refused("{\"encoder_layers\": null}", "no whole number \"encoder_layers\"");
+    refused("{\"encoder_layers\": null}", "no integer \"encoder_layers\"");
     refused("{\"encoder_layers\": 0}", "\"encoder_layers\" is 0, expected 1 to 1000");
     refused("{\"encoder_heads\": 65537}", "\"encoder_heads\" is 65537, expected 1 to 65536");
     refused("{\"encoder_heads\": 5}", "5 heads do not divide 24 columns");
-    refused("{\"encoder_ffn\": 2.0}", "no whole number \"encoder_ffn\"");
-    refused("{\"kv_heads\": 3}", "3 heads of keys of 4 columns, expected 6 of 4");
-    refused("{\"head_size\": null}", "6 heads of keys of 0 columns, expected 6 of 4");
-    refused("{\"heads\": 7}", "6 heads of keys of 4 columns, expected 7 of 4");
+    refused("{\"encoder_ffn\": 2.0}", "no integer \"encoder_ffn\"");
+    refused("{\"kv_heads\": 3}", "3 key/value heads of 4 columns, expected 6 of 4");
+    refused("{\"head_size\": null}", "6 key/value heads of 0 columns, expected 6 of 4");
+    refused("{\"heads\": 7}", "6 key/value heads of 4 columns, expected 7 of 4");
     refused("{\"heads\": 7, \"head_size\": null}", "7 heads do not divide 24 columns");
     refused(
         "{\"hidden\": 9, \"heads\": 1, \"encoder_heads\": 1, \"kv_heads\": 1, \"head_size\": 9}",
-        "9 columns have no sinusoids, expected an even number from 4 on");
+        "9 columns for sinusoids, expected an even number of at least 4");
     refused("{\"positions\": 16777216}",
-            "sinusoids of 16777216 positions and 24 columns, at most 268435456 numbers");
-    refused("{\"start_id\": null}", "no whole number \"start_id\"");
+            "sinusoids of 16777216 positions and 24 columns, at most 268435456 elements");
+    refused("{\"start_id\": null}", "no integer \"start_id\"");
     refused("{\"start_id\": -1}", "\"start_id\" is -1, expected 0 to 16777216");
-    refused("{\"start_id\": 50}", "start_id 50 is no token of 50");
+    refused("{\"start_id\": 50}", "start_id 50 is not below the vocabulary size 50");
     refused("{\"start_id\": 1}",
-            "texts begin with token 1, which is also the padding that positions are counted "
-            "without");
-    refused("{\"pad_id\": 50}", "pad_id 50 is no token of 50");
-    refused("{\"first_id\": 50}", "first_id 50 is no token of 50");
+            "the decoder start token is 1, which is also the padding token that positions skip");
+    refused("{\"pad_id\": 50}", "pad_id 50 is not below the vocabulary size 50");
+    refused("{\"first_id\": 50}", "first_id 50 is not below the vocabulary size 50");
     refused("{\"last_id\": -2}", "\"last_id\" is -2, expected -1 to 16777216");
     refused("{\"banned\": [1, 50]}", "\"banned\": id 1 is not 0 to 49");
     refused("{\"banned\": [\"1\"]}", "\"banned\": id 0 is not 0 to 49");
-    refused("{\"banned\": [1, 2, 3, 4, 5, 6, 7, 8, 9]}", "\"banned\" is no list of at most 8 ids");
-    refused("{\"banned\": 1}", "\"banned\" is no list of at most 8 ids");
+    refused("{\"banned\": [1, 2, 3, 4, 5, 6, 7, 8, 9]}",
+            "\"banned\" is not a list of at most 8 ids");
+    refused("{\"banned\": 1}", "\"banned\" is not a list of at most 8 ids");
     refused("{\"scale_words\": 1}", "\"scale_words\" is neither true nor false");
     refused("{\"head_bias\": \"yes\"}", "\"head_bias\" is neither true nor false");
 }
@@ -249,11 +249,12 @@ static void test_text(void)
     config.encoder_heads = config.heads;
     config.encoder_ffn = config.ffn;
     config.banned[config.num_banned++] = 42;
-    test_words(&config,
-               "2 + 1 layers, hidden 24, 6 heads, ffn 28, vocabulary 50, 302 positions, sinusoids "
-               "open, scaled words, start 0, pad 1, forced first 0, forced last 31, never 49, nor "
-               "42, tied head with bias",
-               "ft_config_write() describes every option of an encoder-decoder");
+    test_words(
+        &config,
+        "2 + 1 layers, hidden 24, 6 heads, ffn 28, vocabulary 50, 302 positions, sinusoids "
+        "open, scaled embeddings, start 0, pad 1, forced bos 0, forced eos 31, never 49, nor "
+        "42, tied head with bias",
+        "ft_config_write() describes every option of an encoder-decoder");
 }
 
 int main(void)

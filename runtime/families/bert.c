@@ -1,9 +1,9 @@
 /*
- * bert.c - the BERT family: its weights and graph, and the architecture "bert".
+ * bert.c - the BERT family (weights, graph) and the architecture "bert".
  *
- * One graph serves all: post-norm encoder layers over learned positions.  The kin (roberta.c,
- * distilbert.c) differ in the names of their tensors, in how positions are numbered, and in what
- * stands on top.
+ * The graph has post-norm encoder layers and learned position embeddings.  The related
+ * architectures (roberta.c, distilbert.c) differ in tensor names, in the numbering of positions
+ * and in the head.
  *
  * Source: Devlin et al. 2018; the checkpoints' own configuration classes in transformers.
  *
@@ -56,7 +56,7 @@ static int build_layer(ft_graph *g, const ft_config *c, int x)
     return ft_layer_norm(g, "ffn.norm", ft_add_residual(g, "ffn.sum", f, x), c->eps);
 }
 
-/* The row that a classifier reads. */
+/* The input [S, hidden] of the classifier. */
 static int build_head(ft_graph *g, const ft_config *c, int first, int pooled)
 {
     switch (c->head) {
@@ -119,7 +119,7 @@ const ft_family ft_family_bert = {
 
 /* ---- Checkpoints -------------------------------------------------------------------------- */
 
-/* What would make another model of it. */
+/* Keys that would change the graph. */
 static const ft_config_rule encoder_rules[] = {
     { "position_embedding_type", FT_KEY_FIXED, 0, "\"absolute\"" },
     { "is_decoder", FT_KEY_FIXED, 0, "false" },

@@ -1,6 +1,6 @@
 /*
- * bert.h - what the near kin of BERT share: an architecture names ft_family_bert, and as its base
- * ft_architecture_bert where tensors and keys are called alike, else the rules of all of them.
+ * bert.h - shared by the architectures of the BERT family.  Their family is ft_family_bert; their
+ * base is ft_architecture_bert if they share its names of tensors and keys, else ft_bert_encoder.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 
 #include "runtime/families/families.h"
 
-/* No model_type: the keys that would make something else of an encoder. */
+/* A base without a model_type: rejects the keys that would change the encoder graph. */
 extern const ft_architecture ft_bert_encoder;
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * distilbert.c - DistilBERT: the graph of BERT without types and pooler, under names of its own.
+ * distilbert.c - DistilBERT: the graph of BERT without token types and pooler, with other tensor
+ * names.
  *
  * Source: Sanh et al. 2019; the checkpoints' own configuration class in transformers.
  *
@@ -30,8 +31,8 @@ static const ft_weight_source sources[] = {
 };
 
 /*
- * Sinusoidal positions are stored in the checkpoint like learned ones.  The layer norms' epsilon is
- * written into the class's code: a configuration that names another one has no effect there.
+ * Checkpoints store sinusoidal positions like learned ones.  The model class of transformers
+ * hard-codes the epsilon of layer norms and ignores the configuration.
  */
 static const ft_config_rule rules[] = {
     { "n_layers", FT_KEY_COUNT, FT_FIELD(layers), NULL },

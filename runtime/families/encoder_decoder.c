@@ -1,12 +1,12 @@
 /*
- * encoder_decoder.c - the graph of translation models.
+ * encoder_decoder.c - the graph of encoder-decoder models for translation.
  *
- * An encoder reads the source, and keys and values of its last layer, one pair for each layer of
- * the decoder, are what the decoder remembers of it.  Each part of a layer (attention to the own
- * text, attention to the source, feed-forward) is added to what it read, with a norm before it or
- * behind the sum.
+ * The encoder reads the source.  Each decoder layer projects the encoder output to its own
+ * cross-attention keys and values, which are stored once per source.  Each sublayer
+ * (self-attention, cross-attention, feed-forward) has a residual connection, with a norm before the
+ * sublayer (pre-norm) or after the sum (post-norm).
  *
- * Source: Vaswani et al. 2017; Xiong et al. 2020 for norms that come first.
+ * Source: Vaswani et al. 2017; Xiong et al. 2020 for pre-norm.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -58,21 +58,21 @@ const ft_architecture ft_encoder_decoder = {
 
 /* ---- Layers ------------------------------------------------------------------------------- */
 
-/* What all parts of a layer are built with. */
+/* The context of all sublayers. */
 typedef struct builder {
     ft_graph *graph;
     const ft_config *config;
     bool norm_first;
 } builder;
 
-/* A value named "PART.NAME". */
+/* The name "SUBLAYER.NAME". */
 static const char *sublayer_name(char out[FT_NAME], const char *sublayer, const char *name)
 {
     snprintf(out, FT_NAME, "%s.%s", sublayer, name);
     return out;
 }
 
-/* What a part of a layer reads. */
+/* The input of a sublayer: the residual x, normalized with pre-norm. */
 static int sublayer_begin(const builder *b, const char *sublayer, int x)
 {
     char name[FT_NAME];
@@ -81,7 +81,7 @@ static int sublayer_begin(const builder *b, const char *sublayer, int x)
                : x;
 }
 
-/* What it gives: `y` plus what came in. */
+/* The output of a sublayer: y + x, normalized with post-norm. */
 static int sublayer_end(const builder *b, const char *sublayer, int y, int x)
 {
     char name[FT_NAME];
@@ -109,7 +109,7 @@ static ft_embed_params embedding(const ft_config *c)
     };
 }
 
-/* ---- Source ------------------------------------------------------------------------------- */
+/* ---- Encoder ------------------------------------------------------------------------------ */
 
 static int build_encoder_layer(const builder *b, int x)
 {
@@ -147,7 +147,7 @@ static void build_encoder(const builder *b)
     ft_end_encoder(g);
 }
 
-/* ---- Target ------------------------------------------------------------------------------- */
+/* ---- Decoder ------------------------------------------------------------------------------ */
 
 static int build_self_attention(const builder *b, int x)
 {

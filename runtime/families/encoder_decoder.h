@@ -1,8 +1,8 @@
 /*
- * encoder_decoder.h - what the tables of translation models have in common.
+ * encoder_decoder.h - shared tables and graph of encoder-decoder models for translation.
  *
- * Their checkpoints descend from one class, BART's, and kept its names: tensors and keys are spelt
- * alike, however the layers are put together.
+ * Their classes in transformers derive from BART, so tensors and keys have the same names in all of
+ * them, whether layers are pre-norm or post-norm.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@
     FT_LINEAR(name ".out", "hidden, " columns),                                                    \
     FT_VECTOR(name ".norm")
 
-/* One table of words for both halves. */
+/* Encoder and decoder share one embedding table. */
 #define FT_SHARED_EMBEDDING { "embed.word", "vocabulary, hidden", .role = FT_ROLE_TABLE }
 
 #define FT_ENCODER_LAYERS                                                                          \
@@ -45,14 +45,15 @@
     { "head.weight", "vocabulary, hidden", .role = FT_ROLE_DENSE, .when = "untied" }
 /* clang-format on */
 
-/* No model_type: the names of all these tensors. */
+/* A base without a model_type: the checkpoint names of these tensors. */
 extern const ft_architecture ft_encoder_decoder;
 
 /* ---- Configuration ------------------------------------------------------------------------ */
 
 /*
- * num_hidden_layers and its kin are other names of encoder_layers and its kin, which the converter
- * compares.  The norms' epsilon is torch's, and no key says another.
+ * num_hidden_layers, num_attention_heads and hidden_size are aliases of encoder_layers,
+ * encoder_attention_heads and d_model; the converter checks that they agree.  The epsilon of layer
+ * norms is the default of torch; no key changes it.
  */
 /* clang-format off */
 #define FT_ENCODER_DECODER_RULES(activation_, scale)                                                          \
@@ -86,7 +87,10 @@ extern const ft_architecture ft_encoder_decoder;
 
 /* ---- Graph -------------------------------------------------------------------------------- */
 
-/* Norms come before each part of a layer and behind the last one, or behind each part's sum. */
+/*
+ * Build the encoder and the decoder.  norm_first: pre-norm layers and a final norm of both stacks;
+ * else post-norm layers.
+ */
 void ft_build_encoder_decoder(ft_graph *graph, const ft_config *config, bool norm_first);
 
 #endif

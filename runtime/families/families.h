@@ -1,5 +1,5 @@
 /*
- * families.h - the entries of the registry by name.
+ * families.h - declares the entries of the registry.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

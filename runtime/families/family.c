@@ -1,6 +1,6 @@
 /*
- * family.c - the registry of families and architectures, and tables of weights expanded for one
- * configuration.
+ * family.c - the registry of families and architectures, and the expansion of weight tables for
+ * a configuration.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -114,13 +114,14 @@ bool ft_role_parse(const char *name, ft_role *out)
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-/* Where the number of a layer stands in a name; NULL: nowhere. */
+/* The wildcard for the layer number in a name, or NULL. */
 static const char *find_layer_wildcard(const char *name)
 {
     return strpbrk(name, "*#");
 }
 
-/* Write `layer` for the star of a name, and the suffix; false when the result does not fit. */
+/* Replace the wildcard of a name with `layer` and append the suffix; false: the result is too long.
+ */
 static bool expand_name(char *out, size_t size, const char *pattern, int layer, const char *suffix)
 {
     const char *wildcard = find_layer_wildcard(pattern);
@@ -139,7 +140,7 @@ static bool expand_names(ft_weight_spec *out, const ft_weight_rule *rule,
            (source == NULL || expand_name(out->source, sizeof out->source, source, layer, suffix));
 }
 
-/* What the family's table says; a factor that is unknown is our own mistake. */
+/* Evaluate a product of the family's table; an unknown factor is a bug in that table. */
 static int64_t evaluate_size(const ft_config *config, const char *expression)
 {
     int64_t size = ft_config_size(config, expression);
@@ -147,7 +148,7 @@ static int64_t evaluate_size(const ft_config *config, const char *expression)
     return size;
 }
 
-/* The dimensions of a shape, up to its end or a '/'; returns how many there are. */
+/* Evaluate the dimensions of a shape, up to its end or a '/'; returns their number. */
 static int expand_shape(int64_t *dim, const char *shape, const ft_config *config)
 {
     int count = 0;
@@ -159,7 +160,7 @@ static int expand_shape(int64_t *dim, const char *shape, const ft_config *config
     }
 }
 
-/* One or two specs from a rule; false when a name does not fit. */
+/* Append the specs of a rule: none, the weight, or weight and bias; false: a name is too long. */
 static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *rule,
                         const ft_architecture *architecture, const ft_config *config, int layer)
 {
@@ -207,14 +208,14 @@ static bool is_layered(const ft_weight_rule *rule)
     return find_layer_wildcard(rule->name) != NULL;
 }
 
-/* How often a rule is repeated. */
+/* Number of layers that a rule applies to; 1 without a wildcard. */
 static int64_t rule_repeats(const ft_weight_rule *rule, const ft_config *config)
 {
     const char *wildcard = find_layer_wildcard(rule->name);
     return wildcard == NULL ? 1 : *wildcard == '#' ? config->encoder_layers : config->layers;
 }
 
-/* Whether two rules are of the layers of one stack. */
+/* Whether two rules belong to the layers of the same stack. */
 static bool same_stack(const ft_weight_rule *a, const ft_weight_rule *b)
 {
     return is_layered(a) && is_layered(b) &&
@@ -229,7 +230,7 @@ static ft_status check_layers(const ft_family *family, const ft_config *config, 
     return FT_OK;
 }
 
-/* Names that the rules make at most, two of each. */
+/* Maximum number of names that the rules expand to: two each. */
 static size_t max_names(const ft_family *family, const ft_config *config)
 {
     size_t n = 0;
@@ -253,7 +254,7 @@ ft_status ft_family_weights(const ft_family *family, const ft_architecture *arch
     size_t n = 0;
     bool ok = true;
     for (size_t first = 0, end; first < family->nweight; first = end) {
-        /* A run of rules with a star is one layer: repeat the run, not each rule. */
+        /* Adjacent rules with the same wildcard form a layer: repeat them together. */
         const ft_weight_rule *rule = &family->weight[first];
         for (end = first + 1; end < family->nweight; end++)
             if (!same_stack(rule, &family->weight[end]))

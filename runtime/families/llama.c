@@ -1,9 +1,9 @@
 /*
- * llama.c - the Llama family: its weights and graph, and the architecture "llama" of Llama 2 and 3.
+ * llama.c - the Llama family (weights, graph) and the architecture "llama" of Llama 2 and 3.
  *
- * One graph serves all: pre-norm decoder layers with rotary positions, queries that share keys and
- * values, and a gated feed-forward.  The kin (mistral.c, qwen2.c, qwen3.c) differ in which linears
- * have a bias, in how far back a token sees, and in norms of queries and keys.
+ * The graph has pre-norm decoder layers with RoPE, grouped-query attention and a gated feed-forward
+ * network.  The related architectures (mistral.c, qwen2.c, qwen3.c) differ in the biases of
+ * linears, in sliding windows, and in norms of query and key heads.
  *
  * Source: Touvron et al. 2023; the checkpoints' own configuration classes in transformers.
  *
@@ -121,7 +121,7 @@ static const ft_weight_source sources[] = {
     { "head.weight", "lm_head.weight" },
 };
 
-/* Null in num_key_value_heads is as many as queries have. */
+/* A null num_key_value_heads means num_attention_heads. */
 static const ft_config_rule decoder_rules[] = {
     { "num_hidden_layers", FT_KEY_COUNT, FT_FIELD(layers), NULL },
     { "hidden_size", FT_KEY_COUNT, FT_FIELD(hidden), NULL },
@@ -154,7 +154,7 @@ const ft_architecture ft_llama_decoder = {
 };
 
 /*
- * pretraining_tp cut matrices into slices in old versions of transformers; their sum is the same.
+ * pretraining_tp split GEMMs into slices in old versions of transformers, with the same sum.
  */
 static const ft_config_rule rules[] = {
     { "attention_bias", FT_KEY_FLAG, FT_FIELD(out_bias), "false" },

@@ -1,6 +1,6 @@
 /*
- * llama.h - what the near kin of Llama share: an architecture names ft_family_llama, has
- * ft_llama_decoder as its base, and says what differs.
+ * llama.h - shared by the architectures of the Llama family.  Their family is ft_family_llama and
+ * their base is ft_llama_decoder; each adds its differences.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 
 #include "runtime/families/families.h"
 
-/* No model_type: the keys and the names of tensors that all of them have. */
+/* A base without a model_type: the common keys and checkpoint names. */
 extern const ft_architecture ft_llama_decoder;
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * m2m100.c - M2M100 and NLLB: translation between many languages.
  *
- * Pre-norm layers, a last norm on both halves, one table of words for both and most often for the
- * head too.  Positions are sinusoids, numbered over the tokens that are not padding and from the
- * padding's id + 1 on.
+ * Pre-norm layers, a final norm of both stacks, and one embedding table for both, which usually is
+ * the weight of the LM head too.  Sinusoidal positions count the non-padding tokens, starting at
+ * the padding id + 1.
  *
  * Source: Fan et al. 2020; the checkpoints' own configuration class in transformers.
  *

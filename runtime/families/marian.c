@@ -1,8 +1,7 @@
 /*
- * marian.c - the translation models of OPUS-MT, trained by Marian.
+ * marian.c - the OPUS-MT translation models, trained with Marian.
  *
- * Post-norm layers without a last norm, plain sinusoids from position 0 on, and a bias of the
- * logits.
+ * Post-norm layers without a final norm, sinusoidal positions from 0 on, and a bias of the LM head.
  *
  * Source: Junczys-Dowmunt et al. 2018; the checkpoints' own configuration class in transformers.
  *
@@ -42,7 +41,7 @@ static const char *const positions[] = {
 
 /* ---- Configuration ------------------------------------------------------------------------ */
 
-/* What Marian itself can do otherwise, and the class in transformers cannot. */
+/* The FIXED keys are options of Marian that the class of transformers does not implement. */
 static const ft_config_rule rules[] = {
     FT_ENCODER_DECODER_RULES("\"gelu\"", "false"),
     { "pad_token_id", FT_KEY_COUNT, FT_FIELD(pad_id), "58100" },

@@ -1,5 +1,5 @@
 /*
- * mistral.c - Mistral: a Llama without biases, whose layers all have the same window.
+ * mistral.c - Mistral: Llama without biases, with the same sliding window in all layers.
  *
  * Source: Jiang et al. 2023; the checkpoints' own configuration class in transformers.
  *

@@ -1,6 +1,6 @@
 /*
- * qwen2.c - Qwen2: a Llama with biases of queries, keys and values, and a window in its last
- * layers.
+ * qwen2.c - Qwen2: Llama with biases of the Q, K and V projections, and a sliding window in the
+ * last layers.
  *
  * Source: Yang et al. 2024; the checkpoints' own configuration class in transformers.
  *

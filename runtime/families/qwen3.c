@@ -1,6 +1,6 @@
 /*
- * qwen3.c - Qwen3: a Llama whose queries and keys are normed head by head before they are rotated,
- * with heads of a size of their own, and a window in its last layers.
+ * qwen3.c - Qwen3: Llama with RMS norms of query and key heads before RoPE, an explicit head size,
+ * and a sliding window in the last layers.
  *
  * Source: Yang et al. 2025; the checkpoints' own configuration class in transformers.
  *

@@ -1,5 +1,6 @@
 /*
- * roberta.c - RoBERTa: BERT's names, positions behind the padding's, and a head of its own.
+ * roberta.c - RoBERTa: the tensor names of BERT, positions from the padding id + 1 on, and another
+ * classification head.
  *
  * Source: Liu et al. 2019; the checkpoints' own configuration class in transformers.
  *
@@ -16,7 +17,7 @@ static const ft_weight_source sources[] = {
     { "classifier", "classifier.out_proj" },
 };
 
-/* Positions count from the padding id + 1, so the padding id is part of the arithmetic. */
+/* Positions start at the padding id + 1, so the padding id affects the result. */
 static const ft_config_rule rules[] = {
     { "pad_token_id", FT_KEY_COUNT, FT_FIELD(padding_id), "1" },
 };

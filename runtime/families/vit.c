@@ -1,9 +1,9 @@
 /*
- * vit.c - ViT and DeiT: images in patches, read by an encoder.
+ * vit.c - ViT and DeiT: encoders of image patches.
  *
- * A patch is a row like a token's: the convolution that makes it, whose kernel is its stride, is a
- * product.  Behind it stand pre-norm encoder layers over learned positions.  A sequence begins with
- * rows that belong to no patch: the class's, and in DeiT the distillation's.
+ * Each patch becomes a token.  The patch embedding is a convolution whose stride equals its kernel,
+ * computed as a GEMM.  Pre-norm encoder layers with learned position embeddings follow.  A sequence
+ * starts with the class token and, in DeiT, the distillation token.
  *
  * Source: Dosovitskiy et al. 2020; Touvron et al. 2020; the checkpoints' own configuration classes
  * in transformers.
@@ -128,7 +128,7 @@ static int build_patches(ft_graph *g, const ft_config *c)
     return ft_add_class_token(g, "embed", ft_linear(g, "embed.patch", patches));
 }
 
-/* What the layers have added up is a point: how large it is decides what it may be stored in. */
+/* The residual stream is a calibration point, because its range determines its storage type. */
 static int build_layer(ft_graph *g, const ft_config *c, int x)
 {
     int input = ft_layer_norm(g, "attn.norm", x, c->eps);

@@ -1,5 +1,5 @@
 /*
- * assign_dtypes.c - what values that are no codes are stored as, and what caches hold.
+ * assign_dtypes.c - the storage types of values that are not quantized, and of KV caches.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,20 +11,20 @@
 
 #include <assert.h>
 
-/* Keys or values of the cache or of the memory. */
+/* Keys or values of the KV cache or of the cross-attention KV. */
 static bool is_kv_cache(const ft_value *value)
 {
     return value->state && (value->rows == FT_KV_CACHE || value->rows == FT_CROSS_KV);
 }
 
-/* ---- Narrow ------------------------------------------------------------------------------- */
+/* ---- Quantized plans ---------------------------------------------------------------------- */
 
 static bool reads_or_writes(const ft_op *op, int value)
 {
     return op->out == value || ft_op_reads(op, value);
 }
 
-/* Whether an operation that computes in one precision reads or writes the value. */
+/* Whether an operation that requires one dtype for all float operands reads or writes the value. */
 static bool must_stay_f32(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++) {
@@ -37,7 +37,7 @@ static bool must_stay_f32(const ft_plan *plan, int value)
     return false;
 }
 
-/* What attention over a cache and gates read and write. */
+/* Whether a gate or attention with a KV cache reads or writes the value. */
 static bool is_bounded(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++) {
@@ -48,7 +48,7 @@ static bool is_bounded(const ft_plan *plan, int value)
     return false;
 }
 
-/* A head in halves multiplies halves: what it reads is stored as such. */
+/* An LM head with F16 or BF16 weights is a GEMM of that dtype, so its input is stored in it too. */
 static void assign_head_dtype(ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++) {
@@ -58,13 +58,13 @@ static void assign_head_dtype(ft_plan *plan)
             ft_value_is_quantized(&plan->value[op->in[0]]))
             continue;
         ft_dtype dtype = plan->weight[op->weight[0]].dtype;
-        if (ft_groupwise_bits(dtype) != 0) /* codes multiply floats of any precision */
+        if (ft_groupwise_bits(dtype) != 0) /* kernels support any float input */
             continue;
         plan->value[op->in[0]].dtype = plan->value[select->in[0]].dtype = dtype;
     }
 }
 
-/* A decoder's values beside its codes. */
+/* Assign dtypes to the values of a decoder that are not quantized. */
 static void assign_decoder_dtypes(ft_plan *plan, const ft_plan *fused, ft_dtype float_dtype)
 {
     for (int i = 0; i < plan->nvalue; i++) {
@@ -92,9 +92,9 @@ void ft_lower_assign_dtypes(ft_plan *plan, const ft_plan *fused, ft_dtype float_
     }
 }
 
-/* ---- Of floats ------------------------------------------------------------------------------ */
+/* ---- Float plans ---------------------------------------------------------------------------- */
 
-/* Logits and log-probabilities keep the precision that products add in. */
+/* Logits and log-probabilities stay F32, the type of the GEMM accumulators. */
 static bool is_logits(const ft_plan *plan, int value)
 {
     int producer_index = ft_plan_producer(plan, value);
@@ -102,7 +102,7 @@ static bool is_logits(const ft_plan *plan, int value)
            plan->op[producer_index].kind != FT_OP_GATHER_ROWS;
 }
 
-/* Images are read as callers give them. */
+/* Images stay in the format that the caller passes. */
 static bool is_image(const ft_plan *plan, int value)
 {
     return plan->value[value].rows == FT_SEQUENCES && !plan->value[value].state &&
@@ -116,9 +116,9 @@ void ft_lower_set_float_dtype(ft_plan *plan, ft_dtype float_dtype)
             plan->value[i].dtype = float_dtype;
 }
 
-/* ---- Caches --------------------------------------------------------------------------------- */
+/* ---- KV caches ------------------------------------------------------------------------------ */
 
-/* Give keys or values a state of their own for scales; -1 without memory. */
+/* The state that holds the scales of `cache`, one per token and head; -1: out of memory. */
 static int add_scale_state(ft_plan *plan, int cache, int32_t heads)
 {
     ft_value scales = plan->value[cache];

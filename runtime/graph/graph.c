@@ -70,7 +70,7 @@ int ft_graph_result(ft_graph *graph, const char *name, const char *suffix, ft_ro
 {
     ft_value value = { .rows = rows, .cols = cols, .dtype = FT_F32 };
     if (!scoped_name(graph, name, suffix, value.name) ||
-        strlen(value.name) + sizeof ".float" > sizeof value.name) /* lowering may add to it */
+        strlen(value.name) + sizeof ".float" > sizeof value.name) /* lowering appends a suffix */
         return ft_graph_fail(graph, FT_ELIMIT, name, "the name is too long");
     int index = ft_plan_add_value(&graph->plan, &value);
     return index >= 0 ? index
@@ -94,7 +94,7 @@ static int16_t weight(ft_graph *graph, const char *name, const char *suffix)
     return (int16_t) index;
 }
 
-/* A weight whose name no scope changes. */
+/* A weight by its full name, without the scope. */
 static int16_t unscoped_weight(ft_graph *graph, const char *name)
 {
     int index = ft_plan_find_weight(&graph->plan, name);
@@ -267,7 +267,7 @@ int ft_rms_norm(ft_graph *graph, const char *name, int x, float eps)
     return norm(graph, name, x, eps, FT_NORM_RMS);
 }
 
-/* x . weight^T, and + bias if that is not -1. */
+/* x . weight^T, + bias unless it is -1. */
 static int linear(ft_graph *graph, const char *name, int x, int16_t weight, int16_t bias)
 {
     ft_op op = ft_op_init(FT_OP_LINEAR);
@@ -305,7 +305,7 @@ int ft_linear_shared_weight(ft_graph *graph, const char *name, int x, const char
     return linear(graph, name, x, w, (int16_t) bias);
 }
 
-/* An operation from `x` (and `other`, or -1) to a value of the same shape. */
+/* Append an operation on `x` (and `other`, unless it is -1) whose result has the shape of `x`. */
 static int append_elementwise(ft_graph *graph, ft_op *op, const char *name, int x, int other)
 {
     if (graph->status != FT_OK)

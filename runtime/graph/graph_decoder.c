@@ -1,5 +1,6 @@
 /*
- * graph_decoder.c - the builder calls of decoders: caches, choices, searches.
+ * graph_decoder.c - the builder calls of decoders: attention with a KV cache, sampling and beam
+ * search.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,9 +14,9 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Attention over what was there before --------------------------------------------------- */
+/* ---- Attention with a KV cache --------------------------------------------------------------- */
 
-/* The keys and values NAME.keys, NAME.values: rows of the cache or of the memory. */
+/* Set the states NAME.keys and NAME.values: rows of the KV cache or of the cross-attention KV. */
 static void set_kv_states(ft_graph *graph, ft_op *op, const char *name, int32_t width)
 {
     ft_rows rows = op->attr.cross_kv ? FT_CROSS_KV : FT_KV_CACHE;
@@ -23,7 +24,7 @@ static void set_kv_states(ft_graph *graph, ft_op *op, const char *name, int32_t 
     op->state[FT_STATE_VALUES] = ft_graph_state(graph, name, ".values", rows, width, FT_F32);
 }
 
-/* Put k and v where `op` says. */
+/* Append the STORE_KV operation `op` for k and v. */
 static void append_store_kv(ft_graph *graph, const char *name, ft_op *op, int k, int v)
 {
     op->in[1] = (int16_t) k;
@@ -32,7 +33,7 @@ static void append_store_kv(ft_graph *graph, const char *name, ft_op *op, int k,
     ft_graph_append(graph, name, op);
 }
 
-/* Rotate q and k, put k and v into the cache; returns the rotated q. */
+/* Append STORE_KV with RoPE: rotates q and k, stores k and v; returns the rotated q. */
 static int store_rotated(ft_graph *graph, const char *name, int q, int k, int v,
                          const ft_attention_params *params)
 {
@@ -50,7 +51,7 @@ static int store_rotated(ft_graph *graph, const char *name, int q, int k, int v,
     return op.out;
 }
 
-/* What `op` says attends to NAME.keys and NAME.values, which are `width` wide. */
+/* Append the ATTEND_KV operation `op` over NAME.keys and NAME.values of `width` columns. */
 static int append_attend_kv(ft_graph *graph, const char *name, ft_op *op, int q, int32_t width)
 {
     if (graph->status != FT_OK)
@@ -99,7 +100,7 @@ int ft_attend_cross(ft_graph *graph, const char *name, int q, int heads)
     return append_attend_kv(graph, name, &op, q, ft_graph_value(graph, q)->cols);
 }
 
-/* ---- What comes next ------------------------------------------------------------------------ */
+/* ---- Sampling and beam search ---------------------------------------------------------------- */
 
 int ft_gather_rows(ft_graph *graph, const char *name, int x)
 {
@@ -136,7 +137,8 @@ int ft_sample(ft_graph *graph, const char *name, int logits, int ids)
     return ft_graph_append(graph, name, &sample);
 }
 
-/* Attention to the text itself reads keys where the lanes that beams come from have them. */
+/* Let self-attention read the KV cache through the cache indirection: beams share the cached tokens
+ * of their parents. */
 static void share_cache_indirection(ft_graph *graph, int16_t cache_indirection)
 {
     for (int i = 0; i < graph->plan.nop; i++) {

@@ -1,18 +1,20 @@
 /*
- * lower.c - from a family's graph to the plan for one purpose.
+ * lower.c - lowers the graph of a model to the plan for one mode.
  *
- * Passes over a list of operations, each simple, each optional:
+ * Lowering is a sequence of optional passes over the list of operations:
  *
- *   fuse      linear + activation, add + norm.  A fusion never swallows a point.
- *   coarsen   gelu of a point to its short form.
- *   quantize  after each point an operation that makes codes; integer consumers read those.
- *   fold      quantize moves into the operation that produced the float.
- *   narrow    real values of tokens become halves where the fused plan stores them.
- *   observe   (instead of the last four) after each point an operation that counts it.
- *   group     neighbouring operations that a device may run as one kernel (lower_fusion.c).
+ *   fuse           merge linear + activation and add + norm; calibration points are never fused
+ *                  away
+ *   approx_gelu    replace the GELU that produces a point by its approximation
+ *   quantize       insert QUANTIZE after each point; its integer consumers read the result
+ *   fold_quantize  merge QUANTIZE into the producer of the float
+ *   assign_dtypes  store the float values of tokens as F16 if the fused plan stores them
+ *   observe        (instead of the previous four) insert OBSERVE after each point
+ *   groups         form groups of neighbouring operations that a device may run as one kernel
+ *                  (lower_fusion.c)
  *
- * A point keeps its name on the codes: calibration observed exactly what int8 stores.  The float
- * that they were made of is called NAME.float, the float made of them NAME.back.
+ * The quantized value keeps the name of its point, because calibration observed exactly the value
+ * that int8 stores.  Its float input is named NAME.float, its dequantized copy NAME.back.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,14 +37,14 @@ static bool is_output(const ft_plan *plan, int value)
     return false;
 }
 
-/* The result of an operation that only the next one sees may be fused away. */
+/* Whether `value` can be fused away: one operation reads it, and it is no point or output. */
 static bool has_single_reader(const ft_plan *plan, int value)
 {
     return value >= 0 && !plan->value[value].point && ft_plan_uses(plan, value) == 1 &&
            !is_output(plan, value);
 }
 
-/* act(linear(x)): the linear applies the activation where it makes the value. */
+/* act(linear(x)): the linear applies the activation in its epilogue. */
 static bool fuse_activation(ft_plan *plan, int index)
 {
     const ft_op *activate = &plan->op[index];
@@ -55,7 +57,7 @@ static bool fuse_activation(ft_plan *plan, int index)
     return true;
 }
 
-/* Whether an operation between the one that makes `value` and number `end` reads it. */
+/* Whether an operation between the producer of `value` and operation `end` reads it. */
 static bool is_read_before(const ft_plan *plan, int value, int end)
 {
     for (int i = ft_plan_producer(plan, value) + 1; i < end; i++)
@@ -64,8 +66,7 @@ static bool is_read_before(const ft_plan *plan, int value, int end)
     return false;
 }
 
-/* norm(x + residual): the norm adds while it reads; where others read the sum, it writes that too.
- */
+/* norm(x + residual): the norm adds its inputs, and writes the sum too if others read it. */
 static bool fuse_residual(ft_plan *plan, int index)
 {
     ft_op *norm = &plan->op[index];

@@ -1,5 +1,5 @@
 /*
- * lower_edit.c - what passes of lower.c do to a list of operations.
+ * lower_edit.c - edits of the list of operations that lowering passes share.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

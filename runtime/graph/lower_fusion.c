@@ -1,13 +1,13 @@
 /*
- * lower_fusion.c - the fusion groups of a plan: which neighbouring operations a device may run as
- * one kernel.
+ * lower_fusion.c - forms the fusion groups of a plan: neighbouring operations that a device may run
+ * as one kernel.
  *
- * This is the only place that decides it.  What a device has no kernel for runs operation by
- * operation.
+ * Only this file decides which operations form a group.  A device that has no kernel for a group
+ * runs its operations one by one.
  *
- * Linears of one input are grouped in all plans.  Norms and gates are joined to them, and attention
- * to the store before it, in decoders alone: their steps have few rows.  Elsewhere a group would
- * only cost memory, because its values must not share any.
+ * All plans group linears that share their input.  Only decoders, whose decode steps have few rows,
+ * add the norm before and the gate after them, and group STORE_KV with ATTEND_KV.  In encoders such
+ * groups would only cost memory, because the values of a group must not overlap.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,13 +21,13 @@
 
 #include <stdlib.h>
 
-/* Where the operations end that one run has: those of sources, or those of targets. */
+/* End of the operations of one forward pass: those of the encoder or those of the decoder. */
 static int end_of_stack(const ft_plan *plan, int op)
 {
     return op < plan->encoder_ops ? plan->encoder_ops : plan->nop;
 }
 
-/* Whether all that reads a value are operations first .. end - 1. */
+/* Whether only operations first .. end - 1 read a value. */
 static bool is_read_within(const ft_plan *plan, int value, int first, int end)
 {
     for (int i = 0; i < plan->noutput; i++)
@@ -46,7 +46,7 @@ static bool is_linear(const ft_op *op)
     return op->kind == FT_OP_LINEAR && op->weight[0] >= 0;
 }
 
-/* Linears of one input and one kind of weights, as queries, keys and values are. */
+/* Whether two linears, such as Q and K projections, share the input and the kind of weights. */
 static bool can_batch(const ft_plan *plan, const ft_op *a, const ft_op *b)
 {
     if (!is_linear(b) || b->in[0] != a->in[0])
@@ -65,7 +65,7 @@ static int count_linears(const ft_plan *plan, int first)
     return count;
 }
 
-/* Whether only the linears behind a norm read its result. */
+/* Whether only the linears after a norm read its result. */
 static bool has_norm(const ft_plan *plan, int norm, int linears)
 {
     const ft_op *op = &plan->op[norm];
@@ -74,7 +74,7 @@ static bool has_norm(const ft_plan *plan, int norm, int linears)
            is_read_within(plan, op->out, norm + 1, norm + 1 + linears);
 }
 
-/* Whether only the gate behind two linears reads their results. */
+/* Whether only the gate after two linears reads their results. */
 static bool has_gate(const ft_plan *plan, int first, int linears)
 {
     int at = first + linears;
@@ -86,7 +86,7 @@ static bool has_gate(const ft_plan *plan, int first, int linears)
            is_read_within(plan, a->out, at, at + 1) && is_read_within(plan, b->out, at, at + 1);
 }
 
-/* The linears at `first`, or behind a norm there; count 0: there are none. */
+/* The linears at `first`, or after a norm at `first`; count 0: none. */
 static ft_fusion_group linear_group_at(const ft_plan *plan, int first, bool decoder)
 {
     ft_fusion_group group = { .kind = FT_FUSION_LINEAR, .first = first };
@@ -103,7 +103,7 @@ static ft_fusion_group linear_group_at(const ft_plan *plan, int first, bool deco
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
-/* Whether only the attention behind a store reads its queries. */
+/* Whether only the attention after a STORE_KV reads its queries. */
 static bool is_attention_at(const ft_plan *plan, int store)
 {
     const ft_op *op = &plan->op[store], *next = op + 1;
@@ -130,7 +130,8 @@ static bool share_parameter(const ft_plan *plan, const ft_fusion_group *a, int i
     return w[0] == v[0] || (w[1] >= 0 && w[1] == v[1]);
 }
 
-/* The same parameters in the same order, as layers have them that share their weights. */
+/* Whether both groups have the same parameters in the same order, as layers with shared weights do.
+ */
 static bool have_same_parameters(const ft_plan *plan, const ft_fusion_group *a,
                                  const ft_fusion_group *b)
 {
@@ -142,7 +143,7 @@ static bool have_same_parameters(const ft_plan *plan, const ft_fusion_group *a,
     return same;
 }
 
-/* Whether no order of the weights suits both groups; `a` may be `b`. */
+/* Whether no order of the weights makes both groups contiguous; `a` may be `b`. */
 static bool have_conflicting_orders(const ft_plan *plan, const ft_fusion_group *a,
                                     const ft_fusion_group *b)
 {
@@ -155,16 +156,17 @@ static bool have_conflicting_orders(const ft_plan *plan, const ft_fusion_group *
 }
 
 /*
- * Whether upload can lay the weights of `group` in a row, those of the groups before it too.  It
- * depends on linears alone, and not on which values are kept: all sessions share the weights.
+ * Whether upload can store the weights of `group` contiguously without breaking up an earlier
+ * group.  This depends on the linears alone, and not on which values are kept, because all sessions
+ * share the weights.
  */
 static bool can_be_contiguous(const ft_plan *plan, const ft_fusion_group *group)
 {
     bool possible = group->kind == FT_FUSION_LINEAR && ft_group_linears(group) > 1 &&
                     !have_conflicting_orders(plan, group, group);
     for (int i = 0; possible && i < ft_group_linears(group); i++)
-        possible =
-            plan->weight[linear_parameters(plan, group, i)[0]].rows > 1; /* vectors lie elsewhere */
+        possible = plan->weight[linear_parameters(plan, group, i)[0]].rows >
+                   1; /* vectors are stored apart */
     for (int i = 0; possible && i < plan->ngroup; i++)
         possible =
             !plan->group[i].contiguous || !have_conflicting_orders(plan, &plan->group[i], group);
@@ -181,7 +183,7 @@ bool ft_lower_is_decoder(const ft_plan *plan)
     return false;
 }
 
-/* What begins with operation `first`; of one operation where that is no group. */
+/* The group that begins at operation `first`; count 1: the operation is in no group. */
 static ft_fusion_group group_at(const ft_plan *plan, int first, bool decoder)
 {
     ft_fusion_group group = linear_group_at(plan, first, decoder);

@@ -1,5 +1,5 @@
 /*
- * lower_passes.h - the passes of lower.c that have files of their own, and what they share.
+ * lower_passes.h - the lowering passes outside lower.c, and their shared helpers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,44 +12,45 @@
 
 bool ft_op_reads(const ft_op *op, int value);
 
-/* Whether a value is stored as codes, or as floats that are faked from codes. */
+/* Whether a value is quantized or fake-quantized. */
 bool ft_value_is_quantized(const ft_value *value);
 
-/* The operation that makes `value`, if it is of this kind; else NULL. */
+/* The operation of this kind that produces `value`, or NULL. */
 ft_op *ft_lower_producer(ft_plan *plan, int value, ft_op_kind kind);
 
 void ft_lower_remove(ft_plan *plan, int index);
 
 /*
- * What is inserted follows the operation whose result it reads, and belongs to the same run.  False
- * without memory.
+ * Insert an operation at `index`, right behind the one whose result it reads.  It belongs to the
+ * same stack, encoder or decoder, as that one.  False: out of memory.
  */
 bool ft_lower_insert(ft_plan *plan, int index, const ft_op *op);
 
-/* "NAME.float" from "NAME"; graphs leave room for it. */
+/* "NAME.float" from "NAME"; the graph builder reserves space for the suffix. */
 void ft_value_append_suffix(ft_value *value, const char *suffix);
 
-/* ---- Codes -------------------------------------------------------------------------------- */
+/* ---- Quantization ------------------------------------------------------------------------- */
 
 void ft_lower_approx_gelu(ft_plan *plan);
 FT_MUST_USE bool ft_lower_quantize(ft_plan *plan,
-                                   const ft_lower_options *options); /* false: no memory */
+                                   const ft_lower_options *options); /* false: out of memory */
 void ft_lower_fold_quantize(ft_plan *plan);
 
 /* ---- Fusion groups ------------------------------------------------------------------------ */
 
-/* Whether the plan has a KV cache: its steps have few rows, and continue what others began. */
+/* Whether the plan has a KV cache, so that its decode steps have few rows. */
 bool ft_lower_is_decoder(const ft_plan *plan);
 
-/* ---- Types -------------------------------------------------------------------------------- */
+/* ---- Dtypes ------------------------------------------------------------------------------- */
 
-/* `fused` is the plan itself, or the fused one of the same graph: their values correspond. */
+/* For quantized plans.  `fused` is the plan itself or the fused plan of the same graph; both have
+ * the same values. */
 void ft_lower_assign_dtypes(ft_plan *plan, const ft_plan *fused, ft_dtype float_dtype);
 
-/* Of plans without codes. */
+/* For plans without quantized values. */
 void ft_lower_set_float_dtype(ft_plan *plan, ft_dtype float_dtype);
 
-/* Keys and values become codes in the cache; false without memory. */
+/* Make the KV cache int8 and add its scales; false: out of memory. */
 FT_MUST_USE bool ft_lower_int8_kv_cache(ft_plan *plan);
 void ft_lower_f16_kv_cache(ft_plan *plan);
 

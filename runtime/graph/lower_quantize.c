@@ -1,5 +1,5 @@
 /*
- * lower_quantize.c - points become codes: coarsen, quantize, fold.
+ * lower_quantize.c - quantizes calibration points: approx_gelu, quantize, fold_quantize.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* ---- Coarsen ------------------------------------------------------------------------------ */
+/* ---- Approximate GELU --------------------------------------------------------------------- */
 
-/* Where gelu makes a point, its short form is exact enough: the point becomes codes. */
+/* The approximation suffices for a GELU that produces a point, since int8 rounds its result. */
 void ft_lower_approx_gelu(ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++) {
@@ -25,7 +25,7 @@ void ft_lower_approx_gelu(ft_plan *plan)
 
 /* ---- Quantize ----------------------------------------------------------------------------- */
 
-/* Whether operand `slot` of `op` is read as codes once its value has them. */
+/* Whether `op` reads its operand `slot` as quantized values if they exist. */
 static bool reads_quantized(const ft_plan *plan, const ft_op *op, int slot,
                             const ft_lower_options *options)
 {
@@ -33,7 +33,7 @@ static bool reads_quantized(const ft_plan *plan, const ft_op *op, int slot,
     case FT_READS_AS_WEIGHT:
         return slot == 0 && plan->weight[op->weight[0]].scale != NULL;
     case FT_READS_STATIC:
-        return !options->dynamic; /* its sums run over rows, whose scales would differ */
+        return !options->dynamic; /* it sums over rows, which would have different scales */
     case FT_READS_RESIDUAL:
         return slot == 1 && options->int8_residual;
     case FT_READS_QUANTIZED:
@@ -52,7 +52,7 @@ static bool has_quantized_readers(const ft_plan *plan, int value, const ft_lower
     return false;
 }
 
-/* Let every consumer that can read `codes` do so. */
+/* Let every consumer that can read quantized values read `quantized`. */
 static void redirect_quantized_readers(ft_plan *plan, int value, int quantized,
                                        const ft_lower_options *options)
 {
@@ -73,7 +73,7 @@ static void redirect_all_readers(ft_plan *plan, int value, int other)
             plan->output[i].value = other;
 }
 
-/* Split a point into its float and its codes; the codes take the name. */
+/* Split a point into its float and its quantized value, which takes the name. */
 static int split_point(ft_plan *plan, int value, const ft_lower_options *options)
 {
     ft_value quantized = plan->value[value];
@@ -85,7 +85,7 @@ static int split_point(ft_plan *plan, int value, const ft_lower_options *options
     return ft_plan_add_value(plan, &quantized);
 }
 
-/* In an int8 residual stream whoever needs floats gets them back from the codes. */
+/* In an int8 residual stream, consumers that need floats read the dequantized value. */
 static bool dequantize_for_float_readers(ft_plan *plan, int value, int quantized, int quantize)
 {
     if (ft_plan_uses(plan, value) == 1)
@@ -120,7 +120,7 @@ static bool quantize_point(ft_plan *plan, int value, const ft_lower_options *opt
            (!options->int8_residual || dequantize_for_float_readers(plan, value, quantized, at));
 }
 
-/* Inner points make their own scale, row by row. */
+/* Inner points are skipped: their kernels compute a scale per row. */
 bool ft_lower_quantize(ft_plan *plan, const ft_lower_options *options)
 {
     bool ok = true;
@@ -131,11 +131,11 @@ bool ft_lower_quantize(ft_plan *plan, const ft_lower_options *options)
     return ok;
 }
 
-/* ---- Fold --------------------------------------------------------------------------------- */
+/* ---- Fold quantize ------------------------------------------------------------------------ */
 
 /*
- * Whether an operation that makes floats can make codes instead, or floats and codes at once. Codes
- * that are scaled by row can only come from one that sees whole rows.
+ * Whether an operation can write quantized values instead of floats, or, `with_float`, both.  Only
+ * an operation that processes complete rows can write values with dynamic scales.
  */
 static bool can_write_quantized(const ft_plan *plan, const ft_op *op, bool with_float, bool dynamic)
 {
@@ -146,7 +146,7 @@ static bool can_write_quantized(const ft_plan *plan, const ft_op *op, bool with_
            (!multiplies || ft_value_is_quantized(&plan->value[op->in[0]]));
 }
 
-/* The producer of a float writes its codes. */
+/* Merge QUANTIZE into the producer of its input. */
 static bool fold_quantize(ft_plan *plan, int index)
 {
     const ft_op *quantize_op = &plan->op[index];

@@ -1,5 +1,5 @@
 /*
- * model_config.c - the sizes that a configuration stands for, and what makes one impossible.
+ * model_config.c - sizes derived from a configuration, names of its enums, consistency checks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -61,7 +61,7 @@ static const struct {
     { "tied", offsetof(ft_config, tied) },
 };
 
-/* What is computed from several members. */
+/* Factors that are not a plain member. */
 static int64_t derived_size(const ft_config *config, const char *name)
 {
     if (strcmp(name, "head_size") == 0)
@@ -89,7 +89,7 @@ static int64_t named_size(const ft_config *config, const char *name)
     return derived_size(config, name);
 }
 
-/* A factor: a number or a name. */
+/* The value of a factor, which is a number or a name; -1: unknown. */
 static int64_t parse_factor(const ft_config *config, const char *text, size_t length)
 {
     char name[32];
@@ -142,7 +142,7 @@ bool ft_config_is_decoder(const ft_config *config)
     return config->kind == FT_KIND_DECODER || config->kind == FT_KIND_ENCODER_DECODER;
 }
 
-/* ---- Words ---------------------------------------------------------------------------------- */
+/* ---- Names ---------------------------------------------------------------------------------- */
 
 static const char *const heads[] = {
     [FT_HEAD_NONE] = "none", [FT_HEAD_POOLED] = "pooled", [FT_HEAD_DENSE] = "dense",
@@ -268,15 +268,15 @@ ft_rope_use ft_rope_uses(ft_rope rope)
     return uses[rope];
 }
 
-/* ---- What members must be to each other ------------------------------------------------------ */
+/* ---- Consistency checks --------------------------------------------------------------------- */
 
-/* Columns of all heads together, as many as the widest model may have columns. */
+/* Columns of all heads together; the bound of `hidden`. */
 enum { MAX_COLUMNS = 65536 };
 
-/* Numbers of one table of sinusoids, 1 GiB: memory that no file answers for. */
+/* Elements of a table of sinusoids, 1 GiB: the size of the file does not bound it. */
 enum { MAX_SINUSOIDS = 1 << 28 };
 
-/* Elements of an image: so many that sizes of their arrays are far from overflow. */
+/* Elements of an image; the bound keeps array sizes far from overflow. */
 enum { MAX_PIXELS = 1 << 26 };
 
 static bool has_rope_members(const ft_config *c)
@@ -299,7 +299,7 @@ static bool has_decoder_members(const ft_config *c)
     return has_rope_members(c) || c->rope != FT_ROPE_NONE || c->kv_heads != 0 || c->tied;
 }
 
-/* `count` heads of a stated size, or (0) that share the columns of the model. */
+/* Check `count` heads of head_size columns; 0: of hidden / count columns. */
 static ft_status check_columns(int32_t count, int32_t head_size, int32_t hidden, const char *label,
                                ft_error *err)
 {
@@ -337,7 +337,7 @@ static ft_status check_window(const ft_config *c, const char *label, ft_error *e
     return FT_OK;
 }
 
-/* Fail where a member is there although this scaling has none, or is missing although it has. */
+/* Fail if a member is present that this scaling does not use, or missing that it needs. */
 static ft_status check_member(const ft_config *c, bool found, bool expected,
                               const char *member_name, const char *label, ft_error *err)
 {
@@ -358,7 +358,7 @@ static ft_status check_rope(const ft_config *c, const char *label, ft_error *err
     if (use.band && !(c->rope_low < c->rope_high))
         return ft_fail(err, FT_EFORMAT, "%s: config: rope_low %g is not below rope_high %g", label,
                        c->rope_low, c->rope_high);
-    /* A pair of columns is turned, and dynamic scaling divides by the columns less 2. */
+    /* RoPE rotates pairs of columns; dynamic scaling divides by head_size - 2. */
     if (c->head_size % 2 != 0 || (c->rope == FT_ROPE_DYNAMIC && c->head_size == 2))
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: heads of %d columns, which rope %s cannot rotate", label,
@@ -375,7 +375,7 @@ static ft_status check_decoder(const ft_config *c, const char *label, ft_error *
     return check_window(c, label, err);
 }
 
-/* The encoder, and the decoder's heads: as many of keys as of queries. */
+/* Check the layers and heads of both stacks; the decoder has as many key/value heads as heads. */
 static ft_status check_heads_and_layers(const ft_config *c, const char *label, ft_error *err)
 {
     if (c->encoder_layers < 1 || c->encoder_heads < 1 || c->encoder_ffn < 1)
@@ -417,7 +417,7 @@ static ft_status check_id(const ft_config *c, const char *name, int32_t id, cons
                    name, id, c->vocabulary);
 }
 
-/* Where positions count from the padding's on, the decoder's text must not begin with that. */
+/* The padding token has no position, so the decoder must not start with it. */
 static ft_status check_ids(const ft_config *c, const char *label, ft_error *err)
 {
     FT_TRY(check_id(c, "start_id", c->decoder_start_id, label, err));
@@ -454,7 +454,7 @@ static bool has_image_members(const ft_config *c)
            c->patch_height != 0 || c->patch_width != 0 || c->prefix_tokens != 0;
 }
 
-/* The words of a text have no place beside an image, nor have positions that are not its rows'. */
+/* Check the sizes of images and patches, and that there is a position per token. */
 static ft_status check_image_sizes(const ft_config *c, const char *label, ft_error *err)
 {
     int32_t low, max_positions;
@@ -490,12 +490,12 @@ static ft_status check_images(const ft_config *c, const char *label, ft_error *e
     return check_image_sizes(c, label, err);
 }
 
-/* What only other kinds of models have: the kind that has it, or NULL. */
+/* The name of another kind of model whose members are set, or NULL. */
 static const char *foreign_kind(const ft_config *c)
 {
     ft_config plain = *c;
     if (c->kind == FT_KIND_VISION)
-        plain.qkv_bias = false; /* the one member of decoders that this encoder has too */
+        plain.qkv_bias = false; /* the one decoder member that vision models share */
     if (c->kind != FT_KIND_VISION && has_image_members(c))
         return kinds[FT_KIND_VISION];
     if (c->kind != FT_KIND_ENCODER_DECODER && has_encoder_decoder_members(c))
@@ -528,7 +528,7 @@ ft_status ft_config_check(const ft_config *config, const char *label, ft_error *
     if (config->position_offset >= config->positions)
         return ft_fail(err, FT_EFORMAT, "%s: config: position offset %d, but only %d positions",
                        label, config->position_offset, config->positions);
-    /* Where positions have an offset, padding tokens have the position of their id. */
+    /* With an offset, the position of a padding token is its id. */
     if (config->position_offset > 0 && config->padding_id >= config->positions)
         return ft_fail(err, FT_EFORMAT, "%s: config: padding id %d has no position, there are %d",
                        label, config->padding_id, config->positions);

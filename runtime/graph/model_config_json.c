@@ -1,5 +1,5 @@
 /*
- * model_config_json.c - a configuration as JSON, which is how the manifest stores it, and back.
+ * model_config_json.c - writes a configuration as JSON for the manifest, and reads it back.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * model_config_text.c - a configuration in words, for the tools.
+ * model_config_text.c - describes a configuration in words, for the tools.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@ static void write_heads(const ft_config *c, FILE *file)
         fprintf(file, " (%d key/value heads)", c->kv_heads);
 }
 
-/* Of an encoder-decoder: where its halves differ, each for itself. */
+/* Layers, heads and ffn of an encoder-decoder, for each stack if they differ. */
 static void write_stacks(const ft_config *c, FILE *file)
 {
     fprintf(file, "%d + %d layers, hidden %d", c->encoder_layers, c->layers, c->hidden);
@@ -77,7 +77,7 @@ static void write_head(const ft_config *c, FILE *file)
         fprintf(file, ",%s head%s", c->tied ? " tied" : "", c->head_bias ? " with bias" : "");
 }
 
-/* Words of a text, or images and what becomes of them. */
+/* Vocabulary and positions, or images and patches. */
 static void write_inputs(const ft_config *c, FILE *file)
 {
     if (!ft_config_is_vision(c)) {

@@ -1,7 +1,7 @@
 /*
- * plan.c - plans as data.
+ * plan.c - plans as data structures.
  *
- * Small arrays and linear searches: a plan has a few hundred operations and is made once.
+ * Linear searches suffice: a plan has a few hundred operations and is built once.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ ft_op ft_op_init(ft_op_kind kind)
     return op;
 }
 
-/* Room for one more element: arrays double at powers of two. */
+/* Grow an array by one element; its capacity doubles at powers of two. */
 static void *grow_array(void *array, int count, size_t size)
 {
     if (count != 0 && (count < 16 || (count & (count - 1)) != 0))
@@ -136,7 +136,7 @@ bool ft_plan_stores(const ft_plan *plan, int value)
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* For each operation the first and the last one of its fusion group. */
+/* For each operation the first and the last operation of its fusion group. */
 static void find_extents(const ft_plan *plan, ft_lifetime *extent)
 {
     for (int i = 0; i < plan->nop; i++)
@@ -174,10 +174,10 @@ static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *extent, int 
     return life;
 }
 
-/* More than any machine has, and so little that the sizes of all values of a plan add up. */
+/* More than any machine has, but small enough that the sum over all values does not overflow. */
 #define MAX_VALUE_BYTES ((SIZE_MAX >> 16) - 63)
 
-/* Dynamic codes have a float for each row behind them. */
+/* Dynamically quantized values are followed by one float32 scale per row. */
 static bool value_bytes(const ft_value *value, const ft_limits *limits, size_t *bytes)
 {
     size_t rows;
@@ -206,7 +206,7 @@ typedef struct placement {
     size_t begin, end;
 } placement;
 
-/* The lowest offset at which `bytes` bytes collide with nothing that lives at the same time. */
+/* The lowest offset at which `bytes` bytes overlap no value that is live at the same time. */
 static size_t lowest_gap(const placement *others, int count, ft_lifetime life, size_t bytes)
 {
     size_t offset = 0;
@@ -224,7 +224,7 @@ static size_t lowest_gap(const placement *others, int count, ft_lifetime life, s
     return offset;
 }
 
-/* Bytes from the result of each linear of a group to that of the next one; 0: they differ. */
+/* Bytes between the results of consecutive linears of a group; 0: the distances differ. */
 static size_t result_stride(const ft_plan *plan, const ft_fusion_group *group)
 {
     size_t stride = 0;

@@ -1,5 +1,5 @@
 /*
- * rope.c - frequencies of rotary positions.
+ * rope.c - frequencies of rotary position embeddings.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,13 +11,13 @@
 
 static const double two_pi = 6.283185307179586476925;
 
-/* Frequency of pair i, before any scaling of frequencies. */
+/* The unscaled frequency of column pair i. */
 static double base_frequency(double theta, int i, int head_size)
 {
     return pow(theta, -2.0 * i / head_size);
 }
 
-/* Low frequencies turn less than once where the model learned: they are stretched. */
+/* Divides the low frequencies, which make less than one rotation in the original context. */
 static double scale_llama3(const ft_config *c, double frequency)
 {
     double rotations = c->rope_positions * frequency / two_pi;
@@ -26,7 +26,7 @@ static double scale_llama3(const ft_config *c, double frequency)
     return (1.0 - high_weight) * frequency / c->rope_factor + high_weight * frequency;
 }
 
-/* The longer the sequence, the slower all but the first pair turn. */
+/* Theta for a sequence of `length` tokens; it grows with the length. */
 static double theta_at(const ft_config *c, int64_t length)
 {
     if (c->rope != FT_ROPE_DYNAMIC || length <= c->rope_positions)

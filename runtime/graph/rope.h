@@ -1,16 +1,16 @@
 /*
- * rope.h - how fast rotary positions turn each pair of columns of a head.
+ * rope.h - the frequencies of rotary position embeddings (RoPE) and their scaling.
  *
- * Column i and column i + head_size / 2 of a query or key are a pair, turned by the angle
- * position * frequency[i].  Without scaling the frequency is theta^(-2i / head_size).
+ * RoPE rotates columns i and i + head_size / 2 of a query or key by the angle
+ * position * frequency[i], in radians.  Without scaling, frequency[i] = theta^(-2i / head_size).
  *
- *   linear   all divided by the factor
- *   llama3   a frequency turns rope_positions * f / (2 pi) times within the positions that need no
- *            scaling; at least rope_high times: as it is; at most rope_low times: divided by the
- *            factor; between these a mixture, linear in the number of turns
- *   dynamic  once a sequence is longer than rope_positions, another theta for all of it:
- *            theta * (factor * length / rope_positions - (factor - 1))^(head_size / (head_size -
- * 2))
+ *   linear   divides all frequencies by the factor
+ *   llama3   a frequency f makes rope_positions * f / (2 pi) rotations within the original context;
+ *            f is unchanged for at least rope_high rotations, divided by the factor for at most
+ *            rope_low rotations, and interpolated linearly in the number of rotations in between
+ *   dynamic  (dynamic NTK) replaces theta once a sequence is longer than rope_positions:
+ *            theta * (factor * length / rope_positions - (factor - 1))^e
+ *            with e = head_size / (head_size - 2)
  *
  * Source: Su et al. 2021; the Llama 3.1 model card; transformers, modeling_rope_utils.
  *
@@ -21,18 +21,19 @@
 
 #include "runtime/graph/model_config.h"
 
-/* The frequencies among a model's weights: no file holds them. */
+/* The name of the frequencies among the weights of a model; they are computed, not loaded. */
 #define FT_ROPE_WEIGHT "rope.frequencies"
 
 /*
- * Write head_size / 2 frequencies of a configuration with rope, computed in double and rounded
- * once.  Those of dynamic scaling are for sequences of up to rope_positions tokens.
+ * Write the head_size / 2 frequencies of a configuration with RoPE to `out`.  They are computed in
+ * double and rounded once to float32.  With dynamic scaling they are those of sequences of up to
+ * rope_positions tokens.
  */
 void ft_rope_frequencies(float *out, const ft_config *config);
 
 /*
- * The same for a sequence of `length` tokens; only dynamic scaling asks for the length.  There, a
- * key that was turned when the sequence was shorter is not what it would be now.
+ * The same for a sequence of `length` tokens, which only dynamic scaling depends on.  There, keys
+ * that were cached when the sequence was shorter keep the rotation of that length.
  */
 void ft_rope_frequencies_at(float *out, const ft_config *config, int64_t length);
 

@@ -1,5 +1,5 @@
 /*
- * sinusoids.c - tables of positions.
+ * sinusoids.c - sinusoidal position embeddings.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The angle of pair i at a position.  Its steps are those of float tensors: each is rounded. */
+/* The angle of column i at a position, with the float32 rounding of each tensor operation. */
 static double m2m100_angle(int32_t position, int32_t i, int32_t half)
 {
     float step = (float) (-log(10000.0) / (half - 1));

@@ -120,8 +120,7 @@ static const char *find_layer_wildcard(const char *name)
     return strpbrk(name, "*#");
 }
 
-/* Replace the wildcard of a name with `layer` and append the suffix; false: the result is too long.
- */
+/* Replace the wildcard of a name with `layer` and append the suffix; false: too long. */
 static bool expand_name(char *out, size_t size, const char *pattern, int layer, const char *suffix)
 {
     const char *wildcard = find_layer_wildcard(pattern);

@@ -27,7 +27,7 @@ static const ft_weight_source sources[] = {
     { "decoder.norm", "model.decoder.layer_norm" },
 };
 
-static const char *const words[] = {
+static const char *const embedding_copies[] = {
     "model.encoder.embed_tokens.weight",
     "model.decoder.embed_tokens.weight",
     NULL,
@@ -57,7 +57,7 @@ const ft_architecture ft_architecture_m2m100 = {
     .classes = classes,
     .base_model = "M2M100Model",
     .sinusoids = FT_SINUSOIDS_M2M100,
-    .words = words,
+    .words = embedding_copies,
 };
 
 /* ---- Graph -------------------------------------------------------------------------------- */

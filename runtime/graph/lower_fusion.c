@@ -130,8 +130,7 @@ static bool share_parameter(const ft_plan *plan, const ft_fusion_group *a, int i
     return w[0] == v[0] || (w[1] >= 0 && w[1] == v[1]);
 }
 
-/* Whether both groups have the same parameters in the same order, as layers with shared weights do.
- */
+/* Whether both groups have the same parameters in the same order (shared layers). */
 static bool have_same_parameters(const ft_plan *plan, const ft_fusion_group *a,
                                  const ft_fusion_group *b)
 {

@@ -172,11 +172,11 @@ static const char *const sinusoids[] = {
     [FT_SINUSOIDS_MARIAN] = "open",
 };
 
-/* Index of a word among `count` words, or -1; the word may be NULL. */
-static int index_of(const char *const *words, int count, const char *word)
+/* Index of a name among `count` names, or -1; `name` may be NULL. */
+static int index_of(const char *const *names, int count, const char *name)
 {
-    for (int i = 0; word != NULL && i < count; i++)
-        if (strcmp(words[i], word) == 0)
+    for (int i = 0; name != NULL && i < count; i++)
+        if (strcmp(names[i], name) == 0)
             return i;
     return -1;
 }

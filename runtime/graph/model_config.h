@@ -75,8 +75,7 @@ typedef struct ft_config {
     ft_embedding embedding;  /* the pooling of the output "embedding" */
     bool normalize;          /* scale the embedding to unit L2 norm */
 
-    /* Vision models; all 0 in others.  There, positions is prefix_tokens + the number of patches.
-     */
+    /* Vision models; all 0 in others.  positions = prefix_tokens + the number of patches. */
     int32_t channels, image_height, image_width;
     int32_t patch_height, patch_width;
     int32_t prefix_tokens; /* tokens before the patches: class and, in DeiT, distillation */

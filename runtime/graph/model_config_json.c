@@ -232,9 +232,9 @@ static ft_status read_strings(ft_config *out, const json_t *json, const char *wh
 /* Artifacts of classifiers that are older than this key do not have it. */
 static ft_status read_problem(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
-    const json_t *word = json_object_get(json, "problem_type");
+    const json_t *problem = json_object_get(json, "problem_type");
     out->problem_type = ft_problem_default(out->labels);
-    if (word == NULL || ft_problem_parse(json_string_value(word), &out->problem_type))
+    if (problem == NULL || ft_problem_parse(json_string_value(problem), &out->problem_type))
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: config: \"problem_type\" is unknown", what);
 }

@@ -45,7 +45,7 @@ static void write_encoder_decoder(const ft_config *c, FILE *file)
     write_id("forced bos", c->forced_bos_id, file);
     write_id("forced eos", c->forced_eos_id, file);
     for (int i = 0; i < c->num_banned; i++)
-        write_id(i == 0 ? "never" : "nor", c->banned[i], file);
+        write_id(i == 0 ? "banned" : "and", c->banned[i], file);
 }
 
 static void write_rope(const ft_config *c, FILE *file)
@@ -84,7 +84,7 @@ static void write_inputs(const ft_config *c, FILE *file)
         fprintf(file, ", vocabulary %d, %d positions", c->vocabulary,
                 c->positions - c->position_offset);
         if (c->max_seq_length > 0)
-            fprintf(file, ", texts cut to %d tokens", c->max_seq_length);
+            fprintf(file, ", texts truncated to %d tokens", c->max_seq_length);
         return;
     }
     fprintf(file, ", images of %d x %d x %d in patches of %d x %d, %d positions", c->channels,

@@ -33,8 +33,7 @@ int ft_plan_producer(const ft_plan *plan, int value);
 /* Number of operands and outputs that read `value`. */
 int ft_plan_uses(const ft_plan *plan, int value);
 
-/* Whether a forward pass stores `value`; no operation reads or writes a value that was fused away.
- */
+/* Whether a forward pass stores `value`, that is, whether it was not fused away. */
 bool ft_plan_stores(const ft_plan *plan, int value);
 
 /* The first and the last operation during which a value occupies its memory. */

@@ -174,7 +174,7 @@ static const bad_origin bad[] = {
       "num_key_value_heads is 0, expected an integer from 1 to 65536" },
     { llama, "{\"num_key_value_heads\": \"4\"}", FT_EFORMAT, "num_key_value_heads is \"4\"" },
     { llama, "{\"head_dim\": 0}", FT_EFORMAT, "head_dim is 0, expected an integer from 1" },
-    { llama, "{\"head_dim\": 7}", FT_EFORMAT, "heads of 7 columns, which rope linear cannot turn" },
+    { llama, "{\"head_dim\": 7}", FT_EFORMAT, "heads of 7 columns, which rope linear cannot rotate" },
     { llama, "{\"head_dim\": 65536}", FT_EFORMAT, "4 heads of 65536 columns, at most 65536" },
     { llama, "{\"max_position_embeddings\": null}", FT_EFORMAT, "max_position_embeddings is null" },
     { llama, "{\"intermediate_size\": -1}", FT_EFORMAT, "intermediate_size is -1" },

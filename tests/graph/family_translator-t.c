@@ -252,7 +252,7 @@ static void test_text(void)
     test_words(
         &config,
         "2 + 1 layers, hidden 24, 6 heads, ffn 28, vocabulary 50, 302 positions, sinusoids "
-        "open, scaled embeddings, start 0, pad 1, forced bos 0, forced eos 31, never 49, nor "
+        "open, scaled embeddings, start 0, pad 1, forced bos 0, forced eos 31, banned 49, and "
         "42, tied head with bias",
         "ft_config_write() describes every option of an encoder-decoder");
 }

@@ -189,9 +189,9 @@ empty out 'the conversion of a Llama prints nothing on standard output'
 check $? 'the conversion of a Llama reports no unused weights and no notes'
 is 0 'ft-inspect lists the Llama artifact' "$inspect" llama.ft
 says out 'llama.ft: llama, float, written by ft-convert' 'ft-inspect shows the family llama'
-says out '2 layers, hidden 64, 4 heads of 16 (2 of keys and values), ffn 100' \
+says out '2 layers, hidden 64, 4 heads of 16 (2 key/value heads), ffn 100' \
     'ft-inspect shows the dimensions of the Llama'
-says out 'rotary with theta 10000' 'ft-inspect shows the rotary position embeddings of the Llama'
+says out 'rope theta 10000' 'ft-inspect shows the rotary position embeddings of the Llama'
 says out 'generation_config.json' 'ft-inspect lists generation_config.json'
 is 0 'ft-convert --dtype f16 converts a Llama' "$convert" -i shards -o half.ft --dtype f16
 is 0 'ft-inspect lists the F16 artifact' "$inspect" half.ft
@@ -213,7 +213,7 @@ says err 'model_type "swin" is not supported; supported are bert, roberta, disti
 quietly "$make_checkpoint" translator words
 is 0 'ft-convert converts an M2M100' "$convert" -i words -o words.ft -q
 is 0 'ft-inspect lists the M2M100 artifact' "$inspect" words.ft
-says out '2 + 2 layers, hidden 64, 4 heads, ffn 100, vocabulary 97, 40 positions, sinusoids closed, scaled words, start 2, pad 1, tied head' \
+says out '2 + 2 layers, hidden 64, 4 heads, ffn 100, vocabulary 97, 40 positions, sinusoids closed, scaled embeddings, start 2, pad 1, tied head' \
     'ft-inspect shows the dimensions of the M2M100'
 says out 'vocab.json' 'ft-inspect lists vocab.json of the M2M100'
 

@@ -100,9 +100,9 @@ refused 'recipe: head is blocks, but head.weight is float' \
 
 refused 'config: a decoder without rope' \
     'an encoder with family llama' bert.int8.ft set family '"llama"'
-refused 'config: an encoder of texts with members of a decoder' \
+refused 'config: a text encoder with members of a decoder' \
     'a decoder with family bert' llama.int8.ft set family '"bert"'
-refused 'config: no whole number "encoder_layers"' \
+refused 'config: no integer "encoder_layers"' \
     'a decoder with family m2m100' llama.ft set family '"m2m100"'
 
 # ---- Inconsistencies that are found when the manifest is read ------------------------------------

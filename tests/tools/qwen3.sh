@@ -40,7 +40,7 @@ for variant in qwen3 qwen3-old-keys qwen3-window; do
         --ignore-end --kv int8 -o cached.st -f
 done
 is 0 'ft-inspect describes a Qwen3 artifact' "$FT_BUILDDIR/ft-inspect" qwen3.ft
-says out '3 heads of 24 (1 of keys and values)' 'ft-inspect shows the head size of a Qwen3 artifact'
+says out '3 heads of 24 (1 key/value heads)' 'ft-inspect shows the head size of a Qwen3 artifact'
 says out 'norms of query and key heads' 'ft-inspect shows the norms of queries and keys'
 is 0 'ft-inspect --plan shows the plan of a Qwen3 artifact' "$FT_BUILDDIR/ft-inspect" --plan qwen3.ft
 says out 'head_norm        layer.0.attn.q_norm' 'the plan of a Qwen3 artifact has the norm of query heads'

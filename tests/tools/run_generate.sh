@@ -230,7 +230,7 @@ for option in '--max-new-tokens 4' '--min-new-tokens 1' '--temperature 1' '--top
     '--ctx 4' '--chunk 4' '--batch 4' '--kv int8' '--beams 2' '--forced-bos 3' --every-logits; do
     is 2 "ft-run refuses $option for an encoder with status 2" \
         "$run" -i classifier.ft $option -o classes.st 'a b'
-    says err "${option%% *} applies to decoders and encoder-decoders, but classifier.ft is an encoder of texts" \
+    says err "${option%% *} applies to decoders and encoder-decoders, but classifier.ft is a text encoder" \
         "ft-run says that ${option%% *} applies to decoders and encoder-decoders"
 done
 test -z "$(find . -name '*classes.st*')"

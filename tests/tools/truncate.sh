@@ -41,7 +41,7 @@ cut "$positions" 'truncates to the number of positions without a configured leng
 artifact own.ft '{"max_seq_length": 16}'
 cut 16 'truncates to max_seq_length' own.ft --truncate
 is 0 'ft-inspect lists an artifact with max_seq_length' "$FT_BUILDDIR/ft-inspect" own.ft
-says out ', texts cut to 16 tokens' 'ft-inspect shows the length to which texts are truncated'
+says out ', texts truncated to 16 tokens' 'ft-inspect shows the length to which texts are truncated'
 is 1 'ft-run refuses a text that is too long without --truncate' "$run" -i own.ft --text long.txt
 says err "tokens, but the model has $positions positions" \
     'ft-run names the number of positions when it refuses a text'

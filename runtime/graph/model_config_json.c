@@ -134,7 +134,7 @@ static ft_status read_number(ft_config *out, const json_t *json, size_t i, const
     if (value == NULL && (whose == FT_MEMBER_OPTIONAL || !has_kind(out, whose)))
         return FT_OK;
     if (!json_is_integer(value))
-        return ft_fail(err, FT_EFORMAT, "%s: config: no whole number \"%s\"", what,
+        return ft_fail(err, FT_EFORMAT, "%s: config: no integer \"%s\"", what,
                        ft_config_ints[i].key);
     json_int_t n = json_integer_value(value);
     if (n < ft_config_ints[i].low || n > ft_config_ints[i].high)
@@ -179,7 +179,7 @@ static ft_status read_banned(ft_config *out, const json_t *json, const char *wha
     if (list == NULL)
         return FT_OK;
     if (!json_is_array(list) || json_array_size(list) > FT_MAX_BANNED)
-        return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\" is no list of at most %d ids", what,
+        return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\" is not a list of at most %d ids", what,
                        FT_MAX_BANNED);
     json_array_foreach(list, i, id)
     {
@@ -222,7 +222,7 @@ static ft_status read_strings(ft_config *out, const json_t *json, const char *wh
         : !json_is_boolean(normalize)                              ? "normalize"
                                                                    : NULL;
     if (bad != NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is absent or unknown", what, bad);
+        return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is missing or unknown", what, bad);
     out->eps = (float) json_number_value(json_object_get(json, "eps"));
     out->pooler = json_is_true(pooler);
     out->normalize = json_is_true(normalize);

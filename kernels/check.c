@@ -1,8 +1,9 @@
 /*
  * check.c - the rule of each operation: shapes, dtypes, scales.
  *
- * Every operation of every plan passes here before a backend sees it, so kernels need not check,
- * and a mistake in a family, a lowering or an artifact becomes a sentence instead of a crash.
+ * Every operation of a plan is checked here before a backend runs it.  Kernels therefore do not
+ * check their operands, and a mistake in a family, in lowering or in an artifact is reported as an
+ * error instead of a crash.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,27 +18,28 @@ ft_status ft_check_embed(const checker *c)
     const ft_value *positions = get_value(c, c->op->in[1]), *types = get_value(c, c->op->in[2]);
     if (!is_index(get_value(c, c->op->in[0])) || (positions != NULL && !is_index(positions)) ||
         (types != NULL && !is_index(types)))
-        return fail_check(c, "ids, positions and types must be int32, one a token");
+        return fail_check(c, "ids, positions and token types must be int32, one per token");
     if ((types == NULL) != (type == NULL) || (positions != NULL && position == NULL))
-        return fail_check(c, "indices and their table must both be there or both be absent");
+        return fail_check(c, "indices and their table must be given together");
     if (!(c->op->attr.embed_scale > 0.0f) || c->op->attr.position_offset < 0)
-        return fail_check(c, "words need a scale above 0, and positions no offset below it");
+        return fail_check(
+            c, "the embedding scale must be above 0 and the position offset must not be negative");
     if (!is_float_matrix(word) ||
         (position != NULL && (!is_float_matrix(position) || word->cols != position->cols)) ||
         (type != NULL && (!is_float_matrix(type) || word->cols != type->cols)))
-        return fail_check(c, "the tables are not float matrices of one width");
+        return fail_check(c, "the embedding tables must be float matrices of the same width");
     if (c->op->state[FT_STATE_LAST_TOKEN] >= 0 &&
         !is_state(get_state(c, FT_STATE_LAST_TOKEN), FT_SLOTS, 1, FT_I32))
-        return fail_check(c, "the tokens chosen last must be int32, one a seat");
+        return fail_check(c, "the last tokens must be int32, one per slot");
     return ft_check_results(c, FT_TOKENS, word->cols);
 }
 
-/* The second operand of a sum: of the shape of the first, floats or codes. */
+/* The second operand of a sum has the shape of the first and is float or quantized. */
 static ft_status check_residual(const checker *c, const ft_value *x, const ft_value *residual)
 {
     bool codes = is_quantized_value(residual) && !residual->dynamic;
     if (residual == NULL || !same_shape(x, residual) || !(is_float_value(residual) || codes))
-        return fail_check(c, "the residual has another shape or dtype");
+        return fail_check(c, "the residual has the wrong shape or dtype");
     return FT_OK;
 }
 
@@ -45,16 +47,17 @@ ft_status ft_check_norm(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]), *residual = get_value(c, c->op->in[1]);
     if (!is_float_value(x))
-        return fail_check(c, "reads something that is not float");
+        return fail_check(c, "the input is not float");
     if (residual != NULL)
         FT_TRY(check_residual(c, x, residual));
     bool has_bias = c->op->attr.norm == FT_NORM_LAYER;
     if (!is_vector(get_weight(c, 0), (size_t) x->cols) ||
         (has_bias ? !is_vector(get_weight(c, 1), (size_t) x->cols) : get_weight(c, 1) != NULL))
-        return fail_check(c, "weight and bias must be float vectors as wide as the input");
+        return fail_check(c, "weight and bias must be float vectors as long as the input is wide");
     const ft_value *sum = get_value(c, c->op->second);
     if (sum != NULL && (residual == NULL || !is_float_value(sum) || !same_shape(x, sum)))
-        return fail_check(c, "the sum has another shape or dtype, or there is nothing to add");
+        return fail_check(c,
+                          "the stored sum has the wrong shape or dtype, or there is no residual");
     return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
@@ -62,11 +65,11 @@ ft_status ft_check_head_norm(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);
     if (!is_float_value(x))
-        return fail_check(c, "reads something that is not float");
+        return fail_check(c, "the input is not float");
     if (c->op->attr.heads < 1 || x->cols % c->op->attr.heads != 0)
-        return fail_check(c, "the heads do not divide the width");
+        return fail_check(c, "the width is not a multiple of the number of heads");
     if (!is_vector(get_weight(c, 0), (size_t) (x->cols / c->op->attr.heads)))
-        return fail_check(c, "the weight must be a float vector as wide as a head");
+        return fail_check(c, "the weight must be a float vector of head_size elements");
     return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
@@ -75,9 +78,9 @@ ft_status ft_check_linear(const checker *c)
     const ft_value *x = get_value(c, c->op->in[0]);
     const ft_weight *w = get_weight(c, 0), *bias = get_weight(c, 1);
     if (w == NULL || x == NULL || w->cols != (size_t) x->cols)
-        return fail_check(c, "the weight is not as deep as the input is wide");
+        return fail_check(c, "the weight and the input differ in K");
     if (bias != NULL && !is_vector(bias, w->rows))
-        return fail_check(c, "the bias must be a float vector, one value an output");
+        return fail_check(c, "the bias must be a float vector with one element per output");
     bool plain = w->scale == NULL && is_float_matrix(w) && is_float_value(x);
     bool fake = w->scale != NULL && w->dtype == FT_F32 && w->layout == FT_ROW &&
                 is_quantized_value(x) && x->dtype == FT_F32;
@@ -85,7 +88,7 @@ ft_status ft_check_linear(const checker *c)
                 is_quantized_value(x) && x->dtype == FT_I8;
     bool blocks = is_groupwise_matrix(w) && is_float_value(x);
     if (!plain && !fake && !int8 && !blocks)
-        return fail_check(c, "input and weight are not both float or both codes");
+        return fail_check(c, "input and weight must both be float or both be quantized");
     if (!plain)
         FT_TRY(ft_check_accumulator_depth(c, w));
     return ft_check_gemm_results(c, x, w->rows, 1u << FT_F32 | 1u << FT_F16);
@@ -97,7 +100,7 @@ ft_status ft_check_attention(const checker *c)
 {
     const ft_value *q = get_value(c, c->op->in[0]), *probs = get_value(c, c->op->inner);
     if (q == NULL || probs == NULL || !probs->inner || q->rows != FT_TOKENS)
-        return fail_check(c, "lacks queries or probabilities");
+        return fail_check(c, "queries or probabilities are missing");
     for (int i = 0; i < 3; i++) {
         const ft_value *x = get_value(c, c->op->in[i]);
         if (x == NULL || !same_shape(x, q) || x->dtype != q->dtype ||
@@ -105,21 +108,21 @@ ft_status ft_check_attention(const checker *c)
             return fail_check(c, "queries, keys and values differ in shape or dtype");
     }
     if (!is_float_value(q) && !is_quantized_value(q))
-        return fail_check(c, "queries are neither floats nor codes with a scale");
+        return fail_check(c, "queries are neither float nor quantized with a scale");
     if (c->op->attr.heads < 1 || q->cols % c->op->attr.heads != 0)
-        return fail_check(c, "the heads do not divide the width");
+        return fail_check(c, "the width is not a multiple of the number of heads");
     if (!is_float_value(q) && q->cols / c->op->attr.heads > 1024)
-        return fail_check(c,
-                          "the heads are wider than the 1024 codes whose sums are exact in float");
+        return fail_check(
+            c, "the head size is above 1024, so that float sums of int8 products are not exact");
     return ft_check_gemm_results(c, q, (size_t) q->cols, 1u << FT_F32);
 }
 
-/* Operations from floats to something of the same shape. */
+/* Operations on floats whose result has the shape of the input. */
 static ft_status check_elementwise(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);
     if (!is_float_value(x))
-        return fail_check(c, "reads something that is not float");
+        return fail_check(c, "the input is not float");
     return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
@@ -148,16 +151,16 @@ ft_status ft_check_dequantize(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);
     if (!is_quantized_value(x))
-        return fail_check(c, "reads something that has no scale");
+        return fail_check(c, "the input has no scale");
     return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
 ft_status ft_check_observe(const checker *c)
 {
     if (!is_float_value(get_value(c, c->op->in[0])))
-        return fail_check(c, "observes what is not float");
+        return fail_check(c, "the observed value is not float");
     if (c->op->out >= 0 || c->op->codes >= 0)
-        return fail_check(c, "cannot write anything");
+        return fail_check(c, "cannot have a result");
     return FT_OK;
 }
 
@@ -165,7 +168,7 @@ ft_status ft_check_pool(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]);
     if (!is_float_value(x) || x->rows != FT_TOKENS)
-        return fail_check(c, "reads something that is not float or not per token");
+        return fail_check(c, "the input is not float or not one row per token");
     return ft_check_results(c, FT_SEQUENCES, (size_t) x->cols);
 }
 
@@ -179,5 +182,5 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
 {
     const checker c = { plan, op, what, err };
     return (unsigned) op->kind < FT_NUM_OP_KINDS ? rules[op->kind](&c)
-                                                 : fail_check(&c, "is no operation");
+                                                 : fail_check(&c, "not an operation");
 }

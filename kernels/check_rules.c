@@ -8,24 +8,24 @@
 
 #include "kernels/check_rules.h"
 
-/* The results: of this shape, and only what `writes` has. */
+/* The results have this shape, and are of the types in `writes` (FT_CAN_...). */
 static ft_status check_written(const checker *c, ft_rows rows, size_t cols, unsigned writes)
 {
     const ft_value *out = get_value(c, c->op->out), *codes = get_value(c, c->op->codes);
     if (out == NULL && codes == NULL)
         return fail_check(c, "has no result");
     if (out != NULL && !(writes & FT_CAN_FLOATS))
-        return fail_check(c, "cannot write floats");
+        return fail_check(c, "cannot write a float result");
     if (codes != NULL && !(writes & FT_CAN_QUANTIZE))
-        return fail_check(c, "cannot write codes");
+        return fail_check(c, "cannot write a quantized result");
     if (out != NULL && codes != NULL && !(writes & FT_CAN_BOTH))
-        return fail_check(c, "cannot write floats and codes at once");
+        return fail_check(c, "cannot write both a float and a quantized result");
     if (out != NULL && (!is_float_value(out) || !has_shape(out, rows, cols)))
-        return fail_check(c, "the float result has another shape or dtype");
+        return fail_check(c, "the float result has the wrong shape or dtype");
     if (codes != NULL && (!is_quantized_value(codes) || !has_shape(codes, rows, cols)))
-        return fail_check(c, "the codes have another shape or dtype, or no scale");
+        return fail_check(c, "the quantized result has the wrong shape or dtype, or no scale");
     if (codes != NULL && codes->dynamic && !(writes & FT_CAN_DYNAMIC))
-        return fail_check(c, "cannot make the scales of its rows");
+        return fail_check(c, "cannot write a result with row scales");
     return FT_OK;
 }
 
@@ -41,12 +41,12 @@ ft_status ft_check_gemm_results(const checker *c, const ft_value *x, size_t cols
     unsigned writes = ft_op_info_of(c->op->kind)->writes;
     FT_TRY(check_written(c, x->rows, cols, is_float_value(x) ? FT_CAN_FLOATS : writes));
     if (codes != NULL && codes->dtype != x->dtype)
-        return fail_check(c, "the codes have another shape or dtype, or no scale");
+        return fail_check(c, "the quantized result has the wrong shape or dtype, or no scale");
     if (out != NULL && is_float_value(x) && out->dtype != x->dtype &&
         !(x->rows == FT_SELECTED && out->dtype == FT_F32))
-        return fail_check(c, "reads and writes floats of two precisions");
+        return fail_check(c, "input and float result differ in precision");
     if (out != NULL && !is_float_value(x) && !(float_dtypes >> out->dtype & 1))
-        return fail_check(c, "cannot write floats of this precision");
+        return fail_check(c, "cannot write a float result of this precision");
     return FT_OK;
 }
 
@@ -55,6 +55,6 @@ ft_status ft_check_accumulator_depth(const checker *c, const ft_weight *w)
     const ft_groupwise *blocks = &w->blocks;
     bool in_groups = blocks->scale != NULL && !blocks->int8_activations && blocks->group > 0;
     if (w->cols > 65536 && (!in_groups || blocks->group > 65536))
-        return fail_check(c, "the weight is deeper than the 65536 codes that int32 adds safely");
+        return fail_check(c, "K is above 65536, so that int32 sums could overflow");
     return FT_OK;
 }

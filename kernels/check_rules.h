@@ -83,7 +83,7 @@ static inline bool is_float_matrix(const ft_weight *weight)
     return weight != NULL && weight->layout == FT_ROW && is_float(weight->dtype);
 }
 
-/* Codes with a scale for each group. */
+/* Group-wise quantized weights. */
 static inline bool is_groupwise_matrix(const ft_weight *weight)
 {
     return weight != NULL && weight->layout == FT_PANEL32 && weight->scale == NULL &&
@@ -91,7 +91,7 @@ static inline bool is_groupwise_matrix(const ft_weight *weight)
            weight->blocks.group >= 0 && weight->blocks.group % 32 == 0;
 }
 
-/* The state in slot `slot`, if it is one; else NULL. */
+/* State operand `operand`, or NULL if there is none or the value is not a state. */
 static inline const ft_value *get_state(const checker *c, int operand)
 {
     const ft_value *value = get_value(c, c->op->state[operand]);
@@ -103,17 +103,21 @@ static inline bool is_state(const ft_value *value, ft_rows rows, size_t cols, ft
     return value != NULL && has_shape(value, rows, cols) && value->dtype == dtype;
 }
 
-/* The results: of this shape, and only what ops.def says that the operation can write. */
+/* Check that the results have this shape and a type that ops.def allows for the operation. */
 FT_MUST_USE ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols);
 
 /*
- * The results of a product: of floats, floats of their precision; of codes, codes that are held as
- * they are, or floats of a precision whose bit is in `reals`.
+ * Check the results of a GEMM: with float input, floats of the input's precision (selected rows may
+ * be F32); with quantized input, quantized values of the input's dtype, or floats of a dtype whose
+ * bit is set in `float_dtypes`.
  */
 FT_MUST_USE ft_status ft_check_gemm_results(const checker *c, const ft_value *x, size_t cols,
                                             unsigned float_dtypes);
 
-/* Products of codes are added as int32: those of a row, or of a group where x is real numbers. */
+/*
+ * Check that int32 sums of int8 products cannot overflow.  A sum has K products, or those of a
+ * group if the weight is group-wise and activations are float.
+ */
 FT_MUST_USE ft_status ft_check_accumulator_depth(const checker *c, const ft_weight *w);
 
 /* The rule of every operation: ft_check_norm() and so on. */

@@ -1,7 +1,7 @@
 /*
- * op_cost.c - what operations must compute and move, by the column WORK of ops.def.
+ * op_cost.c - arithmetic operations and memory traffic of an operation, by column WORK of ops.def.
  *
- * Every operation reads its operands and writes its results; this file knows the rest: products,
+ * Every operation reads its operands and writes its results.  This file adds the cost of GEMMs,
  * weights, and keys and values of the cache.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -36,12 +36,12 @@ static double tokens_of(const ft_batch *batch, size_t sequence)
 static double cross_rows(const ft_batch *batch)
 {
     double rows = 0.0;
-    for (size_t i = 0; i<batch->sequences; i += batch->lanes> 1 ? batch->lanes : 1)
+    for (size_t i = 0; i < batch->sequences; i += (batch->lanes > 1 ? batch->lanes : 1))
         rows += batch->cross_kv[i];
     return rows;
 }
 
-/* Rows of the cache that an operation writes, or that its rows attend to. */
+/* Rows of the cache that an operation writes or attends to. */
 static double cached_rows(const ft_op *op, const ft_batch *batch)
 {
     double rows = 0.0;
@@ -71,7 +71,7 @@ static double cache_bytes(const ft_plan *plan, const ft_op *op, const ft_batch *
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-/* Quantized values in panels, and the scales and zero points of their groups. */
+/* The quantized values, and the scales and zero points of their groups. */
 static double groupwise_bytes(const ft_weight *w)
 {
     double count = (double) ft_groupwise_scale_count(&w->blocks, w->rows, w->cols);
@@ -90,9 +90,9 @@ static double weight_bytes(const ft_plan *plan, const ft_op *op, int slot, const
     return rows * (double) w->cols * (double) ft_dtype_size(w->dtype);
 }
 
-/* ---- Products ----------------------------------------------------------------------------- */
+/* ---- GEMMs -------------------------------------------------------------------------------- */
 
-/* Both products of attention: each row of a sequence with each other one. */
+/* Both GEMMs of attention: every row of a sequence attends to all of its rows. */
 static double attention_operations(const ft_value *q, const ft_batch *batch)
 {
     double pairs = 0.0;
@@ -101,7 +101,7 @@ static double attention_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
-/* Each row with all of the source. */
+/* Every row attends to all tokens of its source. */
 static double cross_operations(const ft_value *q, const ft_batch *batch)
 {
     double pairs = 0.0;
@@ -110,7 +110,7 @@ static double cross_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
-/* Each row with all before it. */
+/* Every row attends to itself and to all earlier tokens. */
 static double causal_operations(const ft_value *q, const ft_batch *batch)
 {
     double pairs = 0.0;
@@ -121,7 +121,7 @@ static double causal_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
-/* Rows of `x`, times `windows`, by all of the weight; of images what lies in the padding too. */
+/* Each row of the input times `windows`, by the weight; convolutions include the padding. */
 static double matrix_operations(const ft_plan *plan, const ft_op *op, const ft_batch *batch,
                                 double windows)
 {
@@ -152,7 +152,7 @@ static double operations_of(const ft_plan *plan, const ft_op *op, const ft_batch
     return 0.0;
 }
 
-/* Inputs are quantized, or are quantized before they are multiplied. */
+/* Whether the GEMM has int8 activations, quantized before it or by the kernel itself. */
 static bool multiplies_int8(const ft_plan *plan, const ft_op *op)
 {
     bool int8_activations =

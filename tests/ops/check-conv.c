@@ -44,15 +44,15 @@ static const ft_conv pixels = { IMAGE_SIZE, WINDOW, .in_layout = FT_IMAGE_NHWC,
 static const ft_conv other_input = { IMAGE_SIZE, WINDOW, .in_layout = (ft_image_layout) 2 };
 static const ft_conv other_output = { IMAGE_SIZE, WINDOW, .out_layout = (ft_image_layout) 77 };
 
-#define SIZES "channels, rows and columns of an image must be from 1 to 16777216"
+#define SIZES "channels, height and width of the image must be from 1 to 16777216"
 #define LENGTHS "kernel, stride and dilation must be from 1 to 32767, padding from 0"
-#define FITS "the kernel is larger than the image with its padding"
-#define INPUT "the input is not an image a sequence, of so many channels"
-#define KINDS "input and weight are not both float or both int8"
-#define DEPTH "the weight is deeper than the 65536 codes that int32 adds safely"
-#define ZERO "the code that stands for 0 is none, or there are no codes"
-#define ORDER "images are neither planes nor pixels"
-#define RANGE "the range that results are cut to is empty"
+#define FITS "the kernel is larger than the padded image"
+#define INPUT "the input is not one image of this size per sequence"
+#define KINDS "input and weight must both be float or both be int8"
+#define DEPTH "K is above 65536, so that int32 sums could overflow"
+#define ZERO "the zero point is outside -127..127, or the input is not quantized"
+#define ORDER "the image layout is neither NCHW nor NHWC"
+#define RANGE "the clamp range is empty"
 
 /* clang-format off */
 const a_case check_conv_cases[] = {
@@ -70,11 +70,11 @@ const a_case check_conv_cases[] = {
     { OP, { 0 }, RESULT, 0, 0, { K }, 0, "a missing input", INPUT },
     { OP, { IMAGE_T }, RESULT, 0, 0, { K }, 0, "one image for each token", INPUT },
     { OP, { IMAGE }, RESULT, 0, 0, { 0 }, 0, "a missing weight",
-      "the weight is not as deep as a window of the image" },
+      "K of the weight is not kernel height * kernel width * channels" },
     { OP, { IMAGE }, RESULT, 0, 0, { K_10 }, 0, "a weight with too many columns",
-      "the weight is not as deep as a window of the image" },
+      "K of the weight is not kernel height * kernel width * channels" },
     { OP, { IMAGE }, RESULT, 0, 0, { K, V8 }, 0, "a bias that is too long",
-      "the bias must be a float vector, one value an output" },
+      "the bias must be a float vector with one element per output" },
     { OP, { IMAGE_CODES }, RESULT, 0, 0, { K }, 0, "int8 input with an f32 weight", KINDS },
     { OP, { IMAGE }, RESULT, 0, 0, { K_INT8 }, 0, "f32 input with an int8 weight", KINDS },
     { OP, { IMAGE_DYNAMIC }, RESULT, 0, 0, { K_INT8 }, 0, "int8 images with dynamic scales",
@@ -87,21 +87,21 @@ const a_case check_conv_cases[] = {
     { OP, { IMAGE }, RESULT, 0, 0, { K_U8_48 }, 0, "a group size of 48", KINDS },
     { OP, { IMAGE }, RESULT, 0, 0, { K_U8_BARE }, 0, "group-wise weights without scales", KINDS },
     { OP, { IMAGE }, RESULT, 0, 0, { K_MANY }, 0, "a result larger than the address space",
-      "the result is larger than memory can be" },
+      "the size of the result overflows size_t" },
     { OP, { IMAGE }, 0, 0, 0, { K }, 0, "a missing result", "has no result" },
     { OP, { IMAGE }, RESULT_T, 0, 0, { K }, 0, "a result with one row for each token",
-      "the float result has another shape or dtype" },
+      "the float result has the wrong shape or dtype" },
     { OP, { IMAGE }, 0, RESULT_CODES, 0, { K }, 0, "f32 input with int8 output",
-      "cannot write codes" },
+      "cannot write a quantized result" },
     { OP, { IMAGE_H }, RESULT, 0, 0, { K }, 0, "f16 input with f32 output",
-      "reads and writes floats of two precisions" },
+      "input and float result differ in precision" },
     { OP, { IMAGE_CODES }, RESULT_B, 0, 0, { K_INT8 }, 0, "int8 input with bf16 output",
-      "cannot write floats of this precision" },
+      "cannot write a float result of this precision" },
     { OP, { IMAGE_CODES }, RESULT, RESULT_CODES, 0, { K_INT8 }, 0,
       "both a float and a quantized result",
-      "cannot write floats and codes at once" },
+      "cannot write both a float and a quantized result" },
     { OP, { IMAGE_CODES }, 0, RESULT_DYNAMIC, 0, { K_INT8 }, 0, "int8 output with dynamic scales",
-      "cannot make the scales of its rows" },
+      "cannot write a result with row scales" },
 #undef OP
 #define OP .kind = FT_OP_CONV, { IMAGE }, RESULT, 0, 0, { K }, 0
     { OP, "zero channels", SIZES, .conv = &no_channels },
@@ -120,7 +120,7 @@ const a_case check_conv_cases[] = {
     { OP, "a window that is higher than the image", FITS, .conv = &tall_window },
     { OP, "a window that is far wider than the image", FITS, .conv = &wide_window },
     { OP, "a result whose size belongs to another stride",
-      "the float result has another shape or dtype",
+      "the float result has the wrong shape or dtype",
       .conv = &strided },
     { OP, "a zero point for f32 input", ZERO, .conv = &shifted },
     { OP, "NHWC images", NULL, .conv = &pixels },

@@ -127,8 +127,8 @@ int main(void)
                  .second = -1 };
     is_int(ft_op_check(&plan, &op, "m.ft", &err), FT_ESHAPE,
            "ft_op_check() refuses an unknown operation");
-    is_str(err.text, "m.ft: unknown y: is no operation",
-           "the message for an unknown operation says that it is no operation");
+    is_str(err.text, "m.ft: unknown y: not an operation",
+           "the message for an unknown operation says that it is not an operation");
     is_int(ft_op_check(&plan, &op, "m.ft", NULL), FT_ESHAPE, "ft_op_check() accepts a NULL error");
     return done_testing();
 }

@@ -61,7 +61,7 @@ const char *ft_rows_name(ft_rows rows)
 }
 
 static const char *const activations[] = {
-    [FT_ACT_NONE] = "none",           [FT_ACT_GELU] = "gelu", [FT_ACT_GELU_APPROX] = "gelu_codes",
+    [FT_ACT_NONE] = "none",           [FT_ACT_GELU] = "gelu", [FT_ACT_GELU_APPROX] = "gelu_approx",
     [FT_ACT_GELU_TANH] = "gelu_tanh", [FT_ACT_RELU] = "relu", [FT_ACT_TANH] = "tanh",
     [FT_ACT_SILU] = "silu",
 };
@@ -73,6 +73,8 @@ const char *ft_activation_name(ft_activation activation)
 
 bool ft_activation_parse(const char *name, ft_activation *out)
 {
+    if (strcmp(name, "gelu_codes") == 0)
+        name = activations[FT_ACT_GELU_APPROX];
     for (size_t i = 0; i < FT_COUNT(activations); i++)
         if (strcmp(activations[i], name) == 0) {
             *out = (ft_activation) i;

@@ -103,8 +103,10 @@ bool ft_op_is_idle(ft_op_kind kind, bool new_tokens, bool samples, bool searches
 
 /* ---- Attributes ----------------------------------------------------------------------------- */
 
-/* "none", "gelu", "gelu_codes", "gelu_tanh", "relu", "tanh", "silu"; parse is false for other
- * words. */
+/*
+ * "none", "gelu", "gelu_approx", "gelu_tanh", "relu", "tanh", "silu".  parse returns false for
+ * other words; it accepts "gelu_codes", the former name of "gelu_approx".
+ */
 const char *ft_activation_name(ft_activation activation);
 bool ft_activation_parse(const char *name, ft_activation *out);
 

@@ -351,20 +351,20 @@ static double larger_error(double worst, float found, double expected)
 
 static void test_activations(void)
 {
-    double gelu = 0.0, gelu_codes = 0.0, gelu_tanh = 0.0, tanh_error = 0.0, silu = 0.0,
+    double gelu = 0.0, gelu_approx = 0.0, gelu_tanh = 0.0, tanh_error = 0.0, silu = 0.0,
            exp_error = 0.0;
     for (int i = -120000; i <= 120000; i++) {
         float v = (float) i * 1e-4f, wide = 7.0f * v;
         double d = (double) v, inner = sqrt(M_2_PI) * (d + 0.044715 * d * d * d);
         gelu = larger_error(gelu, ft_gelu(v), 0.5 * d * erfc(-d * M_SQRT1_2));
-        gelu_codes = larger_error(gelu_codes, ft_gelu_approx(v), 0.5 * d * erfc(-d * M_SQRT1_2));
+        gelu_approx = larger_error(gelu_approx, ft_gelu_approx(v), 0.5 * d * erfc(-d * M_SQRT1_2));
         gelu_tanh = larger_error(gelu_tanh, ft_gelu_tanh(v), 0.5 * d * (1.0 + tanh(inner)));
         tanh_error = larger_error(tanh_error, ft_tanh(v), tanh(d));
         silu = larger_error(silu, ft_silu(v), d / (1.0 + exp(-d)));
         exp_error = fmax(exp_error, fabs((double) ft_exp(wide) / exp((double) wide) - 1.0));
     }
     near(gelu, 0.0, 1.5e-6, "gelu is within 1.5e-6 of the one by the error function");
-    near(gelu_codes, 0.0, 1.1e-3, "approximate gelu is within 1.1e-3 of gelu");
+    near(gelu_approx, 0.0, 1.1e-3, "approximate gelu is within 1.1e-3 of gelu");
     near(gelu_tanh, 0.0, 1e-6, "tanh gelu is within 1e-6 of its formula");
     near(tanh_error, 0.0, 2e-7, "tanh is within 2e-7 of libm's");
     near(silu, 0.0, 1.5e-6, "silu is within 1.5e-6 of its formula");

@@ -267,7 +267,7 @@ static size_t call_sums_bias(const ft_row_kernels *rows, const row_data *d, size
         return n * sizeof(float);                                                                  \
     }
 ACTIVATE(gelu, FT_ACT_GELU)
-ACTIVATE(gelu_codes, FT_ACT_GELU_APPROX)
+ACTIVATE(gelu_approx, FT_ACT_GELU_APPROX)
 ACTIVATE(gelu_tanh, FT_ACT_GELU_TANH)
 ACTIVATE(relu, FT_ACT_RELU)
 ACTIVATE(tanh, FT_ACT_TANH)
@@ -304,7 +304,7 @@ static const struct {
     { "scale accumulators", call_sums },
     { "scale accumulators and add a bias", call_sums_bias },
     { "gelu", call_gelu },
-    { "approximate gelu", call_gelu_codes },
+    { "approximate gelu", call_gelu_approx },
     { "tanh gelu", call_gelu_tanh },
     { "relu", call_relu },
     { "tanh", call_tanh },

@@ -103,9 +103,23 @@ static void test_properties(void)
        "an operation is idle only in runs that have nothing for it");
 }
 
+/* Configurations may still have the former name. */
+static void test_activation_names(void)
+{
+    ft_activation activation = FT_ACT_NONE;
+    is_str(ft_activation_name(FT_ACT_GELU_APPROX), "gelu_approx", "approximate gelu has its name");
+    ok(ft_activation_parse("gelu_approx", &activation) && activation == FT_ACT_GELU_APPROX,
+       "ft_activation_parse() reads gelu_approx");
+    activation = FT_ACT_NONE;
+    ok(ft_activation_parse("gelu_codes", &activation) && activation == FT_ACT_GELU_APPROX,
+       "ft_activation_parse() reads gelu_codes as gelu_approx");
+    ok(!ft_activation_parse("gelu_", &activation), "ft_activation_parse() refuses other words");
+}
+
 int main(void)
 {
     test_properties();
+    test_activation_names();
     ft_plan plan = {
         .value = check_values, .weight = check_weights, .nvalue = VALUES, .nweight = WEIGHTS
     };

@@ -210,7 +210,7 @@ sed -n 's/^ *gemm  *//p' out >found
 cat >wanted <<'EOF'
 T x 256 x 256  I8, 12 times: generic, panels
 T x 256 x 256  F16, 4 times: generic, panels
-T x 1024 x 256  I8 + gelu_codes, 4 times: generic, panels
+T x 1024 x 256  I8 + gelu_approx, 4 times: generic, panels
 T x 256 x 1024  F16, 4 times: generic, panels
 EOF
 diff wanted found >difference

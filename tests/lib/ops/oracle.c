@@ -44,7 +44,7 @@ double oracle_activation(const char *name, double x)
     const double pi = 3.14159265358979323846;
     if (strcmp(name, "none") == 0)
         return x;
-    if (strcmp(name, "gelu") == 0 || strcmp(name, "gelu_codes") == 0)
+    if (strcmp(name, "gelu") == 0 || strcmp(name, "gelu_approx") == 0)
         return x * 0.5 * erfc(-x / sqrt(2.0));
     if (strcmp(name, "gelu_tanh") == 0)
         return 0.5 * x * (1.0 + tanh(sqrt(2.0 / pi) * (x + 0.044715 * x * x * x)));

@@ -18,7 +18,7 @@
 double oracle_f16(uint16_t bits);
 double oracle_bf16(uint16_t bits);
 
-/* "none", "gelu", "gelu_codes", "gelu_tanh", "relu", "tanh", "silu"; NaN for another word. */
+/* "none", "gelu", "gelu_approx", "gelu_tanh", "relu", "tanh", "silu"; NaN for another word. */
 double oracle_activation(const char *name, double x);
 
 /* value / scale rounded to the nearest integer, ties to even, clamped to -127..127. */

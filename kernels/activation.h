@@ -1,9 +1,8 @@
 /*
  * activation.h - the scalar definition of every activation, for host and device.
  *
- * The vector kernels do the same operations in the same order, so that all of them return the same
- * bits.  Products and sums that belong together are fused explicitly, the others stand alone: no
- * compiler may contract anything here.
+ * Vectorized kernels do the same operations in the same order, so that all return the same bits.
+ * Fused multiply-adds are written as fmaf().  The compiler must not contract any other expression.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,8 +16,8 @@
 
 typedef enum ft_activation {
     FT_ACT_NONE,
-    FT_ACT_GELU,        /* v * Phi(v), by the error function */
-    FT_ACT_GELU_APPROX, /* the same, as exact as a result needs to be that becomes codes */
+    FT_ACT_GELU,        /* v * Phi(v), Phi the normal distribution function */
+    FT_ACT_GELU_APPROX, /* the same, accurate enough for results that are quantized to int8 */
     FT_ACT_GELU_TANH,   /* v / 2 * (1 + tanh(sqrt(2 / pi) * (v + 0.044715 v^3))) */
     FT_ACT_RELU,
     FT_ACT_TANH,
@@ -27,7 +26,7 @@ typedef enum ft_activation {
 
 /*
  * e^x = 2^n * e^r with |r| <= ln(2) / 2: a minimax polynomial of degree 6 in r, highest power
- * first; ln(2) in two parts, for r is a small difference.
+ * first.  ln(2) is split into a high and a low part, because r is a difference with cancellation.
  */
 #define FT_EXP_POLYNOMIAL                                                                          \
     {                                                                                              \
@@ -41,9 +40,9 @@ typedef enum ft_activation {
 #define FT_LN2_LOW (-0x1.05c610p-29f)
 
 /*
- * Phi(v) = 1/2 + u P(2 u^2 - 1) with u = v / 5.1 held in [-1, 1], P of degree 12, highest power
- * first.  Minimises |v| times the error of Phi, under the condition P(1) = 1/2: beyond the ends Phi
- * is exactly 0 and 1.
+ * Phi(v) = 1/2 + u P(2 u^2 - 1) with u = v / 5.1 clamped to [-1, 1], P of degree 12, highest power
+ * first.  P minimizes |v| times the error of Phi subject to P(1) = 1/2, so that Phi is exactly 0 or
+ * 1 outside of the interval.
  */
 #define FT_GELU_POLYNOMIAL                                                                         \
     {                                                                                              \
@@ -54,12 +53,12 @@ typedef enum ft_activation {
 #define FT_GELU_RANGE 0.196078435f /* 1 / 5.1 */
 
 /*
- * The short form for results that become codes: Phi(v) = 1/2 + v P(v^2) held in [0, 1], P of degree
- * 4, highest power first.  Minimises |v| times the error of Phi, by linear programs over a grid;
- * above where Phi is that close to 1 the polynomial may be too large, but never too small, since a
- * GPU holds a result in [0, 1] for nothing.  So there are seven operations, none of them a
- * comparison, where the form above takes nineteen: in the epilogue of a product of depth 768 a GPU
- * has no more.  Codes of a range of +-3 are 22 times as far apart as the error.
+ * The short form for results that are quantized: Phi(v) = 1/2 + v P(v^2) clamped to [0, 1], P of
+ * degree 4, highest power first.  P minimizes |v| times the error of Phi, by linear programs over a
+ * grid.  Where Phi is that close to 1, the polynomial may be too large but never too small, because
+ * saturation to [0, 1] costs nothing on GPUs.  This takes seven operations without a comparison;
+ * the form above takes nineteen.  The epilogue of an int8 GEMM with K = 768 has no time for more.
+ * The quantization step of a range of +-3 is 22 times the error.
  */
 #define FT_GELU_APPROX_POLYNOMIAL                                                                  \
     {                                                                                              \
@@ -72,8 +71,8 @@ typedef enum ft_activation {
 
 /*
  * x in [FT_EXP_MIN, FT_EXP_MAX].  Adding 1.5 * 2^23 rounds half to even, as rintf() does, and
- * leaves the whole number in the low bits of the mantissa: of roundings and conversions a GPU does
- * one where it does eight additions.
+ * leaves the integer in the low bits of the mantissa.  On GPUs the throughput of additions is eight
+ * times that of rounding and conversion instructions.
  */
 FT_HOST_DEVICE float ft_exp_bounded(float x)
 {
@@ -84,7 +83,7 @@ FT_HOST_DEVICE float ft_exp_bounded(float x)
     float p = c[0];
     for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
         p = fmaf(p, r, c[i]);
-    uint32_t bits, power; /* p lies in [0.7, 1.42]: the power of two is added to its exponent */
+    uint32_t bits, power; /* p is in [0.7, 1.42]: add the power of two to its exponent */
     memcpy(&bits, &p, sizeof bits);
     memcpy(&power, &whole, sizeof power);
     bits += power << 23;
@@ -92,7 +91,7 @@ FT_HOST_DEVICE float ft_exp_bounded(float x)
     return p;
 }
 
-/* Relative error below 1e-7; arguments beyond the range of normal numbers are held at its ends. */
+/* Relative error below 1e-7; arguments are clamped to the range of normal results. */
 FT_HOST_DEVICE float ft_exp(float x)
 {
     x = x < FT_EXP_MAX ? x : FT_EXP_MAX;
@@ -100,7 +99,7 @@ FT_HOST_DEVICE float ft_exp(float x)
     return ft_exp_bounded(x);
 }
 
-/* Absolute error below 1.5e-6 everywhere, as long as |v| < 5.1, and then exactly v or -0. */
+/* Absolute error below 1.5e-6 for |v| < 5.1; beyond that exactly v or -0. */
 FT_HOST_DEVICE float ft_gelu(float v)
 {
     const float c[] = FT_GELU_POLYNOMIAL;
@@ -114,11 +113,11 @@ FT_HOST_DEVICE float ft_gelu(float v)
     return v * fmaf(u, p, 0.5f);
 }
 
-/* x held in [0, 1]; 0 where x is NaN. */
+/* x clamped to [0, 1]; 0 for NaN. */
 FT_HOST_DEVICE float ft_saturate(float x)
 {
 #ifdef __CUDA_ARCH__
-    return __saturatef(x); /* part of the instruction before it */
+    return __saturatef(x); /* a modifier of the previous instruction */
 #else
     x = x > 0.0f ? x : 0.0f;
     return x < 1.0f ? x : 1.0f;
@@ -142,13 +141,13 @@ FT_HOST_DEVICE float ft_gelu_tanh(float v)
     return v / (ft_exp(v * slope) + 1.0f);
 }
 
-/* NaN stays NaN: what is no number shall not become a class. */
+/* NaN stays NaN, so that an invalid input does not yield a valid class. */
 FT_HOST_DEVICE float ft_relu(float v)
 {
     return !(v <= 0.0f) ? v : 0.0f;
 }
 
-/* Absolute error below 2e-7.  NaN where v is NaN or infinite, by the difference, which else is 0.
+/* Absolute error below 2e-7.  NaN for NaN and infinite v, because of v - v, which is 0 otherwise.
  */
 FT_HOST_DEVICE float ft_tanh(float v)
 {

@@ -1,8 +1,8 @@
 /*
  * blas.c - see blas.h.
  *
- * OpenBLAS starts threads for large products unless it is told not to, each build in its own way:
- * one of pthreads once for all callers, one of OpenMP for each calling thread.
+ * OpenBLAS multithreads large GEMMs unless this is disabled: in a pthreads build once for all
+ * callers, in an OpenMP build in each calling thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,13 +33,13 @@ static struct {
     __typeof__(openblas_get_corename) *core_name;
     __typeof__(openblas_get_parallel) *parallel;
     __typeof__(openblas_set_num_threads) *set_threads;
-    int (*openmp_threads)(void); /* NULL: not a build of OpenMP */
+    int (*openmp_threads)(void); /* NULL: not an OpenMP build */
     void (*set_openmp_threads)(int);
 } blas;
 
 /* ---- Loading ------------------------------------------------------------------------------ */
 
-/* What its constructor and one caller reserve, with room for builds that reserve more. */
+/* Address space that its constructor and one caller reserve, with a margin for other builds. */
 static const size_t library_bytes = (size_t) 384 << 20, caller_bytes = (size_t) 160 << 20;
 
 static bool has_address_space(size_t bytes)
@@ -51,7 +51,7 @@ static bool has_address_space(size_t bytes)
     return probe != MAP_FAILED && munmap(probe, bytes) == 0;
 }
 
-/* *function = the library's of that name; ISO C has no other way from an object to a function. */
+/* Load a symbol into *function; ISO C cannot convert an object pointer to a function pointer. */
 static bool load_symbol(void *library, const char *name, void *function)
 {
     void *address = dlsym(library, name);
@@ -95,7 +95,7 @@ static ft_status load(ft_error *err)
 {
     void *library = dlopen(FT_OPENBLAS, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
-        return ft_fail(err, FT_EUNSUPPORTED, "cannot load OpenBLAS, which multiplies floats: %s",
+        return ft_fail(err, FT_EUNSUPPORTED, "cannot load OpenBLAS, which float GEMMs need: %s",
                        dlerror());
     ft_status status = load_symbols(library, err);
     if (status != FT_OK) {
@@ -132,8 +132,7 @@ const char *ft_blas_core(void)
 
 /* ---- Calling ------------------------------------------------------------------------------ */
 
-/* What a build of OpenMP may use in the calling thread: what the caller had set, and 1 meanwhile.
- */
+/* Make an OpenMP build use one thread in the calling thread; returns the caller's setting. */
 static int begin_single_threaded(void)
 {
     if (blas.openmp_threads == NULL)

@@ -1,5 +1,5 @@
 /*
- * count.c - the memory of counters: cutting the tail, settling, adding.
+ * count.c - magnitude counters: trimming the tail, finalizing, merging.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Magnitudes have 31 bits; they are selected and sorted by three digits of 11 bits. */
+/* Magnitudes have 31 bits; radix selection and radix sort use three digits of 11 bits. */
 enum { DIGIT = 11, RADIX = 1 << DIGIT };
 
 static uint32_t digit(uint32_t magnitude, int shift)
@@ -64,8 +64,7 @@ void ft_counts_trim_tail(ft_counts *counts)
     size_t greater = 0, kept = 0;
     for (size_t i = 0; i < counts->tail_used; i++)
         greater += counts->tail[i] > smallest;
-    size_t equal_left =
-        FT_COUNT_TAIL - greater; /* of those that equal the smallest, so many stay */
+    size_t equal_left = FT_COUNT_TAIL - greater; /* how many of those equal to the smallest stay */
     for (size_t i = 0; i < counts->tail_used; i++) {
         uint32_t magnitude = counts->tail[i];
         bool keep = magnitude > smallest;
@@ -82,7 +81,7 @@ void ft_counts_trim_tail(ft_counts *counts)
     counts->threshold = smallest;
 }
 
-/* Ascending; `scratch` has room for n. */
+/* Ascending; `buffer` has n elements. */
 static void sort(uint32_t *magnitude, uint32_t *buffer, size_t n)
 {
     uint32_t *from = magnitude, *to = buffer;

@@ -1,33 +1,34 @@
 /*
- * beam_search.h - beam search: what a group of lanes remembers, and the arithmetic of a step, the
- * same on every device.
+ * beam_search.h - beam search: the state of beams and the arithmetic of a step, equal on every
+ * device.
  *
- * A text has `width` lanes, seats in a row.  A step goes through these stages.
+ * A text has `width` beams in consecutive slots.  A step has these stages.
  *
- *     rows       Each live lane adds to its score the log-probability of every token and hands in
- *                its best candidates: width + ends are enough, for so many of one lane are the
- *                best of all at most, or go on although all ends stand before them.
- *     merge      Candidates of all lanes pass in order.  One that ends the text and is among the
- *                first `width` is kept as finished; the first `width` that do not end become the
- *                lanes.
- *     end        The search is done when no lane can improve what is finished.
+ *     rows       Each live beam adds the log-probability of every token to its score and emits its
+ *                best width + ends candidates.  No more are needed: at most `ends` of them are
+ *                EOS, so at least `width` continue.
+ *     merge      The candidates of all beams are consumed in order.  An EOS candidate among the
+ *                first `width` is added to the finished hypotheses; the first `width` candidates
+ *                without EOS become the new beams.
+ *     end        The search is done when no beam can improve on the finished hypotheses.
  *
- * The order: higher score first; of equal ones the smaller lane * vocabulary + token.  A candidate
- * is one integer, ft_beam_candidate(), so that this order is that of integers.  Scores are the
- * sums of float32 log-probabilities, in the order of tokens.  A finished text's score is divided by
- * (new tokens)^length penalty.
+ * Order: higher score first; with equal scores the smaller beam * vocabulary + token first.  A
+ * candidate is one integer, ft_beam_candidate(), which sorts in this order.  A score is the sum of
+ * float32 log-probabilities in token order.  The score of a finished hypothesis is divided by
+ * (new tokens)^length_penalty.
  *
- * These are the semantics of the beam search of Hugging Face transformers 5, with one difference:
- * there a lane that has no candidate goes on at a score of -1e9, here it is dead, and less than
- * `width` texts may finish.
+ * The semantics are those of beam search in Hugging Face transformers 5, with one difference:
+ * transformers continues a beam without candidates at a score of -1e9.  Here such a beam is dead,
+ * and fewer than `width` hypotheses may finish.
  *
- * Diversity: transformers has given up group beam search; it is meant as A. Vijayakumar et al.,
- * "Diverse Beam Search" (2016) with Hamming diversity define it.  The lanes are cut into parts of
- * equal width, each a beam search of its own.  In a step the parts take turns, and a candidate
- * loses `diversity` for each lane of earlier parts that has just taken the same token.
+ * Diversity: transformers has removed group beam search.  The definition here is that of A.
+ * Vijayakumar et al., "Diverse Beam Search" (2016), with Hamming diversity.  The beams are split
+ * into groups of equal width, each with a beam search of its own.  A step processes the groups in
+ * order, and a candidate loses `diversity_penalty` for each beam of earlier groups that has
+ * selected the same token in this step.
  *
- * Nothing is copied when lanes change places but a lane's list of origins: `origin` says for each
- * position in which lane's history, and in which lane's pages of the cache, its token lies.
+ * Reordering beams copies no tokens and no KV cache, only the cache indirection of a beam: for each
+ * position, the beam whose history and cache pages hold the token.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,74 +39,74 @@
 
 enum { FT_MAX_BEAMS = 64, FT_BEAM_CANDIDATES = FT_MAX_BEAMS + FT_MAX_BANNED_IDS };
 
-/* One text in one run.  All numbers are finite; nothing here is checked again by the kernels. */
+/* One text in one step.  All numbers are finite; kernels do not check them again. */
 typedef struct ft_beam_params {
-    int32_t slot;     /* of lane 0; -1: nobody's */
-    int32_t row;      /* of the run's selected rows: that of lane 0, then, but in the first step,
-                         those of the other lanes */
-    int32_t width;    /* lanes, 1 .. FT_MAX_BEAMS */
-    int32_t parts;    /* divides width; 1: no diversity */
-    int32_t prompt;   /* tokens that were given: lane 0's history has them in the first step */
-    int32_t n_tokens; /* tokens before this step: prompt in the first, then one more each step */
-    int32_t longest;  /* tokens of a text at most, the prompt included */
-    int32_t least;    /* new tokens before which none of end[] is chosen */
-    int32_t early;    /* ft_early_stopping */
-    int32_t forced;   /* the only token that may be chosen in this step; -1: none is */
-    int32_t no_repeat_ngram;  /* no run of that many tokens occurs twice; 0: no such ban */
-    float repetition_penalty; /* multiplies log-probabilities of known tokens; 0 or 1: no */
-    float diversity_penalty;  /* what a token costs for each lane of earlier parts that took it */
-    float divisor;            /* of scores that finish now: ft_beam_set_length_divisors() ... */
-    float max_length_divisor; /* ... and of the best that a lane may hope for */
-    int32_t ends;             /* of end[], ids that end a text */
-    int32_t bans;             /* of ban[], ids that are never chosen but where forced */
+    int32_t slot;   /* of beam 0; -1: padding */
+    int32_t row;    /* selected row of beam 0; those of the other beams follow, except in the first
+                       step, which has one row */
+    int32_t width;  /* beams, 1 .. FT_MAX_BEAMS */
+    int32_t parts;  /* groups of diverse beam search: divides width; 1: no diversity */
+    int32_t prompt; /* prompt tokens, in the history of beam 0 in the first step */
+    int32_t n_tokens;         /* tokens before this step, the prompt included */
+    int32_t longest;          /* maximum tokens of a hypothesis, the prompt included */
+    int32_t least;            /* minimum new tokens; until then end[] is banned */
+    int32_t early;            /* ft_early_stopping */
+    int32_t forced;           /* forced token of this step; -1: none */
+    int32_t no_repeat_ngram;  /* no n-gram of this size occurs twice; 0: off */
+    float repetition_penalty; /* multiplies log-probabilities of known tokens; 0 or 1: off */
+    float diversity_penalty;  /* subtracted for each beam of earlier groups with the same token */
+    float divisor; /* of scores that finish in this step: ft_beam_set_length_divisors() */
+    float max_length_divisor; /* of the best score that a live beam can still reach */
+    int32_t ends;             /* length of end[], the EOS ids */
+    int32_t bans;             /* length of ban[], ids that only a forced token may be */
     int32_t end[FT_MAX_BANNED_IDS];
     int32_t ban[FT_MAX_BANNED_IDS];
 } ft_beam_params;
 
-/* What a seat remembers.  Each part keeps its finished texts in the seats of its lanes. */
+/* The state of a slot.  A group stores its finished hypotheses in the slots of its beams. */
 typedef struct ft_beam {
-    float score;             /* of the lane; -inf: it is dead */
-    float finished_score;    /* divided */
-    int32_t finished_length; /* new tokens, the end included */
-    int32_t finished_order;  /* the earlier of two that are equal has the smaller number */
-    int32_t finished;        /* a part's first lane: seats from here on that hold a finished text */
-    int32_t status;          /* a part's first lane: ft_beam_status */
+    float score;             /* of the live beam; -inf: dead */
+    float finished_score;    /* after the length penalty */
+    int32_t finished_length; /* new tokens, EOS included; 0: none finished here */
+    int32_t finished_order;  /* rank of equal scores: earlier hypotheses have smaller numbers */
+    int32_t finished;        /* first beam of a group: number of finished hypotheses in its slots */
+    int32_t status;          /* first beam of a group: ft_beam_status */
 } ft_beam;
 
 typedef enum ft_beam_status { FT_BEAM_RUNS, FT_BEAM_DONE, FT_BEAM_FAILED } ft_beam_status;
 
 enum { FT_BEAM_WORDS = sizeof(ft_beam) / sizeof(int32_t) };
 
-/* What is remembered, by seat. */
+/* The state of all slots, which persists between steps. */
 typedef struct ft_beam_state {
-    int32_t *last;              /* [seats]: what the next step embeds */
-    int32_t *history;           /* [seats, context] */
-    int32_t *cache_indirection; /* [seats, context]: lanes */
-    int32_t *finished;          /* [seats, context]: new tokens of finished texts */
-    ft_beam *beam;              /* [seats] */
+    int32_t *last;              /* [slots]: input token of the next step */
+    int32_t *history;           /* [slots, context] */
+    int32_t *cache_indirection; /* [slots, context]: beam ids */
+    int32_t *finished;          /* [slots, context]: new tokens of finished hypotheses */
+    ft_beam *beam;              /* [slots] */
     size_t context, vocabulary;
 } ft_beam_state;
 
-/* ---- A text ------------------------------------------------------------------------------- */
+/* ---- A search ----------------------------------------------------------------------------- */
 
 FT_HOST_DEVICE bool ft_beam_is_first_step(const ft_beam_params *beams)
 {
     return beams->n_tokens == beams->prompt;
 }
 
-/* The last step: whatever is chosen ends the text. */
+/* In the last step every candidate finishes its hypothesis. */
 FT_HOST_DEVICE bool ft_beam_is_last_step(const ft_beam_params *beams)
 {
     return beams->n_tokens + 1 >= beams->longest;
 }
 
-/* Lanes of a part. */
+/* Beams per group. */
 FT_HOST_DEVICE int32_t ft_beam_group_width(const ft_beam_params *beams)
 {
     return beams->width / beams->parts;
 }
 
-/* Candidates that a lane hands in at most. */
+/* Maximum candidates of a beam. */
 FT_HOST_DEVICE int32_t ft_beam_max_candidates(const ft_beam_params *beams)
 {
     return beams->width + beams->ends;
@@ -119,7 +120,7 @@ FT_HOST_DEVICE bool ft_beam_is_eos(const ft_beam_params *beams, int32_t token)
     return false;
 }
 
-/* Set what depends on the length; on the host, so that no device needs a power of its own. */
+/* Set the divisors that depend on the length, on the host, so that devices need no pow(). */
 static inline void ft_beam_set_length_divisors(ft_beam_params *beams, double length_penalty)
 {
     bool far = beams->early == FT_EARLY_STOPPING_NEVER && length_penalty > 0.0;
@@ -128,7 +129,7 @@ static inline void ft_beam_set_length_divisors(ft_beam_params *beams, double len
     beams->max_length_divisor = far ? (float) pow(most, length_penalty) : beams->divisor;
 }
 
-/* The score that a lane brings into this step. */
+/* The score of a beam at the start of this step. */
 FT_HOST_DEVICE float ft_beam_input_score(const ft_beam_params *beams, const ft_beam_state *m,
                                          int32_t beam_id)
 {
@@ -144,7 +145,7 @@ FT_HOST_DEVICE int32_t ft_beam_row(const ft_beam_params *beams, int32_t beam_id)
     return ft_beam_is_first_step(beams) ? beams->row : beams->row + beam_id;
 }
 
-/* The lane that has the token at `position` of the text of `lane`. */
+/* The beam whose slot holds the token at `position` of beam `beam_id`: the cache indirection. */
 FT_HOST_DEVICE int32_t ft_beam_parent_at(const ft_beam_params *beams, const ft_beam_state *m,
                                          int32_t beam_id, int32_t position)
 {
@@ -180,20 +181,20 @@ FT_HOST_DEVICE bool ft_beam_has_repetition_penalty(const ft_beam_params *beams)
     return beams->repetition_penalty != 0.0f && beams->repetition_penalty != 1.0f;
 }
 
-/* The logarithm of a sum of masses, relative to the largest logit. */
+/* The logarithm of a sum of fixed-point probabilities, relative to the largest logit. */
 FT_HOST_DEVICE float ft_beam_log_total(uint64_t total)
 {
     return (float) (ft_sampling_log((double) total) - FT_SAMPLING_PROB_BITS * 0.69314718055994531);
 }
 
-/* Of a row whose largest logit is finite. */
+/* The log-probability of a token; the largest logit of the row is finite. */
 FT_HOST_DEVICE float ft_beam_logprob(float logit, float largest, float log_total)
 {
     float relative = logit - largest;
     return relative - log_total;
 }
 
-/* The score of a lane that goes on with a token; `seen`: the token is known there. */
+/* The score of a beam extended by a token; `seen`: the token is in its history. */
 FT_HOST_DEVICE float ft_beam_extend_score(float score, float logprob, bool seen,
                                           const ft_beam_params *beams)
 {
@@ -203,7 +204,7 @@ FT_HOST_DEVICE float ft_beam_extend_score(float score, float logprob, bool seen,
     return score + logprob;
 }
 
-/* A candidate as a number: the larger comes first.  0: none, as for a score of -inf. */
+/* A candidate as an integer; the larger comes first.  0: none, also for a score of -inf. */
 FT_HOST_DEVICE uint64_t ft_beam_candidate(float score, uint32_t index)
 {
     uint32_t bits;
@@ -215,7 +216,7 @@ FT_HOST_DEVICE uint64_t ft_beam_candidate(float score, uint32_t index)
     return (uint64_t) bits << 32 | (uint32_t) ~index;
 }
 
-/* lane * vocabulary + token. */
+/* beam * vocabulary + token. */
 FT_HOST_DEVICE uint32_t ft_beam_candidate_index(uint64_t candidate)
 {
     return ~(uint32_t) candidate;
@@ -231,8 +232,8 @@ FT_HOST_DEVICE float ft_beam_candidate_score(uint64_t candidate)
 }
 
 /*
- * What lanes before `head` have just taken makes a token dearer; `taken` are their tokens.  The
- * list stays in order.
+ * Apply the diversity penalty to a sorted list of candidates: `taken` are the tokens that the beams
+ * before `head` have selected in this step.  The list stays sorted.
  */
 FT_HOST_DEVICE void ft_beam_penalize_diversity(uint64_t *list, const ft_beam_params *beams,
                                                const int32_t *taken, int32_t head,
@@ -251,23 +252,22 @@ FT_HOST_DEVICE void ft_beam_penalize_diversity(uint64_t *list, const ft_beam_par
     }
 }
 
-/* ---- A step of one part ------------------------------------------------------------------- */
+/* ---- A step of one group ------------------------------------------------------------------ */
 
-/* What a step makes of a part: its lanes, and what has finished. */
+/* The result of a step of a group: its new beams and newly finished hypotheses. */
 typedef struct ft_beam_step {
-    int32_t passed;               /* candidates */
-    int32_t lives;                /* of them, lanes that go on */
-    int32_t parent[FT_MAX_BEAMS]; /* of each: its lane before */
-    int32_t token[FT_MAX_BEAMS];  /* ... and what it goes on with */
+    int32_t passed;               /* candidates consumed */
+    int32_t lives;                /* new beams */
+    int32_t parent[FT_MAX_BEAMS]; /* of each: the beam it extends */
+    int32_t token[FT_MAX_BEAMS];  /* of each: its new token */
     float score[FT_MAX_BEAMS];
-    int32_t ended;                         /* finished texts that were kept */
-    int32_t finished_parent[FT_MAX_BEAMS]; /* of each: its lane before, its last token ... */
-    int32_t finished_token[FT_MAX_BEAMS];
-    int32_t finished_index[FT_MAX_BEAMS]; /* ... and its place among the finished, from the part's
-                                             head */
+    int32_t ended;                         /* newly finished hypotheses that were kept */
+    int32_t finished_parent[FT_MAX_BEAMS]; /* of each: the beam it extends */
+    int32_t finished_token[FT_MAX_BEAMS];  /* of each: its last token */
+    int32_t finished_index[FT_MAX_BEAMS];  /* of each: its index in the slots of the group */
 } ft_beam_step;
 
-/* The worst of finished texts: the lowest score, of equal ones the youngest. */
+/* The worst finished hypothesis: the lowest score, with equal scores the latest. */
 FT_HOST_DEVICE int32_t ft_beam_worst_finished(const ft_beam *part, int32_t count)
 {
     int32_t worst = 0;
@@ -280,7 +280,7 @@ FT_HOST_DEVICE int32_t ft_beam_worst_finished(const ft_beam *part, int32_t count
     return worst;
 }
 
-/* A finished text takes a free place or that of a worse one; false: there is none. */
+/* Add a finished hypothesis, in place of the worst if all are in use; false: it is not better. */
 FT_HOST_DEVICE bool ft_beam_add_finished(ft_beam *part, const ft_beam_params *beams, float score,
                                          int32_t rank, int32_t *finished_index)
 {
@@ -297,7 +297,7 @@ FT_HOST_DEVICE bool ft_beam_add_finished(ft_beam *part, const ft_beam_params *be
     return true;
 }
 
-/* Begin the turn of a part, whose first seat `part` is. */
+/* Begin the step of a group; `part` is the state of its first slot. */
 FT_HOST_DEVICE void ft_beam_step_begin(ft_beam_step *turn, ft_beam *part,
                                        const ft_beam_params *beams)
 {
@@ -308,7 +308,7 @@ FT_HOST_DEVICE void ft_beam_step_begin(ft_beam_step *turn, ft_beam *part,
     }
 }
 
-/* The next candidate in the order; false: no further one is of use. */
+/* Consume the next candidate in order; false: no further candidate is needed. */
 FT_HOST_DEVICE bool ft_beam_step_consume(ft_beam_step *turn, ft_beam *part,
                                          const ft_beam_params *beams, uint32_t vocabulary,
                                          uint64_t candidate)
@@ -331,7 +331,7 @@ FT_HOST_DEVICE bool ft_beam_step_consume(ft_beam_step *turn, ft_beam *part,
     return closes ? turn->passed < span : turn->lives < span;
 }
 
-/* Whether the search of a part is over; its best lane is the first. */
+/* Whether the search of a group is over; its first new beam is the best. */
 FT_HOST_DEVICE bool ft_beam_is_over(const ft_beam_step *turn, const ft_beam *part,
                                     const ft_beam_params *beams)
 {
@@ -345,7 +345,7 @@ FT_HOST_DEVICE bool ft_beam_is_over(const ft_beam_step *turn, const ft_beam *par
            !(hope > part[ft_beam_worst_finished(part, span)].finished_score);
 }
 
-/* End the turn: the lanes' scores, and whether there is another step. */
+/* End the step: store the scores of the beams and the status of the group. */
 FT_HOST_DEVICE void ft_beam_step_end(const ft_beam_step *turn, ft_beam *part,
                                      const ft_beam_params *beams, bool failed)
 {

@@ -1,5 +1,5 @@
 /*
- * fused_ops.c - looking up fusion groups, and the order of weights that they ask for.
+ * fused_ops.c - lookup of fusion groups, and the order of their weights in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,13 +23,13 @@ const ft_fusion_group *ft_group_of(const ft_plan *plan, int op)
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-/* Weights (slot 0) or biases (slot 1) of a group: those of linear `i`, or -1. */
+/* The weight (slot 0) or bias (slot 1) of linear `i` of a group, or -1. */
 static int parameter_of(const ft_plan *plan, const ft_fusion_group *group, int i, int slot)
 {
     return plan->op[ft_group_first_linear(group) + i].weight[slot];
 }
 
-/* The contiguous group that reads weight `index` in this slot; NULL: none does. */
+/* The contiguous group that reads weight `index` in this slot, or NULL. */
 static const ft_fusion_group *group_reading(const ft_plan *plan, int index, int slot)
 {
     for (int g = 0; g < plan->ngroup; g++) {
@@ -41,7 +41,8 @@ static const ft_fusion_group *group_reading(const ft_plan *plan, int index, int 
     return NULL;
 }
 
-/* Append a weight that has not been placed, and with it the others that its group reads like it. */
+/* Append a weight that is not in the order yet, together with the others of its contiguous group.
+ */
 static int append_weight(int *order, int at, const ft_plan *plan, int index, bool *placed)
 {
     for (int slot = 0; plan != NULL && !placed[index] && slot < 2; slot++) {

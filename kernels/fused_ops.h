@@ -1,13 +1,13 @@
 /*
- * fused_ops.h - fusion groups: neighbouring operations of a plan that a device may run as one
+ * fused_ops.h - fusion groups: consecutive operations of a plan that a device may run as one
  * kernel.
  *
- * Lowering decides the groups (runtime/graph/lower_fusion.c) and writes them into the plan; nothing
- * else does.  ft_plan_layout() gives all values that a group reads and writes memory of their own
- * until the group has ended, because the blocks of one kernel still read what the first operation
- * reads while others write what the last one writes.  ft_backend.upload lays the weights of a group
- * one behind the other.  A device launches the kernel that supports the group, or runs the
- * operations one by one; a value that only the group itself reads may then stay unwritten.
+ * Only lowering (runtime/graph/lower_fusion.c) decides the groups and writes them into the plan.
+ * ft_plan_layout() gives the values that a group reads and writes distinct memory until the group
+ * has ended, because some thread blocks of the kernel still read inputs of the first operation
+ * while others write results of the last one.  ft_backend.upload makes the weights of a contiguous
+ * group contiguous.  A device launches the fused kernel that supports the group, or runs the
+ * operations one by one.  A fused kernel may omit writing values that only the group reads.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,34 +20,34 @@
 extern "C" {
 #endif
 
-/* Linears of a group at most: queries, keys and values. */
+/* Maximum linears of a group: queries, keys and values. */
 enum { FT_GROUP_LINEARS = 3 };
 
 typedef enum ft_fusion {
     FT_FUSION_LINEAR,   /* [NORM, which may add a residual], linears of one input, [GATE of two] */
-    FT_FUSION_ATTENTION /* STORE, which applies rotary positions, and the ATTEND of its queries */
+    FT_FUSION_ATTENTION /* STORE_KV with rotary positions, and the ATTEND_KV of its queries */
 } ft_fusion;
 
 /* Operations first .. first + count - 1 of a plan; at least two. */
 typedef struct ft_fusion_group {
     ft_fusion kind;
     int first, count;
-    bool norm, gate; /* FT_FUSION_LINEAR: begins with a norm, ends with a gate */
+    bool norm, gate; /* FT_FUSION_LINEAR: first operation is NORM, last one is GATE */
 
     /*
-     * FT_FUSION_LINEAR of at least two: upload lays the weights one behind the other in the order
-     * of the linears, and so their scales, their zero points and their biases.
+     * FT_FUSION_LINEAR with at least two linears: their weights are contiguous in the order of the
+     * linears, and so are their scales, zero points and biases.
      */
     bool contiguous;
 
     /*
-     * FT_FUSION_LINEAR: bytes from the float result of a linear to that of the next one, the same
-     * for all; 0: they differ.  Set by ft_plan_layout().
+     * FT_FUSION_LINEAR: stride in bytes between the float results of consecutive linears; 0: the
+     * strides differ.  Set by ft_plan_layout().
      */
     size_t result_stride;
 } ft_fusion_group;
 
-/* The first linear, and how many there are. */
+/* The first linear of a group, and the number of linears. */
 static inline int ft_group_first_linear(const ft_fusion_group *group)
 {
     return group->first + group->norm;
@@ -58,12 +58,13 @@ static inline int ft_group_linears(const ft_fusion_group *group)
     return group->count - group->norm - group->gate;
 }
 
-/* The group that has operation `op`, or NULL. */
+/* The group that contains operation `op`, or NULL. */
 const ft_fusion_group *ft_group_of(const ft_plan *plan, int op);
 
 /*
- * The order in which upload lays `count` weights of a plan, or of none (NULL): theirs, but those of
- * a contiguous group follow the first of them.  To be freed; NULL without memory.
+ * The order of `count` weights in device memory: their own order, but the weights of a contiguous
+ * group follow the first of them.  plan NULL: no groups.  The caller frees it; NULL if allocation
+ * fails.
  */
 int *ft_group_weight_order(const ft_plan *plan, int count);
 

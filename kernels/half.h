@@ -32,7 +32,7 @@ static inline float ft_float_from_f16(uint16_t bits)
 {
     uint32_t sign = (uint32_t) (bits & 0x8000) << 16;
     uint32_t magnitude = bits & 0x7fff;
-    if (magnitude > 0x7c00) /* NaN becomes a quiet one, as in hardware */
+    if (magnitude > 0x7c00) /* NaN becomes quiet, as in hardware */
         return ft_float_from_bits(sign | 0x7fc00000 | (magnitude & 0x3ff) << 13);
     if (magnitude == 0x7c00)
         return ft_float_from_bits(sign | 0x7f800000);
@@ -45,7 +45,7 @@ static inline float ft_float_from_f16(uint16_t bits)
 static inline uint16_t ft_bf16_from_float(float value)
 {
     uint32_t bits = ft_bits_from_float(value);
-    if ((bits & 0x7fffffff) > 0x7f800000) /* keep a NaN one */
+    if ((bits & 0x7fffffff) > 0x7f800000) /* NaN stays NaN */
         return (uint16_t) (bits >> 16 | 0x40);
     return (uint16_t) ((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }

@@ -1,13 +1,13 @@
 /*
- * kv_cache.h - where the keys and values of earlier tokens lie.
+ * kv_cache.h - layout of the paged KV cache.
  *
- * A cache is a pool of pages.  A page holds FT_PAGE_TOKENS tokens of one sequence; each sequence
- * has a list of its pages in order, so memory is what the tokens need and a page that is given back
- * fits anybody.  As a value of a plan a cache is a matrix with one row a token: keys, values, and
- * where they are codes, a scale for each token and head.
+ * The cache is a pool of pages.  A page holds FT_PAGE_TOKENS tokens of one sequence, and each
+ * sequence has a page table in token order.  Memory use is therefore proportional to the number of
+ * tokens, and any sequence can reuse a released page.  As a value of a plan the cache is a matrix
+ * with one row per token: keys, values and, if they are int8, a scale for each token and head.
  *
- * Inside a page the tokens of one head lie side by side, so that attention, which works on one
- * head at a time, reads long runs of memory.  The same inline code serves host and device.
+ * Inside a page the tokens of one head are contiguous, so that attention, which processes one head
+ * at a time, reads memory sequentially.  Host and device use the same inline code.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,20 +23,19 @@ FT_HOST_DEVICE size_t ft_pages_for_tokens(size_t tokens)
     return (tokens + FT_PAGE_TOKENS - 1) / FT_PAGE_TOKENS;
 }
 
-/* The place of token `position` of a sequence: `pages` is its list.  The page that holds it. */
+/* The page that holds token `position` of a sequence; `pages` is its page table. */
 FT_HOST_DEVICE size_t ft_cache_page(const int32_t *pages, size_t position)
 {
     return (size_t) pages[position / FT_PAGE_TOKENS];
 }
 
-/* Row of (head, token of the page) of page `page`, in rows of one head: times head_size, elements.
- */
+/* Row of (head, token in the page) of page `page`; multiply by head_size for the element offset. */
 FT_HOST_DEVICE size_t ft_cache_row(size_t page, size_t head, size_t heads, size_t token)
 {
     return (page * heads + head) * FT_PAGE_TOKENS + token;
 }
 
-/* The same for a token by its position in the sequence. */
+/* The same for a token given by its position in the sequence. */
 FT_HOST_DEVICE size_t ft_cache_token_row(const int32_t *pages, size_t position, size_t head,
                                          size_t heads)
 {

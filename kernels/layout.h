@@ -1,9 +1,9 @@
 /*
- * layout.h - where element (row, column) of a matrix of codes lies: cuBLASLt's orders of int8, and
- * our own of 4 and 8 bits.
+ * layout.h - memory layouts of quantized matrices: the int8 orders of cuBLASLt, and our own panels
+ * of 4-bit and 8-bit values.
  *
- * The same inline code serves host and device.  Offsets are bytes from the start of the matrix;
- * the padded sizes below are part of each layout, pad elements are zero.
+ * Host and device use the same inline code.  Offsets are bytes from the start of the matrix.  The
+ * padded sizes below are part of each layout; padding elements are zero.
  * Source: cuBLASLt manual, "cublasLtOrder_t"; each formula was checked against
  * cublasLtMatrixTransform.
  *
@@ -23,8 +23,8 @@
 enum { FT_PANEL_ROWS = 32 }; /* rows of a panel of PANEL32 */
 
 /*
- * COL4_4R2_8C pads rows to 8 and columns to 32; COL32 columns to 32; COL32_2R_4R4 and PANEL32 rows
- * to 32 too.
+ * All layouts but ROW pad columns to a multiple of 32.  COL4_4R2_8C pads rows to a multiple of 8,
+ * COL32_2R_4R4 and PANEL32 to a multiple of 32.
  */
 FT_HOST_DEVICE size_t ft_layout_rows(ft_layout layout, size_t rows)
 {
@@ -46,16 +46,16 @@ FT_HOST_DEVICE size_t ft_layout_cols(ft_layout layout, size_t cols)
     return layout == FT_ROW ? cols : (cols + 31) / 32 * 32;
 }
 
-/* Bytes of an int8 matrix with its padding; the caller has checked that this does not overflow. */
+/* Bytes of an int8 matrix with padding; the caller has checked that this does not overflow. */
 FT_HOST_DEVICE size_t ft_layout_bytes(ft_layout layout, size_t rows, size_t cols)
 {
     return ft_layout_rows(layout, rows) * ft_layout_cols(layout, cols);
 }
 
 /*
- * COL4_4R2_8C: blocks of 32 columns; in a block, tiles of 8 rows (256 bytes); in a tile first the
- * even rows, then the odd ones (128 bytes each); in a half, runs of 8 columns (32 bytes), each as
- * two groups of 4 columns; in a group 4 rows of 4 bytes.
+ * COL4_4R2_8C: panels of 32 columns; in a panel, tiles of 8 rows (256 bytes); in a tile first the
+ * even rows, then the odd rows (128 bytes each); in these, slices of 8 columns (32 bytes), each as
+ * two groups of 4 columns; in a group, 4 rows of 4 bytes.
  */
 FT_HOST_DEVICE size_t ft_offset_col4(size_t row, size_t col, size_t padded_rows)
 {
@@ -83,30 +83,30 @@ FT_HOST_DEVICE size_t ft_offset(ft_layout layout, size_t row, size_t col, size_t
 }
 
 /*
- * PANEL32, for codes of 4 or 8 bits: a panel is 32 rows, and in it a block is as many columns as
- * make 16 bytes a row: 32 of 4 bits, 16 of 8.  A block is four lines, a line 32 words of 32 bits,
- * word r for row r.  Line t has the columns 2t and 2t + 1 of every eight.  In a word of bytes the
- * columns are in order; in one of 4 bits first those that are even, from the low end on, then the
- * odd ones.
+ * PANEL32, for values of 4 or 8 bits: a panel has 32 rows.  Its tiles have 16 bytes per row: 32
+ * columns of 4 bits or 16 of 8 bits.  A tile consists of four lines, a line of 32 words of 32 bits,
+ * word r for row r.  Line t has columns 2t and 2t + 1 of every 8 columns.  A word of 8-bit values
+ * has its columns in order.  A word of 4-bit values has first the even columns, from the low bits
+ * on, then the odd columns.
  *
- * So a lane of a warp that loads 16 bytes has four rows of just the columns which it holds for
- * mma.m16n8k16, with neighbouring columns 16 bits apart, where they become two halves by one mask;
- * and a vector register of the CPU has the same columns of 16 rows, whose codes one shift brings
- * to the low end of each lane.
+ * With this layout, a lane of a warp that loads 16 bytes gets four rows of exactly the columns of
+ * its mma.m16n8k16 fragment.  Neighbouring columns are 16 bits apart, so that one mask yields the
+ * bits of an f16 pair.  On the CPU, a vector register gets the same columns of 16 rows, and one
+ * shift moves their values to the low bits of each lane.
  */
 FT_HOST_DEVICE size_t ft_panel_bytes(size_t rows, size_t cols, int bits)
 {
     return ft_layout_rows(FT_PANEL32, rows) * ft_layout_cols(FT_PANEL32, cols) / 8 * (size_t) bits;
 }
 
-/* The word in which an element lies. */
+/* Index of the word that holds an element. */
 FT_HOST_DEVICE size_t ft_panel_word(size_t row, size_t col, size_t cols, int bits)
 {
     size_t block_cols = bits == 4 ? 32 : 16, blocks = ft_layout_cols(FT_PANEL32, cols) / block_cols;
     return ((row >> 5) * blocks + col / block_cols) * 128 + ((col & 7) >> 1) * 32 + (row & 31);
 }
 
-/* Its lowest bit there. */
+/* Its lowest bit in that word. */
 FT_HOST_DEVICE int ft_panel_shift(size_t col, int bits)
 {
     return bits == 4 ? (int) ((col & 1) * 16 + ((col & 31) >> 3) * 4)

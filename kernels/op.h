@@ -28,7 +28,7 @@ typedef enum ft_op_kind {
 /* "linear", "attention", ... */
 const char *ft_op_name(ft_op_kind kind);
 
-/* ---- Properties: the columns of ops.def ----------------------------------------------------- */
+/* ---- Properties: the columns of ops.def --------------------------------------------------- */
 
 /* Which operands may be quantized values, i.e. values with a scale. */
 typedef enum ft_reads_kind {
@@ -101,7 +101,7 @@ bool ft_op_uses_cache(ft_op_kind kind);
  */
 bool ft_op_is_idle(ft_op_kind kind, bool new_tokens, bool samples, bool searches);
 
-/* ---- Attributes ----------------------------------------------------------------------------- */
+/* ---- Attributes --------------------------------------------------------------------------- */
 
 /*
  * "none", "gelu", "gelu_approx", "gelu_tanh", "relu", "tanh", "silu".  parse returns false for

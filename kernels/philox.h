@@ -1,9 +1,9 @@
 /*
- * philox.h - random numbers that are a function of a key and a counter: Philox4x32-10.
+ * philox.h - Philox4x32-10, a counter-based random number generator.
  *
- * There is no state to carry along: the number for step 7 of seed 42 is computed from 7 and 42, on
- * any device, in any batch.  Counter (step, 0, 0, 0) is where cuRAND's Philox generator stands
- * after curand_init(seed, 0, 4 * step): that one returns the four words from the first on.
+ * The generator has no state: the number for step 7 of seed 42 is a function of 7 and 42, on any
+ * device and in any batch.  Counter (step, 0, 0, 0) corresponds to the Philox generator of cuRAND
+ * after curand_init(seed, 0, 4 * step), which then returns the four words in order.
  *
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011.
  *
@@ -18,7 +18,8 @@ typedef struct ft_philox {
     uint32_t word[4];
 } ft_philox;
 
-/* Two words become the halves of their products with constants, mixed with the other two. */
+/* One round: multiply two words by constants, and XOR high halves with the other words and the key.
+ */
 FT_HOST_DEVICE ft_philox ft_philox_round(ft_philox c, uint32_t key0, uint32_t key1)
 {
     uint64_t a = (uint64_t) 0xd2511f53u * c.word[0];
@@ -39,7 +40,7 @@ FT_HOST_DEVICE ft_philox ft_philox_words(uint64_t key, ft_philox counter)
     return counter;
 }
 
-/* 64 bits for one step of a seed: the first word above the second. */
+/* 64 random bits for one step of a seed; the first word is the high half. */
 FT_HOST_DEVICE uint64_t ft_philox_draw(uint64_t seed, uint32_t step)
 {
     ft_philox counter = { { step, 0, 0, 0 } };

@@ -1,9 +1,9 @@
 /*
- * quant.h - the one definition of quantization, for every backend and every tool.
+ * quant.h - the definition of int8 quantization, for all backends and tools.
  *
- * Symmetric int8: codes -127..127, real value = scale * code, scale = amax / 127, round half to
- * even.  Host code is built without contraction and device code uses the same operations, so the
- * codes agree on every machine.
+ * Symmetric int8: quantized values q in -127..127, float value = scale * q, scale = amax / 127,
+ * round half to even.  Host code is compiled without contraction and device code uses the same
+ * operations, so that quantized values are equal on every machine.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,25 +14,25 @@
 
 #include <math.h>
 
-/* The scale of a tensor or channel; 0 for a channel that holds only zeros. */
+/* The scale of a tensor or channel; 0 if amax is 0. */
 FT_HOST_DEVICE float ft_scale_from_amax(float amax)
 {
     return amax / 127.0f;
 }
 
-/* What a value is multiplied by before rounding; 0 for a zero scale, so all codes are 0. */
+/* The factor before rounding; 0 for a zero scale, so that all quantized values are 0. */
 FT_HOST_DEVICE float ft_inverse_scale(float scale)
 {
     return scale > 0.0f ? 1.0f / scale : 0.0f;
 }
 
-/* One code as a whole number in float: value / scale, rounded half to even, clamped. */
+/* A quantized value as a float integer: value / scale, clamped, rounded half to even. */
 FT_HOST_DEVICE float ft_quantize_to_float(float value, float inverse_scale)
 {
     float q = value * inverse_scale;
-    q = q < 127.0f ? q : 127.0f; /* also where code is NaN */
+    q = q < 127.0f ? q : 127.0f; /* also for NaN */
     q = q > -127.0f ? q : -127.0f;
-    return rintf(q) + 0.0f; /* codes have no -0 */
+    return rintf(q) + 0.0f; /* no -0 */
 }
 
 FT_HOST_DEVICE int8_t ft_quantize(float value, float inverse_scale)
@@ -40,7 +40,7 @@ FT_HOST_DEVICE int8_t ft_quantize(float value, float inverse_scale)
     return (int8_t) ft_quantize_to_float(value, inverse_scale);
 }
 
-/* An exact int32 sum becomes a real value: product and bias are rounded once. */
+/* Dequantize an exact int32 sum: scale and bias are one fused multiply-add. */
 FT_HOST_DEVICE float ft_dequantize(int32_t sum, float scale, float bias)
 {
     return fmaf((float) sum, scale, bias);

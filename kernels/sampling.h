@@ -1,28 +1,28 @@
 /*
- * sampling.h - the arithmetic of choosing a token, the same on every device.
+ * sampling.h - the arithmetic of token sampling, equal on every device.
  *
- * A GPU adds in whatever order suits it, and floats would notice: a total that differs in its last
- * bit makes a draw near the border between two tokens fall to the other one.  So likelihoods are
- * whole numbers,
+ * The order of a float sum differs between devices, and a total that differs in its last bit could
+ * move a draw near the boundary of two tokens to the other token.  Probabilities are therefore
+ * unnormalized fixed-point integers,
  *
- *     mass = round(2^30 * e^((logit - largest logit) / temperature)),
+ *     prob = round(2^30 * e^((logit - max logit) / temperature)),
  *
- * and sums of them are exact in any order.  2^30 is as fine as is useful: what is less likely than
- * the likeliest token by a factor of 2^31 has mass 0 and is never drawn, and 2^18 tokens add up to
- * less than 2^49, which a double holds.  A choice is then integer arithmetic on masses that stand
- * in the order of sampling_params.h, likelier first, smaller id first:
+ * whose sums are exact in any order.  More than 30 bits are not useful: a token that is less
+ * probable than the most probable one by a factor of 2^31 has prob 0 and is never sampled, and 2^18
+ * tokens add up to less than 2^49, which a double represents.  Sampling is then integer arithmetic
+ * on tokens sorted as in sampling_params.h, higher logit first, then smaller id first:
  *
  *     top-k   keeps the first k;
- *     top-p   keeps the shortest beginning whose sum is at least p times the sum of what is kept;
- *     min-p   keeps those of at least min_p times the likelihood of the first;
- *     draw    takes the token at which the running sum exceeds (random 64 bits * sum) / 2^64.
+ *     top-p   keeps the shortest prefix whose sum is at least p times the sum of the kept tokens;
+ *     min-p   keeps tokens with at least min_p times the probability of the first;
+ *     draw    takes the token at which the prefix sum exceeds (random 64 bits * sum) / 2^64.
  *
- * All of them keep a beginning of the order, so the shortest one counts.  The order itself compares
- * logits, not masses: two tokens that the exponential cannot tell apart are still two.
+ * Each of them keeps a prefix of the order, so that the shortest one applies.  The order compares
+ * logits, not probs, because different logits may have the same prob.
  *
- * Special logits: NaN or +inf anywhere, or no token that is not banned and above -inf, chooses
- * nothing: FT_NO_TOKEN.  Penalties may make +inf of a finite logit: a token of it is certain, and
- * of several the first id is chosen.
+ * Special logits: if any logit is NaN or +inf, or if no token is both not banned and above -inf,
+ * the result is FT_NO_TOKEN.  If penalties turn a finite logit into +inf, this token is certain; of
+ * several, the smallest id is sampled.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,8 +35,8 @@
 
 enum { FT_NO_TOKEN = -1 };
 
-/* What is known of a token in a sequence: a word of `seen`. */
-#define FT_TOKEN_IN_PROMPT 0x80000000u /* it is in the prompt; the other bits: times chosen */
+/* FT_STATE_TOKEN_COUNTS: a word of `seen` for each token. */
+#define FT_TOKEN_IN_PROMPT 0x80000000u /* in the prompt; other bits: times sampled */
 
 /* ---- Logits ------------------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ FT_HOST_DEVICE bool ft_sampling_has_repetition_penalty(const ft_sampling_params 
     return params->repetition_penalty != 0.0f && params->repetition_penalty != 1.0f;
 }
 
-/* Whether `seen` has an influence. */
+/* Whether any penalty depends on `seen`. */
 FT_HOST_DEVICE bool ft_sampling_has_penalties(const ft_sampling_params *params)
 {
     return ft_sampling_has_repetition_penalty(params) || params->presence_penalty != 0.0f ||
@@ -68,8 +68,8 @@ FT_HOST_DEVICE float ft_sampling_penalize(float logit, uint32_t seen,
 }
 
 /*
- * Whether the tokens from `at` on are the last n - 1 of the history: then the one behind them would
- * make a run of n tokens occur again.  0 <= at <= known - n.
+ * Whether the n - 1 tokens from `at` on equal the last n - 1 tokens of the history.  Then the token
+ * after them would repeat an n-gram.  0 <= at <= n_tokens - n.
  */
 FT_HOST_DEVICE bool ft_sampling_ngram_repeats(const int32_t *history, int32_t n_tokens, int32_t n,
                                               int32_t at)
@@ -80,23 +80,22 @@ FT_HOST_DEVICE bool ft_sampling_ngram_repeats(const int32_t *history, int32_t n_
     return true;
 }
 
-/* ---- Likelihoods -------------------------------------------------------------------------- */
+/* ---- Probabilities ------------------------------------------------------------------------ */
 
 /*
- * 2^f, |f| <= 1/2: 1 + f Q(f), Q of degree 4, highest power first; minimax of the relative error:
- * 1.1e-7.  That the last coefficient is 1 makes the likeliest token's mass 2^30 exactly.
+ * 2^f, |f| <= 1/2: 1 + f Q(f), Q of degree 4, highest power first; minimax relative error 1.1e-7.
+ * The last coefficient is 1, so that the prob of the most probable token is exactly 2^30.
  */
 #define FT_SAMPLING_EXP2_POLYNOMIAL                                                                \
     {                                                                                              \
         0x1.5bba08p-10f, 0x1.3cea88p-7f, 0x1.c6b754p-5f, 0x1.ebf9bcp-3f, 0x1.62e42ap-1f, 1.0f      \
     }
 enum { FT_SAMPLING_PROB_BITS = 30 };
-#define FT_SAMPLING_MIN_EXPONENT                                                                   \
-    (-31.0f) /* of exponents: 2^-31 of the likeliest rounds to mass 0 */
+#define FT_SAMPLING_MIN_EXPONENT (-31.0f) /* 2^-31 of the most probable token rounds to prob 0 */
 
 /*
- * Exponents of 2 for a unit of a logit.  Held below where 0 * slope could be NaN: a temperature of
- * 1e-30 still tells the largest logit from all others.
+ * Exponent of 2 per unit of a logit.  The limit avoids 0 * inf = NaN: with a temperature of 1e-30
+ * the largest logit still differs from all others.
  */
 FT_HOST_DEVICE float ft_sampling_exponent_scale(float temperature)
 {
@@ -104,7 +103,7 @@ FT_HOST_DEVICE float ft_sampling_exponent_scale(float temperature)
     return scale < 0x1p100f ? scale : 0x1p100f;
 }
 
-/* log2 of a token's likelihood relative to the likeliest, at least the floor; that too for NaN. */
+/* log2 of a probability relative to the maximum, clamped from below; the minimum for NaN. */
 FT_HOST_DEVICE float ft_sampling_exponent(float logit, float max_logit, float scale)
 {
     float y = (logit - max_logit) * scale;
@@ -116,7 +115,7 @@ FT_HOST_DEVICE uint32_t ft_sampling_fixed_prob(float y)
 {
     const float c[] = FT_SAMPLING_EXP2_POLYNOMIAL;
     const float shift =
-        12582912.0f + FT_SAMPLING_PROB_BITS; /* 1.5 * 2^23: units become the last bits */
+        12582912.0f + FT_SAMPLING_PROB_BITS; /* 1.5 * 2^23: the integer is in the low bits */
     float rounded = y + shift;
     float f = y - (rounded - shift), p = c[0];
     for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
@@ -124,7 +123,7 @@ FT_HOST_DEVICE uint32_t ft_sampling_fixed_prob(float y)
     uint32_t bits, power;
     memcpy(&bits, &p, sizeof bits);
     memcpy(&power, &rounded, sizeof power);
-    bits += power << 23; /* its upper bits leave; what stays is round(y) + 30, in the exponent */
+    bits += power << 23; /* adds round(y) + 30 to the exponent; upper bits overflow */
     memcpy(&p, &bits, sizeof p);
 #ifdef __CUDA_ARCH__
     return (uint32_t) __float2int_rn(p); /* one instruction */
@@ -133,9 +132,10 @@ FT_HOST_DEVICE uint32_t ft_sampling_fixed_prob(float y)
 #endif
 }
 
-/* ---- Borders ------------------------------------------------------------------------------ */
+/* ---- Thresholds --------------------------------------------------------------------------- */
 
-/* The natural logarithm of a normal positive number, to 1e-12: the same bits everywhere. */
+/* The natural logarithm of a normal positive number, accurate to 1e-12; equal bits on all devices.
+ */
 FT_HOST_DEVICE double ft_sampling_log(double x)
 {
     uint64_t bits;
@@ -157,7 +157,7 @@ FT_HOST_DEVICE double ft_sampling_log(double x)
     return high + 2.0 * s * sum;
 }
 
-/* What top-p's beginning has to reach: p * sum, at least 1.  0 < p < 1. */
+/* The minimum sum of the top-p prefix: p * sum, at least 1.  0 < p < 1. */
 FT_HOST_DEVICE uint64_t ft_sampling_top_p_threshold(float top_p, uint64_t sum)
 {
     double threshold = ceil((double) top_p * (double) sum);
@@ -169,14 +169,14 @@ FT_HOST_DEVICE bool ft_sampling_has_top_p(const ft_sampling_params *params)
     return params->top_p > 0.0f && params->top_p < 1.0f;
 }
 
-/* min-p's border among exponents; 0 where min_p is 1 or more: the likeliest always stay. */
+/* The minimum exponent of min-p; 0 if min_p is 1 or more: the most probable tokens always stay. */
 FT_HOST_DEVICE float ft_sampling_min_p_threshold(float min_p)
 {
     double y = ft_sampling_log((double) min_p) / 0.69314718055994531;
     return y < 0.0 ? (float) y : 0.0f;
 }
 
-/* The place in the order that random bits stand for: 0 .. sum - 1. */
+/* Map 64 random bits to a position in the cumulative sum: 0 .. sum - 1. */
 FT_HOST_DEVICE uint64_t ft_sampling_draw(uint64_t random, uint64_t sum)
 {
 #ifdef __CUDA_ARCH__
@@ -188,15 +188,15 @@ FT_HOST_DEVICE uint64_t ft_sampling_draw(uint64_t random, uint64_t sum)
 }
 
 /*
- * log of the softmax of raw logits at one of them: `total` is the sum of all masses at temperature
- * 1.  It misses what has mass 0, so it may be too large by 2^-31 for each such token.
+ * The log-softmax of one of the raw logits; `total` is the sum of all probs at temperature 1.  The
+ * total omits tokens with prob 0, so that the result may be too large by 2^-31 for each of them.
  */
 FT_HOST_DEVICE float ft_sampling_logprob(float logit, float max_logit, uint64_t total)
 {
     double log_total = ft_sampling_log((double) total);
     double relative = log_total - FT_SAMPLING_PROB_BITS * 0.69314718055994531;
     double difference = (double) logit - (double) max_logit;
-    return (float) (difference - relative + 0.0); /* never -0, as of two zeros */
+    return (float) (difference - relative + 0.0); /* avoids -0 */
 }
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * sampling_params.h - how the next token of a sequence is chosen from its logits.
+ * sampling_params.h - parameters of sampling the next token of a sequence from its logits.
  *
- * In this order: penalties and bans change logits; temperature divides them; top-k, top-p and
- * min-p keep the most likely tokens; one is drawn by a number that only the request's seed and the
- * token's place decide.  Zeros mean: the most likely token, and nothing else is done.
+ * The steps are: apply penalties and bans to logits; divide by temperature; keep the most probable
+ * tokens by top-k, top-p and min-p; sample one by a random number that depends only on the seed of
+ * the request and the position of the token.  All zeros: greedy search without penalties.
  *
- * Tokens stand in one order throughout: the more likely before the less, of equal ones the smaller
- * id before the larger.  kernels/sampling.h has the arithmetic.
+ * Tokens are sorted by probability, highest first; of equal tokens the smaller id is first.
+ * kernels/sampling.h has the arithmetic.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,22 +17,22 @@
 
 enum { FT_MAX_BANNED_IDS = 16 };
 
-/* All numbers are finite; nothing here is checked again by the kernels. */
+/* All numbers are finite; kernels do not check them again. */
 typedef struct ft_sampling_params {
     uint64_t seed;
-    uint32_t step;     /* tokens chosen for this request before: the counter of Philox */
-    int32_t slot;      /* where the sequence's history is; -1: the row is nobody's */
-    int32_t n_tokens;  /* tokens in that history: prompt and chosen ones */
-    float temperature; /* 0: the most likely token */
-    int32_t top_k;     /* keep exactly that many; 0: all */
-    float top_p;       /* keep the fewest that have this share of what top-k kept; 0 or 1: all */
-    float min_p;       /* keep those at least so likely, relative to the likeliest; 0: all */
-    float repetition_penalty; /* divides positive and multiplies negative logits of known tokens; 0:
-                                 no */
-    float presence_penalty;   /* subtracted from logits of tokens that were chosen before */
-    float frequency_penalty;  /* subtracted once for each time a token was chosen before */
-    int32_t no_repeat_ngram;  /* no run of that many tokens occurs twice; 0: no such ban */
-    int32_t bans; /* of ban[]: ids that must not be chosen now (ends, before the minimum) */
+    uint32_t step;     /* tokens sampled for this request so far: the Philox counter */
+    int32_t slot;      /* slot of the sequence; -1: a padding row */
+    int32_t n_tokens;  /* tokens in its history: prompt and sampled tokens */
+    float temperature; /* 0: greedy */
+    int32_t top_k;     /* keep exactly this many tokens; 0: all */
+    float top_p; /* keep the fewest tokens with this share of the top-k probability; 0 or 1: all */
+    float min_p; /* minimum probability relative to the most probable token; 0: all */
+    float repetition_penalty; /* divides positive and multiplies negative logits of tokens in the
+                                 history; 0: off */
+    float presence_penalty;   /* subtracted from logits of tokens that were sampled before */
+    float frequency_penalty;  /* subtracted for each time a token was sampled before */
+    int32_t no_repeat_ngram;  /* no n-gram of this size occurs twice; 0: off */
+    int32_t bans; /* length of ban[]: ids that are banned now, e.g. EOS before the minimum length */
     int32_t ban[FT_MAX_BANNED_IDS];
 } ft_sampling_params;
 

@@ -1,25 +1,26 @@
 /*
- * softmax.h - the one definition of a softmax of codes, for every backend: attention's in int8.
+ * softmax.h - the softmax of int8 attention, for all backends.
  *
- * A row of exact scores s_j, whose largest is M, becomes codes and their sum:
+ * A row of exact integer scores s_j with maximum M yields quantized probabilities and their sum:
  *
- *     p_j = round(127 * e^((s_j - M) * score_scale))    0 .. 127, and 127 for the largest
+ *     p_j = round(127 * e^((s_j - M) * score_scale))    0 .. 127, and 127 for the maximum
  *     P   = sum of p_j
  *     context = (sum of p_j * v_j) * (scale of v / P)
  *
- * So each row has a probability scale of its own, 1 / P.  A scale known before, as calibration
- * could give, would have to serve rows of one large probability and rows of 384 small ones alike,
- * and it needs the sum of the exponentials before the first code: one more sweep over the keys.
- * Here all that is added are integers, so a result does not depend on the order of the keys, and
- * the only thing to know before the first code is M.
+ * Each row thus has its own probability scale, 1 / P.  A static scale from calibration would have
+ * to fit rows with one large probability as well as rows with 384 small ones, and would need the
+ * sum of the exponentials before the first quantized value, i.e. one more pass over the keys.  Here
+ * all sums are integers, so that the result does not depend on the order of the keys, and only M
+ * must be known in advance.
  *
- * The exponential only becomes a code, so it is as short as that allows, and has no integer part
- * to split off: with u = 1 - (M - s) * step, held at 0, and step = score_scale * log2(e) / 8,
+ * The exponential is only as accurate as its quantization needs, and has no integer part to split
+ * off: with u = 1 - (M - s) * step, clamped to at least 0, and step = score_scale * log2(e) / 8,
  *
  *     127 * 2^(8 u - 8) = ((C(u))^2)^2,    C a cubic, highest power first,
  *
- * minimax of the absolute error over 0 <= u <= 1: 0.046 of a code.  C increases, so codes are in
- * the order of their scores.  Where u is held, 127 / 256 becomes 0 as all that lies below does.
+ * minimax absolute error 0.046 quantization steps over 0 <= u <= 1.  C is increasing, so that
+ * quantized probabilities have the order of their scores.  At u = 0 the result is about 127 / 256,
+ * which rounds to 0, as do all smaller values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,17 +35,19 @@
     }
 
 /*
- * What one unit of a score takes from u; score_scale is positive, or 0.  Rounded so that 1 + 2^24
- * step is a float: a GPU's sums begin at 2^24, and that they do then leaves no trace in u.
+ * The decrement of u per unit of a score; score_scale is positive or 0.  It is rounded so that
+ * 1 + 2^24 * step is exact in float: sums on GPUs start at 2^24, and this offset then cancels
+ * exactly in u.
  */
 FT_HOST_DEVICE float ft_softmax_step(float score_scale)
 {
     float end = fmaf(score_scale * (FT_LOG2_E / 8), 0x1p24f, 1.0f);
-    end = end < 0x1.fffffep23f ? end : 0x1.fffffep23f; /* two scores are never nearer than 1 */
+    end = end < 0x1.fffffep23f ? end : 0x1.fffffep23f; /* distinct scores differ by at least 1 */
     return (end - 1.0f) * 0x1p-24f;
 }
 
-/* The code, a whole number, of a score that lies `below` the largest; step is of the above. */
+/* The quantized probability, an integer, of a score that is `below` less than the maximum; `step`
+ * is ft_softmax_step(). */
 FT_HOST_DEVICE float ft_softmax_code(float below, float step)
 {
     const float c[] = FT_SOFTMAX_POLYNOMIAL;
@@ -56,7 +59,7 @@ FT_HOST_DEVICE float ft_softmax_code(float below, float step)
     return rintf(q * q);
 }
 
-/* What sums of p_j * v_j are multiplied by; `total` is P. */
+/* The factor of sums of p_j * v_j; `total` is P. */
 FT_HOST_DEVICE float ft_softmax_factor(float value_scale, float total)
 {
     return value_scale / total;

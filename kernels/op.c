@@ -52,10 +52,10 @@ const char *ft_rows_name(ft_rows rows)
         [FT_TOKENS] = "T",
         [FT_SEQUENCES] = "S",
         [FT_SELECTED] = "R",
-        [FT_SLOTS] = "seats",
-        [FT_SLOT_POSITIONS] = "contexts",
+        [FT_SLOTS] = "slots",
+        [FT_SLOT_POSITIONS] = "positions",
         [FT_KV_CACHE] = "cache",
-        [FT_CROSS_KV] = "memory",
+        [FT_CROSS_KV] = "cross_kv",
     };
     return (unsigned) rows < FT_NUM_ROW_KINDS ? names[rows] : "?";
 }

@@ -54,13 +54,13 @@ __device__ __forceinline__ void nhwc_consumer(const char *stages_smem, nhwc_stor
         conv_pipeline_state state = nhwc_state_at(count * p.k_blocks, p.stages);
         nhwc_accumulators<FORM> sums;
         if (FORM::pingpong && count > 0)
-            wgmma_bar_sync(NHWC_PINGPONG_BARRIER + consumer, CONV_CONSUMERS);
+            ft_named_barrier_sync(NHWC_PINGPONG_BARRIER + consumer, CONV_CONSUMERS);
         if constexpr (FORM::bits > 0)
             nhwc_mainloop_groupwise<FORM>(sums, stages_smem, storage, p, o, state, coord.output);
         else
             nhwc_mainloop<FORM>(sums, stages_smem, storage, p, o, state, p.k_blocks);
         if (FORM::pingpong && tile + (int) gridDim.x < p.tiles)
-            wgmma_bar_arrive(NHWC_PINGPONG_BARRIER + (consumer ^ 1), CONV_CONSUMERS);
+            ft_named_barrier_arrive(NHWC_PINGPONG_BARRIER + (consumer ^ 1), CONV_CONSUMERS);
         if (new_columns)
             nhwc_store_params<FORM>(storage.columns[consumer], params, consumer);
         current_output = coord.output;

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/attention/cache/attend_kv.cuh"
 #include "kernels/cuda/attention/f16_warp.cuh"
+#include "kernels/cuda/ptx/named_barrier.cuh"
 #include "kernels/cuda/ptx/tma.cuh"
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
@@ -187,7 +188,7 @@ static __device__ __forceinline__ void dequantize_tile(uint8_t *to, const uint8_
 
 static __device__ __forceinline__ void sync_producers()
 {
-    asm volatile("bar.sync 1, %0;" ::"r"((int) WARPGROUP) : "memory");
+    ft_named_barrier_sync(1, WARPGROUP);
 }
 
 /*

@@ -12,12 +12,13 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cuh"
+#include "kernels/cuda/ptx/named_barrier.cuh"
 
 enum {
     REDUCE_WARPS = 4, /* warps, each with TOKENS tokens */
     TOKENS = 4,
     THREADS = INT8_THREADS + 32 * REDUCE_WARPS,
-    FULL = 1, /* named barriers; + 1 for odd rounds */
+    FULL = 1, /* named barriers of all threads; + 1 for odd rounds */
     EMPTY = 3
 };
 
@@ -30,17 +31,6 @@ struct resident_config : int8_small_m_config<BITS, M8_TILES> {
     static constexpr int x_sum = small_m::x_scale + groups * small_m::tokens * 4;
     static constexpr int sum = small_m::sum_scale + GROUPWISE_PANEL_ROWS * 2;
 };
-
-/* Named barriers of all threads; arriving does not wait. */
-__device__ __forceinline__ void barrier_sync(int barrier)
-{
-    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"((int) THREADS) : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive(int barrier)
-{
-    asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"((int) THREADS) : "memory");
-}
 
 /* ---- Mainloop ------------------------------------------------------------------------------- */
 
@@ -150,14 +140,14 @@ __device__ __forceinline__ void multiply(int8_small_m_pipeline<CONFIG> &pipeline
         for (int begin = 0; begin < shape.x.k_tiles; begin += INT8_WARPS, round++) {
             int k_tile = begin + pipeline.warp, buffer = round % 2;
             if (round >= 2)
-                barrier_sync(EMPTY + buffer);
+                ft_named_barrier_sync(EMPTY + buffer, THREADS);
             if (k_tile < shape.x.k_tiles)
                 mma_k_tile<CONFIG>(sums + buffer * shape.sums +
                                        pipeline.warp * CONFIG::groups * CONFIG::sum,
                                    pipeline, shape, x + k_tile * shape.x.bytes);
             if (!pipeline.has_weights()) /* no more loads from here on */
                 ft_pdl_launch_dependents();
-            barrier_arrive(FULL + buffer);
+            ft_named_barrier_arrive(FULL + buffer, THREADS);
         }
 }
 
@@ -201,13 +191,13 @@ __device__ __forceinline__ void reduce(const ft_cuda_groupwise_args &p,
         float total[4] = {};
         for (int begin = 0; begin < shape.x.k_tiles; begin += INT8_WARPS, round++) {
             int buffer = round % 2, groups = shape.groups - begin * CONFIG::groups;
-            barrier_sync(FULL + buffer);
+            ft_named_barrier_sync(FULL + buffer, THREADS);
             if (token < CONFIG::tokens)
                 reduce_groups<CONFIG>(total, sums + buffer * shape.sums, x + begin * shape.x.bytes,
                                       groups < max_groups ? groups : max_groups, shape.x.bytes,
                                       token, quad);
             if (round + 2 < rounds)
-                barrier_arrive(EMPTY + buffer);
+                ft_named_barrier_arrive(EMPTY + buffer, THREADS);
         }
         int own = panel;
         const ft_cuda_groupwise_linear &linear = p.linear[groupwise_linear_of(shape.all, own)];

@@ -13,6 +13,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/epilogue.cuh"
+#include "kernels/cuda/ptx/named_barrier.cuh"
 #include "kernels/cuda/ptx/tma.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
 
@@ -104,22 +105,10 @@ __device__ __forceinline__ int wgmma_lane_col()
     return threadIdx.x % 4 * 8;
 }
 
-/* ---- Named barriers ------------------------------------------------------------------------- */
-
-__device__ __forceinline__ void wgmma_bar_sync(int barrier, int threads)
-{
-    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-
-__device__ __forceinline__ void wgmma_bar_arrive(int barrier, int threads)
-{
-    asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-
 /* Barrier of the threads of one warpgroup: named barriers 3 and 4. */
 __device__ __forceinline__ void wgmma_warpgroup_sync(int warpgroup)
 {
-    wgmma_bar_sync(3 + warpgroup, WARPGROUP_THREADS);
+    ft_named_barrier_sync(3 + warpgroup, WARPGROUP_THREADS);
 }
 
 /* ---- Prefetches during the mainloop --------------------------------------------------------- */

@@ -101,13 +101,13 @@ __device__ __forceinline__ void wgmma_consume(SHARED &s, const wgmma_args &a, in
         wgmma_row_scales<EPILOGUE == FT_EPILOGUE_ROW_SCALES, SHAPE::m64_blocks> rows;
         rows.fetch(a, coord.row + own_row);
         if (SHAPE::is_pingpong && count > 0)
-            wgmma_bar_sync(WGMMA_ORDER_BARRIER + warpgroup, 2 * WARPGROUP_THREADS);
+            ft_named_barrier_sync(WGMMA_ORDER_BARRIER + warpgroup, 2 * WARPGROUP_THREADS);
         wgmma_consumer<SHAPE> reader(count * a.k_tiles, own_row);
         wgmma_acc<SHAPE> sums;
         for (int k_tile = 0; k_tile < a.k_tiles; k_tile++)
             reader.multiply(s, sums);
         if (SHAPE::is_pingpong && tile + (int) gridDim.x < a.n_tiles)
-            wgmma_bar_arrive(WGMMA_ORDER_BARRIER + (warpgroup ^ 1), 2 * WARPGROUP_THREADS);
+            ft_named_barrier_arrive(WGMMA_ORDER_BARRIER + (warpgroup ^ 1), 2 * WARPGROUP_THREADS);
         columns.store_smem(s.columns[warpgroup][phase], a);
         reader.wait_acc(s, sums);
         wgmma_warpgroup_sync(warpgroup);

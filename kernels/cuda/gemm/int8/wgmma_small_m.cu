@@ -91,7 +91,7 @@ __device__ __forceinline__ void work(small_m_smem<SHAPE> &s, const wgmma_args &a
     ft_pdl_wait();
     fragments.fetch(a, coord);
     columns.store_smem(s.columns, a);
-    wgmma_bar_sync(3, SHAPE::consumers);
+    ft_named_barrier_sync(3, SHAPE::consumers);
     multiply(s, k_tiles, sums);
     if (SHAPE::blocks > 1)
         ft_cluster_wait(); /* all thread blocks have started */

@@ -202,7 +202,7 @@ __device__ __forceinline__ void work(split_k_smem<SHAPE> &s, const wgmma_args &a
     fragments.fetch(a, block_work.coord);
     if (threadIdx.x < WARPGROUP_THREADS)
         columns.store_smem(s.columns, a);
-    wgmma_bar_sync(SUMS, SHAPE::consumers);
+    ft_named_barrier_sync(SUMS, SHAPE::consumers);
     multiply(s, block_work.k_tiles, sums);
     if (SHAPE::blocks > 1)
         ft_cluster_wait(); /* both thread blocks have started */

@@ -1,5 +1,6 @@
 /*
- * common.cuh - kernel launches with programmatic dependent launch (PDL).
+ * common.cuh - kernel launches with programmatic dependent launch (PDL), and host arithmetic on
+ * grids and addresses.
  *
  * On sm_90 and later a kernel may start while its predecessor still runs. Every kernel calls
  * ft_pdl_wait() before it touches memory that another kernel wrote or still reads, and
@@ -13,11 +14,17 @@
 #define FT_KERNELS_CUDA_COMMON_CUH
 
 #include <cuda_runtime.h>
+#include <stdint.h>
 
-/* Number of thread blocks of `threads` threads that cover `n` elements. */
-static inline unsigned ft_ceil_div(size_t n, unsigned threads)
+/* n / divisor, rounded up: e.g. the thread blocks of `divisor` threads that cover n elements. */
+template <typename N, typename D> static inline auto ft_ceil_div(N n, D divisor)
 {
-    return (unsigned) ((n + threads - 1) / threads);
+    return (n + divisor - 1) / divisor;
+}
+
+static inline bool ft_is_aligned(const void *pointer, size_t bytes)
+{
+    return (uintptr_t) pointer % bytes == 0;
 }
 
 /* Wait for all earlier kernels; everything they wrote is visible afterwards. */

@@ -16,8 +16,8 @@ static void set_tile(conv_gemm_params *p, int out_channels, int windows)
     int segments = p->t.images * p->t.out_pixels / p->segment;
     p->tile_outputs = out_channels;
     p->tile_windows = windows;
-    p->out_tiles = conv_divider_of(conv_ceil_div(p->t.out_channels, out_channels));
-    p->segment_tiles = conv_divider_of(conv_ceil_div(p->segment, windows));
+    p->out_tiles = conv_divider_of(ft_ceil_div(p->t.out_channels, out_channels));
+    p->segment_tiles = conv_divider_of(ft_ceil_div(p->segment, windows));
     p->tiles = p->out_tiles.divisor * p->segment_tiles.divisor * segments;
     p->w_bytes = out_channels * CONV_K_BLOCK;
     p->x_bytes = windows * CONV_K_BLOCK;
@@ -51,8 +51,8 @@ static bool supports_register_a(const conv_gemm_params *p)
 static double register_a_microseconds(const ft_cuda_device_props *props, const conv_gemm_params *p)
 {
     int cluster_size = p->split_k_ctas == 2 ? 2 : 1;
-    double waves = conv_ceil_div(p->tiles, props->sm_count / cluster_size);
-    double segments = conv_ceil_div(conv_ceil_div(p->k_blocks, 2), cluster_size);
+    double waves = ft_ceil_div(p->tiles, props->sm_count / cluster_size);
+    double segments = ft_ceil_div(ft_ceil_div(p->k_blocks, 2), cluster_size);
     double exchange = p->split_k_ctas == 2 ? 3.7 : p->split_k_ctas == 1 ? 2.5 : 0.0;
     return waves *
            (segments * (0.36 + 0.0027 * p->tile_windows) + 0.0075 * p->tile_windows + exchange);
@@ -124,7 +124,7 @@ static double cost_of(const ft_cuda_device_props *props, conv_gemm_params *p,
         return NCHW_CLOCKS * register_a_microseconds(props, p);
     int rows = (p->w_bytes + p->x_bytes) / CONV_K_BLOCK;
     int concurrent_tiles = props->sm_count * (tile_entry->one_cta_per_sm ? 1 : 2);
-    double tiles = conv_ceil_div(p->tiles, concurrent_tiles);
+    double tiles = ft_ceil_div(p->tiles, concurrent_tiles);
     double step = tile_entry->one_cta_per_sm ? 3.0 * rows : 5.0 * rows;
     return tiles *
            (p->k_blocks * step + (tile_entry->one_cta_per_sm ? 60.0 : 80.0) * tile_entry->n);
@@ -212,7 +212,7 @@ static double cost_of(const ft_cuda_device_props *props, conv_gemm_params *p,
 {
     set_nhwc_tile(p, tile);
     bool blocks = p->t.blocks.scale != NULL;
-    double waves = conv_ceil_div(p->tiles, props->sm_count);
+    double waves = ft_ceil_div(p->tiles, props->sm_count);
     double area = tile->windows * tile->out_channels, finish = area / (blocks ? 9 : 16);
     double copy_clocks = blocks ? 4.1 * tile->windows + 6.1 * tile->out_channels
                                 : 4.6 * tile->windows + 2.75 * tile->out_channels;

@@ -91,8 +91,8 @@ static int map_weights(conv_gemm_params *p)
                                       rows);
     if (t->x_dtype == FT_I8)
         return ft_tma_map_prepacked(&p->w, t->prepacked,
-                                    (size_t) conv_ceil_div(t->out_channels, 32),
-                                    (size_t) conv_ceil_div(t->window, CONV_K_BLOCK), rows);
+                                    (size_t) ft_ceil_div(t->out_channels, 32),
+                                    (size_t) ft_ceil_div(t->window, CONV_K_BLOCK), rows);
     return ft_tma_map_2d(&p->w, t->w, (size_t) t->out_channels, 2 * (size_t) t->window, rows);
 }
 
@@ -187,7 +187,7 @@ static conv_gemm_params gemm_params_of(const conv_problem_args *t, const conv_in
     p.t = *t;
     p.layout_kind = layout->layout_kind;
     p.segment = segments_are_images(&p) ? t->out_pixels : t->images * t->out_pixels;
-    p.k_blocks = conv_ceil_div(t->window * size, CONV_K_BLOCK);
+    p.k_blocks = ft_ceil_div(t->window * size, CONV_K_BLOCK);
     p.pixel = (int) layout->line;
     p.line = p.layout_kind != CONV_LAYOUT_NHWC || p.pixel % 128 == 0 ? 128
              : p.pixel % 64 == 0                                     ? 64
@@ -198,7 +198,7 @@ static conv_gemm_params gemm_params_of(const conv_problem_args *t, const conv_in
     p.group_k_blocks = t->blocks.group == 0        ? p.k_blocks
                        : t->blocks.group % 64 == 0 ? t->blocks.group / 64
                                                    : 0;
-    p.group_k_tiles = t->blocks.group == 0         ? conv_ceil_div(p.k_blocks, 2)
+    p.group_k_tiles = t->blocks.group == 0         ? ft_ceil_div(p.k_blocks, 2)
                       : t->blocks.group % 128 == 0 ? t->blocks.group / 128
                                                    : 0;
     p.padded_rows = (int) ft_layout_rows(FT_PANEL32, (size_t) t->out_channels);

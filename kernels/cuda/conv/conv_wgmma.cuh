@@ -123,11 +123,6 @@ FT_HOST_DEVICE int conv_stage_bytes(const conv_gemm_params &p)
     return p.w_bytes + p.x_bytes + p.packed_bytes + (p.packed_bytes > 0 ? 2 * p.tile_outputs : 0);
 }
 
-static inline int conv_ceil_div(int n, int divisor)
-{
-    return (n + divisor - 1) / divisor;
-}
-
 /* NCHW output, with `n` windows per warpgroup. */
 typedef int conv_nchw_launcher(const ft_cuda_device_props *props, void *stream, conv_gemm_params *p,
                                int n);

@@ -375,17 +375,12 @@ static int stages_of(const ft_cuda_gemm_args *p, const ft_cuda_device_props *pro
     return n_stages;
 }
 
-static bool is_aligned(const void *pointer, size_t bytes)
-{
-    return (uintptr_t) pointer % bytes == 0;
-}
-
 extern "C" bool ft_cuda_gemm_gemv_supports(const ft_cuda_device_props *props,
                                            const ft_cuda_gemm_args *p)
 {
     return props->has_pdl && p->prepacked != NULL && p->m > 0 && p->m <= TOKENS && p->n > 0 &&
            p->k > 0 && p->k % 16 == 0 && p->n < 1u << 31 && p->k < 1u << 20 &&
-           is_aligned(p->x, 16) && is_aligned(p->prepacked, 16) && ft_cuda_gemm_args_valid(p) &&
+           ft_is_aligned(p->x, 16) && ft_is_aligned(p->prepacked, 16) && ft_cuda_gemm_args_valid(p) &&
            smem_bytes_of(p, stages_of(p, props)) <= props->smem_bytes;
 }
 

@@ -315,11 +315,6 @@ static size_t blocks_per_sm_on(const ft_mma_tile *tile, const ft_cuda_device_pro
     return fit < (size_t) tile->blocks_per_sm ? fit : (size_t) tile->blocks_per_sm;
 }
 
-static size_t ceil_div(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /*
  * Cost model: tiles on one SM share its arithmetic, and tiles that run concurrently share the
  * prologue and epilogue. With the constants of an H200 it selects the fastest tile for 33 of 39
@@ -329,10 +324,10 @@ static size_t ceil_div(size_t a, size_t b)
 static float cost_of(const ft_mma_tile *tile, const ft_cuda_device_props *props,
                      const ft_cuda_gemm_args *p)
 {
-    size_t tiles = ceil_div(p->m, (size_t) tile->tokens) * ceil_div(p->n, (size_t) tile->columns);
-    size_t tiles_per_sm = ceil_div(tiles, (size_t) props->sm_count);
-    size_t waves = ceil_div(tiles_per_sm, blocks_per_sm_on(tile, props));
-    size_t k_tiles = ceil_div(p->k, (size_t) tile->tile_k);
+    size_t tiles = ft_ceil_div(p->m, (size_t) tile->tokens) * ft_ceil_div(p->n, (size_t) tile->columns);
+    size_t tiles_per_sm = ft_ceil_div(tiles, (size_t) props->sm_count);
+    size_t waves = ft_ceil_div(tiles_per_sm, blocks_per_sm_on(tile, props));
+    size_t k_tiles = ft_ceil_div(p->k, (size_t) tile->tile_k);
     return tile->us_fixed * (float) waves + tile->us_per_k_tile * (float) (k_tiles * tiles_per_sm);
 }
 
@@ -354,17 +349,12 @@ static int best_tile(const ft_cuda_device_props *props, const ft_cuda_gemm_args 
 
 /* ------------------------------------------------------------------------------------------ */
 
-static bool is_aligned(const void *pointer, size_t bytes)
-{
-    return (uintptr_t) pointer % bytes == 0;
-}
-
 /* Grids have up to 65535 tiles of columns, the smallest of 32. */
 extern "C" bool ft_cuda_gemm_mma_supports(const ft_cuda_device_props *props,
                                           const ft_cuda_gemm_args *p)
 {
-    return props->capability >= 75 && p->w != NULL && p->k % 16 == 0 && is_aligned(p->x, 16) &&
-           is_aligned(p->w, 16) && p->m <= INT32_MAX && p->n <= 65535u * 32 && p->k <= INT32_MAX;
+    return props->capability >= 75 && p->w != NULL && p->k % 16 == 0 && ft_is_aligned(p->x, 16) &&
+           ft_is_aligned(p->w, 16) && p->m <= INT32_MAX && p->n <= 65535u * 32 && p->k <= INT32_MAX;
 }
 
 extern "C" int ft_cuda_gemm_mma_tile_count(void)

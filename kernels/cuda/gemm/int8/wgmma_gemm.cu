@@ -64,18 +64,13 @@ extern "C" int ft_cuda_prepack(void *stream, int8_t *tiles, const int8_t *w, siz
 
 /* ---- Supported shapes ----------------------------------------------------------------------- */
 
-static bool is_aligned(const void *pointer, size_t bytes)
-{
-    return (uintptr_t) pointer % bytes == 0;
-}
-
 /* TMA requires rows of x and of the weights to start at multiples of 16 bytes. */
 extern "C" bool ft_cuda_gemm_wgmma_supports(const ft_cuda_device_props *props,
                                             const ft_cuda_gemm_args *p)
 {
     return props->has_wgmma && p->prepacked != NULL && p->m > 0 && p->n > 0 && p->k > 0 &&
-           p->k % 16 == 0 && p->m < 1u << 31 && p->n < 1u << 31 && is_aligned(p->x, 16) &&
-           is_aligned(p->prepacked, 16) && ft_cuda_gemm_args_valid(p) &&
+           p->k % 16 == 0 && p->m < 1u << 31 && p->n < 1u << 31 && ft_is_aligned(p->x, 16) &&
+           ft_is_aligned(p->prepacked, 16) && ft_cuda_gemm_args_valid(p) &&
            (p->y_dtype == FT_I8 || p->y_dtype == FT_F16 || p->y_dtype == FT_F32) &&
            (p->residual == NULL || p->y_dtype != FT_I8);
 }
@@ -96,9 +91,9 @@ static bool has_fast_gelu(const ft_cuda_gemm_args *p)
 static bool has_fast_epilogue(const ft_cuda_gemm_args *p, bool small_m)
 {
     size_t align = p->y_dtype == FT_I8 ? 8 : 16;
-    bool fits = is_aligned(p->residual, 16);
+    bool fits = ft_is_aligned(p->residual, 16);
     for (int i = 0; i < p->n_outputs; i++)
-        fits = fits && is_aligned(p->y[i], align) && p->width[i] % (p->n_outputs > 1 ? 32 : 8) == 0;
+        fits = fits && ft_is_aligned(p->y[i], align) && p->width[i] % (p->n_outputs > 1 ? 32 : 8) == 0;
     bool fast = p->activation == FT_ACT_NONE || has_fast_gelu(p) ||
                 (small_m && p->activation == FT_ACT_RELU);
     return fits && fast && (p->x_scales == NULL || p->y_dtype != FT_I8);

@@ -285,6 +285,7 @@ cuda_sources = \
 	kernels/cuda/attention/cache/store_kv.cu \
 	kernels/cuda/attention/cache/store_kv.cuh \
 	kernels/cuda/ptx/named_barrier.cuh \
+	kernels/cuda/ptx/pipeline.cuh \
 	kernels/cuda/ptx/tma.cuh \
 	kernels/cuda/host/upload.c \
 	kernels/cuda/ptx/warp.cuh \

@@ -30,6 +30,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/gemm/int8/store_out.cuh"
 #include "kernels/cuda/ptx/mma.cuh"
+#include "kernels/cuda/ptx/pipeline.cuh"
 #include "kernels/cuda/ptx/tma.cuh"
 
 enum {
@@ -84,8 +85,7 @@ __device__ __forceinline__ bool is_elected()
 template <int n_stages> struct gemv_pipeline {
     char *stage;
     uint64_t *full;
-    int stage_index;
-    unsigned phase;
+    ft_pipeline_state state;
     /* next request: its k tile, its address, and its row tile */
     int k_tile, k_tiles, row_tile, row_tiles;
     const int8_t *next, *first;
@@ -95,10 +95,10 @@ template <int n_stages> struct gemv_pipeline {
     __device__ __forceinline__ gemv_pipeline(gemv_smem &s, char *pipelines,
                                              const ft_cuda_gemm_args &p, const gemv_params &shape,
                                              int warp)
-        : stage(pipelines + warp * n_stages * STAGE_BYTES), full(s.full[warp]), stage_index(0),
-          phase(0), k_tile(warp), k_tiles(shape.k_tiles), row_tile(blockIdx.x),
-          row_tiles(shape.row_tiles), first(p.prepacked),
-          group((size_t) shape.k_tiles * (2 * STAGE_BYTES)), policy(ft_l2_evict_first())
+        : stage(pipelines + warp * n_stages * STAGE_BYTES), full(s.full[warp]), state{ 0, 0 },
+          k_tile(warp), k_tiles(shape.k_tiles), row_tile(blockIdx.x), row_tiles(shape.row_tiles),
+          first(p.prepacked), group((size_t) shape.k_tiles * (2 * STAGE_BYTES)),
+          policy(ft_l2_evict_first())
     {
         locate();
     }
@@ -139,18 +139,15 @@ template <int n_stages> struct gemv_pipeline {
     }
     __device__ __forceinline__ const char *wait()
     {
-        ft_mbarrier_wait(&full[stage_index], phase);
-        return stage + stage_index * STAGE_BYTES;
+        ft_mbarrier_wait(&full[state.stage_index], state.phase);
+        return stage + state.stage_index * STAGE_BYTES;
     }
     /* All lanes have read the stage: refill it. */
     __device__ __forceinline__ void release()
     {
         if (is_elected())
-            request(stage_index);
-        if (++stage_index == n_stages) {
-            stage_index = 0;
-            phase ^= 1;
-        }
+            request(state.stage_index);
+        state.advance(n_stages);
     }
 };
 
@@ -380,8 +377,8 @@ extern "C" bool ft_cuda_gemm_gemv_supports(const ft_cuda_device_props *props,
 {
     return props->has_pdl && p->prepacked != NULL && p->m > 0 && p->m <= TOKENS && p->n > 0 &&
            p->k > 0 && p->k % 16 == 0 && p->n < 1u << 31 && p->k < 1u << 20 &&
-           ft_is_aligned(p->x, 16) && ft_is_aligned(p->prepacked, 16) && ft_cuda_gemm_args_valid(p) &&
-           smem_bytes_of(p, stages_of(p, props)) <= props->smem_bytes;
+           ft_is_aligned(p->x, 16) && ft_is_aligned(p->prepacked, 16) &&
+           ft_cuda_gemm_args_valid(p) && smem_bytes_of(p, stages_of(p, props)) <= props->smem_bytes;
 }
 
 template <int n_stages>

@@ -76,9 +76,9 @@ accumulate_unit(partial_acc<head_sets> *acc, kv_pipeline *tiles,
 #pragma unroll 1
     for (int base = steps.base; base < steps.end; base += CTA_STRIDE) {
         tiles->consumer_wait();
-        process_tile<head_sets>(acc, tiles->stages + tiles->stage_index * STAGE_BYTES,
-                                tiles->scales + tiles->stage_index * 2 * KEY_TILE, words, scale,
-                                base, s.first, s.last);
+        process_tile<head_sets>(acc, tiles->stages + tiles->state.stage_index * STAGE_BYTES,
+                                tiles->scales + tiles->state.stage_index * 2 * KEY_TILE, words,
+                                scale, base, s.first, s.last);
         tiles->consumer_release(a, tensor_maps);
     }
 }

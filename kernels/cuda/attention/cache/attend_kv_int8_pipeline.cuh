@@ -14,6 +14,7 @@
 #define FT_KERNELS_CUDA_ATTENTION_CACHE_ATTEND_KV_INT8_PIPELINE_CUH
 
 #include "kernels/cuda/attention/cache/attend_kv.cuh"
+#include "kernels/cuda/ptx/pipeline.cuh"
 #include "kernels/cuda/ptx/tma.cuh"
 
 enum {
@@ -220,8 +221,8 @@ struct kv_pipeline {
     char *stages;
     float *scales; /* [stages, 2, STEP] */
     uint64_t *full;
-    int count, stage_index;
-    unsigned parity;
+    int count;
+    ft_pipeline_state state;
     uint64_t policy;
     tile_iterator next_tile;
 
@@ -271,18 +272,15 @@ struct kv_pipeline {
     }
     __device__ __forceinline__ void consumer_wait()
     {
-        ft_mbarrier_wait(&full[stage_index], parity);
+        ft_mbarrier_wait(&full[state.stage_index], state.phase);
     }
     /* Releases the stage after all lanes have read it. */
     __device__ __forceinline__ void consumer_release(const ft_attend_kv_params &a,
                                                      const kv_tensor_maps &maps)
     {
         __syncwarp();
-        issue_loads(a, maps, stage_index);
-        if (++stage_index == count) {
-            stage_index = 0;
-            parity ^= 1;
-        }
+        issue_loads(a, maps, state.stage_index);
+        state.advance(count);
     }
 };
 

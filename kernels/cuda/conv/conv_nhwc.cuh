@@ -26,13 +26,6 @@
 
 enum { NHWC_PINGPONG_BARRIER = 1 }; /* named barriers 1 and 2: wgmma_gemm.cu explains them */
 
-__device__ __forceinline__ conv_pipeline_state nhwc_state_at(int stage, int stages)
-{
-    int lap = stage / stages;
-    conv_pipeline_state state = { stage - lap * stages, (unsigned) lap & 1 };
-    return state;
-}
-
 template <class FORM>
 __device__ __forceinline__ void nhwc_consumer(const char *stages_smem, nhwc_storage<FORM> &storage,
                                               const conv_gemm_params &p, int consumer)
@@ -51,7 +44,7 @@ __device__ __forceinline__ void nhwc_consumer(const char *stages_smem, nhwc_stor
         if (new_columns)
             params = conv_epilogue_params_of<FORM>(p, coord.output +
                                                           (int) (threadIdx.x % CONV_WARPGROUP));
-        conv_pipeline_state state = nhwc_state_at(count * p.k_blocks, p.stages);
+        ft_pipeline_state state = ft_pipeline_state_after(count * p.k_blocks, p.stages);
         nhwc_accumulators<FORM> sums;
         if (FORM::pingpong && count > 0)
             ft_named_barrier_sync(NHWC_PINGPONG_BARRIER + consumer, CONV_CONSUMERS);

@@ -105,10 +105,10 @@ template <class FORM>
 __device__ __forceinline__ void nhwc_mainloop(nhwc_accumulators<FORM> &sums,
                                               const char *stages_smem, nhwc_storage<FORM> &storage,
                                               const conv_gemm_params &p, const nhwc_operands &o,
-                                              conv_pipeline_state &state, int k_blocks)
+                                              ft_pipeline_state &state, int k_blocks)
 {
     int previous = -1;
-    for (int i = 0; i < k_blocks; i++, conv_pipeline_advance(state, p.stages)) {
+    for (int i = 0; i < k_blocks; i++, state.advance(p.stages)) {
         const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
         ft_mbarrier_wait(&storage.full[state.stage_index], state.phase);
         ft_wgmma_fence();
@@ -181,7 +181,7 @@ __device__ __forceinline__ void
 nhwc_mainloop_scaled_halves(nhwc_accumulators<FORM> &total, nhwc_accumulators<FORM> &sums,
                             const char *stages_smem, nhwc_storage<FORM> &storage,
                             const conv_gemm_params &p, const nhwc_operands &o,
-                            conv_pipeline_state &state, int k_block, int output)
+                            ft_pipeline_state &state, int k_block, int output)
 {
     const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
     int last = conv_divide(p.t.window - 1, p.group);
@@ -197,7 +197,7 @@ nhwc_mainloop_scaled_halves(nhwc_accumulators<FORM> &total, nhwc_accumulators<FO
         nhwc_wait_mma<FORM>(sums, storage, m64_stride == 1 ? state.stage_index : -1);
         nhwc_accumulate_scaled<FORM>(total, sums, scales);
     }
-    conv_pipeline_advance(state, p.stages);
+    state.advance(p.stages);
 }
 
 /* The accumulators of a tile with group-wise quantized weights. */
@@ -205,7 +205,7 @@ template <class FORM>
 __device__ __forceinline__ void
 nhwc_mainloop_groupwise(nhwc_accumulators<FORM> &total, const char *stages_smem,
                         nhwc_storage<FORM> &storage, const conv_gemm_params &p,
-                        const nhwc_operands &o, conv_pipeline_state &state, int output)
+                        const nhwc_operands &o, ft_pipeline_state &state, int output)
 {
     nhwc_accumulators<FORM> sums;
 #pragma unroll

@@ -19,7 +19,7 @@ __device__ __forceinline__ void conv_consumer(const char *stages_smem, conv_stor
     int consumer = threadIdx.x / CONV_WARPGROUP, warp = threadIdx.x / 32 % 4,
         g = threadIdx.x % 32 / 4;
     conv_operands o = conv_operands_of<FORM>(p, consumer);
-    conv_pipeline_state state = { 0, 0 };
+    ft_pipeline_state state = { 0, 0 };
     ft_pdl_wait();
     for (int tile = (int) blockIdx.x; tile < p.tiles; tile += (int) gridDim.x) {
         conv_tile_coord coord = conv_tile_coord_of(p, tile);

@@ -136,14 +136,13 @@ __device__ __forceinline__ void conv_produce_weights(char *stages_smem, REST &st
                                                      const conv_gemm_params &p)
 {
     uint64_t *packed_full = FORM::bits > 0 ? storage.packed_full : storage.full;
-    conv_pipeline_state state = { 0, 0 };
+    ft_pipeline_state state = { 0, 0 };
     bool zeros = FORM::bits > 0 && p.t.blocks.zero != NULL;
     unsigned bytes = (unsigned) (FORM::bits > 0 ? p.packed_bytes : p.w_bytes);
     for (int tile = (int) blockIdx.x; tile < p.tiles; tile += (int) gridDim.x) {
         int output = conv_tile_coord_of(p, tile).output;
         unsigned rows = zeros ? (unsigned) min(p.tile_outputs, p.padded_rows - output) : 0;
-        for (int k_block = 0; k_block < p.k_blocks;
-             k_block++, conv_pipeline_advance(state, p.stages)) {
+        for (int k_block = 0; k_block < p.k_blocks; k_block++, state.advance(p.stages)) {
             uint64_t *full = &packed_full[state.stage_index];
             ft_mbarrier_wait(&storage.empty[state.stage_index], state.phase ^ 1);
             ft_mbarrier_arrive_expect_tx(full, bytes + 2 * rows);
@@ -161,7 +160,7 @@ __device__ __forceinline__ void conv_produce_windows(char *stages_smem, REST &st
                                                      const conv_gemm_params &p)
 {
     uint64_t *packed_full = FORM::bits > 0 ? storage.packed_full : storage.full;
-    conv_pipeline_state state = { 0, 0 };
+    ft_pipeline_state state = { 0, 0 };
     bool weights = FORM::producers == 1;
     unsigned bytes = (unsigned) (p.x_bytes + (weights ? p.w_bytes : 0));
     ft_pdl_wait();
@@ -170,8 +169,7 @@ __device__ __forceinline__ void conv_produce_windows(char *stages_smem, REST &st
         conv_tile_coord coord = conv_tile_coord_of(p, tile);
         conv_im2col_iterator iterator =
             conv_im2col_begin(p, coord.segment * p.segment + coord.window);
-        for (int k_block = 0; k_block < p.k_blocks;
-             k_block++, conv_pipeline_advance(state, p.stages)) {
+        for (int k_block = 0; k_block < p.k_blocks; k_block++, state.advance(p.stages)) {
             uint64_t *full = &packed_full[state.stage_index];
             ft_mbarrier_wait(&storage.empty[state.stage_index], state.phase ^ 1);
             ft_mbarrier_arrive_expect_tx(full, bytes);

@@ -68,11 +68,11 @@ template <class FORM>
 __device__ __forceinline__ void conv_mainloop(conv_accumulators<FORM> &sums,
                                               const char *stages_smem, conv_storage &storage,
                                               const conv_gemm_params &p, const conv_operands &o,
-                                              conv_pipeline_state &state, int k_blocks)
+                                              ft_pipeline_state &state, int k_blocks)
 {
     int previous = -1;
     bool first_lane = threadIdx.x % 32 == 0;
-    for (int i = 0; i < k_blocks; i++, conv_pipeline_advance(state, p.stages)) {
+    for (int i = 0; i < k_blocks; i++, state.advance(p.stages)) {
         const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
         ft_mbarrier_wait(&storage.full[state.stage_index], state.phase);
         ft_wgmma_fence();
@@ -121,7 +121,7 @@ __device__ __forceinline__ void
 conv_mainloop_scaled_halves(conv_accumulators<FORM> &total, conv_accumulators<FORM> &sums,
                             const char *stages_smem, conv_storage &storage,
                             const conv_gemm_params &p, const conv_operands &o,
-                            conv_pipeline_state &state, int k_block, int row)
+                            ft_pipeline_state &state, int k_block, int row)
 {
     const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
     int last = conv_divide(p.t.window - 1, p.group);
@@ -143,7 +143,7 @@ conv_mainloop_scaled_halves(conv_accumulators<FORM> &total, conv_accumulators<FO
             ft_mbarrier_arrive(&storage.empty[state.stage_index]);
         conv_accumulate_scaled(total, sums, scale[half]);
     }
-    conv_pipeline_advance(state, p.stages);
+    state.advance(p.stages);
 }
 
 /*
@@ -154,7 +154,7 @@ template <class FORM>
 __device__ __forceinline__ void
 conv_mainloop_groupwise(conv_accumulators<FORM> &total, const char *stages_smem,
                         conv_storage &storage, const conv_gemm_params &p, const conv_operands &o,
-                        conv_pipeline_state &state, int row)
+                        ft_pipeline_state &state, int row)
 {
     conv_accumulators<FORM> sums;
 #pragma unroll

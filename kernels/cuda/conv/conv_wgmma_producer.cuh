@@ -93,7 +93,7 @@ __device__ __forceinline__ void conv_produce_unpacked(char *stages_smem, REST &s
 {
     int warp_index = (int) threadIdx.x / 32 % 4;
     int tiles = (p.tiles - (int) blockIdx.x + (int) gridDim.x - 1) / (int) gridDim.x;
-    conv_pipeline_state state = { warp_index, 0 };
+    ft_pipeline_state state = { warp_index, 0 };
     for (int i = warp_index; i < tiles * p.k_blocks; i += 4) {
         /* warps share slots, and a warp must not mistake an earlier phase for its own */
         ft_mbarrier_wait(&storage.empty[state.stage_index], state.phase ^ 1);

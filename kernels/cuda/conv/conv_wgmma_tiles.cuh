@@ -7,6 +7,7 @@
 #define FT_KERNELS_CUDA_CONV_CONV_WGMMA_TILES_CUH
 
 #include "kernels/cuda/conv/conv_wgmma.cuh"
+#include "kernels/cuda/ptx/pipeline.cuh"
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
 #ifdef FT_HAS_WGMMA
@@ -17,20 +18,6 @@ typedef struct conv_storage {
     uint64_t full[CONV_MAX_STAGES], empty[CONV_MAX_STAGES];
     uint64_t packed_full[CONV_MAX_STAGES]; /* group-wise: packed weights have arrived */
 } conv_storage;
-
-/* Pipeline state: the stage, and its phase. */
-typedef struct conv_pipeline_state {
-    int stage_index;
-    unsigned phase;
-} conv_pipeline_state;
-
-__device__ __forceinline__ void conv_pipeline_advance(conv_pipeline_state &at, int stages)
-{
-    if (++at.stage_index == stages) {
-        at.stage_index = 0;
-        at.phase ^= 1;
-    }
-}
 
 /* A tile: its first output channel, its segment of windows, and the first window there. */
 typedef struct conv_tile_coord {

@@ -253,9 +253,13 @@ static void test_rules(const ft_architecture *architecture)
 static bool is_known(const char *text)
 {
     const ft_config config = { .layers = 1 };
-    for (; text != NULL; text = strpbrk(text, ",/"), text += text != NULL)
+    while (text != NULL) {
         if (ft_config_size(&config, text) < 0)
             return false;
+        text = strpbrk(text, ",/");
+        if (text != NULL)
+            text++;
+    }
     return true;
 }
 

@@ -20,8 +20,6 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/ptx/cp_async.cuh"
 
-#include <cub/block/block_scan.cuh>
-
 enum {
     FT_SAMPLE_THREADS = 1024,
     FT_SAMPLE_WARPS = FT_SAMPLE_THREADS / 32,
@@ -31,9 +29,6 @@ enum {
 };
 
 typedef unsigned long long ft_u64; /* uint64_t, as the type that CUDA's functions take */
-
-/* Prefix sums over the bins, two of which belong to each thread. */
-typedef cub::BlockScan<ft_u64, FT_SAMPLE_THREADS, cub::BLOCK_SCAN_WARP_SCANS> ft_bin_scan;
 
 /* A token in the order, and the inclusive cumulative weight up to it. */
 typedef struct ft_ranked_token {
@@ -56,7 +51,6 @@ typedef struct ft_sample_shared {
     int32_t id[FT_SAMPLE_LIST];
     uint32_t weight[FT_SAMPLE_LIST];
     uint32_t n_listed; /* number of listed tokens, even if the list is full */
-    ft_bin_scan::TempStorage scan;
     ft_u64 part[FT_SAMPLE_WARPS];
     float max_logit[FT_SAMPLE_WARPS], min_logit[FT_SAMPLE_WARPS], raw[FT_SAMPLE_WARPS];
     ft_logits_range rank_range[FT_SAMPLE_MAX_CLUSTER]; /* written by the CTAs of the cluster */
@@ -102,6 +96,17 @@ __device__ __forceinline__ ft_u64 ft_warp_sum_u64(ft_u64 x)
         x += __shfl_xor_sync(~0u, x, distance);
     return x;
 #endif
+}
+
+/* Inclusive scan in the order of lanes. */
+__device__ __forceinline__ ft_u64 ft_warp_scan_u64(ft_u64 x)
+{
+#pragma unroll
+    for (int lane = 1; lane < 32; lane <<= 1) {
+        ft_u64 other = __shfl_up_sync(~0u, x, lane);
+        x += (int) threadIdx.x % 32 >= lane ? other : 0;
+    }
+    return x;
 }
 
 /* Order-preserving map from floats to integers; -0 maps to 0. */

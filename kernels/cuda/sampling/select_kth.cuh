@@ -27,7 +27,7 @@ typedef struct ft_weight_bins {
     uint32_t key_low, key_high;
     int32_t id_low, id_high;
     int shift;
-    ft_u64 before, mine; /* sums of weights before this thread's two bins, and in them */
+    ft_u64 before, mine; /* sums of weights before this warp's 64 bins, and in them */
     ft_u64 total;
 } ft_weight_bins;
 
@@ -159,8 +159,13 @@ __device__ __forceinline__ void ft_fill_bins(ft_sample_shared &s, ft_weight_bins
     else
         ft_fill_bins_by_logit(s, b, row);
     ft_reduce_bins(s, row);
-    b.mine = ft_bin_sum(s, 2 * threadIdx.x) + ft_bin_sum(s, 2 * threadIdx.x + 1);
-    ft_bin_scan(s.scan).ExclusiveSum(b.mine, b.before, b.total);
+    uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    b.mine = ft_warp_sum_u64(ft_bin_sum(s, 2 * threadIdx.x) + ft_bin_sum(s, 2 * threadIdx.x + 1));
+    if (lane == 0)
+        s.part[warp] = b.mine;
+    __syncthreads();
+    b.before = ft_sum_warps_before(s, warp);
+    b.total = ft_sum_warps_before(s, FT_SAMPLE_WARPS);
 }
 
 /*
@@ -174,10 +179,13 @@ __device__ __forceinline__ void ft_find_bin(ft_sample_shared &s, const ft_weight
         s.n_listed = 0;
     if (b.before <= place && place - b.before < b.mine) {
         uint32_t bin = 2 * threadIdx.x;
-        ft_u64 first = ft_bin_sum(s, bin);
-        bool second = place - b.before >= first;
-        s.bin = (int) bin + second;
-        s.before = b.before + (second ? first : 0);
+        ft_u64 first = ft_bin_sum(s, bin), pair_sum = first + ft_bin_sum(s, bin + 1);
+        ft_u64 before = b.before + ft_warp_scan_u64(pair_sum) - pair_sum;
+        if (before <= place && place - before < pair_sum) {
+            bool second = place - before >= first;
+            s.bin = (int) bin + second;
+            s.before = before + (second ? first : 0);
+        }
     }
     ft_cluster_sync(row.blocks); /* all CTAs are ready to receive tokens */
 }

@@ -89,7 +89,7 @@ typedef struct pack_state {
     const ft_pack_options *options;
     copy_source *copy;        /* [tensors] */
     int8_source *int8;        /* [tensors] */
-    groupwise_source *blocks; /* [tensors] */
+    groupwise_source *groupwise; /* [tensors] */
     char *amax_text;
     ft_amax_lists lists;
 } pack_state;
@@ -100,11 +100,11 @@ static ft_status add_groupwise(pack_state *p, size_t index, ft_artifact_tensor *
     const ft_groupwise_options *how = &quantized->options;
     tensor->dtype = how->bits == 4 ? FT_U4 : FT_U8;
     tensor->layout = FT_PANEL32;
-    tensor->blocks =
+    tensor->groupwise =
         (ft_groupwise){ .group = how->group, .int8_activations = how->int8_activations };
     tensor->has_zero_points = how->asymmetric;
-    p->blocks[index] = (groupwise_source){ .quantized = quantized, .options = p->options };
-    return ft_artifact_add_tensor(p->writer, tensor, produce_groupwise, &p->blocks[index], err);
+    p->groupwise[index] = (groupwise_source){ .quantized = quantized, .options = p->options };
+    return ft_artifact_add_tensor(p->writer, tensor, produce_groupwise, &p->groupwise[index], err);
 }
 
 /* Tensor number `index` of the file; `from` has its shape. */
@@ -195,8 +195,8 @@ static ft_status add_entries(pack_state *p, ft_error *err)
     size_t tensors = ft_artifact_count(p->options->model->artifact);
     p->copy = ft_calloc(tensors + 1, sizeof *p->copy);
     p->int8 = ft_calloc(tensors + 1, sizeof *p->int8);
-    p->blocks = ft_calloc(tensors + 1, sizeof *p->blocks);
-    if (p->copy == NULL || p->int8 == NULL || p->blocks == NULL)
+    p->groupwise = ft_calloc(tensors + 1, sizeof *p->groupwise);
+    if (p->copy == NULL || p->int8 == NULL || p->groupwise == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to pack %zu tensors", tensors);
     for (size_t i = 0; i < tensors; i++)
         FT_TRY(add_tensor(p, i, err));
@@ -210,11 +210,11 @@ static void pack_state_fini(pack_state *p)
     size_t tensors = ft_artifact_count(p->options->model->artifact);
     for (size_t i = 0; i <= tensors && p->int8 != NULL; i++)
         ft_int8_weight_stream_fini(&p->int8[i].stream);
-    for (size_t i = 0; i <= tensors && p->blocks != NULL; i++)
-        ft_groupwise_stream_fini(&p->blocks[i].stream);
+    for (size_t i = 0; i <= tensors && p->groupwise != NULL; i++)
+        ft_groupwise_stream_fini(&p->groupwise[i].stream);
     free(p->copy);
     free(p->int8);
-    free(p->blocks);
+    free(p->groupwise);
     free(p->amax_text);
     ft_amax_lists_fini(&p->lists);
 }

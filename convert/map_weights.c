@@ -249,7 +249,8 @@ static void resolve_token_embedding(weight_mapper *f, ft_weight_spec *spec, size
 {
     const ft_conversion *conversion = f->conversion;
     for (size_t i = 0; i < specs; i++)
-        if (strcmp(spec[i].name, "embed.word") == 0 && architecture_of(conversion)->words != NULL) {
+        if (strcmp(spec[i].name, "embed.word") == 0 &&
+            architecture_of(conversion)->tied_embeddings != NULL) {
             if (f->words[0] == '\0')
                 snprintf(f->words, sizeof f->words, "%s",
                          ft_tied_embedding_find(conversion->checkpoint, architecture_of(conversion),

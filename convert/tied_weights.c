@@ -27,7 +27,8 @@ static bool contains(const char *const *names, const char *name)
 
 bool ft_is_tied_or_computed(const ft_architecture *architecture, const char *name)
 {
-    return contains(architecture->words, name) || contains(architecture->positions, name);
+    return contains(architecture->tied_embeddings, name) ||
+           contains(architecture->stored_sinusoids, name);
 }
 
 /* ---- Token embeddings ----------------------------------------------------------------------- */
@@ -55,7 +56,8 @@ const char *ft_tied_embedding_find(const ft_checkpoint *checkpoint,
 {
     const ft_tensor *table = ft_checkpoint_find(checkpoint, own), *copy;
     const char *found = own;
-    for (const char *const *name = architecture->words; name != NULL && *name != NULL; name++) {
+    for (const char *const *name = architecture->tied_embeddings; name != NULL && *name != NULL;
+         name++) {
         if ((copy = ft_checkpoint_find(checkpoint, *name)) == NULL)
             continue;
         if (table == NULL) {
@@ -123,7 +125,7 @@ static ft_status compare_table(const ft_checkpoint *checkpoint, const char *name
 void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_architecture *architecture,
                                const ft_config *config, ft_messages *problems)
 {
-    if (architecture->positions == NULL)
+    if (architecture->stored_sinusoids == NULL)
         return;
     ft_error err;
     float *rows = ft_calloc(2 * (size_t) config->hidden, sizeof *rows);
@@ -131,7 +133,7 @@ void ft_stored_positions_check(const ft_checkpoint *checkpoint, const ft_archite
         ft_messages_add(problems, FT_ENOMEM, "no memory for a row of positions");
         return;
     }
-    for (const char *const *name = architecture->positions; *name != NULL; name++)
+    for (const char *const *name = architecture->stored_sinusoids; *name != NULL; name++)
         if (ft_checkpoint_find(checkpoint, *name) != NULL &&
             compare_table(checkpoint, *name, config, rows, &err) != FT_OK)
             ft_messages_add_error(problems, &err);

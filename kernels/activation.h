@@ -77,15 +77,15 @@ typedef enum ft_activation {
 FT_HOST_DEVICE float ft_exp_bounded(float x)
 {
     const float c[] = FT_EXP_POLYNOMIAL;
-    float whole = x * FT_LOG2_E + FT_ROUND_MAGIC;
-    float n = whole - FT_ROUND_MAGIC;
+    float rounded = x * FT_LOG2_E + FT_ROUND_MAGIC;
+    float n = rounded - FT_ROUND_MAGIC;
     float r = fmaf(n, -FT_LN2_LOW, fmaf(n, -FT_LN2_HIGH, x));
     float p = c[0];
     for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
         p = fmaf(p, r, c[i]);
     uint32_t bits, power; /* p is in [0.7, 1.42]: add the power of two to its exponent */
     memcpy(&bits, &p, sizeof bits);
-    memcpy(&power, &whole, sizeof power);
+    memcpy(&power, &rounded, sizeof power);
     bits += power << 23;
     memcpy(&p, &bits, sizeof p);
     return p;

@@ -5,7 +5,7 @@
  * A text has `width` beams in consecutive slots.  A step has these stages.
  *
  *     rows       Each live beam adds the log-probability of every token to its score and emits its
- *                best width + ends candidates.  No more are needed: at most `ends` of them are
+ *                best width + n_eos candidates.  No more are needed: at most n_eos of them are
  *                EOS, so at least `width` continue.
  *     merge      The candidates of all beams are consumed in order.  An EOS candidate among the
  *                first `width` is added to the finished hypotheses; the first `width` candidates
@@ -45,22 +45,22 @@ typedef struct ft_beam_params {
     int32_t row;    /* selected row of beam 0; those of the other beams follow, except in the first
                        step, which has one row */
     int32_t width;  /* beams, 1 .. FT_MAX_BEAMS */
-    int32_t parts;  /* groups of diverse beam search: divides width; 1: no diversity */
+    int32_t num_beam_groups; /* of diverse beam search: divides width; 1: no diversity */
     int32_t prompt; /* prompt tokens, in the history of beam 0 in the first step */
     int32_t n_tokens;         /* tokens before this step, the prompt included */
-    int32_t longest;          /* maximum tokens of a hypothesis, the prompt included */
-    int32_t least;            /* minimum new tokens; until then end[] is banned */
-    int32_t early;            /* ft_early_stopping */
+    int32_t max_length;       /* maximum tokens of a hypothesis, the prompt included */
+    int32_t min_new_tokens;   /* minimum new tokens; until then eos[] is banned */
+    int32_t early_stopping;   /* ft_early_stopping */
     int32_t forced;           /* forced token of this step; -1: none */
     int32_t no_repeat_ngram;  /* no n-gram of this size occurs twice; 0: off */
     float repetition_penalty; /* multiplies log-probabilities of known tokens; 0 or 1: off */
     float diversity_penalty;  /* subtracted for each beam of earlier groups with the same token */
     float divisor; /* of scores that finish in this step: ft_beam_set_length_divisors() */
     float max_length_divisor; /* of the best score that a live beam can still reach */
-    int32_t ends;             /* length of end[], the EOS ids */
-    int32_t bans;             /* length of ban[], ids that only a forced token may be */
-    int32_t end[FT_MAX_BANNED_IDS];
-    int32_t ban[FT_MAX_BANNED_IDS];
+    int32_t n_eos;            /* length of eos[], the EOS ids */
+    int32_t n_banned;         /* length of banned[], ids that only a forced token may be */
+    int32_t eos[FT_MAX_BANNED_IDS];
+    int32_t banned[FT_MAX_BANNED_IDS];
 } ft_beam_params;
 
 /* The state of a slot.  A group stores its finished hypotheses in the slots of its beams. */
@@ -97,25 +97,25 @@ FT_HOST_DEVICE bool ft_beam_is_first_step(const ft_beam_params *beams)
 /* In the last step every candidate finishes its hypothesis. */
 FT_HOST_DEVICE bool ft_beam_is_last_step(const ft_beam_params *beams)
 {
-    return beams->n_tokens + 1 >= beams->longest;
+    return beams->n_tokens + 1 >= beams->max_length;
 }
 
 /* Beams per group. */
 FT_HOST_DEVICE int32_t ft_beam_group_width(const ft_beam_params *beams)
 {
-    return beams->width / beams->parts;
+    return beams->width / beams->num_beam_groups;
 }
 
 /* Maximum candidates of a beam. */
 FT_HOST_DEVICE int32_t ft_beam_max_candidates(const ft_beam_params *beams)
 {
-    return beams->width + beams->ends;
+    return beams->width + beams->n_eos;
 }
 
 FT_HOST_DEVICE bool ft_beam_is_eos(const ft_beam_params *beams, int32_t token)
 {
-    for (int32_t i = 0; i < beams->ends; i++)
-        if (beams->end[i] == token)
+    for (int32_t i = 0; i < beams->n_eos; i++)
+        if (beams->eos[i] == token)
             return true;
     return false;
 }
@@ -123,10 +123,10 @@ FT_HOST_DEVICE bool ft_beam_is_eos(const ft_beam_params *beams, int32_t token)
 /* Set the divisors that depend on the length, on the host, so that devices need no pow(). */
 static inline void ft_beam_set_length_divisors(ft_beam_params *beams, double length_penalty)
 {
-    bool far = beams->early == FT_EARLY_STOPPING_NEVER && length_penalty > 0.0;
-    double now = beams->n_tokens + 1 - beams->prompt, most = beams->longest - beams->prompt;
+    bool far = beams->early_stopping == FT_EARLY_STOPPING_NEVER && length_penalty > 0.0;
+    double now = beams->n_tokens + 1 - beams->prompt, longest = beams->max_length - beams->prompt;
     beams->divisor = (float) pow(now, length_penalty);
-    beams->max_length_divisor = far ? (float) pow(most, length_penalty) : beams->divisor;
+    beams->max_length_divisor = far ? (float) pow(longest, length_penalty) : beams->divisor;
 }
 
 /* The score of a beam at the start of this step. */
@@ -287,13 +287,13 @@ FT_HOST_DEVICE bool ft_beam_add_finished(ft_beam *part, const ft_beam_params *be
     int32_t span = ft_beam_group_width(beams), made = beams->n_tokens + 1 - beams->prompt;
     score = score / beams->divisor;
     *finished_index = part->finished < span ? part->finished++ : ft_beam_worst_finished(part, span);
-    ft_beam *place = &part[*finished_index];
-    bool is_free = place->finished_length == 0;
-    if (!is_free && !(score > place->finished_score))
+    ft_beam *worst = &part[*finished_index];
+    bool is_free = worst->finished_length == 0;
+    if (!is_free && !(score > worst->finished_score))
         return false;
-    place->finished_score = score;
-    place->finished_length = made;
-    place->finished_order = made * FT_MAX_BEAMS + rank;
+    worst->finished_score = score;
+    worst->finished_length = made;
+    worst->finished_order = made * FT_MAX_BEAMS + rank;
     return true;
 }
 
@@ -341,7 +341,7 @@ FT_HOST_DEVICE bool ft_beam_is_over(const ft_beam_step *turn, const ft_beam *par
     if (part->finished < span)
         return false;
     float hope = turn->score[0] / beams->max_length_divisor;
-    return beams->early == FT_EARLY_STOPPING_TRUE ||
+    return beams->early_stopping == FT_EARLY_STOPPING_TRUE ||
            !(hope > part[ft_beam_worst_finished(part, span)].finished_score);
 }
 

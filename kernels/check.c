@@ -37,8 +37,8 @@ ft_status ft_check_embed(const checker *c)
 /* The second operand of a sum has the shape of the first and is float or quantized. */
 static ft_status check_residual(const checker *c, const ft_value *x, const ft_value *residual)
 {
-    bool codes = is_quantized_value(residual) && !residual->dynamic;
-    if (residual == NULL || !same_shape(x, residual) || !(is_float_value(residual) || codes))
+    bool quantized = is_quantized_value(residual) && !residual->dynamic;
+    if (residual == NULL || !same_shape(x, residual) || !(is_float_value(residual) || quantized))
         return fail_check(c, "the residual has the wrong shape or dtype");
     return FT_OK;
 }
@@ -159,7 +159,7 @@ ft_status ft_check_observe(const checker *c)
 {
     if (!is_float_value(get_value(c, c->op->in[0])))
         return fail_check(c, "the observed value is not float");
-    if (c->op->out >= 0 || c->op->codes >= 0)
+    if (c->op->out >= 0 || c->op->quantized >= 0)
         return fail_check(c, "cannot have a result");
     return FT_OK;
 }

@@ -75,7 +75,7 @@ static ft_status check_store_without_rope(const checker *c)
     int32_t heads = c->op->attr.kv_heads;
     if (k == NULL || heads < 1 || k->cols % heads != 0)
         return fail_check(c, "the width of the keys is not a multiple of kv_heads");
-    if (get_weight(c, 0) != NULL || c->op->out >= 0 || c->op->codes >= 0)
+    if (get_weight(c, 0) != NULL || c->op->out >= 0 || c->op->quantized >= 0)
         return fail_check(c, "rotary frequencies or a result need queries");
     return check_keys_and_values(c, NULL, (size_t) (k->cols / heads));
 }
@@ -132,7 +132,7 @@ ft_status ft_check_record_tokens(const checker *c)
 {
     if (!is_index(get_value(c, c->op->in[0])))
         return fail_check(c, "ids must be int32, one per token");
-    if (c->op->out >= 0 || c->op->codes >= 0)
+    if (c->op->out >= 0 || c->op->quantized >= 0)
         return fail_check(c, "cannot have a result besides the histories");
     return check_histories(c);
 }
@@ -173,7 +173,7 @@ ft_status ft_check_beam_search(const checker *c)
     if (!is_state(get_state(c, FT_STATE_LAST_TOKEN), FT_SLOTS, 1, FT_I32) ||
         !is_state(get_state(c, FT_STATE_BEAMS), FT_SLOTS, FT_BEAM_WORDS, FT_I32))
         return fail_check(c, "last tokens and beam states must be int32, one row per slot");
-    if (c->op->out >= 0 || c->op->codes >= 0)
+    if (c->op->out >= 0 || c->op->quantized >= 0)
         return fail_check(c, "cannot have a result besides its state");
     return FT_OK;
 }

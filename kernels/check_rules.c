@@ -11,20 +11,20 @@
 /* The results have this shape, and are of the types in `writes` (FT_CAN_...). */
 static ft_status check_written(const checker *c, ft_rows rows, size_t cols, unsigned writes)
 {
-    const ft_value *out = get_value(c, c->op->out), *codes = get_value(c, c->op->codes);
-    if (out == NULL && codes == NULL)
+    const ft_value *out = get_value(c, c->op->out), *quantized = get_value(c, c->op->quantized);
+    if (out == NULL && quantized == NULL)
         return fail_check(c, "has no result");
     if (out != NULL && !(writes & FT_CAN_FLOATS))
         return fail_check(c, "cannot write a float result");
-    if (codes != NULL && !(writes & FT_CAN_QUANTIZE))
+    if (quantized != NULL && !(writes & FT_CAN_QUANTIZE))
         return fail_check(c, "cannot write a quantized result");
-    if (out != NULL && codes != NULL && !(writes & FT_CAN_BOTH))
+    if (out != NULL && quantized != NULL && !(writes & FT_CAN_BOTH))
         return fail_check(c, "cannot write both a float and a quantized result");
     if (out != NULL && (!is_float_value(out) || !has_shape(out, rows, cols)))
         return fail_check(c, "the float result has the wrong shape or dtype");
-    if (codes != NULL && (!is_quantized_value(codes) || !has_shape(codes, rows, cols)))
+    if (quantized != NULL && (!is_quantized_value(quantized) || !has_shape(quantized, rows, cols)))
         return fail_check(c, "the quantized result has the wrong shape or dtype, or no scale");
-    if (codes != NULL && codes->dynamic && !(writes & FT_CAN_DYNAMIC))
+    if (quantized != NULL && quantized->dynamic && !(writes & FT_CAN_DYNAMIC))
         return fail_check(c, "cannot write a result with row scales");
     return FT_OK;
 }
@@ -37,10 +37,10 @@ ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols)
 ft_status ft_check_gemm_results(const checker *c, const ft_value *x, size_t cols,
                                 unsigned float_dtypes)
 {
-    const ft_value *out = get_value(c, c->op->out), *codes = get_value(c, c->op->codes);
+    const ft_value *out = get_value(c, c->op->out), *quantized = get_value(c, c->op->quantized);
     unsigned writes = ft_op_info_of(c->op->kind)->writes;
     FT_TRY(check_written(c, x->rows, cols, is_float_value(x) ? FT_CAN_FLOATS : writes));
-    if (codes != NULL && codes->dtype != x->dtype)
+    if (quantized != NULL && quantized->dtype != x->dtype)
         return fail_check(c, "the quantized result has the wrong shape or dtype, or no scale");
     if (out != NULL && is_float_value(x) && out->dtype != x->dtype &&
         !(x->rows == FT_SELECTED && out->dtype == FT_F32))
@@ -52,9 +52,10 @@ ft_status ft_check_gemm_results(const checker *c, const ft_value *x, size_t cols
 
 ft_status ft_check_accumulator_depth(const checker *c, const ft_weight *w)
 {
-    const ft_groupwise *blocks = &w->blocks;
-    bool in_groups = blocks->scale != NULL && !blocks->int8_activations && blocks->group > 0;
-    if (w->cols > 65536 && (!in_groups || blocks->group > 65536))
+    const ft_groupwise *groupwise = &w->groupwise;
+    bool in_groups =
+        groupwise->scale != NULL && !groupwise->int8_activations && groupwise->group > 0;
+    if (w->cols > 65536 && (!in_groups || groupwise->group > 65536))
         return fail_check(c, "K is above 65536, so that int32 sums could overflow");
     return FT_OK;
 }

@@ -87,8 +87,8 @@ static inline bool is_float_matrix(const ft_weight *weight)
 static inline bool is_groupwise_matrix(const ft_weight *weight)
 {
     return weight != NULL && weight->layout == FT_PANEL32 && weight->scale == NULL &&
-           weight->blocks.scale != NULL && ft_groupwise_bits(weight->dtype) != 0 &&
-           weight->blocks.group >= 0 && weight->blocks.group % 32 == 0;
+           weight->groupwise.scale != NULL && ft_groupwise_bits(weight->dtype) != 0 &&
+           weight->groupwise.group >= 0 && weight->groupwise.group % 32 == 0;
 }
 
 /* State operand `operand`, or NULL if there is none or the value is not a state. */

@@ -86,13 +86,13 @@ static void sort(uint32_t *magnitude, uint32_t *buffer, size_t n)
 {
     uint32_t *from = magnitude, *to = buffer;
     for (int shift = 0; shift <= 2 * DIGIT; shift += DIGIT) {
-        size_t place[RADIX + 1] = { 0 };
+        size_t offset[RADIX + 1] = { 0 };
         for (size_t i = 0; i < n; i++)
-            place[digit(from[i], shift) + 1]++;
+            offset[digit(from[i], shift) + 1]++;
         for (int d = 0; d < RADIX; d++)
-            place[d + 1] += place[d];
+            offset[d + 1] += offset[d];
         for (size_t i = 0; i < n; i++)
-            to[place[digit(from[i], shift)]++] = from[i];
+            to[offset[digit(from[i], shift)]++] = from[i];
         uint32_t *swap = from;
         from = to;
         to = swap;

@@ -153,9 +153,8 @@ typedef struct ft_weight {
     size_t rows, cols; /* a vector has one row */
     ft_dtype dtype;
     ft_layout layout;
-    const float *scale; /* [rows]: quantized (int8, or float if fake-quantized); NULL: see blocks */
-    ft_groupwise
-        blocks; /* group-wise quantization of U4 or U8 in FT_PANEL32; no scale: float values */
+    const float *scale; /* [rows]: quantized (int8, or float if fake-quantized); NULL: groupwise */
+    ft_groupwise groupwise; /* U4 or U8 in FT_PANEL32; without a scale: float values */
     const void *data;      /* 64-byte aligned */
     const void *prepacked; /* the same values in a device-specific layout, or NULL */
 } ft_weight;
@@ -193,8 +192,8 @@ FT_HOST_DEVICE int32_t ft_conv_out_size(const ft_conv *conv, int which)
 {
     int32_t size = which == 0 ? conv->height : conv->width;
     int32_t n_tokens = conv->dilation[which] * (conv->kernel[which] - 1) + 1;
-    int32_t room = size + 2 * conv->padding[which] - n_tokens;
-    return room < 0 ? 0 : room / conv->stride[which] + 1;
+    int32_t rest = size + 2 * conv->padding[which] - n_tokens;
+    return rest < 0 ? 0 : rest / conv->stride[which] + 1;
 }
 
 /* Elements of an image; and, below, of an im2col window or patch. */
@@ -243,7 +242,7 @@ enum {
     FT_STATE_VALUES,            /* the same */
     FT_STATE_KEY_SCALES,        /* F32 [cache, kv_heads] */
     FT_STATE_VALUE_SCALES,      /* the same */
-    FT_STATE_CACHE_INDIRECTION, /* I32 [positions, 1]; BEAM_SEARCH writes it: ft_batch.lanes */
+    FT_STATE_CACHE_INDIRECTION, /* I32 [positions, 1]; BEAM_SEARCH writes it: ft_batch.beam_width */
 
     /* EMBED reads the last token; RECORD_TOKENS and SAMPLE. */
     FT_STATE_LAST_TOKEN = 0, /* I32 [slots, 1]: the token sampled last */
@@ -260,7 +259,7 @@ typedef struct ft_op {
     ft_op_kind kind;
     int16_t in[FT_MAX_IN];
     int16_t out;    /* the float result */
-    int16_t codes;  /* the quantized result; NORM may write both */
+    int16_t quantized; /* the quantized result; NORM may write both */
     int16_t inner;  /* ATTENTION: the probabilities, observed; int8 plans do not use their amax */
     int16_t second; /* NORM: x + residual, if other operations read it; SAMPLE: log-probabilities */
     int16_t state[FT_MAX_STATES];
@@ -319,10 +318,11 @@ typedef struct ft_batch {
     const int32_t *pages;    /* [sequences, max_pages]: page table; unused entries are 0 */
     size_t max_pages;        /* per sequence */
     size_t context;          /* maximum tokens of a sequence in the cache after this pass */
-    bool step;               /* decode step: every sequence has one row, its last sampled token */
+    bool decode_step;        /* every sequence has one row, its last sampled token */
     size_t selected;         /* number of rows that results are requested of */
     const int32_t *selected_rows;     /* [selected], ascending */
-    const ft_sampling_params *choice; /* [selected]: sample a token for each; NULL: do not sample */
+    const ft_sampling_params
+        *sampling; /* [selected]: sample a token for each; NULL: do not sample */
 
     /* Encoder-decoders. */
     bool source;                   /* run the encoder operations: rows are source tokens */
@@ -336,7 +336,7 @@ typedef struct ft_batch {
      * FT_STATE_CACHE_INDIRECTION gives.  Beams share their source, so `cross_kv` and
      * `cross_kv_pages` are equal for all of them.  0 or 1: no beams.
      */
-    size_t lanes;
+    size_t beam_width;
     const struct ft_beam_params *beams; /* [groups]: texts with a step of beam search; NULL: none */
     size_t groups;
 } ft_batch;
@@ -364,10 +364,10 @@ static inline int ft_batch_end_op(const ft_plan *plan, const ft_batch *batch)
  * -1: neither. */
 static inline int ft_op_label_value(const ft_op *op)
 {
-    return op->out >= 0     ? op->out
-           : op->codes >= 0 ? op->codes
-           : op->in[0] >= 0 ? op->in[0]
-                            : op->in[1];
+    return op->out >= 0         ? op->out
+           : op->quantized >= 0 ? op->quantized
+           : op->in[0] >= 0     ? op->in[0]
+                                : op->in[1];
 }
 
 /* The value whose magnitudes are counted in observe plans; -1: none. */

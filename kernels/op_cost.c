@@ -36,7 +36,7 @@ static double tokens_of(const ft_batch *batch, size_t sequence)
 static double cross_rows(const ft_batch *batch)
 {
     double rows = 0.0;
-    for (size_t i = 0; i < batch->sequences; i += (batch->lanes > 1 ? batch->lanes : 1))
+    for (size_t i = 0; i < batch->sequences; i += (batch->beam_width > 1 ? batch->beam_width : 1))
         rows += batch->cross_kv[i];
     return rows;
 }
@@ -74,8 +74,8 @@ static double cache_bytes(const ft_plan *plan, const ft_op *op, const ft_batch *
 /* The quantized values, and the scales and zero points of their groups. */
 static double groupwise_bytes(const ft_weight *w)
 {
-    double count = (double) ft_groupwise_scale_count(&w->blocks, w->rows, w->cols);
-    return (double) ft_weight_bytes(w) + count * (w->blocks.zero != NULL ? 3.0 : 2.0);
+    double count = (double) ft_groupwise_scale_count(&w->groupwise, w->rows, w->cols);
+    return (double) ft_weight_bytes(w) + count * (w->groupwise.zero != NULL ? 3.0 : 2.0);
 }
 
 static double weight_bytes(const ft_plan *plan, const ft_op *op, int slot, const ft_batch *batch)
@@ -83,7 +83,7 @@ static double weight_bytes(const ft_plan *plan, const ft_op *op, int slot, const
     if (op->weight[slot] < 0)
         return 0.0;
     const ft_weight *w = &plan->weight[op->weight[slot]];
-    if (w->blocks.scale != NULL)
+    if (w->groupwise.scale != NULL)
         return groupwise_bytes(w);
     bool table = ft_op_info_of(op->kind)->work == FT_WORK_TABLE;
     double rows = (double) (table ? batch->tokens : w->rows);
@@ -156,7 +156,7 @@ static double operations_of(const ft_plan *plan, const ft_op *op, const ft_batch
 static bool multiplies_int8(const ft_plan *plan, const ft_op *op)
 {
     bool int8_activations =
-        op->weight[0] >= 0 && plan->weight[op->weight[0]].blocks.int8_activations;
+        op->weight[0] >= 0 && plan->weight[op->weight[0]].groupwise.int8_activations;
     return int8_activations || plan->value[op->in[0]].dtype == FT_I8;
 }
 
@@ -164,7 +164,7 @@ static bool multiplies_int8(const ft_plan *plan, const ft_op *op)
 
 ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
 {
-    if (ft_op_is_idle(op->kind, !batch->step, batch->choice != NULL, batch->beams != NULL))
+    if (ft_op_is_idle(op->kind, !batch->decode_step, batch->sampling != NULL, batch->beams != NULL))
         return (ft_op_cost){ 0 };
     double operations = operations_of(plan, op, batch);
     bool int8 = operations > 0.0 && multiplies_int8(plan, op);
@@ -174,7 +174,7 @@ ft_op_cost ft_op_cost_of(const ft_plan *plan, const ft_op *op, const ft_batch *b
         cost.bytes += bytes_of(plan, op->in[i], batch);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         cost.bytes += weight_bytes(plan, op, i, batch);
-    cost.bytes += bytes_of(plan, op->out, batch) + bytes_of(plan, op->codes, batch) +
+    cost.bytes += bytes_of(plan, op->out, batch) + bytes_of(plan, op->quantized, batch) +
                   bytes_of(plan, op->second, batch) + cache_bytes(plan, op, batch);
     return cost;
 }

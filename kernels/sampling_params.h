@@ -32,8 +32,9 @@ typedef struct ft_sampling_params {
     float presence_penalty;   /* subtracted from logits of tokens that were sampled before */
     float frequency_penalty;  /* subtracted for each time a token was sampled before */
     int32_t no_repeat_ngram;  /* no n-gram of this size occurs twice; 0: off */
-    int32_t bans; /* length of ban[]: ids that are banned now, e.g. EOS before the minimum length */
-    int32_t ban[FT_MAX_BANNED_IDS];
+    int32_t n_banned; /* length of banned[]: ids that are banned now, e.g. EOS before the minimum
+                         length */
+    int32_t banned[FT_MAX_BANNED_IDS];
 } ft_sampling_params;
 
 #endif

@@ -25,7 +25,7 @@ ft_groupwise_bytes ft_groupwise_stream_bytes(const ft_weight_matrix *w,
     size_t count =
         ft_groupwise_scale_count(&(ft_groupwise){ .group = options->group }, w->rows, w->cols);
     return (ft_groupwise_bytes){
-        .codes = ft_panel_bytes(w->rows, w->cols, options->bits),
+        .quantized = ft_panel_bytes(w->rows, w->cols, options->bits),
         .scales = count * sizeof(uint16_t),
         .zeros = options->asymmetric ? count : 0,
     };
@@ -49,7 +49,7 @@ static size_t layout_buffers(ft_groupwise_stream *s, char *allocation)
     ft_groupwise_bytes bytes = ft_groupwise_stream_bytes(s->weights, s->options);
     size_t used = 0, elements = FT_PANEL_ROWS * s->weights->cols;
     size_t grids = FT_PANEL_ROWS * ft_groupwise_options_groups(s->options, s->weights->cols);
-    s->codes = take_section(allocation, &used, s->batch * (bytes.codes / s->panels));
+    s->quantized = take_section(allocation, &used, s->batch * (bytes.quantized / s->panels));
     s->scale = take_section(allocation, &used, bytes.scales);
     s->zero = take_section(allocation, &used, bytes.zeros);
     s->zero = bytes.zeros > 0 ? s->zero : NULL;
@@ -142,15 +142,15 @@ static float dequantized_at(const ft_groupwise_panel *panel, size_t row, size_t 
                                    panel->q[row * panel->cols + col]);
 }
 
-/* x H x^T summed over all rows of a panel; `product` is a buffer of the size of x. */
+/* x H x^T summed over all rows of a panel; `x_moments` is a buffer of the size of x. */
 static double quadratic_form(const double *x, const ft_groupwise_panel *panel,
-                             const double *moments, double *product)
+                             const double *moments, double *x_moments)
 {
     double sum = 0.0;
     int rows = (int) panel->rows, cols = (int) panel->cols;
-    ft_dsymm(CblasRight, CblasUpper, rows, cols, 1.0, moments, cols, x, cols, 0.0, product, cols);
+    ft_dsymm(CblasRight, CblasUpper, rows, cols, 1.0, moments, cols, x, cols, 0.0, x_moments, cols);
     for (size_t i = 0; i < panel->rows * panel->cols; i++)
-        sum += x[i] * product[i];
+        sum += x[i] * x_moments[i];
     return sum > 0.0 ? sum : 0.0;
 }
 
@@ -204,8 +204,8 @@ static void quantize_panel(ft_groupwise_stream *s, size_t i)
     if (first_invalid(panel) < panel->rows * panel->cols)
         return;
     ft_groupwise_quantize(panel, s->options);
-    ft_groupwise_store_panel(s->codes + i * panel_words, s->scale, s->zero, index, w->rows, panel,
-                             s->options);
+    ft_groupwise_store_panel(s->quantized + i * panel_words, s->scale, s->zero, index, w->rows,
+                             panel, s->options);
     s->panel_error[i] = measure_error(panel, w, index * FT_PANEL_ROWS, s->options);
 }
 
@@ -239,20 +239,20 @@ static ft_status quantize_batch(ft_groupwise_stream *s, ft_error *err)
 static ft_status next_section(ft_groupwise_stream *s, const ft_groupwise_bytes *bytes,
                               const char **begin, size_t *count, ft_error *err)
 {
-    size_t position = s->position, panel_bytes = bytes->codes / s->panels;
-    if (position < bytes->codes) {
+    size_t position = s->position, panel_bytes = bytes->quantized / s->panels;
+    if (position < bytes->quantized) {
         if (position == s->n_done * panel_bytes)
             FT_TRY(quantize_batch(s, err));
         size_t end = s->n_done * panel_bytes;
         size_t first = (s->n_done - 1) / s->batch * s->batch * panel_bytes;
-        *begin = (const char *) s->codes + (position - first);
+        *begin = (const char *) s->quantized + (position - first);
         *count = end - position;
-    } else if (position - bytes->codes < bytes->scales) {
-        *begin = (const char *) s->scale + (position - bytes->codes);
-        *count = bytes->scales - (position - bytes->codes);
+    } else if (position - bytes->quantized < bytes->scales) {
+        *begin = (const char *) s->scale + (position - bytes->quantized);
+        *count = bytes->scales - (position - bytes->quantized);
     } else {
-        *begin = (const char *) s->zero + (position - bytes->codes - bytes->scales);
-        *count = bytes->codes + bytes->scales + bytes->zeros - position;
+        *begin = (const char *) s->zero + (position - bytes->quantized - bytes->scales);
+        *count = bytes->quantized + bytes->scales + bytes->zeros - position;
     }
     return FT_OK;
 }
@@ -261,7 +261,7 @@ ft_status ft_groupwise_stream_read(ft_groupwise_stream *s, void *out, size_t siz
                                    ft_error *err)
 {
     ft_groupwise_bytes bytes = ft_groupwise_stream_bytes(s->weights, s->options);
-    size_t end = bytes.codes + bytes.scales + bytes.zeros;
+    size_t end = bytes.quantized + bytes.scales + bytes.zeros;
     *n_read = 0;
     while (*n_read < size && s->position < end) {
         const char *begin;

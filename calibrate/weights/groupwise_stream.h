@@ -35,7 +35,7 @@ typedef struct ft_groupwise_stream {
     ft_groupwise_panel *panel;       /* [batch] */
     ft_groupwise_error *panel_error; /* [batch] */
     void *allocation; /* the allocation of everything below, and of the panels' arrays */
-    uint32_t *codes;  /* [batch] panels */
+    uint32_t *quantized; /* [batch] panels */
     uint16_t *scale;  /* [groups, padded rows] */
     uint8_t *zero;    /* the same; NULL: symmetric */
 } ft_groupwise_stream;
@@ -44,7 +44,7 @@ typedef struct ft_groupwise_stream {
  * Bytes of the three sections, in this order; the last is 0 if zero points are not stored.
  */
 typedef struct ft_groupwise_bytes {
-    size_t codes, scales, zeros;
+    size_t quantized, scales, zeros;
 } ft_groupwise_bytes;
 
 ft_groupwise_bytes ft_groupwise_stream_bytes(const ft_weight_matrix *weights,

@@ -277,7 +277,7 @@ static void run_op(const exec_ctx *p, const ft_op *op, ft_counts *const *counts)
         .rows = ft_row_kernels_for(exec->isa),
         .op = op,
         .out = value_view(p, op->out),
-        .codes = value_view(p, op->codes),
+        .quantized = value_view(p, op->quantized),
         .second = value_view(p, op->second),
         .batch = p->batch,
         .limits = &p->limits,

@@ -87,7 +87,7 @@ static bool is_input(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        if (op->out == value || op->codes == value || op->second == value)
+        if (op->out == value || op->quantized == value || op->second == value)
             return false;
     }
     return true;
@@ -228,7 +228,7 @@ static void slice_batch(ft_batch_shard *shard, const ft_batch *batch, size_t fir
     b->pages = offset_or_null(batch->pages, first * batch->max_pages);
     b->cross_kv = offset_or_null(batch->cross_kv, first);
     b->cross_kv_pages = offset_or_null(batch->cross_kv_pages, first * batch->max_cross_kv_pages);
-    b->choice = batch->choice == NULL ? NULL : batch->choice + selected;
+    b->sampling = batch->sampling == NULL ? NULL : batch->sampling + selected;
 }
 
 static void rebase_rows(ft_batch_shards *s, ft_batch_shard *shard, const ft_batch *batch,
@@ -291,13 +291,14 @@ static void copy_inputs(const ft_batch_shards *s, ft_batch_shard *shard, const c
  */
 size_t ft_batch_shards_split(ft_batch_shards *s, const ft_batch *batch, const char *arena)
 {
-    size_t lanes = batch->lanes > 1 ? batch->lanes : 1, searches = batch->sequences / lanes;
+    size_t beam_width = batch->beam_width > 1 ? batch->beam_width : 1,
+           searches = batch->sequences / beam_width;
     size_t first = 0, beams = 0, count = 0;
     if (searches < MIN_SEQUENCES * s->threads)
         return 0;
     for (size_t i = 1; i <= s->threads; i++) {
         size_t end = count_below(batch->start, batch->sequences, batch->tokens * i / s->threads);
-        end = i == s->threads ? batch->sequences : end / lanes * lanes;
+        end = i == s->threads ? batch->sequences : end / beam_width * beam_width;
         if (end <= first)
             continue;
         ft_batch_shard *shard = &s->shard[count];

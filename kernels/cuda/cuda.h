@@ -241,11 +241,11 @@ typedef struct ft_cuda_batch {
     size_t max_pages;
     size_t context;  /* upper bound of the bucket; past holds the exact length of each sequence */
     size_t capacity; /* tokens per cache slot: ft_limits.context */
-    bool step;       /* decode step: one row per sequence, its token was sampled before: ft_batch */
+    bool decode_step;     /* one row per sequence, its token was sampled before: ft_batch */
     bool batch_invariant; /* float GEMMs must be batch-invariant */
     size_t selected;
     const int32_t *selected_rows;
-    const ft_sampling_params *choice;   /* NULL: no sampling */
+    const ft_sampling_params *sampling; /* NULL: no sampling */
     const struct ft_beam_params *beams; /* [groups]; padding groups have no slot */
     size_t groups, widest;              /* beams of the widest group */
 
@@ -254,7 +254,7 @@ typedef struct ft_cuda_batch {
     const int32_t *cross_kv_pages;
     size_t max_cross_kv_pages;
     size_t cross_kv; /* upper bound of the bucket: tokens of the longest source */
-    size_t lanes;    /* neighbouring sequences (beams) that share source tokens; 0 or 1: none */
+    size_t beam_width; /* neighbouring sequences (beams) that share source tokens; 0 or 1: none */
 } ft_cuda_batch;
 
 /*
@@ -270,8 +270,8 @@ typedef struct ft_cuda_mailbox_entry {
 
 /* Mailbox in which the host polls for the tokens of a pass while the next one may already run. */
 typedef struct ft_cuda_token_mailbox {
-    ft_cuda_mailbox_entry *row; /* pinned, [2][most]: even and odd passes; NULL: disabled */
-    size_t most;
+    ft_cuda_mailbox_entry *row; /* pinned, [2][capacity]: even and odd passes; NULL: disabled */
+    size_t capacity;
     const uint32_t *run; /* device: number of this pass */
 } ft_cuda_token_mailbox;
 
@@ -280,7 +280,7 @@ typedef struct ft_cuda_args {
     void *stream; /* cudaStream_t */
     void *blas;   /* cublasHandle_t, bound to the stream */
     const ft_op *op;
-    ft_cuda_view in[FT_MAX_IN], out, codes, second;
+    ft_cuda_view in[FT_MAX_IN], out, quantized, second;
     ft_cuda_view state[FT_MAX_STATES];       /* all rows of the state */
     ft_rows per;                             /* what a row of in[0] is: token, sequence, ... */
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* with device pointers; NULL: absent */
@@ -328,11 +328,13 @@ size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences);
 
 /* ---- Arrays ------------------------------------------------------------------------------- */
 
-/* codes[i] = ft_quantize(x[i], inverse_scale), n elements. */
-int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x, float inv_scale, size_t n);
+/* quantized[i] = ft_quantize(x[i], inverse_scale), n elements. */
+int ft_cuda_quantize_array(void *stream, int8_t *quantized, const float *x, float inv_scale,
+                           size_t n);
 
-/* out[i] = codes[i] * scale, n elements. */
-int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *codes, float scale, size_t n);
+/* out[i] = quantized[i] * scale, n elements. */
+int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *quantized, float scale,
+                             size_t n);
 
 /*
  * Convert an int8 matrix [rows, cols] from one layout to another; out has ft_layout_bytes(to, ...)

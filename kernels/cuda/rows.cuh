@@ -178,11 +178,11 @@ __device__ __forceinline__ void ft_store_quantized_as(void *data, size_t at, con
                                                       float inverse)
 {
     if constexpr (dtype != FT_I8) {
-        float codes[N];
+        float quantized[N];
 #pragma unroll
         for (int i = 0; i < N; i++)
-            codes[i] = ft_quantize_to_float(v[i], inverse);
-        ft_store_as<FT_F32, N>(data, at, codes);
+            quantized[i] = ft_quantize_to_float(v[i], inverse);
+        ft_store_as<FT_F32, N>(data, at, quantized);
     } else if constexpr (N == 1) {
         *ft_element<int8_t>(data, at) = ft_quantize(v[0], inverse);
     } else {

@@ -63,7 +63,7 @@ typedef struct ft_artifact_tensor {
      * Group-wise parameters, for FT_PANEL32: always for U4, optional for U8. The reader sets the
      * pointers.
      */
-    ft_groupwise blocks;
+    ft_groupwise groupwise;
     bool has_zero_points; /* each group has its own zero point */
 
     /* Set by the reader. */

@@ -63,7 +63,7 @@ static ft_status check_group_scales(const ft_artifact *a, const ft_artifact_tens
     size_t rows = (size_t) t->dim[0], padded = ft_layout_rows(FT_PANEL32, rows);
     for (size_t i = 0; i < count; i++) {
         bool is_padding = i % padded >= rows;
-        uint16_t bits = t->blocks.scale[i];
+        uint16_t bits = t->groupwise.scale[i];
         if (is_padding ? bits == 0 : bits > 0 && bits < 0x7c00) /* positive, finite, not NaN */
             continue;
         return ft_fail(err, FT_EFORMAT, "%s: %s: scale of row %zu, group %zu is %g, expected %s",
@@ -79,10 +79,10 @@ static ft_status check_group_zeros(const ft_artifact *a, const ft_artifact_tenso
     size_t rows = (size_t) t->dim[0], padded = ft_layout_rows(FT_PANEL32, rows);
     for (size_t i = 0; i < count; i++) {
         int max = i % padded >= rows ? 0 : (1 << ft_groupwise_bits(t->dtype)) - 1;
-        if (t->blocks.zero[i] > max)
+        if (t->groupwise.zero[i] > max)
             return ft_fail(err, FT_EFORMAT,
                            "%s: %s: zero of row %zu, group %zu is %d, expected at most %d",
-                           a->label, t->name, i % padded, i / padded, t->blocks.zero[i], max);
+                           a->label, t->name, i % padded, i / padded, t->groupwise.zero[i], max);
     }
     return FT_OK;
 }
@@ -91,16 +91,16 @@ static ft_status read_group_scales(const ft_artifact *a, zip_t *zip, ft_artifact
                                    ft_error *err)
 {
     const void *values;
-    size_t count = ft_groupwise_scale_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
-    FT_TRY(find_values(a, zip, t, FT_SCALE_PREFIX, "scales", count, sizeof *t->blocks.scale,
+    size_t count = ft_groupwise_scale_count(&t->groupwise, (size_t) t->dim[0], (size_t) t->dim[1]);
+    FT_TRY(find_values(a, zip, t, FT_SCALE_PREFIX, "scales", count, sizeof *t->groupwise.scale,
                        &values, err));
-    t->blocks.scale = values;
+    t->groupwise.scale = values;
     FT_TRY(check_group_scales(a, t, count, err));
     if (!t->has_zero_points)
         return FT_OK;
-    FT_TRY(find_values(a, zip, t, FT_ZERO_PREFIX, "zeros", count, sizeof *t->blocks.zero, &values,
-                       err));
-    t->blocks.zero = values;
+    FT_TRY(find_values(a, zip, t, FT_ZERO_PREFIX, "zeros", count, sizeof *t->groupwise.zero,
+                       &values, err));
+    t->groupwise.zero = values;
     return check_group_zeros(a, t, count, err);
 }
 
@@ -115,7 +115,7 @@ static ft_status check_owner(const ft_artifact *a, const char *name, ft_error *e
         t = ft_artifact_find(a, name + strlen(FT_SCALE_PREFIX));
     else
         return FT_OK;
-    if (t != NULL && (scales ? t->scale != NULL || t->blocks.scale != NULL : t->has_zero_points))
+    if (t != NULL && (scales ? t->scale != NULL || t->groupwise.scale != NULL : t->has_zero_points))
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: %s: %s of no quantized tensor", a->label, name,
                    scales ? "scales" : "zeros");

@@ -159,8 +159,8 @@ static ft_status add_continuation(ft_artifact_writer *w, const char *prefix,
 static ft_status add_groups(ft_artifact_writer *w, const ft_artifact_tensor *t,
                             ft_read_callback read_bytes, void *user, ft_error *err)
 {
-    size_t count = ft_groupwise_scale_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
-    FT_TRY(add_continuation(w, FT_SCALE_PREFIX, t, count * sizeof *t->blocks.scale, read_bytes,
+    size_t count = ft_groupwise_scale_count(&t->groupwise, (size_t) t->dim[0], (size_t) t->dim[1]);
+    FT_TRY(add_continuation(w, FT_SCALE_PREFIX, t, count * sizeof *t->groupwise.scale, read_bytes,
                             user, err));
     return t->has_zero_points ? add_continuation(w, FT_ZERO_PREFIX, t, count, read_bytes, user, err)
                               : FT_OK;

@@ -57,18 +57,18 @@ static size_t stored_bytes(const ft_artifact_tensor *t)
 static ft_status check_layout(const char *label, const ft_artifact_tensor *t, const char *shape,
                               ft_error *err)
 {
-    bool blocks = t->layout == FT_PANEL32, quantized = t->layout != FT_ROW;
-    bool fits = blocks ? ft_groupwise_bits(t->dtype) != 0 : t->dtype == FT_I8;
+    bool groupwise = t->layout == FT_PANEL32, quantized = t->layout != FT_ROW;
+    bool fits = groupwise ? ft_groupwise_bits(t->dtype) != 0 : t->dtype == FT_I8;
     if (quantized && (!fits || t->ndim != 2))
         return ft_fail(err, FT_EFORMAT, "%s: %s: layout %s is for %s matrices, not for %s %s",
-                       label, t->name, ft_layout_name(t->layout), blocks ? "U4 and U8" : "I8",
+                       label, t->name, ft_layout_name(t->layout), groupwise ? "U4 and U8" : "I8",
                        ft_dtype_name(t->dtype), shape);
-    if (!blocks && t->dtype == FT_U4)
+    if (!groupwise && t->dtype == FT_U4)
         return ft_fail(err, FT_EFORMAT, "%s: %s: U4 in layout %s, expected %s", label, t->name,
                        ft_layout_name(t->layout), ft_layout_name(FT_PANEL32));
-    if (blocks && (t->blocks.group < 0 || t->blocks.group % 32 != 0))
+    if (groupwise && (t->groupwise.group < 0 || t->groupwise.group % 32 != 0))
         return ft_fail(err, FT_EFORMAT, "%s: %s: groups of %d columns, expected a multiple of 32",
-                       label, t->name, t->blocks.group);
+                       label, t->name, t->groupwise.group);
     return FT_OK;
 }
 
@@ -116,8 +116,8 @@ static json_t *tensor_json(const ft_artifact_tensor *t)
     if (t->has_zero_points)
         ft_json_set(&json, "zero", json_pack("s+", FT_ZERO_PREFIX, t->name));
     if (t->layout == FT_PANEL32)
-        ft_json_set(&json, "group", json_integer(t->blocks.group));
-    if (t->blocks.int8_activations)
+        ft_json_set(&json, "group", json_integer(t->groupwise.group));
+    if (t->groupwise.int8_activations)
         ft_json_set(&json, "activations", json_string(INT8_ACTIVATIONS));
     return json;
 }
@@ -242,21 +242,21 @@ static ft_status check_size(const manifest_object *o, const ft_artifact_tensor *
 static ft_status parse_blocks(const manifest_object *o, ft_artifact_tensor *t)
 {
     static const char *const keys[] = { "group", "zero", "activations" };
-    bool blocks = t->layout == FT_PANEL32;
-    for (size_t i = 0; i < FT_COUNT(keys) && !blocks; i++)
+    bool groupwise = t->layout == FT_PANEL32;
+    for (size_t i = 0; i < FT_COUNT(keys) && !groupwise; i++)
         if (json_object_get(o->json, keys[i]) != NULL)
             return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s %s with \"%s\"", o->label, t->name,
                            ft_dtype_name(t->dtype), ft_layout_name(t->layout), keys[i]);
-    if (!blocks)
+    if (!groupwise)
         return FT_OK;
     size_t group;
     FT_TRY(get_size(o, "group", &group));
     if (group > INT32_MAX)
         return fail_field(o, "group", "at most 2147483647");
-    t->blocks.group = (int32_t) group;
+    t->groupwise.group = (int32_t) group;
     t->has_zero_points = json_object_get(o->json, "zero") != NULL;
-    t->blocks.int8_activations = json_object_get(o->json, "activations") != NULL;
-    if (t->blocks.int8_activations) {
+    t->groupwise.int8_activations = json_object_get(o->json, "activations") != NULL;
+    if (t->groupwise.int8_activations) {
         const char *text;
         FT_TRY(get_string(o, "activations", &text));
         if (strcmp(text, INT8_ACTIVATIONS) != 0)

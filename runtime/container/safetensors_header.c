@@ -38,8 +38,8 @@ fail_tensor(const ft_json_scanner *scan, ft_status code, const char *format, ...
     return ft_fail(scan->err, code, "%s: %.256s: %s", scan->file, scan->tensor, what);
 }
 
-/* Read [1, 2, ...], at most `room` numbers; more are reported with the status `limit`. */
-static ft_status read_numbers(ft_json_scanner *scan, int64_t *number, int room, int *count,
+/* Read [1, 2, ...], at most `capacity` numbers; more are reported with the status `limit`. */
+static ft_status read_numbers(ft_json_scanner *scan, int64_t *number, int capacity, int *count,
                               ft_status limit, const char *what)
 {
     *count = 0;
@@ -47,8 +47,8 @@ static ft_status read_numbers(ft_json_scanner *scan, int64_t *number, int room, 
     if (ft_json_scan_accept(scan, ']'))
         return FT_OK;
     do {
-        if (*count == room)
-            return fail_tensor(scan, limit, "%s has more than %d numbers", what, room);
+        if (*count == capacity)
+            return fail_tensor(scan, limit, "%s has more than %d numbers", what, capacity);
         FT_TRY(ft_json_scan_integer(scan, &number[*count]));
         ++*count;
     } while (ft_json_scan_accept(scan, ','));

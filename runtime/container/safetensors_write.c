@@ -200,11 +200,11 @@ static ft_status write_at(const ft_atomic_file *output, const void *data, size_t
 
 /* Each tensor starts where the previous one in the file ends. */
 static void assign_offsets(const header_writer *j, const ft_named_tensor *tensors,
-                           file_range *places)
+                           file_range *ranges)
 {
     uint64_t at = j->header_bytes;
     for (size_t i = 0; i < j->count; i++) {
-        file_range *p = &places[j->tensor[i] - tensors];
+        file_range *p = &ranges[j->tensor[i] - tensors];
         p->at = at;
         p->end = at += ft_tensor_bytes(&j->tensor[i]->tensor);
     }

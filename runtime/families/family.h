@@ -130,10 +130,9 @@ typedef struct ft_architecture {
 
     /* Encoder-decoders. */
     ft_sinusoids sinusoids;
-    const char *const
-        *words; /* checkpoint names of copies of embed.word, NULL-terminated; or NULL */
-    const char *const
-        *positions; /* checkpoint names of stored sinusoids, NULL-terminated; or NULL */
+    /* Checkpoint names of the copies of embed.word and of stored sinusoids; each list ends with
+     * NULL and may be NULL. */
+    const char *const *tied_embeddings, *const *stored_sinusoids;
 } ft_architecture;
 
 /* Rule `index` for config.json, inherited rules first; NULL past the last one. */

@@ -27,7 +27,7 @@ static const ft_weight_source sources[] = {
     { "decoder.norm", "model.decoder.layer_norm" },
 };
 
-static const char *const embedding_copies[] = {
+static const char *const tied_embeddings[] = {
     "model.encoder.embed_tokens.weight",
     "model.decoder.embed_tokens.weight",
     NULL,
@@ -57,7 +57,7 @@ const ft_architecture ft_architecture_m2m100 = {
     .classes = classes,
     .base_model = "M2M100Model",
     .sinusoids = FT_SINUSOIDS_M2M100,
-    .words = embedding_copies,
+    .tied_embeddings = tied_embeddings,
 };
 
 /* ---- Graph -------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ static const ft_weight_source sources[] = {
     { "head.bias", "final_logits_bias" },
 };
 
-static const char *const embedding_copies[] = {
+static const char *const tied_embeddings[] = {
     "model.encoder.embed_tokens.weight",
     "model.decoder.embed_tokens.weight",
     NULL,
@@ -72,8 +72,8 @@ const ft_architecture ft_architecture_marian = {
     .classes = classes,
     .base_model = "MarianModel",
     .sinusoids = FT_SINUSOIDS_MARIAN,
-    .words = embedding_copies,
-    .positions = positions,
+    .tied_embeddings = tied_embeddings,
+    .stored_sinusoids = positions,
 };
 
 /* ---- Graph -------------------------------------------------------------------------------- */

@@ -62,10 +62,10 @@ static void set_eos_ids(ft_beam_params *rules, const ft_beam_search_config *plan
 {
     size_t ends = r->stop_ids != NULL ? r->stops : plan->stops.count;
     const ft_config *config = &plan->session->model->config;
-    rules->ends = (int32_t) ends;
-    rules->bans = config->num_banned;
-    memcpy(rules->end, r->stop_ids != NULL ? r->stop_ids : plan->stops.id, ends * sizeof(int32_t));
-    memcpy(rules->ban, config->banned, (size_t) config->num_banned * sizeof(int32_t));
+    rules->n_eos = (int32_t) ends;
+    rules->n_banned = config->num_banned;
+    memcpy(rules->eos, r->stop_ids != NULL ? r->stop_ids : plan->stops.id, ends * sizeof(int32_t));
+    memcpy(rules->banned, config->banned, (size_t) config->num_banned * sizeof(int32_t));
 }
 
 static void begin_source(search_loop *l, size_t g, const ft_request *r)
@@ -77,11 +77,11 @@ static void begin_source(search_loop *l, size_t g, const ft_request *r)
     to->rules = (ft_beam_params){
         .slot = (int32_t) (g * l->width),
         .width = (int32_t) l->width,
-        .parts = plan->options.beam_groups,
+        .num_beam_groups = plan->options.beam_groups,
         .prompt = (int32_t) to->prompt_tokens,
-        .longest = (int32_t) ft_beam_search_max_tokens(plan, r),
-        .least = r->min_new_tokens,
-        .early = (int32_t) plan->options.early_stopping,
+        .max_length = (int32_t) ft_beam_search_max_tokens(plan, r),
+        .min_new_tokens = r->min_new_tokens,
+        .early_stopping = (int32_t) plan->options.early_stopping,
         .no_repeat_ngram = r->no_repeat_ngram,
         .repetition_penalty = r->repetition_penalty,
         .diversity_penalty = plan->options.diversity_penalty,
@@ -131,18 +131,18 @@ static bool assign_slots(search_loop *l, size_t g)
 {
     ft_chunk_batch *p = l->session->chunks;
     const ft_request *r = &l->request[l->next];
-    size_t first = g * l->width, longest = ft_beam_search_max_tokens(&l->plan, r), lanes = 0;
+    size_t first = g * l->width, longest = ft_beam_search_max_tokens(&l->plan, r), reserved = 0;
     bool fits = ft_page_table_reserve(&p->sources, first, r->source_tokens);
-    while (fits && lanes < l->width)
-        fits = ft_page_table_reserve(&p->pages, first + lanes++, longest - 1);
+    while (fits && reserved < l->width)
+        fits = ft_page_table_reserve(&p->pages, first + reserved++, longest - 1);
     if (fits) {
         begin_source(l, g, r);
         l->next++;
         return true;
     }
     ft_page_table_release(&p->sources, first);
-    while (lanes > 0)
-        ft_page_table_release(&p->pages, first + --lanes);
+    while (reserved > 0)
+        ft_page_table_release(&p->pages, first + --reserved);
     return false;
 }
 
@@ -220,8 +220,8 @@ static bool add_steps(search_loop *l)
         if (from->request != NULL)
             add_beam_step(l, from, row);
     }
-    p->batch.step = true;
-    p->batch.lanes = l->width;
+    p->batch.decode_step = true;
+    p->batch.beam_width = l->width;
     return p->batch.tokens > 0;
 }
 
@@ -235,7 +235,7 @@ static bool is_finished(const search_loop *l, const source_state *g)
         return false;
     for (size_t beam_id = 0; beam_id < l->width; beam_id += group_width)
         if (l->beam[first + beam_id].status == FT_BEAM_RUNS)
-            return tokens_of(g) >= (size_t) g->rules.longest;
+            return tokens_of(g) >= (size_t) g->rules.max_length;
     return true;
 }
 
@@ -346,7 +346,7 @@ static bool must_poll(const search_loop *l)
 {
     for (size_t i = 0; i < l->groups; i++) {
         const source_state *g = &l->source_state[i];
-        if (g->request != NULL && g->steps > 0 && tokens_of(g) >= (size_t) g->rules.longest)
+        if (g->request != NULL && g->steps > 0 && tokens_of(g) >= (size_t) g->rules.max_length)
             return true;
     }
     return l->steps_since_poll >= (size_t) l->plan.options.poll_every;
@@ -418,7 +418,7 @@ static ft_status prepare(search_loop *l, const ft_beam_search_options *options, 
     l->finished = ft_calloc(num_slots * context, sizeof *l->finished);
     if (l->source_state == NULL || l->step == NULL || l->beam == NULL || l->finished == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to search with %zu beams", l->width);
-    l->beam_value = ft_plan_find(&s->plan, "beam.lanes");
+    l->beam_value = ft_plan_find(&s->plan, "beam.beams");
     l->finished_value = ft_plan_find(&s->plan, "beam.finished");
     ft_page_table_clear(&s->chunks->pages);
     ft_page_table_clear(&s->chunks->sources);

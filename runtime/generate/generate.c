@@ -48,7 +48,7 @@ typedef struct text {
     bool encoded;                   /* the encoder has run, or the model has none */
     size_t prefilled;               /* tokens in the KV cache after all launched passes */
     size_t n_launched, n_generated; /* new tokens: launched, and received */
-    size_t most;                    /* maximum of new tokens */
+    size_t max_new_tokens;          /* maximum of new tokens */
 } text;
 
 /* A launched pass that samples tokens: the slot of each row.  Rows of ended sequences are ignored.
@@ -102,7 +102,7 @@ static ft_sampling_params sampling_of(const generate_loop *l, size_t slot)
 {
     const text *t = &l->text[slot];
     const ft_request *r = t->request;
-    ft_sampling_params choice = {
+    ft_sampling_params sampling = {
         .seed = r->seed,
         .step = (uint32_t) t->n_launched,
         .slot = (int32_t) slot,
@@ -119,13 +119,14 @@ static ft_sampling_params sampling_of(const generate_loop *l, size_t slot)
     if ((int32_t) t->n_launched < r->min_new_tokens) {
         size_t count;
         const int32_t *stops = stop_ids_of(l, r, &count);
-        choice.bans = (int32_t) count;
-        memcpy(choice.ban, stops, count * sizeof *stops);
+        sampling.n_banned = (int32_t) count;
+        memcpy(sampling.banned, stops, count * sizeof *stops);
     }
     const ft_config *config = &l->session->model->config;
-    memcpy(choice.ban + choice.bans, config->banned, (size_t) config->num_banned * sizeof(int32_t));
-    choice.bans += config->num_banned;
-    return choice;
+    memcpy(sampling.banned + sampling.n_banned, config->banned,
+           (size_t) config->num_banned * sizeof(int32_t));
+    sampling.n_banned += config->num_banned;
+    return sampling;
 }
 
 /* ---- Forward passes ----------------------------------------------------------------------- */
@@ -133,7 +134,7 @@ static ft_sampling_params sampling_of(const generate_loop *l, size_t slot)
 static void add_chunk(generate_loop *l, size_t slot, const int32_t *ids, size_t count, bool samples)
 {
     text *t = &l->text[slot];
-    ft_sampling_params choice;
+    ft_sampling_params sampling;
     size_t n_tokens = t->request->prompt_tokens + t->n_launched;
     ft_prefill_chunk chunk = { .slot = slot,
                                .source = slot,
@@ -142,9 +143,9 @@ static void add_chunk(generate_loop *l, size_t slot, const int32_t *ids, size_t 
                                .ids = ids,
                                .count = count };
     if (samples) {
-        choice = sampling_of(l, slot);
+        sampling = sampling_of(l, slot);
         chunk.logits = FT_LOGITS_LAST;
-        chunk.choice = &choice;
+        chunk.sampling = &sampling;
         in_flight *f = &l->in_flight[l->num_in_flight];
         f->slot[f->count++] = slot;
         t->n_launched++;
@@ -177,7 +178,7 @@ static ft_finish_reason finish_reason_of(const generate_loop *l, const text *t, 
         return FT_FINISH_FAILED;
     if (is_stop(l, t->request, id))
         return FT_FINISH_STOP_ID;
-    return t->n_generated + 1 == t->most ? FT_FINISH_LENGTH : FT_FINISH_NONE;
+    return t->n_generated + 1 == t->max_new_tokens ? FT_FINISH_LENGTH : FT_FINISH_NONE;
 }
 
 /* forced_eos_token_id: the last token at the maximum length. */
@@ -234,9 +235,9 @@ static ft_status launch(generate_loop *l, ft_error *err)
     double before = ft_monotonic_seconds();
     FT_TRY(ft_session_run_chunks(l->session, err));
     l->num_in_flight += batch->selected > 0;
-    if (!batch->step)
+    if (!batch->decode_step)
         l->stats.prompt_tokens += batch->tokens;
-    *phase_seconds(l, batch->step) += ft_monotonic_seconds() - before;
+    *phase_seconds(l, batch->decode_step) += ft_monotonic_seconds() - before;
     return FT_OK;
 }
 
@@ -290,10 +291,11 @@ static void admit(generate_loop *l)
             ft_page_table_release(&chunks->pages, slot);
             return;
         }
-        l->text[slot] = (text){ .request = r,
-                                .encoded = r->source_tokens == 0,
-                                .index = l->next++,
-                                .most = ft_request_max_new_tokens(r, l->session->context) };
+        l->text[slot] =
+            (text){ .request = r,
+                    .encoded = r->source_tokens == 0,
+                    .index = l->next++,
+                    .max_new_tokens = ft_request_max_new_tokens(r, l->session->context) };
         if (l->decoded != NULL)
             ft_stop_decoder_reset(&l->decoded[slot], r->stop_strings);
     }
@@ -339,10 +341,11 @@ static bool add_steps(generate_loop *l)
 {
     ft_chunk_batch *chunks = l->session->chunks;
     ft_chunk_batch_clear(chunks);
-    chunks->batch.step = true;
+    chunks->batch.decode_step = true;
     for (size_t slot = 0; slot < l->num_slots; slot++) {
         int32_t chosen = -1 - (int32_t) slot;
-        if (l->text[slot].request != NULL && l->text[slot].n_launched < l->text[slot].most)
+        if (l->text[slot].request != NULL &&
+            l->text[slot].n_launched < l->text[slot].max_new_tokens)
             add_chunk(l, slot, &chosen, 1, true);
     }
     return chunks->batch.tokens > 0;
@@ -359,9 +362,9 @@ static bool has_free_slot(const generate_loop *l)
 /* At least one step, until all sequences have ended or a waiting request may find a free slot. */
 static ft_status decode(generate_loop *l, ft_error *err)
 {
-    unsigned most = l->session->model->backend->runs_async ? 2 : 1;
+    unsigned max_new_tokens = l->session->model->backend->runs_async ? 2 : 1;
     for (bool continues = true;; continues = l->next == l->count || !has_free_slot(l)) {
-        while (continues && l->num_in_flight < most && add_steps(l))
+        while (continues && l->num_in_flight < max_new_tokens && add_steps(l))
             FT_TRY(launch(l, err));
         if (l->num_in_flight == 0)
             return FT_OK;

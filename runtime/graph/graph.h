@@ -160,7 +160,7 @@ int ft_sample(ft_graph *graph, const char *name, int logits, int ids);
 /*
  * One beam search step over the rows of `logits` [R, vocabulary].  A forward pass runs either this
  * or ft_sample(); call that one first, because it records the prompts.  The search state is in the
- * values NAME.origin, NAME.lanes and NAME.finished: kernels/beam_search.h.
+ * values NAME.cache_indirection, NAME.beams and NAME.finished: kernels/beam_search.h.
  */
 void ft_graph_beam_search(ft_graph *graph, const char *name, int logits);
 

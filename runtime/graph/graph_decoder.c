@@ -158,11 +158,11 @@ void ft_graph_beam_search(ft_graph *graph, const char *name, int logits)
     op.state[FT_STATE_HISTORY] =
         ft_graph_state(graph, "chosen", ".history", FT_SLOT_POSITIONS, 1, FT_I32);
     op.state[FT_STATE_BEAMS] =
-        ft_graph_state(graph, name, ".lanes", FT_SLOTS, FT_BEAM_WORDS, FT_I32);
+        ft_graph_state(graph, name, ".beams", FT_SLOTS, FT_BEAM_WORDS, FT_I32);
     op.state[FT_STATE_FINISHED] =
         ft_graph_state(graph, name, ".finished", FT_SLOT_POSITIONS, 1, FT_I32);
     op.state[FT_STATE_CACHE_INDIRECTION] =
-        ft_graph_state(graph, name, ".origin", FT_SLOT_POSITIONS, 1, FT_I32);
+        ft_graph_state(graph, name, ".cache_indirection", FT_SLOT_POSITIONS, 1, FT_I32);
     if (graph->status != FT_OK)
         return;
     share_cache_indirection(graph, op.state[FT_STATE_CACHE_INDIRECTION]);

@@ -53,7 +53,7 @@ static bool can_batch(const ft_plan *plan, const ft_op *a, const ft_op *b)
         return false;
     const ft_weight *w = &plan->weight[a->weight[0]], *v = &plan->weight[b->weight[0]];
     return w->cols == v->cols && w->dtype == v->dtype && a->attr.activation == b->attr.activation &&
-           (a->codes < 0) == (b->codes < 0) && (a->weight[1] < 0) == (b->weight[1] < 0);
+           (a->quantized < 0) == (b->quantized < 0) && (a->weight[1] < 0) == (b->weight[1] < 0);
 }
 
 static int count_linears(const ft_plan *plan, int first)
@@ -69,7 +69,7 @@ static int count_linears(const ft_plan *plan, int first)
 static bool has_norm(const ft_plan *plan, int norm, int linears)
 {
     const ft_op *op = &plan->op[norm];
-    return op->kind == FT_OP_NORM && op->out >= 0 && op->codes < 0 && linears > 0 &&
+    return op->kind == FT_OP_NORM && op->out >= 0 && op->quantized < 0 && linears > 0 &&
            plan->op[norm + 1].in[0] == op->out &&
            is_read_within(plan, op->out, norm + 1, norm + 1 + linears);
 }
@@ -81,7 +81,7 @@ static bool has_gate(const ft_plan *plan, int first, int linears)
     if (linears != 2 || at >= end_of_stack(plan, first))
         return false;
     const ft_op *a = &plan->op[first], *b = &plan->op[first + 1], *gate = &plan->op[at];
-    return gate->kind == FT_OP_GATE && gate->codes < 0 && gate->in[0] == a->out &&
+    return gate->kind == FT_OP_GATE && gate->quantized < 0 && gate->in[0] == a->out &&
            gate->in[1] == b->out && a->attr.activation == FT_ACT_NONE &&
            is_read_within(plan, a->out, at, at + 1) && is_read_within(plan, b->out, at, at + 1);
 }

@@ -115,7 +115,7 @@ static bool quantize_point(ft_plan *plan, int value, const ft_lower_options *opt
     int at = ft_plan_producer(plan, value) + 1;
     ft_op op = ft_op_init(FT_OP_QUANTIZE);
     op.in[0] = (int16_t) value;
-    op.codes = (int16_t) quantized;
+    op.quantized = (int16_t) quantized;
     return ft_lower_insert(plan, at, &op) &&
            (!options->int8_residual || dequantize_for_float_readers(plan, value, quantized, at));
 }
@@ -154,12 +154,12 @@ static bool fold_quantize(ft_plan *plan, int index)
         return false;
     int producer_index = ft_plan_producer(plan, quantize_op->in[0]);
     bool only_reader = ft_plan_uses(plan, quantize_op->in[0]) == 1;
-    bool dynamic = plan->value[quantize_op->codes].dynamic;
+    bool dynamic = plan->value[quantize_op->quantized].dynamic;
     if (producer_index < 0 || plan->op[producer_index].out != quantize_op->in[0] ||
         !can_write_quantized(plan, &plan->op[producer_index], !only_reader, dynamic))
         return false;
     ft_op *producer = &plan->op[producer_index];
-    producer->codes = quantize_op->codes;
+    producer->quantized = quantize_op->quantized;
     if (only_reader)
         producer->out = -1;
     return true;

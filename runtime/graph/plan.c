@@ -19,7 +19,7 @@
 
 ft_op ft_op_init(ft_op_kind kind)
 {
-    ft_op op = { .kind = kind, .out = -1, .codes = -1, .inner = -1, .second = -1 };
+    ft_op op = { .kind = kind, .out = -1, .quantized = -1, .inner = -1, .second = -1 };
     op.attr.embed_scale = 1.0f;
     for (int i = 0; i < FT_MAX_IN; i++)
         op.in[i] = -1;
@@ -111,7 +111,8 @@ int ft_plan_find_weight(const ft_plan *plan, const char *name)
 int ft_plan_producer(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].out == value || plan->op[i].codes == value || plan->op[i].second == value)
+        if (plan->op[i].out == value || plan->op[i].quantized == value ||
+            plan->op[i].second == value)
             return i;
     return -1;
 }
@@ -156,7 +157,7 @@ static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *extent, int 
     ft_lifetime life = { plan->nop, -1 };
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        bool touched = op->out == value || op->codes == value || op->second == value;
+        bool touched = op->out == value || op->quantized == value || op->second == value;
         for (int j = 0; j < FT_MAX_IN; j++)
             touched = touched || op->in[j] == value;
         if (touched && extent[i].first < life.first)
@@ -325,7 +326,7 @@ static void write_fused(const ft_op *op, FILE *file)
         fprintf(file, "  window %d", op->attr.window);
     if (op->kind == FT_OP_POOL)
         fprintf(file, "  %s", op->attr.pooling == FT_POOL_FIRST ? "first" : "mean");
-    if (op->codes >= 0 && op->kind != FT_OP_QUANTIZE)
+    if (op->quantized >= 0 && op->kind != FT_OP_QUANTIZE)
         fprintf(file, "  + quantize");
 }
 
@@ -358,10 +359,10 @@ ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
         fprintf(file, "%4d  %-15s  ", i, ft_op_name(op->kind));
         if (op->out >= 0)
             write_result(plan, op->out, file);
-        if (op->out >= 0 && op->codes >= 0)
+        if (op->out >= 0 && op->quantized >= 0)
             fprintf(file, "  and  ");
-        if (op->codes >= 0)
-            write_result(plan, op->codes, file);
+        if (op->quantized >= 0)
+            write_result(plan, op->quantized, file);
         if (op->second >= 0) {
             fprintf(file, "  and  ");
             write_result(plan, op->second, file);

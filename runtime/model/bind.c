@@ -90,7 +90,7 @@ static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *s
     weight->dtype = tensor->dtype;
     weight->layout = tensor->layout;
     weight->scale = tensor->scale;
-    weight->blocks = tensor->blocks;
+    weight->groupwise = tensor->groupwise;
     weight->data = tensor->data;
     return FT_OK;
 }

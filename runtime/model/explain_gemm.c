@@ -40,7 +40,7 @@ static void describe_plan(gemm_description *descriptions, const ft_session *sess
 static bool same_gemm(const ft_plan *plan, const ft_op *a, const ft_op *b)
 {
     const ft_weight *w = &plan->weight[a->weight[0]], *v = &plan->weight[b->weight[0]];
-    return w->rows == v->rows && w->cols == v->cols && (a->codes < 0) == (b->codes < 0) &&
+    return w->rows == v->rows && w->cols == v->cols && (a->quantized < 0) == (b->quantized < 0) &&
            plan->value[a->in[0]].rows == plan->value[b->in[0]].rows &&
            a->attr.activation == b->attr.activation;
 }
@@ -88,9 +88,10 @@ static void write_gemm(const gemm_report *a, int op, int count_in_plan, FILE *fi
     const ft_plan *plan = a->plan;
     const ft_op *o = &plan->op[op];
     const ft_weight *w = &plan->weight[o->weight[0]];
-    bool to_quantized = o->codes >= 0;
+    bool to_quantized = o->quantized >= 0;
     fprintf(file, "      gemm        %s x %zu x %zu  %s", ft_rows_name(plan->value[o->in[0]].rows),
-            w->rows, w->cols, ft_dtype_name(plan->value[to_quantized ? o->codes : o->out].dtype));
+            w->rows, w->cols,
+            ft_dtype_name(plan->value[to_quantized ? o->quantized : o->out].dtype));
     if (o->attr.activation != FT_ACT_NONE)
         fprintf(file, " + %s", ft_activation_name(o->attr.activation));
     fprintf(file, ", %d time%s: ", count_in_plan, count_in_plan > 1 ? "s" : "");
@@ -143,9 +144,9 @@ size_t ft_gemm_report_default_batches(const ft_session *session,
                                       ft_batch runs[FT_GEMM_REPORT_BATCHES])
 {
     static const size_t default_tokens[FT_GEMM_REPORT_BATCHES - 1] = { 1, 16, 128, 1024, 4096 };
-    size_t count = 0, most = session->limits.tokens;
-    for (size_t i = 0; i < FT_COUNT(default_tokens) && default_tokens[i] < most; i++)
+    size_t count = 0, max_tokens = session->limits.tokens;
+    for (size_t i = 0; i < FT_COUNT(default_tokens) && default_tokens[i] < max_tokens; i++)
         runs[count++] = ft_gemm_report_batch(session, default_tokens[i]);
-    runs[count++] = ft_gemm_report_batch(session, most);
+    runs[count++] = ft_gemm_report_batch(session, max_tokens);
     return count;
 }

@@ -301,7 +301,7 @@ static ft_artifact_state state_of(const ft_model *model)
     if (model->quant.mode == FT_MODE_INT8 || model->quant.mode == FT_MODE_FAKE_QUANTIZE)
         return FT_ARTIFACT_INT8;
     for (int i = 0; i < model->nweight; i++)
-        if (model->weight[i].blocks.scale != NULL)
+        if (model->weight[i].groupwise.scale != NULL)
             return FT_ARTIFACT_GROUPWISE;
     return FT_ARTIFACT_FLOAT;
 }

@@ -27,7 +27,7 @@ static bool allocate(ft_chunk_batch *p)
     p->slot = ft_calloc(sequences, sizeof *p->slot);
     p->page_table = ft_calloc(entries, sizeof *p->page_table);
     p->selected_rows = ft_calloc(p->limits.selected, sizeof *p->selected_rows);
-    p->choice = ft_calloc(p->limits.selected, sizeof *p->choice);
+    p->sampling = ft_calloc(p->limits.selected, sizeof *p->sampling);
     if (p->limits.cross_kv > 0) {
         p->source_tokens = ft_calloc(sequences, sizeof *p->source_tokens);
         p->cross_kv = ft_calloc(sequences, sizeof *p->cross_kv);
@@ -38,7 +38,7 @@ static bool allocate(ft_chunk_batch *p)
     }
     return p->ids != NULL && p->seq_id != NULL && p->start != NULL && p->n_past != NULL &&
            p->n_tokens != NULL && p->slot != NULL && p->page_table != NULL &&
-           p->selected_rows != NULL && p->choice != NULL;
+           p->selected_rows != NULL && p->sampling != NULL;
 }
 
 ft_status ft_chunk_batch_open(ft_chunk_batch **out, const ft_limits *limits, ft_error *err)
@@ -81,7 +81,7 @@ void ft_chunk_batch_close(ft_chunk_batch *p)
     free(p->slot);
     free(p->page_table);
     free(p->selected_rows);
-    free(p->choice);
+    free(p->sampling);
     free(p);
 }
 
@@ -109,12 +109,12 @@ void ft_chunk_batch_clear_for_encoder(ft_chunk_batch *p)
     p->batch.source = true;
 }
 
-static void select_row(ft_chunk_batch *p, size_t row, const ft_sampling_params *choice)
+static void select_row(ft_chunk_batch *p, size_t row, const ft_sampling_params *sampling)
 {
     assert(p->batch.selected < p->limits.selected);
-    if (choice != NULL) {
-        p->choice[p->batch.selected] = *choice;
-        p->batch.choice = p->choice;
+    if (sampling != NULL) {
+        p->sampling[p->batch.selected] = *sampling;
+        p->batch.sampling = p->sampling;
     }
     p->selected_rows[p->batch.selected++] = (int32_t) row;
 }
@@ -153,7 +153,7 @@ void ft_chunk_batch_add(ft_chunk_batch *p, const ft_prefill_chunk *chunk)
     for (size_t row = first; chunk->logits == FT_LOGITS_ALL && row < b->tokens; row++)
         select_row(p, row, NULL);
     if (chunk->logits == FT_LOGITS_LAST)
-        select_row(p, b->tokens - 1, chunk->choice);
+        select_row(p, b->tokens - 1, chunk->sampling);
     p->n_past[i] = (int32_t) chunk->n_past;
     p->n_tokens[i] = (int32_t) chunk->n_tokens;
     p->slot[i] = (int32_t) chunk->slot;

@@ -26,7 +26,7 @@ typedef struct ft_prefill_chunk {
     size_t count;
     ft_logit_rows logits;
     const ft_sampling_params
-        *choice; /* how to sample the next token, or NULL; FT_LOGITS_LAST only */
+        *sampling; /* how to sample the next token, or NULL; FT_LOGITS_LAST only */
 } ft_prefill_chunk;
 
 typedef struct ft_chunk_batch {
@@ -35,7 +35,7 @@ typedef struct ft_chunk_batch {
     ft_batch batch; /* of the chunks added so far */
     int32_t *ids;   /* [tokens] */
     int32_t *start, *seq_id, *n_past, *n_tokens, *slot, *page_table, *selected_rows;
-    ft_sampling_params *choice;
+    ft_sampling_params *sampling;
 
     /* Encoder-decoders: cross-attention KV of the sources, one per slot. */
     ft_page_table sources;

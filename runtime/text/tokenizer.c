@@ -47,22 +47,22 @@ static ft_status read_file(const char *path, char **data, size_t *bytes, ft_erro
     if (file == NULL)
         return ft_fail_errno(err, "%s", path);
     ft_status rc = FT_OK;
-    size_t room = 0, got = 0;
+    size_t capacity = 0, got = 0;
     *data = NULL;
     do {
-        room = room == 0 ? 1 << 16 : room * 2;
-        if (room > FT_TOKENIZER_MAX_FILE)
-            room = FT_TOKENIZER_MAX_FILE + 1;
-        char *grown = realloc(*data, room);
+        capacity = capacity == 0 ? 1 << 16 : capacity * 2;
+        if (capacity > FT_TOKENIZER_MAX_FILE)
+            capacity = FT_TOKENIZER_MAX_FILE + 1;
+        char *grown = realloc(*data, capacity);
         if (grown == NULL) {
             rc = ft_fail(err, FT_ENOMEM, "%s: no memory", path);
             break;
         }
         *data = grown;
-        got += fread(*data + got, 1, room - got, file);
+        got += fread(*data + got, 1, capacity - got, file);
         if (ferror(file))
             rc = ft_fail_errno(err, "%s", path);
-    } while (rc == FT_OK && got == room && room <= FT_TOKENIZER_MAX_FILE);
+    } while (rc == FT_OK && got == capacity && capacity <= FT_TOKENIZER_MAX_FILE);
     fclose(file);
     *bytes = got;
     return rc;
@@ -136,7 +136,7 @@ typedef struct {
     const ft_tokenizer *tokenizer;
     ft_normalizer_buffers normalizer_buffers;
     ft_word_splitter splitter;
-    ft_bpe_workspace room;
+    ft_bpe_workspace workspace;
     ft_token_ids *ids;
 } encoder_state;
 
@@ -145,7 +145,7 @@ static ft_status on_word(void *user, const char *word, size_t bytes)
     encoder_state *e = user;
     const ft_tokenizer *t = e->tokenizer;
     if (t->is_bpe)
-        return ft_bpe_encode(&t->bpe, &t->vocabulary, word, bytes, &e->room, e->ids);
+        return ft_bpe_encode(&t->bpe, &t->vocabulary, word, bytes, &e->workspace, e->ids);
     ft_wordpiece_encode(&t->wordpiece, word, bytes, e->ids);
     return FT_OK;
 }
@@ -233,7 +233,7 @@ static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes, f
         fail_limit(&e, bytes, err);
     ft_normalizer_buffers_fini(&e.normalizer_buffers);
     ft_word_splitter_fini(&e.splitter);
-    ft_bpe_workspace_fini(&e.room);
+    ft_bpe_workspace_fini(&e.workspace);
     if (rc == FT_ENOMEM)
         return ft_fail(err, rc, "text: no memory for %zu bytes", bytes);
     return rc;

@@ -16,11 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_ROUNDS = 1000, LEAST_ROUNDS = 5 };
+enum { MAX_ROUNDS = 1000, MIN_ROUNDS = 5 };
 
-contest_options contest_options_of(int argc, char **argv)
+benchmark_options benchmark_options_of(int argc, char **argv)
 {
-    contest_options o = { .percent = 50, .seconds = 2.0, .pattern = "" };
+    benchmark_options o = { .percent = 50, .seconds = 2.0, .pattern = "" };
     ft_error err;
     for (int option; (option = getopt(argc, argv, "t:s:q:")) != -1;)
         switch (option) {
@@ -44,7 +44,7 @@ contest_options contest_options_of(int argc, char **argv)
     return o;
 }
 
-bool contest_wants(const contest_options *o, const char *name, int threads)
+bool benchmark_wants(const benchmark_options *o, const char *name, int threads)
 {
     return strstr(name, o->pattern) != NULL && (o->threads == 0 || o->threads == threads);
 }
@@ -59,7 +59,7 @@ static void *sweep_memory(size_t bytes)
     return memory;
 }
 
-static double timed(double (*call)(void *, size_t), const contest *c, size_t round)
+static double timed(double (*call)(void *, size_t), const benchmark *c, size_t round)
 {
     if (call == NULL)
         return 0.0;
@@ -67,24 +67,24 @@ static double timed(double (*call)(void *, size_t), const contest *c, size_t rou
     return call(c->setting, round);
 }
 
-contest_times contest_run(const contest *c, const contest_options *o, int threads)
+benchmark_times benchmark_run(const benchmark *c, const benchmark_options *o, int threads)
 {
     static double ours[MAX_ROUNDS], theirs[MAX_ROUNDS], alone[MAX_ROUNDS], reading[MAX_ROUNDS];
     size_t stride = ft_round_up(c->bytes, 64), n = 0;
     char *memory = sweep_memory(c->sets * stride);
     for (double end = ft_monotonic_seconds() + o->seconds;
-         n < MAX_ROUNDS && (n < LEAST_ROUNDS || ft_monotonic_seconds() < end); n++) {
+         n < MAX_ROUNDS && (n < MIN_ROUNDS || ft_monotonic_seconds() < end); n++) {
         ours[n] = timed(c->ours, c, n);
         alone[n] = c->operations / c->peak(o->isa, threads);
         reading[n] = read_time(memory + n % c->sets * stride, c->bytes, threads);
         theirs[n] = timed(c->theirs, c, n);
     }
     free(memory);
-    return (contest_times){ .ours = quantile(ours, n, o->percent),
-                            .theirs = quantile(theirs, n, o->percent),
-                            .operations = quantile(alone, n, o->percent),
-                            .bytes = quantile(reading, n, o->percent),
-                            .rounds = n };
+    return (benchmark_times){ .ours = quantile(ours, n, o->percent),
+                              .theirs = quantile(theirs, n, o->percent),
+                              .operations = quantile(alone, n, o->percent),
+                              .bytes = quantile(reading, n, o->percent),
+                              .rounds = n };
 }
 
 void print_ratio(double value)
@@ -95,10 +95,10 @@ void print_ratio(double value)
         printf("       -");
 }
 
-void contest_print_floats(const contest *c, const contest_options *o, const char *name, size_t m,
-                          int threads)
+void benchmark_print_floats(const benchmark *c, const benchmark_options *o, const char *name,
+                            size_t m, int threads)
 {
-    contest_times t = contest_run(c, o, threads);
+    benchmark_times t = benchmark_run(c, o, threads);
     printf("%-28s %d %10.1f %7.1f", name, threads, 1e6 * t.ours, 1e-9 * c->operations / t.ours);
     print_ratio(o->isa >= FT_ISA_AVX2 ? t.operations / t.ours : 0.0);
     print_ratio(m <= 16 ? t.bytes / t.ours : 0.0);

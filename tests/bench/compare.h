@@ -16,42 +16,42 @@
 #include <stddef.h>
 
 /* [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN] */
-typedef struct contest_options {
+typedef struct benchmark_options {
     ft_isa isa;
     int threads, percent; /* threads 0: one, then two */
     double seconds;
     const char *pattern;
-} contest_options;
+} benchmark_options;
 
 /* Ends the program if the command line is invalid. */
-contest_options contest_options_of(int argc, char **argv);
+benchmark_options benchmark_options_of(int argc, char **argv);
 
 /* Whether the options select a row of this name and number of threads. */
-bool contest_wants(const contest_options *options, const char *name, int threads);
+bool benchmark_wants(const benchmark_options *options, const char *name, int threads);
 
-typedef struct contest {
+typedef struct benchmark {
     void *setting;
     double (*ours)(void *setting, size_t turn);   /* seconds of one GEMM */
     double (*theirs)(void *setting, size_t turn); /* the baseline; NULL: none */
     double (*peak)(ft_isa isa, int threads);      /* peak operations per second */
     size_t sets, bytes;                           /* of weights; of one set */
     double operations;
-} contest;
+} benchmark;
 
 /* Seconds of one GEMM, of its operations at peak speed, and of reading its weights. */
-typedef struct contest_times {
+typedef struct benchmark_times {
     double ours, theirs, operations, bytes; /* theirs: 0 without a baseline */
     size_t rounds;
-} contest_times;
+} benchmark_times;
 
-contest_times contest_run(const contest *c, const contest_options *options, int threads);
+benchmark_times benchmark_run(const benchmark *c, const benchmark_options *options, int threads);
 
 /*
  * Runs a float GEMM, m x n x k, and prints its row: microseconds, GFLOPS, and the ratios to the
  * peak, to memory bandwidth (for small m), and to the baseline.
  */
-void contest_print_floats(const contest *c, const contest_options *options, const char *name,
-                          size_t m, int threads);
+void benchmark_print_floats(const benchmark *c, const benchmark_options *options, const char *name,
+                            size_t m, int threads);
 
 /* Peak float operations per second, a fused multiply-add counting two; 0 without FMA. */
 double peak_of_floats(ft_isa isa, int threads);

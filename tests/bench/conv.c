@@ -108,7 +108,7 @@ static void make_op(setting *s, const shape *row, ft_dtype dtype)
     s->op = (ft_op){ .kind = FT_OP_CONV,
                      .in = { 0, -1, -1 },
                      .out = (int16_t) (dtype == FT_I8 ? -1 : 1),
-                     .codes = (int16_t) (dtype == FT_I8 ? 1 : -1),
+                     .quantized = (int16_t) (dtype == FT_I8 ? 1 : -1),
                      .weight = { 0, -1, -1 },
                      .attr = { .conv = *c, .activation = FT_ACT_RELU } };
     s->plan = (ft_plan){
@@ -129,26 +129,26 @@ static uint16_t *block_scales(size_t count)
 
 static void make_weight(setting *s, const kind *what, size_t n, size_t k)
 {
-    bool codes = what->weight == FT_I8, blocks = ft_groupwise_bits(what->weight) != 0;
+    bool quantized = what->weight == FT_I8, blocks = ft_groupwise_bits(what->weight) != 0;
     s->scale = random_bytes(n, FT_F32);
     s->weight = (ft_weight){ .rows = n,
                              .cols = k,
                              .dtype = what->weight,
-                             .layout = codes    ? FT_COL4_4R2_8C
-                                       : blocks ? FT_PANEL32
-                                                : FT_ROW,
-                             .scale = codes ? s->scale : NULL };
+                             .layout = quantized ? FT_COL4_4R2_8C
+                                       : blocks  ? FT_PANEL32
+                                                 : FT_ROW,
+                             .scale = quantized ? s->scale : NULL };
     s->weight.data = what->weight == FT_F32 ? random_bytes(n * k, FT_F32)
                                             : random_bytes(ft_weight_bytes(&s->weight), FT_I8);
     if (!blocks)
         return;
-    s->weight.blocks = (ft_groupwise){ .group = 32, .int8_activations = what->int8_activations };
-    s->block_scale = block_scales(ft_groupwise_scale_count(&s->weight.blocks, n, k));
-    s->weight.blocks.scale = s->block_scale;
+    s->weight.groupwise = (ft_groupwise){ .group = 32, .int8_activations = what->int8_activations };
+    s->block_scale = block_scales(ft_groupwise_scale_count(&s->weight.groupwise, n, k));
+    s->weight.groupwise.scale = s->block_scale;
 }
 
 /* The GEMM alone: LINEAR on windows that are already gathered. */
-static void make_product(setting *s, const kind *what)
+static void make_gemm(setting *s, const kind *what)
 {
     size_t n = s->weight.rows, k = s->weight.cols;
     ft_value gathered = { .rows = FT_TOKENS, .cols = (int32_t) k, .dtype = what->x };
@@ -163,7 +163,7 @@ static void make_product(setting *s, const kind *what)
     product->op = &s->linear;
     product->batch_invariant = true;
     product->in[0] = view_of(&gathered, s->windows, random_bytes(s->windows * k, what->x));
-    ft_view *y = what->x == FT_I8 ? &product->codes : &product->out;
+    ft_view *y = what->x == FT_I8 ? &product->quantized : &product->out;
     y->data = ft_calloc_aligned(s->windows * n * sizeof(float));
     y->rows = s->windows;
     y->cols = n;
@@ -188,21 +188,21 @@ static void setting_init(setting *s, const shape *row, const kind *what, ft_isa 
     s->args.in[0] = view_of(&s->value[0], row->images, x);
     ft_view y =
         view_of(&s->value[1], row->images, ft_calloc_aligned(s->windows * n * sizeof(float)));
-    *(what->x == FT_I8 ? &s->args.codes : &s->args.out) = y;
+    *(what->x == FT_I8 ? &s->args.quantized : &s->args.out) = y;
     s->args.scratch_bytes = ft_cpu_conv_scratch(&s->plan, &s->op, &s->limits);
     s->args.scratch = ft_calloc_aligned(s->args.scratch_bytes);
-    make_product(s, what);
+    make_gemm(s, what);
 }
 
 static void setting_fini(setting *s)
 {
     free(s->args.in[0].data);
-    free(s->args.codes.data);
+    free(s->args.quantized.data);
     free(s->args.out.data);
     free(s->args.scratch);
     free((void *) (uintptr_t) s->weight.data);
     free(s->product.in[0].data);
-    free(s->product.codes.data);
+    free(s->product.quantized.data);
     free(s->product.out.data);
     free(s->product.scratch);
     free(s->scale);
@@ -218,7 +218,7 @@ static double our_time(void *data, size_t turn)
     return seconds_by(s->args.threads) - start;
 }
 
-static double product_time(void *data, size_t turn)
+static double gemm_time(void *data, size_t turn)
 {
     (void) turn;
     const setting *s = data;
@@ -234,19 +234,19 @@ static double no_peak(ft_isa isa, int threads)
     return 1.0;
 }
 
-static void measure(const shape *row, const kind *what, int threads, const contest_options *o)
+static void measure(const shape *row, const kind *what, int threads, const benchmark_options *o)
 {
     setting s;
     setting_init(&s, row, what, o->isa, threads);
     double operations = 2.0 * (double) s.windows * (double) s.weight.rows * (double) s.weight.cols;
-    contest_times t = contest_run(&(contest){ .setting = &s,
-                                              .ours = our_time,
-                                              .theirs = product_time,
-                                              .peak = no_peak,
-                                              .sets = 1,
-                                              .bytes = ft_weight_bytes(&s.weight),
-                                              .operations = operations },
-                                  o, threads);
+    benchmark_times t = benchmark_run(&(benchmark){ .setting = &s,
+                                                    .ours = our_time,
+                                                    .theirs = gemm_time,
+                                                    .peak = no_peak,
+                                                    .sets = 1,
+                                                    .bytes = ft_weight_bytes(&s.weight),
+                                                    .operations = operations },
+                                      o, threads);
     printf("%-26s %-11s %d %10.1f %8.1f", row->name, what->name, threads, 1e6 * t.ours,
            1e-9 * operations / t.ours);
     print_ratio(t.theirs / t.ours);
@@ -257,13 +257,13 @@ static void measure(const shape *row, const kind *what, int threads, const conte
 
 int main(int argc, char **argv)
 {
-    contest_options o = contest_options_of(argc, argv);
+    benchmark_options o = benchmark_options_of(argc, argv);
     printf("%s\nconvolution, weights, threads                     us     Gop/s  / GEMM   rounds\n",
            ft_isa_name(o.isa));
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (size_t d = 0; d < FT_COUNT(kinds); d++)
             for (int threads = 1; threads <= 2; threads++)
-                if (contest_wants(&o, shapes[i].name, threads))
+                if (benchmark_wants(&o, shapes[i].name, threads))
                     measure(&shapes[i], &kinds[d], threads, &o);
     return 0;
 }

@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 enum { HIDDEN = 2048, HEADS = 32, KV_HEADS = 8, SIZE = 64, FFN = 8192, VOCABULARY = 128256 };
-enum { MOST_WEIGHTS = 256, MOST_ROUNDS = 1000 };
+enum { MAX_WEIGHTS = 256, MAX_ROUNDS = 1000 };
 
 typedef struct options {
     int threads, sequences, context, tokens, layers;
@@ -40,8 +40,8 @@ typedef struct options {
 } options;
 
 typedef struct model {
-    ft_weight weight[MOST_WEIGHTS];
-    bool quantizable[MOST_WEIGHTS];
+    ft_weight weight[MAX_WEIGHTS];
+    bool quantizable[MAX_WEIGHTS];
     int count;
     size_t bytes; /* of weights that a step reads */
     ft_graph graph;
@@ -73,9 +73,9 @@ static void fill(void *to, size_t bytes, ft_dtype dtype)
 static void add(model *m, const char *name, size_t rows, size_t cols, ft_dtype dtype)
 {
     ft_weight *w = &m->weight[m->count];
-    bool codes = dtype == FT_I8;
-    size_t bytes =
-        codes ? ft_layout_bytes(FT_COL4_4R2_8C, rows, cols) : rows * cols * ft_dtype_size(dtype);
+    bool quantized = dtype == FT_I8;
+    size_t bytes = quantized ? ft_layout_bytes(FT_COL4_4R2_8C, rows, cols)
+                             : rows * cols * ft_dtype_size(dtype);
     void *data = memory_of(bytes);
     float *scale = memory_of(rows * sizeof *scale);
     for (size_t i = 0; i < rows; i++)
@@ -87,11 +87,11 @@ static void add(model *m, const char *name, size_t rows, size_t cols, ft_dtype d
     *w = (ft_weight){ .rows = rows,
                       .cols = cols,
                       .dtype = dtype,
-                      .layout = codes ? FT_COL4_4R2_8C : FT_ROW,
-                      .scale = codes ? scale : NULL,
+                      .layout = quantized ? FT_COL4_4R2_8C : FT_ROW,
+                      .scale = quantized ? scale : NULL,
                       .data = data };
     snprintf(w->name, sizeof w->name, "%s", name);
-    m->quantizable[m->count++] = codes;
+    m->quantizable[m->count++] = quantized;
     if (rows > 1 && strcmp(name, "embed.word") != 0)
         m->bytes += bytes;
 }
@@ -224,7 +224,7 @@ static void start(running *r, model *m, const options *o, const ft_backend *back
                            .pages = pages,
                            .max_pages = list,
                            .context = context,
-                           .step = rows == 1,
+                           .decode_step = rows == 1,
                            .selected = sequences,
                            .selected_rows = select };
     m->plan.value[m->ids].keep = true; /* written once for all forward passes */
@@ -291,13 +291,13 @@ static bool parse(options *o, int argc, char **argv)
             return false;
         }
     return o->threads > 0 && o->sequences > 0 && o->context >= 0 && o->tokens > 0 &&
-           o->layers > 0 && o->layers * 9 + 4 <= MOST_WEIGHTS;
+           o->layers > 0 && o->layers * 9 + 4 <= MAX_WEIGHTS;
 }
 
 int main(int argc, char **argv)
 {
     static model m;
-    static double ours[MOST_ROUNDS], reading[MOST_ROUNDS];
+    static double ours[MAX_ROUNDS], reading[MAX_ROUNDS];
     options o;
     ft_error err;
     const ft_backend *backend;
@@ -313,7 +313,7 @@ int main(int argc, char **argv)
     memset(other, 1, sweep);
     must(backend->run(r.exec, &r.batch, NULL, &err), &err);
     for (double end = ft_monotonic_seconds() + o.seconds;
-         round < MOST_ROUNDS && (round < 3 || ft_monotonic_seconds() < end); round++) {
+         round < MAX_ROUNDS && (round < 3 || ft_monotonic_seconds() < end); round++) {
         double begin = seconds_by(o.threads);
         must(backend->run(r.exec, &r.batch, NULL, &err), &err);
         ours[round] = seconds_by(o.threads) - begin;

@@ -148,12 +148,12 @@ static double peer_time(void *data, size_t set)
     return seconds_by(g->threads) - start;
 }
 
-static void measure(const shape *row, int threads, const contest_options *o)
+static void measure(const shape *row, int threads, const benchmark_options *o)
 {
     setting s;
     setting_init(&s, row, o->isa, threads);
-    contest_print_floats(
-        &(contest){
+    benchmark_print_floats(
+        &(benchmark){
             .setting = &s,
             .ours = our_time,
             .theirs = peer_time,
@@ -168,13 +168,13 @@ static void measure(const shape *row, int threads, const contest_options *o)
 
 int main(int argc, char **argv)
 {
-    contest_options o = contest_options_of(argc, argv);
+    benchmark_options o = benchmark_options_of(argc, argv);
     printf("%s; OpenBLAS for %s\n", ft_isa_name(o.isa), ft_blas_core());
     printf(
         "m n k, weights          threads         us  GFLOPS  / peak  / read / OpenBLAS rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int threads = 1; threads <= 2; threads++)
-            if (contest_wants(&o, shapes[i].name, threads))
+            if (benchmark_wants(&o, shapes[i].name, threads))
                 measure(&shapes[i], threads, &o);
     return 0;
 }

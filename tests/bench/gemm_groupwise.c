@@ -66,7 +66,7 @@ typedef struct setting {
     ft_gemm_groupwise gemm;
     ft_gemm_float peer;
     size_t sets, bytes, peer_sets;
-    void *codes[MAX_SETS], *halves[MAX_SETS];
+    void *quantized[MAX_SETS], *halves[MAX_SETS];
     uint16_t *scale[MAX_SETS];
     uint8_t *zero[MAX_SETS];
 } setting;
@@ -80,7 +80,7 @@ static void *random_bytes(size_t bytes)
 }
 
 /* Random f16 numbers below 1. */
-static uint16_t *random_halves(size_t count)
+static uint16_t *random_f16(size_t count)
 {
     uint16_t *all = ft_calloc_aligned(count * sizeof *all);
     for (size_t i = 0; i < count; i++)
@@ -91,18 +91,18 @@ static uint16_t *random_halves(size_t count)
 static void make_weights(setting *s)
 {
     const shape *row = s->row;
-    size_t codes = ft_panel_bytes(row->n, row->k, row->bits);
-    size_t count = ft_groupwise_scale_count(&s->gemm.blocks, row->n, row->k);
-    s->bytes = codes + count * (row->zeros ? 3 : 2);
+    size_t quantized = ft_panel_bytes(row->n, row->k, row->bits);
+    size_t count = ft_groupwise_scale_count(&s->gemm.groupwise, row->n, row->k);
+    s->bytes = quantized + count * (row->zeros ? 3 : 2);
     s->sets = ft_min_size(MAX_SETS, SET_BYTES / s->bytes + 1);
     s->peer_sets = ft_min_size(s->sets, SET_BYTES / (row->n * row->k * 2) + 1);
     for (size_t i = 0; i < s->sets; i++) {
-        s->codes[i] = random_bytes(codes);
-        s->scale[i] = random_halves(count);
+        s->quantized[i] = random_bytes(quantized);
+        s->scale[i] = random_f16(count);
         s->zero[i] = row->zeros ? random_bytes(count) : NULL;
     }
     for (size_t i = 0; i < s->peer_sets; i++)
-        s->halves[i] = random_halves(row->n * row->k);
+        s->halves[i] = random_f16(row->n * row->k);
 }
 
 static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
@@ -117,11 +117,11 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
         .x = draw_floats(row->m * row->k),
         .x_stride = row->k,
         .bits = row->bits,
-        .blocks = { .group = row->group, .int8_activations = row->int8_activations },
+        .groupwise = { .group = row->group, .int8_activations = row->int8_activations },
         .y = ft_calloc_aligned(row->m * row->n * sizeof(float)),
         .y_stride = row->n,
     };
-    s->gemm.scratch_bytes = ft_gemm_groupwise_scratch(&s->gemm.blocks, row->m, row->k, threads);
+    s->gemm.scratch_bytes = ft_gemm_groupwise_scratch(&s->gemm.groupwise, row->m, row->k, threads);
     s->gemm.scratch = ft_calloc_aligned(s->gemm.scratch_bytes);
     s->peer = (ft_gemm_float){
         .isa = isa,
@@ -143,7 +143,7 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
 static void setting_fini(setting *s)
 {
     for (size_t i = 0; i < s->sets; i++) {
-        free(s->codes[i]);
+        free(s->quantized[i]);
         free(s->scale[i]);
         free(s->zero[i]);
     }
@@ -159,9 +159,9 @@ static double our_time(void *data, size_t set)
 {
     setting *s = data;
     double start = seconds_by(s->gemm.threads);
-    s->gemm.w = s->codes[set % s->sets];
-    s->gemm.blocks.scale = s->scale[set % s->sets];
-    s->gemm.blocks.zero = s->zero[set % s->sets];
+    s->gemm.w = s->quantized[set % s->sets];
+    s->gemm.groupwise.scale = s->scale[set % s->sets];
+    s->gemm.groupwise.zero = s->zero[set % s->sets];
     ft_gemm_groupwise_run(&s->gemm);
     return seconds_by(s->gemm.threads) - start;
 }
@@ -175,12 +175,12 @@ static double peer_time(void *data, size_t set)
     return seconds_by(s->peer.threads) - start;
 }
 
-static void measure(const shape *row, int threads, const contest_options *o)
+static void measure(const shape *row, int threads, const benchmark_options *o)
 {
     setting s;
     setting_init(&s, row, o->isa, threads);
-    contest_print_floats(
-        &(contest){
+    benchmark_print_floats(
+        &(benchmark){
             .setting = &s,
             .ours = our_time,
             .theirs = peer_time,
@@ -195,12 +195,12 @@ static void measure(const shape *row, int threads, const contest_options *o)
 
 int main(int argc, char **argv)
 {
-    contest_options o = contest_options_of(argc, argv);
+    benchmark_options o = benchmark_options_of(argc, argv);
     printf("%s\n", ft_isa_name(o.isa));
     printf("m n k, weights          threads         us  GFLOPS  / peak  / read  / float rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int threads = 1; threads <= 2; threads++)
-            if (contest_wants(&o, shapes[i].name, threads))
+            if (benchmark_wants(&o, shapes[i].name, threads))
                 measure(&shapes[i], threads, &o);
     return 0;
 }

@@ -130,12 +130,12 @@ static float *random_floats(size_t count, float scale)
     return values;
 }
 
-static int8_t *random_codes(size_t count)
+static int8_t *random_int8(size_t count)
 {
-    int8_t *codes = ft_calloc_aligned(count);
+    int8_t *quantized = ft_calloc_aligned(count);
     for (size_t i = 0; i < count; i++)
-        codes[i] = (int8_t) (rand() % 255 - 127);
-    return codes;
+        quantized[i] = (int8_t) (rand() % 255 - 127);
+    return quantized;
 }
 
 static void set_weights(setting *s)
@@ -143,7 +143,7 @@ static void set_weights(setting *s)
     size_t n = s->row->n, k = s->row->k, padded_n = ft_layout_rows(FT_COL4_4R2_8C, n);
     s->bytes = ft_layout_bytes(FT_COL4_4R2_8C, n, k);
     s->sets = ft_min_size(MAX_SETS, SET_BYTES / s->bytes);
-    int8_t *row_major = random_codes(n * k);
+    int8_t *row_major = random_int8(n * k);
     const int8_t *same[MAX_SETS];
     for (size_t i = 0; i < s->sets; i++) {
         same[i] = row_major;
@@ -172,7 +172,7 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
         .m = row->m,
         .n = row->n,
         .k = row->k,
-        .x = random_codes(row->m * row->k),
+        .x = random_int8(row->m * row->k),
         .x_stride = row->k,
         .x_scale = 1.0f / 64.0f,
         .w_scale = random_floats(row->n, 1.0f / 64.0f / 30.0f),
@@ -250,13 +250,13 @@ static double difference(setting *s)
 }
 #endif
 
-static void measure(const shape *row, int threads, const contest_options *o)
+static void measure(const shape *row, int threads, const benchmark_options *o)
 {
     setting s;
     set_openmp_threads(threads);
     setting_init(&s, row, o->isa, threads);
-    contest_times t = contest_run(
-        &(contest) {
+    benchmark_times t = benchmark_run(
+        &(benchmark) {
             .setting = &s, .ours = our_time,
 #if defined HAVE_DNNL
             .theirs = peer_time,
@@ -280,13 +280,13 @@ static void measure(const shape *row, int threads, const contest_options *o)
 
 int main(int argc, char **argv)
 {
-    contest_options o = contest_options_of(argc, argv);
+    benchmark_options o = benchmark_options_of(argc, argv);
     printf("%s\n", ft_isa_name(o.isa));
     printf("m n k, epilogue         threads        us    GOPS  / peak  / read / oneDNN max diff "
            "rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int threads = 1; threads <= 2; threads++)
-            if (contest_wants(&o, shapes[i].name, threads))
+            if (benchmark_wants(&o, shapes[i].name, threads))
                 measure(&shapes[i], threads, &o);
     return 0;
 }

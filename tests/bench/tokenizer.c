@@ -21,7 +21,7 @@ static double now_ms(void)
     return 1e3 * seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-static void take_least(double *least, double since)
+static void take_min(double *least, double since)
 {
     double ms = now_ms() - since;
     *least = ms < *least ? ms : *least;
@@ -51,7 +51,7 @@ static double time_open(const char *path, int rounds, ft_tokenizer **tokenizer)
         ft_tokenizer_close(*tokenizer);
         double start = now_ms();
         must(ft_tokenizer_open(tokenizer, path, &err), &err);
-        take_least(&least, start);
+        take_min(&least, start);
     }
     return least;
 }
@@ -73,12 +73,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < rounds && ids != NULL && back != NULL; i++) {
         double start = now_ms();
         must(ft_tokenizer_encode(tokenizer, text, bytes, ids, bytes + 16, &count, &err), &err);
-        take_least(&encode, start);
+        take_min(&encode, start);
         start = now_ms();
         must(ft_tokenizer_decode(tokenizer, ids, ft_min_size(count, bytes + 16), true, back,
                                  8 * bytes, &decoded, &err),
              &err);
-        take_least(&decode, start);
+        take_min(&decode, start);
     }
     printf("open %.1f, %zu tokens\n", open, ft_tokenizer_vocab_size(tokenizer));
     printf("encode %.1f %.1f, %zu bytes, %zu ids\n", encode, 1e-3 * (double) bytes / encode, bytes,

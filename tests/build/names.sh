@@ -6,7 +6,7 @@ cd "${FT_SRCDIR:-.}" || exit 99
 . tests/lib/tap.sh
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
-echo 1..6
+echo 1..7
 
 # table SECTION: "OLD NEW" of each line of its table.
 table () {
@@ -25,10 +25,10 @@ none () {
     fi
 }
 
-for section in Operations JSON Identifiers Files; do
+for section in Operations JSON Identifiers Members Files; do
     table "$section" >"$work/$section"
     test -s "$work/$section" || echo "$section"
-done | none "docs/renames.md has tables of operations, JSON keys, identifiers and files"
+done | none "docs/renames.md has tables of operations, JSON keys, identifiers, members and files"
 
 # old SECTION: the old names that no line of its table uses as a new name.
 old () {
@@ -67,6 +67,23 @@ sed -n '/^## JSON/,/^## /s/^| \(ft-[a-z]*\) | [^|]* | \([a-z]*_[a-z_]*\) | .*/\1
         *) grep -rnF "\"$key\"" "runtime/tools/${tool#ft-}" ;;
         esac
     done | grep -v '\.head = ' | none "no tool writes a JSON key that docs/renames.md lists as old"
+
+# members: "STRUCTURE.MEMBER" for the members of typedefs in headers.
+grep '\.h$' "$work/sources" | xargs awk '
+    /^typedef struct [a-z0-9_]+ \{/ { structure = $3; next }
+    /^\}/ { structure = "" }
+    structure != "" {
+        gsub(/\/\*[^*]*(\*\/|$)/, "")
+        while (match($0, /[a-z_][a-z0-9_]*(\[[^]]*\])*[;,]/)) {
+            word = substr($0, RSTART, RLENGTH)
+            sub(/[[;,].*/, "", word)
+            print structure "." word
+            $0 = substr($0, RSTART + RLENGTH)
+        }
+    }' | sort -u >"$work/members"
+{ grep -q '^ft_batch\.tokens$' "$work/members" || echo "ft_batch.tokens is not found"
+  old Members | sort | comm -12 - "$work/members"; } |
+    none "no structure has a member that docs/renames.md lists as old"
 
 find runtime kernels convert calibrate tests samples -type f | sed 's,.*/,,' | sort -u >"$work/names"
 awk '{ print $1 }' "$work/Files" | sort -u | comm -12 - "$work/names" >"$work/back"

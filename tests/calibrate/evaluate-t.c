@@ -14,13 +14,13 @@
 #include <math.h>
 
 static calibrated made;
-static ft_artifact *codes; /* keeps its ranges when the float artifact is rewritten */
+static ft_artifact *quantized; /* keeps its ranges when the float artifact is rewritten */
 
 static ft_status evaluate(ft_evaluation *out, ft_error *err)
 {
     ft_dataset data;
     const ft_quant_config quant = { .mode = FT_MODE_FAKE_QUANTIZE,
-                                    .amax = ft_artifact_amax(codes) };
+                                    .amax = ft_artifact_amax(quantized) };
     ft_model *model = calibrated_open(made.real, NULL);
     if (ft_dataset_read(&data, made.samples, model, err) != FT_OK)
         bail_out("%s", err->text);
@@ -71,11 +71,11 @@ int main(void)
     ft_error err;
     tiny_make_classifier(&t);
     calibrated_make(&made, &t);
-    if (ft_artifact_open(&codes, made.codes, FT_VERIFY_STRUCTURE, &err) != FT_OK)
+    if (ft_artifact_open(&quantized, made.quantized, FT_VERIFY_STRUCTURE, &err) != FT_OK)
         bail_out("%s", err.text);
     test_figures();
     test_overflow(&t);
-    ft_artifact_close(codes);
+    ft_artifact_close(quantized);
     tiny_remove(&t);
     return done_testing();
 }

@@ -280,10 +280,10 @@ static void test_gain(const ft_groupwise_options *options)
 /* Each sweep reduces the error of the damped H, which has 1 % of its mean diagonal added. */
 static void test_sweeps(const ft_groupwise_options *options)
 {
-    enum { ROWS = 20, COLS = 160, MOST = 6 };
-    double error[MOST];
+    enum { ROWS = 20, COLS = 160, MAX_SIZE = 6 };
+    double error[MAX_SIZE];
     int raised = 0;
-    for (int sweeps = 0; sweeps < MOST; sweeps++) {
+    for (int sweeps = 0; sweeps < MAX_SIZE; sweeps++) {
         problem p = make(23, ROWS, COLS, options, random_moments(24, COLS));
         solve(&p, sweeps);
         double mean = 0.0;
@@ -296,9 +296,9 @@ static void test_sweeps(const ft_groupwise_options *options)
         release(&p);
     }
     is_int(raised, 0, "%d bits: coordinate-descent sweeps never increase the error", options->bits);
-    ok(error[MOST - 1] < error[0],
+    ok(error[MAX_SIZE - 1] < error[0],
        "coordinate-descent sweeps reduce the error to %.3f of its initial value",
-       error[MOST - 1] / error[0]);
+       error[MAX_SIZE - 1] / error[0]);
 }
 
 /* Dead inputs: channels that are always 0. */
@@ -363,7 +363,7 @@ typedef struct written {
 static written write(const ft_weight_matrix *w, const ft_groupwise_options *options, int threads)
 {
     ft_groupwise_bytes part = ft_groupwise_stream_bytes(w, options);
-    written out = { .size = part.codes + part.scales + part.zeros };
+    written out = { .size = part.quantized + part.scales + part.zeros };
     ft_groupwise_stream stream;
     ft_error err;
     size_t got;

@@ -39,15 +39,15 @@ static ft_weight_matrix floats_as_weights(const float *x, size_t rows, size_t co
 typedef struct packed {
     unsigned char *bytes;
     ft_groupwise_bytes part;
-    ft_groupwise blocks;
+    ft_groupwise groupwise;
     ft_groupwise_error error;
 } packed;
 
 static packed pack_by(const ft_weight_matrix *w, const ft_groupwise_options *options, int threads,
                       size_t piece)
 {
-    packed p = { .part = ft_groupwise_stream_bytes(w, options), .blocks.group = options->group };
-    size_t total = p.part.codes + p.part.scales + p.part.zeros, done = 0, got = 1;
+    packed p = { .part = ft_groupwise_stream_bytes(w, options), .groupwise.group = options->group };
+    size_t total = p.part.quantized + p.part.scales + p.part.zeros, done = 0, got = 1;
     ft_groupwise_stream stream;
     ft_error err;
     p.bytes = ft_calloc_aligned(total + piece);
@@ -63,8 +63,8 @@ static packed pack_by(const ft_weight_matrix *w, const ft_groupwise_options *opt
         ft_groupwise_stream_read(&stream, p.bytes + done, 1, &got, &err) != FT_OK || got != 0)
         bail_out("the stream has %zu bytes of %zu, or keeps its memory", done, total);
     p.error = stream.error;
-    p.blocks.scale = (const uint16_t *) (const void *) (p.bytes + p.part.codes);
-    p.blocks.zero = options->asymmetric ? p.bytes + p.part.codes + p.part.scales : NULL;
+    p.groupwise.scale = (const uint16_t *) (const void *) (p.bytes + p.part.quantized);
+    p.groupwise.zero = options->asymmetric ? p.bytes + p.part.quantized + p.part.scales : NULL;
     ft_groupwise_stream_fini(&stream);
     return p;
 }
@@ -76,17 +76,17 @@ static packed pack(const ft_weight_matrix *w, const ft_groupwise_options *option
 
 static double real_of(const packed *p, size_t row, size_t col, const ft_weight_matrix *w, int bits)
 {
-    const uint32_t *codes = (const uint32_t *) (const void *) p->bytes;
-    size_t at = ft_groupwise_scale_index(&p->blocks, row, col, w->rows);
-    return (double) ft_float_from_f16(p->blocks.scale[at]) *
-           ((int32_t) ft_panel_value(codes, row, col, w->cols, bits) -
-            ft_groupwise_zero_point(&p->blocks, at, bits));
+    const uint32_t *quantized = (const uint32_t *) (const void *) p->bytes;
+    size_t at = ft_groupwise_scale_index(&p->groupwise, row, col, w->rows);
+    return (double) ft_float_from_f16(p->groupwise.scale[at]) *
+           ((int32_t) ft_panel_value(quantized, row, col, w->cols, bits) -
+            ft_groupwise_zero_point(&p->groupwise, at, bits));
 }
 
 /* ---- The oracle --------------------------------------------------------------------------- */
 
 /* The smallest error of any quantized value. */
-static double least_error(double weight, double scale, int zero, int bits)
+static double min_error(double weight, double scale, int zero, int bits)
 {
     double least = (double) INFINITY;
     for (int code = 0; code < 1 << bits; code++)
@@ -106,23 +106,24 @@ static void test_matrix(size_t rows, size_t cols, const ft_groupwise_options *op
     float *x = random_floats(rows * 1000 + cols, rows * cols);
     ft_weight_matrix w = floats_as_weights(x, rows, cols);
     packed p = pack(&w, options);
-    size_t count = ft_groupwise_scale_count(&p.blocks, rows, cols);
+    size_t count = ft_groupwise_scale_count(&p.groupwise, rows, cols);
     int far = 0, clipped = 0, pads = 0;
     double signal = 0.0, noise = 0.0, most = options->asymmetric ? 1.07 : 0.57;
     for (size_t i = 0; i < rows * cols; i++) {
-        size_t at = ft_groupwise_scale_index(&p.blocks, i / cols, i % cols, rows);
-        double scale = (double) ft_float_from_f16(p.blocks.scale[at]), weight = (double) x[i];
+        size_t at = ft_groupwise_scale_index(&p.groupwise, i / cols, i % cols, rows);
+        double scale = (double) ft_float_from_f16(p.groupwise.scale[at]), weight = (double) x[i];
         double error = fabs(weight - real_of(&p, i / cols, i % cols, &w, options->bits));
-        int zero = ft_groupwise_zero_point(&p.blocks, at, options->bits);
-        far += !(error <= least_error(weight, scale, zero, options->bits) + 1e-5 * scale);
+        int zero = ft_groupwise_zero_point(&p.groupwise, at, options->bits);
+        far += !(error <= min_error(weight, scale, zero, options->bits) + 1e-5 * scale);
         clipped += !(error <= most * scale);
         signal += weight * weight;
         noise += error * error;
     }
     for (size_t at = 0; at < count; at++) {
         bool pad = at % ft_layout_rows(FT_PANEL32, rows) >= rows;
-        pads += pad && (p.blocks.scale[at] != 0 || (p.blocks.zero && p.blocks.zero[at] != 0));
-        pads += !pad && p.blocks.scale[at] == 0;
+        pads +=
+            pad && (p.groupwise.scale[at] != 0 || (p.groupwise.zero && p.groupwise.zero[at] != 0));
+        pads += !pad && p.groupwise.scale[at] == 0;
     }
     const char *what = options->asymmetric ? "asymmetric" : "symmetric";
     is_int(far, 0,
@@ -285,7 +286,7 @@ static void test_importance(void)
     };
     packed p = pack(&w, &grouped);
     ft_groupwise_grid second = ft_groupwise_choose_grid(x + 32, 32, importance + 32, &grouped);
-    near((double) ft_float_from_f16(p.blocks.scale[32 + 1]), (double) second.scale, 0.0,
+    near((double) ft_float_from_f16(p.groupwise.scale[32 + 1]), (double) second.scale, 0.0,
          "each group uses the importance of its own columns");
     free(p.bytes);
 }
@@ -326,7 +327,7 @@ static void test_rounding(void)
     /* 1e-9: the order of the sums differs. */
     near(p.error.noise / noise, 1.0, 1e-9,
          "the reported noise includes the error of the custom rounding function");
-    ok(memcmp(p.blocks.scale, nearest.blocks.scale, p.part.scales) == 0,
+    ok(memcmp(p.groupwise.scale, nearest.groupwise.scale, p.part.scales) == 0,
        "a custom rounding function keeps the scales");
     free(nearest.bytes);
     free(p.bytes);
@@ -343,7 +344,7 @@ static void test_pieces(void)
     ft_weight_matrix w = floats_as_weights(x, ROWS, COLS);
     ft_groupwise_options options = { .bits = 8, .group = 128, .asymmetric = true, .clip = true };
     packed whole = pack(&w, &options);
-    size_t total = whole.part.codes + whole.part.scales + whole.part.zeros;
+    size_t total = whole.part.quantized + whole.part.scales + whole.part.zeros;
     is_int((long long) total, 160 * 224 + 2 * 160 * 3,
            "the stream holds the quantized values, scales and zero points in that order");
     for (size_t i = 0; i < FT_COUNT(pieces); i++)
@@ -358,7 +359,7 @@ static void test_pieces(void)
     free(x);
 }
 
-static void test_halves(ft_dtype dtype)
+static void test_f16(ft_dtype dtype)
 {
     enum { ROWS = 5, COLS = 100 };
     float x[ROWS * COLS];
@@ -374,7 +375,7 @@ static void test_halves(ft_dtype dtype)
     narrow.data = (char *) half + 1;
     ft_groupwise_options options = { .bits = 4, .group = 32 };
     packed a = pack(&wide, &options), b = pack(&narrow, &options);
-    ok(memcmp(a.bytes, b.bytes, a.part.codes + a.part.scales) == 0,
+    ok(memcmp(a.bytes, b.bytes, a.part.quantized + a.part.scales) == 0,
        "%s weights quantize like their float32 values", ft_dtype_name(dtype));
     free(a.bytes);
     free(b.bytes);
@@ -434,8 +435,8 @@ int main(void)
     test_importance();
     test_rounding();
     test_pieces();
-    test_halves(FT_F16);
-    test_halves(FT_BF16);
+    test_f16(FT_F16);
+    test_f16(FT_BF16);
     test_refusals();
     return done_testing();
 }

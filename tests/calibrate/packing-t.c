@@ -215,7 +215,7 @@ static void on_both(tiny *t, test run)
     calibrated files;
     calibrated_make(&files, t);
     for (int exact = 0; exact < 2; exact++) {
-        ft_model *model = calibrated_open(exact ? files.codes : files.real, NULL);
+        ft_model *model = calibrated_open(exact ? files.quantized : files.real, NULL);
         run(model, exact);
         ft_model_close(model);
     }

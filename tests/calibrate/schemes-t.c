@@ -26,17 +26,17 @@
 #include <unistd.h>
 
 static ft_error err;
-static char codes[128]; /* the path of the quantized artifact */
+static char quantized[128]; /* the path of the quantized artifact */
 
 /* ---- Dequantized models ------------------------------------------------------------------- */
 
 static float value_of(const ft_weight *w, size_t row, size_t col)
 {
     int bits = ft_groupwise_bits(w->dtype);
-    size_t at = ft_groupwise_scale_index(&w->blocks, row, col, w->rows);
-    return ft_float_from_f16(w->blocks.scale[at]) *
+    size_t at = ft_groupwise_scale_index(&w->groupwise, row, col, w->rows);
+    return ft_float_from_f16(w->groupwise.scale[at]) *
            (float) ((int32_t) ft_panel_value(w->data, row, col, w->cols, bits) -
-                    ft_groupwise_zero_point(&w->blocks, at, bits));
+                    ft_groupwise_zero_point(&w->groupwise, at, bits));
 }
 
 static ft_weight as_floats(const ft_weight *w)
@@ -47,20 +47,20 @@ static ft_weight as_floats(const ft_weight *w)
         data[i] = value_of(w, i / w->cols, i % w->cols);
     out.dtype = FT_F32;
     out.layout = FT_ROW;
-    out.blocks = (ft_groupwise){ 0 };
+    out.groupwise = (ft_groupwise){ 0 };
     out.data = data;
     return out;
 }
 
 /* Runs the quantized and the dequantized model and compares their outputs. */
-static void is_what_codes_mean(const char *what, const model_input *input)
+static void is_what_quantized_values_mean(const char *what, const model_input *input)
 {
-    ft_model *model = calibrated_open(codes, NULL), *twin;
+    ft_model *model = calibrated_open(quantized, NULL), *twin;
     size_t count = (size_t) (model->nweight - (model->positions != NULL)), n, m, blocks = 0;
     ft_weight *weight = ft_calloc(count, sizeof *weight);
     bool *made = ft_calloc(count, sizeof *made);
     for (size_t i = 0; i < count; i++) {
-        made[i] = model->weight[i].blocks.scale != NULL;
+        made[i] = model->weight[i].groupwise.scale != NULL;
         weight[i] = made[i] ? as_floats(&model->weight[i]) : model->weight[i];
         blocks += made[i];
     }
@@ -107,7 +107,7 @@ static void begin(trial *t, const char *input, const char *text)
         if (ft_recipe_add_text(&t->recipe, rule, &err) != FT_OK)
             bail_out("%s", err.text);
     t->job = (ft_calibration_options){ .input = input,
-                                       .output = codes,
+                                       .output = quantized,
                                        .recipe = &t->recipe,
                                        .method = FT_METHOD_MAX,
                                        .force = true,
@@ -126,11 +126,11 @@ static ft_report run(trial *t)
 static void is_refused(trial *t, ft_status status, const char *reason)
 {
     ft_report report;
-    unlink(codes);
+    unlink(quantized);
     is_int(ft_calibrate(&t->job, NULL, &report, &err), status, "ft_calibrate() refuses the job: %s",
            reason);
     has(err.text, reason, "the ft_calibrate() error states the reason");
-    ok(access(codes, F_OK) != 0, "a refused job leaves no artifact behind");
+    ok(access(quantized, F_OK) != 0, "a refused job leaves no artifact behind");
     ft_report_fini(&report);
     ft_recipe_fini(&t->recipe);
 }
@@ -190,7 +190,7 @@ static void test_means(const calibrated *files)
         snprintf(what, sizeof what, "%s%s%s", ft_scheme_name(t.recipe.scheme),
                  t.recipe.asymmetric ? ", asymmetric" : "", t.recipe.clip ? ", clipped" : "");
         ft_report report = run(&t);
-        is_what_codes_mean(what, &encoder_input);
+        is_what_quantized_values_mean(what, &encoder_input);
         ft_report_fini(&report);
     }
 }
@@ -211,7 +211,7 @@ static void test_mixed(const calibrated *files)
     ok(report.evaluation.sqnr_db > 20.0, "a mixed recipe reaches an SQNR of %.1f dB",
        report.evaluation.sqnr_db);
     ft_report_fini(&report);
-    ft_model *model = calibrated_open(codes, NULL);
+    ft_model *model = calibrated_open(quantized, NULL);
     is_str(ft_model_get_info(model).precision, "int8",
            "an artifact with int8 and group-wise linears has the precision int8");
     ft_model_close(model);
@@ -235,12 +235,12 @@ static void test_dry_run(const calibrated *files)
     begin(&t, files->real, "w4a16");
     t.job.eval = files->samples;
     ft_report wet = run(&t);
-    unlink(codes);
+    unlink(quantized);
     begin(&t, files->real, "w4a16");
     t.job.eval = files->samples;
     t.job.dry_run = true;
     ft_report dry = run(&t);
-    ok(access(codes, F_OK) != 0, "a dry run writes no artifact");
+    ok(access(quantized, F_OK) != 0, "a dry run writes no artifact");
     ok(wet.weight[3].sqnr.per_channel == dry.weight[3].sqnr.per_channel &&
            wet.evaluation.sqnr_db == dry.evaluation.sqnr_db,
        "a dry run reports the figures of a full calibration");
@@ -265,7 +265,7 @@ static void test_bytes(const calibrated *files)
         t.job.threads = 1 + 2 * i;
         ft_report report = run(&t);
         ft_report_fini(&report);
-        bytes[i] = folder_read(codes, &size[i]);
+        bytes[i] = folder_read(quantized, &size[i]);
     }
     ok(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0,
        "three threads write the bytes of one thread");
@@ -301,7 +301,7 @@ static void test_refusals(const calibrated *files)
     begin(&t, files->real, "w4a16");
     t.job.save = "never.counts";
     is_refused(&t, FT_EARG, "no matrix is w8a8, so there are no counters to save or merge");
-    begin(&t, files->codes, "w4a16");
+    begin(&t, files->quantized, "w4a16");
     is_refused(&t, FT_EARG, "has state int8, expected a float artifact");
 }
 
@@ -330,7 +330,7 @@ static unsigned char *learned(const char *input, const char *text, int what, con
     t.job.memory = memory;
     ft_report report = run(&t);
     ft_report_fini(&report);
-    return folder_read(codes, size);
+    return folder_read(quantized, size);
 }
 
 static void test_same_bytes(const char *input, const char *text, const char *samples)
@@ -382,7 +382,7 @@ static void test_learning(const char *what, const char *real, const char *sample
     char text[80];
     lost_in_results(real, "w4a16", IMATRIX, samples, "imatrix");
     if (input != NULL)
-        is_what_codes_mean(what, input);
+        is_what_quantized_values_mean(what, input);
     double awq = lost_in_results(real, "w4a16", AWQ, samples, "awq");
     double gptq = lost_in_results(real, "w4a16", GPTQ, samples, "gptq");
     double both = lost_in_results(real, "w4a16", AWQ | GPTQ, samples, "awq, gptq");
@@ -390,7 +390,7 @@ static void test_learning(const char *what, const char *real, const char *sample
         lost_in_results(real, "w4a16", IMATRIX | AWQ | GPTQ, samples, "awq, imatrix, gptq");
     snprintf(text, sizeof text, "%s with imatrix, AWQ and GPTQ", what);
     if (input != NULL)
-        is_what_codes_mean(text, input);
+        is_what_quantized_values_mean(text, input);
     /* With so few samples one method may lose part of what another gains. */
     ok(gptq < 0.8 * awq && both < 1.2 * gptq && all < 1.2 * both,
        "%s: GPTQ leaves %.3f of the AWQ error, AWQ with GPTQ %.3f and all three methods %.3f", what,
@@ -441,7 +441,7 @@ static void make_variant(tiny *t, char real[128], const char *file, const char *
     ft_artifact_close(converted(t, &(ft_convert_options){ 0 }));
     json_decref(variants);
     snprintf(real, 128, "%s/model.ft", t->folder);
-    snprintf(codes, sizeof codes, "%s/codes.ft", t->folder);
+    snprintf(quantized, sizeof quantized, "%s/codes.ft", t->folder);
 }
 
 static const char *head_of(const ft_model *model)
@@ -452,7 +452,7 @@ static const char *head_of(const ft_model *model)
 
 static void is_head(const char *expected, bool tied)
 {
-    ft_model *model = calibrated_open(codes, NULL);
+    ft_model *model = calibrated_open(quantized, NULL);
     is_str(head_of(model), expected, "the precision of the output head is %s", expected);
     bool alone = ft_artifact_find(model->artifact, "head.weight") != NULL;
     ok(alone == !tied && model->config.tied == tied, "the output head is %s",
@@ -489,7 +489,7 @@ static void test_decoder(const char *name, bool tied)
         ft_report report = run(&t);
         ft_report_fini(&report);
         snprintf(what, sizeof what, "%s: %s", name, recipes[i]);
-        is_what_codes_mean(what, &decoder_input);
+        is_what_quantized_values_mean(what, &decoder_input);
         is_head(i == 2 ? "blocks" : "float", tied && i != 2);
     }
     trial t;
@@ -500,7 +500,7 @@ static void test_decoder(const char *name, bool tied)
     is_head("blocks", false);
     ft_report_fini(&report);
     size_t n, m;
-    ft_model *model = calibrated_open(codes, NULL), *whole = calibrated_open(real, NULL);
+    ft_model *model = calibrated_open(quantized, NULL), *whole = calibrated_open(real, NULL);
     float *a = calibrated_result(model, &decoder_input, "last_hidden_state", &n);
     float *b = calibrated_result(whole, &decoder_input, "last_hidden_state", &m);
     double signal = 0.0, noise = 0.0;
@@ -556,7 +556,7 @@ int main(void)
     calibrated files;
     tiny_make_classifier(&t);
     calibrated_make(&files, &t);
-    snprintf(codes, sizeof codes, "%s/codes.ft", t.folder);
+    snprintf(quantized, sizeof quantized, "%s/codes.ft", t.folder);
     test_costs(&files);
     test_means(&files);
     test_mixed(&files);

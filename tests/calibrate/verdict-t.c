@@ -174,7 +174,7 @@ static void test_read(const calibrated *made, const ft_recipe *recipe, const cha
     ft_report report;
     ft_error err;
     int wrong = 0, read = 0, unnamed = 0;
-    snprintf(path, sizeof path, "%s.again", made->codes);
+    snprintf(path, sizeof path, "%s.again", made->quantized);
     if (ft_calibrate(&(ft_calibration_options){ .input = made->real,
                                                 .output = path,
                                                 .data = made->samples,
@@ -188,8 +188,8 @@ static void test_read(const calibrated *made, const ft_recipe *recipe, const cha
     for (size_t i = 0; i < report.points; i++) {
         const ft_point_report *p = &report.point[i];
         int value = ft_plan_find(&model->plan, p->name);
-        bool codes = value >= 0 && model->plan.value[value].dtype == FT_I8;
-        wrong += codes != p->is_quantized;
+        bool quantized = value >= 0 && model->plan.value[value].dtype == FT_I8;
+        wrong += quantized != p->is_quantized;
         read += p->is_quantized;
         unnamed += p->matrix[0] != '\0' && !p->is_quantized;
     }

@@ -64,13 +64,13 @@ static float *scales_of(const matrix *m)
     return scale;
 }
 
-static int8_t *codes_of(const matrix *m, const float *scale)
+static int8_t *quantized_of(const matrix *m, const float *scale)
 {
     size_t block = ft_weight_matrix_block_bytes(&m->weights);
-    int8_t *codes = malloc(block * ft_weight_matrix_blocks(&m->weights));
+    int8_t *quantized = malloc(block * ft_weight_matrix_blocks(&m->weights));
     for (size_t i = 0; i < ft_weight_matrix_blocks(&m->weights); i++)
-        ft_weight_matrix_quantize_i8(codes + i * block, &m->weights, scale, i);
-    return codes;
+        ft_weight_matrix_quantize_i8(quantized + i * block, &m->weights, scale, i);
+    return quantized;
 }
 
 static float row_amax(const matrix *m, size_t row)
@@ -95,33 +95,33 @@ static void test_matrix(ft_dtype dtype, size_t rows, size_t cols)
 {
     matrix m = random_matrix(dtype, rows, cols);
     float *scale = scales_of(&m);
-    int8_t *codes = codes_of(&m, scale);
-    int wrong_scales = 0, wrong_codes = 0, far_codes = 0, wrong_pads = 0;
+    int8_t *quantized = quantized_of(&m, scale);
+    int wrong_scales = 0, wrong_quantized = 0, far_quantized = 0, wrong_pads = 0;
     size_t padded_rows = ft_layout_rows(FT_COL4_4R2_8C, rows);
     for (size_t row = 0; row < padded_rows; row++) {
         float amax = row < rows ? row_amax(&m, row) : 0;
         wrong_scales += row < rows && scale[row] != amax / 127.0f;
         for (size_t col = 0; col < ft_layout_cols(FT_COL4_4R2_8C, cols); col++) {
-            int code = codes[ft_offset(FT_COL4_4R2_8C, row, col, rows, cols)];
+            int code = quantized[ft_offset(FT_COL4_4R2_8C, row, col, rows, cols)];
             if (row >= rows || col >= cols) {
                 wrong_pads += code != 0;
                 continue;
             }
             float value = m.value[row * cols + col];
-            wrong_codes += code != ft_quantize(value, 1.0f / scale[row]);
-            far_codes += !near_reference(value, amax, code);
+            wrong_quantized += code != ft_quantize(value, 1.0f / scale[row]);
+            far_quantized += !near_reference(value, amax, code);
         }
     }
     const char *name = ft_dtype_name(dtype);
     is_int(wrong_scales, 0, "%s %zu x %zu: each row's scale is its exact maximum magnitude / 127",
            name, rows, cols);
-    is_int(wrong_codes, 0, "%s %zu x %zu: quantized values are at the offsets of the layout", name,
-           rows, cols);
-    is_int(far_codes, 0, "%s %zu x %zu: quantized values equal round(127 w / amax)", name, rows,
+    is_int(wrong_quantized, 0, "%s %zu x %zu: quantized values are at the offsets of the layout",
+           name, rows, cols);
+    is_int(far_quantized, 0, "%s %zu x %zu: quantized values equal round(127 w / amax)", name, rows,
            cols);
     is_int(wrong_pads, 0, "%s %zu x %zu: padding elements are 0", name, rows, cols);
     free(scale);
-    free(codes);
+    free(quantized);
     free_matrix(&m);
 }
 
@@ -129,7 +129,7 @@ static void test_pieces(void)
 {
     matrix m = random_matrix(FT_F32, 37, 70);
     float *scale = scales_of(&m);
-    int8_t *codes = codes_of(&m, scale);
+    int8_t *quantized = quantized_of(&m, scale);
     size_t total = ft_weight_matrix_block_bytes(&m.weights) * ft_weight_matrix_blocks(&m.weights);
     static const size_t pieces[] = { 1, 7, 1280, 1281, 100000 };
     is_int((long long) total, (long long) ft_layout_bytes(FT_COL4_4R2_8C, 37, 70),
@@ -147,13 +147,13 @@ static void test_pieces(void)
         ok(stream.block == NULL, "a weight stream frees its row block after the last byte");
         is_int((long long) ft_int8_weight_stream_read(&stream, out, 1), 0,
                "a weight stream returns 0 after the last byte");
-        ok(done == total && memcmp(out, codes, total) == 0,
+        ok(done == total && memcmp(out, quantized, total) == 0,
            "reading a weight stream %zu bytes at a time gives the same bytes", pieces[k]);
         ft_int8_weight_stream_fini(&stream);
         free(out);
     }
     free(scale);
-    free(codes);
+    free(quantized);
     free_matrix(&m);
 }
 
@@ -167,19 +167,20 @@ static void test_special_rows(void)
         set(&m, 5, col, col == 5 ? -3e38f : 1.0f);
     }
     float *scale = scales_of(&m);
-    int8_t *codes = codes_of(&m, scale);
+    int8_t *quantized = quantized_of(&m, scale);
     int others = 0;
     for (size_t col = 0; col < 32; col++)
-        others += codes[ft_offset_col4(2, col, 8)] != 0 || codes[ft_offset_col4(3, col, 8)] != 0;
+        others +=
+            quantized[ft_offset_col4(2, col, 8)] != 0 || quantized[ft_offset_col4(3, col, 8)] != 0;
     near((double) scale[2], 1.0, 0.0, "a row of zeros has the scale 1");
     near((double) scale[3], 1.0, 0.0, "a row whose scale has no normal reciprocal has the scale 1");
     is_int(others, 0, "rows with the fallback scale quantize to 0");
-    is_int(codes[ft_offset_col4(4, 5, 8)], -127,
+    is_int(quantized[ft_offset_col4(4, 5, 8)], -127,
            "the extreme of a row with the smallest scale quantizes to -127");
-    is_int(codes[ft_offset_col4(5, 5, 8)], -127,
+    is_int(quantized[ft_offset_col4(5, 5, 8)], -127,
            "the extreme of a row with the largest scale quantizes to -127");
     free(scale);
-    free(codes);
+    free(quantized);
     free_matrix(&m);
 }
 

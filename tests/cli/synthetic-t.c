@@ -137,11 +137,11 @@ static void test_floats(void)
     ok(a.data == NULL && half.scale == NULL, "ft_synthetic_weight_free() clears the pointers");
 }
 
-static void test_codes(void)
+static void test_quantized(void)
 {
     enum { R = 13, C = 45 };
-    ft_weight codes = fill(R, C, FT_I8, 9, 2), real = fill(R, C, FT_F32, 9, 1);
-    const int8_t *code = codes.data;
+    ft_weight quantized = fill(R, C, FT_I8, 9, 2), real = fill(R, C, FT_F32, 9, 1);
+    const int8_t *code = quantized.data;
     const float *value = real.data;
     size_t padded = ft_layout_bytes(FT_COL4_4R2_8C, R, C), nonzero = 0, inside = 0;
     bool near_real = true, full = true;
@@ -149,8 +149,8 @@ static void test_codes(void)
         int most = 0;
         for (size_t col = 0; col < C; col++) {
             int c = code[ft_offset(FT_COL4_4R2_8C, row, col, R, C)];
-            float error = fabsf((float) c * codes.scale[row] - value[row * C + col]);
-            near_real = near_real && error <= 0.501f * codes.scale[row];
+            float error = fabsf((float) c * quantized.scale[row] - value[row * C + col]);
+            near_real = near_real && error <= 0.501f * quantized.scale[row];
             most = abs(c) > most ? abs(c) : most;
             inside += c != 0;
         }
@@ -161,7 +161,7 @@ static void test_codes(void)
     ok(near_real, "int8 weights approximate the float weights of the same key");
     ok(full, "the largest magnitude of each int8 row is 127");
     is_int((long long) nonzero, (long long) inside, "the padding of the int8 layout is 0");
-    ft_synthetic_weight_free(&codes);
+    ft_synthetic_weight_free(&quantized);
     ft_synthetic_weight_free(&real);
 }
 
@@ -171,7 +171,7 @@ static void test_blocks(ft_dtype dtype, int32_t group)
     ft_weight real = fill(R, C, FT_F32, 9, 1);
     ft_weight coded = { .name = "w", .rows = R, .cols = C, .dtype = dtype, .layout = FT_PANEL32 };
     ft_error err;
-    coded.blocks.group = group;
+    coded.groupwise.group = group;
     must(ft_synthetic_weight_fill(&coded, &(ft_distribution){ 9, 1.0f, 0.5f }, 2, &err), &err);
     int bits = ft_groupwise_bits(dtype), middle = 1 << (bits - 1);
     const uint32_t *panels = coded.data;
@@ -185,7 +185,7 @@ static void test_blocks(ft_dtype dtype, int32_t group)
                 continue;
             }
             float scale = ft_float_from_f16(
-                coded.blocks.scale[ft_groupwise_scale_index(&coded.blocks, row, col, R)]);
+                coded.groupwise.scale[ft_groupwise_scale_index(&coded.groupwise, row, col, R)]);
             float value = scale * (float) ((int) code - middle);
             /* Half a quantization step, and the error of the largest value from an F16 scale. */
             near_real = near_real && fabsf(value - ((const float *) real.data)[row * C + col]) <=
@@ -197,7 +197,7 @@ static void test_blocks(ft_dtype dtype, int32_t group)
     is_int(outside, 0, "%s in groups of %d: the padding is 0", ft_dtype_name(dtype), group);
     ft_synthetic_weight_free(&coded);
     ft_synthetic_weight_free(&real);
-    ok(coded.data == NULL && coded.blocks.scale == NULL,
+    ok(coded.data == NULL && coded.groupwise.scale == NULL,
        "%s in groups of %d: ft_synthetic_weight_free() clears the pointers", ft_dtype_name(dtype),
        group);
 }
@@ -306,10 +306,10 @@ static void test_ranges(void)
         snprintf(name, sizeof name, "%s%s", scope, points[i]);
         run_and_read(model, name, a);
         run_and_read(same, name, b);
-        double codes =
+        double quantized =
             127.0 * deviation(a, FT_COUNT(a)) / (double) ft_amax_table_find(made.amax, name)->amax;
-        ok(codes > 15.0 && codes < 70.0,
-           "%s: the quantized values have the standard deviation %.1f", name, codes);
+        ok(quantized > 15.0 && quantized < 70.0,
+           "%s: the quantized values have the standard deviation %.1f", name, quantized);
         ok(memcmp(a, b, sizeof a) == 0, "%s: the values do not depend on the number of threads",
            name);
     }
@@ -322,7 +322,7 @@ static void test_ranges(void)
 }
 
 /* With synthetic weights the int8 kernels give the results of fake quantization. */
-static void test_faked(void)
+static void test_fake_quantized(void)
 {
     float a[ROWS * COLS * HIDDEN], b[ROWS * COLS * HIDDEN];
     for (int residual = 0; residual < 2; residual++) {
@@ -413,11 +413,11 @@ static void test_translator_ranges(void)
     for (size_t i = 0; i < FT_COUNT(names); i++) {
         const ft_amax_entry *range = ft_amax_table_find(made.amax, names[i]);
         run_and_read(model, names[i], values);
-        double codes = range == NULL
-                           ? 0.0
-                           : 127.0 * deviation(values, FT_COUNT(values)) / (double) range->amax;
-        ok(codes > 15.0 && codes < 70.0,
-           "%s: the quantized values have the standard deviation %.1f", names[i], codes);
+        double quantized = range == NULL
+                               ? 0.0
+                               : 127.0 * deviation(values, FT_COUNT(values)) / (double) range->amax;
+        ok(quantized > 15.0 && quantized < 70.0,
+           "%s: the quantized values have the standard deviation %.1f", names[i], quantized);
     }
     ok(ft_amax_table_find(made.amax, "encoder.layer.2.attn.norm") == NULL,
        "the encoder has ranges for its own layers only");
@@ -494,7 +494,7 @@ int main(void)
 {
     test_names();
     test_floats();
-    test_codes();
+    test_quantized();
     test_blocks(FT_U4, 32);
     test_blocks(FT_U8, 0);
     test_scheme(FT_SYNTHETIC_FLOAT, "float");
@@ -506,7 +506,7 @@ int main(void)
     test_scheme(FT_SYNTHETIC_INT8_RESIDUAL, "int8");
     test_info();
     test_ranges();
-    test_faked();
+    test_fake_quantized();
     test_translator(FT_SYNTHETIC_FLOAT, "float");
     test_translator(FT_SYNTHETIC_F16, "float");
     test_translator(FT_SYNTHETIC_INT8, "int8");

@@ -117,28 +117,28 @@ static bool holds_groups(const void *data, bool zeros, size_t rows, size_t bytes
 
 static void test_blocks(void)
 {
-    sample blocks = { .state = FT_ARTIFACT_GROUPWISE, .seed = 7, .piece = 11 };
-    write_sample(path, &blocks);
+    sample groupwise = { .state = FT_ARTIFACT_GROUPWISE, .seed = 7, .piece = 11 };
+    write_sample(path, &groupwise);
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
     is_str(ft_artifact_state_name(ft_artifact_get_header(a)->state), "blocks",
            "the state of a group-wise quantized artifact is called blocks");
-    ok(sample_holds(a, &blocks),
+    ok(sample_holds(a, &groupwise),
        "the tensors of a group-wise quantized artifact have the bytes written");
     const ft_artifact_tensor *t = ft_artifact_find(a, "layer.0.ffn.up.weight");
-    ok(t->dtype == FT_U4 && t->layout == FT_PANEL32 && t->blocks.group == 32 &&
-           t->has_zero_points && !t->blocks.int8_activations,
+    ok(t->dtype == FT_U4 && t->layout == FT_PANEL32 && t->groupwise.group == 32 &&
+           t->has_zero_points && !t->groupwise.int8_activations,
        "a U4 weight is stored in PANEL32 with groups of 32 and zero points");
     is_int((long long) t->bytes, 64 * 96 / 2,
            "a 37 x 70 U4 weight is padded to 64 x 96, two values per byte");
-    ok(holds_groups(t->blocks.scale, false, 37, 3 * 64 * 2),
+    ok(holds_groups(t->groupwise.scale, false, 37, 3 * 64 * 2),
        "a U4 weight has the scales of three groups");
-    ok(holds_groups(t->blocks.zero, true, 37, 3 * 64),
+    ok(holds_groups(t->groupwise.zero, true, 37, 3 * 64),
        "a U4 weight has the zero points of three groups");
     t = ft_artifact_find(a, "head.weight");
-    ok(t->dtype == FT_U8 && t->blocks.group == 0 && t->blocks.int8_activations &&
-           t->blocks.zero == NULL,
+    ok(t->dtype == FT_U8 && t->groupwise.group == 0 && t->groupwise.int8_activations &&
+           t->groupwise.zero == NULL,
        "a U8 weight is stored with one group per row, without zero points, for int8 activations");
-    ok(holds_groups(t->blocks.scale, false, 3, 32 * 2), "a U8 weight has one scale per row");
+    ok(holds_groups(t->groupwise.scale, false, 3, 32 * 2), "a U8 weight has one scale per row");
     ok(ft_artifact_amax(a) == NULL, "a group-wise quantized artifact has no amax");
     ft_artifact_close(a);
 
@@ -370,10 +370,10 @@ static void test_tensors(ft_artifact_writer *w)
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
            "ft_artifact_add_tensor refuses an F32 tensor in PANEL32");
     t.dtype = FT_U4;
-    t.blocks.group = 48;
+    t.groupwise.group = 48;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
            "ft_artifact_add_tensor refuses groups of 48 columns");
-    t.blocks.group = 0;
+    t.groupwise.group = 0;
     t.layout = FT_ROW;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
            "ft_artifact_add_tensor refuses a U4 tensor that is not in PANEL32");

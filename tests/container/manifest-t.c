@@ -481,8 +481,8 @@ static void refuse_group_number(bool zeros, size_t index, uint16_t number, const
     uint16_t scale[3 * 64];
     uint8_t zero[3 * 64];
     ft_error err;
-    memcpy(scale, t->blocks.scale, sizeof scale);
-    memcpy(zero, t->blocks.zero, sizeof zero);
+    memcpy(scale, t->groupwise.scale, sizeof scale);
+    memcpy(zero, t->groupwise.zero, sizeof zero);
     scale[index] = zeros ? scale[index] : number;
     zero[index] = zeros ? (uint8_t) number : zero[index];
     ft_status rc = zeros ? open_with("z/layer.0.ffn.up.weight", zero, sizeof zero, &err)

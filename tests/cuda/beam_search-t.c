@@ -20,7 +20,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-enum { SEATS = 150, GROUPS = 12, STEPS = 9 };
+enum { SLOTS = 150, GROUPS = 12, STEPS = 9 };
 
 static ft_cuda_device_props props;
 static rng chance = { 12 };
@@ -38,36 +38,36 @@ typedef struct sides {
 
 static size_t context_bytes(void)
 {
-    return (size_t) SEATS * TEXT * sizeof(int32_t);
+    return (size_t) SLOTS * TEXT * sizeof(int32_t);
 }
 
 static void sides_init(sides *s, size_t words)
 {
     memset(s, 0, sizeof *s);
     s->words = words;
-    s->logits = must_have(SEATS * words * sizeof *s->logits);
-    s->host = memory_new(&chance, SEATS, words);
-    s->found = memory_copy(&s->host, SEATS);
+    s->logits = must_have(SLOTS * words * sizeof *s->logits);
+    s->host = memory_new(&chance, SLOTS, words);
+    s->found = memory_copy(&s->host, SLOTS);
     s->device = (ft_cuda_beam_params){
-        .memory = { .last = device_memory(SEATS * sizeof(int32_t)),
+        .memory = { .last = device_memory(SLOTS * sizeof(int32_t)),
                     .history = device_memory(context_bytes()),
                     .cache_indirection = device_memory(context_bytes()),
                     .finished = device_memory(context_bytes()),
-                    .beam = device_memory(SEATS * sizeof(ft_beam)),
+                    .beam = device_memory(SLOTS * sizeof(ft_beam)),
                     .context = TEXT,
                     .vocabulary = words },
-        .logits = device_memory((SEATS * words + 1) * sizeof(float)),
+        .logits = device_memory((SLOTS * words + 1) * sizeof(float)),
         .beams = device_memory(sizeof s->beams),
-        .scratch = device_memory(ft_cuda_beam_scratch(SEATS, words)),
-        .num_slots = SEATS,
+        .scratch = device_memory(ft_cuda_beam_scratch(SLOTS, words)),
+        .num_slots = SLOTS,
     };
-    must((int) cudaMemset(s->device.scratch, 0x5a, ft_cuda_beam_scratch(SEATS, words)), "poison");
+    must((int) cudaMemset(s->device.scratch, 0x5a, ft_cuda_beam_scratch(SLOTS, words)), "poison");
     ft_beam_state *m = &s->device.memory;
-    to_device(m->last, s->host.last, SEATS * sizeof(int32_t));
+    to_device(m->last, s->host.last, SLOTS * sizeof(int32_t));
     to_device(m->history, s->host.history, context_bytes());
     to_device(m->cache_indirection, s->host.cache_indirection, context_bytes());
     to_device(m->finished, s->host.finished, context_bytes());
-    to_device(m->beam, s->host.beam, SEATS * sizeof(ft_beam));
+    to_device(m->beam, s->host.beam, SLOTS * sizeof(ft_beam));
 }
 
 static void sides_fini(sides *s)
@@ -91,12 +91,12 @@ static void sides_fini(sides *s)
 static bool same(sides *s)
 {
     const ft_beam_state *m = &s->device.memory;
-    from_device(s->found.last, m->last, SEATS * sizeof(int32_t));
+    from_device(s->found.last, m->last, SLOTS * sizeof(int32_t));
     from_device(s->found.history, m->history, context_bytes());
     from_device(s->found.cache_indirection, m->cache_indirection, context_bytes());
     from_device(s->found.finished, m->finished, context_bytes());
-    from_device(s->found.beam, m->beam, SEATS * sizeof(ft_beam));
-    return memory_equals(&s->host, &s->found, SEATS);
+    from_device(s->found.beam, m->beam, SLOTS * sizeof(ft_beam));
+    return memory_equals(&s->host, &s->found, SLOTS);
 }
 
 /* ---- Batches -------------------------------------------------------------------------------- */
@@ -111,24 +111,24 @@ static void draw_batch(sides *s, int32_t widest)
     while (s->groups < GROUPS) {
         ft_beam_params b = { .slot = slot,
                              .width = 1 + (int32_t) rng_below(&chance, (uint32_t) widest),
-                             .parts = parts[rng_below(&chance, 5)],
+                             .num_beam_groups = parts[rng_below(&chance, 5)],
                              .prompt = 1 + (int32_t) rng_below(&chance, 290),
-                             .least = (int32_t) rng_below(&chance, 4),
-                             .early = (int32_t) rng_below(&chance, 3),
+                             .min_new_tokens = (int32_t) rng_below(&chance, 4),
+                             .early_stopping = (int32_t) rng_below(&chance, 3),
                              .no_repeat_ngram = (int32_t) rng_below(&chance, 4),
                              .repetition_penalty = rng_below(&chance, 2) == 0 ? 0.0f : 1.2f,
-                             .ends = (int32_t) rng_below(&chance, 5),
-                             .bans = (int32_t) rng_below(&chance, FT_MAX_BANNED_IDS + 1) };
-        if (s->groups == 0 || b.width % b.parts != 0)
-            b.width = widest, b.parts = 1;
-        if (slot + b.width > SEATS)
+                             .n_eos = (int32_t) rng_below(&chance, 5),
+                             .n_banned = (int32_t) rng_below(&chance, FT_MAX_BANNED_IDS + 1) };
+        if (s->groups == 0 || b.width % b.num_beam_groups != 0)
+            b.width = widest, b.num_beam_groups = 1;
+        if (slot + b.width > SLOTS)
             break;
-        b.diversity_penalty = b.parts > 1 ? 0.5f : 0.0f;
-        b.longest = b.prompt + 2 + (int32_t) rng_below(&chance, STEPS);
-        for (int32_t i = 0; i < b.ends; i++)
-            b.end[i] = (int32_t) rng_below(&chance, (uint32_t) s->words);
-        for (int32_t i = 0; i < b.bans; i++)
-            b.ban[i] = (int32_t) rng_below(&chance, (uint32_t) s->words);
+        b.diversity_penalty = b.num_beam_groups > 1 ? 0.5f : 0.0f;
+        b.max_length = b.prompt + 2 + (int32_t) rng_below(&chance, STEPS);
+        for (int32_t i = 0; i < b.n_eos; i++)
+            b.eos[i] = (int32_t) rng_below(&chance, (uint32_t) s->words);
+        for (int32_t i = 0; i < b.n_banned; i++)
+            b.banned[i] = (int32_t) rng_below(&chance, (uint32_t) s->words);
         for (int32_t i = 0; i < b.prompt; i++)
             s->host.history[(size_t) slot * TEXT + (size_t) i] =
                 (int32_t) rng_below(&chance, s->words < 9 ? (uint32_t) s->words : 9);
@@ -149,8 +149,8 @@ static void draw_logits(sides *s, ft_beam_params *b)
     for (size_t i = 0; i < count; i++, s->rows++) {
         float *x = s->logits + s->rows * n;
         fill_logits(&chance, x, n, (shape) rng_below(&chance, SHAPES));
-        for (int32_t j = 0; j < b->ends; j++) /* so that texts end */
-            x[b->end[j]] += rng_below(&chance, 3) == 0 ? 4.0f : 0.0f;
+        for (int32_t j = 0; j < b->n_eos; j++) /* so that texts end */
+            x[b->eos[j]] += rng_below(&chance, 3) == 0 ? 4.0f : 0.0f;
         if (rng_below(&chance, 200) == 0)
             x[rng_below(&chance, (uint32_t) n)] = NAN;
         if (rng_below(&chance, 200) == 0)
@@ -215,13 +215,13 @@ int main(int argc, char **argv)
 {
     static const struct {
         size_t words;
-        int32_t lanes;
+        int32_t beam_width;
     } sizes[] = { { 2, 4 },     { 13, 8 },   { 64, 64 },    { 97, 32 },   { 1024, 5 },
                   { 2051, 64 }, { 4100, 1 }, { 30001, 16 }, { 32000, 64 } };
     int rounds = argc > 1 ? atoi(argv[1]) : 3;
-    props = need_chip();
+    props = need_gpu();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        test_against_cpu(sizes[i].words, sizes[i].lanes, rounds);
+        test_against_cpu(sizes[i].words, sizes[i].beam_width, rounds);
     test_against_cpu(256206, 8, 1);
     test_nothing();
     return done_testing();

@@ -55,10 +55,9 @@ static bench device, host;
 enum { TILES = 14 };
 static const char *const tiles[2][TILES] = {
     [FT_IMAGE_NCHW] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
-                        "96x2a", "64x2a", "held64", "held96" },
+                        "96x2a", "64x2a", "ra64", "ra96" },
     [FT_IMAGE_NHWC] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
-                        "general", "held48", "held64", "held96", "held128", "held104s",
-                        "held128h" },
+                        "general", "ra48", "ra64", "ra96", "ra128", "ra104/2", "ra128/1" },
 };
 
 /* Input and output layouts: first those with native kernels, then those that need a transpose. */
@@ -225,9 +224,9 @@ static size_t sums_of(const conv_shape *shape, const conv_how *how)
 }
 
 /* Tiles that split k in two: where one of them is supported, both are. */
-static bool has_halves(const char *tile)
+static bool has_f16(const char *tile)
 {
-    return strcmp(tile, "held104s") == 0 || strcmp(tile, "held128h") == 0;
+    return strcmp(tile, "ra104/2") == 0 || strcmp(tile, "ra128/1") == 0;
 }
 
 /* Results by tile: the device's own choice, and the first of each kind of sums; NULL: none yet. */
@@ -241,7 +240,7 @@ typedef struct outcomes {
  */
 static bool agrees(outcomes *o, void *y, size_t bytes, const char *tile)
 {
-    void **same = tile[0] == '\0' ? &o->own : has_halves(tile) ? &o->halves : &o->whole;
+    void **same = tile[0] == '\0' ? &o->own : has_f16(tile) ? &o->halves : &o->whole;
     bool agreed = *same == NULL || memcmp(*same, y, bytes) == 0;
     if (same == &o->whole && memcmp(o->own, y, bytes) == 0)
         agreed = true;
@@ -256,8 +255,8 @@ static bool agrees(outcomes *o, void *y, size_t bytes, const char *tile)
 /* The device's own choice is of one kind, and there is only one kind where sums are not split. */
 static bool are_settled(const outcomes *o, size_t bytes, size_t sums)
 {
-    bool like_halves = o->halves == NULL || memcmp(o->own, o->halves, bytes) == 0;
-    return (o->whole == NULL || like_halves) && (sums > 1 || (o->whole == NULL && like_halves));
+    bool like_f16 = o->halves == NULL || memcmp(o->own, o->halves, bytes) == 0;
+    return (o->whole == NULL || like_f16) && (sums > 1 || (o->whole == NULL && like_f16));
 }
 
 /* Each of the first `count` tiles is within the bound, and all give the same bits. */
@@ -355,7 +354,7 @@ int main(int argc, char **argv)
         test_wide(&kinds[i]);
         test_alone(&kinds[i]);
     }
-    ask_for("plain");
+    ask_for("simt");
     for (size_t i = 0; i < FT_COUNT(kinds) && argc < 2; i++)
         test_kind(&kinds[i]);
     is_int(device.thread_differences, 0, "two runs of a convolution give the same bits");

@@ -47,29 +47,29 @@ static void download(void *data, const void *memory, size_t bytes)
 static void test_quantize(size_t n)
 {
     float *x = malloc(n * sizeof *x), *back = malloc(n * sizeof *back);
-    int8_t *codes = malloc(n);
+    int8_t *quantized = malloc(n);
     int wrong = 0, wrong_back = 0;
     for (size_t i = 0; i < n; i++)
         x[i] = ((float) draw() / 8388608.0f - 1.0f) * 3.0f;
     float *dev_x = upload(x, n * sizeof *x);
-    int8_t *dev_codes = upload(x, n);
-    is_int(ft_cuda_quantize_array(NULL, dev_codes, dev_x, 127.0f / 2.5f, n), 0,
+    int8_t *dev_quantized = upload(x, n);
+    is_int(ft_cuda_quantize_array(NULL, dev_quantized, dev_x, 127.0f / 2.5f, n), 0,
            "ft_cuda_quantize_array() launches");
-    is_int(ft_cuda_dequantize_array(NULL, dev_x, dev_codes, 2.5f / 127.0f, n), 0,
+    is_int(ft_cuda_dequantize_array(NULL, dev_x, dev_quantized, 2.5f / 127.0f, n), 0,
            "ft_cuda_dequantize_array() launches");
-    download(codes, dev_codes, n);
+    download(quantized, dev_quantized, n);
     download(back, dev_x, n * sizeof *back);
     for (size_t i = 0; i < n; i++) {
-        wrong += codes[i] != ft_quantize(x[i], 127.0f / 2.5f);
-        wrong_back += back[i] != (float) codes[i] * (2.5f / 127.0f);
+        wrong += quantized[i] != ft_quantize(x[i], 127.0f / 2.5f);
+        wrong_back += back[i] != (float) quantized[i] * (2.5f / 127.0f);
     }
     is_int(wrong, 0, "the device quantizes %zu values as the host does", n);
     is_int(wrong_back, 0, "the device dequantizes %zu values as the host does", n);
     cudaFree(dev_x);
-    cudaFree(dev_codes);
+    cudaFree(dev_quantized);
     free(x);
     free(back);
-    free(codes);
+    free(quantized);
 }
 
 static void test_relayout(ft_layout to, size_t rows, size_t cols)
@@ -135,7 +135,7 @@ static void test_inputs(size_t bytes)
 
 int main(void)
 {
-    (void) need_chip();
+    (void) need_gpu();
     test_quantize(1);
     test_quantize(100003);
     test_inputs(16);

@@ -26,7 +26,7 @@
 #include <string.h>
 
 enum {
-    SEATS = 4,
+    SLOTS = 4,
     HEADS = 2,
     COLS = 48, /* heads of 24 */
     WORDS = 61,
@@ -35,7 +35,7 @@ enum {
     SOURCE = 192, /* tokens */
     LIST = CONTEXT / FT_PAGE_TOKENS,
     MEMORY_LIST = SOURCE / FT_PAGE_TOKENS,
-    TOKENS = SEATS * SOURCE
+    TOKENS = SLOTS * SOURCE
 };
 
 static rng numbers = { 71 };
@@ -145,12 +145,12 @@ static void make_plan(ft_plan *plan, names *n)
 }
 
 static const ft_limits limits = { .tokens = TOKENS,
-                                  .sequences = SEATS,
+                                  .sequences = SLOTS,
                                   .threads = 1,
                                   .context = CONTEXT,
-                                  .pages = SEATS * LIST,
+                                  .pages = SLOTS * LIST,
                                   .cross_kv = SOURCE,
-                                  .cross_kv_pages = SEATS * MEMORY_LIST };
+                                  .cross_kv_pages = SLOTS * MEMORY_LIST };
 
 static void open_side(side *s, names *n, const char *device, const ft_weight weight[2])
 {
@@ -182,8 +182,8 @@ static void close_side(side *s)
 
 /* The state of the slots: lengths, and pages in a random order. */
 typedef struct num_slots {
-    int32_t length[SEATS], cross_kv[SEATS];
-    int32_t pages[SEATS][LIST], cross_kv_pages[SEATS][MEMORY_LIST];
+    int32_t length[SLOTS], cross_kv[SLOTS];
+    int32_t pages[SLOTS][LIST], cross_kv_pages[SLOTS][MEMORY_LIST];
 } num_slots;
 
 static void deal(int32_t *pages, int32_t count)
@@ -198,12 +198,12 @@ static void deal(int32_t *pages, int32_t count)
 /* A batch of some slots, each with its number of rows, and its arrays. */
 typedef struct run {
     ft_batch batch;
-    int32_t start[SEATS + 1], seq_id[TOKENS], n_past[SEATS], n_tokens[SEATS], slot[SEATS],
-        cross_kv[SEATS];
-    int32_t pages[SEATS][LIST], cross_kv_pages[SEATS][MEMORY_LIST], ids[TOKENS];
+    int32_t start[SLOTS + 1], seq_id[TOKENS], n_past[SLOTS], n_tokens[SLOTS], slot[SLOTS],
+        cross_kv[SLOTS];
+    int32_t pages[SLOTS][LIST], cross_kv_pages[SLOTS][MEMORY_LIST], ids[TOKENS];
 } run;
 
-static void add_seat(run *r, num_slots *s, int slot, int32_t rows, bool source)
+static void add_slot(run *r, num_slots *s, int slot, int32_t rows, bool source)
 {
     size_t i = r->batch.sequences++;
     int32_t *length = source ? &s->cross_kv[slot] : &s->length[slot];
@@ -224,7 +224,7 @@ static void add_seat(run *r, num_slots *s, int slot, int32_t rows, bool source)
         r->batch.context = (size_t) (n_past + rows);
 }
 
-static void finish(run *r, bool source, bool step, size_t lanes)
+static void finish(run *r, bool source, bool step, size_t beam_width)
 {
     ft_batch *b = &r->batch;
     for (size_t i = 0; i < b->tokens; i++)
@@ -240,11 +240,11 @@ static void finish(run *r, bool source, bool step, size_t lanes)
     b->cross_kv_pages = r->cross_kv_pages[0];
     b->max_cross_kv_pages = MEMORY_LIST;
     b->source = source;
-    b->step = step;
-    b->lanes = lanes;
-    for (size_t i = 0; i < b->sequences && lanes > 1;
+    b->decode_step = step;
+    b->beam_width = beam_width;
+    for (size_t i = 0; i < b->sequences && beam_width > 1;
          i++) { /* the beams of one text share its source */
-        size_t first = i / lanes * lanes;
+        size_t first = i / beam_width * beam_width;
         r->cross_kv[i] = r->cross_kv[first];
         memcpy(r->cross_kv_pages[i], r->cross_kv_pages[first], sizeof r->cross_kv_pages[i]);
     }
@@ -314,27 +314,27 @@ static void read_sources(const side *cpu, const side *gpu, const names *n, num_s
 {
     run r = { .batch = { 0 } };
     for (int i = 0; i < count; i++)
-        add_seat(&r, s, first + i, rows[i], true);
+        add_slot(&r, s, first + i, rows[i], true);
     finish(&r, true, false, 0);
     compare(cpu, gpu, n, &r, "source sequences");
 }
 
 static void write_on(const side *cpu, const side *gpu, const names *n, num_slots *s,
-                     const int32_t *rows, bool step, size_t lanes, const char *what)
+                     const int32_t *rows, bool step, size_t beam_width, const char *what)
 {
     run r = { .batch = { 0 } };
-    for (int i = 0; i < SEATS; i++)
+    for (int i = 0; i < SLOTS; i++)
         if (rows[i] > 0)
-            add_seat(&r, s, i, rows[i], false);
-    finish(&r, false, step, lanes);
+            add_slot(&r, s, i, rows[i], false);
+    finish(&r, false, step, beam_width);
     compare(cpu, gpu, n, &r, what);
 }
 
 /* Two beams: each cached token belongs to a random one of them. */
-static void mix_lanes(const side *cpu, const side *gpu, const names *n)
+static void mix_beams(const side *cpu, const side *gpu, const names *n)
 {
     ft_error err;
-    int32_t cache_indirection[SEATS * CONTEXT];
+    int32_t cache_indirection[SLOTS * CONTEXT];
     for (size_t i = 0; i < FT_COUNT(cache_indirection); i++)
         cache_indirection[i] = (int32_t) rng_below(&numbers, 2);
     check(cpu->backend->write(cpu->exec, n->cache_indirection, cache_indirection,
@@ -347,11 +347,11 @@ static void mix_lanes(const side *cpu, const side *gpu, const names *n)
 
 static void test_parts(const side *cpu, const side *gpu, const names *n)
 {
-    static const int32_t ones[SEATS] = { 1, 1, 1, 1 }, some[SEATS] = { 1, 0, 1, 1 };
+    static const int32_t ones[SLOTS] = { 1, 1, 1, 1 }, some[SLOTS] = { 1, 0, 1, 1 };
     num_slots s = { .length = { 0 } };
-    deal(s.pages[0], SEATS * LIST);
-    deal(s.cross_kv_pages[0], SEATS * MEMORY_LIST);
-    read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 70, 3, 192, 1 }, SEATS);
+    deal(s.pages[0], SLOTS * LIST);
+    deal(s.cross_kv_pages[0], SLOTS * MEMORY_LIST);
+    read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 70, 3, 192, 1 }, SLOTS);
     write_on(cpu, gpu, n, &s, (const int32_t[]){ 2, 5, 67, 1 }, false, 0, "prompts");
     write_on(cpu, gpu, n, &s, ones, true, 0, "decode steps");
     read_sources(cpu, gpu, n, &s, 1, (const int32_t[]){ 129 }, 1);
@@ -359,8 +359,8 @@ static void test_parts(const side *cpu, const side *gpu, const names *n)
     write_on(cpu, gpu, n, &s, ones, true, 0, "decode steps after a new source");
 
     memset(s.length, 0, sizeof s.length);
-    mix_lanes(cpu, gpu, n);
-    read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 20, 20, 131, 131 }, SEATS);
+    mix_beams(cpu, gpu, n);
+    read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 20, 20, 131, 131 }, SLOTS);
     write_on(cpu, gpu, n, &s, (const int32_t[]){ 63, 63, 4, 4 }, false, 2,
              "prompts with two beams");
     for (int i = 0; i < 3; i++)
@@ -378,7 +378,7 @@ int main(void)
     };
     side cpu, gpu;
     names n;
-    (void) need_chip();
+    (void) need_gpu();
     rng_floats(&numbers, word, FT_COUNT(word), 1.0);
     rng_floats(&numbers, place, FT_COUNT(place), 1.0);
     open_side(&cpu, &n, "cpu", weight);

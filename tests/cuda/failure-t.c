@@ -169,10 +169,10 @@ static void says_lost(ft_status status, const ft_error *err, const char *what)
 static void lose_context(void)
 {
     const float *nowhere = (const float *) (uintptr_t) 4096;
-    int8_t *codes;
-    if (cudaMalloc((void **) &codes, 4096) != cudaSuccess)
+    int8_t *quantized;
+    if (cudaMalloc((void **) &quantized, 4096) != cudaSuccess)
         bail_out("cannot allocate 4096 bytes of device memory");
-    int launched = ft_cuda_quantize_array(NULL, codes, nowhere, 1.0f, 4096);
+    int launched = ft_cuda_quantize_array(NULL, quantized, nowhere, 1.0f, 4096);
     ok(launched == 0 && cudaDeviceSynchronize() == cudaErrorIllegalAddress,
        "a kernel that reads an unmapped address fails with cudaErrorIllegalAddress");
 }

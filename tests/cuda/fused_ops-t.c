@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 256, POISON = 0x5c, MOST_ROWS = 3, MOST_MEMORY = 40 };
+enum { GUARD = 256, POISON = 0x5c, MAX_ROWS = 3, MAX_MEMORY = 40 };
 
 /* The output features of the linears, 0 after the last one, and the operations around them. */
 typedef struct shape {
@@ -46,7 +46,7 @@ static const shape shapes[] = {
 /* ---- Operands ------------------------------------------------------------------------------- */
 
 static ft_cuda_device_props props;
-static void *memory[MOST_MEMORY];
+static void *memory[MAX_MEMORY];
 static int count;
 
 static void must(int status, const char *what)
@@ -66,7 +66,7 @@ static void *on_device(const void *data, size_t bytes)
     return memory[count++] = pointer;
 }
 
-static void *random_halves(uint64_t seed, ft_dtype dtype, size_t n)
+static void *random_f16(uint64_t seed, ft_dtype dtype, size_t n)
 {
     float *values = random_floats(seed, n, 1.0);
     uint16_t *halves = must_have(n, sizeof *halves);
@@ -113,10 +113,10 @@ static void open_weight(fused *c, int i, uint64_t seed)
     const blocked_how how = { FT_U4, s->group, false, false };
     double *value;
     ft_weight w = random_blocked(seed, s->rows[i], s->k, &how, &value);
-    size_t scales = ft_groupwise_scale_count(&w.blocks, s->rows[i], s->k);
+    size_t scales = ft_groupwise_scale_count(&w.groupwise, s->rows[i], s->k);
     c->weight[i] = w;
     c->weight[i].data = on_device(w.data, ft_weight_bytes(&w));
-    c->weight[i].blocks.scale = on_device(w.blocks.scale, scales * sizeof(uint16_t));
+    c->weight[i].groupwise.scale = on_device(w.groupwise.scale, scales * sizeof(uint16_t));
     c->bias[i] = (ft_weight){
         .rows = 1, .cols = s->rows[i], .dtype = FT_F32, .data = random_vector(seed + 1, s->rows[i])
     };
@@ -150,8 +150,8 @@ static void open_case(fused *c, const shape *s, size_t tokens, uint64_t seed)
     c->gamma = (ft_weight){ .rows = 1, .cols = s->k, .dtype = FT_F32 };
     c->gamma.data = random_vector(seed, s->k);
     ft_cuda_view x = { .rows = tokens, .cols = s->k, .dtype = s->dtype }, more = x;
-    x.data = random_halves(seed + 1, s->dtype, tokens * s->k);
-    more.data = random_halves(seed + 2, s->dtype, tokens * s->k);
+    x.data = random_f16(seed + 1, s->dtype, tokens * s->k);
+    more.data = random_f16(seed + 2, s->dtype, tokens * s->k);
     c->norm = args_of(&c->norm_op);
     c->norm.in[0] = x;
     c->norm.weight[0] = &c->gamma;
@@ -298,13 +298,13 @@ static void test_group(fused *c, const fused *expected, bool norm)
 
 int main(void)
 {
-    char text[CHIP_TEXT];
-    if (!find_chip(&props, text))
+    char text[GPU_TEXT];
+    if (!find_gpu(&props, text))
         skip_all("%s", text);
     if (props.capability < 80)
         skip_all("%s: fusion groups of linears need sm_80", text);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        for (size_t tokens = 1; tokens <= MOST_ROWS; tokens++) {
+        for (size_t tokens = 1; tokens <= MAX_ROWS; tokens++) {
             fused c, expected;
             open_case(&c, &shapes[i], tokens, 100 * i + tokens);
             run_each(&c);

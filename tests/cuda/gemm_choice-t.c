@@ -18,10 +18,10 @@
 /* FT_CUDA_GEMM requests a kernel; a request that cannot be met is explained. */
 static void test_choice(void)
 {
-    static int8_t codes[64] __attribute__((aligned(64)));
+    static int8_t quantized[64] __attribute__((aligned(64)));
     ft_cuda_device_props props = { .capability = 86, .sm_count = 84, .smem_bytes = 101376 };
     ft_cuda_gemm_args p = {
-        .m = 64, .n = 64, .k = 64, .x = codes, .w = codes, .n_outputs = 1, .width = { 64 }
+        .m = 64, .n = 64, .k = 64, .x = quantized, .w = quantized, .n_outputs = 1, .width = { 64 }
     };
     char text[128];
     unsetenv("FT_CUDA_GEMM");
@@ -29,28 +29,38 @@ static void test_choice(void)
     is_str(text, "mma", "sm_86 selects the mma.sync kernel");
     p.k = 50;
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-    is_str(text, "plain", "a k of 50 falls back to the plain kernel");
+    is_str(text, "simt", "a k of 50 falls back to the SIMT kernel");
     setenv("FT_CUDA_GEMM", "mma", 1);
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-    is_str(text, "plain: FT_CUDA_GEMM=mma does not support it",
-           "FT_CUDA_GEMM=mma falls back to plain for a k of 50 and says so");
-    setenv("FT_CUDA_GEMM", "plain", 1);
+    is_str(text, "simt: FT_CUDA_GEMM=mma does not support it",
+           "FT_CUDA_GEMM=mma falls back to simt for a k of 50 and says so");
+    setenv("FT_CUDA_GEMM", "simt", 1);
     p.k = 64;
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
-    is_str(text, "plain: requested by FT_CUDA_GEMM", "FT_CUDA_GEMM=plain selects the plain kernel");
+    is_str(text, "simt: requested by FT_CUDA_GEMM", "FT_CUDA_GEMM=simt selects the SIMT kernel");
+    setenv("FT_CUDA_GEMM", "plain", 1);
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
+    is_str(text, "simt: requested by FT_CUDA_GEMM", "FT_CUDA_GEMM accepts plain, the former simt");
+    const char *const former[] = { "lt", "stream" };
+    for (size_t i = 0; i < sizeof former / sizeof former[0]; i++) {
+        setenv("FT_CUDA_GEMM", former[i], 1);
+        ft_cuda_gemm_explain(&props, &p, text, sizeof text);
+        ok(strstr(text, "is not a kernel") == NULL, "FT_CUDA_GEMM accepts the former name %s",
+           former[i]);
+    }
     setenv("FT_CUDA_GEMM", "abacus", 1);
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "mma: FT_CUDA_GEMM=abacus is not a kernel",
            "FT_CUDA_GEMM=abacus is reported as not a kernel");
-    setenv("FT_CUDA_GEMM", "lt", 1);
+    setenv("FT_CUDA_GEMM", "cublaslt", 1);
     is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_MMA,
-           "FT_CUDA_GEMM=lt falls back to mma without scratch");
-    ok(ft_cuda_gemm_scratch(&props, 64, 64, 64) > 0, "FT_CUDA_GEMM=lt requires scratch");
+           "FT_CUDA_GEMM=cublaslt falls back to mma without scratch");
+    ok(ft_cuda_gemm_scratch(&props, 64, 64, 64) > 0, "FT_CUDA_GEMM=cublaslt requires scratch");
     unsetenv("FT_CUDA_GEMM");
     is_int((long long) ft_cuda_gemm_scratch(&props, 64, 64, 64), 0,
-           "no scratch is required unless FT_CUDA_GEMM=lt");
+           "no scratch is required unless FT_CUDA_GEMM=cublaslt");
     props.capability = 60;
-    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_SIMT, "sm_60 selects the plain kernel");
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_SIMT, "sm_60 selects the SIMT kernel");
     for (int how = 0; how < FT_CUDA_GEMM_KERNELS; how++) {
         setenv("FT_CUDA_GEMM", ft_cuda_gemm_name((ft_cuda_gemm_kernel) how), 1);
         ft_cuda_gemm_explain(&props, &p, text, sizeof text);
@@ -61,13 +71,13 @@ static void test_choice(void)
 }
 
 /* Small m of a decoder: the GEMV kernel reads prepacked weights. */
-static void test_few(void)
+static void test_small_m(void)
 {
-    static int8_t codes[64] __attribute__((aligned(64)));
+    static int8_t quantized[64] __attribute__((aligned(64)));
     const ft_cuda_device_props props = {
         .capability = 90, .has_pdl = true, .sm_count = 132, .has_wgmma = true, .smem_bytes = 232448
     };
-    ft_cuda_gemm_args p = { .m = 8, .n = 4096, .k = 4096, .x = codes, .prepacked = codes };
+    ft_cuda_gemm_args p = { .m = 8, .n = 4096, .k = 4096, .x = quantized, .prepacked = quantized };
     p.y_dtype = FT_F16;
     p.n_outputs = 1;
     p.width[0] = 4096;
@@ -112,7 +122,7 @@ static void test_group(void)
         args[i] = (ft_cuda_args){ .props = &props,
                                   .op = &op,
                                   .in = { { x, ROWS, K, FT_I8, 0.1f } },
-                                  .codes = { y[i], ROWS, N, FT_I8, 0.1f },
+                                  .quantized = { y[i], ROWS, N, FT_I8, 0.1f },
                                   .weight = { &weight[i], &vector[i] } };
         group.linear[i] = &args[i];
     }
@@ -146,7 +156,7 @@ static void test_group(void)
 /* Linears with group-wise quantized weights: which kernel, and when several are fused. */
 static void test_blocks(void)
 {
-    enum { N = 12288, K = 4096, MOST = 2048 };
+    enum { N = 12288, K = 4096, MAX_SIZE = 2048 };
     static uint16_t scale[1];
     static uint32_t counters[1];
     static char memory[64] __attribute__((aligned(64)));
@@ -165,7 +175,7 @@ static void test_blocks(void)
                                  .cols = K,
                                  .dtype = FT_U4,
                                  .layout = FT_PANEL32,
-                                 .blocks = { .group = 128, .scale = scale },
+                                 .groupwise = { .group = 128, .scale = scale },
                                  .data = memory };
         args[i] = (ft_cuda_args){ .props = &props,
                                   .op = &op,
@@ -178,23 +188,23 @@ static void test_blocks(void)
     }
     is_int(ft_cuda_linear_explain(&group, text, sizeof text), 2,
            "two group-wise linears are fused into one GEMM");
-    is_str(text, "w4 few", "8 rows select the small-m kernel");
-    args[1].in[0].rows = args[0].in[0].rows = MOST;
+    is_str(text, "w4 gemv", "8 rows select the GEMV kernel");
+    args[1].in[0].rows = args[0].in[0].rows = MAX_SIZE;
     ft_cuda_linear_explain(&group, text, sizeof text);
     is_str(text, "w4 wgmma", "2048 rows select the wgmma kernel");
     props.has_wgmma = false;
     ft_cuda_linear_explain(&group, text, sizeof text);
-    is_str(text, "w4 tiles", "2048 rows select the mma kernel on devices without wgmma");
+    is_str(text, "w4 mma", "2048 rows select the mma kernel on devices without wgmma");
     props.capability = 75;
     ft_cuda_linear_explain(&group, text, sizeof text);
-    is_str(text, "w4 plain", "sm_75 selects the plain kernel");
-    weight[1].blocks.group = 64;
+    is_str(text, "w4 simt", "sm_75 selects the SIMT kernel");
+    weight[1].groupwise.group = 64;
     is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1,
            "linears with different group sizes are not fused");
-    weight[0].blocks.int8_activations = true;
+    weight[0].groupwise.int8_activations = true;
     group.linears = 1;
     ft_cuda_linear_explain(&group, text, sizeof text);
-    is_str(text, "w4 codes", "int8 activations select the int8-activation kernel");
+    is_str(text, "w4 int8", "int8 activations select the int8-activation kernel");
 }
 
 /* A norm, two linears with group-wise weights and their gate: how much of it is one kernel. */
@@ -214,7 +224,7 @@ static void test_parts(void)
                          .cols = K,
                          .dtype = FT_U4,
                          .layout = FT_PANEL32,
-                         .blocks = { .group = 128, .scale = scale },
+                         .groupwise = { .group = 128, .scale = scale },
                          .data = memory };
     const ft_weight gamma = { .rows = 1, .cols = K, .dtype = FT_F32, .data = memory };
     for (size_t rows = 1; rows <= 3; rows++) {
@@ -266,7 +276,7 @@ static void test_parts(void)
 int main(void)
 {
     test_choice();
-    test_few();
+    test_small_m();
     test_group();
     test_blocks();
     test_parts();

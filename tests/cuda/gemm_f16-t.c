@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 300, GUARD = 256, POISON = 0x5c };
+enum { MAX_ROWS = 300, GUARD = 256, POISON = 0x5c };
 
 /* Operands of GEMMs that share x; memory for all results, with guards around each. */
 typedef struct problem {
@@ -40,7 +40,7 @@ static float draw(void)
     return (float) (int32_t) (state >> 32) * 0x1p-31f;
 }
 
-static void *draw_halves(ft_dtype dtype, size_t n)
+static void *draw_f16(ft_dtype dtype, size_t n)
 {
     uint16_t *data = must_have(n * sizeof *data);
     for (size_t i = 0; i < n; i++)
@@ -66,7 +66,7 @@ static problem open_problem(ft_dtype dtype, ft_dtype to, ft_activation activatio
                             size_t n, size_t k)
 {
     problem q = { .result = m * n * ft_dtype_size(to) };
-    void *x = draw_halves(dtype, m * k);
+    void *x = draw_f16(dtype, m * k);
     q.each = ft_round_up(q.result, 16) + GUARD;
     q.memory = device_memory(FT_CUDA_MAX_FUSED * q.each + GUARD);
     for (size_t i = 0; i < FT_CUDA_MAX_FUSED; i++)
@@ -75,7 +75,7 @@ static problem open_problem(ft_dtype dtype, ft_dtype to, ft_activation activatio
             .n = n,
             .k = k,
             .x = x,
-            .w = draw_halves(dtype, n * k),
+            .w = draw_f16(dtype, n * k),
             .x_dtype = dtype,
             .w_dtype = dtype,
             .y_dtype = to,
@@ -171,7 +171,7 @@ static int try_forms(const ft_cuda_device_props *props, const problem *q, int ra
 static void test_forms(const ft_cuda_device_props *props, ft_dtype dtype, ft_dtype to,
                        ft_activation activation, size_t n, size_t k)
 {
-    static const size_t rows[] = { 1, 7, 66, MOST_ROWS };
+    static const size_t rows[] = { 1, 7, 66, MAX_ROWS };
     int steps = (int) ((k + 63) / 64), least = 1000;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         problem q = open_problem(dtype, to, activation, rows[i], n, k);
@@ -224,7 +224,7 @@ static void test_refusals(const ft_cuda_device_props *props)
 
 int main(void)
 {
-    ft_cuda_device_props props = need_chip();
+    ft_cuda_device_props props = need_gpu();
     if (!props.has_wgmma)
         skip_all("this device or this build has no wgmma");
     test_forms(&props, FT_F16, FT_F32, FT_ACT_NONE, 64, 64);

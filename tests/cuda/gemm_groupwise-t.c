@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 150, GUARD = 256, POISON = 0x5c, MOST_WIDE = 3 };
+enum { ROWS = 150, GUARD = 256, POISON = 0x5c, MAX_WIDE = 3 };
 
 typedef struct form {
     blocked_how how;
@@ -58,7 +58,7 @@ static const form forms[] = {
 
 /* The output features of each linear, 0 after the last one; and their input features. */
 typedef struct extent {
-    size_t rows[MOST_WIDE], k;
+    size_t rows[MAX_WIDE], k;
 } extent;
 
 /* ---- Operands ------------------------------------------------------------------------------- */
@@ -68,10 +68,10 @@ typedef struct problem {
     const extent *extent;
     int n_linears;
     void *x; /* ROWS rows */
-    ft_weight w[MOST_WIDE];
-    double *value[MOST_WIDE];
-    float *bias[MOST_WIDE];
-    char *y[MOST_WIDE]; /* of all rows, by the kernel that supports any m */
+    ft_weight w[MAX_WIDE];
+    double *value[MAX_WIDE];
+    float *bias[MAX_WIDE];
+    char *y[MAX_WIDE]; /* of all rows, by the kernel that supports any m */
     ft_cuda_groupwise_args product;
 } problem;
 
@@ -115,14 +115,14 @@ static void open_part(problem *q, int part, uint64_t seed)
     size_t rows = q->extent->rows[part], k = q->extent->k;
     ft_weight *w = &q->w[part];
     *w = random_blocked(seed, rows, k, &q->form->how, &q->value[part]);
-    size_t scales = ft_groupwise_scale_count(&w->blocks, rows, k);
+    size_t scales = ft_groupwise_scale_count(&w->groupwise, rows, k);
     q->bias[part] = random_floats(seed + 1, rows, 1.0);
     q->y[part] = must_have(y_bytes(q, part, ROWS), 1);
     q->product.linear[part] = (ft_cuda_groupwise_linear){
         .rows = rows,
         .w = upload(w->data, ft_weight_bytes(w)),
-        .scale = upload(w->blocks.scale, scales * sizeof(uint16_t)),
-        .zero = w->blocks.zero != NULL ? upload(w->blocks.zero, scales) : NULL,
+        .scale = upload(w->groupwise.scale, scales * sizeof(uint16_t)),
+        .zero = w->groupwise.zero != NULL ? upload(w->groupwise.zero, scales) : NULL,
         .bias = q->form->bias ? upload(q->bias[part], rows * sizeof(float)) : NULL,
     };
 }
@@ -133,7 +133,7 @@ static void open_problem(problem *q, const ft_cuda_device_props *props, const fo
     size_t wide = 0;
     *q = (problem){ .form = f, .extent = e };
     q->x = inputs(seed, f->x, ROWS * e->k);
-    for (; q->n_linears < MOST_WIDE && e->rows[q->n_linears] > 0; q->n_linears++) {
+    for (; q->n_linears < MAX_WIDE && e->rows[q->n_linears] > 0; q->n_linears++) {
         wide += e->rows[q->n_linears];
         open_part(q, q->n_linears, seed + 10 + 2 * (uint64_t) q->n_linears);
     }
@@ -194,7 +194,7 @@ static bool multiply(const problem *q, ft_cuda_groupwise_kernel way,
                      const ft_cuda_device_props *props, size_t first, size_t m, char *const *y)
 {
     ft_cuda_groupwise_args p = q->product;
-    char *memory[MOST_WIDE];
+    char *memory[MAX_WIDE];
     p.m = m;
     p.x = (char *) p.x + first * p.k * ft_dtype_size(p.x_dtype);
     for (int i = 0; i < q->n_linears; i++) {
@@ -249,7 +249,8 @@ static bool is_near(const problem *q, int part, rng *r)
 }
 
 /* Quantizes one group of a token's activations; returns its scale. */
-static float quantize_group(int8_t *codes, const problem *q, size_t token, size_t from, size_t to)
+static float quantize_group(int8_t *quantized, const problem *q, size_t token, size_t from,
+                            size_t to)
 {
     size_t k = q->extent->k;
     float amax = 0.0f;
@@ -257,7 +258,8 @@ static float quantize_group(int8_t *codes, const problem *q, size_t token, size_
         amax = fmaxf(amax, fabsf((float) number_of(q->x, q->form->x, token * k + j)));
     float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);
     for (size_t j = from; j < to; j++)
-        codes[j - from] = ft_quantize((float) number_of(q->x, q->form->x, token * k + j), inverse);
+        quantized[j - from] =
+            ft_quantize((float) number_of(q->x, q->form->x, token * k + j), inverse);
     return scale;
 }
 
@@ -265,20 +267,21 @@ static float quantize_group(int8_t *codes, const problem *q, size_t token, size_
 static float int8_activations(const problem *q, int part, size_t token, size_t row)
 {
     const ft_weight *w = &q->w[part];
-    size_t k = w->cols, group = w->blocks.group == 0 ? k : (size_t) w->blocks.group;
+    size_t k = w->cols, group = w->groupwise.group == 0 ? k : (size_t) w->groupwise.group;
     int bits = ft_groupwise_bits(w->dtype);
-    int8_t *codes = must_have(group, 1);
+    int8_t *quantized = must_have(group, 1);
     float total = 0.0f;
     for (size_t from = 0; from < k; from += group) {
         size_t to = from + group < k ? from + group : k;
-        size_t at = ft_groupwise_scale_index(&w->blocks, row, from, w->rows);
-        float scale = quantize_group(codes, q, token, from, to);
-        int32_t sum = 0, zero = ft_groupwise_zero_point(&w->blocks, at, bits);
+        size_t at = ft_groupwise_scale_index(&w->groupwise, row, from, w->rows);
+        float scale = quantize_group(quantized, q, token, from, to);
+        int32_t sum = 0, zero = ft_groupwise_zero_point(&w->groupwise, at, bits);
         for (size_t j = from; j < to; j++)
-            sum += ((int32_t) ft_panel_value(w->data, row, j, k, bits) - zero) * codes[j - from];
-        total = fmaf((float) sum, ft_float_from_f16(w->blocks.scale[at]) * scale, total);
+            sum +=
+                ((int32_t) ft_panel_value(w->data, row, j, k, bits) - zero) * quantized[j - from];
+        total = fmaf((float) sum, ft_float_from_f16(w->groupwise.scale[at]) * scale, total);
     }
-    free(codes);
+    free(quantized);
     if (q->form->bias)
         total += q->bias[part][row];
     return ft_activate(q->form->activation, total);
@@ -313,13 +316,13 @@ static bool is_right(const problem *q, rng *r)
 }
 
 /* Whether subsets of the rows have the bits that they have in the whole batch. */
-static bool is_steady(const problem *q, ft_cuda_groupwise_kernel way,
-                      const ft_cuda_device_props *props, rng *r)
+static bool is_batch_invariant(const problem *q, ft_cuda_groupwise_kernel way,
+                               const ft_cuda_device_props *props, rng *r)
 {
     static const size_t some[] = { 1, 2, 3, 5, 8, 9, 16, 17, 33, 64, 65, 129 };
     bool same = true;
     for (size_t i = 0; i < sizeof some / sizeof some[0] && same; i++) {
-        char *y[MOST_WIDE] = { NULL };
+        char *y[MAX_WIDE] = { NULL };
         size_t m = some[i], first = rng_below(r, (uint32_t) (ROWS - m + 1));
         for (int part = 0; part < q->n_linears; part++)
             y[part] = must_have(y_bytes(q, part, m), 1);
@@ -377,7 +380,7 @@ static void test_form(const ft_cuda_device_props *props, const form *f, const ex
         if (!begun || way == FT_CUDA_GROUPWISE_SIMT)
             right = test_values(&q, way, props, &r);
         begun = true;
-        ok(right && is_steady(&q, way, props, &r),
+        ok(right && is_batch_invariant(&q, way, props, &r),
            "a row has the same bits in a batch of any size with the %s kernel",
            ft_cuda_groupwise_kernel_name(way));
     }
@@ -390,7 +393,7 @@ static void test_many(const ft_cuda_device_props *props)
     enum { MANY = 1300, FEW = 100 };
     static const extent e = { { 300, 40 }, 256 };
     problem q;
-    char *whole[MOST_WIDE] = { NULL }, *some[MOST_WIDE] = { NULL };
+    char *whole[MAX_WIDE] = { NULL }, *some[MAX_WIDE] = { NULL };
     open_problem(&q, props, &forms[1], &e, 77);
     if (takes(&q, FT_CUDA_GROUPWISE_WGMMA, props)) {
         void *x = inputs(78, q.form->x, MANY * e.k);
@@ -442,8 +445,8 @@ int main(void)
         { { 6400 }, 2048 }, /* more panels */
     };
     ft_cuda_device_props props;
-    char text[CHIP_TEXT];
-    if (!find_chip(&props, text))
+    char text[GPU_TEXT];
+    if (!find_gpu(&props, text))
         skip_all("%s", text);
     for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
         for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++)

@@ -68,7 +68,7 @@ static bool form_fits(const form *f, const problem *q)
     return q->n % (f->uneven ? 4 : (size_t) f->n_outputs) == 0;
 }
 
-static ft_cuda_gemm_args product_of(const problem *q, const form *f)
+static ft_cuda_gemm_args gemm_of(const problem *q, const form *f)
 {
     ft_cuda_gemm_args p = {
         .m = q->m,
@@ -136,7 +136,7 @@ typedef struct way {
     int tile;
 } way;
 
-static const char *way_name(const way *w)
+static const char *kernel_name(const way *w)
 {
     static char name[64];
     if (w->tile < 0)
@@ -197,7 +197,7 @@ static size_t first_difference(outputs *y, int part, const char *expected)
 static bool form_agrees(const way *w, const ft_cuda_device_props *props, const problem *q,
                         const form *f, const char *const expected[])
 {
-    ft_cuda_gemm_args p = product_of(q, f);
+    ft_cuda_gemm_args p = gemm_of(q, f);
     outputs y = open_outputs(&p);
     int status = launch(w, props, &p);
     if (status == 0)
@@ -216,10 +216,10 @@ static bool form_agrees(const way *w, const ft_cuda_device_props *props, const p
     return same;
 }
 
-static bool way_takes(const way *w, const ft_cuda_device_props *props, const problem *q,
-                      const form *f)
+static bool kernel_supports(const way *w, const ft_cuda_device_props *props, const problem *q,
+                            const form *f)
 {
-    ft_cuda_gemm_args p = product_of(q, f);
+    ft_cuda_gemm_args p = gemm_of(q, f);
     switch (w->how) {
     case FT_CUDA_GEMM_SIMT:
         return ft_cuda_gemm_simt_supports(props, &p);
@@ -237,14 +237,14 @@ static bool way_takes(const way *w, const ft_cuda_device_props *props, const pro
     return false;
 }
 
-static void test_way(const way *w, const ft_cuda_device_props *props, const problem *q,
-                     char *expected[])
+static void test_kernel(const way *w, const ft_cuda_device_props *props, const problem *q,
+                        char *expected[])
 {
     bool all = true;
     int count = 0;
     for (int f = 0; f < FORMS; f++) {
         const char *const *n_outputs = (const char *const *) expected + f * FT_CUDA_MAX_FUSED;
-        if (!form_fits(&forms[f], q) || !way_takes(w, props, q, &forms[f]))
+        if (!form_fits(&forms[f], q) || !kernel_supports(w, props, q, &forms[f]))
             continue;
         count++;
         if (!form_agrees(w, props, q, &forms[f], n_outputs))
@@ -252,26 +252,26 @@ static void test_way(const way *w, const ft_cuda_device_props *props, const prob
     }
     if (count > 0)
         ok(all, "int8 GEMM %zu x %zu x %zu by %s has the expected bytes with %d epilogues", q->m,
-           q->n, q->k, way_name(w), count);
+           q->n, q->k, kernel_name(w), count);
 }
 
 /* Every kernel, and every tile of the mma kernel. */
 static void test_ways(const ft_cuda_device_props *props, const problem *q, char *expected[])
 {
     for (int how = 0; how < FT_CUDA_GEMM_KERNELS; how++)
-        test_way(&(way){ (ft_cuda_gemm_kernel) how, -1 }, props, q, expected);
+        test_kernel(&(way){ (ft_cuda_gemm_kernel) how, -1 }, props, q, expected);
     for (int tile = 0; tile < ft_cuda_gemm_mma_tile_count(); tile++)
-        test_way(&(way){ FT_CUDA_GEMM_MMA, tile }, props, q, expected);
+        test_kernel(&(way){ FT_CUDA_GEMM_MMA, tile }, props, q, expected);
 }
 
 static size_t largest = SIZE_MAX; /* m * n * k */
 
 static void test_shape(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k,
-                       problem_codes codes)
+                       problem_quantized quantized)
 {
     if (m * n * k > largest)
         return;
-    problem q = open_problem(props, blas, m, n, k, codes);
+    problem q = open_problem(props, blas, m, n, k, quantized);
     char *expected[FORMS * FT_CUDA_MAX_FUSED] = { NULL };
     problem_sum(&q);
     for (int f = 0; f < FORMS; f++) {
@@ -295,7 +295,7 @@ static void test_big_shape(const ft_cuda_device_props *props, void *blas, size_t
     problem q = open_problem(props, blas, m, n, k, ANY_CODES);
     char *expected[FORMS * FT_CUDA_MAX_FUSED] = { NULL };
     for (int f = 0; f < FORMS; f++) {
-        ft_cuda_gemm_args p = product_of(&q, &forms[f]);
+        ft_cuda_gemm_args p = gemm_of(&q, &forms[f]);
         if (!form_fits(&forms[f], &q))
             continue;
         outputs y = open_outputs(&p);
@@ -365,7 +365,8 @@ static void test_cpu_twin(const ft_cuda_device_props *props, void *blas, size_t 
 }
 
 /* The GEMM of a fake-quantized plan: x, w and y hold quantized values in float. */
-static void test_faked(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k)
+static void test_fake_quantized(const ft_cuda_device_props *props, void *blas, size_t m, size_t n,
+                                size_t k)
 {
     static const form real = { "", FT_ACT_GELU_APPROX, FT_F32, true, false, false, 1, false };
     problem q = open_problem(props, blas, m, n, k, ANY_CODES);
@@ -373,17 +374,17 @@ static void test_faked(const ft_cuda_device_props *props, void *blas, size_t m, 
     float *dev_x = upload(x, m * k * sizeof *x), *dev_w = upload(w, n * k * sizeof *w);
     float *y = malloc(m * n * sizeof *y), *found = malloc(m * n * sizeof *y);
     problem_sum(&q);
-    for (int codes = 0; codes <= 1; codes++) {
-        ft_cuda_gemm_args p = product_of(&q, &real);
+    for (int quantized = 0; quantized <= 1; quantized++) {
+        ft_cuda_gemm_args p = gemm_of(&q, &real);
         outputs out = open_outputs(&p);
         expect(&q, &real, 0, y);
-        p.y_inv_scale[0] = codes ? inverse_of_part(0) : 0.0f;
-        for (size_t i = 0; i < m * n && codes; i++)
+        p.y_inv_scale[0] = quantized ? inverse_of_part(0) : 0.0f;
+        for (size_t i = 0; i < m * n && quantized; i++)
             y[i] = ft_quantize_to_float(y[i], inverse_of_part(0));
         int status = ft_cuda_gemm_fake_quantized(NULL, &p, dev_x, dev_w);
         ok(status == 0 && first_difference(&out, 0, (char *) y) == SIZE_MAX,
            "fake-quantized GEMM %zu x %zu x %zu gives the bits of the int8 reference as %s", m, n,
-           k, codes ? "quantized values" : "float values");
+           k, quantized ? "quantized values" : "float values");
         close_outputs(&out);
     }
     cudaFree(dev_x);
@@ -402,7 +403,7 @@ static void test_faked(const ft_cuda_device_props *props, void *blas, size_t m, 
 static void test_chain(const ft_cuda_device_props *props, void *blas, size_t m)
 {
     enum { SIZE = 2048, LINKS = 40 };
-    static const form codes = { "", FT_ACT_NONE, FT_I8, true, true, false, 1, false };
+    static const form quantized = { "", FT_ACT_NONE, FT_I8, true, true, false, 1, false };
     problem q = open_problem(props, blas, m, SIZE, SIZE, ANY_CODES);
     ft_cuda_device_props apart = *props;
     int8_t *y[2], *seen[2];
@@ -413,7 +414,7 @@ static void test_chain(const ft_cuda_device_props *props, void *blas, size_t m)
         y[i] = upload(q.x, m * SIZE);
     }
     for (int overlapping = 0; overlapping < 2; overlapping++) {
-        ft_cuda_gemm_args p = product_of(&q, &codes);
+        ft_cuda_gemm_args p = gemm_of(&q, &quantized);
         for (int i = 0; i < LINKS; i++) {
             p.x = i == 0 ? q.dev_x : y[(i + 1) % 2];
             p.y[0] = y[i % 2];
@@ -435,7 +436,7 @@ static void test_refusals(const ft_cuda_device_props *props, void *blas)
 {
     static const form three = { "", FT_ACT_NONE, FT_F32, true, false, false, 3, false };
     problem q = open_problem(props, blas, 4, 96, 64, ANY_CODES);
-    ft_cuda_gemm_args p = product_of(&q, &three);
+    ft_cuda_gemm_args p = gemm_of(&q, &three);
     outputs y = open_outputs(&p);
     p.width[2] -= 1;
     ok(ft_cuda_gemm_launch(FT_CUDA_GEMM_SIMT, props, NULL, &p) == cudaErrorInvalidValue,
@@ -481,7 +482,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         largest = strtoul(argv[1], NULL, 10);
     void *blas;
-    ft_cuda_device_props props = open_chip(&blas);
+    ft_cuda_device_props props = open_gpu(&blas);
     diag("sm_%d, cuBLASLt %s COL32 x COL4_4R2_8C", props.capability,
          props.has_imma ? "multiplies" : "refuses");
     test_refusals(&props, blas);
@@ -490,8 +491,8 @@ int main(int argc, char **argv)
         test_chain(&props, blas, m);
     test_cpu_twin(&props, blas, 50, 100, 208);
     test_cpu_twin(&props, blas, 257, 768, 768);
-    test_faked(&props, blas, 5, 9, 33);
-    test_faked(&props, blas, 70, 130, 1536);
+    test_fake_quantized(&props, blas, 5, 9, 33);
+    test_fake_quantized(&props, blas, 70, 130, 1536);
     cublasDestroy(blas);
     return done_testing();
 }

@@ -52,32 +52,32 @@ void download(void *data, const void *memory, size_t bytes)
                  cudaGetErrorString(cudaGetLastError()));
 }
 
-static int8_t draw_code(problem_codes codes)
+static int8_t draw_code(problem_quantized quantized)
 {
     uint32_t bits = draw();
-    if (codes == EXTREME_CODES)
+    if (quantized == EXTREME_CODES)
         return bits % 16 == 0 ? -127 : 127;
     return (int8_t) ((int) (bits % 255) - 127);
 }
 
-static int8_t *draw_codes(size_t n, problem_codes codes)
+static int8_t *draw_int8(size_t n, problem_quantized quantized)
 {
     int8_t *out = malloc(n);
     for (size_t i = 0; i < n; i++)
-        out[i] = draw_code(codes);
+        out[i] = draw_code(quantized);
     return out;
 }
 
-int8_t *problem_random_codes(size_t n)
+int8_t *problem_random_int8(size_t n)
 {
-    return draw_codes(n, ANY_CODES);
+    return draw_int8(n, ANY_CODES);
 }
 
-float *problem_floats(const int8_t *codes, size_t n)
+float *problem_floats(const int8_t *quantized, size_t n)
 {
     float *out = malloc(n * sizeof *out);
     for (size_t i = 0; i < n; i++)
-        out[i] = codes[i];
+        out[i] = quantized[i];
     return out;
 }
 
@@ -129,14 +129,14 @@ static void tile_weights(problem *q)
 }
 
 problem open_problem(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k,
-                     problem_codes codes)
+                     problem_quantized quantized)
 {
     problem q = { .m = m, .n = n, .k = k, .x_scale = 0.031f, .blas = blas };
     float spread = 2.0f / (q.x_scale * 5376.0f * sqrtf((float) k));
-    if (codes == EXTREME_CODES)
+    if (quantized == EXTREME_CODES)
         spread = 3.0f / (q.x_scale * 16129.0f * 0.75f * (float) k);
-    q.x = draw_codes(m * k, codes);
-    q.w_row = draw_codes(n * k, codes);
+    q.x = draw_int8(m * k, quantized);
+    q.w_row = draw_int8(n * k, quantized);
     q.w = lay_out(q.w_row, n, k);
     q.x_scales = draw_floats(m, 0.02f, 0.04f);
     q.w_scale = draw_floats(n, 0.5f * spread, 1.5f * spread);
@@ -179,9 +179,9 @@ void problem_sum(problem *q)
     }
 }
 
-ft_cuda_device_props open_chip(void **blas)
+ft_cuda_device_props open_gpu(void **blas)
 {
-    ft_cuda_device_props props = need_chip();
+    ft_cuda_device_props props = need_gpu();
     cublasHandle_t handle;
     if (cublasCreate(&handle) != CUBLAS_STATUS_SUCCESS)
         bail_out("cannot create a cuBLAS handle");

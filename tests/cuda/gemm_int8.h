@@ -9,7 +9,7 @@
 #include "kernels/cuda/cuda.h"
 
 /* ANY: -127..127; EXTREME: -127 and 127 only, so that sums grow as far as they can. */
-typedef enum problem_codes { ANY_CODES, EXTREME_CODES } problem_codes;
+typedef enum problem_quantized { ANY_CODES, EXTREME_CODES } problem_quantized;
 
 typedef struct problem {
     size_t m, n, k;
@@ -26,20 +26,20 @@ typedef struct problem {
 
 /* Random operands, on host and device.  The padding of w holds arbitrary bytes. */
 problem open_problem(const ft_cuda_device_props *props, void *blas, size_t m, size_t n, size_t k,
-                     problem_codes codes);
+                     problem_quantized quantized);
 void close_problem(problem *q);
 
 /* Computes the exact sums with a scalar loop. */
 void problem_sum(problem *q);
 
-int8_t *problem_random_codes(size_t n);
-float *problem_floats(const int8_t *codes, size_t n);
+int8_t *problem_random_int8(size_t n);
+float *problem_floats(const int8_t *quantized, size_t n);
 
 /* 1 / scale of each output matrix. */
 float inverse_of_part(int part);
 
 /* The device and a cuBLAS handle for it; skips all tests where there is none. */
-ft_cuda_device_props open_chip(void **blas);
+ft_cuda_device_props open_gpu(void **blas);
 
 void *upload(const void *data, size_t bytes);
 void download(void *data, const void *memory, size_t bytes);

@@ -21,14 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 97, TEXTS = 24, MOST = 40, PROMPT = 24, CONTEXT = 128 };
+enum { WORDS = 97, TEXTS = 24, MAX_SIZE = 40, PROMPT = 24, CONTEXT = 128 };
 
 /* The results of some requests. */
 typedef struct outcome {
     ft_status status;
     ft_generate_stats stats;
-    int32_t id[TEXTS][MOST];
-    float logprob[TEXTS][MOST];
+    int32_t id[TEXTS][MAX_SIZE];
+    float logprob[TEXTS][MAX_SIZE];
     size_t count[TEXTS];
     ft_finish_reason reason[TEXTS];
     size_t disorder; /* tokens after the end of their text, or out of order */
@@ -102,7 +102,7 @@ static void draw_requests(ft_request *requests, int32_t prompts[TEXTS][PROMPT], 
             prompts[i][k] = (int32_t) rng_below(numbers, WORDS);
         requests[i] = (ft_request){ .prompt = prompts[i],
                                     .prompt_tokens = 1 + rng_below(numbers, PROMPT),
-                                    .max_new_tokens = (int32_t) (1 + rng_below(numbers, MOST)),
+                                    .max_new_tokens = (int32_t) (1 + rng_below(numbers, MAX_SIZE)),
                                     .seed = i,
                                     .temperature = i % 4 < 2 ? 0.0f : 1.5f,
                                     .top_k = i % 4 == 3 ? 20 : 0,

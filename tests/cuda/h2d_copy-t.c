@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 4000, POISON = 0x55 };
+enum { MAX_SIZE = 4000, POISON = 0x55 };
 
 /* Consecutive spans of random sizes, some of them with a gap. */
 static int draw_parts(rng *r, ft_cuda_h2d_span *part, const char *source, size_t room,
@@ -24,7 +24,7 @@ static int draw_parts(rng *r, ft_cuda_h2d_span *part, const char *source, size_t
 {
     int count = 0;
     size_t at = 0;
-    for (; count < MOST; count++) {
+    for (; count < MAX_SIZE; count++) {
         size_t bytes = 1 + rng_below(r, (uint32_t) (rng_below(r, 4) == 0 ? largest : 300));
         at = (at + 255) / 256 * 256 + (rng_below(r, 8) == 0 ? 256 * rng_below(r, 20) : 0);
         if (at + bytes > room)
@@ -35,9 +35,9 @@ static int draw_parts(rng *r, ft_cuda_h2d_span *part, const char *source, size_t
     return count;
 }
 
-static void test_parts(ft_cuda_h2d_copier *ferry, rng *r, size_t room, size_t largest)
+static void test_parts(ft_cuda_h2d_copier *queue, rng *r, size_t room, size_t largest)
 {
-    static ft_cuda_h2d_span part[MOST];
+    static ft_cuda_h2d_span part[MAX_SIZE];
     char *source = malloc(largest + 1000), *expected = malloc(room), *found = malloc(room);
     char *target;
     size_t wrong = 0;
@@ -50,10 +50,10 @@ static void test_parts(ft_cuda_h2d_copier *ferry, rng *r, size_t room, size_t la
     for (int i = 0; i < count; i++)
         memcpy(expected + part[i].at, part[i].from, part[i].bytes);
     ok(cudaMemset(target, POISON, room) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess &&
-           ft_cuda_h2d_send(ferry, target, part, count) == 0,
+           ft_cuda_h2d_send(queue, target, part, count) == 0,
        "ft_cuda_h2d_send() accepts %d spans of up to %zu bytes", count, largest);
     memset(source, 0, largest + 1000);
-    ok(cudaStreamSynchronize(ft_cuda_h2d_stream(ferry)) == cudaSuccess &&
+    ok(cudaStreamSynchronize(ft_cuda_h2d_stream(queue)) == cudaSuccess &&
            cudaMemcpy(found, target, room, cudaMemcpyDeviceToHost) == cudaSuccess,
        "ft_cuda_h2d_send() lets the caller overwrite the source at once");
     for (int i = 0; i < count; i++)
@@ -74,16 +74,16 @@ static void test_parts(ft_cuda_h2d_copier *ferry, rng *r, size_t room, size_t la
 
 int main(void)
 {
-    (void) need_chip();
+    (void) need_gpu();
     rng r = { 90 };
-    ft_cuda_h2d_copier *ferry;
-    is_int(ft_cuda_h2d_open(&ferry), 0, "ft_cuda_h2d_open() creates a copier");
-    is_int(ft_cuda_h2d_send(ferry, NULL, NULL, 0), 0,
+    ft_cuda_h2d_copier *queue;
+    is_int(ft_cuda_h2d_open(&queue), 0, "ft_cuda_h2d_open() creates a copier");
+    is_int(ft_cuda_h2d_send(queue, NULL, NULL, 0), 0,
            "ft_cuda_h2d_send() accepts an empty list of spans");
-    test_parts(ferry, &r, 1 << 20, 5000);
-    test_parts(ferry, &r, 200 << 20, 9 << 20);
-    test_parts(ferry, &r, 60 << 20, 40000);
-    is_int(ft_cuda_h2d_close(ferry), 0, "ft_cuda_h2d_close() closes the copier");
+    test_parts(queue, &r, 1 << 20, 5000);
+    test_parts(queue, &r, 200 << 20, 9 << 20);
+    test_parts(queue, &r, 60 << 20, 40000);
+    is_int(ft_cuda_h2d_close(queue), 0, "ft_cuda_h2d_close() closes the copier");
     return done_testing();
 }
 

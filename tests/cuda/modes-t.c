@@ -110,7 +110,7 @@ static float *test_observe(const ft_config *config)
 
 /* ---- The plans ---------------------------------------------------------------------------- */
 
-static void test_codes(const ft_config *config, const float *scale, ft_mode mode)
+static void test_quantized(const ft_config *config, const float *scale, ft_mode mode)
 {
     place cpu, gpu;
     place_open(&cpu, "cpu", config, mode);
@@ -170,8 +170,8 @@ int main(void)
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         float *scale = test_observe(&configs[i]);
         test_float(&configs[i]);
-        test_codes(&configs[i], scale, FT_MODE_INT8);
-        test_codes(&configs[i], scale, FT_MODE_FAKE_QUANTIZE);
+        test_quantized(&configs[i], scale, FT_MODE_INT8);
+        test_quantized(&configs[i], scale, FT_MODE_FAKE_QUANTIZE);
         free(scale);
     }
     return done_testing();

@@ -26,7 +26,7 @@ static void test_relayout(cublasLtHandle_t blas, ft_layout to, cublasLtOrder_t o
 {
     size_t bytes = ft_layout_bytes(to, rows, cols);
     size_t stride = (to == FT_COL32 ? rows : ft_layout_rows(to, rows)) * 32;
-    int8_t *row = problem_random_codes(rows * cols), *ours = malloc(bytes),
+    int8_t *row = problem_random_int8(rows * cols), *ours = malloc(bytes),
            *theirs = calloc(1, bytes);
     int8_t *dev_row = upload(row, rows * cols), *dev_ours = upload(theirs, bytes);
     int8_t *dev_theirs = upload(theirs, bytes);
@@ -68,7 +68,7 @@ int main(void)
     } orders[] = { { FT_COL32, CUBLASLT_ORDER_COL32 },
                    { FT_COL4_4R2_8C, CUBLASLT_ORDER_COL4_4R2_8C },
                    { FT_COL32_2R_4R4, CUBLASLT_ORDER_COL32_2R_4R4 } };
-    (void) need_chip();
+    (void) need_gpu();
     cublasLtHandle_t blas;
     if (cublasLtCreate(&blas) != CUBLAS_STATUS_SUCCESS)
         bail_out("cannot create a cuBLASLt handle");

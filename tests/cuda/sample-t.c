@@ -20,7 +20,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-enum { CONTEXT = 50, SEATS = 64, MOST = 152064, GUARD = 64 };
+enum { CONTEXT = 50, SLOTS = 64, MAX_SIZE = 152064, GUARD = 64 };
 
 static ft_cuda_device_props props;
 static rng chance = { 11 };
@@ -30,7 +30,7 @@ static rng chance = { 11 };
 /* Arrays have the size of the largest case; each case uses their beginning. */
 static struct {
     float *logits, *logprob;
-    ft_sampling_params *choice;
+    ft_sampling_params *sampling;
     int32_t *history, *last, *token;
     uint32_t *seen;
 } host, device, found;
@@ -39,19 +39,19 @@ static void *scratch, *host_scratch;
 
 static void make_batches(void)
 {
-    size_t words = (size_t) SEATS * MOST * 4;
+    size_t words = (size_t) SLOTS * MAX_SIZE * 4;
     host.logits = must_have(words);
     host.seen = must_have(words);
     found.seen = must_have(words);
     device.logits = device_memory(words + 16);
     device.seen = device_memory(words + 16);
-    host.choice = must_have(SEATS * sizeof(ft_sampling_params));
-    device.choice = device_memory(SEATS * sizeof(ft_sampling_params));
-    size_t texts = (size_t) SEATS * CONTEXT * 4;
+    host.sampling = must_have(SLOTS * sizeof(ft_sampling_params));
+    device.sampling = device_memory(SLOTS * sizeof(ft_sampling_params));
+    size_t texts = (size_t) SLOTS * CONTEXT * 4;
     host.history = must_have(texts);
     found.history = must_have(texts);
     device.history = device_memory(texts);
-    size_t results = (SEATS + GUARD) * 4;
+    size_t results = (SLOTS + GUARD) * 4;
     host.last = must_have(results);
     found.last = must_have(results);
     device.last = device_memory(results);
@@ -62,7 +62,7 @@ static void make_batches(void)
     found.logprob = must_have(results);
     device.logprob = device_memory(results);
     scratch = device_memory(words);
-    host_scratch = must_have(ft_cpu_sample_row_scratch(MOST));
+    host_scratch = must_have(ft_cpu_sample_row_scratch(MAX_SIZE));
 }
 
 /* Rows with logits of all kinds and all sampling options; slots are not in the order of rows. */
@@ -73,11 +73,11 @@ static void draw_batch(size_t rows, size_t n, unsigned rules)
         int32_t known = (int32_t) rng_below(&chance, CONTEXT + 1);
         fill_logits(&chance, host.logits + i * n, n, (shape) rng_below(&chance, SHAPES));
         fill_history(&chance, host.history + slot * CONTEXT, known, n, host.seen + slot * n);
-        host.choice[i] =
+        host.sampling[i] =
             draw_choice(&chance, rules < RULES ? rules : rng_below(&chance, RULES), n, known);
-        host.choice[i].slot = rng_below(&chance, 20) == 0 ? -1 : (int32_t) slot;
+        host.sampling[i].slot = rng_below(&chance, 20) == 0 ? -1 : (int32_t) slot;
         if (rng_below(&chance, 5) == 0)
-            host.choice[i].temperature = 0.0f;
+            host.sampling[i].temperature = 0.0f;
         if (rng_below(&chance, 20) == 0)
             host.logits[i * n + rng_below(&chance, (uint32_t) n)] = NAN;
         if (rng_below(&chance, 20) == 0)
@@ -86,20 +86,20 @@ static void draw_batch(size_t rows, size_t n, unsigned rules)
     }
 }
 
-static void choose_on_cpu(size_t rows, size_t n)
+static void sample_on_cpu(size_t rows, size_t n)
 {
     ft_cpu_token_history memory = { host.history, host.seen, host.last, CONTEXT, n };
     for (size_t i = 0; i < rows; i++) {
-        const ft_sampling_params *choice = &host.choice[i];
+        const ft_sampling_params *sampling = &host.sampling[i];
         host.token[i] = FT_NO_TOKEN;
         host.logprob[i] = NAN;
-        if (choice->slot < 0)
+        if (sampling->slot < 0)
             continue;
-        size_t slot = (size_t) choice->slot;
-        ft_cpu_sample_row(ft_row_kernels_for(FT_ISA_GENERIC), host.logits + i * n, n, choice,
+        size_t slot = (size_t) sampling->slot;
+        ft_cpu_sample_row(ft_row_kernels_for(FT_ISA_GENERIC), host.logits + i * n, n, sampling,
                           host.history + slot * CONTEXT, host.seen + slot * n, host_scratch,
                           &host.token[i], &host.logprob[i]);
-        ft_cpu_sample_append(&memory, choice, host.token[i]);
+        ft_cpu_sample_append(&memory, sampling, host.token[i]);
     }
 }
 
@@ -108,18 +108,18 @@ static ft_cuda_sample_params begin_on_gpu(size_t rows, size_t n, size_t offset)
     ft_cuda_sample_params args = { .memory = { device.history, device.seen + offset, device.last,
                                                CONTEXT, n },
                                    .logits = device.logits + offset,
-                                   .choice = device.choice,
+                                   .sampling = device.sampling,
                                    .rows = rows,
                                    .token = device.token,
                                    .logprob = device.logprob,
                                    .scratch = scratch };
     to_device(device.logits + offset, host.logits, rows * n * 4);
     to_device(device.seen + offset, host.seen, rows * n * 4);
-    to_device(device.choice, host.choice, rows * sizeof *host.choice);
+    to_device(device.sampling, host.sampling, rows * sizeof *host.sampling);
     to_device(device.history, host.history, rows * CONTEXT * 4);
     to_device(device.last, host.last, rows * 4);
-    must(cudaMemset(device.token, 0x5a, (SEATS + GUARD) * 4), "poison");
-    must(cudaMemset(device.logprob, 0x5a, (SEATS + GUARD) * 4), "poison");
+    must(cudaMemset(device.token, 0x5a, (SLOTS + GUARD) * 4), "poison");
+    must(cudaMemset(device.logprob, 0x5a, (SLOTS + GUARD) * 4), "poison");
     return args;
 }
 
@@ -130,8 +130,8 @@ static void finish_on_gpu(const ft_cuda_sample_params *args, unsigned blocks)
                     : ft_cuda_sample_rows(&props, NULL, args),
          "launch");
     must(cudaDeviceSynchronize(), "run");
-    from_device(found.token, device.token, (SEATS + GUARD) * 4);
-    from_device(found.logprob, device.logprob, (SEATS + GUARD) * 4);
+    from_device(found.token, device.token, (SLOTS + GUARD) * 4);
+    from_device(found.logprob, device.logprob, (SLOTS + GUARD) * 4);
     from_device(found.seen, args->memory.seen, args->rows * args->memory.vocabulary * 4);
     from_device(found.history, device.history, args->rows * CONTEXT * 4);
     from_device(found.last, device.last, args->rows * 4);
@@ -147,7 +147,7 @@ static int count_differences(size_t rows, size_t n)
 {
     int wrong = 0;
     for (size_t i = 0; i < rows; i++) {
-        const ft_sampling_params *c = &host.choice[i];
+        const ft_sampling_params *c = &host.sampling[i];
         if (found.token[i] == host.token[i] && same_float(found.logprob[i], host.logprob[i]))
             continue;
         if (wrong++ == 0)
@@ -155,9 +155,9 @@ static int count_differences(size_t rows, size_t n)
                  "p %g, min %g, %d-grams, %d bans",
                  i, rows, n, found.token[i], (double) found.logprob[i], host.token[i],
                  (double) host.logprob[i], (double) c->temperature, c->top_k, (double) c->top_p,
-                 (double) c->min_p, c->no_repeat_ngram, c->bans);
+                 (double) c->min_p, c->no_repeat_ngram, c->n_banned);
     }
-    for (size_t i = rows; i < SEATS + GUARD; i++)
+    for (size_t i = rows; i < SLOTS + GUARD; i++)
         wrong += found.token[i] != 0x5a5a5a5a;
     wrong += memcmp(found.seen, host.seen, rows * n * 4) != 0;
     wrong += memcmp(found.history, host.history, rows * CONTEXT * 4) != 0;
@@ -189,7 +189,7 @@ static void test_against_cpu(size_t n, size_t rows, int rounds)
             draw_batch(rows, n, RULES);
             ft_cuda_sample_params args =
                 begin_on_gpu(rows, n, (size_t) (i % 2)); /* odd: not aligned to 16 bytes */
-            choose_on_cpu(rows, n);
+            sample_on_cpu(rows, n);
             finish_on_gpu(&args, blocks[k]);
             wrong[k] += count_differences(rows, n);
         }
@@ -211,7 +211,7 @@ static void test_rules(void)
     for (unsigned rules = 0; rules < RULES; rules++) {
         draw_batch(16, 2500, rules);
         ft_cuda_sample_params args = begin_on_gpu(16, 2500, 0);
-        choose_on_cpu(16, 2500);
+        sample_on_cpu(16, 2500);
         finish_on_gpu(&args, 0);
         wrong += count_differences(16, 2500);
     }
@@ -221,13 +221,13 @@ static void test_rules(void)
 /* Without log-probabilities the tokens are the same. */
 static void test_without_logprob(void)
 {
-    draw_batch(SEATS, 999, RULES);
-    ft_cuda_sample_params args = begin_on_gpu(SEATS, 999, 0);
+    draw_batch(SLOTS, 999, RULES);
+    ft_cuda_sample_params args = begin_on_gpu(SLOTS, 999, 0);
     args.logprob = NULL;
-    choose_on_cpu(SEATS, 999);
+    sample_on_cpu(SLOTS, 999);
     finish_on_gpu(&args, 0);
     int wrong = 0;
-    for (size_t i = 0; i < SEATS; i++)
+    for (size_t i = 0; i < SLOTS; i++)
         wrong += found.token[i] != host.token[i];
     is_int(wrong, 0, "sampled tokens do not depend on whether log-probabilities are requested");
 }
@@ -237,26 +237,26 @@ static void test_without_logprob(void)
 static void test_alone(size_t n)
 {
     int wrong = 0;
-    draw_batch(SEATS, n, RULES);
-    ft_cuda_sample_params args = begin_on_gpu(SEATS, n, 0), alone = args;
+    draw_batch(SLOTS, n, RULES);
+    ft_cuda_sample_params args = begin_on_gpu(SLOTS, n, 0), alone = args;
     finish_on_gpu(&args, 0);
-    memcpy(host.token, found.token, SEATS * 4);
-    memcpy(host.logprob, found.logprob, SEATS * 4);
-    begin_on_gpu(SEATS, n, 0);
-    for (size_t i = 0; i < SEATS; i++) {
+    memcpy(host.token, found.token, SLOTS * 4);
+    memcpy(host.logprob, found.logprob, SLOTS * 4);
+    begin_on_gpu(SLOTS, n, 0);
+    for (size_t i = 0; i < SLOTS; i++) {
         alone.rows = 1;
         alone.logits = args.logits + i * n;
-        alone.choice = args.choice + i;
+        alone.sampling = args.sampling + i;
         alone.token = args.token + i;
         alone.logprob = args.logprob + i;
         must(ft_cuda_sample_rows(&props, NULL, &alone), "launch");
     }
     must(cudaDeviceSynchronize(), "run");
-    from_device(found.token, device.token, SEATS * 4);
-    from_device(found.logprob, device.logprob, SEATS * 4);
-    for (size_t i = 0; i < SEATS; i++)
+    from_device(found.token, device.token, SLOTS * 4);
+    from_device(found.logprob, device.logprob, SLOTS * 4);
+    for (size_t i = 0; i < SLOTS; i++)
         wrong += found.token[i] != host.token[i] || !same_float(found.logprob[i], host.logprob[i]);
-    is_int(wrong, 0, "%d rows of %zu tokens have the same results alone and in a batch", SEATS, n);
+    is_int(wrong, 0, "%d rows of %zu tokens have the same results alone and in a batch", SLOTS, n);
 }
 
 /* ---- Prompts -------------------------------------------------------------------------------- */
@@ -264,12 +264,12 @@ static void test_alone(size_t n)
 static void test_note(void)
 {
     enum { N = 1003, TOKENS = 700 };
-    static int32_t ids[TOKENS], seq_id[TOKENS], start[SEATS], n_past[SEATS], slot[SEATS];
+    static int32_t ids[TOKENS], seq_id[TOKENS], start[SLOTS], n_past[SLOTS], slot[SLOTS];
     int32_t tokens = 0;
-    for (int32_t s = 0; s < SEATS; s++) { /* half of them are new */
+    for (int32_t s = 0; s < SLOTS; s++) { /* half of them are new */
         start[s] = tokens;
         n_past[s] = (int32_t) rng_below(&chance, 2) * 7;
-        slot[s] = SEATS - 1 - s;
+        slot[s] = SLOTS - 1 - s;
         for (uint32_t i = 1 + rng_below(&chance, 9); i > 0; i--) {
             ids[tokens] = rng_below(&chance, 20) == 0 ? -1 : (int32_t) rng_below(&chance, N);
             seq_id[tokens++] = s;
@@ -279,34 +279,34 @@ static void test_note(void)
         ids[tokens] = 1;
         seq_id[tokens++] = -1;
     }
-    for (int i = 0; i < SEATS * N; i++)
+    for (int i = 0; i < SLOTS * N; i++)
         host.seen[i] = (uint32_t) rng_bits(&chance);
-    memset(host.history, 0x11, (size_t) SEATS * CONTEXT * 4);
-    to_device(device.seen, host.seen, (size_t) SEATS * N * 4);
-    to_device(device.history, host.history, (size_t) SEATS * CONTEXT * 4);
+    memset(host.history, 0x11, (size_t) SLOTS * CONTEXT * 4);
+    to_device(device.seen, host.seen, (size_t) SLOTS * N * 4);
+    to_device(device.history, host.history, (size_t) SLOTS * CONTEXT * 4);
     int32_t *rows = device_memory(sizeof ids * 2 + sizeof start * 3), *of = rows + 2 * TOKENS;
     to_device(rows, ids, sizeof ids);
     to_device(rows + TOKENS, seq_id, sizeof seq_id);
     to_device(of, start, sizeof start);
-    to_device(of + SEATS, n_past, sizeof n_past);
-    to_device(of + 2 * SEATS, slot, sizeof slot);
+    to_device(of + SLOTS, n_past, sizeof n_past);
+    to_device(of + 2 * SLOTS, slot, sizeof slot);
     ft_cuda_record_params note = { { device.history, device.seen, device.last, CONTEXT, N },
                                    rows,
                                    rows + TOKENS,
                                    TOKENS,
                                    of,
-                                   of + SEATS,
-                                   of + 2 * SEATS };
+                                   of + SLOTS,
+                                   of + 2 * SLOTS };
     ft_cpu_token_history memory = { host.history, host.seen, host.last, CONTEXT, N };
     ft_cpu_record_prompt(&memory,
                          &(ft_cpu_prompt_tokens){ ids, seq_id, TOKENS, start, n_past, slot });
     must(ft_cuda_record_prompt_tokens(&props, NULL, &note), "launch");
     must(cudaDeviceSynchronize(), "run");
-    from_device(found.seen, device.seen, (size_t) SEATS * N * 4);
-    from_device(found.history, device.history, (size_t) SEATS * CONTEXT * 4);
-    ok(memcmp(found.seen, host.seen, (size_t) SEATS * N * 4) == 0,
+    from_device(found.seen, device.seen, (size_t) SLOTS * N * 4);
+    from_device(found.history, device.history, (size_t) SLOTS * CONTEXT * 4);
+    ok(memcmp(found.seen, host.seen, (size_t) SLOTS * N * 4) == 0,
        "ft_cuda_record_prompt_tokens() marks the tokens of prompts as seen, as on the CPU");
-    ok(memcmp(found.history, host.history, (size_t) SEATS * CONTEXT * 4) == 0,
+    ok(memcmp(found.history, host.history, (size_t) SLOTS * CONTEXT * 4) == 0,
        "ft_cuda_record_prompt_tokens() records the token histories of the CPU");
     note.tokens = 0;
     is_int(ft_cuda_record_prompt_tokens(&props, NULL, &note), 0,
@@ -329,16 +329,16 @@ int main(int argc, char **argv)
 {
     static const size_t sizes[] = { 1, 2, 5, 31, 128, 1021, 4096, 8195, 32000, 32003, 50001 };
     int rounds = argc > 1 ? atoi(argv[1]) : 2;
-    props = need_chip();
+    props = need_gpu();
     make_batches();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        test_against_cpu(sizes[i], sizes[i] > 10000 ? 20 : SEATS, rounds);
-    test_against_cpu(MOST, 5, rounds);
+        test_against_cpu(sizes[i], sizes[i] > 10000 ? 20 : SLOTS, rounds);
+    test_against_cpu(MAX_SIZE, 5, rounds);
     test_rules();
     test_without_logprob();
     test_alone(1000);
     test_alone(32000);
-    test_alone(MOST);
+    test_alone(MAX_SIZE);
     test_note();
     test_refusal();
     return done_testing();

@@ -105,7 +105,7 @@ static void fill_floats(void)
 
 /* Fills int8 operands; whether the prepacked weights match the layout formula, with zero padding.
  */
-static bool fill_codes(size_t m, size_t n, size_t k)
+static bool fill_int8(size_t m, size_t n, size_t k)
 {
     size_t bytes = ft_cuda_prepacked_bytes(n, k), rows = ft_layout_rows(FT_COL4_4R2_8C, n);
     int8_t *expected = calloc(1, bytes);
@@ -222,7 +222,7 @@ static size_t count_wrong(size_t bytes)
     return wrong;
 }
 
-static ft_cuda_gemm_args product_of(const epilogue *e, size_t m, size_t n, size_t k)
+static ft_cuda_gemm_args gemm_of(const epilogue *e, size_t m, size_t n, size_t k)
 {
     ft_cuda_gemm_args p = {
         .m = m,
@@ -253,7 +253,7 @@ static ft_cuda_gemm_args product_of(const epilogue *e, size_t m, size_t n, size_
 static size_t test_epilogue(const epilogue *e, size_t m, size_t n, size_t k, int *runs)
 {
     size_t bytes = m * n * y_size(e), total = 0;
-    ft_cuda_gemm_args p = product_of(e, m, n, k);
+    ft_cuda_gemm_args p = gemm_of(e, m, n, k);
     if (!ft_cuda_gemm_wgmma_supports(&props, &p)) {
         diag("%s is not supported", e->name);
         return 1;
@@ -282,7 +282,7 @@ static void test_shape(size_t m, size_t n, size_t k)
 {
     size_t wrong = 0;
     int runs = 0;
-    bool tiled = fill_codes(m, n, k);
+    bool tiled = fill_int8(m, n, k);
     for (size_t i = 0; i < FT_COUNT(epilogues); i++) {
         const epilogue *e = &epilogues[i];
         if (n % (e->uneven ? 4 : (size_t) e->n_outputs) == 0 && (!e->per_row || m <= 130))
@@ -303,11 +303,11 @@ static void test_chain(void)
     int8_t *y[2], *seen[2] = { malloc(ROWS * SIZE), malloc(ROWS * SIZE) };
     ft_cuda_device_props apart = props;
     apart.has_pdl = false;
-    fill_codes(ROWS, SIZE, SIZE);
+    fill_int8(ROWS, SIZE, SIZE);
     for (int i = 0; i < 2; i++)
         y[i] = device_memory(ROWS * SIZE);
     for (int overlapping = 0; overlapping < 2; overlapping++) {
-        ft_cuda_gemm_args p = product_of(&epilogues[0], ROWS, SIZE, SIZE);
+        ft_cuda_gemm_args p = gemm_of(&epilogues[0], ROWS, SIZE, SIZE);
         for (int i = 0; i < LINKS; i++) {
             p.x = i == 0 ? device.x : y[(i + 1) % 2];
             p.y[0] = y[i % 2];
@@ -327,7 +327,7 @@ static void test_chain(void)
 
 static void test_refusals(void)
 {
-    ft_cuda_gemm_args p = product_of(&epilogues[0], 64, 64, 64);
+    ft_cuda_gemm_args p = gemm_of(&epilogues[0], 64, 64, 64);
     ok(ft_cuda_gemm_wgmma_supports(&props, &p), "the wgmma kernel supports a GEMM of 64 x 64 x 64");
     p.k = 72;
     ok(!ft_cuda_gemm_wgmma_supports(&props, &p),
@@ -349,7 +349,7 @@ int main(int argc, char **argv)
                         ks[] = { 16, 64, 208, 256, 768, 3072 };
     size_t largest = argc > 1 ? strtoul(argv[1], NULL, 10) : SIZE_MAX;
     ft_error err;
-    props = need_chip();
+    props = need_gpu();
     if (!props.has_wgmma)
         skip_all("this device has no wgmma");
     if (ft_cpu_isa(&isa, &err) != FT_OK)

@@ -13,18 +13,18 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 1 << 16, SIZE = 9 };
+enum { MAX_SIZE = 1 << 16, SIZE = 9 };
 
 /* A decoded image has all its pixels and can be resized to the requested size. */
 static void read_image(const uint8_t *data, size_t size)
 {
     ft_image image, small;
     ft_error err;
-    if (ft_image_decode(&image, data, size, "fuzz", MOST, &err) != FT_OK) {
+    if (ft_image_decode(&image, data, size, "fuzz", MAX_SIZE, &err) != FT_OK) {
         require(strncmp(err.text, "fuzz: ", 6) == 0 && image.rgb == NULL);
         return;
     }
-    require(image.width * image.height <= MOST);
+    require(image.width * image.height <= MAX_SIZE);
     require(ft_image_resize(&small, &image, SIZE, SIZE - 2, FT_RESAMPLE_BICUBIC, &err) == FT_OK);
     require(small.width == SIZE && small.height == SIZE - 2);
     ft_image_fini(&small);
@@ -45,7 +45,7 @@ static void read_processor(const uint8_t *data, size_t size)
     size_t width, height;
     ft_image_processor_output_size(&p, &image, &width, &height);
     require(width > 0 && height > 0);
-    if (width * height > MOST || (p.do_resize && p.width * p.height > MOST))
+    if (width * height > MAX_SIZE || (p.do_resize && p.width * p.height > MAX_SIZE))
         return; /* slow, without covering more code */
     float *out = malloc(3 * width * height * sizeof *out);
     require(out != NULL);

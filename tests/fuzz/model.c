@@ -19,16 +19,16 @@
 #include <unistd.h>
 
 /* Larger models are slow without covering more code. */
-enum { MOST_OPS = 400, MOST_WIDTH = 1 << 16, MOST_PIXELS = 1 << 16, TOKENS = 3, NEW = 2 };
+enum { MAX_OPS = 400, MAX_WIDTH = 1 << 16, MAX_PIXELS = 1 << 16, TOKENS = 3, NEW = 2 };
 
 static bool is_small(const ft_model *model)
 {
     const ft_config *c = &model->config;
     const int64_t pixels = (int64_t) c->channels * c->image_height * c->image_width;
     for (int i = 0; i < model->plan.nvalue; i++)
-        if (model->plan.value[i].cols > MOST_WIDTH)
+        if (model->plan.value[i].cols > MAX_WIDTH)
             return false;
-    return model->plan.nop <= MOST_OPS && pixels <= MOST_PIXELS && c->positions <= MOST_WIDTH;
+    return model->plan.nop <= MAX_OPS && pixels <= MAX_PIXELS && c->positions <= MAX_WIDTH;
 }
 
 static void get_all(const ft_session *session)

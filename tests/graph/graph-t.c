@@ -108,7 +108,8 @@ static void test_search(void)
            "the beam search operation passes ft_op_check()");
     ok(choose->state[FT_STATE_LAST_TOKEN] == beam->state[FT_STATE_LAST_TOKEN] &&
            choose->state[FT_STATE_HISTORY] == beam->state[FT_STATE_HISTORY] &&
-           beam->state[FT_STATE_CACHE_INDIRECTION] == ft_plan_find(&g.plan, "beam.origin"),
+           beam->state[FT_STATE_CACHE_INDIRECTION] ==
+               ft_plan_find(&g.plan, "beam.cache_indirection"),
        "sampling and beam search share the last tokens and the history");
     ft_graph_fini(&g);
     g = begin();

@@ -75,7 +75,7 @@ static void has_ops(const ft_plan *plan, const char *expected, const char *sente
 
 static const char *result_of(const ft_plan *plan, int op)
 {
-    int index = plan->op[op].out >= 0 ? plan->op[op].out : plan->op[op].codes;
+    int index = plan->op[op].out >= 0 ? plan->op[op].out : plan->op[op].quantized;
     return plan->value[index].name;
 }
 
@@ -183,12 +183,12 @@ static void test_quantize(void)
     ft_plan plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed quantize linear",
             "a calibration point that a quantized linear reads is quantized");
-    is_str(plan.value[plan.op[1].codes].name, "t",
+    is_str(plan.value[plan.op[1].quantized].name, "t",
            "the quantized value has the name of the calibration point");
     is_str(plan.value[plan.op[1].in[0]].name, "t.float",
            "the float value of a quantized point has the suffix .float");
-    ok(plan.value[plan.op[1].codes].scale == (float) (x + 1) &&
-           plan.op[2].in[0] == plan.op[1].codes,
+    ok(plan.value[plan.op[1].quantized].scale == (float) (x + 1) &&
+           plan.op[2].in[0] == plan.op[1].quantized,
        "the linear reads quantized values with the scale of the calibration point");
     ft_plan_fini(&plan);
 
@@ -244,7 +244,7 @@ static void test_fold(void)
     plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed norm linear add",
             "a norm quantizes its result when a residual also reads it");
-    ok(plan.op[1].out >= 0 && plan.op[1].codes >= 0 && plan.op[3].in[1] == plan.op[1].out,
+    ok(plan.op[1].out >= 0 && plan.op[1].quantized >= 0 && plan.op[3].in[1] == plan.op[1].out,
        "a norm whose float result is read writes float and quantized values");
     ft_plan_fini(&plan);
 
@@ -253,7 +253,7 @@ static void test_fold(void)
     ft_graph_output(&g, "y", ft_attention(&g, "a", y, y, y, 2));
     plan = finish(&g, FT_MODE_FAKE_QUANTIZE, true, false);
     has_ops(&plan, "embed quantize linear attention", "a quantized linear quantizes its result");
-    ok(plan.op[2].codes >= 0 && plan.op[2].out < 0 &&
+    ok(plan.op[2].quantized >= 0 && plan.op[2].out < 0 &&
            plan.op[2].attr.activation == FT_ACT_GELU_APPROX,
        "a linear that quantizes its result uses the approximate GELU");
     ok(plan.op[3].out >= 0 && plan.value[plan.op[3].inner].scale <= 0.0f,
@@ -281,7 +281,7 @@ static void has_dtypes(const ft_plan *plan, const char *expected, const char *se
 {
     char found[512] = "";
     for (int i = 0; i < plan->nop; i++) {
-        int index = plan->op[i].out >= 0 ? plan->op[i].out : plan->op[i].codes;
+        int index = plan->op[i].out >= 0 ? plan->op[i].out : plan->op[i].quantized;
         strcat(found, i == 0 ? "" : " ");
         strcat(found, ft_dtype_name(plan->value[index].dtype));
     }

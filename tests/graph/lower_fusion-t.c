@@ -184,10 +184,10 @@ static void swap_gate(ft_plan *plan)
     plan->op[GATE].in[1] = plan->op[GATE_W].out;
 }
 
-static void make_codes(ft_plan *plan)
+static void make_quantized(ft_plan *plan)
 {
-    plan->op[NORM].codes = plan->op[NORM].second;
-    plan->op[GATE].codes = plan->op[GATE].out;
+    plan->op[NORM].quantized = plan->op[NORM].second;
+    plan->op[GATE].quantized = plan->op[GATE].out;
     plan->op[GATE].out = -1;
 }
 
@@ -246,7 +246,7 @@ static void test_changes(void)
     test_change(read_turned_again, "0+4n 7+4ng",
                 "a store whose queries are read outside the group is in no group");
     test_change(swap_gate, "0+4n 4+2a 7+3n", "a gate must activate the first linear of its group");
-    test_change(make_codes, "1+3 4+2a 7+3n", "norms and gates that quantize are in no group");
+    test_change(make_quantized, "1+3 4+2a 7+3n", "norms and gates that quantize are in no group");
     test_change(activate_gate, "0+4n 4+2a 7+3n",
                 "gates after linears with an activation are in no group");
     test_change(attend_to_memory, "0+4n 7+4ng", "cross-attention is in no group");

@@ -18,14 +18,14 @@
 #include <string.h>
 
 /* The options of a plan and the name of its golden file. */
-typedef struct purpose {
+typedef struct plan_mode {
     const char *name;
     ft_mode mode;
     bool int8_residual, fuse;
     ft_dtype float_dtype;
-} purpose;
+} plan_mode;
 
-static const purpose purposes[] = {
+static const plan_mode plan_modes[] = {
     { "float", FT_MODE_FLOAT, false, true, FT_F32 },
     { "float-unfused", FT_MODE_FLOAT, false, false, FT_F32 },
     { "observe", FT_MODE_OBSERVE, false, true, FT_F32 },
@@ -46,7 +46,7 @@ static float amax_of(int point)
     return (float) (point + 1);
 }
 
-static ft_plan plan_for(const ft_plan *graph, const purpose *p)
+static ft_plan plan_for(const ft_plan *graph, const plan_mode *p)
 {
     float *scale = ft_calloc((size_t) graph->nvalue, sizeof *scale);
     for (int i = 0; i < graph->nvalue; i++)
@@ -61,7 +61,7 @@ static ft_plan plan_for(const ft_plan *graph, const purpose *p)
 }
 
 /* The number of calibration points that the plan does not produce, observe or scale correctly. */
-static int lost_points(const ft_plan *graph, const ft_plan *plan, const purpose *p)
+static int lost_points(const ft_plan *graph, const ft_plan *plan, const plan_mode *p)
 {
     int lost = 0;
     for (int i = 0; i < graph->nvalue; i++) {
@@ -83,9 +83,10 @@ static int lost_points(const ft_plan *graph, const ft_plan *plan, const purpose 
 }
 
 /* Counts operations of one kind, and those whose operand `slot` is quantized. */
-static void count_readers(const ft_plan *plan, ft_op_kind kind, int slot, int *all, int *of_codes)
+static void count_readers(const ft_plan *plan, ft_op_kind kind, int slot, int *all,
+                          int *of_quantized)
 {
-    *all = *of_codes = 0;
+    *all = *of_quantized = 0;
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
         if (op->kind != kind || op->in[slot] < 0)
@@ -93,23 +94,25 @@ static void count_readers(const ft_plan *plan, ft_op_kind kind, int slot, int *a
         if (kind == FT_OP_LINEAR && plan->weight[op->weight[0]].scale == NULL)
             continue;
         ++*all;
-        *of_codes += plan->value[op->in[slot]].scale > 0.0f;
+        *of_quantized += plan->value[op->in[slot]].scale > 0.0f;
     }
 }
 
-static void test_codes(const ft_plan *plan, const purpose *p)
+static void test_quantized(const ft_plan *plan, const plan_mode *p)
 {
-    int all, of_codes;
-    count_readers(plan, FT_OP_LINEAR, 0, &all, &of_codes);
-    ok(all == 12 && of_codes == 12, "%s: all 12 quantized linears read quantized values", p->name);
-    count_readers(plan, FT_OP_ATTENTION, 2, &all, &of_codes);
-    ok(all == 2 && of_codes == 2, "%s: both attention operations read quantized values", p->name);
-    count_readers(plan, p->fuse ? FT_OP_NORM : FT_OP_ADD, 1, &all, &of_codes);
-    ok(all == 4 && of_codes == (p->int8_residual ? 4 : 0), "%s: the 4 residuals are read as %s",
+    int all, of_quantized;
+    count_readers(plan, FT_OP_LINEAR, 0, &all, &of_quantized);
+    ok(all == 12 && of_quantized == 12, "%s: all 12 quantized linears read quantized values",
+       p->name);
+    count_readers(plan, FT_OP_ATTENTION, 2, &all, &of_quantized);
+    ok(all == 2 && of_quantized == 2, "%s: both attention operations read quantized values",
+       p->name);
+    count_readers(plan, p->fuse ? FT_OP_NORM : FT_OP_ADD, 1, &all, &of_quantized);
+    ok(all == 4 && of_quantized == (p->int8_residual ? 4 : 0), "%s: the 4 residuals are read as %s",
        p->name, p->int8_residual ? "quantized values" : "float values");
 }
 
-static void test_outputs(const ft_plan *plan, const purpose *p)
+static void test_outputs(const ft_plan *plan, const plan_mode *p)
 {
     int wrong = plan->noutput != FT_MAX_OUTPUTS;
     for (int i = 0; i < plan->noutput; i++)
@@ -127,7 +130,7 @@ static void write_text(const char *folder, const char *name, const char *text)
         bail_out("%s: cannot be written", path);
 }
 
-static void test_purpose(const test_bert *model, const purpose *p, const char *folder)
+static void test_plan_mode(const test_bert *model, const plan_mode *p, const char *folder)
 {
     char file[64];
     ft_plan plan = plan_for(&model->graph, p);
@@ -140,7 +143,7 @@ static void test_purpose(const test_bert *model, const purpose *p, const char *f
     is_int(lost_points(&model->graph, &plan, p), 0, "%s: the plan keeps every calibration point",
            p->name);
     if (p->mode == FT_MODE_FAKE_QUANTIZE || p->mode == FT_MODE_INT8)
-        test_codes(&plan, p);
+        test_quantized(&plan, p);
     test_outputs(&plan, p);
     free(text);
     ft_plan_fini(&plan);
@@ -149,17 +152,17 @@ static void test_purpose(const test_bert *model, const purpose *p, const char *f
 /* Fake-quantized and int8 plans have the same operations and values in different dtypes. */
 static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_residual, bool fuse)
 {
-    purpose p = { "", FT_MODE_FAKE_QUANTIZE, int8_residual, fuse, FT_F16 };
+    plan_mode p = { "", FT_MODE_FAKE_QUANTIZE, int8_residual, fuse, FT_F16 };
     ft_plan a = plan_for(&fake->graph, &p);
     p.mode = FT_MODE_INT8;
     ft_plan b = plan_for(&int8->graph, &p);
     int differences = a.nop != b.nop || a.nvalue != b.nvalue || a.noutput != b.noutput ||
                       memcmp(a.op, b.op, (size_t) a.nop * sizeof *a.op) != 0;
     for (int i = 0; i < a.nvalue && differences == 0; i++) {
-        bool codes = a.value[i].scale > 0.0f;
+        bool quantized = a.value[i].scale > 0.0f;
         differences += strcmp(a.value[i].name, b.value[i].name) != 0 ||
                        a.value[i].scale != b.value[i].scale ||
-                       b.value[i].dtype != (codes ? FT_I8 : a.value[i].dtype);
+                       b.value[i].dtype != (quantized ? FT_I8 : a.value[i].dtype);
     }
     is_int(differences, 0, "fake-quantized and int8 plans have the same operations and values%s%s",
            int8_residual ? ", with an int8 residual" : "", fuse ? "" : ", unfused");
@@ -168,9 +171,9 @@ static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_r
 }
 
 /* Which of the values that both plans store are float16. */
-static void test_halves(const test_bert *model, bool int8_residual)
+static void test_f16(const test_bert *model, bool int8_residual)
 {
-    purpose p = { "", FT_MODE_INT8, int8_residual, true, FT_F16 };
+    plan_mode p = { "", FT_MODE_INT8, int8_residual, true, FT_F16 };
     ft_plan fused = plan_for(&model->graph, &p);
     p.fuse = false;
     ft_plan unfused = plan_for(&model->graph, &p);
@@ -202,12 +205,12 @@ static void test_model(const char *folder)
     test_bert model[FT_MODE_INT8 + 1];
     for (int mode = 0; mode <= FT_MODE_INT8; mode++)
         test_bert_make(&model[mode], &config, (ft_mode) mode, 1);
-    for (size_t i = 0; i < FT_COUNT(purposes); i++)
-        test_purpose(&model[purposes[i].mode], &purposes[i], folder);
+    for (size_t i = 0; i < FT_COUNT(plan_modes); i++)
+        test_plan_mode(&model[plan_modes[i].mode], &plan_modes[i], folder);
     for (int i = 0; i < 4; i++)
         test_twins(&model[FT_MODE_FAKE_QUANTIZE], &model[FT_MODE_INT8], i % 2, i / 2);
-    test_halves(&model[FT_MODE_INT8], false);
-    test_halves(&model[FT_MODE_INT8], true);
+    test_f16(&model[FT_MODE_INT8], false);
+    test_f16(&model[FT_MODE_INT8], true);
     for (int mode = 0; mode <= FT_MODE_INT8; mode++)
         test_bert_free(&model[mode]);
 }

@@ -209,8 +209,8 @@ static ft_plan random_plan(rng *r)
         if (rng_below(r, 8) == 0)
             new_value(&m, false); /* an unused value, as fusing leaves behind */
         if (rng_below(r, 4) == 0)
-            op.codes = (int16_t) new_value(&m, true);
-        if (op.codes < 0 || rng_below(r, 2) == 0)
+            op.quantized = (int16_t) new_value(&m, true);
+        if (op.quantized < 0 || rng_below(r, 2) == 0)
             op.out = (int16_t) new_value(&m, true);
         if (ft_plan_add_op(&m.plan, &op) < 0)
             bail_out("no memory for an operation");
@@ -249,8 +249,8 @@ static void play_op(board *b, const ft_op *op)
 {
     if (op->out >= 0)
         visit(b, op->out, true);
-    if (op->codes >= 0)
-        visit(b, op->codes, true);
+    if (op->quantized >= 0)
+        visit(b, op->quantized, true);
     /* Operands must be intact, and the result must not overwrite them. */
     for (int slot = 0; slot < FT_MAX_IN; slot++)
         if (op->in[slot] >= 0)
@@ -317,7 +317,7 @@ static void test_text(void)
     plan.value[x].scale = 0.5f;
     plan.value[y].scale = 2.0f;
     ft_op *linear = add_op(&plan, FT_OP_LINEAR, x, -1, -1);
-    linear->codes = (int16_t) y;
+    linear->quantized = (int16_t) y;
     linear->weight[0] = 0;
     linear->weight[1] = 1;
     linear->attr.activation = FT_ACT_GELU;

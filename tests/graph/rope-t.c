@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 128 };
+enum { MAX_SIZE = 128 };
 
 /*
  * transformers computes in float: the exponent, the power and its reciprocal are each rounded, and
@@ -48,7 +48,7 @@ static ft_config config_of(const json_t *line)
 
 static void test_line(const json_t *line)
 {
-    float found[MOST];
+    float found[MAX_SIZE];
     double worst = 0.0;
     const json_t *expected = json_object_get(line, "frequencies");
     ft_config config = config_of(line);
@@ -78,7 +78,7 @@ static ft_config plain(void)
 
 static bool same(const ft_config *a, int64_t length_a, const ft_config *b, int64_t length_b)
 {
-    float left[MOST], right[MOST];
+    float left[MAX_SIZE], right[MAX_SIZE];
     ft_rope_frequencies_at(left, a, length_a);
     ft_rope_frequencies_at(right, b, length_b);
     return memcmp(left, right, (size_t) a->head_size / 2 * sizeof *left) == 0;
@@ -87,7 +87,7 @@ static bool same(const ft_config *a, int64_t length_a, const ft_config *b, int64
 static void test_exact(void)
 {
     ft_config config = plain(), dynamic = plain(), llama3 = plain();
-    float found[MOST];
+    float found[MAX_SIZE];
     ft_rope_frequencies(found, &config);
     int wrong = 0;
     for (int i = 0; i < 32; i++)
@@ -111,7 +111,7 @@ static void test_exact(void)
     llama3.rope_low = 1.0;
     llama3.rope_high = 4.0;
     llama3.rope_positions = 4096;
-    float scaled[MOST];
+    float scaled[MAX_SIZE];
     int kept = 0, divided = 0, between = 0;
     ft_rope_frequencies(scaled, &llama3);
     for (int i = 0; i < 32; i++) {

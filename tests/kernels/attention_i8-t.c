@@ -100,8 +100,8 @@ static ft_attention_i8 described(const batch *b, ft_isa isa, int threads, float 
 }
 
 /* Quantizes one row of scores as specified; returns the largest distance from the exact values. */
-static double softmax_quantize(int8_t *codes, int32_t *total, const int32_t *scores, size_t length,
-                               float scale)
+static double softmax_quantize(int8_t *quantized, int32_t *total, const int32_t *scores,
+                               size_t length, float scale)
 {
     float step = ft_softmax_step(scale);
     int32_t most = scores[0];
@@ -111,9 +111,9 @@ static double softmax_quantize(int8_t *codes, int32_t *total, const int32_t *sco
     *total = 0;
     for (size_t i = 0; i < length; i++) {
         double exact = 127.0 * exp((scores[i] - most) * (double) scale);
-        codes[i] = (int8_t) ft_softmax_code((float) (most - scores[i]), step);
-        *total += codes[i];
-        worst = fmax(worst, fabs(codes[i] - exact));
+        quantized[i] = (int8_t) ft_softmax_code((float) (most - scores[i]), step);
+        *total += quantized[i];
+        worst = fmax(worst, fabs(quantized[i] - exact));
     }
     return worst;
 }
@@ -127,14 +127,14 @@ static int32_t dot(const int8_t *a, const int8_t *b, size_t count)
 }
 
 /* The context of one query of one head, from its quantized probabilities and their total. */
-static void mix(const batch *b, const ft_attention_i8 *a, const int8_t *codes, int32_t total,
+static void mix(const batch *b, const ft_attention_i8 *a, const int8_t *quantized, int32_t total,
                 size_t first, size_t end, size_t head, void *y, size_t token)
 {
     float factor = a->value_scale / (float) total;
     for (size_t col = 0; col < b->head_size; col++) {
         int32_t sum = 0;
         for (size_t key = first; key < end; key++)
-            sum += codes[key - first] * element(b, 2, key, head)[col];
+            sum += quantized[key - first] * element(b, 2, key, head)[col];
         float value = ft_dequantize(sum, factor, 0.0f);
         size_t at = token * a->y_stride + head * b->head_size + col;
         if (a->out_inverse > 0.0f)
@@ -149,7 +149,7 @@ static double reference(const batch *b, const ft_attention_i8 *a, void *y)
 {
     double worst = 0.0;
     int32_t *scores = malloc(b->tokens * sizeof *scores);
-    int8_t *codes = malloc(b->tokens);
+    int8_t *quantized = malloc(b->tokens);
     for (size_t sequence = 0; sequence < b->sequences; sequence++) {
         size_t first = (size_t) b->starts[sequence], end = (size_t) b->starts[sequence + 1];
         for (size_t token = first; token < end; token++)
@@ -158,13 +158,13 @@ static double reference(const batch *b, const ft_attention_i8 *a, void *y)
                     scores[key - first] =
                         dot(element(b, 0, token, head), element(b, 1, key, head), b->head_size);
                 int32_t total;
-                worst = fmax(worst,
-                             softmax_quantize(codes, &total, scores, end - first, a->score_scale));
-                mix(b, a, codes, total, first, end, head, y, token);
+                worst = fmax(worst, softmax_quantize(quantized, &total, scores, end - first,
+                                                     a->score_scale));
+                mix(b, a, quantized, total, first, end, head, y, token);
             }
     }
     free(scores);
-    free(codes);
+    free(quantized);
     return worst;
 }
 

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { SEQUENCES = 96, TOKENS = 400, MOST = 3, CONTEXT = 64, ROUNDS = 3000 };
+enum { SEQUENCES = 96, TOKENS = 400, MAX_SIZE = 3, CONTEXT = 64, ROUNDS = 3000 };
 
 static const ft_limits limits = { .tokens = TOKENS,
                                   .sequences = SEQUENCES,
@@ -158,9 +158,9 @@ static void test_layout(const ft_plan *plan)
 static struct {
     int32_t start[SEQUENCES + 1], seq_id[TOKENS], n_past[SEQUENCES], n_tokens[SEQUENCES],
         slot[SEQUENCES];
-    int32_t pages[SEQUENCES * MOST], cross_kv[SEQUENCES], cross_kv_pages[SEQUENCES * MOST];
+    int32_t pages[SEQUENCES * MAX_SIZE], cross_kv[SEQUENCES], cross_kv_pages[SEQUENCES * MAX_SIZE];
     int32_t selected_rows[TOKENS];
-    ft_sampling_params choice[TOKENS];
+    ft_sampling_params sampling[TOKENS];
     ft_beam_params beams[SEQUENCES];
 } of;
 
@@ -174,26 +174,29 @@ static void fill(int32_t *numbers, size_t n, rng *chance)
 static ft_batch draw_batch(rng *chance)
 {
     bool step = rng_below(chance, 2) == 0;
-    size_t lanes = step ? 1 + rng_below(chance, 6) : 1;
-    size_t texts = rng_below(chance, (uint32_t) (SEQUENCES / lanes) + 1);
-    ft_batch b = { .sequences = texts * lanes, .lanes = lanes, .step = step, .start = of.start };
+    size_t beam_width = step ? 1 + rng_below(chance, 6) : 1;
+    size_t texts = rng_below(chance, (uint32_t) (SEQUENCES / beam_width) + 1);
+    ft_batch b = { .sequences = texts * beam_width,
+                   .beam_width = beam_width,
+                   .decode_step = step,
+                   .start = of.start };
     b.seq_id = of.seq_id, b.n_past = of.n_past, b.n_tokens = of.n_tokens, b.slot = of.slot;
     b.pages = of.pages, b.cross_kv = of.cross_kv, b.cross_kv_pages = of.cross_kv_pages;
-    b.max_pages = b.max_cross_kv_pages = MOST;
-    b.selected_rows = of.selected_rows, b.choice = of.choice, b.beams = of.beams;
+    b.max_pages = b.max_cross_kv_pages = MAX_SIZE;
+    b.selected_rows = of.selected_rows, b.sampling = of.sampling, b.beams = of.beams;
     fill(of.n_past, SEQUENCES, chance);
     fill(of.n_tokens, SEQUENCES, chance);
     fill(of.slot, SEQUENCES, chance);
-    fill(of.pages, SEQUENCES * MOST, chance);
+    fill(of.pages, SEQUENCES * MAX_SIZE, chance);
     fill(of.cross_kv, SEQUENCES, chance);
-    fill(of.cross_kv_pages, SEQUENCES * MOST, chance);
+    fill(of.cross_kv_pages, SEQUENCES * MAX_SIZE, chance);
     for (size_t i = 0; i < b.sequences; i++) {
         size_t length = step ? 1 : 1 + rng_below(chance, 4);
         of.start[i] = (int32_t) b.tokens;
         b.longest = b.longest < length ? length : b.longest;
         while (length-- > 0)
             of.seq_id[b.tokens++] = (int32_t) i;
-        if (i % lanes == 0 && (step || rng_below(chance, 3) > 0))
+        if (i % beam_width == 0 && (step || rng_below(chance, 3) > 0))
             of.beams[b.groups++] =
                 (ft_beam_params){ .slot = (int32_t) i, .row = (int32_t) b.selected };
         else if (!step)
@@ -231,9 +234,10 @@ static int count_wrong(const ft_batch_shard *share, const ft_batch *run, size_t 
         wrong +=
             b->n_past[i] != run->n_past[first + i] || b->n_tokens[i] != run->n_tokens[first + i];
         wrong += b->slot[i] != run->slot[first + i] || b->cross_kv[i] != run->cross_kv[first + i];
-        for (size_t k = 0; k < MOST; k++) {
-            wrong += b->pages[i * MOST + k] != run->pages[(first + i) * MOST + k];
-            wrong += b->cross_kv_pages[i * MOST + k] != run->cross_kv_pages[(first + i) * MOST + k];
+        for (size_t k = 0; k < MAX_SIZE; k++) {
+            wrong += b->pages[i * MAX_SIZE + k] != run->pages[(first + i) * MAX_SIZE + k];
+            wrong += b->cross_kv_pages[i * MAX_SIZE + k] !=
+                     run->cross_kv_pages[(first + i) * MAX_SIZE + k];
         }
     }
     for (size_t i = 0; i < b->tokens; i++)
@@ -245,7 +249,7 @@ static int count_wrong(const ft_batch_shard *share, const ft_batch *run, size_t 
         wrong += b->beams[i].slot != run->beams[groups + i].slot;
     }
     wrong += b->start[b->sequences] != (int32_t) b->tokens || b->longest != longest;
-    wrong += (size_t) (b->choice - run->choice) != chosen || b->step != run->step;
+    wrong += (size_t) (b->sampling - run->sampling) != chosen || b->decode_step != run->decode_step;
     return wrong;
 }
 
@@ -258,7 +262,7 @@ static bool cut_well(ft_batch_shards *shares, const ft_batch *run, size_t count)
         const ft_batch_shard *share = ft_batch_shards_get(shares, i);
         wrong += share->first[FT_TOKENS] != tokens || share->first[FT_SEQUENCES] != sequences;
         wrong += share->first[FT_SELECTED] != selected;
-        wrong += share->batch.tokens == 0 || share->batch.sequences % run->lanes != 0;
+        wrong += share->batch.tokens == 0 || share->batch.sequences % run->beam_width != 0;
         wrong += count_wrong(share, run, groups) + count_wrong_inputs(share, shares);
         tokens += share->batch.tokens;
         sequences += share->batch.sequences;
@@ -266,7 +270,7 @@ static bool cut_well(ft_batch_shards *shares, const ft_batch *run, size_t count)
         groups += share->batch.groups;
         most = share->batch.tokens > most ? share->batch.tokens : most;
     }
-    size_t even = run->tokens / (size_t) limits.threads, text = run->lanes * run->longest;
+    size_t even = run->tokens / (size_t) limits.threads, text = run->beam_width * run->longest;
     return wrong == 0 && tokens == run->tokens && sequences == run->sequences &&
            selected == run->selected && groups == run->groups && most <= even + 2 * text;
 }
@@ -282,7 +286,7 @@ static void test_cutting(const ft_plan *plan)
         input[i / 8][i % 8] = (float) (i / 8);
     for (int i = 0; i < ROUNDS; i++) {
         ft_batch run = draw_batch(&chance);
-        bool enough = run.sequences / run.lanes >= 4 * (size_t) limits.threads;
+        bool enough = run.sequences / run.beam_width >= 4 * (size_t) limits.threads;
         size_t count = ft_batch_shards_split(shares, &run, (const char *) input);
         few += !enough;
         whole += !enough && count == 0;

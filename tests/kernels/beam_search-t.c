@@ -25,16 +25,16 @@ static bool read_line(FILE *file, problem *p, found *best)
     if (fgets(line, sizeof line, file) == NULL)
         return false;
     if (sscanf(line, "%u %d %d %d %lf %d %d %d %f %d %d %d %lf%n", &p->model.seed, &p->vocabulary,
-               &r->width, &r->early, &p->length_penalty, &r->prompt, &r->longest,
-               &r->no_repeat_ngram, &r->repetition_penalty, &r->least, &p->first, &r->ends,
-               &best->score, &n) != 13)
+               &r->width, &r->early_stopping, &p->length_penalty, &r->prompt, &r->max_length,
+               &r->no_repeat_ngram, &r->repetition_penalty, &r->min_new_tokens, &p->first,
+               &r->n_eos, &best->score, &n) != 13)
         bail_out("golden/beams.txt: not a search: %s", line);
     for (; sscanf(line + n, "%d%n", &best->token[best->length], &at) == 1; n += at)
         best->length++;
     p->model.bonus = 1.5f;
-    r->parts = 1;
-    for (int32_t i = 0; i < r->ends; i++)
-        r->end[i] = 2 + i;
+    r->num_beam_groups = 1;
+    for (int32_t i = 0; i < r->n_eos; i++)
+        r->eos[i] = 2 + i;
     for (int32_t i = 0; i < r->prompt; i++)
         p->prompt[i] = ((int32_t) p->model.seed * 7 + i * 11) % (p->vocabulary - 5) + 5;
     return true;
@@ -88,20 +88,20 @@ static problem draw_problem(rng *r, int32_t width, int32_t parts, int32_t vocabu
                   .length_penalty = rng_uniform(r, -0.5, 2.0) };
     p.rules = (ft_beam_params){ .slot = (int32_t) rng_below(r, 3),
                                 .width = width,
-                                .parts = parts,
+                                .num_beam_groups = parts,
                                 .prompt = 1 + (int32_t) rng_below(r, 4),
-                                .least = (int32_t) rng_below(r, 4),
-                                .early = (int32_t) rng_below(r, 3),
+                                .min_new_tokens = (int32_t) rng_below(r, 4),
+                                .early_stopping = (int32_t) rng_below(r, 3),
                                 .no_repeat_ngram = (int32_t) rng_below(r, 4),
                                 .repetition_penalty = rng_below(r, 2) == 0 ? 0.0f : 1.2f,
                                 .diversity_penalty = parts > 1 ? 0.7f : 0.0f,
-                                .ends = (int32_t) rng_below(r, 4),
-                                .bans = (int32_t) rng_below(r, 3) };
-    p.rules.longest = p.rules.prompt + 1 + (int32_t) rng_below(r, 20);
-    for (int32_t i = 0; i < p.rules.ends; i++)
-        p.rules.end[i] = 1 + 3 * i;
-    for (int32_t i = 0; i < p.rules.bans; i++)
-        p.rules.ban[i] = (int32_t) rng_below(r, (uint32_t) vocabulary);
+                                .n_eos = (int32_t) rng_below(r, 4),
+                                .n_banned = (int32_t) rng_below(r, 3) };
+    p.rules.max_length = p.rules.prompt + 1 + (int32_t) rng_below(r, 20);
+    for (int32_t i = 0; i < p.rules.n_eos; i++)
+        p.rules.eos[i] = 1 + 3 * i;
+    for (int32_t i = 0; i < p.rules.n_banned; i++)
+        p.rules.banned[i] = (int32_t) rng_below(r, (uint32_t) vocabulary);
     for (int32_t i = 0; i < p.rules.prompt; i++)
         p.prompt[i] = (int32_t) rng_below(r, (uint32_t) vocabulary);
     return p;
@@ -141,16 +141,16 @@ static void test_plain(int32_t width, int32_t parts, int32_t vocabulary)
 
 /* ---- Special rows -------------------------------------------------------------------------- */
 
-enum { WORDS = 10, SEATS = 8 };
+enum { WORDS = 10, SLOTS = 8 };
 
 static const ft_beam_params four = {
     .width = 4,
-    .parts = 1,
+    .num_beam_groups = 1,
     .prompt = 1,
     .n_tokens = 1,
-    .longest = 20,
-    .ends = 1,
-    .end = { 3 },
+    .max_length = 20,
+    .n_eos = 1,
+    .eos = { 3 },
     .forced = -1,
     .divisor = 1.0f,
     .max_length_divisor = 1.0f,
@@ -162,7 +162,7 @@ static void fill(float *logits, size_t n, float value)
         logits[i] = value;
 }
 
-static bool lanes_are(const ft_beam_state *m, const ft_beam_params *rules, const int32_t *token,
+static bool beams_are(const ft_beam_state *m, const ft_beam_params *rules, const int32_t *token,
                       const int32_t *parent)
 {
     bool same = true;
@@ -178,18 +178,18 @@ static void test_ties(void)
 {
     rng r = { 5 };
     float logits[4 * WORDS];
-    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_state m = memory_new(&r, SLOTS, WORDS);
     ft_beam_params rules = four;
     rules.slot = 3;
     fill(logits, 4 * WORDS, 2.0f);
     step_on_cpu(&m, &rules, logits);
-    ok(lanes_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
+    ok(beams_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
        "of candidates with equal scores those with the smaller token ids continue");
     is_int(m.beam[3].finished, 1,
            "the end token among candidates with equal scores finishes a hypothesis");
     rules.n_tokens++;
     step_on_cpu(&m, &rules, logits);
-    ok(lanes_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
+    ok(beams_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
        "of beams with equal scores the first one continues");
     is_int(m.beam[3].finished, 2, "the first of two equal beams also finishes a hypothesis");
     ok(m.finished[4 * TEXT] == 0 && m.finished[4 * TEXT + 1] == 3,
@@ -205,7 +205,7 @@ static void test_equal_texts(void)
 {
     rng r = { 9 };
     float logits[2 * WORDS];
-    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_state m = memory_new(&r, SLOTS, WORDS);
     ft_beam_params rules = four;
     rules.width = 2;
     rules.max_length_divisor = 2.0f;
@@ -220,7 +220,7 @@ static void test_equal_texts(void)
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished == 2 && m.beam[0].finished_score == m.beam[1].finished_score,
        "two hypotheses with equal scores are both kept");
-    ft_beam_state before = memory_copy(&m, SEATS);
+    ft_beam_state before = memory_copy(&m, SLOTS);
     rules.n_tokens++;
     logits[4] = -90.0f; /* 5 4 3 would be the third; 5 4 4 continues */
     step_on_cpu(&m, &rules, logits);
@@ -239,7 +239,7 @@ static void test_origins(void)
 {
     rng r = { 6 };
     float logits[4 * WORDS];
-    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_state m = memory_new(&r, SLOTS, WORDS);
     ft_beam_params rules = four;
     rules.slot = 1;
     fill(logits, WORDS, 0.0f);
@@ -252,7 +252,7 @@ static void test_origins(void)
     logits[0 * WORDS + 9] = logits[3 * WORDS + 9] = -1.0f;
     step_on_cpu(&m, &rules, logits);
     /* One child has probability 1, two of one beam 0.5 each: ordered by beam, then by token. */
-    ok(lanes_are(&m, &rules, (int32_t[]){ 5, 6, 9, 7 }, (int32_t[]){ 1, 0, 0, 2 }),
+    ok(beams_are(&m, &rules, (int32_t[]){ 5, 6, 9, 7 }, (int32_t[]){ 1, 0, 0, 2 }),
        "beams inherit the cache indirection of their parents");
     rules.n_tokens++;
     fill(logits, 4 * WORDS, -90.0f);
@@ -268,7 +268,7 @@ static void test_not_numbers(void)
 {
     rng r = { 7 };
     float logits[4 * WORDS];
-    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_state m = memory_new(&r, SLOTS, WORDS);
     ft_beam_params sick = four, well = four;
     well.slot = 4;
     fill(logits, 4 * WORDS, 1.0f);
@@ -313,22 +313,22 @@ static void test_over(void)
 {
     rng r = { 8 };
     float logits[2 * WORDS];
-    ft_beam_state m = memory_new(&r, SEATS, WORDS);
+    ft_beam_state m = memory_new(&r, SLOTS, WORDS);
     ft_beam_params rules = four;
     rules.width = 2;
-    rules.early = FT_EARLY_STOPPING_TRUE;
-    rules.ends = 2;
-    rules.end[1] = 1;
+    rules.early_stopping = FT_EARLY_STOPPING_TRUE;
+    rules.n_eos = 2;
+    rules.eos[1] = 1;
     fill(logits, 2 * WORDS, 0.0f);
     logits[3] = logits[1] = 3.0f; /* both ends are best */
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].status == FT_BEAM_DONE && m.beam[0].finished == 2,
        "a search ends when all its hypotheses are found");
-    ft_beam_state before = memory_copy(&m, SEATS);
+    ft_beam_state before = memory_copy(&m, SLOTS);
     rules.n_tokens++;
     step_on_cpu(&m, &rules, logits);
-    ok(memcmp(m.beam, before.beam, SEATS * sizeof *m.beam) == 0 &&
-           memcmp(m.finished, before.finished, SEATS * TEXT * sizeof *m.finished) == 0,
+    ok(memcmp(m.beam, before.beam, SLOTS * sizeof *m.beam) == 0 &&
+           memcmp(m.finished, before.finished, SLOTS * TEXT * sizeof *m.finished) == 0,
        "a search that has ended keeps its hypotheses");
     memory_free(&before);
     memory_free(&m);

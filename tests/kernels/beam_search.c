@@ -100,12 +100,12 @@ static double adjusted(const problem *p, const beam_id *l, double logprob, int32
     int32_t made = l->count - rules->prompt;
     if (made == 0 && p->first >= 0)
         return id == p->first ? 0.0 : IMPOSSIBLE;
-    if (made < rules->least && ft_beam_is_eos(rules, id))
+    if (made < rules->min_new_tokens && ft_beam_is_eos(rules, id))
         return IMPOSSIBLE;
     if (makes_ngram_again(l, rules->no_repeat_ngram, id))
         return IMPOSSIBLE;
-    for (int32_t i = 0; i < rules->bans; i++)
-        if (rules->ban[i] == id)
+    for (int32_t i = 0; i < rules->n_banned; i++)
+        if (rules->banned[i] == id)
             return IMPOSSIBLE;
     if (rules->repetition_penalty > 0.0f && knows(l, id))
         return logprob * (double) rules->repetition_penalty;
@@ -175,9 +175,9 @@ static bool is_over(const search *part, const problem *p, int32_t span)
         return true;
     if (part->count < span)
         return false;
-    if (p->rules.early == FT_EARLY_STOPPING_NEVER && p->length_penalty > 0.0)
-        length = p->rules.longest - p->rules.prompt;
-    return p->rules.early == FT_EARLY_STOPPING_TRUE ||
+    if (p->rules.early_stopping == FT_EARLY_STOPPING_NEVER && p->length_penalty > 0.0)
+        length = p->rules.max_length - p->rules.prompt;
+    return p->rules.early_stopping == FT_EARLY_STOPPING_TRUE ||
            best->score / pow(length, p->length_penalty) <= part->kept[span - 1].score;
 }
 
@@ -185,10 +185,10 @@ static bool is_over(const search *part, const problem *p, int32_t span)
  */
 static void turn_plainly(const problem *p, search *part, int32_t span, double *cost)
 {
-    int32_t ends = p->rules.ends > 1 ? p->rules.ends : 1, live = 0;
+    int32_t ends = p->rules.n_eos > 1 ? p->rules.n_eos : 1, live = 0;
     choice_of *all = list_all(p, part, span, cost);
     beam_id *next = array_of((size_t) span, sizeof *next);
-    bool last = part->beam_id[0].count + 1 >= p->rules.longest;
+    bool last = part->beam_id[0].count + 1 >= p->rules.max_length;
     for (int32_t i = 0; i < span; i++)
         next[i].score = IMPOSSIBLE;
     for (int32_t i = 0; i < (1 + ends) * span && i < span * p->vocabulary; i++) {
@@ -216,7 +216,7 @@ static void turn_plainly(const problem *p, search *part, int32_t span, double *c
 
 int32_t search_plainly(const problem *p, found out[FT_MAX_BEAMS])
 {
-    int32_t parts = p->rules.parts, span = p->rules.width / parts, count = 0;
+    int32_t parts = p->rules.num_beam_groups, span = p->rules.width / parts, count = 0;
     search *all = array_of((size_t) parts, sizeof *all);
     double *cost = array_of((size_t) p->vocabulary, sizeof *cost);
     for (int32_t i = 0; i < parts; i++)
@@ -226,7 +226,7 @@ int32_t search_plainly(const problem *p, found out[FT_MAX_BEAMS])
             l->count = p->rules.prompt;
             memcpy(l->token, p->prompt, sizeof p->prompt);
         }
-    for (int32_t known = p->rules.prompt; known < p->rules.longest; known++) {
+    for (int32_t known = p->rules.prompt; known < p->rules.max_length; known++) {
         memset(cost, 0, (size_t) p->vocabulary * sizeof *cost);
         for (int32_t i = 0; i < parts; i++)
             if (!all[i].over)
@@ -309,7 +309,7 @@ bool search_is_over(const ft_beam_state *m, const ft_beam_params *rules)
     return over;
 }
 
-void note_prompt(const ft_beam_state *m, const problem *p)
+void record_prompt(const ft_beam_state *m, const problem *p)
 {
     memcpy(m->history + (size_t) p->rules.slot * m->context, p->prompt,
            (size_t) p->rules.prompt * sizeof *p->prompt);
@@ -367,7 +367,7 @@ int32_t search_on_cpu(const problem *p, found out[FT_MAX_BEAMS])
     ft_beam_state m = memory_new(&r, num_slots, (size_t) p->vocabulary);
     float *logits = array_of((size_t) (p->rules.width * p->vocabulary), sizeof *logits);
     ft_beam_params rules = rules_of(p, p->rules.prompt);
-    note_prompt(&m, p);
+    record_prompt(&m, p);
     do {
         step_logits(&m, p, &rules, logits);
         step_on_cpu(&m, &rules, logits);

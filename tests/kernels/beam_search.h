@@ -56,7 +56,7 @@ bool memory_equals(const ft_beam_state *a, const ft_beam_state *b, size_t num_sl
 bool search_is_over(const ft_beam_state *memory, const ft_beam_params *rules);
 
 /* Records the prompt as RECORD_TOKENS would. */
-void note_prompt(const ft_beam_state *memory, const problem *p);
+void record_prompt(const ft_beam_state *memory, const problem *p);
 
 /* Computes the logits of the rows of a step; returns the number of rows. */
 int32_t step_logits(const ft_beam_state *memory, const problem *p, const ft_beam_params *rules,

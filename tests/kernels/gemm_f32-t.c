@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16, PIECE = 512, MOST_THREADS = 5 };
+enum { LANES = 16, PIECE = 512, MAX_THREADS = 5 };
 
 /* ---- One GEMM, and its expected result ---------------------------------------------------- */
 
@@ -169,7 +169,7 @@ static void test_kind(const problem *kind, const bool usable[FT_ISA_COUNT])
         p.y_stride = p.n + i % 4;
         operands o = make_operands(&p);
         for (int isa = 0; isa < FT_ISA_COUNT; isa++)
-            for (int threads = 1; usable[isa] && threads <= MOST_THREADS; threads += 2) {
+            for (int threads = 1; usable[isa] && threads <= MAX_THREADS; threads += 2) {
                 whole[isa] &= same_bytes(&p, &o, (ft_isa) isa, threads, p.m);
                 cut[isa] &= same_bytes(&p, &o, (ft_isa) isa, threads, 1) &&
                             same_bytes(&p, &o, (ft_isa) isa, threads, 13);

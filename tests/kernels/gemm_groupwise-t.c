@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 4 };
+enum { MAX_THREADS = 4 };
 
 /* ---- One GEMM, and its expected result ---------------------------------------------------- */
 
@@ -52,9 +52,9 @@ typedef struct product {
 static int32_t weight_at(const ft_weight *w, size_t row, size_t col)
 {
     int bits = ft_groupwise_bits(w->dtype);
-    size_t at = ft_groupwise_scale_index(&w->blocks, row, col, w->rows);
+    size_t at = ft_groupwise_scale_index(&w->groupwise, row, col, w->rows);
     return (int32_t) ft_panel_value(w->data, row, col, w->cols, bits) -
-           ft_groupwise_zero_point(&w->blocks, at, bits);
+           ft_groupwise_zero_point(&w->groupwise, at, bits);
 }
 
 static float x_at(const problem *p, const operands *o, size_t row, size_t i)
@@ -63,8 +63,8 @@ static float x_at(const problem *p, const operands *o, size_t row, size_t i)
 }
 
 /* x quantized to one byte. */
-static float add_codes(float y, float scale, float amax, const problem *p, const operands *o,
-                       size_t row, size_t col, size_t first, size_t end)
+static float add_quantized(float y, float scale, float amax, const problem *p, const operands *o,
+                           size_t row, size_t col, size_t first, size_t end)
 {
     int32_t sum = 0;
     float unit = ft_scale_from_amax(amax), inverse = ft_inverse_scale(unit);
@@ -108,12 +108,12 @@ static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
     float y = 0.0f;
     for (size_t first = 0; first < p->k; first += part) {
         size_t end = ft_min_size(first + part, p->k);
-        size_t at = ft_groupwise_scale_index(&o->w.blocks, col, first, p->n);
-        float scale = ft_float_from_f16(o->w.blocks.scale[at]), amax = 0.0f;
+        size_t at = ft_groupwise_scale_index(&o->w.groupwise, col, first, p->n);
+        float scale = ft_float_from_f16(o->w.groupwise.scale[at]), amax = 0.0f;
         for (size_t i = first; i < end; i++)
             amax = fmaxf(amax, fabsf(x_at(p, o, row, i)));
-        y = (p->how.int8_activations ? add_codes : add_reals)(y, scale, amax, p, o, row, col, first,
-                                                              end);
+        y = (p->how.int8_activations ? add_quantized : add_reals)(y, scale, amax, p, o, row, col,
+                                                                  first, end);
     }
     return y;
 }
@@ -154,7 +154,7 @@ static void multiply(const void *of, ft_isa isa, int threads, size_t first, size
 {
     const problem *p = ((const product *) of)->problem;
     const operands *o = ((const product *) of)->operands;
-    size_t bytes = ft_gemm_groupwise_scratch(&o->w.blocks, rows, p->k, threads);
+    size_t bytes = ft_gemm_groupwise_scratch(&o->w.groupwise, rows, p->k, threads);
     void *scratch = must_have(bytes, 1);
     memset(scratch, 0xff, bytes); /* NaN */
     ft_gemm_groupwise_run(&(ft_gemm_groupwise){
@@ -168,7 +168,7 @@ static void multiply(const void *of, ft_isa isa, int threads, size_t first, size
         .x_stride = p->x_stride,
         .w = o->w.data,
         .bits = ft_groupwise_bits(o->w.dtype),
-        .blocks = o->w.blocks,
+        .groupwise = o->w.groupwise,
         .bias = p->bias ? o->bias : NULL,
         .activation = p->activation,
         .y = (char *) y + first * p->y_stride * ft_dtype_size(p->y_dtype),
@@ -245,7 +245,7 @@ static void test_kind(const problem *kind, const bool usable[FT_ISA_COUNT])
         p.y_stride = p.n + i % 4;
         operands o = make_operands(&p);
         for (int isa = 0; isa < FT_ISA_COUNT; isa++)
-            for (int threads = 1; usable[isa] && threads <= MOST_THREADS; threads += 3) {
+            for (int threads = 1; usable[isa] && threads <= MAX_THREADS; threads += 3) {
                 whole[isa] &= same_bytes(&p, &o, (ft_isa) isa, threads, p.m);
                 cut[isa] &= same_bytes(&p, &o, (ft_isa) isa, threads, 1) &&
                             same_bytes(&p, &o, (ft_isa) isa, threads, 3) &&
@@ -269,9 +269,9 @@ static void test_kind(const problem *kind, const bool usable[FT_ISA_COUNT])
 /* The first 1 to 70 rows: each kind of tile, complete and partial. */
 static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
 {
-    enum { MOST = 70 };
+    enum { MAX_SIZE = 70 };
     problem p = *kind;
-    p.m = MOST;
+    p.m = MAX_SIZE;
     p.n = p.y_stride = 35;
     p.k = p.x_stride = 150;
     p.how.group = 64;
@@ -284,13 +284,13 @@ static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
             continue;
         }
         float *found = must_have(chunked_bytes(p.m, p.y_stride, p.y_dtype), 1);
-        for (size_t rows = 1; rows <= MOST; rows++) {
+        for (size_t rows = 1; rows <= MAX_SIZE; rows++) {
             multiply(&(product){ &p, &o }, (ft_isa) isa, 2, 0, rows, found);
             same &= memcmp(found, o.y, rows * p.y_stride * ft_dtype_size(p.y_dtype)) == 0;
         }
         free(found);
         ok(same, "%s, %s: each row has the same bytes in batches of 1 to %d rows", name,
-           name_of(kind), MOST);
+           name_of(kind), MAX_SIZE);
     }
     free_operands(&o);
 }
@@ -316,7 +316,7 @@ static void test_largest(const problem *kind, int32_t group, const bool usable[F
     p.how.group = group;
     operands o = make_operands(&p);
     float *x = o.x;
-    uint8_t *zero = (uint8_t *) (uintptr_t) o.w.blocks.zero;
+    uint8_t *zero = (uint8_t *) (uintptr_t) o.w.groupwise.zero;
     bool same[FT_ISA_COUNT];
     memset(same, 1, sizeof same);
     for (size_t i = 0; i < ROWS * p.k; i++)
@@ -326,7 +326,7 @@ static void test_largest(const problem *kind, int32_t group, const bool usable[F
                ft_panel_bytes(p.n, p.k, ft_groupwise_bits(o.w.dtype)));
         if (zero != NULL)
             memset(zero, end == 0 ? 0 : (1 << ft_groupwise_bits(o.w.dtype)) - 1,
-                   ft_groupwise_scale_count(&o.w.blocks, p.n, p.k));
+                   ft_groupwise_scale_count(&o.w.groupwise, p.n, p.k));
         expect_results(&p, &o);
         for (int isa = 0; isa < FT_ISA_COUNT; isa++)
             same[isa] &= !usable[isa] || (same_bytes(&p, &o, (ft_isa) isa, 1, ROWS) &&

@@ -59,7 +59,7 @@ static void test_code(int bits)
  * Lane 4g + t of a warp needs, for mma.m16n8k16, the columns 2t, 2t + 1, 2t + 8 and 2t + 9 of each
  * 16; the 16 bytes at word 32t + 4g must hold them, for four rows.
  */
-static void test_lanes(int bits)
+static void test_beams(int bits)
 {
     size_t cols = 96, wide = bits == 4 ? 32 : 16, wrong = 0;
     for (size_t lane = 0; lane < 32; lane++)
@@ -109,7 +109,7 @@ int main(void)
             test_places(shapes[i][0], shapes[i][1], bits);
     for (int bits = 4; bits <= 8; bits += 4) {
         test_code(bits);
-        test_lanes(bits);
+        test_beams(bits);
     }
     test_pairs();
     test_groups();

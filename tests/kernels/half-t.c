@@ -57,7 +57,7 @@ static uint16_t nearest_half(double x)
 }
 
 /* The floats at and next to each f16 and each midpoint between two; then random bits. */
-static void test_to_halves(const ft_row_kernels *rows, const char *name)
+static void test_to_f16(const ft_row_kernels *rows, const char *name)
 {
     enum { AROUND = 6 * 0x7c00, RANDOM = 1 << 16 };
     size_t n = 2 * AROUND + RANDOM;
@@ -89,7 +89,7 @@ static void test_to_halves(const ft_row_kernels *rows, const char *name)
 }
 
 /* All bits, including NaNs, which test_to_halves() hardly covers: the result is that of plain C. */
-static void test_bits_of_halves(const ft_row_kernels *rows, const char *name)
+static void test_bits_of_f16(const ft_row_kernels *rows, const char *name)
 {
     enum { ALL = 0x10000 };
     const ft_row_kernels *plain = ft_row_kernels_for(FT_ISA_GENERIC);
@@ -123,8 +123,8 @@ int main(void)
         }
         const ft_row_kernels *rows = ft_row_kernels_for((ft_isa) isa);
         test_to_floats(rows, name);
-        test_to_halves(rows, name);
-        test_bits_of_halves(rows, name);
+        test_to_f16(rows, name);
+        test_bits_of_f16(rows, name);
     }
     return done_testing();
 }

@@ -31,7 +31,7 @@ enum { LONGEST = 5000, PATTERN = 0xa5, MARGIN = 64 };
 /* Arguments for all of them. */
 typedef struct row_data {
     float *x, *y, *weight, *scale;
-    int8_t *codes;
+    int8_t *quantized;
     float *fake;
     int32_t *sums;
     uint16_t *half;
@@ -44,8 +44,8 @@ static row_data make_data(void)
                    .y = random_floats(2, LONGEST, 1.0),
                    .weight = random_floats(3, LONGEST, 1.0),
                    .scale = random_floats(4, LONGEST, 0.01),
-                   .codes = random_codes(5, LONGEST) };
-    d.fake = codes_in_float(d.codes, LONGEST);
+                   .quantized = random_int8(5, LONGEST) };
+    d.fake = fake_quantized(d.quantized, LONGEST);
     d.sums = must_have(LONGEST, sizeof *d.sums);
     d.half = must_have(LONGEST, sizeof *d.half);
     for (size_t i = 0; i < LONGEST; i++) {
@@ -59,7 +59,7 @@ static row_data make_data(void)
 
 static void free_data(row_data *d)
 {
-    void *all[] = { d->x, d->y, d->weight, d->scale, d->codes, d->fake, d->sums, d->half };
+    void *all[] = { d->x, d->y, d->weight, d->scale, d->quantized, d->fake, d->sums, d->half };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);
 }
@@ -128,7 +128,7 @@ static size_t call_quantize_f32(const ft_row_kernels *rows, const row_data *d, s
 static size_t call_dequantize_i8(const ft_row_kernels *rows, const row_data *d, size_t at,
                                  void *out, size_t n)
 {
-    rows->dequantize_i8(out, d->codes + at, 0.013f, n);
+    rows->dequantize_i8(out, d->quantized + at, 0.013f, n);
     return n * sizeof(float);
 }
 
@@ -148,16 +148,16 @@ static size_t call_add(const ft_row_kernels *rows, const row_data *d, size_t at,
     return n * sizeof(float);
 }
 
-static size_t call_add_codes_i8(const ft_row_kernels *rows, const row_data *d, size_t at, void *out,
-                                size_t n)
+static size_t call_add_quantized_i8(const ft_row_kernels *rows, const row_data *d, size_t at,
+                                    void *out, size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
-    rows->add_dequantized_i8(out, out, d->codes + at, 0.031f, n); /* in place */
+    rows->add_dequantized_i8(out, out, d->quantized + at, 0.031f, n); /* in place */
     return n * sizeof(float);
 }
 
-static size_t call_add_codes_f32(const ft_row_kernels *rows, const row_data *d, size_t at,
-                                 void *out, size_t n)
+static size_t call_add_quantized_f32(const ft_row_kernels *rows, const row_data *d, size_t at,
+                                     void *out, size_t n)
 {
     memcpy(out, d->fake + at, n * sizeof(float));
     rows->add_dequantized_f32(out, d->x + at, out, 0.031f, n); /* in place of the int8 values */
@@ -219,8 +219,8 @@ static size_t call_softmax(const ft_row_kernels *rows, const row_data *d, size_t
     return n * sizeof(float);
 }
 
-static size_t call_softmax_codes(const ft_row_kernels *rows, const row_data *d, size_t at,
-                                 void *out, size_t n)
+static size_t call_softmax_quantized(const ft_row_kernels *rows, const row_data *d, size_t at,
+                                     void *out, size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
     rows->softmax_quantize(out, 0.06f, n);
@@ -290,15 +290,15 @@ static const struct {
     { "dequantize int8", call_dequantize_i8 },
     { "dequantize int8 values in f32", call_dequantize_f32 },
     { "add", call_add },
-    { "add int8 values", call_add_codes_i8 },
-    { "add int8 values in f32", call_add_codes_f32 },
+    { "add int8 values", call_add_quantized_i8 },
+    { "add int8 values in f32", call_add_quantized_f32 },
     { "norm", call_norm },
     { "rms norm", call_rms_norm },
     { "largest magnitude", call_amax },
     { "largest logit", call_largest },
     { "unnormalized probabilities of logits", call_masses },
     { "softmax", call_softmax },
-    { "quantized probabilities of a softmax", call_softmax_codes },
+    { "quantized probabilities of a softmax", call_softmax_quantized },
     { "sum of the quantized probabilities", call_softmax_total },
     { "sum of squares", call_square_sum },
     { "scale accumulators", call_sums },
@@ -470,7 +470,7 @@ static void test_softmax(const ft_row_kernels *rows, const row_data *d)
 }
 
 /* The error is half a step of rounding and 0.046 of the polynomial: kernels/softmax.h. */
-static void test_softmax_codes(const ft_row_kernels *rows, const row_data *d)
+static void test_softmax_quantized(const ft_row_kernels *rows, const row_data *d)
 {
     enum { SCORES = 2000, FAR = 1 << 24 };
     static const float scales[] = { 1e-6f, 3e-4f, 0.02f, 0.5f, 40.0f };
@@ -543,13 +543,13 @@ static void test_quantize(const ft_row_kernels *rows, const char *name)
     const float x[] = { 0.5f,    1.5f,    2.5f,     -0.5f,     -1.5f,    126.4f, 126.6f, 200.0f,
                         -126.6f, -1000.f, INFINITY, -INFINITY, 3.40e38f, -0.0f,  1e-40f };
     const int8_t expected[] = { 0, 2, 2, 0, -2, 126, 127, 127, -127, -127, 127, -127, 127, 0, 0 };
-    int8_t codes[FT_COUNT(x)];
+    int8_t quantized[FT_COUNT(x)];
     float fake[FT_COUNT(x)];
-    rows->quantize_i8(codes, x, 1.0f, FT_COUNT(x));
+    rows->quantize_i8(quantized, x, 1.0f, FT_COUNT(x));
     rows->quantize_f32(fake, x, 1.0f, FT_COUNT(x));
     int wrong = 0;
     for (size_t i = 0; i < FT_COUNT(x); i++)
-        wrong += codes[i] != expected[i] || fake[i] != (float) expected[i];
+        wrong += quantized[i] != expected[i] || fake[i] != (float) expected[i];
     is_int(wrong, 0, "%s: ties are quantized to even, all other values to the nearest in +-127",
            name);
 }
@@ -633,7 +633,7 @@ int main(void)
     const ft_row_kernels *plain = ft_row_kernels_for(FT_ISA_GENERIC);
     test_norm(plain, &d);
     test_softmax(plain, &d);
-    test_softmax_codes(plain, &d);
+    test_softmax_quantized(plain, &d);
     test_softmax_step();
     for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++)
         if (ft_isa_supported((ft_isa) isa)) {

@@ -11,19 +11,19 @@
 
 #include <stdlib.h>
 
-enum { MOST = 33001, KNOWN = 40 };
+enum { MAX_SIZE = 33001, KNOWN = 40 };
 
 static rng chance = { 20 };
-static float logits[MOST];
-static uint32_t seen[MOST];
+static float logits[MAX_SIZE];
+static uint32_t seen[MAX_SIZE];
 static int32_t history[KNOWN];
 static void *scratch;
 
-static int32_t choose(const float *x, size_t n, const ft_sampling_params *choice, float *logprob)
+static int32_t choose(const float *x, size_t n, const ft_sampling_params *sampling, float *logprob)
 {
     int32_t token = -77;
     memset(scratch, (int) rng_below(&chance, 256), ft_cpu_sample_row_scratch(n));
-    ft_cpu_sample_row(ft_row_kernels_for(FT_ISA_GENERIC), x, n, choice, history, seen, scratch,
+    ft_cpu_sample_row(ft_row_kernels_for(FT_ISA_GENERIC), x, n, sampling, history, seen, scratch,
                       &token, logprob);
     return token;
 }
@@ -91,11 +91,11 @@ static void test_against_plain(shape s)
                 int32_t n_tokens = (int32_t) rng_below(&chance, KNOWN + 1);
                 fill_logits(&chance, logits, n, s);
                 fill_history(&chance, history, n_tokens, n, seen);
-                ft_sampling_params choice = draw_choice(&chance, rules, n, n_tokens);
+                ft_sampling_params sampling = draw_choice(&chance, rules, n, n_tokens);
                 if (round == 0)
-                    choice.temperature = 0.0f;
-                int32_t token = choose(logits, n, &choice, NULL);
-                int32_t expected = choose_plainly(logits, n, &choice, history, seen);
+                    sampling.temperature = 0.0f;
+                int32_t token = choose(logits, n, &sampling, NULL);
+                int32_t expected = sample_naive(logits, n, &sampling, history, seen);
                 if (token != expected && wrong++ == 0)
                     diag("rules %u, %zu tokens: %d, expected %d", rules, n, token, expected);
             }
@@ -107,13 +107,14 @@ static void test_large(void)
 {
     int wrong = 0;
     for (int i = 0; i < 200; i++) {
-        fill_logits(&chance, logits, MOST, (shape) (i % SHAPES));
-        fill_history(&chance, history, KNOWN, MOST, seen);
-        ft_sampling_params choice = draw_choice(&chance, rng_below(&chance, RULES), MOST, KNOWN);
-        wrong += choose(logits, MOST, &choice, NULL) !=
-                 choose_plainly(logits, MOST, &choice, history, seen);
+        fill_logits(&chance, logits, MAX_SIZE, (shape) (i % SHAPES));
+        fill_history(&chance, history, KNOWN, MAX_SIZE, seen);
+        ft_sampling_params sampling =
+            draw_choice(&chance, rng_below(&chance, RULES), MAX_SIZE, KNOWN);
+        wrong += choose(logits, MAX_SIZE, &sampling, NULL) !=
+                 sample_naive(logits, MAX_SIZE, &sampling, history, seen);
     }
-    is_int(wrong, 0, "a full sort and the sampler agree in a vocabulary of %d", MOST);
+    is_int(wrong, 0, "a full sort and the sampler agree in a vocabulary of %d", MAX_SIZE);
 }
 
 /*
@@ -181,7 +182,7 @@ static void distribute(double *probability, const float *x, int n, const ft_samp
         probability[order[i]] = i < kept ? probability[order[i]] / sum : 0.0;
 }
 
-static void test_distribution(const char *name, ft_sampling_params choice)
+static void test_distribution(const char *name, ft_sampling_params sampling)
 {
     enum { N = 300, DRAWS = 50000 };
     static int count[N];
@@ -189,11 +190,11 @@ static void test_distribution(const char *name, ft_sampling_params choice)
     rng r = { 7 };
     memset(count, 0, sizeof count);
     fill_logits(&r, logits, N, NORMAL);
-    distribute(probability, logits, N, &choice);
-    choice.seed = 1234567;
+    distribute(probability, logits, N, &sampling);
+    sampling.seed = 1234567;
     for (int i = 0; i < DRAWS; i++) {
-        choice.step = (uint32_t) i;
-        count[choose(logits, N, &choice, NULL)]++;
+        sampling.step = (uint32_t) i;
+        count[choose(logits, N, &sampling, NULL)]++;
     }
     double deviations = chi_square(count, probability, N, DRAWS);
     /* Right programs leave 4 standard deviations once in some thousand seeds; this seed is fixed.
@@ -225,17 +226,17 @@ static void test_independence(void)
 {
     enum { N = 6, DRAWS = 60000 };
     static const float x[N] = { 0.3f, -1.0f, 0.0f, 1.0f, 0.7f, -0.2f };
-    ft_sampling_params choice = { .seed = 99, .temperature = 1.0f };
+    ft_sampling_params sampling = { .seed = 99, .temperature = 1.0f };
     int count[N * N] = { 0 };
     double one[N], pair[N * N];
-    distribute(one, x, N, &choice);
+    distribute(one, x, N, &sampling);
     for (int i = 0; i < N * N; i++)
         pair[i] = one[i / N] * one[i % N];
     for (int i = 0; i < DRAWS; i++) {
-        choice.step = 2 * (uint32_t) i;
-        int32_t first = choose(x, N, &choice, NULL);
-        choice.step++;
-        count[first * N + choose(x, N, &choice, NULL)]++;
+        sampling.step = 2 * (uint32_t) i;
+        int32_t first = choose(x, N, &sampling, NULL);
+        sampling.step++;
+        count[first * N + choose(x, N, &sampling, NULL)]++;
     }
     double deviations = chi_square(count, pair, N * N, DRAWS);
     ok(deviations >= 0.0 && deviations < 4.0, "tokens of neighbouring steps are independent (%.2f)",
@@ -247,43 +248,44 @@ static void test_independence(void)
 static void test_greedy(void)
 {
     static const float x[] = { 1.0f, 3.0f, -0.0f, 3.0f, 2.0f };
-    ft_sampling_params choice = { .top_k = 3, .top_p = 0.5f, .min_p = 0.1f, .seed = 5 };
-    is_int(choose(x, 5, &choice, NULL), 1, "temperature 0 selects the first of the largest logits");
-    choice.bans = 1;
-    choice.ban[0] = 1;
-    is_int(choose(x, 5, &choice, NULL), 3,
+    ft_sampling_params sampling = { .top_k = 3, .top_p = 0.5f, .min_p = 0.1f, .seed = 5 };
+    is_int(choose(x, 5, &sampling, NULL), 1,
+           "temperature 0 selects the first of the largest logits");
+    sampling.n_banned = 1;
+    sampling.banned[0] = 1;
+    is_int(choose(x, 5, &sampling, NULL), 3,
            "temperature 0 selects the next logit if the first is banned");
-    choice = (ft_sampling_params){ .temperature = 1e-30f };
-    is_int(choose(x, 5, &choice, NULL) % 2, 1,
+    sampling = (ft_sampling_params){ .temperature = 1e-30f };
+    is_int(choose(x, 5, &sampling, NULL) % 2, 1,
            "a temperature of nearly 0 samples among the largest logits");
     static const float zeros[] = { -1.0f, -0.0f, 0.0f };
-    choice = (ft_sampling_params){ 0 };
-    is_int(choose(zeros, 3, &choice, NULL), 1, "+0 and -0 are equal logits");
+    sampling = (ft_sampling_params){ 0 };
+    is_int(choose(zeros, 3, &sampling, NULL), 1, "+0 and -0 are equal logits");
 }
 
 static void test_borders(void)
 {
     static const float ties[] = { 0.0f, 2.0f, 2.0f, 2.0f, 1.0f };
     int drawn[5] = { 0 };
-    ft_sampling_params choice = { .temperature = 1.0f, .top_k = 2 };
-    for (choice.step = 0; choice.step < 1000; choice.step++)
-        drawn[choose(ties, 5, &choice, NULL)]++;
+    ft_sampling_params sampling = { .temperature = 1.0f, .top_k = 2 };
+    for (sampling.step = 0; sampling.step < 1000; sampling.step++)
+        drawn[choose(ties, 5, &sampling, NULL)]++;
     ok(drawn[1] > 400 && drawn[2] > 400 && drawn[1] + drawn[2] == 1000,
        "top-k 2 of three equal tokens keeps the smaller ids");
     memset(drawn, 0, sizeof drawn);
-    choice = (ft_sampling_params){ .temperature = 1.0f, .top_k = 1000 };
-    for (choice.step = 0; choice.step < 1000; choice.step++)
-        drawn[choose(ties, 5, &choice, NULL)]++;
+    sampling = (ft_sampling_params){ .temperature = 1.0f, .top_k = 1000 };
+    for (sampling.step = 0; sampling.step < 1000; sampling.step++)
+        drawn[choose(ties, 5, &sampling, NULL)]++;
     ok(drawn[0] > 0 && drawn[4] > 0, "a top-k above the vocabulary size keeps all tokens");
     memset(drawn, 0, sizeof drawn);
-    choice = (ft_sampling_params){ .temperature = 1.0f, .top_p = 1e-38f };
-    for (choice.step = 0; choice.step < 100; choice.step++)
-        drawn[choose(ties, 5, &choice, NULL)]++;
+    sampling = (ft_sampling_params){ .temperature = 1.0f, .top_p = 1e-38f };
+    for (sampling.step = 0; sampling.step < 100; sampling.step++)
+        drawn[choose(ties, 5, &sampling, NULL)]++;
     is_int(drawn[1], 100, "a tiny top-p keeps one token");
     memset(drawn, 0, sizeof drawn);
-    choice = (ft_sampling_params){ .temperature = 1.0f, .min_p = 2.0f };
-    for (choice.step = 0; choice.step < 1000; choice.step++)
-        drawn[choose(ties, 5, &choice, NULL)]++;
+    sampling = (ft_sampling_params){ .temperature = 1.0f, .min_p = 2.0f };
+    for (sampling.step = 0; sampling.step < 1000; sampling.step++)
+        drawn[choose(ties, 5, &sampling, NULL)]++;
     ok(drawn[1] > 250 && drawn[2] > 250 && drawn[3] > 250 && drawn[0] + drawn[4] == 0,
        "a min-p of 1 or more keeps the most likely token");
 }
@@ -293,12 +295,12 @@ static void test_exact_share(void)
 {
     static const float equal[] = { 1.0f, 1.0f, 1.0f, 1.0f };
     int largest = 0, beyond = 0;
-    ft_sampling_params choice = { .temperature = 1.0f, .top_p = 0.5f };
-    for (choice.step = 0; choice.step < 200; choice.step++) {
-        int32_t half = choose(equal, 4, &choice, NULL);
-        choice.top_p = 0x1.000002p-1f;
-        int32_t more = choose(equal, 4, &choice, NULL);
-        choice.top_p = 0.5f;
+    ft_sampling_params sampling = { .temperature = 1.0f, .top_p = 0.5f };
+    for (sampling.step = 0; sampling.step < 200; sampling.step++) {
+        int32_t half = choose(equal, 4, &sampling, NULL);
+        sampling.top_p = 0x1.000002p-1f;
+        int32_t more = choose(equal, 4, &sampling, NULL);
+        sampling.top_p = 0.5f;
         largest = half > largest ? half : largest;
         beyond = more > beyond ? more : beyond;
     }
@@ -309,33 +311,34 @@ static void test_exact_share(void)
 static void test_special_logits(void)
 {
     float x[] = { 1.0f, -INFINITY, NAN, 2.0f }, logprob = 0.0f;
-    ft_sampling_params choice = { .temperature = 1.0f };
-    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "a NaN logit yields no token");
+    ft_sampling_params sampling = { .temperature = 1.0f };
+    is_int(choose(x, 4, &sampling, &logprob), FT_NO_TOKEN, "a NaN logit yields no token");
     ok(logprob != logprob, "a NaN logit yields no log-probability");
-    choice.temperature = 0.0f;
-    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
+    sampling.temperature = 0.0f;
+    is_int(choose(x, 4, &sampling, NULL), FT_NO_TOKEN,
            "a NaN logit yields no token at temperature 0");
-    choice.bans = 1;
-    choice.ban[0] = 2;
-    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
+    sampling.n_banned = 1;
+    sampling.banned[0] = 2;
+    is_int(choose(x, 4, &sampling, NULL), FT_NO_TOKEN,
            "a NaN logit yields no token even if that token is banned");
     x[2] = INFINITY;
-    choice = (ft_sampling_params){ .temperature = 1.0f };
-    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "a logit of +inf yields no token");
+    sampling = (ft_sampling_params){ .temperature = 1.0f };
+    is_int(choose(x, 4, &sampling, &logprob), FT_NO_TOKEN, "a logit of +inf yields no token");
     ok(logprob != logprob, "a logit of +inf yields no log-probability");
-    choice.bans = 1;
-    choice.ban[0] = 2;
-    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
+    sampling.n_banned = 1;
+    sampling.banned[0] = 2;
+    is_int(choose(x, 4, &sampling, NULL), FT_NO_TOKEN,
            "a logit of +inf yields no token even if that token is banned");
     for (int i = 0; i < 4; i++)
         x[i] = -INFINITY;
-    choice.bans = 0;
-    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "logits that are all -inf yield no token");
+    sampling.n_banned = 0;
+    is_int(choose(x, 4, &sampling, &logprob), FT_NO_TOKEN,
+           "logits that are all -inf yield no token");
     ok(logprob != logprob, "logits that are all -inf yield no log-probability");
     for (int i = 0; i < 4; i++)
         x[i] = (float) i;
-    choice = (ft_sampling_params){ .temperature = 1.0f, .bans = 4, .ban = { 3, 1, 0, 2 } };
-    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
+    sampling = (ft_sampling_params){ .temperature = 1.0f, .n_banned = 4, .banned = { 3, 1, 0, 2 } };
+    is_int(choose(x, 4, &sampling, NULL), FT_NO_TOKEN,
            "a row with all tokens banned yields no token");
 }
 
@@ -347,9 +350,9 @@ static void test_logprob(void)
         float logprob;
         fill_logits(&chance, logits, n, round % 2 ? NORMAL : WORDS);
         fill_history(&chance, history, KNOWN, n, seen);
-        ft_sampling_params choice =
+        ft_sampling_params sampling =
             draw_choice(&chance, TOP_K | TOP_P | PENALTIES | NGRAM, n, KNOWN);
-        int32_t token = choose(logits, n, &choice, &logprob);
+        int32_t token = choose(logits, n, &sampling, &logprob);
         double sum = 0.0;
         if (token == FT_NO_TOKEN) /* a small vocabulary, with all tokens banned */
             continue;
@@ -370,21 +373,21 @@ static void test_logprob(void)
 
 static void test_penalties(void)
 {
-    ft_sampling_params choice = { .repetition_penalty = 1.25f };
-    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT, &choice) == 1.6f,
+    ft_sampling_params sampling = { .repetition_penalty = 1.25f };
+    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT, &sampling) == 1.6f,
        "a repetition penalty of 1.25 divides a positive logit of a prompt token");
-    ok(ft_sampling_penalize(-2.0f, 1, &choice) == -2.5f,
+    ok(ft_sampling_penalize(-2.0f, 1, &sampling) == -2.5f,
        "a repetition penalty multiplies a negative logit of a generated token");
-    ok(ft_sampling_penalize(2.0f, 0, &choice) == 2.0f,
+    ok(ft_sampling_penalize(2.0f, 0, &sampling) == 2.0f,
        "a repetition penalty leaves new tokens unchanged");
-    choice = (ft_sampling_params){ .presence_penalty = 0.5f, .frequency_penalty = 0.25f };
-    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT, &choice) == 2.0f,
+    sampling = (ft_sampling_params){ .presence_penalty = 0.5f, .frequency_penalty = 0.25f };
+    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT, &sampling) == 2.0f,
        "presence and frequency penalties leave prompt tokens unchanged");
-    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT | 3, &choice) == 0.75f,
+    ok(ft_sampling_penalize(2.0f, FT_TOKEN_IN_PROMPT | 3, &sampling) == 0.75f,
        "a token generated 3 times loses the presence penalty once and the frequency penalty 3 "
        "times");
-    choice.repetition_penalty = 2.0f;
-    ok(ft_sampling_penalize(3.0f, 1, &choice) == 0.75f,
+    sampling.repetition_penalty = 2.0f;
+    ok(ft_sampling_penalize(3.0f, 1, &sampling) == 0.75f,
        "the repetition penalty is applied before the others");
 }
 
@@ -409,13 +412,13 @@ static void test_ngrams(void)
     };
     memcpy(history, text, sizeof text);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ft_sampling_params choice = { .no_repeat_ngram = cases[i].n,
-                                      .n_tokens = cases[i].n_tokens };
+        ft_sampling_params sampling = { .no_repeat_ngram = cases[i].n,
+                                        .n_tokens = cases[i].n_tokens };
         unsigned banned = 0;
         for (int id = 0; id < 10; id++) {
             float x[10] = { 0 };
             x[id] = 1.0f;
-            if (choose(x, 10, &choice, NULL) != id)
+            if (choose(x, 10, &sampling, NULL) != id)
                 banned |= 1u << id;
         }
         is_int(banned, cases[i].banned,
@@ -430,9 +433,9 @@ static void test_ngrams(void)
 
 static void test_memory(void)
 {
-    enum { SEATS = 3, CONTEXT = 5, TOKENS = 7 };
-    int32_t text[SEATS * CONTEXT], last[SEATS] = { -9, -9, -9 };
-    uint32_t words[SEATS * TOKENS];
+    enum { SLOTS = 3, CONTEXT = 5, TOKENS = 7 };
+    int32_t text[SLOTS * CONTEXT], last[SLOTS] = { -9, -9, -9 };
+    uint32_t words[SLOTS * TOKENS];
     ft_cpu_token_history memory = { text, words, last, CONTEXT, TOKENS };
     memset(text, 0x55, sizeof text);
     memset(words, 0x55, sizeof words);
@@ -449,19 +452,19 @@ static void test_memory(void)
            words[18] == FT_TOKEN_IN_PROMPT,
        "the prompt's tokens are counted, and the counts of the slot's last text are cleared");
     ok(words[7] == 0x55555555 && text[5] == 0x55555555, "other slots are left unchanged");
-    ft_sampling_params choice = { .slot = 2, .n_tokens = 2 };
-    ft_cpu_sample_append(&memory, &choice, 4);
-    choice.n_tokens = 3;
-    ft_cpu_sample_append(&memory, &choice, 4);
+    ft_sampling_params sampling = { .slot = 2, .n_tokens = 2 };
+    ft_cpu_sample_append(&memory, &sampling, 4);
+    sampling.n_tokens = 3;
+    ft_cpu_sample_append(&memory, &sampling, 4);
     ok(text[12] == 4 && text[13] == 4 && words[18] == (FT_TOKEN_IN_PROMPT | 2) && last[2] == 4,
        "generated tokens are appended to the history and counted");
-    choice.n_tokens = CONTEXT;
-    ft_cpu_sample_append(&memory, &choice, 1);
+    sampling.n_tokens = CONTEXT;
+    ft_cpu_sample_append(&memory, &sampling, 1);
     ok(words[15] == 1 && last[2] == 1, "tokens beyond the context are only counted");
-    ft_cpu_sample_append(&memory, &choice, FT_NO_TOKEN);
+    ft_cpu_sample_append(&memory, &sampling, FT_NO_TOKEN);
     ok(last[2] == 0 && words[14] == 0, "a step without a token records nothing");
-    choice.slot = -1;
-    ft_cpu_sample_append(&memory, &choice, 3);
+    sampling.slot = -1;
+    ft_cpu_sample_append(&memory, &sampling, 3);
     ok(last[0] == -9 && last[1] == -9, "a token without a slot is not recorded");
     static const int32_t more[] = { 5 }, before[] = { 2 };
     ft_cpu_record_prompt(&memory, &(ft_cpu_prompt_tokens){ more, seq_id, 1, start, before, slot });
@@ -471,7 +474,7 @@ static void test_memory(void)
 
 int main(void)
 {
-    scratch = malloc(ft_cpu_sample_row_scratch(MOST));
+    scratch = malloc(ft_cpu_sample_row_scratch(MAX_SIZE));
     if (scratch == NULL)
         bail_out("out of memory");
     test_philox();

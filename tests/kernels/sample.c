@@ -88,9 +88,9 @@ ft_sampling_params draw_choice(rng *r, unsigned rules, size_t vocabulary, int32_
     if (rules & NGRAM)
         c.no_repeat_ngram = 1 + (int32_t) rng_below(r, 4);
     if (rules & BANS)
-        c.bans = 1 + (int32_t) rng_below(r, FT_MAX_BANNED_IDS);
-    for (int32_t i = 0; i < c.bans; i++) /* some are not valid ids */
-        c.ban[i] = (int32_t) rng_below(r, (uint32_t) vocabulary + 8) - 4;
+        c.n_banned = 1 + (int32_t) rng_below(r, FT_MAX_BANNED_IDS);
+    for (int32_t i = 0; i < c.n_banned; i++) /* some are not valid ids */
+        c.banned[i] = (int32_t) rng_below(r, (uint32_t) vocabulary + 8) - 4;
     return c;
 }
 
@@ -117,21 +117,22 @@ static void ban_plainly(float *out, size_t n, int32_t id)
         out[id] = -INFINITY;
 }
 
-void adjust_plainly(float *out, const float *logits, size_t n, const ft_sampling_params *choice,
+void adjust_plainly(float *out, const float *logits, size_t n, const ft_sampling_params *sampling,
                     const int32_t *history, const uint32_t *seen)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t chosen = seen[i] & 0x7fffffff;
         out[i] = logits[i];
-        if (choice->repetition_penalty != 0.0f && seen[i] != 0)
-            out[i] = out[i] < 0.0f ? out[i] * choice->repetition_penalty
-                                   : out[i] / choice->repetition_penalty;
+        if (sampling->repetition_penalty != 0.0f && seen[i] != 0)
+            out[i] = out[i] < 0.0f ? out[i] * sampling->repetition_penalty
+                                   : out[i] / sampling->repetition_penalty;
         if (chosen > 0)
-            out[i] = out[i] - choice->frequency_penalty * (float) chosen - choice->presence_penalty;
+            out[i] =
+                out[i] - sampling->frequency_penalty * (float) chosen - sampling->presence_penalty;
     }
-    for (int32_t i = 0; i < choice->bans; i++)
-        ban_plainly(out, n, choice->ban[i]);
-    int32_t length = choice->no_repeat_ngram, known = choice->n_tokens;
+    for (int32_t i = 0; i < sampling->n_banned; i++)
+        ban_plainly(out, n, sampling->banned[i]);
+    int32_t length = sampling->no_repeat_ngram, known = sampling->n_tokens;
     for (int32_t end = length; length > 0 && end <= known; end++) {
         /* Whether the n-gram before `end`, without its last token, is the suffix of the text. */
         bool same = true;
@@ -165,52 +166,52 @@ static uint64_t sum_of(const candidate *order, size_t n)
 }
 
 /* The number of sorted tokens that top-k, top-p and min-p keep. */
-static size_t count_kept(const candidate *order, size_t n, const ft_sampling_params *choice)
+static size_t count_kept(const candidate *order, size_t n, const ft_sampling_params *sampling)
 {
     size_t kept = n;
-    if (choice->top_k > 0 && (size_t) choice->top_k < n)
-        kept = (size_t) choice->top_k;
-    if (choice->top_p > 0.0f && choice->top_p < 1.0f) {
-        uint64_t share = ft_sampling_top_p_threshold(choice->top_p, sum_of(order, kept));
+    if (sampling->top_k > 0 && (size_t) sampling->top_k < n)
+        kept = (size_t) sampling->top_k;
+    if (sampling->top_p > 0.0f && sampling->top_p < 1.0f) {
+        uint64_t share = ft_sampling_top_p_threshold(sampling->top_p, sum_of(order, kept));
         uint64_t sum = order[0].mass;
         for (kept = 1; sum < share; kept++)
             sum += order[kept].mass;
     }
-    while (choice->min_p > 0.0f &&
-           order[kept - 1].exponent < ft_sampling_min_p_threshold(choice->min_p))
+    while (sampling->min_p > 0.0f &&
+           order[kept - 1].exponent < ft_sampling_min_p_threshold(sampling->min_p))
         kept--;
     return kept;
 }
 
-static int32_t draw_plainly(candidate *order, size_t n, const ft_sampling_params *choice)
+static int32_t draw_plainly(candidate *order, size_t n, const ft_sampling_params *sampling)
 {
-    float slope = ft_sampling_exponent_scale(choice->temperature);
+    float slope = ft_sampling_exponent_scale(sampling->temperature);
     for (size_t i = 0; i < n; i++) {
         order[i].exponent = ft_sampling_exponent(order[i].logit, order[0].logit, slope);
         order[i].mass = ft_sampling_fixed_prob(order[i].exponent);
     }
-    uint64_t sum = sum_of(order, count_kept(order, n, choice)), before = 0;
-    uint64_t place = ft_sampling_draw(ft_philox_draw(choice->seed, choice->step), sum);
+    uint64_t sum = sum_of(order, count_kept(order, n, sampling)), before = 0;
+    uint64_t place = ft_sampling_draw(ft_philox_draw(sampling->seed, sampling->step), sum);
     while (before + order->mass <= place)
         before += order++->mass;
     return order->id;
 }
 
-int32_t choose_plainly(const float *logits, size_t n, const ft_sampling_params *choice,
-                       const int32_t *history, const uint32_t *seen)
+int32_t sample_naive(const float *logits, size_t n, const ft_sampling_params *sampling,
+                     const int32_t *history, const uint32_t *seen)
 {
     float *adjusted = malloc(n * sizeof *adjusted);
     candidate *order = calloc(n, sizeof *order);
     int32_t token = FT_NO_TOKEN;
     if (adjusted == NULL || order == NULL)
         bail_out("out of memory");
-    adjust_plainly(adjusted, logits, n, choice, history, seen);
+    adjust_plainly(adjusted, logits, n, sampling, history, seen);
     for (size_t i = 0; i < n; i++)
         order[i] = (candidate){ .logit = adjusted[i], .id = (int32_t) i };
     qsort(order, n, sizeof *order, likelier_first);
     if (order->logit > -INFINITY)
-        token = choice->temperature > 0.0f && order->logit < INFINITY
-                    ? draw_plainly(order, n, choice)
+        token = sampling->temperature > 0.0f && order->logit < INFINITY
+                    ? draw_plainly(order, n, sampling)
                     : order->id;
     free(adjusted);
     free(order);

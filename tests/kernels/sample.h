@@ -35,11 +35,11 @@ ft_sampling_params draw_choice(rng *r, unsigned rules, size_t vocabulary, int32_
 void fill_history(rng *r, int32_t *history, int32_t known, size_t vocabulary, uint32_t *seen);
 
 /* Logits after penalties and bans, written from the definitions of the options. */
-void adjust_plainly(float *out, const float *logits, size_t n, const ft_sampling_params *choice,
+void adjust_plainly(float *out, const float *logits, size_t n, const ft_sampling_params *sampling,
                     const int32_t *history, const uint32_t *seen);
 
 /* The token that kernels/sampling.h specifies, by a full sort of the adjusted logits. */
-int32_t choose_plainly(const float *logits, size_t n, const ft_sampling_params *choice,
-                       const int32_t *history, const uint32_t *seen);
+int32_t sample_naive(const float *logits, size_t n, const ft_sampling_params *sampling,
+                     const int32_t *history, const uint32_t *seen);
 
 #endif

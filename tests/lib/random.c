@@ -44,7 +44,7 @@ void rng_floats(rng *r, float *out, size_t n, double sigma)
         out[i] = (float) (sigma * rng_normal(r));
 }
 
-void rng_codes(rng *r, int8_t *out, size_t n)
+void rng_int8(rng *r, int8_t *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = (int8_t) ((int) rng_below(r, 255) - 127);

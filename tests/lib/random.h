@@ -27,6 +27,6 @@ double rng_normal(rng *r);
 
 /* Fill an array: normal floats of standard deviation `sigma`, or int8 values -127..127. */
 void rng_floats(rng *r, float *out, size_t n, double sigma);
-void rng_codes(rng *r, int8_t *out, size_t n);
+void rng_int8(rng *r, int8_t *out, size_t n);
 
 #endif

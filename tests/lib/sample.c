@@ -49,7 +49,7 @@ static const ft_artifact_tensor blocks_tensors[] = {
       .layout = FT_PANEL32,
       .ndim = 2,
       .dim = { 37, 70 },
-      .blocks = { .group = 32 },
+      .groupwise = { .group = 32 },
       .has_zero_points = true },
     { .name = "head.weight",
       .role = "linear",
@@ -57,7 +57,7 @@ static const ft_artifact_tensor blocks_tensors[] = {
       .layout = FT_PANEL32,
       .ndim = 2,
       .dim = { 3, 5 },
-      .blocks = { .int8_activations = true } },
+      .groupwise = { .int8_activations = true } },
     { .name = "layer.0.norm.weight", .role = "vector", .dtype = FT_F32, .ndim = 1, .dim = { 24 } },
 };
 
@@ -70,7 +70,7 @@ typedef struct {
     const sample *what;
     int tensor;
     size_t at;
-    size_t codes, scales; /* bytes of a group-wise matrix; else `codes` is unlimited */
+    size_t quantized, scales; /* bytes of a group-wise matrix; else `quantized` is unlimited */
     size_t rows;
     float scale[LARGE_ROWS]; /* written by the producer, as a quantizer would */
 } weights;
@@ -92,9 +92,9 @@ unsigned char sample_group_byte(bool zeros, size_t rows, size_t index)
 static unsigned char next_byte(weights *w)
 {
     size_t at = w->at++;
-    if (at < w->codes)
+    if (at < w->quantized)
         return sample_byte(w->what, w->tensor, at);
-    at -= w->codes;
+    at -= w->quantized;
     return at < w->scales ? sample_group_byte(false, w->rows, at)
                           : sample_group_byte(true, w->rows, at - w->scales);
 }
@@ -129,12 +129,12 @@ static ft_artifact_tensor tensor_of(const sample *what, int index)
 /* The offsets at which the producer switches to scales and zero points. */
 static void set_parts(weights *w, const ft_artifact_tensor *t)
 {
-    w->codes = SIZE_MAX;
+    w->quantized = SIZE_MAX;
     if (t->layout != FT_PANEL32)
         return;
     w->rows = (size_t) t->dim[0];
-    w->codes = ft_panel_bytes(w->rows, (size_t) t->dim[1], ft_groupwise_bits(t->dtype));
-    w->scales = 2 * ft_groupwise_scale_count(&t->blocks, w->rows, (size_t) t->dim[1]);
+    w->quantized = ft_panel_bytes(w->rows, (size_t) t->dim[1], ft_groupwise_bits(t->dtype));
+    w->scales = 2 * ft_groupwise_scale_count(&t->groupwise, w->rows, (size_t) t->dim[1]);
 }
 
 static ft_status add_weights(ft_artifact_writer *writer, weights list[TENSORS], const sample *what,

@@ -86,12 +86,12 @@ static void test_open(const calibrated *files)
     ft_model_close(NULL);
 }
 
-static void test_info(const ft_model *real, const ft_model *codes)
+static void test_info(const ft_model *real, const ft_model *quantized)
 {
     ft_model_info info = ft_model_get_info(real);
     is_str(info.family, "bert", "ft_model_get_info() reports the family");
     is_str(info.precision, "float", "ft_model_get_info() reports the precision of a float model");
-    is_str(ft_model_get_info(codes).precision, "int8",
+    is_str(ft_model_get_info(quantized).precision, "int8",
            "ft_model_get_info() reports the precision of an int8 model");
     ok(info.layers == 2 && info.hidden == 8 && info.heads == 2 && info.vocabulary == 20 &&
            info.max_positions == 10 && info.labels == 3 && !info.embedding,
@@ -336,11 +336,12 @@ int main(void)
     tiny_make_classifier(&t);
     tiny_configure(&t, "{\"id2label\": {\"0\": \"bad\", \"1\": \"good\", \"2\": \"odd\"}}");
     calibrated_make(&files, &t);
-    ft_model *real = calibrated_open(files.real, NULL), *codes = calibrated_open(files.codes, NULL);
+    ft_model *real = calibrated_open(files.real, NULL),
+             *quantized = calibrated_open(files.quantized, NULL);
     ft_session *session = calibrated_session(
         real, &(ft_session_options){ .threads = 1, .max_tokens = 8, .max_sequences = 3 });
     test_open(&files);
-    test_info(real, codes);
+    test_info(real, quantized);
     test_open_session(real, &files);
     test_set(session);
     test_run(session);
@@ -349,10 +350,10 @@ int main(void)
     test_get(real);
     test_kept_input(real);
     test_kept(files.real, "float");
-    test_kept(files.codes, "int8");
+    test_kept(files.quantized, "int8");
     ft_session_close(session);
     ft_model_close(real);
-    ft_model_close(codes);
+    ft_model_close(quantized);
     tiny_remove(&t);
     return done_testing();
 }

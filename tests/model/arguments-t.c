@@ -258,7 +258,7 @@ static void test_tokenizers(const ft_model *model)
 
 static void test_chats(void)
 {
-    const ft_chat_message user = { "user", "a" }, mute = { "user", NULL }, nobody = { NULL, "a" };
+    const ft_chat_message user = { "user", "a" }, mute = { "user", NULL }, no_role = { NULL, "a" };
     char text[8];
     size_t bytes;
     refused(ft_chat_render(FT_CHAT_QWEN2, NULL, 2, text, 8, &bytes, &err),
@@ -267,7 +267,7 @@ static void test_chats(void)
             "found no messages, expected at least one");
     refused(ft_chat_render(FT_CHAT_QWEN2, &mute, 1, text, 8, &bytes, &err),
             "message 0: its content is NULL");
-    refused(ft_chat_render(FT_CHAT_QWEN2, &nobody, 1, text, 8, &bytes, &err),
+    refused(ft_chat_render(FT_CHAT_QWEN2, &no_role, 1, text, 8, &bytes, &err),
             "message 0: its role is NULL");
     refused(ft_chat_render(FT_CHAT_QWEN2, &user, 1, NULL, 8, &bytes, &err),
             "ft_chat_render: text is NULL, but capacity is 8");

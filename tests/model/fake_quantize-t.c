@@ -54,18 +54,18 @@ static ft_weight calibrated(const ft_weight *weight)
                            .cols = weight->cols };
     size_t block = ft_weight_matrix_block_bytes(&w);
     float *scale = must_have(weight->rows, sizeof *scale);
-    int8_t *codes = must_have(ft_weight_matrix_blocks(&w), block);
+    int8_t *quantized = must_have(ft_weight_matrix_blocks(&w), block);
     ft_error err;
     must(ft_weight_matrix_scales(scale, &w, &err), &err);
     for (size_t i = 0; i < ft_weight_matrix_blocks(&w); i++)
-        ft_weight_matrix_quantize_i8(codes + i * block, &w, scale, i);
+        ft_weight_matrix_quantize_i8(quantized + i * block, &w, scale, i);
     return (ft_weight){ .name = "w",
                         .rows = weight->rows,
                         .cols = weight->cols,
                         .dtype = FT_I8,
                         .layout = FT_COL4_4R2_8C,
                         .scale = scale,
-                        .data = codes };
+                        .data = quantized };
 }
 
 static void test_dtype(ft_dtype dtype, const char *name)
@@ -79,11 +79,11 @@ static void test_dtype(ft_dtype dtype, const char *name)
        "%s: a fake-quantized weight stores its quantized values as row-major float32", name);
     ok(memcmp(fake.scale, int8.scale, ROWS * sizeof *fake.scale) == 0,
        "%s: the scales of a fake-quantized weight equal those that calibration writes", name);
-    const float *codes = fake.data, *others = int8.data;
+    const float *quantized = fake.data, *others = int8.data;
     int differ = 0, outside = 0;
     for (size_t i = 0; i < ROWS * COLS; i++) {
-        differ += !(codes[i] == others[i]);
-        outside += !(codes[i] >= -127.0f && codes[i] <= 127.0f);
+        differ += !(quantized[i] == others[i]);
+        outside += !(quantized[i] >= -127.0f && quantized[i] <= 127.0f);
     }
     is_int(differ + outside, 0,
            "%s: the values of a fake-quantized weight equal those that calibration writes", name);

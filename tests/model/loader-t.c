@@ -312,7 +312,7 @@ int main(void)
     char path[CALIBRATED_PATH];
     tiny_make_classifier(&t);
     calibrated_make(&files, &t);
-    must(ft_artifact_open(&from, files.codes, FT_VERIFY_STRUCTURE, &err), &err);
+    must(ft_artifact_open(&from, files.quantized, FT_VERIFY_STRUCTURE, &err), &err);
     snprintf(path, sizeof path, "%s/copy.ft", t.folder);
     test_good(path, from);
     check(path, from, weights, FT_COUNT(weights));

@@ -157,7 +157,7 @@ static ft_status run(ft_error *err)
 {
     ft_model *model;
     ft_session *session = NULL;
-    ft_status status = ft_model_open(&model, made.codes, NULL, err);
+    ft_status status = ft_model_open(&model, made.quantized, NULL, err);
     if (status == FT_OK)
         status = ft_session_open(&session, model, &(ft_session_options){ .threads = 1 }, err);
     if (status == FT_OK)

@@ -18,7 +18,7 @@
 #include <string.h>
 
 static char folder[FOLDER_PATH], path[FOLDER_PATH + 16];
-static test_bert floats, codes;
+static test_bert floats, quantized;
 
 static ft_model *open_model(const ft_model_options *options)
 {
@@ -67,7 +67,7 @@ static void test_float(void)
 
 static void test_int8(void)
 {
-    bert_file_write(&codes, "float", path);
+    bert_file_write(&quantized, "float", path);
     ft_model *model = open_model(NULL);
     is_str(ft_model_get_info(model).precision, "int8", "ft_model_open() opens an int8 artifact");
     ok(in_place(model), "int8 weights and their scales are used in place in the mapped file");
@@ -88,7 +88,7 @@ static void test_int8(void)
        "the option fake opens an int8 artifact with quantized values in float32");
     ft_model_close(model);
 
-    bert_file_write(&codes, "int8", path);
+    bert_file_write(&quantized, "int8", path);
     model = open_model(NULL);
     ok(model->quant.int8_residual, "the recipe of an artifact selects the int8 residual stream");
     ft_model_close(model);
@@ -117,7 +117,7 @@ static ft_dtype dtype_of_reals(float largest)
     return dtype;
 }
 
-static void test_halves(void)
+static void test_f16(void)
 {
     bert_file_write(&floats, "float", path);
     is_int(dtype_of_reals(1.0f), FT_F16, "float values of a quantized plan are float16");
@@ -131,14 +131,14 @@ int main(void)
 {
     ft_config config = test_bert_config(12, 2, 20);
     test_bert_make(&floats, &config, FT_MODE_FLOAT, 1);
-    test_bert_make(&codes, &config, FT_MODE_INT8, 1);
+    test_bert_make(&quantized, &config, FT_MODE_INT8, 1);
     folder_make(folder);
     snprintf(path, sizeof path, "%s/model.ft", folder);
     test_float();
     test_int8();
-    test_halves();
+    test_f16();
     folder_remove(folder);
     test_bert_free(&floats);
-    test_bert_free(&codes);
+    test_bert_free(&quantized);
     return done_testing();
 }

@@ -67,8 +67,8 @@ static void test_float(const ft_plan *graph, const ft_plan *observing)
 }
 
 /* `dtype` is the dtype of float values in the quantized plans. */
-static void test_codes(const test_bert *model, const float *scale, bool int8_residual,
-                       ft_dtype dtype, const planrun *real)
+static void test_quantized(const test_bert *model, const float *scale, bool int8_residual,
+                           ft_dtype dtype, const planrun *real)
 {
     planrun f[2][2]; /* [int8][fused] */
     char residual[64], sentence[128];
@@ -115,7 +115,7 @@ int main(void)
     planrun_start(&real, backend, device, graph,
                   &(ft_lower_options){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
     for (int i = 0; i < 4; i++)
-        test_codes(model, scale, i % 2, i / 2 ? FT_F16 : FT_F32, &real);
+        test_quantized(model, scale, i % 2, i / 2 ? FT_F16 : FT_F32, &real);
     planrun_end(&real);
     free(scale);
     for (int mode = 0; mode <= FT_MODE_INT8; mode++)

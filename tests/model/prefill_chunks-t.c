@@ -111,16 +111,16 @@ static bool is_whole(const ft_page_table *pages)
 
 static void test_many_turns(void)
 {
-    enum { COUNT = 37, SEATS = 7, MOST = 9 };
+    enum { COUNT = 37, SLOTS = 7, MAX_PAGES = 9 };
     ft_error err;
     ft_page_table pages;
     rng r = { 81 };
     size_t lost = 0, wrong = 0, refused = 0;
-    must(ft_page_table_init(&pages, COUNT, SEATS, MOST, &err), &err);
+    must(ft_page_table_init(&pages, COUNT, SLOTS, MAX_PAGES, &err), &err);
     for (int i = 0; i < 5000; i++) {
-        size_t slot = rng_below(&r, SEATS), tokens = rng_below(&r, MOST * FT_PAGE_TOKENS + 50);
+        size_t slot = rng_below(&r, SLOTS), tokens = rng_below(&r, MAX_PAGES * FT_PAGE_TOKENS + 50);
         size_t wanted = ft_pages_for_tokens(tokens), taken = pages.used[slot];
-        bool possible = wanted <= MOST && wanted <= taken + pages.num_free;
+        bool possible = wanted <= MAX_PAGES && wanted <= taken + pages.num_free;
         if (rng_below(&r, 4) == 0) {
             ft_page_table_release(&pages, slot);
             wrong += pages.used[slot] != 0;
@@ -153,16 +153,16 @@ static void test_too_many_pages(void)
 
 /* ---- Prefill chunks ----------------------------------------------------------------------- */
 
-enum { TOKENS = 12, SEATS = 5, PAGES = 8, MOST = 3 };
+enum { TOKENS = 12, SLOTS = 5, PAGES = 8, MAX_PAGES = 3 };
 static const ft_limits limits = { .tokens = TOKENS,
-                                  .sequences = SEATS,
+                                  .sequences = SLOTS,
                                   .selected = TOKENS,
-                                  .context = MOST * FT_PAGE_TOKENS,
+                                  .context = MAX_PAGES * FT_PAGE_TOKENS,
                                   .pages = PAGES };
 static const int32_t text[TOKENS] = { 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22 };
 
 static void add(ft_chunk_batch *p, size_t slot, size_t n_past, size_t count, ft_logit_rows wanted,
-                const ft_sampling_params *choice)
+                const ft_sampling_params *sampling)
 {
     if (!ft_page_table_reserve(&p->pages, slot, n_past + count))
         bail_out("no pages for slot %zu", slot);
@@ -172,14 +172,14 @@ static void add(ft_chunk_batch *p, size_t slot, size_t n_past, size_t count, ft_
                                                .ids = text + p->batch.tokens,
                                                .count = count,
                                                .logits = wanted,
-                                               .choice = choice });
+                                               .sampling = sampling });
 }
 
 static void is_empty(const ft_chunk_batch *p, const char *when)
 {
     const ft_batch *b = &p->batch;
     ok(b->tokens == 0 && b->sequences == 0 && b->longest == 0 && b->context == 0 &&
-           b->selected == 0 && b->choice == NULL && !b->step && b->start[0] == 0,
+           b->selected == 0 && b->sampling == NULL && !b->decode_step && b->start[0] == 0,
        "%s: the batch is empty", when);
 }
 
@@ -202,15 +202,16 @@ static void test_batch(ft_chunk_batch *p)
        "n_past is the number of tokens before each chunk");
     ok(same(b->n_tokens, (int32_t[]){ 7, 132, 75, 6 }, 4),
        "n_tokens is the sequence length of each chunk");
-    ok(b->max_pages == MOST &&
-           same(b->pages, (int32_t[]){ 0, 0, 0, 1, 2, 3, 4, 5, 0, 6, 0, 0 }, (size_t) 4 * MOST),
+    ok(b->max_pages == MAX_PAGES &&
+           same(b->pages, (int32_t[]){ 0, 0, 0, 1, 2, 3, 4, 5, 0, 6, 0, 0 },
+                (size_t) 4 * MAX_PAGES),
        "the batch contains the page list of each chunk");
     is_int((long long) b->longest, 5, "the longest chunk has five tokens");
     is_int((long long) b->context, 132,
            "the longest context has 132 tokens after the forward pass");
     ok(b->selected == 4 && same(b->selected_rows, (int32_t[]){ 3, 4, 5, 6 }, 4),
        "the selected rows are the last, all, the only and none of the rows of their chunks");
-    ok(b->choice == NULL, "a batch without sampling parameters samples no token");
+    ok(b->sampling == NULL, "a batch without sampling parameters samples no token");
 }
 
 /* The next forward pass of the same sequences has a new batch and the old pages. */
@@ -219,7 +220,7 @@ static void test_again(ft_chunk_batch *p)
     const ft_batch *b = &p->batch;
     const ft_sampling_params first = { .seed = 7, .slot = 1, .n_tokens = 6 };
     const ft_sampling_params second = { .temperature = 0.5f, .slot = 3, .n_tokens = 5 };
-    p->batch.step = true;
+    p->batch.decode_step = true;
     ft_chunk_batch_clear(p);
     is_empty(p, "after clearing");
     add(p, 1, 5, 1, FT_LOGITS_LAST, &first);
@@ -230,13 +231,13 @@ static void test_again(ft_chunk_batch *p)
            same(b->seq_id, (int32_t[]){ 0, 1 }, 2) && same(b->slot, (int32_t[]){ 1, 3 }, 2) &&
            same(b->n_past, (int32_t[]){ 5, 4 }, 2) && same(b->n_tokens, (int32_t[]){ 7, 8 }, 2),
        "a cleared batch keeps no data of the previous chunks");
-    ok(same(b->pages, (int32_t[]){ 6, 0, 0, 0, 0, 0 }, (size_t) 2 * MOST),
+    ok(same(b->pages, (int32_t[]){ 6, 0, 0, 0, 0, 0 }, (size_t) 2 * MAX_PAGES),
        "a cleared batch keeps the pages of its slots");
     ok(b->selected == 2 && same(b->selected_rows, (int32_t[]){ 0, 1 }, 2),
        "the rows of both decode chunks are selected");
-    ok(b->choice != NULL && b->choice[0].seed == 7 && b->choice[0].slot == 1 &&
-           b->choice[0].n_tokens == 6 && b->choice[1].temperature == 0.5f &&
-           b->choice[1].slot == 3 && b->choice[1].n_tokens == 5,
+    ok(b->sampling != NULL && b->sampling[0].seed == 7 && b->sampling[0].slot == 1 &&
+           b->sampling[0].n_tokens == 6 && b->sampling[1].temperature == 0.5f &&
+           b->sampling[1].slot == 3 && b->sampling[1].n_tokens == 5,
        "the batch contains the sampling parameters of each chunk");
     ft_chunk_batch_clear(p);
     is_empty(p, "after clearing again");
@@ -252,7 +253,7 @@ static void test_passages(void)
     test_again(p);
     ft_page_table_release(&p->pages, 1);
     add(p, 2, 0, 1, FT_LOGITS_NONE, NULL);
-    ok(same(p->batch.pages, (int32_t[]){ 6, 0, 0 }, MOST), "a released page is reused");
+    ok(same(p->batch.pages, (int32_t[]){ 6, 0, 0 }, MAX_PAGES), "a released page is reused");
     ft_chunk_batch_close(p);
 }
 

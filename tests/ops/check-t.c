@@ -24,7 +24,7 @@ static ft_op op_of(const a_case *c)
 {
     ft_op op = { .kind = c->kind,
                  .out = index_of(c->out),
-                 .codes = index_of(c->codes),
+                 .quantized = index_of(c->quantized),
                  .inner = index_of(c->inner),
                  .second = index_of(c->second),
                  .attr = { .heads = c->heads,
@@ -57,10 +57,10 @@ static void test_case(const ft_plan *plan, const a_case *c)
             diag("%s", err.text);
         return;
     }
-    int named = c->out != 0     ? c->out
-                : c->codes != 0 ? c->codes
-                : c->in[0] != 0 ? c->in[0]
-                                : c->in[1];
+    int named = c->out != 0         ? c->out
+                : c->quantized != 0 ? c->quantized
+                : c->in[0] != 0     ? c->in[0]
+                                    : c->in[1];
     char expected[256];
     snprintf(expected, sizeof expected, "m.ft: %s %s: %s", kind,
              named == 0 ? "?" : check_values[named].name, c->why);
@@ -136,7 +136,7 @@ int main(void)
     ft_op op = { .kind = FT_NUM_OP_KINDS,
                  .in = { X, -1, -1 },
                  .out = Y,
-                 .codes = -1,
+                 .quantized = -1,
                  .inner = -1,
                  .second = -1 };
     is_int(ft_op_check(&plan, &op, "m.ft", &err), FT_ESHAPE,

@@ -48,7 +48,7 @@ enum {
     KEYS_I8,
     KEYS_8,
     KEYS_I32,
-    KEYS_SEATS,
+    KEYS_SLOTS,
     KEYS_RUN,
     SCALES,
     SCALES_H,
@@ -68,7 +68,7 @@ enum {
     SEEN_9,
     SEEN_F,
     SEEN_CONTEXTS,
-    LANES,
+    BEAMS,
     HUGE_LOGITS,
     IMAGE,
     IMAGE_H,
@@ -153,7 +153,7 @@ extern const ft_weight check_weights[WEIGHTS];
 /* Indices into check_values and check_weights. */
 typedef struct a_case {
     ft_op_kind kind;
-    int in[FT_MAX_IN], out, codes, inner, weight[FT_MAX_WEIGHTS], heads;
+    int in[FT_MAX_IN], out, quantized, inner, weight[FT_MAX_WEIGHTS], heads;
     const char *sentence, *why; /* the noun phrase of the sentence; the message, or NULL */
     int second, state[FT_MAX_STATES], kv_heads; /* last, because most operations have none */
     ft_norm_kind norm;

@@ -131,7 +131,7 @@ static void *attend(bench *on, const world *w, const ft_batch *batch, const void
         oneop_state(&t, FT_STATE_KEY_SCALES, rows, (int32_t) v->kv_heads, FT_F32, keys->scale);
         oneop_state(&t, FT_STATE_VALUE_SCALES, rows, (int32_t) v->kv_heads, FT_F32, values->scale);
     }
-    if (v->lanes && !v->cross_kv)
+    if (v->beam_width && !v->cross_kv)
         oneop_state(&t, FT_STATE_CACHE_INDIRECTION, FT_SLOT_POSITIONS, 1, FT_I32,
                     w->cache_indirection);
     oneop_run(&t, found, NULL);
@@ -183,24 +183,24 @@ static void compare_with_oracle(bench *on, const world *w, const void *q, const 
 static bool same_in_chunks(bench *on, const world *w, const void *q, const cache *keys,
                            const cache *values, const void *together, int32_t chunk)
 {
-    static const int32_t nobody[ROWS] = { 0 };
+    static const int32_t first_sequence[ROWS] = { 0 };
     size_t row_bytes = w->v->heads * w->v->size * ft_dtype_size(w->v->real);
     bool same = true;
     for (int32_t i = 0; i < SEQUENCES; i++)
         for (int32_t row = world_start[i]; row < world_start[i + 1]; row += chunk) {
             int32_t rows = world_start[i + 1] - row < chunk ? world_start[i + 1] - row : chunk;
-            int32_t start[2] = { 0, rows }, n_past = world_past[i] + row - world_start[i];
+            int32_t start[2] = { 0, rows }, n_past = world_n_past[i] + row - world_start[i];
             ft_batch alone = { .tokens = (size_t) rows,
                                .sequences = 1,
                                .longest = (size_t) rows,
                                .start = start,
-                               .seq_id = nobody,
+                               .seq_id = first_sequence,
                                .n_past = &n_past,
                                .n_tokens = &w->n_tokens[i],
                                .pages = w->pages + i * LIST,
                                .max_pages = LIST,
                                .context = (size_t) (n_past + rows),
-                               .step = rows == 1 && on->backend == &ft_backend_cpu };
+                               .decode_step = rows == 1 && on->backend == &ft_backend_cpu };
             if (w->v->cross_kv) {
                 alone.cross_kv = &w->n_tokens[i];
                 alone.cross_kv_pages = w->pages + i * LIST;
@@ -218,7 +218,7 @@ static bool same_in_chunks(bench *on, const world *w, const void *q, const cache
 static void attend_case(bench *on, const variant *v)
 {
     world w;
-    bool alone = !v->lanes || v->cross_kv; /* beams of one search cannot be split */
+    bool alone = !v->beam_width || v->cross_kv; /* beams of one search cannot be split */
     if (!variant_runs_on(on, v, alone ? 2 : 1))
         return;
     world_init(&w, v);

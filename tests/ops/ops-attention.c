@@ -175,7 +175,7 @@ static quantized make_quantized(const oracle_attention *a, size_t tokens)
     float spread = (float) (sqrt(2.0 / (sqrt(dim) * a->score_scale)) / 73.0);
     quantized q = { .scale = { spread, spread, 0.02f }, .out_scale = 1.5f / 127.0f };
     for (int i = 0; i < 3; i++)
-        q.code[i] = random_codes(50 + (uint64_t) i, tokens * a->cols);
+        q.code[i] = random_int8(50 + (uint64_t) i, tokens * a->cols);
     return q;
 }
 
@@ -185,7 +185,7 @@ static void finish_quantized(quantized *q, oracle_attention a, size_t tokens)
     double *wide[3];
     size_t n = tokens * a.cols;
     for (int i = 0; i < 3; i++) {
-        q->fake[i] = codes_in_float(q->code[i], n);
+        q->fake[i] = fake_quantized(q->code[i], n);
         wide[i] = doubles_of(q->fake[i], n);
     }
     a.q = wide[0];
@@ -193,7 +193,7 @@ static void finish_quantized(quantized *q, oracle_attention a, size_t tokens)
     a.v = wide[2];
     a.score_scale *= (double) q->scale[0] * (double) q->scale[1];
     a.value_scale = (double) q->scale[2];
-    a.codes = true;
+    a.quantized = true;
     a.doubt = q->doubt = must_have(n, sizeof *q->doubt);
     q->context = must_have(n, sizeof *q->context);
     oracle_attend(q->context, NULL, &a);
@@ -212,7 +212,7 @@ static void free_quantized(quantized *q)
 }
 
 static void run_quantized(bench *on, const ft_batch *batch, const oracle_attention *a,
-                          const quantized *q, bool fake, bool to_codes, void *result)
+                          const quantized *q, bool fake, bool to_quantized, void *result)
 {
     oneop t;
     ft_dtype dtype = fake ? FT_F32 : FT_I8;
@@ -221,11 +221,11 @@ static void run_quantized(bench *on, const ft_batch *batch, const oracle_attenti
         oneop_in(&t, i, FT_TOKENS, (int32_t) a->cols, dtype, q->scale[i],
                  fake ? (const void *) q->fake[i] : q->code[i]);
     oneop_inner(&t);
-    if (to_codes)
-        oneop_codes(&t, FT_TOKENS, (int32_t) a->cols, dtype, q->out_scale);
+    if (to_quantized)
+        oneop_quantized(&t, FT_TOKENS, (int32_t) a->cols, dtype, q->out_scale);
     else
         oneop_out(&t, FT_TOKENS, (int32_t) a->cols);
-    oneop_run(&t, to_codes ? NULL : result, to_codes ? result : NULL);
+    oneop_run(&t, to_quantized ? NULL : result, to_quantized ? result : NULL);
     oneop_end(&t);
 }
 
@@ -263,7 +263,7 @@ static void quantized_case(bench *on, const ft_batch *batch, const oracle_attent
     double *real = doubles_of(fake, n);
     run_quantized(on, batch, a, q, true, true, fake);
     run_quantized(on, batch, a, q, false, true, int8);
-    wrong = wrong_codes(fake, FT_F32, real, (double) q->out_scale, CODE_SLACK, n);
+    wrong = wrong_quantized(fake, FT_F32, real, (double) q->out_scale, CODE_SLACK, n);
     is_int((long long) wrong, 0,
            "%s: fake-quantized attention with %s quantizes its result correctly", on->name, what);
     for (size_t i = 0; i < n; i++)

@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { SEATS = 9, WORDS = 97, TEXTS = 3, SELECTED = 4 };
+enum { SLOTS = 9, WORDS = 97, TEXTS = 3, SELECTED = 4 };
 _Static_assert((int) TEXT == (int) CONTEXT, "the state has the size of a session's");
 
 /* One search begins, one is inactive, one continues. */
@@ -22,18 +22,18 @@ static const ft_beam_params texts[TEXTS] = {
     { .slot = 5,
       .row = 3,
       .width = 4,
-      .parts = 2,
+      .num_beam_groups = 2,
       .diversity_penalty = 0.5f,
       .n_tokens = 2,
-      .longest = 9 },
-    { .slot = -1, .width = 3, .parts = 1 },
+      .max_length = 9 },
+    { .slot = -1, .width = 3, .num_beam_groups = 1 },
     { .slot = 1,
       .row = 0,
       .width = 3,
-      .parts = 1,
+      .num_beam_groups = 1,
       .no_repeat_ngram = 1,
       .n_tokens = 4,
-      .longest = 9 },
+      .max_length = 9 },
 };
 
 static ft_beam_params complete(const ft_beam_params *text, int32_t prompt)
@@ -41,8 +41,8 @@ static ft_beam_params complete(const ft_beam_params *text, int32_t prompt)
     ft_beam_params rules = *text;
     rules.prompt = prompt;
     rules.forced = -1;
-    rules.ends = 1;
-    rules.end[0] = 17;
+    rules.n_eos = 1;
+    rules.eos[0] = 17;
     ft_beam_set_length_divisors(&rules, 1.0);
     return rules;
 }
@@ -50,9 +50,9 @@ static ft_beam_params complete(const ft_beam_params *text, int32_t prompt)
 /* A state in which the last search has already taken a step. */
 static ft_beam_state begin(rng *r, const float *logits)
 {
-    ft_beam_state m = memory_new(r, SEATS, WORDS);
+    ft_beam_state m = memory_new(r, SLOTS, WORDS);
     ft_beam_params before = complete(&texts[2], 3);
-    for (size_t i = 0; i < (size_t) SEATS * TEXT; i++)
+    for (size_t i = 0; i < (size_t) SLOTS * TEXT; i++)
         m.history[i] = (int32_t) rng_below(r, WORDS);
     before.n_tokens = 3;
     step_on_cpu(&m, &before, logits);
@@ -62,7 +62,7 @@ static ft_beam_state begin(rng *r, const float *logits)
 static void add_states(oneop *t, const ft_beam_state *before, const ft_beam_state *after)
 {
     t->limits =
-        (ft_limits){ .tokens = SEATS, .sequences = SEATS, .context = CONTEXT, .pages = PAGES };
+        (ft_limits){ .tokens = SLOTS, .sequences = SLOTS, .context = CONTEXT, .pages = PAGES };
     oneop_state(t, FT_STATE_LAST_TOKEN, FT_SLOTS, 1, FT_I32, before->last);
     oneop_state(t, FT_STATE_HISTORY, FT_SLOT_POSITIONS, 1, FT_I32, before->history);
     oneop_state(t, FT_STATE_BEAMS, FT_SLOTS, FT_BEAM_WORDS, FT_I32, before->beam);
@@ -80,7 +80,7 @@ static ft_beam_state run_beam(bench *on, const ft_beam_params *beams, const floa
                               const ft_beam_state *before)
 {
     static const int32_t select[SELECTED] = { 0, 2, 3, 9 }, num_slots[SEQUENCES] = { 1, 2, 3, 5 };
-    ft_beam_state after = memory_copy(before, SEATS);
+    ft_beam_state after = memory_copy(before, SLOTS);
     world w;
     oneop t;
     world_init(&w, &(variant){ .kv_heads = 1 });
@@ -103,20 +103,20 @@ void test_beam_search(bench *on)
     float logits[SELECTED * WORDS];
     ft_beam_params beams[TEXTS];
     rng_floats(&r, logits, SELECTED * WORDS, 2.0);
-    ft_beam_state before = begin(&r, logits), expected = memory_copy(&before, SEATS);
+    ft_beam_state before = begin(&r, logits), expected = memory_copy(&before, SLOTS);
     for (int i = 0; i < TEXTS; i++) {
         beams[i] = complete(&texts[i], i == 0 ? 2 : 3);
         if (beams[i].slot >= 0)
             step_on_cpu(&expected, &beams[i], logits + (size_t) beams[i].row * WORDS);
     }
     ft_beam_state after = run_beam(on, beams, logits, &before);
-    ok(memory_equals(&after, &expected, SEATS),
+    ok(memory_equals(&after, &expected, SLOTS),
        "%s: beam_search takes one step of each search with its own options and slots", on->name);
-    ok(!memory_equals(&after, &before, SEATS),
+    ok(!memory_equals(&after, &before, SLOTS),
        "%s: beam_search changes the state of active searches", on->name);
     memory_free(&after);
     after = run_beam(on, NULL, logits, &before);
-    ok(memory_equals(&after, &before, SEATS),
+    ok(memory_equals(&after, &before, SLOTS),
        "%s: beam_search changes nothing in a batch without searches", on->name);
     memory_free(&after);
     memory_free(&before);

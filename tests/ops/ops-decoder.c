@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEATS = 9, WORDS = 97, OLD = 0x7777 };
+enum { SLOTS = 9, WORDS = 97, OLD = 0x7777 };
 
 /* The state of all slots. */
 typedef struct memory {
-    int32_t last[SEATS], history[SEATS * CONTEXT];
-    uint32_t seen[SEATS * WORDS];
+    int32_t last[SLOTS], history[SLOTS * CONTEXT];
+    uint32_t seen[SLOTS * WORDS];
 } memory;
 
 /* As if other sequences had used the slots before. */
@@ -41,7 +41,7 @@ static void fill_memory(memory *m, rng *r)
 static void add_memory(oneop *t, const memory *before, memory *after)
 {
     t->limits =
-        (ft_limits){ .tokens = SEATS, .sequences = SEATS, .context = CONTEXT, .pages = PAGES };
+        (ft_limits){ .tokens = SLOTS, .sequences = SLOTS, .context = CONTEXT, .pages = PAGES };
     oneop_state(t, FT_STATE_HISTORY, FT_SLOT_POSITIONS, 1, FT_I32, before->history);
     oneop_state(t, FT_STATE_TOKEN_COUNTS, FT_SLOTS, WORDS, FT_I32, before->seen);
     t->after[FT_STATE_HISTORY] = after->history;
@@ -52,7 +52,8 @@ static void add_memory(oneop *t, const memory *before, memory *after)
 
 static const int32_t num_slots[SEQUENCES] = { 4, 0, 7, 2 };
 
-static memory run_note(bench *on, const ft_batch *batch, const int32_t *ids, const memory *before)
+static memory run_record_tokens(bench *on, const ft_batch *batch, const int32_t *ids,
+                                const memory *before)
 {
     memory after = *before;
     oneop t;
@@ -81,12 +82,12 @@ static memory noted(const world *w, const int32_t *ids, const memory *before)
 }
 
 /* New sequences, one with a first token and one without, and sequences that continue. */
-static void note_prompts(bench *on, rng *r, bool first_is_token)
+static void record_prompts(bench *on, rng *r, bool first_is_token)
 {
     world w;
     memory before;
     int32_t ids[ROWS];
-    const ft_sampling_params choice[SEQUENCES] = {
+    const ft_sampling_params sampling[SEQUENCES] = {
         { .slot = 4 }, { .slot = 0 }, { .slot = 7 }, { 0 }
     };
     const int32_t select[SEQUENCES] = { 2, 3, 56, 73 };
@@ -95,32 +96,33 @@ static void note_prompts(bench *on, rng *r, bool first_is_token)
     w.batch.slot = num_slots;
     w.batch.selected = SEQUENCES;
     w.batch.selected_rows = select;
-    w.batch.choice = choice;
+    w.batch.sampling = sampling;
     fill_memory(&before, r);
     for (int32_t i = 0; i < ROWS; i++)
         ids[i] = i % 11 == 5 ? -1 - num_slots[w.seq_id[i]] : (int32_t) rng_below(r, WORDS);
     if (!first_is_token)
         ids[0] = -1;
-    memory found = run_note(on, &w.batch, ids, &before), expected = noted(&w, ids, &before);
+    memory found = run_record_tokens(on, &w.batch, ids, &before),
+           expected = noted(&w, ids, &before);
     ok(memcmp(found.history, expected.history, sizeof found.history) == 0,
        "%s: record_tokens appends tokens to the histories of their slots%s", on->name, how);
     ok(memcmp(found.seen, expected.seen, sizeof found.seen) == 0,
        "%s: record_tokens marks prompt tokens as seen and clears the counts of new sequences%s",
        on->name, how);
-    w.batch.choice = NULL; /* as for all chunks of a prompt but the last */
-    found = run_note(on, &w.batch, ids, &before);
+    w.batch.sampling = NULL; /* as for all chunks of a prompt but the last */
+    found = run_record_tokens(on, &w.batch, ids, &before);
     ok(memcmp(&found, &expected, sizeof found) == 0,
        "%s: record_tokens does the same in a batch that samples nothing%s", on->name, how);
 }
 
 /* A decode step reads what SAMPLE recorded; an n_past of 0 does not clear the slot there. */
-static void note_step(bench *on, rng *r)
+static void record_step(bench *on, rng *r)
 {
     world w;
     memory before;
     static const int32_t start[SEQUENCES + 1] = { 0, 1, 2, 3, 4 };
     const int32_t ids[SEQUENCES] = { 5, 96, 0, 17 }, rows[SEQUENCES] = { 0, 1, 2, 3 };
-    const ft_sampling_params choice[SEQUENCES] = {
+    const ft_sampling_params sampling[SEQUENCES] = {
         { .slot = 4 }, { .slot = 0 }, { .slot = 7 }, { 0 }
     };
     world_init(&w, &(variant){ .kv_heads = 1 });
@@ -129,10 +131,10 @@ static void note_step(bench *on, rng *r)
     w.batch.start = start;
     w.batch.seq_id = w.batch.selected_rows = rows;
     w.batch.slot = num_slots;
-    w.batch.choice = choice;
-    w.batch.step = true;
+    w.batch.sampling = sampling;
+    w.batch.decode_step = true;
     fill_memory(&before, r);
-    memory found = run_note(on, &w.batch, ids, &before);
+    memory found = run_record_tokens(on, &w.batch, ids, &before);
     ok(memcmp(&found, &before, sizeof found) == 0,
        "%s: record_tokens changes nothing in a decode step", on->name);
 }
@@ -140,9 +142,9 @@ static void note_step(bench *on, rng *r)
 void test_record_tokens(bench *on)
 {
     rng r = { 71 };
-    note_prompts(on, &r, true);
-    note_prompts(on, &r, false);
-    note_step(on, &r);
+    record_prompts(on, &r, true);
+    record_prompts(on, &r, false);
+    record_step(on, &r);
 }
 
 /* ---- Sample ------------------------------------------------------------------------------- */
@@ -153,13 +155,13 @@ enum { CHOICES = 8, FIRST = 61, SECOND = 8, NONE = FT_NO_TOKEN };
 typedef struct turn {
     const char *what;
     int32_t token; /* the expected token */
-    ft_sampling_params choice;
+    ft_sampling_params sampling;
 } turn;
 
 static const turn turns[CHOICES] = {
     { "the likeliest token", FIRST, { .slot = 4, .n_tokens = 9 } },
     { "no token from a row with a NaN", NONE, { .slot = 0, .n_tokens = 9 } },
-    { "no banned token", SECOND, { .slot = 7, .n_tokens = 9, .bans = 1 } },
+    { "no banned token", SECOND, { .slot = 7, .n_tokens = 9, .n_banned = 1 } },
     { "a token that its slot has not seen, with a repetition penalty",
       SECOND,
       { .slot = 2, .n_tokens = 9, .repetition_penalty = 1.5f } },
@@ -178,7 +180,7 @@ static const turn turns[CHOICES] = {
 typedef struct choosing {
     float logits[CHOICES * WORDS], logprob[CHOICES];
     int32_t token[CHOICES];
-    ft_sampling_params choice[CHOICES];
+    ft_sampling_params sampling[CHOICES];
     memory before, after;
 } choosing;
 
@@ -190,7 +192,7 @@ static void fill_choosing(choosing *c)
     fill_memory(&c->before, &r);
     rng_floats(&r, c->logits, FT_COUNT(c->logits), 1.0); /* within 6 */
     for (size_t row = 0; row < CHOICES; row++) {
-        size_t slot = (size_t) turns[row].choice.slot;
+        size_t slot = (size_t) turns[row].sampling.slot;
         uint32_t *seen = &c->before.seen[slot * WORDS];
         int32_t *history = &c->before.history[slot * CONTEXT];
         c->logits[row * WORDS + FIRST] = 10.0f;
@@ -203,13 +205,13 @@ static void fill_choosing(choosing *c)
             history[3] = history[8]; /* FIRST followed it, and would again */
             history[4] = FIRST;
         }
-        c->choice[row] = turns[row].choice;
-        c->choice[row].ban[0] = FIRST;
+        c->sampling[row] = turns[row].sampling;
+        c->sampling[row].banned[0] = FIRST;
     }
     c->logits[1 * WORDS + 50] = (float) NAN;
 }
 
-static void run_choose(bench *on, choosing *c, const ft_sampling_params *choice)
+static void run_sample(bench *on, choosing *c, const ft_sampling_params *sampling)
 {
     static const int32_t select[CHOICES] = { 0, 2, 3, 9, 40, 56, 57, 73 };
     world w;
@@ -218,7 +220,7 @@ static void run_choose(bench *on, choosing *c, const ft_sampling_params *choice)
     w.batch.slot = num_slots;
     w.batch.selected = CHOICES;
     w.batch.selected_rows = select;
-    w.batch.choice = choice;
+    w.batch.sampling = sampling;
     oneop_begin(&t, on, FT_OP_SAMPLE, &w.batch);
     oneop_in(&t, 0, FT_SELECTED, WORDS, FT_F32, 0.0f, c->logits);
     oneop_out_as(&t, FT_SELECTED, 1, FT_I32);
@@ -226,9 +228,9 @@ static void run_choose(bench *on, choosing *c, const ft_sampling_params *choice)
     add_memory(&t, &c->before, &c->after);
     oneop_state(&t, FT_STATE_LAST_TOKEN, FT_SLOTS, 1, FT_I32, c->before.last);
     t.after[FT_STATE_LAST_TOKEN] = c->after.last;
-    if (choice != NULL)
+    if (sampling != NULL)
         t.second = c->logprob;
-    oneop_run(&t, choice != NULL ? c->token : NULL, NULL);
+    oneop_run(&t, sampling != NULL ? c->token : NULL, NULL);
     oneop_end(&t);
 }
 
@@ -244,7 +246,7 @@ static double log_softmax(const float *logits, int32_t at)
 static void check_row(const bench *on, const choosing *c, size_t row, memory *expected)
 {
     const turn *given = &turns[row];
-    size_t slot = (size_t) given->choice.slot, known = (size_t) given->choice.n_tokens;
+    size_t slot = (size_t) given->sampling.slot, known = (size_t) given->sampling.n_tokens;
     int32_t token = given->token;
     is_int(c->token[row], token, "%s: sample chooses %s", on->name, given->what);
     expected->last[slot] = token < 0 ? 0 : token;
@@ -266,7 +268,7 @@ void test_sample(bench *on)
     choosing c;
     fill_choosing(&c);
     memory expected = c.before;
-    run_choose(on, &c, c.choice);
+    run_sample(on, &c, c.sampling);
     for (size_t row = 0; row < CHOICES; row++)
         check_row(on, &c, row, &expected);
     ok(memcmp(c.after.last, expected.last, sizeof expected.last) == 0,
@@ -275,7 +277,7 @@ void test_sample(bench *on)
        "%s: sample appends tokens to the histories of their slots", on->name);
     ok(memcmp(c.after.seen, expected.seen, sizeof expected.seen) == 0,
        "%s: sample counts the tokens of each slot", on->name);
-    run_choose(on, &c, NULL);
+    run_sample(on, &c, NULL);
     ok(memcmp(&c.after, &c.before, sizeof c.after) == 0,
        "%s: sample changes nothing in a batch that samples nothing", on->name);
 }

@@ -73,23 +73,23 @@ static void quantize_case(bench *on, const float *x, const double *value, size_t
                           double slack, const char *what)
 {
     size_t wrong = 0, n = TOKENS * cols;
-    float *codes = must_have(n, sizeof *codes);
+    float *quantized = must_have(n, sizeof *quantized);
     for (int i = 0; i < 2; i++) {
         ft_dtype dtype = i == 0 ? FT_I8 : FT_F32;
         oneop t;
         oneop_begin(&t, on, FT_OP_QUANTIZE, &mixed_batch);
         oneop_in(&t, 0, FT_TOKENS, (int32_t) cols, FT_F32, 0.0f, x);
-        oneop_codes(&t, FT_TOKENS, (int32_t) cols, dtype, scale);
-        oneop_run(&t, NULL, codes);
+        oneop_quantized(&t, FT_TOKENS, (int32_t) cols, dtype, scale);
+        oneop_run(&t, NULL, quantized);
         oneop_end(&t);
-        wrong += wrong_codes(codes, dtype, value, (double) scale, slack, n);
+        wrong += wrong_quantized(quantized, dtype, value, (double) scale, slack, n);
         for (size_t k = 0; k < n && slack == 0.0; k++) {
-            double code = dtype == FT_I8 ? ((int8_t *) codes)[k] : (double) codes[k];
+            double code = dtype == FT_I8 ? ((int8_t *) quantized)[k] : (double) quantized[k];
             wrong += code != oracle_quantize(value[k], (double) scale);
         }
     }
     is_int((long long) wrong, 0, "%s: quantize %s", on->name, what);
-    free(codes);
+    free(quantized);
 }
 
 void test_quantize(bench *on)
@@ -115,24 +115,24 @@ void test_quantize(bench *on)
 
 void test_dequantize(bench *on)
 {
-    int8_t *codes = random_codes(10, COUNT);
-    float *faked = codes_in_float(codes, COUNT), *found = must_have(COUNT, sizeof *found);
+    int8_t *quantized = random_int8(10, COUNT);
+    float *faked = fake_quantized(quantized, COUNT), *found = must_have(COUNT, sizeof *found);
     for (int i = 0; i < 2; i++) {
         const float scale = 0.0371f;
         oneop t;
         oneop_begin(&t, on, FT_OP_DEQUANTIZE, &mixed_batch);
         oneop_in(&t, 0, FT_TOKENS, HIDDEN, i == 0 ? FT_I8 : FT_F32, scale,
-                 i == 0 ? (const void *) codes : faked);
+                 i == 0 ? (const void *) quantized : faked);
         oneop_out(&t, FT_TOKENS, HIDDEN);
         oneop_run(&t, found, NULL);
         oneop_end(&t);
         int wrong = 0;
         for (size_t k = 0; k < COUNT; k++) /* the product is exact in double: it rounds once */
-            wrong += found[k] != (float) ((double) scale * codes[k]);
+            wrong += found[k] != (float) ((double) scale * quantized[k]);
         is_int(wrong, 0, "%s: dequantize of %s is exact to one rounding", on->name,
                i == 0 ? "int8" : "fake-quantized values");
     }
-    free(codes);
+    free(quantized);
     free(faked);
     free(found);
 }

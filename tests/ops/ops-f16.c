@@ -58,15 +58,15 @@ static const half_case cases[] = {
 typedef struct stock {
     float *x[2], *faked, *weight, *bias;
     uint16_t *half[2];
-    int8_t *codes;
+    int8_t *quantized;
 } stock;
 
 static stock make_stock(void)
 {
-    stock s = { .codes = random_codes(82, COUNT),
+    stock s = { .quantized = random_int8(82, COUNT),
                 .weight = random_floats(83, COLS, 1.0),
                 .bias = random_floats(84, COLS, 0.5) };
-    s.faked = codes_in_float(s.codes, COUNT);
+    s.faked = fake_quantized(s.quantized, COUNT);
     for (int i = 0; i < 2; i++) {
         s.x[i] = random_floats(80 + (uint64_t) i, COUNT, 1.0);
         s.half[i] = must_have(COUNT, sizeof *s.half[i]);
@@ -80,9 +80,8 @@ static stock make_stock(void)
 
 static void free_stock(stock *s)
 {
-    void *all[] = {
-        s->x[0], s->x[1], s->half[0], s->half[1], s->faked, s->codes, s->weight, s->bias
-    };
+    void *all[] = { s->x[0],  s->x[1],      s->half[0], s->half[1],
+                    s->faked, s->quantized, s->weight,  s->bias };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);
 }
@@ -94,7 +93,7 @@ static void add_operand(oneop *t, const stock *s, int slot, operand what, bool h
     else if (what == HALVES || what == FLOATS)
         oneop_in(t, slot, FT_TOKENS, COLS, FT_F32, 0.0f, s->x[slot]);
     else if (what == INT8)
-        oneop_in(t, slot, FT_TOKENS, COLS, FT_I8, 0.03f, s->codes);
+        oneop_in(t, slot, FT_TOKENS, COLS, FT_I8, 0.03f, s->quantized);
     else if (what == FAKED)
         oneop_in(t, slot, FT_TOKENS, COLS, FT_F32, 0.03f, s->faked);
 }
@@ -102,7 +101,7 @@ static void add_operand(oneop *t, const stock *s, int slot, operand what, bool h
 #define CODE_SCALE 0.02f
 
 static void run_case(bench *on, const stock *s, const half_case *c, bool halves, void *out,
-                     int8_t *codes)
+                     int8_t *quantized)
 {
     oneop t;
     oneop_begin(&t, on, c->kind, &mixed_batch);
@@ -119,8 +118,8 @@ static void run_case(bench *on, const stock *s, const half_case *c, bool halves,
         oneop_out_as(&t, c->kind == FT_OP_POOL ? FT_SEQUENCES : FT_TOKENS, COLS,
                      halves ? FT_F16 : FT_F32);
     if (c->writes & CODES)
-        oneop_codes(&t, FT_TOKENS, COLS, FT_I8, CODE_SCALE);
-    oneop_run(&t, out, codes);
+        oneop_quantized(&t, FT_TOKENS, COLS, FT_I8, CODE_SCALE);
+    oneop_run(&t, out, quantized);
     oneop_end(&t);
 }
 
@@ -128,26 +127,26 @@ static void test_case(bench *on, const stock *s, const half_case *c)
 {
     float *expected = must_have(COUNT, sizeof *expected);
     uint16_t *found = must_have(COUNT, sizeof *found);
-    int8_t *expected_codes = must_have(COUNT, 1), *codes = must_have(COUNT, 1);
+    int8_t *expected_quantized = must_have(COUNT, 1), *quantized = must_have(COUNT, 1);
     int wrong = 0;
-    run_case(on, s, c, false, expected, expected_codes);
-    run_case(on, s, c, true, found, codes);
+    run_case(on, s, c, false, expected, expected_quantized);
+    run_case(on, s, c, true, found, quantized);
     for (size_t i = 0; i < COUNT; i++) {
         wrong += found[i] != ft_f16_from_float(expected[i]);
         if (c->writes == (REALS | CODES))
-            expected_codes[i] =
+            expected_quantized[i] =
                 ft_quantize(ft_float_from_f16(found[i]), ft_inverse_scale(CODE_SCALE));
-        wrong += codes[i] != expected_codes[i];
+        wrong += quantized[i] != expected_quantized[i];
     }
     is_int(wrong, 0, "%s: %s of %s gives the f32 results rounded to f16", on->name,
            ft_op_name(c->kind), c->sentence);
     free(expected);
     free(found);
-    free(expected_codes);
-    free(codes);
+    free(expected_quantized);
+    free(quantized);
 }
 
-void test_halves(bench *on)
+void test_f16(bench *on)
 {
     stock s = make_stock();
     for (size_t i = 0; i < FT_COUNT(cases); i++)

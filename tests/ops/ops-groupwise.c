@@ -66,7 +66,7 @@ static void *make_x(const block_case *c, double **value)
 }
 
 /* Quantizes and dequantizes x group by group, as quant.h defines it. */
-static void round_to_codes(const block_case *c, double *x)
+static void round_to_quantized(const block_case *c, double *x)
 {
     size_t group = c->how.group == 0 ? c->k : (size_t) c->how.group;
     for (size_t row = 0; row < c->m; row++, x += c->k)
@@ -145,7 +145,7 @@ static void test_case(bench *on, const block_case *c)
     double *units = size_of_units(c, wide_x, wide_w);
     size_t wrong = 0;
     if (c->how.int8_activations)
-        round_to_codes(c, wide_x);
+        round_to_quantized(c, wide_x);
     oracle_linear(y, size, wide_x, wide_w, c->bias ? wide_bias : NULL, c->m, c->n, c->k);
     run(on, c, x, &w, bias, found);
     for (size_t i = 0; i < n; i++) {

@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IMAGES = 3, MOST_STARTS = IMAGES + 1 };
+enum { IMAGES = 3, MAX_STARTS = IMAGES + 1 };
 
 /* IMAGES images, each of `length` rows. */
-static ft_batch batch_of(int32_t start[MOST_STARTS], size_t length)
+static ft_batch batch_of(int32_t start[MAX_STARTS], size_t length)
 {
-    for (size_t i = 0; i < MOST_STARTS; i++)
+    for (size_t i = 0; i < MAX_STARTS; i++)
         start[i] = (int32_t) (i * length);
     return (ft_batch){
         .tokens = IMAGES * length, .sequences = IMAGES, .longest = length, .start = start
@@ -55,7 +55,7 @@ static ft_conv grid_of(int channels, int height, int width, int rows, int cols)
 static size_t wrong_patches(bench *on, const ft_conv *conv, int32_t prefix_tokens, ft_dtype dtype,
                             float scale)
 {
-    int32_t start[MOST_STARTS];
+    int32_t start[MAX_STARTS];
     size_t length = (size_t) prefix_tokens + (size_t) (conv->height / conv->kernel[0]) *
                                                  (size_t) (conv->width / conv->kernel[1]);
     size_t cols = (size_t) (conv->channels * conv->kernel[0] * conv->kernel[1]), wrong = 0;
@@ -69,7 +69,7 @@ static size_t wrong_patches(bench *on, const ft_conv *conv, int32_t prefix_token
     t.op.attr.prefix_tokens = prefix_tokens;
     oneop_in(&t, 0, FT_SEQUENCES, (int32_t) pixels, FT_F32, 0.0f, images);
     if (scale > 0.0f)
-        oneop_codes(&t, FT_TOKENS, (int32_t) cols, dtype, scale);
+        oneop_quantized(&t, FT_TOKENS, (int32_t) cols, dtype, scale);
     else
         oneop_out_as(&t, FT_TOKENS, (int32_t) cols, dtype);
     oneop_run(&t, scale > 0.0f ? NULL : found, scale > 0.0f ? found : NULL);
@@ -123,7 +123,7 @@ enum { LENGTH = 7 };
 static size_t wrong_places(bench *on, size_t cols, int32_t prefix_tokens, ft_dtype dtype,
                            ft_dtype table)
 {
-    int32_t start[MOST_STARTS];
+    int32_t start[MAX_STARTS];
     size_t n = IMAGES * LENGTH * cols, wrong = 0;
     double *x_value, *at, *lead[2];
     ft_weight x = random_weight(82, IMAGES * LENGTH, cols, dtype, &x_value);

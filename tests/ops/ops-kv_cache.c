@@ -17,7 +17,7 @@
 #include <string.h>
 
 const int32_t world_start[SEQUENCES + 1] = { 0, 3, 4, 57, 74 };
-const int32_t world_past[SEQUENCES] = { 0, 70, 5, 247 };
+const int32_t world_n_past[SEQUENCES] = { 0, 70, 5, 247 };
 
 /* Cross-attention KV; a read of the KV cache would go to page -1. */
 static void use_memory(world *w)
@@ -32,7 +32,7 @@ static void use_memory(world *w)
 /* Two beams of each search share one source. */
 static void share_memory(world *w)
 {
-    w->batch.lanes = 2;
+    w->batch.beam_width = 2;
     for (int32_t i = 1; i < SEQUENCES; i += 2) {
         w->n_tokens[i] = w->n_tokens[i - 1];
         memcpy(w->pages + i * LIST, w->pages + (i - 1) * LIST, LIST * sizeof *w->pages);
@@ -40,10 +40,10 @@ static void share_memory(world *w)
 }
 
 /* Two beams of each search; a cached token belongs to a random one of those that have it. */
-static void mix_lanes(world *w)
+static void mix_beams(world *w)
 {
     rng r = { 54 };
-    w->batch.lanes = 2;
+    w->batch.beam_width = 2;
     w->batch.slot = w->slot;
     for (int32_t i = 0; i < SEQUENCES; i++) {
         int32_t other = i ^ 1;
@@ -69,7 +69,7 @@ void world_init(world *w, const variant *v)
     }
     memcpy(w->pages, order, sizeof w->pages);
     for (int32_t i = 0; i < SEQUENCES; i++) {
-        w->n_tokens[i] = world_past[i] + world_start[i + 1] - world_start[i];
+        w->n_tokens[i] = world_n_past[i] + world_start[i + 1] - world_start[i];
         for (int32_t row = world_start[i]; row < world_start[i + 1]; row++)
             w->seq_id[row] = i;
     }
@@ -78,17 +78,17 @@ void world_init(world *w, const variant *v)
                            .longest = 53,
                            .start = world_start,
                            .seq_id = w->seq_id,
-                           .n_past = world_past,
+                           .n_past = world_n_past,
                            .n_tokens = w->n_tokens,
                            .pages = w->pages,
                            .max_pages = LIST,
                            .context = 264 };
     if (v->cross_kv)
         use_memory(w);
-    if (v->lanes && v->cross_kv)
+    if (v->beam_width && v->cross_kv)
         share_memory(w);
-    else if (v->lanes)
-        mix_lanes(w);
+    else if (v->beam_width)
+        mix_beams(w);
 }
 
 bool variant_runs_on(const bench *on, const variant *v, int checks)
@@ -116,12 +116,12 @@ ft_limits world_limits(const world *w)
 size_t world_position(const world *w, size_t row)
 {
     size_t sequence = (size_t) w->seq_id[row];
-    return (size_t) (world_past[sequence] - world_start[sequence]) + row;
+    return (size_t) (world_n_past[sequence] - world_start[sequence]) + row;
 }
 
 size_t world_place(const world *w, size_t sequence, size_t position, size_t head)
 {
-    if (w->v->lanes && !w->v->cross_kv)
+    if (w->v->beam_width && !w->v->cross_kv)
         sequence = sequence / 2 * 2 + (size_t) w->cache_indirection[sequence * CONTEXT + position];
     size_t page = (size_t) w->pages[sequence * LIST + position / 64];
     return (page * w->v->kv_heads + head) * 64 + position % 64;
@@ -133,6 +133,6 @@ const char *variant_name(const variant *v)
     snprintf(name, sizeof name, "%zu heads of %zu over %zu KV heads, %s, %s in %s%s%s", v->heads,
              v->size, v->kv_heads, ft_dtype_name(v->real),
              v->cross_kv ? "cross-attention KV" : "cache", ft_dtype_name(v->cache),
-             v->window > 0 ? ", window" : "", v->lanes ? ", beams" : "");
+             v->window > 0 ? ", window" : "", v->beam_width ? ", beams" : "");
     return name;
 }

@@ -10,14 +10,14 @@
 
 /* Four sequences: new ones, and some that already have tokens in the cache. */
 enum { CONTEXT = 320, LIST = CONTEXT / FT_PAGE_TOKENS, PAGES = 22, ROWS = 74 };
-extern const int32_t world_start[SEQUENCES + 1], world_past[SEQUENCES];
+extern const int32_t world_start[SEQUENCES + 1], world_n_past[SEQUENCES];
 
 typedef struct variant {
     size_t heads, kv_heads, size;
     int32_t window;
     ft_dtype real, cache; /* of queries and results; of keys and values */
     bool cross_kv;        /* cross-attention: no rotary embedding, no causal mask */
-    bool lanes;           /* pairs of sequences share their tokens, or their source */
+    bool beam_width;      /* pairs of sequences share their tokens, or their source */
 } variant;
 
 typedef struct world {

@@ -122,22 +122,22 @@ typedef struct quantized {
 } quantized;
 
 /* Random int8 values; or all 127, whose sums are the largest. */
-static int8_t *make_codes(uint64_t seed, size_t n, bool largest)
+static int8_t *make_int8(uint64_t seed, size_t n, bool largest)
 {
-    int8_t *codes = random_codes(seed, n);
+    int8_t *q = random_int8(seed, n);
     for (size_t i = 0; i < n && largest; i++)
-        codes[i] = 127;
-    return codes;
+        q[i] = 127;
+    return q;
 }
 
 static quantized make_quantized(const shape *s, bool largest)
 {
     quantized q = { .s = *s, .x_scale = 0.013f };
     rng r = { 30 };
-    q.x = make_codes(31, s->m * s->k, largest);
-    q.w = make_codes(32, s->n * s->k, largest);
-    q.x_fake = codes_in_float(q.x, s->m * s->k);
-    q.w_fake = codes_in_float(q.w, s->n * s->k);
+    q.x = make_int8(31, s->m * s->k, largest);
+    q.w = make_int8(32, s->n * s->k, largest);
+    q.x_fake = fake_quantized(q.x, s->m * s->k);
+    q.w_fake = fake_quantized(q.w, s->n * s->k);
     q.w_col4 = must_have(oracle_col4(NULL, NULL, s->n, s->k, 0), 1);
     oracle_col4(q.w_col4, q.w, s->n, s->k, 77); /* padding may hold any value */
     q.w_scale = must_have(s->n, sizeof *q.w_scale);
@@ -177,7 +177,7 @@ static void free_quantized(quantized *q)
 /* `to` is a float dtype, or FT_I8: quantized values, stored as the operands are. */
 static void run_quantized(bench *on, const quantized *q, bool fake, ft_dtype to, void *result)
 {
-    bool to_codes = to == FT_I8;
+    bool to_quantized = to == FT_I8;
     int32_t start[2];
     ft_batch batch = single_batch(q->s.m, start);
     ft_dtype dtype = fake ? FT_F32 : FT_I8;
@@ -195,11 +195,11 @@ static void run_quantized(bench *on, const quantized *q, bool fake, ft_dtype to,
                               .data = fake ? (const void *) q->w_fake : q->w_col4 });
     if (q->s.bias)
         oneop_weight(&t, 1, (ft_weight){ .rows = 1, .cols = q->s.n, .data = q->bias });
-    if (to_codes)
-        oneop_codes(&t, FT_TOKENS, (int32_t) q->s.n, dtype, q->out_scale);
+    if (to_quantized)
+        oneop_quantized(&t, FT_TOKENS, (int32_t) q->s.n, dtype, q->out_scale);
     else
         oneop_out_as(&t, FT_TOKENS, (int32_t) q->s.n, to);
-    oneop_run(&t, to_codes ? NULL : result, to_codes ? result : NULL);
+    oneop_run(&t, to_quantized ? NULL : result, to_quantized ? result : NULL);
     oneop_end(&t);
 }
 
@@ -221,7 +221,7 @@ static void to_floats(bench *on, const quantized *q, const char *what)
     free(int8);
 }
 
-static void to_halves(bench *on, const quantized *q, const char *what)
+static void to_f16(bench *on, const quantized *q, const char *what)
 {
     size_t n = q->s.m * q->s.n, wrong = 0;
     float *reals = must_have(n, sizeof *reals);
@@ -240,7 +240,7 @@ static void to_halves(bench *on, const quantized *q, const char *what)
     free(int8);
 }
 
-static void to_codes(bench *on, const quantized *q, const char *what)
+static void to_quantized(bench *on, const quantized *q, const char *what)
 {
     size_t n = q->s.m * q->s.n, differ = 0;
     float *fake = must_have(n, sizeof *fake);
@@ -251,8 +251,8 @@ static void to_codes(bench *on, const quantized *q, const char *what)
     slack = (slack + absolute_bound(q->s.activation)) / (double) q->out_scale + CODE_SLACK;
     run_quantized(on, q, true, FT_I8, fake);
     run_quantized(on, q, false, FT_I8, int8);
-    is_int((long long) wrong_codes(fake, FT_F32, q->e.value, (double) q->out_scale, slack, n), 0,
-           "%s: fake-quantized linear %s quantizes its result correctly", on->name, what);
+    is_int((long long) wrong_quantized(fake, FT_F32, q->e.value, (double) q->out_scale, slack, n),
+           0, "%s: fake-quantized linear %s quantizes its result correctly", on->name, what);
     for (size_t i = 0; i < n; i++)
         differ += fake[i] != (float) int8[i];
     is_int((long long) differ, 0,
@@ -270,8 +270,8 @@ static void quantized_case(bench *on, shape s, bool largest)
              s.bias ? "" : " without bias", ft_activation_name(s.activation),
              largest ? " and all values 127" : "");
     to_floats(on, &q, what);
-    to_halves(on, &q, what);
-    to_codes(on, &q, what);
+    to_f16(on, &q, what);
+    to_quantized(on, &q, what);
     free_quantized(&q);
 }
 

@@ -42,7 +42,7 @@ static void *random_reals(uint64_t seed, size_t n, ft_dtype dtype, double **valu
  * The number of wrong quantized values and row scales, where a row's values may be off by
  * `relative`: a scale is the amax divided by 127, a quantized value the nearest integer.
  */
-static size_t wrong_rows(const void *codes, ft_dtype dtype, const float *scales,
+static size_t wrong_rows(const void *quantized, ft_dtype dtype, const float *scales,
                          const double *value, double relative, size_t cols)
 {
     size_t wrong = 0, bytes = ft_dtype_size(dtype);
@@ -51,9 +51,9 @@ static size_t wrong_rows(const void *codes, ft_dtype dtype, const float *scales,
         for (size_t i = 0; i < cols; i++)
             amax = fmax(amax, fabs(value[i]));
         wrong += is_far(scale, amax / 127, amax / 127 * (relative + 2 * ROUNDING));
-        const void *own = (const char *) codes + row * cols * bytes;
+        const void *own = (const char *) quantized + row * cols * bytes;
         if (scale > 0.0)
-            wrong += wrong_codes(own, dtype, value, scale, 127 * relative + CODE_SLACK, cols);
+            wrong += wrong_quantized(own, dtype, value, scale, 127 * relative + CODE_SLACK, cols);
         for (size_t i = 0; i < cols && !(scale > 0.0); i++)
             wrong += number_of(own, dtype, i) != 0.0;
     }
@@ -80,7 +80,7 @@ static void gate_case(bench *on, ft_dtype dtype, size_t cols)
     size_t n = TOKENS * cols;
     double *a_value, *b_value;
     char *a = random_reals(70, n, dtype, &a_value), *b = random_reals(71, n, dtype, &b_value);
-    void *found = must_have(n, sizeof(float)), *codes = must_have(n, sizeof(float));
+    void *found = must_have(n, sizeof(float)), *quantized = must_have(n, sizeof(float));
     float *reals = must_have(n, sizeof *reals), *scales = must_have(TOKENS, sizeof *scales);
     const float scale = 9.0f / 127.0f;
     memset(a + 3 * cols * ft_dtype_size(dtype), 0, cols * ft_dtype_size(dtype)); /* a row of 0 */
@@ -104,17 +104,18 @@ static void gate_case(bench *on, ft_dtype dtype, size_t cols)
     for (int faked = 0; faked < 2; faked++) {
         ft_dtype as = faked ? FT_F32 : FT_I8;
         t = gate_of(on, dtype, cols, a, b);
-        oneop_codes(&t, FT_TOKENS, (int32_t) cols, as, scale);
-        oneop_run(&t, NULL, codes);
+        oneop_quantized(&t, FT_TOKENS, (int32_t) cols, as, scale);
+        oneop_run(&t, NULL, quantized);
         oneop_end(&t);
-        wrong_fixed += wrong_codes(codes, as, a_value, (double) scale,
-                                   127 * GATE_ROUNDINGS * ROUNDING + CODE_SLACK, n);
+        wrong_fixed += wrong_quantized(quantized, as, a_value, (double) scale,
+                                       127 * GATE_ROUNDINGS * ROUNDING + CODE_SLACK, n);
         t = gate_of(on, dtype, cols, a, b);
-        oneop_dynamic_codes(&t, FT_TOKENS, (int32_t) cols, as);
+        oneop_dynamic_quantized(&t, FT_TOKENS, (int32_t) cols, as);
         t.scales = scales;
-        oneop_run(&t, NULL, codes);
+        oneop_run(&t, NULL, quantized);
         oneop_end(&t);
-        wrong_dynamic += wrong_rows(codes, as, scales, a_value, GATE_ROUNDINGS * ROUNDING, cols);
+        wrong_dynamic +=
+            wrong_rows(quantized, as, scales, a_value, GATE_ROUNDINGS * ROUNDING, cols);
     }
     is_int((long long) wrong_fixed, 0, "%s: gate of %s quantizes its result with a static scale",
            on->name, ft_dtype_name(dtype));
@@ -125,7 +126,7 @@ static void gate_case(bench *on, ft_dtype dtype, size_t cols)
     free(a_value);
     free(b_value);
     free(found);
-    free(codes);
+    free(quantized);
     free(reals);
     free(scales);
 }
@@ -206,7 +207,7 @@ static void norm_of_sum(bench *on, const norm_case *c, ft_norm_kind kind)
           *scales = must_have(TOKENS, sizeof *scales);
     float *found = must_have(n, sizeof *found), *sum = must_have(n, sizeof *sum);
     void *out = must_have(n, sizeof(float)), *second = must_have(n, sizeof(float));
-    int8_t *codes = must_have(n, 1);
+    int8_t *quantized = must_have(n, 1);
     oneop t;
     oneop_begin(&t, on, FT_OP_NORM, &mixed_batch);
     t.op.attr.norm = kind;
@@ -218,12 +219,12 @@ static void norm_of_sum(bench *on, const norm_case *c, ft_norm_kind kind)
     if (bias != NULL)
         oneop_weight(&t, 1, (ft_weight){ .rows = 1, .cols = c->cols, .data = bias });
     oneop_out_as(&t, FT_TOKENS, (int32_t) c->cols, c->out);
-    oneop_dynamic_codes(&t, FT_TOKENS, (int32_t) c->cols, FT_I8);
+    oneop_dynamic_quantized(&t, FT_TOKENS, (int32_t) c->cols, FT_I8);
     if (keeps)
         oneop_second(&t, FT_TOKENS, (int32_t) c->cols, c->second);
     t.second = second;
     t.scales = scales;
-    oneop_run(&t, out, codes);
+    oneop_run(&t, out, quantized);
     oneop_end(&t);
 
     for (size_t i = 0; i < n && adds; i++)
@@ -251,10 +252,10 @@ static void norm_of_sum(bench *on, const norm_case *c, ft_norm_kind kind)
          ft_dtype_name(c->x), adds ? " plus a residual" : "", c->cols, ft_dtype_name(c->out));
     for (size_t i = 0; i < n; i++)
         expected[i] = (double) found[i]; /* the stored values are quantized */
-    is_int((long long) wrong_rows(codes, FT_I8, scales, expected, 0.0, c->cols), 0,
+    is_int((long long) wrong_rows(quantized, FT_I8, scales, expected, 0.0, c->cols), 0,
            "%s: %s quantizes its result with row scales", on->name, what);
-    void *all[] = { x,   residual, weight, bias,  scales, found,   sum,
-                    out, second,   codes,  value, other,  expected };
+    void *all[] = { x,   residual, weight,    bias,  scales, found,   sum,
+                    out, second,   quantized, value, other,  expected };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);
 }
@@ -306,29 +307,30 @@ void test_head_norm(bench *on)
     head_norm_case(on, 5, 7, FT_BF16, FT_BF16);
 }
 
-/* ---- Rows that become codes, and products of them ----------------------------------------- */
+/* ---- Rows that become quantized, and linears of them ------------------------------------------
+ */
 
 static void dynamic_quantize(bench *on, ft_dtype dtype)
 {
     double *value;
-    void *x = random_reals(76, COUNT, dtype, &value), *codes = must_have(COUNT, sizeof(float));
+    void *x = random_reals(76, COUNT, dtype, &value), *quantized = must_have(COUNT, sizeof(float));
     float *scales = must_have(TOKENS, sizeof *scales);
     size_t wrong = 0;
     for (int faked = 0; faked < 2; faked++) {
         oneop t;
         oneop_begin(&t, on, FT_OP_QUANTIZE, &mixed_batch);
         oneop_in(&t, 0, FT_TOKENS, HIDDEN, dtype, 0.0f, x);
-        oneop_dynamic_codes(&t, FT_TOKENS, HIDDEN, faked ? FT_F32 : FT_I8);
+        oneop_dynamic_quantized(&t, FT_TOKENS, HIDDEN, faked ? FT_F32 : FT_I8);
         t.scales = scales;
-        oneop_run(&t, NULL, codes);
+        oneop_run(&t, NULL, quantized);
         oneop_end(&t);
-        wrong += wrong_rows(codes, faked ? FT_F32 : FT_I8, scales, value, 0.0, HIDDEN);
+        wrong += wrong_rows(quantized, faked ? FT_F32 : FT_I8, scales, value, 0.0, HIDDEN);
     }
     is_int((long long) wrong, 0, "%s: quantize gives each row of %s its own scale", on->name,
            ft_dtype_name(dtype));
     free(x);
     free(value);
-    free(codes);
+    free(quantized);
     free(scales);
 }
 
@@ -341,7 +343,7 @@ static void must(ft_status status, const ft_error *err)
 /* QUANTIZE by row, then LINEAR: the quantized values, their scales, and the result of `rows` rows.
  */
 static void run_two(bench *on, const ft_weight *weight, const float *x, size_t rows, bool faked,
-                    int threads, float *y, void *codes, float *scales)
+                    int threads, float *y, void *quantized, float *scales)
 {
     ft_error err;
     int32_t start[2];
@@ -358,7 +360,7 @@ static void run_two(bench *on, const ft_weight *weight, const float *x, size_t r
     int output = ft_plan_add_value(&plan, &value);
     ft_op quantize = ft_op_init(FT_OP_QUANTIZE), linear = ft_op_init(FT_OP_LINEAR);
     quantize.in[0] = (int16_t) input;
-    quantize.codes = linear.in[0] = (int16_t) middle;
+    quantize.quantized = linear.in[0] = (int16_t) middle;
     linear.out = (int16_t) output;
     linear.weight[0] = 0;
     if (ft_plan_add_op(&plan, &quantize) < 0 || ft_plan_add_op(&plan, &linear) < 0)
@@ -371,7 +373,7 @@ static void run_two(bench *on, const ft_weight *weight, const float *x, size_t r
     must(on->backend->prepare(&exec, on->device, &plan, &limits, &err), &err);
     must(on->backend->write(exec, input, x, rows, &err), &err);
     must(on->backend->run(exec, &batch, NULL, &err), &err);
-    must(on->backend->read(exec, middle, codes, scales, rows, &err), &err);
+    must(on->backend->read(exec, middle, quantized, scales, rows, &err), &err);
     must(on->backend->read(exec, output, y, NULL, rows, &err), &err);
     on->backend->release(exec);
     ft_plan_fini(&plan);
@@ -380,10 +382,11 @@ static void run_two(bench *on, const ft_weight *weight, const float *x, size_t r
 /* Each result is the exact integer sum times the two scales: rounded three times in all. */
 static void dynamic_linear(bench *on, size_t m, size_t n, size_t k)
 {
-    int8_t *w = random_codes(80, n * k), *codes = must_have(m * k, 1);
+    int8_t *w = random_int8(80, n * k), *quantized = must_have(m * k, 1);
     int8_t *col4 = must_have(oracle_col4(NULL, NULL, n, k, 0), 1);
     float *w_scale = random_floats(81, n, 0.01), *x = random_floats(82, m * k, 1.0);
-    float *w_fake = codes_in_float(w, n * k), *fake_codes = must_have(m * k, sizeof *fake_codes);
+    float *w_fake = fake_quantized(w, n * k),
+          *fake_quantized_values = must_have(m * k, sizeof *fake_quantized_values);
     float *y = must_have(m * n, sizeof *y), *again = must_have(m * n, sizeof *again);
     float *scales = must_have(m, sizeof *scales);
     size_t wrong = 0;
@@ -396,30 +399,32 @@ static void dynamic_linear(bench *on, size_t m, size_t n, size_t k)
                        .scale = w_scale,
                        .data = col4 };
     ft_weight fake = { .name = "w", .rows = n, .cols = k, .scale = w_scale, .data = w_fake };
-    run_two(on, &int8, x, m, false, 1, y, codes, scales);
+    run_two(on, &int8, x, m, false, 1, y, quantized, scales);
     for (size_t row = 0; row < m; row++)
         for (size_t col = 0; col < n; col++) {
             double sum = 0.0;
             for (size_t i = 0; i < k; i++)
-                sum += codes[row * k + i] * w[col * k + i];
+                sum += quantized[row * k + i] * w[col * k + i];
             double expected = sum * ((double) scales[row] * (double) w_scale[col]);
             wrong += is_far((double) y[row * n + col], expected, 3 * ROUNDING * fabs(expected));
         }
     is_int((long long) wrong, 0,
            "%s: linear %zu x %zu by %zu with row-scaled int8 input matches the exact sums",
            on->name, m, k, n);
-    run_two(on, &fake, x, m, true, 2, again, fake_codes, scales);
+    run_two(on, &fake, x, m, true, 2, again, fake_quantized_values, scales);
     ok(memcmp(y, again, m * n * sizeof *y) == 0,
        "%s: linear with row-scaled fake-quantized input gives the bits of int8", on->name);
     wrong = 0;
     for (size_t row = 0; row < m; row++) {
-        run_two(on, &int8, x + row * k, 1, false, 2, again, codes, scales);
+        run_two(on, &int8, x + row * k, 1, false, 2, again, quantized, scales);
         wrong += memcmp(y + row * n, again, n * sizeof *y) != 0;
     }
     is_int((long long) wrong, 0,
            "%s: linear with row-scaled int8 input gives a row the same bits alone and in a batch",
            on->name);
-    void *all[] = { w, codes, col4, w_scale, x, w_fake, fake_codes, y, again, scales };
+    void *all[] = {
+        w, quantized, col4, w_scale, x, w_fake, fake_quantized_values, y, again, scales
+    };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);
 }

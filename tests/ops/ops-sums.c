@@ -99,8 +99,8 @@ static norm_data make_norm_data(size_t cols)
     norm_data d = { .cols = cols };
     d.x = random_floats(1, n, 2.0);
     d.residual_f32 = random_floats(2, n, 1.0);
-    d.residual_i8 = random_codes(3, n);
-    d.residual_fake = codes_in_float(d.residual_i8, n);
+    d.residual_i8 = random_int8(3, n);
+    d.residual_fake = fake_quantized(d.residual_i8, n);
     d.weight = random_floats(4, cols, 1.0);
     d.bias = random_floats(5, cols, 0.5);
     d.expected = must_have(n, sizeof *d.expected);
@@ -150,7 +150,7 @@ static void expect_norm(norm_data *d, const float *residual, double scale, doubl
 /* The residual of the norm, and its results. */
 typedef enum residual { NO_RESIDUAL, FLOATS, INT8, FAKED, RESIDUALS } residual;
 typedef struct results {
-    bool floats, codes;
+    bool floats, quantized;
     ft_dtype dtype; /* of the quantized result */
 } results;
 
@@ -172,7 +172,7 @@ static void add_residual(oneop *t, const norm_data *d, residual kind)
 static size_t run_norm(bench *on, const norm_data *d, residual kind, results write, float *found)
 {
     size_t n = TOKENS * d->cols, wrong = 0;
-    float *codes = must_have(n, sizeof *codes);
+    float *quantized = must_have(n, sizeof *quantized);
     oneop t;
     oneop_begin(&t, on, FT_OP_NORM, &mixed_batch);
     t.op.attr.eps = 1e-5f;
@@ -182,17 +182,18 @@ static size_t run_norm(bench *on, const norm_data *d, residual kind, results wri
     oneop_weight(&t, 1, (ft_weight){ .rows = 1, .cols = d->cols, .data = d->bias });
     if (write.floats)
         oneop_out(&t, FT_TOKENS, (int32_t) d->cols);
-    if (write.codes)
-        oneop_codes(&t, FT_TOKENS, (int32_t) d->cols, write.dtype, norm_scale);
-    oneop_run(&t, found, codes);
+    if (write.quantized)
+        oneop_quantized(&t, FT_TOKENS, (int32_t) d->cols, write.dtype, norm_scale);
+    oneop_run(&t, found, quantized);
     oneop_end(&t);
     wrong += worst_error(found, d->expected, d->size, NORM_BOUND(d->cols), 0.0, n) > 1.0;
-    if (write.codes) { /* quantized from the float result that the norm writes, or would write */
+    if (write
+            .quantized) { /* quantized from the float result that the norm writes, or would write */
         double *value = doubles_of(found, n);
-        wrong += wrong_codes(codes, write.dtype, value, (double) norm_scale, CODE_SLACK, n);
+        wrong += wrong_quantized(quantized, write.dtype, value, (double) norm_scale, CODE_SLACK, n);
         free(value);
     }
-    free(codes);
+    free(quantized);
     return wrong;
 }
 

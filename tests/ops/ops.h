@@ -27,7 +27,7 @@ ft_batch single_batch(size_t tokens, int32_t start[2]);
 #undef X
 
 /* Row operations in f16. */
-void test_halves(bench *on);
+void test_f16(bench *on);
 
 /* Linears with group-wise quantized weights. */
 void test_blocks(bench *on);

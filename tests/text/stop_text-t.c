@@ -11,7 +11,7 @@
 
 /* a b c, a blank, the three bytes of the euro sign, and longer words: see tiny_bpe_json. */
 enum { A, B, C, BLANK, E2, X82, XAC, AB, ABC, BLANK_A, BC, AA, MARK, XC3, AAAA, SPECIAL };
-enum { MOST = 64, TEXT = 512 };
+enum { MAX_SIZE = 64, TEXT = 512 };
 
 static ft_tokenizer *tokenizer;
 static ft_error err;
@@ -134,8 +134,8 @@ static void test_any(ft_stop_decoder *t)
     int different = 0, stopped = 0;
     for (int round = 0; round < 3000; round++) {
         char a[5] = "", b[5] = "";
-        int32_t ids[MOST];
-        size_t count = 1 + rng_below(&r, MOST);
+        int32_t ids[MAX_SIZE];
+        size_t count = 1 + rng_below(&r, MAX_SIZE);
         for (size_t i = 1 + rng_below(&r, 4); i-- > 0;)
             a[i] = "abc "[rng_below(&r, 4)];
         for (size_t i = 1 + rng_below(&r, 4); i-- > 0;)

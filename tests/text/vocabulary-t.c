@@ -53,7 +53,7 @@ static void test_tensors(void)
     ok(!ft_dtype_parse("F8_E4M3", &dtype), "ft_dtype_parse does not know F8_E4M3");
 }
 
-static void test_halves(void)
+static void test_f16(void)
 {
     int wrong = 0;
     for (uint32_t bits = 0; bits < 0x10000; bits++) {
@@ -124,7 +124,7 @@ int main(void)
 {
     test_errors();
     test_tensors();
-    test_halves();
+    test_f16();
     for (ft_layout layout = FT_ROW; layout <= FT_COL32_2R_4R4; layout++) {
         test_layout(layout, 1, 1);
         test_layout(layout, 37, 70);

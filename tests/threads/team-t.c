@@ -14,11 +14,11 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { MOST = 100, THREADS = 5 };
+enum { MAX_SIZE = 100, THREADS = 5 };
 
 /* How often each piece has run, and whether the thread numbers are within the team. */
 typedef struct record {
-    atomic_int done[MOST];
+    atomic_int done[MAX_SIZE];
     atomic_int others;
     atomic_bool strange;
     int team;
@@ -41,7 +41,7 @@ static bool all_once(hand_out *how, int team, size_t pieces)
     record r = { .team = team };
     how(team, pieces, note, &r);
     bool fine = !r.strange;
-    for (size_t i = 0; i < MOST; i++)
+    for (size_t i = 0; i < MAX_SIZE; i++)
         fine &= r.done[i] == (i < pieces);
     return fine;
 }
@@ -50,7 +50,7 @@ static bool all_teams_once(hand_out *how)
 {
     bool fine = true;
     for (int team = 1; team <= THREADS; team++)
-        for (size_t pieces = 0; pieces <= MOST; pieces += 1 + pieces / 7)
+        for (size_t pieces = 0; pieces <= MAX_SIZE; pieces += 1 + pieces / 7)
             fine &= all_once(how, team, pieces);
     return fine;
 }
@@ -99,17 +99,17 @@ static void wait_for_others(const void *job, int thread, size_t first, size_t en
         r->others++;
         return;
     }
-    for (int ms = 0; ms < 1000 && r->others < MOST - 1; ms++)
+    for (int ms = 0; ms < 1000 && r->others < MAX_SIZE - 1; ms++)
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-    r->first_waited = r->others < MOST - 1;
+    r->first_waited = r->others < MAX_SIZE - 1;
 }
 
 static void test_slow(void)
 {
     record r = { .team = 2 };
     bool fine = true;
-    ft_parallel_for_stealing(2, MOST, wait_for_others, &r);
-    for (size_t i = 0; i < MOST; i++)
+    ft_parallel_for_stealing(2, MAX_SIZE, wait_for_others, &r);
+    for (size_t i = 0; i < MAX_SIZE; i++)
         fine &= r.done[i] == 1;
     ok(fine && !r.first_waited,
        "ft_parallel_for_stealing() gives the pieces of a slow thread to another one");

@@ -18,10 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 40, CALLERS = 6, JOBS = 2000 };
+enum { MAX_SIZE = 40, CALLERS = 6, JOBS = 2000 };
 
 typedef struct record {
-    atomic_int done[MOST];
+    atomic_int done[MAX_SIZE];
     pthread_t caller;
     atomic_bool by_another; /* member 0 did not run on the calling thread */
     int sleep_us;
@@ -47,7 +47,7 @@ static bool each_once(int members, int sleep_us)
     record r = { .caller = pthread_self(), .sleep_us = sleep_us };
     ft_pool_run(members, note, &r);
     bool fine = !r.by_another;
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < MAX_SIZE; i++)
         fine &= r.done[i] == (i < members);
     return fine;
 }
@@ -57,7 +57,7 @@ static bool first_once_others_at_most(int members)
     record r = { .caller = pthread_self() };
     ft_pool_run_any(members, note, &r);
     bool fine = !r.by_another && r.done[0] == 1;
-    for (int i = 1; i < MOST; i++)
+    for (int i = 1; i < MAX_SIZE; i++)
         fine &= r.done[i] <= (i < members);
     return fine;
 }
@@ -65,9 +65,9 @@ static bool first_once_others_at_most(int members)
 static bool all_sizes(int sleep_us)
 {
     bool fine = true;
-    for (int members = 1; members <= MOST; members++)
+    for (int members = 1; members <= MAX_SIZE; members++)
         fine &= each_once(members, sleep_us);
-    for (int members = MOST; members >= 1; members--)
+    for (int members = MAX_SIZE; members >= 1; members--)
         fine &= each_once(members, sleep_us);
     return fine;
 }
@@ -106,7 +106,7 @@ static bool several_callers(void)
 static void run_inner(const void *job, int member)
 {
     record *r = (record *) (uintptr_t) job;
-    r->done[member] += each_once(3, 0) ? 1 : MOST;
+    r->done[member] += each_once(3, 0) ? 1 : MAX_SIZE;
 }
 
 static bool jobs_within_jobs(void)
@@ -160,7 +160,7 @@ static void ask_for_signals(const void *job, int member)
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     bool all = sigismember(&blocked, SIGINT) == 1 && sigismember(&blocked, SIGTERM) == 1;
-    r->done[member] += pthread_equal(pthread_self(), r->caller) || all ? 1 : MOST;
+    r->done[member] += pthread_equal(pthread_self(), r->caller) || all ? 1 : MAX_SIZE;
     pause_us(1000);
 }
 
@@ -211,10 +211,10 @@ int main(void)
     int before = threads();
     ok(each_once(1, 0), "ft_pool_run() runs a job of one member on the calling thread");
     is_int(threads(), before, "ft_pool_run() starts no thread for a job of one member");
-    ok(all_sizes(0), "ft_pool_run() runs each member once, for 1 to %d members", MOST);
+    ok(all_sizes(0), "ft_pool_run() runs each member once, for 1 to %d members", MAX_SIZE);
     ok(all_sizes(300),
        "ft_pool_run() runs each member once where members take longer than waking a thread");
-    is_int(threads(), before < 0 ? -1 : before + MOST - 2,
+    is_int(threads(), before < 0 ? -1 : before + MAX_SIZE - 2,
            "jobs of one caller share the threads of the largest pool");
     ok(many_jobs(2, 0), "ft_pool_run() runs each member once in consecutive jobs of two members");
     ok(many_jobs(4, 0), "ft_pool_run() runs each member once in consecutive jobs of four members");

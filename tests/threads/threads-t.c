@@ -177,7 +177,7 @@ int main(void)
     calibrated files;
     tiny_make_classifier(&t);
     calibrated_make(&files, &t);
-    test_model(files.codes, "int8");
+    test_model(files.quantized, "int8");
     test_model(files.real, "float");
     test_observe(&files);
     tiny_remove(&t);

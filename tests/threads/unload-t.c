@@ -94,7 +94,7 @@ int main(void)
     for (int i = 0; i < TIMES; i++) {
         library l;
         load(&l);
-        ok(run(&l, c.codes), "libftruntime runs a model after being loaded %d times", i + 1);
+        ok(run(&l, c.quantized), "libftruntime runs a model after being loaded %d times", i + 1);
         is_int(threads(), before + THREADS - 1, "libftruntime keeps its threads for the next run");
         ok(dlclose(l.handle) == 0, "dlclose() unloads libftruntime");
         is_int(threads(), before, "unloading libftruntime ends its threads");

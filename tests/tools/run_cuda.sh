@@ -119,7 +119,7 @@ for residual in float int8; do
     accurate 0.850 $residual.ft \
         "the model with a $residual residual stream is accurate on the GPU" --device cuda
 done
-for kernel in plain mma wgmma lt; do
+for kernel in simt mma wgmma cublaslt; do
     if FT_CUDA_GEMM=$kernel "$run" -i float.ft -d few.safetensors --device cuda -f -o $kernel.out \
         --outputs last_hidden_state >out 2>err; then
         "$run" -i float.ft -d few.safetensors --outputs last_hidden_state -f -o cpu.out >out
@@ -136,10 +136,10 @@ test "$(sed -n 's/^ *gemm  *.*, \([0-9]*\) times*: .*\(mma\|lt\|plain\).*/\1/p' 
     awk '{ n += $1 } END { print n + 0 }')" -eq "$(grep -c '^ *[0-9].* linear .*I8 col4' out)"
 check $? 'the listed kernels cover all int8 GEMMs of the plan'
 grep '^ *gemm' out | sed 's/^/# /'
-FT_CUDA_GEMM=plain "$inspect" --plan --device cuda float.ft >out
+FT_CUDA_GEMM=simt "$inspect" --plan --device cuda float.ft >out
 grep '^ *gemm' out >found
-test -s found && ! grep -qv 'plain: requested by FT_CUDA_GEMM$' found
-check $? 'FT_CUDA_GEMM=plain selects the plain kernel for all GEMMs'
+test -s found && ! grep -qv 'simt: requested by FT_CUDA_GEMM$' found
+check $? 'FT_CUDA_GEMM=simt selects the SIMT kernel for all GEMMs'
 sed 's/^/# /' found
 FT_CUDA_GEMM=abacus "$run" -v -i float.ft -d few.safetensors --device cuda >out 2>err
 grep -q '^ *gemm .*FT_CUDA_GEMM=abacus is not a kernel' err

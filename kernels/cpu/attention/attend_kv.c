@@ -316,11 +316,11 @@ static void use_self_kv(item *it, size_t sequence, size_t token)
 {
     const ft_batch *batch = it->args->batch;
     size_t first = sequence;
-    if (batch->lanes > 1) {
+    if (batch->beam_width > 1) {
         size_t slot = (size_t) batch->slot[sequence];
         const int32_t *origins = it->args->state[FT_STATE_CACHE_INDIRECTION].data;
         it->cache_indirection = origins + slot * it->args->limits->context;
-        first = sequence - sequence % batch->lanes;
+        first = sequence - sequence % batch->beam_width;
     }
     it->pages = batch->pages + first * batch->max_pages;
     it->position = (size_t) batch->n_past[sequence] + token;
@@ -333,18 +333,18 @@ static void use_self_kv(item *it, size_t sequence, size_t token)
 typedef struct job {
     const ft_args *args;
     shape s;
-    size_t kv_sequences, lanes; /* lanes: sequences per text */
+    size_t kv_sequences, beam_width; /* lanes: sequences per text */
     size_t blocks;              /* of the longest text, or more */
 } job;
 
 static job job_of(const ft_args *args)
 {
     const ft_batch *batch = args->batch;
-    job j = { .args = args, .s = shape_of(&args->op->attr, args->in[0].cols), .lanes = 1 };
-    if (args->op->attr.cross_kv && batch->lanes > 1)
-        j.lanes = batch->lanes;
-    j.kv_sequences = batch->sequences / j.lanes;
-    j.blocks = (batch->longest * j.lanes + j.s.tokens - 1) / j.s.tokens;
+    job j = { .args = args, .s = shape_of(&args->op->attr, args->in[0].cols), .beam_width = 1 };
+    if (args->op->attr.cross_kv && batch->beam_width > 1)
+        j.beam_width = batch->beam_width;
+    j.kv_sequences = batch->sequences / j.beam_width;
+    j.blocks = (batch->longest * j.beam_width + j.s.tokens - 1) / j.s.tokens;
     return j;
 }
 
@@ -353,10 +353,10 @@ static void attend_item(const job *j, const scratch *d, size_t index)
 {
     const ft_args *args = j->args;
     const shape *s = &j->s;
-    size_t sequence = index / s->kv_heads % j->kv_sequences * j->lanes;
+    size_t sequence = index / s->kv_heads % j->kv_sequences * j->beam_width;
     size_t block = j->blocks - 1 - index / s->kv_heads / j->kv_sequences;
     size_t start = (size_t) args->batch->start[sequence], token = block * s->tokens;
-    size_t length = (size_t) args->batch->start[sequence + j->lanes] - start;
+    size_t length = (size_t) args->batch->start[sequence + j->beam_width] - start;
     if (token >= length)
         return;
     item it = { .args = args,

@@ -26,7 +26,7 @@ bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op)
 static void attention_i8(const ft_args *args)
 {
     const ft_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
-    bool quantize_out = args->codes.data != NULL;
+    bool quantize_out = args->quantized.data != NULL;
     ft_attention_i8_run(&(ft_attention_i8){
         .isa = args->isa,
         .threads = ft_cpu_attention_team(args, (size_t) args->threads, FT_TEAM_MACS_I8),
@@ -42,8 +42,8 @@ static void attention_i8(const ft_args *args)
         .v_stride = v->cols,
         .score_scale = q->scale * k->scale * args->op->attr.softmax_scale,
         .value_scale = v->scale,
-        .out_inverse = quantize_out ? ft_inverse_scale(args->codes.scale) : 0.0f,
-        .y = quantize_out ? args->codes.data : args->out.data,
+        .out_inverse = quantize_out ? ft_inverse_scale(args->quantized.scale) : 0.0f,
+        .y = quantize_out ? args->quantized.data : args->out.data,
         .y_stride = q->cols,
         .scratch = args->scratch,
         .scratch_bytes = args->scratch_bytes,

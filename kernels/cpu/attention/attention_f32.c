@@ -101,7 +101,7 @@ static void context_gemm(const ft_args *args, const task *t, const float *p, siz
 static void context_quantized(const ft_args *args, const task *t, const block_scratch *scratch)
 {
     const ft_row_kernels *rows = args->rows;
-    const ft_view *y = args->codes.data != NULL ? &args->codes : &args->out;
+    const ft_view *y = args->quantized.data != NULL ? &args->quantized : &args->out;
     size_t count = t->m * t->dim;
     memset(scratch->sums, 0, count * sizeof *scratch->sums);
     for (size_t first = 0; first < t->length; first += EXACT_K) {
@@ -116,8 +116,8 @@ static void context_quantized(const ft_args *args, const task *t, const block_sc
         float *row = ft_row_f32(y, t->first + t->query + i) + t->col;
         rows->dequantize_f32(row, scratch->partial + i * t->dim,
                              ft_softmax_factor(args->in[2].scale, scratch->prob_sums[i]), t->dim);
-        if (args->codes.data != NULL)
-            rows->quantize_f32(row, row, ft_inverse_scale(args->codes.scale), t->dim);
+        if (args->quantized.data != NULL)
+            rows->quantize_f32(row, row, ft_inverse_scale(args->quantized.scale), t->dim);
     }
 }
 

@@ -29,7 +29,7 @@ typedef struct ft_args {
     ft_isa isa;
     const ft_row_kernels *rows;
     const ft_op *op;
-    ft_view in[FT_MAX_IN], out, codes, second;
+    ft_view in[FT_MAX_IN], out, quantized, second;
     ft_view state[FT_MAX_STATES];            /* with their full capacity of rows */
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* NULL: absent */
     const ft_batch *batch;
@@ -113,7 +113,7 @@ void ft_row_flush(const ft_args *args, const ft_view *view, size_t row, const fl
 void ft_row_store(const ft_args *args, const ft_view *view, size_t row, const float *x);
 
 /* Quantizes a row, and stores its scale if quantization is dynamic. */
-void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x);
+void ft_row_quantize(const ft_args *args, const ft_view *quantized, size_t row, const float *x);
 
 /* Position of a batch row within its sequence, and the page table of that sequence. */
 static inline size_t ft_row_position(const ft_batch *batch, size_t row)

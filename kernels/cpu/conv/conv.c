@@ -65,8 +65,8 @@ static size_t gemm_scratch(const ft_weight *weight, const ft_conv_tiling *tiling
 {
     if (weight->dtype == FT_I8)
         return ft_gemm_i8_scratch(tiling->rows, tiling->out_channels, tiling->window_size, threads);
-    if (weight->blocks.scale != NULL)
-        return ft_gemm_groupwise_scratch(&weight->blocks, tiling->rows, tiling->window_size,
+    if (weight->groupwise.scale != NULL)
+        return ft_gemm_groupwise_scratch(&weight->groupwise, tiling->rows, tiling->window_size,
                                          threads);
     return ft_gemm_float_scratch(FT_F32, tiling->rows, tiling->window_size, threads);
 }
@@ -136,7 +136,7 @@ static void gemm_block(const ft_args *args, const ft_conv_tiling *tiling, const 
     gemm.out = (ft_view){
         .data = b->outputs, .rows = b->count, .cols = tiling->out_channels, .dtype = FT_F32
     };
-    gemm.codes = (ft_view){ 0 };
+    gemm.quantized = (ft_view){ 0 };
     gemm.batch_invariant = true;
     gemm.scratch = b->scratch;
     gemm.scratch_bytes = b->scratch_bytes;

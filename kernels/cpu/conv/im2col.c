@@ -254,9 +254,9 @@ static void store_line(const ft_args *args, float *line, size_t at, size_t n_pix
         line[i] = line[i] > c->low ? line[i] : c->low;
         line[i] = line[i] < c->high ? line[i] : c->high;
     }
-    if (args->codes.data != NULL)
-        args->rows->quantize_i8((int8_t *) args->codes.data + at, line,
-                                ft_inverse_scale(args->codes.scale), n_pixels);
+    if (args->quantized.data != NULL)
+        args->rows->quantize_i8((int8_t *) args->quantized.data + at, line,
+                                ft_inverse_scale(args->quantized.scale), n_pixels);
     else
         args->rows->from_float((char *) args->out.data + at * ft_dtype_size(args->out.dtype), line,
                                args->out.dtype, n_pixels);

@@ -25,8 +25,8 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
     const ft_weight *weight = &plan->weight[op->weight[0]];
     const ft_value *x = &plan->value[op->in[0]];
     size_t rows = ft_limits_rows(limits, x->rows);
-    if (weight->blocks.scale != NULL)
-        return ft_gemm_groupwise_scratch(&weight->blocks, rows, weight->cols, limits->threads);
+    if (weight->groupwise.scale != NULL)
+        return ft_gemm_groupwise_scratch(&weight->groupwise, rows, weight->cols, limits->threads);
     if (is_own_gemm(weight, x->dtype, plan->batch_invariant))
         return ft_gemm_float_scratch(x->dtype, rows, weight->cols, limits->threads);
     if (weight->dtype == FT_I8)
@@ -37,7 +37,7 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
 bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
-    return weight->dtype != FT_I8 && weight->blocks.scale == NULL &&
+    return weight->dtype != FT_I8 && weight->groupwise.scale == NULL &&
            !is_own_gemm(weight, plan->value[op->in[0]].dtype, plan->batch_invariant);
 }
 
@@ -52,8 +52,8 @@ static int gemm_team(const ft_args *args, int macs)
 static void linear_i8(const ft_args *args)
 {
     const ft_weight *weight = args->weight[0];
-    bool quantize_out = args->codes.data != NULL;
-    const ft_view *y = quantize_out ? &args->codes : &args->out;
+    bool quantize_out = args->quantized.data != NULL;
+    const ft_view *y = quantize_out ? &args->quantized : &args->out;
     ft_gemm_i8_run(&(ft_gemm_i8){
         .isa = args->isa,
         .m = args->in[0].rows,
@@ -69,7 +69,7 @@ static void linear_i8(const ft_args *args)
         .w_scale = weight->scale,
         .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
         .activation = args->op->attr.activation,
-        .out_inverse = quantize_out ? ft_inverse_scale(args->codes.scale) : 0.0f,
+        .out_inverse = quantize_out ? ft_inverse_scale(args->quantized.scale) : 0.0f,
         .y_dtype = y->dtype,
         .y = y->data,
         .y_stride = weight->rows,
@@ -93,7 +93,7 @@ static void linear_groupwise(const ft_args *args)
         .x_stride = args->in[0].cols,
         .w = weight->data,
         .bits = ft_groupwise_bits(weight->dtype),
-        .blocks = weight->blocks,
+        .groupwise = weight->groupwise,
         .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
         .activation = args->op->attr.activation,
         .y = args->out.data,
@@ -134,7 +134,7 @@ void ft_cpu_linear(const ft_args *args)
         return;
     if (args->weight[0]->dtype == FT_I8)
         linear_i8(args);
-    else if (args->weight[0]->blocks.scale != NULL)
+    else if (args->weight[0]->groupwise.scale != NULL)
         linear_groupwise(args);
     else if (is_own_gemm(args->weight[0], args->in[0].dtype, args->batch_invariant))
         linear_float(args);

@@ -63,13 +63,13 @@ static void quantize_rows(const void *job, int thread, size_t first, size_t end)
 {
     const ft_args *args = job;
     for (size_t row = first; row < end; row++)
-        ft_row_quantize(args, &args->codes, row,
+        ft_row_quantize(args, &args->quantized, row,
                         ft_row_as_float(args, &args->in[0], row, ft_row_buffer(args, thread, 0)));
 }
 
 void ft_cpu_quantize(const ft_args *args)
 {
-    ft_parallel_rows(args, args->codes.rows, args->codes.cols, quantize_rows);
+    ft_parallel_rows(args, args->quantized.rows, args->quantized.cols, quantize_rows);
 }
 
 void ft_cpu_l2_normalize(const ft_args *args)

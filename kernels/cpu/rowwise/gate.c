@@ -18,8 +18,8 @@ static void gate_rows(const void *job, int thread, size_t first, size_t end)
         const float *b = ft_row_as_float(args, &args->in[1], row, other);
         for (size_t i = 0; i < cols; i++)
             y[i] *= b[i];
-        if (args->codes.data != NULL)
-            ft_row_quantize(args, &args->codes, row, y);
+        if (args->quantized.data != NULL)
+            ft_row_quantize(args, &args->quantized, row, y);
         else
             ft_row_store(args, &args->out, row, y);
     }

@@ -42,11 +42,11 @@ static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
     normalize(args, y, x);
     if (out->data != NULL)
         ft_row_flush(args, out, row, y);
-    if (args->codes.data == NULL)
+    if (args->quantized.data == NULL)
         return;
     if (out->data != NULL) /* quantize what is stored */
         normalized = ft_row_as_float(args, out, row, copy);
-    ft_row_quantize(args, &args->codes, row, normalized);
+    ft_row_quantize(args, &args->quantized, row, normalized);
 }
 
 static void norm_rows(const void *job, int thread, size_t first, size_t end)

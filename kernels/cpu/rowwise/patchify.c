@@ -50,14 +50,14 @@ static void patchify_rows(const void *job, int thread, size_t first, size_t end)
 {
     const ft_args *args = job;
     const ft_attr *attr = &args->op->attr;
-    bool codes = args->codes.data != NULL;
+    bool quantized = args->quantized.data != NULL;
     size_t length = (size_t) ft_patch_sequence_length(&attr->conv, attr->prefix_tokens);
     float *copy = ft_thread_scratch(args, thread);
     for (size_t row = first; row < end; row++) {
-        float *out = codes ? copy : ft_row_output(&args->out, row, copy);
+        float *out = quantized ? copy : ft_row_output(&args->out, row, copy);
         write_row(args, out, row / length, row % length);
-        if (codes)
-            ft_row_quantize(args, &args->codes, row, out);
+        if (quantized)
+            ft_row_quantize(args, &args->quantized, row, out);
         else
             ft_row_flush(args, &args->out, row, out);
     }
@@ -65,7 +65,7 @@ static void patchify_rows(const void *job, int thread, size_t first, size_t end)
 
 void ft_cpu_patchify(const ft_args *args)
 {
-    const ft_view *y = args->codes.data != NULL ? &args->codes : &args->out;
+    const ft_view *y = args->quantized.data != NULL ? &args->quantized : &args->out;
     ft_parallel_rows(args, y->rows, y->cols, patchify_rows);
 }
 

@@ -20,13 +20,14 @@ static size_t max_cols(const ft_plan *plan, int value, size_t cols)
 
 size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    size_t cols = max_cols(plan, op->in[0], max_cols(plan, op->out, max_cols(plan, op->codes, 0)));
+    size_t cols =
+        max_cols(plan, op->in[0], max_cols(plan, op->out, max_cols(plan, op->quantized, 0)));
     return (size_t) limits->threads * FT_ROW_BUFFERS * ft_round_up(cols * sizeof(float), 64);
 }
 
 float *ft_row_buffer(const ft_args *args, int thread, int copy)
 {
-    size_t cols = args->out.cols > args->codes.cols ? args->out.cols : args->codes.cols;
+    size_t cols = args->out.cols > args->quantized.cols ? args->out.cols : args->quantized.cols;
     cols = args->in[0].cols > cols ? args->in[0].cols : cols;
     char *base = ft_thread_scratch(args, thread);
     return (float *) (void *) (base + (size_t) copy * ft_round_up(cols * sizeof(float), 64));
@@ -40,10 +41,10 @@ static void *row_address(const ft_view *view, size_t row)
 const float *ft_row_as_float(const ft_args *args, const ft_view *view, size_t row, float *copy)
 {
     float scale = ft_row_scale(view, row);
-    bool codes = view->scales != NULL || scale > 0.0f;
-    if (codes && view->dtype == FT_I8)
+    bool quantized = view->scales != NULL || scale > 0.0f;
+    if (quantized && view->dtype == FT_I8)
         args->rows->dequantize_i8(copy, ft_row_i8(view, row), scale, view->cols);
-    else if (codes)
+    else if (quantized)
         args->rows->dequantize_f32(copy, ft_row_f32(view, row), scale, view->cols);
     else if (view->dtype != FT_F32)
         args->rows->to_float(copy, row_address(view, row), view->dtype, view->cols);
@@ -82,15 +83,15 @@ void ft_row_store(const ft_args *args, const ft_view *view, size_t row, const fl
     args->rows->from_float(row_address(view, row), x, view->dtype, view->cols);
 }
 
-void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x)
+void ft_row_quantize(const ft_args *args, const ft_view *quantized, size_t row, const float *x)
 {
-    float inverse = ft_inverse_scale(codes->scale);
-    if (codes->scales != NULL) {
-        codes->scales[row] = ft_scale_from_amax(args->rows->amax(x, codes->cols));
-        inverse = ft_inverse_scale(codes->scales[row]);
+    float inverse = ft_inverse_scale(quantized->scale);
+    if (quantized->scales != NULL) {
+        quantized->scales[row] = ft_scale_from_amax(args->rows->amax(x, quantized->cols));
+        inverse = ft_inverse_scale(quantized->scales[row]);
     }
-    if (codes->dtype == FT_I8)
-        args->rows->quantize_i8(ft_row_i8(codes, row), x, inverse, codes->cols);
+    if (quantized->dtype == FT_I8)
+        args->rows->quantize_i8(ft_row_i8(quantized, row), x, inverse, quantized->cols);
     else
-        args->rows->quantize_f32(ft_row_f32(codes, row), x, inverse, codes->cols);
+        args->rows->quantize_f32(ft_row_f32(quantized, row), x, inverse, quantized->cols);
 }

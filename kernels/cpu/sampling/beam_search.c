@@ -55,10 +55,11 @@ static void apply_bans(const beam_row *r)
     for (int32_t at = 0; n > 0 && at <= beams->n_tokens - n; at++)
         if (ft_beam_ngram_repeats(beams, r->memory, r->beam, at))
             ban(r, ft_beam_token_at(beams, r->memory, r->beam, at + n - 1));
-    for (int32_t i = 0; beams->n_tokens - beams->prompt < beams->least && i < beams->ends; i++)
-        ban(r, beams->end[i]);
-    for (int32_t i = 0; i < beams->bans; i++)
-        ban(r, beams->ban[i]);
+    for (int32_t i = 0; beams->n_tokens - beams->prompt < beams->min_new_tokens && i < beams->n_eos;
+         i++)
+        ban(r, beams->eos[i]);
+    for (int32_t i = 0; i < beams->n_banned; i++)
+        ban(r, beams->banned[i]);
 }
 
 static void score_tokens(const beam_row *r)
@@ -107,14 +108,14 @@ static void select_top(const beam_row *r, ft_beam_candidates *out)
     size_t n = r->memory->vocabulary, n_candidates = (size_t) ft_beam_max_candidates(r->beams);
     uint32_t first = (uint32_t) r->beam * (uint32_t) n;
     uint64_t *heap = out->candidate;
-    float least =
+    float threshold =
         -INFINITY; /* candidates must exceed this; ties go to the smaller id, which comes first */
     for (size_t i = 0; i < n; i++) {
-        if (!(r->values[i] > least))
+        if (!(r->values[i] > threshold))
             continue;
         heap[0] = ft_beam_candidate(r->values[i], first + (uint32_t) i);
         sift_down(heap, n_candidates, 0);
-        least = heap[0] == 0 ? -INFINITY : ft_beam_candidate_score(heap[0]);
+        threshold = heap[0] == 0 ? -INFINITY : ft_beam_candidate_score(heap[0]);
     }
     sort_heap(heap, n_candidates);
 }
@@ -331,7 +332,7 @@ enum { TOKEN_COST = 8, MERGE_COST = 8 };
 void ft_cpu_beam_search(const ft_args *args)
 {
     const ft_batch *batch = args->batch;
-    size_t groups = batch->beams == NULL ? 0 : batch->groups, lanes = 0;
+    size_t groups = batch->beams == NULL ? 0 : batch->groups, total_beams = 0;
     beam_job s = { .args = args,
                    .memory = {
                        .last = args->state[FT_STATE_LAST_TOKEN].data,
@@ -345,11 +346,11 @@ void ft_cpu_beam_search(const ft_args *args)
     size_t rows = (size_t) args->limits->threads * row_bytes(s.memory.vocabulary);
     s.lists = (ft_beam_candidates *) (void *) ((char *) args->scratch + rows);
     for (size_t i = 0; i < groups; i++)
-        lanes += (size_t) batch->beams[i].width;
-    double list_work = (double) TOKEN_COST * (double) lanes * (double) s.memory.vocabulary;
-    double merge_work = (double) MERGE_COST * (double) lanes * (double) batch->context;
-    ft_parallel_for_dynamic(ft_team_size(args->threads, lanes, list_work), groups * FT_MAX_BEAMS,
-                            list_beams, &s);
+        total_beams += (size_t) batch->beams[i].width;
+    double list_work = (double) TOKEN_COST * (double) total_beams * (double) s.memory.vocabulary;
+    double merge_work = (double) MERGE_COST * (double) total_beams * (double) batch->context;
+    ft_parallel_for_dynamic(ft_team_size(args->threads, total_beams, list_work),
+                            groups * FT_MAX_BEAMS, list_beams, &s);
     ft_parallel_for_dynamic(ft_team_size(args->threads, groups, merge_work), groups, merge_searches,
                             &s);
 }

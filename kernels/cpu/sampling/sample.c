@@ -68,8 +68,8 @@ static void ban(sample_row *r, int32_t id)
 static void apply_bans(sample_row *r, const ft_sampling_params *params, const int32_t *history)
 {
     int32_t n = params->no_repeat_ngram;
-    for (int32_t i = 0; i < params->bans; i++)
-        ban(r, params->ban[i]);
+    for (int32_t i = 0; i < params->n_banned; i++)
+        ban(r, params->banned[i]);
     for (int32_t at = 0; n > 0 && at <= params->n_tokens - n; at++)
         if (ft_sampling_ngram_repeats(history, params->n_tokens, n, at))
             ban(r, history[at + n - 1]);

@@ -34,7 +34,7 @@ void ft_cpu_record_tokens(const ft_args *args)
 {
     const ft_batch *batch = args->batch;
     const ft_cpu_token_history memory = history_of(args);
-    if (!batch->step)
+    if (!batch->decode_step)
         ft_cpu_record_prompt(&memory, &(ft_cpu_prompt_tokens){ .ids = args->in[0].data,
                                                                .seq_id = batch->seq_id,
                                                                .tokens = batch->tokens,
@@ -50,13 +50,13 @@ static void sample_rows(const void *job, int thread, size_t first, size_t end)
     int32_t *token = args->out.data;
     float *logprob = args->second.data;
     for (size_t row = first; row < end; row++) {
-        const ft_sampling_params *choice = &args->batch->choice[row];
-        size_t slot = choice->slot < 0 ? 0 : (size_t) choice->slot;
-        ft_cpu_sample_row(args->rows, ft_row_f32(&args->in[0], row), args->in[0].cols, choice,
+        const ft_sampling_params *sampling = &args->batch->sampling[row];
+        size_t slot = sampling->slot < 0 ? 0 : (size_t) sampling->slot;
+        ft_cpu_sample_row(args->rows, ft_row_f32(&args->in[0], row), args->in[0].cols, sampling,
                           memory.history + slot * memory.context,
                           memory.seen + slot * memory.vocabulary, ft_thread_scratch(args, thread),
                           &token[row], &logprob[row]);
-        ft_cpu_sample_append(&memory, choice, token[row]);
+        ft_cpu_sample_append(&memory, sampling, token[row]);
     }
 }
 
@@ -66,6 +66,6 @@ void ft_cpu_sample(const ft_args *args)
     enum { COST = 8 };
     size_t rows = args->in[0].rows;
     double work = (double) COST * (double) rows * (double) args->in[0].cols;
-    if (args->batch->choice != NULL)
+    if (args->batch->sampling != NULL)
         ft_parallel_for_dynamic(ft_team_size(args->threads, rows, work), rows, sample_rows, args);
 }

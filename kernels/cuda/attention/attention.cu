@@ -51,12 +51,13 @@ static ft_cuda_attention_args attention_params(const ft_cuda_args *args)
     a.q = q->data;
     a.k = k->data;
     a.v = v->data;
-    a.y = args->codes.data != NULL ? args->codes.data : args->out.data;
+    a.y = args->quantized.data != NULL ? args->quantized.data : args->out.data;
     a.score_scale = args->op->attr.softmax_scale;
     if (q->scale > 0.0f) {
         a.score_scale = q->scale * k->scale * args->op->attr.softmax_scale;
         a.value_scale = v->scale;
-        a.y_inv_scale = args->codes.data != NULL ? ft_inverse_scale(args->codes.scale) : 0.0f;
+        a.y_inv_scale =
+            args->quantized.data != NULL ? ft_inverse_scale(args->quantized.scale) : 0.0f;
     }
     a.counts = args->counts;
     return a;
@@ -70,28 +71,29 @@ static int attend_fake_quantized(const ft_cuda_args *args)
     size_t n = args->in[0].rows * args->in[0].cols;
     size_t matrix_bytes = quantized_bytes(args->in[0].rows, args->in[0].cols);
     ft_cuda_attention_args a = attention_params(args);
-    int8_t *codes[4];
+    int8_t *quantized[4];
     if (args->scratch_bytes < 4 * matrix_bytes)
         return (int) cudaErrorInvalidValue;
     for (size_t i = 0; i < 4; i++)
-        codes[i] = (int8_t *) args->scratch + i * matrix_bytes;
+        quantized[i] = (int8_t *) args->scratch + i * matrix_bytes;
     for (int i = 0; i < 3; i++) {
-        int status = ft_cuda_quantize_array(args->stream, codes[i],
+        int status = ft_cuda_quantize_array(args->stream, quantized[i],
                                             (const float *) args->in[i].data, 1.0f, n);
         if (status != 0)
             return status;
     }
     a.dtype = FT_I8;
-    a.q = codes[0];
-    a.k = codes[1];
-    a.v = codes[2];
+    a.q = quantized[0];
+    a.k = quantized[1];
+    a.v = quantized[2];
     a.counts = NULL;
-    if (args->codes.data != NULL)
-        a.y = codes[3];
+    if (args->quantized.data != NULL)
+        a.y = quantized[3];
     int status = ft_cuda_attention_launch(args->props, args->stream, &a);
-    if (status != 0 || args->codes.data == NULL)
+    if (status != 0 || args->quantized.data == NULL)
         return status;
-    return ft_cuda_dequantize_array(args->stream, (float *) args->codes.data, codes[3], 1.0f, n);
+    return ft_cuda_dequantize_array(args->stream, (float *) args->quantized.data, quantized[3],
+                                    1.0f, n);
 }
 
 extern "C" int ft_cuda_attention(const ft_cuda_args *args)

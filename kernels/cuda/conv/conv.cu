@@ -29,7 +29,7 @@ static conv_problem_args problem_args_of(const ft_conv *conv, const ft_weight *w
     t.w = weight->data;
     t.prepacked = weight->prepacked;
     t.w_scale = weight->scale;
-    t.blocks = weight->blocks;
+    t.groupwise = weight->groupwise;
     return t;
 }
 
@@ -82,13 +82,13 @@ static int run_chunks(const ft_cuda_args *args, conv_problem_args *t, size_t ima
 
 extern "C" int ft_cuda_conv(const ft_cuda_args *args)
 {
-    const ft_cuda_view *y = args->codes.data != NULL ? &args->codes : &args->out;
+    const ft_cuda_view *y = args->quantized.data != NULL ? &args->quantized : &args->out;
     conv_problem_args t = problem_args_of(&args->op->attr.conv, args->weight[0], args->in[0].dtype);
     t.x = args->in[0].data;
     t.x_scale = args->in[0].scale;
     t.y = y->data;
     t.y_dtype = y->dtype;
-    t.y_inv_scale = ft_inverse_scale(args->codes.scale);
+    t.y_inv_scale = ft_inverse_scale(args->quantized.scale);
     t.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
     t.activation = args->op->attr.activation;
     if (args->weight[0]->cols > INT32_MAX)

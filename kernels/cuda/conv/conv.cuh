@@ -18,7 +18,7 @@
 #include "kernels/cuda/rows.cuh"
 
 typedef struct conv_problem_args {
-    ft_groupwise blocks;
+    ft_groupwise groupwise;
     const float *bias; /* [out_channels], or NULL */
     int images, out_channels, window;
     int per_row, out_pixels; /* output columns, and output pixels of an image */

@@ -40,8 +40,8 @@ __device__ __forceinline__ float nhwc_dequantize(SUM sum, float scale, float bia
 }
 
 /*
- * Quantizes four values to int8 in one word and clamps them to the range; wgmma_codes() explains
- * how. Rounding before clamping gives the same values, because rounding is monotonic.
+ * Quantizes four values to int8 in one word and clamps them to the range, as wgmma_quantize_x4()
+ * does. Rounding before clamping gives the same values, because rounding is monotonic.
  */
 __device__ __forceinline__ uint32_t nhwc_quantize_x4(const conv_gemm_params &p, const float *value)
 {
@@ -69,8 +69,8 @@ __device__ __forceinline__ void nhwc_store_x8(const conv_gemm_params &p, size_t 
                                               float (&value)[8], bool inside)
 {
     if constexpr (Y == FT_I8) {
-        uint2 codes = { nhwc_quantize_x4(p, value), nhwc_quantize_x4(p, value + 4) };
-        wgmma_store((int8_t *) p.t.y + at, codes, inside);
+        uint2 quantized = { nhwc_quantize_x4(p, value), nhwc_quantize_x4(p, value + 4) };
+        wgmma_store((int8_t *) p.t.y + at, quantized, inside);
         return;
     }
     conv_clamp(p, value);

@@ -144,7 +144,7 @@ template <class FORM> struct nhwc_group_scales {
     __device__ __forceinline__ void fetch(const conv_gemm_params &p, int output, int group)
     {
         const __half *scale =
-            (const __half *) p.t.blocks.scale + (size_t) group * (unsigned) p.padded_rows;
+            (const __half *) p.t.groupwise.scale + (size_t) group * (unsigned) p.padded_rows;
 #pragma unroll
         for (int i = 0; i < FORM::out_channels / 32; i++)
             of[i] = __ldg((const uint4 *) (scale + min(output + 32 * i, p.padded_rows - 32) +

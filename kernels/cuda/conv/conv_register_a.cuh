@@ -196,7 +196,7 @@ __device__ __forceinline__ void register_a_produce_weights(const register_a_smem
          work.advance(p, k_tiles)) {
         int output = conv_tile_coord_of(p, work.tile).output, group_k_tile = 0;
         unsigned rows = (unsigned) min(CONV_REGISTER_A_OUTPUTS, p.padded_rows - output);
-        unsigned zeros = p.t.blocks.zero != NULL ? rows : 0;
+        unsigned zeros = p.t.groupwise.zero != NULL ? rows : 0;
         size_t index = (size_t) output; /* index of the group's scales */
         if (work.first > 0) {
             group_k_tile = work.first % p.group_k_tiles;
@@ -208,9 +208,9 @@ __device__ __forceinline__ void register_a_produce_weights(const register_a_smem
                 uint64_t *full = pipeline.expect_bytes(FORM::packed + 2 * rows + zeros);
                 ft_tma_load_3d(s.packed_of(pipeline), &p.w, full, 0, k_tile * (FORM::panel / 128),
                                output / GROUPWISE_PANEL_ROWS);
-                ft_bulk_load(s.scales_of(pipeline), p.t.blocks.scale + index, 2 * rows, full);
+                ft_bulk_load(s.scales_of(pipeline), p.t.groupwise.scale + index, 2 * rows, full);
                 if (zeros > 0)
-                    ft_bulk_load(s.zeros_of(pipeline), p.t.blocks.zero + index, zeros, full);
+                    ft_bulk_load(s.zeros_of(pipeline), p.t.groupwise.zero + index, zeros, full);
             }
             if (++group_k_tile == p.group_k_tiles) {
                 group_k_tile = 0;

@@ -171,14 +171,14 @@ template <class FORM> struct register_a_consumer {
     {
         packed.consumer_wait();
         fetched.fetch(lane, s.packed_of(packed), s.scales_of(packed),
-                      p.t.blocks.zero != NULL ? s.zeros_of(packed) : NULL);
+                      p.t.groupwise.zero != NULL ? s.zeros_of(packed) : NULL);
     }
     /* Unpacks the next K tile; `more`: others follow. */
     __device__ __forceinline__ void unpack_next(unpacked_weights<FORM> &weights, bool more)
     {
         if (!FORM::prefetches_weights)
             fetch();
-        if (p.t.blocks.zero != NULL)
+        if (p.t.groupwise.zero != NULL)
             unpacker.set(fetched.zero);
         weights.unpack(fetched, unpacker);
         __syncwarp();

@@ -39,7 +39,7 @@ enum { NCHW_CLOCKS = 1500, NHWC_CLOCKS = 2500 };
  */
 static bool supports_register_a(const conv_gemm_params *p)
 {
-    return p->t.blocks.scale != NULL && p->group_k_tiles > 0 &&
+    return p->t.groupwise.scale != NULL && p->group_k_tiles > 0 &&
            p->layout_kind != CONV_LAYOUT_NCHW && p->t.out_channels > 64;
 }
 
@@ -87,8 +87,8 @@ static const conv_nchw_tile nchw_tiles[] = {
     { "192a", 192, false, true, false },  { "128a", 128, false, true, false },
     { "96a", 96, false, true, false },    { "64a", 64, false, true, false },
     { "128x2a", 128, true, true, false }, { "96x2a", 96, true, true, false },
-    { "64x2a", 64, true, true, false },   { "held64", 64, false, true, true },
-    { "held96", 96, false, true, true },
+    { "64x2a", 64, true, true, false },   { "ra64", 64, false, true, true },
+    { "ra96", 96, false, true, true },
 };
 
 /*
@@ -101,7 +101,7 @@ static bool is_possible(const conv_gemm_params *p, const conv_nchw_tile *tile_en
         return supports_register_a(p);
     if (p->layout_kind == CONV_LAYOUT_NCHW && tile_entry->n != 64 && tile_entry->n != 128)
         return false;
-    if (p->t.blocks.scale != NULL)
+    if (p->t.groupwise.scale != NULL)
         return tile_entry->one_cta_per_sm && tile_entry->n <= 96;
     return true;
 }
@@ -144,12 +144,12 @@ static const conv_nhwc_tile nhwc_tiles[] = {
     { "128x128t", 128, 128, true, false, false, false, true },
     { "64x128t", 64, 128, true, false, false, false, true },
     { "general", 128, 64, false, true, false, true, true },
-    { "held48", 48, 128, false, false, true, true, false },
-    { "held64", 64, 128, false, false, true, true, false },
-    { "held96", 96, 128, false, false, true, true, false },
-    { "held128", 128, 128, false, false, true, true, false },
-    { "held104s", CONV_SPLIT_K_WINDOWS, 128, false, false, true, true, false, 2 },
-    { "held128h", 128, 128, false, false, true, true, false, 1 },
+    { "ra48", 48, 128, false, false, true, true, false },
+    { "ra64", 64, 128, false, false, true, true, false },
+    { "ra96", 96, 128, false, false, true, true, false },
+    { "ra128", 128, 128, false, false, true, true, false },
+    { "ra104/2", CONV_SPLIT_K_WINDOWS, 128, false, false, true, true, false, 2 },
+    { "ra128/1", 128, 128, false, false, true, true, false, 1 },
 };
 
 /*
@@ -159,7 +159,7 @@ static const conv_nhwc_tile nhwc_tiles[] = {
  */
 static bool is_possible(const conv_gemm_params *p, const conv_nhwc_tile *tile)
 {
-    bool blocks = p->t.blocks.scale != NULL;
+    bool blocks = p->t.groupwise.scale != NULL;
     bool has_direct_store = !p->has_activation && p->stores_x8;
     if (tile->split_k_ctas > 0)
         return supports_register_a(p) && has_direct_store &&
@@ -198,7 +198,7 @@ static void set_nhwc_tile(conv_gemm_params *p, const conv_nhwc_tile *tile)
     p->split_windows = tile->out_channels == 64;
     p->register_a = tile->register_a;
     p->split_k_ctas = tile->split_k_ctas;
-    p->interleaved = !tile->general && p->t.x_dtype != FT_I8 && p->t.blocks.scale == NULL;
+    p->interleaved = !tile->general && p->t.x_dtype != FT_I8 && p->t.groupwise.scale == NULL;
     set_tile(p, tile->out_channels, tile->windows);
 }
 
@@ -211,7 +211,7 @@ static double cost_of(const ft_cuda_device_props *props, conv_gemm_params *p,
                       const conv_nhwc_tile *tile)
 {
     set_nhwc_tile(p, tile);
-    bool blocks = p->t.blocks.scale != NULL;
+    bool blocks = p->t.groupwise.scale != NULL;
     double waves = ft_ceil_div(p->tiles, props->sm_count);
     double area = tile->windows * tile->out_channels, finish = area / (blocks ? 9 : 16);
     double copy_clocks = blocks ? 4.1 * tile->windows + 6.1 * tile->out_channels

@@ -99,7 +99,8 @@ __device__ __forceinline__ typename accumulator_of<kind>::type read_w(const conv
     if (bits != 0)
         return (int) ft_panel_value((const uint32_t *) t.w, row, (unsigned) col, k, bits) -
                ft_groupwise_zero_point(
-                   &t.blocks, ft_groupwise_scale_index(&t.blocks, row, (unsigned) col, n), bits);
+                   &t.groupwise, ft_groupwise_scale_index(&t.groupwise, row, (unsigned) col, n),
+                   bits);
     float value;
     ft_load<1>(&value, (void *) t.w, t.w_dtype, row * k + (unsigned) col);
     return kind == FLOATS ? value : 0;
@@ -197,12 +198,12 @@ __device__ __forceinline__ float apply_group_scale(const conv_problem_args &t, f
     if (kind == INT8)
         return ft_dequantize((int32_t) sum, t.x_scale * t.w_scale[output],
                              t.bias == NULL ? 0.0f : t.bias[output]);
-    if (t.blocks.scale == NULL)
+    if (t.groupwise.scale == NULL)
         return (float) sum;
-    size_t at = ft_groupwise_scale_index(&t.blocks, (unsigned) output, (unsigned) col,
+    size_t at = ft_groupwise_scale_index(&t.groupwise, (unsigned) output, (unsigned) col,
                                          (unsigned) t.out_channels);
     return ft_groupwise_accumulate(total, (float) sum,
-                                   __half2float(((const __half *) t.blocks.scale)[at]),
+                                   __half2float(((const __half *) t.groupwise.scale)[at]),
                                    kind == DYNAMIC_INT8 ? scale_of_window : 1.0f);
 }
 
@@ -233,7 +234,7 @@ static __global__ void __launch_bounds__(THREADS, 3)
     unsigned first = blockIdx.x * TILE_DIM, windows = (unsigned) t.images * (unsigned) t.out_pixels;
     int output = (int) blockIdx.y * TILE_DIM, a = threadIdx.x % THREAD_STRIDE,
         b = threadIdx.x / THREAD_STRIDE;
-    int group = t.blocks.scale == NULL || t.blocks.group == 0 ? t.window : t.blocks.group;
+    int group = t.groupwise.scale == NULL || t.groupwise.group == 0 ? t.window : t.groupwise.group;
     window_origin origin = window_origin_of(t, first + threadIdx.x % TILE_DIM);
     float total[PER_THREAD][PER_THREAD] = {};
     ft_pdl_wait();
@@ -274,8 +275,8 @@ int ft_cuda_conv_simt(const ft_cuda_device_props *props, void *stream, const con
         return (int) cudaSuccess;
     if (grid.y > 65535 || windows / TILE_DIM >= INT32_MAX)
         return (int) cudaErrorNotSupported;
-    auto *kernel = t->w_dtype == FT_I8          ? conv_simt_kernel<INT8>
-                   : t->blocks.int8_activations ? conv_simt_kernel<DYNAMIC_INT8>
-                                                : conv_simt_kernel<FLOATS>;
+    auto *kernel = t->w_dtype == FT_I8             ? conv_simt_kernel<INT8>
+                   : t->groupwise.int8_activations ? conv_simt_kernel<DYNAMIC_INT8>
+                                                   : conv_simt_kernel<FLOATS>;
     return ft_launch(kernel, grid, THREADS, 0, stream, props->has_pdl, 1, *t);
 }

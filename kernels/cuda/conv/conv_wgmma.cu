@@ -1,7 +1,7 @@
 /*
  * conv_wgmma.cu - which convolutions the tensor-core kernels of sm_90a support, and their launch.
  *
- * FT_CUDA_CONV=plain selects conv_simt.cu instead.
+ * FT_CUDA_CONV=simt selects conv_simt.cu instead.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -41,15 +41,15 @@ static bool has_operands(const conv_problem_args *t)
         return t->prepacked != NULL;
     if (t->x_dtype != FT_F16 && t->x_dtype != FT_BF16)
         return false;
-    if (t->blocks.scale != NULL)
-        return !t->blocks.int8_activations;
+    if (t->groupwise.scale != NULL)
+        return !t->groupwise.int8_activations;
     return t->w_dtype == t->x_dtype && t->window % 8 == 0;
 }
 
 static bool forces_simt(void)
 {
     const char *name = getenv("FT_CUDA_CONV");
-    return name != NULL && strcmp(name, "plain") == 0;
+    return name != NULL && strcmp(name, "simt") == 0;
 }
 
 bool ft_cuda_conv_wgmma_supports(const ft_cuda_device_props *props, const conv_problem_args *t)
@@ -78,7 +78,7 @@ static int map_weights(conv_gemm_params *p)
 {
     const conv_problem_args *t = &p->t;
     unsigned rows = (unsigned) p->tile_outputs;
-    if (t->blocks.scale != NULL) {
+    if (t->groupwise.scale != NULL) {
         cuuint64_t bits = (cuuint64_t) ft_groupwise_bits(t->w_dtype);
         cuuint64_t lines = ((cuuint64_t) t->window + 31) / 32 * bits; /* of 128 bytes, per panel */
         cuuint64_t size[3] = { 128, lines, (cuuint64_t) p->padded_rows / 32 };
@@ -100,19 +100,19 @@ static int map_im2col(conv_gemm_params *p, const conv_input_layout *layout, cons
                       unsigned windows)
 {
     const ft_conv *c = &p->t.conv;
-    ft_im2col_desc taps = {};
-    taps.data = x;
-    taps.count = (size_t) p->t.images;
-    taps.height = (size_t) layout->height, taps.width = (size_t) layout->width;
-    taps.pixel = layout->line;
+    ft_im2col_desc desc = {};
+    desc.data = x;
+    desc.count = (size_t) p->t.images;
+    desc.height = (size_t) layout->height, desc.width = (size_t) layout->width;
+    desc.pixel = layout->line;
     for (int i = 0; i < 2; i++) {
-        taps.padding[i] = p->padding[i];
-        taps.reach[i] = c->dilation[i] * (c->kernel[i] - 1);
-        taps.stride[i] = c->stride[i];
+        desc.padding[i] = p->padding[i];
+        desc.reach[i] = c->dilation[i] * (c->kernel[i] - 1);
+        desc.stride[i] = c->stride[i];
     }
-    taps.line = (unsigned) p->line;
-    taps.windows = windows;
-    return ft_tma_map_im2col(&p->x, &taps);
+    desc.line = (unsigned) p->line;
+    desc.windows = windows;
+    return ft_tma_map_im2col(&p->x, &desc);
 }
 
 static int map_windows(conv_gemm_params *p, const conv_input_layout *layout, const void *x)
@@ -163,8 +163,8 @@ static int store_width(const conv_problem_args *t)
  */
 static bool stores_x8(const conv_problem_args *t)
 {
-    bool codes = t->x_dtype == FT_I8 || t->blocks.scale != NULL;
-    return (uintptr_t) t->y % 32 == 0 && t->out_channels % (codes ? 8 : 32) == 0;
+    bool quantized = t->x_dtype == FT_I8 || t->groupwise.scale != NULL;
+    return (uintptr_t) t->y % 32 == 0 && t->out_channels % (quantized ? 8 : 32) == 0;
 }
 
 /* Folds a clamping activation into the range. */
@@ -194,13 +194,13 @@ static conv_gemm_params gemm_params_of(const conv_problem_args *t, const conv_in
                                                                      : 32;
     for (int i = 0; i < 2; i++)
         p.padding[i] = t->conv.padding[i] - layout->border[i];
-    p.group = conv_divider_of(t->blocks.group == 0 ? INT32_MAX : t->blocks.group);
-    p.group_k_blocks = t->blocks.group == 0        ? p.k_blocks
-                       : t->blocks.group % 64 == 0 ? t->blocks.group / 64
-                                                   : 0;
-    p.group_k_tiles = t->blocks.group == 0         ? ft_ceil_div(p.k_blocks, 2)
-                      : t->blocks.group % 128 == 0 ? t->blocks.group / 128
-                                                   : 0;
+    p.group = conv_divider_of(t->groupwise.group == 0 ? INT32_MAX : t->groupwise.group);
+    p.group_k_blocks = t->groupwise.group == 0        ? p.k_blocks
+                       : t->groupwise.group % 64 == 0 ? t->groupwise.group / 64
+                                                      : 0;
+    p.group_k_tiles = t->groupwise.group == 0         ? ft_ceil_div(p.k_blocks, 2)
+                      : t->groupwise.group % 128 == 0 ? t->groupwise.group / 128
+                                                      : 0;
     p.padded_rows = (int) ft_layout_rows(FT_PANEL32, (size_t) t->out_channels);
     p.store_width = store_width(t);
     p.stores_x8 = stores_x8(t);
@@ -225,9 +225,9 @@ static int launch_nhwc(const ft_cuda_device_props *props, void *stream, conv_gem
         return status;
     if (p->register_a)
         return ft_cuda_conv_register_a(props, stream, p);
-    conv_nhwc_launcher *launch = p->t.x_dtype == FT_I8       ? ft_cuda_conv_nhwc_int8
-                                 : p->t.blocks.scale != NULL ? ft_cuda_conv_nhwc_groupwise
-                                                             : ft_cuda_conv_nhwc_f16;
+    conv_nhwc_launcher *launch = p->t.x_dtype == FT_I8          ? ft_cuda_conv_nhwc_int8
+                                 : p->t.groupwise.scale != NULL ? ft_cuda_conv_nhwc_groupwise
+                                                                : ft_cuda_conv_nhwc_f16;
     return launch(props, stream, p, tile);
 }
 
@@ -242,9 +242,9 @@ static int launch_gemm(const ft_cuda_device_props *props, void *stream, conv_gem
         return status;
     if (p->register_a)
         return ft_cuda_conv_register_a(props, stream, p);
-    conv_nchw_launcher *launch = p->t.x_dtype == FT_I8       ? ft_cuda_conv_nchw_int8
-                                 : p->t.blocks.scale != NULL ? ft_cuda_conv_nchw_groupwise
-                                                             : ft_cuda_conv_nchw_f16;
+    conv_nchw_launcher *launch = p->t.x_dtype == FT_I8          ? ft_cuda_conv_nchw_int8
+                                 : p->t.groupwise.scale != NULL ? ft_cuda_conv_nchw_groupwise
+                                                                : ft_cuda_conv_nchw_f16;
     return launch(props, stream, p, n);
 }
 

@@ -106,7 +106,7 @@ __device__ __forceinline__ void conv_load_zeros(char *to, const conv_gemm_params
     for (int half = 0; half < 2; half++) {
         int column = min(k_block * 64 + half * 32, p.t.window - 1);
         ft_bulk_load(to + half * p.tile_outputs,
-                     p.t.blocks.zero +
+                     p.t.groupwise.zero +
                          (size_t) conv_divide(column, p.group) * (unsigned) p.padded_rows + output,
                      rows, packed_full);
     }
@@ -137,7 +137,7 @@ __device__ __forceinline__ void conv_produce_weights(char *stages_smem, REST &st
 {
     uint64_t *packed_full = FORM::bits > 0 ? storage.packed_full : storage.full;
     ft_pipeline_state state = { 0, 0 };
-    bool zeros = FORM::bits > 0 && p.t.blocks.zero != NULL;
+    bool zeros = FORM::bits > 0 && p.t.groupwise.zero != NULL;
     unsigned bytes = (unsigned) (FORM::bits > 0 ? p.packed_bytes : p.w_bytes);
     for (int tile = (int) blockIdx.x; tile < p.tiles; tile += (int) gridDim.x) {
         int output = conv_tile_coord_of(p, tile).output;

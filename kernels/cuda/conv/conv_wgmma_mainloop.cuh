@@ -101,7 +101,7 @@ __device__ __forceinline__ float2 conv_group_scales(const conv_gemm_params &p, i
 {
     row = min(row, p.padded_rows - 2);
     return __half22float2(
-        __ldg((const __half2 *) ((const __half *) p.t.blocks.scale +
+        __ldg((const __half2 *) ((const __half *) p.t.groupwise.scale +
                                  (size_t) group * (unsigned) p.padded_rows + row)));
 }
 

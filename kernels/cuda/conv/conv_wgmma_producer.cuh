@@ -77,7 +77,7 @@ __device__ __forceinline__ void conv_unpack_stage(char *stage, const char *packe
     for (int first = 0; first < PANELS; first += batch) {
         conv_packed_fragment<bits, batch> fragment;
         fragment.fetch(packed + first * panel, zeros + first * 32, PANELS * 32,
-                       p.t.blocks.zero != NULL);
+                       p.t.groupwise.zero != NULL);
 #pragma unroll
         for (int i = 0; i < 2 * batch; i++)
             conv_unpack<bits, kind>(stage + (first + i / 2) * 32 * CONV_K_BLOCK,

@@ -17,15 +17,15 @@
 /* Whether the weights are quantized group-wise. */
 static bool is_groupwise(const ft_cuda_args *args)
 {
-    return args->weight[0]->blocks.scale != NULL;
+    return args->weight[0]->groupwise.scale != NULL;
 }
 
 /* The GEMM of one int8 or fake-quantized linear. */
 static ft_cuda_gemm_args gemm_args_of(const ft_cuda_args *args)
 {
     const ft_weight *weight = args->weight[0];
-    bool quantizes = args->codes.data != NULL;
-    const ft_cuda_view *y = quantizes ? &args->codes : &args->out;
+    bool quantizes = args->quantized.data != NULL;
+    const ft_cuda_view *y = quantizes ? &args->quantized : &args->out;
     ft_cuda_gemm_args p = {};
     p.m = args->in[0].rows;
     p.n = weight->rows;
@@ -42,7 +42,7 @@ static ft_cuda_gemm_args gemm_args_of(const ft_cuda_args *args)
     p.n_outputs = 1;
     p.width[0] = weight->rows;
     p.y[0] = y->data;
-    p.y_inv_scale[0] = quantizes ? ft_inverse_scale(args->codes.scale) : 0.0f;
+    p.y_inv_scale[0] = quantizes ? ft_inverse_scale(args->quantized.scale) : 0.0f;
     p.blas = args->blas;
     p.scratch = args->scratch;
     p.scratch_bytes = args->scratch_bytes;
@@ -171,14 +171,14 @@ extern "C" int ft_cuda_linear_explain(const ft_cuda_group *group, char *text, si
 
 extern "C" size_t ft_cuda_linear_counters(const ft_plan *plan, const ft_op *op)
 {
-    return plan->weight[op->weight[0]].blocks.scale != NULL ? FT_CUDA_GROUPWISE_COUNTERS : 0;
+    return plan->weight[op->weight[0]].groupwise.scale != NULL ? FT_CUDA_GROUPWISE_COUNTERS : 0;
 }
 
 extern "C" size_t ft_cuda_linear_scratch(const ft_cuda_device_props *props, const ft_plan *plan,
                                          const ft_op *op, size_t rows)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
-    if (weight->blocks.scale != NULL)
+    if (weight->groupwise.scale != NULL)
         return ft_cuda_linear_groupwise_scratch(props, &plan->value[op->in[0]], weight, rows);
     if (weight->dtype == FT_I8)
         return ft_cuda_gemm_scratch(props, rows, weight->rows, weight->cols);

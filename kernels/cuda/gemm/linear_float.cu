@@ -201,7 +201,7 @@ size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight)
 
 static bool is_float(const ft_weight *weight)
 {
-    return weight->dtype != FT_I8 && weight->scale == NULL && weight->blocks.scale == NULL;
+    return weight->dtype != FT_I8 && weight->scale == NULL && weight->groupwise.scale == NULL;
 }
 
 bool ft_cuda_is_float_group(const ft_cuda_group *group)

@@ -15,8 +15,8 @@ static ft_cuda_groupwise_linear linear_of(const ft_cuda_args *args)
     ft_cuda_groupwise_linear linear = {};
     linear.rows = weight->rows;
     linear.w = (const char *) weight->data;
-    linear.scale = weight->blocks.scale;
-    linear.zero = weight->blocks.zero;
+    linear.scale = weight->groupwise.scale;
+    linear.zero = weight->groupwise.zero;
     linear.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
     linear.y = args->out.data;
     return linear;
@@ -32,8 +32,8 @@ static ft_cuda_groupwise_args args_of(const ft_cuda_args *args)
     p.x_dtype = args->in[0].dtype;
     p.y_dtype = args->out.dtype;
     p.bits = ft_groupwise_bits(weight->dtype);
-    p.group = weight->blocks.group;
-    p.int8_activations = weight->blocks.int8_activations;
+    p.group = weight->groupwise.group;
+    p.int8_activations = weight->groupwise.int8_activations;
     p.activation = args->op->attr.activation;
     p.n_linears = 1;
     p.linear[0] = linear_of(args);
@@ -54,11 +54,11 @@ static bool same_shape(const ft_cuda_groupwise_args *a, const ft_cuda_groupwise_
 /* One GEMM with an output for each linear; false where the linears need several GEMMs. */
 static bool fuse(const ft_cuda_group *group, ft_cuda_groupwise_args *out)
 {
-    if (group->linears > FT_CUDA_MAX_FUSED || group->linear[0]->weight[0]->blocks.scale == NULL)
+    if (group->linears > FT_CUDA_MAX_FUSED || group->linear[0]->weight[0]->groupwise.scale == NULL)
         return false;
     *out = args_of(group->linear[0]);
     for (int i = 1; i < group->linears; i++) {
-        if (group->linear[i]->weight[0]->blocks.scale == NULL)
+        if (group->linear[i]->weight[0]->groupwise.scale == NULL)
             return false;
         ft_cuda_groupwise_args other = args_of(group->linear[i]);
         if (!same_shape(out, &other))
@@ -179,5 +179,5 @@ size_t ft_cuda_linear_groupwise_scratch(const ft_cuda_device_props *props, const
                                         const ft_weight *weight, size_t rows)
 {
     return ft_cuda_groupwise_scratch(props, rows, FT_CUDA_MAX_FUSED * weight->rows, weight->cols,
-                                     x->dtype, weight->blocks.int8_activations);
+                                     x->dtype, weight->groupwise.int8_activations);
 }

@@ -24,7 +24,7 @@ enum { ALIGN = 256, BLAS_BYTES = 32 << 20, PASS_COUNT_BYTES = 16 };
 static bool has_producer(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].out == value || plan->op[i].codes == value)
+        if (plan->op[i].out == value || plan->op[i].quantized == value)
             return true;
     return false;
 }
@@ -90,7 +90,7 @@ static bool needs_blas(const ft_exec *exec)
     const ft_plan *plan = exec->plan;
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        if (op->kind != FT_OP_LINEAR || plan->weight[op->weight[0]].blocks.scale != NULL)
+        if (op->kind != FT_OP_LINEAR || plan->weight[op->weight[0]].groupwise.scale != NULL)
             continue;
         bool is_cublas_float = plan->weight[op->weight[0]].scale == NULL && !plan->batch_invariant;
         if ((is_cublas_float && plan->value[op->in[0]].rows == FT_TOKENS) ||

@@ -38,11 +38,12 @@ static void add_kv_cache(ft_cuda_batch *batch, const ft_cuda_launch_context *l)
     batch->max_pages = exec->limits.context / FT_PAGE_TOKENS;
     batch->context = l->bucket->context;
     batch->capacity = exec->limits.context;
-    batch->step = l->bucket->is_decode;
+    batch->decode_step = l->bucket->is_decode;
     batch->selected = l->bucket->selected;
     batch->selected_rows = ints_at(exec, l->at.selected_rows);
     if (l->bucket->samples)
-        batch->choice = (const ft_sampling_params *) (const void *) (exec->inputs + l->at.sampling);
+        batch->sampling =
+            (const ft_sampling_params *) (const void *) (exec->inputs + l->at.sampling);
     batch->groups = l->bucket->beam_groups;
     batch->widest = l->bucket->max_beams;
     batch->beams = (const ft_beam_params *) (const void *) (exec->inputs + l->at.beams);
@@ -50,7 +51,7 @@ static void add_kv_cache(ft_cuda_batch *batch, const ft_cuda_launch_context *l)
     batch->cross_kv_pages = ints_at(exec, l->at.cross_kv_pages);
     batch->max_cross_kv_pages = exec->limits.cross_kv / FT_PAGE_TOKENS;
     batch->cross_kv = l->bucket->cross_kv;
-    batch->lanes = l->bucket->n_beams;
+    batch->beam_width = l->bucket->n_beams;
 }
 
 ft_cuda_launch_context ft_cuda_launch_context_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
@@ -107,7 +108,7 @@ static ft_cuda_args args_of(const ft_cuda_launch_context *l, const ft_op *op)
         .blas = exec->blas,
         .op = op,
         .out = view_of(l, op->out),
-        .codes = view_of(l, op->codes),
+        .quantized = view_of(l, op->quantized),
         .second = view_of(l, op->second),
         .batch = &l->batch,
         .scratch = exec->scratch,

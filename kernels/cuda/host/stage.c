@@ -87,9 +87,9 @@ ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch)
         .context = batch->context,
         .selected = batch->selected,
         .cross_kv = longest_source(batch),
-        .n_beams = batch->lanes,
-        .is_decode = batch->step,
-        .samples = batch->choice != NULL,
+        .n_beams = batch->beam_width,
+        .is_decode = batch->decode_step,
+        .samples = batch->sampling != NULL,
         .beam_groups = batch->beams != NULL ? batch->groups : 0,
         .max_beams = max_beams_of(batch),
         .is_encoder = batch->source,
@@ -164,8 +164,8 @@ static void stage_kv_cache(const ft_exec *exec, const ft_batch *batch, const ft_
     stage_ints(exec, at->pages, batch->pages, n * stride, capacity * stride, 0);
     stage_ints(exec, at->selected_rows, batch->selected_rows, batch->selected, bucket->selected, 0);
     ft_sampling_params *sampling = (ft_sampling_params *) (void *) (exec->staging + at->sampling);
-    for (size_t i = 0; batch->choice != NULL && i < bucket->selected; i++)
-        sampling[i] = i < batch->selected ? batch->choice[i] : (ft_sampling_params){ .slot = -1 };
+    for (size_t i = 0; batch->sampling != NULL && i < bucket->selected; i++)
+        sampling[i] = i < batch->selected ? batch->sampling[i] : (ft_sampling_params){ .slot = -1 };
     ft_beam_params *beams = (ft_beam_params *) (void *) (exec->staging + at->beams);
     for (size_t i = 0; i < bucket->beam_groups; i++)
         beams[i] = i < batch->groups ? batch->beams[i] : (ft_beam_params){ .slot = -1 };

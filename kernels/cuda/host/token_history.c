@@ -62,7 +62,7 @@ int ft_cuda_sample(const ft_cuda_args *args)
     return ft_cuda_sample_rows(args->props, args->stream,
                                &(ft_cuda_sample_params){ .memory = history_of(args),
                                                          .logits = args->in[0].data,
-                                                         .choice = args->batch->choice,
+                                                         .sampling = args->batch->sampling,
                                                          .rows = args->batch->selected,
                                                          .token = args->out.data,
                                                          .logprob = args->second.data,

@@ -43,19 +43,21 @@ static bool is_vector(const ft_weight *w)
 /* Scales per row, or per group of a group-wise weight. */
 static size_t scale_bytes(const ft_weight *w)
 {
-    if (w->blocks.scale != NULL)
-        return ft_groupwise_scale_count(&w->blocks, w->rows, w->cols) * sizeof *w->blocks.scale;
+    if (w->groupwise.scale != NULL)
+        return ft_groupwise_scale_count(&w->groupwise, w->rows, w->cols) *
+               sizeof *w->groupwise.scale;
     return w->scale != NULL ? w->rows * sizeof *w->scale : 0;
 }
 
 static const void *scales_of(const ft_weight *w)
 {
-    return w->blocks.scale != NULL ? (const void *) w->blocks.scale : w->scale;
+    return w->groupwise.scale != NULL ? (const void *) w->groupwise.scale : w->scale;
 }
 
 static size_t zero_bytes(const ft_weight *w)
 {
-    return w->blocks.zero != NULL ? ft_groupwise_scale_count(&w->blocks, w->rows, w->cols) : 0;
+    return w->groupwise.zero != NULL ? ft_groupwise_scale_count(&w->groupwise, w->rows, w->cols)
+                                     : 0;
 }
 
 static bool has_prepacked(const ft_device *device, const ft_weight *w)
@@ -106,7 +108,7 @@ static int list_spans(ft_cuda_h2d_span *out, const model_weights *m)
             const ft_weight *w = &m->weight[i];
             size_t bytes = bytes_in(m->device, w, (section) section_id);
             const void *from = section_id == SCALES  ? scales_of(w)
-                               : section_id == ZEROS ? w->blocks.zero
+                               : section_id == ZEROS ? w->groupwise.zero
                                                      : w->data;
             if (bytes > 0 && section_id != PREPACKED)
                 out[n_spans++] =
@@ -128,10 +130,10 @@ static int set_device_pointers(cudaStream_t stream, const model_weights *m, char
         w->data = memory + at[is_vector(w) ? VECTORS : MATRICES];
         if (w->scale != NULL)
             w->scale = (const float *) (void *) (memory + at[SCALES]);
-        if (w->blocks.scale != NULL)
-            w->blocks.scale = (const uint16_t *) (void *) (memory + at[SCALES]);
-        if (w->blocks.zero != NULL)
-            w->blocks.zero = (const uint8_t *) (memory + at[ZEROS]);
+        if (w->groupwise.scale != NULL)
+            w->groupwise.scale = (const uint16_t *) (void *) (memory + at[SCALES]);
+        if (w->groupwise.zero != NULL)
+            w->groupwise.zero = (const uint8_t *) (memory + at[ZEROS]);
         if (is_prepacked)
             w->prepacked = memory + at[PREPACKED];
         if (is_prepacked && status == 0)
@@ -204,7 +206,7 @@ static bool weight_follows(const ft_weight *w, const ft_weight *next)
     return follows(w->data, next->data, ft_weight_bytes(w)) &&
            follows(w->prepacked, next->prepacked, ft_cuda_prepacked_bytes(w->rows, w->cols)) &&
            follows(scales_of(w), scales_of(next), scale_bytes(w)) &&
-           follows(w->blocks.zero, next->blocks.zero, zero_bytes(w));
+           follows(w->groupwise.zero, next->groupwise.zero, zero_bytes(w));
 }
 
 bool ft_cuda_has_contiguous_groups(const ft_plan *plan)

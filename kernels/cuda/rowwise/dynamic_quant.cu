@@ -22,7 +22,7 @@ typedef enum value_source { VALUES, SILU_GATE, ANY_GATE } value_source;
 
 /* Parameters: quantizes a, or act(a) * b. */
 typedef struct quantize_args {
-    ft_cuda_view a, b, codes;
+    ft_cuda_view a, b, quantized;
     ft_activation activation;
     int ctas_per_row; /* per row */
     int cols_per_cta; /* columns of a row per CTA */
@@ -109,7 +109,8 @@ __device__ __forceinline__ void store(const float v[kept_vectors][N], const quan
 #pragma unroll
     for (int k = 0; k < kept_vectors; k++)
         if (col + k * vector_stride < end)
-            ft_store_quantized_as<dtype, N>(d.codes.data, at + k * vector_stride, v[k], inverse);
+            ft_store_quantized_as<dtype, N>(d.quantized.data, at + k * vector_stride, v[k],
+                                            inverse);
 }
 
 /* A cluster of d.ctas_per_row CTAs processes one row. */
@@ -138,11 +139,11 @@ static __global__ void __launch_bounds__(THREADS) quantize_rows_kernel(const qua
         amax = cluster_amax(amax, rank_amax, d.ctas_per_row);
     float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);
     if (threadIdx.x == 0 && begin == 0)
-        d.codes.scales[row] = scale;
+        d.quantized.scales[row] = scale;
     for (int col = first_col; col < end; col += chunk_cols) {
         if (d.cols_per_cta > chunk_cols)
             compute_values<from, dtype, N, kept_vectors>(v, d, first + col, col, end);
-        if (d.codes.dtype == FT_I8)
+        if (d.quantized.dtype == FT_I8)
             store<FT_I8, N, kept_vectors>(v, d, first + col, col, end, inverse);
         else
             store<FT_F32, N, kept_vectors>(v, d, first + col, col, end, inverse);
@@ -151,14 +152,14 @@ static __global__ void __launch_bounds__(THREADS) quantize_rows_kernel(const qua
 
 /* Dequantizes row blockIdx.x. */
 static __global__ void __launch_bounds__(DEQUANTIZE_THREADS)
-    dequantize_kernel(const ft_cuda_view codes, const ft_cuda_view out)
+    dequantize_kernel(const ft_cuda_view quantized, const ft_cuda_view out)
 {
-    size_t row = blockIdx.x, at = row * codes.cols;
+    size_t row = blockIdx.x, at = row * quantized.cols;
     ft_pdl_wait();
     ft_pdl_launch_dependents();
-    float scale = codes.scales[row], v;
-    for (size_t col = threadIdx.x; col < codes.cols; col += DEQUANTIZE_THREADS) {
-        ft_load<1>(&v, codes.data, codes.dtype, at + col);
+    float scale = quantized.scales[row], v;
+    for (size_t col = threadIdx.x; col < quantized.cols; col += DEQUANTIZE_THREADS) {
+        ft_load<1>(&v, quantized.data, quantized.dtype, at + col);
         v = v * scale;
         ft_store<1>(out.data, out.dtype, at + col, &v);
     }
@@ -217,7 +218,7 @@ static int launch(const ft_cuda_args *args, quantize_args &d)
 template <value_source from> static int quantize_rows_op(const ft_cuda_args *args)
 {
     quantize_args d = {};
-    d.a = args->in[0], d.b = args->in[1], d.codes = args->codes;
+    d.a = args->in[0], d.b = args->in[1], d.quantized = args->quantized;
     d.activation = args->op->attr.activation;
     if (d.a.rows == 0)
         return (int) cudaSuccess;

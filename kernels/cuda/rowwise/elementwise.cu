@@ -19,7 +19,7 @@ enum { THREADS = 256, VECTORS_PER_THREAD = 4, SMALL_ARRAY = 2 << 20 };
 typedef struct elementwise_args {
     ft_cuda_view a, b, y;
     ft_activation activation;
-    bool codes;    /* whether y is quantized: always for QUANTIZE, optionally for GATE */
+    bool quantized; /* whether y is quantized: always for QUANTIZE, optionally for GATE */
     float inverse; /* 1 / scale of y */
     size_t n;      /* number of elements */
 } elementwise_args;
@@ -48,7 +48,7 @@ __device__ __forceinline__ void compute(const elementwise_args &m, size_t at,
             a[i] = fmaf(b[i], m.b.scale > 0.0f ? m.b.scale : 1.0f, a[i]);
         else if constexpr (kind == FT_OP_GATE)
             a[i] = a[i] * b[i];
-    if (kind == FT_OP_QUANTIZE || (kind == FT_OP_GATE && m.codes))
+    if (kind == FT_OP_QUANTIZE || (kind == FT_OP_GATE && m.quantized))
         ft_store_quantized<N>(m.y.data, m.y.dtype, at, a, m.inverse);
     else
         ft_store<N>(m.y.data, m.y.dtype, at, a);
@@ -181,10 +181,10 @@ template <ft_op_kind kind> static int elementwise_op(const ft_cuda_args *args)
 {
     elementwise_args m = {};
     m.a = args->in[0], m.b = args->in[1];
-    m.codes = args->codes.data != NULL;
-    m.y = m.codes ? args->codes : args->out;
+    m.quantized = args->quantized.data != NULL;
+    m.y = m.quantized ? args->quantized : args->out;
     m.activation = args->op->attr.activation;
-    m.inverse = ft_inverse_scale(args->codes.scale);
+    m.inverse = ft_inverse_scale(args->quantized.scale);
     m.n = m.a.rows * m.a.cols;
     return launch<kind>(args->stream, args->props->has_pdl, m);
 }
@@ -203,13 +203,14 @@ extern "C" int ft_cuda_add(const ft_cuda_args *args)
 
 extern "C" int ft_cuda_quantize(const ft_cuda_args *args)
 {
-    return args->codes.scales != NULL ? ft_cuda_quantize_rows(args)
-                                      : elementwise_op<FT_OP_QUANTIZE>(args);
+    return args->quantized.scales != NULL ? ft_cuda_quantize_rows(args)
+                                          : elementwise_op<FT_OP_QUANTIZE>(args);
 }
 
 extern "C" int ft_cuda_gate(const ft_cuda_args *args)
 {
-    return args->codes.scales != NULL ? ft_cuda_gate_rows(args) : elementwise_op<FT_OP_GATE>(args);
+    return args->quantized.scales != NULL ? ft_cuda_gate_rows(args)
+                                          : elementwise_op<FT_OP_GATE>(args);
 }
 
 extern "C" int ft_cuda_dequantize(const ft_cuda_args *args)
@@ -245,21 +246,21 @@ static ft_cuda_view array_of(const void *data, ft_dtype dtype, float scale)
     return view;
 }
 
-extern "C" int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x,
+extern "C" int ft_cuda_quantize_array(void *stream, int8_t *quantized, const float *x,
                                       float inverse_scale, size_t n)
 {
     elementwise_args m = {};
-    m.a = array_of(x, FT_F32, 0.0f), m.y = array_of(codes, FT_I8, 0.0f);
+    m.a = array_of(x, FT_F32, 0.0f), m.y = array_of(quantized, FT_I8, 0.0f);
     m.inverse = inverse_scale;
     m.n = n;
     return launch<FT_OP_QUANTIZE>(stream, false, m);
 }
 
-extern "C" int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *codes, float scale,
-                                        size_t n)
+extern "C" int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *quantized,
+                                        float scale, size_t n)
 {
     elementwise_args m = {};
-    m.a = array_of(codes, FT_I8, scale), m.y = array_of(out, FT_F32, 0.0f);
+    m.a = array_of(quantized, FT_I8, scale), m.y = array_of(out, FT_F32, 0.0f);
     m.n = n;
     return launch<FT_OP_DEQUANTIZE>(stream, false, m);
 }

@@ -194,7 +194,7 @@ template <int chunks, int full>
 __device__ __forceinline__ float row_inverse_scale(const float x[chunks][FT_NORM_VECTOR],
                                                    const ft_cuda_norm_args &n, size_t row)
 {
-    if (n.codes.scales == NULL)
+    if (n.quantized.scales == NULL)
         return n.inverse;
     float amax = 0.0f;
 #pragma unroll
@@ -203,19 +203,19 @@ __device__ __forceinline__ float row_inverse_scale(const float x[chunks][FT_NORM
             amax = ft_amax(amax, x[i / FT_NORM_VECTOR][i % FT_NORM_VECTOR]);
     float scale = ft_scale_from_amax(ft_warp_amax(amax));
     if (threadIdx.x == 0)
-        n.codes.scales[row] = scale;
+        n.quantized.scales[row] = scale;
     return ft_inverse_scale(scale);
 }
 
 /* Stores int8 values, or any quantized dtype for ANY. */
 template <int x_dtype>
-__device__ __forceinline__ void store_codes(const float x[FT_NORM_VECTOR],
-                                            const ft_cuda_norm_args &n, size_t at, float inverse)
+__device__ __forceinline__ void
+store_quantized(const float x[FT_NORM_VECTOR], const ft_cuda_norm_args &n, size_t at, float inverse)
 {
     if constexpr (x_dtype == ANY)
-        ft_store_quantized<FT_NORM_VECTOR>(n.codes.data, n.codes.dtype, at, x, inverse);
+        ft_store_quantized<FT_NORM_VECTOR>(n.quantized.data, n.quantized.dtype, at, x, inverse);
     else
-        ft_store_quantized_as<FT_I8, FT_NORM_VECTOR>(n.codes.data, at, x, inverse);
+        ft_store_quantized_as<FT_I8, FT_NORM_VECTOR>(n.quantized.data, at, x, inverse);
 }
 
 /* Stores floats, int8 values, or both. */
@@ -227,13 +227,13 @@ __device__ __forceinline__ void store_row(float x[chunks][FT_NORM_VECTOR],
     for (int s = 0; s < chunks; s++)
         if (has_columns<full>(n, s))
             store<x_dtype>(n.out, x[s], at + s * CHUNK);
-    if (n.codes.data == NULL)
+    if (n.quantized.data == NULL)
         return;
     float inverse = row_inverse_scale<chunks, full>(x, n, row);
 #pragma unroll
     for (int s = 0; s < chunks; s++)
         if (has_columns<full>(n, s))
-            store_codes<x_dtype>(x[s], n, at + s * CHUNK, inverse);
+            store_quantized<x_dtype>(x[s], n, at + s * CHUNK, inverse);
 }
 
 /*
@@ -302,7 +302,7 @@ static bool has_specialized_kernel(const ft_cuda_norm_args &n)
     return (dtype == FT_F16 || dtype == FT_F32) && residual && n.x.cols <= 4 * CHUNK &&
            (n.out.data == NULL || n.out.dtype == dtype) &&
            (n.second.data == NULL || n.second.dtype == dtype) &&
-           (n.codes.data == NULL || n.codes.dtype == FT_I8);
+           (n.quantized.data == NULL || n.quantized.dtype == FT_I8);
 }
 
 template <int x_dtype, int residual_dtype>
@@ -326,13 +326,13 @@ template <int x_dtype> static int launch_dtype(const ft_cuda_args *args, const f
 extern "C" int ft_cuda_norm(const ft_cuda_args *args)
 {
     ft_cuda_norm_args n = {};
-    n.x = args->in[0], n.residual = args->in[1], n.out = args->out, n.codes = args->codes;
+    n.x = args->in[0], n.residual = args->in[1], n.out = args->out, n.quantized = args->quantized;
     n.second = args->second;
     n.weight = (const float *) args->weight[0]->data;
     n.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
     n.residual_scale = n.residual.scale > 0.0f ? n.residual.scale : 1.0f;
     n.eps = args->op->attr.eps;
-    n.inverse = ft_inverse_scale(args->codes.scale);
+    n.inverse = ft_inverse_scale(args->quantized.scale);
     n.cols = (float) n.x.cols;
     n.inverse_cols = 1.0f / n.cols;
     if (n.x.rows == 0)

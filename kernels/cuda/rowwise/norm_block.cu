@@ -120,8 +120,8 @@ __device__ __forceinline__ void store(const ft_cuda_view &view, chunk_values<F> 
 }
 
 template <typename F>
-__device__ __forceinline__ void store_codes(const ft_cuda_view &view, const chunk_values<F> &x,
-                                            const chunk_position &p, float inverse)
+__device__ __forceinline__ void store_quantized(const ft_cuda_view &view, const chunk_values<F> &x,
+                                                const chunk_position &p, float inverse)
 {
 #pragma unroll
     for (int k = 0; k < F::kept_vectors; k++)
@@ -280,18 +280,18 @@ static __global__ void __launch_bounds__(F::threads) norm_block_kernel(const ft_
         if (!F::single_chunk)
             load_vector(weight, n.weight, p);
         apply_norm(x, weight, mean, factor, n, p);
-        if (n.codes.data != NULL && n.codes.scales == NULL)
-            store_codes(n.codes, x, p, n.inverse);
+        if (n.quantized.data != NULL && n.quantized.scales == NULL)
+            store_quantized(n.quantized, x, p, n.inverse);
 #pragma unroll
         for (int i = 0; i < F::kept_vectors * F::vector_size; i++)
             if (has_columns<F>(p, i / F::vector_size))
                 amax = ft_amax(amax, x.v[i / F::vector_size][i % F::vector_size]);
     }
-    if (n.codes.scales == NULL)
+    if (n.quantized.scales == NULL)
         return;
     float scale = ft_scale_from_amax(ft_block_amax(amax, warp_amax));
     if (threadIdx.x == 0)
-        n.codes.scales[blockIdx.x] = scale;
+        n.quantized.scales[blockIdx.x] = scale;
     for (int base = 0; base < cols; base += chunk_cols) {
         chunk_position p = chunk_position_of<F>(n, base);
         if (!F::single_chunk && cols > chunk_cols) {
@@ -299,7 +299,7 @@ static __global__ void __launch_bounds__(F::threads) norm_block_kernel(const ft_
             load_vector(weight, n.weight, p);
             apply_norm(x, weight, mean, factor, n, p);
         }
-        store_codes(n.codes, x, p, ft_inverse_scale(scale));
+        store_quantized(n.quantized, x, p, ft_inverse_scale(scale));
     }
 }
 

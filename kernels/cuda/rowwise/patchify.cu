@@ -27,7 +27,7 @@ typedef struct patchify_args {
     unsigned patches_per_row;               /* patches per row of patches */
     unsigned height, width;
     unsigned rows, cols; /* of a patch */
-    bool codes;
+    bool quantized;
     float inverse;
 } patchify_args;
 
@@ -57,7 +57,7 @@ static __global__ void __launch_bounds__(COL_THREADS *ROWS) patchify_kernel(cons
         ft_load<N>(v, c.images.data, FT_F32,
                    image * c.images.cols +
                        pixel_offset(c, row_in_image - c.prefix_tokens, (unsigned) col));
-    if (c.codes)
+    if (c.quantized)
         ft_store_quantized<N>(c.y.data, c.y.dtype, row * c.y.cols + col, v, c.inverse);
     else
         ft_store<N>(c.y.data, c.y.dtype, row * c.y.cols + col, v);
@@ -74,14 +74,14 @@ extern "C" int ft_cuda_patchify(const ft_cuda_args *args)
     const ft_conv *conv = &args->op->attr.conv;
     patchify_args c = {};
     c.images = args->in[0];
-    c.codes = args->codes.data != NULL;
-    c.y = c.codes ? args->codes : args->out;
+    c.quantized = args->quantized.data != NULL;
+    c.y = c.quantized ? args->quantized : args->out;
     c.rows_per_image = (unsigned) ft_patch_sequence_length(conv, args->op->attr.prefix_tokens);
     c.prefix_tokens = (unsigned) args->op->attr.prefix_tokens;
     c.patches_per_row = (unsigned) ft_conv_out_size(conv, 1);
     c.height = (unsigned) conv->height, c.width = (unsigned) conv->width;
     c.rows = (unsigned) conv->kernel[0], c.cols = (unsigned) conv->kernel[1];
-    c.inverse = ft_inverse_scale(args->codes.scale);
+    c.inverse = ft_inverse_scale(args->quantized.scale);
     if (c.y.rows == 0)
         return (int) cudaSuccess;
     return c.cols % 4 == 0 && c.width % 4 == 0 ? launch_patchify<4>(args, c)

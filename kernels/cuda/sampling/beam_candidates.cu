@@ -143,7 +143,7 @@ __device__ __forceinline__ void set_bit(const logits_row &r, uint32_t *marks, in
 
 __device__ __forceinline__ bool bans_end_tokens(const ft_beam_params &b)
 {
-    return b.n_tokens - b.prompt < b.least && b.ends > 0;
+    return b.n_tokens - b.prompt < b.min_new_tokens && b.n_eos > 0;
 }
 
 /* Marks the tokens that the beam contains already, and those that are banned. */
@@ -152,7 +152,7 @@ __device__ __forceinline__ void build_bitmaps(logits_row &r)
     const ft_beam_params &b = *r.beams;
     int32_t n = b.no_repeat_ngram, thread = (int32_t) threadIdx.x;
     r.has_bitmaps = b.forced < 0 && (ft_beam_has_repetition_penalty(&b) || n > 0 ||
-                                     bans_end_tokens(b) || b.bans > 0);
+                                     bans_end_tokens(b) || b.n_banned > 0);
     if (!r.has_bitmaps)
         return;
     for (size_t i = threadIdx.x; i < bitmap_words(r.vocab_size); i += THREADS)
@@ -163,10 +163,10 @@ __device__ __forceinline__ void build_bitmaps(logits_row &r)
     for (int32_t at = thread; n > 0 && at <= b.n_tokens - n; at += THREADS)
         if (ft_beam_ngram_repeats(&b, r.memory, r.beam_id, at))
             set_bit(r, r.banned, ft_beam_token_at(&b, r.memory, r.beam_id, at + n - 1));
-    if (bans_end_tokens(b) && thread < b.ends)
-        set_bit(r, r.banned, b.end[thread]);
-    if (thread < b.bans)
-        set_bit(r, r.banned, b.ban[thread]);
+    if (bans_end_tokens(b) && thread < b.n_eos)
+        set_bit(r, r.banned, b.eos[thread]);
+    if (thread < b.n_banned)
+        set_bit(r, r.banned, b.banned[thread]);
     __syncthreads();
 }
 
@@ -249,14 +249,14 @@ __device__ __forceinline__ void list_above(cta_storage &s, const logits_row &r, 
 }
 
 /*
- * A logit threshold below which no candidate is among the best: below `least`, which n tokens
+ * A logit threshold below which no candidate is among the best: below `reached`, which n tokens
  * reach, by more than the rounding error of scores. A score is the sum of four numbers, of which
  * the last is the logarithm of at most 2^31.
  */
-__device__ __forceinline__ float logit_threshold(const logits_row &r, float least)
+__device__ __forceinline__ float logit_threshold(const logits_row &r, float reached)
 {
-    float size = fabsf(r.score) + fabsf(r.largest) + fabsf(least) + 32.0f;
-    return least - size * 0x1p-20f;
+    float size = fabsf(r.score) + fabsf(r.largest) + fabsf(reached) + 32.0f;
+    return reached - size * 0x1p-20f;
 }
 
 /*
@@ -266,14 +266,14 @@ __device__ __forceinline__ float logit_threshold(const logits_row &r, float leas
 __device__ __forceinline__ bool log_sum_exp_and_list(cta_storage &s, logits_row &r, uint32_t key)
 {
     float slope = ft_sampling_exponent_scale(1.0f);
-    float least = key == 0 ? -FLT_MAX : logit_threshold(r, value_of(key));
+    float threshold = key == 0 ? -FLT_MAX : logit_threshold(r, value_of(key));
     u64 sum = 0;
     if (threadIdx.x == 0)
         s.n_listed = 0;
     __syncthreads();
     for_each_token(r, [&](uint32_t token, float logit) {
         sum += ft_sampling_fixed_prob(ft_sampling_exponent(logit, r.largest, slope));
-        if (logit < least)
+        if (logit < threshold)
             return;
         uint32_t at = atomicAdd(&s.n_listed, 1u);
         if (at < LIST)

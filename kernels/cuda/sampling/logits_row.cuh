@@ -59,10 +59,10 @@ typedef struct ft_sample_shared {
     int32_t bin;
     uint32_t key_low, key_high; /* of the tokens in a bin */
     int32_t id_low, id_high;
-    ft_ranked_token place;
+    ft_ranked_token selected;
     int32_t first;   /* the smallest id with the largest logit */
     uint64_t random; /* random bits of this step */
-    ft_sampling_params choice;
+    ft_sampling_params sampling;
 } ft_sample_shared;
 
 /* A row: its length, and the slice of a CTA. */
@@ -210,32 +210,32 @@ __device__ __forceinline__ void ft_ban_token(const ft_logits_row &row, int32_t i
 
 /* Marks banned tokens. Each CTA reads the whole history. */
 __device__ __forceinline__ void ft_mark_banned_tokens(const ft_logits_row &row,
-                                                      const ft_sampling_params &choice,
+                                                      const ft_sampling_params &sampling,
                                                       const int32_t *history)
 {
-    int32_t n = choice.no_repeat_ngram, thread = (int32_t) threadIdx.x;
+    int32_t n = sampling.no_repeat_ngram, thread = (int32_t) threadIdx.x;
     for (uint32_t i = threadIdx.x; i < (row.count + 31) / 32; i += FT_SAMPLE_THREADS)
         row.banned[i] = 0;
     __syncthreads();
-    for (int32_t i = thread; i < choice.bans; i += FT_SAMPLE_THREADS)
-        ft_ban_token(row, choice.ban[i]);
-    for (int32_t at = thread; n > 0 && at <= choice.n_tokens - n; at += FT_SAMPLE_THREADS)
-        if (ft_sampling_ngram_repeats(history, choice.n_tokens, n, at))
+    for (int32_t i = thread; i < sampling.n_banned; i += FT_SAMPLE_THREADS)
+        ft_ban_token(row, sampling.banned[i]);
+    for (int32_t at = thread; n > 0 && at <= sampling.n_tokens - n; at += FT_SAMPLE_THREADS)
+        if (ft_sampling_ngram_repeats(history, sampling.n_tokens, n, at))
             ft_ban_token(row, history[at + n - 1]);
     __syncthreads();
 }
 
 /* Applies penalties and bans to the four logits at `at`. */
 __device__ __forceinline__ float4 ft_apply_penalties_x4(const ft_logits_row &row,
-                                                        const ft_sampling_params &choice, float4 x,
-                                                        uint32_t at)
+                                                        const ft_sampling_params &sampling,
+                                                        float4 x, uint32_t at)
 {
     if (row.has_penalties) {
         uint4 seen = ft_load_x4<uint4>(row.seen, at, row.count, row.aligned, 0u);
-        x.x = ft_sampling_penalize(x.x, seen.x, &choice);
-        x.y = ft_sampling_penalize(x.y, seen.y, &choice);
-        x.z = ft_sampling_penalize(x.z, seen.z, &choice);
-        x.w = ft_sampling_penalize(x.w, seen.w, &choice);
+        x.x = ft_sampling_penalize(x.x, seen.x, &sampling);
+        x.y = ft_sampling_penalize(x.y, seen.y, &sampling);
+        x.z = ft_sampling_penalize(x.z, seen.z, &sampling);
+        x.w = ft_sampling_penalize(x.w, seen.w, &sampling);
     }
     if (row.has_bans) {
         uint32_t banned = row.banned[at / 32] >> at % 32;
@@ -275,7 +275,7 @@ __device__ __forceinline__ void ft_prefetch_row(const ft_logits_row &row)
  * row.values. Every iteration but the last four waits until at most four copies are pending.
  */
 __device__ __forceinline__ ft_logits_range ft_load_row(const ft_logits_row &row,
-                                                       const ft_sampling_params &choice,
+                                                       const ft_sampling_params &sampling,
                                                        bool is_prefetched)
 {
     ft_logits_range e = { -INFINITY, INFINITY, -INFINITY, 0, false };
@@ -285,14 +285,14 @@ __device__ __forceinline__ ft_logits_range ft_load_row(const ft_logits_row &row,
             ft_cp_async_wait<4>();
         else
             ft_cp_async_wait<0>();
-        float4 *place = (float4 *) (row.values + at);
+        float4 *chunk = (float4 *) (row.values + at);
         float4 raw = is_prefetched
-                         ? *place
+                         ? *chunk
                          : ft_load_x4<float4>(row.logits, at, row.count, row.aligned, -INFINITY);
         float4 x =
-            row.has_penalties || row.has_bans ? ft_apply_penalties_x4(row, choice, raw, at) : raw;
+            row.has_penalties || row.has_bans ? ft_apply_penalties_x4(row, sampling, raw, at) : raw;
         if (!is_prefetched || row.has_penalties || row.has_bans)
-            *place = x;
+            *chunk = x;
         ft_update_range(e, raw, x, at);
     }
     return e;

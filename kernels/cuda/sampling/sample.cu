@@ -23,7 +23,7 @@ static __host__ __device__ __forceinline__ size_t ban_bitmap_bytes(size_t slice)
  * behind the row's traffic it would wait until the end of the row.
  */
 __device__ __forceinline__ void load_params_and_row(ft_sample_shared &s, const ft_logits_row &row,
-                                                    const ft_sampling_params *choice,
+                                                    const ft_sampling_params *sampling,
                                                     bool prefetch_row)
 {
     static_assert(sizeof(ft_sampling_params) % 4 == 0 && sizeof(ft_sampling_params) / 4 <= 32,
@@ -32,24 +32,24 @@ __device__ __forceinline__ void load_params_and_row(ft_sample_shared &s, const f
     bool copies_params =
         word < sizeof(ft_sampling_params) / 4; /* not in other warps: there the index is negative */
     if (copies_params)
-        bits = ((const uint32_t *) choice)[word];
+        bits = ((const uint32_t *) sampling)[word];
     if (prefetch_row)
         ft_prefetch_row(row);
     if (copies_params)
-        ((uint32_t *) &s.choice)[word] = bits;
+        ((uint32_t *) &s.sampling)[word] = bits;
 }
 
 /* Applies the sampling parameters that affect the row's logits. */
 __device__ __forceinline__ void prepare_adjustments(const ft_sample_shared &s, ft_logits_row &row,
                                                     const ft_cuda_token_history &m)
 {
-    if (s.choice.slot < 0)
+    if (s.sampling.slot < 0)
         return;
-    row.seen = m.seen + (size_t) s.choice.slot * row.vocabulary + row.first;
-    row.has_penalties = ft_sampling_has_penalties(&s.choice);
-    row.has_bans = s.choice.bans > 0 || s.choice.no_repeat_ngram > 0;
+    row.seen = m.seen + (size_t) s.sampling.slot * row.vocabulary + row.first;
+    row.has_penalties = ft_sampling_has_penalties(&s.sampling);
+    row.has_bans = s.sampling.n_banned > 0 || s.sampling.no_repeat_ngram > 0;
     if (row.has_bans)
-        ft_mark_banned_tokens(row, s.choice, m.history + (size_t) s.choice.slot * m.context);
+        ft_mark_banned_tokens(row, s.sampling, m.history + (size_t) s.sampling.slot * m.context);
 }
 
 /* The smallest id with the largest value (greedy sampling). */
@@ -99,26 +99,26 @@ __device__ __forceinline__ void mask_after(const ft_logits_row &row, ft_ranked_t
     });
 }
 
-/* The cumulative weight of tokens whose exponent is at least `least`. */
+/* The cumulative weight of tokens whose exponent is at least `threshold`. */
 __device__ __forceinline__ ft_u64 sum_weights_above(ft_sample_shared &s, const ft_weight_bins &b,
-                                                    const ft_logits_row &row, float least)
+                                                    const ft_logits_row &row, float threshold)
 {
     ft_u64 sum = 0;
     ft_for_each_token(row, [&](int32_t, float value) {
         float y = ft_sampling_exponent(value, b.largest, b.slope);
-        if (y >= least)
+        if (y >= threshold)
             sum += ft_sampling_fixed_prob(y);
     });
     return ft_row_sum_u64(s, row, sum);
 }
 
 /* Bins as fine as the range of logits allows, excluding logits without weight. */
-__device__ __forceinline__ ft_weight_bins make_bins(const ft_sampling_params &choice,
+__device__ __forceinline__ ft_weight_bins make_bins(const ft_sampling_params &sampling,
                                                     const ft_logits_range &e)
 {
     ft_weight_bins b = {};
     b.largest = e.max_logit;
-    b.slope = ft_sampling_exponent_scale(choice.temperature);
+    b.slope = ft_sampling_exponent_scale(sampling.temperature);
     float range = fminf(b.largest - e.min_logit, -FT_SAMPLING_MIN_EXPONENT / b.slope);
     b.scale = range > 0.0f ? fminf((FT_SAMPLE_BINS - 1) / range, 0x1p120f) : 0.0f;
     b.limit = b.largest - 1.01f * range;
@@ -135,10 +135,10 @@ typedef enum cut_kind { TOP_K, TOP_P, SAMPLE_CUT } cut_kind;
 __device__ __forceinline__ int32_t sample_token(ft_sample_shared &s, const ft_logits_row &row,
                                                 const ft_logits_range &e)
 {
-    const ft_sampling_params &choice = s.choice;
-    ft_weight_bins b = make_bins(choice, e);
-    cut_kind first = ft_sampling_has_top_p(&choice) ? TOP_P : SAMPLE_CUT, cut_kind = first;
-    if (choice.top_k > 0 && (uint32_t) choice.top_k < row.vocabulary)
+    const ft_sampling_params &sampling = s.sampling;
+    ft_weight_bins b = make_bins(sampling, e);
+    cut_kind first = ft_sampling_has_top_p(&sampling) ? TOP_P : SAMPLE_CUT, cut_kind = first;
+    if (sampling.top_k > 0 && (uint32_t) sampling.top_k < row.vocabulary)
         cut_kind = TOP_K;
     ft_u64 kept = 0;
     for (bool bins_filled = false;;) {
@@ -148,17 +148,17 @@ __device__ __forceinline__ int32_t sample_token(ft_sample_shared &s, const ft_lo
             kept = b.total;
             bins_filled = true;
         }
-        ft_u64 place = (ft_u64) choice.top_k - 1;
+        ft_u64 target = (ft_u64) sampling.top_k - 1;
         if (cut_kind == TOP_P)
-            place = ft_sampling_top_p_threshold(choice.top_p, kept) - 1;
-        if (cut_kind == SAMPLE_CUT && choice.min_p > 0.0f)
-            kept =
-                min(kept, sum_weights_above(s, b, row, ft_sampling_min_p_threshold(choice.min_p)));
+            target = ft_sampling_top_p_threshold(sampling.top_p, kept) - 1;
+        if (cut_kind == SAMPLE_CUT && sampling.min_p > 0.0f)
+            kept = min(kept,
+                       sum_weights_above(s, b, row, ft_sampling_min_p_threshold(sampling.min_p)));
         if (cut_kind == SAMPLE_CUT)
-            place = ft_sampling_draw(s.random, kept);
+            target = ft_sampling_draw(s.random, kept);
         ft_ranked_token found = {};
-        if (place < kept)
-            found = ft_find_token(s, b, row, place);
+        if (target < kept)
+            found = ft_find_token(s, b, row, target);
         if (cut_kind == SAMPLE_CUT)
             return found.id;
         if (cut_kind == TOP_P) {
@@ -166,7 +166,7 @@ __device__ __forceinline__ int32_t sample_token(ft_sample_shared &s, const ft_lo
             cut_kind = SAMPLE_CUT;
             continue;
         }
-        if (place < kept) { /* otherwise there are no more than k tokens */
+        if (target < kept) { /* otherwise there are no more than k tokens */
             mask_after(row, found);
             b.limit = found.value;
         }
@@ -192,14 +192,14 @@ __device__ __forceinline__ void post_token(const ft_cuda_token_mailbox &to, size
                                            int32_t token, float logprob)
 {
     uint32_t run = *to.run;
-    ft_cuda_mailbox_entry *own = to.row + run % 2 * to.most + row;
+    ft_cuda_mailbox_entry *own = to.row + run % 2 * to.capacity + row;
     post_word(&own->token, (uint32_t) token, run);
     post_word(&own->logprob, __float_as_uint(logprob), run);
 }
 
 /* One thread per row writes the result and appends the token to the history of its sequence. */
 __device__ __forceinline__ void store_result(const ft_cuda_sample_params &args,
-                                             const ft_sampling_params &choice, size_t row,
+                                             const ft_sampling_params &sampling, size_t row,
                                              int32_t token, float logprob)
 {
     const ft_cuda_token_history &m = args.memory;
@@ -208,14 +208,14 @@ __device__ __forceinline__ void store_result(const ft_cuda_sample_params &args,
     args.token[row] = token;
     if (args.logprob != NULL)
         args.logprob[row] = logprob;
-    if (choice.slot < 0)
+    if (sampling.slot < 0)
         return;
-    size_t slot = (size_t) choice.slot;
+    size_t slot = (size_t) sampling.slot;
     m.last[slot] = token == FT_NO_TOKEN ? 0 : token;
     if (token == FT_NO_TOKEN)
         return;
-    if ((size_t) choice.n_tokens < m.context)
-        m.history[slot * m.context + (size_t) choice.n_tokens] = token;
+    if ((size_t) sampling.n_tokens < m.context)
+        m.history[slot * m.context + (size_t) sampling.n_tokens] = token;
     atomicAdd(&m.seen[slot * m.vocabulary + (size_t) token], 1u); /* fire and forget */
 }
 
@@ -265,25 +265,25 @@ static __global__ void __launch_bounds__(FT_SAMPLE_THREADS, 1)
     ft_pdl_wait();
     ft_pdl_launch_dependents();
     bool is_prefetched = storage != IN_SCRATCH && row.aligned;
-    load_params_and_row(s, row, &args.choice[index], is_prefetched);
+    load_params_and_row(s, row, &args.sampling[index], is_prefetched);
     ft_cluster_sync(row.blocks);              /* all CTAs of the cluster have started */
     if (threadIdx.x == FT_SAMPLE_THREADS - 1) /* while the row is in flight */
-        s.random = ft_philox_draw(s.choice.seed, s.choice.step);
+        s.random = ft_philox_draw(s.sampling.seed, s.sampling.step);
     prepare_adjustments(s, row, args.memory);
-    ft_logits_range local = ft_load_row(row, s.choice, is_prefetched),
+    ft_logits_range local = ft_load_row(row, s.sampling, is_prefetched),
                     e = ft_reduce_range(s, row, local);
     int32_t token = FT_NO_TOKEN;
     float logprob = NAN;
-    if (s.choice.slot >= 0 && !e.nan && e.raw < INFINITY && e.max_logit > -INFINITY) {
+    if (s.sampling.slot >= 0 && !e.nan && e.raw < INFINITY && e.max_logit > -INFINITY) {
         ft_u64 total = args.logprob != NULL ? sum_exp_logits(s, row, e.raw) : 0;
-        token = s.choice.temperature > 0.0f && e.max_logit < INFINITY
+        token = s.sampling.temperature > 0.0f && e.max_logit < INFINITY
                     ? sample_token(s, row, e)
                     : argmax(s, row, local, e.max_logit);
         if (row.first == 0 && threadIdx.x == 0 && args.logprob != NULL)
             logprob = ft_sampling_logprob(row.logits[token], e.raw, total);
     }
     if (row.first == 0 && threadIdx.x == 0)
-        store_result(args, s.choice, index, token, logprob);
+        store_result(args, s.sampling, index, token, logprob);
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
@@ -312,8 +312,8 @@ static bool fits_smem(const ft_cuda_device_props *props, size_t slice)
 unsigned ft_cuda_sample_ctas_per_row(const ft_cuda_device_props *props, size_t rows,
                                      size_t vocabulary)
 {
-    unsigned most = props->has_pdl ? FT_SAMPLE_MAX_CLUSTER : 1, blocks = 1;
-    while (blocks < most && !fits_smem(props, slice_size(vocabulary, blocks)))
+    unsigned max_ctas = props->has_pdl ? FT_SAMPLE_MAX_CLUSTER : 1, blocks = 1;
+    while (blocks < max_ctas && !fits_smem(props, slice_size(vocabulary, blocks)))
         blocks *= 2;
     bool is_one_wave = rows * blocks <= (size_t) props->sm_count;
     return fits_smem(props, slice_size(vocabulary, blocks)) && is_one_wave ? blocks : 1;

@@ -24,7 +24,7 @@ typedef struct ft_cuda_token_history {
 typedef struct ft_cuda_sample_params {
     ft_cuda_token_history memory;
     const float *logits;              /* [rows, vocabulary] */
-    const ft_sampling_params *choice; /* [rows]; no two rows have the same slot */
+    const ft_sampling_params *sampling; /* [rows]; no two rows have the same slot */
     size_t rows;
     int32_t *token; /* [rows]: an id or FT_NO_TOKEN */
     float *logprob; /* [rows]: of the raw logits; NaN without a token; NULL: not needed */

@@ -169,20 +169,20 @@ __device__ __forceinline__ void ft_fill_bins(ft_sample_shared &s, ft_weight_bins
 }
 
 /*
- * Finds the bin in which the cumulative weight exceeds `place`, and the weight before it: s.bin,
+ * Finds the bin in which the cumulative weight exceeds `target`, and the weight before it: s.bin,
  * s.before.
  */
 __device__ __forceinline__ void ft_find_bin(ft_sample_shared &s, const ft_weight_bins &b,
-                                            const ft_logits_row &row, ft_u64 place)
+                                            const ft_logits_row &row, ft_u64 target)
 {
     if (threadIdx.x == 0)
         s.n_listed = 0;
-    if (b.before <= place && place - b.before < b.mine) {
+    if (b.before <= target && target - b.before < b.mine) {
         uint32_t bin = 2 * threadIdx.x;
         ft_u64 first = ft_bin_sum(s, bin), pair_sum = first + ft_bin_sum(s, bin + 1);
         ft_u64 before = b.before + ft_warp_scan_u64(pair_sum) - pair_sum;
-        if (before <= place && place - before < pair_sum) {
-            bool second = place - before >= first;
+        if (before <= target && target - before < pair_sum) {
+            bool second = target - before >= first;
             s.bin = (int) bin + second;
             s.before = before + (second ? first : 0);
         }
@@ -229,8 +229,8 @@ __device__ __forceinline__ void ft_list_bin(ft_sample_shared &s, const ft_weight
     ft_cluster_sync(row.blocks);
 }
 
-/* The listed token at which the cumulative weight exceeds `place`; the list contains it. */
-__device__ __forceinline__ ft_ranked_token ft_find_listed(ft_sample_shared &s, ft_u64 place)
+/* The listed token at which the cumulative weight exceeds `target`; the list contains it. */
+__device__ __forceinline__ ft_ranked_token ft_find_listed(ft_sample_shared &s, ft_u64 target)
 {
     int count = (int) s.n_listed, lane = (int) threadIdx.x % 32;
     for (int i = (int) threadIdx.x / 32; i < count; i += FT_SAMPLE_WARPS) {
@@ -243,11 +243,11 @@ __device__ __forceinline__ ft_ranked_token ft_find_listed(ft_sample_shared &s, f
                 sum += s.weight[j];
         }
         sum = s.before + ft_warp_sum_u64(sum);
-        if (lane == 0 && place < sum && sum - s.weight[i] <= place)
-            s.place = { value, id, sum };
+        if (lane == 0 && target < sum && sum - s.weight[i] <= target)
+            s.selected = { value, id, sum };
     }
     __syncthreads();
-    return s.place;
+    return s.selected;
 }
 
 /* Divides the bin that overflowed the list into bins again. */
@@ -293,20 +293,20 @@ __device__ __forceinline__ void ft_refine_bins(ft_sample_shared &s, ft_weight_bi
 __device__ __forceinline__ ft_ranked_token ft_find_in_refined_bins(ft_sample_shared &s,
                                                                    ft_weight_bins &b,
                                                                    const ft_logits_row &row,
-                                                                   ft_u64 place)
+                                                                   ft_u64 target)
 {
     ft_u64 weight_before = s.before;
     ft_refine_bins<false>(s, b, row);
     for (;;) {
         ft_fill_bins<true>(s, b, row);
-        ft_find_bin(s, b, row, place - weight_before);
+        ft_find_bin(s, b, row, target - weight_before);
         weight_before += s.before;
         ft_list_bin<true>(s, b, row);
         if (s.n_listed <= FT_SAMPLE_LIST)
             break;
         ft_refine_bins<true>(s, b, row);
     }
-    ft_ranked_token found = ft_find_listed(s, place - (weight_before - s.before));
+    ft_ranked_token found = ft_find_listed(s, target - (weight_before - s.before));
     found.sum += weight_before - s.before;
     return found;
 }
@@ -319,19 +319,19 @@ __device__ __forceinline__ void ft_fill_initial_bins(ft_sample_shared &s, ft_wei
     ft_fill_bins<false>(s, b, row);
 }
 
-/* The token at which the cumulative weight exceeds `place`, which is below b.total. */
+/* The token at which the cumulative weight exceeds `target`, which is below b.total. */
 __device__ __forceinline__ ft_ranked_token ft_find_token(ft_sample_shared &s, ft_weight_bins &b,
-                                                         const ft_logits_row &row, ft_u64 place)
+                                                         const ft_logits_row &row, ft_u64 target)
 {
     if (b.refined) {
         ft_clear_bins(s);
         __syncthreads();
         ft_fill_initial_bins(s, b, row);
     }
-    ft_find_bin(s, b, row, place);
+    ft_find_bin(s, b, row, target);
     ft_list_bin<false>(s, b, row);
-    return s.n_listed <= FT_SAMPLE_LIST ? ft_find_listed(s, place)
-                                        : ft_find_in_refined_bins(s, b, row, place);
+    return s.n_listed <= FT_SAMPLE_LIST ? ft_find_listed(s, target)
+                                        : ft_find_in_refined_bins(s, b, row, target);
 }
 
 #endif

@@ -60,9 +60,10 @@ static const struct {
 
 enum { WEIGHT_BITS = 22 };
 
-/* Along one axis: output i is the sum over k of weight[i * max_taps + k] * input[first[i] + k]. */
+/* Along one axis: output i is the sum over k of weight[i * max_inputs + k] * input[first[i] + k].
+ */
 typedef struct axis {
-    size_t from, to, max_taps; /* input size, output size, maximum number of inputs per output */
+    size_t from, to, max_inputs; /* input size, output size, maximum number of inputs per output */
     size_t *first, *count;     /* [to] */
     int32_t *weight;           /* [to, most] */
 } axis;
@@ -89,7 +90,7 @@ static void compute_weights(axis *a, size_t i, ft_resample filter, double *float
     }
     for (size_t k = 0; k < a->count[i]; k++) {
         double normalized = sum != 0.0 ? float_weights[k] / sum : float_weights[k];
-        a->weight[i * a->max_taps + k] =
+        a->weight[i * a->max_inputs + k] =
             (int32_t) (normalized * (1 << WEIGHT_BITS) +
                        (normalized < 0.0 ? -0.5 : 0.5)); /* the cast truncates */
     }
@@ -101,11 +102,11 @@ static ft_status axis_init(axis *a, size_t from, size_t to, ft_resample filter, 
     *a = (axis){ from, to,   (size_t) ceil(filters[filter].support * filter_scale) * 2 + 1,
                  NULL, NULL, NULL };
     size_t weights;
-    double *float_weights = ft_calloc(a->max_taps, sizeof *float_weights);
+    double *float_weights = ft_calloc(a->max_inputs, sizeof *float_weights);
     a->first = ft_calloc(to, sizeof *a->first);
     a->count = ft_calloc(to, sizeof *a->count);
     a->weight =
-        ft_checked_mul(to, a->max_taps, &weights) ? ft_calloc(weights, sizeof *a->weight) : NULL;
+        ft_checked_mul(to, a->max_inputs, &weights) ? ft_calloc(weights, sizeof *a->weight) : NULL;
     bool ok = float_weights != NULL && a->first != NULL && a->count != NULL && a->weight != NULL;
     for (size_t i = 0; i < to && ok; i++)
         compute_weights(a, i, filter, float_weights);
@@ -132,7 +133,7 @@ static void resize_columns(ft_image *out, const ft_image *in, const axis *a)
             for (size_t c = 0; c < 3; c++)
                 out->rgb[(y * out->width + x) * 3 + c] =
                     weighted_sum(in->rgb + (y * in->width + a->first[x]) * 3 + c, 3,
-                                 a->weight + x * a->max_taps, a->count[x]);
+                                 a->weight + x * a->max_inputs, a->count[x]);
 }
 
 static void resize_rows(ft_image *out, const ft_image *in, const axis *a)
@@ -141,7 +142,7 @@ static void resize_rows(ft_image *out, const ft_image *in, const axis *a)
     for (size_t y = 0; y < out->height; y++)
         for (size_t i = 0; i < line; i++)
             out->rgb[y * line + i] = weighted_sum(in->rgb + a->first[y] * line + i, line,
-                                                  a->weight + y * a->max_taps, a->count[y]);
+                                                  a->weight + y * a->max_inputs, a->count[y]);
 }
 
 /* ------------------------------------------------------------------------------------------- */

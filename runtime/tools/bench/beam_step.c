@@ -41,14 +41,14 @@ static void set_params(ft_beam_params *params, const ft_config *config,
         .slot = (int32_t) (group * t->beams),
         .row = (int32_t) (n_tokens == 1 ? group : group * t->beams),
         .width = (int32_t) t->beams,
-        .parts = 1,
+        .num_beam_groups = 1,
         .prompt = 1,
         .n_tokens = (int32_t) n_tokens,
-        .longest = (int32_t) t->new_tokens + 2,
+        .max_length = (int32_t) t->new_tokens + 2,
         .forced = -1,
-        .bans = config->num_banned,
+        .n_banned = config->num_banned,
     };
-    memcpy(params->ban, config->banned, (size_t) config->num_banned * sizeof *config->banned);
+    memcpy(params->banned, config->banned, (size_t) config->num_banned * sizeof *config->banned);
     ft_beam_set_length_divisors(params, 1.0);
 }
 
@@ -81,8 +81,8 @@ static ft_status run_step(ft_session *session, const ft_bench_beam_search_shape 
         add_group(session, t, g, n_tokens);
         set_params(&params[g], &session->model->config, t, g, n_tokens);
     }
-    batch->step = n_tokens > 1;
-    batch->lanes = n_tokens > 1 ? t->beams : 0;
+    batch->decode_step = n_tokens > 1;
+    batch->beam_width = n_tokens > 1 ? t->beams : 0;
     batch->beams = params;
     batch->groups = t->sources;
     return ft_session_run_chunks(session, err);

@@ -75,7 +75,7 @@ typedef struct ft_bench_gemm {
 ft_bench_gemm ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
 
 /* Time one GEMM on random data: ten samples, or as many as fit into 0.2 s. */
-FT_MUST_USE ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_bench_gemm *product,
+FT_MUST_USE ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_bench_gemm *gemm,
                                          const ft_backend *backend, ft_device *device, int threads,
                                          ft_error *err);
 

@@ -80,21 +80,21 @@ static void add_steps(const step *s, const ft_bench *bench, size_t context)
 {
     ft_chunk_batch *chunks = s->session->chunks;
     ft_chunk_batch_clear(chunks);
-    chunks->batch.step = true;
+    chunks->batch.decode_step = true;
     for (size_t slot = 0; slot < s->session->limits.sequences; slot++) {
         int32_t chosen = -1 - (int32_t) slot;
-        ft_sampling_params choice = { .slot = (int32_t) slot,
-                                      .seed = slot,
-                                      .n_tokens = (int32_t) context,
-                                      .temperature = bench->top_p > 0.0 ? 1.0f : 0.0f,
-                                      .top_p = (float) bench->top_p };
+        ft_sampling_params sampling = { .slot = (int32_t) slot,
+                                        .seed = slot,
+                                        .n_tokens = (int32_t) context,
+                                        .temperature = bench->top_p > 0.0 ? 1.0f : 0.0f,
+                                        .top_p = (float) bench->top_p };
         ft_chunk_batch_add(chunks, &(ft_prefill_chunk){ .slot = slot,
                                                         .n_past = context,
                                                         .n_tokens = context + 1,
                                                         .ids = &chosen,
                                                         .count = 1,
                                                         .logits = FT_LOGITS_LAST,
-                                                        .choice = &choice });
+                                                        .sampling = &sampling });
     }
 }
 

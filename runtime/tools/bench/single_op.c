@@ -60,7 +60,7 @@ static void set_value(one_op_plan *s, int index, const char *name, size_t cols, 
 static void single_init(one_op_plan *s, const ft_backend *backend, size_t rows, size_t cols,
                         ft_dtype dtype)
 {
-    bool codes = dtype == FT_I8;
+    bool quantized = dtype == FT_I8;
     *s = (one_op_plan){ .backend = backend, .start = { 0, (int32_t) rows } };
     s->batch = (ft_batch){ .tokens = rows, .sequences = 1, .longest = rows, .start = s->start };
     s->plan = (ft_plan){ .value = s->value,
@@ -68,12 +68,12 @@ static void single_init(one_op_plan *s, const ft_backend *backend, size_t rows, 
                          .weight = s->weight,
                          .nvalue = VALUES,
                          .nweight = WEIGHTS,
-                         .nop = codes ? 2 : 1,
+                         .nop = quantized ? 2 : 1,
                          .noutput = 1,
                          .output = { { "result", RESULT } } };
     set_value(s, INPUT_IDS, "ids", 1, FT_I32);
     set_value(s, INPUT_POSITIONS, "positions", 1, FT_I32);
-    set_value(s, FLOAT_INPUT, "real", cols, codes ? FT_F32 : dtype);
+    set_value(s, FLOAT_INPUT, "real", cols, quantized ? FT_F32 : dtype);
     set_value(s, INT8_INPUT, "codes", cols, FT_I8);
     s->value[INT8_INPUT].scale = INT8_SCALE;
     s->op[0] = ft_op_init(FT_OP_EMBED);
@@ -84,7 +84,7 @@ static void single_init(one_op_plan *s, const ft_backend *backend, size_t rows, 
     s->op[0].out = FLOAT_INPUT;
     s->op[1] = ft_op_init(FT_OP_QUANTIZE);
     s->op[1].in[0] = FLOAT_INPUT;
-    s->op[1].codes = INT8_INPUT;
+    s->op[1].quantized = INT8_INPUT;
     s->host_weight[WORD_TABLE] = (ft_weight){ .rows = VOCABULARY, .cols = cols, .dtype = FT_F16 };
     s->host_weight[POSITION_TABLE] = (ft_weight){ .rows = 1, .cols = cols, .dtype = FT_F16 };
     s->host_weight[MATRIX] = s->host_weight[BIAS] =
@@ -175,7 +175,7 @@ ft_bench_gemm ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_ba
 {
     const ft_value *x = &plan->value[op->in[0]];
     const ft_weight *w = &plan->weight[op->weight[0]];
-    ft_dtype y = plan->value[op->codes >= 0 ? op->codes : op->out].dtype;
+    ft_dtype y = plan->value[op->quantized >= 0 ? op->quantized : op->out].dtype;
     return (ft_bench_gemm){
         .m = ft_batch_rows(batch, x->rows),
         .n = w->rows,
@@ -183,8 +183,8 @@ ft_bench_gemm ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_ba
         .x = x->dtype,
         .w = w->dtype,
         .y = x->dtype != FT_I8 ? x->dtype : y,
-        .group = w->blocks.group,
-        .int8_activations = w->blocks.int8_activations,
+        .group = w->groupwise.group,
+        .int8_activations = w->groupwise.int8_activations,
         .activation = op->attr.activation,
     };
 }
@@ -195,7 +195,7 @@ static void add_gemm(one_op_plan *s, const ft_bench_gemm *p)
     set_value(s, RESULT, "result", p->n, p->y);
     if (p->y == FT_I8) {
         s->value[RESULT].scale = INT8_SCALE * 0.02f * sqrtf((float) p->k);
-        op->codes = RESULT;
+        op->quantized = RESULT;
         op->out = -1;
     }
     op->weight[0] = MATRIX;
@@ -208,7 +208,7 @@ static void add_gemm(one_op_plan *s, const ft_bench_gemm *p)
         .layout = p->w == FT_I8                  ? FT_COL4_4R2_8C
                   : ft_groupwise_bits(p->w) != 0 ? FT_PANEL32
                                                  : FT_ROW,
-        .blocks = { .group = p->group, .int8_activations = p->int8_activations },
+        .groupwise = { .group = p->group, .int8_activations = p->int8_activations },
     };
     s->host_weight[BIAS].cols = p->n;
 }

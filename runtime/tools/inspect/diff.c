@@ -104,9 +104,9 @@ static void compare_groupwise(comparison *c, const ft_artifact_tensor *x,
     const char *zeros[2], *inputs[2];
     for (int i = 0; i < 2; i++) {
         if (both[i]->layout == FT_PANEL32)
-            snprintf(text[i], sizeof text[i], "%d", both[i]->blocks.group);
+            snprintf(text[i], sizeof text[i], "%d", both[i]->groupwise.group);
         zeros[i] = both[i]->has_zero_points ? "stored" : "none";
-        inputs[i] = both[i]->blocks.int8_activations ? "int8" : "float";
+        inputs[i] = both[i]->groupwise.int8_activations ? "int8" : "float";
     }
     report_difference(c, "tensor", x->name, "group", text[0], text[1]);
     report_difference(c, "tensor", x->name, "zeros", zeros[0], zeros[1]);

@@ -50,10 +50,10 @@ static const char *groupwise_text(char text[32], const ft_artifact_tensor *t)
     char group[16] = "row";
     if (t->layout != FT_PANEL32)
         return "-";
-    if (t->blocks.group > 0)
-        snprintf(group, sizeof group, "%d", t->blocks.group);
+    if (t->groupwise.group > 0)
+        snprintf(group, sizeof group, "%d", t->groupwise.group);
     snprintf(text, 32, "%s%s%s", group, t->has_zero_points ? ",zeros" : "",
-             t->blocks.int8_activations ? ",int8" : "");
+             t->groupwise.int8_activations ? ",int8" : "");
     return text;
 }
 
@@ -64,7 +64,7 @@ enum { NAME, ROLE, DTYPE, SHAPE, LAYOUT, GROUP, BYTES, OFFSET, COLUMNS };
 
 typedef struct row {
     const char *cell[COLUMNS];
-    char shape[FT_SHAPE_TEXT], blocks[32], number[2][24];
+    char shape[FT_SHAPE_TEXT], groupwise[32], number[2][24];
 } row;
 
 static void read_row(row *r, const ft_artifact_tensor *t)
@@ -76,7 +76,7 @@ static void read_row(row *r, const ft_artifact_tensor *t)
     r->cell[DTYPE] = ft_dtype_name(t->dtype);
     r->cell[SHAPE] = ft_shape_text(r->shape, t->ndim, t->dim);
     r->cell[LAYOUT] = ft_layout_name(t->layout);
-    r->cell[GROUP] = groupwise_text(r->blocks, t);
+    r->cell[GROUP] = groupwise_text(r->groupwise, t);
     r->cell[BYTES] = r->number[0];
     r->cell[OFFSET] = r->number[1];
 }

@@ -9,8 +9,7 @@
 #include "runtime/tools/inspect/inspect.h"
 
 /* Kernel selection depends on the session's limits, so a session must fit on the device. */
-static ft_status write_products(const ft_inspection *inspection, const ft_model *model,
-                                ft_error *err)
+static ft_status write_gemms(const ft_inspection *inspection, const ft_model *model, ft_error *err)
 {
     ft_batch runs[FT_INSPECT_RUNS];
     ft_session_options options = { .threads = 1 };
@@ -38,7 +37,7 @@ ft_status ft_inspect_plan(ft_inspection *inspection, ft_error *err)
                          &(ft_model_options){ .device = inspection->device }, err));
     ft_status status = ft_model_write_plan(model, stdout, err);
     if (status == FT_OK)
-        status = write_products(inspection, model, err);
+        status = write_gemms(inspection, model, err);
     ft_model_close(model);
     return status;
 }

@@ -64,8 +64,8 @@ static ft_status open_session(ft_session **out, job *j, ft_error *err)
     const ft_run *run = j->run;
     ft_session_options options = run->session;
     size_t beams = (size_t) run->search.beams, longest = ft_prompts_longest(&j->sources);
-    size_t most = run->batch > 0 ? (size_t) run->batch : beams < 64 ? 64 / beams : 1;
-    size_t groups = ft_min_size(j->sources.count, most), num_slots = groups * beams;
+    size_t max_sources = run->batch > 0 ? (size_t) run->batch : beams < 64 ? 64 / beams : 1;
+    size_t groups = ft_min_size(j->sources.count, max_sources), num_slots = groups * beams;
     size_t positions = (size_t) ft_model_get_info(j->model).max_positions;
     size_t tokens = run->chunk > 0 ? (size_t) run->chunk : 512;
     tokens = tokens > longest ? tokens : longest;
@@ -239,12 +239,12 @@ static ft_status print_json(const job *j, ft_error *err)
 /* Start token plus --max-new-tokens limited by the context, or the longest hypothesis. */
 static size_t columns(const job *j)
 {
-    size_t most = 0;
+    size_t max_sources = 0;
     for (size_t i = 0; i < j->sources.count * j->n_best; i++)
-        most = j->text[i].tokens > most ? j->text[i].tokens : most;
+        max_sources = j->text[i].tokens > max_sources ? j->text[i].tokens : max_sources;
     if (j->run->sampling.max_new_tokens > 0)
-        most = ft_min_size((size_t) j->run->sampling.max_new_tokens, j->context - 1);
-    return 1 + most;
+        max_sources = ft_min_size((size_t) j->run->sampling.max_new_tokens, j->context - 1);
+    return 1 + max_sources;
 }
 
 /* Start token, new tokens, padding; a missing hypothesis is all padding with score -inf. */

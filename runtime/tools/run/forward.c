@@ -105,9 +105,9 @@ static ft_status choose_outputs(job *j, bool writes, ft_error *err)
 {
     const ft_plan *plan = &j->model->plan;
     const char *listed = j->run->outputs;
-    size_t room = listed != NULL ? strlen(listed) + 1 : (size_t) plan->noutput;
+    size_t capacity = listed != NULL ? strlen(listed) + 1 : (size_t) plan->noutput;
     j->names = ft_strdup(listed != NULL ? listed : "");
-    j->output_names = ft_calloc(room + j->run->num_keep, sizeof *j->output_names);
+    j->output_names = ft_calloc(capacity + j->run->num_keep, sizeof *j->output_names);
     if (j->names == NULL || j->output_names == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for the names of outputs");
     char *rest = listed != NULL ? j->names : NULL;

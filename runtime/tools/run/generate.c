@@ -123,12 +123,12 @@ static ft_status open_session(ft_session **out, const ft_generation *g, ft_error
 static bool append(ft_generated_text *generated, const char *text, size_t bytes)
 {
     if (generated->bytes + bytes > generated->capacity) {
-        size_t room = 2 * (generated->bytes + bytes);
-        char *larger = realloc(generated->text, room);
+        size_t capacity = 2 * (generated->bytes + bytes);
+        char *larger = realloc(generated->text, capacity);
         if (larger == NULL)
             return false;
         generated->text = larger;
-        generated->capacity = room;
+        generated->capacity = capacity;
     }
     memcpy(generated->text + generated->bytes, text, bytes);
     generated->bytes += bytes;
@@ -137,16 +137,16 @@ static bool append(ft_generated_text *generated, const char *text, size_t bytes)
 
 static bool add_id(ft_generated_text *generated, int32_t id, float logprob, bool keeps_logprob)
 {
-    if (generated->tokens == generated->most) {
-        size_t most = generated->most == 0 ? 64 : 2 * generated->most;
-        int32_t *ids = realloc(generated->id, most * sizeof *ids);
+    if (generated->tokens == generated->max_tokens) {
+        size_t max_tokens = generated->max_tokens == 0 ? 64 : 2 * generated->max_tokens;
+        int32_t *ids = realloc(generated->id, max_tokens * sizeof *ids);
         generated->id = ids != NULL ? ids : generated->id;
         float *logprobs =
-            keeps_logprob ? realloc(generated->logprob, most * sizeof *logprobs) : NULL;
+            keeps_logprob ? realloc(generated->logprob, max_tokens * sizeof *logprobs) : NULL;
         generated->logprob = logprobs != NULL ? logprobs : generated->logprob;
         if (ids == NULL || (keeps_logprob && logprobs == NULL))
             return false;
-        generated->most = most;
+        generated->max_tokens = max_tokens;
     }
     generated->id[generated->tokens] = id;
     if (keeps_logprob)

@@ -13,7 +13,7 @@
 typedef struct ft_generated_text {
     int32_t *id; /* [tokens], including the stop token; owned */
     float *logprob;
-    size_t tokens, most; /* number of tokens, and capacity */
+    size_t tokens, max_tokens; /* number of tokens, and capacity */
     ft_finish_reason reason;
     char *text; /* not NUL-terminated; owned */
     size_t bytes, capacity;

@@ -139,7 +139,7 @@ const ft_tool ft_run_tool = {
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-static int whole(int option, const char *text, int low)
+static int integer(int option, const char *text, int low)
 {
     return ft_tool_int(&ft_run_tool, option, text, low);
 }
@@ -171,7 +171,7 @@ static bool set_sampling_option(ft_run *r, int option, const char *value)
         sampling->temperature = real(option, value, 0.0, any);
         return true;
     case TOP_K:
-        sampling->top_k = whole(option, value, 0);
+        sampling->top_k = integer(option, value, 0);
         return true;
     case TOP_P:
         sampling->top_p = real(option, value, 0.0, 1.0);
@@ -189,7 +189,7 @@ static bool set_sampling_option(ft_run *r, int option, const char *value)
         sampling->frequency_penalty = real(option, value, -any, any);
         return true;
     case NGRAM:
-        sampling->no_repeat_ngram = whole(option, value, 0);
+        sampling->no_repeat_ngram = integer(option, value, 0);
         return true;
     case SEED:
         sampling->seed = seed(value);
@@ -204,10 +204,10 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case MAX_NEW:
-        r->sampling.max_new_tokens = whole(option, value, 1);
+        r->sampling.max_new_tokens = integer(option, value, 1);
         return true;
     case MIN_NEW:
-        r->sampling.min_new_tokens = whole(option, value, 0);
+        r->sampling.min_new_tokens = integer(option, value, 0);
         return true;
     case STOP:
         if (*value == '\0')
@@ -215,7 +215,7 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
         r->stop[r->num_stop++] = value;
         return true;
     case STOP_ID:
-        r->stop_id[r->num_run_stop_ids++] = whole(option, value, 0);
+        r->stop_id[r->num_run_stop_ids++] = integer(option, value, 0);
         return true;
     case IGNORE_END:
         r->ignore_end = true;
@@ -230,13 +230,13 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
         r->logprobs = true;
         return true;
     case CHUNK:
-        r->chunk = whole(option, value, 1);
+        r->chunk = integer(option, value, 1);
         return true;
     case BATCH:
-        r->batch = whole(option, value, 1);
+        r->batch = integer(option, value, 1);
         return true;
     case FORCED_BOS:
-        r->forced_bos = whole(option, value, 0);
+        r->forced_bos = integer(option, value, 0);
         r->has_forced_bos = true;
         return true;
     default:
@@ -263,10 +263,10 @@ static bool set_search_option(ft_run *r, int option, const char *value)
     ft_beam_search_options *search = &r->search;
     switch (option) {
     case BEAMS:
-        search->beams = whole(option, value, 1);
+        search->beams = integer(option, value, 1);
         return true;
     case N_BEST:
-        search->n_best = whole(option, value, 1);
+        search->n_best = integer(option, value, 1);
         return true;
     case LENGTH_PENALTY:
         search->length_penalty = ft_tool_double(&ft_run_tool, option, value, -8.0, 8.0);
@@ -276,7 +276,7 @@ static bool set_search_option(ft_run *r, int option, const char *value)
         search->early_stopping = parse_early_stopping(value);
         return true;
     case BEAM_GROUPS:
-        search->beam_groups = whole(option, value, 1);
+        search->beam_groups = integer(option, value, 1);
         return true;
     case DIVERSITY:
         search->diversity_penalty = real(option, value, 0.0, 1e6);
@@ -303,7 +303,7 @@ static bool set_single_run_option(ft_run *r, int option, const char *value)
         r->session.all_logits = true;
         return true;
     case TOKENS:
-        r->session.max_tokens = whole(option, value, 1);
+        r->session.max_tokens = integer(option, value, 1);
         return true;
     default:
         return false;
@@ -315,7 +315,7 @@ static bool set_cache_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case CTX:
-        r->session.context = whole(option, value, 1);
+        r->session.context = integer(option, value, 1);
         return true;
     case KV:
         r->model.kv = ft_tool_kv_dtype(&ft_run_tool, option, value);
@@ -427,11 +427,11 @@ static void set_images(ft_run *r)
 
 void ft_run_parse(ft_run *run, int argc, char **argv)
 {
-    size_t room = (size_t) argc;
-    *run = (ft_run){ .keep = ft_calloc(room, sizeof *run->keep),
-                     .image = ft_calloc(room, sizeof *run->image),
-                     .stop = ft_calloc(room, sizeof *run->stop),
-                     .stop_id = ft_calloc(room, sizeof *run->stop_id) };
+    size_t capacity = (size_t) argc;
+    *run = (ft_run){ .keep = ft_calloc(capacity, sizeof *run->keep),
+                     .image = ft_calloc(capacity, sizeof *run->image),
+                     .stop = ft_calloc(capacity, sizeof *run->stop),
+                     .stop_id = ft_calloc(capacity, sizeof *run->stop_id) };
     if (run->keep == NULL || run->image == NULL || run->stop == NULL || run->stop_id == NULL) {
         ft_run_free(run);
         exit(ft_tool_error(&ft_run_tool, "no memory"));

@@ -183,14 +183,14 @@ void ft_generation_report_summary(ft_generation *g)
 /* Columns for new tokens: --max-new-tokens limited by the context, or the longest text. */
 static size_t new_columns(const ft_generation *g)
 {
-    size_t most = 0;
+    size_t max_tokens = 0;
     bool requested = g->run->sampling.max_new_tokens > 0;
     for (size_t i = 0; i < g->prompts.count; i++) {
         size_t new = requested ? ft_request_max_new_tokens(&g->request[i], g->context)
                                : g->generated[i].tokens;
-        most = new > most ? new : most;
+        max_tokens = new > max_tokens ? new : max_tokens;
     }
-    return most;
+    return max_tokens;
 }
 
 /* Padding after the end of a text: pad_token_id of encoder-decoders, else a stop id. */

@@ -24,14 +24,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SETS = 12, MOST_RANDOM = 64 << 20 };
+enum { MAX_SETS = 12, MAX_RANDOM = 64 << 20 };
 
 typedef struct problem {
     int heads, kv_heads, head_size;
     size_t sequences, context; /* tokens of each text */
     size_t rows;               /* of each text: 1 is a decode step */
     ft_dtype cache;
-    size_t lanes; /* beams; 0: none */
+    size_t beam_width; /* beams; 0: none */
     bool cross_kv;
 } problem;
 
@@ -42,11 +42,11 @@ typedef struct set {
 } set;
 
 typedef struct field {
-    set sets[MOST_SETS];
+    set sets[MAX_SETS];
     int count;
     ft_op store, attend;
     ft_weight frequency;
-    void *cross_kv[MOST_SETS * 8];
+    void *cross_kv[MAX_SETS * 8];
     int allocations;
 } field;
 
@@ -77,7 +77,7 @@ static void *copied(field *f, const void *data, size_t bytes)
 static void *random_bytes(field *f, size_t bytes, ft_dtype dtype)
 {
     static uint32_t state = 12345;
-    size_t most = bytes < MOST_RANDOM ? bytes : MOST_RANDOM;
+    size_t most = bytes < MAX_RANDOM ? bytes : MAX_RANDOM;
     uint8_t *host = malloc(most), *cross_kv = device_memory(f, bytes);
     if (host == NULL)
         exit(1);
@@ -118,7 +118,7 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
         for (size_t j = 0; j < p->rows; j++)
             seq_id[i * p->rows + j] = (int32_t) i;
         for (size_t j = 0; j < pages; j++) /* the pages of a sequence are scattered */
-            page[i * pages + j] = (int32_t) (j * n + (p->cross_kv ? i - i % p->lanes : i));
+            page[i * pages + j] = (int32_t) (j * n + (p->cross_kv ? i - i % p->beam_width : i));
         for (size_t j = 0; j < each; j++)
             block[blocks++] =
                 (ft_cuda_query_tile){ start[i], (int32_t) p->rows,
@@ -144,7 +144,7 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
                             .cross_kv_pages = at + (page - numbers),
                             .max_cross_kv_pages = pages,
                             .cross_kv = p->context,
-                            .lanes = p->lanes };
+                            .beam_width = p->beam_width };
     free(numbers);
     free(block);
     return batch;
@@ -167,7 +167,7 @@ static ft_cuda_view origins_of(field *f, const problem *p)
     if (cache_indirection == NULL)
         exit(1);
     for (size_t i = 0; i < count; i++)
-        cache_indirection[i] = (int32_t) (i * 2654435761u % 4294967296u * p->lanes >> 32);
+        cache_indirection[i] = (int32_t) (i * 2654435761u % 4294967296u * p->beam_width >> 32);
     ft_cuda_view view = { .data = copied(f, cache_indirection, count * sizeof *cache_indirection) };
     free(cache_indirection);
     return view;
@@ -196,7 +196,7 @@ static void fill_set(field *f, set *s, const problem *p, const set *first)
     for (int i = 0; i < (p->cache == FT_I8 ? 4 : 2); i++)
         s->store.state[i] =
             rows_of(f, cached, i < 2 ? kv_cols : p->kv_heads, i < 2 ? p->cache : FT_F32);
-    if (p->lanes > 0)
+    if (p->beam_width > 0)
         s->store.state[FT_STATE_CACHE_INDIRECTION] = origins_of(f, p);
     s->store.batch = &s->batch;
     s->attend = s->store;
@@ -216,7 +216,7 @@ static void open_field(field *f, const problem *p)
     double bytes = 2.0 * (double) p->sequences * (double) p->context *
                    (double) (p->kv_heads * p->head_size) * (double) ft_dtype_size(p->cache);
     f->count = (int) (120e6 / bytes) + 2;
-    f->count = f->count > MOST_SETS ? MOST_SETS : f->count;
+    f->count = f->count > MAX_SETS ? MAX_SETS : f->count;
     for (int i = 0; i < f->count; i++)
         fill_set(f, &f->sets[i], p, &f->sets[0]);
 }
@@ -258,10 +258,10 @@ static void report(const problem *p)
                   (double) p->rows * (double) (p->rows + 1) / 2.0;
     double flops = 4.0 * (double) p->sequences * seen * (double) (p->heads * p->head_size);
     printf("%-6s %-3s %3zu x %5zu, %2d heads over %2d of %3d: %8.2f us, ",
-           p->cross_kv    ? "cross"
-           : p->lanes > 0 ? "beams"
-           : p->rows == 1 ? "step"
-                          : "prompt",
+           p->cross_kv         ? "cross"
+           : p->beam_width > 0 ? "beams"
+           : p->rows == 1      ? "step"
+                               : "prompt",
            p->cache == FT_I8 ? "i8" : "f16", p->sequences, p->context, p->heads, p->kv_heads,
            p->head_size, attend);
     if (p->rows == 1)
@@ -309,30 +309,30 @@ int main(int argc, char **argv)
                 { 1, 4096, 512 }, { 1, 8192, 8192 } };
     int heads = (int) argument(argc, argv, 1, 32), kv_heads = (int) argument(argc, argv, 2, 32);
     int head_size = (int) argument(argc, argv, 3, 128);
-    props = open_chip();
+    props = open_gpu();
     report_memory();
     if (argc > 5) {
         size_t context = argument(argc, argv, 5, 512);
         problem p = { heads,   kv_heads, head_size, argument(argc, argv, 4, 1),
-                      context, 1,        FT_F16,    .lanes = argument(argc, argv, 6, 0) };
-        for (int cross_kv = 0; cross_kv < (p.lanes > 0 ? 2 : 1); cross_kv++)
-            for (int codes = 0; codes < 2; codes++) {
+                      context, 1,        FT_F16,    .beam_width = argument(argc, argv, 6, 0) };
+        for (int cross_kv = 0; cross_kv < (p.beam_width > 0 ? 2 : 1); cross_kv++)
+            for (int quantized = 0; quantized < 2; quantized++) {
                 p.cross_kv = cross_kv;
-                p.cache = codes ? FT_I8 : FT_F16;
+                p.cache = quantized ? FT_I8 : FT_F16;
                 report(&p);
             }
         return 0;
     }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        for (int codes = 0; codes < 2; codes++) {
+        for (int quantized = 0; quantized < 2; quantized++) {
             problem p = { heads,
                           kv_heads,
                           head_size,
                           all[i].sequences,
                           all[i].context,
                           all[i].rows,
-                          codes ? FT_I8 : FT_F16,
-                          .lanes = 0 };
+                          quantized ? FT_I8 : FT_F16,
+                          .beam_width = 0 };
             report(&p);
         }
     return 0;

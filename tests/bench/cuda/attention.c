@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_SETS = 24 };
+enum { MAX_SETS = 24 };
 
 static const double peak_flops = 740e12, bandwidth = 4.3e12;
 
@@ -87,11 +87,11 @@ static void report(const ft_cuda_device_props *props, const problem *p)
     size_t bytes =
         p->sequences * p->length * (size_t) (p->heads * p->head_size) * ft_dtype_size(p->dtype);
     int count = (int) (120e6 / (4.0 * (double) bytes)) + 2;
-    count = count > MOST_SETS ? MOST_SETS : count;
-    ft_cuda_attention_args sets[MOST_SETS];
+    count = count > MAX_SETS ? MAX_SETS : count;
+    ft_cuda_attention_args sets[MAX_SETS];
     size_t n_query_tiles;
     ft_cuda_query_tile *blocks = blocks_of(p, &n_query_tiles);
-    void *memory[MOST_SETS][4];
+    void *memory[MAX_SETS][4];
     for (int i = 0; i < count; i++) {
         for (int j = 0; j < 4; j++)
             memory[i][j] = random_bytes(bytes, p->dtype);
@@ -142,7 +142,7 @@ int main(int argc, char **argv)
     int heads = (int) argument(argc, argv, 1, 12), head_size = (int) argument(argc, argv, 2, 64);
     const sequences asked = { argument(argc, argv, 3, 0), argument(argc, argv, 4, 0) };
     bool one = argc > 4;
-    ft_cuda_device_props props = open_chip();
+    ft_cuda_device_props props = open_gpu();
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
         for (size_t i = 0; i < (one ? 1 : sizeof all / sizeof all[0]); i++) {
             sequences s = one ? asked : all[i];

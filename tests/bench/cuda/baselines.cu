@@ -53,7 +53,7 @@ static __global__ void scalar_kernel(scalar_product p)
     int other = blockIdx.x * SIDE + threadIdx.y, groups = p.k / p.group;
     float total = 0.0f;
     for (int group = 0; group < groups; group++) {
-        int sum = 0, codes = 0;
+        int sum = 0, quantized = 0;
         for (int k = group * p.group; k < (group + 1) * p.group; k += SIDE) {
             x[threadIdx.y][threadIdx.x] = row < p.m ? p.x[(size_t) row * p.k + k + threadIdx.x] : 0;
             w[threadIdx.y][threadIdx.x] =
@@ -61,13 +61,13 @@ static __global__ void scalar_kernel(scalar_product p)
             __syncthreads();
             for (int i = 0; i < SIDE; i++) {
                 sum += x[threadIdx.y][i] * w[threadIdx.x][i];
-                codes += x[threadIdx.y][i];
+                quantized += x[threadIdx.y][i];
             }
             __syncthreads();
         }
         if (row < p.m && col < p.n)
             total += p.w_scale[group * p.n + col] * p.x_scale[row * groups + group] *
-                     (float) (sum - p.zero[group * p.n + col] * codes);
+                     (float) (sum - p.zero[group * p.n + col] * quantized);
     }
     if (row < p.m && col < p.n)
         ((__half *) p.y)[(size_t) row * p.n + col] = __float2half_rn(total);

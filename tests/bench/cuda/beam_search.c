@@ -70,25 +70,25 @@ static float *random_logits(size_t n)
 static void fill_memory(const ft_cuda_beam_params *a, size_t width)
 {
     size_t num_slots = a->num_slots;
-    ft_beam *lanes = calloc(num_slots, sizeof *lanes);
+    ft_beam *beam = calloc(num_slots, sizeof *beam);
     int32_t *history = malloc(num_slots * CONTEXT * sizeof *history);
     int32_t *cache_indirection = malloc(num_slots * CONTEXT * sizeof *cache_indirection);
-    if (lanes == NULL || history == NULL || cache_indirection == NULL)
+    if (beam == NULL || history == NULL || cache_indirection == NULL)
         exit(1);
     for (size_t i = 0; i < num_slots; i++)
-        lanes[i].score = (float) (i % width) * -0.01f;
+        beam[i].score = (float) (i % width) * -0.01f;
     for (size_t i = 0; i < num_slots * CONTEXT; i++) {
         history[i] = (int32_t) (i * 7919 % a->memory.vocabulary);
         cache_indirection[i] = (int32_t) (i / CONTEXT % width);
     }
-    must(cudaMemcpy(a->memory.beam, lanes, num_slots * sizeof *lanes, cudaMemcpyHostToDevice),
+    must(cudaMemcpy(a->memory.beam, beam, num_slots * sizeof *beam, cudaMemcpyHostToDevice),
          "copy");
     must(cudaMemcpy(a->memory.history, history, num_slots * CONTEXT * 4, cudaMemcpyHostToDevice),
          "copy");
     must(cudaMemcpy(a->memory.cache_indirection, cache_indirection, num_slots * CONTEXT * 4,
                     cudaMemcpyHostToDevice),
          "copy");
-    free(lanes);
+    free(beam);
     free(history);
     free(cache_indirection);
 }
@@ -103,14 +103,14 @@ static const ft_beam_params *make_groups(size_t groups, size_t width, int32_t ng
         beams[i] = (ft_beam_params){ .slot = (int32_t) (i * width),
                                      .row = (int32_t) (i * width),
                                      .width = (int32_t) width,
-                                     .parts = 1,
+                                     .num_beam_groups = 1,
                                      .prompt = 1,
                                      .n_tokens = 16,
-                                     .longest = CONTEXT,
+                                     .max_length = CONTEXT,
                                      .forced = -1,
                                      .no_repeat_ngram = ngram,
-                                     .ends = 1,
-                                     .end = { 2 } };
+                                     .n_eos = 1,
+                                     .eos = { 2 } };
         ft_beam_set_length_divisors(&beams[i], 1.0);
     }
     must(cudaMemcpy(device, beams, groups * sizeof *beams, cudaMemcpyHostToDevice), "cudaMemcpy");
@@ -178,7 +178,7 @@ int main(void)
         { 1, 32, 30000, 0 },
     };
     static field f;
-    f.props = open_chip();
+    f.props = open_gpu();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         report(&f, cases[i].groups, cases[i].width, cases[i].vocabulary, cases[i].ngram);
     return 0;

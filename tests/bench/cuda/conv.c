@@ -63,9 +63,9 @@ static const kind kinds[] = {
 enum { TILES = 14 };
 static const char *const tiles[2][TILES] = {
     [FT_IMAGE_NCHW] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
-                        "96x2a", "64x2a", "held64", "held96" },
-    [FT_IMAGE_NHWC] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
-                        "held48", "held64", "held96", "held128", "held104s", "held128h" },
+                        "96x2a", "64x2a", "ra64", "ra96" },
+    [FT_IMAGE_NHWC] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t", "ra48",
+                        "ra64", "ra96", "ra128", "ra104/2", "ra128/1" },
 };
 static const char *const orders[2] = { "planes", "pixels" };
 
@@ -119,11 +119,11 @@ static void make_weight(setting *s, const shape *sh, const kind *k)
         w->data = random_memory(w->rows * w->cols * 2, HALVES);
     } else {
         w->layout = FT_PANEL32;
-        w->blocks.group = k->group;
+        w->groupwise.group = k->group;
         w->data =
             random_memory(ft_panel_bytes(w->rows, w->cols, ft_groupwise_bits(k->weight)), CODES);
-        w->blocks.scale =
-            random_memory(2 * ft_groupwise_scale_count(&w->blocks, w->rows, w->cols), HALVES);
+        w->groupwise.scale =
+            random_memory(2 * ft_groupwise_scale_count(&w->groupwise, w->rows, w->cols), HALVES);
     }
     s->bias = (ft_weight){ .rows = 1, .cols = w->rows, .dtype = FT_F32 };
     s->bias.data = random_memory(w->rows * sizeof(float), FLOATS);
@@ -154,7 +154,7 @@ static void setting_init(setting *s, const ft_cuda_device_props *props, const sh
         a->scratch_bytes = scratch;
         a->in[0] =
             (ft_cuda_view){ random_memory(x_bytes, what), IMAGES, x_cols, k->x, 0.02f, NULL };
-        *(k->x == FT_I8 ? &a->codes : &a->out) = y;
+        *(k->x == FT_I8 ? &a->quantized : &a->out) = y;
         a->weight[0] = &s->weight;
         a->weight[1] = &s->bias;
     }
@@ -165,13 +165,13 @@ static void setting_fini(setting *s)
     for (size_t i = 0; i < s->sets; i++) {
         cudaFree(s->set[i].in[0].data);
         cudaFree(s->set[i].out.data);
-        cudaFree(s->set[i].codes.data);
+        cudaFree(s->set[i].quantized.data);
     }
     cudaFree(s->set[0].scratch);
     cudaFree((void *) (uintptr_t) s->weight.data);
     cudaFree((void *) (uintptr_t) s->weight.prepacked);
     cudaFree((void *) (uintptr_t) s->weight.scale);
-    cudaFree((void *) (uintptr_t) s->weight.blocks.scale);
+    cudaFree((void *) (uintptr_t) s->weight.groupwise.scale);
     cudaFree((void *) (uintptr_t) s->bias.data);
 }
 
@@ -219,7 +219,7 @@ static void measure(const ft_cuda_device_props *props, const shape *sh, const ki
 
 int main(int argc, char **argv)
 {
-    ft_cuda_device_props props = open_chip();
+    ft_cuda_device_props props = open_gpu();
     bool all = argc > 1 && strcmp(argv[1], "tiles") == 0;
     bool once = argc > 1 && strcmp(argv[1], "once") == 0;
     const char *only = argc > 2 ? argv[2] : "all", *of = argc > 3 ? argv[3] : "";

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETS = 6, GROUP = 128, POOL = 8 << 20, MOST_POINTERS = 256 };
+enum { SETS = 6, GROUP = 128, POOL = 8 << 20, MAX_POINTERS = 256 };
 
 typedef struct problem {
     size_t heads, kv_heads, head_size, sequences, context, bucket;
@@ -45,7 +45,7 @@ typedef struct setting {
 } setting;
 
 static ft_cuda_device_props props;
-static void *allocated[MOST_POINTERS];
+static void *allocated[MAX_POINTERS];
 static int pointers;
 
 /* ---- Operands ------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static void *copied(const void *data, size_t bytes)
 }
 
 /* f16 between 2^-7 and 2^-3 of both signs, which are also valid int8; or small positive scales. */
-static void *random_halves(size_t count, bool scales)
+static void *random_f16(size_t count, bool scales)
 {
     static uint16_t *pools[2];
     uint16_t *pool = pools[scales];
@@ -123,12 +123,12 @@ static ft_cuda_batch batch_of(const problem *p)
 static ft_cuda_groupwise_linear weights_of(size_t n, size_t k, void *y)
 {
     return (ft_cuda_groupwise_linear){ .rows = n,
-                                       .w = random_halves(n * k / 4, false),
-                                       .scale = random_halves(n * ((k + GROUP - 1) / GROUP), true),
+                                       .w = random_f16(n * k / 4, false),
+                                       .scale = random_f16(n * ((k + GROUP - 1) / GROUP), true),
                                        .y = y };
 }
 
-static ft_cuda_groupwise_args product_of(size_t m, size_t n, size_t k, void *x)
+static ft_cuda_groupwise_args gemm_of(size_t m, size_t n, size_t k, void *x)
 {
     ft_cuda_groupwise_args p = { .m = m,
                                  .k = k,
@@ -148,7 +148,7 @@ static ft_cuda_groupwise_args product_of(size_t m, size_t n, size_t k, void *x)
 static ft_cuda_view rows_of(size_t rows, size_t cols)
 {
     return (ft_cuda_view){
-        .data = random_halves(rows * cols, false), .rows = rows, .cols = cols, .dtype = FT_F16
+        .data = random_f16(rows * cols, false), .rows = rows, .cols = cols, .dtype = FT_F16
     };
 }
 
@@ -179,8 +179,8 @@ static void open_setting(setting *s, const problem *p)
     args.scratch = device_memory(args.scratch_bytes);
     args.counters = device_memory(ft_cuda_attend_counters(&s->attend, m) * sizeof(uint32_t));
     ft_cuda_view result = rows_of(m, cols);
-    ft_cuda_groupwise_args in = product_of(m, cols + 2 * kv_cols, cols, rows_of(m, cols).data);
-    ft_cuda_groupwise_args out = product_of(m, cols, cols, result.data);
+    ft_cuda_groupwise_args in = gemm_of(m, cols + 2 * kv_cols, cols, rows_of(m, cols).data);
+    ft_cuda_groupwise_args out = gemm_of(m, cols, cols, result.data);
     in.n_linears = 3;
     void *y = rows_of(m, cols).data;
     for (int i = 0; i < SETS; i++) {
@@ -245,7 +245,7 @@ int main(int argc, char **argv)
     problem p = { .heads = argument(argc, argv, 1, 32),
                   .kv_heads = argument(argc, argv, 2, 32),
                   .head_size = argument(argc, argv, 3, 128) };
-    props = open_chip();
+    props = open_gpu();
     if (argc > 4) {
         p.sequences = argument(argc, argv, 4, 1);
         p.context = argument(argc, argv, 5, 512);

@@ -35,7 +35,7 @@ static const extent shapes[] = {
     { "down", 4096, 11008 },
 };
 
-enum { MAX_SETS = 16, SET_BYTES = 256 << 20, MOST_M = 2048, PEAK_TOPS = 1560 };
+enum { MAX_SETS = 16, SET_BYTES = 256 << 20, MAX_M = 2048, PEAK_TOPS = 1560 };
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
@@ -94,7 +94,7 @@ static void setting_fini(setting *s)
 
 /* ---- Launches ------------------------------------------------------------------------------- */
 
-static ft_cuda_gemm_args product_of(const setting *s, int set)
+static ft_cuda_gemm_args gemm_of(const setting *s, int set)
 {
     return (ft_cuda_gemm_args){
         .m = s->m,
@@ -112,12 +112,12 @@ static ft_cuda_gemm_args product_of(const setting *s, int set)
     };
 }
 
-static int launch_codes(cudaStream_t stream, size_t i, void *data)
+static int launch_int8(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
     int status = 0;
     for (int j = 0; j < s->each && status == 0; j++) {
-        ft_cuda_gemm_args p = product_of(s, (int) (i * (size_t) s->each + (size_t) j) % s->sets);
+        ft_cuda_gemm_args p = gemm_of(s, (int) (i * (size_t) s->each + (size_t) j) % s->sets);
         status = s->tile >= 0
                      ? ft_cuda_wgmma_launch((ft_cuda_wgmma_tile) s->tile, &s->props, stream, &p)
                      : ft_cuda_gemm_launch(s->how, &s->props, stream, &p);
@@ -125,7 +125,7 @@ static int launch_codes(cudaStream_t stream, size_t i, void *data)
     return status;
 }
 
-static int launch_halves(cudaStream_t stream, size_t i, void *data)
+static int launch_f16(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
     int status = 0;
@@ -176,25 +176,25 @@ static void print_row(const setting *s, const char *what, const char *way, doubl
     fflush(stdout);
 }
 
-static void measure_codes(setting *s, const extent *shape, bool all, double bandwidth)
+static void measure_int8(setting *s, const extent *shape, bool all, double bandwidth)
 {
-    ft_cuda_gemm_args p = product_of(s, 0);
+    ft_cuda_gemm_args p = gemm_of(s, 0);
     ft_cuda_gemm_kernel chosen = ft_cuda_gemm_select(&s->props, &p);
     ft_cuda_wgmma_tile chosen_tile = ft_cuda_wgmma_select(&s->props, &p);
     s->tile = -1;
     s->how = chosen;
-    print_row(s, shape->name, ft_cuda_gemm_name(s->how), time_of(launch_codes, s), 1.0, bandwidth);
+    print_row(s, shape->name, ft_cuda_gemm_name(s->how), time_of(launch_int8, s), 1.0, bandwidth);
     for (int how = FT_CUDA_GEMM_MMA; how < FT_CUDA_GEMM_KERNELS && all; how++) {
         s->how = (ft_cuda_gemm_kernel) how;
         if (how != (int) chosen && how != FT_CUDA_GEMM_WGMMA && how != FT_CUDA_GEMM_CUBLASLT &&
             !(how == FT_CUDA_GEMM_GEMV && !ft_cuda_gemm_gemv_supports(&s->props, &p)))
-            print_row(s, "", ft_cuda_gemm_name(s->how), time_of(launch_codes, s), 1.0, bandwidth);
+            print_row(s, "", ft_cuda_gemm_name(s->how), time_of(launch_int8, s), 1.0, bandwidth);
     }
     for (s->tile = 0; s->tile < FT_CUDA_WGMMA_ANY_EPILOGUE && all; s->tile++)
         if (ft_cuda_wgmma_tile_supports((ft_cuda_wgmma_tile) s->tile, &p))
             print_row(s, s->tile == (int) chosen_tile ? "(default wgmma tile)" : "",
                       ft_cuda_wgmma_tile_name((ft_cuda_wgmma_tile) s->tile),
-                      time_of(launch_codes, s), 1.0, bandwidth);
+                      time_of(launch_int8, s), 1.0, bandwidth);
 }
 
 /* The bandwidth in TB/s of reading the weights of gate and up. */
@@ -213,7 +213,7 @@ static void setting_open(setting *s)
     float *floats = malloc(32768 * sizeof *floats);
     if (floats == NULL)
         exit(1);
-    s->props = open_chip();
+    s->props = open_gpu();
     for (int i = 0; i < 32768; i++)
         floats[i] = 0.01f * (float) (1 + rand() % 100) / 100.0f;
     s->floats = device_copy(floats, 32768 * sizeof *floats);
@@ -237,15 +237,15 @@ int main(int argc, char **argv)
     size_t count = optind < argc ? (size_t) (argc - optind) : sizeof usual / sizeof usual[0];
     for (size_t i = 0; i < count; i++) {
         size_t m = optind < argc ? strtoul(argv[optind + (int) i], NULL, 10) : usual[i];
-        if (m == 0 || m > MOST_M)
+        if (m == 0 || m > MAX_M)
             return 2;
         for (size_t j = 0; j < sizeof shapes / sizeof shapes[0]; j++) {
             setting_init(&s, m, shapes[j].n, shapes[j].k, 1);
-            measure_codes(&s, &shapes[j], all, bandwidth);
+            measure_int8(&s, &shapes[j], all, bandwidth);
             setting_fini(&s);
         }
         setting_init(&s, m, 32000, 4096, 2);
-        print_row(&s, "LM head, float16", "batch-inv.", time_of(launch_halves, &s), 2.0, bandwidth);
+        print_row(&s, "LM head, float16", "batch-inv.", time_of(launch_f16, &s), 2.0, bandwidth);
         setting_fini(&s);
     }
     return 0;

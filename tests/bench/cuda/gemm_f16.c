@@ -35,7 +35,7 @@ static const extent shapes[] = {
 };
 
 /* COLD: more than any L2 cache */
-enum { COLD = 100 << 20, MOST_M = 8192 };
+enum { COLD = 100 << 20, MAX_M = 8192 };
 
 typedef struct setting {
     ft_cuda_device_props props;
@@ -50,7 +50,7 @@ typedef struct setting {
 /* ---- Operands ------------------------------------------------------------------------------- */
 
 /* Random f16 of either sign, from 2^-7 to 2^-3. */
-static char *random_halves(size_t count)
+static char *random_f16(size_t count)
 {
     enum { BLOCK = 1 << 22 };
     static uint16_t *block;
@@ -78,8 +78,8 @@ static void setting_init(setting *s, const extent *shape)
     s->n = shape->n, s->k = shape->k, s->parts = shape->parts;
     s->sets = COLD / bytes_of(s) + 1;
     s->each = ft_min_size((s->sets + LAUNCHES - 1) / LAUNCHES, 16);
-    s->w = random_halves(s->sets * bytes_of(s) / 2);
-    s->x = random_halves(MOST_M * s->k);
+    s->w = random_f16(s->sets * bytes_of(s) / 2);
+    s->x = random_f16(MAX_M * s->k);
     s->form = NULL;
 }
 
@@ -91,7 +91,7 @@ static void setting_fini(setting *s)
 
 /* ---- Launches ------------------------------------------------------------------------------- */
 
-static int launch_one_product(cudaStream_t stream, const setting *s, size_t set)
+static int launch_one_gemm(cudaStream_t stream, const setting *s, size_t set)
 {
     ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED];
     size_t part = 2 * s->n * s->k, result = 2 * s->m * s->n;
@@ -117,18 +117,18 @@ static int launch_one_product(cudaStream_t stream, const setting *s, size_t set)
     return status;
 }
 
-static int launch_products(cudaStream_t stream, size_t i, void *data)
+static int launch_gemms(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
     int status = 0;
     for (size_t j = 0; j < s->each && status == 0; j++)
-        status = launch_one_product(stream, s, i * s->each + j);
+        status = launch_one_gemm(stream, s, i * s->each + j);
     return status;
 }
 
 static double time_of(setting *s, int replays)
 {
-    return replay_times(launch_products, s, replays) / (double) s->each;
+    return replay_times(launch_gemms, s, replays) / (double) s->each;
 }
 
 /* ---- Tables --------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static void print_best(setting *s, int ranges, bool spread)
         ft_cuda_f16_tile form = { 1 + i % 2, fit >> i / 4, spread, 1 + i / 2 % 2 };
         s->form = &form;
         s->ranges = ranges;
-        if (form.rows < 8 || launch_one_product(NULL, s, 0) != 0)
+        if (form.rows < 8 || launch_one_gemm(NULL, s, 0) != 0)
             continue;
         double us = time_of(s, 4);
         if (us < least) {
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
             return 2;
         all = true;
     }
-    s.props = open_chip();
+    s.props = open_gpu();
     if (!s.props.has_wgmma)
         return 1;
     size_t count = optind < argc ? (size_t) (argc - optind) : sizeof usual / sizeof usual[0];
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
         setting_init(&s, &shapes[j]);
         for (size_t i = 0; i < count; i++) {
             s.m = optind < argc ? strtoul(argv[optind + (int) i], NULL, 10) : usual[i];
-            if (s.m == 0 || s.m > MOST_M)
+            if (s.m == 0 || s.m > MAX_M)
                 return 2;
             must((int) cudaMalloc((void **) &s.y, 4 * s.m * s.n * (size_t) s.parts), "cudaMalloc");
             measure(&s, all);

@@ -2,13 +2,13 @@
  * gemm_groupwise.c - speed of the GEMM with group-wise quantized weights, against memory bandwidth
  * and the f16 GEMMs that it replaces.
  *
- *     tests/bench/cuda/gemm_groupwise [few | tiles | codes | w4 | w8 | ROWS] ...
+ *     tests/bench/cuda/gemm_groupwise [gemv | mma | int8 | w4 | w8 | ROWS] ...
  *
  * Tables cover w4 and w8 and several numbers of rows, or those given as arguments.
  *
- * few: 1 to 8 rows; the bandwidth of weights and scales relative to that of a read-only kernel.
- * tiles: 16 rows and more, against dequantization to f16 in memory plus cuBLAS, and against FT's
- * f16 GEMM.  codes: int8 activations, against a plain kernel for int8 operands.  Operands rotate,
+ * gemv: 1 to 8 rows; the bandwidth of weights and scales relative to that of a read-only kernel.
+ * mma: 16 rows and more, against dequantization to f16 in memory plus cuBLAS, and against FT's
+ * f16 GEMM.  int8: int8 activations, against a plain kernel for int8 operands.  Operands rotate,
  * so that they come from memory.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -26,7 +26,7 @@
 #include <string.h>
 
 enum {
-    MOST_SETS = LAUNCHES,
+    MAX_SETS = LAUNCHES,
     GROUP = 128,
     POOL = 8 << 20,  /* random bytes, from which all operands are filled */
     COLD = 400 << 20 /* bytes of all sets, so that none is in the L2 cache */
@@ -56,8 +56,8 @@ static void *random_memory(size_t bytes, content what)
                 uint16_t half =
                     (uint16_t) (c == SCALES ? 0x1c00 + (rand() & 0x7ff)
                                             : (rand() & 0x8000) | (0x3000 + (rand() & 0xfff)));
-                uint16_t codes = (uint16_t) (rand() >> 4);
-                memcpy(pool[c] + i, c == CODES ? &codes : &half, 2);
+                uint16_t quantized = (uint16_t) (rand() >> 4);
+                memcpy(pool[c] + i, c == CODES ? &quantized : &half, 2);
             }
         }
     char *memory;
@@ -72,7 +72,7 @@ static void *random_memory(size_t bytes, content what)
 /* GEMMs of one shape, each with its own weights. */
 typedef struct setting {
     ft_cuda_device_props props;
-    ft_cuda_groupwise_args set[MOST_SETS];
+    ft_cuda_groupwise_args set[MAX_SETS];
     int sets;
     size_t bytes; /* of the weights */
     void *halves; /* the weights as f16 */
@@ -88,7 +88,7 @@ static void setting_init(setting *s, const ft_cuda_device_props *props, const ex
     uint32_t *counters = random_memory(FT_CUDA_GROUPWISE_COUNTERS * 4, CODES);
     must((int) cudaMemset(counters, 0, FT_CUDA_GROUPWISE_COUNTERS * 4), "cudaMemset");
     *s = (setting){ .props = *props, .bytes = e->n * e->k * (size_t) bits / 8 + 2 * scales };
-    s->sets = (int) ft_min_size(MOST_SETS, COLD / s->bytes + 1);
+    s->sets = (int) ft_min_size(MAX_SETS, COLD / s->bytes + 1);
     ft_cuda_groupwise_args common = {
         .m = m,
         .k = e->k,
@@ -169,7 +169,7 @@ static int run_dequantized(cudaStream_t stream, size_t i, void *data)
                     .cols = p->k,
                     .dtype = p->bits == 4 ? FT_U4 : FT_U8,
                     .layout = FT_PANEL32,
-                    .blocks = { .group = p->group, .scale = p->linear[0].scale },
+                    .groupwise = { .group = p->group, .scale = p->linear[0].scale },
                     .data = p->linear[0].w };
     int status = dequantize(stream, s->halves, &w);
     return status != 0 ? status : run_library(s, stream, p);
@@ -181,7 +181,7 @@ static int run_only_library(cudaStream_t stream, size_t i, void *data)
     return run_library(s, stream, &s->set[i % (size_t) s->sets]);
 }
 
-static int run_halves(cudaStream_t stream, size_t i, void *data)
+static int run_f16(cudaStream_t stream, size_t i, void *data)
 {
     const setting *s = data;
     const ft_cuda_groupwise_args *p = &s->set[i % (size_t) s->sets];
@@ -207,11 +207,11 @@ static int run_scalars(cudaStream_t stream, size_t i, void *data)
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
 
-enum { MOST_ROWS = 4096 };
+enum { MAX_ROWS = 4096 };
 
 typedef struct wanted {
     int bits; /* 0: all */
-    bool some, rows[MOST_ROWS];
+    bool some, rows[MAX_ROWS];
 } wanted;
 
 static bool wants(const wanted *want, int bits, size_t rows)
@@ -224,13 +224,13 @@ static void want_one(wanted *want, const char *word)
     long rows = strtol(word, NULL, 10);
     if (word[0] == 'w')
         want->bits = (int) strtol(word + 1, NULL, 10);
-    else if (rows > 0 && rows < MOST_ROWS)
+    else if (rows > 0 && rows < MAX_ROWS)
         want->rows[rows] = want->some = true;
 }
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 
-static void measure_few(const ft_cuda_device_props *props, const wanted *want)
+static void measure_gemv(const ft_cuda_device_props *props, const wanted *want)
 {
     static const size_t rows[] = { 1, 2, 4, 8 };
     printf("\nsmall m: us (TB/s, fraction of a read-only kernel)\n");
@@ -258,7 +258,7 @@ static void measure_few(const ft_cuda_device_props *props, const wanted *want)
         }
 }
 
-static void measure_tiles(const ft_cuda_device_props *props, const wanted *want)
+static void measure_mma(const ft_cuda_device_props *props, const wanted *want)
 {
     static const size_t rows[] = { 8, 16, 64, 128, 512, 2048 };
     cublasHandle_t blas;
@@ -278,7 +278,7 @@ static void measure_tiles(const ft_cuda_device_props *props, const wanted *want)
                 s.blas = blas;
                 double ours = replay(run_ours, &s), tiles = replay(run_tiles, &s);
                 double slow = replay(run_dequantized, &s);
-                double library = replay(run_only_library, &s), halves = replay(run_halves, &s);
+                double library = replay(run_only_library, &s), halves = replay(run_f16, &s);
                 printf("w%d %-8s %5zu x %5zu m=%-4zu %8.2f us (%8.2f) %6.1f TFLOPS; %8.2f %8.2f "
                        "%8.2f; "
                        "%.2f %.2f %.2f\n",
@@ -291,7 +291,7 @@ static void measure_tiles(const ft_cuda_device_props *props, const wanted *want)
     cublasDestroy(blas);
 }
 
-static void measure_codes(const ft_cuda_device_props *props, const wanted *want)
+static void measure_int8(const ft_cuda_device_props *props, const wanted *want)
 {
     static const size_t rows[] = { 1, 16, 64, 128, 512, 2048 };
     printf("\nint8 activations: us; a scalar kernel; ratio\n");
@@ -329,16 +329,16 @@ static void measure_codes(const ft_cuda_device_props *props, const wanted *want)
 
 int main(int argc, char **argv)
 {
-    ft_cuda_device_props props = open_chip();
+    ft_cuda_device_props props = open_gpu();
     wanted want = { 0 };
     for (int i = 1; i < argc; i++) {
         want_one(&want, argv[i]);
-        if (strcmp(argv[i], "few") == 0)
-            measure_few(&props, &want);
-        if (strcmp(argv[i], "tiles") == 0)
-            measure_tiles(&props, &want);
-        if (strcmp(argv[i], "codes") == 0)
-            measure_codes(&props, &want);
+        if (strcmp(argv[i], "gemv") == 0)
+            measure_gemv(&props, &want);
+        if (strcmp(argv[i], "mma") == 0)
+            measure_mma(&props, &want);
+        if (strcmp(argv[i], "int8") == 0)
+            measure_int8(&props, &want);
     }
     return 0;
 }

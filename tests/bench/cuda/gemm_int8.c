@@ -76,19 +76,19 @@ enum { BLOCK = 8 << 20 };
 /* Device memory of random int8 values, or of random f16 between -2 and 2. */
 static void *random_memory(size_t bytes, bool halves)
 {
-    static uint8_t *codes, *sixteen;
-    if (codes == NULL) {
-        codes = malloc(BLOCK);
+    static uint8_t *quantized, *sixteen;
+    if (quantized == NULL) {
+        quantized = malloc(BLOCK);
         sixteen = malloc(BLOCK);
         for (size_t i = 0; i < BLOCK; i++) {
-            codes[i] = (uint8_t) (rand() % 255 - 127);
+            quantized[i] = (uint8_t) (rand() % 255 - 127);
             sixteen[i] = (uint8_t) (i % 2 == 0 ? rand() : (rand() & 0x80) | (0x30 + rand() % 16));
         }
     }
     char *memory;
     check((int) cudaMalloc((void **) &memory, bytes), "cudaMalloc");
     for (size_t at = 0; at < bytes; at += BLOCK)
-        check((int) cudaMemcpy(memory + at, halves ? sixteen : codes,
+        check((int) cudaMemcpy(memory + at, halves ? sixteen : quantized,
                                ft_min_size(BLOCK, bytes - at), cudaMemcpyHostToDevice),
               "cudaMemcpy");
     return memory;
@@ -141,7 +141,7 @@ static void setting_fini(setting *s)
 
 /* ---- Candidates ----------------------------------------------------------------------------- */
 
-typedef struct contender {
+typedef struct candidate {
     char name[40];
     ft_dtype y; /* FT */
     bool gelu, residual;
@@ -153,9 +153,9 @@ typedef struct contender {
     bool halves, sums;
     cudaGraphExec_t graph;
     float time[MAX_ROUNDS], median;
-} contender;
+} candidate;
 
-static ft_cuda_gemm_args product_of(const setting *s, const contender *c, const operands *set)
+static ft_cuda_gemm_args gemm_of(const setting *s, const candidate *c, const operands *set)
 {
     return (ft_cuda_gemm_args){
         .m = s->shape->m,
@@ -177,15 +177,15 @@ static ft_cuda_gemm_args product_of(const setting *s, const contender *c, const 
     };
 }
 
-static int run_ours(const setting *s, const contender *c, const operands *set)
+static int run_ours(const setting *s, const candidate *c, const operands *set)
 {
     ft_cuda_device_props props = s->props;
-    ft_cuda_gemm_args p = product_of(s, c, set);
+    ft_cuda_gemm_args p = gemm_of(s, c, set);
     props.has_pdl = c->has_pdl;
     return ft_cuda_wgmma_launch(c->tile, &props, s->stream, &p);
 }
 
-static int run_theirs(const setting *s, const contender *c, const operands *set)
+static int run_theirs(const setting *s, const candidate *c, const operands *set)
 {
     static const float one = 1.0f / 4096.0f, zero = 0.0f;
     static const int32_t whole = 1, none = 0;
@@ -198,7 +198,7 @@ static int run_theirs(const setting *s, const contender *c, const operands *set)
 }
 
 /* Captures NODES GEMMs as a graph; false if the candidate does not support it. */
-static bool capture(const setting *s, contender *c)
+static bool capture(const setting *s, candidate *c)
 {
     cudaGraph_t graph;
     int status = 0;
@@ -217,7 +217,7 @@ static bool capture(const setting *s, contender *c)
 }
 
 /* Microseconds of one GEMM. */
-static float measure(const setting *s, const contender *c)
+static float measure(const setting *s, const candidate *c)
 {
     static cudaEvent_t begin, end;
     float ms;
@@ -241,7 +241,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure_all(const setting *s, contender *list, int count, int rounds)
+static void measure_all(const setting *s, candidate *list, int count, int rounds)
 {
     for (int round = 0; round < rounds; round++)
         for (int i = 0; i < count; i++)
@@ -261,7 +261,7 @@ typedef struct peer {
     bool gelu;
 } peer;
 
-static const peer rivals[] = {
+static const peer peers[] = {
     { "lt i8", CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I, false },
     { "lt i32", CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I, false },
     { "lt f16", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, false },
@@ -269,7 +269,7 @@ static const peer rivals[] = {
     { "lt f16 gelu", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, true },
 };
 
-static void describe(const setting *s, const peer *r, contender *c)
+static void describe(const setting *s, const peer *r, candidate *c)
 {
     size_t m = s->shape->m, n = s->shape->n, k = s->shape->k;
     cublasOperation_t transposed = CUBLAS_OP_T;
@@ -297,13 +297,13 @@ static void describe(const setting *s, const peer *r, contender *c)
 }
 
 /* The fastest of its heuristics; false if there is none. */
-static bool add_rival(const setting *s, const peer *r, contender *out)
+static bool add_baseline(const setting *s, const peer *r, candidate *out)
 {
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t proposal[PROPOSALS];
     size_t workspace = WORKSPACE;
     int found = 0;
-    contender c;
+    candidate c;
     describe(s, r, &c);
     cublasLtMatmulPreferenceCreate(&preference);
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -334,7 +334,7 @@ typedef struct result {
     const char *name;
     ft_dtype y;
     bool gelu, residual;
-    const char *rival;
+    const char *baseline;
 } result;
 
 static const result results[] = {
@@ -346,15 +346,15 @@ static const result results[] = {
     { "f32 + residual", FT_F32, false, true, "lt i32" },
 };
 
-static int add_ours(const setting *s, bool has_pdl, contender *list)
+static int add_ours(const setting *s, bool has_pdl, candidate *list)
 {
     int count = 0;
     for (size_t i = 0; i < FT_COUNT(results); i++)
         for (int tile = 0; tile < FT_CUDA_WGMMA_ANY_EPILOGUE; tile++) {
-            contender *c = &list[count];
+            candidate *c = &list[count];
             if (tile >= FT_CUDA_WGMMA_SMALL_M_64 && s->shape->m > 256)
                 continue;
-            *c = (contender){
+            *c = (candidate){
                 .y = results[i].y,
                 .gelu = results[i].gelu,
                 .residual = results[i].residual,
@@ -362,13 +362,13 @@ static int add_ours(const setting *s, bool has_pdl, contender *list)
                 .has_pdl = has_pdl,
             };
             snprintf(c->name, sizeof c->name, "%s", results[i].name);
-            ft_cuda_gemm_args p = product_of(s, c, &s->set[0]);
+            ft_cuda_gemm_args p = gemm_of(s, c, &s->set[0]);
             count += ft_cuda_wgmma_tile_supports(c->tile, &p) && capture(s, c);
         }
     return count;
 }
 
-static float time_of(const contender *list, int count, const char *name)
+static float time_of(const candidate *list, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0)
@@ -376,25 +376,25 @@ static float time_of(const contender *list, int count, const char *name)
     return 0.0f;
 }
 
-static void print_ours(const contender *list, int count, int rivals_count, const result *r)
+static void print_ours(const candidate *list, int count, int num_peers, const result *r)
 {
-    float best = 1e30f, rival = time_of(list, rivals_count, r->rival);
+    float best = 1e30f, baseline = time_of(list, num_peers, r->baseline);
     printf("  %-15s", r->name);
-    for (int i = rivals_count; i < count; i++)
+    for (int i = num_peers; i < count; i++)
         if (strcmp(list[i].name, r->name) == 0) {
             printf(" %s %.2f", ft_cuda_wgmma_tile_name(list[i].tile), (double) list[i].median);
             best = list[i].median < best ? list[i].median : best;
         }
-    printf("   %s / best %.2f\n", r->rival, (double) (rival / best));
+    printf("   %s / best %.2f\n", r->baseline, (double) (baseline / best));
 }
 
 static void measure_shape(setting *s, const extent *shape, int rounds, bool has_pdl)
 {
-    static contender list[MAX_CONTENDERS];
+    static candidate list[MAX_CONTENDERS];
     int theirs = 0, count;
     setting_init(s, shape);
-    for (size_t i = 0; i < FT_COUNT(rivals); i++)
-        theirs += add_rival(s, &rivals[i], &list[theirs]);
+    for (size_t i = 0; i < FT_COUNT(peers); i++)
+        theirs += add_baseline(s, &peers[i], &list[theirs]);
     count = theirs + add_ours(s, has_pdl, list + theirs);
     measure_all(s, list, count, rounds);
     printf("%zu x %zu x %zu%s, us, %d sets:", shape->m, shape->n, shape->k,

@@ -20,7 +20,7 @@ static const double bandwidth = 4.1e12, cold_bytes = 120e6;
 
 /* The dtypes of operands and results; FT_BF16: none. */
 typedef struct form {
-    ft_dtype x, residual, out, codes;
+    ft_dtype x, residual, out, quantized;
 } form;
 
 static const form forms[] = {
@@ -38,7 +38,7 @@ static ft_cuda_args operands_of(const form *f, size_t rows, size_t cols)
                            .in = { operand_view(rows, cols, f->x),
                                    operand_view(rows, cols, f->residual) },
                            .out = operand_view(rows, cols, f->out),
-                           .codes = operand_view(rows, cols, f->codes),
+                           .quantized = operand_view(rows, cols, f->quantized),
                            .weight = { &weights[0], &weights[1] } };
 }
 
@@ -63,13 +63,13 @@ static void report(const ft_cuda_device_props *props, const form *f, size_t rows
 {
     double bytes = (double) (rows * cols *
                              (operand_bytes(f->x) + operand_bytes(f->residual) +
-                              operand_bytes(f->out) + operand_bytes(f->codes)));
+                              operand_bytes(f->out) + operand_bytes(f->quantized)));
     operand_sets sets;
     operand_sets_init(&sets, props, ft_cuda_norm, bytes, cold_bytes);
     for (size_t i = 0; i < sets.count; i++)
         sets.set[i] = operands_of(f, rows, cols);
     printf("%5zu x %4zu, %s + %-3s to %-3s and %-2s: traffic %6.2f us;", rows, cols, name_of(f->x),
-           name_of(f->residual), name_of(f->out), name_of(f->codes), bytes / bandwidth * 1e6);
+           name_of(f->residual), name_of(f->out), name_of(f->quantized), bytes / bandwidth * 1e6);
     print_times(" warm", &sets, 1);
     if (sets.is_cold)
         print_times(", cold", &sets, sets.count);
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 {
     static const size_t all_rows[] = { 128, 1024, 4096, 16384 };
     size_t cols = argument(argc, argv, 1, 768), one = argument(argc, argv, 2, 0);
-    ft_cuda_device_props props = open_chip();
+    ft_cuda_device_props props = open_gpu();
     for (int i = 0; i < 2; i++)
         weights[i] = (ft_weight){
             .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_operand(cols, FT_F32)

@@ -72,7 +72,8 @@ ft_cuda_view operand_view(size_t rows, size_t cols, ft_dtype dtype)
 
 static void free_operands(ft_cuda_args *args)
 {
-    ft_cuda_view *all[] = { &args->in[0], &args->in[1], &args->out, &args->codes, &args->second };
+    ft_cuda_view *all[] = { &args->in[0], &args->in[1], &args->out, &args->quantized,
+                            &args->second };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         cudaFree(all[i]->data);
         cudaFree(all[i]->scales);

@@ -24,11 +24,11 @@ void must(int status, const char *what)
     exit(1);
 }
 
-ft_cuda_device_props open_chip(void)
+ft_cuda_device_props open_gpu(void)
 {
     ft_cuda_device_props props;
-    char text[CHIP_TEXT];
-    bool found = find_chip(&props, text);
+    char text[GPU_TEXT];
+    bool found = find_gpu(&props, text);
     fprintf(found ? stdout : stderr, "%s\n", text);
     if (!found)
         exit(1);

@@ -15,7 +15,7 @@
 void must(int status, const char *what);
 
 /* Opens the device and prints its name; ends the program if there is none. */
-ft_cuda_device_props open_chip(void);
+ft_cuda_device_props open_gpu(void);
 
 /* Device memory that holds these bytes. */
 void *device_copy(const void *data, size_t bytes);

@@ -23,7 +23,7 @@ typedef struct form {
     ft_op_kind kind;
     int (*run)(const ft_cuda_args *);
     bool inner; /* rows have the width of the feed-forward network */
-    ft_dtype a, b, second, out, codes;
+    ft_dtype a, b, second, out, quantized;
     bool dynamic;
 } form;
 
@@ -66,12 +66,12 @@ static ft_cuda_args operands_of(const form *f, const ft_op *op, const ft_cuda_ba
                 operand_view(rows, cols, f->b) },
         .second = operand_view(rows, cols, f->second),
         .out = operand_view(rows, cols, f->out),
-        .codes = operand_view(rows, cols, f->codes),
+        .quantized = operand_view(rows, cols, f->quantized),
         .weight = { f->kind == FT_OP_EMBED ? &table : &norm_weight },
     };
     if (f->dynamic) {
-        args.codes.scale = 0.0f;
-        args.codes.scales = random_operand(rows, FT_F32);
+        args.quantized.scale = 0.0f;
+        args.quantized.scales = random_operand(rows, FT_F32);
     }
     return args;
 }
@@ -80,7 +80,7 @@ static ft_cuda_args operands_of(const form *f, const ft_op *op, const ft_cuda_ba
 static double traffic(const form *f, size_t rows, size_t cols)
 {
     size_t element = operand_bytes(f->b) + operand_bytes(f->second) + operand_bytes(f->out) +
-                     operand_bytes(f->codes) +
+                     operand_bytes(f->quantized) +
                      operand_bytes(f->kind == FT_OP_EMBED ? FT_F16 : f->a);
     return (double) (rows * cols * element);
 }
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 {
     static const size_t all_rows[] = { 1, 8, 64, 256, 2048 };
     size_t cols = argument(argc, argv, 1, 4096), inner = argument(argc, argv, 2, 11008);
-    ft_cuda_device_props props = open_chip();
+    ft_cuda_device_props props = open_gpu();
     norm_weight = (ft_weight){
         .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_operand(cols, FT_F32)
     };

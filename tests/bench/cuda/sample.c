@@ -25,7 +25,7 @@ static const double bandwidth = 4.1e12;
 
 static const struct {
     const char *name;
-    ft_sampling_params choice;
+    ft_sampling_params sampling;
     bool logprob;
 } methods[] = {
     { "greedy", { 0 }, false },
@@ -52,7 +52,7 @@ typedef struct field {
     unsigned blocks;
 } field;
 
-static int launch_choose(cudaStream_t stream, size_t i, void *data)
+static int launch_sample(cudaStream_t stream, size_t i, void *data)
 {
     field *f = data;
     return ft_cuda_sample_rows_with(f->blocks, &f->props, stream, &f->sets[i % f->used]);
@@ -94,7 +94,7 @@ static void make_sets(field *f, size_t rows, size_t vocabulary, float sigma)
             .memory = { device_memory(rows * CONTEXT * 4), device_memory(rows * vocabulary * 4),
                         device_memory(rows * 4), CONTEXT, vocabulary },
             .logits = logits,
-            .choice = device_memory(rows * sizeof(ft_sampling_params)),
+            .sampling = device_memory(rows * sizeof(ft_sampling_params)),
             .rows = rows,
             .token = device_memory(rows * 4),
             .scratch = device_memory(ft_cuda_sample_scratch(&f->props, rows, vocabulary) + 16),
@@ -107,7 +107,7 @@ static void free_sets(field *f)
     for (int i = 0; i < SETS; i++) {
         const ft_cuda_sample_params *s = &f->sets[i];
         cudaFree((void *) (uintptr_t) s->logits);
-        cudaFree((void *) (uintptr_t) s->choice);
+        cudaFree((void *) (uintptr_t) s->sampling);
         cudaFree(s->memory.history);
         cudaFree(s->memory.seen);
         cudaFree(s->memory.last);
@@ -124,12 +124,12 @@ static void set_method(field *f, size_t method, float *logprob)
         if (choices == NULL)
             exit(1);
         for (size_t row = 0; row < rows; row++) {
-            choices[row] = methods[method].choice;
+            choices[row] = methods[method].sampling;
             choices[row].seed = row;
             choices[row].slot = (int32_t) row;
             choices[row].n_tokens = CONTEXT - 1;
         }
-        must(cudaMemcpy((void *) (uintptr_t) f->sets[i].choice, choices, rows * sizeof *choices,
+        must(cudaMemcpy((void *) (uintptr_t) f->sets[i].sampling, choices, rows * sizeof *choices,
                         cudaMemcpyHostToDevice),
              "cudaMemcpy");
         free(choices);
@@ -140,7 +140,7 @@ static void set_method(field *f, size_t method, float *logprob)
 static double measure(field *f, size_t used)
 {
     f->used = used;
-    return replay(launch_choose, f);
+    return replay(launch_sample, f);
 }
 
 static void report(field *f, size_t rows, size_t vocabulary, unsigned blocks, float sigma)
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     size_t vocabulary = argument(argc, argv, 1, 0), one = argument(argc, argv, 2, 0);
     unsigned blocks = (unsigned) argument(argc, argv, 3, 0);
     static field f;
-    f.props = open_chip();
+    f.props = open_gpu();
     for (size_t v = 0; v < (vocabulary > 0 ? 1 : sizeof words / sizeof words[0]); v++)
         for (size_t r = 0; r < (one > 0 ? 1 : sizeof all_rows / sizeof all_rows[0]); r++)
             report(&f, one > 0 ? one : all_rows[r], vocabulary > 0 ? vocabulary : words[v], blocks,

@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_RUNS = 99, THREADS = 8, PINNED = 32 << 20 };
+enum { MAX_RUNS = 99, THREADS = 8, PINNED = 32 << 20 };
 
 static const ft_config large = {
     .layers = 20,
@@ -142,7 +142,7 @@ static double touch(const subject *s)
 typedef struct stage {
     const char *name;
     double (*run)(const subject *s);
-    double ms[MOST_RUNS];
+    double ms[MAX_RUNS];
 } stage;
 
 /* ------------------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ int main(int argc, char **argv)
     int runs = 9;
     for (int option; (option = getopt(argc, argv, "r:")) != -1;)
         runs = option == 'r' ? atoi(optarg) : 0;
-    if (runs < 1 || runs > MOST_RUNS || optind + 1 != argc)
+    if (runs < 1 || runs > MAX_RUNS || optind + 1 != argc)
         fail("usage: upload FILE.ft [-r RUNS]");
     subject s = { .path = argv[optind] };
     double of_copy = 0.0;

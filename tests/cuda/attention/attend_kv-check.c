@@ -45,9 +45,9 @@ static size_t place_of(const world *w, int text, int position, int kv_head)
 static size_t seen_at(const world *w, int text, int position, int kv_head)
 {
     size_t capacity = w->max_pages * FT_PAGE_TOKENS;
-    if (w->of.lanes > 0 && !w->of.cross_kv)
-        text +=
-            w->cache_indirection[(size_t) text * capacity + (size_t) position] - text % w->of.lanes;
+    if (w->of.beam_width > 0 && !w->of.cross_kv)
+        text += w->cache_indirection[(size_t) text * capacity + (size_t) position] -
+                text % w->of.beam_width;
     return place_of(w, text, position, kv_head);
 }
 
@@ -170,7 +170,7 @@ void check_store(const world *w, const char *name)
  * also the root of the sum of squared quantized values, and the largest weight times scale.
  */
 typedef struct expected {
-    double y[FT_CUDA_MAX_HEAD_SIZE], size[FT_CUDA_MAX_HEAD_SIZE], codes[FT_CUDA_MAX_HEAD_SIZE];
+    double y[FT_CUDA_MAX_HEAD_SIZE], size[FT_CUDA_MAX_HEAD_SIZE], quantized[FT_CUDA_MAX_HEAD_SIZE];
     double largest;
 } expected;
 
@@ -202,7 +202,7 @@ static void attend(expected *e, const world *w, const copy *c, int text, int pos
             e->y[i] += weight * value;
             e->size[i] += weight * fabs(value);
             double code = real_of(c->part[1], w->s.cache, place * (size_t) size + (size_t) i);
-            e->codes[i] = hypot(e->codes[i], code);
+            e->quantized[i] = hypot(e->quantized[i], code);
         }
         if (w->s.cache == FT_I8)
             e->largest = fmax(e->largest, weight * (double) ((float *) c->part[3])[place]);
@@ -229,7 +229,7 @@ static double tolerance_of(const shape *s)
 static double rounded_weights(const world *w, const expected *e, int i)
 {
     bool whole = w->s.cache == FT_I8 && w->s.dtype != FT_F32 && w->s.head_size == 128;
-    return whole ? 4 * 0.29 * 0x1p-13 * e->largest * e->codes[i] : 0.0;
+    return whole ? 4 * 0.29 * 0x1p-13 * e->largest * e->quantized[i] : 0.0;
 }
 
 static double error_of(const world *w, const copy *c, int text, int position, int head)

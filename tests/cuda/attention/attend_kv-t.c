@@ -64,7 +64,7 @@ static size_t result_bytes(const world *w)
 /* Prefills all texts up to `back` tokens before their ends, in chunks of `chunk` tokens. */
 static void run_prompts(world *w, int chunk, int back, int padding)
 {
-    piece pieces[MOST_TEXTS];
+    piece pieces[MAX_TEXTS];
     world_forget(w);
     for (int from = 0, count = 1; count > 0; from += chunk) {
         count = 0;
@@ -90,7 +90,7 @@ static void run_prompts_alone(world *w, int back)
 /* Decodes the last `back` tokens of all texts, in one batch or each text alone. */
 static void run_steps(world *w, int back, bool alone, int padding)
 {
-    piece pieces[MOST_TEXTS];
+    piece pieces[MAX_TEXTS];
     for (int step = back; step > 0; step--) {
         int count = 0;
         for (int i = 0; i < w->texts; i++)
@@ -201,12 +201,12 @@ static void test_batch_of_64(void)
 /* ---- int8 cache ----------------------------------------------------------------------------- */
 
 /* Prompts over an int8 cache give the bits of a cache of the dequantized f16 or bf16 values. */
-static void test_codes_as_halves(const shape *s)
+static void test_int8_as_f16(const shape *s)
 {
     world w;
     world_init(&w, s, lengths, FT_COUNT(lengths));
     run_prompts(&w, 1000, 0, 0);
-    void *from_codes = keep_result(&w);
+    void *from_int8 = keep_result(&w);
     copy c = download_cache(&w);
     size_t n = w.bytes[0];
     for (int part = 0; part < 2; part++) {
@@ -222,12 +222,12 @@ static void test_codes_as_halves(const shape *s)
         free(halves);
     }
     w.s.cache = s->dtype;
-    piece pieces[MOST_TEXTS];
+    piece pieces[MAX_TEXTS];
     for (int i = 0; i < w.texts; i++)
         pieces[i] = (piece){ i, 0, w.length[i] };
     must(world_attend(&w, pieces, w.texts, false, 0), "prefill over dequantized keys and values");
-    same_as(&w, from_codes, "a cache of the dequantized values", name_of(s));
-    free(from_codes);
+    same_as(&w, from_int8, "a cache of the dequantized values", name_of(s));
+    free(from_int8);
     free_copy(&c);
     world_fini(&w);
 }
@@ -298,9 +298,9 @@ int main(void)
     }
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         if (shapes[i].cache == FT_I8 && shapes[i].dtype != FT_F32)
-            test_codes_as_halves(&shapes[i]);
+            test_int8_as_f16(&shapes[i]);
     props.has_wgmma = false;
-    test_codes_as_halves(&shapes[1]);
+    test_int8_as_f16(&shapes[1]);
     props.has_wgmma = has_wgmma;
     test_short_steps();
     test_batch_of_64();

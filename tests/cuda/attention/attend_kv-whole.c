@@ -28,8 +28,8 @@ static const char *name_of(const world *w)
     static char text[160];
     const shape *s = &w->s;
     char kind[40] = "cross-attention";
-    if (w->of.lanes > 0)
-        snprintf(kind, sizeof kind, "%d beams%s", w->of.lanes,
+    if (w->of.beam_width > 0)
+        snprintf(kind, sizeof kind, "%d beams%s", w->of.beam_width,
                  w->of.cross_kv ? ", cross-attention" : "");
     snprintf(text, sizeof text,
              "%s: %d heads over %d KV heads of size %d, window %d, %s, %s cache%s", kind, s->heads,
@@ -51,13 +51,13 @@ static void forget_results(world *w)
 /* The number of texts that must be in one batch: the beams of a search. */
 static int together(const world *w)
 {
-    return w->of.lanes > 0 ? w->of.lanes : 1;
+    return w->of.beam_width > 0 ? w->of.beam_width : 1;
 }
 
 /* Beams share one source. */
 static void store_all(world *w)
 {
-    piece pieces[MOST_TEXTS];
+    piece pieces[MAX_TEXTS];
     int count = 0;
     for (int i = 0; i < w->texts; i += w->of.cross_kv ? together(w) : 1)
         pieces[count++] = (piece){ i, 0, w->length[i] };
@@ -67,7 +67,7 @@ static void store_all(world *w)
 /* Tokens from .. from + count - 1 of `texts` texts, as far as they exist. */
 static void attend(world *w, int text, int texts, int from, int count, int padding)
 {
-    piece pieces[MOST_TEXTS];
+    piece pieces[MAX_TEXTS];
     int n = 0;
     for (int i = text; i < text + texts; i++)
         if (from < w->length[i]) {
@@ -95,7 +95,7 @@ static void attend_alone(world *w)
 /* Decodes the last tokens, of all texts in one batch or of the beams of one search at a time. */
 static void attend_by_steps(world *w, int texts, int padding)
 {
-    piece pieces[MOST_TEXTS];
+    piece pieces[MAX_TEXTS];
     forget_results(w);
     for (int first = 0; first < w->texts; first += texts)
         for (int back = 1; back <= STEPS; back++) {
@@ -154,21 +154,21 @@ static void test_steps(world *w)
  * Beams that never switch parents are the same as independent texts.  (attend_kv_int8.cu supports
  * no beams, and nothing without programmatic dependent launch: so decode.cu computes both.)
  */
-static void test_own_lanes(world *w)
+static void test_separate_beams(world *w)
 {
-    int lanes = w->of.lanes;
+    int beam_width = w->of.beam_width;
     size_t capacity = w->max_pages * FT_PAGE_TOKENS;
     for (int i = 0; i < w->texts; i++)
         for (size_t at = 0; at < capacity; at++)
-            w->cache_indirection[(size_t) i * capacity + at] = i % lanes;
+            w->cache_indirection[(size_t) i * capacity + at] = i % beam_width;
     bool has_pdl = props.has_pdl;
     attend_by_steps(w, w->texts, 0);
     void *shared = keep_result(w);
-    w->of.lanes = 0;
+    w->of.beam_width = 0;
     props.has_pdl = false;
     attend_by_steps(w, w->texts, 0);
     props.has_pdl = has_pdl;
-    w->of.lanes = lanes;
+    w->of.beam_width = beam_width;
     same_as(w, shared, "independent texts instead of beams that keep their parents");
     free(shared);
 }
@@ -185,42 +185,43 @@ static void test_memory(const shape *s)
     world_fini(&w);
 }
 
-static void test_lanes(const shape *s, int lanes)
+static void test_beams(const shape *s, int beam_width)
 {
     static const int by_four[] = { 700, 700, 700, 700, 1, 1, 1, 1, 130, 130, 130, 130 };
     static const int by_three[] = { 300, 300, 300, 64, 64, 64, 65, 65, 65, 2, 2, 2 };
     world w;
-    world_init_shared(&w, s, (sharing){ .lanes = lanes }, lanes == 4 ? by_four : by_three,
-                      FT_COUNT(by_four));
+    world_init_shared(&w, s, (sharing){ .beam_width = beam_width },
+                      beam_width == 4 ? by_four : by_three, FT_COUNT(by_four));
     store_all(&w);
     test_prompts(&w);
     test_steps(&w);
-    test_own_lanes(&w);
+    test_separate_beams(&w);
     world_fini(&w);
 }
 
 /* On a device with one multiprocessor, each of many short texts is computed by one warp. */
-static void test_short_lanes(const shape *s, int lanes)
+static void test_short_beams(const shape *s, int beam_width)
 {
     static const int by_four[] = { 200, 200, 200, 200, 33, 33, 33, 33, 129, 129, 129, 129 };
     static const int by_three[] = { 64, 64, 64, 256, 256, 256, 7, 7, 7, 34, 34, 34 };
     world w;
-    world_init_shared(&w, s, (sharing){ .lanes = lanes }, lanes == 4 ? by_four : by_three,
-                      FT_COUNT(by_four));
+    world_init_shared(&w, s, (sharing){ .beam_width = beam_width },
+                      beam_width == 4 ? by_four : by_three, FT_COUNT(by_four));
     store_all(&w);
     test_steps(&w);
-    test_own_lanes(&w);
+    test_separate_beams(&w);
     world_fini(&w);
 }
 
 /* Up to eight beams' queries are columns of one GEMM. */
-static void test_memory_of_lanes(const shape *s, int lanes, const int lengths[3])
+static void test_cross_kv_of_beams(const shape *s, int beam_width, const int lengths[3])
 {
-    int length[MOST_TEXTS];
+    int length[MAX_TEXTS];
     world w;
-    for (int i = 0; i < 3 * lanes; i++)
-        length[i] = lengths[i / lanes];
-    world_init_shared(&w, s, (sharing){ .cross_kv = true, .lanes = lanes }, length, 3 * lanes);
+    for (int i = 0; i < 3 * beam_width; i++)
+        length[i] = lengths[i / beam_width];
+    world_init_shared(&w, s, (sharing){ .cross_kv = true, .beam_width = beam_width }, length,
+                      3 * beam_width);
     store_all(&w);
     test_steps(&w);
     world_fini(&w);
@@ -252,14 +253,14 @@ void test_whole_and_shared(void)
         props.has_wgmma = has_wgmma;
     }
     for (size_t i = 0; i < FT_COUNT(shared); i++)
-        test_lanes(&shared[i], i % 2 == 0 ? 4 : 3);
+        test_beams(&shared[i], i % 2 == 0 ? 4 : 3);
     for (size_t i = 0; i < FT_COUNT(shared); i++)
-        test_short_lanes(&shared[i], i % 2 == 0 ? 4 : 3);
+        test_short_beams(&shared[i], i % 2 == 0 ? 4 : 3);
     static const int lengths[] = { 700, 130, 1 }, shorter[] = { 200, 33, 1 };
     for (size_t i = 0; i < FT_COUNT(memories); i++) {
-        int lanes = i % 3 == 0 ? 4 : i % 3 == 1 ? 12 : 3;
-        test_memory_of_lanes(&memories[i], lanes, lengths);
-        test_memory_of_lanes(&memories[i], lanes, shorter);
+        int beam_width = i % 3 == 0 ? 4 : i % 3 == 1 ? 12 : 3;
+        test_cross_kv_of_beams(&memories[i], beam_width, lengths);
+        test_cross_kv_of_beams(&memories[i], beam_width, shorter);
     }
 }
 

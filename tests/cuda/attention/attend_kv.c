@@ -48,7 +48,7 @@ static void *place(const void *data, size_t bytes)
 
 void open_device(void)
 {
-    props = need_chip();
+    props = need_gpu();
     arena = device_memory(ARENA);
     counters = device_memory(COUNTERS * sizeof *counters);
     must(cudaMemset(counters, 0, COUNTERS * sizeof *counters), "cudaMemset");
@@ -118,8 +118,8 @@ static void deal_pages(world *w)
     for (int i = 0; i < w->texts; i++)
         for (size_t page = 0; page < ft_pages_for_tokens((size_t) w->length[i]); page++)
             w->page[i][page] = deck[--count];
-    for (int i = 0; w->of.cross_kv && w->of.lanes > 0 && i < w->texts; i++)
-        memcpy(w->page[i], w->page[i - i % w->of.lanes], w->max_pages * sizeof *w->page[i]);
+    for (int i = 0; w->of.cross_kv && w->of.beam_width > 0 && i < w->texts; i++)
+        memcpy(w->page[i], w->page[i - i % w->of.beam_width], w->max_pages * sizeof *w->page[i]);
     free(deck);
 }
 
@@ -140,9 +140,9 @@ static void deal_origins(world *w)
     w->cache_indirection = must_have((size_t) w->texts * capacity * sizeof *w->cache_indirection);
     memset(w->cache_indirection, 0x7f, (size_t) w->texts * capacity * sizeof *w->cache_indirection);
     for (int i = 0; i < w->texts; i++)
-        for (int at = 0; w->of.lanes > 0 && at < w->length[i]; at++)
+        for (int at = 0; w->of.beam_width > 0 && at < w->length[i]; at++)
             w->cache_indirection[(size_t) i * capacity + (size_t) at] =
-                (int32_t) rng_below(&numbers, (uint32_t) w->of.lanes);
+                (int32_t) rng_below(&numbers, (uint32_t) w->of.beam_width);
 }
 
 void world_init(world *w, const shape *s, const int *length, int count)
@@ -340,12 +340,12 @@ static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
         .max_pages = w->max_pages,
         .context = a->context,
         .capacity = w->max_pages * FT_PAGE_TOKENS,
-        .step = step,
+        .decode_step = step,
         .cross_kv_last = w->of.cross_kv ? place(a->last, n * each) : NULL,
         .cross_kv_pages = w->of.cross_kv ? pages : NULL,
         .max_cross_kv_pages = w->max_pages,
         .cross_kv = a->longest,
-        .lanes = (size_t) w->of.lanes,
+        .beam_width = (size_t) w->of.beam_width,
     };
 }
 
@@ -356,7 +356,7 @@ static void add_cache(ft_cuda_args *args, const world *w)
                                          .rows = w->pages * FT_PAGE_TOKENS,
                                          .cols = i < 2 ? world_kv_cols(w) : (size_t) w->s.kv_heads,
                                          .dtype = i < 2 ? w->s.cache : FT_F32 };
-    if (w->of.lanes > 0) {
+    if (w->of.beam_width > 0) {
         size_t count = (size_t) w->texts * w->max_pages * FT_PAGE_TOKENS;
         args->state[FT_STATE_CACHE_INDIRECTION].data =
             place(w->cache_indirection, count * sizeof *w->cache_indirection);
@@ -405,7 +405,7 @@ static void add_result(ft_cuda_args *args, const world *w, const piece *pieces, 
     ft_value value = { .cols = (int32_t) world_cols(w) };
     ft_plan plan = { .value = &value };
     args->out = gather(w, NULL, world_cols(w), pieces, count, args->batch->tokens);
-    if (args->batch->step)
+    if (args->batch->decode_step)
         args->scratch_bytes =
             ft_cuda_attend_scratch(&plan, args->op, sequences,
                                    w->of.cross_kv ? args->batch->cross_kv : args->batch->context);

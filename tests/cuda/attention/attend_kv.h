@@ -16,7 +16,7 @@
 #include "tests/lib/ops/gpu.h"
 #include "tests/lib/random.h"
 
-enum { MOST_TEXTS = 72 };
+enum { MAX_TEXTS = 72 };
 
 /* The attributes of an operation. */
 typedef struct shape {
@@ -27,16 +27,16 @@ typedef struct shape {
 /* How texts share the cache. */
 typedef struct sharing {
     bool cross_kv;
-    int lanes; /* consecutive texts with one length and source; 0: no beams */
+    int beam_width; /* consecutive texts with one length and source; 0: no beams */
 } sharing;
 
 typedef struct world {
     shape s;
     sharing of;
     ft_attr attr;
-    int texts, length[MOST_TEXTS];
-    size_t first[MOST_TEXTS + 1]; /* row of each text's first token in the arrays below */
-    int32_t *page[MOST_TEXTS];    /* [max_pages] of each */
+    int texts, length[MAX_TEXTS];
+    size_t first[MAX_TEXTS + 1];  /* row of each text's first token in the arrays below */
+    int32_t *page[MAX_TEXTS];     /* [max_pages] of each */
     size_t pages, max_pages;      /* of the cache, of a text */
     void *q, *k, *v;              /* host, all rows */
     float *frequency;             /* host, [head_size / 2] */

@@ -41,19 +41,19 @@ static scales scales_of(const batch *b, float spread)
     return s;
 }
 
-static int8_t *make_codes(size_t n)
+static int8_t *make_quantized(size_t n)
 {
-    int8_t *codes = must_have(n);
+    int8_t *quantized = must_have(n);
     for (size_t i = 0; i < n; i++)
-        codes[i] = draw_code();
-    return codes;
+        quantized[i] = draw_code();
+    return quantized;
 }
 
 /* The CPU's result: int8 or float. */
-static void *expected_of(const batch *b, int8_t *const code[3], const scales *s, bool to_codes)
+static void *expected_of(const batch *b, int8_t *const code[3], const scales *s, bool to_quantized)
 {
     int threads = 4;
-    size_t bytes = b->tokens * b->cols * (to_codes ? 1 : sizeof(float));
+    size_t bytes = b->tokens * b->cols * (to_quantized ? 1 : sizeof(float));
     ft_attention_i8 a = { .isa = cpu,
                           .threads = threads,
                           .sequences = b->sequences,
@@ -68,7 +68,7 @@ static void *expected_of(const batch *b, int8_t *const code[3], const scales *s,
                           .v_stride = b->cols,
                           .score_scale = s->q * s->k * s->softmax,
                           .value_scale = s->v,
-                          .out_inverse = to_codes ? ft_inverse_scale(s->y) : 0.0f,
+                          .out_inverse = to_quantized ? ft_inverse_scale(s->y) : 0.0f,
                           .y_stride = b->cols };
     a.y = must_have(bytes);
     a.scratch_bytes = ft_attention_i8_scratch(b->longest, (size_t) b->head_size, threads);
@@ -81,8 +81,8 @@ static void *expected_of(const batch *b, int8_t *const code[3], const scales *s,
 }
 
 /* Runs the operation as a plan does: int8 or fake-quantized. */
-static int run_codes(const batch *b, void *const x[3], void *y, const scales *s, ft_dtype dtype,
-                     bool to_codes)
+static int run_int8(const batch *b, void *const x[3], void *y, const scales *s, ft_dtype dtype,
+                    bool to_quantized)
 {
     ft_op op = { .kind = FT_OP_ATTENTION,
                  .second = -1,
@@ -99,8 +99,8 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
         args.in[i] = (ft_cuda_view){
             .data = x[i], .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = scale[i]
         };
-    if (to_codes)
-        args.codes = (ft_cuda_view){
+    if (to_quantized)
+        args.quantized = (ft_cuda_view){
             .data = y, .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = s->y
         };
     else
@@ -143,12 +143,12 @@ static const way ways[] = {
     { "small-batch wgmma", true, 1 << 20 },
 };
 
-static void each_way(const batch *b, int8_t *const code[3], const scales *s, bool to_codes,
-                     const char *what)
+static void each_kernel(const batch *b, int8_t *const code[3], const scales *s, bool to_quantized,
+                        const char *what)
 {
     bool has_wgmma = props.has_wgmma;
-    size_t n = b->tokens * b->cols, bytes = n * (to_codes ? 1 : sizeof(float)), zeros = 0;
-    void *expected = expected_of(b, code, s, to_codes), *x[3];
+    size_t n = b->tokens * b->cols, bytes = n * (to_quantized ? 1 : sizeof(float)), zeros = 0;
+    void *expected = expected_of(b, code, s, to_quantized), *x[3];
     for (size_t i = 0; i < bytes; i++)
         zeros += ((const uint8_t *) expected)[i] == 0;
     for (int i = 0; i < 3; i++)
@@ -159,11 +159,11 @@ static void each_way(const batch *b, int8_t *const code[3], const scales *s, boo
         props.has_wgmma = ways[i].wgmma;
         props.sm_count = ways[i].sm_count;
         void *y = upload(NULL, bytes);
-        int status = run_codes(b, x, y, s, FT_I8, to_codes);
+        int status = run_int8(b, x, y, s, FT_I8, to_quantized);
         size_t wrong = wrong_bytes(y, expected, bytes);
         ok(status == 0 && wrong == 0 && zeros < bytes,
            "int8 attention to %s with %s gives the CPU's bytes with the %s kernel",
-           to_codes ? "int8" : "f32", what, ways[i].name);
+           to_quantized ? "int8" : "f32", what, ways[i].name);
         if (status != 0 || wrong > 0)
             diag("status %d; %zu of %zu bytes differ", status, wrong, bytes);
         cudaFree(y);
@@ -174,7 +174,7 @@ static void each_way(const batch *b, int8_t *const code[3], const scales *s, boo
         cudaFree(x[i]);
 }
 
-static void test_codes(const shape *s, float spread, const char *note)
+static void test_quantized(const shape *s, float spread, const char *note)
 {
     batch b;
     int8_t *code[3];
@@ -183,16 +183,16 @@ static void test_codes(const shape *s, float spread, const char *note)
     scales scale = scales_of(&b, spread);
     snprintf(what, sizeof what, "%s%s", name_of(s), note);
     for (int i = 0; i < 3; i++)
-        code[i] = make_codes(b.tokens * b.cols);
-    each_way(&b, code, &scale, true, what);
-    each_way(&b, code, &scale, false, what);
+        code[i] = make_quantized(b.tokens * b.cols);
+    each_kernel(&b, code, &scale, true, what);
+    each_kernel(&b, code, &scale, false, what);
     for (int i = 0; i < 3; i++)
         free(code[i]);
     batch_fini(&b);
 }
 
 /* Fake-quantized attention, to fake-quantized or float values, against the CPU's int8 attention. */
-static void test_faked(const shape *s, bool to_codes)
+static void test_fake_quantized(const shape *s, bool to_quantized)
 {
     batch b;
     int8_t *code[3];
@@ -202,20 +202,20 @@ static void test_faked(const shape *s, bool to_codes)
     scales scale = scales_of(&b, 2.0f);
     float *wide = must_have(n * sizeof *wide);
     for (int i = 0; i < 3; i++) {
-        code[i] = make_codes(n);
+        code[i] = make_quantized(n);
         for (size_t j = 0; j < n; j++)
             wide[j] = code[i][j];
         x[i] = upload(wide, n * sizeof *wide);
     }
-    void *expected = expected_of(&b, code, &scale, to_codes);
-    for (size_t j = 0; to_codes && j < n; j++)
+    void *expected = expected_of(&b, code, &scale, to_quantized);
+    for (size_t j = 0; to_quantized && j < n; j++)
         wide[j] = ((int8_t *) expected)[j];
     void *y = upload(NULL, n * sizeof *wide);
-    int status = run_codes(&b, x, y, &scale, FT_F32, to_codes);
-    size_t wrong = wrong_bytes(y, to_codes ? wide : expected, n * sizeof *wide);
+    int status = run_int8(&b, x, y, &scale, FT_F32, to_quantized);
+    size_t wrong = wrong_bytes(y, to_quantized ? wide : expected, n * sizeof *wide);
     ok(status == 0 && wrong == 0,
        "fake-quantized attention to %s with %s gives the values of int8 attention",
-       to_codes ? "quantized values" : "f32", name_of(s));
+       to_quantized ? "quantized values" : "f32", name_of(s));
     free(expected);
     free(wide);
     cudaFree(y);
@@ -229,21 +229,21 @@ static void test_faked(const shape *s, bool to_codes)
 int main(void)
 {
     ft_error error;
-    props = need_chip();
+    props = need_gpu();
     if (ft_cpu_isa(&cpu, &error) != FT_OK)
         bail_out("%s", error.text);
 
     for (size_t i = 0; i < width_count; i++)
-        test_codes(&widths[i], 2.0f, "");
-    test_codes(&(shape) SHAPE(2, 64, 100, 350), 60.0f, ", exponents below exp's range");
-    test_codes(&(shape) SHAPE(2, 64, 100, 350, 700), 0.01f, ", equal probabilities");
-    test_codes(&(shape) SHAPE(1, 64, 2048, 1000), 2.0f, "");
-    test_codes(&(shape){ .heads = 1, .head_size = 16, .length = LENGTHS(2, 1), .times = 20000 },
-               2.0f, ", 20000 times");
-    test_codes(&(shape) SHAPE(1, 64, 8192), 4.0f, "");
+        test_quantized(&widths[i], 2.0f, "");
+    test_quantized(&(shape) SHAPE(2, 64, 100, 350), 60.0f, ", exponents below exp's range");
+    test_quantized(&(shape) SHAPE(2, 64, 100, 350, 700), 0.01f, ", equal probabilities");
+    test_quantized(&(shape) SHAPE(1, 64, 2048, 1000), 2.0f, "");
+    test_quantized(&(shape){ .heads = 1, .head_size = 16, .length = LENGTHS(2, 1), .times = 20000 },
+                   2.0f, ", 20000 times");
+    test_quantized(&(shape) SHAPE(1, 64, 8192), 4.0f, "");
     for (size_t i = 0; i < width_count; i += 4) {
-        test_faked(&widths[i], true);
-        test_faked(&widths[i], false);
+        test_fake_quantized(&widths[i], true);
+        test_fake_quantized(&widths[i], false);
     }
     test_floats_and_counts();
     is_int(ft_cuda_attention_launch(

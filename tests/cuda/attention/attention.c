@@ -93,7 +93,7 @@ static void add_sequence(batch *b, int length)
 void batch_init(batch *b, const shape *s)
 {
     size_t times = s->times > 0 ? (size_t) s->times : 1, sequences = 0, blocks = 0;
-    for (; sequences < MOST_LENGTHS && s->length[sequences] >= 0; sequences++)
+    for (; sequences < MAX_LENGTHS && s->length[sequences] >= 0; sequences++)
         blocks += (size_t) s->length[sequences] / FT_CUDA_QUERY_TILE + 2;
     *b = (batch){ .heads = s->heads, .head_size = s->head_size };
     b->cols = (size_t) s->heads * (size_t) s->head_size;
@@ -118,7 +118,7 @@ const char *name_of(const shape *s)
 {
     static char text[128];
     int used = snprintf(text, sizeof text, "%d heads of %d, lengths", s->heads, s->head_size);
-    for (int i = 0; i < MOST_LENGTHS && s->length[i] >= 0; i++)
+    for (int i = 0; i < MAX_LENGTHS && s->length[i] >= 0; i++)
         used += snprintf(text + used, sizeof text - (size_t) used, " %d", s->length[i]);
     return text;
 }

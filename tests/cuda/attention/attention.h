@@ -8,12 +8,12 @@
 
 #include "tests/lib/ops/gpu.h"
 
-enum { POISON = 0x5a, GUARD = 256, MOST_LENGTHS = 8 };
+enum { POISON = 0x5a, GUARD = 256, MAX_LENGTHS = 8 };
 
 /* A batch of sequences, with the heads of each. */
 typedef struct shape {
     int heads, head_size;
-    int length[MOST_LENGTHS]; /* terminated by a negative one, or the end of the array */
+    int length[MAX_LENGTHS];  /* terminated by a negative one, or the end of the array */
     int times;                /* repetitions of the whole batch; 0: one */
 } shape;
 

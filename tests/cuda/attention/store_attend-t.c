@@ -61,7 +61,7 @@ static void take_step(world *w, const piece *pieces, int count, how as, int padd
 /* Stores all earlier tokens, then decodes the last `back` tokens of all texts. */
 static void run_steps(world *w, int back, how as, int padding)
 {
-    piece pieces[MOST_TEXTS];
+    piece pieces[MAX_TEXTS];
     int count = 0;
     world_forget(w);
     for (int i = 0; i < w->texts; i++)
@@ -192,12 +192,12 @@ static void test_refused(const shape *s, sharing of, int length, const char *wha
 
 static void test_refusals(void)
 {
-    static const shape codes = { 2, 1, 128, 0, FT_F16, FT_I8 },
+    static const shape quantized = { 2, 1, 128, 0, FT_F16, FT_I8 },
                        floats = { 2, 1, 128, 0, FT_F32, FT_F32 },
                        odd = { 2, 1, 96, 0, FT_F16, FT_F16 },
                        usual = { 2, 1, 128, 0, FT_F16, FT_F16 };
-    const sharing none = { false, 0 }, lanes = { false, 2 }, memory = { true, 0 };
-    test_refused(&codes, none, 3, "an int8 cache");
+    const sharing none = { false, 0 }, beam_width = { false, 2 }, memory = { true, 0 };
+    test_refused(&quantized, none, 3, "an int8 cache");
     test_refused(&floats, none, 3, "f32");
     test_refused(&odd, none, 3, "heads of 96 elements");
     test_refused(&usual, none, 2049, "texts of more than 2048 tokens");
@@ -205,7 +205,7 @@ static void test_refusals(void)
     props.sm_count = 0;
     test_refused(&usual, none, 3, "more sequences than the device favors");
     props.sm_count = sm_count;
-    test_refused(&usual, lanes, 3, "beams");
+    test_refused(&usual, beam_width, 3, "beams");
     test_refused(&usual, memory, 3, "cross-attention");
 }
 

@@ -51,7 +51,7 @@ static size_t run_map(ft_op_kind kind, host_kernel *host, device_kernel *device,
         b.op.attr.activation = activation;
         b.in[0] = in_scale > 0.0f ? random_matrix(rows, cols, in, in_scale)
                                   : special_matrix(rows, cols, in);
-        *(out_scale > 0.0f ? &b.codes : &b.out) = result_of(rows, cols, out, out_scale);
+        *(out_scale > 0.0f ? &b.quantized : &b.out) = result_of(rows, cols, out, out_scale);
         wrong += run_both(&b);
     }
     return wrong;
@@ -150,21 +150,22 @@ static void test_arrays(size_t offset)
     float *x = host_memory((N + offset) * sizeof *x);
     rng_floats(&numbers, x, N + offset, 2.0);
     const float *device_x = to_device(x, (N + offset) * sizeof *x);
-    matrix codes = result_of(1, N + offset, FT_I8, scale);
+    matrix quantized = result_of(1, N + offset, FT_I8, scale);
     matrix back = result_of(1, N + offset, FT_F32, 0.0f);
-    memset(codes.host.data, 0x5a, offset); /* as the device's was poisoned */
+    memset(quantized.host.data, 0x5a, offset); /* as the device's was poisoned */
     memset(back.host.data, 0x5a, offset * sizeof *x);
     for (size_t i = offset; i < N + offset; i++) {
-        ((int8_t *) codes.host.data)[i] = ft_quantize(x[i], inverse);
-        ((float *) back.host.data)[i] = (float) ((int8_t *) codes.host.data)[i] * scale;
+        ((int8_t *) quantized.host.data)[i] = ft_quantize(x[i], inverse);
+        ((float *) back.host.data)[i] = (float) ((int8_t *) quantized.host.data)[i] * scale;
     }
-    int8_t *device_codes = codes.device.data;
+    int8_t *device_quantized = quantized.device.data;
     float *device_back = back.device.data;
-    is_int(ft_cuda_quantize_array(NULL, device_codes + offset, device_x + offset, inverse, N), 0,
-           "ft_cuda_quantize_array() accepts an array at an offset of %zu elements", offset);
-    is_int(ft_cuda_dequantize_array(NULL, device_back + offset, device_codes + offset, scale, N), 0,
-           "ft_cuda_dequantize_array() accepts an array at that offset");
-    is_int((long long) (count_differences(&codes) + count_differences(&back)), 0,
+    is_int(ft_cuda_quantize_array(NULL, device_quantized + offset, device_x + offset, inverse, N),
+           0, "ft_cuda_quantize_array() accepts an array at an offset of %zu elements", offset);
+    is_int(
+        ft_cuda_dequantize_array(NULL, device_back + offset, device_quantized + offset, scale, N),
+        0, "ft_cuda_dequantize_array() accepts an array at that offset");
+    is_int((long long) (count_differences(&quantized) + count_differences(&back)), 0,
            "quantizing and dequantizing an array gives the host's values and writes nothing else");
 }
 

@@ -28,7 +28,7 @@ static size_t patches_case(const ft_conv *conv, int32_t leading, size_t images, 
     b.op.attr.prefix_tokens = leading;
     b.in[0] = random_matrix(images, (size_t) ft_conv_image_size(conv), FT_F32, 0.0f);
     if (scale > 0.0f)
-        b.codes = result_of(rows, cols, dtype, scale);
+        b.quantized = result_of(rows, cols, dtype, scale);
     else
         b.out = result_of(rows, cols, dtype, 0.0f);
     return run_both(&b);

@@ -267,7 +267,7 @@ static void test_batch_invariant_group(ft_dtype dtype, size_t m, size_t n, size_
 static const float x_scale = 0.02f;
 
 /* Quantized weights with scales on host and device: int8 in COL4_4R2_8C, or fake-quantized. */
-static void add_codes_weight(both *b, size_t n, size_t k, bool faked)
+static void add_int8_weight(both *b, size_t n, size_t k, bool faked)
 {
     size_t bytes = faked ? n * k * sizeof(float) : ft_layout_bytes(FT_COL4_4R2_8C, n, k);
     char *data = host_memory(bytes);
@@ -297,7 +297,7 @@ static void add_codes_weight(both *b, size_t n, size_t k, bool faked)
     b->device_weight[0].scale = to_device(scale, n * sizeof *scale);
 }
 
-static size_t codes_case(const shape *s, bool faked, bool to_codes)
+static size_t int8_case(const shape *s, bool faked, bool to_quantized)
 {
     both b;
     ft_dtype dtype = faked ? FT_F32 : FT_I8;
@@ -305,20 +305,20 @@ static size_t codes_case(const shape *s, bool faked, bool to_codes)
     begin(&b, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
     b.op.attr.activation = s->activation == FT_ACT_GELU ? FT_ACT_GELU_APPROX : s->activation;
     b.in[0] = random_matrix(s->m, s->k, dtype, x_scale);
-    add_codes_weight(&b, s->n, s->k, faked);
+    add_int8_weight(&b, s->n, s->k, faked);
     if (s->bias)
         add_weight(&b, 1, 1, s->n, FT_F32);
-    *(to_codes ? &b.codes : &b.out) =
-        result_of(s->m, s->n, to_codes ? dtype : FT_F32, to_codes ? 0.03f : 0.0f);
+    *(to_quantized ? &b.quantized : &b.out) =
+        result_of(s->m, s->n, to_quantized ? dtype : FT_F32, to_quantized ? 0.03f : 0.0f);
     return run_both(&b);
 }
 
-static void test_codes(void)
+static void test_quantized(void)
 {
     for (int kind = 0; kind < 4; kind++) {
         size_t wrong = 0;
         for (size_t s = 0; s < FT_COUNT(shapes); s++)
-            wrong += codes_case(&shapes[s], kind & 1, kind & 2);
+            wrong += int8_case(&shapes[s], kind & 1, kind & 2);
         is_int((long long) wrong, 0,
                "linear: quantized values in %s to %s have the CPU's bits in %zu shapes",
                kind & 1 ? "float" : "int8", kind & 2 ? "quantized values" : "float values",
@@ -327,7 +327,7 @@ static void test_codes(void)
 }
 
 /* Three int8 linears, whose parameters are contiguous as a model's are after its upload. */
-static void test_codes_group(size_t m, size_t n, size_t k)
+static void test_int8_group(size_t m, size_t n, size_t k)
 {
     both b[COUNT];
     ft_cuda_group group = { .kind = FT_FUSION_LINEAR, .linears = COUNT, .contiguous = true };
@@ -339,8 +339,8 @@ static void test_codes_group(size_t m, size_t n, size_t k)
     for (size_t i = 0; i < COUNT; i++) {
         begin(&b[i], FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
         b[i].in[0] = x;
-        b[i].codes = result_of(m, n, FT_I8, 0.02f + 0.01f * (float) i);
-        add_codes_weight(&b[i], n, k, false);
+        b[i].quantized = result_of(m, n, FT_I8, 0.02f + 0.01f * (float) i);
+        add_int8_weight(&b[i], n, k, false);
         ft_weight *weight = &b[i].device_weight[0];
         cudaMemcpy(scales + i * n, weight->scale, n * sizeof *scales, cudaMemcpyDeviceToDevice);
         wrong += ft_cuda_prepack(NULL, (int8_t *) tiles + i * part, weight->data, n, k) != 0;
@@ -356,7 +356,7 @@ static void test_codes_group(size_t m, size_t n, size_t k)
         bail_out("fused linears fail: %s", cudaGetErrorString(cudaGetLastError()));
     for (size_t i = 0; i < COUNT && status == 0; i++) {
         run_host(&b[i]);
-        wrong += count_differences(&b[i].codes);
+        wrong += count_differences(&b[i].quantized);
     }
     is_int((long long) wrong, 0,
            "linear: three int8 linears of %zu x %zu x %zu have the CPU's bits", m, n, k);
@@ -382,9 +382,9 @@ void test_linear(void)
     test_batch_invariant_group(FT_BF16, 3, 40, 24);
     test_batch_invariant_group(FT_F16, 5, 16, 12);
     test_batch_invariant_group(FT_F32, 9, 33, 64);
-    test_codes();
-    test_codes_group(70, 64, 64);
-    test_codes_group(1111, 768, 768);
+    test_quantized();
+    test_int8_group(70, 64, 64);
+    test_int8_group(1111, 768, 768);
 }
 
 #else

@@ -32,9 +32,9 @@ typedef struct result {
     ft_dtype dtype;
 } result;
 
-static const result codes_of_all_sorts[] = { { NOTHING, FT_F32 }, { STATIC, FT_I8 },
-                                             { STATIC, FT_F32 },  { DYNAMIC, FT_I8 },
-                                             { DYNAMIC, FT_F32 }, { DYNAMIC, FT_I8 } };
+static const result quantized_of_all_dtypes[] = { { NOTHING, FT_F32 }, { STATIC, FT_I8 },
+                                                  { STATIC, FT_F32 },  { DYNAMIC, FT_I8 },
+                                                  { DYNAMIC, FT_F32 }, { DYNAMIC, FT_I8 } };
 
 static matrix room_for(result r, size_t rows, size_t cols)
 {
@@ -76,7 +76,7 @@ typedef struct norm_form {
     ft_norm_kind kind;
     ft_dtype x;
     int residual; /* 0: none; 1 to 3: float dtypes; 4: int8 */
-    result second, out, codes;
+    result second, out, quantized;
 } norm_form;
 
 static size_t norm_case(const norm_form *f, size_t rows, size_t cols)
@@ -92,7 +92,7 @@ static size_t norm_case(const norm_form *f, size_t rows, size_t cols)
                                    : random_matrix(rows, cols, reals[f->residual - 1], 0.0f);
     b.second = room_for(f->second, rows, cols);
     b.out = room_for(f->out, rows, cols);
-    b.codes = room_for(f->codes, rows, cols);
+    b.quantized = room_for(f->quantized, rows, cols);
     add_weight(&b, 0, 1, cols, FT_F32);
     if (f->kind == FT_NORM_LAYER)
         add_weight(&b, 1, 1, cols, FT_F32);
@@ -102,7 +102,8 @@ static size_t norm_case(const norm_form *f, size_t rows, size_t cols)
              "are wrong",
              f->kind == FT_NORM_RMS ? "rms" : "layer", rows, cols, ft_dtype_name(f->x), f->residual,
              f->second.form, ft_dtype_name(f->second.dtype), f->out.form,
-             ft_dtype_name(f->out.dtype), f->codes.form, ft_dtype_name(f->codes.dtype), wrong);
+             ft_dtype_name(f->out.dtype), f->quantized.form, ft_dtype_name(f->quantized.dtype),
+             wrong);
     return wrong;
 }
 
@@ -111,8 +112,9 @@ static norm_form draw_form(ft_dtype x, int residual)
 {
     norm_form f = { .kind = draw(4) == 0 ? FT_NORM_LAYER : FT_NORM_RMS, .x = x };
     f.residual = residual;
-    f.codes = codes_of_all_sorts[draw(FT_COUNT(codes_of_all_sorts))];
-    f.out = (result){ f.codes.form == NOTHING || draw(2) == 0 ? FLOATS : NOTHING, reals[draw(3)] };
+    f.quantized = quantized_of_all_dtypes[draw(FT_COUNT(quantized_of_all_dtypes))];
+    f.out =
+        (result){ f.quantized.form == NOTHING || draw(2) == 0 ? FLOATS : NOTHING, reals[draw(3)] };
     f.second = (result){ residual > 0 && draw(3) > 0 ? FLOATS : NOTHING, reals[draw(3)] };
     return f;
 }
@@ -198,7 +200,7 @@ static size_t gate_case(ft_dtype dtype, ft_activation activation, result r, size
     b.op.attr.activation = activation;
     b.in[0] = special_rows(rows, cols, dtype);
     b.in[1] = random_matrix(rows, cols, dtype, 0.0f);
-    *(r.form == FLOATS ? &b.out : &b.codes) = room_for(r, rows, cols);
+    *(r.form == FLOATS ? &b.out : &b.quantized) = room_for(r, rows, cols);
     size_t wrong = run_both(&b);
     if (wrong > 0)
         diag("%s, %zu x %zu: %zu elements are wrong", ft_activation_name(activation), rows, cols,
@@ -232,22 +234,22 @@ static void test_gate(size_t step)
         }
 }
 
-static size_t quantize_case(ft_dtype x, ft_dtype codes, size_t rows, size_t cols)
+static size_t quantize_case(ft_dtype x, ft_dtype quantized, size_t rows, size_t cols)
 {
     both b;
     begin_case();
     begin(&b, FT_OP_QUANTIZE, ft_cpu_quantize, ft_cuda_quantize);
     b.in[0] = special_rows(rows, cols, x);
-    b.codes = dynamic_result(rows, cols, codes);
+    b.quantized = dynamic_result(rows, cols, quantized);
     return run_both(&b);
 }
 
-static size_t dequantize_case(ft_dtype codes, ft_dtype y, size_t rows, size_t cols)
+static size_t dequantize_case(ft_dtype quantized, ft_dtype y, size_t rows, size_t cols)
 {
     both b;
     begin_case();
     begin(&b, FT_OP_DEQUANTIZE, ft_cpu_dequantize, ft_cuda_dequantize);
-    b.in[0] = random_dynamic(rows, cols, codes);
+    b.in[0] = random_dynamic(rows, cols, quantized);
     b.out = result_of(rows, cols, y, 0.0f);
     return run_both(&b);
 }
@@ -256,15 +258,15 @@ static void test_quantize(size_t step)
 {
     for (int held = 0; held < 2; held++)
         for (size_t x = 0; x < FT_COUNT(reals); x++) {
-            ft_dtype codes = held ? FT_F32 : FT_I8;
+            ft_dtype quantized = held ? FT_F32 : FT_I8;
             size_t wrong = 0, back = 0;
             for (size_t i = 0; i < FT_COUNT(shapes); i += step) {
-                wrong += quantize_case(reals[x], codes, shapes[i][0], shapes[i][1]);
-                back += dequantize_case(codes, reals[x], shapes[i][0], shapes[i][1]);
+                wrong += quantize_case(reals[x], quantized, shapes[i][0], shapes[i][1]);
+                back += dequantize_case(quantized, reals[x], shapes[i][0], shapes[i][1]);
             }
             is_int((long long) wrong, 0,
                    "quantize: %s to quantized values in %s with row scales has the CPU's bits",
-                   ft_dtype_name(reals[x]), ft_dtype_name(codes));
+                   ft_dtype_name(reals[x]), ft_dtype_name(quantized));
             is_int((long long) back, 0,
                    "dequantize: quantized values with row scales to %s has the CPU's bits",
                    ft_dtype_name(reals[x]));
@@ -276,15 +278,15 @@ static void test_quantize(size_t step)
 /* Token ids, and negative ids that stand for the last token of a slot. */
 static size_t embed_case(size_t rows, size_t cols, ft_dtype table, ft_dtype out)
 {
-    enum { VOCABULARY = 331, SEATS = 9 };
+    enum { VOCABULARY = 331, SLOTS = 9 };
     both b;
     begin_case();
     begin(&b, FT_OP_EMBED, ft_cpu_embed, ft_cuda_embed);
     b.op.attr.embed_scale = 1.0f;
     add_weight(&b, 0, VOCABULARY, cols, table);
-    b.state[FT_STATE_LAST_TOKEN] = random_numbers(SEATS, 1, 0, VOCABULARY);
-    b.in[0] = draw(2) == 0 ? random_numbers(rows, 1, -SEATS, SEATS)
-                           : random_numbers(rows, 1, -SEATS, SEATS + VOCABULARY);
+    b.state[FT_STATE_LAST_TOKEN] = random_numbers(SLOTS, 1, 0, VOCABULARY);
+    b.in[0] = draw(2) == 0 ? random_numbers(rows, 1, -SLOTS, SLOTS)
+                           : random_numbers(rows, 1, -SLOTS, SLOTS + VOCABULARY);
     b.out = result_of(rows, cols, out, 0.0f);
     return run_both(&b);
 }
@@ -380,11 +382,11 @@ static void test_queue(size_t rows, size_t cols)
     matrix c = dynamic_result(rows, cols, FT_I8), d = dynamic_result(rows, cols, FT_I8);
     norm.op.attr.norm = FT_NORM_RMS;
     norm.op.attr.eps = 1e-5f;
-    norm.in[0] = x, norm.in[1] = r, norm.second = s, norm.codes = c;
+    norm.in[0] = x, norm.in[1] = r, norm.second = s, norm.quantized = c;
     add_weight(&norm, 0, 1, cols, FT_F32);
     back.in[0] = c, back.out = y;
     gate.op.attr.activation = FT_ACT_SILU;
-    gate.in[0] = y, gate.in[1] = s, gate.codes = d;
+    gate.in[0] = y, gate.in[1] = s, gate.quantized = d;
     again.in[0] = d, again.out = r;
     for (int i = 0; i < STEPS * ROUNDS; i++)
         wrong += run_device(all[i % STEPS]) != 0;
@@ -399,7 +401,7 @@ static void test_queue(size_t rows, size_t cols)
 
 void test_rows(size_t step)
 {
-    keep_halves(true);
+    keep_f16(true);
     test_norms(step);
     test_many_norms(step);
     test_head_norms();
@@ -409,7 +411,7 @@ void test_rows(size_t step)
     test_queue(1, 11008);
     test_queue(9, 70);
     test_queue(400, 1024);
-    keep_halves(false);
+    keep_f16(false);
 }
 
 #else

@@ -52,9 +52,9 @@ static const kind residuals[] = {
 static const kind outs[] = {
     { false, FT_F32, 0.0f }, { true, FT_F32, 0.0f }, { true, FT_F16, 0.0f }, { true, FT_BF16, 0.0f }
 };
-static const kind codes[] = { { false, FT_I8, 0.0f },
-                              { true, FT_I8, 0.02f },
-                              { true, FT_F32, 0.02f } };
+static const kind quantized[] = { { false, FT_I8, 0.0f },
+                                  { true, FT_I8, 0.02f },
+                                  { true, FT_F32, 0.02f } };
 
 static const char *name_of(kind k)
 {
@@ -76,7 +76,7 @@ static size_t norm_case(size_t rows, size_t cols, ft_dtype x, kind residual, kin
     if (out.there)
         b.out = result_of(rows, cols, out.dtype, 0.0f);
     if (code.there)
-        b.codes = result_of(rows, cols, code.dtype, code.scale);
+        b.quantized = result_of(rows, cols, code.dtype, code.scale);
     add_weight(&b, 0, 1, cols, FT_F32);
     add_weight(&b, 1, 1, cols, FT_F32);
     size_t wrong = run_both(&b);
@@ -91,8 +91,8 @@ static void test_norm_of(ft_dtype x, kind residual)
     size_t wrong = 0;
     for (size_t i = 0; i < WIDTHS; i += step)
         for (size_t o = 0; o < FT_COUNT(outs); o++)
-            for (size_t c = o == 0 ? 1 : 0; c < FT_COUNT(codes); c++)
-                wrong += norm_case(1 + (i + c) % 9, width(i), x, residual, outs[o], codes[c]);
+            for (size_t c = o == 0 ? 1 : 0; c < FT_COUNT(quantized); c++)
+                wrong += norm_case(1 + (i + c) % 9, width(i), x, residual, outs[o], quantized[c]);
     is_int((long long) wrong, 0,
            "norm: %s plus %s in %d widths has the CPU's bits in all result dtypes",
            ft_dtype_name(x), name_of(residual), tried);
@@ -111,7 +111,7 @@ static void test_norm_rows(void)
     for (size_t f = 0; f < FT_COUNT(forms); f++) {
         size_t wrong = 0;
         kind residual = residuals[forms[f].residual], out = outs[forms[f].out];
-        kind code = codes[forms[f].code];
+        kind code = quantized[forms[f].code];
         for (size_t c = 0; c < FT_COUNT(cols); c++)
             wrong += norm_case(4499, cols[c], forms[f].x, residual, out, code);
         is_int((long long) wrong, 0,
@@ -225,7 +225,7 @@ static void test_queue(size_t rows, size_t cols)
     relu.op.attr.activation = FT_ACT_RELU;
     relu.in[0] = y, relu.out = x;
     norm.op.attr.eps = 1e-5f;
-    norm.in[0] = x, norm.in[1] = r, norm.out = y, norm.codes = c;
+    norm.in[0] = x, norm.in[1] = r, norm.out = y, norm.quantized = c;
     add_weight(&norm, 0, 1, cols, FT_F32);
     add_weight(&norm, 1, 1, cols, FT_F32);
     add.in[0] = x, add.in[1] = c, add.out = r;

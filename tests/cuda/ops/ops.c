@@ -31,12 +31,12 @@ ft_cuda_device_props props;
 static char *host_block, *device_block, *host_scratch, *device_scratch;
 static size_t host_used, device_used;
 static cublasHandle_t blas;
-static bool has_halves; /* on the host too */
+static bool has_f16; /* on the host too */
 
 void open_device(void)
 {
-    char text[CHIP_TEXT];
-    if (!find_chip(&props, text))
+    char text[GPU_TEXT];
+    if (!find_gpu(&props, text))
         skip_all("%s", text);
     host_block = malloc(ROOM);
     host_scratch = aligned_alloc(64, SCRATCH);
@@ -46,9 +46,9 @@ void open_device(void)
         bail_out("cannot allocate memory or create a cuBLAS handle");
 }
 
-void keep_halves(bool keep)
+void keep_f16(bool keep)
 {
-    has_halves = keep;
+    has_f16 = keep;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static float float_of(uint16_t half, ft_dtype dtype)
 
 static matrix empty_matrix(size_t rows, size_t cols, ft_dtype dtype, float scale)
 {
-    ft_dtype host_dtype = is_half(dtype) && !has_halves ? FT_F32 : dtype;
+    ft_dtype host_dtype = is_half(dtype) && !has_f16 ? FT_F32 : dtype;
     return (matrix){
         .host = { .data = host_memory(rows * cols * ft_dtype_size(host_dtype)),
                   .rows = rows,
@@ -295,7 +295,7 @@ void run_host(both *b)
     args->scratch = host_scratch;
     args->scratch_bytes = SCRATCH;
     args->out = b->out.host;
-    args->codes = b->codes.host;
+    args->quantized = b->quantized.host;
     args->second = b->second.host;
     for (int i = 0; i < FT_MAX_IN; i++)
         args->in[i] = b->in[i].host;
@@ -304,16 +304,16 @@ void run_host(both *b)
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args->weight[i] = b->weight[i].data == NULL ? NULL : &b->weight[i];
     b->host_run(args);
-    if (!is_half(b->out.device.dtype) || has_halves)
+    if (!is_half(b->out.device.dtype) || has_f16)
         return;
     /* What was written is what others read: a later operation, or a quantize. */
-    float *out = b->out.host.data, inverse = ft_inverse_scale(b->codes.host.scale);
+    float *out = b->out.host.data, inverse = ft_inverse_scale(b->quantized.host.scale);
     for (size_t i = 0; i < b->out.host.rows * b->out.host.cols; i++) {
         out[i] = float_of(half_of(out[i], b->out.device.dtype), b->out.device.dtype);
-        if (b->codes.host.data != NULL && b->codes.host.dtype == FT_I8)
-            ((int8_t *) b->codes.host.data)[i] = ft_quantize(out[i], inverse);
-        else if (b->codes.host.data != NULL)
-            ((float *) b->codes.host.data)[i] = ft_quantize_to_float(out[i], inverse);
+        if (b->quantized.host.data != NULL && b->quantized.host.dtype == FT_I8)
+            ((int8_t *) b->quantized.host.data)[i] = ft_quantize(out[i], inverse);
+        else if (b->quantized.host.data != NULL)
+            ((float *) b->quantized.host.data)[i] = ft_quantize_to_float(out[i], inverse);
     }
 }
 
@@ -327,7 +327,7 @@ const ft_cuda_args *device_args(both *b)
     args->scratch = device_scratch;
     args->scratch_bytes = SCRATCH;
     args->out = b->out.device;
-    args->codes = b->codes.device;
+    args->quantized = b->quantized.device;
     args->second = b->second.device;
     for (int i = 0; i < FT_MAX_IN; i++)
         args->in[i] = b->in[i].device;
@@ -348,7 +348,7 @@ size_t run_both(both *b)
     run_host(b);
     if (run_device(b) != 0 || cudaDeviceSynchronize() != cudaSuccess)
         bail_out("%s fails: %s", ft_op_name(b->op.kind), cudaGetErrorString(cudaGetLastError()));
-    return count_differences(&b->out) + count_differences(&b->codes) +
+    return count_differences(&b->out) + count_differences(&b->quantized) +
            count_differences(&b->second);
 }
 

@@ -35,7 +35,7 @@ typedef struct both {
     ft_batch batch;
     ft_cuda_batch device_batch;
     ft_weight weight[FT_MAX_WEIGHTS], device_weight[FT_MAX_WEIGHTS];
-    matrix in[FT_MAX_IN], out, codes, second, state[FT_MAX_STATES];
+    matrix in[FT_MAX_IN], out, quantized, second, state[FT_MAX_STATES];
 } both;
 
 extern rng numbers;
@@ -45,7 +45,7 @@ extern ft_cuda_device_props props;
 void open_device(void);
 
 /* From here on the CPU has f16 and bf16 matrices where the device has them. */
-void keep_halves(bool keep);
+void keep_f16(bool keep);
 
 /* Frees all memory of the previous case. */
 void begin_case(void);

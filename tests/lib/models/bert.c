@@ -68,39 +68,39 @@ static float *make_scales(rng *r, size_t rows, size_t cols)
 }
 
 /* The quantized values in float, or their dequantized values. */
-static void *codes_in_float(const ft_weight *weight, const int8_t *codes, bool real)
+static void *fake_quantized(const ft_weight *weight, const int8_t *quantized, bool real)
 {
     float *data = memory(weight->rows * weight->cols * sizeof *data);
     for (size_t row = 0; row < weight->rows; row++)
         for (size_t i = row * weight->cols; i < (row + 1) * weight->cols; i++)
-            data[i] = real ? (float) codes[i] * weight->scale[row] : (float) codes[i];
+            data[i] = real ? (float) quantized[i] * weight->scale[row] : (float) quantized[i];
     return data;
 }
 
-static void *codes_in_col4(const ft_weight *weight, const int8_t *codes)
+static void *quantized_in_col4(const ft_weight *weight, const int8_t *quantized)
 {
     int8_t *data = memory(oracle_col4(NULL, NULL, weight->rows, weight->cols, 0));
-    oracle_col4(data, codes, weight->rows, weight->cols, 0);
+    oracle_col4(data, quantized, weight->rows, weight->cols, 0);
     return data;
 }
 
 static void make_linear(rng *r, ft_weight *weight, ft_mode mode)
 {
-    int8_t *codes = memory(weight->rows * weight->cols);
+    int8_t *quantized = memory(weight->rows * weight->cols);
     float *scale = make_scales(r, weight->rows, weight->cols);
-    rng_codes(r, codes, weight->rows * weight->cols);
+    rng_int8(r, quantized, weight->rows * weight->cols);
     weight->scale = scale;
     if (mode == FT_MODE_INT8) {
-        weight->data = codes_in_col4(weight, codes);
+        weight->data = quantized_in_col4(weight, quantized);
         weight->dtype = FT_I8;
         weight->layout = FT_COL4_4R2_8C;
     } else
-        weight->data = codes_in_float(weight, codes, mode != FT_MODE_FAKE_QUANTIZE);
+        weight->data = fake_quantized(weight, quantized, mode != FT_MODE_FAKE_QUANTIZE);
     if (mode == FT_MODE_FLOAT || mode == FT_MODE_OBSERVE) {
         weight->scale = NULL;
         free(scale);
     }
-    free(codes);
+    free(quantized);
 }
 
 static void build(test_bert *model)

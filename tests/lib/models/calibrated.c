@@ -50,12 +50,12 @@ void calibrated_make(calibrated *out, tiny *t)
     ft_artifact_close(artifact);
     snprintf(out->real, sizeof out->real, "%s/model.ft", t->folder);
     snprintf(out->samples, sizeof out->samples, "%s/samples.safetensors", t->folder);
-    snprintf(out->codes, sizeof out->codes, "%s/model.int8.ft", t->folder);
+    snprintf(out->quantized, sizeof out->quantized, "%s/model.int8.ft", t->folder);
     write_samples(out->samples);
     ft_report report;
     ft_error err;
     must(ft_calibrate(&(ft_calibration_options){ .input = out->real,
-                                                 .output = out->codes,
+                                                 .output = out->quantized,
                                                  .data = out->samples,
                                                  .method = FT_METHOD_MAX,
                                                  .threads = 1 },

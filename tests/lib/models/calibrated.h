@@ -15,7 +15,7 @@ enum { CALIBRATED_PATH = 96, CALIBRATED_SAMPLES = 24 };
 typedef struct calibrated {
     char real[CALIBRATED_PATH];    /* the float artifact */
     char samples[CALIBRATED_PATH]; /* CALIBRATED_SAMPLES rows of up to 8 random tokens, masked */
-    char codes[CALIBRATED_PATH];   /* the int8 artifact, residual streams in float */
+    char quantized[CALIBRATED_PATH]; /* the int8 artifact, residual streams in float */
 } calibrated;
 
 /* Writes the checkpoint, converts it and calibrates it; a failure ends the test. */

@@ -45,7 +45,7 @@ static void fill_window(double *window, const double *image, const ft_conv *c, i
 }
 
 /* Quantizes and dequantizes each group with its own scale, as kernels/quant.h defines it. */
-static void round_to_codes(double *window, size_t n, int32_t group)
+static void round_to_quantized(double *window, size_t n, int32_t group)
 {
     size_t step = group == 0 ? n : (size_t) group;
     for (size_t first = 0; first < n; first += step) {
@@ -76,7 +76,7 @@ static double bound_of(const conv_shape *s, double roundings, double size)
 static double roundings_of(const conv_problem *p)
 {
     size_t groups = ft_groupwise_bits(p->how.weight) != 0
-                        ? ft_groupwise_groups(&p->weight.blocks, p->window)
+                        ? ft_groupwise_groups(&p->weight.groupwise, p->window)
                         : 1;
     bool exact = p->how.weight == FT_I8 || p->how.int8_activations;
     return (double) (exact ? groups + 4 : p->window + groups + 3);
@@ -137,7 +137,7 @@ static void compute_results(conv_problem *p, const reals *in)
             for (int32_t col = 0; col < cols; col++) {
                 fill_window(window, in->x + image * p->x_cols, c, row, col);
                 if (p->how.int8_activations)
-                    round_to_codes(window, p->window, p->how.group);
+                    round_to_quantized(window, p->window, p->how.group);
                 for (size_t output = 0; output < p->shape.outputs; output++)
                     compute_result(p, in, window, output,
                                    image * p->y_cols +
@@ -153,11 +153,11 @@ static double *make_x(conv_problem *p, uint64_t seed)
     size_t n = p->shape.images * p->x_cols;
     double *value = must_have(n, sizeof *value);
     if (p->how.x == FT_I8) {
-        int8_t *codes = random_codes(seed, n);
-        p->x = codes;
+        int8_t *quantized = random_int8(seed, n);
+        p->x = quantized;
         p->x_scale = 0.013f;
         for (size_t i = 0; i < n; i++)
-            value[i] = (double) p->x_scale * (codes[i] - p->attr.conv.zero);
+            value[i] = (double) p->x_scale * (quantized[i] - p->attr.conv.zero);
         return value;
     }
     float *floats = random_floats(seed, n, 1.0);
@@ -175,21 +175,21 @@ static double *make_x(conv_problem *p, uint64_t seed)
     return value;
 }
 
-static double *make_codes(conv_problem *p, uint64_t seed)
+static double *make_quantized(conv_problem *p, uint64_t seed)
 {
     size_t n = p->shape.outputs, k = p->window;
     rng r = { seed };
-    int8_t *codes = random_codes(seed + 1, n * k);
+    int8_t *quantized = random_int8(seed + 1, n * k);
     int8_t *col4 = must_have(oracle_col4(NULL, NULL, n, k, 0), 1);
     float *scale = must_have(n, sizeof *scale);
     double *value = must_have(n * k, sizeof *value);
-    oracle_col4(col4, codes, n, k, 77); /* padding may hold any value */
+    oracle_col4(col4, quantized, n, k, 77); /* padding may hold any value */
     for (size_t row = 0; row < n; row++) {
         scale[row] = (float) (rng_uniform(&r, 0.5, 1.5) / (73 * sqrt((double) k)));
         for (size_t i = row * k; i < (row + 1) * k; i++)
-            value[i] = (double) scale[row] * codes[i];
+            value[i] = (double) scale[row] * quantized[i];
     }
-    free(codes);
+    free(quantized);
     p->weight = (ft_weight){
         .rows = n, .cols = k, .dtype = FT_I8, .layout = FT_COL4_4R2_8C, .scale = scale, .data = col4
     };
@@ -201,7 +201,7 @@ static double *make_weight(conv_problem *p, uint64_t seed)
     const conv_how *how = &p->how;
     double *value;
     if (how->weight == FT_I8)
-        return make_codes(p, seed);
+        return make_quantized(p, seed);
     if (ft_groupwise_bits(how->weight) == 0)
         p->weight = random_weight(seed, p->shape.outputs, p->window, how->weight, &value);
     else
@@ -290,7 +290,7 @@ size_t conv_try(bench *on, const conv_problem *p, void **y, double factor)
         start[i] = (int32_t) i;
     ft_batch batch = { .tokens = images, .sequences = images, .longest = 1, .start = start };
     void *found = must_have(images * p->y_cols, ft_dtype_size(p->how.y));
-    bool to_codes = p->how.y == FT_I8;
+    bool to_quantized = p->how.y == FT_I8;
     oneop t;
     oneop_begin(&t, on, FT_OP_CONV, &batch);
     t.op.attr = p->attr;
@@ -298,11 +298,11 @@ size_t conv_try(bench *on, const conv_problem *p, void **y, double factor)
     oneop_weight(&t, 0, p->weight);
     if (p->bias.data != NULL)
         oneop_weight(&t, 1, p->bias);
-    if (to_codes)
-        oneop_codes(&t, FT_SEQUENCES, (int32_t) p->y_cols, FT_I8, p->y_scale);
+    if (to_quantized)
+        oneop_quantized(&t, FT_SEQUENCES, (int32_t) p->y_cols, FT_I8, p->y_scale);
     else
         oneop_out_as(&t, FT_SEQUENCES, (int32_t) p->y_cols, p->how.y);
-    oneop_run(&t, to_codes ? NULL : found, to_codes ? found : NULL);
+    oneop_run(&t, to_quantized ? NULL : found, to_quantized ? found : NULL);
     oneop_end(&t);
     free(start);
     size_t wrong = conv_wrong(p, found, factor);

@@ -12,14 +12,14 @@
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
-static bool absent(cudaError_t status, char text[CHIP_TEXT])
+static bool absent(cudaError_t status, char text[GPU_TEXT])
 {
-    snprintf(text, CHIP_TEXT, "no CUDA device: %s",
+    snprintf(text, GPU_TEXT, "no CUDA device: %s",
              status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status));
     return false;
 }
 
-bool find_chip(ft_cuda_device_props *props, char text[CHIP_TEXT])
+bool find_gpu(ft_cuda_device_props *props, char text[GPU_TEXT])
 {
     struct cudaDeviceProp properties;
     int count = 0, built_for = 0;
@@ -39,7 +39,7 @@ bool find_chip(ft_cuda_device_props *props, char text[CHIP_TEXT])
 #ifdef HAVE_WGMMA
     props->has_wgmma = props->capability == 90 && built_for == 90;
 #endif
-    snprintf(text, CHIP_TEXT, "%.200s, capability %d", properties.name, props->capability);
+    snprintf(text, GPU_TEXT, "%.200s, capability %d", properties.name, props->capability);
     return true;
 }
 

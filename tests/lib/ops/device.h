@@ -8,12 +8,12 @@
 
 #include "kernels/cuda/cuda.h"
 
-enum { CHIP_TEXT = 256 };
+enum { GPU_TEXT = 256 };
 
 /*
  * The current CUDA device, as the backend describes it; has_imma stays false, because only cuBLASLt
  * can tell.  `text` receives its name, or the reason why there is none (the result is false).
  */
-bool find_chip(ft_cuda_device_props *props, char text[CHIP_TEXT]);
+bool find_gpu(ft_cuda_device_props *props, char text[GPU_TEXT]);
 
 #endif

@@ -14,11 +14,11 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-ft_cuda_device_props need_chip(void)
+ft_cuda_device_props need_gpu(void)
 {
     ft_cuda_device_props props;
-    char text[CHIP_TEXT];
-    if (!find_chip(&props, text))
+    char text[GPU_TEXT];
+    if (!find_gpu(&props, text))
         skip_all("%s", text);
     return props;
 }

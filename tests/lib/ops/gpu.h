@@ -9,7 +9,7 @@
 #include "tests/lib/ops/device.h"
 
 /* The device; skips all tests where there is none. */
-ft_cuda_device_props need_chip(void);
+ft_cuda_device_props need_gpu(void);
 
 /* Ends the test if a CUDA call or a launch failed; `what` names it. */
 void must(int status, const char *what);

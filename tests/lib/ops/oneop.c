@@ -38,19 +38,19 @@ float *random_floats(uint64_t seed, size_t n, double sigma)
     return x;
 }
 
-int8_t *random_codes(uint64_t seed, size_t n)
+int8_t *random_int8(uint64_t seed, size_t n)
 {
     rng r = { seed };
-    int8_t *codes = must_have(n, 1);
-    rng_codes(&r, codes, n);
-    return codes;
+    int8_t *quantized = must_have(n, 1);
+    rng_int8(&r, quantized, n);
+    return quantized;
 }
 
-float *codes_in_float(const int8_t *codes, size_t n)
+float *fake_quantized(const int8_t *quantized, size_t n)
 {
     float *x = must_have(n, sizeof *x);
     for (size_t i = 0; i < n; i++)
-        x[i] = codes[i];
+        x[i] = quantized[i];
     return x;
 }
 
@@ -149,15 +149,15 @@ void oneop_out_as(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype)
     t->op.out = add_value(t, "out", &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype });
 }
 
-void oneop_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale)
+void oneop_quantized(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale)
 {
-    t->op.codes = add_value(
+    t->op.quantized = add_value(
         t, "codes", &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype, .scale = scale });
 }
 
-void oneop_dynamic_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype)
+void oneop_dynamic_quantized(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype)
 {
-    t->op.codes = add_value(
+    t->op.quantized = add_value(
         t, "codes", &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype, .dynamic = true });
 }
 
@@ -278,16 +278,16 @@ static void collect(const oneop *t, const ft_exec *exec, int value, void *result
 static void collect_scales(const oneop *t, const ft_exec *exec, bool first)
 {
     ft_error err;
-    size_t rows = rows_of(t, t->op.codes);
+    size_t rows = rows_of(t, t->op.quantized);
     float *scales = must_have(rows, sizeof *scales);
-    void *codes = must_have(1, bytes_of(t, t->op.codes) + 1);
-    must(t->on->backend->read(exec, t->op.codes, codes, scales, rows, &err), &err);
+    void *quantized = must_have(1, bytes_of(t, t->op.quantized) + 1);
+    must(t->on->backend->read(exec, t->op.quantized, quantized, scales, rows, &err), &err);
     compare(t, (unsigned char *) scales, rows * sizeof *scales, t->scales, first);
     free(scales);
-    free(codes);
+    free(quantized);
 }
 
-static void run_with(const oneop *t, int threads, void *out, void *codes)
+static void run_with(const oneop *t, int threads, void *out, void *quantized)
 {
     ft_error err;
     ft_exec *exec;
@@ -304,12 +304,12 @@ static void run_with(const oneop *t, int threads, void *out, void *codes)
     if (t->counts != NULL)
         must(backend->collect(exec, counts, &err), &err);
     collect(t, exec, t->op.out, out, threads == 1);
-    collect(t, exec, t->op.codes, codes, threads == 1);
+    collect(t, exec, t->op.quantized, quantized, threads == 1);
     collect(t, exec, t->op.second, t->second, threads == 1);
     for (int slot = 0; slot < FT_MAX_STATES; slot++)
         if (t->after[slot] != NULL)
             collect(t, exec, t->op.state[slot], t->after[slot], threads == 1);
-    if (t->op.codes >= 0 && t->plan.value[t->op.codes].dynamic)
+    if (t->op.quantized >= 0 && t->plan.value[t->op.quantized].dynamic)
         collect_scales(t, exec, threads == 1);
     check_untouched(t, exec);
     free(counts);
@@ -342,7 +342,7 @@ static void add_ops(oneop *t)
         bail_out("out of memory: operation");
 }
 
-void oneop_run(oneop *t, void *out, void *codes)
+void oneop_run(oneop *t, void *out, void *quantized)
 {
     ft_error err;
     t->plan.weight = t->on_device;
@@ -355,9 +355,9 @@ void oneop_run(oneop *t, void *out, void *codes)
     t->limits.sequences = larger(t->limits.sequences, t->batch.sequences);
     t->limits.selected = t->batch.selected;
     must(ft_plan_layout(&t->plan, &t->limits, &err), &err);
-    run_with(t, 1, out, codes);
+    run_with(t, 1, out, quantized);
     if (t->counts == NULL)
-        run_with(t, 2, out, codes);
+        run_with(t, 2, out, quantized);
 }
 
 /* ---- Comparing ---------------------------------------------------------------------------- */
@@ -412,13 +412,13 @@ double worst_error(const float *found, const double *expected, const double *siz
     return worst;
 }
 
-size_t wrong_codes(const void *codes, ft_dtype dtype, const double *value, double scale,
-                   double slack, size_t n)
+size_t wrong_quantized(const void *quantized, ft_dtype dtype, const double *value, double scale,
+                       double slack, size_t n)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < n; i++) {
-        double code =
-            dtype == FT_I8 ? ((const int8_t *) codes)[i] : (double) ((const float *) codes)[i];
+        double code = dtype == FT_I8 ? ((const int8_t *) quantized)[i]
+                                     : (double) ((const float *) quantized)[i];
         double exact = fmin(fmax(value[i] / scale, -127.0), 127.0);
         wrong += !(fabs(code - exact) <= 0.5 + slack) || code != rint(code);
     }

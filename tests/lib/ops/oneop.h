@@ -52,10 +52,10 @@ void oneop_weight(oneop *t, int slot, ft_weight weight);
 /* Results; without them the operation has none. */
 void oneop_out(oneop *t, ft_rows rows, int32_t cols);
 void oneop_out_as(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
-void oneop_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale);
+void oneop_quantized(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale);
 
 /* Quantized results with dynamic row scales; oneop_run() writes the scales to t->scales. */
-void oneop_dynamic_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
+void oneop_dynamic_quantized(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
 
 /* A second float result, for t->second. */
 void oneop_second(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
@@ -64,8 +64,8 @@ void oneop_second(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
 void oneop_state(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype,
                  const void *before);
 
-/* Checks, lays out, runs, and reads the results into `out` and `codes` (NULL: none). */
-void oneop_run(oneop *t, void *out, void *codes);
+/* Checks, lays out, runs, and reads the results into `out` and `quantized` (NULL: none). */
+void oneop_run(oneop *t, void *out, void *quantized);
 
 /* Element i of an array of F32, F16, BF16 or I8; and the relative rounding error of a dtype. */
 double number_of(const void *x, ft_dtype dtype, size_t i);
@@ -87,19 +87,19 @@ double worst_error(const float *found, const double *expected, const double *siz
 
 /*
  * The number of quantized values that are not the nearest: further than 0.5 + slack from
- * value / scale.  `slack` is the error of the value in quantization steps.  `codes` are int8, or
- * float where `dtype` is FT_F32.
+ * value / scale.  `slack` is the error of the value in quantization steps.  `quantized` are int8,
+ * or float where `dtype` is FT_F32.
  */
-size_t wrong_codes(const void *codes, ft_dtype dtype, const double *value, double scale,
-                   double slack, size_t n);
+size_t wrong_quantized(const void *quantized, ft_dtype dtype, const double *value, double scale,
+                       double slack, size_t n);
 
 /* Zeroed memory; the test ends if there is none; free with free(). */
 void *must_have(size_t count, size_t size);
 
 /* New arrays: normal floats, uniform int8 values, and conversions of them. */
 float *random_floats(uint64_t seed, size_t n, double sigma);
-int8_t *random_codes(uint64_t seed, size_t n);
-float *codes_in_float(const int8_t *codes, size_t n);
+int8_t *random_int8(uint64_t seed, size_t n);
+float *fake_quantized(const int8_t *quantized, size_t n);
 double *doubles_of(const float *x, size_t n);
 
 /*

@@ -171,7 +171,7 @@ static void attend_query(double *context, double *row, bool *doubtful, const ora
         for (size_t d = col; d < col + dim; d++)
             row[key] += a->q[(first + query) * a->cols + d] * a->k[(first + key) * a->cols + d];
     }
-    if (a->codes)
+    if (a->quantized)
         encode(row, doubtful, a->score_scale, length);
     else
         oracle_softmax(row, row, a->score_scale, length);
@@ -205,7 +205,7 @@ void oracle_attend(double *context, double *probs, const oracle_attention *a)
 
 /* ---- Layout ------------------------------------------------------------------------------- */
 
-size_t oracle_col4(int8_t *out, const int8_t *codes, size_t n, size_t k, int8_t pad)
+size_t oracle_col4(int8_t *out, const int8_t *quantized, size_t n, size_t k, int8_t pad)
 {
     size_t at = 0;
     for (size_t block = 0; block < k; block += 32)
@@ -216,7 +216,7 @@ size_t oracle_col4(int8_t *out, const int8_t *codes, size_t n, size_t k, int8_t 
                         for (size_t c = 0; c < 4; c++, at++) {
                             size_t row = tile + pair + odd, col = block + group + c;
                             if (out != NULL)
-                                out[at] = row < n && col < k ? codes[row * k + col] : pad;
+                                out[at] = row < n && col < k ? quantized[row * k + col] : pad;
                         }
     return at;
 }

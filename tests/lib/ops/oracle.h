@@ -48,8 +48,8 @@ typedef struct oracle_attention {
     size_t sequences, heads, cols;
     double score_scale; /* scores are multiplied by it before softmax */
     double value_scale; /* the context is multiplied by it */
-    bool codes;    /* quantizes a row's probabilities, the largest to 127, divided by their sum */
-    double *doubt; /* with codes, see oracle_attend(); or NULL */
+    bool quantized; /* quantizes a row's probabilities, the largest to 127, divided by their sum */
+    double *doubt;  /* with quantized, see oracle_attend(); or NULL */
 } oracle_attention;
 
 /*
@@ -67,6 +67,6 @@ size_t oracle_probabilities(const oracle_attention *a);
  * Writes int8 values [n, k] in the layout COL4_4R2_8C, from the first byte of the result to the
  * last; padding becomes `pad`.  Returns the bytes written (or, with out NULL, needed).
  */
-size_t oracle_col4(int8_t *out, const int8_t *codes, size_t n, size_t k, int8_t pad);
+size_t oracle_col4(int8_t *out, const int8_t *quantized, size_t n, size_t k, int8_t pad);
 
 #endif

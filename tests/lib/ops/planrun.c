@@ -119,7 +119,7 @@ static bool same_numbers(const float *x, const float *y, size_t n)
 }
 
 /* Whether this value depends on a float GEMM. */
-static bool has_float_product(const ft_plan *plan, int value)
+static bool has_float_gemm(const ft_plan *plan, int value)
 {
     int maker = ft_plan_producer(plan, value);
     if (maker < 0)
@@ -127,7 +127,7 @@ static bool has_float_product(const ft_plan *plan, int value)
     const ft_op *op = &plan->op[maker];
     bool found = op->kind == FT_OP_LINEAR && plan->weight[op->weight[0]].scale == NULL;
     for (int i = 0; i < FT_MAX_IN && !found; i++)
-        found = op->in[i] >= 0 && has_float_product(plan, op->in[i]);
+        found = op->in[i] >= 0 && has_float_gemm(plan, op->in[i]);
     return found;
 }
 
@@ -140,7 +140,7 @@ static int differences(const planrun *a, const planrun *b, bool across, int *com
         size_t na, nb;
         float *x = planrun_values(a, a->plan.value[i].name, &na);
         float *y = planrun_values(b, a->plan.value[i].name, &nb);
-        if (na > 0 && nb > 0 && !(across && has_float_product(&a->plan, i))) {
+        if (na > 0 && nb > 0 && !(across && has_float_gemm(&a->plan, i))) {
             bool same = na == nb && same_numbers(x, y, na);
             if (!same && differ++ == 0)
                 diag("the first value that differs is %s", a->plan.value[i].name);

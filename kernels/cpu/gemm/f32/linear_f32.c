@@ -125,8 +125,8 @@ static void compute_fake_quantized(const ft_args *args, const block *b,
     const ft_row_kernels *rows = args->rows;
     const float *bias =
         args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data + b->col;
-    bool quantize_out = args->codes.data != NULL;
-    const ft_view *y_view = quantize_out ? &args->codes : &args->out;
+    bool quantize_out = args->quantized.data != NULL;
+    const ft_view *y_view = quantize_out ? &args->quantized : &args->out;
     accumulate_exact(args, b, scratch);
     for (size_t i = 0; i < b->m; i++) {
         size_t at = (b->row + i) * y_view->cols + b->col;
@@ -136,7 +136,7 @@ static void compute_fake_quantized(const ft_args *args, const block *b,
                              args->weight[0]->scale + b->col, bias, b->n);
         rows->activate(scratch->row, scratch->row, args->op->attr.activation, b->n);
         if (quantize_out)
-            rows->quantize_f32(y, scratch->row, ft_inverse_scale(args->codes.scale), b->n);
+            rows->quantize_f32(y, scratch->row, ft_inverse_scale(args->quantized.scale), b->n);
         else
             rows->from_float(y, scratch->row, y_view->dtype, b->n);
     }

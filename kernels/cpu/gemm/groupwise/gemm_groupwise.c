@@ -69,9 +69,9 @@ typedef struct block {
 
 /* ---- Scratch ------------------------------------------------------------------------------ */
 
-static int digits_of(const ft_groupwise *blocks)
+static int digits_of(const ft_groupwise *groupwise)
 {
-    return blocks->int8_activations ? 1 : FT_PANEL_DIGITS;
+    return groupwise->int8_activations ? 1 : FT_PANEL_DIGITS;
 }
 
 static size_t k_blocks_of(size_t cols)
@@ -80,20 +80,20 @@ static size_t k_blocks_of(size_t cols)
 }
 
 /* k_blocks of a group if a row has k columns. */
-static size_t group_k_blocks(const ft_groupwise *blocks, size_t k)
+static size_t group_k_blocks(const ft_groupwise *groupwise, size_t k)
 {
-    return blocks->group == 0 ? ft_round_up(k_blocks_of(k), FT_PANEL_K_TILE_BLOCKS)
-                              : (size_t) blocks->group / FT_PANEL_K_BLOCK;
+    return groupwise->group == 0 ? ft_round_up(k_blocks_of(k), FT_PANEL_K_TILE_BLOCKS)
+                                 : (size_t) groupwise->group / FT_PANEL_K_BLOCK;
 }
 
-static size_t k_tile_blocks(const ft_groupwise *blocks, size_t k)
+static size_t k_tile_blocks(const ft_groupwise *groupwise, size_t k)
 {
-    return ft_groupwise_k_tile(group_k_blocks(blocks, k), digits_of(blocks));
+    return ft_groupwise_k_tile(group_k_blocks(groupwise, k), digits_of(groupwise));
 }
 
-static size_t k_tiles_of(const ft_groupwise *blocks, size_t k)
+static size_t k_tiles_of(const ft_groupwise *groupwise, size_t k)
 {
-    size_t k_tile = k_tile_blocks(blocks, k);
+    size_t k_tile = k_tile_blocks(groupwise, k);
     return (k_blocks_of(k) + k_tile - 1) / k_tile;
 }
 
@@ -101,32 +101,32 @@ static size_t k_tiles_of(const ft_groupwise *blocks, size_t k)
  * An odd number of cache lines per row, so that rows do not conflict in the same sets of the L1
  * cache.
  */
-static size_t quantized_stride(const ft_groupwise *blocks, size_t k)
+static size_t quantized_stride(const ft_groupwise *groupwise, size_t k)
 {
-    return ft_round_up(ft_round_up(k, FT_PANEL_K_BLOCK) * (size_t) digits_of(blocks), 64) | 64;
+    return ft_round_up(ft_round_up(k, FT_PANEL_K_BLOCK) * (size_t) digits_of(groupwise), 64) | 64;
 }
 
 /* Of quantized rows of x: digits, scales and zero-point terms. */
-static size_t quantized_bytes(const ft_groupwise *blocks, size_t rows, size_t k)
+static size_t quantized_bytes(const ft_groupwise *groupwise, size_t rows, size_t k)
 {
-    size_t terms = 1 + (size_t) digits_of(blocks);
-    return rows * (quantized_stride(blocks, k) + k_tiles_of(blocks, k) * 4 * terms);
+    size_t terms = 1 + (size_t) digits_of(groupwise);
+    return rows * (quantized_stride(groupwise, k) + k_tiles_of(groupwise, k) * 4 * terms);
 }
 
 /* Of one thread: accumulators of a tile, one row of x in float, a few quantized rows, a flag. */
-static size_t thread_bytes(const ft_groupwise *blocks, size_t k)
+static size_t thread_bytes(const ft_groupwise *groupwise, size_t k)
 {
     size_t floats = FT_PANEL_MAX_ROWS * BLOCK_COLS + ft_round_up(k, 16);
-    return ft_round_up(floats * sizeof(float) + quantized_bytes(blocks, SMALL_M, k) + 1, 64);
+    return ft_round_up(floats * sizeof(float) + quantized_bytes(groupwise, SMALL_M, k) + 1, 64);
 }
 
-size_t ft_gemm_groupwise_scratch(const ft_groupwise *blocks, size_t m, size_t k, int threads)
+size_t ft_gemm_groupwise_scratch(const ft_groupwise *groupwise, size_t m, size_t k, int threads)
 {
     enum { LIMIT = 1 << 30 };
     size_t bytes, shared;
     if (m > LIMIT || k > LIMIT ||
-        !ft_checked_mul(thread_bytes(blocks, k), (size_t) threads, &bytes) ||
-        !ft_checked_mul(quantized_bytes(blocks, 1, k), m, &shared) ||
+        !ft_checked_mul(thread_bytes(groupwise, k), (size_t) threads, &bytes) ||
+        !ft_checked_mul(quantized_bytes(groupwise, 1, k), m, &shared) ||
         !ft_checked_add(bytes, shared, &bytes))
         return SIZE_MAX;
     return bytes;
@@ -135,12 +135,12 @@ size_t ft_gemm_groupwise_scratch(const ft_groupwise *blocks, size_t m, size_t k,
 /* Lays out quantized rows of x in a buffer of quantized_bytes(). */
 static ft_groupwise_x quantized_rows_at(const ft_gemm_groupwise *g, size_t rows, char *base)
 {
-    size_t k_tiles = k_tiles_of(&g->blocks, g->k);
+    size_t k_tiles = k_tiles_of(&g->groupwise, g->k);
     ft_groupwise_x x = {
         .q = (int8_t *) base,
-        .stride = quantized_stride(&g->blocks, g->k),
+        .stride = quantized_stride(&g->groupwise, g->k),
         .k_tiles = k_tiles,
-        .digits = digits_of(&g->blocks),
+        .digits = digits_of(&g->groupwise),
     };
     x.scale_x = (float *) (void *) (base + rows * x.stride);
     x.sum = (int32_t *) (void *) (x.scale_x + rows * k_tiles);
@@ -156,10 +156,10 @@ typedef struct thread_scratch {
 static thread_scratch scratch_of(const ft_gemm_groupwise *g, size_t thread)
 {
     thread_scratch s;
-    s.y = (float *) (void *) ((char *) g->scratch + thread * thread_bytes(&g->blocks, g->k));
+    s.y = (float *) (void *) ((char *) g->scratch + thread * thread_bytes(&g->groupwise, g->k));
     s.row = s.y + FT_PANEL_MAX_ROWS * BLOCK_COLS;
     s.quant_x = (char *) (s.row + ft_round_up(g->k, 16));
-    s.is_quantized = (bool *) (s.quant_x + quantized_bytes(&g->blocks, SMALL_M, g->k));
+    s.is_quantized = (bool *) (s.quant_x + quantized_bytes(&g->groupwise, SMALL_M, g->k));
     return s;
 }
 
@@ -292,19 +292,19 @@ static void gemm_chunks(const void *arg, int thread, size_t first, size_t end)
 
 void ft_gemm_groupwise_run(const ft_gemm_groupwise *g)
 {
-    assert(g->scratch_bytes >= ft_gemm_groupwise_scratch(&g->blocks, g->m, g->k, g->threads));
+    assert(g->scratch_bytes >= ft_gemm_groupwise_scratch(&g->groupwise, g->m, g->k, g->threads));
     gemm_job job = {
         .g = g,
         .kernels = ft_groupwise_kernels_for(g->isa),
         .rows = ft_row_kernels_for(g->isa),
         .w = { .weights = g->w,
-               .scale = g->blocks.scale,
-               .zero = g->blocks.zero,
+               .scale = g->groupwise.scale,
+               .zero = g->groupwise.zero,
                .stride = ft_layout_rows(FT_PANEL32, g->n),
-               .groups = ft_groupwise_groups(&g->blocks, g->k),
+               .groups = ft_groupwise_groups(&g->groupwise, g->k),
                .k_blocks = k_blocks_of(g->k),
-               .group = group_k_blocks(&g->blocks, g->k),
-               .k_tile = k_tile_blocks(&g->blocks, g->k),
+               .group = group_k_blocks(&g->groupwise, g->k),
+               .k_tile = k_tile_blocks(&g->groupwise, g->k),
                .bits = g->bits },
         .grid = grid_of(g),
     };

@@ -30,7 +30,7 @@ typedef struct ft_gemm_groupwise {
     size_t x_stride;
     const void *w;
     int bits;
-    ft_groupwise blocks;
+    ft_groupwise groupwise;
     const float *bias; /* [n], or NULL */
     ft_activation activation;
     void *y;
@@ -44,7 +44,7 @@ typedef struct ft_gemm_groupwise {
  * parameters and at most that many threads, on every instruction set; SIZE_MAX if that overflows a
  * size_t.
  */
-size_t ft_gemm_groupwise_scratch(const ft_groupwise *blocks, size_t m, size_t k, int threads);
+size_t ft_gemm_groupwise_scratch(const ft_groupwise *groupwise, size_t m, size_t k, int threads);
 
 void ft_gemm_groupwise_run(const ft_gemm_groupwise *gemm);
 

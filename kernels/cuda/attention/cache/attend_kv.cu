@@ -36,18 +36,18 @@ ft_attend_kv_params ft_attend_kv_params_of(const ft_cuda_args *args)
     a.sequences = batch->sequences;
     a.start = batch->start;
     a.non_causal = attr->cross_kv;
-    a.sequences_per_kv = attr->cross_kv && batch->lanes > 1 ? (int) batch->lanes : 1;
+    a.sequences_per_kv = attr->cross_kv && batch->beam_width > 1 ? (int) batch->beam_width : 1;
     a.n_past = attr->cross_kv ? batch->cross_kv_last : batch->n_past;
     a.pages = attr->cross_kv ? batch->cross_kv_pages : batch->pages;
     a.max_pages = attr->cross_kv ? batch->max_cross_kv_pages : batch->max_pages;
     a.context = attr->cross_kv ? batch->cross_kv : batch->context;
-    if (batch->lanes > 1 && !attr->cross_kv) {
+    if (batch->beam_width > 1 && !attr->cross_kv) {
         a.cache_indirection = (const int32_t *) state[FT_STATE_CACHE_INDIRECTION].data;
         a.slot = batch->slot;
-        a.lanes = batch->lanes;
+        a.beam_width = batch->beam_width;
         a.capacity = batch->capacity;
     }
-    a.blocks = batch->step ? NULL : batch->blocks;
+    a.blocks = batch->decode_step ? NULL : batch->blocks;
     a.n_query_tiles = batch->n_query_tiles;
     a.partial = (float *) args->scratch;
     a.split_counters = args->counters;
@@ -83,9 +83,9 @@ extern "C" int ft_cuda_attend_kv(const ft_cuda_args *args)
     if (a.head_size % 8 != 0 || a.head_size > FT_CUDA_MAX_HEAD_SIZE ||
         args->state[FT_STATE_VALUES].dtype != a.cache_dtype)
         return (int) cudaErrorNotSupported;
-    if (args->batch->step ? a.sequences == 0 : a.n_query_tiles == 0)
+    if (args->batch->decode_step ? a.sequences == 0 : a.n_query_tiles == 0)
         return (int) cudaSuccess;
-    int status = args->batch->step ? decode(args, &a) : prefill(args, &a);
+    int status = args->batch->decode_step ? decode(args, &a) : prefill(args, &a);
     if (status != (int) cudaErrorNotSupported)
         return status;
     return ft_cuda_attend_kv_f32(args->props, args->stream, &a);

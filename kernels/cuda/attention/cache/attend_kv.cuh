@@ -49,7 +49,7 @@ typedef struct ft_attend_kv_params {
      * the sequence's own pages.
      */
     const int32_t *cache_indirection, *slot;
-    size_t lanes, capacity;
+    size_t beam_width, capacity;
 
     const ft_cuda_query_tile *blocks; /* NULL: each sequence has one row */
     size_t n_query_tiles;
@@ -123,7 +123,7 @@ __device__ __forceinline__ ft_query_tile ft_query_tile_at(const ft_attend_kv_par
     query_tile.position = a.non_causal ? a.n_past[sequence] : a.n_past[sequence] + query;
     if (a.cache_indirection != NULL) {
         query_tile.cache_indirection = a.cache_indirection + (size_t) a.slot[sequence] * a.capacity;
-        sequence -= sequence % (int) a.lanes;
+        sequence -= sequence % (int) a.beam_width;
     }
     query_tile.pages = a.pages + (size_t) sequence * a.max_pages;
     return query_tile;

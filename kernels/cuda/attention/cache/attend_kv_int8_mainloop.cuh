@@ -237,13 +237,13 @@ accumulate_pv(partial_acc<head_sets> *acc, const char *values, const uint32_t we
         }
 #pragma unroll
         for (int pair = 0; pair < 4; pair += 2) {
-            const uint32_t codes[4] = { transposed[0][pair], transposed[0][pair + 1],
-                                        transposed[1][pair], transposed[1][pair + 1] };
+            const uint32_t quantized[4] = { transposed[0][pair], transposed[0][pair + 1],
+                                            transposed[1][pair], transposed[1][pair + 1] };
 #pragma unroll
             for (int head_set = 0; head_set < head_sets; head_set++) {
                 int32_t c[4] = {};
                 float *y = &acc->y[head_set][4 * k + pair];
-                ft_mma_i8(c, codes, weights[head_set][0], weights[head_set][1]);
+                ft_mma_i8(c, quantized, weights[head_set][0], weights[head_set][1]);
                 y[0] =
                     fmaf((float) (128 * c[0] + c[1]), w[head_set].unit, y[0] * w[head_set].rescale);
                 y[1] =

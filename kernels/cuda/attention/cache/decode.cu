@@ -43,16 +43,17 @@ enum { FEWER_CTAS = 0 };
  * One less with beam search, where lanes look up their keys and the registers also hold int8 values
  * and as many sums.
  */
-template <bool lanes, ft_dtype kv_dtype, int width>
+template <bool has_beams, ft_dtype kv_dtype, int width>
 static constexpr int min_ctas_of = decode_traits<kv_dtype, width>::min_ctas - FEWER_CTAS -
-                                   (lanes && decode_traits<kv_dtype, width>::row == 128 ? 1 : 0);
+                                   (has_beams && decode_traits<kv_dtype, width>::row == 128 ? 1
+                                                                                            : 0);
 
 /*
  * Grid: CTAs over the splits, KV heads times groups of HEADS query heads, sequences (or groups of
  * sequences that read the same keys). Each sequence has one row, with the same index.
  */
-template <bool lanes, ft_dtype kv_dtype, int width, bool bf16>
-static __global__ void __launch_bounds__(THREADS, min_ctas_of<lanes, kv_dtype, width>)
+template <bool has_beams, ft_dtype kv_dtype, int width, bool bf16>
+static __global__ void __launch_bounds__(THREADS, min_ctas_of<has_beams, kv_dtype, width>)
     decode_kernel(const __grid_constant__ ft_attend_kv_params a)
 {
     extern __shared__ uint4 shared[];
@@ -70,7 +71,7 @@ static __global__ void __launch_bounds__(THREADS, min_ctas_of<lanes, kv_dtype, w
     }
     uint32_t q[width / 16][2];
     key_iterator w;
-    prologue<WARPS, lanes>(&w, &r->warp[warp], a, query_tile, s, of.kv_head);
+    prologue<WARPS, has_beams>(&w, &r->warp[warp], a, query_tile, s, of.kv_head);
     load_queries<kv_dtype, width>(q, a, of);
 
     bool owns_all_splits = s.end - s.begin == s.count;
@@ -78,8 +79,8 @@ static __global__ void __launch_bounds__(THREADS, min_ctas_of<lanes, kv_dtype, w
     for (int index = s.begin; index < s.end; index++) {
         partial_acc<width> acc = { { -INFINITY, -INFINITY } };
         end += s.size;
-        mainloop<WARPS, lanes, bf16>(&acc, &w, &r->warp[warp], a, query_tile, s, of.kv_head, q,
-                                     end);
+        mainloop<WARPS, has_beams, bf16>(&acc, &w, &r->warp[warp], a, query_tile, s, of.kv_head, q,
+                                         end);
         store_warp_partial(r, warp, acc, heads);
         __syncthreads();
         finish_split(*r, a, owns_all_splits ? smem_partials(r, a, heads) : global_partials(a, of),
@@ -116,7 +117,7 @@ static int splits_per_cta(const ft_cuda_device_props *props, size_t ctas)
     return splits;
 }
 
-template <bool lanes, ft_dtype kv_dtype, int width, bool bf16> struct decode_launcher {
+template <bool has_beams, ft_dtype kv_dtype, int width, bool bf16> struct decode_launcher {
     static int launch(const ft_cuda_device_props *props, void *stream,
                       const ft_attend_kv_params *params)
     {
@@ -126,11 +127,11 @@ template <bool lanes, ft_dtype kv_dtype, int width, bool bf16> struct decode_lau
         size_t bytes = smem_bytes<WARPS, kv_dtype, width>(e.heads, a.head_size, a.splits_per_cta);
         dim3 grid(ft_ceil_div(e.splits, (unsigned) a.splits_per_cta), (unsigned) e.groups,
                   (unsigned) e.rows);
-        int status = set_max_smem(props, decode_kernel<lanes, kv_dtype, width, bf16>, bytes);
+        int status = set_max_smem(props, decode_kernel<has_beams, kv_dtype, width, bf16>, bytes);
         if (status != (int) cudaSuccess)
             return status;
-        return ft_launch(decode_kernel<lanes, kv_dtype, width, bf16>, grid, dim3(THREADS), bytes,
-                         stream, props->has_pdl, 1, a);
+        return ft_launch(decode_kernel<has_beams, kv_dtype, width, bf16>, grid, dim3(THREADS),
+                         bytes, stream, props->has_pdl, 1, a);
     }
 };
 

@@ -56,14 +56,15 @@ static int set_max_smem(const ft_cuda_device_props *props, void (*kernel)(Parame
 
 /* launcher<beams, kv_dtype, width, bf16>::launch() for these parameters. */
 template <template <bool, ft_dtype, int, bool> class launcher> struct decode_dispatch {
-    template <bool lanes, ft_dtype kv_dtype, bool bf16>
+    template <bool has_beams, ft_dtype kv_dtype, bool bf16>
     static int dispatch_head_dim(const ft_cuda_device_props *props, void *stream,
                                  const ft_attend_kv_params *a)
     {
-        return a->head_size <= 64 ? launcher<lanes, kv_dtype, 64, bf16>::launch(props, stream, a)
+        return a->head_size <= 64
+                   ? launcher<has_beams, kv_dtype, 64, bf16>::launch(props, stream, a)
                : a->head_size <= 128
-                   ? launcher<lanes, kv_dtype, 128, bf16>::launch(props, stream, a)
-                   : launcher<lanes, kv_dtype, 256, bf16>::launch(props, stream, a);
+                   ? launcher<has_beams, kv_dtype, 128, bf16>::launch(props, stream, a)
+                   : launcher<has_beams, kv_dtype, 256, bf16>::launch(props, stream, a);
     }
     template <ft_dtype kv_dtype, bool bf16>
     static int dispatch_beams(const ft_cuda_device_props *props, void *stream,

@@ -24,16 +24,16 @@ typedef struct key_iterator {
 /*
  * With beam search every lane of the warp looks up one key. Keys past the end repeat the last one.
  */
-template <int warps, bool lanes>
+template <int warps, bool has_beams>
 static __device__ __forceinline__ tile_location locate_keys(const ft_attend_kv_params &a,
                                                             const ft_query_tile &query_tile,
                                                             const uint32_t *rows, int kv_head,
                                                             int base, int end)
 {
     tile_location at = { base, 0 };
-    if (base < end && lanes && warps == 1)
+    if (base < end && has_beams && warps == 1)
         at.row = rows[base + (int) threadIdx.x % 32];
-    else if (base < end && lanes)
+    else if (base < end && has_beams)
         at.row = (uint32_t) ft_cached_row(a, query_tile,
                                           min(base + (int) threadIdx.x % 32, end - 1), kv_head);
     else if (base < end)
@@ -43,7 +43,7 @@ static __device__ __forceinline__ tile_location locate_keys(const ft_attend_kv_p
 }
 
 /* Prologue: loads issued before the predecessor has ended must not read what it writes. */
-template <int warps, bool lanes, ft_dtype kv_dtype, int width>
+template <int warps, bool has_beams, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ void
 prologue(key_iterator *w, kv_tile<kv_dtype, width> *shared_storage, const ft_attend_kv_params &a,
          const ft_query_tile &query_tile, const split_range &s, int kv_head)
@@ -56,16 +56,18 @@ prologue(key_iterator *w, kv_tile<kv_dtype, width> *shared_storage, const ft_att
         base += stride;
     w->base = base;
     w->end = min(split_begin(s, s.end), s.last + 1);
-    tile_location now = locate_keys<warps, lanes>(a, query_tile, w->rows, kv_head, base, w->end);
-    w->next = locate_keys<warps, lanes>(a, query_tile, w->rows, kv_head, base + stride, w->end).row;
+    tile_location now =
+        locate_keys<warps, has_beams>(a, query_tile, w->rows, kv_head, base, w->end);
+    w->next =
+        locate_keys<warps, has_beams>(a, query_tile, w->rows, kv_head, base + stride, w->end).row;
     bool has_newest = base + f::keys > s.last;
     if (has_newest)
         ft_pdl_wait();
     if (base < w->end)
-        load_keys<lanes>(shared_storage, a, s, now);
+        load_keys<has_beams>(shared_storage, a, s, now);
     ft_cp_async_commit();
     if (base < w->end)
-        load_values<lanes>(shared_storage, a, s, now);
+        load_values<has_beams>(shared_storage, a, s, now);
     ft_cp_async_commit();
     if (!has_newest)
         ft_pdl_wait();
@@ -73,7 +75,7 @@ prologue(key_iterator *w, kv_tile<kv_dtype, width> *shared_storage, const ft_att
 }
 
 /* Processes the key tiles before `end`. */
-template <int warps, bool lanes, bool bf16, ft_dtype kv_dtype, int width>
+template <int warps, bool has_beams, bool bf16, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ void
 mainloop(partial_acc<width> *acc, key_iterator *w, kv_tile<kv_dtype, width> *shared_storage,
          const ft_attend_kv_params &a, const ft_query_tile &query_tile, const split_range &of,
@@ -87,11 +89,12 @@ mainloop(partial_acc<width> *acc, key_iterator *w, kv_tile<kv_dtype, width> *sha
         scales<f::keys> scale;
         tile_location next = { w->base + stride, w->next };
         bool more = next.base < w->end;
-        if (warps == 1 && lanes)
-            next = locate_keys<warps, lanes>(a, query_tile, w->rows, kv_head, next.base, w->end);
+        if (warps == 1 && has_beams)
+            next =
+                locate_keys<warps, has_beams>(a, query_tile, w->rows, kv_head, next.base, w->end);
         else
-            w->next = locate_keys<warps, lanes>(a, query_tile, w->rows, kv_head, next.base + stride,
-                                                w->end)
+            w->next = locate_keys<warps, has_beams>(a, query_tile, w->rows, kv_head,
+                                                    next.base + stride, w->end)
                           .row;
         ft_cp_async_wait<1>();
         __syncwarp(); /* the scales are copied by other lanes */
@@ -100,13 +103,13 @@ mainloop(partial_acc<width> *acc, key_iterator *w, kv_tile<kv_dtype, width> *sha
             load_scales<kv_dtype, width>(&scale, *shared_storage);
         __syncwarp();
         if (more)
-            load_keys<lanes>(shared_storage, a, of, next);
+            load_keys<has_beams>(shared_storage, a, of, next);
         ft_cp_async_commit();
         online_softmax<kv_dtype, width>(s, acc, scale, a, of, w->base);
         ft_cp_async_wait<1>();
         accumulate_pv<kv_dtype, width, bf16>(acc, s, *shared_storage);
         if (more)
-            load_values<lanes>(shared_storage, a, of, next);
+            load_values<has_beams>(shared_storage, a, of, next);
         ft_cp_async_commit();
         w->base = next.base;
     }

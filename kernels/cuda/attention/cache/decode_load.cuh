@@ -151,26 +151,26 @@ typedef struct tile_location {
 } tile_location;
 
 /* Cache row of key `key` of a tile; all lanes of the warp must call it. */
-template <bool lanes>
+template <bool has_beams>
 static __device__ __forceinline__ uint32_t cache_row_of(const tile_location &at, int key)
 {
-    return lanes ? __shfl_sync(~0u, at.row, key) : at.row + (uint32_t) key;
+    return has_beams ? __shfl_sync(~0u, at.row, key) : at.row + (uint32_t) key;
 }
 
 /*
  * Whether all rows and chunks may be read, which holds except at the ends of a sequence. With beam
  * search, rows past the last key repeat it and have zero weight.
  */
-template <bool lanes, ft_dtype kv_dtype, int width>
+template <bool has_beams, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ bool is_full_tile(const ft_attend_kv_params &a,
                                                     const split_range &s, int base)
 {
     return a.head_size == width && is_visible(s, base) &&
-           (lanes || is_visible(s, base + decode_traits<kv_dtype, width>::keys - 1));
+           (has_beams || is_visible(s, base + decode_traits<kv_dtype, width>::keys - 1));
 }
 
 /* Starts the copy of the keys of a tile. A full tile needs no instruction besides the copies. */
-template <bool full, bool lanes, ft_dtype kv_dtype, int width>
+template <bool full, bool has_beams, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ void copy_keys(kv_tile<kv_dtype, width> *to,
                                                  const ft_attend_kv_params &a, const split_range &s,
                                                  const tile_location &at)
@@ -183,7 +183,7 @@ static __device__ __forceinline__ void copy_keys(kv_tile<kv_dtype, width> *to,
 #pragma unroll(full ? f::keys : 1)
     for (int i = 0; i < f::keys / 8; i++) {
         const uint8_t *from = first + 8 * i * bytes;
-        if (lanes)
+        if (has_beams)
             from = keys + (size_t) cache_row_of<true>(at, 8 * i + g) * (size_t) bytes;
         bool wanted = full || is_visible(s, at.base + 8 * i + g);
 #pragma unroll
@@ -193,7 +193,7 @@ static __device__ __forceinline__ void copy_keys(kv_tile<kv_dtype, width> *to,
     }
 }
 
-template <bool full, bool lanes, ft_dtype kv_dtype, int width>
+template <bool full, bool has_beams, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ void copy_values(kv_tile<kv_dtype, width> *to,
                                                    const ft_attend_kv_params &a,
                                                    const split_range &s, const tile_location &at)
@@ -208,7 +208,7 @@ static __device__ __forceinline__ void copy_values(kv_tile<kv_dtype, width> *to,
     for (int i = 0; i < f::keys / 4; i++) {
         const uint8_t *row =
             first + (value_index(i) - value_index(0)) * bytes; /* a constant offset */
-        if (lanes)
+        if (has_beams)
             row = values + (size_t) cache_row_of<true>(at, value_index(i)) * (size_t) bytes;
         bool wanted = full || is_visible(s, at.base + value_index(i));
 #pragma unroll
@@ -224,14 +224,14 @@ static __device__ __forceinline__ void copy_values(kv_tile<kv_dtype, width> *to,
 }
 
 /* Each lane copies the scales of one key. */
-template <bool lanes, ft_dtype kv_dtype, int width>
+template <bool has_beams, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ void copy_scales(kv_tile<kv_dtype, width> *to,
                                                    const ft_attend_kv_params &a,
                                                    const split_range &s, const tile_location &at)
 {
     int lane = (int) threadIdx.x % 32;
     bool wanted = is_visible(s, at.base + lane);
-    uint32_t row = lanes ? at.row : at.row + (uint32_t) lane;
+    uint32_t row = has_beams ? at.row : at.row + (uint32_t) lane;
     if (lane < decode_traits<kv_dtype, width>::keys) {
         ft_cp_async_4(&to->key_scale[lane], a.key_scales + row, wanted);
         ft_cp_async_4(&to->value_scale[lane], a.value_scales + row, wanted);
@@ -251,28 +251,28 @@ static __device__ __forceinline__ void load_scales(scales<decode_traits<kv_dtype
 }
 
 /* Copies the keys, and the scales of keys and values. */
-template <bool lanes, ft_dtype kv_dtype, int width>
+template <bool has_beams, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ void load_keys(kv_tile<kv_dtype, width> *to,
                                                  const ft_attend_kv_params &a, const split_range &s,
                                                  const tile_location &at)
 {
-    if (is_full_tile<lanes, kv_dtype, width>(a, s, at.base))
-        copy_keys<true, lanes>(to, a, s, at);
+    if (is_full_tile<has_beams, kv_dtype, width>(a, s, at.base))
+        copy_keys<true, has_beams>(to, a, s, at);
     else
-        copy_keys<false, lanes>(to, a, s, at);
+        copy_keys<false, has_beams>(to, a, s, at);
     if (kv_dtype == FT_I8)
-        copy_scales<lanes>(to, a, s, at);
+        copy_scales<has_beams>(to, a, s, at);
 }
 
-template <bool lanes, ft_dtype kv_dtype, int width>
+template <bool has_beams, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ void load_values(kv_tile<kv_dtype, width> *to,
                                                    const ft_attend_kv_params &a,
                                                    const split_range &s, const tile_location &at)
 {
-    if (is_full_tile<lanes, kv_dtype, width>(a, s, at.base))
-        copy_values<true, lanes>(to, a, s, at);
+    if (is_full_tile<has_beams, kv_dtype, width>(a, s, at.base))
+        copy_values<true, has_beams>(to, a, s, at);
     else
-        copy_values<false, lanes>(to, a, s, at);
+        copy_values<false, has_beams>(to, a, s, at);
 }
 
 #endif

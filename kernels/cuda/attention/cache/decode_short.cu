@@ -57,7 +57,7 @@ finish_single_split(const warp_storage<kv_dtype, width> &r, const ft_attend_kv_p
  * Processes the splits of a row one after the other: warp tiles from the first visible key to the
  * last.
  */
-template <bool lanes, bool bf16, ft_dtype kv_dtype, int width>
+template <bool has_beams, bool bf16, ft_dtype kv_dtype, int width>
 static __device__ __forceinline__ void
 process_splits(warp_storage<kv_dtype, width> *r, key_iterator *w, const ft_attend_kv_params &a,
                const ft_query_tile &query_tile, const split_range &s, const head_columns &of,
@@ -70,8 +70,8 @@ process_splits(warp_storage<kv_dtype, width> *r, key_iterator *w, const ft_atten
         while (w->base < min(split_begin(s, index + 1), w->end)) {
             partial_acc<width> acc = { { -INFINITY, -INFINITY } };
             int warp_index = w->base % f::min_split_keys / f::keys;
-            mainloop<1, lanes, bf16>(&acc, w, r->warp, a, query_tile, s, of.kv_head, q,
-                                     w->base + f::keys);
+            mainloop<1, has_beams, bf16>(&acc, w, r->warp, a, query_tile, s, of.kv_head, q,
+                                         w->base + f::keys);
             store_warp_partial(r, warp_index, acc, of.count);
         }
         __syncwarp();
@@ -110,7 +110,7 @@ static __device__ __forceinline__ const uint32_t *lookup_rows(uint32_t *rows,
 }
 
 /* One warp per item: a group of heads of one row, or of several rows that read the same keys. */
-template <bool lanes, ft_dtype kv_dtype, int width, bool bf16>
+template <bool has_beams, ft_dtype kv_dtype, int width, bool bf16>
 static __global__ void __launch_bounds__(THREADS, (min_ctas_of<kv_dtype, width>) )
     decode_short_kernel(const __grid_constant__ ft_attend_kv_params a, unsigned groups,
                         unsigned items, unsigned bytes)
@@ -135,17 +135,17 @@ static __global__ void __launch_bounds__(THREADS, (min_ctas_of<kv_dtype, width>)
         split_range_of(a, query_tile.position, decode_traits<kv_dtype, width>::min_split_keys, 0);
     uint32_t q[width / 16][2];
     key_iterator w = {};
-    if (lanes)
+    if (has_beams)
         w.rows = lookup_rows((uint32_t *) ((char *) r + bytes) - cached_rows_in_smem(a), a,
                              query_tile, s, of.kv_head);
-    prologue<1, lanes>(&w, r->warp, a, query_tile, s, of.kv_head);
+    prologue<1, has_beams>(&w, r->warp, a, query_tile, s, of.kv_head);
     load_queries<kv_dtype, width>(q, a, of);
-    process_splits<lanes, bf16>(r, &w, a, query_tile, s, of, q);
+    process_splits<has_beams, bf16>(r, &w, a, query_tile, s, of, q);
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
 
-template <bool lanes, ft_dtype kv_dtype, int width, bool bf16> struct decode_short_launcher {
+template <bool has_beams, ft_dtype kv_dtype, int width, bool bf16> struct decode_short_launcher {
     static int launch(const ft_cuda_device_props *props, void *stream,
                       const ft_attend_kv_params *params)
     {
@@ -158,11 +158,11 @@ template <bool lanes, ft_dtype kv_dtype, int width, bool bf16> struct decode_sho
         size_t bytes = smem_bytes<1, kv_dtype, width>(e.heads, a.head_size,
                                                       e.splits > 1 ? (int) e.splits : 0) +
                        cached_rows_in_smem(a) * sizeof(uint32_t);
-        int status =
-            set_max_smem(props, decode_short_kernel<lanes, kv_dtype, width, bf16>, WARPS * bytes);
+        int status = set_max_smem(props, decode_short_kernel<has_beams, kv_dtype, width, bf16>,
+                                  WARPS * bytes);
         if (status != (int) cudaSuccess)
             return status;
-        return ft_launch(decode_short_kernel<lanes, kv_dtype, width, bf16>,
+        return ft_launch(decode_short_kernel<has_beams, kv_dtype, width, bf16>,
                          dim3(ft_ceil_div(items, WARPS)), dim3(THREADS), WARPS * bytes, stream,
                          props->has_pdl, 1, a, (unsigned) e.groups, (unsigned) items,
                          (unsigned) bytes);
@@ -170,8 +170,8 @@ template <bool lanes, ft_dtype kv_dtype, int width, bool bf16> struct decode_sho
 };
 
 /* Not supported: registers would allow few warps. */
-template <bool lanes, ft_dtype kv_dtype, bool bf16>
-struct decode_short_launcher<lanes, kv_dtype, 256, bf16> {
+template <bool has_beams, ft_dtype kv_dtype, bool bf16>
+struct decode_short_launcher<has_beams, kv_dtype, 256, bf16> {
     static int launch(const ft_cuda_device_props *, void *, const ft_attend_kv_params *)
     {
         return (int) cudaErrorNotSupported;

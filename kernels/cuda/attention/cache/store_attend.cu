@@ -314,9 +314,10 @@ static bool supports(const ft_cuda_args *store, const ft_attend_kv_params *a,
                      const store_kv_params *from)
 {
     const ft_cuda_batch *batch = store->batch;
-    if (!batch->step || batch->lanes > 1 || store->op->attr.cross_kv || from->inv_freq == NULL ||
-        from->dtype != from->cache_dtype || from->rotated_dtype != from->dtype ||
-        a->q_dtype != from->dtype || a->cached_rows > UINT32_MAX || a->split_counters == NULL)
+    if (!batch->decode_step || batch->beam_width > 1 || store->op->attr.cross_kv ||
+        from->inv_freq == NULL || from->dtype != from->cache_dtype ||
+        from->rotated_dtype != from->dtype || a->q_dtype != from->dtype ||
+        a->cached_rows > UINT32_MAX || a->split_counters == NULL)
         return false;
     return a->sequences == 0 || (from->dtype == FT_F16 && has_room_for<FT_F16>(store->props, a)) ||
            (from->dtype == FT_BF16 && store->props->capability >= 80 &&

@@ -13,8 +13,8 @@
 
 extern "C" const char *ft_cuda_groupwise_kernel_name(ft_cuda_groupwise_kernel kernel)
 {
-    static const char *const name[FT_CUDA_GROUPWISE_KERNELS] = { "step",  "few",   "tiles",
-                                                                 "wgmma", "plain", "codes" };
+    static const char *const name[FT_CUDA_GROUPWISE_KERNELS] = { "decode_gemv", "gemv", "mma",
+                                                                 "wgmma",       "simt", "int8" };
     return name[kernel];
 }
 

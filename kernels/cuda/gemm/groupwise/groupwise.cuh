@@ -324,14 +324,14 @@ __device__ __forceinline__ void groupwise_store(const ft_cuda_groupwise_args &p,
                                                 const ft_cuda_groupwise_linear &linear,
                                                 size_t token, size_t row, float *value)
 {
-    bool whole = linear.rows % N == 0 && (uintptr_t) linear.y % 16 == 0;
+    bool vectorized = linear.rows % N == 0 && (uintptr_t) linear.y % 16 == 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
         if (linear.bias != NULL && row + i < linear.rows)
             value[i] += linear.bias[row + i];
         value[i] = ft_activate(p.activation, value[i]);
     }
-    if (whole && row < linear.rows) {
+    if (vectorized && row < linear.rows) {
         ft_store<N>(linear.y, p.y_dtype, token * linear.rows + row, value);
         return;
     }
@@ -370,8 +370,8 @@ struct groupwise_work_range {
 static inline int groupwise_splits_per_block(int blocks, int tiles, int splits)
 {
     int equal = (tiles * splits + blocks - 1) / blocks;
-    int whole = (tiles + blocks - 1) / blocks * splits;
-    return equal < splits || whole * 16 <= equal * 17 ? whole : equal;
+    int by_tiles = (tiles + blocks - 1) / blocks * splits;
+    return equal < splits || by_tiles * 16 <= equal * 17 ? by_tiles : equal;
 }
 
 /* The GEMM restricted to rows `first` .. of x, at most `most` of them. */

@@ -284,8 +284,8 @@ static size_t requested_smem(const ft_cuda_device_props *props, const ft_cuda_gr
 static int splits_per_block_of(const groupwise_shape *shape, int blocks)
 {
     int equal = groupwise_splits_per_block(blocks, shape->panels, shape->splits);
-    int whole_panels = (shape->panels + blocks - 1) / blocks * shape->splits;
-    return whole_panels * 5 <= equal * 6 ? whole_panels : equal;
+    int by_panels = (shape->panels + blocks - 1) / blocks * shape->splits;
+    return by_panels * 5 <= equal * 6 ? by_panels : equal;
 }
 
 /* Fraction of warp iterations that have a split to compute. */

@@ -22,7 +22,7 @@ enum {
 /* Launch parameters: int8 x [m, k padded], scales and sums of x [groups, m padded]. */
 typedef struct int8_params {
     groupwise_shape all;
-    int8_t *codes;
+    int8_t *quantized;
     float *scale;
     int32_t *sum;
     int padded_k, padded_m, groups;
@@ -59,7 +59,7 @@ static __global__ void quantize_kernel(const __grid_constant__ ft_cuda_groupwise
     for (int i = from; i < to; i += 32) {
         int8_t code =
             i + lane < to ? ft_quantize(load_element(p, row * p.k + i + lane), inverse) : 0;
-        shape.codes[row * shape.padded_k + i + int8_k_position<bits>(lane)] = code;
+        shape.quantized[row * shape.padded_k + i + int8_k_position<bits>(lane)] = code;
         sum += code;
     }
 #pragma unroll
@@ -96,25 +96,25 @@ __device__ __forceinline__ void copy_weights(char *stage, const ft_cuda_groupwis
     int which = groupwise_linear_of(shape.all, panel);
     const ft_cuda_groupwise_linear &linear = p.linear[which];
     int at = column * (4 * bits) + warp % 2 * (CONFIG::panel / 2);
-    const char *codes = linear.w + (size_t) panel * shape.all.panel_bytes + lane * 16 + at;
+    const char *quantized = linear.w + (size_t) panel * shape.all.panel_bytes + lane * 16 + at;
     char *own = stage + warp / 2 * CONFIG::own, *to = own + warp % 2 * (CONFIG::panel / 2);
 #pragma unroll
     for (int i = 0; i < CONFIG::panel / 2; i += GROUPWISE_WARP_BYTES)
-        ft_cp_async_16(to + i + groupwise_smem_write_offset(lane), codes + i,
+        ft_cp_async_16(to + i + groupwise_smem_write_offset(lane), quantized + i,
                        inside && at + i < shape.all.panel_bytes);
     /* the first warp of a panel loads scales, the second zero points, for each step */
     bool scales = warp % 2 == 0;
-    int k_step = scales ? lane / 4 : lane / 2, place = scales ? lane % 4 : lane % 2;
+    int k_step = scales ? lane / 4 : lane / 2, word = scales ? lane % 4 : lane % 2;
     int of = column + k_step * GROUPWISE_STEP_K;
     if (k_step >= STEPS || of >= shape.all.k || !inside)
         return;
     size_t index = (size_t) groupwise_group_of(shape.all, of) * shape.all.padded_n[which] +
-                   panel * GROUPWISE_PANEL_ROWS + place * 8;
+                   panel * GROUPWISE_PANEL_ROWS + word * 8;
     if (scales)
-        ft_cp_async_16(own + CONFIG::panel + k_step * 64 + place * 16, linear.scale + index, true);
+        ft_cp_async_16(own + CONFIG::panel + k_step * 64 + word * 16, linear.scale + index, true);
     else if (linear.zero != NULL)
-        ft_cp_async_16(own + CONFIG::zeros_at + k_step * 32 + place * 16,
-                       linear.zero + index + place * 8, true);
+        ft_cp_async_16(own + CONFIG::zeros_at + k_step * 32 + word * 16,
+                       linear.zero + index + word * 8, true);
 }
 
 template <class CONFIG>
@@ -125,7 +125,7 @@ __device__ __forceinline__ void copy_tokens(char *stage, const ft_cuda_groupwise
         int token = i / 8, chunk = i % 8;
         size_t row = (size_t) (first_token + token);
         ft_cp_async_16(stage + CONFIG::x_at + token * X_ROW_BYTES + (chunk ^ token % 8) * 16,
-                       shape.codes + row * shape.padded_k + column + chunk * 16,
+                       shape.quantized + row * shape.padded_k + column + chunk * 16,
                        row < p.m && column + chunk * 16 < shape.padded_k);
     }
     for (int i = (int) threadIdx.x; i < CONFIG::tokens * 2 * STEPS / 4; i += CONFIG::threads) {
@@ -301,7 +301,7 @@ static int8_params params_of(const ft_cuda_groupwise_args *p)
     s.padded_k = (int) round_up(p->k, GROUPWISE_STEP_K);
     s.padded_m = (int) round_up(p->m, 128);
     s.groups = (int) groups_of(p->k, p->group);
-    s.codes = (int8_t *) p->scratch;
+    s.quantized = (int8_t *) p->scratch;
     s.scale = (float *) ((char *) p->scratch + round_up(p->m * (size_t) s.padded_k, 256));
     s.sum = (int32_t *) (s.scale + (size_t) s.groups * s.padded_m);
     return s;

@@ -44,7 +44,7 @@ __device__ __forceinline__ void int8_unpack_weights(uint32_t (&a)[2][4],
         }
 }
 
-/* Zero point of a row relative to the values of codes_spread(). */
+/* Zero point of a row relative to the values of int8_unpack_weights(). */
 template <int bits> __device__ __forceinline__ int32_t int8_zero_point(uint32_t zeros, int row)
 {
     return (int32_t) (zeros >> 8 * row & 0xff) - (bits == 4 ? 0 : 128);

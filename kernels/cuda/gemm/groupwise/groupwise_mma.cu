@@ -73,18 +73,18 @@ template <class CONFIG, int bits> struct mma_loader {
                            qweights + at + i, inside && at + i < shape.all.panel_bytes);
         /* the first warp of a panel loads scales, the second zero points */
         bool scales = warp % 2 == 0;
-        int k_step = scales ? lane / 4 : lane / 2, place = scales ? lane % 4 : lane % 2;
+        int k_step = scales ? lane / 4 : lane / 2, word = scales ? lane % 4 : lane % 2;
         int own = column + k_step * GROUPWISE_STEP_K;
         if (k_step >= CONFIG::scales || own >= shape.all.k || !inside)
             return;
         size_t index = (size_t) groupwise_group_of(shape.all, own) * rows +
-                       panel * GROUPWISE_PANEL_ROWS + place * 8;
+                       panel * GROUPWISE_PANEL_ROWS + word * 8;
         if (scales)
-            ft_cp_async_16(to + CONFIG::panel + k_step * 64 + place * 16, linear->scale + index,
+            ft_cp_async_16(to + CONFIG::panel + k_step * 64 + word * 16, linear->scale + index,
                            true);
         else if (linear->zero != NULL)
-            ft_cp_async_16(to + CONFIG::zeros_offset + k_step * 32 + place * 16,
-                           linear->zero + index + place * 8, true);
+            ft_cp_async_16(to + CONFIG::zeros_offset + k_step * 32 + word * 16,
+                           linear->zero + index + word * 8, true);
     }
     __device__ __forceinline__ void copy_tokens(char *stage) const
     {

@@ -70,13 +70,13 @@ static inline mma_params mma_params_of(const ft_cuda_groupwise_args *p)
 static inline void mma_plan_split_k(mma_params *s, const ft_cuda_groupwise_args *p, size_t tiles,
                                     size_t resident_blocks)
 {
-    size_t x_bytes = mma_x_bytes(p->m, p->k, p->x_dtype), n_shares = resident_blocks / tiles;
+    size_t x_bytes = mma_x_bytes(p->m, p->k, p->x_dtype), ctas = resident_blocks / tiles;
     size_t splits = (size_t) s->all.splits;
     size_t sums = splits * p->m * s->all.panels * GROUPWISE_PANEL_ROWS * sizeof(float);
-    if (n_shares < 2 || splits < 2 || p->scratch_bytes < x_bytes + sums)
+    if (ctas < 2 || splits < 2 || p->scratch_bytes < x_bytes + sums)
         return;
-    n_shares = n_shares < splits ? n_shares : splits;
-    s->splits_per_block = (int) ((splits + n_shares - 1) / n_shares);
+    ctas = ctas < splits ? ctas : splits;
+    s->splits_per_block = (int) ((splits + ctas - 1) / ctas);
     s->sums = (float *) ((char *) p->scratch + x_bytes);
 }
 

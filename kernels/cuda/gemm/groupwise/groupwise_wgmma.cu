@@ -370,10 +370,10 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
     if (status == 0)
         status = (int) cudaFuncSetAttribute(
             wgmma_kernel<CONFIG>, cudaFuncAttributeMaxDynamicSharedMemorySize, WGMMA_MAX_SMEM);
-    unsigned most = (unsigned) props->sm_count, tiles = (unsigned) a.tiles;
+    unsigned max_ctas = (unsigned) props->sm_count, tiles = (unsigned) a.tiles;
     unsigned blocks = a.cluster_size > 1 ? tiles * (unsigned) a.cluster_size
-                      : tiles < most     ? tiles
-                                         : most;
+                      : tiles < max_ctas ? tiles
+                                         : max_ctas;
     return status != 0 ? status
                        : ft_launch(wgmma_kernel<CONFIG>, blocks, CONFIG::threads,
                                    wgmma_shared_bytes<CONFIG>(&a), stream, props->has_pdl,

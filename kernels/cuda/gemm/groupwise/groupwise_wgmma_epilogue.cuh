@@ -20,7 +20,7 @@ typedef struct wgmma_output {
     ft_dtype dtype;
     ft_activation activation;
     float bias[2];
-    bool biased, whole;    /* whole: one store writes both */
+    bool biased, vectorized; /* vectorized: one store writes both */
     int columns_in_bounds; /* number of columns in bounds */
 } wgmma_output;
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ wgmma_output wgmma_output_of(const ft_cuda_groupwise_
     out.y = (char *) linear.y + first * (p.y_dtype == FT_F32 ? 4 : 2);
     out.activation = p.activation;
     out.biased = linear.bias != NULL;
-    out.whole = linear.rows % 2 == 0 && (uintptr_t) linear.y % 16 == 0;
+    out.vectorized = linear.rows % 2 == 0 && (uintptr_t) linear.y % 16 == 0;
 #pragma unroll
     for (int i = 0; i < 2; i++)
         out.bias[i] = out.biased && i < out.columns_in_bounds ? linear.bias[first + i] : 0.0f;
@@ -47,7 +47,7 @@ template <ft_dtype type>
 __device__ __forceinline__ void wgmma_store_x2(const wgmma_output &out, size_t token,
                                                float (&value)[2])
 {
-    if (out.whole)
+    if (out.vectorized)
         return ft_store_as<type, 2>(out.y, token * out.pitch, value);
 #pragma unroll
     for (int i = 0; i < 2; i++)

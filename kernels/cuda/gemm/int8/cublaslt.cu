@@ -3,9 +3,9 @@
  * Turing, Ampere and Ada.
  *
  * cuBLASLt writes int32 accumulators. A kernel before it converts x to COL32, one after it applies
- * the epilogue. Devices from sm_90 on do not support these layouts. There FT_CUDA_GEMM=lt runs an
- * emulation for tests: x and w are converted to row-major and a row-major cuBLASLt GEMM writes the
- * accumulators in COL32, so that both kernels of this file are tested. It is slow.
+ * the epilogue. Devices from sm_90 on do not support these layouts. There FT_CUDA_GEMM=cublaslt
+ * runs an emulation for tests: x and w are converted to row-major and a row-major cuBLASLt GEMM
+ * writes the accumulators in COL32, so that both kernels of this file are tested. It is slow.
  *
  * Descriptors are on the stack, nothing is allocated, and cuBLASLt gets no workspace.
  *
@@ -41,10 +41,10 @@ __global__ void __launch_bounds__(THREADS)
     if (i / 2 / m * 32 >= k)
         return;
     if (aligned) {
-        uint4 codes = make_uint4(0, 0, 0, 0);
+        uint4 quantized = make_uint4(0, 0, 0, 0);
         if (col < k)
-            codes = *(const uint4 *) (x + row * k + col);
-        *(uint4 *) (out + 16 * i) = codes;
+            quantized = *(const uint4 *) (x + row * k + col);
+        *(uint4 *) (out + 16 * i) = quantized;
         return;
     }
     for (size_t j = 0; j < 16; j++)

@@ -2,7 +2,7 @@
  * gemm.cu - INT8 GEMM kernel selection.
  *
  * Every kernel returns the same bits, so the choice only affects time. It is a table of device kind
- * and shape, and deterministic for a shape. FT_CUDA_GEMM=plain|mma|lt|wgmma|stream
+ * and shape, and deterministic for a shape. FT_CUDA_GEMM=simt|mma|cublaslt|wgmma|gemv
  * requests a kernel; where that kernel does not support a GEMM, the table decides and
  * ft_cuda_gemm_explain() reports it.
  *
@@ -16,19 +16,19 @@
 
 #include <cuda_runtime_api.h>
 
-/* Name, support predicate and launcher of each kernel. */
+/* Names, support predicate and launcher of each kernel. FT_CUDA_GEMM accepts both names. */
 typedef struct gemm_kernel {
-    const char *name;
+    const char *name, *former_name;
     bool (*supports)(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
     int (*launch)(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p);
 } gemm_kernel;
 
 static const gemm_kernel kernels[FT_CUDA_GEMM_KERNELS] = {
-    { "plain", ft_cuda_gemm_simt_supports, ft_cuda_gemm_simt },
-    { "mma", ft_cuda_gemm_mma_supports, ft_cuda_gemm_mma },
-    { "lt", ft_cuda_gemm_cublaslt_supports, ft_cuda_gemm_cublaslt },
-    { "wgmma", ft_cuda_gemm_wgmma_supports, ft_cuda_gemm_wgmma },
-    { "stream", ft_cuda_gemm_gemv_supports, ft_cuda_gemm_gemv },
+    { "simt", "plain", ft_cuda_gemm_simt_supports, ft_cuda_gemm_simt },
+    { "mma", "mma", ft_cuda_gemm_mma_supports, ft_cuda_gemm_mma },
+    { "cublaslt", "lt", ft_cuda_gemm_cublaslt_supports, ft_cuda_gemm_cublaslt },
+    { "wgmma", "wgmma", ft_cuda_gemm_wgmma_supports, ft_cuda_gemm_wgmma },
+    { "gemv", "stream", ft_cuda_gemm_gemv_supports, ft_cuda_gemm_gemv },
 };
 
 /* Kernels for a device kind and up to so many rows and columns, in order of preference. */
@@ -105,7 +105,8 @@ static const char *requested_name(void)
 static int kernel_named(const char *name)
 {
     int kernel = 0;
-    while (kernel < FT_CUDA_GEMM_KERNELS && strcmp(name, kernels[kernel].name) != 0)
+    while (kernel < FT_CUDA_GEMM_KERNELS && strcmp(name, kernels[kernel].name) != 0 &&
+           strcmp(name, kernels[kernel].former_name) != 0)
         kernel++;
     return kernel;
 }
@@ -133,15 +134,17 @@ extern "C" ft_cuda_gemm_kernel ft_cuda_gemm_select(const ft_cuda_device_props *p
 extern "C" void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p,
                                      char *text, size_t size)
 {
-    const char *name = requested_name(), *selected = kernels[ft_cuda_gemm_select(props, p)].name;
-    if (name == NULL)
-        snprintf(text, size, "%s", selected);
-    else if (kernel_named(name) == FT_CUDA_GEMM_KERNELS)
-        snprintf(text, size, "%s: FT_CUDA_GEMM=%s is not a kernel", selected, name);
-    else if (strcmp(name, selected) != 0)
-        snprintf(text, size, "%s: FT_CUDA_GEMM=%s does not support it", selected, name);
+    const char *requested = requested_name();
+    ft_cuda_gemm_kernel kernel = ft_cuda_gemm_select(props, p);
+    const char *name = kernels[kernel].name;
+    if (requested == NULL)
+        snprintf(text, size, "%s", name);
+    else if (kernel_named(requested) == FT_CUDA_GEMM_KERNELS)
+        snprintf(text, size, "%s: FT_CUDA_GEMM=%s is not a kernel", name, requested);
+    else if (kernel_named(requested) != kernel)
+        snprintf(text, size, "%s: FT_CUDA_GEMM=%s does not support it", name, requested);
     else
-        snprintf(text, size, "%s: requested by FT_CUDA_GEMM", selected);
+        snprintf(text, size, "%s: requested by FT_CUDA_GEMM", name);
 }
 
 extern "C" int ft_cuda_gemm_launch(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,

@@ -108,18 +108,18 @@ typedef struct small_m_tile {
 } small_m_tile;
 
 static const small_m_tile small_m_tiles[] = {
-    { FT_CUDA_WGMMA_SMALL_M_64, "few", 64, 64, 1, false },
-    { FT_CUDA_WGMMA_SMALL_M_64_SPLIT2, "few/2", 64, 64, 2, false },
-    { FT_CUDA_WGMMA_SMALL_M_64_SPLIT4, "few/4", 64, 64, 4, false },
-    { FT_CUDA_WGMMA_SMALL_M_96, "few96", 64, 96, 1, false },
-    { FT_CUDA_WGMMA_M64_N64_SPLIT2, "deep64/2", 64, 64, 2, true },
-    { FT_CUDA_WGMMA_M64_N96, "deep96", 64, 96, 1, true },
-    { FT_CUDA_WGMMA_M64_N128_SPLIT2, "deep128/2", 64, 128, 2, true },
-    { FT_CUDA_WGMMA_M64_N192, "deep192", 64, 192, 1, true },
-    { FT_CUDA_WGMMA_M128_N64_SPLIT2, "pair64/2", 128, 64, 2, true },
-    { FT_CUDA_WGMMA_M128_N96, "pair96", 128, 96, 1, true },
-    { FT_CUDA_WGMMA_M128_N128_SPLIT2, "pair128/2", 128, 128, 2, true },
-    { FT_CUDA_WGMMA_M128_N192, "pair192", 128, 192, 1, true },
+    { FT_CUDA_WGMMA_SMALL_M_64, "small_m64", 64, 64, 1, false },
+    { FT_CUDA_WGMMA_SMALL_M_64_SPLIT2, "small_m64/2", 64, 64, 2, false },
+    { FT_CUDA_WGMMA_SMALL_M_64_SPLIT4, "small_m64/4", 64, 64, 4, false },
+    { FT_CUDA_WGMMA_SMALL_M_96, "small_m96", 64, 96, 1, false },
+    { FT_CUDA_WGMMA_M64_N64_SPLIT2, "64x64/2", 64, 64, 2, true },
+    { FT_CUDA_WGMMA_M64_N96, "64x96", 64, 96, 1, true },
+    { FT_CUDA_WGMMA_M64_N128_SPLIT2, "64x128/2", 64, 128, 2, true },
+    { FT_CUDA_WGMMA_M64_N192, "64x192", 64, 192, 1, true },
+    { FT_CUDA_WGMMA_M128_N64_SPLIT2, "128x64/2", 128, 64, 2, true },
+    { FT_CUDA_WGMMA_M128_N96, "128x96", 128, 96, 1, true },
+    { FT_CUDA_WGMMA_M128_N128_SPLIT2, "128x128/2", 128, 128, 2, true },
+    { FT_CUDA_WGMMA_M128_N192, "128x192", 128, 192, 1, true },
 };
 
 static const small_m_tile *find_small_m(ft_cuda_wgmma_tile tile)

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/gemm/int8/wgmma_args.cuh"
 #include "kernels/cuda/gemm/int8/wgmma_float_out.cuh"
+#include "kernels/cuda/ptx/pipeline.cuh"
 
 /* How two consumer warpgroups share the work (wgmma_gemm.cuh). */
 typedef enum wgmma_schedule { WGMMA_PINGPONG, WGMMA_COOPERATIVE } wgmma_schedule;
@@ -36,24 +37,6 @@ template <class SHAPE, bool GENERAL, typename Y> struct wgmma_smem {
 
 #ifdef FT_HAS_WGMMA
 
-/* Pipeline state: stage index and phase parity. */
-template <int STAGES> struct wgmma_pipeline_state {
-    int stage_index;
-    unsigned phase;
-
-    __device__ __forceinline__ explicit wgmma_pipeline_state(int stage)
-        : stage_index(stage % STAGES), phase(stage / STAGES & 1)
-    {
-    }
-    __device__ __forceinline__ void advance()
-    {
-        if (++stage_index == STAGES) {
-            stage_index = 0;
-            phase ^= 1;
-        }
-    }
-};
-
 /* One thread, before all others start. */
 template <class SHAPE, bool GENERAL, typename Y>
 __device__ __forceinline__ void wgmma_pipeline_init(wgmma_smem<SHAPE, GENERAL, Y> &s,
@@ -61,10 +44,8 @@ __device__ __forceinline__ void wgmma_pipeline_init(wgmma_smem<SHAPE, GENERAL, Y
 {
     ft_tma_prefetch_map(&a.x);
     ft_tma_prefetch_map(&a.w);
-    for (int i = 0; i < SHAPE::stages; i++) {
-        ft_mbarrier_init(&s.full[i], 2);
-        ft_mbarrier_init(&s.empty[i], SHAPE::consumer_warps);
-    }
+    for (int i = 0; i < SHAPE::stages; i++)
+        ft_pipeline_init_stage(s, i, 2, SHAPE::consumer_warps);
     ft_mbarrier_fence_init();
 }
 
@@ -76,20 +57,19 @@ template <class SHAPE, bool GENERAL, typename Y>
 __device__ __forceinline__ void wgmma_produce(wgmma_smem<SHAPE, GENERAL, Y> &s, const wgmma_args &a,
                                               bool weights)
 {
-    wgmma_pipeline_state<SHAPE::stages> at(0);
+    ft_pipeline_state state = { 0, 0 };
     unsigned bytes = (weights ? SHAPE::cols : SHAPE::tile_rows) * WGMMA_TILE_K;
     if (!weights)
         ft_pdl_wait();
     for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x) {
         wgmma_tile_coord coord = wgmma_tile_coord_of(a, tile, SHAPE::tile_rows, SHAPE::cols);
-        for (int k_tile = 0; k_tile < a.k_tiles; k_tile++, at.advance()) {
-            uint64_t *full = &s.full[at.stage_index];
-            ft_mbarrier_wait(&s.empty[at.stage_index], at.phase ^ 1);
-            ft_mbarrier_arrive_expect_tx(full, bytes);
+        for (int k_tile = 0; k_tile < a.k_tiles; k_tile++, state.advance(SHAPE::stages)) {
+            uint64_t *full = ft_pipeline_producer_acquire(s, state, bytes);
             if (weights)
-                ft_tma_load_prepacked(s.w[at.stage_index], &a.w, full, coord.col, k_tile);
+                ft_tma_load_prepacked(s.w[state.stage_index], &a.w, full, coord.col, k_tile);
             else
-                ft_tma_load_2d(s.x[at.stage_index], &a.x, full, coord.row, k_tile * WGMMA_TILE_K);
+                ft_tma_load_2d(s.x[state.stage_index], &a.x, full, coord.row,
+                               k_tile * WGMMA_TILE_K);
         }
     }
     if (!weights)
@@ -101,20 +81,20 @@ template <class SHAPE> using wgmma_acc = int32_t[SHAPE::m64_blocks][SHAPE::cols 
 
 /* A consumer warpgroup's position in the pipeline; its rows start at `row` of a tile. */
 template <class SHAPE> struct wgmma_consumer {
-    wgmma_pipeline_state<SHAPE::stages> at;
+    ft_pipeline_state state;
     int row, prev_stage; /* previous stage; -1 before a tile's first k tile */
 
     __device__ __forceinline__ wgmma_consumer(int stage, int own_row)
-        : at(stage), row(own_row), prev_stage(-1)
+        : state(ft_pipeline_state_after(stage, SHAPE::stages)), row(own_row), prev_stage(-1)
     {
     }
     /* One k tile. The previous stage is released once this wgmma is in flight. */
     template <class SHARED>
     __device__ __forceinline__ void multiply(SHARED &s, wgmma_acc<SHAPE> &sums)
     {
-        ft_mbarrier_wait(&s.full[at.stage_index], at.phase);
-        uint64_t x = ft_wgmma_descriptor(s.x[at.stage_index] + row * WGMMA_TILE_K);
-        uint64_t w = ft_wgmma_descriptor(s.w[at.stage_index]);
+        ft_pipeline_consumer_wait(s, state);
+        uint64_t x = ft_wgmma_descriptor(s.x[state.stage_index] + row * WGMMA_TILE_K);
+        uint64_t w = ft_wgmma_descriptor(s.w[state.stage_index]);
         ft_wgmma_fence();
 #pragma unroll
         for (int k = 0; k < WGMMA_TILE_K / 32; k++)
@@ -125,8 +105,8 @@ template <class SHAPE> struct wgmma_consumer {
         ft_wgmma_commit();
         ft_wgmma_wait<1>();
         release(s);
-        prev_stage = at.stage_index;
-        at.advance();
+        prev_stage = state.stage_index;
+        state.advance(SHAPE::stages);
     }
     /* After a tile's last k tile: wait for the accumulators. */
     template <class SHARED>
@@ -138,11 +118,11 @@ template <class SHAPE> struct wgmma_consumer {
         for (int i = 0; i < SHAPE::m64_blocks; i++)
             ft_wgmma_fence_acc(sums[i]);
     }
-    /* Release the previous stage, one arrival per warp. */
+    /* Release the previous stage. */
     template <class SHARED> __device__ __forceinline__ void release(SHARED &s) const
     {
-        if (prev_stage >= 0 && threadIdx.x % 32 == 0)
-            ft_mbarrier_arrive(&s.empty[prev_stage]);
+        if (prev_stage >= 0)
+            ft_pipeline_consumer_release(s, prev_stage);
     }
 };
 

@@ -10,6 +10,7 @@
  */
 #include "kernels/cuda/gemm/int8/wgmma_kernels.h"
 #include "kernels/cuda/gemm/int8/wgmma_units.cuh"
+#include "kernels/cuda/ptx/pipeline.cuh"
 
 enum { STAGE = 128 }; /* k per stage */
 
@@ -43,16 +44,13 @@ __device__ __forceinline__ void load(small_m_smem<SHAPE> &s, const wgmma_args &a
     if (!weights)
         ft_pdl_wait();
     for (int i = 0; i < k_tiles; i++) {
-        int stage_index = i % SHAPE::stages;
-        ft_mbarrier_wait(&s.empty[stage_index], i / SHAPE::stages + 1 & 1);
-        ft_mbarrier_arrive_expect_tx(&s.full[stage_index],
-                                     (weights ? SHAPE::cols : a.box_rows) * STAGE);
+        ft_pipeline_state state = ft_pipeline_state_after(i, SHAPE::stages);
+        uint64_t *full =
+            ft_pipeline_producer_acquire(s, state, (weights ? SHAPE::cols : a.box_rows) * STAGE);
         if (weights)
-            ft_tma_load_prepacked(s.w[stage_index], &a.w, &s.full[stage_index], coord.col,
-                                  first + i);
+            ft_tma_load_prepacked(s.w[state.stage_index], &a.w, full, coord.col, first + i);
         else
-            ft_tma_load_2d(s.x[stage_index], &a.x, &s.full[stage_index], coord.row,
-                           (first + i) * STAGE);
+            ft_tma_load_2d(s.x[state.stage_index], &a.x, full, coord.row, (first + i) * STAGE);
     }
     if (!weights)
         ft_pdl_launch_dependents();
@@ -63,18 +61,17 @@ __device__ __forceinline__ void multiply(small_m_smem<SHAPE> &s, int k_tiles,
                                          int32_t (&sums)[SHAPE::cols / 2])
 {
     for (int i = 0; i < k_tiles; i++) {
-        int stage_index = i % SHAPE::stages;
-        ft_mbarrier_wait(&s.full[stage_index], i / SHAPE::stages & 1);
-        uint64_t x = ft_wgmma_descriptor(s.x[stage_index]);
-        uint64_t w = ft_wgmma_descriptor(s.w[stage_index]);
+        ft_pipeline_state state = ft_pipeline_state_after(i, SHAPE::stages);
+        ft_pipeline_consumer_wait(s, state);
+        uint64_t x = ft_wgmma_descriptor(s.x[state.stage_index]);
+        uint64_t w = ft_wgmma_descriptor(s.w[state.stage_index]);
         ft_wgmma_fence();
 #pragma unroll
         for (int k = 0; k < STAGE / 32; k++)
             ft_wgmma_i8<SHAPE::cols>(sums, x + 2 * k, w + 2 * k);
         ft_wgmma_commit();
         ft_wgmma_wait<0>(); /* memory-bound: keeping a second wgmma in flight gains nothing */
-        if (threadIdx.x % 32 == 0)
-            ft_mbarrier_arrive(&s.empty[stage_index]);
+        ft_pipeline_consumer_release(s, state.stage_index);
     }
     ft_wgmma_fence_acc(sums);
 }
@@ -115,10 +112,8 @@ __global__ void __launch_bounds__(SHAPE::threads, 2)
     if (threadIdx.x == 0) {
         ft_tma_prefetch_map(&a.x);
         ft_tma_prefetch_map(&a.w);
-        for (int i = 0; i < SHAPE::stages; i++) {
-            ft_mbarrier_init(&s.full[i], 2);
-            ft_mbarrier_init(&s.empty[i], SHAPE::consumers / 32);
-        }
+        for (int i = 0; i < SHAPE::stages; i++)
+            ft_pipeline_init_stage(s, i, 2, SHAPE::consumers / 32);
         ft_mbarrier_init(&s.arrived, 1);
         if (blocks > 1)
             ft_mbarrier_arrive_expect_tx(&s.arrived, sizeof s.partials);

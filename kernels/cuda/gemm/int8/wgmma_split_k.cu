@@ -64,39 +64,20 @@ typedef struct split_k_work {
 
 /* ---- Producer -------------------------------------------------------------------------------- */
 
-template <int STAGES>
-__device__ __forceinline__ void init_pipeline(split_k_pipeline<STAGES> &pipeline,
-                                              int consumer_warps)
-{
-    for (int i = 0; i < STAGES; i++) {
-        ft_mbarrier_init(&pipeline.full[i], 1);
-        ft_mbarrier_init(&pipeline.empty[i], consumer_warps);
-    }
-}
-
 /* One thread, before all others start. */
 template <class SHAPE>
 __device__ __forceinline__ void init_pipelines(split_k_smem<SHAPE> &s, const wgmma_args &a)
 {
     ft_tma_prefetch_map(&a.w);
     ft_tma_prefetch_map(&a.x);
-    init_pipeline(s.x_pipeline, SHAPE::consumers / 32);
-    init_pipeline(s.w_pipeline, SHAPE::consumers / 32);
+    for (int i = 0; i < SHAPE::x_stages; i++)
+        ft_pipeline_init_stage(s.x_pipeline, i, 1, SHAPE::consumers / 32);
+    for (int i = 0; i < SHAPE::w_stages; i++)
+        ft_pipeline_init_stage(s.w_pipeline, i, 1, SHAPE::consumers / 32);
     ft_mbarrier_init(&s.arrived, 1);
     if (SHAPE::blocks > 1)
         ft_mbarrier_arrive_expect_tx(&s.arrived, sizeof s.partials);
     ft_mbarrier_fence_init();
-}
-
-/* Acquire the next stage once its readers have released it; returns its full barrier. */
-template <int STAGES>
-__device__ __forceinline__ uint64_t *producer_acquire(split_k_pipeline<STAGES> &pipeline,
-                                                      const wgmma_pipeline_state<STAGES> &at,
-                                                      unsigned bytes)
-{
-    ft_mbarrier_wait(&pipeline.empty[at.stage_index], at.phase ^ 1);
-    ft_mbarrier_arrive_expect_tx(&pipeline.full[at.stage_index], bytes);
-    return &pipeline.full[at.stage_index];
 }
 
 /*
@@ -107,14 +88,16 @@ template <class SHAPE>
 __device__ __forceinline__ void load_weights(split_k_smem<SHAPE> &s, const wgmma_args &a,
                                              const split_k_work &block_work, int from, int to)
 {
-    wgmma_pipeline_state<SHAPE::w_stages> at(from), arrived_stage(max(from - SHAPE::in_flight, 0));
-    for (int i = from; i < to; i++, at.advance()) {
+    ft_pipeline_state state = ft_pipeline_state_after(from, SHAPE::w_stages);
+    ft_pipeline_state arrived =
+        ft_pipeline_state_after(max(from - SHAPE::in_flight, 0), SHAPE::w_stages);
+    for (int i = from; i < to; i++, state.advance(SHAPE::w_stages)) {
         if (i >= SHAPE::in_flight) {
-            ft_mbarrier_wait(&s.w_pipeline.full[arrived_stage.stage_index], arrived_stage.phase);
-            arrived_stage.advance();
+            ft_pipeline_consumer_wait(s.w_pipeline, arrived);
+            arrived.advance(SHAPE::w_stages);
         }
-        uint64_t *full = producer_acquire(s.w_pipeline, at, SHAPE::w_bytes);
-        ft_tma_load_prepacked(s.w[at.stage_index], &a.w, full, block_work.coord.col,
+        uint64_t *full = ft_pipeline_producer_acquire(s.w_pipeline, state, SHAPE::w_bytes);
+        ft_tma_load_prepacked(s.w[state.stage_index], &a.w, full, block_work.coord.col,
                               block_work.first + i);
     }
 }
@@ -123,10 +106,10 @@ template <class SHAPE>
 __device__ __forceinline__ void load_x(split_k_smem<SHAPE> &s, const wgmma_args &a,
                                        const split_k_work &block_work)
 {
-    wgmma_pipeline_state<SHAPE::x_stages> at(0);
-    for (int i = 0; i < block_work.k_tiles; i++, at.advance()) {
-        uint64_t *full = producer_acquire(s.x_pipeline, at, (unsigned) a.box_rows * STAGE);
-        ft_tma_load_2d(s.x[at.stage_index], &a.x, full, block_work.coord.row,
+    ft_pipeline_state state = { 0, 0 };
+    for (int i = 0; i < block_work.k_tiles; i++, state.advance(SHAPE::x_stages)) {
+        uint64_t *full = ft_pipeline_producer_acquire(s.x_pipeline, state, a.box_rows * STAGE);
+        ft_tma_load_2d(s.x[state.stage_index], &a.x, full, block_work.coord.row,
                        (block_work.first + i) * STAGE);
     }
 }
@@ -135,27 +118,24 @@ __device__ __forceinline__ void load_x(split_k_smem<SHAPE> &s, const wgmma_args 
 
 /* A warp's position in both pipelines. */
 template <class SHAPE> struct split_k_consumer {
-    wgmma_pipeline_state<SHAPE::x_stages> x;
-    wgmma_pipeline_state<SHAPE::w_stages> w;
+    ft_pipeline_state x, w;
 
-    __device__ __forceinline__ split_k_consumer() : x(0), w(0) {}
+    __device__ __forceinline__ split_k_consumer() : x{ 0, 0 }, w{ 0, 0 } {}
+
     __device__ __forceinline__ void wait(split_k_smem<SHAPE> &s) const
     {
-        ft_mbarrier_wait(&s.w_pipeline.full[w.stage_index], w.phase);
-        ft_mbarrier_wait(&s.x_pipeline.full[x.stage_index], x.phase);
+        ft_pipeline_consumer_wait(s.w_pipeline, w);
+        ft_pipeline_consumer_wait(s.x_pipeline, x);
     }
     __device__ __forceinline__ void advance()
     {
-        x.advance();
-        w.advance();
+        x.advance(SHAPE::x_stages);
+        w.advance(SHAPE::w_stages);
     }
-    /* Release the stage, one arrival per warp. */
     __device__ __forceinline__ void release(split_k_smem<SHAPE> &s) const
     {
-        if (threadIdx.x % 32 == 0) {
-            ft_mbarrier_arrive(&s.w_pipeline.empty[w.stage_index]);
-            ft_mbarrier_arrive(&s.x_pipeline.empty[x.stage_index]);
-        }
+        ft_pipeline_consumer_release(s.w_pipeline, w.stage_index);
+        ft_pipeline_consumer_release(s.x_pipeline, x.stage_index);
     }
 };
 

@@ -110,7 +110,7 @@ template <class CONFIG> struct wgmma_consumer {
     const ft_cuda_groupwise_args &p;
     const wgmma_args &a;
     wgmma_smem<CONFIG> s;
-    wgmma_pipeline<CONFIG> qweights, x;     /* next k tile to dequantize, and to multiply */
+    ft_pipeline qweights, x;                /* next k tile to dequantize, and to multiply */
     wgmma_tile_scheduler<CONFIG> scheduler; /* at the k tile that is finished next */
     int k_tiles_left;                       /* k tiles left, including the one being multiplied */
     float k_tile_acc[CONFIG::tokens / 2];   /* a lane's accumulators of its rows and tokens */
@@ -177,7 +177,7 @@ template <class CONFIG> struct wgmma_consumer {
     __device__ __forceinline__ void load_next(wgmma_qweights<CONFIG> &next, bool have_arrived)
     {
         if (!have_arrived)
-            qweights.wait();
+            qweights.consumer_wait();
         next.load(s.qweights_of(qweights), s.scales_of(qweights),
                   has_zeros() ? s.zeros_of(qweights) : NULL);
     }
@@ -186,7 +186,7 @@ template <class CONFIG> struct wgmma_consumer {
     {
         next.unpack(weights, has_zeros());
         __syncwarp();
-        qweights.release();
+        qweights.consumer_release();
         qweights.advance();
     }
     /* Issues the wgmma without waiting for it. */
@@ -194,7 +194,7 @@ template <class CONFIG> struct wgmma_consumer {
     {
         uint64_t tokens = ft_wgmma_descriptor(s.x_of(x));
         if (!test_wait)
-            x.wait();
+            x.consumer_wait();
         ft_wgmma_fence();
 #pragma unroll
         for (int k_step = 0; k_step < STEPS; k_step++)
@@ -211,7 +211,7 @@ template <class CONFIG> struct wgmma_consumer {
         ft_wgmma_wait<0>();
         ft_wgmma_fence_acc(k_tile_acc);
         weights.fence();
-        x.release();
+        x.consumer_release();
         x.advance();
     }
     __device__ __forceinline__ void scale(const wgmma_weights<CONFIG> &weights)
@@ -250,13 +250,13 @@ template <class CONFIG> struct wgmma_consumer {
         unpack_next(weights, next);
         multiply(weights, false);
         for (bool begun = false;; begun = true) {
-            bool follows = k_tiles_left > 1, qweights_ready = follows && qweights.test_wait();
+            bool follows = k_tiles_left > 1, qweights_ready = follows && qweights.consumer_test_wait();
             if (begun)
                 advance_k_tile(); /* the previous one */
             if (follows)
                 load_next(next, qweights_ready);
             wait(weights);
-            bool x_ready = x.test_wait();
+            bool x_ready = x.consumer_test_wait();
             scale(weights);
             if (!follows)
                 break;
@@ -274,8 +274,8 @@ template <class CONFIG> struct wgmma_consumer {
                                             const wgmma_weights<CONFIG> &next)
     {
         wait(weights);
-        bool follows = k_tiles_left > 2, x_ready = x.test_wait();
-        bool qweights_ready = follows && qweights.test_wait();
+        bool follows = k_tiles_left > 2, x_ready = x.consumer_test_wait();
+        bool qweights_ready = follows && qweights.consumer_test_wait();
         scale(weights);
         multiply(next, x_ready);
         advance_k_tile();
@@ -335,8 +335,8 @@ static __global__ void __launch_bounds__(CONFIG::threads, 1)
     const wgmma_smem<CONFIG> s = { shared, a };
     const bool split_k = CONFIG::split_k && a.cluster_size > 1;
     if (threadIdx.x == CONFIG::consumers) {
-        s.x().init();
-        s.qweights().init();
+        s.x().init(CONFIG::consumers / 32);
+        s.qweights().init(CONFIG::consumers / 32);
         ft_mbarrier_init(&s.partial_barriers()[0], 1);
         ft_mbarrier_init(&s.partial_barriers()[1], 1);
         ft_mbarrier_fence_init();

@@ -7,7 +7,7 @@
 #define FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_WGMMA_CUH
 
 #include "kernels/cuda/gemm/groupwise/groupwise.cuh"
-#include "kernels/cuda/ptx/tma.cuh"
+#include "kernels/cuda/ptx/pipeline.cuh"
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
 enum {
@@ -274,55 +274,6 @@ template <class CONFIG> __device__ __forceinline__ int wgmma_stages(const wgmma_
     return CONFIG::split_k ? a.n_stages : CONFIG::max_stages;
 }
 
-/* Pipeline of one operand: stage index and phase parity. */
-template <class CONFIG> struct wgmma_pipeline {
-    uint64_t *full, *empty;
-    int n_stages, stage_index = 0;
-    unsigned phase = 0;
-
-    __device__ __forceinline__ wgmma_pipeline(char *barriers, int n_stages)
-        : full((uint64_t *) barriers), empty(full + n_stages), n_stages(n_stages)
-    {
-    }
-    /* One thread, before all others start. */
-    __device__ __forceinline__ void init() const
-    {
-        for (int i = 0; i < n_stages; i++) {
-            ft_mbarrier_init(&full[i], 1);
-            ft_mbarrier_init(&empty[i], CONFIG::consumers / 32);
-        }
-    }
-    __device__ __forceinline__ void advance()
-    {
-        if (++stage_index == n_stages) {
-            stage_index = 0;
-            phase ^= 1;
-        }
-    }
-    /* Producer: acquire the stage for so many bytes; returns its full barrier. */
-    __device__ __forceinline__ uint64_t *producer_acquire(unsigned bytes) const
-    {
-        ft_mbarrier_wait(&empty[stage_index], phase ^ 1);
-        ft_mbarrier_arrive_expect_tx(&full[stage_index], bytes);
-        return &full[stage_index];
-    }
-    __device__ __forceinline__ void wait() const
-    {
-        ft_mbarrier_wait(&full[stage_index], phase);
-    }
-    /* Whether the stage has arrived, tested long before it is needed, when the test is free. */
-    __device__ __forceinline__ bool test_wait() const
-    {
-        return ft_mbarrier_test_wait(&full[stage_index], phase);
-    }
-    /* Release the stage; all lanes of the warp have read it. */
-    __device__ __forceinline__ void release() const
-    {
-        if (threadIdx.x % 32 == 0)
-            ft_mbarrier_arrive(&empty[stage_index]);
-    }
-};
-
 /*
  * Shared memory of a thread block: stages of x, of weights, of scales and zero points; sums;
  * barriers.
@@ -352,32 +303,32 @@ template <class CONFIG> struct wgmma_smem {
         return scale_region() + n_stages() * CONFIG::scale_region +
                m8_tiles * CONFIG::m8_tile_bytes;
     }
-    __device__ __forceinline__ wgmma_pipeline<CONFIG> x() const
+    __device__ __forceinline__ ft_pipeline x() const
     {
-        return wgmma_pipeline<CONFIG>(barriers(), n_stages());
+        return ft_pipeline(barriers(), n_stages());
     }
-    __device__ __forceinline__ wgmma_pipeline<CONFIG> qweights() const
+    __device__ __forceinline__ ft_pipeline qweights() const
     {
-        return wgmma_pipeline<CONFIG>(barriers() + n_stages() * 16, n_stages());
+        return ft_pipeline(barriers() + n_stages() * 16, n_stages());
     }
     /* Of partial sums from other thread blocks, two. */
     __device__ __forceinline__ uint64_t *partial_barriers() const
     {
         return (uint64_t *) (barriers() + n_stages() * CONFIG::barriers);
     }
-    __device__ __forceinline__ char *x_of(const wgmma_pipeline<CONFIG> &pipeline) const
+    __device__ __forceinline__ char *x_of(const ft_pipeline &pipeline) const
     {
         return at + pipeline.stage_index * CONFIG::x_stage_bytes;
     }
-    __device__ __forceinline__ char *qweights_of(const wgmma_pipeline<CONFIG> &pipeline) const
+    __device__ __forceinline__ char *qweights_of(const ft_pipeline &pipeline) const
     {
         return at + n_stages() * CONFIG::x_stage_bytes + pipeline.stage_index * CONFIG::qweights;
     }
-    __device__ __forceinline__ char *scales_of(const wgmma_pipeline<CONFIG> &pipeline) const
+    __device__ __forceinline__ char *scales_of(const ft_pipeline &pipeline) const
     {
         return scale_region() + pipeline.stage_index * CONFIG::scale_region;
     }
-    __device__ __forceinline__ char *zeros_of(const wgmma_pipeline<CONFIG> &pipeline) const
+    __device__ __forceinline__ char *zeros_of(const ft_pipeline &pipeline) const
     {
         return scales_of(pipeline) + 2 * CONFIG::weights;
     }

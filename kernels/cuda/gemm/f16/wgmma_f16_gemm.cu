@@ -23,10 +23,8 @@ __device__ __forceinline__ void init_pipeline(f16_smem_tail<SHAPE> &tail, const 
     f16_tile_coord coord = f16_tile_coord_of(a, work.first, SHAPE::rows, SHAPE::weights);
     ft_tma_prefetch_map(&a.w[coord.gemm]);
     ft_tma_prefetch_map(&a.x);
-    for (int i = 0; i < a.stages; i++) {
-        ft_mbarrier_init(&tail.full[i], 2);
-        ft_mbarrier_init(&tail.empty[i], SHAPE::consumers / 32);
-    }
+    for (int i = 0; i < a.stages; i++)
+        ft_pipeline_init_stage(tail, i, 2, SHAPE::consumers / 32);
     ft_mbarrier_fence_init();
 }
 
@@ -51,13 +49,13 @@ template <class SHAPE, bool bf16>
 __device__ __forceinline__ void consume(const char *stages_smem, f16_smem_tail<SHAPE> &tail,
                                         const f16_gemm_params &a, const f16_block_work &work)
 {
-    f16_pipeline_state at = { 0, 0 };
+    ft_pipeline_state state = { 0, 0 };
     ft_pdl_wait(); /* earlier kernels may still read the previous contents of y */
     for (int tile = work.first; tile < a.tiles; tile += work.stride) {
         f16_tile_coord coord = f16_tile_coord_of(a, tile, SHAPE::rows, SHAPE::weights);
         f16_out_columns columns = f16_out_columns_of(a, coord);
         f16_acc<SHAPE> sums;
-        f16_accumulate_splits<SHAPE, bf16>(stages_smem, tail, a, work, at, sums);
+        f16_accumulate_splits<SHAPE, bf16>(stages_smem, tail, a, work, state, sums);
         if (SHAPE::serial_splits || a.cluster_size == 1)
             f16_epilogue<SHAPE>(tail, a, coord, columns, sums);
         else

@@ -16,7 +16,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/gemm/f16/wgmma_f16_gemm.h"
 #include "kernels/cuda/rows.cuh"
-#include "kernels/cuda/ptx/tma.cuh"
+#include "kernels/cuda/ptx/pipeline.cuh"
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
 enum {
@@ -136,20 +136,6 @@ __device__ __forceinline__ f16_block_work f16_block_work_of(const f16_gemm_param
     return work;
 }
 
-/* Pipeline state: stage index and phase parity. */
-typedef struct f16_pipeline_state {
-    int stage_index;
-    unsigned parity;
-} f16_pipeline_state;
-
-__device__ __forceinline__ void f16_pipeline_advance(f16_pipeline_state &at, int stages)
-{
-    if (++at.stage_index == stages) {
-        at.stage_index = 0;
-        at.parity ^= 1;
-    }
-}
-
 /* ---- Producer -------------------------------------------------------------------------------- */
 
 /* One thread per operand. */
@@ -157,17 +143,17 @@ template <class SHAPE, bool weights>
 __device__ __forceinline__ void f16_produce(char *stages_smem, f16_smem_tail<SHAPE> &tail,
                                             const f16_gemm_params &a, const f16_block_work &work)
 {
-    f16_pipeline_state at = { 0, 0 };
+    ft_pipeline_state state = { 0, 0 };
+    constexpr int k_tiles = SHAPE::k_tiles_per_stage;
     for (int tile = work.first; tile < a.tiles; tile += work.stride) {
         f16_tile_coord coord = f16_tile_coord_of(a, tile, SHAPE::rows, SHAPE::weights);
-        for (int k_tile = work.from; k_tile < work.to; k_tile += SHAPE::k_tiles_per_stage) {
-            char *panel = stages_smem + at.stage_index * SHAPE::stage;
-            uint64_t *full = &tail.full[at.stage_index];
-            ft_mbarrier_wait(&tail.empty[at.stage_index], at.parity ^ 1);
-            ft_mbarrier_arrive_expect_tx(full, SHAPE::k_tiles_per_stage *
-                                                   (weights ? SHAPE::w_bytes : a.x_bytes));
+        for (int k_tile = work.from; k_tile < work.to; k_tile += k_tiles) {
+            char *panel = stages_smem + state.stage_index * SHAPE::stage;
+            ft_pipeline_producer_acquire(tail, state);
+            uint64_t *full = ft_pipeline_producer_expect(
+                tail, state, k_tiles * (weights ? SHAPE::w_bytes : a.x_bytes));
 #pragma unroll
-            for (int i = 0; i < SHAPE::k_tiles_per_stage; i++, panel += SHAPE::panel) {
+            for (int i = 0; i < k_tiles; i++, panel += SHAPE::panel) {
                 /* out-of-bounds x and weights read as zero */
                 int right = (k_tile + i < work.to ? k_tile + i : a.k_tiles) * F16_TILE_K_BYTES;
                 if (weights)
@@ -175,7 +161,7 @@ __device__ __forceinline__ void f16_produce(char *stages_smem, f16_smem_tail<SHA
                 else
                     ft_tma_load_2d(panel + SHAPE::w_bytes, &a.x, full, coord.row, right);
             }
-            f16_pipeline_advance(at, a.stages);
+            state.advance(a.stages);
         }
     }
 }
@@ -199,28 +185,26 @@ __device__ __forceinline__ void f16_mma_k_tile(const char *panel, f16_acc<SHAPE>
  */
 template <class SHAPE, bool bf16>
 __device__ __forceinline__ void f16_mainloop(const char *stages_smem, f16_smem_tail<SHAPE> &tail,
-                                             const f16_gemm_params &a, f16_pipeline_state &at,
+                                             const f16_gemm_params &a, ft_pipeline_state &state,
                                              int k_tiles, f16_acc<SHAPE> &sums)
 {
     int prev_stage = -1;
-    bool first_lane = threadIdx.x % 32 == 0;
     for (int i = 0; i < k_tiles;
-         i += SHAPE::k_tiles_per_stage, f16_pipeline_advance(at, a.stages)) {
-        const char *stage = stages_smem + at.stage_index * SHAPE::stage;
-        ft_mbarrier_wait(&tail.full[at.stage_index], at.parity);
+         i += SHAPE::k_tiles_per_stage, state.advance(a.stages)) {
+        const char *stage = stages_smem + state.stage_index * SHAPE::stage;
+        ft_pipeline_consumer_wait(tail, state);
         ft_wgmma_fence();
 #pragma unroll
         for (int j = 0; j < SHAPE::k_tiles_per_stage; j++)
             f16_mma_k_tile<SHAPE, bf16>(stage + j * SHAPE::panel, sums, i + j == 0);
         ft_wgmma_commit();
         ft_wgmma_wait<1>();
-        if (prev_stage >= 0 && first_lane)
-            ft_mbarrier_arrive(&tail.empty[prev_stage]);
-        prev_stage = at.stage_index;
+        if (prev_stage >= 0)
+            ft_pipeline_consumer_release(tail, prev_stage);
+        prev_stage = state.stage_index;
     }
     ft_wgmma_wait<0>();
-    if (first_lane)
-        ft_mbarrier_arrive(&tail.empty[prev_stage]);
+    ft_pipeline_consumer_release(tail, prev_stage);
     ft_wgmma_fence_acc(sums);
 }
 
@@ -228,19 +212,19 @@ __device__ __forceinline__ void f16_mainloop(const char *stages_smem, f16_smem_t
 template <class SHAPE, bool bf16>
 __device__ __forceinline__ void
 f16_accumulate_splits(const char *stages_smem, f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a,
-                      const f16_block_work &work, f16_pipeline_state &at, f16_acc<SHAPE> &sums)
+                      const f16_block_work &work, ft_pipeline_state &state, f16_acc<SHAPE> &sums)
 {
     if constexpr (SHAPE::serial_splits) {
         f16_acc<SHAPE> split;
         for (int r = 0; r < a.splits; r++) {
-            f16_mainloop<SHAPE, bf16>(stages_smem, tail, a, at,
+            f16_mainloop<SHAPE, bf16>(stages_smem, tail, a, state,
                                       f16_split_begin(a, r + 1) - f16_split_begin(a, r), split);
 #pragma unroll
             for (int i = 0; i < SHAPE::rows / 2; i++)
                 sums[i] = r == 0 ? split[i] : sums[i] + split[i];
         }
     } else {
-        f16_mainloop<SHAPE, bf16>(stages_smem, tail, a, at, work.to - work.from, sums);
+        f16_mainloop<SHAPE, bf16>(stages_smem, tail, a, state, work.to - work.from, sums);
     }
 }
 

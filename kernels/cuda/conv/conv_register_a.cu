@@ -14,8 +14,8 @@ static __global__ void __launch_bounds__(FORM::threads, 1)
     extern __shared__ __align__(1024) char shared[];
     const register_a_smem<FORM> s = { shared };
     if (threadIdx.x == CONV_CONSUMERS) {
-        s.x().init();
-        s.packed().init();
+        s.x().init(CONV_CONSUMERS / 32);
+        s.packed().init(CONV_CONSUMERS / 32);
         if constexpr (FORM::split_k)
             s.barriers()->init();
         ft_mbarrier_fence_init();

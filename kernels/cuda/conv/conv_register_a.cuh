@@ -77,86 +77,33 @@ __device__ __forceinline__ int k_tile_count(const conv_gemm_params &p)
     return (p.k_blocks + K_TILE_BLOCKS - 1) / K_TILE_BLOCKS;
 }
 
-/* ---- Pipelines ------------------------------------------------------------------------------ */
-
-/* Pipeline of one operand, one K tile per stage: the next stage, and its phase. */
-template <class FORM> struct register_a_pipeline {
-    uint64_t *full, *empty;
-    int stage_index = 0;
-    unsigned phase = 0;
-
-    __device__ __forceinline__ explicit register_a_pipeline(char *barriers)
-        : full((uint64_t *) barriers), empty(full + FORM::k_tiles)
-    {
-    }
-    /* Called by one thread before all others start. */
-    __device__ __forceinline__ void init() const
-    {
-        for (int i = 0; i < FORM::k_tiles; i++) {
-            ft_mbarrier_init(&full[i], 1);
-            ft_mbarrier_init(&empty[i], CONV_CONSUMERS / 32);
-        }
-    }
-    __device__ __forceinline__ void advance()
-    {
-        if (++stage_index == FORM::k_tiles) {
-            stage_index = 0;
-            phase ^= 1;
-        }
-    }
-    /* Producer acquire. */
-    __device__ __forceinline__ void producer_acquire() const
-    {
-        ft_mbarrier_wait(&empty[stage_index], phase ^ 1);
-    }
-    /* Announces `bytes` bytes for the current stage; returns the barrier that counts them. */
-    __device__ __forceinline__ uint64_t *expect_bytes(unsigned bytes) const
-    {
-        ft_mbarrier_arrive_expect_tx(&full[stage_index], bytes);
-        return &full[stage_index];
-    }
-    __device__ __forceinline__ void consumer_wait() const
-    {
-        ft_mbarrier_wait(&full[stage_index], phase);
-    }
-    /* Whether the stage is full, without waiting. */
-    __device__ __forceinline__ bool is_full() const
-    {
-        return ft_mbarrier_test_wait(&full[stage_index], phase);
-    }
-    /* Consumer release; all lanes of the warp must have read the stage. */
-    __device__ __forceinline__ void consumer_release() const
-    {
-        if (threadIdx.x % 32 == 0)
-            ft_mbarrier_arrive(&empty[stage_index]);
-    }
-};
+/* ---- Shared memory -------------------------------------------------------------------------- */
 
 /* Shared memory of a CTA. */
 template <class FORM> struct register_a_smem {
     char *at;
 
-    __device__ __forceinline__ register_a_pipeline<FORM> x() const
+    __device__ __forceinline__ ft_pipeline x() const
     {
-        return register_a_pipeline<FORM>(at + FORM::barriers_offset);
+        return ft_pipeline(at + FORM::barriers_offset, FORM::k_tiles);
     }
-    __device__ __forceinline__ register_a_pipeline<FORM> packed() const
+    __device__ __forceinline__ ft_pipeline packed() const
     {
-        return register_a_pipeline<FORM>(at + FORM::barriers_offset + FORM::k_tiles * 16);
+        return ft_pipeline(at + FORM::barriers_offset + FORM::k_tiles * 16, FORM::k_tiles);
     }
-    __device__ __forceinline__ char *x_of(const register_a_pipeline<FORM> &pipeline) const
+    __device__ __forceinline__ char *x_of(const ft_pipeline &pipeline) const
     {
         return at + pipeline.stage_index * FORM::x_k_tile;
     }
-    __device__ __forceinline__ char *packed_of(const register_a_pipeline<FORM> &pipeline) const
+    __device__ __forceinline__ char *packed_of(const ft_pipeline &pipeline) const
     {
         return at + FORM::packed_offset + pipeline.stage_index * FORM::packed;
     }
-    __device__ __forceinline__ char *scales_of(const register_a_pipeline<FORM> &pipeline) const
+    __device__ __forceinline__ char *scales_of(const ft_pipeline &pipeline) const
     {
         return at + FORM::scales_offset + pipeline.stage_index * FORM::scale_bytes;
     }
-    __device__ __forceinline__ char *zeros_of(const register_a_pipeline<FORM> &pipeline) const
+    __device__ __forceinline__ char *zeros_of(const ft_pipeline &pipeline) const
     {
         return scales_of(pipeline) + 2 * CONV_REGISTER_A_OUTPUTS;
     }
@@ -205,7 +152,7 @@ __device__ __forceinline__ void register_a_produce_weights(const register_a_smem
         for (int k_tile = work.first; k_tile < work.end; k_tile++, pipeline.advance()) {
             pipeline.producer_acquire();
             if (elect_one()) {
-                uint64_t *full = pipeline.expect_bytes(FORM::packed + 2 * rows + zeros);
+                uint64_t *full = pipeline.producer_expect(FORM::packed + 2 * rows + zeros);
                 ft_tma_load_3d(s.packed_of(pipeline), &p.w, full, 0, k_tile * (FORM::panel / 128),
                                output / GROUPWISE_PANEL_ROWS);
                 ft_bulk_load(s.scales_of(pipeline), p.t.groupwise.scale + index, 2 * rows, full);
@@ -262,7 +209,7 @@ __device__ __forceinline__ void register_a_produce_windows(const register_a_smem
         for (int k_tile = work.first; k_tile < work.end; k_tile++, pipeline.advance()) {
             pipeline.producer_acquire();
             if (elect_one())
-                pipeline.expect_bytes(FORM::x_k_tile);
+                pipeline.producer_expect(FORM::x_k_tile);
             register_a_load_k_tile<FORM>(s.x_of(pipeline), p, coord, iterator, k_tile,
                                          &pipeline.full[pipeline.stage_index]);
         }

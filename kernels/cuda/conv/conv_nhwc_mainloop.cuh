@@ -92,8 +92,8 @@ __device__ __forceinline__ void nhwc_wait_mma(nhwc_accumulators<FORM> &sums,
                                               nhwc_storage<FORM> &storage, int previous)
 {
     ft_wgmma_wait<0>();
-    if (previous >= 0 && threadIdx.x % 32 == 0)
-        ft_mbarrier_arrive(&storage.empty[previous]);
+    if (previous >= 0)
+        ft_pipeline_consumer_release(storage, previous);
 #pragma unroll
     for (int i = 0; i < FORM::m_tiles; i++)
         ft_wgmma_fence_acc(sums[i]);
@@ -110,15 +110,15 @@ __device__ __forceinline__ void nhwc_mainloop(nhwc_accumulators<FORM> &sums,
     int previous = -1;
     for (int i = 0; i < k_blocks; i++, state.advance(p.stages)) {
         const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
-        ft_mbarrier_wait(&storage.full[state.stage_index], state.phase);
+        ft_pipeline_consumer_wait(storage, state);
         ft_wgmma_fence();
 #pragma unroll
         for (int k = 0; k < 4; k++)
             nhwc_issue_mma<FORM>(sums, stage, p, o, k, i + k > 0);
         ft_wgmma_commit();
         ft_wgmma_wait<1>();
-        if (previous >= 0 && threadIdx.x % 32 == 0)
-            ft_mbarrier_arrive(&storage.empty[previous]);
+        if (previous >= 0)
+            ft_pipeline_consumer_release(storage, previous);
         previous = state.stage_index;
     }
     nhwc_wait_mma<FORM>(sums, storage, previous);
@@ -185,7 +185,7 @@ nhwc_mainloop_scaled_halves(nhwc_accumulators<FORM> &total, nhwc_accumulators<FO
 {
     const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
     int last = conv_divide(p.t.window - 1, p.group);
-    ft_mbarrier_wait(&storage.full[state.stage_index], state.phase);
+    ft_pipeline_consumer_wait(storage, state);
 #pragma unroll
     for (int m64_stride = 0; m64_stride < 2; m64_stride++) {
         nhwc_group_scales<FORM> scales;

@@ -144,7 +144,7 @@ __device__ __forceinline__ void conv_produce_weights(char *stages_smem, REST &st
         unsigned rows = zeros ? (unsigned) min(p.tile_outputs, p.padded_rows - output) : 0;
         for (int k_block = 0; k_block < p.k_blocks; k_block++, state.advance(p.stages)) {
             uint64_t *full = &packed_full[state.stage_index];
-            ft_mbarrier_wait(&storage.empty[state.stage_index], state.phase ^ 1);
+            ft_pipeline_producer_acquire(storage, state);
             ft_mbarrier_arrive_expect_tx(full, bytes + 2 * rows);
             conv_load_weights<FORM>(stages_smem, p, output, k_block, state.stage_index, full);
             if (zeros)
@@ -171,7 +171,7 @@ __device__ __forceinline__ void conv_produce_windows(char *stages_smem, REST &st
             conv_im2col_begin(p, coord.segment * p.segment + coord.window);
         for (int k_block = 0; k_block < p.k_blocks; k_block++, state.advance(p.stages)) {
             uint64_t *full = &packed_full[state.stage_index];
-            ft_mbarrier_wait(&storage.empty[state.stage_index], state.phase ^ 1);
+            ft_pipeline_producer_acquire(storage, state);
             ft_mbarrier_arrive_expect_tx(full, bytes);
             if (weights)
                 conv_load_weights<FORM>(stages_smem, p, coord.output, k_block, state.stage_index,

@@ -71,10 +71,9 @@ __device__ __forceinline__ void conv_mainloop(conv_accumulators<FORM> &sums,
                                               ft_pipeline_state &state, int k_blocks)
 {
     int previous = -1;
-    bool first_lane = threadIdx.x % 32 == 0;
     for (int i = 0; i < k_blocks; i++, state.advance(p.stages)) {
         const char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
-        ft_mbarrier_wait(&storage.full[state.stage_index], state.phase);
+        ft_pipeline_consumer_wait(storage, state);
         ft_wgmma_fence();
 #pragma unroll
         for (int k = 0; k < 4; k++)
@@ -86,13 +85,13 @@ __device__ __forceinline__ void conv_mainloop(conv_accumulators<FORM> &sums,
         } else {
             ft_wgmma_wait<1>();
         }
-        if (previous >= 0 && first_lane)
-            ft_mbarrier_arrive(&storage.empty[previous]);
+        if (previous >= 0)
+            ft_pipeline_consumer_release(storage, previous);
         previous = p.stages < 5 ? -1 : state.stage_index;
     }
     ft_wgmma_wait<0>();
-    if (previous >= 0 && first_lane)
-        ft_mbarrier_arrive(&storage.empty[previous]);
+    if (previous >= 0)
+        ft_pipeline_consumer_release(storage, previous);
     ft_wgmma_fence_acc(sums);
 }
 
@@ -130,7 +129,7 @@ conv_mainloop_scaled_halves(conv_accumulators<FORM> &total, conv_accumulators<FO
     for (int half = 0; half < 2; half++)
         scale[half] =
             conv_group_scales(p, row, min(conv_divide(k_block * 64 + half * 32, p.group), last));
-    ft_mbarrier_wait(&storage.full[state.stage_index], state.phase);
+    ft_pipeline_consumer_wait(storage, state);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         ft_wgmma_fence();
@@ -139,8 +138,8 @@ conv_mainloop_scaled_halves(conv_accumulators<FORM> &total, conv_accumulators<FO
         ft_wgmma_commit();
         ft_wgmma_wait<0>();
         ft_wgmma_fence_acc(sums);
-        if (half == 1 && threadIdx.x % 32 == 0)
-            ft_mbarrier_arrive(&storage.empty[state.stage_index]);
+        if (half == 1)
+            ft_pipeline_consumer_release(storage, state.stage_index);
         conv_accumulate_scaled(total, sums, scale[half]);
     }
     state.advance(p.stages);

@@ -96,7 +96,7 @@ __device__ __forceinline__ void conv_produce_unpacked(char *stages_smem, REST &s
     ft_pipeline_state state = { warp_index, 0 };
     for (int i = warp_index; i < tiles * p.k_blocks; i += 4) {
         /* warps share slots, and a warp must not mistake an earlier phase for its own */
-        ft_mbarrier_wait(&storage.empty[state.stage_index], state.phase ^ 1);
+        ft_pipeline_producer_acquire(storage, state);
         ft_mbarrier_wait(&storage.packed_full[state.stage_index], state.phase);
         char *stage = stages_smem + state.stage_index * (p.w_bytes + p.x_bytes);
         const char *packed = conv_stage_packed(stages_smem, p, state.stage_index),
@@ -147,8 +147,7 @@ __device__ __forceinline__ void conv_init_barriers(REST &storage, const conv_gem
                                                    unsigned consumer_warps)
 {
     for (int i = 0; i < p.stages; i++) {
-        ft_mbarrier_init(&storage.full[i], FORM::bits > 0 ? 1 : FORM::producers);
-        ft_mbarrier_init(&storage.empty[i], consumer_warps);
+        ft_pipeline_init_stage(storage, i, FORM::bits > 0 ? 1 : FORM::producers, consumer_warps);
         if (FORM::bits > 0)
             ft_mbarrier_init(&storage.packed_full[i], FORM::producers);
     }

@@ -19,17 +19,17 @@
 
 /* ---- Consumer warpgroups -------------------------------------------------------------------- */
 
-/* Consumer release: this warp has read the stage. */
-static __device__ __forceinline__ void consumer_release(uint64_t *empty, int fill)
+template <class STORAGE>
+static __device__ __forceinline__ void consumer_release(STORAGE *r, int fill)
 {
     __syncwarp();
-    if (threadIdx.x % 32 == 0)
-        ft_mbarrier_arrive(&empty[fill % STAGES]);
+    ft_pipeline_consumer_release(*r, fill % STAGES);
 }
 
-static __device__ __forceinline__ void consumer_wait(uint64_t *full, int fill)
+template <class STORAGE>
+static __device__ __forceinline__ void consumer_wait(STORAGE *r, int fill)
 {
-    ft_mbarrier_wait(&full[fill % STAGES], (unsigned) (fill / STAGES) & 1);
+    ft_pipeline_consumer_wait(*r, ft_pipeline_state_after(fill, STAGES));
 }
 
 /* Issues s = q . k^T. */
@@ -93,28 +93,28 @@ static __device__ __forceinline__ void consume(shared_storage<width, quantized> 
     uint32_t weights[KEYS / 16][4];
     softmax_stats rows = { { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
     ft_mbarrier_wait(&r->queries_full, 0);
-    consumer_wait(r->full, 0);
+    consumer_wait(r, 0);
     issue_qk<width, bf16>(s, query, r->stage[0]);
     ft_wgmma_wait<0>();
-    consumer_release(r->empty, 0);
+    consumer_release(r, 0);
     softmax_tile(s, &rows, rescale, a, last_visible, w.first);
     pack_weights<bf16>(weights, s);
     for (int i = 1; i < tiles; i++) {
         int keys = 2 * i, values = 2 * i - 1;
-        consumer_wait(r->full, keys);
+        consumer_wait(r, keys);
         issue_qk<width, bf16>(s, query, r->stage[keys % STAGES]);
-        consumer_wait(r->full, values);
+        consumer_wait(r, values);
         issue_pv<width, bf16>(acc, weights, r->stage[values % STAGES]);
         ft_wgmma_wait<1>();
-        consumer_release(r->empty, keys);
+        consumer_release(r, keys);
         softmax_tile(s, &rows, rescale, a, last_visible, w.first + i * KEYS);
         ft_wgmma_wait<0>();
         ft_wgmma_fence_acc(acc);
-        consumer_release(r->empty, values);
+        consumer_release(r, values);
         rescale_acc<width>((float(*)[4]) acc, rescale);
         pack_weights<bf16>(weights, s);
     }
-    consumer_wait(r->full, 2 * tiles - 1);
+    consumer_wait(r, 2 * tiles - 1);
     issue_pv<width, bf16>(acc, weights, r->stage[(2 * tiles - 1) % STAGES]);
     ft_wgmma_wait<0>();
     ft_wgmma_fence_acc(acc);
@@ -158,10 +158,8 @@ static __device__ __forceinline__ void init_barriers(shared_storage<width, quant
                                                      int consumers)
 {
     if (threadIdx.x == 0) {
-        for (int i = 0; i < STAGES; i++) {
-            ft_mbarrier_init(&r->full[i], WARPGROUP);
-            ft_mbarrier_init(&r->empty[i], (unsigned) (4 * consumers));
-        }
+        for (int i = 0; i < STAGES; i++)
+            ft_pipeline_init_stage(*r, i, WARPGROUP, (unsigned) (4 * consumers));
         ft_mbarrier_init(&r->queries_full, WARPGROUP);
         ft_mbarrier_fence_init();
     }

@@ -9,7 +9,7 @@
 #include "kernels/cuda/attention/cache/attend_kv.cuh"
 #include "kernels/cuda/attention/f16_warp.cuh"
 #include "kernels/cuda/ptx/named_barrier.cuh"
-#include "kernels/cuda/ptx/tma.cuh"
+#include "kernels/cuda/ptx/pipeline.cuh"
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
 enum {
@@ -139,13 +139,6 @@ static __device__ __forceinline__ void issue_fill(uint8_t *to, const ft_attend_k
     copy_tile<width, quantized>(to, i % 2 == 0 ? a.keys : a.values, a, w, w.first + i / 2 * KEYS);
 }
 
-/* Producer acquire: waits until the stage of fill i has been read. */
-static __device__ __forceinline__ void producer_acquire(uint64_t *empty, int i)
-{
-    if (i >= STAGES)
-        ft_mbarrier_wait(&empty[i % STAGES], (unsigned) (i / STAGES - 1) & 1);
-}
-
 /* f16 producer: a fill completes PREFETCH fills after its copies were issued. */
 template <int width>
 static __device__ __forceinline__ void produce_f16(shared_storage<width, false> *r,
@@ -155,7 +148,7 @@ static __device__ __forceinline__ void produce_f16(shared_storage<width, false> 
     copy_queries<width>(r->query, a, w);
     for (int i = 0; i < fills + PREFETCH; i++) {
         if (i < fills) {
-            producer_acquire(r->empty, i);
+            ft_pipeline_producer_acquire(*r, ft_pipeline_state_after(i, STAGES));
             issue_fill<width, false>(r->stage[i % STAGES], a, w, i);
         }
         ft_cp_async_commit();
@@ -218,7 +211,7 @@ static __device__ __forceinline__ void produce_int8(shared_storage<width, true> 
         ft_cp_async_commit();
         if (i < 0)
             continue;
-        producer_acquire(r->empty, i);
+        ft_pipeline_producer_acquire(*r, ft_pipeline_state_after(i, STAGES));
         dequantize_tile<width, bf16>(r->stage[i % STAGES], r->raw[i % RAW_STAGES],
                                      r->scale[i % RAW_STAGES]);
         fence_and_arrive(&r->full[i % STAGES]);

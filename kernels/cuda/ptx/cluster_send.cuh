@@ -21,7 +21,15 @@ __device__ __forceinline__ uint32_t ft_cluster_smem_address(uint32_t address, in
     return remote;
 }
 
-/* Send four floats to a peer; its mbarrier counts their bytes. */
+/* Send four words to a peer; its mbarrier counts their bytes. */
+__device__ __forceinline__ void ft_st_async_i32x4(uint32_t to, uint32_t barrier, int4 value)
+{
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(barrier)
+                 : "memory");
+}
+
 __device__ __forceinline__ void ft_st_async_f32x4(uint32_t to, uint32_t barrier, const float *value)
 {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "

@@ -16,6 +16,7 @@
 #define FT_KERNELS_CUDA_GEMM_INT8_WGMMA_UNITS_CUH
 
 #include "kernels/cuda/gemm/int8/wgmma_float_out.cuh"
+#include "kernels/cuda/ptx/cluster_send.cuh"
 
 enum { WGMMA_FRAGMENT_COLS = 8 }; /* columns */
 
@@ -33,28 +34,6 @@ template <class SHAPE> struct wgmma_partials {
 };
 
 #ifdef FT_HAS_WGMMA
-
-/* ---- Distributed shared memory --------------------------------------------------------------- */
-
-/* Address of `own` in the shared memory of another thread block. */
-__device__ __forceinline__ uint32_t wgmma_cluster_address(const void *owned, int block)
-{
-    uint32_t address;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;"
-        : "=r"(address)
-        : "r"(ft_smem_address(owned)), "r"(block));
-    return address;
-}
-
-/* Store to the same location in another thread block; the bytes count on its mbarrier. */
-__device__ __forceinline__ void wgmma_st_async(const int4 *dst, const uint64_t *barrier, int block,
-                                               int4 v)
-{
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
-                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(wgmma_cluster_address(dst, block)),
-                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(wgmma_cluster_address(barrier, block))
-                 : "memory");
-}
 
 /* ---- Reduce-scatter -------------------------------------------------------------------------- */
 
@@ -88,12 +67,14 @@ wgmma_reduce_scatter(wgmma_partials<SHAPE> &partials, uint64_t *arrived, int blo
             for (int i = 0; i < WGMMA_FRAGMENT_COLS; i++)
                 owned[u % n_owned][i] = fragment[i];
         } else {
-            for (int i = 0; i < 2; i++)
-                wgmma_st_async(
-                    &partials.from[(u / n_owned ^ block) - 1][u % n_owned * 2 + i][threadIdx.x],
-                    arrived, u / n_owned,
-                    { fragment[4 * i], fragment[4 * i + 1], fragment[4 * i + 2],
-                      fragment[4 * i + 3] });
+            int to = u / n_owned;
+            for (int i = 0; i < 2; i++) {
+                int4 *slot = &partials.from[(to ^ block) - 1][u % n_owned * 2 + i][threadIdx.x];
+                const int32_t *v = &fragment[4 * i];
+                ft_st_async_i32x4(ft_cluster_smem_address(ft_smem_address(slot), to),
+                                  ft_cluster_smem_address(ft_smem_address(arrived), to),
+                                  make_int4(v[0], v[1], v[2], v[3]));
+            }
         }
     }
     if (SHAPE::blocks > 1)

@@ -9,7 +9,8 @@
 
 #include "runtime/error.h"
 #include "runtime/base/json_build.h"
-#include "runtime/cli/terminal_width.h"
+#include "runtime/cli/table.h"
+#include "runtime/mem.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -37,29 +38,31 @@ bool ft_report_methods_disagree(const ft_point_report *point)
 
 /* ---- Tables -------------------------------------------------------------------------------- */
 
-enum { NAME_WIDTH = 28 }; /* minimum */
+static const ft_listing_column point_columns[] = {
+    { .title = "point", .shrinks = true },     { .title = "method" },
+    { .title = "amax", .is_number = true },    { .title = "max", .is_number = true },
+    { .title = "clipped", .is_number = true }, { .title = "SQNR dB", .is_number = true },
+};
 
-static size_t max_size(size_t a, size_t b)
+static void fill_point(ft_listing_cell *cell, const void *source, size_t row)
 {
-    return a > b ? a : b;
+    const ft_point_report *p = &((const ft_report *) source)->point[row];
+    cell[0].text = p->name;
+    cell[1].text = p->chosen.method;
+    ft_listing_cell_format(&cell[2], "%.5g", (double) p->chosen.amax);
+    ft_listing_cell_format(&cell[3], "%.5g", (double) p->candidate[0].amax);
+    ft_listing_cell_format(&cell[4], "%.4f%%", 100.0 * p->chosen.distortion.clipped);
+    ft_listing_cell_format(&cell[5], "%.2f", p->chosen.distortion.sqnr_db);
 }
 
 static void print_points(const ft_report *report, FILE *file)
 {
-    size_t max_name = 0;
-    for (size_t i = 0; i < report->points; i++)
-        max_name = max_size(max_name, strlen(report->point[i].name));
-    int width = ft_fit_column_width(max_name, NAME_WIDTH, 63);
-    fprintf(file, "%-*s %-18s %11s %11s %9s %8s\n", width, "point", "method", "amax", "max",
-            "clipped", "SQNR dB");
-    for (size_t i = 0; i < report->points; i++) {
-        const ft_point_report *p = &report->point[i];
-        char name[FT_ELLIPSIZED_SIZE];
-        fprintf(file, "%-*s %-18s %11.5g %11.5g %8.4f%% %8.2f\n", width,
-                ft_ellipsize(name, p->name, width), p->chosen.method, (double) p->chosen.amax,
-                (double) p->candidate[0].amax, 100.0 * p->chosen.distortion.clipped,
-                p->chosen.distortion.sqnr_db);
-    }
+    const ft_listing list = { .column = point_columns,
+                              .columns = FT_COUNT(point_columns),
+                              .rows = report->points,
+                              .fill = fill_point,
+                              .source = report };
+    ft_listing_print(&list, file);
 }
 
 /* The ratio of noise to signal, as RMS values. */
@@ -68,58 +71,44 @@ static double relative_error(const ft_weight_report *weight)
     return pow(10.0, -weight->sqnr.per_channel / 20.0);
 }
 
-/* Widths of the columns of the weight table, and which columns it has. */
-typedef struct weight_table {
-    int name, scheme, method;
-    bool per_tensor, output; /* SQNR of a per-tensor scale; error of the outputs */
-} weight_table;
+/* "1 scale": SQNR with one scale for all rows; "output": relative error of the outputs. */
+static const ft_listing_column weight_columns[] = {
+    { .title = "weight", .shrinks = true },    { .title = "scheme" },
+    { .title = "group", .is_number = true },   { .title = "method" },
+    { .title = "SQNR dB", .is_number = true }, { .title = "error", .is_number = true },
+    { .title = "1 scale", .is_number = true }, { .title = "output", .is_number = true },
+};
 
-static weight_table measure_table(const ft_report *report)
+static void fill_weight(ft_listing_cell *cell, const void *source, size_t row)
 {
-    weight_table t = { .name = 0 };
-    size_t name = 0, scheme = 6, method = 8;
-    for (size_t i = 0; i < report->weights; i++) {
-        const ft_weight_report *w = &report->weight[i];
-        name = max_size(name, strlen(w->name));
-        scheme = max_size(scheme, strlen(ft_scheme_name(w->scheme)));
-        method = max_size(method, strlen(w->method));
-        t.per_tensor |= ft_scheme_is_int8(w->scheme);
-        t.output |= w->output_error > 0.0;
-    }
-    t.scheme = (int) scheme;
-    t.method = (int) method;
-    t.name = ft_fit_column_width(
-        name, NAME_WIDTH, 30 + t.scheme + t.method + (t.per_tensor ? 9 : 0) + (t.output ? 10 : 0));
-    return t;
-}
-
-static void print_weight(const ft_weight_report *w, const weight_table *t, FILE *file)
-{
-    char group[16] = "row", name[FT_ELLIPSIZED_SIZE];
-    fprintf(file, "%-*s ", t->name, ft_ellipsize(name, w->name, t->name));
-    if (w->scheme == FT_SCHEME_FLOAT) {
-        fprintf(file, "%s\n", ft_scheme_name(w->scheme));
+    const ft_weight_report *w = &((const ft_report *) source)->weight[row];
+    cell[0].text = w->name;
+    cell[1].text = ft_scheme_name(w->scheme);
+    if (w->scheme == FT_SCHEME_FLOAT)
         return;
-    }
     if (w->group > 0)
-        snprintf(group, sizeof group, "%d", w->group);
-    fprintf(file, "%-*s %8s %*s %8.2f %8.3f%%", t->scheme, ft_scheme_name(w->scheme), group,
-            t->method, w->method, w->sqnr.per_channel, 100.0 * relative_error(w));
+        ft_listing_cell_format(&cell[2], "%d", w->group);
+    else
+        cell[2].text = "row";
+    cell[3].text = w->method;
+    ft_listing_cell_format(&cell[4], "%.2f", w->sqnr.per_channel);
+    ft_listing_cell_format(&cell[5], "%.3f%%", 100.0 * relative_error(w));
     if (ft_scheme_is_int8(w->scheme))
-        fprintf(file, " %8.2f", w->sqnr.per_tensor);
+        ft_listing_cell_format(&cell[6], "%.2f", w->sqnr.per_tensor);
     else if (w->output_error > 0.0)
-        fprintf(file, "%*s %8.3f%%", t->per_tensor ? 9 : 0, "", 100.0 * w->output_error);
-    fputc('\n', file);
+        ft_listing_cell_format(&cell[7], "%.3f%%", 100.0 * w->output_error);
 }
 
 static void print_weights(const ft_report *report, FILE *file)
 {
-    const weight_table t = measure_table(report);
-    fprintf(file, "%s%-*s %-*s %8s %*s %8s %9s%s%s\n", report->points == 0 ? "" : "\n", t.name,
-            "weight", t.scheme, "scheme", "group", t.method, "method", "SQNR dB", "error",
-            t.per_tensor ? "  1 scale" : "", t.output ? " in output" : "");
-    for (size_t i = 0; i < report->weights; i++)
-        print_weight(&report->weight[i], &t, file);
+    const ft_listing list = { .column = weight_columns,
+                              .columns = FT_COUNT(weight_columns),
+                              .rows = report->weights,
+                              .fill = fill_weight,
+                              .source = report };
+    if (report->points > 0)
+        fputc('\n', file);
+    ft_listing_print(&list, file);
     if (report->foldable_inputs > 0)
         fprintf(file, "\nawq: of %zu inputs whose scales can be folded, %zu are scaled\n",
                 report->foldable_inputs, report->folded_inputs);

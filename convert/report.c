@@ -8,6 +8,7 @@
 #include "convert/report.h"
 
 #include "runtime/base/json_build.h"
+#include "runtime/cli/table.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 
@@ -16,24 +17,13 @@
 /* ---- Table ---------------------------------------------------------------------------------- */
 
 /* "F16", or "F16 from BF16". */
-static const char *dtype_text(char text[32], const ft_mapped_weight *weight)
+static const char *dtype_text(char text[FT_LISTING_TEXT], const ft_mapped_weight *weight)
 {
     const char *to = ft_dtype_name(weight->dtype), *from = ft_dtype_name(weight->tensor->dtype);
     if (weight->dtype == weight->tensor->dtype)
         return to;
-    snprintf(text, 32, "%s from %s", to, from);
+    snprintf(text, FT_LISTING_TEXT, "%s from %s", to, from);
     return text;
-}
-
-static int column_width(const ft_conversion *conversion, bool source)
-{
-    size_t width = 6;
-    for (size_t i = 0; i < conversion->n_weights; i++) {
-        const ft_mapped_weight *weight = &conversion->weight[i];
-        size_t length = strlen(source ? weight->source : weight->spec.name);
-        width = length > width ? length : width;
-    }
-    return (int) width;
 }
 
 static void print_model(const ft_conversion *conversion, FILE *file)
@@ -45,22 +35,43 @@ static void print_model(const ft_conversion *conversion, FILE *file)
     fputs("\n\n", file);
 }
 
+static const ft_listing_column columns[] = { { .title = "name" },
+                                             { .title = "source" },
+                                             { .title = "dtype" },
+                                             { .title = "shape" },
+                                             { .title = "bytes", .is_number = true } };
+
+static void fill_weight(ft_listing_cell *cell, const ft_mapped_weight *weight)
+{
+    cell[0].text = weight->spec.name;
+    cell[1].text = weight->source;
+    cell[2].text = dtype_text(cell[2].buffer, weight);
+    cell[3].text = ft_shape_text(cell[3].buffer, weight->spec.ndim, weight->spec.dim);
+    ft_listing_cell_format(&cell[4], "%zu", weight->bytes);
+}
+
+/* The weights, then the files that are copied. */
+static void fill_row(ft_listing_cell *cell, const void *source, size_t row)
+{
+    const ft_conversion *conversion = source;
+    if (row < conversion->n_weights) {
+        fill_weight(cell, &conversion->weight[row]);
+        return;
+    }
+    size_t file = row - conversion->n_weights;
+    cell[0].text = cell[1].text = conversion->file[file].name;
+    ft_listing_cell_format(&cell[4], "%zu", conversion->file[file].bytes);
+}
+
 void ft_report_table(const ft_conversion *conversion, FILE *file)
 {
+    const ft_listing list = { .column = columns,
+                              .columns = FT_COUNT(columns),
+                              .rows = conversion->n_weights + conversion->n_files,
+                              .fill = fill_row,
+                              .source = conversion };
     print_model(conversion, file);
-    int name = column_width(conversion, false), source = column_width(conversion, true);
-    fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12s\n", name, "name", source, "source", "dtype",
-            "shape", "bytes");
-    for (size_t i = 0; i < conversion->n_weights; i++) {
-        const ft_mapped_weight *weight = &conversion->weight[i];
-        char dtype[32], shape[FT_SHAPE_TEXT];
-        fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12zu\n", name, weight->spec.name, source,
-                weight->source, dtype_text(dtype, weight),
-                ft_shape_text(shape, weight->spec.ndim, weight->spec.dim), weight->bytes);
-    }
-    for (size_t i = 0; i < conversion->n_files; i++)
-        fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12zu\n", name, conversion->file[i].name, source,
-                conversion->file[i].name, "", "", conversion->file[i].bytes);
+    ft_listing_print(&list, file);
     fprintf(file, "\n%zu tensors of %zu bytes (%.2f MB)\n", conversion->n_weights,
             conversion->bytes, (double) conversion->bytes * 1e-6);
 }

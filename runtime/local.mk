@@ -125,6 +125,7 @@ noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
 	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
 	runtime/cli/json_stream.c runtime/cli/json_stream.h \
+	runtime/cli/listing.c runtime/cli/table.c runtime/cli/table.h \
 	runtime/cli/terminal_width.c runtime/cli/terminal_width.h \
 	runtime/tools/synthetic/counter_rng.h \
 	runtime/cli/options.c runtime/cli/options.h \
@@ -209,8 +210,7 @@ ft_bench_SOURCES = \
 	runtime/tools/bench/beam_search.c \
 	runtime/tools/bench/beam_step.c \
 	runtime/tools/bench/time.c \
-	runtime/tools/bench/ft-bench.c \
-	runtime/cli/table.c runtime/cli/table.h
+	runtime/tools/bench/ft-bench.c
 ft_bench_LDADD = runtime/libtools.la $(tool_libs)
 bin_ft_bench_SOURCES = $(ft_bench_SOURCES)
 bin_ft_bench_LDADD = $(ft_bench_LDADD)

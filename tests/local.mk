@@ -117,6 +117,7 @@ c_tests = \
 	tests/datasets/image.t \
 	tests/calibrate/inputs.t \
 	tests/cli/json_stream.t \
+	tests/cli/listing.t \
 	tests/convert/llama_convert.t \
 	tests/families/llama_variants.t \
 	tests/model/loader.t \

@@ -13,7 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { DEFAULT_COLUMNS = 100, MIN_COLUMNS = 40, MAX_COLUMNS = 10000, MIN_WIDTH = 12 };
+enum { DEFAULT_COLUMNS = 100, MIN_COLUMNS = 40, MAX_COLUMNS = 10000 };
 
 static int clamp_columns(long columns)
 {
@@ -32,15 +32,6 @@ int ft_terminal_columns(void)
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return clamp_columns(size.ws_col);
     return DEFAULT_COLUMNS;
-}
-
-int ft_fit_column_width(size_t widest, int min_width, int other_columns)
-{
-    int available = ft_terminal_columns() - other_columns;
-    int width = widest > (size_t) MAX_COLUMNS ? MAX_COLUMNS : (int) widest;
-    width = width < min_width ? min_width : width;
-    width = width > available ? available : width;
-    return width < MIN_WIDTH ? MIN_WIDTH : width;
 }
 
 const char *ft_ellipsize(char buffer[FT_ELLIPSIZED_SIZE], const char *text, int width)

@@ -15,13 +15,6 @@ enum { FT_ELLIPSIZED_SIZE = 256 };
  */
 int ft_terminal_columns(void);
 
-/*
- * The width of a text column whose longest text has `widest` characters, when all other columns and
- * separators take `other_columns`: as wide as needed, at least `min_width`, and beyond that at most
- * what ft_terminal_columns() allows.
- */
-int ft_fit_column_width(size_t widest, int min_width, int other_columns);
-
 /* `text`, or if it is too wide its beginning and end joined by "..", in `buffer`. */
 const char *ft_ellipsize(char buffer[FT_ELLIPSIZED_SIZE], const char *text, int width);
 

@@ -58,7 +58,8 @@ for name in ft error mem tensor; do
 done | none "the vocabulary headers in runtime/ include nothing above themselves"
 find $rooms tests -type d ! -path 'tests/data*' ! -path 'tests/golden*' ! -path 'tests/fuzz/corpus*' |
     while read -r folder; do
-        files=$(find "$folder" -maxdepth 1 -type f ! -name '*.o' ! -name '*.lo' | wc -l)
+        files=$(find "$folder" -maxdepth 1 -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \
+            -o -name '*.def' -o -name '*.sh' -o -name '*.py' -o -name '*.[15]' -o -name '*.md' \) | wc -l)
         test "$files" -le 32 || echo "$folder has $files files"
     done | none "no folder of sources or tests has more than 32 files"
 

@@ -43,6 +43,14 @@ says () {
     test $found -eq 0 || show "$dir/$1"
 }
 
+# matches FILE REGEX SENTENCE: a line of $dir/FILE matches the basic regular expression.
+matches () {
+    grep -q -e "$2" "$dir/$1"
+    found=$?
+    check $found "$3"
+    test $found -eq 0 || show "$dir/$1"
+}
+
 # same A B SENTENCE: the two files have the same bytes.
 same () {
     cmp "$1" "$2" >"$dir/difference" 2>&1

@@ -85,6 +85,24 @@ static void add_op(ft_bench *bench, const ft_session *session, int index, double
     ft_table_row(&bench->ops, cells, FT_COUNT(cells));
 }
 
+static void add_kind_row(ft_bench *bench, const ft_session *session, const char *kind, int count,
+                         double seconds, double total)
+{
+    ft_cell cells[] = {
+        { .name = "sequences",
+          .number = (double) session->batch.sequences,
+          .column = FT_COLUMN_MACHINE },
+        { .name = "length",
+          .number = (double) ft_bench_length(session),
+          .column = FT_COLUMN_MACHINE },
+        { .name = "count", .number = count },
+        { .name = "ms", .number = 1e3 * seconds, .digits = 4 },
+        { .name = "fraction", .number = seconds / total, .digits = 4 },
+        { .name = "kind", .text = kind },
+    };
+    ft_table_row(&bench->kinds, cells, FT_COUNT(cells));
+}
+
 static void add_op_kind(ft_bench *bench, const ft_session *session, ft_op_kind kind,
                         const double *seconds, double total)
 {
@@ -96,20 +114,8 @@ static void add_op_kind(ft_bench *bench, const ft_session *session, ft_op_kind k
             sum += seconds[i];
             count++;
         }
-    ft_cell cells[] = {
-        { .name = "sequences",
-          .number = (double) session->batch.sequences,
-          .column = FT_COLUMN_MACHINE },
-        { .name = "length",
-          .number = (double) ft_bench_length(session),
-          .column = FT_COLUMN_MACHINE },
-        { .name = "count", .number = count },
-        { .name = "ms", .number = 1e3 * sum, .digits = 4 },
-        { .name = "fraction", .number = sum / total, .digits = 4 },
-        { .name = "kind", .text = ft_op_name(kind) },
-    };
     if (count > 0)
-        ft_table_row(&bench->kinds, cells, FT_COUNT(cells));
+        add_kind_row(bench, session, ft_op_name(kind), count, sum, total);
 }
 
 static void blank_line(const ft_bench *bench)
@@ -135,7 +141,8 @@ static void report(ft_bench *bench, const ft_session *session, const double *sec
     for (int kind = 0; kind < FT_NUM_OP_KINDS; kind++)
         add_op_kind(bench, session, (ft_op_kind) kind, seconds, total);
     if (bench->ops.format == FT_TABLE_TEXT)
-        printf("%7d %7.4f total\n\n", p.end - p.begin, 1e3 * total);
+        add_kind_row(bench, session, "total", p.end - p.begin, total, total);
+    blank_line(bench);
 }
 
 ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err)

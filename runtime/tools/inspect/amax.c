@@ -8,7 +8,8 @@
 #include "runtime/tools/inspect/inspect.h"
 
 #include "runtime/error.h"
-#include "runtime/cli/terminal_width.h"
+#include "runtime/cli/table.h"
+#include "runtime/mem.h"
 #include "runtime/cli/json_stream.h"
 
 #include <string.h>
@@ -33,34 +34,38 @@ static void print_amax_json(const ft_amax_table *list)
     ft_json_stream_end(&json, '[');
 }
 
-static size_t longest(size_t length, const char *text)
+static const ft_listing_column range_columns[] = {
+    { .title = "name", .shrinks = true },      { .title = "amax", .is_number = true },
+    { .title = "method", .shrinks = true },    { .title = "clipped", .is_number = true },
+    { .title = "SQNR dB", .is_number = true },
+};
+
+static void fill_range(ft_listing_cell *cell, const void *source, size_t row)
 {
-    return strlen(text) > length ? strlen(text) : length;
+    const ft_amax_entry *e = &((const ft_amax_table *) source)->entry[row];
+    cell[0].text = e->name;
+    ft_listing_cell_format(&cell[1], "%.9g", (double) e->amax);
+    cell[2].text = e->method;
+    ft_listing_cell_format(&cell[3], "%.5g", e->clipped);
+    ft_listing_cell_format(&cell[4], "%.2f", e->sqnr);
+}
+
+static void print_amax(const ft_amax_table *table)
+{
+    const ft_listing list = { .column = range_columns,
+                              .columns = FT_COUNT(range_columns),
+                              .rows = table->count,
+                              .fill = fill_range,
+                              .source = table };
+    ft_listing_print(&list, stdout);
 }
 
 ft_status ft_inspect_amax(ft_inspection *inspection, ft_error *err)
 {
-    const ft_amax_table *list = ft_artifact_amax(inspection->artifact[0]);
-    if (list == NULL)
+    const ft_amax_table *table = ft_artifact_amax(inspection->artifact[0]);
+    if (table == NULL)
         return ft_fail(err, FT_EARG, "%s: has no calibrated ranges", inspection->path[0]);
-    if (inspection->json) {
-        print_amax_json(list);
-        return FT_OK;
-    }
-    size_t name = 0, method = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        name = longest(name, list->entry[i].name);
-        method = longest(method, list->entry[i].method);
-    }
-    int wide = ft_fit_column_width(method, 6, 56), width = ft_fit_column_width(name, 4, 41 + wide);
-    printf("%-*s  %14s  %-*s  %11s  %8s\n", width, "name", "amax", wide, "method", "clipped",
-           "SQNR dB");
-    for (size_t i = 0; i < list->count; i++) {
-        const ft_amax_entry *e = &list->entry[i];
-        char text[2][FT_ELLIPSIZED_SIZE];
-        printf("%-*s  %14.9g  %-*s  %11.5g  %8.2f\n", width, ft_ellipsize(text[0], e->name, width),
-               (double) e->amax, wide, ft_ellipsize(text[1], e->method, wide), e->clipped, e->sqnr);
-    }
+    (inspection->json ? print_amax_json : print_amax)(table);
     return FT_OK;
 }
 
@@ -100,13 +105,35 @@ static void print_list_json(const float *list, size_t count, size_t hidden)
     ft_json_stream_end(&json, '[');
 }
 
-static void print_list(const float *list, size_t count, size_t hidden)
+typedef struct amax_list {
+    const float *value;
+    size_t hidden;
+} amax_list;
+
+static const ft_listing_column list_columns[] = {
+    { .title = "index", .is_number = true },
+    { .title = "value", .is_number = true },
+    { .title = "meaning" },
+};
+
+static void fill_value(ft_listing_cell *cell, const void *source, size_t row)
 {
-    for (size_t i = 0; i < count; i++) {
-        char meaning[FT_AMAX_LIST_DESCRIPTION_SIZE];
-        printf("%6zu  %14.9g  %s\n", i, (double) list[i],
-               ft_amax_list_describe(meaning, hidden, i));
-    }
+    const amax_list *list = source;
+    char meaning[FT_AMAX_LIST_DESCRIPTION_SIZE];
+    ft_listing_cell_format(&cell[0], "%zu", row);
+    ft_listing_cell_format(&cell[1], "%.9g", (double) list->value[row]);
+    ft_listing_cell_format(&cell[2], "%s", ft_amax_list_describe(meaning, list->hidden, row));
+}
+
+static void print_list(const float *value, size_t count, size_t hidden)
+{
+    const amax_list source = { value, hidden };
+    const ft_listing list = { .column = list_columns,
+                              .columns = FT_COUNT(list_columns),
+                              .rows = count,
+                              .fill = fill_value,
+                              .source = &source };
+    ft_listing_print(&list, stdout);
 }
 
 ft_status ft_inspect_amax_list(ft_inspection *inspection, ft_error *err)

@@ -9,7 +9,7 @@
 #include "runtime/mem.h"
 #include "runtime/families/family.h"
 #include "runtime/tensor.h"
-#include "runtime/cli/terminal_width.h"
+#include "runtime/cli/table.h"
 #include "runtime/tools/inspect/inspect.h"
 #include "runtime/cli/json_stream.h"
 #include "runtime/cli/options.h"
@@ -36,91 +36,51 @@ static const char *tool_version(const ft_artifact *a)
     return version != NULL ? version : "of unknown version";
 }
 
-static bool has_groupwise(const ft_artifact *a)
-{
-    for (size_t i = 0; i < ft_artifact_count(a); i++)
-        if (ft_artifact_at(a, i)->layout == FT_PANEL32)
-            return true;
-    return false;
-}
-
-/* "32", "row,zeros", "128,int8": group size, zero points, int8 activations; "-": not group-wise. */
-static const char *groupwise_text(char text[32], const ft_artifact_tensor *t)
+/* "32", "row,zeros", "128,int8": group size, zero points, int8 activations. */
+static void format_groupwise(ft_listing_cell *cell, const ft_artifact_tensor *t)
 {
     char group[16] = "row";
-    if (t->layout != FT_PANEL32)
-        return "-";
     if (t->groupwise.group > 0)
         snprintf(group, sizeof group, "%d", t->groupwise.group);
-    snprintf(text, 32, "%s%s%s", group, t->has_zero_points ? ",zeros" : "",
-             t->groupwise.int8_activations ? ",int8" : "");
-    return text;
+    ft_listing_cell_format(cell, "%s%s%s", group, t->has_zero_points ? ",zeros" : "",
+                           t->groupwise.int8_activations ? ",int8" : "");
 }
 
 /* ---- Table of tensors --------------------------------------------------------------------- */
 
-/* The column GROUP is shown only if there are group-wise quantized tensors. */
-enum { NAME, ROLE, DTYPE, SHAPE, LAYOUT, GROUP, BYTES, OFFSET, COLUMNS };
+static const ft_listing_column columns[] = {
+    { .title = "name", .shrinks = true },
+    { .title = "role" },
+    { .title = "dtype" },
+    { .title = "shape" },
+    { .title = "layout" },
+    { .title = "group" },
+    { .title = "bytes", .is_number = true },
+    { .title = "offset", .is_number = true },
+};
 
-typedef struct row {
-    const char *cell[COLUMNS];
-    char shape[FT_SHAPE_TEXT], groupwise[32], number[2][24];
-} row;
-
-static void read_row(row *r, const ft_artifact_tensor *t)
+static void fill_tensor(ft_listing_cell *cell, const void *source, size_t row)
 {
-    snprintf(r->number[0], sizeof r->number[0], "%zu", t->bytes);
-    snprintf(r->number[1], sizeof r->number[1], "%zu", t->offset);
-    r->cell[NAME] = t->name;
-    r->cell[ROLE] = t->role;
-    r->cell[DTYPE] = ft_dtype_name(t->dtype);
-    r->cell[SHAPE] = ft_shape_text(r->shape, t->ndim, t->dim);
-    r->cell[LAYOUT] = ft_layout_name(t->layout);
-    r->cell[GROUP] = groupwise_text(r->groupwise, t);
-    r->cell[BYTES] = r->number[0];
-    r->cell[OFFSET] = r->number[1];
-}
-
-static void grow_widths(int width[COLUMNS], const row *r)
-{
-    for (int i = 0; i < COLUMNS; i++) {
-        int length = (int) strlen(r->cell[i]);
-        width[i] = length > width[i] ? length : width[i];
-    }
-}
-
-/* Text is left-aligned, numbers right-aligned; columns of width 0 are hidden. */
-static void print_row(const row *r, const int width[COLUMNS])
-{
-    char name[FT_ELLIPSIZED_SIZE];
-    printf("%-*s", width[NAME], ft_ellipsize(name, r->cell[NAME], width[NAME]));
-    for (int i = NAME + 1; i < COLUMNS; i++)
-        if (width[i] > 0)
-            printf("  %*s", i < BYTES ? -width[i] : width[i], r->cell[i]);
-    putchar('\n');
+    const ft_artifact_tensor *t = ft_artifact_at(source, row);
+    cell[0].text = t->name;
+    cell[1].text = t->role;
+    cell[2].text = ft_dtype_name(t->dtype);
+    cell[3].text = ft_shape_text(cell[3].buffer, t->ndim, t->dim);
+    cell[4].text = ft_layout_name(t->layout);
+    if (t->layout == FT_PANEL32)
+        format_groupwise(&cell[5], t);
+    ft_listing_cell_format(&cell[6], "%zu", t->bytes);
+    ft_listing_cell_format(&cell[7], "%zu", t->offset);
 }
 
 static void print_tensors(const ft_artifact *a)
 {
-    static const row names = { .cell = { "name", "role", "dtype", "shape", "layout", "group",
-                                         "bytes", "offset" } };
-    int width[COLUMNS] = { 0 }, other_columns = 0;
-    row r;
-    grow_widths(width, &names);
-    for (size_t i = 0; i < ft_artifact_count(a); i++) {
-        read_row(&r, ft_artifact_at(a, i));
-        grow_widths(width, &r);
-    }
-    if (!has_groupwise(a))
-        width[GROUP] = 0;
-    for (int i = NAME + 1; i < COLUMNS; i++)
-        other_columns += width[i] > 0 ? width[i] + 2 : 0;
-    width[NAME] = ft_fit_column_width((size_t) width[NAME], 4, other_columns);
-    print_row(&names, width);
-    for (size_t i = 0; i < ft_artifact_count(a); i++) {
-        read_row(&r, ft_artifact_at(a, i));
-        print_row(&r, width);
-    }
+    const ft_listing list = { .column = columns,
+                              .columns = FT_COUNT(columns),
+                              .rows = ft_artifact_count(a),
+                              .fill = fill_tensor,
+                              .source = a };
+    ft_listing_print(&list, stdout);
 }
 
 /* ------------------------------------------------------------------------------------------- */

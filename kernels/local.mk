@@ -76,6 +76,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/softmax.h \
 	kernels/threads/team.c kernels/threads/team.h \
 	kernels/threads/thread_pool.c kernels/threads/thread_pool.h \
+	kernels/view.h \
 	kernels/ops.def
 kernels_libcpu_la_LIBADD =
 

@@ -12,6 +12,7 @@
 #define FT_KERNELS_CUDA_CUDA_H
 
 #include "kernels/op.h"
+#include "kernels/view.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -220,15 +221,6 @@ int ft_cuda_count(void *stream, const ft_cuda_counts *counts, const float *x, si
 
 /* ---- Operations --------------------------------------------------------------------------- */
 
-/* A value while an operation runs: row-major, cols elements per row. */
-typedef struct ft_cuda_view {
-    void *data; /* NULL: absent */
-    size_t rows, cols;
-    ft_dtype dtype;
-    float scale;
-    float *scales; /* dynamic quantization: one scale per row [rows]; else NULL */
-} ft_cuda_view;
-
 /* The sequences of a forward pass. Rows beyond the batch, up to the bucket size, are padding. */
 typedef struct ft_cuda_batch {
     size_t tokens, sequences;
@@ -280,8 +272,8 @@ typedef struct ft_cuda_args {
     void *stream; /* cudaStream_t */
     void *blas;   /* cublasHandle_t, bound to the stream */
     const ft_op *op;
-    ft_cuda_view in[FT_MAX_IN], out, quantized, second;
-    ft_cuda_view state[FT_MAX_STATES];       /* all rows of the state */
+    ft_view in[FT_MAX_IN], out, quantized, second;
+    ft_view state[FT_MAX_STATES];       /* all rows of the state */
     ft_rows per;                             /* what a row of in[0] is: token, sequence, ... */
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* with device pointers; NULL: absent */
     const ft_cuda_batch *batch;

@@ -86,10 +86,10 @@ static float *random_vector(uint64_t seed, size_t n)
 }
 
 /* A result between guard bytes. */
-static ft_cuda_view result_of(size_t rows, size_t cols, ft_dtype dtype)
+static ft_view result_of(size_t rows, size_t cols, ft_dtype dtype)
 {
     size_t bytes = rows * cols * ft_dtype_size(dtype);
-    return (ft_cuda_view){ .data = (char *) on_device(NULL, bytes + 2 * GUARD) + GUARD,
+    return (ft_view){ .data = (char *) on_device(NULL, bytes + 2 * GUARD) + GUARD,
                            .rows = rows,
                            .cols = cols,
                            .dtype = dtype };
@@ -149,7 +149,7 @@ static void open_case(fused *c, const shape *s, size_t tokens, uint64_t seed)
     c->gate_op = (ft_op){ .kind = FT_OP_GATE, .attr = { .activation = s->gate } };
     c->gamma = (ft_weight){ .rows = 1, .cols = s->k, .dtype = FT_F32 };
     c->gamma.data = random_vector(seed, s->k);
-    ft_cuda_view x = { .rows = tokens, .cols = s->k, .dtype = s->dtype }, more = x;
+    ft_view x = { .rows = tokens, .cols = s->k, .dtype = s->dtype }, more = x;
     x.data = random_f16(seed + 1, s->dtype, tokens * s->k);
     more.data = random_f16(seed + 2, s->dtype, tokens * s->k);
     c->norm = args_of(&c->norm_op);
@@ -193,7 +193,7 @@ static void free_all(void)
 /* ---- Expected results ----------------------------------------------------------------------- */
 
 /* A host copy of a result with its guards; the caller frees it. */
-static char *copy_of(const ft_cuda_view *view)
+static char *copy_of(const ft_view *view)
 {
     size_t bytes = view->rows * view->cols * ft_dtype_size(view->dtype) + 2 * GUARD;
     char *copy = must_have(bytes, 1);
@@ -202,7 +202,7 @@ static char *copy_of(const ft_cuda_view *view)
     return copy;
 }
 
-static bool same(const ft_cuda_view *a, const ft_cuda_view *b)
+static bool same(const ft_view *a, const ft_view *b)
 {
     size_t bytes = a->rows * a->cols * ft_dtype_size(a->dtype) + 2 * GUARD;
     char *x = copy_of(a), *y = copy_of(b);
@@ -213,7 +213,7 @@ static bool same(const ft_cuda_view *a, const ft_cuda_view *b)
 }
 
 /* Whether the view still holds only poison. */
-static bool untouched(const ft_cuda_view *view)
+static bool untouched(const ft_view *view)
 {
     size_t bytes = view->rows * view->cols * ft_dtype_size(view->dtype) + 2 * GUARD;
     char *copy = copy_of(view);

@@ -228,7 +228,7 @@ static void test_parts(void)
                          .data = memory };
     const ft_weight gamma = { .rows = 1, .cols = K, .dtype = FT_F32, .data = memory };
     for (size_t rows = 1; rows <= 3; rows++) {
-        ft_cuda_view x = { .data = memory, .rows = rows, .cols = K, .dtype = FT_F16 }, y = x;
+        ft_view x = { .data = memory, .rows = rows, .cols = K, .dtype = FT_F16 }, y = x;
         y.cols = N;
         ft_cuda_args norm = { .props = &props,
                               .op = &norm_op,

@@ -11,15 +11,7 @@
 #include "kernels/cpu/base/rows.h"
 #include "kernels/threads/team.h"
 #include "kernels/op.h"
-
-/* The memory of a value while an operation runs: row-major, `cols` elements per row, no padding. */
-typedef struct ft_view {
-    void *data; /* NULL: absent */
-    size_t rows, cols;
-    ft_dtype dtype;
-    float scale;
-    float *scales; /* [rows] of dynamically quantized values; NULL for a static scale */
-} ft_view;
+#include "kernels/view.h"
 
 /*
  * The arguments of an operation. ft_op_check() has validated shapes and dtypes; kernels do not

@@ -41,7 +41,7 @@ extern "C" int ft_cuda_attention_launch(const ft_cuda_device_props *props, void 
 /* Parameters common to all kernels. The scales are combined in the CPU's order. */
 static ft_cuda_attention_args attention_params(const ft_cuda_args *args)
 {
-    const ft_cuda_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
+    const ft_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
     ft_cuda_attention_args a = {};
     a.blocks = args->batch->blocks;
     a.n_query_tiles = args->batch->n_query_tiles;

@@ -82,7 +82,7 @@ static int run_chunks(const ft_cuda_args *args, conv_problem_args *t, size_t ima
 
 extern "C" int ft_cuda_conv(const ft_cuda_args *args)
 {
-    const ft_cuda_view *y = args->quantized.data != NULL ? &args->quantized : &args->out;
+    const ft_view *y = args->quantized.data != NULL ? &args->quantized : &args->out;
     conv_problem_args t = problem_args_of(&args->op->attr.conv, args->weight[0], args->in[0].dtype);
     t.x = args->in[0].data;
     t.x_scale = args->in[0].scale;

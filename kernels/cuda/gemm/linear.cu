@@ -25,7 +25,7 @@ static ft_cuda_gemm_args gemm_args_of(const ft_cuda_args *args)
 {
     const ft_weight *weight = args->weight[0];
     bool quantizes = args->quantized.data != NULL;
-    const ft_cuda_view *y = quantizes ? &args->quantized : &args->out;
+    const ft_view *y = quantizes ? &args->quantized : &args->out;
     ft_cuda_gemm_args p = {};
     p.m = args->in[0].rows;
     p.n = weight->rows;

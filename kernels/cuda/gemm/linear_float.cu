@@ -133,7 +133,7 @@ static int error_of(cublasStatus_t status)
  */
 static int gemm(const ft_cuda_args *args, const void *w, ft_dtype dtype, size_t n, void *out)
 {
-    const ft_cuda_view *x = &args->in[0], *y = &args->out;
+    const ft_view *x = &args->in[0], *y = &args->out;
     const float alpha = 1.0f, beta = 0.0f;
     int k = (int) x->cols;
     return error_of(cublasGemmEx((cublasHandle_t) args->blas, CUBLAS_OP_T, CUBLAS_OP_N, (int) n,
@@ -233,7 +233,7 @@ extern "C" bool ft_cuda_group_cublas_supports(const ft_cuda_group *group)
 static int gemm_strided_batched(const ft_cuda_group *group)
 {
     const ft_cuda_args *first = group->linear[0];
-    const ft_cuda_view *x = &first->in[0], *y = &first->out;
+    const ft_view *x = &first->in[0], *y = &first->out;
     const ft_weight *weight = first->weight[0], *next = group->linear[1]->weight[0];
     const float alpha = 1.0f, beta = 0.0f;
     ptrdiff_t bytes = (const char *) next->data - (const char *) weight->data;

@@ -102,7 +102,7 @@ extern "C" int ft_cuda_group_groupwise(const ft_cuda_group *group)
 static bool describe_norm(ft_cuda_groupwise_norm *norm, const ft_cuda_args *args,
                           const ft_cuda_groupwise_args *p)
 {
-    const ft_cuda_view *residual = &args->in[1], *sum = &args->second;
+    const ft_view *residual = &args->in[1], *sum = &args->second;
     norm->from = args->in[0].data;
     norm->residual = residual->data;
     norm->sum = sum->data;

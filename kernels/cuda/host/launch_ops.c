@@ -80,12 +80,12 @@ static size_t rows_of(const ft_cuda_launch_context *l, const ft_value *v)
     return v->rows == FT_TOKENS ? b->tokens : v->rows == FT_SELECTED ? b->selected : b->sequences;
 }
 
-static ft_cuda_view view_of(const ft_cuda_launch_context *l, int value)
+static ft_view view_of(const ft_cuda_launch_context *l, int value)
 {
     if (value < 0)
-        return (ft_cuda_view){ 0 };
+        return (ft_view){ 0 };
     const ft_value *v = &l->exec->plan->value[value];
-    ft_cuda_view view = {
+    ft_view view = {
         .data = l->exec->arena + v->offset,
         .rows = rows_of(l, v),
         .cols = (size_t) v->cols,

@@ -22,7 +22,7 @@ typedef enum value_source { VALUES, SILU_GATE, ANY_GATE } value_source;
 
 /* Parameters: quantizes a, or act(a) * b. */
 typedef struct quantize_args {
-    ft_cuda_view a, b, quantized;
+    ft_view a, b, quantized;
     ft_activation activation;
     int ctas_per_row; /* per row */
     int cols_per_cta; /* columns of a row per CTA */
@@ -152,7 +152,7 @@ static __global__ void __launch_bounds__(THREADS) quantize_rows_kernel(const qua
 
 /* Dequantizes row blockIdx.x. */
 static __global__ void __launch_bounds__(DEQUANTIZE_THREADS)
-    dequantize_kernel(const ft_cuda_view quantized, const ft_cuda_view out)
+    dequantize_kernel(const ft_view quantized, const ft_view out)
 {
     size_t row = blockIdx.x, at = row * quantized.cols;
     ft_pdl_wait();

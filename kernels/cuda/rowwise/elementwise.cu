@@ -17,7 +17,7 @@ enum { THREADS = 256, VECTORS_PER_THREAD = 4, SMALL_ARRAY = 2 << 20 };
 
 /* y = f(a), a + b or f(a) * b, depending on the operation. */
 typedef struct elementwise_args {
-    ft_cuda_view a, b, y;
+    ft_view a, b, y;
     ft_activation activation;
     bool quantized; /* whether y is quantized: always for QUANTIZE, optionally for GATE */
     float inverse; /* 1 / scale of y */
@@ -122,7 +122,7 @@ __device__ __forceinline__ void load_strided(float v[UNROLL], void *data, size_t
  */
 template <ft_dtype dtype>
 static __global__ void __launch_bounds__(SUM_LANES *ROWS)
-    normalize_kernel(ft_cuda_view x, ft_cuda_view y)
+    normalize_kernel(ft_view x, ft_view y)
 {
     size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y, last = x.rows - 1;
     size_t at = (row < last ? row : last) * x.cols;
@@ -221,7 +221,7 @@ extern "C" int ft_cuda_dequantize(const ft_cuda_args *args)
 
 extern "C" int ft_cuda_l2_normalize(const ft_cuda_args *args)
 {
-    const ft_cuda_view *x = &args->in[0];
+    const ft_view *x = &args->in[0];
     if (x->rows == 0)
         return (int) cudaSuccess;
     return ft_launch(x->dtype == FT_F16    ? normalize_kernel<FT_F16>
@@ -239,9 +239,9 @@ extern "C" int ft_cuda_probe_arch(int *built_for)
     return (int) status;
 }
 
-static ft_cuda_view array_of(const void *data, ft_dtype dtype, float scale)
+static ft_view array_of(const void *data, ft_dtype dtype, float scale)
 {
-    ft_cuda_view view = {};
+    ft_view view = {};
     view.data = (void *) data, view.dtype = dtype, view.scale = scale;
     return view;
 }

@@ -20,7 +20,7 @@ typedef struct embed_args {
     const int32_t *seq_id, *start, *n_past;
     int32_t offset;
     float scale; /* of word embeddings */
-    ft_cuda_view out;
+    ft_view out;
 } embed_args;
 
 /* A padding row of the batch bucket has no sequence; it may read any row of the table. */

@@ -13,7 +13,7 @@
 enum { HEADS = 4 }; /* per thread block */
 
 typedef struct head_norm {
-    ft_cuda_view x, out;
+    ft_view x, out;
     const float *weight; /* constant while plans run */
     size_t heads;        /* heads of all rows */
     int size;

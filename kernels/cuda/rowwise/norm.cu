@@ -45,7 +45,7 @@ template <int full> __device__ __forceinline__ bool has_columns(const ft_cuda_no
 }
 
 template <int dtype>
-__device__ __forceinline__ void fetch(ft_raw_vec<FT_NORM_VECTOR> &bits, const ft_cuda_view &view,
+__device__ __forceinline__ void fetch(ft_raw_vec<FT_NORM_VECTOR> &bits, const ft_view &view,
                                       size_t at)
 {
     if constexpr (dtype == ANY)
@@ -56,7 +56,7 @@ __device__ __forceinline__ void fetch(ft_raw_vec<FT_NORM_VECTOR> &bits, const ft
 
 template <int dtype>
 __device__ __forceinline__ void
-unpack(float v[FT_NORM_VECTOR], const ft_raw_vec<FT_NORM_VECTOR> &bits, const ft_cuda_view &view)
+unpack(float v[FT_NORM_VECTOR], const ft_raw_vec<FT_NORM_VECTOR> &bits, const ft_view &view)
 {
     if constexpr (dtype == ANY)
         ft_unpack<FT_NORM_VECTOR>(v, bits, view.dtype);
@@ -91,7 +91,7 @@ __device__ __forceinline__ void fetch_row(raw_row<x_dtype, residual_dtype, chunk
 
 /* Stores float values of x's dtype, or of any dtype for ANY; v becomes the rounded values. */
 template <int x_dtype>
-__device__ __forceinline__ void store(const ft_cuda_view &view, float v[FT_NORM_VECTOR], size_t at)
+__device__ __forceinline__ void store(const ft_view &view, float v[FT_NORM_VECTOR], size_t at)
 {
     if (view.data == NULL)
         return;

@@ -57,7 +57,7 @@ extern "C" int ft_cuda_count(void *stream, const ft_cuda_counts *counts, const f
 
 extern "C" int ft_cuda_observe(const ft_cuda_args *args)
 {
-    const ft_cuda_view *x = &args->in[0];
+    const ft_view *x = &args->in[0];
     if (args->counts == NULL)
         return (int) cudaSuccess;
     return count(args->stream, args->props->has_pdl, args->counts, x->data, x->dtype,

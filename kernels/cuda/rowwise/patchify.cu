@@ -22,7 +22,7 @@ static dim3 launch_grid(size_t rows, size_t cols, int n)
 /* ---- PATCHIFY ------------------------------------------------------------------------------ */
 
 typedef struct patchify_args {
-    ft_cuda_view images, y;
+    ft_view images, y;
     unsigned rows_per_image, prefix_tokens; /* rows of an image; and those before its patches */
     unsigned patches_per_row;               /* patches per row of patches */
     unsigned height, width;
@@ -93,7 +93,7 @@ extern "C" int ft_cuda_patchify(const ft_cuda_args *args)
 enum { MAX_PREFIX_TOKENS = 2 };
 
 typedef struct class_token_args {
-    ft_cuda_view x, y;
+    ft_view x, y;
     const void *prefix[MAX_PREFIX_TOKENS]; /* F32 */
     const void *position;
     ft_dtype dtype; /* of position embeddings */

@@ -12,7 +12,7 @@
 enum { THREADS = 64, UNROLL = 32 };
 
 typedef struct pool_args {
-    ft_cuda_view x, out;
+    ft_view x, out;
     int32_t *start; /* [sequences + 1] */
     size_t sequences;
 } pool_args;
@@ -22,7 +22,7 @@ typedef struct pool_args {
  * that no load depends on a branch.
  */
 template <ft_dtype dtype>
-__device__ __forceinline__ float sum_column(const ft_cuda_view &x, size_t col, int first, int end)
+__device__ __forceinline__ float sum_column(const ft_view &x, size_t col, int first, int end)
 {
     size_t cols = (uint32_t) x.cols;
     float sum = 0.0f;
@@ -41,7 +41,7 @@ __device__ __forceinline__ float sum_column(const ft_cuda_view &x, size_t col, i
     return sum;
 }
 
-__device__ __forceinline__ float column_mean(const ft_cuda_view &x, size_t col, int first, int end)
+__device__ __forceinline__ float column_mean(const ft_view &x, size_t col, int first, int end)
 {
     float sum = x.dtype == FT_F16    ? sum_column<FT_F16>(x, col, first, end)
                 : x.dtype == FT_BF16 ? sum_column<FT_BF16>(x, col, first, end)

@@ -284,7 +284,7 @@ static ft_verify parse_level(const char *text)
 }
 
 /* Only one view at a time. */
-static void set_view(ft_view *view, ft_view new_view)
+static void set_view(ft_inspect_fn *view, ft_inspect_fn new_view)
 {
     if (*view != NULL && *view != new_view)
         ft_tool_usage_error(&tool,
@@ -316,9 +316,9 @@ static void set_tokens(ft_inspection *inspection, const char *text)
     }
 }
 
-static ft_view parse_options(int argc, char **argv, ft_inspection *inspection)
+static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspection)
 {
-    ft_view view = NULL;
+    ft_inspect_fn view = NULL;
     int paths = 0;
     const char *value;
     for (int id; (id = ft_options_next(&tool, argc, argv, &value)) != -1;)
@@ -367,7 +367,7 @@ int main(int argc, char **argv)
 {
     ft_inspection inspection = { 0 };
     ft_error err;
-    ft_view view = parse_options(argc, argv, &inspection);
+    ft_inspect_fn view = parse_options(argc, argv, &inspection);
     ft_status rc = FT_OK;
     for (int i = 0; i < 2 && inspection.path[i] != NULL && rc == FT_OK; i++)
         rc = ft_artifact_open(&inspection.artifact[i], inspection.path[i], FT_VERIFY_STRUCTURE,

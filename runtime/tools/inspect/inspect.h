@@ -24,7 +24,7 @@ typedef struct ft_inspection {
     bool different; /* the result of --diff, which sets the exit status */
 } ft_inspection;
 
-typedef ft_status (*ft_view)(ft_inspection *inspection, ft_error *err);
+typedef ft_status (*ft_inspect_fn)(ft_inspection *inspection, ft_error *err);
 
 ft_status ft_inspect_diff(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_plan(ft_inspection *inspection, ft_error *err);

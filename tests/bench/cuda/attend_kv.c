@@ -150,9 +150,9 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
     return batch;
 }
 
-static ft_cuda_view rows_of(field *f, size_t rows, int cols, ft_dtype dtype)
+static ft_view rows_of(field *f, size_t rows, int cols, ft_dtype dtype)
 {
-    return (ft_cuda_view){ .data =
+    return (ft_view){ .data =
                                random_bytes(f, rows * (size_t) cols * ft_dtype_size(dtype), dtype),
                            .rows = rows,
                            .cols = (size_t) cols,
@@ -160,15 +160,15 @@ static ft_cuda_view rows_of(field *f, size_t rows, int cols, ft_dtype dtype)
 }
 
 /* Each cached token of a beam belongs to a random beam. */
-static ft_cuda_view origins_of(field *f, const problem *p)
+static ft_view origins_of(field *f, const problem *p)
 {
     size_t count = p->sequences * ft_pages_for_tokens(p->context) * FT_PAGE_TOKENS;
     int32_t *cache_indirection = malloc(count * sizeof *cache_indirection);
     if (cache_indirection == NULL)
         exit(1);
     for (size_t i = 0; i < count; i++)
-        cache_indirection[i] = (int32_t) (i * 2654435761u % 4294967296u * p->beam_width >> 32);
-    ft_cuda_view view = { .data = copied(f, cache_indirection, count * sizeof *cache_indirection) };
+        cache_indirection[i] = (int32_t) (i * 2654435761u % 4294967296u * p->lanes >> 32);
+    ft_view view = { .data = copied(f, cache_indirection, count * sizeof *cache_indirection) };
     free(cache_indirection);
     return view;
 }

@@ -145,9 +145,9 @@ static ft_cuda_groupwise_args gemm_of(size_t m, size_t n, size_t k, void *x)
     return p;
 }
 
-static ft_cuda_view rows_of(size_t rows, size_t cols)
+static ft_view rows_of(size_t rows, size_t cols)
 {
-    return (ft_cuda_view){
+    return (ft_view){
         .data = random_f16(rows * cols, false), .rows = rows, .cols = cols, .dtype = FT_F16
     };
 }
@@ -178,7 +178,7 @@ static void open_setting(setting *s, const problem *p)
     args.scratch_bytes = ft_cuda_attend_scratch(&plan, &s->attend, m, p->bucket);
     args.scratch = device_memory(args.scratch_bytes);
     args.counters = device_memory(ft_cuda_attend_counters(&s->attend, m) * sizeof(uint32_t));
-    ft_cuda_view result = rows_of(m, cols);
+    ft_view result = rows_of(m, cols);
     ft_cuda_groupwise_args in = gemm_of(m, cols + 2 * kv_cols, cols, rows_of(m, cols).data);
     ft_cuda_groupwise_args out = gemm_of(m, cols, cols, result.data);
     in.n_linears = 3;

@@ -60,9 +60,9 @@ void *random_operand(size_t n, ft_dtype dtype)
     return memory;
 }
 
-ft_cuda_view operand_view(size_t rows, size_t cols, ft_dtype dtype)
+ft_view operand_view(size_t rows, size_t cols, ft_dtype dtype)
 {
-    ft_cuda_view view = {
+    ft_view view = {
         .rows = rows, .cols = cols, .dtype = dtype, .scale = dtype == FT_I8 ? 0.03f : 0.0f
     };
     if (dtype != FT_NO_OPERAND)
@@ -72,8 +72,7 @@ ft_cuda_view operand_view(size_t rows, size_t cols, ft_dtype dtype)
 
 static void free_operands(ft_cuda_args *args)
 {
-    ft_cuda_view *all[] = { &args->in[0], &args->in[1], &args->out, &args->quantized,
-                            &args->second };
+    ft_view *all[] = { &args->in[0], &args->in[1], &args->out, &args->quantized, &args->second };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         cudaFree(all[i]->data);
         cudaFree(all[i]->scales);

@@ -18,7 +18,7 @@ size_t operand_bytes(ft_dtype dtype);
 void *random_operand(size_t n, ft_dtype dtype);
 
 /* A matrix of those, or none; int8 matrices have a scale. */
-ft_cuda_view operand_view(size_t rows, size_t cols, ft_dtype dtype);
+ft_view operand_view(size_t rows, size_t cols, ft_dtype dtype);
 
 /*
  * Rotating sets of operands.  Their number is such that sets of `bytes` together exceed the L2

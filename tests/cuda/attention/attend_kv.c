@@ -279,11 +279,11 @@ static void free_arrays(arrays *a)
 }
 
 /* Packs the rows of the pieces on the device; poison follows them. */
-static ft_cuda_view gather(const world *w, const void *from, size_t cols, const piece *pieces,
+static ft_view gather(const world *w, const void *from, size_t cols, const piece *pieces,
                            int count, size_t rows)
 {
     size_t each = cols * ft_dtype_size(w->s.dtype), row = 0;
-    ft_cuda_view view = { .rows = rows, .cols = cols, .dtype = w->s.dtype };
+    ft_view view = { .rows = rows, .cols = cols, .dtype = w->s.dtype };
     view.data = place(NULL, rows * each);
     for (int i = 0; from != NULL && i < count; row += (size_t) pieces[i++].count)
         must(cudaMemcpy((char *) view.data + row * each,
@@ -295,7 +295,7 @@ static ft_cuda_view gather(const world *w, const void *from, size_t cols, const 
 }
 
 /* Copies the rows back; the poison after them must be intact. */
-static void scatter(const world *w, void *to, const ft_cuda_view *view, const piece *pieces,
+static void scatter(const world *w, void *to, const ft_view *view, const piece *pieces,
                     int count)
 {
     size_t each = view->cols * ft_dtype_size(view->dtype), row = 0;
@@ -352,7 +352,7 @@ static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
 static void add_cache(ft_cuda_args *args, const world *w)
 {
     for (int i = 0; i < (w->s.cache == FT_I8 ? 4 : 2); i++)
-        args->state[i] = (ft_cuda_view){ .data = w->cache[i],
+        args->state[i] = (ft_view){ .data = w->cache[i],
                                          .rows = w->pages * FT_PAGE_TOKENS,
                                          .cols = i < 2 ? world_kv_cols(w) : (size_t) w->s.kv_heads,
                                          .dtype = i < 2 ? w->s.cache : FT_F32 };

@@ -96,15 +96,15 @@ static int run_int8(const batch *b, void *const x[3], void *y, const scales *s, 
     const float scale[3] = { s->q, s->k, s->v };
     ft_cuda_args args = { .props = &props, .op = &op, .batch = &on_device };
     for (int i = 0; i < 3; i++)
-        args.in[i] = (ft_cuda_view){
+        args.in[i] = (ft_view){
             .data = x[i], .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = scale[i]
         };
     if (to_quantized)
-        args.quantized = (ft_cuda_view){
+        args.quantized = (ft_view){
             .data = y, .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = s->y
         };
     else
-        args.out = (ft_cuda_view){
+        args.out = (ft_view){
             .data = y, .rows = b->tokens, .cols = b->cols, .dtype = FT_F32, .scale = 0.0f
         };
     ft_value value = { .dtype = dtype, .cols = (int32_t) b->cols, .scale = s->q };

@@ -66,7 +66,7 @@ static void count_on_host(counted *c, const ft_view *x)
     ft_counts_fini(&counts);
 }
 
-static int count_on_device(counted *c, const ft_cuda_view *x)
+static int count_on_device(counted *c, const ft_view *x)
 {
     counted *memory = to_device(c, sizeof *c);
     ft_cuda_counts counts = { (unsigned long long *) memory->key,

@@ -242,7 +242,7 @@ static size_t count_wrong_scales(const matrix *result)
 
 size_t count_differences(const matrix *result)
 {
-    const ft_cuda_view *device = &result->device;
+    const ft_view *device = &result->device;
     size_t wrong = 0, n = device->rows * device->cols, before = host_used;
     if (device->data == NULL)
         return 0;

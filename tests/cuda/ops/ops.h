@@ -18,8 +18,7 @@
  * f32, unless keep_halves() was called.
  */
 typedef struct matrix {
-    ft_view host;
-    ft_cuda_view device;
+    ft_view host, device;
 } matrix;
 
 typedef void host_kernel(const ft_args *);

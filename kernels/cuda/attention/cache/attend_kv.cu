@@ -15,7 +15,7 @@ ft_attend_kv_params ft_attend_kv_params_of(const ft_cuda_args *args)
 {
     const ft_attr *attr = &args->op->attr;
     const ft_cuda_batch *batch = args->batch;
-    const ft_cuda_view *state = args->state;
+    const ft_view *state = args->state;
     ft_attend_kv_params a = {};
     a.q = args->in[0].data;
     a.y = args->out.data;

@@ -114,7 +114,8 @@ typedef struct ft_backend {
     void (*release)(ft_exec *exec);
 
     /*
-     * Copy the first `rows` rows of a value to or from the device.  read() also copies the row
+     * Copy the first `rows` rows of a value to or from the device.  The token inputs come with the
+     * batch instead: ft_batch.input.  read() also copies the row
      * scales of a dynamic value, unless `scales` is NULL.
      */
     ft_status (*write)(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err);

@@ -125,6 +125,15 @@ typedef enum ft_rows {
 /* "T", "S", ...: in dumps. */
 const char *ft_rows_name(ft_rows rows);
 
+/* The arrays of token inputs of a batch: ft_batch.input. */
+typedef enum ft_batch_input {
+    FT_BATCH_NONE,
+    FT_BATCH_IDS,       /* token ids; -1 - slot stands for the token last sampled in that slot */
+    FT_BATCH_POSITIONS, /* position ids */
+    FT_BATCH_TYPES,     /* token type ids */
+    FT_NUM_BATCH_INPUTS
+} ft_batch_input;
+
 typedef enum ft_pooling { FT_POOL_FIRST, FT_POOL_MEAN } ft_pooling;
 
 /* (x - mean) / standard deviation * weight + bias, or x / root mean square * weight. */
@@ -138,13 +147,14 @@ typedef struct ft_value {
     ft_rows rows;
     int32_t cols;
     ft_dtype dtype;
-    float scale;   /* 0: float values; else quantized values q (int8 or float): value = scale * q */
-    bool dynamic;  /* quantized with row scales that the kernel computes: F32, after the elements */
-    bool point;    /* calibration point: calibration observes it, int8 plans quantize it */
-    bool state;    /* persists between forward passes: has its own buffer and no producer */
-    bool inner;    /* internal to one operation: can be observed, has no buffer and no scale */
-    bool keep;     /* readable after the forward pass: its buffer is not reused */
-    size_t offset; /* bytes into the arena */
+    float scale;  /* 0: float values; else quantized values q (int8 or float): value = scale * q */
+    bool dynamic; /* quantized with row scales that the kernel computes: F32, after the elements */
+    bool point;   /* calibration point: calibration observes it, int8 plans quantize it */
+    bool state;   /* persists between forward passes: has its own buffer and no producer */
+    bool inner;   /* internal to one operation: can be observed, has no buffer and no scale */
+    ft_batch_input input; /* the value is that array of the batch and has no buffer; 0: none */
+    bool keep;            /* readable after the forward pass: its buffer is not reused */
+    size_t offset;        /* bytes into the arena */
 } ft_value;
 
 /* One parameter matrix.  `data` and `scale` are borrowed from the mapped file or the model. */
@@ -306,6 +316,9 @@ typedef struct ft_batch {
     size_t tokens, sequences;
     size_t longest;       /* rows of the longest sequence */
     const int32_t *start; /* [sequences + 1] */
+
+    /* [tokens] each, by ft_batch_input; NULL: no operation of this pass reads it. */
+    const int32_t *input[FT_NUM_BATCH_INPUTS];
 
     /*
      * Plans with a KV cache; zeros elsewhere.  Row r of sequence i has position

@@ -96,18 +96,6 @@ char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim)
     return text;
 }
 
-int64_t ft_tensor_get_i64(const ft_tensor *tensor, size_t i)
-{
-    int32_t as_i32;
-    int64_t as_i64;
-    if (tensor->dtype == FT_I64) {
-        memcpy(&as_i64, (const char *) tensor->data + i * sizeof as_i64, sizeof as_i64);
-        return as_i64;
-    }
-    memcpy(&as_i32, (const char *) tensor->data + i * sizeof as_i32, sizeof as_i32);
-    return as_i32;
-}
-
 float ft_tensor_get_f32(const ft_tensor *tensor, size_t i)
 {
     float as_f32;

@@ -265,7 +265,14 @@ static ft_view value_view(const exec_ctx *p, int value)
         .dtype = v->dtype,
         .scale = v->scale,
     };
-    view.data = first_row(p, value, &view.scales);
+    if (v->input == FT_BATCH_NONE)
+        view.data = first_row(p, value, &view.scales);
+    else /* operations only read it; a union casts the qualifier away */
+        view.data = (union {
+                        const int32_t *in;
+                        void *out;
+                    }){ p->batch->input[v->input] }
+                        .out;
     return view;
 }
 
@@ -323,8 +330,7 @@ static void run_shards(const void *job, int thread, size_t first, size_t end)
 static void run_ops(ft_exec *exec, int first, int count, const ft_batch *batch,
                     ft_counts *const *counts)
 {
-    size_t shards =
-        exec->shards == NULL ? 0 : ft_batch_shards_split(exec->shards, batch, exec->arena);
+    size_t shards = exec->shards == NULL ? 0 : ft_batch_shards_split(exec->shards, batch);
     exec_ctx full = full_batch_ctx(exec, batch);
     if (shards > 1)
         ft_parallel_for((int) shards, shards, run_shards, &(op_range){ exec, first, count });

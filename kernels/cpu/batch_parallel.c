@@ -24,12 +24,9 @@ enum { MIN_SEQUENCES = 4 };
 enum { SYNC_COST_BYTES = 32 << 10 };
 
 struct ft_batch_shards {
-    const ft_plan *plan;
     size_t threads;
     ft_batch_shard *shard; /* [threads] */
     size_t *offset;        /* [values], SIZE_MAX: shared by all shards */
-    int *input;            /* [inputs]: values that are copied into each shard */
-    size_t inputs;
     char *arena;
 
     /* Arrays of ft_batch whose indices start at 0 in each shard, concatenated over the shards. */
@@ -51,15 +48,6 @@ static double gemm_weight_bytes(const ft_plan *plan)
     return bytes;
 }
 
-/* Texts may run side by side where no row depends on the number of rows beside it. */
-static bool is_profitable(const ft_plan *plan, const ft_limits *limits)
-{
-    return limits->threads > 1 && plan->batch_invariant &&
-           gemm_weight_bytes(plan) <= (double) plan->nop * SYNC_COST_BYTES;
-}
-
-/* ---- Memory -------------------------------------------------------------------------------- */
-
 static bool is_read(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++)
@@ -68,6 +56,34 @@ static bool is_read(const ft_plan *plan, int value)
                 return true;
     return false;
 }
+
+static bool is_written(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        if (op->out == value || op->codes == value || op->second == value)
+            return true;
+    }
+    return false;
+}
+
+/* Whether an input, such as images, is in the arena of the full batch instead of in the batch. */
+static bool has_arena_inputs(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nvalue; i++)
+        if (is_read(plan, i) && !is_written(plan, i) && plan->value[i].input == FT_BATCH_NONE)
+            return true;
+    return false;
+}
+
+/* Texts may run side by side where no row depends on the number of rows beside it. */
+static bool is_profitable(const ft_plan *plan, const ft_limits *limits)
+{
+    return limits->threads > 1 && plan->batch_invariant && !has_arena_inputs(plan) &&
+           gemm_weight_bytes(plan) <= (double) plan->nop * SYNC_COST_BYTES;
+}
+
+/* ---- Memory -------------------------------------------------------------------------------- */
 
 /*
  * Whether a value is needed only during the run. Sampled tokens, for example, are read afterwards.
@@ -79,18 +95,8 @@ static bool is_intermediate(const ft_plan *plan, int value)
     for (int i = 0; i < plan->noutput; i++)
         if (plan->output[i].value == value)
             return false;
-    return !plan->value[value].state && !plan->value[value].keep;
-}
-
-/* Called for values that are read: an input is one that no operation writes. */
-static bool is_input(const ft_plan *plan, int value)
-{
-    for (int i = 0; i < plan->nop; i++) {
-        const ft_op *op = &plan->op[i];
-        if (op->out == value || op->quantized == value || op->second == value)
-            return false;
-    }
-    return true;
+    return !plan->value[value].state && !plan->value[value].keep &&
+           plan->value[value].input == FT_BATCH_NONE;
 }
 
 /* Bytes of the state values before `offset`; the layout never reuses their memory. */
@@ -112,11 +118,8 @@ static size_t plan_layout(ft_batch_shards *s, const ft_plan *plan, const ft_limi
     for (int i = 0; i < plan->nvalue; i++) {
         size_t offset = plan->value[i].offset;
         s->offset[i] = SIZE_MAX;
-        if (!is_intermediate(plan, i))
-            continue;
-        s->offset[i] = offset - state_bytes(plan, limits, offset);
-        if (is_input(plan, i))
-            s->input[s->inputs++] = i;
+        if (is_intermediate(plan, i))
+            s->offset[i] = offset - state_bytes(plan, limits, offset);
     }
     return plan->arena - state_bytes(plan, limits, plan->arena);
 }
@@ -125,13 +128,12 @@ static bool allocate(ft_batch_shards *s, const ft_plan *plan, const ft_limits *l
 {
     s->shard = ft_calloc(s->threads, sizeof *s->shard);
     s->offset = ft_calloc((size_t) plan->nvalue, sizeof *s->offset);
-    s->input = ft_calloc((size_t) plan->nvalue, sizeof *s->input);
     s->start = ft_calloc(limits->sequences + s->threads, sizeof *s->start);
     s->seq_id = ft_calloc(limits->tokens, sizeof *s->seq_id);
     s->selected_rows = ft_calloc(limits->selected, sizeof *s->selected_rows);
     s->beams = ft_calloc(limits->sequences, sizeof *s->beams);
-    if (s->shard == NULL || s->offset == NULL || s->input == NULL || s->start == NULL ||
-        s->seq_id == NULL || s->selected_rows == NULL || s->beams == NULL)
+    if (s->shard == NULL || s->offset == NULL || s->start == NULL || s->seq_id == NULL ||
+        s->selected_rows == NULL || s->beams == NULL)
         return false;
     size_t bytes = ft_round_up(plan_layout(s, plan, limits), 64), total;
     if (ft_checked_mul(bytes, s->threads, &total) && total < ft_memory_available())
@@ -149,7 +151,6 @@ ft_status ft_batch_shards_open(ft_batch_shards **out, const ft_plan *plan, const
         return FT_OK;
     ft_batch_shards *s = ft_calloc(1, sizeof *s);
     if (s != NULL) {
-        s->plan = plan;
         s->threads = (size_t) limits->threads;
         if (allocate(s, plan, limits)) {
             *out = s;
@@ -167,7 +168,6 @@ void ft_batch_shards_close(ft_batch_shards *s)
         return;
     free(s->shard);
     free(s->offset);
-    free(s->input);
     free(s->start);
     free(s->seq_id);
     free(s->selected_rows);
@@ -221,6 +221,8 @@ static void slice_batch(ft_batch_shard *shard, const ft_batch *batch, size_t fir
     *b = *batch;
     b->tokens = rows;
     b->sequences = end - first;
+    for (int i = 0; i < FT_NUM_BATCH_INPUTS; i++)
+        b->input[i] = offset_or_null(batch->input[i], row);
     b->selected = count_below(batch->selected_rows, batch->selected, row + rows) - selected;
     b->n_past = offset_or_null(batch->n_past, first);
     b->n_tokens = offset_or_null(batch->n_tokens, first);
@@ -273,23 +275,11 @@ static size_t take_beam_groups(ft_batch_shards *s, ft_batch_shard *shard, const 
     return end;
 }
 
-/* Copied before any shard runs: a later value may reuse the memory of an input. */
-static void copy_inputs(const ft_batch_shards *s, ft_batch_shard *shard, const char *arena)
-{
-    for (size_t i = 0; i < s->inputs; i++) {
-        const ft_value *v = &s->plan->value[s->input[i]];
-        size_t row = (size_t) v->cols * ft_dtype_size(v->dtype);
-        memcpy(shard->arena + s->offset[s->input[i]],
-               arena + v->offset + shard->first[v->rows] * row,
-               ft_batch_rows(&shard->batch, v->rows) * row);
-    }
-}
-
 /*
  * Sequences go to the threads in order, and each thread gets the range whose row count is nearest
  * to its even share. The beams of one search stay together.
  */
-size_t ft_batch_shards_split(ft_batch_shards *s, const ft_batch *batch, const char *arena)
+size_t ft_batch_shards_split(ft_batch_shards *s, const ft_batch *batch)
 {
     size_t beam_width = batch->beam_width > 1 ? batch->beam_width : 1,
            searches = batch->sequences / beam_width;
@@ -305,7 +295,6 @@ size_t ft_batch_shards_split(ft_batch_shards *s, const ft_batch *batch, const ch
         slice_batch(shard, batch, first, end);
         rebase_rows(s, shard, batch, count++);
         beams = take_beam_groups(s, shard, batch, beams);
-        copy_inputs(s, shard, arena);
         first = end;
     }
     return count;

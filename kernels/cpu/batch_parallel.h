@@ -8,7 +8,7 @@
  * at the end.
  *
  * Each shard has its own arena for intermediate values: two shards are never at the same operation,
- * so in a common arena one would overwrite what another still reads. Inputs are copied into it.
+ * so in a common arena one would overwrite what another still reads. Inputs come with the batch.
  * State values and outputs that are read after the run are shared by all shards.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -37,12 +37,8 @@ FT_MUST_USE ft_status ft_batch_shards_open(ft_batch_shards **out, const ft_plan 
                                            const ft_limits *limits, ft_error *err);
 void ft_batch_shards_close(ft_batch_shards *shards);
 
-/*
- * Splits a batch and copies to each shard its rows of the inputs from `arena`, the arena of the
- * full batch. Returns the number of shards, one per thread, or 0 if the batch has too few
- * sequences.
- */
-size_t ft_batch_shards_split(ft_batch_shards *shards, const ft_batch *batch, const char *arena);
+/* Splits a batch into shards, one per thread; returns their number, 0 for too few sequences. */
+size_t ft_batch_shards_split(ft_batch_shards *shards, const ft_batch *batch);
 const ft_batch_shard *ft_batch_shards_get(const ft_batch_shards *shards, size_t index);
 
 /* Offset of a value in ft_batch_shard.arena, or SIZE_MAX if all shards share it. */

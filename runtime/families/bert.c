@@ -96,9 +96,9 @@ static void build_outputs(ft_graph *g, const ft_config *c, int x)
 
 static void build(ft_graph *g, const ft_config *c)
 {
-    int ids = ft_graph_input(g, "input_ids");
-    int positions = ft_graph_input(g, "positions");
-    int types = c->types > 0 ? ft_graph_input(g, "token_type_ids") : -1;
+    int ids = ft_graph_input(g, "input_ids", FT_BATCH_IDS);
+    int positions = ft_graph_input(g, "positions", FT_BATCH_POSITIONS);
+    int types = c->types > 0 ? ft_graph_input(g, "token_type_ids", FT_BATCH_TYPES) : -1;
     int x = ft_layer_norm(g, "embed.norm", ft_embed(g, "embed", ids, positions, types), c->eps);
     for (int i = 0; i < c->layers; i++) {
         ft_graph_scope(g, "layer.%d", i);

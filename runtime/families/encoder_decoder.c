@@ -127,7 +127,8 @@ static void build_encoder(const builder *b)
     ft_graph *g = b->graph;
     const ft_config *c = b->config;
     ft_embed_params params = embedding(c);
-    int ids = ft_graph_input(g, "input_ids"), positions = ft_graph_input(g, "positions");
+    int ids = ft_graph_input(g, "input_ids", FT_BATCH_IDS),
+        positions = ft_graph_input(g, "positions", FT_BATCH_POSITIONS);
     int x = ft_embed_with_positions(g, "encoder.embed", ids, positions, &params);
     for (int i = 0; i < c->encoder_layers; i++) {
         ft_graph_scope(g, "encoder.layer.%d", i);
@@ -174,7 +175,7 @@ static void build_decoder(const builder *b)
     ft_graph *g = b->graph;
     const ft_config *c = b->config;
     ft_embed_params params = embedding(c);
-    int ids = ft_graph_input(g, "decoder_input_ids");
+    int ids = ft_graph_input(g, "decoder_input_ids", FT_BATCH_IDS);
     int x = ft_embed_with_positions(g, "decoder.embed", ids, -1, &params);
     for (int i = 0; i < c->layers; i++) {
         ft_graph_scope(g, "decoder.layer.%d", i);

@@ -79,7 +79,7 @@ static int build_layer(ft_graph *g, const ft_config *c, int layer, int x)
 
 static void build(ft_graph *g, const ft_config *c)
 {
-    int ids = ft_graph_input(g, "input_ids");
+    int ids = ft_graph_input(g, "input_ids", FT_BATCH_IDS);
     int x = ft_embed_tokens(g, "embed", ids);
     for (int i = 0; i < c->layers; i++) {
         ft_graph_scope(g, "layer.%d", i);

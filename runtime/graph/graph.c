@@ -119,13 +119,15 @@ void ft_calibration_point(ft_graph *graph, int x)
         graph->plan.value[x].point = true;
 }
 
-int ft_graph_input(ft_graph *graph, const char *name)
+int ft_graph_input(ft_graph *graph, const char *name, ft_batch_input input)
 {
     if (graph->status != FT_OK)
         return -1;
     int index = ft_graph_result(graph, name, "", FT_TOKENS, 1);
-    if (index >= 0)
+    if (index >= 0) {
         graph->plan.value[index].dtype = FT_I32;
+        graph->plan.value[index].input = input;
+    }
     return index;
 }
 

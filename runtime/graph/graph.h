@@ -50,8 +50,8 @@ void ft_graph_scope(ft_graph *graph, const char *format, ...) __attribute__((for
  */
 void ft_end_encoder(ft_graph *graph);
 
-/* An int32 input [T, 1] that the session sets: "input_ids", "positions", "token_type_ids". */
-int ft_graph_input(ft_graph *graph, const char *name);
+/* An int32 input [T, 1]: "input_ids", "positions", "token_type_ids", and its array in ft_batch. */
+int ft_graph_input(ft_graph *graph, const char *name, ft_batch_input input);
 
 /* A float input [S, channels * height * width] that the session sets: one image per sequence. */
 int ft_graph_input_images(ft_graph *graph, const char *name, const ft_conv *conv);

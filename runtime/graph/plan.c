@@ -257,7 +257,7 @@ ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
         ft_value *value = &plan->value[i];
         ft_lifetime life = lifetime(plan, extent, i);
         size_t bytes;
-        if (value->inner || life.last < 0)
+        if (value->inner || value->input != FT_BATCH_NONE || life.last < 0)
             bytes = 0;
         else if (!value_bytes(value, limits, &bytes))
             status = fail_size(value, limits, err);

@@ -28,8 +28,8 @@ ft_status ft_padded_batch_init(ft_padded_batch *p, const ft_padded_batch_limits 
 
 static void clear_input(ft_padded_batch *p, int input)
 {
-    free(p->input[input]);
-    p->input[input] = NULL;
+    free(p->input[input].data);
+    p->input[input].data = NULL;
 }
 
 void ft_padded_batch_fini(ft_padded_batch *p)
@@ -77,48 +77,41 @@ static ft_status check_input(const ft_padded_batch *p, int input, const ft_tenso
     return FT_OK;
 }
 
-static ft_status check_mask(const char *name, const int64_t *mask, size_t count, size_t cols,
-                            ft_error *err)
+static ft_status check_mask(const char *name, const ft_tensor *mask, ft_error *err)
 {
-    for (size_t i = 0; i < count; i++)
-        if (mask[i] != 0 && mask[i] != 1)
+    size_t cols = (size_t) mask->dim[1];
+    for (size_t i = 0; i < ft_tensor_numel(mask); i++) {
+        int64_t number = ft_tensor_get_i64(mask, i);
+        if (number != 0 && number != 1)
             return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %" PRId64 ", expected 0 or 1", name,
-                           i / cols, i % cols, mask[i]);
+                           i / cols, i % cols, number);
+    }
     return FT_OK;
 }
 
-/* A copy of the tensor as int64; free() it. */
-static ft_status copy_ints(int64_t **out, const char *name, bool is_mask, const ft_tensor *tensor,
-                           ft_error *err)
+bool ft_padded_batch_has(const ft_padded_batch *p, int input)
 {
-    size_t count = ft_tensor_numel(tensor);
-    int64_t *copy = ft_calloc(count, sizeof *copy);
-    if (copy == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", name, count);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = ft_tensor_get_i64(tensor, i);
-    ft_status status = FT_OK;
-    if (is_mask)
-        status = check_mask(name, copy, count, (size_t) tensor->dim[1], err);
-    if (status == FT_OK)
-        *out = copy;
-    else
-        free(copy);
-    return status;
+    return p->input[input].data != NULL;
 }
 
 ft_status ft_padded_batch_set(ft_padded_batch *p, int input, const ft_tensor *tensor, ft_error *err)
 {
     const char *const *name = p->limits.name;
-    int64_t *copy = NULL;
-    if (input != FT_INPUT_IDS && p->input[FT_INPUT_IDS] == NULL)
+    if (input != FT_INPUT_IDS && !ft_padded_batch_has(p, FT_INPUT_IDS))
         return ft_fail(err, FT_EARG, "%s: set %s first", name[input], name[FT_INPUT_IDS]);
     FT_TRY(check_input(p, input, tensor, err));
-    FT_TRY(copy_ints(&copy, name[input], input == FT_INPUT_MASK, tensor, err));
+    if (input == FT_INPUT_MASK)
+        FT_TRY(check_mask(name[input], tensor, err));
+    void *copy = ft_calloc(ft_tensor_bytes(tensor), 1);
+    if (copy == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", name[input],
+                       ft_tensor_numel(tensor));
+    memcpy(copy, tensor->data, ft_tensor_bytes(tensor));
     for (int i = 0; i < FT_NUM_INPUTS; i++)
         if (i == input || input == FT_INPUT_IDS)
             clear_input(p, i);
-    p->input[input] = copy;
+    p->input[input] = *tensor;
+    p->input[input].data = copy;
     p->rows = (size_t) tensor->dim[0];
     p->cols = (size_t) tensor->dim[1];
     return FT_OK;
@@ -139,8 +132,8 @@ void ft_padded_batch_fill(ft_padded_batch *p, size_t rows, size_t cols)
 
 static bool is_token(const ft_padded_batch *p, size_t index)
 {
-    const int64_t *mask = p->input[FT_INPUT_MASK];
-    return mask == NULL || mask[index] != 0;
+    return !ft_padded_batch_has(p, FT_INPUT_MASK) ||
+           ft_tensor_get_i64(&p->input[FT_INPUT_MASK], index) != 0;
 }
 
 /* Pack one sequence. */
@@ -171,7 +164,7 @@ static ft_status pack_row(ft_padded_batch *p, size_t row, ft_error *err)
 
 ft_status ft_padded_batch_pack(ft_padded_batch *p, ft_error *err)
 {
-    if (p->input[FT_INPUT_IDS] == NULL)
+    if (!ft_padded_batch_has(p, FT_INPUT_IDS))
         return ft_fail(err, FT_EARG, "%s is not set", p->limits.name[FT_INPUT_IDS]);
     p->tokens = p->longest = 0;
     for (size_t row = 0; row < p->rows; row++)
@@ -183,10 +176,10 @@ ft_status ft_padded_batch_pack(ft_padded_batch *p, ft_error *err)
 ft_status ft_padded_batch_packed_ids(const ft_padded_batch *p, int input, int32_t bound,
                                      int32_t *out, ft_error *err)
 {
-    const int64_t *from = p->input[input];
+    bool is_set = ft_padded_batch_has(p, input);
     for (size_t i = 0; i < p->tokens; i++) {
         size_t index = p->index[i];
-        int64_t number = from == NULL ? 0 : from[index];
+        int64_t number = is_set ? ft_tensor_get_i64(&p->input[input], index) : 0;
         if (number < 0 || number >= bound)
             return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %" PRId64 " is outside 0 to %d",
                            p->limits.name[input], index / p->cols, index % p->cols, number,
@@ -199,7 +192,7 @@ ft_status ft_padded_batch_packed_ids(const ft_padded_batch *p, int input, int32_
 void ft_padded_batch_positions(const ft_padded_batch *p, int32_t offset, int32_t padding_id,
                                int32_t *out)
 {
-    const int64_t *ids = p->input[FT_INPUT_IDS];
+    const ft_tensor *ids = &p->input[FT_INPUT_IDS];
     size_t next = 0; /* tokens before this index are counted */
     int32_t counted = 0;
     for (size_t i = 0; i < p->tokens; i++) {
@@ -209,10 +202,10 @@ void ft_padded_batch_positions(const ft_padded_batch *p, int32_t offset, int32_t
             counted = 0;
         }
         for (; next < index; next++)
-            counted += ids[next] != padding_id;
+            counted += ft_tensor_get_i64(ids, next) != padding_id;
         if (offset == 0)
             out[i] = (int32_t) column;
-        else if (ids[index] == padding_id)
+        else if (ft_tensor_get_i64(ids, index) == padding_id)
             out[i] = padding_id;
         else
             out[i] = offset + counted;

@@ -24,7 +24,7 @@ typedef struct ft_padded_batch_limits {
 
 typedef struct ft_padded_batch {
     ft_padded_batch_limits limits;
-    int64_t *input[FT_NUM_INPUTS]; /* [rows, cols], copies; NULL: not set */
+    ft_tensor input[FT_NUM_INPUTS]; /* [rows, cols], copies; data NULL: not set */
     size_t rows, cols;
 
     /* Set by ft_padded_batch_pack(). */
@@ -51,6 +51,9 @@ void ft_padded_batch_fill(ft_padded_batch *padded, size_t rows, size_t cols);
 
 /* Pack: fill in the members above.  FT_ELIMIT: too many tokens; FT_EARG: an empty sequence. */
 FT_MUST_USE ft_status ft_padded_batch_pack(ft_padded_batch *padded, ft_error *err);
+
+/* Whether an input is set. */
+bool ft_padded_batch_has(const ft_padded_batch *padded, int input);
 
 /* The packed values of an input [tokens], 0 if it is not set.  FT_EARG: outside 0 .. bound - 1. */
 FT_MUST_USE ft_status ft_padded_batch_packed_ids(const ft_padded_batch *padded, int input,

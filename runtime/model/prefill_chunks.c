@@ -90,6 +90,7 @@ void ft_chunk_batch_clear(ft_chunk_batch *p)
     p->start[0] = 0;
     p->batch = (ft_batch){
         .start = p->start,
+        .input[FT_BATCH_IDS] = p->ids,
         .seq_id = p->seq_id,
         .n_past = p->n_past,
         .n_tokens = p->n_tokens,
@@ -125,10 +126,9 @@ static size_t add_sequence(ft_chunk_batch *p, const int32_t *ids, size_t count)
     ft_batch *b = &p->batch;
     size_t i = b->sequences++;
     assert(b->tokens + count <= p->limits.tokens && i < p->limits.sequences);
-    for (size_t k = 0; k < count; k++) {
-        p->ids[b->tokens + k] = ids[k];
+    memmove(p->ids + b->tokens, ids, count * sizeof *ids);
+    for (size_t k = 0; k < count; k++)
         p->seq_id[b->tokens + k] = (int32_t) i;
-    }
     b->tokens += count;
     p->start[i + 1] = (int32_t) b->tokens;
     if (b->longest < count)

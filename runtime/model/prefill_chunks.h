@@ -22,7 +22,7 @@ typedef struct ft_prefill_chunk {
     size_t source;      /* encoder-decoders: index of its source */
     size_t n_past;      /* tokens of the sequence in the KV cache */
     size_t n_tokens;    /* tokens of the sequence that are known */
-    const int32_t *ids; /* [count] */
+    const int32_t *ids; /* [count]; may be where they belong in ft_chunk_batch.ids already */
     size_t count;
     ft_logit_rows logits;
     const ft_sampling_params
@@ -33,7 +33,7 @@ typedef struct ft_chunk_batch {
     ft_limits limits;
     ft_page_table pages;
     ft_batch batch; /* of the chunks added so far */
-    int32_t *ids;   /* [tokens] */
+    int32_t *ids;   /* [tokens]: the ids of the batch */
     int32_t *start, *seq_id, *n_past, *n_tokens, *slot, *page_table, *selected_rows;
     ft_sampling_params *sampling;
 

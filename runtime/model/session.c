@@ -76,35 +76,29 @@ ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor 
     return ft_fail(err, FT_EARG, "%s: the model has no such input", name);
 }
 
-static ft_status write_ids(ft_session *session, int value, size_t tokens, ft_error *err)
-{
-    return session->model->backend->write(session->exec, value, session->packed_ids, tokens, err);
-}
-
-/* Pack the ids of an input into session->packed_ids. */
-static ft_status pack_ids(ft_session *session, int text, ft_error *err)
-{
-    FT_TRY(ft_padded_batch_pack(&session->text[text], err));
-    return ft_padded_batch_packed_ids(&session->text[text], FT_INPUT_IDS,
-                                      session->model->config.vocabulary, session->packed_ids, err);
-}
-
-/* token_type_ids and position ids. */
-static ft_status write_other_inputs(ft_session *session, ft_error *err)
+/* The rows of an array of the batch [tokens], packed from the inputs of a text and checked. */
+static ft_status pack_input(const ft_session *session, const ft_padded_batch *text,
+                            ft_batch_input input, int32_t *out, ft_error *err)
 {
     const ft_config *config = &session->model->config;
-    const ft_padded_batch *text = &session->text[FT_PADDED_INPUT];
-    int types = ft_plan_find(&session->plan, "token_type_ids");
-    if (types >= 0) {
-        FT_TRY(ft_padded_batch_packed_ids(text, FT_INPUT_TYPES, config->types, session->packed_ids,
-                                          err));
-        FT_TRY(write_ids(session, types, text->tokens, err));
-    }
-    if (session->positions_value < 0)
-        return FT_OK;
-    ft_padded_batch_positions(text, config->position_offset, config->padding_id,
-                              session->packed_ids);
-    return write_ids(session, session->positions_value, text->tokens, err);
+    if (input == FT_BATCH_IDS)
+        return ft_padded_batch_packed_ids(text, FT_INPUT_IDS, config->vocabulary, out, err);
+    if (input == FT_BATCH_TYPES)
+        return ft_padded_batch_packed_ids(text, FT_INPUT_TYPES, config->types, out, err);
+    ft_padded_batch_positions(text, config->position_offset, config->padding_id, out);
+    return FT_OK;
+}
+
+/* Pack a text.  The decoder of an encoder-decoder has no inputs but its ids. */
+static ft_status pack_text(ft_session *session, int index, ft_error *err)
+{
+    ft_padded_batch *text = &session->text[index];
+    int end = index == FT_PADDED_INPUT ? FT_NUM_BATCH_INPUTS : FT_BATCH_IDS + 1;
+    FT_TRY(ft_padded_batch_pack(text, err));
+    for (int i = FT_BATCH_IDS; i < end; i++)
+        if (session->packed[i] != NULL)
+            FT_TRY(pack_input(session, text, (ft_batch_input) i, session->packed[i], err));
+    return FT_OK;
 }
 
 /* ---- Running ------------------------------------------------------------------------------ */
@@ -114,13 +108,17 @@ static ft_status run(ft_session *session, ft_counts *const *counts, ft_error *er
     return session->model->backend->run(session->exec, &session->batch, counts, err);
 }
 
-/* The batch of an encoder pass. */
-static ft_batch encoder_batch_of(const ft_padded_batch *text)
+/* The batch of an encoder pass over text[0]. */
+static ft_batch encoder_batch(const ft_session *session)
 {
-    return (ft_batch){ .tokens = text->tokens,
+    const ft_padded_batch *text = &session->text[FT_PADDED_INPUT];
+    ft_batch batch = { .tokens = text->tokens,
                        .sequences = text->rows,
                        .longest = text->longest,
                        .start = text->start };
+    for (int i = 0; i < FT_NUM_BATCH_INPUTS; i++)
+        batch.input[i] = session->packed[i];
+    return batch;
 }
 
 static ft_status fail_capacity(const ft_session *session, int text, const char *where, size_t pages,
@@ -147,7 +145,7 @@ static ft_status add_chunks(ft_session *session, int text, ft_error *err)
             &(ft_prefill_chunk){ .slot = i,
                                  .source = i,
                                  .n_tokens = count,
-                                 .ids = session->packed_ids + first,
+                                 .ids = chunks->ids + first,
                                  .count = count,
                                  .logits = session->all_logits ? FT_LOGITS_ALL : FT_LOGITS_LAST });
     }
@@ -167,18 +165,18 @@ static ft_status add_sources(ft_session *session, ft_error *err)
         if (!ft_page_table_reserve(&chunks->sources, i, count))
             return fail_capacity(session, FT_PADDED_ENCODER, "cross-attention cache",
                                  session->limits.cross_kv_pages, err);
-        ft_chunk_batch_add_source(chunks, i, session->packed_ids + first, count);
+        ft_chunk_batch_add_source(chunks, i, chunks->ids + first, count);
     }
-    session->batch = session->encoder_batch = chunks->batch;
+    session->batch = chunks->batch;
+    session->batch.input[FT_BATCH_POSITIONS] = session->packed[FT_BATCH_POSITIONS];
+    session->encoder_batch = session->batch;
     return FT_OK;
 }
 
 static ft_status run_encoder_stack(ft_session *session, ft_counts *const *counts, ft_error *err)
 {
-    FT_TRY(pack_ids(session, FT_PADDED_ENCODER, err));
+    FT_TRY(pack_text(session, FT_PADDED_ENCODER, err));
     FT_TRY(add_sources(session, err));
-    FT_TRY(write_ids(session, session->ids_value[FT_PADDED_ENCODER], session->batch.tokens, err));
-    FT_TRY(write_other_inputs(session, err));
     return run(session, counts, err);
 }
 
@@ -186,18 +184,15 @@ static ft_status run_encoder_stack(ft_session *session, ft_counts *const *counts
 static ft_status run_decoder_stack(ft_session *session, int text, ft_counts *const *counts,
                                    ft_error *err)
 {
-    FT_TRY(pack_ids(session, text, err));
+    FT_TRY(pack_text(session, text, err));
     FT_TRY(add_chunks(session, text, err));
-    FT_TRY(write_ids(session, session->ids_value[text], session->batch.tokens, err));
     return run(session, counts, err);
 }
 
 static ft_status run_encoder(ft_session *session, ft_counts *const *counts, ft_error *err)
 {
-    FT_TRY(pack_ids(session, FT_PADDED_INPUT, err));
-    session->batch = encoder_batch_of(&session->text[FT_PADDED_INPUT]);
-    FT_TRY(write_ids(session, session->ids_value[FT_PADDED_INPUT], session->batch.tokens, err));
-    FT_TRY(write_other_inputs(session, err));
+    FT_TRY(pack_text(session, FT_PADDED_INPUT, err));
+    session->batch = encoder_batch(session);
     return run(session, counts, err);
 }
 
@@ -205,7 +200,7 @@ static ft_status run_images(ft_session *session, ft_counts *const *counts, ft_er
 {
     if (session->text[FT_PADDED_INPUT].rows == 0)
         return ft_fail(err, FT_EARG, "%s is not set", FT_PIXEL_VALUES);
-    session->batch = encoder_batch_of(&session->text[FT_PADDED_INPUT]);
+    session->batch = encoder_batch(session);
     return run(session, counts, err);
 }
 
@@ -213,7 +208,7 @@ static ft_status run_encoder_decoder(ft_session *session, ft_counts *const *coun
 {
     const ft_padded_batch *source = &session->text[FT_PADDED_ENCODER],
                           *target = &session->text[FT_PADDED_DECODER];
-    if (target->input[FT_INPUT_IDS] != NULL && source->input[FT_INPUT_IDS] != NULL &&
+    if (ft_padded_batch_has(target, FT_INPUT_IDS) && ft_padded_batch_has(source, FT_INPUT_IDS) &&
         target->rows != source->rows)
         return ft_fail(err, FT_ESHAPE, "decoder_input_ids: %zu sequences, but %zu sources",
                        target->rows, source->rows);
@@ -248,33 +243,29 @@ ft_status ft_session_run(ft_session *session, ft_error *err)
 }
 
 /* Position ids of packed sources; the same rule as ft_padded_batch_positions(). */
-static ft_status write_source_positions(ft_session *session, ft_error *err)
+static void compute_source_positions(const ft_session *session)
 {
     const ft_config *config = &session->model->config;
     const ft_batch *batch = &session->batch;
+    int32_t *positions = session->packed[FT_BATCH_POSITIONS];
     for (size_t i = 0; i < batch->sequences; i++) {
         int32_t counted = 0;
         for (int32_t row = batch->start[i]; row < batch->start[i + 1]; row++) {
             bool is_padding = session->chunks->ids[row] == config->padding_id;
-            session->packed_ids[row] =
-                is_padding ? config->padding_id : config->position_offset + counted;
+            positions[row] = is_padding ? config->padding_id : config->position_offset + counted;
             counted += !is_padding;
         }
     }
-    return write_ids(session, session->positions_value, batch->tokens, err);
 }
 
 ft_status ft_session_run_chunks(ft_session *session, ft_error *err)
 {
-    const ft_backend *backend = session->model->backend;
     session->ran = false;
     session->batch = session->chunks->batch;
-    bool target = session->texts > 1 && !session->batch.source;
-    FT_TRY(backend->write(session->exec,
-                          session->ids_value[target ? FT_PADDED_DECODER : FT_PADDED_INPUT],
-                          session->chunks->ids, session->batch.tokens, err));
-    if (session->batch.source)
-        FT_TRY(write_source_positions(session, err));
+    if (session->batch.source) {
+        compute_source_positions(session);
+        session->batch.input[FT_BATCH_POSITIONS] = session->packed[FT_BATCH_POSITIONS];
+    }
     return run(session, NULL, err);
 }
 
@@ -339,8 +330,24 @@ bool ft_session_has_encoder_rows(const ft_session *session, int value)
 {
     int producer = ft_plan_producer(&session->plan, value);
     if (producer < 0)
-        return session->texts > 1 && value != session->ids_value[FT_PADDED_DECODER];
+        return session->texts > 1 &&
+               strcmp(session->plan.value[value].name,
+                      session->text[FT_PADDED_DECODER].limits.name[FT_INPUT_IDS]) != 0;
     return producer < session->plan.encoder_ops;
+}
+
+/* An array of the batch as F32.  Devices do not keep it, so that it is packed again. */
+static ft_status read_input(const ft_session *session, const ft_padded_batch *text,
+                            ft_batch_input input, float *out, ft_error *err)
+{
+    int32_t *packed = ft_calloc(text->tokens, sizeof *packed);
+    if (packed == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", text->tokens);
+    ft_status status = pack_input(session, text, input, packed, err);
+    for (size_t i = 0; i < text->tokens; i++)
+        out[i] = (float) packed[i];
+    free(packed);
+    return status;
 }
 
 static bool is_output(const ft_session *session, const char *name)
@@ -393,7 +400,8 @@ ft_status ft_session_get_rows(const ft_session *session, const char *name, size_
     }
     if (data == NULL)
         return FT_OK;
-    FT_TRY(ft_session_read_f32(session, value, data, rows, err));
+    FT_TRY(v->input != FT_BATCH_NONE ? read_input(session, text, v->input, data, err)
+                                     : ft_session_read_f32(session, value, data, rows, err));
     if (padded)
         ft_padded_batch_unpack(text, data, (size_t) v->cols);
     return is_output(session, name) ? check_finite(session, name, first, out, err) : FT_OK;

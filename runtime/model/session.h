@@ -27,8 +27,6 @@ struct ft_session {
      */
     ft_padded_batch text[FT_NUM_PADDED];
     int texts;
-    int ids_value[FT_NUM_PADDED]; /* plan values of their ids */
-    int positions_value;          /* plan value of the position ids of text[0]; -1: none */
     int pixels_value; /* plan value of the images; text[0] then counts their rows; -1: none */
 
     ft_chunk_batch *chunks; /* decoders: the batch builder; NULL: no KV cache */
@@ -36,7 +34,9 @@ struct ft_session {
     bool all_logits;
 
     ft_batch batch, encoder_batch; /* of the last pass; of the last encoder pass */
-    int32_t *packed_ids;           /* [tokens] staging buffer for one input */
+    /* [tokens] each, checked: ft_batch.input; NULL: the plan does not read it.  Where there are
+     * chunks, the ids are theirs. */
+    int32_t *packed[FT_NUM_BATCH_INPUTS];
     bool ran;
 };
 

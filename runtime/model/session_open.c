@@ -127,7 +127,6 @@ static ft_status open_padded(ft_session *session, ft_error *err)
     session->texts = has_source ? 2 : 1;
     FT_TRY(ft_padded_batch_init(&session->text[FT_PADDED_INPUT],
                                 session->model->has_cache && !has_source ? &cached : &model, err));
-    session->ids_value[FT_PADDED_INPUT] = ft_plan_find(&session->plan, "input_ids");
     session->pixels_value = is_vision ? ft_plan_find(&session->plan, FT_PIXEL_VALUES) : -1;
     if (is_vision) /* images are written once and may be run several times */
         session->plan.value[session->pixels_value].keep = true;
@@ -135,20 +134,32 @@ static ft_status open_padded(ft_session *session, ft_error *err)
         return FT_OK;
     cached.name[FT_INPUT_IDS] = "decoder_input_ids";
     cached.name[FT_INPUT_MASK] = "decoder_attention_mask";
-    session->ids_value[FT_PADDED_DECODER] = ft_plan_find(&session->plan, "decoder_input_ids");
     return ft_padded_batch_init(&session->text[FT_PADDED_DECODER], &cached, err);
+}
+
+/* An array for each input of the batch that the plan reads. */
+static ft_status open_packed(ft_session *session, ft_error *err)
+{
+    size_t tokens = session->limits.tokens;
+    if (session->chunks != NULL)
+        session->packed[FT_BATCH_IDS] = session->chunks->ids;
+    for (int i = 0; i < session->plan.nvalue; i++) {
+        ft_batch_input input = session->plan.value[i].input;
+        if (input == FT_BATCH_NONE || session->packed[input] != NULL)
+            continue;
+        session->packed[input] = ft_calloc(tokens, sizeof *session->packed[input]);
+        if (session->packed[input] == NULL)
+            return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", tokens);
+    }
+    return FT_OK;
 }
 
 static ft_status allocate(ft_session *session, ft_error *err)
 {
-    size_t tokens = session->limits.tokens;
-    session->packed_ids = ft_calloc(tokens, sizeof *session->packed_ids);
-    if (session->packed_ids == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", tokens);
     FT_TRY(open_padded(session, err));
     if (session->model->has_cache)
         FT_TRY(ft_chunk_batch_open(&session->chunks, &session->limits, err));
-    session->positions_value = ft_plan_find(&session->plan, "positions");
+    FT_TRY(open_packed(session, err));
     FT_TRY(ft_plan_layout(&session->plan, &session->limits, err));
     return session->model->backend->prepare(&session->exec, session->model->device, &session->plan,
                                             &session->limits, err);
@@ -239,9 +250,11 @@ void ft_session_close(ft_session *session)
     if (session->exec != NULL)
         session->model->backend->release(session->exec);
     ft_plan_fini(&session->plan);
+    for (int i = 0; i < FT_NUM_BATCH_INPUTS; i++)
+        if (session->chunks == NULL || session->packed[i] != session->chunks->ids)
+            free(session->packed[i]);
     ft_chunk_batch_close(session->chunks);
     for (int i = 0; i < session->texts; i++)
         ft_padded_batch_fini(&session->text[i]);
-    free(session->packed_ids);
     free(session);
 }

@@ -46,7 +46,6 @@ typedef struct model {
     size_t bytes; /* of weights that a step reads */
     ft_graph graph;
     ft_plan plan;
-    int ids;
 } model;
 
 static void *memory_of(size_t bytes)
@@ -149,8 +148,8 @@ static void build(model *m, const options *o)
     ft_graph *g = &m->graph;
     add_weights(m, o);
     ft_graph_init(g, m->weight, m->quantizable, m->count);
-    m->ids = ft_graph_input(g, "input_ids");
-    int x = ft_embed_tokens(g, "embed", m->ids);
+    int ids = ft_graph_input(g, "input_ids", FT_BATCH_IDS);
+    int x = ft_embed_tokens(g, "embed", ids);
     for (int i = 0; i < o->layers; i++) {
         ft_graph_scope(g, "layer.%d", i);
         x = build_layer(g, x);
@@ -217,6 +216,7 @@ static void start(running *r, model *m, const options *o, const ft_backend *back
                            .sequences = sequences,
                            .longest = rows,
                            .start = starts,
+                           .input[FT_BATCH_IDS] = ids,
                            .seq_id = seq_id,
                            .n_past = n_past,
                            .n_tokens = n_tokens,
@@ -227,10 +227,8 @@ static void start(running *r, model *m, const options *o, const ft_backend *back
                            .decode_step = rows == 1,
                            .selected = sequences,
                            .selected_rows = select };
-    m->plan.value[m->ids].keep = true; /* written once for all forward passes */
     must(ft_plan_layout(&m->plan, &limits, &err), &err);
     must(backend->prepare(&r->exec, device, &m->plan, &limits, &err), &err);
-    must(backend->write(r->exec, m->ids, ids, limits.tokens, &err), &err);
     for (int i = 0; i < m->plan.nvalue; i++)
         if (m->plan.value[i].state && m->plan.value[i].rows == FT_KV_CACHE)
             r->cache_bytes += sequences * context * (size_t) m->plan.value[i].cols *

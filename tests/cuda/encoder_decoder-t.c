@@ -42,7 +42,7 @@ static rng numbers = { 71 };
 
 /* The values that a run writes and reads back. */
 typedef struct names {
-    int ids, source, target, query, context, out, cache_indirection;
+    int source, query, context, out, cache_indirection;
 } names;
 
 typedef struct side {
@@ -80,7 +80,11 @@ static int16_t floats(ft_plan *plan, const char *name, ft_rows rows, bool state)
 static int16_t indices(ft_plan *plan, const char *name, ft_rows rows, bool state)
 {
     return add_value(plan, name,
-                     (ft_value){ .rows = rows, .cols = 1, .dtype = FT_I32, .state = state });
+                     (ft_value){ .rows = rows,
+                                 .cols = 1,
+                                 .dtype = FT_I32,
+                                 .state = state,
+                                 .input = state ? FT_BATCH_NONE : FT_BATCH_IDS });
 }
 
 static void add_op(ft_plan *plan, const ft_op *op)
@@ -124,8 +128,8 @@ static int16_t store_and_attend(ft_plan *plan, names *n, bool cross_kv, int x, c
     ft_op attend = on_heads(FT_OP_ATTEND_KV, cross_kv, keys, values);
     if (cross_kv) {
         plan->encoder_ops = plan->nop;
-        n->target = indices(plan, "target", FT_TOKENS, false);
-        x = n->query = embed(plan, "query", n->target);
+        int target = indices(plan, "target", FT_TOKENS, false);
+        x = n->query = embed(plan, "query", target);
     } else {
         attend.state[FT_STATE_CACHE_INDIRECTION] = (int16_t) n->cache_indirection;
     }
@@ -137,9 +141,9 @@ static int16_t store_and_attend(ft_plan *plan, names *n, bool cross_kv, int x, c
 
 static void make_plan(ft_plan *plan, names *n)
 {
-    n->ids = indices(plan, "ids", FT_TOKENS, false);
+    int ids = indices(plan, "ids", FT_TOKENS, false);
     n->cache_indirection = indices(plan, "origin", FT_SLOT_POSITIONS, true);
-    n->source = embed(plan, "source", n->ids);
+    n->source = embed(plan, "source", ids);
     n->context = store_and_attend(plan, n, true, n->source, "context");
     n->out = store_and_attend(plan, n, false, n->context, "out");
 }
@@ -229,6 +233,7 @@ static void finish(run *r, bool source, bool step, size_t beam_width)
     ft_batch *b = &r->batch;
     for (size_t i = 0; i < b->tokens; i++)
         r->ids[i] = (int32_t) rng_below(&numbers, WORDS);
+    b->input[FT_BATCH_IDS] = r->ids;
     b->start = r->start;
     b->seq_id = r->seq_id;
     b->n_past = r->n_past;
@@ -274,11 +279,9 @@ static double difference(const side *a, const side *b, int value, size_t rows)
     return worst;
 }
 
-static void run_on(const side *s, const names *n, const run *r)
+static void run_on(const side *s, const run *r)
 {
     ft_error err;
-    int ids = r->batch.source ? n->ids : n->target;
-    check(s->backend->write(s->exec, ids, r->ids, r->batch.tokens, &err), &err);
     check(s->backend->run(s->exec, &r->batch, NULL, &err), &err);
 }
 
@@ -291,8 +294,8 @@ static void compare(const side *cpu, const side *gpu, const names *n, const run 
                     const char *what)
 {
     size_t rows = r->batch.tokens;
-    run_on(cpu, n, r);
-    run_on(gpu, n, r);
+    run_on(cpu, r);
+    run_on(gpu, r);
     if (r->batch.source) {
         ok(difference(cpu, gpu, n->source, rows) == 0.0, "%s: the GPU's embeddings equal the CPU's",
            what);

@@ -34,8 +34,9 @@ static ft_graph begin(void)
 
 static int embed(ft_graph *g)
 {
-    return ft_embed(g, "e", ft_graph_input(g, "ids"), ft_graph_input(g, "positions"),
-                    ft_graph_input(g, "types"));
+    return ft_embed(g, "e", ft_graph_input(g, "ids", FT_BATCH_IDS),
+                    ft_graph_input(g, "positions", FT_BATCH_POSITIONS),
+                    ft_graph_input(g, "types", FT_BATCH_TYPES));
 }
 
 static void test_values(void)
@@ -97,7 +98,7 @@ static void test_search(void)
 {
     ft_graph g = begin();
     ft_error err;
-    int ids = ft_graph_input(&g, "ids"),
+    int ids = ft_graph_input(&g, "ids", FT_BATCH_IDS),
         x = ft_gather_rows(&g, "rows", ft_embed_tokens(&g, "e", ids));
     int logits = ft_linear(&g, "top", x);
     ft_sample(&g, "token", logits, ids);

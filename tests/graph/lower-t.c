@@ -35,7 +35,8 @@ static ft_graph begin(int *x)
 {
     ft_graph g;
     ft_graph_init(&g, weights, quantizable, FT_COUNT(weights));
-    *x = ft_embed(&g, "t", ft_graph_input(&g, "ids"), ft_graph_input(&g, "positions"), -1);
+    *x = ft_embed(&g, "t", ft_graph_input(&g, "ids", FT_BATCH_IDS),
+                  ft_graph_input(&g, "positions", FT_BATCH_POSITIONS), -1);
     return g;
 }
 

@@ -49,7 +49,9 @@ static ft_plan make_plan(void)
 {
     ft_error err;
     ft_plan plan = { .weight = &small, .nweight = 1, .batch_invariant = true };
-    int x = add_value(&plan, "x", (ft_value){ .rows = FT_TOKENS, .cols = 8, .dtype = FT_F32 });
+    int x = add_value(
+        &plan, "x",
+        (ft_value){ .rows = FT_TOKENS, .cols = 1, .dtype = FT_I32, .input = FT_BATCH_IDS });
     for (int i = 0; i < 6; i++) {
         char name[16];
         snprintf(name, sizeof name, "state%d", i);
@@ -99,6 +101,9 @@ static void test_opening(ft_plan *plan)
     ok(opens(plan, &limits),
        "small GEMMs of independent texts run batch-parallel on several threads");
     ok(!opens(plan, &one), "one thread does not run a batch in parallel");
+    plan->value[0].input = FT_BATCH_NONE;
+    ok(!opens(plan, &limits), "a plan with an input outside the batch does not run batch-parallel");
+    plan->value[0].input = FT_BATCH_IDS;
     plan->batch_invariant = false;
     ok(!opens(plan, &limits),
        "an operation whose rows depend on each other does not run batch-parallel");
@@ -145,8 +150,8 @@ static void test_layout(const ft_plan *plan)
         apart +=
             other == SIZE_MAX || end <= other || other + bytes_of(&plan->value[before]) <= begin;
     }
-    is_int(common, 6 + 3,
-           "states, kept values, the output and unread values are shared by all threads");
+    is_int(common, 6 + 4,
+           "inputs, states, kept values, the output and unread values are shared by all threads");
     is_int(inside, 4, "every other value is in each thread's arena");
     is_int(apart, 4, "no value of a thread's arena overlaps the value that it is computed from");
     ok(room < plan->arena, "a thread's arena is smaller than the arena of the whole batch");
@@ -156,8 +161,8 @@ static void test_layout(const ft_plan *plan)
 /* ---- Splitting ----------------------------------------------------------------------------- */
 
 static struct {
-    int32_t start[SEQUENCES + 1], seq_id[TOKENS], n_past[SEQUENCES], n_tokens[SEQUENCES],
-        slot[SEQUENCES];
+    int32_t ids[TOKENS], start[SEQUENCES + 1], seq_id[TOKENS], n_past[SEQUENCES],
+        n_tokens[SEQUENCES], slot[SEQUENCES];
     int32_t pages[SEQUENCES * MAX_SIZE], cross_kv[SEQUENCES], cross_kv_pages[SEQUENCES * MAX_SIZE];
     int32_t selected_rows[TOKENS];
     ft_sampling_params sampling[TOKENS];
@@ -174,16 +179,15 @@ static void fill(int32_t *numbers, size_t n, rng *chance)
 static ft_batch draw_batch(rng *chance)
 {
     bool step = rng_below(chance, 2) == 0;
-    size_t beam_width = step ? 1 + rng_below(chance, 6) : 1;
-    size_t texts = rng_below(chance, (uint32_t) (SEQUENCES / beam_width) + 1);
-    ft_batch b = { .sequences = texts * beam_width,
-                   .beam_width = beam_width,
-                   .decode_step = step,
-                   .start = of.start };
+    size_t lanes = step ? 1 + rng_below(chance, 6) : 1;
+    size_t texts = rng_below(chance, (uint32_t) (SEQUENCES / lanes) + 1);
+    ft_batch b = { .sequences = texts * lanes, .lanes = lanes, .step = step, .start = of.start };
+    b.input[FT_BATCH_IDS] = of.ids;
     b.seq_id = of.seq_id, b.n_past = of.n_past, b.n_tokens = of.n_tokens, b.slot = of.slot;
     b.pages = of.pages, b.cross_kv = of.cross_kv, b.cross_kv_pages = of.cross_kv_pages;
     b.max_pages = b.max_cross_kv_pages = MAX_SIZE;
     b.selected_rows = of.selected_rows, b.sampling = of.sampling, b.beams = of.beams;
+    fill(of.ids, TOKENS, chance);
     fill(of.n_past, SEQUENCES, chance);
     fill(of.n_tokens, SEQUENCES, chance);
     fill(of.slot, SEQUENCES, chance);
@@ -207,19 +211,6 @@ static ft_batch draw_batch(rng *chance)
     return b;
 }
 
-/* The input of the batch: row i holds 8 * i. */
-static float input[TOKENS][8];
-
-static int count_wrong_inputs(const ft_batch_shard *share, const ft_batch_shards *shares)
-{
-    const float *own =
-        (const float *) (const void *) (share->arena + ft_batch_shards_offset(shares, 0));
-    int wrong = 0;
-    for (size_t i = 0; i < share->batch.tokens * 8; i++)
-        wrong += own[i] != (float) (share->first[FT_TOKENS] + i / 8);
-    return wrong;
-}
-
 /* The number of elements of a shard that differ from the batch's. */
 static int count_wrong(const ft_batch_shard *share, const ft_batch *run, size_t groups)
 {
@@ -241,7 +232,8 @@ static int count_wrong(const ft_batch_shard *share, const ft_batch *run, size_t 
         }
     }
     for (size_t i = 0; i < b->tokens; i++)
-        wrong += b->seq_id[i] + (int32_t) first != run->seq_id[row + i];
+        wrong += b->seq_id[i] + (int32_t) first != run->seq_id[row + i] ||
+                 b->input[FT_BATCH_IDS][i] != run->input[FT_BATCH_IDS][row + i];
     for (size_t i = 0; i < b->selected; i++)
         wrong += b->selected_rows[i] + (int32_t) row != run->selected_rows[chosen + i];
     for (size_t i = 0; i < b->groups; i++) {
@@ -262,8 +254,8 @@ static bool cut_well(ft_batch_shards *shares, const ft_batch *run, size_t count)
         const ft_batch_shard *share = ft_batch_shards_get(shares, i);
         wrong += share->first[FT_TOKENS] != tokens || share->first[FT_SEQUENCES] != sequences;
         wrong += share->first[FT_SELECTED] != selected;
-        wrong += share->batch.tokens == 0 || share->batch.sequences % run->beam_width != 0;
-        wrong += count_wrong(share, run, groups) + count_wrong_inputs(share, shares);
+        wrong += share->batch.tokens == 0 || share->batch.sequences % run->lanes != 0;
+        wrong += count_wrong(share, run, groups);
         tokens += share->batch.tokens;
         sequences += share->batch.sequences;
         selected += share->batch.selected;
@@ -280,14 +272,10 @@ static void test_cutting(const ft_plan *plan)
     ft_batch_shards *shares = open_shares(plan, &limits);
     rng chance = { 11 };
     int few = 0, whole = 0, cut = 0, well = 0;
-    is_int((long long) plan->value[0].offset, 0,
-           "the input is at the beginning of the batch's arena");
-    for (int i = 0; i < TOKENS * 8; i++)
-        input[i / 8][i % 8] = (float) (i / 8);
     for (int i = 0; i < ROUNDS; i++) {
         ft_batch run = draw_batch(&chance);
-        bool enough = run.sequences / run.beam_width >= 4 * (size_t) limits.threads;
-        size_t count = ft_batch_shards_split(shares, &run, (const char *) input);
+        bool enough = run.sequences / run.lanes >= 4 * (size_t) limits.threads;
+        size_t count = ft_batch_shards_split(shares, &run);
         few += !enough;
         whole += !enough && count == 0;
         cut += enough && count == (size_t) limits.threads;

@@ -21,29 +21,11 @@ enum { ALIGN = 256, BLAS_BYTES = 32 << 20, PASS_COUNT_BYTES = 16 };
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-static bool has_producer(const ft_plan *plan, int value)
+static void find_inputs(ft_exec *exec)
 {
-    for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].out == value || plan->op[i].quantized == value)
-            return true;
-    return false;
-}
-
-static ft_status find_inputs(ft_exec *exec, ft_error *err)
-{
-    const ft_plan *plan = exec->plan;
-    for (int i = 0; i < plan->nvalue; i++) {
-        const ft_value *value = &plan->value[i];
-        if (value->dtype != FT_I32 || value->state || has_producer(plan, i))
-            continue;
-        if (exec->ninputs == FT_CUDA_INPUTS)
-            return ft_fail(err, FT_ELIMIT, "%s: more than %d inputs", value->name, FT_CUDA_INPUTS);
-        exec->input[exec->ninputs] = i;
-        exec->host_input[exec->ninputs] = ft_calloc(exec->limits.tokens, sizeof(int32_t));
-        if (exec->host_input[exec->ninputs++] == NULL)
-            return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", exec->limits.tokens);
-    }
-    return FT_OK;
+    for (int i = 0; i < exec->plan->nvalue; i++)
+        exec->reads_input[exec->plan->value[i].input] = true;
+    exec->reads_input[FT_BATCH_NONE] = false;
 }
 
 /* Scratch bytes of one operation within the limits of this session. */
@@ -165,7 +147,7 @@ static ft_status init_exec(ft_exec *exec, ft_error *err)
     if (code != 0)
         return ft_cuda_fail(err, props, code, "a stream");
     exec->has_cache = exec->limits.pages > 0 || exec->limits.cross_kv_pages > 0;
-    FT_TRY(find_inputs(exec, err));
+    find_inputs(exec);
     FT_TRY(allocate(exec, err));
     return open_blas(exec, err);
 }
@@ -205,8 +187,6 @@ void ft_cuda_release(ft_exec *exec)
     (void) cudaFreeHost(exec->staging);
     if (exec->stream != NULL)
         (void) cudaStreamDestroy(exec->stream);
-    for (int i = 0; i < exec->ninputs; i++)
-        free(exec->host_input[i]);
     free(exec);
 }
 
@@ -214,13 +194,6 @@ void ft_cuda_release(ft_exec *exec)
 
 ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err)
 {
-    for (int i = 0; i < exec->ninputs; i++)
-        if (exec->input[i] == value) {
-            memcpy(exec->host_input[i], data, rows * sizeof(int32_t));
-            exec->rows[i] = rows;
-            return FT_OK;
-        }
-    /* Tests and benchmarks also set intermediate values, which are copied directly. */
     const ft_value *v = &exec->plan->value[value];
     const ft_cuda_device_props *props = &exec->device->props;
     int code = (int) cudaSetDevice(props->index);
@@ -238,11 +211,6 @@ ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales
 {
     const ft_value *v = &exec->plan->value[value];
     const ft_cuda_device_props *props = &exec->device->props;
-    for (int i = 0; i < exec->ninputs; i++)
-        if (exec->input[i] == value) {
-            memcpy(data, exec->host_input[i], rows * sizeof(int32_t));
-            return FT_OK;
-        }
     int code = (int) cudaSetDevice(props->index);
     if (code == 0)
         code = (int) cudaMemcpyAsync(data, exec->arena + v->offset,

@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/host/device.h"
 
-enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
+enum { FT_CUDA_GRAPHS = 32 };
 
 /*
  * The shape of a CUDA graph.  The shape of a forward pass is rounded up to a bucket, so that a few
@@ -24,7 +24,7 @@ typedef struct ft_cuda_bucket {
 
 /* Byte offsets of the inputs of a forward pass, in the pinned buffer and on the device. */
 typedef struct ft_cuda_input_offsets {
-    size_t value[FT_CUDA_INPUTS];
+    size_t input[FT_NUM_BATCH_INPUTS]; /* ft_batch.input, where the plan reads it */
     size_t start, query_tiles;
     size_t seq_id, n_past, n_tokens, slot, pages, selected_rows, sampling,
         beams;                            /* plans with a KV cache */
@@ -52,10 +52,8 @@ struct ft_exec {
     size_t scratch_bytes;
     uint32_t *counters; /* shared by all operations; zero between any two of them */
 
-    /* Inputs: values without a producer, then the arrays of the batch; one kernel copies all. */
-    int input[FT_CUDA_INPUTS], ninputs;
-    int32_t *host_input[FT_CUDA_INPUTS]; /* as passed to ft_cuda_write() */
-    size_t rows[FT_CUDA_INPUTS];
+    /* The arrays of the batch; one kernel copies all. */
+    bool reads_input[FT_NUM_BATCH_INPUTS];
     char *staging;      /* pinned */
     char *inputs;       /* on the device */
     uint32_t *count;    /* on the device: ft_cuda_inputs.count */

@@ -28,8 +28,9 @@ ft_cuda_input_offsets ft_cuda_layout_inputs(const ft_exec *exec, const ft_cuda_b
 {
     ft_cuda_input_offsets in = { 0 };
     size_t at = 0, element_bytes = sizeof(int32_t);
-    for (int i = 0; i < exec->ninputs; i++)
-        in.value[i] = append(&at, bucket->tokens * element_bytes);
+    for (int i = 0; i < FT_NUM_BATCH_INPUTS; i++)
+        if (exec->reads_input[i])
+            in.input[i] = append(&at, bucket->tokens * element_bytes);
     in.start = append(&at, (bucket->sequences + 1) * element_bytes);
     in.query_tiles = append(&at, bucket->query_tiles * sizeof(ft_cuda_query_tile));
     if (exec->has_cache) {

@@ -85,18 +85,15 @@ static ft_view view_of(const ft_cuda_launch_context *l, int value)
     if (value < 0)
         return (ft_view){ 0 };
     const ft_value *v = &l->exec->plan->value[value];
-    ft_view view = {
-        .data = l->exec->arena + v->offset,
+    return (ft_view){
+        .data = v->input != FT_BATCH_NONE ? l->exec->inputs + l->at.input[v->input]
+                                          : l->exec->arena + v->offset,
         .rows = rows_of(l, v),
         .cols = (size_t) v->cols,
         .dtype = v->dtype,
         .scale = v->scale,
         .scales = v->dynamic ? ft_cuda_row_scales(l->exec, v) : NULL,
     };
-    for (int i = 0; i < l->exec->ninputs; i++)
-        if (l->exec->input[i] == value)
-            view.data = l->exec->inputs + l->at.value[i];
-    return view;
 }
 
 static ft_cuda_args args_of(const ft_cuda_launch_context *l, const ft_op *op)

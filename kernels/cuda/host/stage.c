@@ -172,16 +172,12 @@ static void stage_kv_cache(const ft_exec *exec, const ft_batch *batch, const ft_
     stage_cross_kv(exec, batch, bucket, at);
 }
 
-/*
- * In an encoder-decoder, inputs of the part that does not run may have more rows than the bucket;
- * no operation of this pass reads them.
- */
 size_t ft_cuda_stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket)
 {
     ft_cuda_input_offsets at = ft_cuda_layout_inputs(exec, bucket);
-    for (int i = 0; i < exec->ninputs; i++)
-        stage_ints(exec, at.value[i], exec->host_input[i],
-                   ft_min_size(exec->rows[i], bucket->tokens), bucket->tokens, 0);
+    for (int i = 0; i < FT_NUM_BATCH_INPUTS; i++)
+        if (exec->reads_input[i])
+            stage_ints(exec, at.input[i], batch->input[i], batch->tokens, bucket->tokens, 0);
     stage_ints(exec, at.start, batch->start, batch->sequences + 1, bucket->sequences + 1,
                batch->start[batch->sequences]);
     write_query_tiles((ft_cuda_query_tile *) (void *) (exec->staging + at.query_tiles),

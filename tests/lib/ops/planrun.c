@@ -19,9 +19,12 @@
 #include <string.h>
 
 static const int32_t start[PLANRUN_SEQUENCES + 1] = { 0, 1, 8, 81, PLANRUN_TOKENS };
-static const ft_batch batch = {
-    .tokens = PLANRUN_TOKENS, .sequences = PLANRUN_SEQUENCES, .longest = 100, .start = start
-};
+static int32_t inputs[FT_NUM_BATCH_INPUTS][PLANRUN_TOKENS];
+static const ft_batch batch = { .tokens = PLANRUN_TOKENS,
+                                .sequences = PLANRUN_SEQUENCES,
+                                .longest = 100,
+                                .start = start,
+                                .input = { NULL, inputs[1], inputs[2], inputs[3] } };
 
 void planrun_must(ft_status status, const ft_error *err)
 {
@@ -29,20 +32,16 @@ void planrun_must(ft_status status, const ft_error *err)
         bail_out("%s", err->text);
 }
 
-static void write_inputs(const planrun *r)
+static void draw_inputs(void)
 {
-    static const char *const names[] = { "input_ids", "positions", "token_type_ids" };
-    int32_t column[PLANRUN_TOKENS];
     rng draw = { 60 };
-    ft_error err;
-    for (int i = 0; i < 3; i++) {
-        for (size_t s = 0; s < PLANRUN_SEQUENCES; s++)
-            for (int32_t row = start[s]; row < start[s + 1]; row++)
-                column[row] = i == 1 ? row - start[s] : (int32_t) rng_below(&draw, i == 0 ? 50 : 2);
-        planrun_must(r->backend->write(r->exec, ft_plan_find(&r->plan, names[i]), column,
-                                       PLANRUN_TOKENS, &err),
-                     &err);
-    }
+    for (size_t row = 0; row < PLANRUN_TOKENS; row++)
+        inputs[FT_BATCH_IDS][row] = (int32_t) rng_below(&draw, 50);
+    for (size_t s = 0; s < PLANRUN_SEQUENCES; s++)
+        for (int32_t row = start[s]; row < start[s + 1]; row++)
+            inputs[FT_BATCH_POSITIONS][row] = row - start[s];
+    for (size_t row = 0; row < PLANRUN_TOKENS; row++)
+        inputs[FT_BATCH_TYPES][row] = (int32_t) rng_below(&draw, 2);
 }
 
 void planrun_start(planrun *r, const ft_backend *backend, ft_device *device, const ft_plan *graph,
@@ -58,7 +57,7 @@ void planrun_start(planrun *r, const ft_backend *backend, ft_device *device, con
         r->plan.value[i].keep = true;
     planrun_must(ft_plan_layout(&r->plan, &limits, &err), &err);
     planrun_must(backend->prepare(&r->exec, device, &r->plan, &limits, &err), &err);
-    write_inputs(r);
+    draw_inputs();
     planrun_must(backend->run(r->exec, &batch, counts, &err), &err);
     if (counts != NULL)
         planrun_must(backend->collect(r->exec, counts, &err), &err);

@@ -132,7 +132,8 @@ runtime_libtools_la_SOURCES = \
 	runtime/cli/progress.c runtime/cli/progress.h \
 	runtime/tools/synthetic/model_shapes.c \
 	runtime/cli/signals.c runtime/cli/signals.h \
-	runtime/tools/synthetic/synthetic.c runtime/tools/synthetic/synthetic.h
+	runtime/tools/synthetic/synthetic.c runtime/tools/synthetic/synthetic.h \
+	runtime/tools/synthetic/weight_fill.c
 
 # Image files: what ft-run alone needs libraries for.
 noinst_LTLIBRARIES += runtime/libimages.la

@@ -161,6 +161,14 @@ typedef struct ft_backend {
     ft_status (*benchmark_gemm)(ft_device *device, const ft_gemm_problem *match,
                                 ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
                                 ft_error *err);
+
+    /*
+     * Fill host memory with `count` normally distributed numbers, which depend on the other
+     * arguments only: FT_ENOMEM or FT_EDEVICE.  device NULL: computed on the host, without a
+     * device.  One call at a time for each device.  NULL: the backend has no generator.
+     */
+    ft_status (*fill_normal)(ft_device *device, float *out, size_t count, float mean,
+                             float deviation, uint64_t seed, ft_error *err);
 } ft_backend;
 
 extern const ft_backend ft_backend_cpu;

@@ -48,10 +48,11 @@ AC_DEFUN([FT_CUDA_TRY], [
   CUDA_LIBS="-L$ft_cuda_lib -lcublasLt -lcublas -lcurand -lcudart"
   ft_save_CPPFLAGS=$CPPFLAGS; ft_save_LIBS=$LIBS
   CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"; LIBS="$CUDA_LIBS $LIBS"
-  AC_MSG_CHECKING([whether a program links with cuBLASLt])
-  AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cublasLt.h>]], [[return cublasLtGetVersion() == 0;]])],
+  AC_MSG_CHECKING([whether a program links with cuBLASLt and cuRAND])
+  AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cublasLt.h>
+#include <curand.h>]], [[int version; return cublasLtGetVersion() == 0 || curandGetVersion(&version);]])],
     [AC_MSG_RESULT([yes]); ft_cuda=yes],
-    [AC_MSG_RESULT([no]); ft_cuda_why="cannot link with cuBLASLt from $ft_cuda_lib"])
+    [AC_MSG_RESULT([no]); ft_cuda_why="cannot link with cuBLASLt and cuRAND from $ft_cuda_lib"])
   CPPFLAGS=$ft_save_CPPFLAGS; LIBS=$ft_save_LIBS
 
   FT_NVCCFLAGS="-std=c++17 -fmad=false -Xcompiler -fvisibility=hidden -Xcompiler -Wall"

@@ -83,6 +83,7 @@ c_tests = \
 	tests/cuda/gemm_choice.t \
 	tests/cuda/sample.t \
 	tests/cuda/failure.t \
+	tests/cuda/fill_normal.t \
 	tests/cuda/h2d_copy.t \
 	tests/cuda/gemm_int8.t \
 	tests/cuda/generate.t \
@@ -387,6 +388,8 @@ benchmarks += tests/bench/cuda/rowwise
 tests_bench_cuda_rowwise_SOURCES = tests/bench/cuda/rowwise.c $(row_bench)
 benchmarks += tests/bench/cuda/decode_step
 tests_bench_cuda_decode_step_SOURCES = tests/bench/cuda/decode_step.c $(replay)
+benchmarks += tests/bench/cuda/synthetic
+tests_bench_cuda_synthetic_SOURCES = tests/bench/cuda/synthetic.c $(measure)
 benchmarks += tests/bench/cuda/upload
 tests_bench_cuda_upload_SOURCES = tests/bench/cuda/upload.c $(measure) $(random_artifact)
 endif

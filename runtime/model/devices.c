@@ -88,6 +88,6 @@ ft_status ft_device_open(const ft_backend **backend, ft_device **device, const c
         }
     return ft_fail(err, FT_EDEVICE,
                    "device %s: this build has no CUDA backend; install the CUDA Toolkit (nvcc, "
-                   "cuBLAS), then run configure --with-cuda and make",
+                   "cuBLAS, cuRAND), then run configure --with-cuda and make",
                    name);
 }

@@ -107,7 +107,7 @@ if grep -q '^#define HAVE_CUDA' "$FT_BUILDDIR/config.h"; then
     skip 'this build has a CUDA backend'
 else
     is 1 'a build without CUDA refuses --device cuda' "$run" -i int8.ft --device cuda 'def f(x): return x'
-    says err 'device cuda: this build has no CUDA backend; install the CUDA Toolkit (nvcc, cuBLAS), then run configure --with-cuda and make' \
+    says err 'device cuda: this build has no CUDA backend; install the CUDA Toolkit (nvcc, cuBLAS, cuRAND), then run configure --with-cuda and make' \
         'a build without CUDA that gets --device cuda says how to enable CUDA'
     sed 's/^/# /' err
 fi

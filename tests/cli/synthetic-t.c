@@ -102,7 +102,9 @@ static ft_weight fill(size_t rows, size_t cols, ft_dtype dtype, uint64_t key, in
     ft_weight weight = { .name = "w", .rows = rows, .cols = cols, .dtype = dtype };
     ft_error err;
     weight.layout = dtype == FT_I8 ? FT_COL4_4R2_8C : FT_ROW;
-    must(ft_synthetic_weight_fill(&weight, &(ft_distribution){ key, 1.0f, 0.5f }, threads, &err),
+    must(ft_synthetic_weight_fill(&weight,
+                                  &(ft_distribution){ .key = key, .mean = 1.0f, .deviation = 0.5f },
+                                  threads, &err),
          &err);
     return weight;
 }
@@ -172,7 +174,9 @@ static void test_blocks(ft_dtype dtype, int32_t group)
     ft_weight coded = { .name = "w", .rows = R, .cols = C, .dtype = dtype, .layout = FT_PANEL32 };
     ft_error err;
     coded.groupwise.group = group;
-    must(ft_synthetic_weight_fill(&coded, &(ft_distribution){ 9, 1.0f, 0.5f }, 2, &err), &err);
+    must(ft_synthetic_weight_fill(
+             &coded, &(ft_distribution){ .key = 9, .mean = 1.0f, .deviation = 0.5f }, 2, &err),
+         &err);
     int bits = ft_groupwise_bits(dtype), middle = 1 << (bits - 1);
     const uint32_t *panels = coded.data;
     uint32_t outside = 0;
@@ -380,7 +384,11 @@ static void test_alike(void)
     ft_synthetic made;
     ft_error err;
     must(ft_synthetic_make(&made, &translator,
-                           &(ft_synthetic_options){ FT_SYNTHETIC_W8A8_DYNAMIC, 32, true, 2 }, &err),
+                           &(ft_synthetic_options){ .scheme = FT_SYNTHETIC_W8A8_DYNAMIC,
+                                                    .group = 32,
+                                                    .share_layers = true,
+                                                    .threads = 2 },
+                           &err),
          &err);
     ok(data_of(&made, "decoder.layer.2.cross.k.weight") ==
                data_of(&made, "decoder.layer.0.cross.k.weight") &&
@@ -392,7 +400,8 @@ static void test_alike(void)
        "encoder layers and decoder layers do not share weights");
     ft_synthetic_fini(&made); /* frees shared weights only once */
     must(ft_synthetic_make(&made, &translator,
-                           &(ft_synthetic_options){ FT_SYNTHETIC_W8A8_DYNAMIC, 32, false, 2 },
+                           &(ft_synthetic_options){
+                               .scheme = FT_SYNTHETIC_W8A8_DYNAMIC, .group = 32, .threads = 2 },
                            &err),
          &err);
     const ft_weight *first = weight_named(&made, "decoder.layer.0.ffn.up.weight"),
@@ -451,13 +460,15 @@ static void test_schemes(void)
     ft_synthetic made;
     ft_error err = { 0 };
     is_int(ft_synthetic_make(&made, &small,
-                             &(ft_synthetic_options){ FT_SYNTHETIC_W8A8_DYNAMIC, 32, false, 1 },
+                             &(ft_synthetic_options){
+                                 .scheme = FT_SYNTHETIC_W8A8_DYNAMIC, .group = 32, .threads = 1 },
                              &err),
            FT_EUNSUPPORTED, "the scheme w8a8-dynamic is refused for an encoder");
     has(err.text, "scheme w8a8-dynamic is for decoders",
         "the error says that w8a8-dynamic is for decoders");
     is_int(ft_synthetic_make(&made, &translator,
-                             &(ft_synthetic_options){ FT_SYNTHETIC_INT8_RESIDUAL, 32, false, 1 },
+                             &(ft_synthetic_options){
+                                 .scheme = FT_SYNTHETIC_INT8_RESIDUAL, .group = 32, .threads = 1 },
                              &err),
            FT_EUNSUPPORTED, "the scheme int8-residual is refused for an encoder-decoder");
     has(err.text, "scheme int8-residual is for encoders",
@@ -468,8 +479,10 @@ static void test_refusals(void)
 {
     ft_synthetic made;
     ft_error err;
-    must(ft_synthetic_make(&made, &small,
-                           &(ft_synthetic_options){ FT_SYNTHETIC_FLOAT, 32, false, 1 }, &err),
+    must(ft_synthetic_make(
+             &made, &small,
+             &(ft_synthetic_options){ .scheme = FT_SYNTHETIC_FLOAT, .group = 32, .threads = 1 },
+             &err),
          &err);
     made.nweight--;
     refused(&made, FT_EARG, "small: 54 weights, expected 55");

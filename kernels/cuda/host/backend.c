@@ -127,6 +127,7 @@ static void close_cuda(ft_device *device)
     (void) cudaSetDevice(device->props.index);
     for (int i = 0; i < device->uploads; i++)
         (void) cudaFree(device->weights[i]);
+    ft_cuda_generator_free(device->generator);
     free(device->weights);
     free(device);
 }
@@ -151,4 +152,5 @@ const ft_backend ft_backend_cuda = {
     .wait = ft_cuda_wait,
     .collect = ft_cuda_collect,
     .benchmark_gemm = ft_cuda_benchmark_gemm,
+    .fill_normal = ft_cuda_fill_normal,
 };

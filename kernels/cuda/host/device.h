@@ -11,11 +11,14 @@
 
 #include <cuda_runtime_api.h>
 
+typedef struct ft_cuda_generator ft_cuda_generator; /* fill_normal.c */
+
 /* Belongs to one model; the sessions of the model share it read-only. */
 struct ft_device {
     ft_cuda_device_props props;
     char **weights; /* [uploads]: one allocation for each upload */
     int uploads;
+    ft_cuda_generator *generator; /* NULL: no random numbers yet */
 };
 
 /* ---- Errors (errors.c) -------------------------------------------------------------------- */
@@ -42,6 +45,18 @@ void ft_cuda_explain_no_device(int code, int driver, char *out, size_t capacity)
 
 /* Why an existing device of this name cannot be used. */
 void ft_cuda_explain_unusable(const char *device, int code, char *out, size_t capacity);
+
+/* The text of a curandStatus_t, and an error with it; props NULL: of a host generator. */
+const char *ft_cuda_explain_curand(int status);
+ft_status ft_cuda_fail_curand(ft_error *err, const ft_cuda_device_props *props, int status,
+                              const char *what);
+
+/* ---- Random numbers (fill_normal.c) ------------------------------------------------------- */
+
+/* ft_backend.fill_normal. */
+ft_status ft_cuda_fill_normal(ft_device *device, float *out, size_t count, float mean,
+                              float deviation, uint64_t seed, ft_error *err);
+void ft_cuda_generator_free(ft_cuda_generator *generator);
 
 /* ---- Weights and forward passes ----------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/base/json_build.h"
 #include "runtime/mem.h"
+#include "runtime/model/devices.h"
 #include "runtime/tools/bench/options.h"
 #include "runtime/cli/progress.h"
 
@@ -82,6 +83,20 @@ static void extend_positions(ft_bench_request *r)
         r->config.positions = max;
 }
 
+/* On a GPU every layer has its own copy, so layers may share host memory. */
+static ft_status make_synthetic(job *j, ft_error *err)
+{
+    const ft_bench_request *r = j->request;
+    ft_synthetic_options options = { .scheme = r->scheme,
+                                     .group = r->group,
+                                     .share_layers = strncmp(r->device, "cpu", 3) != 0,
+                                     .threads = j->bench->threads };
+    FT_TRY(ft_device_open(&options.backend, &options.device, r->device, err));
+    ft_status status = ft_synthetic_make(&j->synthetic, &r->config, &options, err);
+    options.backend->close(options.device);
+    return status;
+}
+
 static ft_status open_model(job *j, ft_error *err)
 {
     ft_bench_request *r = j->request;
@@ -92,11 +107,7 @@ static ft_status open_model(job *j, ft_error *err)
     }
     FT_TRY(set_defaults(j, &r->config, r->shape, err));
     extend_positions(r);
-    /* On a GPU every layer has its own copy, so layers may share host memory. */
-    const ft_synthetic_options synthetic_options = { r->scheme, r->group,
-                                                     strncmp(r->device, "cpu", 3) != 0,
-                                                     j->bench->threads };
-    FT_TRY(ft_synthetic_make(&j->synthetic, &r->config, &synthetic_options, err));
+    FT_TRY(make_synthetic(j, err));
     return ft_synthetic_open(&j->model, &j->synthetic, r->shape, &options, err);
 }
 

@@ -36,7 +36,8 @@ static const ft_option options[] = {
     { 'i', "input", "FILE", "benchmark this artifact" },
     { SHAPE, "shape", "NAME",
       "benchmark random weights: bert-base, bert-large,\nminilm, vit-base, llama-2-7b, "
-      "llama-3-8b, llama-1b,\nft-decoding or nllb-600m" },
+      "llama-3-8b, llama-1b,\nft-decoding or nllb-600m; equal in every run, but\nnot on CPU and "
+      "GPU" },
     { SCHEME, "scheme", "NAME",
       "with --shape: float, f16, int8 (default), int8-residual\n"
       "(encoders), w8a8-dynamic (decoders), or group-wise:\n"

@@ -110,12 +110,13 @@ static void single_fini(one_op_plan *s)
 }
 
 /* The embedding table has standard deviation 1, all other weights 0.02. */
-static ft_status make_weights(one_op_plan *s, int threads, ft_error *err)
+static ft_status make_weights(one_op_plan *s, ft_device *device, int threads, ft_error *err)
 {
     static const char *const names[] = { "words", "places", "matrix", "bias" };
     for (int i = 0; i < WEIGHTS; i++) {
         snprintf(s->host_weight[i].name, sizeof s->host_weight[i].name, "%s", names[i]);
-        ft_distribution distribution = { (uint64_t) i, 0.0f, i == WORD_TABLE ? 1.0f : 0.02f };
+        ft_distribution distribution = { (uint64_t) i, 0.0f, i == WORD_TABLE ? 1.0f : 0.02f,
+                                         s->backend, device };
         FT_TRY(ft_synthetic_weight_fill(&s->host_weight[i], &distribution, threads, err));
         s->weight[i] = s->host_weight[i];
     }
@@ -141,7 +142,7 @@ static ft_status write_inputs(one_op_plan *s, ft_error *err)
 static ft_status single_prepare(one_op_plan *s, ft_device *device, int threads, ft_error *err)
 {
     ft_limits limits = { .tokens = s->batch.tokens, .sequences = 1, .threads = threads };
-    FT_TRY(make_weights(s, threads, err));
+    FT_TRY(make_weights(s, device, threads, err));
     for (int i = 0; i < s->plan.nop; i++)
         FT_TRY(ft_op_check(&s->plan, &s->op[i], "benchmark", err));
     FT_TRY(s->backend->upload(device, NULL, s->weight, WEIGHTS, err));

@@ -66,7 +66,8 @@ static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec,
                              const ft_synthetic_options *options, uint64_t key, ft_error *err)
 {
     bool is_gain = spec->role == FT_ROLE_VECTOR && ft_ends_with(spec->name, ".weight");
-    ft_distribution how = { ft_counter_rng(key, 0), is_gain ? 1.0f : 0.0f, 0.02f };
+    ft_distribution how = { ft_counter_rng(key, 0), is_gain ? 1.0f : 0.0f, 0.02f, options->backend,
+                            options->device };
     memcpy(weight->name, spec->name, sizeof weight->name);
     weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
     weight->cols = (size_t) spec->dim[spec->ndim - 1];
@@ -227,12 +228,15 @@ static ft_status measure_amax(ft_amax_table *list, const ft_model *model, const 
 }
 
 /* Calibrate on one float layer, with small embedding tables. */
-static ft_status measure(ft_synthetic *synthetic, int threads, ft_error *err)
+static ft_status measure(ft_synthetic *synthetic, const ft_synthetic_options *options,
+                         ft_error *err)
 {
+    ft_synthetic_options as_float = *options;
     ft_synthetic one = { .family = synthetic->family,
                          .config = synthetic->config,
                          .quant = { .mode = FT_MODE_OBSERVE } };
     ft_model *model = NULL;
+    as_float.scheme = FT_SYNTHETIC_FLOAT;
     one.config.layers = 1;
     one.config.encoder_layers = synthetic->config.encoder_layers > 0;
     if (!ft_config_is_vision(&one.config)) {
@@ -244,8 +248,7 @@ static ft_status measure(ft_synthetic *synthetic, int threads, ft_error *err)
     if (synthetic->amax == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for ranges");
     if (status == FT_OK)
-        status = make_weights(
-            &one, &(ft_synthetic_options){ FT_SYNTHETIC_FLOAT, .threads = threads }, err);
+        status = make_weights(&one, &as_float, err);
     if (status == FT_OK)
         status = ft_synthetic_open(&model, &one, "one layer", NULL, err);
     if (status == FT_OK)
@@ -282,7 +285,7 @@ ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
                        ft_synthetic_scheme_name(scheme));
     ft_status status = make_weights(out, how, err);
     if (status == FT_OK && is_int8(scheme) && scheme != FT_SYNTHETIC_W8A8_DYNAMIC)
-        status = measure(out, how->threads, err);
+        status = measure(out, how, err);
     out->quant = (ft_quant_config){
         .mode = is_int8(scheme) ? FT_MODE_INT8 : FT_MODE_FLOAT,
         .int8_residual = scheme == FT_SYNTHETIC_INT8_RESIDUAL,

@@ -37,12 +37,15 @@ bool ft_shape_parse(const char *name, ft_config *out);
 
 /*
  * Fill `weight`, whose shape, dtype, layout and group size are set, with normal random data,
- * quantized per row or per group if its dtype is quantized.  The data depend on `key` only.  Free
- * with ft_synthetic_weight_free().
+ * quantized per row or per group if its dtype is quantized.  The data depend on `key` and on the
+ * backend that generates them only: the device's, or where it has no fill_normal(), counter_rng.h.
+ * Free with ft_synthetic_weight_free().
  */
 typedef struct ft_distribution {
     uint64_t key;
     float mean, deviation;
+    const ft_backend *backend; /* NULL: counter_rng.h */
+    ft_device *device;
 } ft_distribution;
 
 FT_MUST_USE ft_status ft_synthetic_weight_fill(ft_weight *weight, const ft_distribution *how,
@@ -66,6 +69,8 @@ typedef struct ft_synthetic_options {
     bool share_layers; /* all decoder layers share the data of the first one, and so do all
                    layers of an encoder before it */
     int threads;
+    const ft_backend *backend; /* generates the weights: see ft_distribution */
+    ft_device *device;
 } ft_synthetic_options;
 
 /*

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- Rows --------------------------------------------------------------------------------- */
+
 /* Cast away const from data that this file has allocated. */
 static void *mutable_data(const void *data)
 {
@@ -78,6 +80,8 @@ static void store_row(const ft_weight *weight, size_t row, const float *values)
         memcpy((float *) mutable_data(weight->data) + row * cols, values, cols * sizeof *values);
 }
 
+/* ---- Memory ------------------------------------------------------------------------------- */
+
 static bool allocate(ft_weight *weight)
 {
     bool blocks = weight->layout == FT_PANEL32;
@@ -99,6 +103,24 @@ static bool allocate(ft_weight *weight)
     return true;
 }
 
+static ft_status fail_memory(const ft_weight *weight, ft_error *err)
+{
+    return ft_fail(err, FT_ENOMEM, "%s: no memory for [%zu, %zu]", weight->name, weight->rows,
+                   weight->cols);
+}
+
+void ft_synthetic_weight_free(ft_weight *weight)
+{
+    free(mutable_data(weight->data));
+    free(mutable_data(weight->scale));
+    free(mutable_data(weight->blocks.scale));
+    weight->data = NULL;
+    weight->scale = NULL;
+    weight->blocks.scale = NULL;
+}
+
+/* ---- Values from counter_rng.h ------------------------------------------------------------ */
+
 typedef struct fill_job {
     const ft_weight *weight;
     const ft_distribution *how;
@@ -118,27 +140,99 @@ static void fill_rows(const void *job, int thread, size_t first, size_t end)
     }
 }
 
+static ft_status fill_by_counter(const ft_weight *weight, const ft_distribution *how, int threads,
+                                 ft_error *err)
+{
+    float *rows = ft_calloc((size_t) threads * weight->cols, sizeof *rows);
+    if (rows == NULL)
+        return fail_memory(weight, err);
+    ft_parallel_for(threads, weight->rows, fill_rows, &(fill_job){ weight, how, rows });
+    free(rows);
+    return FT_OK;
+}
+
+/* ---- Values from a device ----------------------------------------------------------------- */
+
+enum { BLOCK = 4 << 20, CHUNK = 65536 }; /* values that a device generates, a thread stores */
+
+/* Rows first .. end - 1 of a weight, in float. */
+typedef struct row_block {
+    size_t first, end;
+    float *values;
+} row_block;
+
+/* While the device generates `next`, which is chunk 0, other threads store `ready`. */
+typedef struct block_job {
+    const ft_weight *weight;
+    const ft_distribution *how;
+    row_block ready, next;
+    size_t chunk_rows;
+    ft_status *status; /* of `next` */
+    ft_error *err;
+} block_job;
+
+static void generate_block(const block_job *b)
+{
+    const ft_distribution *how = b->how;
+    *b->status = how->backend->fill_normal(
+        how->device, b->next.values, (b->next.end - b->next.first) * b->weight->cols, how->mean,
+        how->deviation, ft_counter_rng(how->key, b->next.first), b->err);
+}
+
+static void process_chunks(const void *job, int thread, size_t first, size_t end)
+{
+    const block_job *b = job;
+    (void) thread;
+    for (size_t chunk = first; chunk < end; chunk++) {
+        if (chunk == 0) {
+            generate_block(b);
+            continue;
+        }
+        size_t row = b->ready.first + (chunk - 1) * b->chunk_rows;
+        size_t last = ft_min_size(row + b->chunk_rows, b->ready.end);
+        for (; row < last; row++)
+            store_row(b->weight, row, b->ready.values + (row - b->ready.first) * b->weight->cols);
+    }
+}
+
+static ft_status fill_from_device(const ft_weight *weight, const ft_distribution *how, int threads,
+                                  ft_error *err)
+{
+    size_t rows = weight->rows, cols = weight->cols;
+    size_t block_rows = ft_min_size(BLOCK / cols + 1, rows), chunk_rows = CHUNK / cols + 1;
+    ft_status status = FT_OK;
+    float *values = ft_calloc(2 * block_rows, cols * sizeof *values);
+    if (values == NULL)
+        return fail_memory(weight, err);
+    block_job job = {
+        weight,  how, { .values = values }, { .values = values + block_rows * cols }, chunk_rows,
+        &status, err
+    };
+    while (job.ready.first < rows && status == FT_OK) {
+        size_t ready_rows = job.ready.end - job.ready.first;
+        job.next.first = job.ready.end;
+        job.next.end = ft_min_size(job.next.first + block_rows, rows);
+        ft_parallel_for_dynamic(threads, 1 + (ready_rows + chunk_rows - 1) / chunk_rows,
+                                process_chunks, &job);
+        row_block stored = job.ready;
+        job.ready = job.next;
+        job.next = stored;
+    }
+    free(values);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
 ft_status ft_synthetic_weight_fill(ft_weight *weight, const ft_distribution *how, int threads,
                                    ft_error *err)
 {
-    float *rows = ft_calloc((size_t) threads * weight->cols, sizeof *rows);
-    bool ok = allocate(weight) && rows != NULL;
-    if (ok)
-        ft_parallel_for(threads, weight->rows, fill_rows, &(fill_job){ weight, how, rows });
-    free(rows);
-    if (ok)
-        return FT_OK;
-    ft_synthetic_weight_free(weight);
-    return ft_fail(err, FT_ENOMEM, "%s: no memory for [%zu, %zu]", weight->name, weight->rows,
-                   weight->cols);
-}
-
-void ft_synthetic_weight_free(ft_weight *weight)
-{
-    free(mutable_data(weight->data));
-    free(mutable_data(weight->scale));
-    free(mutable_data(weight->blocks.scale));
-    weight->data = NULL;
-    weight->scale = NULL;
-    weight->blocks.scale = NULL;
+    bool on_device = how->backend != NULL && how->backend->fill_normal != NULL;
+    ft_status status = allocate(weight) ? FT_OK : fail_memory(weight, err);
+    if (status == FT_OK)
+        status = on_device ? fill_from_device(weight, how, threads, err)
+                           : fill_by_counter(weight, how, threads, err);
+    if (status != FT_OK)
+        ft_synthetic_weight_free(weight);
+    return status;
 }

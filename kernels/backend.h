@@ -6,8 +6,7 @@
 #ifndef FT_KERNELS_BACKEND_H
 #define FT_KERNELS_BACKEND_H
 
-#include "kernels/kv_cache.h"
-#include "kernels/op.h"
+#include "kernels/limits.h"
 #include "runtime/mem.h"
 
 #ifdef __cplusplus
@@ -16,45 +15,6 @@ extern "C" {
 
 typedef struct ft_device ft_device; /* one open device of a backend */
 typedef struct ft_exec ft_exec;     /* a plan prepared for execution, with its buffers */
-
-typedef struct ft_limits {
-    size_t tokens, sequences; /* of one batch */
-    int threads;              /* CPU only */
-
-    /* Plans with a KV cache; zeros elsewhere. */
-    size_t selected; /* rows of one batch that results are requested of */
-    size_t context;  /* tokens of one sequence, a multiple of FT_PAGE_TOKENS */
-    size_t pages;    /* of the KV cache */
-
-    /* Encoder-decoders; zeros elsewhere. */
-    size_t cross_kv;       /* tokens of one source, a multiple of FT_PAGE_TOKENS */
-    size_t cross_kv_pages; /* of all sources */
-} ft_limits;
-
-/* Capacity of a value in rows; false if it overflows size_t. */
-static inline bool ft_limits_checked_rows(const ft_limits *limits, ft_rows rows, size_t *out)
-{
-    size_t of_kind[FT_NUM_ROW_KINDS] = {
-        [FT_TOKENS] = limits->tokens,
-        [FT_SEQUENCES] = limits->sequences,
-        [FT_SELECTED] = limits->selected,
-        [FT_SLOTS] = limits->sequences,
-    };
-    *out = of_kind[rows];
-    if (rows == FT_SLOT_POSITIONS)
-        return ft_checked_mul(limits->sequences, limits->context, out);
-    if (rows == FT_CROSS_KV)
-        return ft_checked_mul(limits->cross_kv_pages, FT_PAGE_TOKENS, out);
-    return rows != FT_KV_CACHE || ft_checked_mul(limits->pages, FT_PAGE_TOKENS, out);
-}
-
-/* The same for limits that a plan has been laid out for, which cannot overflow. */
-static inline size_t ft_limits_rows(const ft_limits *limits, ft_rows rows)
-{
-    size_t count;
-    (void) ft_limits_checked_rows(limits, rows, &count);
-    return count;
-}
 
 /* Offset of the row scales of a dynamic value: bytes from its first element. */
 static inline size_t ft_row_scales_offset(const ft_value *value, const ft_limits *limits)

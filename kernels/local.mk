@@ -68,6 +68,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/rowwise/views.c \
 	kernels/half.h \
 	kernels/layout.h \
+	kernels/limits.h \
 	kernels/norm.h \
 	kernels/op.c kernels/op.h kernels/op_cost.c \
 	kernels/philox.h \

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const ft_op_info infos[FT_NUM_OP_KINDS] = {
-#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, SCRATCH)                                 \
+#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, ...)                                     \
     [FT_OP_##NAME] = { #name,          FT_READS_##READS, FT_WRITES_##WRITES, FT_STORAGE_##STORAGE, \
                        FT_WORK_##WORK, FT_RUNS_##RUNS },
 #include "kernels/ops.def"
@@ -27,6 +27,11 @@ const ft_op_info *ft_op_info_of(ft_op_kind kind)
 const char *ft_op_name(ft_op_kind kind)
 {
     return (unsigned) kind < FT_NUM_OP_KINDS ? infos[kind].name : "unknown";
+}
+
+bool ft_op_is_gemm(ft_op_kind kind)
+{
+    return infos[kind].work == FT_WORK_MATRIX;
 }
 
 bool ft_op_uses_cache(ft_op_kind kind)

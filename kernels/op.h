@@ -89,6 +89,9 @@ typedef struct ft_op_info {
 /* `kind` is below FT_NUM_OP_KINDS. */
 const ft_op_info *ft_op_info_of(ft_op_kind kind);
 
+/* Whether it multiplies each row by a matrix, its first weight. */
+bool ft_op_is_gemm(ft_op_kind kind);
+
 /* Whether its columns are split into heads: attr.heads, attr.kv_heads. */
 bool ft_op_has_heads(ft_op_kind kind);
 

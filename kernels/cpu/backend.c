@@ -77,22 +77,21 @@ static ft_status upload(ft_device *device, const ft_plan *plan, ft_weight *weigh
     return FT_OK;
 }
 
-static size_t (*const op_scratch_bytes[])(const ft_plan *, const ft_op *, const ft_limits *) = {
-#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, SCRATCH)                                 \
-    [FT_OP_##NAME] = FT_SCRATCH_##SCRATCH(name),
+static ft_cpu_workspace_fn *const workspace_fns[] = {
+#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, CPU, CUDA)                               \
+    [FT_OP_##NAME] = FT_CPU_WORKSPACE_##CPU(name),
 #include "kernels/ops.def"
 #undef X
 };
 
-/* Scratch bytes of the operation that needs the most. */
-static size_t max_scratch_bytes(const ft_plan *plan, const ft_limits *limits)
+/* What the operations of a plan need, one after another. */
+static ft_workspace workspace_of(const ft_plan *plan, const ft_limits *limits)
 {
-    size_t max_bytes = 0;
-    for (int i = 0; i < plan->nop; i++) {
-        size_t bytes = op_scratch_bytes[plan->op[i].kind](plan, &plan->op[i], limits);
-        max_bytes = bytes > max_bytes ? bytes : max_bytes;
-    }
-    return ft_round_up(max_bytes, 64);
+    ft_workspace shared = { 0 };
+    for (const ft_op *op = plan->op; op < plan->op + plan->nop; op++)
+        ft_workspace_extend(&shared, workspace_fns[op->kind](plan, op, limits));
+    shared.scratch = ft_round_up(shared.scratch, 64);
+    return shared;
 }
 
 static void release(ft_exec *exec)
@@ -127,10 +126,10 @@ static ft_limits single_thread_limits(const ft_limits *limits)
 static size_t size_scratch(ft_exec *exec)
 {
     ft_limits single = single_thread_limits(&exec->limits);
-    exec->scratch_bytes = max_scratch_bytes(exec->plan, &exec->limits);
+    exec->scratch_bytes = workspace_of(exec->plan, &exec->limits).scratch;
     if (exec->shards == NULL)
         return exec->scratch_bytes;
-    exec->shard_scratch = max_scratch_bytes(exec->plan, &single);
+    exec->shard_scratch = workspace_of(exec->plan, &single).scratch;
     size_t all_shards = exec->shard_scratch * (size_t) exec->limits.threads;
     return exec->scratch_bytes > all_shards ? exec->scratch_bytes : all_shards;
 }
@@ -148,21 +147,10 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
                : fail_no_memory(&exec->limits, arena, scratch, err);
 }
 
-static bool needs_blas(const ft_plan *plan)
-{
-    for (int i = 0; i < plan->nop; i++) {
-        const ft_op *op = &plan->op[i];
-        if ((op->kind == FT_OP_LINEAR && ft_cpu_linear_needs_blas(plan, op)) ||
-            (op->kind == FT_OP_ATTENTION && ft_cpu_attention_needs_blas(plan, op)))
-            return true;
-    }
-    return false;
-}
-
 static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                          const ft_limits *limits, ft_error *err)
 {
-    if (needs_blas(plan))
+    if (workspace_of(plan, limits).blas)
         FT_TRY(ft_blas_load(limits->threads, err));
     ft_exec *exec = ft_calloc(1, sizeof *exec);
     if (exec == NULL)
@@ -353,7 +341,7 @@ static ft_status chosen(ft_exec *exec, unsigned back, int32_t *token, float *log
     const ft_plan *plan = exec->plan;
     int op = plan->nop - 1;
     assert(back == 0);
-    while (op > 0 && plan->op[op].kind != FT_OP_SAMPLE)
+    while (op > 0 && ft_op_info_of(plan->op[op].kind)->runs != FT_RUNS_SAMPLING)
         op--;
     FT_TRY(read_value(exec, plan->op[op].out, token, NULL, rows, err));
     return read_value(exec, plan->op[op].second, logprob, NULL, rows, err);
@@ -371,7 +359,7 @@ static int explain(ft_exec *exec, const ft_batch *batch, int op, char *text, siz
 {
     const ft_plan *plan = exec->plan;
     const ft_op *o = &plan->op[op];
-    bool is_i8_gemm = o->kind == FT_OP_LINEAR && plan->weight[o->weight[0]].dtype == FT_I8;
+    bool is_i8_gemm = ft_op_is_gemm(o->kind) && plan->weight[o->weight[0]].dtype == FT_I8;
     snprintf(text, size, "%s", "");
     if (!is_i8_gemm)
         return 0;

@@ -38,12 +38,12 @@ struct ft_batch_shards {
 
 /* ---- Whether sharding pays ------------------------------------------------------------------ */
 
-/* Bytes of the weight matrices of all linear layers. */
+/* Bytes of the matrices of all GEMMs. */
 static double gemm_weight_bytes(const ft_plan *plan)
 {
     double bytes = 0.0;
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_LINEAR)
+        if (ft_op_is_gemm(plan->op[i].kind))
             bytes += (double) ft_weight_bytes(&plan->weight[plan->op[i].weight[0]]);
     return bytes;
 }

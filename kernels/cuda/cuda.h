@@ -11,8 +11,7 @@
 #ifndef FT_KERNELS_CUDA_CUDA_H
 #define FT_KERNELS_CUDA_CUDA_H
 
-#include "kernels/op.h"
-#include "kernels/view.h"
+#include "kernels/limits.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -305,18 +304,17 @@ int ft_cuda_copy_inputs(const ft_cuda_device_props *props, void *stream,
 #include "kernels/ops.def"
 #undef X
 
-/* Device scratch bytes that an operation needs for a run within these limits. */
-size_t ft_cuda_linear_scratch(const ft_cuda_device_props *props, const ft_plan *plan,
-                              const ft_op *op, size_t rows);
-size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens);
-size_t ft_cuda_conv_scratch(const ft_cuda_device_props *props, const ft_plan *plan, const ft_op *op,
-                            size_t images);
-size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t sequences,
-                              size_t context);
-
-/* Number of counters that an operation needs. */
-size_t ft_cuda_linear_counters(const ft_plan *plan, const ft_op *op);
-size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences);
+/*
+ * What an operation needs for a run within `limits`: ft_cuda_linear_workspace() and so on where
+ * ops.def says OWN.
+ */
+typedef ft_workspace ft_cuda_workspace_fn(const ft_cuda_device_props *props, const ft_plan *plan,
+                                          const ft_op *op, const ft_limits *limits);
+#define FT_CUDA_DECLARE_OWN(name) ft_cuda_workspace_fn ft_cuda_##name##_workspace;
+#define FT_CUDA_DECLARE_NONE(name)
+#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, CPU, CUDA) FT_CUDA_DECLARE_##CUDA(name)
+#include "kernels/ops.def"
+#undef X
 
 /* ---- Arrays ------------------------------------------------------------------------------- */
 

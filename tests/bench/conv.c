@@ -167,7 +167,7 @@ static void make_gemm(setting *s, const kind *what)
     y->data = ft_calloc_aligned(s->windows * n * sizeof(float));
     y->rows = s->windows;
     y->cols = n;
-    product->scratch_bytes = ft_cpu_linear_scratch(&plan, &s->linear, &limits);
+    product->scratch_bytes = ft_cpu_linear_workspace(&plan, &s->linear, &limits).scratch;
     product->scratch = ft_calloc_aligned(product->scratch_bytes);
 }
 
@@ -189,7 +189,7 @@ static void setting_init(setting *s, const shape *row, const kind *what, ft_isa 
     ft_view y =
         view_of(&s->value[1], row->images, ft_calloc_aligned(s->windows * n * sizeof(float)));
     *(what->x == FT_I8 ? &s->args.quantized : &s->args.out) = y;
-    s->args.scratch_bytes = ft_cpu_conv_scratch(&s->plan, &s->op, &s->limits);
+    s->args.scratch_bytes = ft_cpu_conv_workspace(&s->plan, &s->op, &s->limits).scratch;
     s->args.scratch = ft_calloc_aligned(s->args.scratch_bytes);
     make_gemm(s, what);
 }

@@ -63,11 +63,12 @@ static size_t scratch_floats(const shape *s, const ft_limits *limits)
     return (2 * s->rows + FT_PAGE_TOKENS) * s->width + s->rows * score_stride(limits);
 }
 
-size_t ft_cpu_attend_kv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+ft_workspace ft_cpu_attend_kv_workspace(const ft_plan *plan, const ft_op *op,
+                                        const ft_limits *limits)
 {
     shape s = shape_of(&op->attr, (size_t) plan->value[op->in[0]].cols);
-    return (size_t) limits->threads *
-           (ft_round_up(scratch_floats(&s, limits) * sizeof(float), 64) + 64);
+    size_t bytes = ft_round_up(scratch_floats(&s, limits) * sizeof(float), 64) + 64;
+    return (ft_workspace){ .scratch = (size_t) limits->threads * bytes };
 }
 
 static scratch thread_scratch(const ft_args *args, const shape *s, int thread)

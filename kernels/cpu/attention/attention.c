@@ -9,18 +9,16 @@
 #include "kernels/cpu/base/cpu.h"
 #include "kernels/quant.h"
 
-size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+ft_workspace ft_cpu_attention_workspace(const ft_plan *plan, const ft_op *op,
+                                        const ft_limits *limits)
 {
     const ft_value *q = &plan->value[op->in[0]];
     size_t dim = (size_t) (q->cols / op->attr.heads);
     if (q->dtype == FT_I8)
-        return ft_attention_i8_scratch(limits->tokens, dim, limits->threads);
-    return ft_cpu_attention_f32_scratch(dim, limits);
-}
-
-bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op)
-{
-    return plan->value[op->in[0]].dtype != FT_I8;
+        return (ft_workspace){
+            .scratch = ft_attention_i8_scratch(limits->tokens, dim, limits->threads),
+        };
+    return (ft_workspace){ .scratch = ft_cpu_attention_f32_scratch(dim, limits), .blas = true };
 }
 
 static void attention_i8(const ft_args *args)

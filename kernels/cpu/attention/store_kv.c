@@ -25,10 +25,12 @@ typedef struct rope_scratch {
     size_t head_size;
 } rope_scratch;
 
-size_t ft_cpu_store_kv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+ft_workspace ft_cpu_store_kv_workspace(const ft_plan *plan, const ft_op *op,
+                                       const ft_limits *limits)
 {
     size_t cols = (size_t) plan->value[op->in[op->in[0] < 0 ? 1 : 0]].cols;
-    return (size_t) limits->threads * (2 * ft_round_up(cols * sizeof(float), 64) + 64);
+    size_t bytes = 2 * ft_round_up(cols * sizeof(float), 64) + 64;
+    return (ft_workspace){ .scratch = (size_t) limits->threads * bytes };
 }
 
 static rope_scratch rope_scratch_of(const ft_args *args, int thread)

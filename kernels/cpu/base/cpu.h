@@ -40,19 +40,17 @@ typedef struct ft_args {
 #undef X
 
 /*
- * Scratch bytes that an operation needs for a run within `limits`: ft_cpu_linear_scratch() and so
- * on where ops.def says OWN, else rows of floats.
+ * What an operation needs for a run within `limits`: ft_cpu_linear_workspace() and so on where
+ * ops.def says OWN, else rows of floats.
  */
-#define FT_SCRATCH_OWN(name) ft_cpu_##name##_scratch
-#define FT_SCRATCH_ROWS(name) ft_cpu_rows_scratch
-#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, SCRATCH)                                 \
-    size_t FT_SCRATCH_##SCRATCH(name)(const ft_plan *plan, const ft_op *op,                        \
-                                      const ft_limits *limits);
+typedef ft_workspace ft_cpu_workspace_fn(const ft_plan *plan, const ft_op *op,
+                                         const ft_limits *limits);
+#define FT_CPU_WORKSPACE_OWN(name) ft_cpu_##name##_workspace
+#define FT_CPU_WORKSPACE_ROWS(name) ft_cpu_rows_workspace
+#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, CPU, CUDA)                               \
+    ft_cpu_workspace_fn FT_CPU_WORKSPACE_##CPU(name);
 #include "kernels/ops.def"
 #undef X
-
-bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op);
-bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op);
 
 /* Variants that use the float BLAS library; the operations dispatch on dtype. */
 void ft_cpu_linear_f32(const ft_args *args);

@@ -102,12 +102,12 @@ static buffers buffers_for(const ft_weight *weight, const ft_conv_tiling *tiling
     return p;
 }
 
-size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+ft_workspace ft_cpu_conv_workspace(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
     ft_conv_tiling tiling = ft_conv_tiling_for(&op->attr.conv, weight, plan->value[op->in[0]].dtype,
                                                limits->sequences, limits->threads);
-    return buffers_for(weight, &tiling, limits->threads).bytes;
+    return (ft_workspace){ .scratch = buffers_for(weight, &tiling, limits->threads).bytes };
 }
 
 /* ---- GEMM --------------------------------------------------------------------------------- */

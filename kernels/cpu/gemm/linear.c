@@ -20,25 +20,27 @@ static bool is_own_gemm(const ft_weight *weight, ft_dtype x, bool batch_invarian
     return weight->scale == NULL && (batch_invariant || x != FT_F32);
 }
 
-size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+static size_t scratch_of(const ft_weight *weight, ft_dtype x, size_t rows, const ft_plan *plan,
+                         const ft_limits *limits)
 {
-    const ft_weight *weight = &plan->weight[op->weight[0]];
-    const ft_value *x = &plan->value[op->in[0]];
-    size_t rows = ft_limits_rows(limits, x->rows);
     if (weight->groupwise.scale != NULL)
-        return ft_gemm_groupwise_scratch(&weight->groupwise, rows, weight->cols, limits->threads);
-    if (is_own_gemm(weight, x->dtype, plan->batch_invariant))
-        return ft_gemm_float_scratch(x->dtype, rows, weight->cols, limits->threads);
+        return ft_gemm_groupwise_scratch(&weight->blocks, rows, weight->cols, limits->threads);
+    if (is_own_gemm(weight, x, plan->batch_invariant))
+        return ft_gemm_float_scratch(x, rows, weight->cols, limits->threads);
     if (weight->dtype == FT_I8)
         return ft_gemm_i8_scratch(rows, weight->rows, weight->cols, limits->threads);
     return ft_cpu_linear_f32_scratch(weight, limits, rows);
 }
 
-bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op)
+ft_workspace ft_cpu_linear_workspace(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
-    return weight->dtype != FT_I8 && weight->groupwise.scale == NULL &&
-           !is_own_gemm(weight, plan->value[op->in[0]].dtype, plan->batch_invariant);
+    const ft_value *x = &plan->value[op->in[0]];
+    return (ft_workspace){
+        .scratch = scratch_of(weight, x->dtype, ft_limits_rows(limits, x->rows), plan, limits),
+        .blas = weight->dtype != FT_I8 && weight->groupwise.scale == NULL &&
+                !is_own_gemm(weight, x->dtype, plan->batch_invariant),
+    };
 }
 
 static int gemm_team(const ft_args *args, int macs)

@@ -15,11 +15,12 @@
 #include <string.h>
 
 /* A patch for each thread: an image may be thousands of times wider. */
-size_t ft_cpu_patchify_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+ft_workspace ft_cpu_patchify_workspace(const ft_plan *plan, const ft_op *op,
+                                       const ft_limits *limits)
 {
     (void) plan;
     size_t bytes = (size_t) ft_conv_gemm_k(&op->attr.conv) * sizeof(float);
-    return (size_t) limits->threads * ft_round_up(bytes, 64);
+    return (ft_workspace){ .scratch = (size_t) limits->threads * ft_round_up(bytes, 64) };
 }
 
 /* Patch number `patch` of an image, in the order channel, row, column. */

@@ -277,10 +277,12 @@ static size_t row_bytes(size_t vocabulary)
     return ft_round_up(vocabulary * sizeof(float), 64);
 }
 
-size_t ft_cpu_beam_search_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+ft_workspace ft_cpu_beam_search_workspace(const ft_plan *plan, const ft_op *op,
+                                          const ft_limits *limits)
 {
     size_t bytes = row_bytes((size_t) plan->value[op->in[0]].cols);
-    return (size_t) limits->threads * bytes + limits->sequences * sizeof(ft_beam_candidates);
+    return (ft_workspace){ .scratch = (size_t) limits->threads * bytes +
+                                      limits->sequences * sizeof(ft_beam_candidates) };
 }
 
 /* Everything of one step of beam search. */

@@ -9,10 +9,10 @@
 #include "kernels/cpu/base/cpu.h"
 #include "runtime/mem.h"
 
-size_t ft_cpu_sample_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+ft_workspace ft_cpu_sample_workspace(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     size_t row = ft_cpu_sample_row_scratch((size_t) plan->value[op->in[0]].cols);
-    return (size_t) limits->threads * ft_round_up(row, 64);
+    return (ft_workspace){ .scratch = (size_t) limits->threads * ft_round_up(row, 64) };
 }
 
 static ft_cpu_token_history history_of(const ft_args *args)

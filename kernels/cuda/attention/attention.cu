@@ -104,9 +104,13 @@ extern "C" int ft_cuda_attention(const ft_cuda_args *args)
     return ft_cuda_attention_launch(args->props, args->stream, &a);
 }
 
-extern "C" size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens)
+extern "C" ft_workspace ft_cuda_attention_workspace(const ft_cuda_device_props *,
+                                                    const ft_plan *plan, const ft_op *op,
+                                                    const ft_limits *limits)
 {
     const ft_value *q = &plan->value[op->in[0]];
-    bool fake_quantized = q->dtype == FT_F32 && q->scale > 0.0f;
-    return fake_quantized ? 4 * quantized_bytes(tokens, (size_t) q->cols) : 0;
+    ft_workspace need = {};
+    if (q->dtype == FT_F32 && q->scale > 0.0f) /* fake-quantized */
+        need.scratch = 4 * quantized_bytes(limits->tokens, (size_t) q->cols);
+    return need;
 }

@@ -47,15 +47,18 @@ static size_t images_per_chunk(conv_problem_args *t, size_t images)
     return min_size(images, max_images == 0 ? 1 : max_images);
 }
 
-size_t ft_cuda_conv_scratch(const ft_cuda_device_props *props, const ft_plan *plan, const ft_op *op,
-                            size_t images)
+extern "C" ft_workspace ft_cuda_conv_workspace(const ft_cuda_device_props *props,
+                                               const ft_plan *plan, const ft_op *op,
+                                               const ft_limits *limits)
 {
     const ft_value *x = &plan->value[op->in[0]];
     conv_problem_args t = problem_args_of(&op->attr.conv, &plan->weight[op->weight[0]], x->dtype);
-    if (!ft_cuda_conv_wgmma_supports(props, &t))
-        return 0;
-    t.images = (int) images_per_chunk(&t, images);
-    return ft_cuda_conv_wgmma_scratch(&t);
+    ft_workspace need = {};
+    if (ft_cuda_conv_wgmma_supports(props, &t)) {
+        t.images = (int) images_per_chunk(&t, limits->sequences);
+        need.scratch = ft_cuda_conv_wgmma_scratch(&t);
+    }
+    return need;
 }
 
 static int run_chunks(const ft_cuda_args *args, conv_problem_args *t, size_t images)

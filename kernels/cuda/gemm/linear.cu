@@ -169,20 +169,25 @@ extern "C" int ft_cuda_linear_explain(const ft_cuda_group *group, char *text, si
     return fused ? group->linears : 1;
 }
 
-extern "C" size_t ft_cuda_linear_counters(const ft_plan *plan, const ft_op *op)
-{
-    return plan->weight[op->weight[0]].groupwise.scale != NULL ? FT_CUDA_GROUPWISE_COUNTERS : 0;
-}
-
-extern "C" size_t ft_cuda_linear_scratch(const ft_cuda_device_props *props, const ft_plan *plan,
-                                         const ft_op *op, size_t rows)
+/* cuBLAS computes float GEMMs of tokens, and cuBLASLt those INT8 GEMMs that need scratch. */
+extern "C" ft_workspace ft_cuda_linear_workspace(const ft_cuda_device_props *props,
+                                                 const ft_plan *plan, const ft_op *op,
+                                                 const ft_limits *limits)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
-    if (weight->groupwise.scale != NULL)
-        return ft_cuda_linear_groupwise_scratch(props, &plan->value[op->in[0]], weight, rows);
+    const ft_value *x = &plan->value[op->in[0]];
+    size_t rows = ft_limits_rows(limits, x->rows);
+    ft_workspace need = {};
+    if (weight->groupwise.scale != NULL) {
+        need.scratch = ft_cuda_linear_groupwise_scratch(props, x, weight, rows);
+        need.counters = FT_CUDA_GROUPWISE_COUNTERS;
+        return need;
+    }
+    bool is_float = weight->scale == NULL;
     if (weight->dtype == FT_I8)
-        return ft_cuda_gemm_scratch(props, rows, weight->rows, weight->cols);
-    /* float weights are converted in chunks of a fixed size */
-    return weight->scale != NULL ? 0
-                                 : ft_cuda_linear_float_scratch(&plan->value[op->in[0]], weight);
+        need.scratch = ft_cuda_gemm_scratch(props, rows, weight->rows, weight->cols);
+    else if (is_float) /* weights are converted in chunks of a fixed size */
+        need.scratch = ft_cuda_linear_float_scratch(x, weight);
+    need.blas = need.scratch > 0 || (is_float && !plan->batch_invariant && x->rows == FT_TOKENS);
+    return need;
 }

@@ -108,7 +108,7 @@ static ft_status check_heads(const ft_plan *plan, const ft_op *op, const char *w
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: %s %s: heads of %d elements, but the GPU kernels support at most %d",
                        what, ft_op_name(op->kind), name, width, FT_CUDA_MAX_HEAD_SIZE);
-    if (op->kind != FT_OP_ATTENTION && width % 8 != 0)
+    if (ft_op_uses_cache(op->kind) && width % 8 != 0)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: %s %s: heads of %d elements, but the GPU kernels need a multiple of 8",
                        what, ft_op_name(op->kind), name, width);
@@ -117,9 +117,7 @@ static ft_status check_heads(const ft_plan *plan, const ft_op *op, const char *w
 
 static ft_status check_op(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
-    if (op->kind == FT_OP_ATTENTION || op->kind == FT_OP_STORE_KV || op->kind == FT_OP_ATTEND_KV)
-        return check_heads(plan, op, what, err);
-    return FT_OK;
+    return ft_op_has_heads(op->kind) ? check_heads(plan, op, what, err) : FT_OK;
 }
 
 static void close_cuda(ft_device *device)

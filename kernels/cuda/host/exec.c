@@ -5,8 +5,6 @@
  */
 #include <config.h>
 
-#include "kernels/cuda/sampling/beam_search.h"
-#include "kernels/cuda/sampling/sample.h"
 #include "kernels/cuda/host/exec.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -28,65 +26,30 @@ static void find_inputs(ft_exec *exec)
     exec->reads_input[FT_BATCH_NONE] = false;
 }
 
-/* Scratch bytes of one operation within the limits of this session. */
-static size_t scratch_of(const ft_exec *exec, const ft_op *op)
+static ft_cuda_workspace_fn *const workspace_fns[FT_NUM_OP_KINDS] = {
+#define WORKSPACE_OWN(name) ft_cuda_##name##_workspace
+#define WORKSPACE_NONE(name) NULL
+#define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, CPU, CUDA)                               \
+    [FT_OP_##NAME] = WORKSPACE_##CUDA(name),
+#include "kernels/ops.def"
+#undef X
+};
+
+/* What the operations of a plan need, one after another. */
+static ft_workspace workspace_of(const ft_exec *exec)
 {
     const ft_plan *plan = exec->plan;
-    if (op->kind == FT_OP_LINEAR)
-        return ft_cuda_linear_scratch(&exec->device->props, plan, op,
-                                      ft_limits_rows(&exec->limits, plan->value[op->in[0]].rows));
-    if (op->kind == FT_OP_CONV)
-        return ft_cuda_conv_scratch(&exec->device->props, plan, op, exec->limits.sequences);
-    if (op->kind == FT_OP_ATTEND_KV)
-        return ft_cuda_attend_scratch(plan, op, exec->limits.sequences,
-                                      op->attr.cross_kv ? exec->limits.cross_kv
-                                                        : exec->limits.context);
-    if (op->kind == FT_OP_SAMPLE)
-        return ft_cuda_sample_scratch(&exec->device->props, exec->limits.selected,
-                                      (size_t) plan->value[op->in[0]].cols);
-    if (op->kind == FT_OP_BEAM_SEARCH)
-        return ft_cuda_beam_scratch(exec->limits.sequences, (size_t) plan->value[op->in[0]].cols);
-    return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
-                                       : 0;
-}
-
-/* Operations share scratch and counters: the maximum over all of them. */
-static void compute_scratch(ft_exec *exec, size_t *counters)
-{
-    *counters = 0;
-    for (int i = 0; i < exec->plan->nop; i++) {
-        const ft_op *op = &exec->plan->op[i];
-        size_t bytes = scratch_of(exec, op);
-        size_t count = op->kind == FT_OP_ATTEND_KV
-                           ? ft_cuda_attend_counters(op, exec->limits.sequences)
-                       : op->kind == FT_OP_LINEAR ? ft_cuda_linear_counters(exec->plan, op)
-                                                  : 0;
-        exec->scratch_bytes = bytes > exec->scratch_bytes ? bytes : exec->scratch_bytes;
-        *counters = count > *counters ? count : *counters;
-    }
-}
-
-/* cuBLAS computes float GEMMs of tokens, and cuBLASLt those INT8 GEMMs that need scratch. */
-static bool needs_blas(const ft_exec *exec)
-{
-    const ft_plan *plan = exec->plan;
-    for (int i = 0; i < plan->nop; i++) {
-        const ft_op *op = &plan->op[i];
-        if (op->kind != FT_OP_LINEAR || plan->weight[op->weight[0]].groupwise.scale != NULL)
-            continue;
-        bool is_cublas_float = plan->weight[op->weight[0]].scale == NULL && !plan->batch_invariant;
-        if ((is_cublas_float && plan->value[op->in[0]].rows == FT_TOKENS) ||
-            scratch_of(exec, op) > 0)
-            return true;
-    }
-    return false;
+    ft_workspace shared = { 0 };
+    for (const ft_op *op = plan->op; op < plan->op + plan->nop; op++)
+        if (workspace_fns[op->kind] != NULL)
+            ft_workspace_extend(
+                &shared, workspace_fns[op->kind](&exec->device->props, plan, op, &exec->limits));
+    return shared;
 }
 
 /* cuBLAS gets a workspace up front, so that it allocates nothing during a forward pass. */
 static ft_status open_blas(ft_exec *exec, ft_error *err)
 {
-    if (!needs_blas(exec))
-        return FT_OK;
     FT_TRY(ft_cuda_alloc(&exec->blas_memory, &exec->device->props, BLAS_BYTES, "cuBLAS", err));
     cublasHandle_t blas = NULL;
     cublasStatus_t status = cublasCreate(&blas);
@@ -101,11 +64,10 @@ static ft_status open_blas(ft_exec *exec, ft_error *err)
                    cublasGetStatusString(status));
 }
 
-static ft_status allocate(ft_exec *exec, ft_error *err)
+static ft_status allocate(ft_exec *exec, const ft_workspace *need, ft_error *err)
 {
     const ft_cuda_device_props *props = &exec->device->props;
-    size_t counters;
-    compute_scratch(exec, &counters);
+    exec->scratch_bytes = need->scratch;
     ft_cuda_bucket max_bucket = {
         .tokens = exec->limits.tokens,
         .sequences = exec->limits.sequences,
@@ -116,7 +78,7 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
     size_t inputs = ft_cuda_layout_inputs(exec, &max_bucket).bytes;
     size_t arena = ft_round_up(exec->plan->arena, ALIGN);
     size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + PASS_COUNT_BYTES +
-                   counters * sizeof *exec->counters;
+                   need->counters * sizeof *exec->counters;
     FT_TRY(ft_cuda_alloc((void **) &exec->arena, props, bytes, "memory of a session", err));
     exec->scratch = exec->arena + arena;
     exec->inputs = exec->scratch + ft_round_up(exec->scratch_bytes, ALIGN);
@@ -147,9 +109,10 @@ static ft_status init_exec(ft_exec *exec, ft_error *err)
     if (code != 0)
         return ft_cuda_fail(err, props, code, "a stream");
     exec->has_cache = exec->limits.pages > 0 || exec->limits.cross_kv_pages > 0;
-    find_inputs(exec);
-    FT_TRY(allocate(exec, err));
-    return open_blas(exec, err);
+    FT_TRY(find_inputs(exec, err));
+    const ft_workspace need = workspace_of(exec);
+    FT_TRY(allocate(exec, &need, err));
+    return need.blas ? open_blas(exec, err) : FT_OK;
 }
 
 ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,

@@ -120,21 +120,10 @@ static ft_cuda_args args_of(const ft_cuda_launch_context *l, const ft_op *op)
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
     args.per = op->in[0] < 0 ? FT_TOKENS : exec->plan->value[op->in[0]].rows;
-    int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
+    int observed = ft_op_observed(op);
     if (exec->counting && observed >= 0 && exec->counts[observed].key != NULL)
         args.counts = &exec->counts[observed];
     return args;
-}
-
-/*
- * Decode steps need no RECORD_TOKENS, because sampling has recorded their tokens.  Passes without
- * sampling or beam search skip these operations.
- */
-static bool is_skipped(const ft_cuda_launch_context *l, const ft_op *op)
-{
-    return (op->kind == FT_OP_RECORD_TOKENS && l->bucket->is_decode) ||
-           (op->kind == FT_OP_SAMPLE && !l->bucket->samples) ||
-           (op->kind == FT_OP_BEAM_SEARCH && l->bucket->beam_groups == 0);
 }
 
 /* Convert the result of a launch; an error names the output of the operation. */
@@ -149,7 +138,8 @@ static ft_status status_of(const ft_cuda_launch_context *l, int code, const ft_o
 
 static ft_status run_op(const ft_cuda_launch_context *l, const ft_op *op, ft_error *err)
 {
-    if (is_skipped(l, op))
+    const ft_cuda_bucket *bucket = l->bucket;
+    if (ft_op_is_idle(op->kind, !bucket->is_decode, bucket->samples, bucket->beam_groups > 0))
         return FT_OK;
     ft_cuda_args args = args_of(l, op);
     return status_of(l, kernels[op->kind](&args), op, err);
@@ -261,7 +251,7 @@ static void gather_linears_at(group_args *out, const ft_cuda_launch_context *l, 
 int ft_cuda_describe_gemm(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size)
 {
     snprintf(text, size, "%s", "");
-    if (exec->plan->op[op].kind != FT_OP_LINEAR)
+    if (!ft_op_is_gemm(exec->plan->op[op].kind))
         return 0;
     exec->counting = false;
     ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);

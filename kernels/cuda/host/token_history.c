@@ -34,6 +34,14 @@ int ft_cuda_record_tokens(const ft_cuda_args *args)
                                                                   .slot = batch->slot });
 }
 
+ft_workspace ft_cuda_beam_search_workspace(const ft_cuda_device_props *props, const ft_plan *plan,
+                                           const ft_op *op, const ft_limits *limits)
+{
+    size_t vocabulary = (size_t) plan->value[op->in[0]].cols;
+    (void) props;
+    return (ft_workspace){ .scratch = ft_cuda_beam_scratch(limits->sequences, vocabulary) };
+}
+
 int ft_cuda_beam_search(const ft_cuda_args *args)
 {
     const ft_cuda_batch *batch = args->batch;
@@ -55,6 +63,13 @@ int ft_cuda_beam_search(const ft_cuda_args *args)
                                 .widest = batch->widest,
                                 .scratch = args->scratch,
                                 .num_slots = args->state[FT_STATE_BEAMS].rows });
+}
+
+ft_workspace ft_cuda_sample_workspace(const ft_cuda_device_props *props, const ft_plan *plan,
+                                      const ft_op *op, const ft_limits *limits)
+{
+    size_t vocabulary = (size_t) plan->value[op->in[0]].cols;
+    return (ft_workspace){ .scratch = ft_cuda_sample_scratch(props, limits->selected, vocabulary) };
 }
 
 int ft_cuda_sample(const ft_cuda_args *args)

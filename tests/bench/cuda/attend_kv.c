@@ -186,11 +186,11 @@ static void fill_set(field *f, set *s, const problem *p, const set *first)
         s->store.in[1] = s->store.in[2] = rows_of(f, rows, kv_cols, FT_F16);
         ft_value value = { .cols = cols };
         ft_plan plan = { .value = &value };
-        s->store.scratch_bytes =
-            ft_cuda_attend_scratch(&plan, &f->attend, p->sequences, p->context);
-        s->store.scratch = device_memory(f, s->store.scratch_bytes);
-        s->store.counters =
-            device_memory(f, ft_cuda_attend_counters(&f->attend, p->sequences) * sizeof(uint32_t));
+        ft_limits limits = { .sequences = p->sequences, .context = p->context };
+        ft_workspace need = ft_cuda_attend_kv_workspace(&props, &plan, &f->attend, &limits);
+        s->store.scratch_bytes = need.scratch;
+        s->store.scratch = device_memory(f, need.scratch);
+        s->store.counters = device_memory(f, need.counters * sizeof(uint32_t));
     } else
         *s = *first;
     for (int i = 0; i < (p->cache == FT_I8 ? 4 : 2); i++)

@@ -143,7 +143,8 @@ static void setting_init(setting *s, const ft_cuda_device_props *props, const sh
     s->op.attr.conv.in_layout = s->op.attr.conv.out_layout = order;
     ft_value value = { .dtype = k->x };
     ft_plan plan = { .value = &value, .weight = &s->weight };
-    size_t scratch = ft_cuda_conv_scratch(props, &plan, &s->op, IMAGES);
+    ft_limits limits = { .sequences = IMAGES };
+    size_t scratch = ft_cuda_conv_workspace(props, &plan, &s->op, &limits).scratch;
     void *memory = random_memory(scratch + 256, CODES);
     s->sets = ft_min_size(LAUNCHES, COLD / (x_bytes + y_bytes) + 1);
     for (size_t i = 0; i < s->sets; i++) {

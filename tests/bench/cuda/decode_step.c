@@ -175,10 +175,12 @@ static void open_setting(setting *s, const problem *p)
     args.in[1] = rows_of(m, kv_cols);
     args.in[2] = rows_of(m, kv_cols);
     args.out = rows_of(m, cols);
-    args.scratch_bytes = ft_cuda_attend_scratch(&plan, &s->attend, m, p->bucket);
-    args.scratch = device_memory(args.scratch_bytes);
-    args.counters = device_memory(ft_cuda_attend_counters(&s->attend, m) * sizeof(uint32_t));
-    ft_view result = rows_of(m, cols);
+    ft_limits limits = { .sequences = m, .context = p->bucket };
+    ft_workspace need = ft_cuda_attend_kv_workspace(&props, &plan, &s->attend, &limits);
+    args.scratch_bytes = need.scratch;
+    args.scratch = device_memory(need.scratch);
+    args.counters = device_memory(need.counters * sizeof(uint32_t));
+    ft_cuda_view result = rows_of(m, cols);
     ft_cuda_groupwise_args in = gemm_of(m, cols + 2 * kv_cols, cols, rows_of(m, cols).data);
     ft_cuda_groupwise_args out = gemm_of(m, cols, cols, result.data);
     in.n_linears = 3;

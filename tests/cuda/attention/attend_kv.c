@@ -401,16 +401,17 @@ static int store(world *w, ft_cuda_args args, const piece *pieces, int count)
 /* The output and scratch of attention. */
 static void add_result(ft_cuda_args *args, const world *w, const piece *pieces, int count)
 {
-    size_t sequences = args->batch->sequences;
     ft_value value = { .cols = (int32_t) world_cols(w) };
     ft_plan plan = { .value = &value };
     args->out = gather(w, NULL, world_cols(w), pieces, count, args->batch->tokens);
+    ft_limits limits = { .sequences = args->batch->sequences,
+                         .context = args->batch->context,
+                         .cross_kv = args->batch->cross_kv };
+    ft_workspace need = ft_cuda_attend_kv_workspace(args->props, &plan, args->op, &limits);
     if (args->batch->decode_step)
-        args->scratch_bytes =
-            ft_cuda_attend_scratch(&plan, args->op, sequences,
-                                   w->of.cross_kv ? args->batch->cross_kv : args->batch->context);
+        args->scratch_bytes = need.scratch;
     args->scratch = place(NULL, args->scratch_bytes);
-    if (ft_cuda_attend_counters(args->op, sequences) > COUNTERS)
+    if (need.counters > COUNTERS)
         bail_out("more than %d counters", COUNTERS);
 }
 

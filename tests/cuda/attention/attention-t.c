@@ -109,7 +109,8 @@ static int run_int8(const batch *b, void *const x[3], void *y, const scales *s, 
         };
     ft_value value = { .dtype = dtype, .cols = (int32_t) b->cols, .scale = s->q };
     ft_plan plan = { .value = &value, .nvalue = 1 };
-    args.scratch_bytes = ft_cuda_attention_scratch(&plan, &op, b->tokens);
+    ft_limits limits = { .tokens = b->tokens };
+    args.scratch_bytes = ft_cuda_attention_workspace(args.props, &plan, &op, &limits).scratch;
     args.scratch = upload(NULL, args.scratch_bytes);
     int status = ft_cuda_attention(&args);
     must(cudaDeviceSynchronize(), "attention");

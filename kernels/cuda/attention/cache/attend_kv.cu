@@ -91,16 +91,17 @@ extern "C" int ft_cuda_attend_kv(const ft_cuda_args *args)
     return ft_cuda_attend_kv_f32(args->props, args->stream, &a);
 }
 
-extern "C" size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t sequences,
-                                         size_t context)
+extern "C" ft_workspace ft_cuda_attend_kv_workspace(const ft_cuda_device_props *,
+                                                    const ft_plan *plan, const ft_op *op,
+                                                    const ft_limits *limits)
 {
     int heads = op->attr.heads, head_size = plan->value[op->in[0]].cols / heads;
+    size_t sequences = limits->sequences,
+           context = op->attr.cross_kv ? limits->cross_kv : limits->context;
     size_t step = ft_cuda_attend_kv_decode_scratch(sequences, context, heads, head_size);
     size_t store = ft_cuda_store_attend_scratch(sequences, context, heads, head_size);
-    return step > store ? step : store;
-}
-
-extern "C" size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences)
-{
-    return ft_cuda_attend_kv_decode_counters(sequences, op->attr.heads, op->attr.kv_heads);
+    ft_workspace need = {};
+    need.scratch = step > store ? step : store;
+    need.counters = ft_cuda_attend_kv_decode_counters(sequences, heads, op->attr.kv_heads);
+    return need;
 }

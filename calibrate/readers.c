@@ -20,7 +20,7 @@ static bool reads_value(const ft_op *op, int value)
 /* The matrix by which an operation multiplies an int8 input; NULL: none. */
 static const char *int8_matrix(const ft_calibration_job *j, const ft_op *op)
 {
-    if (op->kind != FT_OP_LINEAR)
+    if (!ft_op_is_gemm(op->kind))
         return NULL;
     const char *name = j->model->plan.weight[op->weight[0]].name;
     const ft_quantized_weight *found =
@@ -42,7 +42,8 @@ bool ft_point_is_quantized(const ft_calibration_job *job, const char *point, con
             continue;
         if (*matrix == NULL)
             *matrix = int8_matrix(job, op);
-        is_quantized = is_quantized || *matrix != NULL || op->kind == FT_OP_ATTENTION;
+        is_quantized =
+            is_quantized || *matrix != NULL || ft_op_info_of(op->kind)->reads == FT_READS_STATIC;
     }
     return is_quantized;
 }

@@ -58,7 +58,7 @@ ft_status ft_activation_stats_init(ft_activation_stats *inputs,
         inputs->input_of_weight[i] = -1;
     for (int i = 0; i < plan->nop && success; i++) {
         const ft_op *op = &plan->op[i];
-        if (op->kind != FT_OP_LINEAR || !wanted[op->weight[0]])
+        if (!ft_op_is_gemm(op->kind) || !wanted[op->weight[0]])
             continue;
         if (find_input(inputs, op->in[0]) == NULL)
             success = add_input(inputs, plan, op->in[0]);

@@ -89,7 +89,7 @@ static int stored_values(const ft_plan *graph, const ft_op *op)
     int value = -1;
     for (int i = 0; i < graph->nop; i++) {
         const ft_op *other = &graph->op[i];
-        bool same_cache = (other->kind == FT_OP_STORE_KV || other->kind == FT_OP_ATTEND_KV) &&
+        bool same_cache = ft_op_uses_cache(other->kind) &&
                           other->state[FT_STATE_VALUES] == op->state[FT_STATE_VALUES];
         if (same_cache && other->kind == FT_OP_STORE_KV)
             value = other->in[2];

@@ -71,7 +71,7 @@ static ft_status check_options(const ft_beam_search_config *plan, ft_error *err)
 static bool has_beam_search(const ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_BEAM_SEARCH)
+        if (ft_op_info_of(plan->op[i].kind)->runs == FT_RUNS_BEAM_SEARCH)
             return true;
     return false;
 }

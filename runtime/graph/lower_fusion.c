@@ -177,7 +177,7 @@ static bool can_be_contiguous(const ft_plan *plan, const ft_fusion_group *group)
 bool ft_lower_is_decoder(const ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_STORE_KV)
+        if (ft_op_info_of(plan->op[i].kind)->work == FT_WORK_CACHE_WRITE)
             return true;
     return false;
 }

@@ -326,7 +326,7 @@ static void write_fused(const ft_op *op, FILE *file)
         fprintf(file, "  window %d", op->attr.window);
     if (op->kind == FT_OP_POOL)
         fprintf(file, "  %s", op->attr.pooling == FT_POOL_FIRST ? "first" : "mean");
-    if (op->quantized >= 0 && op->kind != FT_OP_QUANTIZE)
+    if (op->quantized >= 0 && (ft_op_info_of(op->kind)->writes & FT_CAN_FLOATS))
         fprintf(file, "  + quantize");
 }
 

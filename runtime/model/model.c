@@ -33,7 +33,7 @@ static ft_status build_graph(ft_model *model, ft_error *err)
     ft_status status = ft_graph_finish(&graph, err);
     model->graph = graph.plan;
     for (int i = 0; i < model->graph.nop; i++)
-        model->has_cache = model->has_cache || model->graph.op[i].kind == FT_OP_STORE_KV;
+        model->has_cache = model->has_cache || ft_op_uses_cache(model->graph.op[i].kind);
     return status;
 }
 
@@ -71,7 +71,7 @@ static bool has_float_gemms(const ft_model *model)
 {
     for (int i = 0; i < model->graph.nop; i++) {
         const ft_op *op = &model->graph.op[i];
-        if (op->kind == FT_OP_LINEAR && model->graph.value[op->in[0]].rows == FT_TOKENS &&
+        if (ft_op_is_gemm(op->kind) && model->graph.value[op->in[0]].rows == FT_TOKENS &&
             !model->quantizable[op->weight[0]])
             return true;
     }

@@ -40,8 +40,8 @@ static ft_status keep_values(ft_session *session, const char *const *names, ft_e
 static bool has_dynamic_rope(const ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_STORE_KV)
-            return plan->op[i].attr.rope_positions > 0;
+        if (plan->op[i].attr.rope_positions > 0)
+            return true;
     return false;
 }
 

@@ -26,14 +26,14 @@ static bool same_gemm(const ft_bench_gemm *a, const ft_bench_gemm *b)
 static bool next_gemm(const ft_session *session, bool merges_qkv, int *at, ft_bench_gemm *out)
 {
     const ft_plan *plan = &session->plan;
-    while (*at < plan->nop && plan->op[*at].kind != FT_OP_LINEAR)
+    while (*at < plan->nop && !ft_op_is_gemm(plan->op[*at].kind))
         ++*at;
     if (*at == plan->nop)
         return false;
     const ft_op *op = &plan->op[(*at)++];
     ft_bench_gemm one = ft_bench_gemm_of(plan, op, &session->batch);
     *out = one;
-    for (; merges_qkv && *at < plan->nop && plan->op[*at].kind == FT_OP_LINEAR; ++*at) {
+    for (; merges_qkv && *at < plan->nop && ft_op_is_gemm(plan->op[*at].kind); ++*at) {
         ft_bench_gemm other = ft_bench_gemm_of(plan, &plan->op[*at], &session->batch);
         if (plan->op[*at].in[0] != op->in[0] || !same_gemm(&one, &other))
             break;

@@ -288,7 +288,7 @@ static ft_status measure(ft_roofline *out, const ft_plan *plan, const ft_backend
     int32_t start[2] = { 0, 1 };
     ft_batch batch = { .tokens = 1, .sequences = 1, .longest = 1, .start = start };
     for (int i = 0; i < plan->nop; i++) {
-        if (plan->op[i].kind != FT_OP_LINEAR && plan->op[i].kind != FT_OP_CONV)
+        if (!ft_op_is_gemm(plan->op[i].kind) && plan->op[i].kind != FT_OP_CONV)
             continue;
         ft_bench_gemm p = ft_bench_gemm_of(plan, &plan->op[i], &batch);
         double *rate = p.x == FT_I8 ? &out->int8_ops : &out->float_flops;

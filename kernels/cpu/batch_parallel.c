@@ -61,7 +61,7 @@ static bool is_written(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        if (op->out == value || op->codes == value || op->second == value)
+        if (op->out == value || op->quantized == value || op->second == value)
             return true;
     }
     return false;

@@ -12,6 +12,7 @@
 #define FT_KERNELS_CUDA_CUDA_H
 
 #include "kernels/limits.h"
+#include "kernels/view.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -272,7 +273,7 @@ typedef struct ft_cuda_args {
     void *blas;   /* cublasHandle_t, bound to the stream */
     const ft_op *op;
     ft_view in[FT_MAX_IN], out, quantized, second;
-    ft_view state[FT_MAX_STATES];       /* all rows of the state */
+    ft_view state[FT_MAX_STATES];            /* all rows of the state */
     ft_rows per;                             /* what a row of in[0] is: token, sequence, ... */
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* with device pointers; NULL: absent */
     const ft_cuda_batch *batch;

@@ -138,9 +138,9 @@ static ft_weight make_weight(ft_dtype dtype, uint64_t key, int threads)
 static void test_weights(void)
 {
     ft_weight a = make_weight(FT_F32, 7, 1), b = make_weight(FT_F32, 7, 3),
-              codes = make_weight(FT_I8, 7, 2);
+              quantized = make_weight(FT_I8, 7, 2);
     const float *x = a.data;
-    const int8_t *code = codes.data;
+    const int8_t *code = quantized.data;
     size_t cells = a.rows * a.cols, far = 0;
     double sum = 0.0;
     ok(memcmp(a.data, b.data, cells * sizeof *x) == 0,
@@ -149,7 +149,7 @@ static void test_weights(void)
         for (size_t col = 0; col < a.cols; col++) {
             int c = code[ft_offset(FT_COL4_4R2_8C, row, col, a.rows, a.cols)];
             float value = x[row * a.cols + col];
-            if (!(fabsf((float) c * codes.scale[row] - value) <= 0.501f * codes.scale[row]))
+            if (!(fabsf((float) c * quantized.scale[row] - value) <= 0.501f * quantized.scale[row]))
                 far++;
             sum += (double) value;
         }
@@ -158,7 +158,7 @@ static void test_weights(void)
     near(sum / (double) cells, 1.0, 0.0008, "weights of cuRAND have the requested mean");
     ft_synthetic_weight_free(&a);
     ft_synthetic_weight_free(&b);
-    ft_synthetic_weight_free(&codes);
+    ft_synthetic_weight_free(&quantized);
 }
 
 /* ---- Errors ------------------------------------------------------------------------------- */

@@ -90,9 +90,9 @@ static ft_view result_of(size_t rows, size_t cols, ft_dtype dtype)
 {
     size_t bytes = rows * cols * ft_dtype_size(dtype);
     return (ft_view){ .data = (char *) on_device(NULL, bytes + 2 * GUARD) + GUARD,
-                           .rows = rows,
-                           .cols = cols,
-                           .dtype = dtype };
+                      .rows = rows,
+                      .cols = cols,
+                      .dtype = dtype };
 }
 
 /* ---- A group -------------------------------------------------------------------------------- */

@@ -179,9 +179,12 @@ static void fill(int32_t *numbers, size_t n, rng *chance)
 static ft_batch draw_batch(rng *chance)
 {
     bool step = rng_below(chance, 2) == 0;
-    size_t lanes = step ? 1 + rng_below(chance, 6) : 1;
-    size_t texts = rng_below(chance, (uint32_t) (SEQUENCES / lanes) + 1);
-    ft_batch b = { .sequences = texts * lanes, .lanes = lanes, .step = step, .start = of.start };
+    size_t beam_width = step ? 1 + rng_below(chance, 6) : 1;
+    size_t texts = rng_below(chance, (uint32_t) (SEQUENCES / beam_width) + 1);
+    ft_batch b = { .sequences = texts * beam_width,
+                   .beam_width = beam_width,
+                   .decode_step = step,
+                   .start = of.start };
     b.input[FT_BATCH_IDS] = of.ids;
     b.seq_id = of.seq_id, b.n_past = of.n_past, b.n_tokens = of.n_tokens, b.slot = of.slot;
     b.pages = of.pages, b.cross_kv = of.cross_kv, b.cross_kv_pages = of.cross_kv_pages;
@@ -254,7 +257,7 @@ static bool cut_well(ft_batch_shards *shares, const ft_batch *run, size_t count)
         const ft_batch_shard *share = ft_batch_shards_get(shares, i);
         wrong += share->first[FT_TOKENS] != tokens || share->first[FT_SEQUENCES] != sequences;
         wrong += share->first[FT_SELECTED] != selected;
-        wrong += share->batch.tokens == 0 || share->batch.sequences % run->lanes != 0;
+        wrong += share->batch.tokens == 0 || share->batch.sequences % run->beam_width != 0;
         wrong += count_wrong(share, run, groups);
         tokens += share->batch.tokens;
         sequences += share->batch.sequences;
@@ -274,7 +277,7 @@ static void test_cutting(const ft_plan *plan)
     int few = 0, whole = 0, cut = 0, well = 0;
     for (int i = 0; i < ROUNDS; i++) {
         ft_batch run = draw_batch(&chance);
-        bool enough = run.sequences / run.lanes >= 4 * (size_t) limits.threads;
+        bool enough = run.sequences / run.beam_width >= 4 * (size_t) limits.threads;
         size_t count = ft_batch_shards_split(shares, &run);
         few += !enough;
         whole += !enough && count == 0;

@@ -24,7 +24,7 @@ static size_t scratch_of(const ft_weight *weight, ft_dtype x, size_t rows, const
                          const ft_limits *limits)
 {
     if (weight->groupwise.scale != NULL)
-        return ft_gemm_groupwise_scratch(&weight->blocks, rows, weight->cols, limits->threads);
+        return ft_gemm_groupwise_scratch(&weight->groupwise, rows, weight->cols, limits->threads);
     if (is_own_gemm(weight, x, plan->batch_invariant))
         return ft_gemm_float_scratch(x, rows, weight->cols, limits->threads);
     if (weight->dtype == FT_I8)

@@ -20,7 +20,8 @@ static size_t max_cols(const ft_plan *plan, int value, size_t cols)
 
 ft_workspace ft_cpu_rows_workspace(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    size_t cols = max_cols(plan, op->in[0], max_cols(plan, op->out, max_cols(plan, op->quantized, 0)));
+    size_t cols =
+        max_cols(plan, op->in[0], max_cols(plan, op->out, max_cols(plan, op->quantized, 0)));
     size_t bytes = FT_ROW_BUFFERS * ft_round_up(cols * sizeof(float), 64);
     return (ft_workspace){ .scratch = (size_t) limits->threads * bytes };
 }

@@ -121,7 +121,7 @@ template <class FORM> struct unpacked_weights {
 template <class FORM> struct register_a_consumer {
     const conv_gemm_params &p;
     register_a_smem<FORM> s;
-    ft_pipeline packed, x;        /* at the next K tile to unpack, and to multiply */
+    ft_pipeline packed, x; /* at the next K tile to unpack, and to multiply */
     const weight_lane lane;
     packed_weights<FORM> fetched; /* of the next K tile to unpack */
     weight_unpacker<FORM> unpacker;
@@ -215,7 +215,8 @@ template <class FORM> struct register_a_consumer {
         weights.settle();
         x.consumer_release();
         x.advance();
-        windows_ready = x.consumer_test_wait(); /* tested before the wait, because the answer has latency */
+        windows_ready =
+            x.consumer_test_wait(); /* tested before the wait, because the answer has latency */
         if (++group_k_tile == p.group_k_tiles || k_tile + 1 == work.end) {
             group_k_tile = 0;
 #pragma unroll

@@ -109,7 +109,7 @@ static ft_status init_exec(ft_exec *exec, ft_error *err)
     if (code != 0)
         return ft_cuda_fail(err, props, code, "a stream");
     exec->has_cache = exec->limits.pages > 0 || exec->limits.cross_kv_pages > 0;
-    FT_TRY(find_inputs(exec, err));
+    find_inputs(exec);
     const ft_workspace need = workspace_of(exec);
     FT_TRY(allocate(exec, &need, err));
     return need.blas ? open_blas(exec, err) : FT_OK;

@@ -121,8 +121,7 @@ __device__ __forceinline__ void load_strided(float v[UNROLL], void *data, size_t
  * lanes are added as a tree. This is the order of kernels/cpu/base/rows_impl.h.
  */
 template <ft_dtype dtype>
-static __global__ void __launch_bounds__(SUM_LANES *ROWS)
-    normalize_kernel(ft_view x, ft_view y)
+static __global__ void __launch_bounds__(SUM_LANES *ROWS) normalize_kernel(ft_view x, ft_view y)
 {
     size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y, last = x.rows - 1;
     size_t at = (row < last ? row : last) * x.cols;

@@ -55,8 +55,8 @@ __device__ __forceinline__ void fetch(ft_raw_vec<FT_NORM_VECTOR> &bits, const ft
 }
 
 template <int dtype>
-__device__ __forceinline__ void
-unpack(float v[FT_NORM_VECTOR], const ft_raw_vec<FT_NORM_VECTOR> &bits, const ft_view &view)
+__device__ __forceinline__ void unpack(float v[FT_NORM_VECTOR],
+                                       const ft_raw_vec<FT_NORM_VECTOR> &bits, const ft_view &view)
 {
     if constexpr (dtype == ANY)
         ft_unpack<FT_NORM_VECTOR>(v, bits, view.dtype);

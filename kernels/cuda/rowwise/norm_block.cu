@@ -78,8 +78,7 @@ __device__ __forceinline__ void fetch_as(raw<F> &bits, void *data, const chunk_p
 }
 
 template <typename F, int dtype>
-__device__ __forceinline__ void fetch(raw<F> &bits, const ft_view &view,
-                                      const chunk_position &p)
+__device__ __forceinline__ void fetch(raw<F> &bits, const ft_view &view, const chunk_position &p)
 {
     if constexpr (dtype != ANY)
         fetch_as<F, (ft_dtype) dtype>(bits, view.data, p);
@@ -92,8 +91,8 @@ __device__ __forceinline__ void fetch(raw<F> &bits, const ft_view &view,
 }
 
 template <typename F, int dtype>
-__device__ __forceinline__ void
-unpack(float v[F::vector_size], const ft_raw_vec<F::vector_size> &bits, const ft_view &view)
+__device__ __forceinline__ void unpack(float v[F::vector_size],
+                                       const ft_raw_vec<F::vector_size> &bits, const ft_view &view)
 {
     if constexpr (dtype != ANY)
         ft_unpack_as<(ft_dtype) dtype, F::vector_size>(v, bits);
@@ -121,7 +120,7 @@ __device__ __forceinline__ void store(const ft_view &view, chunk_values<F> &x,
 
 template <typename F>
 __device__ __forceinline__ void store_quantized(const ft_view &view, const chunk_values<F> &x,
-                                            const chunk_position &p, float inverse)
+                                                const chunk_position &p, float inverse)
 {
 #pragma unroll
     for (int k = 0; k < F::kept_vectors; k++)

@@ -43,19 +43,19 @@ static void store_int8(const ft_weight *weight, size_t row, const float *values)
 static void store_groupwise(const ft_weight *weight, size_t row, const float *values)
 {
     int bits = ft_groupwise_bits(weight->dtype), zero_point = 1 << (bits - 1);
-    size_t cols = weight->cols, groups = ft_groupwise_groups(&weight->blocks, cols);
+    size_t cols = weight->cols, groups = ft_groupwise_groups(&weight->groupwise, cols);
     size_t group_cols = (cols + groups - 1) / groups;
-    if (weight->blocks.group > 0)
-        group_cols = (size_t) weight->blocks.group;
+    if (weight->groupwise.group > 0)
+        group_cols = (size_t) weight->groupwise.group;
     for (size_t first = 0; first < cols; first += group_cols) {
         size_t end = ft_min_size(first + group_cols, cols);
-        size_t at = ft_groupwise_scale_index(&weight->blocks, row, first, weight->rows);
+        size_t at = ft_groupwise_scale_index(&weight->groupwise, row, first, weight->rows);
         float amax = 0.0f;
         for (size_t i = first; i < end; i++)
             amax = fmaxf(amax, fabsf(values[i]));
         uint16_t scale_f16 = ft_f16_from_float(amax / (float) (zero_point - 1));
         float inverse = ft_inverse_scale(ft_float_from_f16(scale_f16));
-        ((uint16_t *) mutable_data(weight->blocks.scale))[at] = scale_f16;
+        ((uint16_t *) mutable_data(weight->groupwise.scale))[at] = scale_f16;
         for (size_t i = first; i < end; i++) {
             int q = zero_point + (int) rintf(values[i] * inverse);
             q = q < 0 ? 0 : q > 2 * zero_point - 1 ? 2 * zero_point - 1 : q;
@@ -87,18 +87,18 @@ static bool allocate(ft_weight *weight)
     bool blocks = weight->layout == FT_PANEL32;
     size_t bytes = ft_weight_bytes(weight);
     size_t scales =
-        blocks ? ft_groupwise_scale_count(&weight->blocks, weight->rows, weight->cols) * 2 : 0;
+        blocks ? ft_groupwise_scale_count(&weight->groupwise, weight->rows, weight->cols) * 2 : 0;
     weight->data = ft_calloc_aligned(bytes);
     if (weight->dtype == FT_I8)
         weight->scale = ft_calloc_aligned(weight->rows * sizeof(float));
     if (blocks)
-        weight->blocks.scale = ft_calloc_aligned(scales);
+        weight->groupwise.scale = ft_calloc_aligned(scales);
     if (weight->data == NULL || (weight->dtype == FT_I8 && weight->scale == NULL) ||
-        (blocks && weight->blocks.scale == NULL))
+        (blocks && weight->groupwise.scale == NULL))
         return false;
     if (blocks) { /* padding must be zero */
         memset(mutable_data(weight->data), 0, bytes);
-        memset(mutable_data(weight->blocks.scale), 0, scales);
+        memset(mutable_data(weight->groupwise.scale), 0, scales);
     }
     return true;
 }
@@ -113,10 +113,10 @@ void ft_synthetic_weight_free(ft_weight *weight)
 {
     free(mutable_data(weight->data));
     free(mutable_data(weight->scale));
-    free(mutable_data(weight->blocks.scale));
+    free(mutable_data(weight->groupwise.scale));
     weight->data = NULL;
     weight->scale = NULL;
-    weight->blocks.scale = NULL;
+    weight->groupwise.scale = NULL;
 }
 
 /* ---- Values from counter_rng.h ------------------------------------------------------------ */

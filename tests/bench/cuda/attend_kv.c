@@ -138,7 +138,7 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
                             .max_pages = pages,
                             .context = p->context,
                             .capacity = pages * FT_PAGE_TOKENS,
-                            .step = p->rows == 1,
+                            .decode_step = p->rows == 1,
                             .slot = at + (slot - numbers),
                             .cross_kv_last = at + (last - numbers),
                             .cross_kv_pages = at + (page - numbers),
@@ -152,11 +152,10 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
 
 static ft_view rows_of(field *f, size_t rows, int cols, ft_dtype dtype)
 {
-    return (ft_view){ .data =
-                               random_bytes(f, rows * (size_t) cols * ft_dtype_size(dtype), dtype),
-                           .rows = rows,
-                           .cols = (size_t) cols,
-                           .dtype = dtype };
+    return (ft_view){ .data = random_bytes(f, rows * (size_t) cols * ft_dtype_size(dtype), dtype),
+                      .rows = rows,
+                      .cols = (size_t) cols,
+                      .dtype = dtype };
 }
 
 /* Each cached token of a beam belongs to a random beam. */
@@ -167,7 +166,7 @@ static ft_view origins_of(field *f, const problem *p)
     if (cache_indirection == NULL)
         exit(1);
     for (size_t i = 0; i < count; i++)
-        cache_indirection[i] = (int32_t) (i * 2654435761u % 4294967296u * p->lanes >> 32);
+        cache_indirection[i] = (int32_t) (i * 2654435761u % 4294967296u * p->beam_width >> 32);
     ft_view view = { .data = copied(f, cache_indirection, count * sizeof *cache_indirection) };
     free(cache_indirection);
     return view;

@@ -150,11 +150,10 @@ static void setting_init(setting *s, const ft_cuda_device_props *props, const sh
     for (size_t i = 0; i < s->sets; i++) {
         ft_cuda_args *a = &s->set[i];
         ft_view y = { random_memory(y_bytes, what), IMAGES, positions * sh->outputs, k->x,
-                           k->x == FT_I8 ? 0.02f : 0.0f, NULL };
+                      k->x == FT_I8 ? 0.02f : 0.0f, NULL };
         *a = (ft_cuda_args){ .props = props, .op = &s->op, .scratch = memory };
         a->scratch_bytes = scratch;
-        a->in[0] =
-            (ft_view){ random_memory(x_bytes, what), IMAGES, x_cols, k->x, 0.02f, NULL };
+        a->in[0] = (ft_view){ random_memory(x_bytes, what), IMAGES, x_cols, k->x, 0.02f, NULL };
         *(k->x == FT_I8 ? &a->quantized : &a->out) = y;
         a->weight[0] = &s->weight;
         a->weight[1] = &s->bias;

@@ -115,7 +115,7 @@ static ft_cuda_batch batch_of(const problem *p)
                             .max_pages = pages,
                             .context = p->bucket,
                             .capacity = pages * FT_PAGE_TOKENS,
-                            .step = true };
+                            .decode_step = true };
     free(numbers);
     return batch;
 }
@@ -180,7 +180,7 @@ static void open_setting(setting *s, const problem *p)
     args.scratch_bytes = need.scratch;
     args.scratch = device_memory(need.scratch);
     args.counters = device_memory(need.counters * sizeof(uint32_t));
-    ft_cuda_view result = rows_of(m, cols);
+    ft_view result = rows_of(m, cols);
     ft_cuda_groupwise_args in = gemm_of(m, cols + 2 * kv_cols, cols, rows_of(m, cols).data);
     ft_cuda_groupwise_args out = gemm_of(m, cols, cols, result.data);
     in.n_linears = 3;

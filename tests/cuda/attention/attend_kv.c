@@ -279,8 +279,8 @@ static void free_arrays(arrays *a)
 }
 
 /* Packs the rows of the pieces on the device; poison follows them. */
-static ft_view gather(const world *w, const void *from, size_t cols, const piece *pieces,
-                           int count, size_t rows)
+static ft_view gather(const world *w, const void *from, size_t cols, const piece *pieces, int count,
+                      size_t rows)
 {
     size_t each = cols * ft_dtype_size(w->s.dtype), row = 0;
     ft_view view = { .rows = rows, .cols = cols, .dtype = w->s.dtype };
@@ -295,8 +295,7 @@ static ft_view gather(const world *w, const void *from, size_t cols, const piece
 }
 
 /* Copies the rows back; the poison after them must be intact. */
-static void scatter(const world *w, void *to, const ft_view *view, const piece *pieces,
-                    int count)
+static void scatter(const world *w, void *to, const ft_view *view, const piece *pieces, int count)
 {
     size_t each = view->cols * ft_dtype_size(view->dtype), row = 0;
     uint8_t guard[GUARD];
@@ -353,9 +352,9 @@ static void add_cache(ft_cuda_args *args, const world *w)
 {
     for (int i = 0; i < (w->s.cache == FT_I8 ? 4 : 2); i++)
         args->state[i] = (ft_view){ .data = w->cache[i],
-                                         .rows = w->pages * FT_PAGE_TOKENS,
-                                         .cols = i < 2 ? world_kv_cols(w) : (size_t) w->s.kv_heads,
-                                         .dtype = i < 2 ? w->s.cache : FT_F32 };
+                                    .rows = w->pages * FT_PAGE_TOKENS,
+                                    .cols = i < 2 ? world_kv_cols(w) : (size_t) w->s.kv_heads,
+                                    .dtype = i < 2 ? w->s.cache : FT_F32 };
     if (w->of.beam_width > 0) {
         size_t count = (size_t) w->texts * w->max_pages * FT_PAGE_TOKENS;
         args->state[FT_STATE_CACHE_INDIRECTION].data =

@@ -26,8 +26,7 @@ static __device__ __forceinline__ void consumer_release(STORAGE *r, int fill)
     ft_pipeline_consumer_release(*r, fill % STAGES);
 }
 
-template <class STORAGE>
-static __device__ __forceinline__ void consumer_wait(STORAGE *r, int fill)
+template <class STORAGE> static __device__ __forceinline__ void consumer_wait(STORAGE *r, int fill)
 {
     ft_pipeline_consumer_wait(*r, ft_pipeline_state_after(fill, STAGES));
 }

@@ -189,8 +189,7 @@ __device__ __forceinline__ void f16_mainloop(const char *stages_smem, f16_smem_t
                                              int k_tiles, f16_acc<SHAPE> &sums)
 {
     int prev_stage = -1;
-    for (int i = 0; i < k_tiles;
-         i += SHAPE::k_tiles_per_stage, state.advance(a.stages)) {
+    for (int i = 0; i < k_tiles; i += SHAPE::k_tiles_per_stage, state.advance(a.stages)) {
         const char *stage = stages_smem + state.stage_index * SHAPE::stage;
         ft_pipeline_consumer_wait(tail, state);
         ft_wgmma_fence();

@@ -250,7 +250,8 @@ template <class CONFIG> struct wgmma_consumer {
         unpack_next(weights, next);
         multiply(weights, false);
         for (bool begun = false;; begun = true) {
-            bool follows = k_tiles_left > 1, qweights_ready = follows && qweights.consumer_test_wait();
+            bool follows = k_tiles_left > 1,
+                 qweights_ready = follows && qweights.consumer_test_wait();
             if (begun)
                 advance_k_tile(); /* the previous one */
             if (follows)

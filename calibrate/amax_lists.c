@@ -9,6 +9,7 @@
 
 #include "calibrate/amax_lists.h"
 
+#include "kernels/quant.h"
 #include "runtime/mem.h"
 
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static const float *channel_amax(const ft_quantized_weight *quantized, size_t co
     for (size_t i = 0; i < count; i++)
         if (strcmp(quantized[i].weights.name, name) == 0) {
             for (size_t row = 0; row < quantized[i].weights.rows; row++)
-                out[row] = quantized[i].scale[row] * 127.0f;
+                out[row] = quantized[i].scale[row] * FT_QUANT_MAX;
             return out;
         }
     return NULL;

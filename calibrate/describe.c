@@ -7,6 +7,7 @@
 
 #include "calibrate/describe.h"
 
+#include "kernels/quant.h"
 #include "runtime/base/json_build.h"
 
 #include <string.h>
@@ -15,7 +16,8 @@
 static json_t *dynamic_recipe(void)
 {
     return json_pack("{s:s, s:s, s:s, s:i, s:i}", "weights", "int8 per channel", "activations",
-                     "int8 per token", "residual", "float", "code_min", -127, "code_max", 127);
+                     "int8 per token", "residual", "float", "code_min", -FT_QUANT_MAX, "code_max",
+                     FT_QUANT_MAX);
 }
 
 /* ... or per tensor, with calibrated ranges. */
@@ -24,8 +26,8 @@ static json_t *static_recipe(const ft_manifest_recipe_info *info)
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "weights", "int8 per channel",
                      "activations", "int8 per tensor", "residual",
                      info->options->int8_residual ? "int8" : "float", "method",
-                     ft_method_name(info->options->method), "code_min", -127, "code_max", 127,
-                     "samples", (json_int_t) info->samples);
+                     ft_method_name(info->options->method), "code_min", -FT_QUANT_MAX, "code_max",
+                     FT_QUANT_MAX, "samples", (json_int_t) info->samples);
 }
 
 static const char *head_dtype(const ft_manifest_recipe_info *info)

@@ -7,6 +7,7 @@
 
 #include "kernels/check_rules.h"
 
+#include "kernels/quant.h"
 #include "runtime/mem.h"
 
 /* ---- Convolutions ------------------------------------------------------------------------- */
@@ -46,7 +47,7 @@ static ft_status check_conv_weight(const checker *c, const ft_value *x, const ft
         return fail_check(c, "input and weight must both be float or both be int8");
     if (!plain)
         FT_TRY(ft_check_accumulator_depth(c, w));
-    if (int8 ? conv->zero < -127 || conv->zero > 127 : conv->zero != 0)
+    if (int8 ? conv->zero < -FT_QUANT_MAX || conv->zero > FT_QUANT_MAX : conv->zero != 0)
         return fail_check(c, "the zero point is outside -127..127, or the input is not quantized");
     return FT_OK;
 }

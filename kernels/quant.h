@@ -14,10 +14,13 @@
 
 #include <math.h>
 
+/* Quantized values are -FT_QUANT_MAX .. FT_QUANT_MAX. */
+enum { FT_QUANT_MAX = 127 };
+
 /* The scale of a tensor or channel; 0 if amax is 0. */
 FT_HOST_DEVICE float ft_scale_from_amax(float amax)
 {
-    return amax / 127.0f;
+    return amax / FT_QUANT_MAX;
 }
 
 /* The factor before rounding; 0 for a zero scale, so that all quantized values are 0. */
@@ -30,8 +33,8 @@ FT_HOST_DEVICE float ft_inverse_scale(float scale)
 FT_HOST_DEVICE float ft_quantize_to_float(float value, float inverse_scale)
 {
     float q = value * inverse_scale;
-    q = q < 127.0f ? q : 127.0f; /* also for NaN */
-    q = q > -127.0f ? q : -127.0f;
+    q = q < FT_QUANT_MAX ? q : FT_QUANT_MAX; /* also for NaN */
+    q = q > -FT_QUANT_MAX ? q : -FT_QUANT_MAX;
     return rintf(q) + 0.0f; /* no -0 */
 }
 

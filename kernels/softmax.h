@@ -34,6 +34,13 @@
         0x1.d95b84p-1f, 0x1.f799dap-3f, 0x1.5de4c6p+0f, 0x1.a395f6p-1f                             \
     }
 
+/* The factor of integer scores: a product of the scales of query and key, then that of the softmax.
+ */
+FT_HOST_DEVICE float ft_score_scale(float query_scale, float key_scale, float softmax_scale)
+{
+    return query_scale * key_scale * softmax_scale;
+}
+
 /*
  * The decrement of u per unit of a score; score_scale is positive or 0.  It is rounded so that
  * 1 + 2^24 * step is exact in float: sums on GPUs start at 2^24, and this offset then cancels

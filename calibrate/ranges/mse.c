@@ -30,7 +30,7 @@ static float centre(const ft_histogram *h, int bin)
 
 static double squared_error(const centres *c, float amax)
 {
-    float inverse_scale = 127.0f / amax;
+    float inverse_scale = FT_QUANT_MAX / amax;
     double sum = 0.0;
     for (int i = 0; i < c->count; i++) {
         float quantized = ft_quantize_to_float(c->value[i], inverse_scale) / inverse_scale;

@@ -54,7 +54,7 @@ __device__ __forceinline__ float ft_apply_epilogue(int32_t sum, float scale, flo
 __device__ __forceinline__ uint32_t ft_quantize_bits(float value, float inv_scale)
 {
     float quantized = value * inv_scale;
-    quantized = fmaxf(fminf(quantized, 127.0f), -127.0f);
+    quantized = fmaxf(fminf(quantized, FT_QUANT_MAX), -FT_QUANT_MAX);
     return __float_as_uint(quantized + 12582912.0f);
 }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/container/amax.h"
 
+#include "kernels/quant.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -64,9 +65,9 @@ ft_status ft_amax_list_write_layer(float *list, const ft_amax_layer *layer, ft_e
     for (int i = 0; i < FT_AMAX_LIST_ACTIVATIONS; i++) {
         double amax = (double) layer->activation[i];
         list[4 * i] = (float) amax;
-        list[4 * i + 1] = (float) (amax / 127.0);
-        list[4 * i + 2] = (float) (amax / 127.0 / 127.0);
-        list[4 * i + 3] = amax > 0.0 ? (float) (127.0 / amax) : 0.0f;
+        list[4 * i + 1] = (float) (amax / FT_QUANT_MAX);
+        list[4 * i + 2] = (float) (amax / FT_QUANT_MAX / FT_QUANT_MAX);
+        list[4 * i + 3] = amax > 0.0 ? (float) (FT_QUANT_MAX / amax) : 0.0f;
     }
     float *next = list + FT_AMAX_LIST_HEADER;
     for (int i = 0; i < FT_AMAX_LIST_WEIGHTS; i++) {

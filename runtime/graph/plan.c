@@ -10,6 +10,7 @@
 #include "runtime/graph/plan.h"
 
 #include "kernels/fused_ops.h"
+#include "kernels/quant.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
@@ -287,7 +288,7 @@ static void write_result(const ft_plan *plan, int index, FILE *file)
     if (value->dynamic)
         fprintf(file, " scaled by row");
     if (value->scale > 0.0f)
-        fprintf(file, " amax %.6g", (double) value->scale * 127.0);
+        fprintf(file, " amax %.6g", (double) value->scale * FT_QUANT_MAX);
 }
 
 static void write_operands(const ft_plan *plan, const ft_op *op, FILE *file)

@@ -8,6 +8,7 @@
 #include "kernels/cpu/attention/attention_i8.h"
 #include "kernels/cpu/base/cpu.h"
 #include "kernels/quant.h"
+#include "kernels/softmax.h"
 
 ft_workspace ft_cpu_attention_workspace(const ft_plan *plan, const ft_op *op,
                                         const ft_limits *limits)
@@ -38,9 +39,9 @@ static void attention_i8(const ft_args *args)
         .q_stride = q->cols,
         .k_stride = k->cols,
         .v_stride = v->cols,
-        .score_scale = q->scale * k->scale * args->op->attr.softmax_scale,
+        .score_scale = ft_score_scale(q->scale, k->scale, args->op->attr.softmax_scale),
         .value_scale = v->scale,
-        .out_inverse = quantize_out ? ft_inverse_scale(args->quantized.scale) : 0.0f,
+        .out_inverse = ft_inverse_scale(args->quantized.scale),
         .y = quantize_out ? args->quantized.data : args->out.data,
         .y_stride = q->cols,
         .scratch = args->scratch,

@@ -81,8 +81,8 @@ static void probabilities(const ft_args *args, const task *t, float *scores)
 /* Int8 scores to quantized probabilities: kernels/softmax.h. */
 static void quantize_probabilities(const ft_args *args, const task *t, const block_scratch *scratch)
 {
-    float step =
-        ft_softmax_step(args->in[0].scale * args->in[1].scale * args->op->attr.softmax_scale);
+    float step = ft_softmax_step(
+        ft_score_scale(args->in[0].scale, args->in[1].scale, args->op->attr.softmax_scale));
     for (size_t i = 0; i < t->m; i++)
         scratch->prob_sums[i] =
             args->rows->softmax_quantize(scratch->scores + i * t->length, step, t->length);

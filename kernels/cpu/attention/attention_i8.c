@@ -145,7 +145,6 @@ static void epilogue(const head *h, size_t query, const int32_t *acc, float prob
     float factor = ft_softmax_factor(a->value_scale, prob_sum);
     for (size_t col = 0; col < a->head_size; col += FT_I8_PANEL) {
         ft_i8_epilogue f = {
-            .x_scale = 1.0f,
             .cols = ft_min_size(a->head_size - col, FT_I8_PANEL),
             .activation = FT_ACT_NONE,
             .y_dtype = dtype,
@@ -154,7 +153,7 @@ static void epilogue(const head *h, size_t query, const int32_t *acc, float prob
             .y_stride = a->y_stride,
         };
         for (size_t i = 0; i < f.cols; i++)
-            f.w_scale[i] = factor;
+            f.scale[i] = factor;
         h->kernels->epilogue(&f, acc + col, h->size.sum_stride / sizeof(int32_t), h->first + query,
                              1);
     }

@@ -9,6 +9,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/cpu/base/simd.h"
+#include "kernels/quant.h"
 #include "kernels/softmax.h"
 
 FT_INLINE vf vf_polynomial(const float *c, int count, vf x)
@@ -100,10 +101,10 @@ FT_INLINE vf vf_activate(ft_activation activation, vf v)
     return v;
 }
 
-/* value / scale, clamped to [-127, 127], before rounding. */
+/* value / scale, clamped as in ft_quantize_to_float(), before rounding. */
 FT_INLINE vf vf_scale_clamp(vf v, vf inverse_scale)
 {
-    return vf_max(vf_min(v * inverse_scale, vf_set(127.0f)), vf_set(-127.0f));
+    return vf_max(vf_min(v * inverse_scale, vf_set(FT_QUANT_MAX)), vf_set(-FT_QUANT_MAX));
 }
 
 #endif

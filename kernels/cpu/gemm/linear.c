@@ -71,7 +71,7 @@ static void linear_i8(const ft_args *args)
         .w_scale = weight->scale,
         .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
         .activation = args->op->attr.activation,
-        .out_inverse = quantize_out ? ft_inverse_scale(args->quantized.scale) : 0.0f,
+        .out_inverse = ft_inverse_scale(args->quantized.scale),
         .y_dtype = y->dtype,
         .y = y->data,
         .y_stride = weight->rows,

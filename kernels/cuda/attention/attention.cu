@@ -10,6 +10,7 @@
  */
 #include "kernels/cuda/attention/attention.cuh"
 #include "kernels/quant.h"
+#include "kernels/softmax.h"
 
 enum { ALIGNMENT = 256 };
 
@@ -54,10 +55,9 @@ static ft_cuda_attention_args attention_params(const ft_cuda_args *args)
     a.y = args->quantized.data != NULL ? args->quantized.data : args->out.data;
     a.score_scale = args->op->attr.softmax_scale;
     if (q->scale > 0.0f) {
-        a.score_scale = q->scale * k->scale * args->op->attr.softmax_scale;
+        a.score_scale = ft_score_scale(q->scale, k->scale, args->op->attr.softmax_scale);
         a.value_scale = v->scale;
-        a.y_inv_scale =
-            args->quantized.data != NULL ? ft_inverse_scale(args->quantized.scale) : 0.0f;
+        a.y_inv_scale = ft_inverse_scale(args->quantized.scale);
     }
     a.counts = args->counts;
     return a;

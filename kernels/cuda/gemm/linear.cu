@@ -42,7 +42,7 @@ static ft_cuda_gemm_args gemm_args_of(const ft_cuda_args *args)
     p.n_outputs = 1;
     p.width[0] = weight->rows;
     p.y[0] = y->data;
-    p.y_inv_scale[0] = quantizes ? ft_inverse_scale(args->quantized.scale) : 0.0f;
+    p.y_inv_scale[0] = ft_inverse_scale(args->quantized.scale);
     p.blas = args->blas;
     p.scratch = args->scratch;
     p.scratch_bytes = args->scratch_bytes;

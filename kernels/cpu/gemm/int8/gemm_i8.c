@@ -112,8 +112,8 @@ size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads)
 
 static ft_i8_epilogue panel_epilogue(const ft_gemm_i8 *g, size_t col, size_t cols)
 {
+    float x_scale = g->x_scales != NULL ? 1.0f : g->x_scale;
     ft_i8_epilogue f = {
-        .x_scale = g->x_scale,
         .x_scales = g->x_scales,
         .cols = cols,
         .activation = g->activation,
@@ -125,7 +125,7 @@ static ft_i8_epilogue panel_epilogue(const ft_gemm_i8 *g, size_t col, size_t col
         .y_stride = g->y_stride,
     };
     for (size_t i = 0; i < cols; i++) {
-        f.w_scale[i] = g->w_scale[col + i];
+        f.scale[i] = x_scale * g->w_scale[col + i];
         f.bias[i] = g->bias != NULL ? g->bias[col + i] : 0.0f;
     }
     return f;

@@ -35,12 +35,11 @@ typedef struct ft_i8_prefetch {
 } ft_i8_prefetch;
 
 /*
- * The epilogue of one panel of columns; w_scale and bias are padded with zeros.
+ * The epilogue of one panel of columns; scale and bias are padded with zeros.
  */
 typedef struct ft_i8_epilogue {
-    float w_scale[FT_I8_PANEL], bias[FT_I8_PANEL];
-    float x_scale;         /* per tensor, or ... */
-    const float *x_scales; /* ... per row of the output; NULL: x_scale */
+    float scale[FT_I8_PANEL], bias[FT_I8_PANEL];
+    const float *x_scales; /* per row of the output, times scale; NULL: scale includes that of x */
     size_t cols;           /* at most FT_I8_PANEL */
     ft_activation activation;
     const float *residual; /* starting at the panel's first column, or NULL */

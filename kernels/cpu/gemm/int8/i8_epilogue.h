@@ -21,14 +21,14 @@ FT_INLINE size_t output_size(ft_dtype dtype)
 }
 
 /* EPILOGUE_COLS columns of one row; residual may be NULL. */
-FT_INLINE void epilogue_cols(const int32_t *acc, vf x_scale, const float *w_scale,
+FT_INLINE void epilogue_cols(const int32_t *acc, vf row_scale, const float *col_scale,
                              const float *bias, ft_activation activation, const float *residual,
                              vf inverse, ft_dtype dtype, void *y)
 {
     vf value[4];
     FT_UNROLL
     for (int i = 0; i < 4; i++) {
-        vf scale = x_scale * vf_load(w_scale + i * LANES);
+        vf scale = row_scale * vf_load(col_scale + i * LANES);
         vf dequantized = vf_fma(vf_load_i32(acc + i * LANES), scale, vf_load(bias + i * LANES));
         value[i] = vf_activate(activation, dequantized);
     }
@@ -51,15 +51,15 @@ FT_INLINE void epilogue_cols(const int32_t *acc, vf x_scale, const float *w_scal
 }
 
 /* The last columns of a row, fewer than EPILOGUE_COLS. */
-FT_INLINE void epilogue_tail(const int32_t *acc, vf x_scale, const float *w_scale,
+FT_INLINE void epilogue_tail(const int32_t *acc, vf row_scale, const float *col_scale,
                              const float *bias, ft_activation activation, const float *residual,
                              vf inverse, ft_dtype dtype, void *y, size_t cols)
 {
     float values[EPILOGUE_COLS], residual_tail[EPILOGUE_COLS] = { 0 };
     if (residual != NULL)
         memcpy(residual_tail, residual, cols * sizeof *residual_tail);
-    epilogue_cols(acc, x_scale, w_scale, bias, activation, residual != NULL ? residual_tail : NULL,
-                  inverse, dtype, values);
+    epilogue_cols(acc, row_scale, col_scale, bias, activation,
+                  residual != NULL ? residual_tail : NULL, inverse, dtype, values);
     memcpy(y, values, cols * output_size(dtype));
 }
 
@@ -74,12 +74,12 @@ FT_INLINE void epilogue_rows(const ft_i8_epilogue *f, const int32_t *acc, size_t
         char *y = (char *) f->y + (first_row + row) * f->y_stride * size;
         const float *residual =
             f->residual != NULL ? f->residual + (first_row + row) * f->residual_stride : NULL;
-        vf x_scale = vf_set(f->x_scales != NULL ? f->x_scales[first_row + row] : f->x_scale);
+        vf row_scale = vf_set(f->x_scales != NULL ? f->x_scales[first_row + row] : 1.0f);
         for (size_t col = 0; col < n_full; col += EPILOGUE_COLS)
-            epilogue_cols(acc + col, x_scale, f->w_scale + col, f->bias + col, activation,
+            epilogue_cols(acc + col, row_scale, f->scale + col, f->bias + col, activation,
                           residual != NULL ? residual + col : NULL, inverse, dtype, y + col * size);
         if (n_full < f->cols)
-            epilogue_tail(acc + n_full, x_scale, f->w_scale + n_full, f->bias + n_full, activation,
+            epilogue_tail(acc + n_full, row_scale, f->scale + n_full, f->bias + n_full, activation,
                           residual != NULL ? residual + n_full : NULL, inverse, dtype,
                           y + n_full * size, f->cols - n_full);
     }

@@ -220,7 +220,7 @@ static __device__ __forceinline__ void accumulate_pv(context_acc<width> to[m_til
 static __device__ __forceinline__ float quantize_context(int32_t sum, float factor,
                                                          const ft_cuda_attention_args &a)
 {
-    return fmaxf(ft_dequantize(sum, factor, 0.0f) * a.y_inv_scale, -127.0f);
+    return fmaxf(ft_dequantize(sum, factor, 0.0f) * a.y_inv_scale, -FT_QUANT_MAX);
 }
 
 /*

@@ -15,7 +15,6 @@ convert_libconvert_la_SOURCES = \
 	convert/config/generation.c convert/config/generation.h \
 	convert/config/json.c convert/config/json.h \
 	convert/config/labels.c \
-	convert/checkpoint/messages.c convert/checkpoint/messages.h \
 	convert/config/other_keys.c \
 	convert/config/refuse.c convert/config/refuse.h \
 	convert/report.c convert/report.h \

@@ -12,7 +12,7 @@
 #define FT_CONVERT_TIED_WEIGHTS_H
 
 #include "convert/checkpoint/checkpoint.h"
-#include "convert/checkpoint/messages.h"
+#include "runtime/base/messages.h"
 #include "runtime/families/family.h"
 
 /* Whether dtype, shape and values are equal; releases the pages that were read. */

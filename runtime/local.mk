@@ -48,6 +48,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/graph/graph.c runtime/graph/graph.h runtime/graph/graph_decoder.c runtime/graph/graph_private.h \
 	runtime/base/json_build.c runtime/base/json_build.h \
 	runtime/base/json_reader.c runtime/base/json_reader.h \
+	runtime/base/messages.c runtime/base/messages.h \
 	runtime/base/read_options.c runtime/base/read_options.h \
 	runtime/text/tokenizer_tables.c \
 	runtime/graph/lower.c runtime/graph/lower.h \

@@ -9,7 +9,7 @@
 #ifndef FT_CONVERT_CONFIG_HF_CONFIG_H
 #define FT_CONVERT_CONFIG_HF_CONFIG_H
 
-#include "convert/checkpoint/messages.h"
+#include "runtime/base/messages.h"
 #include "runtime/families/family.h"
 
 /* The model that config.json describes. */

@@ -6,7 +6,7 @@
 #ifndef FT_CONVERT_CONFIG_JSON_H
 #define FT_CONVERT_CONFIG_JSON_H
 
-#include "convert/checkpoint/messages.h"
+#include "runtime/base/messages.h"
 
 #include <jansson.h>
 

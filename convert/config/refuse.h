@@ -7,7 +7,7 @@
 #define FT_CONVERT_CONFIG_REFUSE_H
 
 #include "convert/checkpoint/checkpoint.h"
-#include "convert/checkpoint/messages.h"
+#include "runtime/base/messages.h"
 
 #include <jansson.h>
 

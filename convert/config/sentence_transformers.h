@@ -11,7 +11,7 @@
 #define FT_CONVERT_CONFIG_SENTENCE_TRANSFORMERS_H
 
 #include "convert/checkpoint/checkpoint.h"
-#include "convert/checkpoint/messages.h"
+#include "runtime/base/messages.h"
 #include "runtime/families/family.h"
 
 typedef struct ft_modules {

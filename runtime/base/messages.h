@@ -1,15 +1,17 @@
 /*
- * messages.h - collect all problems of a checkpoint, not only the first.
+ * messages.h - a bounded list of error texts: all problems of a checkpoint, not only the first.
  *
  * A checkpoint that cannot be converted often has several problems, and each attempt costs the user
  * time. So checks report every problem and continue where they can.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CONVERT_CHECKPOINT_MESSAGES_H
-#define FT_CONVERT_CHECKPOINT_MESSAGES_H
+#ifndef FT_RUNTIME_BASE_MESSAGES_H
+#define FT_RUNTIME_BASE_MESSAGES_H
 
 #include "runtime/ft.h"
+
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
 
 enum { FT_MAX_MESSAGES = 20 };
 
@@ -28,5 +30,7 @@ ft_status ft_messages_add_error(ft_messages *messages, const ft_error *err);
 
 /* FT_OK when the list is empty, else the code of the first message. */
 FT_MUST_USE ft_status ft_messages_status(const ft_messages *messages);
+
+#pragma GCC visibility pop
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "convert/checkpoint/messages.h"
+#include "runtime/base/messages.h"
 
 #include "runtime/error.h"
 

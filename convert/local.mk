@@ -13,7 +13,6 @@ convert_libconvert_la_SOURCES = \
 	convert/dtype_convert.c convert/dtype_convert.h \
 	convert/map_weights.c convert/map_weights.h \
 	convert/config/generation.c convert/config/generation.h \
-	convert/config/json.c convert/config/json.h \
 	convert/config/labels.c \
 	convert/config/other_keys.c \
 	convert/config/refuse.c convert/config/refuse.h \

@@ -133,6 +133,7 @@ c_tests = \
 	tests/model/option_sizes.t \
 	tests/ops/ops.t \
 	tests/base/atomic_file.t \
+	tests/base/json_reader.t \
 	tests/calibrate/packing.t \
 	tests/kernels/groupwise_panel.t \
 	tests/model/prefill_chunks.t \

@@ -7,6 +7,8 @@
 
 #include "convert/checkpoint/shard_index.h"
 
+#include "convert/checkpoint/text_file.h"
+#include "runtime/base/json_reader.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -27,10 +29,9 @@ static int compare_texts(const void *a, const void *b)
 
 static ft_status load_map(ft_shard_index *index, const char *text, size_t bytes, ft_error *err)
 {
-    json_error_t error;
-    index->root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    if (index->root == NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: line %d: %s", index->path, error.line, error.text);
+    ft_json_reader in = { .file = index->path, .err = err };
+    FT_TRY(ft_json_load(&in, JSON_OBJECT, text, bytes, FT_TEXT_FILE_MAX_BYTES));
+    index->root = in.json;
     index->weight_map = json_object_get(index->root, "weight_map");
     if (!json_is_object(index->weight_map))
         return ft_fail(err, FT_EFORMAT, "%s: no object \"weight_map\", expected an index of shards",

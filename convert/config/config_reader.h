@@ -7,22 +7,14 @@
 #define FT_CONVERT_CONFIG_CONFIG_READER_H
 
 #include "convert/config/hf_config.h"
+#include "runtime/base/json_reader.h"
 
 typedef struct ft_config_reader {
-    json_t *json;
-    const char *label;          /* names the file in messages */
+    ft_json_reader in;          /* the configuration, or an object in it; collects problems */
     const char *const *ignored; /* keys that the user answers for; NULL-terminated, or NULL */
     const ft_architecture *architecture;
     ft_hf_model *out;
-    ft_messages *problems;
 } ft_config_reader;
-
-/* The value of a key, or NULL where it is absent or null. */
-const json_t *ft_config_get(const ft_config_reader *reader, const char *key);
-
-/* Report an invalid value: FT_EFORMAT. */
-void ft_config_fail_value(const ft_config_reader *reader, const char *key, const json_t *found,
-                          const char *expected);
 
 /*
  * Report an unknown key that may change the result, unless its value is empty or the key is
@@ -30,13 +22,15 @@ void ft_config_fail_value(const ft_config_reader *reader, const char *key, const
  */
 void ft_config_reject_unknown(const ft_config_reader *reader, const char *key, const json_t *value);
 
-/* Read an integer from `low` to `high`; false, and a problem, when the value is not one. */
-bool ft_config_read_int(const ft_config_reader *reader, const char *key, const json_t *value,
-                        int32_t low, int32_t high, int32_t *out);
-
-/* Read a token id, or a list of one token id; false, and a problem, when the value is neither. */
-bool ft_config_read_token_id(const ft_config_reader *reader, const char *key, const json_t *value,
+/* Read a token id, or a list of one token id; a problem, and *out is kept, when it is neither. */
+void ft_config_read_token_id(const ft_config_reader *reader, const char *key, const json_t *value,
                              int32_t *out);
+
+/* null, false, 0, "", [] and {}: the values that switch a feature off. */
+bool ft_json_is_empty(const json_t *value);
+
+/* Whether two values are equal; numbers are compared by value, so 1 equals 1.0. */
+bool ft_json_equal(const json_t *a, const json_t *b);
 
 /* Report a key whose value is neither null nor equal to the JSON text `must`: FT_EUNSUPPORTED. */
 void ft_config_require_value(const ft_config_reader *reader, const char *key, const char *must);

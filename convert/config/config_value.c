@@ -1,5 +1,5 @@
 /*
- * config_value.c - read the value of a key of config.json, or report what it must be.
+ * config_value.c - the values of a configuration: token ids, required values, empty and equal ones.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,40 +7,37 @@
 
 #include "convert/config/config_reader.h"
 
-#include "convert/config/json.h"
-
-const json_t *ft_config_get(const ft_config_reader *reader, const char *key)
+void ft_config_read_token_id(const ft_config_reader *reader, const char *key, const json_t *value,
+                             int32_t *out)
 {
-    const json_t *value = json_object_get(reader->json, key);
-    return json_is_null(value) ? NULL : value;
+    const json_t *id = ft_json_list_size(value) == 1 ? ft_json_list_at(value, 0) : value;
+    ft_json_to_int32(&reader->in, key, id, 0, reader->out->config.vocabulary - 1, out);
 }
 
-void ft_config_fail_value(const ft_config_reader *reader, const char *key, const json_t *found,
-                          const char *expected)
+bool ft_json_is_empty(const json_t *value)
 {
-    char text[FT_JSON_SNIPPET_SIZE];
-    ft_messages_add(reader->problems, FT_EFORMAT, "%s: %s is %s, expected %s", reader->label, key,
-                    ft_json_snippet(text, found), expected);
-}
-
-bool ft_config_read_int(const ft_config_reader *reader, const char *key, const json_t *value,
-                        int32_t low, int32_t high, int32_t *out)
-{
-    char expected[64];
-    json_int_t n = json_integer_value(value);
-    if (json_is_integer(value) && n >= low && n <= high) {
-        *out = (int32_t) n;
+    switch (json_typeof(value)) {
+    case JSON_NULL:
+    case JSON_FALSE:
         return true;
+    case JSON_TRUE:
+        return false;
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return json_number_value(value) == 0.0;
+    case JSON_STRING:
+        return json_string_length(value) == 0;
+    case JSON_ARRAY:
+        return json_array_size(value) == 0;
+    case JSON_OBJECT:
+        return json_object_size(value) == 0;
     }
-    snprintf(expected, sizeof expected, "an integer from %d to %d", low, high);
-    ft_config_fail_value(reader, key, value, expected);
     return false;
 }
 
-bool ft_config_read_token_id(const ft_config_reader *reader, const char *key, const json_t *value,
-                             int32_t *out)
+bool ft_json_equal(const json_t *a, const json_t *b)
 {
-    const json_t *id =
-        json_is_array(value) && json_array_size(value) == 1 ? json_array_get(value, 0) : value;
-    return ft_config_read_int(reader, key, id, 0, reader->out->config.vocabulary - 1, out);
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b) != 0;
 }

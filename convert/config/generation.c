@@ -8,7 +8,6 @@
 #include "convert/config/generation.h"
 
 #include "convert/config/config_reader.h"
-#include "convert/config/json.h"
 #include "runtime/mem.h"
 
 /* ---- Unsupported settings ------------------------------------------------------------------ */
@@ -48,7 +47,7 @@ static void check_unsupported(const ft_config_reader *r)
 /* An optional id; `fallback` is its default. */
 static int32_t read_id(const ft_config_reader *r, const char *key, int32_t fallback)
 {
-    const json_t *value = ft_config_get(r, key);
+    const json_t *value = ft_json_get(&r->in, key);
     int32_t id = fallback;
     if (value != NULL)
         ft_config_read_token_id(r, key, value, &id);
@@ -59,7 +58,7 @@ static int32_t read_id(const ft_config_reader *r, const char *key, int32_t fallb
 static void read_ids(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    bool has_start = ft_config_get(r, "decoder_start_token_id") != NULL;
+    bool has_start = ft_json_get(&r->in, "decoder_start_token_id") != NULL;
     config->decoder_start_id =
         read_id(r, has_start ? "decoder_start_token_id" : "bos_token_id", config->decoder_start_id);
     config->pad_id = read_id(r, "pad_token_id", config->pad_id);
@@ -71,11 +70,11 @@ static void read_ids(const ft_config_reader *r)
 
 static bool contains_id(const json_t *ids, json_int_t id)
 {
-    if (!json_is_array(ids))
-        return json_is_integer(ids) && json_integer_value(ids) == id;
-    for (size_t i = 0; i < json_array_size(ids); i++)
-        if (json_integer_value(json_array_get(ids, i)) == id)
+    for (size_t i = 0; i < ft_json_list_size(ids); i++) {
+        const json_t *known = ft_json_list_at(ids, i);
+        if (json_is_integer(known) && json_integer_value(known) == id)
             return true;
+    }
     return false;
 }
 
@@ -90,12 +89,12 @@ static bool is_suppressed(const ft_config *config, int32_t id)
 static void suppress(const ft_config_reader *r, const char *key, const json_t *value)
 {
     ft_config *config = &r->out->config;
-    int32_t id;
-    if (!ft_config_read_token_id(r, key, value, &id) || is_suppressed(config, id))
+    int32_t id = -1;
+    ft_config_read_token_id(r, key, value, &id);
+    if (id < 0 || is_suppressed(config, id))
         return;
     if (config->num_banned == FT_MAX_BANNED)
-        ft_messages_add(r->problems, FT_ELIMIT, "%s: %s: more than %d banned tokens", r->label, key,
-                        FT_MAX_BANNED);
+        ft_json_fail(&r->in, FT_ELIMIT, "%s: more than %d banned tokens", key, FT_MAX_BANNED);
     else
         config->banned[config->num_banned++] = id;
 }
@@ -107,23 +106,23 @@ static void suppress(const ft_config_reader *r, const char *key, const json_t *v
 static void read_bad_words(const ft_config_reader *r)
 {
     static const char key[] = "bad_words_ids";
-    const json_t *words = ft_config_get(r, key), *ends = ft_config_get(r, "eos_token_id");
+    const json_t *words = ft_json_get(&r->in, key), *ends = ft_json_get(&r->in, "eos_token_id");
     const json_t *word;
     size_t i;
     if (words == NULL || ft_config_is_ignored(r, key))
         return;
     if (!json_is_array(words)) {
-        ft_config_fail_value(r, key, words, "a list of lists of ids");
+        ft_json_fail_value(&r->in, FT_EFORMAT, key, words, "a list of lists of ids");
         return;
     }
     json_array_foreach(words, i, word)
     {
         if (!json_is_array(word) || json_array_size(word) == 0)
-            ft_config_fail_value(r, key, words, "a list of lists of ids");
+            ft_json_fail_value(&r->in, FT_EFORMAT, key, words, "a list of lists of ids");
         else if (json_array_size(word) > 1)
-            ft_messages_add(r->problems, FT_EUNSUPPORTED,
-                            "%s: %s: word %zu has %zu tokens, only 1 is supported", r->label, key,
-                            i, json_array_size(word));
+            ft_json_fail(&r->in, FT_EUNSUPPORTED,
+                         "%s: word %zu has %zu tokens, only 1 is supported", key, i,
+                         json_array_size(word));
         else if (!contains_id(ends, json_integer_value(json_array_get(word, 0))))
             suppress(r, key, word);
     }
@@ -132,29 +131,30 @@ static void read_bad_words(const ft_config_reader *r)
 static void read_suppressed(const ft_config_reader *r)
 {
     static const char key[] = "suppress_tokens";
-    const json_t *ids = ft_config_get(r, key), *id;
+    const json_t *ids = ft_json_get(&r->in, key), *id;
     size_t i;
     if (ids == NULL || ft_config_is_ignored(r, key))
         return;
     if (!json_is_array(ids))
-        ft_config_fail_value(r, key, ids, "a list of ids");
+        ft_json_fail_value(&r->in, FT_EFORMAT, key, ids, "a list of ids");
     json_array_foreach(ids, i, id) suppress(r, key, id);
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static json_t *parse(const ft_text_source *file, ft_messages *problems)
+static bool load(ft_json_reader *in, const ft_text_source *file)
 {
-    return ft_json_parse(file->text, file->bytes, JSON_OBJECT, file->name, problems);
+    in->file = file->name;
+    return ft_json_load(in, JSON_OBJECT, file->text, file->bytes, FT_JSON_MAX_BYTES) == FT_OK;
 }
 
 /* Without an EOS token, every generation would run to the maximum length. */
 static void check_end(const ft_config_reader *config, const ft_config_reader *generation)
 {
-    if (ft_config_get(config, "eos_token_id") == NULL &&
-        ft_config_get(generation, "eos_token_id") == NULL)
-        ft_messages_add(config->problems, FT_EFORMAT, "%s: no eos_token_id, which a %s needs",
-                        config->label, config->architecture->model_type);
+    if (ft_json_get(&config->in, "eos_token_id") == NULL &&
+        ft_json_get(&generation->in, "eos_token_id") == NULL)
+        ft_json_fail(&config->in, FT_EFORMAT, "no eos_token_id, which a %s needs",
+                     config->architecture->model_type);
 }
 
 static void read_settings(const ft_config_reader *r, bool is_generation)
@@ -166,8 +166,8 @@ static void read_settings(const ft_config_reader *r, bool is_generation)
     read_bad_words(r);
     read_suppressed(r);
     check_unsupported(r);
-    if (r->problems->count == 0 && ft_config_check(config, r->label, &err) != FT_OK)
-        ft_messages_add_error(r->problems, &err);
+    if (r->in.problems->count == 0 && ft_config_check(config, r->in.file, &err) != FT_OK)
+        ft_messages_add_error(r->in.problems, &err);
 }
 
 void ft_generation_config_read(ft_hf_model *hf, const ft_text_source *config,
@@ -175,17 +175,13 @@ void ft_generation_config_read(ft_hf_model *hf, const ft_text_source *config,
                                ft_messages *problems)
 {
     const ft_text_source *source = generation != NULL ? generation : config;
-    const ft_architecture *architecture = hf->architecture;
-    ft_config_reader config_json = {
-        parse(config, problems), config->name, ignored, architecture, hf, problems
-    };
-    ft_config_reader source_json = {
-        parse(source, problems), source->name, ignored, architecture, hf, problems
-    };
-    if (config_json.json != NULL && source_json.json != NULL) {
-        check_end(&config_json, &source_json);
-        read_settings(&source_json, generation != NULL);
+    ft_config_reader model = { { .problems = problems }, ignored, hf->architecture, hf };
+    ft_config_reader settings = model;
+    bool loaded = load(&model.in, config);
+    if (load(&settings.in, source) && loaded) {
+        check_end(&model, &settings);
+        read_settings(&settings, generation != NULL);
     }
-    json_decref(config_json.json);
-    json_decref(source_json.json);
+    json_decref(model.in.json);
+    json_decref(settings.in.json);
 }

@@ -7,7 +7,6 @@
 
 #include "convert/config/config_reader.h"
 
-#include "convert/config/json.h"
 #include "runtime/mem.h"
 
 #include <inttypes.h>
@@ -30,17 +29,15 @@ static void fail_model_type(const ft_config_reader *r, const json_t *found)
     for (size_t i = 0; (known = ft_architecture_at(i)) != NULL; i++)
         append_to_list(supported, sizeof supported, known->model_type);
     if (found == NULL)
-        ft_messages_add(r->problems, FT_EUNSUPPORTED, "%s: no model_type; supported are %s",
-                        r->label, supported);
+        ft_json_fail(&r->in, FT_EUNSUPPORTED, "no model_type; supported are %s", supported);
     else
-        ft_messages_add(r->problems, FT_EUNSUPPORTED,
-                        "%s: model_type %s is not supported; supported are %s", r->label,
-                        ft_json_snippet(text, found), supported);
+        ft_json_fail(&r->in, FT_EUNSUPPORTED, "model_type %s is not supported; supported are %s",
+                     ft_json_snippet(text, found), supported);
 }
 
 static bool find_architecture(ft_config_reader *r)
 {
-    const json_t *type = ft_config_get(r, "model_type");
+    const json_t *type = ft_json_get(&r->in, "model_type");
     if (json_is_string(type))
         r->architecture = ft_architecture_find(json_string_value(type));
     if (r->architecture == NULL) {
@@ -55,15 +52,15 @@ static bool find_architecture(ft_config_reader *r)
 
 static void refuse_base_model(const ft_config_reader *r)
 {
-    ft_messages_add(r->problems, FT_EUNSUPPORTED,
-                    "%s: architectures is %s, which has no language modeling head; save it as %s",
-                    r->label, r->architecture->base_model, r->architecture->classes[0]);
+    ft_json_fail(&r->in, FT_EUNSUPPORTED,
+                 "architectures is %s, which has no language modeling head; save it as %s",
+                 r->architecture->base_model, r->architecture->classes[0]);
 }
 
 /* "architectures" names the class that was saved: one, or none for a bare encoder. */
 static void find_class(const ft_config_reader *r)
 {
-    const json_t *found = ft_config_get(r, "architectures");
+    const json_t *found = ft_json_get(&r->in, "architectures");
     if (found == NULL || (json_is_array(found) && json_array_size(found) == 0))
         return;
     const char *name =
@@ -81,9 +78,9 @@ static void find_class(const ft_config_reader *r)
         }
         append_to_list(supported, sizeof supported, *known);
     }
-    ft_messages_add(r->problems, FT_EUNSUPPORTED,
-                    "%s: architectures %s is not supported; supported for %s is one of %s",
-                    r->label, ft_json_snippet(text, found), r->architecture->model_type, supported);
+    ft_json_fail(&r->in, FT_EUNSUPPORTED,
+                 "architectures %s is not supported; supported for %s is one of %s",
+                 ft_json_snippet(text, found), r->architecture->model_type, supported);
 }
 
 /* ---- Keys with a rule ----------------------------------------------------------------------- */
@@ -91,22 +88,22 @@ static void find_class(const ft_config_reader *r)
 /* Parse the JSON text of a rule. NULL and a problem when out of memory. */
 static json_t *parse_rule_json(const ft_config_reader *r, const char *text)
 {
-    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+    json_t *json = ft_json_parse(text, strlen(text), JSON_DECODE_ANY, NULL);
     if (json == NULL)
-        ft_messages_add(r->problems, FT_ENOMEM, "%s: no memory to read it", r->label);
+        ft_json_fail_no_memory(&r->in);
     return json;
 }
 
 /* The key's value, or the rule's default. NULL and a problem when neither exists. */
 static json_t *value_or_default(const ft_config_reader *r, const ft_config_rule *rule)
 {
-    json_t *value = json_object_get(r->json, rule->key);
+    json_t *value = json_object_get(r->in.json, rule->key);
     if (value != NULL)
         return json_incref(value);
     if (rule->must != NULL)
         return parse_rule_json(r, rule->must);
-    ft_messages_add(r->problems, FT_EFORMAT, "%s: no %s, which a %s needs", r->label, rule->key,
-                    r->architecture->model_type);
+    ft_json_fail(&r->in, FT_EFORMAT, "no %s, which a %s needs", rule->key,
+                 r->architecture->model_type);
     return NULL;
 }
 
@@ -121,30 +118,27 @@ static void read_count(const ft_config_reader *r, const ft_config_rule *rule, co
     int32_t low, high, min = rule->kind == FT_KEY_OPTIONAL ? 1 : 0;
     ft_config_int_bounds(rule->field, &low, &high);
     if (rule->kind == FT_KEY_COUNT || !json_is_null(value))
-        ft_config_read_int(r, rule->key, value, low < min ? min : low, high, config_field(r, rule));
+        ft_json_to_int32(&r->in, rule->key, value, low < min ? min : low, high,
+                         config_field(r, rule));
 }
 
 /* Rows and columns: one number for both, or a list of two. */
 static void read_pair(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
     int32_t low, high, *out = config_field(r, rule);
-    bool is_single = !json_is_array(value);
     ft_config_int_bounds(rule->field, &low, &high);
-    if (!is_single && json_array_size(value) != 2)
-        ft_config_fail_value(r, rule->key, value, "an integer, or a list of two");
+    if (json_is_array(value) && json_array_size(value) != 2)
+        ft_json_fail_value(&r->in, FT_EFORMAT, rule->key, value, "an integer, or a list of two");
     else
         for (size_t i = 0; i < 2; i++)
-            if (!ft_config_read_int(r, rule->key, is_single ? value : json_array_get(value, i), low,
-                                    high, &out[i]))
+            if (ft_json_to_int32(&r->in, rule->key, ft_json_list_at(value, i), low, high,
+                                 &out[i]) != FT_OK)
                 return;
 }
 
 static void read_flag(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
-    if (json_is_boolean(value))
-        *(bool *) config_field(r, rule) = json_is_true(value);
-    else
-        ft_config_fail_value(r, rule->key, value, "true or false");
+    ft_json_to_bool(&r->in, rule->key, value, config_field(r, rule));
 }
 
 static void read_id(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
@@ -157,11 +151,11 @@ static void read_id(const ft_config_reader *r, const ft_config_rule *rule, const
 static void check_duplicate_key(const ft_config_reader *r, const ft_config_rule *rule)
 {
     char text[FT_JSON_SNIPPET_SIZE];
-    const json_t *value = ft_config_get(r, rule->key);
+    const json_t *value = ft_json_get(&r->in, rule->key);
     int32_t expected_value = *(const int32_t *) config_field(r, rule);
     if (value != NULL && !(json_is_integer(value) && json_integer_value(value) == expected_value))
-        ft_messages_add(r->problems, FT_EUNSUPPORTED, "%s: %s is %s, but %s is %d", r->label,
-                        rule->key, ft_json_snippet(text, value), rule->must, expected_value);
+        ft_json_fail(&r->in, FT_EUNSUPPORTED, "%s is %s, but %s is %d", rule->key,
+                     ft_json_snippet(text, value), rule->must, expected_value);
 }
 
 static void read_eps(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
@@ -170,7 +164,7 @@ static void read_eps(const ft_config_reader *r, const ft_config_rule *rule, cons
     if (eps >= 1e-30 && eps < 1.0)
         *(float *) config_field(r, rule) = (float) eps;
     else
-        ft_config_fail_value(r, rule->key, value, "a positive number below 1");
+        ft_json_fail_value(&r->in, FT_EFORMAT, rule->key, value, "a positive number below 1");
 }
 
 /*
@@ -202,18 +196,18 @@ static void read_activation(const ft_config_reader *r, const ft_config_rule *rul
         }
         append_to_list(supported, sizeof supported, activations[i].name);
     }
-    ft_messages_add(r->problems, FT_EUNSUPPORTED, "%s: %s %s is not supported; supported are %s",
-                    r->label, rule->key, ft_json_snippet(text, value), supported);
+    ft_json_fail(&r->in, FT_EUNSUPPORTED, "%s %s is not supported; supported are %s", rule->key,
+                 ft_json_snippet(text, value), supported);
 }
 
 void ft_config_require_value(const ft_config_reader *reader, const char *key, const char *must)
 {
-    const json_t *found = ft_config_get(reader, key);
+    const json_t *found = ft_json_get(&reader->in, key);
     json_t *expected = parse_rule_json(reader, must);
     char text[FT_JSON_SNIPPET_SIZE];
     if (found != NULL && expected != NULL && !ft_json_equal(found, expected))
-        ft_messages_add(reader->problems, FT_EUNSUPPORTED, "%s: %s is %s, only %s is supported",
-                        reader->label, key, ft_json_snippet(text, found), must);
+        ft_json_fail(&reader->in, FT_EUNSUPPORTED, "%s is %s, only %s is supported", key,
+                     ft_json_snippet(text, found), must);
     json_decref(expected);
 }
 
@@ -325,18 +319,17 @@ static void read_model(ft_config_reader *r)
     finish_encoder_decoder(r);
     finish_vision(r);
     ft_error err;
-    if (r->problems->count == 0 && ft_config_check(config, r->label, &err) != FT_OK)
-        ft_messages_add_error(r->problems, &err);
+    if (r->in.problems->count == 0 && ft_config_check(config, r->in.file, &err) != FT_OK)
+        ft_messages_add_error(r->in.problems, &err);
 }
 
 ft_status ft_hf_model_read(ft_hf_model *out, const void *text, size_t bytes, const char *label,
                            const char *const *ignored, ft_messages *problems)
 {
     memset(out, 0, sizeof *out);
-    json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, label, problems);
-    ft_config_reader r = { json, label, ignored, NULL, out, problems };
-    if (json != NULL)
+    ft_config_reader r = { { .file = label, .problems = problems }, ignored, NULL, out };
+    if (ft_json_load(&r.in, JSON_OBJECT, text, bytes, FT_JSON_MAX_BYTES) == FT_OK)
         read_model(&r);
-    json_decref(json);
+    json_decref(r.in.json);
     return ft_messages_status(problems);
 }

@@ -7,7 +7,6 @@
 
 #include "convert/config/config_reader.h"
 
-#include "convert/config/json.h"
 #include "runtime/mem.h"
 
 #include <string.h>
@@ -29,38 +28,34 @@ static void read_labels(const ft_config_reader *r)
 {
     int32_t low, high;
     ft_config_int_bounds(offsetof(ft_config, labels), &low, &high);
-    const json_t *names = ft_config_get(r, "id2label");
-    const json_t *number = ft_config_get(r, "num_labels");
-    json_int_t n = number == NULL ? 2 : json_integer_value(number);
-    if (number != NULL && (n < 1 || n > high)) {
-        ft_config_fail_value(r, "num_labels", number, "a positive integer");
+    int32_t n;
+    const json_t *names = ft_json_get(&r->in, "id2label");
+    bool has_number = ft_json_get(&r->in, "num_labels") != NULL;
+    if (ft_json_read_optional_int32(&r->in, "num_labels", 1, high, 2, &n) != FT_OK)
         return;
-    }
     if (names != NULL && !ids_contiguous(names)) {
-        ft_config_fail_value(r, "id2label", names, "names of the classes \"0\", \"1\", ...");
+        ft_json_fail_value(&r->in, FT_EFORMAT, "id2label", names,
+                           "names of the classes \"0\", \"1\", ...");
         return;
     }
-    json_int_t n_names = names == NULL ? n : (json_int_t) json_object_size(names);
-    if (n_names > high || (number != NULL && n_names != n)) {
-        ft_messages_add(r->problems, FT_EFORMAT,
-                        "%s: id2label has %" JSON_INTEGER_FORMAT
-                        " names, but num_labels is %" JSON_INTEGER_FORMAT,
-                        r->label, n_names, n);
-        return;
-    }
-    r->out->config.labels = (int32_t) n_names;
+    size_t n_names = names == NULL ? (size_t) n : json_object_size(names);
+    if (n_names > (size_t) high || (has_number && n_names != (size_t) n))
+        ft_json_fail(&r->in, FT_EFORMAT, "id2label has %zu names, but num_labels is %d", n_names,
+                     n);
+    else
+        r->out->config.labels = (int32_t) n_names;
 }
 
 /* The last component of "torch.nn.modules.activation.Sigmoid"; NULL where the key is absent. */
 static const char *activation_of(const ft_config_reader *r, const char **key, const json_t **value)
 {
-    const json_t *versions = ft_config_get(r, "sentence_transformers");
+    const json_t *versions = ft_json_get(&r->in, "sentence_transformers");
     static const char *const legacy_keys[] = { "sbert_ce_default_activation_function",
                                                "sbert_ce_default_activation_fn" };
     *key = "activation_fn";
     *value = json_object_get(versions, *key);
     for (size_t i = 0; *value == NULL && i < FT_COUNT(legacy_keys); i++)
-        *value = ft_config_get(r, *key = legacy_keys[i]);
+        *value = ft_json_get(&r->in, *key = legacy_keys[i]);
     const char *name = json_string_value(*value);
     const char *dot = name != NULL ? strrchr(name, '.') : NULL;
     return dot != NULL ? dot + 1 : name;
@@ -94,13 +89,13 @@ static ft_problem problem_from_activation(const ft_config_reader *r)
 static void read_problem(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
-    const json_t *word = ft_config_get(r, "problem_type");
+    const json_t *word = ft_json_get(&r->in, "problem_type");
     if (word == NULL)
         config->problem_type = problem_from_activation(r);
     else if (!ft_problem_parse(json_string_value(word), &config->problem_type))
-        ft_config_fail_value(r, "problem_type", word,
-                             "\"single_label_classification\", \"multi_label_classification\" or "
-                             "\"regression\"");
+        ft_json_fail_value(&r->in, FT_EFORMAT, "problem_type", word,
+                           "\"single_label_classification\", \"multi_label_classification\" or "
+                           "\"regression\"");
     if (config->labels == 1 && config->problem_type == FT_PROBLEM_SINGLE)
         config->problem_type = FT_PROBLEM_MULTI;
 }

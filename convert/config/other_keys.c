@@ -7,7 +7,6 @@
 
 #include "convert/config/config_reader.h"
 
-#include "convert/config/json.h"
 #include "convert/config/refuse.h"
 #include "runtime/mem.h"
 
@@ -78,22 +77,22 @@ bool ft_config_is_ignored(const ft_config_reader *reader, const char *key)
 
 void ft_config_reject_unknown(const ft_config_reader *reader, const char *key, const json_t *value)
 {
-    char text[FT_JSON_SNIPPET_SIZE];
-    if (!ft_json_is_empty(value) && !ft_config_is_ignored(reader, key))
-        ft_messages_add(
-            reader->problems, FT_EUNSUPPORTED,
-            "%s: %s is %s, which may change the result; pass --ignore-key %s if it does not",
-            reader->label, key, ft_json_snippet(text, value), key);
+    char text[FT_JSON_SNIPPET_SIZE], path[sizeof reader->in.path + 64];
+    snprintf(path, sizeof path, "%s%.64s", reader->in.path, key);
+    if (!ft_json_is_empty(value) && !ft_config_is_ignored(reader, path))
+        ft_json_fail(&reader->in, FT_EUNSUPPORTED,
+                     "%s is %s, which may change the result; pass --ignore-key %s if it does not",
+                     path, ft_json_snippet(text, value), path);
 }
 
 void ft_config_check_other_keys(const ft_config_reader *reader)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(reader->json, key, value)
+    json_object_foreach(reader->in.json, key, value)
     {
         if (strcmp(key, "quantization_config") == 0)
-            ft_reject_quantized(value, reader->label, reader->problems);
+            ft_reject_quantized(value, reader->in.file, reader->in.problems);
         else if (!is_harmless(key) && !has_rule(reader, key))
             ft_config_reject_unknown(reader, key, value);
     }

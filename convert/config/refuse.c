@@ -11,8 +11,8 @@
 
 #include "convert/config/refuse.h"
 
-#include "convert/config/json.h"
 #include "convert/checkpoint/text_file.h"
+#include "convert/config/config_reader.h"
 #include "runtime/base/affix.h"
 #include "runtime/mem.h"
 
@@ -121,16 +121,17 @@ static bool has_file(folder *f, const char *name)
     return stat(path_in(f, name), &file_stat) == 0 && S_ISREG(file_stat.st_mode);
 }
 
-/* NULL when the file is missing or not JSON. */
+/* NULL when the file is missing or not a JSON object. */
 static json_t *read_object(folder *f, const char *name)
 {
     char *text;
     size_t bytes;
     if (!has_file(f, name) || ft_text_file_read(path_in(f, name), &text, &bytes, NULL) != FT_OK)
         return NULL;
-    json_t *json = bytes <= FT_JSON_MAX_BYTES ? json_loadb(text, bytes, 0, NULL) : NULL;
+    ft_json_reader in = { .file = name };
+    (void) ft_json_load(&in, JSON_OBJECT, text, bytes, FT_JSON_MAX_BYTES);
     free(text);
-    return json;
+    return in.json;
 }
 
 static ft_status reject_config(folder *f, ft_messages *problems)

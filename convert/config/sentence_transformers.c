@@ -7,7 +7,7 @@
 
 #include "convert/config/sentence_transformers.h"
 
-#include "convert/config/json.h"
+#include "convert/config/config_reader.h"
 #include "runtime/base/affix.h"
 #include "runtime/mem.h"
 
@@ -62,35 +62,33 @@ static bool read_module(ft_modules *out, size_t index, const json_t *module)
 void ft_modules_parse(ft_modules *out, const void *text, size_t bytes, ft_messages *problems)
 {
     memset(out, 0, sizeof *out);
-    json_t *modules = ft_json_parse(text, bytes, JSON_ARRAY, modules_file, problems);
-    if (modules == NULL)
+    ft_json_reader in = { .file = modules_file, .problems = problems };
+    if (ft_json_load(&in, JSON_ARRAY, text, bytes, FT_JSON_MAX_BYTES) != FT_OK)
         return;
     size_t i;
     json_t *module;
-    json_array_foreach(modules, i, module)
+    json_array_foreach(in.json, i, module)
     {
         char found[FT_JSON_SNIPPET_SIZE];
         if (!read_module(out, i, module)) {
             const json_t *type = json_object_get(module, "type");
-            ft_messages_add(problems, FT_EUNSUPPORTED,
-                            "%s: module %zu is %s, expected a Transformer in this folder, then a "
-                            "Pooling in a folder below, and perhaps a Normalize",
-                            modules_file, i, ft_json_snippet(found, type != NULL ? type : module));
+            ft_json_fail(&in, FT_EUNSUPPORTED,
+                         "module %zu is %s, expected a Transformer in this folder, then a "
+                         "Pooling in a folder below, and perhaps a Normalize",
+                         i, ft_json_snippet(found, type != NULL ? type : module));
             break;
         }
     }
-    if (i == json_array_size(modules) && out->pooling[0] == '\0')
-        ft_messages_add(problems, FT_EUNSUPPORTED, "%s: no Pooling, so there is no embedding",
-                        modules_file);
-    json_decref(modules);
+    if (i == json_array_size(in.json) && out->pooling[0] == '\0')
+        ft_json_fail(&in, FT_EUNSUPPORTED, "no Pooling, so there is no embedding");
+    json_decref(in.json);
 }
 
 /* ---- Pooling -------------------------------------------------------------------------------- */
 
 typedef struct {
-    const char *label;
+    ft_json_reader in;
     ft_config *config;
-    ft_messages *problems;
     int modes;
 } pooling;
 
@@ -102,17 +100,16 @@ static void set_mode(pooling *p, const char *mode)
     else if (strcmp(mode, "cls") == 0 || strcmp(mode, "cls_token") == 0)
         p->config->embedding = FT_EMBEDDING_FIRST;
     else
-        ft_messages_add(p->problems, FT_EUNSUPPORTED,
-                        "%s: pooling mode %s is not supported; supported are mean and cls",
-                        p->label, mode);
+        ft_json_fail(&p->in, FT_EUNSUPPORTED,
+                     "pooling mode %s is not supported; supported are mean and cls", mode);
 }
 
 static void check_dimension(const pooling *p, const json_t *value)
 {
-    char found[FT_JSON_SNIPPET_SIZE];
+    char expected[16];
+    snprintf(expected, sizeof expected, "%d", p->config->hidden);
     if (!json_is_integer(value) || json_integer_value(value) != p->config->hidden)
-        ft_messages_add(p->problems, FT_ESHAPE, "%s: word_embedding_dimension is %s, expected %d",
-                        p->label, ft_json_snippet(found, value), p->config->hidden);
+        ft_json_fail_value(&p->in, FT_ESHAPE, "word_embedding_dimension", value, expected);
 }
 
 /* Either "pooling_mode": "mean", or one boolean "pooling_mode_mean_tokens" etc. per mode. */
@@ -128,44 +125,43 @@ static void read_key(pooling *p, const char *key, const json_t *value)
              strcmp(key, "embedding_dimension") == 0)
         check_dimension(p, value);
     else if (strcmp(key, "include_prompt") == 0 ? !json_is_true(value) : !ft_json_is_empty(value))
-        ft_messages_add(p->problems, FT_EUNSUPPORTED, "%s: %s is %s, which may change the result",
-                        p->label, key, ft_json_snippet(found, value));
+        ft_json_fail(&p->in, FT_EUNSUPPORTED, "%s is %s, which may change the result", key,
+                     ft_json_snippet(found, value));
 }
 
 void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const char *label,
                       ft_messages *problems)
 {
-    json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, label, problems);
-    if (json == NULL)
-        return;
-    pooling p = { label, config, problems, 0 };
+    pooling p = { { .file = label, .problems = problems }, config, 0 };
     const char *key;
     json_t *value;
-    json_object_foreach(json, key, value) read_key(&p, key, value);
+    if (ft_json_load(&p.in, JSON_OBJECT, text, bytes, FT_JSON_MAX_BYTES) != FT_OK)
+        return;
+    json_object_foreach(p.in.json, key, value) read_key(&p, key, value);
     if (p.modes != 1)
-        ft_messages_add(problems, FT_EUNSUPPORTED, "%s: %d pooling modes, expected one", label,
-                        p.modes);
-    json_decref(json);
+        ft_json_fail(&p.in, FT_EUNSUPPORTED, "%d pooling modes, expected one", p.modes);
+    json_decref(p.in.json);
 }
 
 /* ---- Text preprocessing --------------------------------------------------------------------- */
 
-/* An optional file that must contain a JSON object; NULL when it is absent. */
-static json_t *read_optional_json(ft_checkpoint *checkpoint, const char *file,
-                                  ft_messages *problems)
+/* An optional file that must contain a JSON object; its `json` is NULL when it is absent. */
+static ft_json_reader read_optional_json(ft_checkpoint *checkpoint, const char *file,
+                                         ft_messages *problems)
 {
     char *text;
     size_t bytes;
     ft_error err;
+    ft_json_reader in = { .file = file, .problems = problems };
     if (!ft_checkpoint_has(checkpoint, file))
-        return NULL;
+        return in;
     if (ft_checkpoint_read(checkpoint, file, &text, &bytes, &err) != FT_OK) {
         ft_messages_add_error(problems, &err);
-        return NULL;
+        return in;
     }
-    json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, file, problems);
+    (void) ft_json_load(&in, JSON_OBJECT, text, bytes, FT_JSON_MAX_BYTES);
     free(text);
-    return json;
+    return in;
 }
 
 /* The file of the Transformer's settings; old versions named it after the class of the model. */
@@ -191,7 +187,7 @@ static double tokenizer_length(ft_checkpoint *checkpoint)
     if (!ft_checkpoint_has(checkpoint, file) ||
         ft_checkpoint_read(checkpoint, file, &text, &bytes, NULL) != FT_OK)
         return 0;
-    json_t *json = json_loadb(text, bytes, JSON_DECODE_INT_AS_REAL, NULL);
+    json_t *json = ft_json_parse(text, bytes, JSON_DECODE_INT_AS_REAL, NULL);
     double length = json_number_value(json_object_get(json, "model_max_length"));
     json_decref(json);
     free(text);
@@ -204,19 +200,14 @@ static double tokenizer_length(ft_checkpoint *checkpoint)
  */
 static void read_length(ft_config *config, ft_checkpoint *checkpoint, ft_messages *problems)
 {
-    const char *file = settings_file(checkpoint);
-    char found[FT_JSON_SNIPPET_SIZE];
-    json_t *settings = read_optional_json(checkpoint, file, problems);
-    const json_t *own = json_object_get(settings, "max_seq_length");
-    bool has_own = own != NULL && !json_is_null(own);
-    double length = has_own ? (double) json_integer_value(own) : tokenizer_length(checkpoint);
-    if (has_own && length < 1)
-        ft_messages_add(problems, FT_EFORMAT,
-                        "%s: max_seq_length is %s, expected an integer from 1", file,
-                        ft_json_snippet(found, own));
+    ft_json_reader settings = read_optional_json(checkpoint, settings_file(checkpoint), problems);
+    const json_t *own = ft_json_get(&settings, "max_seq_length");
+    double length = own != NULL ? (double) json_integer_value(own) : tokenizer_length(checkpoint);
+    if (own != NULL && length < 1)
+        ft_json_fail_member(&settings, "max_seq_length", "an integer from 1");
     else if (length >= 1 && length < config->positions - config->position_offset)
         config->max_seq_length = (int32_t) length;
-    json_decref(settings);
+    json_decref(settings.json);
 }
 
 /* Keys of two of these files that change texts or tokens, unless their value is empty. */
@@ -233,8 +224,8 @@ static void note_preprocessing(ft_checkpoint *checkpoint, ft_messages *notes, ft
         char found[FT_JSON_SNIPPET_SIZE];
         const char *file = preprocessing_keys[i].file != NULL ? preprocessing_keys[i].file
                                                               : settings_file(checkpoint);
-        json_t *json = read_optional_json(checkpoint, file, problems);
-        const json_t *value = json_object_get(json, preprocessing_keys[i].key);
+        ft_json_reader in = read_optional_json(checkpoint, file, problems);
+        const json_t *value = json_object_get(in.json, preprocessing_keys[i].key);
         if (value != NULL && !ft_json_is_empty(value))
             ft_messages_add(
                 notes, FT_OK,
@@ -242,7 +233,7 @@ static void note_preprocessing(ft_checkpoint *checkpoint, ft_messages *notes, ft
                 "are",
                 file, preprocessing_keys[i].key, ft_json_snippet(found, value),
                 preprocessing_keys[i].effect);
-        json_decref(json);
+        json_decref(in.json);
     }
 }
 

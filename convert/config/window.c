@@ -11,8 +11,6 @@
 
 #include "convert/config/config_reader.h"
 
-#include "convert/config/json.h"
-
 #include <string.h>
 
 /* Defaults of Qwen2Config. */
@@ -22,27 +20,20 @@ enum { DEFAULT_WINDOW = 4096, DEFAULT_FIRST_LAYER = 28, MAX_VALUE = 1 << 24 };
 static int32_t read_int_or(const ft_config_reader *r, const char *key, int32_t low,
                            int32_t fallback)
 {
-    const json_t *value = ft_config_get(r, key);
-    int32_t number = fallback;
-    if (value != NULL)
-        ft_config_read_int(r, key, value, low, MAX_VALUE, &number);
+    int32_t number;
+    ft_json_read_optional_int32(&r->in, key, low, MAX_VALUE, fallback, &number);
     return number;
 }
 
-/* "use_sliding_window"; defaults to false. */
-static bool is_enabled(const ft_config_reader *r)
-{
-    const json_t *value = ft_config_get(r, "use_sliding_window");
-    if (value != NULL && !json_is_boolean(value))
-        ft_config_fail_value(r, "use_sliding_window", value, "true or false");
-    return value != NULL && !json_is_false(value);
-}
-
-/* The window size, 0 for none: null means none, an absent key the default. */
+/*
+ * The window size, 0 for none: null means none, an absent key the default.  A switch that is
+ * neither true nor false is one problem, and not also a missing window.
+ */
 static int32_t read_window(const ft_config_reader *r)
 {
-    bool is_null = json_is_null(json_object_get(r->json, "sliding_window"));
-    if (!is_enabled(r) || is_null)
+    bool is_null = json_is_null(json_object_get(r->in.json, "sliding_window")), enabled;
+    ft_status status = ft_json_read_optional_bool(&r->in, "use_sliding_window", false, &enabled);
+    if (is_null || (status == FT_OK && !enabled))
         return 0;
     return read_int_or(r, "sliding_window", 1, DEFAULT_WINDOW);
 }
@@ -79,14 +70,14 @@ static int32_t read_types(const ft_config_reader *r, const json_t *types)
     snprintf(expected, sizeof expected,
              "%d names, full_attention first and sliding_attention for all layers after those",
              layers);
-    ft_config_fail_value(r, "layer_types", types, expected);
+    ft_json_fail_value(&r->in, FT_EFORMAT, "layer_types", types, expected);
     return layers;
 }
 
 void ft_config_read_sliding_window(const ft_config_reader *reader)
 {
     ft_config *config = &reader->out->config;
-    const json_t *types = ft_config_get(reader, "layer_types");
+    const json_t *types = ft_json_get(&reader->in, "layer_types");
     int32_t window = read_window(reader);
     int32_t from = types != NULL ? read_types(reader, types)
                                  : read_int_or(reader, "max_window_layers", 0, DEFAULT_FIRST_LAYER);
@@ -96,8 +87,7 @@ void ft_config_read_sliding_window(const ft_config_reader *reader)
         config->window = window;
         config->window_first_layer = from;
     } else if (types != NULL) {
-        ft_messages_add(reader->problems, FT_EFORMAT,
-                        "%s: layer_types has sliding_attention, but there is no sliding_window",
-                        reader->label);
+        ft_json_fail(&reader->in, FT_EFORMAT,
+                     "layer_types has sliding_attention, but there is no sliding_window");
     }
 }

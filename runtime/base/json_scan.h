@@ -2,9 +2,10 @@
  * json_scan.h - a strict JSON scanner for safetensors headers, one token at a time; also reads the
  * large tables of a tokenizer.json.
  *
- * A header has a fixed grammar of depth three, so there is no tree, no recursion and no skipping of
- * unknown values: the reader asks for exactly the token that must come next, and anything else is
- * an error with its position.
+ * Both have up to 100,000s of entries, whose tree would take many times the memory of the text;
+ * json_reader.h reads everything else. A header has a fixed grammar of depth three, so there is no
+ * tree, no recursion and no skipping of unknown values: the reader asks for exactly the token that
+ * must come next, and anything else is an error with its position.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -18,6 +18,7 @@
 
 #include "kernels/groupwise.h"
 #include "runtime/container/amax.h"
+#include "runtime/base/json_reader.h"
 #include "runtime/base/sha256.h"
 
 #include <jansson.h>
@@ -192,6 +193,12 @@ const ft_artifact_tensor *ft_artifact_find(const ft_artifact *artifact, const ch
 size_t ft_artifact_file_count(const ft_artifact *artifact);
 const ft_artifact_entry *ft_artifact_file_at(const ft_artifact *artifact, size_t index);
 const ft_artifact_entry *ft_artifact_find_file(const ft_artifact *artifact, const char *name);
+
+/*
+ * ft_json_load() of a file that must be a JSON object; in->json is NULL, too, if the artifact has
+ * no such file.
+ */
+ft_status ft_artifact_load_json(const ft_artifact *artifact, const char *name, ft_json_reader *in);
 ft_status ft_artifact_file(const ft_artifact *artifact, const char *name, const void **data,
                            size_t *bytes, ft_error *err);
 

@@ -85,6 +85,14 @@ const ft_artifact_entry *ft_artifact_find_file(const ft_artifact *a, const char 
     return NULL;
 }
 
+ft_status ft_artifact_load_json(const ft_artifact *a, const char *name, ft_json_reader *in)
+{
+    const ft_artifact_entry *file = ft_artifact_find_file(a, name);
+    in->json = NULL;
+    return file == NULL ? FT_OK
+                        : ft_json_load(in, JSON_OBJECT, file->data, file->bytes, FT_JSON_MAX_BYTES);
+}
+
 ft_status ft_artifact_file(const ft_artifact *a, const char *name, const void **data, size_t *bytes,
                            ft_error *err)
 {

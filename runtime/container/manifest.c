@@ -11,6 +11,7 @@
 #include "runtime/container/features.h"
 #include "runtime/error.h"
 #include "runtime/base/json_build.h"
+#include "runtime/base/json_reader.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "runtime/container/zip_directory.h"
@@ -152,182 +153,149 @@ ft_status ft_manifest_format(const ft_manifest *m, char **text, size_t *bytes, f
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
-/* An object of the manifest, and its name in errors: "model.ft: manifest.json: tensors[3]". */
-typedef struct {
-    const json_t *json;
-    const char *label;
-    char where[32];
-    ft_error *err;
-} manifest_object;
-
-static ft_status fail_field(const manifest_object *o, const char *key, const char *expected)
+static ft_status read_identifier(const ft_json_reader *o, const char *key, const char **out)
 {
-    return ft_fail(o->err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": %s\"%s\": expected %s", o->label,
-                   o->where, key, expected);
+    FT_TRY(ft_json_read_string(o, key, out));
+    return ft_identifier_is_valid(*out)
+               ? FT_OK
+               : ft_json_fail_member(o, key, "at most 31 visible ASCII characters");
 }
 
-static ft_status get_string(const manifest_object *o, const char *key, const char **out)
+static ft_status read_size(const ft_json_reader *o, const char *key, size_t *out)
 {
-    *out = json_string_value(json_object_get(o->json, key));
-    return *out != NULL ? FT_OK : fail_field(o, key, "a string");
-}
-
-static ft_status get_word(const manifest_object *o, const char *key, const char **out)
-{
-    FT_TRY(get_string(o, key, out));
-    return ft_identifier_is_valid(*out) ? FT_OK
-                                        : fail_field(o, key, "at most 31 visible ASCII characters");
-}
-
-static ft_status get_size(const manifest_object *o, const char *key, size_t *out)
-{
-    const json_t *json = json_object_get(o->json, key);
-    json_int_t value = json_integer_value(json);
-    if (!json_is_integer(json) || value < 0 || (uintmax_t) value > SIZE_MAX)
-        return fail_field(o, key, "a size");
+    int64_t value;
+    FT_TRY(ft_json_read_integer(o, key, 0, PTRDIFF_MAX, &value));
     *out = (size_t) value;
     return FT_OK;
 }
 
-static ft_status get_digest(const manifest_object *o, uint8_t digest[FT_SHA256_BYTES])
+static ft_status read_digest(const ft_json_reader *o, uint8_t digest[FT_SHA256_BYTES])
 {
     const char *text;
-    FT_TRY(get_string(o, "sha256", &text));
-    return ft_sha256_from_hex(text, digest) ? FT_OK
-                                            : fail_field(o, "sha256", "64 hexadecimal digits");
+    FT_TRY(ft_json_read_string(o, "sha256", &text));
+    return ft_sha256_from_hex(text, digest)
+               ? FT_OK
+               : ft_json_fail_member(o, "sha256", "64 hexadecimal digits");
 }
 
-static ft_status get_shape(const manifest_object *o, ft_artifact_tensor *t)
+static ft_status read_shape(const ft_json_reader *o, ft_artifact_tensor *t)
 {
     const json_t *shape = json_object_get(o->json, "shape");
     if (!json_is_array(shape) || json_array_size(shape) > FT_MAX_DIMS)
-        return fail_field(o, "shape", "at most 8 dimensions");
+        return ft_json_fail_member(o, "shape", "at most 8 dimensions");
     t->ndim = (int) json_array_size(shape);
     for (int i = 0; i < t->ndim; i++) {
         const json_t *dim = json_array_get(shape, (size_t) i);
         if (!json_is_integer(dim))
-            return fail_field(o, "shape", "integers");
+            return ft_json_fail_member(o, "shape", "integers");
         t->dim[i] = json_integer_value(dim);
     }
     return FT_OK;
 }
 
 /* The value of `key` must be prefix + name: the entry's name follows from the tensor's. */
-static ft_status check_entry(const manifest_object *o, const char *key, const char *prefix,
+static ft_status check_entry(const ft_json_reader *o, const char *key, const char *prefix,
                              const char *name)
 {
     const char *entry;
     size_t skip = strlen(prefix);
-    FT_TRY(get_string(o, key, &entry));
+    FT_TRY(ft_json_read_string(o, key, &entry));
     if (strncmp(entry, prefix, skip) != 0 || strcmp(entry + skip, name) != 0)
-        return ft_fail(o->err, FT_EFORMAT,
-                       "%s: " FT_MANIFEST_ENTRY ": %s: \"%s\": found %.255s, expected %s%s",
-                       o->label, name, key, entry, prefix, name);
+        return ft_json_fail(o, FT_EFORMAT,
+                            FT_MANIFEST_ENTRY ": %s: \"%s\": found %.255s, expected %s%s", name,
+                            key, entry, prefix, name);
     return FT_OK;
 }
 
-static ft_status check_size(const manifest_object *o, const ft_artifact_tensor *t)
+static ft_status check_size(const ft_json_reader *o, const ft_artifact_tensor *t)
 {
     size_t expected;
-    FT_TRY(ft_artifact_tensor_bytes(o->label, t, &expected, o->err));
+    FT_TRY(ft_artifact_tensor_bytes(o->file, t, &expected, o->err));
     if (t->bytes == expected)
         return FT_OK;
     char shape[FT_SHAPE_TEXT];
-    return ft_fail(o->err, FT_EFORMAT, "%s: %s: %zu bytes, but %s %s %s has %zu", o->label, t->name,
-                   t->bytes, ft_dtype_name(t->dtype), ft_shape_text(shape, t->ndim, t->dim),
-                   ft_layout_name(t->layout), expected);
+    return ft_json_fail(o, FT_EFORMAT, "%s: %zu bytes, but %s %s %s has %zu", t->name, t->bytes,
+                        ft_dtype_name(t->dtype), ft_shape_text(shape, t->ndim, t->dim),
+                        ft_layout_name(t->layout), expected);
 }
 
-/* Keys of groupwise matrices, which no other tensor may have. */
-static ft_status parse_blocks(const manifest_object *o, ft_artifact_tensor *t)
+/* Keys of group-wise matrices, which no other tensor may have. */
+static ft_status parse_groupwise(const ft_json_reader *o, ft_artifact_tensor *t)
 {
     static const char *const keys[] = { "group", "zero", "activations" };
     bool groupwise = t->layout == FT_PANEL32;
     for (size_t i = 0; i < FT_COUNT(keys) && !groupwise; i++)
         if (json_object_get(o->json, keys[i]) != NULL)
-            return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s %s with \"%s\"", o->label, t->name,
-                           ft_dtype_name(t->dtype), ft_layout_name(t->layout), keys[i]);
+            return ft_json_fail(o, FT_EFORMAT, "%s: %s %s with \"%s\"", t->name,
+                                ft_dtype_name(t->dtype), ft_layout_name(t->layout), keys[i]);
     if (!groupwise)
         return FT_OK;
-    size_t group;
-    FT_TRY(get_size(o, "group", &group));
-    if (group > INT32_MAX)
-        return fail_field(o, "group", "at most 2147483647");
-    t->groupwise.group = (int32_t) group;
+    FT_TRY(ft_json_to_int32(o, "group", json_object_get(o->json, "group"), 0, INT32_MAX,
+                            &t->groupwise.group));
     t->has_zero_points = json_object_get(o->json, "zero") != NULL;
     t->groupwise.int8_activations = json_object_get(o->json, "activations") != NULL;
     if (t->groupwise.int8_activations) {
         const char *text;
-        FT_TRY(get_string(o, "activations", &text));
+        FT_TRY(ft_json_read_string(o, "activations", &text));
         if (strcmp(text, INT8_ACTIVATIONS) != 0)
-            return fail_field(o, "activations", "\"" INT8_ACTIVATIONS "\"");
+            return ft_json_fail_member(o, "activations", "\"" INT8_ACTIVATIONS "\"");
     }
     return t->has_zero_points ? check_entry(o, "zero", FT_ZERO_PREFIX, t->name) : FT_OK;
 }
 
-static ft_status parse_tensor(const manifest_object *o, ft_artifact_state state,
+static ft_status parse_tensor(const ft_json_reader *o, ft_artifact_state state,
                               ft_artifact_tensor *t)
 {
     const char *text;
-    FT_TRY(get_string(o, "name", &t->name));
+    FT_TRY(ft_json_read_string(o, "name", &t->name));
     if (strlen(t->name) > FT_ARTIFACT_NAME_MAX || !ft_zip_name_is_valid(t->name, strlen(t->name)))
-        return fail_field(o, "name", "a path of visible ASCII characters");
-    FT_TRY(get_word(o, "role", &t->role));
-    FT_TRY(get_string(o, "dtype", &text));
+        return ft_json_fail_member(o, "name", "a path of visible ASCII characters");
+    FT_TRY(read_identifier(o, "role", &t->role));
+    FT_TRY(ft_json_read_string(o, "dtype", &text));
     if (!ft_dtype_parse(text, &t->dtype))
-        return fail_field(o, "dtype", "a known dtype");
-    FT_TRY(get_shape(o, t));
-    FT_TRY(get_string(o, "layout", &text));
+        return ft_json_fail_member(o, "dtype", "a known dtype");
+    FT_TRY(read_shape(o, t));
+    FT_TRY(ft_json_read_string(o, "layout", &text));
     if (!ft_layout_parse(text, &t->layout))
-        return fail_field(o, "layout", "a known layout");
+        return ft_json_fail_member(o, "layout", "a known layout");
     FT_TRY(check_entry(o, "entry", FT_WEIGHT_PREFIX, t->name));
-    FT_TRY(get_size(o, "offset", &t->offset));
-    FT_TRY(get_size(o, "bytes", &t->bytes));
-    FT_TRY(get_digest(o, t->sha256));
-    FT_TRY(parse_blocks(o, t));
+    FT_TRY(read_size(o, "offset", &t->offset));
+    FT_TRY(read_size(o, "bytes", &t->bytes));
+    FT_TRY(read_digest(o, t->sha256));
+    FT_TRY(parse_groupwise(o, t));
     FT_TRY(check_size(o, t));
 
     bool has_scale = json_object_get(o->json, "scale") != NULL;
     if (!ft_artifact_state_allows(state, t))
-        return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s in an artifact of state %s", o->label,
-                       t->name, ft_dtype_name(t->dtype), ft_artifact_state_name(state));
+        return ft_json_fail(o, FT_EFORMAT, "%s: %s in an artifact of state %s", t->name,
+                            ft_dtype_name(t->dtype), ft_artifact_state_name(state));
     if (has_scale != (t->dtype == FT_I8 || t->layout == FT_PANEL32))
-        return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s %s scale", o->label, t->name,
-                       ft_dtype_name(t->dtype), has_scale ? "with a" : "without");
+        return ft_json_fail(o, FT_EFORMAT, "%s: %s %s scale", t->name, ft_dtype_name(t->dtype),
+                            has_scale ? "with a" : "without");
     return has_scale ? check_entry(o, "scale", FT_SCALE_PREFIX, t->name) : FT_OK;
 }
 
-static ft_status parse_file(const manifest_object *o, ft_artifact_entry *f)
+static ft_status parse_file(const ft_json_reader *o, ft_artifact_entry *f)
 {
-    FT_TRY(get_string(o, "name", &f->name));
-    FT_TRY(get_size(o, "bytes", &f->bytes));
-    return get_digest(o, f->sha256);
+    FT_TRY(ft_json_read_string(o, "name", &f->name));
+    FT_TRY(read_size(o, "bytes", &f->bytes));
+    return read_digest(o, f->sha256);
 }
 
 /* The array `key` of the manifest; all elements must be objects. */
-static ft_status get_array(const manifest_object *root, const char *key, const json_t **array)
+static ft_status read_objects(const ft_json_reader *root, const char *key, size_t *count)
 {
-    *array = json_object_get(root->json, key);
-    if (!json_is_array(*array))
-        return fail_field(root, key, "an array");
-    for (size_t i = 0; i < json_array_size(*array); i++)
-        if (!json_is_object(json_array_get(*array, i)))
-            return fail_field(root, key, "an array of objects");
+    json_t *array;
+    FT_TRY(ft_json_read_array(root, key, &array));
+    *count = json_array_size(array);
+    for (size_t i = 0; i < *count; i++)
+        if (!json_is_object(json_array_get(array, i)))
+            return ft_json_fail_member(root, key, "an array of objects");
     return FT_OK;
 }
 
-static manifest_object element(const manifest_object *root, const char *key, const json_t *array,
-                               size_t index)
-{
-    manifest_object o = { .json = json_array_get(array, index),
-                          .label = root->label,
-                          .err = root->err };
-    snprintf(o.where, sizeof o.where, "%s[%zu]: ", key, index);
-    return o;
-}
-
 /* A quantized state needs at least one tensor quantized that way. */
-static ft_status check_state_tensors(const ft_manifest *m, const manifest_object *root)
+static ft_status check_state_tensors(const ft_manifest *m, const ft_json_reader *root)
 {
     ft_artifact_state state = m->header.state;
     bool found = state == FT_ARTIFACT_FLOAT;
@@ -335,29 +303,25 @@ static ft_status check_state_tensors(const ft_manifest *m, const manifest_object
         found = state == FT_ARTIFACT_INT8 ? m->tensor[i].dtype == FT_I8
                                           : m->tensor[i].layout == FT_PANEL32;
     return found ? FT_OK
-                 : ft_fail(root->err, FT_EFORMAT, "%s: state %s, but no tensor is %s", root->label,
-                           ft_artifact_state_name(state),
-                           state == FT_ARTIFACT_INT8 ? "I8" : "in blocks");
+                 : ft_json_fail(root, FT_EFORMAT, "state %s, but no tensor is %s",
+                                ft_artifact_state_name(state),
+                                state == FT_ARTIFACT_INT8 ? "I8" : "in blocks");
 }
 
-static ft_status parse_lists(ft_manifest *m, const manifest_object *root)
+static ft_status parse_lists(ft_manifest *m, const ft_json_reader *root)
 {
-    const json_t *tensors, *files;
-    FT_TRY(get_array(root, "tensors", &tensors));
-    FT_TRY(get_array(root, "files", &files));
-    m->n_tensors = json_array_size(tensors);
-    m->n_files = json_array_size(files);
+    FT_TRY(read_objects(root, "tensors", &m->n_tensors));
+    FT_TRY(read_objects(root, "files", &m->n_files));
     m->tensor = ft_calloc(m->n_tensors, sizeof *m->tensor);
     m->file = ft_calloc(m->n_files, sizeof *m->file);
     if (m->tensor == NULL || m->file == NULL)
-        return ft_fail(root->err, FT_ENOMEM, "%s: no memory for %zu tensors", root->label,
-                       m->n_tensors);
+        return ft_json_fail(root, FT_ENOMEM, "no memory for %zu tensors", m->n_tensors);
     for (size_t i = 0; i < m->n_tensors; i++) {
-        manifest_object o = element(root, "tensors", tensors, i);
+        ft_json_reader o = ft_json_read_element(root, "tensors", i);
         FT_TRY(parse_tensor(&o, m->header.state, &m->tensor[i]));
     }
     for (size_t i = 0; i < m->n_files; i++) {
-        manifest_object o = element(root, "files", files, i);
+        ft_json_reader o = ft_json_read_element(root, "files", i);
         FT_TRY(parse_file(&o, &m->file[i]));
     }
     return check_state_tensors(m, root);
@@ -373,36 +337,36 @@ static bool parse_state(const char *text, ft_artifact_state *state)
     return false;
 }
 
-static ft_status parse_head(ft_artifact_header *h, const manifest_object *root)
+static ft_status parse_head(ft_artifact_header *h, const ft_json_reader *root)
 {
     const char *text;
     size_t version;
-    FT_TRY(get_string(root, "format", &text));
+    FT_TRY(ft_json_read_string(root, "format", &text));
     if (strcmp(text, "ft") != 0)
-        return fail_field(root, "format", "\"ft\"");
-    FT_TRY(get_size(root, "version", &version));
+        return ft_json_fail_member(root, "format", "\"ft\"");
+    FT_TRY(read_size(root, "version", &version));
     if (version != FT_ARTIFACT_VERSION)
-        return ft_fail(root->err, FT_EUNSUPPORTED,
-                       "%s: format version %zu, this program reads version %d", root->label,
-                       version, FT_ARTIFACT_VERSION);
+        return ft_json_fail(root, FT_EUNSUPPORTED,
+                            "format version %zu, this program reads version %d", version,
+                            FT_ARTIFACT_VERSION);
     /* Before anything that such a feature may have changed. */
-    const manifest_object tool = { json_object_get(root->json, "tool"), root->label,
-                                   "tool: ", root->err };
+    const json_t *writer = json_object_get(json_object_get(root->json, "tool"), "version");
     h->required = json_object_get(root->json, "requires");
-    FT_TRY(ft_features_check(h->required, ft_features, root->label,
-                             json_string_value(json_object_get(tool.json, "version")), root->err));
-    FT_TRY(get_string(root, "state", &text));
+    FT_TRY(ft_features_check(h->required, ft_features, root->file, json_string_value(writer),
+                             root->err));
+    ft_json_reader tool, config;
+    FT_TRY(ft_json_read_string(root, "state", &text));
     if (!parse_state(text, &h->state))
-        return fail_field(root, "state", "\"float\", \"blocks\" or \"int8\"");
-    FT_TRY(get_word(&tool, "name", &h->tool));
-    FT_TRY(get_word(root, "family", &h->family));
-    h->config = json_object_get(root->json, "config");
-    if (!json_is_object(h->config))
-        return fail_field(root, "config", "an object");
+        return ft_json_fail_member(root, "state", "\"float\", \"blocks\" or \"int8\"");
+    FT_TRY(ft_json_read_object(root, "tool", &tool));
+    FT_TRY(read_identifier(&tool, "name", &h->tool));
+    FT_TRY(read_identifier(root, "family", &h->family));
+    FT_TRY(ft_json_read_object(root, "config", &config));
+    h->config = config.json;
     h->recipe = json_object_get(root->json, "recipe");
     if (h->state != FT_ARTIFACT_FLOAT ? !json_is_object(h->recipe) : h->recipe != NULL)
-        return fail_field(root, "recipe",
-                          h->recipe == NULL ? "an object" : "none in a float artifact");
+        return ft_json_fail_member(root, "recipe",
+                                   h->recipe == NULL ? "an object" : "none in a float artifact");
     return FT_OK;
 }
 
@@ -410,20 +374,10 @@ ft_status ft_manifest_parse(ft_manifest *m, const char *label, const void *text,
                             ft_error *err)
 {
     *m = (ft_manifest){ 0 };
-    if (bytes > FT_ARTIFACT_MANIFEST_MAX_BYTES)
-        return ft_fail(err, FT_ELIMIT, "%s: " FT_MANIFEST_ENTRY ": %zu bytes, at most %d", label,
-                       bytes, FT_ARTIFACT_MANIFEST_MAX_BYTES);
-    json_error_t why;
-    m->json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    if (m->json == NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": line %d: %s", label, why.line,
-                       why.text);
-    const manifest_object root = { .json = m->json, .label = label, .err = err };
-    ft_status rc = FT_OK;
-    if (!json_is_object(m->json))
-        rc = ft_fail(err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": expected an object", label);
-    if (rc == FT_OK)
-        rc = parse_head(&m->header, &root);
+    ft_json_reader root = { .file = label, .err = err, .path = FT_MANIFEST_ENTRY ": " };
+    FT_TRY(ft_json_load(&root, JSON_OBJECT, text, bytes, FT_ARTIFACT_MANIFEST_MAX_BYTES));
+    m->json = root.json;
+    ft_status rc = parse_head(&m->header, &root);
     if (rc == FT_OK)
         rc = parse_lists(m, &root);
     if (rc != FT_OK)

@@ -7,6 +7,7 @@
 
 #include "runtime/graph/model_config_members.h"
 
+#include "runtime/base/json_reader.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -126,69 +127,46 @@ json_t *ft_config_to_json(const ft_config *config)
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static ft_status read_number(ft_config *out, const json_t *json, size_t i, const char *what,
-                             ft_error *err)
+static ft_status read_number(ft_config *out, const ft_json_reader *in, size_t i)
 {
-    const json_t *value = json_object_get(json, ft_config_ints[i].key);
+    const char *key = ft_config_ints[i].key;
+    const json_t *value = json_object_get(in->json, key);
     ft_member_kind whose = ft_config_ints[i].whose;
     if (value == NULL && (whose == FT_MEMBER_OPTIONAL || !has_kind(out, whose)))
         return FT_OK;
-    if (!json_is_integer(value))
-        return ft_fail(err, FT_EFORMAT, "%s: config: no integer \"%s\"", what,
-                       ft_config_ints[i].key);
-    json_int_t n = json_integer_value(value);
-    if (n < ft_config_ints[i].low || n > ft_config_ints[i].high)
-        return ft_fail(err, FT_EFORMAT,
-                       "%s: config: \"%s\" is %" JSON_INTEGER_FORMAT ", expected %d to %d", what,
-                       ft_config_ints[i].key, n, ft_config_ints[i].low, ft_config_ints[i].high);
-    *(int32_t *) member(out, ft_config_ints[i].field) = (int32_t) n;
-    return FT_OK;
+    return ft_json_to_int32(in, key, value, ft_config_ints[i].low, ft_config_ints[i].high,
+                            member(out, ft_config_ints[i].field));
 }
 
-static ft_status read_real(ft_config *out, const json_t *json, size_t i, const char *what,
-                           ft_error *err)
+static ft_status read_real(ft_config *out, const ft_json_reader *in, size_t i)
 {
-    const json_t *value = json_object_get(json, ft_config_doubles[i].key);
-    double number = json_number_value(value);
-    if (value == NULL)
+    const char *key = ft_config_doubles[i].key;
+    const json_t *value = json_object_get(in->json, key);
+    return value == NULL ? FT_OK
+                         : ft_json_to_number(in, key, value, ft_config_doubles[i].low,
+                                             ft_config_doubles[i].high,
+                                             member(out, ft_config_doubles[i].field));
+}
+
+static ft_status read_flag(ft_config *out, const ft_json_reader *in, size_t i)
+{
+    return json_object_get(in->json, flags[i].key) == NULL
+               ? FT_OK
+               : ft_json_read_bool(in, flags[i].key, member(out, flags[i].field));
+}
+
+static ft_status read_banned(ft_config *out, const ft_json_reader *in)
+{
+    json_t *list;
+    if (json_object_get(in->json, "banned") == NULL)
         return FT_OK;
-    if (!json_is_number(value) ||
-        !(number >= ft_config_doubles[i].low && number <= ft_config_doubles[i].high))
-        return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is not a number from %g to %g", what,
-                       ft_config_doubles[i].key, ft_config_doubles[i].low,
-                       ft_config_doubles[i].high);
-    *(double *) member(out, ft_config_doubles[i].field) = number;
-    return FT_OK;
-}
-
-static ft_status read_flag(ft_config *out, const json_t *json, size_t i, const char *what,
-                           ft_error *err)
-{
-    const json_t *value = json_object_get(json, flags[i].key);
-    if (value != NULL && !json_is_boolean(value))
-        return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is neither true nor false", what,
-                       flags[i].key);
-    *(bool *) member(out, flags[i].field) = json_is_true(value);
-    return FT_OK;
-}
-
-static ft_status read_banned(ft_config *out, const json_t *json, const char *what, ft_error *err)
-{
-    const json_t *list = json_object_get(json, "banned"), *id;
-    size_t i;
-    if (list == NULL)
-        return FT_OK;
-    if (!json_is_array(list) || json_array_size(list) > FT_MAX_BANNED)
-        return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\" is not a list of at most %d ids", what,
-                       FT_MAX_BANNED);
-    json_array_foreach(list, i, id)
-    {
-        json_int_t n = json_is_integer(id) ? json_integer_value(id) : -1;
-        if (n < 0 || n >= out->vocabulary)
-            return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\": id %zu is not 0 to %d", what,
-                           i, out->vocabulary - 1);
-        out->banned[out->num_banned++] = (int32_t) n;
-    }
+    FT_TRY(ft_json_read_array(in, "banned", &list));
+    if (json_array_size(list) > FT_MAX_BANNED)
+        return ft_json_fail(in, FT_EFORMAT, "%sbanned: %zu ids, expected at most %d", in->path,
+                            json_array_size(list), FT_MAX_BANNED);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        FT_TRY(ft_json_to_int32(in, "banned", json_array_get(list, i), 0, out->vocabulary - 1,
+                                &out->banned[out->num_banned++]));
     return FT_OK;
 }
 
@@ -198,60 +176,61 @@ static bool is_eps(double value)
     return value > 0.0 && value < 1.0 && (float) value > 0.0f;
 }
 
-static const char *string_of(const json_t *json, const char *key)
+static ft_status read_eps(ft_config *out, const ft_json_reader *in)
 {
-    return json_string_value(json_object_get(json, key));
+    double eps = json_number_value(json_object_get(in->json, "eps"));
+    out->eps = (float) eps;
+    return is_eps(eps) ? FT_OK : ft_json_fail_member(in, "eps", "a float from 0 to 1, exclusive");
 }
 
-static ft_status read_strings(ft_config *out, const json_t *json, const char *what, ft_error *err)
+/* Names of enumerations.  A missing one fails, unless it is optional. */
+static ft_status read_names(ft_config *out, const ft_json_reader *in)
 {
-    const char *activation = string_of(json, "activation");
-    const json_t *rope = json_object_get(json, "rope");
-    const json_t *sinusoids = json_object_get(json, "sinusoids");
-    const json_t *pooler = json_object_get(json, "pooler");
-    const json_t *normalize = json_object_get(json, "normalize");
+    const char *activation = json_string_value(json_object_get(in->json, "activation"));
+    const char *head = json_string_value(json_object_get(in->json, "head"));
+    const char *embedding = json_string_value(json_object_get(in->json, "embedding"));
+    const json_t *rope = json_object_get(in->json, "rope");
+    const json_t *sinusoids = json_object_get(in->json, "sinusoids");
     const char *bad =
         activation == NULL || !ft_activation_parse(activation, &out->activation) ? "activation"
-        : !ft_head_parse(string_of(json, "head"), &out->head)                    ? "head"
-        : !ft_embedding_parse(string_of(json, "embedding"), &out->embedding)     ? "embedding"
-        : rope != NULL && !ft_rope_parse(string_of(json, "rope"), &out->rope)    ? "rope"
-        : sinusoids != NULL && !ft_sinusoids_parse(string_of(json, "sinusoids"), &out->sinusoids)
+        : !ft_head_parse(head, &out->head)                                       ? "head"
+        : !ft_embedding_parse(embedding, &out->embedding)                        ? "embedding"
+        : rope != NULL && !ft_rope_parse(json_string_value(rope), &out->rope)    ? "rope"
+        : sinusoids != NULL && !ft_sinusoids_parse(json_string_value(sinusoids), &out->sinusoids)
             ? "sinusoids"
-        : !is_eps(json_number_value(json_object_get(json, "eps"))) ? "eps"
-        : !json_is_boolean(pooler)                                 ? "pooler"
-        : !json_is_boolean(normalize)                              ? "normalize"
-                                                                   : NULL;
-    if (bad != NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is missing or unknown", what, bad);
-    out->eps = (float) json_number_value(json_object_get(json, "eps"));
-    out->pooler = json_is_true(pooler);
-    out->normalize = json_is_true(normalize);
-    return FT_OK;
+            : NULL;
+    return bad == NULL ? FT_OK : ft_json_fail_member(in, bad, "a name that this version knows");
 }
 
 /* Artifacts of classifiers that are older than this key do not have it. */
-static ft_status read_problem(ft_config *out, const json_t *json, const char *what, ft_error *err)
+static ft_status read_problem(ft_config *out, const ft_json_reader *in)
 {
-    const json_t *problem = json_object_get(json, "problem_type");
+    const json_t *problem = json_object_get(in->json, "problem_type");
     out->problem_type = ft_problem_default(out->labels);
     if (problem == NULL || ft_problem_parse(json_string_value(problem), &out->problem_type))
         return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: config: \"problem_type\" is unknown", what);
+    return ft_json_fail_member(in, "problem_type", "a name that this version knows");
 }
 
 ft_status ft_config_from_json(ft_config *out, const json_t *json, ft_kind kind, const char *what,
                               ft_error *err)
 {
+    const ft_json_reader in = {
+        .json = (json_t *) (uintptr_t) json, .file = what, .err = err, .path = "config: "
+    };
     memset(out, 0, sizeof *out);
     out->kind = kind; /* which numbers there must be depends on it */
-    FT_TRY(read_strings(out, json, what, err));
+    FT_TRY(read_names(out, &in));
+    FT_TRY(read_eps(out, &in));
+    FT_TRY(ft_json_read_bool(&in, "pooler", &out->pooler));
+    FT_TRY(ft_json_read_bool(&in, "normalize", &out->normalize));
     for (size_t i = 0; i < FT_COUNT(ft_config_ints); i++)
-        FT_TRY(read_number(out, json, i, what, err));
-    FT_TRY(read_problem(out, json, what, err));
+        FT_TRY(read_number(out, &in, i));
+    FT_TRY(read_problem(out, &in));
     for (size_t i = 0; i < FT_COUNT(ft_config_doubles); i++)
-        FT_TRY(read_real(out, json, i, what, err));
+        FT_TRY(read_real(out, &in, i));
     for (size_t i = 0; i < FT_COUNT(flags); i++)
-        FT_TRY(read_flag(out, json, i, what, err));
-    FT_TRY(read_banned(out, json, what, err));
+        FT_TRY(read_flag(out, &in, i));
+    FT_TRY(read_banned(out, &in));
     return ft_config_check(out, what, err);
 }

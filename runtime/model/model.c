@@ -164,12 +164,10 @@ static ft_status read_head(ft_model *model, ft_error *err)
 /* id2label of the checkpoint; optional. */
 static void read_labels(ft_model *model)
 {
-    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "config.json");
-    if (file == NULL)
-        return;
-    json_t *json = json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
-    model->labels = json_incref(json_object_get(json, "id2label"));
-    json_decref(json);
+    ft_json_reader in = { .file = model->path };
+    (void) ft_artifact_load_json(model->artifact, "config.json", &in);
+    model->labels = json_incref(json_object_get(in.json, "id2label"));
+    json_decref(in.json);
 }
 
 /* From bound weights to a plan on the device. */

@@ -78,15 +78,15 @@ static ft_status add_content(ft_added_tokens *set, const char *content, size_t b
 {
     int32_t other;
     if (bytes == 0)
-        return ft_fail(in->err, FT_EUNSUPPORTED, "%s: %scontent: \"%.64s\" is empty%s", in->file,
-                       in->path, added->content, added->normalized ? " when normalized" : "");
+        return ft_json_fail(in, FT_EUNSUPPORTED, "%scontent: \"%.64s\" is empty%s", in->path,
+                            added->content, added->normalized ? " when normalized" : "");
     if (ft_trie_longest_prefix(&set->trie, FT_TRIE_ROOT, content, bytes, &other) == bytes)
-        return ft_fail(in->err, FT_EUNSUPPORTED,
-                       "%s: %scontent: \"%.64s\" normalizes to the same text as another", in->file,
-                       in->path, added->content);
+        return ft_json_fail(in, FT_EUNSUPPORTED,
+                            "%scontent: \"%.64s\" normalizes to the same text as another", in->path,
+                            added->content);
     ft_status rc = ft_added_tokens_add(set, content, bytes, added->token);
     if (rc == FT_ELIMIT)
-        return ft_fail(in->err, rc, "%s: added_tokens: more than 2^24 prefixes", in->file);
+        return ft_json_fail(in, rc, "added_tokens: more than 2^24 prefixes");
     return rc == FT_OK ? FT_OK : ft_json_fail_no_memory(in);
 }
 
@@ -115,8 +115,8 @@ static ft_status add_token(ft_tokenizer *t, const added_token *added, const ft_j
     if (rc == FT_OK)
         rc = add_content(&t->normalized, text, bytes, added, in);
     else if (rc == FT_ELIMIT)
-        rc = ft_fail(in->err, rc, "%s: %scontent: normalizer: adds more than %zu bytes to its %zu",
-                     in->file, in->path, growth, content);
+        rc = ft_json_fail(in, rc, "%scontent: normalizer: adds more than %zu bytes to its %zu",
+                          in->path, growth, content);
     else
         rc = ft_json_fail_no_memory(in);
     if (rc == FT_OK)
@@ -133,9 +133,9 @@ static ft_status check_duplicate_ids(ft_vocabulary *vocabulary, const ft_json_re
     const ft_vocabulary_token *duplicate = ft_vocabulary_find_duplicate_id(vocabulary);
     if (duplicate == NULL)
         return FT_OK;
-    return ft_fail(file->err, FT_EUNSUPPORTED,
-                   "%s: added_tokens: id %" PRId32 " is used by a word of the vocabulary",
-                   file->file, duplicate->id);
+    return ft_json_fail(file, FT_EUNSUPPORTED,
+                        "added_tokens: id %" PRId32 " is used by a word of the vocabulary",
+                        duplicate->id);
 }
 
 ft_status ft_json_read_added_tokens(ft_tokenizer *t, const ft_json_reader *file)

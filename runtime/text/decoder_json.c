@@ -36,9 +36,8 @@ static ft_status read_strip(ft_decoder_config *d, const ft_json_reader *in)
 {
     int64_t stop;
     FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", "content", "start", "stop"));
-    FT_TRY(ft_json_read_integer(in, "start", json_object_get(in->json, "start"), INT64_MAX,
-                                &d->max_strip));
-    FT_TRY(ft_json_read_integer(in, "stop", json_object_get(in->json, "stop"), INT64_MAX, &stop));
+    FT_TRY(ft_json_read_integer(in, "start", 0, INT64_MAX, &d->max_strip));
+    FT_TRY(ft_json_read_integer(in, "stop", 0, INT64_MAX, &stop));
     if (stop != 0)
         return ft_json_fail_value(in, FT_EUNSUPPORTED, "stop", json_object_get(in->json, "stop"),
                                   "0");

@@ -16,18 +16,7 @@
 ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
                                 int32_t *id)
 {
-    int64_t value64;
-    ft_status rc = ft_json_read_integer(in, key, value, INT32_MAX, &value64);
-    *id = (int32_t) value64;
-    return rc;
-}
-
-ft_status ft_json_read_optional_bool(const ft_json_reader *in, const char *key, bool fallback,
-                                     bool *flag)
-{
-    const json_t *value = json_object_get(in->json, key);
-    *flag = fallback;
-    return value == NULL || json_is_null(value) ? FT_OK : ft_json_read_bool(in, key, flag);
+    return ft_json_to_int32(in, key, value, 0, INT32_MAX, id);
 }
 
 ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,

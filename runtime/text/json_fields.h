@@ -12,10 +12,6 @@
 ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
                                 int32_t *id);
 
-/* An optional boolean; `fallback` is its value when it is missing or null. */
-ft_status ft_json_read_optional_bool(const ft_json_reader *in, const char *key, bool fallback,
-                                     bool *flag);
-
 /* A copy of a string member of 1 to `max_bytes` bytes; the caller frees it. */
 ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,
                               char **out);

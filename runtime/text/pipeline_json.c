@@ -161,8 +161,7 @@ static ft_status read_replacement(const ft_json_reader *in, const char **text)
         ft_utf8_decode_next(&next);
     if (next > *text && *next == '\0')
         return FT_OK;
-    return ft_json_fail_value(in, FT_EFORMAT, "replacement",
-                              json_object_get(in->json, "replacement"), "one character");
+    return ft_json_fail_member(in, "replacement", "one character");
 }
 
 /* Old files have "add_prefix_space" instead of, or in addition to, "prepend_scheme". */

@@ -22,9 +22,9 @@
 /* A member that must be null or missing, or "" where that means the same. */
 static ft_status require_null(const ft_json_reader *in, const char *key)
 {
-    const json_t *value = json_object_get(in->json, key);
+    const json_t *value = ft_json_get(in, key);
     const char *text = json_string_value(value);
-    if (value == NULL || json_is_null(value) || (text != NULL && text[0] == '\0'))
+    if (value == NULL || (text != NULL && text[0] == '\0'))
         return FT_OK;
     return ft_json_fail_value(in, FT_EUNSUPPORTED, key, value, "null");
 }
@@ -39,9 +39,7 @@ static ft_status read_unk_token(const ft_vocabulary *vocabulary, const ft_json_r
     FT_TRY(ft_json_read_string(in, "unk_token", &text));
     const ft_vocabulary_token *token = ft_vocabulary_find(vocabulary, text, strlen(text));
     if (token == NULL)
-        return ft_json_fail_value(in, FT_EFORMAT, "unk_token",
-                                  json_object_get(in->json, "unk_token"),
-                                  "a token of the vocabulary");
+        return ft_json_fail_member(in, "unk_token", "a token of the vocabulary");
     *id = token->id;
     return FT_OK;
 }
@@ -53,8 +51,7 @@ static ft_status fill_trie(ft_trie *trie, const ft_vocabulary *vocabulary, const
         ft_status rc =
             ft_trie_add(trie, ft_vocabulary_token_text(vocabulary, token), token->bytes, token->id);
         if (rc == FT_ELIMIT)
-            return ft_fail(in->err, rc, "%s: model.vocab: more than 2^24 prefixes of tokens",
-                           in->file);
+            return ft_json_fail(in, rc, "model.vocab: more than 2^24 prefixes of tokens");
         if (rc != FT_OK)
             return ft_json_fail_no_memory(in);
     }
@@ -67,9 +64,9 @@ static ft_status require_table(const ft_json_reader *in, const char *key, ft_jso
 {
     if (span.end > 0)
         return FT_OK;
-    return ft_fail(in->err, FT_EUNSUPPORTED,
-                   "%s: model.%s: found %s whose name has escapes, expected plain letters",
-                   in->file, key, found);
+    return ft_json_fail(in, FT_EUNSUPPORTED,
+                        "model.%s: found %s whose name has escapes, expected plain letters", key,
+                        found);
 }
 
 static ft_status read_wordpiece(ft_tokenizer *t, const ft_json_reader *in)
@@ -81,9 +78,7 @@ static ft_status read_wordpiece(ft_tokenizer *t, const ft_json_reader *in)
                                   "max_input_chars_per_word", "vocab"));
     FT_TRY(read_unk_token(&t->vocabulary, in, &model->unknown));
     FT_TRY(ft_json_read_string(in, "continuing_subword_prefix", &prefix));
-    FT_TRY(ft_json_read_integer(in, "max_input_chars_per_word",
-                                json_object_get(in->json, "max_input_chars_per_word"), INT64_MAX,
-                                &limit));
+    FT_TRY(ft_json_read_integer(in, "max_input_chars_per_word", 0, INT64_MAX, &limit));
     FT_TRY(fill_trie(&model->trie, &t->vocabulary, in));
     model->max_word_chars = (size_t) limit;
     model->has_continuation =
@@ -107,8 +102,7 @@ static ft_status read_bpe(ft_tokenizer *t, const ft_json_reader *in,
     FT_TRY(ft_json_read_optional_bool(in, "fuse_unk", false, &model->fuse_unknown));
     FT_TRY(ft_json_read_optional_bool(in, "byte_fallback", false, &model->byte_fallback));
     FT_TRY(ft_json_read_optional_bool(in, "ignore_merges", false, &model->ignore_merges));
-    const json_t *unknown = json_object_get(in->json, "unk_token");
-    if (unknown != NULL && !json_is_null(unknown))
+    if (ft_json_get(in, "unk_token") != NULL)
         FT_TRY(read_unk_token(&t->vocabulary, in, &model->unknown));
     FT_TRY(ft_json_read_array(in, "merges", &merges));
     FT_TRY(require_table(in, "merges", tables->merges, "an array"));
@@ -139,7 +133,7 @@ static ft_status read_file(ft_tokenizer *t, const ft_json_reader *file,
                            const ft_tokenizer_tables *tables)
 {
     if (!json_is_object(file->json))
-        return ft_fail(file->err, FT_EFORMAT, "%s: found an array, expected an object", file->file);
+        return ft_json_fail(file, FT_EFORMAT, "found a JSON array, expected a JSON object");
     FT_TRY(FT_JSON_REJECT_UNKNOWN(file, "version", "truncation", "padding", "added_tokens",
                                   "normalizer", "pre_tokenizer", "post_processor", "decoder",
                                   "model"));
@@ -161,8 +155,7 @@ static ft_status parse_rest(ft_json_reader *file, const ft_tokenizer_tables *tab
     ft_strbuf rest = { 0 };
     if (!ft_tokenizer_tables_strip(tables, &rest))
         return ft_json_fail_no_memory(file);
-    file->json =
-        json_loadb(rest.bytes == 0 ? "" : rest.data, rest.bytes, JSON_REJECT_DUPLICATES, &why);
+    file->json = ft_json_parse(rest.data, rest.bytes, JSON_REJECT_DUPLICATES, &why);
     ft_strbuf_fini(&rest);
     if (file->json != NULL)
         return FT_OK;
@@ -170,8 +163,8 @@ static ft_status parse_rest(ft_json_reader *file, const ft_tokenizer_tables *tab
         return ft_json_fail_no_memory(file);
     int line, column;
     ft_tokenizer_tables_line_column(tables, (size_t) why.position, &line, &column);
-    return ft_fail(file->err, FT_EFORMAT, "%s: line %d, column %d: %s", file->file, line, column,
-                   why.text);
+    return ft_json_fail(file, FT_EFORMAT, "line %d, column %d: not valid JSON: %s", line, column,
+                        why.text);
 }
 
 ft_status ft_tokenizer_read_json(ft_tokenizer *tokenizer, const char *name, const char *json,

@@ -11,6 +11,7 @@
 
 #include "runtime/error.h"
 #include "runtime/base/json_build.h"
+#include "runtime/base/json_reader.h"
 #include "runtime/text/tokenizer.h"
 
 #include <jansson.h>
@@ -20,21 +21,19 @@
 static const char file_name[] = "vocab.json";
 static const char metaspace[] = "\xe2\x96\x81"; /* U+2581 */
 
-static ft_status check_words(json_t *words, ft_error *err)
+static ft_status check_words(const ft_json_reader *words)
 {
     const char *word;
     json_t *id;
-    if (!json_is_object(words))
-        return ft_fail(err, FT_EFORMAT, "%s: expected a JSON object", file_name);
-    json_object_foreach(words, word, id)
+    json_object_foreach(words->json, word, id)
     {
         if (!json_is_integer(id))
-            return ft_fail(err, FT_EFORMAT, "%s: \"%.64s\" has no integer", file_name, word);
+            return ft_json_fail(words, FT_EFORMAT, "\"%.64s\" has no integer", word);
         if (strstr(word, metaspace) != NULL)
-            return ft_fail(err, FT_EUNSUPPORTED,
-                           "%s: has subword pieces (\"%.64s\"), which need a tokenizer.json: "
-                           "use token ids instead",
-                           file_name, word);
+            return ft_json_fail(words, FT_EUNSUPPORTED,
+                                "has subword pieces (\"%.64s\"), which need a tokenizer.json: "
+                                "use token ids instead",
+                                word);
     }
     return FT_OK;
 }
@@ -108,16 +107,18 @@ ft_status ft_word_level_tokenizer_open(ft_tokenizer **out, const char *json, siz
                                        int32_t end, const int32_t *special, size_t n_special,
                                        ft_error *err)
 {
-    json_t *words = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, NULL), *tokenizer = NULL;
+    ft_json_reader words = { .file = file_name, .err = err };
+    json_t *tokenizer = NULL;
     *out = NULL;
-    ft_status status = check_words(words, err);
-    if (status == FT_OK && word_of(words, end) == NULL)
-        status = ft_fail(err, FT_EFORMAT, "%s: has no word of the EOS id %d", file_name, end);
+    FT_TRY(ft_json_load(&words, JSON_OBJECT, json, bytes, FT_TOKENIZER_MAX_FILE));
+    ft_status status = check_words(&words);
+    if (status == FT_OK && word_of(words.json, end) == NULL)
+        status = ft_json_fail(&words, FT_EFORMAT, "has no word of the EOS id %d", end);
     if (status == FT_OK) {
-        tokenizer = make_tokenizer_json(words, end, special, n_special);
+        tokenizer = make_tokenizer_json(words.json, end, special, n_special);
         status = parse(out, tokenizer, err);
     }
     json_decref(tokenizer);
-    json_decref(words);
+    json_decref(words.json);
     return status;
 }

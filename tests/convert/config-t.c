@@ -5,9 +5,9 @@
  */
 #include <config.h>
 
-#include "convert/config/json.h"
 #include "convert/config/sentence_transformers.h"
 #include "kernels/op.h"
+#include "runtime/base/json_reader.h"
 #include "runtime/mem.h"
 #include "tests/lib/models/origin.h"
 #include "tests/tap/tap.h"
@@ -138,22 +138,23 @@ static const bad_origin bad[] = {
 
     /* Sizes */
     { bert, "{\"hidden_size\": \"REMOVE\"}", FT_EFORMAT, "no hidden_size, which a bert needs" },
-    { bert, "{\"hidden_size\": null}", FT_EFORMAT, "hidden_size is null, expected an integer" },
-    { bert, "{\"hidden_size\": 256.5}", FT_EFORMAT, "hidden_size is 256.5, expected" },
-    { bert, "{\"hidden_size\": \"256\"}", FT_EFORMAT, "hidden_size is \"256\"" },
+    { bert, "{\"hidden_size\": null}", FT_EFORMAT, "hidden_size: found null, expected an integer" },
+    { bert, "{\"hidden_size\": 256.5}", FT_EFORMAT, "hidden_size: found 256.5, expected" },
+    { bert, "{\"hidden_size\": \"256\"}", FT_EFORMAT, "hidden_size: found \"256\"" },
     { bert, "{\"num_hidden_layers\": 0}", FT_EFORMAT, "an integer from 1 to 1000" },
-    { bert, "{\"num_hidden_layers\": -4}", FT_EFORMAT, "num_hidden_layers is -4" },
-    { bert, "{\"num_hidden_layers\": 1001}", FT_EFORMAT, "num_hidden_layers is 1001" },
-    { bert, "{\"vocab_size\": 9223372036854775807}", FT_EFORMAT, "vocab_size is 9223372036854775" },
+    { bert, "{\"num_hidden_layers\": -4}", FT_EFORMAT, "num_hidden_layers: found -4" },
+    { bert, "{\"num_hidden_layers\": 1001}", FT_EFORMAT, "num_hidden_layers: found 1001" },
+    { bert, "{\"vocab_size\": 9223372036854775807}", FT_EFORMAT,
+      "vocab_size: found 9223372036854775" },
     { bert, "{\"num_attention_heads\": 3}", FT_EFORMAT, "3 heads do not divide 256 columns" },
     { roberta, "{\"pad_token_id\": 600}", FT_EFORMAT, "position offset 601, but only 514" },
-    { roberta, "{\"pad_token_id\": -1}", FT_EFORMAT, "pad_token_id is -1" },
-    { roberta, "{\"pad_token_id\": null}", FT_EFORMAT, "pad_token_id is null" },
+    { roberta, "{\"pad_token_id\": -1}", FT_EFORMAT, "pad_token_id: found -1" },
+    { roberta, "{\"pad_token_id\": null}", FT_EFORMAT, "pad_token_id: found null" },
 
     /* Arithmetic */
-    { bert, "{\"layer_norm_eps\": 0}", FT_EFORMAT, "layer_norm_eps is 0, expected a positive" },
-    { bert, "{\"layer_norm_eps\": 1}", FT_EFORMAT, "layer_norm_eps is 1" },
-    { bert, "{\"layer_norm_eps\": \"1e-12\"}", FT_EFORMAT, "layer_norm_eps is \"1e-12\"" },
+    { bert, "{\"layer_norm_eps\": 0}", FT_EFORMAT, "layer_norm_eps: found 0, expected a positive" },
+    { bert, "{\"layer_norm_eps\": 1}", FT_EFORMAT, "layer_norm_eps: found 1" },
+    { bert, "{\"layer_norm_eps\": \"1e-12\"}", FT_EFORMAT, "layer_norm_eps: found \"1e-12\"" },
     { distilbert, "{\"layer_norm_eps\": 1e-5}", FT_EUNSUPPORTED,
       "layer_norm_eps is 1e-5, only 1e-12 is supported" },
     { bert, "{\"hidden_act\": \"quick_gelu\"}", FT_EUNSUPPORTED,
@@ -174,17 +175,18 @@ static const bad_origin bad[] = {
       "quantization_config is {\"bits\": 4}, but quantized weights are not supported" },
 
     /* Labels */
-    { bert, "{\"id2label\": [\"a\", \"b\"]}", FT_EFORMAT, "id2label is [\"a\"" },
-    { bert, "{\"id2label\": {}}", FT_EFORMAT, "id2label is {}" },
-    { bert, "{\"id2label\": {\"1\": \"a\", \"2\": \"b\"}}", FT_EFORMAT, "id2label is {" },
+    { bert, "{\"id2label\": [\"a\", \"b\"]}", FT_EFORMAT, "id2label: found [\"a\"" },
+    { bert, "{\"id2label\": {}}", FT_EFORMAT, "id2label: found {}" },
+    { bert, "{\"id2label\": {\"1\": \"a\", \"2\": \"b\"}}", FT_EFORMAT, "id2label: found {" },
     { bert, "{\"num_labels\": 3}", FT_EFORMAT, "id2label has 6 names, but num_labels is 3" },
-    { bert, "{\"id2label\": null, \"num_labels\": 0}", FT_EFORMAT, "num_labels is 0" },
-    { bert, "{\"id2label\": null, \"num_labels\": \"6\"}", FT_EFORMAT, "num_labels is \"6\"" },
-    { bert, "{\"id2label\": null, \"num_labels\": 9999999999}", FT_EFORMAT, "num_labels is 9999" },
+    { bert, "{\"id2label\": null, \"num_labels\": 0}", FT_EFORMAT, "num_labels: found 0" },
+    { bert, "{\"id2label\": null, \"num_labels\": \"6\"}", FT_EFORMAT, "num_labels: found \"6\"" },
+    { bert, "{\"id2label\": null, \"num_labels\": 9999999999}", FT_EFORMAT,
+      "num_labels: found 9999" },
 
     { bert, "{\"problem_type\": \"clustering\"}", FT_EFORMAT,
-      "problem_type is \"clustering\", expected \"single_label_classification\", " },
-    { bert, "{\"problem_type\": 1}", FT_EFORMAT, "problem_type is 1" },
+      "problem_type: found \"clustering\", expected \"single_label_classification\", " },
+    { bert, "{\"problem_type\": 1}", FT_EFORMAT, "problem_type: found 1" },
     { "cross-encoder",
       "{\"sentence_transformers\": {\"activation_fn\": \"torch.nn.modules.activation.Tanh\"}}",
       FT_EUNSUPPORTED, "activation_fn is \"torch.nn.modules.activation.Tanh\", which may change" },
@@ -207,7 +209,8 @@ static const struct {
     const char *what, *text, *part;
 } broken[] = {
     { "an empty file", "", "not valid JSON" },
-    { "a missing value", "{\"model_type\": \"bert\",\n\"hidden_size\": }", "line 2: not valid" },
+    { "a missing value", "{\"model_type\": \"bert\",\n\"hidden_size\": }",
+      "line 2, column 16: not valid" },
     { "an array", "[1, 2]", "expected a JSON object" },
     { "a duplicate key", "{\"hidden_size\": 1, \"hidden_size\": 2}", "duplicate" },
     { "a byte that is not UTF-8", "{\"a\": \"\xff\"}", "not valid JSON" },
@@ -294,7 +297,7 @@ static void test_modules(void)
     static const struct {
         const char *text, *part;
     } refused[] = {
-        { "{}", "modules.json: expected a JSON array" },
+        { "{}", "modules.json: found a JSON object, expected a JSON array" },
         { "[]", "no Pooling" },
         { "[" TRANSFORMER "]", "no Pooling" },
         { "[" POOLING "]", "module 0 is \"sentence_transformers.models.Pooling\"" },
@@ -341,7 +344,7 @@ static void test_pooling(void)
         const char *text, *part;
     } refused[] = {
         { "{\"word_embedding_dimension\": 768, \"pooling_mode_mean_tokens\": true}",
-          "word_embedding_dimension is 768, expected 384" },
+          "word_embedding_dimension: found 768, expected 384" },
         { "{\"pooling_mode_max_tokens\": true}", "pooling mode max_tokens is not supported" },
         { "{\"pooling_mode\": \"lasttoken\"}", "pooling mode lasttoken is not supported" },
         { "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": true}",

@@ -65,13 +65,13 @@ static void test_bad(void)
         { vit, "{\"architectures\": [\"ViTForMaskedImageModeling\"]}", FT_EUNSUPPORTED,
           "architectures [\"ViTForMaskedImageModeling\"] is not supported" },
         { vit, "{\"image_size\": [224, 224, 3]}", FT_EFORMAT,
-          "image_size is [224, 224, 3], expected an integer, or a list of two" },
+          "image_size: found [224, 224, 3], expected an integer, or a list of two" },
         { vit, "{\"image_size\": [224, 0]}", FT_EFORMAT,
-          "image_size is 0, expected an integer from 1 to 65536" },
+          "image_size: found 0, expected an integer from 1 to 65536" },
         { vit, "{\"patch_size\": \"16\"}", FT_EFORMAT,
-          "patch_size is \"16\", expected an integer from 1 to 65536" },
+          "patch_size: found \"16\", expected an integer from 1 to 65536" },
         { vit, "{\"num_channels\": 0}", FT_EFORMAT,
-          "num_channels is 0, expected an integer from 1 to 1024" },
+          "num_channels: found 0, expected an integer from 1 to 1024" },
         { vit, "{\"patch_size\": 225}", FT_EFORMAT,
           "config: images of 224 x 224 are smaller than patches of 225 x 225" },
         { vit, "{\"image_size\": 60000, \"patch_size\": 60000}", FT_EFORMAT,
@@ -80,7 +80,7 @@ static void test_bad(void)
         { vit, "{\"image_size\": 8000, \"patch_size\": 1, \"num_channels\": 1}", FT_EFORMAT,
           "config: 64000001 positions, at most 16777216" },
         { vit, "{\"num_attention_heads\": 5}", FT_EFORMAT, "5 heads do not divide 768 columns" },
-        { vit, "{\"qkv_bias\": 1}", FT_EFORMAT, "qkv_bias is 1, expected true or false" },
+        { vit, "{\"qkv_bias\": 1}", FT_EFORMAT, "qkv_bias: found 1, expected true or false" },
         { vit, "{\"hidden_act\": \"quick_gelu\"}", FT_EUNSUPPORTED,
           "hidden_act \"quick_gelu\" is not supported" },
         { vit, "{\"pooler_output_size\": 5}", FT_EUNSUPPORTED,
@@ -126,10 +126,13 @@ static void test_manifest(void)
     static const struct {
         const char *patch, *why;
     } bad[] = {
-        { "{\"channels\": null}", "m.ft: config: no integer \"channels\"" },
-        { "{\"channels\": 0}", "m.ft: config: \"channels\" is 0, expected 1 to 1024" },
-        { "{\"leading\": null}", "m.ft: config: no integer \"leading\"" },
-        { "{\"leading\": 3}", "m.ft: config: \"leading\" is 3, expected 1 to 2" },
+        { "{\"channels\": null}",
+          "m.ft: config: channels: found nothing, expected an integer from 1 to 1024" },
+        { "{\"channels\": 0}",
+          "m.ft: config: channels: found 0, expected an integer from 1 to 1024" },
+        { "{\"leading\": null}",
+          "m.ft: config: leading: found nothing, expected an integer from 1 to 2" },
+        { "{\"leading\": 3}", "m.ft: config: leading: found 3, expected an integer from 1 to 2" },
         { "{\"positions\": 12}", "m.ft: config: 12 positions, but images become 13 tokens" },
         { "{\"vocabulary\": 7}", "m.ft: config: an image encoder with members of a text model" },
         { "{\"types\": 2}", "m.ft: config: an image encoder with members of a text model" },
@@ -138,7 +141,7 @@ static void test_manifest(void)
           "m.ft: config: an image encoder with members of a decoder" },
         { "{\"head\": \"dense\", \"labels\": 2}", "m.ft: config: images with head dense" },
         { "{\"channels\": null, \"vocabulary\": 5, \"qkv_bias\": null}",
-          "m.ft: config: no integer \"channels\"" },
+          "m.ft: config: channels: found nothing, expected an integer from 1 to 1024" },
     };
     ft_config config, again;
     ft_error err;

@@ -277,13 +277,14 @@ static void test_sentence(void)
     tiny_write_file(&t, "sentence_bert_config.json", "{\"max_seq_length\": \"7\"}");
     ok(converted_open(&t, &keep) == NULL, "a max_seq_length that is not a number is refused");
     has(converted_problem(0),
-        "sentence_bert_config.json: max_seq_length is \"7\", expected an integer from 1",
+        "sentence_bert_config.json: max_seq_length: found \"7\", expected an integer from 1",
         "the error of a wrong max_seq_length names the key");
     tiny_write_file(&t, "sentence_bert_config.json", "{}");
 
     tiny_write_file(&t, "1_Pooling/config.json", "{\"word_embedding_dimension\": 9}");
     ok(converted_open(&t, &keep) == NULL, "a different word_embedding_dimension is refused");
-    has(converted_problem(0), "1_Pooling/config.json: word_embedding_dimension is 9, expected 8",
+    has(converted_problem(0),
+        "1_Pooling/config.json: word_embedding_dimension: found 9, expected 8",
         "the error of a different word_embedding_dimension names the key");
     unlink(strcat(strcpy((char[128]){ 0 }, t.folder), "/1_Pooling/config.json"));
     ok(converted_open(&t, &keep) == NULL,

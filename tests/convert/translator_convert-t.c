@@ -354,7 +354,7 @@ static void test_files(void)
     tiny_write_file(&t, "generation_config.json", "{\"decoder_start_token_id\": 97}");
     ok(converted(&t, &keep) == NULL, "a start token outside the vocabulary is refused");
     has(converted_problem(0),
-        "generation_config.json: decoder_start_token_id is 97, expected an integer from 0 to "
+        "generation_config.json: decoder_start_token_id: found 97, expected an integer from 0 to "
         "96",
         "the error of a wrong start token names generation_config.json");
     tiny_write_file(&t, "generation_config.json", "[]");

@@ -226,13 +226,14 @@ static void test_refusals(void)
     static const struct {
         const char *text, *why;
     } bad[] = {
-        { "{", "p.json: line 1: " },
-        { "[]", "p.json: is not a JSON object" },
+        { "{", "p.json: line 1, column 1: not valid JSON: " },
+        { "[]", "p.json: found a JSON array, expected a JSON object" },
         { "{\"image_processor_type\": \"CLIPImageProcessor\"}",
           "p.json: image_processor_type: found \"CLIPImageProcessor\", expected ViTImageProcessor "
           "or DeiTImageProcessor" },
         { "{\"size\": {\"shortest_edge\": 224}}",
-          "p.json: size: found an object, expected a number, or an object of width and height" },
+          "p.json: size: found {\"shortest_edge\": 224}, expected a number, or an object of width "
+          "and height" },
         { "{\"size\": 0}", "p.json: size: found 0, expected an integer from 1 to 65536" },
         { "{\"size\": {\"height\": 3, \"width\": 2.5}}",
           "p.json: size: found 2.5, expected an integer from 1 to 65536" },
@@ -241,10 +242,9 @@ static void test_refusals(void)
         { "{\"resample\": 0}",
           "p.json: resample: found 0, expected 1 (Lanczos), 2 (bilinear) or 3 (bicubic)" },
         { "{\"do_resize\": 1}", "p.json: do_resize: found 1, expected true or false" },
-        { "{\"image_mean\": [1, 2]}",
-          "p.json: image_mean: found an array, expected three numbers" },
+        { "{\"image_mean\": [1, 2]}", "p.json: image_mean: found [1, 2], expected three numbers" },
         { "{\"image_std\": [1, 0, 1]}",
-          "p.json: image_std: found an array, expected three numbers above 0" },
+          "p.json: image_std: found [1, 0, 1], expected three numbers above 0" },
         { "{\"rescale_factor\": \"1\"}", "p.json: rescale_factor: found \"1\", expected a number" },
         { "{\"do_pad\": true}",
           "p.json: do_pad: found true, expected no such field, because it may change the result" },

@@ -99,10 +99,12 @@ static const struct {
     { NULL, "{\"eos_token_id\": \"</s>\"}", FT_EFORMAT,
       "m.ft: config.json: eos_token_id: found \"</s>\", expected an integer from 0 to 99" },
     { NULL, "{\"eos_token_id\": [[1]]}", FT_EFORMAT,
-      "m.ft: config.json: eos_token_id: found an array, expected an integer from 0 to 99" },
-    { "[1]", NULL, FT_EFORMAT, "m.ft: generation_config.json: expected a JSON object" },
+      "m.ft: config.json: eos_token_id: found [1], expected an integer from 0 to 99" },
+    { "[1]", NULL, FT_EFORMAT,
+      "m.ft: generation_config.json: found a JSON array, expected a JSON object" },
     { "{\"eos_token_id\": 1", NULL, FT_EFORMAT,
-      "m.ft: generation_config.json: expected a JSON object" },
+      "m.ft: generation_config.json: line 1, column 18: not valid JSON: '}' expected near end of "
+      "file" },
     { "{\"eos_token_id\": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}", NULL, FT_ELIMIT,
       "m.ft: generation_config.json: eos_token_id: more than 16 different ids" },
 };

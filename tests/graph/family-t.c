@@ -356,37 +356,41 @@ static void refused(const char *key, const char *value, const char *why)
 
 static void test_bounds(void)
 {
-    refused("layers", NULL, "no integer \"layers\"");
-    refused("layers", "2.0", "no integer \"layers\"");
-    refused("layers", "0", "\"layers\" is 0, expected 1 to 1000");
-    refused("layers", "1001", "\"layers\" is 1001, expected 1 to 1000");
-    refused("hidden", "65537", "\"hidden\" is 65537, expected 1 to 65536");
-    refused("hidden", "-8", "\"hidden\" is -8, expected 1 to 65536");
-    refused("heads", "0", "\"heads\" is 0, expected 1 to 65536");
+    refused("layers", NULL, "layers: found nothing, expected an integer from 1 to 1000");
+    refused("layers", "2.0", "layers: found 2.0, expected an integer from 1 to 1000");
+    refused("layers", "0", "layers: found 0, expected an integer from 1 to 1000");
+    refused("layers", "1001", "layers: found 1001, expected an integer from 1 to 1000");
+    refused("hidden", "65537", "hidden: found 65537, expected an integer from 1 to 65536");
+    refused("hidden", "-8", "hidden: found -8, expected an integer from 1 to 65536");
+    refused("heads", "0", "heads: found 0, expected an integer from 1 to 65536");
     refused("heads", "3", "3 heads do not divide 8 columns");
-    refused("ffn", "65537", "\"ffn\" is 65537, expected 1 to 65536");
-    refused("vocabulary", "16777217", "\"vocabulary\" is 16777217, expected 1 to 16777216");
+    refused("ffn", "65537", "ffn: found 65537, expected an integer from 1 to 65536");
+    refused("vocabulary", "16777217",
+            "vocabulary: found 16777217, expected an integer from 1 to 16777216");
     refused("positions", "9223372036854775807",
-            "\"positions\" is 9223372036854775807, expected 1 to 16777216");
-    refused("types", "-1", "\"types\" is -1, expected 0 to 65536");
-    refused("labels", "1048577", "\"labels\" is 1048577, expected 0 to 1048576");
-    refused("problem_type", "\"clustering\"", "\"problem_type\" is unknown");
+            "positions: found 9223372036854775807, expected an integer from 1 to 16777216");
+    refused("types", "-1", "types: found -1, expected an integer from 0 to 65536");
+    refused("labels", "1048577", "labels: found 1048577, expected an integer from 0 to 1048576");
+    refused("problem_type", "\"clustering\"",
+            "problem_type: found \"clustering\", expected a name that this version knows");
     refused("labels", "1", "problem_type single_label_classification, but there is one label");
     refused("position_offset", "300", "position offset 300, but only 300 positions");
-    refused("padding_id", "-2", "\"padding_id\" is -2, expected -1 to 16777216");
+    refused("padding_id", "-2", "padding_id: found -2, expected an integer from -1 to 16777216");
     refused("padding_id", "300", "padding id 300 has no position, there are 300");
-    refused("eps", "0", "\"eps\" is missing or unknown");
-    refused("eps", "1e-60", "\"eps\" is missing or unknown");
-    refused("eps", "1", "\"eps\" is missing or unknown");
-    refused("eps", "\"small\"", "\"eps\" is missing or unknown");
-    refused("activation", "\"swish\"", "\"activation\" is missing or unknown");
-    refused("activation", NULL, "\"activation\" is missing or unknown");
-    refused("head", "\"bald\"", "\"head\" is missing or unknown");
+    refused("eps", "0", "eps: found 0, expected a float from 0 to 1, exclusive");
+    refused("eps", "1e-60", "eps: found 1e-60, expected a float from 0 to 1, exclusive");
+    refused("eps", "1", "eps: found 1, expected a float from 0 to 1, exclusive");
+    refused("eps", "\"small\"", "eps: found \"small\", expected a float from 0 to 1, exclusive");
+    refused("activation", "\"swish\"",
+            "activation: found \"swish\", expected a name that this version knows");
+    refused("activation", NULL,
+            "activation: found nothing, expected a name that this version knows");
+    refused("head", "\"bald\"", "head: found \"bald\", expected a name that this version knows");
     refused("head", "\"none\"", "3 labels, but head none");
-    refused("embedding", "3", "\"embedding\" is missing or unknown");
-    refused("pooler", "1", "\"pooler\" is missing or unknown");
+    refused("embedding", "3", "embedding: found 3, expected a name that this version knows");
+    refused("pooler", "1", "pooler: found 1, expected true or false");
     refused("pooler", "false", "the head needs a pooler");
-    refused("normalize", NULL, "\"normalize\" is missing or unknown");
+    refused("normalize", NULL, "normalize: found nothing, expected true or false");
 
     ft_config config;
     ft_error err;

@@ -209,34 +209,36 @@ static void test_refused(void)
     refused("{\"kv_heads\": 4}", "4 key/value heads do not divide 6 heads");
     refused("{\"kv_heads\": null}", "0 key/value heads of 4 columns, expected at least 1");
     refused("{\"head_size\": null}", "2 key/value heads of 0 columns, expected at least 1");
-    refused("{\"kv_heads\": 65537}", "\"kv_heads\" is 65537, expected 0 to 65536");
-    refused("{\"kv_heads\": 2.0}", "no integer \"kv_heads\"");
-    refused("{\"head_size\": -4}", "\"head_size\" is -4, expected 0 to 65536");
+    refused("{\"kv_heads\": 65537}", "kv_heads: found 65537, expected an integer from 0 to 65536");
+    refused("{\"kv_heads\": 2.0}", "kv_heads: found 2.0, expected an integer from 0 to 65536");
+    refused("{\"head_size\": -4}", "head_size: found -4, expected an integer from 0 to 65536");
     refused("{\"head_size\": 20000}", "6 heads of 20000 columns, at most 65536 columns in total");
     refused("{\"head_size\": 5}", "heads of 5 columns, which rope llama3 cannot rotate");
     refused("{\"rope\": \"dynamic\", \"rope_low\": null, \"rope_high\": null, \"head_size\": 2}",
             "heads of 2 columns, which rope dynamic cannot rotate");
-    refused("{\"window\": -1}", "\"window\" is -1, expected 0 to 16777216");
+    refused("{\"window\": -1}", "window: found -1, expected an integer from 0 to 16777216");
     refused("{\"window_from\": 7}", "window_from is 7, but there are only 7 layers");
     refused("{\"window\": null, \"window_from\": 1}", "window_from is 1, but window is 0");
-    refused("{\"rope\": \"yarn\"}", "\"rope\" is missing or unknown");
-    refused("{\"rope\": 3}", "\"rope\" is missing or unknown");
+    refused("{\"rope\": \"yarn\"}",
+            "rope: found \"yarn\", expected a name that this version knows");
+    refused("{\"rope\": 3}", "rope: found 3, expected a name that this version knows");
     refused("{\"rope\": null}", "a decoder without rope");
     refused("{\"rope\": \"default\"}", "rope default with rope_factor");
     refused("{\"rope\": \"linear\"}", "rope linear with rope_low");
     refused("{\"rope_factor\": null}", "rope llama3 without rope_factor");
-    refused("{\"rope_factor\": 0.5}", "\"rope_factor\" is not a number from 1 to 1e+06");
-    refused("{\"rope_factor\": \"8\"}", "\"rope_factor\" is not a number from 1 to 1e+06");
+    refused("{\"rope_factor\": 0.5}", "rope_factor: found 0.5, expected a number from 1 to 1e+06");
+    refused("{\"rope_factor\": \"8\"}",
+            "rope_factor: found \"8\", expected a number from 1 to 1e+06");
     refused("{\"rope_theta\": null}", "rope llama3 without rope_theta");
-    refused("{\"rope_theta\": 1e13}", "\"rope_theta\" is not a number from 1 to 1e+12");
+    refused("{\"rope_theta\": 1e13}", "rope_theta: found 1e13, expected a number from 1 to 1e+12");
     refused("{\"rope_low\": null}", "rope llama3 without rope_low");
     refused("{\"rope_high\": null}", "rope llama3 without rope_high");
     refused("{\"rope_high\": 1.1}", "rope_low 1.1 is not below rope_high 1.1");
     refused("{\"rope_positions\": null}", "rope llama3 without rope_positions");
     refused("{\"rope_positions\": 16777217}",
-            "\"rope_positions\" is 16777217, expected 0 to 16777216");
-    refused("{\"tied\": 1}", "\"tied\" is neither true nor false");
-    refused("{\"qkv_bias\": \"yes\"}", "\"qkv_bias\" is neither true nor false");
+            "rope_positions: found 16777217, expected an integer from 0 to 16777216");
+    refused("{\"tied\": 1}", "tied: found 1, expected true or false");
+    refused("{\"qkv_bias\": \"yes\"}", "qkv_bias: found \"yes\", expected true or false");
 }
 
 /* ---- Descriptions ------------------------------------------------------------------------- */

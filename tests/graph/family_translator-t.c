@@ -186,18 +186,23 @@ static void refused(const char *patch, const char *why)
 
 static void test_refused(void)
 {
-    refused("{\"sinusoids\": \"learned\"}", "\"sinusoids\" is missing or unknown");
+    refused("{\"sinusoids\": \"learned\"}",
+            "sinusoids: found \"learned\", expected a name that this version knows");
     refused("{\"sinusoids\": null, \"kv_heads\": null, \"head_size\": null, \"tied\": null}",
             "an encoder-decoder without sinusoids");
     refused("{\"sinusoids\": \"none\"}", "an encoder-decoder without sinusoids");
     refused("{\"rope\": \"default\", \"rope_theta\": 10000}", "both sinusoids and rope");
     refused("{\"rope_theta\": 10000}", "an encoder-decoder with members of rotary decoders");
     refused("{\"qkv_bias\": true}", "an encoder-decoder with members of rotary decoders");
-    refused("{\"encoder_layers\": null}", "no integer \"encoder_layers\"");
-    refused("{\"encoder_layers\": 0}", "\"encoder_layers\" is 0, expected 1 to 1000");
-    refused("{\"encoder_heads\": 65537}", "\"encoder_heads\" is 65537, expected 1 to 65536");
+    refused("{\"encoder_layers\": null}",
+            "encoder_layers: found nothing, expected an integer from 1 to 1000");
+    refused("{\"encoder_layers\": 0}",
+            "encoder_layers: found 0, expected an integer from 1 to 1000");
+    refused("{\"encoder_heads\": 65537}",
+            "encoder_heads: found 65537, expected an integer from 1 to 65536");
     refused("{\"encoder_heads\": 5}", "5 heads do not divide 24 columns");
-    refused("{\"encoder_ffn\": 2.0}", "no integer \"encoder_ffn\"");
+    refused("{\"encoder_ffn\": 2.0}",
+            "encoder_ffn: found 2.0, expected an integer from 1 to 65536");
     refused("{\"kv_heads\": 3}", "3 key/value heads of 4 columns, expected 6 of 4");
     refused("{\"head_size\": null}", "6 key/value heads of 0 columns, expected 6 of 4");
     refused("{\"heads\": 7}", "6 key/value heads of 4 columns, expected 7 of 4");
@@ -207,21 +212,21 @@ static void test_refused(void)
         "9 columns for sinusoids, expected an even number of at least 4");
     refused("{\"positions\": 16777216}",
             "sinusoids of 16777216 positions and 24 columns, at most 268435456 elements");
-    refused("{\"start_id\": null}", "no integer \"start_id\"");
-    refused("{\"start_id\": -1}", "\"start_id\" is -1, expected 0 to 16777216");
+    refused("{\"start_id\": null}",
+            "start_id: found nothing, expected an integer from 0 to 16777216");
+    refused("{\"start_id\": -1}", "start_id: found -1, expected an integer from 0 to 16777216");
     refused("{\"start_id\": 50}", "start_id 50 is not below the vocabulary size 50");
     refused("{\"start_id\": 1}",
             "the decoder start token is 1, which is also the padding token that positions skip");
     refused("{\"pad_id\": 50}", "pad_id 50 is not below the vocabulary size 50");
     refused("{\"first_id\": 50}", "first_id 50 is not below the vocabulary size 50");
-    refused("{\"last_id\": -2}", "\"last_id\" is -2, expected -1 to 16777216");
-    refused("{\"banned\": [1, 50]}", "\"banned\": id 1 is not 0 to 49");
-    refused("{\"banned\": [\"1\"]}", "\"banned\": id 0 is not 0 to 49");
-    refused("{\"banned\": [1, 2, 3, 4, 5, 6, 7, 8, 9]}",
-            "\"banned\" is not a list of at most 8 ids");
-    refused("{\"banned\": 1}", "\"banned\" is not a list of at most 8 ids");
-    refused("{\"scale_words\": 1}", "\"scale_words\" is neither true nor false");
-    refused("{\"head_bias\": \"yes\"}", "\"head_bias\" is neither true nor false");
+    refused("{\"last_id\": -2}", "last_id: found -2, expected an integer from -1 to 16777216");
+    refused("{\"banned\": [1, 50]}", "banned: found 50, expected an integer from 0 to 49");
+    refused("{\"banned\": [\"1\"]}", "banned: found \"1\", expected an integer from 0 to 49");
+    refused("{\"banned\": [1, 2, 3, 4, 5, 6, 7, 8, 9]}", "banned: 9 ids, expected at most 8");
+    refused("{\"banned\": 1}", "banned: found 1, expected an array");
+    refused("{\"scale_words\": 1}", "scale_words: found 1, expected true or false");
+    refused("{\"head_bias\": \"yes\"}", "head_bias: found \"yes\", expected true or false");
 }
 
 /* ---- Descriptions ------------------------------------------------------------------------- */

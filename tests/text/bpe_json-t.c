@@ -118,7 +118,7 @@ static void test_unsupported(void)
         { "'dropout': null", "'dropout': 0.1", "model.dropout: found 0.1, expected null" },
         { "_prefix': null", "_prefix': '##'", "continuing_subword_prefix: found \"##\", expected" },
         { "_suffix': null", "_suffix': '</w>'", "end_of_word_suffix: found \"</w>\", expected nu" },
-        { "'merges': [", "'merges': 5, 'x': [", "model.x: found an array, expected no such field" },
+        { "'merges': [", "'merges': 5, 'x': [", "model.x: found [\"a b\", [\"ab\", " },
         { "'fuse_unk'", "'x': 1, 'fuse_unk'", "model.x: found 1, expected no such field" },
         { "{'type': 'NFC'}", "{'type': 'NFKC'}",
           "normalizer.type: found \"NFKC\", expected BertNormalizer, NFC, Prepend or Replace" },

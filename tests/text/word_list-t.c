@@ -74,8 +74,8 @@ int main(void)
     test_encode(tokenizer);
     test_decode(tokenizer);
     ft_tokenizer_close(tokenizer);
-    refused("[1]", 2, FT_EFORMAT, "vocab.json: expected a JSON object");
-    refused("{\"one\": 1,", 2, FT_EFORMAT, "vocab.json: expected a JSON object");
+    refused("[1]", 2, FT_EFORMAT, "vocab.json: found a JSON array, expected a JSON object");
+    refused("{\"one\": 1,", 2, FT_EFORMAT, "vocab.json: line 1, column 10: not valid JSON: ");
     refused("{\"one\": \"two\"}", 2, FT_EFORMAT, "vocab.json: \"one\" has no integer");
     refused("{\"\\u2581one\": 4, \"</s>\": 2}", 2, FT_EUNSUPPORTED,
             "vocab.json: has subword pieces (\"\xe2\x96\x81one\"), which need a tokenizer.json: "

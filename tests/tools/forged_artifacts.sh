@@ -102,7 +102,7 @@ refused 'config: a decoder without rope' \
     'an encoder with family llama' bert.int8.ft set family '"llama"'
 refused 'config: a text encoder with members of a decoder' \
     'a decoder with family bert' llama.int8.ft set family '"bert"'
-refused 'config: no integer "encoder_layers"' \
+refused 'config: encoder_layers: found nothing, expected an integer from 1 to 1000' \
     'a decoder with family m2m100' llama.ft set family '"m2m100"'
 
 # ---- Inconsistencies that are found when the manifest is read ------------------------------------

@@ -81,7 +81,7 @@ says out 'z/...: zero points of 1 tensors' 'ft-inspect shows the number of zero-
 # The sample has an entry of every kind but is not a complete model, so it has no plan.
 is 1 'ft-inspect --verify fails for an artifact without a complete model' "$inspect" --verify a.ft
 says out 'ok      w/embed.word' 'ft-inspect --verify lists intact entries as ok'
-says out 'FAILED  a.ft: config: "activation" is missing or unknown' \
+says out 'FAILED  a.ft: config: activation: found nothing, expected a name that this version knows' \
     'ft-inspect --verify says why the model cannot be planned'
 says out 'checked by sha256, 0 failed; the model cannot be planned' \
     'ft-inspect --verify sums up checksums and plan'

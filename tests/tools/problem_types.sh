@@ -67,7 +67,7 @@ shows number '1 label, regression'
 quietly "$make_classifier" wrong 3 '{"problem_type": "clustering"}'
 is 1 'ft-convert refuses a problem_type that transformers does not have' \
     "$convert" -i wrong -o wrong.ft
-says err 'problem_type is "clustering", expected "single_label_classification", "multi_label_classification" or "regression"' \
+says err 'problem_type: found "clustering", expected "single_label_classification", "multi_label_classification" or "regression"' \
     'ft-convert lists the known problem types'
 quietly "$make_classifier" tanh 1 \
     '{"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Tanh"}}'

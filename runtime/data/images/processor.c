@@ -50,8 +50,8 @@ static ft_status choose_processor(const ft_json_reader *in, bool distilled,
     static const char *const keys[] = { "image_processor_type", "feature_extractor_type" };
     *out = &processors[distilled];
     for (size_t i = 0; i < FT_COUNT(keys); i++) {
-        const json_t *value = json_object_get(in->json, keys[i]);
-        if (value == NULL || json_is_null(value))
+        const json_t *value = ft_json_get(in, keys[i]);
+        if (value == NULL)
             continue;
         *out = json_is_string(value) ? find_processor(json_string_value(value)) : NULL;
         return *out != NULL ? FT_OK
@@ -63,35 +63,14 @@ static ft_status choose_processor(const ft_json_reader *in, bool distilled,
 
 /* ---- Fields ------------------------------------------------------------------------------- */
 
-/* A field that may be missing or null. */
-static const json_t *field(const ft_json_reader *in, const char *key)
-{
-    const json_t *value = json_object_get(in->json, key);
-    return json_is_null(value) ? NULL : value;
-}
-
-static ft_status read_flag(const ft_json_reader *in, const char *key, bool fallback, bool *out)
-{
-    const json_t *value = field(in, key);
-    *out = value == NULL ? fallback : json_is_true(value);
-    return value == NULL || json_is_boolean(value)
-               ? FT_OK
-               : ft_json_fail_value(in, FT_EFORMAT, key, value, "true or false");
-}
-
 enum { MAX_SIZE = 65536 };
-
-static bool is_size(const json_t *value)
-{
-    return json_is_integer(value) && json_integer_value(value) >= 1 &&
-           json_integer_value(value) <= MAX_SIZE;
-}
 
 /* One number for both; {"shortest_edge": n}, a size that depends on the image, is not supported. */
 static ft_status read_size(const ft_json_reader *in, const char *key, size_t fallback,
                            size_t *width, size_t *height)
 {
-    const json_t *value = field(in, key), *w = value, *h = value;
+    const json_t *value = ft_json_get(in, key), *w = value, *h = value;
+    int64_t columns, rows;
     *width = *height = fallback;
     if (value == NULL)
         return FT_OK;
@@ -102,17 +81,16 @@ static ft_status read_size(const ft_json_reader *in, const char *key, size_t fal
             return ft_json_fail_value(in, FT_EUNSUPPORTED, key, value,
                                       "a number, or an object of width and height");
     }
-    if (!is_size(w) || !is_size(h))
-        return ft_json_fail_value(in, FT_EFORMAT, key, is_size(w) ? h : w,
-                                  "an integer from 1 to 65536");
-    *width = (size_t) json_integer_value(w);
-    *height = (size_t) json_integer_value(h);
+    FT_TRY(ft_json_to_integer(in, key, w, 1, MAX_SIZE, &columns));
+    FT_TRY(ft_json_to_integer(in, key, h, 1, MAX_SIZE, &rows));
+    *width = (size_t) columns;
+    *height = (size_t) rows;
     return FT_OK;
 }
 
 static ft_status read_resample(const ft_json_reader *in, ft_resample fallback, ft_resample *out)
 {
-    const json_t *value = field(in, "resample");
+    const json_t *value = ft_json_get(in, "resample");
     json_int_t n = json_integer_value(value);
     *out = value == NULL ? fallback : (ft_resample) n;
     if (value == NULL ||
@@ -126,10 +104,10 @@ static ft_status read_resample(const ft_json_reader *in, ft_resample fallback, f
 static ft_status read_channels(const ft_json_reader *in, const char *key, bool positive,
                                float out[3])
 {
-    const json_t *value = field(in, key);
+    const json_t *value = ft_json_get(in, key);
     bool ok = value == NULL || json_is_number(value) || json_array_size(value) == 3;
     for (size_t i = 0; i < 3 && ok; i++) {
-        const json_t *element = json_is_array(value) ? json_array_get(value, i) : value;
+        const json_t *element = ft_json_list_at(value, i);
         double number = value == NULL ? 0.5 : json_number_value(element);
         ok = (value == NULL || json_is_number(element)) && isfinite((float) number) &&
              !(positive && !((float) number > 0.0f));
@@ -144,9 +122,9 @@ static ft_status read_channels(const ft_json_reader *in, const char *key, bool p
 static ft_status read_normalization(ft_image_processor *out, const ft_json_reader *in)
 {
     bool do_rescale, do_normalize;
-    const json_t *rescale_factor = field(in, "rescale_factor");
-    FT_TRY(read_flag(in, "do_rescale", true, &do_rescale));
-    FT_TRY(read_flag(in, "do_normalize", true, &do_normalize));
+    const json_t *rescale_factor = ft_json_get(in, "rescale_factor");
+    FT_TRY(ft_json_read_optional_bool(in, "do_rescale", true, &do_rescale));
+    FT_TRY(ft_json_read_optional_bool(in, "do_normalize", true, &do_normalize));
     out->rescale_factor =
         rescale_factor == NULL ? 1.0f / 255.0f : (float) json_number_value(rescale_factor);
     if (rescale_factor != NULL &&
@@ -197,14 +175,13 @@ static ft_status reject_unknown(const ft_json_reader *in)
 static ft_status read_all(ft_image_processor *out, const ft_json_reader *in, bool distilled)
 {
     const processor_defaults *defaults;
-    if (!json_is_object(in->json))
-        return ft_fail(in->err, FT_EFORMAT, "%s: is not a JSON object", in->file);
     FT_TRY(choose_processor(in, distilled, &defaults));
     FT_TRY(reject_unknown(in));
-    FT_TRY(read_flag(in, "do_resize", true, &out->do_resize));
+    FT_TRY(ft_json_read_optional_bool(in, "do_resize", true, &out->do_resize));
     FT_TRY(read_size(in, "size", defaults->size, &out->width, &out->height));
     FT_TRY(read_resample(in, defaults->resample, &out->resample));
-    FT_TRY(read_flag(in, "do_center_crop", defaults->crop > 0, &out->do_center_crop));
+    FT_TRY(
+        ft_json_read_optional_bool(in, "do_center_crop", defaults->crop > 0, &out->do_center_crop));
     FT_TRY(read_size(in, "crop_size", defaults->crop > 0 ? defaults->crop : 224, &out->crop_width,
                      &out->crop_height));
     return read_normalization(out, in);
@@ -213,14 +190,9 @@ static ft_status read_all(ft_image_processor *out, const ft_json_reader *in, boo
 ft_status ft_image_processor_parse(ft_image_processor *out, const void *text, size_t bytes,
                                    const char *file, bool distilled, ft_error *err)
 {
-    json_error_t where;
-    ft_error ignored;
     memset(out, 0, sizeof *out);
-    ft_json_reader in = { .json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where),
-                          .file = file,
-                          .err = err != NULL ? err : &ignored };
-    if (in.json == NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: line %d: %.100s", file, where.line, where.text);
+    ft_json_reader in = { .file = file, .err = err };
+    FT_TRY(ft_json_load(&in, JSON_OBJECT, text, bytes, FT_JSON_MAX_BYTES));
     ft_status status = read_all(out, &in, distilled);
     json_decref(in.json);
     return status;

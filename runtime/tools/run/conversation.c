@@ -17,12 +17,11 @@
 /* Detect the template from the tokenizer and, if present, the checkpoint's model_type. */
 static ft_chat find_format(const ft_model *model, const ft_tokenizer *tokenizer)
 {
-    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "config.json");
-    json_t *json =
-        file == NULL ? NULL : json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
+    ft_json_reader in = { .file = model->path };
+    (void) ft_artifact_load_json(model->artifact, "config.json", &in);
     ft_chat format =
-        ft_chat_detect(tokenizer, json_string_value(json_object_get(json, "model_type")));
-    json_decref(json);
+        ft_chat_detect(tokenizer, json_string_value(json_object_get(in.json, "model_type")));
+    json_decref(in.json);
     return format;
 }
 

@@ -44,13 +44,13 @@ size_t ft_prompts_longest(const ft_prompts *prompts)
 /* pad_token_id in a file of the checkpoint, or -1. */
 static int32_t padding_in(const ft_model *model, const char *name)
 {
-    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, name);
-    json_t *json =
-        file == NULL ? NULL : json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *id = json_object_get(json, "pad_token_id");
-    json_int_t number = json_is_integer(id) ? json_integer_value(id) : -1;
-    json_decref(json);
-    return number >= 0 && number < model->config.vocabulary ? (int32_t) number : -1;
+    ft_json_reader in = { .file = model->path };
+    int32_t id = -1;
+    (void) ft_artifact_load_json(model->artifact, name, &in);
+    (void) ft_json_read_optional_int32(&in, "pad_token_id", 0, model->config.vocabulary - 1, -1,
+                                       &id);
+    json_decref(in.json);
+    return id;
 }
 
 /* The padding id of rows without mask or lengths: pad_token_id, else eos_token_id; -1: none. */

@@ -7,7 +7,7 @@ cd "${FT_SRCDIR:-.}" || exit 99
 build=${FT_BUILDDIR:-build}
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
-echo 1..20
+echo 1..21
 
 # none SENTENCE: prints one line of TAP; standard input lists the violations of the rule.
 none () {
@@ -131,7 +131,15 @@ if test -s "$work/symbols"; then
             if (use[i] in home && home[use[i]] != user[i]) print user[i], home[use[i]]
     }' "$work/symbols" | sort -u | tsort 2>&1 >/dev/null |
         none "the source files call each other in no cycle"
+    (cd "$build" && find $rooms -name '*.o' | xargs nm -A -P 2>/dev/null) |
+        awk '$3 == "U" && $2 ~ /^json_(load|v?unpack)/ {
+            if ($1 ~ /runtime\/base\/.*json_reader\.o:$/) reader = 1
+            else print $1 " parses JSON with " $2
+        }
+        END { if (!reader) print "json_reader.o parses no JSON" }' |
+        none "JSON is parsed by runtime/base/json_reader.c alone"
 else
+    echo "ok # SKIP no objects in $build"
     echo "ok # SKIP no objects in $build"
     echo "ok # SKIP no objects in $build"
     echo "ok # SKIP no objects in $build"

@@ -42,6 +42,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/gemm/int8/i8.h \
 	kernels/cpu/gemm/int8/i8_epilogue.h \
 	kernels/cpu/gemm/int8/i8_generic.c \
+	kernels/cpu/gemm/int8/i8_pack_rows.h \
 	kernels/cpu/gemm/int8/i8_softmax.h \
 	kernels/cpu/base/isa.c kernels/cpu/base/isa.h \
 	kernels/cpu/gemm/linear.c \
@@ -62,6 +63,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/rowwise/gather_rows.c \
 	kernels/cpu/batch_parallel.c kernels/cpu/batch_parallel.h \
 	kernels/cpu/base/simd.h \
+	kernels/cpu/base/simd_i32.h \
 	kernels/cpu/base/simd_math.h \
 	kernels/cpu/base/simd_norm.h \
 	kernels/cpu/attention/store_kv.c \
@@ -85,7 +87,7 @@ kernels_libcpu_la_LIBADD =
 if WITH_AVX2
 noinst_LTLIBRARIES += kernels/libavx2.la
 kernels_libavx2_la_SOURCES = kernels/cpu/gemm/f32/f32_avx2.c kernels/cpu/gemm/int8/i8_avx2.c kernels/cpu/gemm/int8/i8_ymm.h \
-	kernels/cpu/gemm/groupwise/groupwise_avx2.c kernels/cpu/gemm/groupwise/groupwise_ymm.h \
+	kernels/cpu/gemm/groupwise/groupwise_avx2.c \
 	kernels/cpu/gemm/groupwise/groupwise_avx2_float.c kernels/cpu/gemm/groupwise/groupwise_avx2_float.h \
 	kernels/cpu/base/rows_avx2.c
 kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
@@ -94,7 +96,7 @@ endif
 if WITH_AVXVNNI
 noinst_LTLIBRARIES += kernels/libavxvnni.la
 kernels_libavxvnni_la_SOURCES = kernels/cpu/gemm/int8/i8_avxvnni.c kernels/cpu/gemm/int8/i8_ymm.h \
-	kernels/cpu/gemm/groupwise/groupwise_avxvnni.c kernels/cpu/gemm/groupwise/groupwise_ymm.h
+	kernels/cpu/gemm/groupwise/groupwise_avxvnni.c
 kernels_libavxvnni_la_CFLAGS = $(AM_CFLAGS) $(FT_AVXVNNI_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavxvnni.la
 endif

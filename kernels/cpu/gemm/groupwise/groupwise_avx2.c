@@ -10,7 +10,7 @@
 #include <config.h>
 
 #include "kernels/cpu/gemm/groupwise/groupwise_avx2_float.h"
-#include "kernels/cpu/gemm/groupwise/groupwise_ymm.h"
+#include "kernels/cpu/base/simd_i32.h"
 
 FT_INLINE __m256i dot_nibbles(__m256i w, __m256i quad)
 {
@@ -27,7 +27,7 @@ FT_INLINE __m256i dot_bytes(__m256i w, __m256i quad)
 
 FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 {
-    vi quad = broadcast_quad(x);
+    vi quad = vi_broadcast(x);
     *sum = _mm256_add_epi32(*sum, bits == 4 ? dot_nibbles(w, quad) : dot_bytes(w, quad));
 }
 
@@ -38,12 +38,7 @@ FUNCTIONS(2, 1, 2)
 FUNCTIONS(3, 1, 2)
 FUNCTIONS(4, 1, 2)
 
-static gemm_fn *const int8_kernels[][2] = {
-    TABLE_ROW(1, 1),
-    TABLE_ROW(2, 1),
-    TABLE_ROW(3, 1),
-    TABLE_ROW(4, 1),
-};
+static gemm_fn *const int8_kernels[][2] = { TABLE_FOUR_ROWS(1) };
 
 static void quantize_any(const ft_groupwise_x *to, size_t row, const ft_groupwise_weights *w,
                          const float *x, size_t cols)

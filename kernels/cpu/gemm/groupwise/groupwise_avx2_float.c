@@ -19,7 +19,7 @@
 
 #include "kernels/cpu/gemm/groupwise/groupwise_k_tiles.h"
 #include "kernels/cpu/gemm/groupwise/groupwise_activations.h"
-#include "kernels/cpu/gemm/groupwise/groupwise_ymm.h"
+#include "kernels/cpu/base/simd_i32.h"
 
 enum { DIGITS = FT_PANEL_DIGITS, K_BLOCK_BYTES = DIGITS * FT_PANEL_K_BLOCK };
 
@@ -100,7 +100,7 @@ FT_INLINE void dot_quad(acc16_tile *s, const vi word[VECTORS_4], const int8_t *x
 {
     FT_UNROLL
     for (size_t p = 0; p < DIGITS; p++) {
-        vi quad = broadcast_quad(x + p * FT_PANEL_K_BLOCK);
+        vi quad = vi_broadcast(x + p * FT_PANEL_K_BLOCK);
         FT_UNROLL
         for (size_t v = 0; v < VECTORS_4; v++) {
             vi pairs = _mm256_maddubs_epi16(word[v], quad);
@@ -123,7 +123,7 @@ FT_INLINE void dot_k_block_4(acc_tile *s, const uint32_t *at, const int8_t *x)
         FT_UNROLL
         for (size_t high = 0; high < 2; high++) {
             vi word[VECTORS_4] = { vi_nibbles(vi_load(at), high == 1),
-                                   vi_nibbles(vi_load(at + VI_LANES), high == 1) };
+                                   vi_nibbles(vi_load(at + LANES), high == 1) };
             dot_quad(&pairs, word, x + line * 8 + high * 4, line + high == 0);
         }
     }
@@ -141,13 +141,13 @@ FT_INLINE void dot_k_block_8(acc_tile *s, const uint32_t *at, const int8_t *x)
     const vi one = _mm256_set1_epi16(1), low_byte = _mm256_set1_epi16(255);
     FT_UNROLL
     for (size_t line = 0; line < 8; line++, at += FT_PANEL_ROWS, x += 4) {
-        vi high = broadcast_quad(x), x_even = broadcast_quad(x + FT_PANEL_K_BLOCK),
-           x_odd = broadcast_quad(x + 2 * FT_PANEL_K_BLOCK);
+        vi high = vi_broadcast(x), x_even = vi_broadcast(x + FT_PANEL_K_BLOCK),
+           x_odd = vi_broadcast(x + 2 * FT_PANEL_K_BLOCK);
         prefetch(at, PREFETCH_BYTES);
         prefetch(at, PREFETCH_BYTES + 64);
         FT_UNROLL
         for (size_t v = 0; v < VECTORS_8; v++) {
-            vi word = vi_load(at + v * VI_LANES);
+            vi word = vi_load(at + v * LANES);
             vi pairs = _mm256_maddubs_epi16(word, high);
             add_i32(&s->acc[ACC_HIGH][v], _mm256_madd_epi16(pairs, one));
             add_i32(&s->acc[ACC_LOW][v],
@@ -168,7 +168,7 @@ FT_INLINE void begin_k_tile(acc_tile *s, const k_tile *p, size_t lane, kernel_co
         for (size_t v = 0; v < vectors_of(f); v++) {
             vi all = vi_set(p->sum[i]);
             s->acc[i][v] =
-                f.has_zero_point ? vi_mul(vi_bytes(p->zero + lane + v * VI_LANES), all) : all;
+                f.has_zero_point ? vi_mul(vi_load_u8(p->zero + lane + v * LANES), all) : all;
         }
     }
 }
@@ -186,7 +186,7 @@ FT_INLINE void dot_k_blocks(acc_tile *s, const uint32_t *at, const int8_t *x, si
 FT_INLINE void store_k_tile(const acc_tile *s, const k_tile *p, size_t lane, kernel_config f)
 {
     FT_UNROLL
-    for (size_t v = 0; v < vectors_of(f); v++, lane += VI_LANES) {
+    for (size_t v = 0; v < vectors_of(f); v++, lane += LANES) {
         vf sum = vf_fma(vf_set(FT_PANEL_HIGH_DIGIT), vf_from_i32(s->acc[ACC_HIGH][v]),
                         vf_from_i32(s->acc[ACC_LOW][v]));
         vf factor = vf_load_f16(p->scale + lane) * vf_set(*p->scale_x);
@@ -197,7 +197,7 @@ FT_INLINE void store_k_tile(const acc_tile *s, const k_tile *p, size_t lane, ker
 FT_INLINE void gemm_k_tile(const k_tile *p, kernel_config f)
 {
     FT_UNROLL
-    for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += vectors_of(f) * VI_LANES) {
+    for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += vectors_of(f) * LANES) {
         acc_tile s;
         begin_k_tile(&s, p, lane, f);
         dot_k_blocks(&s, p->weights + lane, p->x, f.single_block ? 1 : p->k_blocks, f);

@@ -5,13 +5,12 @@
  */
 #include <config.h>
 
-#include "kernels/cpu/gemm/groupwise/groupwise_ymm.h"
+#include "kernels/cpu/base/simd_i32.h"
 
-/* An asm, so that the accumulator stays in its register; see i8_avx512.c. */
 FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 {
     (void) bits;
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*sum) : "x"(w), "x"(broadcast_quad(x)));
+    vi_dot_u8(sum, w, vi_broadcast(x));
 }
 
 #include "kernels/cpu/gemm/groupwise/groupwise_impl.h"
@@ -25,18 +24,8 @@ FUNCTIONS(2, 3, 2)
 FUNCTIONS(3, 3, 1)
 FUNCTIONS(4, 3, 1)
 
-static gemm_fn *const int8_kernels[][2] = {
-    TABLE_ROW(1, 1),
-    TABLE_ROW(2, 1),
-    TABLE_ROW(3, 1),
-    TABLE_ROW(4, 1),
-};
-static gemm_fn *const float_kernels[][2] = {
-    TABLE_ROW(1, 3),
-    TABLE_ROW(2, 3),
-    TABLE_ROW(3, 3),
-    TABLE_ROW(4, 3),
-};
+static gemm_fn *const int8_kernels[][2] = { TABLE_FOUR_ROWS(1) };
+static gemm_fn *const float_kernels[][2] = { TABLE_FOUR_ROWS(3) };
 FT_GROUPWISE_GEMM_TILE
 
 const ft_groupwise_kernels ft_groupwise_avxvnni = FT_GROUPWISE_KERNELS;

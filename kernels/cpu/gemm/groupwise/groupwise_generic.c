@@ -7,39 +7,7 @@
 
 #define FT_SIMD_SCALAR
 #include "kernels/cpu/gemm/groupwise/groupwise.h"
-#include "kernels/cpu/base/simd.h"
-
-typedef int32_t vi;
-enum { VI_LANES = 1 };
-FT_INLINE vi vi_set(int32_t x)
-{
-    return x;
-}
-
-FT_INLINE vi vi_load(const uint32_t *x)
-{
-    return (int32_t) *x;
-}
-
-FT_INLINE vi vi_bytes(const uint8_t *x)
-{
-    return *x;
-}
-
-FT_INLINE vi vi_nibbles(vi w, int high)
-{
-    return (int32_t) ((uint32_t) w >> 4 * high & 0x0f0f0f0f);
-}
-
-FT_INLINE vi vi_mul(vi a, vi b)
-{
-    return (int32_t) ((uint32_t) a * (uint32_t) b);
-}
-
-FT_INLINE vf vf_from_i32(vi v)
-{
-    return (float) v;
-}
+#include "kernels/cpu/base/simd_i32.h"
 
 FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 {

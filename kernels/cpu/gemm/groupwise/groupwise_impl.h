@@ -1,20 +1,15 @@
 /*
  * groupwise_impl.h - the body of groupwise_*.c: GEMM with group-wise quantized weights.
  *
- * The including file defines vi, a vector of VI_LANES int32 (or words), and its operations:
- *
- *   vi_set(x), vi_load(x), vi_bytes(x)  broadcast a number; load words; load bytes as words
- *   vi_nibbles(w, high)                 the lower or the higher four bits of each byte
- *   vi_dot(&acc, w, x, bits)            acc += the four weights of each word times the quad at x
- *   vi_mul(a, b)                        the product modulo 2^32
- *   vf_from_i32(v)                      to float; VI_LANES equals LANES
+ * The including file includes simd_i32.h and defines vi_dot(&acc, w, x, bits): acc += the four
+ * weights of each word times the quad at x.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cpu/gemm/groupwise/groupwise_k_tiles.h"
 #include "kernels/cpu/gemm/groupwise/groupwise_activations.h"
 
-enum { DIGITS = FT_PANEL_DIGITS, MAX_VECTORS = FT_PANEL_ROWS / VI_LANES /* vectors of a panel */ };
+enum { DIGITS = FT_PANEL_DIGITS, MAX_VECTORS = FT_PANEL_ROWS / LANES /* vectors of a panel */ };
 
 /* Plain C cannot keep arrays in registers: its loops are not unrolled. */
 #if defined FT_SIMD_SCALAR
@@ -51,7 +46,7 @@ FT_INLINE void begin_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_til
             VECTORS
             for (size_t v = 0; v < f.vectors; v++)
                 s->acc[i][digit][v] =
-                    p->zero == NULL ? all : vi_mul(vi_bytes(p->zero + lane + v * VI_LANES), all);
+                    p->zero == NULL ? all : vi_mul(vi_load_u8(p->zero + lane + v * LANES), all);
         }
     }
 }
@@ -65,7 +60,7 @@ FT_INLINE void dot_line(acc_tile *s, const uint32_t *line, const int8_t *x, size
         vi word[MAX_VECTORS];
         VECTORS
         for (size_t v = 0; v < f.vectors; v++) {
-            word[v] = vi_load(line + v * VI_LANES);
+            word[v] = vi_load(line + v * LANES);
             if (f.bits == 4)
                 word[v] = vi_nibbles(word[v], quad == 1);
         }
@@ -97,7 +92,7 @@ FT_INLINE void store_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_til
                             kernel_config f)
 {
     VECTORS
-    for (size_t v = 0; v < f.vectors; v++, lane += VI_LANES) {
+    for (size_t v = 0; v < f.vectors; v++, lane += LANES) {
         vf scale = vf_load_f16(p->scale + lane);
         VECTORS
         for (size_t i = 0; i < f.rows; i++) {
@@ -116,7 +111,7 @@ FT_INLINE void dot_k_blocks(acc_tile *s, const uint32_t *weights_at, const int8_
     for (size_t k_block = 0; k_block < k_blocks; k_block++, x += f.digits * FT_PANEL_K_BLOCK)
         for (size_t line = 0; line < lines; line++, weights_at += FT_PANEL_ROWS) {
             prefetch(weights_at, PREFETCH_BYTES);
-            if (f.vectors * VI_LANES * sizeof *weights_at > 64)
+            if (f.vectors * LANES * sizeof *weights_at > 64)
                 prefetch(weights_at, PREFETCH_BYTES + 64);
             dot_line(s, weights_at, x + line * line_bytes, x_stride, f);
         }
@@ -125,7 +120,7 @@ FT_INLINE void dot_k_blocks(acc_tile *s, const uint32_t *weights_at, const int8_
 /* A k_tile of a panel; one set of vectors after the other, so that memory is read evenly. */
 FT_INLINE void gemm_k_tile(const ft_groupwise_tile *t, const k_tile *p, kernel_config f)
 {
-    for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += f.vectors * VI_LANES) {
+    for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += f.vectors * LANES) {
         acc_tile s;
         begin_k_tile(&s, t, p, lane, f);
         dot_k_blocks(&s, p->weights + lane, p->x, p->k_blocks, t->x.stride, f);
@@ -155,6 +150,8 @@ FT_INLINE void gemm_panels(const ft_groupwise_tile *tile, kernel_config f)
     {                                                                                              \
         multiply_##digits##_4_##rows, multiply_##digits##_8_##rows                                 \
     }
+#define TABLE_FOUR_ROWS(digits)                                                                    \
+    TABLE_ROW(1, digits), TABLE_ROW(2, digits), TABLE_ROW(3, digits), TABLE_ROW(4, digits)
 
 typedef void gemm_fn(const ft_groupwise_tile *t);
 

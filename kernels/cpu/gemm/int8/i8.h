@@ -50,6 +50,12 @@ typedef struct ft_i8_epilogue {
     size_t y_stride;
 } ft_i8_epilogue;
 
+static inline void ft_i8_prefetch_lines(const int8_t *at, size_t lines)
+{
+    for (size_t line = 0; line < lines; line++)
+        __builtin_prefetch(at + line * 64, 0, 2);
+}
+
 /* A register tile: at most FT_I8_TILE rows of x against one panel. */
 typedef struct ft_i8_tile {
     const int8_t *x;
@@ -107,6 +113,12 @@ typedef struct ft_i8_kernels {
     void (*epilogue)(const ft_i8_epilogue *epilogue, const int32_t *acc, size_t stride,
                      size_t first_row, size_t rows);
 } ft_i8_kernels;
+
+/* The members of the table of an instruction set whose file names its functions like them. */
+#define FT_I8_KERNELS                                                                              \
+    .pack_col4 = pack_col4, .pack_rows = pack_rows, .pack_cols = pack_cols,                        \
+    .acc_init_rows = acc_init_rows, .gemm_tile = gemm_tile, .softmax = softmax,                    \
+    .epilogue = epilogue
 
 /* The kernels of a supported instruction set. */
 const ft_i8_kernels *ft_i8_kernels_for(ft_isa isa);

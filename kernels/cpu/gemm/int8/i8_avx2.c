@@ -10,7 +10,7 @@
  */
 #include <config.h>
 
-enum { QUAD_BYTES = 64 };
+enum { QUAD_BYTES = 64, TILE_STRIPS = 1 };
 
 #include "kernels/cpu/gemm/int8/i8_epilogue.h"
 #include "kernels/cpu/gemm/int8/i8_softmax.h"
@@ -35,59 +35,15 @@ static void acc_init_rows(int32_t *acc_init, const int8_t *x, size_t stride, siz
     memset(acc_init, 0, rows * sizeof *acc_init);
 }
 
-FT_INLINE void multiply_quad(__m256i sum[FT_I8_TILE], const char *w,
-                             const int8_t *const x[FT_I8_TILE], size_t at, int rows)
+FT_INLINE void dot_rows(__m256i sum[FT_I8_TILE][TILE_STRIPS], const char *w, size_t strip,
+                        const int8_t *const x[FT_I8_TILE], size_t at, int rows)
 {
+    (void) strip;
     __m256i weights = _mm256_load_si256((const __m256i *) w);
     __m256i magnitudes = _mm256_load_si256((const __m256i *) (w + 32));
     FT_UNROLL
     for (int row = 0; row < rows; row++)
-        sum[row] = dot(sum[row], weights, magnitudes, broadcast_quad(x[row] + at));
-}
-
-/* rows x one strip, with the accumulators of all of k in registers. */
-FT_INLINE void gemm_one_strip(const ft_i8_tile *tile, const char *w, const ft_i8_prefetch *prefetch,
-                              int32_t *out, int rows)
-{
-    const int8_t *x[FT_I8_TILE], *prefetch_at = prefetch->at;
-    __m256i sum[FT_I8_TILE];
-    FT_UNROLL
-    for (int row = 0; row < rows; row++) {
-        x[row] = tile->x + (size_t) row * tile->x_stride;
-        sum[row] = _mm256_set1_epi32(tile->acc_init[row]);
-    }
-    size_t q = 0;
-    for (; q + 8 <= tile->k_quads; q += 8, prefetch_at += prefetch->stride) {
-        prefetch_lines(prefetch_at, prefetch->lines);
-        for (size_t i = 0; i < 8; i++)
-            multiply_quad(sum, w + (q + i) * QUAD_BYTES, x, 4 * (q + i), rows);
-    }
-    for (; q < tile->k_quads; q++)
-        multiply_quad(sum, w + q * QUAD_BYTES, x, 4 * q, rows);
-    FT_UNROLL
-    for (int row = 0; row < rows; row++)
-        _mm256_storeu_si256((__m256i *) (out + (size_t) row * tile->out_stride),
-                            unpermute(sum[row]));
-}
-
-#define ONE_FUNCTION(rows)                                                                         \
-    static void one_##rows(const ft_i8_tile *tile, const char *w, size_t strip,                    \
-                           const ft_i8_prefetch *prefetch, int32_t *out)                           \
-    {                                                                                              \
-        (void) strip;                                                                              \
-        gemm_one_strip(tile, w, prefetch, out, rows);                                              \
-    }
-ONE_FUNCTION(1)
-ONE_FUNCTION(2)
-ONE_FUNCTION(3)
-ONE_FUNCTION(4)
-ONE_FUNCTION(5)
-ONE_FUNCTION(6)
-
-static void gemm_tile(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
-{
-    static strips_fn *const one[FT_I8_TILE] = { one_1, one_2, one_3, one_4, one_5, one_6 };
-    gemm_strips(tile, panel, panel_rows, 1, one[tile->rows - 1]);
+        sum[row][0] = dot(sum[row][0], weights, magnitudes, vi_broadcast(x[row] + at));
 }
 
 /* Half a tile of weights and its magnitudes stay in registers while all rows of x are processed. */
@@ -107,26 +63,10 @@ static inline void stream_tile(const ft_i8_tile *tile, const int8_t *weights, co
             FT_UNROLL
             for (int q = 0; q < 4; q++)
                 sum = dot(sum, quads[q], magnitudes[q],
-                          broadcast_quad(x + row * tile->x_stride + 4 * q));
+                          vi_broadcast(x + row * tile->x_stride + 4 * q));
             _mm256_storeu_si256(to, sum);
         }
     }
 }
 
-static void stream(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                   size_t weight_rows)
-{
-    stream_tiles(tile, w, padded_n, first, weight_rows, stream_tile);
-}
-
-const ft_i8_kernels ft_i8_avx2 = {
-    .stream_rows = 8,
-    .pack_col4 = pack_col4,
-    .pack_rows = pack_rows,
-    .pack_cols = pack_cols,
-    .acc_init_rows = acc_init_rows,
-    .gemm_tile = gemm_tile,
-    .stream = stream,
-    .softmax = softmax,
-    .epilogue = epilogue,
-};
+const ft_i8_kernels ft_i8_avx2 = { FT_I8_KERNELS, .stream = stream, .stream_rows = 8 };

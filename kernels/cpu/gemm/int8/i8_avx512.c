@@ -16,28 +16,9 @@
 
 #include "kernels/cpu/gemm/int8/i8_epilogue.h"
 #include "kernels/cpu/gemm/int8/i8_softmax.h"
+#include "kernels/cpu/base/simd_i32.h"
 
 enum { GROUP = 64, VECTOR = 64 /* bytes */ };
-
-typedef struct quad {
-    int8_t x[4];
-} quad;
-
-/*
- * acc += dot products of four weights and four x. With the intrinsic, the compiler moves the
- * accumulator between registers (gcc 12: a third of the speed); the operand of an asm stays in
- * place.
- */
-FT_INLINE void dot(__m512i *sum, __m512i weights, __m512i x)
-{
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(weights), "v"(x));
-}
-
-/* The same, broadcasting one quad of x from memory. */
-FT_INLINE void dot_quad(__m512i *sum, __m512i weights, const int8_t *x)
-{
-    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(weights), "m"(*(const quad *) x));
-}
 
 FT_INLINE __m512i flip(__m512i weights)
 {
@@ -144,29 +125,12 @@ FT_INLINE char *packed_vector(void *panel, size_t row, size_t rows, size_t k, si
     return (char *) panel + group * GROUP * padded_k + row % GROUP / 16 * VECTOR;
 }
 
-static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t rows, size_t k)
+FT_INLINE void store_quad(char *to, __m512i weights)
 {
-    size_t quads = (k + 3) / 4;
-    for (size_t row = 0; row < rows; row += 16) {
-        size_t quad_bytes, n_rows = rows - row < 16 ? rows - row : 16;
-        char *to = packed_vector(panel, row, rows, k, &quad_bytes);
-        for (size_t q = 0; q < quads; q += 4) {
-            const int8_t *src = from + row * stride + q * 4;
-            size_t src_stride = stride, width = k - q * 4 < 16 ? k - q * 4 : 16;
-            int8_t edge[16][16] = { 0 };
-            if (n_rows < 16 || width < 16) {
-                for (size_t i = 0; i < n_rows; i++)
-                    memcpy(edge[i], src + i * stride, width);
-                src = edge[0];
-                src_stride = sizeof edge[0];
-            }
-            __m512i x4[4];
-            transpose_rows(x4, src, src_stride);
-            for (size_t i = 0; i < 4 && q + i < quads; i++)
-                _mm512_store_si512(to + (q + i) * quad_bytes, x4[i]);
-        }
-    }
+    _mm512_store_si512(to, weights);
 }
+
+#include "kernels/cpu/gemm/int8/i8_pack_rows.h"
 
 static void pack_cols(void *panel, const int8_t *from, size_t stride, size_t rows, size_t k)
 {
@@ -205,17 +169,11 @@ static void acc_init_rows(int32_t *acc_init, const int8_t *x, size_t stride, siz
         __m512i sum = _mm512_setzero_si512();
         size_t q = 0;
         for (; q + 16 <= quads; q += 16)
-            dot(&sum, ones, _mm512_loadu_si512(x + 4 * q));
+            vi_dot_u8(&sum, ones, _mm512_loadu_si512(x + 4 * q));
         __mmask16 tail_mask = (__mmask16) ((1u << (quads - q)) - 1);
-        dot(&sum, ones, _mm512_maskz_loadu_epi32(tail_mask, x + 4 * q));
+        vi_dot_u8(&sum, ones, _mm512_maskz_loadu_epi32(tail_mask, x + 4 * q));
         acc_init[row] = -128 * _mm512_reduce_add_epi32(sum);
     }
-}
-
-FT_INLINE void prefetch_lines(const int8_t *at, size_t lines)
-{
-    for (size_t line = 0; line < lines; line++)
-        __builtin_prefetch(at + line * 64, 0, 2);
 }
 
 /* One quad of every row against `vectors` vectors of the panel. */
@@ -228,12 +186,10 @@ FT_INLINE void dot_rows(__m512i sum[FT_I8_TILE][4], const char *w,
         weights[v] = _mm512_load_si512(w + v * VECTOR);
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
-        int32_t x4;
-        memcpy(&x4, x[row] + at, sizeof x4);
-        __m512i x_quad = _mm512_set1_epi32(x4);
+        __m512i x_quad = vi_broadcast(x[row] + at);
         FT_UNROLL
         for (int v = 0; v < vectors; v++)
-            dot(&sum[row][v], weights[v], x_quad);
+            vi_dot_u8(&sum[row][v], weights[v], x_quad);
     }
 }
 
@@ -252,7 +208,7 @@ FT_INLINE void gemm_group(const ft_i8_tile *tile, const char *w, int32_t *out, i
     }
     size_t q = 0, bytes = (size_t) vectors * VECTOR;
     for (; q + 8 <= tile->k_quads; q += 8, prefetch += tile->prefetch.stride) {
-        prefetch_lines(prefetch, tile->prefetch.lines);
+        ft_i8_prefetch_lines(prefetch, tile->prefetch.lines);
         FT_UNROLL
         for (size_t i = 0; i < 8; i++)
             dot_rows(sum, w + i * bytes, x, 4 * (q + i), rows, vectors);
@@ -328,7 +284,7 @@ FT_INLINE void stream_block(const ft_i8_tile *tile, const int8_t *w, size_t bloc
         for (size_t q = 0; q < 8; q++) {
             FT_UNROLL
             for (size_t block = 0; block < blocks; block++)
-                dot_quad(&sum[block], quads[block][q], x + block * 32 + 4 * q);
+                vi_dot_u8_broadcast(&sum[block], quads[block][q], x + block * 32 + 4 * q);
         }
         _mm512_storeu_si512(out, _mm512_add_epi32(sum[0], sum[1]));
     }
@@ -365,14 +321,4 @@ static void stream(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, siz
         }
 }
 
-const ft_i8_kernels ft_i8_avx512 = {
-    .stream_rows = 32,
-    .pack_col4 = pack_col4,
-    .pack_rows = pack_rows,
-    .pack_cols = pack_cols,
-    .acc_init_rows = acc_init_rows,
-    .gemm_tile = gemm_tile,
-    .stream = stream,
-    .softmax = softmax,
-    .epilogue = epilogue,
-};
+const ft_i8_kernels ft_i8_avx512 = { FT_I8_KERNELS, .stream = stream, .stream_rows = 32 };

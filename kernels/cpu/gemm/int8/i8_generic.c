@@ -98,13 +98,4 @@ static void gemm_tile(const ft_i8_tile *tile, const void *panel, size_t panel_ro
         gemm_k_tile(tile, panel, panel_rows, k, at, FT_I8_BLOCK);
 }
 
-const ft_i8_kernels ft_i8_generic = {
-    .stream_rows = 0,
-    .pack_col4 = pack_col4,
-    .pack_rows = pack_rows,
-    .pack_cols = pack_cols,
-    .acc_init_rows = acc_init_rows,
-    .gemm_tile = gemm_tile,
-    .softmax = softmax,
-    .epilogue = epilogue,
-};
+const ft_i8_kernels ft_i8_generic = { FT_I8_KERNELS };

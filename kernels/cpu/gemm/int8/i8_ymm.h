@@ -1,11 +1,13 @@
 /*
- * i8_ymm.h - panel packing and the stream loop shared by the instruction sets with 256-bit vectors.
+ * i8_ymm.h - panel packing and the loops of the GEMMs shared by the instruction sets with 256-bit
+ * vectors.
  *
  * A panel consists of strips of 8 rows. A strip holds, for each quad, one vector of 8 rows x 4 k
  * (plus what else a file adds to it). The even rows come first, as in COL4_4R2_8C; unpermute()
  * restores the order of the outputs.
  *
- * The including file defines QUAD_BYTES, the bytes of a quad of a strip, and store_quad().
+ * The including file defines QUAD_BYTES, the bytes of a quad of a strip, TILE_STRIPS, the strips of
+ * a register tile, and the functions declared here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,11 +15,20 @@
 #define FT_KERNELS_CPU_GEMM_INT8_I8_YMM_H
 
 #include "kernels/cpu/gemm/int8/i8.h"
-#include "kernels/cpu/base/simd.h"
+#include "kernels/cpu/base/simd_i32.h"
 
 enum { STRIP = 8 /* rows */ };
 
+/* Stores a quad of a strip. */
 static void store_quad(char *to, __m256i weights);
+
+/* sum += one quad of each row, at x[row] + at, times the quads of TILE_STRIPS strips. */
+FT_INLINE void dot_rows(__m256i sum[FT_I8_TILE][TILE_STRIPS], const char *w, size_t strip,
+                        const int8_t *const x[FT_I8_TILE], size_t at, int rows);
+
+/* out += a tile of 8 weight rows x 32 k times all rows of x; the tile is loaded once. */
+static void stream_tile(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
+                        int32_t *out);
 
 FT_INLINE size_t strip_bytes(size_t k)
 {
@@ -82,29 +93,15 @@ FT_INLINE void transpose_rows(__m256i quads[4], const int8_t *from, size_t strid
     quads[3] = _mm256_unpackhi_epi64(high01, high23);
 }
 
-static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t rows, size_t k)
+/* Strip `row` / STRIP; each of its quads has QUAD_BYTES. */
+FT_INLINE char *packed_vector(void *panel, size_t row, size_t rows, size_t k, size_t *quad_bytes)
 {
-    size_t quads = (k + 3) / 4;
-    for (size_t row = 0; row < rows; row += STRIP) {
-        size_t n_rows = rows - row < STRIP ? rows - row : STRIP;
-        char *strip = (char *) panel + row / STRIP * strip_bytes(k);
-        for (size_t q = 0; q < quads; q += 4) {
-            const int8_t *src = from + row * stride + q * 4;
-            size_t src_stride = stride, width = k - q * 4 < 16 ? k - q * 4 : 16;
-            int8_t edge[STRIP][16] = { 0 };
-            if (n_rows < STRIP || width < 16) {
-                for (size_t i = 0; i < n_rows; i++)
-                    memcpy(edge[i], src + i * stride, width);
-                src = edge[0];
-                src_stride = sizeof edge[0];
-            }
-            __m256i x4[4];
-            transpose_rows(x4, src, src_stride);
-            for (size_t i = 0; i < 4 && q + i < quads; i++)
-                store_quad(strip + (q + i) * QUAD_BYTES, x4[i]);
-        }
-    }
+    (void) rows;
+    *quad_bytes = QUAD_BYTES;
+    return (char *) panel + row / STRIP * strip_bytes(k);
 }
+
+#include "kernels/cpu/gemm/int8/i8_pack_rows.h"
 
 /* One quad of 8 columns, from 4 rows of 8 bytes. */
 FT_INLINE __m256i transpose_cols(const int8_t *from, size_t stride)
@@ -139,42 +136,72 @@ static void pack_cols(void *panel, const int8_t *from, size_t stride, size_t row
     }
 }
 
-FT_INLINE __m256i broadcast_quad(const int8_t *x)
+/* rows x TILE_STRIPS strips, with the accumulators of all of k in registers. */
+FT_INLINE void gemm_strips(const ft_i8_tile *tile, const char *w, size_t strip,
+                           const ft_i8_prefetch *prefetch, int32_t *out, int rows)
 {
-    int32_t quad;
-    memcpy(&quad, x, sizeof quad);
-    return _mm256_set1_epi32(quad);
-}
-
-FT_INLINE void prefetch_lines(const int8_t *at, size_t lines)
-{
-    for (size_t line = 0; line < lines; line++)
-        __builtin_prefetch(at + line * 64, 0, 2);
+    const int8_t *x[FT_I8_TILE], *prefetch_at = prefetch->at;
+    __m256i sum[FT_I8_TILE][TILE_STRIPS];
+    FT_UNROLL
+    for (int row = 0; row < rows; row++) {
+        x[row] = tile->x + (size_t) row * tile->x_stride;
+        FT_UNROLL
+        for (int i = 0; i < TILE_STRIPS; i++)
+            sum[row][i] = _mm256_set1_epi32(tile->acc_init[row]);
+    }
+    size_t q = 0;
+    for (; q + 8 <= tile->k_quads; q += 8, prefetch_at += prefetch->stride) {
+        ft_i8_prefetch_lines(prefetch_at, prefetch->lines);
+        for (size_t i = 0; i < 8; i++)
+            dot_rows(sum, w + (q + i) * QUAD_BYTES, strip, x, 4 * (q + i), rows);
+    }
+    for (; q < tile->k_quads; q++)
+        dot_rows(sum, w + q * QUAD_BYTES, strip, x, 4 * q, rows);
+    FT_UNROLL
+    for (int row = 0; row < rows; row++) {
+        int32_t *to = out + (size_t) row * tile->out_stride;
+        FT_UNROLL
+        for (int i = 0; i < TILE_STRIPS; i++, to += STRIP)
+            _mm256_storeu_si256((__m256i *) to, unpermute(sum[row][i]));
+    }
 }
 
 typedef void strips_fn(const ft_i8_tile *tile, const char *w, size_t strip,
                        const ft_i8_prefetch *prefetch, int32_t *out);
 
-/* All strips of a panel, `strips` at a time; each iteration prefetches its share of the lines. */
-FT_INLINE void gemm_strips(const ft_i8_tile *tile, const char *panel, size_t panel_rows,
-                           size_t strips, strips_fn *fn)
+#define STRIPS_FUNCTION(rows)                                                                      \
+    static void gemm_strips_##rows(const ft_i8_tile *tile, const char *w, size_t strip,            \
+                                   const ft_i8_prefetch *prefetch, int32_t *out)                   \
+    {                                                                                              \
+        gemm_strips(tile, w, strip, prefetch, out, rows);                                          \
+    }
+STRIPS_FUNCTION(1)
+STRIPS_FUNCTION(2)
+STRIPS_FUNCTION(3)
+STRIPS_FUNCTION(4)
+STRIPS_FUNCTION(5)
+STRIPS_FUNCTION(6)
+
+/* TILE_STRIPS strips of the panel at a time; each iteration prefetches its share of the lines. */
+static void gemm_tile(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
 {
-    size_t rows = strips * STRIP, strip = strip_bytes(4 * tile->k_quads);
+    static strips_fn *const functions[FT_I8_TILE] = { gemm_strips_1, gemm_strips_2, gemm_strips_3,
+                                                      gemm_strips_4, gemm_strips_5, gemm_strips_6 };
+    strips_fn *fn = functions[tile->rows - 1];
+    size_t rows = TILE_STRIPS * STRIP, strip = strip_bytes(4 * tile->k_quads);
     size_t n_iterations = (panel_rows + rows - 1) / rows;
     for (size_t i = 0; i < n_iterations; i++) {
         ft_i8_prefetch prefetch = { .stride = tile->prefetch.stride };
         prefetch.at = tile->prefetch.at +
                       64 * ft_i8_partition(tile->prefetch.lines, i, n_iterations, &prefetch.lines);
-        fn(tile, panel + i * strips * strip, strip, &prefetch, tile->out + i * rows);
+        fn(tile, (const char *) panel + i * TILE_STRIPS * strip, strip, &prefetch,
+           tile->out + i * rows);
     }
 }
 
-typedef void stream_fn(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
-                       int32_t *out);
-
 /* In memory order, two neighbouring blocks of k at a time, one tile of 8 rows each. */
 FT_INLINE void stream_tiles(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                            size_t weight_rows, stream_fn *fn)
+                            size_t weight_rows)
 {
     enum { PREFETCH_DISTANCE = 96 }; /* rows */
     size_t block_bytes = padded_n * 32, blocks = tile->k_quads / 8;
@@ -194,7 +221,7 @@ FT_INLINE void stream_tiles(const ft_i8_tile *tile, const int8_t *w, size_t padd
                 FT_UNROLL
                 for (size_t line = 0; line < 256; line += 64)
                     __builtin_prefetch((const void *) ((uintptr_t) weights + prefetch + line));
-                fn(tile, weights, tile->x + i * 32, tile->out + row);
+                stream_tile(tile, weights, tile->x + i * 32, tile->out + row);
             }
         }
     }
@@ -203,6 +230,12 @@ FT_INLINE void stream_tiles(const ft_i8_tile *tile, const int8_t *w, size_t padd
             __m256i *acc = (__m256i *) (tile->out + row * tile->out_stride + i);
             _mm256_storeu_si256(acc, unpermute(_mm256_loadu_si256(acc)));
         }
+}
+
+static void stream(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                   size_t weight_rows)
+{
+    stream_tiles(tile, w, padded_n, first, weight_rows);
 }
 
 #endif

@@ -33,11 +33,9 @@ enum {
     HEAD,
     SAMPLES,
     EVAL,
-    DEVICE,
     SAVE,
     MERGE,
     REPORT,
-    JSON,
 };
 
 #define FT_METHOD(NAME, name, help) #name ": " help "\n"
@@ -102,14 +100,14 @@ static const ft_option options[] = {
       "held-out samples for the float vs. quantized evaluation;\n"
       "default samples of -d that were not observed, else\n"
       "observed ones" },
-    { 't', "threads", "N", "number of threads; default all processors" },
-    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
+    FT_THREADS_OPTION,
+    FT_DEVICE_OPTION,
     { SAVE, "save-counters", "FILE", "write the counters, for a later --merge" },
     { MERGE, "merge", "FILE...",
       "use these counters instead of observing; may be\n"
       "repeated, and operands are counters files too" },
     { REPORT, "report", "FILE", "write the report as JSON" },
-    { JSON, "json", NULL, "print the report as JSON" },
+    FT_REPORT_JSON_OPTION,
     { 'f', "force", NULL, "replace existing files" },
     { 'n', "dry-run", NULL, "observe and report, but write no artifact" },
     { 'q', "quiet", NULL, "print warnings and errors only" },
@@ -128,16 +126,6 @@ const ft_tool ft_calibrate_tool = {
 };
 
 /* ---- Command line ------------------------------------------------------------------------- */
-
-static double percentile(const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value > 0.0 && value <= 100.0))
-        ft_tool_usage_error(&ft_calibrate_tool, "--percentile: \"%s\" is not in 0 < P <= 100",
-                            text);
-    return value;
-}
 
 /* "N" or "FIRST:END". */
 static void parse_samples(ft_calibration_options *job, const char *text)
@@ -163,13 +151,10 @@ static void parse_samples(ft_calibration_options *job, const char *text)
 }
 
 /* Whether `text` is the second of the two values that an option takes. */
-static bool parse_second(const char *option, const char *text, const char *first,
-                         const char *second)
+static bool parse_second(int option, const char *text, const char *first, const char *second)
 {
-    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
-        ft_tool_usage_error(&ft_calibrate_tool, "--%s: \"%s\" is neither %s nor %s", option, text,
-                            first, second);
-    return strcmp(text, second) == 0;
+    return ft_tool_word(&ft_calibrate_tool, option, text,
+                        (const char *[]){ first, second, NULL }) == 1;
 }
 
 static void parse_scheme(ft_recipe *recipe, const char *text)
@@ -190,17 +175,6 @@ static void parse_method(ft_calibration_options *job, const char *text)
         ft_tool_usage_error(&ft_calibrate_tool,
                             "--method: unknown method \"%s\", expected one of %s", text,
                             known_methods + 2);
-}
-
-static void parse_group(ft_recipe *recipe, const char *text)
-{
-    static const char *const sizes[] = { "0", "32", "64", "128" };
-    for (size_t i = 0; i < FT_COUNT(sizes); i++)
-        if (strcmp(text, sizes[i]) == 0) {
-            recipe->group = atoi(text);
-            return;
-        }
-    ft_tool_usage_error(&ft_calibrate_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
 }
 
 static void parse_clip(ft_recipe *recipe, const char *text)
@@ -268,7 +242,7 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
     case 't':
         job->threads = ft_tool_threads(&ft_calibrate_tool, option, value);
         break;
-    case DEVICE:
+    case FT_OPTION_DEVICE:
         job->device = ft_tool_device(&ft_calibrate_tool, option, value);
         break;
     case 'm':
@@ -276,10 +250,10 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
         r->method = true;
         break;
     case PERCENTILE:
-        job->percentile = percentile(value);
+        job->percentile = ft_tool_positive(&ft_calibrate_tool, option, value, 100.0);
         break;
     case RESIDUAL:
-        job->int8_residual = parse_second("residual", value, "float", "int8");
+        job->int8_residual = parse_second(option, value, "float", "int8");
         break;
     case SCHEME:
         parse_scheme(&r->recipe, value);
@@ -291,7 +265,7 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
         parse_exclusion(&r->recipe, value);
         break;
     case GROUP:
-        parse_group(&r->recipe, value);
+        r->recipe.group = ft_tool_group(&ft_calibrate_tool, option, value);
         r->has_groupwise_option = true;
         break;
     case ASYM:
@@ -305,18 +279,18 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
         r->has_groupwise_option = true;
         break;
     case SCALE:
-        r->recipe.awq = parse_second("scale", value, "none", "awq");
+        r->recipe.awq = parse_second(option, value, "none", "awq");
         r->has_groupwise_option = true;
         break;
     case ROUND:
-        r->recipe.gptq = parse_second("round", value, "nearest", "gptq");
+        r->recipe.gptq = parse_second(option, value, "nearest", "gptq");
         r->has_groupwise_option = true;
         break;
     case MEMORY:
         job->memory = memory(value);
         break;
     case HEAD:
-        r->recipe.quantized_head = parse_second("head", value, "float", "int8");
+        r->recipe.quantized_head = parse_second(option, value, "float", "int8");
         break;
     case SAMPLES:
         parse_samples(job, value);
@@ -333,7 +307,7 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
     case REPORT:
         job->report = value;
         break;
-    case JSON:
+    case FT_OPTION_JSON:
         job->json = true;
         break;
     }

@@ -16,11 +16,10 @@
 #include "runtime/cli/progress.h"
 #include "runtime/cli/signals.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DTYPE = FT_LONG_ONLY, JSON, IGNORE_KEY };
+enum { DTYPE = FT_LONG_ONLY, IGNORE_KEY };
 
 static const ft_option options[] = {
     { 'i', "input", "PATH",
@@ -30,7 +29,7 @@ static const ft_option options[] = {
       "matrices as keep (default), f32, f16 or bf16;\nvectors are always f32" },
     { 'f', "force", NULL, "overwrite an existing artifact" },
     { 'n', "dry-run", NULL, "check everything, show what would be written,\nwrite nothing" },
-    { JSON, "json", NULL, "print a report in JSON" },
+    FT_REPORT_JSON_OPTION,
     { IGNORE_KEY, "ignore-key", "NAME", "accept an unknown key of config.json; may be\nrepeated" },
     { 'q', "quiet", NULL, "print errors only" },
     { 'v', "verbose", NULL, "list every unused tensor" },
@@ -56,23 +55,11 @@ typedef struct {
 
 static void parse_dtype(ft_convert_options *convert, const char *value)
 {
-    static const struct {
-        const char *name;
-        bool cast;
-        ft_dtype dtype;
-    } known[] = {
-        { "keep", false, FT_F32 },
-        { "f32", true, FT_F32 },
-        { "f16", true, FT_F16 },
-        { "bf16", true, FT_BF16 },
-    };
-    for (size_t i = 0; i < FT_COUNT(known); i++)
-        if (strcmp(known[i].name, value) == 0) {
-            convert->cast = known[i].cast;
-            convert->dtype = known[i].dtype;
-            return;
-        }
-    ft_tool_usage_error(&tool, "--dtype %s: expected keep, f32, f16 or bf16", value);
+    static const char *const words[] = { "keep", "f32", "f16", "bf16", NULL };
+    static const ft_dtype dtypes[] = { FT_F32, FT_F32, FT_F16, FT_BF16 };
+    int index = ft_tool_word(&tool, DTYPE, value, words);
+    convert->cast = index > 0;
+    convert->dtype = dtypes[index];
 }
 
 static void set_option(arguments *args, int id, const char *value)
@@ -96,7 +83,7 @@ static void set_option(arguments *args, int id, const char *value)
     case 'n':
         args->dry_run = true;
         break;
-    case JSON:
+    case FT_OPTION_JSON:
         args->json = true;
         break;
     case 'q':
@@ -112,14 +99,12 @@ static void parse(arguments *args, int argc, char **argv)
     const char *value;
     for (int id; (id = ft_options_next(&tool, argc, argv, &value)) != -1;)
         set_option(args, id, value);
-    if (argv[optind] != NULL)
-        ft_tool_usage_error(&tool, "unexpected argument %s", argv[optind]);
+    ft_tool_check_no_operands(&tool, argc, argv);
     if (args->n_inputs == 0)
         ft_tool_usage_error(&tool, "no -i");
     if (args->output == NULL && !args->dry_run)
         ft_tool_usage_error(&tool, "neither -o nor -n");
-    if (args->quiet && args->verbose)
-        ft_tool_usage_error(&tool, "-q and -v at once");
+    ft_tool_check_verbosity(&tool, args->quiet, args->verbose);
     args->convert.ignored_keys = args->ignored;
     ft_error err;
     if (!args->dry_run &&

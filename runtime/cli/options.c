@@ -234,29 +234,106 @@ double ft_tool_double(const ft_tool *tool, int option, const char *text, double 
     return number;
 }
 
-static int one_of(const ft_tool *tool, int option, const char *text, const char *const words[3])
+double ft_tool_positive(const ft_tool *tool, int option, const char *text, double high)
 {
-    for (int i = 0; i < 3; i++)
-        if (strcmp(words[i], text) == 0)
-            return i;
-    ft_tool_usage_error(tool, "--%s: \"%s\" is none of %s, %s and %s",
-                        ft_tool_option_name(tool, option), text, words[0], words[1], words[2]);
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !(number > 0.0 && number <= high))
+        ft_tool_usage_error(tool, "--%s: \"%s\" is not a number above 0 and up to %g",
+                            ft_tool_option_name(tool, option), text, high);
+    return number;
+}
+
+size_t ft_tool_list(const ft_tool *tool, int option, const char *text, long high, size_t *item,
+                    size_t capacity)
+{
+    const char *name = ft_tool_option_name(tool, option);
+    for (size_t count = 0;; text++) {
+        char *end;
+        int length = (int) strcspn(text, ",");
+        long number = strtol(text, &end, 10);
+        if (length == 0 || end != text + length || number < 1 || number > high)
+            ft_tool_usage_error(tool, "--%s: \"%.*s\" is not a number from 1 to %ld", name, length,
+                                text, high);
+        if (count == capacity)
+            ft_tool_usage_error(tool, "--%s: more than %zu numbers", name, capacity);
+        item[count++] = (size_t) number;
+        text = end;
+        if (*text == '\0')
+            return count;
+    }
+}
+
+int ft_tool_word(const ft_tool *tool, int option, const char *text, const char *const *words)
+{
+    char known[256];
+    int used = 0, count = 0;
+    for (; words[count] != NULL; count++)
+        if (strcmp(words[count], text) == 0)
+            return count;
+    for (int i = 0; i < count; i++)
+        used += snprintf(known + used, sizeof known - (size_t) used, "%s%s",
+                         i == 0           ? ""
+                         : i == count - 1 ? " nor "
+                                          : ", ",
+                         words[i]);
+    ft_tool_usage_error(tool, "--%s: \"%s\" is neither %s", ft_tool_option_name(tool, option), text,
+                        known);
 }
 
 ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text)
 {
-    static const char *const levels[3] = {
-        [FT_VERIFY_STRUCTURE] = "structure", [FT_VERIFY_CRC] = "crc", [FT_VERIFY_SHA256] = "sha256"
-    };
-    return (ft_verify) one_of(tool, option, text, levels);
+    static const char *const levels[] = { [FT_VERIFY_STRUCTURE] = "structure",
+                                          [FT_VERIFY_CRC] = "crc",
+                                          [FT_VERIFY_SHA256] = "sha256",
+                                          NULL };
+    return (ft_verify) ft_tool_word(tool, option, text, levels);
 }
 
-ft_kv_dtype ft_tool_kv_dtype(const ft_tool *tool, int option, const char *text)
+static ft_kv_dtype parse_kv_dtype(const ft_tool *tool, int option, const char *text)
 {
-    static const char *const kinds[3] = {
-        [FT_KV_DTYPE_AUTO] = "auto", [FT_KV_DTYPE_F16] = "f16", [FT_KV_DTYPE_INT8] = "int8"
+    static const char *const dtypes[] = {
+        [FT_KV_DTYPE_AUTO] = "auto", [FT_KV_DTYPE_F16] = "f16", [FT_KV_DTYPE_INT8] = "int8", NULL
     };
-    return (ft_kv_dtype) one_of(tool, option, text, kinds);
+    return (ft_kv_dtype) ft_tool_word(tool, option, text, dtypes);
+}
+
+int32_t ft_tool_group(const ft_tool *tool, int option, const char *text)
+{
+    static const char *const sizes[] = { "32", "64", "128", "0", NULL };
+    return atoi(sizes[ft_tool_word(tool, option, text, sizes)]);
+}
+
+bool ft_tool_model_option(const ft_tool *tool, ft_model_options *model, int option,
+                          const char *text)
+{
+    switch (option) {
+    case FT_OPTION_DEVICE:
+        model->device = ft_tool_device(tool, option, text);
+        return true;
+    case FT_OPTION_VERIFY:
+        model->verify = ft_tool_verify(tool, option, text);
+        return true;
+    case FT_OPTION_KV:
+        model->kv = parse_kv_dtype(tool, option, text);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- Checks of all options ---------------------------------------------------------------- */
+
+void ft_tool_check_no_operands(const ft_tool *tool, int argc, char **argv)
+{
+    if (optind < argc)
+        ft_tool_usage_error(tool, "unexpected argument \"%s\"", argv[optind]);
+}
+
+void ft_tool_check_verbosity(const ft_tool *tool, bool quiet, bool verbose)
+{
+    if (quiet && verbose)
+        ft_tool_usage_error(tool, "-q and -v exclude each other");
 }
 
 /* ---- Ending ------------------------------------------------------------------------------- */

@@ -14,8 +14,44 @@
 
 enum { FT_EXIT_FAILURE = 1, FT_EXIT_USAGE = 2 };
 
-/* Ids of options without a letter start here. */
-enum { FT_LONG_ONLY = 256 };
+/* Ids of options without a letter: those of a tool from FT_LONG_ONLY on, then the common ones. */
+enum {
+    FT_LONG_ONLY = 256,
+    FT_OPTION_DEVICE = 512,
+    FT_OPTION_VERIFY,
+    FT_OPTION_KV,
+    FT_OPTION_JSON,
+};
+
+/* Rows of the tables of several tools. */
+#define FT_THREADS_OPTION                                                                          \
+    {                                                                                              \
+        't', "threads", "N", "threads; default all processors"                                     \
+    }
+#define FT_DEVICE_OPTION                                                                           \
+    {                                                                                              \
+        FT_OPTION_DEVICE, "device", "NAME", "cpu (default) or cuda[:N]"                            \
+    }
+#define FT_VERIFY_OPTION                                                                           \
+    {                                                                                              \
+        FT_OPTION_VERIFY, "verify", "LEVEL", "structure (default), crc or sha256"                  \
+    }
+#define FT_KV_OPTION                                                                               \
+    {                                                                                              \
+        FT_OPTION_KV, "kv", "auto|f16|int8", "dtype of the KV cache; default auto"                 \
+    }
+#define FT_JSON_OPTION                                                                             \
+    {                                                                                              \
+        FT_OPTION_JSON, "json", NULL, "print one JSON object"                                      \
+    }
+#define FT_REPORT_JSON_OPTION                                                                      \
+    {                                                                                              \
+        FT_OPTION_JSON, "json", NULL, "print the report as JSON"                                   \
+    }
+#define FT_VERBOSE_OPTION                                                                          \
+    {                                                                                              \
+        'v', "verbose", NULL, "print plan and int8 GEMM kernels to standard error"                 \
+    }
 
 typedef struct ft_option {
     int id;               /* the letter, or a number from FT_LONG_ONLY on */
@@ -46,18 +82,33 @@ _Noreturn void ft_tool_usage_error(const ft_tool *tool, const char *format, ...)
 /* The long name of an option of the tool's table. */
 const char *ft_tool_option_name(const ft_tool *tool, int option);
 
+/* Usage errors: an operand is left behind the options; -q and -v are both given. */
+void ft_tool_check_no_operands(const ft_tool *tool, int argc, char **argv);
+void ft_tool_check_verbosity(const ft_tool *tool, bool quiet, bool verbose);
+
 /*
  * Parse the value of an option; usage errors name the option. An integer from `low` to 2^24 or to
- * `high`, a number from `low` to `high`, the number of threads of a session, a device name, whether
- * or not the device exists, or a keyword.
+ * `high`; a number from `low` to `high`, or above 0 and up to `high`; the index of a word in a list
+ * that ends with NULL; the number of threads of a session; a device name, whether or not the device
+ * exists; a level of verification; the group size of group-wise quantization.
  */
 int ft_tool_int(const ft_tool *tool, int option, const char *text, int low);
 int ft_tool_int_range(const ft_tool *tool, int option, const char *text, int low, int high);
 double ft_tool_double(const ft_tool *tool, int option, const char *text, double low, double high);
+double ft_tool_positive(const ft_tool *tool, int option, const char *text, double high);
+int ft_tool_word(const ft_tool *tool, int option, const char *text, const char *const *words);
 int ft_tool_threads(const ft_tool *tool, int option, const char *text);
 const char *ft_tool_device(const ft_tool *tool, int option, const char *text);
 ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text);
-ft_kv_dtype ft_tool_kv_dtype(const ft_tool *tool, int option, const char *text);
+int32_t ft_tool_group(const ft_tool *tool, int option, const char *text);
+
+/* Parse up to `capacity` integers from 1 to `high`, separated by commas; returns their count. */
+size_t ft_tool_list(const ft_tool *tool, int option, const char *text, long high, size_t *item,
+                    size_t capacity);
+
+/* Parse --device, --verify or --kv into `model`; false: another option. */
+bool ft_tool_model_option(const ft_tool *tool, ft_model_options *model, int option,
+                          const char *text);
 
 /* Print "ft-inspect: TEXT" to standard error; returns status 1. */
 int ft_tool_error(const ft_tool *tool, const char *text);

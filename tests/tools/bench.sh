@@ -45,11 +45,11 @@ refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape m
 refused 2 '--group: "48" is neither 32, 64, 128 nor 0' "$bench" --shape minilm --group 48
 refused 2 '--group requires --shape' "$bench" --shape minilm --group 64
 refused 2 '--group requires --shape' "$bench" -i model.ft --group 64
-refused 2 '--kv: "int4" is none of auto, f16 and int8' "$bench" --shape minilm --kv int4
+refused 2 '--kv: "int4" is neither auto, f16 nor int8' "$bench" --shape minilm --kv int4
 refused 2 '--scheme requires --shape' "$bench" -i model.ft --scheme int8
 refused 2 '--batch: "" is not a number' "$bench" --shape minilm -b 1,
 refused 2 '--length: "x" is not a number' "$bench" --shape minilm -l 8,x,9
-refused 2 '--runs: "0" is not a number' "$bench" --shape minilm -r 0
+refused 2 '--runs: "0" is not a positive number' "$bench" --shape minilm -r 0
 refused 2 '--threads: 1025 is too large: 1024 is the most' "$bench" --shape minilm -t 1025
 refused 2 '--fill: "1.5" is not a number above 0' "$bench" --shape minilm --fill 1.5
 refused 2 '--fill: "nan" is not a number above 0' "$bench" --shape minilm --fill nan
@@ -77,7 +77,7 @@ refused 1 'scheme int8-residual is for encoders of text' \
 refused 2 '--ops and --gemm exclude each other' "$bench" --shape minilm --ops --gemm
 refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json --csv
 refused 2 '-q and -v exclude each other' "$bench" --shape minilm -q -v
-refused 2 'unexpected argument model.ft' "$bench" --shape minilm model.ft
+refused 2 'unexpected argument "model.ft"' "$bench" --shape minilm model.ft
 refused 1 'nowhere.ft: No such file' "$bench" -i nowhere.ft
 refused 2 'device tpu: unknown' "$bench" --shape minilm --device tpu
 

@@ -30,7 +30,7 @@ is 2 'ft-convert without -i is a usage error' "$convert" -o model.ft
 is 2 'ft-convert without -o is a usage error' "$convert" -i here
 is 2 'ft-convert with an unknown --dtype is a usage error' \
     "$convert" -i here -o model.ft --dtype int4
-says err 'expected keep, f32, f16 or bf16' 'ft-convert lists the known dtypes'
+says err 'is neither keep, f32, f16 nor bf16' 'ft-convert lists the known dtypes'
 is 2 'ft-convert with an operand is a usage error' "$convert" -i here -o model.ft there
 is 2 'ft-convert refuses -q together with -v' "$convert" -i here -o model.ft -q -v
 is 1 'ft-convert fails if the input folder does not exist' "$convert" -i nowhere -o model.ft

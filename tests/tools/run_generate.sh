@@ -183,7 +183,7 @@ refused 2 '--temperature: "warm" is not a number' 'a temperature that is not a n
 refused 2 '--temperature: "nan" is not a number' 'a temperature of nan' \
     -d prompts.st --temperature nan
 refused 2 '--seed: "-1" is not an integer' 'a negative seed' -d prompts.st --seed -1
-refused 2 '--kv: "int4" is none of auto, f16 and int8' 'an unknown KV cache type' \
+refused 2 '--kv: "int4" is neither auto, f16 nor int8' 'an unknown KV cache type' \
     -d prompts.st --kv int4
 refused 2 'a stop string cannot be empty' 'an empty stop string' --stop '' fig
 refused 2 '--chat applies to texts' '--chat with token ids' -d prompts.st --chat

@@ -149,7 +149,7 @@ refused 1 'prompt 0: temperature does not apply to beam search' 'sampling with b
 refused 1 '--logprobs: does not apply to beam search' '--logprobs with beam search' -i m.ft \
     -d one.st --beams 4 --logprobs
 refused 2 '--n-best requires --beams' '--n-best without --beams' -i m.ft -d one.st --n-best 2
-refused 2 '--early-stopping: "maybe" is not true, false or never' \
+refused 2 '--early-stopping: "maybe" is neither false, true nor never' \
     'an unknown value of --early-stopping' -i m.ft \
     -d one.st --beams 2 --early-stopping maybe
 refused 2 '--length-penalty: "long" is not a number' 'a length penalty that is not a number' \

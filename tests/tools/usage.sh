@@ -61,7 +61,7 @@ wrong '--samples: "5:5" is neither a count nor FIRST:END' 'an empty range of sam
 wrong '--memory: 99999999999999999 is too large' 'a memory size beyond 64 bits' \
     ft-calibrate -i a.ft -d d \
     -n --memory 99999999999999999
-wrong '--tokens: "5,1048577": a number exceeds the maximum of 1048576' \
+wrong '--tokens: "1048577" is not a number from 1 to 1048576' \
     'a token count above 1048576' ft-inspect --plan --tokens 5,1048577 a.ft
 
 for tool in ft-run ft-calibrate ft-eval ft-bench; do
@@ -86,8 +86,8 @@ for tool in ft-convert ft-calibrate ft-run ft-eval ft-inspect ft-bench; do
     is 0 "$tool --version exits with 0" "$bin/$tool" --version
 done
 wrong '--output: the file name is empty' 'an empty output file name' ft-convert -i a -o ''
-wrong 'unexpected argument b' 'an operand' ft-convert -i a -n b
-wrong 'unexpected argument b' 'an operand' ft-bench -i a b
+wrong 'unexpected argument "b"' 'an operand' ft-convert -i a -n b
+wrong 'unexpected argument "b"' 'an operand' ft-bench -i a b
 wrong 'unexpected argument "b"' 'an operand' ft-eval -i a -d a b
 wrong 'one file is expected' 'a second operand' ft-inspect a b
 wrong 'operands are counters files' 'an operand' ft-calibrate -i a -d a -n b

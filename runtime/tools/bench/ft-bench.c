@@ -89,9 +89,9 @@ static ft_status make_synthetic(job *j, ft_error *err)
     const ft_bench_request *r = j->request;
     ft_synthetic_options options = { .scheme = r->scheme,
                                      .group = r->group,
-                                     .share_layers = strncmp(r->device, "cpu", 3) != 0,
+                                     .share_layers = strncmp(r->model.device, "cpu", 3) != 0,
                                      .threads = j->bench->threads };
-    FT_TRY(ft_device_open(&options.backend, &options.device, r->device, err));
+    FT_TRY(ft_device_open(&options.backend, &options.device, r->model.device, err));
     ft_status status = ft_synthetic_make(&j->synthetic, &r->config, &options, err);
     options.backend->close(options.device);
     return status;
@@ -100,15 +100,14 @@ static ft_status make_synthetic(job *j, ft_error *err)
 static ft_status open_model(job *j, ft_error *err)
 {
     ft_bench_request *r = j->request;
-    const ft_model_options options = { .device = r->device, .kv = r->kv };
     if (r->input != NULL) {
-        FT_TRY(ft_model_open(&j->model, r->input, &options, err));
+        FT_TRY(ft_model_open(&j->model, r->input, &r->model, err));
         return set_defaults(j, &j->model->config, r->input, err);
     }
     FT_TRY(set_defaults(j, &r->config, r->shape, err));
     extend_positions(r);
     FT_TRY(make_synthetic(j, err));
-    return ft_synthetic_open(&j->model, &j->synthetic, r->shape, &options, err);
+    return ft_synthetic_open(&j->model, &j->synthetic, r->shape, &r->model, err);
 }
 
 /* The ft_devices() entry of the open device; "cuda" means "cuda:0". */
@@ -137,7 +136,7 @@ static const char *scheme_of(const job *j)
 static ft_status prepare(job *j, ft_error *err)
 {
     ft_bench *bench = j->bench;
-    const char *device = j->request->device;
+    const char *device = j->request->model.device;
     FT_TRY(open_model(j, err));
     if (bench->verbose)
         FT_TRY(ft_model_write_plan(j->model, stderr, err));
@@ -286,9 +285,10 @@ static ft_status run(job *j, ft_error *err)
 
 int main(int argc, char **argv)
 {
-    ft_bench_request r = {
-        .device = "cpu", .scheme = FT_SYNTHETIC_INT8, .group = 32, .sequences = { { 1, 8, 32 }, 3 }
-    };
+    ft_bench_request r = { .model.device = "cpu",
+                           .scheme = FT_SYNTHETIC_INT8,
+                           .group = 32,
+                           .sequences = { { 1, 8, 32 }, 3 } };
     ft_bench bench = { .threads = ft_num_processors(), .runs = 30, .fill = 1.0 };
     ft_bench_parse(&r, &bench, argc, argv);
     ft_table *const tables[] = { &bench.cases, &bench.ops, &bench.kinds, &bench.gemms };

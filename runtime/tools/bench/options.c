@@ -10,27 +10,11 @@
 #include "kernels/beam_search.h"
 #include "runtime/mem.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SHAPE = FT_LONG_ONLY,
-    SCHEME,
-    GROUP,
-    FILL,
-    DECODE,
-    BEAMS,
-    TOP_P,
-    KV,
-    ROOFLINE,
-    DEVICE,
-    OPS,
-    GEMM,
-    JSON,
-    CSV
-};
+enum { SHAPE = FT_LONG_ONLY, SCHEME, GROUP, FILL, DECODE, BEAMS, TOP_P, ROOFLINE, OPS, GEMM, CSV };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "benchmark this artifact" },
@@ -52,19 +36,19 @@ static const ft_option options[] = {
       "default 32" },
     { BEAMS, "beams", "K,...", "beam search with K beams; default 4\n(encoder-decoders)" },
     { TOP_P, "top-p", "P", "nucleus sampling in decode steps; default greedy" },
-    { KV, "kv", "NAME", "dtype of the KV cache: auto (default), f16 or int8" },
+    FT_KV_OPTION,
     { ROOFLINE, "roofline", "T,F,C,R",
       "rates of the device from an earlier --json: int8\n"
       "TOPS, float TFLOPS, GB/s copied and read; default:\nmeasured" },
     { 'r', "runs", "N", "timed runs per case; default 30" },
     { OPS, "ops", NULL, "also time every operation of the plan" },
     { GEMM, "gemm", NULL, "time every GEMM shape with all its kernels" },
-    { JSON, "json", NULL, "print one JSON object" },
+    FT_JSON_OPTION,
     { CSV, "csv", NULL, "print CSV" },
-    { 't', "threads", "N", "threads; default all processors" },
-    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
+    FT_THREADS_OPTION,
+    FT_DEVICE_OPTION,
     { 'q', "quiet", NULL, "show no progress" },
-    { 'v', "verbose", NULL, "print plan and int8 GEMM kernels to standard error" },
+    FT_VERBOSE_OPTION,
     { 0, NULL, NULL, NULL },
 };
 
@@ -79,38 +63,11 @@ const ft_tool ft_bench_tool = {
 
 enum { MAX_VALUE = 1 << 20 };
 
-static size_t parse_positive(const char *option, const char *text, size_t length, long max)
+static ft_bench_list parse_list(int option, const char *text, long high)
 {
-    char *end;
-    long number = strtol(text, &end, 10);
-    if (length == 0 || end != text + length || number < 1 || number > max)
-        ft_tool_usage_error(&ft_bench_tool, "--%s: \"%.*s\" is not a number from 1 to %ld", option,
-                            (int) length, text, max);
-    return (size_t) number;
-}
-
-static ft_bench_list parse_list(const char *option, const char *text, long max)
-{
-    ft_bench_list out = { .count = 0 };
-    for (const char *end;; text = end + 1) {
-        end = text + strcspn(text, ",");
-        if (out.count == FT_BENCH_MAX_VALUES)
-            ft_tool_usage_error(&ft_bench_tool, "--%s: more than %d numbers", option,
-                                FT_BENCH_MAX_VALUES);
-        out.item[out.count++] = parse_positive(option, text, (size_t) (end - text), max);
-        if (*end == '\0')
-            return out;
-    }
-}
-
-static double parse_fraction(const char *option, const char *text)
-{
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text || *end != '\0' || !(number > 0.0 && number <= 1.0))
-        ft_tool_usage_error(&ft_bench_tool, "--%s: \"%s\" is not a number above 0 and up to 1",
-                            option, text);
-    return number;
+    ft_bench_list out;
+    out.count = ft_tool_list(&ft_bench_tool, option, text, high, out.item, FT_BENCH_MAX_VALUES);
+    return out;
 }
 
 /* Four rates, each above 0, in the units that people read them in. */
@@ -157,18 +114,6 @@ static void set_scheme(ft_bench_request *r, const char *name)
     r->has_scheme = true;
 }
 
-static void set_group(ft_bench_request *r, const char *text)
-{
-    static const char *const known[] = { "32", "64", "128", "0" };
-    for (size_t i = 0; i < FT_COUNT(known); i++)
-        if (strcmp(known[i], text) == 0) {
-            r->group = atoi(text);
-            r->has_group = true;
-            return;
-        }
-    ft_tool_usage_error(&ft_bench_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
-}
-
 static void set_view(ft_bench *bench, ft_bench_view view)
 {
     if (bench->view != FT_BENCH_RUNS && bench->view != view)
@@ -198,34 +143,32 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
         set_scheme(r, value);
         break;
     case GROUP:
-        set_group(r, value);
+        r->group = ft_tool_group(&ft_bench_tool, option, value);
+        r->has_group = true;
         break;
     case 'b':
-        r->sequences = parse_list("batch", value, MAX_VALUE);
+        r->sequences = parse_list(option, value, MAX_VALUE);
         break;
     case 'l':
-        r->lengths = parse_list("length", value, MAX_VALUE);
+        r->lengths = parse_list(option, value, MAX_VALUE);
         break;
     case FILL:
-        bench->fill = parse_fraction("fill", value);
+        bench->fill = ft_tool_positive(&ft_bench_tool, option, value, 1.0);
         break;
     case DECODE:
-        r->decode = parse_list("decode", value, MAX_VALUE);
+        r->decode = parse_list(option, value, MAX_VALUE);
         break;
     case BEAMS:
-        r->beams = parse_list("beams", value, FT_MAX_BEAMS);
+        r->beams = parse_list(option, value, FT_MAX_BEAMS);
         break;
     case TOP_P:
-        bench->top_p = parse_fraction("top-p", value);
-        break;
-    case KV:
-        r->kv = ft_tool_kv_dtype(&ft_bench_tool, option, value);
+        bench->top_p = ft_tool_positive(&ft_bench_tool, option, value, 1.0);
         break;
     case ROOFLINE:
         bench->roofline = rates(value);
         break;
     case 'r':
-        bench->runs = (int) parse_positive("runs", value, strlen(value), MAX_VALUE);
+        bench->runs = ft_tool_int_range(&ft_bench_tool, option, value, 1, MAX_VALUE);
         break;
     case OPS:
         set_view(bench, FT_BENCH_OPS);
@@ -233,7 +176,7 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
     case GEMM:
         set_view(bench, FT_BENCH_GEMM);
         break;
-    case JSON:
+    case FT_OPTION_JSON:
         set_format(r, FT_TABLE_JSON);
         break;
     case CSV:
@@ -242,15 +185,14 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
     case 't':
         bench->threads = ft_tool_threads(&ft_bench_tool, option, value);
         break;
-    case DEVICE:
-        r->device = ft_tool_device(&ft_bench_tool, option, value);
-        break;
     case 'q':
         r->quiet = true;
         break;
     case 'v':
         bench->verbose = true;
         break;
+    default:
+        ft_tool_model_option(&ft_bench_tool, &r->model, option, value);
     }
 }
 
@@ -259,8 +201,7 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
     const char *value;
     for (int option; (option = ft_options_next(&ft_bench_tool, argc, argv, &value)) != -1;)
         set_option(r, bench, option, value);
-    if (optind < argc)
-        ft_tool_usage_error(&ft_bench_tool, "unexpected argument %s", argv[optind]);
+    ft_tool_check_no_operands(&ft_bench_tool, argc, argv);
     if ((r->input != NULL) + (r->shape != NULL) != 1)
         ft_tool_usage_error(&ft_bench_tool, "give either -i FILE or --shape NAME");
     if (r->input != NULL && r->has_scheme)
@@ -268,6 +209,5 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
                             "--scheme requires --shape: an artifact has its own scheme");
     if (r->has_group && (r->input != NULL || !ft_synthetic_scheme_is_groupwise(r->scheme)))
         ft_tool_usage_error(&ft_bench_tool, "--group requires --shape and a group-wise --scheme");
-    if (r->quiet && bench->verbose)
-        ft_tool_usage_error(&ft_bench_tool, "-q and -v exclude each other");
+    ft_tool_check_verbosity(&ft_bench_tool, r->quiet, bench->verbose);
 }

@@ -19,12 +19,12 @@ typedef struct ft_bench_list {
 } ft_bench_list;
 
 typedef struct ft_bench_request {
-    const char *input, *shape, *device; /* input or shape */
-    ft_config config;                   /* of the shape */
+    const char *input, *shape; /* input or shape */
+    ft_config config;          /* of the shape */
+    ft_model_options model;
     ft_synthetic_scheme scheme;
     int32_t group; /* group size of group-wise quantization */
     bool has_scheme, has_group, quiet;
-    ft_kv_dtype kv;
     ft_bench_list sequences, lengths, decode, beams;
     ft_table_format format;
 } ft_bench_request;

@@ -14,9 +14,8 @@
 #include "runtime/cli/options.h"
 
 #include <math.h>
-#include <unistd.h>
 
-enum { AGAINST = FT_LONG_ONLY, JSON, DEVICE, VERIFY, CTX, CHUNK, KV };
+enum { AGAINST = FT_LONG_ONLY, CTX, CHUNK };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact" },
@@ -25,13 +24,13 @@ static const ft_option options[] = {
       "attention_mask or lengths [N]; for classifiers\n"
       "labels [N], for encoder-decoders labels [N, T]" },
     { AGAINST, "against", "FILE", "baseline artifact, usually the float one" },
-    { JSON, "json", NULL, "print one JSON object" },
-    { 't', "threads", "N", "threads; default all processors" },
-    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
-    { VERIFY, "verify", "LEVEL", "structure (default), crc or sha256" },
+    FT_JSON_OPTION,
+    FT_THREADS_OPTION,
+    FT_DEVICE_OPTION,
+    FT_VERIFY_OPTION,
     { CTX, "ctx", "N", "split rows into texts of N tokens" },
     { CHUNK, "chunk", "N", "tokens per forward pass; default 512" },
-    { KV, "kv", "auto|f16|int8", "dtype of the KV cache" },
+    FT_KV_OPTION,
     { 0, NULL, NULL, NULL },
 };
 
@@ -57,17 +56,11 @@ static void set_option(ft_eval *e, int option, const char *value)
     case AGAINST:
         e->against = value;
         break;
-    case JSON:
+    case FT_OPTION_JSON:
         e->json = true;
         break;
     case 't':
         e->threads = ft_tool_threads(&tool, option, value);
-        break;
-    case DEVICE:
-        e->model.device = ft_tool_device(&tool, option, value);
-        break;
-    case VERIFY:
-        e->model.verify = ft_tool_verify(&tool, option, value);
         break;
     case CTX:
         e->context = ft_tool_int(&tool, option, value, 1);
@@ -75,9 +68,8 @@ static void set_option(ft_eval *e, int option, const char *value)
     case CHUNK:
         e->chunk = ft_tool_int(&tool, option, value, 1);
         break;
-    case KV:
-        e->model.kv = ft_tool_kv_dtype(&tool, option, value);
-        break;
+    default:
+        ft_tool_model_option(&tool, &e->model, option, value);
     }
 }
 
@@ -86,8 +78,7 @@ static void parse(ft_eval *e, int argc, char **argv)
     const char *value;
     for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
         set_option(e, option, value);
-    if (optind < argc)
-        ft_tool_usage_error(&tool, "unexpected argument \"%s\"", argv[optind]);
+    ft_tool_check_no_operands(&tool, argc, argv);
     if (e->input == NULL)
         ft_tool_usage_error(&tool, "no artifact given: use -i FILE");
     if (e->data == NULL)

@@ -245,11 +245,11 @@ static ft_status verify(ft_inspection *inspection, ft_error *err)
 
 /* ---- Command line ------------------------------------------------------------------------- */
 
-enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST, PLAN, DEVICE, TOKENS };
+enum { VERIFY = FT_LONG_ONLY, DIFF, AMAX, AMAX_LIST, PLAN, TOKENS };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact; -i may be omitted" },
-    { JSON, "json", NULL, "print JSON" },
+    { FT_OPTION_JSON, "json", NULL, "print JSON" },
     { VERIFY, "verify", "[LEVEL]",
       "verify all entries (structure, crc, sha256 (default))\n"
       "and that the model can be planned" },
@@ -257,7 +257,7 @@ static const ft_option options[] = {
     { PLAN, "plan", NULL,
       "print the plan and the kernels selected for its int8\n"
       "GEMMs" },
-    { DEVICE, "device", "NAME", "with --plan: cpu (default) or cuda[:N]" },
+    { FT_OPTION_DEVICE, "device", "NAME", "with --plan: cpu (default) or cuda[:N]" },
     { TOKENS, "tokens", "N,...", "with --plan: batch sizes; default 1,16,128,1024,4096" },
     { AMAX, "amax", NULL, "print the calibrated range of every quantized value" },
     { AMAX_LIST, "amax-list", "LAYER", "print FasterTransformer v3.0's amaxList of a layer" },
@@ -273,16 +273,6 @@ static const ft_tool tool = {
     .option = options,
 };
 
-static ft_verify parse_level(const char *text)
-{
-    for (size_t i = 0; text != NULL && i < FT_COUNT(levels); i++)
-        if (strcmp(levels[i], text) == 0)
-            return (ft_verify) i;
-    if (text != NULL)
-        ft_tool_usage_error(&tool, "--verify: unknown level \"%s\"", text);
-    return FT_VERIFY_SHA256;
-}
-
 /* Only one view at a time. */
 static void set_view(ft_inspect_fn *view, ft_inspect_fn new_view)
 {
@@ -292,28 +282,14 @@ static void set_view(ft_inspect_fn *view, ft_inspect_fn new_view)
     *view = new_view;
 }
 
-/* Batch sizes, comma-separated, ascending. */
+/* Batch sizes, ascending. */
 static void set_tokens(ft_inspection *inspection, const char *text)
 {
-    inspection->ntokens = 0;
-    for (const char *next = text;; next++) {
-        char *end;
-        long number = strtol(next, &end, 10);
-        bool grows =
-            inspection->ntokens == 0 || number > (long) inspection->tokens[inspection->ntokens - 1];
-        if (end != next && number > 1 << 20)
-            ft_tool_usage_error(&tool, "--tokens: \"%s\": a number exceeds the maximum of %d", text,
-                                1 << 20);
-        if (end == next || (*end != ',' && *end != '\0') || number < 1 || !grows ||
-            inspection->ntokens == FT_INSPECT_RUNS)
-            ft_tool_usage_error(&tool,
-                                "--tokens: \"%s\" is not a list of up to %d ascending numbers",
-                                text, FT_INSPECT_RUNS);
-        inspection->tokens[inspection->ntokens++] = (size_t) number;
-        next = end;
-        if (*end == '\0')
-            return;
-    }
+    size_t *tokens = inspection->tokens;
+    inspection->ntokens = ft_tool_list(&tool, TOKENS, text, 1 << 20, tokens, FT_INSPECT_RUNS);
+    for (size_t i = 1; i < inspection->ntokens; i++)
+        if (tokens[i] <= tokens[i - 1])
+            ft_tool_usage_error(&tool, "--tokens: \"%s\": the numbers do not ascend", text);
 }
 
 static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspection)
@@ -326,12 +302,13 @@ static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspect
         case 'i':
             inspection->path[paths++] = value;
             break;
-        case JSON:
+        case FT_OPTION_JSON:
             inspection->json = true;
             break;
         case VERIFY:
             set_view(&view, verify);
-            inspection->level = parse_level(value);
+            inspection->level =
+                value == NULL ? FT_VERIFY_SHA256 : ft_tool_verify(&tool, VERIFY, value);
             break;
         case DIFF:
             set_view(&view, ft_inspect_diff);
@@ -339,8 +316,8 @@ static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspect
         case PLAN:
             set_view(&view, ft_inspect_plan);
             break;
-        case DEVICE:
-            inspection->device = ft_tool_device(&tool, DEVICE, value);
+        case FT_OPTION_DEVICE:
+            inspection->device = ft_tool_device(&tool, id, value);
             break;
         case TOKENS:
             set_tokens(inspection, value);

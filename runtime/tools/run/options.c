@@ -19,11 +19,8 @@ enum {
     IMAGE,
     WHOLE_FILE,
     TRUNCATE,
-    DEVICE,
-    VERIFY,
     FAKE,
     NO_FUSE,
-    JSON,
     OUTPUTS,
     ALL_LOGITS,
     TOKENS,
@@ -47,7 +44,6 @@ enum {
     CTX,
     CHUNK,
     BATCH,
-    KV,
     BEAMS,
     N_BEST,
     LENGTH_PENALTY,
@@ -69,13 +65,13 @@ static const ft_option options[] = {
     { WHOLE_FILE, "whole", NULL, "the whole file is one text" },
     { 'o', "output", "FILE", "write the results to this safetensors file" },
     { 'f', "force", NULL, "replace the output file" },
-    { JSON, "json", NULL, "print one JSON object" },
-    { 't', "threads", "N", "threads; default all processors" },
-    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
-    { VERIFY, "verify", "LEVEL", "structure (default), crc or sha256" },
+    FT_JSON_OPTION,
+    FT_THREADS_OPTION,
+    FT_DEVICE_OPTION,
+    FT_VERIFY_OPTION,
     { FAKE, "fake", NULL, "fake-quantize: compute an int8 artifact in float" },
     { NO_FUSE, "no-fuse", NULL, "disable operator fusion" },
-    { 'v', "verbose", NULL, "print plan and int8 GEMM kernels to standard error" },
+    FT_VERBOSE_OPTION,
 
     /* Encoders, and single forward passes of decoders. */
     { TRUNCATE, "truncate", NULL, "truncate texts to the model's maximum length" },
@@ -107,7 +103,7 @@ static const ft_option options[] = {
     { CTX, "ctx", "N", "context length: prompt and new tokens" },
     { CHUNK, "chunk", "N", "prompt tokens per forward pass; default 512" },
     { BATCH, "batch", "N", "concurrent sequences; default 64" },
-    { KV, "kv", "auto|f16|int8", "dtype of the KV cache" },
+    FT_KV_OPTION,
 
     /* Beam search. */
     { BEAMS, "beams", "K", "beam search with K beams, at most 64" },
@@ -139,17 +135,17 @@ const ft_tool ft_run_tool = {
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-static int integer(int option, const char *text, int low)
+static int parse_int(int option, const char *text, int low)
 {
     return ft_tool_int(&ft_run_tool, option, text, low);
 }
 
-static float real(int option, const char *text, double low, double high)
+static float parse_float(int option, const char *text, double low, double high)
 {
     return (float) ft_tool_double(&ft_run_tool, option, text, low, high);
 }
 
-static uint64_t seed(const char *text)
+static uint64_t parse_seed(const char *text)
 {
     char *end;
     errno = 0;
@@ -168,31 +164,31 @@ static bool set_sampling_option(ft_run *r, int option, const char *value)
     ft_request *sampling = &r->sampling;
     switch (option) {
     case TEMPERATURE:
-        sampling->temperature = real(option, value, 0.0, any);
+        sampling->temperature = parse_float(option, value, 0.0, any);
         return true;
     case TOP_K:
-        sampling->top_k = integer(option, value, 0);
+        sampling->top_k = parse_int(option, value, 0);
         return true;
     case TOP_P:
-        sampling->top_p = real(option, value, 0.0, 1.0);
+        sampling->top_p = parse_float(option, value, 0.0, 1.0);
         return true;
     case MIN_P:
-        sampling->min_p = real(option, value, 0.0, 1.0);
+        sampling->min_p = parse_float(option, value, 0.0, 1.0);
         return true;
     case REPETITION:
-        sampling->repetition_penalty = real(option, value, 1e-6, any);
+        sampling->repetition_penalty = parse_float(option, value, 1e-6, any);
         return true;
     case PRESENCE:
-        sampling->presence_penalty = real(option, value, -any, any);
+        sampling->presence_penalty = parse_float(option, value, -any, any);
         return true;
     case FREQUENCY:
-        sampling->frequency_penalty = real(option, value, -any, any);
+        sampling->frequency_penalty = parse_float(option, value, -any, any);
         return true;
     case NGRAM:
-        sampling->no_repeat_ngram = integer(option, value, 0);
+        sampling->no_repeat_ngram = parse_int(option, value, 0);
         return true;
     case SEED:
-        sampling->seed = seed(value);
+        sampling->seed = parse_seed(value);
         return true;
     default:
         return false;
@@ -204,10 +200,10 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case MAX_NEW:
-        r->sampling.max_new_tokens = integer(option, value, 1);
+        r->sampling.max_new_tokens = parse_int(option, value, 1);
         return true;
     case MIN_NEW:
-        r->sampling.min_new_tokens = integer(option, value, 0);
+        r->sampling.min_new_tokens = parse_int(option, value, 0);
         return true;
     case STOP:
         if (*value == '\0')
@@ -215,7 +211,7 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
         r->stop[r->num_stop++] = value;
         return true;
     case STOP_ID:
-        r->stop_id[r->num_run_stop_ids++] = integer(option, value, 0);
+        r->stop_id[r->num_run_stop_ids++] = parse_int(option, value, 0);
         return true;
     case IGNORE_END:
         r->ignore_end = true;
@@ -230,13 +226,13 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
         r->logprobs = true;
         return true;
     case CHUNK:
-        r->chunk = integer(option, value, 1);
+        r->chunk = parse_int(option, value, 1);
         return true;
     case BATCH:
-        r->batch = integer(option, value, 1);
+        r->batch = parse_int(option, value, 1);
         return true;
     case FORCED_BOS:
-        r->forced_bos = integer(option, value, 0);
+        r->forced_bos = parse_int(option, value, 0);
         r->has_forced_bos = true;
         return true;
     default:
@@ -244,42 +240,34 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
     }
 }
 
-static ft_early_stopping parse_early_stopping(const char *text)
-{
-    static const char *const names[] = {
-        [FT_EARLY_STOPPING_FALSE] = "false",
-        [FT_EARLY_STOPPING_TRUE] = "true",
-        [FT_EARLY_STOPPING_NEVER] = "never",
-    };
-    for (int i = 0; i < (int) FT_COUNT(names); i++)
-        if (strcmp(text, names[i]) == 0)
-            return (ft_early_stopping) i;
-    ft_tool_usage_error(&ft_run_tool, "--early-stopping: \"%s\" is not true, false or never", text);
-}
-
 /* Beam search. */
 static bool set_search_option(ft_run *r, int option, const char *value)
 {
+    static const char *const early_stopping[] = { [FT_EARLY_STOPPING_FALSE] = "false",
+                                                  [FT_EARLY_STOPPING_TRUE] = "true",
+                                                  [FT_EARLY_STOPPING_NEVER] = "never",
+                                                  NULL };
     ft_beam_search_options *search = &r->search;
     switch (option) {
     case BEAMS:
-        search->beams = integer(option, value, 1);
+        search->beams = parse_int(option, value, 1);
         return true;
     case N_BEST:
-        search->n_best = integer(option, value, 1);
+        search->n_best = parse_int(option, value, 1);
         return true;
     case LENGTH_PENALTY:
         search->length_penalty = ft_tool_double(&ft_run_tool, option, value, -8.0, 8.0);
         search->no_length_normalization = search->length_penalty == 0.0;
         return true;
     case EARLY_STOPPING:
-        search->early_stopping = parse_early_stopping(value);
+        search->early_stopping =
+            (ft_early_stopping) ft_tool_word(&ft_run_tool, option, value, early_stopping);
         return true;
     case BEAM_GROUPS:
-        search->beam_groups = integer(option, value, 1);
+        search->beam_groups = parse_int(option, value, 1);
         return true;
     case DIVERSITY:
-        search->diversity_penalty = real(option, value, 0.0, 1e6);
+        search->diversity_penalty = parse_float(option, value, 0.0, 1e6);
         return true;
     default:
         return false;
@@ -303,7 +291,7 @@ static bool set_single_run_option(ft_run *r, int option, const char *value)
         r->session.all_logits = true;
         return true;
     case TOKENS:
-        r->session.max_tokens = integer(option, value, 1);
+        r->session.max_tokens = parse_int(option, value, 1);
         return true;
     default:
         return false;
@@ -315,11 +303,10 @@ static bool set_cache_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case CTX:
-        r->session.context = integer(option, value, 1);
+        r->session.context = parse_int(option, value, 1);
         return true;
-    case KV:
-        r->model.kv = ft_tool_kv_dtype(&ft_run_tool, option, value);
-        return true;
+    case FT_OPTION_KV:
+        return ft_tool_model_option(&ft_run_tool, &r->model, option, value);
     default:
         return false;
     }
@@ -352,14 +339,8 @@ static void set_common_option(ft_run *r, int option, const char *value)
     case WHOLE_FILE:
         r->whole_file = true;
         break;
-    case JSON:
+    case FT_OPTION_JSON:
         r->json = true;
-        break;
-    case DEVICE:
-        r->model.device = ft_tool_device(&ft_run_tool, option, value);
-        break;
-    case VERIFY:
-        r->model.verify = ft_tool_verify(&ft_run_tool, option, value);
         break;
     case FAKE:
         r->model.fake = true;
@@ -370,6 +351,8 @@ static void set_common_option(ft_run *r, int option, const char *value)
     case 'v':
         r->verbose = true;
         break;
+    default:
+        ft_tool_model_option(&ft_run_tool, &r->model, option, value);
     }
 }
 

@@ -159,7 +159,7 @@ cuda_sources = \
 	kernels/cuda/gemm/groupwise/decode_gemv.cu \
 	kernels/cuda/gemm/groupwise/decode_gemv.cuh \
 	kernels/cuda/gemm/groupwise/decode_gemv.h \
-	kernels/cuda/gemm/groupwise/decode_gemv_ends.cuh \
+	kernels/cuda/gemm/groupwise/decode_gemv_load_store.cuh \
 	kernels/cuda/gemm/groupwise/groupwise_mma.cu \
 	kernels/cuda/gemm/groupwise/groupwise_mma.cuh \
 	kernels/cuda/gemm/groupwise/groupwise_wgmma.cu \

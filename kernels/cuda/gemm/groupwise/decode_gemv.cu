@@ -23,7 +23,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/gemm/groupwise/decode_gemv_ends.cuh"
+#include "kernels/cuda/gemm/groupwise/decode_gemv_load_store.cuh"
 #include "kernels/cuda/ptx/warp.cuh"
 
 /* ---- The kernel ----------------------------------------------------------------------------- */

@@ -1,11 +1,11 @@
 /*
- * decode_gemv_ends.cuh - prologue and epilogue of decode_gemv.cu: x with an optional norm, y with
- * an optional gate.
+ * decode_gemv_load_store.cuh - prologue and epilogue of decode_gemv.cu: x with an optional norm, y
+ * with an optional gate.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_KERNELS_CUDA_GEMM_GROUPWISE_DECODE_GEMV_ENDS_CUH
-#define FT_KERNELS_CUDA_GEMM_GROUPWISE_DECODE_GEMV_ENDS_CUH
+#ifndef FT_KERNELS_CUDA_GEMM_GROUPWISE_DECODE_GEMV_LOAD_STORE_CUH
+#define FT_KERNELS_CUDA_GEMM_GROUPWISE_DECODE_GEMV_LOAD_STORE_CUH
 
 #include "kernels/cuda/gemm/groupwise/decode_gemv.cuh"
 #include "kernels/cuda/rowwise/norm.cuh"

@@ -222,14 +222,14 @@ ft_status ft_json_scan_string(ft_json_scanner *scan, const char **text)
 {
     if (!ft_json_scan_accept(scan, '"'))
         return ft_json_scan_fail_expected(scan, "a string");
-    char *out = scan->room;
+    char *out = scan->out;
     while (scan->at < scan->end && *scan->at != '"')
         FT_TRY(decode_characters(scan, &out));
     if (!ft_json_scan_accept(scan, '"'))
         return ft_json_scan_fail_expected(scan, "'\"' to close the string");
     *out++ = '\0';
-    *text = scan->room;
-    scan->room = out;
+    *text = scan->out;
+    scan->out = out;
     return FT_OK;
 }
 

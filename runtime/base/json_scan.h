@@ -19,7 +19,7 @@ typedef struct ft_json_scanner {
     const char *tensor, *field;            /* for messages: what is being read, or NULL */
     const char *what;                      /* for messages: kind of text; NULL: "header" */
     const unsigned char *start, *at, *end; /* the text */
-    char *room;                            /* output of the next ft_json_scan_string */
+    char *out;                             /* output of the next ft_json_scan_string */
     ft_error *err;
 } ft_json_scanner;
 
@@ -33,7 +33,7 @@ ft_status ft_json_scan_expect(ft_json_scanner *scan, char mark);
 ft_status ft_json_scan_close(ft_json_scanner *scan, char close);
 
 /*
- * Decode a string to scan->room, zero-terminated, and advance scan->room behind it. A decoded
+ * Decode a string to scan->out, zero-terminated, and advance scan->out behind it. A decoded
  * string is never longer than its source with the quotes, so a buffer as long as the text is always
  * large enough. A string that contains U+0000 is rejected, because C code would see it truncated.
  */

@@ -197,7 +197,7 @@ static ft_status append(ft_safetensors_header *header, const char *name, const f
 static ft_status read_entry(ft_json_scanner *scan, const char *name, ft_safetensors_header *header)
 {
     entry e = { .tensor.layout = FT_ROW };
-    char *room = scan->room;
+    char *out = scan->out;
     if (*name == '\0')
         return ft_json_scan_fail(scan, "empty tensor name");
     scan->tensor = name;
@@ -210,7 +210,7 @@ static ft_status read_entry(ft_json_scanner *scan, const char *name, ft_safetens
     }
     FT_TRY(locate_data(scan, &e, header));
     scan->tensor = NULL;
-    scan->room = room; /* keep names, discard field names and dtypes */
+    scan->out = out; /* keep names, discard field names and dtypes */
     return append(header, name, &e.tensor, scan);
 }
 
@@ -243,7 +243,7 @@ static ft_status check_unique(const ft_json_scanner *scan, const char *keys, siz
 /* Pairs of strings. They do not affect the tensors, so they are only validated. */
 static ft_status read_metadata(ft_json_scanner *scan)
 {
-    char *keys = scan->room;
+    char *keys = scan->out;
     size_t count = 0;
     FT_TRY(ft_json_scan_expect(scan, '{'));
     if (ft_json_scan_accept(scan, '}'))
@@ -252,14 +252,14 @@ static ft_status read_metadata(ft_json_scanner *scan)
         const char *key, *value;
         FT_TRY(ft_json_scan_string(scan, &key));
         FT_TRY(ft_json_scan_expect(scan, ':'));
-        char *room = scan->room;
+        char *out = scan->out;
         FT_TRY(ft_json_scan_string(scan, &value));
-        scan->room = room;
+        scan->out = out;
         count++;
     } while (ft_json_scan_accept(scan, ','));
     FT_TRY(ft_json_scan_close(scan, '}'));
     FT_TRY(check_unique(scan, keys, count));
-    scan->room = keys;
+    scan->out = keys;
     return FT_OK;
 }
 
@@ -327,7 +327,7 @@ ft_status ft_safetensors_header_read(ft_safetensors_header *header, const char *
                              .start = text,
                              .at = text,
                              .end = header->data,
-                             .room = header->names,
+                             .out = header->names,
                              .err = err };
     return read_object(&scan, header);
 }

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of reading a table: `room` has space for one entry's strings. */
+/* The state of reading a table: `strings` has space for those of one entry. */
 typedef struct {
     ft_json_scanner scan;
-    char *room;
+    char *strings;
 } reader;
 
 static ft_status no_memory(const reader *r)
@@ -37,17 +37,17 @@ static ft_status open_reader(reader *r, const ft_tokenizer_tables *tables, ft_js
                                  .at = json + span.start,
                                  .end = json + span.end,
                                  .err = err };
-    r->room = malloc(span.end - span.start);
-    return r->room == NULL ? no_memory(r) : FT_OK;
+    r->strings = malloc(span.end - span.start);
+    return r->strings == NULL ? no_memory(r) : FT_OK;
 }
 
 /* Read the next string; the `first` of an entry reuses the memory of the previous entry. */
 static ft_status read_string(reader *r, bool first, const char **text, size_t *bytes)
 {
     if (first)
-        r->scan.room = r->room;
+        r->scan.out = r->strings;
     FT_TRY(ft_json_scan_string(&r->scan, text));
-    *bytes = (size_t) (r->scan.room - *text) - 1;
+    *bytes = (size_t) (r->scan.out - *text) - 1;
     return FT_OK;
 }
 
@@ -103,7 +103,7 @@ ft_status ft_json_read_vocabulary(const ft_tokenizer_tables *tables, ft_vocabula
         rc = read_tokens(&r, vocabulary);
     if (rc == FT_OK)
         rc = check_duplicate_ids(&r, vocabulary);
-    free(r.room);
+    free(r.strings);
     return rc;
 }
 
@@ -112,7 +112,7 @@ ft_status ft_json_read_vocabulary(const ft_tokenizer_tables *tables, ft_vocabula
 typedef struct {
     const ft_vocabulary *vocabulary;
     ft_bpe_merge *merge;
-    size_t count, room;
+    size_t count, capacity;
     ft_strbuf merged; /* the concatenation of a pair */
     size_t last;      /* index of the token that the last pair merges into */
 } merge_list;
@@ -147,7 +147,7 @@ static ft_status find_merged(const reader *r, merge_list *list, int32_t *id)
 
 static bool grow(merge_list *list)
 {
-    ft_bpe_merge *merge = ft_array_grow(list->merge, &list->room, 1024, sizeof *merge);
+    ft_bpe_merge *merge = ft_array_grow(list->merge, &list->capacity, 1024, sizeof *merge);
     if (merge != NULL)
         list->merge = merge;
     return merge != NULL;
@@ -160,7 +160,7 @@ static ft_status add_merge(const reader *r, merge_list *list, const char *left, 
     int32_t id = 0;
     const ft_vocabulary_token *token = list->vocabulary->token;
     list->merged.bytes = 0;
-    if ((list->count == list->room && !grow(list)) ||
+    if ((list->count == list->capacity && !grow(list)) ||
         !ft_strbuf_append(&list->merged, left, left_bytes) ||
         !ft_strbuf_append(&list->merged, right, right_bytes))
         return no_memory(r);
@@ -226,6 +226,6 @@ ft_status ft_json_read_merges(const ft_tokenizer_tables *tables, const ft_vocabu
         rc = no_memory(&r);
     ft_strbuf_fini(&list.merged);
     free(list.merge);
-    free(r.room);
+    free(r.strings);
     return rc;
 }

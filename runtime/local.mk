@@ -94,7 +94,8 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/stop_text.c runtime/text/stop_text.h \
 	runtime/tensor.c runtime/tensor.h \
 	runtime/base/strbuf.c runtime/base/strbuf.h \
-	runtime/text/models/token_ids.h \
+	runtime/text/models/model.c runtime/text/models/model.h \
+	runtime/text/models/token_list.c runtime/text/models/token_list.h \
 	runtime/text/tokenizer.c runtime/text/tokenizer.h \
 	runtime/text/tokenizer_decode.c \
 	runtime/text/tokenizer_json.c runtime/text/tokenizer_json.h \

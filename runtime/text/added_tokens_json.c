@@ -120,7 +120,7 @@ static ft_status add_token(ft_tokenizer *t, const added_token *added, const ft_j
     else
         rc = ft_json_fail_no_memory(in);
     if (rc == FT_OK)
-        rc = set_decoded_normalized(&t->vocabulary, added, text, bytes, in);
+        rc = set_decoded_normalized(&t->model.vocabulary, added, text, bytes, in);
     ft_normalizer_buffers_fini(&buffers);
     return rc;
 }
@@ -141,7 +141,7 @@ static ft_status check_duplicate_ids(ft_vocabulary *vocabulary, const ft_json_re
 ft_status ft_json_read_added_tokens(ft_tokenizer *t, const ft_json_reader *file)
 {
     json_t *list;
-    int64_t next_id = (int64_t) t->vocabulary.count;
+    int64_t next_id = (int64_t) t->model.vocabulary.count;
     if (json_object_get(file->json, "added_tokens") == NULL)
         return FT_OK;
     FT_TRY(ft_json_read_array(file, "added_tokens", &list));
@@ -149,8 +149,8 @@ ft_status ft_json_read_added_tokens(ft_tokenizer *t, const ft_json_reader *file)
         ft_json_reader in = ft_json_read_element(file, "added_tokens", i);
         added_token added;
         FT_TRY(read_added_token(&added, &in));
-        FT_TRY(add_to_vocabulary(&t->vocabulary, &added, &next_id, &in));
+        FT_TRY(add_to_vocabulary(&t->model.vocabulary, &added, &next_id, &in));
         FT_TRY(add_token(t, &added, &in));
     }
-    return check_duplicate_ids(&t->vocabulary, file);
+    return check_duplicate_ids(&t->model.vocabulary, file);
 }

@@ -1,8 +1,6 @@
 /*
  * tokenizer.c - the pipeline: added tokens, normalizer, added tokens again, pre-tokenizer, model.
  *
- * Only on_word() depends on the type of the model.
- *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
@@ -90,9 +88,7 @@ void ft_tokenizer_close(ft_tokenizer *tokenizer)
     ft_added_tokens_fini(&tokenizer->normalized);
     ft_normalizer_fini(&tokenizer->normalizer);
     ft_pretokenizer_fini(&tokenizer->pretokenizer);
-    ft_vocabulary_fini(&tokenizer->vocabulary);
-    ft_wordpiece_fini(&tokenizer->wordpiece);
-    ft_bpe_fini(&tokenizer->bpe);
+    ft_token_model_fini(&tokenizer->model);
     ft_decoder_config_fini(&tokenizer->decoder_config);
     free(tokenizer->name);
     free(tokenizer->prefix_ids.id);
@@ -110,7 +106,7 @@ int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer)
 
 size_t ft_tokenizer_vocab_size(const ft_tokenizer *tokenizer)
 {
-    return tokenizer != NULL ? tokenizer->vocabulary.count : 0;
+    return tokenizer != NULL ? tokenizer->model.vocabulary.count : 0;
 }
 
 int32_t ft_tokenizer_token_to_id(const ft_tokenizer *tokenizer, const char *token)
@@ -118,14 +114,14 @@ int32_t ft_tokenizer_token_to_id(const ft_tokenizer *tokenizer, const char *toke
     if (tokenizer == NULL || token == NULL)
         return -1;
     const ft_vocabulary_token *found =
-        ft_vocabulary_find(&tokenizer->vocabulary, token, strlen(token));
+        ft_vocabulary_find(&tokenizer->model.vocabulary, token, strlen(token));
     return found == NULL ? -1 : found->id;
 }
 
 bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id)
 {
     const ft_vocabulary_token *token =
-        tokenizer != NULL ? ft_vocabulary_at(&tokenizer->vocabulary, id) : NULL;
+        tokenizer != NULL ? ft_vocabulary_at(&tokenizer->model.vocabulary, id) : NULL;
     return token != NULL && token->special;
 }
 
@@ -136,18 +132,14 @@ typedef struct {
     const ft_tokenizer *tokenizer;
     ft_normalizer_buffers normalizer_buffers;
     ft_word_splitter splitter;
-    ft_bpe_workspace workspace;
-    ft_token_ids *ids;
+    ft_token_model_workspace workspace;
+    ft_token_list *tokens;
 } encoder_state;
 
 static ft_status on_word(void *user, const char *word, size_t bytes)
 {
     encoder_state *e = user;
-    const ft_tokenizer *t = e->tokenizer;
-    if (t->is_bpe)
-        return ft_bpe_encode(&t->bpe, &t->vocabulary, word, bytes, &e->workspace, e->ids);
-    ft_wordpiece_encode(&t->wordpiece, word, bytes, e->ids);
-    return FT_OK;
+    return ft_token_model_encode(&e->tokenizer->model, word, bytes, &e->workspace, e->tokens);
 }
 
 static ft_status encode_words(encoder_state *e, const char *text, size_t bytes, bool first)
@@ -171,7 +163,7 @@ static ft_status encode_plain(encoder_state *e, const char *text, size_t bytes, 
     int32_t id;
     while (ft_added_token_matcher_next(&search, &plain, &plain_bytes, &id)) {
         FT_TRY(encode_words(e, plain, plain_bytes, first && plain == text));
-        ft_token_ids_append(e->ids, id);
+        ft_token_list_append(e->tokens, id, 0, 0);
     }
     return encode_words(e, plain, plain_bytes, first && plain == text);
 }
@@ -185,7 +177,7 @@ static ft_status encode_text(encoder_state *e, const char *text, size_t bytes)
     FT_TRY(ft_word_splitter_init(&e->splitter, bytes));
     while (ft_added_token_matcher_next(&search, &plain, &plain_bytes, &id)) {
         FT_TRY(encode_plain(e, plain, plain_bytes, plain == text));
-        ft_token_ids_append(e->ids, id);
+        ft_token_list_append(e->tokens, id, 0, 0);
     }
     return encode_plain(e, plain, plain_bytes, plain == text);
 }
@@ -216,16 +208,16 @@ static ft_status fail_limit(const encoder_state *e, size_t bytes, ft_error *err)
                    bytes);
 }
 
-/* Append the ids of a text. */
-static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes, ft_token_ids *ids,
-                        ft_error *err)
+/* Append the tokens of a text. */
+static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes,
+                        ft_token_list *tokens, ft_error *err)
 {
     if (bytes == 0)
         text = "";
     FT_TRY(check_text(text, bytes, err));
     encoder_state e = { .tokenizer = t,
                         .normalizer_buffers = { .growth_left = ft_strbuf_growth_limit(bytes) },
-                        .ids = ids };
+                        .tokens = tokens };
     e.splitter =
         (ft_word_splitter){ .pretokenizer = &t->pretokenizer, .on_word = on_word, .user = &e };
     ft_status rc = encode_text(&e, text, bytes);
@@ -233,45 +225,60 @@ static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes, f
         fail_limit(&e, bytes, err);
     ft_normalizer_buffers_fini(&e.normalizer_buffers);
     ft_word_splitter_fini(&e.splitter);
-    ft_bpe_workspace_fini(&e.workspace);
-    if (rc == FT_ENOMEM)
-        return ft_fail(err, rc, "text: no memory for %zu bytes", bytes);
+    ft_token_model_workspace_fini(&e.workspace);
+    if (rc == FT_ENOMEM || tokens->out_of_memory)
+        return ft_fail(err, FT_ENOMEM, "text: no memory for %zu bytes", bytes);
     return rc;
 }
 
-static void append_special_ids(const ft_special_ids *special, ft_token_ids *ids)
+static void append_special_ids(const ft_special_ids *special, ft_token_list *tokens)
 {
     for (size_t i = 0; i < special->count; i++)
-        ft_token_ids_append(ids, special->id[i]);
+        ft_token_list_append(tokens, special->id[i], 0, 0);
+}
+
+/* Copy the ids to the caller's array, as far as they fit. */
+static void copy_ids(const ft_token_list *tokens, int32_t *ids, size_t capacity, size_t *count)
+{
+    size_t fits = ft_min_size(tokens->count, capacity);
+    if (fits > 0)
+        memcpy(ids, tokens->id, fits * sizeof *ids);
+    *count = tokens->count;
 }
 
 ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
                               int32_t *ids, size_t capacity, size_t *count, ft_error *err)
 {
-    ft_token_ids out_ids = { .id = ids, .capacity = capacity };
+    ft_token_list tokens = { 0 };
     FT_REQUIRE(count, err);
     *count = 0;
     FT_REQUIRE(tokenizer, err);
     FT_REQUIRE_ARRAY(text, bytes, err);
     FT_REQUIRE_ARRAY(ids, capacity, err);
-    append_special_ids(&tokenizer->prefix_ids, &out_ids);
-    FT_TRY(encode(tokenizer, text, bytes, &out_ids, err));
-    append_special_ids(&tokenizer->suffix_ids, &out_ids);
-    *count = out_ids.count;
-    return FT_OK;
+    append_special_ids(&tokenizer->prefix_ids, &tokens);
+    ft_status rc = encode(tokenizer, text, bytes, &tokens, err);
+    append_special_ids(&tokenizer->suffix_ids, &tokens);
+    if (rc == FT_OK && tokens.out_of_memory)
+        rc = ft_fail(err, FT_ENOMEM, "text: no memory for %zu tokens", tokens.count);
+    if (rc == FT_OK)
+        copy_ids(&tokens, ids, capacity, count);
+    ft_token_list_fini(&tokens);
+    return rc;
 }
 
 ft_status ft_tokenizer_encode_no_special(const ft_tokenizer *tokenizer, const char *text,
                                          size_t bytes, int32_t *ids, size_t capacity, size_t *count,
                                          ft_error *err)
 {
-    ft_token_ids out_ids = { .id = ids, .capacity = capacity };
+    ft_token_list tokens = { 0 };
     FT_REQUIRE(count, err);
     *count = 0;
     FT_REQUIRE(tokenizer, err);
     FT_REQUIRE_ARRAY(text, bytes, err);
     FT_REQUIRE_ARRAY(ids, capacity, err);
-    FT_TRY(encode(tokenizer, text, bytes, &out_ids, err));
-    *count = out_ids.count;
-    return FT_OK;
+    ft_status rc = encode(tokenizer, text, bytes, &tokens, err);
+    if (rc == FT_OK)
+        copy_ids(&tokens, ids, capacity, count);
+    ft_token_list_fini(&tokens);
+    return rc;
 }

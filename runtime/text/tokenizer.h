@@ -13,11 +13,10 @@
 #define FT_RUNTIME_TEXT_TOKENIZER_H
 
 #include "runtime/text/added_tokens.h"
-#include "runtime/text/models/bpe.h"
 #include "runtime/text/decode.h"
+#include "runtime/text/models/model.h"
 #include "runtime/text/normalizer.h"
 #include "runtime/text/pre_tokenizer.h"
-#include "runtime/text/models/wordpiece.h"
 
 enum {
     FT_TOKENIZER_MAX_FILE = 64 << 20, /* bytes of tokenizer.json */
@@ -33,14 +32,11 @@ typedef struct ft_special_ids {
 /* Immutable after opening. */
 struct ft_tokenizer {
     char *name;               /* file name for messages; owned */
-    ft_vocabulary vocabulary; /* of the model, and the added tokens */
     ft_added_tokens raw;      /* matched in the original text */
     ft_normalizer normalizer;
     ft_added_tokens normalized; /* matched in normalized text */
     ft_pretokenizer pretokenizer;
-    bool is_bpe; /* BPE, else WordPiece */
-    ft_wordpiece wordpiece;
-    ft_bpe bpe;
+    ft_token_model model;
     ft_special_ids prefix_ids, suffix_ids;
     ft_decoder_config decoder_config;
 };

@@ -47,7 +47,7 @@ static bool is_skipped(const ft_detokenizer *decoder, const ft_vocabulary_token 
 /* An unknown id decodes to nothing, as in the library. */
 static ft_status push(ft_detokenizer *decoder, int32_t id, ft_error *err)
 {
-    const ft_vocabulary *vocabulary = &decoder->tokenizer->vocabulary;
+    const ft_vocabulary *vocabulary = &decoder->tokenizer->model.vocabulary;
     const ft_vocabulary_token *token = ft_vocabulary_at(vocabulary, id);
     if (token == NULL || is_skipped(decoder, token))
         return FT_OK;

@@ -71,15 +71,16 @@ static ft_status require_table(const ft_json_reader *in, const char *key, ft_jso
 
 static ft_status read_wordpiece(ft_tokenizer *t, const ft_json_reader *in)
 {
-    ft_wordpiece *model = &t->wordpiece;
+    ft_wordpiece *model = &t->model.wordpiece;
     const char *prefix;
     int64_t limit;
+    t->model.kind = FT_TOKEN_MODEL_WORDPIECE;
     FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", "unk_token", "continuing_subword_prefix",
                                   "max_input_chars_per_word", "vocab"));
-    FT_TRY(read_unk_token(&t->vocabulary, in, &model->unknown));
+    FT_TRY(read_unk_token(&t->model.vocabulary, in, &model->unknown));
     FT_TRY(ft_json_read_string(in, "continuing_subword_prefix", &prefix));
     FT_TRY(ft_json_read_integer(in, "max_input_chars_per_word", 0, INT64_MAX, &limit));
-    FT_TRY(fill_trie(&model->trie, &t->vocabulary, in));
+    FT_TRY(fill_trie(&model->trie, &t->model.vocabulary, in));
     model->max_word_chars = (size_t) limit;
     model->has_continuation =
         ft_trie_walk(&model->trie, prefix, strlen(prefix), &model->continuation);
@@ -89,9 +90,9 @@ static ft_status read_wordpiece(ft_tokenizer *t, const ft_json_reader *in)
 static ft_status read_bpe(ft_tokenizer *t, const ft_json_reader *in,
                           const ft_tokenizer_tables *tables)
 {
-    ft_bpe *model = &t->bpe;
+    ft_bpe *model = &t->model.bpe;
     json_t *merges;
-    t->is_bpe = true;
+    t->model.kind = FT_TOKEN_MODEL_BPE;
     model->unknown = -1;
     FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", "dropout", "unk_token", "continuing_subword_prefix",
                                   "end_of_word_suffix", "fuse_unk", "byte_fallback",
@@ -103,10 +104,10 @@ static ft_status read_bpe(ft_tokenizer *t, const ft_json_reader *in,
     FT_TRY(ft_json_read_optional_bool(in, "byte_fallback", false, &model->byte_fallback));
     FT_TRY(ft_json_read_optional_bool(in, "ignore_merges", false, &model->ignore_merges));
     if (ft_json_get(in, "unk_token") != NULL)
-        FT_TRY(read_unk_token(&t->vocabulary, in, &model->unknown));
+        FT_TRY(read_unk_token(&t->model.vocabulary, in, &model->unknown));
     FT_TRY(ft_json_read_array(in, "merges", &merges));
     FT_TRY(require_table(in, "merges", tables->merges, "an array"));
-    return ft_json_read_merges(tables, &t->vocabulary, model, in->err);
+    return ft_json_read_merges(tables, &t->model.vocabulary, model, in->err);
 }
 
 /* Old files have no model.type; it follows from the other fields. */
@@ -123,7 +124,7 @@ static ft_status read_model(ft_tokenizer *t, const ft_json_reader *file,
         FT_TRY(ft_json_read_string(&in, "type", &name));
     if (strcmp(name, "BPE") != 0 && strcmp(name, "WordPiece") != 0)
         return ft_json_fail_value(&in, FT_EUNSUPPORTED, "type", type, "WordPiece or BPE");
-    FT_TRY(ft_json_read_vocabulary(tables, &t->vocabulary, in.err));
+    FT_TRY(ft_json_read_vocabulary(tables, &t->model.vocabulary, in.err));
     return strcmp(name, "BPE") == 0 ? read_bpe(t, &in, tables) : read_wordpiece(t, &in);
 }
 

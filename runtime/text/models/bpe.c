@@ -142,10 +142,11 @@ static bool reserve(ft_bpe_workspace *workspace, size_t symbols)
     return true;
 }
 
-static void add_symbol(ft_bpe_workspace *workspace, int32_t id)
+static void add_symbol(ft_bpe_workspace *workspace, int32_t id, size_t bytes)
 {
     uint32_t at = (uint32_t) workspace->n_symbols++;
-    workspace->symbol[at] = (ft_bpe_symbol){ .id = id, .prev = at - 1, .next = at + 1 };
+    workspace->symbol[at] =
+        (ft_bpe_symbol){ .id = id, .bytes = (uint32_t) bytes, .prev = at - 1, .next = at + 1 };
 }
 
 /* Add the bytes of a character; false, and adds none, unless all of them are tokens. */
@@ -156,7 +157,7 @@ static bool add_byte_tokens(const ft_bpe *bpe, ft_bpe_workspace *workspace, cons
         if (bpe->byte_id[(uint8_t) *at] < 0)
             return false;
     for (const char *at = text; at < end; at++)
-        add_symbol(workspace, bpe->byte_id[(uint8_t) *at]);
+        add_symbol(workspace, bpe->byte_id[(uint8_t) *at], 1);
     return true;
 }
 
@@ -167,21 +168,24 @@ static bool add_byte_tokens(const ft_bpe *bpe, ft_bpe_workspace *workspace, cons
 static void add_characters(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *text,
                            const char *end, ft_bpe_workspace *workspace)
 {
-    bool pending = false;
+    size_t pending = 0; /* bytes of a delayed unknown token */
     for (const char *next = text; text < end; text = next) {
         uint32_t c = ft_utf8_decode_next(&next);
         int32_t id = c < FT_BYTE_CHARS_END ? bpe->char_id[c]
                                            : id_of(vocabulary, text, (size_t) (next - text));
         if (id < 0 && bpe->byte_fallback && add_byte_tokens(bpe, workspace, text, next))
             continue;
-        if (pending && (id >= 0 || !bpe->fuse_unknown))
-            add_symbol(workspace, bpe->unknown);
-        pending = id < 0 && bpe->unknown >= 0;
+        if (pending > 0 && (id >= 0 || !bpe->fuse_unknown)) {
+            add_symbol(workspace, bpe->unknown, pending);
+            pending = 0;
+        }
         if (id >= 0)
-            add_symbol(workspace, id);
+            add_symbol(workspace, id, (size_t) (next - text));
+        else if (bpe->unknown >= 0)
+            pending += (size_t) (next - text);
     }
-    if (pending)
-        add_symbol(workspace, bpe->unknown);
+    if (pending > 0)
+        add_symbol(workspace, bpe->unknown, pending);
 }
 
 /* Merge two neighbours into `id`. */
@@ -189,6 +193,7 @@ static void merge_pair(ft_bpe_workspace *workspace, uint32_t left, int32_t id)
 {
     ft_bpe_symbol *symbol = workspace->symbol, *merged = &symbol[symbol[left].next];
     symbol[left].id = id;
+    symbol[left].bytes += merged->bytes;
     symbol[left].next = merged->next;
     if (merged->next != NO_SYMBOL)
         symbol[merged->next].prev = left;
@@ -224,12 +229,23 @@ static void merge_all(const ft_bpe *bpe, ft_bpe_workspace *workspace)
     }
 }
 
+/* Dropped characters count for nothing: as in the `tokenizers` library, later ranges move up. */
+static void append_tokens(const ft_bpe_workspace *workspace, ft_token_list *tokens)
+{
+    size_t start = 0;
+    for (uint32_t i = 0; i != NO_SYMBOL; i = workspace->symbol[i].next) {
+        const ft_bpe_symbol *symbol = &workspace->symbol[i];
+        ft_token_list_append(tokens, symbol->id, start, start + symbol->bytes);
+        start += symbol->bytes;
+    }
+}
+
 ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
-                        size_t bytes, ft_bpe_workspace *workspace, ft_token_ids *ids)
+                        size_t bytes, ft_bpe_workspace *workspace, ft_token_list *tokens)
 {
     int32_t word_id = bpe->ignore_merges ? id_of(vocabulary, word, bytes) : -1;
     if (word_id >= 0) {
-        ft_token_ids_append(ids, word_id);
+        ft_token_list_append(tokens, word_id, 0, bytes);
         return FT_OK;
     }
     /* A character gives at most as many symbols as it has bytes; symbol positions have 32 bits. */
@@ -241,8 +257,7 @@ ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, cons
         return FT_OK;
     workspace->symbol[workspace->n_symbols - 1].next = NO_SYMBOL;
     merge_all(bpe, workspace);
-    for (uint32_t i = 0; i != NO_SYMBOL; i = workspace->symbol[i].next)
-        ft_token_ids_append(ids, workspace->symbol[i].id);
+    append_tokens(workspace, tokens);
     return FT_OK;
 }
 

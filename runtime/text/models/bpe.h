@@ -8,7 +8,7 @@
 #define FT_RUNTIME_TEXT_MODELS_BPE_H
 
 #include "runtime/text/unicode/byte_chars.h"
-#include "runtime/text/models/token_ids.h"
+#include "runtime/text/models/token_list.h"
 #include "runtime/text/models/vocabulary.h"
 
 /* A pair of tokens and the token that they merge into. */
@@ -41,6 +41,7 @@ void ft_bpe_fini(ft_bpe *bpe);
 /* A character of a word, or the token that it has been merged into. */
 typedef struct ft_bpe_symbol {
     int32_t id; /* -1 once it is merged into the previous one */
+    uint32_t bytes;
     uint32_t prev, next;
 } ft_bpe_symbol;
 
@@ -58,8 +59,8 @@ typedef struct ft_bpe_workspace {
 } ft_bpe_workspace;
 void ft_bpe_workspace_fini(ft_bpe_workspace *workspace);
 
-/* Append the ids of one word (valid UTF-8, not empty), in O(n log n). FT_ENOMEM without text. */
+/* Append the tokens of one word (valid UTF-8, not empty), in O(n log n). FT_ENOMEM without text. */
 ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
-                        size_t bytes, ft_bpe_workspace *workspace, ft_token_ids *ids);
+                        size_t bytes, ft_bpe_workspace *workspace, ft_token_list *tokens);
 
 #endif

@@ -20,7 +20,7 @@ static bool is_longer_than(const char *word, size_t bytes, size_t max_chars)
 }
 
 static bool encode_pieces(const ft_wordpiece *model, const char *word, size_t bytes,
-                          ft_token_ids *ids)
+                          ft_token_list *tokens)
 {
     uint32_t from = FT_TRIE_ROOT;
     for (size_t at = 0; at < bytes;) {
@@ -28,7 +28,7 @@ static bool encode_pieces(const ft_wordpiece *model, const char *word, size_t by
         size_t length = ft_trie_longest_prefix(&model->trie, from, word + at, bytes - at, &id);
         if (length == 0)
             return false;
-        ft_token_ids_append(ids, id);
+        ft_token_list_append(tokens, id, at, at + length);
         at += length;
         if (at < bytes && !model->has_continuation)
             return false;
@@ -38,14 +38,14 @@ static bool encode_pieces(const ft_wordpiece *model, const char *word, size_t by
 }
 
 void ft_wordpiece_encode(const ft_wordpiece *model, const char *word, size_t bytes,
-                         ft_token_ids *ids)
+                         ft_token_list *tokens)
 {
-    size_t before = ids->count;
+    size_t before = tokens->count;
     if (!is_longer_than(word, bytes, model->max_word_chars) &&
-        encode_pieces(model, word, bytes, ids))
+        encode_pieces(model, word, bytes, tokens))
         return;
-    ids->count = before;
-    ft_token_ids_append(ids, model->unknown);
+    tokens->count = before;
+    ft_token_list_append(tokens, model->unknown, 0, bytes);
 }
 
 void ft_wordpiece_fini(ft_wordpiece *model)

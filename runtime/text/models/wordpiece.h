@@ -6,7 +6,7 @@
 #ifndef FT_RUNTIME_TEXT_MODELS_WORDPIECE_H
 #define FT_RUNTIME_TEXT_MODELS_WORDPIECE_H
 
-#include "runtime/text/models/token_ids.h"
+#include "runtime/text/models/token_list.h"
 #include "runtime/text/models/trie.h"
 
 typedef struct ft_wordpiece {
@@ -18,11 +18,11 @@ typedef struct ft_wordpiece {
 } ft_wordpiece;
 
 /*
- * Append the ids of one word (valid UTF-8, not empty): at each position the longest matching token.
- * A word that cannot be split completely is one unknown token.
+ * Append the tokens of one word (valid UTF-8, not empty): at each position the longest matching
+ * token. A word that cannot be split completely is one unknown token.
  */
 void ft_wordpiece_encode(const ft_wordpiece *model, const char *word, size_t bytes,
-                         ft_token_ids *ids);
+                         ft_token_list *tokens);
 
 void ft_wordpiece_fini(ft_wordpiece *model);
 

@@ -84,6 +84,15 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/safetensors_header.c runtime/container/safetensors_header.h \
 	runtime/base/json_scan.c runtime/base/json_scan.h \
 	runtime/container/safetensors_write.c \
+	runtime/scores/metrics/bleu.c runtime/scores/metrics/bleu.h \
+	runtime/scores/metrics/bleu_words.c runtime/scores/metrics/bleu_words.h \
+	runtime/scores/metrics/chrf.c runtime/scores/metrics/chrf.h \
+	runtime/scores/metrics/entities.c runtime/scores/metrics/entities.h \
+	runtime/scores/metrics/label_f1.c runtime/scores/metrics/label_f1.h \
+	runtime/scores/metrics/ngrams.c runtime/scores/metrics/ngrams.h \
+	runtime/scores/metrics/spearman.c runtime/scores/metrics/spearman.h \
+	runtime/scores/metrics/squad.c runtime/scores/metrics/squad.h \
+	runtime/scores/metrics/words.c runtime/scores/metrics/words.h \
 	runtime/scores/token_scores.c runtime/scores/token_scores.h \
 	runtime/generate/beam_search.c runtime/generate/beam_search.h \
 	runtime/generate/beam_search_check.c \
@@ -236,6 +245,7 @@ EXTRA_DIST += \
 	runtime/graph/README.md \
 	runtime/model/README.md \
 	runtime/scores/README.md \
+	runtime/scores/metrics/README.md \
 	runtime/text/README.md \
 	runtime/text/models/README.md \
 	runtime/text/unicode/README.md \

@@ -128,6 +128,7 @@ c_tests = \
 	tests/container/manifest.t \
 	tests/model/memory.t \
 	tests/calibrate/method.t \
+	tests/scores/metrics.t \
 	tests/model/model.t \
 	tests/model/modes.t \
 	tests/model/option_sizes.t \

@@ -137,6 +137,9 @@ runtime_libtools_la_SOURCES = \
 	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
 	runtime/cli/json_stream.c runtime/cli/json_stream.h \
 	runtime/cli/listing.c runtime/cli/table.c runtime/cli/table.h \
+	runtime/data/texts/example_json.c runtime/data/texts/example_json.h \
+	runtime/data/texts/examples.c runtime/data/texts/examples.h \
+	runtime/data/texts/text_reader.c runtime/data/texts/text_reader.h \
 	runtime/cli/terminal_width.c runtime/cli/terminal_width.h \
 	runtime/tools/synthetic/counter_rng.h \
 	runtime/cli/options.c runtime/cli/options.h \
@@ -175,9 +178,8 @@ ft_run_SOURCES = \
 	runtime/tools/run/prompts.c runtime/tools/run/prompts.h \
 	runtime/tools/run/report.c \
 	runtime/tools/run/beam_search.c \
-	runtime/tools/run/conversation.c runtime/tools/run/conversation.h \
-	runtime/tools/run/text_reader.c \
-	runtime/tools/run/text_lines.c runtime/tools/run/text_lines.h
+	runtime/tools/run/conversation.c runtime/tools/run/conversation.h
+
 ft_run_LDADD = runtime/libimages.la runtime/libtools.la $(tool_libs)
 bin_ft_run_SOURCES = $(ft_run_SOURCES)
 bin_ft_run_LDADD = $(ft_run_LDADD)
@@ -240,6 +242,7 @@ EXTRA_DIST += \
 	runtime/container/README.md \
 	runtime/data/README.md \
 	runtime/data/images/README.md \
+	runtime/data/texts/README.md \
 	runtime/families/README.md \
 	runtime/generate/README.md \
 	runtime/graph/README.md \

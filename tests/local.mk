@@ -160,7 +160,7 @@ c_tests = \
 	tests/text/stop_text.t \
 	tests/cli/synthetic.t \
 	tests/threads/team.t \
-	tests/cli/text_lines.t \
+	tests/datasets/examples.t \
 	tests/threads/thread_pool.t \
 	tests/threads/threads.t \
 	tests/text/tokenizer.t \
@@ -214,8 +214,7 @@ tests_ops_ops_t_SOURCES = tests/ops/ops-t.c tests/kernels/beam_search.c tests/ke
 	tests/ops/ops-attention.c tests/ops/ops-beam.c tests/ops/ops-groupwise.c tests/ops/ops-kv_cache.c tests/ops/ops-kv_cache.h \
 	tests/ops/ops-conv.c tests/ops/ops-decoder.c tests/ops/ops-f16.c tests/ops/ops-images.c tests/ops/ops-linear.c \
 	tests/ops/ops-elementwise.c tests/ops/ops-rows.c tests/ops/ops-store_kv.c tests/ops/ops-sums.c tests/ops/ops.h
-tests_cli_text_lines_t_SOURCES = tests/cli/text_lines-t.c runtime/tools/run/text_reader.c runtime/tools/run/text_lines.c
-tests_cli_text_lines_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
+tests_datasets_examples_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
 tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c runtime/tools/bench/time.c
 
 sh_tests = \
@@ -331,8 +330,7 @@ tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_shard_index_t_SOURCES = tests/fuzz/shard_index.c $(fuzz_common)
 tests_fuzz_shard_index_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_texts_t_SOURCES = tests/fuzz/texts.c runtime/tools/run/text_reader.c runtime/tools/run/text_lines.c \
-	$(fuzz_common)
+tests_fuzz_texts_t_SOURCES = tests/fuzz/texts.c $(fuzz_common)
 tests_fuzz_texts_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
 tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)

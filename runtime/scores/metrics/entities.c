@@ -75,8 +75,8 @@ static size_t count_equal(const ft_entity *a, size_t n, const ft_entity *b, size
 {
     size_t i = 0, j = 0, equal = 0;
     while (i < n && j < m) {
-        equal += a[i].start == b[j].start && a[i].end == b[j].end &&
-                 strcmp(a[i].type, b[j].type) == 0;
+        equal +=
+            a[i].start == b[j].start && a[i].end == b[j].end && strcmp(a[i].type, b[j].type) == 0;
         size_t x = a[i].start, y = b[j].start;
         i += x <= y;
         j += y <= x;

@@ -150,7 +150,8 @@ static void add(const answer *given, const answer *reference, ft_answer_score *s
         score->f1 = overlap;
 }
 
-/* A reference without words after normalization is skipped, like one of an unanswerable question. */
+/* A reference without words after normalization is skipped, like one of an unanswerable question.
+ */
 bool ft_answer_compare(const char *text, const char *const *references, size_t count,
                        ft_answer_score *score)
 {

@@ -12,7 +12,7 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/tools/run/generation.h"
 #include "runtime/tools/run/conversation.h"
-#include "runtime/tools/run/text_lines.h"
+#include "runtime/data/texts/text_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

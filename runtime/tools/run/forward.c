@@ -14,7 +14,6 @@
 #include "runtime/tools/run/results.h"
 #include "runtime/tools/run/run.h"
 #include "runtime/tools/run/images.h"
-#include "runtime/tools/run/text_lines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,8 @@ typedef struct job {
     const ft_model *model;
     ft_session_options options; /* of the session */
     ft_session *session;
-    ft_texts texts;
+    ft_examples texts;
+    const char **titles;          /* of the texts; owned */
     const char *const *row_title; /* label of each row: a text or an image path; NULL: -d */
     ft_dataset dataset;
     char *names;               /* a copy of --outputs, split at commas */
@@ -40,6 +40,17 @@ typedef struct job {
     ft_progress_line line;
 } job;
 
+static ft_status list_titles(job *j, ft_error *err)
+{
+    j->titles = ft_calloc(j->texts.count, sizeof *j->titles);
+    if (j->titles == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", j->texts.count);
+    for (size_t i = 0; i < j->texts.count; i++)
+        j->titles[i] = j->texts.example[i].text;
+    j->row_title = j->titles;
+    return FT_OK;
+}
+
 static ft_status read_texts(job *j, ft_error *err)
 {
     const ft_run *r = j->run;
@@ -47,11 +58,10 @@ static ft_status read_texts(job *j, ft_error *err)
     if (ft_config_is_vision(&j->model->config))
         return ft_fail(err, FT_EUNSUPPORTED, "%s: is a vision model: use --image", j->model->path);
     FT_TRY(ft_run_texts(&j->texts, r, err));
-    j->row_title = (const char *const *) j->texts.line;
+    FT_TRY(list_titles(j, err));
     FT_TRY(ft_tokenizer_open_model(&tokenizer, j->model, err));
-    ft_status status =
-        ft_dataset_encode(&j->dataset, tokenizer, j->model, (const char *const *) j->texts.line,
-                          j->texts.count, r->truncate, err);
+    ft_status status = ft_dataset_encode(&j->dataset, tokenizer, j->model, j->row_title,
+                                         j->texts.count, r->truncate, err);
     ft_tokenizer_close(tokenizer);
     return status;
 }
@@ -127,7 +137,8 @@ static void job_fini(job *j)
     ft_metric_accumulator_fini(&j->metrics);
     ft_session_close(j->session);
     ft_dataset_fini(&j->dataset);
-    ft_texts_fini(&j->texts);
+    ft_examples_fini(&j->texts);
+    free(j->titles);
     free(j->names);
     free(j->output_names);
 }

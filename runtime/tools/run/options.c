@@ -337,7 +337,7 @@ static void set_common_option(ft_run *r, int option, const char *value)
         r->image[r->num_images++] = value;
         break;
     case WHOLE_FILE:
-        r->whole_file = true;
+        r->texts.whole_file = true;
         break;
     case FT_OPTION_JSON:
         r->json = true;
@@ -394,7 +394,7 @@ static void check(const ft_run *r)
         ft_tool_usage_error(&ft_run_tool, "--system requires --chat");
     if (r->search_option != NULL && r->search.beams == 0)
         ft_tool_usage_error(&ft_run_tool, "--%s requires --beams", r->search_option);
-    if (r->whole_file && r->text == NULL)
+    if (r->texts.whole_file && r->text == NULL)
         ft_tool_usage_error(&ft_run_tool, "--whole requires --text");
     refuse_overwriting_inputs(r);
 }

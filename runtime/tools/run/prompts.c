@@ -27,7 +27,7 @@ void ft_prompts_fini(ft_prompts *prompts)
 {
     free(prompts->ids);
     free(prompts->start);
-    ft_texts_fini(&prompts->texts);
+    ft_examples_fini(&prompts->texts);
     *prompts = (ft_prompts){ 0 };
 }
 
@@ -113,6 +113,30 @@ static ft_status read_data(ft_prompts *out, const ft_run *run, const ft_model *m
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 
+static ft_status encode(const ft_tokenizer *tokenizer, const char *text, bool bare, int32_t *ids,
+                        size_t capacity, size_t *count, ft_error *err)
+{
+    size_t bytes = strlen(text);
+    return bare ? ft_tokenizer_encode_no_special(tokenizer, text, bytes, ids, capacity, count, err)
+                : ft_tokenizer_encode(tokenizer, text, bytes, ids, capacity, count, err);
+}
+
+ft_status ft_text_encode(const ft_tokenizer *tokenizer, const char *text, bool bare, int32_t **ids,
+                         size_t *count, ft_error *err)
+{
+    size_t capacity = strlen(text) + 16; /* tokens rarely outnumber bytes */
+    for (*ids = NULL;;) {
+        int32_t *grown = realloc(*ids, capacity * sizeof *grown);
+        if (grown == NULL)
+            return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", capacity);
+        *ids = grown;
+        FT_TRY(encode(tokenizer, text, bare, *ids, capacity, count, err));
+        if (*count <= capacity)
+            return FT_OK;
+        capacity = *count;
+    }
+}
+
 /* A chat with a single user message. */
 static ft_status encode_message(const ft_run *run, const ft_model *model,
                                 const ft_tokenizer *tokenizer, const char *text, int32_t **ids,
@@ -147,7 +171,7 @@ static ft_status read_texts(ft_prompts *out, const ft_run *run, const ft_model *
     FT_TRY(ft_run_texts(&out->texts, run, err));
     FT_TRY(allocate(out, out->texts.count, err));
     for (size_t i = 0; i < out->count; i++) {
-        const char *text = out->texts.line[i];
+        const char *text = out->texts.example[i].text;
         int32_t *ids = NULL;
         size_t count;
         ft_status status = run->chat

@@ -7,14 +7,13 @@
 #define FT_RUNTIME_TOOLS_RUN_PROMPTS_H
 
 #include "runtime/tools/run/run.h"
-#include "runtime/tools/run/text_lines.h"
 
 typedef struct ft_prompts {
     int32_t *ids;  /* of all prompts, packed */
     size_t *start; /* [count + 1] */
     size_t count;
     size_t cols;    /* columns of the data, or tokens of the longest prompt */
-    ft_texts texts; /* empty if the prompts are from a file of ids */
+    ft_examples texts; /* empty if the prompts are from a file of ids */
 } ft_prompts;
 
 /* Free with ft_prompts_fini(), also after a failure. */
@@ -26,6 +25,10 @@ static inline size_t ft_prompt_tokens(const ft_prompts *prompts, size_t index)
 {
     return prompts->start[index + 1] - prompts->start[index];
 }
+
+/* Encode a text, without adding special tokens if `bare`; free(*ids), also after a failure. */
+FT_MUST_USE ft_status ft_text_encode(const ft_tokenizer *tokenizer, const char *text, bool bare,
+                                     int32_t **ids, size_t *count, ft_error *err);
 
 /* Tokens of the longest prompt. */
 size_t ft_prompts_longest(const ft_prompts *prompts);

@@ -12,11 +12,11 @@
 
 #include <unistd.h>
 
-ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err)
+ft_status ft_run_texts(ft_examples *out, const ft_run *run, ft_error *err)
 {
     if (run->text == NULL)
-        return ft_texts_copy(out, run->operand, run->num_operands, err);
-    return ft_texts_read(out, run->text, run->whole_file, err);
+        return ft_examples_copy(out, run->operand, run->num_operands, run->texts.pairs, err);
+    return ft_examples_read(out, run->text, &run->texts, err);
 }
 
 void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit,

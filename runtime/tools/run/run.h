@@ -10,7 +10,7 @@
 #include "runtime/base/atomic_file.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/progress.h"
-#include "runtime/tools/run/text_lines.h"
+#include "runtime/data/texts/examples.h"
 
 /* The command line. */
 typedef struct ft_run {
@@ -21,7 +21,8 @@ typedef struct ft_run {
     size_t num_operands;
     const char **image; /* [nimage]: --image, then the operands */
     size_t num_images;
-    bool force, json, truncate, whole_file, verbose;
+    bool force, json, truncate, verbose;
+    ft_examples_options texts; /* how --text is read */
     ft_model_options model;
     ft_session_options session;
 
@@ -53,7 +54,7 @@ void ft_run_parse(ft_run *run, int argc, char **argv);
 void ft_run_free(ft_run *run);
 
 /* Read the texts named on the command line. */
-FT_MUST_USE ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err);
+FT_MUST_USE ft_status ft_run_texts(ft_examples *out, const ft_run *run, ft_error *err);
 
 /* One forward pass per batch, then print the outputs.  `output` may be NULL. */
 FT_MUST_USE ft_status ft_run_forward(const ft_run *run, const ft_model *model,

@@ -8,7 +8,7 @@
  */
 #include <config.h>
 
-#include "runtime/tools/run/text_lines.h"
+#include "runtime/data/texts/text_reader.h"
 
 #include "runtime/error.h"
 #include "runtime/base/utf8.h"

@@ -419,6 +419,48 @@ FT_API FT_MUST_USE ft_status ft_tokenizer_encode_no_special(const ft_tokenizer *
                                                             int32_t *ids, size_t capacity,
                                                             size_t *count, ft_error *err);
 
+/* Bytes [start, end) of a text. */
+typedef struct ft_text_range {
+    uint32_t start, end;
+} ft_text_range;
+
+typedef struct ft_encode_options {
+    size_t size;      /* 0 or sizeof(ft_encode_options) */
+    const char *pair; /* [pair_bytes]: the second text of a pair; NULL: one text */
+    size_t pair_bytes;
+    bool no_special_tokens;   /* add_special_tokens = false */
+    bool offsets;             /* fill in `offsets` and `words` of the encoding */
+    size_t max_length;        /* truncate to this many tokens, special ones included, of a pair from
+                                 the longer text first; default: no limit */
+    const uint8_t *untrusted; /* [bytes]: a token of added_tokens is not matched where it touches a
+                                 byte with a 1; NULL: all of the text is trusted */
+} ft_encode_options;
+
+/* A text or a pair as tokens.  All arrays have `count` elements and belong to the encoding. */
+typedef struct ft_encoding {
+    size_t count;
+    const int32_t *ids;
+    const int32_t *type_ids;      /* token_type_ids */
+    const int8_t *sequence;       /* 0: of the text, 1: of its pair, -1: a special token added */
+    const ft_text_range *offsets; /* the bytes that a token comes from, of its own text; 0, 0 for
+                                     special tokens added; NULL unless asked for */
+    const int32_t *words;         /* number of the word that a token is part of, from 0 in each
+                                     text; -1 for special tokens added; NULL unless asked for */
+    bool truncated;               /* tokens were left out because of max_length */
+} ft_encoding;
+
+/*
+ * Encode a text, or a pair of texts, as one sequence with the special tokens and type ids of the
+ * post-processor.  On success *out is freed with ft_encoding_free(), else it is NULL.
+ * FT_EFORMAT: invalid UTF-8; FT_EUNSUPPORTED: a pair, but the tokenizer has no template for pairs;
+ * FT_ELIMIT: max_length has no room for the special tokens.  Thread-safe.
+ */
+FT_API FT_MUST_USE ft_status ft_tokenizer_encode_text(const ft_tokenizer *tokenizer,
+                                                      const char *text, size_t bytes,
+                                                      const ft_encode_options *options,
+                                                      ft_encoding **out, ft_error *err);
+FT_API void ft_encoding_free(ft_encoding *encoding); /* accepts NULL */
+
 /*
  * Decode ids to valid UTF-8 text, not NUL-terminated.  Writes at most `capacity` bytes and sets
  * *bytes to the total number.  Invalid UTF-8 becomes U+FFFD.  Ids without a token are ignored, and
@@ -434,6 +476,10 @@ FT_API size_t ft_tokenizer_vocab_size(const ft_tokenizer *tokenizer);
 
 /* The id of a token as written in tokenizer.json ("</s>", "\u0120the"), or -1. */
 FT_API int32_t ft_tokenizer_token_to_id(const ft_tokenizer *tokenizer, const char *token);
+
+/* The token of an id as written in tokenizer.json, not NUL-terminated, or NULL. */
+FT_API const char *ft_tokenizer_id_to_token(const ft_tokenizer *tokenizer, int32_t id,
+                                            size_t *bytes);
 
 /* Whether `id` is a special token. */
 FT_API bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id);

@@ -5,6 +5,25 @@
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
 	runtime/text/added_tokens.c runtime/text/added_tokens.h \
+	runtime/text/aligned/aligned_text.c runtime/text/aligned/aligned_text.h \
+	runtime/text/aligned/byte_range.h \
+	runtime/text/decoders/decode.c runtime/text/decoders/decode.h runtime/text/decoders/decoder_json.c \
+	runtime/text/decoders/json_fields.c runtime/text/decoders/json_fields.h \
+	runtime/text/encode.c runtime/text/encoding.c \
+	runtime/text/trim_offsets.c runtime/text/trim_offsets.h \
+	runtime/text/normalizers/bert.c runtime/text/normalizers/bert.h runtime/text/normalizers/bert_steps.c \
+	runtime/text/normalizers/characters.c runtime/text/normalizers/characters.h \
+	runtime/text/normalizers/charsmap.c runtime/text/normalizers/charsmap.h \
+	runtime/text/normalizers/forms.c runtime/text/normalizers/forms.h \
+	runtime/text/normalizers/normalizer.c runtime/text/normalizers/normalizer.h \
+	runtime/text/normalizers/normalizer_json.c \
+	runtime/text/normalizers/replace.c runtime/text/normalizers/replace.h \
+	runtime/text/post_processors/post_processor.h runtime/text/post_processors/post_processor_json.c \
+	runtime/text/pre_tokenizers/pre_tokenizer.c runtime/text/pre_tokenizers/pre_tokenizer.h \
+	runtime/text/pre_tokenizers/pre_tokenizer_json.c \
+	runtime/text/pre_tokenizers/splits.c runtime/text/pre_tokenizers/splits.h \
+	runtime/text/pre_tokenizers/transforms.c runtime/text/pre_tokenizers/transforms.h \
+	runtime/text/unicode/regex_json.c runtime/text/unicode/regex_json.h \
 	runtime/text/added_tokens_json.c \
 	runtime/container/amax.c runtime/container/amax.h \
 	runtime/container/amax_list.c \
@@ -14,19 +33,17 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/artifact_read.c runtime/container/artifact_scales.c \
 	runtime/container/artifact_verify.c \
 	runtime/container/artifact_write.c \
-	runtime/text/bert_normalizer.c runtime/text/bert_normalizer.h \
 	runtime/model/bind.c runtime/model/bind.h \
 	runtime/text/models/bpe.c runtime/text/models/bpe.h \
 	runtime/text/unicode/byte_chars.h \
 	runtime/text/chat.c \
 	runtime/scores/class_scores.c runtime/scores/class_scores.h \
+	runtime/base/base64.c runtime/base/base64.h \
 	runtime/base/affix.h \
 	runtime/base/clock.h \
 	runtime/model/validate.c runtime/model/validate.h \
 	runtime/container/features.c runtime/container/features.h \
 	runtime/data/dataset.c runtime/data/dataset.h runtime/data/dataset_read.c \
-	runtime/text/decode.c runtime/text/decode.h \
-	runtime/text/decoder_json.c \
 	runtime/model/devices.c runtime/model/devices.h \
 	runtime/error.c runtime/error.h \
 	runtime/model/fake_quantize.c runtime/model/fake_quantize.h \
@@ -62,18 +79,12 @@ runtime_libcore_la_SOURCES = \
 	runtime/graph/model_config_json.c \
 	runtime/graph/model_config_members.c runtime/graph/model_config_members.h \
 	runtime/graph/model_config_text.c \
-	runtime/text/unicode/nfc.c runtime/text/unicode/nfc.h \
-	runtime/text/json_fields.c runtime/text/json_fields.h \
-	runtime/text/normalizer.c runtime/text/normalizer.h \
 	runtime/base/atomic_file.c runtime/base/atomic_file.h \
 	runtime/model/padded_batch.c runtime/model/padded_batch.h \
 	runtime/model/page_table.c runtime/model/page_table.h \
 	runtime/model/prefill_chunks.c runtime/model/prefill_chunks.h \
-	runtime/text/pipeline_json.c \
 	runtime/model/pixels.c runtime/model/pixels.h \
 	runtime/graph/plan.c runtime/graph/plan.h \
-	runtime/text/post_processor_json.c \
-	runtime/text/pre_tokenizer.c runtime/text/pre_tokenizer.h \
 	runtime/model/explain_gemm.c runtime/model/explain_gemm.h \
 	runtime/container/file_type.c runtime/container/file_type.h \
 	runtime/text/unicode/regex.c runtime/text/unicode/regex.h \
@@ -137,6 +148,7 @@ runtime_libtools_la_SOURCES = \
 	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
 	runtime/cli/json_stream.c runtime/cli/json_stream.h \
 	runtime/cli/listing.c runtime/cli/table.c runtime/cli/table.h \
+	runtime/data/example_labels.c runtime/data/example_labels.h \
 	runtime/data/texts/example_json.c runtime/data/texts/example_json.h \
 	runtime/data/texts/examples.c runtime/data/texts/examples.h \
 	runtime/data/texts/text_reader.c runtime/data/texts/text_reader.h \
@@ -175,6 +187,7 @@ ft_run_SOURCES = \
 	runtime/tools/run/generate.c \
 	runtime/tools/run/images.c runtime/tools/run/images.h \
 	runtime/tools/run/options.c \
+	runtime/tools/run/encode_text.c runtime/tools/run/encode_text.h \
 	runtime/tools/run/prompts.c runtime/tools/run/prompts.h \
 	runtime/tools/run/report.c \
 	runtime/tools/run/beam_search.c \
@@ -211,6 +224,19 @@ bin_ft_eval_SOURCES = $(ft_eval_SOURCES)
 bin_ft_eval_LDADD = $(ft_eval_LDADD)
 bin_ft_eval_LDFLAGS = $(installed_ldflags)
 
+noinst_PROGRAMS += ft-tokenize
+bin_PROGRAMS += bin/ft-tokenize
+ft_tokenize_SOURCES = \
+	runtime/tools/tokenize/tokenize.h \
+	runtime/tools/tokenize/decode.c \
+	runtime/tools/tokenize/encode.c \
+	runtime/tools/tokenize/open.c \
+	runtime/tools/tokenize/ft-tokenize.c
+ft_tokenize_LDADD = runtime/libtools.la $(tool_libs)
+bin_ft_tokenize_SOURCES = $(ft_tokenize_SOURCES)
+bin_ft_tokenize_LDADD = $(ft_tokenize_LDADD)
+bin_ft_tokenize_LDFLAGS = $(installed_ldflags)
+
 noinst_PROGRAMS += ft-bench
 bin_PROGRAMS += bin/ft-bench
 ft_bench_SOURCES = \
@@ -232,6 +258,7 @@ bin_ft_bench_LDFLAGS = $(installed_ldflags)
 
 dist_man_MANS += runtime/ft-artifact.5 \
 	runtime/tools/bench/ft-bench.1 runtime/tools/eval/ft-eval.1 \
+	runtime/tools/tokenize/ft-tokenize.1 \
 	runtime/tools/inspect/ft-inspect.1 runtime/tools/run/ft-run.1
 
 # What each folder holds, and what it may include.
@@ -250,10 +277,16 @@ EXTRA_DIST += \
 	runtime/scores/README.md \
 	runtime/scores/metrics/README.md \
 	runtime/text/README.md \
+	runtime/text/aligned/README.md \
+	runtime/text/decoders/README.md \
 	runtime/text/models/README.md \
+	runtime/text/normalizers/README.md \
+	runtime/text/post_processors/README.md \
+	runtime/text/pre_tokenizers/README.md \
 	runtime/text/unicode/README.md \
 	runtime/tools/bench/README.md \
 	runtime/tools/eval/README.md \
 	runtime/tools/inspect/README.md \
 	runtime/tools/run/README.md \
+	runtime/tools/tokenize/README.md \
 	runtime/tools/synthetic/README.md

@@ -46,9 +46,10 @@ static void begin_member(ft_json_stream *json, const char *key)
     if (json->depth == 0)
         return;
     if (!json->empty)
-        putc(',', json->file);
+        fputs(json->compact ? ", " : ",", json->file);
     json->empty = false;
-    begin_line(json);
+    if (!json->compact)
+        begin_line(json);
     if (key == NULL)
         return;
     write_string(json->file, key, strlen(key));
@@ -66,7 +67,7 @@ void ft_json_stream_begin(ft_json_stream *json, const char *key, char bracket)
 void ft_json_stream_end(ft_json_stream *json, char bracket)
 {
     json->depth--;
-    if (!json->empty)
+    if (!json->empty && !json->compact)
         begin_line(json);
     putc(bracket == '{' ? '}' : ']', json->file);
     json->empty = false;

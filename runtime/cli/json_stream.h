@@ -17,6 +17,7 @@
 typedef struct ft_json_stream {
     FILE *file;
     int digits; /* significant digits of floating-point numbers */
+    bool compact; /* all on one line: an outermost value is a line of JSON Lines */
     int depth;  /* nesting depth, which is also the indentation */
     bool empty; /* the innermost container has no members yet */
 } ft_json_stream;

@@ -103,6 +103,8 @@ static bool accept_match(ft_added_token_matcher *search, const ft_added_token *t
 {
     if (token->single_word && touches_word(search, *start, *end))
         return false;
+    if (search->rejects != NULL && search->rejects(search->user, *start, *end))
+        return false;
     if (token->lstrip)
         *start = skip_space_before(search, *start);
     if (token->rstrip)
@@ -110,22 +112,18 @@ static bool accept_match(ft_added_token_matcher *search, const ft_added_token *t
     return *start < *end;
 }
 
-bool ft_added_token_matcher_next(ft_added_token_matcher *search, const char **plain,
-                                 size_t *plain_bytes, int32_t *id)
+bool ft_added_token_matcher_next(ft_added_token_matcher *search, ft_added_token_match *match)
 {
     size_t begin = search->used, start, end;
     const ft_added_token *token;
-    *plain = search->text + begin;
+    *match = (ft_added_token_match){ begin, search->bytes, 0, 0, -1 };
     do {
         token = find_next_content(search, &start);
-        if (token == NULL) {
-            *plain_bytes = search->bytes - begin;
+        if (token == NULL)
             return false;
-        }
         end = search->next;
     } while (!accept_match(search, token, &start, &end));
-    *plain_bytes = start > begin ? start - begin : 0;
-    *id = token->id;
+    *match = (ft_added_token_match){ begin, start > begin ? start : begin, start, end, token->id };
     search->used = end;
     return true;
 }

@@ -27,21 +27,28 @@ ft_status ft_added_tokens_add(ft_added_tokens *set, const char *content, size_t 
                               ft_added_token token);
 void ft_added_tokens_fini(ft_added_tokens *set);
 
-/* The state of a search: initialize with { .set = set, .text = text, .bytes = bytes }. */
+/* The state of a search: initialize with { .set, .text, .bytes }, and .rejects and .user if wanted.
+ */
 typedef struct ft_added_token_matcher {
     const ft_added_tokens *set;
     const char *text; /* valid UTF-8 */
     size_t bytes;
+    bool (*rejects)(const void *user, size_t start, size_t end); /* contents at which no token may
+                                                                    match; NULL: none */
+    const void *user;
     size_t next;      /* where the search continues */
     size_t used;      /* end of the last token and the white space that it includes */
     size_t space_end; /* the white space after a token has been scanned up to here */
 } ft_added_token_matcher;
 
-/*
- * Find the next added token: the plain text before it in *plain and *plain_bytes, its id in *id.
- * Without another token, the rest of the text and false.
- */
-bool ft_added_token_matcher_next(ft_added_token_matcher *search, const char **plain,
-                                 size_t *plain_bytes, int32_t *id);
+/* An added token: its bytes [start, end), which include white space, and the plain text before. */
+typedef struct ft_added_token_match {
+    size_t plain, plain_end; /* [plain, plain_end) */
+    size_t start, end;       /* starts before `plain` where the token before took its white space */
+    int32_t id;
+} ft_added_token_match;
+
+/* Find the next added token. Without another one, the rest of the text is plain, and false. */
+bool ft_added_token_matcher_next(ft_added_token_matcher *search, ft_added_token_match *match);
 
 #endif

@@ -27,7 +27,8 @@ static ft_status read_added_token(added_token *out, const ft_json_reader *in)
     FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "id", "content", "single_word", "lstrip", "rstrip",
                                   "normalized", "special"));
     FT_TRY(ft_json_read_string(in, "content", &out->content));
-    FT_TRY(ft_json_read_token_id(in, "id", json_object_get(in->json, "id"), &out->token.id));
+    FT_TRY(
+        ft_json_to_int32(in, "id", json_object_get(in->json, "id"), 0, INT32_MAX, &out->token.id));
     FT_TRY(ft_json_read_bool(in, "single_word", &out->token.single_word));
     FT_TRY(ft_json_read_bool(in, "lstrip", &out->token.lstrip));
     FT_TRY(ft_json_read_bool(in, "rstrip", &out->token.rstrip));
@@ -62,6 +63,7 @@ static ft_status add_to_vocabulary(ft_vocabulary *vocabulary, const added_token 
         if (ft_vocabulary_add(vocabulary, added->content, bytes, added->token.id) != FT_OK)
             return ft_json_fail_no_memory(in);
         token = &vocabulary->token[vocabulary->count - 1];
+        token->foreign = true;
         ++*next_id;
     }
     token->added = true;
@@ -108,10 +110,14 @@ static ft_status add_token(ft_tokenizer *t, const added_token *added, const ft_j
     const char *text = added->content;
     const size_t content = strlen(text), growth = ft_strbuf_growth_limit(content);
     size_t bytes = content;
-    ft_normalizer_buffers buffers = { .growth_left = growth };
+    ft_normalizer_run run;
+    ft_aligned_text normal = { .text = text, .bytes = bytes };
     if (!added->normalized || bytes == 0)
         return add_content(added->normalized ? &t->normalized : &t->raw, text, bytes, added, in);
-    ft_status rc = ft_normalizer_run(&t->normalizer, &text, &bytes, &buffers);
+    ft_normalizer_run_init(&run, content, false);
+    ft_status rc = ft_normalizer_apply(&t->normalizer, &run, &normal);
+    text = normal.text;
+    bytes = normal.bytes;
     if (rc == FT_OK)
         rc = add_content(&t->normalized, text, bytes, added, in);
     else if (rc == FT_ELIMIT)
@@ -121,7 +127,7 @@ static ft_status add_token(ft_tokenizer *t, const added_token *added, const ft_j
         rc = ft_json_fail_no_memory(in);
     if (rc == FT_OK)
         rc = set_decoded_normalized(&t->model.vocabulary, added, text, bytes, in);
-    ft_normalizer_buffers_fini(&buffers);
+    ft_normalizer_run_fini(&run);
     return rc;
 }
 

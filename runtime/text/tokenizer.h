@@ -1,10 +1,8 @@
 /*
  * tokenizer.h - encode text to token ids and back by a checkpoint's tokenizer.json.
  *
- * Supported: WordPiece, with BERT's normalizer and pre-tokenizer (BERT, DistilBERT, MiniLM); and
- * BPE, byte-level (Llama 3, Qwen2, GPT-2) or over characters with byte fallback (Llama 2, Mistral).
- * The sections "truncation" and "padding" are ignored: encoding returns all ids of the text, and
- * the caller applies a maximum length. Everything else in the file that would change ids is
+ * The sections "truncation" and "padding" are ignored: encoding returns all ids of the text unless
+ * the caller asks for a maximum length. Everything else in the file that would change ids is
  * supported or rejected by name; an unsupported decoder is rejected when it is first used.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -13,21 +11,16 @@
 #define FT_RUNTIME_TEXT_TOKENIZER_H
 
 #include "runtime/text/added_tokens.h"
-#include "runtime/text/decode.h"
+#include "runtime/text/decoders/decode.h"
 #include "runtime/text/models/model.h"
-#include "runtime/text/normalizer.h"
-#include "runtime/text/pre_tokenizer.h"
+#include "runtime/text/normalizers/normalizer.h"
+#include "runtime/text/post_processors/post_processor.h"
+#include "runtime/text/pre_tokenizers/pre_tokenizer.h"
 
 enum {
     FT_TOKENIZER_MAX_FILE = 64 << 20, /* bytes of tokenizer.json */
     FT_TOKENIZER_MAX_TEXT = 1 << 30,  /* bytes of one text: positions in it fit 32 bits */
 };
-
-/* Special tokens added before or after each text: "[CLS]" and "[SEP]". */
-typedef struct ft_special_ids {
-    int32_t *id;
-    size_t count;
-} ft_special_ids;
 
 /* Immutable after opening. */
 struct ft_tokenizer {
@@ -37,7 +30,7 @@ struct ft_tokenizer {
     ft_added_tokens normalized; /* matched in normalized text */
     ft_pretokenizer pretokenizer;
     ft_token_model model;
-    ft_special_ids prefix_ids, suffix_ids;
+    ft_post_processor post_processor;
     ft_decoder_config decoder_config;
 };
 
@@ -47,5 +40,32 @@ struct ft_tokenizer {
  */
 FT_MUST_USE ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *json,
                                          size_t bytes, ft_error *err);
+
+/* ---- The parts of encoding ------------------------------------------------------------------ */
+
+/*
+ * Append the tokens of a text without special tokens around it; their ranges, if the list has them,
+ * are bytes of the text. `untrusted` as in ft_encode_options, NULL: none.
+ */
+FT_MUST_USE ft_status ft_encode_tokens(const ft_tokenizer *tokenizer, const char *text,
+                                       size_t bytes, const uint8_t *untrusted,
+                                       ft_token_list *tokens, ft_error *err);
+
+/* Tokens [start, end) of a list. */
+typedef struct ft_token_part {
+    const ft_token_list *list;
+    size_t start, end;
+} ft_token_part;
+
+/*
+ * Put special tokens, if wanted, around one part, or around two if pair.list is not NULL.
+ * FT_EUNSUPPORTED without a template for pairs.
+ */
+FT_MUST_USE ft_status ft_post_process(const ft_tokenizer *tokenizer, ft_token_part text,
+                                      ft_token_part pair, bool special_tokens, ft_encoding **out,
+                                      ft_error *err);
+
+/* Number of special tokens around one text, or a pair. */
+size_t ft_tokenizer_special_tokens(const ft_tokenizer *tokenizer, bool pair);
 
 #endif

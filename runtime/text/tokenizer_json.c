@@ -142,11 +142,11 @@ static ft_status read_file(ft_tokenizer *t, const ft_json_reader *file,
     if (version != NULL && (!json_is_string(version) || strcmp(json_string_value(version), "1.0")))
         return ft_json_fail_value(file, FT_EUNSUPPORTED, "version", version, "\"1.0\"");
     FT_TRY(read_model(t, file, tables));
-    FT_TRY(ft_json_read_normalizer(&t->normalizer, file));
-    FT_TRY(ft_json_read_pretokenizer(&t->pretokenizer, file));
+    FT_TRY(ft_normalizer_read_json(&t->normalizer, file));
+    FT_TRY(ft_pretokenizer_read_json(&t->pretokenizer, file));
     FT_TRY(ft_json_read_added_tokens(t, file));
-    FT_TRY(ft_json_read_post_processor(t, file));
-    return ft_json_read_decoder(&t->decoder_config, file);
+    FT_TRY(ft_post_processor_read_json(&t->post_processor, file));
+    return ft_decoder_read_json(&t->decoder_config, file);
 }
 
 /* Parse everything except the tables; errors give positions in the whole file. */

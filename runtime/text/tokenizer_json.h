@@ -9,7 +9,6 @@
 #ifndef FT_RUNTIME_TEXT_TOKENIZER_JSON_H
 #define FT_RUNTIME_TEXT_TOKENIZER_JSON_H
 
-#include "runtime/text/json_fields.h"
 #include "runtime/text/tokenizer.h"
 
 /*
@@ -21,15 +20,9 @@ FT_MUST_USE ft_status ft_tokenizer_read_json(ft_tokenizer *tokenizer, const char
                                              const char *json, size_t bytes, ft_error *err);
 
 /*
- * Parse the sections of `file`, the root object. The vocabulary, and for added tokens the
- * normalizer, must have been read before.
+ * Parse the section "added_tokens" of `file`, the root object. The vocabulary and the normalizer
+ * must have been read before.
  */
-ft_status ft_json_read_normalizer(ft_normalizer *normalizer, const ft_json_reader *file);
-ft_status ft_json_read_pretokenizer(ft_pretokenizer *pretokenizer, const ft_json_reader *file);
 ft_status ft_json_read_added_tokens(ft_tokenizer *tokenizer, const ft_json_reader *file);
-ft_status ft_json_read_post_processor(ft_tokenizer *tokenizer, const ft_json_reader *file);
-
-/* An unsupported decoder is not an error here: decoder_config->problem describes it for later. */
-ft_status ft_json_read_decoder(ft_decoder_config *decoder_config, const ft_json_reader *file);
 
 #endif

@@ -41,14 +41,14 @@ there () {
     done >out
     test ! -s out
 }
-there ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-bench
+there ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-tokenize ft-bench
 check $? 'make install installs all tools'
 there libftruntime.so ft.h ft-runtime.pc
 check $? 'make install installs the library with its header and pkg-config file'
-there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-bench.1 ft-eval.1 ft-artifact.5
+there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-bench.1 ft-eval.1 ft-tokenize.1 ft-artifact.5
 check $? 'make install installs a manual page for each tool and for the format'
 find root -type f \( -name '*.h' -o -name '*.la' -o -path '*/bin/*' \) | sed 's|.*/||' |
-    grep -vxE 'ft\.h|libftruntime\.la|ft-(convert|calibrate|run|inspect|eval|bench)' >out
+    grep -vxE 'ft\.h|libftruntime\.la|ft-(convert|calibrate|run|inspect|eval|tokenize|bench)' >out
 test ! -s out
 check $? 'make install installs no other program, header or library'
 
@@ -70,7 +70,7 @@ check $? 'what it exports to the tools alone has the version of the package'
 # ---- Tools and their library --------------------------------------------------------------------
 
 readelf=$(makefile READELF)
-for tool in ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-bench; do
+for tool in ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-tokenize ft-bench; do
     $readelf -d "$prefix/bin/$tool" >dynamic
     grep -q 'NEEDED.*libftruntime\.so\.0' dynamic || echo "$tool is not linked with the library"
     grep PATH dynamic | grep -F "$FT_BUILDDIR"

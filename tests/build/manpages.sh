@@ -6,6 +6,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$FT_SRCDIR" || exit 99
 pages='convert/ft-convert.1 calibrate/ft-calibrate.1 runtime/tools/run/ft-run.1
        runtime/tools/inspect/ft-inspect.1 runtime/tools/bench/ft-bench.1 runtime/tools/eval/ft-eval.1
+       runtime/tools/tokenize/ft-tokenize.1
        runtime/ft-artifact.5'
 . "$FT_SRCDIR/tests/lib/tap.sh"
 

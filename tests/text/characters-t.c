@@ -9,7 +9,7 @@
 #include <config.h>
 
 #include "runtime/mem.h"
-#include "runtime/text/unicode/nfc.h"
+#include "runtime/text/normalizers/forms.h"
 #include "runtime/text/unicode/unicode.h"
 #include "runtime/base/utf8.h"
 #include "tests/lib/golden_rows.h"
@@ -50,8 +50,12 @@ static void digest_matches(const ft_regex *regex, ft_regex_workspace *room, cons
 
 static void put_nfc(ft_strbuf *out, const char *text, size_t bytes)
 {
-    if (!ft_normalize_nfc(text, bytes, out) || !ft_strbuf_append(out, "\n", 1))
+    const ft_aligned_text in = { .text = text, .bytes = bytes };
+    ft_aligned_buf buf = { .text = *out };
+    if (!ft_normalize_form((ft_normal_form){ .composed = true }, &in, &buf) ||
+        !ft_strbuf_append(&buf.text, "\n", 1))
         bail_out("no memory");
+    *out = buf.text;
 }
 
 /* Each character after a letter and before marks, and its decomposition. */

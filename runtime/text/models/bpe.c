@@ -37,7 +37,7 @@ static ft_bpe_merge *find_merge(const ft_bpe *bpe, uint32_t left, uint32_t right
 static int32_t id_of(const ft_vocabulary *vocabulary, const char *text, size_t bytes)
 {
     const ft_vocabulary_token *token = ft_vocabulary_find(vocabulary, text, bytes);
-    return token == NULL ? -1 : token->id;
+    return token == NULL || token->foreign ? -1 : token->id;
 }
 
 static void find_byte_and_char_ids(ft_bpe *bpe, const ft_vocabulary *vocabulary)

@@ -18,6 +18,7 @@ typedef struct ft_vocabulary_token {
     uint32_t decoded_start, decoded_bytes; /* the same of its decoded text */
     int32_t id;
     bool added;   /* listed in added_tokens, whether the model has it or not */
+    bool foreign; /* the model does not have it */
     bool special; /* a control token, which decoding can skip */
 } ft_vocabulary_token;
 

@@ -11,7 +11,8 @@
 
 #include <stdlib.h>
 
-bool ft_combining_sequence_add(ft_combining_sequence *sequence, uint32_t c, uint8_t combining_class)
+bool ft_combining_sequence_add(ft_combining_sequence *sequence, uint32_t c, uint8_t combining_class,
+                               bool inserted)
 {
     if (sequence->count == sequence->capacity) {
         uint64_t *mark = ft_array_grow(sequence->mark, &sequence->capacity, 16, sizeof *mark);
@@ -19,8 +20,9 @@ bool ft_combining_sequence_add(ft_combining_sequence *sequence, uint32_t c, uint
             return false;
         sequence->mark = mark;
     }
-    sequence->mark[sequence->count] =
-        (uint64_t) combining_class << 56 | (uint64_t) sequence->count << 24 | c;
+    sequence->mark[sequence->count] = (uint64_t) combining_class << 56 |
+                                      (uint64_t) sequence->count << 24 | (uint64_t) inserted << 23 |
+                                      c;
     sequence->count++;
     return true;
 }

@@ -16,20 +16,28 @@
 
 /* Zero-initialized means empty. */
 typedef struct ft_combining_sequence {
-    uint64_t *mark; /* combining class << 56 | position << 24 | code point */
+    uint64_t *mark; /* combining class << 56 | position << 24 | is inserted << 23 | code point */
     size_t count, capacity;
 } ft_combining_sequence;
 
-/* Append a mark whose class is not 0; false when out of memory. */
-bool ft_combining_sequence_add(ft_combining_sequence *sequence, uint32_t c,
-                               uint8_t combining_class);
+/*
+ * Append a mark whose class is not 0, and whether it was inserted by a decomposition; false when
+ * out of memory.
+ */
+bool ft_combining_sequence_add(ft_combining_sequence *sequence, uint32_t c, uint8_t combining_class,
+                               bool inserted);
 
 /* Sort the marks. The caller reads them, then sets the count to 0. */
 void ft_combining_sequence_sort(ft_combining_sequence *sequence);
 
 static inline uint32_t ft_combining_mark_code(uint64_t mark)
 {
-    return (uint32_t) (mark & 0xffffff);
+    return (uint32_t) (mark & 0x7fffff);
+}
+
+static inline bool ft_combining_mark_is_inserted(uint64_t mark)
+{
+    return (mark >> 23 & 1) != 0;
 }
 
 static inline uint8_t ft_combining_mark_class(uint64_t mark)

@@ -144,6 +144,13 @@ bool ft_char_is_mark(uint32_t c)
     }
 }
 
+bool ft_char_is_any_mark(uint32_t c)
+{
+    utf8proc_category_t cat = category(c);
+    return cat >= UTF8PROC_CATEGORY_MN && cat <= UTF8PROC_CATEGORY_ME &&
+           !IN_RANGES(after_unicode_8, c);
+}
+
 static bool ascii_alphanumeric(uint32_t c)
 {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
@@ -187,20 +194,31 @@ uint8_t ft_char_combining_class(uint32_t c)
     return (uint8_t) utf8proc_get_property((utf8proc_int32_t) c)->combining_class;
 }
 
-int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_MAX_DECOMPOSED])
+/* Decompose into at most `capacity` characters, as the options say. */
+static int decompose(uint32_t c, uint32_t *out, int capacity, utf8proc_option_t options)
 {
-    utf8proc_int32_t part[FT_CHAR_MAX_DECOMPOSED];
+    utf8proc_int32_t part[FT_CHAR_MAX_COMPATIBLE];
     int boundary_class; /* for grapheme breaks, unused here */
     out[0] = c;
     if (IN_RANGES(after_unicode_8, c))
         return 1;
-    utf8proc_ssize_t count = utf8proc_decompose_char((utf8proc_int32_t) c, part, FT_COUNT(part),
-                                                     UTF8PROC_DECOMPOSE, &boundary_class);
-    if (count < 1 || count > FT_CHAR_MAX_DECOMPOSED)
+    utf8proc_ssize_t count =
+        utf8proc_decompose_char((utf8proc_int32_t) c, part, capacity, options, &boundary_class);
+    if (count < 1 || count > capacity)
         return 1;
     for (int i = 0; i < count; i++)
         out[i] = (uint32_t) part[i];
     return (int) count;
+}
+
+int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_MAX_DECOMPOSED])
+{
+    return decompose(c, out, FT_CHAR_MAX_DECOMPOSED, UTF8PROC_DECOMPOSE);
+}
+
+int ft_char_decompose_compatible(uint32_t c, uint32_t out[FT_CHAR_MAX_COMPATIBLE])
+{
+    return decompose(c, out, FT_CHAR_MAX_COMPATIBLE, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
 }
 
 uint32_t ft_char_compose(uint32_t first, uint32_t second)

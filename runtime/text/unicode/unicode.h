@@ -21,6 +21,9 @@ bool ft_char_is_control(uint32_t c);
 /* A nonspacing mark (Mn), such as a combining accent. */
 bool ft_char_is_mark(uint32_t c);
 
+/* A mark of any category (Mn, Mc, Me). */
+bool ft_char_is_any_mark(uint32_t c);
+
 /* Punctuation (P*), and the ASCII symbols. */
 bool ft_char_is_punctuation(uint32_t c);
 
@@ -42,6 +45,10 @@ uint8_t ft_char_combining_class(uint32_t c);
  */
 enum { FT_CHAR_MAX_DECOMPOSED = 4 };
 int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_MAX_DECOMPOSED]);
+
+/* Full compatibility decomposition, the same way. */
+enum { FT_CHAR_MAX_COMPATIBLE = 18 };
+int ft_char_decompose_compatible(uint32_t c, uint32_t out[FT_CHAR_MAX_COMPATIBLE]);
 
 /* The canonical composition of two characters, or 0. */
 uint32_t ft_char_compose(uint32_t first, uint32_t second);

@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/tools/run/prompts.h"
+#include "runtime/tools/run/encode_text.h"
 
 #include <stdlib.h>
 #include <string.h>

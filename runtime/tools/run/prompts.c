@@ -12,6 +12,7 @@
 #include "runtime/mem.h"
 #include "runtime/text/stop_ids.h"
 #include "runtime/tools/run/conversation.h"
+#include "runtime/tools/run/encode_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,30 +113,6 @@ static ft_status read_data(ft_prompts *out, const ft_run *run, const ft_model *m
 }
 
 /* ---- Texts -------------------------------------------------------------------------------- */
-
-static ft_status encode(const ft_tokenizer *tokenizer, const char *text, bool bare, int32_t *ids,
-                        size_t capacity, size_t *count, ft_error *err)
-{
-    size_t bytes = strlen(text);
-    return bare ? ft_tokenizer_encode_no_special(tokenizer, text, bytes, ids, capacity, count, err)
-                : ft_tokenizer_encode(tokenizer, text, bytes, ids, capacity, count, err);
-}
-
-ft_status ft_text_encode(const ft_tokenizer *tokenizer, const char *text, bool bare, int32_t **ids,
-                         size_t *count, ft_error *err)
-{
-    size_t capacity = strlen(text) + 16; /* tokens rarely outnumber bytes */
-    for (*ids = NULL;;) {
-        int32_t *grown = realloc(*ids, capacity * sizeof *grown);
-        if (grown == NULL)
-            return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", capacity);
-        *ids = grown;
-        FT_TRY(encode(tokenizer, text, bare, *ids, capacity, count, err));
-        if (*count <= capacity)
-            return FT_OK;
-        capacity = *count;
-    }
-}
 
 /* A chat with a single user message. */
 static ft_status encode_message(const ft_run *run, const ft_model *model,

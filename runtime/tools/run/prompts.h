@@ -26,10 +26,6 @@ static inline size_t ft_prompt_tokens(const ft_prompts *prompts, size_t index)
     return prompts->start[index + 1] - prompts->start[index];
 }
 
-/* Encode a text, without adding special tokens if `bare`; free(*ids), also after a failure. */
-FT_MUST_USE ft_status ft_text_encode(const ft_tokenizer *tokenizer, const char *text, bool bare,
-                                     int32_t **ids, size_t *count, ft_error *err);
-
 /* Tokens of the longest prompt. */
 size_t ft_prompts_longest(const ft_prompts *prompts);
 

@@ -1,16 +1,12 @@
 /*
- * json_fields.h - fields that several sections of tokenizer.json have.
+ * json_fields.h - fields that several decoders have.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_RUNTIME_TEXT_JSON_FIELDS_H
-#define FT_RUNTIME_TEXT_JSON_FIELDS_H
+#ifndef FT_RUNTIME_TEXT_DECODERS_JSON_FIELDS_H
+#define FT_RUNTIME_TEXT_DECODERS_JSON_FIELDS_H
 
 #include "runtime/base/json_reader.h"
-
-/* `value`, found at `key`, as a token id. */
-ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
-                                int32_t *id);
 
 /* A copy of a string member of 1 to `max_bytes` bytes; the caller frees it. */
 ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,

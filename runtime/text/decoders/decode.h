@@ -3,9 +3,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_RUNTIME_TEXT_DECODE_H
-#define FT_RUNTIME_TEXT_DECODE_H
+#ifndef FT_RUNTIME_TEXT_DECODERS_DECODE_H
+#define FT_RUNTIME_TEXT_DECODERS_DECODE_H
 
+#include "runtime/base/json_reader.h"
 #include "runtime/base/strbuf.h"
 
 enum { FT_DECODER_MAX_REPLACE = 4 };
@@ -35,6 +36,11 @@ typedef struct ft_decoder_config {
     ft_error problem;
 } ft_decoder_config;
 
+/*
+ * Parse the section "decoder" of a tokenizer.json. An unsupported decoder is not an error here:
+ * out->problem describes it for later.
+ */
+FT_MUST_USE ft_status ft_decoder_read_json(ft_decoder_config *out, const ft_json_reader *file);
 void ft_decoder_config_fini(ft_decoder_config *decoder_config);
 
 /* Incremental decoding, token by token. Initialize with { .decoder_config = ... }. */

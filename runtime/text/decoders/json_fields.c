@@ -1,23 +1,17 @@
 /*
- * json_fields.c - read the fields that several sections of tokenizer.json have.
+ * json_fields.c - read the fields that several decoders have.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "runtime/text/json_fields.h"
+#include "runtime/text/decoders/json_fields.h"
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-ft_status ft_json_read_token_id(const ft_json_reader *in, const char *key, const json_t *value,
-                                int32_t *id)
-{
-    return ft_json_to_int32(in, key, value, 0, INT32_MAX, id);
-}
 
 ft_status ft_json_copy_string(const ft_json_reader *in, const char *key, size_t max_bytes,
                               char **out)

@@ -1,5 +1,5 @@
 /*
- * bert_normalizer.c - clean, space out ideographs, strip accents, lowercase: in one pass.
+ * bert.c - clean, space out ideographs, strip accents, lowercase: in one pass.
  *
  * Each step is a function that passes its characters to the next one, so the text is read and
  * written once. Only the canonical ordering of combining marks needs lookahead: a run of marks is
@@ -10,7 +10,7 @@
  */
 #include <config.h>
 
-#include "runtime/text/bert_normalizer.h"
+#include "runtime/text/normalizers/bert.h"
 
 #include "runtime/text/unicode/combining_marks.h"
 #include "runtime/text/unicode/unicode.h"
@@ -60,7 +60,7 @@ static void flush_marks(normalizer_state *w)
 
 static void buffer_mark(normalizer_state *w, uint32_t c, uint8_t combining_class)
 {
-    if (!ft_combining_sequence_add(&w->marks, c, combining_class))
+    if (!ft_combining_sequence_add(&w->marks, c, combining_class, false))
         w->out_of_memory = true;
 }
 

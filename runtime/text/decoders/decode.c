@@ -8,7 +8,7 @@
  */
 #include <config.h>
 
-#include "runtime/text/decode.h"
+#include "runtime/text/decoders/decode.h"
 
 #include "runtime/text/unicode/byte_chars.h"
 #include "runtime/mem.h"

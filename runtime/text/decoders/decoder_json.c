@@ -7,10 +7,11 @@
  */
 #include <config.h>
 
-#include "runtime/text/tokenizer_json.h"
+#include "runtime/text/decoders/decode.h"
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/text/decoders/json_fields.h"
 
 #include <string.h>
 
@@ -122,7 +123,7 @@ static ft_status read_step(void *to, const ft_json_reader *in)
                                  : read_sequence_step(d->decoder_config, current, in);
 }
 
-ft_status ft_json_read_decoder(ft_decoder_config *decoder_config, const ft_json_reader *file)
+ft_status ft_decoder_read_json(ft_decoder_config *decoder_config, const ft_json_reader *file)
 {
     ft_error problem = { 0 };
     ft_json_reader lenient = *file;

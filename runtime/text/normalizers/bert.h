@@ -1,12 +1,12 @@
 /*
- * bert_normalizer.h - BERT's normalizer and pre-tokenizer.
+ * bert.h - BERT's normalizer and pre-tokenizer.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_RUNTIME_TEXT_BERT_NORMALIZER_H
-#define FT_RUNTIME_TEXT_BERT_NORMALIZER_H
+#ifndef FT_RUNTIME_TEXT_NORMALIZERS_BERT_H
+#define FT_RUNTIME_TEXT_NORMALIZERS_BERT_H
 
-#include "runtime/base/strbuf.h"
+#include "runtime/text/aligned/aligned_text.h"
 
 /* The steps, in the order in which they apply. All false leaves the text unchanged. */
 typedef struct ft_bert_normalizer {
@@ -22,6 +22,10 @@ typedef struct ft_bert_normalizer {
  */
 ft_status ft_bert_normalize(const ft_bert_normalizer *normalizer, const char *text, size_t bytes,
                             ft_strbuf *out);
+
+/* Append the same with sources; false when out of memory or over the limit. */
+FT_MUST_USE bool ft_bert_normalize_aligned(const ft_bert_normalizer *normalizer,
+                                           const ft_aligned_text *in, ft_aligned_buf *out);
 
 /*
  * The next word of normalized text between *at and `end`: a punctuation character, or a run of

@@ -1,0 +1,134 @@
+/*
+ * ft-tokenize.c - show what a tokenizer makes of texts, pairs and token ids.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/tokenize/tokenize.h"
+
+#include "runtime/cli/options.h"
+#include "runtime/error.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PAIRS = FT_LONG_ONLY,
+    FIELDS,
+    WHOLE_FILE,
+    OFFSETS,
+    TYPE_IDS,
+    TOKENS,
+    NO_SPECIAL,
+    MAX_LENGTH,
+    DECODE,
+    KEEP_SPECIAL,
+};
+
+static const ft_option options[] = {
+    { 'i', "input", "FILE", "an artifact, a checkpoint or a tokenizer.json" },
+    { PAIRS, "pairs", NULL, "each line is a pair of texts parted by a tab" },
+    { FIELDS, "fields", "NAMES",
+      "read JSON Lines: the member with the text, or the\n"
+      "two with a pair, separated by a comma" },
+    { WHOLE_FILE, "whole", NULL, "the whole file is one text" },
+    { OFFSETS, "offsets", NULL, "print the characters that each token comes from" },
+    { TYPE_IDS, "type-ids", NULL, "print token type ids" },
+    { TOKENS, "tokens", NULL, "print the tokens themselves" },
+    { NO_SPECIAL, "no-special-tokens", NULL, "do not add special tokens" },
+    { MAX_LENGTH, "max-length", "N", "truncate to N tokens, of a pair the longer text" },
+    { DECODE, "decode", NULL, "read token ids, and print texts" },
+    { KEEP_SPECIAL, "keep-special", NULL, "decode special tokens, too" },
+    { 0, NULL, NULL, NULL },
+};
+
+static const ft_tool tool = {
+    .name = "ft-tokenize",
+    .usage = "-i FILE [OPTION]... [FILE|-]\n"
+             "-i FILE --decode [FILE|-]",
+    .about = "Print the token ids of each line of a file or of standard input, as one JSON\n"
+             "list a line, or as one object a line if more than ids is asked for.",
+    .option = options,
+};
+
+static void set_option(ft_tokenize *t, int option, const char *value)
+{
+    switch (option) {
+    case 'i':
+        t->input = value;
+        break;
+    case PAIRS:
+        t->pairs = true;
+        break;
+    case FIELDS:
+        t->fields = value;
+        break;
+    case WHOLE_FILE:
+        t->whole_file = true;
+        break;
+    case OFFSETS:
+        t->offsets = true;
+        break;
+    case TYPE_IDS:
+        t->type_ids = true;
+        break;
+    case TOKENS:
+        t->tokens = true;
+        break;
+    case NO_SPECIAL:
+        t->no_special_tokens = true;
+        break;
+    case MAX_LENGTH:
+        t->max_length = ft_tool_int(&tool, option, value, 1);
+        break;
+    case DECODE:
+        t->decode = true;
+        break;
+    case KEEP_SPECIAL:
+        t->keep_special = true;
+        break;
+    }
+}
+
+static void check(const ft_tokenize *t)
+{
+    bool encodes = t->pairs || t->fields != NULL || t->whole_file || t->offsets || t->type_ids ||
+                   t->tokens || t->no_special_tokens || t->max_length > 0;
+    if (t->input == NULL)
+        ft_tool_usage_error(&tool, "no tokenizer given: use -i FILE");
+    if (t->decode && encodes)
+        ft_tool_usage_error(&tool, "--decode reads token ids: options for texts do not apply");
+    if (t->keep_special && !t->decode)
+        ft_tool_usage_error(&tool, "--keep-special requires --decode");
+    if (t->whole_file && (t->pairs || t->fields != NULL))
+        ft_tool_usage_error(&tool, "--whole reads one text: --pairs and --fields do not apply");
+}
+
+static void parse(ft_tokenize *t, int argc, char **argv)
+{
+    const char *value;
+    for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
+        set_option(t, option, value);
+    check(t);
+    t->texts = optind < argc ? argv[optind++] : "-";
+    ft_tool_check_no_operands(&tool, argc, argv);
+}
+
+static ft_status run(const ft_tokenize *t, ft_error *err)
+{
+    ft_tokenizer *tokenizer;
+    FT_TRY(ft_tokenize_open(&tokenizer, t->input, err));
+    ft_status status =
+        t->decode ? ft_tokenize_decode(t, tokenizer, err) : ft_tokenize_encode(t, tokenizer, err);
+    ft_tokenizer_close(tokenizer);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    ft_tokenize t = { 0 };
+    ft_error err;
+    parse(&t, argc, argv);
+    return ft_tool_exit_status(&tool, run(&t, &err) == FT_OK ? 0 : ft_tool_error(&tool, err.text));
+}

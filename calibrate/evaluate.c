@@ -140,7 +140,8 @@ static double accuracy(const ft_metric_accumulator *accumulator)
 static void compute_metrics(ft_evaluation *out, const eval_sums *s, size_t samples,
                             const ft_config *config)
 {
-    bool classifies = config->labels > 0 && config->problem_type != FT_PROBLEM_REGRESSION;
+    bool classifies =
+        ft_head_is_classifier(config->head) && config->problem_type != FT_PROBLEM_REGRESSION;
     out->samples = samples;
     out->sqnr_db = s->noise == 0.0 ? (double) INFINITY : 10.0 * log10(s->signal / s->noise);
     out->cosine = s->cosine / (double) s->rows;

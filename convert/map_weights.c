@@ -46,12 +46,13 @@ static bool to_legacy_name(char name[FT_SOURCE_NAME_SIZE])
     return true;
 }
 
-/* Write the checkpoint's name of a weight into `name`, and return that tensor, or NULL. */
-static const ft_tensor *find_tensor(const ft_checkpoint *checkpoint, const ft_weight_spec *spec,
-                                    const char *prefix, char name[FT_SOURCE_NAME_SIZE])
+/* The tensor with one of the names of a source, of `length` bytes, as in find_tensor(). */
+static const ft_tensor *find_named(const ft_checkpoint *checkpoint, const char *source, int length,
+                                   const char *prefix, char name[FT_SOURCE_NAME_SIZE])
 {
-    bool prefixed = spec->source[0] == '~';
-    snprintf(name, FT_SOURCE_NAME_SIZE, "%s%s", prefixed ? prefix : "", spec->source + prefixed);
+    bool prefixed = source[0] == '~';
+    snprintf(name, FT_SOURCE_NAME_SIZE, "%s%.*s", prefixed ? prefix : "", length - prefixed,
+             source + prefixed);
     const ft_tensor *found = ft_checkpoint_find(checkpoint, name);
     char legacy[FT_SOURCE_NAME_SIZE];
     memcpy(legacy, name, sizeof legacy);
@@ -60,6 +61,24 @@ static const ft_tensor *find_tensor(const ft_checkpoint *checkpoint, const ft_we
         if (found != NULL)
             memcpy(name, legacy, sizeof legacy);
     }
+    return found;
+}
+
+/*
+ * Write the checkpoint's name of a weight into `name`, the last one if it has none of them, and
+ * return that tensor, or NULL.
+ */
+static const ft_tensor *find_tensor(const ft_checkpoint *checkpoint, const ft_weight_spec *spec,
+                                    const char *prefix, char name[FT_SOURCE_NAME_SIZE])
+{
+    const ft_tensor *found = NULL;
+    const char *source = spec->source;
+    do {
+        source += *source == '|';
+        int length = (int) strcspn(source, "|");
+        found = find_named(checkpoint, source, length, prefix, name);
+        source += length;
+    } while (found == NULL && *source == '|');
     return found;
 }
 
@@ -180,7 +199,9 @@ static const ft_weight_spec *find_spec(const ft_weight_spec *spec, size_t specs,
 static bool is_tied(weight_mapper *f, const ft_weight_spec *spec, size_t specs)
 {
     const ft_checkpoint *checkpoint = f->conversion->checkpoint;
-    const ft_weight_spec *head = find_spec(spec, specs, "head.weight");
+    const ft_weight_spec *decoder_head = find_spec(spec, specs, "head.weight");
+    const ft_weight_spec *head =
+        decoder_head != NULL ? decoder_head : find_spec(spec, specs, "lm.decoder.weight");
     const ft_weight_spec *word = find_spec(spec, specs, "embed.word");
     char name[FT_SOURCE_NAME_SIZE], table[FT_SOURCE_NAME_SIZE];
     if (head == NULL || word == NULL)

@@ -284,9 +284,11 @@ typedef struct ft_op {
 typedef struct ft_output {
     char name[FT_NAME];
     int value;
+    bool one_column; /* only `column` of the value is the output */
+    int column;
 } ft_output;
 
-enum { FT_MAX_OUTPUTS = 4 };
+enum { FT_MAX_OUTPUTS = 6 };
 
 typedef struct ft_plan {
     ft_value *value;

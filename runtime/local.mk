@@ -148,6 +148,11 @@ runtime_libtools_la_SOURCES = \
 	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
 	runtime/cli/json_stream.c runtime/cli/json_stream.h \
 	runtime/cli/listing.c runtime/cli/table.c runtime/cli/table.h \
+	runtime/scores/tasks/best_answer.c runtime/scores/tasks/best_answer.h \
+	runtime/scores/tasks/tagged_entities.c runtime/scores/tasks/tagged_entities.h \
+	runtime/scores/tasks/top_tokens.c runtime/scores/tasks/top_tokens.h \
+	runtime/base/characters.h \
+	runtime/data/encoded_examples.c runtime/data/encoded_examples.h \
 	runtime/data/example_labels.c runtime/data/example_labels.h \
 	runtime/data/texts/example_json.c runtime/data/texts/example_json.h \
 	runtime/data/texts/examples.c runtime/data/texts/examples.h \
@@ -184,6 +189,8 @@ ft_run_SOURCES = \
 	runtime/tools/run/run.c runtime/tools/run/run.h \
 	runtime/tools/run/chat.c \
 	runtime/tools/run/forward.c \
+	runtime/tools/run/tasks/answers.c runtime/tools/run/tasks/entities.c runtime/tools/run/tasks/masks.c \
+	runtime/tools/run/tasks/task.c runtime/tools/run/tasks/task.h \
 	runtime/tools/run/generate.c \
 	runtime/tools/run/images.c runtime/tools/run/images.h \
 	runtime/tools/run/options.c \
@@ -276,6 +283,8 @@ EXTRA_DIST += \
 	runtime/model/README.md \
 	runtime/scores/README.md \
 	runtime/scores/metrics/README.md \
+	runtime/scores/tasks/README.md \
+	runtime/tools/run/tasks/README.md \
 	runtime/text/README.md \
 	runtime/text/aligned/README.md \
 	runtime/text/decoders/README.md \

@@ -42,10 +42,10 @@ bool ft_config_is_ignored(const ft_config_reader *reader, const char *key);
 void ft_config_check_other_keys(const ft_config_reader *reader);
 
 /*
- * Read the classification head; for decoders also the RoPE settings (rope_parameters, rope_scaling,
+ * Read the head; for decoders also the RoPE settings (rope_parameters, rope_scaling,
  * rope_theta) and the sliding window.
  */
-void ft_config_read_classifier(const ft_config_reader *reader);
+void ft_config_read_task_head(const ft_config_reader *reader);
 void ft_config_read_rope(const ft_config_reader *reader);
 void ft_config_read_sliding_window(const ft_config_reader *reader);
 

@@ -312,7 +312,7 @@ static void read_model(ft_config_reader *r)
     for (size_t i = 0; (rule = ft_architecture_rule(r->architecture, i)) != NULL; i++)
         read_rule(r, rule);
     read_decoder(r);
-    ft_config_read_classifier(r);
+    ft_config_read_task_head(r);
     ft_config_check_other_keys(r);
     /* With a padding_id, positions start after the padding row; otherwise at 0. */
     config->position_offset = config->padding_id + 1;

@@ -1,5 +1,5 @@
 /*
- * labels.c - the classification head: number of labels and problem type.
+ * labels.c - the head: its kind, number of labels and problem type.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,6 +7,7 @@
 
 #include "convert/config/config_reader.h"
 
+#include "runtime/base/affix.h"
 #include "runtime/mem.h"
 
 #include <string.h>
@@ -100,23 +101,46 @@ static void read_problem(const ft_config_reader *r)
         config->problem_type = FT_PROBLEM_MULTI;
 }
 
-static bool is_classifier(const ft_hf_model *hf)
+/* The head of a class; FT_HEAD_FIRST stands for the classifier of the architecture. */
+static const struct {
+    const char *suffix;
+    ft_head head;
+} suffixes[] = {
+    { "ForSequenceClassification", FT_HEAD_FIRST },
+    { "ForImageClassification", FT_HEAD_FIRST },
+    { "ForTokenClassification", FT_HEAD_TOKENS },
+    { "ForQuestionAnswering", FT_HEAD_SPAN },
+    { "ForMaskedLM", FT_HEAD_LM },
+    { "ForPreTraining", FT_HEAD_LM },
+};
+
+static ft_head head_of_class(const ft_architecture *architecture, const char *class_name)
 {
-    static const char *const suffix[] = { "ForSequenceClassification", "ForImageClassification" };
-    for (size_t i = 0; hf->class_name != NULL && i < FT_COUNT(suffix); i++) {
-        const char *found = strstr(hf->class_name, suffix[i]);
-        if (found != NULL && strlen(found) == strlen(suffix[i]))
-            return true;
-    }
-    return false;
+    for (size_t i = 0; class_name != NULL && i < FT_COUNT(suffixes); i++)
+        if (ft_ends_with(class_name, suffixes[i].suffix))
+            return suffixes[i].head == FT_HEAD_FIRST ? architecture->head : suffixes[i].head;
+    return FT_HEAD_NONE;
 }
 
-void ft_config_read_classifier(const ft_config_reader *reader)
+/* The tensors say whether the decoder of a masked language model is tied after all. */
+static void read_lm_head(const ft_config_reader *r)
 {
-    if (!is_classifier(reader->out))
+    const json_t *tied = ft_json_get(&r->in, "tie_word_embeddings");
+    r->out->config.tied = true;
+    if (tied != NULL)
+        (void) ft_json_to_bool(&r->in, "tie_word_embeddings", tied, &r->out->config.tied);
+}
+
+void ft_config_read_task_head(const ft_config_reader *reader)
+{
+    ft_config *config = &reader->out->config;
+    config->head = head_of_class(reader->architecture, reader->out->class_name);
+    config->pooler = config->head == FT_HEAD_POOLED;
+    if (config->head == FT_HEAD_LM)
+        read_lm_head(reader);
+    if (!ft_head_has_labels(config->head))
         return;
-    reader->out->config.head = reader->architecture->head;
-    reader->out->config.pooler = reader->architecture->head == FT_HEAD_POOLED;
     read_labels(reader);
-    read_problem(reader);
+    if (ft_head_is_classifier(config->head))
+        read_problem(reader);
 }

@@ -356,10 +356,17 @@ int ft_tool_error(const ft_tool *tool, const char *text)
     return FT_EXIT_FAILURE;
 }
 
+void ft_tool_print_escaped_bytes(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        putchar((unsigned char) text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+}
+
 void ft_tool_print_escaped(const char *text, int width)
 {
-    for (; *text != '\0'; text++, width--)
-        putchar((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text);
+    size_t bytes = strlen(text);
+    ft_tool_print_escaped_bytes(text, bytes);
+    width -= (int) bytes;
     for (; width > 0; width--)
         putchar(' ');
 }

@@ -118,6 +118,7 @@ int ft_tool_error(const ft_tool *tool, const char *text);
  * with spaces to `width` bytes.
  */
 void ft_tool_print_escaped(const char *text, int width);
+void ft_tool_print_escaped_bytes(const char *text, size_t bytes);
 
 /* Returns `status`, or failure if not all output could be written to standard output. */
 int ft_tool_exit_status(const ft_tool *tool, int status);

@@ -15,70 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Encoding ----------------------------------------------------------------------------- */
-
-/* Encode one text into at most `positions` ids; truncation keeps the closing special token. */
-static ft_status encode_row(const ft_tokenizer *tokenizer, const char *text, size_t number,
-                            int32_t *ids, size_t positions, bool truncate, size_t *count,
-                            ft_error *err)
-{
-    FT_TRY(ft_tokenizer_encode(tokenizer, text, strlen(text), ids, positions, count, err));
-    if (*count <= positions)
-        return FT_OK;
-    if (!truncate)
-        return ft_fail(err, FT_ELIMIT, "text %zu: %zu tokens, but the model has %zu positions",
-                       number + 1, *count, positions);
-    if (ft_tokenizer_end_id(tokenizer) >= 0)
-        ids[positions - 1] = ft_tokenizer_end_id(tokenizer);
-    *count = positions;
-    return FT_OK;
-}
-
-/* Shrink the rows to the longest one. */
-static void trim_columns(ft_dataset *dataset, size_t longest)
-{
-    for (size_t row = 0; row < dataset->rows; row++) {
-        memmove(dataset->ids + row * longest, dataset->ids + row * dataset->cols,
-                longest * sizeof *dataset->ids);
-        memmove(dataset->mask + row * longest, dataset->mask + row * dataset->cols,
-                longest * sizeof *dataset->mask);
-    }
-    dataset->cols = longest;
-}
-
-ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, const ft_model *model,
-                            const char *const *texts, size_t count, bool truncate, ft_error *err)
-{
-    const ft_model_info info = ft_model_get_info(model);
-    size_t positions = (size_t) (truncate ? info.max_seq_length : info.max_positions);
-    size_t longest = 1, cells;
-    memset(out, 0, sizeof *out);
-    if (!ft_checked_mul(count, positions, &cells))
-        return ft_fail(err, FT_ELIMIT, "%zu texts are too many", count);
-    out->rows = count;
-    out->cols = positions;
-    out->ids = ft_calloc(cells, sizeof *out->ids);
-    out->mask = ft_calloc(cells, sizeof *out->mask);
-    ft_status status = FT_OK;
-    if (out->ids == NULL || out->mask == NULL)
-        status = ft_fail(err, FT_ENOMEM, "no memory for %zu texts", count);
-    for (size_t row = 0; row < count && status == FT_OK; row++) {
-        size_t tokens;
-        int32_t *ids = out->ids + row * positions;
-        status = encode_row(tokenizer, texts[row], row, ids, positions, truncate, &tokens, err);
-        for (size_t i = 0; i < tokens && status == FT_OK; i++)
-            out->mask[row * positions + i] = 1;
-        longest = status == FT_OK && tokens > longest ? tokens : longest;
-    }
-    if (status == FT_OK)
-        trim_columns(out, longest);
-    else
-        ft_dataset_fini(out);
-    return status;
-}
-
-/* ---- Using -------------------------------------------------------------------------------- */
-
 size_t ft_dataset_pixel_count(const ft_dataset *dataset)
 {
     return (size_t) (dataset->image[0] * dataset->image[1] * dataset->image[2]);
@@ -98,6 +34,7 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
         .float_labels = dataset->float_labels == NULL
                             ? NULL
                             : dataset->float_labels + first * dataset->float_label_cols,
+        .token_labels = dataset->token_labels == NULL ? NULL : dataset->token_labels + skipped,
         .pixels = dataset->pixels == NULL
                       ? NULL
                       : dataset->pixels + first * ft_dataset_pixel_count(dataset),
@@ -218,6 +155,8 @@ void ft_dataset_fini(ft_dataset *dataset)
     free(dataset->types);
     free(dataset->labels);
     free(dataset->float_labels);
+    free(dataset->token_labels);
+    free(dataset->span_labels);
     free(dataset->target_ids);
     free(dataset->target_mask);
     free(dataset->target_labels);

@@ -23,6 +23,8 @@ typedef struct ft_dataset {
     size_t float_label_cols;
     float
         *float_labels; /* [rows, float_label_cols]: multi-label or regression labels; NULL: none */
+    int32_t *token_labels; /* [rows, cols] of models with a head for tokens; -1: ignored */
+    int32_t *span_labels;  /* [2, rows] of question answering: positions of start and end */
     bool has_mask;     /* the file has a mask or lengths; else all are tokens */
     float *pixels;     /* [rows, channels, height, width]; NULL for texts */
     int64_t image[3];
@@ -38,8 +40,10 @@ typedef struct ft_dataset {
  * `labels` [N], I32 or I64, from a safetensors file, and validate them against the model: at least
  * one row, no row without tokens, ids within the vocabulary, no longer than the position
  * embeddings. For multi-label models, `labels` are 0 or 1, for regression any finite numbers: [N,
- * C], or [N] for one label, and F32 is allowed too. Without a mask, `lengths` [N] may give the
- * number of leading tokens in each row.
+ * C], or [N] for one label, and F32 is allowed too. For token classification and masked language
+ * models they are [N, S], negative where there is no label; for question answering
+ * `start_positions` and `end_positions` [N] take their place. Without a mask, `lengths` [N] may
+ * give the number of leading tokens in each row.
  *
  * For an encoder-decoder these are encoder inputs, in which the padding id also marks padding. The
  * decoder inputs are `decoder_input_ids` [N, T], whose padding makes `decoder_attention_mask`
@@ -58,15 +62,6 @@ FT_MUST_USE ft_status ft_dataset_read(ft_dataset *out, const char *path, const f
 /* The same for rows of any length, which are split into rows of at most `cols` tokens. */
 FT_MUST_USE ft_status ft_dataset_read_chunked(ft_dataset *out, const char *path,
                                               const ft_model *model, size_t cols, ft_error *err);
-
-/*
- * Encode texts, one row each, right-padded to the longest. A text longer than the model's positions
- * is FT_ELIMIT. With `truncate`, a text of more than ft_model_info.max_seq_length tokens is
- * truncated before its closing special token instead.
- */
-FT_MUST_USE ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer,
-                                        const ft_model *model, const char *const *texts,
-                                        size_t count, bool truncate, ft_error *err);
 
 /* At most `rows` rows from `first` on: a view, which must not be freed. */
 ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows);

@@ -285,13 +285,54 @@ static ft_status read_float_labels(ft_dataset *out, const source *from, const ft
     return FT_OK;
 }
 
+/* Labels of tokens: classes, or ids of a masked language model. All negative ones are ignored. */
+static ft_status read_token_labels(ft_dataset *out, const source *from, const ft_config *config,
+                                   ft_error *err)
+{
+    const int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->cols };
+    int32_t labels = config->head == FT_HEAD_TOKENS ? config->labels : config->vocabulary;
+    FT_TRY(check_shape(from, "labels", 2, dim, err));
+    FT_TRY(copy_integers(&out->token_labels, from, "labels", -100, labels, err));
+    for (size_t i = 0; i < out->rows * out->cols; i++)
+        out->token_labels[i] = out->token_labels[i] < 0 ? -1 : out->token_labels[i];
+    return FT_OK;
+}
+
+/* Positions of answers. */
+static ft_status read_span_labels(ft_dataset *out, const source *from, ft_error *err)
+{
+    static const char *const name[] = { "start_positions", "end_positions" };
+    const int64_t rows = (int64_t) out->rows;
+    if (ft_safetensors_find(from->file, name[0]) == NULL ||
+        ft_safetensors_find(from->file, name[1]) == NULL)
+        return FT_OK;
+    out->span_labels = ft_calloc(out->rows, 2 * sizeof *out->span_labels);
+    if (out->span_labels == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu positions", from->path, out->rows);
+    for (size_t i = 0; i < 2; i++) {
+        int32_t *positions = NULL;
+        FT_TRY(check_shape(from, name[i], 1, &rows, err));
+        ft_status status = copy_integers(&positions, from, name[i], 0, (int64_t) out->cols, err);
+        if (status == FT_OK)
+            memcpy(out->span_labels + i * out->rows, positions, out->rows * sizeof *positions);
+        free(positions);
+        FT_TRY(status);
+    }
+    return FT_OK;
+}
+
 /* Class indices, or the labels of multi-label and regression models. */
 static ft_status read_labels(ft_dataset *out, const source *from, const ft_model *model,
                              ft_error *err)
 {
     int64_t rows = (int64_t) out->rows;
-    if (ft_safetensors_find(from->file, "labels") == NULL || model->config.labels == 0)
+    ft_head head = model->config.head;
+    if (head == FT_HEAD_SPAN)
+        return read_span_labels(out, from, err);
+    if (ft_safetensors_find(from->file, "labels") == NULL || head == FT_HEAD_NONE)
         return FT_OK;
+    if (head == FT_HEAD_TOKENS || head == FT_HEAD_LM)
+        return read_token_labels(out, from, &model->config, err);
     if (model->config.problem_type != FT_PROBLEM_SINGLE)
         return read_float_labels(out, from, &model->config, err);
     FT_TRY(check_shape(from, "labels", 1, &rows, err));

@@ -38,7 +38,15 @@ static const ft_weight_rule weights[] = {
     { "pooler", "hidden, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS, .when = "pooler" },
     { "head.dense", "hidden, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS,
       .when = "dense_head" },
-    { "classifier", "labels, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS, .when = "labels" },
+    { "classifier", "labels, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS,
+      .when = "class_head" },
+    { "tokens.classifier", "labels, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS,
+      .when = "token_head" },
+    { "span", "2, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS, .when = "span_head" },
+    { "lm.dense", "hidden, hidden", .role = FT_ROLE_DENSE, .bias = FT_ALWAYS, .when = "lm_head" },
+    { "lm.norm", "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS, .when = "lm_head" },
+    { "lm.decoder.weight", "vocabulary, hidden", .role = FT_ROLE_DENSE, .when = "lm_untied" },
+    { "lm.decoder.bias", "vocabulary", .role = FT_ROLE_VECTOR, .when = "lm_head" },
 };
 /* clang-format on */
 
@@ -57,36 +65,57 @@ static int build_layer(ft_graph *g, const ft_config *c, int x)
 }
 
 /* The input [S, hidden] of the classifier. */
-static int build_head(ft_graph *g, const ft_config *c, int first, int pooled)
+static int build_class_features(ft_graph *g, const ft_config *c, int first, int pooled)
 {
-    switch (c->head) {
-    case FT_HEAD_POOLED:
+    if (c->head == FT_HEAD_POOLED)
         return pooled;
-    case FT_HEAD_DENSE:
-        return ft_apply_activation(g, "head.act", ft_linear(g, "head.dense", first), FT_ACT_TANH);
-    case FT_HEAD_RELU:
-        return ft_apply_activation(g, "head.act", ft_linear(g, "head.dense", first), FT_ACT_RELU);
-    case FT_HEAD_NONE:
-    case FT_HEAD_FIRST:
-        break;
+    ft_activation activation = c->head == FT_HEAD_DENSE ? FT_ACT_TANH : FT_ACT_RELU;
+    return ft_apply_activation(g, "head.act", ft_linear(g, "head.dense", first), activation);
+}
+
+/* Pooled output and classifier: one row per sequence. */
+static void build_sequence_outputs(ft_graph *g, const ft_config *c, int x)
+{
+    if (!c->pooler && !ft_head_is_classifier(c->head))
+        return;
+    int first = ft_pool(g, "first", x, FT_POOL_FIRST), pooled = first;
+    if (c->pooler) {
+        pooled = ft_apply_activation(g, "pooled", ft_linear(g, "pooler", first), FT_ACT_TANH);
+        ft_graph_output(g, "pooled", pooled);
     }
-    return first;
+    if (ft_head_is_classifier(c->head))
+        ft_graph_output(g, "logits",
+                        ft_linear(g, "classifier", build_class_features(g, c, first, pooled)));
+}
+
+/* Scores [T, vocabulary] of the masked language model. */
+static int build_lm(ft_graph *g, const ft_config *c, int x)
+{
+    x = ft_apply_activation(g, "lm.act", ft_linear(g, "lm.dense", x), c->activation);
+    x = ft_layer_norm(g, "lm.norm", x, c->eps);
+    return c->tied ? ft_linear_shared_weight(g, "lm.decoder", x, "embed.word")
+                   : ft_linear(g, "lm.decoder", x);
+}
+
+/* Heads with one row per token. */
+static void build_token_outputs(ft_graph *g, const ft_config *c, int x)
+{
+    if (c->head == FT_HEAD_TOKENS)
+        ft_graph_output(g, "logits", ft_linear(g, "tokens.classifier", x));
+    if (c->head == FT_HEAD_LM)
+        ft_graph_output(g, "logits", build_lm(g, c, x));
+    if (c->head != FT_HEAD_SPAN)
+        return;
+    int span = ft_linear(g, "span", x);
+    ft_graph_output_column(g, "start_logits", span, 0);
+    ft_graph_output_column(g, "end_logits", span, 1);
 }
 
 static void build_outputs(ft_graph *g, const ft_config *c, int x)
 {
     ft_graph_output(g, "last_hidden_state", x);
-    if (c->pooler || c->labels > 0) {
-        int first = ft_pool(g, "first", x, FT_POOL_FIRST);
-        int pooled = first;
-        if (c->pooler) {
-            pooled = ft_apply_activation(g, "pooled", ft_linear(g, "pooler", first), FT_ACT_TANH);
-            ft_graph_output(g, "pooled", pooled);
-        }
-        if (c->labels > 0)
-            ft_graph_output(g, "logits",
-                            ft_linear(g, "classifier", build_head(g, c, first, pooled)));
-    }
+    build_sequence_outputs(g, c, x);
+    build_token_outputs(g, c, x);
     if (c->embedding != FT_EMBEDDING_NONE) {
         ft_pooling pooling = c->embedding == FT_EMBEDDING_MEAN ? FT_POOL_MEAN : FT_POOL_FIRST;
         int e = ft_pool(g, "embedding.pool", x, pooling);
@@ -150,6 +179,12 @@ static const ft_weight_source sources[] = {
     { "layer.*.ffn.norm", LAYER("output.LayerNorm") },
     { "pooler", "~pooler.dense" },
     { "classifier", "classifier" },
+    { "tokens.classifier", "classifier" },
+    { "span", "qa_outputs" },
+    { "lm.dense", "cls.predictions.transform.dense" },
+    { "lm.norm", "cls.predictions.transform.LayerNorm" },
+    { "lm.decoder.weight", "cls.predictions.decoder.weight" },
+    { "lm.decoder.bias", "cls.predictions.decoder.bias|cls.predictions.bias" },
 };
 
 static const ft_config_rule rules[] = {
@@ -166,7 +201,13 @@ static const ft_config_rule rules[] = {
 };
 
 static const char *const classes[] = {
-    "BertModel", "BertForSequenceClassification", "BertForMaskedLM", "BertForPreTraining", NULL,
+    "BertModel",
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
+    "BertForQuestionAnswering",
+    "BertForMaskedLM",
+    "BertForPreTraining",
+    NULL,
 };
 
 const ft_architecture ft_architecture_bert = {

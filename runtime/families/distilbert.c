@@ -28,6 +28,12 @@ static const ft_weight_source sources[] = {
     { "layer.*.ffn.norm", LAYER("output_layer_norm") },
     { "head.dense", "pre_classifier" },
     { "classifier", "classifier" },
+    { "tokens.classifier", "classifier" },
+    { "span", "qa_outputs" },
+    { "lm.dense", "vocab_transform" },
+    { "lm.norm", "vocab_layer_norm" },
+    { "lm.decoder.weight", "vocab_projector.weight" },
+    { "lm.decoder.bias", "vocab_projector.bias" },
 };
 
 /*
@@ -56,6 +62,8 @@ static const ft_config_rule rules[] = {
 static const char *const classes[] = {
     "DistilBertModel",
     "DistilBertForSequenceClassification",
+    "DistilBertForTokenClassification",
+    "DistilBertForQuestionAnswering",
     "DistilBertForMaskedLM",
     NULL,
 };

@@ -50,7 +50,8 @@ typedef struct ft_weight_rule {
  * The checkpoint name of a weight: `name` is that of the rule, `source` is the checkpoint's,
  * without
  * ".weight" and ".bias" if the rule has a bias.  A leading '~' stands for the prefix of the
- * architecture, if the checkpoint uses it.
+ * architecture, if the checkpoint uses it.  Without a bias, names that checkpoints may have instead
+ * follow after a '|'.
  */
 typedef struct ft_weight_source {
     const char *name, *source;

@@ -15,6 +15,10 @@
 static const ft_weight_source sources[] = {
     { "head.dense", "classifier.dense" },
     { "classifier", "classifier.out_proj" },
+    { "lm.dense", "lm_head.dense" },
+    { "lm.norm", "lm_head.layer_norm" },
+    { "lm.decoder.weight", "lm_head.decoder.weight" },
+    { "lm.decoder.bias", "lm_head.decoder.bias|lm_head.bias" },
 };
 
 /* Positions start at the padding id + 1, so the padding id affects the result. */
@@ -25,6 +29,8 @@ static const ft_config_rule rules[] = {
 static const char *const classes[] = {
     "RobertaModel",
     "RobertaForSequenceClassification",
+    "RobertaForTokenClassification",
+    "RobertaForQuestionAnswering",
     "RobertaForMaskedLM",
     NULL,
 };

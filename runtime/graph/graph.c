@@ -389,16 +389,32 @@ int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)
     return ft_graph_append(graph, name, &op);
 }
 
-void ft_graph_output(ft_graph *graph, const char *name, int x)
+/* The next output; NULL after an error. */
+static ft_output *add_output(ft_graph *graph, const char *name, int x)
 {
     if (graph->status != FT_OK)
-        return;
+        return NULL;
     ft_plan *plan = &graph->plan;
     if (plan->noutput == FT_MAX_OUTPUTS) {
         ft_graph_fail(graph, FT_ELIMIT, name, "too many outputs");
-        return;
+        return NULL;
     }
     ft_output *output = &plan->output[plan->noutput++];
     snprintf(output->name, sizeof output->name, "%s", name);
     output->value = x;
+    return output;
+}
+
+void ft_graph_output(ft_graph *graph, const char *name, int x)
+{
+    (void) add_output(graph, name, x);
+}
+
+void ft_graph_output_column(ft_graph *graph, const char *name, int x, int column)
+{
+    ft_output *output = add_output(graph, name, x);
+    if (output == NULL)
+        return;
+    output->one_column = true;
+    output->column = column;
 }

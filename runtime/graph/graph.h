@@ -173,7 +173,8 @@ int ft_l2_normalize(ft_graph *graph, const char *name, int x);
 /* Mark x as a calibration point, even if no quantized operation reads it. */
 void ft_calibration_point(ft_graph *graph, int x);
 
-/* Make x an output of the model under the given name; the scope does not apply. */
+/* Make x, or one of its columns, an output of the model under the given name, without the scope. */
 void ft_graph_output(ft_graph *graph, const char *name, int x);
+void ft_graph_output_column(ft_graph *graph, const char *name, int x, int column);
 
 #endif

@@ -72,6 +72,16 @@ static int64_t derived_size(const ft_config *config, const char *name)
         return !config->tied;
     if (strcmp(name, "dense_head") == 0)
         return config->head == FT_HEAD_DENSE || config->head == FT_HEAD_RELU;
+    if (strcmp(name, "class_head") == 0)
+        return ft_head_is_classifier(config->head);
+    if (strcmp(name, "token_head") == 0)
+        return config->head == FT_HEAD_TOKENS;
+    if (strcmp(name, "span_head") == 0)
+        return config->head == FT_HEAD_SPAN;
+    if (strcmp(name, "lm_head") == 0)
+        return config->head == FT_HEAD_LM;
+    if (strcmp(name, "lm_untied") == 0)
+        return config->head == FT_HEAD_LM && !config->tied;
     if (strcmp(name, "distillation") == 0)
         return config->prefix_tokens == 2;
     return -1;
@@ -146,7 +156,8 @@ bool ft_config_is_decoder(const ft_config *config)
 
 static const char *const heads[] = {
     [FT_HEAD_NONE] = "none", [FT_HEAD_POOLED] = "pooled", [FT_HEAD_DENSE] = "dense",
-    [FT_HEAD_RELU] = "relu", [FT_HEAD_FIRST] = "first",
+    [FT_HEAD_RELU] = "relu", [FT_HEAD_FIRST] = "first",   [FT_HEAD_TOKENS] = "tokens",
+    [FT_HEAD_SPAN] = "span", [FT_HEAD_LM] = "lm",
 };
 
 static const char *const problems[] = {
@@ -215,6 +226,16 @@ bool ft_problem_parse(const char *name, ft_problem *out)
     int found = index_of(problems, FT_COUNT(problems), name);
     *out = found < 0 ? FT_PROBLEM_SINGLE : (ft_problem) found;
     return found >= 0;
+}
+
+bool ft_head_is_classifier(ft_head head)
+{
+    return head >= FT_HEAD_POOLED && head <= FT_HEAD_FIRST;
+}
+
+bool ft_head_has_labels(ft_head head)
+{
+    return ft_head_is_classifier(head) || head == FT_HEAD_TOKENS;
 }
 
 ft_problem ft_problem_default(int32_t labels)
@@ -496,6 +517,8 @@ static const char *foreign_kind(const ft_config *c)
     ft_config plain = *c;
     if (c->kind == FT_KIND_VISION)
         plain.qkv_bias = false; /* the one decoder member that vision models share */
+    if (c->head == FT_HEAD_LM)
+        plain.tied = false; /* the one that masked language models share */
     if (c->kind != FT_KIND_VISION && has_image_members(c))
         return kinds[FT_KIND_VISION];
     if (c->kind != FT_KIND_ENCODER_DECODER && has_encoder_decoder_members(c))
@@ -532,12 +555,16 @@ ft_status ft_config_check(const ft_config *config, const char *label, ft_error *
     if (config->position_offset > 0 && config->padding_id >= config->positions)
         return ft_fail(err, FT_EFORMAT, "%s: config: padding id %d has no position, there are %d",
                        label, config->padding_id, config->positions);
-    if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
+    if ((config->labels > 0) != ft_head_has_labels(config->head))
         return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", label, config->labels,
                        heads[config->head]);
-    if (config->labels == 1 && config->problem_type == FT_PROBLEM_SINGLE)
+    if (config->labels == 1 && config->problem_type == FT_PROBLEM_SINGLE &&
+        config->head != FT_HEAD_TOKENS)
         return ft_fail(err, FT_EFORMAT, "%s: config: problem_type %s, but there is one label",
                        label, problems[config->problem_type]);
+    if (config->head > FT_HEAD_FIRST && config->kind != FT_KIND_ENCODER)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %s with head %s", label, kinds[config->kind],
+                       heads[config->head]);
     if ((config->head == FT_HEAD_FIRST) != (ft_config_is_vision(config) && config->labels > 0))
         return ft_fail(err, FT_EFORMAT, "%s: config: %s with head %s", label,
                        ft_config_is_vision(config) ? "images" : "texts", heads[config->head]);

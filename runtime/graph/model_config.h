@@ -18,6 +18,9 @@ typedef enum ft_head {
     FT_HEAD_DENSE,  /* dense + tanh + projection on the first token (RoBERTa) */
     FT_HEAD_RELU,   /* dense + relu + projection on the first token (DistilBERT) */
     FT_HEAD_FIRST,  /* projection on the first token (ViT) */
+    FT_HEAD_TOKENS, /* projection on every token: token classification */
+    FT_HEAD_SPAN,   /* scores of every token as start and end: extractive question answering */
+    FT_HEAD_LM,     /* scores of the vocabulary for every token: masked language model */
 } ft_head;
 
 typedef enum ft_embedding {
@@ -64,7 +67,7 @@ typedef struct ft_config {
     int32_t layers, hidden, heads, ffn, vocabulary, positions;
     int32_t max_seq_length;  /* tokens to which texts are truncated; 0 = positions */
     int32_t types;           /* rows of the token type table; 0 = none */
-    int32_t labels;          /* outputs of the classifier; 0 = none */
+    int32_t labels;          /* outputs of a classifier of texts, images or tokens; 0 = none */
     int32_t position_offset; /* position of the first token (RoBERTa, M2M100: padding id + 1) */
     int32_t padding_id;      /* RoBERTa, M2M100: positions skip this token; -1 = none */
     float eps;
@@ -92,7 +95,7 @@ typedef struct ft_config {
     double rope_low, rope_high;        /* llama3: bounds of low and high frequencies */
     bool qkv_bias, out_bias, ffn_bias; /* attn.q, k, v (ViT too); attn.out; ffn.* */
     bool qk_norm;                      /* RMS norms of query and key heads: attn.q_norm, k_norm */
-    bool tied;                         /* the LM head shares its weight with embed.word */
+    bool tied; /* the LM head shares its weight with embed.word; encoders with FT_HEAD_LM, too */
 
     /*
      * Encoder-decoders; all 0 and false in others.  The members above (layers, heads, ffn,
@@ -129,16 +132,16 @@ int32_t ft_config_encoder_head_size(const ft_config *config);
  * Evaluate a product such as "heads*head_size", up to the end of the string, a ',' or a '/'.
  * Factors are integers, the names of int32 and bool members, head_size and encoder_head_size as
  * above, and flags, which are 0 or 1: "untied" (the LM head has its own weight), "dense_head" (a
- * dense layer before the classifier), "distillation" (a distillation token).  -1: a factor is
- * unknown.
+ * dense layer before the classifier), "class_head", "token_head", "span_head", "lm_head" and
+ * "lm_untied" (heads of encoders), "distillation" (a distillation token).  -1: a factor is unknown.
  */
 int64_t ft_config_size(const ft_config *config, const char *expression);
 
 /*
- * "none", "pooled", "dense", "relu", "first"; "single_label_classification",
- * "multi_label_classification", "regression"; "none", "first", "mean"; "none", "default", "linear",
- * "llama3", "dynamic"; "none", "closed", "open".  The parsers return false for other strings and
- * for NULL.
+ * "none", "pooled", "dense", "relu", "first", "tokens", "span", "lm";
+ * "single_label_classification", "multi_label_classification", "regression"; "none", "first",
+ * "mean"; "none", "default", "linear", "llama3", "dynamic"; "none", "closed", "open".  The parsers
+ * return false for other strings and for NULL.
  */
 const char *ft_head_name(ft_head head);
 bool ft_head_parse(const char *name, ft_head *out);
@@ -150,6 +153,10 @@ const char *ft_rope_name(ft_rope rope);
 bool ft_rope_parse(const char *name, ft_rope *out);
 const char *ft_sinusoids_name(ft_sinusoids sinusoids);
 bool ft_sinusoids_parse(const char *name, ft_sinusoids *out);
+
+/* Whether a head gives each text or image one row of logits; and whether it has labels. */
+bool ft_head_is_classifier(ft_head head);
+bool ft_head_has_labels(ft_head head);
 
 /* The problem type if the configuration has none: multi-label for one label, else single-label. */
 ft_problem ft_problem_default(int32_t labels);

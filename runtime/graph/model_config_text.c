@@ -66,9 +66,15 @@ static void write_window(const ft_config *c, FILE *file)
 
 static void write_head(const ft_config *c, FILE *file)
 {
-    if (c->labels > 0)
+    if (ft_head_is_classifier(c->head))
         fprintf(file, ", %d label%s, %s", c->labels, c->labels == 1 ? "" : "s",
                 ft_problem_name(c->problem_type));
+    if (c->head == FT_HEAD_TOKENS)
+        fprintf(file, ", %d label%s of tokens", c->labels, c->labels == 1 ? "" : "s");
+    if (c->head == FT_HEAD_SPAN)
+        fputs(", question answering", file);
+    if (c->head == FT_HEAD_LM)
+        fputs(", masked language model,", file);
     if (c->embedding != FT_EMBEDDING_NONE)
         fprintf(file, ", embedding by %s%s",
                 c->embedding == FT_EMBEDDING_MEAN ? "mean" : "first token",

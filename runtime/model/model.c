@@ -337,7 +337,7 @@ ft_model_info ft_model_get_info(const ft_model *model)
         .max_positions = positions,
         .max_seq_length = truncates ? c->max_seq_length : positions,
         .labels = c->labels,
-        .problem_type = c->labels > 0 ? ft_problem_name(c->problem_type) : NULL,
+        .problem_type = ft_head_is_classifier(c->head) ? ft_problem_name(c->problem_type) : NULL,
         .embedding = c->embedding != FT_EMBEDDING_NONE,
         .weight_bytes = weight_bytes(model),
     };

@@ -271,21 +271,30 @@ ft_status ft_session_run_chunks(ft_session *session, ft_error *err)
 
 /* ---- Outputs ------------------------------------------------------------------------------ */
 
-/* The plan value of output or kept value `name`, or -1. */
-static int find_result(const ft_session *session, const char *name)
+static const ft_output *find_output(const ft_session *session, const char *name)
 {
     for (int i = 0; i < session->plan.noutput; i++)
         if (strcmp(session->plan.output[i].name, name) == 0)
-            return session->plan.output[i].value;
+            return &session->plan.output[i];
+    return NULL;
+}
+
+/* The plan value of output or kept value `name`, or -1. */
+static int find_result(const ft_session *session, const char *name)
+{
+    const ft_output *output = find_output(session, name);
+    if (output != NULL)
+        return output->value;
     int value = ft_plan_find(&session->plan, name);
     return value >= 0 && session->plan.value[value].keep ? value : -1;
 }
 
-static bool is_padded_output(const ft_session *session, const char *name)
+/* Outputs with a row per token have the caller's padding. */
+bool ft_session_is_padded_output(const ft_session *session, const char *name)
 {
-    return strcmp(name, "last_hidden_state") == 0 ||
-           strcmp(name, "encoder_last_hidden_state") == 0 ||
-           (session->all_logits && strcmp(name, "logits") == 0);
+    const ft_output *output = find_output(session, name);
+    return output != NULL && (session->plan.value[output->value].rows == FT_TOKENS ||
+                              (session->all_logits && strcmp(name, "logits") == 0));
 }
 
 /* Element i of a stored matrix as float, without its scale. */
@@ -350,14 +359,6 @@ static ft_status read_input(const ft_session *session, const ft_padded_batch *te
     return status;
 }
 
-static bool is_output(const ft_session *session, const char *name)
-{
-    for (int i = 0; i < session->plan.noutput; i++)
-        if (strcmp(session->plan.output[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* NaN and infinity must not silently become a class or a null in JSON. */
 static ft_status check_finite(const ft_session *session, const char *name, size_t first,
                               const ft_tensor *out, ft_error *err)
@@ -374,6 +375,49 @@ static ft_status check_finite(const ft_session *session, const char *name, size_
                    session->model->path, name, first + i / cols, (double) fabsf(x[i]));
 }
 
+/* The shape of a result: `rows` rows of a value, or the caller's padded rows. */
+static ft_tensor shape_of(const ft_output *output, const ft_value *value,
+                          const ft_padded_batch *text, size_t rows, bool padded)
+{
+    ft_tensor shape = { .dtype = FT_F32, .ndim = 2, .dim = { (int64_t) rows, value->cols } };
+    if (padded) {
+        shape.ndim = 3;
+        shape.dim[0] = (int64_t) text->rows;
+        shape.dim[1] = (int64_t) text->cols;
+        shape.dim[2] = value->cols;
+    }
+    if (output != NULL && output->one_column)
+        shape.ndim--;
+    return shape;
+}
+
+/* Read one column of a value, which is larger than the result. */
+static ft_status read_column(const ft_session *session, const ft_output *output, float *out,
+                             size_t rows, ft_error *err)
+{
+    size_t cols = (size_t) session->plan.value[output->value].cols;
+    float *all = ft_calloc(rows, cols * sizeof *all);
+    if (all == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu rows", output->name, rows);
+    ft_status status = ft_session_read_f32(session, output->value, all, rows, err);
+    for (size_t i = 0; i < rows; i++)
+        out[i] = all[i * cols + (size_t) output->column];
+    free(all);
+    return status;
+}
+
+/* Read a result without padding. */
+static ft_status read_result(const ft_session *session, const ft_output *output, int value,
+                             const ft_padded_batch *text, float *out, size_t rows, ft_error *err)
+{
+    const ft_value *v = &session->plan.value[value];
+    if (v->input != FT_BATCH_NONE)
+        return read_input(session, text, v->input, out, err);
+    if (output != NULL && output->one_column)
+        return read_column(session, output, out, rows, err);
+    return ft_session_read_f32(session, value, out, rows, err);
+}
+
 ft_status ft_session_get_rows(const ft_session *session, const char *name, size_t first,
                               ft_tensor *out, ft_error *err)
 {
@@ -388,23 +432,17 @@ ft_status ft_session_get_rows(const ft_session *session, const char *name, size_
     bool source = ft_session_has_encoder_rows(session, value);
     const ft_padded_batch *text = &session->text[source ? FT_PADDED_ENCODER : session->texts - 1];
     size_t rows = ft_batch_rows(source ? &session->encoder_batch : &session->batch, v->rows);
+    const ft_output *output = find_output(session, name);
+    bool padded = ft_session_is_padded_output(session, name);
     void *data = out->data;
-    *out =
-        (ft_tensor){ .dtype = FT_F32, .ndim = 2, .dim = { (int64_t) rows, v->cols }, .data = data };
-    bool padded = is_padded_output(session, name);
-    if (padded) {
-        out->ndim = 3;
-        out->dim[0] = (int64_t) text->rows;
-        out->dim[1] = (int64_t) text->cols;
-        out->dim[2] = v->cols;
-    }
+    *out = shape_of(output, v, text, rows, padded);
+    out->data = data;
     if (data == NULL)
         return FT_OK;
-    FT_TRY(v->input != FT_BATCH_NONE ? read_input(session, text, v->input, data, err)
-                                     : ft_session_read_f32(session, value, data, rows, err));
+    FT_TRY(read_result(session, output, value, text, data, rows, err));
     if (padded)
-        ft_padded_batch_unpack(text, data, (size_t) v->cols);
-    return is_output(session, name) ? check_finite(session, name, first, out, err) : FT_OK;
+        ft_padded_batch_unpack(text, data, output->one_column ? 1 : (size_t) v->cols);
+    return output != NULL ? check_finite(session, name, first, out, err) : FT_OK;
 }
 
 ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor *out, ft_error *err)

@@ -63,6 +63,9 @@ FT_MUST_USE ft_status ft_session_get_rows(const ft_session *session, const char 
 /* Whether the rows of a value are encoder tokens of an encoder-decoder. */
 bool ft_session_has_encoder_rows(const ft_session *session, int value);
 
+/* Whether an output has a row for each position of the caller's padded inputs. */
+bool ft_session_is_padded_output(const ft_session *session, const char *name);
+
 /* Read the first `rows` rows of a value as F32; quantized values are dequantized. */
 FT_MUST_USE ft_status ft_session_read_f32(const ft_session *session, int value, float *out,
                                           size_t rows, ft_error *err);

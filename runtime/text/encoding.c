@@ -207,11 +207,6 @@ static ft_status encode_ids(const ft_tokenizer *tokenizer, const char *text, siz
 {
     const ft_encode_options options = { .no_special_tokens = no_special_tokens };
     ft_encoding *encoded;
-    FT_REQUIRE(count, err);
-    *count = 0;
-    FT_REQUIRE(tokenizer, err);
-    FT_REQUIRE_ARRAY(text, bytes, err);
-    FT_REQUIRE_ARRAY(ids, capacity, err);
     FT_TRY(encode(tokenizer, text, bytes, &options, &encoded, err));
     size_t fits = ft_min_size(encoded->count, capacity);
     if (fits > 0)
@@ -224,6 +219,11 @@ static ft_status encode_ids(const ft_tokenizer *tokenizer, const char *text, siz
 ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
                               int32_t *ids, size_t capacity, size_t *count, ft_error *err)
 {
+    FT_REQUIRE(count, err);
+    *count = 0;
+    FT_REQUIRE(tokenizer, err);
+    FT_REQUIRE_ARRAY(text, bytes, err);
+    FT_REQUIRE_ARRAY(ids, capacity, err);
     return encode_ids(tokenizer, text, bytes, false, ids, capacity, count, err);
 }
 
@@ -231,5 +231,10 @@ ft_status ft_tokenizer_encode_no_special(const ft_tokenizer *tokenizer, const ch
                                          size_t bytes, int32_t *ids, size_t capacity, size_t *count,
                                          ft_error *err)
 {
+    FT_REQUIRE(count, err);
+    *count = 0;
+    FT_REQUIRE(tokenizer, err);
+    FT_REQUIRE_ARRAY(text, bytes, err);
+    FT_REQUIRE_ARRAY(ids, capacity, err);
     return encode_ids(tokenizer, text, bytes, true, ids, capacity, count, err);
 }

@@ -41,6 +41,8 @@ struct ft_tokenizer {
 FT_MUST_USE ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *json,
                                          size_t bytes, ft_error *err);
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /* ---- The parts of encoding ------------------------------------------------------------------ */
 
 /*
@@ -67,5 +69,7 @@ FT_MUST_USE ft_status ft_post_process(const ft_tokenizer *tokenizer, ft_token_pa
 
 /* Number of special tokens around one text, or a pair. */
 size_t ft_tokenizer_special_tokens(const ft_tokenizer *tokenizer, bool pair);
+
+#pragma GCC visibility pop
 
 #endif

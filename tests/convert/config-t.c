@@ -27,7 +27,8 @@ static ft_messages *fresh(void)
 /* All fields of the configuration on one line. */
 static const char *describe(const ft_hf_model *origin)
 {
-    static const char *const heads[] = { "none", "pooled", "dense", "relu" };
+    static const char *const heads[] = { "none",  "pooled", "dense", "relu",
+                                         "first", "tokens", "span",  "lm" };
     static char text[300];
     const ft_config *c = &origin->config;
     snprintf(text, sizeof text, "%s L%d H%d A%d F%d V%d P%d T%d C%d +%d pad %d %g %s, head %s%s",
@@ -42,9 +43,9 @@ static const struct {
     const char *file, *expected;
 } good[] = {
     { "bert-base-uncased",
-      "bert L12 H768 A12 F3072 V30522 P512 T2 C0 +0 pad -1 1e-12 gelu, head none" },
+      "bert L12 H768 A12 F3072 V30522 P512 T2 C0 +0 pad -1 1e-12 gelu, head lm" },
     { "bert-base-multilingual-cased",
-      "bert L12 H768 A12 F3072 V119547 P512 T2 C0 +0 pad -1 1e-12 gelu, head none" },
+      "bert L12 H768 A12 F3072 V119547 P512 T2 C0 +0 pad -1 1e-12 gelu, head lm" },
     { "minilm-l6-v2", "bert L6 H384 A12 F1536 V30522 P512 T2 C0 +0 pad -1 1e-12 gelu, head none" },
     { "bge-small-en", "bert L12 H384 A12 F1536 V30522 P512 T2 C0 +0 pad -1 1e-12 gelu, head none" },
     { "e5-small", "bert L12 H384 A12 F1536 V30522 P512 T2 C0 +0 pad -1 1e-12 gelu, head none" },
@@ -55,12 +56,11 @@ static const struct {
     { "transformers-5",
       "bert L4 H256 A4 F1024 V3072 P256 T2 C6 +0 pad -1 1e-12 gelu, head pooled, pooler" },
     { "smallest", "bert L1 H312 A12 F1200 V100 P32 T2 C0 +0 pad -1 1e-12 gelu, head none" },
-    { "roberta-base",
-      "roberta L12 H768 A12 F3072 V50265 P514 T1 C0 +2 pad 1 1e-05 gelu, head none" },
+    { "roberta-base", "roberta L12 H768 A12 F3072 V50265 P514 T1 C0 +2 pad 1 1e-05 gelu, head lm" },
     { "roberta-sentiment",
       "roberta L12 H768 A12 F3072 V50265 P514 T1 C3 +2 pad 1 1e-05 gelu, head dense" },
     { "distilbert-base-uncased",
-      "distilbert L6 H768 A12 F3072 V30522 P512 T0 C0 +0 pad -1 1e-12 gelu, head none" },
+      "distilbert L6 H768 A12 F3072 V30522 P512 T0 C0 +0 pad -1 1e-12 gelu, head lm" },
     { "distilbert-sst2",
       "distilbert L6 H768 A12 F3072 V30522 P512 T0 C2 +0 pad -1 1e-12 gelu, head relu" },
 };
@@ -128,8 +128,8 @@ static const bad_origin bad[] = {
     { bert, "{\"model_type\": 7}", FT_EUNSUPPORTED, "model_type 7 is not supported" },
     { bert, "{\"model_type\": \"gpt2\"}", FT_EUNSUPPORTED,
       "model_type \"gpt2\" is not supported; supported are bert, roberta, distilbert" },
-    { bert, "{\"architectures\": [\"BertForQuestionAnswering\"]}", FT_EUNSUPPORTED,
-      "architectures [\"BertForQuestionAnswering\"] is not supported; supported for bert is one of "
+    { bert, "{\"architectures\": [\"BertForMultipleChoice\"]}", FT_EUNSUPPORTED,
+      "architectures [\"BertForMultipleChoice\"] is not supported; supported for bert is one of "
       "BertModel, BertForSequenceClassification" },
     { bert, "{\"architectures\": [\"RobertaModel\"]}", FT_EUNSUPPORTED, "\"RobertaModel\"" },
     { bert, "{\"architectures\": [\"BertModel\", \"BertForMaskedLM\"]}", FT_EUNSUPPORTED,

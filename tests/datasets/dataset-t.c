@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/encoded_examples.h"
 #include "runtime/mem.h"
 #include "tests/lib/models/calibrated.h"
 #include "tests/lib/models/tiny_tokenizer.h"
@@ -235,21 +236,36 @@ static void test_bind(void)
 
 /* "a" is one token, enclosed in [CLS] and [SEP]: the last text has 12 tokens, and the model 10
  * positions. */
-static const char *const texts[] = { "unable", "", "a a a a a a a a", "a a a a a a a a a a" };
+static char *const texts[] = { "unable", "", "a a a a a a a a", "a a a a a a a a a a" };
+
+/* Encode the first `count` texts as a dataset. */
+static ft_status encode(ft_dataset *out, const ft_tokenizer *tokenizer, size_t count, bool truncate)
+{
+    const ft_example_encoding_options options = { .truncate = truncate };
+    ft_examples examples;
+    ft_encoded_examples encoded = { 0 };
+    *out = (ft_dataset){ 0 };
+    ft_status status = ft_examples_copy(&examples, texts, count, false, &err);
+    if (status == FT_OK)
+        status = ft_examples_encode(&encoded, &examples, tokenizer, model, &options, &err);
+    if (status == FT_OK)
+        status = ft_dataset_from_encodings(out, &encoded, model, &err);
+    ft_encoded_examples_fini(&encoded);
+    ft_examples_fini(&examples);
+    return status;
+}
 
 static void test_encode(const ft_tokenizer *tokenizer)
 {
     const int32_t expected[2][4] = { { 2, 5, 6, 3 }, { 2, 3, 0, 0 } };
     const int32_t tokens[2][4] = { { 1, 1, 1, 1 }, { 1, 1, 0, 0 } };
     ft_dataset data;
-    is_int(ft_dataset_encode(&data, tokenizer, model, texts, 2, false, &err), FT_OK,
-           "texts are encoded as a dataset");
+    is_int(encode(&data, tokenizer, 2, false), FT_OK, "texts are encoded as a dataset");
     ok(data.rows == 2 && data.cols == 4 && memcmp(data.ids, expected, sizeof expected) == 0 &&
-           memcmp(data.mask, tokens, sizeof tokens) == 0 && data.types == NULL,
+           memcmp(data.mask, tokens, sizeof tokens) == 0,
        "each text is a row, padded on the right to the longest");
     ft_dataset_fini(&data);
-    is_int(ft_dataset_encode(&data, tokenizer, model, texts, 3, false, &err), FT_OK,
-           "a text may use all positions of the model");
+    is_int(encode(&data, tokenizer, 3, false), FT_OK, "a text may use all positions of the model");
     is_int((long long) data.cols, 10, "a text that uses all positions has a row of 10 tokens");
     ft_dataset_fini(&data);
 }
@@ -258,20 +274,37 @@ static void test_truncate(const ft_tokenizer *tokenizer)
 {
     const int32_t cut[10] = { 2, 14, 14, 14, 14, 14, 14, 14, 14, 3 };
     ft_dataset data;
-    is_int(ft_dataset_encode(&data, tokenizer, model, texts, 4, false, &err), FT_ELIMIT,
+    is_int(encode(&data, tokenizer, 4, false), FT_ELIMIT,
            "a text longer than the model's positions is refused");
-    is_str(err.text, "text 4: 12 tokens, but the model has 10 positions",
+    is_str(err.text, "the command line: line 4: 12 tokens, but the model has 10 positions",
            "the error names the number of the text");
     ok(data.ids == NULL && data.mask == NULL, "a refused text leaves no data");
-    is_int(ft_dataset_encode(&data, tokenizer, model, texts, 4, true, &err), FT_OK,
+    is_int(encode(&data, tokenizer, 4, true), FT_OK,
            "a text that is too long is truncated on request");
     ok(data.cols == 10 && memcmp(data.ids + 30, cut, sizeof cut) == 0 &&
            ft_dataset_row_tokens(&data, 3) == 10,
        "truncation keeps the closing special token");
     ft_dataset_fini(&data);
-    is_int(ft_dataset_encode(&data, tokenizer, model, (const char *const[]){ "un\xff" }, 1, true,
-                             &err),
-           FT_EFORMAT, "a text that is not UTF-8 is refused");
+}
+
+/* Windows of a long second text overlap, and each has the whole first text. */
+static void test_windows(const ft_tokenizer *tokenizer)
+{
+    static char *const pair[] = { "unable\ta a a a a a a" };
+    const ft_example_encoding_options options = { .windows = true, .stride = 2, .offsets = true };
+    ft_examples examples;
+    ft_encoded_examples encoded;
+    if (ft_examples_copy(&examples, pair, 1, true, &err) != FT_OK ||
+        ft_examples_encode(&encoded, &examples, tokenizer, model, &options, &err) != FT_OK)
+        bail_out("%s", err.text);
+    is_int((long long) encoded.count, 2, "a context of 7 tokens fills two windows of 5");
+    const ft_encoding *first = encoded.row[0], *second = encoded.row[1];
+    ok(first->count == 10 && second->count == 9 && first->ids[1] == 5 && second->ids[1] == 5,
+       "each window has the question and at most as many tokens as the model has positions");
+    ok(first->offsets[8].start == 8 && second->offsets[4].start == 6,
+       "windows overlap by the stride, and offsets are those of the whole context");
+    ft_encoded_examples_fini(&encoded);
+    ft_examples_fini(&examples);
 }
 
 int main(void)
@@ -292,6 +325,7 @@ int main(void)
     test_bind();
     test_encode(tokenizer);
     test_truncate(tokenizer);
+    test_windows(tokenizer);
     ft_tokenizer_close(tokenizer);
     ft_model_close(model);
     tiny_remove(&t);

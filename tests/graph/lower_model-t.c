@@ -114,7 +114,7 @@ static void test_quantized(const ft_plan *plan, const plan_mode *p)
 
 static void test_outputs(const ft_plan *plan, const plan_mode *p)
 {
-    int wrong = plan->noutput != FT_MAX_OUTPUTS;
+    int wrong = plan->noutput != 4;
     for (int i = 0; i < plan->noutput; i++)
         wrong += plan->value[plan->output[i].value].scale > 0.0f ||
                  ft_plan_producer(plan, plan->output[i].value) < 0;

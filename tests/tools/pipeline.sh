@@ -292,7 +292,7 @@ for range in 10 4:14; do
 done
 awk 'BEGIN { for (i = 0; i < 600; i++) printf "a "; print "" }' >long
 refused "ft-run refuses a text longer than the model's positions" \
-    'text 1: 602 tokens, but the model has' \
+    'line 1: 602 tokens, but the model has' \
     "$run" -i percentile.ft --text long
 is 0 "ft-run --truncate accepts a text longer than the model's positions" \
     "$run" -i percentile.ft --text long --truncate

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /* Zero-initialize it, or with { .has_ranges = true }; free with ft_token_list_fini(). */
 typedef struct ft_token_list {
     int32_t *id;          /* [count] */
@@ -38,5 +40,7 @@ static inline void ft_token_list_append(ft_token_list *list, int32_t id, size_t 
     }
     list->count++;
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -183,7 +183,7 @@ static ft_status score_model(ft_eval_result *out, const ft_eval *e, const ft_mod
                        other->family->name, model->path, model->family->name);
     if (model->has_cache)
         return ft_eval_tokens(out, e, model, other, err);
-    if (model->config.labels > 0)
+    if (ft_head_is_classifier(model->config.head))
         return ft_eval_classes(out, e, model, other, err);
     return ft_fail(err, FT_EUNSUPPORTED,
                    "%s: the model has neither a language model head nor labels", model->path);

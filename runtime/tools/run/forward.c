@@ -27,7 +27,11 @@ typedef struct job {
     ft_session_options options; /* of the session */
     ft_session *session;
     ft_examples texts;
-    const char **titles;          /* of the texts; owned */
+    ft_encoded_examples encoded; /* rows of the texts */
+    ft_tokenizer *tokenizer;     /* of the texts */
+    const ft_task *task;         /* what the rows are read as; NULL: classes or embeddings */
+    ft_task_rows rows;
+    char **titles;                /* [texts.count]: owned */
     const char *const *row_title; /* label of each row: a text or an image path; NULL: -d */
     ft_dataset dataset;
     char *names;               /* a copy of --outputs, split at commas */
@@ -40,30 +44,68 @@ typedef struct job {
     ft_progress_line line;
 } job;
 
+/* A text, or both texts of a pair with a tab between. */
+static char *make_title(const ft_example *example)
+{
+    char *title;
+    if (example->pair == NULL)
+        return ft_strdup(example->text);
+    return asprintf(&title, "%s\t%s", example->text, example->pair) < 0 ? NULL : title;
+}
+
 static ft_status list_titles(job *j, ft_error *err)
 {
     j->titles = ft_calloc(j->texts.count, sizeof *j->titles);
-    if (j->titles == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", j->texts.count);
+    for (size_t i = 0; j->titles != NULL && i < j->texts.count; i++) {
+        j->titles[i] = make_title(&j->texts.example[i]);
+        if (j->titles[i] == NULL)
+            return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", j->texts.count);
+    }
+    j->row_title = (const char *const *) j->titles;
+    return j->titles != NULL ? FT_OK
+                             : ft_fail(err, FT_ENOMEM, "no memory for %zu texts", j->texts.count);
+}
+
+/* Questions need contexts. */
+static ft_status check_pairs(const job *j, ft_error *err)
+{
     for (size_t i = 0; i < j->texts.count; i++)
-        j->titles[i] = j->texts.example[i].text;
-    j->row_title = j->titles;
+        if (j->model->config.head == FT_HEAD_SPAN && j->texts.example[i].pair == NULL)
+            return ft_fail(
+                err, FT_EARG,
+                "%s: text %zu has no context: give pairs of question and context, parted "
+                "by a tab (--pairs), or JSON Lines with question and context",
+                j->model->path, i + 1);
     return FT_OK;
+}
+
+static ft_status encode_texts(job *j, ft_error *err)
+{
+    const ft_example_encoding_options options = {
+        .truncate = j->run->truncate,
+        .max_length = j->run->max_length,
+        .offsets = j->task != NULL,
+        .windows = j->task != NULL && j->task->windows,
+        .stride = 128,
+    };
+    FT_TRY(ft_tokenizer_open_model(&j->tokenizer, j->model, err));
+    FT_TRY(ft_examples_encode(&j->encoded, &j->texts, j->tokenizer, j->model, &options, err));
+    j->rows = (ft_task_rows){ .model = j->model,
+                              .tokenizer = j->tokenizer,
+                              .examples = &j->texts,
+                              .encoded = &j->encoded,
+                              .options = j->run->task };
+    return ft_dataset_from_encodings(&j->dataset, &j->encoded, j->model, err);
 }
 
 static ft_status read_texts(job *j, ft_error *err)
 {
-    const ft_run *r = j->run;
-    ft_tokenizer *tokenizer;
     if (ft_config_is_vision(&j->model->config))
         return ft_fail(err, FT_EUNSUPPORTED, "%s: is a vision model: use --image", j->model->path);
-    FT_TRY(ft_run_texts(&j->texts, r, err));
+    FT_TRY(ft_run_texts(&j->texts, j->run, err));
+    FT_TRY(check_pairs(j, err));
     FT_TRY(list_titles(j, err));
-    FT_TRY(ft_tokenizer_open_model(&tokenizer, j->model, err));
-    ft_status status = ft_dataset_encode(&j->dataset, tokenizer, j->model, j->row_title,
-                                         j->texts.count, r->truncate, err);
-    ft_tokenizer_close(tokenizer);
-    return status;
+    return encode_texts(j, err);
 }
 
 static ft_status read_inputs(job *j, ft_error *err)
@@ -105,8 +147,11 @@ static void add_output(job *j, const char *name)
 }
 
 /* The outputs collected by default. */
-static bool is_default_output(const char *name, bool writes)
+static bool is_default_output(const job *j, const char *name, bool writes)
 {
+    for (size_t i = 0; j->task != NULL && j->task->output[i] != NULL; i++)
+        if (strcmp(name, j->task->output[i]) == 0)
+            return true;
     return writes || strcmp(name, "logits") == 0 || strcmp(name, "embedding") == 0;
 }
 
@@ -124,7 +169,7 @@ static ft_status choose_outputs(job *j, bool writes, ft_error *err)
     for (char *name; (name = strsep(&rest, ",")) != NULL;)
         add_output(j, name);
     for (int i = 0; listed == NULL && i < plan->noutput; i++)
-        if (is_default_output(plan->output[i].name, writes))
+        if (is_default_output(j, plan->output[i].name, writes))
             add_output(j, plan->output[i].name);
     for (size_t i = 0; i < j->run->num_keep; i++)
         add_output(j, j->run->keep[i]);
@@ -137,8 +182,12 @@ static void job_fini(job *j)
     ft_metric_accumulator_fini(&j->metrics);
     ft_session_close(j->session);
     ft_dataset_fini(&j->dataset);
-    ft_examples_fini(&j->texts);
+    for (size_t i = 0; j->titles != NULL && i < j->texts.count; i++)
+        free(j->titles[i]);
     free(j->titles);
+    ft_encoded_examples_fini(&j->encoded);
+    ft_tokenizer_close(j->tokenizer);
+    ft_examples_fini(&j->texts);
     free(j->names);
     free(j->output_names);
 }
@@ -148,7 +197,8 @@ static void job_fini(job *j)
 /* Logits of a classifier; NULL for decoders, whose logits are over the vocabulary. */
 static const ft_tensor *class_logits(const job *j)
 {
-    return j->model->has_cache ? NULL : ft_results_find(&j->results, "logits");
+    bool classifies = ft_head_is_classifier(j->model->config.head);
+    return classifies ? ft_results_find(&j->results, "logits") : NULL;
 }
 
 static const float *row_at(const ft_tensor *tensor, size_t row)
@@ -189,14 +239,25 @@ static void begin_json(job *j)
     ft_json_stream_begin(json, "results", '[');
 }
 
-static void write_rows_json(job *j, size_t count)
+/* The object of one result: an element of the list, or a line of its own with the number of its
+ * input. */
+static void begin_row_json(job *j, size_t index)
+{
+    if (j->run->jsonl)
+        j->json = (ft_json_stream){ .file = stdout, .digits = 9, .compact = true };
+    else if (j->json.file == NULL)
+        begin_json(j);
+    ft_json_stream_begin(&j->json, NULL, '{');
+    if (j->run->jsonl)
+        ft_json_stream_int(&j->json, "input", (int64_t) index);
+}
+
+static void write_rows_json(job *j, size_t first, size_t count)
 {
     const ft_tensor *logits = class_logits(j);
     const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
-    if (j->json.file == NULL)
-        begin_json(j);
     for (size_t i = 0; i < count; i++) {
-        ft_json_stream_begin(&j->json, NULL, '{');
+        begin_row_json(j, first + i);
         if (logits != NULL)
             ft_predictions_to_json(&j->json, j->model, row_at(logits, i));
         if (embedding != NULL)
@@ -206,14 +267,48 @@ static void write_rows_json(job *j, size_t count)
     }
 }
 
+/* Whether a row is the last one of its example. */
+static bool ends_example(const job *j, size_t row)
+{
+    const ft_encoded_examples *e = &j->encoded;
+    return row + 1 == e->count || e->example[row + 1] != e->example[row];
+}
+
+/* Report a row of the last batch as the task of the head. */
+static void report_task_row(job *j, const ft_tensor *const output[2], size_t first, size_t i)
+{
+    const float *logits[2] = { NULL, NULL };
+    bool opens = (j->run->json || j->run->jsonl) && ends_example(j, first + i);
+    for (int k = 0; k < 2 && output[k] != NULL; k++) {
+        size_t each = ft_tensor_numel(output[k]) / (size_t) output[k]->dim[0];
+        logits[k] = (const float *) output[k]->data + i * each;
+    }
+    if (opens)
+        begin_row_json(j, j->encoded.example[first + i]);
+    j->task->report(&j->rows, first + i, logits, opens ? &j->json : NULL);
+    if (opens)
+        ft_json_stream_end(&j->json, '{');
+}
+
+static void report_task(job *j, size_t first, size_t count)
+{
+    const char *second = j->task->output[1];
+    const ft_tensor *output[2] = { ft_results_find(&j->results, j->task->output[0]),
+                                   second == NULL ? NULL : ft_results_find(&j->results, second) };
+    for (size_t i = 0; i < count; i++)
+        report_task_row(j, output, first, i);
+}
+
 /* Print the rows of the last batch. */
 static void report_rows(job *j, size_t first, size_t count)
 {
     const ft_tensor *logits = class_logits(j);
     for (size_t i = 0; logits != NULL && ft_dataset_has_labels(&j->dataset) && i < count; i++)
         ft_metric_accumulator_add_row(&j->metrics, row_at(logits, i), &j->dataset, first + i);
-    if (j->run->json)
-        write_rows_json(j, count);
+    if (j->task != NULL)
+        report_task(j, first, count);
+    else if (j->run->json || j->run->jsonl)
+        write_rows_json(j, first, count);
     else
         print_rows(j, first, count);
 }
@@ -223,6 +318,8 @@ static void report_summary(job *j)
 {
     ft_metric metric[FT_MAX_METRICS];
     size_t metrics = ft_metric_accumulator_compute(&j->metrics, metric);
+    if (j->run->jsonl)
+        return;
     if (j->run->json) {
         ft_json_stream_end(&j->json, '[');
         ft_json_stream_double(&j->json, "seconds", j->seconds);
@@ -262,6 +359,9 @@ static ft_status run_batches(job *j, ft_atomic_file *output, ft_error *err)
 
 static ft_status work(job *j, ft_atomic_file *output, ft_error *err)
 {
+    bool reads_texts = j->run->data == NULL && j->run->num_images == 0;
+    bool reports = output == NULL && j->run->outputs == NULL && j->run->num_keep == 0;
+    j->task = reads_texts && reports ? ft_task_of(j->model->config.head) : NULL;
     FT_TRY(read_inputs(j, err));
     set_session_limits(j);
     FT_TRY(choose_outputs(j, output != NULL, err));

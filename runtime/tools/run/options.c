@@ -19,6 +19,12 @@ enum {
     IMAGE,
     WHOLE_FILE,
     TRUNCATE,
+    PAIRS,
+    FIELDS,
+    MAX_LENGTH,
+    JSONL,
+    AGGREGATION,
+    TOP_MASKS,
     FAKE,
     NO_FUSE,
     OUTPUTS,
@@ -65,7 +71,12 @@ static const ft_option options[] = {
     { WHOLE_FILE, "whole", NULL, "the whole file is one text" },
     { 'o', "output", "FILE", "write the results to this safetensors file" },
     { 'f', "force", NULL, "replace the output file" },
+    { PAIRS, "pairs", NULL, "each line is a pair of texts parted by a tab" },
+    { FIELDS, "fields", "NAMES",
+      "read JSON Lines: the member with the text, or the\n"
+      "two with a pair, separated by a comma" },
     FT_JSON_OPTION,
+    { JSONL, "jsonl", NULL, "print one JSON object a line: JSON Lines" },
     FT_THREADS_OPTION,
     FT_DEVICE_OPTION,
     FT_VERIFY_OPTION,
@@ -75,6 +86,11 @@ static const ft_option options[] = {
 
     /* Encoders, and single forward passes of decoders. */
     { TRUNCATE, "truncate", NULL, "truncate texts to the model's maximum length" },
+    { MAX_LENGTH, "max-length", "N", "truncate texts to N tokens" },
+    { AGGREGATION, "aggregation", "HOW",
+      "label each entity by all of its tokens: simple\n"
+      "(default); or by the first of each word: first" },
+    { TOP_MASKS, "top", "N", "words for each mask; default 5" },
     { OUTPUTS, "outputs", "NAMES", "collect only these outputs, separated by commas" },
     { KEEP, "keep", "NAME", "also collect this intermediate value; may be repeated" },
     { ALL_LOGITS, "every-logits", NULL, "decoders: logits of all tokens, not only the last" },
@@ -274,12 +290,23 @@ static bool set_search_option(ft_run *r, int option, const char *value)
     }
 }
 
+static const char *const aggregations[] = { "simple", "first", NULL };
+
 /* Single forward passes. */
 static bool set_single_run_option(ft_run *r, int option, const char *value)
 {
     switch (option) {
     case TRUNCATE:
         r->truncate = true;
+        return true;
+    case MAX_LENGTH:
+        r->max_length = parse_int(option, value, 1);
+        return true;
+    case AGGREGATION:
+        r->task.by_word = ft_tool_word(&ft_run_tool, option, value, aggregations) == 1;
+        return true;
+    case TOP_MASKS:
+        r->task.top = ft_tool_int_range(&ft_run_tool, option, value, 1, 100);
         return true;
     case OUTPUTS:
         r->outputs = value;
@@ -335,6 +362,15 @@ static void set_common_option(ft_run *r, int option, const char *value)
         break;
     case IMAGE:
         r->image[r->num_images++] = value;
+        break;
+    case PAIRS:
+        r->texts.pairs = true;
+        break;
+    case FIELDS:
+        r->texts.fields = value;
+        break;
+    case JSONL:
+        r->jsonl = true;
         break;
     case WHOLE_FILE:
         r->texts.whole_file = true;
@@ -394,8 +430,14 @@ static void check(const ft_run *r)
         ft_tool_usage_error(&ft_run_tool, "--system requires --chat");
     if (r->search_option != NULL && r->search.beams == 0)
         ft_tool_usage_error(&ft_run_tool, "--%s requires --beams", r->search_option);
-    if (r->texts.whole_file && r->text == NULL)
-        ft_tool_usage_error(&ft_run_tool, "--whole requires --text");
+    if ((r->texts.whole_file || r->texts.fields != NULL) && r->text == NULL)
+        ft_tool_usage_error(&ft_run_tool, "--%s requires --text",
+                            r->texts.whole_file ? "whole" : "fields");
+    if (r->texts.whole_file && (r->texts.pairs || r->texts.fields != NULL))
+        ft_tool_usage_error(&ft_run_tool, "--whole reads one text: --%s does not apply",
+                            r->texts.pairs ? "pairs" : "fields");
+    if (r->json && r->jsonl)
+        ft_tool_usage_error(&ft_run_tool, "give either --json or --jsonl");
     refuse_overwriting_inputs(r);
 }
 
@@ -414,7 +456,8 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
     *run = (ft_run){ .keep = ft_calloc(capacity, sizeof *run->keep),
                      .image = ft_calloc(capacity, sizeof *run->image),
                      .stop = ft_calloc(capacity, sizeof *run->stop),
-                     .stop_id = ft_calloc(capacity, sizeof *run->stop_id) };
+                     .stop_id = ft_calloc(capacity, sizeof *run->stop_id),
+                     .task = { .top = 5 } };
     if (run->keep == NULL || run->image == NULL || run->stop == NULL || run->stop_id == NULL) {
         ft_run_free(run);
         exit(ft_tool_error(&ft_run_tool, "no memory"));

@@ -30,7 +30,8 @@ static void set_full_shape(ft_named_tensor *result, const ft_session *session,
 {
     ft_tensor *tensor = &result->tensor;
     int value = value_of(&session->plan, result->name);
-    bool packed = tensor->ndim == 2 && session->plan.value[value].rows == FT_TOKENS;
+    bool packed = session->plan.value[value].rows == FT_TOKENS &&
+                  !ft_session_is_padded_output(session, result->name);
     bool source = dataset->target_ids == NULL || ft_session_has_encoder_rows(session, value);
     size_t tokens = source ? ft_dataset_source_tokens(dataset) : ft_dataset_target_tokens(dataset);
     tensor->dim[0] = (int64_t) (packed ? tokens : dataset->rows);

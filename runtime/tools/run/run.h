@@ -11,6 +11,7 @@
 #include "runtime/cli/options.h"
 #include "runtime/cli/progress.h"
 #include "runtime/data/texts/examples.h"
+#include "runtime/tools/run/tasks/task.h"
 
 /* The command line. */
 typedef struct ft_run {
@@ -22,7 +23,10 @@ typedef struct ft_run {
     const char **image; /* [nimage]: --image, then the operands */
     size_t num_images;
     bool force, json, truncate, verbose;
+    bool jsonl;                /* one JSON object a line */
     ft_examples_options texts; /* how --text is read */
+    int64_t max_length;        /* of texts in tokens; 0: not given */
+    ft_task_options task;
     ft_model_options model;
     ft_session_options session;
 

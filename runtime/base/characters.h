@@ -1,0 +1,20 @@
+/*
+ * characters.h - counting the characters of UTF-8, for positions as people and Python count them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_BASE_CHARACTERS_H
+#define FT_RUNTIME_BASE_CHARACTERS_H
+
+#include "runtime/base/utf8.h"
+
+/* The number of code points in the first `bytes` bytes of valid UTF-8. */
+static inline size_t ft_count_characters(const char *text, size_t bytes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < bytes; i++)
+        count += !ft_utf8_is_continuation(text[i]);
+    return count;
+}
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * encoded_examples.c - encode examples, split long contexts into windows, pad the rows.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/data/encoded_examples.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/model/model.h"
+#include "runtime/text/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What encoding an example needs. */
+typedef struct {
+    ft_encoded_examples *out;
+    const ft_examples *examples;
+    const ft_tokenizer *tokenizer;
+    const ft_example_encoding_options *options;
+    size_t positions, max_length; /* of the model; to which texts are truncated, 0: not at all */
+} encoder;
+
+static ft_status append(ft_encoded_examples *out, ft_encoding *row, size_t example, ft_error *err)
+{
+    if (out->count == out->capacity) {
+        size_t capacity = out->capacity;
+        ft_encoding **rows = ft_array_grow(out->row, &capacity, 16, sizeof *rows);
+        out->row = rows != NULL ? rows : out->row;
+        size_t *examples = rows != NULL ? realloc(out->example, capacity * sizeof *examples) : NULL;
+        out->example = examples != NULL ? examples : out->example;
+        if (examples == NULL) {
+            ft_encoding_free(row);
+            return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", out->count + 1);
+        }
+        out->capacity = capacity;
+    }
+    out->row[out->count] = row;
+    out->example[out->count++] = example;
+    return FT_OK;
+}
+
+static ft_status fail_length(const encoder *e, size_t index, size_t tokens, ft_error *err)
+{
+    (void) ft_examples_fail(e->examples, index, err, "%zu tokens, but the model has %zu positions",
+                            tokens, e->positions);
+    return err != NULL ? err->code = FT_ELIMIT : FT_ELIMIT;
+}
+
+/* ---- Whole examples -------------------------------------------------------------------------- */
+
+static ft_status encode_whole(const encoder *e, size_t index, ft_error *err)
+{
+    const ft_example *example = &e->examples->example[index];
+    const ft_encode_options options = {
+        .pair = example->pair,
+        .pair_bytes = example->pair == NULL ? 0 : strlen(example->pair),
+        .offsets = e->options->offsets,
+        .max_length = e->max_length,
+    };
+    ft_encoding *row;
+    FT_TRY(ft_tokenizer_encode_text(e->tokenizer, example->text, strlen(example->text), &options,
+                                    &row, err));
+    size_t tokens = row->count;
+    e->out->truncated += row->truncated;
+    if (tokens <= e->positions)
+        return append(e->out, row, index, err);
+    ft_encoding_free(row);
+    return fail_length(e, index, tokens, err);
+}
+
+/* ---- Windows --------------------------------------------------------------------------------- */
+
+/* Rows of the first text with parts of the second one; the last part ends with it. */
+static ft_status add_windows(const encoder *e, size_t index, const ft_token_list *text,
+                             const ft_token_list *pair, size_t length, ft_error *err)
+{
+    size_t step = length > e->options->stride ? length - e->options->stride : length, start = 0;
+    const ft_token_part first = { text, 0, text->count };
+    for (bool last = false; !last; start += step) {
+        size_t end = ft_min_size(start + length, pair->count);
+        ft_encoding *row;
+        last = end == pair->count;
+        FT_TRY(ft_post_process(e->tokenizer, first, (ft_token_part){ pair, start, end }, true, &row,
+                               err));
+        FT_TRY(append(e->out, row, index, err));
+    }
+    return FT_OK;
+}
+
+static ft_status encode_windows(const encoder *e, size_t index, ft_error *err)
+{
+    const ft_example *example = &e->examples->example[index];
+    ft_token_list text = { .has_ranges = true }, pair = { .has_ranges = true };
+    ft_status status =
+        ft_encode_tokens(e->tokenizer, example->text, strlen(example->text), NULL, &text, err);
+    if (status == FT_OK)
+        status =
+            ft_encode_tokens(e->tokenizer, example->pair, strlen(example->pair), NULL, &pair, err);
+    size_t others = text.count + ft_tokenizer_special_tokens(e->tokenizer, true);
+    size_t most = e->max_length > 0 ? e->max_length : e->positions;
+    if (status == FT_OK && others >= most)
+        status = fail_length(e, index, others + 1, err);
+    if (status == FT_OK)
+        status = add_windows(e, index, &text, &pair, most - others, err);
+    ft_token_list_fini(&text);
+    ft_token_list_fini(&pair);
+    return status;
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static encoder make_encoder(ft_encoded_examples *out, const ft_examples *examples,
+                            const ft_tokenizer *tokenizer, const ft_model *model,
+                            const ft_example_encoding_options *options)
+{
+    const ft_model_info info = ft_model_get_info(model);
+    size_t most = (size_t) info.max_seq_length, length = (size_t) options->max_length;
+    bool truncates = options->truncate || length > 0 || options->windows;
+    return (encoder){ .out = out,
+                      .examples = examples,
+                      .tokenizer = tokenizer,
+                      .options = options,
+                      .positions = (size_t) info.max_positions,
+                      .max_length = !truncates                    ? 0
+                                    : length > 0 && length < most ? length
+                                                                  : most };
+}
+
+ft_status ft_examples_encode(ft_encoded_examples *out, const ft_examples *examples,
+                             const ft_tokenizer *tokenizer, const ft_model *model,
+                             const ft_example_encoding_options *options, ft_error *err)
+{
+    *out = (ft_encoded_examples){ 0 };
+    const encoder e = make_encoder(out, examples, tokenizer, model, options);
+    for (size_t i = 0; i < examples->count; i++)
+        FT_TRY(options->windows && examples->example[i].pair != NULL ? encode_windows(&e, i, err)
+                                                                     : encode_whole(&e, i, err));
+    return FT_OK;
+}
+
+void ft_encoded_examples_fini(ft_encoded_examples *encoded)
+{
+    for (size_t i = 0; i < encoded->count; i++)
+        ft_encoding_free(encoded->row[i]);
+    free(encoded->row);
+    free(encoded->example);
+    *encoded = (ft_encoded_examples){ 0 };
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+static size_t longest_row(const ft_encoded_examples *encoded)
+{
+    size_t longest = 1;
+    for (size_t i = 0; i < encoded->count; i++)
+        longest = encoded->row[i]->count > longest ? encoded->row[i]->count : longest;
+    return longest;
+}
+
+static ft_status allocate(ft_dataset *out, size_t rows, size_t cols, bool has_types, ft_error *err)
+{
+    size_t cells;
+    *out = (ft_dataset){ .rows = rows, .cols = cols, .has_mask = true };
+    if (!ft_checked_mul(rows, cols, &cells))
+        return ft_fail(err, FT_ELIMIT, "%zu texts are too many", rows);
+    out->ids = ft_calloc(cells, sizeof *out->ids);
+    out->mask = ft_calloc(cells, sizeof *out->mask);
+    out->types = has_types ? ft_calloc(cells, sizeof *out->types) : NULL;
+    if (out->ids != NULL && out->mask != NULL && (!has_types || out->types != NULL))
+        return FT_OK;
+    ft_dataset_fini(out);
+    return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", rows);
+}
+
+ft_status ft_dataset_from_encodings(ft_dataset *out, const ft_encoded_examples *encoded,
+                                    const ft_model *model, ft_error *err)
+{
+    size_t cols = longest_row(encoded);
+    FT_TRY(allocate(out, encoded->count, cols, model->config.types > 0, err));
+    for (size_t row = 0; row < encoded->count; row++) {
+        const ft_encoding *e = encoded->row[row];
+        for (size_t i = 0; i < e->count; i++) {
+            out->ids[row * cols + i] = e->ids[i];
+            if (out->types != NULL)
+                out->types[row * cols + i] = e->type_ids[i];
+            out->mask[row * cols + i] = 1;
+        }
+    }
+    return FT_OK;
+}

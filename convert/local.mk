@@ -22,6 +22,28 @@ convert_libconvert_la_SOURCES = \
 	convert/checkpoint/shard_index.c convert/checkpoint/shard_index.h \
 	convert/protect_checkpoint.c convert/protect_checkpoint.h \
 	convert/checkpoint/text_file.c convert/checkpoint/text_file.h \
+	convert/tokenizer/bert.c \
+	convert/tokenizer/byte_level.c \
+	convert/tokenizer/tokenizer_class.c convert/tokenizer/tokenizer_class.h \
+	convert/tokenizer/draft/base64.c convert/tokenizer/draft/base64.h \
+	convert/tokenizer/draft/components.c convert/tokenizer/draft/components.h \
+	convert/tokenizer/draft/draft.c convert/tokenizer/draft/draft.h \
+	convert/tokenizer/draft/merges.c convert/tokenizer/draft/merges.h \
+	convert/tokenizer/draft/piece_file.c convert/tokenizer/draft/piece_file.h \
+	convert/tokenizer/draft/piece_model.c convert/tokenizer/draft/piece_model.h \
+	convert/tokenizer/draft/piece_pipeline.c \
+	convert/tokenizer/draft/source.c convert/tokenizer/draft/source.h \
+	convert/tokenizer/draft/special_names.c convert/tokenizer/draft/special_names.h \
+	convert/tokenizer/draft/vocabulary_files.c convert/tokenizer/draft/vocabulary_files.h \
+	convert/tokenizer/fairseq.c \
+	convert/tokenizer/id_table.c \
+	convert/tokenizer/language_codes.c \
+	convert/tokenizer/languages.c convert/tokenizer/languages.h \
+	convert/tokenizer/llama.c \
+	convert/tokenizer/sentencepiece/sentencepiece.c convert/tokenizer/sentencepiece/sentencepiece.h \
+	convert/tokenizer/sentencepiece/wire.c convert/tokenizer/sentencepiece/wire.h \
+	convert/tokenizer/t5.c \
+	convert/tokenizer/tokenizer_files.c convert/tokenizer/tokenizer_files.h \
 	convert/config/window.c
 
 noinst_PROGRAMS += ft-convert
@@ -37,4 +59,7 @@ dist_man_MANS += convert/ft-convert.1
 EXTRA_DIST += \
 	convert/README.md \
 	convert/checkpoint/README.md \
-	convert/config/README.md
+	convert/config/README.md \
+	convert/tokenizer/README.md \
+	convert/tokenizer/draft/README.md \
+	convert/tokenizer/sentencepiece/README.md

@@ -70,6 +70,7 @@ c_tests = \
 	tests/convert/config_vit.t \
 	tests/kernels/conv.t \
 	tests/convert/convert.t \
+	tests/convert/tokenizer.t \
 	tests/kernels/count.t \
 	tests/calibrate/counters.t \
 	tests/container/crash.t \
@@ -265,7 +266,8 @@ check_PROGRAMS += tests/programs/forge-artifact
 tests_programs_forge_artifact_SOURCES = tests/programs/forge-artifact.c
 tests_programs_make_checkpoint_SOURCES = tests/programs/make-checkpoint.c
 tests_programs_make_classifier_SOURCES = tests/programs/make-classifier.c
-check_PROGRAMS += tests/programs/starve
+check_PROGRAMS += tests/programs/starve tests/programs/tokenizer-json
+tests_programs_tokenizer_json_SOURCES = tests/programs/tokenizer-json.c
 tests_programs_starve_SOURCES = tests/programs/starve.c
 check_LTLIBRARIES += tests/lib/libscarce.la
 tests_lib_libscarce_la_SOURCES = tests/lib/scarce.c

@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 typedef struct ft_vocabulary_token {
     uint32_t start, bytes;                 /* of its text, in the vocabulary's text buffer */
     uint32_t decoded_start, decoded_bytes; /* the same of its decoded text */
@@ -81,5 +83,7 @@ static inline uint64_t ft_hash_mix(uint64_t a, uint64_t b)
     unsigned __int128 product = (unsigned __int128) a * b;
     return (uint64_t) product ^ (uint64_t) (product >> 64);
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,304 @@
+/*
+ * tokenizer-t.c - each published form of a tokenizer becomes the tokenizer.json whose ids
+ * tests/golden/make-tokenizer-sources.py compared with those of the published libraries.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/tokenizer/tokenizer_files.h"
+#include "runtime/base/sha256.h"
+#include "runtime/mem.h"
+#include "tests/lib/folder.h"
+#include "tests/lib/golden_rows.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const ft_tokenizer_hints no_hints = { NULL, NULL };
+static char folder[FOLDER_PATH];
+
+/* The result is valid until the next call. */
+static const char *in_folder(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* ---- Folders -------------------------------------------------------------------------------- */
+
+static void write_file(const char *name, const char *data, size_t bytes)
+{
+    FILE *out = fopen(in_folder(name), "wb");
+    if (out == NULL || fwrite(data, 1, bytes, out) != bytes || fclose(out) != 0)
+        bail_out("cannot write %s", name);
+}
+
+/* Copies a file of tests/golden/tokenizer-sources/. */
+static void copy_file(const char *name, const char *source)
+{
+    static char data[1 << 16];
+    char path[256];
+    snprintf(path, sizeof path, "tests/golden/tokenizer-sources/%s", source);
+    FILE *in = open_golden(path);
+    size_t bytes = fread(data, 1, sizeof data, in);
+    fclose(in);
+    write_file(name, data, bytes);
+}
+
+/* A file is given by the name of one of the sources, or by its text. */
+static void fill_folder(json_t *files)
+{
+    const char *name;
+    json_t *content;
+    json_object_foreach(files, name, content)
+    {
+        const char *text = json_string_value(content);
+        if (strpbrk(text, "{\n") == NULL)
+            copy_file(name, text);
+        else
+            write_file(name, text, strlen(text));
+    }
+}
+
+static void empty_folder(void)
+{
+    folder_remove(folder);
+    folder_make(folder);
+}
+
+/* ---- Published forms ------------------------------------------------------------------------ */
+
+static void is_digest(const ft_json_file *file, const json_t *expected, const char *name,
+                      const char *what)
+{
+    uint8_t digest[FT_SHA256_BYTES];
+    char hex[FT_SHA256_HEX_SIZE] = "";
+    if (file->text != NULL && ft_sha256_digest(file->text, file->bytes, digest))
+        ft_sha256_to_hex(hex, digest);
+    is_str(hex, expected == NULL ? "" : json_string_value(expected),
+           "the files of %s become the %s whose ids equal those of the published libraries", name,
+           what);
+}
+
+static void test_languages(const ft_json_file *file, json_t *expected, const char *name)
+{
+    json_t *found = json_loadb(file->text == NULL ? "null" : file->text,
+                               file->text == NULL ? 4 : file->bytes, JSON_DECODE_ANY, NULL);
+    ok(json_equal(found, expected == NULL ? json_null() : expected),
+       "the languages of %s are those of its added tokens, with their ids and defaults", name);
+    json_decref(found);
+}
+
+static void test_case(const json_t *row)
+{
+    const char *name = json_string_value(json_array_get(row, 0));
+    json_t *files = json_array_get(row, 1);
+    const json_t *results = json_array_get(row, 2);
+    ft_tokenizer_files made;
+    ft_error err = { .text = "" };
+    fill_folder(files);
+    is_str(ft_tokenizer_files_read(&made, folder, &no_hints, &err) == FT_OK ? "" : err.text, "",
+           "the files of %s are read", name);
+    is_digest(&made.tokenizer, json_object_get(results, "tokenizer"), name, "tokenizer.json");
+    is_digest(&made.target, json_object_get(results, "target"), name, "tokenizer_target.json");
+    test_languages(&made.languages, json_object_get(results, "languages"), name);
+    ft_tokenizer_files_fini(&made);
+    empty_folder();
+}
+
+static void test_golden(void)
+{
+    FILE *file = open_golden("tests/golden/tokenizer-sources.jsonl");
+    for (json_t *row; (row = read_row(file)) != NULL; json_decref(row))
+        test_case(row);
+    fclose(file);
+}
+
+/* ---- Classes -------------------------------------------------------------------------------- */
+
+static const char *class_of(const char *model_type, const char *class)
+{
+    static char name[64];
+    ft_tokenizer_files made;
+    ft_error err;
+    const ft_tokenizer_hints hints = { model_type, class };
+    ft_status status = ft_tokenizer_files_read(&made, folder, &hints, &err);
+    snprintf(name, sizeof name, "%s",
+             status != FT_OK      ? "refused"
+             : made.class == NULL ? "none"
+                                  : made.class);
+    ft_tokenizer_files_fini(&made);
+    return name;
+}
+
+static void test_hints(void)
+{
+    copy_file("vocab.txt", "uncased.txt");
+    is_str(class_of("distilbert", NULL), "DistilBertTokenizer",
+           "the model_type of config.json selects the tokenizer's class where no file names it");
+    is_str(class_of("other", "ElectraTokenizerFast"), "ElectraTokenizer",
+           "the tokenizer_class of config.json selects the tokenizer's class");
+    is_str(class_of("bert", "PreTrainedTokenizerFast"), "BertTokenizer",
+           "a general tokenizer_class leaves the choice to the model_type");
+    is_str(class_of("roberta", NULL), "refused",
+           "a vocab.txt is refused for a model whose tokenizer has another form");
+    empty_folder();
+    copy_file("sentencepiece.bpe.model", "bpe.model");
+    is_str(class_of("m2m_100", NULL), "NllbTokenizer",
+           "without vocab.json the tokenizer of an m2m_100 model is NLLB's");
+    copy_file("vocab.json", "m2m100.json");
+    is_str(class_of("m2m_100", NULL), "M2M100Tokenizer",
+           "with vocab.json the tokenizer of an m2m_100 model is M2M100's");
+    is_str(class_of("mbart", NULL), "refused",
+           "mBART is refused where nothing tells its tokenizer from that of mBART-50");
+    empty_folder();
+}
+
+/* ---- Refused files -------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *class;
+    const char *file, *text; /* the only file, or the one that replaces that of `class` */
+    const char *says;
+} bad_file;
+
+static void is_refused(const char *class, ft_status status, const char *says)
+{
+    const ft_tokenizer_hints hints = { NULL, class };
+    ft_tokenizer_files made;
+    ft_error err = { .text = "" };
+    ft_status found = ft_tokenizer_files_read(&made, folder, &hints, &err);
+    if (!ok(found == status && strstr(err.text, says) != NULL,
+            "the files of a tokenizer are refused with the error: %s", says))
+        diag("found %s \"%s\"", ft_status_name(found), err.text);
+    ft_tokenizer_files_fini(&made);
+}
+
+/* clang-format off */
+static const bad_file bad_files[] = {
+    { "BertTokenizer", "vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\nb\na\n", "vocab.txt: line 6: \"a\" is there twice" },
+    { "BertTokenizer", "vocab.txt", "[UNK]\r\n[CLS]\r\n[SEP]\r\na\xff\r\n", "vocab.txt: line 4: byte 22 of the file is 0xff, expected UTF-8" },
+    { "BertTokenizer", "vocab.txt", "[CLS]\n[SEP]\n", "vocab.txt: has no unknown token \"[UNK]\"" },
+    { "BertTokenizer", "vocab.txt", "[UNK]\n[SEP]\n", "has no token \"[CLS]\", which its class adds to each text" },
+    { "BertTokenizer", "vocab.txt", "", "vocab.txt: is empty" },
+    { "GPT2Tokenizer", "merges.txt", "#version: 0.2\na b\nab\n", "merges.txt: line 3: found \"ab\", expected two tokens and a space between" },
+    { "GPT2Tokenizer", "merges.txt", "a b c\n", "merges.txt: line 1: found \"a b c\", expected two tokens" },
+    { "GPT2Tokenizer", "merges.txt", "\na z\n", "merges.txt: line 2: found \"a z\", expected two tokens of the vocabulary" },
+    { "GPT2Tokenizer", "merges.txt", "b a\n", "merges.txt: line 1: the merged token \"ba\" is not in the vocabulary" },
+    { "GPT2Tokenizer", "vocab.json", "{\"a\": 0, \"b\": 0}", "vocab.json: \"b\": id 0 is used twice" },
+    { "GPT2Tokenizer", "vocab.json", "{\"a\": -1}", "vocab.json: \"a\" has no id from 0 to" },
+    { "GPT2Tokenizer", "vocab.json", "{\"a\": 0,\n \"a\": 1}", "vocab.json: line 2, column" },
+    { "GPT2Tokenizer", "tokenizer_config.json", "{\"bos_token\": \"<s>\", \"added_tokens_decoder\": {\"9\": {\"content\": \"<s>\"}}}", "tokenizer_config.json: \"<s>\": found id 9, expected 3, the next free one" },
+    { "GPT2Tokenizer", "tokenizer_config.json", "{\"added_tokens_decoder\": {\"x\": {}}}", "added_tokens_decoder: found \"x\", expected an id and an object" },
+    { "GPT2Tokenizer", "tokenizer_config.json", "{\"add_prefix_space\": 1}", "add_prefix_space: found 1.0, expected true or false" },
+    { "GPT2Tokenizer", "tokenizer_config.json", "[]", "tokenizer_config.json: expected a JSON object" },
+    { "GPT2Tokenizer", "added_tokens.json", "{\"<x>\": \"3\"}", "added_tokens.json: \"<x>\" has no id" },
+    { "LlamaTokenizer", "vocab.txt", "[UNK]\n", "no tokenizer.model and no tokenizer.json: a LlamaTokenizer is made from tokenizer.model" },
+    { "PerceiverTokenizer", "vocab.txt", "[UNK]\n", "tokenizers of class PerceiverTokenizer are not made from other files" },
+    { NULL, "vocab.txt", "[UNK]\n", "neither tokenizer_config.json nor config.json has a tokenizer_class" },
+};
+/* clang-format on */
+
+static void test_refused_files(void)
+{
+    for (size_t i = 0; i < FT_COUNT(bad_files); i++) {
+        const bad_file *bad = &bad_files[i];
+        bool bpe = bad->class != NULL && strcmp(bad->class, "GPT2Tokenizer") == 0;
+        static const char ids[] = "{\"a\": 0, \"b\": 1, \"ab\": 2}";
+        if (bpe) {
+            write_file("vocab.json", ids, strlen(ids));
+            write_file("merges.txt", "a b", 3);
+        }
+        write_file(bad->file, bad->text, strlen(bad->text));
+        bool unsupported = strstr(bad->says, "expected 3") != NULL ||
+                           strstr(bad->says, "class") != NULL || strstr(bad->says, "made") != NULL;
+        is_refused(bad->class,
+                   unsupported && strstr(bad->says, "which its class") == NULL ? FT_EUNSUPPORTED
+                                                                               : FT_EFORMAT,
+                   bad->says);
+        empty_folder();
+    }
+}
+
+/* ---- Refused files of SentencePiece --------------------------------------------------------- */
+
+typedef struct {
+    const char *data;
+    size_t bytes;
+    ft_status status;
+    const char *says;
+} bad_pieces;
+
+#define PIECES(status, says, data)                                                                 \
+    {                                                                                              \
+        data, sizeof data - 1, status, says                                                        \
+    }
+/* Fields: 1 is a piece with a text (0a), a score (15) and a type (18); 2 the trainer's settings. */
+#define UNKNOWN "\x0a\x09\x0a\x05<unk>\x18\x02"
+#define PIECE_A                                                                                    \
+    "\x0a\x08\x0a\x01"                                                                             \
+    "a\x15\x00\x00\x80\xbf"
+
+/* clang-format off */
+static const bad_pieces bad_models[] = {
+    PIECES(FT_EFORMAT, "found 0 pieces of type UNKNOWN in 0, expected one", ""),
+    PIECES(FT_EFORMAT, "found 0 pieces of type UNKNOWN in 1, expected one", PIECE_A),
+    PIECES(FT_EFORMAT, "found 2 pieces of type UNKNOWN in 2, expected one", UNKNOWN UNKNOWN),
+    PIECES(FT_EFORMAT, "byte 0: field 1: found 3 bytes, expected 9", "\x0a\x09\x0a\x05<"),
+    PIECES(FT_EFORMAT, "byte 13: piece 1 has no text", UNKNOWN "\x0a\x00"),
+    PIECES(FT_EFORMAT, "piece 0 is not valid UTF-8", "\x0a\x03\x0a\x01\xff"),
+    PIECES(FT_EFORMAT, "piece 0 is not valid UTF-8", "\x0a\x03\x0a\x01\x00"),
+    PIECES(FT_EFORMAT, "piece 0 has no finite score", "\x0a\x08\x0a\x01" "a\x15\x00\x00\x80\x7f"),
+    PIECES(FT_EFORMAT, "piece 0: found type 7, expected 1 to 6", "\x0a\x05\x0a\x01" "a\x18\x07"),
+    PIECES(FT_EFORMAT, "byte 2: field 1: found wire type 0, expected 2", "\x0a\x02\x08\x01"),
+    PIECES(FT_EFORMAT, "byte 0: field 1: found wire type 3, expected 0, 1, 2 or 5", "\x0b"),
+    PIECES(FT_EFORMAT, "byte 0: found field number 0, expected 1 to", "\x00\x01"),
+    PIECES(FT_EFORMAT, "byte 0: found the end of the message, expected an integer", "\xff\xff"),
+    PIECES(FT_EFORMAT, "byte 0: found a longer one, expected an integer of at most 10", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+    PIECES(FT_EFORMAT, "byte 1: found the end of the message, expected 4 bytes", "\x35\x01"),
+    PIECES(FT_EFORMAT, "\"a\" is there twice", UNKNOWN PIECE_A PIECE_A),
+    PIECES(FT_EUNSUPPORTED, "trainer_spec.model_type: found 3, expected 1 (unigram) or 2 (bpe)", UNKNOWN "\x12\x02\x18\x03"),
+    PIECES(FT_EUNSUPPORTED, "trainer_spec.treat_whitespace_as_suffix: found true", UNKNOWN "\x12\x03\xc0\x01\x01"),
+    PIECES(FT_EUNSUPPORTED, "normalizer_spec.escape_whitespaces: found false", UNKNOWN "\x1a\x02\x28\x00"),
+    PIECES(FT_EUNSUPPORTED, "denormalizer_spec: found a precompiled_charsmap", UNKNOWN "\x2a\x03\x12\x01x"),
+};
+/* clang-format on */
+
+static void test_refused_pieces(void)
+{
+    for (size_t i = 0; i < FT_COUNT(bad_models); i++) {
+        write_file("tokenizer.model", bad_models[i].data, bad_models[i].bytes);
+        is_refused("LlamaTokenizer", bad_models[i].status, bad_models[i].says);
+    }
+    write_file("sentencepiece.bpe.model", UNKNOWN PIECE_A, sizeof UNKNOWN PIECE_A - 1);
+    is_refused("XLMRobertaTokenizer", FT_EUNSUPPORTED,
+               "piece 1: found another type, expected <unk>, <s> and </s> as pieces 0 to 2");
+    write_file("vocab.json", "{\"<unk>\": 0, \"a\": 2}", 20);
+    is_refused("M2M100Tokenizer", FT_EUNSUPPORTED,
+               "vocab.json: found id 2 in 2 tokens, expected the ids from 0 on");
+    empty_folder();
+}
+
+static void test_nothing(void)
+{
+    ft_tokenizer_files made;
+    ft_error err;
+    ok(ft_tokenizer_files_read(&made, folder, &no_hints, &err) == FT_OK &&
+           made.tokenizer.text == NULL,
+       "a folder without files of a tokenizer gives none, and that is no error");
+    ft_tokenizer_files_fini(&made);
+}
+
+int main(void)
+{
+    folder_make(folder);
+    test_golden();
+    test_hints();
+    test_refused_files();
+    test_refused_pieces();
+    test_nothing();
+    folder_remove(folder);
+    return done_testing();
+}

@@ -11,8 +11,10 @@
 #include "convert/config/generation.h"
 #include "convert/config/refuse.h"
 #include "convert/config/sentence_transformers.h"
+#include "convert/tokenizer/tokenizer_files.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/text/tokenizer_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,15 +107,77 @@ static void copy_processor_config(ft_conversion *conversion, ft_messages *proble
             "files");
 }
 
-static void copy_tokenizer(ft_conversion *conversion, ft_messages *problems)
+/* Takes the text over. */
+static void add_file(ft_conversion *conversion, const char *name, ft_json_file *from)
 {
-    if (ft_checkpoint_has(conversion->checkpoint, "tokenizer.json"))
-        copy_file(conversion, "tokenizer.json", problems);
-    else if (is_word_vocabulary(conversion))
+    if (from->text == NULL)
+        return;
+    conversion->file[conversion->n_files++] =
+        (ft_copied_file){ .name = name, .text = from->text, .bytes = from->bytes };
+    *from = (ft_json_file){ 0 };
+}
+
+/* What the runtime cannot do must not become part of an artifact. */
+static void check_tokenizer(const ft_conversion *conversion, const char *name,
+                            const ft_json_file *file, ft_messages *problems)
+{
+    ft_error err;
+    bool decodes = ft_config_is_decoder(&conversion->hf.config);
+    if (file->text != NULL &&
+        ft_tokenizer_check(name, file->text, file->bytes, decodes, &err) != FT_OK)
+        ft_messages_add(problems, err.code, "%s; --no-tokenizer leaves the tokenizer out",
+                        err.text);
+}
+
+/* The value of "tokenizer_class" in config.json, which the caller releases. */
+static json_t *find_tokenizer_class(const ft_conversion *conversion)
+{
+    json_t *config = ft_json_parse(conversion->file[0].text, conversion->file[0].bytes, 0, NULL);
+    json_t *class = json_incref(json_object_get(config, "tokenizer_class"));
+    json_decref(config);
+    return class;
+}
+
+static ft_status read_tokenizer(ft_conversion *conversion, ft_tokenizer_files *files, ft_error *err)
+{
+    json_t *class = find_tokenizer_class(conversion);
+    ft_tokenizer_hints hints = { conversion->hf.architecture->model_type,
+                                 json_string_value(class) };
+    ft_status status =
+        ft_tokenizer_files_read(files, ft_checkpoint_folder(conversion->checkpoint), &hints, err);
+    json_decref(class);
+    return status;
+}
+
+static void add_tokenizer(ft_conversion *conversion, ft_tokenizer_files *files,
+                          ft_messages *problems)
+{
+    check_tokenizer(conversion, "tokenizer.json", &files->tokenizer, problems);
+    check_tokenizer(conversion, "tokenizer_target.json", &files->target, problems);
+    if (files->class != NULL)
+        ft_messages_add(&conversion->notes, FT_OK, "tokenizer.json is made from the files of a %s",
+                        files->class);
+    add_file(conversion, "tokenizer.json", &files->tokenizer);
+    add_file(conversion, "tokenizer_target.json", &files->target);
+    add_file(conversion, "languages.json", &files->languages);
+}
+
+static void convert_tokenizer(ft_conversion *conversion, const ft_convert_options *options,
+                              ft_messages *problems)
+{
+    ft_tokenizer_files files = { 0 };
+    ft_error err;
+    if (!options->no_tokenizer && read_tokenizer(conversion, &files, &err) != FT_OK)
+        ft_messages_add_error(problems, &err);
+    else if (files.tokenizer.text != NULL)
+        add_tokenizer(conversion, &files, problems);
+    else if (!options->no_tokenizer && is_word_vocabulary(conversion))
         copy_file(conversion, "vocab.json", problems);
     else
         ft_messages_add(&conversion->notes, FT_OK,
-                        "no tokenizer.json: the artifact will take token ids, but no text");
+                        "%s: the artifact will take token ids, but no text",
+                        options->no_tokenizer ? "--no-tokenizer" : "no tokenizer.json");
+    ft_tokenizer_files_fini(&files);
 }
 
 /* For generative models: BOS and EOS tokens and sampling settings. */
@@ -160,7 +224,7 @@ static ft_status load(ft_conversion *conversion, const char *const *paths, size_
     if (ft_config_is_vision(&conversion->hf.config))
         copy_processor_config(conversion, problems);
     else
-        copy_tokenizer(conversion, problems);
+        convert_tokenizer(conversion, options, problems);
     copy_generation_config(conversion, problems);
     read_generation(conversion, options, problems);
     ft_conversion_map_weights(conversion, paths[0], options, problems);

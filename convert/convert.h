@@ -18,6 +18,7 @@ typedef struct ft_convert_options {
     bool cast;                       /* cast matrices to `dtype`; else keep them, F64 as F32 */
     ft_dtype dtype;                  /* F32, F16 or BF16 */
     const char *const *ignored_keys; /* of config.json; NULL-terminated, or NULL */
+    bool no_tokenizer;               /* leave the tokenizer out: the artifact takes token ids */
 } ft_convert_options;
 
 /* One weight: where it is in the checkpoint and how it is stored in the artifact. */
@@ -30,14 +31,14 @@ typedef struct ft_mapped_weight {
     size_t bytes;                     /* to store */
 } ft_mapped_weight;
 
-/* A file of the checkpoint that is copied into the artifact unchanged. */
+/* A file of the checkpoint, or one that is made from its files, in the artifact. */
 typedef struct ft_copied_file {
     const char *name;
     char *text;
     size_t bytes;
 } ft_copied_file;
 
-enum { FT_MAX_COPIED_FILES = 4 }; /* at most */
+enum { FT_MAX_COPIED_FILES = 8 }; /* at most */
 
 typedef struct ft_conversion {
     ft_checkpoint *checkpoint;

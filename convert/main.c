@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DTYPE = FT_LONG_ONLY, IGNORE_KEY };
+enum { DTYPE = FT_LONG_ONLY, IGNORE_KEY, NO_TOKENIZER };
 
 static const ft_option options[] = {
     { 'i', "input", "PATH",
@@ -31,6 +31,7 @@ static const ft_option options[] = {
     { 'n', "dry-run", NULL, "check everything, show what would be written,\nwrite nothing" },
     FT_REPORT_JSON_OPTION,
     { IGNORE_KEY, "ignore-key", "NAME", "accept an unknown key of config.json; may be\nrepeated" },
+    { NO_TOKENIZER, "no-tokenizer", NULL, "leave the tokenizer out: the artifact takes\ntoken ids" },
     { 'q', "quiet", NULL, "print errors only" },
     { 'v', "verbose", NULL, "list every unused tensor" },
     { 0, NULL, NULL, NULL },
@@ -76,6 +77,9 @@ static void set_option(arguments *args, int id, const char *value)
         break;
     case IGNORE_KEY:
         args->ignored[args->n_ignored++] = value;
+        break;
+    case NO_TOKENIZER:
+        args->convert.no_tokenizer = true;
         break;
     case 'f':
         args->force = true;

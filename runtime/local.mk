@@ -67,7 +67,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/base/json_reader.c runtime/base/json_reader.h \
 	runtime/base/messages.c runtime/base/messages.h \
 	runtime/base/read_options.c runtime/base/read_options.h \
-	runtime/text/tokenizer_tables.c \
+	runtime/text/tables/tokenizer_tables.c \
 	runtime/graph/lower.c runtime/graph/lower.h \
 	runtime/graph/lower_quantize.c runtime/graph/lower_edit.c runtime/graph/assign_dtypes.c runtime/graph/lower_fusion.c runtime/graph/lower_passes.h \
 	runtime/container/identifier.c runtime/container/identifier.h \
@@ -117,6 +117,8 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/models/model.c runtime/text/models/model.h \
 	runtime/text/models/token_list.c runtime/text/models/token_list.h \
 	runtime/text/tokenizer.c runtime/text/tokenizer.h \
+	runtime/text/languages/languages.c runtime/text/languages/languages.h \
+	runtime/text/tokenizer_check.c runtime/text/tokenizer_check.h \
 	runtime/text/tokenizer_decode.c \
 	runtime/text/tokenizer_json.c runtime/text/tokenizer_json.h \
 	runtime/text/models/trie.c runtime/text/models/trie.h \
@@ -124,7 +126,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/unicode/unicode.c runtime/text/unicode/unicode.h \
 	runtime/base/utf8.h \
 	runtime/text/models/vocabulary.c runtime/text/models/vocabulary.h \
-	runtime/text/vocabulary_json.c runtime/text/vocabulary_json.h \
+	runtime/text/tables/vocabulary_json.c runtime/text/tables/vocabulary_json.h \
 	runtime/text/word_list.c runtime/text/word_list.h \
 	runtime/text/models/wordpiece.c runtime/text/models/wordpiece.h \
 	runtime/container/zip_directory.c runtime/container/zip_directory.h \
@@ -288,10 +290,12 @@ EXTRA_DIST += \
 	runtime/text/README.md \
 	runtime/text/aligned/README.md \
 	runtime/text/decoders/README.md \
+	runtime/text/languages/README.md \
 	runtime/text/models/README.md \
 	runtime/text/normalizers/README.md \
 	runtime/text/post_processors/README.md \
 	runtime/text/pre_tokenizers/README.md \
+	runtime/text/tables/README.md \
 	runtime/text/unicode/README.md \
 	runtime/tools/bench/README.md \
 	runtime/tools/eval/README.md \

@@ -60,6 +60,7 @@ c_tests = \
 	tests/text/bpe.t \
 	tests/text/bpe_json.t \
 	tests/text/characters.t \
+	tests/text/languages.t \
 	tests/text/chat.t \
 	tests/ops/check.t \
 	tests/convert/checkpoint.t \

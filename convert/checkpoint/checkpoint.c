@@ -427,6 +427,11 @@ void ft_checkpoint_release(const ft_checkpoint *cp, const void *data, size_t byt
 }
 
 /* Allocates nothing, so that running out of memory cannot make a file seem absent. */
+const char *ft_checkpoint_folder(const ft_checkpoint *cp)
+{
+    return cp->folder[0] != '\0' ? cp->folder : ".";
+}
+
 bool ft_checkpoint_has(const ft_checkpoint *cp, const char *file)
 {
     struct stat file_stat;

@@ -50,6 +50,9 @@ const char *ft_checkpoint_file_of(const ft_checkpoint *cp, const char *name);
 /* Like ft_safetensors_release, for the file that contains the data. */
 void ft_checkpoint_release(const ft_checkpoint *cp, const void *data, size_t bytes);
 
+/* The folder of its files, "." for the current one. */
+const char *ft_checkpoint_folder(const ft_checkpoint *cp);
+
 /* Whether the checkpoint's folder contains a regular file of this name. */
 bool ft_checkpoint_has(const ft_checkpoint *cp, const char *file);
 

@@ -7,13 +7,7 @@
 #define FT_CONVERT_TOKENIZER_LANGUAGES_H
 
 #include "convert/tokenizer/draft/source.h"
-
-/* Where the token of a language goes; runtime/text/languages.h says the same. */
-typedef enum ft_language_place {
-    FT_LANGUAGE_PREFIX, /* of the source, before the text */
-    FT_LANGUAGE_SUFFIX, /* of the source, behind EOS */
-    FT_LANGUAGE_TEXT,   /* of the target, in front of the text */
-} ft_language_place;
+#include "runtime/text/languages/languages.h"
 
 /* How a tokenizer's class writes languages. */
 typedef struct ft_language_form {

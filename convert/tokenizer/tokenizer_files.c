@@ -50,7 +50,8 @@ static ft_status build(ft_status (*build_class)(ft_tokenizer_draft *, const ft_t
                        const ft_tokenizer_class *class, const ft_tokenizer_source *source,
                        json_t **tokenizer)
 {
-    ft_tokenizer_draft draft = { .source = source };
+    ft_tokenizer_draft draft;
+    ft_tokenizer_draft_init(&draft, source);
     ft_status rc = build_class(&draft, class);
     *tokenizer = rc == FT_OK ? ft_tokenizer_draft_finish(&draft) : NULL;
     ft_tokenizer_draft_fini(&draft);
@@ -93,8 +94,8 @@ static ft_status copy_tokenizer(ft_tokenizer_files *files, const ft_tokenizer_cl
                                 const ft_tokenizer_source *source)
 {
     json_t *tokenizer;
-    FT_TRY(ft_tokenizer_source_read(source, tokenizer_json, &files->tokenizer.text,
-                                    &files->tokenizer.bytes));
+    FT_TRY(ft_tokenizer_source_read_text(source, tokenizer_json, &files->tokenizer.text,
+                                         &files->tokenizer.bytes));
     if (class == NULL || class->languages == NULL)
         return FT_OK;
     FT_TRY(ft_tokenizer_source_read_json(source, tokenizer_json, 0, &tokenizer));

@@ -248,6 +248,7 @@ static const struct {
     [FT_EXPECTED_COUNTERS] = { FT_FILE_COUNTERS,
                                "expected counters, which ft-calibrate --save-counters writes" },
     [FT_EXPECTED_JSON] = { FT_FILE_JSON, "expected JSON" },
+    [FT_EXPECTED_TOKENIZER] = { FT_FILE_TEXT, "expected a file of a tokenizer" },
 };
 
 static const char *remedy(ft_expected_file wanted, ft_file_kind kind)

@@ -58,7 +58,8 @@ typedef enum ft_expected_file {
     FT_EXPECTED_ARTIFACT,
     FT_EXPECTED_DATA, /* a safetensors file of samples */
     FT_EXPECTED_COUNTERS,
-    FT_EXPECTED_JSON, /* a JSON file of a checkpoint */
+    FT_EXPECTED_JSON,      /* a JSON file of a checkpoint */
+    FT_EXPECTED_TOKENIZER, /* another file of its tokenizer */
 } ft_expected_file;
 
 /*

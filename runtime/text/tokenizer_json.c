@@ -12,7 +12,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/text/vocabulary_json.h"
+#include "runtime/text/tables/vocabulary_json.h"
 
 #include <stdlib.h>
 #include <string.h>

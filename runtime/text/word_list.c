@@ -1,7 +1,7 @@
 /*
  * word_list.c - a word-level tokenizer: a vocabulary of whole words.
  *
- * It generates an equivalent tokenizer.json: a WordPiece model in which no word has a second piece.
+ * It generates an equivalent tokenizer.json.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -83,13 +83,12 @@ static json_t *post_processor(const char *end, int32_t id)
 static json_t *make_tokenizer_json(json_t *words, int32_t end, const int32_t *special,
                                    size_t n_special)
 {
-    return json_pack("{ss so sn s{ss s{ss} ss sb} so sn s{ss ss ss si sO}}", "version", "1.0",
+    return json_pack("{ss so sn s{ss s{ss} ss sb} so sn s{ss ss sO}}", "version", "1.0",
                      "added_tokens", added_tokens(words, special, n_special), "normalizer",
                      "pre_tokenizer", "type", "Split", "pattern", "Regex", "\\s+", "behavior",
                      "Removed", "invert", 0, "post_processor",
                      post_processor(word_of(words, end), end), "decoder", "model", "type",
-                     "WordPiece", "unk_token", "<unk>", "continuing_subword_prefix", "\n",
-                     "max_input_chars_per_word", 1 << 20, "vocab", words);
+                     "WordLevel", "unk_token", "<unk>", "vocab", words);
 }
 
 static ft_status parse(ft_tokenizer **out, json_t *tokenizer, ft_error *err)

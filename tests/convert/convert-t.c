@@ -9,6 +9,7 @@
 #include "runtime/mem.h"
 #include "tests/lib/models/converted.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/models/tiny_tokenizer.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>
@@ -329,6 +330,15 @@ static void test_unused(void)
     tiny_remove(&t);
 }
 
+static bool has_file(const ft_artifact *a, const char *name, const char *text)
+{
+    const void *data;
+    size_t bytes;
+    ft_error err;
+    return a != NULL && ft_artifact_file(a, name, &data, &bytes, &err) == FT_OK &&
+           bytes == strlen(text) && memcmp(data, text, bytes) == 0;
+}
+
 static void test_tokenizer(void)
 {
     tiny t;
@@ -339,18 +349,53 @@ static void test_tokenizer(void)
         "a note reports a missing tokenizer");
     ft_conversion_close(conversion);
 
-    static const char text[] = "{\"any\": [1, 2, 3]}\n";
+    char *text = edited(tiny_json, "", "");
     tiny_write_file(&t, "tokenizer.json", text);
     ft_artifact *a = converted(&t, &keep);
-    const void *data;
-    size_t bytes;
-    ft_error err;
-    ok(a != NULL && ft_artifact_file(a, "tokenizer.json", &data, &bytes, &err) == FT_OK &&
-           bytes == strlen(text) && memcmp(data, text, bytes) == 0,
-       "tokenizer.json is copied into the artifact");
+    ok(has_file(a, "tokenizer.json", text), "tokenizer.json is copied into the artifact");
     ok(a != NULL && ft_artifact_find_file(a, "config.json") != NULL,
        "config.json is copied into the artifact");
     ft_artifact_close(a);
+    free(text);
+    tiny_remove(&t);
+}
+
+/* The tokenizer's problems are found at conversion, and the option to leave it out is named. */
+static void test_unusable_tokenizer(void)
+{
+    static const ft_convert_options ids_only = { .no_tokenizer = true };
+    tiny t;
+    tiny_make(&t, TINY_BERT, "");
+    char *text = edited(tiny_json, "'WordPiece'", "'Guess'");
+    tiny_write_file(&t, "tokenizer.json", text);
+    ok(converted(&t, &keep) == NULL, "a tokenizer.json that cannot be used is refused");
+    has(converted_problem(0), "tokenizer.json: model.type: found \"Guess\", expected",
+        "the error names the component that cannot be used");
+    has(converted_problem(0), "--no-tokenizer leaves the tokenizer out",
+        "the error names the option that leaves the tokenizer out");
+    ft_conversion *conversion = converted_open(&t, &ids_only);
+    ok(conversion != NULL && conversion->n_files == 1, "no_tokenizer leaves the tokenizer out");
+    has(conversion->notes.message[0].text, "the artifact will take token ids",
+        "a note says that the artifact takes token ids");
+    ft_conversion_close(conversion);
+    free(text);
+    tiny_remove(&t);
+}
+
+static void test_made_tokenizer(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_BERT, "");
+    tiny_write(&t);
+    tiny_write_file(&t, "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n");
+    ft_conversion *conversion = converted_open(&t, &keep);
+    if (conversion == NULL)
+        bail_out("%s", converted_problem(0));
+    ok(conversion->n_files == 2 && strcmp(conversion->file[1].name, "tokenizer.json") == 0,
+       "a vocab.txt becomes the tokenizer.json of the artifact");
+    has(conversion->notes.message[0].text, "made from the files of a BertTokenizer",
+        "a note tells the class of the tokenizer");
+    ft_conversion_close(conversion);
     tiny_remove(&t);
 }
 
@@ -418,6 +463,8 @@ int main(void)
     test_sentence();
     test_unused();
     test_tokenizer();
+    test_unusable_tokenizer();
+    test_made_tokenizer();
     test_files();
     test_reproducible();
     return done_testing();

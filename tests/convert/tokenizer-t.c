@@ -197,6 +197,7 @@ static const bad_file bad_files[] = {
     { "GPT2Tokenizer", "added_tokens.json", "{\"<x>\": \"3\"}", "added_tokens.json: \"<x>\" has no id" },
     { "LlamaTokenizer", "vocab.txt", "[UNK]\n", "no tokenizer.model and no tokenizer.json: a LlamaTokenizer is made from tokenizer.model" },
     { "PerceiverTokenizer", "vocab.txt", "[UNK]\n", "tokenizers of class PerceiverTokenizer are not made from other files" },
+    { "BertTokenizer", "vocab.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "vocab.txt: looks like a Git LFS pointer: expected a file of a tokenizer; only the pointer" },
     { NULL, "vocab.txt", "[UNK]\n", "neither tokenizer_config.json nor config.json has a tokenizer_class" },
 };
 /* clang-format on */

@@ -13,6 +13,7 @@
 #include "tests/lib/models/converted.h"
 #include "tests/lib/golden.h"
 #include "tests/lib/models/translator_file.h"
+#include "tests/lib/models/tiny_tokenizer.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>
@@ -323,6 +324,8 @@ static void test_bound(const char *variant, int32_t rows, int32_t cols)
 
 /* ---- Copied files -------------------------------------------------------------------------- */
 
+static const ft_convert_options ids_only = { .no_tokenizer = true };
+
 static bool carries(const ft_artifact *artifact, const char *file)
 {
     return artifact != NULL && ft_artifact_find_file(artifact, file) != NULL;
@@ -334,7 +337,7 @@ static void test_files(void)
     make(&t, "m2m");
     tiny_write_file(&t, "generation_config.json",
                     "{\"decoder_start_token_id\": 7, \"forced_bos_token_id\": [9]}");
-    tiny_write_file(&t, "vocab.json", "{\"one\": 4}");
+    tiny_write_file(&t, "vocab.json", "{\"one\": 0}");
     ft_artifact *a = converted(&t, &keep);
     ok(carries(a, "vocab.json") && carries(a, "generation_config.json"),
        "vocab.json and generation_config.json are copied into the artifact");
@@ -343,10 +346,17 @@ static void test_files(void)
        "the start tokens of generation_config.json are read");
     ft_artifact_close(a);
     tiny_write_file(&t, "sentencepiece.bpe.model", "");
-    a = converted(&t, &keep);
-    ok(a != NULL && !carries(a, "vocab.json"), "a vocab.json of subword pieces is not copied");
+    ok(converted(&t, &keep) == NULL,
+       "a translator with a malformed SentencePiece model is refused");
+    has(converted_problem(0), "found 0 pieces of type UNKNOWN in 0, expected one",
+        "the error tells what is wrong with the SentencePiece model");
+    a = converted(&t, &ids_only);
+    ok(a != NULL && !carries(a, "vocab.json") && !carries(a, "tokenizer.json"),
+       "with no_tokenizer neither vocab.json nor the SentencePiece model is read");
     ft_artifact_close(a);
-    tiny_write_file(&t, "tokenizer.json", "{}");
+    char *json = edited(tiny_bpe_json, "", "");
+    tiny_write_file(&t, "tokenizer.json", json);
+    free(json);
     a = converted(&t, &keep);
     ok(carries(a, "tokenizer.json") && !carries(a, "vocab.json"),
        "vocab.json is not copied beside tokenizer.json");

@@ -49,6 +49,15 @@ quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 2.coun
 
 starved 17 'ft-convert' "$convert" -q --json -i llama -o written/llama.ft
 starved 17 'ft-convert -n' "$convert" -q -n -i bert
+sources=$FT_SRCDIR/tests/golden/tokenizer-sources
+cp -r bert words
+rm words/tokenizer.json
+cp "$sources/uncased.txt" words/vocab.txt
+cp -r llama pieces
+rm pieces/tokenizer.json
+cp "$sources/llama.model" pieces/tokenizer.model
+starved 31 'ft-convert with a vocab.txt' "$convert" -q -n -i words
+starved 31 'ft-convert with a SentencePiece model' "$convert" -q -n -i pieces
 set -- "$calibrate" -q -i bert.ft -t 1
 starved 11 'ft-calibrate --save-counters' "$@" -d samples.safetensors --save-counters written/1.counters
 starved 37 'ft-calibrate --merge' "$@" -o written/int8.ft --merge 1.counters 2.counters

@@ -15,6 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+void ft_tokenizer_draft_init(ft_tokenizer_draft *draft, const ft_tokenizer_source *source)
+{
+    *draft = (ft_tokenizer_draft){ .source = source,
+                                   .normalizer = json_null(),
+                                   .pre_tokenizer = json_null(),
+                                   .post_processor = json_null(),
+                                   .decoder = json_null() };
+}
+
 void ft_tokenizer_draft_fini(ft_tokenizer_draft *draft)
 {
     ft_vocabulary_fini(&draft->vocabulary);
@@ -260,24 +269,18 @@ static json_t *sort_added(json_t *list)
     return sorted;
 }
 
-/* Moves a component into the file. */
-static void set_component(json_t **file, const char *key, json_t **component)
-{
-    ft_json_set(file, key, *component != NULL ? *component : json_null());
-    *component = NULL;
-}
-
 json_t *ft_tokenizer_draft_finish(ft_tokenizer_draft *draft)
 {
     json_t *file = json_pack("{ss sn sn}", "version", "1.0", "truncation", "padding");
     json_t *added = sort_added(draft->added);
     draft->added = NULL;
     ft_json_set(&file, "added_tokens", added);
-    set_component(&file, "normalizer", &draft->normalizer);
-    set_component(&file, "pre_tokenizer", &draft->pre_tokenizer);
-    set_component(&file, "post_processor", &draft->post_processor);
-    set_component(&file, "decoder", &draft->decoder);
+    ft_json_set(&file, "normalizer", draft->normalizer);
+    ft_json_set(&file, "pre_tokenizer", draft->pre_tokenizer);
+    ft_json_set(&file, "post_processor", draft->post_processor);
+    ft_json_set(&file, "decoder", draft->decoder);
     ft_json_set(&file, "model", draft->model);
-    draft->model = NULL;
+    draft->normalizer = draft->pre_tokenizer = draft->post_processor = NULL;
+    draft->decoder = draft->model = NULL;
     return file;
 }

@@ -9,10 +9,7 @@
 #include "convert/tokenizer/draft/source.h"
 #include "runtime/text/models/vocabulary.h"
 
-/*
- * Zero-initialized means empty. The components are owned, and NULL means null in the file; those of
- * the tokenizer's class set them.
- */
+/* The tokenizer's class sets the components, which are owned; NULL means out of memory. */
 typedef struct ft_tokenizer_draft {
     const ft_tokenizer_source *source;
     ft_vocabulary vocabulary; /* of the model and the added tokens */
@@ -20,6 +17,8 @@ typedef struct ft_tokenizer_draft {
     json_t *normalizer, *pre_tokenizer, *model, *post_processor, *decoder;
 } ft_tokenizer_draft;
 
+/* Empty, with null for each component but the model. */
+void ft_tokenizer_draft_init(ft_tokenizer_draft *draft, const ft_tokenizer_source *source);
 void ft_tokenizer_draft_fini(ft_tokenizer_draft *draft);
 
 /* ---- Vocabulary ----------------------------------------------------------------------------- */

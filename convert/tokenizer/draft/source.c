@@ -9,6 +9,7 @@
 
 #include "convert/checkpoint/text_file.h"
 #include "runtime/base/utf8.h"
+#include "runtime/container/file_type.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -37,10 +38,23 @@ static char *path_of(const ft_tokenizer_source *source, const char *file)
 bool ft_tokenizer_source_has(const ft_tokenizer_source *source, const char *file)
 {
     struct stat about;
-    char *path = path_of(source, file);
-    bool found = path != NULL && stat(path, &about) == 0 && S_ISREG(about.st_mode);
-    free(path);
-    return found;
+    char path[4096];
+    int bytes = snprintf(path, sizeof path, "%s/%s", source->folder, file);
+    return bytes > 0 && (size_t) bytes < sizeof path && stat(path, &about) == 0 &&
+           S_ISREG(about.st_mode);
+}
+
+/* A pointer of Git LFS, a web page, or for JSON anything else; files of SentencePiece look random.
+ */
+static ft_status reject_wrong_file(const char *file, const char *text, size_t bytes, ft_error *err)
+{
+    const char *end = strrchr(file, '.');
+    bool json = end != NULL && strcmp(end, ".json") == 0;
+    ft_file_kind kind = ft_detect_file_kind(text, bytes);
+    if (!json && kind != FT_FILE_LFS && kind != FT_FILE_HTML)
+        return FT_OK;
+    return ft_explain_wrong_bytes(file, text, bytes,
+                                  json ? FT_EXPECTED_JSON : FT_EXPECTED_TOKENIZER, FT_OK, err);
 }
 
 ft_status ft_tokenizer_source_read(const ft_tokenizer_source *source, const char *file, char **text,
@@ -51,6 +65,13 @@ ft_status ft_tokenizer_source_read(const ft_tokenizer_source *source, const char
         return ft_fail(source->err, FT_ENOMEM, "%s: no memory", file);
     ft_status rc = ft_text_file_read(path, text, bytes, source->err);
     free(path);
+    if (rc != FT_OK)
+        return rc;
+    rc = reject_wrong_file(file, *text, *bytes, source->err);
+    if (rc != FT_OK) {
+        free(*text);
+        *text = NULL;
+    }
     return rc;
 }
 

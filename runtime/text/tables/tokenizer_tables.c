@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "runtime/text/vocabulary_json.h"
+#include "runtime/text/tables/vocabulary_json.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_RUNTIME_TEXT_VOCABULARY_JSON_H
-#define FT_RUNTIME_TEXT_VOCABULARY_JSON_H
+#ifndef FT_RUNTIME_TEXT_TABLES_VOCABULARY_JSON_H
+#define FT_RUNTIME_TEXT_TABLES_VOCABULARY_JSON_H
 
 #include "runtime/text/models/bpe.h"
 

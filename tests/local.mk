@@ -300,6 +300,7 @@ fuzz_targets = \
 	tests/fuzz/shard_index.t \
 	tests/fuzz/texts.t \
 	tests/fuzz/tokenizer.t \
+	tests/fuzz/tokenizer_files.t \
 	tests/fuzz/words.t
 fuzz_common = tests/fuzz/fuzz.h tests/fuzz/mutate.c tests/fuzz/mutate.h
 if WITH_FUZZ
@@ -339,6 +340,8 @@ tests_fuzz_texts_t_SOURCES = tests/fuzz/texts.c $(fuzz_common)
 tests_fuzz_texts_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
 tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_tokenizer_files_t_SOURCES = tests/fuzz/tokenizer_files.c $(fuzz_common)
+tests_fuzz_tokenizer_files_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_words_t_SOURCES = tests/fuzz/words.c $(fuzz_common)
 tests_fuzz_words_t_LDFLAGS = $(fuzz_ldflags)
 

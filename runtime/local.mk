@@ -114,6 +114,10 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/stop_text.c runtime/text/stop_text.h \
 	runtime/tensor.c runtime/tensor.h \
 	runtime/base/strbuf.c runtime/base/strbuf.h \
+	runtime/text/models/byte_tokens.h \
+	runtime/text/models/piece_trie.c runtime/text/models/piece_trie.h \
+	runtime/text/models/unigram.c runtime/text/models/unigram.h \
+	runtime/text/models/word_level.h \
 	runtime/text/models/model.c runtime/text/models/model.h \
 	runtime/text/models/token_list.c runtime/text/models/token_list.h \
 	runtime/text/tokenizer.c runtime/text/tokenizer.h \
@@ -126,6 +130,8 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/unicode/unicode.c runtime/text/unicode/unicode.h \
 	runtime/base/utf8.h \
 	runtime/text/models/vocabulary.c runtime/text/models/vocabulary.h \
+	runtime/text/tables/model_json.c runtime/text/tables/model_json.h \
+	runtime/text/tables/scores_json.c \
 	runtime/text/tables/vocabulary_json.c runtime/text/tables/vocabulary_json.h \
 	runtime/text/word_list.c runtime/text/word_list.h \
 	runtime/text/models/wordpiece.c runtime/text/models/wordpiece.h \

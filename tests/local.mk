@@ -61,6 +61,7 @@ c_tests = \
 	tests/text/bpe_json.t \
 	tests/text/characters.t \
 	tests/text/languages.t \
+	tests/text/models.t \
 	tests/text/chat.t \
 	tests/ops/check.t \
 	tests/convert/checkpoint.t \

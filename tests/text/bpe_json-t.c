@@ -103,6 +103,7 @@ static void test_malformed(void)
         { "'b': 1", "'b': 1,", "model.vocab: file byte 678: expected a string, found ','" },
         { "'unk_token': null", "'unk_token': 'z'", "unk_token: found \"z\", expected a token of" },
         { "'unk_token': null", "'unk_token': 1", "model.unk_token: found 1, expected a string" },
+        { "'ignore_merges'", "'unknown_from': 3, 'ignore_merges'", "model.unk_token: found null, expected a token, which unknown_from needs" },
         { "'fuse_unk': false", "'fuse_unk': 0", "model.fuse_unk: found 0, expected true or" },
         { "{'type': 'NFC'}", "{'type': 'Replace', 'pattern': ' ', 'content': ''}",
           "normalizer.pattern: found \" \", expected an object" },
@@ -121,9 +122,8 @@ static void test_malformed(void)
 static void test_unsupported(void)
 {
     static const bad_edit edits[] = {
-        { "'dropout': null", "'dropout': 0.1", "model.dropout: found 0.1, expected null" },
-        { "_prefix': null", "_prefix': '##'", "continuing_subword_prefix: found \"##\", expected" },
-        { "_suffix': null", "_suffix': '</w>'", "end_of_word_suffix: found \"</w>\", expected nu" },
+        { "'dropout': null", "'dropout': 0.1", "model.dropout: found 0.1, expected null or 0" },
+        { "_prefix': null", "_prefix': '\u00e9'", "continuing_subword_prefix: found \"\\u00E9\", expected at most 64 ASCII" },
         { "'merges': [", "'merges': 5, 'x': [", "model.x: found [\"a b\", [\"ab\", " },
         { "'fuse_unk'", "'x': 1, 'fuse_unk'", "model.x: found 1, expected no such field" },
         { "{'type': 'NFC'}", "{'type': 'NFCC'}",

@@ -125,7 +125,7 @@ static void test_unsupported(void)
     static const bad_edit edits[] = {
         { "'1.0'", "'2.0'", "t.json: version: found \"2.0\", expected \"1.0\"" },
         { "'version'", "'versions'", "t.json: versions: found \"1.0\", expected no such field" },
-        { "'WordPiece'", "'Unigram'", "model.type: found \"Unigram\", expected WordPiece or BPE" },
+        { "'WordPiece'", "'Guess'", "model.type: found \"Guess\", expected BPE, Unigram, WordLevel or WordPiece" },
         { "'vocab'", "'dropout': 0.5, 'vocab'", "model.dropout: found 0.5, expected no such" },
         { "'BertNormalizer'", "'NFKCC'", "normalizer.type: found \"NFKCC\", expected" },
         { "'clean_text'", "'clean': 1, 'clean_text'", "normalizer.clean: found 1, expected no" },

@@ -14,8 +14,8 @@
 #include "runtime/mem.h"
 #include "runtime/base/utf8.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MERGED = -1, MIN_CAPACITY = 64 };
 #define NO_SYMBOL UINT32_MAX
@@ -40,13 +40,8 @@ static int32_t id_of(const ft_vocabulary *vocabulary, const char *text, size_t b
     return token == NULL || token->foreign ? -1 : token->id;
 }
 
-static void find_byte_and_char_ids(ft_bpe *bpe, const ft_vocabulary *vocabulary)
+static void find_char_ids(ft_bpe *bpe, const ft_vocabulary *vocabulary)
 {
-    for (unsigned byte = 0; byte < 256; byte++) {
-        char name[8];
-        snprintf(name, sizeof name, "<0x%02X>", byte);
-        bpe->byte_id[byte] = id_of(vocabulary, name, 6);
-    }
     for (uint32_t c = 0; c < FT_BYTE_CHARS_END; c++) {
         char utf8[2] = { (char) c, 0 };
         if (c >= 0x80) {
@@ -67,16 +62,21 @@ bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_bpe_merg
     if (bpe->merge == NULL)
         return false;
     bpe->n_slots = slots;
+    bpe->affix_bytes = (bpe->prefix == NULL ? 0 : strlen(bpe->prefix)) +
+                       (bpe->suffix == NULL ? 0 : strlen(bpe->suffix));
     ft_random_hash_key(bpe->key);
     for (size_t i = 0; i < n_merges; i++)
         *find_merge(bpe, merge[i].left, merge[i].right) = merge[i];
-    find_byte_and_char_ids(bpe, vocabulary);
+    ft_byte_tokens_find(vocabulary, bpe->byte_id);
+    find_char_ids(bpe, vocabulary);
     return true;
 }
 
 void ft_bpe_fini(ft_bpe *bpe)
 {
     free(bpe->merge);
+    free(bpe->prefix);
+    free(bpe->suffix);
     *bpe = (ft_bpe){ 0 };
 }
 
@@ -161,31 +161,71 @@ static bool add_byte_tokens(const ft_bpe *bpe, ft_bpe_workspace *workspace, cons
     return true;
 }
 
+/* What a character is called in the vocabulary: with the prefix or the suffix of its place. */
+static bool name_character(const ft_bpe *bpe, ft_strbuf *name, const char *text, size_t bytes,
+                           bool first, bool last)
+{
+    const char *prefix = first || bpe->prefix == NULL ? "" : bpe->prefix;
+    const char *suffix = !last || bpe->suffix == NULL ? "" : bpe->suffix;
+    name->bytes = 0;
+    return ft_strbuf_append(name, prefix, strlen(prefix)) && ft_strbuf_append(name, text, bytes) &&
+           ft_strbuf_append(name, suffix, strlen(suffix));
+}
+
+/* A character of a word and its name in the vocabulary. */
+typedef struct {
+    int32_t id; /* -1: unknown */
+    size_t bytes;
+    const char *name, *name_end;
+} character;
+
+static bool next_character(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
+                           const char *text, const char *end, ft_strbuf *name, character *out)
+{
+    const char *next = text;
+    uint32_t c = ft_utf8_decode_next(&next);
+    bool plain = (bpe->prefix == NULL || text == word) && (bpe->suffix == NULL || next < end);
+    *out = (character){ .bytes = (size_t) (next - text), .name = text, .name_end = next };
+    if (plain && c < FT_BYTE_CHARS_END) {
+        out->id = bpe->char_id[c];
+        return true;
+    }
+    if (!plain) {
+        if (!name_character(bpe, name, text, out->bytes, text == word, next == end))
+            return false;
+        out->name = name->data;
+        out->name_end = name->data + name->bytes;
+    }
+    out->id = id_of(vocabulary, out->name, (size_t) (out->name_end - out->name));
+    return true;
+}
+
 /*
  * Add the initial symbols of a word. An unknown token is delayed until the next character, with
  * which it may be fused; byte tokens overtake it, as in the `tokenizers` library.
  */
-static void add_characters(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *text,
+static bool add_characters(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
                            const char *end, ft_bpe_workspace *workspace)
 {
     size_t pending = 0; /* bytes of a delayed unknown token */
-    for (const char *next = text; text < end; text = next) {
-        uint32_t c = ft_utf8_decode_next(&next);
-        int32_t id = c < FT_BYTE_CHARS_END ? bpe->char_id[c]
-                                           : id_of(vocabulary, text, (size_t) (next - text));
-        if (id < 0 && bpe->byte_fallback && add_byte_tokens(bpe, workspace, text, next))
+    character c;
+    for (const char *text = word; text < end; text += c.bytes) {
+        if (!next_character(bpe, vocabulary, word, text, end, &workspace->name, &c))
+            return false;
+        if (c.id < 0 && bpe->byte_fallback && add_byte_tokens(bpe, workspace, c.name, c.name_end))
             continue;
-        if (pending > 0 && (id >= 0 || !bpe->fuse_unknown)) {
+        if (pending > 0 && (c.id >= 0 || !bpe->fuse_unknown)) {
             add_symbol(workspace, bpe->unknown, pending);
             pending = 0;
         }
-        if (id >= 0)
-            add_symbol(workspace, id, (size_t) (next - text));
+        if (c.id >= 0)
+            add_symbol(workspace, c.id, c.bytes);
         else if (bpe->unknown >= 0)
-            pending += (size_t) (next - text);
+            pending += c.bytes;
     }
     if (pending > 0)
         add_symbol(workspace, bpe->unknown, pending);
+    return true;
 }
 
 /* Merge two neighbours into `id`. */
@@ -230,12 +270,14 @@ static void merge_all(const ft_bpe *bpe, ft_bpe_workspace *workspace)
 }
 
 /* Dropped characters count for nothing: as in the `tokenizers` library, later ranges move up. */
-static void append_tokens(const ft_bpe_workspace *workspace, ft_token_list *tokens)
+static void append_tokens(const ft_bpe *bpe, const ft_bpe_workspace *workspace,
+                          ft_token_list *tokens)
 {
     size_t start = 0;
     for (uint32_t i = 0; i != NO_SYMBOL; i = workspace->symbol[i].next) {
         const ft_bpe_symbol *symbol = &workspace->symbol[i];
-        ft_token_list_append(tokens, symbol->id, start, start + symbol->bytes);
+        ft_token_list_append(tokens, symbol->id < bpe->unknown_from ? symbol->id : bpe->unknown,
+                             start, start + symbol->bytes);
         start += symbol->bytes;
     }
 }
@@ -243,21 +285,24 @@ static void append_tokens(const ft_bpe_workspace *workspace, ft_token_list *toke
 ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
                         size_t bytes, ft_bpe_workspace *workspace, ft_token_list *tokens)
 {
+    const size_t affixes = bpe->affix_bytes;
     int32_t word_id = bpe->ignore_merges ? id_of(vocabulary, word, bytes) : -1;
     if (word_id >= 0) {
-        ft_token_list_append(tokens, word_id, 0, bytes);
+        ft_token_list_append(tokens, word_id < bpe->unknown_from ? word_id : bpe->unknown, 0,
+                             bytes);
         return FT_OK;
     }
-    /* A character gives at most as many symbols as it has bytes; symbol positions have 32 bits. */
-    if (bytes >= NO_SYMBOL || !reserve(workspace, bytes))
+    /* A character gives at most as many symbols as its name has bytes; positions have 32 bits. */
+    if (bytes >= NO_SYMBOL / (affixes + 1) || !reserve(workspace, bytes * (affixes + 1)))
         return FT_ENOMEM;
     workspace->n_symbols = 0;
-    add_characters(bpe, vocabulary, word, word + bytes, workspace);
+    if (!add_characters(bpe, vocabulary, word, word + bytes, workspace))
+        return FT_ENOMEM;
     if (workspace->n_symbols == 0)
         return FT_OK;
     workspace->symbol[workspace->n_symbols - 1].next = NO_SYMBOL;
     merge_all(bpe, workspace);
-    append_tokens(workspace, tokens);
+    append_tokens(bpe, workspace, tokens);
     return FT_OK;
 }
 
@@ -265,5 +310,6 @@ void ft_bpe_workspace_fini(ft_bpe_workspace *workspace)
 {
     free(workspace->symbol);
     free(workspace->heap);
+    ft_strbuf_fini(&workspace->name);
     *workspace = (ft_bpe_workspace){ 0 };
 }

@@ -8,6 +8,7 @@
 #define FT_RUNTIME_TEXT_MODELS_BPE_H
 
 #include "runtime/text/unicode/byte_chars.h"
+#include "runtime/text/models/byte_tokens.h"
 #include "runtime/text/models/token_list.h"
 #include "runtime/text/models/vocabulary.h"
 
@@ -19,10 +20,14 @@ typedef struct ft_bpe_merge {
 } ft_bpe_merge;
 
 typedef struct ft_bpe {
-    bool ignore_merges;  /* a word in the vocabulary is one token, even if no merges produce it */
-    bool byte_fallback;  /* an unknown character is encoded as byte tokens, "<0xE2>" */
-    bool fuse_unknown;   /* consecutive unknown characters are one token */
-    int32_t unknown;     /* id of the unknown token; -1: unknown characters are dropped */
+    bool ignore_merges;   /* a word in the vocabulary is one token, even if no merges produce it */
+    bool byte_fallback;   /* an unknown character is encoded as byte tokens, "<0xE2>" */
+    bool fuse_unknown;    /* consecutive unknown characters are one token */
+    int32_t unknown;      /* id of the unknown token; -1: unknown characters are dropped */
+    int32_t unknown_from; /* tokens of ids from here on are encoded as unknown; INT32_MAX: none */
+    char *prefix; /* of all characters of a word but the first, in the vocabulary; NULL: none */
+    char *suffix; /* of the last one; the same */
+    size_t affix_bytes;  /* of both */
     ft_bpe_merge *merge; /* hash table with linear probing, at most half full */
     size_t n_slots;      /* a power of two, or 0 */
     uint64_t key[2];     /* of the hash */
@@ -56,6 +61,7 @@ typedef struct ft_bpe_workspace {
     ft_bpe_symbol *symbol;
     ft_bpe_pair *heap; /* twice as many as symbols */
     size_t capacity, n_symbols, n_pairs;
+    ft_strbuf name; /* of a character with its prefix and suffix */
 } ft_bpe_workspace;
 void ft_bpe_workspace_fini(ft_bpe_workspace *workspace);
 

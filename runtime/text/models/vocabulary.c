@@ -86,15 +86,17 @@ static bool fits_offsets(const ft_vocabulary *v, size_t bytes)
     return bytes <= UINT32_MAX && v->text.bytes <= UINT32_MAX - bytes;
 }
 
-ft_status ft_vocabulary_add(ft_vocabulary *v, const char *text, size_t bytes, int32_t id)
+/* Make room for one more token. */
+static bool reserve_token(ft_vocabulary *v)
 {
-    if ((v->count >= v->n_slots / 2 && !grow_slots(v)) ||
-        (v->count == v->capacity && !grow_tokens(v)))
-        return FT_ENOMEM;
-    uint32_t hash = hash_of(v, text, bytes);
-    ft_vocabulary_slot *slot = find_slot(v, text, bytes, hash);
-    if (slot->token != 0)
-        return FT_EARG;
+    return (v->count < v->n_slots / 2 || grow_slots(v)) &&
+           (v->count < v->capacity || grow_tokens(v));
+}
+
+/* Append a token, to which the slot of its text then leads. */
+static ft_status append_token(ft_vocabulary *v, const char *text, size_t bytes, int32_t id,
+                              ft_vocabulary_slot *slot, uint32_t hash)
+{
     uint32_t start = (uint32_t) v->text.bytes;
     /* One byte more, so that the empty text has an address too. */
     if (!fits_offsets(v, bytes) || !ft_strbuf_reserve(&v->text, bytes + 1) ||
@@ -107,6 +109,23 @@ ft_status ft_vocabulary_add(ft_vocabulary *v, const char *text, size_t bytes, in
                                                   .id = id };
     *slot = (ft_vocabulary_slot){ .hash = hash, .token = (uint32_t) v->count };
     return FT_OK;
+}
+
+ft_status ft_vocabulary_add(ft_vocabulary *v, const char *text, size_t bytes, int32_t id)
+{
+    if (!reserve_token(v))
+        return FT_ENOMEM;
+    uint32_t hash = hash_of(v, text, bytes);
+    ft_vocabulary_slot *slot = find_slot(v, text, bytes, hash);
+    return slot->token != 0 ? FT_EARG : append_token(v, text, bytes, id, slot, hash);
+}
+
+ft_status ft_vocabulary_add_last(ft_vocabulary *v, const char *text, size_t bytes, int32_t id)
+{
+    if (!reserve_token(v))
+        return FT_ENOMEM;
+    uint32_t hash = hash_of(v, text, bytes);
+    return append_token(v, text, bytes, id, find_slot(v, text, bytes, hash), hash);
 }
 
 bool ft_vocabulary_set_decoded(ft_vocabulary *v, ft_vocabulary_token *token, const char *text,

@@ -46,6 +46,9 @@ void ft_vocabulary_fini(ft_vocabulary *vocabulary);
  * ft_vocabulary_sort() enables lookup by id; it returns false when out of memory.
  */
 ft_status ft_vocabulary_add(ft_vocabulary *vocabulary, const char *text, size_t bytes, int32_t id);
+/* Add a token whose text may exist: then the new one is found by it. FT_ENOMEM, without text. */
+ft_status ft_vocabulary_add_last(ft_vocabulary *vocabulary, const char *text, size_t bytes,
+                                 int32_t id);
 FT_MUST_USE bool ft_vocabulary_sort(ft_vocabulary *vocabulary);
 
 /* Set a decoded text that differs from the token's own; false when out of memory. */

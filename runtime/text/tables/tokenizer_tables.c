@@ -79,11 +79,13 @@ static bool find_member(cursor *g, const char *key)
     return false;
 }
 
-/* The member `key` of the model that starts at `model`, if its value starts with `open`. */
-static ft_json_span find_table(const ft_tokenizer_tables *tables, cursor model, const char *key,
-                               char open)
+/* The member `key` of the model that starts at `model`, if it is an object or an array. */
+static ft_json_span find_table(const ft_tokenizer_tables *tables, cursor model, const char *key)
 {
-    if (!find_member(&model, key) || skip_spaces(&model) != open)
+    if (!find_member(&model, key))
+        return (ft_json_span){ 0 };
+    char open = skip_spaces(&model);
+    if (open != '{' && open != '[')
         return (ft_json_span){ 0 };
     size_t start = (size_t) (model.at - tables->json);
     skip_value(&model);
@@ -95,8 +97,8 @@ void ft_tokenizer_tables_find(ft_tokenizer_tables *tables)
     cursor model = { tables->json, tables->json + tables->bytes };
     if (!find_member(&model, "model"))
         return;
-    tables->vocab = find_table(tables, model, "vocab", '{');
-    tables->merges = find_table(tables, model, "merges", '[');
+    tables->vocab = find_table(tables, model, "vocab");
+    tables->merges = find_table(tables, model, "merges");
 }
 
 /* ---- The rest ----------------------------------------------------------------------------- */

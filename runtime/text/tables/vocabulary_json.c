@@ -114,6 +114,7 @@ typedef struct {
     ft_bpe_merge *merge;
     size_t count, capacity;
     ft_strbuf merged; /* the concatenation of a pair */
+    size_t prefix;    /* bytes that the right token of a pair starts with, which merging removes */
     size_t last;      /* index of the token that the last pair merges into */
 } merge_list;
 
@@ -159,10 +160,11 @@ static ft_status add_merge(const reader *r, merge_list *list, const char *left, 
     size_t left_index = 0, right_index = 0;
     int32_t id = 0;
     const ft_vocabulary_token *token = list->vocabulary->token;
+    const size_t cut = ft_min_size(list->prefix, right_bytes);
     list->merged.bytes = 0;
     if ((list->count == list->capacity && !grow(list)) ||
         !ft_strbuf_append(&list->merged, left, left_bytes) ||
-        !ft_strbuf_append(&list->merged, right, right_bytes))
+        !ft_strbuf_append(&list->merged, right + cut, right_bytes - cut))
         return no_memory(r);
     FT_TRY(find_token_index(r, list, left, left_bytes, &left_index));
     FT_TRY(find_token_index(r, list, right, right_bytes, &right_index));
@@ -218,7 +220,8 @@ ft_status ft_json_read_merges(const ft_tokenizer_tables *tables, const ft_vocabu
                               ft_bpe *bpe, ft_error *err)
 {
     reader r;
-    merge_list list = { .vocabulary = vocabulary };
+    merge_list list = { .vocabulary = vocabulary,
+                        .prefix = bpe->prefix == NULL ? 0 : strlen(bpe->prefix) };
     ft_status rc = open_reader(&r, tables, tables->merges, "model.merges", err);
     if (rc == FT_OK)
         rc = read_merges(&r, &list);

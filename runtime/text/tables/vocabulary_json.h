@@ -11,6 +11,7 @@
 #define FT_RUNTIME_TEXT_TABLES_VOCABULARY_JSON_H
 
 #include "runtime/text/models/bpe.h"
+#include "runtime/text/models/unigram.h"
 
 /* A value's range in the text; both 0 when it is absent. */
 typedef struct ft_json_span {
@@ -37,9 +38,15 @@ FT_MUST_USE bool ft_tokenizer_tables_strip(const ft_tokenizer_tables *tables, ft
 void ft_tokenizer_tables_line_column(const ft_tokenizer_tables *tables, size_t at, int *line,
                                      int *column);
 
-/* Read the tables into an empty vocabulary, and into a BPE model whose flags are set. */
+/*
+ * Read the tables into an empty vocabulary, the trie of a Unigram model, and a BPE model whose
+ * flags are set.
+ */
 FT_MUST_USE ft_status ft_json_read_vocabulary(const ft_tokenizer_tables *tables,
                                               ft_vocabulary *vocabulary, ft_error *err);
+FT_MUST_USE ft_status ft_json_read_scores(const ft_tokenizer_tables *tables,
+                                          ft_vocabulary *vocabulary, ft_unigram *unigram,
+                                          ft_error *err);
 FT_MUST_USE ft_status ft_json_read_merges(const ft_tokenizer_tables *tables,
                                           const ft_vocabulary *vocabulary, ft_bpe *bpe,
                                           ft_error *err);

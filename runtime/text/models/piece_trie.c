@@ -107,14 +107,18 @@ static ft_status add_block(builder *b)
 /* A base in the block for all of these bytes, or -1. */
 static int64_t find_base(const open_block *block, const unsigned char *byte, size_t count)
 {
+    if (count == 1) /* the usual case: any free unit will do */
+        return (int64_t) block->start + (first_bit(&block->free) ^ byte[0]);
     bitmap fits = permute(&block->free, byte[0]);
     for (size_t i = 1; i < count; i++) {
         bitmap next = permute(&block->free, byte[i]);
+        uint64_t any = 0;
         for (int k = 0; k < WORDS; k++)
-            fits.word[k] &= next.word[k];
+            any |= fits.word[k] &= next.word[k];
+        if (any == 0)
+            return -1;
     }
-    int bit = first_bit(&fits);
-    return bit < 0 ? -1 : (int64_t) block->start + bit;
+    return (int64_t) block->start + first_bit(&fits);
 }
 
 static ft_status place(builder *b, const unsigned char *byte, size_t count, uint32_t *base)

@@ -131,6 +131,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/base/utf8.h \
 	runtime/text/models/vocabulary.c runtime/text/models/vocabulary.h \
 	runtime/text/tables/model_json.c runtime/text/tables/model_json.h \
+	runtime/text/tables/score_number.c runtime/text/tables/score_number.h \
 	runtime/text/tables/scores_json.c \
 	runtime/text/tables/vocabulary_json.c runtime/text/tables/vocabulary_json.h \
 	runtime/text/word_list.c runtime/text/word_list.h \

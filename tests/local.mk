@@ -62,6 +62,7 @@ c_tests = \
 	tests/text/characters.t \
 	tests/text/languages.t \
 	tests/text/models.t \
+	tests/text/unigram.t \
 	tests/text/chat.t \
 	tests/ops/check.t \
 	tests/convert/checkpoint.t \

@@ -12,10 +12,7 @@
 #include "runtime/mem.h"
 
 #include <inttypes.h>
-#include <locale.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *text_name(const ft_json_scanner *scan)
@@ -254,58 +251,6 @@ static size_t number_length(const ft_json_scanner *scan)
            (is_digit(scan->at[length]) || memchr("+-.eE", scan->at[length], 5) != NULL))
         length++;
     return length;
-}
-
-/* Skip digits, at least one. */
-static bool skip_digits(const char **at)
-{
-    const char *from = *at;
-    while (is_digit((unsigned char) **at))
-        ++*at;
-    return *at > from;
-}
-
-/* -12.5e+3: no leading zero, and digits before and behind the point. */
-static bool is_number(const char *text)
-{
-    text += *text == '-';
-    if (text[0] == '0' && is_digit((unsigned char) text[1]))
-        return false;
-    if (!skip_digits(&text))
-        return false;
-    if (*text == '.' && (text++, !skip_digits(&text)))
-        return false;
-    if (*text == 'e' || *text == 'E') {
-        text++;
-        text += *text == '+' || *text == '-';
-        if (!skip_digits(&text))
-            return false;
-    }
-    return *text == '\0';
-}
-
-/* The program's locale may have another decimal point, so the one of C is used. */
-ft_status ft_json_scan_real(ft_json_scanner *scan, double *number)
-{
-    char text[64];
-    skip_space(scan);
-    size_t length = number_length(scan);
-    if (length == 0)
-        return ft_json_scan_fail_expected(scan, "a number");
-    snprintf(text, sizeof text, "%.*s", (int) ft_min_size(length, sizeof text), scan->at);
-    if (length < sizeof text && is_number(text)) {
-        locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-        if (c == (locale_t) 0)
-            return ft_fail(scan->err, FT_ENOMEM, "%s: no memory", scan->file);
-        *number = strtod_l(text, NULL, c);
-        freelocale(c);
-        if (isfinite(*number)) {
-            scan->at += length;
-            return FT_OK;
-        }
-    }
-    return ft_json_scan_fail(scan, "expected a finite number, found %.*s",
-                             (int) ft_min_size(length, 40), (const char *) scan->at);
 }
 
 ft_status ft_json_scan_integer(ft_json_scanner *scan, int64_t *number)

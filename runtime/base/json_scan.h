@@ -42,9 +42,6 @@ ft_status ft_json_scan_string(ft_json_scanner *scan, const char **text);
 /* An integer from 0 to INT64_MAX: no sign, fraction, exponent or leading zero. */
 ft_status ft_json_scan_integer(ft_json_scanner *scan, int64_t *number);
 
-/* Any number of at most 63 characters that a double can hold. */
-ft_status ft_json_scan_real(ft_json_scanner *scan, double *number);
-
 /* Fail unless only white space is left. */
 ft_status ft_json_scan_end(ft_json_scanner *scan);
 

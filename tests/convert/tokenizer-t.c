@@ -91,6 +91,77 @@ static void test_languages(const ft_json_file *file, json_t *expected, const cha
     json_decref(found);
 }
 
+/* ---- Their ids ------------------------------------------------------------------------------ */
+
+enum { BLOCK = 50, MAX_IDS = 4096 };
+
+/* The ids of a line, separated by blanks, and a line feed. */
+static void add_ids(EVP_MD_CTX *digest, const ft_tokenizer *tokenizer, const char *text,
+                    size_t bytes)
+{
+    static int32_t ids[MAX_IDS];
+    char number[16];
+    size_t count;
+    if (ft_tokenizer_encode(tokenizer, text, bytes, ids, MAX_IDS, &count, NULL) != FT_OK ||
+        count > MAX_IDS)
+        bail_out("a tokenizer cannot encode a line");
+    for (size_t i = 0; i < count; i++) {
+        int digits = snprintf(number, sizeof number, "%s%d", i > 0 ? " " : "", (int) ids[i]);
+        EVP_DigestUpdate(digest, number, (size_t) digits);
+    }
+    EVP_DigestUpdate(digest, "\n", 1);
+}
+
+/* The next lines of bpe-lines.jsonl; false when none is left. */
+static bool digest_block(const ft_tokenizer *tokenizer, FILE *lines, char hex[2 * 32 + 1])
+{
+    unsigned char sum[EVP_MAX_MD_SIZE];
+    EVP_MD_CTX *digest = digest_begin();
+    json_t *row = NULL;
+    int count = 0;
+    for (; count < BLOCK && (row = read_row(lines)) != NULL; count++, json_decref(row)) {
+        const json_t *text = json_array_get(row, 0);
+        add_ids(digest, tokenizer, json_string_value(text), json_string_length(text));
+    }
+    EVP_DigestFinal_ex(digest, sum, NULL);
+    EVP_MD_CTX_free(digest);
+    for (int i = 0; i < 16; i++)
+        snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    return count > 0;
+}
+
+static void test_ids(const ft_tokenizer *tokenizer, const json_t *expected, const char *name)
+{
+    char hex[65];
+    size_t block = 0, equal = 0;
+    FILE *lines = open_golden("tests/golden/bpe-lines.jsonl");
+    for (; digest_block(tokenizer, lines, hex); block++) {
+        const char *digest = json_string_value(json_array_get(expected, block));
+        equal += digest != NULL && strcmp(digest, hex) == 0;
+    }
+    fclose(lines);
+    is_int((long long) equal, (long long) json_array_size(expected),
+           "%s gives the ids of the published libraries on all blocks of %d lines", name, BLOCK);
+}
+
+/* Tokenizers that the runtime reads; the others need RobertaProcessing or Precompiled. */
+enum { EXPECTED_READ = 7 };
+static int n_read;
+
+static void test_runtime(const ft_json_file *file, const json_t *expected, const char *name)
+{
+    ft_tokenizer *tokenizer = NULL;
+    ft_error err;
+    if (file->text == NULL ||
+        ft_tokenizer_parse(&tokenizer, name, file->text, file->bytes, &err) != FT_OK) {
+        diag("%s", file->text == NULL ? "no tokenizer.json" : err.text);
+        return;
+    }
+    n_read++;
+    test_ids(tokenizer, expected, name);
+    ft_tokenizer_close(tokenizer);
+}
+
 static void test_case(const json_t *row)
 {
     const char *name = json_string_value(json_array_get(row, 0));
@@ -104,6 +175,7 @@ static void test_case(const json_t *row)
     is_digest(&made.tokenizer, json_object_get(results, "tokenizer"), name, "tokenizer.json");
     is_digest(&made.target, json_object_get(results, "target"), name, "tokenizer_target.json");
     test_languages(&made.languages, json_object_get(results, "languages"), name);
+    test_runtime(&made.tokenizer, json_array_get(row, 3), name);
     ft_tokenizer_files_fini(&made);
     empty_folder();
 }
@@ -114,6 +186,7 @@ static void test_golden(void)
     for (json_t *row; (row = read_row(file)) != NULL; json_decref(row))
         test_case(row);
     fclose(file);
+    is_int(n_read, EXPECTED_READ, "the runtime reads all tokenizers whose components it has");
 }
 
 /* ---- Classes -------------------------------------------------------------------------------- */

@@ -5,13 +5,11 @@
 #     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install tokenizers==0.23.3
 #     /tmp/venv/bin/python tests/golden/make-models.py
 #
-# writes models.jsonl beside itself: [section "model" of a tokenizer.json, alphabet, seed, number of
-# words, digest]. The words come from the seed, as words() and tests/text/models-t.c make them. The
-# digest is the SHA-256 of one line per word: "id:start-end" per token, in bytes of the word, separated
-# by blanks.
-#
-# The library's JSON reader is wrong in the last bit of some numbers of 17 digits, which decides between
-# paths of equal sums; so scores have six decimals.
+# writes models.jsonl beside itself: [kind, text of the section "model" of a tokenizer.json, alphabet,
+# seed, number of words, digest]. The words come from the seed, as words() and tests/text/models-t.c
+# make them. The digest is the SHA-256 of one line per word: "id:start-end" per token, in bytes of the
+# word, separated by blanks. Scores have up to 17 digits, which the library's JSON reader rounds in its
+# own way: ties depend on it.
 #
 # The file in the repository comes from tokenizers 0.23.3 and Python 3.11.
 #
@@ -78,7 +76,7 @@ def unigram(rng, alphabet):
     rng.shuffle(pieces)
     exact = rng.random() < .5
     return {'type': 'Unigram', 'unk_id': pieces.index('<unk>'),
-            'vocab': [[p, rng.choice(scores) if exact else -round(rng.random() * 9, 6)] for p in pieces],
+            'vocab': [[p, rng.choice(scores) if exact else -rng.random() * 9] for p in pieces],
             'byte_fallback': rng.random() < .5}
 
 
@@ -125,7 +123,7 @@ def word_piece(rng, alphabet):
 
 
 def digest(model, alphabet, seed):
-    tokenizer = Tokenizer.from_str(json.dumps({'version': '1.0', 'added_tokens': [], 'model': model}))
+    tokenizer = Tokenizer.from_str('{"version":"1.0","added_tokens":[],"model":%s}' % model)
     total = hashlib.sha256()
     for word in words(alphabet, seed, WORDS):
         tokens = ['%d:%d-%d' % (t.id, *t.offsets) for t in tokenizer.model.tokenize(word)]
@@ -140,7 +138,8 @@ def main():
         for seed, kind in enumerate(kinds):
             alphabet = rng.choice(ALPHABETS)
             model = kind(rng, alphabet)
-            row = [model, alphabet, seed, WORDS, digest(model, alphabet, seed)]
+            text = json.dumps(model, ensure_ascii=False, separators=(',', ':'))
+            row = [kind.__name__, text, alphabet, seed, WORDS, digest(text, alphabet, seed)]
             out.write(json_row(row) + '\n')
 
 

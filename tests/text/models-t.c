@@ -49,14 +49,12 @@ static size_t make_word(uint64_t *state, const char *alphabet, char *word)
 
 /* ---- Models --------------------------------------------------------------------------------- */
 
-static ft_tokenizer *open_model(const json_t *model)
+static ft_tokenizer *open_model(const char *model)
 {
     static char text[MAX_MODEL];
     ft_tokenizer *tokenizer;
     ft_error err;
-    char *json = json_dumps(model, JSON_COMPACT);
-    snprintf(text, sizeof text, "{\"version\":\"1.0\",\"model\":%s}", json);
-    free(json);
+    snprintf(text, sizeof text, "{\"version\":\"1.0\",\"model\":%s}", model);
     if (ft_tokenizer_parse(&tokenizer, "model", text, strlen(text), &err) != FT_OK)
         bail_out("%s", err.text);
     return tokenizer;
@@ -97,15 +95,15 @@ int main(void)
     FILE *file = open_golden("tests/golden/models.jsonl");
     for (json_t *row; (row = read_row(file)) != NULL; json_decref(row)) {
         char sum[GOLDEN_DIGEST];
-        const json_t *model = json_array_get(row, 0);
-        const char *alphabet = json_string_value(json_array_get(row, 1));
-        json_int_t seed = json_integer_value(json_array_get(row, 2));
-        ft_tokenizer *tokenizer = open_model(model);
+        const char *kind = json_string_value(json_array_get(row, 0));
+        const char *alphabet = json_string_value(json_array_get(row, 2));
+        json_int_t seed = json_integer_value(json_array_get(row, 3));
+        ft_tokenizer *tokenizer = open_model(json_string_value(json_array_get(row, 1)));
         split_words(&tokenizer->model, alphabet, (uint64_t) seed,
-                    (size_t) json_integer_value(json_array_get(row, 3)), sum);
-        is_str(sum, json_string_value(json_array_get(row, 4)),
+                    (size_t) json_integer_value(json_array_get(row, 4)), sum);
+        is_str(sum, json_string_value(json_array_get(row, 5)),
                "random %s model %d splits words of the letters %s as the tokenizers library does",
-               json_string_value(json_object_get(model, "type")), (int) seed, alphabet);
+               kind, (int) seed, alphabet);
         ft_tokenizer_close(tokenizer);
     }
     fclose(file);

@@ -7,9 +7,9 @@
 
 #include "runtime/text/tables/vocabulary_json.h"
 
-#include "runtime/base/json_scan.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/text/tables/score_number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,17 +29,23 @@ static ft_status no_memory(const reader *r)
     return ft_fail(r->scan.err, FT_ENOMEM, "%s: no memory", r->scan.file);
 }
 
+static void skip_spaces(ft_json_scanner *scan)
+{
+    while (scan->at < scan->end &&
+           (*scan->at == ' ' || *scan->at == '\n' || *scan->at == '\t' || *scan->at == '\r'))
+        scan->at++;
+}
+
 /* A number, or null. */
 static ft_status read_score(reader *r, double *score)
 {
     *score = NAN;
-    while (r->scan.at < r->scan.end && strchr(" \n\t\r", *r->scan.at) != NULL)
-        r->scan.at++;
+    skip_spaces(&r->scan);
     if (r->scan.end - r->scan.at >= 4 && memcmp(r->scan.at, "null", 4) == 0) {
         r->scan.at += 4;
         return FT_OK;
     }
-    return ft_json_scan_real(&r->scan, score);
+    return ft_score_number_scan(&r->scan, score);
 }
 
 /* ["the", -3.5] */

@@ -84,13 +84,34 @@ static const ft_tokenizer_class *find_by_name(const char *name)
     return NULL;
 }
 
-const ft_tokenizer_class *ft_tokenizer_class_find(const ft_tokenizer_source *source,
-                                                  const char *name, const char *model_type)
+/* Whether a name says nothing about the form of the tokenizer. */
+static bool is_general(const char *name)
 {
-    const ft_tokenizer_class *class = name == NULL ? NULL : find_by_name(name);
-    for (size_t i = 0; i < FT_COUNT(by_model_type) && class == NULL; i++)
-        if (model_type != NULL && strcmp(by_model_type[i].model_type, model_type) == 0 &&
+    static const char *const names[] = { "PreTrainedTokenizerFast", "PreTrainedTokenizer",
+                                         "TokenizersBackend", "AutoTokenizer" };
+    size_t i = 0;
+    while (i < FT_COUNT(names) && strcmp(names[i], name) != 0)
+        i++;
+    return i < FT_COUNT(names);
+}
+
+static const ft_tokenizer_class *find_by_model_type(const ft_tokenizer_source *source,
+                                                    const char *model_type)
+{
+    for (size_t i = 0; i < FT_COUNT(by_model_type); i++)
+        if (strcmp(by_model_type[i].model_type, model_type) == 0 &&
             ft_tokenizer_source_has(source, by_model_type[i].file))
-            class = find_by_name(by_model_type[i].class);
-    return class;
+            return find_by_name(by_model_type[i].class);
+    return NULL;
+}
+
+const ft_tokenizer_class *ft_tokenizer_class_find(const ft_tokenizer_source *source,
+                                                  const char *name, const char *config_name,
+                                                  const char *model_type)
+{
+    if (name != NULL && !is_general(name))
+        return find_by_name(name);
+    if (config_name != NULL && !is_general(config_name))
+        return find_by_name(config_name);
+    return model_type == NULL ? NULL : find_by_model_type(source, model_type);
 }

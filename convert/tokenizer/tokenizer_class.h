@@ -20,11 +20,13 @@ typedef struct ft_tokenizer_class {
 } ft_tokenizer_class;
 
 /*
- * The class that `name` says (tokenizer_class of tokenizer_config.json or config.json; may be
- * NULL), or else model_type (may be NULL) and the files in the folder. NULL when nothing tells.
+ * The class that is named in tokenizer_config.json, or else in config.json, or else that of the
+ * model_type and the files in the folder; each may be NULL. A name that is none of the classes,
+ * such as that of any fast tokenizer, is passed over. NULL when nothing tells.
  */
 const ft_tokenizer_class *ft_tokenizer_class_find(const ft_tokenizer_source *source,
-                                                  const char *name, const char *model_type);
+                                                  const char *name, const char *config_name,
+                                                  const char *model_type);
 
 /* ---- Their tokenizers ----------------------------------------------------------------------- */
 

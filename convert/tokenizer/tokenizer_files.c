@@ -135,8 +135,10 @@ static ft_status read_from(ft_tokenizer_files *files, const ft_tokenizer_source 
                            const ft_tokenizer_hints *hints)
 {
     const char *name, *file = find_file(source);
-    FT_TRY(ft_tokenizer_source_string(source, "tokenizer_class", hints->tokenizer_class, &name));
-    const ft_tokenizer_class *class = ft_tokenizer_class_find(source, name, hints->model_type);
+    FT_TRY(ft_tokenizer_source_string(source, "tokenizer_class", NULL, &name));
+    const ft_tokenizer_class *class =
+        ft_tokenizer_class_find(source, name, hints->tokenizer_class, hints->model_type);
+    name = name != NULL ? name : hints->tokenizer_class;
     if (ft_tokenizer_source_has(source, tokenizer_json))
         return copy_tokenizer(files, class, source);
     if (file == NULL)

@@ -215,6 +215,8 @@ static void test_hints(void)
            "the tokenizer_class of config.json selects the tokenizer's class");
     is_str(class_of("bert", "PreTrainedTokenizerFast"), "BertTokenizer",
            "a general tokenizer_class leaves the choice to the model_type");
+    is_str(class_of("bert", "BertJapaneseTokenizer"), "refused",
+           "a vocab.txt is refused if it belongs to a class that splits texts in another way");
     is_str(class_of("roberta", NULL), "refused",
            "a vocab.txt is refused for a model whose tokenizer has another form");
     empty_folder();

@@ -62,6 +62,7 @@ c_tests = \
 	tests/text/characters.t \
 	tests/text/languages.t \
 	tests/text/models.t \
+	tests/text/piece_trie.t \
 	tests/text/unigram.t \
 	tests/text/chat.t \
 	tests/ops/check.t \
@@ -298,6 +299,7 @@ fuzz_targets = \
 	tests/fuzz/counters.t \
 	tests/fuzz/dataset.t \
 	tests/fuzz/image.t \
+	tests/fuzz/languages.t \
 	tests/fuzz/safetensors.t \
 	tests/fuzz/shard_index.t \
 	tests/fuzz/texts.t \
@@ -334,6 +336,8 @@ tests_fuzz_dataset_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_image_t_SOURCES = tests/fuzz/image.c $(fuzz_common)
 tests_fuzz_image_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_image_t_LDADD = runtime/libimages.la $(LDADD)
+tests_fuzz_languages_t_SOURCES = tests/fuzz/languages.c $(fuzz_common)
+tests_fuzz_languages_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_shard_index_t_SOURCES = tests/fuzz/shard_index.c $(fuzz_common)

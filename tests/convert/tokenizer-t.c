@@ -162,6 +162,26 @@ static void test_runtime(const ft_json_file *file, const json_t *expected, const
     ft_tokenizer_close(tokenizer);
 }
 
+static bool is_equal(const ft_json_file *a, const ft_json_file *b)
+{
+    return a->bytes == b->bytes && (a->bytes == 0 || memcmp(a->text, b->text, a->bytes) == 0);
+}
+
+/* A checkpoint that has the tokenizer.json has the same languages. */
+static void test_again(const ft_tokenizer_files *made, const char *name)
+{
+    ft_tokenizer_files again;
+    ft_error err;
+    write_file("tokenizer.json", made->tokenizer.text, made->tokenizer.bytes);
+    if (ft_tokenizer_files_read(&again, folder, &no_hints, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ok(again.class == NULL && is_equal(&again.tokenizer, &made->tokenizer) &&
+           is_equal(&again.languages, &made->languages),
+       "the tokenizer.json of %s goes before its other files, and its languages are the same",
+       name);
+    ft_tokenizer_files_fini(&again);
+}
+
 static void test_case(const json_t *row)
 {
     const char *name = json_string_value(json_array_get(row, 0));
@@ -176,6 +196,7 @@ static void test_case(const json_t *row)
     is_digest(&made.target, json_object_get(results, "target"), name, "tokenizer_target.json");
     test_languages(&made.languages, json_object_get(results, "languages"), name);
     test_runtime(&made.tokenizer, json_array_get(row, 3), name);
+    test_again(&made, name);
     ft_tokenizer_files_fini(&made);
     empty_folder();
 }

@@ -260,12 +260,32 @@ def converted(folder, what):
     return run.stdout
 
 
+class Literal(float):
+    """A number that is written as it was read: the library rounds numbers by their digits."""
+
+    def __new__(cls, text):
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+def dump(file):
+    """JSON with the literals; json.dumps() would write other digits."""
+    def mark(value):
+        if isinstance(value, Literal):
+            return '\0%s\0' % value.text
+        if isinstance(value, dict):
+            return {key: mark(v) for key, v in value.items()}
+        return [mark(v) for v in value] if isinstance(value, list) else value
+    return json.dumps(mark(file)).replace('"\\u0000', '').replace('\\u0000"', '')
+
+
 def load(text):
     """The tokenizer of the library, and a function of ids and tokens that gives those of the file.
 
     The library knows no tokens that are only decoded: those get texts that no line has.
     """
-    file = json.loads(text)
+    file = json.loads(text, parse_float=Literal)
     model = file['model']
     limit = model.pop('unknown_from', None)
     decoded = {}
@@ -285,7 +305,7 @@ def load(text):
         if limit is not None and i >= limit:
             return unknown
         return decoded.get(token, unknown) if i == unknown else i
-    return Tokenizer.from_str(json.dumps(file)), outer
+    return Tokenizer.from_str(dump(file)), outer
 
 
 def sentencepiece_ids(reference, text):

@@ -150,6 +150,7 @@ c_tests = \
 	tests/calibrate/recipe.t \
 	tests/container/file_type.t \
 	tests/convert/refuse.t \
+	tests/text/pipelines.t \
 	tests/text/regex.t \
 	tests/graph/rope.t \
 	tests/generate/requests.t \

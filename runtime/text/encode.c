@@ -9,6 +9,7 @@
 
 #include "runtime/base/utf8.h"
 #include "runtime/error.h"
+#include "runtime/mem.h"
 #include "runtime/text/trim_offsets.h"
 
 /* The state of encoding one text. */
@@ -29,17 +30,36 @@ static void trim(encoder_state *e, size_t index, const char *token, size_t bytes
         ft_trim_offsets(&e->tokenizer->post_processor, e->tokens, index, token, bytes, e->source);
 }
 
-/* A model counts from the start of the word: find where the bytes come from. */
+/* The text of a token; NULL for the unknown token of Unigram, which stands for its part of the word. */
+static const char *token_text(const ft_tokenizer *tokenizer, int32_t id, size_t *bytes)
+{
+    const ft_token_model *model = &tokenizer->model;
+    if (model->kind == FT_TOKEN_MODEL_UNIGRAM && id == model->unigram.unknown)
+        return NULL;
+    return ft_tokenizer_id_to_token(tokenizer, id, bytes);
+}
+
+/*
+ * A model counts from the start of the word: find where the bytes come from. What BPE appends to a
+ * word lies behind its end.
+ */
 static void locate(encoder_state *e, size_t first, const ft_aligned_text *word)
 {
     ft_token_list *tokens = e->tokens;
+    const ft_byte_range last = ft_aligned_source(word, word->bytes - 1, word->bytes);
     for (size_t i = first; i < tokens->count; i++) {
         ft_byte_range *range = &tokens->range[i];
         size_t bytes = 0;
-        const char *token = ft_tokenizer_id_to_token(e->tokenizer, tokens->id[i], &bytes);
-        if (range->start < range->end)
-            *range = ft_aligned_source(word, range->start, range->end);
-        trim(e, i, token, bytes);
+        const char *token = token_text(e->tokenizer, tokens->id[i], &bytes);
+        size_t start = range->start, end = ft_min_size(range->end, word->bytes);
+        if (start < end)
+            *range = ft_aligned_source(word, start, end);
+        else
+            *range = (ft_byte_range){ last.end, last.end };
+        if (token != NULL)
+            trim(e, i, token, bytes);
+        else
+            trim(e, i, word->text + start, end - start);
     }
 }
 

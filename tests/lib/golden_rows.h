@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GOLDEN_LINE = 1 << 16, GOLDEN_DIGEST = 17 };
+enum { GOLDEN_LINE = 1 << 18, GOLDEN_DIGEST = 17 };
 
 /* The path of a file of the source tree. */
 static inline const char *source_path(const char *name)

@@ -10,6 +10,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/decoders/decode.c runtime/text/decoders/decode.h runtime/text/decoders/decoder_json.c \
 	runtime/text/decoders/json_fields.c runtime/text/decoders/json_fields.h \
 	runtime/text/encode.c runtime/text/encoding.c \
+	runtime/text/tokenizer_language.c runtime/text/translator.c runtime/text/translator.h \
 	runtime/text/trim_offsets.c runtime/text/trim_offsets.h \
 	runtime/text/normalizers/bert.c runtime/text/normalizers/bert.h runtime/text/normalizers/bert_steps.c \
 	runtime/text/normalizers/characters.c runtime/text/normalizers/characters.h \
@@ -74,7 +75,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/manifest.c runtime/container/manifest.h \
 	runtime/text/unicode/combining_marks.c runtime/text/unicode/combining_marks.h \
 	runtime/mem.c runtime/mem.h \
-	runtime/model/model.c runtime/model/model.h \
+	runtime/model/model.c runtime/model/model_tokenizers.c runtime/model/model.h \
 	runtime/graph/model_config.c runtime/graph/model_config.h \
 	runtime/graph/model_config_json.c \
 	runtime/graph/model_config_members.c runtime/graph/model_config_members.h \
@@ -248,7 +249,7 @@ ft_tokenize_SOURCES = \
 	runtime/tools/tokenize/encode.c \
 	runtime/tools/tokenize/open.c \
 	runtime/tools/tokenize/ft-tokenize.c
-ft_tokenize_LDADD = runtime/libtools.la $(tool_libs)
+ft_tokenize_LDADD = convert/libconvert.la runtime/libtools.la $(tool_libs)
 bin_ft_tokenize_SOURCES = $(ft_tokenize_SOURCES)
 bin_ft_tokenize_LDADD = $(ft_tokenize_LDADD)
 bin_ft_tokenize_LDFLAGS = $(installed_ldflags)

@@ -258,6 +258,7 @@ sh_tests = \
 	tests/tools/run_search.sh \
 	tests/tools/out_of_memory.sh \
 	tests/tools/tables.sh \
+	tests/tools/languages.sh \
 	tests/tools/tokenize.sh \
 	tests/tools/truncate.sh \
 	tests/tools/usage.sh

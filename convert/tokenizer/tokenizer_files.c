@@ -157,3 +157,33 @@ ft_status ft_tokenizer_files_read(ft_tokenizer_files *files, const char *folder,
     ft_tokenizer_source_close(&source);
     return rc;
 }
+
+/* A string of config.json, or NULL. */
+static const char *find_hint(const json_t *config, const char *key)
+{
+    return json_string_value(json_object_get(config, key));
+}
+
+static ft_status read_with_config(ft_tokenizer_files *files, const ft_tokenizer_source *source)
+{
+    json_t *config = NULL;
+    if (ft_tokenizer_source_has(source, "config.json"))
+        FT_TRY(ft_tokenizer_source_read_json(source, "config.json", 0, &config));
+    const ft_tokenizer_hints hints = { find_hint(config, "model_type"),
+                                       find_hint(config, "tokenizer_class") };
+    ft_status rc = read_from(files, source, &hints);
+    json_decref(config);
+    return rc;
+}
+
+ft_status ft_tokenizer_files_read_checkpoint(ft_tokenizer_files *files, const char *folder,
+                                             ft_error *err)
+{
+    ft_tokenizer_source source;
+    *files = (ft_tokenizer_files){ 0 };
+    ft_status rc = ft_tokenizer_source_open(&source, folder, err);
+    if (rc == FT_OK)
+        rc = read_with_config(files, &source);
+    ft_tokenizer_source_close(&source);
+    return rc;
+}

@@ -40,4 +40,8 @@ typedef struct ft_tokenizer_hints {
 FT_MUST_USE ft_status ft_tokenizer_files_read(ft_tokenizer_files *files, const char *folder,
                                               const ft_tokenizer_hints *hints, ft_error *err);
 
+/* The same with the hints of config.json in the folder, where there is one. */
+FT_MUST_USE ft_status ft_tokenizer_files_read_checkpoint(ft_tokenizer_files *files,
+                                                         const char *folder, ft_error *err);
+
 #endif

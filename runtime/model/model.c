@@ -16,9 +16,6 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
-#include "runtime/text/stop_ids.h"
-#include "runtime/text/tokenizer.h"
-#include "runtime/text/word_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -357,37 +354,4 @@ ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
     FT_REQUIRE(model, err);
     FT_REQUIRE(file, err);
     return ft_plan_write(&model->plan, file, err);
-}
-
-/* Some Marian checkpoints have only vocab.json. */
-static ft_status open_word_list(ft_tokenizer **out, const ft_model *model,
-                                const ft_artifact_entry *vocabulary, ft_error *err)
-{
-    ft_stop_ids stop_ids;
-    const ft_config *config = &model->config;
-    FT_TRY(ft_stop_ids_read(&stop_ids, model->artifact, model->path, config->vocabulary, err));
-    if (stop_ids.count == 0)
-        return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: has no eos_token_id, which vocab.json needs: give token ids",
-                       model->path);
-    const int32_t special[] = { config->decoder_start_id, config->pad_id, stop_ids.id[0] };
-    return ft_word_level_tokenizer_open(out, vocabulary->data, vocabulary->bytes, stop_ids.id[0],
-                                        special, FT_COUNT(special), err);
-}
-
-ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
-{
-    const ft_artifact_entry *file = NULL, *vocabulary = NULL;
-    FT_REQUIRE(out, err);
-    *out = NULL;
-    FT_REQUIRE(model, err);
-    if (model->artifact != NULL) {
-        file = ft_artifact_find_file(model->artifact, "tokenizer.json");
-        vocabulary = ft_artifact_find_file(model->artifact, "vocab.json");
-    }
-    if (file != NULL)
-        return ft_tokenizer_parse(out, "tokenizer.json", file->data, file->bytes, err);
-    if (vocabulary != NULL && ft_config_is_encoder_decoder(&model->config))
-        return open_word_list(out, model, vocabulary, err);
-    return ft_fail(err, FT_EUNSUPPORTED, "%s: has no tokenizer.json: give token ids", model->path);
 }

@@ -12,6 +12,7 @@
 #include "runtime/container/artifact.h"
 #include "runtime/families/family.h"
 #include "runtime/graph/lower.h"
+#include "runtime/text/translator.h"
 
 #pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
 
@@ -57,6 +58,13 @@ struct ft_model {
 FT_MUST_USE ft_status ft_model_open_with_config(ft_model **out, const char *path,
                                                 const ft_model_options *options,
                                                 const ft_quant_config *quant, ft_error *err);
+
+/*
+ * Open the tokenizers of a model for a pair of languages. FT_EUNSUPPORTED: the artifact has no
+ * tokenizer. The errors of ft_translator_init().
+ */
+FT_MUST_USE ft_status ft_translator_open_model(ft_translator *out, const ft_model *model,
+                                               const ft_language_pair *pair, ft_error *err);
 
 /* A model built from weights in memory. */
 typedef struct ft_model_parts {

@@ -12,6 +12,7 @@
 
 #include "runtime/text/added_tokens.h"
 #include "runtime/text/decoders/decode.h"
+#include "runtime/text/languages/languages.h"
 #include "runtime/text/models/model.h"
 #include "runtime/text/normalizers/normalizer.h"
 #include "runtime/text/post_processors/post_processor.h"
@@ -34,6 +35,8 @@ struct ft_tokenizer {
     ft_decoder_config decoder_config;
 };
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 /*
  * Open a tokenizer from the bytes of a tokenizer.json, which are not needed afterwards; `name` is
  * the file name in messages. On failure *out is NULL.
@@ -41,7 +44,13 @@ struct ft_tokenizer {
 FT_MUST_USE ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *json,
                                          size_t bytes, ft_error *err);
 
-#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+/*
+ * Put the token of a language where languages.json says: in place of the default source language,
+ * or in front of the text. Only before the tokenizer is shared. FT_EFORMAT: there is no place.
+ */
+FT_MUST_USE ft_status ft_tokenizer_set_language(ft_tokenizer *tokenizer,
+                                                const ft_languages *languages,
+                                                const ft_language *language, ft_error *err);
 
 /* ---- The parts of encoding ------------------------------------------------------------------ */
 

@@ -103,7 +103,8 @@ if test -s "$work/symbols"; then
         may["cpu"] = may["cuda"] = "vocabulary kernels"
         may["library"] = "vocabulary kernels"
         may["cli"] = "vocabulary kernels library"
-        may["tools"] = may["convert"] = may["calibrate"] = "vocabulary kernels library cli"
+        may["convert"] = may["calibrate"] = "vocabulary kernels library cli"
+        may["tools"] = may["convert"] " convert"
     }
     $2 == "T" { home[$3] = layer($1); next }
     { use[++n] = $3; user[n] = layer($1); object[n] = $4 }

@@ -25,7 +25,8 @@ typedef struct text {
 typedef struct job {
     const ft_run *run;
     const ft_model *model;
-    ft_tokenizer *tokenizer; /* NULL: only ids are printed */
+    ft_translator translator;
+    ft_tokenizer *tokenizer; /* of the new tokens, in the translator; NULL: only ids are printed */
     ft_prompts sources;
     ft_request *request; /* [sources.count] */
     int32_t *stop_id;
@@ -109,8 +110,8 @@ static ft_status search(job *j, ft_error *err)
     ft_beam_search_options options = j->run->search;
     ft_session *session = NULL;
     options.stats = &j->stats;
-    if (j->run->has_forced_bos)
-        options.forced_bos = &j->run->forced_bos;
+    int32_t forced_bos = ft_run_forced_bos(j->run, j->model, &j->translator);
+    options.forced_bos = &forced_bos;
     ft_status status = open_session(&session, j, err);
     ft_run_begin_progress(&j->line, j->run, "sources", false);
     if (status == FT_OK)
@@ -307,8 +308,9 @@ static ft_status work(job *j, ft_atomic_file *output, ft_error *err)
     if (j->run->chat || j->run->logprobs)
         return ft_fail(err, FT_EARG, "--%s: does not apply to beam search",
                        j->run->chat ? "chat" : "logprobs");
-    FT_TRY(ft_run_tokenizer(&j->tokenizer, j->run, j->model, err));
-    FT_TRY(ft_prompts_read(&j->sources, j->run, j->model, j->tokenizer, err));
+    FT_TRY(ft_run_tokenizers(&j->translator, j->run, j->model, err));
+    j->tokenizer = j->translator.target;
+    FT_TRY(ft_prompts_read(&j->sources, j->run, j->model, j->translator.source, err));
     FT_TRY(make_requests(j, err));
     ft_status status = search(j, err);
     if (status == FT_OK || is_complete(j)) {
@@ -329,6 +331,6 @@ ft_status ft_run_beam_search(const ft_run *run, const ft_model *model, ft_atomic
     free(j.request);
     free(j.stop_id);
     ft_prompts_fini(&j.sources);
-    ft_tokenizer_close(j.tokenizer);
+    ft_translator_close(&j.translator);
     return status;
 }

@@ -10,7 +10,6 @@
 #include "runtime/tools/run/run.h"
 #include "runtime/cli/signals.h"
 
-
 /* Open the output first, so that an error shows before any work is done. */
 static ft_status open_output(ft_atomic_file **out, const ft_run *run, ft_error *err)
 {

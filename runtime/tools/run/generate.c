@@ -21,7 +21,7 @@ static void set_begin(ft_generation *g)
     if (!ft_config_is_encoder_decoder(config))
         return;
     g->begin[g->num_start_ids++] = config->decoder_start_id;
-    int32_t first = g->run->has_forced_bos ? g->run->forced_bos : config->forced_bos_id;
+    int32_t first = ft_run_forced_bos(g->run, g->model, &g->translator);
     if (first >= 0)
         g->begin[g->num_start_ids++] = first;
 }
@@ -219,10 +219,11 @@ static ft_status report(ft_generation *g, ft_atomic_file *output, ft_error *err)
 
 static ft_status work(ft_generation *g, ft_atomic_file *output, ft_error *err)
 {
-    FT_TRY(ft_run_tokenizer(&g->tokenizer, g->run, g->model, err));
+    FT_TRY(ft_run_tokenizers(&g->translator, g->run, g->model, err));
+    g->tokenizer = g->translator.target;
     if (g->run->data == NULL && g->run->text == NULL && g->run->num_operands == 0)
         return ft_run_chat(g->run, g->model, g->tokenizer, err);
-    FT_TRY(ft_prompts_read(&g->prompts, g->run, g->model, g->tokenizer, err));
+    FT_TRY(ft_prompts_read(&g->prompts, g->run, g->model, g->translator.source, err));
     FT_TRY(make_requests(g, err));
     g->context = choose_context(g);
     ft_warn_short_context(g->run, longest_prompt(g), g->context);
@@ -257,6 +258,6 @@ ft_status ft_run_generate(const ft_run *run, const ft_model *model, ft_atomic_fi
     free(g.request);
     free(g.stop_id);
     ft_prompts_fini(&g.prompts);
-    ft_tokenizer_close(g.tokenizer);
+    ft_translator_close(&g.translator);
     return status;
 }

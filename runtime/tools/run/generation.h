@@ -7,6 +7,7 @@
 #define FT_RUNTIME_TOOLS_RUN_GENERATION_H
 
 #include "runtime/cli/json_stream.h"
+#include "runtime/text/translator.h"
 #include "runtime/tools/run/prompts.h"
 
 /* The generated tokens and text of one request. */
@@ -22,7 +23,8 @@ typedef struct ft_generated_text {
 typedef struct ft_generation {
     const ft_run *run;
     const ft_model *model;
-    ft_tokenizer *tokenizer; /* NULL: only ids are written */
+    ft_translator translator;
+    ft_tokenizer *tokenizer; /* of the new tokens, in the translator; NULL: only ids are written */
     ft_prompts prompts;
     ft_request *request; /* [prompts.count] */
     int32_t *stop_id;    /* of the model and the command line */
@@ -47,11 +49,15 @@ FT_MUST_USE ft_status ft_run_request(ft_request *sampling, int32_t **stop_id, co
                                      const ft_model *model, ft_error *err);
 
 /*
- * Open the model's tokenizer.  It is required for text input or stop strings; otherwise *out may be
- * NULL, and ids are printed.
+ * Open the model's tokenizers.  They are required for text input, languages or stop strings;
+ * otherwise *out may have none, and ids are printed.
  */
-FT_MUST_USE ft_status ft_run_tokenizer(ft_tokenizer **out, const ft_run *run, const ft_model *model,
-                                       ft_error *err);
+FT_MUST_USE ft_status ft_run_tokenizers(ft_translator *out, const ft_run *run,
+                                        const ft_model *model, ft_error *err);
+
+/* The first new token of an encoder-decoder: of --forced-bos, the target language or the model. */
+int32_t ft_run_forced_bos(const ft_run *run, const ft_model *model,
+                          const ft_translator *translator);
 
 /* Print a piece of text; on a terminal, control characters are replaced by '?'. */
 void ft_print_piece(const char *text, size_t bytes);

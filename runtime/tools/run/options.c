@@ -57,6 +57,8 @@ enum {
     BEAM_GROUPS,
     DIVERSITY,
     FORCED_BOS,
+    SOURCE_LANGUAGE,
+    TARGET_LANGUAGE,
 };
 
 static const ft_option options[] = {
@@ -121,6 +123,11 @@ static const ft_option options[] = {
     { BATCH, "batch", "N", "concurrent sequences; default 64" },
     FT_KV_OPTION,
 
+    /* Translation. */
+    { SOURCE_LANGUAGE, "source-lang", "NAME", "the language of the texts" },
+    { TARGET_LANGUAGE, "target-lang", "NAME", "the language to translate into" },
+    { FORCED_BOS, "forced-bos", "ID", "the first new token; instead of --target-lang" },
+
     /* Beam search. */
     { BEAMS, "beams", "K", "beam search with K beams, at most 64" },
     { N_BEST, "n-best", "N", "hypotheses per source; default 1" },
@@ -133,7 +140,6 @@ static const ft_option options[] = {
       "one is impossible" },
     { BEAM_GROUPS, "beam-groups", "G", "diverse beam search with G groups" },
     { DIVERSITY, "diversity-penalty", "X", "penalty for tokens selected by an earlier group" },
-    { FORCED_BOS, "forced-bos", "ID", "first new token, such as the target language" },
     { 0, NULL, NULL, NULL },
 };
 
@@ -250,6 +256,12 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
     case FORCED_BOS:
         r->forced_bos = parse_int(option, value, 0);
         r->has_forced_bos = true;
+        return true;
+    case SOURCE_LANGUAGE:
+        r->languages.source = value;
+        return true;
+    case TARGET_LANGUAGE:
+        r->languages.target = value;
         return true;
     default:
         return false;
@@ -436,6 +448,8 @@ static void check(const ft_run *r)
     if (r->texts.whole_file && (r->texts.pairs || r->texts.fields != NULL))
         ft_tool_usage_error(&ft_run_tool, "--whole reads one text: --%s does not apply",
                             r->texts.pairs ? "pairs" : "fields");
+    if (r->has_forced_bos && r->languages.target != NULL)
+        ft_tool_usage_error(&ft_run_tool, "give either --target-lang or --forced-bos");
     if (r->json && r->jsonl)
         ft_tool_usage_error(&ft_run_tool, "give either --json or --jsonl");
     refuse_overwriting_inputs(r);
@@ -480,6 +494,7 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
     run->num_operands = (size_t) (argc - optind);
     set_images(run);
     run->session.keep = run->keep;
+    run->languages.requires_target = run->data == NULL && !run->has_forced_bos;
     check(run);
 }
 

@@ -44,13 +44,22 @@ ft_status ft_run_request(ft_request *sampling, int32_t **stop_id, const ft_run *
     return FT_OK;
 }
 
-ft_status ft_run_tokenizer(ft_tokenizer **out, const ft_run *run, const ft_model *model,
-                           ft_error *err)
+int32_t ft_run_forced_bos(const ft_run *run, const ft_model *model, const ft_translator *translator)
 {
-    bool needed = run->data == NULL || run->num_stop > 0;
-    *out = NULL;
+    if (run->has_forced_bos)
+        return run->forced_bos;
+    return translator->first_id >= 0 ? translator->first_id : model->config.forced_bos_id;
+}
+
+ft_status ft_run_tokenizers(ft_translator *out, const ft_run *run, const ft_model *model,
+                            ft_error *err)
+{
+    const ft_language_pair *languages = &run->languages;
+    bool has_languages = languages->source != NULL || languages->target != NULL;
+    bool needed = run->data == NULL || run->num_stop > 0 || has_languages;
+    *out = (ft_translator){ .first_id = -1 };
     if (!needed && !run->json && run->output != NULL)
         return FT_OK;
-    ft_status status = ft_tokenizer_open_model(out, model, err);
+    ft_status status = ft_translator_open_model(out, model, languages, err);
     return status == FT_EUNSUPPORTED && !needed ? FT_OK : status;
 }

@@ -7,6 +7,7 @@
 #define FT_RUNTIME_TOOLS_RUN_RUN_H
 
 #include "runtime/model/model.h"
+#include "runtime/text/translator.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/progress.h"
@@ -48,7 +49,8 @@ typedef struct ft_run {
     ft_beam_search_options search; /* beams 0: no beam search */
     const char *search_option;     /* name of a given beam search option; NULL: none */
     int32_t forced_bos;
-    bool has_forced_bos; /* --forced-bos was given */
+    bool has_forced_bos;        /* --forced-bos was given */
+    ft_language_pair languages; /* of a translation */
 } ft_run;
 
 extern const ft_tool ft_run_tool;

@@ -24,6 +24,8 @@ enum {
     MAX_LENGTH,
     DECODE,
     KEEP_SPECIAL,
+    SOURCE_LANGUAGE,
+    TARGET_LANGUAGE,
 };
 
 static const ft_option options[] = {
@@ -38,6 +40,8 @@ static const ft_option options[] = {
     { TOKENS, "tokens", NULL, "print the tokens themselves" },
     { NO_SPECIAL, "no-special-tokens", NULL, "do not add special tokens" },
     { MAX_LENGTH, "max-length", "N", "truncate to N tokens, of a pair the longer text" },
+    { SOURCE_LANGUAGE, "source-lang", "NAME", "the language of the texts of a translator" },
+    { TARGET_LANGUAGE, "target-lang", "NAME", "the language that they are translated into" },
     { DECODE, "decode", NULL, "read token ids, and print texts" },
     { KEEP_SPECIAL, "keep-special", NULL, "decode special tokens, too" },
     { 0, NULL, NULL, NULL },
@@ -88,13 +92,20 @@ static void set_option(ft_tokenize *t, int option, const char *value)
     case KEEP_SPECIAL:
         t->keep_special = true;
         break;
+    case SOURCE_LANGUAGE:
+        t->languages.source = value;
+        break;
+    case TARGET_LANGUAGE:
+        t->languages.target = value;
+        break;
     }
 }
 
 static void check(const ft_tokenize *t)
 {
     bool encodes = t->pairs || t->fields != NULL || t->whole_file || t->offsets || t->type_ids ||
-                   t->tokens || t->no_special_tokens || t->max_length > 0;
+                   t->tokens || t->no_special_tokens || t->max_length > 0 ||
+                   t->languages.source != NULL || t->languages.target != NULL;
     if (t->input == NULL)
         ft_tool_usage_error(&tool, "no tokenizer given: use -i FILE");
     if (t->decode && encodes)
@@ -117,11 +128,11 @@ static void parse(ft_tokenize *t, int argc, char **argv)
 
 static ft_status run(const ft_tokenize *t, ft_error *err)
 {
-    ft_tokenizer *tokenizer;
-    FT_TRY(ft_tokenize_open(&tokenizer, t->input, err));
-    ft_status status =
-        t->decode ? ft_tokenize_decode(t, tokenizer, err) : ft_tokenize_encode(t, tokenizer, err);
-    ft_tokenizer_close(tokenizer);
+    ft_translator tokenizers;
+    FT_TRY(ft_tokenize_open(&tokenizers, t, err));
+    ft_status status = t->decode ? ft_tokenize_decode(t, tokenizers.target, err)
+                                 : ft_tokenize_encode(t, tokenizers.source, err);
+    ft_translator_close(&tokenizers);
     return status;
 }
 

@@ -6,7 +6,7 @@
 #ifndef FT_RUNTIME_TOOLS_TOKENIZE_TOKENIZE_H
 #define FT_RUNTIME_TOOLS_TOKENIZE_TOKENIZE_H
 
-#include "runtime/ft.h"
+#include "runtime/text/translator.h"
 
 /* The command line. */
 typedef struct ft_tokenize {
@@ -18,10 +18,12 @@ typedef struct ft_tokenize {
     bool no_special_tokens;
     bool decode, keep_special; /* keep special tokens when decoding */
     int64_t max_length;        /* 0: no limit */
+    ft_language_pair languages;
 } ft_tokenize;
 
-/* Open the tokenizer that the command line names. */
-FT_MUST_USE ft_status ft_tokenize_open(ft_tokenizer **out, const char *input, ft_error *err);
+/* Open the tokenizers that the command line names; of a checkpoint, both are the same. */
+FT_MUST_USE ft_status ft_tokenize_open(ft_translator *out, const ft_tokenize *options,
+                                       ft_error *err);
 
 /* Encode the texts of a file, and print one JSON value a line. */
 FT_MUST_USE ft_status ft_tokenize_encode(const ft_tokenize *options, const ft_tokenizer *tokenizer,

@@ -42,7 +42,7 @@ cat >tokenizer.json <<'END'
            "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "one": 3, "two": 4, "##s": 5, "e": 6}}}
 END
 
-printf 'One twos\n\xc3\xa9 x\n' >in
+printf 'One twos\n\303\251 x\n' >in
 prints '[1, 3, 4, 5, 2]
 [1, 6, 0, 2]' 'ids are one list a line'
 prints '[3, 4, 5]
@@ -91,7 +91,7 @@ refuses 1 'expected at least the 2 special tokens' 'a length without room for te
 printf '1 x\n' >in
 refuses 1 'line 1: found "x", expected a token id' 'what is no id is refused' \
     -i tokenizer.json --decode in
-printf '\xff\n' >in
+printf '\377\n' >in
 refuses 1 'line 1: byte 0 is 0xff, expected valid UTF-8' 'invalid UTF-8 is refused' \
     -i tokenizer.json in
 

@@ -91,66 +91,80 @@ static void test_languages(const ft_json_file *file, json_t *expected, const cha
     json_decref(found);
 }
 
-/* ---- Their ids ------------------------------------------------------------------------------ */
+/* ---- Their tokens --------------------------------------------------------------------------- */
 
-enum { BLOCK = 50, MAX_IDS = 4096 };
+enum { BLOCK = 50, LINES = 1000, PAIRS = 200 };
+static json_t *line[LINES]; /* texts of bpe-lines.jsonl */
 
-/* The ids of a line, separated by blanks, and a line feed. */
-static void add_ids(EVP_MD_CTX *digest, const ft_tokenizer *tokenizer, const char *text,
-                    size_t bytes)
+static void read_lines(void)
 {
-    static int32_t ids[MAX_IDS];
-    char number[16];
-    size_t count;
-    if (ft_tokenizer_encode(tokenizer, text, bytes, ids, MAX_IDS, &count, NULL) != FT_OK ||
-        count > MAX_IDS)
-        bail_out("a tokenizer cannot encode a line");
-    for (size_t i = 0; i < count; i++) {
-        int digits = snprintf(number, sizeof number, "%s%d", i > 0 ? " " : "", (int) ids[i]);
-        EVP_DigestUpdate(digest, number, (size_t) digits);
+    FILE *file = open_golden("tests/golden/bpe-lines.jsonl");
+    for (size_t i = 0; i < LINES; i++) {
+        json_t *row = read_row(file);
+        line[i] = json_incref(json_array_get(row, 0));
+        json_decref(row);
     }
-    EVP_DigestUpdate(digest, "\n", 1);
+    fclose(file);
 }
 
-/* The next lines of bpe-lines.jsonl; false when none is left. */
-static bool digest_block(const ft_tokenizer *tokenizer, FILE *lines, char hex[2 * 32 + 1])
+/* "id:type id:start-end" per token, separated by blanks, and a line feed. */
+static void add_tokens(EVP_MD_CTX *digest, const ft_tokenizer *tokenizer, const json_t *text,
+                       const json_t *pair)
+{
+    ft_encoding *encoding;
+    ft_error err;
+    const ft_encode_options options = { .pair = json_string_value(pair),
+                                        .pair_bytes = json_string_length(pair),
+                                        .offsets = true };
+    if (ft_tokenizer_encode_text(tokenizer, json_string_value(text), json_string_length(text),
+                                 &options, &encoding, &err) != FT_OK)
+        bail_out("%s", err.text);
+    for (size_t i = 0; i < encoding->count; i++) {
+        char token[64];
+        int bytes =
+            snprintf(token, sizeof token, "%s%d:%d:%u-%u", i > 0 ? " " : "", encoding->ids[i],
+                     encoding->type_ids[i], encoding->offsets[i].start, encoding->offsets[i].end);
+        EVP_DigestUpdate(digest, token, (size_t) bytes);
+    }
+    EVP_DigestUpdate(digest, "\n", 1);
+    ft_encoding_free(encoding);
+}
+
+/* Whether 50 lines, or pairs with the line that is PAIRS lines later, have this digest. */
+static bool is_block(const ft_tokenizer *tokenizer, size_t first, bool pairs, const char *expected)
 {
     unsigned char sum[EVP_MAX_MD_SIZE];
+    char hex[33];
     EVP_MD_CTX *digest = digest_begin();
-    json_t *row = NULL;
-    int count = 0;
-    for (; count < BLOCK && (row = read_row(lines)) != NULL; count++, json_decref(row)) {
-        const json_t *text = json_array_get(row, 0);
-        add_ids(digest, tokenizer, json_string_value(text), json_string_length(text));
-    }
+    for (size_t i = first; i < first + BLOCK; i++)
+        add_tokens(digest, tokenizer, line[i], pairs ? line[i + PAIRS] : NULL);
     EVP_DigestFinal_ex(digest, sum, NULL);
     EVP_MD_CTX_free(digest);
     for (int i = 0; i < 16; i++)
         snprintf(hex + 2 * i, 3, "%02x", sum[i]);
-    return count > 0;
+    return expected != NULL && strcmp(hex, expected) == 0;
 }
 
-static void test_ids(const ft_tokenizer *tokenizer, const json_t *expected, const char *name)
+static void test_tokens(const ft_tokenizer *tokenizer, const json_t *row, bool pairs)
 {
-    char hex[65];
-    size_t block = 0, equal = 0;
-    FILE *lines = open_golden("tests/golden/bpe-lines.jsonl");
-    for (; digest_block(tokenizer, lines, hex); block++) {
-        const char *digest = json_string_value(json_array_get(expected, block));
-        equal += digest != NULL && strcmp(digest, hex) == 0;
-    }
-    fclose(lines);
-    is_int((long long) equal, (long long) json_array_size(expected),
-           "%s gives the ids of the published libraries on all blocks of %d lines", name, BLOCK);
+    const json_t *expected = json_array_get(row, pairs ? 4 : 3);
+    size_t equal = 0, blocks = (pairs ? PAIRS : LINES) / BLOCK;
+    for (size_t i = 0; i < blocks; i++)
+        equal +=
+            is_block(tokenizer, i * BLOCK, pairs, json_string_value(json_array_get(expected, i)));
+    is_int((long long) equal, (long long) blocks,
+           "%s gives the published ids, type ids and offsets of all blocks of 50 %s",
+           json_string_value(json_array_get(row, 0)), pairs ? "pairs" : "lines");
 }
 
-static void test_runtime(const ft_json_file *file, const json_t *expected, const char *name)
+static void test_runtime(const ft_json_file *file, const json_t *row)
 {
-    ft_tokenizer *tokenizer = NULL;
+    ft_tokenizer *tokenizer;
     ft_error err;
-    if (ft_tokenizer_parse(&tokenizer, name, file->text, file->bytes, &err) != FT_OK)
+    if (ft_tokenizer_parse(&tokenizer, "tokenizer.json", file->text, file->bytes, &err) != FT_OK)
         bail_out("%s", err.text);
-    test_ids(tokenizer, expected, name);
+    test_tokens(tokenizer, row, false);
+    test_tokens(tokenizer, row, true);
     ft_tokenizer_close(tokenizer);
 }
 
@@ -187,7 +201,7 @@ static void test_case(const json_t *row)
     is_digest(&made.tokenizer, json_object_get(results, "tokenizer"), name, "tokenizer.json");
     is_digest(&made.target, json_object_get(results, "target"), name, "tokenizer_target.json");
     test_languages(&made.languages, json_object_get(results, "languages"), name);
-    test_runtime(&made.tokenizer, json_array_get(row, 3), name);
+    test_runtime(&made.tokenizer, row);
     test_again(&made, name);
     ft_tokenizer_files_fini(&made);
     empty_folder();
@@ -196,8 +210,11 @@ static void test_case(const json_t *row)
 static void test_golden(void)
 {
     FILE *file = open_golden("tests/golden/tokenizer-sources.jsonl");
+    read_lines();
     for (json_t *row; (row = read_row(file)) != NULL; json_decref(row))
         test_case(row);
+    for (size_t i = 0; i < LINES; i++)
+        json_decref(line[i]);
     fclose(file);
 }
 

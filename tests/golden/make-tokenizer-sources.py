@@ -14,11 +14,12 @@
 #
 #     tokenizer-sources.jsonl   per class [name, {file name in a checkpoint: file in
 #                               tokenizer-sources/, or its text}, {"tokenizer": SHA-256 of the JSON,
-#                               "target": the same, "languages": the JSON}, [SHA-256 of the ids of 50
-#                               lines, ...]]
+#                               "target": the same, "languages": the JSON}, [SHA-256 of the tokens of
+#                               50 lines, ...], [the same of 50 pairs, ...]]
 #
-# The lines are those of bpe-lines.jsonl. Ids are separated by blanks, and each line ends with a line
-# feed. Training breaks ties at random.
+# The lines are those of bpe-lines.jsonl; the pairs are the first 200 lines, each with the one 200 lines
+# later. A token is "id:type id:start-end", its range in bytes; tokens are separated by blanks, and each
+# line or pair ends with a line feed. Training breaks ties at random.
 #
 # The files in the repository come from tokenizers 0.23.3, sentencepiece 0.2.3 and Python 3.11.
 #
@@ -43,7 +44,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, 'tokenizer-sources')
 PROGRAM = os.path.join(os.environ.get('FT_BUILDDIR', os.path.join(HERE, '..', '..')),
                        'tests', 'programs', 'tokenizer-json')
-BLOCK = 50
+BLOCK, N_PAIRS = 50, 200
 SPACE = '\u2581'
 
 WORDS = [(8, KINDS[1][1]), (1, KINDS[0][1]), (1, KINDS[2][1])]
@@ -331,6 +332,29 @@ def compare(name, text, ids, reference, special):
     return 1
 
 
+def tokens_of(encoding, outer, texts):
+    """The ids, and the text of the digest."""
+    places = []
+    for text in texts:
+        starts = [0]
+        for c in text:
+            starts.append(starts[-1] + len(c.encode()))
+        places.append(starts)
+    ids, tokens = [], []
+    for i, token, kind, (start, end), sequence in zip(
+            encoding.ids, encoding.tokens, encoding.type_ids, encoding.offsets,
+            encoding.sequence_ids):
+        at = places[sequence or 0]
+        ids.append(outer(i, token))
+        tokens.append('%d:%d:%d-%d' % (ids[-1], kind, at[start], at[end]))
+    return ids, ' '.join(tokens) + '\n'
+
+
+def digest_blocks(rows):
+    blocks = [''.join(rows[i:i + BLOCK]) for i in range(0, len(rows), BLOCK)]
+    return [hashlib.sha256(block.encode()).hexdigest()[:32] for block in blocks]
+
+
 def run_case(name, files, reference, texts):
     with tempfile.TemporaryDirectory() as folder:
         fill(folder, files)
@@ -339,15 +363,13 @@ def run_case(name, files, reference, texts):
         languages = converted(folder, 'languages')
     tokenizer, outer = load(text)
     special = [t['content'] for t in json.loads(text)['added_tokens']]
-    digests, different = [], 0
-    for start in range(0, len(texts), BLOCK):
-        block = ''
-        for line in texts[start:start + BLOCK]:
-            encoding = tokenizer.encode(line)
-            ids = [outer(i, token) for i, token in zip(encoding.ids, encoding.tokens)]
-            different += compare(name, line, ids, reference, special)
-            block += ' '.join(map(str, ids)) + '\n'
-        digests.append(hashlib.sha256(block.encode()).hexdigest()[:32])
+    rows, different = [], 0
+    for line in texts:
+        ids, row = tokens_of(tokenizer.encode(line), outer, [line])
+        different += compare(name, line, ids, reference, special)
+        rows.append(row)
+    pairs = [tokens_of(tokenizer.encode(a, b), outer, [a, b])[1]
+             for a, b in zip(texts[:N_PAIRS], texts[N_PAIRS:])]
     print('%s: %d of %d lines differ from SentencePiece' % (name, different, len(texts)),
           file=sys.stderr)
     results = {'tokenizer': hashlib.sha256(text).hexdigest()}
@@ -355,7 +377,7 @@ def run_case(name, files, reference, texts):
         results['target'] = hashlib.sha256(target).hexdigest()
     if languages:
         results['languages'] = json.loads(languages)
-    return [name, files, results, digests]
+    return [name, files, results, digest_blocks(rows), digest_blocks(pairs)]
 
 
 def main():

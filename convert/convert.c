@@ -80,19 +80,11 @@ static void read_sentence_transformers(ft_conversion *conversion, ft_messages *p
             conversion->hf.architecture->model_type);
 }
 
-/*
- * A vocabulary without any tokenizer file: texts are split at white space. Where there is a
- * SentencePiece or BPE model, the vocabulary holds subword pieces instead.
- */
+/* A vocabulary without another file of a tokenizer: texts are split at white space. */
 static bool is_word_vocabulary(const ft_conversion *conversion)
 {
-    static const char *const subword_files[] = { "sentencepiece.bpe.model", "source.spm",
-                                                 "spiece.model", "merges.txt" };
-    bool found = ft_config_is_encoder_decoder(&conversion->hf.config) &&
-                 ft_checkpoint_has(conversion->checkpoint, "vocab.json");
-    for (size_t i = 0; i < FT_COUNT(subword_files); i++)
-        found = found && !ft_checkpoint_has(conversion->checkpoint, subword_files[i]);
-    return found;
+    return ft_config_is_encoder_decoder(&conversion->hf.config) &&
+           ft_checkpoint_has(conversion->checkpoint, "vocab.json");
 }
 
 /* Image preprocessing. */

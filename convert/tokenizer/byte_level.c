@@ -81,12 +81,6 @@ ft_status ft_qwen2_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *cl
     return ft_special_names_add(draft, &names, true);
 }
 
-/* ["</s>", 2] */
-static json_t *name_and_id(const ft_tokenizer_draft *draft, const char *name)
-{
-    return json_pack("[si]", name, (int) ft_tokenizer_draft_id(draft, name));
-}
-
 ft_status ft_roberta_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *class)
 {
     ft_special_names names = { .unk = "<unk>",
@@ -106,8 +100,10 @@ ft_status ft_roberta_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *
     FT_TRY(set_model(draft, class));
     draft->pre_tokenizer = ft_component_byte_level(prefix, trim, true);
     FT_TRY(ft_special_names_add(draft, &names, true));
-    draft->post_processor = json_pack(
-        "{ss so so sb sb}", "type", "RobertaProcessing", "sep", name_and_id(draft, names.sep),
-        "cls", name_and_id(draft, names.cls), "trim_offsets", trim, "add_prefix_space", prefix);
-    return FT_OK;
+    json_t *sep = NULL, *cls = NULL;
+    FT_TRY(ft_component_token(draft, names.sep, &sep));
+    ft_status rc = ft_component_token(draft, names.cls, &cls);
+    draft->post_processor = json_pack("{ss so so sb sb}", "type", "RobertaProcessing", "sep", sep,
+                                      "cls", cls, "trim_offsets", trim, "add_prefix_space", prefix);
+    return rc;
 }

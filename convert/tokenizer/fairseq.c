@@ -63,15 +63,15 @@ static ft_status set_language_template(ft_tokenizer_draft *draft, const fairseq_
 {
     char single[4 * FT_SPECIAL_NAME_MAX], pair[4 * FT_SPECIAL_NAME_MAX];
     const char *language;
-    bool legacy, suffix = form->languages->place == FT_LANGUAGE_SUFFIX;
-    FT_TRY(ft_tokenizer_source_bool(draft->source, "legacy_behaviour", false, &legacy));
+    ft_language_place place;
+    FT_TRY(ft_language_form_place(form->languages, draft->source, &place));
     FT_TRY(ft_tokenizer_source_string(draft->source, "src_lang", form->language, &language));
     if (strlen(language) > FT_SPECIAL_NAME_MAX || ft_tokenizer_draft_id(draft, language) < 0)
         return ft_fail(draft->source->err, FT_EFORMAT,
                        "tokenizer_config.json: src_lang: found \"%.64s\", expected a language of "
                        "the vocabulary, such as \"%s\"",
                        language, form->language);
-    if (suffix || legacy) {
+    if (place == FT_LANGUAGE_SUFFIX) {
         snprintf(single, sizeof single, "$A:0 %s:0 %s:0", eos, language);
         snprintf(pair, sizeof pair, "$A:0 $B:0 %s:0 %s:0", eos, language);
     } else {

@@ -65,25 +65,25 @@ static json_t *default_language(const ft_language_form *form, const json_t *lang
     return json_object_get(languages, token) != NULL ? json_string(token) : json_null();
 }
 
-/* NLLB's older models have the language behind the text. */
-static ft_status find_place(const ft_language_form *form, const ft_tokenizer_source *source,
-                            const char **place)
+ft_status ft_language_form_place(const ft_language_form *form, const ft_tokenizer_source *source,
+                                 ft_language_place *place)
 {
-    static const char *const names[] = { [FT_LANGUAGE_PREFIX] = "prefix",
-                                         [FT_LANGUAGE_SUFFIX] = "suffix",
-                                         [FT_LANGUAGE_TEXT] = "text" };
     bool legacy;
     FT_TRY(ft_tokenizer_source_bool(source, "legacy_behaviour", false, &legacy));
-    *place = names[legacy && form == &ft_nllb_languages ? FT_LANGUAGE_SUFFIX : form->place];
+    *place = legacy && form == &ft_nllb_languages ? FT_LANGUAGE_SUFFIX : form->place;
     return FT_OK;
 }
 
 ft_status ft_languages_make(json_t **out, const ft_language_form *form,
                             const ft_tokenizer_source *source, const json_t *tokenizer)
 {
-    const char *place, *from, *to;
+    static const char *const places[] = { [FT_LANGUAGE_PREFIX] = "prefix",
+                                          [FT_LANGUAGE_SUFFIX] = "suffix",
+                                          [FT_LANGUAGE_TEXT] = "text" };
+    const char *from, *to;
+    ft_language_place place;
     *out = NULL;
-    FT_TRY(find_place(form, source, &place));
+    FT_TRY(ft_language_form_place(form, source, &place));
     FT_TRY(ft_tokenizer_source_string(source, "src_lang", form->source, &from));
     FT_TRY(ft_tokenizer_source_string(source, "tgt_lang", NULL, &to));
     json_t *languages = find_languages(form, tokenizer);
@@ -93,7 +93,7 @@ ft_status ft_languages_make(json_t **out, const ft_language_form *form,
     }
     json_t *source_language = default_language(form, languages, from);
     json_t *target_language = default_language(form, languages, to);
-    *out = json_pack("{ss so so so}", "place", place, "source", source_language, "target",
+    *out = json_pack("{ss so so so}", "place", places[place], "source", source_language, "target",
                      target_language, "languages", languages);
     return *out != NULL ? FT_OK
                         : ft_fail(source->err, FT_ENOMEM, "languages.json: no memory for it");

@@ -23,6 +23,12 @@ extern const ft_language_form ft_m2m100_languages, ft_wmt21_languages, ft_marian
 /* Whether a token has the shape of a language. */
 bool ft_language_form_matches(const ft_language_form *form, const char *token);
 
+/* Where the settings put the token of the language; older models of NLLB have it behind the text.
+ */
+FT_MUST_USE ft_status ft_language_form_place(const ft_language_form *form,
+                                             const ft_tokenizer_source *source,
+                                             ft_language_place *place);
+
 /*
  * The languages among the added tokens of a tokenizer.json, with the defaults of the settings, as
  * languages.json; *out is NULL when there are none. ft-artifact(5) describes the file.

@@ -148,7 +148,7 @@ static bool is_block(const ft_tokenizer *tokenizer, size_t first, bool pairs, co
 static void test_tokens(const ft_tokenizer *tokenizer, const json_t *row, bool pairs)
 {
     const json_t *expected = json_array_get(row, pairs ? 4 : 3);
-    size_t equal = 0, blocks = (pairs ? PAIRS : LINES) / BLOCK;
+    size_t equal = 0, blocks = pairs ? PAIRS / BLOCK : LINES / BLOCK;
     for (size_t i = 0; i < blocks; i++)
         equal +=
             is_block(tokenizer, i * BLOCK, pairs, json_string_value(json_array_get(expected, i)));
@@ -299,6 +299,8 @@ static const bad_file bad_files[] = {
     { "GPT2Tokenizer", "tokenizer_config.json", "{\"add_prefix_space\": 1}", "add_prefix_space: found 1.0, expected true or false" },
     { "GPT2Tokenizer", "tokenizer_config.json", "[]", "tokenizer_config.json: expected a JSON object" },
     { "GPT2Tokenizer", "added_tokens.json", "{\"<x>\": \"3\"}", "added_tokens.json: \"<x>\" has no id" },
+    { "RobertaTokenizer", "vocab.json", "{\"a\": 0, \"b\": 1, \"ab\": 2, \"</s>\": 3}", "the tokenizer has no token \"<s>\", which its class adds to each text" },
+    { "NllbTokenizer", "tokenizer_config.json", "{\"src_lang\": \"eng\"}", "src_lang: found \"eng\", expected a language of the vocabulary, such as \"eng_Latn\"" },
     { "LlamaTokenizer", "vocab.txt", "[UNK]\n", "no tokenizer.model and no tokenizer.json: a LlamaTokenizer is made from tokenizer.model" },
     { "PerceiverTokenizer", "vocab.txt", "[UNK]\n", "tokenizers of class PerceiverTokenizer are not made from other files" },
     { "BertTokenizer", "vocab.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "vocab.txt: looks like a Git LFS pointer: expected a file of a tokenizer; only the pointer" },
@@ -310,7 +312,10 @@ static void test_refused_files(void)
 {
     for (size_t i = 0; i < FT_COUNT(bad_files); i++) {
         const bad_file *bad = &bad_files[i];
-        bool bpe = bad->class != NULL && strcmp(bad->class, "GPT2Tokenizer") == 0;
+        bool bpe = bad->class != NULL && (strcmp(bad->class, "GPT2Tokenizer") == 0 ||
+                                          strcmp(bad->class, "RobertaTokenizer") == 0);
+        if (bad->class != NULL && strcmp(bad->class, "NllbTokenizer") == 0)
+            copy_file("sentencepiece.bpe.model", "bpe.model");
         static const char ids[] = "{\"a\": 0, \"b\": 1, \"ab\": 2}";
         if (bpe) {
             write_file("vocab.json", ids, strlen(ids));

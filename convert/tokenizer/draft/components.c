@@ -59,7 +59,8 @@ json_t *ft_component_llama_decoder(bool strip_space)
     return ft_component_sequence("decoders", step, strip_space ? 4 : 3);
 }
 
-/* ---- Templates ------------------------------------------------------------------------------ */
+/* ---- Special tokens ---------------------------------------------------------------------------
+ */
 
 static ft_status fail_token(const ft_tokenizer_draft *draft, const char *token)
 {
@@ -67,6 +68,20 @@ static ft_status fail_token(const ft_tokenizer_draft *draft, const char *token)
                    "%s: the tokenizer has no token \"%.64s\", which its class adds to each text",
                    draft->source->folder, token);
 }
+
+ft_status ft_component_token(const ft_tokenizer_draft *draft, const char *name, json_t **out)
+{
+    int32_t id = ft_tokenizer_draft_id(draft, name);
+    *out = NULL;
+    if (id < 0)
+        return fail_token(draft, name);
+    *out = json_pack("[si]", name, (int) id);
+    return *out != NULL
+               ? FT_OK
+               : ft_fail(draft->source->err, FT_ENOMEM, "%s: no memory", draft->source->folder);
+}
+
+/* ---- Templates ------------------------------------------------------------------------------ */
 
 /* {"Sequence": {"id": "A", "type_id": 0}}, or {"SpecialToken": {"id": "</s>", "type_id": 0}}. */
 static json_t *template_piece(const char *name, int type)

@@ -31,6 +31,10 @@ json_t *ft_component_metaspace(const char *prepend_scheme, bool split);
 /* The decoder of Llama 2: bytes become text, and one leading space goes if there was one added. */
 json_t *ft_component_llama_decoder(bool strip_space);
 
+/* ["</s>", 2]; FT_EFORMAT when the draft has no such token. */
+FT_MUST_USE ft_status ft_component_token(const ft_tokenizer_draft *draft, const char *name,
+                                         json_t **out);
+
 /*
  * TemplateProcessing from two templates such as "<s>:0 $A:0 </s>:0" whose words are separated by
  * spaces, each followed by a type id; all but $A and $B are tokens of the draft. A space inside a

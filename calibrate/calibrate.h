@@ -11,12 +11,14 @@
 #include "calibrate/weights/recipe.h"
 #include "calibrate/report.h"
 #include "runtime/container/artifact.h"
+#include "runtime/data/model_texts.h"
 
 typedef struct ft_calibration_options {
     const char *input;        /* float artifact */
     const char *output;       /* quantized artifact; NULL: none */
     const char *data;         /* samples; NULL when merging, or if none are needed */
     const char *eval;         /* held-out samples, or NULL */
+    ft_text_source texts;     /* how data and eval are read if they are texts; path NULL: not */
     const char *save;         /* path for the counters, or NULL */
     const char *report;       /* path for the JSON report, or NULL */
     const char *const *merge; /* counters files to use instead of observing, or NULL */

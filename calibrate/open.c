@@ -116,14 +116,24 @@ static ft_status open_model(ft_calibration_job *j, ft_error *err)
     return check_residual(j, err);
 }
 
+static ft_status read_samples(ft_dataset *out, const char *path, const ft_calibration_job *j,
+                              ft_error *err)
+{
+    ft_text_source texts = j->options->texts;
+    if (texts.path == NULL)
+        return ft_dataset_read(out, path, j->model, err);
+    texts.path = path;
+    return ft_dataset_read_texts(out, &texts, j->model, err);
+}
+
 static ft_status open_inputs(ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
     FT_TRY(open_model(j, err));
     if (o->data != NULL)
-        FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
+        FT_TRY(read_samples(&j->data, o->data, j, err));
     if (o->eval != NULL)
-        FT_TRY(ft_dataset_read(&j->eval, o->eval, j->model, err));
+        FT_TRY(read_samples(&j->eval, o->eval, j, err));
     return check_range(j, err);
 }
 

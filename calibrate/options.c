@@ -9,6 +9,7 @@
 
 #include "calibrate/output_paths.h"
 #include "kernels/threads/processors.h"
+#include "runtime/cli/text_options.h"
 #include "runtime/mem.h"
 #include "runtime/model/session.h"
 
@@ -50,6 +51,7 @@ static const ft_option options[] = {
     { 'd', "data", "FILE",
       "calibration samples: safetensors with input_ids [N, S]\n"
       "and optionally attention_mask, token_type_ids, labels" },
+    FT_TEXT_OPTIONS,
     { 'm', "method", "NAME", method_help },
     { PERCENTILE, "percentile", "P",
       "percentile, 0 < P <= 100; implies -m percentile;\n"
@@ -99,7 +101,7 @@ static const ft_option options[] = {
     { EVAL, "eval", "FILE",
       "held-out samples for the float vs. quantized evaluation;\n"
       "default samples of -d that were not observed, else\n"
-      "observed ones" },
+      "observed ones; texts, if the others are" },
     FT_THREADS_OPTION,
     FT_DEVICE_OPTION,
     { SAVE, "save-counters", "FILE", "write the counters, for a later --merge" },
@@ -117,6 +119,7 @@ static const ft_option options[] = {
 const ft_tool ft_calibrate_tool = {
     .name = "ft-calibrate",
     .usage = "-i FILE -o FILE -d FILE [OPTION]...\n"
+             "-i FILE -o FILE --text FILE [OPTION]...\n"
              "-i FILE -d FILE --save-counters FILE [OPTION]...\n"
              "-i FILE -o FILE --merge FILE... [OPTION]...\n"
              "-i FILE -o FILE --scheme NAME [OPTION]...",
@@ -310,7 +313,20 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
     case FT_OPTION_JSON:
         job->json = true;
         break;
+    default:
+        (void) ft_tool_text_option(&ft_calibrate_tool, &job->texts, option, value);
     }
+}
+
+/* Samples are either tensors or texts. */
+static void check_samples(ft_calibration_options *job)
+{
+    ft_tool_check_text_options(&ft_calibrate_tool, &job->texts);
+    if (job->texts.path == NULL)
+        return;
+    if (job->data != NULL)
+        ft_tool_usage_error(&ft_calibrate_tool, "give either -d FILE or --text FILE");
+    job->data = job->texts.path;
 }
 
 /* --percentile implies the method of that name and excludes all others. */
@@ -335,7 +351,7 @@ static void check_recipe(const ft_calibrate_request *r)
         ft_tool_usage_error(&ft_calibrate_tool, "--scheme %s has no counters to save or merge",
                             ft_scheme_name(recipe->scheme));
     if (uses_counters && r->job.data == NULL && r->job.n_merge == 0)
-        ft_tool_usage_error(&ft_calibrate_tool, "no sample data given: use -d FILE");
+        ft_tool_usage_error(&ft_calibrate_tool, "no sample data given: use -d FILE or --text FILE");
     if (r->has_groupwise_option && !ft_recipe_uses_groupwise(recipe))
         ft_tool_usage_error(
             &ft_calibrate_tool,
@@ -376,6 +392,7 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
     r->job.merge = r->merge;
     if (r->job.input == NULL)
         ft_tool_usage_error(&ft_calibrate_tool, "no float artifact given: use -i FILE");
+    check_samples(&r->job);
     check_method(r);
     check_recipe(r);
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)

@@ -164,6 +164,8 @@ runtime_libtools_la_SOURCES = \
 	runtime/base/characters.h \
 	runtime/data/encoded_examples.c runtime/data/encoded_examples.h \
 	runtime/data/example_labels.c runtime/data/example_labels.h \
+	runtime/data/model_texts.c runtime/data/model_texts.h \
+	runtime/cli/text_options.c runtime/cli/text_options.h \
 	runtime/data/texts/example_json.c runtime/data/texts/example_json.h \
 	runtime/data/texts/examples.c runtime/data/texts/examples.h \
 	runtime/data/texts/text_reader.c runtime/data/texts/text_reader.h \
@@ -233,6 +235,11 @@ bin_PROGRAMS += bin/ft-eval
 ft_eval_SOURCES = \
 	runtime/tools/eval/eval.h \
 	runtime/tools/eval/classifier.c \
+	runtime/tools/eval/answers.c \
+	runtime/tools/eval/entities.c \
+	runtime/tools/eval/head_rows.c runtime/tools/eval/head_rows.h \
+	runtime/tools/eval/samples.c \
+	runtime/tools/eval/similarity.c \
 	runtime/tools/eval/judge.c \
 	runtime/tools/eval/tokens.c \
 	runtime/tools/eval/ft-eval.c

@@ -259,6 +259,7 @@ sh_tests = \
 	tests/tools/out_of_memory.sh \
 	tests/tools/tables.sh \
 	tests/tools/languages.sh \
+	tests/tools/text_samples.sh \
 	tests/tools/tokenize.sh \
 	tests/tools/truncate.sh \
 	tests/tools/usage.sh

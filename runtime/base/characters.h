@@ -17,4 +17,14 @@ static inline size_t ft_count_characters(const char *text, size_t bytes)
     return count;
 }
 
+/* The byte at which a code point starts; the end of the text if it has fewer. */
+static inline size_t ft_byte_of_character(const char *text, size_t character)
+{
+    size_t byte = 0;
+    for (; text[byte] != '\0'; byte++)
+        if (!ft_utf8_is_continuation(text[byte]) && character-- == 0)
+            break;
+    return byte;
+}
+
 #endif

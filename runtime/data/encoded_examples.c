@@ -52,18 +52,17 @@ static ft_status fail_length(const encoder *e, size_t index, size_t tokens, ft_e
 
 /* ---- Whole examples -------------------------------------------------------------------------- */
 
-static ft_status encode_whole(const encoder *e, size_t index, ft_error *err)
+static ft_status encode_whole(const encoder *e, size_t index, const char *text, const char *pair,
+                              ft_error *err)
 {
-    const ft_example *example = &e->examples->example[index];
     const ft_encode_options options = {
-        .pair = example->pair,
-        .pair_bytes = example->pair == NULL ? 0 : strlen(example->pair),
+        .pair = pair,
+        .pair_bytes = pair == NULL ? 0 : strlen(pair),
         .offsets = e->options->offsets,
         .max_length = e->max_length,
     };
     ft_encoding *row;
-    FT_TRY(ft_tokenizer_encode_text(e->tokenizer, example->text, strlen(example->text), &options,
-                                    &row, err));
+    FT_TRY(ft_tokenizer_encode_text(e->tokenizer, text, strlen(text), &options, &row, err));
     size_t tokens = row->count;
     e->out->truncated += row->truncated;
     if (tokens <= e->positions)
@@ -130,6 +129,17 @@ static encoder make_encoder(ft_encoded_examples *out, const ft_examples *example
                                                                   : most };
 }
 
+static ft_status encode_example(const encoder *e, size_t index, ft_error *err)
+{
+    const ft_example *example = &e->examples->example[index];
+    if (example->pair != NULL && e->options->windows)
+        return encode_windows(e, index, err);
+    if (example->pair == NULL || !e->options->separate)
+        return encode_whole(e, index, example->text, example->pair, err);
+    FT_TRY(encode_whole(e, index, example->text, NULL, err));
+    return encode_whole(e, index, example->pair, NULL, err);
+}
+
 ft_status ft_examples_encode(ft_encoded_examples *out, const ft_examples *examples,
                              const ft_tokenizer *tokenizer, const ft_model *model,
                              const ft_example_encoding_options *options, ft_error *err)
@@ -137,8 +147,7 @@ ft_status ft_examples_encode(ft_encoded_examples *out, const ft_examples *exampl
     *out = (ft_encoded_examples){ 0 };
     const encoder e = make_encoder(out, examples, tokenizer, model, options);
     for (size_t i = 0; i < examples->count; i++)
-        FT_TRY(options->windows && examples->example[i].pair != NULL ? encode_windows(&e, i, err)
-                                                                     : encode_whole(&e, i, err));
+        FT_TRY(encode_example(&e, i, err));
     return FT_OK;
 }
 

@@ -20,6 +20,8 @@ typedef struct ft_example_encoding_options {
      */
     bool windows;
     size_t stride;
+
+    bool separate; /* each text of a pair is a row of its own, the second after the first */
 } ft_example_encoding_options;
 
 /* One row per example, or per window of one; the windows of an example follow each other. */

@@ -4,8 +4,9 @@
  *     make-classifier FOLDER LABELS [MEMBERS]
  *
  * Writes a checkpoint with 20 tokens, 10 positions and LABELS classes; with 0 classes it is a
- * sentence encoder with mean pooling.  config.json also gets the MEMBERS of a JSON object.  The
- * tokenizer maps the words "a" to "l" to tokens 5 to 16.
+ * sentence encoder with mean pooling.  config.json also gets the MEMBERS of a JSON object.
+ * MEMBERS may name another architecture: BertForTokenClassification, or BertForQuestionAnswering
+ * with 2 labels.  The tokenizer maps the words "a" to "l" to tokens 5 to 16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,6 +16,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char tokenizer[] =
     "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [],"
@@ -40,11 +42,11 @@ static void add_embedding(tiny *t)
                     "{\"word_embedding_dimension\": 8, \"pooling_mode_mean_tokens\": true}");
 }
 
-static void add_classifier(tiny *t, int labels)
+static void add_classifier(tiny *t, int labels, const char *linear)
 {
     char members[128];
     tiny_add_linear(t, "bert.pooler.dense", 8, 8);
-    tiny_add_linear(t, "classifier", labels, 8);
+    tiny_add_linear(t, linear, labels, 8);
     snprintf(members, sizeof members,
              "{\"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": %d}",
              labels);
@@ -60,8 +62,9 @@ int main(int argc, char **argv)
         return 2;
     }
     tiny_make(&t, TINY_BERT, labels > 0 ? "bert." : "");
+    bool answers = argc > 3 && strstr(argv[3], "QuestionAnswering") != NULL;
     if (labels > 0)
-        add_classifier(&t, labels);
+        add_classifier(&t, labels, answers ? "qa_outputs" : "classifier");
     else
         add_embedding(&t);
     if (argc > 3)

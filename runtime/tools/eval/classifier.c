@@ -136,7 +136,7 @@ static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model 
     if (other != NULL && !same_images(&model->config, &other->config))
         return ft_fail(err, FT_ESHAPE, "%s: expects another image size than %s", other->path,
                        model->path);
-    FT_TRY(ft_dataset_read(out, eval->data, model, err));
+    FT_TRY(ft_eval_read_samples(out, eval, model, err));
     if (ft_dataset_has_labels(out) || other != NULL)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: no labels; add labels or use --against", eval->data);

@@ -7,11 +7,14 @@
 #define FT_RUNTIME_TOOLS_EVAL_EVAL_H
 
 #include "runtime/scores/class_scores.h"
+#include "runtime/data/model_texts.h"
 #include "runtime/model/model.h"
 
 /* The command line. */
 typedef struct ft_eval {
-    const char *input, *against, *data;
+    const char *input, *against;
+    const char *data;     /* the file of samples, for messages also that of texts */
+    ft_text_source texts; /* path NULL: the samples are tensors */
     ft_model_options model;
     int threads;
     int64_t context, chunk; /* 0: not given */
@@ -26,6 +29,8 @@ typedef struct ft_prediction_score {
     bool right;  /* the top-1 prediction equals the label */
     bool agrees; /* the baseline has the same top-1 prediction; the first of equal logits */
 } ft_prediction_score;
+
+enum { FT_EVAL_TASK_METRICS = 4 };
 
 /* Accumulated results. */
 typedef struct ft_eval_result {
@@ -42,6 +47,9 @@ typedef struct ft_eval_result {
     double *kl;                    /* [count]; NULL: no baseline */
     size_t capacity;               /* capacity of kl */
     double seconds;
+    bool has_task; /* the metrics below take the place of the others */
+    ft_metric task[FT_EVAL_TASK_METRICS];
+    size_t num_task;
 } ft_eval_result;
 
 FT_MUST_USE ft_status ft_eval_result_init(ft_eval_result *out, size_t rows, bool compares,
@@ -68,9 +76,19 @@ double ft_eval_perplexity(const ft_eval_result *result);
 double ft_eval_mean_kl(const ft_eval_result *result);
 double ft_eval_kl_quantile(ft_eval_result *result, double quantile);
 
+/* Read the samples: tensors, or texts. */
+FT_MUST_USE ft_status ft_eval_read_samples(ft_dataset *out, const ft_eval *eval,
+                                           const ft_model *model, ft_error *err);
+
 /* Evaluate all rows; `other` is the baseline or NULL. */
 FT_MUST_USE ft_status ft_eval_tokens(ft_eval_result *out, const ft_eval *eval,
                                      const ft_model *model, const ft_model *other, ft_error *err);
+FT_MUST_USE ft_status ft_eval_entities(ft_eval_result *out, const ft_eval *eval,
+                                       const ft_model *model, ft_error *err);
+FT_MUST_USE ft_status ft_eval_answers(ft_eval_result *out, const ft_eval *eval,
+                                      const ft_model *model, ft_error *err);
+FT_MUST_USE ft_status ft_eval_similarity(ft_eval_result *out, const ft_eval *eval,
+                                         const ft_model *model, ft_error *err);
 FT_MUST_USE ft_status ft_eval_classes(ft_eval_result *out, const ft_eval *eval,
                                       const ft_model *model, const ft_model *other, ft_error *err);
 

@@ -11,7 +11,7 @@
 #include "runtime/model/session.h"
 #include "runtime/cli/class_scores_text.h"
 #include "runtime/tools/eval/eval.h"
-#include "runtime/cli/options.h"
+#include "runtime/cli/text_options.h"
 
 #include <math.h>
 
@@ -23,6 +23,7 @@ static const ft_option options[] = {
       "safetensors with input_ids [N, S], and optionally\n"
       "attention_mask or lengths [N]; for classifiers\n"
       "labels [N], for encoder-decoders labels [N, T]" },
+    FT_TEXT_OPTIONS,
     { AGAINST, "against", "FILE", "baseline artifact, usually the float one" },
     FT_JSON_OPTION,
     FT_THREADS_OPTION,
@@ -36,9 +37,11 @@ static const ft_option options[] = {
 
 static const ft_tool tool = {
     .name = "ft-eval",
-    .usage = "-i FILE -d FILE [--against FILE] [OPTION]...",
-    .about = "Measure the perplexity of a decoder or encoder-decoder, or the accuracy of a\n"
-             "classifier, and optionally the KL divergence from a baseline artifact.",
+    .usage = "-i FILE -d FILE [--against FILE] [OPTION]...\n"
+             "-i FILE --text FILE [--against FILE] [OPTION]...",
+    .about = "Measure the perplexity of a decoder or encoder-decoder, the accuracy of a\n"
+             "classifier, the F1 of entities or answers, and optionally the KL divergence\n"
+             "from a baseline artifact.",
     .option = options,
 };
 
@@ -69,7 +72,8 @@ static void set_option(ft_eval *e, int option, const char *value)
         e->chunk = ft_tool_int(&tool, option, value, 1);
         break;
     default:
-        ft_tool_model_option(&tool, &e->model, option, value);
+        if (!ft_tool_text_option(&tool, &e->texts, option, value))
+            ft_tool_model_option(&tool, &e->model, option, value);
     }
 }
 
@@ -81,8 +85,15 @@ static void parse(ft_eval *e, int argc, char **argv)
     ft_tool_check_no_operands(&tool, argc, argv);
     if (e->input == NULL)
         ft_tool_usage_error(&tool, "no artifact given: use -i FILE");
-    if (e->data == NULL)
-        ft_tool_usage_error(&tool, "no data given: use -d FILE");
+    ft_tool_check_text_options(&tool, &e->texts);
+    if (e->data == NULL && e->texts.path == NULL)
+        ft_tool_usage_error(&tool, "no data given: use -d FILE or --text FILE");
+    if (e->data != NULL && e->texts.path != NULL)
+        ft_tool_usage_error(&tool, "give either -d FILE or --text FILE");
+    if (e->context > 0 && e->texts.path != NULL)
+        ft_tool_usage_error(&tool, "--ctx splits the rows of -d: texts have --max-length");
+    if (e->texts.path != NULL)
+        e->data = e->texts.path;
 }
 
 /* ---- Printing ----------------------------------------------------------------------------- */
@@ -105,7 +116,8 @@ static void print_text(ft_eval_result *j)
     ft_metric metric[FT_MAX_METRICS];
     printf("%zu rows, %zu tokens, %zu predictions, %.3f s\n", j->rows, j->tokens, j->count,
            j->seconds);
-    if (!j->classifies)
+    ft_print_metrics(j->task, j->num_task, "");
+    if (!j->classifies && !j->has_task)
         printf("perplexity %.5f\n", ft_eval_perplexity(j));
     if (j->num_labeled > 0)
         printf("accuracy %.4f\n", (double) j->right / (double) j->num_labeled);
@@ -150,7 +162,8 @@ static void print_json(ft_eval_result *j)
     ft_json_stream_int(&json, "tokens", (int64_t) j->tokens);
     ft_json_stream_int(&json, "predictions", (int64_t) j->count);
     put(&json, "seconds", j->seconds);
-    if (!j->classifies) {
+    ft_metrics_to_json(&json, j->task, j->num_task, "");
+    if (!j->classifies && !j->has_task) {
         put(&json, "perplexity", ft_eval_perplexity(j));
         put_rows(&json, "nll", j, false);
         put_rows(&json, "nll_mean", j, true);
@@ -175,6 +188,46 @@ static bool same_kind(const ft_model *a, const ft_model *b)
            ft_config_is_encoder_decoder(&a->config) == ft_config_is_encoder_decoder(&b->config);
 }
 
+typedef ft_status (*task_fn)(ft_eval_result *out, const ft_eval *eval, const ft_model *model,
+                             ft_error *err);
+
+/* How the predictions of a head are evaluated on texts; NULL: not at all. */
+static task_fn find_task(ft_head head, const char **what)
+{
+    switch (head) {
+    case FT_HEAD_TOKENS:
+        *what = "entities";
+        return ft_eval_entities;
+    case FT_HEAD_SPAN:
+        *what = "answers";
+        return ft_eval_answers;
+    case FT_HEAD_NONE:
+        *what = "embeddings";
+        return ft_eval_similarity;
+    default:
+        *what = "masked language models";
+        return NULL;
+    }
+}
+
+static ft_status score_task(ft_eval_result *out, const ft_eval *e, const ft_model *model,
+                            const ft_model *other, ft_error *err)
+{
+    const char *what;
+    task_fn evaluate = find_task(model->config.head, &what);
+    if (evaluate == NULL)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: %s are not evaluated", model->path, what);
+    if (other != NULL)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: --against compares perplexities and classes, not %s: evaluate both "
+                       "models, and compare the results",
+                       model->path, what);
+    if (e->texts.path == NULL)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: %s are evaluated on texts: use --text FILE",
+                       model->path, what);
+    return evaluate(out, e, model, err);
+}
+
 static ft_status score_model(ft_eval_result *out, const ft_eval *e, const ft_model *model,
                              const ft_model *other, ft_error *err)
 {
@@ -185,8 +238,7 @@ static ft_status score_model(ft_eval_result *out, const ft_eval *e, const ft_mod
         return ft_eval_tokens(out, e, model, other, err);
     if (ft_head_is_classifier(model->config.head))
         return ft_eval_classes(out, e, model, other, err);
-    return ft_fail(err, FT_EUNSUPPORTED,
-                   "%s: the model has neither a language model head nor labels", model->path);
+    return score_task(out, e, model, other, err);
 }
 
 static ft_status run(const ft_eval *e, ft_error *err)

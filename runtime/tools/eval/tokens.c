@@ -140,7 +140,7 @@ static ft_status read_data(job *j, const ft_eval *eval, const ft_model *model, f
                        (long long) eval->context, model->config.positions);
     return eval->context > 0
                ? ft_dataset_read_chunked(&j->data, eval->data, model, (size_t) eval->context, err)
-               : ft_dataset_read(&j->data, eval->data, model, err);
+               : ft_eval_read_samples(&j->data, eval, model, err);
 }
 
 static ft_status work(job *j, const ft_eval *eval, const ft_model *model, const ft_model *other,

@@ -38,6 +38,47 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/models/bpe.c runtime/text/models/bpe.h \
 	runtime/text/unicode/byte_chars.h \
 	runtime/text/chat.c \
+	runtime/text/jinja/evaluate.c \
+	runtime/text/jinja/execute.c \
+	runtime/text/jinja/interpreter.h \
+	runtime/text/jinja/jinja.h \
+	runtime/text/jinja/lexer.c runtime/text/jinja/lexer.h \
+	runtime/text/jinja/lexer_expression.c \
+	runtime/text/jinja/loop.c \
+	runtime/text/jinja/macro.c \
+	runtime/text/jinja/node.h \
+	runtime/text/jinja/parse_expression.c \
+	runtime/text/jinja/parse_primary.c \
+	runtime/text/jinja/parse_statement.c \
+	runtime/text/jinja/parse.c \
+	runtime/text/jinja/parser.h runtime/text/jinja/parser_tokens.c \
+	runtime/text/jinja/render.c \
+	runtime/text/jinja/variables.c \
+	runtime/text/jinja/builtins/attribute.c \
+	runtime/text/jinja/builtins/builtin.h \
+	runtime/text/jinja/builtins/filters.h \
+	runtime/text/jinja/builtins/filters_list.c \
+	runtime/text/jinja/builtins/filters_number.c \
+	runtime/text/jinja/builtins/filters_select.c \
+	runtime/text/jinja/builtins/filters_sort.c \
+	runtime/text/jinja/builtins/filters_text.c \
+	runtime/text/jinja/builtins/functions.c \
+	runtime/text/jinja/builtins/invoke.c \
+	runtime/text/jinja/builtins/letter_case.c \
+	runtime/text/jinja/builtins/methods.c runtime/text/jinja/builtins/methods.h \
+	runtime/text/jinja/builtins/methods_split.c \
+	runtime/text/jinja/builtins/methods_string.c \
+	runtime/text/jinja/builtins/operators.c \
+	runtime/text/jinja/builtins/strings.c \
+	runtime/text/jinja/builtins/tests.c \
+	runtime/text/jinja/values/arena.c runtime/text/jinja/values/arena.h \
+	runtime/text/jinja/values/json.c \
+	runtime/text/jinja/values/percent.c \
+	runtime/text/jinja/values/run.c runtime/text/jinja/values/run.h \
+	runtime/text/jinja/values/sequence.c \
+	runtime/text/jinja/values/string.c runtime/text/jinja/values/string.h \
+	runtime/text/jinja/values/text.c runtime/text/jinja/values/text.h \
+	runtime/text/jinja/values/value.c runtime/text/jinja/values/value.h \
 	runtime/scores/class_scores.c runtime/scores/class_scores.h \
 	runtime/base/base64.c runtime/base/base64.h \
 	runtime/base/affix.h \
@@ -305,6 +346,9 @@ EXTRA_DIST += \
 	runtime/text/README.md \
 	runtime/text/aligned/README.md \
 	runtime/text/decoders/README.md \
+	runtime/text/jinja/README.md \
+	runtime/text/jinja/builtins/README.md \
+	runtime/text/jinja/values/README.md \
 	runtime/text/languages/README.md \
 	runtime/text/models/README.md \
 	runtime/text/normalizers/README.md \

@@ -65,6 +65,7 @@ c_tests = \
 	tests/text/piece_trie.t \
 	tests/text/unigram.t \
 	tests/text/chat.t \
+	tests/text/jinja.t \
 	tests/ops/check.t \
 	tests/convert/checkpoint.t \
 	tests/kernels/sample.t \
@@ -303,6 +304,7 @@ fuzz_targets = \
 	tests/fuzz/dataset.t \
 	tests/fuzz/image.t \
 	tests/fuzz/languages.t \
+	tests/fuzz/jinja.t \
 	tests/fuzz/safetensors.t \
 	tests/fuzz/shard_index.t \
 	tests/fuzz/texts.t \
@@ -321,7 +323,7 @@ check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 endif
 EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/amax.dict tests/fuzz/config.dict \
-	tests/fuzz/safetensors.dict tests/fuzz/shard_index.dict tests/fuzz/tokenizer.dict
+	tests/fuzz/jinja.dict tests/fuzz/safetensors.dict tests/fuzz/shard_index.dict tests/fuzz/tokenizer.dict
 
 tests_fuzz_amax_t_SOURCES = tests/fuzz/amax.c $(fuzz_common)
 tests_fuzz_amax_t_LDFLAGS = $(fuzz_ldflags)
@@ -341,6 +343,8 @@ tests_fuzz_image_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_image_t_LDADD = runtime/libimages.la $(LDADD)
 tests_fuzz_languages_t_SOURCES = tests/fuzz/languages.c $(fuzz_common)
 tests_fuzz_languages_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_jinja_t_SOURCES = tests/fuzz/jinja.c $(fuzz_common)
+tests_fuzz_jinja_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_shard_index_t_SOURCES = tests/fuzz/shard_index.c $(fuzz_common)
@@ -456,9 +460,10 @@ SH_LOG_COMPILER = $(SHELL)
 AM_TESTS_ENVIRONMENT = \
 	FT_BUILDDIR='$(abs_top_builddir)' FT_SRCDIR='$(abs_top_srcdir)' \
 	FT_MODELS="$${FT_MODELS:-$(abs_top_srcdir)/../shared/models}"; \
+	FT_CHAT_TEMPLATES="$${FT_CHAT_TEMPLATES:-$(abs_top_srcdir)/../shared/chat-templates}"; \
 	TSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/tsan.supp \
 	    ignore_noninstrumented_modules=1 $${TSAN_OPTIONS}"; \
-	export FT_BUILDDIR FT_SRCDIR FT_MODELS TSAN_OPTIONS;
+	export FT_BUILDDIR FT_SRCDIR FT_MODELS FT_CHAT_TEMPLATES TSAN_OPTIONS;
 
 # The tests in C alone: what to run after each change, under a minute on two processors.
 .PHONY: check-fast

@@ -14,6 +14,7 @@
 #include "convert/tokenizer/tokenizer_files.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/text/chat_template.h"
 #include "runtime/text/tokenizer_check.h"
 
 #include <stdlib.h>
@@ -172,15 +173,43 @@ static void convert_tokenizer(ft_conversion *conversion, const ft_convert_option
     ft_tokenizer_files_fini(&files);
 }
 
-/* For generative models: BOS and EOS tokens and sampling settings. */
+static void copy_if_present(ft_conversion *conversion, const char *name, ft_messages *problems)
+{
+    if (ft_checkpoint_has(conversion->checkpoint, name))
+        copy_file(conversion, name, problems);
+}
+
+static ft_chat_file chat_file(const ft_conversion *conversion, const char *name)
+{
+    for (size_t i = 0; i < conversion->n_files; i++)
+        if (strcmp(conversion->file[i].name, name) == 0)
+            return (ft_chat_file){ conversion->file[i].text, conversion->file[i].bytes };
+    return (ft_chat_file){ 0 };
+}
+
+/* A template that does not work is no reason not to convert: text generation does not need it. */
+static void check_chat_template(ft_conversion *conversion)
+{
+    ft_chat_file files[FT_CHAT_FILES];
+    ft_error err;
+    for (int i = 0; i < FT_CHAT_FILES; i++)
+        files[i] = chat_file(conversion, ft_chat_file_name((ft_chat_file_kind) i));
+    if (ft_chat_template_check(files, &err) != FT_OK)
+        ft_messages_add(&conversion->notes, FT_EUNSUPPORTED,
+                        "%s; ft-run generates text with this model, but --chat will fail: edit the "
+                        "template and convert again",
+                        err.text);
+}
+
+/* For generative models: BOS and EOS tokens, sampling settings and the chat template. */
 static void copy_generation_config(ft_conversion *conversion, ft_messages *problems)
 {
-    static const char *const files[] = { "generation_config.json", "tokenizer_config.json" };
     if (!ft_config_is_decoder(&conversion->hf.config))
         return;
-    for (size_t i = 0; i < FT_COUNT(files); i++)
-        if (ft_checkpoint_has(conversion->checkpoint, files[i]))
-            copy_file(conversion, files[i], problems);
+    copy_if_present(conversion, "generation_config.json", problems);
+    for (int i = 0; i < FT_CHAT_FILES; i++)
+        copy_if_present(conversion, ft_chat_file_name((ft_chat_file_kind) i), problems);
+    check_chat_template(conversion);
 }
 
 static ft_text_source named_text(const ft_copied_file *file)

@@ -38,7 +38,7 @@ typedef struct ft_copied_file {
     size_t bytes;
 } ft_copied_file;
 
-enum { FT_MAX_COPIED_FILES = 8 }; /* at most */
+enum { FT_MAX_COPIED_FILES = 16 }; /* at most */
 
 typedef struct ft_conversion {
     ft_checkpoint *checkpoint;

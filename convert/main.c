@@ -31,7 +31,8 @@ static const ft_option options[] = {
     { 'n', "dry-run", NULL, "check everything, show what would be written,\nwrite nothing" },
     FT_REPORT_JSON_OPTION,
     { IGNORE_KEY, "ignore-key", "NAME", "accept an unknown key of config.json; may be\nrepeated" },
-    { NO_TOKENIZER, "no-tokenizer", NULL, "leave the tokenizer out: the artifact takes\ntoken ids" },
+    { NO_TOKENIZER, "no-tokenizer", NULL,
+      "leave the tokenizer out: the artifact takes\ntoken ids" },
     { 'q', "quiet", NULL, "print errors only" },
     { 'v', "verbose", NULL, "list every unused tensor" },
     { 0, NULL, NULL, NULL },
@@ -118,11 +119,15 @@ static void parse(arguments *args, int argc, char **argv)
 
 /* ---- Messages ------------------------------------------------------------------------------- */
 
+/* A note with an error code is about something that will not work. */
 static void print_messages(const ft_messages *messages, const char *kind)
 {
     size_t shown = ft_min_size(messages->count, FT_MAX_MESSAGES);
-    for (size_t i = 0; i < shown; i++)
-        fprintf(stderr, "ft-convert: %s%s\n", kind, messages->message[i].text);
+    for (size_t i = 0; i < shown; i++) {
+        bool warns = kind[0] != '\0' && messages->message[i].code != FT_OK;
+        fprintf(stderr, "ft-convert: %s%s\n", warns ? "warning: " : kind,
+                messages->message[i].text);
+    }
     if (shown < messages->count)
         fprintf(stderr, "ft-convert: %sand %zu more like these\n", kind, messages->count - shown);
 }

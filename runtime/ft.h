@@ -512,55 +512,60 @@ FT_API FT_MUST_USE ft_status ft_detokenizer_finish(ft_detokenizer *decoder, cons
 
 /* ---- Chats -------------------------------------------------------------------------------- */
 
+/* A model's chat template (Jinja), which turns messages into the text that the model continues. */
+typedef struct ft_chat_template ft_chat_template;
+
 /*
- * Chat templates, with the special tokens written out:
- *
- * - llama2: <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s>, then for each
- *   further turn <s>[INST] USER [/INST] ASSISTANT </s>
- * - llama3: <|begin_of_text|>, then for each message
- *   <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
- * - mistral: <s>[INST] SYSTEM\n\nUSER [/INST] ASSISTANT</s>[INST] USER [/INST]
- * - qwen2: for each message <|im_start|>ROLE\nCONTENT<|im_end|>\n; without a system message, the
- *   system message "You are a helpful assistant." comes first
- *
- * If the last message is not from the assistant, the template opens the assistant's turn
- * (add_generation_prompt).  llama2 and llama3 strip white space around message contents.  The
- * templates of Llama 3.1 and later also insert the date into a system message; add such a message
- * if you need it.
+ * From the files inside a model: chat_template.jinja, or chat_template in tokenizer_config.json or
+ * chat_template.json (of several the one called "default"), with the special tokens of
+ * tokenizer_config.json.  Or from a Jinja file, with these tokens, which may be NULL.
+ * FT_EUNSUPPORTED: the model has no template, or it uses a construct that is not supported;
+ * FT_EFORMAT: it is malformed.  The text names the line.
  */
-typedef enum ft_chat {
-    FT_CHAT_NONE,
-    FT_CHAT_LLAMA2,
-    FT_CHAT_LLAMA3,
-    FT_CHAT_MISTRAL,
-    FT_CHAT_QWEN2,
-} ft_chat;
+FT_API FT_MUST_USE ft_status ft_chat_template_open_model(ft_chat_template **out,
+                                                         const ft_model *model, ft_error *err);
+FT_API FT_MUST_USE ft_status ft_chat_template_open(ft_chat_template **out, const char *path,
+                                                   const char *bos_token, const char *eos_token,
+                                                   ft_error *err);
+FT_API void ft_chat_template_close(ft_chat_template *chat); /* accepts NULL */
+
+/* The file that the template is from: "tokenizer_config.json". */
+FT_API const char *ft_chat_template_name(const ft_chat_template *chat);
 
 typedef struct ft_chat_message {
-    const char *role; /* "system", "user" or "assistant" */
+    const char *role; /* "system", "user", "assistant", or another that the template knows */
     const char *content;
 } ft_chat_message;
 
-/* "llama2" etc., "none"; NULL for a value outside the enum. */
-FT_API const char *ft_chat_name(ft_chat chat);
+typedef struct ft_chat_options {
+    size_t size;               /* 0 or sizeof(ft_chat_options) */
+    bool no_generation_prompt; /* add_generation_prompt = false: do not open the assistant's turn */
+    int64_t date;              /* for templates with a date: seconds since 1970; default: now */
+} ft_chat_options;
 
 /*
- * Detect the chat template of a model from its special tokens: <|start_header_id|> and <|eot_id|>
- * mean llama3, <|im_start|> and <|im_end|> mean qwen2.  With neither pair but with <s> and </s>,
- * the model_type "mistral" or "llama" (NULL if unknown) decides between mistral and llama2.  The
- * files do not tell whether a model was actually trained for chat.
+ * Render a conversation as text for ft_tokenizer_encode_text() with no_special_tokens.  Writes at
+ * most `capacity` bytes, not NUL-terminated, and sets *bytes to the total number.  `untrusted`, which
+ * may be NULL, is filled with a 1 for each byte that comes from a message, for the option of this
+ * name: contents then never become special tokens.
+ * FT_EARG: the template refuses the messages, or there is none; FT_EFORMAT: it fails, or a content
+ * is not valid UTF-8; FT_ELIMIT: it needs too much time or memory.  Thread-safe.
  */
-FT_API ft_chat ft_chat_detect(const ft_tokenizer *tokenizer, const char *model_type);
+FT_API FT_MUST_USE ft_status ft_chat_render(const ft_chat_template *chat,
+                                            const ft_chat_message *messages, size_t count,
+                                            const ft_chat_options *options, char *text,
+                                            uint8_t *untrusted, size_t capacity, size_t *bytes,
+                                            ft_error *err);
 
 /*
- * Render a conversation as text for ft_tokenizer_encode_no_special.  Writes at most `capacity`
- * bytes, not NUL-terminated, and sets *bytes to the total number.  A system message may come first;
- * llama2 and mistral then require user and assistant messages to alternate.  Contents are inserted
- * verbatim: remove special tokens from untrusted input.
+ * Render and encode a conversation.  The ids are those of transformers' apply_chat_template(),
+ * except that a content which spells a special token stays text.  Free *out with ft_encoding_free().
  */
-FT_API FT_MUST_USE ft_status ft_chat_render(ft_chat chat, const ft_chat_message *messages,
-                                            size_t count, char *text, size_t capacity,
-                                            size_t *bytes, ft_error *err);
+FT_API FT_MUST_USE ft_status ft_chat_encode(const ft_chat_template *chat,
+                                            const ft_tokenizer *tokenizer,
+                                            const ft_chat_message *messages, size_t count,
+                                            const ft_chat_options *options, ft_encoding **out,
+                                            ft_error *err);
 
 #ifdef __cplusplus
 }

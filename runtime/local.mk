@@ -38,6 +38,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/models/bpe.c runtime/text/models/bpe.h \
 	runtime/text/unicode/byte_chars.h \
 	runtime/text/chat.c \
+	runtime/text/chat_template.c runtime/text/chat_template.h \
 	runtime/text/jinja/evaluate.c \
 	runtime/text/jinja/execute.c \
 	runtime/text/jinja/interpreter.h \
@@ -116,7 +117,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/manifest.c runtime/container/manifest.h \
 	runtime/text/unicode/combining_marks.c runtime/text/unicode/combining_marks.h \
 	runtime/mem.c runtime/mem.h \
-	runtime/model/model.c runtime/model/model_tokenizers.c runtime/model/model.h \
+	runtime/model/model.c runtime/model/model_tokenizers.c runtime/model/model.h runtime/model/model_chat.c \
 	runtime/graph/model_config.c runtime/graph/model_config.h \
 	runtime/graph/model_config_json.c \
 	runtime/graph/model_config_members.c runtime/graph/model_config_members.h \
@@ -197,6 +198,7 @@ pkgconfig_DATA = runtime/ft-runtime.pc
 noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
 	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
+	runtime/cli/date.c runtime/cli/date.h \
 	runtime/cli/json_stream.c runtime/cli/json_stream.h \
 	runtime/cli/listing.c runtime/cli/table.c runtime/cli/table.h \
 	runtime/scores/tasks/best_answer.c runtime/scores/tasks/best_answer.h \

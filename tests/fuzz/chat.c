@@ -1,40 +1,38 @@
 /*
- * chat.c - fuzz target: conversations with arbitrary roles and contents in every chat format.
- *
- * Each line is a message: its first character selects the role, and the rest is the content.
+ * chat.c - fuzz target: arbitrary bytes as tokenizer_config.json, and as a file of messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "runtime/ft.h"
 #include "runtime/base/utf8.h"
+#include "runtime/text/chat_template.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 
-enum { MESSAGES = 8 };
+static const char chatml[] = "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n"
+                             "{{ m.content|trim }}{{ m|tojson }}<|im_end|>\n{% endfor %}"
+                             "{{ tools|tojson(indent=2) }}{{ documents or '' }}";
 
-static size_t split(char *text, ft_chat_message message[MESSAGES])
+static ft_status read_config(ft_chat_template **out, const char *jinja, const uint8_t *data,
+                             size_t size, ft_error *err)
 {
-    size_t count = 0;
-    for (char *line = strtok(text, "\n"); line != NULL && count < MESSAGES;
-         line = strtok(NULL, "\n")) {
-        const char *role = line[0] == 's'   ? "system"
-                           : line[0] == 'u' ? "user"
-                           : line[0] == 'a' ? "assistant"
-                                            : line;
-        message[count++] = (ft_chat_message){ role, line + 1 };
-    }
-    return count;
+    const ft_chat_file files[FT_CHAT_FILES] = {
+        [FT_CHAT_FILE_JINJA] = { jinja, jinja == NULL ? 0 : strlen(jinja) },
+        [FT_CHAT_FILE_CONFIG] = { (const char *) data, size },
+    };
+    return ft_chat_template_read(out, "", files, err);
 }
 
 /* With every capacity, as much is written as fits, and the text is valid. */
-static void render(ft_chat chat, const ft_chat_message *message, size_t count)
+static void render(const ft_chat_template *template)
 {
+    static const ft_chat_message messages[] = { { "system", " Be terse. " }, { "user", "\u00e9" } };
+    const ft_chat_options options = { .date = 1795176000 };
     size_t bytes, again;
     ft_error err = { .code = FT_OK };
-    ft_status status = ft_chat_render(chat, message, count, NULL, 0, &bytes, &err);
+    ft_status status = ft_chat_render(template, messages, 2, &options, NULL, NULL, 0, &bytes, &err);
     if (status != FT_OK) {
         require(err.code == status && err.text[0] != '\0' && bytes == 0);
         return;
@@ -42,24 +40,46 @@ static void render(ft_chat chat, const ft_chat_message *message, size_t count)
     char *text = malloc(bytes + 1);
     require(text != NULL);
     text[bytes / 2] = text[bytes] = 'x';
-    require(ft_chat_render(chat, message, count, text, bytes / 2, &again, &err) == FT_OK);
+    require(ft_chat_render(template, messages, 2, &options, text, NULL, bytes / 2, &again, &err) ==
+            FT_OK);
     require(again == bytes && text[bytes / 2] == 'x');
-    require(ft_chat_render(chat, message, count, text, bytes, &again, &err) == FT_OK);
+    require(ft_chat_render(template, messages, 2, &options, text, NULL, bytes, &again, &err) ==
+            FT_OK);
     require(again == bytes && text[bytes] == 'x' && ft_utf8_valid_prefix(text, bytes) == bytes);
     free(text);
 }
 
+static void as_config(const uint8_t *data, size_t size)
+{
+    ft_chat_template *template;
+    ft_error err = { .code = FT_OK };
+    ft_status status = read_config(&template, NULL, data, size, &err);
+    require(status == FT_OK || (template == NULL && err.code == status && err.text[0] != '\0'));
+    if (template != NULL)
+        render(template);
+    ft_chat_template_close(template);
+}
+
+static void as_messages(const uint8_t *data, size_t size)
+{
+    ft_chat_template *template;
+    ft_chat_text text;
+    ft_error err = { .code = FT_OK };
+    require(read_config(&template, chatml, NULL, 0, &err) == FT_OK && template != NULL);
+    ft_status status =
+        ft_chat_render_file(template, "c.json", (const char *) data, size, NULL, &text, &err);
+    require((status == FT_OK) == (text.text != NULL));
+    if (status == FT_OK)
+        require(ft_utf8_valid_prefix(text.text, text.bytes) == text.bytes);
+    else
+        require(err.code == status && err.text[0] != '\0');
+    free(text.text);
+    ft_chat_template_close(template);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    ft_chat_message message[MESSAGES];
-    char *text = malloc(size + 1);
-    require(text != NULL);
-    if (size > 0)
-        memcpy(text, data, size);
-    text[size] = '\0';
-    size_t count = split(text, message);
-    for (int chat = FT_CHAT_NONE; chat <= FT_CHAT_QWEN2 + 1; chat++)
-        render((ft_chat) chat, message, count);
-    free(text);
+    as_config(data, size);
+    as_messages(data, size);
     return 0;
 }

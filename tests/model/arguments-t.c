@@ -13,6 +13,7 @@
 #include "tests/tap/tap.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static ft_error err;
@@ -42,8 +43,6 @@ static void test_names(void)
            "ft_dtype_size() returns 0 for an invalid dtype");
     is_str(ft_finish_reason_name(NO_SUCH(ft_finish_reason)), "unknown",
            "ft_finish_reason_name() returns a name for an invalid reason");
-    ok(ft_chat_name(NO_SUCH(ft_chat)) == NULL,
-       "ft_chat_name() returns NULL for an invalid chat format");
     ok(ft_version()[0] != '\0', "ft_version() returns a version");
 }
 
@@ -250,31 +249,50 @@ static void test_tokenizers(const ft_model *model)
     ok(!ft_tokenizer_is_special(tokenizer, INT32_MIN),
        "ft_tokenizer_is_special() returns false for an id outside the vocabulary");
     is_int(ft_tokenizer_end_id(NULL), -1, "ft_tokenizer_end_id() returns -1 for a NULL tokenizer");
-    is_int(ft_chat_detect(NULL, NULL), FT_CHAT_NONE,
-           "ft_chat_detect() returns FT_CHAT_NONE for a NULL tokenizer");
     ft_tokenizer_close(tokenizer);
     ft_tokenizer_close(NULL);
 }
 
-static void test_chats(void)
+static void test_chats(const ft_model *model)
 {
     const ft_chat_message user = { "user", "a" }, mute = { "user", NULL }, no_role = { NULL, "a" };
-    char text[8];
+    const char *source = getenv("FT_SRCDIR");
+    char text[8], path[1024];
     size_t bytes;
-    refused(ft_chat_render(FT_CHAT_QWEN2, NULL, 2, text, 8, &bytes, &err),
+    ft_chat_template *chat;
+    ft_encoding *encoded;
+    refused(ft_chat_template_open_model(NULL, model, &err),
+            "ft_chat_template_open_model: out is NULL");
+    refused(ft_chat_template_open_model(&chat, NULL, &err),
+            "ft_chat_template_open_model: model is NULL");
+    ok(ft_chat_template_open_model(&chat, model, &err) == FT_EUNSUPPORTED && chat == NULL,
+       "a model without a chat template is refused");
+    refused(ft_chat_template_open(&chat, NULL, NULL, NULL, &err),
+            "ft_chat_template_open: path is NULL");
+    snprintf(path, sizeof path, "%s/tests/data/chat.jinja", source == NULL ? "." : source);
+    if (ft_chat_template_open(&chat, path, NULL, NULL, &err) != FT_OK)
+        bail_out("%s", err.text);
+    refused(ft_chat_render(chat, NULL, 2, NULL, text, NULL, 8, &bytes, &err),
             "ft_chat_render: messages is NULL, but count is 2");
-    refused(ft_chat_render(FT_CHAT_QWEN2, NULL, 0, text, 8, &bytes, &err),
+    refused(ft_chat_render(chat, NULL, 0, NULL, text, NULL, 8, &bytes, &err),
             "found no messages, expected at least one");
-    refused(ft_chat_render(FT_CHAT_QWEN2, &mute, 1, text, 8, &bytes, &err),
+    refused(ft_chat_render(chat, &mute, 1, NULL, text, NULL, 8, &bytes, &err),
             "message 0: its content is NULL");
-    refused(ft_chat_render(FT_CHAT_QWEN2, &no_role, 1, text, 8, &bytes, &err),
+    refused(ft_chat_render(chat, &no_role, 1, NULL, text, NULL, 8, &bytes, &err),
             "message 0: its role is NULL");
-    refused(ft_chat_render(FT_CHAT_QWEN2, &user, 1, NULL, 8, &bytes, &err),
+    refused(ft_chat_render(chat, &user, 1, NULL, NULL, NULL, 8, &bytes, &err),
             "ft_chat_render: text is NULL, but capacity is 8");
-    refused(ft_chat_render(FT_CHAT_QWEN2, &user, 1, text, 8, NULL, &err),
+    refused(ft_chat_render(chat, &user, 1, NULL, text, NULL, 8, NULL, &err),
             "ft_chat_render: bytes is NULL");
-    refused(ft_chat_render(NO_SUCH(ft_chat), &user, 1, text, 8, &bytes, &err),
-            "found no chat format, expected llama2, llama3, mistral or qwen2");
+    refused(ft_chat_render(NULL, &user, 1, NULL, text, NULL, 8, &bytes, &err),
+            "ft_chat_render: chat is NULL");
+    refused(ft_chat_encode(chat, NULL, &user, 1, NULL, &encoded, &err),
+            "ft_chat_encode: tokenizer is NULL");
+    refused(ft_chat_encode(chat, NULL, &user, 1, NULL, NULL, &err), "ft_chat_encode: out is NULL");
+    ok(ft_chat_template_name(NULL) == NULL,
+       "ft_chat_template_name() returns NULL for a NULL template");
+    ft_chat_template_close(chat);
+    ft_chat_template_close(NULL);
 }
 
 int main(void)
@@ -291,7 +309,7 @@ int main(void)
     test_sessions(model, session);
     test_texts(session);
     test_tokenizers(model);
-    test_chats();
+    test_chats(model);
     ft_session_close(session);
     ft_model_close(model);
     tiny_remove(&t);

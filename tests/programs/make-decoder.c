@@ -5,7 +5,8 @@
  *     make-decoder - poison ARTIFACT
  *
  * Writes a checkpoint with 2^22 positions and 300 tokens: 0 to 255 are bytes, 256 is " a",
- * 257 <|endoftext|> (the end token), 258 <|im_start|> and 259 <|im_end|>.
+ * 257 <|endoftext|> (the end token), 258 <|im_start|> and 259 <|im_end|>.  Its chat template puts
+ * the latter two around messages.
  *
  * The second form puts NaN into the embedding of token BAD in the artifact.  The converter refuses
  * NaN, so the checkpoint holds a rare number in its place.
@@ -156,6 +157,21 @@ static json_t *tokenizer(void)
                      "model", model);
 }
 
+static json_t *tokenizer_config(void)
+{
+    static const char template[] =
+        "{%- if messages[0].role != 'system' %}\n"
+        "    {{- '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}\n"
+        "{%- endif %}\n"
+        "{%- for message in messages %}\n"
+        "    {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}\n"
+        "{%- endfor %}\n"
+        "{%- if add_generation_prompt %}\n"
+        "    {{- '<|im_start|>assistant\\n' }}\n"
+        "{%- endif %}\n";
+    return json_pack("{ss ss}", "eos_token", "<|endoftext|>", "chat_template", template);
+}
+
 /* Replaces the rare number, whose bytes occur once in the file, with NaN. */
 static bool poison(const char *path)
 {
@@ -196,7 +212,8 @@ int main(int argc, char **argv)
         ft_safetensors_write(path, tensor, count, true, &err) == FT_OK &&
         write_json(argv[1], "config.json", config()) &&
         write_json(argv[1], "generation_config.json", json_pack("{si}", "eos_token_id", END)) &&
-        write_json(argv[1], "tokenizer.json", tokenizer());
+        write_json(argv[1], "tokenizer.json", tokenizer()) &&
+        write_json(argv[1], "tokenizer_config.json", tokenizer_config());
     while (count > 0)
         free(tensor[--count].tensor.data);
     if (!fine)

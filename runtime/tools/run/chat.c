@@ -99,7 +99,9 @@ static ft_status run_loop(chat *c, ft_text_reader *messages, ft_error *err)
 
 static ft_status work(chat *c, ft_error *err)
 {
-    FT_TRY(ft_conversation_init(&c->conversation, c->model, c->tokenizer, c->run->system, err));
+    FT_TRY(ft_conversation_init(&c->conversation, c->model, c->run->date, err));
+    if (c->run->system != NULL)
+        FT_TRY(ft_conversation_add(&c->conversation, "system", c->run->system, err));
     FT_TRY(ft_run_request(&c->sampling, &c->stop_id, c->run, c->model, err));
     FT_TRY(open_session(c, err));
     ft_text_reader messages;

@@ -1,5 +1,5 @@
 /*
- * conversation.c - the messages of a chat, and their rendering to token ids with the chat template.
+ * conversation.c - the messages of a chat, and their token ids by the model's chat template.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,38 +9,25 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/tools/run/encode_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Detect the template from the tokenizer and, if present, the checkpoint's model_type. */
-static ft_chat find_format(const ft_model *model, const ft_tokenizer *tokenizer)
+ft_status ft_conversation_init(ft_conversation *out, const ft_model *model, int64_t date,
+                               ft_error *err)
 {
-    ft_json_reader in = { .file = model->path };
-    (void) ft_artifact_load_json(model->artifact, "config.json", &in);
-    ft_chat format =
-        ft_chat_detect(tokenizer, json_string_value(json_object_get(in.json, "model_type")));
-    json_decref(in.json);
-    return format;
-}
-
-ft_status ft_conversation_init(ft_conversation *out, const ft_model *model,
-                               const ft_tokenizer *tokenizer, const char *system, ft_error *err)
-{
-    *out = (ft_conversation){ .format = find_format(model, tokenizer) };
-    if (out->format == FT_CHAT_NONE)
-        return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: no known chat template: its tokenizer has none of the tokens that "
-                       "begin and end messages; run it without --chat",
-                       model->path);
-    return system != NULL ? ft_conversation_add(out, "system", system, err) : FT_OK;
+    ft_error why;
+    *out = (ft_conversation){ .date = date };
+    ft_status status = ft_chat_template_open_model(&out->template, model, &why);
+    return status == FT_OK
+               ? FT_OK
+               : ft_fail(err, status, "%s; without --chat the model generates text", why.text);
 }
 
 void ft_conversation_fini(ft_conversation *conversation)
 {
-    while (conversation->count > 0)
-        ft_conversation_pop(conversation);
+    ft_conversation_truncate(conversation, 0);
+    ft_chat_template_close(conversation->template);
     free(conversation->message);
     *conversation = (ft_conversation){ 0 };
 }
@@ -61,25 +48,24 @@ ft_status ft_conversation_add(ft_conversation *conversation, const char *role, c
     return FT_OK;
 }
 
-void ft_conversation_pop(ft_conversation *conversation)
+void ft_conversation_truncate(ft_conversation *conversation, size_t count)
 {
-    free((char *) (uintptr_t) conversation->message[--conversation->count].content);
+    while (conversation->count > count)
+        free((char *) (uintptr_t) conversation->message[--conversation->count].content);
 }
 
 ft_status ft_conversation_encode(const ft_conversation *conversation, const ft_tokenizer *tokenizer,
                                  int32_t **ids, size_t *count, ft_error *err)
 {
-    size_t bytes;
-    FT_TRY(ft_chat_render(conversation->format, conversation->message, conversation->count, NULL, 0,
-                          &bytes, err));
-    char *text = malloc(bytes + 1);
-    if (text == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for a conversation");
-    ft_status status = ft_chat_render(conversation->format, conversation->message,
-                                      conversation->count, text, bytes, &bytes, err);
-    text[bytes] = '\0';
-    if (status == FT_OK)
-        status = ft_text_encode(tokenizer, text, true, ids, count, err);
-    free(text);
-    return status;
+    const ft_chat_options options = { .size = sizeof options, .date = conversation->date };
+    ft_encoding *encoded;
+    *ids = NULL;
+    FT_TRY(ft_chat_encode(conversation->template, tokenizer, conversation->message,
+                          conversation->count, &options, &encoded, err));
+    *count = encoded->count;
+    *ids = ft_calloc(encoded->count, sizeof **ids);
+    if (*ids != NULL && encoded->count > 0)
+        memcpy(*ids, encoded->ids, encoded->count * sizeof **ids);
+    ft_encoding_free(encoded);
+    return *ids != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", *count);
 }

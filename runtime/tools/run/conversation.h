@@ -1,5 +1,5 @@
 /*
- * conversation.h - the messages of a chat, and their rendering to token ids with the chat template.
+ * conversation.h - the messages of a chat, and their token ids by the model's chat template.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,26 +9,26 @@
 #include "runtime/model/model.h"
 
 typedef struct ft_conversation {
-    ft_chat format;
+    ft_chat_template *template;
     ft_chat_message *message; /* contents owned */
     size_t count;
+    int64_t date; /* ft_chat_options.date */
 } ft_conversation;
 
 /*
- * Detect the model's chat template and add the `system` message, if not NULL.  FT_EUNSUPPORTED: no
- * known template.  Free with ft_conversation_fini(), also after a failure.
+ * Open the model's chat template.  FT_EUNSUPPORTED: it has none, or one that is not supported. Free
+ * with ft_conversation_fini(), also after a failure.
  */
 FT_MUST_USE ft_status ft_conversation_init(ft_conversation *out, const ft_model *model,
-                                           const ft_tokenizer *tokenizer, const char *system,
-                                           ft_error *err);
+                                           int64_t date, ft_error *err);
 void ft_conversation_fini(ft_conversation *conversation);
 
-/* Append a message of role "user" or "assistant"; content is copied, role is borrowed. */
+/* Append a message of role "system", "user" or "assistant"; content is copied, role is borrowed. */
 FT_MUST_USE ft_status ft_conversation_add(ft_conversation *conversation, const char *role,
                                           const char *content, ft_error *err);
 
-/* Remove the last message. */
-void ft_conversation_pop(ft_conversation *conversation);
+/* Remove messages from the end until `count` are left. */
+void ft_conversation_truncate(ft_conversation *conversation, size_t count);
 
 /* Render and encode all messages with the generation prompt; free(*ids), also after a failure. */
 FT_MUST_USE ft_status ft_conversation_encode(const ft_conversation *conversation,

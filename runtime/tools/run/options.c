@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "runtime/cli/date.h"
 #include "runtime/mem.h"
 #include "runtime/tools/run/run.h"
 
@@ -46,6 +47,7 @@ enum {
     IGNORE_END,
     CHAT,
     SYSTEM,
+    DATE,
     LOGPROBS,
     CTX,
     CHUNK,
@@ -117,6 +119,7 @@ static const ft_option options[] = {
       "apply the chat template; without texts, read one\n"
       "message per line from standard input" },
     { SYSTEM, "system", "TEXT", "system message of the chat" },
+    { DATE, "date", "WHEN", "YYYY-MM-DD[THH:MM] for the chat template; default now" },
     { LOGPROBS, "logprobs", NULL, "output log-probabilities of the new tokens" },
     { CTX, "ctx", "N", "context length: prompt and new tokens" },
     { CHUNK, "chunk", "N", "prompt tokens per forward pass; default 512" },
@@ -243,6 +246,11 @@ static bool set_generation_option(ft_run *r, int option, const char *value)
         return true;
     case SYSTEM:
         r->system = value;
+        return true;
+    case DATE:
+        if (!ft_date_parse(value, &r->date))
+            ft_tool_usage_error(&ft_run_tool, "--date: \"%s\" is not a date like 2026-11-20T12:00",
+                                value);
         return true;
     case LOGPROBS:
         r->logprobs = true;
@@ -438,8 +446,9 @@ static void check(const ft_run *r)
                             r->data != NULL ? "-d" : "--image");
     if (r->chat && inputs == 0 && (r->json || r->output != NULL))
         ft_tool_usage_error(&ft_run_tool, "an interactive chat supports neither -o nor --json");
-    if (r->system != NULL && !r->chat)
-        ft_tool_usage_error(&ft_run_tool, "--system requires --chat");
+    if ((r->system != NULL || r->date != 0) && !r->chat)
+        ft_tool_usage_error(&ft_run_tool, "--%s requires --chat",
+                            r->system != NULL ? "system" : "date");
     if (r->search_option != NULL && r->search.beams == 0)
         ft_tool_usage_error(&ft_run_tool, "--%s requires --beams", r->search_option);
     if ((r->texts.whole_file || r->texts.fields != NULL) && r->text == NULL)
@@ -462,6 +471,13 @@ static void set_images(ft_run *r)
         r->image[r->num_images++] = r->operand[i];
     if (r->num_images > 0)
         r->num_operands = 0;
+}
+
+/* --date comes before SOURCE_DATE_EPOCH. */
+static void read_environment(ft_run *r)
+{
+    if (r->chat && r->date == 0 && !ft_date_of_environment(&r->date))
+        ft_tool_usage_error(&ft_run_tool, "SOURCE_DATE_EPOCH: expected seconds since 1970");
 }
 
 void ft_run_parse(ft_run *run, int argc, char **argv)
@@ -496,6 +512,7 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
     run->session.keep = run->keep;
     run->languages.requires_target = run->data == NULL && !run->has_forced_bos;
     check(run);
+    read_environment(run);
 }
 
 void ft_run_free(ft_run *run)

@@ -120,7 +120,9 @@ static ft_status encode_message(const ft_run *run, const ft_model *model,
                                 size_t *count, ft_error *err)
 {
     ft_conversation conversation;
-    ft_status status = ft_conversation_init(&conversation, model, tokenizer, run->system, err);
+    ft_status status = ft_conversation_init(&conversation, model, run->date, err);
+    if (status == FT_OK && run->system != NULL)
+        status = ft_conversation_add(&conversation, "system", run->system, err);
     if (status == FT_OK)
         status = ft_conversation_add(&conversation, "user", text, err);
     if (status == FT_OK)

@@ -43,6 +43,7 @@ typedef struct ft_run {
     size_t num_run_stop_ids;
     int64_t chunk, batch; /* 0: not given */
     const char *system;
+    int64_t date; /* of the chat template; 0: now */
     bool ignore_end, chat, logprobs;
 
     /* Encoder-decoders. */

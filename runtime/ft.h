@@ -315,6 +315,10 @@ typedef struct ft_generate_options {
     int64_t chunk; /* prompt tokens of one run; default and most: the session's max_tokens */
     const struct ft_tokenizer *tokenizer; /* for text, and so for stop strings; may be NULL */
     ft_generate_stats *stats;             /* filled in, also on failure; may be NULL */
+    bool keep_cache; /* for conversations, with one request in a session of max_sequences 1: the KV
+                        cache outlives the call, and the next call with this option computes only
+                        the tokens behind what its prompt has in common with the last sequence.
+                        Penalties make it compute all tokens */
 } ft_generate_options;
 
 /*

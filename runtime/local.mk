@@ -105,6 +105,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/families/family.c runtime/families/family.h \
 	runtime/ft.h \
 	runtime/generate/generate.c \
+	runtime/generate/kept_cache.c runtime/generate/kept_cache.h \
 	runtime/graph/graph.c runtime/graph/graph.h runtime/graph/graph_decoder.c runtime/graph/graph_private.h \
 	runtime/base/json_build.c runtime/base/json_build.h \
 	runtime/base/json_reader.c runtime/base/json_reader.h \

@@ -155,6 +155,7 @@ c_tests = \
 	tests/text/regex.t \
 	tests/graph/rope.t \
 	tests/generate/requests.t \
+	tests/generate/kept_cache.t \
 	tests/kernels/rows.t \
 	tests/container/safetensors.t \
 	tests/container/safetensors_write.t \

@@ -21,6 +21,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
+#include "runtime/generate/kept_cache.h"
 #include "runtime/generate/requests.h"
 #include "runtime/text/stop_ids.h"
 #include "runtime/text/stop_text.h"
@@ -65,6 +66,8 @@ typedef struct generate_loop {
     int32_t start_ids[2]; /* the default prompt */
     size_t count, next;   /* requests before `next` have been started */
     size_t chunk;
+    bool keeps_cache;
+    size_t reused;          /* tokens of the prompt that are in the kept cache */
     size_t num_slots;       /* concurrent sequences: a decode step has one row for each */
     text *text;             /* [slots] */
     in_flight in_flight[2]; /* the oldest launched pass, and the one after it */
@@ -154,9 +157,14 @@ static void add_chunk(generate_loop *l, size_t slot, const int32_t *ids, size_t 
     t->prefilled += count;
 }
 
-/* The sequence has ended: release its slot and pages. */
+/* The sequence has ended: release its slot, and its pages unless they are kept. */
 static void release_slot(generate_loop *l, size_t slot)
 {
+    if (l->keeps_cache) {
+        ft_kept_cache_end(l->session, l->text[slot].prefilled);
+        l->text[slot].request = NULL;
+        return;
+    }
     ft_page_table_release(&l->session->chunks->pages, slot);
     if (l->session->limits.cross_kv > 0)
         ft_page_table_release(&l->session->chunks->sources, slot);
@@ -215,6 +223,8 @@ static ft_status emit_token(generate_loop *l, size_t slot, int32_t id, float log
     if (token.reason == FT_FINISH_FAILED)
         fail_sequence(l, t);
     FT_TRY(decode_text(l, slot, &token, err));
+    if (l->keeps_cache)
+        ft_kept_cache_add(l->session, token.id);
     bool continues = l->on_token(l->user, &token);
     t->n_generated++;
     if (token.reason != FT_FINISH_NONE || !continues)
@@ -294,6 +304,7 @@ static void admit(generate_loop *l)
         l->text[slot] =
             (text){ .request = r,
                     .encoded = r->source_tokens == 0,
+                    .prefilled = l->reused,
                     .index = l->next++,
                     .max_new_tokens = ft_request_max_new_tokens(r, l->session->context) };
         if (l->decoded != NULL)
@@ -462,7 +473,10 @@ static ft_status prepare(generate_loop *l, const ft_generate_options *options, f
     if (l->text == NULL || l->in_flight[0].slot == NULL || l->in_flight[1].slot == NULL ||
         l->token == NULL || l->logprob == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
-    ft_page_table_clear(&s->chunks->pages);
+    if (options->keep_cache)
+        FT_TRY(ft_kept_cache_begin(s, l->request, l->count, &l->reused, err));
+    if (l->reused == 0)
+        ft_page_table_clear(&s->chunks->pages);
     if (s->limits.cross_kv > 0)
         ft_page_table_clear(&s->chunks->sources);
     return FT_OK;
@@ -478,7 +492,8 @@ ft_status ft_generate(ft_session *session, const ft_request *requests, size_t co
     FT_REQUIRE(on_token, err);
     FT_TRY(FT_READ_OPTIONS(&n_tokens, ft_generate_options, stats, options, err));
     generate_loop l = {
-        .session = session, .request = requests, .count = count, .on_token = on_token, .user = user
+        .session = session, .request = requests, .count = count, .on_token = on_token, .user = user,
+        .keeps_cache = n_tokens.keep_cache,
     };
     ft_status status = prepare(&l, &n_tokens, err);
     if (status == FT_OK)

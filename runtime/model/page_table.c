@@ -41,6 +41,7 @@ void ft_page_table_clear(ft_page_table *pages)
     memset(pages->list, 0, pages->num_slots * pages->max_pages * sizeof *pages->list);
     memset(pages->used, 0, pages->num_slots * sizeof *pages->used);
     pages->num_free = pages->count;
+    pages->clears++;
     for (size_t i = 0; i < pages->count; i++) /* lower pages are allocated first */
         pages->free[i] = (int32_t) (pages->count - 1 - i);
 }

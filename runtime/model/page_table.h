@@ -17,8 +17,9 @@ typedef struct ft_page_table {
     size_t num_slots, max_pages; /* slots, and pages per slot */
     int32_t *free; /* [count]: stack of free pages, of which the first `num_free` are valid */
     size_t count, num_free;
-    int32_t *list; /* [slots, max_pages]: the first used[i] entries of row i are in use */
-    size_t *used;  /* [slots] */
+    int32_t *list;   /* [slots, max_pages]: the first used[i] entries of row i are in use */
+    size_t *used;    /* [slots] */
+    uint64_t clears; /* times that all pages were released: what slots held before is lost */
 } ft_page_table;
 
 /* `count` pages for slots with a maximum number of pages each.  Free with ft_page_table_fini(). */

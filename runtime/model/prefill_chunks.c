@@ -70,6 +70,7 @@ void ft_chunk_batch_close(ft_chunk_batch *p)
         return;
     ft_page_table_fini(&p->pages);
     ft_page_table_fini(&p->sources);
+    free(p->kept.id);
     free(p->source_tokens);
     free(p->cross_kv);
     free(p->cross_kv_page_table);

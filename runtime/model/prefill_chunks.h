@@ -29,6 +29,14 @@ typedef struct ft_prefill_chunk {
         *sampling; /* how to sample the next token, or NULL; FT_LOGITS_LAST only */
 } ft_prefill_chunk;
 
+/* The tokens of slot 0 after a generation that keeps its KV cache. */
+typedef struct ft_kept_tokens {
+    int32_t *id; /* [known]: prompt and new tokens of the last sequence */
+    size_t known;
+    size_t count;    /* the first ones, whose keys and values are in the cache */
+    uint64_t clears; /* of the page table at that time */
+} ft_kept_tokens;
+
 typedef struct ft_chunk_batch {
     ft_limits limits;
     ft_page_table pages;
@@ -41,6 +49,8 @@ typedef struct ft_chunk_batch {
     ft_page_table sources;
     int32_t *source_tokens;                  /* [sources] */
     int32_t *cross_kv, *cross_kv_page_table; /* of the batch */
+
+    ft_kept_tokens kept;
 } ft_chunk_batch;
 
 /* Allocate for limits with a KV cache.  Free with ft_chunk_batch_close(), which accepts NULL. */

@@ -249,6 +249,7 @@ ft_run_SOURCES = \
 	runtime/tools/run/tasks/task.c runtime/tools/run/tasks/task.h \
 	runtime/tools/run/generate.c \
 	runtime/tools/run/images.c runtime/tools/run/images.h \
+	runtime/tools/run/interrupt.c runtime/tools/run/interrupt.h \
 	runtime/tools/run/options.c \
 	runtime/tools/run/encode_text.c runtime/tools/run/encode_text.h \
 	runtime/tools/run/prompts.c runtime/tools/run/prompts.h \

@@ -260,6 +260,7 @@ sh_tests = \
 	tests/tools/run_search.sh \
 	tests/tools/out_of_memory.sh \
 	tests/tools/tables.sh \
+	tests/tools/chat.sh \
 	tests/tools/languages.sh \
 	tests/tools/text_samples.sh \
 	tests/tools/tokenize.sh \

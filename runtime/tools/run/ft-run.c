@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/tools/run/interrupt.h"
 #include "runtime/tools/run/run.h"
 #include "runtime/cli/signals.h"
 
@@ -55,6 +56,17 @@ static ft_status run_model(const ft_run *run, const ft_model *model, ft_atomic_f
                                  : ft_run_generate(run, model, output, err);
 }
 
+/* Threads that loading starts must not take the interrupts of an interactive chat. */
+static ft_status open_model(ft_model **out, const ft_run *run, ft_error *err)
+{
+    if (run->chat)
+        ft_interrupt_hold();
+    ft_status status = ft_model_open(out, run->input, &run->model, err);
+    if (run->chat)
+        ft_interrupt_allow();
+    return status;
+}
+
 /* Returns the exit status. */
 static int open_and_run(const ft_run *run)
 {
@@ -64,7 +76,7 @@ static int open_and_run(const ft_run *run)
     bool misused = false;
     ft_status status = open_output(&output, run, &err);
     if (status == FT_OK)
-        status = ft_model_open(&model, run->input, &run->model, &err);
+        status = open_model(&model, run, &err);
     if (status == FT_OK) {
         status = check_use(run, model, &err);
         misused = status != FT_OK;

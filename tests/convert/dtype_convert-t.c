@@ -54,7 +54,7 @@ static void test_dtypes(void)
         tiny_cast_all(&t, sources[i]);
         test_dtype(&t, &keep, sources[i] == FT_F64 ? FT_F32 : sources[i]);
         for (size_t w = 0; w < FT_COUNT(wanted); w++)
-            test_dtype(&t, &(ft_convert_options){ true, wanted[w], NULL }, wanted[w]);
+            test_dtype(&t, &(ft_convert_options){ .cast = true, .dtype = wanted[w] }, wanted[w]);
         tiny_remove(&t);
     }
 }
@@ -84,7 +84,7 @@ static void test_rounding(void)
     for (size_t i = 0; i < FT_COUNT(cases); i++) {
         memset(value, 0, 96 * sizeof *value);
         value[95] = cases[i].value;
-        ft_artifact *a = converted(&t, &(ft_convert_options){ true, cases[i].dtype, NULL });
+        ft_artifact *a = converted(&t, &(ft_convert_options){ .cast = true, .dtype = cases[i].dtype });
         if (a == NULL)
             bail_out("%s", converted_problem(0));
         near(converted_value(a, "layer.0.ffn.down.weight", 95), (double) cases[i].rounded, 0.0,
@@ -109,7 +109,7 @@ static void test_blocks(void)
     tiny_add(&t, words, FT_F32, ROWS, 8);
     tiny_configure(&t, "{\"vocab_size\": 40000}");
     for (size_t i = 0; i < FT_COUNT(dtypes); i++) {
-        ft_artifact *a = converted(&t, &(ft_convert_options){ true, dtypes[i], NULL });
+        ft_artifact *a = converted(&t, &(ft_convert_options){ .cast = true, .dtype = dtypes[i] });
         ok(a != NULL && converted_same(a, "embed.word", &t, words),
            "a table larger than the write buffer has the values of its source as %s",
            ft_dtype_name(dtypes[i]));

@@ -188,13 +188,16 @@ static ft_chat_file chat_file(const ft_conversion *conversion, const char *name)
 }
 
 /* A template that does not work is no reason not to convert: text generation does not need it. */
-static void check_chat_template(ft_conversion *conversion)
+static void check_chat_template(ft_conversion *conversion, ft_messages *problems)
 {
     ft_chat_file files[FT_CHAT_FILES];
     ft_error err;
     for (int i = 0; i < FT_CHAT_FILES; i++)
         files[i] = chat_file(conversion, ft_chat_file_name((ft_chat_file_kind) i));
-    if (ft_chat_template_check(files, &err) != FT_OK)
+    ft_status status = ft_chat_template_check(files, &err);
+    if (status == FT_ENOMEM)
+        ft_messages_add_error(problems, &err);
+    else if (status != FT_OK)
         ft_messages_add(&conversion->notes, FT_EUNSUPPORTED,
                         "%s; ft-run generates text with this model, but --chat will fail: edit the "
                         "template and convert again",
@@ -209,7 +212,7 @@ static void copy_generation_config(ft_conversion *conversion, ft_messages *probl
     copy_if_present(conversion, "generation_config.json", problems);
     for (int i = 0; i < FT_CHAT_FILES; i++)
         copy_if_present(conversion, ft_chat_file_name((ft_chat_file_kind) i), problems);
-    check_chat_template(conversion);
+    check_chat_template(conversion, problems);
 }
 
 static ft_text_source named_text(const ft_copied_file *file)

@@ -225,8 +225,8 @@ static const char *name_of(const problem *p)
 {
     static char name[64];
     snprintf(name, sizeof name, "%s . %s%s%s to %s", ft_dtype_name(p->x_dtype),
-             ft_dtype_name(p->how.dtype), p->how.asymmetric ? "with zero points" : "",
-             p->how.int8_activations ? "with int8 activations" : "", ft_dtype_name(p->y_dtype));
+             ft_dtype_name(p->how.dtype), p->how.asymmetric ? " with zero points" : "",
+             p->how.int8_activations ? " with int8 activations" : "", ft_dtype_name(p->y_dtype));
     return name;
 }
 

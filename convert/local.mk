@@ -24,6 +24,7 @@ convert_libconvert_la_SOURCES = \
 	convert/checkpoint/text_file.c convert/checkpoint/text_file.h \
 	convert/tokenizer/bert.c \
 	convert/tokenizer/byte_level.c \
+	convert/tokenizer/checkpoint_chat.c convert/tokenizer/checkpoint_chat.h \
 	convert/tokenizer/tokenizer_class.c convert/tokenizer/tokenizer_class.h \
 	convert/tokenizer/draft/base64.c convert/tokenizer/draft/base64.h \
 	convert/tokenizer/draft/components.c convert/tokenizer/draft/components.h \

@@ -297,6 +297,7 @@ noinst_PROGRAMS += ft-tokenize
 bin_PROGRAMS += bin/ft-tokenize
 ft_tokenize_SOURCES = \
 	runtime/tools/tokenize/tokenize.h \
+	runtime/tools/tokenize/chat.c \
 	runtime/tools/tokenize/decode.c \
 	runtime/tools/tokenize/encode.c \
 	runtime/tools/tokenize/open.c \

@@ -264,6 +264,7 @@ sh_tests = \
 	tests/tools/languages.sh \
 	tests/tools/text_samples.sh \
 	tests/tools/tokenize.sh \
+	tests/tools/tokenize_chat.sh \
 	tests/tools/truncate.sh \
 	tests/tools/usage.sh
 

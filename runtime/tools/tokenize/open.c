@@ -15,10 +15,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool ends_with(const char *text, const char *end)
+bool ft_tokenize_is_json(const char *input)
 {
-    size_t bytes = strlen(text), end_bytes = strlen(end);
-    return bytes >= end_bytes && strcmp(text + bytes - end_bytes, end) == 0;
+    static const char end[] = ".json";
+    size_t bytes = strlen(input), end_bytes = sizeof end - 1;
+    return bytes >= end_bytes && strcmp(input + bytes - end_bytes, end) == 0;
 }
 
 static ft_status open_artifact(ft_translator *out, const ft_tokenize *options, ft_error *err)
@@ -79,6 +80,6 @@ ft_status ft_tokenize_open(ft_translator *out, const ft_tokenize *options, ft_er
         return ft_fail_errno(err, "%s", options->input);
     if (S_ISDIR(info.st_mode))
         return open_checkpoint(out, options, err);
-    return ends_with(options->input, ".json") ? open_tokenizer_json(out, options, err)
-                                              : open_artifact(out, options, err);
+    return ft_tokenize_is_json(options->input) ? open_tokenizer_json(out, options, err)
+                                               : open_artifact(out, options, err);
 }

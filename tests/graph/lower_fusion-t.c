@@ -101,8 +101,8 @@ static ft_plan layer(void)
     int gate = add_linear(&plan, y, W_GATE), up = add_linear(&plan, y, W_UP);
     int gated = add_op(&plan, FT_OP_GATE, gate, up, WIDE, NULL);
     int down = add_linear(&plan, gated, W_DOWN);
-    plan.output[plan.noutput++] = (ft_output){ "down", down };
-    plan.output[plan.noutput++] = (ft_output){ "sum", sum };
+    plan.output[plan.noutput++] = (ft_output){ .name = "down", .value = down };
+    plan.output[plan.noutput++] = (ft_output){ .name = "sum", .value = sum };
     return plan;
 }
 
@@ -165,7 +165,7 @@ static void keep_normalized(ft_plan *plan)
 
 static void put_out_gate(ft_plan *plan)
 {
-    plan->output[plan->noutput++] = (ft_output){ "gate", plan->op[GATE_W].out };
+    plan->output[plan->noutput++] = (ft_output){ .name = "gate", .value = plan->op[GATE_W].out };
 }
 
 static void read_normalized_again(ft_plan *plan)

@@ -61,7 +61,7 @@ static ft_plan chain(int length, int32_t cols)
         add_op(&plan, FT_OP_ACTIVATE, last, -1, next);
         last = next;
     }
-    plan.output[plan.noutput++] = (ft_output){ "y", last };
+    plan.output[plan.noutput++] = (ft_output){ .name = "y", .value = last };
     return plan;
 }
 
@@ -140,7 +140,7 @@ static void test_rows(void)
     int unused = add_value(&plan, "unused", FT_TOKENS, 1 << 20, FT_F32);
     plan.value[inner].inner = true;
     add_op(&plan, FT_OP_POOL, x, -1, y)->inner = (int16_t) inner;
-    plan.output[plan.noutput++] = (ft_output){ "y", y };
+    plan.output[plan.noutput++] = (ft_output){ .name = "y", .value = y };
     must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 100, .sequences = 3 }, &err), &err);
     is_int((long long) plan.arena, 103 * 64, "values have one row per token or per sequence");
     ok(plan.value[inner].offset == 0 && plan.value[unused].offset == 0,
@@ -322,7 +322,7 @@ static void test_text(void)
     linear->weight[1] = 1;
     linear->attr.activation = FT_ACT_GELU;
     add_op(&plan, FT_OP_POOL, y, -1, z)->attr.pooling = FT_POOL_MEAN;
-    plan.output[plan.noutput++] = (ft_output){ "embedding", z };
+    plan.output[plan.noutput++] = (ft_output){ .name = "embedding", .value = z };
     is_int(ft_plan_find_weight(&plan, "up.bias"), 1,
            "ft_plan_find_weight() finds a weight by its name");
     char *text = plan_text(&plan);

@@ -67,7 +67,7 @@ static ft_plan make_plan(void)
         add_op(&plan, FT_OP_LINEAR, x, y, 0);
         x = y;
     }
-    plan.output[plan.noutput++] = (ft_output){ "y", x };
+    plan.output[plan.noutput++] = (ft_output){ .name = "y", .value = x };
     plan.op[plan.nop - 1].second = (int16_t) add_value(
         &plan, "unread", (ft_value){ .rows = FT_SELECTED, .cols = 1, .dtype = FT_F32 });
     if (ft_plan_layout(&plan, &limits, &err) != FT_OK)

@@ -92,7 +92,7 @@ static ft_status add_block(builder *b)
         trie->id = id;
     }
     for (uint32_t i = start; i < start + BLOCK; i++) {
-        trie->unit[i] = (ft_piece_trie_unit){ 0, FT_PIECE_TRIE_FREE, NAN };
+        trie->unit[i] = (ft_piece_trie_unit){ 0, FT_PIECE_TRIE_FREE, (double) NAN };
         trie->id[i] = -1;
     }
     trie->n_units = start + BLOCK;

@@ -109,7 +109,7 @@ static double value_of(const number_reader *r)
     if (value == 0)
         return 0;
     if (exponent > MAX_POWER)
-        return INFINITY;
+        return (double) INFINITY;
     return exponent < 0 ? value / power_of_ten(-exponent) : value * power_of_ten(exponent);
 }
 

@@ -39,7 +39,7 @@ static void skip_spaces(ft_json_scanner *scan)
 /* A number, or null. */
 static ft_status read_score(reader *r, double *score)
 {
-    *score = NAN;
+    *score = (double) NAN;
     skip_spaces(&r->scan);
     if (r->scan.end - r->scan.at >= 4 && memcmp(r->scan.at, "null", 4) == 0) {
         r->scan.at += 4;
@@ -88,7 +88,7 @@ static ft_status read_pieces(reader *r)
 /* Ten less than the lowest score, as in SentencePiece. */
 static double unknown_score(const reader *r)
 {
-    double lowest = INFINITY;
+    double lowest = (double) INFINITY;
     for (size_t i = 0; i < r->vocabulary->count; i++)
         lowest = r->score[i] < lowest ? r->score[i] : lowest;
     return lowest - 10;

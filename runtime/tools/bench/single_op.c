@@ -70,7 +70,7 @@ static void single_init(one_op_plan *s, const ft_backend *backend, size_t rows, 
                          .nweight = WEIGHTS,
                          .nop = quantized ? 2 : 1,
                          .noutput = 1,
-                         .output = { { "result", RESULT } } };
+                         .output = { { .name = "result", .value = RESULT } } };
     set_value(s, INPUT_IDS, "ids", 1, FT_I32);
     set_value(s, INPUT_POSITIONS, "positions", 1, FT_I32);
     set_value(s, FLOAT_INPUT, "real", cols, quantized ? FT_F32 : dtype);

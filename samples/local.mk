@@ -12,7 +12,9 @@ EXTRA_DIST += \
 	samples/run.c \
 	samples/snippets.txt \
 	samples/source-language-bert/calibration.safetensors \
+	samples/source-language-bert/calibration.txt \
 	samples/source-language-bert/config.json \
+	samples/source-language-bert/evaluation.jsonl \
 	samples/source-language-bert/model.safetensors \
 	samples/source-language-bert/reference.safetensors \
 	samples/source-language-bert/tokenizer.json \

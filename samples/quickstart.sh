@@ -38,12 +38,12 @@ convert() {
 
 calibrate() {
     ./ft-calibrate -i source-language.ft -o source-language.int8.ft \
-        -d "$model/calibration.safetensors" --device "$ft_device" -f
+        --text "$model/calibration.txt" --device "$ft_device" -f
 }
 
-# measure FILE: print "accuracy N" for the reference snippets.
+# measure FILE: print "accuracy N" for the labeled snippets.
 measure() {
-    ./ft-run -i "$1" -d "$model/reference.safetensors" --device "$ft_device"
+    ./ft-eval -i "$1" --text "$model/evaluation.jsonl" --device "$ft_device"
 }
 
 ft_begin "$build/quickstart.log" "Building FT"

@@ -4,9 +4,10 @@
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 . "$FT_SRCDIR/tests/lib/tap.sh"
+. "$FT_SRCDIR/tests/lib/language_tokenizer.sh"
+make_classifier=$FT_BUILDDIR/tests/programs/make-classifier
 make_checkpoint=$FT_BUILDDIR/tests/programs/make-checkpoint
 make_tensors=$FT_BUILDDIR/tests/programs/make-tensors
-pick_rows=$FT_BUILDDIR/tests/programs/pick-rows
 sample=$FT_SRCDIR/samples/source-language-bert
 unset FT_CPU
 
@@ -19,11 +20,11 @@ commands () {
                 print }'
 }
 
-# type_in SECTION: runs each command as it is, except that an ID becomes a number.  The stand-in for
-# a Llama has fewer columns than a quantization group, so group-wise schemes need --group-pad.
+# type_in SECTION: runs each command as it is.  The stand-in for a Llama has fewer columns than a
+# quantization group, so group-wise schemes need --group-pad.
 type_in () {
     commands "$1" | grep '^ft-' |
-        sed 's/--forced-bos ID/--forced-bos 5/; /w4a16\|-block/s/$/ --group-pad/' >lines
+        sed '/w4a16\|-block/s/$/ --group-pad/' >lines
     test -s lines
     check $? "the README has commands in section \"$1\""
     while read -r command <&3; do
@@ -36,7 +37,7 @@ type_in () {
 
 cd "$dir" || exit 99
 
-for section in 'Step by step' 'Text generation' 'Group-wise weights' Translation Images; do
+for section in 'Step by step' Encoders 'Text generation' 'Group-wise weights' Translation Images; do
     commands "$section"
 done | grep -o -e ' -o [^ ]*' | sort | uniq -d >found
 test ! -s found
@@ -46,20 +47,29 @@ sed 's/^/# /' found
 # ---- Inputs that the commands name --------------------------------------------------------------
 
 ln -s "$sample" CHECKPOINT
-quietly "$pick_rows" "$sample/calibration.safetensors" samples.safetensors 0:8
-quietly "$pick_rows" "$sample/reference.safetensors" inputs.safetensors 0:8
+ln -s "$sample" CLASSIFIER
+head -n 8 "$sample/calibration.txt" >samples.txt
+head -n 8 "$sample/evaluation.jsonl" >labeled.jsonl
+printf 'a b c\nd e\n' >texts.txt
+type_in 'Step by step'
+
+quietly "$make_classifier" NER 3 '{"architectures": ["BertForTokenClassification"]}'
+quietly "$make_classifier" QA 2 '{"architectures": ["BertForQuestionAnswering"]}'
+quietly "$make_classifier" MASKED 0 '{"architectures": ["BertForMaskedLM"]}'
+quietly "$make_classifier" RERANKER 1
+quietly "$make_classifier" EMBEDDER 0
+echo '{"question": "a b", "context": "c d e f"}' >questions.jsonl
+printf 'a b\tc d\na\tb\n' >query-passage.tsv
+type_in Encoders
+
 quietly "$FT_BUILDDIR/tests/programs/make-decoder" LLAMA 7
 printf 'an apple\ndef add(a, b):\n' >prompts.txt
-quietly "$make_tensors" prompts.safetensors input_ids:I32:2,4=5,6,7,8,9,10,11,12
-ids=$(awk 'BEGIN { for (i = 0; i < 128; i++) printf "%s%d", i ? "," : "", i * 37 % 251 }')
-quietly "$make_tensors" rows.safetensors "input_ids:I32:4,32=$ids"
-
-type_in 'Step by step'
+awk 'BEGIN { for (i = 1; i <= 40; i++) print "Line", i, "of a text has", i * 37 % 101, "words." }' >prose.txt
 type_in 'Text generation'
 type_in 'Group-wise weights'
 
-quietly "$make_checkpoint" translator M2M100
-quietly "$make_tensors" sources.safetensors input_ids:I32:2,4=40,41,42,2,50,51,52,2
+quietly "$make_checkpoint" translator m2m-untied M2M100
+write_language_tokenizer M2M100
 quietly "$make_tensors" pairs.safetensors input_ids:I32:2,4=40,41,42,2,50,51,52,2 \
     labels:I32:2,3=60,61,2,70,71,2
 type_in Translation

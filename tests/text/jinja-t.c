@@ -9,6 +9,7 @@
 
 #include "runtime/mem.h"
 #include "runtime/text/jinja/jinja.h"
+#include "runtime/text/jinja/values/arena.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/golden_rows.h"
 
@@ -317,7 +318,7 @@ static void repeated_is_refused(const char *part, size_t times, const char *says
 static void test_limits(void)
 {
     is_refused("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
-               FT_ELIMIT, "the template takes too many steps");
+               FT_ELIMIT, "the template needs more than");
     is_refused("{% set n = namespace(s='xx') %}{% for i in range(90) %}{% set n.s = n.s + n.s %}"
                "{% endfor %}",
                FT_ELIMIT, "a text has more than 8388608 bytes");
@@ -337,8 +338,21 @@ static void test_limits(void)
     repeated_is_refused("xxxxxxxxxxxxxxxx", 1 << 17, "expected at most 1048576");
 }
 
+/* Chunks are larger than what is left of the limit. */
+static void test_memory_limit(void)
+{
+    enum { LIMIT = 20000, BYTES = 16, TRIES = 10000 };
+    ft_jinja_arena arena = { .limit = LIMIT };
+    size_t served = 0;
+    while (served < TRIES && ft_jinja_arena_alloc(&arena, BYTES) != NULL)
+        served++;
+    is_int((long long) served, LIMIT / BYTES, "an arena serves no more bytes than its limit");
+    ft_jinja_arena_fini(&arena);
+}
+
 int main(void)
 {
+    test_memory_limit();
     test_golden();
     test_published();
     test_origins();

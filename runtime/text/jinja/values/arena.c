@@ -20,8 +20,6 @@ struct ft_jinja_chunk {
 
 static bool add_chunk(ft_jinja_arena *arena, size_t bytes)
 {
-    if (bytes > arena->limit - arena->used)
-        return false;
     size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
     struct ft_jinja_chunk *chunk = malloc(sizeof *chunk + room);
     if (chunk == NULL)
@@ -33,11 +31,21 @@ static bool add_chunk(ft_jinja_arena *arena, size_t bytes)
     return true;
 }
 
+static size_t round_bytes(size_t bytes)
+{
+    return ft_round_up(bytes + (bytes == 0), ALIGNMENT);
+}
+
+bool ft_jinja_arena_fits(const ft_jinja_arena *arena, size_t bytes)
+{
+    return bytes <= arena->limit && round_bytes(bytes) <= arena->limit - arena->used;
+}
+
 void *ft_jinja_arena_alloc(ft_jinja_arena *arena, size_t bytes)
 {
-    if (bytes > arena->limit)
+    if (!ft_jinja_arena_fits(arena, bytes))
         return NULL;
-    bytes = ft_round_up(bytes + (bytes == 0), ALIGNMENT);
+    bytes = round_bytes(bytes);
     if ((size_t) (arena->end - arena->next) < bytes && !add_chunk(arena, bytes))
         return NULL;
     void *memory = arena->next;

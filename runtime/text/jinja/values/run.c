@@ -34,12 +34,12 @@ void ft_jinja_fail_unknown(ft_jinja_run *run, const char *what, const char *name
 void *ft_jinja_alloc(ft_jinja_run *run, size_t count, size_t size)
 {
     size_t bytes;
-    void *memory = NULL;
-    if (ft_checked_mul(count, size, &bytes))
-        memory = ft_jinja_arena_alloc(&run->arena, bytes);
-    if (memory == NULL)
+    if (!ft_checked_mul(count, size, &bytes) || !ft_jinja_arena_fits(&run->arena, bytes))
         ft_jinja_fail(run, FT_ELIMIT, "no memory: the template needs more than %zu MiB",
                       run->arena.used >> 20);
+    void *memory = ft_jinja_arena_alloc(&run->arena, bytes);
+    if (memory == NULL)
+        ft_jinja_fail(run, FT_ENOMEM, "no memory for the template");
     return memory;
 }
 

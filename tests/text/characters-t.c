@@ -122,7 +122,7 @@ static void test_characters(void)
     char why[FT_REGEX_ERROR_SIZE], matches[32], nfc[32], digits[32];
     int equal[3] = { 0 };
     unsigned expected;
-    if (ft_regex_workspace_init(&room, SIZE_MAX >> 8) != FT_OK)
+    if (ft_regex_workspace_init(&room, SIZE_MAX >> 8, 1) != FT_OK)
         bail_out("no memory");
     for (size_t i = 0; i < FT_COUNT(patterns); i++)
         if (ft_regex_compile(&regex[i], patterns[i], why) != FT_OK)

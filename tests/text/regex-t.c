@@ -31,7 +31,7 @@ static const char *matches_of(const ft_regex *regex, const char *text, size_t by
     ft_regex_workspace room;
     size_t start, end, used = 0;
     bool found;
-    ft_status rc = ft_regex_workspace_init(&room, bytes);
+    ft_status rc = ft_regex_workspace_init(&room, bytes, 1);
     out[0] = '\0';
     while (rc == FT_OK) {
         rc = ft_regex_next(&search, &room, &found, &start, &end);
@@ -274,7 +274,7 @@ static double steps_of(const ft_regex *regex, const char *text, size_t bytes)
     ft_regex_workspace room;
     size_t start, end, last = 0;
     bool found = true;
-    ft_status rc = ft_regex_workspace_init(&room, bytes);
+    ft_status rc = ft_regex_workspace_init(&room, bytes, 1);
     uint64_t steps = room.steps_left;
     while (rc == FT_OK && found &&
            (rc = ft_regex_next(&search, &room, &found, &start, &end)) == FT_OK)

@@ -175,10 +175,22 @@ groups (a+)+$
 starts (?=.*.*.*.*y)a
 overlap (?:a|aa)+$
 END
+tokenizer lookahead '"normalizer": null' \
+    '"normalizer": {"type": "Replace", "pattern": {"Regex": "(?=.*.*.*.*y)a"}, "content": "b"}'
+refused 'tokenizer.json: normalizer: its patterns take too long in a text of 300 bytes' \
+    'a normalizer whose pattern backtracks in 300 bytes' \
+    "$run" -i lookahead.ft --outputs logits --text line.txt
+refused 'tokenizer.json: normalizer: its patterns take too long in a text of 1000000 bytes' \
+    'a normalizer whose pattern backtracks in 1 MB' \
+    "$run" -i lookahead.ft --outputs logits --text large.txt --truncate
 pattern runs '(?=.*+)(?=.*+)(?=.*+)[xy]'
 refused 'its patterns take too long in a text of 1000000 bytes' \
     'a pattern that scans to the end of the text at each position' \
     "$run" -i runs.ft --outputs logits --text large.txt --truncate
+alternatives='{"type": "Split", "pattern": {"Regex": "(?:a|b)+!"}, "behavior": "Isolated", "invert": false}'
+tokenizer patterns "$words" "\"pre_tokenizer\": $(sequence pretokenizers "$(repeated 24 "$alternatives")")"
+accepted '1 MB of text that 24 patterns match by backtracking' \
+    "$FT_BUILDDIR/ft-tokenize" -i patterns.ft large.txt
 pattern short 'a{60000}x'
 refused 'its patterns take too long in a text of 1000000 bytes' 'a pattern with long repetitions' \
     "$run" -i short.ft --outputs logits --text large.txt --truncate

@@ -98,7 +98,7 @@ static ft_status apply_replace(const ft_normalizer_step *step, ft_normalizer_run
 {
     if (!run->has_regex) {
         run->has_regex = true;
-        FT_TRY(ft_regex_workspace_init(&run->regex, run->bytes));
+        FT_TRY(ft_regex_workspace_init(&run->regex, run->bytes, 1));
     }
     return ft_normalize_replace(in, &step->regex, &run->regex, step->content, out);
 }

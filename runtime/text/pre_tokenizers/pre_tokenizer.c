@@ -51,25 +51,28 @@ ft_status ft_word_splitter_run(ft_word_splitter *splitter, const ft_aligned_text
     return process(&input);
 }
 
+static size_t count_patterns(const ft_pretokenizer *pretokenizer)
+{
+    size_t patterns = 0;
+    for (size_t i = 0; i < pretokenizer->count; i++)
+        patterns += pretokenizer->step[i].regex.code != NULL;
+    return patterns;
+}
+
 ft_status ft_word_splitter_init(ft_word_splitter *splitter, size_t bytes)
 {
+    const size_t patterns = count_patterns(splitter->pretokenizer);
     splitter->growth_left = ft_strbuf_growth_limit(bytes);
-    for (size_t i = 0; i < splitter->pretokenizer->count; i++) {
-        if (splitter->pretokenizer->step[i].regex.code == NULL)
-            continue;
-        splitter->has_regex[i] = true;
-        FT_TRY(ft_regex_workspace_init(&splitter->regex[i], bytes));
-    }
-    return FT_OK;
+    splitter->has_regex = patterns > 0;
+    return patterns == 0 ? FT_OK : ft_regex_workspace_init(&splitter->regex, bytes, patterns);
 }
 
 void ft_word_splitter_fini(ft_word_splitter *splitter)
 {
-    for (size_t i = 0; i < splitter->pretokenizer->count; i++) {
+    for (size_t i = 0; i < splitter->pretokenizer->count; i++)
         ft_aligned_buf_fini(&splitter->text[i]);
-        if (splitter->has_regex[i])
-            ft_regex_workspace_fini(&splitter->regex[i]);
-    }
+    if (splitter->has_regex)
+        ft_regex_workspace_fini(&splitter->regex);
 }
 
 bool ft_pretokenizer_has_only_first(const ft_pretokenizer *pretokenizer)

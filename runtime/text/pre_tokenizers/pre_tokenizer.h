@@ -68,8 +68,8 @@ void ft_pretokenizer_fini(ft_pretokenizer *pretokenizer);
 struct ft_word_splitter {
     const ft_pretokenizer *pretokenizer;
     ft_aligned_buf text[FT_PRETOKENIZE_MAX_STEPS];
-    ft_regex_workspace regex[FT_PRETOKENIZE_MAX_STEPS];
-    bool has_regex[FT_PRETOKENIZE_MAX_STEPS];
+    ft_regex_workspace regex; /* of all steps; no step is between two matches when it passes on */
+    bool has_regex;
     size_t growth_left; /* number of bytes that the steps may still add */
     bool tracks;        /* keep the sources of transformed text */
     bool overflowed;    /* the limit was exceeded */

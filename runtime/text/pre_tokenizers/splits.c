@@ -81,7 +81,7 @@ ft_status ft_split_at_regex(const ft_piece *in)
     ft_regex_search search = { .regex = &ft_piece_step(in)->regex,
                                .text = in->text.text,
                                .bytes = in->text.bytes };
-    ft_regex_workspace *workspace = &in->splitter->regex[in->step];
+    ft_regex_workspace *workspace = &in->splitter->regex;
     for (;;) {
         FT_TRY(ft_regex_next(&search, workspace, &found, &start, &end));
         if (!found)

@@ -127,12 +127,12 @@ static int on_callout(pcre2_callout_block *block, void *user)
     return 0;
 }
 
-ft_status ft_regex_workspace_init(ft_regex_workspace *workspace, size_t bytes)
+ft_status ft_regex_workspace_init(ft_regex_workspace *workspace, size_t bytes, size_t patterns)
 {
     *workspace = (ft_regex_workspace){
         .match = pcre2_match_data_create(1, NULL),
         .context = pcre2_match_context_create(NULL),
-        .steps_left = STEPS_PER_TEXT + (uint64_t) bytes * STEPS_PER_BYTE,
+        .steps_left = STEPS_PER_TEXT + (uint64_t) bytes * STEPS_PER_BYTE * patterns,
     };
     if (workspace->match == NULL || workspace->context == NULL)
         return FT_ENOMEM;

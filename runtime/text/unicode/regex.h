@@ -41,10 +41,10 @@ typedef struct ft_regex_workspace {
 } ft_regex_workspace;
 
 /*
- * Allocate memory and the budget of steps for texts of `bytes` bytes in total; the workspace must
- * not move. FT_ENOMEM without text.
+ * Allocate memory and the budget of steps for `patterns` patterns in texts of `bytes` bytes in
+ * total; the workspace must not move. FT_ENOMEM without text.
  */
-ft_status ft_regex_workspace_init(ft_regex_workspace *workspace, size_t bytes);
+ft_status ft_regex_workspace_init(ft_regex_workspace *workspace, size_t bytes, size_t patterns);
 void ft_regex_workspace_fini(ft_regex_workspace *workspace);
 
 /* An iteration over the matches in a text: initialize with { .regex, .text, .bytes }. */

@@ -111,15 +111,23 @@ static void add_file(ft_conversion *conversion, const char *name, ft_json_file *
 }
 
 /* What the runtime cannot do must not become part of an artifact. */
-static void check_tokenizer(const ft_conversion *conversion, const char *name,
-                            const ft_json_file *file, ft_messages *problems)
+static void check_tokenizer(ft_conversion *conversion, const char *name, const ft_json_file *file,
+                            ft_messages *problems)
 {
-    ft_error err;
-    bool decodes = ft_config_is_decoder(&conversion->hf.config);
-    if (file->text != NULL &&
-        ft_tokenizer_check(name, file->text, file->bytes, decodes, &err) != FT_OK)
+    ft_error note, err;
+    const ft_config *config = &conversion->hf.config;
+    const ft_tokenizer_needs needs = { .decodes = ft_config_is_decoder(config),
+                                       .embedding_rows = config->vocabulary };
+    if (file->text == NULL)
+        return;
+    if (ft_tokenizer_check(name, file->text, file->bytes, &needs, &note, &err) != FT_OK)
         ft_messages_add(problems, err.code, "%s; --no-tokenizer leaves the tokenizer out",
                         err.text);
+    else if (note.text[0] != '\0')
+        ft_messages_add(&conversion->notes, FT_OK,
+                        "%s: added_tokens: %s: the vocab_size of the model is %d, so texts with "
+                        "these tokens will fail",
+                        name, note.text, (int) config->vocabulary);
 }
 
 /* The value of "tokenizer_class" in config.json, which the caller releases. */

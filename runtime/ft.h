@@ -402,7 +402,10 @@ FT_API FT_MUST_USE ft_status ft_beam_search(ft_session *session, const ft_reques
 
 typedef struct ft_tokenizer ft_tokenizer;
 
-/* From the tokenizer.json inside a model, or from a file. */
+/*
+ * From the tokenizer.json inside a model, or from a file. The one of a model refuses to encode a
+ * token that the model has no embedding for, with FT_EUNSUPPORTED.
+ */
 FT_API FT_MUST_USE ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model,
                                                      ft_error *err);
 FT_API FT_MUST_USE ft_status ft_tokenizer_open(ft_tokenizer **out, const char *path, ft_error *err);

@@ -9,6 +9,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/aligned/byte_range.h \
 	runtime/text/decoders/decode.c runtime/text/decoders/decode.h runtime/text/decoders/decoder_json.c \
 	runtime/text/decoders/json_fields.c runtime/text/decoders/json_fields.h \
+	runtime/text/embedding_rows.c runtime/text/embedding_rows.h \
 	runtime/text/encode.c runtime/text/encoding.c \
 	runtime/text/tokenizer_language.c runtime/text/translator.c runtime/text/translator.h \
 	runtime/text/trim_offsets.c runtime/text/trim_offsets.h \

@@ -265,6 +265,7 @@ sh_tests = \
 	tests/tools/text_samples.sh \
 	tests/tools/tokenize.sh \
 	tests/tools/tokenize_chat.sh \
+	tests/tools/tokenizer_ids.sh \
 	tests/tools/truncate.sh \
 	tests/tools/usage.sh
 

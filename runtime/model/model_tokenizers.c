@@ -8,6 +8,7 @@
 #include "runtime/model/model.h"
 
 #include "runtime/error.h"
+#include "runtime/text/embedding_rows.h"
 #include "runtime/text/stop_ids.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/text/word_list.h"
@@ -28,12 +29,9 @@ static ft_status open_word_list(ft_tokenizer **out, const ft_model *model,
                                         special, FT_COUNT(special), err);
 }
 
-ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
+static ft_status open_file(ft_tokenizer **out, const ft_model *model, ft_error *err)
 {
     const ft_artifact_entry *file = NULL, *vocabulary = NULL;
-    FT_REQUIRE(out, err);
-    *out = NULL;
-    FT_REQUIRE(model, err);
     if (model->artifact != NULL) {
         file = ft_artifact_find_file(model->artifact, "tokenizer.json");
         vocabulary = ft_artifact_find_file(model->artifact, "vocab.json");
@@ -43,6 +41,16 @@ ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_
     if (vocabulary != NULL && ft_config_is_encoder_decoder(&model->config))
         return open_word_list(out, model, vocabulary, err);
     return ft_fail(err, FT_EUNSUPPORTED, "%s: has no tokenizer.json: give token ids", model->path);
+}
+
+ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
+{
+    FT_REQUIRE(out, err);
+    *out = NULL;
+    FT_REQUIRE(model, err);
+    FT_TRY(open_file(out, model, err));
+    ft_tokenizer_set_embeddings(*out, model->config.vocabulary);
+    return FT_OK;
 }
 
 /* A file of the artifact; empty if it is absent. */
@@ -63,5 +71,7 @@ ft_status ft_translator_open_model(ft_translator *out, const ft_model *model,
     languages.requires_target &= model->config.forced_bos_id < 0;
     *out = (ft_translator){ .first_id = -1 };
     FT_TRY(ft_tokenizer_open_model(&source, model, err));
-    return ft_translator_init(out, source, &files, &languages, err);
+    FT_TRY(ft_translator_init(out, source, &files, &languages, err));
+    ft_tokenizer_set_embeddings(out->target, model->config.vocabulary);
+    return FT_OK;
 }

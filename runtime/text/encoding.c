@@ -10,6 +10,7 @@
 #include "runtime/base/read_options.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/text/embedding_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,8 +112,12 @@ ft_status ft_post_process(const ft_tokenizer *tokenizer, ft_token_part text, ft_
         else if (special_tokens)
             add_special(e, piece);
     }
-    *out = &e->public;
-    return FT_OK;
+    ft_status status = ft_tokenizer_require_embeddings(tokenizer, e->ids, e->public.count, err);
+    if (status == FT_OK)
+        *out = &e->public;
+    else
+        ft_encoding_free(&e->public);
+    return status;
 }
 
 /* ---- Truncation ------------------------------------------------------------------------------ */

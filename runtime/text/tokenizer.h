@@ -33,6 +33,7 @@ struct ft_tokenizer {
     ft_token_model model;
     ft_post_processor post_processor;
     ft_decoder_config decoder_config;
+    int32_t embedding_rows; /* ids from here on are an error; 0: unknown (embedding_rows.h) */
 };
 
 #pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
@@ -70,7 +71,7 @@ typedef struct ft_token_part {
 
 /*
  * Put special tokens, if wanted, around one part, or around two if pair.list is not NULL.
- * FT_EUNSUPPORTED without a template for pairs.
+ * FT_EUNSUPPORTED without a template for pairs, or for a token without an embedding in the model.
  */
 FT_MUST_USE ft_status ft_post_process(const ft_tokenizer *tokenizer, ft_token_part text,
                                       ft_token_part pair, bool special_tokens, ft_encoding **out,

@@ -157,8 +157,29 @@ static void test_characters(void)
     fclose(file);
 }
 
+/* The normalizers of the library have the decompositions and the marks of Unicode 9. */
+static void test_later_characters(void)
+{
+    static const uint32_t later[] = { 0x32ff, 0xab69, 0x10781, 0x1f16c, 0x1fbf0 };
+    static const uint32_t marks[] = { 0x8d4, 0x1cf2, 0x1dfb, 0x11435, 0x1e000, 0x1e944 };
+    static const uint32_t later_marks[] = { 0xcf3, 0x1cf7, 0x11145, 0x11930, 0x16f87 };
+    uint32_t out[FT_CHAR_MAX_COMPATIBLE];
+    int same = 0, found = 0, others = 0;
+    for (size_t i = 0; i < FT_COUNT(later); i++)
+        same += ft_char_decompose_compatible(later[i], out) == 1 && out[0] == later[i];
+    is_int(same, FT_COUNT(later),
+           "characters that are younger than Unicode 9 have no compatibility decomposition");
+    for (size_t i = 0; i < FT_COUNT(marks); i++)
+        found += ft_char_is_any_mark(marks[i]);
+    is_int(found, FT_COUNT(marks), "the marks of Unicode 9 are accents that StripAccents removes");
+    for (size_t i = 0; i < FT_COUNT(later_marks); i++)
+        others += ft_char_is_any_mark(later_marks[i]);
+    is_int(others, 0, "marks that are younger than Unicode 9 are no accents");
+}
+
 int main(void)
 {
     test_characters();
+    test_later_characters();
     return done_testing();
 }

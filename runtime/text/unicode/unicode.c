@@ -49,6 +49,27 @@ static const range combining_since_unicode_9[] = {
     { 0x11c3f, 0x11c3f }, { 0x1e000, 0x1e02a }, { 0x1e944, 0x1e94a },
 };
 
+/*
+ * Marks of any category as of Unicode 9, which removing accents goes by: those that it added, with
+ * two that are letters now, and those that came later or were no marks before.
+ */
+static const range marks_of_unicode_9[] = {
+    { 0x008d4, 0x008e1 }, { 0x01cf2, 0x01cf3 }, { 0x01dfb, 0x01dfb }, { 0x0a8c5, 0x0a8c5 },
+    { 0x1123e, 0x1123e }, { 0x11435, 0x11446 }, { 0x11c2f, 0x11c36 }, { 0x11c38, 0x11c3f },
+    { 0x11c92, 0x11ca7 }, { 0x11ca9, 0x11cb6 }, { 0x1e000, 0x1e006 }, { 0x1e008, 0x1e018 },
+    { 0x1e01b, 0x1e021 }, { 0x1e023, 0x1e024 }, { 0x1e026, 0x1e02a }, { 0x1e944, 0x1e94a },
+};
+static const range marks_after_unicode_9[] = {
+    { 0x00cf3, 0x00cf3 }, { 0x01cf7, 0x01cf7 }, { 0x11145, 0x11146 }, { 0x111c9, 0x111c9 },
+    { 0x111ce, 0x111ce }, { 0x1182c, 0x1182e }, { 0x11930, 0x11937 }, { 0x16f7f, 0x16f87 },
+};
+
+/* Characters added after Unicode 9 that have a compatibility decomposition since. */
+static const range compatible_after_unicode_9[] = {
+    { 0x032ff, 0x032ff }, { 0x0a7f1, 0x0a7f4 }, { 0x0ab69, 0x0ab69 }, { 0x10781, 0x107ba },
+    { 0x1ccd6, 0x1ccf9 }, { 0x1f16c, 0x1f16c }, { 0x1fbf0, 0x1fbf9 },
+};
+
 static const range ideographs[] = {
     { 0x03400, 0x04dbf }, { 0x04e00, 0x09fff }, { 0x0f900, 0x0faff }, { 0x20000, 0x2a6df },
     { 0x2a700, 0x2b81f }, { 0x2b920, 0x2ceaf }, { 0x2f800, 0x2fa1f },
@@ -147,8 +168,10 @@ bool ft_char_is_mark(uint32_t c)
 bool ft_char_is_any_mark(uint32_t c)
 {
     utf8proc_category_t cat = category(c);
+    if (IN_RANGES(marks_of_unicode_9, c))
+        return true;
     return cat >= UTF8PROC_CATEGORY_MN && cat <= UTF8PROC_CATEGORY_ME &&
-           !IN_RANGES(after_unicode_8, c);
+           !IN_RANGES(after_unicode_8, c) && !IN_RANGES(marks_after_unicode_9, c);
 }
 
 static bool ascii_alphanumeric(uint32_t c)
@@ -218,6 +241,10 @@ int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_MAX_DECOMPOSED])
 
 int ft_char_decompose_compatible(uint32_t c, uint32_t out[FT_CHAR_MAX_COMPATIBLE])
 {
+    if (IN_RANGES(compatible_after_unicode_9, c)) {
+        out[0] = c;
+        return 1;
+    }
     return decompose(c, out, FT_CHAR_MAX_COMPATIBLE, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
 }
 

@@ -172,6 +172,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/tokenizer_json.c runtime/text/tokenizer_json.h \
 	runtime/text/models/trie.c runtime/text/models/trie.h \
 	runtime/base/temp_files.c runtime/base/temp_files.h \
+	runtime/text/unicode/scripts.c runtime/text/unicode/scripts.def runtime/text/unicode/scripts.h \
 	runtime/text/unicode/unicode.c runtime/text/unicode/unicode.h \
 	runtime/base/utf8.h \
 	runtime/text/models/vocabulary.c runtime/text/models/vocabulary.h \

@@ -188,7 +188,7 @@ ft_status ft_json_read_object(const ft_json_reader *in, const char *key, ft_json
 {
     ft_json_reader object = *in;
     object.json = json_object_get(in->json, key);
-    snprintf(object.path, sizeof object.path, "%.30s%.30s.", in->path, key);
+    snprintf(object.path, sizeof object.path, "%.60s%.30s.", in->path, key);
     *out = object;
     return json_is_object(out->json) ? FT_OK : ft_json_fail_member(in, key, "an object");
 }
@@ -236,28 +236,49 @@ ft_json_reader ft_json_read_element(const ft_json_reader *in, const char *key, s
 {
     ft_json_reader out = *in;
     out.json = json_array_get(json_object_get(in->json, key), index);
-    snprintf(out.path, sizeof out.path, "%.16s%.16s[%zu].", in->path, key, index);
+    snprintf(out.path, sizeof out.path, "%.60s%.16s[%zu].", in->path, key, index);
     return out;
+}
+
+/* What reads the steps of a pipeline, and where its sequences have them. */
+typedef struct {
+    const char *key;
+    ft_status (*read)(void *to, const ft_json_reader *step);
+    void *to;
+} pipeline;
+
+static bool is_sequence(const ft_json_reader *step)
+{
+    const char *type = json_string_value(json_object_get(step->json, "type"));
+    return type != NULL && strcmp(type, "Sequence") == 0;
+}
+
+/* A step, or a sequence of them inside of `depth` others. */
+static ft_status read_steps(const pipeline *p, const ft_json_reader *in, int depth)
+{
+    json_t *list;
+    if (!is_sequence(in))
+        return p->read(p->to, in);
+    if (depth == FT_JSON_MAX_SEQUENCES)
+        return ft_json_fail_type(in, "8 sequences in each other at most");
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", p->key));
+    FT_TRY(ft_json_read_array(in, p->key, &list));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        ft_json_reader step = ft_json_read_element(in, p->key, i);
+        FT_TRY(read_steps(p, &step, depth + 1));
+    }
+    return FT_OK;
 }
 
 ft_status ft_json_read_pipeline(const ft_json_reader *in, const char *name, const char *key,
                                 ft_status (*read)(void *to, const ft_json_reader *step), void *to)
 {
-    ft_json_reader pipeline;
-    json_t *list;
+    const pipeline p = { .key = key, .read = read, .to = to };
+    ft_json_reader first;
     if (ft_json_get(in, name) == NULL)
         return FT_OK;
-    FT_TRY(ft_json_read_object(in, name, &pipeline));
-    const char *type = json_string_value(json_object_get(pipeline.json, "type"));
-    if (type == NULL || strcmp(type, "Sequence") != 0)
-        return read(to, &pipeline);
-    FT_TRY(FT_JSON_REJECT_UNKNOWN(&pipeline, "type", key));
-    FT_TRY(ft_json_read_array(&pipeline, key, &list));
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        ft_json_reader step = ft_json_read_element(&pipeline, key, i);
-        FT_TRY(read(to, &step));
-    }
-    return FT_OK;
+    FT_TRY(ft_json_read_object(in, name, &first));
+    return read_steps(&p, &first, 0);
 }
 
 ft_status ft_json_fail_type(const ft_json_reader *in, const char *expected)

@@ -24,7 +24,7 @@ typedef struct ft_json_reader {
     const char *file;      /* file name for messages; borrowed */
     ft_error *err;         /* may be NULL */
     ft_messages *problems; /* may be NULL */
-    char path[64];         /* prefix of field names in messages: "model.vocab." */
+    char path[104];        /* prefix of field names in messages: "model.vocab." */
 } ft_json_reader;
 
 /* ---- Loading ------------------------------------------------------------------------------ */
@@ -117,9 +117,10 @@ ft_json_reader ft_json_read_element(const ft_json_reader *in, const char *key, s
 
 /*
  * Read a tokenizer pipeline in the member `name`: null or missing (no steps), one step as an
- * object, or an object of type "Sequence" with its steps in the array `key`. `read` reads each
- * step.
+ * object, or an object of type "Sequence" with its steps in the array `key`, which may be sequences
+ * themselves. `read` reads each step, in order.
  */
+enum { FT_JSON_MAX_SEQUENCES = 8 }; /* in each other */
 ft_status ft_json_read_pipeline(const ft_json_reader *in, const char *name, const char *key,
                                 ft_status (*read)(void *to, const ft_json_reader *step), void *to);
 

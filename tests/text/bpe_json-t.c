@@ -26,6 +26,8 @@
     "{'id': " id ", 'content': '" content "', 'single_word': false, 'lstrip': false,"              \
     " 'rstrip': false, 'normalized': true, 'special': false}"
 
+#define NEST(steps) "{'type': 'Sequence', 'pretokenizers': [" steps "]}"
+
 #define LONG "01234567890123456789012345678901234567890123456789012345678901234"
 #define EIGHT                                                                                      \
     "{'type': 'NFC'}, {'type': 'NFC'}, {'type': 'NFC'}, {'type': 'NFC'}, {'type': 'NFC'},"         \
@@ -75,6 +77,18 @@ static void test_settings(void)
     ids_after_edit("'post_processor': null",
                    "'post_processor': {'type': 'Sequence', 'processors': [" BYTE_LEVEL "]}", "abc",
                    "8", "a post-processor that leaves ids unchanged is accepted");
+    ids_after_edit(WORDS, "'pre_tokenizer': " NEST(NEST("{'type': 'Whitespace'}, " BYTE_LEVEL)),
+                   "abc a", "8 0",
+                   "the steps of a sequence in a sequence are steps of the pre-tokenizer");
+    ids_after_edit(
+        "{'type': 'NFC'}",
+        "{'type': 'Sequence', 'normalizers': [{'type': 'Lowercase'}, {'type': 'Sequence', "
+        "'normalizers': [{'type': 'StripAccents'}, {'type': 'NFC'}]}]}",
+        "ABC", "8", "the steps of a sequence in a sequence are steps of the normalizer");
+    ids_after_edit("'post_processor': null",
+                   "'post_processor': {'type': 'Sequence', 'processors': [{'type': 'Sequence', "
+                   "'processors': [" BYTE_LEVEL "]}]}",
+                   "abc", "8", "a sequence in a sequence is accepted as a post-processor");
 }
 
 /* ------------------------------------------------------------------------------------------ */
@@ -84,6 +98,8 @@ static void test_settings(void)
 static void test_malformed(void)
 {
     static const bad_edit edits[] = {
+        { WORDS, "'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': [{'type': 'Sequence'}]}",
+          "pre_tokenizer.pretokenizers[0].pretokenizers: found nothing, expected an array" },
         { "'a b'", "'a z'", "model.merges: file byte 844: merge 0: \"z\" is not in the vocabulary" },
         { "'a b'", "'z b'", "merge 0: \"z\" is not in the vocabulary" },
         { "['b', 'c']", "['b', 'a']", "merge 3: \"ba\" is not in the vocabulary" },
@@ -136,10 +152,12 @@ static void test_unsupported(void)
           "normalizer.pattern.String: found \"\", expected a pattern of 1 to 4096 bytes" },
         { "{'type': 'NFC'}", "{'type': 'Sequence', 'normalizers': [" EIGHT ", " EIGHT ", " EIGHT ", "
           EIGHT ", {'type': 'NFC'}]}", "normalizers[32].type: found \"NFC\", expected 32" },
-        { WORDS, "'pre_tokenizer': {'type': 'UnicodeScripts'}",
-          "pre_tokenizer.type: found \"UnicodeScripts\", expected BertPreTokenizer, ByteLevel" },
-        { WORDS, "'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': [{'type': 'Sequence'}]}",
-          "pre_tokenizer.pretokenizers[0].type: found \"Sequence\", expected Bert" },
+        { WORDS, "'pre_tokenizer': {'type': 'Scripts'}",
+          "pre_tokenizer.type: found \"Scripts\", expected BertPreTokenizer, ByteLevel" },
+        { WORDS, "'pre_tokenizer': " NEST(NEST(NEST(NEST(NEST(NEST(NEST(NEST(NEST(""))))))))),
+          "pretokenizers[0].type: found \"Sequence\", expected 8 sequences in each other at most" },
+        { WORDS, "'pre_tokenizer': " NEST(NEST("{'type': 'Whitespaces'}")),
+          "pre_tokenizer.pretokenizers[0].pretokenizers[0].type: found \"Whitespaces\", expected" },
         { WORDS, "'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': [" FOUR ", " FOUR ", " FOUR ", "
           FOUR "]}", "pretokenizers[12].type: found \"ByteLevel\", expected fewer steps" },
         { WORDS, SPLIT("'Regex': 'a'", "Joined"), "behavior: found \"Joined\", expected Isolated" },

@@ -170,6 +170,15 @@ static void test_bare(void)
 #define REPLACE(from, to)                                                                          \
     "{'type': 'Replace', 'pattern': {'String': '" from "'}, 'content': '" to "'}"
 
+static void test_nested(void)
+{
+    ft_tokenizer *t = tiny_bpe_open(
+        OLD_DECODER, STEPS(REPLACE("a", "x") ", {'type': 'Sequence', 'decoders': [" REPLACE(
+                         "x", "y") ", {'type': 'Fuse'}]}"));
+    streams(t, "0 1", "y|b||", "the steps of a sequence in a sequence are steps of the decoder");
+    ft_tokenizer_close(t);
+}
+
 static void test_refused(void)
 {
     static const struct {
@@ -247,6 +256,7 @@ int main(void)
     test_at_once();
     test_tokens();
     test_bare();
+    test_nested();
     test_refused();
     test_growing();
     return done_testing();

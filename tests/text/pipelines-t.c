@@ -3,7 +3,7 @@
  * give the ids, type ids and offsets of the `tokenizers` library.
  *
  * tests/golden/make-tokenizers.py made the tokenizers and what the library says of 1,000 lines and
- * 200 pairs each.
+ * 200 pairs each; make-scripts.py those with sequences in sequences and with UnicodeScripts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -172,12 +172,12 @@ static void test_families(void)
 /* ---- Components -------------------------------------------------------------------------------
  */
 
-static void test_components(const json_t *row, size_t number)
+static void test_components(const json_t *row, const char *name, size_t number)
 {
     const json_t *texts = json_array_get(row, 1);
-    ft_tokenizer *tokenizer = open_json(json_array_get(row, 0), "random");
+    ft_tokenizer *tokenizer = open_json(json_array_get(row, 0), name);
     int wrong = 0;
-    if (!ok(tokenizer != NULL, "random tokenizer %zu opens", number)) {
+    if (!ok(tokenizer != NULL, "the tokenizer %zu of %s opens", number, name)) {
         diag("%s", err.text);
         return;
     }
@@ -188,17 +188,17 @@ static void test_components(const json_t *row, size_t number)
         wrong += !has_digest(&found, json_string_value(json_array_get(text, 2)));
         ft_strbuf_fini(&found);
     }
-    is_int(wrong, 0, "random tokenizer %zu: all texts and pairs are encoded as by the library",
-           number);
+    is_int(wrong, 0, "the tokenizer %zu of %s encodes all texts and pairs as the library does",
+           number, name);
     ft_tokenizer_close(tokenizer);
 }
 
-static void test_random(void)
+static void test_random(const char *name)
 {
-    FILE *file = open_golden("tests/golden/tokenizer-components.jsonl");
+    FILE *file = open_golden(name);
     size_t number = 0;
     for (json_t *row; (row = read_row(file)) != NULL; json_decref(row))
-        test_components(row, ++number);
+        test_components(row, name, ++number);
     fclose(file);
 }
 
@@ -207,7 +207,8 @@ int main(void)
     read_lines();
     read_charsmap();
     test_families();
-    test_random();
+    test_random("tests/golden/tokenizer-components.jsonl");
+    test_random("tests/golden/tokenizer-scripts.jsonl");
     for (size_t i = 0; i < LINES; i++)
         json_decref(line[i]);
     free(charsmap);

@@ -205,6 +205,13 @@ static ft_status read_whitespace(ft_pretokenizer *p, const ft_json_reader *in)
     return add_step(p, in, ft_split_whitespace, &step);
 }
 
+static ft_status read_scripts(ft_pretokenizer *p, const ft_json_reader *in)
+{
+    ft_pretokenize_step *step;
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type"));
+    return add_step(p, in, ft_split_scripts, &step);
+}
+
 static ft_status read_bert(ft_pretokenizer *p, const ft_json_reader *in)
 {
     ft_pretokenize_step *step;
@@ -229,11 +236,17 @@ static const struct {
     const char *type;
     ft_status (*read)(ft_pretokenizer *p, const ft_json_reader *in);
 } kinds[] = {
-    { "BertPreTokenizer", read_bert },        { "ByteLevel", read_byte_level },
-    { "CharDelimiterSplit", read_delimiter }, { "Digits", read_digits },
-    { "FixedLength", read_fixed_length },     { "Metaspace", read_metaspace },
-    { "Punctuation", read_punctuation },      { "Split", read_split },
-    { "Whitespace", read_whitespace },        { "WhitespaceSplit", read_whitespace_split },
+    { "BertPreTokenizer", read_bert },
+    { "ByteLevel", read_byte_level },
+    { "CharDelimiterSplit", read_delimiter },
+    { "Digits", read_digits },
+    { "FixedLength", read_fixed_length },
+    { "Metaspace", read_metaspace },
+    { "Punctuation", read_punctuation },
+    { "Split", read_split },
+    { "UnicodeScripts", read_scripts },
+    { "Whitespace", read_whitespace },
+    { "WhitespaceSplit", read_whitespace_split },
 };
 
 static ft_status read_step(void *to, const ft_json_reader *in)
@@ -244,8 +257,8 @@ static ft_status read_step(void *to, const ft_json_reader *in)
         if (strcmp(kinds[i].type, type) == 0)
             return kinds[i].read(to, in);
     return ft_json_fail_type(in, "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, "
-                                 "FixedLength, Metaspace, Punctuation, Split, Whitespace or "
-                                 "WhitespaceSplit");
+                                 "FixedLength, Metaspace, Punctuation, Split, UnicodeScripts, "
+                                 "Whitespace or WhitespaceSplit");
 }
 
 ft_status ft_pretokenizer_read_json(ft_pretokenizer *out, const ft_json_reader *file)

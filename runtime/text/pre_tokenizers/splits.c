@@ -10,6 +10,7 @@
 
 #include "runtime/error.h"
 #include "runtime/text/normalizers/bert.h"
+#include "runtime/text/unicode/scripts.h"
 #include "runtime/text/unicode/unicode.h"
 
 #include <string.h>
@@ -149,6 +150,26 @@ ft_status ft_split_whitespace(const ft_piece *in)
         last = kind;
     }
     return last == SPACE ? FT_OK : ft_piece_pass_on(in, start, in->text.bytes);
+}
+
+/* A run has the characters behind it that go with any script; those before the first run are lost.
+ */
+ft_status ft_split_scripts(const ft_piece *in)
+{
+    const char *text = in->text.text, *next = text, *end = text + in->text.bytes;
+    size_t start = 0;
+    int last = FT_SCRIPT_ANY;
+    while (next < end) {
+        size_t at = (size_t) (next - text);
+        int script = ft_char_script(ft_utf8_decode_next(&next));
+        if (script == FT_SCRIPT_ANY || script == last)
+            continue;
+        if (last != FT_SCRIPT_ANY)
+            FT_TRY(ft_piece_pass_on(in, start, at));
+        start = at;
+        last = script;
+    }
+    return last == FT_SCRIPT_ANY ? FT_OK : ft_piece_pass_on(in, start, in->text.bytes);
 }
 
 ft_status ft_split_fixed_length(const ft_piece *in)

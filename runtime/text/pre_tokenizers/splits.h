@@ -19,6 +19,9 @@ ft_status ft_split_bert(const ft_piece *in);
 /* Whitespace: runs of word characters and runs of others, without white space. */
 ft_status ft_split_whitespace(const ft_piece *in);
 
+/* UnicodeScripts: runs of characters of one script. */
+ft_status ft_split_scripts(const ft_piece *in);
+
 /* FixedLength: parts of step.length characters. */
 ft_status ft_split_fixed_length(const ft_piece *in);
 

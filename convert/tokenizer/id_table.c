@@ -130,14 +130,14 @@ static ft_status add_unknown_pieces(id_table *table)
 
 /* ---- Marian --------------------------------------------------------------------------------- */
 
-/* ">>fra<<", the language that a multilingual model translates into. */
+/* ">>fra<<", the language that a multilingual model translates into, at the start of a text. */
 static ft_status add_marian_languages(ft_tokenizer_draft *draft, const id_table *table)
 {
     const char *text;
     json_t *id;
     json_object_foreach(table->vocab, text,
                         id) if (ft_language_form_matches(&ft_marian_languages, text))
-        FT_TRY(ft_tokenizer_draft_add_token(draft, text, (ft_match_flags){ 0 }));
+        FT_TRY(ft_tokenizer_draft_add_token(draft, text, (ft_match_flags){ .at_start = true }));
     return FT_OK;
 }
 

@@ -103,6 +103,8 @@ static bool accept_match(ft_added_token_matcher *search, const ft_added_token *t
 {
     if (token->single_word && touches_word(search, *start, *end))
         return false;
+    if (token->at_start && *start > 0)
+        return false;
     if (search->rejects != NULL && search->rejects(search->user, *start, *end))
         return false;
     if (token->lstrip)

@@ -12,6 +12,7 @@ typedef struct ft_added_token {
     int32_t id;
     bool single_word;    /* matches whole words only */
     bool lstrip, rstrip; /* include the white space before, after it */
+    bool at_start;       /* matches at the start of the text only */
 } ft_added_token;
 
 /* Zero-initialized means empty. */

@@ -3,7 +3,8 @@
  *
  * The `tokenizers` library gives an added token the id of the same word in the vocabulary, or else
  * the next free id, and ignores the "id" in the file. A file in which they differ is therefore
- * rejected.
+ * rejected. The library does not know "at_start", which ft-convert writes for languages that Marian
+ * reads at the start of a text only.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +26,7 @@ typedef struct {
 static ft_status read_added_token(added_token *out, const ft_json_reader *in)
 {
     FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "id", "content", "single_word", "lstrip", "rstrip",
-                                  "normalized", "special"));
+                                  "normalized", "special", "at_start"));
     FT_TRY(ft_json_read_string(in, "content", &out->content));
     FT_TRY(
         ft_json_to_int32(in, "id", json_object_get(in->json, "id"), 0, INT32_MAX, &out->token.id));
@@ -33,6 +34,10 @@ static ft_status read_added_token(added_token *out, const ft_json_reader *in)
     FT_TRY(ft_json_read_bool(in, "lstrip", &out->token.lstrip));
     FT_TRY(ft_json_read_bool(in, "rstrip", &out->token.rstrip));
     FT_TRY(ft_json_read_bool(in, "normalized", &out->normalized));
+    FT_TRY(ft_json_read_optional_bool(in, "at_start", false, &out->token.at_start));
+    if (out->token.at_start && out->normalized)
+        return ft_json_fail_value(in, FT_EUNSUPPORTED, "normalized", json_true(),
+                                  "false, which at_start needs");
     return ft_json_read_bool(in, "special", &out->special);
 }
 

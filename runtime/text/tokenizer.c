@@ -16,9 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of a byte order mark at the start of a file. */
+static size_t count_bom(const char *json, size_t bytes)
+{
+    return bytes >= 3 && memcmp(json, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *json, size_t bytes,
                              ft_error *err)
 {
+    const size_t bom = count_bom(json, bytes);
     *out = NULL;
     if (bytes > FT_TOKENIZER_MAX_FILE)
         return ft_fail(err, FT_ELIMIT, "%s: %zu bytes, expected at most %d", name, bytes,
@@ -29,7 +36,7 @@ ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *j
     tokenizer->name = ft_strdup(name);
     ft_status rc = tokenizer->name == NULL
                        ? ft_fail(err, FT_ENOMEM, "%s: no memory", name)
-                       : ft_tokenizer_read_json(tokenizer, name, json, bytes, err);
+                       : ft_tokenizer_read_json(tokenizer, name, json + bom, bytes - bom, err);
     if (rc != FT_OK) {
         ft_tokenizer_close(tokenizer);
         return rc;

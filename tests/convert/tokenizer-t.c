@@ -11,6 +11,7 @@
 #include "runtime/mem.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/golden_rows.h"
+#include "tests/lib/models/tiny_tokenizer.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -260,6 +261,97 @@ static void test_hints(void)
     empty_folder();
 }
 
+/* ---- Text files ----------------------------------------------------------------------------- */
+
+/* The tokenizer of the folder, which the caller closes. */
+static ft_tokenizer *open_folder(const char *model_type)
+{
+    const ft_tokenizer_hints hints = { model_type, NULL };
+    ft_tokenizer_files made;
+    ft_tokenizer *tokenizer;
+    ft_error err;
+    if (ft_tokenizer_files_read(&made, folder, &hints, &err) != FT_OK ||
+        ft_tokenizer_parse(&tokenizer, "tokenizer.json", made.tokenizer.text, made.tokenizer.bytes,
+                           &err) != FT_OK)
+        bail_out("%s", err.text);
+    ft_tokenizer_files_fini(&made);
+    return tokenizer;
+}
+
+static void is_folder_ids(const char *model_type, const char *text, const char *ids,
+                          const char *sentence)
+{
+    is_ids(open_folder(model_type), text, ids, sentence);
+    empty_folder();
+}
+
+static void write_text(const char *name, const char *text)
+{
+    write_file(name, text, strlen(text));
+}
+
+#define BOM "\xef\xbb\xbf"
+
+static void test_text_files(void)
+{
+    write_text("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\nb\na\nc\n");
+    is_folder_ids("bert", "a b c", "1 5 4 6 2", "of equal lines of vocab.txt the last one counts");
+    write_text("vocab.txt", BOM "[UNK]\r\n[CLS]\r\n[SEP]\r\na\r\nb");
+    write_text("tokenizer_config.json", BOM "{\r\n\"do_lower_case\": false}\r\n");
+    is_folder_ids("bert", "a b A", "1 3 4 0 2",
+                  "vocab.txt and tokenizer_config.json may have a byte order mark and CRLF");
+    write_text("vocab.json", BOM "{\"a\": 0,\r\n\"b\": 1,\r\n\"ab\": 2}\r\n");
+    write_text("merges.txt", BOM "#version: 0.2\r\na b\r\n");
+    is_folder_ids("gpt2", "abb", "2 1", "vocab.json and merges.txt may have both as well");
+    char *json = edited(BOM "%s", "%s", tiny_bpe_json);
+    write_text("tokenizer.json", json);
+    free(json);
+    is_folder_ids("gpt2", "abc a", "8 9", "tokenizer.json may have a byte order mark");
+}
+
+static void test_byte_order_mark(void)
+{
+    ft_tokenizer *tokenizer;
+    ft_error err = { .text = "" };
+    char *json = edited(BOM "%s", "%s", tiny_bpe_json);
+    write_text("tokenizer.json", json);
+    free(json);
+    if (ft_tokenizer_open(&tokenizer, in_folder("tokenizer.json"), &err) != FT_OK)
+        tokenizer = NULL;
+    is_str(tokenizer == NULL ? err.text : tiny_ids(tokenizer, "abc"), "8",
+           "ft_tokenizer_open() reads a tokenizer.json with a byte order mark");
+    ft_tokenizer_close(tokenizer);
+    empty_folder();
+}
+
+/* ---- Languages of Marian -------------------------------------------------------------------- */
+
+/* Ids separated by blanks, as MarianTokenizer of transformers 5.24 gives them. */
+static const struct {
+    const char *text, *ids, *sentence;
+} marian_texts[] = {
+    { ">>fra<< the dog", "2 51 35 0", "a language at the start of a text is its token" },
+    { ">>fra<<the dog", "2 51 35 0", "a language at the start of a text needs no space behind it" },
+    { "the >>fra<< dog", "51 147 81 98 22 88 102 102 35 0",
+      "a language in the middle of a text is text" },
+    { " >>fra<< the dog", "147 81 98 22 88 102 102 51 35 0", "a language behind a space is text" },
+    { ">>fra<<>>deu<< a", "2 147 81 124 136 102 102 15 0",
+      "a language behind the first one is text" },
+};
+
+static void test_marian_languages(void)
+{
+    copy_file("source.spm", "source.spm");
+    copy_file("target.spm", "target.spm");
+    copy_file("vocab.json", "marian.json");
+    ft_tokenizer *tokenizer = open_folder("marian");
+    for (size_t i = 0; i < FT_COUNT(marian_texts); i++)
+        is_str(tiny_ids(tokenizer, marian_texts[i].text), marian_texts[i].ids, "%s",
+               marian_texts[i].sentence);
+    ft_tokenizer_close(tokenizer);
+    empty_folder();
+}
+
 /* ---- Refused files -------------------------------------------------------------------------- */
 
 typedef struct {
@@ -282,7 +374,6 @@ static void is_refused(const char *class, ft_status status, const char *says)
 
 /* clang-format off */
 static const bad_file bad_files[] = {
-    { "BertTokenizer", "vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\nb\na\n", "vocab.txt: line 6: \"a\" is there twice" },
     { "BertTokenizer", "vocab.txt", "[UNK]\r\n[CLS]\r\n[SEP]\r\na\xff\r\n", "vocab.txt: line 4: byte 22 of the file is 0xff, expected UTF-8" },
     { "BertTokenizer", "vocab.txt", "[CLS]\n[SEP]\n", "vocab.txt: has no unknown token \"[UNK]\"" },
     { "BertTokenizer", "vocab.txt", "[UNK]\n[SEP]\n", "has no token \"[CLS]\", which its class adds to each text" },
@@ -406,6 +497,9 @@ int main(void)
     folder_make(folder);
     test_golden();
     test_hints();
+    test_text_files();
+    test_byte_order_mark();
+    test_marian_languages();
     test_refused_files();
     test_refused_pieces();
     test_nothing();

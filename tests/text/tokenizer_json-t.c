@@ -151,6 +151,8 @@ static void test_unsupported(void)
         { "[{", "[" ADDED("15", "X", "true") ", " ADDED("16", "x", "true") ", {",
           "added_tokens[1].content: \"x\" normalizes to the same text as another" },
         { "'rstrip'", "'x': 1, 'rstrip'", "added_tokens[0].x: found 1, expected no such field" },
+        { "'normalized': false", "'normalized': true, 'at_start': true",
+          "added_tokens[0].normalized: found true, expected false, which at_start needs" },
     };
     are_refused(tiny_json, edits, FT_COUNT(edits), FT_EUNSUPPORTED);
 }

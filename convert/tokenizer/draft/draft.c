@@ -94,11 +94,13 @@ static ft_status add_token(ft_tokenizer_draft *draft, const char *text, int64_t 
     token->added = true;
     if (draft->added == NULL)
         draft->added = json_array();
-    ft_json_append(&draft->added,
-                   json_pack("{si ss sb sb sb sb sb}", "id", (int) token->id, "content", text,
-                             "single_word", flags.single_word, "lstrip", flags.lstrip, "rstrip",
-                             flags.rstrip, "normalized", flags.normalized, "special",
-                             !flags.plain));
+    json_t *entry =
+        json_pack("{si ss sb sb sb sb sb}", "id", (int) token->id, "content", text, "single_word",
+                  flags.single_word, "lstrip", flags.lstrip, "rstrip", flags.rstrip, "normalized",
+                  flags.normalized, "special", !flags.plain);
+    if (flags.at_start)
+        ft_json_set(&entry, "at_start", json_true());
+    ft_json_append(&draft->added, entry);
     return draft->added == NULL ? no_memory(draft) : FT_OK;
 }
 

@@ -36,6 +36,7 @@ int32_t ft_tokenizer_draft_id(const ft_tokenizer_draft *draft, const char *text)
 /* How an added token is matched; zero is a special token that is matched as it is. */
 typedef struct ft_match_flags {
     bool single_word, lstrip, rstrip, normalized, plain;
+    bool at_start; /* of the text only */
 } ft_match_flags;
 
 /*

@@ -73,13 +73,13 @@ static ft_status check_line(const line_reader *lines)
 
 /* ---- vocab.txt ------------------------------------------------------------------------------ */
 
+/* Of equal lines the last one counts, as in transformers: the ids of the others are never used. */
 static ft_status add_line(ft_tokenizer_draft *draft, line_reader *lines, json_t **vocab)
 {
-    char place[96];
     int32_t id = (int32_t) (lines->number - 1);
     FT_TRY(check_line(lines));
-    snprintf(place, sizeof place, "%.64s: line %zu", lines->file, lines->number);
-    FT_TRY(ft_tokenizer_draft_add_piece(draft, lines->line, lines->bytes, id, place));
+    if (ft_vocabulary_add_last(&draft->vocabulary, lines->line, lines->bytes, id) != FT_OK)
+        return no_memory(draft, lines->file);
     lines->line[lines->bytes] = '\0'; /* its end, or the zero byte behind the file */
     ft_json_set(vocab, lines->line, json_integer(id));
     return *vocab == NULL ? no_memory(draft, lines->file) : FT_OK;

@@ -11,8 +11,8 @@
 
 /*
  * Read tokens whose ids are their line numbers from 0. Lines end with LF or CRLF; the last one may
- * be without. Adds them to the draft's vocabulary, and to *vocab as {"token": id}. FT_EFORMAT names
- * the line of a token that is there twice.
+ * be without. Adds them to the draft's vocabulary, and to *vocab as {"token": id}. Of equal lines
+ * the last one counts.
  */
 FT_MUST_USE ft_status ft_vocab_txt_read(ft_tokenizer_draft *draft, const char *file,
                                         json_t **vocab);

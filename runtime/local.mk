@@ -36,7 +36,8 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/artifact_verify.c \
 	runtime/container/artifact_write.c \
 	runtime/model/bind.c runtime/model/bind.h \
-	runtime/text/models/bpe.c runtime/text/models/bpe.h \
+	runtime/text/models/bpe.c runtime/text/models/bpe.h runtime/text/models/bpe_joins.h \
+	runtime/text/models/bpe_merge.c runtime/text/models/bpe_merge.h \
 	runtime/text/unicode/byte_chars.h \
 	runtime/text/chat.c \
 	runtime/text/chat_template.c runtime/text/chat_template.h \

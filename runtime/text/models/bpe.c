@@ -1,8 +1,5 @@
 /*
- * bpe.c - a linked list of symbols, and a heap of the pairs that can be merged.
- *
- * Merging a pair creates up to two new pairs and invalidates others; stale pairs stay in the heap
- * and are detected when they are popped. So any word of n characters takes O(n log n).
+ * bpe.c - the characters of a word become symbols, which are merged part by part.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,25 +10,14 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/base/utf8.h"
+#include "runtime/text/models/bpe_merge.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MERGED = -1, MIN_CAPACITY = 64 };
-#define NO_SYMBOL UINT32_MAX
+enum { MIN_CAPACITY = 64 };
 
-/* ---- Merges ------------------------------------------------------------------------------- */
-
-/* The slot of a pair, or the free slot where it belongs. */
-static ft_bpe_merge *find_merge(const ft_bpe *bpe, uint32_t left, uint32_t right)
-{
-    uint64_t pair = (uint64_t) left << 32 | right;
-    for (uint64_t i = ft_hash_mix(pair ^ bpe->key[0], bpe->key[1]);; i++) {
-        ft_bpe_merge *slot = &bpe->merge[i & (bpe->n_slots - 1)];
-        if (slot->rank == 0 || (slot->left == left && slot->right == right))
-            return slot;
-    }
-}
+/* ---- Tables ------------------------------------------------------------------------------- */
 
 /* The id of a text, or -1. */
 static int32_t id_of(const ft_vocabulary *vocabulary, const char *text, size_t bytes)
@@ -40,20 +26,57 @@ static int32_t id_of(const ft_vocabulary *vocabulary, const char *text, size_t b
     return token == NULL || token->foreign ? -1 : token->id;
 }
 
-static void find_char_ids(ft_bpe *bpe, const ft_vocabulary *vocabulary)
+/* The code point of a text of one character, or a larger number. */
+static uint32_t single_character(const char *text, size_t bytes)
 {
-    for (uint32_t c = 0; c < FT_BYTE_CHARS_END; c++) {
-        char utf8[2] = { (char) c, 0 };
-        if (c >= 0x80) {
-            utf8[0] = (char) (0xc0 | c >> 6);
-            utf8[1] = (char) (0x80 | (c & 0x3f));
-        }
-        bpe->char_id[c] = id_of(vocabulary, utf8, c < 0x80 ? 1 : 2);
-    }
+    const char *next = text;
+    uint32_t c = bytes == 0 ? UINT32_MAX : ft_utf8_decode_next(&next);
+    return next == text + bytes ? c : UINT32_MAX;
 }
 
-bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_bpe_merge *merge,
-                 size_t n_merges)
+static bool find_char_ids(ft_bpe *bpe, const ft_vocabulary *vocabulary)
+{
+    bpe->char_id = ft_calloc(FT_BPE_CHARS_END, sizeof *bpe->char_id);
+    if (bpe->char_id == NULL)
+        return false;
+    memset(bpe->char_id, 0xff, FT_BPE_CHARS_END * sizeof *bpe->char_id); /* -1 */
+    for (size_t i = 0; i < vocabulary->count; i++) {
+        const ft_vocabulary_token *token = &vocabulary->token[i];
+        uint32_t c = single_character(ft_vocabulary_token_text(vocabulary, token), token->bytes);
+        if (c < FT_BPE_CHARS_END && !token->foreign)
+            bpe->char_id[c] = token->id;
+    }
+    return true;
+}
+
+/* The characters that a merge joins. */
+static void add_join(ft_bpe_joins *joins, const ft_vocabulary *vocabulary,
+                     const ft_bpe_merge *merge)
+{
+    const ft_vocabulary_token *left = ft_vocabulary_at(vocabulary, (int32_t) merge->left);
+    const ft_vocabulary_token *right = ft_vocabulary_at(vocabulary, (int32_t) merge->right);
+    if (left == NULL || right == NULL || left->bytes == 0 || right->bytes == 0)
+        return;
+    const char *first = ft_vocabulary_token_text(vocabulary, right);
+    const char *end = ft_vocabulary_token_text(vocabulary, left) + left->bytes;
+    ft_bpe_joins_add(joins, ft_utf8_decode_prev(end), ft_utf8_decode_next(&first));
+}
+
+/* With a prefix or a suffix the names of characters depend on their place, so words stay whole. */
+static bool find_joins(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_bpe_merge *merge,
+                       size_t n_merges)
+{
+    if (bpe->affix_bytes > 0)
+        return true;
+    bpe->joins = ft_calloc(1, sizeof *bpe->joins);
+    if (bpe->joins == NULL)
+        return false;
+    for (size_t i = 0; i < n_merges; i++)
+        add_join(bpe->joins, vocabulary, &merge[i]);
+    return true;
+}
+
+static bool find_merges(ft_bpe *bpe, const ft_bpe_merge *merge, size_t n_merges)
 {
     size_t slots = 2;
     while (slots / 2 < n_merges)
@@ -62,230 +85,197 @@ bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_bpe_merg
     if (bpe->merge == NULL)
         return false;
     bpe->n_slots = slots;
-    bpe->affix_bytes = (bpe->prefix == NULL ? 0 : strlen(bpe->prefix)) +
-                       (bpe->suffix == NULL ? 0 : strlen(bpe->suffix));
     ft_random_hash_key(bpe->key);
     for (size_t i = 0; i < n_merges; i++)
-        *find_merge(bpe, merge[i].left, merge[i].right) = merge[i];
-    ft_byte_tokens_find(vocabulary, bpe->byte_id);
-    find_char_ids(bpe, vocabulary);
+        *ft_bpe_find_merge(bpe, merge[i].left, merge[i].right) = merge[i];
     return true;
+}
+
+bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_bpe_merge *merge,
+                 size_t n_merges)
+{
+    bpe->affix_bytes = (bpe->prefix == NULL ? 0 : strlen(bpe->prefix)) +
+                       (bpe->suffix == NULL ? 0 : strlen(bpe->suffix));
+    ft_byte_tokens_find(vocabulary, bpe->byte_id);
+    return find_merges(bpe, merge, n_merges) && find_char_ids(bpe, vocabulary) &&
+           find_joins(bpe, vocabulary, merge, n_merges);
 }
 
 void ft_bpe_fini(ft_bpe *bpe)
 {
     free(bpe->merge);
+    free(bpe->char_id);
+    free(bpe->joins);
     free(bpe->prefix);
     free(bpe->suffix);
     *bpe = (ft_bpe){ 0 };
 }
 
-/*
- * ---- A binary min-heap by order -----------------------------------------------------------------
- */
+/* ---- Symbols ------------------------------------------------------------------------------ */
 
-static void heap_push(ft_bpe_workspace *workspace, ft_bpe_pair pair)
+/* The state of encoding a word. */
+typedef struct {
+    const ft_bpe *bpe;
+    const ft_vocabulary *vocabulary;
+    const char *word, *end;
+    ft_bpe_workspace *workspace;
+    ft_token_list *tokens;
+    size_t start;   /* bytes before the next token */
+    size_t pending; /* bytes of a delayed unknown token */
+} word_state;
+
+static bool add_symbol(word_state *w, int32_t id, size_t bytes)
 {
-    size_t at = workspace->n_pairs++;
-    for (size_t parent; at > 0; at = parent) {
-        parent = (at - 1) / 2;
-        if (workspace->heap[parent].order <= pair.order)
-            break;
-        workspace->heap[at] = workspace->heap[parent];
-    }
-    workspace->heap[at] = pair;
-}
-
-static ft_bpe_pair heap_pop(ft_bpe_workspace *workspace)
-{
-    ft_bpe_pair first = workspace->heap[0], last_pair = workspace->heap[--workspace->n_pairs];
-    size_t at = 0;
-    for (size_t child; (child = 2 * at + 1) < workspace->n_pairs; at = child) {
-        if (child + 1 < workspace->n_pairs &&
-            workspace->heap[child + 1].order < workspace->heap[child].order)
-            child++;
-        if (last_pair.order <= workspace->heap[child].order)
-            break;
-        workspace->heap[at] = workspace->heap[child];
-    }
-    workspace->heap[at] = last_pair;
-    return first;
-}
-
-/* Push the pair that starts at `left` if it can be merged. */
-static void push_if_mergeable(const ft_bpe *bpe, ft_bpe_workspace *workspace, uint32_t left)
-{
-    const ft_bpe_symbol *symbol = &workspace->symbol[left];
-    if (symbol->next == NO_SYMBOL)
-        return;
-    const ft_bpe_merge *merge =
-        find_merge(bpe, (uint32_t) symbol->id, (uint32_t) workspace->symbol[symbol->next].id);
-    if (merge->rank != 0)
-        heap_push(workspace, (ft_bpe_pair){ (uint64_t) merge->rank << 32 | left, merge->id });
-}
-
-/* ---- A word ------------------------------------------------------------------------------- */
-
-static bool reserve(ft_bpe_workspace *workspace, size_t symbols)
-{
-    if (symbols <= workspace->capacity)
-        return true;
-    size_t new_capacity = symbols < MIN_CAPACITY ? MIN_CAPACITY : symbols * 2;
-    free(workspace->symbol);
-    free(workspace->heap);
-    workspace->capacity = 0;
-    workspace->symbol = ft_calloc(new_capacity, sizeof *workspace->symbol);
-    workspace->heap = ft_calloc(new_capacity, 2 * sizeof *workspace->heap);
-    if (workspace->symbol == NULL || workspace->heap == NULL)
-        return false;
-    workspace->capacity = new_capacity;
-    return true;
-}
-
-static void add_symbol(ft_bpe_workspace *workspace, int32_t id, size_t bytes)
-{
-    uint32_t at = (uint32_t) workspace->n_symbols++;
-    workspace->symbol[at] =
-        (ft_bpe_symbol){ .id = id, .bytes = (uint32_t) bytes, .prev = at - 1, .next = at + 1 };
-}
-
-/* Add the bytes of a character; false, and adds none, unless all of them are tokens. */
-static bool add_byte_tokens(const ft_bpe *bpe, ft_bpe_workspace *workspace, const char *text,
-                            const char *end)
-{
-    for (const char *at = text; at < end; at++)
-        if (bpe->byte_id[(uint8_t) *at] < 0)
+    ft_bpe_workspace *workspace = w->workspace;
+    if (workspace->n_symbols == workspace->capacity) {
+        ft_bpe_symbol *grown =
+            ft_array_grow(workspace->symbol, &workspace->capacity, MIN_CAPACITY, sizeof *grown);
+        if (grown == NULL)
             return false;
-    for (const char *at = text; at < end; at++)
-        add_symbol(workspace, bpe->byte_id[(uint8_t) *at], 1);
+        workspace->symbol = grown;
+    }
+    workspace->symbol[workspace->n_symbols++] =
+        (ft_bpe_symbol){ .id = id, .bytes = (uint32_t) bytes };
     return true;
 }
 
-/* What a character is called in the vocabulary: with the prefix or the suffix of its place. */
-static bool name_character(const ft_bpe *bpe, ft_strbuf *name, const char *text, size_t bytes,
-                           bool first, bool last)
+/* Dropped characters count for nothing: as in the `tokenizers` library, later ranges move up. */
+static void append_tokens(word_state *w)
 {
-    const char *prefix = first || bpe->prefix == NULL ? "" : bpe->prefix;
-    const char *suffix = !last || bpe->suffix == NULL ? "" : bpe->suffix;
-    name->bytes = 0;
-    return ft_strbuf_append(name, prefix, strlen(prefix)) && ft_strbuf_append(name, text, bytes) &&
-           ft_strbuf_append(name, suffix, strlen(suffix));
+    const ft_bpe *bpe = w->bpe;
+    for (size_t i = 0; i < w->workspace->n_symbols; i++) {
+        const ft_bpe_symbol *symbol = &w->workspace->symbol[i];
+        ft_token_list_append(w->tokens, symbol->id < bpe->unknown_from ? symbol->id : bpe->unknown,
+                             w->start, w->start + symbol->bytes);
+        w->start += symbol->bytes;
+    }
 }
+
+/* The symbols so far become tokens. */
+static bool finish_part(word_state *w)
+{
+    if (!ft_bpe_merge_symbols(w->bpe, w->workspace))
+        return false;
+    append_tokens(w);
+    w->workspace->n_symbols = 0;
+    return true;
+}
+
+/* ---- Characters --------------------------------------------------------------------------- */
 
 /* A character of a word and its name in the vocabulary. */
 typedef struct {
+    uint32_t code;
     int32_t id; /* -1: unknown */
     size_t bytes;
     const char *name, *name_end;
 } character;
 
-static bool next_character(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
-                           const char *text, const char *end, ft_strbuf *name, character *out)
+/* What a character is called in the vocabulary: with the prefix or the suffix of its place. */
+static bool name_character(const word_state *w, character *c, bool first, bool last)
 {
+    ft_strbuf *name = &w->workspace->name;
+    const char *prefix = first || w->bpe->prefix == NULL ? "" : w->bpe->prefix;
+    const char *suffix = !last || w->bpe->suffix == NULL ? "" : w->bpe->suffix;
+    name->bytes = 0;
+    if (!ft_strbuf_append(name, prefix, strlen(prefix)) ||
+        !ft_strbuf_append(name, c->name, c->bytes) ||
+        !ft_strbuf_append(name, suffix, strlen(suffix)))
+        return false;
+    c->name = name->data;
+    c->name_end = name->data + name->bytes;
+    return true;
+}
+
+static bool next_character(const word_state *w, const char *text, character *out)
+{
+    const ft_bpe *bpe = w->bpe;
     const char *next = text;
     uint32_t c = ft_utf8_decode_next(&next);
-    bool plain = (bpe->prefix == NULL || text == word) && (bpe->suffix == NULL || next < end);
-    *out = (character){ .bytes = (size_t) (next - text), .name = text, .name_end = next };
-    if (plain && c < FT_BYTE_CHARS_END) {
+    const bool first = text == w->word, last = next == w->end;
+    const bool plain = (bpe->prefix == NULL || first) && (bpe->suffix == NULL || !last);
+    *out =
+        (character){ .code = c, .bytes = (size_t) (next - text), .name = text, .name_end = next };
+    if (plain && c < FT_BPE_CHARS_END) {
         out->id = bpe->char_id[c];
         return true;
     }
-    if (!plain) {
-        if (!name_character(bpe, name, text, out->bytes, text == word, next == end))
-            return false;
-        out->name = name->data;
-        out->name_end = name->data + name->bytes;
-    }
-    out->id = id_of(vocabulary, out->name, (size_t) (out->name_end - out->name));
+    if (!plain && !name_character(w, out, first, last))
+        return false;
+    out->id = id_of(w->vocabulary, out->name, (size_t) (out->name_end - out->name));
     return true;
+}
+
+static bool has_byte_tokens(const ft_bpe *bpe, const character *c)
+{
+    for (const char *at = c->name; at < c->name_end; at++)
+        if (bpe->byte_id[(uint8_t) *at] < 0)
+            return false;
+    return true;
+}
+
+static bool add_byte_tokens(word_state *w, const character *c)
+{
+    for (const char *at = c->name; at < c->name_end; at++)
+        if (!add_symbol(w, w->bpe->byte_id[(uint8_t) *at], 1))
+            return false;
+    return true;
+}
+
+static bool flush_unknown(word_state *w)
+{
+    const size_t bytes = w->pending;
+    w->pending = 0;
+    return bytes == 0 || add_symbol(w, w->bpe->unknown, bytes);
 }
 
 /*
- * Add the initial symbols of a word. An unknown token is delayed until the next character, with
- * which it may be fused; byte tokens overtake it, as in the `tokenizers` library.
+ * Add the symbols of a character. An unknown token is delayed until the next character, with which
+ * it may be fused; byte tokens overtake it, as in the `tokenizers` library.
  */
-static bool add_characters(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
-                           const char *end, ft_bpe_workspace *workspace)
+static bool add_character(word_state *w, const character *c)
 {
-    size_t pending = 0; /* bytes of a delayed unknown token */
-    character c;
-    for (const char *text = word; text < end; text += c.bytes) {
-        if (!next_character(bpe, vocabulary, word, text, end, &workspace->name, &c))
-            return false;
-        if (c.id < 0 && bpe->byte_fallback && add_byte_tokens(bpe, workspace, c.name, c.name_end))
-            continue;
-        if (pending > 0 && (c.id >= 0 || !bpe->fuse_unknown)) {
-            add_symbol(workspace, bpe->unknown, pending);
-            pending = 0;
-        }
-        if (c.id >= 0)
-            add_symbol(workspace, c.id, c.bytes);
-        else if (bpe->unknown >= 0)
-            pending += c.bytes;
-    }
-    if (pending > 0)
-        add_symbol(workspace, bpe->unknown, pending);
+    const ft_bpe *bpe = w->bpe;
+    if (c->id < 0 && bpe->byte_fallback && has_byte_tokens(bpe, c))
+        return add_byte_tokens(w, c);
+    if ((c->id >= 0 || !bpe->fuse_unknown) && !flush_unknown(w))
+        return false;
+    if (c->id >= 0)
+        return add_symbol(w, c->id, c->bytes);
+    w->pending += bpe->unknown >= 0 ? c->bytes : 0;
     return true;
 }
 
-/* Merge two neighbours into `id`. */
-static void merge_pair(ft_bpe_workspace *workspace, uint32_t left, int32_t id)
+/* Whether the tokens of both characters are independent; an unknown one may affect the next. */
+static bool is_boundary(const ft_bpe *bpe, const character *left, const character *right)
 {
-    ft_bpe_symbol *symbol = workspace->symbol, *merged = &symbol[symbol[left].next];
-    symbol[left].id = id;
-    symbol[left].bytes += merged->bytes;
-    symbol[left].next = merged->next;
-    if (merged->next != NO_SYMBOL)
-        symbol[merged->next].prev = left;
-    merged->id = MERGED;
+    return bpe->joins != NULL && left->id >= 0 && right->id >= 0 &&
+           !ft_bpe_joins_has(bpe->joins, left->code, right->code);
 }
 
-/* Whether the pair still exists and still merges into the same token. */
-static bool is_current(const ft_bpe *bpe, const ft_bpe_workspace *workspace, uint32_t left,
-                       int32_t id)
+static bool encode_characters(word_state *w)
 {
-    const ft_bpe_symbol *symbol = &workspace->symbol[left];
-    if (symbol->id == MERGED || symbol->next == NO_SYMBOL)
-        return false;
-    const ft_bpe_merge *merge =
-        find_merge(bpe, (uint32_t) symbol->id, (uint32_t) workspace->symbol[symbol->next].id);
-    return merge->rank != 0 && merge->id == id;
-}
-
-static void merge_all(const ft_bpe *bpe, ft_bpe_workspace *workspace)
-{
-    workspace->n_pairs = 0;
-    for (uint32_t i = 0; i < workspace->n_symbols; i++)
-        push_if_mergeable(bpe, workspace, i);
-    while (workspace->n_pairs > 0) {
-        ft_bpe_pair pair = heap_pop(workspace);
-        uint32_t left = (uint32_t) pair.order;
-        if (!is_current(bpe, workspace, left, pair.id))
-            continue;
-        merge_pair(workspace, left, pair.id);
-        if (workspace->symbol[left].prev != NO_SYMBOL)
-            push_if_mergeable(bpe, workspace, workspace->symbol[left].prev);
-        push_if_mergeable(bpe, workspace, left);
+    character c, previous = { .id = -1 };
+    for (const char *text = w->word; text < w->end; text += c.bytes) {
+        if (!next_character(w, text, &c) ||
+            (is_boundary(w->bpe, &previous, &c) && !finish_part(w)) || !add_character(w, &c))
+            return false;
+        previous = c;
     }
+    return flush_unknown(w) && finish_part(w);
 }
 
-/* Dropped characters count for nothing: as in the `tokenizers` library, later ranges move up. */
-static void append_tokens(const ft_bpe *bpe, const ft_bpe_workspace *workspace,
-                          ft_token_list *tokens)
-{
-    size_t start = 0;
-    for (uint32_t i = 0; i != NO_SYMBOL; i = workspace->symbol[i].next) {
-        const ft_bpe_symbol *symbol = &workspace->symbol[i];
-        ft_token_list_append(tokens, symbol->id < bpe->unknown_from ? symbol->id : bpe->unknown,
-                             start, start + symbol->bytes);
-        start += symbol->bytes;
-    }
-}
+/* ---- A word ------------------------------------------------------------------------------- */
 
 ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
                         size_t bytes, ft_bpe_workspace *workspace, ft_token_list *tokens)
 {
-    const size_t affixes = bpe->affix_bytes;
+    word_state w = { .bpe = bpe,
+                     .vocabulary = vocabulary,
+                     .word = word,
+                     .end = word + bytes,
+                     .workspace = workspace,
+                     .tokens = tokens };
     int32_t word_id = bpe->ignore_merges ? id_of(vocabulary, word, bytes) : -1;
     if (word_id >= 0) {
         ft_token_list_append(tokens, word_id < bpe->unknown_from ? word_id : bpe->unknown, 0,
@@ -293,17 +283,10 @@ ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, cons
         return FT_OK;
     }
     /* A character gives at most as many symbols as its name has bytes; positions have 32 bits. */
-    if (bytes >= NO_SYMBOL / (affixes + 1) || !reserve(workspace, bytes * (affixes + 1)))
+    if (bytes >= UINT32_MAX / (bpe->affix_bytes + 1))
         return FT_ENOMEM;
     workspace->n_symbols = 0;
-    if (!add_characters(bpe, vocabulary, word, word + bytes, workspace))
-        return FT_ENOMEM;
-    if (workspace->n_symbols == 0)
-        return FT_OK;
-    workspace->symbol[workspace->n_symbols - 1].next = NO_SYMBOL;
-    merge_all(bpe, workspace);
-    append_tokens(bpe, workspace, tokens);
-    return FT_OK;
+    return encode_characters(&w) ? FT_OK : FT_ENOMEM;
 }
 
 void ft_bpe_workspace_fini(ft_bpe_workspace *workspace)

@@ -7,7 +7,7 @@
 #ifndef FT_RUNTIME_TEXT_MODELS_BPE_H
 #define FT_RUNTIME_TEXT_MODELS_BPE_H
 
-#include "runtime/text/unicode/byte_chars.h"
+#include "runtime/text/models/bpe_joins.h"
 #include "runtime/text/models/byte_tokens.h"
 #include "runtime/text/models/token_list.h"
 #include "runtime/text/models/vocabulary.h"
@@ -18,6 +18,8 @@ typedef struct ft_bpe_merge {
     uint32_t rank; /* pairs of lower rank are merged first; 0 in a free slot */
     int32_t id;    /* of the merged token */
 } ft_bpe_merge;
+
+enum { FT_BPE_CHARS_END = 0x10000 }; /* ids of characters below are in a table */
 
 typedef struct ft_bpe {
     bool ignore_merges;   /* a word in the vocabulary is one token, even if no merges produce it */
@@ -32,12 +34,13 @@ typedef struct ft_bpe {
     size_t n_slots;      /* a power of two, or 0 */
     uint64_t key[2];     /* of the hash */
     int32_t byte_id[256];
-    int32_t char_id[FT_BYTE_CHARS_END]; /* by code point; -1 for none */
+    int32_t *char_id;    /* [FT_BPE_CHARS_END] by code point; -1 for none */
+    ft_bpe_joins *joins; /* NULL: any characters */
 } ft_bpe;
 
 /*
  * Build the tables; `merge` lists pairs by priority, with ranks from 1. Of equal pairs the last one
- * is used. False when out of memory.
+ * is used. The vocabulary is sorted. False when out of memory.
  */
 FT_MUST_USE bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary,
                              const ft_bpe_merge *merge, size_t n_merges);
@@ -47,7 +50,7 @@ void ft_bpe_fini(ft_bpe *bpe);
 typedef struct ft_bpe_symbol {
     int32_t id; /* -1 once it is merged into the previous one */
     uint32_t bytes;
-    uint32_t prev, next;
+    uint32_t prev, next; /* for bpe_merge.c */
 } ft_bpe_symbol;
 
 /* A pair that can be merged. */
@@ -59,8 +62,8 @@ typedef struct ft_bpe_pair {
 /* A workspace that is reused from word to word; zero-initialize it. */
 typedef struct ft_bpe_workspace {
     ft_bpe_symbol *symbol;
-    ft_bpe_pair *heap; /* twice as many as symbols */
-    size_t capacity, n_symbols, n_pairs;
+    ft_bpe_pair *heap;
+    size_t capacity, n_symbols, heap_capacity, n_pairs;
     ft_strbuf name; /* of a character with its prefix and suffix */
 } ft_bpe_workspace;
 void ft_bpe_workspace_fini(ft_bpe_workspace *workspace);

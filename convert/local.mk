@@ -23,12 +23,13 @@ convert_libconvert_la_SOURCES = \
 	convert/protect_checkpoint.c convert/protect_checkpoint.h \
 	convert/checkpoint/text_file.c convert/checkpoint/text_file.h \
 	convert/tokenizer/bert.c \
-	convert/tokenizer/byte_level.c \
+	convert/tokenizer/byte_level.c convert/tokenizer/herbert.c \
 	convert/tokenizer/checkpoint_chat.c convert/tokenizer/checkpoint_chat.h \
 	convert/tokenizer/tokenizer_class.c convert/tokenizer/tokenizer_class.h \
 	convert/tokenizer/draft/base64.c convert/tokenizer/draft/base64.h \
 	convert/tokenizer/draft/components.c convert/tokenizer/draft/components.h \
 	convert/tokenizer/draft/draft.c convert/tokenizer/draft/draft.h \
+	convert/tokenizer/draft/bpe_model.c convert/tokenizer/draft/bpe_model.h \
 	convert/tokenizer/draft/merges.c convert/tokenizer/draft/merges.h \
 	convert/tokenizer/draft/piece_file.c convert/tokenizer/draft/piece_file.h \
 	convert/tokenizer/draft/piece_model.c convert/tokenizer/draft/piece_model.h \

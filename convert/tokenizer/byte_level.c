@@ -6,9 +6,9 @@
 #include <config.h>
 
 #include "convert/tokenizer/tokenizer_class.h"
+#include "convert/tokenizer/draft/bpe_model.h"
 #include "convert/tokenizer/draft/components.h"
 #include "convert/tokenizer/draft/special_names.h"
-#include "convert/tokenizer/draft/vocabulary_files.h"
 #include "runtime/error.h"
 
 /* How Qwen2 splits text: single digits, and words with one sign before them. */
@@ -19,19 +19,7 @@ static const char qwen2_pattern[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}
 /* Every byte is a token, so no text is unknown. */
 static ft_status set_model(ft_tokenizer_draft *draft, const ft_tokenizer_class *class)
 {
-    json_t *vocab = NULL, *merges = NULL;
-    ft_status rc = ft_vocab_json_read(draft, class->files[0], &vocab);
-    if (rc == FT_OK)
-        rc = ft_merges_txt_read(draft, class->files[1], &merges);
-    if (rc != FT_OK) {
-        json_decref(vocab);
-        json_decref(merges);
-        return rc;
-    }
-    draft->model =
-        json_pack("{ss sn sn ss ss sb sb sb so so}", "type", "BPE", "dropout", "unk_token",
-                  "continuing_subword_prefix", "", "end_of_word_suffix", "", "fuse_unk", 0,
-                  "byte_fallback", 0, "ignore_merges", 0, "vocab", vocab, "merges", merges);
+    FT_TRY(ft_bpe_model_set(draft, class->files[0], class->files[1], NULL, ""));
     draft->decoder = ft_component_byte_level(true, true, true);
     return FT_OK;
 }

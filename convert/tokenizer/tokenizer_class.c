@@ -33,6 +33,7 @@ static const ft_tokenizer_class classes[] = {
     { "RobertaTokenizer", BPE_FILES, ft_roberta_build, NULL, NULL },
     { "BartTokenizer", BPE_FILES, ft_roberta_build, NULL, NULL },
     { "Qwen2Tokenizer", BPE_FILES, ft_qwen2_build, NULL, NULL },
+    { "HerbertTokenizer", BPE_FILES, ft_herbert_build, NULL, NULL },
     { "LlamaTokenizer", { "tokenizer.model" }, ft_llama_build, NULL, NULL },
     { "T5Tokenizer", { "spiece.model" }, ft_t5_build, NULL, NULL },
     { "XLMRobertaTokenizer", FAIRSEQ_FILES, ft_xlm_roberta_build, NULL, NULL },

@@ -39,6 +39,9 @@ ft_status ft_gpt2_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *cla
 ft_status ft_roberta_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *class);
 ft_status ft_qwen2_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *class);
 
+/* The same files: BPE of words. */
+ft_status ft_herbert_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *class);
+
 /* A file of SentencePiece whose ids are the positions of its pieces. */
 ft_status ft_llama_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *class);
 ft_status ft_t5_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *class);

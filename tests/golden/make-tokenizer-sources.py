@@ -120,6 +120,22 @@ def train_bytes(size, text):
                + '\n')
 
 
+def train_suffixes(size, text):
+    """Words of BERT, whose last tokens end in </w>."""
+    if os.path.exists(os.path.join(SOURCES, 'suffix-merges.txt')):
+        return
+    tokenizer = Tokenizer(models.BPE(unk_token='<unk>', end_of_word_suffix='</w>'))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(text, trainers.BpeTrainer(
+        vocab_size=size, special_tokens=['<s>', '<pad>', '</s>', '<unk>', '<mask>'], show_progress=False,
+        limit_alphabet=size // 3, end_of_word_suffix='</w>'))
+    model = json.loads(tokenizer.to_str())['model']
+    write_once('suffix-vocab.json', json.dumps(model['vocab'], ensure_ascii=False))
+    write_once('suffix-merges.txt', '\n'.join(['#version: 0.2'] + [' '.join(m) for m in model['merges']])
+               + '\n')
+
+
 def pieces_of(name):
     processor = sentencepiece.SentencePieceProcessor(model_file=os.path.join(SOURCES, name))
     return [processor.id_to_piece(i) for i in range(processor.get_piece_size())], processor
@@ -143,6 +159,7 @@ def train_all():
     train_word_pieces('uncased.txt', 900, text, True)
     train_word_pieces('cased.txt', 900, text, False)
     train_bytes(900, text)
+    train_suffixes(900, text)
     train_pieces('llama.model', 900, text, model_type='bpe', byte_fallback=True,
                  character_coverage=.98, remove_extra_whitespaces=False, split_digits=True,
                  allow_whitespace_only_pieces=True)
@@ -215,6 +232,8 @@ def cases():
                                            (count, '<|im_start|>', True),
                                            (count + 1, '<|im_end|>', True),
                                            (count + 2, '<tool>', False)))}, None),
+        ('herbert', {'vocab.json': 'suffix-vocab.json', 'merges.txt': 'suffix-merges.txt',
+                     **config(tokenizer_class='HerbertTokenizerFast')}, None),
         ('llama', {'tokenizer.model': 'llama.model', **config(tokenizer_class='LlamaTokenizer')},
          ('llama.model', lambda p, i: i, [1], [])),
         ('llama-new', {'tokenizer.model': 'llama.model', **config(

@@ -170,6 +170,18 @@ static void test_bare(void)
 #define REPLACE(from, to)                                                                          \
     "{'type': 'Replace', 'pattern': {'String': '" from "'}, 'content': '" to "'}"
 
+/* The tokens are a, b, c, ab and abc. */
+static void test_suffix(void)
+{
+    ft_tokenizer *t =
+        tiny_bpe_open(OLD_DECODER, "'decoder': {'type': 'BPEDecoder', 'suffix': 'b'}");
+    streams(t, "7 0 2 7", "|a |a|c|a|",
+            "the suffix of a word becomes a space unless it is the last one");
+    streams(t, "8 1 0", "|a c| |a|", "each suffix in a token becomes a space");
+    streams(t, "1", "||", "a suffix alone decodes to no text");
+    ft_tokenizer_close(t);
+}
+
 static void test_nested(void)
 {
     ft_tokenizer *t = tiny_bpe_open(
@@ -184,7 +196,9 @@ static void test_refused(void)
     static const struct {
         const char *decoder, *says;
     } refused[] = {
-        { "'decoder': {'type': 'CTC'}", "tiny: decoder.type: found \"CTC\", expected ByteLevel" },
+        { "'decoder': {'type': 'CTC'}", "tiny: decoder.type: found \"CTC\", expected BPEDecoder" },
+        { "'decoder': {'type': 'BPEDecoder', 'suffix': ''}",
+          "decoder.suffix: found \"\", expected 1 to 64 bytes" },
         { "'decoder': 7", "tiny: decoder: found 7, expected an object" },
         { "'decoder': {'type': 'ByteLevel', 'x': 1}", "decoder.x: found 1, expected no such" },
         { "'decoder': {'type': 'Strip', 'content': ' ', 'start': 1, 'stop': 1}",
@@ -256,6 +270,7 @@ int main(void)
     test_at_once();
     test_tokens();
     test_bare();
+    test_suffix();
     test_nested();
     test_refused();
     test_growing();

@@ -93,6 +93,32 @@ static bool decode_bytes(ft_decode_stream *s, const char *text, size_t bytes)
     return flush_bytes(&s->pending, false, &s->out);
 }
 
+/* ---- BPEDecoder ----------------------------------------------------------------------------- */
+
+/* Write the token before, with `space` for each suffix in it. */
+static bool flush_word(ft_decode_stream *s, const char *space)
+{
+    const char *suffix = s->decoder_config->space_text, *found;
+    const char *at = s->pending.data, *end = at + s->pending.bytes;
+    const size_t length = strlen(suffix);
+    if (s->pending.bytes == 0)
+        return true;
+    while ((found = memmem(at, (size_t) (end - at), suffix, length)) != NULL) {
+        if (!ft_strbuf_append(&s->out, at, (size_t) (found - at)) ||
+            !ft_strbuf_append(&s->out, space, strlen(space)))
+            return false;
+        at = found + length;
+    }
+    s->pending.bytes = 0;
+    return ft_strbuf_append(&s->out, at, (size_t) (end - at));
+}
+
+/* Only the next token tells whether this is the last one. */
+static bool decode_word(ft_decode_stream *s, const char *text, size_t bytes)
+{
+    return flush_word(s, " ") && ft_strbuf_append(&s->pending, text, bytes);
+}
+
 /* ---- Metaspace ------------------------------------------------------------------------------ */
 
 static bool decode_metaspace(ft_decode_stream *s, const char *text, size_t bytes)
@@ -245,6 +271,8 @@ static bool decode(ft_decode_stream *s, const char *text, size_t bytes)
         return decode_bytes(s, text, bytes);
     case FT_DECODER_METASPACE:
         return decode_metaspace(s, text, bytes);
+    case FT_DECODER_BPE:
+        return decode_word(s, text, bytes);
     case FT_DECODER_WORDPIECE:
         return decode_wordpiece(s, text, bytes);
     case FT_DECODER_SEQUENCE:
@@ -266,6 +294,8 @@ bool ft_decode_stream_finish(ft_decode_stream *stream)
 {
     if (stream->decoder_config->kind == FT_DECODER_BYTE_LEVEL)
         return flush_bytes(&stream->pending, true, &stream->out);
+    if (stream->decoder_config->kind == FT_DECODER_BPE)
+        return flush_word(stream, "");
     return flush_byte_tokens(stream);
 }
 

@@ -16,13 +16,14 @@ typedef enum ft_decoder_kind {
     FT_DECODER_BYTE_LEVEL,  /* ByteLevel: each character encodes a byte */
     FT_DECODER_METASPACE,   /* Metaspace: one character encodes spaces */
     FT_DECODER_WORDPIECE,   /* WordPiece: a space before tokens without the continuation prefix */
+    FT_DECODER_BPE,         /* BPEDecoder: a suffix becomes a space, but not in the last token */
     FT_DECODER_SEQUENCE,    /* any of Replace, ByteFallback, Fuse, Strip */
     FT_DECODER_UNSUPPORTED, /* `problem` says why */
 } ft_decoder_kind;
 
 typedef struct ft_decoder_config {
     ft_decoder_kind kind;
-    char *space_text;      /* METASPACE: encodes a space; SEQUENCE: is stripped; owned */
+    char *space_text;      /* METASPACE, BPE: encodes a space; SEQUENCE: is stripped; owned */
     bool keep_first_space; /* METASPACE: keep the spaces of the first token */
     char *prefix;          /* WORDPIECE: "##"; owned */
     bool cleanup;          /* WORDPIECE: no space before punctuation */
@@ -48,7 +49,7 @@ typedef struct ft_decode_stream {
     const ft_decoder_config *decoder_config;
     ft_strbuf out;     /* decoded text; the caller consumes it and sets bytes to 0 */
     ft_strbuf token;   /* the current token, between steps */
-    ft_strbuf pending; /* bytes of an incomplete character, or of byte tokens */
+    ft_strbuf pending; /* bytes of an incomplete character, of byte tokens, or the last token */
     size_t tokens;     /* so far */
     int64_t stripped;
     bool text_started; /* text has started: nothing more is stripped */

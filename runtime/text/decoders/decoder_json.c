@@ -65,6 +65,13 @@ static ft_status read_wordpiece(ft_decoder_config *d, const ft_json_reader *in)
     return ft_json_copy_string(in, "prefix", FT_JSON_MAX_CONTENT, &d->prefix);
 }
 
+static ft_status read_bpe(ft_decoder_config *d, const ft_json_reader *in)
+{
+    FT_TRY(FT_JSON_REJECT_UNKNOWN(in, "type", "suffix"));
+    d->kind = FT_DECODER_BPE;
+    return ft_json_copy_string(in, "suffix", FT_JSON_MAX_CONTENT, &d->space_text);
+}
+
 static ft_status read_sequence_step(ft_decoder_config *d, decoder_step current,
                                     const ft_json_reader *in)
 {
@@ -89,6 +96,8 @@ static ft_status read_standalone(ft_decoder_config *d, const char *type, const f
         return read_metaspace(d, in);
     if (strcmp(type, "WordPiece") == 0)
         return read_wordpiece(d, in);
+    if (strcmp(type, "BPEDecoder") == 0)
+        return read_bpe(d, in);
     d->kind = FT_DECODER_BYTE_LEVEL;
     return FT_JSON_REJECT_UNKNOWN(in, "type", "add_prefix_space", "trim_offsets", "use_regex");
 }
@@ -101,7 +110,7 @@ static ft_status read_step(void *to, const ft_json_reader *in)
     } known[] = {
         { "Replace", REPLACE },      { "ByteFallback", BYTE_FALLBACK }, { "Fuse", FUSE },
         { "Strip", STRIP },          { "ByteLevel", STANDALONE },       { "Metaspace", STANDALONE },
-        { "WordPiece", STANDALONE },
+        { "WordPiece", STANDALONE }, { "BPEDecoder", STANDALONE },
     };
     decoder *d = to;
     const char *type;
@@ -110,9 +119,8 @@ static ft_status read_step(void *to, const ft_json_reader *in)
     while (i < FT_COUNT(known) && strcmp(known[i].type, type) != 0)
         i++;
     if (i == FT_COUNT(known))
-        return ft_json_fail_type(in,
-                                 "ByteLevel, Metaspace, WordPiece, Replace, ByteFallback, Fuse or "
-                                 "Strip");
+        return ft_json_fail_type(in, "BPEDecoder, ByteLevel, Metaspace, WordPiece, Replace, "
+                                     "ByteFallback, Fuse or Strip");
     decoder_step current = known[i].decoder_step, previous = d->previous;
     d->previous = current;
     if (current < previous || (current == previous && current != REPLACE) ||

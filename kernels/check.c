@@ -169,6 +169,8 @@ ft_status ft_check_pool(const checker *c)
     const ft_value *x = get_value(c, c->op->in[0]);
     if (!is_float_value(x) || x->rows != FT_TOKENS)
         return fail_check(c, "the input is not float or not one row per token");
+    if ((unsigned) c->op->attr.pooling >= FT_NUM_POOLINGS)
+        return fail_check(c, "not a pooling");
     return ft_check_results(c, FT_SEQUENCES, (size_t) x->cols);
 }
 

@@ -19,6 +19,20 @@ static const ft_op_info infos[FT_NUM_OP_KINDS] = {
 #undef X
 };
 
+static const char *const poolings[FT_NUM_POOLINGS] = {
+    [FT_POOL_FIRST] = "first",
+    [FT_POOL_MEAN] = "mean",
+    [FT_POOL_LAST] = "last",
+    [FT_POOL_MAX] = "max",
+    [FT_POOL_MEAN_SQRT_LEN] = "mean_sqrt_len",
+    [FT_POOL_WEIGHTED_MEAN] = "weighted_mean",
+};
+
+const char *ft_pooling_name(ft_pooling pooling)
+{
+    return (unsigned) pooling < FT_NUM_POOLINGS ? poolings[pooling] : "unknown";
+}
+
 const ft_op_info *ft_op_info_of(ft_op_kind kind)
 {
     return &infos[kind];

@@ -137,7 +137,19 @@ typedef enum ft_batch_input {
     FT_NUM_BATCH_INPUTS
 } ft_batch_input;
 
-typedef enum ft_pooling { FT_POOL_FIRST, FT_POOL_MEAN } ft_pooling;
+/* How POOL makes one row of the n rows of a sequence. */
+typedef enum ft_pooling {
+    FT_POOL_FIRST,
+    FT_POOL_MEAN,
+    FT_POOL_LAST,
+    FT_POOL_MAX,           /* the largest value of each column; NaN if one is */
+    FT_POOL_MEAN_SQRT_LEN, /* the sum divided by sqrt(n) */
+    FT_POOL_WEIGHTED_MEAN, /* the mean, where the weight of row i is i + 1 */
+    FT_NUM_POOLINGS
+} ft_pooling;
+
+/* "first", "mean", ...: in dumps. */
+const char *ft_pooling_name(ft_pooling pooling);
 
 /* (x - mean) / standard deviation * weight + bias, or x / root mean square * weight. */
 typedef enum ft_norm_kind { FT_NORM_LAYER, FT_NORM_RMS } ft_norm_kind;

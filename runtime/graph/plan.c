@@ -326,7 +326,7 @@ static void write_fused(const ft_op *op, FILE *file)
     if (op->attr.window > 0)
         fprintf(file, "  window %d", op->attr.window);
     if (op->kind == FT_OP_POOL)
-        fprintf(file, "  %s", op->attr.pooling == FT_POOL_FIRST ? "first" : "mean");
+        fprintf(file, "  %s", ft_pooling_name(op->attr.pooling));
     if (op->quantized >= 0 && (ft_op_info_of(op->kind)->writes & FT_CAN_FLOATS))
         fprintf(file, "  + quantize");
 }

@@ -158,35 +158,59 @@ void test_l2_normalize(bench *on)
 
 /* ---- Pool --------------------------------------------------------------------------------- */
 
+/* The pooled value of column `col` of rows first .. end - 1, and the size of what was added. */
+static double pooled(ft_pooling pooling, const float *x, size_t first, size_t end, size_t col,
+                     double *size)
+{
+    double n = (double) (end - first), sum = 0.0, most = -INFINITY;
+    *size = 0.0;
+    for (size_t row = first; row < end; row++) {
+        double v = (double) x[row * HIDDEN + col];
+        double factor = pooling == FT_POOL_MEAN ? 1.0 / n
+                        : pooling == FT_POOL_MEAN_SQRT_LEN
+                            ? 1.0 / sqrt(n)
+                            : (double) (row - first + 1) / (n * (n + 1.0) / 2.0);
+        sum += v * factor;
+        *size += fabs(v * factor);
+        most = v > most ? v : most;
+    }
+    return pooling == FT_POOL_FIRST  ? (double) x[first * HIDDEN + col]
+           : pooling == FT_POOL_LAST ? (double) x[(end - 1) * HIDDEN + col]
+           : pooling == FT_POOL_MAX  ? most
+                                     : sum;
+}
+
+static void run_pool(bench *on, ft_pooling pooling, const float *x, float *found)
+{
+    oneop t;
+    oneop_begin(&t, on, FT_OP_POOL, &mixed_batch);
+    t.op.attr.pooling = pooling;
+    oneop_in(&t, 0, FT_TOKENS, HIDDEN, FT_F32, 0.0f, x);
+    oneop_out(&t, FT_SEQUENCES, HIDDEN);
+    oneop_run(&t, found, NULL);
+    oneop_end(&t);
+}
+
 void test_pool(bench *on)
 {
     float *x = random_floats(12, COUNT, 1.0);
-    for (int i = 0; i < 2; i++) {
-        float found[SEQUENCES * HIDDEN];
-        double expected[SEQUENCES * HIDDEN] = { 0 }, size[SEQUENCES * HIDDEN] = { 0 };
-        for (size_t s = 0; s < SEQUENCES; s++) {
-            size_t first = (size_t) mixed_batch.start[s], end = (size_t) mixed_batch.start[s + 1];
-            size_t last = i == 0 ? first + 1 : end;
-            for (size_t row = first; row < last; row++)
-                for (size_t c = 0; c < HIDDEN; c++) {
-                    double part = (double) x[row * HIDDEN + c] / (double) (last - first);
-                    expected[s * HIDDEN + c] += part;
-                    size[s * HIDDEN + c] += fabs(part);
-                }
-        }
-        oneop t;
-        oneop_begin(&t, on, FT_OP_POOL, &mixed_batch);
-        t.op.attr.pooling = i == 0 ? FT_POOL_FIRST : FT_POOL_MEAN;
-        oneop_in(&t, 0, FT_TOKENS, HIDDEN, FT_F32, 0.0f, x);
-        oneop_out(&t, FT_SEQUENCES, HIDDEN);
-        oneop_run(&t, found, NULL);
-        oneop_end(&t);
-        /* The first row is copied; a sum of up to 300 rows rounds as often, and two more times. */
+    float found[SEQUENCES * HIDDEN];
+    for (ft_pooling pooling = FT_POOL_FIRST; pooling < FT_NUM_POOLINGS; pooling++) {
+        double expected[SEQUENCES * HIDDEN], size[SEQUENCES * HIDDEN];
+        bool copies = pooling == FT_POOL_FIRST || pooling == FT_POOL_LAST || pooling == FT_POOL_MAX;
+        for (size_t i = 0; i < SEQUENCES * HIDDEN; i++)
+            expected[i] = pooled(pooling, x, (size_t) mixed_batch.start[i / HIDDEN],
+                                 (size_t) mixed_batch.start[i / HIDDEN + 1], i % HIDDEN, &size[i]);
+        run_pool(on, pooling, x, found);
+        /* Some values are copied; a sum of up to 300 rows rounds as often, and four more times. */
         near(
-            worst_error(found, expected, size, i == 0 ? 0.0 : 302 * ROUNDING, 0.0, FT_COUNT(found)),
-            0.0, 1.0, "%s: pool computes the %s", on->name,
-            i == 0 ? "first row of each sequence" : "mean of each sequence");
+            worst_error(found, expected, size, copies ? 0.0 : 304 * ROUNDING, 0.0, FT_COUNT(found)),
+            0.0, 1.0, "%s: pool computes %s of each sequence", on->name, ft_pooling_name(pooling));
     }
+    size_t row = (size_t) mixed_batch.start[1];
+    x[row * HIDDEN] = NAN;
+    run_pool(on, FT_POOL_MAX, x, found);
+    ok(isnan(found[HIDDEN]), "%s: the maximum of a column with a NaN is NaN", on->name);
     free(x);
 }
 

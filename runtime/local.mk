@@ -38,6 +38,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/model/bind.c runtime/model/bind.h \
 	runtime/text/models/bpe.c runtime/text/models/bpe.h runtime/text/models/bpe_joins.h \
 	runtime/text/models/bpe_merge.c runtime/text/models/bpe_merge.h \
+	runtime/text/embedding_prompts.c runtime/text/embedding_prompts.h \
 	runtime/text/unicode/byte_chars.h \
 	runtime/text/chat.c \
 	runtime/text/chat_template.c runtime/text/chat_template.h \
@@ -120,7 +121,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/manifest.c runtime/container/manifest.h \
 	runtime/text/unicode/combining_marks.c runtime/text/unicode/combining_marks.h \
 	runtime/mem.c runtime/mem.h \
-	runtime/model/model.c runtime/model/model_tokenizers.c runtime/model/model.h runtime/model/model_chat.c \
+	runtime/model/model.c runtime/model/model_tokenizers.c runtime/model/model.h runtime/model/model_chat.c runtime/model/model_prompts.c \
 	runtime/graph/model_config.c runtime/graph/model_config.h \
 	runtime/graph/model_config_json.c \
 	runtime/graph/model_config_members.c runtime/graph/model_config_members.h \

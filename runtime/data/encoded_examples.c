@@ -52,8 +52,9 @@ static ft_status fail_length(const encoder *e, size_t index, size_t tokens, ft_e
 
 /* ---- Whole examples -------------------------------------------------------------------------- */
 
-static ft_status encode_whole(const encoder *e, size_t index, const char *text, const char *pair,
-                              ft_error *err)
+/* A row of a text, or of a pair. */
+static ft_status encode_row(const encoder *e, size_t index, const char *text, const char *pair,
+                            ft_error *err)
 {
     const ft_encode_options options = {
         .pair = pair,
@@ -69,6 +70,36 @@ static ft_status encode_whole(const encoder *e, size_t index, const char *text, 
         return append(e->out, row, index, err);
     ft_encoding_free(row);
     return fail_length(e, index, tokens, err);
+}
+
+/* The text behind the prompt; NULL: no memory. */
+static char *prepend_prompt(const char *prompt, const char *text)
+{
+    size_t size = strlen(prompt) + strlen(text) + 1;
+    char *whole = malloc(size);
+    if (whole != NULL)
+        snprintf(whole, size, "%s%s", prompt, text);
+    return whole;
+}
+
+static ft_status encode_whole(const encoder *e, size_t index, const char *text, const char *pair,
+                              ft_error *err)
+{
+    const char *prompt = e->options->prompt;
+    if (prompt == NULL || prompt[0] == '\0')
+        return encode_row(e, index, text, pair, err);
+    if (pair != NULL) {
+        (void) ft_examples_fail(e->examples, index, err,
+                                "found a pair of texts, but the model puts a prompt before a text: "
+                                "expected one text");
+        return err != NULL ? err->code = FT_EUNSUPPORTED : FT_EUNSUPPORTED;
+    }
+    char *whole = prepend_prompt(prompt, text);
+    if (whole == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a text with its prompt");
+    ft_status status = encode_row(e, index, whole, NULL, err);
+    free(whole);
+    return status;
 }
 
 /* ---- Windows --------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@ typedef struct ft_example_encoding_options {
     bool truncate;      /* to the model's max_seq_length; else a longer text is FT_ELIMIT */
     int64_t max_length; /* truncate to this many tokens, if less; 0: no limit */
     bool offsets;       /* keep where the tokens come from */
+    const char *prompt; /* stands before each text; NULL: none.  A pair in one row has none. */
 
     /*
      * Split the second text of a pair into windows that overlap by `stride` tokens, so that every
@@ -33,8 +34,9 @@ typedef struct ft_encoded_examples {
 } ft_encoded_examples;
 
 /*
- * Encode all examples. FT_ELIMIT: a text is longer than the model's positions. Errors name file and
- * line. Free with ft_encoded_examples_fini(), also after a failure.
+ * Encode all examples. FT_ELIMIT: a text is longer than the model's positions; FT_EUNSUPPORTED: a
+ * prompt for a pair in one row. Errors name file and line. Free with ft_encoded_examples_fini(),
+ * also after a failure.
  */
 FT_MUST_USE ft_status ft_examples_encode(ft_encoded_examples *out, const ft_examples *examples,
                                          const ft_tokenizer *tokenizer, const ft_model *model,

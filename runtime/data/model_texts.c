@@ -38,10 +38,13 @@ static ft_status encode(ft_model_texts *out, const ft_text_source *source, const
                         ft_error *err)
 {
     bool answers = model->config.head == FT_HEAD_SPAN;
+    const char *prompt;
+    FT_TRY(ft_embedding_prompts_open_model(&out->prompts, &prompt, model, NULL, err));
     const ft_example_encoding_options options = {
         .truncate = true,
         .max_length = source->max_length,
         .offsets = true,
+        .prompt = prompt,
         .windows = answers,
         .separate = source->separate,
         .stride = STRIDE,
@@ -71,6 +74,7 @@ void ft_model_texts_fini(ft_model_texts *texts)
     ft_encoded_examples_fini(&texts->encoded);
     ft_examples_fini(&texts->examples);
     ft_tokenizer_close(texts->tokenizer);
+    ft_embedding_prompts_fini(&texts->prompts);
     *texts = (ft_model_texts){ .tokenizer = NULL };
 }
 

@@ -7,6 +7,7 @@
 #define FT_RUNTIME_DATA_MODEL_TEXTS_H
 
 #include "runtime/data/encoded_examples.h"
+#include "runtime/text/embedding_prompts.h"
 
 /* Where texts come from. Zero-initialized means none. */
 typedef struct ft_text_source {
@@ -18,6 +19,7 @@ typedef struct ft_text_source {
 
 typedef struct ft_model_texts {
     ft_tokenizer *tokenizer;
+    ft_embedding_prompts prompts; /* of a model that embeds texts; each text gets the default one */
     ft_examples examples;
     ft_encoded_examples encoded;
     ft_dataset dataset; /* a row per text, or per window of one; labels of classifiers */

@@ -12,6 +12,7 @@
 #include "runtime/container/artifact.h"
 #include "runtime/families/family.h"
 #include "runtime/graph/lower.h"
+#include "runtime/text/embedding_prompts.h"
 #include "runtime/text/translator.h"
 
 #pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
@@ -65,6 +66,15 @@ FT_MUST_USE ft_status ft_model_open_with_config(ft_model **out, const char *path
  */
 FT_MUST_USE ft_status ft_translator_open_model(ft_translator *out, const ft_model *model,
                                                const ft_language_pair *pair, ft_error *err);
+
+/*
+ * Open the prompts of a model and find one by its name, or the default one if `name` is NULL, which
+ * may be empty; *prompt is part of *out. FT_EARG: there is no such prompt; the text lists all.
+ * Free with ft_embedding_prompts_fini(), also after a failure.
+ */
+FT_MUST_USE ft_status ft_embedding_prompts_open_model(ft_embedding_prompts *out,
+                                                      const char **prompt, const ft_model *model,
+                                                      const char *name, ft_error *err);
 
 /* A model built from weights in memory. */
 typedef struct ft_model_parts {

@@ -241,12 +241,13 @@ static ft_status pack(ft_calibration_job *j, ft_error *err)
         .amax = j->amax,
         .threads = j->options->threads,
         .refining = ft_recipe_needs_data(j->recipe) ? &j->refining : NULL,
-        .recipe = ft_manifest_recipe(&(ft_manifest_recipe_info){ .options = j->options,
-                                                                 .recipe = j->recipe,
-                                                                 .quantized = j->quantized,
-                                                                 .count = j->n_quantized,
-                                                                 .has_head = j->model->has_cache,
-                                                                 .samples = j->report->samples }),
+        .recipe =
+            ft_manifest_recipe(&(ft_manifest_recipe_info){ .options = j->options,
+                                                           .recipe = j->recipe,
+                                                           .quantized = j->quantized,
+                                                           .count = j->n_quantized,
+                                                           .has_head = ft_model_generates(j->model),
+                                                           .samples = j->report->samples }),
     };
     if (what.recipe == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for the recipe");

@@ -10,13 +10,16 @@
 #include "convert/map_weights.h"
 #include "convert/config/generation.h"
 #include "convert/config/refuse.h"
-#include "convert/config/sentence_transformers.h"
+#include "convert/tokenizer/lowercase.h"
 #include "convert/tokenizer/tokenizer_files.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/container/features.h"
 #include "runtime/text/chat_template.h"
+#include "runtime/text/embedding_prompts.h"
 #include "runtime/text/tokenizer_check.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,17 +71,50 @@ static void reject_adapter(const ft_conversion *conversion, ft_messages *problem
             "first");
 }
 
-/* Pooling belongs to text encoders. A decoder with pooling would be a different model. */
+/* The weights of Dense layers are files of their own. */
+static void open_dense_layers(ft_conversion *conversion, ft_messages *problems)
+{
+    const ft_modules *modules = &conversion->sentence.modules;
+    char path[PATH_MAX];
+    ft_error err;
+    for (int i = 0; i < modules->num_dense && problems->count == 0; i++) {
+        snprintf(path, sizeof path, "%s/%s", ft_checkpoint_folder(conversion->checkpoint),
+                 modules->dense[i]);
+        if (ft_checkpoint_open(&conversion->dense[i], path, &err) != FT_OK)
+            ft_messages_add_error(problems, &err);
+    }
+}
+
+/* A decoder with an embedding has no LM head, and one without an embedding needs it. */
+static void check_base_model(ft_conversion *conversion, ft_messages *problems)
+{
+    ft_hf_model *hf = &conversion->hf;
+    if (hf->is_base_model && !ft_checkpoint_has(conversion->checkpoint, "modules.json"))
+        ft_messages_add(
+            problems, FT_EUNSUPPORTED,
+            "config.json: architectures is %s, which has no language modeling head; "
+            "save it as %s, or add modules.json of sentence-transformers to embed texts",
+            hf->architecture->base_model, hf->architecture->classes[0]);
+    if (hf->config.embedding != FT_EMBEDDING_NONE && ft_config_is_decoder(&hf->config))
+        hf->config.tied = false;
+}
+
 static void read_sentence_transformers(ft_conversion *conversion, ft_messages *problems)
 {
     ft_config *config = &conversion->hf.config;
-    if (!ft_config_is_decoder(config) && !ft_config_is_vision(config))
-        ft_sentence_transformers_read(config, conversion->checkpoint, &conversion->notes, problems);
+    if (config->kind == FT_KIND_ENCODER || config->kind == FT_KIND_DECODER)
+        ft_sentence_transformers_read(config, &conversion->sentence, conversion->checkpoint,
+                                      problems);
     else if (ft_checkpoint_has(conversion->checkpoint, "modules.json"))
         ft_messages_add(
             problems, FT_EUNSUPPORTED,
-            "modules.json: embeddings of sentences are supported for encoders of text, not for %s",
+            "modules.json: embeddings of sentences are supported for text encoders and decoders, "
+            "not for %s",
             conversion->hf.architecture->model_type);
+    check_base_model(conversion, problems);
+    open_dense_layers(conversion, problems);
+    if (conversion->sentence.has_prompts)
+        copy_file(conversion, FT_PROMPTS_FILE, problems);
 }
 
 /* A vocabulary without another file of a tokenizer: texts are split at white space. */
@@ -116,7 +152,9 @@ static void check_tokenizer(ft_conversion *conversion, const char *name, const f
 {
     ft_error note, err;
     const ft_config *config = &conversion->hf.config;
-    const ft_tokenizer_needs needs = { .decodes = ft_config_is_decoder(config),
+    const bool decodes =
+        ft_config_is_decoder(config) && config->embedding == FT_EMBEDDING_NONE;
+    const ft_tokenizer_needs needs = { .decodes = decodes,
                                        .embedding_rows = config->vocabulary };
     if (file->text == NULL)
         return;
@@ -169,6 +207,9 @@ static void convert_tokenizer(ft_conversion *conversion, const ft_convert_option
     ft_tokenizer_files files = { 0 };
     ft_error err;
     if (!options->no_tokenizer && read_tokenizer(conversion, &files, &err) != FT_OK)
+        ft_messages_add_error(problems, &err);
+    else if (files.tokenizer.text != NULL && conversion->sentence.lowercase &&
+             ft_tokenizer_lowercase(&files.tokenizer, &err) != FT_OK)
         ft_messages_add_error(problems, &err);
     else if (files.tokenizer.text != NULL)
         add_tokenizer(conversion, &files, problems);
@@ -284,6 +325,8 @@ void ft_conversion_close(ft_conversion *conversion)
     if (conversion == NULL)
         return;
     ft_checkpoint_close(conversion->checkpoint);
+    for (int i = 0; i < FT_MAX_DENSE; i++)
+        ft_checkpoint_close(conversion->dense[i]);
     for (size_t i = 0; i < FT_MAX_COPIED_FILES; i++)
         free(conversion->file[i].text);
     free(conversion->weight);
@@ -293,10 +336,10 @@ void ft_conversion_close(ft_conversion *conversion)
 
 /* ---- Reading all values --------------------------------------------------------------------- */
 
-static ft_tensor_reader reader_of(const ft_conversion *conversion, const ft_mapped_weight *weight)
+static ft_tensor_reader reader_of(const ft_mapped_weight *weight)
 {
     return (ft_tensor_reader){
-        .checkpoint = conversion->checkpoint,
+        .checkpoint = weight->checkpoint,
         .source = weight->source,
         .name = weight->spec.name,
         .tensor = weight->tensor,
@@ -306,10 +349,9 @@ static ft_tensor_reader reader_of(const ft_conversion *conversion, const ft_mapp
 
 enum { BLOCK_BYTES = 256 * 1024 }; /* bytes checked at once */
 
-static ft_status check_weight(const ft_conversion *conversion, const ft_mapped_weight *weight,
-                              void *block, ft_error *err)
+static ft_status check_weight(const ft_mapped_weight *weight, void *block, ft_error *err)
 {
-    ft_tensor_reader reader = reader_of(conversion, weight);
+    ft_tensor_reader reader = reader_of(weight);
     size_t produced;
     for (size_t done = 0; done < weight->bytes; done += produced)
         FT_TRY(ft_tensor_reader_read(&reader, block, ft_min_size(weight->bytes - done, BLOCK_BYTES),
@@ -326,7 +368,7 @@ ft_status ft_conversion_check(const ft_conversion *conversion, ft_progress_callb
     ft_status status = FT_OK;
     size_t done = 0;
     for (size_t i = 0; i < conversion->n_weights && status == FT_OK; i++) {
-        status = check_weight(conversion, &conversion->weight[i], block, err);
+        status = check_weight(&conversion->weight[i], block, err);
         done += conversion->weight[i].bytes;
         if (progress != NULL)
             progress(user, done, conversion->bytes);
@@ -351,6 +393,23 @@ static ft_status add_weight(ft_artifact_writer *writer, const ft_mapped_weight *
     return ft_artifact_add_tensor(writer, &tensor, ft_tensor_reader_read, reader, err);
 }
 
+/* What a reader of an earlier release would ignore; *out is NULL where there is nothing. */
+static ft_status list_features(json_t **out, const ft_conversion *conversion, ft_error *err)
+{
+    bool has_dense = conversion->hf.config.num_dense > 0;
+    bool has_prompt = conversion->sentence.uses_prompt, fine = true;
+    *out = NULL;
+    if (!has_dense && !has_prompt)
+        return FT_OK;
+    json_t *list = json_array();
+    if (has_dense)
+        fine = json_array_append_new(list, json_string(FT_FEATURE_DENSE)) == 0;
+    if (has_prompt)
+        fine = json_array_append_new(list, json_string(FT_FEATURE_PROMPTS)) == 0 && fine;
+    *out = list;
+    return fine ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for the manifest");
+}
+
 static ft_status write_artifact(const ft_conversion *conversion, ft_artifact_writer *writer,
                                 ft_tensor_reader *readers, json_t *config, ft_error *err)
 {
@@ -358,7 +417,7 @@ static ft_status write_artifact(const ft_conversion *conversion, ft_artifact_wri
         FT_TRY(ft_artifact_add_memory(writer, conversion->file[i].name, conversion->file[i].text,
                                       conversion->file[i].bytes, err));
     for (size_t i = 0; i < conversion->n_weights; i++) {
-        readers[i] = reader_of(conversion, &conversion->weight[i]);
+        readers[i] = reader_of(&conversion->weight[i]);
         FT_TRY(add_weight(writer, &conversion->weight[i], &readers[i], err));
     }
     ft_artifact_header head = {
@@ -367,7 +426,11 @@ static ft_status write_artifact(const ft_conversion *conversion, ft_artifact_wri
         .tool = "ft-convert",
         .config = config,
     };
-    return ft_artifact_write(writer, &head, err);
+    ft_status status = list_features(&head.required, conversion, err);
+    if (status == FT_OK)
+        status = ft_artifact_write(writer, &head, err);
+    json_decref(head.required);
+    return status;
 }
 
 ft_status ft_conversion_write(const ft_conversion *conversion, ft_artifact_writer *writer,

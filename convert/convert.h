@@ -11,6 +11,7 @@
 #define FT_CONVERT_CONVERT_H
 
 #include "convert/config/hf_config.h"
+#include "convert/config/sentence_transformers.h"
 #include "convert/dtype_convert.h"
 #include "runtime/container/artifact.h"
 
@@ -26,6 +27,7 @@ enum { FT_SOURCE_NAME_SIZE = 160 };
 typedef struct ft_mapped_weight {
     ft_weight_spec spec;              /* name, role and shape in the artifact */
     char source[FT_SOURCE_NAME_SIZE]; /* name in the checkpoint */
+    const ft_checkpoint *checkpoint;  /* that has the tensor */
     const ft_tensor *tensor;          /* in the mapped checkpoint */
     ft_dtype dtype;                   /* to store */
     size_t bytes;                     /* to store */
@@ -42,7 +44,9 @@ enum { FT_MAX_COPIED_FILES = 16 }; /* at most */
 
 typedef struct ft_conversion {
     ft_checkpoint *checkpoint;
-    ft_hf_model hf; /* config complete */
+    ft_sentence_files sentence;
+    ft_checkpoint *dense[FT_MAX_DENSE]; /* of the Dense layers, in the folders below; or NULL */
+    ft_hf_model hf;                     /* config complete */
     ft_mapped_weight *weight;
     size_t n_weights;
     size_t bytes; /* of all weights, to store */

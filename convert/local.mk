@@ -18,6 +18,7 @@ convert_libconvert_la_SOURCES = \
 	convert/config/refuse.c convert/config/refuse.h \
 	convert/report.c convert/report.h \
 	convert/config/rope.c \
+	convert/config/sentence_text.c \
 	convert/config/sentence_transformers.c convert/config/sentence_transformers.h \
 	convert/checkpoint/shard_index.c convert/checkpoint/shard_index.h \
 	convert/protect_checkpoint.c convert/protect_checkpoint.h \
@@ -42,6 +43,7 @@ convert_libconvert_la_SOURCES = \
 	convert/tokenizer/language_codes.c \
 	convert/tokenizer/languages.c convert/tokenizer/languages.h \
 	convert/tokenizer/llama.c \
+	convert/tokenizer/lowercase.c convert/tokenizer/lowercase.h \
 	convert/tokenizer/sentencepiece/sentencepiece.c convert/tokenizer/sentencepiece/sentencepiece.h \
 	convert/tokenizer/sentencepiece/wire.c convert/tokenizer/sentencepiece/wire.h \
 	convert/tokenizer/t5.c \

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define HEAD_BIAS "head.bias"
+#define DENSE_LAYER "embedding.dense." /* and its number */
 
 typedef struct {
     ft_conversion *conversion;
@@ -129,7 +130,7 @@ static bool check_weight(const weight_mapper *f, const ft_mapped_weight *weight)
                         f->label, weight->source, spec->name, expected);
         return false;
     }
-    const char *file = ft_checkpoint_file_of(f->conversion->checkpoint, weight->source);
+    const char *file = ft_checkpoint_file_of(weight->checkpoint, weight->source);
     if (!has_shape(tensor, spec)) {
         ft_messages_add(f->problems, FT_ESHAPE, "%s: %s (%s): shape %s, expected %s", file,
                         weight->source, spec->name, ft_shape_text(found, tensor->ndim, tensor->dim),
@@ -154,11 +155,21 @@ static ft_dtype choose_dtype(const weight_mapper *f, const ft_mapped_weight *wei
     return weight->tensor->dtype == FT_F64 ? FT_F32 : weight->tensor->dtype;
 }
 
+/* A Dense layer of sentence-transformers has a checkpoint of its own. */
+static const ft_checkpoint *checkpoint_of(const ft_conversion *conversion,
+                                          const ft_weight_spec *spec)
+{
+    return ft_starts_with(spec->name, DENSE_LAYER)
+               ? conversion->dense[atoi(spec->name + strlen(DENSE_LAYER))]
+               : conversion->checkpoint;
+}
+
 static void map_weight(const weight_mapper *f, ft_mapped_weight *weight, const ft_weight_spec *spec)
 {
     ft_conversion *conversion = f->conversion;
     weight->spec = *spec;
-    weight->tensor = find_tensor(conversion->checkpoint, spec, f->prefix, weight->source);
+    weight->checkpoint = checkpoint_of(conversion, spec);
+    weight->tensor = find_tensor(weight->checkpoint, spec, f->prefix, weight->source);
     if (!check_weight(f, weight))
         return;
     weight->dtype = choose_dtype(f, weight);
@@ -280,12 +291,35 @@ static void resolve_token_embedding(weight_mapper *f, ft_weight_spec *spec, size
         }
 }
 
+/* torch.nn.Linear is the member "linear" of a Dense layer. */
+static void name_dense_layers(ft_weight_spec *spec, size_t specs)
+{
+    for (size_t i = 0; i < specs; i++)
+        if (ft_starts_with(spec[i].name, DENSE_LAYER))
+            snprintf(spec[i].source, sizeof spec[i].source, "linear%s", strrchr(spec[i].name, '.'));
+}
+
+/* Another tensor of a Dense layer would change what it computes. */
+static void check_dense_tensors(const weight_mapper *f)
+{
+    const ft_config *config = &f->conversion->hf.config;
+    for (int i = 0; i < config->num_dense; i++) {
+        const ft_checkpoint *dense = f->conversion->dense[i];
+        size_t found = ft_checkpoint_count(dense), expected = config->dense[i].bias ? 2 : 1;
+        if (found > expected)
+            ft_messages_add(
+                f->problems, FT_EUNSUPPORTED, "%s: %zu tensors, expected linear.weight%s only",
+                ft_checkpoint_folder(dense), found, expected == 2 ? " and linear.bias" : "");
+    }
+}
+
 static bool expand_weight_table(weight_mapper *f, ft_weight_spec **spec, size_t *count)
 {
     const ft_hf_model *hf = &f->conversion->hf;
     ft_error err;
     if (ft_family_weights(hf->family, hf->architecture, &hf->config, spec, count, &err) == FT_OK) {
         resolve_token_embedding(f, *spec, *count);
+        name_dense_layers(*spec, *count);
         return true;
     }
     ft_messages_add_error(f->problems, &err);
@@ -322,6 +356,9 @@ void ft_conversion_map_weights(ft_conversion *conversion, const char *label,
                         .problems = problems };
     ft_weight_spec *spec;
     size_t count;
+    for (int i = 0; i < conversion->hf.config.num_dense; i++)
+        if (conversion->dense[i] == NULL) /* a problem already */
+            return;
     if (!resolve_optional_weights(&f) || !expand_weight_table(&f, &spec, &count))
         return;
     conversion->weight = ft_calloc(count, sizeof *conversion->weight);
@@ -333,6 +370,7 @@ void ft_conversion_map_weights(ft_conversion *conversion, const char *label,
             map_weight(&f, &conversion->weight[i], &spec[i]);
         ft_stored_positions_check(conversion->checkpoint, architecture_of(conversion),
                                   &conversion->hf.config, problems);
+        check_dense_tensors(&f);
         list_unused(&f);
     }
     free(spec);

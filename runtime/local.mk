@@ -95,6 +95,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/model/fake_quantize.c runtime/model/fake_quantize.h \
 	runtime/families/bert.c runtime/families/bert.h \
 	runtime/families/distilbert.c \
+	runtime/families/embedding.c runtime/families/embedding.h \
 	runtime/families/encoder_decoder.c runtime/families/encoder_decoder.h \
 	runtime/families/families.def runtime/families/families.h \
 	runtime/families/llama.c runtime/families/llama.h \
@@ -123,6 +124,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/mem.c runtime/mem.h \
 	runtime/model/model.c runtime/model/model_tokenizers.c runtime/model/model.h runtime/model/model_chat.c runtime/model/model_prompts.c \
 	runtime/graph/model_config.c runtime/graph/model_config.h \
+	runtime/graph/model_config_embedding.c \
 	runtime/graph/model_config_json.c \
 	runtime/graph/model_config_members.c runtime/graph/model_config_members.h \
 	runtime/graph/model_config_text.c \

@@ -126,6 +126,7 @@ c_tests = \
 	tests/cli/json_stream.t \
 	tests/cli/listing.t \
 	tests/convert/llama_convert.t \
+	tests/families/embeddings.t \
 	tests/families/heads.t \
 	tests/families/llama_variants.t \
 	tests/model/loader.t \

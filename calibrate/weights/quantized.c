@@ -112,6 +112,10 @@ ft_status ft_quantized_weights_new(ft_quantized_weight **out, size_t *count, con
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: a quantized head is for decoders; family %s is not one", model->path,
                        model->family->name);
+    if (recipe->quantized_head && !ft_model_generates(model))
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: a quantized head is for text generation; this decoder embeds texts",
+                       model->path);
     FT_TRY(choose_schemes(out, count, model, recipe, err));
     FT_TRY(check_rules(*out, *count, model, recipe, err));
     for (size_t i = 0; i < *count; i++)

@@ -50,11 +50,18 @@ static bool find_architecture(ft_config_reader *r)
     return true;
 }
 
-static void refuse_base_model(const ft_config_reader *r)
+/*
+ * The class without a language modeling head. A decoder that embeds texts needs none; whether it
+ * does is in other files.
+ */
+static void read_base_model(const ft_config_reader *r)
 {
-    ft_json_fail(&r->in, FT_EUNSUPPORTED,
-                 "architectures is %s, which has no language modeling head; save it as %s",
-                 r->architecture->base_model, r->architecture->classes[0]);
+    r->out->class_name = r->architecture->base_model;
+    r->out->is_base_model = true;
+    if (r->out->config.kind != FT_KIND_DECODER)
+        ft_json_fail(&r->in, FT_EUNSUPPORTED,
+                     "architectures is %s, which has no language modeling head; save it as %s",
+                     r->architecture->base_model, r->architecture->classes[0]);
 }
 
 /* "architectures" names the class that was saved: one, or none for a bare encoder. */
@@ -68,7 +75,7 @@ static void find_class(const ft_config_reader *r)
     char text[FT_JSON_SNIPPET_SIZE], supported[400] = "";
     const char *base_model = r->architecture->base_model;
     if (name != NULL && base_model != NULL && strcmp(name, base_model) == 0) {
-        refuse_base_model(r);
+        read_base_model(r);
         return;
     }
     for (const char *const *known = r->architecture->classes; *known != NULL; known++) {

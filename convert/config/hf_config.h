@@ -17,6 +17,7 @@ typedef struct ft_hf_model {
     const ft_family *family; /* the architecture's */
     const ft_architecture *architecture;
     const char *class_name; /* one of the architecture's, or NULL where config.json names none */
+    bool is_base_model;     /* that class has no language modeling head */
     ft_config config;       /* see below */
 } ft_hf_model;
 

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* None yet.  ft-artifact(5) describes each. */
-const char *const ft_features[] = { NULL };
+/* ft-artifact(5) describes each. */
+const char *const ft_features[] = { FT_FEATURE_DENSE, FT_FEATURE_PROMPTS, NULL };
 
 static bool is_known(const char *name, const char *const *known)
 {

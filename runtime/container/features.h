@@ -16,6 +16,9 @@
 
 enum { FT_FEATURES_MAX = 16 }; /* of one artifact */
 
+#define FT_FEATURE_DENSE "dense"     /* "dense" of the configuration */
+#define FT_FEATURE_PROMPTS "prompts" /* texts get a prompt by default */
+
 /* The features that this version reads; ends with NULL. */
 extern const char *const ft_features[];
 

@@ -12,6 +12,7 @@
 #include <config.h>
 
 #include "runtime/families/bert.h"
+#include "runtime/families/embedding.h"
 
 #include "runtime/mem.h"
 
@@ -47,6 +48,7 @@ static const ft_weight_rule weights[] = {
     { "lm.norm", "hidden", .role = FT_ROLE_VECTOR, .bias = FT_ALWAYS, .when = "lm_head" },
     { "lm.decoder.weight", "vocabulary, hidden", .role = FT_ROLE_DENSE, .when = "lm_untied" },
     { "lm.decoder.bias", "vocabulary", .role = FT_ROLE_VECTOR, .when = "lm_head" },
+    FT_DENSE_LAYERS,
 };
 /* clang-format on */
 
@@ -116,11 +118,8 @@ static void build_outputs(ft_graph *g, const ft_config *c, int x)
     ft_graph_output(g, "last_hidden_state", x);
     build_sequence_outputs(g, c, x);
     build_token_outputs(g, c, x);
-    if (c->embedding != FT_EMBEDDING_NONE) {
-        ft_pooling pooling = c->embedding == FT_EMBEDDING_MEAN ? FT_POOL_MEAN : FT_POOL_FIRST;
-        int e = ft_pool(g, "embedding.pool", x, pooling);
-        ft_graph_output(g, "embedding", c->normalize ? ft_l2_normalize(g, "embedding", e) : e);
-    }
+    if (c->embedding != FT_EMBEDDING_NONE)
+        ft_build_embedding(g, c, x);
 }
 
 static void build(ft_graph *g, const ft_config *c)

@@ -11,6 +11,7 @@
  */
 #include <config.h>
 
+#include "runtime/families/embedding.h"
 #include "runtime/families/llama.h"
 
 #include "runtime/mem.h"
@@ -39,6 +40,7 @@ static const ft_weight_rule weights[] = {
 
     { "norm.weight", "hidden", .role = FT_ROLE_VECTOR },
     { "head.weight", "vocabulary, hidden", .role = FT_ROLE_DENSE, .when = "untied" },
+    FT_DENSE_LAYERS,
 };
 /* clang-format on */
 
@@ -77,6 +79,15 @@ static int build_layer(ft_graph *g, const ft_config *c, int layer, int x)
     return ft_add_residual(g, "ffn.sum", ft_linear(g, "ffn.down", f), x);
 }
 
+/* The LM head and the sampled token. */
+static void build_tokens(ft_graph *g, const ft_config *c, int x, int ids)
+{
+    x = ft_gather_rows(g, "selected", x);
+    x = c->tied ? ft_linear_shared_weight(g, "head", x, "embed.word") : ft_linear(g, "head", x);
+    ft_graph_output(g, "logits", x);
+    ft_sample(g, "token", x, ids);
+}
+
 static void build(ft_graph *g, const ft_config *c)
 {
     int ids = ft_graph_input(g, "input_ids", FT_BATCH_IDS);
@@ -88,10 +99,10 @@ static void build(ft_graph *g, const ft_config *c)
     ft_graph_scope(g, "%s", "");
     x = ft_rms_norm(g, "norm", x, c->eps);
     ft_graph_output(g, "last_hidden_state", x);
-    x = ft_gather_rows(g, "selected", x);
-    x = c->tied ? ft_linear_shared_weight(g, "head", x, "embed.word") : ft_linear(g, "head", x);
-    ft_graph_output(g, "logits", x);
-    ft_sample(g, "token", x, ids);
+    if (c->embedding != FT_EMBEDDING_NONE)
+        ft_build_embedding(g, c, x);
+    else
+        build_tokens(g, c, x, ids);
 }
 
 const ft_family ft_family_llama = {
@@ -104,10 +115,10 @@ const ft_family ft_family_llama = {
 
 /* ---- Checkpoints -------------------------------------------------------------------------- */
 
-#define LAYER(source) "model.layers.*." source
+#define LAYER(source) "~layers.*." source
 
 static const ft_weight_source sources[] = {
-    { "embed.word", "model.embed_tokens.weight" },
+    { "embed.word", "~embed_tokens.weight" },
     { "layer.*.attn.norm.weight", LAYER("input_layernorm.weight") },
     { "layer.*.attn.q", LAYER("self_attn.q_proj") },
     { "layer.*.attn.k", LAYER("self_attn.k_proj") },
@@ -117,7 +128,7 @@ static const ft_weight_source sources[] = {
     { "layer.*.ffn.gate", LAYER("mlp.gate_proj") },
     { "layer.*.ffn.up", LAYER("mlp.up_proj") },
     { "layer.*.ffn.down", LAYER("mlp.down_proj") },
-    { "norm.weight", "model.norm.weight" },
+    { "norm.weight", "~norm.weight" },
     { "head.weight", "lm_head.weight" },
 };
 
@@ -175,4 +186,5 @@ const ft_architecture ft_architecture_llama = {
     .nrule = FT_COUNT(rules),
     .classes = classes,
     .base_model = "LlamaModel",
+    .prefix = "model.",
 };

@@ -29,4 +29,5 @@ const ft_architecture ft_architecture_mistral = {
     .nrule = FT_COUNT(rules),
     .classes = classes,
     .base_model = "MistralModel",
+    .prefix = "model.",
 };

@@ -32,5 +32,6 @@ const ft_architecture ft_architecture_qwen2 = {
     .nrule = FT_COUNT(rules),
     .classes = classes,
     .base_model = "Qwen2Model",
+    .prefix = "model.",
     .qkv_bias = true,
 };

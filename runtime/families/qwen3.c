@@ -13,8 +13,8 @@
 #include "runtime/mem.h"
 
 static const ft_weight_source sources[] = {
-    { "layer.*.attn.q_norm.weight", "model.layers.*.self_attn.q_norm.weight" },
-    { "layer.*.attn.k_norm.weight", "model.layers.*.self_attn.k_norm.weight" },
+    { "layer.*.attn.q_norm.weight", "~layers.*.self_attn.q_norm.weight" },
+    { "layer.*.attn.k_norm.weight", "~layers.*.self_attn.k_norm.weight" },
 };
 
 static const ft_config_rule rules[] = {
@@ -40,5 +40,6 @@ const ft_architecture ft_architecture_qwen3 = {
     .nsource = FT_COUNT(sources),
     .classes = classes,
     .base_model = "Qwen3Model",
+    .prefix = "model.",
     .qk_norm = true,
 };

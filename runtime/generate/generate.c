@@ -451,9 +451,10 @@ static ft_status prepare(generate_loop *l, const ft_generate_options *options, f
 {
     ft_session *s = l->session;
     const ft_model *model = s->model;
-    if (!model->has_cache)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: models of family %s do not generate text",
-                       model->path, model->family->name);
+    if (!ft_model_generates(model))
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: models of family %s do not generate text%s",
+                       model->path, model->family->name,
+                       model->has_cache ? " where they have an embedding" : "");
     if (options->chunk < 0)
         return ft_fail(err, FT_EARG, "a chunk cannot be negative");
     l->num_slots = ft_min_size(s->limits.sequences, s->limits.tokens);

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "runtime/graph/model_config.h"
+#include "runtime/graph/model_config_members.h"
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -68,8 +68,8 @@ static int64_t derived_size(const ft_config *config, const char *name)
         return ft_config_head_size(config);
     if (strcmp(name, "encoder_head_size") == 0)
         return ft_config_encoder_head_size(config);
-    if (strcmp(name, "untied") == 0)
-        return !config->tied;
+    if (strcmp(name, "untied") == 0) /* a decoder with an embedding has no LM head */
+        return !config->tied && config->embedding == FT_EMBEDDING_NONE;
     if (strcmp(name, "dense_head") == 0)
         return config->head == FT_HEAD_DENSE || config->head == FT_HEAD_RELU;
     if (strcmp(name, "class_head") == 0)
@@ -84,7 +84,7 @@ static int64_t derived_size(const ft_config *config, const char *name)
         return config->head == FT_HEAD_LM && !config->tied;
     if (strcmp(name, "distillation") == 0)
         return config->prefix_tokens == 2;
-    return -1;
+    return ft_config_dense_factor(config, name);
 }
 
 static int64_t named_size(const ft_config *config, const char *name)
@@ -166,12 +166,6 @@ static const char *const problems[] = {
     [FT_PROBLEM_REGRESSION] = "regression",
 };
 
-static const char *const embeddings[] = {
-    [FT_EMBEDDING_NONE] = "none",
-    [FT_EMBEDDING_FIRST] = "first",
-    [FT_EMBEDDING_MEAN] = "mean",
-};
-
 static const char *const ropes[] = {
     [FT_ROPE_NONE] = "none",     [FT_ROPE_DEFAULT] = "default", [FT_ROPE_LINEAR] = "linear",
     [FT_ROPE_LLAMA3] = "llama3", [FT_ROPE_DYNAMIC] = "dynamic",
@@ -241,18 +235,6 @@ bool ft_head_has_labels(ft_head head)
 ft_problem ft_problem_default(int32_t labels)
 {
     return labels == 1 ? FT_PROBLEM_MULTI : FT_PROBLEM_SINGLE;
-}
-
-const char *ft_embedding_name(ft_embedding embedding)
-{
-    return embeddings[embedding];
-}
-
-bool ft_embedding_parse(const char *name, ft_embedding *out)
-{
-    int found = index_of(embeddings, FT_COUNT(embeddings), name);
-    *out = found < 0 ? FT_EMBEDDING_NONE : (ft_embedding) found;
-    return found >= 0;
 }
 
 const char *ft_rope_name(ft_rope rope)
@@ -570,7 +552,5 @@ ft_status ft_config_check(const ft_config *config, const char *label, ft_error *
                        ft_config_is_vision(config) ? "images" : "texts", heads[config->head]);
     if (config->head == FT_HEAD_POOLED && !config->pooler)
         return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", label);
-    if (config->normalize && config->embedding == FT_EMBEDDING_NONE)
-        return ft_fail(err, FT_EFORMAT, "%s: config: no embedding to normalize", label);
-    return FT_OK;
+    return ft_config_check_embedding(config, label, err);
 }

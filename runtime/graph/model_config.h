@@ -25,9 +25,22 @@ typedef enum ft_head {
 
 typedef enum ft_embedding {
     FT_EMBEDDING_NONE,
-    FT_EMBEDDING_FIRST, /* the first token's row */
-    FT_EMBEDDING_MEAN,  /* mean over the sequence's rows */
+    FT_EMBEDDING_FIRST, /* these in the order of ft_pooling */
+    FT_EMBEDDING_MEAN,
+    FT_EMBEDDING_LAST,
+    FT_EMBEDDING_MAX,
+    FT_EMBEDDING_MEAN_SQRT_LEN,
+    FT_EMBEDDING_WEIGHTED_MEAN,
 } ft_embedding;
+
+/* A Dense layer of sentence-transformers: it projects what pooling, or another layer, gives. */
+typedef struct ft_dense {
+    int32_t size;               /* columns of the result */
+    bool bias, normalize_input; /* its input is scaled to unit L2 norm first */
+    ft_activation activation;
+} ft_dense;
+
+enum { FT_MAX_DENSE = 4 };
 
 /* How the logits of a classifier are interpreted: problem_type of transformers. */
 typedef enum ft_problem {
@@ -76,7 +89,9 @@ typedef struct ft_config {
     ft_head head;
     ft_problem problem_type; /* of classifiers */
     ft_embedding embedding;  /* the pooling of the output "embedding" */
-    bool normalize;          /* scale the embedding to unit L2 norm */
+    bool normalize;          /* scale the embedding to unit L2 norm, after the Dense layers */
+    ft_dense dense[FT_MAX_DENSE]; /* between the pooling and the embedding, in this order */
+    int32_t num_dense;
 
     /* Vision models; all 0 in others.  positions = prefix_tokens + the number of patches. */
     int32_t channels, image_height, image_width;
@@ -133,15 +148,16 @@ int32_t ft_config_encoder_head_size(const ft_config *config);
  * Factors are integers, the names of int32 and bool members, head_size and encoder_head_size as
  * above, and flags, which are 0 or 1: "untied" (the LM head has its own weight), "dense_head" (a
  * dense layer before the classifier), "class_head", "token_head", "span_head", "lm_head" and
- * "lm_untied" (heads of encoders), "distillation" (a distillation token).  -1: a factor is unknown.
+ * "lm_untied" (heads of encoders), "distillation" (a distillation token).  "dense_size_I",
+ * "dense_input_I" and "dense_bias_I" are 0 without Dense layer I.  -1: a factor is unknown.
  */
 int64_t ft_config_size(const ft_config *config, const char *expression);
 
 /*
  * "none", "pooled", "dense", "relu", "first", "tokens", "span", "lm";
  * "single_label_classification", "multi_label_classification", "regression"; "none", "first",
- * "mean"; "none", "default", "linear", "llama3", "dynamic"; "none", "closed", "open".  The parsers
- * return false for other strings and for NULL.
+ * "mean", "last", "max", "mean_sqrt_len", "weighted_mean"; "none", "default", "linear", "llama3",
+ * "dynamic"; "none", "closed", "open".  The parsers return false for other strings and for NULL.
  */
 const char *ft_head_name(ft_head head);
 bool ft_head_parse(const char *name, ft_head *out);
@@ -166,6 +182,9 @@ typedef struct ft_rope_use {
     bool factor, band, positions; /* rope_factor; rope_low and rope_high; rope_positions */
 } ft_rope_use;
 ft_rope_use ft_rope_uses(ft_rope rope);
+
+/* Columns of the embedding; 0 without one. */
+int32_t ft_config_embedding_size(const ft_config *config);
 
 /* Minimum and maximum of the int32 member at offset `field` of a configuration. */
 void ft_config_int_bounds(size_t field, int32_t *low, int32_t *high);

@@ -54,7 +54,8 @@ static bool put_strings(json_t *json, const ft_config *config)
            put(json, "head", json_string(ft_head_name(config->head))) &&
            put_problem(json, config) &&
            put(json, "embedding", json_string(ft_embedding_name(config->embedding))) &&
-           put(json, "normalize", json_boolean(config->normalize));
+           put(json, "normalize", json_boolean(config->normalize)) &&
+           ft_config_put_dense(json, config);
 }
 
 /* Whether a model has the members of this kind. */
@@ -224,6 +225,7 @@ ft_status ft_config_from_json(ft_config *out, const json_t *json, ft_kind kind, 
     FT_TRY(read_eps(out, &in));
     FT_TRY(ft_json_read_bool(&in, "pooler", &out->pooler));
     FT_TRY(ft_json_read_bool(&in, "normalize", &out->normalize));
+    FT_TRY(ft_config_read_dense(out, &in));
     for (size_t i = 0; i < FT_COUNT(ft_config_ints); i++)
         FT_TRY(read_number(out, &in, i));
     FT_TRY(read_problem(out, &in));

@@ -7,6 +7,7 @@
 #ifndef FT_RUNTIME_GRAPH_MODEL_CONFIG_MEMBERS_H
 #define FT_RUNTIME_GRAPH_MODEL_CONFIG_MEMBERS_H
 
+#include "runtime/base/json_reader.h"
 #include "runtime/graph/model_config.h"
 
 /* Whose member it is: every model's; any model's, where 0 need not be written; encoder-decoders';
@@ -38,5 +39,15 @@ typedef struct ft_double_member {
 
 extern const ft_int_member ft_config_ints[FT_CONFIG_INTS];
 extern const ft_double_member ft_config_doubles[FT_CONFIG_DOUBLES];
+
+/* The factors "dense_size_I", "dense_input_I" and "dense_bias_I" of products; -1: none of them. */
+int64_t ft_config_dense_factor(const ft_config *config, const char *name);
+
+/* Check that what the embedding has is consistent: FT_EFORMAT. */
+ft_status ft_config_check_embedding(const ft_config *config, const char *label, ft_error *err);
+
+/* The list "dense" of the manifest, absent without Dense layers; false: out of memory. */
+bool ft_config_put_dense(json_t *json, const ft_config *config);
+ft_status ft_config_read_dense(ft_config *out, const ft_json_reader *in);
 
 #endif

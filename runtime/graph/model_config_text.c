@@ -64,6 +64,26 @@ static void write_window(const ft_config *c, FILE *file)
         fprintf(file, " from layer %d on", c->window_first_layer);
 }
 
+static void write_embedding(const ft_config *c, FILE *file)
+{
+    static const char *const poolings[] = {
+        [FT_EMBEDDING_FIRST] = "first token",
+        [FT_EMBEDDING_MEAN] = "mean",
+        [FT_EMBEDDING_LAST] = "last token",
+        [FT_EMBEDDING_MAX] = "maximum",
+        [FT_EMBEDDING_MEAN_SQRT_LEN] = "sum over the root of the length",
+        [FT_EMBEDDING_WEIGHTED_MEAN] = "position-weighted mean",
+    };
+    fprintf(file, ", embedding by %s", poolings[c->embedding]);
+    for (int i = 0; i < c->num_dense; i++)
+        fprintf(file, "%s, dense to %d%s%s", c->dense[i].normalize_input ? ", normalized" : "",
+                c->dense[i].size, c->dense[i].activation != FT_ACT_NONE ? " + " : "",
+                c->dense[i].activation != FT_ACT_NONE ? ft_activation_name(c->dense[i].activation)
+                                                      : "");
+    if (c->normalize)
+        fputs(", normalized", file);
+}
+
 static void write_head(const ft_config *c, FILE *file)
 {
     if (ft_head_is_classifier(c->head))
@@ -76,9 +96,7 @@ static void write_head(const ft_config *c, FILE *file)
     if (c->head == FT_HEAD_LM)
         fputs(", masked language model,", file);
     if (c->embedding != FT_EMBEDDING_NONE)
-        fprintf(file, ", embedding by %s%s",
-                c->embedding == FT_EMBEDDING_MEAN ? "mean" : "first token",
-                c->normalize ? ", normalized" : "");
+        write_embedding(c, file);
     if (c->tied || c->head_bias)
         fprintf(file, ",%s head%s", c->tied ? " tied" : "", c->head_bias ? " with bias" : "");
 }

@@ -167,6 +167,22 @@ static void read_labels(ft_model *model)
     json_decref(in.json);
 }
 
+/* The LM head stays bound, but the graph does not use it. */
+static ft_status set_embedding(ft_model *model, ft_error *err)
+{
+    ft_config *config = &model->config;
+    if (config->embedding != FT_EMBEDDING_NONE)
+        return FT_OK;
+    if (config->kind != FT_KIND_DECODER)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: is %s without an embedding; convert a checkpoint with modules.json of "
+                       "sentence-transformers",
+                       model->path, ft_kind_name(config->kind));
+    config->embedding = FT_EMBEDDING_LAST;
+    config->normalize = true;
+    return FT_OK;
+}
+
 /* From bound weights to a plan on the device. */
 static ft_status make_device_plan(ft_model *model, const ft_model_options *options, ft_error *err)
 {
@@ -177,7 +193,7 @@ static ft_status make_device_plan(ft_model *model, const ft_model_options *optio
 }
 
 static ft_status load_artifact(ft_model *model, const ft_model_options *options,
-                               const ft_quant_config *quant, ft_error *err)
+                               const ft_quant_config *quant, bool embeds, ft_error *err)
 {
     FT_TRY(ft_artifact_open(&model->artifact, model->path, options->verify, err));
     FT_TRY(read_head(model, err));
@@ -186,6 +202,8 @@ static ft_status load_artifact(ft_model *model, const ft_model_options *options,
     FT_TRY(ft_model_bind(model, NULL, err));
     FT_TRY(ft_validate_head(model, err));
     read_labels(model);
+    if (embeds)
+        FT_TRY(set_embedding(model, err));
     return make_device_plan(model, options, err);
 }
 
@@ -202,10 +220,13 @@ static ft_status load_weights(ft_model *model, const ft_model_parts *parts,
     return make_device_plan(model, options, err);
 }
 
-/* From the artifact `name` if `parts` is NULL, otherwise from the parts, with name parts->name. */
+/*
+ * From the artifact `name` if `parts` is NULL, otherwise from the parts, with name parts->name.
+ * `embeds`: the artifact must have an embedding, or gets one.
+ */
 static ft_status make_model(ft_model **out, const char *name, const ft_model_parts *parts,
                             const ft_model_options *options, const ft_quant_config *quant,
-                            ft_error *err)
+                            bool embeds, ft_error *err)
 {
     static const ft_model_options defaults;
     *out = NULL;
@@ -220,7 +241,7 @@ static ft_status make_model(ft_model **out, const char *name, const ft_model_par
     model->f16_kv_cache = options->kv == FT_KV_DTYPE_F16;
     model->int8_kv_cache = options->kv == FT_KV_DTYPE_INT8;
     ft_status status = parts != NULL ? load_weights(model, parts, options, quant, err)
-                                     : load_artifact(model, options, quant, err);
+                                     : load_artifact(model, options, quant, embeds, err);
     if (status != FT_OK) {
         ft_model_close(model);
         return status;
@@ -233,14 +254,14 @@ ft_status ft_model_from_weights(ft_model **out, const ft_model_parts *parts,
                                 const ft_model_options *options, const ft_quant_config *quant,
                                 ft_error *err)
 {
-    return make_model(out, parts->name, parts, options, quant, err);
+    return make_model(out, parts->name, parts, options, quant, false, err);
 }
 
 ft_status ft_model_open_with_config(ft_model **out, const char *path,
                                     const ft_model_options *options, const ft_quant_config *quant,
                                     ft_error *err)
 {
-    return make_model(out, path, NULL, options, quant, err);
+    return make_model(out, path, NULL, options, quant, false, err);
 }
 
 /* Values outside the enums are errors, not defaults. */
@@ -267,6 +288,12 @@ ft_status ft_model_open(ft_model **out, const char *path, const ft_model_options
     return ft_model_open_with_config(out, path, &known, NULL, err);
 }
 
+ft_status ft_model_open_for_embedding(ft_model **out, const char *path,
+                                      const ft_model_options *options, ft_error *err)
+{
+    return make_model(out, path, NULL, options, NULL, true, err);
+}
+
 void ft_model_close(ft_model *model)
 {
     if (model == NULL)
@@ -288,6 +315,11 @@ void ft_model_close(ft_model *model)
 }
 
 /* ---- Questions ---------------------------------------------------------------------------- */
+
+bool ft_model_generates(const ft_model *model)
+{
+    return model->has_cache && model->config.embedding == FT_EMBEDDING_NONE;
+}
 
 static ft_artifact_state state_of(const ft_model *model)
 {

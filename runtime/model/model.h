@@ -55,6 +55,9 @@ struct ft_model {
     json_t *labels; /* id2label of the checkpoint, or NULL */
 };
 
+/* Whether the model generates text: a decoder that embeds has no LM head. */
+bool ft_model_generates(const ft_model *model);
+
 /* ft_model_open() with the caller's quantization; NULL: as the artifact says. */
 FT_MUST_USE ft_status ft_model_open_with_config(ft_model **out, const char *path,
                                                 const ft_model_options *options,
@@ -66,6 +69,14 @@ FT_MUST_USE ft_status ft_model_open_with_config(ft_model **out, const char *path
  */
 FT_MUST_USE ft_status ft_translator_open_model(ft_translator *out, const ft_model *model,
                                                const ft_language_pair *pair, ft_error *err);
+
+/*
+ * ft_model_open() for embeddings: a decoder that has none gets the last token's row of the last
+ * hidden state, scaled to unit L2 norm, and generates no text. FT_EUNSUPPORTED: another model
+ * without an embedding.
+ */
+FT_MUST_USE ft_status ft_model_open_for_embedding(ft_model **out, const char *path,
+                                                  const ft_model_options *options, ft_error *err);
 
 /*
  * Open the prompts of a model and find one by its name, or the default one if `name` is NULL, which

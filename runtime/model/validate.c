@@ -19,11 +19,14 @@
 ft_status ft_validate_family(const ft_model *model, ft_error *err)
 {
     const ft_config *config = &model->config;
-    if (ft_config_is_decoder(config) &&
-        (config->labels > 0 || config->embedding != FT_EMBEDDING_NONE))
-        return ft_fail(err, FT_EFORMAT,
-                       "%s: config: %s with labels or an embedding, which family %s does not support",
-                       model->path, ft_kind_name(config->kind), model->family->name);
+    const char *foreign =
+        ft_config_is_decoder(config) && config->labels > 0 ? "labels"
+        : ft_config_is_encoder_decoder(config) && config->embedding != FT_EMBEDDING_NONE
+            ? "an embedding"
+            : NULL;
+    if (foreign != NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %s with %s, which family %s does not support",
+                       model->path, ft_kind_name(config->kind), foreign, model->family->name);
     return FT_OK;
 }
 

@@ -292,6 +292,9 @@ static void test_many(void)
     "{\"idx\": 2, \"path\": \"2_Normalize\", \"type\": "                                           \
     "\"sentence_transformers.models.Normalize\"}"
 
+#define DENSE                                                                                      \
+    "{\"idx\": 2, \"path\": \"2_Dense\", \"type\": \"sentence_transformers.models.Dense\"}"
+
 static void test_modules(void)
 {
     static const struct {
@@ -303,6 +306,11 @@ static void test_modules(void)
         { "[" POOLING "]", "module 0 is \"sentence_transformers.models.Pooling\"" },
         { "[" TRANSFORMER ", " POOLING ", {\"type\": \"sentence_transformers.models.Dense\"}]",
           "module 2 is \"sentence_transformers.models.Dense\", expected" },
+        { "[" TRANSFORMER ", " POOLING ", {\"type\": \"sentence_transformers.models.LSTM\"}]",
+          "module 2 is \"sentence_transformers.models.LSTM\", expected" },
+        { "[" TRANSFORMER ", " DENSE ", " POOLING "]", "module 1 is \"sentence_transformers.mod" },
+        { "[" TRANSFORMER ", " POOLING ", " DENSE ", " DENSE ", " DENSE ", " DENSE ", " DENSE "]",
+          "at most 4 Dense" },
         { "[" TRANSFORMER ", " POOLING ", " NORMALIZE ", " NORMALIZE "]", "module 3 is" },
         { "[{\"path\": \"0_Transformer\", \"type\": \"sentence_transformers.models.Transformer\"}]",
           "module 0 is" },
@@ -315,6 +323,8 @@ static void test_modules(void)
     };
     static const char whole[] = "[" TRANSFORMER ", " POOLING ", " NORMALIZE "]";
     static const char plain[] = "[" TRANSFORMER ", " POOLING "]";
+    static const char dense[] =
+        "[" TRANSFORMER ", " POOLING ", " DENSE ", " NORMALIZE ", " DENSE ", " NORMALIZE "]";
     ft_modules modules;
     ft_messages *problems = fresh();
     ft_modules_parse(&modules, whole, strlen(whole), problems);
@@ -323,6 +333,11 @@ static void test_modules(void)
     is_str(modules.pooling, "1_Pooling", "the folder of the Pooling module is read");
     ft_modules_parse(&modules, plain, strlen(plain), problems);
     ok(problems->count == 0 && !modules.normalize, "the modules Transformer, Pooling are accepted");
+    ft_modules_parse(&modules, dense, strlen(dense), problems);
+    ok(problems->count == 0 && modules.num_dense == 2 && !modules.normalize_input[0] &&
+           modules.normalize_input[1] && modules.normalize,
+       "each Normalize belongs to the Dense behind it, or to the embedding");
+    is_str(modules.dense[1], "2_Dense", "the folder of a Dense module is read");
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         problems = fresh();
         ft_modules_parse(&modules, refused[i].text, strlen(refused[i].text), problems);
@@ -345,8 +360,8 @@ static void test_pooling(void)
     } refused[] = {
         { "{\"word_embedding_dimension\": 768, \"pooling_mode_mean_tokens\": true}",
           "word_embedding_dimension: found 768, expected 384" },
-        { "{\"pooling_mode_max_tokens\": true}", "pooling mode max_tokens is not supported" },
-        { "{\"pooling_mode\": \"lasttoken\"}", "pooling mode lasttoken is not supported" },
+        { "{\"pooling_mode_attention\": true}", "pooling mode attention is not supported" },
+        { "{\"pooling_mode\": [\"mean\", \"max\"]}", "pooling_mode is [\"mean\", \"max\"]" },
         { "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": true}",
           "2 pooling modes, expected one" },
         { "{}", "0 pooling modes, expected one" },
@@ -354,6 +369,18 @@ static void test_pooling(void)
         { "{\"pooling_mode_mean_tokens\": true, \"include_prompt\": false}",
           "include_prompt is false" },
         { "{\"pooling_mode\": \"mean\", \"weights\": [1]}", "weights is [1]" },
+    };
+    static const struct {
+        const char *text;
+        ft_embedding embedding;
+    } modes[] = {
+        { "{\"pooling_mode\": \"lasttoken\"}", FT_EMBEDDING_LAST },
+        { "{\"pooling_mode_lasttoken\": true}", FT_EMBEDDING_LAST },
+        { "{\"pooling_mode\": \"max\"}", FT_EMBEDDING_MAX },
+        { "{\"pooling_mode_max_tokens\": true}", FT_EMBEDDING_MAX },
+        { "{\"pooling_mode_mean_sqrt_len_tokens\": true}", FT_EMBEDDING_MEAN_SQRT_LEN },
+        { "{\"pooling_mode\": \"weightedmean\"}", FT_EMBEDDING_WEIGHTED_MEAN },
+        { "{\"pooling_mode_weightedmean_tokens\": true}", FT_EMBEDDING_WEIGHTED_MEAN },
     };
     ft_messages *problems = fresh();
     is_int(pooled("{\"word_embedding_dimension\": 384, \"pooling_mode_cls_token\": false,"
@@ -366,12 +393,55 @@ static void test_pooling(void)
         FT_EMBEDDING_FIRST, "CLS pooling is accepted");
     is_int(pooled("{\"embedding_dimension\": 384, \"pooling_mode\": \"mean\"}", problems),
            FT_EMBEDDING_MEAN, "pooling_mode may be the name of the mode");
+    for (size_t i = 0; i < FT_COUNT(modes); i++)
+        is_int(pooled(modes[i].text, problems), modes[i].embedding, "%s is accepted",
+               modes[i].text);
     is_int((long long) problems->count, 0, "accepted pooling modes report no problems");
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         problems = fresh();
         pooled(refused[i].text, problems);
         has(problems->message[0].text, refused[i].part, "the configuration %s is refused",
             refused[i].text);
+    }
+}
+
+#define SIZES "\"in_features\": 384, \"out_features\": 64"
+
+static void test_dense(void)
+{
+    static const struct {
+        const char *text, *part;
+    } refused[] = {
+        { "{\"in_features\": 768, \"out_features\": 64}", "in_features: found 768, expected 384" },
+        { "{\"in_features\": 384}", "out_features: found nothing, expected an integer" },
+        { "{" SIZES ", \"bias\": 1}", "bias: found 1" },
+        { "{" SIZES ", \"activation_function\": \"torch.nn.modules.activation.Sigmoid\"}",
+          "activation_function \"torch.nn.modules.activation.Sigmoid\" is not supported; supported "
+          "are Tanh, Identity, ReLU, GELU and SiLU" },
+        { "{" SIZES ", \"activation_function\": \"mine.Tanh\"}", "\"mine.Tanh\" is not supported" },
+        { "{" SIZES ", \"use_residual\": true}", "use_residual is true, which may change" },
+        { "{" SIZES ", \"module_input_name\": \"token_embeddings\"}",
+          "module_input_name is \"token_embeddings\"" },
+    };
+    static const char text[] = "{" SIZES ", \"bias\": false, \"activation_function\":"
+                               " \"torch.nn.modules.linear.Identity\","
+                               " \"module_input_name\": \"sentence_embedding\"}";
+    static const char next[] = "{\"in_features\": 64, \"out_features\": 9}";
+    ft_config config = { .hidden = 384, .embedding = FT_EMBEDDING_MEAN };
+    ft_messages *problems = fresh();
+    ft_dense_parse(&config, text, strlen(text), "2_Dense/config.json", problems);
+    ft_dense_parse(&config, next, strlen(next), "3_Dense/config.json", problems);
+    is_int((long long) problems->count, 0, "Dense layers that follow each other are accepted");
+    ok(!config.dense[0].bias && config.dense[0].activation == FT_ACT_NONE && config.dense[1].bias &&
+           config.dense[1].activation == FT_ACT_TANH,
+       "without keys a Dense has a bias and the activation Tanh");
+    is_int(ft_config_embedding_size(&config), 9, "the last Dense gives the size of the embedding");
+    for (size_t i = 0; i < FT_COUNT(refused); i++) {
+        config = (ft_config){ .hidden = 384, .embedding = FT_EMBEDDING_MEAN };
+        problems = fresh();
+        ft_dense_parse(&config, refused[i].text, strlen(refused[i].text), "2_Dense/config.json",
+                       problems);
+        has(problems->message[0].text, refused[i].part, "the Dense %s is refused", refused[i].text);
     }
 }
 
@@ -385,5 +455,6 @@ int main(void)
     test_many();
     test_modules();
     test_pooling();
+    test_dense();
     return done_testing();
 }

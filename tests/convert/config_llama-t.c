@@ -148,14 +148,6 @@ static void test_good(void)
 
 static const bad_origin bad[] = {
     /* Architecture */
-    { llama, "{\"architectures\": [\"LlamaModel\"]}", FT_EUNSUPPORTED,
-      "architectures is LlamaModel, which has no language modeling head; save it as "
-      "LlamaForCausalLM" },
-    { mistral, "{\"architectures\": [\"MistralModel\"]}", FT_EUNSUPPORTED,
-      "MistralModel, which has" },
-    { qwen2, "{\"architectures\": [\"Qwen2Model\"]}", FT_EUNSUPPORTED, "Qwen2Model, which has no" },
-    { qwen2, "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3Model\"]}", FT_EUNSUPPORTED,
-      "Qwen3Model, which has no language modeling head; save it as Qwen3" },
     { qwen2, "{\"model_type\": \"qwen3\", \"architectures\": null, \"mlp_bias\": true}",
       FT_EUNSUPPORTED, "mlp_bias is true, only false is supported" },
     { llama, "{\"architectures\": [\"LlamaForSequenceClassification\"]}", FT_EUNSUPPORTED,

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "convert/report.h"
+#include "convert/tokenizer/lowercase.h"
 #include "runtime/mem.h"
 #include "tests/lib/models/converted.h"
 #include "tests/lib/folder.h"
@@ -224,6 +225,13 @@ static const char modules[] =
     " {\"idx\": 2, \"path\": \"2_Normalize\","
     "  \"type\": \"sentence_transformers.models.Normalize\"}]";
 
+static const char dense_modules[] = "[{\"idx\": 0, \"name\": \"0\", \"path\": \"\","
+                                    "  \"type\": \"sentence_transformers.models.Transformer\"},"
+                                    " {\"idx\": 1, \"name\": \"1\", \"path\": \"1_Pooling\","
+                                    "  \"type\": \"sentence_transformers.models.Pooling\"},"
+                                    " {\"idx\": 2, \"name\": \"2\", \"path\": \"2_Dense\","
+                                    "  \"type\": \"sentence_transformers.models.Dense\"}]";
+
 /* The length that texts are truncated to with these settings. */
 static int length_with(tiny *t, const char *settings, const char *tokenizer)
 {
@@ -236,6 +244,121 @@ static int length_with(tiny *t, const char *settings, const char *tokenizer)
     int length = conversion->hf.config.max_seq_length;
     ft_conversion_close(conversion);
     return length;
+}
+
+/* Prompts are carried; a default prompt and Dense layers are features that readers must have. */
+static void test_prompt_files(tiny *t)
+{
+    static const char prompts[] =
+        "{\"prompts\": {\"query\": \"q: \"}, \"default_prompt_name\": \"query\"}";
+    tiny_write_file(t, "config_sentence_transformers.json", prompts);
+    ft_artifact *a = converted(t, &keep);
+    const ft_artifact_entry *file = ft_artifact_find_file(a, "config_sentence_transformers.json");
+    ok(file != NULL && file->bytes == strlen(prompts) &&
+           memcmp(file->data, prompts, file->bytes) == 0,
+       "the file with the prompts is copied into the artifact");
+    is_int((long long) json_array_size(ft_artifact_get_header(a)->required), 1,
+           "an artifact with a default prompt requires a reader that knows prompts");
+    ft_artifact_close(a);
+    tiny_write_file(t, "config_sentence_transformers.json",
+                    "{\"prompts\": {\"query\": \"q: \"}, \"default_prompt_name\": null}");
+    a = converted(t, &keep);
+    ok(a != NULL && ft_artifact_get_header(a)->required == NULL,
+       "an artifact whose prompts are used by name only is read by earlier versions");
+    ft_artifact_close(a);
+    tiny_write_file(t, "config_sentence_transformers.json",
+                    "{\"prompts\": {}, \"default_prompt_name\": \"query\"}");
+    ok(converted_open(t, &keep) == NULL, "a default prompt that does not exist is refused");
+    has(converted_problem(0),
+        "config_sentence_transformers.json: default_prompt_name: found \"query\", expected the "
+        "name "
+        "of one of the prompts",
+        "the error of a missing default prompt names the key");
+    tiny_write_file(t, "config_sentence_transformers.json", "{\"prompts\": {\"query\": 7}}");
+    ok(converted_open(t, &keep) == NULL, "a prompt that is not a text is refused");
+    has(converted_problem(0), "prompts.query: found 7, expected a text",
+        "the error of a prompt that is not a text names it");
+    tiny_write_file(t, "config_sentence_transformers.json", "{\"similarity_fn_name\": \"cosine\"}");
+}
+
+/* do_lower_case becomes the first step of the normalizer. */
+static void test_lowercase(void)
+{
+    static const struct {
+        const char *normalizer, *expected;
+    } cases[] = {
+        { "null", "[{\"type\":\"Lowercase\"}]" },
+        { "{\"type\": \"NFC\"}", "[{\"type\":\"Lowercase\"},{\"type\":\"NFC\"}]" },
+        { "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFD\"}]}",
+          "[{\"type\":\"Lowercase\"},{\"type\":\"NFD\"}]" },
+        { "{\"type\": \"Lowercase\"}", "{\"type\":\"Lowercase\"},\"model\"" },
+        { "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFD\"}, "
+          "{\"type\": \"Lowercase\"}]}",
+          "[{\"type\":\"NFD\"},{\"type\":\"Lowercase\"}]" },
+    };
+    ft_error err;
+    for (size_t i = 0; i < FT_COUNT(cases); i++) {
+        ft_json_file file = { NULL, 0 };
+        if (asprintf(&file.text, "{\"normalizer\": %s, \"model\": {\"x\": 0.1}}",
+                     cases[i].normalizer) < 0)
+            bail_out("no memory");
+        file.bytes = strlen(file.text);
+        if (ft_tokenizer_lowercase(&file, &err) != FT_OK)
+            bail_out("%s", err.text);
+        has(file.text, cases[i].expected, "do_lower_case puts Lowercase before the normalizer %s",
+            cases[i].normalizer);
+        free(file.text);
+    }
+    ft_json_file broken = { ft_strdup("{"), 1 };
+    is_int(ft_tokenizer_lowercase(&broken, &err), FT_EFORMAT,
+           "do_lower_case with a tokenizer.json that is not JSON is refused");
+    free(broken.text);
+}
+
+/* A Dense layer needs its weights, in a form that can be read, and nothing else. */
+static void test_dense_files(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_BERT, "");
+    tiny_write_file(&t, "modules.json", dense_modules);
+    tiny_write_file(&t, "1_Pooling/config.json",
+                    "{\"word_embedding_dimension\": 8, \"pooling_mode_mean_tokens\": true}");
+    tiny_write_file(&t, "2_Dense/config.json",
+                    "{\"in_features\": 8, \"out_features\": 3, \"bias\": true,"
+                    " \"activation_function\": \"torch.nn.modules.activation.Tanh\"}");
+    tiny_write_file(&t, "2_Dense/pytorch_model.bin", "");
+    tiny_write(&t);
+    ok(converted_open(&t, &keep) == NULL, "a Dense with pickled weights is refused");
+    has(converted_problem(0), "2_Dense: pytorch_model.bin holds pickled weights",
+        "the error of a pickled Dense says how to convert it");
+
+    tiny *dense = calloc(1, sizeof *dense);
+    if (dense == NULL ||
+        snprintf(dense->folder, sizeof dense->folder, "%s/2_Dense", t.folder) >= TINY_FOLDER)
+        bail_out("no folder of the Dense");
+    tiny_add_linear(dense, "linear", 3, 8);
+    tiny_write(dense);
+    ft_artifact *a = converted(&t, &keep);
+    is_str(a == NULL ? converted_problem(0)
+                     : json_string_value(json_array_get(ft_artifact_get_header(a)->required, 0)),
+           "dense", "an artifact with a Dense requires a reader that knows Dense layers");
+    ft_artifact_close(a);
+    tiny_add(dense, "residual.weight", FT_F32, 3, 8);
+    tiny_write(dense);
+    ok(converted_open(&t, &keep) == NULL, "a Dense with another tensor is refused");
+    has(converted_problem(0), "3 tensors, expected linear.weight and linear.bias only",
+        "the error of another tensor names those that are expected");
+    tiny_drop(dense, "residual.weight");
+    tiny_rename(dense, "linear.weight", "weight");
+    tiny_write(dense);
+    ok(converted_open(&t, &keep) == NULL, "a Dense without linear.weight is refused");
+    has(converted_problem(0),
+        "linear.weight (embedding.dense.0.weight): missing, expected shape [3, 8]",
+        "the error of a missing tensor of a Dense gives its name and shape");
+    while (dense->count > 0)
+        tiny_drop(dense, dense->name[0]);
+    free(dense);
+    tiny_remove(&t);
 }
 
 static void test_sentence(void)
@@ -270,11 +393,17 @@ static void test_sentence(void)
            "a model_max_length larger than the positions means no limit");
     is_int(length_with(&t, "{\"max_seq_length\": 3}", "{\"model_max_length\": 2}"), 3,
            "max_seq_length takes precedence over model_max_length");
-    tiny_write_file(&t, "sentence_bert_config.json", "{\"do_lower_case\": true}");
-    conversion = converted_open(&t, &keep);
-    has(conversion->notes.message[0].text, "sentence_bert_config.json: do_lower_case is true",
-        "a note reports do_lower_case");
-    ft_conversion_close(conversion);
+    test_prompt_files(&t);
+    tiny_write_file(&t, "sentence_bert_config.json", "{\"transformer_task\": \"fill-mask\"}");
+    ok(converted_open(&t, &keep) == NULL, "another task of the Transformer is refused");
+    has(converted_problem(0), "sentence_bert_config.json: transformer_task is \"fill-mask\"",
+        "the error of another task names the key");
+    tiny_write_file(
+        &t, "sentence_bert_config.json",
+        "{\"modality_config\": {\"text\": {\"method_output_name\": \"pooler_output\"}}}");
+    ok(converted_open(&t, &keep) == NULL, "another output of the Transformer is refused");
+    has(converted_problem(0), "method_output_name is \"pooler_output\"",
+        "the error of another output names the key");
     tiny_write_file(&t, "sentence_bert_config.json", "{\"max_seq_length\": \"7\"}");
     ok(converted_open(&t, &keep) == NULL, "a max_seq_length that is not a number is refused");
     has(converted_problem(0),
@@ -461,6 +590,8 @@ int main(void)
     test_roberta();
     test_distilbert();
     test_sentence();
+    test_lowercase();
+    test_dense_files();
     test_unused();
     test_tokenizer();
     test_unusable_tokenizer();

@@ -160,9 +160,18 @@ static void test_files(void)
        "generation_config.json and tokenizer_config.json are copied into the artifact");
     ft_artifact_close(a);
     tiny_write_file(&t, "modules.json", "[]");
-    ok(converted(&t, &keep) == NULL, "sentence-transformers modules of a decoder are refused");
-    has(converted_problem(0), "modules.json: embeddings of sentences are supported for encoders",
+    ok(converted(&t, &keep) == NULL, "modules of a decoder without a Pooling are refused");
+    has(converted_problem(0), "modules.json: no Pooling, so there is no embedding",
         "the error names modules.json");
+    tiny_remove(&t);
+
+    llama_make(&t, llama_variant(variants, "grouped"));
+    tiny_configure(&t, "{\"architectures\": [\"LlamaModel\"]}");
+    ok(converted(&t, &keep) == NULL, "a decoder's base model without modules.json is refused");
+    has(converted_problem(0),
+        "config.json: architectures is LlamaModel, which has no language modeling head; save it as "
+        "LlamaForCausalLM, or add modules.json",
+        "the error of a base model names the class to save it as");
     tiny_remove(&t);
 
     tiny_make(&t, TINY_BERT, "");

@@ -8,6 +8,7 @@
 #include "convert/config/hf_config.h"
 #include "convert/config/generation.h"
 #include "convert/config/sentence_transformers.h"
+#include "runtime/text/embedding_prompts.h"
 #include "runtime/graph/rope.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -94,6 +95,20 @@ static void read_sentence(const uint8_t *data, size_t size)
     ft_pooling_parse(&config, data, size, "fuzz", &problems);
     check_problems(&problems, "fuzz: ");
     require(problems.count > 0 || config.embedding != FT_EMBEDDING_NONE);
+
+    ft_embedding_prompts prompts;
+    ft_error err;
+    if (ft_embedding_prompts_parse(&prompts, "fuzz", (const char *) data, size, &err) == FT_OK)
+        require(prompts.default_text != NULL);
+    else
+        require(strncmp(err.text, "fuzz: ", 6) == 0);
+    ft_embedding_prompts_fini(&prompts);
+
+    problems.count = 0;
+    config = (ft_config){ .hidden = 8, .embedding = FT_EMBEDDING_MEAN };
+    ft_dense_parse(&config, data, size, "fuzz", &problems);
+    check_problems(&problems, "fuzz: ");
+    require(problems.count > 0 || ft_config_embedding_size(&config) > 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -37,17 +37,17 @@ static ft_config decoder(void)
 /* ---- Weights ------------------------------------------------------------------------------ */
 
 static const char plain[] =
-    "embed.word table [50, 20] model.embed_tokens.weight\n"
-    "layer.0.attn.norm.weight vector [20] model.layers.0.input_layernorm.weight\n"
-    "layer.0.attn.q.weight linear [24, 20] model.layers.0.self_attn.q_proj.weight\n"
-    "layer.0.attn.k.weight linear [8, 20] model.layers.0.self_attn.k_proj.weight\n"
-    "layer.0.attn.v.weight linear [8, 20] model.layers.0.self_attn.v_proj.weight\n"
-    "layer.0.attn.out.weight linear [20, 24] model.layers.0.self_attn.o_proj.weight\n"
-    "layer.0.ffn.norm.weight vector [20] model.layers.0.post_attention_layernorm.weight\n"
-    "layer.0.ffn.gate.weight linear [28, 20] model.layers.0.mlp.gate_proj.weight\n"
-    "layer.0.ffn.up.weight linear [28, 20] model.layers.0.mlp.up_proj.weight\n"
-    "layer.0.ffn.down.weight linear [20, 28] model.layers.0.mlp.down_proj.weight\n"
-    "norm.weight vector [20] model.norm.weight\n"
+    "embed.word table [50, 20] ~embed_tokens.weight\n"
+    "layer.0.attn.norm.weight vector [20] ~layers.0.input_layernorm.weight\n"
+    "layer.0.attn.q.weight linear [24, 20] ~layers.0.self_attn.q_proj.weight\n"
+    "layer.0.attn.k.weight linear [8, 20] ~layers.0.self_attn.k_proj.weight\n"
+    "layer.0.attn.v.weight linear [8, 20] ~layers.0.self_attn.v_proj.weight\n"
+    "layer.0.attn.out.weight linear [20, 24] ~layers.0.self_attn.o_proj.weight\n"
+    "layer.0.ffn.norm.weight vector [20] ~layers.0.post_attention_layernorm.weight\n"
+    "layer.0.ffn.gate.weight linear [28, 20] ~layers.0.mlp.gate_proj.weight\n"
+    "layer.0.ffn.up.weight linear [28, 20] ~layers.0.mlp.up_proj.weight\n"
+    "layer.0.ffn.down.weight linear [20, 28] ~layers.0.mlp.down_proj.weight\n"
+    "norm.weight vector [20] ~norm.weight\n"
     "head.weight dense [50, 20] lm_head.weight\n";
 
 static void test_names(void)
@@ -64,15 +64,15 @@ static void test_names(void)
     config.qk_norm = true;
     char *normed = weights_text(&ft_family_llama, &ft_architecture_qwen3, &config);
     has(normed,
-        "layer.0.attn.q_norm.weight vector [4] model.layers.0.self_attn.q_norm.weight\n"
-        "layer.0.attn.k_norm.weight vector [4] model.layers.0.self_attn.k_norm.weight\n"
+        "layer.0.attn.q_norm.weight vector [4] ~layers.0.self_attn.q_norm.weight\n"
+        "layer.0.attn.k_norm.weight vector [4] ~layers.0.self_attn.k_norm.weight\n"
         "layer.0.attn.out.weight",
         "Qwen3 heads share the weights of their Q and K norms");
     free(normed);
     config.qk_norm = false;
     config.tied = true;
     char *text = weights_text(&ft_family_llama, &ft_architecture_llama, &config);
-    ok(strstr(text, "head.weight") == NULL && strstr(text, "norm.weight vector [20] model.norm"),
+    ok(strstr(text, "head.weight") == NULL && strstr(text, "norm.weight vector [20] ~norm"),
        "a tied output head has no weight");
     free(text);
     config.layers = 3;
@@ -123,7 +123,7 @@ static void test_biases(void)
     ft_config config = decoder();
     config.qkv_bias = true;
     char *text = weights_text(&ft_family_llama, &ft_architecture_qwen2, &config);
-    has(text, "layer.0.attn.k.bias vector [8] model.layers.0.self_attn.k_proj.bias\n",
+    has(text, "layer.0.attn.k.bias vector [8] ~layers.0.self_attn.k_proj.bias\n",
         "a bias has as many elements as its matrix has rows");
     free(text);
 }

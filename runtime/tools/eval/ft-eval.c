@@ -234,7 +234,11 @@ static ft_status score_model(ft_eval_result *out, const ft_eval *e, const ft_mod
     if (other != NULL && !same_kind(model, other))
         return ft_fail(err, FT_EARG, "%s: is of family %s, but %s of %s", other->path,
                        other->family->name, model->path, model->family->name);
-    if (model->has_cache)
+    if (other != NULL && ft_model_generates(other) != ft_model_generates(model))
+        return ft_fail(err, FT_EARG, "%s: %s, but %s %s", other->path,
+                       ft_model_generates(other) ? "generates text" : "embeds texts", model->path,
+                       ft_model_generates(model) ? "generates text" : "embeds texts");
+    if (ft_model_generates(model))
         return ft_eval_tokens(out, e, model, other, err);
     if (ft_head_is_classifier(model->config.head))
         return ft_eval_classes(out, e, model, other, err);

@@ -113,7 +113,7 @@ ft_status ft_eval_similarity(ft_eval_result *out, const ft_eval *eval, const ft_
 {
     ft_model_texts texts;
     ft_text_source source = eval->texts;
-    job j = { .texts = &texts, .size = (size_t) ft_model_get_info(model).hidden };
+    job j = { .texts = &texts, .size = (size_t) ft_config_embedding_size(&model->config) };
     source.separate = true;
     ft_status status = ft_model_texts_read(&texts, &source, model, err);
     if (status == FT_OK)

@@ -250,6 +250,10 @@ void tiny_remove(tiny *t)
     char path[256];
     path_of(path, t, "1_Pooling");
     folder_remove(path);
+    for (int i = 2; i < 9; i++) {
+        snprintf(path, sizeof path, "%s/%d_Dense", t->folder, i);
+        folder_remove(path);
+    }
     folder_remove(t->folder);
     for (size_t i = 0; i < t->count; i++)
         free(t->tensor[i].tensor.data);

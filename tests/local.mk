@@ -234,6 +234,7 @@ sh_tests = \
 	tests/tools/calibrate_schemes.sh \
 	tests/tools/convert_tool.sh \
 	tests/build/cuda_libraries.sh \
+	tests/tools/embed.sh \
 	tests/tools/eval.sh \
 	tests/tools/forged_artifacts.sh \
 	tests/tools/disk_full.sh \

@@ -29,6 +29,7 @@ typedef struct job {
     ft_examples texts;
     ft_encoded_examples encoded; /* rows of the texts */
     ft_tokenizer *tokenizer;     /* of the texts */
+    ft_embedding_prompts prompts; /* of a model that embeds texts */
     const ft_task *task;         /* what the rows are read as; NULL: classes or embeddings */
     ft_task_rows rows;
     char **titles;                /* [texts.count]: owned */
@@ -81,10 +82,14 @@ static ft_status check_pairs(const job *j, ft_error *err)
 
 static ft_status encode_texts(job *j, ft_error *err)
 {
+    const char *prompt;
+    FT_TRY(
+        ft_embedding_prompts_open_model(&j->prompts, &prompt, j->model, j->run->prompt_name, err));
     const ft_example_encoding_options options = {
         .truncate = j->run->truncate,
         .max_length = j->run->max_length,
         .offsets = j->task != NULL,
+        .prompt = prompt,
         .windows = j->task != NULL && j->task->windows,
         .stride = 128,
     };
@@ -187,6 +192,7 @@ static void job_fini(job *j)
     free(j->titles);
     ft_encoded_examples_fini(&j->encoded);
     ft_tokenizer_close(j->tokenizer);
+    ft_embedding_prompts_fini(&j->prompts);
     ft_examples_fini(&j->texts);
     free(j->names);
     free(j->output_names);
@@ -327,7 +333,7 @@ static void report_summary(job *j)
         ft_json_stream_end(&j->json, '{');
         return;
     }
-    if (j->run->data == NULL && !j->model->has_cache)
+    if (j->run->data == NULL && !ft_model_generates(j->model))
         return;
     printf("%zu sequences, %zu tokens, %.3f s\n", j->dataset.rows, ft_dataset_tokens(&j->dataset),
            j->seconds);
@@ -339,6 +345,7 @@ static void report_summary(job *j)
 static ft_status run_batches(job *j, ft_atomic_file *output, ft_error *err)
 {
     size_t tokens = (size_t) j->options.max_tokens;
+    const ft_embedding_cut cut = { j->run->dim, j->model->config.normalize };
     double before = ft_monotonic_seconds();
     ft_run_begin_progress(&j->line, j->run, "sequences", j->run->json);
     for (size_t first = 0, count; first < j->dataset.rows; first += count) {
@@ -348,7 +355,7 @@ static ft_status run_batches(job *j, ft_atomic_file *output, ft_error *err)
         FT_TRY(ft_session_run(j->session, err));
         if (first == 0)
             FT_TRY(ft_results_init(&j->results, j->session, &j->dataset, j->output_names,
-                                   j->num_outputs, output, err));
+                                   j->num_outputs, &cut, output, err));
         FT_TRY(ft_results_collect(&j->results, j->session, first, err));
         report_rows(j, first, count);
         ft_progress_update(&j->line, first + count, j->dataset.rows);

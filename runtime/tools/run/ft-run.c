@@ -20,7 +20,29 @@ static ft_status open_output(ft_atomic_file **out, const ft_run *run, ft_error *
 /* Decoders generate text, unless intermediate values are requested. */
 static bool is_single_run(const ft_run *run, const ft_model *model)
 {
-    return !model->has_cache || run->outputs != NULL || run->num_keep > 0 || run->num_images > 0;
+    return !ft_model_generates(model) || run->outputs != NULL || run->num_keep > 0 ||
+           run->num_images > 0;
+}
+
+/* Options for embeddings: the model must have one, that prompt, and so many values. */
+static ft_status check_embedding(const ft_run *run, const ft_model *model, ft_error *err)
+{
+    int32_t size = ft_config_embedding_size(&model->config);
+    ft_embedding_prompts prompts;
+    const char *prompt;
+    if (run->dim == 0 && run->prompt_name == NULL)
+        return FT_OK;
+    if (size == 0)
+        return ft_fail(err, FT_EARG, "--%s applies to embeddings, but %s has none%s",
+                       run->dim > 0 ? "dim" : "prompt-name", model->path,
+                       model->has_cache ? "; --embed makes one" : "");
+    if (run->dim > (size_t) size)
+        return ft_fail(err, FT_EARG, "--dim: found %zu, expected at most the %d values of %s",
+                       run->dim, size, model->path);
+    ft_status status =
+        ft_embedding_prompts_open_model(&prompts, &prompt, model, run->prompt_name, err);
+    ft_embedding_prompts_fini(&prompts);
+    return status;
 }
 
 /* Reject options that do not apply to the model's type: FT_EARG, a usage error. */
@@ -32,13 +54,17 @@ static ft_status check_use(const ft_run *run, const ft_model *model, ft_error *e
     if (!model->has_cache && (writing != NULL || run->session.all_logits))
         return ft_fail(err, FT_EARG, "--%s applies to decoders and encoder-decoders, but %s is %s",
                        writing != NULL ? writing : "every-logits", model->path, kind);
+    FT_TRY(check_embedding(run, model, err));
+    if (model->has_cache && !ft_model_generates(model) && run->generation_option != NULL)
+        return ft_fail(err, FT_EARG, "--%s applies to text generation, but %s embeds texts",
+                       run->generation_option, model->path);
     if (run->has_forced_bos && !ft_config_is_encoder_decoder(&model->config))
         return ft_fail(err, FT_EARG, "--forced-bos applies to encoder-decoders, but %s is %s",
                        model->path, kind);
     if (!is_single_run(run, model))
         return run->single_run_option == NULL
                    ? FT_OK
-                   : ft_fail(err, FT_EARG, "--%s: needs --outputs or --keep, or an encoder",
+                   : ft_fail(err, FT_EARG, "--%s: needs --outputs or --keep, an encoder or --embed",
                              run->single_run_option);
     if (run->generation_option != NULL)
         return ft_fail(err, FT_EARG,
@@ -61,7 +87,8 @@ static ft_status open_model(ft_model **out, const ft_run *run, ft_error *err)
 {
     if (run->chat)
         ft_interrupt_hold();
-    ft_status status = ft_model_open(out, run->input, &run->model, err);
+    ft_status status = (run->embed ? ft_model_open_for_embedding : ft_model_open)(out, run->input,
+                                                                                  &run->model, err);
     if (run->chat)
         ft_interrupt_allow();
     return status;

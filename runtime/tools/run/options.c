@@ -26,6 +26,9 @@ enum {
     JSONL,
     AGGREGATION,
     TOP_MASKS,
+    EMBED,
+    PROMPT_NAME,
+    DIM,
     FAKE,
     NO_FUSE,
     OUTPUTS,
@@ -95,6 +98,10 @@ static const ft_option options[] = {
       "label each entity by all of its tokens: simple\n"
       "(default); or by the first of each word: first" },
     { TOP_MASKS, "top", "N", "words for each mask; default 5" },
+    { EMBED, "embed", NULL, "decoders: embed the texts instead of continuing them" },
+    { PROMPT_NAME, "prompt-name", "NAME",
+      "the prompt before each text to embed; default: that\nof the model" },
+    { DIM, "dim", "N", "the first N values of embeddings" },
     { OUTPUTS, "outputs", "NAMES", "collect only these outputs, separated by commas" },
     { KEEP, "keep", "NAME", "also collect this intermediate value; may be repeated" },
     { ALL_LOGITS, "every-logits", NULL, "decoders: logits of all tokens, not only the last" },
@@ -328,6 +335,15 @@ static bool set_single_run_option(ft_run *r, int option, const char *value)
     case TOP_MASKS:
         r->task.top = ft_tool_int_range(&ft_run_tool, option, value, 1, 100);
         return true;
+    case EMBED:
+        r->embed = true;
+        return true;
+    case PROMPT_NAME:
+        r->prompt_name = value;
+        return true;
+    case DIM:
+        r->dim = (size_t) parse_int(option, value, 1);
+        return true;
     case OUTPUTS:
         r->outputs = value;
         return true;
@@ -459,6 +475,11 @@ static void check(const ft_run *r)
                             r->texts.pairs ? "pairs" : "fields");
     if (r->has_forced_bos && r->languages.target != NULL)
         ft_tool_usage_error(&ft_run_tool, "give either --target-lang or --forced-bos");
+    if (r->prompt_name != NULL && (r->data != NULL || r->num_images > 0))
+        ft_tool_usage_error(&ft_run_tool, "--prompt-name applies to texts, not to %s",
+                            r->data != NULL ? "-d" : "--image");
+    if (r->embed && r->chat)
+        ft_tool_usage_error(&ft_run_tool, "give either --embed or --chat");
     if (r->json && r->jsonl)
         ft_tool_usage_error(&ft_run_tool, "give either --json or --jsonl");
     refuse_overwriting_inputs(r);

@@ -12,6 +12,7 @@
 #include "runtime/graph/plan.h"
 #include "runtime/model/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,39 @@ static void set_full_shape(ft_named_tensor *result, const ft_session *session,
     tensor->dim[0] = (int64_t) (packed ? tokens : dataset->rows);
 }
 
+/* ---- Matryoshka embeddings ------------------------------------------------------------------ */
+
+static bool is_cut(const ft_results *r, const char *name)
+{
+    return r->cut.size > 0 && strcmp(name, "embedding") == 0;
+}
+
+/* The L2 norm is bounded from below, as in the operation. */
+static void normalize(float *row, size_t size)
+{
+    double squares = 0.0;
+    for (size_t i = 0; i < size; i++)
+        squares += (double) row[i] * (double) row[i];
+    double norm = squares > 1e-24 ? sqrt(squares) : 1e-12;
+    for (size_t i = 0; i < size; i++)
+        row[i] = (float) ((double) row[i] / norm);
+}
+
+/* Keep the first columns of a matrix. */
+static void cut_rows(const ft_results *r, ft_tensor *part)
+{
+    float *data = (float *) part->data;
+    size_t rows = (size_t) part->dim[0], cols = (size_t) part->dim[1], size = r->cut.size;
+    for (size_t i = 0; i < rows; i++) {
+        memmove(data + i * size, data + i * cols, size * sizeof *data);
+        if (r->cut.normalize)
+            normalize(data + i * size, size);
+    }
+    part->dim[1] = (int64_t) size;
+}
+
+/* ---- Outputs -------------------------------------------------------------------------------- */
+
 static ft_status begin_file(ft_results *r, const ft_session *session, const ft_dataset *dataset,
                             ft_atomic_file *output, ft_error *err)
 {
@@ -49,6 +83,8 @@ static ft_status begin_file(ft_results *r, const ft_session *session, const ft_d
         status = ft_session_get(session, r->name[i], &full[i].tensor, err);
         if (status == FT_OK)
             set_full_shape(&full[i], session, dataset);
+        if (status == FT_OK && is_cut(r, r->name[i]))
+            full[i].tensor.dim[1] = (int64_t) r->cut.size;
     }
     if (status == FT_OK)
         status = ft_safetensors_stream_open(&r->file, output, full, r->count, err);
@@ -57,10 +93,10 @@ static ft_status begin_file(ft_results *r, const ft_session *session, const ft_d
 }
 
 ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_dataset *dataset,
-                          const char *const *names, size_t count, ft_atomic_file *output,
-                          ft_error *err)
+                          const char *const *names, size_t count, const ft_embedding_cut *cut,
+                          ft_atomic_file *output, ft_error *err)
 {
-    *out = (ft_results){ .name = names };
+    *out = (ft_results){ .name = names, .cut = *cut };
     out->part = ft_calloc(count, sizeof *out->part);
     out->capacity = ft_calloc(count, sizeof *out->capacity);
     if (out->part == NULL || out->capacity == NULL)
@@ -103,6 +139,8 @@ ft_status ft_results_collect(ft_results *results, const ft_session *session, siz
         ft_tensor *part = &results->part[i];
         FT_TRY(reserve(results, i, session, err));
         FT_TRY(ft_session_get_rows(session, results->name[i], first, part, err));
+        if (is_cut(results, results->name[i]))
+            cut_rows(results, part);
         if (results->file != NULL)
             FT_TRY(ft_safetensors_stream_write(results->file, i, part->data, ft_tensor_bytes(part),
                                                err));

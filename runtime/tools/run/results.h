@@ -10,11 +10,18 @@
 #include "runtime/model/model.h"
 #include "runtime/container/safetensors.h"
 
+/* Matryoshka embeddings: what is kept of the output "embedding". */
+typedef struct ft_embedding_cut {
+    size_t size;    /* the first values of each row; 0: all */
+    bool normalize; /* then each row is scaled to unit L2 norm again */
+} ft_embedding_cut;
+
 typedef struct ft_results {
     const char *const *name; /* [count]; borrowed */
     ft_tensor *part;         /* [count] F32: outputs of the last pass; data owned */
     size_t *capacity;        /* [count]: allocated bytes of `part` */
     size_t count;
+    ft_embedding_cut cut;
     ft_safetensors_stream *file; /* NULL: no file is written */
 } ft_results;
 
@@ -24,7 +31,8 @@ typedef struct ft_results {
  */
 FT_MUST_USE ft_status ft_results_init(ft_results *out, const ft_session *session,
                                       const ft_dataset *dataset, const char *const *names,
-                                      size_t count, ft_atomic_file *output, ft_error *err);
+                                      size_t count, const ft_embedding_cut *cut,
+                                      ft_atomic_file *output, ft_error *err);
 void ft_results_fini(ft_results *results);
 
 /* Collect the outputs of the session's last pass, whose first row is `first`. */

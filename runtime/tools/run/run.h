@@ -27,6 +27,9 @@ typedef struct ft_run {
     bool jsonl;                /* one JSON object a line */
     ft_examples_options texts; /* how --text is read */
     int64_t max_length;        /* of texts in tokens; 0: not given */
+    bool embed;                /* embed texts with any decoder */
+    const char *prompt_name;   /* of the prompt before each text; NULL: the default one */
+    size_t dim;                /* values of an embedding to keep; 0: all */
     ft_task_options task;
     ft_model_options model;
     ft_session_options session;

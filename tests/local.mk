@@ -231,6 +231,7 @@ sh_tests = \
 	tests/build/abi.sh \
 	tests/tools/bench.sh \
 	tests/tools/bounds.sh \
+	tests/tools/calibrate_heads.sh \
 	tests/tools/calibrate_schemes.sh \
 	tests/tools/convert_tool.sh \
 	tests/build/cuda_libraries.sh \

@@ -235,7 +235,7 @@ sh_tests = \
 	tests/tools/calibrate_schemes.sh \
 	tests/tools/convert_tool.sh \
 	tests/build/cuda_libraries.sh \
-	tests/tools/embed.sh \
+	tests/tools/text/embed.sh \
 	tests/tools/eval.sh \
 	tests/tools/forged_artifacts.sh \
 	tests/tools/disk_full.sh \
@@ -263,12 +263,12 @@ sh_tests = \
 	tests/tools/run_search.sh \
 	tests/tools/out_of_memory.sh \
 	tests/tools/tables.sh \
-	tests/tools/chat.sh \
-	tests/tools/languages.sh \
-	tests/tools/text_samples.sh \
-	tests/tools/tokenize.sh \
-	tests/tools/tokenize_chat.sh \
-	tests/tools/tokenizer_ids.sh \
+	tests/tools/text/chat.sh \
+	tests/tools/text/languages.sh \
+	tests/tools/text/text_samples.sh \
+	tests/tools/text/tokenize.sh \
+	tests/tools/text/tokenize_chat.sh \
+	tests/tools/text/tokenizer_ids.sh \
 	tests/tools/truncate.sh \
 	tests/tools/usage.sh
 

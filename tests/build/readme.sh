@@ -55,7 +55,7 @@ type_in 'Step by step'
 
 quietly "$make_classifier" NER 3 '{"architectures": ["BertForTokenClassification"]}'
 quietly "$make_classifier" QA 2 '{"architectures": ["BertForQuestionAnswering"]}'
-quietly "$make_classifier" MASKED 0 '{"architectures": ["BertForMaskedLM"]}'
+quietly "$make_classifier" MASKED 1 '{"architectures": ["BertForMaskedLM"]}'
 quietly "$make_classifier" RERANKER 1
 quietly "$make_classifier" EMBEDDER 0
 echo '{"question": "a b", "context": "c d e f"}' >questions.jsonl

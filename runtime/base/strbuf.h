@@ -43,6 +43,12 @@ static inline bool ft_strbuf_append_char(ft_strbuf *text, uint32_t c)
     return true;
 }
 
+/* The bytes, which are not NULL even if there are none; valid until the next change. */
+static inline const char *ft_strbuf_text(const ft_strbuf *text)
+{
+    return text->bytes > 0 ? text->data : "";
+}
+
 void ft_strbuf_fini(ft_strbuf *text);
 
 #pragma GCC visibility pop

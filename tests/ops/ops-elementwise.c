@@ -162,7 +162,7 @@ void test_l2_normalize(bench *on)
 static double pooled(ft_pooling pooling, const float *x, size_t first, size_t end, size_t col,
                      double *size)
 {
-    double n = (double) (end - first), sum = 0.0, most = -INFINITY;
+    double n = (double) (end - first), sum = 0.0, most = -(double) INFINITY;
     *size = 0.0;
     for (size_t row = first; row < end; row++) {
         double v = (double) x[row * HIDDEN + col];

@@ -31,7 +31,7 @@ typedef struct {
 
 static bool add_words(sentence *s, const ft_strbuf *text)
 {
-    const char *at = text->data, *end = at + text->bytes, *start;
+    const char *at = ft_strbuf_text(text), *end = at + text->bytes, *start;
     for (size_t bytes; (bytes = ft_next_word(&at, end, &start)) > 0;) {
         if (s->count == s->capacity) {
             word *grown = ft_array_grow(s->list, &s->capacity, 64, sizeof *grown);

@@ -66,7 +66,7 @@ static const char *end_of_run(const char *at, const char *end, bool *is_word)
 /* Articles become spaces; they end at any character that is not part of a word. */
 static bool drop_articles(const ft_strbuf *text, ft_strbuf *out)
 {
-    const char *at = text->data, *end = at + text->bytes;
+    const char *at = ft_strbuf_text(text), *end = at + text->bytes;
     bool ok = true, is_word;
     for (const char *next; ok && at < end; at = next) {
         next = end_of_run(at, end, &is_word);
@@ -85,7 +85,7 @@ static int by_text(const void *a, const void *b)
 /* Join the words by single spaces, and list them. */
 static bool list_words(const ft_strbuf *text, answer *out)
 {
-    const char *at = text->data, *end = at + text->bytes, *word;
+    const char *at = ft_strbuf_text(text), *end = at + text->bytes, *word;
     bool ok = ft_strbuf_reserve(&out->words, text->bytes + 1); /* so that it does not move */
     out->word = ft_calloc(text->bytes, sizeof *out->word);
     ok = ok && out->word != NULL;

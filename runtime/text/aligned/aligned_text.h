@@ -62,7 +62,7 @@ static inline void ft_aligned_buf_reset(ft_aligned_buf *buf, size_t max_bytes)
 /* What has been written; valid until the next change. */
 static inline ft_aligned_text ft_aligned_buf_view(const ft_aligned_buf *buf)
 {
-    return (ft_aligned_text){ .text = buf->text.data,
+    return (ft_aligned_text){ .text = ft_strbuf_text(&buf->text),
                               .bytes = buf->text.bytes,
                               .source = buf->tracks ? buf->source : NULL };
 }

@@ -99,7 +99,7 @@ static bool decode_bytes(ft_decode_stream *s, const char *text, size_t bytes)
 static bool flush_word(ft_decode_stream *s, const char *space)
 {
     const char *suffix = s->decoder_config->space_text, *found;
-    const char *at = s->pending.data, *end = at + s->pending.bytes;
+    const char *at = ft_strbuf_text(&s->pending), *end = at + s->pending.bytes;
     const size_t length = strlen(suffix);
     if (s->pending.bytes == 0)
         return true;
@@ -227,7 +227,7 @@ static bool replace_all(ft_strbuf *token, const char *pattern, const char *conte
                         size_t max_bytes)
 {
     ft_strbuf out = { .max_bytes = max_bytes };
-    const char *at = token->data, *end = at + token->bytes, *found;
+    const char *at = ft_strbuf_text(token), *end = at + token->bytes, *found;
     size_t bytes = strlen(pattern);
     bool ok = true;
     if (memmem(at, token->bytes, pattern, bytes) == NULL)

@@ -164,8 +164,10 @@ static bool push(builder *b, range part)
 /* The piece that ends at a prefix is the first one of its range. */
 static void set_piece(builder *b, range *part)
 {
+    if (part->first == part->last)
+        return;
     const ft_scored_piece *piece = &b->piece[part->first];
-    if (part->first == part->last || piece->bytes != part->depth)
+    if (piece->bytes != part->depth)
         return;
     b->trie->unit[part->unit].score = piece->score;
     b->trie->id[part->unit] = piece->id;

@@ -464,6 +464,9 @@ static const bad_pieces bad_models[] = {
     PIECES(FT_EUNSUPPORTED, "trainer_spec.treat_whitespace_as_suffix: found true", UNKNOWN "\x12\x03\xc0\x01\x01"),
     PIECES(FT_EUNSUPPORTED, "normalizer_spec.escape_whitespaces: found false", UNKNOWN "\x1a\x02\x28\x00"),
     PIECES(FT_EUNSUPPORTED, "denormalizer_spec: found a precompiled_charsmap", UNKNOWN "\x2a\x03\x12\x01x"),
+    PIECES(FT_EUNSUPPORTED, "found ranks of tiktoken, expected a model of SentencePiece", "IQ== 0\nIg== 1\n"),
+    PIECES(FT_EFORMAT, "found the end of the message", "IQ== 0"),
+    PIECES(FT_EFORMAT, "found the end of the message", "IQ==0\n"),
 };
 /* clang-format on */
 

@@ -85,8 +85,7 @@ static void find_class(const ft_config_reader *r)
         }
         append_to_list(supported, sizeof supported, *known);
     }
-    ft_json_fail(&r->in, FT_EUNSUPPORTED,
-                 "architectures %s is not supported; supported for %s is one of %s",
+    ft_json_fail(&r->in, FT_EUNSUPPORTED, "architectures %s is not supported; %s supports %s",
                  ft_json_snippet(text, found), r->architecture->model_type, supported);
 }
 

@@ -129,11 +129,11 @@ static const bad_origin bad[] = {
     { bert, "{\"model_type\": \"gpt2\"}", FT_EUNSUPPORTED,
       "model_type \"gpt2\" is not supported; supported are bert, roberta, distilbert" },
     { bert, "{\"architectures\": [\"BertForMultipleChoice\"]}", FT_EUNSUPPORTED,
-      "architectures [\"BertForMultipleChoice\"] is not supported; supported for bert is one of "
+      "architectures [\"BertForMultipleChoice\"] is not supported; bert supports "
       "BertModel, BertForSequenceClassification" },
     { bert, "{\"architectures\": [\"RobertaModel\"]}", FT_EUNSUPPORTED, "\"RobertaModel\"" },
     { bert, "{\"architectures\": [\"BertModel\", \"BertForMaskedLM\"]}", FT_EUNSUPPORTED,
-      "is one of" },
+      "bert supports BertModel" },
     { bert, "{\"architectures\": \"BertModel\"}", FT_EUNSUPPORTED, "architectures \"BertModel\"" },
 
     /* Sizes */

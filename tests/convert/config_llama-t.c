@@ -151,7 +151,7 @@ static const bad_origin bad[] = {
     { qwen2, "{\"model_type\": \"qwen3\", \"architectures\": null, \"mlp_bias\": true}",
       FT_EUNSUPPORTED, "mlp_bias is true, only false is supported" },
     { llama, "{\"architectures\": [\"LlamaForSequenceClassification\"]}", FT_EUNSUPPORTED,
-      "supported for llama is one of LlamaForCausalLM" },
+      "llama supports LlamaForCausalLM" },
     { llama, "{\"architectures\": [\"MistralForCausalLM\"]}", FT_EUNSUPPORTED,
       "[\"MistralForCausalLM\"] is not supported" },
     { llama, "{\"model_type\": \"llama4\"}", FT_EUNSUPPORTED,

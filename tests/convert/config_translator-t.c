@@ -144,8 +144,8 @@ static const struct {
       "config.json: architectures is MarianModel, which has no language modeling head; save it as "
       "MarianMTModel" },
     { opus, "{\"architectures\": [\"MarianForCausalLM\"]}", NULL, FT_EUNSUPPORTED,
-      "config.json: architectures [\"MarianForCausalLM\"] is not supported; supported for marian "
-      "is one of MarianMTModel" },
+      "config.json: architectures [\"MarianForCausalLM\"] is not supported; marian "
+      "supports MarianMTModel" },
     { m2m, "{\"is_encoder_decoder\": false}", NULL, FT_EUNSUPPORTED,
       "config.json: is_encoder_decoder is false, only true is supported" },
     { opus, "{\"is_decoder\": true}", NULL, FT_EUNSUPPORTED,

@@ -60,8 +60,8 @@ static void test_bad(void)
 {
     static const bad_origin bad[] = {
         { deit, "{\"architectures\": [\"DeiTForImageClassificationWithTeacher\"]}", FT_EUNSUPPORTED,
-          "architectures [\"DeiTForImageClassificationWithTeacher\"] is not supported; supported "
-          "for deit is one of DeiTModel, DeiTForImageClassification" },
+          "architectures [\"DeiTForImageClassificationWithTeacher\"] is not supported; "
+          "deit supports DeiTModel, DeiTForImageClassification" },
         { vit, "{\"architectures\": [\"ViTForMaskedImageModeling\"]}", FT_EUNSUPPORTED,
           "architectures [\"ViTForMaskedImageModeling\"] is not supported" },
         { vit, "{\"image_size\": [224, 224, 3]}", FT_EFORMAT,

@@ -71,7 +71,6 @@ FORMS = {
     'vocab.txt (BertJapaneseTokenizer)': ({'vocab.txt': 'uncased.txt'},
                                           {'tokenizer_class': 'BertJapaneseTokenizer'}),
     'tokenizer.model (tiktoken)': ({'tokenizer.model': b'IQ== 0\nIg== 1\n'}, {'tokenizer_class': 'LlamaTokenizer'}),
-    'none': ({}, {}),
     'source.spm + target.spm + vocab.json': (
         {'source.spm': 'source.spm', 'target.spm': 'target.spm', 'vocab.json': 'marian.json'},
         {'tokenizer_class': 'MarianTokenizer', 'source_lang': 'eng', 'target_lang': 'mul'}),
@@ -339,7 +338,7 @@ def cases():
             ('roberta', 'RobertaForCausalLM', ROBERTA),
             ('llama', 'LlamaForSequenceClassification', LLAMA), ('qwen3', 'Qwen3Model', QWEN),
             ('bert', 'BertModel', 'vocab.txt (BertJapaneseTokenizer)'),
-            ('llama', 'LlamaForCausalLM', 'tokenizer.model (tiktoken)'), ('bert', 'BertModel', 'none')]:
+            ('llama', 'LlamaForCausalLM', 'tokenizer.model (tiktoken)')]:
         yield (kind, head, form, 'its task', run_encoder, TEXTS, ['logits'], {})
 
 

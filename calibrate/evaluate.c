@@ -7,6 +7,7 @@
 
 #include "calibrate/evaluate.h"
 
+#include "runtime/scores/class_metrics.h"
 #include "runtime/scores/class_scores.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -162,7 +163,8 @@ ft_status ft_evaluate(ft_evaluation *out, const ft_model_pair *pair, const ft_da
     if (status == FT_OK)
         status = open_side(&sides[1], second_path, pair->fake_quantize, data, device, threads, err);
     for (int i = 0; i < 2 && status == FT_OK; i++)
-        status = ft_metric_accumulator_init(&total.accumulator[i], &sides[0].model->config, err);
+        status = ft_metric_accumulator_init(&total.accumulator[i], &sides[0].model->config,
+                                            data->rows, err);
     if (status == FT_OK) {
         out->output = compared_output(sides[0].model);
         status = compare(&total, sides, data, out->output, progress, user, err);

@@ -136,6 +136,7 @@ c_tests = \
 	tests/container/manifest.t \
 	tests/model/memory.t \
 	tests/calibrate/method.t \
+	tests/scores/class_metrics.t \
 	tests/scores/metrics.t \
 	tests/model/model.t \
 	tests/model/modes.t \

@@ -6,6 +6,7 @@
 #ifndef FT_RUNTIME_CLI_CLASS_SCORES_TEXT_H
 #define FT_RUNTIME_CLI_CLASS_SCORES_TEXT_H
 
+#include "runtime/scores/class_metrics.h"
 #include "runtime/scores/class_scores.h"
 #include "runtime/model/model.h"
 #include "runtime/cli/json_stream.h"

@@ -3,7 +3,7 @@
 # make-metrics.py - ask the published implementations for the metrics of random predictions.
 #
 #     python3 -m venv /tmp/venv
-#     /tmp/venv/bin/pip install scikit-learn==1.9.1 seqeval==1.2.2 sacrebleu==2.6.0 scipy==1.17.1
+#     /tmp/venv/bin/pip install scikit-learn==1.9.1 seqeval==1.2.2 sacrebleu==2.6.0 scipy==1.17.1 numpy==2.4.6
 #     /tmp/venv/bin/python tests/golden/make-metrics.py
 #
 # writes metrics.json beside itself.  SQuAD's evaluation script is no package; answer_score() follows
@@ -20,9 +20,10 @@ import string
 import warnings
 
 import sacrebleu
-from scipy.stats import spearmanr
+import numpy
+from scipy.stats import pearsonr, spearmanr
 from seqeval.metrics import f1_score as entity_f1, precision_score, recall_score
-from sklearn.metrics import f1_score
+from sklearn.metrics import accuracy_score, f1_score, mean_squared_error, top_k_accuracy_score
 
 from varied_lines import ACCENTS, CODE, EMOJI, ENGLISH, SCRIPTS
 
@@ -133,8 +134,64 @@ def labels():
     return out
 
 
+def logits(rows, kinds):
+    """Different numbers that float32 has exactly, so that no rank depends on rounding."""
+    return [[n / 64 for n in R.sample(range(-200, 200), kinds)] for _ in range(rows)]
+
+
+def classes():
+    out = []
+    for rows, kinds in ((1, 2), (40, 3), (60, 9), (30, 40)):
+        found = logits(rows, kinds)
+        expected = [max(range(kinds), key=row.__getitem__) if R.random() < 0.5 else R.randrange(kinds)
+                    for row in found]
+        best = [max(range(kinds), key=row.__getitem__) for row in found]
+        out.append({'logits': found, 'labels': expected, 'accuracy': float(accuracy_score(expected, best)),
+                    'macro_f1': float(f1_score(expected, best, average='macro', zero_division=0))})
+        if kinds > 5:
+            out[-1]['top5_accuracy'] = float(top_k_accuracy_score(expected, found, k=5, labels=range(kinds)))
+    return out
+
+
+def label_sets():
+    out = []
+    for rows, kinds in ((1, 3), (30, 4), (20, 12), (12, 1)):
+        found = logits(rows, kinds)
+        positive = numpy.array(found) > 0  # a probability above 0.5
+        expected = numpy.array([[int(p) if R.random() < 0.7 else R.randrange(2) for p in row] for row in positive])
+        if kinds == 12:
+            expected[:, 3] = 0
+            for row in found:
+                row[3] = -abs(row[3]) - 1 / 128
+            positive = numpy.array(found) > 0
+        found_labels = positive.astype(int)
+        binary = kinds == 1  # scikit-learn reads one column as two classes; label 1 alone counts
+        options = {'labels': [1], 'average': 'macro'} if binary else {'average': 'macro'}
+        out.append({'logits': found, 'labels': expected.tolist(),
+                    'accuracy': float((found_labels == expected).mean()),
+                    'exact_match': float(accuracy_score(expected, found_labels)),
+                    'micro_f1': float(f1_score(expected, found_labels, zero_division=0,
+                                               **dict(options, average='micro'))),
+                    'macro_f1': float(f1_score(expected, found_labels, zero_division=0, **options))})
+        if binary:  # equal to the accuracy
+            del out[-1]['exact_match']
+    return out
+
+
+def regressions():
+    out = []
+    for rows, kinds in ((2, 1), (50, 1), (40, 3)):
+        found = logits(rows, kinds)
+        expected = [[round((n + R.uniform(-2, 2)) * 8) / 8 for n in row] for row in found]
+        x, y = numpy.array(found), numpy.array(expected)
+        out.append({'logits': found, 'labels': expected, 'mse': float(mean_squared_error(y, x)),
+                    'pearson': float(numpy.mean([pearsonr(x[:, i], y[:, i]).statistic for i in range(kinds)])),
+                    'spearman': float(numpy.mean([spearmanr(x[:, i], y[:, i]).statistic for i in range(kinds)]))})
+    return out
+
+
 metrics = {'translations': translations(), 'entities': entities(), 'answers': answers(), 'ranks': ranks(),
-           'labels': labels()}
+           'labels': labels(), 'classes': classes(), 'label_sets': label_sets(), 'regressions': regressions()}
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'metrics.json'), 'w') as file:
     json.dump(metrics, file, ensure_ascii=True, separators=(',', ':'))
     file.write('\n')

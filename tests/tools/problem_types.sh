@@ -146,6 +146,8 @@ measured multi.ft exact_match 0.75
 is 0 'ft-eval prints metrics of independent labels' "$eval" -i multi.ft -d labels.st
 says out 'accuracy 0.9167' 'accuracy is the fraction of labels that are right'
 says out 'exact_match 0.7500' 'exact_match is the fraction of rows whose labels are all right'
+matches out '^micro_f1 0\.[0-9]*$' 'ft-eval prints the micro F1 of independent labels'
+matches out '^macro_f1 0\.[0-9]*$' 'ft-eval prints the macro F1 of independent labels'
 
 is 0 'ft-run prints logits of a single label' "$run" -i one.ft -d ids.st --json
 list logits >logits
@@ -168,6 +170,7 @@ awk -v truth="$truth" 'BEGIN { split(truth, y, ",") }
 measured number.ft pearson "$(cat correlation)"
 is 0 'ft-eval prints metrics of a regression' "$eval" -i number.ft -d labels.st
 says out 'mse 0.15625' 'ft-eval prints the mean squared error of a regression'
+matches out '^spearman -*[01]\.[0-9]*$' 'ft-eval prints the rank correlation of a regression'
 grep -q accuracy out
 test $? -eq 1
 check $? 'ft-eval prints no accuracy for a regression'

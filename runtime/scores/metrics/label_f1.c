@@ -26,3 +26,22 @@ double ft_macro_f1(const ft_label_counts *counts, size_t labels)
     }
     return occurring == 0.0 ? (double) NAN : sum / occurring;
 }
+
+double ft_mean_label_f1(const ft_label_counts *counts, size_t labels)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < labels; i++)
+        sum += ft_label_f1(&counts[i]);
+    return sum / (double) labels;
+}
+
+double ft_micro_f1(const ft_label_counts *counts, size_t labels)
+{
+    ft_label_counts sum = { 0 };
+    for (size_t i = 0; i < labels; i++) {
+        sum.predicted += counts[i].predicted;
+        sum.expected += counts[i].expected;
+        sum.right += counts[i].right;
+    }
+    return ft_label_f1(&sum);
+}

@@ -1,5 +1,5 @@
 /*
- * label_f1.h - F1 of each label and their macro average, as scikit-learn's f1_score computes them.
+ * label_f1.h - F1 of each label and its averages, as scikit-learn's f1_score computes them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,8 +18,20 @@ typedef struct ft_label_counts {
 /* Harmonic mean of precision and recall; 0 where the label was never right. */
 double ft_label_f1(const ft_label_counts *counts);
 
-/* The mean F1 of the labels that were predicted or expected at least once; NaN if none was. */
+/*
+ * The macro average of classes, of which a row has one: the mean F1 of the classes that were
+ * predicted or expected at least once; NaN if none was.
+ */
 double ft_macro_f1(const ft_label_counts *counts, size_t labels);
+
+/*
+ * The macro average of labels, of which a row has any number: the mean F1 of all labels. A label
+ * that was neither predicted nor expected counts as 0.
+ */
+double ft_mean_label_f1(const ft_label_counts *counts, size_t labels);
+
+/* The micro average: F1 of the sums of all counts; 0 where no label was ever right. */
+double ft_micro_f1(const ft_label_counts *counts, size_t labels);
 
 #pragma GCC visibility pop
 

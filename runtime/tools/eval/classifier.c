@@ -151,15 +151,19 @@ ft_status ft_eval_classes(ft_eval_result *out, const ft_eval *eval, const ft_mod
     if (status == FT_OK)
         status = ft_eval_result_init(out, data.rows, other != NULL, err);
     if (status == FT_OK)
-        status = ft_metric_accumulator_init(&out->metrics, &model->config, err);
+        status = ft_metric_accumulator_init(&out->metrics, &model->config, data.rows, err);
     if (status == FT_OK)
-        status = ft_metric_accumulator_init(&out->against, &model->config, err);
+        status = ft_metric_accumulator_init(&out->against, &model->config, data.rows, err);
     if (status == FT_OK) {
         out->classifies = true;
         out->tokens = ft_dataset_tokens(&data);
         status = score_all(out, &this, &that, &data, eval, model, other, err);
         out->count = data.rows;
     }
+    if (status == FT_OK)
+        status = ft_metric_accumulator_finish(&out->metrics, err);
+    if (status == FT_OK)
+        status = ft_metric_accumulator_finish(&out->against, err);
     close_reader(&this);
     close_reader(&that);
     ft_dataset_fini(&data);

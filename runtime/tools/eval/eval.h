@@ -6,9 +6,10 @@
 #ifndef FT_RUNTIME_TOOLS_EVAL_EVAL_H
 #define FT_RUNTIME_TOOLS_EVAL_EVAL_H
 
-#include "runtime/scores/class_scores.h"
 #include "runtime/data/model_texts.h"
 #include "runtime/model/model.h"
+#include "runtime/scores/class_metrics.h"
+#include "runtime/scores/class_scores.h"
 
 /* The command line. */
 typedef struct ft_eval {

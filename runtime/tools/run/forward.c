@@ -372,12 +372,13 @@ static ft_status work(job *j, ft_atomic_file *output, ft_error *err)
     FT_TRY(read_inputs(j, err));
     set_session_limits(j);
     FT_TRY(choose_outputs(j, output != NULL, err));
-    FT_TRY(ft_metric_accumulator_init(&j->metrics, &j->model->config, err));
+    FT_TRY(ft_metric_accumulator_init(&j->metrics, &j->model->config, j->dataset.rows, err));
     FT_TRY(ft_session_open(&j->session, j->model, &j->options, err));
     FT_TRY(ft_run_explain(j->run, j->session, err));
     ft_status status = run_batches(j, output, err);
     ft_progress_end(&j->line);
     FT_TRY(status);
+    FT_TRY(ft_metric_accumulator_finish(&j->metrics, err));
     report_summary(j);
     return FT_OK;
 }

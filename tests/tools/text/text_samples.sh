@@ -36,6 +36,7 @@ printf '{"text": "b c d e", "label": "%s"}\n{"text": "f g h i", "label": "%s"}\n
     "$first" "$other" >classes.jsonl
 is 0 'a classifier is evaluated on JSON Lines' "$eval" -i classes.ft --text classes.jsonl
 gives accuracy 0.5000 'labels may be names: one of two is right'
+matches out '^macro_f1 0\.[0-9]*$' 'a classifier has a macro F1'
 is 0 'two models are compared on lines of text' \
     "$eval" -i classes.ft --against classes.ft --text lines.txt
 gives top1_agreement 1.0000 'lines without labels need a baseline alone'

@@ -48,6 +48,11 @@ static void hash_texts(const ft_dataset *data, ft_sha256 *hash)
     ft_sha256_update(hash, data->mask, bytes);
     if (data->types != NULL)
         ft_sha256_update(hash, data->types, bytes);
+    bytes = data->rows * data->target_cols * sizeof *data->target_ids;
+    if (data->target_ids != NULL) {
+        ft_sha256_update(hash, data->target_ids, bytes);
+        ft_sha256_update(hash, data->target_mask, bytes);
+    }
 }
 
 static bool fingerprint_data(const ft_dataset *data, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])

@@ -1,5 +1,5 @@
 # calibrate_heads.sh - int8 calibration on texts runs for every head of BERT, RoBERTa and DistilBERT, and
-# its outputs stay near those in float.
+# its outputs stay near those in float; and samples of encoder-decoders differ by their targets, too.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -12,9 +12,9 @@ cd "$dir" || exit 99
 printf 'b c d\na e\nf g h i j k\nl\nc c a\n' >one.txt
 printf 'b\tc d\na e\tf\ng\th i\nk j\tl a\n' >two.txt
 
-# head NAME LABELS CLASS TEXTS MEMBERS: calibrates that head of all three families and compares its outputs.
-# Outputs reach 3; 8 bits in two layers of 8 columns shift them by up to 0.05.
-head () {
+# quantize_head NAME LABELS CLASS TEXTS MEMBERS: calibrates that head of all three families and compares its
+# outputs.  They reach 3; 8 bits in two layers of 8 columns shift them by up to 0.05.
+quantize_head () {
     pairs=
     test "$4" != two || pairs=--pairs
     for family in Bert Roberta DistilBert; do
@@ -32,11 +32,24 @@ head () {
     done
 }
 
-head token-classifier 3 TokenClassification one ''
-head question-answering 2 QuestionAnswering two ''
-head masked-lm 1 MaskedLM one ''
-head multi-label 4 SequenceClassification one ', "problem_type": "multi_label_classification"'
-head regression 1 SequenceClassification one ', "problem_type": "regression"'
-head reranker 1 SequenceClassification two ''
+quantize_head token-classifier 3 TokenClassification one ''
+quantize_head question-answering 2 QuestionAnswering two ''
+quantize_head masked-lm 1 MaskedLM one ''
+quantize_head multi-label 4 SequenceClassification one ', "problem_type": "multi_label_classification"'
+quantize_head regression 1 SequenceClassification one ', "problem_type": "regression"'
+quantize_head reranker 1 SequenceClassification two ''
+
+quietly "$bin/tests/programs/make-checkpoint" translator m2m-untied translator
+quietly "$bin/ft-convert" -i translator -o translator.ft
+for target in 60 70; do
+    quietly "$bin/tests/programs/make-tensors" $target.safetensors input_ids:I32:1,4=40,41,42,2 \
+        labels:I32:1,3=$target,61,2
+    quietly "$bin/ft-calibrate" -q -i translator.ft -d $target.safetensors --save-counters $target.counters
+done
+is 0 'counters of samples with the same sources and other targets are merged' \
+    "$bin/ft-calibrate" -q -i translator.ft -o translator.int8.ft --merge 60.counters 70.counters
+is 1 'counters of the same sources and targets are not merged' \
+    "$bin/ft-calibrate" -q -i translator.ft -n --merge 60.counters 60.counters
+says err 'which are counted already' 'the message says that these samples are counted already'
 
 echo "1..$count"

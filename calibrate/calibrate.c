@@ -346,6 +346,8 @@ ft_status ft_calibrate(const ft_calibration_options *options,
     ft_atomic_file_close(j.json);
     ft_dataset_fini(&j.data);
     ft_dataset_fini(&j.eval);
+    ft_image_list_fini(&j.images);
+    ft_image_list_fini(&j.eval_images);
     ft_model_close(j.model);
     return status;
 }

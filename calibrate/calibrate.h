@@ -11,6 +11,7 @@
 #include "calibrate/weights/recipe.h"
 #include "calibrate/report.h"
 #include "runtime/container/artifact.h"
+#include "runtime/cli/image_options.h"
 #include "runtime/data/model_texts.h"
 
 typedef struct ft_calibration_options {
@@ -19,6 +20,7 @@ typedef struct ft_calibration_options {
     const char *data;         /* samples; NULL when merging, or if none are needed */
     const char *eval;         /* held-out samples, or NULL */
     ft_text_source texts;     /* how data and eval are read if they are texts; path NULL: not */
+    ft_image_paths images;    /* image files and folders, of which data is the first; eval is one */
     const char *save;         /* path for the counters, or NULL */
     const char *report;       /* path for the JSON report, or NULL */
     const char *const *merge; /* counters files to use instead of observing, or NULL */

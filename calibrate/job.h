@@ -10,6 +10,7 @@
 #include "calibrate/weights/quantized.h"
 #include "calibrate/weights/refine.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/image_files/image_list.h"
 #include "runtime/model/model.h"
 #include "runtime/base/atomic_file.h"
 
@@ -19,6 +20,7 @@ typedef struct ft_calibration_job {
     ft_calibration_callbacks callbacks;
     ft_report *report;
     ft_model *model;
+    ft_image_list images, eval_images; /* the files of data and eval, if they are images */
     ft_dataset data, eval;
     ft_artifact_writer *writer;
     ft_atomic_file *counters, *json;

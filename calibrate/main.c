@@ -56,5 +56,6 @@ int main(int argc, char **argv)
         print(&report, &r);
     ft_report_fini(&report);
     ft_recipe_fini(&r.recipe);
+    ft_image_paths_free(&r.job.images);
     return ft_tool_exit_status(&ft_calibrate_tool, status);
 }

@@ -55,17 +55,36 @@ static void hash_texts(const ft_dataset *data, ft_sha256 *hash)
     }
 }
 
-static bool fingerprint_data(const ft_dataset *data, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
+/* Reads all images once, so that damaged ones are reported before the first one is observed. */
+static ft_status hash_images(const ft_dataset *data, ft_sha256 *hash, ft_error *err)
+{
+    size_t pixels = ft_dataset_pixel_count(data);
+    float *image = ft_calloc(pixels, sizeof *image);
+    ft_status status = FT_OK;
+    if (image == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for an image of %zu values", pixels);
+    for (size_t row = 0; row < data->rows && status == FT_OK; row++) {
+        status = ft_dataset_read_pixels(data, row, image, err);
+        if (status == FT_OK)
+            ft_sha256_update(hash, image, pixels * sizeof *image);
+    }
+    free(image);
+    return status;
+}
+
+static ft_status fingerprint_data(const ft_dataset *data, ft_sha256 *hash,
+                                  uint8_t out[FT_FINGERPRINT], ft_error *err)
 {
     uint64_t shape[2] = { data->rows, data->cols };
     ft_sha256_init(hash);
     ft_sha256_update(hash, shape, sizeof shape);
-    if (data->pixels != NULL)
-        ft_sha256_update(hash, data->pixels,
-                         data->rows * ft_dataset_pixel_count(data) * sizeof *data->pixels);
+    if (ft_dataset_has_images(data))
+        FT_TRY(hash_images(data, hash, err));
     else
         hash_texts(data, hash);
-    return ft_sha256_final(hash, out);
+    return ft_sha256_final(hash, out)
+               ? FT_OK
+               : ft_fail(err, FT_ENOMEM, "no memory for the fingerprint of the samples");
 }
 
 ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *err)
@@ -95,10 +114,10 @@ static ft_status record_samples(ft_counter_set *set, const ft_dataset *data, uin
 {
     ft_sample_range range = { .first = first, .last = last };
     ft_sha256 *hash = ft_sha256_new();
-    bool success = hash != NULL && fingerprint_data(data, hash, range.data);
+    ft_status status = hash != NULL ? fingerprint_data(data, hash, range.data, err)
+                                    : ft_fail(err, FT_ENOMEM, "no memory to compute a fingerprint");
     ft_sha256_free(hash);
-    if (!success)
-        return ft_fail(err, FT_ENOMEM, "no memory for the fingerprint of the samples");
+    FT_TRY(status);
     return ft_counter_set_add_range(set, range, "sample data", err);
 }
 

@@ -8,6 +8,7 @@
 #include "calibrate/job.h"
 
 #include "calibrate/output_paths.h"
+#include "runtime/data/image_files/image_dataset.h"
 #include "runtime/error.h"
 
 #include <inttypes.h>
@@ -15,10 +16,27 @@
 static ft_status check_range(const ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    if (o->last > j->data.rows && o->data != NULL)
-        return ft_fail(err, FT_EARG,
-                       "%s: has %zu samples, but --samples asks for %" PRIu64 " to %" PRIu64,
-                       o->data, j->data.rows, o->first, o->last - 1);
+    bool several = o->images.count > 1;
+    if (o->last <= j->data.rows || o->data == NULL)
+        return FT_OK;
+    return ft_fail(err, FT_EARG, "%s%s %zu samples, but --samples asks for %" PRIu64 " to %" PRIu64,
+                   o->data, several ? " and the images after it: are" : ": has", j->data.rows,
+                   o->first, o->last - 1);
+}
+
+/* Lists the image files, none of which an output may replace. */
+static ft_status list_images(ft_calibration_job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    if (o->images.count == 0)
+        return FT_OK;
+    FT_TRY(ft_image_list_read(&j->images, o->images.path, o->images.count, err));
+    if (o->eval != NULL)
+        FT_TRY(ft_image_list_read(&j->eval_images, &o->eval, 1, err));
+    for (size_t i = 0; i < j->images.count; i++)
+        FT_TRY(ft_calibration_check_input(o, j->images.path[i], err));
+    for (size_t i = 0; i < j->eval_images.count; i++)
+        FT_TRY(ft_calibration_check_input(o, j->eval_images.path[i], err));
     return FT_OK;
 }
 
@@ -116,10 +134,13 @@ static ft_status open_model(ft_calibration_job *j, ft_error *err)
     return check_residual(j, err);
 }
 
-static ft_status read_samples(ft_dataset *out, const char *path, const ft_calibration_job *j,
-                              ft_error *err)
+/* Reads a file of tensors or texts, or makes samples of the image files if there are any. */
+static ft_status read_samples(ft_dataset *out, const char *path, const ft_image_list *images,
+                              const ft_calibration_job *j, ft_error *err)
 {
     ft_text_source texts = j->options->texts;
+    if (images->count > 0)
+        return ft_dataset_from_labeled_images(out, images, j->model, err);
     if (texts.path == NULL)
         return ft_dataset_read(out, path, j->model, err);
     texts.path = path;
@@ -131,14 +152,15 @@ static ft_status open_inputs(ft_calibration_job *j, ft_error *err)
     const ft_calibration_options *o = j->options;
     FT_TRY(open_model(j, err));
     if (o->data != NULL)
-        FT_TRY(read_samples(&j->data, o->data, j, err));
+        FT_TRY(read_samples(&j->data, o->data, &j->images, j, err));
     if (o->eval != NULL)
-        FT_TRY(read_samples(&j->eval, o->eval, j, err));
+        FT_TRY(read_samples(&j->eval, o->eval, &j->eval_images, j, err));
     return check_range(j, err);
 }
 
 ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err)
 {
+    FT_TRY(list_images(j, err));
     FT_TRY(open_outputs(j, err));
     return open_inputs(j, err);
 }

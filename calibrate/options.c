@@ -9,6 +9,7 @@
 
 #include "calibrate/output_paths.h"
 #include "kernels/threads/processors.h"
+#include "runtime/cli/image_options.h"
 #include "runtime/cli/text_options.h"
 #include "runtime/mem.h"
 #include "runtime/model/session.h"
@@ -52,6 +53,7 @@ static const ft_option options[] = {
       "calibration samples: safetensors with input_ids [N, S]\n"
       "and optionally attention_mask, token_type_ids, labels" },
     FT_TEXT_OPTIONS,
+    FT_IMAGE_OPTION,
     { 'm', "method", "NAME", method_help },
     { PERCENTILE, "percentile", "P",
       "percentile, 0 < P <= 100; implies -m percentile;\n"
@@ -101,7 +103,7 @@ static const ft_option options[] = {
     { EVAL, "eval", "FILE",
       "held-out samples for the float vs. quantized evaluation;\n"
       "default samples of -d that were not observed, else\n"
-      "observed ones; texts, if the others are" },
+      "observed ones; texts or images, if the others are" },
     FT_THREADS_OPTION,
     FT_DEVICE_OPTION,
     { SAVE, "save-counters", "FILE", "write the counters, for a later --merge" },
@@ -120,6 +122,7 @@ const ft_tool ft_calibrate_tool = {
     .name = "ft-calibrate",
     .usage = "-i FILE -o FILE -d FILE [OPTION]...\n"
              "-i FILE -o FILE --text FILE [OPTION]...\n"
+             "-i FILE -o FILE [OPTION]... --image FILE...\n"
              "-i FILE -d FILE --save-counters FILE [OPTION]...\n"
              "-i FILE -o FILE --merge FILE... [OPTION]...\n"
              "-i FILE -o FILE --scheme NAME [OPTION]...",
@@ -318,15 +321,32 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
     }
 }
 
-/* Samples are either tensors or texts. */
+/* Samples are either tensors, texts or images. */
 static void check_samples(ft_calibration_options *job)
 {
+    bool has_texts = job->texts.path != NULL, has_images = job->images.count > 0;
     ft_tool_check_text_options(&ft_calibrate_tool, &job->texts);
-    if (job->texts.path == NULL)
-        return;
-    if (job->data != NULL)
-        ft_tool_usage_error(&ft_calibrate_tool, "give either -d FILE or --text FILE");
-    job->data = job->texts.path;
+    if ((job->data != NULL) + has_texts + has_images > 1)
+        ft_tool_usage_error(&ft_calibrate_tool, "give either -d FILE, --text FILE or --image FILE");
+    if (has_texts)
+        job->data = job->texts.path;
+    if (has_images)
+        job->data = job->images.path[0];
+}
+
+/* Operands are counters files after --merge, else images after --image. */
+static void take_operands(ft_calibrate_request *r, int argc, char **argv)
+{
+    if (r->job.n_merge == 0)
+        ft_tool_image_operands(&ft_calibrate_tool, &r->job.images, argc, argv);
+    if (optind < argc && r->job.n_merge == 0)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "\"%s\": operands are counters files, after --merge, or images, after "
+                            "--image",
+                            argv[optind]);
+    while (optind < argc)
+        add_merge_file(r, argv[optind++]);
+    r->job.merge = r->merge;
 }
 
 /* --percentile implies the method of that name and excludes all others. */
@@ -351,7 +371,8 @@ static void check_recipe(const ft_calibrate_request *r)
         ft_tool_usage_error(&ft_calibrate_tool, "--scheme %s has no counters to save or merge",
                             ft_scheme_name(recipe->scheme));
     if (uses_counters && r->job.data == NULL && r->job.n_merge == 0)
-        ft_tool_usage_error(&ft_calibrate_tool, "no sample data given: use -d FILE or --text FILE");
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "no sample data given: use -d FILE, --text FILE or --image FILE");
     if (r->has_groupwise_option && !ft_recipe_uses_groupwise(recipe))
         ft_tool_usage_error(
             &ft_calibrate_tool,
@@ -360,7 +381,7 @@ static void check_recipe(const ft_calibrate_request *r)
     if (ft_recipe_needs_data(recipe) && r->job.data == NULL)
         ft_tool_usage_error(&ft_calibrate_tool,
                             "--clip imatrix, --scale awq and --round gptq need sample data: use "
-                            "-d FILE");
+                            "-d FILE, --text FILE or --image FILE");
     if (ft_recipe_needs_data(recipe) && r->job.n_merge > 0)
         ft_tool_usage_error(
             &ft_calibrate_tool,
@@ -383,13 +404,11 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
     r->job.recipe = &r->recipe;
     r->recipe.group = 32;
     for (int option; (option = ft_options_next(&ft_calibrate_tool, argc, argv, &value)) != -1;)
-        apply_option(r, option, value);
-    if (optind < argc && r->job.n_merge == 0)
-        ft_tool_usage_error(&ft_calibrate_tool,
-                            "\"%s\": operands are counters files, after --merge", argv[optind]);
-    while (optind < argc)
-        add_merge_file(r, argv[optind++]);
-    r->job.merge = r->merge;
+        if (option == FT_OPTION_IMAGE)
+            ft_tool_image_option(&ft_calibrate_tool, &r->job.images, value, argc);
+        else
+            apply_option(r, option, value);
+    take_operands(r, argc, argv);
     if (r->job.input == NULL)
         ft_tool_usage_error(&ft_calibrate_tool, "no float artifact given: use -i FILE");
     check_samples(&r->job);

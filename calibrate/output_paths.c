@@ -11,19 +11,30 @@
 #include "runtime/mem.h"
 #include "runtime/base/atomic_file.h"
 
-ft_status ft_calibration_check_paths(const ft_calibration_options *o, ft_error *err)
+ft_status ft_calibration_check_input(const ft_calibration_options *o, const char *input,
+                                     ft_error *err)
 {
     const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
+    for (size_t i = 0; i < FT_COUNT(output); i++)
+        if (output[i] != NULL)
+            FT_TRY(ft_path_check_not_input(output[i], input, err));
+    return FT_OK;
+}
+
+ft_status ft_calibration_check_paths(const ft_calibration_options *o, ft_error *err)
+{
     const char *input[] = { o->input, o->data, o->eval };
-    for (size_t i = 0; i < FT_COUNT(output); i++) {
-        for (size_t k = 0; output[i] != NULL && k < FT_COUNT(input); k++)
-            if (input[k] != NULL)
-                FT_TRY(ft_path_check_not_input(output[i], input[k], err));
-        for (size_t k = 0; output[i] != NULL && k < o->n_merge; k++)
-            FT_TRY(ft_path_check_not_input(output[i], o->merge[k], err));
+    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
+    for (size_t k = 0; k < FT_COUNT(input); k++)
+        if (input[k] != NULL)
+            FT_TRY(ft_calibration_check_input(o, input[k], err));
+    for (size_t k = 0; k < o->images.count; k++)
+        FT_TRY(ft_calibration_check_input(o, o->images.path[k], err));
+    for (size_t k = 0; k < o->n_merge; k++)
+        FT_TRY(ft_calibration_check_input(o, o->merge[k], err));
+    for (size_t i = 0; i < FT_COUNT(output); i++)
         for (size_t k = 0; output[i] != NULL && k < i; k++)
             if (output[k] != NULL && ft_paths_same_file(output[i], output[k]))
                 return ft_fail(err, FT_EARG, "%s: given for two different outputs", output[i]);
-    }
     return FT_OK;
 }

@@ -207,6 +207,7 @@ noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
 	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
 	runtime/cli/date.c runtime/cli/date.h \
+	runtime/cli/image_options.c runtime/cli/image_options.h \
 	runtime/cli/json_stream.c runtime/cli/json_stream.h \
 	runtime/cli/listing.c runtime/cli/table.c runtime/cli/table.h \
 	runtime/scores/tasks/best_answer.c runtime/scores/tasks/best_answer.h \
@@ -229,9 +230,11 @@ runtime_libtools_la_SOURCES = \
 	runtime/tools/synthetic/synthetic.c runtime/tools/synthetic/synthetic.h \
 	runtime/tools/synthetic/weight_fill.c
 
-# Image files: what ft-run alone needs libraries for.
+# Image files: what only the tools that read samples need libraries for.
 noinst_LTLIBRARIES += runtime/libimages.la
 runtime_libimages_la_SOURCES = \
+	runtime/data/image_files/image_dataset.c runtime/data/image_files/image_dataset.h \
+	runtime/data/image_files/image_list.c runtime/data/image_files/image_list.h \
 	runtime/data/images/decode.c \
 	runtime/data/images/decoder.h \
 	runtime/data/images/image.c runtime/data/images/image.h \
@@ -255,7 +258,6 @@ ft_run_SOURCES = \
 	runtime/tools/run/tasks/answers.c runtime/tools/run/tasks/entities.c runtime/tools/run/tasks/masks.c \
 	runtime/tools/run/tasks/task.c runtime/tools/run/tasks/task.h \
 	runtime/tools/run/generate.c \
-	runtime/tools/run/images.c runtime/tools/run/images.h \
 	runtime/tools/run/interrupt.c runtime/tools/run/interrupt.h \
 	runtime/tools/run/options.c \
 	runtime/tools/run/encode_text.c runtime/tools/run/encode_text.h \
@@ -295,7 +297,7 @@ ft_eval_SOURCES = \
 	runtime/tools/eval/judge.c \
 	runtime/tools/eval/tokens.c \
 	runtime/tools/eval/ft-eval.c
-ft_eval_LDADD = runtime/libtools.la $(tool_libs)
+ft_eval_LDADD = runtime/libimages.la runtime/libtools.la $(tool_libs)
 bin_ft_eval_SOURCES = $(ft_eval_SOURCES)
 bin_ft_eval_LDADD = $(ft_eval_LDADD)
 bin_ft_eval_LDFLAGS = $(installed_ldflags)
@@ -345,6 +347,7 @@ EXTRA_DIST += \
 	runtime/cli/README.md \
 	runtime/container/README.md \
 	runtime/data/README.md \
+	runtime/data/image_files/README.md \
 	runtime/data/images/README.md \
 	runtime/data/texts/README.md \
 	runtime/families/README.md \

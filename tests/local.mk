@@ -5,7 +5,7 @@
 
 # What programs here are linked with unless they say otherwise: archives, so that tests reach everything
 # and each takes only what it names.
-LDADD = tests/lib/libtest.a convert/libconvert.la calibrate/libcalibrate.la runtime/libtools.la \
+LDADD = tests/lib/libtest.a convert/libconvert.la calibrate/libcalibrate.la runtime/libimages.la runtime/libtools.la \
 	runtime/libcore.la
 AM_DEFAULT_SOURCE_EXT = -t.c
 
@@ -217,7 +217,6 @@ tests_cuda_wgmma_t_SOURCES = tests/cuda/wgmma-t.c $(gpu)
 tests_cuda_ops_ops_t_SOURCES = tests/cuda/ops/ops-t.c tests/cuda/ops/ops.c tests/cuda/ops/ops.h \
 	tests/cuda/ops/ops-counts.c tests/cuda/ops/ops-images.c tests/cuda/ops/ops-linear.c tests/cuda/ops/ops-elementwise.c tests/cuda/ops/ops-rows.c \
 	$(chip)
-tests_datasets_image_t_LDADD = runtime/libimages.la $(LDADD)
 tests_model_memory_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
 	-Wl,--wrap=reallocarray,--wrap=aligned_alloc,--wrap=open_memstream
 tests_calibrate_method_t_SOURCES = tests/calibrate/method-t.c tests/lib/amax_inputs.c tests/lib/amax_inputs.h
@@ -243,6 +242,7 @@ sh_tests = \
 	tests/build/harness.sh \
 	tests/tools/image_bounds.sh \
 	tests/tools/images.sh \
+	tests/tools/images_labels.sh \
 	tests/tools/inspect.sh \
 	tests/build/install.sh \
 	tests/build/layering.sh \
@@ -348,7 +348,6 @@ tests_fuzz_dataset_t_SOURCES = tests/fuzz/dataset.c $(fuzz_common)
 tests_fuzz_dataset_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_image_t_SOURCES = tests/fuzz/image.c $(fuzz_common)
 tests_fuzz_image_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_image_t_LDADD = runtime/libimages.la $(LDADD)
 tests_fuzz_languages_t_SOURCES = tests/fuzz/languages.c $(fuzz_common)
 tests_fuzz_languages_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_jinja_t_SOURCES = tests/fuzz/jinja.c $(fuzz_common)

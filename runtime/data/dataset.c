@@ -20,6 +20,21 @@ size_t ft_dataset_pixel_count(const ft_dataset *dataset)
     return (size_t) (dataset->image[0] * dataset->image[1] * dataset->image[2]);
 }
 
+bool ft_dataset_has_images(const ft_dataset *dataset)
+{
+    return dataset->pixels != NULL || dataset->reader.read != NULL;
+}
+
+ft_status ft_dataset_read_pixels(const ft_dataset *dataset, size_t row, float *out, ft_error *err)
+{
+    size_t pixels = ft_dataset_pixel_count(dataset);
+    const ft_pixel_reader *reader = &dataset->reader;
+    if (dataset->pixels == NULL)
+        return reader->read(reader->user, dataset->first + row, out, err);
+    memcpy(out, dataset->pixels + row * pixels, pixels * sizeof *out);
+    return FT_OK;
+}
+
 ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows)
 {
     size_t skipped = first * dataset->cols, targets = first * dataset->target_cols;
@@ -38,6 +53,8 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
         .pixels = dataset->pixels == NULL
                       ? NULL
                       : dataset->pixels + first * ft_dataset_pixel_count(dataset),
+        .reader = dataset->reader,
+        .first = dataset->first + first,
         .image = { dataset->image[0], dataset->image[1], dataset->image[2] },
         .target_cols = dataset->target_cols,
         .target_ids = dataset->target_ids == NULL ? NULL : dataset->target_ids + targets,
@@ -123,15 +140,32 @@ static ft_status set_input(ft_session *session, const char *name, int32_t *numbe
     return numbers == NULL ? FT_OK : ft_session_set(session, name, &tensor, err);
 }
 
-static ft_status set_pixel_values(ft_session *session, const ft_dataset *d, ft_error *err)
+static ft_status set_pixel_values(ft_session *session, const ft_dataset *d, float *pixels,
+                                  ft_error *err)
 {
     const ft_tensor tensor = {
         .dtype = FT_F32,
         .ndim = 4,
         .dim = { (int64_t) d->rows, d->image[0], d->image[1], d->image[2] },
-        .data = d->pixels,
+        .data = pixels,
     };
     return ft_session_set(session, FT_PIXEL_VALUES, &tensor, err);
+}
+
+/* The session copies the pixels of the batch. */
+static ft_status set_read_pixels(ft_session *session, const ft_dataset *d, ft_error *err)
+{
+    size_t pixels = ft_dataset_pixel_count(d), all;
+    float *batch = ft_checked_mul(d->rows, pixels, &all) ? ft_calloc(all, sizeof *batch) : NULL;
+    if (batch == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a batch of %zu images", d->rows);
+    ft_status status = FT_OK;
+    for (size_t row = 0; row < d->rows && status == FT_OK; row++)
+        status = ft_dataset_read_pixels(d, row, batch + row * pixels, err);
+    if (status == FT_OK)
+        status = set_pixel_values(session, d, batch, err);
+    free(batch);
+    return status;
 }
 
 ft_status ft_dataset_set_inputs(const ft_dataset *dataset, size_t first, size_t count,
@@ -139,7 +173,9 @@ ft_status ft_dataset_set_inputs(const ft_dataset *dataset, size_t first, size_t 
 {
     ft_dataset d = ft_dataset_slice(dataset, first, count);
     if (d.pixels != NULL)
-        return set_pixel_values(session, &d, err);
+        return set_pixel_values(session, &d, d.pixels, err);
+    if (ft_dataset_has_images(&d))
+        return set_read_pixels(session, &d, err);
     FT_TRY(set_input(session, "input_ids", d.ids, d.rows, d.cols, err));
     FT_TRY(set_input(session, "attention_mask", d.mask, d.rows, d.cols, err));
     FT_TRY(set_input(session, "token_type_ids", d.types, d.rows, d.cols, err));
@@ -149,6 +185,8 @@ ft_status ft_dataset_set_inputs(const ft_dataset *dataset, size_t first, size_t 
 
 void ft_dataset_fini(ft_dataset *dataset)
 {
+    if (dataset->reader.close != NULL)
+        dataset->reader.close(dataset->reader.user);
     free(dataset->ids);
     free(dataset->pixels);
     free(dataset->mask);

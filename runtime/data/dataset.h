@@ -11,6 +11,17 @@
 #pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
 
 /*
+ * Reads the pixel values of one image at a time, so that memory holds those of a batch: `read`
+ * writes [channels, height, width] floats of row `row`, also from several threads at once; `close`
+ * frees `user`. Zero-initialized means none.
+ */
+typedef struct ft_pixel_reader {
+    ft_status (*read)(const void *user, size_t row, float *out, ft_error *err);
+    void (*close)(void *user);
+    void *user;
+} ft_pixel_reader;
+
+/*
  * Matrices [rows, cols]; the tokens of a row are where its mask is not 0. For images, which have
  * neither ids nor a mask, rows are images and cols is the sequence length of an image.
  */
@@ -25,8 +36,10 @@ typedef struct ft_dataset {
         *float_labels; /* [rows, float_label_cols]: multi-label or regression labels; NULL: none */
     int32_t *token_labels; /* [rows, cols] of models with a head for tokens; -1: ignored */
     int32_t *span_labels;  /* [2, rows] of question answering: positions of start and end */
-    bool has_mask;     /* the file has a mask or lengths; else all are tokens */
-    float *pixels;     /* [rows, channels, height, width]; NULL for texts */
+    bool has_mask;         /* the file has a mask or lengths; else all are tokens */
+    float *pixels; /* [rows, channels, height, width]; NULL for texts, or if `reader` has them */
+    ft_pixel_reader reader; /* of images that are not in memory */
+    size_t first;           /* its row that is row 0 here */
     int64_t image[3];
 
     /* Decoder inputs of an encoder-decoder; NULL: none. */
@@ -66,8 +79,11 @@ FT_MUST_USE ft_status ft_dataset_read_chunked(ft_dataset *out, const char *path,
 /* At most `rows` rows from `first` on: a view, which must not be freed. */
 ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows);
 
-/* Number of elements of an image. */
+/* Whether rows are images; the number of elements of one; and those of a row, which are copied. */
+bool ft_dataset_has_images(const ft_dataset *dataset);
 size_t ft_dataset_pixel_count(const ft_dataset *dataset);
+FT_MUST_USE ft_status ft_dataset_read_pixels(const ft_dataset *dataset, size_t row, float *out,
+                                             ft_error *err);
 
 /*
  * Number of tokens that a forward pass has for one row, the larger of source and target, and for

@@ -32,16 +32,6 @@ static const json_t *find_labels(const ft_example *example)
     return found;
 }
 
-static int32_t index_of_name(const ft_model *model, const char *name)
-{
-    for (int32_t i = 0; i < model->config.labels; i++) {
-        const char *label = ft_model_label(model, i);
-        if (label != NULL && strcmp(label, name) == 0)
-            return i;
-    }
-    return -1;
-}
-
 /* A label by name or by index. */
 static ft_status read_label(const source *from, const json_t *value, int32_t *label)
 {
@@ -49,7 +39,7 @@ static ft_status read_label(const source *from, const json_t *value, int32_t *la
     const ft_config *config = &from->model->config;
     int64_t index = -1;
     if (json_is_string(value))
-        index = index_of_name(from->model, json_string_value(value));
+        index = ft_model_find_label(from->model, json_string_value(value), 0);
     else if (json_is_integer(value))
         index = json_integer_value(value);
     *label = (int32_t) index;

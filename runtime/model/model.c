@@ -381,6 +381,16 @@ const char *ft_model_label(const ft_model *model, int32_t index)
     return json_string_value(json_object_get(model->labels, key));
 }
 
+int32_t ft_model_find_label(const ft_model *model, const char *name, int32_t first)
+{
+    for (int32_t i = first; i < model->config.labels; i++) {
+        const char *label = ft_model_label(model, i);
+        if (label != NULL && strcmp(label, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
 ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
 {
     FT_REQUIRE(model, err);

@@ -105,6 +105,9 @@ FT_MUST_USE ft_status ft_model_from_weights(ft_model **out, const ft_model_parts
                                             const ft_model_options *options,
                                             const ft_quant_config *quant, ft_error *err);
 
+/* The index of the label with that name in id2label, at least `first`; -1: none has it. */
+int32_t ft_model_find_label(const ft_model *model, const char *name, int32_t first);
+
 #pragma GCC visibility pop
 
 #endif

@@ -76,7 +76,10 @@ type_in Translation
 
 quietly "$make_checkpoint" vit VIT
 ln -s VIT/reference.safetensors pixels.safetensors
-cp "$FT_SRCDIR"/tests/golden/images/gray.jpg .
+mkdir -p photos test/LABEL_1
+for folder in . photos test/LABEL_1; do
+    cp "$FT_SRCDIR"/tests/golden/images/gray.jpg $folder
+done
 if grep -q 'define HAVE_LIBJPEG' "$FT_BUILDDIR/config.h"; then
     type_in Images
 else

@@ -86,6 +86,18 @@ starved 47 'ft-run with a decoder' \
     "$FT_BUILDDIR/ft-run" -t 1 -i llama.ft --json --max-new-tokens 4 ab cd
 starved 47 'ft-eval' "$FT_BUILDDIR/ft-eval" -t 1 -i bert.ft --against bert.ft \
     -d samples.safetensors --json
+if grep -q 'define HAVE_LIBPNG' "$FT_BUILDDIR/config.h"; then
+    quietly "$FT_BUILDDIR/tests/programs/make-checkpoint" vit vit
+    quietly "$convert" -q -i vit -o vit.ft
+    mkdir -p images/LABEL_1 images/2
+    cp "$FT_SRCDIR/tests/golden/images/rgb.png" images/LABEL_1
+    cp "$FT_SRCDIR/tests/golden/images/bits.png" images/2
+    starved 97 'ft-calibrate with images' \
+        "$calibrate" -q -t 1 -i vit.ft --image images -o written/int8.ft
+    starved 31 'ft-eval with images' "$FT_BUILDDIR/ft-eval" -t 1 -i vit.ft --image images --json
+else
+    skip 'this build has no libpng'
+fi
 set -- "$FT_BUILDDIR/ft-bench" -t 1 -i bert.ft -r 1 --ops -b 1 -l 8 --json
 starved 47 'ft-bench --roofline' "$@" --roofline 1,1,1,1
 starved 149 'ft-bench' "$@"

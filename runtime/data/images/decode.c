@@ -14,17 +14,56 @@
 #include <stdio.h>
 #include <string.h>
 
-static ft_status decode_format(ft_image_source *from)
+typedef ft_status (*decode_fn)(ft_image_source *from);
+
+static ft_status find_decoder(ft_image_source *from, decode_fn *out)
 {
     size_t got;
+    *out = NULL;
     FT_TRY(ft_image_source_read(from, from->signature, FT_IMAGE_SIGNATURE, &got));
     bool complete = got == FT_IMAGE_SIGNATURE;
     if (complete && memcmp(from->signature, "\x89PNG\r\n\x1a\n", 8) == 0)
-        return ft_image_decode_png(from);
-    if (complete && memcmp(from->signature, "\xff\xd8\xff", 3) == 0)
-        return ft_image_decode_jpeg(from);
+        *out = ft_image_decode_png;
+    else if (complete && memcmp(from->signature, "\xff\xd8\xff", 3) == 0)
+        *out = ft_image_decode_jpeg;
+    if (*out != NULL)
+        return FT_OK;
     return ft_fail(from->err, FT_EUNSUPPORTED, "%s: is neither a PNG nor a JPEG image",
                    from->label);
+}
+
+static ft_status decode_format(ft_image_source *from)
+{
+    decode_fn decode;
+    FT_TRY(find_decoder(from, &decode));
+    return decode(from);
+}
+
+/* Without its library, the decoder of a format only fails, and says why. */
+static bool is_missing(decode_fn decode)
+{
+    bool missing = false;
+#ifndef HAVE_LIBPNG
+    missing |= decode == ft_image_decode_png;
+#endif
+#ifndef HAVE_LIBJPEG
+    missing |= decode == ft_image_decode_jpeg;
+#endif
+    (void) decode;
+    return missing;
+}
+
+ft_status ft_image_check(const char *path, ft_error *err)
+{
+    decode_fn decode;
+    ft_image_source from = { .file = fopen(path, "rb"), .label = path, .err = err };
+    if (from.file == NULL)
+        return ft_fail_errno(err, "%s: cannot open", path);
+    ft_status status = find_decoder(&from, &decode);
+    if (status == FT_OK && is_missing(decode))
+        status = decode(&from);
+    fclose(from.file);
+    return status;
 }
 
 /* Decode a file and close it. */

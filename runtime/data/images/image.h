@@ -26,6 +26,9 @@ enum {
     FT_IMAGE_MAX_MEMORY = 224 << 20,
 };
 
+/* Whether the file begins as a PNG or JPEG that this build reads; errors as below. */
+FT_MUST_USE ft_status ft_image_check(const char *path, ft_error *err);
+
 /* Decode a file. Errors name it; FT_EUNSUPPORTED for formats other than PNG and JPEG. */
 FT_MUST_USE ft_status ft_image_read(ft_image *out, const char *path, ft_error *err);
 

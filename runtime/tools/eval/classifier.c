@@ -119,7 +119,7 @@ static bool same_images(const ft_config *a, const ft_config *b)
 }
 
 /* Both models must accept the same rows. */
-static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model *model,
+static ft_status read_data(ft_eval_samples *out, const ft_eval *eval, const ft_model *model,
                            const ft_model *other, ft_error *err)
 {
     if (other != NULL && other->config.labels != model->config.labels)
@@ -136,29 +136,33 @@ static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model 
     if (other != NULL && !same_images(&model->config, &other->config))
         return ft_fail(err, FT_ESHAPE, "%s: expects another image size than %s", other->path,
                        model->path);
-    FT_TRY(ft_eval_read_samples(out, eval, model, err));
-    if (ft_dataset_has_labels(out) || other != NULL)
+    FT_TRY(ft_eval_samples_read(out, eval, model, err));
+    if (ft_dataset_has_labels(&out->data) || other != NULL)
         return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: no labels; add labels or use --against", eval->data);
+    return ft_fail(err, FT_EFORMAT, "%s: no labels; %s or use --against", eval->data,
+                   eval->images.count > 0
+                       ? "put the images of each class into a folder with its name"
+                       : "add labels");
 }
 
 ft_status ft_eval_classes(ft_eval_result *out, const ft_eval *eval, const ft_model *model,
                           const ft_model *other, ft_error *err)
 {
-    ft_dataset data = { 0 };
+    ft_eval_samples samples = { .data = { .rows = 0 } };
+    const ft_dataset *data = &samples.data;
     model_reader this = { 0 }, that = { 0 };
-    ft_status status = read_data(&data, eval, model, other, err);
+    ft_status status = read_data(&samples, eval, model, other, err);
     if (status == FT_OK)
-        status = ft_eval_result_init(out, data.rows, other != NULL, err);
+        status = ft_eval_result_init(out, data->rows, other != NULL, err);
     if (status == FT_OK)
-        status = ft_metric_accumulator_init(&out->metrics, &model->config, data.rows, err);
+        status = ft_metric_accumulator_init(&out->metrics, &model->config, data->rows, err);
     if (status == FT_OK)
-        status = ft_metric_accumulator_init(&out->against, &model->config, data.rows, err);
+        status = ft_metric_accumulator_init(&out->against, &model->config, data->rows, err);
     if (status == FT_OK) {
         out->classifies = true;
-        out->tokens = ft_dataset_tokens(&data);
-        status = score_all(out, &this, &that, &data, eval, model, other, err);
-        out->count = data.rows;
+        out->tokens = ft_dataset_tokens(data);
+        status = score_all(out, &this, &that, data, eval, model, other, err);
+        out->count = data->rows;
     }
     if (status == FT_OK)
         status = ft_metric_accumulator_finish(&out->metrics, err);
@@ -166,6 +170,6 @@ ft_status ft_eval_classes(ft_eval_result *out, const ft_eval *eval, const ft_mod
         status = ft_metric_accumulator_finish(&out->against, err);
     close_reader(&this);
     close_reader(&that);
-    ft_dataset_fini(&data);
+    ft_eval_samples_fini(&samples);
     return status;
 }

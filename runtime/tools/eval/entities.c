@@ -41,12 +41,7 @@ static int32_t find_label(const ft_model *model, const char *prefix, const char 
 {
     char tag[TAG];
     snprintf(tag, sizeof tag, "%s%s", prefix, label);
-    for (int32_t i = 0; i < model->config.labels; i++) {
-        const char *name = ft_model_label(model, i);
-        if (name != NULL && strcmp(name, tag) == 0)
-            return i;
-    }
-    return -1;
+    return ft_model_find_label(model, tag, 0);
 }
 
 /* The label of a token of an entity: with the wanted prefix, else as the model has it; -1: none. */

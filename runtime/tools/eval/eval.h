@@ -6,6 +6,8 @@
 #ifndef FT_RUNTIME_TOOLS_EVAL_EVAL_H
 #define FT_RUNTIME_TOOLS_EVAL_EVAL_H
 
+#include "runtime/cli/image_options.h"
+#include "runtime/data/image_files/image_list.h"
 #include "runtime/data/model_texts.h"
 #include "runtime/model/model.h"
 #include "runtime/scores/class_metrics.h"
@@ -14,8 +16,9 @@
 /* The command line. */
 typedef struct ft_eval {
     const char *input, *against;
-    const char *data;     /* the file of samples, for messages also that of texts */
-    ft_text_source texts; /* path NULL: the samples are tensors */
+    const char *data;      /* the samples; in messages also texts, or the first image */
+    ft_text_source texts;  /* path NULL: the samples are no texts */
+    ft_image_paths images; /* files and folders that the samples are; none: they are no images */
     ft_model_options model;
     int threads;
     int64_t context, chunk; /* 0: not given */
@@ -77,9 +80,16 @@ double ft_eval_perplexity(const ft_eval_result *result);
 double ft_eval_mean_kl(const ft_eval_result *result);
 double ft_eval_kl_quantile(ft_eval_result *result, double quantile);
 
-/* Read the samples: tensors, or texts. */
-FT_MUST_USE ft_status ft_eval_read_samples(ft_dataset *out, const ft_eval *eval,
+/* Samples, and the files of images, which the dataset reads when it needs them. */
+typedef struct ft_eval_samples {
+    ft_image_list images;
+    ft_dataset data;
+} ft_eval_samples;
+
+/* Read the samples: tensors, texts or images. Free them also after a failure. */
+FT_MUST_USE ft_status ft_eval_samples_read(ft_eval_samples *out, const ft_eval *eval,
                                            const ft_model *model, ft_error *err);
+void ft_eval_samples_fini(ft_eval_samples *samples);
 
 /* Evaluate all rows; `other` is the baseline or NULL. */
 FT_MUST_USE ft_status ft_eval_tokens(ft_eval_result *out, const ft_eval *eval,

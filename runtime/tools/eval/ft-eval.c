@@ -11,6 +11,7 @@
 #include "runtime/model/session.h"
 #include "runtime/cli/class_scores_text.h"
 #include "runtime/tools/eval/eval.h"
+#include "runtime/cli/image_options.h"
 #include "runtime/cli/text_options.h"
 
 #include <math.h>
@@ -24,6 +25,7 @@ static const ft_option options[] = {
       "attention_mask or lengths [N]; for classifiers\n"
       "labels [N], for encoder-decoders labels [N, T]" },
     FT_TEXT_OPTIONS,
+    FT_IMAGE_OPTION,
     { AGAINST, "against", "FILE", "baseline artifact, usually the float one" },
     FT_JSON_OPTION,
     FT_THREADS_OPTION,
@@ -38,7 +40,8 @@ static const ft_option options[] = {
 static const ft_tool tool = {
     .name = "ft-eval",
     .usage = "-i FILE -d FILE [--against FILE] [OPTION]...\n"
-             "-i FILE --text FILE [--against FILE] [OPTION]...",
+             "-i FILE --text FILE [--against FILE] [OPTION]...\n"
+             "-i FILE [--against FILE] [OPTION]... --image FILE...",
     .about = "Measure the perplexity of a decoder or encoder-decoder, the accuracy of a\n"
              "classifier, the F1 of entities or answers, and optionally the KL divergence\n"
              "from a baseline artifact.",
@@ -77,23 +80,39 @@ static void set_option(ft_eval *e, int option, const char *value)
     }
 }
 
+/* Samples are either tensors, texts or images. */
+static void check_samples(ft_eval *e)
+{
+    bool has_texts = e->texts.path != NULL, has_images = e->images.count > 0;
+    int forms = (e->data != NULL) + has_texts + has_images;
+    ft_tool_check_text_options(&tool, &e->texts);
+    if (forms == 0)
+        ft_tool_usage_error(&tool, "no data given: use -d FILE, --text FILE or --image FILE");
+    if (forms > 1)
+        ft_tool_usage_error(&tool, "give either -d FILE, --text FILE or --image FILE");
+    if (e->context > 0 && has_texts)
+        ft_tool_usage_error(&tool, "--ctx splits the rows of -d: texts have --max-length");
+    if (e->context > 0 && has_images)
+        ft_tool_usage_error(&tool, "--ctx splits the rows of -d: images have one length");
+    if (has_texts)
+        e->data = e->texts.path;
+    if (has_images)
+        e->data = e->images.path[0];
+}
+
 static void parse(ft_eval *e, int argc, char **argv)
 {
     const char *value;
     for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
-        set_option(e, option, value);
+        if (option == FT_OPTION_IMAGE)
+            ft_tool_image_option(&tool, &e->images, value, argc);
+        else
+            set_option(e, option, value);
+    ft_tool_image_operands(&tool, &e->images, argc, argv);
     ft_tool_check_no_operands(&tool, argc, argv);
     if (e->input == NULL)
         ft_tool_usage_error(&tool, "no artifact given: use -i FILE");
-    ft_tool_check_text_options(&tool, &e->texts);
-    if (e->data == NULL && e->texts.path == NULL)
-        ft_tool_usage_error(&tool, "no data given: use -d FILE or --text FILE");
-    if (e->data != NULL && e->texts.path != NULL)
-        ft_tool_usage_error(&tool, "give either -d FILE or --text FILE");
-    if (e->context > 0 && e->texts.path != NULL)
-        ft_tool_usage_error(&tool, "--ctx splits the rows of -d: texts have --max-length");
-    if (e->texts.path != NULL)
-        e->data = e->texts.path;
+    check_samples(e);
 }
 
 /* ---- Printing ----------------------------------------------------------------------------- */
@@ -215,6 +234,10 @@ static ft_status score_task(ft_eval_result *out, const ft_eval *e, const ft_mode
 {
     const char *what;
     task_fn evaluate = find_task(model->config.head, &what);
+    if (ft_config_is_vision(&model->config))
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: has no classes, and embeddings of images are not evaluated",
+                       model->path);
     if (evaluate == NULL)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: %s are not evaluated", model->path, what);
     if (other != NULL)
@@ -271,5 +294,7 @@ int main(int argc, char **argv)
     ft_eval e = { 0 };
     ft_error err;
     parse(&e, argc, argv);
-    return ft_tool_exit_status(&tool, run(&e, &err) == FT_OK ? 0 : ft_tool_error(&tool, err.text));
+    int status = run(&e, &err) == FT_OK ? 0 : ft_tool_error(&tool, err.text);
+    ft_image_paths_free(&e.images);
+    return ft_tool_exit_status(&tool, status);
 }

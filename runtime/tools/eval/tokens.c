@@ -27,7 +27,7 @@ typedef struct model_reader {
 
 typedef struct job {
     ft_eval_result *out;
-    ft_dataset data;
+    ft_eval_samples samples;
     model_reader this, other;
     ft_prediction_score *prediction; /* [tokens of a batch] */
     ft_progress_line line;
@@ -98,8 +98,9 @@ static ft_status score_all(job *j, ft_error *err)
     j->prediction = ft_calloc(j->this.session->limits.tokens, sizeof *j->prediction);
     if (j->prediction == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for the scores of a batch");
-    bool pairs = j->data.target_ids != NULL;
-    size_t total = pairs ? ft_dataset_target_tokens(&j->data) : ft_dataset_source_tokens(&j->data);
+    bool pairs = j->samples.data.target_ids != NULL;
+    size_t total = pairs ? ft_dataset_target_tokens(&j->samples.data)
+                         : ft_dataset_source_tokens(&j->samples.data);
     ft_progress_begin(&j->line, "evaluating", "tokens", false);
     for (size_t done = 0;; done += j->this.scored.count) {
         ft_progress_update(&j->line, done, total);
@@ -120,14 +121,14 @@ static ft_status read_pairs(job *j, const ft_eval *eval, const ft_model *model, 
                        "%s: --ctx applies to decoders, but this is an encoder-decoder, whose "
                        "pairs are not split",
                        model->path);
-    FT_TRY(ft_dataset_read(&j->data, eval->data, model, err));
-    if (j->data.target_labels != NULL)
+    FT_TRY(ft_eval_samples_read(&j->samples, eval, model, err));
+    if (j->samples.data.target_labels != NULL)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT,
                    "%s: no labels: for the encoder-decoder %s the data must contain labels "
                    "[%zu, T], the target tokens of each row of input_ids, padded with -100, and of "
                    "the shape of decoder_input_ids, if given",
-                   eval->data, model->path, j->data.rows);
+                   eval->data, model->path, j->samples.data.rows);
 }
 
 static ft_status read_data(job *j, const ft_eval *eval, const ft_model *model, ft_error *err)
@@ -138,9 +139,9 @@ static ft_status read_data(job *j, const ft_eval *eval, const ft_model *model, f
         return ft_fail(err, FT_ELIMIT,
                        "%s: a context of %lld tokens, but the model has %d positions", model->path,
                        (long long) eval->context, model->config.positions);
-    return eval->context > 0
-               ? ft_dataset_read_chunked(&j->data, eval->data, model, (size_t) eval->context, err)
-               : ft_eval_read_samples(&j->data, eval, model, err);
+    return eval->context > 0 ? ft_dataset_read_chunked(&j->samples.data, eval->data, model,
+                                                       (size_t) eval->context, err)
+                             : ft_eval_samples_read(&j->samples, eval, model, err);
 }
 
 static ft_status work(job *j, const ft_eval *eval, const ft_model *model, const ft_model *other,
@@ -151,16 +152,17 @@ static ft_status work(job *j, const ft_eval *eval, const ft_model *model, const 
                        other->path, other->config.vocabulary, model->path,
                        model->config.vocabulary);
     FT_TRY(read_data(j, eval, model, err));
-    FT_TRY(ft_eval_result_init(j->out, j->data.rows, other != NULL, err));
-    j->out->tokens = ft_dataset_source_tokens(&j->data) + ft_dataset_target_tokens(&j->data);
-    FT_TRY(open_reader(&j->this, eval, model, &j->data, err));
-    FT_TRY(open_reader(&j->other, eval, other, &j->data, err));
+    FT_TRY(ft_eval_result_init(j->out, j->samples.data.rows, other != NULL, err));
+    j->out->tokens =
+        ft_dataset_source_tokens(&j->samples.data) + ft_dataset_target_tokens(&j->samples.data);
+    FT_TRY(open_reader(&j->this, eval, model, &j->samples.data, err));
+    FT_TRY(open_reader(&j->other, eval, other, &j->samples.data, err));
     FT_TRY(score_all(j, err));
     if (j->out->count > 0)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: %s: there is nothing to predict", eval->data,
-                   j->data.target_labels != NULL ? "labels are all padding"
-                                                 : "no row has two tokens");
+                   j->samples.data.target_labels != NULL ? "labels are all padding"
+                                                         : "no row has two tokens");
 }
 
 ft_status ft_eval_tokens(ft_eval_result *out, const ft_eval *eval, const ft_model *model,
@@ -171,7 +173,7 @@ ft_status ft_eval_tokens(ft_eval_result *out, const ft_eval *eval, const ft_mode
     ft_progress_end(&j.line);
     close_reader(&j.this);
     close_reader(&j.other);
-    ft_dataset_fini(&j.data);
+    ft_eval_samples_fini(&j.samples);
     free(j.prediction);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/image_files/image_dataset.h"
 #include "runtime/base/clock.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -13,7 +14,6 @@
 #include "runtime/cli/class_scores_text.h"
 #include "runtime/tools/run/results.h"
 #include "runtime/tools/run/run.h"
-#include "runtime/tools/run/images.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +34,7 @@ typedef struct job {
     ft_task_rows rows;
     char **titles;                /* [texts.count]: owned */
     const char *const *row_title; /* label of each row: a text or an image path; NULL: -d */
+    ft_image_list images;
     ft_dataset dataset;
     char *names;               /* a copy of --outputs, split at commas */
     const char **output_names; /* distinct names of outputs */
@@ -113,14 +114,21 @@ static ft_status read_texts(job *j, ft_error *err)
     return encode_texts(j, err);
 }
 
+static ft_status list_images(job *j, ft_error *err)
+{
+    const char *output = j->run->output;
+    FT_TRY(ft_image_list_read(&j->images, j->run->images.path, j->run->images.count, err));
+    for (size_t i = 0; output != NULL && i < j->images.count; i++)
+        FT_TRY(ft_path_check_not_input(output, j->images.path[i], err));
+    j->row_title = (const char *const *) j->images.path;
+    return ft_dataset_from_images(&j->dataset, &j->images, j->model, err);
+}
+
 static ft_status read_inputs(job *j, ft_error *err)
 {
     if (j->run->data != NULL)
         return ft_dataset_read(&j->dataset, j->run->data, j->model, err);
-    if (j->run->num_images == 0)
-        return read_texts(j, err);
-    j->row_title = j->run->image;
-    return ft_images_read(&j->dataset, j->model, j->run->image, j->run->num_images, err);
+    return j->run->images.count > 0 ? list_images(j, err) : read_texts(j, err);
 }
 
 /* A batch must hold the longest sequence, and the KV cache a full batch. */
@@ -187,6 +195,7 @@ static void job_fini(job *j)
     ft_metric_accumulator_fini(&j->metrics);
     ft_session_close(j->session);
     ft_dataset_fini(&j->dataset);
+    ft_image_list_fini(&j->images);
     for (size_t i = 0; j->titles != NULL && i < j->texts.count; i++)
         free(j->titles[i]);
     free(j->titles);
@@ -366,7 +375,7 @@ static ft_status run_batches(job *j, ft_atomic_file *output, ft_error *err)
 
 static ft_status work(job *j, ft_atomic_file *output, ft_error *err)
 {
-    bool reads_texts = j->run->data == NULL && j->run->num_images == 0;
+    bool reads_texts = j->run->data == NULL && j->run->images.count == 0;
     bool reports = output == NULL && j->run->outputs == NULL && j->run->num_keep == 0;
     j->task = reads_texts && reports ? ft_task_of(j->model->config.head) : NULL;
     FT_TRY(read_inputs(j, err));

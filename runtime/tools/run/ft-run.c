@@ -21,7 +21,7 @@ static ft_status open_output(ft_atomic_file **out, const ft_run *run, ft_error *
 static bool is_single_run(const ft_run *run, const ft_model *model)
 {
     return !ft_model_generates(model) || run->outputs != NULL || run->num_keep > 0 ||
-           run->num_images > 0;
+           run->images.count > 0;
 }
 
 /* Options for embeddings: the model must have one, that prompt, and so many values. */

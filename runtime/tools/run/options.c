@@ -17,7 +17,6 @@
 enum {
     KEEP = FT_LONG_ONLY,
     TEXT,
-    IMAGE,
     WHOLE_FILE,
     TRUNCATE,
     PAIRS,
@@ -73,8 +72,7 @@ static const ft_option options[] = {
       "attention_mask, lengths [N], token_type_ids,\n"
       "labels [N]; of images pixel_values [N, C, H, W]" },
     { TEXT, "text", "FILE", "read one text per line; - is standard input" },
-    { IMAGE, "image", "FILE...",
-      "a PNG or JPEG image; may be repeated, further files\nmay follow without --image" },
+    FT_IMAGE_OPTION,
     { WHOLE_FILE, "whole", NULL, "the whole file is one text" },
     { 'o', "output", "FILE", "write the results to this safetensors file" },
     { 'f', "force", NULL, "replace the output file" },
@@ -396,9 +394,6 @@ static void set_common_option(ft_run *r, int option, const char *value)
     case TEXT:
         r->text = value;
         break;
-    case IMAGE:
-        r->image[r->num_images++] = value;
-        break;
     case PAIRS:
         r->texts.pairs = true;
         break;
@@ -444,20 +439,20 @@ static void refuse_overwriting_inputs(const ft_run *r)
     refuse_overwrite(r->output, r->data);
     if (r->text != NULL && strcmp(r->text, "-") != 0)
         refuse_overwrite(r->output, r->text);
-    for (size_t i = 0; i < r->num_images; i++)
-        refuse_overwrite(r->output, r->image[i]);
+    for (size_t i = 0; i < r->images.count; i++)
+        refuse_overwrite(r->output, r->images.path[i]);
 }
 
 static void check(const ft_run *r)
 {
     int inputs =
-        (r->data != NULL) + (r->text != NULL) + (r->num_operands > 0) + (r->num_images > 0);
+        (r->data != NULL) + (r->text != NULL) + (r->num_operands > 0) + (r->images.count > 0);
     if (r->input == NULL)
         ft_tool_usage_error(&ft_run_tool, "no artifact given: use -i FILE");
     if (inputs > 1 || (inputs == 0 && !r->chat))
         ft_tool_usage_error(&ft_run_tool,
                             "give either -d FILE, --text FILE, --image FILE or texts");
-    if (r->chat && (r->data != NULL || r->num_images > 0))
+    if (r->chat && (r->data != NULL || r->images.count > 0))
         ft_tool_usage_error(&ft_run_tool, "--chat applies to texts, not to %s",
                             r->data != NULL ? "-d" : "--image");
     if (r->chat && inputs == 0 && (r->json || r->output != NULL))
@@ -475,7 +470,7 @@ static void check(const ft_run *r)
                             r->texts.pairs ? "pairs" : "fields");
     if (r->has_forced_bos && r->languages.target != NULL)
         ft_tool_usage_error(&ft_run_tool, "give either --target-lang or --forced-bos");
-    if (r->prompt_name != NULL && (r->data != NULL || r->num_images > 0))
+    if (r->prompt_name != NULL && (r->data != NULL || r->images.count > 0))
         ft_tool_usage_error(&ft_run_tool, "--prompt-name applies to texts, not to %s",
                             r->data != NULL ? "-d" : "--image");
     if (r->embed && r->chat)
@@ -483,15 +478,6 @@ static void check(const ft_run *r)
     if (r->json && r->jsonl)
         ft_tool_usage_error(&ft_run_tool, "give either --json or --jsonl");
     refuse_overwriting_inputs(r);
-}
-
-/* --image *.png: the operands after it are images too. */
-static void set_images(ft_run *r)
-{
-    for (size_t i = 0; i < r->num_operands && r->num_images > 0; i++)
-        r->image[r->num_images++] = r->operand[i];
-    if (r->num_images > 0)
-        r->num_operands = 0;
 }
 
 /* --date comes before SOURCE_DATE_EPOCH. */
@@ -505,11 +491,10 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
 {
     size_t capacity = (size_t) argc;
     *run = (ft_run){ .keep = ft_calloc(capacity, sizeof *run->keep),
-                     .image = ft_calloc(capacity, sizeof *run->image),
                      .stop = ft_calloc(capacity, sizeof *run->stop),
                      .stop_id = ft_calloc(capacity, sizeof *run->stop_id),
                      .task = { .top = 5 } };
-    if (run->keep == NULL || run->image == NULL || run->stop == NULL || run->stop_id == NULL) {
+    if (run->keep == NULL || run->stop == NULL || run->stop_id == NULL) {
         ft_run_free(run);
         exit(ft_tool_error(&ft_run_tool, "no memory"));
     }
@@ -524,12 +509,14 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
             run->single_run_option = ft_tool_option_name(&ft_run_tool, option);
         else if (set_cache_option(run, option, value))
             run->cache_option = ft_tool_option_name(&ft_run_tool, option);
+        else if (option == FT_OPTION_IMAGE)
+            ft_tool_image_option(&ft_run_tool, &run->images, value, argc);
         else
             set_common_option(run, option, value);
     }
+    ft_tool_image_operands(&ft_run_tool, &run->images, argc, argv);
     run->operand = argv + optind;
     run->num_operands = (size_t) (argc - optind);
-    set_images(run);
     run->session.keep = run->keep;
     run->languages.requires_target = run->data == NULL && !run->has_forced_bos;
     check(run);
@@ -539,7 +526,7 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
 void ft_run_free(ft_run *run)
 {
     free(run->keep);
-    free(run->image);
+    ft_image_paths_free(&run->images);
     free(run->stop);
     free(run->stop_id);
 }

@@ -9,6 +9,7 @@
 #include "runtime/model/model.h"
 #include "runtime/text/translator.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/cli/image_options.h"
 #include "runtime/cli/options.h"
 #include "runtime/cli/progress.h"
 #include "runtime/data/texts/examples.h"
@@ -21,8 +22,7 @@ typedef struct ft_run {
     size_t num_keep;
     char *const *operand;
     size_t num_operands;
-    const char **image; /* [nimage]: --image, then the operands */
-    size_t num_images;
+    ft_image_paths images;
     bool force, json, truncate, verbose;
     bool jsonl;                /* one JSON object a line */
     ft_examples_options texts; /* how --text is read */

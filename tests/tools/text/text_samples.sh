@@ -123,7 +123,7 @@ for m in tokens answers sentences; do
 done
 is 2 '-d and --text exclude each other' \
     "$calibrate" -i classes.ft -d ids.safetensors --text lines.txt -n
-says err 'give either -d FILE or --text FILE' 'the message names both options'
+says err 'give either -d FILE, --text FILE or --image FILE' 'the message names the options'
 is 2 '--pairs needs texts' "$calibrate" -i classes.ft -d ids.safetensors --pairs -n
 says err '--pairs requires --text' 'the message names the missing option'
 quietly "$FT_BUILDDIR/tests/programs/make-checkpoint" translator m2m-untied translator

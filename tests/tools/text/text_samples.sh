@@ -106,6 +106,24 @@ gives spearman -1.0000 'scores in the opposite order correlate negatively'
 is 1 'sentences without scores fail' "$eval" -i sentences.ft --text sentences.txt
 says err 'expected pairs of sentences' 'the message says what is missing'
 
+# ---- Perplexity ---------------------------------------------------------------------------------
+
+# The tokens of this decoder are bytes.  Its rows have 12, 7 and 3 tokens.
+quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 7
+quietly "$convert" -i decoder -o decoder.ft
+printf 'the quick fx\njumps o\nver\n' >decoder.txt
+ids=$(for line in 'the quick fx' 'jumps o     ' 'ver         '; do
+    printf %s "$line" | od -An -v -tu1 | tr -s ' \n' ',,'
+done | tr -d '\n' | sed 's/^,//; s/,,*/,/g; s/,$//')
+quietly "$make_tensors" decoder.st "input_ids:I32:3,12=$ids" lengths:I32:3=12,7,3
+is 0 'a decoder is evaluated on lines of text' "$eval" -i decoder.ft --text decoder.txt --json
+grep -v '"seconds"' out >lines.json
+says lines.json '"predictions": 19' 'a decoder predicts each token of a line but the first'
+matches lines.json '^ *"perplexity": [0-9]' 'a decoder has a perplexity on lines of text'
+quietly "$eval" -i decoder.ft -d decoder.st --json
+grep -v '"seconds"' log >ids.json
+same lines.json ids.json 'lines of text have the perplexity that their token ids have, to the digit'
+
 # ---- Calibration --------------------------------------------------------------------------------
 
 quietly "$make_tensors" ids.safetensors input_ids:I32:2,6=2,6,7,8,9,3,2,10,11,12,13,3

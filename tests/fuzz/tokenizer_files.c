@@ -3,7 +3,8 @@
  * tokenizer.json.
  *
  * The first byte selects a class and one of its files, and the rest is that file. What becomes of it
- * is valid JSON, which the parser of tokenizer.json accepts or refuses with a text.
+ * is valid JSON, which the parser of tokenizer.json accepts or refuses with a text.  What it accepts
+ * encodes a text, of which the charsmap of a seed replaces characters and graphemes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -61,6 +62,16 @@ static void write_file(const char *name, const void *data, size_t size)
     require(fclose(out) == 0);
 }
 
+static void encode(const ft_tokenizer *tokenizer)
+{
+    static const char text[] = "A\u030a un\u00e9able \u5b57\t\u20ac12 <s>a \U0001f600";
+    size_t count;
+    ft_error err = { .text = "" };
+    ft_status status =
+        ft_tokenizer_encode(tokenizer, text, sizeof text - 1, NULL, 0, &count, &err);
+    require(status == FT_OK || (err.text[0] != '\0' && count == 0));
+}
+
 /* Components that the parser lacks, and charsmaps that are none, are refused. */
 static void parse(const ft_json_file *file)
 {
@@ -72,6 +83,8 @@ static void parse(const ft_json_file *file)
         ft_tokenizer_parse(&tokenizer, "tokenizer.json", file->text, file->bytes, &err);
     require(status == FT_OK || err.text[0] != '\0');
     require(strstr(err.text, "not valid JSON") == NULL);
+    if (status == FT_OK)
+        encode(tokenizer);
     ft_tokenizer_close(tokenizer);
 }
 

@@ -74,12 +74,7 @@ ft_status ft_bert_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *cla
 /* Text pairs as RoBERTa's; the mask swallows the space before it. */
 ft_status ft_mpnet_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *class)
 {
-    ft_special_names names = { .unk = "[UNK]",
-                               .bos = "<s>",
-                               .eos = "</s>",
-                               .sep = "</s>",
-                               .cls = "<s>",
-                               .pad = "<pad>",
-                               .mask = "<mask>" };
+    ft_special_names names = ft_roberta_names;
+    names.unk = "[UNK]";
     return build(draft, class, &names, true);
 }

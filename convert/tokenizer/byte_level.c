@@ -71,13 +71,7 @@ ft_status ft_qwen2_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *cl
 
 ft_status ft_roberta_build(ft_tokenizer_draft *draft, const ft_tokenizer_class *class)
 {
-    ft_special_names names = { .unk = "<unk>",
-                               .bos = "<s>",
-                               .eos = "</s>",
-                               .sep = "</s>",
-                               .cls = "<s>",
-                               .pad = "<pad>",
-                               .mask = "<mask>" };
+    ft_special_names names = ft_roberta_names;
     const ft_tokenizer_source *source = draft->source;
     bool prefix, trim;
     FT_TRY(ft_special_names_read(&names, source));

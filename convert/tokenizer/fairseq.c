@@ -92,13 +92,7 @@ static ft_status set_template(ft_tokenizer_draft *draft, const ft_special_names 
 static ft_status build_from(ft_tokenizer_draft *draft, const ft_sentencepiece *model,
                             ft_piece_list *list, const fairseq_form *form)
 {
-    ft_special_names names = { .unk = "<unk>",
-                               .bos = "<s>",
-                               .eos = "</s>",
-                               .sep = "</s>",
-                               .cls = "<s>",
-                               .pad = "<pad>",
-                               .mask = "<mask>" };
+    ft_special_names names = ft_roberta_names;
     FT_TRY(ft_special_names_read(&names, draft->source));
     FT_TRY(ft_special_names_require(draft->source, "unk_token", names.unk));
     FT_TRY(ft_special_names_require(draft->source, "bos_token", names.bos));

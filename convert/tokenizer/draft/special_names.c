@@ -12,6 +12,14 @@
 
 #include <string.h>
 
+const ft_special_names ft_roberta_names = { .unk = "<unk>",
+                                            .bos = "<s>",
+                                            .eos = "</s>",
+                                            .sep = "</s>",
+                                            .cls = "<s>",
+                                            .pad = "<pad>",
+                                            .mask = "<mask>" };
+
 static const struct {
     const char *role;
     size_t offset;

@@ -15,6 +15,9 @@ typedef struct ft_special_names {
     const char *unk, *bos, *eos, *sep, *cls, *pad, *mask;
 } ft_special_names;
 
+/* Those of RoBERTa and XLM-RoBERTa, and with another unk of MPNet. */
+extern const ft_special_names ft_roberta_names;
+
 /*
  * Replace the names of the class, which are set before, by those of the settings. FT_EUNSUPPORTED:
  * a name is longer than FT_SPECIAL_NAME_MAX.

@@ -91,6 +91,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/model/validate.c runtime/model/validate.h \
 	runtime/container/features.c runtime/container/features.h \
 	runtime/data/dataset.c runtime/data/dataset.h runtime/data/dataset_read.c \
+	runtime/data/target_labels.c runtime/data/target_labels.h \
 	runtime/model/devices.c runtime/model/devices.h \
 	runtime/error.c runtime/error.h \
 	runtime/model/fake_quantize.c runtime/model/fake_quantize.h \
@@ -216,6 +217,7 @@ runtime_libtools_la_SOURCES = \
 	runtime/base/characters.h \
 	runtime/data/encoded_examples.c runtime/data/encoded_examples.h \
 	runtime/data/example_labels.c runtime/data/example_labels.h \
+	runtime/data/model_pairs.c runtime/data/model_pairs.h \
 	runtime/data/model_texts.c runtime/data/model_texts.h \
 	runtime/cli/text_options.c runtime/cli/text_options.h \
 	runtime/data/texts/example_json.c runtime/data/texts/example_json.h \

@@ -266,6 +266,7 @@ sh_tests = \
 	tests/tools/tables.sh \
 	tests/tools/text/chat.sh \
 	tests/tools/text/languages.sh \
+	tests/tools/text/pairs.sh \
 	tests/tools/text/text_samples.sh \
 	tests/tools/text/tokenize.sh \
 	tests/tools/text/tokenize_chat.sh \

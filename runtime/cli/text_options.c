@@ -25,19 +25,33 @@ bool ft_tool_text_option(const ft_tool *tool, ft_text_source *source, int option
     case FT_OPTION_MAX_LENGTH:
         source->max_length = ft_tool_int(tool, option, text, 1);
         return true;
+    case FT_OPTION_SOURCE_LANGUAGE:
+        source->languages.source = text;
+        return true;
+    case FT_OPTION_TARGET_LANGUAGE:
+        source->languages.target = text;
+        return true;
     default:
         return false;
     }
 }
 
+/* An option that needs --text; NULL: none is given. */
+static const char *option_of_texts(const ft_text_source *source)
+{
+    return source->format.pairs               ? "pairs"
+           : source->format.fields != NULL    ? "fields"
+           : source->format.whole_file        ? "whole"
+           : source->max_length > 0           ? "max-length"
+           : source->languages.source != NULL ? "source-lang"
+           : source->languages.target != NULL ? "target-lang"
+                                              : NULL;
+}
+
 void ft_tool_check_text_options(const ft_tool *tool, const ft_text_source *source)
 {
     const ft_examples_options *format = &source->format;
-    const char *needing = format->pairs            ? "pairs"
-                          : format->fields != NULL ? "fields"
-                          : format->whole_file     ? "whole"
-                          : source->max_length > 0 ? "max-length"
-                                                   : NULL;
+    const char *needing = option_of_texts(source);
     if (source->path == NULL && needing != NULL)
         ft_tool_usage_error(tool, "--%s requires --text", needing);
     if (format->whole_file && (format->pairs || format->fields != NULL))

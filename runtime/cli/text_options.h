@@ -15,6 +15,8 @@ enum {
     FT_OPTION_FIELDS,
     FT_OPTION_WHOLE,
     FT_OPTION_MAX_LENGTH,
+    FT_OPTION_SOURCE_LANGUAGE,
+    FT_OPTION_TARGET_LANGUAGE,
 };
 
 /* Rows of a tool's table. */
@@ -27,10 +29,14 @@ enum {
           "read JSON Lines: the member with the text, or the\n"                                    \
           "two with a pair, separated by a comma" },                                               \
         { FT_OPTION_WHOLE, "whole", NULL, "the whole file is one text" },                          \
+        { FT_OPTION_MAX_LENGTH, "max-length", "N",                                                 \
+          "truncate texts to N tokens; default the length that\n"                                  \
+          "the model was made for" },                                                              \
+        { FT_OPTION_SOURCE_LANGUAGE, "source-lang", "NAME",                                        \
+          "of translators: the language of the first texts" },                                     \
     {                                                                                              \
-        FT_OPTION_MAX_LENGTH, "max-length", "N",                                                   \
-            "truncate texts to N tokens; default the length that\n"                                \
-            "the model was made for"                                                               \
+        FT_OPTION_TARGET_LANGUAGE, "target-lang", "NAME",                                          \
+            "of translators: the language of the second texts"                                     \
     }
 
 /* Parse one of these options into `source`; false: another option. */

@@ -7,6 +7,7 @@
 
 #include "runtime/data/dataset.h"
 
+#include "runtime/data/target_labels.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model/model.h"
@@ -141,9 +142,9 @@ static ft_status read_mask(ft_dataset *out, const source *from, const ft_model *
 
 /* ---- Targets ------------------------------------------------------------------------------ */
 
-/* Take T from the tensor `name` [rows, T] and allocate the target mask. */
-static ft_status alloc_targets(ft_dataset *out, const source *from, const char *name,
-                               const ft_model *model, ft_error *err)
+/* Take T from the tensor `name` [rows, T]. */
+static ft_status read_target_cols(ft_dataset *out, const source *from, const char *name,
+                                  const ft_model *model, ft_error *err)
 {
     const ft_tensor *tensor = ft_safetensors_find(from->file, name);
     char shape[FT_SHAPE_TEXT];
@@ -155,39 +156,33 @@ static ft_status alloc_targets(ft_dataset *out, const source *from, const char *
         return ft_fail(err, FT_ELIMIT, "%s: %s: %" PRId64 " positions, but the model has %d",
                        from->path, name, tensor->dim[1], positions);
     out->target_cols = (size_t) tensor->dim[1];
-    size_t count = ft_tensor_numel(tensor);
-    out->target_mask = ft_calloc(count, sizeof *out->target_mask);
-    if (out->target_mask == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: %s: no memory for %zu elements", from->path, name,
-                       count);
-    for (size_t i = 0; i < count; i++)
-        out->target_mask[i] = 1;
     return FT_OK;
 }
 
 /* The start token may have the padding id: the first position of a row is always a token. */
-static void mask_target_padding(ft_dataset *out, const int32_t *ids, int32_t pad_id)
+static ft_status mask_target_padding(ft_dataset *out, const source *from, int32_t pad_id,
+                                     ft_error *err)
 {
-    for (size_t row = 0; row < out->rows; row++) {
-        size_t second = row * out->target_cols + 1;
-        mask_padding(out->target_mask + second, ids + second, out->target_cols - 1, pad_id);
-    }
+    size_t count = out->rows * out->target_cols;
+    out->target_mask = ft_calloc(count, sizeof *out->target_mask);
+    if (out->target_mask == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for a mask of %zu elements", from->path,
+                       count);
+    for (size_t i = 0; i < count; i++)
+        out->target_mask[i] = i % out->target_cols == 0 || out->target_ids[i] != pad_id;
+    return FT_OK;
 }
 
 static ft_status read_decoder_ids(ft_dataset *out, const source *from, const ft_model *model,
                                   ft_error *err)
 {
     const ft_config *config = &model->config;
-    FT_TRY(alloc_targets(out, from, "decoder_input_ids", model, err));
+    FT_TRY(read_target_cols(out, from, "decoder_input_ids", model, err));
     FT_TRY(copy_integers(&out->target_ids, from, "decoder_input_ids", 0, config->vocabulary, err));
-    if (ft_safetensors_find(from->file, "decoder_attention_mask") == NULL) {
-        mask_target_padding(out, out->target_ids, config->pad_id);
-        return FT_OK;
-    }
+    if (ft_safetensors_find(from->file, "decoder_attention_mask") == NULL)
+        return mask_target_padding(out, from, config->pad_id, err);
     int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->target_cols };
     FT_TRY(check_shape(from, "decoder_attention_mask", 2, dim, err));
-    free(out->target_mask);
-    out->target_mask = NULL;
     return copy_integers(&out->target_mask, from, "decoder_attention_mask", 0, 2, err);
 }
 
@@ -203,24 +198,12 @@ static ft_status read_target_labels(ft_dataset *out, const source *from, const f
     return FT_OK;
 }
 
-/* Labels are next tokens: the decoder input is the start token, then all labels but the last. */
 static ft_status read_shifted_labels(ft_dataset *out, const source *from, const ft_model *model,
                                      ft_error *err)
 {
-    const ft_config *config = &model->config;
-    FT_TRY(alloc_targets(out, from, "labels", model, err));
+    FT_TRY(read_target_cols(out, from, "labels", model, err));
     FT_TRY(read_target_labels(out, from, model, err));
-    size_t count = out->rows * out->target_cols;
-    out->target_ids = ft_calloc(count, sizeof *out->target_ids);
-    if (out->target_ids == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu targets", from->path, count);
-    for (size_t i = 0; i < count; i++) {
-        int32_t previous =
-            i % out->target_cols == 0 ? config->decoder_start_id : out->target_labels[i - 1];
-        out->target_ids[i] = previous < 0 ? config->pad_id : previous;
-    }
-    mask_target_padding(out, out->target_ids, config->pad_id);
-    return FT_OK;
+    return ft_dataset_shift_labels(out, &model->config, err);
 }
 
 static ft_status read_targets(ft_dataset *out, const source *from, const ft_model *model,

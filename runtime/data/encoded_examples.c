@@ -52,6 +52,17 @@ static ft_status fail_length(const encoder *e, size_t index, size_t tokens, ft_e
 
 /* ---- Whole examples -------------------------------------------------------------------------- */
 
+/* Append a row unless it is too long. */
+static ft_status add_row(const encoder *e, size_t index, ft_encoding *row, ft_error *err)
+{
+    size_t tokens = row->count;
+    e->out->truncated += row->truncated;
+    if (tokens <= e->positions)
+        return append(e->out, row, index, err);
+    ft_encoding_free(row);
+    return fail_length(e, index, tokens, err);
+}
+
 /* A row of a text, or of a pair. */
 static ft_status encode_row(const encoder *e, size_t index, const char *text, const char *pair,
                             ft_error *err)
@@ -64,12 +75,15 @@ static ft_status encode_row(const encoder *e, size_t index, const char *text, co
     };
     ft_encoding *row;
     FT_TRY(ft_tokenizer_encode_text(e->tokenizer, text, strlen(text), &options, &row, err));
-    size_t tokens = row->count;
-    e->out->truncated += row->truncated;
-    if (tokens <= e->positions)
-        return append(e->out, row, index, err);
-    ft_encoding_free(row);
-    return fail_length(e, index, tokens, err);
+    return add_row(e, index, row, err);
+}
+
+static ft_status encode_target(const encoder *e, size_t index, ft_error *err)
+{
+    const char *text = e->examples->example[index].pair;
+    ft_encoding *row;
+    FT_TRY(ft_tokenizer_encode_target(e->tokenizer, text, strlen(text), e->max_length, &row, err));
+    return add_row(e, index, row, err);
 }
 
 /* The text behind the prompt; NULL: no memory. */
@@ -163,6 +177,10 @@ static encoder make_encoder(ft_encoded_examples *out, const ft_examples *example
 static ft_status encode_example(const encoder *e, size_t index, ft_error *err)
 {
     const ft_example *example = &e->examples->example[index];
+    if (e->options->side == FT_SIDE_TARGET)
+        return encode_target(e, index, err);
+    if (e->options->side == FT_SIDE_TEXT)
+        return encode_whole(e, index, example->text, NULL, err);
     if (example->pair != NULL && e->options->windows)
         return encode_windows(e, index, err);
     if (example->pair == NULL || !e->options->separate)
@@ -193,7 +211,7 @@ void ft_encoded_examples_fini(ft_encoded_examples *encoded)
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static size_t longest_row(const ft_encoded_examples *encoded)
+size_t ft_encoded_examples_longest(const ft_encoded_examples *encoded)
 {
     size_t longest = 1;
     for (size_t i = 0; i < encoded->count; i++)
@@ -219,7 +237,7 @@ static ft_status allocate(ft_dataset *out, size_t rows, size_t cols, bool has_ty
 ft_status ft_dataset_from_encodings(ft_dataset *out, const ft_encoded_examples *encoded,
                                     const ft_model *model, ft_error *err)
 {
-    size_t cols = longest_row(encoded);
+    size_t cols = ft_encoded_examples_longest(encoded);
     FT_TRY(allocate(out, encoded->count, cols, model->config.types > 0, err));
     for (size_t row = 0; row < encoded->count; row++) {
         const ft_encoding *e = encoded->row[row];

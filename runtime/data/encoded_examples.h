@@ -9,6 +9,13 @@
 #include "runtime/data/dataset.h"
 #include "runtime/data/texts/examples.h"
 
+/* Which texts of an example are encoded. */
+typedef enum ft_example_side {
+    FT_SIDE_BOTH,   /* its text, and the pair if there is one */
+    FT_SIDE_TEXT,   /* its text alone */
+    FT_SIDE_TARGET, /* its pair alone, as a target: see ft_tokenizer_encode_target() */
+} ft_example_side;
+
 typedef struct ft_example_encoding_options {
     bool truncate;      /* to the model's max_seq_length; else a longer text is FT_ELIMIT */
     int64_t max_length; /* truncate to this many tokens, if less; 0: no limit */
@@ -23,6 +30,7 @@ typedef struct ft_example_encoding_options {
     size_t stride;
 
     bool separate; /* each text of a pair is a row of its own, the second after the first */
+    ft_example_side side;
 } ft_example_encoding_options;
 
 /* One row per example, or per window of one; the windows of an example follow each other. */
@@ -42,6 +50,9 @@ FT_MUST_USE ft_status ft_examples_encode(ft_encoded_examples *out, const ft_exam
                                          const ft_tokenizer *tokenizer, const ft_model *model,
                                          const ft_example_encoding_options *options, ft_error *err);
 void ft_encoded_examples_fini(ft_encoded_examples *encoded);
+
+/* Tokens of the longest row; at least 1. */
+size_t ft_encoded_examples_longest(const ft_encoded_examples *encoded);
 
 /* A dataset with one row per encoding, right-padded to the longest one; type ids if the model reads
  * them. */

@@ -8,18 +8,23 @@
 #include "runtime/data/model_texts.h"
 
 #include "runtime/data/example_labels.h"
+#include "runtime/data/model_pairs.h"
 #include "runtime/error.h"
 #include "runtime/model/model.h"
 
 enum { STRIDE = 128 /* tokens that neighbouring windows of a context share */ };
 
-static ft_status check_model(const ft_model *model, ft_error *err)
+static ft_status check_model(const ft_model *model, const ft_text_source *source, ft_error *err)
 {
+    const ft_language_pair *languages = &source->languages;
     if (ft_config_is_vision(&model->config))
         return ft_fail(err, FT_EUNSUPPORTED, "%s: is a model of images, not of texts", model->path);
     if (ft_config_is_encoder_decoder(&model->config))
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: is an encoder-decoder, which needs sources and targets: use -d FILE",
+                       "%s: is an encoder-decoder, which needs sources and targets", model->path);
+    if (languages->source != NULL || languages->target != NULL)
+        return ft_fail(err, FT_EARG,
+                       "%s: is no translator: leave --source-lang and --target-lang out",
                        model->path);
     return FT_OK;
 }
@@ -63,7 +68,7 @@ ft_status ft_model_texts_read(ft_model_texts *out, const ft_text_source *source,
                               const ft_model *model, ft_error *err)
 {
     *out = (ft_model_texts){ .tokenizer = NULL };
-    FT_TRY(check_model(model, err));
+    FT_TRY(check_model(model, source, err));
     FT_TRY(ft_examples_read(&out->examples, source->path, &source->format, err));
     return encode(out, source, model, err);
 }
@@ -83,6 +88,8 @@ ft_status ft_dataset_read_texts(ft_dataset *out, const ft_text_source *source,
 {
     ft_model_texts texts;
     *out = (ft_dataset){ .rows = 0 };
+    if (ft_config_is_encoder_decoder(&model->config))
+        return ft_dataset_read_pairs(out, source, model, err);
     ft_status status = ft_model_texts_read(&texts, source, model, err);
     if (status == FT_OK) {
         *out = texts.dataset;

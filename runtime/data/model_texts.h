@@ -8,6 +8,7 @@
 
 #include "runtime/data/encoded_examples.h"
 #include "runtime/text/embedding_prompts.h"
+#include "runtime/text/translator.h"
 
 /* Where texts come from. Zero-initialized means none. */
 typedef struct ft_text_source {
@@ -15,6 +16,7 @@ typedef struct ft_text_source {
     ft_examples_options format;
     bool separate;      /* each text of a pair is a row of its own, the second after the first */
     int64_t max_length; /* tokens that a text is truncated to; 0: what the model was trained for */
+    ft_language_pair languages; /* of sources and targets; of translators only */
 } ft_text_source;
 
 typedef struct ft_model_texts {
@@ -36,7 +38,7 @@ FT_MUST_USE ft_status ft_model_texts_read(ft_model_texts *out, const ft_text_sou
                                           const ft_model *model, ft_error *err);
 void ft_model_texts_fini(ft_model_texts *texts);
 
-/* The dataset alone, which must be freed. */
+/* The dataset alone, which must be freed; of an encoder-decoder that of ft_dataset_read_pairs(). */
 FT_MUST_USE ft_status ft_dataset_read_texts(ft_dataset *out, const ft_text_source *source,
                                             const ft_model *model, ft_error *err);
 

@@ -67,7 +67,8 @@ ft_status ft_translator_open_model(ft_translator *out, const ft_model *model,
     ft_language_pair languages = *pair;
     const ft_translator_files files = { .path = model->path,
                                         .target = find_json(model, "tokenizer_target.json"),
-                                        .languages = find_json(model, "languages.json") };
+                                        .languages = find_json(model, "languages.json"),
+                                        .forced_bos = &model->config.forced_bos_id };
     languages.requires_target &= model->config.forced_bos_id < 0;
     *out = (ft_translator){ .first_id = -1 };
     FT_TRY(ft_tokenizer_open_model(&source, model, err));

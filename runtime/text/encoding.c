@@ -93,11 +93,10 @@ size_t ft_tokenizer_special_tokens(const ft_tokenizer *tokenizer, bool pair)
     return ft_template_special_tokens(pair ? &p->pair : &p->single);
 }
 
-ft_status ft_post_process(const ft_tokenizer *tokenizer, ft_token_part text, ft_token_part pair,
-                          bool special_tokens, ft_encoding **out, ft_error *err)
+static ft_status apply_template(const ft_tokenizer *tokenizer, const ft_template *template,
+                                ft_token_part text, ft_token_part pair, bool special_tokens,
+                                ft_encoding **out, ft_error *err)
 {
-    const ft_post_processor *p = &tokenizer->post_processor;
-    const ft_template *template = pair.list != NULL ? &p->pair : &p->single;
     size_t count = text.end - text.start + pair.end - pair.start + template->count;
     if (template->count == 0)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: post_processor: has no template for pairs",
@@ -118,6 +117,14 @@ ft_status ft_post_process(const ft_tokenizer *tokenizer, ft_token_part text, ft_
     else
         ft_encoding_free(&e->public);
     return status;
+}
+
+ft_status ft_post_process(const ft_tokenizer *tokenizer, ft_token_part text, ft_token_part pair,
+                          bool special_tokens, ft_encoding **out, ft_error *err)
+{
+    const ft_post_processor *p = &tokenizer->post_processor;
+    return apply_template(tokenizer, pair.list != NULL ? &p->pair : &p->single, text, pair,
+                          special_tokens, out, err);
 }
 
 /* ---- Truncation ------------------------------------------------------------------------------ */
@@ -146,18 +153,17 @@ static void truncate_longest(ft_token_part *text, ft_token_part *pair, size_t ma
     pair->end = ft_min_size(m, n > m ? shorter : longer);
 }
 
-static ft_status truncate_parts(const ft_tokenizer *tokenizer, const ft_encode_options *options,
-                                ft_token_part *text, ft_token_part *pair, ft_error *err)
+/* Make room for `added` special tokens; max_length 0: no limit. */
+static ft_status truncate_parts(size_t max_length, size_t added, ft_token_part *text,
+                                ft_token_part *pair, ft_error *err)
 {
-    size_t added =
-        options->no_special_tokens ? 0 : ft_tokenizer_special_tokens(tokenizer, pair->list != NULL);
-    if (options->max_length == 0)
+    if (max_length == 0)
         return FT_OK;
-    if (options->max_length < added)
+    if (max_length < added)
         return ft_fail(err, FT_ELIMIT,
                        "max_length: found %zu, expected at least the %zu special tokens",
-                       options->max_length, added);
-    truncate_longest(text, pair, options->max_length - added);
+                       max_length, added);
+    truncate_longest(text, pair, max_length - added);
     return FT_OK;
 }
 
@@ -167,7 +173,9 @@ static ft_status finish(const ft_tokenizer *tokenizer, const ft_encode_options *
                         ft_token_part text, ft_token_part pair, ft_encoding **out, ft_error *err)
 {
     size_t all = text.end + pair.end;
-    FT_TRY(truncate_parts(tokenizer, options, &text, &pair, err));
+    size_t added =
+        options->no_special_tokens ? 0 : ft_tokenizer_special_tokens(tokenizer, pair.list != NULL);
+    FT_TRY(truncate_parts(options->max_length, added, &text, &pair, err));
     FT_TRY(ft_post_process(tokenizer, text, pair, !options->no_special_tokens, out, err));
     (*out)->truncated = text.end + pair.end < all;
     return FT_OK;
@@ -203,6 +211,32 @@ ft_status ft_tokenizer_encode_text(const ft_tokenizer *tokenizer, const char *te
     FT_TRY(FT_READ_OPTIONS(&known, ft_encode_options, untrusted, options, err));
     FT_REQUIRE_ARRAY(known.pair, known.pair_bytes, err);
     return encode(tokenizer, text, bytes, &known, out, err);
+}
+
+/* A target alone, with the tokens that stand around targets. */
+static ft_status finish_target(const ft_tokenizer *tokenizer, size_t max_length, ft_token_part text,
+                               ft_encoding **out, ft_error *err)
+{
+    const ft_template *template = &tokenizer->post_processor.target;
+    ft_token_part pair = { .list = NULL };
+    size_t all = text.end;
+    FT_TRY(truncate_parts(max_length, ft_template_special_tokens(template), &text, &pair, err));
+    FT_TRY(apply_template(tokenizer, template, text, pair, true, out, err));
+    (*out)->truncated = text.end < all;
+    return FT_OK;
+}
+
+ft_status ft_tokenizer_encode_target(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
+                                     size_t max_length, ft_encoding **out, ft_error *err)
+{
+    ft_token_list tokens = { .has_ranges = false };
+    *out = NULL;
+    ft_status status = ft_encode_tokens(tokenizer, text, bytes, NULL, &tokens, err);
+    if (status == FT_OK)
+        status = finish_target(tokenizer, max_length, (ft_token_part){ &tokens, 0, tokens.count },
+                               out, err);
+    ft_token_list_fini(&tokens);
+    return status;
 }
 
 /* Copy the ids to the caller's array, as far as they fit. */

@@ -25,8 +25,8 @@ enum {
 
 /* Immutable after opening. */
 struct ft_tokenizer {
-    char *name;               /* file name for messages; owned */
-    ft_added_tokens raw;      /* matched in the original text */
+    char *name;          /* file name for messages; owned */
+    ft_added_tokens raw; /* matched in the original text */
     ft_normalizer normalizer;
     ft_added_tokens normalized; /* matched in normalized text */
     ft_pretokenizer pretokenizer;
@@ -52,6 +52,20 @@ FT_MUST_USE ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, c
 FT_MUST_USE ft_status ft_tokenizer_set_language(ft_tokenizer *tokenizer,
                                                 const ft_languages *languages,
                                                 const ft_language *language, ft_error *err);
+
+/* Put the token of the target language where targets have one, else in front of them. */
+FT_MUST_USE ft_status ft_tokenizer_set_target_language(ft_tokenizer *tokenizer,
+                                                       const ft_languages *languages, int32_t id,
+                                                       ft_error *err);
+
+/*
+ * Encode a text that an encoder-decoder is to generate, as the text_target of transformers: the
+ * labels, which end with the EOS token. Truncated to max_length tokens; 0: not. The errors of
+ * ft_tokenizer_encode_text().
+ */
+FT_MUST_USE ft_status ft_tokenizer_encode_target(const ft_tokenizer *tokenizer, const char *text,
+                                                 size_t bytes, size_t max_length, ft_encoding **out,
+                                                 ft_error *err);
 
 /* ---- The parts of encoding ------------------------------------------------------------------ */
 

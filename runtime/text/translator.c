@@ -40,6 +40,18 @@ static ft_status choose(const ft_languages *languages, const char *name,
     return name == NULL ? FT_OK : ft_languages_find(languages, name, out, err);
 }
 
+/* The language of targets is the token that the decoder generates first. */
+static ft_status set_target(ft_translator *out, const ft_translator_files *files,
+                            const ft_languages *languages, ft_error *err)
+{
+    int32_t first = out->first_id >= 0          ? out->first_id
+                    : files->forced_bos != NULL ? *files->forced_bos
+                                                : -1;
+    if (first < 0 || languages->place == FT_LANGUAGE_TEXT)
+        return FT_OK;
+    return ft_tokenizer_set_target_language(out->target, languages, first, err);
+}
+
 /* A text may itself start with the token of its target language; nothing is required then. */
 static ft_status set_languages(ft_translator *out, const ft_translator_files *files,
                                const ft_languages *languages, const ft_language_pair *pair,
@@ -53,6 +65,7 @@ static ft_status set_languages(ft_translator *out, const ft_translator_files *fi
         return fail_no_target(files, languages, err);
     if (target != NULL && !is_in_text)
         out->first_id = target->id;
+    FT_TRY(set_target(out, files, languages, err));
     const ft_language *added = is_in_text ? target : source;
     return added == NULL ? FT_OK : ft_tokenizer_set_language(out->source, languages, added, err);
 }
@@ -86,9 +99,9 @@ ft_status ft_translator_init(ft_translator *out, ft_tokenizer *source,
                              ft_error *err)
 {
     *out = (ft_translator){ .source = source, .first_id = -1 };
-    ft_status status = read_languages(out, files, pair, err);
+    ft_status status = open_target(out, &files->target, err);
     if (status == FT_OK)
-        status = open_target(out, &files->target, err);
+        status = read_languages(out, files, pair, err);
     if (status != FT_OK)
         ft_translator_close(out);
     return status;

@@ -13,7 +13,7 @@
 /* Zero-initialized means closed. */
 typedef struct ft_translator {
     ft_tokenizer *source; /* encodes texts; of any model */
-    ft_tokenizer *target; /* decodes translations; may be the same */
+    ft_tokenizer *target; /* decodes translations, and encodes targets; may be the same */
     int32_t first_id;     /* the first token of a translation: its language; -1: none */
 } ft_translator;
 
@@ -31,9 +31,10 @@ typedef struct ft_file_text {
 
 /* Files of an artifact, which ft-artifact(5) describes. */
 typedef struct ft_translator_files {
-    const char *path;       /* of the artifact, in messages */
-    ft_file_text target;    /* tokenizer_target.json */
-    ft_file_text languages; /* languages.json */
+    const char *path;          /* of the artifact, in messages */
+    ft_file_text target;       /* tokenizer_target.json */
+    ft_file_text languages;    /* languages.json */
+    const int32_t *forced_bos; /* forced_bos_token_id of the model, -1: none; NULL: as -1 */
 } ft_translator_files;
 
 /*

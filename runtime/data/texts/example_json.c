@@ -28,6 +28,12 @@ static const char *const known_names[] = {
     "prompt",
 };
 
+/* Those of texts and what models should make of them. */
+static const char *const target_names[] = {
+    "source,target",
+    "prompt,completion",
+};
+
 enum { MAX_NAME = 64 };
 
 /* Split "question,context" at its comma; the second name is "" without one. */
@@ -47,11 +53,21 @@ static bool has_names(const json_t *object, const char *names)
            (second[0] == '\0' || json_object_get(object, second) != NULL);
 }
 
+/* The first names of a list that an object has; NULL: none. */
+static const char *find_names(const json_t *object, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (has_names(object, names[i]))
+            return names[i];
+    return NULL;
+}
+
 static ft_status choose_names(ft_example_fields *fields, const ft_json_reader *in)
 {
-    for (size_t i = 0; fields->names == NULL && i < FT_COUNT(known_names); i++)
-        if (has_names(in->json, known_names[i]))
-            fields->names = known_names[i];
+    if (fields->names == NULL && fields->targets)
+        fields->names = find_names(in->json, target_names, FT_COUNT(target_names));
+    if (fields->names == NULL)
+        fields->names = find_names(in->json, known_names, FT_COUNT(known_names));
     if (fields->names != NULL)
         return FT_OK;
     return ft_json_fail(in, FT_EFORMAT,

@@ -11,6 +11,7 @@
 /* The members that hold the texts; the first object decides unless the user did. */
 typedef struct ft_example_fields {
     const char *names; /* "text" or "question,context"; NULL: not decided */
+    bool targets;      /* as in ft_examples_options */
 } ft_example_fields;
 
 /*

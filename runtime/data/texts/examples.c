@@ -100,7 +100,7 @@ static ft_status add_all(ft_examples *out, ft_text_reader *from, const ft_exampl
                          ft_error *err)
 {
     bool is_json = is_json_lines(from->name, options);
-    ft_example_fields fields = { .names = options->fields };
+    ft_example_fields fields = { .names = options->fields, .targets = options->targets };
     const char *text;
     FT_TRY(ft_text_reader_next(from, &text, err));
     if (text == NULL)

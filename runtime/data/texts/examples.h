@@ -34,6 +34,8 @@ typedef struct ft_examples_options {
     bool whole_file;    /* the file is one text */
     bool pairs;         /* lines hold two texts parted by a tab */
     const char *fields; /* JSON Lines: "text" or "question,context"; NULL: the names below */
+    bool targets; /* pairs are a text and what a model should make of it: of the names below, source
+                     and target or prompt and completion come first */
 } ft_examples_options;
 
 /*

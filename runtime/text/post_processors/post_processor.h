@@ -29,6 +29,7 @@ typedef struct ft_template {
 
 typedef struct ft_post_processor {
     ft_template single, pair; /* pair.count 0: pairs are not supported */
+    ft_template target;       /* around a text that a model is to generate; as single by default */
     bool adds_tokens;         /* a step has set the templates */
     bool trims_offsets;       /* offsets leave out white space at the ends of tokens */
     bool keeps_prefix_space;  /* but not the space that was prepended */

@@ -207,5 +207,7 @@ ft_status ft_post_processor_read_json(ft_post_processor *out, const ft_json_read
 {
     const ft_template_piece pieces[] = { { FT_TEMPLATE_TEXT, 0, 0 }, { FT_TEMPLATE_PAIR, 0, 1 } };
     *out = (ft_post_processor){ .single = template_of(pieces, 1), .pair = template_of(pieces, 2) };
-    return ft_json_read_pipeline(file, "post_processor", "processors", read_step, out);
+    FT_TRY(ft_json_read_pipeline(file, "post_processor", "processors", read_step, out));
+    out->target = out->single;
+    return FT_OK;
 }

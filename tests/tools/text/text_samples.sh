@@ -144,9 +144,8 @@ is 2 '-d and --text exclude each other' \
 says err 'give either -d FILE, --text FILE or --image FILE' 'the message names the options'
 is 2 '--pairs needs texts' "$calibrate" -i classes.ft -d ids.safetensors --pairs -n
 says err '--pairs requires --text' 'the message names the missing option'
-quietly "$FT_BUILDDIR/tests/programs/make-checkpoint" translator m2m-untied translator
-quietly "$convert" -i translator -o translator.ft
-is 1 'an encoder-decoder needs targets, too' "$calibrate" -i translator.ft --text lines.txt -n
-says err 'use -d FILE' 'the message names the option'
+is 1 'a classifier has no languages' \
+    "$eval" -i classes.ft --text classes.jsonl --target-lang fr
+says err 'leave --source-lang and --target-lang out' 'the message names both options'
 
 echo "1..$count"

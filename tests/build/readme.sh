@@ -7,7 +7,6 @@ trap 'rm -rf "$dir"' EXIT
 . "$FT_SRCDIR/tests/lib/language_tokenizer.sh"
 make_classifier=$FT_BUILDDIR/tests/programs/make-classifier
 make_checkpoint=$FT_BUILDDIR/tests/programs/make-checkpoint
-make_tensors=$FT_BUILDDIR/tests/programs/make-tensors
 sample=$FT_SRCDIR/samples/source-language-bert
 unset FT_CPU
 
@@ -70,8 +69,7 @@ type_in 'Group-wise weights'
 
 quietly "$make_checkpoint" translator m2m-untied M2M100
 write_language_tokenizer M2M100
-quietly "$make_tensors" pairs.safetensors input_ids:I32:2,4=40,41,42,2,50,51,52,2 \
-    labels:I32:2,3=60,61,2,70,71,2
+printf 'a b\tb a\nc\ta c\n' >pairs.tsv
 type_in Translation
 
 quietly "$make_checkpoint" vit VIT

@@ -141,6 +141,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/unicode/regex.c runtime/text/unicode/regex.h \
 	runtime/text/unicode/regex_pattern.c \
 	runtime/generate/requests.c runtime/generate/requests.h \
+	runtime/generate/session_sizes.c runtime/generate/session_sizes.h \
 	runtime/graph/rope.c runtime/graph/rope.h \
 	runtime/container/safetensors.c runtime/container/safetensors.h \
 	runtime/container/safetensors_header.c runtime/container/safetensors_header.h \
@@ -150,6 +151,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/scores/metrics/bleu_words.c runtime/scores/metrics/bleu_words.h \
 	runtime/scores/metrics/chrf.c runtime/scores/metrics/chrf.h \
 	runtime/scores/metrics/entities.c runtime/scores/metrics/entities.h \
+	runtime/scores/metrics/exact_match.c runtime/scores/metrics/exact_match.h \
 	runtime/scores/metrics/label_f1.c runtime/scores/metrics/label_f1.h \
 	runtime/scores/metrics/ngrams.c runtime/scores/metrics/ngrams.h \
 	runtime/scores/metrics/spearman.c runtime/scores/metrics/spearman.h \
@@ -291,6 +293,8 @@ bin_PROGRAMS += bin/ft-eval
 ft_eval_SOURCES = \
 	runtime/tools/eval/eval.h \
 	runtime/tools/eval/classifier.c \
+	runtime/tools/eval/generate.c runtime/tools/eval/generate.h \
+	runtime/tools/eval/generated.c \
 	runtime/tools/eval/answers.c \
 	runtime/tools/eval/entities.c \
 	runtime/tools/eval/head_rows.c runtime/tools/eval/head_rows.h \

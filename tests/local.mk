@@ -265,6 +265,7 @@ sh_tests = \
 	tests/tools/out_of_memory.sh \
 	tests/tools/tables.sh \
 	tests/tools/text/chat.sh \
+	tests/tools/text/generate_scores.sh \
 	tests/tools/text/languages.sh \
 	tests/tools/text/pairs.sh \
 	tests/tools/text/text_samples.sh \

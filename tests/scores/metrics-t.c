@@ -11,6 +11,7 @@
 #include "runtime/scores/metrics/bleu.h"
 #include "runtime/scores/metrics/chrf.h"
 #include "runtime/scores/metrics/entities.h"
+#include "runtime/scores/metrics/exact_match.h"
 #include "runtime/scores/metrics/label_f1.h"
 #include "runtime/scores/metrics/spearman.h"
 #include "runtime/scores/metrics/squad.h"
@@ -147,6 +148,22 @@ static void test_empty(void)
        "the rank correlation of equal values is NaN");
 }
 
+static bool match(const char *a, const char *b)
+{
+    return ft_texts_match(a, strlen(a), b, strlen(b));
+}
+
+static void test_exact_match(void)
+{
+    ok(match("a b", "a b"), "equal texts match");
+    ok(match("\n a b", "a b \t\xe2\x80\x89\x1f"), "white space around texts does not count");
+    ok(!match("a b", "a  b"), "white space inside of texts counts");
+    ok(!match("a b", "a b."), "punctuation counts");
+    ok(!match("a b", "A b"), "case counts");
+    ok(!match("a b", "a") && !match("a", "a b"), "a part of a text does not match it");
+    ok(match("", " ") && !match("", "a"), "an empty text matches white space alone");
+}
+
 int main(void)
 {
     json_t *golden = golden_json("metrics.json");
@@ -155,6 +172,7 @@ int main(void)
     test_all(golden, "answers", test_answer);
     test_all(golden, "ranks", test_ranks);
     test_all(golden, "labels", test_labels);
+    test_exact_match();
     test_empty();
     json_decref(golden);
     return done_testing();

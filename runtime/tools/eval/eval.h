@@ -23,6 +23,12 @@ typedef struct ft_eval {
     int threads;
     int64_t context, chunk; /* 0: not given */
     bool json;
+
+    /* Metrics of generated texts. */
+    bool generate;
+    int32_t beams, max_new_tokens; /* 0: not given */
+    int64_t batch;                 /* texts at the same time; 0: not given */
+    const char *generation_option; /* the name of one that is given; NULL: none */
 } ft_eval;
 
 /* Scores of one prediction. */
@@ -34,7 +40,7 @@ typedef struct ft_prediction_score {
     bool agrees; /* the baseline has the same top-1 prediction; the first of equal logits */
 } ft_prediction_score;
 
-enum { FT_EVAL_TASK_METRICS = 4 };
+enum { FT_EVAL_TASK_METRICS = 7 };
 
 /* Accumulated results. */
 typedef struct ft_eval_result {
@@ -100,6 +106,9 @@ FT_MUST_USE ft_status ft_eval_answers(ft_eval_result *out, const ft_eval *eval,
                                       const ft_model *model, ft_error *err);
 FT_MUST_USE ft_status ft_eval_similarity(ft_eval_result *out, const ft_eval *eval,
                                          const ft_model *model, ft_error *err);
+FT_MUST_USE ft_status ft_eval_generated(ft_eval_result *out, const ft_eval *eval,
+                                        const ft_model *model, const ft_model *other,
+                                        ft_error *err);
 FT_MUST_USE ft_status ft_eval_classes(ft_eval_result *out, const ft_eval *eval,
                                       const ft_model *model, const ft_model *other, ft_error *err);
 

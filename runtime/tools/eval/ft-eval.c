@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-enum { AGAINST = FT_LONG_ONLY, CTX, CHUNK };
+enum { AGAINST = FT_LONG_ONLY, CTX, CHUNK, GENERATE, MAX_NEW, BEAMS, BATCH };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact" },
@@ -34,6 +34,12 @@ static const ft_option options[] = {
     { CTX, "ctx", "N", "split rows into texts of N tokens" },
     { CHUNK, "chunk", "N", "tokens per forward pass; default 512" },
     FT_KV_OPTION,
+    { GENERATE, "generate", NULL,
+      "generate a text from the first of each pair, and\n"
+      "compare it with the second: exact match, BLEU, chrF" },
+    { MAX_NEW, "max-new-tokens", "N", "limit of generated tokens; default the context" },
+    { BEAMS, "beams", "K", "beam search with K beams, at most 64" },
+    { BATCH, "batch", "N", "texts that are generated concurrently; default 64" },
     { 0, NULL, NULL, NULL },
 };
 
@@ -42,13 +48,30 @@ static const ft_tool tool = {
     .usage = "-i FILE -d FILE [--against FILE] [OPTION]...\n"
              "-i FILE --text FILE [--against FILE] [OPTION]...\n"
              "-i FILE [--against FILE] [OPTION]... --image FILE...",
-    .about = "Measure the perplexity of a decoder or encoder-decoder, the accuracy of a\n"
-             "classifier, the F1 of entities or answers, and optionally the KL divergence\n"
-             "from a baseline artifact.",
+    .about = "Measure the perplexity of a decoder or encoder-decoder or the BLEU of what it\n"
+             "generates, the accuracy of a classifier, the F1 of entities or answers, and\n"
+             "optionally the KL divergence from a baseline artifact.",
     .option = options,
 };
 
 /* ---- Command line ------------------------------------------------------------------------- */
+
+static bool set_generation_option(ft_eval *e, int option, const char *value)
+{
+    switch (option) {
+    case MAX_NEW:
+        e->max_new_tokens = ft_tool_int(&tool, option, value, 1);
+        return true;
+    case BEAMS:
+        e->beams = ft_tool_int(&tool, option, value, 1);
+        return true;
+    case BATCH:
+        e->batch = ft_tool_int(&tool, option, value, 1);
+        return true;
+    default:
+        return false;
+    }
+}
 
 static void set_option(ft_eval *e, int option, const char *value)
 {
@@ -74,8 +97,13 @@ static void set_option(ft_eval *e, int option, const char *value)
     case CHUNK:
         e->chunk = ft_tool_int(&tool, option, value, 1);
         break;
+    case GENERATE:
+        e->generate = true;
+        break;
     default:
-        if (!ft_tool_text_option(&tool, &e->texts, option, value))
+        if (set_generation_option(e, option, value))
+            e->generation_option = ft_tool_option_name(&tool, option);
+        else if (!ft_tool_text_option(&tool, &e->texts, option, value))
             ft_tool_model_option(&tool, &e->model, option, value);
     }
 }
@@ -94,6 +122,10 @@ static void check_samples(ft_eval *e)
         ft_tool_usage_error(&tool, "--ctx splits the rows of -d: texts have --max-length");
     if (e->context > 0 && has_images)
         ft_tool_usage_error(&tool, "--ctx splits the rows of -d: images have one length");
+    if (e->generate && !has_texts)
+        ft_tool_usage_error(&tool, "--generate compares texts: use --text FILE");
+    if (e->generation_option != NULL && !e->generate)
+        ft_tool_usage_error(&tool, "--%s requires --generate", e->generation_option);
     if (has_texts)
         e->data = e->texts.path;
     if (has_images)
@@ -261,6 +293,8 @@ static ft_status score_model(ft_eval_result *out, const ft_eval *e, const ft_mod
         return ft_fail(err, FT_EARG, "%s: %s, but %s %s", other->path,
                        ft_model_generates(other) ? "generates text" : "embeds texts", model->path,
                        ft_model_generates(model) ? "generates text" : "embeds texts");
+    if (e->generate)
+        return ft_eval_generated(out, e, model, other, err);
     if (ft_model_generates(model))
         return ft_eval_tokens(out, e, model, other, err);
     if (ft_head_is_classifier(model->config.head))

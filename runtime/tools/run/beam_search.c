@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/container/safetensors.h"
+#include "runtime/generate/session_sizes.h"
 #include "runtime/tools/run/generation.h"
 
 #include <math.h>
@@ -63,23 +64,10 @@ static ft_status make_requests(job *j, ft_error *err)
 static ft_status open_session(ft_session **out, job *j, ft_error *err)
 {
     const ft_run *run = j->run;
+    const ft_generation_limits limits = { .batch = run->batch, .chunk = run->chunk };
     ft_session_options options = run->session;
-    size_t beams = (size_t) run->search.beams, longest = ft_prompts_longest(&j->sources);
-    size_t max_sources = run->batch > 0 ? (size_t) run->batch : beams < 64 ? 64 / beams : 1;
-    size_t groups = ft_min_size(j->sources.count, max_sources), num_slots = groups * beams;
-    size_t positions = (size_t) ft_model_get_info(j->model).max_positions;
-    size_t tokens = run->chunk > 0 ? (size_t) run->chunk : 512;
-    tokens = tokens > longest ? tokens : longest;
-    if (options.context == 0)
-        options.context =
-            (int64_t) (run->sampling.max_new_tokens > 0
-                           ? ft_min_size(positions, 1 + (size_t) run->sampling.max_new_tokens)
-                           : positions);
-    options.max_sequences = (int64_t) num_slots;
-    options.max_tokens = (int64_t) (tokens > num_slots ? tokens : num_slots);
-    options.source_tokens = (int64_t) (groups * ft_round_up(longest, FT_PAGE_TOKENS));
-    options.cache_tokens =
-        (int64_t) (num_slots * ft_round_up((size_t) options.context, FT_PAGE_TOKENS));
+    ft_session_sizes_for_beam_search(&options, j->model, j->request, j->sources.count,
+                                     (size_t) run->search.beams, &limits);
     j->context = (size_t) options.context;
     ft_warn_short_context(run, 1, j->context);
     FT_TRY(ft_session_open(out, j->model, &options, err));

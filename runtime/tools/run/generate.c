@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/generate/requests.h"
+#include "runtime/generate/session_sizes.h"
 #include "runtime/tools/run/generation.h"
 
 #include <stdlib.h>
@@ -60,61 +60,20 @@ static size_t longest_prompt(const ft_generation *g)
     return longest;
 }
 
-/* The maximum length of the texts; without --max-new-tokens, up to 4096 tokens. */
-static size_t choose_context(const ft_generation *g)
+static ft_status choose_sizes(ft_generation *g, ft_error *err)
 {
-    size_t positions = (size_t) ft_model_get_info(g->model).max_positions;
-    size_t longest = longest_prompt(g);
-    if (g->run->session.context > 0)
-        return (size_t) g->run->session.context;
-    if (g->run->sampling.max_new_tokens > 0)
-        return ft_min_size(positions, longest + (size_t) g->run->sampling.max_new_tokens);
-    return ft_min_size(positions, longest < 4096 ? 4096 : positions);
-}
-
-static int larger_first(const void *a, const void *b)
-{
-    size_t x = *(const size_t *) a, y = *(const size_t *) b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* KV cache tokens of the largest sequences that may run concurrently. */
-static ft_status sum_cache(const ft_generation *g, size_t num_slots, size_t *tokens, ft_error *err)
-{
-    size_t count = g->prompts.count, *need = ft_calloc(count, sizeof *need);
-    if (need == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu requests", count);
-    for (size_t i = 0; i < count; i++) {
-        const ft_request *r = &g->request[i];
-        need[i] = r->prompt_tokens > 0 && r->prompt_tokens < g->context
-                      ? ft_request_max_cached(r, g->context)
-                      : 1; /* will be rejected */
-    }
-    qsort(need, count, sizeof *need, larger_first);
-    *tokens = 0;
-    for (size_t i = 0; i < num_slots; i++)
-        *tokens += ft_round_up(need[i], FT_PAGE_TOKENS);
-    free(need);
+    const ft_generation_limits limits = { .batch = g->run->batch, .chunk = g->run->chunk };
+    g->sizes = g->run->session;
+    FT_TRY(ft_session_sizes_for_generation(&g->sizes, g->model, g->request, g->prompts.count,
+                                           &limits, err));
+    g->context = (size_t) g->sizes.context;
+    ft_warn_short_context(g->run, longest_prompt(g), g->context);
     return FT_OK;
 }
 
 static ft_status open_session(ft_session **out, const ft_generation *g, ft_error *err)
 {
-    ft_session_options options = g->run->session;
-    size_t num_slots =
-        ft_min_size(g->prompts.count, g->run->batch > 0 ? (size_t) g->run->batch : 64);
-    size_t chunk = g->run->chunk > 0 ? (size_t) g->run->chunk : 512, cache = 0;
-    chunk = ft_min_size(chunk, g->prompts.start[g->prompts.count]);
-    size_t source = g->num_start_ids > 0 ? ft_prompts_longest(&g->prompts) : 0;
-    FT_TRY(sum_cache(g, num_slots, &cache, err));
-    options.max_sequences = (int64_t) num_slots;
-    if (chunk < source) /* the encoder needs complete sources */
-        chunk = source;
-    options.max_tokens = (int64_t) (chunk > num_slots ? chunk : num_slots);
-    options.source_tokens = (int64_t) (num_slots * ft_round_up(source, FT_PAGE_TOKENS));
-    options.context = (int64_t) g->context;
-    options.cache_tokens = (int64_t) cache;
-    FT_TRY(ft_session_open(out, g->model, &options, err));
+    FT_TRY(ft_session_open(out, g->model, &g->sizes, err));
     return ft_run_explain(g->run, *out, err);
 }
 
@@ -225,8 +184,7 @@ static ft_status work(ft_generation *g, ft_atomic_file *output, ft_error *err)
         return ft_run_chat(g->run, g->model, g->tokenizer, err);
     FT_TRY(ft_prompts_read(&g->prompts, g->run, g->model, g->translator.source, err));
     FT_TRY(make_requests(g, err));
-    g->context = choose_context(g);
-    ft_warn_short_context(g->run, longest_prompt(g), g->context);
+    FT_TRY(choose_sizes(g, err));
     g->generated = ft_calloc(g->prompts.count, sizeof *g->generated);
     if (g->generated == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", g->prompts.count);

@@ -31,6 +31,7 @@ typedef struct ft_generation {
     size_t stops;
     int32_t begin[2]; /* encoder-decoders: the decoder prefix; the prompts are the sources */
     size_t num_start_ids;
+    ft_session_options sizes;
     size_t context;
     ft_generated_text
         *generated;      /* [prompts.count]; freed once reported, unless written to a file */

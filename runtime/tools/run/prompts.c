@@ -32,14 +32,6 @@ void ft_prompts_fini(ft_prompts *prompts)
     *prompts = (ft_prompts){ 0 };
 }
 
-size_t ft_prompts_longest(const ft_prompts *prompts)
-{
-    size_t longest = 0;
-    for (size_t i = 0; i < prompts->count; i++)
-        longest = ft_prompt_tokens(prompts, i) > longest ? ft_prompt_tokens(prompts, i) : longest;
-    return longest;
-}
-
 /* ---- Data --------------------------------------------------------------------------------- */
 
 /* pad_token_id in a file of the checkpoint, or -1. */

@@ -26,7 +26,4 @@ static inline size_t ft_prompt_tokens(const ft_prompts *prompts, size_t index)
     return prompts->start[index + 1] - prompts->start[index];
 }
 
-/* Tokens of the longest prompt. */
-size_t ft_prompts_longest(const ft_prompts *prompts);
-
 #endif

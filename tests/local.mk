@@ -75,6 +75,7 @@ c_tests = \
 	tests/convert/config_vit.t \
 	tests/kernels/conv.t \
 	tests/convert/convert.t \
+	tests/convert/targets.t \
 	tests/convert/tokenizer.t \
 	tests/kernels/count.t \
 	tests/calibrate/counters.t \

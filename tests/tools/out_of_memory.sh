@@ -86,13 +86,6 @@ starved 47 'ft-run with a decoder' \
     "$FT_BUILDDIR/ft-run" -t 1 -i llama.ft --json --max-new-tokens 4 ab cd
 starved 47 'ft-eval' "$FT_BUILDDIR/ft-eval" -t 1 -i bert.ft --against bert.ft \
     -d samples.safetensors --json
-quietly "$FT_BUILDDIR/tests/programs/make-checkpoint" translator marian marian
-quietly "$convert" -q -i marian -o marian.ft
-printf 'w5 w6\tw7\nw8\tw9 w10\n' >pairs.txt
-set -- "$FT_BUILDDIR/ft-eval" -t 1 -i marian.ft --text pairs.txt --pairs --json
-starved 61 'ft-eval with pairs' "$@"
-starved 61 'ft-eval --generate' "$@" --generate --max-new-tokens 4 --against marian.ft
-starved 61 'ft-eval --generate with beam search' "$@" --generate --max-new-tokens 4 --beams 2
 if grep -q 'define HAVE_LIBPNG' "$FT_BUILDDIR/config.h"; then
     quietly "$FT_BUILDDIR/tests/programs/make-checkpoint" vit vit
     quietly "$convert" -q -i vit -o vit.ft

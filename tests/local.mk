@@ -444,6 +444,7 @@ EXTRA_DIST += \
 	tests/bench/python/check-llama.py \
 	tests/bench/python/check-m2m.py \
 	tests/bench/python/check-vit.py \
+	tests/bench/python/check-tasks.py \
 	tests/bench/python/make-bert.py \
 	tests/bench/python/make-big.py \
 	tests/bench/python/minilm-check.py \
@@ -453,7 +454,7 @@ EXTRA_DIST += \
 	tests/bench/python/vs-cudnn.py \
 	tests/bench/python/vs-llama-cpp.py \
 	tests/bench/python/vs-onnxruntime.py \
-	tests/bench/python/vs-pytorch.py tests/bench/python/vs-transformers.py \
+	tests/bench/python/vs-pytorch.py tests/bench/python/vs-tokenizers.py tests/bench/python/vs-transformers.py \
 	tests/bench/python/vs-transformers-nllb.py \
 	tests/lib/python/bert_onnx.py \
 	tests/lib/python/lean_bert.py \

@@ -70,6 +70,9 @@ FT_MUST_USE ft_status ft_model_open_with_config(ft_model **out, const char *path
 FT_MUST_USE ft_status ft_translator_open_model(ft_translator *out, const ft_model *model,
                                                const ft_language_pair *pair, ft_error *err);
 
+/* The token that is generated first: the target language, else the model's forced BOS; -1: none. */
+int32_t ft_translator_first_token(const ft_translator *translator, const ft_model *model);
+
 /*
  * ft_model_open() for embeddings: a decoder that has none gets the last token's row of the last
  * hidden state, scaled to unit L2 norm, and generates no text. FT_EUNSUPPORTED: another model

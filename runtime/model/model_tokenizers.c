@@ -76,3 +76,8 @@ ft_status ft_translator_open_model(ft_translator *out, const ft_model *model,
     ft_tokenizer_set_embeddings(out->target, model->config.vocabulary);
     return FT_OK;
 }
+
+int32_t ft_translator_first_token(const ft_translator *translator, const ft_model *model)
+{
+    return translator->first_id >= 0 ? translator->first_id : model->config.forced_bos_id;
+}

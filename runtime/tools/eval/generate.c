@@ -32,20 +32,14 @@ typedef struct {
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-/* The first token that an encoder-decoder generates: of the target language or the model. */
-static int32_t first_token(const job *j)
-{
-    int32_t first = j->pairs.translator.first_id;
-    return first >= 0 ? first : j->model->config.forced_bos_id;
-}
-
 static void set_begin(job *j)
 {
     if (!ft_config_is_encoder_decoder(&j->model->config))
         return;
     j->begin[j->num_begin++] = j->model->config.decoder_start_id;
-    if (first_token(j) >= 0)
-        j->begin[j->num_begin++] = first_token(j);
+    int32_t first = ft_translator_first_token(&j->pairs.translator, j->model);
+    if (first >= 0)
+        j->begin[j->num_begin++] = first;
 }
 
 /* Beam search has its own prefix of the decoder. */
@@ -145,7 +139,7 @@ static ft_status open_session(ft_session **out, const job *j, ft_error *err)
 
 static ft_status search(job *j, ft_session *session, ft_error *err)
 {
-    const int32_t first = first_token(j);
+    const int32_t first = ft_translator_first_token(&j->pairs.translator, j->model);
     const ft_beam_search_options options = { .beams = j->eval->beams, .forced_bos = &first };
     return ft_beam_search(session, j->request, j->out->count, &options, on_hypothesis, j, err);
 }

@@ -48,7 +48,7 @@ int32_t ft_run_forced_bos(const ft_run *run, const ft_model *model, const ft_tra
 {
     if (run->has_forced_bos)
         return run->forced_bos;
-    return translator->first_id >= 0 ? translator->first_id : model->config.forced_bos_id;
+    return ft_translator_first_token(translator, model);
 }
 
 ft_status ft_run_tokenizers(ft_translator *out, const ft_run *run, const ft_model *model,

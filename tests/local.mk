@@ -14,7 +14,7 @@ tests_lib_libtest_a_SOURCES = \
 	tests/lib/folder.c tests/lib/folder.h \
 	tests/lib/forge.c tests/lib/forge.h \
 	tests/lib/golden.c tests/lib/golden.h \
-	tests/lib/golden_rows.h \
+	tests/lib/golden_rows.h tests/lib/tokenizer_sources.c tests/lib/tokenizer_sources.h \
 	tests/lib/models/bert.c tests/lib/models/bert.h \
 	tests/lib/models/bert_file.c tests/lib/models/bert_file.h \
 	tests/lib/models/calibrated.c tests/lib/models/calibrated.h \

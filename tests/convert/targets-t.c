@@ -10,6 +10,7 @@
 #include "tests/lib/folder.h"
 #include "tests/lib/golden.h"
 #include "tests/lib/golden_rows.h"
+#include "tests/lib/tokenizer_sources.h"
 
 #include <string.h>
 
@@ -17,44 +18,13 @@ static char folder[FOLDER_PATH];
 
 /* ---- Tokenizers ----------------------------------------------------------------------------- */
 
-static void write_file(const char *name, const char *data, size_t bytes)
-{
-    char path[FOLDER_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *out = fopen(path, "wb");
-    if (out == NULL || fwrite(data, 1, bytes, out) != bytes || fclose(out) != 0)
-        bail_out("cannot write %s", path);
-}
-
-static void copy_file(const char *name, const char *source)
-{
-    static char data[1 << 16];
-    char path[256];
-    snprintf(path, sizeof path, "tests/golden/tokenizer-sources/%s", source);
-    FILE *in = open_golden(path);
-    size_t bytes = fread(data, 1, sizeof data, in);
-    fclose(in);
-    write_file(name, data, bytes);
-}
-
-/* Writes the files of a tokenizer, each given by the name of its source or by its text. */
+/* Writes the files of a tokenizer of tokenizer-sources.jsonl. */
 static void fill_folder(const char *wanted)
 {
     FILE *file = open_golden("tests/golden/tokenizer-sources.jsonl");
-    const char *name;
-    json_t *content;
-    for (json_t *row; (row = read_row(file)) != NULL; json_decref(row)) {
-        if (strcmp(json_string_value(json_array_get(row, 0)), wanted) != 0)
-            continue;
-        json_object_foreach(json_array_get(row, 1), name, content)
-        {
-            const char *text = json_string_value(content);
-            if (strpbrk(text, "{\n") == NULL)
-                copy_file(name, text);
-            else
-                write_file(name, text, strlen(text));
-        }
-    }
+    for (json_t *row; (row = read_row(file)) != NULL; json_decref(row))
+        if (strcmp(json_string_value(json_array_get(row, 0)), wanted) == 0)
+            write_tokenizer_files(folder, json_array_get(row, 1));
     fclose(file);
 }
 

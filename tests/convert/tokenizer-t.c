@@ -12,6 +12,7 @@
 #include "tests/lib/folder.h"
 #include "tests/lib/golden_rows.h"
 #include "tests/lib/models/tiny_tokenizer.h"
+#include "tests/lib/tokenizer_sources.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -19,48 +20,16 @@
 static const ft_tokenizer_hints no_hints = { NULL, NULL };
 static char folder[FOLDER_PATH];
 
-/* The result is valid until the next call. */
-static const char *in_folder(const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 /* ---- Folders -------------------------------------------------------------------------------- */
 
 static void write_file(const char *name, const char *data, size_t bytes)
 {
-    FILE *out = fopen(in_folder(name), "wb");
-    if (out == NULL || fwrite(data, 1, bytes, out) != bytes || fclose(out) != 0)
-        bail_out("cannot write %s", name);
+    folder_write(folder, name, data, bytes);
 }
 
-/* Copies a file of tests/golden/tokenizer-sources/. */
 static void copy_file(const char *name, const char *source)
 {
-    static char data[1 << 16];
-    char path[256];
-    snprintf(path, sizeof path, "tests/golden/tokenizer-sources/%s", source);
-    FILE *in = open_golden(path);
-    size_t bytes = fread(data, 1, sizeof data, in);
-    fclose(in);
-    write_file(name, data, bytes);
-}
-
-/* A file is given by the name of one of the sources, or by its text. */
-static void fill_folder(json_t *files)
-{
-    const char *name;
-    json_t *content;
-    json_object_foreach(files, name, content)
-    {
-        const char *text = json_string_value(content);
-        if (strpbrk(text, "{\n") == NULL)
-            copy_file(name, text);
-        else
-            write_file(name, text, strlen(text));
-    }
+    copy_tokenizer_source(folder, name, source);
 }
 
 static void empty_folder(void)
@@ -196,7 +165,7 @@ static void test_case(const json_t *row)
     const json_t *results = json_array_get(row, 2);
     ft_tokenizer_files made;
     ft_error err = { .text = "" };
-    fill_folder(files);
+    write_tokenizer_files(folder, files);
     is_str(ft_tokenizer_files_read(&made, folder, &no_hints, &err) == FT_OK ? "" : err.text, "",
            "the files of %s are read", name);
     is_digest(&made.tokenizer, json_object_get(results, "tokenizer"), name, "tokenizer.json");
@@ -311,12 +280,14 @@ static void test_text_files(void)
 
 static void test_byte_order_mark(void)
 {
+    char path[FOLDER_PATH + 32];
     ft_tokenizer *tokenizer;
     ft_error err = { .text = "" };
     char *json = edited(BOM "%s", "%s", tiny_bpe_json);
     write_text("tokenizer.json", json);
     free(json);
-    if (ft_tokenizer_open(&tokenizer, in_folder("tokenizer.json"), &err) != FT_OK)
+    snprintf(path, sizeof path, "%s/tokenizer.json", folder);
+    if (ft_tokenizer_open(&tokenizer, path, &err) != FT_OK)
         tokenizer = NULL;
     is_str(tokenizer == NULL ? err.text : tiny_ids(tokenizer, "abc"), "8",
            "ft_tokenizer_open() reads a tokenizer.json with a byte order mark");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 #
-# make-targets.py - what transformers makes of sources and targets of translators.
+# make-targets.py - the token ids of source and target texts, as transformers encodes them.
 #
 #     python3 -m venv /tmp/venv
 #     /tmp/venv/bin/pip install transformers==5.24.0 sentencepiece==0.2.3

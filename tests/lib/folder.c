@@ -50,6 +50,15 @@ int folder_count(const char *path)
     return count;
 }
 
+void folder_write(const char *path, const char *name, const char *data, size_t bytes)
+{
+    char file[512];
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    FILE *out = fopen(file, "wb");
+    if (out == NULL || fwrite(data, 1, bytes, out) != bytes || fclose(out) != 0)
+        bail_out("cannot write %s", file);
+}
+
 /* ft_calloc_aligned() rounds up, which would hide a read just past the end from a sanitizer. */
 static unsigned char *aligned(size_t bytes)
 {

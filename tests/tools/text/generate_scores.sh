@@ -49,7 +49,7 @@ translate () {
     "$run" -i "$model.ft" --text sources.txt "$@" 2>err
 }
 
-# greedy MODEL OPTION...: the same without beams, of one source after the other.
+# greedy MODEL OPTION...: the same by greedy search, one source at a time.
 greedy () {
     model=$1
     shift

@@ -1,5 +1,5 @@
 /*
- * target_labels.h - the decoder inputs of an encoder-decoder that belong to its labels.
+ * target_labels.h - shift the labels of an encoder-decoder right to make its decoder inputs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -36,7 +36,7 @@ static size_t longest_source(const ft_request *requests, size_t count)
     return longest;
 }
 
-/* Tokens of all texts: the sources of an encoder-decoder, else the prompts. */
+/* The number of input tokens: of the sources of an encoder-decoder, else of the prompts. */
 static size_t count_tokens(const ft_request *requests, size_t count)
 {
     size_t tokens = 0;

@@ -19,18 +19,18 @@ typedef struct ft_label_counts {
 double ft_label_f1(const ft_label_counts *counts);
 
 /*
- * The macro average of classes, of which a row has one: the mean F1 of the classes that were
+ * The macro average where a row has exactly one class: the mean F1 of the classes that were
  * predicted or expected at least once; NaN if none was.
  */
 double ft_macro_f1(const ft_label_counts *counts, size_t labels);
 
 /*
- * The macro average of labels, of which a row has any number: the mean F1 of all labels. A label
- * that was neither predicted nor expected counts as 0.
+ * The macro average where a row has any number of labels: the mean F1 of all labels. A label that
+ * was neither predicted nor expected counts as 0.
  */
 double ft_mean_label_f1(const ft_label_counts *counts, size_t labels);
 
-/* The micro average: F1 of the sums of all counts; 0 where no label was ever right. */
+/* The micro average: F1 of the counts of all labels together; 0 without true positives. */
 double ft_micro_f1(const ft_label_counts *counts, size_t labels);
 
 #pragma GCC visibility pop

@@ -7,7 +7,6 @@ kernels_libcpu_la_SOURCES = \
 	kernels/activation.h \
 	kernels/backend.h \
 	kernels/beam_search.h \
-	kernels/blas.c kernels/blas.h \
 	kernels/groupwise.h \
 	kernels/kv_cache.h \
 	kernels/threads/cgroup.c \
@@ -31,12 +30,26 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/rowwise/count.c kernels/cpu/rowwise/count.h \
 	kernels/cpu/base/cpu.h \
 	kernels/cpu/rowwise/embed.c \
-	kernels/cpu/gemm/f32/f32.h \
+	kernels/cpu/gemm/f32/f32.c kernels/cpu/gemm/f32/f32.h \
 	kernels/cpu/gemm/f32/f32_generic.c \
 	kernels/cpu/gemm/f32/f32_impl.h \
+	kernels/cpu/gemm/f32/f32_load.h \
+	kernels/cpu/gemm/f32/f32_packed_impl.h \
+	kernels/cpu/linalg/cholesky.c \
+	kernels/cpu/linalg/dgemm.c \
+	kernels/cpu/linalg/f64.h \
+	kernels/cpu/linalg/f64_generic.c \
+	kernels/cpu/linalg/f64_impl.h \
+	kernels/cpu/linalg/sgemm.c \
+	kernels/linalg.h \
+	kernels/cpu/fake_quantized/attention.c \
+	kernels/cpu/fake_quantized/fake_quantized.h \
+	kernels/cpu/fake_quantized/linear.c \
 	kernels/cpu/rowwise/gate.c \
 	kernels/cpu/gemm/groupwise/gemm_groupwise.c kernels/cpu/gemm/groupwise/gemm_groupwise.h \
 	kernels/cpu/gemm/f32/gemm_f32.c kernels/cpu/gemm/f32/gemm_f32.h \
+	kernels/cpu/gemm/f32/gemm_f32_job.c kernels/cpu/gemm/f32/gemm_f32_job.h \
+	kernels/cpu/gemm/f32/gemm_f32_packed.c \
 	kernels/cpu/gemm/int8/gemm_i8.c kernels/cpu/gemm/int8/gemm_i8.h \
 	kernels/cpu/sampling/token_history.c \
 	kernels/cpu/gemm/int8/i8.h \
@@ -46,7 +59,6 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/gemm/int8/i8_softmax.h \
 	kernels/cpu/base/isa.c kernels/cpu/base/isa.h \
 	kernels/cpu/gemm/linear.c \
-	kernels/cpu/gemm/f32/linear_f32.c \
 	kernels/cpu/rowwise/elementwise.c \
 	kernels/cpu/rowwise/norm.c \
 	kernels/cpu/rowwise/observe.c \
@@ -89,7 +101,7 @@ noinst_LTLIBRARIES += kernels/libavx2.la
 kernels_libavx2_la_SOURCES = kernels/cpu/gemm/f32/f32_avx2.c kernels/cpu/gemm/int8/i8_avx2.c kernels/cpu/gemm/int8/i8_ymm.h \
 	kernels/cpu/gemm/groupwise/groupwise_avx2.c \
 	kernels/cpu/gemm/groupwise/groupwise_avx2_float.c kernels/cpu/gemm/groupwise/groupwise_avx2_float.h \
-	kernels/cpu/base/rows_avx2.c
+	kernels/cpu/base/rows_avx2.c kernels/cpu/linalg/f64_avx2.c
 kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx2.la
 endif
@@ -103,7 +115,7 @@ endif
 if WITH_AVX512
 noinst_LTLIBRARIES += kernels/libavx512.la
 kernels_libavx512_la_SOURCES = kernels/cpu/gemm/f32/f32_avx512.c kernels/cpu/gemm/int8/i8_avx512.c \
-	kernels/cpu/gemm/groupwise/groupwise_avx512.c kernels/cpu/base/rows_avx512.c
+	kernels/cpu/gemm/groupwise/groupwise_avx512.c kernels/cpu/base/rows_avx512.c kernels/cpu/linalg/f64_avx512.c
 kernels_libavx512_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX512_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx512.la
 endif

@@ -76,27 +76,3 @@ AC_DEFUN([FT_IMAGE_LIBRARY], [
     AS_VAR_SET([have_]m4_tolower([$1]), [yes])
   ], [AS_VAR_SET([have_]m4_tolower([$1]), [no])])
 ])
-
-dnl FT_FIND_OPENBLAS: OPENBLAS_CFLAGS, and in config.h the file of the library, which programs load when
-dnl they first need it.  GPTQ takes a Cholesky factor, which an OpenBLAS may have been built without.
-AC_DEFUN([FT_FIND_OPENBLAS], [
-  PKG_CHECK_MODULES([OPENBLAS], [openblas])
-  AC_CHECK_TOOL([READELF], [readelf])
-  ft_saved_libs=$LIBS
-  LIBS="$OPENBLAS_LIBS $LIBS"
-  AC_CACHE_CHECK([for the file of OpenBLAS with LAPACK], [ft_cv_openblas], [
-    ft_cv_openblas=none
-    AC_LINK_IFELSE([AC_LANG_CALL([], [dpotrf_])],
-      [ft_cv_openblas=`$READELF -d conftest$EXEEXT | sed -n 's/.*NEEDED.*@<:@@<:@@:>@\(.*blas.*\)@<:@@:>@@:>@.*/\1/p' | head -n 1`])
-  ])
-  LIBS=$ft_saved_libs
-  AS_CASE([$ft_cv_openblas],
-    [none], [AC_MSG_ERROR([OpenBLAS has no LAPACK: dpotrf is missing])],
-    [""], [AC_MSG_ERROR([OpenBLAS is no shared library: programs load it when they need it])])
-  AC_DEFINE_UNQUOTED([FT_OPENBLAS], ["$ft_cv_openblas"], [The shared library that OpenBLAS is.])
-  ft_saved_libs=$LIBS
-  AC_SEARCH_LIBS([dlopen], [dl], [], [AC_MSG_ERROR([there is no dlopen to load OpenBLAS with])])
-  AS_IF([test "$ac_cv_search_dlopen" = "none required"], [DL_LIBS=], [DL_LIBS=$ac_cv_search_dlopen])
-  AC_SUBST([DL_LIBS])
-  LIBS=$ft_saved_libs
-])

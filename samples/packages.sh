@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 ft_packages="gcc make autoconf automake libtool pkg-config gawk libzip-dev libjansson-dev \
-libopenblas-openmp-dev libssl-dev libutf8proc-dev libpcre2-dev libpng-dev libjpeg-dev"
+libssl-dev libutf8proc-dev libpcre2-dev libpng-dev libjpeg-dev"
 
 # ft_install PACKAGE...: install missing packages; fails if that is impossible.
 ft_install() {

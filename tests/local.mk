@@ -122,6 +122,8 @@ c_tests = \
 	tests/calibrate/gptq.t \
 	tests/graph/graph.t \
 	tests/kernels/half.t \
+	tests/kernels/linalg.t \
+	tests/kernels/simd.t \
 	tests/datasets/image.t \
 	tests/calibrate/inputs.t \
 	tests/cli/json_stream.t \
@@ -253,7 +255,8 @@ sh_tests = \
 	tests/tools/wrong_files.sh \
 	tests/tools/not_finite.sh \
 	tests/build/old.sh \
-	tests/tools/openblas.sh \
+	tests/tools/address_space.sh \
+	tests/tools/same_bits.sh \
 	tests/tools/pipeline.sh \
 	tests/tools/problem_types.sh \
 	tests/tools/qwen3.sh \
@@ -429,6 +432,9 @@ if WITH_DNNL
 tests_bench_gemm_int8_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
 tests_bench_gemm_int8_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
 tests_bench_gemm_int8_LDADD = $(LDADD) -ldnnl
+tests_bench_gemm_f32_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
+tests_bench_gemm_f32_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
+tests_bench_gemm_f32_LDADD = $(LDADD) -ldnnl
 endif
 
 # ---- How they run -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@
 
 #include "calibrate/weights/activation_stats.h"
 
-#include "kernels/blas.h"
+#include "kernels/linalg.h"
 #include "kernels/threads/team.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -47,8 +47,6 @@ ft_status ft_activation_stats_init(ft_activation_stats *inputs,
                                    ft_error *err)
 {
     const ft_plan *plan = &options->model->plan;
-    if (options->moments)
-        FT_TRY(ft_blas_load(options->threads, err));
     *inputs = (ft_activation_stats){ .options = options,
                                      .max_tokens = ft_dataset_max_length(options->data) };
     inputs->input = ft_calloc((size_t) plan->nop, sizeof *inputs->input);
@@ -92,19 +90,14 @@ void ft_activation_stats_fini(ft_activation_stats *inputs)
 
 /* ---- One pass: some inputs over all samples ----------------------------------------------- */
 
-/* Buffers of one thread. */
-typedef struct accumulator {
-    float *x;    /* [max_tokens, maximum columns] */
-    double *row; /* the same in double */
-} accumulator;
-
 typedef struct pass {
     const ft_activation_stats_options *options;
     ft_input_stats *input; /* [count] */
     size_t count;
     size_t sessions;
     ft_session **session;     /* [sessions] */
-    accumulator *accumulator; /* [sessions] */
+    float **x;                /* [sessions]: buffers of [max_tokens, maximum columns] */
+    ft_linalg linalg;         /* for one thread */
     ft_error *errs;           /* [sessions] */
     ft_status *status;        /* [sessions] */
 } pass;
@@ -159,9 +152,8 @@ static ft_status open_sessions(pass *p, size_t longest, ft_error *err)
         cols = p->input[i].cols > cols ? p->input[i].cols : cols;
     }
     for (size_t i = 0; i < p->sessions && status == FT_OK; i++) {
-        p->accumulator[i].x = ft_calloc(longest * cols, sizeof(float));
-        p->accumulator[i].row = ft_calloc(longest * cols, sizeof(double));
-        status = p->accumulator[i].x == NULL || p->accumulator[i].row == NULL
+        p->x[i] = ft_calloc(longest * cols, sizeof(float));
+        status = p->x[i] == NULL
                      ? ft_fail(err, FT_ENOMEM, "no memory for %zu x %zu inputs", longest, cols)
                      : ft_session_open(&p->session[i], p->options->model,
                                        &(ft_session_options){ .threads = 1,
@@ -178,11 +170,12 @@ static ft_status open_sessions(pass *p, size_t longest, ft_error *err)
 static ft_status open_pass(pass *p, size_t longest, ft_error *err)
 {
     p->session = ft_calloc(p->sessions, sizeof(ft_session *));
-    p->accumulator = ft_calloc(p->sessions, sizeof *p->accumulator);
+    p->x = ft_calloc(p->sessions, sizeof *p->x);
     p->errs = ft_calloc(p->sessions, sizeof *p->errs);
     p->status = ft_calloc(p->sessions, sizeof *p->status);
-    if (p->session == NULL || p->accumulator == NULL || p->errs == NULL || p->status == NULL)
+    if (p->session == NULL || p->x == NULL || p->errs == NULL || p->status == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu sessions", p->sessions);
+    FT_TRY(ft_linalg_init(&p->linalg, 1, err));
     FT_TRY(reset_stats(p, err));
     return open_sessions(p, longest, err);
 }
@@ -192,13 +185,11 @@ static void close_pass(pass *p)
     for (size_t i = 0; i < p->sessions; i++) {
         if (p->session != NULL)
             ft_session_close(p->session[i]);
-        if (p->accumulator != NULL) {
-            free(p->accumulator[i].x);
-            free(p->accumulator[i].row);
-        }
+        if (p->x != NULL)
+            free(p->x[i]);
     }
     free(p->session);
-    free(p->accumulator);
+    free(p->x);
     free(p->errs);
     free(p->status);
 }
@@ -216,12 +207,12 @@ static size_t value_rows(const ft_session *session, int value)
  * Accumulates column sums: first over the rows of this pass, then into the totals, so that the
  * order is fixed.
  */
-static void accumulate_columns(ft_input_stats *input, const double *x, size_t rows)
+static void accumulate_columns(ft_input_stats *input, const float *x, size_t rows)
 {
     for (size_t col = 0; col < input->cols; col++) {
         double magnitude = 0.0, square = 0.0;
         for (size_t row = 0; row < rows; row++) {
-            double value = x[row * input->cols + col];
+            double value = (double) x[row * input->cols + col];
             magnitude += fabs(value);
             square += value * value;
         }
@@ -230,18 +221,30 @@ static void accumulate_columns(ft_input_stats *input, const double *x, size_t ro
     }
 }
 
+/* Accumulates the products of all pairs of columns; the upper triangle of the moments. */
+static void accumulate_moments(ft_input_stats *input, const ft_linalg *linalg, const float *x,
+                               size_t rows)
+{
+    size_t cols = input->cols;
+    ft_linalg_dgemm(linalg, &(ft_dgemm){ .m = cols,
+                                         .n = cols,
+                                         .k = rows,
+                                         .a = { .f32 = x, .row_stride = 1, .col_stride = cols },
+                                         .b = { .f32 = x, .row_stride = cols, .col_stride = 1 },
+                                         .upper = true,
+                                         .c = input->moments,
+                                         .c_stride = cols });
+}
+
 /* Accumulates the contribution of one forward pass to an input. */
 static ft_status accumulate_sample(ft_input_stats *input, const ft_session *session,
-                                   const accumulator *a, ft_error *err)
+                                   const ft_linalg *linalg, float *x, ft_error *err)
 {
-    size_t rows = value_rows(session, input->value), cols = input->cols;
-    FT_TRY(ft_session_read_f32(session, input->value, a->x, rows, err));
-    for (size_t i = 0; i < rows * cols; i++)
-        a->row[i] = (double) a->x[i];
-    accumulate_columns(input, a->row, rows);
+    size_t rows = value_rows(session, input->value);
+    FT_TRY(ft_session_read_f32(session, input->value, x, rows, err));
+    accumulate_columns(input, x, rows);
     if (input->moments != NULL)
-        ft_dsyrk(CblasUpper, CblasTrans, (int) cols, (int) rows, 1.0, a->row, (int) cols, 1.0,
-                 input->moments, (int) cols);
+        accumulate_moments(input, linalg, x, rows);
     input->rows += rows;
     return FT_OK;
 }
@@ -284,8 +287,8 @@ static void accumulate_inputs(const void *job, int thread, size_t first, size_t 
     pass *p = s->pass;
     for (size_t i = first; i < end; i++)
         for (size_t k = 0; k < s->count && p->status[thread] == FT_OK; k++)
-            p->status[thread] = accumulate_sample(&p->input[i], p->session[k],
-                                                  &p->accumulator[thread], &p->errs[thread]);
+            p->status[thread] = accumulate_sample(&p->input[i], p->session[k], &p->linalg,
+                                                  p->x[thread], &p->errs[thread]);
 }
 
 static ft_status run_samples(const sample_batch *s, ft_error *err)

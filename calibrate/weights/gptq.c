@@ -2,8 +2,9 @@
  * gptq.c - GPTQ: rounds the columns of a row so that later columns compensate the errors of earlier
  * ones.
  *
- * U is computed without inverting H. Let A be H with its columns in reverse order, and A = L L^T.
- * Then L read backwards is an upper triangle R with H = R R^T, and U = R^-1: L^-1 read backwards.
+ * U is computed without inverting H. Let A be H with its columns in reverse order, and A = R^T R
+ * with an upper triangle R. Read backwards, R^T is an upper triangle whose product with its
+ * transpose is H; so R^-1 read backwards is U.
  *
  * Columns are rounded in blocks. At the end of a block, one GEMM subtracts its errors from the
  * columns after it.
@@ -14,7 +15,6 @@
 
 #include "calibrate/weights/gptq.h"
 
-#include "kernels/blas.h"
 #include "runtime/mem.h"
 
 #include <math.h>
@@ -80,45 +80,47 @@ static void fill_hessian(double *a, const ft_gptq *g, const double *moments)
     }
 }
 
-/* `a` is the lower triangle in Fortran order, so it is U when read from its end. */
+/* R^-1, an upper triangle in reverse rounding order, is U when read from its end. */
 static void store_upper(ft_gptq *g, const double *a)
 {
     size_t n = g->cols;
     for (size_t row = 0; row < n; row++)
         for (size_t col = row; col < n; col++)
-            g->upper[row * n + col] = (float) a[(n - 1 - col) * n + (n - 1 - row)];
+            g->upper[row * g->stride + col] = (float) a[(n - 1 - col) * n + (n - 1 - row)];
 }
 
 static ft_status factorize(ft_gptq *g, const double *moments, const char *name, ft_error *err)
 {
     double *a = ft_calloc(g->cols * g->cols, sizeof *a);
-    int n = (int) g->cols, failed_row = 0;
     if (a == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %d x %d sums", name, n, n);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu x %zu sums", name, g->cols, g->cols);
     fill_hessian(a, g, moments);
-    failed_row = ft_cholesky_inverse(a, n);
-    for (int i = 0; i < n && failed_row == 0; i++) /* NaN passes through both routines */
-        failed_row = isfinite(a[(size_t) i * g->cols + (size_t) i]) ? 0 : i + 1;
-    if (failed_row == 0)
+    ft_status status = ft_linalg_cholesky_inverse(&g->linalg, a, g->cols, err);
+    if (status == FT_OK)
         store_upper(g, a);
     free(a);
-    return failed_row == 0 ? FT_OK
-                           : ft_fail(err, FT_EFORMAT,
-                                     "%s: the sums of its inputs are not those of a square", name);
+    return status == FT_EFORMAT
+               ? ft_fail(err, status, "%s: the sums of its inputs are not those of a square", name)
+               : status;
 }
 
-ft_status ft_gptq_init(ft_gptq *g, const double *moments, size_t cols, const char *name,
-                       ft_error *err)
+ft_status ft_gptq_init(ft_gptq *g, const double *moments, size_t cols, int threads,
+                       const char *name, ft_error *err)
 {
-    *g = (ft_gptq){ .cols = cols, .sweeps = MAX_SWEEPS, .moments = moments };
+    *g = (ft_gptq){ .cols = cols,
+                    .stride = ft_round_up(cols, FT_LINALG_SGEMM_UNIT),
+                    .sweeps = MAX_SWEEPS,
+                    .moments = moments };
     g->order = ft_calloc(cols, sizeof *g->order);
-    g->upper = ft_calloc(cols * cols, sizeof *g->upper);
+    g->upper = ft_calloc(cols * g->stride, sizeof *g->upper);
     if (g->order == NULL || g->upper == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu x %zu sums", name, cols, cols);
-    FT_TRY(ft_blas_load(1, err));
+    FT_TRY(ft_linalg_init(&g->linalg, threads, err));
     FT_TRY(compute_order(g, moments, err));
     g->damping = damping(g, moments);
-    return factorize(g, moments, name, err);
+    FT_TRY(factorize(g, moments, name, err));
+    g->linalg.threads = 1; /* from here on, each panel has its own thread */
+    return FT_OK;
 }
 
 void ft_gptq_fini(ft_gptq *g)
@@ -135,7 +137,7 @@ typedef struct round_state {
     const ft_gptq *g;
     const ft_groupwise_options *options;
     ft_groupwise_panel *panel;
-    float *weight; /* [rows, cols] */
+    float *weight; /* [rows, stride of g] */
     float error[FT_PANEL_ROWS * COL_BLOCK];
 } round_state;
 
@@ -143,8 +145,8 @@ static void gather_columns(round_state *w)
 {
     size_t cols = w->panel->cols, n_live = cols - w->g->n_dead;
     for (size_t row = 0; row < w->panel->rows; row++)
-        for (size_t i = 0; i < cols; i++)
-            w->weight[row * cols + i] =
+        for (size_t i = 0; i < w->g->stride; i++)
+            w->weight[row * w->g->stride + i] =
                 i < n_live ? w->panel->weight[row * cols + w->g->order[i]] : 0.0f;
 }
 
@@ -159,10 +161,10 @@ static const ft_groupwise_grid *grid_of(const ft_groupwise_panel *panel,
 static void round_column(round_state *w, size_t first, size_t at, size_t end)
 {
     const ft_groupwise_panel *p = w->panel;
-    const float *upper = w->g->upper + at * p->cols;
+    const float *upper = w->g->upper + at * w->g->stride;
     size_t col = w->g->order[at];
     for (size_t row = 0; row < p->rows; row++) {
-        float *weight = w->weight + row * p->cols;
+        float *weight = w->weight + row * w->g->stride;
         const ft_groupwise_grid *grid = grid_of(p, w->options, row, col);
         uint8_t code = ft_groupwise_round_nearest(grid, weight[at]);
         float error = (weight[at] - ft_groupwise_dequantize(grid, code)) / upper[at];
@@ -176,12 +178,18 @@ static void round_column(round_state *w, size_t first, size_t at, size_t end)
 /* Compensates the errors of a block in the columns after it. */
 static void update_trailing(round_state *w, size_t first, size_t end)
 {
-    size_t cols = w->panel->cols;
-    if (end == cols)
+    size_t stride = w->g->stride;
+    if (end == w->panel->cols)
         return;
-    ft_sgemm(CblasNoTrans, CblasNoTrans, (int) w->panel->rows, (int) (cols - end),
-             (int) (end - first), -1.0f, w->error, COL_BLOCK, w->g->upper + first * cols + end,
-             (int) cols, 1.0f, w->weight + end, (int) cols);
+    ft_linalg_sgemm_subtract(&w->g->linalg, &(ft_sgemm){ .m = w->panel->rows,
+                                                         .n = stride - end,
+                                                         .k = end - first,
+                                                         .a = w->error,
+                                                         .a_stride = COL_BLOCK,
+                                                         .b = w->g->upper + first * stride + end,
+                                                         .b_stride = stride,
+                                                         .c = w->weight + end,
+                                                         .c_stride = stride });
 }
 
 static void round_columns(const ft_gptq *g, ft_groupwise_panel *panel,
@@ -211,9 +219,16 @@ static double *compute_gradient(const ft_gptq *g, const ft_groupwise_panel *pane
         error[i] = (double) panel->weight[i] -
                    (double) ft_groupwise_dequantize(grid_of(panel, options, i / cols, i % cols),
                                                     panel->q[i]);
-    memcpy(gradient, error, elements * sizeof *gradient);
-    ft_dsymm(CblasRight, CblasUpper, (int) panel->rows, (int) cols, 1.0, g->moments, (int) cols,
-             error, (int) cols, g->damping, gradient, (int) cols);
+    for (size_t i = 0; i < elements; i++)
+        gradient[i] = g->damping * error[i];
+    ft_linalg_dgemm(&g->linalg,
+                    &(ft_dgemm){ .m = panel->rows,
+                                 .n = cols,
+                                 .k = cols,
+                                 .a = { .f64 = error, .row_stride = cols, .col_stride = 1 },
+                                 .b = { .f64 = g->moments, .row_stride = cols, .col_stride = 1 },
+                                 .c = gradient,
+                                 .c_stride = cols });
     return gradient;
 }
 

@@ -19,6 +19,7 @@
 #define FT_CALIBRATE_WEIGHTS_GPTQ_H
 
 #include "calibrate/weights/groupwise.h"
+#include "kernels/linalg.h"
 #include "runtime/error.h"
 
 /* What rounding needs to know about the inputs of a matrix. */
@@ -26,15 +27,17 @@ typedef struct ft_gptq {
     size_t cols;
     size_t *order; /* [cols]: column indices in rounding order */
     size_t n_dead; /* columns at its end whose inputs are always 0: their weights become 0 */
-    float *upper;  /* [cols, cols], in rounding order: U */
+    float *upper;  /* [cols, stride], in rounding order: U */
+    size_t stride; /* columns rounded up to a multiple of FT_LINALG_SGEMM_UNIT */
     int sweeps;    /* maximum sweeps of coordinate descent; 0: none */
 
     const double *moments; /* borrowed: H, whose diagonal is damped by ... */
     double damping;        /* ... this */
+    ft_linalg linalg;      /* for one panel */
 } ft_gptq;
 
 /*
- * Prepares for matrices with these inputs.
+ * Prepares for matrices with these inputs, on `threads` threads.
  *
  *   moments  [cols, cols], symmetric; borrowed
  *
@@ -42,7 +45,7 @@ typedef struct ft_gptq {
  * inputs say little about the interaction of errors. FT_ENOMEM; FT_EFORMAT, with `name`, if the
  * moments are not positive definite.
  */
-FT_MUST_USE ft_status ft_gptq_init(ft_gptq *gptq, const double *moments, size_t cols,
+FT_MUST_USE ft_status ft_gptq_init(ft_gptq *gptq, const double *moments, size_t cols, int threads,
                                    const char *name, ft_error *err);
 void ft_gptq_fini(ft_gptq *gptq); /* also accepts a zeroed or failed one */
 

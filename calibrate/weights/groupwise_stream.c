@@ -8,7 +8,7 @@
 
 #include "calibrate/weights/groupwise_stream.h"
 
-#include "kernels/blas.h"
+#include "kernels/linalg.h"
 #include "kernels/threads/team.h"
 #include "runtime/mem.h"
 
@@ -71,7 +71,7 @@ ft_status ft_groupwise_stream_init(ft_groupwise_stream *s, const ft_weight_matri
     *s = (ft_groupwise_stream){ .weights = weights, .options = options };
     FT_TRY(ft_weight_matrix_check_dtype(weights, err));
     if (options->round != NULL || options->moments != NULL)
-        FT_TRY(ft_blas_load(threads, err));
+        FT_TRY(ft_linalg_init(&s->linalg, 1, err));
     s->panels = ft_layout_rows(FT_PANEL32, weights->rows) / FT_PANEL_ROWS;
     s->batch = ft_min_size(s->panels, (size_t) threads);
     s->panel = ft_calloc(s->batch, sizeof *s->panel);
@@ -143,37 +143,49 @@ static float dequantized_at(const ft_groupwise_panel *panel, size_t row, size_t 
 }
 
 /* x H x^T summed over all rows of a panel; `x_moments` is a buffer of the size of x. */
-static double quadratic_form(const double *x, const ft_groupwise_panel *panel,
-                             const double *moments, double *x_moments)
+static double quadratic_form(const ft_linalg *linalg, const double *x,
+                             const ft_groupwise_panel *panel, const double *moments,
+                             double *x_moments)
 {
     double sum = 0.0;
-    int rows = (int) panel->rows, cols = (int) panel->cols;
-    ft_dsymm(CblasRight, CblasUpper, rows, cols, 1.0, moments, cols, x, cols, 0.0, x_moments, cols);
-    for (size_t i = 0; i < panel->rows * panel->cols; i++)
+    size_t rows = panel->rows, cols = panel->cols;
+    memset(x_moments, 0, rows * cols * sizeof *x_moments);
+    ft_linalg_dgemm(linalg,
+                    &(ft_dgemm){ .m = rows,
+                                 .n = cols,
+                                 .k = cols,
+                                 .a = { .f64 = x, .row_stride = cols, .col_stride = 1 },
+                                 .b = { .f64 = moments, .row_stride = cols, .col_stride = 1 },
+                                 .c = x_moments,
+                                 .c_stride = cols });
+    for (size_t i = 0; i < rows * cols; i++)
         sum += x[i] * x_moments[i];
     return sum > 0.0 ? sum : 0.0;
 }
 
-static void measure_output_error(ft_groupwise_error *cost, const ft_groupwise_panel *panel,
+static void measure_output_error(ft_groupwise_error *cost, const ft_linalg *linalg,
+                                 const ft_groupwise_panel *panel,
                                  const ft_groupwise_options *options)
 {
     size_t elements = panel->rows * panel->cols;
     double *x = panel->scratch, *buffer = x + FT_PANEL_ROWS * panel->cols;
     for (size_t i = 0; i < elements; i++)
         x[i] = (double) panel->weight[i];
-    cost->out_signal = quadratic_form(x, panel, options->moments, buffer);
+    cost->out_signal = quadratic_form(linalg, x, panel, options->moments, buffer);
     for (size_t i = 0; i < elements; i++)
         x[i] -= (double) dequantized_at(panel, i / panel->cols, i % panel->cols, options);
-    cost->out_noise = quadratic_form(x, panel, options->moments, buffer);
+    cost->out_noise = quadratic_form(linalg, x, panel, options->moments, buffer);
 }
 
 /*
  * Compares quantized with original weights, which are reloaded if rounding may have overwritten
  * them.
  */
-static ft_groupwise_error measure_error(ft_groupwise_panel *panel, const ft_weight_matrix *w,
-                                        size_t first_row, const ft_groupwise_options *options)
+static ft_groupwise_error measure_error(const ft_groupwise_stream *s, ft_groupwise_panel *panel,
+                                        size_t first_row)
 {
+    const ft_weight_matrix *w = s->weights;
+    const ft_groupwise_options *options = s->options;
     ft_groupwise_error cost = { 0 };
     if (options->round != NULL)
         load_panel(panel, w, first_row);
@@ -189,7 +201,7 @@ static ft_groupwise_error measure_error(ft_groupwise_panel *panel, const ft_weig
             cost.out_noise += column_weight * (error * error);
         }
     if (options->moments != NULL)
-        measure_output_error(&cost, panel, options);
+        measure_output_error(&cost, &s->linalg, panel, options);
     return cost;
 }
 
@@ -206,7 +218,7 @@ static void quantize_panel(ft_groupwise_stream *s, size_t i)
     ft_groupwise_quantize(panel, s->options);
     ft_groupwise_store_panel(s->quantized + i * panel_words, s->scale, s->zero, index, w->rows,
                              panel, s->options);
-    s->panel_error[i] = measure_error(panel, w, index * FT_PANEL_ROWS, s->options);
+    s->panel_error[i] = measure_error(s, panel, index * FT_PANEL_ROWS);
 }
 
 static void quantize_panels(const void *job, int thread, size_t first, size_t end)

@@ -11,6 +11,7 @@
 
 #include "calibrate/weights/groupwise.h"
 #include "calibrate/weights/weights.h"
+#include "kernels/linalg.h"
 
 /* Sums of squares of the weights and of their errors. */
 typedef struct ft_groupwise_error {
@@ -32,6 +33,7 @@ typedef struct ft_groupwise_stream {
     size_t position;                 /* bytes read so far */
     size_t panels, n_done;           /* total, and quantized so far */
     size_t batch;                    /* panels quantized at a time, one per thread */
+    ft_linalg linalg;                /* for one panel */
     ft_groupwise_panel *panel;       /* [batch] */
     ft_groupwise_error *panel_error; /* [batch] */
     void *allocation; /* the allocation of everything below, and of the panels' arrays */

@@ -161,7 +161,8 @@ static ft_status prepare_input(ft_refinement *r, ft_input_stats *input, ft_error
     FT_TRY(ft_activation_stats_collect(&r->stats, input, err));
     ft_column_importance(r->importance, input);
     if (r->recipe->gptq)
-        FT_TRY(ft_gptq_init(&r->gptq, input->moments, input->cols, input->name, err));
+        FT_TRY(ft_gptq_init(&r->gptq, input->moments, input->cols, r->stats_options.threads,
+                            input->name, err));
     r->input = input;
     return FT_OK;
 }

@@ -5,7 +5,6 @@
  */
 #include <config.h>
 
-#include "kernels/blas.h"
 #include "kernels/cpu/base/cpu.h"
 #include "kernels/cpu/gemm/int8/gemm_i8.h"
 #include "kernels/cpu/batch_parallel.h"
@@ -44,8 +43,7 @@ static bool describe(int index, ft_device_info *out)
     snprintf(out->name, sizeof out->name, "cpu");
     out->usable = ft_cpu_isa(&isa, &err) == FT_OK;
     if (out->usable)
-        snprintf(out->detail, sizeof out->detail, "%s; float by OpenBLAS for %s", ft_isa_name(isa),
-                 ft_blas_core());
+        snprintf(out->detail, sizeof out->detail, "%s", ft_isa_name(isa));
     else
         snprintf(out->detail, sizeof out->detail, "%.120s", err.text);
     return index == 0 && out->usable;
@@ -150,8 +148,6 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
 static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                          const ft_limits *limits, ft_error *err)
 {
-    if (workspace_of(plan, limits).blas)
-        FT_TRY(ft_blas_load(limits->threads, err));
     ft_exec *exec = ft_calloc(1, sizeof *exec);
     if (exec == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
@@ -276,7 +272,6 @@ static void run_op(const exec_ctx *p, const ft_op *op, ft_counts *const *counts)
         .second = value_view(p, op->second),
         .batch = p->batch,
         .limits = &p->limits,
-        .batch_invariant = exec->plan->batch_invariant,
         .scratch = p->scratch,
         .scratch_bytes = p->scratch_bytes,
         .threads = p->limits.threads,

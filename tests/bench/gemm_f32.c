@@ -1,24 +1,23 @@
 /*
- * gemm_f32.c - speed of the float GEMM, against the processor's peak, memory bandwidth and
- * OpenBLAS.
+ * gemm_f32.c - speed of the float GEMM, against the processor's peak, memory bandwidth and oneDNN.
  *
  *     tests/bench/gemm_f32 [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They are interleaved, see compare.h; options are those of gemm_int8.c.  OpenBLAS runs as in the
- * float plans of encoders: each thread computes an equal part of the columns.  It has no f16 or
- * bf16 GEMM; its baseline for those is f32.
+ * They are interleaved, see compare.h; options are those of gemm_int8.c.  oneDNN gets its weights
+ * in f32, in the layout that it prefers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "kernels/blas.h"
 #include "kernels/cpu/gemm/f32/gemm_f32.h"
-#include "kernels/threads/team.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/bench/compare.h"
 #include "tests/bench/measure.h"
+#if defined HAVE_DNNL
+#include "tests/bench/onednn.h"
+#endif
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,8 +60,9 @@ typedef struct setting {
     ft_gemm_float gemm;
     size_t sets, bytes;
     void *weights[MAX_SETS];
-    float *floats[MAX_SETS];   /* the weights for OpenBLAS */
-    const float *peer_weights; /* of this round */
+#if defined HAVE_DNNL
+    onednn_f32 *peer;
+#endif
 } setting;
 
 /* Random numbers near 1. */
@@ -86,7 +86,6 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
             fill_weights(s->weights[i], count, row->w);
         else
             memcpy(s->weights[i], s->weights[0], s->bytes);
-        s->floats[i] = row->w == FT_F32 ? s->weights[i] : draw_floats(count);
     }
     s->gemm = (ft_gemm_float){
         .isa = isa,
@@ -104,15 +103,20 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
         .scratch_bytes = ft_gemm_float_scratch(FT_F32, row->m, row->k, threads),
     };
     s->gemm.scratch = ft_calloc_aligned(s->gemm.scratch_bytes);
+#if defined HAVE_DNNL
+    float *weights = draw_floats(count);
+    s->peer = onednn_f32_new(row->m, row->n, row->k, weights, s->sets);
+    free(weights);
+#endif
 }
 
 static void setting_fini(setting *s)
 {
-    for (size_t i = 0; i < s->sets; i++) {
-        if (s->row->w != FT_F32)
-            free(s->floats[i]);
+#if defined HAVE_DNNL
+    onednn_f32_free(s->peer);
+#endif
+    for (size_t i = 0; i < s->sets; i++)
         free(s->weights[i]);
-    }
     free((void *) (uintptr_t) s->gemm.x);
     free(s->gemm.y);
     free(s->gemm.scratch);
@@ -127,26 +131,17 @@ static double our_time(void *data, size_t set)
     return seconds_by(s->gemm.threads) - start;
 }
 
-/* Each thread computes a range of the columns. */
-static void multiply_columns(const void *job, int thread, size_t first, size_t end)
-{
-    const ft_gemm_float *g = &((const setting *) job)->gemm;
-    const float *weights = ((const setting *) job)->peer_weights;
-    (void) thread;
-    ft_sgemm(CblasNoTrans, CblasTrans, (int) g->m, (int) (end - first), (int) g->k, 1.0f, g->x,
-             (int) g->k, weights + first * g->k, (int) g->k, 0.0f, (float *) g->y + first,
-             (int) g->n);
-}
-
+#if defined HAVE_DNNL
 static double peer_time(void *data, size_t set)
 {
     setting *s = data;
-    const ft_gemm_float *g = &s->gemm;
-    double start = seconds_by(g->threads);
-    s->peer_weights = s->floats[set % s->sets];
-    ft_parallel_for(g->threads, g->n, multiply_columns, s);
-    return seconds_by(g->threads) - start;
+    double start = seconds_by(s->gemm.threads);
+    onednn_f32_run(s->peer, s->gemm.x, s->gemm.y, set % s->sets);
+    return seconds_by(s->gemm.threads) - start;
 }
+#else
+#define peer_time NULL
+#endif
 
 static void measure(const shape *row, int threads, const benchmark_options *o)
 {
@@ -169,9 +164,8 @@ static void measure(const shape *row, int threads, const benchmark_options *o)
 int main(int argc, char **argv)
 {
     benchmark_options o = benchmark_options_of(argc, argv);
-    printf("%s; OpenBLAS for %s\n", ft_isa_name(o.isa), ft_blas_core());
-    printf(
-        "m n k, weights          threads         us  GFLOPS  / peak  / read / OpenBLAS rounds\n");
+    printf("%s\n", ft_isa_name(o.isa));
+    printf("m n k, weights          threads         us  GFLOPS  / peak  / read / oneDNN rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int threads = 1; threads <= 2; threads++)
             if (benchmark_wants(&o, shapes[i].name, threads))

@@ -1,5 +1,6 @@
 /*
- * onednn.c - matmul of oneDNN 2.x: s8 x s8 with scales per column, bias, gelu, sum, s8 or f32 out.
+ * onednn.c - matmul of oneDNN 2.x: s8 x s8 with scales per column, bias, gelu, sum, s8 or f32 out;
+ * and f32.
  *
  * Output scales come before the post-ops and after the bias, so the bias is divided by them.
  *
@@ -61,21 +62,22 @@ static dnnl_primitive_attr_t epilogue(const ft_gemm_i8 *g)
     return attr;
 }
 
-static dnnl_memory_t reordered(const onednn *p, const dnnl_memory_desc_t *to_desc,
-                               const int8_t *weights, size_t n, size_t k)
+/* Row-major weights [n, k] of a type, in another layout. */
+static dnnl_memory_t reordered(dnnl_engine_t engine, dnnl_stream_t stream,
+                               const dnnl_memory_desc_t *to_desc, dnnl_data_type_t type,
+                               const void *weights, size_t n, size_t k)
 {
-    dnnl_memory_desc_t from_desc = matrix(k, n, dnnl_s8, dnnl_ba);
+    dnnl_memory_desc_t from_desc = matrix(k, n, type, dnnl_ba);
     dnnl_memory_t from, to;
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t reorder;
-    CHECK(dnnl_memory_create(&from, &from_desc, p->engine, (void *) (uintptr_t) weights));
-    CHECK(dnnl_memory_create(&to, to_desc, p->engine, DNNL_MEMORY_ALLOCATE));
-    CHECK(
-        dnnl_reorder_primitive_desc_create(&desc, &from_desc, p->engine, to_desc, p->engine, NULL));
+    CHECK(dnnl_memory_create(&from, &from_desc, engine, (void *) (uintptr_t) weights));
+    CHECK(dnnl_memory_create(&to, to_desc, engine, DNNL_MEMORY_ALLOCATE));
+    CHECK(dnnl_reorder_primitive_desc_create(&desc, &from_desc, engine, to_desc, engine, NULL));
     CHECK(dnnl_primitive_create(&reorder, desc));
     dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
-    CHECK(dnnl_primitive_execute(reorder, p->stream, 2, args));
-    CHECK(dnnl_stream_wait(p->stream));
+    CHECK(dnnl_primitive_execute(reorder, stream, 2, args));
+    CHECK(dnnl_stream_wait(stream));
     CHECK(dnnl_primitive_destroy(reorder));
     CHECK(dnnl_primitive_desc_destroy(desc));
     CHECK(dnnl_memory_destroy(from));
@@ -108,7 +110,7 @@ onednn *onednn_new(const ft_gemm_i8 *g, const int8_t *const *weights, size_t set
     p->weights = calloc(sets, sizeof *p->weights);
     const dnnl_memory_desc_t *packed = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
     for (size_t i = 0; i < sets; i++)
-        p->weights[i] = reordered(p, packed, weights[i], g->n, g->k);
+        p->weights[i] = reordered(p->engine, p->stream, packed, dnnl_s8, weights[i], g->n, g->k);
     CHECK(dnnl_primitive_desc_destroy(desc));
     CHECK(dnnl_primitive_attr_destroy(attr));
     return p;
@@ -140,5 +142,63 @@ void onednn_run(onednn *p, const ft_gemm_i8 *g, size_t set)
         { DNNL_ARG_DST, p->y },
     };
     CHECK(dnnl_primitive_execute(p->primitive, p->stream, 4, args));
+    CHECK(dnnl_stream_wait(p->stream));
+}
+
+/* ---- Float -------------------------------------------------------------------------------- */
+
+struct onednn_f32 {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_t primitive;
+    dnnl_memory_t x, y, *weights;
+    size_t sets;
+};
+
+onednn_f32 *onednn_f32_new(size_t m, size_t n, size_t k, const float *weights, size_t sets)
+{
+    onednn_f32 *p = calloc(1, sizeof *p);
+    CHECK(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
+    CHECK(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags));
+    dnnl_memory_desc_t x = matrix(m, k, dnnl_f32, dnnl_ab);
+    dnnl_memory_desc_t w = matrix(k, n, dnnl_f32, dnnl_format_tag_any);
+    dnnl_memory_desc_t y = matrix(m, n, dnnl_f32, dnnl_ab);
+    dnnl_matmul_desc_t matmul;
+    dnnl_primitive_desc_t desc;
+    CHECK(dnnl_matmul_desc_init(&matmul, &x, &w, NULL, &y));
+    CHECK(dnnl_primitive_desc_create(&desc, &matmul, NULL, p->engine, NULL));
+    CHECK(dnnl_primitive_create(&p->primitive, desc));
+    CHECK(dnnl_memory_create(&p->x, &x, p->engine, DNNL_MEMORY_NONE));
+    CHECK(dnnl_memory_create(&p->y, &y, p->engine, DNNL_MEMORY_NONE));
+    p->sets = sets;
+    p->weights = calloc(sets, sizeof *p->weights);
+    const dnnl_memory_desc_t *packed = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    for (size_t i = 0; i < sets; i++)
+        p->weights[i] = reordered(p->engine, p->stream, packed, dnnl_f32, weights, n, k);
+    CHECK(dnnl_primitive_desc_destroy(desc));
+    return p;
+}
+
+void onednn_f32_free(onednn_f32 *p)
+{
+    for (size_t i = 0; i < p->sets; i++)
+        CHECK(dnnl_memory_destroy(p->weights[i]));
+    free(p->weights);
+    CHECK(dnnl_memory_destroy(p->x));
+    CHECK(dnnl_memory_destroy(p->y));
+    CHECK(dnnl_primitive_destroy(p->primitive));
+    CHECK(dnnl_stream_destroy(p->stream));
+    CHECK(dnnl_engine_destroy(p->engine));
+    free(p);
+}
+
+void onednn_f32_run(onednn_f32 *p, const float *x, float *y, size_t set)
+{
+    CHECK(dnnl_memory_set_data_handle(p->x, (void *) (uintptr_t) x));
+    CHECK(dnnl_memory_set_data_handle(p->y, y));
+    dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, p->x },
+                               { DNNL_ARG_WEIGHTS, p->weights[set] },
+                               { DNNL_ARG_DST, p->y } };
+    CHECK(dnnl_primitive_execute(p->primitive, p->stream, 3, args));
     CHECK(dnnl_stream_wait(p->stream));
 }

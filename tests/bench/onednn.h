@@ -1,5 +1,5 @@
 /*
- * onednn.h - the int8 matmul of oneDNN, a baseline for FT's.
+ * onednn.h - the int8 and the float matmul of oneDNN, baselines for FT's.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,5 +20,13 @@ void onednn_free(onednn *product);
 
 /* Uses the number of threads of OpenMP. */
 void onednn_run(onednn *product, const ft_gemm_i8 *gemm, size_t set);
+
+/* y [m, n] = x [m, k] . w^T for `sets` copies of w [n, k], each in the layout that oneDNN prefers.
+ */
+typedef struct onednn_f32 onednn_f32;
+
+onednn_f32 *onednn_f32_new(size_t m, size_t n, size_t k, const float *weights, size_t sets);
+void onednn_f32_free(onednn_f32 *product);
+void onednn_f32_run(onednn_f32 *product, const float *x, float *y, size_t set);
 
 #endif

@@ -95,7 +95,7 @@ static void solve(problem *p, int sweeps)
 {
     ft_gptq g = { 0 };
     ft_error err;
-    if (sweeps != NEAREST && ft_gptq_init(&g, p->moments, p->panel.cols, "x", &err) != FT_OK)
+    if (sweeps != NEAREST && ft_gptq_init(&g, p->moments, p->panel.cols, 1, "x", &err) != FT_OK)
         bail_out("%s", err.text);
     g.sweeps = sweeps == DEFAULT ? g.sweeps : sweeps;
     p->options.round = sweeps != NEAREST ? ft_gptq_round : NULL;
@@ -334,7 +334,7 @@ static void is_refused(double *moments, size_t cols, const char *what)
 {
     ft_gptq g;
     ft_error err = { .text = "" };
-    is_int(ft_gptq_init(&g, moments, cols, "layer.0.x", &err), FT_EFORMAT,
+    is_int(ft_gptq_init(&g, moments, cols, 2, "layer.0.x", &err), FT_EFORMAT,
            "ft_gptq_init() refuses an invalid Hessian: %s", what);
     is_str(err.text, "layer.0.x: the sums of its inputs are not those of a square",
            "the ft_gptq_init() error names the matrix");
@@ -390,7 +390,7 @@ static void test_stream(void)
     double *moments = random_moments(6, COLS), noise = 0.0;
     ft_gptq g;
     ft_error err;
-    if (ft_gptq_init(&g, moments, COLS, "x", &err) != FT_OK)
+    if (ft_gptq_init(&g, moments, COLS, 1, "x", &err) != FT_OK)
         bail_out("%s", err.text);
     ft_groupwise_options options = plain;
     options.round = ft_gptq_round;

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16, PIECE = 512, MAX_THREADS = 5 };
+enum { LANES = 16, PIECE = 4096, MAX_THREADS = 5 };
 
 /* ---- One GEMM, and its expected result ---------------------------------------------------- */
 
@@ -134,8 +134,9 @@ static bool same_bytes(const problem *p, const operands *o, ft_isa isa, int thre
 /* ------------------------------------------------------------------------------------------- */
 
 static const size_t shapes[][3] = {
-    { 1, 1, 1 },     { 1, 9, 16 },   { 2, 100, 48 }, { 5, 3, 512 },   { 6, 97, 513 },
-    { 7, 40, 1040 }, { 12, 33, 96 }, { 13, 70, 80 }, { 25, 130, 37 }, { 500, 20, 31 },
+    { 1, 1, 1 },     { 1, 9, 16 },     { 2, 100, 48 },   { 5, 3, 512 },
+    { 6, 97, 513 },  { 7, 40, 1040 },  { 12, 33, 8224 }, { 13, 70, 80 },
+    { 25, 130, 37 }, { 30, 70, 4100 }, { 500, 20, 31 },  { 1020, 34, 18 },
 };
 
 static const problem kinds[] = {
@@ -196,7 +197,7 @@ int main(void)
         usable[isa] = ft_isa_supported((ft_isa) isa);
     for (size_t i = 0; i < FT_COUNT(kinds); i++)
         test_kind(&kinds[i], usable);
-    ok(ft_gemm_float_scratch(FT_F16, SIZE_MAX / 2, 4, 1) == SIZE_MAX,
+    ok(ft_gemm_float_scratch(FT_F16, 500, SIZE_MAX / 8, 1) == SIZE_MAX,
        "a scratch size that overflows is an error");
     return done_testing();
 }

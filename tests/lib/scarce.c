@@ -87,12 +87,10 @@ static bool begun;
 static Dl_info refused; /* the caller of the failed allocation */
 static const char *refused_at;
 
-/* Thread libraries and BLAS end the program with their own messages. */
+/* These end the program with their own messages. */
 static bool is_spared(const char *library)
 {
-    static const char *const name[] = { "libgomp", "libomp",   "libgfortran", "libopenblas",
-                                        "libblas", "ld-linux", "libasan",     "libubsan",
-                                        "libtsan", "libcrypto" };
+    static const char *const name[] = { "ld-linux", "libasan", "libubsan", "libtsan", "libcrypto" };
     for (size_t i = 0; i < sizeof name / sizeof *name; i++)
         if (strstr(library, name[i]) != NULL)
             return true;

@@ -17,8 +17,6 @@ if test $? -eq 77; then
     echo '1..0 # SKIP a sanitizer has the allocator for itself; tests/model/memory.t is run with it'
     exit 0
 fi
-OPENBLAS_NUM_THREADS=1
-export OPENBLAS_NUM_THREADS
 
 # starved EVERY JOB COMMAND...: a command that writes to $dir/written fails cleanly if an allocation
 # fails, tried for every EVERYth call chain.  Its standard output is compared too, unless `compare`

@@ -1,5 +1,6 @@
 /*
- * attention.c - softmax(q . k^T) . v: dispatches to the float or the int8 kernel.
+ * attention.c - softmax(q . k^T) . v: dispatches to the float, the int8 or the fake-quantized
+ * kernel.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,6 +8,7 @@
 
 #include "kernels/cpu/attention/attention_i8.h"
 #include "kernels/cpu/base/cpu.h"
+#include "kernels/cpu/fake_quantized/fake_quantized.h"
 #include "kernels/quant.h"
 #include "kernels/softmax.h"
 
@@ -19,7 +21,9 @@ ft_workspace ft_cpu_attention_workspace(const ft_plan *plan, const ft_op *op,
         return (ft_workspace){
             .scratch = ft_attention_i8_scratch(limits->tokens, dim, limits->threads),
         };
-    return (ft_workspace){ .scratch = ft_cpu_attention_f32_scratch(dim, limits), .blas = true };
+    if (q->scale > 0.0f)
+        return (ft_workspace){ .scratch = ft_fake_quantized_attention_scratch(dim, limits) };
+    return (ft_workspace){ .scratch = ft_cpu_attention_f32_scratch(dim, limits) };
 }
 
 static void attention_i8(const ft_args *args)
@@ -53,6 +57,8 @@ void ft_cpu_attention(const ft_args *args)
 {
     if (args->in[0].dtype == FT_I8)
         attention_i8(args);
+    else if (args->in[0].scale > 0.0f)
+        ft_fake_quantized_attention(args);
     else
         ft_cpu_attention_f32(args);
 }

@@ -31,7 +31,6 @@ typedef struct ft_args {
     void *scratch;
     size_t scratch_bytes;
     int threads;
-    bool batch_invariant; /* as in ft_plan */
 } ft_args;
 
 /* Every operation: void ft_cpu_norm(const ft_args *). */
@@ -52,12 +51,10 @@ typedef ft_workspace ft_cpu_workspace_fn(const ft_plan *plan, const ft_op *op,
 #include "kernels/ops.def"
 #undef X
 
-/* Variants that use the float BLAS library; the operations dispatch on dtype. */
-void ft_cpu_linear_f32(const ft_args *args);
+/* ATTENTION over float values, and how many threads an attention is worth. */
 void ft_cpu_attention_f32(const ft_args *args);
+size_t ft_cpu_attention_f32_scratch(size_t head_size, const ft_limits *limits);
 int ft_cpu_attention_team(const ft_args *args, size_t chunks, int macs);
-size_t ft_cpu_linear_f32_scratch(const ft_weight *weight, const ft_limits *limits, size_t rows);
-size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits);
 
 /* Scratch of one thread: an equal, 64-byte aligned slice. */
 static inline void *ft_thread_scratch(const ft_args *args, int thread)

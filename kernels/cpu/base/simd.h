@@ -12,7 +12,9 @@
 
 #include "kernels/half.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -33,6 +35,7 @@
  * F16, half to even. vf_reduce_max(v) and vf_reduce_add(v) reduce VF_REDUCE_WIDTH numbers, however
  * many vectors they fill; the sum adds elements at distance 8, then 4, 2, 1. vf_store_i8(y, v)
  * rounds four vectors of values in [-127, 127] half to even and stores 4 LANES bytes.
+ * vf_transpose(v) transposes a square of LANES vectors in place.
  */
 enum { VF_REDUCE_WIDTH = 16 };
 
@@ -82,6 +85,11 @@ FT_INLINE vf vf_set(float value)
 FT_INLINE vf vf_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);
+}
+
+FT_INLINE vf vf_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
 }
 
 FT_INLINE vf vf_min(vf a, vf b)
@@ -148,6 +156,37 @@ FT_INLINE void vf_reduce_add_x4(float to[4], vf a, vf b, vf c, vf d)
     _mm_storeu_ps(to, _mm512_castps512_ps128(_mm512_permutexvar_ps(lane0, all)));
 }
 
+/* Transposes the four 4 x 4 squares of the 128-bit lanes of four vectors. */
+FT_INLINE void vf_transpose_lanes(vf v[4])
+{
+    __m512d ab_low = _mm512_castps_pd(_mm512_unpacklo_ps(v[0], v[1]));
+    __m512d ab_high = _mm512_castps_pd(_mm512_unpackhi_ps(v[0], v[1]));
+    __m512d cd_low = _mm512_castps_pd(_mm512_unpacklo_ps(v[2], v[3]));
+    __m512d cd_high = _mm512_castps_pd(_mm512_unpackhi_ps(v[2], v[3]));
+    v[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab_low, cd_low));
+    v[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab_low, cd_low));
+    v[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab_high, cd_high));
+    v[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab_high, cd_high));
+}
+
+FT_INLINE void vf_transpose(vf v[16])
+{
+    FT_UNROLL
+    for (int i = 0; i < 4; i++)
+        vf_transpose_lanes(v + 4 * i);
+    FT_UNROLL
+    for (int i = 0; i < 4; i++) {
+        vf ab_even = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x88);
+        vf ab_odd = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd);
+        vf cd_even = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x88);
+        vf cd_odd = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xdd);
+        v[i] = _mm512_shuffle_f32x4(ab_even, cd_even, 0x88);
+        v[i + 4] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0x88);
+        v[i + 8] = _mm512_shuffle_f32x4(ab_even, cd_even, 0xdd);
+        v[i + 12] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0xdd);
+    }
+}
+
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
 
 #include <immintrin.h>
@@ -194,6 +233,11 @@ FT_INLINE vf vf_set(float value)
 FT_INLINE vf vf_fma(vf a, vf b, vf c)
 {
     return _mm256_fmadd_ps(a, b, c);
+}
+
+FT_INLINE vf vf_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
 }
 
 FT_INLINE vf vf_min(vf a, vf b)
@@ -259,6 +303,31 @@ FT_INLINE void vf_reduce_add_x2(float to[2], const vf a[2], const vf b[2])
     to[1] = _mm_cvtss_f32(_mm256_extractf128_ps(both, 1));
 }
 
+/* Transposes the two 4 x 4 squares of the 128-bit lanes of four vectors. */
+FT_INLINE void vf_transpose_lanes(vf v[4])
+{
+    __m256d ab_low = _mm256_castps_pd(_mm256_unpacklo_ps(v[0], v[1]));
+    __m256d ab_high = _mm256_castps_pd(_mm256_unpackhi_ps(v[0], v[1]));
+    __m256d cd_low = _mm256_castps_pd(_mm256_unpacklo_ps(v[2], v[3]));
+    __m256d cd_high = _mm256_castps_pd(_mm256_unpackhi_ps(v[2], v[3]));
+    v[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab_low, cd_low));
+    v[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab_low, cd_low));
+    v[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab_high, cd_high));
+    v[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab_high, cd_high));
+}
+
+FT_INLINE void vf_transpose(vf v[8])
+{
+    vf_transpose_lanes(v);
+    vf_transpose_lanes(v + 4);
+    FT_UNROLL
+    for (int i = 0; i < 4; i++) {
+        vf low = _mm256_permute2f128_ps(v[i], v[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(v[i], v[i + 4], 0x31);
+        v[i] = low;
+    }
+}
+
 #else
 
 enum { LANES = 1 };
@@ -299,9 +368,28 @@ FT_INLINE vf vf_set(float value)
     return value;
 }
 
+/*
+ * fmaf() without a call where the processor has no such instruction. The product of two floats is
+ * exact in double. The sum rounded to double and then to float is the sum rounded once, unless it
+ * lies on the midpoint of two floats, or is a subnormal float.
+ */
 FT_INLINE vf vf_fma(vf a, vf b, vf c)
 {
+#ifdef __FP_FAST_FMAF
     return fmaf(a, b, c);
+#else
+    double sum = (double) a * (double) b + (double) c;
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    bool is_midpoint = (bits & 0x1fffffff) == 0x10000000;
+    bool is_subnormal = fabs(sum) < (double) FLT_MIN && sum != 0.0;
+    return is_midpoint || is_subnormal ? fmaf(a, b, c) : (float) sum;
+#endif
+}
+
+FT_INLINE vf vf_add(vf a, vf b)
+{
+    return a + b;
 }
 
 FT_INLINE vf vf_min(vf a, vf b)
@@ -356,6 +444,11 @@ FT_INLINE float vf_reduce_add(const vf v[VF_REDUCE_WIDTH])
         for (int i = 0; i < distance; i++)
             partial[i] += partial[i + distance];
     return partial[0];
+}
+
+FT_INLINE void vf_transpose(vf v[1])
+{
+    (void) v;
 }
 
 #endif

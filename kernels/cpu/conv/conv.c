@@ -122,8 +122,7 @@ typedef struct block {
 } block;
 
 /*
- * LINEAR with float output, which ft_conv_store_output() clamps and rounds; rows are
- * batch-invariant.
+ * LINEAR with float output, which ft_conv_store_output() clamps and rounds.
  */
 static void gemm_block(const ft_args *args, const ft_conv_tiling *tiling, const block *b)
 {
@@ -137,7 +136,6 @@ static void gemm_block(const ft_args *args, const ft_conv_tiling *tiling, const 
         .data = b->outputs, .rows = b->count, .cols = tiling->out_channels, .dtype = FT_F32
     };
     gemm.quantized = (ft_view){ 0 };
-    gemm.batch_invariant = true;
     gemm.scratch = b->scratch;
     gemm.scratch_bytes = b->scratch_bytes;
     ft_cpu_linear(&gemm);

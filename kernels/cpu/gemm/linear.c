@@ -1,46 +1,40 @@
 /*
- * linear.c - y = act(x . w^T + b): dispatches to the int8, the group-wise quantized or a float
- * GEMM.
- *
- * Our own float GEMM runs where rows must be batch-invariant or activations are F16 or BF16; the
- * float BLAS library, which is faster for large m, runs the others and fake-quantized int8.
+ * linear.c - y = act(x . w^T + b): dispatches to the int8, the group-wise quantized, the float or
+ * the fake-quantized GEMM.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "kernels/cpu/base/cpu.h"
+#include "kernels/cpu/fake_quantized/fake_quantized.h"
 #include "kernels/cpu/gemm/groupwise/gemm_groupwise.h"
 #include "kernels/cpu/gemm/f32/gemm_f32.h"
 #include "kernels/cpu/gemm/int8/gemm_i8.h"
 #include "kernels/quant.h"
 
-static bool is_own_gemm(const ft_weight *weight, ft_dtype x, bool batch_invariant)
+static bool is_fake_quantized(const ft_weight *weight)
 {
-    return weight->scale == NULL && (batch_invariant || x != FT_F32);
+    return weight->dtype == FT_F32 && weight->scale != NULL;
 }
 
-static size_t scratch_of(const ft_weight *weight, ft_dtype x, size_t rows, const ft_plan *plan,
-                         const ft_limits *limits)
+static size_t scratch_of(const ft_weight *weight, ft_dtype x, size_t rows, int threads)
 {
     if (weight->groupwise.scale != NULL)
-        return ft_gemm_groupwise_scratch(&weight->groupwise, rows, weight->cols, limits->threads);
-    if (is_own_gemm(weight, x, plan->batch_invariant))
-        return ft_gemm_float_scratch(x, rows, weight->cols, limits->threads);
+        return ft_gemm_groupwise_scratch(&weight->groupwise, rows, weight->cols, threads);
     if (weight->dtype == FT_I8)
-        return ft_gemm_i8_scratch(rows, weight->rows, weight->cols, limits->threads);
-    return ft_cpu_linear_f32_scratch(weight, limits, rows);
+        return ft_gemm_i8_scratch(rows, weight->rows, weight->cols, threads);
+    if (is_fake_quantized(weight))
+        return ft_fake_quantized_linear_scratch(weight, rows);
+    return ft_gemm_float_scratch(x, rows, weight->cols, threads);
 }
 
 ft_workspace ft_cpu_linear_workspace(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    const ft_weight *weight = &plan->weight[op->weight[0]];
     const ft_value *x = &plan->value[op->in[0]];
-    return (ft_workspace){
-        .scratch = scratch_of(weight, x->dtype, ft_limits_rows(limits, x->rows), plan, limits),
-        .blas = weight->dtype != FT_I8 && weight->groupwise.scale == NULL &&
-                !is_own_gemm(weight, x->dtype, plan->batch_invariant),
-    };
+    return (ft_workspace){ .scratch =
+                               scratch_of(&plan->weight[op->weight[0]], x->dtype,
+                                          ft_limits_rows(limits, x->rows), limits->threads) };
 }
 
 static int gemm_team(const ft_args *args, int macs)
@@ -138,8 +132,8 @@ void ft_cpu_linear(const ft_args *args)
         linear_i8(args);
     else if (args->weight[0]->groupwise.scale != NULL)
         linear_groupwise(args);
-    else if (is_own_gemm(args->weight[0], args->in[0].dtype, args->batch_invariant))
-        linear_float(args);
+    else if (is_fake_quantized(args->weight[0]))
+        ft_fake_quantized_linear(args);
     else
-        ft_cpu_linear_f32(args);
+        linear_float(args);
 }

@@ -2,7 +2,7 @@
  * attention.cu - softmax(q . k^T) . v: selects the kernel by dtype and maps the fake-quantized form
  * onto the int8 kernel.
  *
- * Fake-quantized plans hold int8 values in float. The CPU multiplies them with the float library,
+ * Fake-quantized plans hold int8 values in float. The CPU sums their products in double precision,
  * which checks its int8 kernels independently. The GPU converts them back to int8, so that the
  * results have the same bits at int8 speed.
  *

@@ -10,7 +10,6 @@
 
 #include "tests/cuda/ops/ops.h"
 
-#include "kernels/blas.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/ops/oracle.h"
@@ -367,10 +366,6 @@ static void test_int8_group(size_t m, size_t n, size_t k)
 
 void test_linear(void)
 {
-    ft_error err;
-    if (ft_blas_load(1, &err) !=
-        FT_OK) /* loaded here because no plan is prepared, which would load it */
-        bail_out("%s", err.text);
     test_float();
     test_few();
     test_alone(41, 770, 768, FT_F32);

@@ -1,17 +1,13 @@
 /*
- * f32_impl.h - the body of f32_*.c: a register-tiled float GEMM.
+ * f32_impl.h - the body of f32_*.c: the kernels of one instruction set.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cpu/gemm/f32/f32.h"
-#include "kernels/cpu/base/simd.h"
+#include "kernels/cpu/gemm/f32/f32_load.h"
+#include "kernels/cpu/gemm/f32/f32_packed_impl.h"
 
-/*
- * Vectors that hold the lanes of one sum; the largest register tile whose accumulators fit the
- * registers.
- */
+/* The largest register tile whose accumulators fit the registers. */
 enum {
-    VECTORS = FT_FLOAT_LANES / LANES,
     TILE_ROWS = LANES == 16  ? 6
                 : LANES == 8 ? 3
                              : 1,
@@ -19,25 +15,6 @@ enum {
                 : LANES == 8 ? 2
                              : 1,
 };
-
-/*
- * Loads each x vector once: gcc otherwise folds the load into every multiply-add, and loads are the
- * bottleneck.
- */
-#if defined __AVX2__ && !defined FT_SIMD_SCALAR
-#define FORCE_REGISTER(v) __asm__("" : "+v"(v))
-#else
-#define FORCE_REGISTER(v) (void) (v)
-#endif
-
-FT_INLINE vf load_as_float(const void *w, size_t k_offset, ft_dtype dtype)
-{
-    if (dtype == FT_F16)
-        return vf_load_f16((const uint16_t *) w + k_offset);
-    if (dtype == FT_BF16)
-        return vf_load_bf16((const uint16_t *) w + k_offset);
-    return vf_load((const float *) w + k_offset);
-}
 
 /*
  * A register tile. Columns beyond the end of the matrix repeat the last one; their results are
@@ -51,23 +28,15 @@ typedef struct tile_state {
     vf sum[TILE_ROWS][TILE_COLS][VECTORS];
 } tile_state;
 
-FT_INLINE size_t dtype_bytes(ft_dtype dtype)
-{
-    return dtype == FT_F32 ? 4 : 2;
-}
-
 /* Starts the tile at column `first`. */
 FT_INLINE void tile_begin(tile_state *s, const ft_float_tile *t, size_t first, size_t rows,
-                          ft_dtype dtype, bool packed)
+                          ft_dtype dtype)
 {
-    size_t x_stride = packed ? FT_FLOAT_LANES : t->x_stride;
-    size_t w_stride = packed ? FT_FLOAT_LANES : t->w_stride, n_left = t->cols - first;
-    size_t padded_k = (t->k + FT_FLOAT_LANES - 1) / FT_FLOAT_LANES * FT_FLOAT_LANES;
-    const char *w =
-        (const char *) t->w + first * (packed ? padded_k : t->w_stride) * dtype_bytes(dtype);
+    size_t n_left = t->cols - first, w_stride = t->w_stride * dtype_bytes(dtype);
+    const char *w = (const char *) t->w + first * w_stride;
     FT_UNROLL
     for (size_t col = 0; col < TILE_COLS; col++) {
-        s->w[col] = w + (col < n_left ? col : n_left - 1) * w_stride * dtype_bytes(dtype);
+        s->w[col] = w + (col < n_left ? col : n_left - 1) * w_stride;
         FT_UNROLL
         for (size_t row = 0; row < rows; row++) {
             FT_UNROLL
@@ -75,40 +44,28 @@ FT_INLINE void tile_begin(tile_state *s, const ft_float_tile *t, size_t first, s
                 s->sum[row][col][v] = vf_set(0.0f);
         }
     }
-    s->prefetch_offset = TILE_COLS * w_stride * dtype_bytes(dtype);
+    s->prefetch_offset = TILE_COLS * w_stride;
     FT_UNROLL
     for (size_t row = 0; row < rows; row++)
-        s->x[row] = t->x + row * x_stride;
+        s->x[row] = t->x + row * t->x_stride;
 }
 
-/*
- * Offset of element k_offset of an operand's row; in a packed operand the rows of a tile are
- * interleaved.
- */
-FT_INLINE size_t operand_offset(size_t k_offset, size_t tile, bool packed)
+FT_INLINE void multiply_lanes(tile_state *s, size_t k_offset, size_t rows, ft_dtype dtype)
 {
-    return packed ? k_offset * tile : k_offset;
-}
-
-FT_INLINE void multiply_lanes(tile_state *s, size_t k_offset, size_t rows, ft_dtype dtype,
-                              bool packed)
-{
-    size_t x_at = operand_offset(k_offset, TILE_ROWS, packed),
-           w_at = operand_offset(k_offset, TILE_COLS, packed);
     FT_UNROLL
     for (size_t v = 0; v < VECTORS; v++) {
         vf w[TILE_COLS];
         FT_UNROLL
         for (size_t col = 0; col < TILE_COLS; col++) {
-            w[col] = load_as_float(s->w[col], w_at + v * LANES, dtype);
-            if (!packed && v == 0) /* prefetch the same part of the next tile, row by row */
+            w[col] = load_as_float(s->w[col], k_offset + v * LANES, dtype);
+            if (v == 0) /* prefetch the same part of the next tile, row by row */
                 __builtin_prefetch((const char *) s->w[col] + s->prefetch_offset +
                                        k_offset * dtype_bytes(dtype),
                                    0, 2);
         }
         FT_UNROLL
         for (size_t row = 0; row < rows; row++) {
-            vf x = vf_load(s->x[row] + x_at + v * LANES);
+            vf x = vf_load(s->x[row] + k_offset + v * LANES);
             FORCE_REGISTER(x);
             FT_UNROLL
             for (size_t col = 0; col < TILE_COLS; col++)
@@ -143,13 +100,13 @@ FT_INLINE void tile_store(const tile_state *s, const ft_float_tile *t, size_t fi
     }
 }
 
-FT_INLINE void gemm_tile_rows(const ft_float_tile *t, size_t rows, ft_dtype dtype, bool packed)
+FT_INLINE void gemm_tile_rows(const ft_float_tile *t, size_t rows, ft_dtype dtype)
 {
     for (size_t col = 0; col < t->cols; col += TILE_COLS) {
         tile_state s;
-        tile_begin(&s, t, col, rows, dtype, packed);
+        tile_begin(&s, t, col, rows, dtype);
         for (size_t k_offset = 0; k_offset < t->k; k_offset += FT_FLOAT_LANES)
-            multiply_lanes(&s, k_offset, rows, dtype, packed);
+            multiply_lanes(&s, k_offset, rows, dtype);
         tile_store(&s, t, col, rows);
     }
 }
@@ -197,51 +154,14 @@ FT_INLINE void weighted_sum_rows(const ft_float_weighted_sum *m, size_t rows, ft
         weighted_sum_strip(m, col, rows, 1, dtype);
 }
 
-/* ---- Packing ------------------------------------------------------------------------------ */
-
-FT_INLINE void pack_row(float *to, const void *from, ft_dtype dtype, size_t tile, size_t k)
-{
-    size_t k_offset = 0, n_full = k / FT_FLOAT_LANES * FT_FLOAT_LANES;
-    for (; k_offset < n_full; k_offset += LANES)
-        vf_store(to + k_offset / FT_FLOAT_LANES * FT_FLOAT_LANES * tile + k_offset % FT_FLOAT_LANES,
-                 load_as_float(from, k_offset, dtype));
-    if (n_full < k) {
-        union {
-            float floats[FT_FLOAT_LANES];
-            uint16_t u16[FT_FLOAT_LANES];
-        } tail = { { 0 } };
-        memcpy(&tail, (const char *) from + n_full * dtype_bytes(dtype),
-               (k - n_full) * dtype_bytes(dtype));
-        for (k_offset = 0; k_offset < FT_FLOAT_LANES; k_offset += LANES)
-            vf_store(to + n_full * tile + k_offset, load_as_float(&tail, k_offset, dtype));
-    }
-}
-
-static void pack(float *to, const void *from, size_t stride, ft_dtype dtype, size_t rows,
-                 size_t tile, size_t k)
-{
-    for (size_t row = 0; row < tile; row++, to += FT_FLOAT_LANES) {
-        const void *k_offset = (const char *) from + row * stride * dtype_bytes(dtype);
-        if (row >= rows)
-            for (size_t i = 0; i < k; i += FT_FLOAT_LANES)
-                memset(to + i * tile, 0, FT_FLOAT_LANES * sizeof(float));
-        else if (dtype == FT_F16)
-            pack_row(to, k_offset, FT_F16, tile, k);
-        else if (dtype == FT_BF16)
-            pack_row(to, k_offset, FT_BF16, tile, k);
-        else
-            pack_row(to, k_offset, FT_F32, tile, k);
-    }
-}
-
 /* ---- One function per number of rows and operand type --------------------------------------- */
 
-enum { OPERAND_F32, OPERAND_F16, OPERAND_BF16, OPERAND_PACKED, N_OPERANDS };
+enum { OPERAND_F32, OPERAND_F16, OPERAND_BF16, N_OPERANDS };
 
-#define TILE_FUNCTION(rows, name, dtype, packed)                                                   \
+#define TILE_FUNCTION(rows, name, dtype)                                                           \
     static void multiply_##name##_##rows(const ft_float_tile *t)                                   \
     {                                                                                              \
-        gemm_tile_rows(t, rows, dtype, packed);                                                    \
+        gemm_tile_rows(t, rows, dtype);                                                            \
     }
 #define WEIGHTED_SUM_FUNCTION(rows, name, dtype)                                                   \
     static void mix_##name##_##rows(const ft_float_weighted_sum *m)                                \
@@ -249,17 +169,15 @@ enum { OPERAND_F32, OPERAND_F16, OPERAND_BF16, OPERAND_PACKED, N_OPERANDS };
         weighted_sum_rows(m, rows, dtype);                                                         \
     }
 #define FUNCTIONS(rows)                                                                            \
-    TILE_FUNCTION(rows, f32, FT_F32, false)                                                        \
-    TILE_FUNCTION(rows, f16, FT_F16, false)                                                        \
-    TILE_FUNCTION(rows, bf16, FT_BF16, false)                                                      \
-    TILE_FUNCTION(rows, packed, FT_F32, true)                                                      \
+    TILE_FUNCTION(rows, f32, FT_F32)                                                               \
+    TILE_FUNCTION(rows, f16, FT_F16)                                                               \
+    TILE_FUNCTION(rows, bf16, FT_BF16)                                                             \
     WEIGHTED_SUM_FUNCTION(rows, f32, FT_F32)                                                       \
     WEIGHTED_SUM_FUNCTION(rows, f16, FT_F16)                                                       \
     WEIGHTED_SUM_FUNCTION(rows, bf16, FT_BF16)
 #define TABLE_ROW(rows)                                                                            \
     {                                                                                              \
-        { multiply_f32_##rows, multiply_f16_##rows, multiply_bf16_##rows,                          \
-          multiply_packed_##rows },                                                                \
+        { multiply_f32_##rows, multiply_f16_##rows, multiply_bf16_##rows },                        \
             { mix_f32_##rows, mix_f16_##rows, mix_bf16_##rows },                                   \
     }
 
@@ -276,7 +194,7 @@ FUNCTIONS(6)
 
 static const struct {
     void (*gemm_tile[N_OPERANDS])(const ft_float_tile *);
-    void (*weighted_sum[OPERAND_BF16 + 1])(const ft_float_weighted_sum *);
+    void (*weighted_sum[N_OPERANDS])(const ft_float_weighted_sum *);
 } functions[TILE_ROWS] = {
     TABLE_ROW(1),
 #if defined __AVX2__ && !defined FT_SIMD_SCALAR
@@ -294,7 +212,7 @@ static int operand_of(ft_dtype dtype)
 
 static void gemm_tile(const ft_float_tile *t)
 {
-    functions[t->rows - 1].gemm_tile[t->packed ? OPERAND_PACKED : operand_of(t->w_dtype)](t);
+    functions[t->rows - 1].gemm_tile[operand_of(t->w_dtype)](t);
 }
 
 static void weighted_sum(const ft_float_weighted_sum *m)
@@ -305,5 +223,6 @@ static void weighted_sum(const ft_float_weighted_sum *m)
 #define FT_FLOAT_KERNELS                                                                           \
     {                                                                                              \
         .rows = TILE_ROWS, .cols = TILE_COLS, .gemm_tile = gemm_tile,                              \
-        .weighted_sum = weighted_sum, .pack = pack                                                 \
+        .weighted_sum = weighted_sum, .packed_rows = PACKED_ROWS, .packed_cols = PACKED_COLS,      \
+        .gemm_packed_tile = gemm_packed_tile, .pack = pack, .transpose = transpose                 \
     }

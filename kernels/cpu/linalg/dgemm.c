@@ -1,0 +1,181 @@
+/*
+ * dgemm.c - distributes a double-precision GEMM over threads, cache blocks and register tiles.
+ *
+ * A work item is a block of c. It packs a block of b once, and of a one register tile at a time,
+ * into the stack of its thread. Sums continue in c from one block of k to the next, so the blocks
+ * do not show in the result.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/linalg.h"
+
+#include "kernels/cpu/linalg/f64.h"
+#include "kernels/threads/team.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <string.h>
+
+extern const ft_double_kernels ft_double_generic, ft_double_avx2, ft_double_avx512;
+
+const ft_double_kernels *ft_double_kernels_for(ft_isa isa)
+{
+    switch (isa) {
+#ifdef HAVE_AVX512
+    case FT_ISA_AVX512VNNI:
+        return &ft_double_avx512;
+#endif
+#ifdef HAVE_AVX2
+    case FT_ISA_AVXVNNI:
+    case FT_ISA_AVX2:
+        return &ft_double_avx2;
+#endif
+    default:
+        return &ft_double_generic;
+    }
+}
+
+ft_status ft_linalg_init(ft_linalg *linalg, int threads, ft_error *err)
+{
+    ft_isa isa;
+    FT_TRY(ft_cpu_isa(&isa, err));
+    *linalg = (ft_linalg){ .isa = (int) isa, .threads = threads };
+    return FT_OK;
+}
+
+enum {
+    BLOCK_ROWS = 192,
+    BLOCK_COLS = 192, /* a multiple of every tile's columns */
+    BLOCK_K = 256,
+    MACS = 4, /* multiply-adds that take as long as an element of ft_team_size() */
+};
+
+/* ---- Packing ------------------------------------------------------------------------------ */
+
+static double element(const ft_linalg_matrix *m, size_t row, size_t col)
+{
+    size_t at = row * m->row_stride + col * m->col_stride;
+    return m->f64 != NULL ? m->f64[at] : (double) m->f32[at];
+}
+
+/* Rows first .. first + rows - 1 of k columns as [k, tile]; missing rows are zero. */
+static void pack_a(double *to, const ft_linalg_matrix *a, size_t first, size_t rows, size_t tile,
+                   size_t first_k, size_t k)
+{
+    for (size_t l = 0; l < k; l++)
+        for (size_t i = 0; i < tile; i++)
+            to[l * tile + i] = i < rows ? element(a, first + i, first_k + l) : 0.0;
+}
+
+/*
+ * k rows of columns first .. first + cols - 1 as [k, tile]; missing columns are zero. Memory is
+ * read in order.
+ */
+static void pack_b(double *to, const ft_linalg_matrix *b, size_t first, size_t cols, size_t tile,
+                   size_t first_k, size_t k)
+{
+    if (b->row_stride < b->col_stride) {
+        for (size_t j = 0; j < tile; j++)
+            for (size_t l = 0; l < k; l++)
+                to[l * tile + j] = j < cols ? element(b, first_k + l, first + j) : 0.0;
+        return;
+    }
+    for (size_t l = 0; l < k; l++)
+        for (size_t j = 0; j < tile; j++)
+            to[l * tile + j] = j < cols ? element(b, first_k + l, first + j) : 0.0;
+}
+
+/* ---- Work items --------------------------------------------------------------------------- */
+
+typedef struct dgemm_job {
+    const ft_dgemm *gemm;
+    const ft_double_kernels *kernels;
+    size_t col_items;
+} dgemm_job;
+
+/* A rectangle of c. */
+typedef struct block {
+    size_t row, rows, col, cols;
+} block;
+
+/* One register tile, in place or, at the edge of c, by way of a copy. */
+static void multiply_tile(const dgemm_job *job, const block *b, ft_double_tile tile)
+{
+    double edge[FT_DOUBLE_MAX_ROWS * FT_DOUBLE_MAX_COLS] = { 0 };
+    double *c = job->gemm->c + b->row * job->gemm->c_stride + b->col;
+    bool is_edge = b->rows < job->kernels->rows || b->cols < job->kernels->cols;
+    tile.c = is_edge ? edge : c;
+    tile.c_stride = is_edge ? FT_DOUBLE_MAX_COLS : job->gemm->c_stride;
+    for (size_t i = 0; i < b->rows && is_edge; i++)
+        memcpy(edge + i * FT_DOUBLE_MAX_COLS, c + i * job->gemm->c_stride, b->cols * sizeof *c);
+    job->kernels->multiply_add(&tile);
+    for (size_t i = 0; i < b->rows && is_edge; i++)
+        memcpy(c + i * job->gemm->c_stride, edge + i * FT_DOUBLE_MAX_COLS, b->cols * sizeof *c);
+}
+
+/* Brings the part of c that the next tile updates into the cache. */
+static void prefetch_tile(const dgemm_job *job, const block *b)
+{
+    const double *c = job->gemm->c + b->row * job->gemm->c_stride + b->col;
+    for (size_t i = 0; i < b->rows; i++)
+        for (size_t j = 0; j < b->cols; j += 8)
+            __builtin_prefetch(c + i * job->gemm->c_stride + j, 1, 3);
+}
+
+/* The contribution of k rows of b to a block of c. */
+static void multiply_block(const dgemm_job *job, const block *b, size_t first_k, size_t k)
+{
+    const ft_dgemm *g = job->gemm;
+    size_t rows = job->kernels->rows, cols = job->kernels->cols;
+    double a_packed[FT_DOUBLE_MAX_ROWS * BLOCK_K], b_packed[BLOCK_COLS * BLOCK_K];
+    for (size_t j = 0; j < b->cols; j += cols)
+        pack_b(b_packed + j * k, &g->b, b->col + j, ft_min_size(cols, b->cols - j), cols, first_k,
+               k);
+    for (size_t i = 0; i < b->rows; i += rows) {
+        block tile = { .row = b->row + i, .rows = ft_min_size(rows, b->rows - i) };
+        pack_a(a_packed, &g->a, tile.row, tile.rows, rows, first_k, k);
+        for (size_t j = 0; j < b->cols; j += cols) {
+            tile.col = b->col + j;
+            tile.cols = ft_min_size(cols, b->cols - j);
+            if (g->upper && tile.col + tile.cols <= tile.row)
+                continue;
+            block next = { tile.row, tile.rows, tile.col + tile.cols, 0 };
+            next.cols = ft_min_size(cols, b->col + b->cols - next.col);
+            prefetch_tile(job, &next);
+            multiply_tile(
+                job, &tile,
+                (ft_double_tile){
+                    .a = a_packed, .b = b_packed + j * k, .k = k, .subtract = g->subtract });
+        }
+    }
+}
+
+static void multiply_items(const void *arg, int thread, size_t first, size_t end)
+{
+    const dgemm_job *job = arg;
+    const ft_dgemm *g = job->gemm;
+    (void) thread;
+    for (size_t i = first; i < end; i++) {
+        block b = { .row = i / job->col_items * BLOCK_ROWS,
+                    .col = i % job->col_items * BLOCK_COLS };
+        b.rows = ft_min_size(BLOCK_ROWS, g->m - b.row);
+        b.cols = ft_min_size(BLOCK_COLS, g->n - b.col);
+        if (g->upper && b.col + b.cols <= b.row)
+            continue;
+        for (size_t l = 0; l < g->k; l += BLOCK_K)
+            multiply_block(job, &b, l, ft_min_size(BLOCK_K, g->k - l));
+    }
+}
+
+void ft_linalg_dgemm(const ft_linalg *linalg, const ft_dgemm *g)
+{
+    dgemm_job job = { .gemm = g,
+                      .kernels = ft_double_kernels_for((ft_isa) linalg->isa),
+                      .col_items = (g->n + BLOCK_COLS - 1) / BLOCK_COLS };
+    size_t items = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS * job.col_items;
+    double work = (double) g->m * (double) g->n * (double) g->k / MACS;
+    ft_parallel_for_dynamic(ft_team_size(linalg->threads, items, work), items, multiply_items,
+                            &job);
+}

@@ -190,26 +190,25 @@ static ft_dataset select_eval_data(ft_calibration_job *j)
 }
 
 /*
- * Int8 is evaluated fake-quantized, before anything is written; group-wise quantized models are
- * evaluated from the written artifact.
+ * Int8 is evaluated before anything is written, on weights quantized in memory; group-wise
+ * quantized models are evaluated from the written artifact.
  */
 static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 {
     ft_dataset data = select_eval_data(j);
     if (data.rows == 0)
         return FT_OK;
-    const ft_quant_config fake = ft_calibration_quant_config(j, FT_MODE_FAKE_QUANTIZE);
+    const ft_quant_config int8 = ft_calibration_quant_config(j, FT_MODE_INT8);
     char *temp_path = j->is_groupwise ? ft_artifact_temp_path(j->writer) : NULL;
     if (j->is_groupwise && temp_path == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a path");
     begin_stage(j, "evaluating", "samples");
-    ft_status status =
-        ft_evaluate(&j->report->evaluation,
-                    &(ft_model_pair){ .path = j->options->input,
-                                      .fake_quantize = j->is_groupwise ? NULL : &fake,
-                                      .quantized_path = temp_path },
-                    &data, j->options->device, j->options->threads, j->callbacks.progress,
-                    j->callbacks.user, err);
+    ft_status status = ft_evaluate(&j->report->evaluation,
+                                   &(ft_model_pair){ .path = j->options->input,
+                                                     .quantize = j->is_groupwise ? NULL : &int8,
+                                                     .quantized_path = temp_path },
+                                   &data, j->options->device, j->options->threads,
+                                   j->callbacks.progress, j->callbacks.user, err);
     free(temp_path);
     return status;
 }

@@ -155,13 +155,13 @@ ft_status ft_evaluate(ft_evaluation *out, const ft_model_pair *pair, const ft_da
                       const char *device, int threads, ft_progress_callback progress, void *user,
                       ft_error *err)
 {
-    const char *second_path = pair->fake_quantize != NULL ? pair->path : pair->quantized_path;
+    const char *second_path = pair->quantize != NULL ? pair->path : pair->quantized_path;
     model_side sides[2] = { 0 };
     eval_sums total = { 0 };
     ft_status status = open_side(&sides[0], pair->path, &(ft_quant_config){ .mode = FT_MODE_FLOAT },
                                  data, device, threads, err);
     if (status == FT_OK)
-        status = open_side(&sides[1], second_path, pair->fake_quantize, data, device, threads, err);
+        status = open_side(&sides[1], second_path, pair->quantize, data, device, threads, err);
     for (int i = 0; i < 2 && status == FT_OK; i++)
         status = ft_metric_accumulator_init(&total.accumulator[i], &sides[0].model->config,
                                             data->rows, err);

@@ -24,10 +24,10 @@ typedef struct ft_model_pair {
     const char *path; /* a float artifact, run in float ... */
 
     /*
-     * ... against itself, fake-quantized with a configuration of FT_MODE_FAKE_QUANTIZE; or, if that
-     * is NULL, against another artifact.
+     * ... against itself, quantized in memory with a configuration of FT_MODE_INT8; or, if that is
+     * NULL, against another artifact.
      */
-    const ft_quant_config *fake_quantize;
+    const ft_quant_config *quantize;
     const char *quantized_path;
 } ft_model_pair;
 

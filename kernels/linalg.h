@@ -27,7 +27,10 @@ typedef struct ft_linalg {
 /* FT_EARG or FT_EUNSUPPORTED: the environment variable FT_CPU is wrong. */
 FT_MUST_USE ft_status ft_linalg_init(ft_linalg *linalg, int threads, ft_error *err);
 
-/* Element [i, j] of a matrix is number i * row_stride + j * col_stride of its numbers. */
+/*
+ * Element [i, j] of a matrix is number i * row_stride + j * col_stride of its numbers. One of the
+ * strides is 1.
+ */
 typedef struct ft_linalg_matrix {
     const double *f64; /* the numbers, or ... */
     const float *f32;  /* ... floats, which are converted */

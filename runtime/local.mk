@@ -94,7 +94,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/data/target_labels.c runtime/data/target_labels.h \
 	runtime/model/devices.c runtime/model/devices.h \
 	runtime/error.c runtime/error.h \
-	runtime/model/fake_quantize.c runtime/model/fake_quantize.h \
+	runtime/model/quantize_weight.c runtime/model/quantize_weight.h \
 	runtime/families/bert.c runtime/families/bert.h \
 	runtime/families/distilbert.c \
 	runtime/families/embedding.c runtime/families/embedding.h \

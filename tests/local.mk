@@ -110,7 +110,7 @@ c_tests = \
 	tests/datasets/dataset_target.t \
 	tests/text/decode.t \
 	tests/calibrate/evaluate.t \
-	tests/model/fake_quantize.t \
+	tests/model/quantize_weight.t \
 	tests/graph/family.t \
 	tests/graph/family_llama.t \
 	tests/graph/family_translator.t \

@@ -8,7 +8,7 @@
 #include "runtime/model/bind.h"
 
 #include "runtime/error.h"
-#include "runtime/model/fake_quantize.h"
+#include "runtime/model/quantize_weight.h"
 #include "runtime/mem.h"
 #include "runtime/graph/rope.h"
 #include "runtime/graph/sinusoids.h"
@@ -123,6 +123,17 @@ static bool is_quantizable(const ft_model *model, const ft_weight *weight)
     return quant->is_int8 == NULL || quant->is_int8(quant->user, weight->name);
 }
 
+/* A float linear of a model that is opened as quantized. */
+static ft_status quantize_weight(ft_model *model, int index, ft_error *err)
+{
+    ft_weight *weight = &model->weight[index];
+    if (model->quant.mode == FT_MODE_FAKE_QUANTIZE)
+        return ft_fake_quantize_weight(weight, &model->quantized[index], err);
+    if (model->quant.mode == FT_MODE_INT8 && weight->dtype != FT_I8)
+        return ft_int8_quantize_weight(weight, &model->quantized[index], err);
+    return FT_OK;
+}
+
 /* From the artifact if `parts` is NULL. */
 static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *spec,
                              const ft_model_parts *parts, ft_error *err)
@@ -133,9 +144,7 @@ static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *s
         FT_TRY(read_weight(model, index, spec, err));
     model->quantizable[index] =
         spec->role == FT_ROLE_LINEAR && is_quantizable(model, &model->weight[index]);
-    if (model->quant.mode != FT_MODE_FAKE_QUANTIZE || !model->quantizable[index])
-        return FT_OK;
-    return ft_fake_quantize_weight(&model->weight[index], &model->fake_quantized[index], err);
+    return model->quantizable[index] ? quantize_weight(model, index, err) : FT_OK;
 }
 
 static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name)
@@ -193,9 +202,9 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
             spec[i].role = FT_ROLE_LINEAR;
     model->weight = ft_calloc(count + 1, sizeof *model->weight);
     model->quantizable = ft_calloc(count + 1, sizeof *model->quantizable);
-    model->fake_quantized = ft_calloc(count + 1, sizeof *model->fake_quantized);
+    model->quantized = ft_calloc(count + 1, sizeof *model->quantized);
     ft_status status = FT_OK;
-    if (model->weight == NULL || model->quantizable == NULL || model->fake_quantized == NULL)
+    if (model->weight == NULL || model->quantizable == NULL || model->quantized == NULL)
         status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
     else if (parts != NULL && parts->nweight != count)
         status = ft_fail(err, FT_EARG, "%s: %zu weights, expected %zu", model->path, parts->nweight,

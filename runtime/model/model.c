@@ -303,8 +303,8 @@ void ft_model_close(ft_model *model)
     ft_plan_fini(&model->plan);
     ft_plan_fini(&model->graph);
     for (int i = 0; i < model->nweight; i++)
-        free(model->fake_quantized[i]);
-    free(model->fake_quantized);
+        free(model->quantized[i]);
+    free(model->quantized);
     free(model->positions);
     free(model->quantizable);
     free(model->weight);

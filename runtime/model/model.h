@@ -45,7 +45,7 @@ struct ft_model {
                             */
     ft_weight *weight;
     bool *quantizable;     /* [nweight]: is int8 or can be quantized to int8 */
-    void **fake_quantized; /* [nweight]: fake-quantized data for FAKE mode, or NULL */
+    void **quantized;      /* [nweight]: data of weights that opening quantized, or NULL */
     int nweight;
     float *positions; /* computed RoPE frequencies or sinusoidal table, or NULL */
     ft_plan graph;    /* as built by the family */

@@ -19,8 +19,7 @@ static ft_artifact *quantized; /* keeps its ranges when the float artifact is re
 static ft_status evaluate(ft_evaluation *out, ft_error *err)
 {
     ft_dataset data;
-    const ft_quant_config quant = { .mode = FT_MODE_FAKE_QUANTIZE,
-                                    .amax = ft_artifact_amax(quantized) };
+    const ft_quant_config quant = { .mode = FT_MODE_INT8, .amax = ft_artifact_amax(quantized) };
     ft_model *model = calibrated_open(made.real, NULL);
     if (ft_dataset_read(&data, made.samples, model, err) != FT_OK)
         bail_out("%s", err->text);
@@ -35,8 +34,7 @@ static void test_figures(void)
 {
     ft_evaluation e = { .samples = 0 };
     ft_error err;
-    is_int(evaluate(&e, &err), FT_OK,
-           "ft_evaluate() compares the float model with the fake-quantized model");
+    is_int(evaluate(&e, &err), FT_OK, "ft_evaluate() compares the float model with the int8 model");
     is_str(e.output, "logits", "ft_evaluate() compares the logits of a classifier");
     is_int((long long) e.samples, CALIBRATED_SAMPLES, "ft_evaluate() uses all samples");
     /* Rounding to 8 bits of the range keeps 30 to 45 dB; so does this small model. */

@@ -316,7 +316,7 @@ static void test_bound(const char *variant, int32_t rows, int32_t cols)
     free(row);
     free(model.weight);
     free(model.quantizable);
-    free(model.fake_quantized);
+    free(model.quantized);
     free(model.positions);
     ft_artifact_close(a);
     tiny_remove(&t);

@@ -54,37 +54,44 @@ enum {
 
 /* ---- Packing ------------------------------------------------------------------------------ */
 
-static double element(const ft_linalg_matrix *m, size_t row, size_t col)
-{
-    size_t at = row * m->row_stride + col * m->col_stride;
-    return m->f64 != NULL ? m->f64[at] : (double) m->f32[at];
-}
+/* A function for numbers and one for floats, so that the choice is made outside the loops. */
+#define PACK_FUNCTIONS(name, type)                                                                 \
+    static void pack_rows_##name(double *to, const type *from, size_t along, size_t k,             \
+                                 size_t count, size_t tile)                                        \
+    {                                                                                              \
+        for (size_t l = 0; l < k; l++, from += along, to += tile) {                                \
+            for (size_t i = 0; i < count; i++)                                                     \
+                to[i] = (double) from[i];                                                          \
+            for (size_t i = count; i < tile; i++)                                                  \
+                to[i] = 0.0;                                                                       \
+        }                                                                                          \
+    }                                                                                              \
+    static void pack_cols_##name(double *to, const type *from, size_t across, size_t k,            \
+                                 size_t count, size_t tile)                                        \
+    {                                                                                              \
+        for (size_t i = 0; i < tile; i++)                                                          \
+            for (size_t l = 0; l < k; l++)                                                         \
+                to[l * tile + i] = i < count ? (double) from[i * across + l] : 0.0;                \
+    }
 
-/* Rows first .. first + rows - 1 of k columns as [k, tile]; missing rows are zero. */
-static void pack_a(double *to, const ft_linalg_matrix *a, size_t first, size_t rows, size_t tile,
-                   size_t first_k, size_t k)
-{
-    for (size_t l = 0; l < k; l++)
-        for (size_t i = 0; i < tile; i++)
-            to[l * tile + i] = i < rows ? element(a, first + i, first_k + l) : 0.0;
-}
+PACK_FUNCTIONS(f64, double)
+PACK_FUNCTIONS(f32, float)
 
 /*
- * k rows of columns first .. first + cols - 1 as [k, tile]; missing columns are zero. Memory is
- * read in order.
+ * Packs k vectors of `count` numbers as [k, tile], with zeros behind them. Numbers of a vector are
+ * `across` apart, and vectors `along`; one of the two is 1.
  */
-static void pack_b(double *to, const ft_linalg_matrix *b, size_t first, size_t cols, size_t tile,
-                   size_t first_k, size_t k)
+static void pack(double *to, const ft_linalg_matrix *m, size_t at, size_t across, size_t along,
+                 size_t k, size_t count, size_t tile)
 {
-    if (b->row_stride < b->col_stride) {
-        for (size_t j = 0; j < tile; j++)
-            for (size_t l = 0; l < k; l++)
-                to[l * tile + j] = j < cols ? element(b, first_k + l, first + j) : 0.0;
-        return;
-    }
-    for (size_t l = 0; l < k; l++)
-        for (size_t j = 0; j < tile; j++)
-            to[l * tile + j] = j < cols ? element(b, first_k + l, first + j) : 0.0;
+    if (m->f64 != NULL && across == 1)
+        pack_rows_f64(to, m->f64 + at, along, k, count, tile);
+    else if (m->f64 != NULL)
+        pack_cols_f64(to, m->f64 + at, across, k, count, tile);
+    else if (across == 1)
+        pack_rows_f32(to, m->f32 + at, along, k, count, tile);
+    else
+        pack_cols_f32(to, m->f32 + at, across, k, count, tile);
 }
 
 /* ---- Work items --------------------------------------------------------------------------- */
@@ -129,13 +136,15 @@ static void multiply_block(const dgemm_job *job, const block *b, size_t first_k,
 {
     const ft_dgemm *g = job->gemm;
     size_t rows = job->kernels->rows, cols = job->kernels->cols;
+    bool exact_products = g->a.f32 != NULL && g->b.f32 != NULL;
     double a_packed[FT_DOUBLE_MAX_ROWS * BLOCK_K], b_packed[BLOCK_COLS * BLOCK_K];
     for (size_t j = 0; j < b->cols; j += cols)
-        pack_b(b_packed + j * k, &g->b, b->col + j, ft_min_size(cols, b->cols - j), cols, first_k,
-               k);
+        pack(b_packed + j * k, &g->b, first_k * g->b.row_stride + (b->col + j) * g->b.col_stride,
+             g->b.col_stride, g->b.row_stride, k, ft_min_size(cols, b->cols - j), cols);
     for (size_t i = 0; i < b->rows; i += rows) {
         block tile = { .row = b->row + i, .rows = ft_min_size(rows, b->rows - i) };
-        pack_a(a_packed, &g->a, tile.row, tile.rows, rows, first_k, k);
+        pack(a_packed, &g->a, tile.row * g->a.row_stride + first_k * g->a.col_stride,
+             g->a.row_stride, g->a.col_stride, k, tile.rows, rows);
         for (size_t j = 0; j < b->cols; j += cols) {
             tile.col = b->col + j;
             tile.cols = ft_min_size(cols, b->cols - j);
@@ -144,10 +153,12 @@ static void multiply_block(const dgemm_job *job, const block *b, size_t first_k,
             block next = { tile.row, tile.rows, tile.col + tile.cols, 0 };
             next.cols = ft_min_size(cols, b->col + b->cols - next.col);
             prefetch_tile(job, &next);
-            multiply_tile(
-                job, &tile,
-                (ft_double_tile){
-                    .a = a_packed, .b = b_packed + j * k, .k = k, .subtract = g->subtract });
+            multiply_tile(job, &tile,
+                          (ft_double_tile){ .a = a_packed,
+                                            .b = b_packed + j * k,
+                                            .k = k,
+                                            .subtract = g->subtract,
+                                            .exact_products = exact_products });
         }
     }
 }

@@ -13,12 +13,15 @@
 
 enum { FT_DOUBLE_MAX_ROWS = 8, FT_DOUBLE_MAX_COLS = 24 }; /* of a tile, on any instruction set */
 
-/* c += a . b or c -= a . b for one register tile; each product is rounded, then added. */
+/*
+ * c += a . b or c -= a . b for one register tile; each product is rounded, then added.
+ */
 typedef struct ft_double_tile {
     const double *a; /* [k, rows], packed */
     const double *b; /* [k, cols], packed */
     size_t k;
     bool subtract;
+    bool exact_products; /* all products are numbers of double precision: they may be fused */
     double *c; /* [rows, cols] */
     size_t c_stride;
 } ft_double_tile;

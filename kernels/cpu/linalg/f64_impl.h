@@ -27,6 +27,11 @@ FT_INLINE vd vd_set(double value)
     return _mm512_set1_pd(value);
 }
 
+FT_INLINE vd vd_fma(vd a, vd b, vd c)
+{
+    return _mm512_fmadd_pd(a, b, c);
+}
+
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
 
 enum { DOUBLE_LANES = 4, ROWS = 4, VECTORS = 2 };
@@ -45,6 +50,11 @@ FT_INLINE void vd_store(double *to, vd v)
 FT_INLINE vd vd_set(double value)
 {
     return _mm256_set1_pd(value);
+}
+
+FT_INLINE vd vd_fma(vd a, vd b, vd c)
+{
+    return _mm256_fmadd_pd(a, b, c);
 }
 
 #else
@@ -67,12 +77,25 @@ FT_INLINE vd vd_set(double value)
     return value;
 }
 
+/* Only for exact products, where it does not matter that the two steps are not fused. */
+FT_INLINE vd vd_fma(vd a, vd b, vd c)
+{
+    return a * b + c;
+}
+
 #endif
 
 enum { COLS = VECTORS * DOUBLE_LANES };
 
 /* The operators of vectors work by element, and contraction is off. */
-FT_INLINE void multiply_add_tile(const ft_double_tile *t, bool subtract)
+FT_INLINE vd add_product(vd sum, vd a, vd b, bool subtract, bool exact)
+{
+    if (exact)
+        return vd_fma(subtract ? -a : a, b, sum);
+    return subtract ? sum - a * b : sum + a * b;
+}
+
+FT_INLINE void multiply_add_tile(const ft_double_tile *t, bool subtract, bool exact)
 {
     vd sum[ROWS][VECTORS];
     FT_UNROLL
@@ -91,10 +114,8 @@ FT_INLINE void multiply_add_tile(const ft_double_tile *t, bool subtract)
         for (size_t row = 0; row < ROWS; row++) {
             vd factor = vd_set(a[row]);
             FT_UNROLL
-            for (size_t v = 0; v < VECTORS; v++) {
-                vd product = factor * b_row[v];
-                sum[row][v] = subtract ? sum[row][v] - product : sum[row][v] + product;
-            }
+            for (size_t v = 0; v < VECTORS; v++)
+                sum[row][v] = add_product(sum[row][v], factor, b_row[v], subtract, exact);
         }
     }
     FT_UNROLL
@@ -107,10 +128,12 @@ FT_INLINE void multiply_add_tile(const ft_double_tile *t, bool subtract)
 
 static void multiply_add(const ft_double_tile *t)
 {
-    if (t->subtract)
-        multiply_add_tile(t, true);
+    if (t->exact_products)
+        multiply_add_tile(t, t->subtract, true);
+    else if (t->subtract)
+        multiply_add_tile(t, true, false);
     else
-        multiply_add_tile(t, false);
+        multiply_add_tile(t, false, false);
 }
 
 static void subtract_scaled(double *to, double factor, const double *x, size_t n)

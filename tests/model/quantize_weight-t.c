@@ -1,5 +1,5 @@
 /*
- * fake_quantize-t.c - fake-quantized weights equal those that calibration writes.
+ * quantize_weight-t.c - fake-quantized weights equal those that calibration writes.
  *
  * A calibration report measures a plan with weights fake-quantized from the float artifact; it is
  * valid only if the int8 artifact has the same quantized values and scales.
@@ -9,7 +9,7 @@
 #include <config.h>
 
 #include "calibrate/weights/weights.h"
-#include "runtime/model/fake_quantize.h"
+#include "runtime/model/quantize_weight.h"
 #include "tests/lib/ops/oneop.h"
 #include "tests/lib/ops/oracle.h"
 #include "tests/tap/tap.h"
@@ -95,6 +95,15 @@ static void test_dtype(ft_dtype dtype, const char *name)
     size_t bytes = oracle_col4(again, narrow, ROWS, COLS, 0);
     ok(memcmp(again, stored.data, bytes) == 0,
        "%s: fake quantization unpacks int8 weights from their stored layout", name);
+
+    ft_weight in_memory = original;
+    void *memory_now;
+    must(ft_int8_quantize_weight(&in_memory, &memory_now, &err), &err);
+    ok(in_memory.dtype == FT_I8 && in_memory.layout == FT_COL4_4R2_8C &&
+           memcmp(in_memory.data, stored.data, bytes) == 0 &&
+           memcmp(in_memory.scale, stored.scale, ROWS * sizeof *stored.scale) == 0,
+       "%s: int8 weights quantized in memory have the bytes that calibration writes", name);
+    free(memory_now);
     free(again);
     free(narrow);
     free(memory);

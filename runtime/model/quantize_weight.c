@@ -1,11 +1,11 @@
 /*
- * fake_quantize.c - fake-quantized weights: the int8 values, held in float.
+ * quantize_weight.c - weights that are quantized when a model is opened.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "runtime/model/fake_quantize.h"
+#include "runtime/model/quantize_weight.h"
 
 #include "kernels/half.h"
 #include "kernels/quant.h"
@@ -14,6 +14,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 static float element(const ft_weight *weight, size_t row, size_t col)
 {
@@ -66,5 +67,32 @@ ft_status ft_fake_quantize_weight(ft_weight *weight, void **memory, ft_error *er
     weight->dtype = FT_F32;
     weight->layout = FT_ROW;
     *memory = quantized;
+    return FT_OK;
+}
+
+ft_status ft_int8_quantize_weight(ft_weight *weight, void **memory, ft_error *err)
+{
+    size_t padded_rows = ft_layout_rows(FT_COL4_4R2_8C, weight->rows);
+    size_t bytes = padded_rows * ft_layout_cols(FT_COL4_4R2_8C, weight->cols);
+    int8_t *quantized = ft_calloc_aligned(bytes + weight->rows * sizeof(float));
+    float *row_values = ft_calloc(weight->cols, sizeof *row_values);
+    *memory = quantized;
+    if (quantized == NULL || row_values == NULL) {
+        free(row_values);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu int8 values", weight->name, bytes);
+    }
+    float *scales = (float *) (void *) (quantized + bytes);
+    for (size_t row = 0; row < weight->rows; row++) {
+        for (size_t col = 0; col < weight->cols; col++)
+            row_values[col] = element(weight, row, col);
+        scales[row] = quantize_row(row_values, weight->cols);
+        for (size_t col = 0; col < weight->cols; col++)
+            quantized[ft_offset_col4(row, col, padded_rows)] = (int8_t) row_values[col];
+    }
+    free(row_values);
+    weight->data = quantized;
+    weight->scale = scales;
+    weight->dtype = FT_I8;
+    weight->layout = FT_COL4_4R2_8C;
     return FT_OK;
 }

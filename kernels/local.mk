@@ -83,6 +83,10 @@ kernels_libcpu_la_SOURCES = \
 	kernels/half.h \
 	kernels/layout.h \
 	kernels/limits.h \
+	kernels/math/double_double.h \
+	kernels/math/elementary.h \
+	kernels/math/exp_log.c \
+	kernels/math/sin_cos.c \
 	kernels/norm.h \
 	kernels/op.c kernels/op.h kernels/op_cost.c \
 	kernels/philox.h \
@@ -354,4 +358,5 @@ EXTRA_DIST += \
 	kernels/cuda/rowwise/README.md \
 	kernels/cuda/sampling/README.md \
 	kernels/cuda/tune/README.md \
+	kernels/math/README.md \
 	kernels/threads/README.md

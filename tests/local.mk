@@ -120,6 +120,7 @@ c_tests = \
 	tests/kernels/gemm_groupwise.t \
 	tests/kernels/gemm_f32.t \
 	tests/calibrate/gptq.t \
+	tests/kernels/elementary.t \
 	tests/graph/graph.t \
 	tests/kernels/half.t \
 	tests/kernels/linalg.t \

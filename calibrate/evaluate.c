@@ -7,6 +7,7 @@
 
 #include "calibrate/evaluate.h"
 
+#include "kernels/math/elementary.h"
 #include "runtime/scores/class_metrics.h"
 #include "runtime/scores/class_scores.h"
 #include "runtime/error.h"
@@ -144,7 +145,7 @@ static void compute_metrics(ft_evaluation *out, const eval_sums *s, size_t sampl
     bool classifies =
         ft_head_is_classifier(config->head) && config->problem_type != FT_PROBLEM_REGRESSION;
     out->samples = samples;
-    out->sqnr_db = s->noise == 0.0 ? (double) INFINITY : 10.0 * log10(s->signal / s->noise);
+    out->sqnr_db = s->noise == 0.0 ? (double) INFINITY : 10.0 * ft_math_log10(s->signal / s->noise);
     out->cosine = s->cosine / (double) s->rows;
     out->agreement = classifies ? (double) s->same_class / (double) s->rows : (double) NAN;
     for (int i = 0; i < 2; i++)

@@ -7,6 +7,7 @@
 
 #include "calibrate/report.h"
 
+#include "kernels/math/elementary.h"
 #include "runtime/error.h"
 #include "runtime/base/json_build.h"
 #include "runtime/cli/table.h"
@@ -68,7 +69,7 @@ static void print_points(const ft_report *report, FILE *file)
 /* The ratio of noise to signal, as RMS values. */
 static double relative_error(const ft_weight_report *weight)
 {
-    return pow(10.0, -weight->sqnr.per_channel / 20.0);
+    return ft_math_pow(10.0, -weight->sqnr.per_channel / 20.0);
 }
 
 /* "1 scale": SQNR with one scale for all rows; "output": relative error of the outputs. */

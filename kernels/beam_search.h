@@ -35,6 +35,7 @@
 #ifndef FT_KERNELS_BEAM_SEARCH_H
 #define FT_KERNELS_BEAM_SEARCH_H
 
+#include "kernels/math/elementary.h"
 #include "kernels/sampling.h"
 
 enum { FT_MAX_BEAMS = 64, FT_BEAM_CANDIDATES = FT_MAX_BEAMS + FT_MAX_BANNED_IDS };
@@ -125,8 +126,8 @@ static inline void ft_beam_set_length_divisors(ft_beam_params *beams, double len
 {
     bool far = beams->early_stopping == FT_EARLY_STOPPING_NEVER && length_penalty > 0.0;
     double now = beams->n_tokens + 1 - beams->prompt, longest = beams->max_length - beams->prompt;
-    beams->divisor = (float) pow(now, length_penalty);
-    beams->max_length_divisor = far ? (float) pow(longest, length_penalty) : beams->divisor;
+    beams->divisor = (float) ft_math_pow(now, length_penalty);
+    beams->max_length_divisor = far ? (float) ft_math_pow(longest, length_penalty) : beams->divisor;
 }
 
 /* The score of a beam at the start of this step. */

@@ -22,6 +22,8 @@
 
 #include "calibrate/ranges/method.h"
 
+#include "kernels/math/elementary.h"
+
 #include <math.h>
 
 enum { LEVELS = 128 }; /* also the minimum number of bins */
@@ -34,7 +36,7 @@ typedef struct prefix_sums {
 
 static double x_log_x(double x)
 {
-    return x > 0.0 ? x * log(x) : 0.0;
+    return x > 0.0 ? x * ft_math_log(x) : 0.0;
 }
 
 static void compute_prefix_sums(prefix_sums *sums, const ft_histogram *h)
@@ -64,9 +66,9 @@ static double divergence(const prefix_sums *sums, int n_kept)
         double sum = sums->count[end] - sums->count[begin];
         int n_filled = sums->n_filled[end] - sums->n_filled[begin];
         if (n_filled > 0)
-            mass_log_mean += (end == n_kept ? sum + outside : sum) * log(sum / n_filled);
+            mass_log_mean += (end == n_kept ? sum + outside : sum) * ft_math_log(sum / n_filled);
     }
-    return (p_log_p - mass_log_mean) / total - log(total) + log(inside);
+    return (p_log_p - mass_log_mean) / total - ft_math_log(total) + ft_math_log(inside);
 }
 
 void ft_search_entropy(ft_amax_result *out, const ft_histogram *h)

@@ -11,6 +11,7 @@
 #include "calibrate/ranges/histogram.h"
 
 #include "kernels/half.h"
+#include "kernels/math/elementary.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
@@ -108,5 +109,6 @@ ft_distortion ft_histogram_distortion(const ft_histogram *h, float amax)
         clipped += h->magnitude[i] > amax ? h->counts[i] : 0;
     }
     return (ft_distortion){ .clipped = (double) clipped / (double) h->total,
-                            .sqnr_db = noise > 0.0 ? 10.0 * log10(signal / noise) : HUGE_VAL };
+                            .sqnr_db =
+                                noise > 0.0 ? 10.0 * ft_math_log10(signal / noise) : HUGE_VAL };
 }

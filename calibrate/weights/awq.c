@@ -7,6 +7,7 @@
 
 #include "calibrate/weights/awq.h"
 
+#include "kernels/math/elementary.h"
 #include "runtime/mem.h"
 
 #include <math.h>
@@ -54,13 +55,13 @@ static void compute_factors(float *factor, const double *magnitude, size_t cols,
 {
     double min_factor = HUGE_VAL, max_factor = 0.0;
     for (size_t i = 0; i < cols; i++) {
-        double f = pow(magnitude[i], power);
+        double f = ft_math_pow(magnitude[i], power);
         min_factor = f < min_factor ? f : min_factor;
         max_factor = f > max_factor ? f : max_factor;
     }
     double geometric_mean = sqrt(min_factor * max_factor);
     for (size_t i = 0; i < cols; i++)
-        factor[i] = (float) (pow(magnitude[i], power) / geometric_mean);
+        factor[i] = (float) (ft_math_pow(magnitude[i], power) / geometric_mean);
 }
 
 /* ---- Errors ------------------------------------------------------------------------------ */

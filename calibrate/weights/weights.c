@@ -11,6 +11,7 @@
 #include "calibrate/weights/weights.h"
 
 #include "kernels/half.h"
+#include "kernels/math/elementary.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
@@ -172,7 +173,7 @@ static double squared_error(float value, float scale, float inverse)
 
 double ft_sqnr_db(double signal, double noise)
 {
-    return noise > 0.0 ? 10.0 * log10(signal / noise) : HUGE_VAL;
+    return noise > 0.0 ? 10.0 * ft_math_log10(signal / noise) : HUGE_VAL;
 }
 
 /* Sums run along the rows, so they do not depend on the block size. */

@@ -7,6 +7,8 @@
 
 #include "runtime/graph/rope.h"
 
+#include "kernels/math/elementary.h"
+
 #include <math.h>
 
 static const double two_pi = 6.283185307179586476925;
@@ -14,7 +16,7 @@ static const double two_pi = 6.283185307179586476925;
 /* The unscaled frequency of column pair i. */
 static double base_frequency(double theta, int i, int head_size)
 {
-    return pow(theta, -2.0 * i / head_size);
+    return ft_math_pow(theta, -2.0 * i / head_size);
 }
 
 /* Divides the low frequencies, which make less than one rotation in the original context. */
@@ -33,7 +35,7 @@ static double theta_at(const ft_config *c, int64_t length)
         return c->rope_theta;
     double ratio = (double) length / c->rope_positions;
     double scaled_ratio = c->rope_factor * ratio - (c->rope_factor - 1.0);
-    return c->rope_theta * pow(scaled_ratio, c->head_size / (c->head_size - 2.0));
+    return c->rope_theta * ft_math_pow(scaled_ratio, c->head_size / (c->head_size - 2.0));
 }
 
 void ft_rope_frequencies_at(float *out, const ft_config *config, int64_t length)

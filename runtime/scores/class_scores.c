@@ -7,6 +7,8 @@
 
 #include "runtime/scores/class_scores.h"
 
+#include "kernels/math/elementary.h"
+
 #include <math.h>
 
 size_t ft_argmax(const float *x, size_t n)
@@ -19,14 +21,14 @@ size_t ft_argmax(const float *x, size_t n)
 
 double ft_sigmoid(float x)
 {
-    return 1.0 / (1.0 + exp(-(double) x));
+    return 1.0 / (1.0 + ft_math_exp(-(double) x));
 }
 
 static double softmax(const float *logits, size_t n, size_t i)
 {
     double sum = 0.0;
     for (size_t k = 0; k < n; k++)
-        sum += exp((double) logits[k] - (double) logits[i]);
+        sum += ft_math_exp((double) logits[k] - (double) logits[i]);
     return 1.0 / sum;
 }
 

@@ -13,6 +13,7 @@
 #include <config.h>
 
 #include "kernels/cpu/base/cpu.h"
+#include "kernels/math/elementary.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
@@ -53,8 +54,8 @@ static float frequency(const ft_args *args, size_t head_size, size_t i, int32_t 
     double ntk_scale = (double) attr->rope_factor * n_tokens / attr->rope_positions -
                        ((double) attr->rope_factor - 1.0);
     double size = (double) head_size;
-    double base = (double) attr->rope_theta * pow(ntk_scale, size / (size - 2.0));
-    return (float) pow(base, -2.0 * (double) i / size);
+    double base = (double) attr->rope_theta * ft_math_pow(ntk_scale, size / (size - 2.0));
+    return (float) ft_math_pow(base, -2.0 * (double) i / size);
 }
 
 static void set_angles(const ft_args *args, rope_scratch *s, size_t row)
@@ -63,8 +64,8 @@ static void set_angles(const ft_args *args, rope_scratch *s, size_t row)
     int32_t n_tokens = args->batch->n_tokens[args->batch->seq_id[row]];
     for (size_t i = 0; i < s->head_size / 2; i++) {
         float angle = position * frequency(args, s->head_size, i, n_tokens);
-        s->cosine[i] = cosf(angle);
-        s->sine[i] = sinf(angle);
+        s->cosine[i] = (float) ft_math_cos((double) angle);
+        s->sine[i] = (float) ft_math_sin((double) angle);
     }
 }
 

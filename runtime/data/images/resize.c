@@ -12,6 +12,7 @@
 
 #include "runtime/data/images/image.h"
 
+#include "kernels/math/elementary.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -39,7 +40,7 @@ static double bicubic(double x)
 static double sinc(double x)
 {
     const double pi = 3.14159265358979323846;
-    return x == 0.0 ? 1.0 : sin(x * pi) / (x * pi);
+    return x == 0.0 ? 1.0 : ft_math_sin(x * pi) / (x * pi);
 }
 
 static double lanczos(double x)

@@ -7,6 +7,7 @@
 
 #include "runtime/scores/metrics/bleu.h"
 
+#include "kernels/math/elementary.h"
 #include "runtime/scores/metrics/bleu_words.h"
 #include "runtime/scores/metrics/ngrams.h"
 #include "runtime/scores/metrics/words.h"
@@ -117,7 +118,7 @@ double ft_bleu_score(const ft_bleu *bleu)
     if (!matches || bleu->total[FT_BLEU_ORDER - 1] == 0)
         return 0.0;
     for (size_t i = 0; i < FT_BLEU_ORDER; i++)
-        logs += log(precision(bleu, i, &smoothing));
-    double brevity_penalty = words < reference ? exp(1.0 - reference / words) : 1.0;
-    return 100.0 * brevity_penalty * exp(logs / FT_BLEU_ORDER);
+        logs += ft_math_log(precision(bleu, i, &smoothing));
+    double brevity_penalty = words < reference ? ft_math_exp(1.0 - reference / words) : 1.0;
+    return 100.0 * brevity_penalty * ft_math_exp(logs / FT_BLEU_ORDER);
 }

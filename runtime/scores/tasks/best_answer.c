@@ -7,6 +7,8 @@
 
 #include "runtime/scores/tasks/best_answer.h"
 
+#include "kernels/math/elementary.h"
+
 #include <math.h>
 
 void ft_answer_init(ft_answer *answer)
@@ -29,8 +31,8 @@ static double log_sum(const ft_encoding *window, const float *logits)
             most = fmax(most, (double) logits[i]);
     for (size_t i = 0; i < window->count; i++)
         if (competes(window, i))
-            sum += exp((double) logits[i] - most);
-    return most + log(sum);
+            sum += ft_math_exp((double) logits[i] - most);
+    return most + ft_math_log(sum);
 }
 
 /* The best start of an answer that ends with `last`. */
@@ -55,7 +57,7 @@ void ft_answer_add_window(ft_answer *answer, const ft_encoding *window, const fl
     double none = (double) start[0] + (double) end[0];
     if (none < answer->null_logit) {
         answer->null_logit = none;
-        answer->null_score = exp(none - all);
+        answer->null_score = ft_math_exp(none - all);
     }
     for (size_t last = 0; last < window->count; last++) {
         if (window->sequence[last] != 1)
@@ -66,7 +68,7 @@ void ft_answer_add_window(ft_answer *answer, const ft_encoding *window, const fl
             continue;
         answer->found = true;
         answer->logit = logit;
-        answer->score = exp(logit - all);
+        answer->score = ft_math_exp(logit - all);
         answer->start = window->offsets[first].start;
         answer->end = window->offsets[last].end;
     }

@@ -7,6 +7,7 @@
 
 #include "runtime/scores/tasks/top_tokens.h"
 
+#include "kernels/math/elementary.h"
 #include "runtime/mem.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ size_t ft_top_tokens_find(ft_top_token *out, size_t count, const float *logits, 
     for (size_t i = 0; i < vocabulary; i++)
         most = fmax(most, (double) logits[i]);
     for (size_t i = 0; i < vocabulary; i++) {
-        double weight = exp((double) logits[i] - most);
+        double weight = ft_math_exp((double) logits[i] - most);
         sum += weight;
         if (found < count || weight > out[count - 1].probability)
             found = insert(out, found, count, (ft_top_token){ (int32_t) i, weight });

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "kernels/math/elementary.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tools/eval/eval.h"
@@ -20,8 +21,8 @@ static double log_sum(const float *x, size_t n, double max_logit)
 {
     double sum = 0.0;
     for (size_t i = 0; i < n; i++)
-        sum += exp((double) x[i] - max_logit);
-    return max_logit + log(sum);
+        sum += ft_math_exp((double) x[i] - max_logit);
+    return max_logit + ft_math_log(sum);
 }
 
 /* The mean of y - x weighted by softmax(y); entries of probability 0 (-inf) are skipped. */
@@ -29,7 +30,7 @@ static double mean_difference(const float *x, const float *y, size_t n, double l
 {
     double mean = 0.0;
     for (size_t i = 0; i < n; i++) {
-        double p = exp((double) y[i] - log_sum_y);
+        double p = ft_math_exp((double) y[i] - log_sum_y);
         mean += p > 0.0 ? p * ((double) y[i] - (double) x[i]) : 0.0;
     }
     return mean;
@@ -57,7 +58,7 @@ ft_prediction_score ft_score_prediction(const float *logits, const float *other,
 /* log(1 + e^x) */
 static double softplus(double x)
 {
-    return (x > 0.0 ? x : 0.0) + log1p(exp(-fabs(x)));
+    return (x > 0.0 ? x : 0.0) + ft_math_log1p(ft_math_exp(-fabs(x)));
 }
 
 ft_prediction_score ft_score_multi_label(const float *logits, const float *other, size_t n)
@@ -133,7 +134,7 @@ double ft_eval_perplexity(const ft_eval_result *result)
     double sum = 0.0;
     for (size_t row = 0; row < result->rows; row++)
         sum += result->nll[row];
-    return exp(sum / (double) result->num_labeled);
+    return ft_math_exp(sum / (double) result->num_labeled);
 }
 
 double ft_eval_mean_kl(const ft_eval_result *result)

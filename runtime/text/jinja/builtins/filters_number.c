@@ -7,6 +7,7 @@
 
 #include "runtime/text/jinja/builtins/filters.h"
 
+#include "kernels/math/elementary.h"
 #include "runtime/mem.h"
 #include "runtime/text/jinja/values/text.h"
 
@@ -135,7 +136,7 @@ static ft_jinja_value round_number(ft_jinja_run *run, const ft_jinja_call *call)
     const ft_jinja_string *method = ft_jinja_arg_string(run, call->arg[1]);
     if (!ft_jinja_to_number(call->self, &number) || precision < 0 || precision > 20)
         ft_jinja_fail(run, FT_EFORMAT, "round: expected a number and a precision from 0 to 20");
-    double scale = pow(10, (double) precision);
+    double scale = ft_math_pow(10, (double) precision);
     if (method != NULL && ft_jinja_string_is(method, "ceil"))
         return ft_jinja_float(ceil(number * scale) / scale);
     if (method != NULL && ft_jinja_string_is(method, "floor"))

@@ -7,6 +7,7 @@
 
 #include "runtime/text/jinja/builtins/builtin.h"
 
+#include "kernels/math/elementary.h"
 #include "runtime/text/jinja/values/text.h"
 
 #include <math.h>
@@ -110,7 +111,7 @@ static double calculate_floats(ft_jinja_run *run, ft_jinja_operator op, double a
     default:
         if ((a == 0 && b < 0) || (a < 0 && b != floor(b)))
             ft_jinja_fail(run, FT_EFORMAT, "**: the result is not a real number");
-        return pow(a, b);
+        return ft_math_pow(a, b);
     }
 }
 

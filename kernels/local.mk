@@ -123,6 +123,12 @@ kernels_libavx512_la_SOURCES = kernels/cpu/gemm/f32/f32_avx512.c kernels/cpu/gem
 kernels_libavx512_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX512_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx512.la
 endif
+if WITH_AMX
+noinst_LTLIBRARIES += kernels/libamx.la
+kernels_libamx_la_SOURCES = kernels/cpu/gemm/int8/i8_amx.c kernels/cpu/gemm/int8/i8_amx.h
+kernels_libamx_la_CFLAGS = $(AM_CFLAGS) $(FT_AMX_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libamx.la
+endif
 
 kernels_libs = kernels/libcpu.la
 

@@ -41,12 +41,13 @@ AC_DEFUN([FT_SANITIZE], [
 
 dnl The kernels for one instruction set are files compiled with its flags and chosen at run time.
 AC_DEFUN([FT_SIMD], [
-  FT_AVX2_FLAGS=; FT_AVX512_FLAGS=; FT_AVXVNNI_FLAGS=
+  FT_AVX2_FLAGS=; FT_AVX512_FLAGS=; FT_AVXVNNI_FLAGS=; FT_AMX_FLAGS=
   AS_CASE([$host_cpu], [x86_64], [
     FT_ADD_FLAG([FT_AVX2_FLAGS], [-mavx2 -mfma -mf16c])
     FT_ADD_FLAG([FT_AVXVNNI_FLAGS], [-mavx2 -mfma -mf16c -mavxvnni])
     FT_ADD_FLAG([FT_AVX512_FLAGS],
       [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni -mfma -mf16c -mprefer-vector-width=512])
+    FT_ADD_FLAG([FT_AMX_FLAGS], [$FT_AVX512_FLAGS -mamx-tile -mamx-int8])
   ])
   ft_simd=portable
   AS_IF([test -n "$FT_AVX2_FLAGS"], [
@@ -61,12 +62,18 @@ AC_DEFUN([FT_SIMD], [
     AC_DEFINE([HAVE_AVX512], [1], [Define to 1 to build the AVX-512 VNNI kernels.])
     ft_simd="$ft_simd, AVX-512 VNNI"
   ])
+  AS_IF([test -n "$FT_AVX512_FLAGS" && test -n "$FT_AMX_FLAGS"], [
+    AC_DEFINE([HAVE_AMX], [1], [Define to 1 to build the AMX kernels.])
+    ft_simd="$ft_simd, AMX"
+  ])
   AC_SUBST([FT_AVX2_FLAGS])
   AC_SUBST([FT_AVXVNNI_FLAGS])
   AC_SUBST([FT_AVX512_FLAGS])
+  AC_SUBST([FT_AMX_FLAGS])
   AM_CONDITIONAL([WITH_AVX2], [test -n "$FT_AVX2_FLAGS"])
   AM_CONDITIONAL([WITH_AVXVNNI], [test -n "$FT_AVXVNNI_FLAGS"])
   AM_CONDITIONAL([WITH_AVX512], [test -n "$FT_AVX512_FLAGS"])
+  AM_CONDITIONAL([WITH_AMX], [test -n "$FT_AVX512_FLAGS" && test -n "$FT_AMX_FLAGS"])
 ])
 
 dnl FT_IMAGE_LIBRARY(NAME, MODULE): HAVE_LIBNAME and have_name where pkg-config knows the module.

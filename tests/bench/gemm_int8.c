@@ -91,7 +91,7 @@ static double operations_of(const void *job, int thread)
     const ft_isa *isa = job;
     (void) thread;
 #if defined __x86_64__
-    if (*isa == FT_ISA_AVX512VNNI)
+    if (*isa >= FT_ISA_AVX512VNNI)
         return zmm_operations(20000);
     if (*isa == FT_ISA_AVXVNNI)
         return ymm_operations(20000);

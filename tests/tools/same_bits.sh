@@ -50,7 +50,7 @@ compared () {
         shift
     done
     shift
-    for machine in this avx512vnni avxvnni avx2 generic generic-libm; do
+    for machine in this amx avx512vnni avxvnni avx2 generic generic-libm; do
         on $machine "$@"
         found=$?
         if test $found -eq 77; then

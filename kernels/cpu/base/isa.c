@@ -13,13 +13,13 @@
 
 #if defined __x86_64__
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 static const char *const names[FT_ISA_COUNT] = {
-    [FT_ISA_GENERIC] = "generic",
-    [FT_ISA_AVX2] = "avx2",
-    [FT_ISA_AVXVNNI] = "avxvnni",
-    [FT_ISA_AVX512VNNI] = "avx512vnni",
+    [FT_ISA_GENERIC] = "generic",       [FT_ISA_AVX2] = "avx2", [FT_ISA_AVXVNNI] = "avxvnni",
+    [FT_ISA_AVX512VNNI] = "avx512vnni", [FT_ISA_AMX] = "amx",
 };
 
 const char *ft_isa_name(ft_isa isa)
@@ -53,6 +53,21 @@ static bool has_avx512vnni(void)
 }
 #endif
 
+#if defined HAVE_AMX
+/*
+ * CPUID leaf 7, EDX bits 24 (AMX-TILE) and 25 (AMX-INT8); and the permission of Linux since 5.16:
+ * Documentation/arch/x86/xstate.rst.
+ */
+static bool has_amx(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    unsigned eax, ebx, ecx, edx;
+    return has_avx512vnni() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) &&
+           (edx >> 24 & 3) == 3 &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+#endif
+
 bool ft_isa_supported(ft_isa isa)
 {
     switch (isa) {
@@ -69,6 +84,10 @@ bool ft_isa_supported(ft_isa isa)
 #if defined HAVE_AVX512
     case FT_ISA_AVX512VNNI:
         return has_avx512vnni();
+#endif
+#if defined HAVE_AMX
+    case FT_ISA_AMX:
+        return has_amx();
 #endif
     default:
         return false;
@@ -87,8 +106,8 @@ static ft_status parse(ft_isa *out, const char *name, ft_error *err)
         return FT_OK;
     }
     return ft_fail(err, FT_EARG,
-                   "FT_CPU=%s: unknown instruction set, expected avx512vnni, avxvnni, avx2 "
-                   "or generic",
+                   "FT_CPU=%s: unknown instruction set, expected amx, avx512vnni, avxvnni, "
+                   "avx2 or generic",
                    name);
 }
 
@@ -97,7 +116,7 @@ ft_status ft_cpu_isa(ft_isa *out, ft_error *err)
     const char *requested = getenv("FT_CPU");
     if (requested != NULL && *requested != '\0')
         return parse(out, requested, err);
-    ft_isa isa = FT_ISA_AVX512VNNI;
+    ft_isa isa = FT_ISA_COUNT - 1;
     while (!ft_isa_supported(isa))
         isa--;
     *out = isa;

@@ -9,16 +9,23 @@
 #include "runtime/ft.h"
 
 /* From the slowest to the fastest; generic is plain C and always supported. */
-typedef enum ft_isa { FT_ISA_GENERIC, FT_ISA_AVX2, FT_ISA_AVXVNNI, FT_ISA_AVX512VNNI } ft_isa;
+typedef enum ft_isa {
+    FT_ISA_GENERIC,
+    FT_ISA_AVX2,
+    FT_ISA_AVXVNNI,
+    FT_ISA_AVX512VNNI,
+    FT_ISA_AMX, /* AVX-512 VNNI, and AMX for int8 GEMMs of many rows */
+} ft_isa;
 
-enum { FT_ISA_COUNT = FT_ISA_AVX512VNNI + 1 };
+enum { FT_ISA_COUNT = FT_ISA_AMX + 1 };
 
-/* "generic", "avx2", "avxvnni", "avx512vnni". */
+/* "generic", "avx2", "avxvnni", "avx512vnni", "amx". */
 const char *ft_isa_name(ft_isa isa);
 
 /*
  * Whether this build contains the kernels and the processor supports them. Executes CPUID, which
- * takes microseconds on a virtual machine: call it at start-up, not for every GEMM.
+ * takes microseconds on a virtual machine: call it at start-up, not for every GEMM. For AMX it asks
+ * Linux to permit this process the use of tile registers, which is then permitted for good.
  */
 bool ft_isa_supported(ft_isa isa);
 

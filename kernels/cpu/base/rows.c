@@ -13,6 +13,7 @@ const ft_row_kernels *ft_row_kernels_for(ft_isa isa)
 {
     switch (isa) {
 #ifdef HAVE_AVX512
+    case FT_ISA_AMX:
     case FT_ISA_AVX512VNNI:
         return &ft_row_kernels_avx512;
 #endif

@@ -24,6 +24,7 @@ const ft_double_kernels *ft_double_kernels_for(ft_isa isa)
 {
     switch (isa) {
 #ifdef HAVE_AVX512
+    case FT_ISA_AMX:
     case FT_ISA_AVX512VNNI:
         return &ft_double_avx512;
 #endif

@@ -34,6 +34,7 @@ const ft_groupwise_kernels *ft_groupwise_kernels_for(ft_isa isa)
 #endif
 #if defined HAVE_AVX512
         [FT_ISA_AVX512VNNI] = &ft_groupwise_avx512,
+        [FT_ISA_AMX] = &ft_groupwise_avx512,
 #endif
     };
     assert(kernels[isa] != NULL);

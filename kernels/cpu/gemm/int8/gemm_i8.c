@@ -33,6 +33,9 @@ const ft_i8_kernels *ft_i8_kernels_for(ft_isa isa)
 #if defined HAVE_AVX512
         [FT_ISA_AVX512VNNI] = &ft_i8_avx512,
 #endif
+#if defined HAVE_AMX
+        [FT_ISA_AMX] = &ft_i8_amx,
+#endif
     };
     assert(kernels[isa] != NULL);
     return kernels[isa];
@@ -179,7 +182,8 @@ static void gemm_panels(const gemm_job *job, rect p, char *scratch)
     int32_t *acc_init = (int32_t *) scratch;
     int8_t *zero_row = (int8_t *) scratch + acc_init_bytes(g->m);
     void *panel = zero_row + ft_i8_stride(g->k);
-    size_t tiles = (p.rows + FT_I8_TILE - 1) / FT_I8_TILE;
+    size_t max_rows = job->kernels->gemm_block != NULL ? FT_I8_BLOCK_ROWS : FT_I8_TILE;
+    size_t tiles = (p.rows + max_rows - 1) / max_rows;
     for (size_t col = 0; col < p.cols; col += FT_I8_PANEL) {
         size_t cols = ft_min_size(p.cols - col, FT_I8_PANEL);
         size_t next_cols = ft_min_size(p.cols - col - cols, FT_I8_PANEL);
@@ -189,7 +193,7 @@ static void gemm_panels(const gemm_job *job, rect p, char *scratch)
         if (g->x_zero != 0)
             zero_point_acc(job, zero_row, panel, cols, zeros);
         for (size_t index = 0; index < tiles; index++) {
-            _Alignas(64) int32_t acc[FT_I8_TILE * FT_I8_PANEL];
+            _Alignas(64) int32_t acc[FT_I8_BLOCK_ROWS * FT_I8_PANEL];
             size_t rows, first = ft_i8_partition(p.rows, index, tiles, &rows);
             ft_i8_tile tile = {
                 .x = job->x + (p.row + first) * job->x_stride,
@@ -204,7 +208,10 @@ static void gemm_panels(const gemm_job *job, rect p, char *scratch)
             if (col == 0) /* x is being read into the cache anyway */
                 job->kernels->acc_init_rows(acc_init + first, tile.x, tile.x_stride, rows,
                                             tile.k_quads);
-            job->kernels->gemm_tile(&tile, panel, cols);
+            if (job->kernels->gemm_block != NULL)
+                job->kernels->gemm_block(&tile, panel, cols);
+            else
+                job->kernels->gemm_tile(&tile, panel, cols);
             if (g->x_zero != 0)
                 subtract_zero_point(acc, rows, zeros, cols);
             job->kernels->epilogue(&f, acc, FT_I8_PANEL, p.row + first, rows);

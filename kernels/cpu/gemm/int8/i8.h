@@ -19,6 +19,7 @@
 enum {
     FT_I8_PANEL = 64,       /* weight rows of a panel of a GEMM */
     FT_I8_TILE = 6,         /* maximum activation rows of gemm_tile() */
+    FT_I8_BLOCK_ROWS = 32,  /* the same of gemm_block() */
     FT_I8_STREAM_ROWS = 32, /* maximum activation rows of stream() */
     FT_I8_UNIT = 16,        /* packed rows are padded to a multiple of this */
     FT_I8_BLOCK = 32,       /* packed k is padded to a multiple of this */
@@ -56,7 +57,7 @@ static inline void ft_i8_prefetch_lines(const int8_t *at, size_t lines)
         __builtin_prefetch(at + line * 64, 0, 2);
 }
 
-/* A register tile: at most FT_I8_TILE rows of x against one panel. */
+/* A register tile: a few rows of x against one panel. */
 typedef struct ft_i8_tile {
     const int8_t *x;
     size_t x_stride, rows, k_quads;
@@ -94,6 +95,9 @@ typedef struct ft_i8_kernels {
     /* out = x . panel^T, exact. */
     void (*gemm_tile)(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
 
+    /* The same for up to FT_I8_BLOCK_ROWS rows; NULL: there is nothing faster than gemm_tile(). */
+    void (*gemm_block)(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
+
     /*
      * out = x . w^T for few rows of x, reading COL4_4R2_8C weights once, in memory order; k_quads
      * is a multiple of 8, and out holds partial sums until the end, with space as for gemm_tile().
@@ -123,7 +127,7 @@ typedef struct ft_i8_kernels {
 /* The kernels of a supported instruction set. */
 const ft_i8_kernels *ft_i8_kernels_for(ft_isa isa);
 
-extern const ft_i8_kernels ft_i8_generic, ft_i8_avx2, ft_i8_avxvnni, ft_i8_avx512;
+extern const ft_i8_kernels ft_i8_generic, ft_i8_avx2, ft_i8_avxvnni, ft_i8_avx512, ft_i8_amx;
 
 /* Upper bound of the bytes of a panel of `rows` x `k`, on any instruction set. */
 static inline size_t ft_i8_panel_bytes(size_t rows, size_t k)

@@ -14,6 +14,7 @@
  */
 #include <config.h>
 
+#include "kernels/cpu/gemm/int8/i8_amx.h"
 #include "kernels/cpu/gemm/int8/i8_epilogue.h"
 #include "kernels/cpu/gemm/int8/i8_softmax.h"
 #include "kernels/cpu/base/simd_i32.h"
@@ -322,3 +323,8 @@ static void stream(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, siz
 }
 
 const ft_i8_kernels ft_i8_avx512 = { FT_I8_KERNELS, .stream = stream, .stream_rows = 32 };
+
+#if defined HAVE_AMX
+const ft_i8_kernels ft_i8_amx = { FT_I8_KERNELS, .gemm_block = ft_i8_amx_gemm_block,
+                                  .stream = stream, .stream_rows = 32 };
+#endif

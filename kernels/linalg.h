@@ -45,8 +45,9 @@ typedef struct ft_dgemm {
     size_t m, n, k;
     ft_linalg_matrix a, b; /* [m, k] and [k, n] */
     bool subtract;
-    bool upper; /* only elements with j >= i are needed; the others may be left as they are */
-    double *c;  /* [m, n], apart from a and b */
+    bool upper;   /* only elements with j >= i are needed; the others may be left as they are */
+    bool b_upper; /* b[l, j] is 0 for l > j, and products with it may be left out */
+    double *c;    /* [m, n], apart from a and b */
     size_t c_stride;
 } ft_dgemm;
 

@@ -36,7 +36,7 @@ static double *random_doubles(uint64_t seed, size_t count)
 
 typedef struct product {
     size_t m, n, k;
-    bool a_transposed, b_transposed, a_float, b_float, subtract, upper;
+    bool a_transposed, b_transposed, a_float, b_float, subtract, upper, b_upper;
 } product;
 
 static const product products[] = {
@@ -48,6 +48,8 @@ static const product products[] = {
     { .m = 70, .n = 410, .k = 300, .a_float = true, .b_float = true, .b_transposed = true },
     { .m = 211, .n = 211, .k = 64, .a_transposed = true, .upper = true },
     { .m = 395, .n = 395, .k = 40, .a_transposed = true, .upper = true, .subtract = true },
+    { .m = 50, .n = 230, .k = 230, .b_upper = true, .subtract = true },
+    { .m = 20, .n = 450, .k = 210, .b_upper = true },
 };
 
 /* A random matrix, as double or as float. */
@@ -62,6 +64,14 @@ static ft_linalg_matrix make_matrix(uint64_t seed, size_t rows, size_t cols, boo
     else
         m.f64 = random_doubles(seed, count);
     return m;
+}
+
+/* Zeros below the diagonal. */
+static void clear_lower(const ft_linalg_matrix *m, size_t rows)
+{
+    double *x = (double *) (uintptr_t) m->f64;
+    for (size_t i = 1; i < rows; i++)
+        memset(x + i * m->row_stride, 0, i * sizeof *x);
 }
 
 static double at(const ft_linalg_matrix *m, size_t row, size_t col)
@@ -110,8 +120,11 @@ static void test_product(const product *p)
                    .b = make_matrix(2, p->k, p->n, p->b_float, p->b_transposed),
                    .subtract = p->subtract,
                    .upper = p->upper,
+                   .b_upper = p->b_upper,
                    .c = found,
                    .c_stride = stride };
+    if (p->b_upper)
+        clear_lower(&g.b, p->k);
     memcpy(expected, start, count * sizeof *start);
     for (size_t i = 0; i < p->m; i++)
         for (size_t j = 0; j < p->n; j++)

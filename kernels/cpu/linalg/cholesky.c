@@ -120,6 +120,7 @@ static void invert(const triangle *t, size_t first, size_t end)
             .a = { .f64 = t->copy, .row_stride = end - middle, .col_stride = 1 },
             .b = { .f64 = row_of(t, middle) + middle, .row_stride = t->n, .col_stride = 1 },
             .subtract = true,
+            .b_upper = true,
             .c = row_of(t, first) + middle,
             .c_stride = t->n });
     invert(t, first, middle);

@@ -176,8 +176,9 @@ static void multiply_items(const void *arg, int thread, size_t first, size_t end
         b.cols = ft_min_size(BLOCK_COLS, g->n - b.col);
         if (g->upper && b.col + b.cols <= b.row)
             continue;
-        for (size_t l = 0; l < g->k; l += BLOCK_K)
-            multiply_block(job, &b, l, ft_min_size(BLOCK_K, g->k - l));
+        size_t k = g->b_upper ? ft_min_size(g->k, b.col + b.cols) : g->k;
+        for (size_t l = 0; l < k; l += BLOCK_K)
+            multiply_block(job, &b, l, ft_min_size(BLOCK_K, k - l));
     }
 }
 

@@ -25,12 +25,13 @@ static size_t insert(ft_top_token *out, size_t found, size_t count, ft_top_token
 size_t ft_top_tokens_find(ft_top_token *out, size_t count, const float *logits, size_t vocabulary)
 {
     size_t found = 0;
-    double most = -(double) INFINITY, sum = 0.0;
+    float most = -INFINITY;
+    double sum = 0.0;
     count = ft_min_size(ft_min_size(count, FT_TOP_TOKENS_MAX), vocabulary);
     for (size_t i = 0; i < vocabulary; i++)
-        most = fmax(most, (double) logits[i]);
+        most = logits[i] > most ? logits[i] : most;
     for (size_t i = 0; i < vocabulary; i++) {
-        double weight = ft_math_exp((double) logits[i] - most);
+        double weight = ft_math_exp((double) logits[i] - (double) most);
         sum += weight;
         if (found < count || weight > out[count - 1].probability)
             found = insert(out, found, count, (ft_top_token){ (int32_t) i, weight });

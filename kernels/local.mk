@@ -57,6 +57,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/gemm/int8/i8_generic.c \
 	kernels/cpu/gemm/int8/i8_pack_rows.h \
 	kernels/cpu/gemm/int8/i8_softmax.h \
+	kernels/cpu/gemm/int8/i8_strips.h \
 	kernels/cpu/base/isa.c kernels/cpu/base/isa.h \
 	kernels/cpu/gemm/linear.c \
 	kernels/cpu/rowwise/elementwise.c \

@@ -16,7 +16,7 @@ enum { QUAD_BYTES = 64, TILE_STRIPS = 1 };
 #include "kernels/cpu/gemm/int8/i8_softmax.h"
 #include "kernels/cpu/gemm/int8/i8_ymm.h"
 
-static inline void store_quad(char *to, __m256i weights)
+FT_INLINE void store_quad(char *to, __m256i weights)
 {
     _mm256_store_si256((__m256i *) to, weights);
     _mm256_store_si256((__m256i *) (to + 32), _mm256_abs_epi8(weights));
@@ -35,7 +35,7 @@ static void acc_init_rows(int32_t *acc_init, const int8_t *x, size_t stride, siz
     memset(acc_init, 0, rows * sizeof *acc_init);
 }
 
-FT_INLINE void dot_rows(__m256i sum[FT_I8_TILE][TILE_STRIPS], const char *w, size_t strip,
+FT_INLINE void dot_quad(tile_acc sum, const char *w, size_t strip,
                         const int8_t *const x[FT_I8_TILE], size_t at, int rows)
 {
     (void) strip;

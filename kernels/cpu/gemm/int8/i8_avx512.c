@@ -126,10 +126,15 @@ FT_INLINE char *packed_vector(void *panel, size_t row, size_t rows, size_t k, si
     return (char *) panel + group * GROUP * padded_k + row % GROUP / 16 * VECTOR;
 }
 
-FT_INLINE void store_quad(char *to, __m512i weights)
+FT_INLINE void store_quads(char *to, size_t quad_bytes, size_t q, const __m512i *quads,
+                           size_t count)
 {
-    _mm512_store_si512(to, weights);
+    for (size_t i = 0; i < count; i++)
+        _mm512_store_si512(to + (q + i) * quad_bytes, quads[i]);
 }
+
+enum { PACK_ROWS = 16 };
+typedef __m512i packed_quad;
 
 #include "kernels/cpu/gemm/int8/i8_pack_rows.h"
 

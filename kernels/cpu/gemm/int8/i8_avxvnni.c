@@ -18,7 +18,7 @@ FT_INLINE __m256i flip(__m256i weights)
     return _mm256_xor_si256(weights, _mm256_set1_epi8(-128));
 }
 
-static inline void store_quad(char *to, __m256i weights)
+FT_INLINE void store_quad(char *to, __m256i weights)
 {
     _mm256_store_si256((__m256i *) to, flip(weights));
 }
@@ -41,7 +41,7 @@ static void acc_init_rows(int32_t *acc_init, const int8_t *x, size_t stride, siz
     }
 }
 
-FT_INLINE void dot_rows(__m256i sum[FT_I8_TILE][TILE_STRIPS], const char *w, size_t strip,
+FT_INLINE void dot_quad(tile_acc sum, const char *w, size_t strip,
                         const int8_t *const x[FT_I8_TILE], size_t at, int rows)
 {
     __m256i weights[2] = { _mm256_load_si256((const __m256i *) w),

@@ -78,6 +78,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/base/simd.h \
 	kernels/cpu/base/simd_i32.h \
 	kernels/cpu/base/simd_math.h \
+	kernels/cpu/base/simd_neon.h \
 	kernels/cpu/base/simd_norm.h \
 	kernels/cpu/attention/store_kv.c \
 	kernels/cpu/rowwise/views.c \
@@ -129,6 +130,31 @@ noinst_LTLIBRARIES += kernels/libamx.la
 kernels_libamx_la_SOURCES = kernels/cpu/gemm/int8/i8_amx.c kernels/cpu/gemm/int8/i8_amx.h
 kernels_libamx_la_CFLAGS = $(AM_CFLAGS) $(FT_AMX_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libamx.la
+endif
+if WITH_NEON
+noinst_LTLIBRARIES += kernels/libneon.la
+kernels_libneon_la_SOURCES = kernels/cpu/gemm/f32/f32_neon.c kernels/cpu/gemm/int8/i8_neon.c \
+	kernels/cpu/gemm/int8/i8_neon.h kernels/cpu/gemm/int8/i8_neon_quads.h \
+	kernels/cpu/gemm/groupwise/groupwise_neon.c kernels/cpu/gemm/groupwise/groupwise_neon.h \
+	kernels/cpu/gemm/groupwise/groupwise_neon_tables.h kernels/cpu/base/rows_neon.c \
+	kernels/cpu/linalg/f64_neon.c
+kernels_libneon_la_CFLAGS = $(AM_CFLAGS) $(FT_NEON_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libneon.la
+endif
+if WITH_DOTPROD
+noinst_LTLIBRARIES += kernels/libdotprod.la
+kernels_libdotprod_la_SOURCES = kernels/cpu/gemm/int8/i8_dotprod.c kernels/cpu/gemm/int8/i8_sdot.h \
+	kernels/cpu/gemm/int8/i8_neon.h kernels/cpu/gemm/int8/i8_neon_quads.h \
+	kernels/cpu/gemm/groupwise/groupwise_dotprod.c
+kernels_libdotprod_la_CFLAGS = $(AM_CFLAGS) $(FT_DOTPROD_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libdotprod.la
+endif
+if WITH_I8MM
+noinst_LTLIBRARIES += kernels/libi8mm.la
+kernels_libi8mm_la_SOURCES = kernels/cpu/gemm/int8/i8_i8mm.c kernels/cpu/gemm/int8/i8_sdot.h \
+	kernels/cpu/gemm/int8/i8_neon.h kernels/cpu/gemm/groupwise/groupwise_i8mm.c
+kernels_libi8mm_la_CFLAGS = $(AM_CFLAGS) $(FT_I8MM_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libi8mm.la
 endif
 
 kernels_libs = kernels/libcpu.la

@@ -41,13 +41,19 @@ AC_DEFUN([FT_SANITIZE], [
 
 dnl The kernels for one instruction set are files compiled with its flags and chosen at run time.
 AC_DEFUN([FT_SIMD], [
-  FT_AVX2_FLAGS=; FT_AVX512_FLAGS=; FT_AVXVNNI_FLAGS=; FT_AMX_FLAGS=
+  FT_AVX2_FLAGS=; FT_AVX512_FLAGS=; FT_AVXVNNI_FLAGS=; FT_AMX_FLAGS=; FT_NEON_FLAGS=
+  FT_DOTPROD_FLAGS=; FT_I8MM_FLAGS=
   AS_CASE([$host_cpu], [x86_64], [
     FT_ADD_FLAG([FT_AVX2_FLAGS], [-mavx2 -mfma -mf16c])
     FT_ADD_FLAG([FT_AVXVNNI_FLAGS], [-mavx2 -mfma -mf16c -mavxvnni])
     FT_ADD_FLAG([FT_AVX512_FLAGS],
       [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni -mfma -mf16c -mprefer-vector-width=512])
     FT_ADD_FLAG([FT_AMX_FLAGS], [$FT_AVX512_FLAGS -mamx-tile -mamx-int8])
+  ], [aarch64], [
+    dnl Scheduled before registers are allocated, loads are so early that gcc spills accumulators.
+    FT_ADD_FLAG([FT_NEON_FLAGS], [-fno-schedule-insns])
+    FT_ADD_FLAG([FT_DOTPROD_FLAGS], [-march=armv8.2-a+dotprod])
+    FT_ADD_FLAG([FT_I8MM_FLAGS], [-march=armv8.2-a+dotprod+i8mm])
   ])
   ft_simd=portable
   AS_IF([test -n "$FT_AVX2_FLAGS"], [
@@ -66,13 +72,31 @@ AC_DEFUN([FT_SIMD], [
     AC_DEFINE([HAVE_AMX], [1], [Define to 1 to build the AMX kernels.])
     ft_simd="$ft_simd, AMX"
   ])
+  AS_IF([test "$host_cpu" = aarch64], [
+    AC_DEFINE([HAVE_NEON], [1], [Define to 1 to build the NEON kernels.])
+    ft_simd="$ft_simd, NEON"
+  ])
+  AS_IF([test -n "$FT_DOTPROD_FLAGS"], [
+    AC_DEFINE([HAVE_DOTPROD], [1], [Define to 1 to build the NEON kernels with SDOT.])
+    ft_simd="$ft_simd, dot product"
+  ])
+  AS_IF([test -n "$FT_I8MM_FLAGS"], [
+    AC_DEFINE([HAVE_I8MM], [1], [Define to 1 to build the NEON kernels with SMMLA.])
+    ft_simd="$ft_simd, i8mm"
+  ])
   AC_SUBST([FT_AVX2_FLAGS])
   AC_SUBST([FT_AVXVNNI_FLAGS])
   AC_SUBST([FT_AVX512_FLAGS])
   AC_SUBST([FT_AMX_FLAGS])
+  AC_SUBST([FT_NEON_FLAGS])
+  AC_SUBST([FT_DOTPROD_FLAGS])
+  AC_SUBST([FT_I8MM_FLAGS])
   AM_CONDITIONAL([WITH_AVX2], [test -n "$FT_AVX2_FLAGS"])
   AM_CONDITIONAL([WITH_AVXVNNI], [test -n "$FT_AVXVNNI_FLAGS"])
   AM_CONDITIONAL([WITH_AVX512], [test -n "$FT_AVX512_FLAGS"])
+  AM_CONDITIONAL([WITH_NEON], [test "$host_cpu" = aarch64])
+  AM_CONDITIONAL([WITH_DOTPROD], [test -n "$FT_DOTPROD_FLAGS"])
+  AM_CONDITIONAL([WITH_I8MM], [test -n "$FT_I8MM_FLAGS"])
   AM_CONDITIONAL([WITH_AMX], [test -n "$FT_AVX512_FLAGS" && test -n "$FT_AMX_FLAGS"])
 ])
 

@@ -15,11 +15,23 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#define EXPECTED_SETS "amx, avx512vnni, avxvnni, avx2 or generic"
+#elif defined __aarch64__
+#include <sys/auxv.h>
+#define EXPECTED_SETS "i8mm, dotprod, neon or generic"
+#else
+#define EXPECTED_SETS "generic"
 #endif
 
 static const char *const names[FT_ISA_COUNT] = {
-    [FT_ISA_GENERIC] = "generic",       [FT_ISA_AVX2] = "avx2", [FT_ISA_AVXVNNI] = "avxvnni",
-    [FT_ISA_AVX512VNNI] = "avx512vnni", [FT_ISA_AMX] = "amx",
+    [FT_ISA_GENERIC] = "generic",
+    [FT_ISA_AVX2] = "avx2",
+    [FT_ISA_AVXVNNI] = "avxvnni",
+    [FT_ISA_AVX512VNNI] = "avx512vnni",
+    [FT_ISA_AMX] = "amx",
+    [FT_ISA_NEON] = "neon",
+    [FT_ISA_DOTPROD] = "dotprod",
+    [FT_ISA_I8MM] = "i8mm",
 };
 
 const char *ft_isa_name(ft_isa isa)
@@ -68,6 +80,20 @@ static bool has_amx(void)
 }
 #endif
 
+#if defined HAVE_DOTPROD
+static bool has_dotprod(void)
+{
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+}
+#endif
+
+#if defined HAVE_I8MM
+static bool has_i8mm(void)
+{
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+}
+#endif
+
 bool ft_isa_supported(ft_isa isa)
 {
     switch (isa) {
@@ -89,6 +115,18 @@ bool ft_isa_supported(ft_isa isa)
     case FT_ISA_AMX:
         return has_amx();
 #endif
+#if defined HAVE_NEON
+    case FT_ISA_NEON:
+        return true;
+#endif
+#if defined HAVE_DOTPROD
+    case FT_ISA_DOTPROD:
+        return has_dotprod();
+#endif
+#if defined HAVE_I8MM
+    case FT_ISA_I8MM:
+        return has_i8mm();
+#endif
     default:
         return false;
     }
@@ -105,9 +143,7 @@ static ft_status parse(ft_isa *out, const char *name, ft_error *err)
         *out = (ft_isa) isa;
         return FT_OK;
     }
-    return ft_fail(err, FT_EARG,
-                   "FT_CPU=%s: unknown instruction set, expected amx, avx512vnni, avxvnni, "
-                   "avx2 or generic",
+    return ft_fail(err, FT_EARG, "FT_CPU=%s: unknown instruction set, expected " EXPECTED_SETS,
                    name);
 }
 

@@ -8,24 +8,33 @@
 
 #include "runtime/ft.h"
 
-/* From the slowest to the fastest; generic is plain C and always supported. */
+/*
+ * Those of each architecture from the slowest to the fastest; generic is plain C and always
+ * supported.
+ */
 typedef enum ft_isa {
     FT_ISA_GENERIC,
+    /* x86-64 */
     FT_ISA_AVX2,
     FT_ISA_AVXVNNI,
     FT_ISA_AVX512VNNI,
     FT_ISA_AMX, /* AVX-512 VNNI, and AMX for int8 GEMMs of many rows */
+    /* AArch64 */
+    FT_ISA_NEON,
+    FT_ISA_DOTPROD, /* NEON with SDOT */
+    FT_ISA_I8MM,    /* NEON with SDOT, USDOT and SMMLA */
 } ft_isa;
 
-enum { FT_ISA_COUNT = FT_ISA_AMX + 1 };
+enum { FT_ISA_COUNT = FT_ISA_I8MM + 1 };
 
-/* "generic", "avx2", "avxvnni", "avx512vnni", "amx". */
+/* "generic", "avx2", "avxvnni", "avx512vnni", "amx", "neon", "dotprod", "i8mm". */
 const char *ft_isa_name(ft_isa isa);
 
 /*
- * Whether this build contains the kernels and the processor supports them. Executes CPUID, which
- * takes microseconds on a virtual machine: call it at start-up, not for every GEMM. For AMX it asks
- * Linux to permit this process the use of tile registers, which is then permitted for good.
+ * Whether this build contains the kernels and the processor supports them. On x86-64 it executes
+ * CPUID, which takes microseconds on a virtual machine: call it at start-up, not for every GEMM. For
+ * AMX it asks Linux to permit this process the use of tile registers, which is then permitted for
+ * good.
  */
 bool ft_isa_supported(ft_isa isa);
 

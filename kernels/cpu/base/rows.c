@@ -7,7 +7,8 @@
 
 #include "kernels/cpu/base/rows.h"
 
-extern const ft_row_kernels ft_row_kernels_generic, ft_row_kernels_avx2, ft_row_kernels_avx512;
+extern const ft_row_kernels ft_row_kernels_generic, ft_row_kernels_avx2, ft_row_kernels_avx512,
+    ft_row_kernels_neon;
 
 const ft_row_kernels *ft_row_kernels_for(ft_isa isa)
 {
@@ -21,6 +22,12 @@ const ft_row_kernels *ft_row_kernels_for(ft_isa isa)
     case FT_ISA_AVXVNNI:
     case FT_ISA_AVX2:
         return &ft_row_kernels_avx2;
+#endif
+#ifdef HAVE_NEON
+    case FT_ISA_I8MM:
+    case FT_ISA_DOTPROD:
+    case FT_ISA_NEON:
+        return &ft_row_kernels_neon;
 #endif
     default:
         return &ft_row_kernels_generic;

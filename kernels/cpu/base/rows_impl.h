@@ -182,6 +182,9 @@ static void row_from_f16(float *restrict out, const uint16_t *restrict in, size_
         memcpy(&distance, in + i, sizeof distance);
         _mm256_storeu_ps(out + i, _mm256_cvtph_ps(distance));
     }
+#elif defined __aarch64__ && !defined FT_SIMD_SCALAR
+    for (; i + LANES <= n; i += LANES)
+        vf_store(out + i, vf_load_f16(in + i));
 #endif
     for (; i < n; i++)
         out[i] = ft_float_from_f16(in[i]);
@@ -206,6 +209,9 @@ static void row_to_f16(uint16_t *restrict out, const float *restrict in, size_t 
         __m128i distance = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
         memcpy(out + i, &distance, sizeof distance);
     }
+#elif defined __aarch64__ && !defined FT_SIMD_SCALAR
+    for (; i + LANES <= n; i += LANES)
+        vf_store_f16(out + i, vf_load(in + i));
 #endif
     for (; i < n; i++)
         out[i] = ft_f16_from_float(in[i]);

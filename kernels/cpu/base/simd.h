@@ -328,6 +328,10 @@ FT_INLINE void vf_transpose(vf v[8])
     }
 }
 
+#elif defined __aarch64__ && !defined FT_SIMD_SCALAR
+
+#include "kernels/cpu/base/simd_neon.h"
+
 #else
 
 enum { LANES = 1 };

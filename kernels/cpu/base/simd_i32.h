@@ -4,7 +4,7 @@
  *
  * vi_load(x), vi_load_u8(x) and vi_broadcast(x) load words, load bytes as words, and put the quad
  * at x into each word. vi_nibbles(w, high) is the lower or the higher four bits of each byte.
- * vi_mul(a, b) is the product modulo 2^32.
+ * vi_mul(a, b) and vi_sub(a, b) are the product and the difference modulo 2^32.
  *
  * vi_dot_u8(&acc, w, x) adds to each word the dot product of a quad of w, unsigned, and one of x,
  * signed; vi_dot_u8_broadcast() reads one quad of x from memory. They need VNNI, and are an asm,
@@ -45,6 +45,11 @@ FT_INLINE vi vi_nibbles(vi w, int high)
 FT_INLINE vi vi_mul(vi a, vi b)
 {
     return _mm512_mullo_epi32(a, b);
+}
+
+FT_INLINE vi vi_sub(vi a, vi b)
+{
+    return _mm512_sub_epi32(a, b);
 }
 
 FT_INLINE vf vf_from_i32(vi v)
@@ -94,6 +99,11 @@ FT_INLINE vi vi_mul(vi a, vi b)
     return _mm256_mullo_epi32(a, b);
 }
 
+FT_INLINE vi vi_sub(vi a, vi b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+
 FT_INLINE vf vf_from_i32(vi v)
 {
     return _mm256_cvtepi32_ps(v);
@@ -102,6 +112,49 @@ FT_INLINE vf vf_from_i32(vi v)
 FT_INLINE void vi_dot_u8(vi *sum, vi w, vi x)
 {
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*sum) : "x"(w), "x"(x));
+}
+
+#elif defined __aarch64__ && !defined FT_SIMD_SCALAR
+
+typedef int32x4_t vi;
+
+FT_INLINE vi vi_set(int32_t x)
+{
+    return vdupq_n_s32(x);
+}
+
+FT_INLINE vi vi_load(const void *from)
+{
+    return vld1q_s32(from);
+}
+
+FT_INLINE vi vi_load_u8(const uint8_t *from)
+{
+    uint32_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    uint16x4_t widened = vget_low_u16(vmovl_u8(vcreate_u8(bytes)));
+    return vreinterpretq_s32_u32(vmovl_u16(widened));
+}
+
+FT_INLINE vi vi_nibbles(vi w, int high)
+{
+    uint8x16_t bytes = vreinterpretq_u8_s32(w);
+    return vreinterpretq_s32_u8(high ? vshrq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(15)));
+}
+
+FT_INLINE vi vi_mul(vi a, vi b)
+{
+    return vmulq_s32(a, b);
+}
+
+FT_INLINE vi vi_sub(vi a, vi b)
+{
+    return vsubq_s32(a, b);
+}
+
+FT_INLINE vf vf_from_i32(vi v)
+{
+    return vcvtq_f32_s32(v);
 }
 
 #else
@@ -131,6 +184,11 @@ FT_INLINE vi vi_nibbles(vi w, int high)
 FT_INLINE vi vi_mul(vi a, vi b)
 {
     return (int32_t) ((uint32_t) a * (uint32_t) b);
+}
+
+FT_INLINE vi vi_sub(vi a, vi b)
+{
+    return (int32_t) ((uint32_t) a - (uint32_t) b);
 }
 
 FT_INLINE vf vf_from_i32(vi v)

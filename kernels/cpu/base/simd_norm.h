@@ -75,6 +75,35 @@ FT_INLINE float reduce_last(vf v)
     return _mm_cvtss_f32(_mm_add_ss(x4, _mm_movehdup_ps(x4)));
 }
 
+#elif defined __aarch64__ && !defined FT_SIMD_SCALAR
+
+/* A group of eight neighbours fills two vectors. */
+FT_INLINE vf add_distance_4(vf low, vf high)
+{
+    return low + high;
+}
+
+/* Adds elements 2 apart: two sums of a, two of b. */
+FT_INLINE vf add_distance_2(vf a, vf b)
+{
+    return vcombine_f32(vget_low_f32(a), vget_low_f32(b)) +
+           vcombine_f32(vget_high_f32(a), vget_high_f32(b));
+}
+
+/* The sums of eight neighbours, in order. */
+FT_INLINE vf reduce_x8(const vf v[8])
+{
+    vf low = add_distance_2(add_distance_4(v[0], v[1]), add_distance_4(v[2], v[3]));
+    vf high = add_distance_2(add_distance_4(v[4], v[5]), add_distance_4(v[6], v[7]));
+    return vpaddq_f32(low, high);
+}
+
+FT_INLINE float reduce_last(vf v)
+{
+    float32x2_t x2 = vget_low_f32(v) + vget_high_f32(v);
+    return vget_lane_f32(x2, 0) + vget_lane_f32(x2, 1);
+}
+
 #else
 
 /* A vector is one partial sum, so the vectors are added as they are. */

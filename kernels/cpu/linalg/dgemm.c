@@ -18,7 +18,8 @@
 
 #include <string.h>
 
-extern const ft_double_kernels ft_double_generic, ft_double_avx2, ft_double_avx512;
+extern const ft_double_kernels ft_double_generic, ft_double_avx2, ft_double_avx512,
+    ft_double_neon;
 
 const ft_double_kernels *ft_double_kernels_for(ft_isa isa)
 {
@@ -32,6 +33,12 @@ const ft_double_kernels *ft_double_kernels_for(ft_isa isa)
     case FT_ISA_AVXVNNI:
     case FT_ISA_AVX2:
         return &ft_double_avx2;
+#endif
+#ifdef HAVE_NEON
+    case FT_ISA_I8MM:
+    case FT_ISA_DOTPROD:
+    case FT_ISA_NEON:
+        return &ft_double_neon;
 #endif
     default:
         return &ft_double_generic;

@@ -57,6 +57,31 @@ FT_INLINE vd vd_fma(vd a, vd b, vd c)
     return _mm256_fmadd_pd(a, b, c);
 }
 
+#elif defined __aarch64__ && !defined FT_SIMD_SCALAR
+
+enum { DOUBLE_LANES = 2, ROWS = 4, VECTORS = 4 };
+typedef float64x2_t vd;
+
+FT_INLINE vd vd_load(const double *from)
+{
+    return vld1q_f64(from);
+}
+
+FT_INLINE void vd_store(double *to, vd v)
+{
+    vst1q_f64(to, v);
+}
+
+FT_INLINE vd vd_set(double value)
+{
+    return vdupq_n_f64(value);
+}
+
+FT_INLINE vd vd_fma(vd a, vd b, vd c)
+{
+    return vfmaq_f64(c, a, b);
+}
+
 #else
 
 enum { DOUBLE_LANES = 1, ROWS = 2, VECTORS = 4 };

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/gemm/f32/f32.h"
 
-extern const ft_float_kernels ft_float_generic, ft_float_avx2, ft_float_avx512;
+extern const ft_float_kernels ft_float_generic, ft_float_avx2, ft_float_avx512, ft_float_neon;
 
 const ft_float_kernels *ft_float_kernels_for(ft_isa isa)
 {
@@ -21,6 +21,12 @@ const ft_float_kernels *ft_float_kernels_for(ft_isa isa)
     case FT_ISA_AVXVNNI:
     case FT_ISA_AVX2:
         return &ft_float_avx2;
+#endif
+#ifdef HAVE_NEON
+    case FT_ISA_I8MM:
+    case FT_ISA_DOTPROD:
+    case FT_ISA_NEON:
+        return &ft_float_neon;
 #endif
     default:
         return &ft_float_generic;

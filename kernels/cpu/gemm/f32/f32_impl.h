@@ -8,12 +8,12 @@
 
 /* The largest register tile whose accumulators fit the registers. */
 enum {
-    TILE_ROWS = LANES == 16  ? 6
-                : LANES == 8 ? 3
-                             : 1,
-    TILE_COLS = LANES == 16  ? 4
-                : LANES == 8 ? 2
-                             : 1,
+    TILE_ROWS = LANES == 16 ? 6
+                : LANES > 1 ? 3
+                            : 1,
+    TILE_COLS = LANES == 16 ? 4
+                : LANES > 1 ? 2
+                            : 1,
 };
 
 /*
@@ -78,7 +78,7 @@ FT_INLINE void reduce_row(float acc[TILE_COLS], const vf lanes[TILE_COLS][VECTOR
 {
 #if defined __AVX512F__ && !defined FT_SIMD_SCALAR
     vf_reduce_add_x4(acc, lanes[0][0], lanes[1][0], lanes[2][0], lanes[3][0]);
-#elif defined __AVX2__ && !defined FT_SIMD_SCALAR
+#elif (defined __AVX2__ || defined __aarch64__) && !defined FT_SIMD_SCALAR
     vf_reduce_add_x2(acc, lanes[0], lanes[1]);
 #else
     acc[0] = vf_reduce_add(lanes[0]);
@@ -182,7 +182,7 @@ enum { OPERAND_F32, OPERAND_F16, OPERAND_BF16, N_OPERANDS };
     }
 
 FUNCTIONS(1)
-#if defined __AVX2__ && !defined FT_SIMD_SCALAR
+#if (defined __AVX2__ || defined __aarch64__) && !defined FT_SIMD_SCALAR
 FUNCTIONS(2)
 FUNCTIONS(3)
 #endif
@@ -197,7 +197,7 @@ static const struct {
     void (*weighted_sum[N_OPERANDS])(const ft_float_weighted_sum *);
 } functions[TILE_ROWS] = {
     TABLE_ROW(1),
-#if defined __AVX2__ && !defined FT_SIMD_SCALAR
+#if (defined __AVX2__ || defined __aarch64__) && !defined FT_SIMD_SCALAR
     TABLE_ROW(2), TABLE_ROW(3),
 #endif
 #if defined __AVX512F__ && !defined FT_SIMD_SCALAR

@@ -7,15 +7,15 @@
 
 /* The largest tile whose accumulators fit the registers. */
 enum {
-    PACKED_ROWS = LANES == 16  ? 14
-                  : LANES == 8 ? 6
-                               : 2,
-    PACKED_VECTORS = LANES == 1 ? 4 : 2,
+    PACKED_ROWS = LANES == 16 ? 14
+                  : LANES > 1 ? 6
+                              : 2,
+    PACKED_VECTORS = LANES > 4 ? 2 : 4,
     PACKED_COLS = PACKED_VECTORS * LANES,
     MAX_WIDTH = 32, /* of a step; at least the rows and the columns of a tile */
     TREE_LEVELS = 4,
-    X_PREFETCH = 512,                    /* floats ahead; x comes from the L2 or L3 cache */
-    PREFETCH_STEPS = LANES == 8 ? 2 : 1, /* steps of which x is about a cache line */
+    X_PREFETCH = 512, /* floats ahead; x comes from the L2 or L3 cache */
+    PREFETCH_STEPS = LANES == 8 || LANES == 4 ? 2 : 1, /* steps of which x is about a cache line */
 };
 
 /* ---- Packing ------------------------------------------------------------------------------ */
@@ -183,7 +183,7 @@ FT_INLINE void gemm_packed_rows(const ft_float_packed_tile *t, size_t rows)
 
 PACKED_TILE_FUNCTION(1)
 PACKED_TILE_FUNCTION(2)
-#if defined __AVX2__ && !defined FT_SIMD_SCALAR
+#if (defined __AVX2__ || defined __aarch64__) && !defined FT_SIMD_SCALAR
 PACKED_TILE_FUNCTION(3)
 PACKED_TILE_FUNCTION(4)
 PACKED_TILE_FUNCTION(5)
@@ -205,7 +205,7 @@ static void gemm_packed_tile(const ft_float_packed_tile *t)
     static void (*const function[PACKED_ROWS])(const ft_float_packed_tile *) = {
         multiply_packed_1,
         multiply_packed_2,
-#if defined __AVX2__ && !defined FT_SIMD_SCALAR
+#if (defined __AVX2__ || defined __aarch64__) && !defined FT_SIMD_SCALAR
         multiply_packed_3,
         multiply_packed_4,
         multiply_packed_5,

@@ -36,6 +36,15 @@ const ft_groupwise_kernels *ft_groupwise_kernels_for(ft_isa isa)
         [FT_ISA_AVX512VNNI] = &ft_groupwise_avx512,
         [FT_ISA_AMX] = &ft_groupwise_avx512,
 #endif
+#if defined HAVE_NEON
+        [FT_ISA_NEON] = &ft_groupwise_neon,
+#endif
+#if defined HAVE_DOTPROD
+        [FT_ISA_DOTPROD] = &ft_groupwise_dotprod,
+#endif
+#if defined HAVE_I8MM
+        [FT_ISA_I8MM] = &ft_groupwise_i8mm,
+#endif
     };
     assert(kernels[isa] != NULL);
     return kernels[isa];

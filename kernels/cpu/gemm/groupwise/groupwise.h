@@ -94,7 +94,7 @@ typedef struct ft_groupwise_kernels {
 const ft_groupwise_kernels *ft_groupwise_kernels_for(ft_isa isa);
 
 extern const ft_groupwise_kernels ft_groupwise_generic, ft_groupwise_avx2, ft_groupwise_avxvnni,
-    ft_groupwise_avx512;
+    ft_groupwise_avx512, ft_groupwise_neon, ft_groupwise_dotprod, ft_groupwise_i8mm;
 
 /* k_blocks of a k_tile for groups of this many: the largest admissible divisor. */
 static inline size_t ft_groupwise_k_tile(size_t group, int digits)

@@ -84,6 +84,24 @@ FT_INLINE void order_k_block(int8_t *to, const int32_t values[FT_PANEL_K_BLOCK],
     _mm256_storeu_si256(digit, order_digit(_mm256_unpacklo_epi64(lower[0], lower[1]), bits));
 }
 
+#elif defined __aarch64__ && !defined FT_SIMD_SCALAR
+
+FT_INLINE void order_k_block(int8_t *to, const int32_t values[FT_PANEL_K_BLOCK], size_t digits,
+                             int bits)
+{
+    uint8_t column[FT_PANEL_K_BLOCK];
+    for (size_t i = 0; i < FT_PANEL_K_BLOCK; i++)
+        column[i] = (uint8_t) quad_column(i, bits);
+    uint8x16x4_t low = vld4q_u8((const uint8_t *) values); /* each digit in a vector */
+    uint8x16x4_t high = vld4q_u8((const uint8_t *) (values + 16));
+    FT_UNROLL
+    for (size_t p = 0; p < digits; p++, to += FT_PANEL_K_BLOCK) {
+        uint8x16x2_t digit = { { low.val[digits - 1 - p], high.val[digits - 1 - p] } };
+        vst1q_s8(to, vreinterpretq_s8_u8(vqtbl2q_u8(digit, vld1q_u8(column))));
+        vst1q_s8(to + 16, vreinterpretq_s8_u8(vqtbl2q_u8(digit, vld1q_u8(column + 16))));
+    }
+}
+
 #else
 
 FT_INLINE void order_k_block(int8_t *to, const int32_t values[FT_PANEL_K_BLOCK], size_t digits,
@@ -108,6 +126,13 @@ FT_INLINE int32_t sum_k_block(const int8_t *x)
     return _mm_cvtsi128_si32(
                _mm_add_epi32(sums_of_16, _mm_unpackhi_epi64(sums_of_16, sums_of_16))) -
            128 * FT_PANEL_K_BLOCK;
+}
+
+#elif defined __aarch64__ && !defined FT_SIMD_SCALAR
+
+FT_INLINE int32_t sum_k_block(const int8_t *x)
+{
+    return vaddlvq_s8(vld1q_s8(x)) + vaddlvq_s8(vld1q_s8(x + 16));
 }
 
 #else

@@ -2,7 +2,7 @@
  * groupwise_impl.h - the body of groupwise_*.c: GEMM with group-wise quantized weights.
  *
  * The including file includes simd_i32.h and defines vi_dot(&acc, w, x, bits): acc += the four
- * weights of each word times the quad at x.
+ * weights of each word times the quad at x. With NEON it defines what groupwise_neon.h expects.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,6 +10,12 @@
 #include "kernels/cpu/gemm/groupwise/groupwise_activations.h"
 
 enum { DIGITS = FT_PANEL_DIGITS, MAX_VECTORS = FT_PANEL_ROWS / LANES /* vectors of a panel */ };
+
+#ifndef FT_SIGNED_WEIGHTS
+enum { WEIGHT_OFFSET = 0 };
+#else
+enum { WEIGHT_OFFSET = 128 };
+#endif
 
 /* Plain C cannot keep arrays in registers: its loops are not unrolled. */
 #if defined FT_SIMD_SCALAR
@@ -34,6 +40,19 @@ FT_INLINE size_t line_quads(kernel_config f)
     return f.bits == 4 ? 2 : 1;
 }
 
+/*
+ * Of LANES rows of weights, from the sum in ft_groupwise_x. 8-bit weights are multiplied less
+ * WEIGHT_OFFSET, which is 0 or the zero point of weights without an array of them.
+ */
+FT_INLINE vi zero_point_term(const k_tile *p, int32_t sum, size_t lane, int bits)
+{
+    int32_t offset = bits == 8 ? WEIGHT_OFFSET : 0;
+    if (p->zero == NULL)
+        return vi_set(offset == 0 ? sum : 0);
+    vi zero = vi_load_u8(p->zero + lane);
+    return vi_mul(offset == 0 ? zero : vi_sub(zero, vi_set(offset)), vi_set(sum));
+}
+
 /* Accumulators of a k_tile start at the zero-point terms. */
 FT_INLINE void begin_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_tile *p, size_t lane,
                             kernel_config f)
@@ -42,37 +61,10 @@ FT_INLINE void begin_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_til
     for (size_t i = 0; i < f.rows; i++) {
         VECTORS
         for (size_t digit = 0; digit < f.digits; digit++) {
-            vi all = vi_set(p->sum[i * t->x.k_tiles * f.digits + digit]);
+            int32_t sum = p->sum[i * t->x.k_tiles * f.digits + digit];
             VECTORS
             for (size_t v = 0; v < f.vectors; v++)
-                s->acc[i][digit][v] =
-                    p->zero == NULL ? all : vi_mul(vi_load_u8(p->zero + lane + v * LANES), all);
-        }
-    }
-}
-
-/* One line of weights times the quads of its columns. */
-FT_INLINE void dot_line(acc_tile *s, const uint32_t *line, const int8_t *x, size_t x_stride,
-                        kernel_config f)
-{
-    VECTORS
-    for (size_t quad = 0; quad < line_quads(f); quad++) {
-        vi word[MAX_VECTORS];
-        VECTORS
-        for (size_t v = 0; v < f.vectors; v++) {
-            word[v] = vi_load(line + v * LANES);
-            if (f.bits == 4)
-                word[v] = vi_nibbles(word[v], quad == 1);
-        }
-        VECTORS
-        for (size_t i = 0; i < f.rows; i++) {
-            VECTORS
-            for (size_t p = 0; p < f.digits; p++) {
-                VECTORS
-                for (size_t v = 0; v < f.vectors; v++)
-                    vi_dot(&s->acc[i][p][v], word[v],
-                           x + i * x_stride + p * FT_PANEL_K_BLOCK + 4 * quad, f.bits);
-            }
+                s->acc[i][digit][v] = zero_point_term(p, sum, lane + v * LANES, f.bits);
         }
     }
 }
@@ -103,6 +95,36 @@ FT_INLINE void store_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_til
     }
 }
 
+#if defined __aarch64__ && !defined FT_SIMD_SCALAR
+#include "kernels/cpu/gemm/groupwise/groupwise_neon.h"
+#else
+
+/* One line of weights times the quads of its columns. */
+FT_INLINE void dot_line(acc_tile *s, const uint32_t *line, const int8_t *x, size_t x_stride,
+                        kernel_config f)
+{
+    VECTORS
+    for (size_t quad = 0; quad < line_quads(f); quad++) {
+        vi word[MAX_VECTORS];
+        VECTORS
+        for (size_t v = 0; v < f.vectors; v++) {
+            word[v] = vi_load(line + v * LANES);
+            if (f.bits == 4)
+                word[v] = vi_nibbles(word[v], quad == 1);
+        }
+        VECTORS
+        for (size_t i = 0; i < f.rows; i++) {
+            VECTORS
+            for (size_t p = 0; p < f.digits; p++) {
+                VECTORS
+                for (size_t v = 0; v < f.vectors; v++)
+                    vi_dot(&s->acc[i][p][v], word[v],
+                           x + i * x_stride + p * FT_PANEL_K_BLOCK + 4 * quad, f.bits);
+            }
+        }
+    }
+}
+
 /* k_blocks of some weight vectors of a panel, times the same columns of x. */
 FT_INLINE void dot_k_blocks(acc_tile *s, const uint32_t *weights_at, const int8_t *x,
                             size_t k_blocks, size_t x_stride, kernel_config f)
@@ -116,6 +138,8 @@ FT_INLINE void dot_k_blocks(acc_tile *s, const uint32_t *weights_at, const int8_
             dot_line(s, weights_at, x + line * line_bytes, x_stride, f);
         }
 }
+
+#endif
 
 /* A k_tile of a panel; one set of vectors after the other, so that memory is read evenly. */
 FT_INLINE void gemm_k_tile(const ft_groupwise_tile *t, const k_tile *p, kernel_config f)

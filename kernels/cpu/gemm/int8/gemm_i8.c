@@ -36,6 +36,15 @@ const ft_i8_kernels *ft_i8_kernels_for(ft_isa isa)
 #if defined HAVE_AMX
         [FT_ISA_AMX] = &ft_i8_amx,
 #endif
+#if defined HAVE_NEON
+        [FT_ISA_NEON] = &ft_i8_neon,
+#endif
+#if defined HAVE_DOTPROD
+        [FT_ISA_DOTPROD] = &ft_i8_dotprod,
+#endif
+#if defined HAVE_I8MM
+        [FT_ISA_I8MM] = &ft_i8_i8mm,
+#endif
     };
     assert(kernels[isa] != NULL);
     return kernels[isa];

@@ -127,7 +127,8 @@ typedef struct ft_i8_kernels {
 /* The kernels of a supported instruction set. */
 const ft_i8_kernels *ft_i8_kernels_for(ft_isa isa);
 
-extern const ft_i8_kernels ft_i8_generic, ft_i8_avx2, ft_i8_avxvnni, ft_i8_avx512, ft_i8_amx;
+extern const ft_i8_kernels ft_i8_generic, ft_i8_avx2, ft_i8_avxvnni, ft_i8_avx512, ft_i8_amx,
+    ft_i8_neon, ft_i8_dotprod, ft_i8_i8mm;
 
 /* Upper bound of the bytes of a panel of `rows` x `k`, on any instruction set. */
 static inline size_t ft_i8_panel_bytes(size_t rows, size_t k)

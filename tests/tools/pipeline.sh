@@ -181,7 +181,7 @@ refused 'ft-calibrate refuses to calibrate an int8 artifact again' 'one.ft: ' \
 
 for model in model percentile residual; do
     "$run" -i $model.ft -d few.safetensors -o $model.out >out
-    for set in amx avx512vnni avxvnni avx2 generic; do
+    for set in amx avx512vnni avxvnni avx2 i8mm dotprod neon generic; do
         if FT_CPU=$set "$run" -i $model.ft -d few.safetensors -o $set.out -f >out 2>err; then
             same $model.out $set.out "$model: ft-run gives the same results with FT_CPU=$set"
         else

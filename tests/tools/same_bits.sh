@@ -1,5 +1,9 @@
 # same_bits.sh - artifacts, counters, reports and results are the same on every instruction set, and
 # with the variants of libm for processors without FMA.
+#
+# tests/aarch64.sh compares this build with one for another processor: $FT_CROSS_BUILDDIR, whose
+# programs run by the command $FT_CROSS_RUN.  $FT_CROSS_SETS lists its instruction sets, and
+# $FT_CROSS_FEW, if not empty, asks for fewer comparisons.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -13,6 +17,21 @@ sample=$FT_SRCDIR/samples/source-language-bert
 unset FT_CPU GLIBC_TUNABLES
 cd "$dir" || exit 99
 
+machines='amx avx512vnni avxvnni avx2 generic generic-libm'
+test -z "${FT_CROSS_BUILDDIR-}" || machines=$(printf 'cross-%s ' $FT_CROSS_SETS)
+
+# crossed COMMAND...: runs it with the tools of the other build.
+crossed () {
+    for argument; do
+        shift
+        case $argument in
+        "$FT_BUILDDIR"/ft-*) set -- "$@" $FT_CROSS_RUN "$FT_CROSS_BUILDDIR/${argument##*/}" ;;
+        *) set -- "$@" "$argument" ;;
+        esac
+    done
+    "$@"
+}
+
 # on MACHINE COMMAND...: runs it as on that machine; returns 77 if this one cannot.
 on () {
     machine=$1
@@ -24,8 +43,9 @@ on () {
             GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-FMA FT_CPU=${machine%-libm}
             export GLIBC_TUNABLES FT_CPU
             ;;
-        *) FT_CPU=$machine && export FT_CPU ;;
+        *) FT_CPU=${machine#cross-} && export FT_CPU ;;
         esac
+        case $machine in cross-*) set -- crossed "$@" ;; esac
         "$@"
     ) >out 2>err
     found=$?
@@ -50,7 +70,7 @@ compared () {
         shift
     done
     shift
-    for machine in this amx avx512vnni avxvnni avx2 generic generic-libm; do
+    for machine in this $machines; do
         on $machine "$@"
         found=$?
         if test $found -eq 77; then
@@ -72,36 +92,52 @@ compared () {
     done
 }
 
+compare_decoder () {
+    for options; do
+        pad=
+        case $options in *w8a8-block*|*a16*) pad=--group-pad ;; esac
+        compared "ft-calibrate $options of a decoder writes" new.ft report.json -- \
+            "$calibrate" -f -i decoder.ft -o new.ft -d rows.st --samples 6 --report report.json \
+            --json $options $pad
+        compared "ft-eval of a decoder with $options prints" -- \
+            untimed "$eval" -i new.ft --against decoder.ft -d rows.st --json
+    done
+}
+
+compare_encoder () {
+    for options; do
+        compared "ft-calibrate $options of an encoder writes" new.ft report.json -- \
+            "$calibrate" -f -i encoder.ft -o new.ft -d "$sample/calibration.safetensors" \
+            --samples 3 --eval few.st --report report.json --json $options
+    done
+}
+
 # ---- A decoder ----------------------------------------------------------------------------------
 
 ids=$(awk 'BEGIN { for (i = 0; i < 256; i++) printf "%s%d", i ? "," : "", i * 37 % 251 + i * i % 11 }')
 quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 7
 quietly "$convert" -q -i decoder -o decoder.ft
+compared 'ft-convert of a decoder writes' new.ft -- "$convert" -q -f -i decoder -o new.ft
 quietly "$FT_BUILDDIR/tests/programs/make-tensors" rows.st "input_ids:I32:8,32=$ids"
-for options in '' '-m max' '-m percentile' '-m mse' '-m entropy' '--head int8' '--scheme w8a8-dynamic' \
-    '--scheme w8a8-block' '--scheme w8a16 --group 0 --clip imatrix' '--scheme w4a16 --scale awq' \
-    '--scheme w4a16 --asym --round gptq' '--scheme w4a16 --clip imatrix --scale awq --round gptq'; do
-    pad=
-    case $options in *w8a8-block*|*a16*) pad=--group-pad ;; esac
-    compared "ft-calibrate $options of a decoder writes" new.ft report.json -- \
-        "$calibrate" -f -i decoder.ft -o new.ft -d rows.st --samples 6 --report report.json \
-        --json $options $pad
-done
+compare_decoder '' '--scheme w8a8-block' '--scheme w8a16 --group 0 --clip imatrix' \
+    '--scheme w4a16 --asym --round gptq'
+test -n "${FT_CROSS_FEW-}" ||
+    compare_decoder '-m max' '-m percentile' '-m mse' '-m entropy' '--head int8' \
+        '--scheme w8a8-dynamic' '--scheme w4a16 --scale awq' \
+        '--scheme w4a16 --clip imatrix --scale awq --round gptq'
 compared 'ft-run generates with a float decoder' -- \
     untimed "$run" -i decoder.ft --max-new-tokens 8 'abc' 'a longer prompt' --json
-compared 'ft-eval of a decoder writes' -- untimed "$eval" -i new.ft --against decoder.ft -d rows.st --json
 
 # ---- An encoder ---------------------------------------------------------------------------------
 
 if test -f "$sample/model.safetensors"; then
     quietly "$convert" -q -i "$sample" -o encoder.ft
+    compared 'ft-convert of an encoder writes' new.ft -- "$convert" -q -f -i "$sample" -o new.ft
     quietly "$FT_BUILDDIR/tests/programs/pick-rows" "$sample/reference.safetensors" few.st 0:4
-    for options in '' '--residual int8' '--tensor up=w8a16' \
-        '--scheme w4a16 --clip imatrix --scale awq --round gptq'; do
-        compared "ft-calibrate $options of an encoder writes" new.ft report.json -- \
-            "$calibrate" -f -i encoder.ft -o new.ft -d "$sample/calibration.safetensors" \
-            --samples 3 --eval few.st --report report.json --json $options
-    done
+    compare_encoder ''
+    test -n "${FT_CROSS_FEW-}" ||
+        compare_encoder '--residual int8' '--tensor up=w8a16' \
+            '--scheme w4a16 --clip imatrix --scale awq --round gptq'
     compared 'ft-calibrate --save-counters writes' counts -- \
         "$calibrate" -f -i encoder.ft -d "$sample/calibration.safetensors" --samples 3 \
         --save-counters counts -q

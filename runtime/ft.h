@@ -146,7 +146,7 @@ typedef struct ft_model_options {
     ft_kv_dtype
         kv;       /* decoders only; default: the dtype of the attention inputs, F32 or F16 / BF16 */
     bool no_fuse; /* run the graph without operator fusion; slow, for tests */
-    bool fake;    /* run an int8 artifact fake-quantized: int8 values held in float, float GEMMs */
+    bool fake;    /* run an int8 artifact fake-quantized: int8 values held in float, sums in double */
 } ft_model_options;
 
 typedef struct ft_model_info {

@@ -369,6 +369,8 @@ EXTRA_DIST += \
 	kernels/README.md \
 	kernels/cpu/README.md \
 	kernels/cpu/attention/README.md \
+	kernels/cpu/fake_quantized/README.md \
+	kernels/cpu/linalg/README.md \
 	kernels/cpu/base/README.md \
 	kernels/cpu/conv/README.md \
 	kernels/cpu/gemm/README.md \

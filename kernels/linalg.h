@@ -28,11 +28,10 @@ typedef struct ft_linalg {
 FT_MUST_USE ft_status ft_linalg_init(ft_linalg *linalg, int threads, ft_error *err);
 
 /*
- * Element [i, j] of a matrix is number i * row_stride + j * col_stride of its numbers. One of the
- * strides is 1.
+ * Element [i, j] is stored at index i * row_stride + j * col_stride; one of the strides is 1.
  */
 typedef struct ft_linalg_matrix {
-    const double *f64; /* the numbers, or ... */
+    const double *f64; /* the elements, or ... */
     const float *f32;  /* ... floats, which are converted */
     size_t row_stride, col_stride;
 } ft_linalg_matrix;
@@ -55,7 +54,7 @@ void ft_linalg_dgemm(const ft_linalg *linalg, const ft_dgemm *gemm);
 
 /*
  * Replaces the upper triangle of a symmetric matrix `a` [n, n] by U^-1, where a = U^T U. Elements
- * below the diagonal become anything. Allocates n * n / 4 numbers.
+ * below the diagonal are undefined. Allocates n * n / 4 doubles.
  *
  * FT_ENOMEM; FT_EFORMAT if `a` is not positive definite, or not finite.
  */

@@ -22,6 +22,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/attention/attention_f32.c \
 	kernels/cpu/attention/attention_i8.c kernels/cpu/attention/attention_i8.h \
 	kernels/cpu/attention/attention_team.c \
+	kernels/cpu/attention/query_blocks.c \
 	kernels/cpu/backend.c \
 	kernels/cpu/sampling/beam_search.c kernels/cpu/sampling/beam_search.h \
 	kernels/cpu/sampling/sample.c kernels/cpu/sampling/sample.h \
@@ -75,6 +76,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/base/rows_impl.h \
 	kernels/cpu/rowwise/gather_rows.c \
 	kernels/cpu/batch_parallel.c kernels/cpu/batch_parallel.h \
+	kernels/cpu/base/select.h \
 	kernels/cpu/base/simd.h \
 	kernels/cpu/base/simd_i32.h \
 	kernels/cpu/base/simd_math.h \

@@ -37,6 +37,11 @@ static inline size_t ft_min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static inline size_t ft_max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Files are little-endian on every machine. */
 static inline uint16_t ft_load_le16(const void *bytes)
 {

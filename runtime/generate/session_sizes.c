@@ -15,16 +15,11 @@
 
 enum { SEQUENCES = 64, CHUNK = 512, CONTEXT = 4096 };
 
-static size_t larger_of(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static size_t longest_prompt(const ft_request *requests, size_t count)
 {
     size_t longest = 0;
     for (size_t i = 0; i < count; i++)
-        longest = larger_of(longest, requests[i].prompt_tokens);
+        longest = ft_max_size(longest, requests[i].prompt_tokens);
     return longest;
 }
 
@@ -32,7 +27,7 @@ static size_t longest_source(const ft_request *requests, size_t count)
 {
     size_t longest = 0;
     for (size_t i = 0; i < count; i++)
-        longest = larger_of(longest, requests[i].source_tokens);
+        longest = ft_max_size(longest, requests[i].source_tokens);
     return longest;
 }
 
@@ -99,7 +94,8 @@ ft_status ft_session_sizes_for_generation(ft_session_options *options, const ft_
         options->context = (int64_t) choose_context(model, requests, count);
     FT_TRY(sum_cache(requests, count, (size_t) options->context, num_slots, &cache, err));
     chunk = ft_min_size(chunk, count_tokens(requests, count));
-    chunk = larger_of(larger_of(chunk, source), num_slots); /* the encoder needs whole sources */
+    chunk =
+        ft_max_size(ft_max_size(chunk, source), num_slots); /* the encoder needs whole sources */
     options->max_sequences = (int64_t) num_slots;
     options->max_tokens = (int64_t) chunk;
     options->source_tokens = (int64_t) (num_slots * ft_round_up(source, FT_PAGE_TOKENS));
@@ -126,11 +122,11 @@ void ft_session_sizes_for_beam_search(ft_session_options *options, const ft_mode
                   : beams < SEQUENCES ? SEQUENCES / beams
                                       : 1;
     size_t groups = ft_min_size(count, most), num_slots = groups * beams;
-    size_t tokens = larger_of(limits->chunk > 0 ? (size_t) limits->chunk : CHUNK, longest);
+    size_t tokens = ft_max_size(limits->chunk > 0 ? (size_t) limits->chunk : CHUNK, longest);
     if (options->context == 0)
         options->context = (int64_t) choose_beam_context(model, &requests[0]);
     options->max_sequences = (int64_t) num_slots;
-    options->max_tokens = (int64_t) larger_of(tokens, num_slots);
+    options->max_tokens = (int64_t) ft_max_size(tokens, num_slots);
     options->source_tokens = (int64_t) (groups * ft_round_up(longest, FT_PAGE_TOKENS));
     options->cache_tokens =
         (int64_t) (num_slots * ft_round_up((size_t) options->context, FT_PAGE_TOKENS));

@@ -1,5 +1,5 @@
 /*
- * quantize_weight.c - weights that are quantized when a model is opened.
+ * quantize_weight.c - quantizes weights when a model is opened.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

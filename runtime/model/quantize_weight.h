@@ -1,5 +1,5 @@
 /*
- * quantize_weight.h - weights that are quantized when a model is opened: to check int8, or to
+ * quantize_weight.h - quantizes weights when a model is opened: to check int8, or to
  * evaluate it before an artifact exists.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -61,7 +61,7 @@ typedef struct setting {
     size_t sets, bytes;
     void *weights[MAX_SETS];
 #if defined HAVE_DNNL
-    onednn_f32 *peer;
+    onednn *peer;
 #endif
 } setting;
 
@@ -113,7 +113,7 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
 static void setting_fini(setting *s)
 {
 #if defined HAVE_DNNL
-    onednn_f32_free(s->peer);
+    onednn_free(s->peer);
 #endif
     for (size_t i = 0; i < s->sets; i++)
         free(s->weights[i]);

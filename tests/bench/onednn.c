@@ -18,7 +18,7 @@ struct onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_t primitive;
-    dnnl_memory_t x, bias, y, *weights;
+    dnnl_memory_t x, bias, y, *weights; /* bias: NULL for f32 */
     size_t sets;
     float *bias_values;
 };
@@ -62,33 +62,84 @@ static dnnl_primitive_attr_t epilogue(const ft_gemm_i8 *g)
     return attr;
 }
 
-/* Row-major weights [n, k] of a type, in another layout. */
-static dnnl_memory_t reordered(dnnl_engine_t engine, dnnl_stream_t stream,
-                               const dnnl_memory_desc_t *to_desc, dnnl_data_type_t type,
+static onednn *start(void)
+{
+    onednn *p = calloc(1, sizeof *p);
+    CHECK(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
+    CHECK(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags));
+    return p;
+}
+
+/* The primitive, and its operands without their data. */
+static void make_operands(onednn *p, dnnl_primitive_desc_t desc, const dnnl_memory_desc_t *x,
+                          const dnnl_memory_desc_t *y, size_t sets)
+{
+    CHECK(dnnl_primitive_create(&p->primitive, desc));
+    CHECK(dnnl_memory_create(&p->x, x, p->engine, DNNL_MEMORY_NONE));
+    CHECK(dnnl_memory_create(&p->y, y, p->engine, DNNL_MEMORY_NONE));
+    p->sets = sets;
+    p->weights = calloc(sets, sizeof *p->weights);
+}
+
+/* Row-major weights [n, k] of a type, in the layout that the primitive prefers. */
+static dnnl_memory_t reordered(const onednn *p, dnnl_primitive_desc_t matmul, dnnl_data_type_t type,
                                const void *weights, size_t n, size_t k)
 {
+    const dnnl_memory_desc_t *to_desc =
+        dnnl_primitive_desc_query_md(matmul, dnnl_query_weights_md, 0);
     dnnl_memory_desc_t from_desc = matrix(k, n, type, dnnl_ba);
     dnnl_memory_t from, to;
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t reorder;
-    CHECK(dnnl_memory_create(&from, &from_desc, engine, (void *) (uintptr_t) weights));
-    CHECK(dnnl_memory_create(&to, to_desc, engine, DNNL_MEMORY_ALLOCATE));
-    CHECK(dnnl_reorder_primitive_desc_create(&desc, &from_desc, engine, to_desc, engine, NULL));
+    CHECK(dnnl_memory_create(&from, &from_desc, p->engine, (void *) (uintptr_t) weights));
+    CHECK(dnnl_memory_create(&to, to_desc, p->engine, DNNL_MEMORY_ALLOCATE));
+    CHECK(
+        dnnl_reorder_primitive_desc_create(&desc, &from_desc, p->engine, to_desc, p->engine, NULL));
     CHECK(dnnl_primitive_create(&reorder, desc));
     dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
-    CHECK(dnnl_primitive_execute(reorder, stream, 2, args));
-    CHECK(dnnl_stream_wait(stream));
+    CHECK(dnnl_primitive_execute(reorder, p->stream, 2, args));
+    CHECK(dnnl_stream_wait(p->stream));
     CHECK(dnnl_primitive_destroy(reorder));
     CHECK(dnnl_primitive_desc_destroy(desc));
     CHECK(dnnl_memory_destroy(from));
     return to;
 }
 
+static void run(onednn *p, const void *x, void *y, size_t set)
+{
+    CHECK(dnnl_memory_set_data_handle(p->x, (void *) (uintptr_t) x));
+    CHECK(dnnl_memory_set_data_handle(p->y, y));
+    dnnl_exec_arg_t args[] = {
+        { DNNL_ARG_SRC, p->x },
+        { DNNL_ARG_WEIGHTS, p->weights[set] },
+        { DNNL_ARG_DST, p->y },
+        { DNNL_ARG_BIAS, p->bias },
+    };
+    CHECK(dnnl_primitive_execute(p->primitive, p->stream, p->bias != NULL ? 4 : 3, args));
+    CHECK(dnnl_stream_wait(p->stream));
+}
+
+void onednn_free(onednn *p)
+{
+    for (size_t i = 0; i < p->sets; i++)
+        CHECK(dnnl_memory_destroy(p->weights[i]));
+    free(p->weights);
+    free(p->bias_values);
+    if (p->bias != NULL)
+        CHECK(dnnl_memory_destroy(p->bias));
+    CHECK(dnnl_memory_destroy(p->x));
+    CHECK(dnnl_memory_destroy(p->y));
+    CHECK(dnnl_primitive_destroy(p->primitive));
+    CHECK(dnnl_stream_destroy(p->stream));
+    CHECK(dnnl_engine_destroy(p->engine));
+    free(p);
+}
+
+/* ---- Int8 --------------------------------------------------------------------------------- */
+
 onednn *onednn_new(const ft_gemm_i8 *g, const int8_t *const *weights, size_t sets)
 {
-    onednn *p = calloc(1, sizeof *p);
-    CHECK(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
-    CHECK(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags));
+    onednn *p = start();
     dnnl_memory_desc_t x = matrix(g->m, g->k, dnnl_s8, dnnl_ab);
     dnnl_memory_desc_t w = matrix(g->k, g->n, dnnl_s8, dnnl_format_tag_any);
     dnnl_memory_desc_t b = matrix(1, g->n, dnnl_f32, dnnl_ab);
@@ -98,68 +149,28 @@ onednn *onednn_new(const ft_gemm_i8 *g, const int8_t *const *weights, size_t set
     dnnl_primitive_attr_t attr = epilogue(g);
     dnnl_primitive_desc_t desc;
     CHECK(dnnl_primitive_desc_create(&desc, &matmul, attr, p->engine, NULL));
-    CHECK(dnnl_primitive_create(&p->primitive, desc));
-
+    make_operands(p, desc, &x, &y, sets);
     p->bias_values = malloc(g->n * sizeof *p->bias_values);
     for (size_t i = 0; i < g->n; i++)
         p->bias_values[i] = g->bias != NULL ? g->bias[i] / (g->x_scale * g->w_scale[i]) : 0.0f;
-    CHECK(dnnl_memory_create(&p->x, &x, p->engine, DNNL_MEMORY_NONE));
-    CHECK(dnnl_memory_create(&p->y, &y, p->engine, DNNL_MEMORY_NONE));
     CHECK(dnnl_memory_create(&p->bias, &b, p->engine, p->bias_values));
-    p->sets = sets;
-    p->weights = calloc(sets, sizeof *p->weights);
-    const dnnl_memory_desc_t *packed = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
     for (size_t i = 0; i < sets; i++)
-        p->weights[i] = reordered(p->engine, p->stream, packed, dnnl_s8, weights[i], g->n, g->k);
+        p->weights[i] = reordered(p, desc, dnnl_s8, weights[i], g->n, g->k);
     CHECK(dnnl_primitive_desc_destroy(desc));
     CHECK(dnnl_primitive_attr_destroy(attr));
     return p;
 }
 
-void onednn_free(onednn *p)
-{
-    for (size_t i = 0; i < p->sets; i++)
-        CHECK(dnnl_memory_destroy(p->weights[i]));
-    free(p->weights);
-    free(p->bias_values);
-    CHECK(dnnl_memory_destroy(p->x));
-    CHECK(dnnl_memory_destroy(p->bias));
-    CHECK(dnnl_memory_destroy(p->y));
-    CHECK(dnnl_primitive_destroy(p->primitive));
-    CHECK(dnnl_stream_destroy(p->stream));
-    CHECK(dnnl_engine_destroy(p->engine));
-    free(p);
-}
-
 void onednn_run(onednn *p, const ft_gemm_i8 *g, size_t set)
 {
-    CHECK(dnnl_memory_set_data_handle(p->x, (void *) (uintptr_t) g->x));
-    CHECK(dnnl_memory_set_data_handle(p->y, g->y));
-    dnnl_exec_arg_t args[] = {
-        { DNNL_ARG_SRC, p->x },
-        { DNNL_ARG_WEIGHTS, p->weights[set] },
-        { DNNL_ARG_BIAS, p->bias },
-        { DNNL_ARG_DST, p->y },
-    };
-    CHECK(dnnl_primitive_execute(p->primitive, p->stream, 4, args));
-    CHECK(dnnl_stream_wait(p->stream));
+    run(p, g->x, g->y, set);
 }
 
 /* ---- Float -------------------------------------------------------------------------------- */
 
-struct onednn_f32 {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_t primitive;
-    dnnl_memory_t x, y, *weights;
-    size_t sets;
-};
-
-onednn_f32 *onednn_f32_new(size_t m, size_t n, size_t k, const float *weights, size_t sets)
+onednn *onednn_f32_new(size_t m, size_t n, size_t k, const float *weights, size_t sets)
 {
-    onednn_f32 *p = calloc(1, sizeof *p);
-    CHECK(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
-    CHECK(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags));
+    onednn *p = start();
     dnnl_memory_desc_t x = matrix(m, k, dnnl_f32, dnnl_ab);
     dnnl_memory_desc_t w = matrix(k, n, dnnl_f32, dnnl_format_tag_any);
     dnnl_memory_desc_t y = matrix(m, n, dnnl_f32, dnnl_ab);
@@ -167,38 +178,14 @@ onednn_f32 *onednn_f32_new(size_t m, size_t n, size_t k, const float *weights, s
     dnnl_primitive_desc_t desc;
     CHECK(dnnl_matmul_desc_init(&matmul, &x, &w, NULL, &y));
     CHECK(dnnl_primitive_desc_create(&desc, &matmul, NULL, p->engine, NULL));
-    CHECK(dnnl_primitive_create(&p->primitive, desc));
-    CHECK(dnnl_memory_create(&p->x, &x, p->engine, DNNL_MEMORY_NONE));
-    CHECK(dnnl_memory_create(&p->y, &y, p->engine, DNNL_MEMORY_NONE));
-    p->sets = sets;
-    p->weights = calloc(sets, sizeof *p->weights);
-    const dnnl_memory_desc_t *packed = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    make_operands(p, desc, &x, &y, sets);
     for (size_t i = 0; i < sets; i++)
-        p->weights[i] = reordered(p->engine, p->stream, packed, dnnl_f32, weights, n, k);
+        p->weights[i] = reordered(p, desc, dnnl_f32, weights, n, k);
     CHECK(dnnl_primitive_desc_destroy(desc));
     return p;
 }
 
-void onednn_f32_free(onednn_f32 *p)
+void onednn_f32_run(onednn *p, const float *x, float *y, size_t set)
 {
-    for (size_t i = 0; i < p->sets; i++)
-        CHECK(dnnl_memory_destroy(p->weights[i]));
-    free(p->weights);
-    CHECK(dnnl_memory_destroy(p->x));
-    CHECK(dnnl_memory_destroy(p->y));
-    CHECK(dnnl_primitive_destroy(p->primitive));
-    CHECK(dnnl_stream_destroy(p->stream));
-    CHECK(dnnl_engine_destroy(p->engine));
-    free(p);
-}
-
-void onednn_f32_run(onednn_f32 *p, const float *x, float *y, size_t set)
-{
-    CHECK(dnnl_memory_set_data_handle(p->x, (void *) (uintptr_t) x));
-    CHECK(dnnl_memory_set_data_handle(p->y, y));
-    dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, p->x },
-                               { DNNL_ARG_WEIGHTS, p->weights[set] },
-                               { DNNL_ARG_DST, p->y } };
-    CHECK(dnnl_primitive_execute(p->primitive, p->stream, 3, args));
-    CHECK(dnnl_stream_wait(p->stream));
+    run(p, x, y, set);
 }

@@ -23,10 +23,7 @@ void onednn_run(onednn *product, const ft_gemm_i8 *gemm, size_t set);
 
 /* y [m, n] = x [m, k] . w^T for `sets` copies of w [n, k], each in the layout that oneDNN prefers.
  */
-typedef struct onednn_f32 onednn_f32;
-
-onednn_f32 *onednn_f32_new(size_t m, size_t n, size_t k, const float *weights, size_t sets);
-void onednn_f32_free(onednn_f32 *product);
-void onednn_f32_run(onednn_f32 *product, const float *x, float *y, size_t set);
+onednn *onednn_f32_new(size_t m, size_t n, size_t k, const float *weights, size_t sets);
+void onednn_f32_run(onednn *product, const float *x, float *y, size_t set);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * simd-t.c - the fused multiply-add of plain C, which has no instruction for it, against fmaf().
+ * simd-t.c - checks the fused multiply-add that plain C emulates against fmaf().
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -53,7 +53,7 @@ on () {
     return $found
 }
 
-# untimed COMMAND...: its output without the lines that contain times.
+# untimed COMMAND...: prints the output of the command without the lines that report times.
 untimed () {
     "$@" >timed || return
     grep -vE "second|, [0-9.]+ m?s" timed

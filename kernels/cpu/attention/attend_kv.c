@@ -244,11 +244,6 @@ static void accumulate_keys(const item *it, const page *values, size_t position,
     });
 }
 
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /*
  * Accumulates the values of a page for all queries. Keys that are visible to all rows of a tile are
  * processed together, the ones before and after them row by row: keys that a row does not see may
@@ -259,12 +254,13 @@ static void accumulate_page(const item *it, size_t position, size_t tokens)
     page values = page_at(it, FT_STATE_VALUES, FT_STATE_VALUE_SCALES, position, tokens);
     for (size_t i = 0; i < it->rows; i += it->kernels->rows) {
         size_t rows = ft_min_size(it->kernels->rows, it->rows - i), end = position + tokens;
-        size_t common_begin = max_size(first_key(it, i + rows - 1), position);
+        size_t common_begin = ft_max_size(first_key(it, i + rows - 1), position);
         size_t common_end = ft_min_size(last_key(it, i) + 1, end);
         if (common_begin >= common_end) /* no common keys */
             common_begin = common_end = end;
         for (size_t row = i; row < i + rows; row++)
-            accumulate_keys(it, &values, position, row, 1, max_size(first_key(it, row), position),
+            accumulate_keys(it, &values, position, row, 1,
+                            ft_max_size(first_key(it, row), position),
                             ft_min_size(common_begin, last_key(it, row) + 1));
         accumulate_keys(it, &values, position, i, rows, common_begin, common_end);
         for (size_t row = i; row < i + rows; row++)

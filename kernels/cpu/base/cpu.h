@@ -56,6 +56,22 @@ void ft_cpu_attention_f32(const ft_args *args);
 size_t ft_cpu_attention_f32_scratch(size_t head_size, const ft_limits *limits);
 int ft_cpu_attention_team(const ft_args *args, size_t chunks, int macs);
 
+/* A work item of attention over packed sequences: queries of one head of one sequence. */
+enum { FT_QUERY_BLOCK = 64 };
+
+typedef struct ft_query_block {
+    size_t first, length; /* rows of the sequence */
+    size_t query, rows;   /* first query, relative to `first`; queries, at most FT_QUERY_BLOCK */
+    size_t col, head_size;
+} ft_query_block;
+
+/*
+ * The number of blocks of a batch, and block `index`. All sequences have as many blocks as the
+ * longest, so that a block may be empty: it has no rows.
+ */
+size_t ft_cpu_query_blocks(const ft_args *args);
+ft_query_block ft_cpu_query_block(const ft_args *args, size_t index);
+
 /* Scratch of one thread: an equal, 64-byte aligned slice. */
 static inline void *ft_thread_scratch(const ft_args *args, int thread)
 {

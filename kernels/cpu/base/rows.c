@@ -7,29 +7,6 @@
 
 #include "kernels/cpu/base/rows.h"
 
-extern const ft_row_kernels ft_row_kernels_generic, ft_row_kernels_avx2, ft_row_kernels_avx512,
-    ft_row_kernels_neon;
+#include "kernels/cpu/base/select.h"
 
-const ft_row_kernels *ft_row_kernels_for(ft_isa isa)
-{
-    switch (isa) {
-#ifdef HAVE_AVX512
-    case FT_ISA_AMX:
-    case FT_ISA_AVX512VNNI:
-        return &ft_row_kernels_avx512;
-#endif
-#ifdef HAVE_AVX2
-    case FT_ISA_AVXVNNI:
-    case FT_ISA_AVX2:
-        return &ft_row_kernels_avx2;
-#endif
-#ifdef HAVE_NEON
-    case FT_ISA_I8MM:
-    case FT_ISA_DOTPROD:
-    case FT_ISA_NEON:
-        return &ft_row_kernels_neon;
-#endif
-    default:
-        return &ft_row_kernels_generic;
-    }
-}
+FT_DEFINE_SELECTION(ft_row_kernels_for, ft_row_kernels, ft_row_kernels)

@@ -141,7 +141,7 @@ ft_status ft_linalg_cholesky_inverse(const ft_linalg *linalg, double *a, size_t 
                    .n = n,
                    .copy = ft_calloc(half * half, sizeof(double)) };
     if (t.copy == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for a block of %zu x %zu numbers", half, half);
+        return ft_fail(err, FT_ENOMEM, "no memory for a block of %zu x %zu doubles", half, half);
     bool is_definite = factorize(&t, 0, n);
     if (is_definite) {
         clear_lower(&t);

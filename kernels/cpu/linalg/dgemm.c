@@ -1,9 +1,9 @@
 /*
  * dgemm.c - distributes a double-precision GEMM over threads, cache blocks and register tiles.
  *
- * A work item is a block of c. It packs a block of b once, and of a one register tile at a time,
- * into the stack of its thread. Sums continue in c from one block of k to the next, so the blocks
- * do not show in the result.
+ * A work item is a block of c. Its thread packs a block of b once, and a one register tile at a
+ * time, into buffers on its stack. Partial sums stay in c between blocks of k, so the size of the
+ * blocks does not affect the result.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,6 +11,7 @@
 
 #include "kernels/linalg.h"
 
+#include "kernels/cpu/base/select.h"
 #include "kernels/cpu/linalg/f64.h"
 #include "kernels/threads/team.h"
 #include "runtime/error.h"
@@ -18,32 +19,7 @@
 
 #include <string.h>
 
-extern const ft_double_kernels ft_double_generic, ft_double_avx2, ft_double_avx512,
-    ft_double_neon;
-
-const ft_double_kernels *ft_double_kernels_for(ft_isa isa)
-{
-    switch (isa) {
-#ifdef HAVE_AVX512
-    case FT_ISA_AMX:
-    case FT_ISA_AVX512VNNI:
-        return &ft_double_avx512;
-#endif
-#ifdef HAVE_AVX2
-    case FT_ISA_AVXVNNI:
-    case FT_ISA_AVX2:
-        return &ft_double_avx2;
-#endif
-#ifdef HAVE_NEON
-    case FT_ISA_I8MM:
-    case FT_ISA_DOTPROD:
-    case FT_ISA_NEON:
-        return &ft_double_neon;
-#endif
-    default:
-        return &ft_double_generic;
-    }
-}
+FT_DEFINE_SELECTION(ft_double_kernels_for, ft_double_kernels, ft_double)
 
 ft_status ft_linalg_init(ft_linalg *linalg, int threads, ft_error *err)
 {
@@ -62,7 +38,7 @@ enum {
 
 /* ---- Packing ------------------------------------------------------------------------------ */
 
-/* A function for numbers and one for floats, so that the choice is made outside the loops. */
+/* One function for doubles and one for floats, so that the choice is made outside the loops. */
 #define PACK_FUNCTIONS(name, type)                                                                 \
     static void pack_rows_##name(double *to, const type *from, size_t along, size_t k,             \
                                  size_t count, size_t tile)                                        \
@@ -86,8 +62,8 @@ PACK_FUNCTIONS(f64, double)
 PACK_FUNCTIONS(f32, float)
 
 /*
- * Packs k vectors of `count` numbers as [k, tile], with zeros behind them. Numbers of a vector are
- * `across` apart, and vectors `along`; one of the two is 1.
+ * Packs k vectors of `count` elements as [k, tile], padded with zeros. The elements of a vector are
+ * `across` apart, and the vectors are `along` apart; one of the two strides is 1.
  */
 static void pack(double *to, const ft_linalg_matrix *m, size_t at, size_t across, size_t along,
                  size_t k, size_t count, size_t tile)

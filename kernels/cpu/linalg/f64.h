@@ -21,7 +21,7 @@ typedef struct ft_double_tile {
     const double *b; /* [k, cols], packed */
     size_t k;
     bool subtract;
-    bool exact_products; /* all products are numbers of double precision: they may be fused */
+    bool exact_products; /* all products are exact in double precision: they may be fused */
     double *c; /* [rows, cols] */
     size_t c_stride;
 } ft_double_tile;

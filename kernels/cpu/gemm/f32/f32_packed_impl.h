@@ -20,7 +20,7 @@ enum {
 
 /* ---- Packing ------------------------------------------------------------------------------ */
 
-/* Where a lane lies among the lanes: its four bits reversed. */
+/* Position of a lane in packed order: its four bits reversed. */
 static const uint8_t lane_position[FT_FLOAT_LANES] = { 0, 8, 4, 12, 2, 10, 6, 14,
                                                        1, 9, 5, 13, 3, 11, 7, 15 };
 
@@ -152,9 +152,9 @@ FT_INLINE void store_sums(const ft_float_packed_tile *t, const packed_sums *s, s
 }
 
 /*
- * Lanes are adjacent in the order in which the tree adds them. So the tree needs one set of sums
- * per level: those of a lane are added to the waiting ones of its neighbour, of the pair before it,
- * and so on, like a carry.
+ * Lanes are stored in the order in which the tree adds them. The reduction keeps one set of partial
+ * sums per level of the tree: the sums of a lane are added to those of the lane before it, then to
+ * those of the pair before that, and so on, as a carry propagates in a binary counter.
  */
 FT_INLINE void gemm_packed_rows(const ft_float_packed_tile *t, size_t rows)
 {

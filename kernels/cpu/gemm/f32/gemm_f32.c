@@ -110,7 +110,7 @@ size_t ft_gemm_float_scratch(ft_dtype x_dtype, size_t m, size_t k, int threads)
     size_t streamed = x_dtype == FT_F32 ? 0 : ft_min_size(m, FEW_ROWS) * k * sizeof(float);
     if (has_few_rows(m, k))
         return streamed;
-    return packed > streamed ? packed : streamed;
+    return ft_max_size(packed, streamed);
 }
 
 void ft_gemm_float_run(const ft_gemm_float *g)

@@ -4,8 +4,8 @@
  * All threads pack a block of rows of x, which then stays in the L2 or L3 cache. A work item is a
  * few panels of weights, one on most processors, against some of these rows. A thread packs the
  * panels into its own scratch, in the L2 cache, and multiplies all rows with them; meanwhile it
- * prefetches the next ones. So
- * weights are read from the mapped file once per block of rows, and need no memory of their own.
+ * prefetches the next ones. So weights are read from the mapped file once per block of rows, and
+ * need no memory of their own.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -55,7 +55,7 @@ size_t ft_gemm_float_packed_scratch(size_t m, size_t k, int threads)
         if (!ft_checked_mul(l.thread, (size_t) threads, &bytes) ||
             !ft_checked_add(bytes, l.x, &bytes) || !ft_checked_mul(bytes, sizeof(float), &x))
             return SIZE_MAX;
-        max = x > max ? x : max;
+        max = ft_max_size(max, x);
     }
     return max;
 }

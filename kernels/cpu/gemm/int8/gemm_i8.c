@@ -191,7 +191,9 @@ static void gemm_panels(const gemm_job *job, rect p, char *scratch)
     int32_t *acc_init = (int32_t *) scratch;
     int8_t *zero_row = (int8_t *) scratch + acc_init_bytes(g->m);
     void *panel = zero_row + ft_i8_stride(g->k);
-    size_t max_rows = job->kernels->gemm_block != NULL ? FT_I8_BLOCK_ROWS : FT_I8_TILE;
+    bool has_block = job->kernels->gemm_block != NULL;
+    ft_i8_multiply *multiply = has_block ? job->kernels->gemm_block : job->kernels->gemm_tile;
+    size_t max_rows = has_block ? FT_I8_BLOCK_ROWS : FT_I8_TILE;
     size_t tiles = (p.rows + max_rows - 1) / max_rows;
     for (size_t col = 0; col < p.cols; col += FT_I8_PANEL) {
         size_t cols = ft_min_size(p.cols - col, FT_I8_PANEL);
@@ -217,10 +219,7 @@ static void gemm_panels(const gemm_job *job, rect p, char *scratch)
             if (col == 0) /* x is being read into the cache anyway */
                 job->kernels->acc_init_rows(acc_init + first, tile.x, tile.x_stride, rows,
                                             tile.k_quads);
-            if (job->kernels->gemm_block != NULL)
-                job->kernels->gemm_block(&tile, panel, cols);
-            else
-                job->kernels->gemm_tile(&tile, panel, cols);
+            multiply(&tile, panel, cols);
             if (g->x_zero != 0)
                 subtract_zero_point(acc, rows, zeros, cols);
             job->kernels->epilogue(&f, acc, FT_I8_PANEL, p.row + first, rows);

@@ -67,6 +67,9 @@ typedef struct ft_i8_tile {
     ft_i8_prefetch prefetch;
 } ft_i8_tile;
 
+/* out = x . panel^T, exact. */
+typedef void ft_i8_multiply(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
+
 typedef struct ft_i8_kernels {
     /*
      * Up to this many rows of x, stream() is faster than panels; at most FT_I8_STREAM_ROWS, 0
@@ -92,11 +95,8 @@ typedef struct ft_i8_kernels {
     void (*acc_init_rows)(int32_t *acc_init, const int8_t *x, size_t stride, size_t rows,
                           size_t k_quads);
 
-    /* out = x . panel^T, exact. */
-    void (*gemm_tile)(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
-
-    /* The same for up to FT_I8_BLOCK_ROWS rows; NULL: there is nothing faster than gemm_tile(). */
-    void (*gemm_block)(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
+    ft_i8_multiply *gemm_tile;  /* up to FT_I8_TILE rows */
+    ft_i8_multiply *gemm_block; /* up to FT_I8_BLOCK_ROWS rows; NULL: gemm_tile() is as fast */
 
     /*
      * out = x . w^T for few rows of x, reading COL4_4R2_8C weights once, in memory order; k_quads

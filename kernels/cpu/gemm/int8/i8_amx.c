@@ -1,13 +1,14 @@
 /*
  * i8_amx.c - int8 GEMM with AMX: tiles of 16 rows x 64 bytes.
  *
- * A panel of i8_avx512.c already has the form of tiles: 16 quads of 16 weight rows are 16 rows of 64
- * bytes. Its bytes are unsigned, weight + 128, and the accumulators of each row start at -128 times
- * the sum of its x. So TDPBSUD, signed times unsigned, gives the sums of vpdpbusd.
+ * A panel of i8_avx512.c already has the form of tiles: 16 quads of 16 weight rows are 16 rows of
+ * 64 bytes. Its bytes are unsigned, weight + 128, and the accumulators of each row start at -128
+ * times the sum of its x. TDPBSUD multiplies signed by unsigned bytes, so the sums equal those of
+ * vpdpbusd.
  *
  * Four accumulators, 32 rows of x against 32 weight rows, take two tiles of x and two of the panel
- * for every 64 elements of k. The operating system keeps the tiles of each thread; they are released
- * at the end, so that they are not part of its state in between.
+ * for every 64 elements of k. The operating system keeps the tiles of each thread; they are
+ * released at the end, so that they are not part of its state in between.
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBSUD.
  *

@@ -15,7 +15,7 @@ enum { TILE_STRIPS = 2, ROW_STEP = 1, ACC_VECTORS = 2 /* even rows, odd rows */ 
 #include "kernels/cpu/gemm/int8/i8_neon_quads.h"
 #include "kernels/cpu/gemm/int8/i8_sdot.h"
 
-/* Quad `lane` of x4 times the quads at w. */
+/* Accumulates the products of quad `lane` of x4 and the quads at w. */
 FT_INLINE void dot_quad(tile_acc sum, const int8_t *w, size_t strip, const int8x16_t *x4,
                         size_t lane, int rows)
 {

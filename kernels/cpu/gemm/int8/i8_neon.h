@@ -70,18 +70,14 @@ FT_INLINE void load_two_quads(strip_quad quads[2], const int8_t *tile)
 /* Transposes a 4 x 4 square of quads; row i is at from + i * stride. */
 FT_INLINE void transpose_quads(int8x16_t quads[4], const int8_t *from, size_t stride)
 {
-    int32x4_t row[4];
+    vf row[4];
     FT_UNROLL
     for (size_t i = 0; i < 4; i++)
-        row[i] = vreinterpretq_s32_s8(vld1q_s8(from + i * stride));
-    int64x2_t low01 = vreinterpretq_s64_s32(vzip1q_s32(row[0], row[1]));
-    int64x2_t high01 = vreinterpretq_s64_s32(vzip2q_s32(row[0], row[1]));
-    int64x2_t low23 = vreinterpretq_s64_s32(vzip1q_s32(row[2], row[3]));
-    int64x2_t high23 = vreinterpretq_s64_s32(vzip2q_s32(row[2], row[3]));
-    quads[0] = vreinterpretq_s8_s64(vzip1q_s64(low01, low23));
-    quads[1] = vreinterpretq_s8_s64(vzip2q_s64(low01, low23));
-    quads[2] = vreinterpretq_s8_s64(vzip1q_s64(high01, high23));
-    quads[3] = vreinterpretq_s8_s64(vzip2q_s64(high01, high23));
+        row[i] = vreinterpretq_f32_s8(vld1q_s8(from + i * stride));
+    vf_transpose(row);
+    FT_UNROLL
+    for (size_t i = 0; i < 4; i++)
+        quads[i] = vreinterpretq_s8_f32(row[i]);
 }
 
 FT_INLINE void transpose_rows(strip_quad quads[4], const int8_t *from, size_t stride)

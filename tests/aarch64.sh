@@ -22,6 +22,13 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 build=${FT_TEST_BUILD:-$top/_build-aarch64}
 native=${FT_NATIVE_BUILD:-$build/native}
 mode=${1:-full}
+case $mode in
+full | short) ;;
+*)
+    echo "aarch64.sh: \"$mode\" is unknown, expected short, or nothing for all tests" >&2
+    exit 2
+    ;;
+esac
 sysroot=$build/sysroot
 emulator="qemu-aarch64 -L $sysroot"
 kernel_tests="tests/kernels/gemm_int8.t tests/kernels/gemm_groupwise.t tests/kernels/gemm_f32.t

@@ -315,6 +315,7 @@ static bool is_different_alone(const conv_shape *shape, const conv_how *how)
     last.x = (char *) p.x + before * p.x_cols * ft_dtype_size(how->x);
     last.value += before * p.y_cols;
     last.bound += before * p.y_cols;
+    last.x_size += before * p.y_cols;
     (void) conv_try(&device, &last, &one, FACTOR);
     bool different = memcmp((char *) all + before * bytes, one, bytes) != 0;
     free(all);

@@ -126,6 +126,7 @@ static size_t different_alone(bench *on, const conv_problem *p)
         alone.x = (char *) p->x + image * p->x_cols * ft_dtype_size(p->how.x);
         alone.value += image * p->y_cols;
         alone.bound += image * p->y_cols;
+        alone.x_size += image * p->y_cols;
         (void) conv_try(on, &alone, &one, 1.0);
         different += memcmp((char *) all + image * bytes, one, bytes) != 0;
         free(one);

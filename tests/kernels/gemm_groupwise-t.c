@@ -73,27 +73,22 @@ static float add_quantized(float y, float scale, float amax, const problem *p, c
     return ft_groupwise_accumulate(y, (float) sum, scale, unit);
 }
 
-/* x quantized to three bytes: amax is below a power of two, which is 2^22 units. */
+/* x quantized to 16 bits: the largest magnitude has 15 bits, or 14 if it would exceed 32639. */
 static float add_reals(float y, float scale, float amax, const problem *p, const operands *o,
                        size_t row, size_t col, size_t first, size_t end)
 {
     int exponent;
-    int64_t high = 0, middle = 0, low = 0;
+    int64_t sum = 0;
     frexpf(amax, &exponent);
-    for (size_t i = first; i < end; i++) {
-        int32_t w = weight_at(&o->w, col, i);
-        int32_t x = (int32_t) rintf(ldexpf(x_at(p, o, row, i), 22 - exponent));
-        int32_t nearest = (abs(x) + 32639) / 65278 * (x < 0 ? -1 : 1), rest = x - nearest * 65278;
-        int32_t lowest = ((rest + 128) & 255) - 128;
-        high += w * nearest;
-        middle += w * ((rest - lowest) / 256);
-        low += w * lowest;
-    }
-    float sum = fmaf(65278.0f, (float) high, fmaf(256.0f, (float) middle, (float) low));
-    return ft_groupwise_accumulate(y, sum, scale, ldexpf(1.0f, exponent - 22));
+    if (ldexpf(amax, 15 - exponent) > 32639.0f)
+        exponent++;
+    for (size_t i = first; i < end; i++)
+        sum +=
+            weight_at(&o->w, col, i) * (int64_t) rintf(ldexpf(x_at(p, o, row, i), 15 - exponent));
+    return ft_groupwise_accumulate(y, (float) sum, scale, ldexpf(1.0f, exponent - 15));
 }
 
-/* Columns of x with one unit: a group or, with three bytes, a divisor of it, up to 256. */
+/* Columns of x with one unit: a group or, with 16 bits, a divisor of it, up to 256. */
 static size_t part_of(const problem *p)
 {
     size_t group = p->how.group == 0 ? 1 << 20 : (size_t) p->how.group, part = group;
@@ -297,16 +292,17 @@ static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
 
 /*
  * The largest sums: all quantized values at one end and zero points at the other, and x whose
- * digits are as far from 0 as possible.  Numbers of 22 bits are integer multiples of a unit.
+ * digits are as far from 0 as possible.  In a row of 16 bits the unit of x is 1.
  */
 static void test_largest(const problem *kind, int32_t group, const bool usable[FT_ISA_COUNT])
 {
     static const float whole[] = {
-        4194303.0f,                   /* the maximum */
-        64.0f * 65278.0f - 32639.0f,  /* high 64, middle -127, low -127 */
-        -63.0f * 65278.0f - 32384.0f, /* high -63, middle -126, low -128 */
-        -64.0f * 65278.0f + 32639.0f, /* high -64, middle 127, low 127 */
-        33.0f * 65278.0f - 32639.0f,  /* every group adds that much */
+        32639.0f,  /* the maximum: high 127, low 127 */
+        -32639.0f, /* high -127, low -127 */
+        32384.0f,  /* high 127, low -128 */
+        -32640.0f, /* above the maximum: a unit of 2 */
+        32767.0f,  /* likewise, and rounded to even */
+        16385.0f,  /* the least with a unit of 1, but for 16384 */
     };
     enum { ROWS = FT_COUNT(whole) };
     problem p = *kind;

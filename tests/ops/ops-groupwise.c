@@ -81,8 +81,9 @@ static void round_to_quantized(const block_case *c, double *x)
         }
 }
 
-/* The error bound of x rounded to integers: half a unit of each element of x. */
-static double *size_of_units(const block_case *c, const double *x, const double *w)
+/* The error bound of x rounded to integers, by a fraction of the group's largest element. */
+static double *rounding_errors(const block_case *c, double fraction, const double *x,
+                               const double *w)
 {
     size_t group = c->how.group == 0 ? c->k : (size_t) c->how.group;
     double *size = must_have(c->m * c->n, sizeof *size);
@@ -93,15 +94,15 @@ static double *size_of_units(const block_case *c, const double *x, const double 
                 amax = fmax(amax, fabs(x[i / c->n * c->k + k]));
                 sum += fabs(w[i % c->n * c->k + k]);
             }
-            size[i] += sum * amax * 0x1p-22; /* units are at most 2^-21 of the largest */
+            size[i] += sum * amax * fraction;
         }
     return size;
 }
 
 /*
- * The other errors of a sum, in roundings of the size of its terms.  Each group has five: two in
- * its sum of planes, one each in those planes (only in long groups), its scale, and the addition,
- * which alone is relative to all of y; the bias is one more.
+ * The other errors of a sum, in roundings of the size of its terms.  Each group has five at most:
+ * its sum, two more in long groups, its scale, and the addition, which alone is relative to all of
+ * y; the bias is one more.
  */
 static double roundings(const block_case *c)
 {
@@ -142,7 +143,7 @@ static void test_case(bench *on, const block_case *c)
     double *wide_bias = doubles_of(bias, c->n);
     void *x = make_x(c, &wide_x), *found = must_have(n, sizeof(float));
     ft_weight w = random_blocked(22, c->n, c->k, &c->how, &wide_w);
-    double *units = size_of_units(c, wide_x, wide_w);
+    double *x_errors = rounding_errors(c, groupwise_rounding(on), wide_x, wide_w);
     size_t wrong = 0;
     if (c->how.int8_activations)
         round_to_quantized(c, wide_x);
@@ -152,7 +153,7 @@ static void test_case(bench *on, const block_case *c)
         /* No activation is steeper than 1.13, and the worst of them adds 1.6e-6 and six roundings
          * of its own (kernels/activation.h).
          */
-        double bound = (1.13 * roundings(c) + 6) * ROUNDING * size[i] + 1.13 * units[i];
+        double bound = (1.13 * roundings(c) + 6) * ROUNDING * size[i] + 1.13 * x_errors[i];
         double v = oracle_activation(ft_activation_name(c->activation), y[i]);
         bound += (to == FT_F32 ? 0.0 : rounding_in(to) * (fabs(v) + bound)) +
                  (c->activation == FT_ACT_NONE ? 0.0 : 1.6e-6);
@@ -164,7 +165,7 @@ static void test_case(bench *on, const block_case *c)
            on->name, c->m, c->k, c->n, ft_dtype_name(c->dtype), ft_dtype_name(c->how.dtype),
            c->how.asymmetric ? " and zero points" : "", c->how.group,
            c->how.int8_activations ? ", int8 activations" : "", ft_activation_name(c->activation));
-    void *all[] = { wide_x, wide_w, wide_bias, y, size, units, bias, x, found };
+    void *all[] = { wide_x, wide_w, wide_bias, y, size, x_errors, bias, x, found };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);
     free_blocked(&w);

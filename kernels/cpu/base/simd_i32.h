@@ -4,7 +4,7 @@
  *
  * vi_load(x), vi_load_u8(x) and vi_broadcast(x) load words, load bytes as words, and put the quad
  * at x into each word. vi_nibbles(w, high) is the lower or the higher four bits of each byte.
- * vi_mul(a, b) and vi_sub(a, b) are the product and the difference modulo 2^32.
+ * vi_mul(a, b), vi_add(a, b), vi_sub(a, b) and vi_shift_left(a, bits) are modulo 2^32.
  *
  * vi_dot_u8(&acc, w, x) adds to each word the dot product of a quad of w, unsigned, and one of x,
  * signed; vi_dot_u8_broadcast() reads one quad of x from memory. They need VNNI, and are an asm,
@@ -47,9 +47,19 @@ FT_INLINE vi vi_mul(vi a, vi b)
     return _mm512_mullo_epi32(a, b);
 }
 
+FT_INLINE vi vi_add(vi a, vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
 FT_INLINE vi vi_sub(vi a, vi b)
 {
     return _mm512_sub_epi32(a, b);
+}
+
+FT_INLINE vi vi_shift_left(vi a, int bits)
+{
+    return _mm512_slli_epi32(a, (unsigned) bits);
 }
 
 FT_INLINE vf vf_from_i32(vi v)
@@ -99,9 +109,19 @@ FT_INLINE vi vi_mul(vi a, vi b)
     return _mm256_mullo_epi32(a, b);
 }
 
+FT_INLINE vi vi_add(vi a, vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+
 FT_INLINE vi vi_sub(vi a, vi b)
 {
     return _mm256_sub_epi32(a, b);
+}
+
+FT_INLINE vi vi_shift_left(vi a, int bits)
+{
+    return _mm256_slli_epi32(a, bits);
 }
 
 FT_INLINE vf vf_from_i32(vi v)
@@ -147,9 +167,19 @@ FT_INLINE vi vi_mul(vi a, vi b)
     return vmulq_s32(a, b);
 }
 
+FT_INLINE vi vi_add(vi a, vi b)
+{
+    return vaddq_s32(a, b);
+}
+
 FT_INLINE vi vi_sub(vi a, vi b)
 {
     return vsubq_s32(a, b);
+}
+
+FT_INLINE vi vi_shift_left(vi a, int bits)
+{
+    return vshlq_s32(a, vdupq_n_s32(bits));
 }
 
 FT_INLINE vf vf_from_i32(vi v)
@@ -186,9 +216,19 @@ FT_INLINE vi vi_mul(vi a, vi b)
     return (int32_t) ((uint32_t) a * (uint32_t) b);
 }
 
+FT_INLINE vi vi_add(vi a, vi b)
+{
+    return (int32_t) ((uint32_t) a + (uint32_t) b);
+}
+
 FT_INLINE vi vi_sub(vi a, vi b)
 {
     return (int32_t) ((uint32_t) a - (uint32_t) b);
+}
+
+FT_INLINE vi vi_shift_left(vi a, int bits)
+{
+    return (int32_t) ((uint32_t) a << bits);
 }
 
 FT_INLINE vf vf_from_i32(vi v)

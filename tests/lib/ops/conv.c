@@ -83,12 +83,12 @@ static double roundings_of(const conv_problem *p)
 }
 
 /*
- * With group-wise weights, kernels may round inputs to integers group by group: half a unit of
- * each, where a unit is at most 2^-21 of the group's amax.
+ * With group-wise weights, kernels may round inputs to integers, by a fraction of the group's amax:
+ * the error of the result if that fraction is 1.
  */
-static double units_of(const conv_problem *p, const double *window, const double *w)
+static double x_size_of(const conv_problem *p, const double *window, const double *w)
 {
-    double units = 0.0;
+    double size = 0.0;
     size_t group = p->how.group == 0 ? p->window : (size_t) p->how.group;
     if (ft_groupwise_bits(p->how.weight) == 0 || p->how.int8_activations)
         return 0.0;
@@ -98,9 +98,9 @@ static double units_of(const conv_problem *p, const double *window, const double
             amax = fmax(amax, fabs(window[i]));
             sum += fabs(w[i]);
         }
-        units += sum * amax * 0x1p-22;
+        size += sum * amax;
     }
-    return units;
+    return size;
 }
 
 static void compute_result(conv_problem *p, const reals *in, const double *window, size_t output,
@@ -117,7 +117,8 @@ static void compute_result(conv_problem *p, const reals *in, const double *windo
     if (s->conv.clamps)
         sum = fmin(fmax(sum, (double) s->conv.low), (double) s->conv.high);
     p->value[at] = sum;
-    p->bound[at] = bound_of(s, roundings_of(p), size) + 1.13 * units_of(p, window, w);
+    p->bound[at] = bound_of(s, roundings_of(p), size);
+    p->x_size[at] = x_size_of(p, window, w);
 }
 
 /* The index of an output of a window in the result of its image. */
@@ -236,6 +237,7 @@ conv_problem conv_make(const conv_shape *shape, const conv_how *how, uint64_t se
     p.y_cols = shape->outputs * p.positions;
     p.value = must_have(shape->images * p.y_cols, sizeof *p.value);
     p.bound = must_have(shape->images * p.y_cols, sizeof *p.bound);
+    p.x_size = must_have(shape->images * p.y_cols, sizeof *p.x_size);
     reals in = { make_x(&p, seed + 1), make_weight(&p, seed + 2), make_bias(&p, seed + 4) };
     compute_results(&p, &in);
     double amax = 0.0;
@@ -254,6 +256,7 @@ void conv_free(conv_problem *p)
     free(p->x);
     free(p->value);
     free(p->bound);
+    free(p->x_size);
     free((void *) (uintptr_t) p->bias.data);
     free((void *) (uintptr_t) p->weight.scale);
     free_blocked(&p->weight);
@@ -264,12 +267,13 @@ void conv_free(conv_problem *p)
 /* Quantizing multiplies by an inverse: two roundings move a value of up to 127 by this much. */
 #define CODE_SLACK (127 * 2 * 0x1p-24)
 
-size_t conv_wrong(const conv_problem *p, const void *y, double factor)
+/* The number of wrong results of dtype how.y. */
+static size_t count_wrong(const bench *on, const conv_problem *p, const void *y, double factor)
 {
     size_t wrong = 0, n = p->shape.images * p->y_cols;
     for (size_t i = 0; i < n; i++) {
-        double found = number_of(y, p->how.y, i), bound = factor * p->bound[i];
-        double value = p->value[i];
+        double found = number_of(y, p->how.y, i), value = p->value[i];
+        double bound = factor * p->bound[i] + 1.13 * groupwise_rounding(on) * p->x_size[i];
         if (p->how.y == FT_I8) {
             double scale = (double) p->y_scale;
             value = fmin(fmax(value / scale, -127.0), 127.0);
@@ -305,7 +309,7 @@ size_t conv_try(bench *on, const conv_problem *p, void **y, double factor)
     oneop_run(&t, to_quantized ? NULL : found, to_quantized ? found : NULL);
     oneop_end(&t);
     free(start);
-    size_t wrong = conv_wrong(p, found, factor);
+    size_t wrong = count_wrong(on, p, found, factor);
     if (y != NULL)
         *y = found;
     else

@@ -50,17 +50,18 @@ typedef struct conv_problem {
     void *x;                  /* [images, x_cols] of how.x */
     float x_scale, y_scale;   /* of int8, else 0 */
     ft_weight weight, bias;   /* bias.data NULL: none */
-    double *value, *bound;    /* [images, y_cols]: results before rounding, and the error
-                                 bounds of float sums */
+    double *value;            /* [images, y_cols]: results before rounding, and */
+    double *bound;            /* the error bounds of float sums */
+    double *x_size;           /* errors of x rounded by its largest element, group-wise */
 } conv_problem;
 
 conv_problem conv_make(const conv_shape *shape, const conv_how *how, uint64_t seed);
 void conv_free(conv_problem *p);
 
-/* The number of wrong results of dtype how.y; GPUs may scale the bound by a factor. */
-size_t conv_wrong(const conv_problem *p, const void *y, double factor);
-
-/* Runs the problem and returns conv_wrong(); *y, unless NULL, receives the results. */
+/*
+ * Runs the problem and returns the number of wrong results; GPUs may scale the bounds of float sums
+ * by a factor. *y, unless NULL, receives the results.
+ */
 size_t conv_try(bench *on, const conv_problem *p, void **y, double factor);
 
 #endif

@@ -394,6 +394,11 @@ double rounding_in(ft_dtype dtype)
     return dtype == FT_F16 ? 0x1p-11 : dtype == FT_BF16 ? 0x1p-8 : 0x1p-24;
 }
 
+double groupwise_rounding(const bench *on)
+{
+    return strcmp(on->backend->name, "cpu") == 0 ? 0x1p-15 : 0x1p-22;
+}
+
 bool is_far(double found, double expected, double bound)
 {
     return !(fabs(found - expected) <= bound);

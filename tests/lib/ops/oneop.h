@@ -75,6 +75,12 @@ double rounding_in(ft_dtype dtype);
 void set_number(void *x, ft_dtype dtype, size_t i, float value);
 void *random_numbers(uint64_t seed, size_t n, ft_dtype dtype);
 
+/*
+ * The bound on the rounding of x in products with group-wise weights, relative to the largest
+ * element of x in a group: CPUs round to 16 bits.
+ */
+double groupwise_rounding(const bench *on);
+
 /* Whether `found` is further from `expected` than `bound`, or NaN. */
 bool is_far(double found, double expected, double bound);
 

@@ -119,8 +119,8 @@ static size_t quantized_stride(const ft_groupwise *groupwise, size_t k)
 /* Of quantized rows of x: digits, scales and zero-point terms. */
 static size_t quantized_bytes(const ft_groupwise *groupwise, size_t rows, size_t k)
 {
-    size_t terms = 1 + (size_t) digits_of(groupwise);
-    return rows * (quantized_stride(groupwise, k) + k_tiles_of(groupwise, k) * 4 * terms);
+    size_t k_tile_bytes = sizeof(float) + sizeof(int32_t);
+    return rows * (quantized_stride(groupwise, k) + k_tiles_of(groupwise, k) * k_tile_bytes);
 }
 
 /* Of one thread: accumulators of a tile, one row of x in float, a few quantized rows, a flag. */
@@ -224,7 +224,7 @@ static void gemm_block(const gemm_job *job, const block *b, const ft_groupwise_x
     };
     tile.x.q += b->row * x->stride;
     tile.x.scale_x += b->row * x->k_tiles;
-    tile.x.sum += b->row * x->k_tiles * (size_t) x->digits;
+    tile.x.sum += b->row * x->k_tiles;
     memset(y, 0, b->rows * BLOCK_COLS * sizeof *y);
     job->kernels->gemm_tile(&tile);
     store_block(job, b, y);

@@ -4,23 +4,19 @@
  *
  * Products are integer dot products, whose sums are exact in any order. x is quantized per k_tile:
  * all elements of a k_tile share a scale. With int8 activations an element is one byte, as
- * kernels/quant.h defines, and a k_tile is a group. With float activations an element is three
- * digits of one byte, high, middle and low, and a k_tile is a group or a part of a long one. The
- * scale is then a power of two, and the largest element of a k_tile has 22 or 23 bits. That is as
- * exact as a float sum, whose terms are aligned to the largest too. F16 and BF16 are exact unless
- * they are below 2^-11 of the largest element.
+ * kernels/quant.h defines, and a k_tile is a group. With float activations an element is an integer
+ * of 16 bits, and a k_tile is a group or a part of a long one. The scale is then a power of two,
+ * and the largest element of a k_tile has 15 bits and a sign. So elements are rounded by at most
+ * 2^-15 of the largest one, where 8-bit weights are rounded by up to 2^-8 of their largest one.
  *
- * The three digits stand for 65278 high + 256 middle + low. With 65278 in place of 65536, the value
- * of the last two is within 32639 of 0, which also fits 16 bits, and high is within 64: the sum of
- * two products of 8-bit weights and high digits is less than 2^15. In k_tiles of up to 256 columns
- * the sums of 256 middle + low are less than 2^31, and those of each digit less than 2^24, so that
- * they are exact as floats.
+ * An integer of 16 bits is two digits of one byte, 256 high + low, both from -128 to 127; so it is
+ * at most 32639. In k_tiles of up to 256 columns the sum of the products with 8-bit weights is less
+ * than 2^31.
  *
- * The sum of a k_tile is that of its int8 products, or fmaf(65278, high, fmaf(256, middle, low)) of
- * its digit sums; and k_tile by k_tile, starting from 0, y = ft_groupwise_accumulate()
- * (kernels/groupwise.h). So an element of the output depends only on its row of x and its row of
- * weights: neither on the number of rows nor on the instruction set. An element of x that is not
- * finite makes its row NaN.
+ * The sum of a k_tile is an exact integer; and k_tile by k_tile, starting from 0, y =
+ * ft_groupwise_accumulate() (kernels/groupwise.h) of that sum rounded to float. So an element of
+ * the output depends only on its row of x and its row of weights: neither on the number of rows nor
+ * on the instruction set. An element of x that is not finite makes its row NaN.
  *
  * A row of x is multiplied with 32 rows of weights at once, one SIMD lane each: a register holds
  * four quantized weights of the same columns of 16 rows or 8 (layout.h, FT_PANEL32), and the bytes
@@ -40,10 +36,10 @@
 
 enum {
     FT_PANEL_K_BLOCK = 32,
-    FT_PANEL_DIGITS = 3,         /* maximum digits of an element of x */
-    FT_PANEL_HIGH_DIGIT = 65278, /* weight of the highest of three digits */
-    FT_PANEL_K_TILE_BLOCKS = 8,  /* maximum k_blocks that share a scale if x has three digits */
-    FT_PANEL_MAX_ROWS = 8,       /* maximum rows of x in gemm_tile(), on any instruction set */
+    FT_PANEL_DIGITS = 2,        /* maximum digits of an element of x */
+    FT_PANEL_X_MAX = 32639,     /* largest magnitude of two digits */
+    FT_PANEL_K_TILE_BLOCKS = 8, /* maximum k_blocks that share a scale if x has two digits */
+    FT_PANEL_MAX_ROWS = 8,      /* maximum rows of x in gemm_tile(), on any instruction set */
 };
 
 /* Consecutive panels of weights. */
@@ -65,8 +61,7 @@ typedef struct ft_groupwise_x {
                            expects */
     size_t stride;  /* bytes from row to row */
     float *scale_x; /* [rows, parts] */
-    int32_t *sum;   /* [rows, k_tiles, digits]: added to dot products; - digit sums [* common zero
-                       point] */
+    int32_t *sum;   /* [rows, k_tiles]: added to dot products; - sum of x [* common zero point] */
     size_t k_tiles;
     int digits;
 } ft_groupwise_x;
@@ -120,8 +115,9 @@ static inline float ft_groupwise_int8_scale(float amax, float *inverse)
 }
 
 /*
- * The scale of a k_tile of float activations (three digits) with this amax; *inverse is 1 / scale,
- * or 0. All magnitudes below 2^-104 share one scale.
+ * The scale of a k_tile of float activations (two digits) with this amax; *inverse is 1 / scale, or
+ * 0. It is the power of two that makes amax an integer of 15 bits, or the next one if that exceeds
+ * FT_PANEL_X_MAX. All magnitudes below 2^-111 share one scale.
  */
 static inline float ft_groupwise_float_scale(float amax, float *inverse)
 {
@@ -130,9 +126,11 @@ static inline float ft_groupwise_float_scale(float amax, float *inverse)
         *inverse = 0.0f;
         return NAN;
     }
-    exponent = exponent < 22 ? 22 : exponent;
-    *inverse = ft_float_from_bits((275 - exponent) << 23);
-    return ft_float_from_bits((exponent - 21) << 23);
+    exponent = exponent < 15 ? 15 : exponent;
+    if (amax * ft_float_from_bits((268 - exponent) << 23) > FT_PANEL_X_MAX)
+        exponent++;
+    *inverse = ft_float_from_bits((268 - exponent) << 23);
+    return ft_float_from_bits((exponent - 14) << 23);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * groupwise_activations.h - quantizes x to one or three digits of one byte, in the order of quads.
+ * groupwise_activations.h - quantizes x to one or two digits of one byte, in the order of quads.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,26 +25,18 @@ FT_INLINE size_t quad_column(size_t i, int bits)
 
 #if defined __AVX512VBMI__ && !defined FT_SIMD_SCALAR
 
-/* Byte positions of one or two digits within 32 integers. */
-FT_INLINE void set_positions(uint8_t position[64], size_t first, size_t digits, int bits)
-{
-    for (size_t i = 0; i < 64; i++)
-        position[i] = (uint8_t) (4 * quad_column(i % 32, bits) + (digits - 1 - first - i / 32) % 4);
-}
-
 FT_INLINE void order_k_block(int8_t *to, const int32_t values[FT_PANEL_K_BLOCK], size_t digits,
                              int bits)
 {
-    __m512i low = _mm512_loadu_si512(values), high = _mm512_loadu_si512(values + 16);
+    __m512i first = _mm512_loadu_si512(values), second = _mm512_loadu_si512(values + 16);
     uint8_t position[64];
-    if (digits == 3) {
-        set_positions(position, 0, digits, bits);
-        _mm512_storeu_si512(to, _mm512_permutex2var_epi8(low, _mm512_loadu_si512(position), high));
-        to += 64;
-    }
-    set_positions(position, digits - 1, digits, bits);
-    __m512i last = _mm512_permutex2var_epi8(low, _mm512_loadu_si512(position), high);
-    _mm256_storeu_si256((__m256i *) to, _mm512_castsi512_si256(last));
+    for (size_t i = 0; i < 64; i++)
+        position[i] = (uint8_t) (4 * quad_column(i % 32, bits) + (digits - 1 - i / 32) % 4);
+    __m512i bytes = _mm512_permutex2var_epi8(first, _mm512_loadu_si512(position), second);
+    if (digits == 2)
+        _mm512_storeu_si512(to, bytes);
+    else
+        _mm256_storeu_si256((__m256i *) to, _mm512_castsi512_si256(bytes));
 }
 
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
@@ -67,21 +59,18 @@ FT_INLINE void order_k_block(int8_t *to, const int32_t values[FT_PANEL_K_BLOCK],
                              int bits)
 {
     const __m256i by_digit = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(2, 6, 10, 14, 1, 5, 9, 13, 0, 4, 8, 12, 3, 7, 11, 15));
-    __m256i
-        x4[4]; /* each half holds four columns: their highest bytes, the next ones, the lowest */
+        _mm_setr_epi8(1, 5, 9, 13, 0, 4, 8, 12, 2, 6, 10, 14, 3, 7, 11, 15));
+    __m256i x4[4]; /* each half starts with two bytes of four columns: the second, the lowest */
     FT_UNROLL
     for (size_t i = 0; i < 4; i++)
         x4[i] =
             _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *) (values + 8 * i)), by_digit);
-    __m256i upper[2] = { _mm256_unpacklo_epi32(x4[0], x4[1]), _mm256_unpacklo_epi32(x4[2], x4[3]) };
-    __m256i lower[2] = { _mm256_unpackhi_epi32(x4[0], x4[1]), _mm256_unpackhi_epi32(x4[2], x4[3]) };
+    __m256i first = _mm256_unpacklo_epi32(x4[0], x4[1]);
+    __m256i second = _mm256_unpacklo_epi32(x4[2], x4[3]);
     __m256i *digit = (__m256i *) to;
-    if (digits == 3) {
-        _mm256_storeu_si256(digit++, order_digit(_mm256_unpacklo_epi64(upper[0], upper[1]), bits));
-        _mm256_storeu_si256(digit++, order_digit(_mm256_unpackhi_epi64(upper[0], upper[1]), bits));
-    }
-    _mm256_storeu_si256(digit, order_digit(_mm256_unpacklo_epi64(lower[0], lower[1]), bits));
+    if (digits == 2)
+        _mm256_storeu_si256(digit++, order_digit(_mm256_unpacklo_epi64(first, second), bits));
+    _mm256_storeu_si256(digit, order_digit(_mm256_unpackhi_epi64(first, second), bits));
 }
 
 #elif defined __aarch64__ && !defined FT_SIMD_SCALAR
@@ -170,13 +159,12 @@ FT_INLINE float amax_of(const float *x, size_t n)
 }
 
 /*
- * The three digits of an integer of up to 23 bits, with 65278 in place of 65536. Digits are in -128
- * .. 127: adding 128 to each avoids carries, and subtracting 128 from each again avoids borrows.
+ * The two digits of an integer, as the two lowest bytes: adding 128 rounds to the nearest high
+ * digit, and flipping the bit makes the low one signed again.
  */
-FT_INLINE int32_t digits_of(float number)
+FT_INLINE int32_t digits_of(int32_t number)
 {
-    float high = rintf(number * (1.0f / FT_PANEL_HIGH_DIGIT));
-    return ((int32_t) (number + high * (65536 - FT_PANEL_HIGH_DIGIT)) + 0x808080) ^ 0x808080;
+    return (number + 0x80) ^ 0x80;
 }
 
 /* Quantizes a k_block of x. */
@@ -189,10 +177,11 @@ FT_INLINE void quantize_k_block(int8_t *to, int32_t *sum, const float *x, float 
             values[i] = (int32_t) ft_quantize_to_float(x[i], inverse);
     else
         for (size_t i = 0; i < FT_PANEL_K_BLOCK; i++)
-            values[i] = digits_of(rintf(x[i] * inverse));
+            values[i] = digits_of((int32_t) rintf(x[i] * inverse));
     order_k_block(to, values, digits, bits);
-    for (size_t p = 0; p < digits; p++)
-        sum[p] += sum_k_block(to + p * FT_PANEL_K_BLOCK);
+    *sum += sum_k_block(to + (digits - 1) * FT_PANEL_K_BLOCK);
+    if (digits == 2)
+        *sum += 256 * sum_k_block(to);
 }
 
 FT_INLINE void quantize_k_tile(int8_t *to, int32_t *sum, const float *x, size_t cols, float inverse,
@@ -214,22 +203,21 @@ FT_INLINE void quantize_columns(const ft_groupwise_x *to, size_t row, const ft_g
 {
     int8_t *bytes = to->q + row * to->stride;
     float *scale_x = to->scale_x + row * to->k_tiles;
-    int32_t *sum = to->sum + row * to->k_tiles * digits;
+    int32_t *sum = to->sum + row * to->k_tiles;
     int32_t zero = w->zero != NULL ? 1 : 1 << (bits - 1);
     size_t k_tile_cols = w->k_tile * FT_PANEL_K_BLOCK;
     for (size_t at = 0; at < cols;
-         at += k_tile_cols, bytes += k_tile_cols * digits, scale_x++, sum += digits) {
+         at += k_tile_cols, bytes += k_tile_cols * digits, scale_x++, sum++) {
         size_t n = ft_min_size(k_tile_cols, cols - at);
         float amax = amax_of(x + at, n), inverse;
         *scale_x = digits == 1 ? ft_groupwise_int8_scale(amax, &inverse)
                                : ft_groupwise_float_scale(amax, &inverse);
-        memset(sum, 0, digits * sizeof *sum);
+        *sum = 0;
         if (inverse > 0.0f)
             quantize_k_tile(bytes, sum, x + at, n, inverse, digits, bits);
         else
             memset(bytes, 0, digits * ft_round_up(n, FT_PANEL_K_BLOCK));
-        for (size_t digit = 0; digit < digits; digit++)
-            sum[digit] *= -zero;
+        *sum *= -zero;
     }
 }
 

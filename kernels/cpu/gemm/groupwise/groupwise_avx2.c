@@ -54,7 +54,7 @@ static void gemm_tile(const ft_groupwise_tile *t)
         ft_groupwise_avx2_gemm_float(t);
 }
 
-const ft_groupwise_kernels ft_groupwise_avx2 = { .rows = { 0, FT_COUNT(int8_kernels), 0,
+const ft_groupwise_kernels ft_groupwise_avx2 = { .rows = { 0, FT_COUNT(int8_kernels),
                                                            FT_PANEL_MAX_ROWS },
                                                  .quant_x = quantize_any,
                                                  .gemm_tile = gemm_tile };

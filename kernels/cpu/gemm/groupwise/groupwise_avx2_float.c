@@ -3,13 +3,12 @@
  *
  * vpmaddubsw adds pairs of byte products in 16 bits, vpmaddwd pairs of 16-bit products in 32.
  *
- * 4-bit weights are multiplied with x byte by byte. The sum of a k_block has eight pairs, at most 8
+ * 4-bit weights are multiplied with x digit by digit. The sum of a k_block has eight pairs, at most
+ * 8
  * * 2 * 15 * 128, and stays in 16 bits until its end.
  *
- * 8-bit weights are multiplied with the highest digits as they are, where a pair of products is at
- * most 2 * 255 * 64, and with the lower two digits as one 16-bit number, even and odd columns
- * separately. For them each k_block of x holds its highest digits, then the numbers of even
- * columns, then those of odd ones.
+ * 8-bit weights are multiplied with x as integers of 16 bits, even and odd columns separately. For
+ * them each k_block of x holds the integers of even columns, then those of odd ones.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,35 +22,27 @@
 
 enum { DIGITS = FT_PANEL_DIGITS, K_BLOCK_BYTES = DIGITS * FT_PANEL_K_BLOCK };
 
-/*
- * The two accumulators of the products with x: those of its highest digit, and of the lower ones.
- */
-enum { ACC_HIGH, ACC_LOW, N_ACCS };
-
 /* ---- Activations -------------------------------------------------------------------------- */
 
-/* Joins the lower two digits of a k_block into 16-bit numbers. */
-FT_INLINE void join_low_digits(int8_t *k_block)
+/* Joins the two digits of a k_block. */
+FT_INLINE void join_digits(int8_t *k_block)
 {
-    __m256i *x_even = (__m256i *) (k_block + FT_PANEL_K_BLOCK), *x_odd = x_even + 1;
-    __m256i middle = _mm256_loadu_si256(x_even), low = _mm256_loadu_si256(x_odd);
+    __m256i *x_even = (__m256i *) k_block, *x_odd = x_even + 1;
+    __m256i high = _mm256_loadu_si256(x_even), low = _mm256_loadu_si256(x_odd);
     __m256i low_even = _mm256_srai_epi16(_mm256_slli_epi16(low, 8), 8);
     __m256i low_odd = _mm256_srai_epi16(low, 8);
-    __m256i upper = _mm256_set1_epi16(-256);
-    _mm256_storeu_si256(x_even, _mm256_add_epi16(_mm256_slli_epi16(middle, 8), low_even));
-    _mm256_storeu_si256(x_odd, _mm256_add_epi16(_mm256_and_si256(middle, upper), low_odd));
+    __m256i high_odd = _mm256_and_si256(high, _mm256_set1_epi16(-256));
+    _mm256_storeu_si256(x_even, _mm256_add_epi16(_mm256_slli_epi16(high, 8), low_even));
+    _mm256_storeu_si256(x_odd, _mm256_add_epi16(high_odd, low_odd));
 }
 
 void ft_groupwise_avx2_quantize_float(const ft_groupwise_x *to, size_t row,
                                       const ft_groupwise_weights *w, const float *x, size_t cols)
 {
     int8_t *bytes = to->q + row * to->stride;
-    int32_t *sum = to->sum + row * to->k_tiles * DIGITS;
     quant_x(to, row, w, x, cols);
     for (size_t k_block = 0; w->bits == 8 && k_block < w->k_blocks; k_block++)
-        join_low_digits(bytes + k_block * K_BLOCK_BYTES);
-    for (size_t i = 0; i < to->k_tiles; i++, sum += DIGITS)
-        sum[ACC_LOW] = 256 * sum[1] + sum[2];
+        join_digits(bytes + k_block * K_BLOCK_BYTES);
 }
 
 /* ---- k_blocks ----------------------------------------------------------------------------- */
@@ -87,7 +78,7 @@ FT_INLINE size_t vectors_of(kernel_config f)
 
 /* Accumulators of some weight vectors and one row of x. */
 typedef struct acc_tile {
-    vi acc[N_ACCS][MAX_VECTORS];
+    vi acc[MAX_VECTORS];
 } acc_tile;
 
 /* 16-bit accumulators of a k_block, pairs of which remain to be added. */
@@ -129,30 +120,25 @@ FT_INLINE void dot_k_block_4(acc_tile *s, const uint32_t *at, const int8_t *x)
     }
     FT_UNROLL
     for (size_t v = 0; v < VECTORS_4; v++) {
-        add_i32(&s->acc[ACC_HIGH][v], _mm256_madd_epi16(pairs.acc[0][v], one));
-        add_i32(&s->acc[ACC_LOW][v], _mm256_madd_epi16(pairs.acc[1][v], scale_256));
-        add_i32(&s->acc[ACC_LOW][v], _mm256_madd_epi16(pairs.acc[2][v], one));
+        add_i32(&s->acc[v], _mm256_madd_epi16(pairs.acc[0][v], scale_256));
+        add_i32(&s->acc[v], _mm256_madd_epi16(pairs.acc[1][v], one));
     }
 }
 
 /* Eight lines of 8-bit weights, each with a quad of columns. */
 FT_INLINE void dot_k_block_8(acc_tile *s, const uint32_t *at, const int8_t *x)
 {
-    const vi one = _mm256_set1_epi16(1), low_byte = _mm256_set1_epi16(255);
+    const vi low_byte = _mm256_set1_epi16(255);
     FT_UNROLL
     for (size_t line = 0; line < 8; line++, at += FT_PANEL_ROWS, x += 4) {
-        vi high = vi_broadcast(x), x_even = vi_broadcast(x + FT_PANEL_K_BLOCK),
-           x_odd = vi_broadcast(x + 2 * FT_PANEL_K_BLOCK);
+        vi x_even = vi_broadcast(x), x_odd = vi_broadcast(x + FT_PANEL_K_BLOCK);
         prefetch(at, PREFETCH_BYTES);
         prefetch(at, PREFETCH_BYTES + 64);
         FT_UNROLL
         for (size_t v = 0; v < VECTORS_8; v++) {
             vi word = vi_load(at + v * LANES);
-            vi pairs = _mm256_maddubs_epi16(word, high);
-            add_i32(&s->acc[ACC_HIGH][v], _mm256_madd_epi16(pairs, one));
-            add_i32(&s->acc[ACC_LOW][v],
-                    _mm256_madd_epi16(_mm256_and_si256(word, low_byte), x_even));
-            add_i32(&s->acc[ACC_LOW][v], _mm256_madd_epi16(_mm256_srli_epi16(word, 8), x_odd));
+            add_i32(&s->acc[v], _mm256_madd_epi16(_mm256_and_si256(word, low_byte), x_even));
+            add_i32(&s->acc[v], _mm256_madd_epi16(_mm256_srli_epi16(word, 8), x_odd));
         }
     }
 }
@@ -162,15 +148,10 @@ FT_INLINE void dot_k_block_8(acc_tile *s, const uint32_t *at, const int8_t *x)
 /* Accumulators start at the zero-point terms. */
 FT_INLINE void begin_k_tile(acc_tile *s, const k_tile *p, size_t lane, kernel_config f)
 {
+    vi all = vi_set(*p->sum);
     FT_UNROLL
-    for (size_t i = 0; i < N_ACCS; i++) {
-        FT_UNROLL
-        for (size_t v = 0; v < vectors_of(f); v++) {
-            vi all = vi_set(p->sum[i]);
-            s->acc[i][v] =
-                f.has_zero_point ? vi_mul(vi_load_u8(p->zero + lane + v * LANES), all) : all;
-        }
-    }
+    for (size_t v = 0; v < vectors_of(f); v++)
+        s->acc[v] = f.has_zero_point ? vi_mul(vi_load_u8(p->zero + lane + v * LANES), all) : all;
 }
 
 FT_INLINE void dot_k_blocks(acc_tile *s, const uint32_t *at, const int8_t *x, size_t k_blocks,
@@ -187,10 +168,8 @@ FT_INLINE void store_k_tile(const acc_tile *s, const k_tile *p, size_t lane, ker
 {
     FT_UNROLL
     for (size_t v = 0; v < vectors_of(f); v++, lane += LANES) {
-        vf sum = vf_fma(vf_set(FT_PANEL_HIGH_DIGIT), vf_from_i32(s->acc[ACC_HIGH][v]),
-                        vf_from_i32(s->acc[ACC_LOW][v]));
         vf factor = vf_load_f16(p->scale + lane) * vf_set(*p->scale_x);
-        vf_store(p->y + lane, vf_fma(sum, factor, vf_load(p->y + lane)));
+        vf_store(p->y + lane, vf_fma(vf_from_i32(s->acc[v]), factor, vf_load(p->y + lane)));
     }
 }
 

@@ -19,13 +19,13 @@ FUNCTIONS(1, 1, 4)
 FUNCTIONS(2, 1, 4)
 FUNCTIONS(3, 1, 2)
 FUNCTIONS(4, 1, 2)
-FUNCTIONS(1, 3, 2)
-FUNCTIONS(2, 3, 2)
-FUNCTIONS(3, 3, 1)
-FUNCTIONS(4, 3, 1)
+FUNCTIONS(1, 2, 4)
+FUNCTIONS(2, 2, 2)
+FUNCTIONS(3, 2, 2)
+FUNCTIONS(4, 2, 1)
 
 static gemm_fn *const int8_kernels[][2] = { TABLE_FOUR_ROWS(1) };
-static gemm_fn *const float_kernels[][2] = { TABLE_FOUR_ROWS(3) };
+static gemm_fn *const float_kernels[][2] = { TABLE_FOUR_ROWS(2) };
 FT_GROUPWISE_GEMM_TILE
 
 const ft_groupwise_kernels ft_groupwise_avxvnni = FT_GROUPWISE_KERNELS;

@@ -21,10 +21,10 @@ FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 #include "kernels/cpu/gemm/groupwise/groupwise_impl.h"
 
 FUNCTIONS(1, 1, 32)
-FUNCTIONS(1, 3, 32)
+FUNCTIONS(1, 2, 32)
 
 static gemm_fn *const int8_kernels[][2] = { TABLE_ROW(1, 1) }, *const float_kernels[][2] = {
-    TABLE_ROW(1, 3)
+    TABLE_ROW(1, 2)
 };
 FT_GROUPWISE_GEMM_TILE
 

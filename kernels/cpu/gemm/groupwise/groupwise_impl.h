@@ -53,31 +53,26 @@ FT_INLINE vi zero_point_term(const k_tile *p, int32_t sum, size_t lane, int bits
     return vi_mul(offset == 0 ? zero : vi_sub(zero, vi_set(offset)), vi_set(sum));
 }
 
-/* Accumulators of a k_tile start at the zero-point terms. */
+/* Accumulators of a k_tile: those of the low digit start at the zero-point terms. */
 FT_INLINE void begin_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_tile *p, size_t lane,
                             kernel_config f)
 {
     VECTORS
     for (size_t i = 0; i < f.rows; i++) {
+        int32_t sum = p->sum[i * t->x.k_tiles];
         VECTORS
-        for (size_t digit = 0; digit < f.digits; digit++) {
-            int32_t sum = p->sum[i * t->x.k_tiles * f.digits + digit];
-            VECTORS
-            for (size_t v = 0; v < f.vectors; v++)
-                s->acc[i][digit][v] = zero_point_term(p, sum, lane + v * LANES, f.bits);
+        for (size_t v = 0; v < f.vectors; v++) {
+            s->acc[i][0][v] = vi_set(0);
+            s->acc[i][f.digits - 1][v] = zero_point_term(p, sum, lane + v * LANES, f.bits);
         }
     }
 }
 
-/* The sum of a k_tile for one row, combined from its digits. */
+/* The sum of a k_tile for one row: 256 high + low. */
 FT_INLINE vf combine_digits(vi digit[DIGITS][MAX_VECTORS], size_t v, kernel_config f)
 {
-    vf sum = vf_from_i32(digit[f.digits - 1][v]);
-    if (f.digits == DIGITS) {
-        sum = vf_fma(vf_set(256.0f), vf_from_i32(digit[1][v]), sum);
-        sum = vf_fma(vf_set(FT_PANEL_HIGH_DIGIT), vf_from_i32(digit[0][v]), sum);
-    }
-    return sum;
+    vi low = digit[f.digits - 1][v];
+    return vf_from_i32(f.digits == 1 ? low : vi_add(vi_shift_left(digit[0][v], 8), low));
 }
 
 FT_INLINE void store_k_tile(acc_tile *s, const ft_groupwise_tile *t, const k_tile *p, size_t lane,
@@ -192,6 +187,6 @@ typedef void gemm_fn(const ft_groupwise_tile *t);
     }
 #define FT_GROUPWISE_KERNELS                                                                       \
     {                                                                                              \
-        .rows = { 0, FT_COUNT(int8_kernels), 0, FT_COUNT(float_kernels) }, .quant_x = quant_x,     \
+        .rows = { 0, FT_COUNT(int8_kernels), FT_COUNT(float_kernels) }, .quant_x = quant_x,        \
         .gemm_tile = gemm_tile                                                                     \
     }

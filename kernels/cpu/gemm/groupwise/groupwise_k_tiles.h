@@ -57,7 +57,7 @@ FT_INLINE k_tile first_k_tile(const ft_groupwise_tile *t, size_t i, size_t row)
         .scale = t->w.scale + row,
         .zero = t->w.zero == NULL ? NULL : t->w.zero + row,
         .x = t->x.q + i * t->x.stride,
-        .sum = t->x.sum + i * t->x.k_tiles * (size_t) t->x.digits,
+        .sum = t->x.sum + i * t->x.k_tiles,
         .scale_x = t->x.scale_x + i * t->x.k_tiles,
         .y = t->y + i * t->y_stride + row,
         .k_blocks = ft_min_size(t->w.k_tile, t->w.k_blocks),
@@ -71,7 +71,7 @@ FT_INLINE void next_k_tile(k_tile *p, const ft_groupwise_tile *t, size_t row, in
 {
     p->weights += p->k_blocks * FT_PANEL_ROWS * (size_t) bits;
     p->x += p->k_blocks * FT_PANEL_K_BLOCK * digits;
-    p->sum += digits;
+    p->sum++;
     p->scale_x++;
     p->blocks_left -= p->k_blocks;
     p->group_blocks_left -= p->k_blocks;

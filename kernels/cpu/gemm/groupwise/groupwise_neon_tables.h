@@ -16,13 +16,13 @@ FUNCTIONS(5, 1, 4)
 FUNCTIONS(6, 1, 2)
 FUNCTIONS(7, 1, 2)
 FUNCTIONS(8, 1, 2)
-FUNCTIONS(1, 3, 8)
-FUNCTIONS(2, 3, 2)
-FUNCTIONS(3, 3, 2)
-FUNCTIONS(4, 3, 1)
+FUNCTIONS(1, 2, 8)
+FUNCTIONS(2, 2, 4)
+FUNCTIONS(3, 2, 2)
+FUNCTIONS(4, 2, 2)
 
 static gemm_fn *const int8_kernels[][2] = {
     TABLE_FOUR_ROWS(1), TABLE_ROW(5, 1), TABLE_ROW(6, 1), TABLE_ROW(7, 1), TABLE_ROW(8, 1),
 };
-static gemm_fn *const float_kernels[][2] = { TABLE_FOUR_ROWS(3) };
+static gemm_fn *const float_kernels[][2] = { TABLE_FOUR_ROWS(2) };
 FT_GROUPWISE_GEMM_TILE

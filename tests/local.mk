@@ -117,6 +117,7 @@ c_tests = \
 	tests/convert/dtype_convert.t \
 	tests/calibrate/fold_ranges.t \
 	tests/kernels/gemm_int8.t \
+	tests/kernels/amx.t \
 	tests/kernels/gemm_groupwise.t \
 	tests/kernels/gemm_f32.t \
 	tests/calibrate/gptq.t \
@@ -196,6 +197,8 @@ c_tests = \
 tests_kernels_beam_search_t_SOURCES = tests/kernels/beam_search-t.c tests/kernels/beam_search.c tests/kernels/beam_search.h
 tests_ops_check_t_SOURCES = tests/ops/check-t.c tests/ops/check.h tests/ops/check-cases.c tests/ops/check-conv.c \
 	tests/ops/check-decoder.c tests/ops/check-images.c tests/ops/check-stock.c
+tests_kernels_amx_t_SOURCES = tests/kernels/amx-t.c tests/lib/amx_emulator.h
+tests_kernels_amx_t_CFLAGS = $(AM_CFLAGS) $(FT_AVX512_FLAGS)
 tests_kernels_sample_t_SOURCES = tests/kernels/sample-t.c tests/kernels/sample.c tests/kernels/sample.h
 tests_cuda_attention_attend_kv_t_SOURCES = tests/cuda/attention/attend_kv-t.c tests/cuda/attention/attend_kv.c tests/cuda/attention/attend_kv.h \
 	tests/cuda/attention/attend_kv-check.c tests/cuda/attention/attend_kv-whole.c $(gpu)

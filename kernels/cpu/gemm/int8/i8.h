@@ -19,7 +19,7 @@
 enum {
     FT_I8_PANEL = 64,       /* weight rows of a panel of a GEMM */
     FT_I8_TILE = 6,         /* maximum activation rows of gemm_tile() */
-    FT_I8_BLOCK_ROWS = 32,  /* the same of gemm_block() */
+    FT_I8_BLOCK_ROWS = 256, /* the same of gemm_block() */
     FT_I8_STREAM_ROWS = 32, /* maximum activation rows of stream() */
     FT_I8_UNIT = 16,        /* packed rows are padded to a multiple of this */
     FT_I8_BLOCK = 32,       /* packed k is padded to a multiple of this */

@@ -22,15 +22,15 @@ json_t *ft_json_parse(const void *text, size_t bytes, size_t flags, json_error_t
     return json_loadb(bytes == 0 ? "" : text, bytes, flags, why);
 }
 
-ft_status ft_json_load(ft_json_reader *in, json_type type, const void *text, size_t bytes,
-                       size_t max_bytes)
+static ft_status load(ft_json_reader *in, json_type type, const void *text, size_t bytes,
+                      size_t max_bytes, size_t flags)
 {
     json_error_t why;
     in->json = NULL;
     if (bytes > max_bytes)
         return ft_json_fail(in, FT_ELIMIT, "%s%zu bytes, expected at most %zu", in->path, bytes,
                             max_bytes);
-    json_t *json = ft_json_parse(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    json_t *json = ft_json_parse(text, bytes, JSON_REJECT_DUPLICATES | flags, &why);
     if (json == NULL && why.line < 0)
         return ft_json_fail_no_memory(in);
     if (json == NULL)
@@ -45,6 +45,18 @@ ft_status ft_json_load(ft_json_reader *in, json_type type, const void *text, siz
     }
     in->json = json;
     return FT_OK;
+}
+
+ft_status ft_json_load(ft_json_reader *in, json_type type, const void *text, size_t bytes,
+                       size_t max_bytes)
+{
+    return load(in, type, text, bytes, max_bytes, 0);
+}
+
+ft_status ft_json_load_reals(ft_json_reader *in, json_type type, const void *text, size_t bytes,
+                             size_t max_bytes)
+{
+    return load(in, type, text, bytes, max_bytes, JSON_DECODE_INT_AS_REAL);
 }
 
 /* ---- Messages ----------------------------------------------------------------------------- */

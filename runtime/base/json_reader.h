@@ -41,6 +41,13 @@ ft_status ft_json_load(ft_json_reader *in, json_type type, const void *text, siz
                        size_t max_bytes);
 
 /*
+ * The same with integers as reals, which may exceed 64 bits: transformers writes 10^30 into
+ * tokenizer_config.json where a tokenizer has no model_max_length.
+ */
+ft_status ft_json_load_reals(ft_json_reader *in, json_type type, const void *text, size_t bytes,
+                             size_t max_bytes);
+
+/*
  * Parse a text with these flags of json_loadb().  NULL on failure, which *why (may be NULL)
  * describes; its line is -1 when memory ran out.
  */

@@ -189,6 +189,10 @@ static void test_files(void)
     ft_chat_template *template;
     renders(NULL, config, NULL, NULL, "tokenizer_config.json", "c <b><e>",
             "tokenizer_config.json has the template and the special tokens");
+    renders(NULL,
+            "{\"model_max_length\": 1000000000000000019884624838656, \"chat_template\": \"c\"}",
+            NULL, NULL, "tokenizer_config.json", "c",
+            "tokenizer_config.json may have a model_max_length of more than 64 bits");
     renders("j {{ bos_token }}", config, NULL, NULL, "chat_template.jinja", "j <b>",
             "chat_template.jinja comes before tokenizer_config.json");
     renders(NULL, list, NULL, NULL, "tokenizer_config.json", "d",
@@ -217,8 +221,8 @@ static void test_refused(void)
 {
     refused("a\n{% include 'b' %}", NULL, FT_EUNSUPPORTED,
             "m.ft: chat_template.jinja: line 2: found the statement \"include\"");
-    refused(NULL, "{\"chat_template\": 3}", FT_EFORMAT,
-            "m.ft: tokenizer_config.json: chat_template: found 3, expected a string, or a list");
+    refused(NULL, "{\"chat_template\": true}", FT_EFORMAT,
+            "m.ft: tokenizer_config.json: chat_template: found true, expected a string, or a list");
     refused(NULL, "{\"chat_template\": [{\"name\": \"rag\", \"template\": \"x\"}]}", FT_EFORMAT,
             "a list with the template \"default\"");
     refused(NULL, "[]", FT_EFORMAT, "m.ft: tokenizer_config.json");

@@ -178,6 +178,8 @@ ft_phase packages ft_unknown get_packages || lacking
 ft_phase configure ft_unknown configure || stop 0 1 0
 tests=$kernel_tests sets=i8mm few=1
 if test "$mode" != short; then
+    # Rules that remake an old Makefile print their commands.
+    make -s -C cross Makefile >>"$ft_log" 2>&1 || stop 0 1 0
     tests=$(make -s -C cross --eval='ft-tests: ; @echo $(c_tests)' ft-tests)
     sets='i8mm dotprod neon generic' few=
 fi

@@ -129,7 +129,7 @@ run_tests() {
     set_name=$1
     shift
     status=0
-    FT_CPU=$set_name make -s -k -C "$build/cross" -j"$(nproc)" check-TESTS TESTS="$*" \
+    FT_EMULATED=1 FT_CPU=$set_name make -s -k -C "$build/cross" -j"$(nproc)" check-TESTS TESTS="$*" \
         check_PROGRAMS= check_LIBRARIES= check_LTLIBRARIES= T_LOG_COMPILER="$emulator" || status=$?
     for test; do
         mkdir -p "$build/logs/$set_name/$(dirname "$test")"

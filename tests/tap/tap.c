@@ -91,6 +91,11 @@ void skip(int checks, const char *reason, ...)
     }
 }
 
+bool emulated(void)
+{
+    return getenv("FT_EMULATED") != NULL;
+}
+
 void skip_all(const char *reason, ...)
 {
     va_list args;

@@ -35,6 +35,10 @@ void skip(int checks, const char *reason, ...) __attribute__((format(printf, 2, 
 /* Skips the whole program. */
 _Noreturn void skip_all(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
+/* Whether the program runs under qemu-user, as FT_EMULATED says: some of the system is not there.
+ */
+bool emulated(void);
+
 /* Prints a comment line. */
 void diag(const char *text, ...) __attribute__((format(printf, 1, 2)));
 

@@ -23,14 +23,16 @@ json_t *ft_json_parse(const void *text, size_t bytes, size_t flags, json_error_t
 }
 
 static ft_status load(ft_json_reader *in, json_type type, const void *text, size_t bytes,
-                      size_t max_bytes, size_t flags)
+                      size_t max_bytes, bool big_integers)
 {
     json_error_t why;
     in->json = NULL;
     if (bytes > max_bytes)
         return ft_json_fail(in, FT_ELIMIT, "%s%zu bytes, expected at most %zu", in->path, bytes,
                             max_bytes);
-    json_t *json = ft_json_parse(text, bytes, JSON_REJECT_DUPLICATES | flags, &why);
+    json_t *json = ft_json_parse(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    if (json == NULL && big_integers && json_error_code(&why) == json_error_numeric_overflow)
+        json = ft_json_parse(text, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &why);
     if (json == NULL && why.line < 0)
         return ft_json_fail_no_memory(in);
     if (json == NULL)
@@ -50,13 +52,13 @@ static ft_status load(ft_json_reader *in, json_type type, const void *text, size
 ft_status ft_json_load(ft_json_reader *in, json_type type, const void *text, size_t bytes,
                        size_t max_bytes)
 {
-    return load(in, type, text, bytes, max_bytes, 0);
+    return load(in, type, text, bytes, max_bytes, false);
 }
 
-ft_status ft_json_load_reals(ft_json_reader *in, json_type type, const void *text, size_t bytes,
-                             size_t max_bytes)
+ft_status ft_json_load_big_integers(ft_json_reader *in, json_type type, const void *text,
+                                    size_t bytes, size_t max_bytes)
 {
-    return load(in, type, text, bytes, max_bytes, JSON_DECODE_INT_AS_REAL);
+    return load(in, type, text, bytes, max_bytes, true);
 }
 
 /* ---- Messages ----------------------------------------------------------------------------- */

@@ -41,11 +41,12 @@ ft_status ft_json_load(ft_json_reader *in, json_type type, const void *text, siz
                        size_t max_bytes);
 
 /*
- * The same with integers as reals, which may exceed 64 bits: transformers writes 10^30 into
- * tokenizer_config.json where a tokenizer has no model_max_length.
+ * The same for a file that may hold integers of more than 64 bits; if it does, all of its integers
+ * are read as reals.  transformers writes 10^30 as the model_max_length of a tokenizer without a
+ * limit.
  */
-ft_status ft_json_load_reals(ft_json_reader *in, json_type type, const void *text, size_t bytes,
-                             size_t max_bytes);
+ft_status ft_json_load_big_integers(ft_json_reader *in, json_type type, const void *text,
+                                    size_t bytes, size_t max_bytes);
 
 /*
  * Parse a text with these flags of json_loadb().  NULL on failure, which *why (may be NULL)

@@ -107,7 +107,7 @@ static ft_status read_json(ft_chat_template *t, const char *label, ft_chat_file_
     if (file->text == NULL)
         return FT_OK;
     snprintf(name, sizeof name, "%.500s%s", label, ft_chat_file_name(kind));
-    FT_TRY(ft_json_load_reals(&in, JSON_OBJECT, file->text, file->bytes, FT_JSON_MAX_BYTES));
+    FT_TRY(ft_json_load_big_integers(&in, JSON_OBJECT, file->text, file->bytes, FT_JSON_MAX_BYTES));
     ft_status status = FT_OK;
     if (t->template == NULL && kind != FT_CHAT_FILE_SPECIAL_TOKENS)
         status = find_template(&in, &text);

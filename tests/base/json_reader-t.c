@@ -70,15 +70,16 @@ static void test_size(void)
     ok(in.json == NULL, "a refused file leaves no JSON value");
 }
 
-static void test_reals(void)
+static void test_big_integers(void)
 {
     static const char text[] = "{\"a\": 1000000000000000019884624838656}";
     ft_error err;
     ft_json_reader in = { .file = "f.json", .err = &err };
-    is_int(ft_json_load_reals(&in, JSON_OBJECT, text, strlen(text), 1000), FT_OK,
-           "ft_json_load_reals() accepts an integer of more than 64 bits");
+    is_int(ft_json_load_big_integers(&in, JSON_OBJECT, text, strlen(text), 1000), FT_OK,
+           "ft_json_load_big_integers() accepts an integer of more than 64 bits");
     ok(json_real_value(json_object_get(in.json, "a")) == 1e30,
-       "ft_json_load_reals() reads an integer of more than 64 bits as the nearest real number");
+       "ft_json_load_big_integers() reads an integer of more than 64 bits as the nearest real "
+       "number");
     json_decref(in.json);
 }
 
@@ -268,7 +269,7 @@ int main(void)
 {
     test_bad_files();
     test_size();
-    test_reals();
+    test_big_integers();
     test_depth();
     test_parse();
     file = (ft_json_reader){ .file = "f.json", .err = &error };

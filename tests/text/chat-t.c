@@ -221,8 +221,8 @@ static void test_refused(void)
 {
     refused("a\n{% include 'b' %}", NULL, FT_EUNSUPPORTED,
             "m.ft: chat_template.jinja: line 2: found the statement \"include\"");
-    refused(NULL, "{\"chat_template\": true}", FT_EFORMAT,
-            "m.ft: tokenizer_config.json: chat_template: found true, expected a string, or a list");
+    refused(NULL, "{\"chat_template\": 3}", FT_EFORMAT,
+            "m.ft: tokenizer_config.json: chat_template: found 3, expected a string, or a list");
     refused(NULL, "{\"chat_template\": [{\"name\": \"rag\", \"template\": \"x\"}]}", FT_EFORMAT,
             "a list with the template \"default\"");
     refused(NULL, "[]", FT_EFORMAT, "m.ft: tokenizer_config.json");

@@ -83,8 +83,8 @@ static double roundings_of(const conv_problem *p)
 }
 
 /*
- * With group-wise weights, kernels may round inputs to integers, by a fraction of the group's amax:
- * the error of the result if that fraction is 1.
+ * With group-wise weights, kernels may round each input by a fraction of the largest one of its
+ * group. This is the error of the result divided by that fraction.
  */
 static double x_size_of(const conv_problem *p, const double *window, const double *w)
 {

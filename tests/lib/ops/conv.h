@@ -52,7 +52,7 @@ typedef struct conv_problem {
     ft_weight weight, bias;   /* bias.data NULL: none */
     double *value;            /* [images, y_cols]: results before rounding, and */
     double *bound;            /* the error bounds of float sums */
-    double *x_size;           /* errors of x rounded by its largest element, group-wise */
+    double *x_size;           /* the largest |x| of a group times the sum of its |w|, over groups */
 } conv_problem;
 
 conv_problem conv_make(const conv_shape *shape, const conv_how *how, uint64_t seed);

@@ -76,9 +76,10 @@ static ft_status choose_range(ft_calibration_job *j, ft_point_report *point, ft_
     FT_TRY(ft_histogram_init(&histogram, counters, err));
     snprintf(point->name, sizeof point->name, "%s", counters->name);
     point->n_values = histogram.total;
-    const char *matrix;
-    point->is_quantized = ft_point_is_quantized(j, counters->name, &matrix);
-    snprintf(point->matrix, sizeof point->matrix, "%s", matrix != NULL ? matrix : "");
+    ft_point_use use = ft_point_use_of(j, counters->name);
+    point->is_quantized = use.is_quantized;
+    point->per_token = use.per_token;
+    snprintf(point->matrix, sizeof point->matrix, "%s", use.matrix != NULL ? use.matrix : "");
     ft_compute_amax_candidates(point->candidate, &histogram);
     if (j->options->method == FT_METHOD_AUTO)
         point->chosen =
@@ -86,21 +87,38 @@ static ft_status choose_range(ft_calibration_job *j, ft_point_report *point, ft_
     else
         ft_compute_amax(&point->chosen, j->options->method, &histogram, &options);
     ft_histogram_fini(&histogram);
+    return FT_OK;
+}
+
+static ft_status add_range(ft_amax_table *table, ft_point_report *point, ft_error *err)
+{
     ft_amax_entry entry = {
-        .name = counters->name,
+        .name = point->name,
         .amax = point->chosen.amax,
         .clipped = point->chosen.distortion.clipped,
         .sqnr = point->chosen.distortion.sqnr_db,
     };
-    snprintf(entry.method, sizeof entry.method, "%s", point->chosen.method);
-    return ft_amax_table_add(j->amax, &entry, err);
+    snprintf(entry.method, sizeof entry.method, "%s",
+             point->per_token ? FT_AMAX_PER_TOKEN : point->chosen.method);
+    return ft_amax_table_add(table, &entry, err);
+}
+
+/* Makes the table of ranges that the int8 model is opened with, from the report. */
+static ft_status make_amax_table(ft_calibration_job *j, ft_error *err)
+{
+    ft_amax_table_free(j->amax);
+    j->amax = ft_amax_table_new();
+    if (j->amax == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu points", j->report->points);
+    for (size_t i = 0; i < j->report->points; i++)
+        FT_TRY(add_range(j->amax, &j->report->point[i], err));
+    return FT_OK;
 }
 
 static ft_status choose_ranges(ft_calibration_job *j, ft_error *err)
 {
-    j->amax = ft_amax_table_new();
     j->report->point = ft_calloc(j->set->count, sizeof *j->report->point);
-    if (j->amax == NULL || j->report->point == NULL)
+    if (j->report->point == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu points", j->set->count);
     begin_stage(j, "choosing", "points");
     for (size_t i = 0; i < j->set->count; i++) {
@@ -109,7 +127,7 @@ static ft_status choose_ranges(ft_calibration_job *j, ft_error *err)
         if (j->callbacks.progress != NULL)
             j->callbacks.progress(j->callbacks.user, i + 1, j->set->count);
     }
-    return FT_OK;
+    return make_amax_table(j, err);
 }
 
 /* ---- Data-driven quantization ------------------------------------------------------------- */
@@ -245,6 +263,7 @@ static ft_status pack(ft_calibration_job *j, ft_error *err)
                                                            .recipe = j->recipe,
                                                            .quantized = j->quantized,
                                                            .count = j->n_quantized,
+                                                           .amax = j->amax,
                                                            .has_head = ft_model_generates(j->model),
                                                            .samples = j->report->samples }),
     };

@@ -12,19 +12,29 @@
 
 #include <string.h>
 
-/* Activations of int8 matrices are quantized per token, dynamically ... */
+/* All activations of int8 matrices are quantized per token ... */
 static json_t *dynamic_recipe(void)
 {
     return json_pack("{s:s, s:s, s:s, s:i, s:i}", "weights", "int8 per channel", "activations",
-                     "int8 per token", "residual", "float", "code_min", -FT_QUANT_MAX, "code_max",
+                     FT_INT8_PER_TOKEN, "residual", "float", "code_min", -FT_QUANT_MAX, "code_max",
                      FT_QUANT_MAX);
 }
 
-/* ... or per tensor, with calibrated ranges. */
+static bool has_per_token_entry(const ft_amax_table *amax)
+{
+    for (size_t i = 0; i < amax->count; i++)
+        if (ft_amax_entry_is_per_token(&amax->entry[i]))
+            return true;
+    return false;
+}
+
+/* ... or some or all of them per tensor, with calibrated ranges. */
 static json_t *static_recipe(const ft_manifest_recipe_info *info)
 {
+    const char *activations =
+        has_per_token_entry(info->amax) ? FT_INT8_PER_TENSOR_OR_TOKEN : FT_INT8_PER_TENSOR;
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "weights", "int8 per channel",
-                     "activations", "int8 per tensor", "residual",
+                     "activations", activations, "residual",
                      info->options->int8_residual ? "int8" : "float", "method",
                      ft_method_name(info->options->method), "code_min", -FT_QUANT_MAX, "code_max",
                      FT_QUANT_MAX, "samples", (json_int_t) info->samples);
@@ -45,10 +55,11 @@ static const char *head_dtype(const ft_manifest_recipe_info *info)
 /* Encoders have no quantizable head, and their recipes do not mention one. */
 json_t *ft_manifest_recipe(const ft_manifest_recipe_info *info)
 {
-    bool is_static = ft_quantized_weights_any(info->quantized, info->count, FT_SCHEME_W8A8);
     bool is_dynamic =
         ft_quantized_weights_any(info->quantized, info->count, FT_SCHEME_W8A8_DYNAMIC);
-    json_t *json = is_dynamic ? dynamic_recipe() : is_static ? static_recipe(info) : json_object();
+    json_t *json = info->amax != NULL ? static_recipe(info)
+                   : is_dynamic       ? dynamic_recipe()
+                                      : json_object();
     if (info->has_head)
         ft_json_set(&json, "head", json_string(head_dtype(info)));
     if (ft_recipe_needs_data(info->recipe))

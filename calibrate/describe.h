@@ -14,6 +14,7 @@ typedef struct ft_manifest_recipe_info {
     const ft_recipe *recipe;
     const ft_quantized_weight *quantized;
     size_t count;
+    const ft_amax_table *amax; /* NULL: no calibrated ranges */
     bool has_head;    /* the model is a decoder */
     uint64_t samples; /* observed */
 } ft_manifest_recipe_info;

@@ -63,7 +63,7 @@ ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode
     return (ft_quant_config){
         .mode = mode,
         .int8_residual = j->options->int8_residual,
-        .dynamic = ft_recipe_uses(j->recipe, FT_SCHEME_W8A8_DYNAMIC),
+        .dynamic = j->amax == NULL && ft_recipe_uses(j->recipe, FT_SCHEME_W8A8_DYNAMIC),
         .quantized_head = ft_recipe_scheme(j->recipe, FT_HEAD_WEIGHT) != FT_SCHEME_FLOAT,
         .amax = j->amax,
         .is_int8 = is_int8_weight,
@@ -113,6 +113,24 @@ static ft_status check_refinement(const ft_calibration_job *j, ft_error *err)
     return FT_OK;
 }
 
+/* Whether an int8 plan of the model has operations that need static scales, such as attention. */
+static bool has_static_operations(const ft_model *model)
+{
+    for (int i = 0; i < model->graph.nop; i++)
+        if (ft_op_info_of(model->graph.op[i].kind)->reads == FT_READS_STATIC)
+            return true;
+    return false;
+}
+
+/* Ranges are calibrated for static scales: those of w8a8, and with samples those of attention. */
+static bool needs_ranges(const ft_calibration_job *j)
+{
+    bool has_data = j->options->data != NULL || j->options->n_merge > 0;
+    return ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8) ||
+           (ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8_DYNAMIC) &&
+            has_data && has_static_operations(j->model));
+}
+
 /* Opens the model and decides the scheme of each matrix. */
 static ft_status open_model(ft_calibration_job *j, ft_error *err)
 {
@@ -122,7 +140,7 @@ static ft_status open_model(ft_calibration_job *j, ft_error *err)
                                      err));
     FT_TRY(ft_quantized_weights_new(&j->quantized, &j->n_quantized, j->model, j->recipe, err));
     j->is_groupwise = ft_quantized_weights_any_groupwise(j->quantized, j->n_quantized);
-    j->needs_ranges = ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8);
+    j->needs_ranges = needs_ranges(j);
     if (j->needs_ranges && j->options->data == NULL && j->options->n_merge == 0)
         return ft_fail(err, FT_EARG, "%s: w8a8 needs samples", j->options->input);
     if (!j->needs_ranges && (j->options->save != NULL || j->options->n_merge > 0))

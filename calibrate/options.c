@@ -64,11 +64,12 @@ static const ft_option options[] = {
     { SCHEME, "scheme", "NAME",
       "quantization scheme of the linear layers:\n"
       "w8a8 (default): int8, static activation scales;\n"
-      "w8a8-dynamic: int8, dynamic scales per token\n"
-      "(decoders); w4a16, w8a16: 4 or 8 bits, group-wise,\n"
-      "float activations; w8a8-block: 8 bits, group-wise,\n"
+      "w8a8-dynamic: int8, dynamic scales per token;\n"
+      "w4a16, w8a16: 4 or 8 bits, group-wise, float\n"
+      "activations; w8a8-block: 8 bits, group-wise,\n"
       "int8 activations with dynamic scales per group;\n"
-      "float: not quantized.  Only w8a8 needs data" },
+      "float: not quantized.  Only w8a8 needs data; with\n"
+      "data, w8a8-dynamic has int8 attention in encoders" },
     { TENSOR, "tensor", "REGEX=SCHEME",
       "scheme of the matrices whose names match the extended\n"
       "regular expression; may be repeated, the first match\n"

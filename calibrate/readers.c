@@ -18,32 +18,36 @@ static bool reads_value(const ft_op *op, int value)
 }
 
 /* The matrix by which an operation multiplies an int8 input; NULL: none. */
-static const char *int8_matrix(const ft_calibration_job *j, const ft_op *op)
+static const ft_quantized_weight *int8_matrix(const ft_calibration_job *j, const ft_op *op)
 {
     if (!ft_op_is_gemm(op->kind))
         return NULL;
     const char *name = j->model->plan.weight[op->weight[0]].name;
     const ft_quantized_weight *found =
         ft_quantized_weights_find(j->quantized, j->n_quantized, name);
-    return found != NULL && found->scheme == FT_SCHEME_W8A8 ? found->weights.name : NULL;
+    return found != NULL && ft_scheme_is_int8(found->scheme) ? found : NULL;
 }
 
-bool ft_point_is_quantized(const ft_calibration_job *job, const char *point, const char **matrix)
+static void add_use(ft_point_use *use, const ft_calibration_job *j, const ft_op *op)
+{
+    const ft_quantized_weight *matrix = int8_matrix(j, op);
+    if (matrix != NULL && use->matrix == NULL)
+        use->matrix = matrix->weights.name;
+    if (matrix != NULL && matrix->scheme == FT_SCHEME_W8A8_DYNAMIC)
+        use->per_token = true;
+    if (matrix != NULL || ft_op_info_of(op->kind)->reads == FT_READS_STATIC)
+        use->is_quantized = true;
+}
+
+ft_point_use ft_point_use_of(const ft_calibration_job *job, const char *point)
 {
     const ft_plan *plan = &job->model->plan;
     int value = ft_plan_find(plan, point);
-    *matrix = NULL;
     if (value < 0 || plan->value[value].inner)
-        return false;
-    bool is_quantized = job->options->int8_residual;
-    for (int i = 0; i < plan->nop; i++) {
-        const ft_op *op = &plan->op[i];
-        if (!reads_value(op, value))
-            continue;
-        if (*matrix == NULL)
-            *matrix = int8_matrix(job, op);
-        is_quantized =
-            is_quantized || *matrix != NULL || ft_op_info_of(op->kind)->reads == FT_READS_STATIC;
-    }
-    return is_quantized;
+        return (ft_point_use){ .is_quantized = false };
+    ft_point_use use = { .is_quantized = job->options->int8_residual };
+    for (int i = 0; i < plan->nop; i++)
+        if (reads_value(&plan->op[i], value))
+            add_use(&use, job, &plan->op[i]);
+    return use;
 }

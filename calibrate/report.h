@@ -17,7 +17,8 @@
 typedef struct ft_point_report {
     char name[FT_NAME];
     uint64_t n_values;    /* number of values */
-    bool is_quantized;    /* the int8 model quantizes it; ft_point_is_quantized() */
+    bool is_quantized;    /* the int8 model quantizes it */
+    bool per_token;       /* with a scale per token; `chosen` is the range of a static scale */
     char matrix[FT_NAME]; /* first int8 matrix that reads the point; "": none */
     ft_amax_result candidate[FT_AMAX_CANDIDATES];
     ft_amax_result chosen;

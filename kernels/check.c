@@ -43,6 +43,15 @@ static ft_status check_residual(const checker *c, const ft_value *x, const ft_va
     return FT_OK;
 }
 
+/* A vector by which the quantized result is smoothed is as long as its rows. */
+static ft_status check_smoothing(const checker *c, const ft_value *x)
+{
+    const ft_weight *smoothing = get_weight(c, FT_WEIGHT_SMOOTHING);
+    if (smoothing != NULL && (c->op->quantized < 0 || !is_vector(smoothing, (size_t) x->cols)))
+        return fail_check(c, "the smoothing must be a float vector as long as the quantized rows");
+    return FT_OK;
+}
+
 ft_status ft_check_norm(const checker *c)
 {
     const ft_value *x = get_value(c, c->op->in[0]), *residual = get_value(c, c->op->in[1]);
@@ -58,6 +67,7 @@ ft_status ft_check_norm(const checker *c)
     if (sum != NULL && (residual == NULL || !is_float_value(sum) || !same_shape(x, sum)))
         return fail_check(c,
                           "the stored sum has the wrong shape or dtype, or there is no residual");
+    FT_TRY(check_smoothing(c, x));
     return ft_check_results(c, x->rows, (size_t) x->cols);
 }
 
@@ -138,7 +148,8 @@ ft_status ft_check_l2_normalize(const checker *c)
 
 ft_status ft_check_quantize(const checker *c)
 {
-    return check_elementwise(c);
+    FT_TRY(check_elementwise(c));
+    return check_smoothing(c, get_value(c, c->op->in[0]));
 }
 
 ft_status ft_check_add(const checker *c)

@@ -39,16 +39,25 @@ typedef enum ft_reads_kind {
     FT_READS_RESIDUAL,  /* the second, of an int8 residual stream */
 } ft_reads_kind;
 
-/* Which results an operation can write: floats, quantized values, both at once; row scales. */
-enum { FT_CAN_FLOATS = 1, FT_CAN_QUANTIZE = 2, FT_CAN_BOTH = 4, FT_CAN_DYNAMIC = 8 };
+/*
+ * Which results an operation can write: floats, quantized values, both at once; with row scales;
+ * smoothed before they are quantized.
+ */
+enum {
+    FT_CAN_FLOATS = 1,
+    FT_CAN_QUANTIZE = 2,
+    FT_CAN_BOTH = 4,
+    FT_CAN_DYNAMIC = 8,
+    FT_CAN_SMOOTH = 16,
+};
 
 typedef enum ft_writes_kind {
     FT_WRITES_OTHER = 0, /* none, or as the rule of the operation checks */
     FT_WRITES_FLOATS = FT_CAN_FLOATS,
-    FT_WRITES_QUANTIZED = FT_CAN_QUANTIZE | FT_CAN_DYNAMIC,
+    FT_WRITES_QUANTIZED = FT_CAN_QUANTIZE | FT_CAN_DYNAMIC | FT_CAN_SMOOTH,
     FT_WRITES_EITHER = FT_CAN_FLOATS | FT_CAN_QUANTIZE, /* GEMMs of floats: floats only */
     FT_WRITES_EITHER_DYNAMIC = FT_WRITES_EITHER | FT_CAN_DYNAMIC,
-    FT_WRITES_BOTH = FT_WRITES_EITHER_DYNAMIC | FT_CAN_BOTH,
+    FT_WRITES_BOTH = FT_WRITES_EITHER_DYNAMIC | FT_CAN_BOTH | FT_CAN_SMOOTH,
 } ft_writes_kind;
 
 /* Precision of float operands and results in plans with quantized values. */
@@ -278,6 +287,14 @@ enum {
     FT_STATE_BEAMS = 2, /* I32 [slots, FT_BEAM_WORDS]: ft_beam of kernels/beam_search.h */
     FT_STATE_FINISHED,  /* I32 [positions, 1]: new tokens of finished hypotheses */
 };
+
+/*
+ * Index of op->weight[] of operations that can smooth (SmoothQuant, arXiv 2211.10438): an F32
+ * vector by whose elements the columns are multiplied before they are quantized.  It holds the
+ * reciprocals of the smoothing factors, by which the columns of the following weights were
+ * multiplied.
+ */
+enum { FT_WEIGHT_SMOOTHING = 2 };
 
 /* One operation of a plan.  Operands are indices into the plan's values and weights; -1: none. */
 typedef struct ft_op {

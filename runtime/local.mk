@@ -95,6 +95,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/model/devices.c runtime/model/devices.h \
 	runtime/error.c runtime/error.h \
 	runtime/model/quantize_weight.c runtime/model/quantize_weight.h \
+	runtime/model/smoothing.c runtime/model/smoothing.h \
 	runtime/families/bert.c runtime/families/bert.h \
 	runtime/families/distilbert.c \
 	runtime/families/embedding.c runtime/families/embedding.h \

@@ -111,6 +111,7 @@ c_tests = \
 	tests/text/decode.t \
 	tests/calibrate/evaluate.t \
 	tests/model/quantize_weight.t \
+	tests/model/smoothing.t \
 	tests/graph/family.t \
 	tests/graph/family_llama.t \
 	tests/graph/family_translator.t \
@@ -230,7 +231,7 @@ tests_calibrate_method_t_SOURCES = tests/calibrate/method-t.c tests/lib/amax_inp
 tests_ops_ops_t_SOURCES = tests/ops/ops-t.c tests/kernels/beam_search.c tests/kernels/beam_search.h tests/ops/ops-attend_kv.c \
 	tests/ops/ops-attention.c tests/ops/ops-beam.c tests/ops/ops-groupwise.c tests/ops/ops-kv_cache.c tests/ops/ops-kv_cache.h \
 	tests/ops/ops-conv.c tests/ops/ops-decoder.c tests/ops/ops-f16.c tests/ops/ops-images.c tests/ops/ops-linear.c \
-	tests/ops/ops-elementwise.c tests/ops/ops-rows.c tests/ops/ops-store_kv.c tests/ops/ops-sums.c tests/ops/ops.h
+	tests/ops/ops-elementwise.c tests/ops/ops-rows.c tests/ops/ops-smoothing.c tests/ops/ops-store_kv.c tests/ops/ops-sums.c tests/ops/ops.h
 tests_datasets_examples_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
 tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c runtime/tools/bench/time.c
 

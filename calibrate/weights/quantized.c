@@ -89,18 +89,10 @@ static ft_status check_groups(const ft_quantized_weight *q, const ft_model *mode
 static ft_status check_schemes(const ft_quantized_weight *q, size_t count, const ft_model *model,
                                ft_error *err)
 {
-    bool is_static = ft_quantized_weights_any(q, count, FT_SCHEME_W8A8);
-    bool is_dynamic = ft_quantized_weights_any(q, count, FT_SCHEME_W8A8_DYNAMIC);
-    if (is_static && is_dynamic)
-        return ft_fail(err, FT_EARG, "%s: w8a8 and w8a8-dynamic cannot be mixed in one model",
-                       model->path);
-    if (is_dynamic && !model->has_cache)
-        return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: w8a8-dynamic is for decoders; family %s is not one", model->path,
-                       model->family->name);
-    if (!is_static && !is_dynamic && !ft_quantized_weights_any_groupwise(q, count))
-        return ft_fail(err, FT_EARG, "%s: the recipe quantizes no matrix", model->path);
-    return FT_OK;
+    for (size_t i = 0; i < count; i++)
+        if (q[i].scheme != FT_SCHEME_FLOAT)
+            return FT_OK;
+    return ft_fail(err, FT_EARG, "%s: the recipe quantizes no matrix", model->path);
 }
 
 ft_status ft_quantized_weights_new(ft_quantized_weight **out, size_t *count, const ft_model *model,

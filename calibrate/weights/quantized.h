@@ -29,9 +29,9 @@ typedef struct ft_quantized_weight {
  * weights. *out is an array of *count, to be freed with ft_quantized_weights_free(), also after a
  * failure.
  *
- * Errors: FT_EARG if a rule matches no matrix, if static and dynamic int8 are mixed, if the group
- * size does not divide the columns of a matrix (unless the recipe allows a shorter last group), or
- * if nothing would be quantized; FT_EUNSUPPORTED if the model does not support what is requested.
+ * Errors: FT_EARG if a rule matches no matrix, if the group size does not divide the columns of a
+ * matrix (unless the recipe allows a shorter last group), or if nothing would be quantized;
+ * FT_EUNSUPPORTED if the model does not support what is requested.
  */
 FT_MUST_USE ft_status ft_quantized_weights_new(ft_quantized_weight **out, size_t *count,
                                                const ft_model *model, const ft_recipe *recipe,

@@ -128,6 +128,11 @@ ft_status ft_amax_table_add(ft_amax_table *table, const ft_amax_entry *entry, ft
     return FT_OK;
 }
 
+bool ft_amax_entry_is_per_token(const ft_amax_entry *entry)
+{
+    return strcmp(entry->method, FT_AMAX_PER_TOKEN) == 0;
+}
+
 /* ---- amax.tsv ----------------------------------------------------------------------------- */
 
 /*

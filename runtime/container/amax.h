@@ -16,6 +16,15 @@ enum {
     FT_AMAX_MAX_COUNT = 65536 /* calibration points of one model */
 };
 
+/* How the recipe of an int8 artifact says that activations are quantized; "activations". */
+#define FT_INT8_PER_TENSOR "int8 per tensor"
+#define FT_INT8_PER_TOKEN "int8 per token"                     /* all; there is no amax.tsv */
+#define FT_INT8_PER_TENSOR_OR_TOKEN "int8 per tensor or token" /* as amax.tsv says */
+
+/* The method of a point that every forward pass quantizes with a scale per token: amax is what
+ * calibration saw, and no scale is made of it. */
+#define FT_AMAX_PER_TOKEN "per-token"
+
 typedef struct ft_amax_entry {
     char *name;                       /* of the calibration point: "layer.3.ffn.gelu" */
     float amax;                       /* int8 -127..127 represents -amax..amax */
@@ -41,6 +50,9 @@ void ft_amax_table_free(ft_amax_table *list); /* accepts NULL */
  * is NaN.
  */
 ft_status ft_amax_table_add(ft_amax_table *list, const ft_amax_entry *entry, ft_error *err);
+
+/* Whether the method of an entry is FT_AMAX_PER_TOKEN. */
+bool ft_amax_entry_is_per_token(const ft_amax_entry *entry);
 
 /* NULL when there is no entry of that name. */
 const ft_amax_entry *ft_amax_table_find(const ft_amax_table *list, const char *name);

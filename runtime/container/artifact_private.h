@@ -6,6 +6,7 @@
 #ifndef FT_RUNTIME_CONTAINER_ARTIFACT_PRIVATE_H
 #define FT_RUNTIME_CONTAINER_ARTIFACT_PRIVATE_H
 
+#include "runtime/container/amax.h"
 #include "runtime/container/artifact.h"
 #include "runtime/container/manifest.h"
 #include "runtime/container/zip_directory.h"
@@ -30,7 +31,7 @@ static inline bool ft_artifact_has_static_ranges(const ft_artifact_header *heade
 {
     const char *activations = json_string_value(json_object_get(header->recipe, "activations"));
     return header->state == FT_ARTIFACT_INT8 &&
-           (activations == NULL || strcmp(activations, "int8 per token") != 0);
+           (activations == NULL || strcmp(activations, FT_INT8_PER_TOKEN) != 0);
 }
 
 /* Open an artifact from a file descriptor, which the caller keeps. */

@@ -86,7 +86,7 @@ void ft_lower_assign_dtypes(ft_plan *plan, const ft_plan *fused, ft_dtype float_
     }
     for (int i = 0; i < plan->nvalue; i++) {
         ft_value *value = &plan->value[i];
-        if (value->dtype == FT_F32 && value->scale <= 0.0f && value->rows == FT_TOKENS &&
+        if (value->dtype == FT_F32 && !ft_value_is_quantized(value) && value->rows == FT_TOKENS &&
             ft_plan_stores(fused, i) && !must_stay_f32(fused, i))
             value->dtype = float_dtype;
     }

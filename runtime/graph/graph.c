@@ -70,7 +70,7 @@ int ft_graph_result(ft_graph *graph, const char *name, const char *suffix, ft_ro
 {
     ft_value value = { .rows = rows, .cols = cols, .dtype = FT_F32 };
     if (!scoped_name(graph, name, suffix, value.name) ||
-        strlen(value.name) + sizeof ".float" > sizeof value.name) /* lowering appends a suffix */
+        strlen(value.name) + sizeof ".smooth" > sizeof value.name) /* lowering appends a suffix */
         return ft_graph_fail(graph, FT_ELIMIT, name, "the name is too long");
     int index = ft_plan_add_value(&graph->plan, &value);
     return index >= 0 ? index

@@ -171,7 +171,7 @@ static ft_status lower(ft_plan *out, const ft_plan *graph, const ft_lower_option
 ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lower_options *options,
                    ft_error *err)
 {
-    assert(options->scale != NULL || options->dynamic || !is_quantized_mode(options->mode));
+    assert(options->scale != NULL || !is_quantized_mode(options->mode));
     assert(options->float_dtype == FT_F32 || options->mode == FT_MODE_FLOAT ||
            (options->float_dtype == FT_F16 && is_quantized_mode(options->mode)));
     ft_status status = lower(out, graph, options, err);

@@ -15,20 +15,29 @@ typedef enum ft_mode {
     FT_MODE_INT8,          /* compute on int8 values */
 } ft_mode;
 
+/* The weight POINT.smooth smooths a calibration point: FT_WEIGHT_SMOOTHING of kernels/op.h. */
+#define FT_SMOOTHING_SUFFIX ".smooth"
+
 typedef struct ft_lower_options {
     ft_mode mode;
     bool fuse;
     bool int8_residual;   /* quantize residual streams too (FasterTransformer's int8_mode 2) */
-    bool dynamic;         /* each forward pass computes a scale per row; `scale` is unused */
     bool f16_kv_cache;    /* an F16 KV cache instead of F32 */
     bool int8_kv_cache;   /* an int8 KV cache with one scale per token and head */
-    const float *scale;   /* [graph->nvalue]: scale of each point; FAKE and INT8 only */
+    /*
+     * [graph->nvalue], FAKE and INT8 only: the static scale of each point; 0: every forward pass
+     * computes a scale per row (dynamic).
+     */
+    const float *scale;
     ft_dtype float_dtype; /* FLOAT: all values; FAKE and INT8: see below; OBSERVE: F32 */
 } ft_lower_options;
 
 /*
  * Lower `graph`.  In FAKE and INT8 mode the linears whose weights have scales read quantized
  * values.  Both modes quantize to the same values; only the GEMM differs, float or integer.
+ *
+ * Bidirectional attention reads quantized queries, keys and values if all three have static
+ * scales, else floats.
  *
  * Values that are not quantized, mainly the residual stream, cost more time to move than to
  * compute.  Those with one row per token have the dtype `float_dtype`, F16 or F32, with two

@@ -9,6 +9,7 @@
 
 #include "runtime/graph/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Approximate GELU --------------------------------------------------------------------- */
@@ -25,6 +26,28 @@ void ft_lower_approx_gelu(ft_plan *plan)
 
 /* ---- Quantize ----------------------------------------------------------------------------- */
 
+/* The static scale of a value of the graph, or of the quantized value split from it; 0: none. */
+static float static_scale(const ft_plan *plan, int value, const ft_lower_options *options)
+{
+    const ft_value *v = &plan->value[value];
+    return ft_value_is_quantized(v) ? v->scale : options->scale[value];
+}
+
+/*
+ * Attention sums over rows, so its quantized operands must not have a scale per row. An int8
+ * residual stream has static scales only.
+ */
+static bool has_static_operands(const ft_plan *plan, const ft_op *op,
+                                const ft_lower_options *options)
+{
+    if (options->int8_residual)
+        return true;
+    for (int i = 0; i < FT_MAX_IN; i++)
+        if (op->in[i] >= 0 && static_scale(plan, op->in[i], options) <= 0.0f)
+            return false;
+    return true;
+}
+
 /* Whether `op` reads its operand `slot` as quantized values if they exist. */
 static bool reads_quantized(const ft_plan *plan, const ft_op *op, int slot,
                             const ft_lower_options *options)
@@ -33,7 +56,7 @@ static bool reads_quantized(const ft_plan *plan, const ft_op *op, int slot,
     case FT_READS_AS_WEIGHT:
         return slot == 0 && plan->weight[op->weight[0]].scale != NULL;
     case FT_READS_STATIC:
-        return !options->dynamic; /* it sums over rows, which would have different scales */
+        return has_static_operands(plan, op, options);
     case FT_READS_RESIDUAL:
         return slot == 1 && options->int8_residual;
     case FT_READS_QUANTIZED:
@@ -78,11 +101,19 @@ static int split_point(ft_plan *plan, int value, const ft_lower_options *options
 {
     ft_value quantized = plan->value[value];
     quantized.dtype = options->mode == FT_MODE_INT8 ? FT_I8 : FT_F32;
-    quantized.dynamic = options->dynamic;
-    quantized.scale = options->dynamic ? 0.0f : options->scale[value];
+    quantized.scale = options->scale[value];
+    quantized.dynamic = quantized.scale <= 0.0f;
     ft_value_append_suffix(&plan->value[value], ".float");
     plan->value[value].point = false;
     return ft_plan_add_value(plan, &quantized);
+}
+
+/* The weight that smooths a point, or -1. */
+static int16_t smoothing_of(const ft_plan *plan, const ft_value *point)
+{
+    char name[FT_NAME];
+    int length = snprintf(name, sizeof name, "%s" FT_SMOOTHING_SUFFIX, point->name);
+    return length < FT_NAME ? (int16_t) ft_plan_find_weight(plan, name) : -1;
 }
 
 /* In an int8 residual stream, consumers that need floats read the dequantized value. */
@@ -116,6 +147,7 @@ static bool quantize_point(ft_plan *plan, int value, const ft_lower_options *opt
     ft_op op = ft_op_init(FT_OP_QUANTIZE);
     op.in[0] = (int16_t) value;
     op.quantized = (int16_t) quantized;
+    op.weight[FT_WEIGHT_SMOOTHING] = smoothing_of(plan, &plan->value[quantized]);
     return ft_lower_insert(plan, at, &op) &&
            (!options->int8_residual || dequantize_for_float_readers(plan, value, quantized, at));
 }
@@ -134,15 +166,19 @@ bool ft_lower_quantize(ft_plan *plan, const ft_lower_options *options)
 /* ---- Fold quantize ------------------------------------------------------------------------ */
 
 /*
- * Whether an operation can write quantized values instead of floats, or, `with_float`, both.  Only
- * an operation that processes complete rows can write values with dynamic scales.
+ * Whether an operation can do the work of a QUANTIZE that reads its result; `with_float`: and write
+ * the result too.  Only an operation that processes complete rows can write values with dynamic
+ * scales.
  */
-static bool can_write_quantized(const ft_plan *plan, const ft_op *op, bool with_float, bool dynamic)
+static bool can_quantize(const ft_plan *plan, const ft_op *op, const ft_op *quantize,
+                         bool with_float)
 {
     const ft_op_info *info = ft_op_info_of(op->kind);
     bool multiplies = info->storage == FT_STORAGE_ONE;
-    return (info->writes & FT_CAN_QUANTIZE) && (!with_float || (info->writes & FT_CAN_BOTH)) &&
-           (!dynamic || (info->writes & FT_CAN_DYNAMIC)) &&
+    unsigned needed = FT_CAN_QUANTIZE | (with_float ? FT_CAN_BOTH : 0) |
+                      (plan->value[quantize->quantized].dynamic ? FT_CAN_DYNAMIC : 0) |
+                      (quantize->weight[FT_WEIGHT_SMOOTHING] >= 0 ? FT_CAN_SMOOTH : 0);
+    return (info->writes & needed) == needed &&
            (!multiplies || ft_value_is_quantized(&plan->value[op->in[0]]));
 }
 
@@ -154,12 +190,13 @@ static bool fold_quantize(ft_plan *plan, int index)
         return false;
     int producer_index = ft_plan_producer(plan, quantize_op->in[0]);
     bool only_reader = ft_plan_uses(plan, quantize_op->in[0]) == 1;
-    bool dynamic = plan->value[quantize_op->quantized].dynamic;
     if (producer_index < 0 || plan->op[producer_index].out != quantize_op->in[0] ||
-        !can_write_quantized(plan, &plan->op[producer_index], !only_reader, dynamic))
+        !can_quantize(plan, &plan->op[producer_index], quantize_op, !only_reader))
         return false;
     ft_op *producer = &plan->op[producer_index];
     producer->quantized = quantize_op->quantized;
+    if (quantize_op->weight[FT_WEIGHT_SMOOTHING] >= 0)
+        producer->weight[FT_WEIGHT_SMOOTHING] = quantize_op->weight[FT_WEIGHT_SMOOTHING];
     if (only_reader)
         producer->out = -1;
     return true;

@@ -328,7 +328,7 @@ static void write_fused(const ft_op *op, FILE *file)
     if (op->kind == FT_OP_POOL)
         fprintf(file, "  %s", ft_pooling_name(op->attr.pooling));
     if (op->quantized >= 0 && (ft_op_info_of(op->kind)->writes & FT_CAN_FLOATS))
-        fprintf(file, "  + quantize");
+        fprintf(file, "  + %squantize", op->weight[FT_WEIGHT_SMOOTHING] >= 0 ? "smooth, " : "");
 }
 
 /* "group  0..3 = residual + norm + linear x 3, weights contiguous" */

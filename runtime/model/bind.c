@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/model/quantize_weight.h"
+#include "runtime/model/smoothing.h"
 #include "runtime/mem.h"
 #include "runtime/graph/rope.h"
 #include "runtime/graph/sinusoids.h"
@@ -127,10 +128,19 @@ static bool is_quantizable(const ft_model *model, const ft_weight *weight)
 static ft_status quantize_weight(ft_model *model, int index, ft_error *err)
 {
     ft_weight *weight = &model->weight[index];
+    const float *factor = ft_smoothing_of_weight(model, index);
     if (model->quant.mode == FT_MODE_FAKE_QUANTIZE)
-        return ft_fake_quantize_weight(weight, &model->quantized[index], err);
+        return ft_fake_quantize_weight(weight, factor, &model->quantized[index], err);
     if (model->quant.mode == FT_MODE_INT8 && weight->dtype != FT_I8)
-        return ft_int8_quantize_weight(weight, &model->quantized[index], err);
+        return ft_int8_quantize_weight(weight, factor, &model->quantized[index], err);
+    return FT_OK;
+}
+
+ft_status ft_model_quantize(ft_model *model, ft_error *err)
+{
+    for (int i = 0; i < model->nweight; i++)
+        if (model->quantizable[i])
+            FT_TRY(quantize_weight(model, i, err));
     return FT_OK;
 }
 
@@ -144,7 +154,7 @@ static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *s
         FT_TRY(read_weight(model, index, spec, err));
     model->quantizable[index] =
         spec->role == FT_ROLE_LINEAR && is_quantizable(model, &model->weight[index]);
-    return model->quantizable[index] ? quantize_weight(model, index, err) : FT_OK;
+    return FT_OK;
 }
 
 static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name)
@@ -160,7 +170,8 @@ static ft_status fail_unknown_tensor(const ft_model *model, const ft_weight_spec
                                      size_t count, ft_error *err)
 {
     size_t i = 0;
-    while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name))
+    while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name) ||
+           strcmp(ft_artifact_at(model->artifact, i)->role, FT_SMOOTHING_ROLE) == 0)
         i++;
     return ft_fail(err, FT_EFORMAT, "%s: %s: is not a weight of the model", model->path,
                    ft_artifact_at(model->artifact, i)->name);
@@ -200,9 +211,10 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
     for (size_t i = 0; i < count; i++)
         if (is_quantized_head(model, spec[i].name))
             spec[i].role = FT_ROLE_LINEAR;
-    model->weight = ft_calloc(count + 1, sizeof *model->weight);
-    model->quantizable = ft_calloc(count + 1, sizeof *model->quantizable);
-    model->quantized = ft_calloc(count + 1, sizeof *model->quantized);
+    size_t smoothed = ft_smoothing_count(model), total = count + smoothed + 1;
+    model->weight = ft_calloc(total, sizeof *model->weight);
+    model->quantizable = ft_calloc(total, sizeof *model->quantizable);
+    model->quantized = ft_calloc(total, sizeof *model->quantized);
     ft_status status = FT_OK;
     if (model->weight == NULL || model->quantizable == NULL || model->quantized == NULL)
         status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
@@ -214,8 +226,11 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
     for (size_t i = 0; i < count && status == FT_OK; i++)
         status = bind_weight(model, (int) i, &spec[i], parts, err);
     if (status == FT_OK && parts == NULL &&
-        ft_artifact_count(model->artifact) + model->shares_embedding != count)
+        ft_artifact_count(model->artifact) + model->shares_embedding !=
+            count + smoothed - model->quant.n_smoothing)
         status = fail_unknown_tensor(model, spec, count, err);
+    if (status == FT_OK)
+        status = ft_smoothing_bind(model, err);
     if (status == FT_OK)
         status = make_position_table(model, err);
     free(spec);

@@ -15,4 +15,10 @@
  */
 FT_MUST_USE ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *err);
 
+/*
+ * Quantize the float linears of a model that is opened as quantized, once its graph exists.
+ * FT_ENOMEM.
+ */
+FT_MUST_USE ft_status ft_model_quantize(ft_model *model, ft_error *err);
+
 #endif

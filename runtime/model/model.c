@@ -10,6 +10,7 @@
 #include "runtime/model/model.h"
 
 #include "runtime/model/bind.h"
+#include "runtime/model/smoothing.h"
 #include "runtime/model/validate.h"
 #include "runtime/model/devices.h"
 #include "runtime/base/read_options.h"
@@ -43,10 +44,10 @@ static ft_status build_graph(ft_model *model, ft_error *err)
 
 static bool fits_f16(const ft_amax_table *amax)
 {
-    for (size_t i = 0; i < amax->count; i++)
+    for (size_t i = 0; amax != NULL && i < amax->count; i++)
         if (!(amax->entry[i].amax <= MAX_AMAX_FOR_F16))
             return false;
-    return true;
+    return amax != NULL;
 }
 
 /* The dtype of the float matrices: of the linears, or of the embeddings if linears are quantized.
@@ -110,7 +111,6 @@ static ft_status make_plan(ft_model *model, ft_error *err)
                           &(ft_lower_options){ .mode = model->quant.mode,
                                                .fuse = model->fuse,
                                                .int8_residual = model->quant.int8_residual,
-                                               .dynamic = model->quant.dynamic,
                                                .int8_kv_cache = model->int8_kv_cache,
                                                .f16_kv_cache = model->f16_kv_cache,
                                                .scale = scale,
@@ -188,6 +188,8 @@ static ft_status make_device_plan(ft_model *model, const ft_model_options *optio
 {
     FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
     FT_TRY(build_graph(model, err));
+    FT_TRY(ft_smoothing_check(model, err));
+    FT_TRY(ft_model_quantize(model, err));
     FT_TRY(make_plan(model, err));
     return model->backend->upload(model->device, &model->plan, model->weight, model->nweight, err);
 }

@@ -20,11 +20,27 @@
 /* The matrix that makes logits. */
 #define FT_HEAD_WEIGHT "head.weight"
 
+/* Role of the vectors that smooth calibration points: runtime/model/smoothing.h. */
+#define FT_SMOOTHING_ROLE "smoothing"
+
+/* The smallest factor or reciprocal; the largest is its inverse. */
+#define FT_SMOOTHING_MIN 1e-6f
+
+/* Smoothing factors of a calibration point, by which the columns of its readers are multiplied. */
+typedef struct ft_smoothing {
+    const char *point;
+    size_t cols;
+    const float *factor; /* [cols] */
+} ft_smoothing;
+
+/* The vector that an artifact stores: out[i] = 1 / factor[i]. */
+void ft_smoothing_reciprocals(float *out, const float *factor, size_t count);
+
 /* How to quantize a model when it is opened; ft_model_open() derives this from the artifact. */
 typedef struct ft_quant_config {
     ft_mode mode;
     bool int8_residual;
-    bool dynamic;              /* dynamic activation scales, one per row; there is no amax */
+    bool dynamic;              /* there is no amax: all activations have a scale per row */
     bool quantized_head;       /* the LM head is quantized like the other linears */
     const ft_amax_table *amax; /* of every calibration point; for FAKE on a float artifact, and
                                   ft_model_from_weights() */
@@ -32,6 +48,9 @@ typedef struct ft_quant_config {
     /* Selects the float linears to quantize, called while the model is opened.  NULL: all. */
     bool (*is_int8)(const void *user, const char *weight);
     const void *user;
+
+    const ft_smoothing *smoothing; /* of float artifacts and weights in memory */
+    size_t n_smoothing;
 } ft_quant_config;
 
 struct ft_model {

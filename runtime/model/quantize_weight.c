@@ -32,6 +32,13 @@ static float element(const ft_weight *weight, size_t row, size_t col)
     }
 }
 
+/* A row as float, multiplied by a factor per column. */
+static void load_row(float *out, const ft_weight *weight, size_t row, const float *factor)
+{
+    for (size_t col = 0; col < weight->cols; col++)
+        out[col] = element(weight, row, col) * (factor != NULL ? factor[col] : 1.0f);
+}
+
 /*
  * Quantize one row in place and return its scale.  The scale is 1 for a row of zeros, or if it
  * would be subnormal, so that its inverse is finite.
@@ -48,7 +55,8 @@ static float quantize_row(float *row, size_t n)
     return scale;
 }
 
-ft_status ft_fake_quantize_weight(ft_weight *weight, void **memory, ft_error *err)
+ft_status ft_fake_quantize_weight(ft_weight *weight, const float *factor, void **memory,
+                                  ft_error *err)
 {
     size_t count = weight->rows * weight->cols;
     float *quantized = ft_calloc_aligned((count + weight->rows) * sizeof *quantized);
@@ -58,8 +66,7 @@ ft_status ft_fake_quantize_weight(ft_weight *weight, void **memory, ft_error *er
     float *scales = quantized + count;
     for (size_t row = 0; row < weight->rows; row++) {
         float *out = quantized + row * weight->cols;
-        for (size_t col = 0; col < weight->cols; col++)
-            out[col] = element(weight, row, col);
+        load_row(out, weight, row, factor);
         scales[row] = weight->dtype == FT_I8 ? weight->scale[row] : quantize_row(out, weight->cols);
     }
     weight->data = quantized;
@@ -70,7 +77,8 @@ ft_status ft_fake_quantize_weight(ft_weight *weight, void **memory, ft_error *er
     return FT_OK;
 }
 
-ft_status ft_int8_quantize_weight(ft_weight *weight, void **memory, ft_error *err)
+ft_status ft_int8_quantize_weight(ft_weight *weight, const float *factor, void **memory,
+                                  ft_error *err)
 {
     size_t padded_rows = ft_layout_rows(FT_COL4_4R2_8C, weight->rows);
     size_t bytes = padded_rows * ft_layout_cols(FT_COL4_4R2_8C, weight->cols);
@@ -83,8 +91,7 @@ ft_status ft_int8_quantize_weight(ft_weight *weight, void **memory, ft_error *er
     }
     float *scales = (float *) (void *) (quantized + bytes);
     for (size_t row = 0; row < weight->rows; row++) {
-        for (size_t col = 0; col < weight->cols; col++)
-            row_values[col] = element(weight, row, col);
+        load_row(row_values, weight, row, factor);
         scales[row] = quantize_row(row_values, weight->cols);
         for (size_t col = 0; col < weight->cols; col++)
             quantized[ft_offset_col4(row, col, padded_rows)] = (int8_t) row_values[col];

@@ -13,6 +13,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model/pixels.h"
+#include "runtime/model/smoothing.h"
 #include "runtime/graph/plan.h"
 #include "runtime/tensor.h"
 
@@ -317,6 +318,17 @@ static float stored_value(ft_dtype dtype, const void *data, size_t i)
     return as_f32;
 }
 
+/* The vector by which a quantized value was multiplied, in host memory; NULL: none. */
+static const float *smoothing_of(const ft_session *session, int value)
+{
+    int producer = ft_plan_producer(&session->plan, value);
+    const ft_op *op = producer >= 0 ? &session->plan.op[producer] : NULL;
+    if (op == NULL || op->quantized != value ||
+        !(ft_op_info_of(op->kind)->writes & FT_CAN_SMOOTH) || op->weight[FT_WEIGHT_SMOOTHING] < 0)
+        return NULL;
+    return ft_smoothing_host_data(session->model, op->weight[FT_WEIGHT_SMOOTHING]);
+}
+
 /* Stored elements may be smaller than F32, so convert in place from the last to the first. */
 ft_status ft_session_read_f32(const ft_session *session, int value, float *out, size_t rows,
                               ft_error *err)
@@ -327,9 +339,12 @@ ft_status ft_session_read_f32(const ft_session *session, int value, float *out, 
     if (v->dynamic && scales == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu scales", v->name, rows);
     ft_status status = session->model->backend->read(session->exec, value, out, scales, rows, err);
+    const float *smoothing = smoothing_of(session, value);
     for (size_t i = status == FT_OK ? rows * cols : 0; i-- > 0;) {
         float scale = v->dynamic ? scales[i / cols] : v->scale > 0.0f ? v->scale : 1.0f;
         out[i] = scale * stored_value(v->dtype, out, i);
+        if (smoothing != NULL)
+            out[i] /= smoothing[i % cols];
     }
     free(scales);
     return status;

@@ -71,6 +71,25 @@ static ft_status read_head(const ft_model *model, ft_quant_config *quant, ft_err
     return FT_OK;
 }
 
+/* Without the key, activations are int8 per tensor. */
+static ft_status read_activations(const ft_model *model, ft_quant_config *quant, ft_error *err)
+{
+    const json_t *json = json_object_get(recipe_of(model), "activations");
+    const char *found = json == NULL ? FT_INT8_PER_TENSOR : json_string_value(json);
+    bool per_tensor = found != NULL && strcmp(found, FT_INT8_PER_TENSOR) == 0;
+    bool mixed = found != NULL && strcmp(found, FT_INT8_PER_TENSOR_OR_TOKEN) == 0;
+    quant->dynamic = found != NULL && strcmp(found, FT_INT8_PER_TOKEN) == 0;
+    if (!per_tensor && !mixed && !quant->dynamic)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: recipe: activations is none of " FT_INT8_PER_TENSOR
+                       ", " FT_INT8_PER_TOKEN " and " FT_INT8_PER_TENSOR_OR_TOKEN,
+                       model->path);
+    if (!per_tensor && quant->int8_residual)
+        return ft_fail(err, FT_EFORMAT, "%s: recipe: int8 residuals need calibrated ranges",
+                       model->path);
+    return FT_OK;
+}
+
 ft_status ft_validate_recipe(const ft_model *model, ft_quant_config *quant, ft_error *err)
 {
     const ft_artifact_header *head = ft_artifact_get_header(model->artifact);
@@ -80,14 +99,8 @@ ft_status ft_validate_recipe(const ft_model *model, ft_quant_config *quant, ft_e
     if (head->state == FT_ARTIFACT_GROUPWISE)
         return FT_OK;
     FT_TRY(read_choice(model, "residual", "float", "int8", &quant->int8_residual, err));
-    if (json_object_get(head->recipe, "activations") != NULL)
-        FT_TRY(read_choice(model, "activations", "int8 per tensor", "int8 per token",
-                           &quant->dynamic, err));
     quant->amax = ft_artifact_amax(model->artifact);
-    if (quant->dynamic && quant->int8_residual)
-        return ft_fail(err, FT_EFORMAT, "%s: recipe: int8 residuals need calibrated ranges",
-                       model->path);
-    return FT_OK;
+    return read_activations(model, quant, err);
 }
 
 /* ---- Head --------------------------------------------------------------------------------- */
@@ -113,6 +126,7 @@ ft_status ft_validate_head(const ft_model *model, ft_error *err)
 
 /* ---- Ranges ------------------------------------------------------------------------------- */
 
+/* Points that are quantized per token keep the scale 0. */
 static ft_status find_scales(const ft_model *model, float *scale, size_t *points, ft_error *err)
 {
     *points = 0;
@@ -124,7 +138,8 @@ static ft_status find_scales(const ft_model *model, float *scale, size_t *points
         if (entry == NULL)
             return ft_fail(err, FT_EFORMAT, "%s: %s: no amax for this calibration point",
                            model->path, value->name);
-        scale[i] = ft_scale_from_amax(entry->amax);
+        if (!ft_amax_entry_is_per_token(entry))
+            scale[i] = ft_scale_from_amax(entry->amax);
         (*points)++;
     }
     return FT_OK;
@@ -149,11 +164,6 @@ ft_status ft_validate_scales(const ft_model *model, float *scale, ft_error *err)
     const ft_quant_config *quant = &model->quant;
     bool quantized = quant->mode == FT_MODE_FAKE_QUANTIZE || quant->mode == FT_MODE_INT8;
     size_t points;
-    if (quantized && quant->dynamic && !model->has_cache)
-        return ft_fail(err, FT_EFORMAT,
-                       "%s: recipe: activations are int8 per token, which family %s does not "
-                       "support: it needs calibrated ranges (" FT_AMAX_ENTRY ")",
-                       model->path, model->family->name);
     if (quantized && !quant->dynamic && quant->amax == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: no calibrated ranges (" FT_AMAX_ENTRY ")",
                        model->path);

@@ -4,11 +4,12 @@
  * The readers check each part on its own: manifest, configuration, scales, ranges.  All checks of
  * combinations are here; after them the plan has everything that its kernels need.
  *
- *     state    activations       residual        amax.tsv                 family
- *     float    -                 -               none                     any
- *     blocks   -                 -               none                     any
- *     int8     int8 per tensor   float or int8   one amax per point       any
- *     int8     int8 per token    float           none                     with a KV cache
+ *     state    activations                residual        amax.tsv
+ *     float    -                          -               none
+ *     blocks   -                          -               none
+ *     int8     int8 per tensor            float or int8   one amax per point
+ *     int8     int8 per tensor or token   float           one amax per point
+ *     int8     int8 per token             float           none
  *
  * Only decoders may have a quantized LM head; head.weight is then stored in the recipe's format.
  *
@@ -30,9 +31,8 @@ FT_MUST_USE ft_status ft_validate_recipe(const ft_model *model, ft_quant_config 
 FT_MUST_USE ft_status ft_validate_head(const ft_model *model, ft_error *err);
 
 /*
- * Fill in scale[model->graph.nvalue] for every calibration point, if the model has calibrated
- * ranges. Points and ranges must match one to one.  An int8 plan without ranges needs dynamic
- * scales, which only decoders support.
+ * Fill in scale[model->graph.nvalue] for every calibration point with a static scale, if the model
+ * has calibrated ranges. Points and ranges must match one to one.
  */
 FT_MUST_USE ft_status ft_validate_scales(const ft_model *model, float *scale, ft_error *err);
 

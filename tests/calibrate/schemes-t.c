@@ -229,6 +229,58 @@ static void test_mixed(const calibrated *files)
     ft_report_fini(&all);
 }
 
+/* The artifact computes on int8 values what it computes on the same values held in float. */
+static void is_computed_as_faked(const char *what)
+{
+    size_t n, m;
+    ft_model *int8 = calibrated_open(quantized, NULL);
+    ft_model *faked = calibrated_open(quantized, &(ft_model_options){ .fake = true });
+    float *a = calibrated_result(int8, &encoder_input, "last_hidden_state", &n);
+    float *b = calibrated_result(faked, &encoder_input, "last_hidden_state", &m);
+    ok(n == m && memcmp(a, b, n * sizeof *a) == 0,
+       "%s: int8 and fake-quantized plans of the artifact give the same bytes", what);
+    free(a);
+    free(b);
+    ft_model_close(int8);
+    ft_model_close(faked);
+}
+
+/* w8a8-dynamic: with samples, attention computes on int8 values with static scales. */
+static void test_row_scales(const calibrated *files)
+{
+    static const struct {
+        const char *recipe, *what;
+        bool has_samples;
+        size_t per_token, points;
+    } cases[] = { { "w8a8-dynamic", "w8a8-dynamic without samples", false, 0, 0 },
+                  { "w8a8-dynamic", "w8a8-dynamic with samples", true, 8, 16 },
+                  { "w8a8 ffn=w8a8-dynamic", "w8a8 with dynamic feed-forward layers", true, 4, 16 },
+                  { "w4a16 up=w8a8-dynamic", "w4a16 with a dynamic matrix", false, 0, 0 } };
+    for (size_t i = 0; i < FT_COUNT(cases); i++) {
+        trial t;
+        size_t per_token = 0;
+        begin(&t, files->real, cases[i].recipe);
+        t.job.data = cases[i].has_samples ? files->samples : NULL;
+        t.job.eval = files->samples;
+        ft_report report = run(&t);
+        for (size_t k = 0; k < report.points; k++)
+            per_token += report.point[k].per_token;
+        is_int((long long) per_token, (long long) cases[i].per_token,
+               "%s: the expected points of an encoder have a scale per token", cases[i].what);
+        ok(i == 3 || report.evaluation.sqnr_db > 25.0, "%s: the SQNR is %.1f dB", cases[i].what,
+           report.evaluation.sqnr_db);
+        is_computed_as_faked(cases[i].what);
+        ft_report_fini(&report);
+    }
+    trial t;
+    begin(&t, files->real, "w8a8 up=w8a8-dynamic");
+    t.job.data = files->samples;
+    t.job.int8_residual = true;
+    is_refused(&t, FT_EARG,
+               "an int8 residual stream needs all linears in w8a8, but layer.0.ffn.up.weight is "
+               "w8a8-dynamic");
+}
+
 static void test_dry_run(const calibrated *files)
 {
     trial t;
@@ -287,8 +339,6 @@ static void test_refusals(const calibrated *files)
     is_refused(&t, FT_EARG, "the recipe quantizes no matrix");
     begin(&t, files->real, "w8a8");
     is_refused(&t, FT_EARG, "w8a8 needs samples");
-    begin(&t, files->real, "w4a16 up=w8a8-dynamic");
-    is_refused(&t, FT_EUNSUPPORTED, "w8a8-dynamic is for decoders; family bert is not one");
     begin(&t, files->real, "w4a16");
     t.recipe.quantized_head = true;
     is_refused(&t, FT_EUNSUPPORTED, "a quantized head is for decoders; family bert is not one");
@@ -517,7 +567,7 @@ static void test_decoder(const char *name, bool tied)
     ft_model_close(model);
     ft_model_close(whole);
     begin(&t, real, "w8a8-dynamic attn=w8a8");
-    is_refused(&t, FT_EARG, "w8a8 and w8a8-dynamic cannot be mixed");
+    is_refused(&t, FT_EARG, "w8a8 needs samples");
     char samples[128];
     snprintf(samples, sizeof samples, "%s/samples.safetensors", checkpoint.folder);
     write_sources(samples);
@@ -559,6 +609,7 @@ int main(void)
     snprintf(quantized, sizeof quantized, "%s/codes.ft", t.folder);
     test_costs(&files);
     test_means(&files);
+    test_row_scales(&files);
     test_mixed(&files);
     test_dry_run(&files);
     test_bytes(&files);

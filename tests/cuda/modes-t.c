@@ -110,7 +110,8 @@ static float *test_observe(const ft_config *config)
 
 /* ---- The plans ---------------------------------------------------------------------------- */
 
-static void test_quantized(const ft_config *config, const float *scale, ft_mode mode)
+static void test_quantized(const ft_config *config, const float *scale, const char *scales,
+                           ft_mode mode)
 {
     place cpu, gpu;
     place_open(&cpu, "cpu", config, mode);
@@ -118,7 +119,7 @@ static void test_quantized(const ft_config *config, const float *scale, ft_mode 
     for (int i = 0; i < 8; i++) {
         ft_lower_options how = { .mode = mode,
                                  .fuse = i % 2 == 0,
-                                 .int8_residual = i / 2 % 2,
+                                 .int8_residual = strcmp(scales, "static") == 0 && i / 2 % 2,
                                  .scale = scale,
                                  .float_dtype = i / 4 ? FT_F32 : FT_F16 };
         planrun expected, found;
@@ -126,9 +127,10 @@ static void test_quantized(const ft_config *config, const float *scale, ft_mode 
         start(&expected, &cpu, &how);
         start(&found, &gpu, &how);
         snprintf(sentence, sizeof sentence,
-                 "hidden %d, %s, %s, %s residual, %s: the plan has the CPU's bits", config->hidden,
-                 mode == FT_MODE_INT8 ? "int8" : "fake", how.fuse ? "fused" : "unfused",
-                 how.int8_residual ? "int8" : "float", ft_dtype_name(how.float_dtype));
+                 "hidden %d, %s scales, %s, %s, %s residual, %s: the plan has the CPU's bits",
+                 config->hidden, scales, mode == FT_MODE_INT8 ? "int8" : "fake",
+                 how.fuse ? "fused" : "unfused", how.int8_residual ? "int8" : "float",
+                 ft_dtype_name(how.float_dtype));
         planrun_agree_across(&expected, &found, 20, sentence);
         planrun_again(&found);
         planrun_agree_across(&expected, &found, 20,
@@ -138,6 +140,18 @@ static void test_quantized(const ft_config *config, const float *scale, ft_mode 
     }
     place_close(&cpu);
     place_close(&gpu);
+}
+
+/* The inputs of linears get a scale per row; attention keeps its static scales. */
+static void clear_scales_of_linears(const ft_config *config, float *scale)
+{
+    place cpu;
+    place_open(&cpu, "cpu", config, FT_MODE_FLOAT);
+    const ft_plan *graph = &cpu.model.graph;
+    for (int i = 0; i < graph->nop; i++)
+        if (graph->op[i].kind == FT_OP_LINEAR)
+            scale[graph->op[i].in[0]] = 0.0f;
+    place_close(&cpu);
 }
 
 static void test_float(const ft_config *config)
@@ -170,8 +184,11 @@ int main(void)
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         float *scale = test_observe(&configs[i]);
         test_float(&configs[i]);
-        test_quantized(&configs[i], scale, FT_MODE_INT8);
-        test_quantized(&configs[i], scale, FT_MODE_FAKE_QUANTIZE);
+        test_quantized(&configs[i], scale, "static", FT_MODE_INT8);
+        test_quantized(&configs[i], scale, "static", FT_MODE_FAKE_QUANTIZE);
+        clear_scales_of_linears(&configs[i], scale);
+        test_quantized(&configs[i], scale, "row and static", FT_MODE_INT8);
+        test_quantized(&configs[i], scale, "row and static", FT_MODE_FAKE_QUANTIZE);
         free(scale);
     }
     return done_testing();

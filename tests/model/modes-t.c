@@ -11,6 +11,7 @@
 
 #include "runtime/model/devices.h"
 #include "runtime/graph/plan.h"
+#include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/models/bert.h"
 #include "tests/lib/ops/observed.h"
@@ -19,6 +20,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const ft_backend *backend;
 static ft_device *device;
@@ -66,14 +68,14 @@ static void test_float(const ft_plan *graph, const ft_plan *observing)
     planrun_end(&seen);
 }
 
-/* `dtype` is the dtype of float values in the quantized plans. */
-static void test_quantized(const test_bert *model, const float *scale, bool int8_residual,
-                           ft_dtype dtype, const planrun *real)
+/* `dtype` is the dtype of float values in the quantized plans; `scales` says which scales. */
+static void test_quantized(const test_bert *model, const float *scale, const char *scales,
+                           bool int8_residual, ft_dtype dtype, const planrun *real)
 {
     planrun f[2][2]; /* [int8][fused] */
     char residual[64], sentence[128];
-    snprintf(residual, sizeof residual, "%s residual in %s", int8_residual ? "int8" : "float",
-             ft_dtype_name(dtype));
+    snprintf(residual, sizeof residual, "%s scales, %s residual in %s", scales,
+             int8_residual ? "int8" : "float", ft_dtype_name(dtype));
     for (int int8 = 0; int8 < 2; int8++)
         for (int fused = 0; fused < 2; fused++) {
             ft_mode mode = int8 ? FT_MODE_INT8 : FT_MODE_FAKE_QUANTIZE;
@@ -100,6 +102,37 @@ static void test_quantized(const test_bert *model, const float *scale, bool int8
         planrun_end(&f[i / 2][i % 2]);
 }
 
+/* Every point of a kind gets a scale per row: those whose name contains one of these words. */
+static float *without_static_scales(const ft_plan *graph, const float *scale,
+                                    const char *const *words)
+{
+    float *mixed = ft_calloc((size_t) graph->nvalue, sizeof *mixed);
+    for (int i = 0; i < graph->nvalue && mixed != NULL; i++) {
+        mixed[i] = scale[i];
+        for (int k = 0; words[k] != NULL; k++)
+            if (strstr(graph->value[i].name, words[k]) != NULL)
+                mixed[i] = 0.0f;
+    }
+    return mixed;
+}
+
+/* Scales per row of the inputs of linears, of one operand of attention, and of all points. */
+static void test_row_scales(const test_bert *model, const float *scale, const planrun *real)
+{
+    static const struct {
+        const char *name;
+        const char *words[4];
+    } cases[] = { { "row and static", { "norm", "act", NULL } },
+                  { "row and static, one for keys,", { "attn.k", "context", NULL } },
+                  { "row", { "", NULL } } };
+    const ft_plan *graph = &model[FT_MODE_FLOAT].graph;
+    for (size_t i = 0; i < FT_COUNT(cases) * 2; i++) {
+        float *mixed = without_static_scales(graph, scale, cases[i / 2].words);
+        test_quantized(model, mixed, cases[i / 2].name, false, i % 2 ? FT_F16 : FT_F32, real);
+        free(mixed);
+    }
+}
+
 int main(void)
 {
     ft_error err;
@@ -115,7 +148,8 @@ int main(void)
     planrun_start(&real, backend, device, graph,
                   &(ft_lower_options){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
     for (int i = 0; i < 4; i++)
-        test_quantized(model, scale, i % 2, i / 2 ? FT_F16 : FT_F32, &real);
+        test_quantized(model, scale, "static", i % 2, i / 2 ? FT_F16 : FT_F32, &real);
+    test_row_scales(model, scale, &real);
     planrun_end(&real);
     free(scale);
     for (int mode = 0; mode <= FT_MODE_INT8; mode++)

@@ -73,8 +73,8 @@ static void test_dtype(ft_dtype dtype, const char *name)
     void *memory, *memory_int8;
     ft_error err;
     ft_weight fake = odd_weight(dtype), original = fake, int8 = calibrated(&fake), stored = int8;
-    must(ft_fake_quantize_weight(&fake, &memory, &err), &err);
-    must(ft_fake_quantize_weight(&int8, &memory_int8, &err), &err);
+    must(ft_fake_quantize_weight(&fake, NULL, &memory, &err), &err);
+    must(ft_fake_quantize_weight(&int8, NULL, &memory_int8, &err), &err);
     ok(fake.dtype == FT_F32 && fake.layout == FT_ROW && fake.data == memory && fake.scale != NULL,
        "%s: a fake-quantized weight stores its quantized values as row-major float32", name);
     ok(memcmp(fake.scale, int8.scale, ROWS * sizeof *fake.scale) == 0,
@@ -98,7 +98,7 @@ static void test_dtype(ft_dtype dtype, const char *name)
 
     ft_weight in_memory = original;
     void *memory_now;
-    must(ft_int8_quantize_weight(&in_memory, &memory_now, &err), &err);
+    must(ft_int8_quantize_weight(&in_memory, NULL, &memory_now, &err), &err);
     ok(in_memory.dtype == FT_I8 && in_memory.layout == FT_COL4_4R2_8C &&
            memcmp(in_memory.data, stored.data, bytes) == 0 &&
            memcmp(in_memory.scale, stored.scale, ROWS * sizeof *stored.scale) == 0,

@@ -96,6 +96,7 @@ int main(void)
     for (int kind = 0; kind < FT_NUM_OP_KINDS; kind++)
         test_on_all(ft_op_name((ft_op_kind) kind), tests[kind], devices, count);
     test_on_all("f16 row operations", test_f16, devices, count);
+    test_on_all("smoothing", test_smoothing, devices, count);
     test_on_all("group-wise linear", test_blocks, devices, count);
     test_on_all("decoder row operations", test_decoder_rows, devices, count);
     for (int i = 0; i < count; i++)

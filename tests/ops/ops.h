@@ -32,6 +32,9 @@ void test_f16(bench *on);
 /* Linears with group-wise quantized weights. */
 void test_blocks(bench *on);
 
+/* NORM and QUANTIZE with a smoothing of the quantized columns. */
+void test_smoothing(bench *on);
+
 /* Row operations of decoders: RMS norms, row-scaled int8, last tokens of slots. */
 void test_decoder_rows(bench *on);
 

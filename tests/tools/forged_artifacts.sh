@@ -53,16 +53,9 @@ says err "ft-calibrate: $text" 'ft-calibrate names the feature that it lacks, an
 
 # ---- Ranges -------------------------------------------------------------------------------------
 
-refused 'recipe: activations are int8 per token, which family bert does not support' \
-    'an encoder whose activations have no ranges' bert.int8.ft \
-    set recipe/activations '"int8 per token"' drop amax.tsv
-is 1 'ft-inspect --verify --json refuses an encoder without ranges' \
-    "$inspect" --verify --json forged.ft
-says out '"ok": false' 'ft-inspect --verify --json marks the artifact as faulty'
-says out '"error": "forged.ft: recipe: activations' \
-    'ft-inspect --verify --json contains the error message'
-is 1 'ft-run --fake refuses an encoder without ranges' "$run" --fake -i forged.ft 'x = 1'
-is 1 'ft-inspect --plan refuses an encoder without ranges' "$inspect" --plan forged.ft
+quietly "$forge" bert.int8.ft forged.ft set recipe/activations '"int8 per token"' drop amax.tsv
+is 0 'ft-run runs an encoder without ranges if all activations have a scale per token' \
+    "$run" -i forged.ft 'x = 1'
 
 unzip -p bert.int8.ft amax.tsv 2>/dev/null >amax.tsv || bert_amax () { python3 -c '
 import sys, zipfile
@@ -71,18 +64,37 @@ test -s amax.tsv || bert_amax >amax.tsv
 grep -v '^layer\.2\.attn\.q' amax.tsv >less.tsv
 refused 'layer.2.attn.q: no amax for this calibration point' \
     'an encoder where one point has no range' bert.int8.ft put amax.tsv less.tsv
+is 1 'ft-inspect --verify --json refuses an encoder where one point has no range' \
+    "$inspect" --verify --json forged.ft
+says out '"ok": false' 'ft-inspect --verify --json marks the artifact as faulty'
+says out '"error": "forged.ft: layer.2.attn.q: no amax' \
+    'ft-inspect --verify --json contains the error message'
+is 1 'ft-run --fake refuses an encoder where one point has no range' "$run" --fake -i forged.ft 'x = 1'
+is 1 'ft-inspect --plan refuses an encoder where one point has no range' "$inspect" --plan forged.ft
 sed 's/^layer\.2\.attn\.q	/layer.2.attn.Q	/' amax.tsv >other.tsv
 refused 'layer.2.attn.q: no amax for this calibration point' \
     'an encoder where a range has the name of no point' bert.int8.ft put amax.tsv other.tsv
 { cat amax.tsv; printf 'layer.9.attn.q\t1\tmax\t0\t40\n'; } >more.tsv
 refused 'layer.9.attn.q: has an amax, but is not a calibration point of the model' \
     'an encoder with a range too many' bert.int8.ft put amax.tsv more.tsv
+awk -F '\t' -v OFS='\t' '$1 == "layer.1.ffn.norm" { $3 = "per-token" } { print }' amax.tsv >token.tsv
+quietly "$forge" bert.int8.ft forged.ft put amax.tsv token.tsv \
+    set recipe/activations '"int8 per tensor or token"'
+is 0 'ft-inspect plans an activation whose line in amax.tsv says per-token' "$inspect" --plan forged.ft
+says out 'layer.1.ffn.norm  T x 256  I8 scaled by row' 'its scale is computed per token'
+refused 'recipe: int8 residuals need calibrated ranges' \
+    'an int8 residual stream where an activation has a scale per token' bert.int8.ft \
+    put amax.tsv token.tsv set recipe/activations '"int8 per tensor or token"' \
+    set recipe/residual '"int8"'
+refused 'embed.norm.bias: role smoothing, expected vector' \
+    'an encoder whose bias claims to smooth an activation' bert.int8.ft \
+    set tensors/4/role '"smoothing"'
 
 # ---- Recipe -------------------------------------------------------------------------------------
 
 refused 'recipe: residual is neither float nor int8' 'a recipe with a number in place of a string' \
     bert.int8.ft set recipe/residual 7
-refused 'recipe: activations is neither int8 per tensor nor int8 per token' \
+refused 'recipe: activations is none of int8 per tensor, int8 per token' \
     'a recipe with unknown activations' bert.int8.ft set recipe/activations '"int4"'
 refused 'recipe: int8 residuals need calibrated ranges' \
     'a decoder with an int8 residual stream without ranges' \

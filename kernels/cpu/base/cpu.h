@@ -115,6 +115,10 @@ void ft_row_flush(const ft_args *args, const ft_view *view, size_t row, const fl
 /* Converts a row of floats to the dtype of the value and stores it; x may be anywhere. */
 void ft_row_store(const ft_args *args, const ft_view *view, size_t row, const float *x);
 
+/* x multiplied by the smoothing of the operation, in `buffer`; x if the operation does not smooth.
+ */
+const float *ft_row_smooth(const ft_args *args, const float *x, float *buffer);
+
 /* Quantizes a row, and stores its scale if quantization is dynamic. */
 void ft_row_quantize(const ft_args *args, const ft_view *quantized, size_t row, const float *x);
 

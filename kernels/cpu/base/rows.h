@@ -30,6 +30,7 @@ typedef struct ft_row_kernels {
     void (*dequantize_f32)(float *out, const float *q, float scale, size_t n);
 
     void (*add)(float *out, const float *a, const float *b, size_t n);
+    void (*multiply)(float *out, const float *a, const float *b, size_t n);
 
     /* out = x + scale * q, rounded once; out may alias x, or q where that is float. */
     void (*add_dequantized_i8)(float *out, const float *x, const int8_t *q, float scale, size_t n);

@@ -259,6 +259,12 @@ static void row_add(float *out, const float *a, const float *b, size_t n)
         out[i] = a[i] + b[i];
 }
 
+static void row_multiply(float *out, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = a[i] * b[i];
+}
+
 static void row_add_dequantized_i8(float *out, const float *x, const int8_t *restrict q,
                                    float scale, size_t n)
 {
@@ -368,6 +374,7 @@ static uint64_t row_fixed_probs(uint32_t *restrict prob, const float *restrict l
         .dequantize_i8 = row_dequantize_i8,                                                        \
         .dequantize_f32 = row_dequantize_f32,                                                      \
         .add = row_add,                                                                            \
+        .multiply = row_multiply,                                                                  \
         .add_dequantized_i8 = row_add_dequantized_i8,                                                          \
         .add_dequantized_f32 = row_add_dequantized_f32,                                                        \
         .activate = row_activate,                                                                  \

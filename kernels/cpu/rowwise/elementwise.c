@@ -62,9 +62,11 @@ void ft_cpu_dequantize(const ft_args *args)
 static void quantize_rows(const void *job, int thread, size_t first, size_t end)
 {
     const ft_args *args = job;
-    for (size_t row = first; row < end; row++)
-        ft_row_quantize(args, &args->quantized, row,
-                        ft_row_as_float(args, &args->in[0], row, ft_row_buffer(args, thread, 0)));
+    float *copy = ft_row_buffer(args, thread, 0), *smoothed = ft_row_buffer(args, thread, 1);
+    for (size_t row = first; row < end; row++) {
+        const float *x = ft_row_as_float(args, &args->in[0], row, copy);
+        ft_row_quantize(args, &args->quantized, row, ft_row_smooth(args, x, smoothed));
+    }
 }
 
 void ft_cpu_quantize(const ft_args *args)

@@ -46,7 +46,7 @@ static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
         return;
     if (out->data != NULL) /* quantize what is stored */
         normalized = ft_row_as_float(args, out, row, copy);
-    ft_row_quantize(args, &args->quantized, row, normalized);
+    ft_row_quantize(args, &args->quantized, row, ft_row_smooth(args, normalized, sum));
 }
 
 static void norm_rows(const void *job, int thread, size_t first, size_t end)

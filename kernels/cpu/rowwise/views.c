@@ -84,6 +84,15 @@ void ft_row_store(const ft_args *args, const ft_view *view, size_t row, const fl
     args->rows->from_float(row_address(view, row), x, view->dtype, view->cols);
 }
 
+const float *ft_row_smooth(const ft_args *args, const float *x, float *buffer)
+{
+    const ft_weight *smoothing = args->weight[FT_WEIGHT_SMOOTHING];
+    if (smoothing == NULL)
+        return x;
+    args->rows->multiply(buffer, x, smoothing->data, smoothing->cols);
+    return buffer;
+}
+
 void ft_row_quantize(const ft_args *args, const ft_view *quantized, size_t row, const float *x)
 {
     float inverse = ft_inverse_scale(quantized->scale);

@@ -24,11 +24,19 @@ typedef enum value_source { VALUES, SILU_GATE, ANY_GATE } value_source;
 typedef struct quantize_args {
     ft_view a, b, quantized;
     ft_activation activation;
+    const float *smoothing; /* without a gate: multiplies the columns of a; NULL: none */
     int ctas_per_row; /* per row */
     int cols_per_cta; /* columns of a row per CTA */
 } quantize_args;
 
 /* ---- Values -------------------------------------------------------------------------------- */
+
+template <int N> __device__ __forceinline__ void smooth(float v[N], const float *factor)
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] *= factor[i];
+}
 
 /*
  * Computes `kept_vectors` vectors of this thread, blockDim.x vectors apart. The first is element
@@ -51,8 +59,11 @@ __device__ __forceinline__ void compute_values(float v[kept_vectors][N], const q
     for (int k = 0; k < kept_vectors; k++) {
         float factor[N];
         ft_unpack_as<dtype, N>(v[k], a[k]);
-        if (from == VALUES)
+        if (from == VALUES) {
+            if (d.smoothing != NULL && col + k * vector_stride < end)
+                smooth<N>(v[k], d.smoothing + col + k * vector_stride);
             continue;
+        }
         ft_unpack_as<dtype, N>(factor, b[k]);
         if (from == SILU_GATE)
             ft_silu_vec<N>(v[k]);
@@ -220,6 +231,8 @@ template <value_source from> static int quantize_rows_op(const ft_cuda_args *arg
     quantize_args d = {};
     d.a = args->in[0], d.b = args->in[1], d.quantized = args->quantized;
     d.activation = args->op->attr.activation;
+    if (from == VALUES && args->weight[FT_WEIGHT_SMOOTHING] != NULL)
+        d.smoothing = (const float *) args->weight[FT_WEIGHT_SMOOTHING]->data;
     if (d.a.rows == 0)
         return (int) cudaSuccess;
     return d.a.dtype == FT_F16    ? launch<from, FT_F16>(args, d)

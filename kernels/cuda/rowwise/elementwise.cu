@@ -21,6 +21,7 @@ typedef struct elementwise_args {
     ft_activation activation;
     bool quantized; /* whether y is quantized: always for QUANTIZE, optionally for GATE */
     float inverse; /* 1 / scale of y */
+    const float *smoothing; /* QUANTIZE: multiplies the columns of a; NULL: none */
     size_t n;      /* number of elements */
 } elementwise_args;
 
@@ -48,6 +49,8 @@ __device__ __forceinline__ void compute(const elementwise_args &m, size_t at,
             a[i] = fmaf(b[i], m.b.scale > 0.0f ? m.b.scale : 1.0f, a[i]);
         else if constexpr (kind == FT_OP_GATE)
             a[i] = a[i] * b[i];
+        else if (kind == FT_OP_QUANTIZE && m.smoothing != NULL)
+            a[i] *= m.smoothing[(at + i) % m.a.cols];
     if (kind == FT_OP_QUANTIZE || (kind == FT_OP_GATE && m.quantized))
         ft_store_quantized<N>(m.y.data, m.y.dtype, at, a, m.inverse);
     else
@@ -184,6 +187,8 @@ template <ft_op_kind kind> static int elementwise_op(const ft_cuda_args *args)
     m.y = m.quantized ? args->quantized : args->out;
     m.activation = args->op->attr.activation;
     m.inverse = ft_inverse_scale(args->quantized.scale);
+    if (kind == FT_OP_QUANTIZE && args->weight[FT_WEIGHT_SMOOTHING] != NULL)
+        m.smoothing = (const float *) args->weight[FT_WEIGHT_SMOOTHING]->data;
     m.n = m.a.rows * m.a.cols;
     return launch<kind>(args->stream, args->props->has_pdl, m);
 }

@@ -218,6 +218,26 @@ store_quantized(const float x[FT_NORM_VECTOR], const ft_cuda_norm_args &n, size_
         ft_store_quantized_as<FT_I8, FT_NORM_VECTOR>(n.quantized.data, at, x, inverse);
 }
 
+/* Multiplies the columns that are quantized by the smoothing. */
+template <int chunks, int full>
+__device__ __forceinline__ void smooth_row(float x[chunks][FT_NORM_VECTOR],
+                                           const ft_cuda_norm_args &n)
+{
+#pragma unroll
+    for (int s = 0; s < chunks; s++)
+        if (has_columns<full>(n, s)) {
+            int at = s * (CHUNK / 4) + (int) threadIdx.x * 2;
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                float4 factor = ((const float4 *) n.smoothing)[at + i];
+                x[s][4 * i] *= factor.x;
+                x[s][4 * i + 1] *= factor.y;
+                x[s][4 * i + 2] *= factor.z;
+                x[s][4 * i + 3] *= factor.w;
+            }
+        }
+}
+
 /* Stores floats, int8 values, or both. */
 template <int x_dtype, int chunks, int full>
 __device__ __forceinline__ void store_row(float x[chunks][FT_NORM_VECTOR],
@@ -229,6 +249,8 @@ __device__ __forceinline__ void store_row(float x[chunks][FT_NORM_VECTOR],
             store<x_dtype>(n.out, x[s], at + s * CHUNK);
     if (n.quantized.data == NULL)
         return;
+    if (n.smoothing != NULL)
+        smooth_row<chunks, full>(x, n);
     float inverse = row_inverse_scale<chunks, full>(x, n, row);
 #pragma unroll
     for (int s = 0; s < chunks; s++)
@@ -330,6 +352,8 @@ extern "C" int ft_cuda_norm(const ft_cuda_args *args)
     n.second = args->second;
     n.weight = (const float *) args->weight[0]->data;
     n.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
+    const ft_weight *smoothing = args->weight[FT_WEIGHT_SMOOTHING];
+    n.smoothing = smoothing == NULL ? NULL : (const float *) smoothing->data;
     n.residual_scale = n.residual.scale > 0.0f ? n.residual.scale : 1.0f;
     n.eps = args->op->attr.eps;
     n.inverse = ft_inverse_scale(args->quantized.scale);

@@ -15,6 +15,7 @@ enum { FT_WARP = 32, FT_NORM_VECTOR = 8, FT_NORM_VECTORS = FT_NORM_PARTIALS / FT
 typedef struct ft_cuda_norm_args {
     ft_view x, residual, out, quantized, second;
     const float *weight, *bias; /* constant while plans run; RMS norms have no bias */
+    const float *smoothing;     /* multiplies the columns of the quantized output; NULL: none */
     float residual_scale; /* int8 residual: its scale; floats: 1, because fmaf(r, 1, x) is x + r */
     float eps;
     float inverse; /* 1 / scale of the quantized output */

@@ -209,7 +209,22 @@ __device__ __forceinline__ float accumulate_part(float part, const float *shared
 
 /* ---- A row ---------------------------------------------------------------------------------- */
 
-/* x = (x - mean) * factor * weight [+ bias], stored if there is an output. */
+template <typename F>
+__device__ __forceinline__ void smooth(chunk_values<F> &x, const ft_cuda_norm_args &n,
+                                       const chunk_position &p)
+{
+    chunk_values<F> factor = {};
+    load_vector(factor, n.smoothing, p);
+#pragma unroll
+    for (int i = 0; i < F::kept_vectors * F::vector_size; i++)
+        x.v[i / F::vector_size][i % F::vector_size] *=
+            factor.v[i / F::vector_size][i % F::vector_size];
+}
+
+/*
+ * x = (x - mean) * factor * weight [+ bias], stored if there is an output, then smoothed for the
+ * quantized output.
+ */
 template <typename F>
 __device__ __forceinline__ void apply_norm(chunk_values<F> &x, const chunk_values<F> &weight,
                                            float mean, float factor, const ft_cuda_norm_args &n,
@@ -227,6 +242,8 @@ __device__ __forceinline__ void apply_norm(chunk_values<F> &x, const chunk_value
                 : fmaf((v - mean) * factor, w, bias.v[i / F::vector_size][i % F::vector_size]);
     }
     store<F, ANY>(n.out, x, p);
+    if (n.smoothing != NULL)
+        smooth(x, n, p);
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "calibrate/ranges/counters_file.h"
 #include "calibrate/describe.h"
 #include "calibrate/job.h"
+#include "calibrate/mix_precision.h"
 #include "calibrate/observe.h"
 #include "calibrate/pack.h"
 #include "calibrate/readers.h"
@@ -21,8 +22,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_EVAL_SAMPLES = 64 }; /* maximum samples if no held-out set is given */
 
 static void begin_stage(const ft_calibration_job *j, const char *what, const char *unit)
 {
@@ -127,6 +126,8 @@ static ft_status choose_ranges(ft_calibration_job *j, ft_error *err)
         if (j->callbacks.progress != NULL)
             j->callbacks.progress(j->callbacks.user, i + 1, j->set->count);
     }
+    FT_TRY(make_amax_table(j, err));
+    FT_TRY(ft_calibration_mix_precision(j, err));
     return make_amax_table(j, err);
 }
 
@@ -188,32 +189,12 @@ static void report_groupwise_errors(ft_calibration_job *j)
 /* ---- Evaluating --------------------------------------------------------------------------- */
 
 /*
- * Evaluation samples: those of --eval, else those of the data that were not observed, else observed
- * ones.
- */
-static ft_dataset select_eval_data(ft_calibration_job *j)
-{
-    const ft_calibration_options *o = j->options;
-    j->report->held_out = true;
-    if (o->eval != NULL)
-        return j->eval;
-    if (o->data == NULL)
-        return (ft_dataset){ 0 };
-    if (o->n_merge == 0 && o->last > 0 && o->last < j->data.rows)
-        return ft_dataset_slice(&j->data, o->last, MAX_EVAL_SAMPLES);
-    if (o->n_merge == 0 && o->first > 0)
-        return ft_dataset_slice(&j->data, 0, ft_min_size(o->first, MAX_EVAL_SAMPLES));
-    j->report->held_out = false;
-    return ft_dataset_slice(&j->data, 0, MAX_EVAL_SAMPLES);
-}
-
-/*
  * Int8 is evaluated before anything is written, on weights quantized in memory; group-wise
  * quantized models are evaluated from the written artifact.
  */
 static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 {
-    ft_dataset data = select_eval_data(j);
+    ft_dataset data = ft_calibration_eval_data(j, &j->report->held_out);
     if (data.rows == 0)
         return FT_OK;
     const ft_quant_config int8 = ft_calibration_quant_config(j, FT_MODE_INT8);

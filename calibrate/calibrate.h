@@ -10,6 +10,7 @@
 #include "calibrate/ranges/method.h"
 #include "calibrate/weights/recipe.h"
 #include "calibrate/report.h"
+#include "calibrate/mixed/accuracy_target.h"
 #include "runtime/container/artifact.h"
 #include "runtime/cli/image_options.h"
 #include "runtime/data/model_texts.h"
@@ -29,6 +30,8 @@ typedef struct ft_calibration_options {
     ft_method method;
     double percentile; /* 0: the default */
     bool int8_residual;
+    ft_accuracy_target target; /* of w8a8 */
+    bool best_effort;          /* a target that is missed is no error */
     const ft_recipe *recipe; /* scheme of each matrix; NULL: all linears w8a8 */
     bool force;              /* replace existing files */
     bool dry_run;            /* choose and report, but keep no artifact */

@@ -40,6 +40,12 @@ typedef struct ft_calibration_job {
  */
 FT_MUST_USE ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err);
 
+/*
+ * The samples for evaluation, a view: those of --eval, else those of the data that were not
+ * observed, else observed ones, and then *held_out is false.  No rows: there are none.
+ */
+ft_dataset ft_calibration_eval_data(const ft_calibration_job *j, bool *held_out);
+
 /* The quantization configuration for opening the float artifact. */
 ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode mode);
 

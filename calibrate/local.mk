@@ -24,6 +24,12 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/observe.c calibrate/observe.h \
 	calibrate/open.c \
 	calibrate/pack.c calibrate/pack.h \
+	calibrate/mix_precision.c calibrate/mix_precision.h \
+	calibrate/mixed/mixed_plan.c calibrate/mixed/mixed_plan.h \
+	calibrate/mixed/accuracy_target.c calibrate/mixed/accuracy_target.h \
+	calibrate/mixed/loss.c calibrate/mixed/loss.h \
+	calibrate/mixed/units.c calibrate/mixed/units.h \
+	calibrate/mixed/variant.c calibrate/mixed/variant.h \
 	calibrate/output_paths.c calibrate/output_paths.h \
 	calibrate/weights/quantized.c calibrate/weights/quantized.h \
 	calibrate/readers.c calibrate/readers.h \
@@ -47,5 +53,6 @@ dist_man_MANS += calibrate/ft-calibrate.1
 # What each folder holds, and what it may include.
 EXTRA_DIST += \
 	calibrate/README.md \
+	calibrate/mixed/README.md \
 	calibrate/ranges/README.md \
 	calibrate/weights/README.md

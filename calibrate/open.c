@@ -10,6 +10,7 @@
 #include "calibrate/output_paths.h"
 #include "runtime/data/image_files/image_dataset.h"
 #include "runtime/error.h"
+#include "runtime/mem.h"
 
 #include <inttypes.h>
 
@@ -53,9 +54,13 @@ static ft_status open_outputs(ft_calibration_job *j, ft_error *err)
     return FT_OK;
 }
 
-static bool is_int8_weight(const void *recipe, const char *weight)
+/* The recipe decides until the matrices have their schemes. */
+static bool is_int8_weight(const void *job, const char *weight)
 {
-    return ft_scheme_is_int8(ft_recipe_scheme(recipe, weight));
+    const ft_calibration_job *j = job;
+    const ft_quantized_weight *found =
+        ft_quantized_weights_find(j->quantized, j->n_quantized, weight);
+    return ft_scheme_is_int8(found != NULL ? found->scheme : ft_recipe_scheme(j->recipe, weight));
 }
 
 ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode mode)
@@ -67,7 +72,7 @@ ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode
         .quantized_head = ft_recipe_scheme(j->recipe, FT_HEAD_WEIGHT) != FT_SCHEME_FLOAT,
         .amax = j->amax,
         .is_int8 = is_int8_weight,
-        .user = j->recipe,
+        .user = j,
     };
 }
 
@@ -165,6 +170,28 @@ static ft_status read_samples(ft_dataset *out, const char *path, const ft_image_
     return ft_dataset_read_texts(out, &texts, j->model, err);
 }
 
+/* A target that the user sets must be met by samples that were not used to reach it. */
+static ft_status check_target(const ft_calibration_job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    bool held_out, is_set = ft_accuracy_target_is_set(&o->target);
+    if (!is_set)
+        return FT_OK;
+    if (!j->needs_ranges || o->int8_residual || o->data == NULL)
+        return ft_fail(err, FT_EARG,
+                       "%s: --target is for w8a8 with samples and a float residual stream",
+                       o->input);
+    double loss;
+    FT_TRY(ft_accuracy_target_loss(&loss, &o->target, j->model, err));
+    ft_dataset data = ft_calibration_eval_data(j, &held_out);
+    return held_out && data.rows > 0
+               ? FT_OK
+               : ft_fail(err, FT_EARG,
+                         "%s: --target needs samples that are not observed: give --eval, or "
+                         "observe fewer with --samples",
+                         o->data);
+}
+
 static ft_status open_inputs(ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
@@ -173,7 +200,8 @@ static ft_status open_inputs(ft_calibration_job *j, ft_error *err)
         FT_TRY(read_samples(&j->data, o->data, &j->images, j, err));
     if (o->eval != NULL)
         FT_TRY(read_samples(&j->eval, o->eval, &j->eval_images, j, err));
-    return check_range(j, err);
+    FT_TRY(check_range(j, err));
+    return check_target(j, err);
 }
 
 ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err)
@@ -181,4 +209,24 @@ ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err)
     FT_TRY(list_images(j, err));
     FT_TRY(open_outputs(j, err));
     return open_inputs(j, err);
+}
+
+/* ---- Evaluation samples ------------------------------------------------------------------- */
+
+enum { MAX_EVAL_SAMPLES = 64 }; /* maximum samples if no held-out set is given */
+
+ft_dataset ft_calibration_eval_data(const ft_calibration_job *j, bool *held_out)
+{
+    const ft_calibration_options *o = j->options;
+    *held_out = true;
+    if (o->eval != NULL)
+        return j->eval;
+    if (o->data == NULL)
+        return (ft_dataset){ 0 };
+    if (o->n_merge == 0 && o->last > 0 && o->last < j->data.rows)
+        return ft_dataset_slice(&j->data, o->last, MAX_EVAL_SAMPLES);
+    if (o->n_merge == 0 && o->first > 0)
+        return ft_dataset_slice(&j->data, 0, ft_min_size(o->first, MAX_EVAL_SAMPLES));
+    *held_out = false;
+    return ft_dataset_slice(&j->data, 0, MAX_EVAL_SAMPLES);
 }

@@ -22,6 +22,8 @@
 enum {
     PERCENTILE = FT_LONG_ONLY,
     RESIDUAL,
+    TARGET,
+    BEST_EFFORT,
     SCHEME,
     TENSOR,
     EXCLUDE,
@@ -61,6 +63,13 @@ static const ft_option options[] = {
     { RESIDUAL, "residual", "float|int8",
       "dtype of the residual stream; default float\n"
       "(FasterTransformer's int8_mode 1 and 2)" },
+    { TARGET, "target", "none|NAME=X",
+      "of w8a8: the mean cosine of embeddings (cosine=X) or the\n"
+      "KL divergence of logits (kl=X) that the int8 model must\n"
+      "reach; activations get scales per token, and matrices\n"
+      "return to float, until it does; default cosine=0.998 or\n"
+      "kl=0.01; none: static scales only" },
+    { BEST_EFFORT, "best-effort", NULL, "a --target that is missed is no error" },
     { SCHEME, "scheme", "NAME",
       "quantization scheme of the linear layers:\n"
       "w8a8 (default): int8, static activation scales;\n"
@@ -171,6 +180,16 @@ static void parse_scheme(ft_recipe *recipe, const char *text)
         ft_tool_usage_error(&ft_calibrate_tool, "--scheme: %s", err.text);
 }
 
+static void parse_target(ft_calibration_options *job, const char *text)
+{
+    if (!ft_accuracy_target_parse(&job->target, text))
+        ft_tool_usage_error(
+            &ft_calibrate_tool,
+            "--target: \"%s\" is neither none, cosine=X with X between 0 and 1, nor "
+            "kl=X with X above 0",
+            text);
+}
+
 static void parse_method(ft_calibration_options *job, const char *text)
 {
     static const char known_methods[] =
@@ -261,6 +280,12 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
         break;
     case RESIDUAL:
         job->int8_residual = parse_second(option, value, "float", "int8");
+        break;
+    case TARGET:
+        parse_target(job, value);
+        break;
+    case BEST_EFFORT:
+        job->best_effort = true;
         break;
     case SCHEME:
         parse_scheme(&r->recipe, value);

@@ -7,6 +7,8 @@
 
 #include "calibrate/report.h"
 
+#include "calibrate/mixed/accuracy_target.h"
+
 #include "kernels/math/elementary.h"
 #include "runtime/error.h"
 #include "runtime/base/json_build.h"
@@ -115,6 +117,25 @@ static void print_weights(const ft_report *report, FILE *file)
                 report->foldable_inputs, report->folded_inputs);
 }
 
+static void print_mixed(const ft_mixed_report *m, FILE *file)
+{
+    char found[FT_TARGET_TEXT], fixed[FT_TARGET_TEXT], target[FT_TARGET_TEXT];
+    if (m->samples == 0)
+        return;
+    ft_accuracy_target_describe(found, m->kind, m->loss);
+    ft_accuracy_target_describe(fixed, m->kind, m->static_loss);
+    ft_accuracy_target_describe(target, m->kind, m->target);
+    if (m->per_token + m->in_float == 0)
+        fprintf(file, "\nmixed precision: static scales reach %s on %zu samples; target %s\n",
+                found, m->samples, target);
+    else
+        fprintf(
+            file,
+            "\nmixed precision: of %zu activations %zu have scales per token and %zu are float, "
+            "for %.1f %% more operations:\n%s instead of %s on %zu samples; target %s\n",
+            m->units, m->per_token, m->in_float, 100.0 * m->cost, found, fixed, m->samples, target);
+}
+
 static void print_evaluation(const ft_report *report, FILE *file)
 {
     const ft_evaluation *e = &report->evaluation;
@@ -136,6 +157,7 @@ void ft_report_print(const ft_report *report, FILE *file)
     if (report->points > 0)
         print_points(report, file);
     print_weights(report, file);
+    print_mixed(&report->mixed, file);
     print_evaluation(report, file);
 }
 
@@ -160,10 +182,10 @@ static json_t *point_json(const ft_point_report *point)
     json_t *methods = json_array();
     for (int i = 0; i < FT_AMAX_CANDIDATES; i++)
         ft_json_append(&methods, result_json(&point->candidate[i]));
-    return json_pack("{s:s, s:I, s:b, s:o, s:o, s:b}", "name", point->name, "count",
-                     (json_int_t) point->n_values, "quantized", point->is_quantized, "chosen",
-                     result_json(&point->chosen), "candidates", methods, "methods_disagree",
-                     ft_report_methods_disagree(point));
+    return json_pack("{s:s, s:I, s:b, s:b, s:o, s:o, s:b}", "name", point->name, "count",
+                     (json_int_t) point->n_values, "quantized", point->is_quantized, "per_token",
+                     point->per_token, "chosen", result_json(&point->chosen), "candidates", methods,
+                     "methods_disagree", ft_report_methods_disagree(point));
 }
 
 static json_t *weight_json(const ft_weight_report *weight)
@@ -204,6 +226,19 @@ static json_t *evaluation_json(const ft_report *report)
                      "accuracy_quantized", number(e->accuracy[1]));
 }
 
+static json_t *mixed_json(const ft_mixed_report *m)
+{
+    if (m->samples == 0)
+        return json_null();
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o}", "loss_name",
+                     ft_loss_name(m->kind), "samples", (json_int_t) m->samples, "activations",
+                     (json_int_t) m->units, "per_token", (json_int_t) m->per_token, "float",
+                     (json_int_t) m->in_float, "target", number(m->target), "static_loss",
+                     number(m->static_loss), "loss", number(m->loss), "added_operations",
+                     number(m->cost), "verified_samples", (json_int_t) m->verified, "verified_loss",
+                     number(m->verified_loss));
+}
+
 static json_t *to_json(const ft_report *report)
 {
     json_t *points = json_array(), *weights = json_array();
@@ -216,9 +251,10 @@ static json_t *to_json(const ft_report *report)
             ? json_null()
             : json_pack("{s:I, s:I}", "foldable_inputs", (json_int_t) report->foldable_inputs,
                         "folded_inputs", (json_int_t) report->folded_inputs);
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
-                     "points", points, "weights", weights, "awq", awq, "end_to_end",
-                     evaluation_json(report), "warning", warning_json(report));
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
+                     "points", points, "weights", weights, "awq", awq, "mixed_precision",
+                     mixed_json(&report->mixed), "end_to_end", evaluation_json(report), "warning",
+                     warning_json(report));
 }
 
 char *ft_report_format(const ft_report *report)

@@ -8,6 +8,7 @@
 #define FT_CALIBRATE_REPORT_H
 
 #include "calibrate/evaluate.h"
+#include "calibrate/mixed/loss.h"
 #include "calibrate/ranges/method.h"
 #include "calibrate/weights/quantized.h"
 #include "kernels/op.h"
@@ -34,6 +35,20 @@ typedef struct ft_weight_report {
     double output_error; /* relative error of the outputs; NaN: no input statistics */
 } ft_weight_report;
 
+/* What ft_calibration_mix_precision() chose; samples 0: nothing was measured. */
+typedef struct ft_mixed_report {
+    ft_loss_kind kind;
+    size_t samples;             /* that plans were compared on */
+    size_t units;               /* activations and attentions with a precision of their own */
+    size_t per_token, in_float; /* units that do not have static int8 scales */
+    double target, static_loss, loss;
+    double cost; /* operations that the precisions add, relative to those of the matrices */
+
+    /* The loss of the chosen plan on evaluation samples; verified 0: there are none. */
+    size_t verified;
+    double verified_loss;
+} ft_mixed_report;
+
 typedef struct ft_report {
     ft_point_report *point; /* [points], owned */
     size_t points;
@@ -44,6 +59,7 @@ typedef struct ft_report {
     ft_method method;                      /* requested method */
     ft_scheme scheme;                      /* of matrices without a rule */
     bool int8_residual, is_decoder;
+    ft_mixed_report mixed;
     bool held_out;            /* the evaluation samples were not used for calibration */
     ft_evaluation evaluation; /* samples = 0: none */
     char *warning;            /* ft_report_warning(), owned */

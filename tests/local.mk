@@ -142,6 +142,7 @@ c_tests = \
 	tests/container/manifest.t \
 	tests/model/memory.t \
 	tests/calibrate/method.t \
+	tests/calibrate/mixed.t \
 	tests/scores/class_metrics.t \
 	tests/scores/metrics.t \
 	tests/model/model.t \
@@ -240,6 +241,7 @@ sh_tests = \
 	tests/tools/bench.sh \
 	tests/tools/bounds.sh \
 	tests/tools/calibrate_heads.sh \
+	tests/tools/mixed.sh \
 	tests/tools/calibrate_schemes.sh \
 	tests/tools/convert_tool.sh \
 	tests/build/cuda_libraries.sh \

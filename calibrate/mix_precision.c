@@ -1,0 +1,201 @@
+/*
+ * mix_precision.c - gives activations and matrices of an int8 plan the precision that the target
+ * needs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/mix_precision.h"
+
+#include "calibrate/mixed/mixed_plan.h"
+#include "runtime/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SAMPLES = 32,   /* on which plans are compared */
+    VERIFIED = 256, /* on which the chosen plan is verified, at most */
+};
+
+/* Plans are chosen for a part of the loss that the target allows: other samples lose more. */
+static const double margin = 0.8;
+
+/* What the choice works with. */
+typedef struct mixing {
+    ft_unit *unit;
+    size_t units;
+    ft_variants variants;
+    ft_reference reference;
+    ft_mixed_plan plan;
+} mixing;
+
+static void mixing_fini(mixing *m)
+{
+    ft_mixed_plan_fini(&m->plan);
+    ft_reference_fini(&m->reference);
+    ft_variants_fini(&m->variants);
+    free(m->unit);
+}
+
+/* ---- Applying a plan ----------------------------------------------------------------------- */
+
+static ft_point_report *find_point(ft_report *report, const char *name)
+{
+    for (size_t i = 0; i < report->points; i++)
+        if (strcmp(report->point[i].name, name) == 0)
+            return &report->point[i];
+    return NULL;
+}
+
+static void make_per_token(ft_calibration_job *j, const ft_unit *unit)
+{
+    for (int i = 0; i < unit->values; i++) {
+        ft_point_report *point = find_point(j->report, j->model->graph.value[unit->value[i]].name);
+        if (point != NULL)
+            point->per_token = true;
+    }
+}
+
+/* The value is no calibration point of the int8 model any more. */
+static void remove_point(ft_report *report, const char *name)
+{
+    ft_point_report *point = find_point(report, name);
+    if (point == NULL)
+        return;
+    memmove(point, point + 1,
+            (size_t) (report->point + report->points - point - 1) * sizeof *point);
+    report->points--;
+}
+
+static void make_float(ft_calibration_job *j, const ft_unit *unit)
+{
+    const ft_plan *graph = &j->model->graph;
+    for (int i = 0; i < graph->nop; i++) {
+        const ft_op *op = &graph->op[i];
+        ft_quantized_weight *matrix =
+            op->kind != FT_OP_LINEAR || !ft_unit_is_read_by(unit, op)
+                ? NULL
+                : ft_quantized_weights_find(j->quantized, j->n_quantized,
+                                            graph->weight[op->weight[0]].name);
+        if (matrix != NULL && ft_scheme_is_int8(matrix->scheme))
+            matrix->scheme = FT_SCHEME_FLOAT;
+    }
+    remove_point(j->report, unit->name);
+}
+
+static void apply_plan(ft_calibration_job *j, const mixing *m)
+{
+    for (size_t i = 0; i < m->units; i++)
+        if (m->plan.precision[i] == FT_PRECISION_PER_TOKEN)
+            make_per_token(j, &m->unit[i]);
+        else if (m->plan.precision[i] == FT_PRECISION_FLOAT)
+            make_float(j, &m->unit[i]);
+}
+
+/* The operations that the plan adds, relative to those of all int8 matrices. */
+static double relative_cost(const mixing *m)
+{
+    double cost = 0.0, macs = 0.0;
+    for (size_t i = 0; i < m->units; i++) {
+        cost += ft_unit_cost(&m->unit[i], m->variants.real, m->plan.precision[i]);
+        macs += m->unit[i].macs;
+    }
+    return cost / macs;
+}
+
+static void report_plan(ft_mixed_report *report, const mixing *m, double target)
+{
+    *report = (ft_mixed_report){
+        .kind = m->reference.kind,
+        .samples = m->reference.samples,
+        .units = m->units,
+        .per_token = ft_mixed_plan_count(&m->plan, FT_PRECISION_PER_TOKEN),
+        .in_float = ft_mixed_plan_count(&m->plan, FT_PRECISION_FLOAT),
+        .target = target,
+        .static_loss = m->plan.static_loss,
+        .loss = m->plan.loss,
+        .cost = relative_cost(m),
+    };
+}
+
+/* ---- Choosing ------------------------------------------------------------------------------ */
+
+/* What the float model computes from `samples` rows of `data`, replacing an earlier reference. */
+static ft_status make_reference(mixing *m, const ft_calibration_job *j, const ft_dataset *data,
+                                size_t samples, ft_error *err)
+{
+    ft_model *real;
+    FT_TRY(ft_variant_open_float(&real, &m->variants, err));
+    ft_reference_fini(&m->reference);
+    ft_status status =
+        ft_reference_init(&m->reference, real, data, samples, j->options->threads, err);
+    ft_model_close(real);
+    return status;
+}
+
+static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *err)
+{
+    const ft_quant_config quant = ft_calibration_quant_config(j, FT_MODE_INT8);
+    FT_TRY(ft_units_find(&m->unit, &m->units, j->model, quant.is_int8, quant.user, err));
+    FT_TRY(ft_variants_init(&m->variants, j->options->input, &quant, m->unit, m->units,
+                            j->options->device, err));
+    FT_TRY(make_reference(m, j, &j->data, SAMPLES, err));
+    const ft_mixed_problem problem = { .variants = &m->variants,
+                                       .reference = &m->reference,
+                                       .target = margin * target,
+                                       .progress = j->callbacks.progress,
+                                       .user = j->callbacks.user };
+    return ft_mixed_plan_choose(&m->plan, &problem, err);
+}
+
+/* Measures the chosen plan on evaluation samples. */
+static ft_status verify(mixing *m, ft_calibration_job *j, ft_error *err)
+{
+    ft_mixed_report *report = &j->report->mixed;
+    ft_model *model;
+    const ft_dataset data = ft_calibration_eval_data(j, &j->report->held_out);
+    FT_TRY(make_reference(m, j, &data, VERIFIED, err));
+    FT_TRY(ft_variant_open(&model, &m->variants, m->plan.precision, err));
+    ft_status status = ft_loss_measure(&report->verified_loss, &m->reference, model, err);
+    ft_model_close(model);
+    report->verified = m->reference.samples;
+    return status;
+}
+
+static ft_status check_verified(const ft_calibration_job *j, ft_error *err)
+{
+    const ft_mixed_report *report = &j->report->mixed;
+    char found[FT_TARGET_TEXT], expected[FT_TARGET_TEXT];
+    if (!ft_accuracy_target_is_set(&j->options->target) || j->options->best_effort ||
+        report->verified_loss <= report->target)
+        return FT_OK;
+    return ft_fail(
+        err, FT_EUNSUPPORTED,
+        "%s: the int8 model reaches %s on %zu samples that were not used, but --target "
+        "is %s; --best-effort accepts that",
+        j->options->input, ft_accuracy_target_describe(found, report->kind, report->verified_loss),
+        report->verified, ft_accuracy_target_describe(expected, report->kind, report->target));
+}
+
+ft_status ft_calibration_mix_precision(ft_calibration_job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    double target;
+    if (o->target.kind == FT_TARGET_NONE || o->data == NULL || o->int8_residual || !j->needs_ranges)
+        return FT_OK;
+    FT_TRY(ft_accuracy_target_loss(&target, &o->target, j->model, err));
+    if (j->callbacks.stage != NULL)
+        j->callbacks.stage(j->callbacks.user, "mixing", "plans");
+    mixing m = { .unit = NULL };
+    ft_status status = mix(&m, j, target, err);
+    if (status == FT_OK) {
+        apply_plan(j, &m);
+        report_plan(&j->report->mixed, &m, target);
+        status = verify(&m, j, err);
+    }
+    mixing_fini(&m);
+    FT_TRY(status);
+    return check_verified(j, err);
+}

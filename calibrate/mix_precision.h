@@ -1,0 +1,23 @@
+/*
+ * mix_precision.h - gives activations and matrices of an int8 plan the precision that the target
+ * needs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_MIX_PRECISION_H
+#define FT_CALIBRATE_MIX_PRECISION_H
+
+#include "calibrate/job.h"
+
+/*
+ * Measures the plan with static scales on samples that were observed and, if it misses the target,
+ * changes points of the report to scales per token and matrices to float; report->mixed says what
+ * was chosen, and what evaluation samples lose.  Does nothing without ranges, samples or a target,
+ * nor with an int8 residual stream.
+ *
+ * Errors: FT_EARG if the target does not fit the model; FT_EUNSUPPORTED if evaluation samples miss
+ * a target that the user set, unless best effort suffices; those of opening and running models.
+ */
+FT_MUST_USE ft_status ft_calibration_mix_precision(ft_calibration_job *job, ft_error *err);
+
+#endif

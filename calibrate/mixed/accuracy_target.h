@@ -1,0 +1,40 @@
+/*
+ * accuracy_target.h - how close to the float model the quantized model should be.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_MIXED_ACCURACY_TARGET_H
+#define FT_CALIBRATE_MIXED_ACCURACY_TARGET_H
+
+#include "calibrate/mixed/loss.h"
+
+typedef enum ft_accuracy_target_kind {
+    FT_TARGET_DEFAULT, /* the default of the model's task; a miss is a warning */
+    FT_TARGET_NONE,    /* no target: all int8 activations have the scheme's scales */
+    FT_TARGET_COSINE,  /* mean cosine of embeddings or hidden states, at least `value` */
+    FT_TARGET_KL,      /* mean KL divergence of logits in nats, at most `value` */
+} ft_accuracy_target_kind;
+
+typedef struct ft_accuracy_target {
+    ft_accuracy_target_kind kind;
+    double value;
+} ft_accuracy_target;
+
+/* "none", "cosine=0.998" or "kl=0.01"; false for other texts and for values out of range. */
+bool ft_accuracy_target_parse(ft_accuracy_target *out, const char *text);
+
+/* Whether it is a number that the user gave. */
+bool ft_accuracy_target_is_set(const ft_accuracy_target *target);
+
+/*
+ * The loss (calibrate/mixed/loss.h) that a target allows.  FT_EARG: the target is of another kind
+ * than the outputs of the model.
+ */
+FT_MUST_USE ft_status ft_accuracy_target_loss(double *out, const ft_accuracy_target *target,
+                                              const ft_model *model, ft_error *err);
+
+/* "cosine 0.9985" or "kl 0.0021" from a loss. */
+enum { FT_TARGET_TEXT = 32 };
+const char *ft_accuracy_target_describe(char text[FT_TARGET_TEXT], ft_loss_kind kind, double loss);
+
+#endif

@@ -1,0 +1,284 @@
+/*
+ * loss.c - how far the outputs of a quantized model are from those of the float model.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/mixed/loss.h"
+
+#include "kernels/math/elementary.h"
+#include "runtime/base/affix.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/model/session.h"
+#include "runtime/tensor.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MAX_OUTPUTS = 2, MAX_REFERENCE_BYTES = 256 << 20 };
+
+const char *ft_loss_name(ft_loss_kind kind)
+{
+    return kind == FT_LOSS_KL ? "kl" : "cosine";
+}
+
+/* ---- Outputs ------------------------------------------------------------------------------ */
+
+/* Names of the outputs that users judge the model by; the second may be NULL. */
+static void compared_outputs(const char *name[MAX_OUTPUTS], const ft_model *model)
+{
+    const ft_config *config = &model->config;
+    bool embeds = config->embedding != FT_EMBEDDING_NONE;
+    name[0] = ft_model_generates(model) || config->head == FT_HEAD_LM || config->labels > 0
+                  ? "logits"
+              : embeds ? "embedding"
+                       : "last_hidden_state";
+    name[1] = NULL;
+    if (config->head == FT_HEAD_SPAN) {
+        name[0] = "start_logits";
+        name[1] = "end_logits";
+    }
+}
+
+ft_loss_kind ft_loss_kind_of(const ft_model *model)
+{
+    const char *name[MAX_OUTPUTS];
+    compared_outputs(name, model);
+    bool regression = ft_head_is_classifier(model->config.head) &&
+                      model->config.problem_type == FT_PROBLEM_REGRESSION;
+    return ft_ends_with(name[0], "logits") && !regression ? FT_LOSS_KL : FT_LOSS_COSINE;
+}
+
+/* A session for single samples of the data. */
+static ft_status open_session(ft_session **out, const ft_model *model, const ft_dataset *data,
+                              int threads, ft_error *err)
+{
+    ft_session_options options = { .threads = threads,
+                                   .max_tokens = (int64_t) ft_dataset_max_length(data),
+                                   .max_sequences = 1 };
+    if (ft_model_generates(model)) {
+        options.all_logits = true;
+        options.context = (int64_t) ft_dataset_max_context(data);
+    }
+    return ft_session_open(out, model, &options, err);
+}
+
+/* Runs one sample; reads output `name`, or only its shape if `data` is NULL. */
+static ft_status read_output(ft_tensor *out, ft_session *session, const char *name, float *data,
+                             ft_error *err)
+{
+    *out = (ft_tensor){ .data = NULL };
+    FT_TRY(ft_session_get(session, name, out, err));
+    if (data == NULL)
+        return FT_OK;
+    out->data = data;
+    return ft_session_get(session, name, out, err);
+}
+
+static ft_status run_sample(ft_session *session, const ft_dataset *data, size_t row, ft_error *err)
+{
+    FT_TRY(ft_dataset_set_inputs(data, row, 1, session, err));
+    return ft_session_run(session, err);
+}
+
+/* All compared outputs of the last run, one after the other, in new memory. */
+static ft_status copy_outputs(float **out, size_t *bytes, ft_session *session, ft_error *err)
+{
+    const char *name[MAX_OUTPUTS];
+    ft_tensor tensor;
+    size_t at = 0;
+    compared_outputs(name, session->model);
+    *bytes = 0;
+    for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
+        FT_TRY(read_output(&tensor, session, name[i], NULL, err));
+        *bytes += ft_tensor_bytes(&tensor);
+    }
+    *out = malloc(*bytes);
+    if (*out == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu bytes of outputs", *bytes);
+    for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
+        FT_TRY(read_output(&tensor, session, name[i], *out + at, err));
+        at += ft_tensor_numel(&tensor);
+    }
+    return FT_OK;
+}
+
+/* ---- Reference ---------------------------------------------------------------------------- */
+
+static ft_status run_samples(ft_reference *r, ft_session *session, size_t wanted, ft_error *err)
+{
+    size_t total = 0, bytes;
+    for (size_t i = 0; i < wanted && total < MAX_REFERENCE_BYTES; i++) {
+        r->row[i] = i * r->data->rows / wanted;
+        r->samples = i + 1;
+        FT_TRY(run_sample(session, r->data, r->row[i], err));
+        FT_TRY(copy_outputs(&r->output[i], &bytes, session, err));
+        total += bytes;
+    }
+    return FT_OK;
+}
+
+ft_status ft_reference_init(ft_reference *r, const ft_model *model, const ft_dataset *data,
+                            size_t samples, int threads, ft_error *err)
+{
+    samples = ft_min_size(samples, data->rows);
+    *r = (ft_reference){ .kind = ft_loss_kind_of(model), .data = data, .threads = threads };
+    r->row = ft_calloc(samples, sizeof *r->row);
+    r->output = ft_calloc(samples, sizeof *r->output);
+    if (r->row == NULL || r->output == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu samples", samples);
+    ft_session *session;
+    FT_TRY(open_session(&session, model, data, threads, err));
+    ft_status status = run_samples(r, session, samples, err);
+    ft_session_close(session);
+    return status;
+}
+
+void ft_reference_fini(ft_reference *r)
+{
+    for (size_t i = 0; i < r->samples; i++)
+        free(r->output[i]);
+    free(r->output);
+    free(r->row);
+    *r = (ft_reference){ 0 };
+}
+
+/* ---- Rows --------------------------------------------------------------------------------- */
+
+static double max_of(const float *x, size_t n)
+{
+    double max = (double) x[0];
+    for (size_t i = 1; i < n; i++)
+        max = (double) x[i] > max ? (double) x[i] : max;
+    return max;
+}
+
+/* The logarithm of the sum of e^x. */
+static double log_sum_exp(const float *x, size_t n)
+{
+    double max = max_of(x, n), sum = 0.0;
+    for (size_t i = 0; i < n; i++)
+        sum += ft_math_exp((double) x[i] - max);
+    return max + ft_math_log(sum);
+}
+
+static double softmax_divergence(const float *a, const float *b, size_t n)
+{
+    double total_a = log_sum_exp(a, n), total_b = log_sum_exp(b, n), sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double p = (double) a[i] - total_a, q = (double) b[i] - total_b;
+        sum += ft_math_exp(p) * (p - q);
+    }
+    return sum;
+}
+
+/* Logits x and 0 are the two classes of a label. */
+static double sigmoid_divergence(const float *a, const float *b, size_t n)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++)
+        sum += softmax_divergence((const float[]){ a[i], 0.0f }, (const float[]){ b[i], 0.0f }, 2);
+    return sum;
+}
+
+static double cosine_distance(const float *a, const float *b, size_t n)
+{
+    double aa = 0.0, bb = 0.0, ab = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        aa += (double) a[i] * (double) a[i];
+        bb += (double) b[i] * (double) b[i];
+        ab += (double) a[i] * (double) b[i];
+    }
+    return bb > 0.0 ? 1.0 - ab / sqrt(aa * bb) : 1.0;
+}
+
+static double square_error(const float *a, const float *b, size_t n)
+{
+    double signal = 0.0, noise = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        noise += ((double) a[i] - (double) b[i]) * ((double) a[i] - (double) b[i]);
+        signal += (double) a[i] * (double) a[i];
+    }
+    return noise / signal;
+}
+
+typedef double row_loss(const float *a, const float *b, size_t n);
+
+static row_loss *row_loss_of(const ft_model *model)
+{
+    bool classifies = ft_head_is_classifier(model->config.head);
+    if (ft_loss_kind_of(model) == FT_LOSS_KL)
+        return classifies && model->config.problem_type == FT_PROBLEM_MULTI ? sigmoid_divergence
+                                                                            : softmax_divergence;
+    return classifies && model->config.problem_type == FT_PROBLEM_REGRESSION ? square_error
+                                                                             : cosine_distance;
+}
+
+/* ---- Loss --------------------------------------------------------------------------------- */
+
+typedef struct loss_sum {
+    double sum;
+    size_t rows;
+} loss_sum;
+
+static bool is_padding(const float *row, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (row[i] != 0.0f)
+            return false;
+    return true;
+}
+
+static void add_rows(loss_sum *s, row_loss *loss, const float *a, const float *b, size_t count,
+                     size_t cols)
+{
+    for (size_t at = 0; at + cols <= count; at += cols) {
+        if (is_padding(a + at, cols))
+            continue;
+        s->sum += loss(a + at, b + at, cols);
+        s->rows++;
+    }
+}
+
+static ft_status add_sample(loss_sum *s, const ft_reference *r, size_t sample, ft_session *session,
+                            ft_error *err)
+{
+    const char *name[MAX_OUTPUTS];
+    const float *expected = r->output[sample];
+    compared_outputs(name, session->model);
+    FT_TRY(run_sample(session, r->data, r->row[sample], err));
+    for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
+        ft_tensor tensor;
+        FT_TRY(read_output(&tensor, session, name[i], NULL, err));
+        float *found = malloc(ft_tensor_bytes(&tensor));
+        if (found == NULL)
+            return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", name[i],
+                           ft_tensor_bytes(&tensor));
+        ft_status status = read_output(&tensor, session, name[i], found, err);
+        size_t count = ft_tensor_numel(&tensor);
+        if (status == FT_OK)
+            add_rows(s, row_loss_of(session->model), expected, found, count,
+                     (size_t) tensor.dim[tensor.ndim - 1]);
+        free(found);
+        FT_TRY(status);
+        expected += count;
+    }
+    return FT_OK;
+}
+
+ft_status ft_loss_measure(double *loss, const ft_reference *r, const ft_model *model, ft_error *err)
+{
+    loss_sum s = { .sum = 0.0 };
+    ft_session *session;
+    FT_TRY(open_session(&session, model, r->data, r->threads, err));
+    ft_status status = FT_OK;
+    for (size_t i = 0; i < r->samples && status == FT_OK; i++)
+        status = add_sample(&s, r, i, session, err);
+    ft_session_close(session);
+    *loss = status == FT_ENONFINITE ? (double) INFINITY
+            : s.rows > 0            ? s.sum / (double) s.rows
+                                    : 0.0;
+    return status == FT_ENONFINITE ? FT_OK : status;
+}

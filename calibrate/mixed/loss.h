@@ -1,0 +1,58 @@
+/*
+ * loss.h - how far the outputs of a quantized model are from those of the float model.
+ *
+ * Two measures, by what the model is for:
+ *
+ *   FT_LOSS_KL      logits of classes or tokens: the Kullback-Leibler divergence of the quantized
+ *                   probabilities from the float ones in nats, mean over rows; multi-label: the sum
+ *                   over labels
+ *   FT_LOSS_COSINE  embeddings and hidden states: 1 - cosine, mean over rows; regression: the
+ *                   square error divided by the square of the outputs
+ *
+ * Rows that are zero in the float output are padding and not counted.  Sums are in double, in the
+ * order of rows and columns.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_MIXED_LOSS_H
+#define FT_CALIBRATE_MIXED_LOSS_H
+
+#include "runtime/data/dataset.h"
+#include "runtime/model/model.h"
+
+typedef enum ft_loss_kind { FT_LOSS_KL, FT_LOSS_COSINE } ft_loss_kind;
+
+/* "kl", "cosine". */
+const char *ft_loss_name(ft_loss_kind kind);
+
+/* The measure for a model. */
+ft_loss_kind ft_loss_kind_of(const ft_model *model);
+
+/* The samples that models are compared on, and what the float model computes from them. */
+typedef struct ft_reference {
+    ft_loss_kind kind;
+    const ft_dataset *data; /* borrowed */
+    size_t *row;            /* [samples]: rows of data */
+    size_t samples;
+    float **output; /* [samples]: the outputs of one sample one after the other */
+    int threads;
+} ft_reference;
+
+/*
+ * Runs the float model on at most `samples` rows of `data`, evenly spaced; fewer if their outputs
+ * would take more than 256 MB.  fini also accepts a zeroed or failed one.  FT_ENOMEM; errors of the
+ * forward pass.
+ */
+FT_MUST_USE ft_status ft_reference_init(ft_reference *reference, const ft_model *model,
+                                        const ft_dataset *data, size_t samples, int threads,
+                                        ft_error *err);
+void ft_reference_fini(ft_reference *reference);
+
+/*
+ * The loss of a model on these samples; infinite if an output is not finite.  Errors of the
+ * forward pass.
+ */
+FT_MUST_USE ft_status ft_loss_measure(double *loss, const ft_reference *reference,
+                                      const ft_model *model, ft_error *err);
+
+#endif

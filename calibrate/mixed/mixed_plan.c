@@ -1,0 +1,206 @@
+/*
+ * mixed_plan.c - chooses the precision of each unit: the cheapest plan that meets a target.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/mixed/mixed_plan.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A unit that could change, and what that gains for what it costs. */
+typedef struct candidate {
+    size_t unit;
+    double gain, cost;
+} candidate;
+
+typedef struct chooser {
+    const ft_mixed_problem *problem;
+    ft_mixed_plan *plan;
+    candidate *candidate; /* [units], in the order in which they change */
+    size_t candidates;
+    size_t measured; /* losses so far */
+} chooser;
+
+/* ---- Losses ------------------------------------------------------------------------------- */
+
+static ft_status measure(double *loss, chooser *c, const ft_precision *precision, ft_error *err)
+{
+    ft_model *model;
+    FT_TRY(ft_variant_open(&model, c->problem->variants, precision, err));
+    ft_status status = ft_loss_measure(loss, c->problem->reference, model, err);
+    ft_model_close(model);
+    c->measured++;
+    if (c->problem->progress != NULL)
+        c->problem->progress(c->problem->user, c->measured, c->plan->units + 1);
+    return status;
+}
+
+/* The loss when one unit of the current plan changes. */
+static ft_status measure_change(double *loss, chooser *c, size_t unit, ft_precision precision,
+                                ft_error *err)
+{
+    ft_precision before = c->plan->precision[unit];
+    c->plan->precision[unit] = precision;
+    ft_status status = measure(loss, c, c->plan->precision, err);
+    c->plan->precision[unit] = before;
+    return status;
+}
+
+/* ---- Order -------------------------------------------------------------------------------- */
+
+/* By gain per cost; the first of equals in the order of the graph. */
+static int compare_candidates(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+    double by_ratio = y->gain * x->cost - x->gain * y->cost;
+    if (by_ratio != 0.0)
+        return by_ratio > 0.0 ? 1 : -1;
+    return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* Whether a unit can have a precision that it does not have yet. */
+static bool can_change(const chooser *c, size_t unit, ft_precision precision)
+{
+    const ft_unit *u = &c->problem->variants->unit[unit];
+    return c->plan->precision[unit] < precision &&
+           !(u->is_attention && precision == FT_PRECISION_FLOAT);
+}
+
+/*
+ * Orders all units that can change.  Those that gain nothing alone come last: errors of two units
+ * may cancel, and then both must change.
+ */
+static ft_status rank_changes(chooser *c, ft_precision precision, double loss, ft_error *err)
+{
+    c->candidates = 0;
+    for (size_t i = 0; i < c->plan->units; i++) {
+        double changed;
+        if (!can_change(c, i, precision))
+            continue;
+        FT_TRY(measure_change(&changed, c, i, precision, err));
+        if (precision == FT_PRECISION_PER_TOKEN)
+            c->plan->sensitivity[i] = loss - changed;
+        const ft_variants *variants = c->problem->variants;
+        c->candidate[c->candidates++] = (candidate){
+            .unit = i,
+            .gain = loss - changed,
+            .cost = ft_unit_cost(&variants->unit[i], variants->real, precision),
+        };
+    }
+    qsort(c->candidate, c->candidates, sizeof *c->candidate, compare_candidates);
+    return FT_OK;
+}
+
+/* ---- Search ------------------------------------------------------------------------------- */
+
+/* The loss when the first `count` candidates change; they keep the change if `keep`. */
+static ft_status change_first(double *loss, chooser *c, size_t count, ft_precision precision,
+                              bool keep, ft_error *err)
+{
+    ft_precision *plan = c->plan->precision;
+    ft_precision *before = ft_calloc(c->plan->units, sizeof *before);
+    if (before == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu precisions", c->plan->units);
+    memcpy(before, plan, c->plan->units * sizeof *before);
+    for (size_t i = 0; i < count; i++)
+        plan[c->candidate[i].unit] = precision;
+    ft_status status = measure(loss, c, plan, err);
+    if (!keep)
+        memcpy(plan, before, c->plan->units * sizeof *before);
+    free(before);
+    return status;
+}
+
+/*
+ * Changes as few of the candidates as meet the target, in their order: by bisection, since the loss
+ * falls with their number; all of them if even that does not suffice.
+ */
+static ft_status change_enough(double *loss, chooser *c, ft_precision precision, ft_error *err)
+{
+    size_t too_few = 0, enough = c->candidates;
+    FT_TRY(change_first(loss, c, enough, precision, false, err));
+    while (*loss <= c->problem->target && enough - too_few > 1) {
+        double halfway;
+        size_t middle = too_few + (enough - too_few) / 2;
+        FT_TRY(change_first(&halfway, c, middle, precision, false, err));
+        if (halfway <= c->problem->target)
+            enough = middle;
+        else
+            too_few = middle;
+    }
+    return change_first(loss, c, enough, precision, true, err);
+}
+
+/* A model without an int8 matrix is not quantized: the last one stays. */
+static void keep_one_quantized(chooser *c)
+{
+    size_t matrices = 0;
+    for (size_t i = 0; i < c->plan->units; i++)
+        matrices += !c->problem->variants->unit[i].is_attention;
+    c->candidates -= c->candidates == matrices;
+}
+
+static ft_status lower_loss(chooser *c, ft_precision precision, ft_error *err)
+{
+    ft_mixed_plan *plan = c->plan;
+    FT_TRY(rank_changes(c, precision, plan->loss, err));
+    if (precision == FT_PRECISION_FLOAT)
+        keep_one_quantized(c);
+    bool needed = plan->loss > c->problem->target && c->candidates > 0;
+    return needed ? change_enough(&plan->loss, c, precision, err) : FT_OK;
+}
+
+static ft_status choose(chooser *c, ft_error *err)
+{
+    ft_mixed_plan *plan = c->plan;
+    double target = c->problem->target;
+    FT_TRY(measure(&plan->static_loss, c, plan->precision, err));
+    plan->loss = plan->static_loss;
+    if (plan->loss > target || c->problem->measure)
+        FT_TRY(lower_loss(c, FT_PRECISION_PER_TOKEN, err));
+    if (plan->loss > target)
+        FT_TRY(lower_loss(c, FT_PRECISION_FLOAT, err));
+    plan->meets_target = plan->loss <= target;
+    return FT_OK;
+}
+
+ft_status ft_mixed_plan_choose(ft_mixed_plan *plan, const ft_mixed_problem *problem, ft_error *err)
+{
+    size_t units = problem->variants->units;
+    *plan = (ft_mixed_plan){ .units = units };
+    chooser c = { .problem = problem, .plan = plan };
+    plan->precision = ft_calloc(units, sizeof *plan->precision);
+    plan->sensitivity = ft_calloc(units, sizeof *plan->sensitivity);
+    c.candidate = ft_calloc(units, sizeof *c.candidate);
+    ft_status status = FT_OK;
+    if (plan->precision == NULL || plan->sensitivity == NULL || c.candidate == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for %zu units", units);
+    for (size_t i = 0; i < units && status == FT_OK; i++)
+        plan->sensitivity[i] = (double) NAN;
+    if (status == FT_OK)
+        status = choose(&c, err);
+    free(c.candidate);
+    return status;
+}
+
+void ft_mixed_plan_fini(ft_mixed_plan *plan)
+{
+    free(plan->precision);
+    free(plan->sensitivity);
+    *plan = (ft_mixed_plan){ .units = 0 };
+}
+
+size_t ft_mixed_plan_count(const ft_mixed_plan *plan, ft_precision precision)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < plan->units; i++)
+        count += plan->precision[i] == precision;
+    return count;
+}

@@ -1,0 +1,45 @@
+/*
+ * mixed_plan.h - chooses the precision of each unit: the cheapest plan that meets a target.
+ *
+ * The plan with static scales is measured first.  If it misses the target, each unit in turn gets
+ * scales per token, all others staying as they are; what the loss at the output of the model falls
+ * by is the unit's sensitivity.  Units change in the order of sensitivity per cost, as many as the
+ * target needs.  If all of them do not suffice, matrices return to float in the same way.  Every
+ * figure comes from the kernels that the artifact will use.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_MIXED_MIXED_PLAN_H
+#define FT_CALIBRATE_MIXED_MIXED_PLAN_H
+
+#include "calibrate/mixed/loss.h"
+#include "calibrate/mixed/variant.h"
+
+typedef struct ft_mixed_problem {
+    ft_variants *variants;
+    const ft_reference *reference;
+    double target; /* the loss that the plan should not exceed */
+    bool measure;  /* measure sensitivities even if the static plan meets the target */
+    ft_progress_callback progress; /* may be NULL; the total is an estimate */
+    void *user;
+} ft_mixed_problem;
+
+typedef struct ft_mixed_plan {
+    ft_precision *precision; /* [units] */
+    size_t units;
+
+    /* [units]: loss of the static plan minus that with this unit per token; NaN: not measured. */
+    double *sensitivity;
+    double static_loss, loss; /* of the static and of the chosen plan */
+    bool meets_target;
+} ft_mixed_plan;
+
+/* fini also accepts a zeroed or failed one.  FT_ENOMEM; errors of opening and running models. */
+FT_MUST_USE ft_status ft_mixed_plan_choose(ft_mixed_plan *plan, const ft_mixed_problem *problem,
+                                           ft_error *err);
+void ft_mixed_plan_fini(ft_mixed_plan *plan);
+
+/* How many units have this precision. */
+size_t ft_mixed_plan_count(const ft_mixed_plan *plan, ft_precision precision);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * variant.h - a model in which every unit has a precision of its own, made from weights in memory.
+ *
+ * The weights are quantized once; a variant borrows them, so that making one takes little time.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_MIXED_VARIANT_H
+#define FT_CALIBRATE_MIXED_VARIANT_H
+
+#include "calibrate/mixed/units.h"
+
+typedef struct ft_variants {
+    ft_quant_config quant; /* of the plan with static scales */
+    const ft_unit *unit;   /* [units], borrowed */
+    size_t units;
+    ft_model *real, *int8; /* on the CPU, in float and with this configuration */
+    ft_weight *weight;     /* [weights] of the next variant */
+    size_t weights;
+    const char *device;
+} ft_variants;
+
+/*
+ * Opens the float artifact `path` in float and quantized as `quant` says, whose members stay
+ * borrowed.  The units are those of the same artifact.  fini also accepts a zeroed or failed one.
+ * Errors of ft_model_open_with_config(); FT_ENOMEM.
+ */
+FT_MUST_USE ft_status ft_variants_init(ft_variants *variants, const char *path,
+                                       const ft_quant_config *quant, const ft_unit *unit,
+                                       size_t units, const char *device, ft_error *err);
+void ft_variants_fini(ft_variants *variants);
+
+/* The model with these precisions, [units]; it must not outlive the variants. */
+FT_MUST_USE ft_status ft_variant_open(ft_model **out, ft_variants *variants,
+                                      const ft_precision *precision, ft_error *err);
+
+/* The float model on the device. */
+FT_MUST_USE ft_status ft_variant_open_float(ft_model **out, const ft_variants *variants,
+                                            ft_error *err);
+
+#endif

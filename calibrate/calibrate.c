@@ -13,6 +13,7 @@
 #include "calibrate/mix_precision.h"
 #include "calibrate/observe.h"
 #include "calibrate/pack.h"
+#include "calibrate/prepare.h"
 #include "calibrate/readers.h"
 #include "calibrate/verdict.h"
 #include "calibrate/weight_report.h"
@@ -203,7 +204,7 @@ static ft_status evaluate(ft_calibration_job *j, ft_error *err)
         return ft_fail(err, FT_ENOMEM, "no memory for a path");
     begin_stage(j, "evaluating", "samples");
     ft_status status = ft_evaluate(&j->report->evaluation,
-                                   &(ft_model_pair){ .path = j->options->input,
+                                   &(ft_model_pair){ .path = j->input,
                                                      .quantize = j->is_groupwise ? NULL : &int8,
                                                      .quantized_path = temp_path },
                                    &data, j->options->device, j->options->threads,
@@ -306,6 +307,7 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
 {
     bool counters_only = false;
     FT_TRY(ft_calibration_open(j, err));
+    FT_TRY(ft_calibration_prepare(j, err));
     j->report->method = j->options->method;
     j->report->scheme = j->recipe->scheme;
     j->report->int8_residual = j->options->int8_residual;
@@ -341,6 +343,8 @@ ft_status ft_calibrate(const ft_calibration_options *options,
     ft_amax_table_free(j.amax);
     ft_counter_set_free(j.set);
     ft_artifact_discard(j.writer);
+    ft_artifact_discard(j.rewritten);
+    free(j.rewritten_path);
     ft_atomic_file_close(j.counters);
     ft_atomic_file_close(j.json);
     ft_dataset_fini(&j.data);

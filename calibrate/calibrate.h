@@ -15,6 +15,13 @@
 #include "runtime/cli/image_options.h"
 #include "runtime/data/model_texts.h"
 
+/* SmoothQuant of int8 matrices. */
+typedef enum ft_smooth_mode {
+    FT_SMOOTH_AUTO,  /* search alpha per input, if there are samples and no counters files */
+    FT_SMOOTH_NONE,  /* do not smooth */
+    FT_SMOOTH_ALPHA, /* smooth every input with `smooth_alpha` */
+} ft_smooth_mode;
+
 typedef struct ft_calibration_options {
     const char *input;        /* float artifact */
     const char *output;       /* quantized artifact; NULL: none */
@@ -32,6 +39,8 @@ typedef struct ft_calibration_options {
     bool int8_residual;
     ft_accuracy_target target; /* of w8a8 */
     bool best_effort;          /* a target that is missed is no error */
+    ft_smooth_mode smooth;
+    double smooth_alpha;     /* 0 .. 1 */
     const ft_recipe *recipe; /* scheme of each matrix; NULL: all linears w8a8 */
     bool force;              /* replace existing files */
     bool dry_run;            /* choose and report, but keep no artifact */

@@ -7,6 +7,7 @@
 #define FT_CALIBRATE_JOB_H
 
 #include "calibrate/calibrate.h"
+#include "calibrate/smooth/smooth.h"
 #include "calibrate/weights/quantized.h"
 #include "calibrate/weights/refine.h"
 #include "runtime/data/dataset.h"
@@ -19,10 +20,14 @@ typedef struct ft_calibration_job {
     const ft_calibration_options *options;
     ft_calibration_callbacks callbacks;
     ft_report *report;
+    const char
+        *input; /* the float artifact that is calibrated: the options', or the rewritten one */
     ft_model *model;
     ft_image_list images, eval_images; /* the files of data and eval, if they are images */
     ft_dataset data, eval;
     ft_artifact_writer *writer;
+    ft_artifact_writer *rewritten; /* a temporary float artifact, or NULL; and its path */
+    char *rewritten_path;
     ft_atomic_file *counters, *json;
     ft_counter_set *set;
     ft_amax_table *amax;
@@ -45,6 +50,8 @@ FT_MUST_USE ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err);
  * observed, else observed ones, and then *held_out is false.  No rows: there are none.
  */
 ft_dataset ft_calibration_eval_data(const ft_calibration_job *j, bool *held_out);
+/* Closes the model and the samples, and opens them again with j->input as the model. */
+FT_MUST_USE ft_status ft_calibration_reopen(ft_calibration_job *j, ft_error *err);
 
 /* The quantization configuration for opening the float artifact. */
 ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode mode);

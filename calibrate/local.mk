@@ -30,12 +30,17 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/mixed/loss.c calibrate/mixed/loss.h \
 	calibrate/mixed/units.c calibrate/mixed/units.h \
 	calibrate/mixed/variant.c calibrate/mixed/variant.h \
+	calibrate/prepare.c calibrate/prepare.h \
 	calibrate/output_paths.c calibrate/output_paths.h \
 	calibrate/weights/quantized.c calibrate/weights/quantized.h \
 	calibrate/readers.c calibrate/readers.h \
 	calibrate/weights/recipe.c calibrate/weights/recipe.h \
 	calibrate/weights/refine.c calibrate/weights/refine.h \
 	calibrate/report.c calibrate/report.h \
+	calibrate/smooth/factors.c calibrate/smooth/factors.h \
+	calibrate/smooth/pair_error.c calibrate/smooth/pair_error.h \
+	calibrate/smooth/rewrite.c calibrate/smooth/rewrite.h \
+	calibrate/smooth/smooth.c calibrate/smooth/smooth.h \
 	calibrate/verdict.c calibrate/verdict.h \
 	calibrate/weight_report.c calibrate/weight_report.h \
 	calibrate/weights/weights.c calibrate/weights/weights.h \
@@ -55,4 +60,5 @@ EXTRA_DIST += \
 	calibrate/README.md \
 	calibrate/mixed/README.md \
 	calibrate/ranges/README.md \
+	calibrate/smooth/README.md \
 	calibrate/weights/README.md

@@ -140,9 +140,8 @@ static bool needs_ranges(const ft_calibration_job *j)
 static ft_status open_model(ft_calibration_job *j, ft_error *err)
 {
     const ft_quant_config quant = ft_calibration_quant_config(j, FT_MODE_OBSERVE);
-    FT_TRY(ft_model_open_with_config(&j->model, j->options->input,
-                                     &(ft_model_options){ .device = j->options->device }, &quant,
-                                     err));
+    FT_TRY(ft_model_open_with_config(
+        &j->model, j->input, &(ft_model_options){ .device = j->options->device }, &quant, err));
     FT_TRY(ft_quantized_weights_new(&j->quantized, &j->n_quantized, j->model, j->recipe, err));
     j->is_groupwise = ft_quantized_weights_any_groupwise(j->quantized, j->n_quantized);
     j->needs_ranges = needs_ranges(j);
@@ -204,8 +203,21 @@ static ft_status open_inputs(ft_calibration_job *j, ft_error *err)
     return check_target(j, err);
 }
 
+ft_status ft_calibration_reopen(ft_calibration_job *j, ft_error *err)
+{
+    ft_dataset_fini(&j->data);
+    ft_dataset_fini(&j->eval);
+    ft_quantized_weights_free(j->quantized, j->n_quantized);
+    ft_model_close(j->model);
+    j->data = j->eval = (ft_dataset){ 0 };
+    j->quantized = NULL;
+    j->model = NULL;
+    return open_inputs(j, err);
+}
+
 ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err)
 {
+    j->input = j->options->input;
     FT_TRY(list_images(j, err));
     FT_TRY(open_outputs(j, err));
     return open_inputs(j, err);

@@ -40,6 +40,7 @@ enum {
     SAVE,
     MERGE,
     REPORT,
+    SMOOTH,
 };
 
 #define FT_METHOD(NAME, name, help) #name ": " help "\n"
@@ -91,6 +92,11 @@ static const ft_option options[] = {
     { GROUP_PAD, "group-pad", NULL,
       "the last group of a row may be shorter; by default the\n"
       "group size must divide the number of columns" },
+    { SMOOTH, "smooth", "auto|none|ALPHA",
+      "SmoothQuant of int8 matrices: scale columns of inputs\n"
+      "and weights, and fold the scales into the producers;\n"
+      "auto (default): the best alpha for each input, if there\n"
+      "are samples in -d; 0 <= ALPHA <= 1: the same for all" },
     { CLIP, "clip", "none|mse|imatrix",
       "range of a group: none (default): its extremes; mse:\n"
       "clip to the least square error; imatrix: the same,\n"
@@ -207,6 +213,21 @@ static void parse_clip(ft_recipe *recipe, const char *text)
 {
     if (!ft_clip_parse(text, &recipe->clip))
         ft_tool_usage_error(&ft_calibrate_tool, "--clip: \"%s\" is neither none, mse nor imatrix",
+                            text);
+}
+
+static void parse_smooth(ft_calibration_options *job, const char *text)
+{
+    char *end;
+    job->smooth = strcmp(text, "auto") == 0   ? FT_SMOOTH_AUTO
+                  : strcmp(text, "none") == 0 ? FT_SMOOTH_NONE
+                                              : FT_SMOOTH_ALPHA;
+    if (job->smooth != FT_SMOOTH_ALPHA)
+        return;
+    job->smooth_alpha = strtod(text, &end);
+    if (end == text || *end != '\0' || !(job->smooth_alpha >= 0.0 && job->smooth_alpha <= 1.0))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--smooth: \"%s\" is neither auto, none nor a number from 0 to 1",
                             text);
 }
 
@@ -336,6 +357,9 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
     case MERGE:
         add_merge_file(r, value);
         break;
+    case SMOOTH:
+        parse_smooth(job, value);
+        break;
     case REPORT:
         job->report = value;
         break;
@@ -413,6 +437,16 @@ static void check_recipe(const ft_calibrate_request *r)
             &ft_calibrate_tool,
             "--clip imatrix, --scale awq and --round gptq need samples: they cannot "
             "be combined with --merge");
+    bool is_int8 =
+        ft_recipe_uses(recipe, FT_SCHEME_W8A8) || ft_recipe_uses(recipe, FT_SCHEME_W8A8_DYNAMIC);
+    if (r->job.smooth == FT_SMOOTH_ALPHA && !is_int8)
+        ft_tool_usage_error(&ft_calibrate_tool, "--smooth is for int8 schemes, not for %s",
+                            ft_scheme_name(recipe->scheme));
+    if (r->job.smooth == FT_SMOOTH_ALPHA &&
+        (r->job.data == NULL || r->job.n_merge > 0 || r->job.save != NULL))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--smooth needs sample data, and cannot be combined with "
+                            "--save-counters and --merge");
     if (r->job.memory > 0 && !ft_recipe_needs_data(recipe))
         ft_tool_usage_error(&ft_calibrate_tool,
                             "--memory is for --clip imatrix, --scale awq and --round gptq");

@@ -55,6 +55,8 @@ typedef struct ft_report {
     ft_weight_report *weight; /* [weights], owned */
     size_t weights;
     size_t foldable_inputs, folded_inputs; /* inputs whose scales AWQ can fold, and did fold */
+    size_t scalable_inputs, scaled_inputs; /* inputs that SmoothQuant can scale, and did scale */
+    double smooth_error_ratio; /* geometric mean over them of the output error, by that without */
     uint64_t samples;                      /* observed */
     ft_method method;                      /* requested method */
     ft_scheme scheme;                      /* of matrices without a rule */

@@ -67,17 +67,28 @@ ft_status ft_activation_stats_init(ft_activation_stats *inputs,
                    : ft_fail(err, FT_ENOMEM, "%s: no memory for sums", options->model->path);
 }
 
-static void free_moments(ft_activation_stats *inputs)
+static void half_stats_fini(ft_half_stats *half)
+{
+    free(half->x);
+    free(half->amax);
+    free(half->square);
+    *half = (ft_half_stats){ .rows = 0 };
+}
+
+/* Frees what is large: second moments and kept rows. */
+static void free_large(ft_activation_stats *inputs)
 {
     for (size_t i = 0; i < inputs->count; i++) {
         free(inputs->input[i].moments);
         inputs->input[i].moments = NULL;
+        for (int k = 0; k < 2; k++)
+            half_stats_fini(&inputs->input[i].half[k]);
     }
 }
 
 void ft_activation_stats_fini(ft_activation_stats *inputs)
 {
-    free_moments(inputs);
+    free_large(inputs);
     for (size_t i = 0; i < inputs->count; i++) {
         free(inputs->input[i].magnitude);
         free(inputs->input[i].square);
@@ -107,7 +118,8 @@ static size_t stats_bytes(const ft_activation_stats *inputs, const ft_input_stat
 {
     size_t pass_bytes =
         inputs->max_tokens * input->cols * sizeof(float) * (size_t) inputs->options->threads;
-    return pass_bytes + (inputs->options->moments ? input->cols * input->cols * sizeof(double) : 0);
+    return pass_bytes + inputs->options->kept_rows * input->cols * sizeof(float) +
+           (inputs->options->moments ? input->cols * input->cols * sizeof(double) : 0);
 }
 
 /* As many inputs, starting with `first`, as fit; at least one. */
@@ -124,6 +136,25 @@ static size_t n_inputs_that_fit(const ft_activation_stats *inputs, const ft_inpu
     return max_inputs;
 }
 
+/* Kept rows of one half, at most. */
+static size_t max_half_rows(size_t kept_rows)
+{
+    return (kept_rows + 1) / 2;
+}
+
+static bool half_stats_init(ft_input_stats *input, size_t kept_rows)
+{
+    bool success = true;
+    for (int i = 0; i < 2 && success; i++) {
+        ft_half_stats *half = &input->half[i];
+        half->x = ft_calloc(max_half_rows(kept_rows) * input->cols, sizeof *half->x);
+        half->amax = ft_calloc(input->cols, sizeof *half->amax);
+        half->square = ft_calloc(input->cols, sizeof *half->square);
+        success = half->x != NULL && half->amax != NULL && half->square != NULL;
+    }
+    return success;
+}
+
 static ft_status reset_stats(pass *p, ft_error *err)
 {
     for (size_t i = 0; i < p->count; i++) {
@@ -131,6 +162,9 @@ static ft_status reset_stats(pass *p, ft_error *err)
         input->rows = 0;
         memset(input->magnitude, 0, input->cols * sizeof *input->magnitude);
         memset(input->square, 0, input->cols * sizeof *input->square);
+        if (p->options->kept_rows > 0 && !half_stats_init(input, p->options->kept_rows))
+            return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu rows", input->name,
+                           p->options->kept_rows);
         if (p->options->moments)
             input->moments = ft_calloc(input->cols * input->cols, sizeof *input->moments);
         if (p->options->moments && input->moments == NULL)
@@ -221,6 +255,58 @@ static void accumulate_columns(ft_input_stats *input, const float *x, size_t row
     }
 }
 
+enum { LARGEST_OF = 8 }; /* samples of a half: of one of them the largest row is kept */
+
+/* The number of a sample, and how many there are. */
+typedef struct place {
+    uint64_t index, count;
+} place;
+
+/* Accumulates the columns of a half, and returns the row with the largest magnitude. */
+static size_t accumulate_half(ft_half_stats *half, const float *x, size_t rows, size_t cols)
+{
+    size_t largest = 0;
+    float most = 0.0f;
+    for (size_t row = 0; row < rows; row++)
+        for (size_t col = 0; col < cols; col++) {
+            float value = x[row * cols + col], magnitude = fabsf(value);
+            half->amax[col] = fmaxf(half->amax[col], magnitude);
+            half->square[col] += (double) value * (double) value;
+            if (magnitude > most) {
+                most = magnitude;
+                largest = row;
+            }
+        }
+    return largest;
+}
+
+static void keep_row(ft_half_stats *half, const pass *p, const float *row, size_t cols)
+{
+    if (half->rows < max_half_rows(p->options->kept_rows))
+        memcpy(half->x + half->rows++ * cols, row, cols * sizeof *row);
+}
+
+/*
+ * Keeps the share of rows of one sample. Evenly spaced rows of later samples start further from the
+ * first row, so that all positions occur.
+ */
+static void keep_rows(ft_input_stats *input, const pass *p, place sample, const float *x,
+                      size_t rows)
+{
+    ft_half_stats *half = &input->half[sample.index % 2];
+    uint64_t kept_rows = p->options->kept_rows;
+    size_t largest = accumulate_half(half, x, rows, input->cols);
+    size_t share = (size_t) ((sample.index + 1) * kept_rows / sample.count -
+                             sample.index * kept_rows / sample.count);
+    bool keeps_largest = share > 0 && sample.index / 2 % LARGEST_OF == 0;
+    if (keeps_largest)
+        keep_row(half, p, x + largest * input->cols, input->cols);
+    for (size_t i = keeps_largest; i < ft_min_size(share, rows); i++) {
+        size_t row = (size_t) (rows * (i * sample.count + sample.index) / (share * sample.count));
+        keep_row(half, p, x + ft_min_size(row, rows - 1) * input->cols, input->cols);
+    }
+}
+
 /* Accumulates the products of all pairs of columns; the upper triangle of the moments. */
 static void accumulate_moments(ft_input_stats *input, const ft_linalg *linalg, const float *x,
                                size_t rows)
@@ -237,14 +323,16 @@ static void accumulate_moments(ft_input_stats *input, const ft_linalg *linalg, c
 }
 
 /* Accumulates the contribution of one forward pass to an input. */
-static ft_status accumulate_sample(ft_input_stats *input, const ft_session *session,
-                                   const ft_linalg *linalg, float *x, ft_error *err)
+static ft_status accumulate_sample(ft_input_stats *input, const pass *p, place sample,
+                                   const ft_session *session, float *x, ft_error *err)
 {
     size_t rows = value_rows(session, input->value);
     FT_TRY(ft_session_read_f32(session, input->value, x, rows, err));
     accumulate_columns(input, x, rows);
     if (input->moments != NULL)
-        accumulate_moments(input, linalg, x, rows);
+        accumulate_moments(input, &p->linalg, x, rows);
+    if (p->options->kept_rows > 0)
+        keep_rows(input, p, sample, x, rows);
     input->rows += rows;
     return FT_OK;
 }
@@ -285,10 +373,13 @@ static void accumulate_inputs(const void *job, int thread, size_t first, size_t 
 {
     const sample_batch *s = job;
     pass *p = s->pass;
+    place sample = { .count = p->options->last - p->options->first };
     for (size_t i = first; i < end; i++)
-        for (size_t k = 0; k < s->count && p->status[thread] == FT_OK; k++)
-            p->status[thread] = accumulate_sample(&p->input[i], p->session[k], &p->linalg,
+        for (size_t k = 0; k < s->count && p->status[thread] == FT_OK; k++) {
+            sample.index = s->first + k - p->options->first;
+            p->status[thread] = accumulate_sample(&p->input[i], p, sample, p->session[k],
                                                   p->x[thread], &p->errs[thread]);
+        }
 }
 
 static ft_status run_samples(const sample_batch *s, ft_error *err)
@@ -341,9 +432,10 @@ ft_status ft_activation_stats_collect(ft_activation_stats *inputs, ft_input_stat
                                       ft_error *err)
 {
     const ft_activation_stats_options *options = inputs->options;
-    if (input->rows > 0 && (!options->moments || input->moments != NULL))
+    if (input->rows > 0 && (!options->moments || input->moments != NULL) &&
+        (options->kept_rows == 0 || input->half[0].x != NULL))
         return FT_OK;
-    free_moments(inputs);
+    free_large(inputs);
     pass p = { .options = options, .input = input, .sessions = (size_t) options->threads };
     p.count = n_inputs_that_fit(inputs, input);
     if (options->stage != NULL)

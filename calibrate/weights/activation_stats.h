@@ -1,6 +1,6 @@
 /*
- * activation_stats.h - statistics of the inputs of linear layers over calibration data, for AWQ,
- * GPTQ and imatrix.
+ * activation_stats.h - statistics of the inputs of linear layers over calibration data, for
+ * SmoothQuant, AWQ, GPTQ and imatrix.
  *
  * Linears that read the same value share its statistics. Each sample is a separate forward pass on
  * one thread, and its contribution is added in the order of the samples, so neither the number of
@@ -15,6 +15,19 @@
 #include "runtime/data/dataset.h"
 #include "runtime/model/model.h"
 
+/*
+ * Rows and extremes of every second sample: what one half suggests can be judged by the other.
+ *
+ * Kept rows are evenly spaced. Of one in eight samples, the row with the largest magnitude is one
+ * of them: such rows are rare, but clipping them is expensive.
+ */
+typedef struct ft_half_stats {
+    float *x; /* [rows, cols] kept rows; NULL: not in memory */
+    size_t rows;
+    float *amax;    /* [cols] maxima of |x| over all rows */
+    double *square; /* [cols] sums of x * x */
+} ft_half_stats;
+
 /* Statistics of the input x of one or more linears, one row per token. */
 typedef struct ft_input_stats {
     const char *name; /* name of the value; borrowed from the model */
@@ -24,6 +37,7 @@ typedef struct ft_input_stats {
     double *magnitude; /* [cols] sums of |x| */
     double *square;    /* [cols] sums of x * x */
     double *moments;   /* [cols, cols], symmetric: sums of x[i] * x[j]; NULL: not in memory */
+    ft_half_stats half[2]; /* of samples with even and with odd numbers */
 
     /*
      * [cols], or NULL. All statistics are those of x / factor: the linears' columns are multiplied
@@ -50,6 +64,7 @@ typedef struct ft_activation_stats_options {
     int threads;          /* parallel sessions; 1 on a GPU */
     size_t memory;        /* maximum bytes for statistics and their buffers; 0: no limit */
     bool moments;         /* second moments are needed, not only squares and magnitudes */
+    size_t kept_rows;     /* rows of each input to keep, at most; 0: no halves */
     void (*stage)(void *user, const char *what, const char *unit);
     ft_progress_callback progress; /* may be NULL, as may `stage` */
     void *user;
@@ -67,8 +82,8 @@ void ft_activation_stats_fini(
 
 /*
  * Ensures that the statistics of an input are in memory. If they are not, runs all samples and
- * accumulates as many inputs, starting with this one, as fit into memory; second moments of the
- * others are released. So inputs are best requested in their order.
+ * accumulates as many inputs, starting with this one, as fit into memory; second moments and kept
+ * rows of the others are released. So inputs are best requested in their order.
  *
  * Errors: FT_ENOMEM; FT_EFORMAT if an input is NaN or infinite; those of the forward pass.
  */
@@ -76,7 +91,7 @@ FT_MUST_USE ft_status ft_activation_stats_collect(ft_activation_stats *inputs,
                                                   ft_input_stats *input, ft_error *err);
 
 /*
- * Rescales the statistics to those of x / factor, [cols], all positive. Takes ownership of
+ * Rescales the sums to those of x / factor, [cols], all positive. Takes ownership of
  * `factor`. At most once.
  */
 void ft_input_stats_rescale(ft_input_stats *input, float *factor);

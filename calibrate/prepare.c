@@ -1,0 +1,104 @@
+/*
+ * prepare.c - rewrites the float model, before it is observed, as an equivalent one that quantizes
+ * better.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/prepare.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Whether to smooth -------------------------------------------------------------------- */
+
+/* Counters belong to one model, but samples of another run would give other factors. */
+static bool wants_smoothing(const ft_calibration_job *j)
+{
+    const ft_calibration_options *o = j->options;
+    bool is_int8 = ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8) ||
+                   ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8_DYNAMIC);
+    return o->smooth != FT_SMOOTH_NONE && is_int8 && o->data != NULL && o->n_merge == 0 &&
+           o->save == NULL;
+}
+
+static ft_status find_factors(ft_calibration_job *j, ft_smoothing *smoothing, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    bool on_cpu = o->device == NULL || strncmp(o->device, "cpu", 3) == 0;
+    FT_TRY(ft_smoothing_init(smoothing,
+                             &(ft_smooth_options){
+                                 .quantized = j->quantized,
+                                 .count = j->n_quantized,
+                                 .alpha = o->smooth == FT_SMOOTH_ALPHA ? o->smooth_alpha : -1.0,
+                                 .stats = { .model = j->model,
+                                            .data = &j->data,
+                                            .first = o->first,
+                                            .last = o->last > 0 ? o->last : j->data.rows,
+                                            .threads = on_cpu ? o->threads : 1,
+                                            .memory = o->memory > 0 ? o->memory
+                                                                    : ft_memory_available() / 2,
+                                            .stage = j->callbacks.stage,
+                                            .progress = j->callbacks.progress,
+                                            .user = j->callbacks.user },
+                             },
+                             err));
+    if (smoothing->inputs == 0 && o->smooth == FT_SMOOTH_ALPHA)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: --smooth: no input of an int8 matrix can be scaled by its producer",
+                       o->input);
+    return FT_OK;
+}
+
+/* ---- Rewriting ---------------------------------------------------------------------------- */
+
+/* A hidden file next to the output, where there is space for the quantized model, too. */
+static ft_status create_rewritten(ft_calibration_job *j, ft_error *err)
+{
+    char path[PATH_MAX];
+    const char *folder = getenv("TMPDIR"), *output = j->options->output;
+    int length = output != NULL ? snprintf(path, sizeof path, "%s.float", output)
+                                : snprintf(path, sizeof path, "%s/ft-calibrate.float.ft",
+                                           folder != NULL ? folder : "/tmp");
+    if (length >= (int) sizeof path)
+        return ft_fail(err, FT_EARG, "%s: the path is too long", output != NULL ? output : folder);
+    return ft_artifact_create(&j->rewritten, path, true, err);
+}
+
+static ft_status write_rewritten(ft_calibration_job *j, const ft_rewrite *rewrite, ft_error *err)
+{
+    FT_TRY(create_rewritten(j, err));
+    FT_TRY(ft_rewrite_artifact(j->rewritten, rewrite, err));
+    j->rewritten_path = ft_artifact_temp_path(j->rewritten);
+    if (j->rewritten_path == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a path");
+    j->input = j->rewritten_path;
+    return FT_OK;
+}
+
+static ft_status smooth(ft_calibration_job *j, ft_smoothing *smoothing, ft_error *err)
+{
+    FT_TRY(find_factors(j, smoothing, err));
+    j->report->scalable_inputs = smoothing->inputs;
+    j->report->scaled_inputs = smoothing->scaled_inputs;
+    j->report->smooth_error_ratio = smoothing->error_ratio;
+    if (smoothing->scaled_inputs == 0)
+        return FT_OK;
+    ft_rewrite rewrite = ft_smoothing_rewrite(smoothing);
+    return write_rewritten(j, &rewrite, err);
+}
+
+ft_status ft_calibration_prepare(ft_calibration_job *j, ft_error *err)
+{
+    ft_smoothing smoothing = { 0 };
+    if (!wants_smoothing(j))
+        return FT_OK;
+    ft_status status = smooth(j, &smoothing, err);
+    ft_smoothing_fini(&smoothing);
+    return status == FT_OK && j->rewritten != NULL ? ft_calibration_reopen(j, err) : status;
+}

@@ -1,0 +1,22 @@
+/*
+ * prepare.h - rewrites the float model, before it is observed, as an equivalent one that quantizes
+ * better.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_PREPARE_H
+#define FT_CALIBRATE_PREPARE_H
+
+#include "calibrate/job.h"
+
+/*
+ * Applies SmoothQuant if the options ask for it and the model has inputs that can be scaled. The
+ * rewritten model is a temporary artifact in the folder of the output, or in $TMPDIR; it replaces
+ * j->input and the open model. Unless something changes, the job stays as it is.
+ *
+ * Errors: FT_EUNSUPPORTED if a requested alpha applies to no input; those of ft_smoothing_init()
+ * and of writing the artifact.
+ */
+FT_MUST_USE ft_status ft_calibration_prepare(ft_calibration_job *j, ft_error *err);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * smooth.h - SmoothQuant for a whole model: factors of every input that can be scaled, folded into
+ * the model.
+ *
+ * The outputs of the model stay what they are, up to float rounding: calibrate/weights/fold_ranges.h
+ * says where that is exact.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_SMOOTH_SMOOTH_H
+#define FT_CALIBRATE_SMOOTH_SMOOTH_H
+
+#include "calibrate/smooth/factors.h"
+#include "calibrate/smooth/rewrite.h"
+#include "calibrate/weights/quantized.h"
+
+enum {
+    FT_SMOOTH_ROWS = 512,    /* rows of each input by which factors are judged */
+    FT_SMOOTH_SAMPLES = 128, /* samples they come from, at most */
+};
+
+typedef struct ft_smooth_options {
+    ft_quantized_weight *quantized; /* [count]; int8 ones may be changed; borrowed */
+    size_t count;
+    ft_activation_stats_options stats; /* its kept_rows and moments are ignored */
+    double alpha;                      /* of all factors; negative: search */
+} ft_smooth_options;
+
+typedef struct ft_smoothing {
+    ft_folded_scales scales;
+    size_t inputs;        /* that can be scaled */
+    size_t scaled_inputs; /* that are scaled */
+    double error_ratio;   /* geometric mean over the former of the error, divided by that without */
+} ft_smoothing;
+
+/*
+ * Chooses the factors. Inputs whose readers are all of scheme w8a8-dynamic are judged with scales
+ * per row, others with one scale. fini also accepts a zeroed or failed one.
+ *
+ * Errors: those of ft_activation_stats_collect(), FT_ENOMEM.
+ */
+FT_MUST_USE ft_status ft_smoothing_init(ft_smoothing *smoothing, const ft_smooth_options *options,
+                                        ft_error *err);
+void ft_smoothing_fini(ft_smoothing *smoothing);
+
+/* The model with the factors applied, for ft_rewrite_artifact(). Borrows `smoothing`. */
+ft_rewrite ft_smoothing_rewrite(ft_smoothing *smoothing);
+
+#endif

@@ -247,6 +247,7 @@ static ft_status pack(ft_calibration_job *j, ft_error *err)
                                                            .count = j->n_quantized,
                                                            .amax = j->amax,
                                                            .has_head = ft_model_generates(j->model),
+                                                           .smoothed = j->rewritten != NULL,
                                                            .samples = j->report->samples }),
     };
     if (what.recipe == NULL)

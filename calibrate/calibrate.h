@@ -17,9 +17,10 @@
 
 /* SmoothQuant of int8 matrices. */
 typedef enum ft_smooth_mode {
-    FT_SMOOTH_AUTO,  /* search alpha per input, if there are samples and no counters files */
-    FT_SMOOTH_NONE,  /* do not smooth */
-    FT_SMOOTH_ALPHA, /* smooth every input with `smooth_alpha` */
+    FT_SMOOTH_AUTO,   /* search where it is known to help: prepare.h */
+    FT_SMOOTH_SEARCH, /* search alpha for each input */
+    FT_SMOOTH_NONE,   /* do not smooth */
+    FT_SMOOTH_ALPHA,  /* smooth every input with `smooth_alpha` */
 } ft_smooth_mode;
 
 typedef struct ft_calibration_options {

@@ -52,6 +52,13 @@ static const char *head_dtype(const ft_manifest_recipe_info *info)
     return "float";
 }
 
+/* How alpha was chosen: by the search, or the one that was given. */
+static json_t *smooth_recipe(const ft_calibration_options *options)
+{
+    return options->smooth == FT_SMOOTH_ALPHA ? json_real(options->smooth_alpha)
+                                              : json_string("search");
+}
+
 /* Encoders have no quantizable head, and their recipes do not mention one. */
 json_t *ft_manifest_recipe(const ft_manifest_recipe_info *info)
 {
@@ -60,6 +67,8 @@ json_t *ft_manifest_recipe(const ft_manifest_recipe_info *info)
     json_t *json = info->amax != NULL ? static_recipe(info)
                    : is_dynamic       ? dynamic_recipe()
                                       : json_object();
+    if (info->smoothed)
+        ft_json_set(&json, "smooth", smooth_recipe(info->options));
     if (info->has_head)
         ft_json_set(&json, "head", json_string(head_dtype(info)));
     if (ft_recipe_needs_data(info->recipe))

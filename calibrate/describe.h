@@ -16,6 +16,7 @@ typedef struct ft_manifest_recipe_info {
     size_t count;
     const ft_amax_table *amax; /* NULL: no calibrated ranges */
     bool has_head;    /* the model is a decoder */
+    bool smoothed;    /* by SmoothQuant */
     uint64_t samples; /* observed */
 } ft_manifest_recipe_info;
 

@@ -92,11 +92,12 @@ static const ft_option options[] = {
     { GROUP_PAD, "group-pad", NULL,
       "the last group of a row may be shorter; by default the\n"
       "group size must divide the number of columns" },
-    { SMOOTH, "smooth", "auto|none|ALPHA",
+    { SMOOTH, "smooth", "auto|search|none|ALPHA",
       "SmoothQuant of int8 matrices: scale columns of inputs\n"
       "and weights, and fold the scales into the producers;\n"
-      "auto (default): the best alpha for each input, if there\n"
-      "are samples in -d; 0 <= ALPHA <= 1: the same for all" },
+      "search: the best alpha for each input; 0 <= ALPHA <= 1:\n"
+      "the same for all; auto (default): search for decoders\n"
+      "with at least 32 samples in -d" },
     { CLIP, "clip", "none|mse|imatrix",
       "range of a group: none (default): its extremes; mse:\n"
       "clip to the least square error; imatrix: the same,\n"
@@ -219,16 +220,17 @@ static void parse_clip(ft_recipe *recipe, const char *text)
 static void parse_smooth(ft_calibration_options *job, const char *text)
 {
     char *end;
-    job->smooth = strcmp(text, "auto") == 0   ? FT_SMOOTH_AUTO
-                  : strcmp(text, "none") == 0 ? FT_SMOOTH_NONE
-                                              : FT_SMOOTH_ALPHA;
+    job->smooth = strcmp(text, "auto") == 0     ? FT_SMOOTH_AUTO
+                  : strcmp(text, "search") == 0 ? FT_SMOOTH_SEARCH
+                  : strcmp(text, "none") == 0   ? FT_SMOOTH_NONE
+                                                : FT_SMOOTH_ALPHA;
     if (job->smooth != FT_SMOOTH_ALPHA)
         return;
     job->smooth_alpha = strtod(text, &end);
     if (end == text || *end != '\0' || !(job->smooth_alpha >= 0.0 && job->smooth_alpha <= 1.0))
-        ft_tool_usage_error(&ft_calibrate_tool,
-                            "--smooth: \"%s\" is neither auto, none nor a number from 0 to 1",
-                            text);
+        ft_tool_usage_error(
+            &ft_calibrate_tool,
+            "--smooth: \"%s\" is neither auto, search, none nor a number from 0 to 1", text);
 }
 
 static size_t memory(const char *text)
@@ -439,11 +441,11 @@ static void check_recipe(const ft_calibrate_request *r)
             "be combined with --merge");
     bool is_int8 =
         ft_recipe_uses(recipe, FT_SCHEME_W8A8) || ft_recipe_uses(recipe, FT_SCHEME_W8A8_DYNAMIC);
-    if (r->job.smooth == FT_SMOOTH_ALPHA && !is_int8)
+    bool smooths = r->job.smooth == FT_SMOOTH_SEARCH || r->job.smooth == FT_SMOOTH_ALPHA;
+    if (smooths && !is_int8)
         ft_tool_usage_error(&ft_calibrate_tool, "--smooth is for int8 schemes, not for %s",
                             ft_scheme_name(recipe->scheme));
-    if (r->job.smooth == FT_SMOOTH_ALPHA &&
-        (r->job.data == NULL || r->job.n_merge > 0 || r->job.save != NULL))
+    if (smooths && (r->job.data == NULL || r->job.n_merge > 0 || r->job.save != NULL))
         ft_tool_usage_error(&ft_calibrate_tool,
                             "--smooth needs sample data, and cannot be combined with "
                             "--save-counters and --merge");

@@ -15,7 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MIN_SAMPLES = 32 }; /* fewer say too little about other data: docs/accuracy.md */
+
 /* ---- Whether to smooth -------------------------------------------------------------------- */
+
+static uint64_t n_samples(const ft_calibration_job *j)
+{
+    const ft_calibration_options *o = j->options;
+    return (o->last > 0 ? o->last : j->data.rows) - o->first;
+}
+
+/* Decoders without an encoder: docs/accuracy.md has the other families. */
+static bool is_known_to_help(const ft_calibration_job *j)
+{
+    return j->model->has_cache && j->model->graph.encoder_ops == 0 && n_samples(j) >= MIN_SAMPLES;
+}
 
 /* Counters belong to one model, but samples of another run would give other factors. */
 static bool wants_smoothing(const ft_calibration_job *j)
@@ -23,32 +37,33 @@ static bool wants_smoothing(const ft_calibration_job *j)
     const ft_calibration_options *o = j->options;
     bool is_int8 = ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8) ||
                    ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8_DYNAMIC);
-    return o->smooth != FT_SMOOTH_NONE && is_int8 && o->data != NULL && o->n_merge == 0 &&
-           o->save == NULL;
+    if (!is_int8 || o->data == NULL || o->n_merge > 0 || o->save != NULL)
+        return false;
+    return o->smooth == FT_SMOOTH_AUTO ? is_known_to_help(j) : o->smooth != FT_SMOOTH_NONE;
 }
 
-static ft_status find_factors(ft_calibration_job *j, ft_smoothing *smoothing, ft_error *err)
+static ft_status find_factors(ft_calibration_job *j, ft_smoothquant *smoothing, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
     bool on_cpu = o->device == NULL || strncmp(o->device, "cpu", 3) == 0;
-    FT_TRY(ft_smoothing_init(smoothing,
-                             &(ft_smooth_options){
-                                 .quantized = j->quantized,
-                                 .count = j->n_quantized,
-                                 .alpha = o->smooth == FT_SMOOTH_ALPHA ? o->smooth_alpha : -1.0,
-                                 .stats = { .model = j->model,
-                                            .data = &j->data,
-                                            .first = o->first,
-                                            .last = o->last > 0 ? o->last : j->data.rows,
-                                            .threads = on_cpu ? o->threads : 1,
-                                            .memory = o->memory > 0 ? o->memory
-                                                                    : ft_memory_available() / 2,
-                                            .stage = j->callbacks.stage,
-                                            .progress = j->callbacks.progress,
-                                            .user = j->callbacks.user },
-                             },
-                             err));
-    if (smoothing->inputs == 0 && o->smooth == FT_SMOOTH_ALPHA)
+    FT_TRY(ft_smoothquant_init(
+        smoothing,
+        &(ft_smooth_options){
+            .quantized = j->quantized,
+            .count = j->n_quantized,
+            .alpha = o->smooth == FT_SMOOTH_ALPHA ? o->smooth_alpha : -1.0,
+            .stats = { .model = j->model,
+                       .data = &j->data,
+                       .first = o->first,
+                       .last = o->first + n_samples(j),
+                       .threads = on_cpu ? o->threads : 1,
+                       .memory = o->memory > 0 ? o->memory : ft_memory_available() / 2,
+                       .stage = j->callbacks.stage,
+                       .progress = j->callbacks.progress,
+                       .user = j->callbacks.user },
+        },
+        err));
+    if (smoothing->inputs == 0 && o->smooth != FT_SMOOTH_AUTO)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: --smooth: no input of an int8 matrix can be scaled by its producer",
                        o->input);
@@ -81,7 +96,7 @@ static ft_status write_rewritten(ft_calibration_job *j, const ft_rewrite *rewrit
     return FT_OK;
 }
 
-static ft_status smooth(ft_calibration_job *j, ft_smoothing *smoothing, ft_error *err)
+static ft_status smooth(ft_calibration_job *j, ft_smoothquant *smoothing, ft_error *err)
 {
     FT_TRY(find_factors(j, smoothing, err));
     j->report->scalable_inputs = smoothing->inputs;
@@ -89,16 +104,16 @@ static ft_status smooth(ft_calibration_job *j, ft_smoothing *smoothing, ft_error
     j->report->smooth_error_ratio = smoothing->error_ratio;
     if (smoothing->scaled_inputs == 0)
         return FT_OK;
-    ft_rewrite rewrite = ft_smoothing_rewrite(smoothing);
+    ft_rewrite rewrite = ft_smoothquant_rewrite(smoothing);
     return write_rewritten(j, &rewrite, err);
 }
 
 ft_status ft_calibration_prepare(ft_calibration_job *j, ft_error *err)
 {
-    ft_smoothing smoothing = { 0 };
+    ft_smoothquant smoothing = { 0 };
     if (!wants_smoothing(j))
         return FT_OK;
     ft_status status = smooth(j, &smoothing, err);
-    ft_smoothing_fini(&smoothing);
+    ft_smoothquant_fini(&smoothing);
     return status == FT_OK && j->rewritten != NULL ? ft_calibration_reopen(j, err) : status;
 }

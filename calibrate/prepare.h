@@ -10,12 +10,14 @@
 #include "calibrate/job.h"
 
 /*
- * Applies SmoothQuant if the options ask for it and the model has inputs that can be scaled. The
- * rewritten model is a temporary artifact in the folder of the output, or in $TMPDIR; it replaces
- * j->input and the open model. Unless something changes, the job stays as it is.
+ * Applies SmoothQuant if the options ask for it, or, by FT_SMOOTH_AUTO, to decoders without an
+ * encoder that have at least 32 samples. It needs samples of this run, an int8 matrix and an input
+ * that can be scaled. The rewritten model is a temporary artifact in the folder of the output, or
+ * in $TMPDIR; it replaces j->input and the open model. Unless something changes, the job stays as
+ * it is.
  *
- * Errors: FT_EUNSUPPORTED if a requested alpha applies to no input; those of ft_smoothing_init()
- * and of writing the artifact.
+ * Errors: FT_EUNSUPPORTED if smoothing is requested and no input can be scaled; those of
+ * ft_smoothquant_init() and of writing the artifact.
  */
 FT_MUST_USE ft_status ft_calibration_prepare(ft_calibration_job *j, ft_error *err);
 

@@ -112,6 +112,12 @@ static void print_weights(const ft_report *report, FILE *file)
     if (report->points > 0)
         fputc('\n', file);
     ft_listing_print(&list, file);
+    if (report->scalable_inputs > 0)
+        fprintf(file, "\nsmooth: of %zu inputs that can be scaled, %zu are scaled\n",
+                report->scalable_inputs, report->scaled_inputs);
+    if (report->scalable_inputs > 0 && isfinite(report->smooth_error_ratio))
+        fprintf(file, "smooth: the mean output error of these inputs is %.2f of that without\n",
+                report->smooth_error_ratio);
     if (report->foldable_inputs > 0)
         fprintf(file, "\nawq: of %zu inputs whose scales can be folded, %zu are scaled\n",
                 report->foldable_inputs, report->folded_inputs);
@@ -239,6 +245,15 @@ static json_t *mixed_json(const ft_mixed_report *m)
                      number(m->verified_loss));
 }
 
+static json_t *smooth_json(const ft_report *report)
+{
+    if (report->scalable_inputs == 0)
+        return json_null();
+    return json_pack("{s:I, s:I, s:o}", "scalable_inputs", (json_int_t) report->scalable_inputs,
+                     "scaled_inputs", (json_int_t) report->scaled_inputs, "relative_error",
+                     number(report->smooth_error_ratio));
+}
+
 static json_t *to_json(const ft_report *report)
 {
     json_t *points = json_array(), *weights = json_array();
@@ -251,10 +266,10 @@ static json_t *to_json(const ft_report *report)
             ? json_null()
             : json_pack("{s:I, s:I}", "foldable_inputs", (json_int_t) report->foldable_inputs,
                         "folded_inputs", (json_int_t) report->folded_inputs);
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
-                     "points", points, "weights", weights, "awq", awq, "mixed_precision",
-                     mixed_json(&report->mixed), "end_to_end", evaluation_json(report), "warning",
-                     warning_json(report));
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
+                     (json_int_t) report->samples, "points", points, "weights", weights, "smooth",
+                     smooth_json(report), "awq", awq, "mixed_precision", mixed_json(&report->mixed),
+                     "end_to_end", evaluation_json(report), "warning", warning_json(report));
 }
 
 char *ft_report_format(const ft_report *report)

@@ -56,7 +56,7 @@ typedef struct ft_report {
     size_t weights;
     size_t foldable_inputs, folded_inputs; /* inputs whose scales AWQ can fold, and did fold */
     size_t scalable_inputs, scaled_inputs; /* inputs that SmoothQuant can scale, and did scale */
-    double smooth_error_ratio; /* geometric mean over them of the output error, by that without */
+    double smooth_error_ratio;             /* ft_smoothquant.error_ratio */
     uint64_t samples;                      /* observed */
     ft_method method;                      /* requested method */
     ft_scheme scheme;                      /* of matrices without a rule */

@@ -110,6 +110,7 @@ c_tests = \
 	tests/datasets/dataset_target.t \
 	tests/text/decode.t \
 	tests/calibrate/evaluate.t \
+	tests/calibrate/factors.t \
 	tests/model/quantize_weight.t \
 	tests/model/smoothing.t \
 	tests/graph/family.t \
@@ -169,6 +170,7 @@ c_tests = \
 	tests/container/safetensors.t \
 	tests/container/safetensors_write.t \
 	tests/calibrate/schemes.t \
+	tests/calibrate/smooth.t \
 	tests/generate/beam_search.t \
 	tests/kernels/batch_parallel.t \
 	tests/model/session.t \

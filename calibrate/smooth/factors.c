@@ -170,8 +170,8 @@ static ft_status choose_alpha(ft_smooth_choice *choice, float *factor, column_si
     return status;
 }
 
-ft_status ft_smooth_search(float *factor, ft_smooth_choice *choice, const ft_smooth_problem *problem,
-                           ft_error *err)
+ft_status ft_smooth_search(float *factor, ft_smooth_choice *choice,
+                           const ft_smooth_problem *problem, ft_error *err)
 {
     column_sizes sizes = { 0 };
     bool is_given = problem->alpha >= 0.0;

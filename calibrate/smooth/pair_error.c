@@ -30,13 +30,14 @@ static void multiply(const ft_pair *p, double *out, const float *a, size_t m, co
                      size_t n)
 {
     memset(out, 0, m * n * sizeof *out);
-    ft_linalg_dgemm(&p->linalg, &(ft_dgemm){ .m = m,
-                                             .n = n,
-                                             .k = p->cols,
-                                             .a = { .f32 = a, .row_stride = p->cols, .col_stride = 1 },
-                                             .b = { .f32 = b, .row_stride = 1, .col_stride = p->cols },
-                                             .c = out,
-                                             .c_stride = n });
+    ft_linalg_dgemm(&p->linalg,
+                    &(ft_dgemm){ .m = m,
+                                 .n = n,
+                                 .k = p->cols,
+                                 .a = { .f32 = a, .row_stride = p->cols, .col_stride = 1 },
+                                 .b = { .f32 = b, .row_stride = 1, .col_stride = p->cols },
+                                 .c = out,
+                                 .c_stride = n });
 }
 
 static bool compute_output(ft_pair *p, size_t index)
@@ -74,7 +75,8 @@ ft_status ft_pair_init(ft_pair *p, int threads, ft_error *err)
     for (size_t i = 0; i < p->count && success; i++)
         success = compute_output(p, i);
     return success ? FT_OK
-                   : ft_fail(err, FT_ENOMEM, "no memory for %zu rows of %zu inputs", p->judge->rows, p->cols);
+                   : ft_fail(err, FT_ENOMEM, "no memory for %zu rows of %zu inputs", p->judge->rows,
+                             p->cols);
 }
 
 void ft_pair_fini(ft_pair *p)

@@ -23,21 +23,21 @@ enum { FT_PAIR_MAX_CHANNELS = 512 };
 
 /* Linears that read one input. */
 typedef struct ft_pair {
-    const ft_half_stats *fit;        /* decides the range of the tensor; borrowed */
-    const ft_half_stats *judge;      /* its rows are x, with other samples than `fit`; borrowed */
+    const ft_half_stats *fit;   /* decides the range of the tensor; borrowed */
+    const ft_half_stats *judge; /* its rows are x, with other samples than `fit`; borrowed */
     size_t cols;
     const ft_weight_matrix *weights; /* [count], each of `cols` columns; borrowed */
     size_t count;
-    bool per_token;                  /* one scale per row of x; else one for the tensor */
+    bool per_token; /* one scale per row of x; else one for the tensor */
 
     /* Private to pair_error.c. */
     ft_linalg linalg;
-    float **w;             /* [count][channels, cols] */
-    double **output;       /* [count][rows, channels]: x . w^T */
-    double *energy;        /* [count]: sum of its squares */
-    float *x_q, *x_scale;  /* [rows, cols] of either half, and [rows] */
-    float *w_q, *w_scale;  /* [channels, cols] and [channels] */
-    double *product;       /* [rows, channels] */
+    float **w;            /* [count][channels, cols] */
+    double **output;      /* [count][rows, channels]: x . w^T */
+    double *energy;       /* [count]: sum of its squares */
+    float *x_q, *x_scale; /* [rows, cols] of either half, and [rows] */
+    float *w_q, *w_scale; /* [channels, cols] and [channels] */
+    double *product;      /* [rows, channels] */
 } ft_pair;
 
 /*

@@ -13,6 +13,7 @@
 #include "runtime/graph/plan.h"
 #include "runtime/mem.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@
 typedef struct search {
     const ft_smooth_options *options;
     const ft_model *model;
-    ft_smoothing *result;
+    ft_smoothquant *result;
     ft_activation_stats_options stats_options;
     ft_activation_stats stats;
     bool *may_change; /* [nweight]: int8 matrices */
@@ -29,14 +30,13 @@ typedef struct search {
 
 /* ---- Setting up --------------------------------------------------------------------------- */
 
-static ft_status search_init(search *s, const ft_smooth_options *options, ft_smoothing *result,
+static ft_status search_init(search *s, const ft_smooth_options *options, ft_smoothquant *result,
                              ft_error *err)
 {
     const ft_model *model = options->stats.model;
-    *s = (search){ .options = options,
-                   .model = model,
-                   .result = result,
-                   .stats_options = options->stats };
+    *s = (search){
+        .options = options, .model = model, .result = result, .stats_options = options->stats
+    };
     s->stats_options.moments = false;
     s->stats_options.kept_rows = FT_SMOOTH_ROWS;
     if (s->stats_options.last - s->stats_options.first > FT_SMOOTH_SAMPLES)
@@ -121,7 +121,7 @@ static ft_status smooth_input(search *s, ft_input_stats *input, const ft_scale_f
 static ft_status smooth_inputs(search *s, ft_error *err)
 {
     const ft_plan *graph = &s->model->graph;
-    ft_smoothing *result = s->result;
+    ft_smoothquant *result = s->result;
     for (size_t i = 0; i < s->stats.count; i++) {
         ft_input_stats *input = &s->stats.input[i];
         ft_scale_fold fold;
@@ -131,16 +131,17 @@ static ft_status smooth_inputs(search *s, ft_error *err)
         result->inputs++;
         FT_TRY(smooth_input(s, input, &fold, err));
     }
+    bool is_known = s->options->alpha < 0.0 && result->inputs > 0;
     result->error_ratio =
-        result->inputs > 0 ? ft_math_exp(s->log_ratio / (double) result->inputs) : 1.0;
+        is_known ? ft_math_exp(s->log_ratio / (double) result->inputs) : (double) NAN;
     return FT_OK;
 }
 
-ft_status ft_smoothing_init(ft_smoothing *smoothing, const ft_smooth_options *options,
-                            ft_error *err)
+ft_status ft_smoothquant_init(ft_smoothquant *smoothing, const ft_smooth_options *options,
+                              ft_error *err)
 {
     search s;
-    *smoothing = (ft_smoothing){ .inputs = 0 };
+    *smoothing = (ft_smoothquant){ .inputs = 0 };
     ft_status status = search_init(&s, options, smoothing, err);
     if (status == FT_OK)
         status = smooth_inputs(&s, err);
@@ -148,7 +149,7 @@ ft_status ft_smoothing_init(ft_smoothing *smoothing, const ft_smooth_options *op
     return status;
 }
 
-void ft_smoothing_fini(ft_smoothing *smoothing)
+void ft_smoothquant_fini(ft_smoothquant *smoothing)
 {
     ft_folded_scales_fini(&smoothing->scales);
 }
@@ -157,7 +158,7 @@ void ft_smoothing_fini(ft_smoothing *smoothing)
 
 static int find_scaled(const void *user, const ft_artifact_tensor *tensor)
 {
-    const ft_folded_scales *scales = &((const ft_smoothing *) user)->scales;
+    const ft_folded_scales *scales = &((const ft_smoothquant *) user)->scales;
     int weight = ft_plan_find_weight(&scales->model->graph, tensor->name);
     bool is_scaled = weight >= 0 && (scales->vector[weight] != NULL ||
                                      scales->row[weight] != NULL || scales->col[weight] != NULL);
@@ -167,7 +168,7 @@ static int find_scaled(const void *user, const ft_artifact_tensor *tensor)
 static ft_status read_row(void *user, const ft_artifact_tensor *tensor, int weight, size_t row,
                           float *out, ft_error *err)
 {
-    const ft_folded_scales *scales = &((const ft_smoothing *) user)->scales;
+    const ft_folded_scales *scales = &((const ft_smoothquant *) user)->scales;
     size_t cols = (size_t) tensor->dim[tensor->ndim - 1];
     (void) err;
     if (scales->vector[weight] != NULL)
@@ -185,7 +186,7 @@ static ft_status read_row(void *user, const ft_artifact_tensor *tensor, int weig
     return FT_OK;
 }
 
-ft_rewrite ft_smoothing_rewrite(ft_smoothing *smoothing)
+ft_rewrite ft_smoothquant_rewrite(ft_smoothquant *smoothing)
 {
     return (ft_rewrite){ .model = smoothing->scales.model,
                          .find = find_scaled,

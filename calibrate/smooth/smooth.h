@@ -2,8 +2,8 @@
  * smooth.h - SmoothQuant for a whole model: factors of every input that can be scaled, folded into
  * the model.
  *
- * The outputs of the model stay what they are, up to float rounding: calibrate/weights/fold_ranges.h
- * says where that is exact.
+ * The outputs of the model stay what they are, up to float rounding:
+ * calibrate/weights/fold_ranges.h says where that is exact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,12 +26,12 @@ typedef struct ft_smooth_options {
     double alpha;                      /* of all factors; negative: search */
 } ft_smooth_options;
 
-typedef struct ft_smoothing {
+typedef struct ft_smoothquant {
     ft_folded_scales scales;
     size_t inputs;        /* that can be scaled */
     size_t scaled_inputs; /* that are scaled */
-    double error_ratio;   /* geometric mean over the former of the error, divided by that without */
-} ft_smoothing;
+    double error_ratio;   /* geometric mean of error / error without; NaN for a given alpha */
+} ft_smoothquant;
 
 /*
  * Chooses the factors. Inputs whose readers are all of scheme w8a8-dynamic are judged with scales
@@ -39,11 +39,11 @@ typedef struct ft_smoothing {
  *
  * Errors: those of ft_activation_stats_collect(), FT_ENOMEM.
  */
-FT_MUST_USE ft_status ft_smoothing_init(ft_smoothing *smoothing, const ft_smooth_options *options,
-                                        ft_error *err);
-void ft_smoothing_fini(ft_smoothing *smoothing);
+FT_MUST_USE ft_status ft_smoothquant_init(ft_smoothquant *smoothing,
+                                          const ft_smooth_options *options, ft_error *err);
+void ft_smoothquant_fini(ft_smoothquant *smoothing);
 
 /* The model with the factors applied, for ft_rewrite_artifact(). Borrows `smoothing`. */
-ft_rewrite ft_smoothing_rewrite(ft_smoothing *smoothing);
+ft_rewrite ft_smoothquant_rewrite(ft_smoothquant *smoothing);
 
 #endif

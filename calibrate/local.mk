@@ -41,6 +41,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/smooth/pair_error.c calibrate/smooth/pair_error.h \
 	calibrate/smooth/rewrite.c calibrate/smooth/rewrite.h \
 	calibrate/smooth/smooth.c calibrate/smooth/smooth.h \
+	calibrate/ranges/token_amax.c calibrate/ranges/token_amax.h \
 	calibrate/verdict.c calibrate/verdict.h \
 	calibrate/weight_report.c calibrate/weight_report.h \
 	calibrate/weights/weights.c calibrate/weights/weights.h \

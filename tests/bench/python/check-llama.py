@@ -4,9 +4,9 @@
 Float: perplexity, logits of the prompts, hidden states after the embeddings and after every layer,
 and greedy continuations are compared with the checkpoint's reference.safetensors and
 trace.safetensors; on a GPU also the float16 artifact's.  Quantized: perplexity of each scheme and
-calibration method with both KV caches, on the held-out rows and on the more numerous ones of
-calibration.safetensors, each with the standard error of its difference from float.  Prints Markdown
-tables; exit status 1 when a bound is missed.
+calibration method with both KV caches, without and with SmoothQuant, on the held-out rows and on the
+more numerous ones of calibration.safetensors, each with the standard error of its difference from
+float.  Prints Markdown tables; exit status 1 when a bound is missed.
 
 The model is in --model, by default $FT_MODELS/python-llama.  Needs numpy.
 
@@ -37,6 +37,11 @@ STATIC = {                  # name in the table: arguments of ft-calibrate
     "percentile 99.99": ("-m", "percentile", "--percentile", "99.99"),
     "mse": ("-m", "mse"),
     "entropy": ("-m", "entropy"),
+}
+SMOOTHED = {                # these need the samples: counters belong to the model without factors
+    "w8a8-dynamic, smooth": ("--scheme", "w8a8-dynamic"),
+    "w8a8, auto, smooth": ("-m", "auto"),
+    "w8a8, percentile 99.99, smooth": ("-m", "percentile"),
 }
 
 
@@ -147,6 +152,11 @@ def check_schemes(check):
     for name, args in STATIC.items():
         artifact = check.calibrate("static", "--merge", counters, *args)
         check_codes(check, f"w8a8, {name}", artifact, "f16")
+    for name, args in SMOOTHED.items():
+        artifact = check.calibrate("smooth", "-d", check.file("calibration"), "--smooth", "search",
+                                   *args)
+        check_codes(check, name, artifact, "f16",
+                    DYNAMIC_TOLERANCE if "dynamic" in name else None)
 
 
 def main():

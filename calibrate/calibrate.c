@@ -238,6 +238,8 @@ static ft_status pack(ft_calibration_job *j, ft_error *err)
         .quantized = j->quantized,
         .count = j->n_quantized,
         .amax = j->amax,
+        .smoothing = j->smoothing,
+        .n_smoothing = j->n_smoothing,
         .threads = j->options->threads,
         .refining = ft_recipe_needs_data(j->recipe) ? &j->refining : NULL,
         .recipe =
@@ -340,6 +342,8 @@ ft_status ft_calibrate(const ft_calibration_options *options,
         j.callbacks = *callbacks;
     ft_status status = calibrate(&j, err);
     ft_refinement_fini(&j.refining);
+    ft_smoothquant_fini(&j.kept);
+    free(j.smoothing);
     ft_quantized_weights_free(j.quantized, j.n_quantized);
     ft_amax_table_free(j.amax);
     ft_counter_set_free(j.set);

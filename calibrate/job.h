@@ -8,6 +8,7 @@
 
 #include "calibrate/calibrate.h"
 #include "calibrate/smooth/smooth.h"
+#include "calibrate/smooth/smooth.h"
 #include "calibrate/weights/quantized.h"
 #include "calibrate/weights/refine.h"
 #include "runtime/data/dataset.h"
@@ -34,6 +35,9 @@ typedef struct ft_calibration_job {
     const ft_recipe *recipe;
     ft_quantized_weight *quantized;
     size_t n_quantized;
+    ft_smoothquant kept; /* factors that are not folded into the model, and the points in use */
+    ft_smoothing *smoothing;
+    size_t n_smoothing;
     ft_refinement refining;
     bool is_groupwise,
         needs_ranges; /* whether any matrix uses group-wise quantization, or calibrated ranges */

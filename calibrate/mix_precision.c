@@ -9,7 +9,9 @@
 #include "calibrate/mix_precision.h"
 
 #include "calibrate/mixed/mixed_plan.h"
+#include "calibrate/prepare.h"
 #include "runtime/error.h"
+#include "runtime/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +49,28 @@ static ft_point_report *find_point(ft_report *report, const char *name)
         if (strcmp(report->point[i].name, name) == 0)
             return &report->point[i];
     return NULL;
+}
+
+/* The columns of the matrices that read a unit are multiplied by factors before quantization. */
+static void multiply_columns(ft_calibration_job *j, const ft_unit *unit, const float *factor)
+{
+    const ft_plan *graph = &j->model->graph;
+    for (int i = 0; i < graph->nop; i++) {
+        const ft_op *op = &graph->op[i];
+        ft_quantized_weight *matrix =
+            op->kind != FT_OP_LINEAR || !ft_unit_is_read_by(unit, op)
+                ? NULL
+                : ft_quantized_weights_find(j->quantized, j->n_quantized,
+                                            graph->weight[op->weight[0]].name);
+        if (matrix != NULL)
+            matrix->weights.col_factor = factor;
+    }
+}
+
+static void smooth_unit(ft_calibration_job *j, const ft_unit *unit, const ft_smoothing *smoothing)
+{
+    j->smoothing[j->n_smoothing++] = *smoothing;
+    multiply_columns(j, unit, smoothing->factor);
 }
 
 static void make_per_token(ft_calibration_job *j, const ft_unit *unit)
@@ -88,9 +112,12 @@ static void make_float(ft_calibration_job *j, const ft_unit *unit)
 static void apply_plan(ft_calibration_job *j, const mixing *m)
 {
     for (size_t i = 0; i < m->units; i++)
-        if (m->plan.precision[i] == FT_PRECISION_PER_TOKEN)
+        if (m->plan.precision[i] == FT_PRECISION_PER_TOKEN) {
+            const ft_smoothing *smoothing = ft_variants_smoothing(&m->variants, &m->unit[i]);
             make_per_token(j, &m->unit[i]);
-        else if (m->plan.precision[i] == FT_PRECISION_FLOAT)
+            if (smoothing != NULL)
+                smooth_unit(j, &m->unit[i], smoothing);
+        } else if (m->plan.precision[i] == FT_PRECISION_FLOAT)
             make_float(j, &m->unit[i]);
 }
 
@@ -135,13 +162,47 @@ static ft_status make_reference(mixing *m, const ft_calibration_job *j, const ft
     return status;
 }
 
+/* Factors that the operations which quantize activations multiply by. */
+static ft_status find_factors(mixing *m, ft_calibration_job *j, ft_error *err)
+{
+    ft_smooth_options options = ft_calibration_smooth_options(j);
+    if (j->options->smooth == FT_SMOOTH_NONE || j->options->n_merge > 0)
+        return FT_OK;
+    options.keeps = true;
+    options.is_folded = j->rewritten != NULL;
+    FT_TRY(ft_smoothquant_init(&j->kept, &options, err));
+    j->smoothing = ft_calloc(j->kept.n_kept + 1, sizeof *j->smoothing);
+    if (j->smoothing == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu factors", j->kept.n_kept);
+    return ft_variants_smooth(&m->variants, j->kept.kept, j->kept.n_kept, err);
+}
+
+/* The loss of static scales, which most models need not change. */
+static ft_status measure_static(double *loss, mixing *m, ft_error *err)
+{
+    ft_model *model;
+    ft_precision *all_static = ft_calloc(m->units, sizeof *all_static);
+    if (all_static == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu units", m->units);
+    ft_status status = ft_variant_open(&model, &m->variants, all_static, err);
+    free(all_static);
+    FT_TRY(status);
+    status = ft_loss_measure(loss, &m->reference, model, err);
+    ft_model_close(model);
+    return status;
+}
+
 static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *err)
 {
     const ft_quant_config quant = ft_calibration_quant_config(j, FT_MODE_INT8);
+    double loss;
     FT_TRY(ft_units_find(&m->unit, &m->units, j->model, quant.is_int8, quant.user, err));
-    FT_TRY(ft_variants_init(&m->variants, j->options->input, &quant, m->unit, m->units,
-                            j->options->device, err));
+    FT_TRY(ft_variants_init(&m->variants, j->input, &quant, m->unit, m->units, j->options->device,
+                            err));
     FT_TRY(make_reference(m, j, &j->data, SAMPLES, err));
+    FT_TRY(measure_static(&loss, m, err));
+    if (loss > margin * target)
+        FT_TRY(find_factors(m, j, err));
     const ft_mixed_problem problem = { .variants = &m->variants,
                                        .reference = &m->reference,
                                        .target = margin * target,

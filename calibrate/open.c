@@ -71,6 +71,8 @@ ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode
         .dynamic = j->amax == NULL && ft_recipe_uses(j->recipe, FT_SCHEME_W8A8_DYNAMIC),
         .quantized_head = ft_recipe_scheme(j->recipe, FT_HEAD_WEIGHT) != FT_SCHEME_FLOAT,
         .amax = j->amax,
+        .smoothing = j->smoothing,
+        .n_smoothing = j->n_smoothing,
         .is_int8 = is_int8_weight,
         .user = j,
     };

@@ -90,6 +90,8 @@ typedef struct pack_state {
     copy_source *copy;        /* [tensors] */
     int8_source *int8;        /* [tensors] */
     groupwise_source *groupwise; /* [tensors] */
+    float **smoothing;           /* [n_smoothing] */
+    copy_source *smoothing_copy; /* [n_smoothing] */
     char *amax_text;
     ft_amax_lists lists;
 } pack_state;
@@ -138,6 +140,27 @@ static ft_status add_tensor(pack_state *p, size_t index, ft_error *err)
     return ft_artifact_add_tensor(p->writer, &tensor, produce_copy, &p->copy[index], err);
 }
 
+/* The reciprocals of the factors of a smoothed point, as a tensor of their own. */
+static ft_status add_smoothing(pack_state *p, size_t index, const ft_smoothing *smoothing,
+                               ft_error *err)
+{
+    char name[FT_NAME + sizeof FT_SMOOTHING_SUFFIX];
+    size_t bytes = smoothing->cols * sizeof(float);
+    snprintf(name, sizeof name, "%s" FT_SMOOTHING_SUFFIX, smoothing->point);
+    float *vector = p->smoothing[index] = ft_calloc(smoothing->cols, sizeof *vector);
+    if (vector == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu factors", name, smoothing->cols);
+    ft_smoothing_reciprocals(vector, smoothing->factor, smoothing->cols);
+    p->smoothing_copy[index] = (copy_source){ (const char *) vector, bytes };
+    const ft_artifact_tensor tensor = { .name = name,
+                                        .role = FT_SMOOTHING_ROLE,
+                                        .dtype = FT_F32,
+                                        .layout = FT_ROW,
+                                        .ndim = 1,
+                                        .dim = { (int64_t) smoothing->cols } };
+    return ft_artifact_add_tensor(p->writer, &tensor, produce_copy, &p->smoothing_copy[index], err);
+}
+
 /* config.json, tokenizer.json and the other files of the checkpoint. */
 static ft_status add_files(pack_state *p, ft_error *err)
 {
@@ -148,12 +171,15 @@ static ft_status add_files(pack_state *p, ft_error *err)
     return FT_OK;
 }
 
-/* FasterTransformer's lists describe models whose linears are all int8. */
+/* FasterTransformer's lists describe models whose linears are all int8 with static scales. */
 static ft_status add_lists(pack_state *p, ft_error *err)
 {
     const ft_pack_options *options = p->options;
     for (size_t i = 0; i < options->count; i++)
         if (!ft_scheme_is_int8(options->quantized[i].scheme))
+            return FT_OK;
+    for (size_t i = 0; i < options->amax->count; i++)
+        if (ft_amax_entry_is_per_token(&options->amax->entry[i]))
             return FT_OK;
     FT_TRY(ft_amax_lists_init(&p->lists, options->model, options->amax, options->quantized,
                               options->count, err));
@@ -196,11 +222,16 @@ static ft_status add_entries(pack_state *p, ft_error *err)
     p->copy = ft_calloc(tensors + 1, sizeof *p->copy);
     p->int8 = ft_calloc(tensors + 1, sizeof *p->int8);
     p->groupwise = ft_calloc(tensors + 1, sizeof *p->groupwise);
-    if (p->copy == NULL || p->int8 == NULL || p->groupwise == NULL)
+    p->smoothing = ft_calloc(p->options->n_smoothing + 1, sizeof *p->smoothing);
+    p->smoothing_copy = ft_calloc(p->options->n_smoothing + 1, sizeof *p->smoothing_copy);
+    if (p->copy == NULL || p->int8 == NULL || p->groupwise == NULL || p->smoothing == NULL ||
+        p->smoothing_copy == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to pack %zu tensors", tensors);
     for (size_t i = 0; i < tensors; i++)
         FT_TRY(add_tensor(p, i, err));
     FT_TRY(add_tied_head(p, tensors, err));
+    for (size_t i = 0; i < p->options->n_smoothing; i++)
+        FT_TRY(add_smoothing(p, i, &p->options->smoothing[i], err));
     FT_TRY(add_amax(p, err));
     return add_files(p, err);
 }
@@ -212,6 +243,10 @@ static void pack_state_fini(pack_state *p)
         ft_int8_weight_stream_fini(&p->int8[i].stream);
     for (size_t i = 0; i <= tensors && p->groupwise != NULL; i++)
         ft_groupwise_stream_fini(&p->groupwise[i].stream);
+    for (size_t i = 0; i < p->options->n_smoothing && p->smoothing != NULL; i++)
+        free(p->smoothing[i]);
+    free(p->smoothing);
+    free(p->smoothing_copy);
     free(p->copy);
     free(p->int8);
     free(p->groupwise);

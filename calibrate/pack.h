@@ -14,6 +14,8 @@ typedef struct ft_pack_options {
     ft_quantized_weight *quantized;
     size_t count;
     const ft_amax_table *amax; /* calibrated activation ranges, or NULL */
+    const ft_smoothing *smoothing; /* [n_smoothing] smoothed points */
+    size_t n_smoothing;
     json_t *recipe;            /* borrowed */
     int threads;               /* for group-wise quantization */
     ft_refinement *refining;   /* data-driven quantization, or NULL */

@@ -42,27 +42,31 @@ static bool wants_smoothing(const ft_calibration_job *j)
     return o->smooth == FT_SMOOTH_AUTO ? is_known_to_help(j) : o->smooth != FT_SMOOTH_NONE;
 }
 
-static ft_status find_factors(ft_calibration_job *j, ft_smoothquant *smoothing, ft_error *err)
+ft_smooth_options ft_calibration_smooth_options(const ft_calibration_job *j)
 {
     const ft_calibration_options *o = j->options;
     bool on_cpu = o->device == NULL || strncmp(o->device, "cpu", 3) == 0;
-    FT_TRY(ft_smoothquant_init(
-        smoothing,
-        &(ft_smooth_options){
-            .quantized = j->quantized,
-            .count = j->n_quantized,
-            .alpha = o->smooth == FT_SMOOTH_ALPHA ? o->smooth_alpha : -1.0,
-            .stats = { .model = j->model,
-                       .data = &j->data,
-                       .first = o->first,
-                       .last = o->first + n_samples(j),
-                       .threads = on_cpu ? o->threads : 1,
-                       .memory = o->memory > 0 ? o->memory : ft_memory_available() / 2,
-                       .stage = j->callbacks.stage,
-                       .progress = j->callbacks.progress,
-                       .user = j->callbacks.user },
-        },
-        err));
+    return (ft_smooth_options){
+        .quantized = j->quantized,
+        .count = j->n_quantized,
+        .alpha = o->smooth == FT_SMOOTH_ALPHA ? o->smooth_alpha : -1.0,
+        .stats = { .model = j->model,
+                   .data = &j->data,
+                   .first = o->first,
+                   .last = o->first + n_samples(j),
+                   .threads = on_cpu ? o->threads : 1,
+                   .memory = o->memory > 0 ? o->memory : ft_memory_available() / 2,
+                   .stage = j->callbacks.stage,
+                   .progress = j->callbacks.progress,
+                   .user = j->callbacks.user },
+    };
+}
+
+static ft_status find_factors(ft_calibration_job *j, ft_smoothquant *smoothing, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    const ft_smooth_options options = ft_calibration_smooth_options(j);
+    FT_TRY(ft_smoothquant_init(smoothing, &options, err));
     if (smoothing->inputs == 0 && o->smooth != FT_SMOOTH_AUTO)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: --smooth: no input of an int8 matrix can be scaled by its producer",

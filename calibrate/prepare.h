@@ -8,6 +8,7 @@
 #define FT_CALIBRATE_PREPARE_H
 
 #include "calibrate/job.h"
+#include "calibrate/smooth/smooth.h"
 
 /*
  * Applies SmoothQuant if the options ask for it, or, by FT_SMOOTH_AUTO, to decoders without an
@@ -20,5 +21,8 @@
  * ft_smoothquant_init() and of writing the artifact.
  */
 FT_MUST_USE ft_status ft_calibration_prepare(ft_calibration_job *j, ft_error *err);
+
+/* How smoothing factors are searched on the samples that are observed. */
+ft_smooth_options ft_calibration_smooth_options(const ft_calibration_job *j);
 
 #endif

@@ -33,9 +33,38 @@ ft_status ft_variants_init(ft_variants *v, const char *path, const ft_quant_conf
 void ft_variants_fini(ft_variants *v)
 {
     free(v->weight);
+    free(v->selected);
+    ft_model_close(v->smoothed);
     ft_model_close(v->int8);
     ft_model_close(v->real);
     *v = (ft_variants){ .weight = NULL };
+}
+
+/* ---- Smoothing ---------------------------------------------------------------------------- */
+
+ft_status ft_variants_smooth(ft_variants *v, const ft_smoothing *smoothing, size_t count,
+                             ft_error *err)
+{
+    ft_quant_config quant = v->quant;
+    if (count == 0)
+        return FT_OK;
+    quant.smoothing = smoothing;
+    quant.n_smoothing = count;
+    FT_TRY(ft_model_open_with_config(&v->smoothed, v->real->path, NULL, &quant, err));
+    v->selected = ft_calloc(count, sizeof *v->selected);
+    if (v->selected == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu factors", v->real->path, count);
+    v->smoothing = smoothing;
+    v->n_smoothing = count;
+    return FT_OK;
+}
+
+const ft_smoothing *ft_variants_smoothing(const ft_variants *v, const ft_unit *unit)
+{
+    for (size_t i = 0; i < v->n_smoothing && !unit->is_attention; i++)
+        if (strcmp(v->smoothing[i].point, unit->name) == 0)
+            return &v->smoothing[i];
+    return NULL;
 }
 
 /* ---- Ranges ------------------------------------------------------------------------------- */
@@ -70,15 +99,31 @@ static ft_status make_ranges(ft_amax_table **out, const ft_variants *v,
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-static void select_weights(ft_variants *v, const ft_precision *precision)
+/* The matrices of a unit come from this model. */
+static void take_weights(ft_variants *v, const ft_unit *unit, const ft_model *from)
 {
+    for (int i = 0; i < v->real->graph.nop; i++) {
+        const ft_op *op = &v->real->graph.op[i];
+        if (op->kind == FT_OP_LINEAR && ft_unit_is_read_by(unit, op))
+            v->weight[op->weight[0]] = from->weight[op->weight[0]];
+    }
+}
+
+/* Returns how many smoothings are selected. */
+static size_t select_weights(ft_variants *v, const ft_precision *precision)
+{
+    size_t selected = 0;
     memcpy(v->weight, v->int8->weight, v->weights * sizeof *v->weight);
-    for (size_t i = 0; i < v->units; i++)
-        for (int k = 0; k < v->real->graph.nop && precision[i] == FT_PRECISION_FLOAT; k++) {
-            const ft_op *op = &v->real->graph.op[k];
-            if (op->kind == FT_OP_LINEAR && ft_unit_is_read_by(&v->unit[i], op))
-                v->weight[op->weight[0]] = v->real->weight[op->weight[0]];
-        }
+    for (size_t i = 0; i < v->units; i++) {
+        const ft_smoothing *smoothing = ft_variants_smoothing(v, &v->unit[i]);
+        if (precision[i] == FT_PRECISION_FLOAT)
+            take_weights(v, &v->unit[i], v->real);
+        if (precision[i] != FT_PRECISION_PER_TOKEN || smoothing == NULL)
+            continue;
+        take_weights(v, &v->unit[i], v->smoothed);
+        v->selected[selected++] = *smoothing;
+    }
+    return selected;
 }
 
 ft_status ft_variant_open(ft_model **out, ft_variants *v, const ft_precision *precision,
@@ -89,9 +134,8 @@ ft_status ft_variant_open(ft_model **out, ft_variants *v, const ft_precision *pr
     if (status == FT_OK) {
         ft_quant_config quant = v->quant;
         quant.amax = ranges;
-        quant.smoothing = NULL;
-        quant.n_smoothing = 0;
-        select_weights(v, precision);
+        quant.n_smoothing = select_weights(v, precision);
+        quant.smoothing = v->selected;
         const ft_model_parts parts = { .name = v->real->path,
                                        .family = v->real->family,
                                        .config = &v->int8->config,

@@ -15,6 +15,12 @@ typedef struct ft_variants {
     const ft_unit *unit;   /* [units], borrowed */
     size_t units;
     ft_model *real, *int8; /* on the CPU, in float and with this configuration */
+
+    /* Of units with scales per token; NULL: none. */
+    const ft_smoothing *smoothing; /* [n_smoothing], borrowed */
+    size_t n_smoothing;
+    ft_model *smoothed;     /* int8 with all of them */
+    ft_smoothing *selected; /* [n_smoothing] of the next variant */
     ft_weight *weight;     /* [weights] of the next variant */
     size_t weights;
     const char *device;
@@ -29,6 +35,13 @@ FT_MUST_USE ft_status ft_variants_init(ft_variants *variants, const char *path,
                                        const ft_quant_config *quant, const ft_unit *unit,
                                        size_t units, const char *device, ft_error *err);
 void ft_variants_fini(ft_variants *variants);
+
+/* Units with scales per token are smoothed with these factors from now on. */
+FT_MUST_USE ft_status ft_variants_smooth(ft_variants *variants, const ft_smoothing *smoothing,
+                                         size_t count, ft_error *err);
+
+/* The smoothing of a unit, or NULL. */
+const ft_smoothing *ft_variants_smoothing(const ft_variants *variants, const ft_unit *unit);
 
 /* The model with these precisions, [units]; it must not outlive the variants. */
 FT_MUST_USE ft_status ft_variant_open(ft_model **out, ft_variants *variants,

@@ -51,6 +51,9 @@ static ft_status search_init(search *s, const ft_smooth_options *options, ft_smo
             s->may_change[weight] = ft_scheme_is_int8(options->quantized[i].scheme);
     }
     FT_TRY(ft_folded_scales_init(&result->scales, model, err));
+    result->kept = ft_calloc((size_t) model->graph.nvalue, sizeof *result->kept);
+    if (result->kept == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for factors", model->path);
     return ft_activation_stats_init(&s->stats, &s->stats_options, s->may_change, err);
 }
 
@@ -67,7 +70,7 @@ static size_t collect_readers(const search *s, const ft_input_stats *input,
                               ft_weight_matrix *weights, bool *per_token)
 {
     size_t count = 0;
-    *per_token = true;
+    *per_token = true; /* also of factors that are kept */
     for (size_t i = 0; i < s->options->count; i++) {
         const ft_quantized_weight *q = &s->options->quantized[i];
         int weight = ft_plan_find_weight(&s->model->graph, q->weights.name);
@@ -75,7 +78,7 @@ static size_t collect_readers(const search *s, const ft_input_stats *input,
         if (index < 0 || &s->stats.input[index] != input)
             continue;
         weights[count++] = q->weights;
-        *per_token = *per_token && q->scheme == FT_SCHEME_W8A8_DYNAMIC;
+        *per_token = *per_token && (s->options->keeps || q->scheme == FT_SCHEME_W8A8_DYNAMIC);
     }
     return count;
 }
@@ -89,6 +92,20 @@ static ft_status fold_choice(search *s, const ft_scale_fold *fold, const float *
         return FT_OK;
     s->result->scaled_inputs++;
     return ft_folded_scales_add(&s->result->scales, fold, factor, err);
+}
+
+static ft_status keep_choice(search *s, const ft_input_stats *input, const float *factor,
+                             const ft_smooth_choice *choice, ft_error *err)
+{
+    ft_smoothquant *result = s->result;
+    if (!choice->smooths)
+        return FT_OK;
+    float *copy = ft_calloc(input->cols, sizeof *copy);
+    if (copy == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for factors", input->name);
+    memcpy(copy, factor, input->cols * sizeof *copy);
+    result->kept[result->n_kept++] = (ft_smoothing){ input->name, input->cols, copy };
+    return FT_OK;
 }
 
 static ft_status smooth_input(search *s, ft_input_stats *input, const ft_scale_fold *fold,
@@ -110,13 +127,26 @@ static ft_status smooth_input(search *s, ft_input_stats *input, const ft_scale_f
         status = ft_smooth_search(factor, &choice, &problem, err);
     }
     if (status == FT_OK)
-        status = fold_choice(s, fold, factor, &choice, err);
+        status = s->options->keeps ? keep_choice(s, input, factor, &choice, err)
+                                   : fold_choice(s, fold, factor, &choice, err);
     free(weights);
     free(factor);
     return status;
 }
 
 /* ---- All inputs --------------------------------------------------------------------------- */
+
+/* Whether the factors of an input are searched, and the fold that they must respect. */
+static bool is_searched(const search *s, int value, ft_scale_fold *fold)
+{
+    const ft_smooth_options *o = s->options;
+    bool folds = ft_scale_fold_find(fold, &s->model->graph, value, s->may_change);
+    if (!o->keeps)
+        return folds;
+    *fold = (ft_scale_fold){ .value = value, .norm = { -1, -1 }, .producer = -1, .bias = -1 };
+    fold->cols = (size_t) s->model->graph.value[value].cols;
+    return !(folds && o->is_folded);
+}
 
 static ft_status smooth_inputs(search *s, ft_error *err)
 {
@@ -126,7 +156,7 @@ static ft_status smooth_inputs(search *s, ft_error *err)
         ft_input_stats *input = &s->stats.input[i];
         ft_scale_fold fold;
         int value = ft_plan_find(graph, input->name);
-        if (value < 0 || !ft_scale_fold_find(&fold, graph, value, s->may_change))
+        if (value < 0 || !is_searched(s, value, &fold))
             continue;
         result->inputs++;
         FT_TRY(smooth_input(s, input, &fold, err));
@@ -151,6 +181,9 @@ ft_status ft_smoothquant_init(ft_smoothquant *smoothing, const ft_smooth_options
 
 void ft_smoothquant_fini(ft_smoothquant *smoothing)
 {
+    for (size_t i = 0; i < smoothing->n_kept; i++)
+        free((float *) (uintptr_t) smoothing->kept[i].factor);
+    free(smoothing->kept);
     ft_folded_scales_fini(&smoothing->scales);
 }
 

@@ -24,6 +24,12 @@ typedef struct ft_smooth_options {
     size_t count;
     ft_activation_stats_options stats; /* its kept_rows and moments are ignored */
     double alpha;                      /* of all factors; negative: search */
+
+    /*
+     * Keeps factors beside the model instead of folding them, for inputs with scales per row: those
+     * that cannot be folded or, unless `is_folded`, all.
+     */
+    bool keeps, is_folded;
 } ft_smooth_options;
 
 typedef struct ft_smoothquant {
@@ -31,6 +37,8 @@ typedef struct ft_smoothquant {
     size_t inputs;        /* that can be scaled */
     size_t scaled_inputs; /* that are scaled */
     double error_ratio;   /* geometric mean of error / error without; NaN for a given alpha */
+    ft_smoothing *kept;   /* [n_kept] if the options keep factors; names are the model's */
+    size_t n_kept;
 } ft_smoothquant;
 
 /*

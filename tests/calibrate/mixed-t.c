@@ -153,7 +153,7 @@ static void test_plans(void)
     ok(middle.mixed.verified_loss <= 0.01, "the plan meets the target");
     near(1.0 - middle.evaluation.cosine, middle.mixed.verified_loss, 1e-6,
          "the loss is what the evaluation of the whole model finds");
-    ft_report strict = calibrate("cosine=0.99999", 1, false, FT_OK);
+    ft_report strict = calibrate("cosine=0.9999995", 1, false, FT_OK);
     ok(strict.mixed.loss < middle.mixed.loss, "a stricter target is met by a plan of less loss");
     ok(strict.mixed.in_float > middle.mixed.in_float && strict.mixed.cost > 0.0,
        "matrices return to float where scales per token do not suffice");

@@ -213,6 +213,7 @@ ft_status ft_calibration_reopen(ft_calibration_job *j, ft_error *err)
     ft_model_close(j->model);
     j->data = j->eval = (ft_dataset){ 0 };
     j->quantized = NULL;
+    j->n_quantized = 0;
     j->model = NULL;
     return open_inputs(j, err);
 }

@@ -309,6 +309,28 @@ static void test_recipes(void)
     tiny_remove(&s.checkpoint);
 }
 
+/* The loss of the plan with static scales. */
+static double static_loss(const subject *s, ft_smooth_mode smooth)
+{
+    ft_calibration_options job = job_of(s, NULL, smooth);
+    ft_report report = calibrate(&job);
+    double loss = report.mixed.static_loss;
+    ft_report_fini(&report);
+    return loss;
+}
+
+static void test_mixed(void)
+{
+    subject s;
+    make_llama(&s, "grouped");
+    double without = static_loss(&s, FT_SMOOTH_NONE), with = static_loss(&s, FT_SMOOTH_ALPHA);
+    /* Ranges of one model that are used for the other clip most values. */
+    ok(with < 3.0 * without,
+       "the plan is chosen for the rewritten model: a loss of %.3g with factors, %.3g without",
+       with, without);
+    tiny_remove(&s.checkpoint);
+}
+
 static unsigned char *bytes_of(const subject *s, int threads, size_t memory, size_t *size)
 {
     ft_calibration_options job = job_of(s, NULL, FT_SMOOTH_SEARCH);
@@ -360,6 +382,7 @@ int main(void)
 {
     test_models();
     test_recipes();
+    test_mixed();
     test_same_bytes();
     test_encoders();
     return done_testing();

@@ -7,6 +7,7 @@
 
 #include "calibrate/calibrate.h"
 
+#include "calibrate/amax_in/amax_in.h"
 #include "calibrate/ranges/counters_file.h"
 #include "calibrate/describe.h"
 #include "calibrate/job.h"
@@ -132,6 +133,39 @@ static ft_status choose_ranges(ft_calibration_job *j, ft_error *err)
     return make_amax_table(j, err);
 }
 
+/* ---- Given ranges -------------------------------------------------------------------------- */
+
+static bool is_quantized(const void *job, const char *point)
+{
+    return ft_point_use_of(job, point).is_quantized;
+}
+
+/* Inputs of w8a8-dynamic matrices have a scale per token, whatever the file says. */
+static void mark_per_token(ft_calibration_job *j)
+{
+    for (size_t i = 0; i < j->amax->count; i++) {
+        ft_amax_entry *entry = &j->amax->entry[i];
+        if (ft_point_use_of(j, entry->name).per_token)
+            snprintf(entry->method, sizeof entry->method, FT_AMAX_PER_TOKEN);
+    }
+}
+
+/* Scales of weights may come from the file, too: then only the artifact has these weights. */
+static ft_status read_ranges(ft_calibration_job *j, ft_error *err)
+{
+    const ft_amax_input input = { .model = j->model,
+                                  .quantized = j->quantized,
+                                  .count = j->n_quantized,
+                                  .is_quantized = is_quantized,
+                                  .user = j,
+                                  .notes = &j->report->notes };
+    FT_TRY(ft_amax_input_read(&j->amax, j->options->amax, &input, err));
+    mark_per_token(j);
+    for (size_t i = 0; i < j->n_quantized; i++)
+        j->compares_artifact = j->compares_artifact || j->quantized[i].scale != NULL;
+    return FT_OK;
+}
+
 /* ---- Data-driven quantization ------------------------------------------------------------- */
 
 /*
@@ -190,8 +224,8 @@ static void report_groupwise_errors(ft_calibration_job *j)
 /* ---- Evaluating --------------------------------------------------------------------------- */
 
 /*
- * Int8 is evaluated before anything is written, on weights quantized in memory; group-wise
- * quantized models are evaluated from the written artifact.
+ * Int8 is evaluated before anything is written, on weights quantized in memory; other models are
+ * evaluated from the written artifact.
  */
 static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 {
@@ -199,16 +233,17 @@ static ft_status evaluate(ft_calibration_job *j, ft_error *err)
     if (data.rows == 0)
         return FT_OK;
     const ft_quant_config int8 = ft_calibration_quant_config(j, FT_MODE_INT8);
-    char *temp_path = j->is_groupwise ? ft_artifact_temp_path(j->writer) : NULL;
-    if (j->is_groupwise && temp_path == NULL)
+    char *temp_path = j->compares_artifact ? ft_artifact_temp_path(j->writer) : NULL;
+    if (j->compares_artifact && temp_path == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a path");
     begin_stage(j, "evaluating", "samples");
-    ft_status status = ft_evaluate(&j->report->evaluation,
-                                   &(ft_model_pair){ .path = j->input,
-                                                     .quantize = j->is_groupwise ? NULL : &int8,
-                                                     .quantized_path = temp_path },
-                                   &data, j->options->device, j->options->threads,
-                                   j->callbacks.progress, j->callbacks.user, err);
+    ft_status status =
+        ft_evaluate(&j->report->evaluation,
+                    &(ft_model_pair){ .path = j->input,
+                                      .quantize = j->compares_artifact ? NULL : &int8,
+                                      .quantized_path = temp_path },
+                    &data, j->options->device, j->options->threads, j->callbacks.progress,
+                    j->callbacks.user, err);
     free(temp_path);
     return status;
 }
@@ -217,7 +252,8 @@ static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 
 /*
  * Group-wise quantized weights are computed while they are written, and evaluated from the
- * artifact. So without an output they go to a temporary file that is never given a name.
+ * artifact, as are int8 weights with given scales. So without an output they go to a temporary file
+ * that is never given a name.
  */
 static ft_status create_temp_artifact(ft_calibration_job *j, ft_error *err)
 {
@@ -229,7 +265,7 @@ static ft_status create_temp_artifact(ft_calibration_job *j, ft_error *err)
 
 static ft_status pack(ft_calibration_job *j, ft_error *err)
 {
-    if (j->writer == NULL && j->is_groupwise)
+    if (j->writer == NULL && j->compares_artifact)
         FT_TRY(create_temp_artifact(j, err));
     if (j->writer == NULL)
         return FT_OK;
@@ -295,9 +331,11 @@ static ft_status commit(ft_calibration_job *j, ft_error *err)
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* Observes and chooses ranges; *counters_only: nothing else was requested. */
-static ft_status observe_ranges(ft_calibration_job *j, bool *counters_only, ft_error *err)
+/* Reads, or observes and chooses ranges; *counters_only: nothing else was requested. */
+static ft_status find_ranges(ft_calibration_job *j, bool *counters_only, ft_error *err)
 {
+    if (j->options->amax != NULL)
+        return read_ranges(j, err);
     FT_TRY(count_samples(j, err));
     j->report->samples = ft_counter_set_samples(j->set);
     if (j->counters != NULL)
@@ -311,21 +349,22 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
     bool counters_only = false;
     FT_TRY(ft_calibration_open(j, err));
     FT_TRY(ft_calibration_prepare(j, err));
+    j->compares_artifact = j->is_groupwise;
     j->report->method = j->options->method;
     j->report->scheme = j->recipe->scheme;
     j->report->int8_residual = j->options->int8_residual;
     j->report->is_decoder = j->model->has_cache;
     if (j->needs_ranges)
-        FT_TRY(observe_ranges(j, &counters_only, err));
+        FT_TRY(find_ranges(j, &counters_only, err));
     if (counters_only)
         return FT_OK;
     FT_TRY(prepare_refinement(j, err));
     FT_TRY(measure_weights(j, err));
-    if (!j->is_groupwise)
+    if (!j->compares_artifact)
         FT_TRY(evaluate(j, err));
     FT_TRY(pack(j, err));
     report_groupwise_errors(j);
-    if (j->is_groupwise)
+    if (j->compares_artifact)
         FT_TRY(evaluate(j, err));
     FT_TRY(format_report(j, err));
     return commit(j, err);

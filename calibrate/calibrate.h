@@ -32,6 +32,7 @@ typedef struct ft_calibration_options {
     ft_image_paths images;    /* image files and folders, of which data is the first; eval is one */
     const char *save;         /* path for the counters, or NULL */
     const char *report;       /* path for the JSON report, or NULL */
+    const char *amax;         /* file with the ranges, instead of observing, or NULL */
     const char *const *merge; /* counters files to use instead of observing, or NULL */
     size_t n_merge;
     uint64_t first, last; /* observe samples first .. last - 1; last 0: all */

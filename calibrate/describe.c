@@ -20,6 +20,11 @@ static json_t *dynamic_recipe(void)
                      FT_QUANT_MAX);
 }
 
+static const char *range_method(const ft_calibration_options *options)
+{
+    return options->amax != NULL ? "given" : ft_method_name(options->method);
+}
+
 static bool has_per_token_entry(const ft_amax_table *amax)
 {
     for (size_t i = 0; i < amax->count; i++)
@@ -36,7 +41,7 @@ static json_t *static_recipe(const ft_manifest_recipe_info *info)
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "weights", "int8 per channel",
                      "activations", activations, "residual",
                      info->options->int8_residual ? "int8" : "float", "method",
-                     ft_method_name(info->options->method), "code_min", -FT_QUANT_MAX, "code_max",
+                     range_method(info->options), "code_min", -FT_QUANT_MAX, "code_max",
                      FT_QUANT_MAX, "samples", (json_int_t) info->samples);
 }
 

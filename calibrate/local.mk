@@ -4,6 +4,13 @@
 # Everything of ft-calibrate but its main(), for the tests too.
 noinst_LTLIBRARIES += calibrate/libcalibrate.la
 calibrate_libcalibrate_la_SOURCES = \
+	calibrate/amax_in/amax_in.c calibrate/amax_in/amax_in.h \
+	calibrate/amax_in/given_ranges.c calibrate/amax_in/given_ranges.h \
+	calibrate/amax_in/list_in.c calibrate/amax_in/list_in.h \
+	calibrate/amax_in/list_names.c calibrate/amax_in/list_names.h \
+	calibrate/amax_in/module_names.c calibrate/amax_in/module_names.h \
+	calibrate/amax_in/name_list.c calibrate/amax_in/name_list.h \
+	calibrate/amax_in/quantizers.c calibrate/amax_in/quantizers.h \
 	calibrate/amax_lists.c calibrate/amax_lists.h \
 	calibrate/weights/awq.c calibrate/weights/awq.h \
 	calibrate/weights/groupwise.c calibrate/weights/groupwise.h \
@@ -59,6 +66,7 @@ dist_man_MANS += calibrate/ft-calibrate.1
 # What each folder holds, and what it may include.
 EXTRA_DIST += \
 	calibrate/README.md \
+	calibrate/amax_in/README.md \
 	calibrate/mixed/README.md \
 	calibrate/ranges/README.md \
 	calibrate/smooth/README.md \

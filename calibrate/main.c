@@ -8,6 +8,7 @@
 #include "calibrate/options.h"
 #include "runtime/cli/progress.h"
 #include "runtime/cli/signals.h"
+#include "runtime/mem.h"
 
 #include <stdio.h>
 
@@ -27,6 +28,18 @@ static void step(void *user, uint64_t done, uint64_t total)
 {
     progress_output *s = user;
     ft_progress_update(&s->line, done, total);
+}
+
+/* A message with a code warns; the others are notes. */
+static void print_notes(const ft_messages *notes, bool quiet)
+{
+    size_t shown = ft_min_size(notes->count, FT_MAX_MESSAGES);
+    for (size_t i = 0; i < shown; i++) {
+        bool warns = notes->message[i].code != FT_OK;
+        if (warns || !quiet)
+            fprintf(stderr, "%s: %s: %s\n", ft_calibrate_tool.name, warns ? "warning" : "note",
+                    notes->message[i].text);
+    }
 }
 
 static void print(const ft_report *report, const ft_calibrate_request *r)
@@ -52,6 +65,7 @@ int main(int argc, char **argv)
         &report, &err);
     ft_progress_end(&s.line);
     int status = done == FT_OK ? 0 : ft_tool_error(&ft_calibrate_tool, err.text);
+    print_notes(&report.notes, r.quiet);
     if (status == 0 && report.weights > 0)
         print(&report, &r);
     ft_report_fini(&report);

@@ -129,10 +129,14 @@ static bool has_static_operations(const ft_model *model)
     return false;
 }
 
-/* Ranges are calibrated for static scales: those of w8a8, and with samples those of attention. */
+/*
+ * Ranges are calibrated for static scales: those of w8a8, and with samples or a file of ranges
+ * those of attention.
+ */
 static bool needs_ranges(const ft_calibration_job *j)
 {
-    bool has_data = j->options->data != NULL || j->options->n_merge > 0;
+    const ft_calibration_options *o = j->options;
+    bool has_data = o->data != NULL || o->n_merge > 0 || o->amax != NULL;
     return ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8) ||
            (ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8_DYNAMIC) &&
             has_data && has_static_operations(j->model));
@@ -147,8 +151,13 @@ static ft_status open_model(ft_calibration_job *j, ft_error *err)
     FT_TRY(ft_quantized_weights_new(&j->quantized, &j->n_quantized, j->model, j->recipe, err));
     j->is_groupwise = ft_quantized_weights_any_groupwise(j->quantized, j->n_quantized);
     j->needs_ranges = needs_ranges(j);
-    if (j->needs_ranges && j->options->data == NULL && j->options->n_merge == 0)
+    if (j->needs_ranges && j->options->data == NULL && j->options->n_merge == 0 &&
+        j->options->amax == NULL)
         return ft_fail(err, FT_EARG, "%s: w8a8 needs samples", j->options->input);
+    if (!j->needs_ranges && j->options->amax != NULL)
+        return ft_fail(err, FT_EARG,
+                       "%s: nothing has a static scale, so the ranges of %s are not needed",
+                       j->options->input, j->options->amax);
     if (!j->needs_ranges && (j->options->save != NULL || j->options->n_merge > 0))
         return ft_fail(err, FT_EARG,
                        "%s: no matrix is w8a8, so there are no counters to save or merge",
@@ -238,6 +247,8 @@ ft_dataset ft_calibration_eval_data(const ft_calibration_job *j, bool *held_out)
         return j->eval;
     if (o->data == NULL)
         return (ft_dataset){ 0 };
+    if (o->amax != NULL && !ft_recipe_needs_data(j->recipe))
+        return j->data; /* nothing is observed */
     if (o->n_merge == 0 && o->last > 0 && o->last < j->data.rows)
         return ft_dataset_slice(&j->data, o->last, MAX_EVAL_SAMPLES);
     if (o->n_merge == 0 && o->first > 0)

@@ -39,6 +39,7 @@ enum {
     EVAL,
     SAVE,
     MERGE,
+    AMAX,
     REPORT,
     SMOOTH,
 };
@@ -127,6 +128,12 @@ static const ft_option options[] = {
     { MERGE, "merge", "FILE...",
       "use these counters instead of observing; may be\n"
       "repeated, and operands are counters files too" },
+    { AMAX, "amax", "FILE",
+      "take the ranges from a file instead of observing:\n"
+      "amax.tsv, an artifact, a safetensors checkpoint with\n"
+      "the _amax tensors of ModelOpt or pytorch-quantization,\n"
+      "or FasterTransformer's amaxList; samples are then\n"
+      "optional and only evaluate" },
     { REPORT, "report", "FILE", "write the report as JSON" },
     FT_REPORT_JSON_OPTION,
     { 'f', "force", NULL, "replace existing files" },
@@ -142,6 +149,7 @@ const ft_tool ft_calibrate_tool = {
              "-i FILE -o FILE [OPTION]... --image FILE...\n"
              "-i FILE -d FILE --save-counters FILE [OPTION]...\n"
              "-i FILE -o FILE --merge FILE... [OPTION]...\n"
+             "-i FILE -o FILE --amax FILE [OPTION]...\n"
              "-i FILE -o FILE --scheme NAME [OPTION]...",
     .about =
         "Quantize a float artifact: to int8 with calibrated ranges, or from its weights alone.",
@@ -362,6 +370,9 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
     case SMOOTH:
         parse_smooth(job, value);
         break;
+    case AMAX:
+        job->amax = value;
+        break;
     case REPORT:
         job->report = value;
         break;
@@ -422,7 +433,7 @@ static void check_recipe(const ft_calibrate_request *r)
     if (!uses_counters && (r->job.n_merge > 0 || r->job.save != NULL))
         ft_tool_usage_error(&ft_calibrate_tool, "--scheme %s has no counters to save or merge",
                             ft_scheme_name(recipe->scheme));
-    if (uses_counters && r->job.data == NULL && r->job.n_merge == 0)
+    if (uses_counters && r->job.data == NULL && r->job.n_merge == 0 && r->job.amax == NULL)
         ft_tool_usage_error(&ft_calibrate_tool,
                             "no sample data given: use -d FILE, --text FILE or --image FILE");
     if (r->has_groupwise_option && !ft_recipe_uses_groupwise(recipe))
@@ -458,6 +469,30 @@ static void check_recipe(const ft_calibrate_request *r)
                             ft_scheme_name(recipe->scheme));
 }
 
+/* Given ranges replace observing and everything that depends on it. */
+static void check_amax(const ft_calibrate_request *r)
+{
+    const ft_calibration_options *job = &r->job;
+    if (job->amax == NULL)
+        return;
+    if (!ft_recipe_uses(&r->recipe, FT_SCHEME_W8A8) &&
+        !ft_recipe_uses(&r->recipe, FT_SCHEME_W8A8_DYNAMIC))
+        ft_tool_usage_error(&ft_calibrate_tool, "--amax is for w8a8 and w8a8-dynamic, not for %s",
+                            ft_scheme_name(r->recipe.scheme));
+    if (job->n_merge > 0 || job->save != NULL)
+        ft_tool_usage_error(&ft_calibrate_tool, "--amax gives the ranges, so there are no counters "
+                                                "to save or merge");
+    if (r->method || job->percentile > 0.0)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--amax gives the ranges, so --method and --percentile have no effect");
+    if (job->last > 0 && !ft_recipe_needs_data(&r->recipe))
+        ft_tool_usage_error(&ft_calibrate_tool, "--samples and --amax exclude each other");
+    if (ft_accuracy_target_is_set(&job->target) || job->smooth == FT_SMOOTH_SEARCH ||
+        job->smooth == FT_SMOOTH_ALPHA)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--amax gives the ranges, so --target and --smooth have no effect");
+}
+
 void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
 {
     const char *value;
@@ -476,6 +511,7 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
     check_samples(&r->job);
     check_method(r);
     check_recipe(r);
+    check_amax(r);
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
         ft_tool_usage_error(&ft_calibrate_tool,
                             "nothing to do: give -o FILE, --save-counters FILE or -n");

@@ -23,7 +23,7 @@ ft_status ft_calibration_check_input(const ft_calibration_options *o, const char
 
 ft_status ft_calibration_check_paths(const ft_calibration_options *o, ft_error *err)
 {
-    const char *input[] = { o->input, o->data, o->eval };
+    const char *input[] = { o->input, o->data, o->eval, o->amax };
     const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
     for (size_t k = 0; k < FT_COUNT(input); k++)
         if (input[k] != NULL)

@@ -31,13 +31,17 @@ static bool is_known_to_help(const ft_calibration_job *j)
     return j->model->has_cache && j->model->graph.encoder_ops == 0 && n_samples(j) >= MIN_SAMPLES;
 }
 
-/* Counters belong to one model, but samples of another run would give other factors. */
+/*
+ * Counters belong to one model, but samples of another run would give other factors; given ranges
+ * belong to the model as it is.
+ */
 static bool wants_smoothing(const ft_calibration_job *j)
 {
     const ft_calibration_options *o = j->options;
     bool is_int8 = ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8) ||
                    ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8_DYNAMIC);
-    if (!is_int8 || o->data == NULL || o->n_merge > 0 || o->save != NULL)
+    if (!is_int8 || o->data == NULL || o->n_merge > 0 || o->save != NULL ||
+        o->amax != NULL)
         return false;
     return o->smooth == FT_SMOOTH_AUTO ? is_known_to_help(j) : o->smooth != FT_SMOOTH_NONE;
 }

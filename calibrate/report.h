@@ -12,6 +12,7 @@
 #include "calibrate/ranges/method.h"
 #include "calibrate/weights/quantized.h"
 #include "kernels/op.h"
+#include "runtime/base/messages.h"
 
 #include <stdio.h>
 
@@ -62,6 +63,7 @@ typedef struct ft_report {
     ft_scheme scheme;                      /* of matrices without a rule */
     bool int8_residual, is_decoder;
     ft_mixed_report mixed;
+    ft_messages notes;        /* warnings, which have a code, and notes, which have FT_OK */
     bool held_out;            /* the evaluation samples were not used for calibration */
     ft_evaluation evaluation; /* samples = 0: none */
     char *warning;            /* ft_report_warning(), owned */

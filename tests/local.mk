@@ -56,6 +56,7 @@ c_tests = \
 	tests/container/artifact.t \
 	tests/kernels/attention_i8.t \
 	tests/kernels/beam_search.t \
+	tests/calibrate/amax_in.t \
 	tests/calibrate/groupwise.t \
 	tests/text/bpe.t \
 	tests/text/bpe_json.t \
@@ -241,6 +242,7 @@ tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c ru
 
 sh_tests = \
 	tests/build/abi.sh \
+	tests/tools/amax_in.sh \
 	tests/tools/bench.sh \
 	tests/tools/bounds.sh \
 	tests/tools/calibrate_heads.sh \
@@ -321,6 +323,7 @@ tests_programs_pick_rows_SOURCES = tests/programs/pick-rows.c
 #     tests/fuzz/safetensors.t -dict=tests/fuzz/safetensors.dict NEW tests/fuzz/corpus/safetensors
 fuzz_targets = \
 	tests/fuzz/amax.t \
+	tests/fuzz/amax_in.t \
 	tests/fuzz/artifact.t \
 	tests/fuzz/chat.t \
 	tests/fuzz/config.t \
@@ -351,6 +354,8 @@ EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/amax.dict tests/f
 
 tests_fuzz_amax_t_SOURCES = tests/fuzz/amax.c $(fuzz_common)
 tests_fuzz_amax_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_amax_in_t_SOURCES = tests/fuzz/amax_in.c $(fuzz_common)
+tests_fuzz_amax_in_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c tests/fuzz/model.c tests/fuzz/model.h \
 	$(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)

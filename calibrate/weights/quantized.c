@@ -129,7 +129,7 @@ ft_status ft_quantized_weights_compute_scales(ft_quantized_weight *quantized, si
 {
     for (size_t i = 0; i < count; i++) {
         ft_quantized_weight *q = &quantized[i];
-        if (!ft_scheme_is_int8(q->scheme))
+        if (!ft_scheme_is_int8(q->scheme) || q->scale != NULL)
             continue;
         q->scale = ft_calloc(q->weights.rows, sizeof *q->scale);
         if (q->scale == NULL)

@@ -38,7 +38,7 @@ FT_MUST_USE ft_status ft_quantized_weights_new(ft_quantized_weight **out, size_t
                                                ft_error *err);
 void ft_quantized_weights_free(ft_quantized_weight *quantized, size_t count);
 
-/* Computes the scales of int8 matrices. */
+/* Computes the scales of int8 matrices that have none yet. */
 FT_MUST_USE ft_status ft_quantized_weights_compute_scales(ft_quantized_weight *quantized,
                                                           size_t count, ft_error *err);
 

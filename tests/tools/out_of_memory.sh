@@ -67,6 +67,7 @@ starved 67 'ft-calibrate with imatrix, AWQ and GPTQ' \
     --group-pad --asym --clip imatrix --scale awq --round gptq
 
 quietly "$calibrate" -q -i bert.ft -d samples.safetensors -o int8.ft
+starved 37 'ft-calibrate --amax' "$@" -o written/given.ft --amax int8.ft
 inspect=$FT_BUILDDIR/ft-inspect
 starved 7 'ft-inspect --json' "$inspect" --json bert.ft
 starved 7 'ft-inspect' "$inspect" bert.ft

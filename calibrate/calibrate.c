@@ -18,6 +18,7 @@
 #include "calibrate/readers.h"
 #include "calibrate/verdict.h"
 #include "calibrate/weight_report.h"
+#include "runtime/container/artifact_copy.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -233,7 +234,7 @@ static ft_status evaluate(ft_calibration_job *j, ft_error *err)
     if (data.rows == 0)
         return FT_OK;
     const ft_quant_config int8 = ft_calibration_quant_config(j, FT_MODE_INT8);
-    char *temp_path = j->compares_artifact ? ft_artifact_temp_path(j->writer) : NULL;
+    char *temp_path = j->compares_artifact ? ft_artifact_temp_path(j->draft) : NULL;
     if (j->compares_artifact && temp_path == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a path");
     begin_stage(j, "evaluating", "samples");
@@ -252,23 +253,40 @@ static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 
 /*
  * Group-wise quantized weights are computed while they are written, and evaluated from the
- * artifact, as are int8 weights with given scales. So without an output they go to a temporary file
- * that is never given a name.
+ * artifact, as are int8 weights with given scales. What the manifest says of the evaluation is
+ * known after that: so these models go to a draft that is never given a name, and the output is a
+ * copy of it. Without an output the draft is only measured.
  */
-static ft_status create_temp_artifact(ft_calibration_job *j, ft_error *err)
+static bool needs_draft(const ft_calibration_job *j)
+{
+    bool held_out;
+    return j->compares_artifact &&
+           (j->writer == NULL || ft_calibration_eval_data(j, &held_out).rows > 0);
+}
+
+static ft_status create_draft(ft_calibration_job *j, ft_error *err)
 {
     char path[PATH_MAX];
     const char *folder = getenv("TMPDIR"), *output = j->options->output;
     snprintf(path, sizeof path, "%s/ft-calibrate.ft", folder != NULL ? folder : "/tmp");
-    return ft_artifact_create(&j->writer, output != NULL ? output : path, true, err);
+    return ft_artifact_create(&j->draft, output != NULL ? output : path, true, err);
 }
 
-static ft_status pack(ft_calibration_job *j, ft_error *err)
+static json_t *recipe_json(const ft_calibration_job *j)
 {
-    if (j->writer == NULL && j->compares_artifact)
-        FT_TRY(create_temp_artifact(j, err));
-    if (j->writer == NULL)
-        return FT_OK;
+    return ft_manifest_recipe(&(ft_manifest_recipe_info){ .options = j->options,
+                                                          .recipe = j->recipe,
+                                                          .quantized = j->quantized,
+                                                          .count = j->n_quantized,
+                                                          .amax = j->amax,
+                                                          .has_head = ft_model_generates(j->model),
+                                                          .smoothed = j->rewritten != NULL,
+                                                          .samples = j->report->samples });
+}
+
+static ft_status write_model(ft_calibration_job *j, ft_artifact_writer *writer, json_t *provenance,
+                             ft_error *err)
+{
     ft_pack_options what = {
         .model = j->model,
         .quantized = j->quantized,
@@ -276,24 +294,62 @@ static ft_status pack(ft_calibration_job *j, ft_error *err)
         .amax = j->amax,
         .smoothing = j->smoothing,
         .n_smoothing = j->n_smoothing,
+        .recipe = recipe_json(j),
+        .provenance = provenance,
         .threads = j->options->threads,
         .refining = ft_recipe_needs_data(j->recipe) ? &j->refining : NULL,
-        .recipe =
-            ft_manifest_recipe(&(ft_manifest_recipe_info){ .options = j->options,
-                                                           .recipe = j->recipe,
-                                                           .quantized = j->quantized,
-                                                           .count = j->n_quantized,
-                                                           .amax = j->amax,
-                                                           .has_head = ft_model_generates(j->model),
-                                                           .smoothed = j->rewritten != NULL,
-                                                           .samples = j->report->samples }),
     };
     if (what.recipe == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for the recipe");
     begin_stage(j, "packing", NULL);
-    ft_artifact_set_progress(j->writer, j->callbacks.progress, j->callbacks.user);
-    ft_status status = ft_pack(j->writer, &what, err);
+    ft_artifact_set_progress(writer, j->callbacks.progress, j->callbacks.user);
+    ft_status status = ft_pack(writer, &what, err);
     json_decref(what.recipe);
+    return status;
+}
+
+/* Writes the draft, or else the output if there is one. */
+static ft_status pack(ft_calibration_job *j, ft_error *err)
+{
+    json_t *provenance;
+    if (needs_draft(j)) {
+        FT_TRY(create_draft(j, err));
+        return write_model(j, j->draft, NULL, err);
+    }
+    if (j->writer == NULL)
+        return FT_OK;
+    FT_TRY(ft_calibration_provenance(&provenance, j, err));
+    ft_status status = write_model(j, j->writer, provenance, err);
+    json_decref(provenance);
+    return status;
+}
+
+static ft_status copy_draft(ft_calibration_job *j, const ft_artifact *draft, ft_error *err)
+{
+    ft_artifact_header head = *ft_artifact_get_header(draft);
+    ft_artifact_copy *copy;
+    FT_TRY(ft_artifact_copy_new(&copy, j->writer, draft, err));
+    ft_status status = ft_calibration_provenance(&head.provenance, j, err);
+    if (status == FT_OK)
+        status = ft_artifact_write(j->writer, &head, err);
+    json_decref(head.provenance);
+    ft_artifact_copy_free(copy);
+    return status;
+}
+
+/* Writes the output from the evaluated draft. */
+static ft_status finish_draft(ft_calibration_job *j, ft_error *err)
+{
+    if (j->draft == NULL || j->writer == NULL)
+        return FT_OK;
+    ft_artifact *draft = NULL;
+    char *path = ft_artifact_temp_path(j->draft);
+    ft_status status = path != NULL ? ft_artifact_open(&draft, path, FT_VERIFY_STRUCTURE, err)
+                                    : ft_fail(err, FT_ENOMEM, "no memory for a path");
+    if (status == FT_OK)
+        status = copy_draft(j, draft, err);
+    ft_artifact_close(draft);
+    free(path);
     return status;
 }
 
@@ -366,6 +422,7 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
     report_groupwise_errors(j);
     if (j->compares_artifact)
         FT_TRY(evaluate(j, err));
+    FT_TRY(finish_draft(j, err));
     FT_TRY(format_report(j, err));
     return commit(j, err);
 }
@@ -386,6 +443,7 @@ ft_status ft_calibrate(const ft_calibration_options *options,
     ft_quantized_weights_free(j.quantized, j.n_quantized);
     ft_amax_table_free(j.amax);
     ft_counter_set_free(j.set);
+    ft_artifact_discard(j.draft);
     ft_artifact_discard(j.writer);
     ft_artifact_discard(j.rewritten);
     free(j.rewritten_path);

@@ -1,12 +1,12 @@
 /*
- * describe.h - the quantization recipe that an artifact's manifest records.
+ * describe.h - the quantization recipe and the provenance that an artifact's manifest records.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FT_CALIBRATE_DESCRIBE_H
 #define FT_CALIBRATE_DESCRIBE_H
 
-#include "calibrate/calibrate.h"
+#include "calibrate/job.h"
 #include "calibrate/weights/quantized.h"
 
 typedef struct ft_manifest_recipe_info {
@@ -25,5 +25,13 @@ typedef struct ft_manifest_recipe_info {
  * owns it.
  */
 json_t *ft_manifest_recipe(const ft_manifest_recipe_info *info);
+
+/*
+ * The provenance of the float artifact and of the calibration (runtime/container/provenance.h), with
+ * the evaluation if there was one; the caller owns *out. Reads the samples of data-driven
+ * quantization, and the file of given ranges, to hash them. FT_EIO; FT_ENOMEM.
+ */
+FT_MUST_USE ft_status ft_calibration_provenance(json_t **out, const ft_calibration_job *job,
+                                                ft_error *err);
 
 #endif

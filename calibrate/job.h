@@ -26,7 +26,7 @@ typedef struct ft_calibration_job {
     ft_model *model;
     ft_image_list images, eval_images; /* the files of data and eval, if they are images */
     ft_dataset data, eval;
-    ft_artifact_writer *writer;
+    ft_artifact_writer *writer, *draft; /* the output; what is evaluated before it, or NULL */
     ft_artifact_writer *rewritten; /* a temporary float artifact, or NULL; and its path */
     char *rewritten_path;
     ft_atomic_file *counters, *json;

@@ -11,7 +11,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/amax_in/module_names.c calibrate/amax_in/module_names.h \
 	calibrate/amax_in/name_list.c calibrate/amax_in/name_list.h \
 	calibrate/amax_in/quantizers.c calibrate/amax_in/quantizers.h \
-	calibrate/amax_lists.c calibrate/amax_lists.h \
+	calibrate/amax_in/list_out.c calibrate/amax_in/list_out.h \
 	calibrate/weights/awq.c calibrate/weights/awq.h \
 	calibrate/weights/groupwise.c calibrate/weights/groupwise.h \
 	calibrate/weights/groupwise_stream.c calibrate/weights/groupwise_stream.h \
@@ -38,6 +38,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/mixed/units.c calibrate/mixed/units.h \
 	calibrate/mixed/variant.c calibrate/mixed/variant.h \
 	calibrate/prepare.c calibrate/prepare.h \
+	calibrate/provenance.c \
 	calibrate/output_paths.c calibrate/output_paths.h \
 	calibrate/weights/quantized.c calibrate/weights/quantized.h \
 	calibrate/readers.c calibrate/readers.h \

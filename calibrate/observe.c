@@ -108,16 +108,21 @@ ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *
     return status;
 }
 
+ft_status ft_data_fingerprint(const ft_dataset *data, uint8_t out[FT_FINGERPRINT], ft_error *err)
+{
+    ft_sha256 *hash = ft_sha256_new();
+    ft_status status = hash != NULL ? fingerprint_data(data, hash, out, err)
+                                    : ft_fail(err, FT_ENOMEM, "no memory to compute a fingerprint");
+    ft_sha256_free(hash);
+    return status;
+}
+
 /* Records which samples the set has counted. */
 static ft_status record_samples(ft_counter_set *set, const ft_dataset *data, uint64_t first,
                                 uint64_t last, ft_error *err)
 {
     ft_sample_range range = { .first = first, .last = last };
-    ft_sha256 *hash = ft_sha256_new();
-    ft_status status = hash != NULL ? fingerprint_data(data, hash, range.data, err)
-                                    : ft_fail(err, FT_ENOMEM, "no memory to compute a fingerprint");
-    ft_sha256_free(hash);
-    FT_TRY(status);
+    FT_TRY(ft_data_fingerprint(data, range.data, err));
     return ft_counter_set_add_range(set, range, "sample data", err);
 }
 

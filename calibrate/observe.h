@@ -16,6 +16,10 @@
  */
 FT_MUST_USE ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *err);
 
+/* The SHA-256 of all samples of the data: ids, masks and types, or pixels. */
+FT_MUST_USE ft_status ft_data_fingerprint(const ft_dataset *data, uint8_t out[FT_FINGERPRINT],
+                                          ft_error *err);
+
 /*
  * Adds samples first .. last - 1 of the data to the counters.
  *

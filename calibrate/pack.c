@@ -7,7 +7,7 @@
 
 #include "calibrate/pack.h"
 
-#include "calibrate/amax_lists.h"
+#include "calibrate/amax_in/list_out.h"
 #include "runtime/mem.h"
 
 #include <stdlib.h>
@@ -273,6 +273,9 @@ ft_status ft_pack(ft_artifact_writer *writer, const ft_pack_options *options, ft
         .tool = "ft-calibrate",
         .config = config,
         .recipe = options->recipe,
+        .provenance = options->provenance != NULL
+                          ? options->provenance
+                          : ft_artifact_get_header(options->model->artifact)->provenance,
         .required = ft_artifact_get_header(options->model->artifact)->required,
     };
     ft_status status = config != NULL ? add_entries(&p, err)

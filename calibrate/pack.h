@@ -17,6 +17,7 @@ typedef struct ft_pack_options {
     const ft_smoothing *smoothing; /* [n_smoothing] smoothed points */
     size_t n_smoothing;
     json_t *recipe;            /* borrowed */
+    json_t *provenance;        /* borrowed; NULL: that of the model */
     int threads;               /* for group-wise quantization */
     ft_refinement *refining;   /* data-driven quantization, or NULL */
 } ft_pack_options;

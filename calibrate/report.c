@@ -220,7 +220,7 @@ static json_t *warning_json(const ft_report *report)
     return report->warning[0] != '\0' ? json_string(report->warning) : json_null();
 }
 
-static json_t *evaluation_json(const ft_report *report)
+json_t *ft_report_evaluation_json(const ft_report *report)
 {
     const ft_evaluation *e = &report->evaluation;
     if (e->samples == 0)
@@ -269,7 +269,7 @@ static json_t *to_json(const ft_report *report)
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
                      (json_int_t) report->samples, "points", points, "weights", weights, "smooth",
                      smooth_json(report), "awq", awq, "mixed_precision", mixed_json(&report->mixed),
-                     "end_to_end", evaluation_json(report), "warning", warning_json(report));
+                     "end_to_end", ft_report_evaluation_json(report), "warning", warning_json(report));
 }
 
 char *ft_report_format(const ft_report *report)

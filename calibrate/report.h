@@ -78,6 +78,9 @@ bool ft_report_methods_disagree(const ft_point_report *point);
 /* Prints the tables. */
 void ft_report_print(const ft_report *report, FILE *file);
 
+/* The end-to-end figures as a JSON object, which the caller owns; null without an evaluation. */
+json_t *ft_report_evaluation_json(const ft_report *report);
+
 /* The report with its warning as JSON; the caller frees it. NULL: no memory. */
 char *ft_report_format(const ft_report *report);
 

@@ -8,6 +8,7 @@
 #include "convert/convert.h"
 
 #include "convert/map_weights.h"
+#include "convert/provenance.h"
 #include "convert/config/generation.h"
 #include "convert/config/refuse.h"
 #include "convert/tokenizer/lowercase.h"
@@ -311,6 +312,7 @@ ft_status ft_conversion_open(ft_conversion **out, const char *const *paths, size
     ft_conversion *conversion = ft_calloc(1, sizeof *conversion);
     if (conversion == NULL)
         return ft_messages_add(problems, FT_ENOMEM, "%s: no memory", paths[0]);
+    conversion->options = *options;
     ft_status status = load(conversion, paths, count, options, problems);
     if (status != FT_OK) {
         ft_conversion_close(conversion);
@@ -377,7 +379,7 @@ ft_status ft_conversion_check(const ft_conversion *conversion, ft_progress_callb
     return status;
 }
 
-/* ---- Writing -------------------------------------------------------------------------------- */
+/* ---- Adding entries ------------------------------------------------------------------------- */
 
 static ft_status add_weight(ft_artifact_writer *writer, const ft_mapped_weight *weight,
                             ft_tensor_reader *reader, ft_error *err)
@@ -410,6 +412,8 @@ static ft_status list_features(json_t **out, const ft_conversion *conversion, ft
     return fine ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for the manifest");
 }
 
+/* ---- Writing ------------------------------------------------------------------------------- */
+
 static ft_status write_artifact(const ft_conversion *conversion, ft_artifact_writer *writer,
                                 ft_tensor_reader *readers, json_t *config, ft_error *err)
 {
@@ -428,7 +432,7 @@ static ft_status write_artifact(const ft_conversion *conversion, ft_artifact_wri
     };
     ft_status status = list_features(&head.required, conversion, err);
     if (status == FT_OK)
-        status = ft_artifact_write(writer, &head, err);
+        status = ft_conversion_write_provenance(conversion, writer, &head, err);
     json_decref(head.required);
     return status;
 }

@@ -43,6 +43,7 @@ typedef struct ft_copied_file {
 enum { FT_MAX_COPIED_FILES = 16 }; /* at most */
 
 typedef struct ft_conversion {
+    ft_convert_options options; /* its keys are borrowed */
     ft_checkpoint *checkpoint;
     ft_sentence_files sentence;
     ft_checkpoint *dense[FT_MAX_DENSE]; /* of the Dense layers, in the folders below; or NULL */

@@ -16,7 +16,9 @@ convert_libconvert_la_SOURCES = \
 	convert/config/labels.c \
 	convert/config/other_keys.c \
 	convert/config/refuse.c convert/config/refuse.h \
+	convert/provenance.c convert/provenance.h \
 	convert/report.c convert/report.h \
+	convert/source_files.c convert/source_files.h \
 	convert/config/rope.c \
 	convert/config/sentence_text.c \
 	convert/config/sentence_transformers.c convert/config/sentence_transformers.h \

@@ -35,6 +35,8 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/artifact_read.c runtime/container/artifact_scales.c \
 	runtime/container/artifact_verify.c \
 	runtime/container/artifact_write.c \
+	runtime/container/artifact_copy.c runtime/container/artifact_copy.h \
+	runtime/container/provenance.c runtime/container/provenance.h \
 	runtime/model/bind.c runtime/model/bind.h \
 	runtime/text/models/bpe.c runtime/text/models/bpe.h runtime/text/models/bpe_joins.h \
 	runtime/text/models/bpe_merge.c runtime/text/models/bpe_merge.h \
@@ -283,7 +285,8 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect/inspect.h \
 	runtime/tools/inspect/amax.c \
 	runtime/tools/inspect/diff.c \
-	runtime/tools/inspect/plan.c
+	runtime/tools/inspect/plan.c \
+	runtime/tools/inspect/provenance.c
 ft_inspect_LDADD = runtime/libtools.la $(tool_libs)
 bin_ft_inspect_SOURCES = $(ft_inspect_SOURCES)
 bin_ft_inspect_LDADD = $(ft_inspect_LDADD)

@@ -271,6 +271,7 @@ sh_tests = \
 	tests/tools/same_bits.sh \
 	tests/tools/pipeline.sh \
 	tests/tools/problem_types.sh \
+	tests/tools/provenance.sh \
 	tests/tools/qwen3.sh \
 	tests/build/quickstart.sh \
 	tests/build/readme.sh \

@@ -432,6 +432,16 @@ const char *ft_checkpoint_folder(const ft_checkpoint *cp)
     return cp->folder[0] != '\0' ? cp->folder : ".";
 }
 
+size_t ft_checkpoint_file_count(const ft_checkpoint *cp)
+{
+    return cp->n_files;
+}
+
+const char *ft_checkpoint_file_at(const ft_checkpoint *cp, size_t index)
+{
+    return ft_safetensors_path(cp->file[index]);
+}
+
 bool ft_checkpoint_has(const ft_checkpoint *cp, const char *file)
 {
     struct stat file_stat;

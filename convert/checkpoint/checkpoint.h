@@ -44,6 +44,10 @@ const ft_named_tensor *ft_checkpoint_at(const ft_checkpoint *cp, size_t index);
 /* Look up a tensor by name by binary search; NULL when there is none. */
 const ft_tensor *ft_checkpoint_find(const ft_checkpoint *cp, const char *name);
 
+/* The paths of its files, shards in the order of the index. */
+size_t ft_checkpoint_file_count(const ft_checkpoint *cp);
+const char *ft_checkpoint_file_at(const ft_checkpoint *cp, size_t index);
+
 /* The path of the file that holds a tensor; NULL when there is no such tensor. */
 const char *ft_checkpoint_file_of(const ft_checkpoint *cp, const char *name);
 

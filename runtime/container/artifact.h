@@ -49,6 +49,7 @@ typedef struct ft_artifact_header {
     json_t *config;     /* an object of the family's making */
     json_t *recipe;     /* how it was quantized, an object; NULL in state float */
     json_t *required;   /* features that older readers lack, an array of ft_features; NULL: none */
+    json_t *provenance; /* where it comes from, an object (provenance.h); NULL: unknown */
 } ft_artifact_header;
 
 typedef struct ft_artifact_tensor {
@@ -135,6 +136,13 @@ uint64_t ft_artifact_planned_bytes(const ft_artifact_writer *writer);
 /* Call `progress` periodically while the file is written, and once at its end. */
 void ft_artifact_set_progress(ft_artifact_writer *writer, ft_progress_callback progress,
                               void *user);
+
+/*
+ * Call `hook` when all entries but the manifest are written. It may change strings in the header's
+ * provenance to others of the same length.
+ */
+typedef ft_status (*ft_manifest_hook)(void *user, ft_error *err);
+void ft_artifact_set_manifest_hook(ft_artifact_writer *writer, ft_manifest_hook hook, void *user);
 
 /*
  * Call the callbacks, write the manifest, verify the file by opening it, and rename it to its final

@@ -50,6 +50,8 @@ struct ft_artifact_writer {
 
     ft_progress_callback progress;
     void *progress_user;
+    ft_manifest_hook hook; /* or NULL */
+    void *hook_user;
 };
 
 /* ---- Adding entries ------------------------------------------------------------------------- */
@@ -205,6 +207,12 @@ void ft_artifact_set_progress(ft_artifact_writer *w, ft_progress_callback progre
     w->progress_user = user;
 }
 
+void ft_artifact_set_manifest_hook(ft_artifact_writer *w, ft_manifest_hook hook, void *user)
+{
+    w->hook = hook;
+    w->hook_user = user;
+}
+
 /* ---- The manifest ------------------------------------------------------------------------- */
 
 static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_header *header,
@@ -215,6 +223,8 @@ static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_heade
                        label(w), header->family, header->tool);
     bool is_float = header->state == FT_ARTIFACT_FLOAT;
     bool recipe_fits = is_float ? header->recipe == NULL : json_is_object(header->recipe);
+    if (header->provenance != NULL && !json_is_object(header->provenance))
+        return ft_fail(err, FT_EARG, "%s: provenance is not an object", label(w));
     if (!json_is_object(header->config) || !recipe_fits)
         return ft_fail(err, FT_EARG, "%s: config or recipe does not match state %s", label(w),
                        ft_artifact_state_name(header->state));
@@ -257,6 +267,14 @@ static ft_status format_manifest(ft_artifact_writer *w, ft_error *err)
     return FT_OK;
 }
 
+/* Format the manifest with all digests. */
+static ft_status format_last_manifest(ft_artifact_writer *w, ft_error *err)
+{
+    if (w->hook != NULL)
+        FT_TRY(w->hook(w->hook_user, err));
+    return format_manifest(w, err);
+}
+
 /* ---- Writing ------------------------------------------------------------------------------ */
 
 /* Read the next bytes of an item into the block. */
@@ -276,7 +294,7 @@ static ft_status refill(ft_artifact_writer *w, size_t index, ft_error *err)
     if (it->done == 0) {
         ft_sha256_init(w->hash);
         if (index + 1 == w->items)
-            FT_TRY(format_manifest(w, err));
+            FT_TRY(format_last_manifest(w, err));
         if (it->bytes != w->plan[index].bytes)
             return ft_fail(err, FT_EFORMAT, "%s: %s: has %zu bytes, expected %zu", label(w),
                            it->entry, it->bytes, w->plan[index].bytes);

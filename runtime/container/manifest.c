@@ -139,11 +139,11 @@ ft_status ft_manifest_format(const ft_manifest *m, char **text, size_t *bytes, f
     for (size_t i = 0; i < m->n_files; i++)
         ft_json_append(&files, file_json(&m->file[i]));
 
-    json_t *json = json_pack("{ss, si, sO*, ss, s{ss, ss}, ss, sO, sO*, so, so}", "format", "ft",
-                             "version", FT_ARTIFACT_VERSION, "requires", h->required, "state",
-                             ft_artifact_state_name(h->state), "tool", "name", h->tool, "version",
-                             ft_version(), "family", h->family, "config", h->config, "recipe",
-                             h->recipe, "tensors", tensors, "files", files);
+    json_t *json = json_pack(
+        "{ss, si, sO*, ss, s{ss, ss}, ss, sO, sO*, sO*, so, so}", "format", "ft", "version",
+        FT_ARTIFACT_VERSION, "requires", h->required, "state", ft_artifact_state_name(h->state),
+        "tool", "name", h->tool, "version", ft_version(), "family", h->family, "config", h->config,
+        "recipe", h->recipe, "provenance", h->provenance, "tensors", tensors, "files", files);
     *text = ft_json_dump(json, JSON_INDENT(1), bytes);
     json_decref(json);
     if (*text == NULL)
@@ -367,6 +367,9 @@ static ft_status parse_head(ft_artifact_header *h, const ft_json_reader *root)
     if (h->state != FT_ARTIFACT_FLOAT ? !json_is_object(h->recipe) : h->recipe != NULL)
         return ft_json_fail_member(root, "recipe",
                                    h->recipe == NULL ? "an object" : "none in a float artifact");
+    h->provenance = json_object_get(root->json, "provenance");
+    if (h->provenance != NULL && !json_is_object(h->provenance))
+        return ft_json_fail_member(root, "provenance", "an object");
     return FT_OK;
 }
 

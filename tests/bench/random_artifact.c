@@ -95,12 +95,11 @@ static ft_status write_with(ft_artifact_writer *writer, const ft_config *config,
     size_t bytes, widest = (size_t) (config->ffn > config->hidden ? config->ffn : config->hidden);
     float *scale = ft_calloc(widest, sizeof *scale);
     char *text = NULL;
-    ft_artifact_header head = { FT_ARTIFACT_INT8,
-                                "bert",
-                                "bench",
-                                ft_config_to_json(config),
-                                json_pack("{ss}", "residual", "float"),
-                                NULL };
+    ft_artifact_header head = { .state = FT_ARTIFACT_INT8,
+                                .family = "bert",
+                                .tool = "bench",
+                                .config = ft_config_to_json(config),
+                                .recipe = json_pack("{ss}", "residual", "float") };
     ft_status status = FT_OK;
     if (scale == NULL)
         status = ft_fail(err, FT_ENOMEM, "out of memory: %zu scales", widest);

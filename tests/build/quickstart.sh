@@ -45,7 +45,7 @@ done
 
 # The texts are the token ids of the safetensors files, so both ways of calibration give one artifact.
 quietly "$FT_BUILDDIR/ft-calibrate" -q -i float.ft -o ids.ft -d "$sample/calibration.safetensors"
-same ids.ft int8.ft 'the texts of the sample calibrate to the artifact of its token ids'
+same_model ids.ft int8.ft 'the texts of the sample calibrate to the model of its token ids'
 
 # example FILE: the first quoted snippet that FILE passes to int8.ft.
 example () {

@@ -275,7 +275,9 @@ static ft_status finish_with(ft_read_callback produce, void *user, ft_error *err
 {
     ft_artifact_writer *w;
     json_t *config = json_object();
-    const ft_artifact_header head = { FT_ARTIFACT_FLOAT, "bert", "ft-test", config, NULL, NULL };
+    const ft_artifact_header head = {
+        .state = FT_ARTIFACT_FLOAT, .family = "bert", .tool = "ft-test", .config = config
+    };
     ft_status rc = ft_artifact_create(&w, path, true, err);
     if (rc == FT_OK)
         rc = ft_artifact_add(w, "selftest/output", 1000, produce, user, err);
@@ -402,11 +404,11 @@ static void test_heads(void)
     test_names(w);
     test_tensors(w);
     const ft_artifact_header heads[] = {
-        { FT_ARTIFACT_INT8, "bert", "ft-test", config, config, NULL }, /* and no amax.tsv */
-        { FT_ARTIFACT_INT8, "bert", "ft-test", config, NULL, NULL },
-        { FT_ARTIFACT_FLOAT, "bert", "ft-test", config, config, NULL },
-        { FT_ARTIFACT_FLOAT, "bert", "ft-test", NULL, NULL, NULL },
-        { FT_ARTIFACT_FLOAT, "two words", "ft-test", config, NULL, NULL },
+        { FT_ARTIFACT_INT8, "bert", "ft-test", config, config, NULL, NULL }, /* and no amax.tsv */
+        { FT_ARTIFACT_INT8, "bert", "ft-test", config, NULL, NULL, NULL },
+        { FT_ARTIFACT_FLOAT, "bert", "ft-test", config, config, NULL, NULL },
+        { FT_ARTIFACT_FLOAT, "bert", "ft-test", NULL, NULL, NULL, NULL },
+        { FT_ARTIFACT_FLOAT, "two words", "ft-test", config, NULL, NULL, NULL },
     };
     static const char *const missing[] = { "of state int8 without amax.tsv",
                                            "of state int8 without a recipe",

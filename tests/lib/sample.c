@@ -177,7 +177,11 @@ static ft_status write_with(ft_artifact_writer *writer, const sample *what, ft_e
     json_t *config = json_pack("{si, sf, ss}", "hidden", 24, "eps", 1e-12, "act", "gelu");
     json_t *recipe =
         what->state != FT_ARTIFACT_FLOAT ? json_pack("{ss}", "residual", "float") : NULL;
-    const ft_artifact_header head = { what->state, "bert", "ft-sample", config, recipe, NULL };
+    const ft_artifact_header head = { .state = what->state,
+                                      .family = "bert",
+                                      .tool = "ft-sample",
+                                      .config = config,
+                                      .recipe = recipe };
 
     ft_artifact_set_progress(writer, what->progress, what->user);
     ft_status rc = ft_artifact_add_memory(writer, "config.json", "{}", 2, err);

@@ -59,6 +59,16 @@ same () {
     sed 's/^/# /' "$dir/difference"
 }
 
+# same_model A B SENTENCE: the artifacts hold the same model; their provenance and self-tests, which name
+# files and hold samples, may differ.
+same_model () {
+    "$FT_BUILDDIR/ft-inspect" --diff "$1" "$2" 2>&1 |
+        grep -vE '^(no difference$|file selftest/)' >"$dir/difference"
+    test ! -s "$dir/difference"
+    check $? "$3"
+    sed 's/^/# /' "$dir/difference"
+}
+
 # skip REASON: counts a check that cannot be made here.
 skip () {
     count=$((count + 1))

@@ -58,7 +58,7 @@ test ! -s err
 check $? 'ft-calibrate --amax prints no note about a complete amax.tsv'
 remade tsv.ft 'amax.tsv of an artifact makes the same artifact, but for the recipe in the manifest'
 "$calibrate" -q -i model.ft -o other.ft --amax first.ft
-same tsv.ft other.ft 'an artifact given as --amax makes the bytes that its amax.tsv makes'
+same_model tsv.ft other.ft 'an artifact given as --amax makes the model that its amax.tsv makes'
 "$calibrate" -q -i model.ft -o lists.ft --amax lists -t 3
 python3 - <<'EOF' >err 2>&1
 import zipfile
@@ -76,7 +76,7 @@ is 0 'ft-calibrate --amax evaluates on the samples of -d' \
     "$calibrate" -i model.ft -o new.ft --amax lists -d "$sample/reference.safetensors"
 says out 'logits of the quantized model against float, 480 held-out samples' \
     'samples given with --amax are held-out samples, all of which are evaluated'
-same new.ft lists.ft 'evaluation changes no byte of the artifact'
+same_model new.ft lists.ft 'evaluation does not change the model'
 is 0 'ft-calibrate -n --amax evaluates without an output' \
     "$calibrate" -i model.ft -n --amax lists --eval "$sample/reference.safetensors"
 
@@ -92,7 +92,7 @@ is 0 'ft-calibrate ignores a range of an unknown point' \
     "$calibrate" -q -i model.ft -o more.ft --amax more.tsv
 says err 'warning: more.tsv: 1 range is of nothing that is a calibration point of the model: layer.9' \
     'ft-calibrate -q warns of the unknown point'
-same more.ft tsv.ft 'the unknown point is not in the artifact'
+same_model more.ft tsv.ft 'the unknown point is not in the artifact'
 head -c 38140 lists >short
 is 1 'ft-calibrate refuses a list of another size' "$calibrate" -i model.ft -o no.ft --amax short
 says err "or FasterTransformer's amaxList (38144 bytes for this model)" \

@@ -97,14 +97,14 @@ same images.st passes.st 'images in several forward passes give the same logits'
 is 0 'ft-calibrate reads a folder of images' "$calibrate" -i vit.ft --image flat -o images.ft
 says out '5 calibration samples' 'without held-out images, observed ones are evaluated'
 quietly "$calibrate" -i vit.ft -d flat.safetensors -o pixels.ft
-same images.ft pixels.ft 'image files give the artifact that their pixel values give, to the byte'
+same_model images.ft pixels.ft 'image files give the model that their pixel values give'
 set -- flat/bits.png flat/rgb.png flat/square.png flat/thin.png flat/wide.png
 is 0 'ft-calibrate reads image files' "$calibrate" -q -i vit.ft -t 2 -o files.ft --image "$@"
-same files.ft images.ft 'images named one by one give the artifact that their folder gives'
+same_model files.ft images.ft 'images named one by one give the model that their folder gives'
 quietly "$calibrate" -q -i vit.ft --image flat -o gptq.ft --scheme w4a16 --group-pad --round gptq
 quietly "$calibrate" -q -i vit.ft -d flat.safetensors -o other.ft --scheme w4a16 --group-pad \
     --round gptq
-same gptq.ft other.ft 'GPTQ on image files gives the artifact that it gives on their pixel values'
+same_model gptq.ft other.ft 'GPTQ on image files gives the model that it gives on their pixel values'
 
 # ---- Counters and held-out images ---------------------------------------------------------------
 
@@ -114,7 +114,7 @@ is 0 'ft-calibrate counts the other images' \
     "$calibrate" -q -i vit.ft --image flat --samples 2:5 --save-counters 2.counters
 is 0 'ft-calibrate merges the counters of images' \
     "$calibrate" -q -i vit.ft -o merged.ft --merge 1.counters 2.counters
-same merged.ft images.ft 'merged counters of images give the artifact of all images'
+same_model merged.ft images.ft 'merged counters of images give the model of all images'
 quietly "$calibrate" -q -i vit.ft -d flat.safetensors --samples 2:5 --save-counters pixels.counters
 same 2.counters pixels.counters 'images have the counters of their pixel values'
 fails 1 '2.counters' 'merging the same images twice' \

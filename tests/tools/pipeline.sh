@@ -127,11 +127,11 @@ same one.ft two.ft 'calibration with two threads writes the same bytes as with o
 calibrate_few -d few.safetensors -o again.ft -f -t 2
 same two.ft again.ft 'repeated calibration with two threads writes the same bytes'
 calibrate_few -d rotated.safetensors -o rotated.ft
-same one.ft rotated.ft 'samples in another order give the same bytes'
+same_model one.ft rotated.ft 'samples in another order give the same model'
 umask 077
 calibrate_few -d few.safetensors --eval rotated.safetensors -o umask.ft
 umask 022
-same one.ft umask.ft 'the artifact depends neither on the umask nor on --eval'
+same_model one.ft umask.ft 'the model depends neither on the umask nor on --eval'
 
 # shards NAME LIMIT...: observes the samples between consecutive limits separately.
 shards () {
@@ -147,7 +147,7 @@ shards half 0 7 14
 shards seventh 0 2 4 6 8 10 12 14
 for name in whole half seventh; do
     calibrate_few --merge $name-*.counts -o $name.ft
-    same one.ft $name.ft "the $name shards merge to the same bytes"
+    same_model one.ft $name.ft "the $name shards merge to the same model"
 done
 is 0 'ft-calibrate writes merged counters to a file' \
     "$calibrate" -q -i layer.ft --merge half-7.counts half-0.counts --save-counters merged.counts
@@ -158,7 +158,7 @@ same whole-0.counts merged.counts 'merged counters have the same bytes as counte
 calibrate_few -d head.safetensors --save-counters head.counts
 calibrate_few -d tail.safetensors --save-counters tail.counts
 calibrate_few --merge tail.counts --merge head.counts -o files.ft
-same one.ft files.ft 'shards of separate sample files merge to the same bytes'
+same_model one.ft files.ft 'shards of separate sample files merge to the same model'
 
 refused 'ft-calibrate refuses to count samples twice' \
     'half-0.counts: samples 0 to 6 overlap samples 0 to 13' \

@@ -132,6 +132,7 @@ static ft_status list_contents(ft_inspection *inspection, ft_error *err)
     ft_tool_print_escaped(tool_version(a), 0);
     putchar('\n');
     print_config(inspection);
+    ft_inspect_provenance(a);
     print_tensors(a);
     putchar('\n');
     print_files(a);

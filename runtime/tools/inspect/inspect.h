@@ -29,6 +29,8 @@ typedef ft_status (*ft_inspect_fn)(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_diff(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_plan(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_amax(ft_inspection *inspection, ft_error *err);
+/* Part of the list of contents: where the artifact comes from; nothing if it does not say. */
+void ft_inspect_provenance(const ft_artifact *artifact);
 ft_status ft_inspect_amax_list(ft_inspection *inspection, ft_error *err);
 
 #endif

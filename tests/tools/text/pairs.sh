@@ -84,12 +84,12 @@ says found '"kl_mean"' 'the comparison of two artifacts has a KL divergence'
 quietly "$calibrate" -q -i m2m.ft -d m2m.st -o ids.ft
 is 0 'ft-calibrate reads pairs for an M2M100' \
     "$calibrate" -q -i m2m.ft --text pairs.txt --pairs --target-lang fr -o texts.ft
-same ids.ft texts.ft 'pairs give the artifact of an M2M100 that their token ids give, to the byte'
+same_model ids.ft texts.ft 'pairs give the M2M100 that their token ids give'
 quietly "$calibrate" -q -i marian.ft -d marian.st -o ids.ft -f
 is 0 'ft-calibrate reads pairs for a Marian model' \
     "$calibrate" -q -i marian.ft --text pairs.jsonl -o texts.ft -f
-same ids.ft texts.ft \
-    'pairs give the artifact of a Marian model that their token ids give, to the byte'
+same_model ids.ft texts.ft \
+    'pairs give the Marian model that their token ids give'
 is 0 'held-out samples are pairs, too' "$calibrate" -i marian.ft --text pairs.txt --pairs \
     --eval pairs.txt -n
 says out '2 held-out samples' 'the report counts the held-out pairs'

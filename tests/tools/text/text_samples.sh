@@ -129,7 +129,7 @@ same lines.json ids.json 'lines of text have the perplexity that their token ids
 quietly "$make_tensors" ids.safetensors input_ids:I32:2,6=2,6,7,8,9,3,2,10,11,12,13,3
 quietly "$calibrate" -q -i classes.ft -d ids.safetensors -o ids.ft
 is 0 'ft-calibrate reads texts' "$calibrate" -q -i classes.ft --text lines.txt -o texts.ft
-same ids.ft texts.ft 'texts give the artifact that their token ids give, to the byte'
+same_model ids.ft texts.ft 'texts give the model that their token ids give'
 is 0 'held-out samples are texts, too' \
     "$calibrate" -i classes.ft --text lines.txt --eval lines.txt -n
 says out '2 held-out samples' 'the report counts the held-out texts'

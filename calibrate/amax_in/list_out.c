@@ -1,11 +1,11 @@
 /*
- * amax_lists.c - FasterTransformer's amaxList of every layer, for FasterTransformer users.
+ * list_out.c - FasterTransformer's amaxList of every layer, for FasterTransformer users.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "calibrate/amax_lists.h"
+#include "calibrate/amax_in/list_out.h"
 
 #include "calibrate/amax_in/list_names.h"
 #include "kernels/quant.h"

@@ -1,12 +1,12 @@
 /*
- * amax_lists.h - FasterTransformer's amaxList of every layer, for FasterTransformer users.
+ * list_out.h - FasterTransformer's amaxList of every layer, for FasterTransformer users.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CALIBRATE_AMAX_LISTS_H
-#define FT_CALIBRATE_AMAX_LISTS_H
+#ifndef FT_CALIBRATE_AMAX_IN_LIST_OUT_H
+#define FT_CALIBRATE_AMAX_IN_LIST_OUT_H
 
-#include "calibrate/pack.h"
+#include "calibrate/weights/quantized.h"
 
 typedef struct ft_amax_lists {
     float *list; /* [layers, length], owned */

@@ -16,11 +16,13 @@
 #include "calibrate/pack.h"
 #include "calibrate/prepare.h"
 #include "calibrate/readers.h"
+#include "calibrate/selftest/make_selftest.h"
 #include "calibrate/verdict.h"
 #include "calibrate/weight_report.h"
 #include "runtime/container/artifact_copy.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/selftest/selftest.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -225,8 +227,8 @@ static void report_groupwise_errors(ft_calibration_job *j)
 /* ---- Evaluating --------------------------------------------------------------------------- */
 
 /*
- * Int8 is evaluated before anything is written, on weights quantized in memory; other models are
- * evaluated from the written artifact.
+ * Also makes the self-test. Int8 is evaluated before anything is written, on weights quantized in
+ * memory; other models are evaluated from the written artifact.
  */
 static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 {
@@ -237,14 +239,17 @@ static ft_status evaluate(ft_calibration_job *j, ft_error *err)
     char *temp_path = j->compares_artifact ? ft_artifact_temp_path(j->draft) : NULL;
     if (j->compares_artifact && temp_path == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a path");
+    const ft_model_pair pair = { .path = j->input,
+                                 .quantize = j->compares_artifact ? NULL : &int8,
+                                 .quantized_path = temp_path };
     begin_stage(j, "evaluating", "samples");
     ft_status status =
-        ft_evaluate(&j->report->evaluation,
-                    &(ft_model_pair){ .path = j->input,
-                                      .quantize = j->compares_artifact ? NULL : &int8,
-                                      .quantized_path = temp_path },
-                    &data, j->options->device, j->options->threads, j->callbacks.progress,
-                    j->callbacks.user, err);
+        ft_evaluate(&j->report->evaluation, &pair, &data, j->options->device, j->options->threads,
+                    j->callbacks.progress, j->callbacks.user, err);
+    if (status == FT_OK && j->writer != NULL && !j->options->no_selftest)
+        status = ft_selftest_make(&j->selftest, &j->selftest_bytes,
+                                  &(ft_selftest_models){ pair.path, pair.quantize, temp_path },
+                                  &data, err);
     free(temp_path);
     return status;
 }
@@ -296,6 +301,8 @@ static ft_status write_model(ft_calibration_job *j, ft_artifact_writer *writer, 
         .n_smoothing = j->n_smoothing,
         .recipe = recipe_json(j),
         .provenance = provenance,
+        .selftest = j->selftest,
+        .selftest_bytes = j->selftest_bytes,
         .threads = j->options->threads,
         .refining = ft_recipe_needs_data(j->recipe) ? &j->refining : NULL,
     };
@@ -330,6 +337,9 @@ static ft_status copy_draft(ft_calibration_job *j, const ft_artifact *draft, ft_
     ft_artifact_copy *copy;
     FT_TRY(ft_artifact_copy_new(&copy, j->writer, draft, err));
     ft_status status = ft_calibration_provenance(&head.provenance, j, err);
+    if (status == FT_OK && j->selftest != NULL)
+        status = ft_artifact_add_memory(j->writer, FT_SELFTEST_ENTRY, j->selftest,
+                                        j->selftest_bytes, err);
     if (status == FT_OK)
         status = ft_artifact_write(j->writer, &head, err);
     json_decref(head.provenance);
@@ -443,6 +453,7 @@ ft_status ft_calibrate(const ft_calibration_options *options,
     ft_quantized_weights_free(j.quantized, j.n_quantized);
     ft_amax_table_free(j.amax);
     ft_counter_set_free(j.set);
+    free(j.selftest);
     ft_artifact_discard(j.draft);
     ft_artifact_discard(j.writer);
     ft_artifact_discard(j.rewritten);

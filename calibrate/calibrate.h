@@ -46,6 +46,7 @@ typedef struct ft_calibration_options {
     const ft_recipe *recipe; /* scheme of each matrix; NULL: all linears w8a8 */
     bool force;              /* replace existing files */
     bool dry_run;            /* choose and report, but keep no artifact */
+    bool no_selftest;        /* store no self-test in the artifact */
     bool json;               /* generate the JSON text of the report */
     int threads;             /* >= 1 */
     size_t memory;           /* bytes for input statistics; 0: half of what is available */

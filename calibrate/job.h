@@ -39,6 +39,8 @@ typedef struct ft_calibration_job {
     ft_smoothing *smoothing;
     size_t n_smoothing;
     ft_refinement refining;
+    char *selftest; /* the entry of the artifact, or NULL */
+    size_t selftest_bytes;
     bool is_groupwise, needs_ranges; /* whether any matrix is group-wise, or needs ranges */
     bool compares_artifact; /* evaluate the written artifact, not weights quantized in memory */
 } ft_calibration_job;

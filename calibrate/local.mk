@@ -50,6 +50,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/smooth/rewrite.c calibrate/smooth/rewrite.h \
 	calibrate/smooth/smooth.c calibrate/smooth/smooth.h \
 	calibrate/ranges/token_amax.c calibrate/ranges/token_amax.h \
+	calibrate/selftest/make_selftest.c calibrate/selftest/make_selftest.h \
 	calibrate/verdict.c calibrate/verdict.h \
 	calibrate/weight_report.c calibrate/weight_report.h \
 	calibrate/weights/weights.c calibrate/weights/weights.h \
@@ -70,5 +71,6 @@ EXTRA_DIST += \
 	calibrate/amax_in/README.md \
 	calibrate/mixed/README.md \
 	calibrate/ranges/README.md \
+	calibrate/selftest/README.md \
 	calibrate/smooth/README.md \
 	calibrate/weights/README.md

@@ -42,6 +42,7 @@ enum {
     AMAX,
     REPORT,
     SMOOTH,
+    NO_SELFTEST,
 };
 
 #define FT_METHOD(NAME, name, help) #name ": " help "\n"
@@ -136,6 +137,9 @@ static const ft_option options[] = {
       "optional and only evaluate" },
     { REPORT, "report", "FILE", "write the report as JSON" },
     FT_REPORT_JSON_OPTION,
+    { NO_SELFTEST, "no-selftest", NULL,
+      "store no self-test: samples and their outputs, which\n"
+      "ft-inspect --selftest compares on another machine" },
     { 'f', "force", NULL, "replace existing files" },
     { 'n', "dry-run", NULL, "observe and report, but write no artifact" },
     { 'q', "quiet", NULL, "print warnings and errors only" },
@@ -372,6 +376,9 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
         break;
     case AMAX:
         job->amax = value;
+        break;
+    case NO_SELFTEST:
+        job->no_selftest = true;
         break;
     case REPORT:
         job->report = value;

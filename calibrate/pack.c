@@ -9,6 +9,7 @@
 
 #include "calibrate/amax_in/list_out.h"
 #include "runtime/mem.h"
+#include "runtime/selftest/selftest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,9 @@ static ft_status add_entries(pack_state *p, ft_error *err)
     for (size_t i = 0; i < p->options->n_smoothing; i++)
         FT_TRY(add_smoothing(p, i, &p->options->smoothing[i], err));
     FT_TRY(add_amax(p, err));
+    if (p->options->selftest != NULL)
+        FT_TRY(ft_artifact_add_memory(p->writer, FT_SELFTEST_ENTRY, p->options->selftest,
+                                      p->options->selftest_bytes, err));
     return add_files(p, err);
 }
 

@@ -18,6 +18,8 @@ typedef struct ft_pack_options {
     size_t n_smoothing;
     json_t *recipe;            /* borrowed */
     json_t *provenance;        /* borrowed; NULL: that of the model */
+    const char *selftest;      /* the entry of that name, borrowed, or NULL */
+    size_t selftest_bytes;
     int threads;               /* for group-wise quantization */
     ft_refinement *refining;   /* data-driven quantization, or NULL */
 } ft_pack_options;

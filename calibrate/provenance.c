@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
@@ -74,9 +75,12 @@ static ft_status hash_stream(FILE *file, const char *path, ft_sha256 *hash, json
     return *out != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "%s: no memory to hash it", path);
 }
 
-/* The file of given ranges. */
+/* The file of given ranges; a pipe cannot be read again, and *out stays NULL. */
 static ft_status hash_file(const char *path, json_t **out, ft_error *err)
 {
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return FT_OK;
     FILE *file = fopen(path, "rb");
     ft_sha256 *hash = ft_sha256_new();
     ft_status status = file == NULL   ? ft_fail_errno(err, "%s: cannot open", path)
@@ -113,11 +117,16 @@ static ft_status samples_json(json_t **out, const ft_calibration_job *j, ft_erro
 
 /* ---- All ------------------------------------------------------------------------------------ */
 
-/* Source and conversion of the float artifact. */
+/* Source and conversion of the float artifact, which shares the values. */
 static json_t *inherited_json(const ft_calibration_job *j)
 {
-    const json_t *from = ft_artifact_get_header(j->model->artifact)->provenance;
-    return from != NULL ? json_deep_copy(from) : json_object();
+    json_t *json = json_object(), *value;
+    const char *key;
+    json_object_foreach(ft_artifact_get_header(j->model->artifact)->provenance, key, value)
+    {
+        ft_json_set(&json, key, json_incref(value));
+    }
+    return json;
 }
 
 ft_status ft_calibration_provenance(json_t **out, const ft_calibration_job *job, ft_error *err)

@@ -147,6 +147,9 @@ typedef struct ft_model_options {
         kv;       /* decoders only; default: the dtype of the attention inputs, F32 or F16 / BF16 */
     bool no_fuse; /* run the graph without operator fusion; slow, for tests */
     bool fake;    /* run an int8 artifact fake-quantized: int8 values held in float, sums in double */
+    int64_t
+        selftest; /* not 0: run the self-test of the artifact when it is opened; FT_EDEVICE if this
+                     device computes other outputs, FT_EUNSUPPORTED if the artifact has none */
 } ft_model_options;
 
 typedef struct ft_model_info {

@@ -95,6 +95,9 @@ runtime_libcore_la_SOURCES = \
 	runtime/data/dataset.c runtime/data/dataset.h runtime/data/dataset_read.c \
 	runtime/data/target_labels.c runtime/data/target_labels.h \
 	runtime/model/devices.c runtime/model/devices.h \
+	runtime/selftest/model_open.c \
+	runtime/selftest/selftest.c runtime/selftest/selftest.h \
+	runtime/selftest/selftest_file.c \
 	runtime/error.c runtime/error.h \
 	runtime/model/quantize_weight.c runtime/model/quantize_weight.h \
 	runtime/model/smoothing.c runtime/model/smoothing.h \
@@ -286,7 +289,8 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect/amax.c \
 	runtime/tools/inspect/diff.c \
 	runtime/tools/inspect/plan.c \
-	runtime/tools/inspect/provenance.c
+	runtime/tools/inspect/provenance.c \
+	runtime/tools/inspect/selftest.c
 ft_inspect_LDADD = runtime/libtools.la $(tool_libs)
 bin_ft_inspect_SOURCES = $(ft_inspect_SOURCES)
 bin_ft_inspect_LDADD = $(ft_inspect_LDADD)
@@ -384,6 +388,7 @@ EXTRA_DIST += \
 	runtime/tools/bench/README.md \
 	runtime/tools/eval/README.md \
 	runtime/tools/inspect/README.md \
+	runtime/selftest/README.md \
 	runtime/tools/run/README.md \
 	runtime/tools/tokenize/README.md \
 	runtime/tools/synthetic/README.md

@@ -54,6 +54,7 @@ c_tests = \
 	tests/model/api.t \
 	tests/model/arguments.t \
 	tests/container/artifact.t \
+	tests/container/selftest.t \
 	tests/kernels/attention_i8.t \
 	tests/kernels/beam_search.t \
 	tests/calibrate/amax_in.t \
@@ -272,6 +273,7 @@ sh_tests = \
 	tests/tools/pipeline.sh \
 	tests/tools/problem_types.sh \
 	tests/tools/provenance.sh \
+	tests/tools/selftest.sh \
 	tests/tools/qwen3.sh \
 	tests/build/quickstart.sh \
 	tests/build/readme.sh \

@@ -13,7 +13,6 @@
 #include "runtime/model/smoothing.h"
 #include "runtime/model/validate.h"
 #include "runtime/model/devices.h"
-#include "runtime/base/read_options.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
@@ -264,30 +263,6 @@ ft_status ft_model_open_with_config(ft_model **out, const char *path,
                                     ft_error *err)
 {
     return make_model(out, path, NULL, options, quant, false, err);
-}
-
-/* Values outside the enums are errors, not defaults. */
-static ft_status check_options(const ft_model_options *options, ft_error *err)
-{
-    if ((unsigned) options->verify > FT_VERIFY_SHA256)
-        return ft_fail(err, FT_EARG, "options: verify is %d, expected 0 to %d",
-                       (int) options->verify, FT_VERIFY_SHA256);
-    if ((unsigned) options->kv > FT_KV_DTYPE_INT8)
-        return ft_fail(err, FT_EARG, "options: kv is %d, expected 0 to %d", (int) options->kv,
-                       FT_KV_DTYPE_INT8);
-    return FT_OK;
-}
-
-ft_status ft_model_open(ft_model **out, const char *path, const ft_model_options *options,
-                        ft_error *err)
-{
-    FT_REQUIRE(out, err);
-    *out = NULL;
-    FT_REQUIRE(path, err);
-    ft_model_options known;
-    FT_TRY(FT_READ_OPTIONS(&known, ft_model_options, fake, options, err));
-    FT_TRY(check_options(&known, err));
-    return ft_model_open_with_config(out, path, &known, NULL, err);
 }
 
 ft_status ft_model_open_for_embedding(ft_model **out, const char *path,

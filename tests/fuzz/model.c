@@ -10,6 +10,7 @@
 #include "tests/fuzz/model.h"
 
 #include "runtime/model/model.h"
+#include "runtime/selftest/selftest.h"
 #include "runtime/tensor.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -122,6 +123,19 @@ static void run(const ft_model *model)
     ft_session_close(session);
 }
 
+/* A self-test that is accepted has finite figures. */
+static void run_selftest(const ft_model *model)
+{
+    ft_selftest_result result;
+    char text[FT_SELFTEST_TEXT];
+    ft_error err = { .code = FT_OK };
+    if (ft_selftest_run(&result, model, &err) != FT_OK)
+        require(err.text[0] != '\0');
+    else
+        require(ft_selftest_describe(text, &result)[0] != '\0' &&
+                (result.same_bits || !result.passed || result.difference <= result.tolerance));
+}
+
 static void open_and_run(const char *path, const ft_model_options *options)
 {
     ft_model *model;
@@ -133,8 +147,10 @@ static void open_and_run(const char *path, const ft_model_options *options)
     require(ft_model_get_info(model).layers >= 0);
     for (int32_t i = 0; i < 3; i++)
         ft_model_label(model, i);
-    if (is_small(model))
+    if (is_small(model)) {
         run(model);
+        run_selftest(model);
+    }
     ft_model_close(model);
 }
 

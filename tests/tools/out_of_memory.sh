@@ -71,6 +71,7 @@ starved 37 'ft-calibrate --amax' "$@" -o written/given.ft --amax int8.ft
 inspect=$FT_BUILDDIR/ft-inspect
 starved 7 'ft-inspect --json' "$inspect" --json bert.ft
 starved 7 'ft-inspect' "$inspect" bert.ft
+starved 37 'ft-inspect --selftest' "$inspect" --selftest int8.ft
 starved 17 'ft-inspect --verify --json' "$inspect" --verify --json int8.ft
 starved 17 'ft-inspect --diff --json' "$inspect" --diff --json int8.ft int8.ft
 starved 17 'ft-inspect --amax --json' "$inspect" --amax --json int8.ft

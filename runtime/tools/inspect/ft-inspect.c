@@ -246,7 +246,7 @@ static ft_status verify(ft_inspection *inspection, ft_error *err)
 
 /* ---- Command line ------------------------------------------------------------------------- */
 
-enum { VERIFY = FT_LONG_ONLY, DIFF, AMAX, AMAX_LIST, PLAN, TOKENS };
+enum { VERIFY = FT_LONG_ONLY, DIFF, AMAX, AMAX_LIST, PLAN, SELFTEST, TOKENS };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact; -i may be omitted" },
@@ -258,7 +258,10 @@ static const ft_option options[] = {
     { PLAN, "plan", NULL,
       "print the plan and the kernels selected for its int8\n"
       "GEMMs" },
-    { FT_OPTION_DEVICE, "device", "NAME", "with --plan: cpu (default) or cuda[:N]" },
+    { SELFTEST, "selftest", NULL,
+      "compute the stored samples again; status 1 if this\n"
+      "machine has other outputs than the builder's" },
+    { FT_OPTION_DEVICE, "device", "NAME", "with --plan and --selftest: cpu (default) or cuda[:N]" },
     { TOKENS, "tokens", "N,...", "with --plan: batch sizes; default 1,16,128,1024,4096" },
     { AMAX, "amax", NULL, "print the calibrated range of every quantized value" },
     { AMAX_LIST, "amax-list", "LAYER", "print FasterTransformer v3.0's amaxList of a layer" },
@@ -269,6 +272,7 @@ static const ft_tool tool = {
     .name = "ft-inspect",
     .usage = "[OPTION]... FILE\n"
              "--plan [--device NAME] [--tokens N,...] FILE\n"
+             "--selftest [--device NAME] [--json] FILE\n"
              "--diff [--json] FILE FILE",
     .about = "Inspect an artifact (.ft); without options, list its tensors and files.",
     .option = options,
@@ -279,7 +283,8 @@ static void set_view(ft_inspect_fn *view, ft_inspect_fn new_view)
 {
     if (*view != NULL && *view != new_view)
         ft_tool_usage_error(&tool,
-                            "--verify, --diff, --plan, --amax and --amax-list exclude each other");
+                            "--verify, --diff, --plan, --selftest, --amax and --amax-list exclude "
+                            "each other");
     *view = new_view;
 }
 
@@ -317,6 +322,9 @@ static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspect
         case PLAN:
             set_view(&view, ft_inspect_plan);
             break;
+        case SELFTEST:
+            set_view(&view, ft_inspect_selftest);
+            break;
         case FT_OPTION_DEVICE:
             inspection->device = ft_tool_device(&tool, id, value);
             break;
@@ -331,8 +339,10 @@ static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspect
             inspection->layer = value;
             break;
         }
-    if (view != ft_inspect_plan && (inspection->device != NULL || inspection->ntokens > 0))
-        ft_tool_usage_error(&tool, "--device and --tokens require --plan");
+    if (view != ft_inspect_plan && inspection->ntokens > 0)
+        ft_tool_usage_error(&tool, "--tokens requires --plan");
+    if (view != ft_inspect_plan && view != ft_inspect_selftest && inspection->device != NULL)
+        ft_tool_usage_error(&tool, "--device requires --plan or --selftest");
     int wanted = view == ft_inspect_diff ? 2 : 1;
     for (; optind < argc && paths < wanted; optind++)
         inspection->path[paths++] = argv[optind];

@@ -19,14 +19,16 @@ typedef struct ft_inspection {
     bool json;
     ft_verify level;    /* of --verify */
     const char *layer;  /* of --amax-list */
-    const char *device; /* of --plan; `tokens` are its batch sizes, none: the defaults */
+    const char
+        *device; /* of --plan and --selftest; `tokens` are its batch sizes, none: the defaults */
     size_t tokens[FT_INSPECT_RUNS], ntokens;
-    bool different; /* the result of --diff, which sets the exit status */
+    bool different; /* the result of --diff or --selftest, which sets the exit status */
 } ft_inspection;
 
 typedef ft_status (*ft_inspect_fn)(ft_inspection *inspection, ft_error *err);
 
 ft_status ft_inspect_diff(ft_inspection *inspection, ft_error *err);
+ft_status ft_inspect_selftest(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_plan(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_amax(ft_inspection *inspection, ft_error *err);
 /* Part of the list of contents: where the artifact comes from; nothing if it does not say. */

@@ -17,6 +17,7 @@
 #include "calibrate/prepare.h"
 #include "calibrate/readers.h"
 #include "calibrate/selftest/make_selftest.h"
+#include "calibrate/report_html.h"
 #include "calibrate/verdict.h"
 #include "calibrate/weight_report.h"
 #include "runtime/container/artifact_copy.h"
@@ -90,6 +91,7 @@ static ft_status choose_range(ft_calibration_job *j, ft_point_report *point, ft_
             point->candidate[ft_best_amax_candidate(point->candidate, FT_AMAX_CANDIDATES)];
     else
         ft_compute_amax(&point->chosen, j->options->method, &histogram, &options);
+    ft_histogram_coarse_bins(&histogram, point->bin);
     ft_histogram_fini(&histogram);
     return FT_OK;
 }
@@ -368,7 +370,8 @@ static ft_status finish_draft(ft_calibration_job *j, ft_error *err)
 static ft_status format_report(ft_calibration_job *j, ft_error *err)
 {
     ft_report *report = j->report;
-    bool needs_json = j->json != NULL || j->options->json;
+    bool writes_json = j->report_file != NULL && !ft_report_path_is_html(j->options->report);
+    bool needs_json = writes_json || j->options->json;
     report->warning = ft_report_warning(report);
     if (report->warning != NULL && needs_json)
         report->text = ft_report_format(report);
@@ -379,20 +382,26 @@ static ft_status format_report(ft_calibration_job *j, ft_error *err)
 
 static ft_status write_report(const ft_calibration_job *j, ft_error *err)
 {
-    FILE *file = ft_atomic_file_stream(j->json);
-    if (file == NULL || fprintf(file, "%s\n", j->report->text) < 0 || fflush(file) != 0)
+    FILE *file = ft_atomic_file_stream(j->report_file);
+    if (file == NULL)
         return ft_fail_errno(err, "%s: cannot write", j->options->report);
-    return FT_OK;
+    if (ft_report_path_is_html(j->options->report))
+        FT_TRY(ft_report_write_html(j->report, file, err));
+    else
+        fprintf(file, "%s\n", j->report->text);
+    return fflush(file) == 0 && !ferror(file)
+               ? FT_OK
+               : ft_fail_errno(err, "%s: cannot write", j->options->report);
 }
 
 /* Files get their final names last, when only the renames can still fail. */
 static ft_status commit(ft_calibration_job *j, ft_error *err)
 {
-    if (j->json != NULL)
+    if (j->report_file != NULL)
         FT_TRY(write_report(j, err));
     if (j->writer != NULL && !j->options->dry_run)
         FT_TRY(ft_artifact_commit(j->writer, err));
-    return j->json != NULL ? ft_atomic_file_commit(j->json, err) : FT_OK;
+    return j->report_file != NULL ? ft_atomic_file_commit(j->report_file, err) : FT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -406,7 +415,7 @@ static ft_status find_ranges(ft_calibration_job *j, bool *counters_only, ft_erro
     j->report->samples = ft_counter_set_samples(j->set);
     if (j->counters != NULL)
         FT_TRY(ft_counter_set_write(j->set, j->counters, err));
-    *counters_only = j->options->output == NULL && j->json == NULL && !j->options->dry_run;
+    *counters_only = j->options->output == NULL && j->report_file == NULL && !j->options->dry_run;
     return *counters_only ? FT_OK : choose_ranges(j, err);
 }
 
@@ -416,6 +425,7 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
     FT_TRY(ft_calibration_open(j, err));
     FT_TRY(ft_calibration_prepare(j, err));
     j->compares_artifact = j->is_groupwise;
+    j->report->model = j->options->input;
     j->report->method = j->options->method;
     j->report->scheme = j->recipe->scheme;
     j->report->int8_residual = j->options->int8_residual;
@@ -459,7 +469,7 @@ ft_status ft_calibrate(const ft_calibration_options *options,
     ft_artifact_discard(j.rewritten);
     free(j.rewritten_path);
     ft_atomic_file_close(j.counters);
-    ft_atomic_file_close(j.json);
+    ft_atomic_file_close(j.report_file);
     ft_dataset_fini(&j.data);
     ft_dataset_fini(&j.eval);
     ft_image_list_fini(&j.images);

@@ -31,7 +31,7 @@ typedef struct ft_calibration_options {
     ft_text_source texts;     /* how data and eval are read if they are texts; path NULL: not */
     ft_image_paths images;    /* image files and folders, of which data is the first; eval is one */
     const char *save;         /* path for the counters, or NULL */
-    const char *report;       /* path for the JSON report, or NULL */
+    const char *report;       /* path for the report, NAME.html or JSON; or NULL */
     const char *amax;         /* file with the ranges, instead of observing, or NULL */
     const char *const *merge; /* counters files to use instead of observing, or NULL */
     size_t n_merge;

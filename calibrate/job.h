@@ -29,7 +29,7 @@ typedef struct ft_calibration_job {
     ft_artifact_writer *writer, *draft; /* the output; what is evaluated before it, or NULL */
     ft_artifact_writer *rewritten; /* a temporary float artifact, or NULL; and its path */
     char *rewritten_path;
-    ft_atomic_file *counters, *json;
+    ft_atomic_file *counters, *report_file;
     ft_counter_set *set;
     ft_amax_table *amax;
     const ft_recipe *recipe;

@@ -50,7 +50,7 @@ static ft_status open_outputs(ft_calibration_job *j, ft_error *err)
     if (o->save != NULL)
         FT_TRY(ft_atomic_file_open(&j->counters, o->save, o->force, err));
     if (o->report != NULL)
-        FT_TRY(ft_atomic_file_open(&j->json, o->report, o->force, err));
+        FT_TRY(ft_atomic_file_open(&j->report_file, o->report, o->force, err));
     return FT_OK;
 }
 

@@ -135,7 +135,9 @@ static const ft_option options[] = {
       "the _amax tensors of ModelOpt or pytorch-quantization,\n"
       "or FasterTransformer's amaxList; samples are then\n"
       "optional and only evaluate" },
-    { REPORT, "report", "FILE", "write the report as JSON" },
+    { REPORT, "report", "FILE",
+      "write the report: as a page for browsers if the name\n"
+      "ends in .html or .htm, else as JSON" },
     FT_REPORT_JSON_OPTION,
     { NO_SELFTEST, "no-selftest", NULL,
       "store no self-test: samples and their outputs, which\n"

@@ -24,6 +24,8 @@ void ft_report_fini(ft_report *report)
 {
     free(report->point);
     free(report->weight);
+    free(report->sensitivity);
+    free(report->pareto);
     free(report->warning);
     free(report->text);
     memset(report, 0, sizeof *report);
@@ -183,15 +185,25 @@ static json_t *result_json(const ft_amax_result *result)
                      number(result->distortion.sqnr_db));
 }
 
+/* Equal bins on 0 .. max, the range of the first candidate. */
+static json_t *histogram_json(const ft_point_report *point)
+{
+    json_t *bins = json_array();
+    for (int i = 0; i < FT_COARSE_BINS; i++)
+        ft_json_append(&bins, json_integer((json_int_t) point->bin[i]));
+    return json_pack("{s:o, s:o}", "max", number((double) point->candidate[0].amax), "bins", bins);
+}
+
 static json_t *point_json(const ft_point_report *point)
 {
     json_t *methods = json_array();
     for (int i = 0; i < FT_AMAX_CANDIDATES; i++)
         ft_json_append(&methods, result_json(&point->candidate[i]));
-    return json_pack("{s:s, s:I, s:b, s:b, s:o, s:o, s:b}", "name", point->name, "count",
+    return json_pack("{s:s, s:I, s:b, s:b, s:o, s:o, s:b, s:o}", "name", point->name, "count",
                      (json_int_t) point->n_values, "quantized", point->is_quantized, "per_token",
                      point->per_token, "chosen", result_json(&point->chosen), "candidates", methods,
-                     "methods_disagree", ft_report_methods_disagree(point));
+                     "methods_disagree", ft_report_methods_disagree(point), "histogram",
+                     histogram_json(point));
 }
 
 static json_t *weight_json(const ft_weight_report *weight)
@@ -254,6 +266,32 @@ static json_t *smooth_json(const ft_report *report)
                      number(report->smooth_error_ratio));
 }
 
+static json_t *sensitivity_json(const ft_report *report)
+{
+    if (report->sensitivity == NULL)
+        return json_null();
+    json_t *matrices = json_array();
+    for (size_t i = 0; i < report->sensitivities; i++) {
+        const ft_sensitivity *s = &report->sensitivity[i];
+        ft_json_append(&matrices, json_pack("{s:s, s:s, s:o, s:I}", "name", s->name, "scheme",
+                                            ft_scheme_name(s->scheme), "loss", number(s->loss),
+                                            "bytes", (json_int_t) s->bytes));
+    }
+    return json_pack("{s:s, s:o}", "loss", report->loss_name, "matrices", matrices);
+}
+
+static json_t *pareto_json(const ft_report *report)
+{
+    if (report->pareto == NULL)
+        return json_null();
+    json_t *plans = json_array();
+    for (size_t i = 0; i < report->pareto_points; i++)
+        ft_json_append(&plans, json_pack("{s:o, s:o, s:b}", "bits", number(report->pareto[i].bits),
+                                         "loss", number(report->pareto[i].loss), "chosen",
+                                         report->pareto[i].chosen));
+    return plans;
+}
+
 static json_t *to_json(const ft_report *report)
 {
     json_t *points = json_array(), *weights = json_array();
@@ -266,9 +304,10 @@ static json_t *to_json(const ft_report *report)
             ? json_null()
             : json_pack("{s:I, s:I}", "foldable_inputs", (json_int_t) report->foldable_inputs,
                         "folded_inputs", (json_int_t) report->folded_inputs);
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
                      (json_int_t) report->samples, "points", points, "weights", weights, "smooth",
                      smooth_json(report), "awq", awq, "mixed_precision", mixed_json(&report->mixed),
+                     "sensitivity", sensitivity_json(report), "pareto", pareto_json(report),
                      "end_to_end", ft_report_evaluation_json(report), "warning", warning_json(report));
 }
 

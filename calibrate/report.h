@@ -24,6 +24,7 @@ typedef struct ft_point_report {
     char matrix[FT_NAME]; /* first int8 matrix that reads the point; "": none */
     ft_amax_result candidate[FT_AMAX_CANDIDATES];
     ft_amax_result chosen;
+    uint64_t bin[FT_COARSE_BINS]; /* of the histogram */
 } ft_point_report;
 
 typedef struct ft_weight_report {
@@ -49,12 +50,31 @@ typedef struct ft_mixed_report {
     size_t verified;
     double verified_loss;
 } ft_mixed_report;
+typedef struct ft_sensitivity {
+    char name[FT_NAME]; /* the matrix */
+    ft_scheme scheme;   /* that was tried on it */
+    double loss;        /* of the model's output when only this matrix is quantized so */
+    size_t bytes;       /* of the matrix in this scheme */
+} ft_sensitivity;
+
+/* A plan for the whole model: what its weights take, and what it loses. */
+typedef struct ft_pareto_point {
+    double bits; /* per weight */
+    double loss;
+    bool chosen;
+} ft_pareto_point;
 
 typedef struct ft_report {
+    const char *model;      /* path of the float artifact, borrowed; NULL: unknown */
     ft_point_report *point; /* [points], owned */
     size_t points;
     ft_weight_report *weight; /* [weights], owned */
     size_t weights;
+    ft_sensitivity *sensitivity; /* [sensitivities], owned; NULL: not measured */
+    size_t sensitivities;
+    const char *loss_name;   /* what the losses are: "KL divergence of logits" */
+    ft_pareto_point *pareto; /* [pareto_points], owned; NULL: no search */
+    size_t pareto_points;
     size_t foldable_inputs, folded_inputs; /* inputs whose scales AWQ can fold, and did fold */
     size_t scalable_inputs, scaled_inputs; /* inputs that SmoothQuant can scale, and did scale */
     double smooth_error_ratio;             /* ft_smoothquant.error_ratio */

@@ -23,6 +23,7 @@ tests_lib_libtest_a_SOURCES = \
 	tests/lib/models/llama_file.c tests/lib/models/llama_file.h \
 	tests/lib/models/mixed.h \
 	tests/lib/models/origin.c tests/lib/models/origin.h \
+	tests/lib/models/sample_report.c tests/lib/models/sample_report.h \
 	tests/lib/models/tiny.c tests/lib/models/tiny.h \
 	tests/lib/models/tiny_tokenizer.h \
 	tests/lib/models/translator_file.c tests/lib/models/translator_file.h \
@@ -173,6 +174,7 @@ c_tests = \
 	tests/container/safetensors_write.t \
 	tests/calibrate/schemes.t \
 	tests/calibrate/smooth.t \
+	tests/calibrate/report_html.t \
 	tests/generate/beam_search.t \
 	tests/kernels/batch_parallel.t \
 	tests/model/session.t \
@@ -256,6 +258,7 @@ sh_tests = \
 	tests/tools/forged_artifacts.sh \
 	tests/tools/disk_full.sh \
 	tests/build/harness.sh \
+	tests/tools/html_report.sh \
 	tests/tools/image_bounds.sh \
 	tests/tools/images.sh \
 	tests/tools/images_labels.sh \
@@ -301,6 +304,8 @@ tests_programs_bounded_SOURCES = tests/programs/bounded.c
 tests_programs_bounded_LDADD =
 check_PROGRAMS += tests/programs/forge-artifact
 tests_programs_forge_artifact_SOURCES = tests/programs/forge-artifact.c
+check_PROGRAMS += tests/programs/make-report
+tests_programs_make_report_SOURCES = tests/programs/make-report.c
 tests_programs_make_checkpoint_SOURCES = tests/programs/make-checkpoint.c
 tests_programs_make_classifier_SOURCES = tests/programs/make-classifier.c
 check_PROGRAMS += tests/programs/starve tests/programs/tokenizer-json

@@ -96,6 +96,14 @@ void ft_histogram_fini(ft_histogram *h)
     *h = (ft_histogram){ 0 };
 }
 
+void ft_histogram_coarse_bins(const ft_histogram *h, uint64_t out[FT_COARSE_BINS])
+{
+    for (int i = 0; i < FT_COARSE_BINS; i++)
+        out[i] = 0;
+    for (int i = 0; i < FT_BINS; i++)
+        out[i / (FT_BINS / FT_COARSE_BINS)] += h->bin[i];
+}
+
 ft_distortion ft_histogram_distortion(const ft_histogram *h, float amax)
 {
     float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);

@@ -35,6 +35,12 @@ typedef struct ft_histogram {
 ft_status ft_histogram_init(ft_histogram *histogram, ft_counters *point, ft_error *err);
 void ft_histogram_fini(ft_histogram *histogram);
 
+/*
+ * The bins for a chart, each the sum of FT_BINS / FT_COARSE_BINS neighbours.
+ */
+enum { FT_COARSE_BINS = 64 };
+void ft_histogram_coarse_bins(const ft_histogram *histogram, uint64_t out[FT_COARSE_BINS]);
+
 /* The error of quantizing all values with the scale of `amax`. */
 typedef struct ft_distortion {
     double clipped; /* the fraction of the values above amax */

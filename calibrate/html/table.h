@@ -1,0 +1,18 @@
+/*
+ * table.h - a listing as a table whose headers sort it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_HTML_TABLE_H
+#define FT_CALIBRATE_HTML_TABLE_H
+
+#include "runtime/cli/table.h"
+
+/*
+ * Write a listing, all columns of which have titles.  The first column heads its rows.  `caption`
+ * is plain text.  The rows are in ascending order of column `sorted`, which its header says.
+ * Columns in which no row has a value are omitted.
+ */
+void ft_html_table(FILE *file, const ft_listing *list, const char *caption, size_t sorted);
+
+#endif

@@ -288,6 +288,11 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect/inspect.h \
 	runtime/tools/inspect/amax.c \
 	runtime/tools/inspect/diff.c \
+	runtime/tools/inspect/divergence.c \
+	runtime/tools/inspect/range_error.c runtime/tools/inspect/range_error.h \
+	runtime/tools/inspect/suspects.c runtime/tools/inspect/suspects.h \
+	runtime/tools/inspect/value_errors.c runtime/tools/inspect/value_errors.h \
+	runtime/tools/inspect/weight_error.c runtime/tools/inspect/weight_error.h \
 	runtime/tools/inspect/plan.c \
 	runtime/tools/inspect/provenance.c \
 	runtime/tools/inspect/selftest.c

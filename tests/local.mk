@@ -179,6 +179,7 @@ c_tests = \
 	tests/kernels/batch_parallel.t \
 	tests/model/session.t \
 	tests/cli/signals.t \
+	tests/cli/suspects.t \
 	tests/graph/sinusoids.t \
 	tests/generate/stop_ids.t \
 	tests/text/stop_text.t \
@@ -241,6 +242,8 @@ tests_ops_ops_t_SOURCES = tests/ops/ops-t.c tests/kernels/beam_search.c tests/ke
 	tests/ops/ops-conv.c tests/ops/ops-decoder.c tests/ops/ops-f16.c tests/ops/ops-images.c tests/ops/ops-linear.c \
 	tests/ops/ops-elementwise.c tests/ops/ops-rows.c tests/ops/ops-smoothing.c tests/ops/ops-store_kv.c tests/ops/ops-sums.c tests/ops/ops.h
 tests_datasets_examples_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
+tests_cli_suspects_t_SOURCES = tests/cli/suspects-t.c runtime/tools/inspect/range_error.c \
+	runtime/tools/inspect/weight_error.c
 tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c runtime/tools/bench/time.c
 
 sh_tests = \
@@ -263,6 +266,7 @@ sh_tests = \
 	tests/tools/images.sh \
 	tests/tools/images_labels.sh \
 	tests/tools/inspect.sh \
+	tests/tools/inspect_samples.sh \
 	tests/build/install.sh \
 	tests/build/layering.sh \
 	tests/build/names.sh \
@@ -304,7 +308,8 @@ tests_programs_bounded_SOURCES = tests/programs/bounded.c
 tests_programs_bounded_LDADD =
 check_PROGRAMS += tests/programs/forge-artifact
 tests_programs_forge_artifact_SOURCES = tests/programs/forge-artifact.c
-check_PROGRAMS += tests/programs/make-report
+check_PROGRAMS += tests/programs/make-report tests/programs/tamper-scale
+tests_programs_tamper_scale_SOURCES = tests/programs/tamper-scale.c
 tests_programs_make_report_SOURCES = tests/programs/make-report.c
 tests_programs_make_checkpoint_SOURCES = tests/programs/make-checkpoint.c
 tests_programs_make_classifier_SOURCES = tests/programs/make-classifier.c

@@ -246,7 +246,9 @@ static ft_status verify(ft_inspection *inspection, ft_error *err)
 
 /* ---- Command line ------------------------------------------------------------------------- */
 
-enum { VERIFY = FT_LONG_ONLY, DIFF, AMAX, AMAX_LIST, PLAN, SELFTEST, TOKENS };
+enum { DEFAULT_SAMPLES = 16 };
+
+enum { VERIFY = FT_LONG_ONLY, DIFF, SAMPLES, AMAX, AMAX_LIST, PLAN, SELFTEST, TOKENS };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact; -i may be omitted" },
@@ -255,6 +257,10 @@ static const ft_option options[] = {
       "verify all entries (structure, crc, sha256 (default))\n"
       "and that the model can be planned" },
     { DIFF, "diff", NULL, "compare two artifacts; status 1 if they differ" },
+    { 'd', "data", "FILE",
+      "with --diff: run both on these samples, compare their\n"
+      "values, and name the scales that lose most" },
+    { SAMPLES, "samples", "N", "with -d: the first N samples; default 16" },
     { PLAN, "plan", NULL,
       "print the plan and the kernels selected for its int8\n"
       "GEMMs" },
@@ -273,7 +279,7 @@ static const ft_tool tool = {
     .usage = "[OPTION]... FILE\n"
              "--plan [--device NAME] [--tokens N,...] FILE\n"
              "--selftest [--device NAME] [--json] FILE\n"
-             "--diff [--json] FILE FILE",
+             "--diff [-d FILE] [--json] FILE FILE",
     .about = "Inspect an artifact (.ft); without options, list its tensors and files.",
     .option = options,
 };
@@ -319,6 +325,12 @@ static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspect
         case DIFF:
             set_view(&view, ft_inspect_diff);
             break;
+        case 'd':
+            inspection->samples_path = value;
+            break;
+        case SAMPLES:
+            inspection->samples = (size_t) ft_tool_int(&tool, id, value, 1);
+            break;
         case PLAN:
             set_view(&view, ft_inspect_plan);
             break;
@@ -343,11 +355,19 @@ static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspect
         ft_tool_usage_error(&tool, "--tokens requires --plan");
     if (view != ft_inspect_plan && view != ft_inspect_selftest && inspection->device != NULL)
         ft_tool_usage_error(&tool, "--device requires --plan or --selftest");
+    if (view != ft_inspect_diff && (inspection->samples_path != NULL || inspection->samples > 0))
+        ft_tool_usage_error(&tool, "-d and --samples require --diff");
+    if (inspection->samples_path == NULL && inspection->samples > 0)
+        ft_tool_usage_error(&tool, "--samples requires -d FILE");
+    if (inspection->samples == 0)
+        inspection->samples = DEFAULT_SAMPLES;
     int wanted = view == ft_inspect_diff ? 2 : 1;
     for (; optind < argc && paths < wanted; optind++)
         inspection->path[paths++] = argv[optind];
     if (paths < wanted || optind < argc)
         ft_tool_usage_error(&tool, wanted == 2 ? "--diff takes two files" : "one file is expected");
+    if (inspection->samples_path != NULL)
+        return ft_inspect_divergence;
     return view != NULL ? view : list_contents;
 }
 

@@ -18,6 +18,8 @@ typedef struct ft_inspection {
     ft_artifact *artifact[2]; /* the second one only for --diff */
     bool json;
     ft_verify level;    /* of --verify */
+    const char *samples_path; /* of --diff: compare values on these samples; NULL: contents */
+    size_t samples;           /* at most that many of them */
     const char *layer;  /* of --amax-list */
     const char
         *device; /* of --plan and --selftest; `tokens` are its batch sizes, none: the defaults */
@@ -29,6 +31,7 @@ typedef ft_status (*ft_inspect_fn)(ft_inspection *inspection, ft_error *err);
 
 ft_status ft_inspect_diff(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_selftest(ft_inspection *inspection, ft_error *err);
+ft_status ft_inspect_divergence(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_plan(ft_inspection *inspection, ft_error *err);
 ft_status ft_inspect_amax(ft_inspection *inspection, ft_error *err);
 /* Part of the list of contents: where the artifact comes from; nothing if it does not say. */

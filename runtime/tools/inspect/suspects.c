@@ -1,0 +1,206 @@
+/*
+ * suspects.c - the ranges and matrices of a quantized model whose scales cost more than they need
+ * to.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/inspect/suspects.h"
+
+#include "kernels/math/elementary.h"
+#include "runtime/graph/plan.h"
+#include "runtime/mem.h"
+#include "runtime/model/session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double ft_suspect_loss_db(const ft_suspect *s)
+{
+    return isinf(s->best_db) && isinf(s->sqnr_db) ? 0.0 : s->best_db - s->sqnr_db;
+}
+
+void ft_suspect_describe(char out[FT_SUSPECT_TEXT], const ft_suspect *s)
+{
+    if (s->is_range)
+        snprintf(out, FT_SUSPECT_TEXT, "range %.4g, values up to %.4g, best range %.4g%s",
+                 (double) s->range.amax, (double) s->range.max, (double) s->range.best_amax,
+                 s->is_used ? "" : "; not in use");
+    else
+        snprintf(out, FT_SUSPECT_TEXT, "row %zu is %.3g times the float row", s->weight.worst_row,
+                 s->weight.factor);
+}
+
+/* ---- Ranges -------------------------------------------------------------------------------- */
+
+/* Counters of the points of an observe plan, by value. */
+typedef struct counters {
+    ft_counts *counts;    /* [nvalue]; zeroed where there is no point */
+    ft_counts **by_value; /* [nvalue] */
+    int nvalue;
+} counters;
+
+static ft_status counters_init(counters *c, const ft_plan *plan, ft_error *err)
+{
+    *c = (counters){ .counts = ft_calloc((size_t) plan->nvalue, sizeof *c->counts),
+                     .by_value = ft_calloc((size_t) plan->nvalue, sizeof *c->by_value),
+                     .nvalue = plan->nvalue };
+    bool has_memory = c->counts != NULL && c->by_value != NULL;
+    for (int i = 0; i < plan->nvalue && has_memory; i++)
+        if (plan->value[i].point) {
+            has_memory = ft_counts_init(&c->counts[i]);
+            c->by_value[i] = &c->counts[i];
+        }
+    return has_memory ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for counters");
+}
+
+static void counters_fini(counters *c)
+{
+    for (int i = 0; i < c->nvalue && c->counts != NULL; i++)
+        ft_counts_fini(&c->counts[i]);
+    free(c->counts);
+    free(c->by_value);
+}
+
+static ft_status observe(counters *c, const ft_model *model, const ft_dataset *data, size_t samples,
+                         ft_error *err)
+{
+    ft_session *session;
+    FT_TRY(ft_session_open(
+        &session, model,
+        &(ft_session_options){
+            .threads = 1, .max_tokens = (int64_t) ft_dataset_max_length(data), .max_sequences = 1 },
+        err));
+    ft_status status = FT_OK;
+    for (size_t i = 0; i < samples && status == FT_OK; i++) {
+        status = ft_dataset_set_inputs(data, i, 1, session, err);
+        if (status == FT_OK)
+            status = ft_session_run_observed(session, c->by_value, err);
+    }
+    if (status == FT_OK)
+        status = ft_session_collect_counts(session, c->by_value, err);
+    ft_session_close(session);
+    return status;
+}
+
+/* Some points are only observed, such as probabilities of attention. */
+static bool uses_range(const ft_plan *plan, const char *name)
+{
+    int value = ft_plan_find(plan, name);
+    return value >= 0 && !plan->value[value].inner && plan->value[value].scale > 0.0f;
+}
+
+static ft_status add_ranges(ft_suspects *out, const counters *c, const ft_model *observed,
+                            const ft_model *quantized, ft_error *err)
+{
+    for (int i = 0; i < c->nvalue; i++) {
+        const ft_value *v = &observed->plan.value[i];
+        const ft_amax_entry *entry =
+            v->point ? ft_amax_table_find(ft_artifact_amax(quantized->artifact), v->name) : NULL;
+        if (entry == NULL)
+            continue;
+        ft_suspect *s = &out->suspect[out->count++];
+        *s = (ft_suspect){ .is_range = true, .is_used = uses_range(&quantized->plan, v->name) };
+        memcpy(s->name, v->name, FT_NAME);
+        ft_counts_finalize(c->by_value[i]);
+        FT_TRY(ft_range_error_measure(&s->range, v->name, c->by_value[i], entry->amax, err));
+        s->sqnr_db = s->range.sqnr_db;
+        s->best_db = s->range.best_db;
+    }
+    return FT_OK;
+}
+
+static ft_status find_ranges(ft_suspects *out, const ft_model *observed, const ft_model *quantized,
+                             const ft_dataset *data, size_t samples, ft_error *err)
+{
+    counters c;
+    ft_status status = counters_init(&c, &observed->plan, err);
+    if (status == FT_OK)
+        status = observe(&c, observed, data, samples, err);
+    if (status == FT_OK)
+        status = add_ranges(out, &c, observed, quantized, err);
+    counters_fini(&c);
+    return status;
+}
+
+/* ---- Matrices ------------------------------------------------------------------------------ */
+
+static const ft_weight *find_weight(const ft_model *model, const char *name)
+{
+    for (int i = 0; i < model->nweight; i++)
+        if (strcmp(model->weight[i].name, name) == 0)
+            return &model->weight[i];
+    return NULL;
+}
+
+static ft_status find_matrices(ft_suspects *out, const ft_model *real, const ft_model *quantized,
+                               ft_error *err)
+{
+    for (int i = 0; i < quantized->nweight; i++) {
+        const ft_weight *w = &quantized->weight[i], *float_weight = find_weight(real, w->name);
+        if (w->data == NULL || !ft_weight_is_quantized(w) || float_weight == NULL ||
+            float_weight->data == NULL || ft_weight_is_quantized(float_weight))
+            continue;
+        ft_suspect *s = &out->suspect[out->count++];
+        *s = (ft_suspect){ .is_used = true };
+        memcpy(s->name, w->name, FT_NAME);
+        FT_TRY(ft_weight_error_measure(&s->weight, float_weight, w, err));
+        s->sqnr_db = s->weight.row_db;
+        s->best_db = s->weight.best_db;
+    }
+    return FT_OK;
+}
+
+/* ---- Both ---------------------------------------------------------------------------------- */
+
+static bool is_suspicious(const ft_suspect *s)
+{
+    return s->is_used && ft_suspect_loss_db(s) >= (double) FT_SUSPICIOUS_LOSS;
+}
+
+static double suspicion(const ft_suspect *s)
+{
+    bool has_values = s->is_range && s->range.max > 0.0f;
+    double excess = has_values ? (double) s->range.amax / (double) s->range.max : 1.0;
+    return ft_suspect_loss_db(s) + (excess > 1.0 ? 20.0 * ft_math_log10(excess) : 0.0);
+}
+
+/* Suspicious ones first, then by suspicion, then by name. */
+static int by_suspicion(const void *a, const void *b)
+{
+    double x = suspicion(a), y = suspicion(b);
+    if (is_suspicious(a) != is_suspicious(b))
+        return is_suspicious(a) ? -1 : 1;
+    if (x < y || x > y)
+        return x < y ? 1 : -1;
+    return strcmp(((const ft_suspect *) a)->name, ((const ft_suspect *) b)->name);
+}
+
+ft_status ft_suspects_find(ft_suspects *out, const char *real_path, const ft_model *quantized,
+                           const ft_dataset *data, size_t samples, ft_error *err)
+{
+    ft_model *observed;
+    *out = (ft_suspects){ 0 };
+    FT_TRY(ft_model_open_with_config(&observed, real_path, NULL,
+                                     &(ft_quant_config){ .mode = FT_MODE_OBSERVE }, err));
+    out->suspect =
+        ft_calloc((size_t) (observed->plan.nvalue + quantized->nweight), sizeof *out->suspect);
+    ft_status status =
+        out->suspect != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory to compare");
+    if (status == FT_OK && ft_artifact_amax(quantized->artifact) != NULL)
+        status = find_ranges(out, observed, quantized, data, samples, err);
+    if (status == FT_OK)
+        status = find_matrices(out, observed, quantized, err);
+    if (status == FT_OK)
+        qsort(out->suspect, out->count, sizeof *out->suspect, by_suspicion);
+    ft_model_close(observed);
+    return status;
+}
+
+void ft_suspects_fini(ft_suspects *suspects)
+{
+    free(suspects->suspect);
+    *suspects = (ft_suspects){ 0 };
+}

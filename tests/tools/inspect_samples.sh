@@ -1,0 +1,87 @@
+# inspect_samples.sh - ft-inspect --diff -d: a wrong scale is named first.
+#
+# FT_TRIALS=100 tries as many wrong scales for each trained model; the default is 10.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+. "$FT_SRCDIR/tests/lib/tap.sh"
+inspect=$FT_BUILDDIR/ft-inspect
+calibrate=$FT_BUILDDIR/ft-calibrate
+convert=$FT_BUILDDIR/ft-convert
+cd "$dir" || exit 99
+
+# ---- A generated model --------------------------------------------------------------------------
+
+quietly "$FT_BUILDDIR/tests/programs/make-classifier" model 3
+quietly "$FT_BUILDDIR/tests/programs/make-tensors" samples.safetensors \
+    input_ids:I32:3,4=5,6,7,8,9,10,11,12,13,14,15,16
+quietly "$convert" -q -i model -o m.ft
+quietly "$calibrate" -q -i m.ft -o q.ft -d samples.safetensors
+quietly "$calibrate" -q -i m.ft -o blocks.ft --scheme w4a16 --group-pad
+
+is 1 'a float and an int8 artifact differ' "$inspect" --diff m.ft q.ft -d samples.safetensors
+says out '3 samples, ' 'the number of samples is printed'
+matches out '^layer\.0\.ffn\.act  *[0-9.]*$' 'each value of both plans has an SQNR'
+matches out '^worst: [a-z0-9.]*, [0-9.]* dB$' 'the worst value is named'
+is 1 'the order of the artifacts does not matter to the scales' \
+    "$inspect" --diff q.ft m.ft -d samples.safetensors
+says out 'scales that lose most beyond their format' 'the scales are judged in the other order, too'
+matches out '^embed\.norm  *[0-9.]*$' 'values with a float form are aligned with the quantized one'
+is 0 'an artifact computes what it computes' "$inspect" --diff q.ft q.ft -d samples.safetensors
+says out 'scales can be judged if one of the artifacts is float' 'two int8 artifacts have no float values to judge by'
+says out 'no value is below 20 dB' 'equal artifacts do not diverge'
+is 1 'a group-wise artifact is compared' "$inspect" --diff m.ft blocks.ft -d samples.safetensors --samples 2
+says out '2 samples, ' '--samples limits the samples'
+says out '.weight' 'group-wise matrices are judged'
+is 1 'ft-inspect --json prints the comparison' "$inspect" --diff --json m.ft q.ft -d samples.safetensors
+says out '"first_diverged": ' 'the JSON has the first value that diverges'
+if have_python; then
+    cp out comparison.json
+    is 0 'the comparison is JSON' python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); \
+        assert r["samples"] == 3 and r["values"] and r["suspects"][0]["lost_db"] >= 0' comparison.json
+else
+    skip "$no_python"
+fi
+is 2 '-d without --diff is a usage error' "$inspect" m.ft -d samples.safetensors
+is 2 '--samples without -d is a usage error' "$inspect" --diff --samples 3 m.ft q.ft
+is 1 'missing samples are an error' "$inspect" --diff m.ft q.ft -d none.safetensors
+says err 'none.safetensors' 'the error names the file'
+
+# ---- Wrong scales of trained models -------------------------------------------------------------
+
+# suspects ARTIFACT: the names of all suspects, the first one first.
+suspects () {
+    "$inspect" --diff --json "$model.ft" "$1" --samples "$samples" \
+        -d "$FT_MODELS/$model/reference.safetensors" |
+        sed -n '/"values"/q; s/.*"name": *"\([^"]*\)".*/\1/p; s/.*"lost_db": *\([-0-9.]*\).*/\1/p'
+}
+
+trials=${FT_TRIALS:-10}
+for known in 'source-language-bert 8' 'numbers-m2m 8' 'python-llama 2'; do
+    model=${known% *} samples=${known#* }
+    if ! test -f "$FT_MODELS/$model/config.json"; then
+        skip "no $model in FT_MODELS"; skip "no $model in FT_MODELS"
+        continue
+    fi
+    quietly "$convert" -q -i "$FT_MODELS/$model" -o $model.ft
+    quietly "$calibrate" -q -i $model.ft -o $model.int8.ft --samples 64 \
+        -d "$FT_MODELS/$model/calibration.safetensors"
+    suspects $model.int8.ft | sed -n 2p >lost
+    awk '{ exit !($1 < 5) }' lost
+    check $? "$model: no scale of an artifact as calibrated loses 5 dB"
+    seed=0 hits=0
+    while test $seed -lt "$trials"; do
+        seed=$((seed + 1))
+        "$FT_BUILDDIR/tests/programs/tamper-scale" $model.int8.ft wrong.ft $seed >wrong || break
+        first=$(suspects wrong.ft | head -n 1)
+        if test "$first" = "$(sed 's/ .*//' wrong)"; then
+            hits=$((hits + 1))
+        else
+            echo "# seed $seed: $(cat wrong); named first: $first"
+        fi
+    done
+    test $hits -eq "$trials"
+    check $? "$model: a wrong scale is named first in $hits of $trials trials"
+done
+echo "1..$count"

@@ -171,6 +171,38 @@ static ft_status read_ranges(ft_calibration_job *j, ft_error *err)
     return FT_OK;
 }
 
+/* ---- Outlier channels --------------------------------------------------------------------- */
+
+static ft_status measure_points(ft_calibration_job *j, ft_channel_summary *channel,
+                                const char **name, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    size_t last = o->last > 0 ? o->last : j->data.rows;
+    for (size_t i = 0; i < j->report->points; i++)
+        name[i] = j->report->point[i].name;
+    FT_TRY(ft_measure_channels(channel, name, j->report->points, j->model, &j->data, o->first,
+                               ft_min_size(last, o->first + FT_CHANNEL_SAMPLES), err));
+    for (size_t i = 0; i < j->report->points; i++)
+        j->report->point[i].channel = channel[i];
+    return FT_OK;
+}
+
+/* Only reports show them, and counters files do not have them. */
+static ft_status measure_channels(ft_calibration_job *j, ft_error *err)
+{
+    if (j->options->data == NULL || (j->report_file == NULL && !j->options->json))
+        return FT_OK;
+    ft_channel_summary *channel = ft_calloc(j->report->points, sizeof *channel);
+    const char **name = ft_calloc(j->report->points, sizeof *name);
+    begin_stage(j, "comparing", "channels");
+    ft_status status = channel != NULL && name != NULL
+                           ? measure_points(j, channel, name, err)
+                           : ft_fail(err, FT_ENOMEM, "no memory for %zu points", j->report->points);
+    free(channel);
+    free(name);
+    return status;
+}
+
 /* ---- Data-driven quantization ------------------------------------------------------------- */
 
 /*
@@ -416,7 +448,10 @@ static ft_status find_ranges(ft_calibration_job *j, bool *counters_only, ft_erro
     if (j->counters != NULL)
         FT_TRY(ft_counter_set_write(j->set, j->counters, err));
     *counters_only = j->options->output == NULL && j->report_file == NULL && !j->options->dry_run;
-    return *counters_only ? FT_OK : choose_ranges(j, err);
+    if (*counters_only)
+        return FT_OK;
+    FT_TRY(choose_ranges(j, err));
+    return measure_channels(j, err);
 }
 
 static ft_status calibrate(ft_calibration_job *j, ft_error *err)

@@ -16,6 +16,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/weights/groupwise.c calibrate/weights/groupwise.h \
 	calibrate/weights/groupwise_stream.c calibrate/weights/groupwise_stream.h \
 	calibrate/calibrate.c calibrate/calibrate.h \
+	calibrate/ranges/channels.c calibrate/ranges/channels.h \
 	calibrate/ranges/counters.c calibrate/ranges/counters.h \
 	calibrate/ranges/counters_file.c calibrate/ranges/counters_file.h \
 	calibrate/describe.c calibrate/describe.h \
@@ -52,6 +53,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/ranges/token_amax.c calibrate/ranges/token_amax.h \
 	calibrate/selftest/make_selftest.c calibrate/selftest/make_selftest.h \
 	calibrate/report_html.c calibrate/report_html.h \
+	calibrate/html/heat_strip.c calibrate/html/heat_strip.h \
 	calibrate/html/bars.c calibrate/html/bars.h \
 	calibrate/html/histogram_chart.c calibrate/html/histogram_chart.h \
 	calibrate/html/page.c calibrate/html/page.h \

@@ -194,16 +194,29 @@ static json_t *histogram_json(const ft_point_report *point)
     return json_pack("{s:o, s:o}", "max", number((double) point->candidate[0].amax), "bins", bins);
 }
 
+/* Cells are the largest magnitudes of groups of neighbouring channels. */
+static json_t *channels_json(const ft_channel_summary *channel)
+{
+    if (channel->channels == 0)
+        return json_null();
+    json_t *cells = json_array();
+    for (int i = 0; i < channel->cells; i++)
+        ft_json_append(&cells, number((double) channel->cell[i]));
+    return json_pack("{s:I, s:I, s:o, s:o}", "count", (json_int_t) channel->channels, "outliers",
+                     (json_int_t) channel->outliers, "median", number((double) channel->median),
+                     "cells", cells);
+}
+
 static json_t *point_json(const ft_point_report *point)
 {
     json_t *methods = json_array();
     for (int i = 0; i < FT_AMAX_CANDIDATES; i++)
         ft_json_append(&methods, result_json(&point->candidate[i]));
-    return json_pack("{s:s, s:I, s:b, s:b, s:o, s:o, s:b, s:o}", "name", point->name, "count",
+    return json_pack("{s:s, s:I, s:b, s:b, s:o, s:o, s:b, s:o, s:o}", "name", point->name, "count",
                      (json_int_t) point->n_values, "quantized", point->is_quantized, "per_token",
                      point->per_token, "chosen", result_json(&point->chosen), "candidates", methods,
                      "methods_disagree", ft_report_methods_disagree(point), "histogram",
-                     histogram_json(point));
+                     histogram_json(point), "channels", channels_json(&point->channel));
 }
 
 static json_t *weight_json(const ft_weight_report *weight)

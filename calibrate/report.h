@@ -7,6 +7,7 @@
 #ifndef FT_CALIBRATE_REPORT_H
 #define FT_CALIBRATE_REPORT_H
 
+#include "calibrate/ranges/channels.h"
 #include "calibrate/evaluate.h"
 #include "calibrate/mixed/loss.h"
 #include "calibrate/ranges/method.h"
@@ -25,6 +26,7 @@ typedef struct ft_point_report {
     ft_amax_result candidate[FT_AMAX_CANDIDATES];
     ft_amax_result chosen;
     uint64_t bin[FT_COARSE_BINS]; /* of the histogram */
+    ft_channel_summary channel;   /* measured if a report is written from samples */
 } ft_point_report;
 
 typedef struct ft_weight_report {

@@ -40,8 +40,8 @@ static void put_evaluation(FILE *file, const ft_report *r)
     const ft_evaluation *e = &r->evaluation;
     if (e->samples == 0)
         return;
-    ft_html_fact(file, "Compared with float", "%s of %zu %s samples", e->output, e->samples,
-                 data_name(r));
+    ft_html_fact(file, "Compared with float", "%s", e->output);
+    ft_html_fact(file, "Evaluation samples", "%zu %s", e->samples, data_name(r));
     ft_html_fact(file, "Mean cosine", "%.6f", e->cosine);
     ft_html_fact(file, "SQNR", isinf(e->sqnr_db) ? "no error" : "%.2f dB", e->sqnr_db);
     if (!isnan(e->agreement))
@@ -213,17 +213,25 @@ static ft_status put_layers(FILE *file, const ft_report *r, ft_error *err)
 
 static void put_point(FILE *file, const ft_point_report *p)
 {
-    char note[FT_NAME + 32] = "not quantized";
+    char note[FT_NAME + 32] = "not quantized", channels[FT_NAME + 160];
+    const ft_channel_summary *c = &p->channel;
     if (p->matrix[0] != '\0')
         snprintf(note, sizeof note, "input of %s", p->matrix);
     else if (p->is_quantized)
         snprintf(note, sizeof note, "quantized");
+    snprintf(channels, sizeof channels,
+             "Channels of %s: %zu of %zu reach %d times the median channel", p->name, c->outliers,
+             c->channels, FT_OUTLIER_FACTOR);
     ft_html_histogram_chart(file, &(ft_histogram_chart){ .name = p->name,
                                                          .note = note,
                                                          .n_values = p->n_values,
                                                          .bin = p->bin,
                                                          .candidate = p->candidate,
-                                                         .chosen = &p->chosen });
+                                                         .chosen = &p->chosen,
+                                                         .cell = c->cell,
+                                                         .cells = c->cells,
+                                                         .median = c->median,
+                                                         .channels = channels });
 }
 
 static void put_points(FILE *file, const ft_report *r)
@@ -231,7 +239,8 @@ static void put_points(FILE *file, const ft_report *r)
     ft_html_begin_section(file, "Calibration points",
                           "Magnitudes of each value, counts on a log scale, and the range of each "
                           "method as a line; the chosen one is wide. Values beyond a range are "
-                          "clipped to it.");
+                          "clipped to it. The strip below shows the channels in order: shades mark "
+                          "those that reach 2, 4 and 8 times the median channel.");
     fputs("<div class=\"cards\">\n", file);
     for (size_t i = 0; i < r->points; i++)
         put_point(file, &r->point[i]);

@@ -10,6 +10,7 @@
 
 #include "calibrate/html/histogram_chart.h"
 
+#include "calibrate/html/heat_strip.h"
 #include "calibrate/html/page.h"
 #include "calibrate/html/svg.h"
 #include "kernels/math/elementary.h"
@@ -128,6 +129,8 @@ void ft_html_histogram_chart(FILE *file, const ft_histogram_chart *chart)
     ft_html_printf(file, "%s", chart->name);
     fputs("</h3>\n", file);
     put_image(file, chart, chosen);
+    if (chart->cells > 0)
+        ft_html_heat_strip(file, chart->cell, chart->cells, chart->median, chart->channels);
     put_methods(file, chart, chosen);
     fputs("</div>\n", file);
 }

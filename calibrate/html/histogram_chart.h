@@ -17,11 +17,18 @@ typedef struct ft_histogram_chart {
     const uint64_t *bin;             /* [FT_COARSE_BINS] equal bins on 0 .. max of magnitudes */
     const ft_amax_result *candidate; /* [FT_AMAX_CANDIDATES]; the first is max */
     const ft_amax_result *chosen;
+
+    /* Largest magnitudes of groups of channels and of the median channel; cells 0: not measured. */
+    const float *cell;
+    int cells;
+    float median;
+    const char *channels; /* what the cells show */
 } ft_histogram_chart;
 
 /*
- * Write a card: a histogram of magnitudes with counts on a log scale, one line for each method, and
- * a table of the methods with the range, the clipped share and the SQNR of each.
+ * Write a card: a histogram of magnitudes with counts on a log scale, one line for each method,
+ * a heat strip of its channels, and a table of the methods with the range, the clipped share and
+ * the SQNR of each.
  */
 void ft_html_histogram_chart(FILE *file, const ft_histogram_chart *chart);
 

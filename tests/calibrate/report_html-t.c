@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "calibrate/html/bars.h"
+#include "calibrate/html/heat_strip.h"
 #include "calibrate/html/page.h"
 #include "calibrate/html/scatter.h"
 #include "calibrate/html/svg.h"
@@ -148,7 +149,7 @@ static void test_summary(const char *html)
     has(html, "<title>Calibration of sample.ft</title>", "the title names the model");
     has(html, "<dt>Scheme</dt><dd>w8a8</dd>", "the summary states the scheme");
     has(html, "<dt>Calibration samples</dt><dd>48</dd>", "the summary states the samples");
-    has(html, "<dd>logits of 64 held-out samples</dd>",
+    has(html, "<dt>Evaluation samples</dt><dd>64 held-out</dd>",
         "the summary states which samples were compared");
     has(html, "<dt>Mean cosine</dt><dd>0.970000</dd>", "the summary states the end-to-end error");
     has(html,
@@ -270,6 +271,31 @@ static void test_bars(void)
     free(html);
 }
 
+static void test_channels(const char *html)
+{
+    float amax[6] = { 1.0f, 1.5f, 9.0f, 1.0f, 2.0f, 1.2f };
+    ft_channel_summary c;
+    writer w;
+    ft_channel_summary_init(&c, amax, 6);
+    ok(c.channels == 6 && c.cells == 6 && c.outliers == 1,
+       "the channel that reaches four times the median channel is an outlier");
+    near((double) c.median, 1.5, 0.0, "the median channel is the upper of the two in the middle");
+    ft_html_heat_strip(begin(&w), c.cell, c.cells, c.median, "x");
+    char *strip = end(&w);
+    is_int((long long) count_of(strip, "<path class=\"s"), 1, "one shade of the strip occurs");
+    has(strip, "<path class=\"s2\" d=\"M106 0h54v10h-54z\"/>",
+        "a channel of 6 times the median has the shade for 4, in its place");
+    free(strip);
+    float many[200];
+    for (int i = 0; i < 200; i++)
+        many[i] = (float) i;
+    ft_channel_summary_init(&c, many, 200);
+    ok(c.cells == FT_CHANNEL_CELLS && (int) c.cell[0] == 3 && (int) c.cell[63] == 199,
+       "a cell has the largest of its neighbouring channels");
+    has(html, "1 of 128 reach 4 times the median channel",
+        "the page counts the outlier channels of each point");
+}
+
 static void test_ticks(void)
 {
     static const double max[] = { 0.003, 0.9, 5.0, 7.0, 40.0, 61.0, 1e9 };
@@ -295,6 +321,7 @@ static void test_json(const ft_report *r)
     char *text = ft_report_format(r);
     has(text, "\"loss\": \"KL divergence of logits\"", "the JSON report names the loss");
     has(text, "\"chosen\": true", "the JSON report marks the chosen plan");
+    has(text, "\"outliers\": 1", "the JSON report has the outlier channels");
     has(text, "\"histogram\": {", "the JSON report has the histograms");
     free(text);
 }
@@ -311,6 +338,7 @@ int main(void)
     test_order(html);
     is_str(again, html, "the same report gives the same bytes");
     test_json(&report);
+    test_channels(html);
     free(html);
     free(again);
     ft_report_fini(&report);

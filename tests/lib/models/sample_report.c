@@ -18,6 +18,16 @@
 static const char *const values[] = { "attn.q", "attn.probs", "attn.norm", "ffn.act" };
 enum { VALUES = sizeof values / sizeof values[0], SAMPLED = 4000, PLANS = 7 };
 
+/* Channel 10 is an outlier. */
+static void fill_channels(ft_channel_summary *out, rng *random)
+{
+    float amax[128];
+    for (int i = 0; i < 128; i++)
+        amax[i] = (float) rng_uniform(random, 1.0, 3.0);
+    amax[10] = 12.0f;
+    ft_channel_summary_init(out, amax, 128);
+}
+
 /* Values with long tails, and what the methods choose for them. */
 static void fill_point(ft_point_report *point, const char *name, rng *random)
 {
@@ -39,6 +49,7 @@ static void fill_point(ft_point_report *point, const char *name, rng *random)
     ft_compute_amax_candidates(point->candidate, &histogram);
     point->chosen = point->candidate[ft_best_amax_candidate(point->candidate, FT_AMAX_CANDIDATES)];
     ft_histogram_coarse_bins(&histogram, point->bin);
+    fill_channels(&point->channel, random);
     ft_histogram_fini(&histogram);
     ft_counts_fini(&counters.counts);
 }

@@ -56,10 +56,6 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/html/heat_strip.c calibrate/html/heat_strip.h \
 	calibrate/html/bars.c calibrate/html/bars.h \
 	calibrate/html/histogram_chart.c calibrate/html/histogram_chart.h \
-	calibrate/html/page.c calibrate/html/page.h \
-	calibrate/html/scatter.c calibrate/html/scatter.h \
-	calibrate/html/svg.c calibrate/html/svg.h \
-	calibrate/html/table.c calibrate/html/table.h \
 	calibrate/verdict.c calibrate/verdict.h \
 	calibrate/weight_report.c calibrate/weight_report.h \
 	calibrate/weights/weights.c calibrate/weights/weights.h \
@@ -73,19 +69,6 @@ bin_ft_calibrate_SOURCES = $(ft_calibrate_SOURCES)
 bin_ft_calibrate_LDADD = $(ft_calibrate_LDADD)
 bin_ft_calibrate_LDFLAGS = $(installed_ldflags)
 dist_man_MANS += calibrate/ft-calibrate.1
-
-# Style and script of pages become C strings, a line each.
-SUFFIXES += .css .js .inc
-c_string = sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/'
-.css.inc:
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(c_string) $< >$@
-.js.inc:
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(c_string) $< >$@
-page_strings = calibrate/html/style.inc calibrate/html/sort.inc
-BUILT_SOURCES += $(page_strings)
-CLEANFILES += $(page_strings)
-EXTRA_DIST += calibrate/html/style.css calibrate/html/sort.js
-calibrate/html/page.lo: $(page_strings)
 
 # What each folder holds, and what it may include.
 EXTRA_DIST += \

@@ -9,9 +9,9 @@
 
 #include "calibrate/html/bars.h"
 #include "calibrate/html/histogram_chart.h"
-#include "calibrate/html/page.h"
-#include "calibrate/html/scatter.h"
-#include "calibrate/html/table.h"
+#include "runtime/cli/html/page.h"
+#include "runtime/cli/html/scatter.h"
+#include "runtime/cli/html/table.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 

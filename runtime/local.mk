@@ -216,6 +216,10 @@ noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
 	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
 	runtime/cli/date.c runtime/cli/date.h \
+	runtime/cli/html/page.c runtime/cli/html/page.h \
+	runtime/cli/html/scatter.c runtime/cli/html/scatter.h \
+	runtime/cli/html/svg.c runtime/cli/html/svg.h \
+	runtime/cli/html/table.c runtime/cli/html/table.h \
 	runtime/cli/image_options.c runtime/cli/image_options.h \
 	runtime/cli/json_stream.c runtime/cli/json_stream.h \
 	runtime/cli/listing.c runtime/cli/table.c runtime/cli/table.h \
@@ -281,6 +285,19 @@ bin_ft_run_SOURCES = $(ft_run_SOURCES)
 bin_ft_run_LDADD = $(ft_run_LDADD)
 bin_ft_run_LDFLAGS = $(installed_ldflags)
 
+# Style and script of pages become C strings, a line each.
+SUFFIXES += .css .js .inc
+c_string = sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/'
+.css.inc:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(c_string) $< >$@
+.js.inc:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(c_string) $< >$@
+page_strings = runtime/cli/html/style.inc runtime/cli/html/sort.inc
+BUILT_SOURCES += $(page_strings)
+CLEANFILES += $(page_strings)
+EXTRA_DIST += runtime/cli/html/style.css runtime/cli/html/sort.js
+runtime/cli/html/page.lo: $(page_strings)
+
 noinst_PROGRAMS += ft-inspect
 bin_PROGRAMS += bin/ft-inspect
 ft_inspect_SOURCES = \
@@ -288,7 +305,8 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect/inspect.h \
 	runtime/tools/inspect/amax.c \
 	runtime/tools/inspect/diff.c \
-	runtime/tools/inspect/divergence.c \
+	runtime/tools/inspect/divergence.c runtime/tools/inspect/divergence.h \
+	runtime/tools/inspect/divergence_html.c \
 	runtime/tools/inspect/range_error.c runtime/tools/inspect/range_error.h \
 	runtime/tools/inspect/suspects.c runtime/tools/inspect/suspects.h \
 	runtime/tools/inspect/value_errors.c runtime/tools/inspect/value_errors.h \
@@ -364,6 +382,7 @@ EXTRA_DIST += \
 	runtime/README.md \
 	runtime/base/README.md \
 	runtime/cli/README.md \
+	runtime/cli/html/README.md \
 	runtime/container/README.md \
 	runtime/data/README.md \
 	runtime/data/image_files/README.md \

@@ -7,8 +7,8 @@
 
 #include "calibrate/html/bars.h"
 
-#include "calibrate/html/page.h"
-#include "calibrate/html/svg.h"
+#include "runtime/cli/html/page.h"
+#include "runtime/cli/html/svg.h"
 
 #include <stdlib.h>
 #include <string.h>

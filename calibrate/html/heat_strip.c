@@ -7,7 +7,7 @@
 
 #include "calibrate/html/heat_strip.h"
 
-#include "calibrate/html/svg.h"
+#include "runtime/cli/html/svg.h"
 
 #include <stdbool.h>
 

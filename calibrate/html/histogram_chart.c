@@ -11,8 +11,8 @@
 #include "calibrate/html/histogram_chart.h"
 
 #include "calibrate/html/heat_strip.h"
-#include "calibrate/html/page.h"
-#include "calibrate/html/svg.h"
+#include "runtime/cli/html/page.h"
+#include "runtime/cli/html/svg.h"
 #include "kernels/math/elementary.h"
 
 #include <inttypes.h>

@@ -7,9 +7,9 @@
 
 #include "calibrate/html/bars.h"
 #include "calibrate/html/heat_strip.h"
-#include "calibrate/html/page.h"
-#include "calibrate/html/scatter.h"
-#include "calibrate/html/svg.h"
+#include "runtime/cli/html/page.h"
+#include "runtime/cli/html/scatter.h"
+#include "runtime/cli/html/svg.h"
 #include "calibrate/report_html.h"
 #include "calibrate/verdict.h"
 #include "tests/lib/models/sample_report.h"

@@ -31,6 +31,9 @@ is 0 'other names get JSON' "$FT_BUILDDIR/ft-calibrate" -q -n -i m.ft \
 head -c 1 report.json | grep -qF '{'
 check $? 'a report whose name does not end in .html or .htm is JSON'
 "$FT_BUILDDIR/tests/programs/make-report" 12 >sample.html || exit 99
+quietly "$FT_BUILDDIR/ft-calibrate" -q -i m.ft -o q.ft -d samples.safetensors
+is 1 'ft-inspect --diff --html writes a page' "$FT_BUILDDIR/ft-inspect" --diff m.ft q.ft \
+    -d samples.safetensors --html comparison.html
 
 # ---- Browser ------------------------------------------------------------------------------------
 
@@ -106,9 +109,10 @@ shot () {
 
 first='document.querySelector(`tbody th`).textContent'
 column='document.querySelectorAll(`th[aria-sort]`)'
-for page in report sample; do
+for page in report sample comparison; do
     post url "{\"url\": \"file://$dir/$page.html\"}"
-    equals 'document.title.startsWith(`Calibration of`)' true "$page: the browser opens the page from disk"
+    equals 'document.querySelector(`h1`).textContent === document.title' true \
+        "$page: the browser opens the page from disk"
 
     # Each width in light and dark: only parts with a container of their own scroll sideways.
     for width in 320 768 1920; do
@@ -146,6 +150,12 @@ for page in report sample; do
             return worst >= 4.5 || worst; })()' true "$page: all text has a contrast of 4.5 in the $scheme scheme"
     done
 
+    post se/log '{"type": "browser"}'
+    grep -qF '{"value":[]}' answer
+    check $? "$page: the browser logs no error and no warning"
+    grep -qF '{"value":[]}' answer || show answer
+    test $page != comparison || continue
+
     # Sorting by pointer and by keyboard.
     equals "${column}[4].getAttribute(\`aria-sort\`)" ascending "$page: the table is sorted by SQNR"
     sorted=$(value "$first")
@@ -168,7 +178,7 @@ for page in report sample; do
         "$page: the keyboard reaches all parts that scroll"
     post se/log '{"type": "browser"}'
     grep -qF '{"value":[]}' answer
-    check $? "$page: the browser logs no error and no warning"
+    check $? "$page: sorting logs no error and no warning"
     grep -qF '{"value":[]}' answer || show answer
 done
 echo "1..$count"

@@ -43,6 +43,24 @@ if have_python; then
 else
     skip "$no_python"
 fi
+is 1 'ft-inspect --html writes a page' \
+    "$inspect" --diff m.ft q.ft -d samples.safetensors --html page.html
+grep -q '^<h1>q.ft compared with m.ft</h1>' page.html
+check $? 'the page names both artifacts'
+grep -q '<th scope="row">layer.0.ffn.act</th>' page.html
+check $? 'the page has the values'
+cp page.html kept
+is 1 'an existing page is not replaced' \
+    "$inspect" --diff m.ft q.ft -d samples.safetensors --html page.html
+says err 'page.html' 'the error names the page'
+same page.html kept 'the existing page is unchanged'
+is 1 'ft-inspect -f replaces it' "$inspect" --diff m.ft q.ft -d samples.safetensors --html page.html -f
+same page.html kept 'the same comparison gives the same page'
+is 1 'a page does not replace an artifact' \
+    "$inspect" --diff m.ft q.ft -d samples.safetensors --html q.ft -f
+says err 'q.ft' 'the error names the artifact'
+is 2 '--html without -d is a usage error' "$inspect" --diff m.ft q.ft --html other.html
+is 2 '--force without --html is a usage error' "$inspect" --diff m.ft q.ft -f
 is 2 '-d without --diff is a usage error' "$inspect" m.ft -d samples.safetensors
 is 2 '--samples without -d is a usage error' "$inspect" --diff --samples 3 m.ft q.ft
 is 1 'missing samples are an error' "$inspect" --diff m.ft q.ft -d none.safetensors

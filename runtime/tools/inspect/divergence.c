@@ -8,30 +8,25 @@
 #include "runtime/tools/inspect/inspect.h"
 
 #include "kernels/threads/processors.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/cli/json_stream.h"
 #include "runtime/cli/table.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/tools/inspect/suspects.h"
-#include "runtime/tools/inspect/value_errors.h"
+#include "runtime/tools/inspect/divergence.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Below this SQNR a value counts as diverged: its noise is a tenth of its magnitude. */
-static const double diverged_db = 20.0;
-
 enum { LISTED_SUSPECTS = 5 };
 
-typedef struct divergence {
+/* The comparison, and what it is made from. */
+typedef struct comparison {
     const ft_inspection *inspection;
     ft_model *model[2];
     ft_dataset data;
-    size_t samples;
-    ft_value_errors values;
-    bool has_suspects; /* exactly one of the artifacts is float */
-    ft_suspects suspects;
-} divergence;
+    ft_divergence result;
+} comparison;
 
 /* ---- Measuring ----------------------------------------------------------------------------- */
 
@@ -40,39 +35,24 @@ static bool is_float(const ft_artifact *artifact)
     return ft_artifact_get_header(artifact)->state == FT_ARTIFACT_FLOAT;
 }
 
-static ft_status measure(divergence *d, ft_error *err)
+static ft_status measure(comparison *c, ft_error *err)
 {
-    const ft_inspection *in = d->inspection;
-    for (int k = 0; k < 2; k++)
-        FT_TRY(ft_model_open(&d->model[k], in->path[k], NULL, err));
-    FT_TRY(ft_dataset_read(&d->data, in->samples_path, d->model[0], err));
-    d->samples = ft_min_size(in->samples, d->data.rows);
-    const ft_model *const both[] = { d->model[0], d->model[1] };
+    const ft_inspection *in = c->inspection;
+    ft_divergence *d = &c->result;
+    for (int k = 0; k < 2; k++) {
+        FT_TRY(ft_model_open(&c->model[k], in->path[k], NULL, err));
+        d->path[k] = in->path[k];
+    }
+    FT_TRY(ft_dataset_read(&c->data, in->samples_path, c->model[0], err));
+    d->samples = ft_min_size(in->samples, c->data.rows);
+    const ft_model *const both[] = { c->model[0], c->model[1] };
     FT_TRY(
-        ft_value_errors_measure(&d->values, both, &d->data, d->samples, ft_num_processors(), err));
+        ft_value_errors_measure(&d->values, both, &c->data, d->samples, ft_num_processors(), err));
     bool first = is_float(in->artifact[0]);
     d->has_suspects = first != is_float(in->artifact[1]);
-    return d->has_suspects ? ft_suspects_find(&d->suspects, in->path[!first], d->model[first],
-                                              &d->data, d->samples, err)
+    return d->has_suspects ? ft_suspects_find(&d->suspects, in->path[!first], c->model[first],
+                                              &c->data, d->samples, err)
                            : FT_OK;
-}
-
-static const ft_value_error *first_diverged(const ft_value_errors *errors)
-{
-    for (size_t i = 0; i < errors->count; i++)
-        if (!(ft_value_sqnr_db(&errors->value[i]) >= diverged_db))
-            return &errors->value[i];
-    return NULL;
-}
-
-/* NaN is worse than every number. */
-static const ft_value_error *worst(const ft_value_errors *errors)
-{
-    const ft_value_error *found = &errors->value[0];
-    for (size_t i = 1; i < errors->count && !isnan(ft_value_sqnr_db(found)); i++)
-        if (!(ft_value_sqnr_db(&errors->value[i]) >= ft_value_sqnr_db(found)))
-            found = &errors->value[i];
-    return found;
 }
 
 /* ---- Text ---------------------------------------------------------------------------------- */
@@ -96,7 +76,7 @@ static void fill_suspect(ft_listing_cell *cell, const void *source, size_t row)
     cell[4].text = cell[4].buffer;
 }
 
-static void print_suspects(const divergence *d)
+static void print_suspects(const ft_divergence *d)
 {
     const ft_suspects *suspects = &d->suspects;
     if (!d->has_suspects) {
@@ -127,9 +107,10 @@ static void fill_value(ft_listing_cell *cell, const void *source, size_t row)
     ft_listing_cell_format(&cell[2], "%.2f", ft_value_sqnr_db(v));
 }
 
-static void print_values(const divergence *d)
+static void print_values(const ft_divergence *d)
 {
-    const ft_value_error *first = first_diverged(&d->values), *last = worst(&d->values);
+    const ft_value_error *first = ft_value_errors_first_below(&d->values, FT_DIVERGED),
+                         *last = ft_value_errors_worst(&d->values);
     printf("\n%zu samples, %zu values of both plans\n\n", d->samples, d->values.count);
     ft_listing_print(&(ft_listing){ .column = value_columns,
                                     .columns = FT_COUNT(value_columns),
@@ -138,10 +119,10 @@ static void print_values(const divergence *d)
                                     .source = &d->values },
                      stdout);
     if (first != NULL)
-        printf("\nfirst below %.0f dB: %s, %.2f dB\n", diverged_db, first->name[0],
+        printf("\nfirst below %d dB: %s, %.2f dB\n", FT_DIVERGED, first->name[0],
                ft_value_sqnr_db(first));
     else
-        printf("\nno value is below %.0f dB\n", diverged_db);
+        printf("\nno value is below %d dB\n", FT_DIVERGED);
     printf("worst: %s, %.2f dB\n", last->name[0], ft_value_sqnr_db(last));
 }
 
@@ -171,10 +152,10 @@ static void put_value(ft_json_stream *json, const ft_value_error *v)
 }
 
 /* The suspects, the most suspicious first, and the values in the order of the plan. */
-static void print_json(const divergence *d)
+static void print_json(const ft_divergence *d)
 {
     ft_json_stream json = { .file = stdout, .digits = 6 };
-    const ft_value_error *first = first_diverged(&d->values);
+    const ft_value_error *first = ft_value_errors_first_below(&d->values, FT_DIVERGED);
     ft_json_stream_begin(&json, NULL, '{');
     ft_json_stream_int(&json, "samples", (int64_t) d->samples);
     ft_json_stream_begin(&json, "suspects", '[');
@@ -189,7 +170,7 @@ static void print_json(const divergence *d)
         ft_json_stream_string(&json, "first_diverged", first->name[0]);
     else
         ft_json_stream_null(&json, "first_diverged");
-    ft_json_stream_string(&json, "worst", worst(&d->values)->name[0]);
+    ft_json_stream_string(&json, "worst", ft_value_errors_worst(&d->values)->name[0]);
     ft_json_stream_end(&json, '{');
 }
 
@@ -203,23 +184,43 @@ static bool any_difference(const ft_value_errors *errors)
     return false;
 }
 
+static ft_status write_page(const comparison *c, ft_error *err)
+{
+    const ft_inspection *in = c->inspection;
+    const char *const inputs[] = { in->path[0], in->path[1], in->samples_path };
+    ft_atomic_file *page;
+    for (size_t i = 0; i < FT_COUNT(inputs); i++)
+        FT_TRY(ft_path_check_not_input(in->page_path, inputs[i], err));
+    FT_TRY(ft_atomic_file_open(&page, in->page_path, in->force, err));
+    FILE *file = ft_atomic_file_stream(page);
+    ft_status status = file != NULL ? ft_divergence_write_html(&c->result, file, err)
+                                    : ft_fail_errno(err, "%s: cannot write", in->page_path);
+    if (status == FT_OK)
+        status = ft_atomic_file_commit(page, err);
+    ft_atomic_file_close(page);
+    return status;
+}
+
+static void print_text(const ft_divergence *d)
+{
+    print_suspects(d);
+    print_values(d);
+}
+
 ft_status ft_inspect_divergence(ft_inspection *inspection, ft_error *err)
 {
-    divergence d = { .inspection = inspection };
-    ft_status status = measure(&d, err);
+    comparison c = { .inspection = inspection };
+    ft_status status = measure(&c, err);
+    if (status == FT_OK && inspection->page_path != NULL)
+        status = write_page(&c, err);
     if (status == FT_OK) {
-        inspection->different = any_difference(&d.values);
-        if (inspection->json)
-            print_json(&d);
-        else {
-            print_suspects(&d);
-            print_values(&d);
-        }
+        inspection->different = any_difference(&c.result.values);
+        (inspection->json ? print_json : print_text)(&c.result);
     }
-    ft_suspects_fini(&d.suspects);
-    ft_value_errors_fini(&d.values);
-    ft_dataset_fini(&d.data);
+    ft_suspects_fini(&c.result.suspects);
+    ft_value_errors_fini(&c.result.values);
+    ft_dataset_fini(&c.data);
     for (int k = 0; k < 2; k++)
-        ft_model_close(d.model[k]);
+        ft_model_close(c.model[k]);
     return status;
 }

@@ -248,7 +248,7 @@ static ft_status verify(ft_inspection *inspection, ft_error *err)
 
 enum { DEFAULT_SAMPLES = 16 };
 
-enum { VERIFY = FT_LONG_ONLY, DIFF, SAMPLES, AMAX, AMAX_LIST, PLAN, SELFTEST, TOKENS };
+enum { VERIFY = FT_LONG_ONLY, DIFF, SAMPLES, HTML, AMAX, AMAX_LIST, PLAN, SELFTEST, TOKENS };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact; -i may be omitted" },
@@ -261,6 +261,8 @@ static const ft_option options[] = {
       "with --diff: run both on these samples, compare their\n"
       "values, and name the scales that lose most" },
     { SAMPLES, "samples", "N", "with -d: the first N samples; default 16" },
+    { HTML, "html", "FILE", "with -d: also write the comparison as a page" },
+    { 'f', "force", NULL, "with --html: replace an existing file" },
     { PLAN, "plan", NULL,
       "print the plan and the kernels selected for its int8\n"
       "GEMMs" },
@@ -279,7 +281,7 @@ static const ft_tool tool = {
     .usage = "[OPTION]... FILE\n"
              "--plan [--device NAME] [--tokens N,...] FILE\n"
              "--selftest [--device NAME] [--json] FILE\n"
-             "--diff [-d FILE] [--json] FILE FILE",
+             "--diff [-d FILE [--html FILE]] [--json] FILE FILE",
     .about = "Inspect an artifact (.ft); without options, list its tensors and files.",
     .option = options,
 };
@@ -331,6 +333,12 @@ static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspect
         case SAMPLES:
             inspection->samples = (size_t) ft_tool_int(&tool, id, value, 1);
             break;
+        case HTML:
+            inspection->page_path = value;
+            break;
+        case 'f':
+            inspection->force = true;
+            break;
         case PLAN:
             set_view(&view, ft_inspect_plan);
             break;
@@ -355,10 +363,13 @@ static ft_inspect_fn parse_options(int argc, char **argv, ft_inspection *inspect
         ft_tool_usage_error(&tool, "--tokens requires --plan");
     if (view != ft_inspect_plan && view != ft_inspect_selftest && inspection->device != NULL)
         ft_tool_usage_error(&tool, "--device requires --plan or --selftest");
-    if (view != ft_inspect_diff && (inspection->samples_path != NULL || inspection->samples > 0))
-        ft_tool_usage_error(&tool, "-d and --samples require --diff");
-    if (inspection->samples_path == NULL && inspection->samples > 0)
-        ft_tool_usage_error(&tool, "--samples requires -d FILE");
+    if (view != ft_inspect_diff && inspection->samples_path != NULL)
+        ft_tool_usage_error(&tool, "-d requires --diff");
+    if (inspection->samples_path == NULL &&
+        (inspection->samples > 0 || inspection->page_path != NULL))
+        ft_tool_usage_error(&tool, "--samples and --html require --diff and -d FILE");
+    if (inspection->force && inspection->page_path == NULL)
+        ft_tool_usage_error(&tool, "--force requires --html FILE");
     if (inspection->samples == 0)
         inspection->samples = DEFAULT_SAMPLES;
     int wanted = view == ft_inspect_diff ? 2 : 1;

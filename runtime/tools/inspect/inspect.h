@@ -19,6 +19,8 @@ typedef struct ft_inspection {
     bool json;
     ft_verify level;    /* of --verify */
     const char *samples_path; /* of --diff: compare values on these samples; NULL: contents */
+    const char *page_path;    /* of -d: the comparison as a page for browsers; NULL: none */
+    bool force;               /* replace an existing page */
     size_t samples;           /* at most that many of them */
     const char *layer;  /* of --amax-list */
     const char

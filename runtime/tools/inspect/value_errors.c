@@ -24,6 +24,24 @@ double ft_value_sqnr_db(const ft_value_error *value)
     return value->noise > 0.0 ? 10.0 * ft_math_log10(value->signal / value->noise) : HUGE_VAL;
 }
 
+/* NaN is worse than every number. */
+const ft_value_error *ft_value_errors_first_below(const ft_value_errors *errors, double db)
+{
+    for (size_t i = 0; i < errors->count; i++)
+        if (!(ft_value_sqnr_db(&errors->value[i]) >= db))
+            return &errors->value[i];
+    return NULL;
+}
+
+const ft_value_error *ft_value_errors_worst(const ft_value_errors *errors)
+{
+    const ft_value_error *found = &errors->value[0];
+    for (size_t i = 1; i < errors->count && !isnan(ft_value_sqnr_db(found)); i++)
+        if (!(ft_value_sqnr_db(&errors->value[i]) >= ft_value_sqnr_db(found)))
+            found = &errors->value[i];
+    return found;
+}
+
 /* ---- Alignment ----------------------------------------------------------------------------- */
 
 /* Whether a forward pass writes the value where it can be read. */

@@ -24,6 +24,10 @@ typedef struct ft_value_errors {
 /* In dB; infinite if both are equal. */
 double ft_value_sqnr_db(const ft_value_error *value);
 
+/* The first value whose SQNR is below `db`, or NULL; and the first one with the lowest SQNR. */
+const ft_value_error *ft_value_errors_first_below(const ft_value_errors *errors, double db);
+const ft_value_error *ft_value_errors_worst(const ft_value_errors *errors);
+
 /*
  * Run both models on rows 0 .. samples - 1, each alone.  The results do not depend on `threads`.
  * Free with ft_value_errors_fini(), also after a failure.

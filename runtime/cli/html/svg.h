@@ -6,8 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CALIBRATE_HTML_SVG_H
-#define FT_CALIBRATE_HTML_SVG_H
+#ifndef FT_RUNTIME_CLI_HTML_SVG_H
+#define FT_RUNTIME_CLI_HTML_SVG_H
 
 #include <stdio.h>
 

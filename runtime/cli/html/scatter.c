@@ -5,10 +5,10 @@
  */
 #include <config.h>
 
-#include "calibrate/html/scatter.h"
+#include "runtime/cli/html/scatter.h"
 
-#include "calibrate/html/page.h"
-#include "calibrate/html/svg.h"
+#include "runtime/cli/html/page.h"
+#include "runtime/cli/html/svg.h"
 
 #include <ctype.h>
 #include <math.h>

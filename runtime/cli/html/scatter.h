@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CALIBRATE_HTML_SCATTER_H
-#define FT_CALIBRATE_HTML_SCATTER_H
+#ifndef FT_RUNTIME_CLI_HTML_SCATTER_H
+#define FT_RUNTIME_CLI_HTML_SCATTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/html/page.h"
+#include "runtime/cli/html/page.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 enum { MAX_TEXT = 1024 };
 
 static const char style[] =
-#include "calibrate/html/style.inc"
+#include "runtime/cli/html/style.inc"
     ;
 
 static const char script[] =
-#include "calibrate/html/sort.inc"
+#include "runtime/cli/html/sort.inc"
     ;
 
 /* ---- Text ---------------------------------------------------------------------------------- */

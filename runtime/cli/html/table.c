@@ -5,9 +5,9 @@
  */
 #include <config.h>
 
-#include "calibrate/html/table.h"
+#include "runtime/cli/html/table.h"
 
-#include "calibrate/html/page.h"
+#include "runtime/cli/html/page.h"
 
 typedef struct table {
     FILE *file;
@@ -32,7 +32,7 @@ static void find_columns(table *t)
     }
 }
 
-static void put_header(const table *t, size_t sorted)
+static void put_header(const table *t, int sorted)
 {
     fputs("<thead><tr>", t->file);
     for (size_t i = 0; i < t->list->columns; i++) {
@@ -40,7 +40,7 @@ static void put_header(const table *t, size_t sorted)
             continue;
         fprintf(t->file, "<th scope=\"col\"%s aria-sort=\"%s\"><button type=\"button\">",
                 t->list->column[i].is_number ? " class=\"n\"" : "",
-                i == sorted ? "ascending" : "none");
+                (int) i == sorted ? "ascending" : "none");
         ft_html_printf(t->file, "%s", t->list->column[i].title);
         fputs("</button></th>", t->file);
     }
@@ -67,7 +67,7 @@ static void put_row(const table *t, size_t row)
     fputs("</tr>\n", t->file);
 }
 
-void ft_html_table(FILE *file, const ft_listing *list, const char *caption, size_t sorted)
+void ft_html_table(FILE *file, const ft_listing *list, const char *caption, int sorted)
 {
     table t = { .file = file, .list = list };
     find_columns(&t);

@@ -5,9 +5,9 @@
  */
 #include <config.h>
 
-#include "calibrate/html/svg.h"
+#include "runtime/cli/html/svg.h"
 
-#include "calibrate/html/page.h"
+#include "runtime/cli/html/page.h"
 #include "kernels/math/elementary.h"
 
 #include <math.h>

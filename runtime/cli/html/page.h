@@ -6,8 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CALIBRATE_HTML_PAGE_H
-#define FT_CALIBRATE_HTML_PAGE_H
+#ifndef FT_RUNTIME_CLI_HTML_PAGE_H
+#define FT_RUNTIME_CLI_HTML_PAGE_H
 
 #include <stddef.h>
 #include <stdio.h>

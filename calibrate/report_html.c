@@ -198,12 +198,13 @@ static ft_status put_layers(FILE *file, const ft_report *r, ft_error *err)
     if (dot == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu points", r->points);
     for (size_t i = 0; i < r->points; i++)
-        if (r->point[i].is_quantized && isfinite(r->point[i].chosen.distortion.sqnr_db))
+        if (r->point[i].is_quantized && !r->point[i].per_token &&
+            isfinite(r->point[i].chosen.distortion.sqnr_db))
             dot[count++] = (ft_html_dot){ r->point[i].name, r->point[i].chosen.distortion.sqnr_db };
     if (count > 0) {
         ft_html_begin_section(file, "Points by layer",
-                              "The signal-to-quantization-noise ratio of each quantized value "
-                              "under its own range. Higher is better; 6 dB are one bit.");
+                              "The signal-to-quantization-noise ratio of each value that is "
+                              "quantized with a static range. Higher is better; 6 dB are one bit.");
         ft_html_layer_chart(file, dot, count, "SQNR in dB");
         ft_html_end_section(file);
     }
@@ -213,10 +214,11 @@ static ft_status put_layers(FILE *file, const ft_report *r, ft_error *err)
 
 static void put_point(FILE *file, const ft_point_report *p)
 {
-    char note[FT_NAME + 32] = "not quantized", channels[FT_NAME + 160];
+    char note[FT_NAME + 64] = "not quantized", channels[FT_NAME + 160];
     const ft_channel_summary *c = &p->channel;
+    const char *scales = p->per_token ? ", with a scale per token instead of a range" : "";
     if (p->matrix[0] != '\0')
-        snprintf(note, sizeof note, "input of %s", p->matrix);
+        snprintf(note, sizeof note, "input of %s%s", p->matrix, scales);
     else if (p->is_quantized)
         snprintf(note, sizeof note, "quantized");
     snprintf(channels, sizeof channels,

@@ -236,6 +236,24 @@ static void test_own_percentile(void)
     ft_report_fini(&r);
 }
 
+static void test_per_token(void)
+{
+    ft_report r;
+    sample_report_make(&r, 1);
+    char *before = page_of(&r);
+    r.point[0].per_token = true;
+    snprintf(r.point[0].matrix, sizeof r.point[0].matrix, "layer.0.q.weight");
+    char *html = page_of(&r);
+    has(html, "input of layer.0.q.weight, with a scale per token instead of a range",
+        "the page says which points have a scale per token");
+    is_int((long long) count_of(html, "<circle class=\"dot\""),
+           (long long) count_of(before, "<circle class=\"dot\"") - 1,
+           "the chart by layer omits points with a scale per token");
+    free(before);
+    free(html);
+    ft_report_fini(&r);
+}
+
 static void test_layers(void)
 {
     static const ft_html_dot dots[] = { { "embed.norm", 40.0 },      { "layer.0.attn.q", 30.0 },
@@ -344,6 +362,7 @@ int main(void)
     ft_report_fini(&report);
     test_absent();
     test_own_percentile();
+    test_per_token();
     test_layers();
     test_bars();
     test_ticks();

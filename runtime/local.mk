@@ -308,6 +308,7 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect/divergence.c runtime/tools/inspect/divergence.h \
 	runtime/tools/inspect/divergence_html.c \
 	runtime/tools/inspect/range_error.c runtime/tools/inspect/range_error.h \
+	runtime/tools/inspect/smoothed.c runtime/tools/inspect/smoothed.h \
 	runtime/tools/inspect/suspects.c runtime/tools/inspect/suspects.h \
 	runtime/tools/inspect/value_errors.c runtime/tools/inspect/value_errors.h \
 	runtime/tools/inspect/weight_error.c runtime/tools/inspect/weight_error.h \

@@ -82,6 +82,7 @@ typedef struct matrices {
     float real[ROWS * COLS], scale[ROWS];
     int8_t quantized[ROWS * COLS];
     ft_weight a, b;
+    const float *smoothing;
 } matrices;
 
 static void matrices_init(matrices *m)
@@ -97,6 +98,7 @@ static void matrices_init(matrices *m)
             m->quantized[ft_offset(FT_COL4_4R2_8C, row, i, ROWS, COLS)] =
                 ft_quantize(m->real[row * COLS + i], ft_inverse_scale(m->scale[row]));
     }
+    m->smoothing = NULL;
     m->a = (ft_weight){ .name = "w", .rows = ROWS, .cols = COLS, .dtype = FT_F32, .data = m->real };
     m->b = (ft_weight){ .name = "w",
                         .rows = ROWS,
@@ -111,7 +113,7 @@ static ft_weight_error weight_error(const matrices *m)
 {
     ft_weight_error e;
     ft_error err;
-    if (ft_weight_error_measure(&e, &m->a, &m->b, &err) != FT_OK)
+    if (ft_weight_error_measure(&e, &m->a, &m->b, m->smoothing, &err) != FT_OK)
         bail_out("%s", err.text);
     return e;
 }
@@ -136,6 +138,22 @@ static void test_matrix(void)
     near(e.row_db, 2.5, 0.1, "its error is three quarters of the row");
 }
 
+static void test_smoothed_matrix(void)
+{
+    matrices m;
+    float smoothing[COLS];
+    matrices_init(&m);
+    for (size_t i = 0; i < COLS; i++)
+        smoothing[i] = i % 2 == 0 ? 0.5f : 4.0f;
+    for (size_t i = 0; i < ROWS * COLS; i++)
+        m.real[i] *= smoothing[i % COLS];
+    ok(weight_error(&m).sqnr_db < 20.0, "a matrix whose columns were divided differs");
+    m.smoothing = smoothing;
+    ft_weight_error e = weight_error(&m);
+    ok(e.sqnr_db > 35.0 && e.best_db - e.row_db < 1e-9,
+       "with the smoothing of its input it loses nothing");
+}
+
 static void test_odd_matrices(void)
 {
     matrices m;
@@ -147,7 +165,7 @@ static void test_odd_matrices(void)
     e = weight_error(&m);
     ok(isinf(e.sqnr_db) && isinf(e.row_db) && isinf(e.best_db), "a matrix of zeros has no error");
     m.b.rows = ROWS - 1;
-    is_int(ft_weight_error_measure(&e, &m.a, &m.b, &err), FT_ESHAPE,
+    is_int(ft_weight_error_measure(&e, &m.a, &m.b, NULL, &err), FT_ESHAPE,
            "matrices of different shapes are refused");
 }
 
@@ -156,6 +174,7 @@ int main(void)
     test_range();
     test_odd_ranges();
     test_matrix();
+    test_smoothed_matrix();
     test_odd_matrices();
     return done_testing();
 }

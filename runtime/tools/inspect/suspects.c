@@ -12,6 +12,7 @@
 #include "runtime/graph/plan.h"
 #include "runtime/mem.h"
 #include "runtime/model/session.h"
+#include "runtime/tools/inspect/smoothed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -85,6 +86,18 @@ static ft_status observe(counters *c, const ft_model *model, const ft_dataset *d
     return status;
 }
 
+/*
+ * The range of a point, or NULL: it has none.  The float model's values are not those that a
+ * smoothed point quantizes.
+ */
+static const ft_amax_entry *range_of(const ft_model *quantized, const char *name)
+{
+    const ft_amax_entry *entry = ft_amax_table_find(ft_artifact_amax(quantized->artifact), name);
+    int value = ft_plan_find(&quantized->plan, name);
+    bool smoothed = value >= 0 && ft_value_smoothing(&quantized->plan, value) != NULL;
+    return entry == NULL || ft_amax_entry_is_per_token(entry) || smoothed ? NULL : entry;
+}
+
 /* Some points are only observed, such as probabilities of attention. */
 static bool uses_range(const ft_plan *plan, const char *name)
 {
@@ -97,8 +110,7 @@ static ft_status add_ranges(ft_suspects *out, const counters *c, const ft_model 
 {
     for (int i = 0; i < c->nvalue; i++) {
         const ft_value *v = &observed->plan.value[i];
-        const ft_amax_entry *entry =
-            v->point ? ft_amax_table_find(ft_artifact_amax(quantized->artifact), v->name) : NULL;
+        const ft_amax_entry *entry = v->point ? range_of(quantized, v->name) : NULL;
         if (entry == NULL)
             continue;
         ft_suspect *s = &out->suspect[out->count++];
@@ -146,7 +158,8 @@ static ft_status find_matrices(ft_suspects *out, const ft_model *real, const ft_
         ft_suspect *s = &out->suspect[out->count++];
         *s = (ft_suspect){ .is_used = true };
         memcpy(s->name, w->name, FT_NAME);
-        FT_TRY(ft_weight_error_measure(&s->weight, float_weight, w, err));
+        FT_TRY(ft_weight_error_measure(&s->weight, float_weight, w,
+                                       ft_matrix_smoothing(&quantized->plan, i), err));
         s->sqnr_db = s->weight.row_db;
         s->best_db = s->weight.best_db;
     }

@@ -12,6 +12,7 @@
 #include "runtime/graph/plan.h"
 #include "runtime/mem.h"
 #include "runtime/model/session.h"
+#include "runtime/tools/inspect/smoothed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -105,11 +106,13 @@ typedef struct side {
     const char **names; /* NULL-terminated, borrowed strings */
     float *value;
     size_t capacity, count; /* elements */
+    const ft_plan *plan;
 } side;
 
 static ft_status open_side(side *s, const ft_value_errors *errors, int which, const ft_model *model,
                            const ft_dataset *data, int threads, ft_error *err)
 {
+    s->plan = &model->plan;
     s->names = ft_calloc(errors->count + 1, sizeof *s->names);
     if (s->names == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu names", errors->count);
@@ -131,6 +134,16 @@ static void close_side(side *s)
     free(s->value);
 }
 
+/* Undo the smoothing of a value. */
+static void unsmooth(side *s, const char *name)
+{
+    int value = ft_plan_find(s->plan, name);
+    const float *smoothing = ft_value_smoothing(s->plan, value);
+    size_t cols = (size_t) s->plan->value[value].cols;
+    for (size_t i = 0; smoothing != NULL && i < s->count; i++)
+        s->value[i] /= smoothing[i % cols];
+}
+
 static ft_status read_side(side *s, size_t index, size_t sample, ft_error *err)
 {
     ft_tensor tensor = { .data = NULL };
@@ -144,7 +157,9 @@ static ft_status read_side(side *s, size_t index, size_t sample, ft_error *err)
     if (s->value == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", s->names[index], s->count);
     tensor.data = s->value;
-    return ft_session_get_rows(s->session, s->names[index], sample, &tensor, err);
+    FT_TRY(ft_session_get_rows(s->session, s->names[index], sample, &tensor, err));
+    unsmooth(s, s->names[index]);
+    return FT_OK;
 }
 
 static void add_error(ft_value_error *v, const side s[2])

@@ -88,12 +88,14 @@ typedef struct row_error {
     double signal, noise, product, nearest;
 } row_error;
 
-static row_error measure_row(const ft_weight *real, const ft_weight *quantized, size_t row,
-                             float *x)
+static row_error measure_row(const ft_weight *real, const ft_weight *quantized,
+                             const float *smoothing, size_t row, float *x)
 {
     row_error e = { 0 };
     for (size_t i = 0; i < real->cols; i++) {
         x[i] = real_element(real, row, i);
+        if (smoothing != NULL)
+            x[i] /= smoothing[i];
         double value = (double) x[i], other = (double) quantized_element(quantized, row, i);
         e.signal += value * value;
         e.product += value * other;
@@ -110,11 +112,11 @@ static double loss_of(const row_error *e)
 }
 
 static void measure(ft_weight_error *out, const ft_weight *real, const ft_weight *quantized,
-                    float *x)
+                    const float *smoothing, float *x)
 {
     double signal = 0.0, noise = 0.0, most = -1.0;
     for (size_t row = 0; row < real->rows; row++) {
-        row_error e = measure_row(real, quantized, row, x);
+        row_error e = measure_row(real, quantized, smoothing, row, x);
         signal += e.signal;
         noise += e.noise;
         if (loss_of(&e) <= most)
@@ -129,7 +131,7 @@ static void measure(ft_weight_error *out, const ft_weight *real, const ft_weight
 }
 
 ft_status ft_weight_error_measure(ft_weight_error *out, const ft_weight *real,
-                                  const ft_weight *quantized, ft_error *err)
+                                  const ft_weight *quantized, const float *smoothing, ft_error *err)
 {
     *out = (ft_weight_error){ .factor = 1.0 };
     if (real->rows != quantized->rows || real->cols != quantized->cols)
@@ -138,7 +140,7 @@ ft_status ft_weight_error_measure(ft_weight_error *out, const ft_weight *real,
     float *x = ft_calloc(real->cols, sizeof *x);
     if (x == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for a row", real->name);
-    measure(out, real, quantized, x);
+    measure(out, real, quantized, smoothing, x);
     free(x);
     return FT_OK;
 }

@@ -22,9 +22,11 @@ bool ft_weight_is_quantized(const ft_weight *weight);
 
 /*
  * Compare a quantized matrix with the float matrix that it was made from, both in the memory of the
- * CPU.  FT_ESHAPE: they differ in rows or columns.  FT_ENOMEM.
+ * CPU.  `smoothing` [cols]: the columns were divided by it before they were quantized; NULL: not.
+ * FT_ESHAPE: they differ in rows or columns.  FT_ENOMEM.
  */
 FT_MUST_USE ft_status ft_weight_error_measure(ft_weight_error *out, const ft_weight *real,
-                                              const ft_weight *quantized, ft_error *err);
+                                              const ft_weight *quantized, const float *smoothing,
+                                              ft_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include "calibrate/describe.h"
 #include "calibrate/job.h"
 #include "calibrate/mix_precision.h"
-#include "calibrate/observe.h"
+#include "calibrate/ranges/observe.h"
 #include "calibrate/pack.h"
 #include "calibrate/prepare.h"
 #include "calibrate/readers.h"

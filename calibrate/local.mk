@@ -21,7 +21,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/ranges/counters_file.c calibrate/ranges/counters_file.h \
 	calibrate/describe.c calibrate/describe.h \
 	calibrate/ranges/entropy.c \
-	calibrate/evaluate.c calibrate/evaluate.h \
+	calibrate/mixed/evaluate.c calibrate/mixed/evaluate.h \
 	calibrate/weights/fold_ranges.c calibrate/weights/fold_ranges.h \
 	calibrate/weights/gptq.c calibrate/weights/gptq.h \
 	calibrate/ranges/histogram.c calibrate/ranges/histogram.h \
@@ -29,7 +29,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/job.h \
 	calibrate/ranges/method.c calibrate/ranges/method.h \
 	calibrate/ranges/mse.c \
-	calibrate/observe.c calibrate/observe.h \
+	calibrate/ranges/observe.c calibrate/ranges/observe.h \
 	calibrate/open.c \
 	calibrate/pack.c calibrate/pack.h \
 	calibrate/mix_precision.c calibrate/mix_precision.h \

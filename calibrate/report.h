@@ -8,7 +8,7 @@
 #define FT_CALIBRATE_REPORT_H
 
 #include "calibrate/ranges/channels.h"
-#include "calibrate/evaluate.h"
+#include "calibrate/mixed/evaluate.h"
 #include "calibrate/mixed/loss.h"
 #include "calibrate/ranges/method.h"
 #include "calibrate/weights/quantized.h"

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/evaluate.h"
+#include "calibrate/mixed/evaluate.h"
 #include "runtime/container/artifact.h"
 #include "tests/lib/models/calibrated.h"
 #include "tests/lib/models/converted.h"

@@ -8,7 +8,7 @@
  */
 #include <config.h>
 
-#include "calibrate/observe.h"
+#include "calibrate/ranges/observe.h"
 #include "runtime/mem.h"
 #include "tests/lib/models/calibrated.h"
 #include "tests/lib/random.h"

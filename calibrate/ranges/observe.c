@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/observe.h"
+#include "calibrate/ranges/observe.h"
 
 #include "kernels/threads/thread_pool.h"
 #include "runtime/base/json_build.h"

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/evaluate.h"
+#include "calibrate/mixed/evaluate.h"
 
 #include "kernels/math/elementary.h"
 #include "runtime/scores/class_metrics.h"

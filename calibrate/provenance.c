@@ -7,7 +7,7 @@
 
 #include "calibrate/describe.h"
 
-#include "calibrate/observe.h"
+#include "calibrate/ranges/observe.h"
 #include "runtime/base/json_build.h"
 #include "runtime/container/provenance.h"
 #include "runtime/error.h"

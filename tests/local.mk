@@ -248,12 +248,12 @@ tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c ru
 
 sh_tests = \
 	tests/build/abi.sh \
-	tests/tools/amax_in.sh \
+	tests/tools/calibrate/amax_in.sh \
 	tests/tools/bench.sh \
 	tests/tools/bounds.sh \
-	tests/tools/calibrate_heads.sh \
-	tests/tools/mixed.sh \
-	tests/tools/calibrate_schemes.sh \
+	tests/tools/calibrate/calibrate_heads.sh \
+	tests/tools/calibrate/mixed.sh \
+	tests/tools/calibrate/calibrate_schemes.sh \
 	tests/tools/convert_tool.sh \
 	tests/build/cuda_libraries.sh \
 	tests/tools/text/embed.sh \
@@ -261,7 +261,7 @@ sh_tests = \
 	tests/tools/forged_artifacts.sh \
 	tests/tools/disk_full.sh \
 	tests/build/harness.sh \
-	tests/tools/html_report.sh \
+	tests/tools/calibrate/html_report.sh \
 	tests/tools/image_bounds.sh \
 	tests/tools/images.sh \
 	tests/tools/images_labels.sh \
@@ -270,7 +270,7 @@ sh_tests = \
 	tests/build/install.sh \
 	tests/build/layering.sh \
 	tests/build/names.sh \
-	tests/tools/weight_methods.sh \
+	tests/tools/calibrate/weight_methods.sh \
 	tests/build/manpages.sh \
 	tests/tools/wrong_files.sh \
 	tests/tools/not_finite.sh \
@@ -279,7 +279,7 @@ sh_tests = \
 	tests/tools/same_bits.sh \
 	tests/tools/pipeline.sh \
 	tests/tools/problem_types.sh \
-	tests/tools/provenance.sh \
+	tests/tools/calibrate/provenance.sh \
 	tests/tools/selftest.sh \
 	tests/tools/qwen3.sh \
 	tests/build/quickstart.sh \

@@ -2,7 +2,7 @@
  * amax_in-t.c - ranges from a file: amax.tsv, quantizers of a checkpoint, and what is refused.
  *
  * FasterTransformer's amaxList needs a model whose feed-forward size is four times its hidden size;
- * tests/tools/amax_in.sh has one.
+ * tests/tools/calibrate/amax_in.sh has one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

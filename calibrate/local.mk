@@ -50,7 +50,6 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/smooth/pair_error.c calibrate/smooth/pair_error.h \
 	calibrate/smooth/rewrite.c calibrate/smooth/rewrite.h \
 	calibrate/smooth/smooth.c calibrate/smooth/smooth.h \
-	calibrate/ranges/token_amax.c calibrate/ranges/token_amax.h \
 	calibrate/selftest/make_selftest.c calibrate/selftest/make_selftest.h \
 	calibrate/report_html.c calibrate/report_html.h \
 	calibrate/html/heat_strip.c calibrate/html/heat_strip.h \

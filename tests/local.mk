@@ -193,7 +193,6 @@ c_tests = \
 	tests/convert/translator_convert.t \
 	tests/families/translator_variants.t \
 	tests/threads/unload.t \
-	tests/calibrate/token_amax.t \
 	tests/calibrate/verdict.t \
 	tests/families/vit.t \
 	tests/families/vit_variants.t \

@@ -62,4 +62,13 @@ FT_MUST_USE ft_status ft_calibration_reopen(ft_calibration_job *j, ft_error *err
 /* The quantization configuration for opening the float artifact. */
 ft_quant_config ft_calibration_quant_config(const ft_calibration_job *j, ft_mode mode);
 
+/* Reports that a stage starts. */
+void ft_calibration_begin_stage(const ft_calibration_job *j, const char *what, const char *unit);
+
+/*
+ * Parallel sessions. A GPU counts by keys, so which magnitudes are exact would depend on the
+ * session that counted them: one session only.
+ */
+int ft_calibration_sessions(const ft_calibration_job *j);
+
 #endif

@@ -20,6 +20,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/ranges/counters.c calibrate/ranges/counters.h \
 	calibrate/ranges/counters_file.c calibrate/ranges/counters_file.h \
 	calibrate/describe.c calibrate/describe.h \
+	calibrate/find_ranges.c calibrate/find_ranges.h \
 	calibrate/ranges/entropy.c \
 	calibrate/mixed/evaluate.c calibrate/mixed/evaluate.h \
 	calibrate/weights/fold_ranges.c calibrate/weights/fold_ranges.h \
@@ -57,6 +58,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/html/histogram_chart.c calibrate/html/histogram_chart.h \
 	calibrate/verdict.c calibrate/verdict.h \
 	calibrate/weight_report.c calibrate/weight_report.h \
+	calibrate/write_model.c calibrate/write_model.h \
 	calibrate/weights/weights.c calibrate/weights/weights.h \
 	calibrate/ranges/methods.def
 

@@ -247,8 +247,7 @@ ft_status ft_calibration_mix_precision(ft_calibration_job *j, ft_error *err)
     if (o->target.kind == FT_TARGET_NONE || o->data == NULL || o->int8_residual || !j->needs_ranges)
         return FT_OK;
     FT_TRY(ft_accuracy_target_loss(&target, &o->target, j->model, err));
-    if (j->callbacks.stage != NULL)
-        j->callbacks.stage(j->callbacks.user, "mixing", "plans");
+    ft_calibration_begin_stage(j, "mixing", "plans");
     mixing m = { .unit = NULL };
     ft_status status = mix(&m, j, target, err);
     if (status == FT_OK) {

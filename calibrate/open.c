@@ -13,6 +13,7 @@
 #include "runtime/mem.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static ft_status check_range(const ft_calibration_job *j, ft_error *err)
 {
@@ -255,4 +256,19 @@ ft_dataset ft_calibration_eval_data(const ft_calibration_job *j, bool *held_out)
         return ft_dataset_slice(&j->data, 0, ft_min_size(o->first, MAX_EVAL_SAMPLES));
     *held_out = false;
     return ft_dataset_slice(&j->data, 0, MAX_EVAL_SAMPLES);
+}
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+void ft_calibration_begin_stage(const ft_calibration_job *j, const char *what, const char *unit)
+{
+    if (j->callbacks.stage != NULL)
+        j->callbacks.stage(j->callbacks.user, what, unit);
+}
+
+int ft_calibration_sessions(const ft_calibration_job *j)
+{
+    const char *device = j->options->device;
+    bool on_cpu = device == NULL || strncmp(device, "cpu", 3) == 0;
+    return on_cpu ? j->options->threads : 1;
 }

@@ -49,7 +49,6 @@ static bool wants_smoothing(const ft_calibration_job *j)
 ft_smooth_options ft_calibration_smooth_options(const ft_calibration_job *j)
 {
     const ft_calibration_options *o = j->options;
-    bool on_cpu = o->device == NULL || strncmp(o->device, "cpu", 3) == 0;
     return (ft_smooth_options){
         .quantized = j->quantized,
         .count = j->n_quantized,
@@ -58,7 +57,7 @@ ft_smooth_options ft_calibration_smooth_options(const ft_calibration_job *j)
                    .data = &j->data,
                    .first = o->first,
                    .last = o->first + n_samples(j),
-                   .threads = on_cpu ? o->threads : 1,
+                   .threads = ft_calibration_sessions(j),
                    .memory = o->memory > 0 ? o->memory : ft_memory_available() / 2,
                    .stage = j->callbacks.stage,
                    .progress = j->callbacks.progress,

@@ -112,7 +112,7 @@ c_tests = \
 	tests/datasets/dataset.t \
 	tests/datasets/dataset_target.t \
 	tests/text/decode.t \
-	tests/calibrate/mixed/evaluate.t \
+	tests/calibrate/evaluate.t \
 	tests/calibrate/factors.t \
 	tests/model/quantize_weight.t \
 	tests/model/smoothing.t \

@@ -9,7 +9,7 @@
 #include "calibrate/ranges/counters.h"
 #include "calibrate/ranges/method.h"
 #include "calibrate/weights/recipe.h"
-#include "calibrate/report.h"
+#include "calibrate/report/report.h"
 #include "calibrate/mixed/accuracy_target.h"
 #include "runtime/container/artifact.h"
 #include "runtime/cli/image_options.h"

@@ -46,18 +46,18 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/readers.c calibrate/readers.h \
 	calibrate/weights/recipe.c calibrate/weights/recipe.h \
 	calibrate/weights/refine.c calibrate/weights/refine.h \
-	calibrate/report.c calibrate/report.h \
+	calibrate/report/report.c calibrate/report/report.h \
 	calibrate/smooth/factors.c calibrate/smooth/factors.h \
 	calibrate/smooth/pair_error.c calibrate/smooth/pair_error.h \
 	calibrate/smooth/rewrite.c calibrate/smooth/rewrite.h \
 	calibrate/smooth/smooth.c calibrate/smooth/smooth.h \
 	calibrate/selftest/make_selftest.c calibrate/selftest/make_selftest.h \
-	calibrate/report_html.c calibrate/report_html.h \
+	calibrate/report/report_html.c calibrate/report/report_html.h \
 	calibrate/html/heat_strip.c calibrate/html/heat_strip.h \
 	calibrate/html/bars.c calibrate/html/bars.h \
 	calibrate/html/histogram_chart.c calibrate/html/histogram_chart.h \
-	calibrate/verdict.c calibrate/verdict.h \
-	calibrate/weight_report.c calibrate/weight_report.h \
+	calibrate/report/verdict.c calibrate/report/verdict.h \
+	calibrate/report/weight_report.c calibrate/report/weight_report.h \
 	calibrate/write_model.c calibrate/write_model.h \
 	calibrate/weights/weights.c calibrate/weights/weights.h \
 	calibrate/ranges/methods.def
@@ -78,6 +78,7 @@ EXTRA_DIST += \
 	calibrate/mixed/README.md \
 	calibrate/html/README.md \
 	calibrate/ranges/README.md \
+	calibrate/report/README.md \
 	calibrate/selftest/README.md \
 	calibrate/smooth/README.md \
 	calibrate/weights/README.md

@@ -13,6 +13,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,30 @@ static void apply_plan(ft_calibration_job *j, const mixing *m)
                 smooth_unit(j, &m->unit[i], smoothing);
         } else if (m->plan.precision[i] == FT_PRECISION_FLOAT)
             make_float(j, &m->unit[i]);
+}
+
+/* What each activation costs at the output, if the plan was not accepted at once. */
+static ft_status report_sensitivities(ft_report *report, const mixing *m, ft_error *err)
+{
+    report->loss_name = ft_loss_name(m->reference.kind);
+    report->sensitivity = ft_calloc(m->units, sizeof *report->sensitivity);
+    if (report->sensitivity == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu sensitivities", m->units);
+    for (size_t i = 0; i < m->units; i++) {
+        ft_sensitivity *out = &report->sensitivity[report->sensitivities];
+        if (isnan(m->plan.sensitivity[i]))
+            continue;
+        *out = (ft_sensitivity){ .scheme = FT_SCHEME_W8A8,
+                                 .loss = m->plan.sensitivity[i],
+                                 .bytes = (size_t) m->unit[i].macs };
+        snprintf(out->name, sizeof out->name, "%s", m->unit[i].name);
+        report->sensitivities++;
+    }
+    if (report->sensitivities == 0) {
+        free(report->sensitivity);
+        report->sensitivity = NULL;
+    }
+    return FT_OK;
 }
 
 /* The operations that the plan adds, relative to those of all int8 matrices. */
@@ -253,8 +278,10 @@ ft_status ft_calibration_mix_precision(ft_calibration_job *j, ft_error *err)
     if (status == FT_OK) {
         apply_plan(j, &m);
         report_plan(&j->report->mixed, &m, target);
-        status = verify(&m, j, err);
+        status = report_sensitivities(j->report, &m, err);
     }
+    if (status == FT_OK)
+        status = verify(&m, j, err);
     mixing_fini(&m);
     FT_TRY(status);
     return check_verified(j, err);

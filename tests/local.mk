@@ -492,6 +492,7 @@ EXTRA_DIST += \
 	tests/lib/python/bert_onnx.py \
 	tests/lib/python/lean_bert.py \
 	tests/lib/python/ort_variants.py \
+	tests/lib/python/docstrings.py \
 	tests/lib/python/sentences.py \
 	tests/lib/python/reference.py \
 	tests/lib/python/st.py \

@@ -65,16 +65,16 @@ static ft_status open_session(ft_session **out, const ft_model *model, const ft_
     return ft_session_open(out, model, &options, err);
 }
 
-/* Runs one sample; reads output `name`, or only its shape if `data` is NULL. */
-static ft_status read_output(ft_tensor *out, ft_session *session, const char *name, float *data,
-                             ft_error *err)
+/* Output `name` of sample `row`, or only its shape if `data` is NULL. */
+static ft_status read_output(ft_tensor *out, ft_session *session, const char *name, size_t row,
+                             float *data, ft_error *err)
 {
     *out = (ft_tensor){ .data = NULL };
     FT_TRY(ft_session_get(session, name, out, err));
     if (data == NULL)
         return FT_OK;
     out->data = data;
-    return ft_session_get(session, name, out, err);
+    return ft_session_get_rows(session, name, row, out, err);
 }
 
 static ft_status run_sample(ft_session *session, const ft_dataset *data, size_t row, ft_error *err)
@@ -84,7 +84,8 @@ static ft_status run_sample(ft_session *session, const ft_dataset *data, size_t 
 }
 
 /* All compared outputs of the last run, one after the other, in new memory. */
-static ft_status copy_outputs(float **out, size_t *bytes, ft_session *session, ft_error *err)
+static ft_status copy_outputs(float **out, size_t *bytes, ft_session *session, size_t row,
+                              ft_error *err)
 {
     const char *name[MAX_OUTPUTS];
     ft_tensor tensor;
@@ -92,14 +93,14 @@ static ft_status copy_outputs(float **out, size_t *bytes, ft_session *session, f
     compared_outputs(name, session->model);
     *bytes = 0;
     for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
-        FT_TRY(read_output(&tensor, session, name[i], NULL, err));
+        FT_TRY(read_output(&tensor, session, name[i], row, NULL, err));
         *bytes += ft_tensor_bytes(&tensor);
     }
     *out = malloc(*bytes);
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu bytes of outputs", *bytes);
     for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
-        FT_TRY(read_output(&tensor, session, name[i], *out + at, err));
+        FT_TRY(read_output(&tensor, session, name[i], row, *out + at, err));
         at += ft_tensor_numel(&tensor);
     }
     return FT_OK;
@@ -114,7 +115,7 @@ static ft_status run_samples(ft_reference *r, ft_session *session, size_t wanted
         r->row[i] = i * r->data->rows / wanted;
         r->samples = i + 1;
         FT_TRY(run_sample(session, r->data, r->row[i], err));
-        FT_TRY(copy_outputs(&r->output[i], &bytes, session, err));
+        FT_TRY(copy_outputs(&r->output[i], &bytes, session, r->row[i], err));
         total += bytes;
     }
     return FT_OK;
@@ -251,12 +252,12 @@ static ft_status add_sample(loss_sum *s, const ft_reference *r, size_t sample, f
     FT_TRY(run_sample(session, r->data, r->row[sample], err));
     for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
         ft_tensor tensor;
-        FT_TRY(read_output(&tensor, session, name[i], NULL, err));
+        FT_TRY(read_output(&tensor, session, name[i], r->row[sample], NULL, err));
         float *found = malloc(ft_tensor_bytes(&tensor));
         if (found == NULL)
             return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", name[i],
                            ft_tensor_bytes(&tensor));
-        ft_status status = read_output(&tensor, session, name[i], found, err);
+        ft_status status = read_output(&tensor, session, name[i], r->row[sample], found, err);
         size_t count = ft_tensor_numel(&tensor);
         if (status == FT_OK)
             add_rows(s, row_loss_of(session->model), expected, found, count,

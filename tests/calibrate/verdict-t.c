@@ -6,7 +6,7 @@
 #include <config.h>
 
 #include "calibrate/calibrate.h"
-#include "calibrate/verdict.h"
+#include "calibrate/report/verdict.h"
 #include "runtime/graph/plan.h"
 #include "tests/lib/models/calibrated.h"
 #include "tests/tap/tap.h"

@@ -7,8 +7,8 @@
  */
 #include <config.h>
 
-#include "calibrate/report_html.h"
-#include "calibrate/verdict.h"
+#include "calibrate/report/report_html.h"
+#include "calibrate/report/verdict.h"
 #include "tests/lib/models/sample_report.h"
 
 #include <stdlib.h>

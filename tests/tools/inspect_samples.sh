@@ -83,7 +83,7 @@ for known in 'source-language-bert 8' 'numbers-m2m 8' 'python-llama 2'; do
         continue
     fi
     quietly "$convert" -q -i "$FT_MODELS/$model" -o $model.ft
-    quietly "$calibrate" -q -i $model.ft -o $model.int8.ft --samples 64 \
+    quietly "$calibrate" -q -i $model.ft -o $model.int8.ft --samples 64 --smooth none \
         -d "$FT_MODELS/$model/calibration.safetensors"
     suspects $model.int8.ft | sed -n 2p >lost
     awk '{ exit !($1 < 5) }' lost

@@ -118,7 +118,7 @@ static void print_config(const ft_inspection *inspection)
         ft_config_write(&config, stdout);
     else
         ft_tool_print_escaped(why.text, 0);
-    fputs("\n\n", stdout);
+    putchar('\n');
 }
 
 static ft_status list_contents(ft_inspection *inspection, ft_error *err)
@@ -133,6 +133,7 @@ static ft_status list_contents(ft_inspection *inspection, ft_error *err)
     putchar('\n');
     print_config(inspection);
     ft_inspect_provenance(a);
+    putchar('\n');
     print_tensors(a);
     putchar('\n');
     print_files(a);

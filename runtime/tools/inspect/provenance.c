@@ -89,5 +89,4 @@ void ft_inspect_provenance(const ft_artifact *artifact)
             print_line(key, element);
         }
     }
-    putchar('\n');
 }

@@ -6,7 +6,7 @@
 #ifndef FT_TESTS_LIB_MODELS_SAMPLE_REPORT_H
 #define FT_TESTS_LIB_MODELS_SAMPLE_REPORT_H
 
-#include "calibrate/report.h"
+#include "calibrate/report/report.h"
 
 /*
  * A report of `layers` layers with points, weights, sensitivity and a Pareto front.  One matrix has

@@ -52,11 +52,13 @@ typedef struct ft_mixed_report {
     size_t verified;
     double verified_loss;
 } ft_mixed_report;
+
+/* What the static scale of one activation costs at the output of the model. */
 typedef struct ft_sensitivity {
-    char name[FT_NAME]; /* the matrix */
-    ft_scheme scheme;   /* that was tried on it */
-    double loss;        /* of the model's output when only this matrix is quantized so */
-    size_t bytes;       /* of the matrix in this scheme */
+    char name[FT_NAME]; /* the activation; of attention: its queries */
+    ft_scheme scheme;   /* of the plan that it is a part of */
+    double loss;  /* loss of that plan, minus that of the plan where it has scales per token */
+    size_t bytes; /* of the int8 matrices that read it */
 } ft_sensitivity;
 
 /* A plan for the whole model: what its weights take, and what it loses. */

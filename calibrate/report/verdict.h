@@ -6,7 +6,7 @@
 #ifndef FT_CALIBRATE_VERDICT_H
 #define FT_CALIBRATE_VERDICT_H
 
-#include "calibrate/report.h"
+#include "calibrate/report/report.h"
 
 /*
  * The warning of a report, as complete lines, or an empty text; the caller frees it. NULL: no

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/report.h"
+#include "calibrate/report/report.h"
 
 #include "calibrate/mixed/accuracy_target.h"
 
@@ -283,14 +283,14 @@ static json_t *sensitivity_json(const ft_report *report)
 {
     if (report->sensitivity == NULL)
         return json_null();
-    json_t *matrices = json_array();
+    json_t *activations = json_array();
     for (size_t i = 0; i < report->sensitivities; i++) {
         const ft_sensitivity *s = &report->sensitivity[i];
-        ft_json_append(&matrices, json_pack("{s:s, s:s, s:o, s:I}", "name", s->name, "scheme",
+        ft_json_append(&activations, json_pack("{s:s, s:s, s:o, s:I}", "name", s->name, "scheme",
                                             ft_scheme_name(s->scheme), "loss", number(s->loss),
                                             "bytes", (json_int_t) s->bytes));
     }
-    return json_pack("{s:s, s:o}", "loss", report->loss_name, "matrices", matrices);
+    return json_pack("{s:s, s:o}", "loss", report->loss_name, "activations", activations);
 }
 
 static json_t *pareto_json(const ft_report *report)

@@ -6,7 +6,7 @@
 #ifndef FT_CALIBRATE_REPORT_HTML_H
 #define FT_CALIBRATE_REPORT_HTML_H
 
-#include "calibrate/report.h"
+#include "calibrate/report/report.h"
 
 /* Whether a file of that name is to be a page: it ends in .html or .htm, in any case. */
 bool ft_report_path_is_html(const char *path);

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/report_html.h"
+#include "calibrate/report/report_html.h"
 
 #include "calibrate/html/bars.h"
 #include "calibrate/html/histogram_chart.h"
@@ -163,8 +163,9 @@ static ft_status put_sensitivity(FILE *file, const ft_report *r, ft_error *err)
                                 .note = ft_scheme_name(r->sensitivity[i].scheme),
                                 .value = fmax(0.0, r->sensitivity[i].loss) };
     ft_html_begin_section(file, "Sensitivity",
-                          "What the output loses when only one matrix is quantized. The curve is "
-                          "the cumulative share of all losses.");
+                          "What the static scale of each activation costs at the output: the loss "
+                          "falls by this much when it gets scales per token. The curve is the "
+                          "cumulative share.");
     ft_html_bars(file, bar, r->sensitivities, r->loss_name);
     ft_html_end_section(file);
     free(bar);

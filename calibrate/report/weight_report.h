@@ -6,7 +6,7 @@
 #ifndef FT_CALIBRATE_WEIGHT_REPORT_H
 #define FT_CALIBRATE_WEIGHT_REPORT_H
 
-#include "calibrate/report.h"
+#include "calibrate/report/report.h"
 
 /*
  * Fills in what is known before quantization; for int8, whose scales are already computed, that is

@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "calibrate/verdict.h"
+#include "calibrate/report/verdict.h"
 
 #include "runtime/mem.h"
 

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/weight_report.h"
+#include "calibrate/report/weight_report.h"
 
 #include <math.h>
 #include <stdio.h>

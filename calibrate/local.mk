@@ -27,6 +27,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/weights/gptq.c calibrate/weights/gptq.h \
 	calibrate/ranges/histogram.c calibrate/ranges/histogram.h \
 	calibrate/weights/activation_stats.c calibrate/weights/activation_stats.h \
+	calibrate/weights/exact_sums.c calibrate/weights/exact_sums.h \
 	calibrate/job.h \
 	calibrate/ranges/method.c calibrate/ranges/method.h \
 	calibrate/ranges/mse.c \

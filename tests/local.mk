@@ -133,6 +133,7 @@ c_tests = \
 	tests/kernels/simd.t \
 	tests/datasets/image.t \
 	tests/calibrate/inputs.t \
+	tests/calibrate/exact_sums.t \
 	tests/cli/json_stream.t \
 	tests/cli/listing.t \
 	tests/convert/llama_convert.t \

@@ -2,7 +2,7 @@
  * activation_stats.c - statistics of the inputs of linear layers over calibration data.
  *
  * One sample per thread is run at a time; then each thread takes an input and accumulates the
- * contributions of these samples, in their order.
+ * contributions of these samples. The sums are exact, so their order does not matter.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,6 +10,7 @@
 
 #include "calibrate/weights/activation_stats.h"
 
+#include "calibrate/weights/exact_sums.h"
 #include "kernels/linalg.h"
 #include "kernels/threads/team.h"
 #include "runtime/error.h"
@@ -104,22 +105,26 @@ void ft_activation_stats_fini(ft_activation_stats *inputs)
 typedef struct pass {
     const ft_activation_stats_options *options;
     ft_input_stats *input; /* [count] */
+    ft_exact_sums *sums;   /* [count] */
     size_t count;
     size_t sessions;
-    ft_session **session;     /* [sessions] */
-    float **x;                /* [sessions]: buffers of [max_tokens, maximum columns] */
-    ft_linalg linalg;         /* for one thread */
-    ft_error *errs;           /* [sessions] */
-    ft_status *status;        /* [sessions] */
+    ft_session **session; /* [sessions] */
+    float **x;            /* [sessions]: buffers of [max_tokens, maximum columns] */
+    double **scratch;     /* [sessions]: of ft_exact_sums_add() */
+    ft_linalg linalg;     /* for one thread */
+    ft_error *errs;       /* [sessions] */
+    ft_status *status;    /* [sessions] */
 } pass;
 
 /* Bytes that an input needs while it is accumulated: in sessions, in threads, and permanently. */
 static size_t stats_bytes(const ft_activation_stats *inputs, const ft_input_stats *input)
 {
-    size_t pass_bytes =
-        inputs->max_tokens * input->cols * sizeof(float) * (size_t) inputs->options->threads;
-    return pass_bytes + inputs->options->kept_rows * input->cols * sizeof(float) +
-           (inputs->options->moments ? input->cols * input->cols * sizeof(double) : 0);
+    bool moments = inputs->options->moments;
+    size_t session_bytes = inputs->max_tokens * input->cols * sizeof(float) +
+                           (moments ? ft_exact_sums_scratch(input->cols) * sizeof(double) : 0);
+    return session_bytes * (size_t) inputs->options->threads +
+           inputs->options->kept_rows * input->cols * sizeof(float) +
+           (moments ? input->cols * input->cols * sizeof(double) : 0);
 }
 
 /* As many inputs, starting with `first`, as fit; at least one. */
@@ -155,21 +160,14 @@ static bool half_stats_init(ft_input_stats *input, size_t kept_rows)
     return success;
 }
 
-static ft_status reset_stats(pass *p, ft_error *err)
+static ft_status init_sums(pass *p, ft_error *err)
 {
     for (size_t i = 0; i < p->count; i++) {
         ft_input_stats *input = &p->input[i];
-        input->rows = 0;
-        memset(input->magnitude, 0, input->cols * sizeof *input->magnitude);
-        memset(input->square, 0, input->cols * sizeof *input->square);
+        FT_TRY(ft_exact_sums_init(&p->sums[i], input->cols, p->options->moments, err));
         if (p->options->kept_rows > 0 && !half_stats_init(input, p->options->kept_rows))
             return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu rows", input->name,
                            p->options->kept_rows);
-        if (p->options->moments)
-            input->moments = ft_calloc(input->cols * input->cols, sizeof *input->moments);
-        if (p->options->moments && input->moments == NULL)
-            return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu x %zu sums", input->name,
-                           input->cols, input->cols);
     }
     return FT_OK;
 }
@@ -187,7 +185,9 @@ static ft_status open_sessions(pass *p, size_t longest, ft_error *err)
     }
     for (size_t i = 0; i < p->sessions && status == FT_OK; i++) {
         p->x[i] = ft_calloc(longest * cols, sizeof(float));
-        status = p->x[i] == NULL
+        p->scratch[i] =
+            ft_calloc(p->options->moments ? ft_exact_sums_scratch(cols) : 1, sizeof(double));
+        status = p->x[i] == NULL || p->scratch[i] == NULL
                      ? ft_fail(err, FT_ENOMEM, "no memory for %zu x %zu inputs", longest, cols)
                      : ft_session_open(&p->session[i], p->options->model,
                                        &(ft_session_options){ .threads = 1,
@@ -204,13 +204,16 @@ static ft_status open_sessions(pass *p, size_t longest, ft_error *err)
 static ft_status open_pass(pass *p, size_t longest, ft_error *err)
 {
     p->session = ft_calloc(p->sessions, sizeof(ft_session *));
+    p->sums = ft_calloc(p->count, sizeof *p->sums);
     p->x = ft_calloc(p->sessions, sizeof *p->x);
+    p->scratch = ft_calloc(p->sessions, sizeof *p->scratch);
     p->errs = ft_calloc(p->sessions, sizeof *p->errs);
     p->status = ft_calloc(p->sessions, sizeof *p->status);
-    if (p->session == NULL || p->x == NULL || p->errs == NULL || p->status == NULL)
+    if (p->session == NULL || p->sums == NULL || p->x == NULL || p->scratch == NULL ||
+        p->errs == NULL || p->status == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu sessions", p->sessions);
     FT_TRY(ft_linalg_init(&p->linalg, 1, err));
-    FT_TRY(reset_stats(p, err));
+    FT_TRY(init_sums(p, err));
     return open_sessions(p, longest, err);
 }
 
@@ -221,9 +224,15 @@ static void close_pass(pass *p)
             ft_session_close(p->session[i]);
         if (p->x != NULL)
             free(p->x[i]);
+        if (p->scratch != NULL)
+            free(p->scratch[i]);
     }
+    for (size_t i = 0; i < p->count && p->sums != NULL; i++)
+        ft_exact_sums_fini(&p->sums[i]);
     free(p->session);
+    free(p->sums);
     free(p->x);
+    free(p->scratch);
     free(p->errs);
     free(p->status);
 }
@@ -237,22 +246,12 @@ static size_t value_rows(const ft_session *session, int value)
                          session->plan.value[value].rows);
 }
 
-/*
- * Accumulates column sums: first over the rows of this pass, then into the totals, so that the
- * order is fixed.
- */
-static void accumulate_columns(ft_input_stats *input, const float *x, size_t rows)
+/* Reads an input of the last forward pass of a session; [*rows, cols]. */
+static ft_status read_input(const ft_input_stats *input, const ft_session *session, float *x,
+                            size_t *rows, ft_error *err)
 {
-    for (size_t col = 0; col < input->cols; col++) {
-        double magnitude = 0.0, square = 0.0;
-        for (size_t row = 0; row < rows; row++) {
-            double value = (double) x[row * input->cols + col];
-            magnitude += fabs(value);
-            square += value * value;
-        }
-        input->magnitude[col] += magnitude;
-        input->square[col] += square;
-    }
+    *rows = value_rows(session, input->value);
+    return ft_session_read_f32(session, input->value, x, *rows, err);
 }
 
 enum { LARGEST_OF = 8 }; /* samples of a half: of one of them the largest row is kept */
@@ -307,33 +306,18 @@ static void keep_rows(ft_input_stats *input, const pass *p, place sample, const 
     }
 }
 
-/* Accumulates the products of all pairs of columns; the upper triangle of the moments. */
-static void accumulate_moments(ft_input_stats *input, const ft_linalg *linalg, const float *x,
-                               size_t rows)
+/* Accumulates the contribution of the sample that session k has run to input number i. */
+static ft_status accumulate_sample(pass *p, size_t i, size_t k, place sample, int thread,
+                                   ft_error *err)
 {
-    size_t cols = input->cols;
-    ft_linalg_dgemm(linalg, &(ft_dgemm){ .m = cols,
-                                         .n = cols,
-                                         .k = rows,
-                                         .a = { .f32 = x, .row_stride = 1, .col_stride = cols },
-                                         .b = { .f32 = x, .row_stride = cols, .col_stride = 1 },
-                                         .upper = true,
-                                         .c = input->moments,
-                                         .c_stride = cols });
-}
-
-/* Accumulates the contribution of one forward pass to an input. */
-static ft_status accumulate_sample(ft_input_stats *input, const pass *p, place sample,
-                                   const ft_session *session, float *x, ft_error *err)
-{
-    size_t rows = value_rows(session, input->value);
-    FT_TRY(ft_session_read_f32(session, input->value, x, rows, err));
-    accumulate_columns(input, x, rows);
-    if (input->moments != NULL)
-        accumulate_moments(input, &p->linalg, x, rows);
+    ft_input_stats *input = &p->input[i];
+    float *x = p->x[thread];
+    size_t rows;
+    FT_TRY(read_input(input, p->session[k], x, &rows, err));
+    FT_TRY(ft_exact_sums_add(&p->sums[i], &p->linalg, x, rows, p->scratch[thread], input->name,
+                             err));
     if (p->options->kept_rows > 0)
         keep_rows(input, p, sample, x, rows);
-    input->rows += rows;
     return FT_OK;
 }
 
@@ -377,54 +361,66 @@ static void accumulate_inputs(const void *job, int thread, size_t first, size_t 
     for (size_t i = first; i < end; i++)
         for (size_t k = 0; k < s->count && p->status[thread] == FT_OK; k++) {
             sample.index = s->first + k - p->options->first;
-            p->status[thread] = accumulate_sample(&p->input[i], p, sample, p->session[k],
-                                                  p->x[thread], &p->errs[thread]);
+            p->status[thread] = accumulate_sample(p, i, k, sample, thread, &p->errs[thread]);
         }
 }
 
 static ft_status run_samples(const sample_batch *s, ft_error *err)
 {
+    ft_parallel_for_dynamic((int) s->pass->sessions, s->count, run_sample, s);
+    return first_failure(s->pass, err);
+}
+
+static ft_status accumulate_samples(const sample_batch *s, ft_error *err)
+{
     pass *p = s->pass;
-    ft_parallel_for_dynamic((int) p->sessions, s->count, run_sample, s);
-    FT_TRY(first_failure(p, err));
+    FT_TRY(run_samples(s, err));
     ft_parallel_for_dynamic((int) p->sessions, p->count, accumulate_inputs, s);
     return first_failure(p, err);
 }
 
 /*
- * Mirrors the upper triangle, checks for non-finite values, and reapplies the factor of an earlier
- * pass.
+ * Chooses the units of the moments from the first sample of the data, which need not be among those
+ * that are accumulated: any split of the samples has the same units.
  */
-static ft_status finish_stats(ft_input_stats *input, ft_error *err)
+static ft_status choose_units(pass *p, ft_error *err)
 {
-    size_t cols = input->cols;
-    for (size_t row = 1; row < cols && input->moments != NULL; row++)
-        for (size_t col = 0; col < row; col++)
-            input->moments[row * cols + col] = input->moments[col * cols + row];
-    for (size_t col = 0; col < cols; col++)
-        if (!isfinite(input->square[col]))
-            return ft_fail(err, FT_EFORMAT, "%s: column %zu is not finite on the sample data",
-                           input->name, col);
+    FT_TRY(run_samples(&(sample_batch){ p, 0, 1 }, err));
+    for (size_t i = 0; i < p->count; i++) {
+        size_t rows;
+        FT_TRY(read_input(&p->input[i], p->session[0], p->x[0], &rows, err));
+        p->sums[i].unit = ft_exact_sums_unit(p->x[0], rows, p->input[i].cols);
+    }
+    return FT_OK;
+}
+
+/* Converts the sums, and reapplies the factor of an earlier pass. */
+static void finish_stats(ft_input_stats *input, ft_exact_sums *sums)
+{
+    input->rows = sums->rows;
+    ft_exact_sums_columns(sums, input->magnitude, input->square);
+    input->moments = ft_exact_sums_take_moments(sums);
     float *factor = input->factor;
     input->factor = NULL;
     if (factor != NULL)
         ft_input_stats_rescale(input, factor);
-    return FT_OK;
 }
 
 static ft_status run_pass(pass *p, size_t longest, ft_error *err)
 {
     const ft_activation_stats_options *options = p->options;
     FT_TRY(open_pass(p, longest, err));
+    if (options->moments)
+        FT_TRY(choose_units(p, err));
     for (uint64_t first = options->first, count; first < options->last; first += count) {
         count = ft_min_size(p->sessions, (size_t) (options->last - first));
-        FT_TRY(run_samples(&(sample_batch){ p, first, (size_t) count }, err));
+        FT_TRY(accumulate_samples(&(sample_batch){ p, first, (size_t) count }, err));
         if (options->progress != NULL)
             options->progress(options->user, first + count - options->first,
                               options->last - options->first);
     }
     for (size_t i = 0; i < p->count; i++)
-        FT_TRY(finish_stats(&p->input[i], err));
+        finish_stats(&p->input[i], &p->sums[i]);
     return FT_OK;
 }
 

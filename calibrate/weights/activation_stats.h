@@ -3,8 +3,8 @@
  * SmoothQuant, AWQ, GPTQ and imatrix.
  *
  * Linears that read the same value share its statistics. Each sample is a separate forward pass on
- * one thread, and its contribution is added in the order of the samples, so neither the number of
- * threads nor the number of passes changes a bit.
+ * one thread, and the contributions of samples are added exactly (exact_sums.h). So neither the
+ * order of the samples nor the number of threads or passes changes a bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -85,7 +85,8 @@ void ft_activation_stats_fini(
  * accumulates as many inputs, starting with this one, as fit into memory; second moments and kept
  * rows of the others are released. So inputs are best requested in their order.
  *
- * Errors: FT_ENOMEM; FT_EFORMAT if an input is NaN or infinite; those of the forward pass.
+ * Errors: FT_ENOMEM; FT_EFORMAT if an input is NaN, infinite or too large for exact sums; those of
+ * the forward pass.
  */
 FT_MUST_USE ft_status ft_activation_stats_collect(ft_activation_stats *inputs,
                                                   ft_input_stats *input, ft_error *err);

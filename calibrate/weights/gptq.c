@@ -15,13 +15,16 @@
 
 #include "calibrate/weights/gptq.h"
 
+#include "kernels/half.h"
 #include "runtime/mem.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COL_BLOCK = 128, MAX_SWEEPS = 4 };
+#define DAMPING 0.01
+
+enum { COL_BLOCK = 128, MAX_SWEEPS = 8 };
 
 /* ---- Rounding order ----------------------------------------------------------------------- */
 
@@ -57,21 +60,21 @@ static ft_status compute_order(ft_gptq *g, const double *moments, ft_error *err)
 
 /* ---- Cholesky factor ---------------------------------------------------------------------- */
 
-/* A hundredth of the mean of the diagonal, without the dead columns. */
+/* A share of the mean of the diagonal, without the dead columns. */
 static double damping(const ft_gptq *g, const double *moments)
 {
     double sum = 0.0;
     size_t n_live = g->cols - g->n_dead;
     for (size_t i = 0; i < n_live; i++)
         sum += moments[g->order[i] * g->cols + g->order[i]];
-    return n_live > 0 ? 0.01 * sum / (double) n_live : 0.0;
+    return n_live > 0 ? DAMPING * sum / (double) n_live : 0.0;
 }
 
 /* H in reverse rounding order, damped. */
 static void fill_hessian(double *a, const ft_gptq *g, const double *moments)
 {
     size_t n = g->cols;
-    double dead_diagonal = g->damping > 0.0 ? 100.0 * g->damping : 1.0;
+    double dead_diagonal = g->damping > 0.0 ? g->damping : 1.0;
     for (size_t i = 0; i < n; i++) {
         const double *row = moments + g->order[n - 1 - i] * n;
         for (size_t k = 0; k < n; k++)
@@ -150,8 +153,8 @@ static void gather_columns(round_state *w)
                 i < n_live ? w->panel->weight[row * cols + w->g->order[i]] : 0.0f;
 }
 
-static const ft_groupwise_grid *grid_of(const ft_groupwise_panel *panel,
-                                        const ft_groupwise_options *options, size_t row, size_t col)
+static ft_groupwise_grid *grid_of(const ft_groupwise_panel *panel,
+                                  const ft_groupwise_options *options, size_t row, size_t col)
 {
     size_t group = options->group == 0 ? 0 : col / (size_t) options->group;
     return &panel->grid[row * ft_groupwise_options_groups(options, panel->cols) + group];
@@ -253,18 +256,100 @@ static bool update_value(const ft_gptq *g, const ft_groupwise_grid *grid, uint8_
     return true;
 }
 
+/* A group of a row: `count` values, of columns first .. */
+typedef struct group_values {
+    const uint8_t *q;
+    size_t first, count;
+    int32_t zero;
+} group_values;
+
+/* k H k^T of the damped H, where k are the values of a group less their zero point. */
+static double group_square(const ft_gptq *g, const group_values *v)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < v->count; i++) {
+        const double *moments = g->moments + (v->first + i) * g->cols + v->first;
+        double k = (double) (v->q[i] - v->zero), product = g->damping * k;
+        for (size_t j = 0; j < v->count; j++)
+            product += moments[j] * (double) (v->q[j] - v->zero);
+        sum += k * product;
+    }
+    return sum;
+}
+
+/* Subtracts what a change of the scale of a group adds to the gradient. */
+static void subtract_group(const ft_gptq *g, double *gradient, const group_values *v, double change)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        const double *moments = g->moments + (v->first + i) * g->cols;
+        double step = change * (double) (v->q[i] - v->zero);
+        for (size_t j = 0; j < g->cols && step != 0.0; j++)
+            gradient[j] -= step * moments[j];
+        gradient[v->first + i] -= step * g->damping;
+    }
+}
+
+/* Sets the scale of a group to its optimum with all values fixed, if float16 has a better one. */
+static bool update_scale(const ft_gptq *g, ft_groupwise_grid *grid, const group_values *v,
+                         double *gradient)
+{
+    double square = group_square(g, v), slope = 0.0;
+    for (size_t i = 0; i < v->count; i++)
+        slope += gradient[v->first + i] * (double) (v->q[i] - v->zero);
+    if (!(square > 0.0))
+        return false;
+    double old = (double) grid->scale, wanted = old + slope / square;
+    if (!(wanted > 0.5 * old && wanted < 2.0 * old))
+        return false;
+    float scale = ft_float_from_f16(ft_f16_from_float((float) wanted));
+    double change = (double) scale - old;
+    if (!(scale > 0.0f && isfinite(scale)) ||
+        2.0 * change * slope <= change * change * square * (1.0 + 1e-6))
+        return false;
+    subtract_group(g, gradient, v, change);
+    grid->scale = scale;
+    grid->inverse = 1.0f / scale;
+    return true;
+}
+
+static bool sweep_values(const ft_gptq *g, ft_groupwise_panel *panel,
+                         const ft_groupwise_options *options, double *gradient)
+{
+    bool changed = false;
+    for (size_t at = 0; at < panel->cols - g->n_dead; at++)
+        for (size_t row = 0, col = g->order[at]; row < panel->rows; row++)
+            changed |=
+                update_value(g, grid_of(panel, options, row, col),
+                             &panel->q[row * panel->cols + col], gradient + row * panel->cols, col);
+    return changed;
+}
+
+static bool sweep_scales(const ft_gptq *g, ft_groupwise_panel *panel,
+                         const ft_groupwise_options *options, double *gradient)
+{
+    bool changed = false;
+    size_t cols = panel->cols;
+    for (size_t first = 0, n; first < cols; first += n) {
+        n = ft_groupwise_group_cols(options, cols, first);
+        for (size_t row = 0; row < panel->rows; row++) {
+            ft_groupwise_grid *grid = grid_of(panel, options, row, first);
+            group_values values = { panel->q + row * cols + first, first, n, grid->zero };
+            changed |= update_scale(g, grid, &values, gradient + row * cols);
+        }
+    }
+    return changed;
+}
+
+/* Values are also swept after the last scales, which they were not chosen for. */
 static void coordinate_descent(const ft_gptq *g, ft_groupwise_panel *panel,
                                const ft_groupwise_options *options)
 {
     double *gradient = compute_gradient(g, panel, options);
     bool changed = true;
     for (int sweep = 0; sweep < g->sweeps && changed; sweep++) {
-        changed = false;
-        for (size_t at = 0; at < panel->cols - g->n_dead; at++)
-            for (size_t row = 0, col = g->order[at]; row < panel->rows; row++)
-                changed |= update_value(g, grid_of(panel, options, row, col),
-                                        &panel->q[row * panel->cols + col],
-                                        gradient + row * panel->cols, col);
+        changed = sweep_values(g, panel, options, gradient);
+        if (sweep + 1 < g->sweeps)
+            changed |= sweep_scales(g, panel, options, gradient);
     }
 }
 

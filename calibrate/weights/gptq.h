@@ -8,7 +8,9 @@
  * possible. Grids are chosen before, from the original weights.
  *
  * The first columns could not take the later ones into account. So coordinate descent then changes
- * single values, in the same order and for a few sweeps, as long as that reduces the error.
+ * single values, in the same order and for a few sweeps, as long as that reduces the error. Between
+ * two sweeps it does the same with the scales: with its values fixed, the best scale of a group has
+ * a closed form.
  *
  * Sources: Frantar et al. 2022, "GPTQ"; U is the upper triangle with H^-1 = U^T U. Behdin et al.
  * 2023, "QuantEase", for the coordinate descent.
@@ -29,7 +31,7 @@ typedef struct ft_gptq {
     size_t n_dead; /* columns at its end whose inputs are always 0: their weights become 0 */
     float *upper;  /* [cols, stride], in rounding order: U */
     size_t stride; /* columns rounded up to a multiple of FT_LINALG_SGEMM_UNIT */
-    int sweeps;    /* maximum sweeps of coordinate descent; 0: none */
+    int sweeps;    /* maximum sweeps of coordinate descent; 0: none, and scales stay */
 
     const double *moments; /* borrowed: H, whose diagonal is damped by ... */
     double damping;        /* ... this */

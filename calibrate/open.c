@@ -107,12 +107,13 @@ static ft_status check_refinement(const ft_calibration_job *j, ft_error *err)
 {
     if (!j->is_groupwise)
         return ft_fail(err, FT_EARG,
-                       "%s: imatrix, AWQ and GPTQ are for group-wise quantized matrices",
+                       "%s: imatrix, AWQ, GPTQ and GPTAQ are for group-wise quantized matrices",
                        j->options->input);
     if (j->options->data == NULL)
-        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples", j->options->input);
+        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ, GPTQ and GPTAQ need samples",
+                       j->options->input);
     if (j->options->n_merge > 0)
-        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples, not counters",
+        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ, GPTQ and GPTAQ need samples, not counters",
                        j->options->input);
     if (j->recipe->awq && j->needs_ranges)
         return ft_fail(err, FT_EARG,

@@ -107,11 +107,12 @@ static const ft_option options[] = {
     { SCALE, "scale", "none|awq",
       "awq: scale weight columns by the magnitude of their\n"
       "inputs in -d, and fold the inverse into the producer" },
-    { ROUND, "round", "nearest|gptq",
+    { ROUND, "round", "nearest|gptq|gptaq",
       "rounding of group-wise weights; gptq: later columns\n"
-      "compensate rounding errors, on the inputs in -d" },
+      "compensate rounding errors, on the inputs in -d; gptaq:\n"
+      "also those of earlier matrices; takes much longer" },
     { MEMORY, "memory", "MIB",
-      "memory for the statistics of imatrix, awq and gptq;\n"
+      "memory for the statistics of imatrix, awq, gptq, gptaq;\n"
       "less memory, more passes; default half of what is free" },
     { HEAD, "head", "float|int8",
       "dtype of the LM head (decoders); default float,\n"
@@ -229,6 +230,13 @@ static void parse_clip(ft_recipe *recipe, const char *text)
     if (!ft_clip_parse(text, &recipe->clip))
         ft_tool_usage_error(&ft_calibrate_tool, "--clip: \"%s\" is neither none, mse nor imatrix",
                             text);
+}
+
+static void parse_rounding(ft_recipe *recipe, const char *text)
+{
+    if (!ft_rounding_parse(text, &recipe->round))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--round: \"%s\" is neither nearest, gptq nor gptaq", text);
 }
 
 static void parse_smooth(ft_calibration_options *job, const char *text)
@@ -352,7 +360,7 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
         r->has_groupwise_option = true;
         break;
     case ROUND:
-        r->recipe.gptq = parse_second(option, value, "nearest", "gptq");
+        parse_rounding(&r->recipe, value);
         r->has_groupwise_option = true;
         break;
     case MEMORY:
@@ -451,13 +459,14 @@ static void check_recipe(const ft_calibrate_request *r)
             "--group, --asym, --group-pad, --clip, --scale and --round are for group-wise "
             "schemes");
     if (ft_recipe_needs_data(recipe) && r->job.data == NULL)
-        ft_tool_usage_error(&ft_calibrate_tool,
-                            "--clip imatrix, --scale awq and --round gptq need sample data: use "
-                            "-d FILE, --text FILE or --image FILE");
+        ft_tool_usage_error(
+            &ft_calibrate_tool,
+            "--clip imatrix, --scale awq, --round gptq and gptaq need sample data: use "
+            "-d FILE, --text FILE or --image FILE");
     if (ft_recipe_needs_data(recipe) && r->job.n_merge > 0)
         ft_tool_usage_error(
             &ft_calibrate_tool,
-            "--clip imatrix, --scale awq and --round gptq need samples: they cannot "
+            "--clip imatrix, --scale awq, --round gptq and gptaq need samples: they cannot "
             "be combined with --merge");
     bool is_int8 =
         ft_recipe_uses(recipe, FT_SCHEME_W8A8) || ft_recipe_uses(recipe, FT_SCHEME_W8A8_DYNAMIC);
@@ -471,7 +480,7 @@ static void check_recipe(const ft_calibrate_request *r)
                             "--save-counters and --merge");
     if (r->job.memory > 0 && !ft_recipe_needs_data(recipe))
         ft_tool_usage_error(&ft_calibrate_tool,
-                            "--memory is for --clip imatrix, --scale awq and --round gptq");
+                            "--memory is for --clip imatrix, --scale awq, --round gptq and gptaq");
     if (recipe->quantized_head && !ft_scheme_is_int8(recipe->scheme))
         ft_tool_usage_error(&ft_calibrate_tool,
                             "--head int8 is for int8 schemes: use --tensor '^head=%s'",

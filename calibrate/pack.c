@@ -65,6 +65,18 @@ typedef struct groupwise_source {
     bool started;
 } groupwise_source;
 
+/* The bytes of a matrix that is quantized already; data NULL: it is not. */
+static copy_source quantized_bytes(const ft_pack_options *options,
+                                   const ft_quantized_weight *quantized)
+{
+    ft_groupwise_bytes bytes = ft_groupwise_stream_bytes(&quantized->weights, &quantized->options);
+    return (copy_source){
+        .data =
+            options->refining != NULL ? ft_refinement_bytes(options->refining, quantized) : NULL,
+        .left = bytes.quantized + bytes.scales + bytes.zeros,
+    };
+}
+
 static ft_status produce_groupwise(void *user, void *buffer, size_t bytes, size_t *produced,
                                    ft_error *err)
 {
@@ -107,6 +119,9 @@ static ft_status add_groupwise(pack_state *p, size_t index, ft_artifact_tensor *
         (ft_groupwise){ .group = how->group, .int8_activations = how->int8_activations };
     tensor->has_zero_points = how->asymmetric;
     p->groupwise[index] = (groupwise_source){ .quantized = quantized, .options = p->options };
+    p->copy[index] = quantized_bytes(p->options, quantized);
+    if (p->copy[index].data != NULL)
+        return ft_artifact_add_tensor(p->writer, tensor, produce_copy, &p->copy[index], err);
     return ft_artifact_add_tensor(p->writer, tensor, produce_groupwise, &p->groupwise[index], err);
 }
 

@@ -134,6 +134,7 @@ c_tests = \
 	tests/datasets/image.t \
 	tests/calibrate/inputs.t \
 	tests/calibrate/exact_sums.t \
+	tests/calibrate/correction.t \
 	tests/cli/json_stream.t \
 	tests/cli/listing.t \
 	tests/convert/llama_convert.t \

@@ -25,8 +25,8 @@ static void describe_method(char *out, size_t size, const ft_recipe *recipe)
         add_word(out, size, "awq");
     if (recipe->clip != FT_CLIP_NONE)
         add_word(out, size, ft_clip_name(recipe->clip));
-    if (recipe->gptq)
-        add_word(out, size, "gptq");
+    if (recipe->round != FT_ROUND_NEAREST)
+        add_word(out, size, ft_rounding_name(recipe->round));
     if (out[0] == '\0')
         add_word(out, size, "max");
 }

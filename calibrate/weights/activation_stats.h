@@ -23,7 +23,7 @@
  */
 typedef struct ft_half_stats {
     float *x; /* [rows, cols] kept rows; NULL: not in memory */
-    size_t rows;
+    size_t rows, max_rows;
     float *amax;    /* [cols] maxima of |x| over all rows */
     double *square; /* [cols] sums of x * x */
 } ft_half_stats;
@@ -38,6 +38,8 @@ typedef struct ft_input_stats {
     double *square;    /* [cols] sums of x * x */
     double *moments;   /* [cols, cols], symmetric: sums of x[i] * x[j]; NULL: not in memory */
     ft_half_stats half[2]; /* of samples with even and with odd numbers */
+
+    double *cross; /* [cols, cols]: sums of (x' - x)[i] * x[j], x' of the original model; or NULL */
 
     /*
      * [cols], or NULL. All statistics are those of x / factor: the linears' columns are multiplied
@@ -61,7 +63,9 @@ typedef struct ft_activation_stats_options {
     const ft_model *model; /* opened in observe mode */
     const ft_dataset *data;
     uint64_t first, last; /* samples first .. last - 1 */
+    const char *device;   /* of the model; NULL: the CPU */
     int threads;          /* parallel sessions; 1 on a GPU */
+    int workers;          /* threads for linear algebra and quantization; 0: as many as sessions */
     size_t memory;        /* maximum bytes for statistics and their buffers; 0: no limit */
     bool moments;         /* second moments are needed, not only squares and magnitudes */
     size_t kept_rows;     /* rows of each input to keep, at most; 0: no halves */
@@ -69,6 +73,11 @@ typedef struct ft_activation_stats_options {
     ft_progress_callback progress; /* may be NULL, as may `stage` */
     void *user;
 } ft_activation_stats_options;
+
+static inline int ft_activation_stats_workers(const ft_activation_stats_options *options)
+{
+    return options->workers > 0 ? options->workers : options->threads;
+}
 
 /*
  * Finds the inputs of the matrices of a model for which `wanted`, [nweight], is true. Errors:
@@ -90,6 +99,14 @@ void ft_activation_stats_fini(
  */
 FT_MUST_USE ft_status ft_activation_stats_collect(ft_activation_stats *inputs,
                                                   ft_input_stats *input, ft_error *err);
+
+/*
+ * The same for one input of a model whose earlier matrices are quantized already, with `cross`
+ * (stats_pass.h). Statistics of all other inputs are released. The same errors.
+ */
+FT_MUST_USE ft_status ft_activation_stats_collect_behind(ft_activation_stats *inputs,
+                                                         ft_input_stats *input,
+                                                         const ft_model *prefix, ft_error *err);
 
 /*
  * Rescales the sums to those of x / factor, [cols], all positive. Takes ownership of

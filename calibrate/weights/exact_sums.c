@@ -27,12 +27,22 @@ ft_status ft_exact_sums_init(ft_exact_sums *s, size_t cols, bool moments, ft_err
     s->square = ft_calloc(cols, sizeof *s->square);
     s->moments = moments ? ft_calloc(cols * cols, sizeof *s->moments) : NULL;
     bool success = s->magnitude != NULL && s->square != NULL && (!moments || s->moments != NULL);
-    return success ? FT_OK
-                   : ft_fail(err, FT_ENOMEM, "no memory for the sums of %zu columns", cols);
+    return success ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for the sums of %zu columns", cols);
+}
+
+ft_status ft_exact_sums_init_cross(ft_exact_sums *s, ft_error *err)
+{
+    s->difference = ft_calloc(s->cols, sizeof *s->difference);
+    s->cross = ft_calloc(s->cols * s->cols, sizeof *s->cross);
+    return s->difference != NULL && s->cross != NULL
+               ? FT_OK
+               : ft_fail(err, FT_ENOMEM, "no memory for the sums of %zu columns", s->cols);
 }
 
 void ft_exact_sums_fini(ft_exact_sums *s)
 {
+    free(s->difference);
+    free(s->cross);
     free(s->magnitude);
     free(s->square);
     free(s->moments);
@@ -57,9 +67,35 @@ size_t ft_exact_sums_scratch(size_t cols)
 
 /* ---- Columns ------------------------------------------------------------------------------ */
 
-/* Adds the columns of one sample; each is one chain of sums over its rows. */
-static ft_status add_columns(ft_exact_sums *s, const float *x, size_t rows, const char *name,
-                             ft_error *err)
+/* A sum over one sample in units of 2^-60. */
+static ft_int128 column_units(double sum)
+{
+    return (ft_int128) rint(sum * COLUMN_UNITS);
+}
+
+/* Whether a sum of squares fits, together with what it bounds. */
+static ft_status check_column(const ft_exact_sums *s, size_t col, double square, const char *name,
+                              ft_error *err)
+{
+    bool has_moments = s->moments != NULL || s->cross != NULL;
+    if (!isfinite(square))
+        return ft_fail(err, FT_EFORMAT, "%s: column %zu is not finite on the sample data", name,
+                       col);
+    if (square > MAX_COLUMN_SUM || (has_moments && square > MAX_UNITS * s->unit))
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: column %zu has a sum of squares of %g, too large to be exact next to a "
+                       "unit of %g; use fewer or similar samples",
+                       name, col, square, s->unit);
+    return FT_OK;
+}
+
+/*
+ * Adds the squares of one sample to `sum`, and its magnitudes, unless that is NULL; each column is
+ * one chain of sums over its rows. No moment is larger than the largest sum of squares, so if those
+ * fit, all fit.
+ */
+static ft_status add_columns(ft_exact_sums *s, ft_int128 *sum, ft_int128 *magnitudes,
+                             const float *x, size_t rows, const char *name, ft_error *err)
 {
     for (size_t col = 0; col < s->cols; col++) {
         double magnitude = 0.0, square = 0.0;
@@ -68,67 +104,59 @@ static ft_status add_columns(ft_exact_sums *s, const float *x, size_t rows, cons
             magnitude += fabs(value);
             square += value * value;
         }
-        if (!isfinite(square))
-            return ft_fail(err, FT_EFORMAT, "%s: column %zu is not finite on the sample data", name,
-                           col);
-        if (square > MAX_COLUMN_SUM)
-            return ft_fail(err, FT_EFORMAT,
-                           "%s: column %zu has a sum of squares of %g in one sample, expected at "
-                           "most %g",
-                           name, col, square, MAX_COLUMN_SUM);
-        s->magnitude[col] += (ft_int128) rint(magnitude * COLUMN_UNITS);
-        s->square[col] += (ft_int128) rint(square * COLUMN_UNITS);
-    }
-    return FT_OK;
-}
-
-/* No moment is larger than the largest sum of squares, so if those fit, all fit. */
-static ft_status check_columns(const ft_exact_sums *s, const char *name, ft_error *err)
-{
-    for (size_t col = 0; col < s->cols; col++) {
-        double square = (double) s->square[col] / COLUMN_UNITS;
-        if (square > MAX_COLUMN_SUM || (s->moments != NULL && square > MAX_UNITS * s->unit))
-            return ft_fail(err, FT_EFORMAT,
-                           "%s: column %zu has a sum of squares of %g, too large to be exact next "
-                           "to a unit of %g; use fewer or similar samples",
-                           name, col, square, s->unit);
+        FT_TRY(check_column(s, col, square, name, err));
+        sum[col] += column_units(square);
+        if (magnitudes != NULL)
+            magnitudes[col] += column_units(magnitude);
+        FT_TRY(check_column(s, col, (double) sum[col] / COLUMN_UNITS, name, err));
     }
     return FT_OK;
 }
 
 /* ---- Moments ------------------------------------------------------------------------------ */
 
-/* Adds rows first .. of the upper triangle of x^T x. */
-static void add_stripe(ft_exact_sums *s, const ft_linalg *linalg, const float *x, size_t rows,
-                       double *scratch, size_t first)
+/*
+ * Adds rows first .. of a^T b from column `left` on; `upper`: only its upper triangle. `scratch`
+ * holds what this sample contributes.
+ */
+static void add_stripe(ft_exact_sums *s, int64_t *sums, const ft_linalg *linalg, const float *a,
+                       const float *b, size_t rows, double *scratch, size_t first, bool upper)
 {
-    size_t cols = s->cols, count = ft_min_size(STRIPE_ROWS, cols - first), width = cols - first;
+    size_t cols = s->cols, count = ft_min_size(STRIPE_ROWS, cols - first);
+    size_t left = upper ? first : 0, width = cols - left;
     double units = 1.0 / s->unit;
     memset(scratch, 0, count * width * sizeof *scratch);
-    ft_linalg_dgemm(
-        linalg, &(ft_dgemm){ .m = count,
-                             .n = width,
-                             .k = rows,
-                             .a = { .f32 = x + first, .row_stride = 1, .col_stride = cols },
-                             .b = { .f32 = x + first, .row_stride = cols, .col_stride = 1 },
-                             .upper = true,
-                             .c = scratch,
-                             .c_stride = width });
-    for (size_t i = 0; i < count; i++) {
-        int64_t *sums = s->moments + (first + i) * cols + first;
-        for (size_t k = i; k < width; k++)
-            sums[k] += (int64_t) rint(scratch[i * width + k] * units);
-    }
+    ft_linalg_dgemm(linalg,
+                    &(ft_dgemm){ .m = count,
+                                 .n = width,
+                                 .k = rows,
+                                 .a = { .f32 = a + first, .row_stride = 1, .col_stride = cols },
+                                 .b = { .f32 = b + left, .row_stride = cols, .col_stride = 1 },
+                                 .upper = upper,
+                                 .c = scratch,
+                                 .c_stride = width });
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = upper ? i : 0; k < width; k++)
+            sums[(first + i) * cols + left + k] += (int64_t) rint(scratch[i * width + k] * units);
 }
 
 ft_status ft_exact_sums_add(ft_exact_sums *s, const ft_linalg *linalg, const float *x, size_t rows,
                             double *scratch, const char *name, ft_error *err)
 {
-    FT_TRY(add_columns(s, x, rows, name, err));
-    FT_TRY(check_columns(s, name, err));
+    FT_TRY(add_columns(s, s->square, s->magnitude, x, rows, name, err));
     for (size_t first = 0; s->moments != NULL && first < s->cols; first += STRIPE_ROWS)
-        add_stripe(s, linalg, x, rows, scratch, first);
+        add_stripe(s, s->moments, linalg, x, x, rows, scratch, first, true);
     s->rows += rows;
+    return FT_OK;
+}
+
+ft_status ft_exact_sums_add_cross(ft_exact_sums *s, const ft_linalg *linalg, const float *d,
+                                  const float *x, size_t rows, double *scratch, const char *name,
+                                  ft_error *err)
+{
+    FT_TRY(add_columns(s, s->difference, NULL, d, rows, name, err));
+    for (size_t first = 0; first < s->cols; first += STRIPE_ROWS)
+        add_stripe(s, s->cross, linalg, d, x, rows, scratch, first, false);
     return FT_OK;
 }
 
@@ -140,10 +168,16 @@ ft_status ft_exact_sums_merge(ft_exact_sums *s, const ft_exact_sums *others, con
     for (size_t i = 0; i < s->cols; i++) {
         s->magnitude[i] += others->magnitude[i];
         s->square[i] += others->square[i];
+        FT_TRY(check_column(s, i, (double) s->square[i] / COLUMN_UNITS, name, err));
+        if (s->cross == NULL)
+            continue;
+        s->difference[i] += others->difference[i];
+        FT_TRY(check_column(s, i, (double) s->difference[i] / COLUMN_UNITS, name, err));
     }
-    FT_TRY(check_columns(s, name, err));
     for (size_t i = 0; i < s->cols * s->cols && s->moments != NULL; i++)
         s->moments[i] += others->moments[i];
+    for (size_t i = 0; i < s->cols * s->cols && s->cross != NULL; i++)
+        s->cross[i] += others->cross[i];
     s->rows += others->rows;
     return FT_OK;
 }
@@ -156,21 +190,33 @@ void ft_exact_sums_columns(const ft_exact_sums *s, double *magnitude, double *sq
     }
 }
 
+/* Multiples of a unit as doubles, in the same memory. */
+static double *as_doubles(int64_t *sums, size_t count, double unit)
+{
+    double *values = (void *) sums;
+    for (size_t i = 0; i < count && sums != NULL; i++) {
+        double value = (double) sums[i] * unit;
+        memcpy(&values[i], &value, sizeof value);
+    }
+    return values;
+}
+
 double *ft_exact_sums_take_moments(ft_exact_sums *s)
 {
     size_t cols = s->cols;
-    int64_t *sums = s->moments;
-    double *moments = (void *) sums;
+    double *moments = as_doubles(s->moments, cols * cols, s->unit);
     s->moments = NULL;
-    for (size_t i = 0; i < cols * cols && sums != NULL; i++) {
-        int64_t sum = sums[i];
-        double moment = (double) sum * s->unit;
-        memcpy(&moments[i], &moment, sizeof moment);
-    }
     for (size_t i = 0; i < cols && moments != NULL; i++)
         moments[i * cols + i] = (double) s->square[i] / COLUMN_UNITS;
     for (size_t row = 1; row < cols && moments != NULL; row++)
         for (size_t col = 0; col < row; col++)
             moments[row * cols + col] = moments[col * cols + row];
     return moments;
+}
+
+double *ft_exact_sums_take_cross(ft_exact_sums *s)
+{
+    double *cross = as_doubles(s->cross, s->cols * s->cols, s->unit);
+    s->cross = NULL;
+    return cross;
 }

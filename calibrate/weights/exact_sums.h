@@ -27,11 +27,16 @@ typedef struct ft_exact_sums {
     ft_int128 *magnitude, *square; /* [cols], multiples of 2^-60 */
     int64_t *moments; /* [cols, cols], multiples of `unit`; the upper triangle; NULL: not needed */
     double unit;      /* a power of two */
+
+    /* Of a second value d for each x: sums of d * d, and of d[i] * x[j]; NULL: not needed. */
+    ft_int128 *difference; /* [cols], multiples of 2^-60 */
+    int64_t *cross;        /* [cols, cols], multiples of `unit` */
 } ft_exact_sums;
 
 /* All sums are 0. FT_ENOMEM. fini also accepts a zeroed or failed one. */
 FT_MUST_USE ft_status ft_exact_sums_init(ft_exact_sums *sums, size_t cols, bool moments,
                                          ft_error *err);
+FT_MUST_USE ft_status ft_exact_sums_init_cross(ft_exact_sums *sums, ft_error *err);
 void ft_exact_sums_fini(ft_exact_sums *sums);
 
 /* The unit of second moments for inputs like x, [rows, cols]; finite if x is not. */
@@ -48,6 +53,11 @@ FT_MUST_USE ft_status ft_exact_sums_add(ft_exact_sums *sums, const ft_linalg *li
                                         const float *x, size_t rows, double *scratch,
                                         const char *name, ft_error *err);
 
+/* Adds d[i] * x[j] of the sample that was added last; both [rows, cols]. The same errors. */
+FT_MUST_USE ft_status ft_exact_sums_add_cross(ft_exact_sums *sums, const ft_linalg *linalg,
+                                              const float *d, const float *x, size_t rows,
+                                              double *scratch, const char *name, ft_error *err);
+
 /* Adds the sums of other samples; both have the same columns and unit. The same errors. */
 FT_MUST_USE ft_status ft_exact_sums_merge(ft_exact_sums *sums, const ft_exact_sums *others,
                                           const char *name, ft_error *err);
@@ -61,5 +71,6 @@ void ft_exact_sums_columns(const ft_exact_sums *sums, double *magnitude, double 
  * inputs seems to be always 0.
  */
 double *ft_exact_sums_take_moments(ft_exact_sums *sums);
+double *ft_exact_sums_take_cross(ft_exact_sums *sums); /* the same, not symmetric */
 
 #endif

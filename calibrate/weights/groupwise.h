@@ -46,6 +46,12 @@ struct ft_groupwise_options {
      */
     const float *importance;
 
+    /*
+     * [columns, columns]: M; weights W are rounded as if they were W + W M, which errors are then
+     * relative to. NULL: 0.
+     */
+    const double *correction;
+
     ft_groupwise_round_fn round; /* NULL: round to nearest */
     const void *user;            /* of `round` */
 

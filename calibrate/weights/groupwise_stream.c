@@ -43,6 +43,11 @@ static void *take_section(char *allocation, size_t *used, size_t bytes)
     return section;
 }
 
+static bool needs_scratch(const ft_groupwise_options *options)
+{
+    return options->round != NULL || options->moments != NULL || options->correction != NULL;
+}
+
 /* Lays out all arrays in `memory` and returns the total size; NULL: only the size. */
 static size_t layout_buffers(ft_groupwise_stream *s, char *allocation)
 {
@@ -59,7 +64,7 @@ static size_t layout_buffers(ft_groupwise_stream *s, char *allocation)
         p->weight = take_section(allocation, &used, elements * sizeof *p->weight);
         p->grid = take_section(allocation, &used, grids * sizeof *p->grid);
         p->q = take_section(allocation, &used, elements);
-        if (s->options->round != NULL || s->options->moments != NULL)
+        if (needs_scratch(s->options))
             p->scratch = take_section(allocation, &used, 2 * elements * sizeof *p->scratch);
     }
     return used;
@@ -70,7 +75,7 @@ ft_status ft_groupwise_stream_init(ft_groupwise_stream *s, const ft_weight_matri
 {
     *s = (ft_groupwise_stream){ .weights = weights, .options = options };
     FT_TRY(ft_weight_matrix_check_dtype(weights, err));
-    if (options->round != NULL || options->moments != NULL)
+    if (needs_scratch(options))
         FT_TRY(ft_linalg_init(&s->linalg, 1, err));
     s->panels = ft_layout_rows(FT_PANEL32, weights->rows) / FT_PANEL_ROWS;
     s->batch = ft_min_size(s->panels, (size_t) threads);
@@ -104,11 +109,32 @@ void ft_groupwise_stream_fini(ft_groupwise_stream *s)
 
 /* ---- Panels ------------------------------------------------------------------------------- */
 
-static void load_panel(ft_groupwise_panel *panel, const ft_weight_matrix *w, size_t first_row)
+/* W becomes W + W M. */
+static void correct_panel(ft_groupwise_panel *panel, const ft_linalg *linalg,
+                          const double *correction)
 {
+    size_t cols = panel->cols;
+    memset(panel->scratch, 0, panel->rows * cols * sizeof *panel->scratch);
+    ft_linalg_dgemm(linalg,
+                    &(ft_dgemm){ .m = panel->rows,
+                                 .n = cols,
+                                 .k = cols,
+                                 .a = { .f32 = panel->weight, .row_stride = cols, .col_stride = 1 },
+                                 .b = { .f64 = correction, .row_stride = cols, .col_stride = 1 },
+                                 .c = panel->scratch,
+                                 .c_stride = cols });
+    for (size_t i = 0; i < panel->rows * cols; i++)
+        panel->weight[i] = (float) ((double) panel->weight[i] + panel->scratch[i]);
+}
+
+static void load_panel(const ft_groupwise_stream *s, ft_groupwise_panel *panel, size_t first_row)
+{
+    const ft_weight_matrix *w = s->weights;
     panel->rows = ft_min_size(FT_PANEL_ROWS, w->rows - first_row);
     for (size_t row = 0; row < panel->rows; row++)
         ft_weight_matrix_load(panel->weight + row * w->cols, w, first_row + row, 0, w->cols);
+    if (s->options->correction != NULL)
+        correct_panel(panel, &s->linalg, s->options->correction);
 }
 
 /* Index of the first weight that cannot be quantized; rows * cols: none. */
@@ -184,11 +210,10 @@ static void measure_output_error(ft_groupwise_error *cost, const ft_linalg *lina
 static ft_groupwise_error measure_error(const ft_groupwise_stream *s, ft_groupwise_panel *panel,
                                         size_t first_row)
 {
-    const ft_weight_matrix *w = s->weights;
     const ft_groupwise_options *options = s->options;
     ft_groupwise_error cost = { 0 };
     if (options->round != NULL)
-        load_panel(panel, w, first_row);
+        load_panel(s, panel, first_row);
     for (size_t row = 0; row < panel->rows; row++)
         for (size_t col = 0; col < panel->cols; col++) {
             double weight = (double) panel->weight[row * panel->cols + col];
@@ -212,7 +237,7 @@ static void quantize_panel(ft_groupwise_stream *s, size_t i)
     ft_groupwise_panel *panel = &s->panel[i];
     size_t index = s->n_done + i,
            panel_words = ft_panel_bytes(FT_PANEL_ROWS, w->cols, s->options->bits) / 4;
-    load_panel(panel, w, index * FT_PANEL_ROWS);
+    load_panel(s, panel, index * FT_PANEL_ROWS);
     if (first_invalid(panel) < panel->rows * panel->cols)
         return;
     ft_groupwise_quantize(panel, s->options);

@@ -32,6 +32,12 @@ static const char *const clips[FT_NUM_CLIPS] = {
     [FT_CLIP_IMATRIX] = "imatrix",
 };
 
+static const char *const roundings[FT_NUM_ROUNDINGS] = {
+    [FT_ROUND_NEAREST] = "nearest",
+    [FT_ROUND_GPTQ] = "gptq",
+    [FT_ROUND_GPTAQ] = "gptaq",
+};
+
 /* Index of a word, or `count` if it is not in the list. */
 static size_t find_word(const char *const *words, size_t count, const char *word)
 {
@@ -79,6 +85,18 @@ bool ft_clip_parse(const char *word, ft_clip *out)
     size_t found = find_word(clips, FT_NUM_CLIPS, word);
     *out = (ft_clip) found;
     return found < FT_NUM_CLIPS;
+}
+
+const char *ft_rounding_name(ft_rounding rounding)
+{
+    return (size_t) rounding < FT_NUM_ROUNDINGS ? roundings[rounding] : NULL;
+}
+
+bool ft_rounding_parse(const char *word, ft_rounding *out)
+{
+    size_t found = find_word(roundings, FT_NUM_ROUNDINGS, word);
+    *out = (ft_rounding) found;
+    return found < FT_NUM_ROUNDINGS;
 }
 
 /* ---- Rules -------------------------------------------------------------------------------- */
@@ -170,7 +188,7 @@ bool ft_recipe_uses_groupwise(const ft_recipe *recipe)
 
 bool ft_recipe_needs_data(const ft_recipe *recipe)
 {
-    return recipe->clip == FT_CLIP_IMATRIX || recipe->awq || recipe->gptq;
+    return recipe->clip == FT_CLIP_IMATRIX || recipe->awq || recipe->round != FT_ROUND_NEAREST;
 }
 
 ft_groupwise_options ft_recipe_groupwise_options(const ft_recipe *recipe, ft_scheme scheme)
@@ -192,7 +210,7 @@ json_t *ft_recipe_to_json(const ft_recipe *recipe)
         ft_json_set(&json, "asymmetric", json_boolean(recipe->asymmetric));
         ft_json_set(&json, "clip", json_string(ft_clip_name(recipe->clip)));
         ft_json_set(&json, "scale", json_string(recipe->awq ? "awq" : "none"));
-        ft_json_set(&json, "round", json_string(recipe->gptq ? "gptq" : "nearest"));
+        ft_json_set(&json, "round", json_string(ft_rounding_name(recipe->round)));
     }
     json_t *rules = json_array();
     for (size_t i = 0; i < recipe->rules; i++)

@@ -36,6 +36,18 @@ typedef enum ft_clip { FT_CLIP_NONE, FT_CLIP_MSE, FT_CLIP_IMATRIX, FT_NUM_CLIPS 
 const char *ft_clip_name(ft_clip clip);
 bool ft_clip_parse(const char *name, ft_clip *out);
 
+/* How weights are rounded to the values of their grid: gptq.h, and refine.h for GPTAQ. */
+typedef enum ft_rounding {
+    FT_ROUND_NEAREST,
+    FT_ROUND_GPTQ,  /* compensate rounding errors in later columns */
+    FT_ROUND_GPTAQ, /* and the errors of the matrices before, matrix by matrix */
+    FT_NUM_ROUNDINGS
+} ft_rounding;
+
+/* "nearest", "gptq", "gptaq". */
+const char *ft_rounding_name(ft_rounding rounding);
+bool ft_rounding_parse(const char *name, ft_rounding *out);
+
 /* Assigns a scheme to the matrices whose names match a pattern. */
 typedef struct ft_rule {
     char *text; /* the pattern: a POSIX extended regular expression */
@@ -53,8 +65,8 @@ typedef struct ft_recipe {
     bool asymmetric;
     bool group_pad; /* the last group of a row may be shorter */
     ft_clip clip;
-    bool awq;  /* AWQ: scale columns and fold the inverse into their inputs */
-    bool gptq; /* GPTQ: compensate rounding errors in later columns */
+    bool awq; /* AWQ: scale columns and fold the inverse into their inputs */
+    ft_rounding round;
 
     ft_rule *rule; /* the first match decides */
     size_t rules, capacity;

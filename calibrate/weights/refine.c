@@ -1,5 +1,5 @@
 /*
- * refine.c - data-driven group-wise quantization: AWQ, GPTQ and imatrix.
+ * refine.c - data-driven group-wise quantization: AWQ, GPTQ, GPTAQ and imatrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,6 +8,7 @@
 #include "calibrate/weights/refine.h"
 
 #include "calibrate/weights/awq.h"
+#include "calibrate/weights/correction.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
 
@@ -121,6 +122,76 @@ static ft_status search_all_factors(ft_refinement *r, ft_error *err)
     return FT_OK;
 }
 
+/* ---- One input ---------------------------------------------------------------------------- */
+
+/* Prepares what depends on an input alone; matrices with the same input share it. */
+static ft_status use_statistics(ft_refinement *r, const ft_input_stats *input, ft_error *err)
+{
+    int workers = ft_activation_stats_workers(&r->stats_options);
+    ft_gptq_fini(&r->gptq);
+    free(r->importance);
+    r->importance = ft_calloc(input->cols, sizeof *r->importance);
+    if (r->importance == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu columns", input->name, input->cols);
+    ft_column_importance(r->importance, input);
+    return r->recipe->round == FT_ROUND_NEAREST
+               ? FT_OK
+               : ft_gptq_init(&r->gptq, input->moments, input->cols, workers, input->name, err);
+}
+
+static void set_options(ft_refinement *r, const ft_input_stats *input, ft_quantized_weight *q)
+{
+    q->options.moments = input->moments;
+    q->options.importance = r->recipe->clip == FT_CLIP_IMATRIX ? r->importance : NULL;
+    q->options.correction = input->cross;
+    q->options.round = r->recipe->round != FT_ROUND_NEAREST ? ft_gptq_round : NULL;
+    q->options.user = &r->gptq;
+}
+
+/* ---- GPTAQ: behind the quantized prefix --------------------------------------------------- */
+
+/* The statistics of an input of the model as it is quantized so far. */
+static ft_status observe_prefix(ft_refinement *r, ft_input_stats *input, ft_error *err)
+{
+    ft_model *prefix;
+    FT_TRY(ft_prefix_open(&prefix, &r->prefix, r->stats_options.device, err));
+    ft_status status = ft_activation_stats_collect_behind(&r->stats, input, prefix, err);
+    ft_model_close(prefix);
+    return status;
+}
+
+static ft_status prepare_rounding(ft_refinement *r, ft_input_stats *input, ft_error *err)
+{
+    FT_TRY(observe_prefix(r, input, err));
+    FT_TRY(ft_correction_solve(input, ft_activation_stats_workers(&r->stats_options), err));
+    return use_statistics(r, input, err);
+}
+
+/* Quantizes all matrices that read an input. */
+static ft_status quantize_readers(ft_refinement *r, const ft_input_stats *input, ft_error *err)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        ft_quantized_weight *q = &r->quantized[i];
+        int weight = weight_of(r, q);
+        if (!ft_scheme_is_groupwise(q->scheme) || input_of(r, weight) != input)
+            continue;
+        set_options(r, input, q);
+        FT_TRY(ft_prefix_quantize(&r->prefix, weight, q,
+                                  ft_activation_stats_workers(&r->stats_options), err));
+    }
+    return FT_OK;
+}
+
+static ft_status quantize_in_order(ft_refinement *r, ft_error *err)
+{
+    FT_TRY(ft_prefix_init(&r->prefix, r->stats_options.model, &r->scaling, err));
+    for (size_t i = 0; i < r->stats.count; i++) {
+        FT_TRY(prepare_rounding(r, &r->stats.input[i], err));
+        FT_TRY(quantize_readers(r, &r->stats.input[i], err));
+    }
+    return FT_OK;
+}
+
 ft_status ft_refinement_init(ft_refinement *r, const ft_activation_stats_options *stats_options,
                              const ft_recipe *recipe, ft_quantized_weight *quantized, size_t count,
                              ft_error *err)
@@ -128,16 +199,19 @@ ft_status ft_refinement_init(ft_refinement *r, const ft_activation_stats_options
     *r = (ft_refinement){
         .recipe = recipe, .quantized = quantized, .count = count, .stats_options = *stats_options
     };
-    r->stats_options.moments = recipe->gptq || recipe->awq;
+    r->stats_options.moments = recipe->round != FT_ROUND_NEAREST || recipe->awq;
     FT_TRY(find_groupwise(r, err));
     FT_TRY(ft_activation_stats_init(&r->stats, &r->stats_options, r->is_groupwise, err));
     FT_TRY(ft_folded_scales_init(&r->scaling, stats_options->model, err));
-    return recipe->awq ? search_all_factors(r, err) : FT_OK;
+    if (recipe->awq)
+        FT_TRY(search_all_factors(r, err));
+    return recipe->round == FT_ROUND_GPTAQ ? quantize_in_order(r, err) : FT_OK;
 }
 
 void ft_refinement_fini(ft_refinement *r)
 {
     ft_gptq_fini(&r->gptq);
+    ft_prefix_fini(&r->prefix);
     ft_folded_scales_fini(&r->scaling);
     ft_activation_stats_fini(&r->stats);
     free(r->importance);
@@ -147,22 +221,13 @@ void ft_refinement_fini(ft_refinement *r)
 
 /* ---- One matrix --------------------------------------------------------------------------- */
 
-/* Computes what depends on the input alone; matrices with the same input share it. */
 static ft_status prepare_input(ft_refinement *r, ft_input_stats *input, ft_error *err)
 {
     if (r->input == input)
         return FT_OK;
     r->input = NULL;
-    ft_gptq_fini(&r->gptq);
-    free(r->importance);
-    r->importance = ft_calloc(input->cols, sizeof *r->importance);
-    if (r->importance == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu columns", input->name, input->cols);
     FT_TRY(ft_activation_stats_collect(&r->stats, input, err));
-    ft_column_importance(r->importance, input);
-    if (r->recipe->gptq)
-        FT_TRY(ft_gptq_init(&r->gptq, input->moments, input->cols, r->stats_options.threads,
-                            input->name, err));
+    FT_TRY(use_statistics(r, input, err));
     r->input = input;
     return FT_OK;
 }
@@ -173,11 +238,14 @@ ft_status ft_refinement_prepare(ft_refinement *r, ft_quantized_weight *q, ft_err
     if (input == NULL)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: no linear uses it", q->weights.name);
     FT_TRY(prepare_input(r, input, err));
-    q->options.moments = input->moments;
-    q->options.importance = r->recipe->clip == FT_CLIP_IMATRIX ? r->importance : NULL;
-    q->options.round = r->recipe->gptq ? ft_gptq_round : NULL;
-    q->options.user = &r->gptq;
+    set_options(r, input, q);
     return FT_OK;
+}
+
+const void *ft_refinement_bytes(const ft_refinement *r, const ft_quantized_weight *q)
+{
+    int weight = weight_of(r, q);
+    return weight < 0 || r->prefix.quantized == NULL ? NULL : r->prefix.quantized[weight];
 }
 
 const float *ft_refinement_vector(const ft_refinement *r, const char *name)

@@ -1,9 +1,11 @@
 /*
- * refine.h - data-driven group-wise quantization: AWQ, GPTQ and imatrix.
+ * refine.h - data-driven group-wise quantization: AWQ, GPTQ, GPTAQ and imatrix.
  *
  * AWQ factors are searched first, for all layers, because they change tensors that are written
- * early. Rounding and grids get their statistics when a matrix is about to be written, so that
- * memory holds the statistics of as many layers as fit.
+ * early. GPTAQ then rounds the matrices in the order of the forward pass, by GPTQ on the inputs
+ * behind the quantized prefix (prefix.h), corrected for its errors (correction.h). Other grids and
+ * GPTQ get their statistics when a matrix is about to be written, so that memory holds the
+ * statistics of as many layers as fit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,6 +15,7 @@
 #include "calibrate/weights/fold_ranges.h"
 #include "calibrate/weights/gptq.h"
 #include "calibrate/weights/activation_stats.h"
+#include "calibrate/weights/prefix.h"
 
 typedef struct ft_refinement {
     const ft_recipe *recipe;
@@ -25,15 +28,18 @@ typedef struct ft_refinement {
     size_t folded_inputs; /* inputs whose factors were folded, of those that could be */
     size_t foldable_inputs;
 
-    /* Of the matrix being written. */
+    ft_prefix prefix; /* with GPTAQ: the quantized matrices */
+
+    /* Of the matrix being quantized. */
     const ft_input_stats *input;
     float *importance;
     ft_gptq gptq;
 } ft_refinement;
 
 /*
- * Finds the inputs of the recipe's group-wise quantized matrices and, if the recipe uses AWQ, their
- * factors. `options` is copied. fini also accepts a zeroed or failed one.
+ * Finds the inputs of the recipe's group-wise quantized matrices; if the recipe uses AWQ, their
+ * factors; and if it uses GPTAQ, their quantized values. `options` is copied. fini also accepts a
+ * zeroed or failed one.
  *
  * Errors: those of ft_activation_stats_collect(); FT_EUNSUPPORTED if the recipe uses AWQ but no
  * value of the model can be scaled.
@@ -47,6 +53,10 @@ void ft_refinement_fini(ft_refinement *refining);
 /* Sets the statistics in quantized->options, before the matrix is quantized. */
 FT_MUST_USE ft_status ft_refinement_prepare(ft_refinement *refining, ft_quantized_weight *quantized,
                                             ft_error *err);
+
+/* The bytes of a matrix that is quantized already, as a stream would give them; or NULL. */
+const void *ft_refinement_bytes(const ft_refinement *refining,
+                                const ft_quantized_weight *quantized);
 
 /* The rescaled values of a vector of the model, or NULL if it is unchanged. */
 const float *ft_refinement_vector(const ft_refinement *refining, const char *name);

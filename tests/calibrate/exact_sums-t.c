@@ -44,6 +44,8 @@ static ft_exact_sums begin(void)
     ft_exact_sums sums;
     if (ft_exact_sums_init(&sums, COLS, true, &err) != FT_OK)
         bail_out("%s", err.text);
+    if (ft_exact_sums_init_cross(&sums, &err) != FT_OK)
+        bail_out("%s", err.text);
     sums.unit = ft_exact_sums_unit(samples[0].x, samples[0].rows, COLS);
     return sums;
 }
@@ -55,6 +57,9 @@ static ft_status add(ft_exact_sums *sums, const float *x, size_t rows)
     if (ft_linalg_init(&linalg, 1, &err) != FT_OK || scratch == NULL)
         bail_out("no linear algebra");
     ft_status status = ft_exact_sums_add(sums, &linalg, x, rows, scratch, "x", &err);
+    if (status == FT_OK && sums->cross != NULL) /* d: x, shifted by half a row */
+        status =
+            ft_exact_sums_add_cross(sums, &linalg, x + COLS / 2, x, rows - 1, scratch, "x", &err);
     free(scratch);
     return status;
 }
@@ -67,8 +72,11 @@ static void add_sample(ft_exact_sums *sums, int index)
 
 static bool is_same(const ft_exact_sums *a, const ft_exact_sums *b)
 {
-    return a->rows == b->rows && memcmp(a->magnitude, b->magnitude, COLS * sizeof(ft_int128)) == 0 &&
+    return a->rows == b->rows &&
+           memcmp(a->magnitude, b->magnitude, COLS * sizeof(ft_int128)) == 0 &&
            memcmp(a->square, b->square, COLS * sizeof(ft_int128)) == 0 &&
+           memcmp(a->difference, b->difference, COLS * sizeof(ft_int128)) == 0 &&
+           memcmp(a->cross, b->cross, COLS * COLS * sizeof(int64_t)) == 0 &&
            memcmp(a->moments, b->moments, COLS * COLS * sizeof(int64_t)) == 0;
 }
 

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "calibrate/weights/activation_stats.h"
+#include "calibrate/weights/prefix.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
 #include "tests/lib/models/converted.h"
@@ -338,6 +339,41 @@ static void test_division(const subject *s)
     ft_activation_stats_fini(&b);
 }
 
+/* Behind a prefix in which nothing is quantized. */
+static void test_float_prefix(const char *what, const subject *s)
+{
+    ft_activation_stats_options one = of(s), three = of(s);
+    three.threads = 3;
+    ft_folded_scales scaling;
+    ft_prefix prefix;
+    ft_model *twin;
+    if (ft_folded_scales_init(&scaling, s->model, &err) != FT_OK ||
+        ft_prefix_init(&prefix, s->model, &scaling, &err) != FT_OK ||
+        ft_prefix_open(&twin, &prefix, NULL, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ft_activation_stats plain = begin(&one, s->all), behind = begin(&three, s->all);
+    int different = 0, not_zero = 0, most = 0;
+    for (size_t i = 0; i < plain.count; i++) {
+        ft_input_stats *input = &behind.input[i];
+        need(&plain, i);
+        if (ft_activation_stats_collect_behind(&behind, input, twin, &err) != FT_OK)
+            bail_out("%s", err.text);
+        different += !is_same(&plain.input[i], input);
+        for (size_t k = 0; k < input->cols * input->cols; k++)
+            not_zero += fabs(input->cross[k]) > 0.0;
+        most = in_memory(&behind) > most ? in_memory(&behind) : most;
+    }
+    is_int(different, 0, "%s: a prefix without quantized matrices has the statistics of the model",
+           what);
+    is_int(not_zero, 0, "its inputs do not differ from those of the model");
+    is_int(most, 1, "statistics behind a prefix keep the moments of one input");
+    ft_activation_stats_fini(&plain);
+    ft_activation_stats_fini(&behind);
+    ft_model_close(twin);
+    ft_prefix_fini(&prefix);
+    ft_folded_scales_fini(&scaling);
+}
+
 /* Without moments a single pass collects the statistics of all inputs. */
 static void count_stages(void *user, const char *what, const char *unit)
 {
@@ -394,16 +430,19 @@ int main(void)
     test_sums("bert, two samples", &bert, 1, 3, 10);
     test_sharing(&bert);
     test_bits("bert", &bert);
+    test_float_prefix("bert", &bert);
     test_division(&bert);
     test_squares(&bert);
     make_llama(&llama, "grouped");
     test_sums("llama", &llama, 0, ROWS, 9);
     test_bits("llama", &llama);
+    test_float_prefix("llama", &llama);
     make_vit(&vit);
     test_sums("vit", &vit, 0, vit.data.rows, 10);
     make_translator(&translator);
     test_sums("m2m", &translator, 0, ROWS, 22);
     test_bits("m2m", &translator);
+    test_float_prefix("m2m", &translator);
     close_subject(&bert);
     close_subject(&llama);
     close_subject(&vit);

@@ -139,20 +139,21 @@ static void test_learns(void)
        "a recipe of weights alone needs no samples");
     ok(ft_recipe_needs_data(&(ft_recipe){ .clip = FT_CLIP_IMATRIX }) &&
            ft_recipe_needs_data(&(ft_recipe){ .awq = true }) &&
-           ft_recipe_needs_data(&(ft_recipe){ .gptq = true }),
-       "imatrix, AWQ and GPTQ need samples");
+           ft_recipe_needs_data(&(ft_recipe){ .round = FT_ROUND_GPTQ }) &&
+           ft_recipe_needs_data(&(ft_recipe){ .round = FT_ROUND_GPTAQ }),
+       "imatrix, AWQ, GPTQ and GPTAQ need samples");
 }
 
 static void test_json(void)
 {
     ft_recipe recipe = {
-        .scheme = FT_SCHEME_W4A16, .group = 128, .clip = FT_CLIP_MSE, .gptq = true
+        .scheme = FT_SCHEME_W4A16, .group = 128, .clip = FT_CLIP_MSE, .round = FT_ROUND_GPTAQ
     };
     add(&recipe, "a\"b\\.c=float");
     json_t *json = ft_recipe_to_json(&recipe);
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     is_str(text,
-           "{\"asymmetric\":false,\"clip\":\"mse\",\"group\":128,\"round\":\"gptq\","
+           "{\"asymmetric\":false,\"clip\":\"mse\",\"group\":128,\"round\":\"gptaq\","
            "\"rules\":[{\"scheme\":\"float\",\"tensor\":\"a\\\"b\\\\.c\"}],\"scale\":\"none\","
            "\"scheme\":\"w4a16\"}",
            "the recipe JSON contains the scheme, the group options and the rules");

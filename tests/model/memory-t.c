@@ -128,7 +128,7 @@ static ft_status learn(ft_error *err)
                          .asymmetric = true,
                          .clip = FT_CLIP_IMATRIX,
                          .awq = true,
-                         .gptq = true };
+                         .round = FT_ROUND_GPTQ };
     ft_status status = ft_calibrate(&(ft_calibration_options){ .input = made.real,
                                                                .output = output,
                                                                .data = made.samples,

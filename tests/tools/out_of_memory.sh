@@ -65,6 +65,8 @@ starved 61 'ft-calibrate --report' "$@" -d samples.safetensors -o written/int8.f
 starved 67 'ft-calibrate with imatrix, AWQ and GPTQ' \
     "$@" -d samples.safetensors -o written/w4.ft --scheme w4a16 --json \
     --group-pad --asym --clip imatrix --scale awq --round gptq
+starved 67 'ft-calibrate with GPTAQ' \
+    "$@" -d samples.safetensors -o written/w4.ft --scheme w4a16 --group-pad --round gptaq
 
 quietly "$calibrate" -q -i bert.ft -d samples.safetensors -o int8.ft
 starved 37 'ft-calibrate --amax' "$@" -o written/given.ft --amax int8.ft

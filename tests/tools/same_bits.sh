@@ -120,7 +120,7 @@ quietly "$convert" -q -i decoder -o decoder.ft
 compared 'ft-convert of a decoder writes' new.ft -- "$convert" -q -f -i decoder -o new.ft
 quietly "$FT_BUILDDIR/tests/programs/make-tensors" rows.st "input_ids:I32:8,32=$ids"
 compare_decoder '' '--scheme w8a8-block' '--scheme w8a16 --group 0 --clip imatrix' \
-    '--scheme w4a16 --asym --round gptq'
+    '--scheme w4a16 --asym --round gptq' '--scheme w4a16 --round gptaq'
 test -n "${FT_CROSS_FEW-}" ||
     compare_decoder '-m max' '-m percentile' '-m mse' '-m entropy' '--head int8' \
         '--scheme w8a8-dynamic' '--scheme w4a16 --scale awq' \

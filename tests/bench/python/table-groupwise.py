@@ -34,6 +34,7 @@ WAYS = {                    # name in the table: arguments of ft-calibrate
     "AWQ": ("--scale", "awq"),
     "GPTQ": ("--round", "gptq"),
     "imatrix, GPTQ": ("--clip", "imatrix", "--round", "gptq"),
+    "imatrix, GPTAQ": ("--clip", "imatrix", "--round", "gptaq"),
     "AWQ, imatrix": ("--scale", "awq", "--clip", "imatrix"),
     "AWQ, imatrix, GPTQ": ("--scale", "awq", "--clip", "imatrix", "--round", "gptq"),
 }
@@ -60,7 +61,7 @@ class Table(Check):
         return np.array(out["nll"]) / (self.reference["input_ids"].shape[1] - 1), out
 
     def make(self, *args):
-        data = self.options if set(args) & {"imatrix", "awq", "gptq"} else self.options[4:]
+        data = self.options if set(args) & {"imatrix", "awq", "gptq", "gptaq"} else self.options[4:]
         self.tools.run("ft-calibrate", "-q", "-f", "-i", self.artifact("float"), "-o",
                        self.artifact("codes"), *data, *args)
 

@@ -1,5 +1,5 @@
-# weight_methods.sh - data-aware weight quantization: the gains of imatrix, AWQ and GPTQ, identical
-# bytes for any number of threads and passes, and invalid combinations of options.
+# weight_methods.sh - data-aware weight quantization: the gains of imatrix, AWQ, GPTQ and GPTAQ,
+# identical bytes for any number of threads and passes, and invalid combinations of options.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -64,12 +64,13 @@ cd "$dir" || exit 99
 wrong 'need sample data: use -d FILE' --scheme w4a16 --clip imatrix
 wrong 'need sample data: use -d FILE' --scheme w4a16 --scale awq
 wrong 'need sample data: use -d FILE' --scheme w4a16 --round gptq
+wrong 'need sample data: use -d FILE' --scheme w4a16 --round gptaq
 wrong 'are for group-wise schemes' -d samples.st --round gptq
 wrong 'are for group-wise schemes' -d samples.st --scheme w8a8-dynamic --scale awq
 wrong 'cannot be combined with --merge' -d samples.st --tensor ffn=w4a16 --round gptq --merge some.counts
 wrong '"max" is neither none, mse nor imatrix' -d samples.st --scheme w4a16 --clip max
 wrong '"smooth" is neither none nor awq' -d samples.st --scheme w4a16 --scale smooth
-wrong '"best" is neither nearest nor gptq' -d samples.st --scheme w4a16 --round best
+wrong '"best" is neither nearest, gptq nor gptaq' -d samples.st --scheme w4a16 --round best
 wrong '"0" is not a number of MiB' -d samples.st --scheme w4a16 --round gptq --memory 0
 wrong '"1G" is not a number of MiB' -d samples.st --scheme w4a16 --round gptq --memory 1G
 wrong '--memory is for' --scheme w4a16 --memory 100
@@ -94,7 +95,7 @@ distance () {
 quietly "$calibrate" -q -i model.ft -o nearest.ft --scheme w4a16 $random
 distance nearest.ft
 nearest=$found
-for method in '--clip imatrix' '--scale awq' '--round gptq'; do
+for method in '--clip imatrix' '--scale awq' '--round gptq' '--round gptaq'; do
     learn one.ft $random $method
     says out " ${method#* } " "the report names the method of ${method% *}"
     distance one.ft
@@ -108,9 +109,26 @@ says out '"samples": 12' 'the JSON report contains the number of samples'
 distance one.ft
 below "$found" "$(product 0.6 "$nearest")" \
     'imatrix, AWQ and GPTQ together have a lower KL divergence than nearest rounding'
-learn one.ft $random --clip imatrix --round gptq --samples 4
-learn two.ft $random --clip imatrix --round gptq --samples 4 --memory 8 -t 1
-same one.ft two.ft 'calibration in many passes with one thread writes the same bytes as in one pass'
+for round in gptq gptaq; do
+    learn one.ft $random --clip imatrix --round $round --samples 4
+    learn two.ft $random --clip imatrix --round $round --samples 4 --memory 8 -t 1
+    same one.ft two.ft \
+        "--round $round in many passes with one thread writes the same bytes as in one pass"
+done
+is 0 'ft-inspect prints the manifest' "$FT_BUILDDIR/ft-inspect" --json one.ft
+says out '"round": "gptaq"' 'the manifest names the rounding method'
+
+# mixed ROUND: the KL divergence of one.ft with smoothed int8 and group-wise matrices, as $found.
+mixed () {
+    quietly "$calibrate" -q -f -i model.ft -o one.ft -d samples.st --eval few.st $random \
+        --smooth 0.5 --tensor 'attn=w4a16' --tensor 'ffn.down=w4a16' --round "$1"
+    distance one.ft
+}
+mixed nearest
+nearest=$found
+mixed gptaq
+below "$found" "$(product 0.9 "$nearest")" \
+    'GPTAQ of a model with smoothed int8 matrices has a lower KL divergence than nearest rounding'
 
 # ---- A trained decoder --------------------------------------------------------------------------
 
@@ -146,6 +164,9 @@ learn one.ft --round gptq
 perplexity one.ft
 below "$found" "$(product 1.01 "$nearest")" \
     'GPTQ gives a perplexity within 1 % of nearest rounding or lower'
+learn one.ft --round gptaq
+perplexity one.ft
+below "$found" "$(product 0.985 "$nearest")" 'GPTAQ gives a lower perplexity than nearest rounding'
 learn one.ft --asym --clip imatrix --scale awq --round gptq --json
 says out '"foldable_inputs": 24' 'the JSON report contains the number of inputs that AWQ can scale'
 perplexity one.ft

@@ -1,0 +1,102 @@
+/*
+ * prefix.c - the quantized prefix: a model whose first matrices are quantized and the others float.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/weights/prefix.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+
+/* The values of the file, because the model's own copy may be on a device. */
+static ft_weight original_weight(const ft_model *model, size_t index,
+                                 const ft_folded_scales *scaling)
+{
+    ft_weight weight = model->weight[index];
+    const ft_artifact_tensor *stored = ft_artifact_find(model->artifact, weight.name);
+    if (stored == NULL) /* a head that the file stores as the embedding table */
+        stored = ft_artifact_find(model->artifact, "embed.word");
+    const float *scaled = scaling->vector[index];
+    weight.data = scaled != NULL ? scaled : stored->data;
+    weight.prepacked = NULL;
+    return weight;
+}
+
+ft_status ft_prefix_init(ft_prefix *p, const ft_model *model, const ft_folded_scales *scaling,
+                         ft_error *err)
+{
+    bool has_positions = model->positions != NULL; /* computed, behind the weights of the file */
+    *p = (ft_prefix){ .model = model, .nweight = (size_t) model->nweight - has_positions };
+    p->weight = ft_calloc(p->nweight, sizeof *p->weight);
+    p->quantized = ft_calloc(p->nweight, sizeof *p->quantized);
+    if (p->weight == NULL || p->quantized == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, p->nweight);
+    for (size_t i = 0; i < p->nweight; i++)
+        p->weight[i] = original_weight(model, i, scaling);
+    return FT_OK;
+}
+
+void ft_prefix_fini(ft_prefix *p)
+{
+    for (size_t i = 0; i < p->nweight && p->quantized != NULL; i++)
+        free(p->quantized[i]);
+    free(p->quantized);
+    free(p->weight);
+    *p = (ft_prefix){ 0 };
+}
+
+/* Values, scales and zero points as they will be written. */
+static ft_status read_stream(char *out, size_t bytes, ft_quantized_weight *quantized, int threads,
+                             ft_error *err)
+{
+    ft_groupwise_stream stream;
+    size_t n_read;
+    ft_status status =
+        ft_groupwise_stream_init(&stream, &quantized->weights, &quantized->options, threads, err);
+    if (status == FT_OK)
+        status = ft_groupwise_stream_read(&stream, out, bytes, &n_read, err);
+    quantized->error = stream.error;
+    ft_groupwise_stream_fini(&stream);
+    return status;
+}
+
+/* All three sections are multiples of 64 bytes, so each is aligned. */
+static void set_weight(ft_weight *weight, char *bytes, const ft_groupwise_bytes *sections,
+                       const ft_groupwise_options *options)
+{
+    char *scale = bytes + sections->quantized, *zero = scale + sections->scales;
+    weight->dtype = options->bits == 4 ? FT_U4 : FT_U8;
+    weight->layout = FT_PANEL32;
+    weight->data = bytes;
+    weight->groupwise = (ft_groupwise){ .group = options->group,
+                                        .int8_activations = options->int8_activations,
+                                        .scale = (void *) scale,
+                                        .zero = options->asymmetric ? (void *) zero : NULL };
+}
+
+ft_status ft_prefix_quantize(ft_prefix *p, int index, ft_quantized_weight *quantized, int threads,
+                             ft_error *err)
+{
+    ft_groupwise_bytes sections =
+        ft_groupwise_stream_bytes(&quantized->weights, &quantized->options);
+    size_t bytes = sections.quantized + sections.scales + sections.zeros;
+    char *data = p->quantized[index] = ft_calloc_aligned(bytes);
+    if (data == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", quantized->weights.name,
+                       bytes);
+    FT_TRY(read_stream(data, bytes, quantized, threads, err));
+    set_weight(&p->weight[index], data, &sections, &quantized->options);
+    return FT_OK;
+}
+
+ft_status ft_prefix_open(ft_model **out, const ft_prefix *p, const char *device, ft_error *err)
+{
+    const ft_model *model = p->model;
+    ft_model_parts parts = { model->path, model->family, &model->config, p->weight, p->nweight };
+    return ft_model_from_weights(out, &parts, &(ft_model_options){ .device = device },
+                                 &model->quant, err);
+}

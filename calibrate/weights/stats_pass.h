@@ -1,0 +1,31 @@
+/*
+ * stats_pass.h - one pass over the samples that adds up statistics of some inputs.
+ *
+ * With a prefix, a second model of the same graph whose earlier matrices are quantized already, the
+ * statistics are those of its inputs xq. Next to them stand the products (x - xq)[i] * xq[j], where
+ * x is the input of the original model: what rounding needs to make up for the errors of the
+ * prefix.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_WEIGHTS_STATS_PASS_H
+#define FT_CALIBRATE_WEIGHTS_STATS_PASS_H
+
+#include "calibrate/weights/activation_stats.h"
+
+typedef struct ft_stats_pass {
+    const ft_activation_stats_options *options;
+    const ft_model *prefix; /* NULL: none. It has the values of options->model under their names */
+    ft_input_stats *input;  /* [count] */
+    size_t count;
+    size_t longest; /* tokens of the longest sample */
+} ft_stats_pass;
+
+/*
+ * Sets the statistics of the inputs, of moments and of `cross` only what is needed. Those of the
+ * original model are not rescaled; inputs behind a prefix are expected to be divided by their
+ * factor already. Errors: those of ft_activation_stats_collect().
+ */
+FT_MUST_USE ft_status ft_stats_pass_run(const ft_stats_pass *pass, ft_error *err);
+
+#endif

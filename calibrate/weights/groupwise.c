@@ -54,11 +54,13 @@ static ft_groupwise_grid make_grid(float span, int32_t n_steps, int32_t zero, in
         ft_groupwise_grid){ .scale = scale, .inverse = 1.0f / scale, .zero = zero, .max_q = max_q };
 }
 
-static ft_groupwise_grid asymmetric_grid(range r, int32_t max_q)
+/* The zero point is the nearest one to that of the range, and `shift` steps from there. */
+static ft_groupwise_grid asymmetric_grid(range r, int32_t max_q, int32_t shift)
 {
     ft_groupwise_grid grid = make_grid(r.high - r.low, max_q, 0, max_q);
     float zero = rintf(-r.low * grid.inverse);
-    grid.zero = zero < (float) max_q ? (int32_t) zero : max_q;
+    grid.zero = (zero < (float) max_q ? (int32_t) zero : max_q) + shift;
+    grid.zero = grid.zero < 0 ? 0 : grid.zero > max_q ? max_q : grid.zero;
     return grid;
 }
 
@@ -114,7 +116,9 @@ static void try_range(best_grid *best, range r, const float *weight, size_t n,
     int32_t max_q = (1 << options->bits) - 1, zero = 1 << (options->bits - 1), high = zero - 1;
     float amax = r.high > -r.low ? r.high : -r.low;
     if (options->asymmetric) {
-        try_grid(best, asymmetric_grid(r, max_q), weight, n, importance);
+        try_grid(best, asymmetric_grid(r, max_q, 0), weight, n, importance);
+        for (int32_t shift = -1; shift <= 1 && options->clip; shift += 2)
+            try_grid(best, asymmetric_grid(r, max_q, shift), weight, n, importance);
         return;
     }
     try_grid(best, make_grid(amax, high, zero, max_q), weight, n, importance);
@@ -127,8 +131,8 @@ ft_groupwise_grid ft_groupwise_choose_grid(const float *weight, size_t n, const 
 {
     range r = range_of(weight, n);
     best_grid best = { .error = 0.0 };
-    for (int i = 20; i >= (options->clip ? 10 : 20); i--) {
-        float ratio = (float) i / 20.0f;
+    for (int i = 40; i >= (options->clip ? 16 : 40); i--) {
+        float ratio = (float) i / 40.0f;
         try_range(&best, (range){ r.low * ratio, r.high * ratio }, weight, n, importance, options);
     }
     return best.grid;

@@ -93,8 +93,8 @@ static inline size_t ft_groupwise_group_cols(const ft_groupwise_options *options
  * which it is -8 or -128 has steps finer by an eighth, but ends earlier on the other side; it is
  * used if the sum of squared errors is smaller. Asymmetric: from the lowest to the highest weight,
  * extended to include 0, which is always on the grid. With `clip` the same is tried for ranges of
- * 0.95, 0.9 ... 0.5 of that; the smallest error wins, ties go to the widest range. A group of zeros
- * has scale 1.
+ * 0.975, 0.95 ... 0.4 of that, and for each asymmetric one also with the two zero points next to
+ * its own; the smallest error wins, ties go to the widest range. A group of zeros has scale 1.
  */
 ft_groupwise_grid ft_groupwise_choose_grid(const float *weight, size_t n, const float *importance,
                                            const ft_groupwise_options *options);

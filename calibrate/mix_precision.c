@@ -52,7 +52,8 @@ static ft_point_report *find_point(ft_report *report, const char *name)
     return NULL;
 }
 
-/* The columns of the matrices that read a unit are multiplied by factors before quantization. */
+/* The columns of the int8 matrices that read a unit are multiplied by factors; others read floats.
+ */
 static void multiply_columns(ft_calibration_job *j, const ft_unit *unit, const float *factor)
 {
     const ft_plan *graph = &j->model->graph;
@@ -63,7 +64,7 @@ static void multiply_columns(ft_calibration_job *j, const ft_unit *unit, const f
                 ? NULL
                 : ft_quantized_weights_find(j->quantized, j->n_quantized,
                                             graph->weight[op->weight[0]].name);
-        if (matrix != NULL)
+        if (matrix != NULL && ft_scheme_is_int8(matrix->scheme))
             matrix->weights.col_factor = factor;
     }
 }

@@ -17,15 +17,26 @@
 /*
  * Activations with a specialized kernel: none, and the GELU approximation of INT8 plans. All others
  * share a kernel that switches per element, so a build contains three instances of a kernel instead
- * of seven. ROWS, in kernels that distinguish it from NONE, means no activation and one scale per
- * row of x.
+ * of seven. Kernels that have instances for one scale per row of x add the last two.
  */
 typedef enum ft_epilogue {
     FT_EPILOGUE_NONE,
     FT_EPILOGUE_GELU,
     FT_EPILOGUE_ANY,
-    FT_EPILOGUE_ROW_SCALES
+    FT_EPILOGUE_ROW_SCALES,
+    FT_EPILOGUE_ROW_SCALES_GELU
 } ft_epilogue;
+
+/* Whether rows of x have scales; and whether the activation is the GELU approximation. */
+__host__ __device__ constexpr bool ft_epilogue_has_row_scales(ft_epilogue epilogue)
+{
+    return epilogue == FT_EPILOGUE_ROW_SCALES || epilogue == FT_EPILOGUE_ROW_SCALES_GELU;
+}
+
+__host__ __device__ constexpr bool ft_epilogue_has_gelu(ft_epilogue epilogue)
+{
+    return epilogue == FT_EPILOGUE_GELU || epilogue == FT_EPILOGUE_ROW_SCALES_GELU;
+}
 
 static inline ft_epilogue ft_epilogue_of(ft_activation activation)
 {
@@ -40,7 +51,7 @@ __device__ __forceinline__ float ft_apply_epilogue(int32_t sum, float scale, flo
                                                    ft_activation activation)
 {
     float value = ft_dequantize(sum, scale, bias);
-    if (epilogue == FT_EPILOGUE_GELU)
+    if (ft_epilogue_has_gelu(epilogue))
         return ft_gelu_approx(value);
     if (epilogue == FT_EPILOGUE_ANY)
         return ft_activate(activation, value);

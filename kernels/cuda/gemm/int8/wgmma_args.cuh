@@ -215,24 +215,25 @@ template <ft_epilogue EPILOGUE, typename Y> struct wgmma_epilogue_type {
     typedef Y y;
 };
 
-/*
- * Calls launch(wgmma_epilogue_type) for no activation, for ReLU, or for GELU from int8 to int8;
- * per-row scales only with float outputs.
- */
+/* Calls launch(wgmma_epilogue_type) for an output type and with or without row scales. */
+template <typename Y, class LAUNCH>
+static int wgmma_dispatch_activation(const ft_cuda_gemm_args *p, LAUNCH launch)
+{
+    bool gelu = sizeof(Y) <= 2 && p->activation == FT_ACT_GELU_APPROX;
+    if (p->x_scales != NULL)
+        return gelu ? launch(wgmma_epilogue_type<FT_EPILOGUE_ROW_SCALES_GELU, Y>())
+                    : launch(wgmma_epilogue_type<FT_EPILOGUE_ROW_SCALES, Y>());
+    return gelu ? launch(wgmma_epilogue_type<FT_EPILOGUE_GELU, Y>())
+                : launch(wgmma_epilogue_type<FT_EPILOGUE_NONE, Y>());
+}
+
+/* The same for no activation, for ReLU, or for GELU to int8 or float16. */
 template <class LAUNCH>
 static int wgmma_dispatch_epilogue(const ft_cuda_gemm_args *p, LAUNCH launch)
 {
-    if (p->x_scales != NULL && p->y_dtype == FT_F16)
-        return launch(wgmma_epilogue_type<FT_EPILOGUE_ROW_SCALES, __half>());
-    if (p->x_scales != NULL && p->y_dtype == FT_F32)
-        return launch(wgmma_epilogue_type<FT_EPILOGUE_ROW_SCALES, float>());
-    if (p->y_dtype == FT_F16)
-        return launch(wgmma_epilogue_type<FT_EPILOGUE_NONE, __half>());
-    if (p->y_dtype == FT_F32)
-        return launch(wgmma_epilogue_type<FT_EPILOGUE_NONE, float>());
-    if (p->activation == FT_ACT_GELU_APPROX)
-        return launch(wgmma_epilogue_type<FT_EPILOGUE_GELU, int8_t>());
-    return launch(wgmma_epilogue_type<FT_EPILOGUE_NONE, int8_t>());
+    return p->y_dtype == FT_F16   ? wgmma_dispatch_activation<__half>(p, launch)
+           : p->y_dtype == FT_F32 ? wgmma_dispatch_activation<float>(p, launch)
+                                  : wgmma_dispatch_activation<int8_t>(p, launch);
 }
 
 /* Outputs, column ranges, and tiles of tile_cols columns. */

@@ -2,7 +2,7 @@
  * wgmma_epilogue.cuh - specialized epilogue of the wgmma INT8 GEMM: accumulators to int8 or f16.
  *
  * It works on registers and requires groups of 8 columns and no activation or the GELU of INT8
- * plans. Rows may have scales where y is float. Float32 outputs are in wgmma_float_out.cuh, all
+ * plans. Rows of x may have scales. Float32 outputs are in wgmma_float_out.cuh, all
  * other epilogues in wgmma_any_epilogue.cuh.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -118,9 +118,9 @@ wgmma_dequantize_x4(float *value, const int32_t (&sums)[N], int block, int h, in
         value[i] = (float) wgmma_acc_at(sums, block, h, 4 * quad + i);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        value[i] =
-            fmaf(value[i], EPILOGUE == FT_EPILOGUE_ROW_SCALES ? row * scale[i] : scale[i], bias[i]);
-    if (EPILOGUE == FT_EPILOGUE_GELU)
+        value[i] = fmaf(value[i], ft_epilogue_has_row_scales(EPILOGUE) ? row * scale[i] : scale[i],
+                        bias[i]);
+    if (ft_epilogue_has_gelu(EPILOGUE))
         wgmma_gelu<4>(value);
 }
 
@@ -252,7 +252,7 @@ template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_output {
                 wgmma_dequantize_x4<EPILOGUE>(value, sums[i / 2], block, i % 2, quad,
                                               columns.scale[quad], columns.bias[quad], rows.of[i]);
                 residual_frag.add(value, block, i % 2, quad);
-                wgmma_convert_x4<EPILOGUE != FT_EPILOGUE_GELU>(four[i][quad], value, inverse);
+                wgmma_convert_x4<!ft_epilogue_has_gelu(EPILOGUE)>(four[i][quad], value, inverse);
             }
         }
 #pragma unroll

@@ -6,10 +6,18 @@
 #include "kernels/cuda/gemm/int8/wgmma_gemm.cuh"
 #include "kernels/cuda/gemm/int8/wgmma_kernels.h"
 
-/* The 128-token ping-pong tile has no registers left for row scales with float32 output. */
+/*
+ * GELU is for the float16 input of a QUANTIZE with row scales. The 128-token ping-pong tile has no
+ * registers left for row scales with float32 output.
+ */
 template <class SHAPE, typename Y>
 static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p)
 {
+    if constexpr (sizeof(Y) == 2)
+        if (p->activation == FT_ACT_GELU_APPROX)
+            return p->x_scales != NULL
+                       ? wgmma_launch<SHAPE, FT_EPILOGUE_ROW_SCALES_GELU, Y>(props, stream, p)
+                       : wgmma_launch<SHAPE, FT_EPILOGUE_GELU, Y>(props, stream, p);
     if constexpr (SHAPE::m64_blocks == 1 || sizeof(Y) == 2)
         if (p->x_scales != NULL)
             return wgmma_launch<SHAPE, FT_EPILOGUE_ROW_SCALES, Y>(props, stream, p);

@@ -75,12 +75,12 @@ extern "C" bool ft_cuda_gemm_wgmma_supports(const ft_cuda_device_props *props,
            (p->residual == NULL || p->y_dtype != FT_I8);
 }
 
-/* GELU to int8 whose minimum, -0.17, does not reach quantized -127. */
+/* GELU to float16, or to int8 whose minimum, -0.17, does not reach quantized -127; no residual. */
 static bool has_fast_gelu(const ft_cuda_gemm_args *p)
 {
-    bool fast = p->activation == FT_ACT_GELU_APPROX && p->y_dtype == FT_I8;
+    bool fast = p->activation == FT_ACT_GELU_APPROX && p->y_dtype != FT_F32 && p->residual == NULL;
     for (int i = 0; i < p->n_outputs; i++)
-        fast = fast && p->y_inv_scale[i] < 700.0f;
+        fast = fast && (p->y_dtype != FT_I8 || p->y_inv_scale[i] < 700.0f);
     return fast;
 }
 
@@ -96,7 +96,7 @@ static bool has_fast_epilogue(const ft_cuda_gemm_args *p, bool small_m)
         fits = fits && ft_is_aligned(p->y[i], align) && p->width[i] % (p->n_outputs > 1 ? 32 : 8) == 0;
     bool fast = p->activation == FT_ACT_NONE || has_fast_gelu(p) ||
                 (small_m && p->activation == FT_ACT_RELU);
-    return fits && fast && (p->x_scales == NULL || p->y_dtype != FT_I8);
+    return fits && fast;
 }
 
 /* Tiles of wgmma_small_m.cu and, where float_only, of wgmma_split_k.cu. */
@@ -104,7 +104,7 @@ typedef struct small_m_tile {
     ft_cuda_wgmma_tile tile;
     const char *name;
     int tokens, cols, blocks;
-    bool float_only; /* float outputs only */
+    bool float_only; /* float outputs without GELU only */
 } small_m_tile;
 
 static const small_m_tile small_m_tiles[] = {
@@ -130,10 +130,16 @@ static const small_m_tile *find_small_m(ft_cuda_wgmma_tile tile)
     return NULL;
 }
 
+/* Split-K tiles have no kernels for int8 outputs and GELU. */
+static bool has_split_k_epilogue(const ft_cuda_gemm_args *p)
+{
+    return p->y_dtype != FT_I8 && p->activation != FT_ACT_GELU_APPROX;
+}
+
 /* At least one k tile per split. */
 static bool small_m_supports(const small_m_tile *f, const ft_cuda_gemm_args *p)
 {
-    return p->k > (size_t) (f->blocks - 1) * 128 && !(f->float_only && p->y_dtype == FT_I8);
+    return p->k > (size_t) (f->blocks - 1) * 128 && (!f->float_only || has_split_k_epilogue(p));
 }
 
 extern "C" bool ft_cuda_wgmma_tile_supports(ft_cuda_wgmma_tile tile, const ft_cuda_gemm_args *p)
@@ -247,7 +253,7 @@ static bool select_split_k(ft_cuda_wgmma_tile *out, const ft_cuda_gemm_args *p, 
 {
     size_t min_clocks = SIZE_MAX, rows = (p->m + 63) / 64;
     *out = FT_CUDA_WGMMA_SMALL_M_96;
-    if (p->y_dtype == FT_I8 || p->m > 256 || p->k < 2048)
+    if (!has_split_k_epilogue(p) || p->m > 256 || p->k < 2048)
         return false;
     for (const small_m_tile &f : small_m_tiles) {
         size_t tiles = (p->m + (size_t) f.tokens - 1) / (size_t) f.tokens;

@@ -98,7 +98,7 @@ __device__ __forceinline__ void wgmma_consume(SHARED &s, const wgmma_args &a, in
         if (count == first)
             ft_pdl_wait();
         residual residual_frag(a, coord, coord.row + own_row);
-        wgmma_row_scales<EPILOGUE == FT_EPILOGUE_ROW_SCALES, SHAPE::m64_blocks> rows;
+        wgmma_row_scales<ft_epilogue_has_row_scales(EPILOGUE), SHAPE::m64_blocks> rows;
         rows.fetch(a, coord.row + own_row);
         if (SHAPE::is_pingpong && count > 0)
             ft_named_barrier_sync(WGMMA_ORDER_BARRIER + warpgroup, 2 * WARPGROUP_THREADS);

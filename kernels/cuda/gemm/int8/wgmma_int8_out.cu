@@ -9,9 +9,12 @@
 template <class SHAPE>
 static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p)
 {
-    if (p->activation == FT_ACT_NONE)
-        return wgmma_launch<SHAPE, FT_EPILOGUE_NONE, int8_t>(props, stream, p);
-    return wgmma_launch<SHAPE, FT_EPILOGUE_GELU, int8_t>(props, stream, p);
+    bool gelu = p->activation != FT_ACT_NONE;
+    if (p->x_scales != NULL)
+        return gelu ? wgmma_launch<SHAPE, FT_EPILOGUE_ROW_SCALES_GELU, int8_t>(props, stream, p)
+                    : wgmma_launch<SHAPE, FT_EPILOGUE_ROW_SCALES, int8_t>(props, stream, p);
+    return gelu ? wgmma_launch<SHAPE, FT_EPILOGUE_GELU, int8_t>(props, stream, p)
+                : wgmma_launch<SHAPE, FT_EPILOGUE_NONE, int8_t>(props, stream, p);
 }
 
 int ft_cuda_wgmma_int8_out(ft_cuda_wgmma_tile tile, const ft_cuda_device_props *props, void *stream,

@@ -161,7 +161,11 @@ static int launch_all_epilogues(const ft_cuda_device_props *props, void *stream,
                                 const ft_cuda_gemm_args *p)
 {
     return wgmma_dispatch_epilogue(p, [=](auto kind) {
-        return launch<SHAPE, kind.epilogue, typename decltype(kind)::y>(props, stream, p);
+        typedef typename decltype(kind)::y y;
+        if constexpr (ft_epilogue_has_gelu(kind.epilogue) && sizeof(y) > 2)
+            return (int) cudaErrorInvalidValue;
+        else
+            return launch<SHAPE, kind.epilogue, y>(props, stream, p);
     });
 }
 

@@ -264,7 +264,7 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
 {
     return wgmma_dispatch_epilogue(p, [=](auto kind) {
         typedef typename decltype(kind)::y y;
-        if constexpr (sizeof(y) == 1)
+        if constexpr (sizeof(y) == 1 || ft_epilogue_has_gelu(kind.epilogue))
             return (int) cudaErrorInvalidValue;
         else
             return launch_epilogue<SHAPE, kind.epilogue, y>(props, stream, p);

@@ -123,7 +123,7 @@ __device__ __forceinline__ void wgmma_epilogue_x4(float (&value)[4], int4 sums,
 {
     float4 scale = *(const float4 *) &columns.scale[right];
     float4 bias = *(const float4 *) &columns.bias[right];
-    if (EPILOGUE == FT_EPILOGUE_ROW_SCALES)
+    if (ft_epilogue_has_row_scales(EPILOGUE))
         scale = make_float4(row * scale.x, row * scale.y, row * scale.z, row * scale.w);
     value[0] = ft_apply_epilogue<EPILOGUE>(sums.x, scale.x, bias.x, FT_ACT_NONE);
     value[1] = ft_apply_epilogue<EPILOGUE>(sums.y, scale.y, bias.y, FT_ACT_NONE);
@@ -171,7 +171,7 @@ template <class SHAPE, ft_epilogue EPILOGUE, typename Y> struct wgmma_fragments 
         for (int i = 0; i < n_owned; i++) {
             if (has_residual && prefetches_residual)
                 residual_frag[i].fetch(a, row_of(i), coord.col + col_of(i), is_inside(a, coord, i));
-            if (EPILOGUE == FT_EPILOGUE_ROW_SCALES)
+            if (ft_epilogue_has_row_scales(EPILOGUE))
                 row_scale[i] = wgmma_prefetch_row_scale(a.x_scales + row_of(i), row_of(i) < a.m);
         }
     }

@@ -10,15 +10,29 @@
 #include "runtime/base/sha256.h"
 #include "runtime/ft.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+/* Such text is UTF-8, so that only memory can be missing. */
+static bool is_ascii(const char *text)
+{
+    while (*text != '\0' && (unsigned char) *text < 0x80)
+        text++;
+    return *text == '\0';
+}
+
+static json_t *utf8_or_mark(const char *text)
+{
+    json_t *json = json_string(text);
+    return json != NULL || is_ascii(text) ? json : json_string("?");
+}
 
 json_t *ft_provenance_name(const char *path)
 {
     if (path == NULL)
         return NULL;
     const char *slash = strrchr(path, '/');
-    json_t *name = json_string(slash != NULL ? slash + 1 : path);
-    return name != NULL ? name : json_string("?");
+    return utf8_or_mark(slash != NULL ? slash + 1 : path);
 }
 
 json_t *ft_provenance_tool(const char *tool)
@@ -30,8 +44,6 @@ json_t *ft_provenance_file(const char *name, uint64_t bytes, const uint8_t *dige
 {
     static const uint8_t unknown[FT_SHA256_BYTES];
     char hex[FT_SHA256_HEX_SIZE];
-    json_t *text = json_string(name);
-    return json_pack("{so, sI, ss}", "name", text != NULL ? text : json_string("?"), "bytes",
-                     (json_int_t) bytes, "sha256",
-                     ft_sha256_to_hex(hex, digest != NULL ? digest : unknown));
+    return json_pack("{so, sI, ss}", "name", utf8_or_mark(name), "bytes", (json_int_t) bytes,
+                     "sha256", ft_sha256_to_hex(hex, digest != NULL ? digest : unknown));
 }

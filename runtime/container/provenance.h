@@ -22,7 +22,8 @@
 
 #pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
 
-/* The last component of a path as a JSON string, "?" unless it is UTF-8; NULL for NULL. */
+/* The last component of a path as a JSON string, "?" unless it is UTF-8; NULL for NULL
+ * and without memory. */
 json_t *ft_provenance_name(const char *path);
 
 /* {"tool": tool, "version": this version}; NULL without memory. */

@@ -50,7 +50,8 @@ void ft_html_escape(FILE *file, const char *text, size_t length)
     }
 }
 
-static void print_escaped(FILE *file, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void print_escaped(FILE *file, const char *format,
+                                                                va_list arguments)
 {
     char text[MAX_TEXT];
     vsnprintf(text, sizeof text, format, arguments);

@@ -118,6 +118,7 @@ static void test_tsv(void)
        "amax.tsv is read to the same table in the same order");
     is_int((long long) notes.count, 0, "a complete amax.tsv gives no note");
     ft_amax_table_free(table);
+    free(again);
 
     char *changed =
         with_line(text, "layer.0.ffn.act\t", "layer.0.ffn.act\t2.5\tper-token\t0\tinf\n");

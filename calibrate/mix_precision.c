@@ -52,19 +52,23 @@ static ft_point_report *find_point(ft_report *report, const char *name)
     return NULL;
 }
 
+/* The int8 matrix by which an operation multiplies a unit; NULL: none. */
+static ft_quantized_weight *int8_matrix(ft_calibration_job *j, const ft_unit *unit, const ft_op *op)
+{
+    if (op->kind != FT_OP_LINEAR || !ft_unit_is_read_by(unit, op))
+        return NULL;
+    ft_quantized_weight *matrix = ft_quantized_weights_find(
+        j->quantized, j->n_quantized, j->model->graph.weight[op->weight[0]].name);
+    return matrix != NULL && ft_scheme_is_int8(matrix->scheme) ? matrix : NULL;
+}
+
 /* The columns of the int8 matrices that read a unit are multiplied by factors; others read floats.
  */
 static void multiply_columns(ft_calibration_job *j, const ft_unit *unit, const float *factor)
 {
-    const ft_plan *graph = &j->model->graph;
-    for (int i = 0; i < graph->nop; i++) {
-        const ft_op *op = &graph->op[i];
-        ft_quantized_weight *matrix =
-            op->kind != FT_OP_LINEAR || !ft_unit_is_read_by(unit, op)
-                ? NULL
-                : ft_quantized_weights_find(j->quantized, j->n_quantized,
-                                            graph->weight[op->weight[0]].name);
-        if (matrix != NULL && ft_scheme_is_int8(matrix->scheme))
+    for (int i = 0; i < j->model->graph.nop; i++) {
+        ft_quantized_weight *matrix = int8_matrix(j, unit, &j->model->graph.op[i]);
+        if (matrix != NULL)
             matrix->weights.col_factor = factor;
     }
 }
@@ -97,15 +101,9 @@ static void remove_point(ft_report *report, const char *name)
 
 static void make_float(ft_calibration_job *j, const ft_unit *unit)
 {
-    const ft_plan *graph = &j->model->graph;
-    for (int i = 0; i < graph->nop; i++) {
-        const ft_op *op = &graph->op[i];
-        ft_quantized_weight *matrix =
-            op->kind != FT_OP_LINEAR || !ft_unit_is_read_by(unit, op)
-                ? NULL
-                : ft_quantized_weights_find(j->quantized, j->n_quantized,
-                                            graph->weight[op->weight[0]].name);
-        if (matrix != NULL && ft_scheme_is_int8(matrix->scheme))
+    for (int i = 0; i < j->model->graph.nop; i++) {
+        ft_quantized_weight *matrix = int8_matrix(j, unit, &j->model->graph.op[i]);
+        if (matrix != NULL)
             matrix->scheme = FT_SCHEME_FLOAT;
     }
     remove_point(j->report, unit->name);
@@ -203,38 +201,23 @@ static ft_status find_factors(mixing *m, ft_calibration_job *j, ft_error *err)
     return ft_variants_smooth(&m->variants, j->kept.kept, j->kept.n_kept, err);
 }
 
-/* The loss of static scales, which most models need not change. */
-static ft_status measure_static(double *loss, mixing *m, ft_error *err)
-{
-    ft_model *model;
-    ft_precision *all_static = ft_calloc(m->units, sizeof *all_static);
-    if (all_static == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu units", m->units);
-    ft_status status = ft_variant_open(&model, &m->variants, all_static, err);
-    free(all_static);
-    FT_TRY(status);
-    status = ft_loss_measure(loss, &m->reference, model, err);
-    ft_model_close(model);
-    return status;
-}
-
 static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *err)
 {
     const ft_quant_config quant = ft_calibration_quant_config(j, FT_MODE_INT8);
-    double loss;
     FT_TRY(ft_units_find(&m->unit, &m->units, j->model, quant.is_int8, quant.user, err));
     FT_TRY(ft_variants_init(&m->variants, j->input, &quant, m->unit, m->units, j->options->device,
                             err));
     FT_TRY(make_reference(m, j, &j->data, SAMPLES, err));
-    FT_TRY(measure_static(&loss, m, err));
-    if (loss > margin * target)
-        FT_TRY(find_factors(m, j, err));
     const ft_mixed_problem problem = { .variants = &m->variants,
                                        .reference = &m->reference,
                                        .target = margin * target,
                                        .progress = j->callbacks.progress,
                                        .user = j->callbacks.user };
-    return ft_mixed_plan_choose(&m->plan, &problem, err);
+    FT_TRY(ft_mixed_plan_init(&m->plan, &problem, err));
+    if (m->plan.meets_target)
+        return FT_OK;
+    FT_TRY(find_factors(m, j, err));
+    return ft_mixed_plan_lower_loss(&m->plan, &problem, err);
 }
 
 /* Measures the chosen plan on evaluation samples. */

@@ -153,41 +153,39 @@ static ft_status lower_loss(chooser *c, ft_precision precision, ft_error *err)
     FT_TRY(rank_changes(c, precision, plan->loss, err));
     if (precision == FT_PRECISION_FLOAT)
         keep_one_quantized(c);
-    bool needed = plan->loss > c->problem->target && c->candidates > 0;
-    return needed ? change_enough(&plan->loss, c, precision, err) : FT_OK;
+    return c->candidates > 0 ? change_enough(&plan->loss, c, precision, err) : FT_OK;
 }
 
-static ft_status choose(chooser *c, ft_error *err)
+ft_status ft_mixed_plan_lower_loss(ft_mixed_plan *plan, const ft_mixed_problem *problem,
+                                   ft_error *err)
 {
-    ft_mixed_plan *plan = c->plan;
-    double target = c->problem->target;
-    FT_TRY(measure(&plan->static_loss, c, plan->precision, err));
-    plan->loss = plan->static_loss;
-    if (plan->loss > target || c->problem->measure)
-        FT_TRY(lower_loss(c, FT_PRECISION_PER_TOKEN, err));
-    if (plan->loss > target)
-        FT_TRY(lower_loss(c, FT_PRECISION_FLOAT, err));
-    plan->meets_target = plan->loss <= target;
-    return FT_OK;
+    chooser c = { .problem = problem, .plan = plan, .measured = 1 };
+    c.candidate = ft_calloc(plan->units, sizeof *c.candidate);
+    if (c.candidate == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu units", plan->units);
+    ft_status status = lower_loss(&c, FT_PRECISION_PER_TOKEN, err);
+    if (status == FT_OK && plan->loss > problem->target)
+        status = lower_loss(&c, FT_PRECISION_FLOAT, err);
+    plan->meets_target = plan->loss <= problem->target;
+    free(c.candidate);
+    return status;
 }
 
-ft_status ft_mixed_plan_choose(ft_mixed_plan *plan, const ft_mixed_problem *problem, ft_error *err)
+ft_status ft_mixed_plan_init(ft_mixed_plan *plan, const ft_mixed_problem *problem, ft_error *err)
 {
     size_t units = problem->variants->units;
     *plan = (ft_mixed_plan){ .units = units };
     chooser c = { .problem = problem, .plan = plan };
     plan->precision = ft_calloc(units, sizeof *plan->precision);
     plan->sensitivity = ft_calloc(units, sizeof *plan->sensitivity);
-    c.candidate = ft_calloc(units, sizeof *c.candidate);
-    ft_status status = FT_OK;
-    if (plan->precision == NULL || plan->sensitivity == NULL || c.candidate == NULL)
-        status = ft_fail(err, FT_ENOMEM, "no memory for %zu units", units);
-    for (size_t i = 0; i < units && status == FT_OK; i++)
+    if (plan->precision == NULL || plan->sensitivity == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu units", units);
+    for (size_t i = 0; i < units; i++)
         plan->sensitivity[i] = (double) NAN;
-    if (status == FT_OK)
-        status = choose(&c, err);
-    free(c.candidate);
-    return status;
+    FT_TRY(measure(&plan->static_loss, &c, plan->precision, err));
+    plan->loss = plan->static_loss;
+    plan->meets_target = plan->loss <= problem->target;
+    return FT_OK;
 }
 
 void ft_mixed_plan_fini(ft_mixed_plan *plan)

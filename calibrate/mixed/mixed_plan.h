@@ -18,8 +18,7 @@
 typedef struct ft_mixed_problem {
     ft_variants *variants;
     const ft_reference *reference;
-    double target; /* the loss that the plan should not exceed */
-    bool measure;  /* measure sensitivities even if the static plan meets the target */
+    double target;                 /* the loss that the plan should not exceed */
     ft_progress_callback progress; /* may be NULL; the total is an estimate */
     void *user;
 } ft_mixed_problem;
@@ -34,10 +33,18 @@ typedef struct ft_mixed_plan {
     bool meets_target;
 } ft_mixed_plan;
 
-/* fini also accepts a zeroed or failed one.  FT_ENOMEM; errors of opening and running models. */
-FT_MUST_USE ft_status ft_mixed_plan_choose(ft_mixed_plan *plan, const ft_mixed_problem *problem,
-                                           ft_error *err);
+/*
+ * The plan with static scales, whose loss is measured.  fini also accepts a zeroed or failed one.
+ * FT_ENOMEM; errors of opening and running models.
+ */
+FT_MUST_USE ft_status ft_mixed_plan_init(ft_mixed_plan *plan, const ft_mixed_problem *problem,
+                                         ft_error *err);
 void ft_mixed_plan_fini(ft_mixed_plan *plan);
+
+/* Changes units until the plan meets the target, or until nothing is left to change; same errors.
+ */
+FT_MUST_USE ft_status ft_mixed_plan_lower_loss(ft_mixed_plan *plan, const ft_mixed_problem *problem,
+                                               ft_error *err);
 
 /* How many units have this precision. */
 size_t ft_mixed_plan_count(const ft_mixed_plan *plan, ft_precision precision);

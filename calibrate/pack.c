@@ -8,6 +8,7 @@
 #include "calibrate/pack.h"
 
 #include "calibrate/amax_in/list_out.h"
+#include "runtime/graph/plan.h"
 #include "runtime/mem.h"
 #include "runtime/selftest/selftest.h"
 

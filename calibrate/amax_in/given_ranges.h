@@ -49,8 +49,9 @@ FT_MUST_USE ft_status ft_given_ranges_finish(const ft_given_ranges *ranges, ft_a
                                              ft_error *err);
 
 /*
- * Sets the scales of an int8 matrix from the amax of each row. A row whose scale would not be
- * normal keeps the scale of its own weights. FT_EFORMAT for an amax that is negative or not finite.
+ * Sets the scales of an int8 matrix from the amax of each row. A row whose scale would be zero or
+ * subnormal gets the scale of its own weights instead. FT_EFORMAT for an amax that is negative or
+ * not finite.
  */
 FT_MUST_USE ft_status ft_given_row_ranges(ft_quantized_weight *quantized, const float *amax,
                                           const char *path, const char *source, ft_error *err);

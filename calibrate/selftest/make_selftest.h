@@ -9,7 +9,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/model/model.h"
 
-/* The models, as for an evaluation; they run on the CPU. */
+/* The float and the quantized model. Both run on the CPU. */
 typedef struct ft_selftest_models {
     const char *path; /* the float artifact */
 

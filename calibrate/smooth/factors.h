@@ -7,6 +7,10 @@
  * all input columns. The size of an input column is its maximum, as in the paper, or its root mean
  * square, which is better where each row has its own scale.
  *
+ * Smoothing overfits: once all columns are equally large, any of them may exceed the range on other
+ * samples and be clipped. So one half of the samples sets the factors and ranges, and the other
+ * half chooses alpha; with few samples, a smaller alpha or none wins.
+ *
  * Source: Xiao et al. 2022, "SmoothQuant".
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,12 +21,6 @@
 #include "calibrate/smooth/pair_error.h"
 #include "calibrate/weights/activation_stats.h"
 #include "calibrate/weights/fold_ranges.h"
-
-/*
- * Ranges that fit some samples tightly clip others: once all columns are equally large, each may
- * exceed the range. So alpha is judged on samples which neither its factors nor its ranges have
- * seen; with few samples, a smaller alpha or none wins.
- */
 
 /* The size of an input column. */
 typedef enum ft_column_size { FT_COLUMN_AMAX, FT_COLUMN_RMS, FT_NUM_COLUMN_SIZES } ft_column_size;

@@ -117,7 +117,7 @@ static ft_status add_columns(ft_exact_sums *s, ft_int128 *sum, ft_int128 *magnit
 
 /*
  * Adds rows first .. of a^T b from column `left` on; `upper`: only its upper triangle. `scratch`
- * holds what this sample contributes.
+ * receives the products of this sample, before they are rounded.
  */
 static void add_stripe(ft_exact_sums *s, int64_t *sums, const ft_linalg *linalg, const float *a,
                        const float *b, size_t rows, double *scratch, size_t first, bool upper)

@@ -2,8 +2,8 @@
  * exact_sums.h - sums over samples of |x|, x * x and x[i] * x[j] that are the same in any order.
  *
  * What one sample contributes is computed in double precision, in a fixed order, and rounded to a
- * multiple of a power of two. Multiples are added as integers. So the sums depend neither on the
- * order of the samples nor on how they are split over partial sums that are merged.
+ * multiple of a power of two. Sums of such multiples are integer sums, so they depend neither on
+ * the order of the samples nor on how partial sums are split and merged.
  *
  * Sums of columns are 128-bit multiples of 2^-60, which needs no idea of their magnitude. Second
  * moments are 64-bit integers, because there are cols * cols of them; their unit must be set

@@ -260,7 +260,7 @@ static ft_status accumulate_difference(pass *p, size_t i, size_t k, int thread, 
                                    input->name, err);
 }
 
-/* Accumulates the contribution of the sample that session k has run to input number i. */
+/* Adds to the statistics of input i what the sample that session k ran last contributes. */
 static ft_status accumulate_sample(pass *p, size_t i, size_t k, place sample, int thread,
                                    ft_error *err)
 {

@@ -15,9 +15,6 @@ typedef enum ft_mode {
     FT_MODE_INT8,          /* compute on int8 values */
 } ft_mode;
 
-/* The weight POINT.smooth smooths a calibration point: FT_WEIGHT_SMOOTHING of kernels/op.h. */
-#define FT_SMOOTHING_SUFFIX ".smooth"
-
 typedef struct ft_lower_options {
     ft_mode mode;
     bool fuse;

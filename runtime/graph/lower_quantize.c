@@ -9,7 +9,6 @@
 
 #include "runtime/graph/plan.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- Approximate GELU --------------------------------------------------------------------- */
@@ -108,14 +107,6 @@ static int split_point(ft_plan *plan, int value, const ft_lower_options *options
     return ft_plan_add_value(plan, &quantized);
 }
 
-/* The weight that smooths a point, or -1. */
-static int16_t smoothing_of(const ft_plan *plan, const ft_value *point)
-{
-    char name[FT_NAME];
-    int length = snprintf(name, sizeof name, "%s" FT_SMOOTHING_SUFFIX, point->name);
-    return length < FT_NAME ? (int16_t) ft_plan_find_weight(plan, name) : -1;
-}
-
 /* In an int8 residual stream, consumers that need floats read the dequantized value. */
 static bool dequantize_for_float_readers(ft_plan *plan, int value, int quantized, int quantize)
 {
@@ -147,7 +138,8 @@ static bool quantize_point(ft_plan *plan, int value, const ft_lower_options *opt
     ft_op op = ft_op_init(FT_OP_QUANTIZE);
     op.in[0] = (int16_t) value;
     op.quantized = (int16_t) quantized;
-    op.weight[FT_WEIGHT_SMOOTHING] = smoothing_of(plan, &plan->value[quantized]);
+    op.weight[FT_WEIGHT_SMOOTHING] =
+        (int16_t) ft_plan_find_smoothing(plan, plan->value[quantized].name);
     return ft_lower_insert(plan, at, &op) &&
            (!options->int8_residual || dequantize_for_float_readers(plan, value, quantized, at));
 }

@@ -109,6 +109,13 @@ int ft_plan_find_weight(const ft_plan *plan, const char *name)
     return -1;
 }
 
+int ft_plan_find_smoothing(const ft_plan *plan, const char *point)
+{
+    char name[FT_NAME + sizeof FT_SMOOTHING_SUFFIX];
+    snprintf(name, sizeof name, "%s" FT_SMOOTHING_SUFFIX, point);
+    return ft_plan_find_weight(plan, name);
+}
+
 int ft_plan_producer(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++)

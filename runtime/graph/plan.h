@@ -27,6 +27,10 @@ void ft_plan_fini(ft_plan *plan);
 int ft_plan_find(const ft_plan *plan, const char *name);
 int ft_plan_find_weight(const ft_plan *plan, const char *name);
 
+/* The weight POINT.smooth that smooths a calibration point (FT_WEIGHT_SMOOTHING), or -1. */
+#define FT_SMOOTHING_SUFFIX ".smooth"
+int ft_plan_find_smoothing(const ft_plan *plan, const char *point);
+
 /* Index of the operation that writes `value` (as float or quantized), or -1 for an input. */
 int ft_plan_producer(const ft_plan *plan, int value);
 

@@ -319,14 +319,11 @@ static float stored_value(ft_dtype dtype, const void *data, size_t i)
 }
 
 /* The vector by which a quantized value was multiplied, in host memory; NULL: none. */
-static const float *smoothing_of(const ft_session *session, int value)
+static const float *smoothing_of(const ft_session *session, const ft_value *value)
 {
-    int producer = ft_plan_producer(&session->plan, value);
-    const ft_op *op = producer >= 0 ? &session->plan.op[producer] : NULL;
-    if (op == NULL || op->quantized != value ||
-        !(ft_op_info_of(op->kind)->writes & FT_CAN_SMOOTH) || op->weight[FT_WEIGHT_SMOOTHING] < 0)
-        return NULL;
-    return ft_smoothing_host_data(session->model, op->weight[FT_WEIGHT_SMOOTHING]);
+    bool is_quantized = value->scale > 0.0f || value->dynamic;
+    int weight = is_quantized ? ft_plan_find_smoothing(&session->plan, value->name) : -1;
+    return weight >= 0 ? ft_smoothing_host_data(session->model, weight) : NULL;
 }
 
 /* Stored elements may be smaller than F32, so convert in place from the last to the first. */
@@ -339,7 +336,7 @@ ft_status ft_session_read_f32(const ft_session *session, int value, float *out, 
     if (v->dynamic && scales == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu scales", v->name, rows);
     ft_status status = session->model->backend->read(session->exec, value, out, scales, rows, err);
-    const float *smoothing = smoothing_of(session, value);
+    const float *smoothing = smoothing_of(session, v);
     for (size_t i = status == FT_OK ? rows * cols : 0; i-- > 0;) {
         float scale = v->dynamic ? scales[i / cols] : v->scale > 0.0f ? v->scale : 1.0f;
         out[i] = scale * stored_value(v->dtype, out, i);

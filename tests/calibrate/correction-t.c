@@ -106,7 +106,7 @@ static double output_error(const inputs *in, const float *w, const double *m)
     return noise / signal;
 }
 
-/* Rounds to 8 bits; the errors that a stream reports are relative to the corrected weights. */
+/* Quantizes to 8 bits. The error that the stream reports is that of the corrected weights. */
 static ft_groupwise_error quantize(const inputs *in, const float *w, const double *correction,
                                    int threads, unsigned char *bytes, size_t size)
 {

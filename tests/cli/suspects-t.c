@@ -1,5 +1,5 @@
 /*
- * suspects-t.c - what ft-inspect --diff -d measures: the loss of a range, and of a matrix.
+ * suspects-t.c - the losses that ft-inspect --diff -d measures, of a range and of a matrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

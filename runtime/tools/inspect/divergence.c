@@ -65,17 +65,6 @@ static const ft_listing_column suspect_columns[] = {
     { .title = "found", .shrinks = true },
 };
 
-static void fill_suspect(ft_listing_cell *cell, const void *source, size_t row)
-{
-    const ft_suspect *s = &((const ft_suspects *) source)->suspect[row];
-    cell[0].text = s->name;
-    ft_listing_cell_format(&cell[1], "%.2f", ft_suspect_loss_db(s));
-    ft_listing_cell_format(&cell[2], "%.2f", s->sqnr_db);
-    ft_listing_cell_format(&cell[3], "%.2f", s->best_db);
-    ft_suspect_describe(cell[4].buffer, s);
-    cell[4].text = cell[4].buffer;
-}
-
 static void print_suspects(const ft_divergence *d)
 {
     const ft_suspects *suspects = &d->suspects;
@@ -87,7 +76,7 @@ static void print_suspects(const ft_divergence *d)
     ft_listing_print(&(ft_listing){ .column = suspect_columns,
                                     .columns = FT_COUNT(suspect_columns),
                                     .rows = ft_min_size(LISTED_SUSPECTS, suspects->count),
-                                    .fill = fill_suspect,
+                                    .fill = ft_suspects_fill_row,
                                     .source = suspects },
                      stdout);
 }

@@ -48,17 +48,6 @@ static const ft_listing_column suspect_columns[] = {
     { .title = "Found" },
 };
 
-static void fill_suspect(ft_listing_cell *cell, const void *source, size_t row)
-{
-    const ft_suspect *s = &((const ft_suspects *) source)->suspect[row];
-    cell[0].text = s->name;
-    ft_listing_cell_format(&cell[1], "%.2f", ft_suspect_loss_db(s));
-    ft_listing_cell_format(&cell[2], "%.2f", s->sqnr_db);
-    ft_listing_cell_format(&cell[3], "%.2f", s->best_db);
-    ft_suspect_describe(cell[4].buffer, s);
-    cell[4].text = cell[4].buffer;
-}
-
 static void put_suspects(FILE *file, const ft_divergence *d)
 {
     if (!d->has_suspects || d->suspects.count == 0)
@@ -71,7 +60,7 @@ static void put_suspects(FILE *file, const ft_divergence *d)
                   &(ft_listing){ .column = suspect_columns,
                                  .columns = FT_COUNT(suspect_columns),
                                  .rows = d->suspects.count,
-                                 .fill = fill_suspect,
+                                 .fill = ft_suspects_fill_row,
                                  .source = &d->suspects },
                   "Scales, the most suspicious first", -1);
     ft_html_end_section(file);

@@ -7,16 +7,11 @@
 
 #include "runtime/tools/inspect/smoothed.h"
 
-#include "runtime/graph/lower.h"
 #include "runtime/graph/plan.h"
-
-#include <stdio.h>
 
 const float *ft_value_smoothing(const ft_plan *plan, int value)
 {
-    char name[FT_NAME + sizeof FT_SMOOTHING_SUFFIX];
-    snprintf(name, sizeof name, "%s" FT_SMOOTHING_SUFFIX, plan->value[value].name);
-    int weight = ft_plan_find_weight(plan, name);
+    int weight = ft_plan_find_smoothing(plan, plan->value[value].name);
     return weight >= 0 ? plan->weight[weight].data : NULL;
 }
 

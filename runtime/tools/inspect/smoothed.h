@@ -10,7 +10,7 @@
 
 /*
  * The vector by which the columns of a quantized value were multiplied before it was quantized;
- * NULL: it is not smoothed.
+ * NULL if there is none.
  */
 const float *ft_value_smoothing(const ft_plan *plan, int value);
 

@@ -217,3 +217,14 @@ void ft_suspects_fini(ft_suspects *suspects)
     free(suspects->suspect);
     *suspects = (ft_suspects){ 0 };
 }
+
+void ft_suspects_fill_row(ft_listing_cell *cell, const void *source, size_t row)
+{
+    const ft_suspect *s = &((const ft_suspects *) source)->suspect[row];
+    cell[0].text = s->name;
+    ft_listing_cell_format(&cell[1], "%.2f", ft_suspect_loss_db(s));
+    ft_listing_cell_format(&cell[2], "%.2f", s->sqnr_db);
+    ft_listing_cell_format(&cell[3], "%.2f", s->best_db);
+    ft_suspect_describe(cell[4].buffer, s);
+    cell[4].text = cell[4].buffer;
+}

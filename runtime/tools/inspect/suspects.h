@@ -10,6 +10,7 @@
 #ifndef FT_RUNTIME_TOOLS_INSPECT_SUSPECTS_H
 #define FT_RUNTIME_TOOLS_INSPECT_SUSPECTS_H
 
+#include "runtime/cli/table.h"
 #include "runtime/data/dataset.h"
 #include "runtime/tools/inspect/range_error.h"
 #include "runtime/tools/inspect/weight_error.h"
@@ -54,5 +55,8 @@ FT_MUST_USE ft_status ft_suspects_find(ft_suspects *out, const char *real_path,
                                        const ft_model *quantized, const ft_dataset *data,
                                        size_t samples, ft_error *err);
 void ft_suspects_fini(ft_suspects *suspects);
+
+/* Fill in a row of a table of ft_suspects: name, lost, found and best dB, and what was found. */
+void ft_suspects_fill_row(ft_listing_cell *cell, const void *suspects, size_t row);
 
 #endif

@@ -87,6 +87,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/text/jinja/values/value.c runtime/text/jinja/values/value.h \
 	runtime/scores/class_metrics.c runtime/scores/class_metrics.h \
 	runtime/scores/class_scores.c runtime/scores/class_scores.h \
+	runtime/scores/divergence.c runtime/scores/divergence.h \
 	runtime/base/base64.c runtime/base/base64.h \
 	runtime/base/affix.h \
 	runtime/base/clock.h \

@@ -7,11 +7,12 @@
 
 #include "calibrate/mixed/loss.h"
 
-#include "kernels/math/elementary.h"
 #include "runtime/base/affix.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model/session.h"
+#include "runtime/scores/class_scores.h"
+#include "runtime/scores/divergence.h"
 #include "runtime/tensor.h"
 
 #include <math.h>
@@ -148,51 +149,24 @@ void ft_reference_fini(ft_reference *r)
 
 /* ---- Rows --------------------------------------------------------------------------------- */
 
-static double max_of(const float *x, size_t n)
-{
-    double max = (double) x[0];
-    for (size_t i = 1; i < n; i++)
-        max = (double) x[i] > max ? (double) x[i] : max;
-    return max;
-}
-
-/* The logarithm of the sum of e^x. */
 static double log_sum_exp(const float *x, size_t n)
 {
-    double max = max_of(x, n), sum = 0.0;
-    for (size_t i = 0; i < n; i++)
-        sum += ft_math_exp((double) x[i] - max);
-    return max + ft_math_log(sum);
+    return ft_log_sum_exp(x, n, (double) x[ft_argmax(x, n)]);
 }
 
-static double softmax_divergence(const float *a, const float *b, size_t n)
+static double softmax_loss(const float *a, const float *b, size_t n)
 {
-    double total_a = log_sum_exp(a, n), total_b = log_sum_exp(b, n), sum = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        double p = (double) a[i] - total_a, q = (double) b[i] - total_b;
-        sum += ft_math_exp(p) * (p - q);
-    }
-    return sum;
+    return ft_softmax_divergence(b, log_sum_exp(b, n), a, log_sum_exp(a, n), n);
 }
 
-/* Logits x and 0 are the two classes of a label. */
-static double sigmoid_divergence(const float *a, const float *b, size_t n)
+static double sigmoid_loss(const float *a, const float *b, size_t n)
 {
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++)
-        sum += softmax_divergence((const float[]){ a[i], 0.0f }, (const float[]){ b[i], 0.0f }, 2);
-    return sum;
+    return ft_sigmoid_divergence(b, a, n);
 }
 
-static double cosine_distance(const float *a, const float *b, size_t n)
+static double cosine_loss(const float *a, const float *b, size_t n)
 {
-    double aa = 0.0, bb = 0.0, ab = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        aa += (double) a[i] * (double) a[i];
-        bb += (double) b[i] * (double) b[i];
-        ab += (double) a[i] * (double) b[i];
-    }
-    return bb > 0.0 ? 1.0 - ab / sqrt(aa * bb) : 1.0;
+    return 1.0 - ft_cosine(a, b, n);
 }
 
 static double square_error(const float *a, const float *b, size_t n)
@@ -211,10 +185,10 @@ static row_loss *row_loss_of(const ft_model *model)
 {
     bool classifies = ft_head_is_classifier(model->config.head);
     if (ft_loss_kind_of(model) == FT_LOSS_KL)
-        return classifies && model->config.problem_type == FT_PROBLEM_MULTI ? sigmoid_divergence
-                                                                            : softmax_divergence;
+        return classifies && model->config.problem_type == FT_PROBLEM_MULTI ? sigmoid_loss
+                                                                            : softmax_loss;
     return classifies && model->config.problem_type == FT_PROBLEM_REGRESSION ? square_error
-                                                                             : cosine_distance;
+                                                                             : cosine_loss;
 }
 
 /* ---- Loss --------------------------------------------------------------------------------- */

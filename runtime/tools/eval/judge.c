@@ -8,6 +8,7 @@
 #include "kernels/math/elementary.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/scores/divergence.h"
 #include "runtime/tools/eval/eval.h"
 
 #include <math.h>
@@ -16,31 +17,11 @@
 
 /* ---- One prediction ----------------------------------------------------------------------- */
 
-/* logsumexp; `max_logit` is the maximum of x. */
-static double log_sum(const float *x, size_t n, double max_logit)
-{
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++)
-        sum += ft_math_exp((double) x[i] - max_logit);
-    return max_logit + ft_math_log(sum);
-}
-
-/* The mean of y - x weighted by softmax(y); entries of probability 0 (-inf) are skipped. */
-static double mean_difference(const float *x, const float *y, size_t n, double log_sum_y)
-{
-    double mean = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        double p = ft_math_exp((double) y[i] - log_sum_y);
-        mean += p > 0.0 ? p * ((double) y[i] - (double) x[i]) : 0.0;
-    }
-    return mean;
-}
-
 ft_prediction_score ft_score_prediction(const float *logits, const float *other, size_t n,
                                         int32_t right)
 {
     size_t best = ft_argmax(logits, n);
-    double all = log_sum(logits, n, (double) logits[best]);
+    double all = ft_log_sum_exp(logits, n, (double) logits[best]);
     ft_prediction_score prediction = {
         .nll = right >= 0 ? all - (double) logits[right] : (double) NAN,
         .right = right >= 0 && best == (size_t) right,
@@ -48,29 +29,17 @@ ft_prediction_score ft_score_prediction(const float *logits, const float *other,
     if (other == NULL)
         return prediction;
     size_t other_best = ft_argmax(other, n);
-    double other_log_total = log_sum(other, n, (double) other[other_best]);
-    double kl = mean_difference(logits, other, n, other_log_total) - other_log_total + all;
-    prediction.kl = kl > 0.0 || isnan(kl) ? kl : 0.0; /* rounding may make it slightly negative */
+    double other_all = ft_log_sum_exp(other, n, (double) other[other_best]);
+    prediction.kl = ft_softmax_divergence(logits, all, other, other_all, n);
     prediction.agrees = best == other_best;
     return prediction;
 }
 
-/* log(1 + e^x) */
-static double softplus(double x)
-{
-    return (x > 0.0 ? x : 0.0) + ft_math_log1p(ft_math_exp(-fabs(x)));
-}
-
 ft_prediction_score ft_score_multi_label(const float *logits, const float *other, size_t n)
 {
-    double kl = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        double x = (double) logits[i], y = (double) other[i];
-        kl += ft_sigmoid(other[i]) * (y - x) + softplus(x) - softplus(y);
-    }
     return (ft_prediction_score){
         .nll = (double) NAN,
-        .kl = kl > 0.0 || isnan(kl) ? kl : 0.0,
+        .kl = ft_sigmoid_divergence(logits, other, n),
         .agrees = ft_predictions_agree(FT_PROBLEM_MULTI, logits, other, n),
     };
 }

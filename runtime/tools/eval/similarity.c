@@ -10,9 +10,9 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/scores/divergence.h"
 #include "runtime/scores/metrics/spearman.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,18 +48,6 @@ static ft_status check_examples(const job *j, ft_error *err)
     return FT_OK;
 }
 
-static double cosine(const float *a, const float *b, size_t size)
-{
-    double product = 0.0, a_squares = 0.0, b_squares = 0.0;
-    for (size_t i = 0; i < size; i++) {
-        product += (double) a[i] * (double) b[i];
-        a_squares += (double) a[i] * (double) a[i];
-        b_squares += (double) b[i] * (double) b[i];
-    }
-    double norms = sqrt(a_squares) * sqrt(b_squares);
-    return norms > 0.0 ? product / norms : 0.0;
-}
-
 /* Rows alternate between the first and the second sentences. */
 static ft_status add_sentence(void *user, size_t row, const float *const *output, ft_error *err)
 {
@@ -68,7 +56,7 @@ static ft_status add_sentence(void *user, size_t row, const float *const *output
     if (row % 2 == 0)
         memcpy(j->first, output[0], j->size * sizeof *j->first);
     else
-        j->cosine[row / 2] = cosine(j->first, output[0], j->size);
+        j->cosine[row / 2] = ft_cosine(j->first, output[0], j->size);
     return FT_OK;
 }
 

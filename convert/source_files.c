@@ -7,6 +7,7 @@
 
 #include "convert/source_files.h"
 
+#include "runtime/base/file_name.h"
 #include "runtime/base/json_build.h"
 #include "runtime/container/provenance.h"
 #include "runtime/error.h"
@@ -72,7 +73,6 @@ static ft_status add_file(ft_source_files *files, const char *folder, const char
                           ft_error *err)
 {
     struct stat about;
-    const char *slash = strrchr(path, '/');
     if (files->count == files->capacity) {
         source_file *grown = ft_array_grow(files->file, &files->capacity, 16, sizeof *grown);
         if (grown == NULL)
@@ -85,7 +85,7 @@ static ft_status add_file(ft_source_files *files, const char *folder, const char
     *new = (source_file){ .bytes = (uint64_t) about.st_size };
     snprintf(new->path, sizeof new->path, "%s", path);
     snprintf(new->name, sizeof new->name, "%.120s%s%.120s", folder, folder[0] != '\0' ? "/" : "",
-             slash != NULL ? slash + 1 : path);
+             ft_file_name(path));
     return FT_OK;
 }
 

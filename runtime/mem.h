@@ -32,6 +32,12 @@ static inline size_t ft_round_up(size_t n, size_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
+/* n / by, rounded up; by is not 0 and n + by does not overflow. */
+static inline size_t ft_divide_up(size_t n, size_t by)
+{
+    return (n + by - 1) / by;
+}
+
 static inline size_t ft_min_size(size_t a, size_t b)
 {
     return a < b ? a : b;

@@ -9,6 +9,7 @@
 
 #include "calibrate/html/bars.h"
 #include "calibrate/html/histogram_chart.h"
+#include "runtime/base/file_name.h"
 #include "runtime/cli/html/page.h"
 #include "runtime/cli/html/scatter.h"
 #include "runtime/cli/html/table.h"
@@ -320,17 +321,11 @@ static ft_status put_weights(FILE *file, const ft_report *r, ft_error *err)
 
 /* -------------------------------------------------------------------------------------------- */
 
-/* The name of a file without its folders. */
-static const char *base_name(const char *path)
-{
-    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
-    return slash != NULL ? slash + 1 : path != NULL ? path : "a model";
-}
-
 ft_status ft_report_write_html(const ft_report *report, FILE *file, ft_error *err)
 {
     char title[300];
-    snprintf(title, sizeof title, "Calibration of %s", base_name(report->model));
+    snprintf(title, sizeof title, "Calibration of %s",
+             report->model != NULL ? ft_file_name(report->model) : "a model");
     ft_html_begin(file, title);
     put_summary(file, report);
     FT_TRY(put_sensitivity(file, report, err));

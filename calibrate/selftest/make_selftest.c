@@ -85,14 +85,10 @@ typedef struct image_rows {
     size_t images, channels, height, width, step;
 } image_rows;
 
-static size_t divide_up(size_t n, size_t by)
-{
-    return (n + by - 1) / by;
-}
-
 static size_t stored_pixels(const image_rows *how)
 {
-    return how->channels * divide_up(how->height, how->step) * divide_up(how->width, how->step);
+    return how->channels * ft_divide_up(how->height, how->step) *
+           ft_divide_up(how->width, how->step);
 }
 
 /* As many images as fit, or else one with a larger step. */
@@ -112,7 +108,8 @@ static image_rows choose_images(const ft_dataset *data)
 static ft_status add_images(ft_selftest *test, const ft_dataset *data, ft_error *err)
 {
     const image_rows how = choose_images(data);
-    const size_t lines = divide_up(how.height, how.step), columns = divide_up(how.width, how.step);
+    const size_t lines = ft_divide_up(how.height, how.step),
+                 columns = ft_divide_up(how.width, how.step);
     const size_t pixels = ft_dataset_pixel_count(data);
     const int64_t dim[] = { (int64_t) how.images, data->image[0], (int64_t) lines,
                             (int64_t) columns };

@@ -10,6 +10,7 @@
 #include "convert/checkpoint/shard_index.h"
 #include "convert/checkpoint/text_file.h"
 #include "runtime/base/affix.h"
+#include "runtime/base/file_name.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/container/file_type.h"
@@ -38,13 +39,6 @@ static const char single_name[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
 
 /* ---- Paths -------------------------------------------------------------------------------- */
-
-/* The last component of a path. */
-static const char *file_name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
 
 /* Join `folder` and `name` with a slash where one is needed. */
 static char *join(const char *folder, const char *name)
@@ -77,7 +71,7 @@ static ft_checkpoint *new_checkpoint(const char *path, size_t n_files)
     ft_checkpoint *cp = calloc(1, sizeof *cp);
     if (cp == NULL)
         return NULL;
-    cp->folder = strndup(path, (size_t) (file_name_of(path) - path));
+    cp->folder = strndup(path, (size_t) (ft_file_name(path) - path));
     cp->file = ft_calloc(n_files, sizeof(ft_safetensors *));
     if (cp->folder == NULL || cp->file == NULL) {
         ft_checkpoint_close(cp);
@@ -111,7 +105,7 @@ static ft_status merge(ft_checkpoint *cp, ft_error *err)
         if (compare_names(&cp->tensor[i - 1], &cp->tensor[i]) == 0)
             return ft_fail(err, FT_EFORMAT, "%s: %.256s: tensor occurs in %s too",
                            ft_safetensors_path(cp->tensor[i].file), cp->tensor[i].named->name,
-                           file_name_of(ft_safetensors_path(cp->tensor[i - 1].file)));
+                           ft_file_name(ft_safetensors_path(cp->tensor[i - 1].file)));
     return FT_OK;
 }
 
@@ -164,7 +158,7 @@ static ft_status check_index_entry(const ft_checkpoint *cp, const ft_shard_index
     if (found == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: %.256s: listed in %s, found in no shard", index->path,
                        name, listed);
-    const char *file = file_name_of(ft_safetensors_path(found->file));
+    const char *file = ft_file_name(ft_safetensors_path(found->file));
     if (strcmp(file, listed) != 0)
         return ft_fail(err, FT_EFORMAT, "%s: %.256s: listed in %s, found in %s", index->path, name,
                        listed, file);
@@ -177,7 +171,7 @@ static ft_status check_tensor_listed(const tensor_location *found, const ft_shar
     if (ft_shard_index_file_of(index, found->named->name) != NULL)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: %.256s: found in %s, but not listed", index->path,
-                   found->named->name, file_name_of(ft_safetensors_path(found->file)));
+                   found->named->name, ft_file_name(ft_safetensors_path(found->file)));
 }
 
 static ft_status open_shards(ft_checkpoint *cp, const ft_shard_index *index, ft_error *err)

@@ -14,6 +14,7 @@
 #include "convert/checkpoint/text_file.h"
 #include "convert/config/config_reader.h"
 #include "runtime/base/affix.h"
+#include "runtime/base/file_name.h"
 #include "runtime/mem.h"
 
 #include <limits.h>
@@ -166,8 +167,7 @@ static ft_status reject_tool_settings(const folder *f, ft_messages *problems)
 /* An adapter next to complete weights is rejected later, together with them. */
 static ft_status reject_lone_adapter(folder *f, const char *path, ft_messages *problems)
 {
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    bool is_adapter_file = strncmp(name, "adapter_model.", 14) == 0;
+    bool is_adapter_file = strncmp(ft_file_name(path), "adapter_model.", 14) == 0;
     bool has_model =
         has_file(f, "model.safetensors") || has_file(f, "model.safetensors.index.json") ||
         has_file(f, "pytorch_model.bin") || has_file(f, "pytorch_model.bin.index.json");

@@ -7,11 +7,11 @@
 
 #include "runtime/container/provenance.h"
 
+#include "runtime/base/file_name.h"
 #include "runtime/base/sha256.h"
 #include "runtime/ft.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 /* Such text is UTF-8, so that only memory can be missing. */
 static bool is_ascii(const char *text)
@@ -29,10 +29,7 @@ static json_t *utf8_or_mark(const char *text)
 
 json_t *ft_provenance_name(const char *path)
 {
-    if (path == NULL)
-        return NULL;
-    const char *slash = strrchr(path, '/');
-    return utf8_or_mark(slash != NULL ? slash + 1 : path);
+    return path != NULL ? utf8_or_mark(ft_file_name(path)) : NULL;
 }
 
 json_t *ft_provenance_tool(const char *tool)

@@ -137,20 +137,15 @@ static ft_status open_session(ft_session **out, const ft_selftest *test, const f
 
 /* ---- Outputs ------------------------------------------------------------------------------ */
 
-static size_t divide_up(size_t n, size_t by)
-{
-    return (n + by - 1) / by;
-}
-
 /* Copies every n-th row and column, so that the limits are kept. */
 static ft_status store_some(ft_selftest *test, ft_selftest_tensor which, const ft_tensor *all,
                             ft_error *err)
 {
     size_t columns = (size_t) all->dim[all->ndim - 1], rows = ft_tensor_numel(all) / columns;
-    size_t column_step = divide_up(columns, FT_SELFTEST_COLUMNS);
-    size_t stored_columns = divide_up(columns, column_step);
-    size_t row_step = divide_up(rows * stored_columns, FT_SELFTEST_VALUES);
-    size_t stored_rows = divide_up(rows, row_step);
+    size_t column_step = ft_divide_up(columns, FT_SELFTEST_COLUMNS);
+    size_t stored_columns = ft_divide_up(columns, column_step);
+    size_t row_step = ft_divide_up(rows * stored_columns, FT_SELFTEST_VALUES);
+    size_t stored_rows = ft_divide_up(rows, row_step);
     FT_TRY(ft_selftest_add(test, which, FT_F32, 2,
                            (int64_t[]){ (int64_t) stored_rows, (int64_t) stored_columns }, err));
     float *out = test->tensor[which].data;

@@ -7,6 +7,7 @@
 
 #include "runtime/tools/inspect/divergence.h"
 
+#include "runtime/base/file_name.h"
 #include "runtime/cli/html/page.h"
 #include "runtime/cli/html/scatter.h"
 #include "runtime/cli/html/table.h"
@@ -14,13 +15,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
 
 static void put_summary(FILE *file, const ft_divergence *d)
 {
@@ -119,8 +113,8 @@ static ft_status put_values(FILE *file, const ft_divergence *d, ft_error *err)
 ft_status ft_divergence_write_html(const ft_divergence *d, FILE *file, ft_error *err)
 {
     char title[520];
-    snprintf(title, sizeof title, "%.250s compared with %.250s", base_name(d->path[1]),
-             base_name(d->path[0]));
+    snprintf(title, sizeof title, "%.250s compared with %.250s", ft_file_name(d->path[1]),
+             ft_file_name(d->path[0]));
     ft_html_begin(file, title);
     put_summary(file, d);
     put_suspects(file, d);

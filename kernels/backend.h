@@ -23,6 +23,13 @@ static inline size_t ft_row_scales_offset(const ft_value *value, const ft_limits
     return ft_round_up(rows * (size_t) value->cols * ft_dtype_size(value->dtype), 64);
 }
 
+/* Bytes of a copy of the first `rows` rows of a value: its elements, then its row scales. */
+static inline size_t ft_saved_bytes(const ft_value *value, size_t rows)
+{
+    size_t bytes = ft_round_up(rows * (size_t) value->cols * ft_dtype_size(value->dtype), 64);
+    return value->dynamic ? bytes + ft_round_up(rows * sizeof(float), 64) : bytes;
+}
+
 /* An int8 GEMM y [m, n] = act(x [m, k] . w [n, k]^T), y int8, F32 or F16. */
 typedef struct ft_gemm_problem {
     size_t m, n, k;
@@ -88,6 +95,22 @@ typedef struct ft_backend {
      * collect().
      */
     ft_status (*run)(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err);
+
+    /*
+     * Run operations first .. end - 1 of a forward pass, on values that earlier operations or
+     * restore() left in memory; neither of them splits a fusion group, nor does run_range() count.
+     * CPU: with one thread only.
+     */
+    ft_status (*run_range)(ft_exec *exec, const ft_batch *batch, int first, int end, ft_error *err);
+
+    /*
+     * Memory of the device for copies of values, and the copy of the first `rows` rows of a value
+     * to and from it, ft_saved_bytes() each.  A dynamic value is copied with its row scales.
+     */
+    ft_status (*alloc_saved)(ft_exec *exec, void **out, size_t bytes, ft_error *err);
+    void (*free_saved)(void *saved);
+    ft_status (*save)(const ft_exec *exec, int value, void *to, size_t rows, ft_error *err);
+    ft_status (*restore)(ft_exec *exec, int value, const void *from, size_t rows, ft_error *err);
 
     /*
      * The first `rows` tokens that the last forward pass sampled, or with `back` 1 the one before

@@ -334,6 +334,7 @@ cuda_sources = \
 	kernels/cuda/gemm/relayout.cu \
 	kernels/cuda/rows.cuh \
 	kernels/cuda/host/run.c \
+	kernels/cuda/host/saved_values.c \
 	kernels/cuda/rowwise/gather_rows.cu \
 	kernels/cuda/host/stage.c \
 	kernels/cuda/host/launch_ops.c \

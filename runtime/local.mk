@@ -144,6 +144,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/model/prefill_chunks.c runtime/model/prefill_chunks.h \
 	runtime/model/pixels.c runtime/model/pixels.h \
 	runtime/graph/plan.c runtime/graph/plan.h \
+	runtime/graph/plan_cut.c runtime/graph/plan_cut.h \
 	runtime/model/explain_gemm.c runtime/model/explain_gemm.h \
 	runtime/container/file_type.c runtime/container/file_type.h \
 	runtime/text/unicode/regex.c runtime/text/unicode/regex.h \
@@ -168,6 +169,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/scores/token_scores.c runtime/scores/token_scores.h \
 	runtime/generate/beam_search.c runtime/generate/beam_search.h \
 	runtime/generate/beam_search_check.c \
+	runtime/model/activation_checkpoint.c runtime/model/activation_checkpoint.h \
 	runtime/model/session.c runtime/model/session.h runtime/model/session_open.c \
 	runtime/base/sha256.c runtime/base/sha256.h \
 	runtime/graph/sinusoids.c runtime/graph/sinusoids.h \

@@ -115,6 +115,7 @@ c_tests = \
 	tests/calibrate/evaluate.t \
 	tests/calibrate/factors.t \
 	tests/model/quantize_weight.t \
+	tests/model/activation_checkpoint.t \
 	tests/model/smoothing.t \
 	tests/graph/family.t \
 	tests/graph/family_llama.t \

@@ -36,6 +36,16 @@ static bool add_input(ft_activation_stats *inputs, const ft_plan *plan, int valu
     return input->magnitude != NULL && input->square != NULL;
 }
 
+/* One more than there are samples: for the row that chooses units. */
+static ft_status init_checkpoints(ft_activation_stats *inputs, ft_error *err)
+{
+    const ft_activation_stats_options *o = inputs->options;
+    const ft_backend *backend = o->model->backend;
+    size_t count = (size_t) (o->last - o->first) + 1;
+    FT_TRY(ft_activation_checkpoint_init(&inputs->checkpoint, backend, count, err));
+    return ft_activation_checkpoint_init(&inputs->prefix_checkpoint, backend, count, err);
+}
+
 ft_status ft_activation_stats_init(ft_activation_stats *inputs,
                                    const ft_activation_stats_options *options, const bool *wanted,
                                    ft_error *err)
@@ -57,7 +67,7 @@ ft_status ft_activation_stats_init(ft_activation_stats *inputs,
         inputs->input_of_weight[op->weight[0]] =
             (int) (find_input(inputs, op->in[0]) - inputs->input);
     }
-    return success ? FT_OK
+    return success ? init_checkpoints(inputs, err)
                    : ft_fail(err, FT_ENOMEM, "%s: no memory for sums", options->model->path);
 }
 
@@ -85,6 +95,8 @@ static void free_large(ft_activation_stats *inputs)
 void ft_activation_stats_fini(ft_activation_stats *inputs)
 {
     free_large(inputs);
+    ft_activation_checkpoint_fini(&inputs->checkpoint);
+    ft_activation_checkpoint_fini(&inputs->prefix_checkpoint);
     for (size_t i = 0; i < inputs->count; i++) {
         free(inputs->input[i].magnitude);
         free(inputs->input[i].square);
@@ -111,7 +123,7 @@ static size_t stats_bytes(const ft_activation_stats *inputs, const ft_input_stat
 /* As many inputs, starting with `first`, as fit; at least one. */
 static size_t n_inputs_that_fit(const ft_activation_stats *inputs, const ft_input_stats *first)
 {
-    size_t bytes_left = inputs->options->memory,
+    size_t bytes_left = inputs->options->memory / 2,
            max_inputs = inputs->count - (size_t) (first - inputs->input);
     for (size_t i = 0; i < max_inputs && inputs->options->memory > 0; i++) {
         size_t bytes = stats_bytes(inputs, &first[i]);
@@ -148,7 +160,8 @@ ft_status ft_activation_stats_collect(ft_activation_stats *inputs, ft_input_stat
     ft_stats_pass pass = { .options = options,
                            .input = input,
                            .count = n_inputs_that_fit(inputs, input),
-                           .longest = inputs->max_tokens };
+                           .longest = inputs->max_tokens,
+                           .checkpoint = &inputs->checkpoint };
     for (size_t i = 0; i < pass.count && options->kept_rows > 0; i++)
         FT_TRY(init_halves(&input[i], options->kept_rows, err));
     FT_TRY(ft_stats_pass_run(&pass, err));
@@ -166,7 +179,9 @@ ft_status ft_activation_stats_collect_behind(ft_activation_stats *inputs, ft_inp
                                                .prefix = prefix,
                                                .input = input,
                                                .count = 1,
-                                               .longest = inputs->max_tokens },
+                                               .longest = inputs->max_tokens,
+                                               .checkpoint = &inputs->checkpoint,
+                                               .prefix_checkpoint = &inputs->prefix_checkpoint },
                              err);
 }
 

@@ -13,7 +13,7 @@
 
 #include "runtime/container/artifact.h"
 #include "runtime/data/dataset.h"
-#include "runtime/model/model.h"
+#include "runtime/model/activation_checkpoint.h"
 
 /*
  * Rows and extremes of every second sample: what one half suggests can be judged by the other.
@@ -56,6 +56,7 @@ typedef struct ft_activation_stats {
     /* Private to activation_stats.c. */
     const struct ft_activation_stats_options *options;
     size_t max_tokens; /* tokens of the longest sample */
+    ft_activation_checkpoint checkpoint, prefix_checkpoint;
 } ft_activation_stats;
 
 /* Borrowed as long as the statistics exist. */
@@ -66,7 +67,7 @@ typedef struct ft_activation_stats_options {
     const char *device;   /* of the model; NULL: the CPU */
     int threads;          /* parallel sessions; 1 on a GPU */
     int workers;          /* threads for linear algebra and quantization; 0: as many as sessions */
-    size_t memory;        /* maximum bytes for statistics and their buffers; 0: no limit */
+    size_t memory; /* maximum bytes for statistics, their buffers and checkpoints; 0: no limit */
     bool moments;         /* second moments are needed, not only squares and magnitudes */
     size_t kept_rows;     /* rows of each input to keep, at most; 0: no halves */
     void (*stage)(void *user, const char *what, const char *unit);

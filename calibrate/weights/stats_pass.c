@@ -5,8 +5,6 @@
  * contributions of these samples. The sums are exact, so their order does not matter. A single
  * input is accumulated by all threads together.
  *
- * A session stops behind the last input of the pass, unless it runs an encoder and a decoder.
- *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
@@ -14,29 +12,19 @@
 #include "calibrate/weights/stats_pass.h"
 
 #include "calibrate/weights/exact_sums.h"
+#include "calibrate/weights/sample_runner.h"
 #include "kernels/threads/team.h"
 #include "runtime/error.h"
-#include "runtime/graph/plan.h"
 #include "runtime/mem.h"
-#include "runtime/model/session.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Sessions ----------------------------------------------------------------------------- */
-
-/* A model that runs the samples, one per session. */
-typedef struct runner {
-    const ft_model *model; /* NULL: not needed */
-    ft_session **session;  /* [sessions] */
-    int *value;            /* [count]: the inputs in its plan */
-} runner;
-
 typedef struct pass {
     const ft_stats_pass *job;
-    runner original, prefix; /* statistics are those of the prefix, if there is one */
-    ft_exact_sums *sums;     /* [count] */
+    ft_sample_runner original, prefix; /* statistics are those of the prefix, if there is one */
+    ft_exact_sums *sums;               /* [count] */
     size_t sessions;
     float **x;        /* [sessions]: buffers of [2, longest, maximum columns] */
     double **scratch; /* [sessions]: of ft_exact_sums_add() */
@@ -46,61 +34,15 @@ typedef struct pass {
     ft_status *status; /* [sessions] */
 } pass;
 
-static ft_status find_values(runner *r, const pass *p, ft_error *err)
+static bool has_prefix(const pass *p)
 {
-    r->session = ft_calloc(p->sessions, sizeof(ft_session *));
-    r->value = ft_calloc(p->job->count, sizeof *r->value);
-    if (r->session == NULL || r->value == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu sessions", p->sessions);
-    for (size_t i = 0; i < p->job->count; i++)
-        r->value[i] = ft_plan_find(&r->model->plan, p->job->input[i].name);
-    return FT_OK;
+    return p->job->prefix != NULL;
 }
 
-/* Drops the operations behind the last input: nobody reads their results. */
-static void truncate_plan(ft_session *session, const runner *r, size_t count)
+/* The runner whose inputs are added up. */
+static const ft_sample_runner *observed(const pass *p)
 {
-    int last = 0;
-    for (size_t i = 0; i < count; i++) {
-        int producer = ft_plan_producer(&session->plan, r->value[i]);
-        last = producer > last ? producer : last;
-    }
-    if (session->texts <= 1)
-        session->plan.nop = last + 1;
-}
-
-static ft_status open_sessions(runner *r, const pass *p, ft_error *err)
-{
-    if (r->model == NULL)
-        return FT_OK;
-    FT_TRY(find_values(r, p, err));
-    const char **keep = ft_calloc(p->job->count + 1, sizeof *keep);
-    if (keep == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu names", p->job->count);
-    for (size_t i = 0; i < p->job->count; i++)
-        keep[i] = p->job->input[i].name;
-    ft_status status = FT_OK;
-    for (size_t i = 0; i < p->sessions && status == FT_OK; i++) {
-        status = ft_session_open(&r->session[i], r->model,
-                                 &(ft_session_options){ .threads = 1,
-                                                        .max_tokens = (int64_t) p->job->longest,
-                                                        .max_sequences = 1,
-                                                        .all_logits = true,
-                                                        .keep = keep },
-                                 err);
-        if (status == FT_OK)
-            truncate_plan(r->session[i], r, p->job->count);
-    }
-    free(keep);
-    return status;
-}
-
-static void close_sessions(runner *r, const pass *p)
-{
-    for (size_t i = 0; i < p->sessions && r->session != NULL; i++)
-        ft_session_close(r->session[i]);
-    free(r->session);
-    free(r->value);
+    return has_prefix(p) ? &p->prefix : &p->original;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -113,7 +55,7 @@ static ft_status init_sums(pass *p, ft_error *err)
     for (size_t i = 0; i < p->job->count; i++) {
         bool moments = p->job->options->moments;
         FT_TRY(ft_exact_sums_init(&p->sums[i], p->job->input[i].cols, moments, err));
-        if (p->prefix.model != NULL)
+        if (has_prefix(p))
             FT_TRY(ft_exact_sums_init_cross(&p->sums[i], err));
     }
     return FT_OK;
@@ -121,7 +63,7 @@ static ft_status init_sums(pass *p, ft_error *err)
 
 static ft_status init_buffers(pass *p, ft_error *err)
 {
-    size_t cols = 1, buffers = p->prefix.model != NULL ? 2 : 1;
+    size_t cols = 1, buffers = has_prefix(p) ? 2 : 1;
     for (size_t i = 0; i < p->job->count; i++)
         cols = p->job->input[i].cols > cols ? p->job->input[i].cols : cols;
     p->x_stride = p->job->longest * cols;
@@ -141,20 +83,50 @@ static ft_status init_buffers(pass *p, ft_error *err)
                : ft_fail(err, FT_ENOMEM, "no memory for %zu x %zu inputs", p->job->longest, cols);
 }
 
+static ft_status open_runner(ft_sample_runner *runner, const pass *p, const ft_model *model,
+                             ft_activation_checkpoint *checkpoint, const char **names,
+                             ft_error *err)
+{
+    const ft_sample_runner_options options = { .model = model,
+                                               .data = p->job->options->data,
+                                               .name = names,
+                                               .count = p->job->count,
+                                               .sessions = p->sessions,
+                                               .longest = p->job->longest,
+                                               .checkpoint = checkpoint,
+                                               .memory = p->job->options->memory };
+    for (size_t i = 0; i < p->job->count; i++)
+        names[i] = p->job->input[i].name;
+    return ft_sample_runner_open(runner, &options, err);
+}
+
+static ft_status open_runners(pass *p, ft_error *err)
+{
+    const ft_stats_pass *job = p->job;
+    const char **names = ft_calloc(job->count, sizeof *names);
+    if (names == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu names", job->count);
+    ft_status status =
+        open_runner(&p->original, p, job->options->model, job->checkpoint, names, err);
+    if (status == FT_OK && has_prefix(p))
+        status = open_runner(&p->prefix, p, job->prefix, job->prefix_checkpoint, names, err);
+    free(names);
+    return status;
+}
+
 static ft_status open_pass(pass *p, ft_error *err)
 {
     int workers = ft_activation_stats_workers(p->job->options);
     FT_TRY(ft_linalg_init(&p->linalg, p->job->count == 1 ? workers : 1, err));
     FT_TRY(init_sums(p, err));
     FT_TRY(init_buffers(p, err));
-    FT_TRY(open_sessions(&p->original, p, err));
-    return open_sessions(&p->prefix, p, err);
+    return open_runners(p, err);
 }
 
 static void close_pass(pass *p)
 {
-    close_sessions(&p->original, p);
-    close_sessions(&p->prefix, p);
+    ft_sample_runner_close(&p->original);
+    ft_sample_runner_close(&p->prefix);
     for (size_t i = 0; i < p->sessions && p->x != NULL; i++)
         free(p->x[i]);
     for (size_t i = 0; i < p->sessions && p->scratch != NULL; i++)
@@ -222,36 +194,13 @@ static void keep_rows(ft_input_stats *input, const pass *p, place sample, const 
     }
 }
 
-/* Rows of a value in the last forward pass of a session. */
-static size_t value_rows(const ft_session *session, int value)
-{
-    bool is_encoder = ft_session_has_encoder_rows(session, value);
-    return ft_batch_rows(is_encoder && session->texts > 1 ? &session->encoder_batch
-                                                          : &session->batch,
-                         session->plan.value[value].rows);
-}
-
-/* Reads input number i of the sample that session k of a model has run; [*rows, cols]. */
-static ft_status read_input(const runner *r, size_t i, size_t k, float *x, size_t *rows,
-                            ft_error *err)
-{
-    *rows = value_rows(r->session[k], r->value[i]);
-    return ft_session_read_f32(r->session[k], r->value[i], x, *rows, err);
-}
-
-/* The runner whose inputs are added up. */
-static const runner *observed(const pass *p)
-{
-    return p->prefix.model != NULL ? &p->prefix : &p->original;
-}
-
 /* Adds the products of the difference that quantization of the prefix makes. */
 static ft_status accumulate_difference(pass *p, size_t i, size_t k, int thread, ft_error *err)
 {
     const ft_input_stats *input = &p->job->input[i];
     float *x = p->x[thread], *difference = x + p->x_stride;
     size_t rows, cols = input->cols;
-    FT_TRY(read_input(&p->original, i, k, difference, &rows, err));
+    FT_TRY(ft_sample_runner_read(&p->original, i, k, difference, &rows, err));
     for (size_t at = 0; at < rows * cols; at++) {
         float factor = input->factor != NULL ? input->factor[at % cols] : 1.0f;
         difference[at] = difference[at] / factor - x[at];
@@ -265,20 +214,19 @@ static ft_status accumulate_sample(pass *p, size_t i, size_t k, place sample, in
                                    ft_error *err)
 {
     size_t rows;
-    FT_TRY(read_input(observed(p), i, k, p->x[thread], &rows, err));
+    FT_TRY(ft_sample_runner_read(observed(p), i, k, p->x[thread], &rows, err));
     FT_TRY(ft_exact_sums_add(&p->sums[i], &p->linalg, p->x[thread], rows, p->scratch[thread],
                              p->job->input[i].name, err));
     if (p->job->input[i].half[0].x != NULL)
         keep_rows(&p->job->input[i], p, sample, p->x[thread], rows);
-    return p->prefix.model != NULL ? accumulate_difference(p, i, k, thread, err) : FT_OK;
+    return has_prefix(p) ? accumulate_difference(p, i, k, thread, err) : FT_OK;
 }
 
-static ft_status run_sample(const runner *r, const pass *p, size_t sample, size_t k, ft_error *err)
+/* Both models on a row of the data, whose checkpoint has the number `sample`. */
+static ft_status run_sample(const pass *p, size_t session, size_t row, size_t sample, ft_error *err)
 {
-    if (r->model == NULL)
-        return FT_OK;
-    FT_TRY(ft_dataset_set_inputs(p->job->options->data, sample, 1, r->session[k], err));
-    return ft_session_run(r->session[k], err);
+    FT_TRY(ft_sample_runner_run(&p->original, session, row, sample, err));
+    return has_prefix(p) ? ft_sample_runner_run(&p->prefix, session, row, sample, err) : FT_OK;
 }
 
 /* ---- All samples -------------------------------------------------------------------------- */
@@ -307,9 +255,8 @@ static void run_batch(const void *job, int thread, size_t first, size_t end)
     pass *p = s->pass;
     (void) thread;
     for (size_t i = first; i < end; i++) {
-        p->status[i] = run_sample(&p->original, p, (size_t) s->first + i, i, &p->errs[i]);
-        if (p->status[i] == FT_OK)
-            p->status[i] = run_sample(&p->prefix, p, (size_t) s->first + i, i, &p->errs[i]);
+        size_t row = (size_t) s->first + i;
+        p->status[i] = run_sample(p, i, row, row - (size_t) p->job->options->first, &p->errs[i]);
     }
 }
 
@@ -349,10 +296,11 @@ static ft_status accumulate_samples(const sample_batch *s, ft_error *err)
  */
 static ft_status choose_units(pass *p, ft_error *err)
 {
-    FT_TRY(run_samples(&(sample_batch){ p, 0, 1 }, err));
+    const ft_activation_stats_options *options = p->job->options;
+    FT_TRY(run_sample(p, 0, 0, (size_t) (options->last - options->first), err));
     for (size_t i = 0; i < p->job->count; i++) {
         size_t rows;
-        FT_TRY(read_input(observed(p), i, 0, p->x[0], &rows, err));
+        FT_TRY(ft_sample_runner_read(observed(p), i, 0, p->x[0], &rows, err));
         p->sums[i].unit = ft_exact_sums_unit(p->x[0], rows, p->job->input[i].cols);
     }
     return FT_OK;
@@ -383,15 +331,14 @@ static ft_status run_pass(pass *p, ft_error *err)
     }
     for (size_t i = 0; i < p->job->count; i++)
         finish_stats(&p->job->input[i], &p->sums[i]);
+    ft_sample_runner_advance(&p->original);
+    ft_sample_runner_advance(&p->prefix);
     return FT_OK;
 }
 
 ft_status ft_stats_pass_run(const ft_stats_pass *job, ft_error *err)
 {
-    pass p = { .job = job,
-               .original = { .model = job->options->model },
-               .prefix = { .model = job->prefix },
-               .sessions = (size_t) job->options->threads };
+    pass p = { .job = job, .sessions = (size_t) job->options->threads };
     if (job->options->stage != NULL)
         job->options->stage(job->options->user, "summing up inputs", "samples");
     ft_status status = run_pass(&p, err);

@@ -12,6 +12,7 @@
 #define FT_CALIBRATE_WEIGHTS_STATS_PASS_H
 
 #include "calibrate/weights/activation_stats.h"
+#include "runtime/model/activation_checkpoint.h"
 
 typedef struct ft_stats_pass {
     const ft_activation_stats_options *options;
@@ -19,6 +20,9 @@ typedef struct ft_stats_pass {
     ft_input_stats *input;  /* [count] */
     size_t count;
     size_t longest; /* tokens of the longest sample */
+
+    /* Where samples resume, of each model; [last - first + 1], the last one for row 0; or NULL. */
+    ft_activation_checkpoint *checkpoint, *prefix_checkpoint;
 } ft_stats_pass;
 
 /*

@@ -193,6 +193,38 @@ static ft_status read_value(const ft_exec *exec, int value, void *data, float *s
     return FT_OK;
 }
 
+/* ---- Saved values -------------------------------------------------------------------------- */
+
+static ft_status alloc_saved(ft_exec *exec, void **out, size_t bytes, ft_error *err)
+{
+    (void) exec;
+    *out = ft_calloc_aligned(bytes);
+    return *out != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for %zu bytes", bytes);
+}
+
+static void free_saved(void *saved)
+{
+    free(saved);
+}
+
+static ft_status save(const ft_exec *exec, int value, void *to, size_t rows, ft_error *err)
+{
+    const ft_value *v = &exec->plan->value[value];
+    float *scales = (void *) ((char *) to + ft_round_up(row_bytes(v, rows), 64));
+    return read_value(exec, value, to, scales, rows, err);
+}
+
+static ft_status restore(ft_exec *exec, int value, const void *from, size_t rows, ft_error *err)
+{
+    const ft_value *v = &exec->plan->value[value];
+    if (v->dynamic)
+        memcpy(row_scales(exec, v), (const char *) from + ft_round_up(row_bytes(v, rows), 64),
+               rows * sizeof(float));
+    return write_value(exec, value, from, rows, err);
+}
+
+/* ---- Running ------------------------------------------------------------------------------- */
+
 /* The execution context of a kernel: the full batch on all threads, or one shard on one thread. */
 typedef struct exec_ctx {
     const ft_exec *exec;
@@ -330,6 +362,14 @@ static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *cou
     return FT_OK;
 }
 
+static ft_status run_range(ft_exec *exec, const ft_batch *batch, int first, int end, ft_error *err)
+{
+    (void) err;
+    assert(exec->limits.threads == 1);
+    run_ops(exec, first, end - first, batch, NULL);
+    return FT_OK;
+}
+
 static ft_status chosen(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
                         ft_error *err)
 {
@@ -388,6 +428,11 @@ const ft_backend ft_backend_cpu = {
     .write = write_value,
     .read = read_value,
     .run = run,
+    .run_range = run_range,
+    .alloc_saved = alloc_saved,
+    .free_saved = free_saved,
+    .save = save,
+    .restore = restore,
     .chosen = chosen,
     .run_op = run_single_op,
     .describe_gemm = explain,

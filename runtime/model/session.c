@@ -181,27 +181,11 @@ static ft_status run_encoder_stack(ft_session *session, ft_counts *const *counts
     return run(session, counts, err);
 }
 
-/* A decoder, or the decoder of an encoder-decoder. */
-static ft_status run_decoder_stack(ft_session *session, int text, ft_counts *const *counts,
-                                   ft_error *err)
+/* The decoder of an encoder-decoder. */
+static ft_status run_decoder_stack(ft_session *session, ft_counts *const *counts, ft_error *err)
 {
-    FT_TRY(pack_text(session, text, err));
-    FT_TRY(add_chunks(session, text, err));
-    return run(session, counts, err);
-}
-
-static ft_status run_encoder(ft_session *session, ft_counts *const *counts, ft_error *err)
-{
-    FT_TRY(pack_text(session, FT_PADDED_INPUT, err));
-    session->batch = encoder_batch(session);
-    return run(session, counts, err);
-}
-
-static ft_status run_images(ft_session *session, ft_counts *const *counts, ft_error *err)
-{
-    if (session->text[FT_PADDED_INPUT].rows == 0)
-        return ft_fail(err, FT_EARG, "%s is not set", FT_PIXEL_VALUES);
-    session->batch = encoder_batch(session);
+    FT_TRY(pack_text(session, FT_PADDED_DECODER, err));
+    FT_TRY(add_chunks(session, FT_PADDED_DECODER, err));
     return run(session, counts, err);
 }
 
@@ -214,20 +198,39 @@ static ft_status run_encoder_decoder(ft_session *session, ft_counts *const *coun
         return ft_fail(err, FT_ESHAPE, "decoder_input_ids: %zu sequences, but %zu sources",
                        target->rows, source->rows);
     FT_TRY(run_encoder_stack(session, counts, err));
-    return run_decoder_stack(session, FT_PADDED_DECODER, counts, err);
+    return run_decoder_stack(session, counts, err);
+}
+
+static ft_status prepare_images(ft_session *session, ft_error *err)
+{
+    if (session->text[FT_PADDED_INPUT].rows == 0)
+        return ft_fail(err, FT_EARG, "%s is not set", FT_PIXEL_VALUES);
+    session->batch = encoder_batch(session);
+    return FT_OK;
+}
+
+ft_status ft_session_prepare_batch(ft_session *session, ft_error *err)
+{
+    if (session->pixels_value >= 0)
+        return prepare_images(session, err);
+    FT_TRY(pack_text(session, FT_PADDED_INPUT, err));
+    if (session->chunks != NULL)
+        return add_chunks(session, FT_PADDED_INPUT, err);
+    session->batch = encoder_batch(session);
+    return FT_OK;
+}
+
+static ft_status run_one_stack(ft_session *session, ft_counts *const *counts, ft_error *err)
+{
+    FT_TRY(ft_session_prepare_batch(session, err));
+    return run(session, counts, err);
 }
 
 ft_status ft_session_run_observed(ft_session *session, ft_counts *const *counts, ft_error *err)
 {
     session->ran = false;
-    if (session->texts > 1)
-        FT_TRY(run_encoder_decoder(session, counts, err));
-    else if (session->pixels_value >= 0)
-        FT_TRY(run_images(session, counts, err));
-    else if (session->chunks != NULL)
-        FT_TRY(run_decoder_stack(session, FT_PADDED_INPUT, counts, err));
-    else
-        FT_TRY(run_encoder(session, counts, err));
+    FT_TRY(session->texts > 1 ? run_encoder_decoder(session, counts, err)
+                              : run_one_stack(session, counts, err));
     session->ran = true;
     return FT_OK;
 }

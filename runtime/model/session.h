@@ -49,6 +49,10 @@ FT_MUST_USE ft_status ft_session_run_observed(ft_session *session, ft_counts *co
 FT_MUST_USE ft_status ft_session_collect_counts(ft_session *session, ft_counts *const *counts,
                                                 ft_error *err);
 
+/* Pack the inputs that are set into session->batch, without running it; not for encoder-decoders.
+ */
+FT_MUST_USE ft_status ft_session_prepare_batch(ft_session *session, ft_error *err);
+
 /*
  * Run the batch built in session->chunks: an encoder pass, or prefill chunks and decode steps.
  * Results are read by plan value; ft_session_get() does not apply, since the inputs set by

@@ -339,6 +339,21 @@ static void test_division(const subject *s)
     ft_activation_stats_fini(&b);
 }
 
+/* What was run already runs again when an earlier input is asked for. */
+static void test_going_back(const subject *s)
+{
+    ft_activation_stats_options one = of(s);
+    ft_activation_stats a = begin(&one, s->all), b = begin(&one, s->all);
+    need(&a, a.count - 1);
+    ok(a.checkpoint.op > 0, "a pass over the last input leaves a checkpoint");
+    need(&a, 0);
+    need(&b, 0);
+    ok(is_same(&a.input[0], &b.input[0]) && a.checkpoint.op == b.checkpoint.op,
+       "an earlier input is then collected from the start");
+    ft_activation_stats_fini(&a);
+    ft_activation_stats_fini(&b);
+}
+
 /* Behind a prefix in which nothing is quantized. */
 static void test_float_prefix(const char *what, const subject *s)
 {
@@ -352,13 +367,15 @@ static void test_float_prefix(const char *what, const subject *s)
         ft_prefix_open(&twin, &prefix, NULL, &err) != FT_OK)
         bail_out("%s", err.text);
     ft_activation_stats plain = begin(&one, s->all), behind = begin(&three, s->all);
-    int different = 0, not_zero = 0, most = 0;
+    int different = 0, not_zero = 0, most = 0, backwards = 0, op = 0;
     for (size_t i = 0; i < plain.count; i++) {
         ft_input_stats *input = &behind.input[i];
         need(&plain, i);
         if (ft_activation_stats_collect_behind(&behind, input, twin, &err) != FT_OK)
             bail_out("%s", err.text);
         different += !is_same(&plain.input[i], input);
+        backwards += behind.checkpoint.op < op;
+        op = behind.checkpoint.op;
         for (size_t k = 0; k < input->cols * input->cols; k++)
             not_zero += fabs(input->cross[k]) > 0.0;
         most = in_memory(&behind) > most ? in_memory(&behind) : most;
@@ -366,6 +383,10 @@ static void test_float_prefix(const char *what, const subject *s)
     is_int(different, 0, "%s: a prefix without quantized matrices has the statistics of the model",
            what);
     is_int(not_zero, 0, "its inputs do not differ from those of the model");
+    bool resumes = s->model->graph.encoder_ops == 0;
+    ok(backwards == 0 && behind.prefix_checkpoint.op == op && (op > 0) == resumes,
+       resumes ? "later passes resume at later operations"
+               : "passes over an encoder-decoder never resume");
     is_int(most, 1, "statistics behind a prefix keep the moments of one input");
     ft_activation_stats_fini(&plain);
     ft_activation_stats_fini(&behind);
@@ -436,6 +457,7 @@ int main(void)
     make_llama(&llama, "grouped");
     test_sums("llama", &llama, 0, ROWS, 9);
     test_bits("llama", &llama);
+    test_going_back(&llama);
     test_float_prefix("llama", &llama);
     make_vit(&vit);
     test_sums("vit", &vit, 0, vit.data.rows, 10);

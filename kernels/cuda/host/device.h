@@ -78,10 +78,18 @@ ft_status ft_cuda_poll_tokens(ft_exec *exec, unsigned back, int32_t *token, floa
                               size_t rows, ft_error *err);
 ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts,
                       ft_error *err);
+ft_status ft_cuda_run_range(ft_exec *exec, const ft_batch *batch, int first, int end,
+                            ft_error *err);
 ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error *err);
 int ft_cuda_describe_gemm(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size);
 ft_status ft_cuda_wait(ft_exec *exec, ft_error *err);
 ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err);
+
+/* saved_values.c */
+ft_status ft_cuda_alloc_saved(ft_exec *exec, void **out, size_t bytes, ft_error *err);
+void ft_cuda_free_saved(void *saved);
+ft_status ft_cuda_save(const ft_exec *exec, int value, void *to, size_t rows, ft_error *err);
+ft_status ft_cuda_restore(ft_exec *exec, int value, const void *from, size_t rows, ft_error *err);
 
 /* ft_backend.benchmark_gemm (benchmark_gemm.c). */
 ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *problem,

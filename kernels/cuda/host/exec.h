@@ -64,7 +64,8 @@ struct ft_exec {
     /* [nvalue], zeros for values without counters; NULL before the first counting pass */
     ft_cuda_counts *counts;
     char *count_memory;
-    bool counting; /* this forward pass updates the counters */
+    bool counting;    /* this forward pass updates the counters */
+    bool exact_shape; /* it has the shape of its batch, not that of a bucket */
 
     ft_cuda_graph graphs[FT_CUDA_GRAPHS];
     unsigned long runs;

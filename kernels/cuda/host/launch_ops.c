@@ -253,7 +253,7 @@ int ft_cuda_describe_gemm(ft_exec *exec, const ft_batch *batch, int op, char *te
     snprintf(text, size, "%s", "");
     if (!ft_op_is_gemm(exec->plan->op[op].kind))
         return 0;
-    exec->counting = false;
+    exec->counting = exec->exact_shape = false;
     ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);
     ft_cuda_launch_context l = ft_cuda_launch_context_of(exec, &bucket);
     group_args linear_group;

@@ -3,8 +3,8 @@
  *
  * A graph is captured on the first pass of its bucket and launched by later ones.  A launch
  * allocates nothing, and the host only waits until the inputs of the previous pass have been
- * copied.  Passes that count (calibration) use neither graphs nor buckets, so that the counters see
- * real rows only.
+ * copied.  Passes that count (calibration) and parts of passes use neither graphs nor buckets, so
+ * that the counters see real rows only.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,9 @@
 #include "kernels/cuda/host/exec.h"
 #include "runtime/error.h"
 
-/* Put the input copy and all kernels of a forward pass on the stream. */
-static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
+/* Put the input copy and the kernels of operations first .. end - 1 on the stream. */
+static ft_status enqueue_range(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, int first,
+                               int end, ft_error *err)
 {
     ft_cuda_launch_context l = ft_cuda_launch_context_of(exec, bucket);
     ft_cuda_inputs inputs = { .to = exec->inputs,
@@ -25,10 +26,17 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
     int code = ft_cuda_copy_inputs(&exec->device->props, exec->stream, &inputs);
     if (code != 0)
         return ft_cuda_fail(err, &exec->device->props, code, "inputs");
-    exec->launched += exec->counting; /* else run_graph() increments it */
+    exec->launched += exec->exact_shape; /* else run_graph() increments it */
+    return ft_cuda_run_ops(&l, first, end, err);
+}
+
+/* ... and those of a whole forward pass. */
+static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
+{
     const ft_plan *plan = exec->plan;
-    return bucket->is_encoder ? ft_cuda_run_ops(&l, 0, plan->encoder_ops, err)
-                              : ft_cuda_run_ops(&l, plan->encoder_ops, plan->nop, err);
+    return bucket->is_encoder
+               ? enqueue_range(exec, bucket, bytes, 0, plan->encoder_ops, err)
+               : enqueue_range(exec, bucket, bytes, plan->encoder_ops, plan->nop, err);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
@@ -122,7 +130,7 @@ static ft_status stage_inputs(ft_exec *exec, const ft_batch *batch, const ft_cud
 
 ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
 {
-    exec->counting = counts != NULL;
+    exec->counting = exec->exact_shape = counts != NULL;
     if (exec->counting && exec->counts == NULL)
         FT_TRY(ft_cuda_counts_open(exec, counts, err));
     ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);
@@ -130,4 +138,14 @@ ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *co
     FT_TRY(stage_inputs(exec, batch, &bucket, &bytes, err));
     return exec->counting ? enqueue(exec, &bucket, bytes, err)
                           : run_graph(exec, &bucket, bytes, err);
+}
+
+ft_status ft_cuda_run_range(ft_exec *exec, const ft_batch *batch, int first, int end, ft_error *err)
+{
+    exec->counting = false;
+    exec->exact_shape = true;
+    ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);
+    size_t bytes = 0;
+    FT_TRY(stage_inputs(exec, batch, &bucket, &bytes, err));
+    return enqueue_range(exec, &bucket, bytes, first, end, err);
 }

@@ -94,7 +94,7 @@ ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch)
         .max_beams = max_beams_of(batch),
         .is_encoder = batch->source,
     };
-    if (!exec->counting)
+    if (!exec->exact_shape)
         round_up_bucket(&b, &exec->limits);
     b.query_tiles = ft_cuda_max_query_tiles(b.tokens, b.sequences);
     return b;

@@ -1,34 +1,36 @@
 /*
- * half.h - IEEE binary16 and bfloat16 on the host, exact both ways (round half to even).
+ * half.h - IEEE binary16 and bfloat16 on host and device, exact both ways (round half to even).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FT_KERNELS_HALF_H
 #define FT_KERNELS_HALF_H
 
+#include "kernels/layout.h"
+
 #include <stdint.h>
 #include <string.h>
 
-static inline float ft_float_from_bits(uint32_t bits)
+FT_HOST_DEVICE float ft_float_from_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint32_t ft_bits_from_float(float value)
+FT_HOST_DEVICE uint32_t ft_bits_from_float(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static inline float ft_float_from_bf16(uint16_t bits)
+FT_HOST_DEVICE float ft_float_from_bf16(uint16_t bits)
 {
     return ft_float_from_bits((uint32_t) bits << 16);
 }
 
-static inline float ft_float_from_f16(uint16_t bits)
+FT_HOST_DEVICE float ft_float_from_f16(uint16_t bits)
 {
     uint32_t sign = (uint32_t) (bits & 0x8000) << 16;
     uint32_t magnitude = bits & 0x7fff;
@@ -42,7 +44,7 @@ static inline float ft_float_from_f16(uint16_t bits)
     return sign ? -subnormal : subnormal;
 }
 
-static inline uint16_t ft_bf16_from_float(float value)
+FT_HOST_DEVICE uint16_t ft_bf16_from_float(float value)
 {
     uint32_t bits = ft_bits_from_float(value);
     if ((bits & 0x7fffffff) > 0x7f800000) /* NaN stays NaN */
@@ -50,7 +52,7 @@ static inline uint16_t ft_bf16_from_float(float value)
     return (uint16_t) ((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static inline uint16_t ft_f16_from_float(float value)
+FT_HOST_DEVICE uint16_t ft_f16_from_float(float value)
 {
     uint32_t bits = ft_bits_from_float(value);
     uint16_t sign = (uint16_t) (bits >> 16 & 0x8000);

@@ -7,6 +7,7 @@
 #define FT_KERNELS_BACKEND_H
 
 #include "kernels/limits.h"
+#include "kernels/weight_quantizer.h"
 #include "runtime/mem.h"
 
 #ifdef __cplusplus
@@ -152,6 +153,9 @@ typedef struct ft_backend {
      */
     ft_status (*fill_normal)(ft_device *device, float *out, size_t count, float mean,
                              float deviation, uint64_t seed, ft_error *err);
+
+    /* Quantizes weights on the device.  NULL: calibration does so on the host. */
+    const ft_weight_quantizer *quantizer;
 } ft_backend;
 
 extern const ft_backend ft_backend_cpu;

@@ -100,6 +100,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/threads/team.c kernels/threads/team.h \
 	kernels/threads/thread_pool.c kernels/threads/thread_pool.h \
 	kernels/view.h \
+	kernels/weight_quantizer.h \
 	kernels/ops.def
 kernels_libcpu_la_LIBADD =
 
@@ -347,7 +348,21 @@ cuda_sources = \
 	kernels/cuda/host/upload.c \
 	kernels/cuda/ptx/warp.cuh \
 	kernels/cuda/ptx/wgmma.cuh \
-	kernels/cuda/ptx/wgmma_f16.cuh
+	kernels/cuda/ptx/wgmma_f16.cuh \
+	kernels/cuda/quantize/blas.c \
+	kernels/cuda/quantize/descent.h \
+	kernels/cuda/quantize/factorize.c \
+	kernels/cuda/quantize/gptq.h \
+	kernels/cuda/quantize/grids.h \
+	kernels/cuda/quantize/hessian.h \
+	kernels/cuda/quantize/input_sums.c kernels/cuda/quantize/input_sums.h \
+	kernels/cuda/quantize/kernels.def \
+	kernels/cuda/quantize/launch.cu kernels/cuda/quantize/launch.h \
+	kernels/cuda/quantize/memory.c \
+	kernels/cuda/quantize/quantize.c \
+	kernels/cuda/quantize/quantizer.c kernels/cuda/quantize/quantizer.h \
+	kernels/cuda/quantize/round.c \
+	kernels/cuda/quantize/store.h
 
 # libtool drives nvcc through a wrapper that hands host flags to the host compiler.
 SUFFIXES += .cu
@@ -393,6 +408,7 @@ EXTRA_DIST += \
 	kernels/cuda/gemm/int8/README.md \
 	kernels/cuda/host/README.md \
 	kernels/cuda/ptx/README.md \
+	kernels/cuda/quantize/README.md \
 	kernels/cuda/rowwise/README.md \
 	kernels/cuda/sampling/README.md \
 	kernels/cuda/tune/README.md \

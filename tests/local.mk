@@ -105,6 +105,8 @@ c_tests = \
 	tests/cuda/ops/ops.t \
 	tests/cuda/encoder_decoder.t \
 	tests/cuda/philox.t \
+	tests/cuda/quantize/quantizer.t \
+	tests/cuda/quantize/quantizer_emulated.t \
 	tests/cuda/relayout.t \
 	tests/cuda/sessions.t \
 	tests/cuda/wgmma.t \
@@ -225,6 +227,11 @@ tests_cuda_h2d_copy_t_SOURCES = tests/cuda/h2d_copy-t.c $(gpu)
 tests_cuda_gemm_int8_t_SOURCES = tests/cuda/gemm_int8-t.c tests/cuda/gemm_int8.c tests/cuda/gemm_int8.h \
 	$(gpu)
 tests_cuda_encoder_decoder_t_SOURCES = tests/cuda/encoder_decoder-t.c $(gpu)
+quantizer_checks = tests/cuda/quantize/quantizer.c tests/cuda/quantize/quantizer.h \
+	tests/cuda/quantize/problem.c tests/cuda/quantize/problem.h
+tests_cuda_quantize_quantizer_t_SOURCES = tests/cuda/quantize/quantizer-t.c $(quantizer_checks) $(gpu)
+tests_cuda_quantize_quantizer_emulated_t_SOURCES = tests/cuda/quantize/quantizer_emulated-t.c \
+	tests/cuda/quantize/emulated.c $(quantizer_checks)
 tests_cuda_relayout_t_SOURCES = tests/cuda/relayout-t.c tests/cuda/gemm_int8.c tests/cuda/gemm_int8.h $(gpu)
 tests_cuda_generate_t_SOURCES = tests/cuda/generate-t.c tests/lib/random.c tests/lib/random.h
 tests_cuda_gemm_f16_t_SOURCES = tests/cuda/gemm_f16-t.c $(gpu)

@@ -51,6 +51,8 @@ kernels/cuda/gemm/linear_float cuBLAS
 kernels/cuda/host/backend cuBLAS
 kernels/cuda/host/exec cuBLAS
 kernels/cuda/host/fill_normal cuRAND
+kernels/cuda/quantize/blas cuBLAS
+kernels/cuda/quantize/quantizer cuBLAS
 kernels/cuda/tune/benchmark_candidate cuBLASLt
 kernels/cuda/tune/benchmark_cublaslt cuBLASLt
 kernels/cuda/tune/benchmark_gemm cuBLASLt

@@ -156,4 +156,5 @@ const ft_backend ft_backend_cuda = {
     .collect = ft_cuda_collect,
     .benchmark_gemm = ft_cuda_benchmark_gemm,
     .fill_normal = ft_cuda_fill_normal,
+    .quantizer = &ft_cuda_weight_quantizer,
 };

@@ -96,4 +96,7 @@ ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *probl
                                  ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
                                  ft_error *err);
 
+/* ft_backend.quantizer (kernels/cuda/quantize/). */
+extern const ft_weight_quantizer ft_cuda_weight_quantizer;
+
 #endif

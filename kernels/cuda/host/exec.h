@@ -71,6 +71,12 @@ struct ft_exec {
     unsigned long runs;
 };
 
+/* The elements of a value of the plan, in device memory. */
+static inline const void *ft_cuda_value_data(const ft_exec *exec, int value)
+{
+    return exec->arena + exec->plan->value[value].offset;
+}
+
 /* exec_layout.c: the inputs of a forward pass of this shape. */
 ft_cuda_input_offsets ft_cuda_layout_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket);
 

@@ -28,6 +28,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/ranges/histogram.c calibrate/ranges/histogram.h \
 	calibrate/weights/activation_stats.c calibrate/weights/activation_stats.h \
 	calibrate/weights/exact_sums.c calibrate/weights/exact_sums.h \
+	calibrate/weights/device_rounding.c calibrate/weights/device_rounding.h \
 	calibrate/weights/sample_runner.c calibrate/weights/sample_runner.h \
 	calibrate/weights/stats_pass.c calibrate/weights/stats_pass.h \
 	calibrate/weights/prefix.c calibrate/weights/prefix.h \

@@ -144,10 +144,26 @@ static bool needs_ranges(const ft_calibration_job *j)
             has_data && has_static_operations(j->model));
 }
 
+static bool is_on_cpu(const ft_calibration_job *j)
+{
+    const char *device = j->options->device;
+    return device == NULL || strncmp(device, "cpu", 3) == 0;
+}
+
+/* Where activations stay float, a GPU observes them as it computes them in use: in half precision.
+ */
+static ft_mode observed_mode(const ft_calibration_job *j)
+{
+    bool is_weight_only = !ft_recipe_uses(j->recipe, FT_SCHEME_W8A8) &&
+                          !ft_recipe_uses(j->recipe, FT_SCHEME_W8A8_DYNAMIC) &&
+                          !ft_recipe_uses(j->recipe, FT_SCHEME_W8A8_BLOCK);
+    return is_weight_only && !is_on_cpu(j) ? FT_MODE_FLOAT : FT_MODE_OBSERVE;
+}
+
 /* Opens the model and decides the scheme of each matrix. */
 static ft_status open_model(ft_calibration_job *j, ft_error *err)
 {
-    const ft_quant_config quant = ft_calibration_quant_config(j, FT_MODE_OBSERVE);
+    const ft_quant_config quant = ft_calibration_quant_config(j, observed_mode(j));
     FT_TRY(ft_model_open_with_config(
         &j->model, j->input, &(ft_model_options){ .device = j->options->device }, &quant, err));
     FT_TRY(ft_quantized_weights_new(&j->quantized, &j->n_quantized, j->model, j->recipe, err));
@@ -269,7 +285,5 @@ void ft_calibration_begin_stage(const ft_calibration_job *j, const char *what, c
 
 int ft_calibration_sessions(const ft_calibration_job *j)
 {
-    const char *device = j->options->device;
-    bool on_cpu = device == NULL || strncmp(device, "cpu", 3) == 0;
-    return on_cpu ? j->options->threads : 1;
+    return is_on_cpu(j) ? j->options->threads : 1;
 }

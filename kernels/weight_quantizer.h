@@ -47,6 +47,9 @@ typedef struct ft_quantizer_options {
 
     bool gptq;  /* round by GPTQ; else to nearest */
     int sweeps; /* sweeps of coordinate descent behind GPTQ; 0: none, and scales stay */
+
+    /* [rows, cols] of the matrix's dtype in device memory: the dequantized values. NULL: none. */
+    void *dequantized;
 } ft_quantizer_options;
 
 /* Sums of squares of the weights, of their errors, and the same for the outputs. */

@@ -91,6 +91,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/base/base64.c runtime/base/base64.h \
 	runtime/base/affix.h \
 	runtime/base/file_name.h \
+	runtime/base/file_memory.c runtime/base/file_memory.h \
 	runtime/base/clock.h \
 	runtime/model/validate.c runtime/model/validate.h \
 	runtime/container/features.c runtime/container/features.h \

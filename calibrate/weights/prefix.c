@@ -7,6 +7,7 @@
 
 #include "calibrate/weights/prefix.h"
 
+#include "runtime/base/file_memory.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -33,7 +34,8 @@ ft_status ft_prefix_init(ft_prefix *p, const ft_model *model, const ft_folded_sc
     *p = (ft_prefix){ .model = model, .nweight = (size_t) model->nweight - has_positions };
     p->weight = ft_calloc(p->nweight, sizeof *p->weight);
     p->quantized = ft_calloc(p->nweight, sizeof *p->quantized);
-    if (p->weight == NULL || p->quantized == NULL)
+    p->bytes = ft_calloc(p->nweight, sizeof *p->bytes);
+    if (p->weight == NULL || p->quantized == NULL || p->bytes == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, p->nweight);
     for (size_t i = 0; i < p->nweight; i++)
         p->weight[i] = original_weight(model, i, scaling);
@@ -43,10 +45,27 @@ ft_status ft_prefix_init(ft_prefix *p, const ft_model *model, const ft_folded_sc
 void ft_prefix_fini(ft_prefix *p)
 {
     for (size_t i = 0; i < p->nweight && p->quantized != NULL; i++)
-        free(p->quantized[i]);
+        if (p->folder != NULL)
+            ft_file_memory_free(p->quantized[i], p->bytes[i]);
+        else
+            free(p->quantized[i]);
     free(p->quantized);
+    free(p->bytes);
     free(p->weight);
     *p = (ft_prefix){ 0 };
+}
+
+ft_status ft_prefix_alloc(ft_prefix *p, int index, size_t bytes, ft_error *err)
+{
+    if (p->folder != NULL)
+        FT_TRY(ft_file_memory_alloc(&p->quantized[index], bytes, p->folder, err));
+    else
+        p->quantized[index] = ft_calloc_aligned(bytes);
+    p->bytes[index] = bytes;
+    return p->quantized[index] != NULL
+               ? FT_OK
+               : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", p->weight[index].name,
+                         bytes);
 }
 
 /* Values, scales and zero points as they will be written. */
@@ -84,12 +103,9 @@ ft_status ft_prefix_quantize(ft_prefix *p, int index, ft_quantized_weight *quant
     ft_groupwise_bytes sections =
         ft_groupwise_stream_bytes(&quantized->weights, &quantized->options);
     size_t bytes = sections.quantized + sections.scales + sections.zeros;
-    char *data = p->quantized[index] = ft_calloc_aligned(bytes);
-    if (data == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", quantized->weights.name,
-                       bytes);
-    FT_TRY(read_stream(data, bytes, quantized, threads, err));
-    set_weight(&p->weight[index], data, &sections, &quantized->options);
+    FT_TRY(ft_prefix_alloc(p, index, bytes, err));
+    FT_TRY(read_stream(p->quantized[index], bytes, quantized, threads, err));
+    set_weight(&p->weight[index], p->quantized[index], &sections, &quantized->options);
     return FT_OK;
 }
 

@@ -19,7 +19,9 @@ typedef struct ft_prefix {
     const ft_model *model; /* the original; borrowed */
     ft_weight *weight;     /* [nweight], in the order of the model's weights */
     void **quantized;      /* [nweight]: the bytes of quantized matrices, or NULL */
+    size_t *bytes;         /* [nweight] of them */
     size_t nweight;
+    const char *folder; /* of temporary files for these bytes; NULL: in memory */
 } ft_prefix;
 
 /*
@@ -29,6 +31,9 @@ typedef struct ft_prefix {
 FT_MUST_USE ft_status ft_prefix_init(ft_prefix *prefix, const ft_model *model,
                                      const ft_folded_scales *scaling, ft_error *err);
 void ft_prefix_fini(ft_prefix *prefix);
+
+/* Memory for the bytes of a quantized matrix, until fini. FT_ENOMEM, FT_EIO. */
+FT_MUST_USE ft_status ft_prefix_alloc(ft_prefix *prefix, int index, size_t bytes, ft_error *err);
 
 /*
  * Quantizes weight number `index` as its options say, which sets its error, and puts it in place of

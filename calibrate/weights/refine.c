@@ -9,6 +9,7 @@
 
 #include "calibrate/weights/awq.h"
 #include "calibrate/weights/correction.h"
+#include "calibrate/weights/device_rounding.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
 
@@ -205,6 +206,8 @@ ft_status ft_refinement_init(ft_refinement *r, const ft_activation_stats_options
     FT_TRY(ft_folded_scales_init(&r->scaling, stats_options->model, err));
     if (recipe->awq)
         FT_TRY(search_all_factors(r, err));
+    if (ft_device_can_round(&r->stats_options, recipe))
+        return ft_device_round(r, err);
     return recipe->round == FT_ROUND_GPTAQ ? quantize_in_order(r, err) : FT_OK;
 }
 

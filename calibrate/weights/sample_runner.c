@@ -135,16 +135,17 @@ void ft_sample_runner_advance(const ft_sample_runner *r)
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
-static size_t value_rows(const ft_session *session, int value)
+size_t ft_sample_runner_rows(const ft_sample_runner *r, size_t i, size_t session)
 {
-    bool is_encoder = session->texts > 1 && ft_session_has_encoder_rows(session, value);
-    return ft_batch_rows(is_encoder ? &session->encoder_batch : &session->batch,
-                         session->plan.value[value].rows);
+    const ft_session *s = r->session[session];
+    int value = r->value[i];
+    bool is_encoder = s->texts > 1 && ft_session_has_encoder_rows(s, value);
+    return ft_batch_rows(is_encoder ? &s->encoder_batch : &s->batch, s->plan.value[value].rows);
 }
 
 ft_status ft_sample_runner_read(const ft_sample_runner *r, size_t i, size_t session, float *x,
                                 size_t *rows, ft_error *err)
 {
-    *rows = value_rows(r->session[session], r->value[i]);
+    *rows = ft_sample_runner_rows(r, i, session);
     return ft_session_read_f32(r->session[session], r->value[i], x, *rows, err);
 }

@@ -46,7 +46,8 @@ FT_MUST_USE ft_status ft_sample_runner_run(const ft_sample_runner *runner, size_
 /* All samples have run: the next runner resumes at the cut of this one. */
 void ft_sample_runner_advance(const ft_sample_runner *runner);
 
-/* Value i of the sample that a session ran last, [*rows, cols]. */
+/* Rows of value i of the sample that a session ran last; and the value itself, [*rows, cols]. */
+size_t ft_sample_runner_rows(const ft_sample_runner *runner, size_t i, size_t session);
 FT_MUST_USE ft_status ft_sample_runner_read(const ft_sample_runner *runner, size_t i,
                                             size_t session, float *x, size_t *rows, ft_error *err);
 

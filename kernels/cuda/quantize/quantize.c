@@ -210,6 +210,19 @@ static ft_status store_values(const job *j, const ft_quantizer_stripe *s, size_t
                                  size, err);
 }
 
+/* The rows of a stripe among those of the matrix. */
+static ft_status dequantize(const job *j, const ft_quantizer_stripe *s, size_t first_row,
+                            ft_error *err)
+{
+    size_t size = j->matrix->dtype == FT_F32 ? 4 : 2;
+    char *out = j->options->dequantized;
+    if (out == NULL)
+        return FT_OK;
+    FT_QUANTIZER_LAUNCH(j->q, dequantize, s->rows * j->q->cols, err, .grids = s->grids,
+                        .dtype = j->matrix->dtype, .out = out + first_row * j->q->cols * size);
+    return FT_OK;
+}
+
 /* ---- Errors ------------------------------------------------------------------------------- */
 
 /* x H x^T of each row of x, in work[0]. */
@@ -266,6 +279,7 @@ static ft_status quantize_stripe(const job *j, size_t first_row, char *bytes, ft
     FT_TRY(check_weights(j, &s, first_row, err));
     FT_TRY(round_weights(j, &s, err));
     FT_TRY(store_values(j, &s, first_row, bytes, err));
+    FT_TRY(dequantize(j, &s, first_row, err));
     return measure_error(j, &s, err);
 }
 

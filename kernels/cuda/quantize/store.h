@@ -50,6 +50,24 @@ FT_HOST_DEVICE void ft_cuda_pack_grids_at(const ft_cuda_pack_grids_args *a, size
         a->zero[at] = is_padding ? 0 : a->grids.zero[index];
 }
 
+/* [rows, cols] threads: the dequantized values, rounded to the dtype of a model's weights. */
+typedef struct ft_cuda_dequantize_args {
+    ft_cuda_grids grids;
+    ft_dtype dtype; /* FT_F32, FT_F16 or FT_BF16 */
+    void *out;
+} ft_cuda_dequantize_args;
+
+FT_HOST_DEVICE void ft_cuda_dequantize_at(const ft_cuda_dequantize_args *a, size_t index)
+{
+    ft_cuda_grid grid = ft_cuda_grid_of(&a->grids, index / a->grids.cols, index % a->grids.cols);
+    float value = ft_cuda_grid_value(&grid, a->grids.q[index]);
+    if (a->dtype == FT_F32)
+        ((float *) a->out)[index] = value;
+    else
+        ((uint16_t *) a->out)[index] =
+            a->dtype == FT_F16 ? ft_f16_from_float(value) : ft_bf16_from_float(value);
+}
+
 /* [rows] threads: sums of squares of weights and of their errors. */
 typedef struct ft_cuda_sum_squares_args {
     const float *weight;

@@ -29,6 +29,18 @@ static void must_run(cudaError_t code)
         bail_out("CUDA: %s", cudaGetErrorString(code));
 }
 
+void *take_device_memory(size_t bytes)
+{
+    void *memory;
+    must_run(cudaMalloc(&memory, bytes));
+    return memory;
+}
+
+void free_device_memory(void *memory)
+{
+    must_run(cudaFree(memory));
+}
+
 void *copy_of(const void *device, size_t bytes)
 {
     void *copy = ft_calloc(1, bytes);

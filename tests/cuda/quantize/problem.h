@@ -46,6 +46,10 @@ void add_rows(const problem *p, ft_quantizer *quantizer, const float *rows, size
 /* Ends the test if a call failed. */
 void must_succeed(ft_status status, const ft_error *err);
 
+/* Memory of the device. */
+void *take_device_memory(size_t bytes);
+void free_device_memory(void *memory);
+
 /* A copy of device memory; free(). */
 void *copy_of(const void *device, size_t bytes);
 

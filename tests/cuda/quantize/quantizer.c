@@ -17,6 +17,7 @@
 #include "calibrate/weights/groupwise_stream.h"
 #include "runtime/mem.h"
 #include "tests/cuda/quantize/problem.h"
+#include "kernels/half.h"
 #include "tests/lib/random.h"
 #include "tests/tap/tap.h"
 
@@ -81,13 +82,16 @@ static void check_sums(const problem *p, const ft_quantizer *q, const double *cr
     add_samples_cpu(p, &sums, q->unit);
     double *square = ft_calloc(n, sizeof *square), *difference = ft_calloc(n, sizeof *square);
     double *magnitude = ft_calloc(n, sizeof *square), *device = copy_of(q->moments.data, n * n * 8);
+    double *found_magnitude = ft_calloc(n, sizeof *square);
+    double *found_square = ft_calloc(n, sizeof *square);
     ft_exact_sums_columns(&sums, magnitude, square);
+    calls->columns(q, found_magnitude, found_square);
     for (size_t i = 0; i < n; i++)
         difference[i] = (double) sums.difference[i] * 0x1p-60;
     size_t different = 0;
     for (size_t i = 0; i < n; i++)
-        different += (size_t) !(fabs(square[i] - q->square[i]) <= 1e-12 * square[i]) ||
-                     !(fabs(magnitude[i] - q->magnitude[i]) <= 1e-12 * magnitude[i]);
+        different += (size_t) !(fabs(square[i] - found_square[i]) <= 1e-12 * square[i]) ||
+                     !(fabs(magnitude[i] - found_magnitude[i]) <= 1e-12 * magnitude[i]);
     is_int((long long) different, 0,
            "sums of squares and magnitudes of %zu columns equal the CPU's up to rounding", n);
     double *moments = ft_exact_sums_take_moments(&sums);
@@ -104,6 +108,8 @@ static void check_sums(const problem *p, const ft_quantizer *q, const double *cr
     free(square);
     free(difference);
     free(magnitude);
+    free(found_magnitude);
+    free(found_square);
     free(device);
     free(moments);
     free(expected);
@@ -335,6 +341,42 @@ static void compare(const problem *p, const matrix_case *c, const char *found, c
            text);
 }
 
+/* A value of a matrix as its bytes say, rounded to the dtype of the weights. */
+static float dequantized_at(const problem *p, const matrix_case *c, const char *bytes, size_t row,
+                            size_t col)
+{
+    const char *scales = bytes + ft_panel_bytes(c->rows, p->cols, c->options.bits);
+    ft_groupwise params = { .group = c->options.group, .scale = (const void *) scales };
+    size_t count = ft_groupwise_scale_count(&params, c->rows, p->cols);
+    if (c->options.asymmetric)
+        params.zero = (const uint8_t *) scales + count * sizeof *params.scale;
+    size_t index = ft_groupwise_scale_index(&params, row, col, c->rows);
+    int32_t value =
+        (int32_t) ft_panel_value((const void *) bytes, row, col, p->cols, c->options.bits) -
+        ft_groupwise_zero_point(&params, index, c->options.bits);
+    float exact = ft_float_from_f16(params.scale[index]) * (float) value;
+    return c->dtype == FT_F32   ? exact
+           : c->dtype == FT_F16 ? ft_float_from_f16(ft_f16_from_float(exact))
+                                : ft_float_from_bf16(ft_bf16_from_float(exact));
+}
+
+/* `found`: the dequantized values that the device stored next to these bytes. */
+static void check_dequantized(const problem *p, const matrix_case *c, const char *bytes,
+                              const void *found)
+{
+    size_t different = 0, first = 0;
+    for (size_t i = 0; i < c->rows * p->cols; i++) {
+        float expected = dequantized_at(p, c, bytes, i / p->cols, i % p->cols);
+        bool same = ft_bits_from_float(ft_cuda_load_float(found, c->dtype, i)) ==
+                    ft_bits_from_float(expected);
+        first = !same && different == 0 ? i : first;
+        different += same ? 0 : 1;
+    }
+    if (!is_int((long long) different, 0, "%zu x %zu %s: dequantized values are those of the bytes",
+                c->rows, p->cols, ft_dtype_name(c->dtype)))
+        diag("first different value: [%zu, %zu]", first / p->cols, first % p->cols);
+}
+
 static void check_case(const problem *p, ft_quantizer *q, const ft_gptq *g, const double *m,
                        const matrix_case *c, uint64_t seed)
 {
@@ -360,13 +402,20 @@ static void check_case(const problem *p, ft_quantizer *q, const ft_gptq *g, cons
     char *expected = ft_calloc_aligned(size);
     ft_quantizer_error error, error_again;
     ft_error err;
+    size_t dense = c->rows * p->cols * (c->dtype == FT_F32 ? 4 : 2);
     memset(found, 0xa5, size);
+    options.dequantized = take_device_memory(dense);
     must_succeed(quantize(q, &w, &options, found, &error, &err), &err);
+    void *dequantized = copy_of(options.dequantized, dense);
+    check_dequantized(p, c, found, dequantized);
+    free_device_memory(options.dequantized);
+    options.dequantized = NULL;
     must_succeed(quantize(q, &w, &options, again, &error_again, &err), &err);
     ft_groupwise_error expected_error = quantize_cpu(&w, &expected_options, expected, size);
     compare(p, c, found, expected, size, &error, &expected_error);
     ok(memcmp(found, again, size) == 0 && memcmp(&error, &error_again, sizeof error) == 0,
        "%zu x %zu: a second run gives the same bytes and errors", c->rows, p->cols);
+    free(dequantized);
     free(found);
     free(again);
     free(expected);

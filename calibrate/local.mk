@@ -26,11 +26,11 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/weights/fold_ranges.c calibrate/weights/fold_ranges.h \
 	calibrate/weights/gptq.c calibrate/weights/gptq.h \
 	calibrate/ranges/histogram.c calibrate/ranges/histogram.h \
-	calibrate/weights/activation_stats.c calibrate/weights/activation_stats.h \
-	calibrate/weights/exact_sums.c calibrate/weights/exact_sums.h \
+	calibrate/stats/activation_stats.c calibrate/stats/activation_stats.h \
+	calibrate/stats/exact_sums.c calibrate/stats/exact_sums.h \
 	calibrate/weights/device_rounding.c calibrate/weights/device_rounding.h \
-	calibrate/weights/sample_runner.c calibrate/weights/sample_runner.h \
-	calibrate/weights/stats_pass.c calibrate/weights/stats_pass.h \
+	calibrate/stats/sample_runner.c calibrate/stats/sample_runner.h \
+	calibrate/stats/stats_pass.c calibrate/stats/stats_pass.h \
 	calibrate/weights/prefix.c calibrate/weights/prefix.h \
 	calibrate/weights/correction.c calibrate/weights/correction.h \
 	calibrate/job.h \
@@ -87,4 +87,5 @@ EXTRA_DIST += \
 	calibrate/report/README.md \
 	calibrate/selftest/README.md \
 	calibrate/smooth/README.md \
+	calibrate/stats/README.md \
 	calibrate/weights/README.md

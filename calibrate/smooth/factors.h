@@ -19,7 +19,7 @@
 #define FT_CALIBRATE_SMOOTH_FACTORS_H
 
 #include "calibrate/smooth/pair_error.h"
-#include "calibrate/weights/activation_stats.h"
+#include "calibrate/stats/activation_stats.h"
 #include "calibrate/weights/fold_ranges.h"
 
 /* The size of an input column. */

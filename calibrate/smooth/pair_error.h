@@ -14,7 +14,7 @@
 #ifndef FT_CALIBRATE_SMOOTH_PAIR_ERROR_H
 #define FT_CALIBRATE_SMOOTH_PAIR_ERROR_H
 
-#include "calibrate/weights/activation_stats.h"
+#include "calibrate/stats/activation_stats.h"
 #include "calibrate/weights/weights.h"
 #include "kernels/linalg.h"
 

@@ -14,7 +14,7 @@
 #define FT_CALIBRATE_WEIGHTS_AWQ_H
 
 #include "calibrate/weights/fold_ranges.h"
-#include "calibrate/weights/activation_stats.h"
+#include "calibrate/stats/activation_stats.h"
 
 /* Linears that share one input. */
 typedef struct ft_awq {

@@ -15,7 +15,7 @@
 #ifndef FT_CALIBRATE_WEIGHTS_CORRECTION_H
 #define FT_CALIBRATE_WEIGHTS_CORRECTION_H
 
-#include "calibrate/weights/activation_stats.h"
+#include "calibrate/stats/activation_stats.h"
 
 /*
  * Replaces input->cross, [cols, cols], by M. A tenth of the mean of the diagonal is added to the

@@ -8,7 +8,7 @@
 #include "calibrate/weights/device_rounding.h"
 
 #include "calibrate/weights/awq.h"
-#include "calibrate/weights/sample_runner.h"
+#include "calibrate/stats/sample_runner.h"
 #include "runtime/error.h"
 #include "runtime/graph/plan.h"
 #include "runtime/mem.h"

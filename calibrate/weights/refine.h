@@ -14,7 +14,7 @@
 
 #include "calibrate/weights/fold_ranges.h"
 #include "calibrate/weights/gptq.h"
-#include "calibrate/weights/activation_stats.h"
+#include "calibrate/stats/activation_stats.h"
 #include "calibrate/weights/prefix.h"
 
 typedef struct ft_refinement {

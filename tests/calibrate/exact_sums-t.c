@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/weights/exact_sums.h"
+#include "calibrate/stats/exact_sums.h"
 #include "runtime/mem.h"
 #include "tests/lib/random.h"
 #include "tests/tap/tap.h"

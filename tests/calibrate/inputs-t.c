@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/weights/activation_stats.h"
+#include "calibrate/stats/activation_stats.h"
 #include "calibrate/weights/prefix.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"

@@ -2,7 +2,7 @@
  * input_sums.h - sums over samples of |x|, x * x, x[i] * x[j] and d[i] * x[j] that are the same in
  * any order: bodies of kernels.
  *
- * As in calibrate/weights/exact_sums.c, what one sample contributes is rounded to a multiple of a
+ * As in calibrate/stats/exact_sums.c, what one sample contributes is rounded to a multiple of a
  * power of two: 128-bit multiples of 2^-60 for columns, 64-bit multiples of a unit for products.
  * The sum of a column adds chunks of rows in their order.
  *

@@ -7,7 +7,7 @@
 #ifndef FT_TESTS_CUDA_QUANTIZE_PROBLEM_H
 #define FT_TESTS_CUDA_QUANTIZE_PROBLEM_H
 
-#include "calibrate/weights/exact_sums.h"
+#include "calibrate/stats/exact_sums.h"
 #include "kernels/cuda/quantize/quantizer.h"
 
 enum { SAMPLES = 3 };

@@ -12,8 +12,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CALIBRATE_WEIGHTS_EXACT_SUMS_H
-#define FT_CALIBRATE_WEIGHTS_EXACT_SUMS_H
+#ifndef FT_CALIBRATE_STATS_EXACT_SUMS_H
+#define FT_CALIBRATE_STATS_EXACT_SUMS_H
 
 #include "kernels/linalg.h"
 

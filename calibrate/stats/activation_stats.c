@@ -5,10 +5,10 @@
  */
 #include <config.h>
 
-#include "calibrate/weights/activation_stats.h"
+#include "calibrate/stats/activation_stats.h"
 
-#include "calibrate/weights/exact_sums.h"
-#include "calibrate/weights/stats_pass.h"
+#include "calibrate/stats/exact_sums.h"
+#include "calibrate/stats/stats_pass.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"

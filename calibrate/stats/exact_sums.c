@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/weights/exact_sums.h"
+#include "calibrate/stats/exact_sums.h"
 
 #include "runtime/error.h"
 #include "runtime/mem.h"

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "calibrate/weights/sample_runner.h"
+#include "calibrate/stats/sample_runner.h"
 
 #include "runtime/error.h"
 #include "runtime/graph/plan.h"

@@ -9,10 +9,10 @@
  */
 #include <config.h>
 
-#include "calibrate/weights/stats_pass.h"
+#include "calibrate/stats/stats_pass.h"
 
-#include "calibrate/weights/exact_sums.h"
-#include "calibrate/weights/sample_runner.h"
+#include "calibrate/stats/exact_sums.h"
+#include "calibrate/stats/sample_runner.h"
 #include "kernels/threads/team.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"

@@ -8,10 +8,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CALIBRATE_WEIGHTS_STATS_PASS_H
-#define FT_CALIBRATE_WEIGHTS_STATS_PASS_H
+#ifndef FT_CALIBRATE_STATS_STATS_PASS_H
+#define FT_CALIBRATE_STATS_STATS_PASS_H
 
-#include "calibrate/weights/activation_stats.h"
+#include "calibrate/stats/activation_stats.h"
 #include "runtime/model/activation_checkpoint.h"
 
 typedef struct ft_stats_pass {

@@ -8,8 +8,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CALIBRATE_WEIGHTS_ACTIVATION_STATS_H
-#define FT_CALIBRATE_WEIGHTS_ACTIVATION_STATS_H
+#ifndef FT_CALIBRATE_STATS_ACTIVATION_STATS_H
+#define FT_CALIBRATE_STATS_ACTIVATION_STATS_H
 
 #include "runtime/container/artifact.h"
 #include "runtime/data/dataset.h"
@@ -33,10 +33,10 @@ typedef struct ft_input_stats {
     const char *name; /* name of the value; borrowed from the model */
     int value;        /* index in the model's plan */
     size_t cols;
-    uint64_t rows;     /* rows accumulated; 0: none yet */
-    double *magnitude; /* [cols] sums of |x| */
-    double *square;    /* [cols] sums of x * x */
-    double *moments;   /* [cols, cols], symmetric: sums of x[i] * x[j]; NULL: not in memory */
+    uint64_t rows;         /* rows accumulated; 0: none yet */
+    double *magnitude;     /* [cols] sums of |x| */
+    double *square;        /* [cols] sums of x * x */
+    double *moments;       /* [cols, cols], symmetric: sums of x[i] * x[j]; NULL: not in memory */
     ft_half_stats half[2]; /* of samples with even and with odd numbers */
 
     double *cross; /* [cols, cols]: sums of (x' - x)[i] * x[j], x' of the original model; or NULL */
@@ -67,9 +67,9 @@ typedef struct ft_activation_stats_options {
     const char *device;   /* of the model; NULL: the CPU */
     int threads;          /* parallel sessions; 1 on a GPU */
     int workers;          /* threads for linear algebra and quantization; 0: as many as sessions */
-    size_t memory; /* maximum bytes for statistics, their buffers and checkpoints; 0: no limit */
-    bool moments;         /* second moments are needed, not only squares and magnitudes */
-    size_t kept_rows;     /* rows of each input to keep, at most; 0: no halves */
+    size_t memory;    /* maximum bytes for statistics, their buffers and checkpoints; 0: no limit */
+    bool moments;     /* second moments are needed, not only squares and magnitudes */
+    size_t kept_rows; /* rows of each input to keep, at most; 0: no halves */
     void (*stage)(void *user, const char *what, const char *unit);
     ft_progress_callback progress; /* may be NULL, as may `stage` */
     void *user;

@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_CALIBRATE_WEIGHTS_SAMPLE_RUNNER_H
-#define FT_CALIBRATE_WEIGHTS_SAMPLE_RUNNER_H
+#ifndef FT_CALIBRATE_STATS_SAMPLE_RUNNER_H
+#define FT_CALIBRATE_STATS_SAMPLE_RUNNER_H
 
 #include "runtime/data/dataset.h"
 #include "runtime/model/activation_checkpoint.h"

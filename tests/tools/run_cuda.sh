@@ -12,6 +12,7 @@ inspect=$FT_BUILDDIR/ft-inspect
 pick=$FT_BUILDDIR/tests/programs/pick-rows
 sample=$FT_SRCDIR/samples/source-language-bert
 . "$FT_SRCDIR/tests/lib/tap.sh"
+. "$FT_SRCDIR/tests/lib/need_gpu.sh"
 unset FT_CPU FT_CUDA_GEMM
 
 # The values of a plan, except outputs of float GEMMs, which two different libraries compute.
@@ -70,21 +71,6 @@ compare_all () {
     compare "$1" "$2" "$3"
     alone "$1" >values
     compare "$1" "$2" "$3, with --no-fuse" --no-fuse
-}
-
-# need_gpu ARTIFACT DATA: skips the test without a GPU and fails it if the model does not run.
-need_gpu () {
-    if "$run" -i "$1" -d "$2" --device cuda >out 2>err; then
-        return
-    fi
-    if grep -qE 'no CUDA (device|backend)' err; then
-        echo "1..0 # SKIP $(cut -d ' ' -f 2- err)"
-        exit 0
-    fi
-    echo "not ok 1 - ft-run --device cuda runs the model"
-    sed 's/^/# /' err
-    echo '1..1'
-    exit 1
 }
 
 if test $# -eq 2; then

@@ -133,7 +133,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/container/manifest.c runtime/container/manifest.h \
 	runtime/text/unicode/combining_marks.c runtime/text/unicode/combining_marks.h \
 	runtime/mem.c runtime/mem.h \
-	runtime/model/model.c runtime/model/model_tokenizers.c runtime/model/model.h runtime/model/model_chat.c runtime/model/model_prompts.c \
+	runtime/model/model.c runtime/model/model_tokenizers.c runtime/model/model.h runtime/model/model_prompts.c \
 	runtime/graph/model_config.c runtime/graph/model_config.h \
 	runtime/graph/model_config_embedding.c \
 	runtime/graph/model_config_json.c \

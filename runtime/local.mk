@@ -153,6 +153,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/generate/requests.c runtime/generate/requests.h \
 	runtime/generate/session_sizes.c runtime/generate/session_sizes.h \
 	runtime/graph/rope.c runtime/graph/rope.h \
+	runtime/graph/scale_fold.c runtime/graph/scale_fold.h \
 	runtime/container/safetensors.c runtime/container/safetensors.h \
 	runtime/container/safetensors_header.c runtime/container/safetensors_header.h \
 	runtime/base/json_scan.c runtime/base/json_scan.h \

@@ -143,8 +143,12 @@ static bool is_searched(const search *s, int value, ft_scale_fold *fold)
     bool folds = ft_scale_fold_find(fold, &s->model->graph, value, s->may_change);
     if (!o->keeps)
         return folds;
-    *fold = (ft_scale_fold){ .value = value, .norm = { -1, -1 }, .producer = -1, .bias = -1 };
-    fold->cols = (size_t) s->model->graph.value[value].cols;
+    *fold = (ft_scale_fold){ .value = value,
+                             .cols = (size_t) s->model->graph.value[value].cols,
+                             .norm = { -1, -1 },
+                             .producer = -1,
+                             .bias = -1,
+                             .produced = -1 };
     return !(folds && o->is_folded);
 }
 

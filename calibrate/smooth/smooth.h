@@ -3,7 +3,7 @@
  * the model.
  *
  * The outputs of the model stay what they are, up to float rounding:
- * calibrate/weights/fold_ranges.h says where that is exact.
+ * runtime/graph/scale_fold.h says where that is exact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

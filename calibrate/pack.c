@@ -249,6 +249,8 @@ static ft_status add_entries(pack_state *p, ft_error *err)
     FT_TRY(add_tied_head(p, tensors, err));
     for (size_t i = 0; i < p->options->n_smoothing; i++)
         FT_TRY(add_smoothing(p, i, &p->options->smoothing[i], err));
+    if (p->options->refining != NULL)
+        FT_TRY(ft_folded_scales_write(&p->options->refining->scaling, p->writer, err));
     FT_TRY(add_amax(p, err));
     if (p->options->selftest != NULL)
         FT_TRY(ft_artifact_add_memory(p->writer, FT_SELFTEST_ENTRY, p->options->selftest,
@@ -282,6 +284,16 @@ static ft_artifact_state artifact_state(const ft_pack_options *options)
     return FT_ARTIFACT_GROUPWISE;
 }
 
+static ft_status write_artifact(const pack_state *p, ft_artifact_header *head, ft_error *err)
+{
+    const ft_refinement *refining = p->options->refining;
+    FT_TRY(ft_folded_scales_require(&head->required, refining != NULL ? &refining->scaling : NULL,
+                                    err));
+    ft_status status = ft_artifact_write(p->writer, head, err);
+    json_decref(head->required);
+    return status;
+}
+
 ft_status ft_pack(ft_artifact_writer *writer, const ft_pack_options *options, ft_error *err)
 {
     pack_state p = { .writer = writer, .options = options };
@@ -301,7 +313,7 @@ ft_status ft_pack(ft_artifact_writer *writer, const ft_pack_options *options, ft
     ft_status status = config != NULL ? add_entries(&p, err)
                                       : ft_fail(err, FT_ENOMEM, "no memory for the manifest");
     if (status == FT_OK)
-        status = ft_artifact_write(writer, &head, err);
+        status = write_artifact(&p, &head, err);
     pack_state_fini(&p);
     json_decref(config);
     return status;

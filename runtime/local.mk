@@ -103,6 +103,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/selftest/selftest_file.c \
 	runtime/error.c runtime/error.h \
 	runtime/model/quantize_weight.c runtime/model/quantize_weight.h \
+	runtime/model/folded.c runtime/model/folded.h \
 	runtime/model/smoothing.c runtime/model/smoothing.h \
 	runtime/families/bert.c runtime/families/bert.h \
 	runtime/families/distilbert.c \

@@ -118,6 +118,7 @@ c_tests = \
 	tests/calibrate/factors.t \
 	tests/model/quantize_weight.t \
 	tests/model/activation_checkpoint.t \
+	tests/model/folded.t \
 	tests/model/smoothing.t \
 	tests/graph/family.t \
 	tests/graph/family_llama.t \

@@ -71,11 +71,22 @@ static ft_status add_entries(ft_artifact_writer *writer, source *sources, const 
         sources[i] = (source){ .rewrite = rewrite, .tensor = ft_artifact_at(artifact, i) };
         FT_TRY(add_tensor(writer, &sources[i], err));
     }
+    FT_TRY(ft_folded_scales_write(rewrite->folded, writer, err));
     for (size_t i = 0; i < ft_artifact_file_count(artifact); i++) {
         const ft_artifact_entry *file = ft_artifact_file_at(artifact, i);
         FT_TRY(ft_artifact_add_memory(writer, file->name, file->data, file->bytes, err));
     }
     return FT_OK;
+}
+
+static ft_status write_artifact(ft_artifact_writer *writer, const ft_rewrite *rewrite,
+                                ft_error *err)
+{
+    ft_artifact_header head = *ft_artifact_get_header(rewrite->model->artifact);
+    FT_TRY(ft_folded_scales_require(&head.required, rewrite->folded, err));
+    ft_status status = ft_artifact_write(writer, &head, err);
+    json_decref(head.required);
+    return status;
 }
 
 ft_status ft_rewrite_artifact(ft_artifact_writer *writer, const ft_rewrite *rewrite, ft_error *err)
@@ -87,7 +98,7 @@ ft_status ft_rewrite_artifact(ft_artifact_writer *writer, const ft_rewrite *rewr
                            ? add_entries(writer, sources, rewrite, err)
                            : ft_fail(err, FT_ENOMEM, "no memory for %zu tensors", count);
     if (status == FT_OK)
-        status = ft_artifact_write(writer, ft_artifact_get_header(artifact), err);
+        status = write_artifact(writer, rewrite, err);
     for (size_t i = 0; i < count && sources != NULL; i++)
         free(sources[i].row);
     free(sources);

@@ -10,7 +10,7 @@
 #ifndef FT_CALIBRATE_SMOOTH_REWRITE_H
 #define FT_CALIBRATE_SMOOTH_REWRITE_H
 
-#include "runtime/model/model.h"
+#include "calibrate/weights/fold_ranges.h"
 
 /* Which tensors are replaced, and by what. */
 typedef struct ft_rewrite {
@@ -23,6 +23,8 @@ typedef struct ft_rewrite {
     ft_status (*read_row)(void *user, const ft_artifact_tensor *tensor, int number, size_t row,
                           float *out, ft_error *err);
     void *user;
+
+    ft_folded_scales *folded; /* whose factors are stored beside the tensors; borrowed */
 } ft_rewrite;
 
 /*

@@ -228,5 +228,6 @@ ft_rewrite ft_smoothquant_rewrite(ft_smoothquant *smoothing)
     return (ft_rewrite){ .model = smoothing->scales.model,
                          .find = find_scaled,
                          .read_row = read_row,
-                         .user = smoothing };
+                         .user = smoothing,
+                         .folded = &smoothing->scales };
 }

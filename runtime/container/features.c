@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* ft-artifact(5) describes each. */
-const char *const ft_features[] = { FT_FEATURE_DENSE, FT_FEATURE_PROMPTS, NULL };
+const char *const ft_features[] = { FT_FEATURE_DENSE, FT_FEATURE_PROMPTS, FT_FEATURE_FOLDED, NULL };
 
 static bool is_known(const char *name, const char *const *known)
 {
@@ -76,4 +76,17 @@ ft_status ft_features_check(const json_t *required, const char *const *known, co
         "%s: requires %s, which version %s does not have; install version %s, which wrote "
         "it, or a later one",
         label, missing, ft_version(), writer);
+}
+
+ft_status ft_features_add(json_t **out, const json_t *required, const char *feature, ft_error *err)
+{
+    *out = required != NULL ? json_deep_copy(required) : json_array();
+    bool is_listed = false;
+    for (size_t i = 0; i < json_array_size(*out); i++)
+        is_listed = is_listed || strcmp(name_at(*out, i), feature) == 0;
+    if (*out != NULL && (is_listed || json_array_append_new(*out, json_string(feature)) == 0))
+        return FT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return ft_fail(err, FT_ENOMEM, "no memory for the manifest");
 }

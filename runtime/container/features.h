@@ -14,10 +14,13 @@
 
 #include <jansson.h>
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 enum { FT_FEATURES_MAX = 16 }; /* of one artifact */
 
 #define FT_FEATURE_DENSE "dense"     /* "dense" of the configuration */
 #define FT_FEATURE_PROMPTS "prompts" /* texts get a prompt by default */
+#define FT_FEATURE_FOLDED "folded"   /* tensors of role "folded" */
 
 /* The features that this version reads; ends with NULL. */
 extern const char *const ft_features[];
@@ -33,5 +36,14 @@ extern const char *const ft_features[];
  */
 ft_status ft_features_check(const json_t *required, const char *const *known, const char *label,
                             const char *writer, ft_error *err);
+
+/*
+ * A new array of the features in `required`, which may be NULL, and `feature`, which it may have.
+ * FT_ENOMEM.
+ */
+FT_MUST_USE ft_status ft_features_add(json_t **out, const json_t *required, const char *feature,
+                                      ft_error *err);
+
+#pragma GCC visibility pop
 
 #endif

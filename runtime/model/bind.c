@@ -8,6 +8,7 @@
 #include "runtime/model/bind.h"
 
 #include "runtime/error.h"
+#include "runtime/model/folded.h"
 #include "runtime/model/quantize_weight.h"
 #include "runtime/model/smoothing.h"
 #include "runtime/mem.h"
@@ -171,7 +172,8 @@ static ft_status fail_unknown_tensor(const ft_model *model, const ft_weight_spec
 {
     size_t i = 0;
     while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name) ||
-           strcmp(ft_artifact_at(model->artifact, i)->role, FT_SMOOTHING_ROLE) == 0)
+           strcmp(ft_artifact_at(model->artifact, i)->role, FT_SMOOTHING_ROLE) == 0 ||
+           strcmp(ft_artifact_at(model->artifact, i)->role, FT_FOLDED_ROLE) == 0)
         i++;
     return ft_fail(err, FT_EFORMAT, "%s: %s: is not a weight of the model", model->path,
                    ft_artifact_at(model->artifact, i)->name);
@@ -227,7 +229,7 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
         status = bind_weight(model, (int) i, &spec[i], parts, err);
     if (status == FT_OK && parts == NULL &&
         ft_artifact_count(model->artifact) + model->shares_embedding !=
-            count + smoothed - model->quant.n_smoothing)
+            count + smoothed - model->quant.n_smoothing + ft_folded_count(model->artifact))
         status = fail_unknown_tensor(model, spec, count, err);
     if (status == FT_OK)
         status = ft_smoothing_bind(model, err);

@@ -10,6 +10,7 @@
 #include "runtime/model/model.h"
 
 #include "runtime/model/bind.h"
+#include "runtime/model/folded.h"
 #include "runtime/model/smoothing.h"
 #include "runtime/model/validate.h"
 #include "runtime/model/devices.h"
@@ -188,6 +189,7 @@ static ft_status make_device_plan(ft_model *model, const ft_model_options *optio
     FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
     FT_TRY(build_graph(model, err));
     FT_TRY(ft_smoothing_check(model, err));
+    FT_TRY(ft_folded_check(model, err));
     FT_TRY(ft_model_quantize(model, err));
     FT_TRY(make_plan(model, err));
     return model->backend->upload(model->device, &model->plan, model->weight, model->nweight, err);

@@ -9,7 +9,7 @@
 
 #include "tests/fuzz/model.h"
 
-#include "runtime/model/model.h"
+#include "runtime/model/folded.h"
 #include "runtime/selftest/selftest.h"
 #include "runtime/tensor.h"
 #include "tests/fuzz/fuzz.h"
@@ -136,6 +136,17 @@ static void run_selftest(const ft_model *model)
                 (result.same_bits || !result.passed || result.difference <= result.tolerance));
 }
 
+/* Folded factors that are accepted are positive. */
+static void read_folded(const ft_model *model)
+{
+    ft_folded folded;
+    require(ft_folded_read(&folded, model, NULL) == FT_OK);
+    for (int i = 0; i < folded.nvalue; i++)
+        for (int32_t col = 0; folded.divisor[i] != NULL && col < model->graph.value[i].cols; col++)
+            require(folded.divisor[i][col] > 0.0f);
+    ft_folded_fini(&folded);
+}
+
 static void open_and_run(const char *path, const ft_model_options *options)
 {
     ft_model *model;
@@ -148,6 +159,7 @@ static void open_and_run(const char *path, const ft_model_options *options)
     for (int32_t i = 0; i < 3; i++)
         ft_model_label(model, i);
     if (is_small(model)) {
+        read_folded(model);
         run(model);
         run_selftest(model);
     }

@@ -314,8 +314,9 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect/diff.c \
 	runtime/tools/inspect/divergence.c runtime/tools/inspect/divergence.h \
 	runtime/tools/inspect/divergence_html.c \
+	runtime/tools/inspect/column_scales.c runtime/tools/inspect/column_scales.h \
+	runtime/tools/inspect/observed_counts.c runtime/tools/inspect/observed_counts.h \
 	runtime/tools/inspect/range_error.c runtime/tools/inspect/range_error.h \
-	runtime/tools/inspect/smoothed.c runtime/tools/inspect/smoothed.h \
 	runtime/tools/inspect/suspects.c runtime/tools/inspect/suspects.h \
 	runtime/tools/inspect/value_errors.c runtime/tools/inspect/value_errors.h \
 	runtime/tools/inspect/weight_error.c runtime/tools/inspect/weight_error.h \

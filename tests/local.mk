@@ -186,6 +186,7 @@ c_tests = \
 	tests/model/session.t \
 	tests/cli/signals.t \
 	tests/cli/suspects.t \
+	tests/cli/value_errors.t \
 	tests/graph/sinusoids.t \
 	tests/generate/stop_ids.t \
 	tests/text/stop_text.t \
@@ -253,6 +254,10 @@ tests_ops_ops_t_SOURCES = tests/ops/ops-t.c tests/kernels/beam_search.c tests/ke
 	tests/ops/ops-elementwise.c tests/ops/ops-rows.c tests/ops/ops-smoothing.c tests/ops/ops-store_kv.c tests/ops/ops-sums.c tests/ops/ops.h
 tests_datasets_examples_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
 tests_cli_suspects_t_SOURCES = tests/cli/suspects-t.c runtime/tools/inspect/range_error.c \
+	runtime/tools/inspect/weight_error.c
+tests_cli_value_errors_t_SOURCES = tests/cli/value_errors-t.c runtime/tools/inspect/column_scales.c \
+	runtime/tools/inspect/observed_counts.c runtime/tools/inspect/range_error.c \
+	runtime/tools/inspect/suspects.c runtime/tools/inspect/value_errors.c \
 	runtime/tools/inspect/weight_error.c
 tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c runtime/tools/bench/time.c
 

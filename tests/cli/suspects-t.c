@@ -8,12 +8,15 @@
 #include "runtime/tools/inspect/range_error.h"
 #include "runtime/tools/inspect/weight_error.h"
 
+#include "calibrate/weights/groupwise_stream.h"
 #include "kernels/half.h"
 #include "kernels/quant.h"
+#include "runtime/mem.h"
 #include "tests/lib/random.h"
 #include "tests/tap/tap.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Ranges --------------------------------------------------------------------------------- */
@@ -82,7 +85,7 @@ typedef struct matrices {
     float real[ROWS * COLS], scale[ROWS];
     int8_t quantized[ROWS * COLS];
     ft_weight a, b;
-    const float *smoothing;
+    ft_weight_rescaling rescaling;
 } matrices;
 
 static void matrices_init(matrices *m)
@@ -98,7 +101,7 @@ static void matrices_init(matrices *m)
             m->quantized[ft_offset(FT_COL4_4R2_8C, row, i, ROWS, COLS)] =
                 ft_quantize(m->real[row * COLS + i], ft_inverse_scale(m->scale[row]));
     }
-    m->smoothing = NULL;
+    m->rescaling = (ft_weight_rescaling){ .row = NULL };
     m->a = (ft_weight){ .name = "w", .rows = ROWS, .cols = COLS, .dtype = FT_F32, .data = m->real };
     m->b = (ft_weight){ .name = "w",
                         .rows = ROWS,
@@ -113,7 +116,7 @@ static ft_weight_error weight_error(const matrices *m)
 {
     ft_weight_error e;
     ft_error err;
-    if (ft_weight_error_measure(&e, &m->a, &m->b, m->smoothing, &err) != FT_OK)
+    if (ft_weight_error_measure(&e, &m->a, &m->b, &m->rescaling, &err) != FT_OK)
         bail_out("%s", err.text);
     return e;
 }
@@ -125,33 +128,129 @@ static void test_matrix(void)
     ft_weight_error e = weight_error(&m);
     ok(ft_weight_is_quantized(&m.b) && !ft_weight_is_quantized(&m.a),
        "an int8 matrix is quantized and a float one is not");
-    near(e.best_db - e.row_db, 0.0, 1e-9, "nearest rounding loses nothing");
+    near(e.best_db - e.group_db, 0.0, 1e-9, "nearest rounding loses nothing");
     ok(e.sqnr_db > 35.0, "the SQNR of the matrix is %.1f dB", e.sqnr_db);
     m.scale[13] *= 4.0f;
     e = weight_error(&m);
     is_int((long long) e.worst_row, 13, "the row with the wrong scale is the worst one");
     near(e.factor, 4.0, 0.01, "the row is four times the float row");
-    near(e.row_db, -9.54, 0.1, "its error is three times the row");
+    near(e.group_db, -9.54, 0.1, "its error is three times the row");
     m.scale[13] /= 16.0f;
     e = weight_error(&m);
     near(e.factor, 0.25, 0.01, "a scale that is too small is found as well");
-    near(e.row_db, 2.5, 0.1, "its error is three quarters of the row");
+    near(e.group_db, 2.5, 0.1, "its error is three quarters of the row");
 }
 
-static void test_smoothed_matrix(void)
+static void test_rescaled_matrix(void)
 {
     matrices m;
-    float smoothing[COLS];
+    float row[ROWS], col[COLS];
     matrices_init(&m);
+    for (size_t i = 0; i < ROWS; i++)
+        row[i] = i % 3 == 0 ? 8.0f : 0.5f;
     for (size_t i = 0; i < COLS; i++)
-        smoothing[i] = i % 2 == 0 ? 0.5f : 4.0f;
+        col[i] = i % 2 == 0 ? 0.5f : 4.0f;
     for (size_t i = 0; i < ROWS * COLS; i++)
-        m.real[i] *= smoothing[i % COLS];
-    ok(weight_error(&m).sqnr_db < 20.0, "a matrix whose columns were divided differs");
-    m.smoothing = smoothing;
+        m.real[i] *= row[i / COLS] / col[i % COLS];
+    m.rescaling.col = col;
+    ok(weight_error(&m).sqnr_db < 20.0, "a matrix whose rows were divided differs");
+    m.rescaling = (ft_weight_rescaling){ .row = row };
+    ok(weight_error(&m).sqnr_db < 20.0, "a matrix whose columns were multiplied differs");
+    m.rescaling.col = col;
     ft_weight_error e = weight_error(&m);
-    ok(e.sqnr_db > 35.0 && e.best_db - e.row_db < 1e-9,
-       "with the smoothing of its input it loses nothing");
+    ok(e.sqnr_db > 35.0 && e.best_db - e.group_db < 1e-9,
+       "with the factors of its rows and columns it loses nothing");
+}
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+enum { GROUP_ROWS = 32, GROUP_COLS = 192, GROUP = 32 };
+
+/* A matrix of 4 bits, and its quantized bytes: values, then scales. */
+typedef struct grouped {
+    float real[GROUP_ROWS * GROUP_COLS];
+    char *bytes;
+    uint16_t *scale;
+    ft_weight a, b;
+} grouped;
+
+static void grouped_init(grouped *g)
+{
+    rng random = { 17 };
+    ft_groupwise_stream stream;
+    ft_error err;
+    size_t produced = 1, used = 0;
+    rng_floats(&random, g->real, GROUP_ROWS * GROUP_COLS, 0.05);
+    const ft_weight_matrix matrix = {
+        .name = "w", .dtype = FT_F32, .data = g->real, .rows = GROUP_ROWS, .cols = GROUP_COLS
+    };
+    const ft_groupwise_options options = { .bits = 4, .group = GROUP };
+    ft_groupwise_bytes sections = ft_groupwise_stream_bytes(&matrix, &options);
+    size_t bytes = sections.quantized + sections.scales;
+    g->bytes = ft_calloc_aligned(bytes);
+    ft_status status = ft_groupwise_stream_init(&stream, &matrix, &options, 1, &err);
+    for (; status == FT_OK && produced > 0; used += produced)
+        status = ft_groupwise_stream_read(&stream, g->bytes + used, bytes - used, &produced, &err);
+    if (status != FT_OK)
+        bail_out("%s", err.text);
+    ft_groupwise_stream_fini(&stream);
+    g->scale = (void *) (g->bytes + sections.quantized);
+    g->a = (ft_weight){
+        .name = "w", .rows = GROUP_ROWS, .cols = GROUP_COLS, .dtype = FT_F32, .data = g->real
+    };
+    g->b = (ft_weight){ .name = "w",
+                        .rows = GROUP_ROWS,
+                        .cols = GROUP_COLS,
+                        .dtype = FT_U4,
+                        .layout = FT_PANEL32,
+                        .groupwise = { .group = GROUP, .scale = g->scale },
+                        .data = g->bytes };
+}
+
+static ft_weight_error group_error(const grouped *g)
+{
+    ft_weight_error e;
+    ft_error err;
+    if (ft_weight_error_measure(&e, &g->a, &g->b, &(ft_weight_rescaling){ .row = NULL }, &err) !=
+        FT_OK)
+        bail_out("%s", err.text);
+    return e;
+}
+
+static void test_groups(void)
+{
+    grouped g;
+    grouped_init(&g);
+    ft_weight_error e = group_error(&g);
+    /* scales of 11 bits: 0.05 dB at 20 dB */
+    near(e.best_db - e.group_db, 0.0, 0.1, "4 bits rounded to nearest lose nothing");
+    uint16_t *scale = &g.scale[2 * GROUP_ROWS + 7]; /* group by group */
+    *scale = ft_f16_from_float(ft_float_from_f16(*scale) / 4.0f);
+    e = group_error(&g);
+    ok(e.worst_row == 7 && e.first_col == 2 * GROUP && e.end_col == 3 * GROUP && !e.is_row,
+       "a group with a wrong scale is found: row %zu, columns %zu to %zu", e.worst_row, e.first_col,
+       e.end_col - 1);
+    near(e.factor, 0.25, 0.01, "the group is a quarter of the float group");
+    ok(e.best_db - e.group_db > 12.0, "a scale divided by 4 loses %.1f dB", e.best_db - e.group_db);
+    free(g.bytes);
+}
+
+/*
+ * As when later columns compensate rounding errors: the integers are not the nearest ones, which
+ * costs the group 7 dB.
+ */
+static void test_other_rounding(void)
+{
+    grouped g;
+    rng random = { 23 };
+    grouped_init(&g);
+    for (size_t i = GROUP; i < 2 * GROUP; i++)
+        g.real[7 * GROUP_COLS + i] += 0.012f * (float) rng_normal(&random);
+    ft_weight_error e = group_error(&g);
+    ok(e.best_db - e.group_db < 5.0,
+       "a group that is rounded otherwise is not suspicious: it loses %.1f dB",
+       e.best_db - e.group_db);
+    free(g.bytes);
 }
 
 static void test_odd_matrices(void)
@@ -163,9 +262,9 @@ static void test_odd_matrices(void)
     memset(m.real, 0, sizeof m.real);
     memset(m.quantized, 0, sizeof m.quantized);
     e = weight_error(&m);
-    ok(isinf(e.sqnr_db) && isinf(e.row_db) && isinf(e.best_db), "a matrix of zeros has no error");
+    ok(isinf(e.sqnr_db) && isinf(e.group_db) && isinf(e.best_db), "a matrix of zeros has no error");
     m.b.rows = ROWS - 1;
-    is_int(ft_weight_error_measure(&e, &m.a, &m.b, NULL, &err), FT_ESHAPE,
+    is_int(ft_weight_error_measure(&e, &m.a, &m.b, &m.rescaling, &err), FT_ESHAPE,
            "matrices of different shapes are refused");
 }
 
@@ -174,7 +273,9 @@ int main(void)
     test_range();
     test_odd_ranges();
     test_matrix();
-    test_smoothed_matrix();
+    test_rescaled_matrix();
+    test_groups();
+    test_other_rounding();
     test_odd_matrices();
     return done_testing();
 }

@@ -48,8 +48,9 @@ static void put_suspects(FILE *file, const ft_divergence *d)
         return;
     ft_html_begin_section(file, "Scales",
                           "What each scale loses beyond what its format must lose, judged by "
-                          "itself on values and weights of the float artifact. The most "
-                          "suspicious one is the first.");
+                          "itself on values and weights of the float artifact. Where factors "
+                          "of SmoothQuant or AWQ were folded, these are divided by them first. "
+                          "The most suspicious one is the first.");
     ft_html_table(file,
                   &(ft_listing){ .column = suspect_columns,
                                  .columns = FT_COUNT(suspect_columns),

@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/families/family.h"
+#include "runtime/model/folded.h"
 #include "runtime/tensor.h"
 #include "runtime/cli/table.h"
 #include "runtime/tools/inspect/inspect.h"
@@ -87,7 +88,7 @@ static void print_tensors(const ft_artifact *a)
 
 static void print_files(const ft_artifact *a)
 {
-    size_t scales = 0, zeros = 0;
+    size_t scales = 0, zeros = 0, folded = ft_folded_count(a);
     for (size_t i = 0; i < ft_artifact_file_count(a); i++) {
         const ft_artifact_entry *f = ft_artifact_file_at(a, i);
         if (strncmp(f->name, "s/", 2) == 0)
@@ -101,6 +102,8 @@ static void print_files(const ft_artifact *a)
         printf("s/...: scales of %zu tensors\n", scales);
     if (zeros > 0)
         printf("z/...: zero points of %zu tensors\n", zeros);
+    if (folded > 0)
+        printf("w/..." FT_FOLDED_SUFFIX ": factors of %zu values, folded into weights\n", folded);
 }
 
 /* The configuration as text; an invalid one does not prevent the list. */

@@ -11,8 +11,8 @@
 #include "kernels/math/elementary.h"
 #include "runtime/graph/plan.h"
 #include "runtime/mem.h"
-#include "runtime/model/session.h"
-#include "runtime/tools/inspect/smoothed.h"
+#include "runtime/tools/inspect/column_scales.h"
+#include "runtime/tools/inspect/observed_counts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,6 +23,17 @@ double ft_suspect_loss_db(const ft_suspect *s)
     return isinf(s->best_db) && isinf(s->sqnr_db) ? 0.0 : s->best_db - s->sqnr_db;
 }
 
+/* A group is a row, or a part of it. */
+static void describe_group(char out[FT_SUSPECT_TEXT], const ft_weight_error *e)
+{
+    if (e->is_row)
+        snprintf(out, FT_SUSPECT_TEXT, "row %zu is %.3g times the float row", e->worst_row,
+                 e->factor);
+    else
+        snprintf(out, FT_SUSPECT_TEXT, "row %zu, columns %zu-%zu: %.3g times float", e->worst_row,
+                 e->first_col, e->end_col - 1, e->factor);
+}
+
 void ft_suspect_describe(char out[FT_SUSPECT_TEXT], const ft_suspect *s)
 {
     if (s->is_range)
@@ -30,72 +41,16 @@ void ft_suspect_describe(char out[FT_SUSPECT_TEXT], const ft_suspect *s)
                  (double) s->range.amax, (double) s->range.max, (double) s->range.best_amax,
                  s->is_used ? "" : "; not in use");
     else
-        snprintf(out, FT_SUSPECT_TEXT, "row %zu is %.3g times the float row", s->weight.worst_row,
-                 s->weight.factor);
+        describe_group(out, &s->weight);
 }
 
 /* ---- Ranges -------------------------------------------------------------------------------- */
 
-/* Counters of the points of an observe plan, by value. */
-typedef struct counters {
-    ft_counts *counts;    /* [nvalue]; zeroed where there is no point */
-    ft_counts **by_value; /* [nvalue] */
-    int nvalue;
-} counters;
-
-static ft_status counters_init(counters *c, const ft_plan *plan, ft_error *err)
-{
-    *c = (counters){ .counts = ft_calloc((size_t) plan->nvalue, sizeof *c->counts),
-                     .by_value = ft_calloc((size_t) plan->nvalue, sizeof *c->by_value),
-                     .nvalue = plan->nvalue };
-    bool has_memory = c->counts != NULL && c->by_value != NULL;
-    for (int i = 0; i < plan->nvalue && has_memory; i++)
-        if (plan->value[i].point) {
-            has_memory = ft_counts_init(&c->counts[i]);
-            c->by_value[i] = &c->counts[i];
-        }
-    return has_memory ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for counters");
-}
-
-static void counters_fini(counters *c)
-{
-    for (int i = 0; i < c->nvalue && c->counts != NULL; i++)
-        ft_counts_fini(&c->counts[i]);
-    free(c->counts);
-    free(c->by_value);
-}
-
-static ft_status observe(counters *c, const ft_model *model, const ft_dataset *data, size_t samples,
-                         ft_error *err)
-{
-    ft_session *session;
-    FT_TRY(ft_session_open(
-        &session, model,
-        &(ft_session_options){
-            .threads = 1, .max_tokens = (int64_t) ft_dataset_max_length(data), .max_sequences = 1 },
-        err));
-    ft_status status = FT_OK;
-    for (size_t i = 0; i < samples && status == FT_OK; i++) {
-        status = ft_dataset_set_inputs(data, i, 1, session, err);
-        if (status == FT_OK)
-            status = ft_session_run_observed(session, c->by_value, err);
-    }
-    if (status == FT_OK)
-        status = ft_session_collect_counts(session, c->by_value, err);
-    ft_session_close(session);
-    return status;
-}
-
-/*
- * The range of a point, or NULL: it has none.  The float model's values are not those that a
- * smoothed point quantizes.
- */
+/* The range of a point, or NULL: it has none. */
 static const ft_amax_entry *range_of(const ft_model *quantized, const char *name)
 {
     const ft_amax_entry *entry = ft_amax_table_find(ft_artifact_amax(quantized->artifact), name);
-    int value = ft_plan_find(&quantized->plan, name);
-    bool smoothed = value >= 0 && ft_value_smoothing(&quantized->plan, value) != NULL;
-    return entry == NULL || ft_amax_entry_is_per_token(entry) || smoothed ? NULL : entry;
+    return entry == NULL || ft_amax_entry_is_per_token(entry) ? NULL : entry;
 }
 
 /* Some points are only observed, such as probabilities of attention. */
@@ -105,10 +60,10 @@ static bool uses_range(const ft_plan *plan, const char *name)
     return value >= 0 && !plan->value[value].inner && plan->value[value].scale > 0.0f;
 }
 
-static ft_status add_ranges(ft_suspects *out, const counters *c, const ft_model *observed,
+static ft_status add_ranges(ft_suspects *out, ft_observed_counts *counts, const ft_model *observed,
                             const ft_model *quantized, ft_error *err)
 {
-    for (int i = 0; i < c->nvalue; i++) {
+    for (int i = 0; i < counts->count; i++) {
         const ft_value *v = &observed->plan.value[i];
         const ft_amax_entry *entry = v->point ? range_of(quantized, v->name) : NULL;
         if (entry == NULL)
@@ -116,24 +71,24 @@ static ft_status add_ranges(ft_suspects *out, const counters *c, const ft_model 
         ft_suspect *s = &out->suspect[out->count++];
         *s = (ft_suspect){ .is_range = true, .is_used = uses_range(&quantized->plan, v->name) };
         memcpy(s->name, v->name, FT_NAME);
-        ft_counts_finalize(c->by_value[i]);
-        FT_TRY(ft_range_error_measure(&s->range, v->name, c->by_value[i], entry->amax, err));
+        FT_TRY(ft_range_error_measure(&s->range, v->name, &counts->of_value[i], entry->amax, err));
         s->sqnr_db = s->range.sqnr_db;
         s->best_db = s->range.best_db;
     }
     return FT_OK;
 }
 
-static ft_status find_ranges(ft_suspects *out, const ft_model *observed, const ft_model *quantized,
-                             const ft_dataset *data, size_t samples, ft_error *err)
+static ft_status find_ranges(ft_suspects *out, const ft_model *observed,
+                             const ft_column_scales *scales, const ft_dataset *data, size_t samples,
+                             ft_error *err)
 {
-    counters c;
-    ft_status status = counters_init(&c, &observed->plan, err);
+    ft_observed_counts counts;
+    if (ft_artifact_amax(scales->model->artifact) == NULL)
+        return FT_OK;
+    ft_status status = ft_observed_counts_measure(&counts, observed, scales, data, samples, err);
     if (status == FT_OK)
-        status = observe(&c, observed, data, samples, err);
-    if (status == FT_OK)
-        status = add_ranges(out, &c, observed, quantized, err);
-    counters_fini(&c);
+        status = add_ranges(out, &counts, observed, scales->model, err);
+    ft_observed_counts_fini(&counts);
     return status;
 }
 
@@ -147,9 +102,10 @@ static const ft_weight *find_weight(const ft_model *model, const char *name)
     return NULL;
 }
 
-static ft_status find_matrices(ft_suspects *out, const ft_model *real, const ft_model *quantized,
-                               ft_error *err)
+static ft_status find_matrices(ft_suspects *out, const ft_model *real,
+                               const ft_column_scales *scales, ft_error *err)
 {
+    const ft_model *quantized = scales->model;
     for (int i = 0; i < quantized->nweight; i++) {
         const ft_weight *w = &quantized->weight[i], *float_weight = find_weight(real, w->name);
         if (w->data == NULL || !ft_weight_is_quantized(w) || float_weight == NULL ||
@@ -158,9 +114,9 @@ static ft_status find_matrices(ft_suspects *out, const ft_model *real, const ft_
         ft_suspect *s = &out->suspect[out->count++];
         *s = (ft_suspect){ .is_used = true };
         memcpy(s->name, w->name, FT_NAME);
-        FT_TRY(ft_weight_error_measure(&s->weight, float_weight, w,
-                                       ft_matrix_smoothing(&quantized->plan, i), err));
-        s->sqnr_db = s->weight.row_db;
+        ft_weight_rescaling rescaling = ft_column_scales_of_matrix(scales, i);
+        FT_TRY(ft_weight_error_measure(&s->weight, float_weight, w, &rescaling, err));
+        s->sqnr_db = s->weight.group_db;
         s->best_db = s->weight.best_db;
     }
     return FT_OK;
@@ -191,6 +147,19 @@ static int by_suspicion(const void *a, const void *b)
     return strcmp(((const ft_suspect *) a)->name, ((const ft_suspect *) b)->name);
 }
 
+static ft_status find_all(ft_suspects *out, const ft_model *observed, const ft_model *quantized,
+                          const ft_dataset *data, size_t samples, ft_error *err)
+{
+    ft_column_scales scales;
+    ft_status status = ft_column_scales_init(&scales, quantized, err);
+    if (status == FT_OK)
+        status = find_ranges(out, observed, &scales, data, samples, err);
+    if (status == FT_OK)
+        status = find_matrices(out, observed, &scales, err);
+    ft_column_scales_fini(&scales);
+    return status;
+}
+
 ft_status ft_suspects_find(ft_suspects *out, const char *real_path, const ft_model *quantized,
                            const ft_dataset *data, size_t samples, ft_error *err)
 {
@@ -202,10 +171,8 @@ ft_status ft_suspects_find(ft_suspects *out, const char *real_path, const ft_mod
         ft_calloc((size_t) (observed->plan.nvalue + quantized->nweight), sizeof *out->suspect);
     ft_status status =
         out->suspect != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory to compare");
-    if (status == FT_OK && ft_artifact_amax(quantized->artifact) != NULL)
-        status = find_ranges(out, observed, quantized, data, samples, err);
     if (status == FT_OK)
-        status = find_matrices(out, observed, quantized, err);
+        status = find_all(out, observed, quantized, data, samples, err);
     if (status == FT_OK)
         qsort(out->suspect, out->count, sizeof *out->suspect, by_suspicion);
     ft_model_close(observed);

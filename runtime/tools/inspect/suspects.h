@@ -19,7 +19,7 @@
 typedef struct ft_suspect {
     char name[FT_NAME];
     bool is_range, is_used;  /* is_used: the quantized plan reads the scale */
-    double sqnr_db, best_db; /* of the range, or of the worst row; and what it could be */
+    double sqnr_db, best_db; /* of the range, or of the worst group; and what it could be */
     union {
         ft_range_error range;
         ft_weight_error weight;

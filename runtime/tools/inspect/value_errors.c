@@ -12,7 +12,7 @@
 #include "runtime/graph/plan.h"
 #include "runtime/mem.h"
 #include "runtime/model/session.h"
-#include "runtime/tools/inspect/smoothed.h"
+#include "runtime/tools/inspect/column_scales.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -106,13 +106,13 @@ typedef struct side {
     const char **names; /* NULL-terminated, borrowed strings */
     float *value;
     size_t capacity, count; /* elements */
-    const ft_plan *plan;
+    ft_column_scales scales;
 } side;
 
 static ft_status open_side(side *s, const ft_value_errors *errors, int which, const ft_model *model,
                            const ft_dataset *data, int threads, ft_error *err)
 {
-    s->plan = &model->plan;
+    FT_TRY(ft_column_scales_init(&s->scales, model, err));
     s->names = ft_calloc(errors->count + 1, sizeof *s->names);
     if (s->names == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu names", errors->count);
@@ -132,16 +132,15 @@ static void close_side(side *s)
     ft_session_close(s->session);
     free(s->names);
     free(s->value);
+    ft_column_scales_fini(&s->scales);
 }
 
-/* Undo the smoothing of a value. */
-static void unsmooth(side *s, const char *name)
+/* Undo what was folded into a value; the session has undone its smoothing. */
+static void unfold(side *s, const char *name, size_t cols)
 {
-    int value = ft_plan_find(s->plan, name);
-    const float *smoothing = ft_value_smoothing(s->plan, value);
-    size_t cols = (size_t) s->plan->value[value].cols;
-    for (size_t i = 0; smoothing != NULL && i < s->count; i++)
-        s->value[i] /= smoothing[i % cols];
+    const float *divisor = ft_column_scales_of_value(&s->scales, name);
+    for (size_t i = 0; divisor != NULL && i < s->count; i++)
+        s->value[i] *= divisor[i % cols];
 }
 
 static ft_status read_side(side *s, size_t index, size_t sample, ft_error *err)
@@ -158,7 +157,7 @@ static ft_status read_side(side *s, size_t index, size_t sample, ft_error *err)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", s->names[index], s->count);
     tensor.data = s->value;
     FT_TRY(ft_session_get_rows(s->session, s->names[index], sample, &tensor, err));
-    unsmooth(s, s->names[index]);
+    unfold(s, s->names[index], (size_t) tensor.dim[tensor.ndim - 1]);
     return FT_OK;
 }
 

@@ -11,7 +11,7 @@
 #include "runtime/model/model.h"
 
 /* A value of two plans.  Where a plan has NAME and NAME.float, NAME is the quantized one.
- * Smoothed values are compared as they were before. */
+ * Smoothed and folded values are compared as they were before. */
 typedef struct ft_value_error {
     char name[2][FT_NAME]; /* in each plan */
     double signal, noise;  /* sums of squares: of the first, and of the difference */

@@ -166,17 +166,24 @@ static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name
     return false;
 }
 
+static bool is_expected(const ft_weight_spec *spec, size_t count, const ft_artifact_tensor *tensor)
+{
+    return is_weight(spec, count, tensor->name) || strcmp(tensor->role, FT_SMOOTHING_ROLE) == 0 ||
+           strcmp(tensor->role, FT_FOLDED_ROLE) == 0;
+}
+
 /* Report a tensor of the artifact that is not a weight of the model. */
 static ft_status fail_unknown_tensor(const ft_model *model, const ft_weight_spec *spec,
                                      size_t count, ft_error *err)
 {
-    size_t i = 0;
-    while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name) ||
-           strcmp(ft_artifact_at(model->artifact, i)->role, FT_SMOOTHING_ROLE) == 0 ||
-           strcmp(ft_artifact_at(model->artifact, i)->role, FT_FOLDED_ROLE) == 0)
-        i++;
-    return ft_fail(err, FT_EFORMAT, "%s: %s: is not a weight of the model", model->path,
-                   ft_artifact_at(model->artifact, i)->name);
+    for (size_t i = 0; i < ft_artifact_count(model->artifact); i++) {
+        const ft_artifact_tensor *tensor = ft_artifact_at(model->artifact, i);
+        if (!is_expected(spec, count, tensor))
+            return ft_fail(err, FT_EFORMAT, "%s: %s: is not a weight of the model", model->path,
+                           tensor->name);
+    }
+    return ft_fail(err, FT_EFORMAT, "%s: %s: stored, but the model shares its embedding table",
+                   model->path, FT_HEAD_WEIGHT);
 }
 
 /*

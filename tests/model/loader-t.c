@@ -10,7 +10,10 @@
 
 #include "runtime/mem.h"
 #include "runtime/model/model.h"
+#include "tests/lib/golden.h"
 #include "tests/lib/models/calibrated.h"
+#include "tests/lib/models/converted.h"
+#include "tests/lib/models/llama_file.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>
@@ -116,9 +119,12 @@ static void add_tensors(ft_artifact_writer *writer, const ft_artifact *from, byt
         must(ft_artifact_add_tensor(writer, &extra, produce, &source[count], &err), &err);
 }
 
+/* NULL: a float artifact has no ranges. */
 static char *changed_amax(const ft_artifact *from, const change *c, size_t *length)
 {
     const ft_amax_table *amax = ft_artifact_amax(from);
+    if (amax == NULL)
+        return NULL;
     ft_amax_table *copy = ft_amax_table_new();
     ft_amax_entry more = { .name = (char *) (uintptr_t) c->add_amax, .amax = 1, .method = "max" };
     char *text;
@@ -162,7 +168,8 @@ static void write_copy(const char *path, const ft_artifact *from, const change *
     head.family = c->family ? c->family : head.family;
     must(ft_artifact_create(&writer, path, true, &err), &err);
     add_tensors(writer, from, source, c);
-    must(ft_artifact_add_memory(writer, "amax.tsv", amax, length, &err), &err);
+    if (amax != NULL)
+        must(ft_artifact_add_memory(writer, "amax.tsv", amax, length, &err), &err);
     must(ft_artifact_finish(writer, &head, &err), &err);
     ft_artifact_discard(writer);
     json_decref(head.config);
@@ -309,6 +316,32 @@ static void test_good(const char *path, const ft_artifact *from)
         "the error states the artifact state found and expected");
 }
 
+/* An untied decoder whose manifest says that its head is the embedding table. */
+static void test_stored_head(void)
+{
+    tiny t;
+    ft_artifact *from;
+    ft_model *model;
+    ft_error err;
+    char path[128], text[256];
+    json_t *variants = golden_json("llama-variants.json");
+    llama_make(&t, llama_variant(variants, "grouped"));
+    json_decref(variants);
+    from = converted(&t, &(ft_convert_options){ 0 });
+    snprintf(path, sizeof path, "%s/copy.ft", t.folder);
+    write_copy(path, from, &(change){ .config = "{\"tied\": true}" });
+    is_int(ft_model_open_with_config(
+               &model, path, NULL,
+               &(ft_quant_config){ .mode = FT_MODE_INT8, .dynamic = true, .quantized_head = true },
+               &err),
+           FT_EFORMAT, "ft_model_open_with_config() refuses a head beside a shared table");
+    snprintf(text, sizeof text, "%s: head.weight: stored, but the model shares its embedding table",
+             path);
+    is_str(err.text, text, "the error names the head");
+    ft_artifact_close(from);
+    tiny_remove(&t);
+}
+
 int main(void)
 {
     tiny t;
@@ -325,6 +358,7 @@ int main(void)
     check(path, from, storage, FT_COUNT(storage));
     check(path, from, scales, FT_COUNT(scales));
     check(path, from, heads, FT_COUNT(heads));
+    test_stored_head();
     ft_artifact_close(from);
     tiny_remove(&t);
     return done_testing();

@@ -4,9 +4,9 @@
  *
  * The device adds up the second moments of the inputs of a linear, factorizes them once, and then
  * quantizes all matrices that read these inputs. calibrate/weights/ has the same methods for the
- * CPU: exact_sums.h (sums), correction.h (M), gptq.h (rounding), groupwise.h (grids). Only the
- * order of floating-point sums differs. The same calls give the same bytes on every run on a
- * device.
+ * CPU: exact_sums.h (sums), correction.h (M), gptq.h (rounding), groupwise.h (grids). The order of
+ * floating-point sums differs, and the device has no descent over whole groups (group_descent.h).
+ * The same calls give the same bytes on every run on a device.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

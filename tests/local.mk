@@ -130,6 +130,7 @@ c_tests = \
 	tests/kernels/gemm_groupwise.t \
 	tests/kernels/gemm_f32.t \
 	tests/calibrate/gptq.t \
+	tests/calibrate/group_descent.t \
 	tests/kernels/elementary.t \
 	tests/graph/graph.t \
 	tests/kernels/half.t \

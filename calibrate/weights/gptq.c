@@ -15,6 +15,7 @@
 
 #include "calibrate/weights/gptq.h"
 
+#include "calibrate/weights/group_descent.h"
 #include "kernels/half.h"
 #include "runtime/mem.h"
 
@@ -24,7 +25,7 @@
 
 #define DAMPING 0.01
 
-enum { COL_BLOCK = 128, MAX_SWEEPS = 8 };
+enum { COL_BLOCK = 128, MAX_SWEEPS = 8, GROUP_SWEEPS = 4 };
 
 /* ---- Rounding order ----------------------------------------------------------------------- */
 
@@ -113,6 +114,7 @@ ft_status ft_gptq_init(ft_gptq *g, const double *moments, size_t cols, int threa
     *g = (ft_gptq){ .cols = cols,
                     .stride = ft_round_up(cols, FT_LINALG_SGEMM_UNIT),
                     .sweeps = MAX_SWEEPS,
+                    .group_sweeps = GROUP_SWEEPS,
                     .moments = moments };
     g->order = ft_calloc(cols, sizeof *g->order);
     g->upper = ft_calloc(cols * g->stride, sizeof *g->upper);
@@ -341,15 +343,27 @@ static bool sweep_scales(const ft_gptq *g, ft_groupwise_panel *panel,
 }
 
 /* Values are also swept after the last scales, which they were not chosen for. */
-static void coordinate_descent(const ft_gptq *g, ft_groupwise_panel *panel,
-                               const ft_groupwise_options *options)
+static void sweep_values_and_scales(const ft_gptq *g, ft_groupwise_panel *panel,
+                                    const ft_groupwise_options *options, double *gradient)
 {
-    double *gradient = compute_gradient(g, panel, options);
     bool changed = true;
     for (int sweep = 0; sweep < g->sweeps && changed; sweep++) {
         changed = sweep_values(g, panel, options, gradient);
         if (sweep + 1 < g->sweeps)
             changed |= sweep_scales(g, panel, options, gradient);
+    }
+}
+
+/* Groups come last: they leave the minima where no single value or scale can improve. */
+static void coordinate_descent(const ft_gptq *g, ft_groupwise_panel *panel,
+                               const ft_groupwise_options *options)
+{
+    double *gradient = compute_gradient(g, panel, options);
+    bool changed = true;
+    sweep_values_and_scales(g, panel, options, gradient);
+    for (int sweep = 0; sweep < g->group_sweeps && changed; sweep++) {
+        changed = ft_group_descent_sweep(g, panel, options, gradient);
+        sweep_values_and_scales(g, panel, options, gradient);
     }
 }
 

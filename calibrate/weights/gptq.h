@@ -10,7 +10,8 @@
  * The first columns could not take the later ones into account. So coordinate descent then changes
  * single values, in the same order and for a few sweeps, as long as that reduces the error. Between
  * two sweeps it does the same with the scales: with its values fixed, the best scale of a group has
- * a closed form.
+ * a closed form. Where that ends, all values of a group move together with its scale and its zero
+ * point (group_descent.h), and descent over single values goes on from there.
  *
  * Sources: Frantar et al. 2022, "GPTQ"; U is the upper triangle with H^-1 = U^T U. Behdin et al.
  * 2023, "QuantEase", for the coordinate descent.
@@ -31,7 +32,12 @@ typedef struct ft_gptq {
     size_t n_dead; /* columns at its end whose inputs are always 0: their weights become 0 */
     float *upper;  /* [cols, stride], in rounding order: U */
     size_t stride; /* columns rounded up to a multiple of FT_LINALG_SGEMM_UNIT */
-    int sweeps;    /* maximum sweeps of coordinate descent; 0: none, and scales stay */
+
+    /*
+     * Maximum sweeps of coordinate descent: over single values and scales, and after these over
+     * whole groups. If the first is 0, there is neither, and grids stay.
+     */
+    int sweeps, group_sweeps;
 
     const double *moments; /* borrowed: H, whose diagonal is damped by ... */
     double damping;        /* ... this */

@@ -91,7 +91,10 @@ static void release(problem *p)
 
 enum { NEAREST = -2, DEFAULT = -1, FORMULA = 0 };
 
-/* Quantizes by round-to-nearest, by GPTQ as the toolchain does, or with `sweeps` sweeps. */
+/*
+ * Quantizes by round-to-nearest, by GPTQ as the toolchain does, or with `sweeps` sweeps over single
+ * values and none over groups.
+ */
 static void solve(problem *p, int sweeps)
 {
     ft_gptq g = { 0 };
@@ -99,6 +102,7 @@ static void solve(problem *p, int sweeps)
     if (sweeps != NEAREST && ft_gptq_init(&g, p->moments, p->panel.cols, 1, "x", &err) != FT_OK)
         bail_out("%s", err.text);
     g.sweeps = sweeps == DEFAULT ? g.sweeps : sweeps;
+    g.group_sweeps = sweeps == DEFAULT ? g.group_sweeps : 0;
     p->options.round = sweeps != NEAREST ? ft_gptq_round : NULL;
     p->options.user = &g;
     ft_groupwise_quantize(&p->panel, &p->options);

@@ -383,6 +383,7 @@ static void check_case(const problem *p, ft_quantizer *q, const ft_gptq *g, cons
     weights w = make_weights(p, c, seed);
     ft_gptq with_sweeps = *g;
     with_sweeps.sweeps = c->options.sweeps;
+    with_sweeps.group_sweeps = 0; /* the device has none */
     ft_quantizer_options options = c->options;
     options.importance = c->importance ? w.importance : NULL;
     const ft_groupwise_options expected_options = {

@@ -100,7 +100,6 @@ typedef struct ft_backend {
     /*
      * Run operations first .. end - 1 of a forward pass, on values that earlier operations or
      * restore() left in memory; neither of them splits a fusion group, nor does run_range() count.
-     * CPU: with one thread only.
      */
     ft_status (*run_range)(ft_exec *exec, const ft_batch *batch, int first, int end, ft_error *err);
 

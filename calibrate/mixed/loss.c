@@ -10,6 +10,7 @@
 #include "runtime/base/affix.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/graph/plan.h"
 #include "runtime/model/session.h"
 #include "runtime/scores/class_scores.h"
 #include "runtime/scores/divergence.h"
@@ -217,13 +218,13 @@ static void add_rows(loss_sum *s, row_loss *loss, const float *a, const float *b
     }
 }
 
-static ft_status add_sample(loss_sum *s, const ft_reference *r, size_t sample, ft_session *session,
-                            ft_error *err)
+/* Adds what the session computed from a sample. */
+static ft_status add_outputs(loss_sum *s, const ft_reference *r, size_t sample,
+                             ft_session *session, ft_error *err)
 {
     const char *name[MAX_OUTPUTS];
     const float *expected = r->output[sample];
     compared_outputs(name, session->model);
-    FT_TRY(run_sample(session, r->data, r->row[sample], err));
     for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
         ft_tensor tensor;
         FT_TRY(read_output(&tensor, session, name[i], r->row[sample], NULL, err));
@@ -243,17 +244,101 @@ static ft_status add_sample(loss_sum *s, const ft_reference *r, size_t sample, f
     return FT_OK;
 }
 
-ft_status ft_loss_measure(double *loss, const ft_reference *r, const ft_model *model, ft_error *err)
+/* Runs the samples, from `base` on where that is not NULL. */
+static ft_status add_samples(loss_sum *s, const ft_reference *r, ft_session *session,
+                             ft_loss_base *base, ft_error *err)
+{
+    size_t samples = base != NULL ? base->samples : r->samples;
+    for (size_t i = 0; i < samples; i++) {
+        FT_TRY(ft_dataset_set_inputs(r->data, r->row[i], 1, session, err));
+        if (base != NULL)
+            FT_TRY(ft_session_run_segment(
+                session, &base->checkpoint,
+                &(ft_segment){ .sample = i, .end = session->plan.nop }, err));
+        else
+            FT_TRY(ft_session_run(session, err));
+        FT_TRY(add_outputs(s, r, i, session, err));
+    }
+    return FT_OK;
+}
+
+static ft_status measure(double *loss, const ft_reference *r, const ft_model *model,
+                         ft_loss_base *base, ft_error *err)
 {
     loss_sum s = { .sum = 0.0 };
     ft_session *session;
     FT_TRY(open_session(&session, model, r->data, r->threads, err));
-    ft_status status = FT_OK;
-    for (size_t i = 0; i < r->samples && status == FT_OK; i++)
-        status = add_sample(&s, r, i, session, err);
+    ft_status status = add_samples(&s, r, session, base, err);
     ft_session_close(session);
     *loss = status == FT_ENONFINITE ? (double) INFINITY
             : s.rows > 0            ? s.sum / (double) s.rows
                                     : 0.0;
     return status == FT_ENONFINITE ? FT_OK : status;
+}
+
+ft_status ft_loss_measure(double *loss, const ft_reference *r, const ft_model *model, ft_error *err)
+{
+    return measure(loss, r, model, NULL, err);
+}
+
+/* ---- Changes of a base --------------------------------------------------------------------- */
+
+ft_status ft_loss_base_init(ft_loss_base *base, const ft_model *model, size_t samples,
+                            ft_error *err)
+{
+    *base = (ft_loss_base){ .model = model, .samples = samples };
+    return ft_activation_checkpoint_init(&base->checkpoint, model->backend, samples, err);
+}
+
+void ft_loss_base_fini(ft_loss_base *base)
+{
+    ft_activation_checkpoint_fini(&base->checkpoint);
+    *base = (ft_loss_base){ .samples = 0 };
+}
+
+/* Runs the base up to the cut, and saves what is live there. */
+static ft_status advance(ft_loss_base *base, const ft_reference *r, int cut, ft_error *err)
+{
+    ft_session *session;
+    FT_TRY(open_session(&session, base->model, r->data, r->threads, err));
+    ft_status status = FT_OK;
+    for (size_t i = 0; i < base->samples && status == FT_OK; i++) {
+        status = ft_dataset_set_inputs(r->data, r->row[i], 1, session, err);
+        if (status == FT_OK)
+            status = ft_session_run_segment(
+                session, &base->checkpoint, &(ft_segment){ .sample = i, .cut = cut, .end = cut },
+                err);
+    }
+    ft_session_close(session);
+    if (status == FT_OK)
+        ft_activation_checkpoint_advance(&base->checkpoint, cut);
+    return status;
+}
+
+/* An encoder-decoder runs as a whole: its checkpoint stays at the start. */
+static ft_status move_base(ft_loss_base *base, const ft_reference *r, const char *value,
+                           ft_error *err)
+{
+    const ft_plan *plan = &base->model->plan;
+    int index = ft_plan_find(plan, value), producer = index < 0 ? 0 : ft_plan_producer(plan, index);
+    ft_resume_point point;
+    if (plan->encoder_ops > 0 || producer <= 0)
+        return FT_OK;
+    FT_TRY(ft_resume_point_find(&point, plan, producer, err));
+    if (point.op < base->checkpoint.op)
+        ft_activation_checkpoint_reset(&base->checkpoint);
+    return point.op > base->checkpoint.op ? advance(base, r, point.op, err) : FT_OK;
+}
+
+ft_status ft_loss_measure_change(double *loss, ft_loss_base *base, const ft_reference *r,
+                                 const ft_model *model, const char *value, ft_error *err)
+{
+    FT_TRY(move_base(base, r, value, err));
+    bool resumes = base->checkpoint.op > 0 &&
+                   ft_plan_same_start(&base->model->plan, &model->plan, base->checkpoint.op);
+    if (resumes)
+        return measure(loss, r, model, base, err);
+    ft_reference first = *r;
+    first.samples = base->samples;
+    return measure(loss, &first, model, NULL, err);
 }

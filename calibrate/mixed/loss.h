@@ -18,7 +18,7 @@
 #define FT_CALIBRATE_MIXED_LOSS_H
 
 #include "runtime/data/dataset.h"
-#include "runtime/model/model.h"
+#include "runtime/model/activation_checkpoint.h"
 
 typedef enum ft_loss_kind { FT_LOSS_KL, FT_LOSS_COSINE } ft_loss_kind;
 
@@ -54,5 +54,27 @@ void ft_reference_fini(ft_reference *reference);
  */
 FT_MUST_USE ft_status ft_loss_measure(double *loss, const ft_reference *reference,
                                       const ft_model *model, ft_error *err);
+
+/* The live values of a base model for the first samples, so that models that differ from it in
+ * later operations resume there. */
+typedef struct ft_loss_base {
+    const ft_model *model;
+    size_t samples;
+    ft_activation_checkpoint checkpoint;
+} ft_loss_base;
+
+/* FT_ENOMEM.  fini also accepts a zeroed or failed one. */
+FT_MUST_USE ft_status ft_loss_base_init(ft_loss_base *base, const ft_model *model, size_t samples,
+                                        ft_error *err);
+void ft_loss_base_fini(ft_loss_base *base);
+
+/*
+ * The loss, on the samples of the base, of a model that differs from it from the operation on that
+ * writes `value`: equal to that of whole passes.  Values in the order of the graph are fastest: the
+ * base runs each operation once for all of them.  Errors of the forward pass.
+ */
+FT_MUST_USE ft_status ft_loss_measure_change(double *loss, ft_loss_base *base,
+                                             const ft_reference *reference, const ft_model *model,
+                                             const char *value, ft_error *err);
 
 #endif

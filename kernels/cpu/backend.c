@@ -365,8 +365,8 @@ static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *cou
 static ft_status run_range(ft_exec *exec, const ft_batch *batch, int first, int end, ft_error *err)
 {
     (void) err;
-    assert(exec->limits.threads == 1);
-    run_ops(exec, first, end - first, batch, NULL);
+    exec_ctx full = full_batch_ctx(exec, batch); /* shards have no values that can be saved */
+    run_ops_serial(&full, first, end - first, NULL);
     return FT_OK;
 }
 

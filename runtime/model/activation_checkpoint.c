@@ -12,6 +12,7 @@
 #include "runtime/mem.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 ft_status ft_activation_checkpoint_init(ft_activation_checkpoint *c, const ft_backend *backend,
                                         size_t count, ft_error *err)
@@ -64,6 +65,34 @@ ft_status ft_resume_point_find(ft_resume_point *out, const ft_plan *plan, int la
             out->token_bytes += ft_saved_bytes(&plan->value[i], 1);
     free(live);
     return FT_OK;
+}
+
+static bool same_value(const ft_plan *a, int i, const ft_plan *b, int k)
+{
+    if (i < 0 || k < 0)
+        return i < 0 && k < 0;
+    const ft_value *x = &a->value[i], *y = &b->value[k];
+    return strcmp(x->name, y->name) == 0 && x->cols == y->cols && x->rows == y->rows &&
+           x->dtype == y->dtype && x->dynamic == y->dynamic;
+}
+
+static bool same_op(const ft_plan *a, const ft_plan *b, int op)
+{
+    const ft_op *x = &a->op[op], *y = &b->op[op];
+    bool same = x->kind == y->kind && same_value(a, x->out, b, y->out) &&
+                same_value(a, x->quantized, b, y->quantized) &&
+                same_value(a, x->second, b, y->second);
+    for (int i = 0; i < FT_MAX_IN && same; i++)
+        same = same_value(a, x->in[i], b, y->in[i]);
+    return same;
+}
+
+bool ft_plan_same_start(const ft_plan *a, const ft_plan *b, int op)
+{
+    bool same = op <= a->nop && op <= b->nop;
+    for (int i = 0; i < op && same; i++)
+        same = same_op(a, b, i);
+    return same;
 }
 
 /* ---- Saving and restoring ------------------------------------------------------------------ */
@@ -146,6 +175,7 @@ ft_status ft_session_run_segment(ft_session *session, ft_activation_checkpoint *
 {
     const ft_backend *backend = session->model->backend;
     int first = c->op;
+    session->ran = false;
     FT_TRY(ft_session_prepare_batch(session, err));
     if (first > 0)
         FT_TRY(restore(session, c->state[segment->sample], first, err));
@@ -154,5 +184,7 @@ ft_status ft_session_run_segment(ft_session *session, ft_activation_checkpoint *
         FT_TRY(save(&c->state[segment->sample], session, segment->cut, err));
         first = segment->cut;
     }
-    return backend->run_range(session->exec, &session->batch, first, segment->end, err);
+    FT_TRY(backend->run_range(session->exec, &session->batch, first, segment->end, err));
+    session->ran = segment->end == session->plan.nop;
+    return FT_OK;
 }

@@ -44,6 +44,9 @@ typedef struct ft_resume_point {
 FT_MUST_USE ft_status ft_resume_point_find(ft_resume_point *out, const ft_plan *plan, int latest,
                                            ft_error *err);
 
+/* Whether two plans have the same operations, on values of the same names, before operation `op`. */
+bool ft_plan_same_start(const ft_plan *a, const ft_plan *b, int op);
+
 /* A part of a forward pass. */
 typedef struct ft_segment {
     size_t sample; /* whose inputs are set in the session */
@@ -52,10 +55,10 @@ typedef struct ft_segment {
 } ft_segment;
 
 /*
- * Run operations checkpoint->op .. end - 1 of a session that is not of an encoder-decoder, with one
- * thread on the CPU.  Different sessions may run different samples at the same time.  The plan may
- * be another than that of the session that saved the sample, if both are of one graph and equal up
- * to checkpoint->op.  After all samples have run with the same cut,
+ * Run operations checkpoint->op .. end - 1 of a session that is not of an encoder-decoder; its
+ * outputs can be read if that is the end of its plan.  Different sessions may run different samples
+ * at the same time.  The plan may be another than that of the session that saved the sample, if both
+ * have the same operations up to checkpoint->op.  After all samples have run with the same cut,
  * ft_activation_checkpoint_advance() makes them resume there.
  */
 FT_MUST_USE ft_status ft_session_run_segment(ft_session *session,

@@ -15,6 +15,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/weights/awq.c calibrate/weights/awq.h \
 	calibrate/weights/groupwise.c calibrate/weights/groupwise.h \
 	calibrate/weights/groupwise_stream.c calibrate/weights/groupwise_stream.h \
+	calibrate/weights/groupwise_weight.c calibrate/weights/groupwise_weight.h \
 	calibrate/calibrate.c calibrate/calibrate.h \
 	calibrate/ranges/channels.c calibrate/ranges/channels.h \
 	calibrate/ranges/counters.c calibrate/ranges/counters.h \

@@ -7,6 +7,7 @@
 
 #include "calibrate/weights/prefix.h"
 
+#include "calibrate/weights/groupwise_weight.h"
 #include "runtime/base/file_memory.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -68,45 +69,13 @@ ft_status ft_prefix_alloc(ft_prefix *p, int index, size_t bytes, ft_error *err)
                          bytes);
 }
 
-/* Values, scales and zero points as they will be written. */
-static ft_status read_stream(char *out, size_t bytes, ft_quantized_weight *quantized, int threads,
-                             ft_error *err)
-{
-    ft_groupwise_stream stream;
-    size_t n_read;
-    ft_status status =
-        ft_groupwise_stream_init(&stream, &quantized->weights, &quantized->options, threads, err);
-    if (status == FT_OK)
-        status = ft_groupwise_stream_read(&stream, out, bytes, &n_read, err);
-    quantized->error = stream.error;
-    ft_groupwise_stream_fini(&stream);
-    return status;
-}
-
-/* All three sections are multiples of 64 bytes, so each is aligned. */
-static void set_weight(ft_weight *weight, char *bytes, const ft_groupwise_bytes *sections,
-                       const ft_groupwise_options *options)
-{
-    char *scale = bytes + sections->quantized, *zero = scale + sections->scales;
-    weight->dtype = options->bits == 4 ? FT_U4 : FT_U8;
-    weight->layout = FT_PANEL32;
-    weight->data = bytes;
-    weight->groupwise = (ft_groupwise){ .group = options->group,
-                                        .int8_activations = options->int8_activations,
-                                        .scale = (void *) scale,
-                                        .zero = options->asymmetric ? (void *) zero : NULL };
-}
-
 ft_status ft_prefix_quantize(ft_prefix *p, int index, ft_quantized_weight *quantized, int threads,
                              ft_error *err)
 {
-    ft_groupwise_bytes sections =
-        ft_groupwise_stream_bytes(&quantized->weights, &quantized->options);
-    size_t bytes = sections.quantized + sections.scales + sections.zeros;
+    size_t bytes = ft_groupwise_weight_bytes(&quantized->weights, &quantized->options);
     FT_TRY(ft_prefix_alloc(p, index, bytes, err));
-    FT_TRY(read_stream(p->quantized[index], bytes, quantized, threads, err));
-    set_weight(&p->weight[index], p->quantized[index], &sections, &quantized->options);
-    return FT_OK;
+    return ft_groupwise_weight_init(&p->weight[index], p->quantized[index], &quantized->error,
+                                    &quantized->weights, &quantized->options, threads, err);
 }
 
 ft_status ft_prefix_open(ft_model **out, const ft_prefix *p, const char *device, ft_error *err)

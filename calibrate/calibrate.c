@@ -9,6 +9,7 @@
 
 #include "calibrate/find_ranges.h"
 #include "calibrate/job.h"
+#include "calibrate/mix_precision.h"
 #include "calibrate/prepare.h"
 #include "calibrate/selftest/make_selftest.h"
 #include "calibrate/report/report_html.h"
@@ -154,7 +155,6 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
     bool counters_only = false;
     FT_TRY(ft_calibration_open(j, err));
     FT_TRY(ft_calibration_prepare(j, err));
-    j->compares_artifact = j->is_groupwise;
     j->report->model = j->options->input;
     j->report->method = j->options->method;
     j->report->scheme = j->recipe->scheme;
@@ -162,8 +162,11 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
     j->report->is_decoder = j->model->has_cache;
     if (j->needs_ranges)
         FT_TRY(ft_calibration_find_ranges(j, &counters_only, err));
+    else
+        FT_TRY(ft_calibration_mix_precision(j, err));
     if (counters_only)
         return FT_OK;
+    j->compares_artifact = j->compares_artifact || j->is_groupwise;
     FT_TRY(prepare_refinement(j, err));
     FT_TRY(measure_weights(j, err));
     if (!j->compares_artifact)

@@ -78,8 +78,9 @@ json_t *ft_manifest_recipe(const ft_manifest_recipe_info *info)
         ft_json_set(&json, "head", json_string(head_dtype(info)));
     if (ft_recipe_needs_data(info->recipe))
         ft_json_set(&json, "samples", json_integer((json_int_t) info->samples));
-    if (info->recipe->rules == 0 && !ft_recipe_uses_groupwise(info->recipe))
+    bool is_groupwise = ft_quantized_weights_any_groupwise(info->quantized, info->count);
+    if (info->recipe->rules == 0 && !is_groupwise)
         return json;
-    ft_json_merge(&json, ft_recipe_to_json(info->recipe));
+    ft_json_merge(&json, ft_recipe_to_json(info->recipe, is_groupwise));
     return json;
 }

@@ -8,7 +8,6 @@
 
 #include "calibrate/calibrate.h"
 #include "calibrate/smooth/smooth.h"
-#include "calibrate/smooth/smooth.h"
 #include "calibrate/weights/quantized.h"
 #include "calibrate/weights/refine.h"
 #include "runtime/data/dataset.h"
@@ -56,6 +55,13 @@ FT_MUST_USE ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err);
  * observed, else observed ones, and then *held_out is false.  No rows: there are none.
  */
 ft_dataset ft_calibration_eval_data(const ft_calibration_job *j, bool *held_out);
+
+/*
+ * Whether the precisions of an int8 plan can be chosen by their loss: that needs samples, and
+ * ranges that are not given.
+ */
+bool ft_calibration_can_mix(const ft_calibration_job *j);
+
 /* Closes the model and the samples, and opens them again with j->input as the model. */
 FT_MUST_USE ft_status ft_calibration_reopen(ft_calibration_job *j, ft_error *err);
 

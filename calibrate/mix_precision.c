@@ -99,14 +99,23 @@ static void remove_point(ft_report *report, const char *name)
     report->points--;
 }
 
-static void make_float(ft_calibration_job *j, const ft_unit *unit)
+/* The matrices that read a unit get a scheme without static scales. */
+static void set_scheme(ft_calibration_job *j, const ft_unit *unit, ft_scheme scheme)
 {
     for (int i = 0; i < j->model->graph.nop; i++) {
         ft_quantized_weight *matrix = int8_matrix(j, unit, &j->model->graph.op[i]);
-        if (matrix != NULL)
-            matrix->scheme = FT_SCHEME_FLOAT;
+        if (matrix == NULL)
+            continue;
+        matrix->scheme = scheme;
+        matrix->options = ft_recipe_groupwise_options(j->recipe, scheme);
     }
     remove_point(j->report, unit->name);
+}
+
+static void make_per_group(ft_calibration_job *j, const ft_unit *unit)
+{
+    set_scheme(j, unit, FT_SCHEME_W8A8_BLOCK);
+    j->is_groupwise = true;
 }
 
 static void apply_plan(ft_calibration_job *j, const mixing *m)
@@ -117,8 +126,10 @@ static void apply_plan(ft_calibration_job *j, const mixing *m)
             make_per_token(j, &m->unit[i]);
             if (smoothing != NULL)
                 smooth_unit(j, &m->unit[i], smoothing);
-        } else if (m->plan.precision[i] == FT_PRECISION_FLOAT)
-            make_float(j, &m->unit[i]);
+        } else if (m->plan.precision[i] == FT_PRECISION_PER_GROUP)
+            make_per_group(j, &m->unit[i]);
+        else if (m->plan.precision[i] == FT_PRECISION_FLOAT)
+            set_scheme(j, &m->unit[i], FT_SCHEME_FLOAT);
 }
 
 /* What each activation costs at the output, if the plan was not accepted at once. */
@@ -132,7 +143,7 @@ static ft_status report_sensitivities(ft_report *report, const mixing *m, ft_err
         ft_sensitivity *out = &report->sensitivity[report->sensitivities];
         if (isnan(m->plan.sensitivity[i]))
             continue;
-        *out = (ft_sensitivity){ .scheme = FT_SCHEME_W8A8,
+        *out = (ft_sensitivity){ .scheme = report->scheme,
                                  .loss = m->plan.sensitivity[i],
                                  .bytes = (size_t) m->unit[i].macs };
         snprintf(out->name, sizeof out->name, "%s", m->unit[i].name);
@@ -150,7 +161,8 @@ static double relative_cost(const mixing *m)
 {
     double cost = 0.0, macs = 0.0;
     for (size_t i = 0; i < m->units; i++) {
-        cost += ft_unit_cost(&m->unit[i], m->variants.real, m->plan.precision[i]);
+        cost += ft_unit_cost(&m->unit[i], m->variants.real, m->plan.precision[i]) -
+                ft_unit_cost(&m->unit[i], m->variants.real, m->unit[i].initial);
         macs += m->unit[i].macs;
     }
     return cost / macs;
@@ -163,9 +175,10 @@ static void report_plan(ft_mixed_report *report, const mixing *m, double target)
         .samples = m->reference.samples,
         .units = m->units,
         .per_token = ft_mixed_plan_count(&m->plan, FT_PRECISION_PER_TOKEN),
+        .per_group = ft_mixed_plan_count(&m->plan, FT_PRECISION_PER_GROUP),
         .in_float = ft_mixed_plan_count(&m->plan, FT_PRECISION_FLOAT),
         .target = target,
-        .static_loss = m->plan.static_loss,
+        .initial_loss = m->plan.initial_loss,
         .loss = m->plan.loss,
         .cost = relative_cost(m),
     };
@@ -201,16 +214,62 @@ static ft_status find_factors(mixing *m, ft_calibration_job *j, ft_error *err)
     return ft_variants_smooth(&m->variants, j->kept.kept, j->kept.n_kept, err);
 }
 
+/* Whether groups of the recipe's size divide the rows of a matrix. */
+static bool has_groups(const ft_recipe *recipe, const ft_quantized_weight *matrix)
+{
+    size_t group = (size_t) recipe->group;
+    return group > 0 && (matrix->weights.cols % group == 0 || recipe->group_pad);
+}
+
+/* What the recipe decides: matrices of w8a8-dynamic make the scales of their input per token. */
+static void apply_recipe(ft_calibration_job *j, ft_unit *unit)
+{
+    for (int i = 0; i < j->model->graph.nop; i++) {
+        const ft_quantized_weight *matrix = int8_matrix(j, unit, &j->model->graph.op[i]);
+        if (matrix == NULL)
+            continue;
+        unit->has_groups = has_groups(j->recipe, matrix);
+        if (matrix->scheme == FT_SCHEME_W8A8_DYNAMIC)
+            unit->initial = FT_PRECISION_PER_TOKEN;
+    }
+}
+
+static ft_status find_units(mixing *m, ft_calibration_job *j, const ft_quant_config *quant,
+                            ft_error *err)
+{
+    FT_TRY(ft_units_find(&m->unit, &m->units, j->model, quant->is_int8, quant->user, err));
+    for (size_t i = 0; i < m->units; i++)
+        apply_recipe(j, &m->unit[i]);
+    return FT_OK;
+}
+
+/* Who asks for w8a8-dynamic and for no target gets small artifacts: no matrix becomes float. */
+static ft_precision finest_precision(const ft_calibration_job *j)
+{
+    bool is_default = j->options->target.kind == FT_TARGET_DEFAULT;
+    return is_default && j->recipe->scheme == FT_SCHEME_W8A8_DYNAMIC ? FT_PRECISION_PER_GROUP
+                                                                     : FT_PRECISION_FLOAT;
+}
+
 static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *err)
 {
     const ft_quant_config quant = ft_calibration_quant_config(j, FT_MODE_INT8);
-    FT_TRY(ft_units_find(&m->unit, &m->units, j->model, quant.is_int8, quant.user, err));
-    FT_TRY(ft_variants_init(&m->variants, j->input, &quant, m->unit, m->units, j->options->device,
-                            err));
+    FT_TRY(find_units(m, j, &quant, err));
+    const ft_variant_options options = {
+        .path = j->input,
+        .quant = &quant,
+        .groupwise = ft_recipe_groupwise_options(j->recipe, FT_SCHEME_W8A8_BLOCK),
+        .unit = m->unit,
+        .units = m->units,
+        .device = j->options->device,
+        .threads = j->options->threads,
+    };
+    FT_TRY(ft_variants_init(&m->variants, &options, err));
     FT_TRY(make_reference(m, j, &j->data, SAMPLES, err));
     const ft_mixed_problem problem = { .variants = &m->variants,
                                        .reference = &m->reference,
                                        .target = margin * target,
+                                       .finest = finest_precision(j),
                                        .progress = j->callbacks.progress,
                                        .user = j->callbacks.user };
     FT_TRY(ft_mixed_plan_init(&m->plan, &problem, err));
@@ -253,9 +312,9 @@ ft_status ft_calibration_mix_precision(ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
     double target;
-    if (o->target.kind == FT_TARGET_NONE || o->data == NULL || o->int8_residual || !j->needs_ranges)
+    if (o->target.kind == FT_TARGET_NONE || !ft_calibration_can_mix(j))
         return FT_OK;
-    FT_TRY(ft_accuracy_target_loss(&target, &o->target, j->model, err));
+    FT_TRY(ft_accuracy_target_loss(&target, &o->target, j->model, j->recipe->scheme, err));
     ft_calibration_begin_stage(j, "mixing", "plans");
     mixing m = { .unit = NULL };
     ft_status status = mix(&m, j, target, err);

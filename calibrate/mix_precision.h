@@ -10,10 +10,10 @@
 #include "calibrate/job.h"
 
 /*
- * Measures the plan with static scales on samples that were observed and, if it misses the target,
- * changes points of the report to scales per token and matrices to float; report->mixed says what
- * was chosen, and what evaluation samples lose.  Does nothing without ranges, samples or a target,
- * nor with an int8 residual stream.
+ * Measures the plan of the recipe on samples that were observed and, if it misses the target,
+ * changes points of the report to scales per token and matrices to scales per group or to float;
+ * report->mixed says what was chosen, and what evaluation samples lose.  Does nothing without a
+ * target, nor where ft_calibration_can_mix() says no.
  *
  * Errors: FT_EARG if the target does not fit the model; FT_EUNSUPPORTED if evaluation samples miss
  * a target that the user set, unless best effort suffices; those of opening and running models.

@@ -198,6 +198,14 @@ static ft_status read_samples(ft_dataset *out, const char *path, const ft_image_
     return ft_dataset_read_texts(out, &texts, j->model, err);
 }
 
+bool ft_calibration_can_mix(const ft_calibration_job *j)
+{
+    const ft_calibration_options *o = j->options;
+    bool is_int8 = ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8) ||
+                   ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8_DYNAMIC);
+    return is_int8 && o->data != NULL && o->amax == NULL && !o->int8_residual;
+}
+
 /* A target that the user sets must be met by samples that were not used to reach it. */
 static ft_status check_target(const ft_calibration_job *j, ft_error *err)
 {
@@ -205,12 +213,13 @@ static ft_status check_target(const ft_calibration_job *j, ft_error *err)
     bool held_out, is_set = ft_accuracy_target_is_set(&o->target);
     if (!is_set)
         return FT_OK;
-    if (!j->needs_ranges || o->int8_residual || o->data == NULL)
+    if (!ft_calibration_can_mix(j))
         return ft_fail(err, FT_EARG,
-                       "%s: --target is for w8a8 with samples and a float residual stream",
+                       "%s: --target is for w8a8 and w8a8-dynamic with samples, without --amax and "
+                       "with a float residual stream",
                        o->input);
     double loss;
-    FT_TRY(ft_accuracy_target_loss(&loss, &o->target, j->model, err));
+    FT_TRY(ft_accuracy_target_loss(&loss, &o->target, j->model, j->recipe->scheme, err));
     ft_dataset data = ft_calibration_eval_data(j, &held_out);
     return held_out && data.rows > 0
                ? FT_OK

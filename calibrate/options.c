@@ -67,11 +67,12 @@ static const ft_option options[] = {
       "dtype of the residual stream; default float\n"
       "(FasterTransformer's int8_mode 1 and 2)" },
     { TARGET, "target", "none|NAME=X",
-      "of w8a8: the mean cosine of embeddings (cosine=X) or the\n"
-      "KL divergence of logits (kl=X) that the int8 model must\n"
-      "reach; activations get scales per token, and matrices\n"
-      "return to float, until it does; default cosine=0.998 or\n"
-      "kl=0.01; none: static scales only" },
+      "of w8a8 and w8a8-dynamic: the mean cosine of embeddings\n"
+      "(cosine=X) or the KL divergence of logits (kl=X) that\n"
+      "the int8 model must reach; activations get scales per\n"
+      "token, matrices become w8a8-block and then float, until\n"
+      "it does; default cosine=0.998, kl=0.01, for w8a8-dynamic\n"
+      "kl=0.002; none: the scheme alone" },
     { BEST_EFFORT, "best-effort", NULL, "a --target that is missed is no error" },
     { SCHEME, "scheme", "NAME",
       "quantization scheme of the linear layers:\n"

@@ -15,7 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double default_cosine = 0.998, default_kl = 0.01;
+static const double default_cosine = 0.998, default_kl = 0.01, default_kl_dynamic = 0.002;
+
+static double default_loss(ft_loss_kind kind, ft_scheme scheme)
+{
+    if (kind == FT_LOSS_COSINE)
+        return 1.0 - default_cosine;
+    return scheme == FT_SCHEME_W8A8_DYNAMIC ? default_kl_dynamic : default_kl;
+}
 
 /* The number behind a prefix, between two bounds. */
 static bool parse_value(double *out, const char *text, const char *prefix, double low, double high)
@@ -45,15 +52,14 @@ bool ft_accuracy_target_is_set(const ft_accuracy_target *target)
 }
 
 ft_status ft_accuracy_target_loss(double *out, const ft_accuracy_target *target,
-                                  const ft_model *model, ft_error *err)
+                                  const ft_model *model, ft_scheme scheme, ft_error *err)
 {
     ft_loss_kind kind = ft_loss_kind_of(model);
     bool fits = target->kind == FT_TARGET_DEFAULT ||
                 (target->kind == FT_TARGET_COSINE) == (kind == FT_LOSS_COSINE);
-    *out = target->kind == FT_TARGET_DEFAULT
-               ? (kind == FT_LOSS_COSINE ? 1.0 - default_cosine : default_kl)
-           : kind == FT_LOSS_COSINE ? 1.0 - target->value
-                                    : target->value;
+    *out = target->kind == FT_TARGET_DEFAULT ? default_loss(kind, scheme)
+           : kind == FT_LOSS_COSINE          ? 1.0 - target->value
+                                             : target->value;
     if (fits)
         return FT_OK;
     return ft_fail(err, FT_EARG,

@@ -7,9 +7,10 @@
 #define FT_CALIBRATE_MIXED_ACCURACY_TARGET_H
 
 #include "calibrate/mixed/loss.h"
+#include "calibrate/weights/recipe.h"
 
 typedef enum ft_accuracy_target_kind {
-    FT_TARGET_DEFAULT, /* the default of the model's task; a miss is a warning */
+    FT_TARGET_DEFAULT, /* the default of the scheme and the model's task; a miss is a warning */
     FT_TARGET_NONE,    /* no target: all int8 activations have the scheme's scales */
     FT_TARGET_COSINE,  /* mean cosine of embeddings or hidden states, at least `value` */
     FT_TARGET_KL,      /* mean KL divergence of logits in nats, at most `value` */
@@ -27,11 +28,12 @@ bool ft_accuracy_target_parse(ft_accuracy_target *out, const char *text);
 bool ft_accuracy_target_is_set(const ft_accuracy_target *target);
 
 /*
- * The loss (calibrate/mixed/loss.h) that a target allows.  FT_EARG: the target is of another kind
- * than the outputs of the model.
+ * The loss (calibrate/mixed/loss.h) that a target allows; `scheme` decides the default.  FT_EARG:
+ * the target is of another kind than the outputs of the model.
  */
 FT_MUST_USE ft_status ft_accuracy_target_loss(double *out, const ft_accuracy_target *target,
-                                              const ft_model *model, ft_error *err);
+                                              const ft_model *model, ft_scheme scheme,
+                                              ft_error *err);
 
 /* "cosine 0.9985" or "kl 0.0021" from a loss. */
 enum { FT_TARGET_TEXT = 32 };

@@ -68,9 +68,10 @@ static int compare_candidates(const void *a, const void *b)
 /* Whether a unit can have a precision that it does not have yet. */
 static bool can_change(const chooser *c, size_t unit, ft_precision precision)
 {
-    const ft_unit *u = &c->problem->variants->unit[unit];
+    const ft_unit *u = &c->problem->variants->options.unit[unit];
     return c->plan->precision[unit] < precision &&
-           !(u->is_attention && precision == FT_PRECISION_FLOAT);
+           !(u->is_attention && precision > FT_PRECISION_PER_TOKEN) &&
+           (u->has_groups || precision != FT_PRECISION_PER_GROUP);
 }
 
 /*
@@ -85,13 +86,13 @@ static ft_status rank_changes(chooser *c, ft_precision precision, double loss, f
         if (!can_change(c, i, precision))
             continue;
         FT_TRY(measure_change(&changed, c, i, precision, err));
-        if (precision == FT_PRECISION_PER_TOKEN)
+        if (isnan(c->plan->sensitivity[i]))
             c->plan->sensitivity[i] = loss - changed;
         const ft_variants *variants = c->problem->variants;
         c->candidate[c->candidates++] = (candidate){
             .unit = i,
             .gain = loss - changed,
-            .cost = ft_unit_cost(&variants->unit[i], variants->real, precision),
+            .cost = ft_unit_cost(&variants->options.unit[i], variants->real, precision),
         };
     }
     qsort(c->candidate, c->candidates, sizeof *c->candidate, compare_candidates);
@@ -138,22 +139,51 @@ static ft_status change_enough(double *loss, chooser *c, ft_precision precision,
     return change_first(loss, c, enough, precision, true, err);
 }
 
-/* A model without an int8 matrix is not quantized: the last one stays. */
-static void keep_one_quantized(chooser *c)
+static bool is_int8(const chooser *c, size_t unit)
 {
-    size_t matrices = 0;
+    return !c->problem->variants->options.unit[unit].is_attention &&
+           c->plan->precision[unit] <= FT_PRECISION_PER_TOKEN;
+}
+
+/*
+ * An int8 model, and so its int8 attention, needs an int8 matrix: if all would change, the last
+ * candidate stays.
+ */
+static void keep_one_int8(chooser *c)
+{
+    size_t left = 0, last = 0;
     for (size_t i = 0; i < c->plan->units; i++)
-        matrices += !c->problem->variants->unit[i].is_attention;
-    c->candidates -= c->candidates == matrices;
+        left += is_int8(c, i);
+    for (size_t i = 0; i < c->candidates; i++)
+        if (is_int8(c, c->candidate[i].unit)) {
+            left--;
+            last = i;
+        }
+    if (left > 0)
+        return;
+    c->candidates--;
+    memmove(&c->candidate[last], &c->candidate[last + 1],
+            (c->candidates - last) * sizeof *c->candidate);
 }
 
 static ft_status lower_loss(chooser *c, ft_precision precision, ft_error *err)
 {
     ft_mixed_plan *plan = c->plan;
     FT_TRY(rank_changes(c, precision, plan->loss, err));
-    if (precision == FT_PRECISION_FLOAT)
-        keep_one_quantized(c);
+    if (precision > FT_PRECISION_PER_TOKEN && c->candidates > 0)
+        keep_one_int8(c);
     return c->candidates > 0 ? change_enough(&plan->loss, c, precision, err) : FT_OK;
+}
+
+/* Units that have scales per token from the start are smoothed by now. */
+static ft_status measure_smoothed(chooser *c, ft_error *err)
+{
+    const ft_variants *variants = c->problem->variants;
+    for (size_t i = 0; i < c->plan->units; i++)
+        if (c->plan->precision[i] == FT_PRECISION_PER_TOKEN &&
+            ft_variants_smoothing(variants, &variants->options.unit[i]) != NULL)
+            return measure(&c->plan->loss, c, c->plan->precision, err);
+    return FT_OK;
 }
 
 ft_status ft_mixed_plan_lower_loss(ft_mixed_plan *plan, const ft_mixed_problem *problem,
@@ -163,9 +193,10 @@ ft_status ft_mixed_plan_lower_loss(ft_mixed_plan *plan, const ft_mixed_problem *
     c.candidate = ft_calloc(plan->units, sizeof *c.candidate);
     if (c.candidate == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu units", plan->units);
-    ft_status status = lower_loss(&c, FT_PRECISION_PER_TOKEN, err);
-    if (status == FT_OK && plan->loss > problem->target)
-        status = lower_loss(&c, FT_PRECISION_FLOAT, err);
+    ft_status status = measure_smoothed(&c, err);
+    for (ft_precision p = FT_PRECISION_PER_TOKEN; p <= problem->finest; p++)
+        if (status == FT_OK && plan->loss > problem->target)
+            status = lower_loss(&c, p, err);
     plan->meets_target = plan->loss <= problem->target;
     free(c.candidate);
     return status;
@@ -173,17 +204,19 @@ ft_status ft_mixed_plan_lower_loss(ft_mixed_plan *plan, const ft_mixed_problem *
 
 ft_status ft_mixed_plan_init(ft_mixed_plan *plan, const ft_mixed_problem *problem, ft_error *err)
 {
-    size_t units = problem->variants->units;
+    size_t units = problem->variants->options.units;
     *plan = (ft_mixed_plan){ .units = units };
     chooser c = { .problem = problem, .plan = plan };
     plan->precision = ft_calloc(units, sizeof *plan->precision);
     plan->sensitivity = ft_calloc(units, sizeof *plan->sensitivity);
     if (plan->precision == NULL || plan->sensitivity == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu units", units);
-    for (size_t i = 0; i < units; i++)
+    for (size_t i = 0; i < units; i++) {
+        plan->precision[i] = problem->variants->options.unit[i].initial;
         plan->sensitivity[i] = (double) NAN;
-    FT_TRY(measure(&plan->static_loss, &c, plan->precision, err));
-    plan->loss = plan->static_loss;
+    }
+    FT_TRY(measure(&plan->initial_loss, &c, plan->precision, err));
+    plan->loss = plan->initial_loss;
     plan->meets_target = plan->loss <= problem->target;
     return FT_OK;
 }

@@ -1,11 +1,12 @@
 /*
  * mixed_plan.h - chooses the precision of each unit: the cheapest plan that meets a target.
  *
- * The plan with static scales is measured first.  If it misses the target, each unit in turn gets
- * scales per token, all others staying as they are; what the loss at the output of the model falls
- * by is the unit's sensitivity.  Units change in the order of sensitivity per cost, as many as the
- * target needs.  If all of them do not suffice, matrices return to float in the same way.  Every
- * figure comes from the kernels that the artifact will use.
+ * The plan of the scheme is measured first, in which units have static scales or scales per token.
+ * If it misses the target, each unit in turn gets the next precision, all others staying as they
+ * are; what the loss at the output of the model falls by is the unit's sensitivity.  Units change
+ * in the order of sensitivity per cost, as many as the target needs.  If all of them do not
+ * suffice, the next precision follows in the same way: per token, per group, float.  The matrices
+ * of one unit stay int8.  Every figure comes from the kernels that the artifact will use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,6 +20,7 @@ typedef struct ft_mixed_problem {
     ft_variants *variants;
     const ft_reference *reference;
     double target;                 /* the loss that the plan should not exceed */
+    ft_precision finest;           /* that units may get */
     ft_progress_callback progress; /* may be NULL; the total is an estimate */
     void *user;
 } ft_mixed_problem;
@@ -27,14 +29,17 @@ typedef struct ft_mixed_plan {
     ft_precision *precision; /* [units] */
     size_t units;
 
-    /* [units]: loss of the static plan minus that with this unit per token; NaN: not measured. */
+    /*
+     * [units]: loss of the plan before a unit changed minus that with this unit changed, at its
+     * first change; NaN: not measured.
+     */
     double *sensitivity;
-    double static_loss, loss; /* of the static and of the chosen plan */
+    double initial_loss, loss; /* of the scheme's and of the chosen plan */
     bool meets_target;
 } ft_mixed_plan;
 
 /*
- * The plan with static scales, whose loss is measured.  fini also accepts a zeroed or failed one.
+ * The plan of the scheme, whose loss is measured.  fini also accepts a zeroed or failed one.
  * FT_ENOMEM; errors of opening and running models.
  */
 FT_MUST_USE ft_status ft_mixed_plan_init(ft_mixed_plan *plan, const ft_mixed_problem *problem,

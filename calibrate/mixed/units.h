@@ -14,11 +14,12 @@
 typedef enum ft_precision {
     FT_PRECISION_STATIC,    /* int8 with a calibrated range */
     FT_PRECISION_PER_TOKEN, /* int8 with a scale per token; attention: float */
+    FT_PRECISION_PER_GROUP, /* int8 with a scale per token and group, and group-wise weights */
     FT_PRECISION_FLOAT,     /* float */
     FT_PRECISIONS
 } ft_precision;
 
-/* "static", "per token", "float". */
+/* "static", "per token", "per group", "float". */
 const char *ft_precision_name(ft_precision precision);
 
 typedef struct ft_unit {
@@ -28,6 +29,10 @@ typedef struct ft_unit {
     bool is_attention;          /* has the precisions static and per token only */
     bool is_quantized_in_place; /* the producer can compute a scale per token itself */
     double macs;                /* multiply-adds of the matrices per token; attention: 0 */
+
+    /* Decided by the recipe; ft_units_find() leaves static and false. */
+    ft_precision initial; /* the precision that the scheme gives: static or per token */
+    bool has_groups;      /* the group size suits the matrices, so it can be per group */
 } ft_unit;
 
 /*

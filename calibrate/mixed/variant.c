@@ -7,6 +7,7 @@
 
 #include "calibrate/mixed/variant.h"
 
+#include "calibrate/weights/groupwise_weight.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -14,24 +15,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-ft_status ft_variants_init(ft_variants *v, const char *path, const ft_quant_config *quant,
-                           const ft_unit *unit, size_t units, const char *device, ft_error *err)
+ft_status ft_variants_init(ft_variants *v, const ft_variant_options *options, ft_error *err)
 {
-    const ft_quant_config real = { .mode = FT_MODE_FLOAT, .quantized_head = quant->quantized_head };
-    *v = (ft_variants){ .quant = *quant, .unit = unit, .units = units, .device = device };
+    const char *path = options->path;
+    const ft_quant_config real = { .mode = FT_MODE_FLOAT,
+                                   .quantized_head = options->quant->quantized_head };
+    *v = (ft_variants){ .options = *options, .quant = *options->quant };
     FT_TRY(ft_model_open_with_config(&v->real, path, NULL, &real, err));
-    FT_TRY(ft_model_open_with_config(&v->int8, path, NULL, quant, err));
+    FT_TRY(ft_model_open_with_config(&v->int8, path, NULL, options->quant, err));
     ft_weight_spec *spec;
     FT_TRY(ft_family_weights(v->real->family, NULL, &v->real->config, &spec, &v->weights, err));
     free(spec);
     v->weight = ft_calloc(v->weights, sizeof *v->weight);
-    return v->weight != NULL
+    v->grouped = ft_calloc(v->weights, sizeof *v->grouped);
+    v->bytes = ft_calloc(v->weights, sizeof *v->bytes);
+    return v->weight != NULL && v->grouped != NULL && v->bytes != NULL
                ? FT_OK
                : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", path, v->weights);
 }
 
 void ft_variants_fini(ft_variants *v)
 {
+    for (size_t i = 0; i < v->weights && v->bytes != NULL; i++)
+        free(v->bytes[i]);
+    free(v->bytes);
+    free(v->grouped);
     free(v->weight);
     free(v->selected);
     ft_model_close(v->smoothed);
@@ -69,28 +77,35 @@ const ft_smoothing *ft_variants_smoothing(const ft_variants *v, const ft_unit *u
 
 /* ---- Ranges ------------------------------------------------------------------------------- */
 
-static const ft_unit *unit_of_point(const ft_variants *v, const char *point, size_t *index)
+/* The unit that a calibration point belongs to; options.units: none. */
+static size_t unit_of_point(const ft_variants *v, const char *point)
 {
-    for (size_t i = 0; i < v->units; i++)
-        for (int k = 0; k < v->unit[i].values; k++)
-            if (strcmp(v->real->graph.value[v->unit[i].value[k]].name, point) == 0) {
-                *index = i;
-                return &v->unit[i];
-            }
-    return NULL;
+    const ft_unit *unit = v->options.unit;
+    size_t i = 0;
+    for (; i < v->options.units; i++)
+        for (int k = 0; k < unit[i].values; k++)
+            if (strcmp(v->real->graph.value[unit[i].value[k]].name, point) == 0)
+                return i;
+    return i;
 }
 
-/* The ranges of the static plan, with scales per token where a unit has no static ones. */
+/*
+ * The ranges of the initial plan, with scales per token where a unit has no static ones; NULL if
+ * the initial plan has no ranges.
+ */
 static ft_status make_ranges(ft_amax_table **out, const ft_variants *v,
                              const ft_precision *precision, ft_error *err)
 {
-    size_t index;
+    *out = NULL;
+    if (v->quant.amax == NULL)
+        return FT_OK;
     *out = ft_amax_table_new();
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu ranges", v->quant.amax->count);
     for (size_t i = 0; i < v->quant.amax->count; i++) {
         ft_amax_entry entry = v->quant.amax->entry[i];
-        if (unit_of_point(v, entry.name, &index) != NULL && precision[index] != FT_PRECISION_STATIC)
+        size_t unit = unit_of_point(v, entry.name);
+        if (unit < v->options.units && precision[unit] != FT_PRECISION_STATIC)
             snprintf(entry.method, sizeof entry.method, FT_AMAX_PER_TOKEN);
         FT_TRY(ft_amax_table_add(*out, &entry, err));
     }
@@ -99,53 +114,112 @@ static ft_status make_ranges(ft_amax_table **out, const ft_variants *v,
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-/* The matrices of a unit come from this model. */
-static void take_weights(ft_variants *v, const ft_unit *unit, const ft_model *from)
+/* Whether an operation multiplies a unit by a matrix that is quantized. */
+static bool is_quantized(const ft_variants *v, const ft_unit *unit, const ft_op *op)
+{
+    return op->kind == FT_OP_LINEAR && ft_unit_is_read_by(unit, op) &&
+           v->int8->weight[op->weight[0]].dtype == FT_I8;
+}
+
+/* The quantized matrices of a unit become these of [weights]. */
+static void take_weights(ft_variants *v, const ft_unit *unit, const ft_weight *from)
 {
     for (int i = 0; i < v->real->graph.nop; i++) {
         const ft_op *op = &v->real->graph.op[i];
-        if (op->kind == FT_OP_LINEAR && ft_unit_is_read_by(unit, op))
-            v->weight[op->weight[0]] = from->weight[op->weight[0]];
+        if (is_quantized(v, unit, op))
+            v->weight[op->weight[0]] = from[op->weight[0]];
     }
 }
 
-/* Returns how many smoothings are selected. */
-static size_t select_weights(ft_variants *v, const ft_precision *precision)
+static ft_status group_weight(ft_variants *v, int index, ft_error *err)
 {
-    size_t selected = 0;
-    memcpy(v->weight, v->int8->weight, v->weights * sizeof *v->weight);
-    for (size_t i = 0; i < v->units; i++) {
-        const ft_smoothing *smoothing = ft_variants_smoothing(v, &v->unit[i]);
-        if (precision[i] == FT_PRECISION_FLOAT)
-            take_weights(v, &v->unit[i], v->real);
-        if (precision[i] != FT_PRECISION_PER_TOKEN || smoothing == NULL)
-            continue;
-        take_weights(v, &v->unit[i], v->smoothed);
-        v->selected[selected++] = *smoothing;
+    const ft_weight *real = &v->real->weight[index];
+    ft_groupwise_error error;
+    if (v->bytes[index] != NULL)
+        return FT_OK;
+    const ft_weight_matrix matrix = { .name = real->name,
+                                      .dtype = real->dtype,
+                                      .data = real->data,
+                                      .rows = real->rows,
+                                      .cols = real->cols };
+    size_t bytes = ft_groupwise_weight_bytes(&matrix, &v->options.groupwise);
+    v->grouped[index] = *real;
+    v->grouped[index].prepacked = NULL;
+    v->bytes[index] = ft_calloc_aligned(bytes);
+    if (v->bytes[index] == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", real->name, bytes);
+    return ft_groupwise_weight_init(&v->grouped[index], v->bytes[index], &error, &matrix,
+                                    &v->options.groupwise, v->options.threads, err);
+}
+
+/* The matrices of a unit, quantized group-wise unless an earlier variant had them. */
+static ft_status take_grouped_weights(ft_variants *v, const ft_unit *unit, ft_error *err)
+{
+    for (int i = 0; i < v->real->graph.nop; i++) {
+        const ft_op *op = &v->real->graph.op[i];
+        if (is_quantized(v, unit, op))
+            FT_TRY(group_weight(v, op->weight[0], err));
     }
-    return selected;
+    take_weights(v, unit, v->grouped);
+    return FT_OK;
+}
+
+/* Appends the smoothing of a unit, if it has one, to those of the next variant. */
+static void take_smoothing(ft_variants *v, size_t *selected, const ft_unit *unit)
+{
+    const ft_smoothing *smoothing = ft_variants_smoothing(v, unit);
+    if (smoothing == NULL)
+        return;
+    take_weights(v, unit, v->smoothed->weight);
+    v->selected[(*selected)++] = *smoothing;
+}
+
+/* Chooses the weights and the smoothings of the next variant. */
+static ft_status select_weights(size_t *smoothings, ft_variants *v, const ft_precision *precision,
+                                ft_error *err)
+{
+    *smoothings = 0;
+    memcpy(v->weight, v->int8->weight, v->weights * sizeof *v->weight);
+    for (size_t i = 0; i < v->options.units; i++) {
+        const ft_unit *unit = &v->options.unit[i];
+        if (precision[i] == FT_PRECISION_PER_TOKEN)
+            take_smoothing(v, smoothings, unit);
+        else if (precision[i] == FT_PRECISION_PER_GROUP)
+            FT_TRY(take_grouped_weights(v, unit, err));
+        else if (precision[i] == FT_PRECISION_FLOAT)
+            take_weights(v, unit, v->real->weight);
+    }
+    return FT_OK;
+}
+
+static ft_status open_selected(ft_model **out, const ft_variants *v, const ft_amax_table *ranges,
+                               size_t smoothings, ft_error *err)
+{
+    ft_quant_config quant = v->quant;
+    quant.amax = ranges;
+    quant.n_smoothing = smoothings;
+    quant.smoothing = v->selected;
+    const ft_model_parts parts = { .name = v->real->path,
+                                   .family = v->real->family,
+                                   .config = &v->int8->config,
+                                   .weight = v->weight,
+                                   .nweight = v->weights };
+    FT_TRY(ft_model_from_weights(out, &parts, &(ft_model_options){ .device = v->options.device },
+                                 &quant, err));
+    (*out)->quant.amax = v->quant.amax; /* the plan has its scales */
+    return FT_OK;
 }
 
 ft_status ft_variant_open(ft_model **out, ft_variants *v, const ft_precision *precision,
                           ft_error *err)
 {
     ft_amax_table *ranges;
+    size_t smoothings;
     ft_status status = make_ranges(&ranges, v, precision, err);
-    if (status == FT_OK) {
-        ft_quant_config quant = v->quant;
-        quant.amax = ranges;
-        quant.n_smoothing = select_weights(v, precision);
-        quant.smoothing = v->selected;
-        const ft_model_parts parts = { .name = v->real->path,
-                                       .family = v->real->family,
-                                       .config = &v->int8->config,
-                                       .weight = v->weight,
-                                       .nweight = v->weights };
-        status = ft_model_from_weights(out, &parts, &(ft_model_options){ .device = v->device },
-                                       &quant, err);
-    }
     if (status == FT_OK)
-        (*out)->quant.amax = v->quant.amax; /* the plan has its scales */
+        status = select_weights(&smoothings, v, precision, err);
+    if (status == FT_OK)
+        status = open_selected(out, v, ranges, smoothings, err);
     ft_amax_table_free(ranges);
     return status;
 }
@@ -153,6 +227,6 @@ ft_status ft_variant_open(ft_model **out, ft_variants *v, const ft_precision *pr
 ft_status ft_variant_open_float(ft_model **out, const ft_variants *v, ft_error *err)
 {
     const ft_quant_config real = { .mode = FT_MODE_FLOAT };
-    return ft_model_open_with_config(out, v->real->path, &(ft_model_options){ .device = v->device },
-                                     &real, err);
+    return ft_model_open_with_config(
+        out, v->real->path, &(ft_model_options){ .device = v->options.device }, &real, err);
 }

@@ -125,23 +125,24 @@ static void print_weights(const ft_report *report, FILE *file)
                 report->foldable_inputs, report->folded_inputs);
 }
 
-static void print_mixed(const ft_mixed_report *m, FILE *file)
+static void print_mixed(const ft_mixed_report *m, ft_scheme scheme, FILE *file)
 {
-    char found[FT_TARGET_TEXT], fixed[FT_TARGET_TEXT], target[FT_TARGET_TEXT];
+    char found[FT_TARGET_TEXT], initial[FT_TARGET_TEXT], target[FT_TARGET_TEXT];
     if (m->samples == 0)
         return;
     ft_accuracy_target_describe(found, m->kind, m->loss);
-    ft_accuracy_target_describe(fixed, m->kind, m->static_loss);
+    ft_accuracy_target_describe(initial, m->kind, m->initial_loss);
     ft_accuracy_target_describe(target, m->kind, m->target);
-    if (m->per_token + m->in_float == 0)
-        fprintf(file, "\nmixed precision: static scales reach %s on %zu samples; target %s\n",
-                found, m->samples, target);
+    if (m->loss == m->initial_loss)
+        fprintf(file, "\nmixed precision: the scales of %s reach %s on %zu samples; target %s\n",
+                ft_scheme_name(scheme), found, m->samples, target);
     else
-        fprintf(
-            file,
-            "\nmixed precision: of %zu activations %zu have scales per token and %zu are float, "
-            "for %.1f %% more operations:\n%s instead of %s on %zu samples; target %s\n",
-            m->units, m->per_token, m->in_float, 100.0 * m->cost, found, fixed, m->samples, target);
+        fprintf(file,
+                "\nmixed precision: of %zu activations %zu have scales per token, %zu per group, "
+                "%zu are "
+                "float,\nfor %.1f %% more operations: %s instead of %s on %zu samples; target %s\n",
+                m->units, m->per_token, m->per_group, m->in_float, 100.0 * m->cost, found, initial,
+                m->samples, target);
 }
 
 static void print_evaluation(const ft_report *report, FILE *file)
@@ -165,7 +166,7 @@ void ft_report_print(const ft_report *report, FILE *file)
     if (report->points > 0)
         print_points(report, file);
     print_weights(report, file);
-    print_mixed(&report->mixed, file);
+    print_mixed(&report->mixed, report->scheme, file);
     print_evaluation(report, file);
 }
 
@@ -261,13 +262,13 @@ static json_t *mixed_json(const ft_mixed_report *m)
 {
     if (m->samples == 0)
         return json_null();
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o}", "loss_name",
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o}", "loss_name",
                      ft_loss_name(m->kind), "samples", (json_int_t) m->samples, "activations",
-                     (json_int_t) m->units, "per_token", (json_int_t) m->per_token, "float",
-                     (json_int_t) m->in_float, "target", number(m->target), "static_loss",
-                     number(m->static_loss), "loss", number(m->loss), "added_operations",
-                     number(m->cost), "verified_samples", (json_int_t) m->verified, "verified_loss",
-                     number(m->verified_loss));
+                     (json_int_t) m->units, "per_token", (json_int_t) m->per_token, "per_group",
+                     (json_int_t) m->per_group, "float", (json_int_t) m->in_float, "target",
+                     number(m->target), "initial_loss", number(m->initial_loss), "loss",
+                     number(m->loss), "added_operations", number(m->cost), "verified_samples",
+                     (json_int_t) m->verified, "verified_loss", number(m->verified_loss));
 }
 
 static json_t *smooth_json(const ft_report *report)

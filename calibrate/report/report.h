@@ -44,8 +44,9 @@ typedef struct ft_mixed_report {
     ft_loss_kind kind;
     size_t samples;             /* that plans were compared on */
     size_t units;               /* activations and attentions with a precision of their own */
-    size_t per_token, in_float; /* units that do not have static int8 scales */
-    double target, static_loss, loss;
+    size_t per_token, per_group, in_float; /* units that do not have static int8 scales */
+    double target;
+    double initial_loss, loss; /* of the scheme's and of the chosen plan */
     double cost; /* operations that the precisions add, relative to those of the matrices */
 
     /* The loss of the chosen plan on evaluation samples; verified 0: there are none. */
@@ -53,11 +54,11 @@ typedef struct ft_mixed_report {
     double verified_loss;
 } ft_mixed_report;
 
-/* What the static scale of one activation costs at the output of the model. */
+/* What the scales of one activation cost at the output of the model. */
 typedef struct ft_sensitivity {
     char name[FT_NAME]; /* the activation; of attention: its queries */
     ft_scheme scheme;   /* of the plan that it is a part of */
-    double loss;  /* loss of that plan, minus that of the plan where it has scales per token */
+    double loss;        /* of that plan, minus that of the plan where it has the next precision */
     size_t bytes; /* of the int8 matrices that read it */
 } ft_sensitivity;
 

@@ -202,10 +202,10 @@ ft_groupwise_options ft_recipe_groupwise_options(const ft_recipe *recipe, ft_sch
     };
 }
 
-json_t *ft_recipe_to_json(const ft_recipe *recipe)
+json_t *ft_recipe_to_json(const ft_recipe *recipe, bool is_groupwise)
 {
     json_t *json = json_pack("{s:s}", "scheme", ft_scheme_name(recipe->scheme));
-    if (ft_recipe_uses_groupwise(recipe)) {
+    if (is_groupwise) {
         ft_json_set(&json, "group", json_integer(recipe->group));
         ft_json_set(&json, "asymmetric", json_boolean(recipe->asymmetric));
         ft_json_set(&json, "clip", json_string(ft_clip_name(recipe->clip)));

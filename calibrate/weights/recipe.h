@@ -97,7 +97,10 @@ bool ft_recipe_needs_data(const ft_recipe *recipe);
 /* The options of a group-wise scheme. */
 ft_groupwise_options ft_recipe_groupwise_options(const ft_recipe *recipe, ft_scheme scheme);
 
-/* The part that an artifact records: scheme, group options and rules; NULL without memory. */
-json_t *ft_recipe_to_json(const ft_recipe *recipe);
+/*
+ * The part that an artifact records: scheme, rules and, if it has group-wise matrices, group
+ * options; NULL without memory.
+ */
+json_t *ft_recipe_to_json(const ft_recipe *recipe, bool is_groupwise);
 
 #endif

@@ -52,6 +52,9 @@ static void test_units(const ft_model *model)
            ft_unit_cost(&unit[0], model, FT_PRECISION_FLOAT) >
                ft_unit_cost(&unit[0], model, FT_PRECISION_PER_TOKEN),
        "scales per token cost more than static ones, and float costs more than both");
+    ok(ft_unit_cost(&unit[0], model, FT_PRECISION_PER_GROUP) <
+           ft_unit_cost(&unit[0], model, FT_PRECISION_FLOAT),
+       "scales per group cost less than float");
     free(unit);
     must(ft_units_find(&unit, &without, model, is_int8, "ffn.up", &err));
     is_int((long long) without, (long long) count - 2,
@@ -93,11 +96,11 @@ static void test_targets(const ft_model *model)
     ok(ft_accuracy_target_parse(&target, "cosine=0.999") && target.kind == FT_TARGET_COSINE &&
            target.value == 0.999,
        "cosine=0.999 is a target for embeddings");
-    must(ft_accuracy_target_loss(&loss, &target, model, &err));
+    must(ft_accuracy_target_loss(&loss, &target, model, FT_SCHEME_W8A8, &err));
     near(loss, 0.001, 1e-12, "a cosine of 0.999 allows a loss of 0.001");
     ok(ft_accuracy_target_parse(&target, "kl=0.02") && target.kind == FT_TARGET_KL,
        "kl=0.02 is a target for logits");
-    is_int(ft_accuracy_target_loss(&loss, &target, model, &err), FT_EARG,
+    is_int(ft_accuracy_target_loss(&loss, &target, model, FT_SCHEME_W8A8, &err), FT_EARG,
            "a target for logits is refused for a model of embeddings");
     has(err.text, "compared by cosine", "the error says how this model is compared");
     ok(ft_accuracy_target_parse(&target, "none") && !ft_accuracy_target_is_set(&target),
@@ -145,7 +148,7 @@ static void test_plans(void)
     ok(none.mixed.samples == 0, "without a target nothing is measured");
     ft_report loose = calibrate("cosine=0.2", 1, false, FT_OK);
     is_int((long long) changed_units(&loose), 0, "static scales stay if they meet the target");
-    double before = loose.mixed.static_loss;
+    double before = loose.mixed.initial_loss;
     ft_report middle = calibrate("cosine=0.99", 1, false, FT_OK);
     ok(changed_units(&middle) > 0 && middle.mixed.loss < before,
        "a target that static scales miss changes %zu of %zu units", changed_units(&middle),

@@ -150,7 +150,7 @@ static void test_json(void)
         .scheme = FT_SCHEME_W4A16, .group = 128, .clip = FT_CLIP_MSE, .round = FT_ROUND_GPTAQ
     };
     add(&recipe, "a\"b\\.c=float");
-    json_t *json = ft_recipe_to_json(&recipe);
+    json_t *json = ft_recipe_to_json(&recipe, true);
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     is_str(text,
            "{\"asymmetric\":false,\"clip\":\"mse\",\"group\":128,\"round\":\"gptaq\","
@@ -160,7 +160,7 @@ static void test_json(void)
     free(text);
     json_decref(json);
     ft_recipe_fini(&recipe);
-    json = ft_recipe_to_json(&recipe);
+    json = ft_recipe_to_json(&recipe, false);
     text = json_dumps(json, JSON_COMPACT);
     is_str(text, "{\"scheme\":\"w8a8\"}", "the recipe JSON of w8a8 contains only the scheme");
     free(text);

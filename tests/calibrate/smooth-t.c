@@ -314,7 +314,7 @@ static double static_loss(const subject *s, ft_smooth_mode smooth)
 {
     ft_calibration_options job = job_of(s, NULL, smooth);
     ft_report report = calibrate(&job);
-    double loss = report.mixed.static_loss;
+    double loss = report.mixed.initial_loss;
     ft_report_fini(&report);
     return loss;
 }

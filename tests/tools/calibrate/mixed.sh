@@ -31,6 +31,17 @@ check $? 'no activation of that artifact has scales per token'
 is 0 'ft-inspect plans the artifact with a target' "$FT_BUILDDIR/ft-inspect" --plan one.ft
 says out 'scaled by row' 'an activation of the artifact with a target has scales per token'
 
+# Scales per token reach 3.5e-7 here, and eight inputs with scales per group 2.4e-7.
+is 0 'ft-calibrate reaches a target that scales per token miss' choose --target kl=3e-7 -o group.ft --json
+says out 'w8a8-block' 'matrices become w8a8-block before any becomes float'
+says out '"per_group": 8,' 'the report has the number of activations with scales per group'
+says out '"float": 0,' 'and no matrix is float'
+is 0 'ft-inspect accepts the artifact with scales per group' "$FT_BUILDDIR/ft-inspect" --verify group.ft
+is 0 'the artifact passes its self-test' "$FT_BUILDDIR/ft-inspect" --selftest group.ft
+is 0 'three threads choose a plan with scales per group, too' choose --target kl=3e-7 -o three.ft -t 3
+cmp group.ft three.ft
+check $? 'they write the bytes of one thread'
+
 is 1 'a target that no plan reaches is an error' choose --target kl=1e-12 -o missed.ft
 says err 'samples that were not used, but --target is kl 1e-12; --best-effort accepts that' \
     'the message has the target and the way out'
@@ -43,9 +54,32 @@ says err 'give --eval, or observe fewer with --samples' 'the message says how to
 is 1 'a target of another kind than the outputs is refused' choose --target cosine=0.99 -o kind.ft
 says err 'the outputs of this model are compared by kl' 'the message says how outputs are compared'
 is 1 'a target is refused for an int8 residual stream' choose --target kl=0.1 --residual int8 -o res.ft
-says err '--target is for w8a8 with samples and a float residual stream' 'the message says what it is for'
+says err '--target is for w8a8 and w8a8-dynamic with samples' 'the message says what it is for'
 is 1 'a target is refused for weight-only schemes' choose --target kl=0.1 --scheme w8a16 -o res.ft
 is 2 'a target that is no number is refused' choose --target kl=few -o bad.ft
 says err 'neither none, cosine=X with X between 0 and 1, nor kl=X' 'the message lists the forms of a target'
+
+# Two layers of 32 columns, which are one group, and 48, which no group divides.
+quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 3
+quietly "$FT_BUILDDIR/ft-convert" -q -i decoder -o decoder.ft
+quietly "$FT_BUILDDIR/tests/programs/make-tensors" samples.st \
+    input_ids:I32:4,6=5,9,2,7,4,8,11,3,6,2,9,10,4,4,8,5,2,9,3,12,6,7,5,2
+
+# decode OPTION...: calibrates the decoder with scales per token.
+decode () {
+    "$calibrate" -i decoder.ft -d samples.st --samples 3 --scheme w8a8-dynamic -t 1 -f -o decoder.q.ft --json "$@"
+}
+is 0 'a decoder in w8a8-dynamic has a target, too' decode
+says out '"target": 0.002,' 'its default is KL 0.002'
+says out '"scheme": "w8a8-block"' 'where scales per token miss it, matrices become w8a8-block'
+says out '"float": 0,' 'and none becomes float'
+is 0 'the artifact passes its self-test' "$FT_BUILDDIR/ft-inspect" --selftest decoder.q.ft
+is 0 'ft-run generates with the artifact' "$FT_BUILDDIR/ft-run" -i decoder.q.ft --max-new-tokens 4 a
+is 0 'with a target that is given' decode --target kl=1e-9 --best-effort
+says out '"float": 7,' 'matrices become float, and those of one input stay int8'
+is 0 'without a target' decode --target none
+says out '"mixed_precision": null' 'nothing is measured'
+! grep -q 'w8a8-block' out
+check $? 'and all scales are per token'
 
 echo "1..$count"

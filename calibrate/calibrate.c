@@ -10,6 +10,7 @@
 #include "calibrate/find_ranges.h"
 #include "calibrate/job.h"
 #include "calibrate/mix_precision.h"
+#include "calibrate/plan_weights.h"
 #include "calibrate/prepare.h"
 #include "calibrate/selftest/make_selftest.h"
 #include "calibrate/report/report_html.h"
@@ -29,22 +30,9 @@
  */
 static ft_status prepare_refinement(ft_calibration_job *j, ft_error *err)
 {
-    const ft_calibration_options *o = j->options;
     if (!ft_recipe_needs_data(j->recipe))
         return FT_OK;
-    ft_activation_stats_options stats_options = {
-        .model = j->model,
-        .data = &j->data,
-        .first = o->first,
-        .last = o->last > 0 ? o->last : j->data.rows,
-        .device = o->device,
-        .threads = ft_calibration_sessions(j),
-        .workers = o->threads,
-        .memory = o->memory > 0 ? o->memory : ft_memory_available() / 2,
-        .stage = j->callbacks.stage,
-        .progress = j->callbacks.progress,
-        .user = j->callbacks.user,
-    };
+    const ft_activation_stats_options stats_options = ft_calibration_stats_options(j);
     j->report->samples = stats_options.last - stats_options.first;
     FT_TRY(ft_refinement_init(&j->refining, &stats_options, j->recipe, j->quantized, j->n_quantized,
                               err));
@@ -167,12 +155,14 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
     if (counters_only)
         return FT_OK;
     j->compares_artifact = j->compares_artifact || j->is_groupwise;
+    FT_TRY(ft_calibration_plan_weights(j, err));
     FT_TRY(prepare_refinement(j, err));
     FT_TRY(measure_weights(j, err));
     if (!j->compares_artifact)
         FT_TRY(evaluate(j, err));
     FT_TRY(ft_calibration_write_model(j, err));
     report_groupwise_errors(j);
+    FT_TRY(ft_calibration_verify_weights(j, err));
     if (j->compares_artifact)
         FT_TRY(evaluate(j, err));
     FT_TRY(ft_calibration_finish_draft(j, err));

@@ -10,6 +10,7 @@
 #include "calibrate/ranges/method.h"
 #include "calibrate/weights/recipe.h"
 #include "calibrate/report/report.h"
+#include "calibrate/budget/budget.h"
 #include "calibrate/mixed/accuracy_target.h"
 #include "runtime/container/artifact.h"
 #include "runtime/cli/image_options.h"
@@ -39,7 +40,8 @@ typedef struct ft_calibration_options {
     ft_method method;
     double percentile; /* 0: the default */
     bool int8_residual;
-    ft_accuracy_target target; /* of w8a8 */
+    ft_accuracy_target target; /* of w8a8 and w4a16 */
+    ft_budget budget;          /* of w4a16 */
     bool best_effort;          /* a target that is missed is no error */
     ft_smooth_mode smooth;
     double smooth_alpha;     /* 0 .. 1 */

@@ -64,6 +64,35 @@ static json_t *smooth_recipe(const ft_calibration_options *options)
                                               : json_string("search");
 }
 
+/* The name of a matrix as a regular expression that matches nothing else. */
+static void exact_pattern(char pattern[2 * FT_NAME + 3], const char *name)
+{
+    *pattern++ = '^';
+    for (; *name != '\0'; *pattern++ = *name++)
+        if (*name == '.')
+            *pattern++ = '\\';
+    memcpy(pattern, "$", 2);
+}
+
+/* What was chosen for single matrices, as rules: with them --tensor gives the same model. */
+static void describe_plan(json_t **json, const ft_manifest_recipe_info *info)
+{
+    json_t *rules = json_incref(json_object_get(*json, "rules"));
+    char pattern[2 * FT_NAME + 3];
+    if (rules == NULL)
+        rules = json_array();
+    for (size_t i = 0; i < info->count; i++) {
+        const ft_quantized_weight *q = &info->quantized[i];
+        if (q->scheme == ft_recipe_scheme(info->recipe, q->weights.name))
+            continue;
+        exact_pattern(pattern, q->weights.name);
+        ft_json_append(&rules, json_pack("{s:s, s:s}", "tensor", pattern, "scheme",
+                                         ft_scheme_name(q->scheme)));
+    }
+    ft_json_set(json, "bits_per_weight", json_real(info->bits));
+    ft_json_set(json, "rules", rules);
+}
+
 /* Encoders have no quantizable head, and their recipes do not mention one. */
 json_t *ft_manifest_recipe(const ft_manifest_recipe_info *info)
 {
@@ -82,5 +111,7 @@ json_t *ft_manifest_recipe(const ft_manifest_recipe_info *info)
     if (info->recipe->rules == 0 && !is_groupwise)
         return json;
     ft_json_merge(&json, ft_recipe_to_json(info->recipe, is_groupwise));
+    if (info->bits > 0.0)
+        describe_plan(&json, info);
     return json;
 }

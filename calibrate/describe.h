@@ -18,6 +18,7 @@ typedef struct ft_manifest_recipe_info {
     bool has_head;    /* the model is a decoder */
     bool smoothed;    /* by SmoothQuant */
     uint64_t samples; /* observed */
+    double bits;      /* a weight, of the plan that a budget or a target led to; 0: there is none */
 } ft_manifest_recipe_info;
 
 /*

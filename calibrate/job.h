@@ -77,4 +77,7 @@ void ft_calibration_begin_stage(const ft_calibration_job *j, const char *what, c
  */
 int ft_calibration_sessions(const ft_calibration_job *j);
 
+/* How statistics of inputs are collected from the samples that are observed. */
+ft_activation_stats_options ft_calibration_stats_options(const ft_calibration_job *j);
+
 #endif

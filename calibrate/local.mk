@@ -47,6 +47,14 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/mixed/loss.c calibrate/mixed/loss.h \
 	calibrate/mixed/units.c calibrate/mixed/units.h \
 	calibrate/mixed/variant.c calibrate/mixed/variant.h \
+	calibrate/budget/budget.c calibrate/budget/budget.h \
+	calibrate/budget/knapsack.c calibrate/budget/knapsack.h \
+	calibrate/budget/weight_plan.c calibrate/budget/weight_plan.h \
+	calibrate/budget/weight_units.c calibrate/budget/weight_units.h \
+	calibrate/budget/weight_variants.c calibrate/budget/weight_variants.h \
+	calibrate/check_budget.c calibrate/check_budget.h \
+	calibrate/plan_weights.c calibrate/plan_weights.h \
+	calibrate/report/weight_plan_report.c calibrate/report/weight_plan_report.h \
 	calibrate/prepare.c calibrate/prepare.h \
 	calibrate/provenance.c \
 	calibrate/output_paths.c calibrate/output_paths.h \
@@ -83,6 +91,7 @@ dist_man_MANS += calibrate/ft-calibrate.1
 EXTRA_DIST += \
 	calibrate/README.md \
 	calibrate/amax_in/README.md \
+	calibrate/budget/README.md \
 	calibrate/mixed/README.md \
 	calibrate/html/README.md \
 	calibrate/ranges/README.md \

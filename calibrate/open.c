@@ -7,6 +7,7 @@
 
 #include "calibrate/job.h"
 
+#include "calibrate/check_budget.h"
 #include "calibrate/output_paths.h"
 #include "runtime/data/image_files/image_dataset.h"
 #include "runtime/error.h"
@@ -206,18 +207,11 @@ bool ft_calibration_can_mix(const ft_calibration_job *j)
     return is_int8 && o->data != NULL && o->amax == NULL && !o->int8_residual;
 }
 
-/* A target that the user sets must be met by samples that were not used to reach it. */
-static ft_status check_target(const ft_calibration_job *j, ft_error *err)
+/* Samples that were not used to reach a target must meet it. */
+static ft_status check_verification(const ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    bool held_out, is_set = ft_accuracy_target_is_set(&o->target);
-    if (!is_set)
-        return FT_OK;
-    if (!ft_calibration_can_mix(j))
-        return ft_fail(err, FT_EARG,
-                       "%s: --target is for w8a8 and w8a8-dynamic with samples, without --amax and "
-                       "with a float residual stream",
-                       o->input);
+    bool held_out;
     double loss;
     FT_TRY(ft_accuracy_target_loss(&loss, &o->target, j->model, j->recipe->scheme, err));
     ft_dataset data = ft_calibration_eval_data(j, &held_out);
@@ -227,6 +221,23 @@ static ft_status check_target(const ft_calibration_job *j, ft_error *err)
                          "%s: --target needs samples that are not observed: give --eval, or "
                          "observe fewer with --samples",
                          o->data);
+}
+
+/* A budget, or a target that the user sets. */
+static ft_status check_target(const ft_calibration_job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    bool of_weights = ft_calibration_plans_weights(j);
+    if (of_weights)
+        FT_TRY(ft_calibration_check_budget(j, err));
+    if (!ft_accuracy_target_is_set(&o->target))
+        return FT_OK;
+    if (!of_weights && !ft_calibration_can_mix(j))
+        return ft_fail(err, FT_EARG,
+                       "%s: --target is for w8a8, w8a8-dynamic and --scheme w4a16 with samples, "
+                       "without --amax and with a float residual stream",
+                       o->input);
+    return check_verification(j, err);
 }
 
 static ft_status open_inputs(ft_calibration_job *j, ft_error *err)
@@ -295,4 +306,22 @@ void ft_calibration_begin_stage(const ft_calibration_job *j, const char *what, c
 int ft_calibration_sessions(const ft_calibration_job *j)
 {
     return is_on_cpu(j) ? j->options->threads : 1;
+}
+
+ft_activation_stats_options ft_calibration_stats_options(const ft_calibration_job *j)
+{
+    const ft_calibration_options *o = j->options;
+    return (ft_activation_stats_options){
+        .model = j->model,
+        .data = &j->data,
+        .first = o->first,
+        .last = o->last > 0 ? o->last : j->data.rows,
+        .device = o->device,
+        .threads = ft_calibration_sessions(j),
+        .workers = o->threads,
+        .memory = o->memory > 0 ? o->memory : ft_memory_available() / 2,
+        .stage = j->callbacks.stage,
+        .progress = j->callbacks.progress,
+        .user = j->callbacks.user,
+    };
 }

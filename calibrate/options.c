@@ -23,6 +23,7 @@ enum {
     PERCENTILE = FT_LONG_ONLY,
     RESIDUAL,
     TARGET,
+    BUDGET,
     BEST_EFFORT,
     SCHEME,
     TENSOR,
@@ -67,12 +68,17 @@ static const ft_option options[] = {
       "dtype of the residual stream; default float\n"
       "(FasterTransformer's int8_mode 1 and 2)" },
     { TARGET, "target", "none|NAME=X",
-      "of w8a8 and w8a8-dynamic: the mean cosine of embeddings\n"
-      "(cosine=X) or the KL divergence of logits (kl=X) that\n"
-      "the int8 model must reach; activations get scales per\n"
-      "token, matrices become w8a8-block and then float, until\n"
-      "it does; default cosine=0.998, kl=0.01, for w8a8-dynamic\n"
-      "kl=0.002; none: the scheme alone" },
+      "the mean cosine of embeddings (cosine=X) or the KL\n"
+      "divergence of logits (kl=X) that the model must reach.\n"
+      "w8a8, w8a8-dynamic: activations get scales per token,\n"
+      "matrices become w8a8-block and then float, until it\n"
+      "does; default cosine=0.998, kl=0.01, for w8a8-dynamic\n"
+      "kl=0.002; none: the scheme alone.  w4a16: matrices get\n"
+      "8 bits, or return to float, until it does" },
+    { BUDGET, "budget", "bits=X",
+      "of w4a16: at most X bits a weight, with scales; the\n"
+      "matrices that cost the output most get 8 bits, or\n"
+      "return to float" },
     { BEST_EFFORT, "best-effort", NULL, "a --target that is missed is no error" },
     { SCHEME, "scheme", "NAME",
       "quantization scheme of the linear layers:\n"
@@ -213,6 +219,35 @@ static void parse_target(ft_calibration_options *job, const char *text)
             text);
 }
 
+static void parse_budget(ft_calibration_options *job, const char *text)
+{
+    if (strncmp(text, "ms=", 3) == 0)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--budget: \"%s\": a budget counts the bits of weights, not time: use "
+                            "bits=X",
+                            text);
+    if (!ft_budget_parse(&job->budget, text))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--budget: \"%s\" is not bits=X with X above 0 and at most 32", text);
+}
+
+/* Checks of what chooses the precision of weights. */
+static void check_budget(const ft_calibrate_request *r)
+{
+    const ft_calibration_options *job = &r->job;
+    if (job->budget.bits <= 0.0)
+        return;
+    if (ft_accuracy_target_is_set(&job->target))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--budget limits the bits and --target the loss: give one of them");
+    if (r->recipe.scheme != FT_SCHEME_W4A16)
+        ft_tool_usage_error(&ft_calibrate_tool, "--budget is for --scheme w4a16, not for %s",
+                            ft_scheme_name(r->recipe.scheme));
+    if (job->data == NULL)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--budget needs sample data: use -d FILE, --text FILE or --image FILE");
+}
+
 static void parse_method(ft_calibration_options *job, const char *text)
 {
     static const char known_methods[] =
@@ -329,6 +364,9 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
         break;
     case TARGET:
         parse_target(job, value);
+        break;
+    case BUDGET:
+        parse_budget(job, value);
         break;
     case BEST_EFFORT:
         job->best_effort = true;
@@ -530,6 +568,7 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
     check_samples(&r->job);
     check_method(r);
     check_recipe(r);
+    check_budget(r);
     check_amax(r);
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
         ft_tool_usage_error(&ft_calibrate_tool,

@@ -7,6 +7,7 @@
 
 #include "calibrate/describe.h"
 
+#include "calibrate/check_budget.h"
 #include "calibrate/ranges/observe.h"
 #include "runtime/base/json_build.h"
 #include "runtime/container/provenance.h"
@@ -49,6 +50,11 @@ static json_t *options_json(const ft_calibration_job *j)
     set_name(&json, "amax", o->amax);
     if (j->needs_ranges && o->amax == NULL)
         ft_json_set(&json, "method", json_string(ft_method_name(o->method)));
+    if (o->budget.bits > 0.0)
+        ft_json_set(&json, "budget_bits", json_real(o->budget.bits));
+    if (ft_calibration_plans_weights(j) && o->budget.bits <= 0.0)
+        ft_json_set(&json, o->target.kind == FT_TARGET_KL ? "target_kl" : "target_cosine",
+                    json_real(o->target.value));
     if (o->percentile > 0.0)
         ft_json_set(&json, "percentile", json_real(o->percentile));
     return json;

@@ -49,7 +49,8 @@ static json_t *recipe_json(const ft_calibration_job *j)
                                                           .amax = j->amax,
                                                           .has_head = ft_model_generates(j->model),
                                                           .smoothed = j->rewritten != NULL,
-                                                          .samples = j->report->samples });
+                                                          .samples = j->report->samples,
+                                                          .bits = j->report->weight_plan.bits });
 }
 
 static ft_status write_model(ft_calibration_job *j, ft_artifact_writer *writer, json_t *provenance,

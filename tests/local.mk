@@ -135,6 +135,7 @@ c_tests = \
 	tests/graph/graph.t \
 	tests/kernels/half.t \
 	tests/kernels/linalg.t \
+	tests/calibrate/knapsack.t \
 	tests/kernels/simd.t \
 	tests/datasets/image.t \
 	tests/calibrate/inputs.t \
@@ -267,6 +268,7 @@ sh_tests = \
 	tests/tools/calibrate/amax_in.sh \
 	tests/tools/bench.sh \
 	tests/tools/bounds.sh \
+	tests/tools/calibrate/budget.sh \
 	tests/tools/calibrate/calibrate_heads.sh \
 	tests/tools/calibrate/mixed.sh \
 	tests/tools/calibrate/calibrate_schemes.sh \

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "calibrate/report/report.h"
+#include "calibrate/report/weight_plan_report.h"
 
 #include "calibrate/mixed/accuracy_target.h"
 
@@ -167,6 +168,7 @@ void ft_report_print(const ft_report *report, FILE *file)
         print_points(report, file);
     print_weights(report, file);
     print_mixed(&report->mixed, report->scheme, file);
+    ft_weight_plan_report_print(&report->weight_plan, file);
     print_evaluation(report, file);
 }
 
@@ -284,14 +286,16 @@ static json_t *sensitivity_json(const ft_report *report)
 {
     if (report->sensitivity == NULL)
         return json_null();
-    json_t *activations = json_array();
+    json_t *parts = json_array();
     for (size_t i = 0; i < report->sensitivities; i++) {
         const ft_sensitivity *s = &report->sensitivity[i];
-        ft_json_append(&activations, json_pack("{s:s, s:s, s:o, s:I}", "name", s->name, "scheme",
-                                            ft_scheme_name(s->scheme), "loss", number(s->loss),
-                                            "bytes", (json_int_t) s->bytes));
+        ft_json_append(&parts, json_pack("{s:s, s:s, s:o, s:I}", "name", s->name, "scheme",
+                                         ft_scheme_name(s->scheme), "loss", number(s->loss),
+                                         "bytes", (json_int_t) s->bytes));
     }
-    return json_pack("{s:s, s:o}", "loss", report->loss_name, "activations", activations);
+    bool of_weights = report->sensitivity[0].scheme == FT_SCHEME_W4A16;
+    return json_pack("{s:s, s:o}", "loss", report->loss_name,
+                     of_weights ? "weights" : "activations", parts);
 }
 
 static json_t *pareto_json(const ft_report *report)
@@ -318,11 +322,13 @@ static json_t *to_json(const ft_report *report)
             ? json_null()
             : json_pack("{s:I, s:I}", "foldable_inputs", (json_int_t) report->foldable_inputs,
                         "folded_inputs", (json_int_t) report->folded_inputs);
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
                      (json_int_t) report->samples, "points", points, "weights", weights, "smooth",
                      smooth_json(report), "awq", awq, "mixed_precision", mixed_json(&report->mixed),
+                     "weight_precision", ft_weight_plan_report_json(&report->weight_plan),
                      "sensitivity", sensitivity_json(report), "pareto", pareto_json(report),
-                     "end_to_end", ft_report_evaluation_json(report), "warning", warning_json(report));
+                     "end_to_end", ft_report_evaluation_json(report), "warning",
+                     warning_json(report));
 }
 
 char *ft_report_format(const ft_report *report)

@@ -54,12 +54,32 @@ typedef struct ft_mixed_report {
     double verified_loss;
 } ft_mixed_report;
 
-/* What the scales of one activation cost at the output of the model. */
+/* What ft_calibration_plan_weights() chose; samples 0: nothing was measured. */
+typedef struct ft_weight_plan_report {
+    ft_loss_kind kind;
+    size_t samples, passes; /* that plans were compared on; forward passes of each */
+    size_t four_bits, eight_bits, in_float; /* matrices without a rule, by what they got */
+    double budget;                          /* bits; 0: a target decided */
+    double bits, loss;                      /* of the chosen plan */
+    double uniform_bits, uniform_loss;      /* of 4 bits for all of them */
+
+    /* The loss of the artifact on evaluation samples; verified 0: it was not measured. */
+    size_t verified;
+    bool held_out; /* these samples were not used for calibration */
+    double verified_loss;
+} ft_weight_plan_report;
+
+/* What the scales of one activation, or 4 bits of one matrix, cost at the output of the model. */
 typedef struct ft_sensitivity {
-    char name[FT_NAME]; /* the activation; of attention: its queries */
-    ft_scheme scheme;   /* of the plan that it is a part of */
-    double loss;        /* of that plan, minus that of the plan where it has the next precision */
-    size_t bytes; /* of the int8 matrices that read it */
+    char name[FT_NAME]; /* the activation, of attention its queries; or the matrix */
+    ft_scheme scheme;   /* of the plan that it is a part of; w4a16: of a matrix */
+
+    /*
+     * Of an activation: the loss of that plan, minus that of the plan where it has the next
+     * precision.  Of a matrix: the loss of the model in which all others are float.
+     */
+    double loss;
+    size_t bytes; /* of the int8 matrices that read it, or of the matrix */
 } ft_sensitivity;
 
 /* A plan for the whole model: what its weights take, and what it loses. */
@@ -88,6 +108,7 @@ typedef struct ft_report {
     ft_scheme scheme;                      /* of matrices without a rule */
     bool int8_residual, is_decoder;
     ft_mixed_report mixed;
+    ft_weight_plan_report weight_plan;
     ft_messages notes;        /* warnings, which have a code, and notes, which have FT_OK */
     bool held_out;            /* the evaluation samples were not used for calibration */
     ft_evaluation evaluation; /* samples = 0: none */

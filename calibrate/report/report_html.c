@@ -9,6 +9,7 @@
 
 #include "calibrate/html/bars.h"
 #include "calibrate/html/histogram_chart.h"
+#include "calibrate/report/weight_plan_report.h"
 #include "runtime/base/file_name.h"
 #include "runtime/cli/html/page.h"
 #include "runtime/cli/html/scatter.h"
@@ -142,6 +143,7 @@ static void put_summary(FILE *file, const ft_report *r)
         fputs("</div>\n", file);
     }
     put_point_notes(file, r);
+    ft_weight_plan_report_html(&r->weight_plan, file);
     if (r->foldable_inputs > 0) {
         fputs("<p>", file);
         ft_html_printf(file, "AWQ scales %zu of %zu inputs whose scales can be folded.",
@@ -163,10 +165,14 @@ static ft_status put_sensitivity(FILE *file, const ft_report *r, ft_error *err)
         bar[i] = (ft_html_bar){ .name = r->sensitivity[i].name,
                                 .note = ft_scheme_name(r->sensitivity[i].scheme),
                                 .value = fmax(0.0, r->sensitivity[i].loss) };
-    ft_html_begin_section(file, "Sensitivity",
-                          "What the static scale of each activation costs at the output: the loss "
-                          "falls by this much when it gets scales per token. The curve is the "
-                          "cumulative share.");
+    bool of_weights = r->sensitivity[0].scheme == FT_SCHEME_W4A16;
+    ft_html_begin_section(
+        file, "Sensitivity",
+        of_weights ? "What four bits of each matrix cost at the output: the loss of the model in "
+                     "which all other matrices are float. The curve is the cumulative share."
+                   : "What the static scale of each activation costs at the output: the loss falls "
+                     "by this much when it gets scales per token. The curve is the cumulative "
+                     "share.");
     ft_html_bars(file, bar, r->sensitivities, r->loss_name);
     ft_html_end_section(file);
     free(bar);

@@ -160,11 +160,19 @@ bool ft_rule_matches(const ft_rule *rule, const char *name)
 
 /* ---- Queries ----------------------------------------------------------------------------- */
 
-ft_scheme ft_recipe_scheme(const ft_recipe *recipe, const char *name)
+const ft_rule *ft_recipe_rule(const ft_recipe *recipe, const char *name)
 {
     for (size_t i = 0; i < recipe->rules; i++)
         if (ft_rule_matches(&recipe->rule[i], name))
-            return recipe->rule[i].scheme;
+            return &recipe->rule[i];
+    return NULL;
+}
+
+ft_scheme ft_recipe_scheme(const ft_recipe *recipe, const char *name)
+{
+    const ft_rule *rule = ft_recipe_rule(recipe, name);
+    if (rule != NULL)
+        return rule->scheme;
     bool keeps_float = !recipe->quantized_head && strcmp(name, FT_HEAD_WEIGHT) == 0;
     return keeps_float ? FT_SCHEME_FLOAT : recipe->scheme;
 }

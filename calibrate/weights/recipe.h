@@ -84,6 +84,9 @@ ft_status ft_recipe_add_text(ft_recipe *recipe, const char *text, ft_error *err)
 /* Whether a name matches the pattern of a rule. */
 bool ft_rule_matches(const ft_rule *rule, const char *name);
 
+/* The rule that decides about a matrix, or NULL. */
+const ft_rule *ft_recipe_rule(const ft_recipe *recipe, const char *name);
+
 /* The scheme of a linear, or of the LM head. */
 ft_scheme ft_recipe_scheme(const ft_recipe *recipe, const char *name);
 

@@ -54,7 +54,7 @@ says err 'give --eval, or observe fewer with --samples' 'the message says how to
 is 1 'a target of another kind than the outputs is refused' choose --target cosine=0.99 -o kind.ft
 says err 'the outputs of this model are compared by kl' 'the message says how outputs are compared'
 is 1 'a target is refused for an int8 residual stream' choose --target kl=0.1 --residual int8 -o res.ft
-says err '--target is for w8a8 and w8a8-dynamic with samples' 'the message says what it is for'
+says err '--target is for w8a8, w8a8-dynamic and --scheme w4a16 with samples' 'the message says what it is for'
 is 1 'a target is refused for weight-only schemes' choose --target kl=0.1 --scheme w8a16 -o res.ft
 is 2 'a target that is no number is refused' choose --target kl=few -o bad.ft
 says err 'neither none, cosine=X with X between 0 and 1, nor kl=X' 'the message lists the forms of a target'

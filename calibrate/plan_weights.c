@@ -240,8 +240,8 @@ static ft_status check_verified(const ft_calibration_job *j, ft_error *err)
     if (!ft_accuracy_target_is_set(&j->options->target))
         return FT_OK;
     FT_TRY(ft_accuracy_target_loss(&target, &j->options->target, j->model, j->recipe->scheme, err));
-    ft_accuracy_target_describe(found, report->kind, report->verified_loss);
-    ft_accuracy_target_describe(expected, report->kind, target);
+    ft_accuracy_target_describe_exactly(found, report->kind, report->verified_loss);
+    ft_accuracy_target_describe_exactly(expected, report->kind, target);
     if (report->verified_loss <= target)
         return FT_OK;
     if (j->options->best_effort) {
@@ -259,7 +259,7 @@ static ft_status check_verified(const ft_calibration_job *j, ft_error *err)
 
 ft_status ft_calibration_verify_weights(ft_calibration_job *j, ft_error *err)
 {
-    if (!ft_calibration_plans_weights(j))
+    if (!ft_calibration_plans_weights(j) || j->draft == NULL)
         return FT_OK;
     char *path = ft_artifact_temp_path(j->draft);
     if (path == NULL)

@@ -8,6 +8,7 @@
 
 #include "calibrate/budget/weight_variants.h"
 
+#include "calibrate/weights/device_rounding.h"
 #include "runtime/error.h"
 #include "runtime/graph/plan.h"
 #include "runtime/mem.h"
@@ -40,6 +41,8 @@ static ft_status prepare_refinement(ft_weight_variants *v, ft_error *err)
     v->recipe.awq = false;
     if (v->recipe.round == FT_ROUND_GPTAQ)
         v->recipe.round = FT_ROUND_GPTQ;
+    if (v->options.stats != NULL && ft_device_can_round(v->options.stats, &v->recipe))
+        v->recipe.round = FT_ROUND_NEAREST;
     if (v->options.stats == NULL || !ft_recipe_needs_data(&v->recipe))
         return FT_OK;
     return ft_refinement_init(&v->refining, v->options.stats, &v->recipe, v->quantized,

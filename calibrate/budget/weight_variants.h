@@ -23,8 +23,8 @@ typedef struct ft_weight_variants_options {
 
     /*
      * The samples that imatrix, GPTQ and GPTAQ use.  GPTAQ is replaced by GPTQ, which needs no
-     * order of the matrices, and AWQ is left out: it rescales pairs of them.  NULL where the recipe
-     * uses no data.
+     * order of the matrices, and AWQ is left out: it rescales pairs of them.  A device that rounds
+     * all matrices at once rounds to nearest here.  NULL where the recipe uses no data.
      */
     const ft_activation_stats_options *stats;
     const char *device;

@@ -75,3 +75,13 @@ const char *ft_accuracy_target_describe(char text[FT_TARGET_TEXT], ft_loss_kind 
         snprintf(text, FT_TARGET_TEXT, "kl %.2g", loss);
     return text;
 }
+
+const char *ft_accuracy_target_describe_exactly(char text[FT_TARGET_TEXT], ft_loss_kind kind,
+                                                double loss)
+{
+    if (kind == FT_LOSS_COSINE)
+        snprintf(text, FT_TARGET_TEXT, "cosine %.6f", 1.0 - loss);
+    else
+        snprintf(text, FT_TARGET_TEXT, "kl %.4g", loss);
+    return text;
+}

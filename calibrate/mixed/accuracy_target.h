@@ -35,8 +35,10 @@ FT_MUST_USE ft_status ft_accuracy_target_loss(double *out, const ft_accuracy_tar
                                               const ft_model *model, ft_scheme scheme,
                                               ft_error *err);
 
-/* "cosine 0.9985" or "kl 0.0021" from a loss. */
+/* "cosine 0.9985" or "kl 0.0021" from a loss; with more digits, "kl 0.002134". */
 enum { FT_TARGET_TEXT = 32 };
 const char *ft_accuracy_target_describe(char text[FT_TARGET_TEXT], ft_loss_kind kind, double loss);
+const char *ft_accuracy_target_describe_exactly(char text[FT_TARGET_TEXT], ft_loss_kind kind,
+                                                double loss);
 
 #endif

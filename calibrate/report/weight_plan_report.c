@@ -20,9 +20,9 @@ typedef struct losses {
 static losses describe(const ft_weight_plan_report *r)
 {
     losses out;
-    ft_accuracy_target_describe(out.plan, r->kind, r->loss);
-    ft_accuracy_target_describe(out.uniform, r->kind, r->uniform_loss);
-    ft_accuracy_target_describe(out.verified, r->kind, r->verified_loss);
+    ft_accuracy_target_describe_exactly(out.plan, r->kind, r->loss);
+    ft_accuracy_target_describe_exactly(out.uniform, r->kind, r->uniform_loss);
+    ft_accuracy_target_describe_exactly(out.verified, r->kind, r->verified_loss);
     return out;
 }
 

@@ -54,6 +54,16 @@ is 0 'ft-inspect shows the manifest' "$inspect" --json five.ft
 says out '"bits_per_weight": ' 'the recipe records the bits of a weight'
 says out '"scheme": "w8a16"' 'the recipe records matrices with 8 bits as rules'
 says out '"budget_bits": 5' 'the provenance records the budget'
+set --
+for name in $(sed -n 's/^ *"tensor": "^\(.*\)\$",$/\1/p' out | sed 's/\\\\/\\/g'); do
+    set -- "$@" --tensor "^$name\$=w8a16"
+done
+is 0 'the recorded rules replace the budget' plan "$@" -t 1 -o again.ft
+for file in five again; do
+    "$inspect" $file.ft | awk '/linear/ { print $1, $3, $4, $5 }' >$file.matrices
+done
+test -s five.matrices && cmp five.matrices again.matrices
+check $? 'they give every matrix the same precision'
 
 is 0 'rules stay above the plan' \
     plan --budget bits=6 --tensor 'attn\.q=w8a16' --exclude '^layer\.0\.attn\.k' -t 1 -o rules.ft --report rules.json

@@ -44,6 +44,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/mix_precision.c calibrate/mix_precision.h \
 	calibrate/mixed/mixed_plan.c calibrate/mixed/mixed_plan.h \
 	calibrate/mixed/accuracy_target.c calibrate/mixed/accuracy_target.h \
+	calibrate/mixed/row_loss.c calibrate/mixed/row_loss.h \
 	calibrate/mixed/loss.c calibrate/mixed/loss.h \
 	calibrate/mixed/units.c calibrate/mixed/units.h \
 	calibrate/mixed/variant.c calibrate/mixed/variant.h \

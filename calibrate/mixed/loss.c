@@ -7,13 +7,12 @@
 
 #include "calibrate/mixed/loss.h"
 
+#include "calibrate/mixed/row_loss.h"
 #include "runtime/base/affix.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
 #include "runtime/model/session.h"
-#include "runtime/scores/class_scores.h"
-#include "runtime/scores/divergence.h"
 #include "runtime/tensor.h"
 
 #include <math.h>
@@ -67,6 +66,11 @@ static ft_status open_session(ft_session **out, const ft_model *model, const ft_
     return ft_session_open(out, model, &options, err);
 }
 
+static size_t last_dim(const ft_tensor *tensor)
+{
+    return (size_t) tensor->dim[tensor->ndim - 1];
+}
+
 /* Output `name` of sample `row`, or only its shape if `data` is NULL. */
 static ft_status read_output(ft_tensor *out, ft_session *session, const char *name, size_t row,
                              float *data, ft_error *err)
@@ -79,9 +83,10 @@ static ft_status read_output(ft_tensor *out, ft_session *session, const char *na
     return ft_session_get_rows(session, name, row, out, err);
 }
 
-static ft_status run_sample(ft_session *session, const ft_dataset *data, size_t row, ft_error *err)
+static ft_status run_sample(ft_session *session, const ft_reference *r, size_t sample,
+                            ft_error *err)
 {
-    FT_TRY(ft_dataset_set_inputs(data, row, 1, session, err));
+    FT_TRY(ft_dataset_set_inputs(r->data, r->row[sample], 1, session, err));
     return ft_session_run(session, err);
 }
 
@@ -110,14 +115,39 @@ static ft_status copy_outputs(float **out, size_t *bytes, ft_session *session, s
 
 /* ---- Reference ---------------------------------------------------------------------------- */
 
+/* The sums of the rows of a sample's outputs, in new memory. */
+static ft_status sum_exponentials(double **out, const float *x, ft_session *session, size_t row,
+                                  ft_error *err)
+{
+    const char *name[MAX_OUTPUTS];
+    ft_tensor tensor[MAX_OUTPUTS];
+    size_t rows = 0, at = 0;
+    compared_outputs(name, session->model);
+    for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
+        FT_TRY(read_output(&tensor[i], session, name[i], row, NULL, err));
+        rows += ft_tensor_numel(&tensor[i]) / last_dim(&tensor[i]);
+    }
+    *out = ft_calloc(rows, sizeof **out);
+    if (*out == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu rows", rows);
+    for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
+        size_t cols = last_dim(&tensor[i]), count = ft_tensor_numel(&tensor[i]);
+        for (size_t k = 0; k < count; k += cols, x += cols)
+            (*out)[at++] = ft_log_sum_of_row(x, cols);
+    }
+    return FT_OK;
+}
+
 static ft_status run_samples(ft_reference *r, ft_session *session, size_t wanted, ft_error *err)
 {
     size_t total = 0, bytes;
     for (size_t i = 0; i < wanted && total < MAX_REFERENCE_BYTES; i++) {
         r->row[i] = i * r->data->rows / wanted;
         r->samples = i + 1;
-        FT_TRY(run_sample(session, r->data, r->row[i], err));
+        FT_TRY(run_sample(session, r, i, err));
         FT_TRY(copy_outputs(&r->output[i], &bytes, session, r->row[i], err));
+        if (ft_row_loss_of(session->model) == ft_softmax_loss)
+            FT_TRY(sum_exponentials(&r->log_sum[i], r->output[i], session, r->row[i], err));
         total += bytes;
     }
     return FT_OK;
@@ -130,7 +160,8 @@ ft_status ft_reference_init(ft_reference *r, const ft_model *model, const ft_dat
     *r = (ft_reference){ .kind = ft_loss_kind_of(model), .data = data, .threads = threads };
     r->row = ft_calloc(samples, sizeof *r->row);
     r->output = ft_calloc(samples, sizeof *r->output);
-    if (r->row == NULL || r->output == NULL)
+    r->log_sum = ft_calloc(samples, sizeof *r->log_sum);
+    if (r->row == NULL || r->output == NULL || r->log_sum == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu samples", samples);
     ft_session *session;
     FT_TRY(open_session(&session, model, data, threads, err));
@@ -141,55 +172,14 @@ ft_status ft_reference_init(ft_reference *r, const ft_model *model, const ft_dat
 
 void ft_reference_fini(ft_reference *r)
 {
-    for (size_t i = 0; i < r->samples; i++)
+    for (size_t i = 0; i < r->samples; i++) {
         free(r->output[i]);
+        free(r->log_sum[i]);
+    }
     free(r->output);
+    free(r->log_sum);
     free(r->row);
     *r = (ft_reference){ 0 };
-}
-
-/* ---- Rows --------------------------------------------------------------------------------- */
-
-static double log_sum_exp(const float *x, size_t n)
-{
-    return ft_log_sum_exp(x, n, (double) x[ft_argmax(x, n)]);
-}
-
-static double softmax_loss(const float *a, const float *b, size_t n)
-{
-    return ft_softmax_divergence(b, log_sum_exp(b, n), a, log_sum_exp(a, n), n);
-}
-
-static double sigmoid_loss(const float *a, const float *b, size_t n)
-{
-    return ft_sigmoid_divergence(b, a, n);
-}
-
-static double cosine_loss(const float *a, const float *b, size_t n)
-{
-    return 1.0 - ft_cosine(a, b, n);
-}
-
-static double square_error(const float *a, const float *b, size_t n)
-{
-    double signal = 0.0, noise = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        noise += ((double) a[i] - (double) b[i]) * ((double) a[i] - (double) b[i]);
-        signal += (double) a[i] * (double) a[i];
-    }
-    return noise / signal;
-}
-
-typedef double row_loss(const float *a, const float *b, size_t n);
-
-static row_loss *row_loss_of(const ft_model *model)
-{
-    bool classifies = ft_head_is_classifier(model->config.head);
-    if (ft_loss_kind_of(model) == FT_LOSS_KL)
-        return classifies && model->config.problem_type == FT_PROBLEM_MULTI ? sigmoid_loss
-                                                                            : softmax_loss;
-    return classifies && model->config.problem_type == FT_PROBLEM_REGRESSION ? square_error
-                                                                             : cosine_loss;
 }
 
 /* ---- Loss --------------------------------------------------------------------------------- */
@@ -207,13 +197,14 @@ static bool is_padding(const float *row, size_t n)
     return true;
 }
 
-static void add_rows(loss_sum *s, row_loss *loss, const float *a, const float *b, size_t count,
-                     size_t cols)
+/* `log_sum` [count / cols] of the rows of a, or NULL. */
+static void add_rows(loss_sum *s, ft_row_loss *loss, const float *a, const double *log_sum,
+                     const float *b, size_t count, size_t cols)
 {
     for (size_t at = 0; at + cols <= count; at += cols) {
         if (is_padding(a + at, cols))
             continue;
-        s->sum += loss(a + at, b + at, cols);
+        s->sum += loss(a + at, log_sum != NULL ? log_sum[at / cols] : 0.0, b + at, cols);
         s->rows++;
     }
 }
@@ -224,6 +215,7 @@ static ft_status add_outputs(loss_sum *s, const ft_reference *r, size_t sample,
 {
     const char *name[MAX_OUTPUTS];
     const float *expected = r->output[sample];
+    const double *log_sum = r->log_sum[sample];
     compared_outputs(name, session->model);
     for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
         ft_tensor tensor;
@@ -233,31 +225,54 @@ static ft_status add_outputs(loss_sum *s, const ft_reference *r, size_t sample,
             return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", name[i],
                            ft_tensor_bytes(&tensor));
         ft_status status = read_output(&tensor, session, name[i], r->row[sample], found, err);
-        size_t count = ft_tensor_numel(&tensor);
+        size_t count = ft_tensor_numel(&tensor), cols = last_dim(&tensor);
         if (status == FT_OK)
-            add_rows(s, row_loss_of(session->model), expected, found, count,
-                     (size_t) tensor.dim[tensor.ndim - 1]);
+            add_rows(s, ft_row_loss_of(session->model), expected, log_sum, found, count, cols);
         free(found);
         FT_TRY(status);
         expected += count;
+        log_sum = log_sum != NULL ? log_sum + count / cols : NULL;
     }
     return FT_OK;
 }
 
-/* Runs the samples, from `base` on where that is not NULL. */
-static ft_status add_samples(loss_sum *s, const ft_reference *r, ft_session *session,
-                             ft_loss_base *base, ft_error *err)
+/* Number i of the samples that a base takes from a reference. */
+static size_t sample_of(const ft_loss_base *base, const ft_reference *r, size_t i)
 {
-    size_t samples = base != NULL ? base->samples : r->samples;
-    for (size_t i = 0; i < samples; i++) {
-        FT_TRY(ft_dataset_set_inputs(r->data, r->row[i], 1, session, err));
-        if (base != NULL)
-            FT_TRY(ft_session_run_segment(
-                session, &base->checkpoint,
-                &(ft_segment){ .sample = i, .end = session->plan.nop }, err));
-        else
-            FT_TRY(ft_session_run(session, err));
+    return i * r->samples / base->samples;
+}
+
+/* Runs a sample of a base up to an operation; live values at `cut` are saved if it is later. */
+static ft_status resume_sample(ft_session *session, ft_loss_base *base, const ft_reference *r,
+                               size_t i, int cut, int end, ft_error *err)
+{
+    FT_TRY(ft_dataset_set_inputs(r->data, r->row[sample_of(base, r, i)], 1, session, err));
+    return ft_session_run_segment(session, &base->checkpoint,
+                                  &(ft_segment){ .sample = i, .cut = cut, .end = end }, err);
+}
+
+static ft_status add_samples(loss_sum *s, const ft_reference *r, ft_session *session, ft_error *err)
+{
+    for (size_t i = 0; i < r->samples; i++) {
+        FT_TRY(run_sample(session, r, i, err));
         FT_TRY(add_outputs(s, r, i, session, err));
+    }
+    return FT_OK;
+}
+
+/* The samples of a base; encoder-decoders always run as a whole. */
+static ft_status add_resumed(loss_sum *s, ft_loss_base *base, const ft_reference *r,
+                             ft_session *session, ft_error *err)
+{
+    const ft_plan *plan = &session->plan;
+    bool resumes = ft_plan_same_start(&base->model->plan, plan, base->checkpoint.op);
+    for (size_t i = 0; i < base->samples; i++) {
+        size_t sample = sample_of(base, r, i);
+        if (resumes && plan->encoder_ops == 0)
+            FT_TRY(resume_sample(session, base, r, i, 0, plan->nop, err));
+        else
+            FT_TRY(run_sample(session, r, sample, err));
+        FT_TRY(add_outputs(s, r, sample, session, err));
     }
     return FT_OK;
 }
@@ -268,7 +283,8 @@ static ft_status measure(double *loss, const ft_reference *r, const ft_model *mo
     loss_sum s = { .sum = 0.0 };
     ft_session *session;
     FT_TRY(open_session(&session, model, r->data, r->threads, err));
-    ft_status status = add_samples(&s, r, session, base, err);
+    ft_status status =
+        base != NULL ? add_resumed(&s, base, r, session, err) : add_samples(&s, r, session, err);
     ft_session_close(session);
     *loss = status == FT_ENONFINITE ? (double) INFINITY
             : s.rows > 0            ? s.sum / (double) s.rows
@@ -296,35 +312,35 @@ void ft_loss_base_fini(ft_loss_base *base)
     *base = (ft_loss_base){ .samples = 0 };
 }
 
+ft_status ft_loss_base_measure(double *loss, ft_loss_base *base, const ft_reference *r,
+                               ft_error *err)
+{
+    return measure(loss, r, base->model, base, err);
+}
+
 /* Runs the base up to the cut, and saves what is live there. */
 static ft_status advance(ft_loss_base *base, const ft_reference *r, int cut, ft_error *err)
 {
     ft_session *session;
     FT_TRY(open_session(&session, base->model, r->data, r->threads, err));
     ft_status status = FT_OK;
-    for (size_t i = 0; i < base->samples && status == FT_OK; i++) {
-        status = ft_dataset_set_inputs(r->data, r->row[i], 1, session, err);
-        if (status == FT_OK)
-            status = ft_session_run_segment(
-                session, &base->checkpoint, &(ft_segment){ .sample = i, .cut = cut, .end = cut },
-                err);
-    }
+    for (size_t i = 0; i < base->samples && status == FT_OK; i++)
+        status = resume_sample(session, base, r, i, cut, cut, err);
     ft_session_close(session);
     if (status == FT_OK)
         ft_activation_checkpoint_advance(&base->checkpoint, cut);
     return status;
 }
 
-/* An encoder-decoder runs as a whole: its checkpoint stays at the start. */
 static ft_status move_base(ft_loss_base *base, const ft_reference *r, const char *value,
                            ft_error *err)
 {
     const ft_plan *plan = &base->model->plan;
     int index = ft_plan_find(plan, value), producer = index < 0 ? 0 : ft_plan_producer(plan, index);
     ft_resume_point point;
-    if (plan->encoder_ops > 0 || producer <= 0)
+    if (plan->encoder_ops > 0)
         return FT_OK;
-    FT_TRY(ft_resume_point_find(&point, plan, producer, err));
+    FT_TRY(ft_resume_point_find(&point, plan, producer > 0 ? producer : 0, err));
     if (point.op < base->checkpoint.op)
         ft_activation_checkpoint_reset(&base->checkpoint);
     return point.op > base->checkpoint.op ? advance(base, r, point.op, err) : FT_OK;
@@ -334,11 +350,5 @@ ft_status ft_loss_measure_change(double *loss, ft_loss_base *base, const ft_refe
                                  const ft_model *model, const char *value, ft_error *err)
 {
     FT_TRY(move_base(base, r, value, err));
-    bool resumes = base->checkpoint.op > 0 &&
-                   ft_plan_same_start(&base->model->plan, &model->plan, base->checkpoint.op);
-    if (resumes)
-        return measure(loss, r, model, base, err);
-    ft_reference first = *r;
-    first.samples = base->samples;
-    return measure(loss, &first, model, NULL, err);
+    return measure(loss, r, model, base, err);
 }

@@ -34,7 +34,8 @@ typedef struct ft_reference {
     const ft_dataset *data; /* borrowed */
     size_t *row;            /* [samples]: rows of data */
     size_t samples;
-    float **output; /* [samples]: the outputs of one sample one after the other */
+    float **output;   /* [samples]: the outputs of one sample one after the other */
+    double **log_sum; /* [samples]: of each of their rows, log(sum(exp)); NULL: not a softmax */
     int threads;
 } ft_reference;
 
@@ -55,11 +56,13 @@ void ft_reference_fini(ft_reference *reference);
 FT_MUST_USE ft_status ft_loss_measure(double *loss, const ft_reference *reference,
                                       const ft_model *model, ft_error *err);
 
-/* The live values of a base model for the first samples, so that models that differ from it in
- * later operations resume there. */
+/*
+ * The live values of a base model, so that models that differ from it in later operations resume
+ * there; for evenly spaced samples of the reference.
+ */
 typedef struct ft_loss_base {
-    const ft_model *model;
-    size_t samples;
+    const ft_model *model; /* borrowed */
+    size_t samples;        /* at most those of the reference */
     ft_activation_checkpoint checkpoint;
 } ft_loss_base;
 
@@ -67,6 +70,10 @@ typedef struct ft_loss_base {
 FT_MUST_USE ft_status ft_loss_base_init(ft_loss_base *base, const ft_model *model, size_t samples,
                                         ft_error *err);
 void ft_loss_base_fini(ft_loss_base *base);
+
+/* The loss of the base itself on its samples. */
+FT_MUST_USE ft_status ft_loss_base_measure(double *loss, ft_loss_base *base,
+                                           const ft_reference *reference, ft_error *err);
 
 /*
  * The loss, on the samples of the base, of a model that differs from it from the operation on that

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RANKING_SAMPLES = 16 }; /* by which units are ordered; whole plans are judged by all */
+
 /* A unit that could change, and what that gains for what it costs. */
 typedef struct candidate {
     size_t unit;
@@ -30,26 +32,37 @@ typedef struct chooser {
 
 /* ---- Losses ------------------------------------------------------------------------------- */
 
+static void report_progress(chooser *c)
+{
+    c->measured++;
+    if (c->problem->progress != NULL)
+        c->problem->progress(c->problem->user, c->measured, c->plan->units + 1);
+}
+
 static ft_status measure(double *loss, chooser *c, const ft_precision *precision, ft_error *err)
 {
     ft_model *model;
     FT_TRY(ft_variant_open(&model, c->problem->variants, precision, err));
     ft_status status = ft_loss_measure(loss, c->problem->reference, model, err);
     ft_model_close(model);
-    c->measured++;
-    if (c->problem->progress != NULL)
-        c->problem->progress(c->problem->user, c->measured, c->plan->units + 1);
+    report_progress(c);
     return status;
 }
 
-/* The loss when one unit of the current plan changes. */
-static ft_status measure_change(double *loss, chooser *c, size_t unit, ft_precision precision,
-                                ft_error *err)
+/* The loss of the base, which is the current plan, when one unit changes. */
+static ft_status measure_change(double *loss, chooser *c, ft_loss_base *base, size_t unit,
+                                ft_precision precision, ft_error *err)
 {
+    const ft_unit *changed = &c->problem->variants->options.unit[unit];
     ft_precision before = c->plan->precision[unit];
+    ft_model *model;
     c->plan->precision[unit] = precision;
-    ft_status status = measure(loss, c, c->plan->precision, err);
+    ft_status status = ft_variant_open(&model, c->problem->variants, c->plan->precision, err);
     c->plan->precision[unit] = before;
+    FT_TRY(status);
+    status = ft_loss_measure_change(loss, base, c->problem->reference, model, changed->name, err);
+    ft_model_close(model);
+    report_progress(c);
     return status;
 }
 
@@ -74,47 +87,68 @@ static bool can_change(const chooser *c, size_t unit, ft_precision precision)
            (u->has_groups || precision != FT_PRECISION_PER_GROUP);
 }
 
-/*
- * Orders all units that can change.  Those that gain nothing alone come last: errors of two units
- * may cancel, and then both must change.
- */
-static ft_status rank_changes(chooser *c, ft_precision precision, double loss, ft_error *err)
+/* Measures all units that can change, in the order of the graph. */
+static ft_status measure_changes(chooser *c, ft_loss_base *base, ft_precision precision,
+                                 ft_error *err)
 {
+    const ft_variants *variants = c->problem->variants;
+    double loss, changed;
+    FT_TRY(ft_loss_base_measure(&loss, base, c->problem->reference, err));
     c->candidates = 0;
     for (size_t i = 0; i < c->plan->units; i++) {
-        double changed;
         if (!can_change(c, i, precision))
             continue;
-        FT_TRY(measure_change(&changed, c, i, precision, err));
+        FT_TRY(measure_change(&changed, c, base, i, precision, err));
         if (isnan(c->plan->sensitivity[i]))
             c->plan->sensitivity[i] = loss - changed;
-        const ft_variants *variants = c->problem->variants;
         c->candidate[c->candidates++] = (candidate){
             .unit = i,
             .gain = loss - changed,
             .cost = ft_unit_cost(&variants->options.unit[i], variants->real, precision),
         };
     }
-    qsort(c->candidate, c->candidates, sizeof *c->candidate, compare_candidates);
     return FT_OK;
+}
+
+/*
+ * Orders all units that can change.  Those that gain nothing alone come last: errors of two units
+ * may cancel, and then both must change.
+ */
+static ft_status rank_changes(chooser *c, ft_precision precision, ft_error *err)
+{
+    ft_model *model;
+    ft_loss_base base;
+    FT_TRY(ft_variant_open(&model, c->problem->variants, c->plan->precision, err));
+    ft_status status = ft_loss_base_init(
+        &base, model, ft_min_size(RANKING_SAMPLES, c->problem->reference->samples), err);
+    if (status == FT_OK)
+        status = measure_changes(c, &base, precision, err);
+    ft_loss_base_fini(&base);
+    ft_model_close(model);
+    qsort(c->candidate, c->candidates, sizeof *c->candidate, compare_candidates);
+    return status;
 }
 
 /* ---- Search ------------------------------------------------------------------------------- */
 
-/* The loss when the first `count` candidates change; they keep the change if `keep`. */
-static ft_status change_first(double *loss, chooser *c, size_t count, ft_precision precision,
-                              bool keep, ft_error *err)
+static void set_first(chooser *c, size_t count, ft_precision precision)
 {
-    ft_precision *plan = c->plan->precision;
-    ft_precision *before = ft_calloc(c->plan->units, sizeof *before);
-    if (before == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu precisions", c->plan->units);
-    memcpy(before, plan, c->plan->units * sizeof *before);
     for (size_t i = 0; i < count; i++)
-        plan[c->candidate[i].unit] = precision;
-    ft_status status = measure(loss, c, plan, err);
-    if (!keep)
-        memcpy(plan, before, c->plan->units * sizeof *before);
+        c->plan->precision[c->candidate[i].unit] = precision;
+}
+
+/* The loss when the first `count` candidates change; the plan stays. */
+static ft_status measure_first(double *loss, chooser *c, size_t count, ft_precision precision,
+                               ft_error *err)
+{
+    size_t units = c->plan->units;
+    ft_precision *before = ft_calloc(units, sizeof *before);
+    if (before == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu precisions", units);
+    memcpy(before, c->plan->precision, units * sizeof *before);
+    set_first(c, count, precision);
+    ft_status status = measure(loss, c, c->plan->precision, err);
+    memcpy(c->plan->precision, before, units * sizeof *before);
     free(before);
     return status;
 }
@@ -126,17 +160,20 @@ static ft_status change_first(double *loss, chooser *c, size_t count, ft_precisi
 static ft_status change_enough(double *loss, chooser *c, ft_precision precision, ft_error *err)
 {
     size_t too_few = 0, enough = c->candidates;
-    FT_TRY(change_first(loss, c, enough, precision, false, err));
+    FT_TRY(measure_first(loss, c, enough, precision, err));
     while (*loss <= c->problem->target && enough - too_few > 1) {
         double halfway;
         size_t middle = too_few + (enough - too_few) / 2;
-        FT_TRY(change_first(&halfway, c, middle, precision, false, err));
-        if (halfway <= c->problem->target)
+        FT_TRY(measure_first(&halfway, c, middle, precision, err));
+        if (halfway <= c->problem->target) {
             enough = middle;
-        else
+            *loss = halfway;
+        } else {
             too_few = middle;
+        }
     }
-    return change_first(loss, c, enough, precision, true, err);
+    set_first(c, enough, precision);
+    return FT_OK;
 }
 
 static bool is_int8(const chooser *c, size_t unit)
@@ -169,7 +206,7 @@ static void keep_one_int8(chooser *c)
 static ft_status lower_loss(chooser *c, ft_precision precision, ft_error *err)
 {
     ft_mixed_plan *plan = c->plan;
-    FT_TRY(rank_changes(c, precision, plan->loss, err));
+    FT_TRY(rank_changes(c, precision, err));
     if (precision > FT_PRECISION_PER_TOKEN && c->candidates > 0)
         keep_one_int8(c);
     return c->candidates > 0 ? change_enough(&plan->loss, c, precision, err) : FT_OK;

@@ -3,10 +3,11 @@
  *
  * The plan of the scheme is measured first, in which units have static scales or scales per token.
  * If it misses the target, each unit in turn gets the next precision, all others staying as they
- * are; what the loss at the output of the model falls by is the unit's sensitivity.  Units change
- * in the order of sensitivity per cost, as many as the target needs.  If all of them do not
- * suffice, the next precision follows in the same way: per token, per group, float.  The matrices
- * of one unit stay int8.  Every figure comes from the kernels that the artifact will use.
+ * are; what the loss at the output of the model falls by is the unit's sensitivity.  It is measured
+ * on 16 of the samples, in passes that resume before the unit.  Units change in the order of
+ * sensitivity per cost, as many as the target needs on all samples.  If all of them do not suffice,
+ * the next precision follows in the same way: per token, per group, float.  The matrices of one
+ * unit stay int8.  Every figure comes from the kernels that the artifact will use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

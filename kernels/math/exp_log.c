@@ -29,10 +29,19 @@ static const double min_exponent = -746.0, max_exponent = 710.0;
 
 /* ---- Exponential -------------------------------------------------------------------------- */
 
+/* 2^n for a normal result. */
+static double power_of_two(int n)
+{
+    uint64_t bits = (uint64_t) (n + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
 /* value * 2^n for |n| < 2000, in two steps that do not overflow or underflow before the result. */
 static double scale(double value, int n)
 {
-    return ldexp(ldexp(value, n / 2), n - n / 2);
+    return value * power_of_two(n / 2) * power_of_two(n - n / 2);
 }
 
 /* x - n ln(2) for the nearest n, which is less than 2^11; x may have a low part. */

@@ -86,6 +86,37 @@ static void test_losses(const ft_model *real, const ft_dataset *data)
     ft_reference_fini(&again);
 }
 
+/* A model with other scales in one layer resumes before that layer; so does the base itself. */
+static void test_changes(const ft_model *real, const ft_dataset *data)
+{
+    static const char *const values[] = { "embed.norm", "layer.0.ffn.norm", "layer.1.ffn.act" };
+    ft_reference reference;
+    ft_loss_base base;
+    double whole, resumed;
+    int different = 0, backwards = 0, op = 0;
+    ft_model *int8 = calibrated_open(files.quantized, NULL);
+    must(ft_reference_init(&reference, real, data, 8, 1, &err));
+    must(ft_loss_base_init(&base, int8, 8, &err));
+    must(ft_loss_measure(&whole, &reference, int8, &err));
+    must(ft_loss_base_measure(&resumed, &base, &reference, &err));
+    ok(resumed == whole, "the loss of a base is that of its model");
+    for (size_t i = 0; i < FT_COUNT(values); i++) {
+        must(ft_loss_measure_change(&resumed, &base, &reference, int8, values[i], &err));
+        different += resumed != whole;
+        backwards += base.checkpoint.op < op;
+        op = base.checkpoint.op;
+    }
+    is_int(different, 0, "passes that resume before a value give the same loss as whole ones");
+    ok(op > 0 && backwards == 0, "they resume later and later");
+    must(ft_loss_measure_change(&resumed, &base, &reference, real, values[2], &err));
+    near(resumed, 0.0, 1e-14, "a model whose earlier operations differ runs as a whole");
+    must(ft_loss_measure_change(&resumed, &base, &reference, int8, values[0], &err));
+    ok(resumed == whole && base.checkpoint.op < op, "an earlier value takes the base back");
+    ft_loss_base_fini(&base);
+    ft_reference_fini(&reference);
+    ft_model_close(int8);
+}
+
 /* ---- Targets ------------------------------------------------------------------------------ */
 
 static void test_targets(const ft_model *model)
@@ -212,6 +243,7 @@ int main(void)
     must(ft_dataset_read(&data, files.samples, real, &err));
     test_units(real);
     test_losses(real, &data);
+    test_changes(real, &data);
     test_targets(real);
     test_plans();
     test_bytes();

@@ -512,11 +512,14 @@ EXTRA_DIST += \
 	tests/bench/python/vs-onnxruntime.py \
 	tests/bench/python/vs-pytorch.py tests/bench/python/vs-tokenizers.py tests/bench/python/vs-transformers.py \
 	tests/bench/python/vs-transformers-nllb.py \
+	tests/lib/python/alternating.py \
 	tests/lib/python/bert_onnx.py \
 	tests/lib/python/lean_bert.py \
+	tests/lib/python/minilm.py \
 	tests/lib/python/ort_variants.py \
 	tests/lib/python/docstrings.py \
 	tests/lib/python/sentences.py \
+	tests/lib/python/similarity.py \
 	tests/lib/python/reference.py \
 	tests/lib/python/st.py \
 	tests/lib/python/tools.py

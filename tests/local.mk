@@ -503,6 +503,7 @@ EXTRA_DIST += \
 	tests/bench/python/make-bert.py \
 	tests/bench/python/make-big.py \
 	tests/bench/python/minilm-check.py \
+	tests/bench/python/minilm-onnx.py \
 	tests/bench/python/table-groupwise.py \
 	tests/bench/python/table-int8.py \
 	tests/bench/python/vs-ctranslate2.py \

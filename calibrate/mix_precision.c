@@ -199,6 +199,25 @@ static ft_status make_reference(mixing *m, const ft_calibration_job *j, const ft
     return status;
 }
 
+/*
+ * Rows of the data that will not verify the plan: where --samples leaves some, those behind the
+ * evaluation samples, which are new to the ranges, too.
+ */
+static ft_dataset choosing_samples(const ft_calibration_job *j)
+{
+    const ft_calibration_options *o = j->options;
+    bool held_out;
+    const ft_dataset *data = &j->data;
+    const ft_dataset verifying = ft_calibration_eval_data(j, &held_out);
+    if (o->eval != NULL || !held_out)
+        return *data;
+    size_t first = (size_t) o->first, end = o->last > 0 ? (size_t) o->last : data->rows;
+    size_t unused = end + verifying.rows;
+    return o->last > 0 && o->last < data->rows && unused + SAMPLES <= data->rows
+               ? ft_dataset_slice(data, unused, data->rows - unused)
+               : ft_dataset_slice(data, first, end - first);
+}
+
 /* Factors that the operations which quantize activations multiply by. */
 static ft_status find_factors(mixing *m, ft_calibration_job *j, ft_error *err)
 {
@@ -265,7 +284,8 @@ static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *
         .threads = j->options->threads,
     };
     FT_TRY(ft_variants_init(&m->variants, &options, err));
-    FT_TRY(make_reference(m, j, &j->data, SAMPLES, err));
+    const ft_dataset choosing = choosing_samples(j);
+    FT_TRY(make_reference(m, j, &choosing, SAMPLES, err));
     const ft_mixed_problem problem = { .variants = &m->variants,
                                        .reference = &m->reference,
                                        .target = margin * target,

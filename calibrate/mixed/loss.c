@@ -146,7 +146,7 @@ static ft_status run_samples(ft_reference *r, ft_session *session, size_t wanted
         r->samples = i + 1;
         FT_TRY(run_sample(session, r, i, err));
         FT_TRY(copy_outputs(&r->output[i], &bytes, session, r->row[i], err));
-        if (ft_row_loss_of(session->model) == ft_softmax_loss)
+        if (ft_row_loss_of(r->kind, session->model) == ft_softmax_loss)
             FT_TRY(sum_exponentials(&r->log_sum[i], r->output[i], session, r->row[i], err));
         total += bytes;
     }
@@ -227,7 +227,8 @@ static ft_status add_outputs(loss_sum *s, const ft_reference *r, size_t sample,
         ft_status status = read_output(&tensor, session, name[i], r->row[sample], found, err);
         size_t count = ft_tensor_numel(&tensor), cols = last_dim(&tensor);
         if (status == FT_OK)
-            add_rows(s, ft_row_loss_of(session->model), expected, log_sum, found, count, cols);
+            add_rows(s, ft_row_loss_of(r->kind, session->model), expected, log_sum, found, count,
+                     cols);
         free(found);
         FT_TRY(status);
         expected += count;

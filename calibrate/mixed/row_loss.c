@@ -7,7 +7,6 @@
 
 #include "calibrate/mixed/row_loss.h"
 
-#include "calibrate/mixed/loss.h"
 #include "runtime/scores/class_scores.h"
 #include "runtime/scores/divergence.h"
 
@@ -44,10 +43,10 @@ static double square_error(const float *a, double log_sum, const float *b, size_
     return noise / signal;
 }
 
-ft_row_loss *ft_row_loss_of(const ft_model *model)
+ft_row_loss *ft_row_loss_of(ft_loss_kind kind, const ft_model *model)
 {
     bool classifies = ft_head_is_classifier(model->config.head);
-    if (ft_loss_kind_of(model) == FT_LOSS_KL)
+    if (kind == FT_LOSS_KL)
         return classifies && model->config.problem_type == FT_PROBLEM_MULTI ? sigmoid_loss
                                                                             : ft_softmax_loss;
     return classifies && model->config.problem_type == FT_PROBLEM_REGRESSION ? square_error

@@ -18,7 +18,9 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 32,   /* on which plans are compared */
+    SAMPLES = 64,   /* on which plans are compared */
+    TOKENS_OF = 32, /* ... or so many of a model whose every token is compared, ... */
+    RANKED_OF = 16, /* ... of which so many order the units */
     VERIFIED = 256, /* on which the chosen plan is verified, at most */
 };
 
@@ -285,9 +287,11 @@ static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *
     };
     FT_TRY(ft_variants_init(&m->variants, &options, err));
     const ft_dataset choosing = choosing_samples(j);
-    FT_TRY(make_reference(m, j, &choosing, SAMPLES, err));
+    bool by_token = ft_model_generates(j->model);
+    FT_TRY(make_reference(m, j, &choosing, by_token ? TOKENS_OF : SAMPLES, err));
     const ft_mixed_problem problem = { .variants = &m->variants,
                                        .reference = &m->reference,
+                                       .ranking_samples = by_token ? RANKED_OF : SAMPLES,
                                        .target = margin * target,
                                        .finest = finest_precision(j),
                                        .progress = j->callbacks.progress,

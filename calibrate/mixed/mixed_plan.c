@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKING_SAMPLES = 16 }; /* by which units are ordered; whole plans are judged by all */
-
 /* A unit that could change, and what that gains for what it costs. */
 typedef struct candidate {
     size_t unit;
@@ -120,7 +118,8 @@ static ft_status rank_changes(chooser *c, ft_precision precision, ft_error *err)
     ft_loss_base base;
     FT_TRY(ft_variant_open(&model, c->problem->variants, c->plan->precision, err));
     ft_status status = ft_loss_base_init(
-        &base, model, ft_min_size(RANKING_SAMPLES, c->problem->reference->samples), err);
+        &base, model, ft_min_size(c->problem->ranking_samples, c->problem->reference->samples),
+        err);
     if (status == FT_OK)
         status = measure_changes(c, &base, precision, err);
     ft_loss_base_fini(&base);

@@ -4,7 +4,7 @@
  * The plan of the scheme is measured first, in which units have static scales or scales per token.
  * If it misses the target, each unit in turn gets the next precision, all others staying as they
  * are; what the loss at the output of the model falls by is the unit's sensitivity.  It is measured
- * on 16 of the samples, in passes that resume before the unit.  Units change in the order of
+ * on some of the samples, in passes that resume before the unit.  Units change in the order of
  * sensitivity per cost, as many as the target needs on all samples.  If all of them do not suffice,
  * the next precision follows in the same way: per token, per group, float.  The matrices of one
  * unit stay int8.  Every figure comes from the kernels that the artifact will use.
@@ -20,6 +20,7 @@
 typedef struct ft_mixed_problem {
     ft_variants *variants;
     const ft_reference *reference;
+    size_t ranking_samples; /* of these, by which units are ordered; plans are judged by all */
     double target;                 /* the loss that the plan should not exceed */
     ft_precision finest;           /* that units may get */
     ft_progress_callback progress; /* may be NULL; the total is an estimate */

@@ -40,7 +40,7 @@ static ft_status count_samples(ft_calibration_job *j, ft_error *err)
     if (o->n_merge > 0)
         return merge_files(j, err);
     ft_calibration_begin_stage(j, "observing", "samples");
-    return ft_observe(j->set, j->model, &j->data, o->first, o->last > 0 ? o->last : j->data.rows,
+    return ft_observe(j->set, j->model, &j->data, o->first, ft_calibration_last(j),
                       ft_calibration_sessions(j), j->callbacks.progress, j->callbacks.user, err);
 }
 
@@ -150,7 +150,7 @@ static ft_status measure_points(ft_calibration_job *j, ft_channel_summary *chann
                                 const char **name, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    size_t last = o->last > 0 ? o->last : j->data.rows;
+    size_t last = (size_t) ft_calibration_last(j);
     for (size_t i = 0; i < j->report->points; i++)
         name[i] = j->report->point[i].name;
     FT_TRY(ft_measure_channels(channel, name, j->report->points, j->model, &j->data, o->first,

@@ -56,6 +56,11 @@ FT_MUST_USE ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err);
  */
 ft_dataset ft_calibration_eval_data(const ft_calibration_job *j, bool *held_out);
 
+/* One more than the last sample that is observed, of options->first and following; a view of them.
+ */
+uint64_t ft_calibration_last(const ft_calibration_job *j);
+ft_dataset ft_calibration_observed_data(const ft_calibration_job *j);
+
 /*
  * Whether the precisions of an int8 plan can be chosen by their loss: that needs samples, and
  * ranges that are not given.

@@ -21,11 +21,7 @@ enum {
     SAMPLES = 64,   /* on which plans are compared */
     TOKENS_OF = 32, /* ... or so many of a model whose every token is compared, ... */
     RANKED_OF = 16, /* ... of which so many order the units */
-    VERIFIED = 256, /* on which the chosen plan is verified, at most */
 };
-
-/* Plans are chosen for a part of the loss that the target allows: other samples lose more. */
-static const double margin = 0.8;
 
 /* What the choice works with. */
 typedef struct mixing {
@@ -213,11 +209,10 @@ static ft_dataset choosing_samples(const ft_calibration_job *j)
     const ft_dataset verifying = ft_calibration_eval_data(j, &held_out);
     if (o->eval != NULL || !held_out)
         return *data;
-    size_t first = (size_t) o->first, end = o->last > 0 ? (size_t) o->last : data->rows;
-    size_t unused = end + verifying.rows;
+    size_t unused = (size_t) ft_calibration_last(j) + verifying.rows;
     return o->last > 0 && o->last < data->rows && unused + SAMPLES <= data->rows
                ? ft_dataset_slice(data, unused, data->rows - unused)
-               : ft_dataset_slice(data, first, end - first);
+               : ft_calibration_observed_data(j);
 }
 
 /* Factors that the operations which quantize activations multiply by. */
@@ -292,7 +287,7 @@ static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *
     const ft_mixed_problem problem = { .variants = &m->variants,
                                        .reference = &m->reference,
                                        .ranking_samples = by_token ? RANKED_OF : SAMPLES,
-                                       .target = margin * target,
+                                       .target = FT_TARGET_MARGIN * target,
                                        .finest = finest_precision(j),
                                        .progress = j->callbacks.progress,
                                        .user = j->callbacks.user };
@@ -309,7 +304,7 @@ static ft_status verify(mixing *m, ft_calibration_job *j, ft_error *err)
     ft_mixed_report *report = &j->report->mixed;
     ft_model *model;
     const ft_dataset data = ft_calibration_eval_data(j, &j->report->held_out);
-    FT_TRY(make_reference(m, j, &data, VERIFIED, err));
+    FT_TRY(make_reference(m, j, &data, FT_TARGET_SAMPLES, err));
     FT_TRY(ft_variant_open(&model, &m->variants, m->plan.precision, err));
     ft_status status = ft_loss_measure(&report->verified_loss, &m->reference, model, err);
     ft_model_close(model);

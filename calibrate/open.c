@@ -275,6 +275,17 @@ ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err)
 
 /* ---- Evaluation samples ------------------------------------------------------------------- */
 
+uint64_t ft_calibration_last(const ft_calibration_job *j)
+{
+    return j->options->last > 0 ? j->options->last : j->data.rows;
+}
+
+ft_dataset ft_calibration_observed_data(const ft_calibration_job *j)
+{
+    uint64_t first = j->options->first;
+    return ft_dataset_slice(&j->data, (size_t) first, (size_t) (ft_calibration_last(j) - first));
+}
+
 enum { MAX_EVAL_SAMPLES = 64 }; /* maximum samples if no held-out set is given */
 
 ft_dataset ft_calibration_eval_data(const ft_calibration_job *j, bool *held_out)
@@ -315,7 +326,7 @@ ft_activation_stats_options ft_calibration_stats_options(const ft_calibration_jo
         .model = j->model,
         .data = &j->data,
         .first = o->first,
-        .last = o->last > 0 ? o->last : j->data.rows,
+        .last = ft_calibration_last(j),
         .device = o->device,
         .threads = ft_calibration_sessions(j),
         .workers = o->threads,

@@ -1,5 +1,6 @@
 /*
- * plan_weights.c - gives each group-wise matrix the precision that a budget or a target leaves.
+ * plan_weights.c - chooses the precision of each group-wise matrix, for a budget of bits or a
+ * target.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,12 +17,9 @@
 
 /*
  * Samples on which plans are compared: texts with a loss for every token, or outputs that have one
- * for all of it; and on which the artifact is verified, at most.
+ * for all of it.
  */
-enum { TEXTS = 16, OUTPUTS = 64, VERIFIED = 256 };
-
-/* Plans are chosen for a part of the loss that the target allows: other samples lose more. */
-static const double margin = 0.8;
+enum { TEXTS = 16, OUTPUTS = 64 };
 
 /* ---- Choosing ------------------------------------------------------------------------------ */
 
@@ -49,13 +47,6 @@ static bool is_free(const void *recipe, const ft_quantized_weight *matrix)
            ft_recipe_rule(recipe, matrix->weights.name) == NULL;
 }
 
-static ft_dataset observed_data(const ft_calibration_job *j)
-{
-    const ft_calibration_options *o = j->options;
-    const uint64_t last = o->last > 0 ? o->last : j->data.rows;
-    return ft_dataset_slice(&j->data, (size_t) o->first, (size_t) (last - o->first));
-}
-
 static ft_status open_variants(planning *p, const ft_calibration_job *j, ft_error *err)
 {
     const ft_activation_stats_options stats = ft_calibration_stats_options(j);
@@ -76,7 +67,7 @@ static ft_status open_variants(planning *p, const ft_calibration_job *j, ft_erro
 static ft_status observe_float(planning *p, const ft_calibration_job *j, ft_error *err)
 {
     const size_t samples = ft_model_generates(j->model) ? TEXTS : OUTPUTS;
-    p->data = observed_data(j);
+    p->data = ft_calibration_observed_data(j);
     ft_calibration_begin_stage(j, "weighing", "plans");
     return ft_reference_init(&p->reference, p->variants.real, &p->data, samples,
                              j->options->threads, err);
@@ -98,7 +89,7 @@ static ft_status choose(planning *p, const ft_calibration_job *j, ft_error *err)
     if (o->budget.bits > 0.0)
         return ft_weight_plan_for_bits(&p->plan, &problem, o->budget.bits, err);
     FT_TRY(ft_accuracy_target_loss(&loss, &o->target, j->model, j->recipe->scheme, err));
-    return ft_weight_plan_for_loss(&p->plan, &problem, margin * loss, err);
+    return ft_weight_plan_for_loss(&p->plan, &problem, FT_TARGET_MARGIN * loss, err);
 }
 
 static ft_status make_plan(planning *p, ft_calibration_job *j, ft_error *err)
@@ -219,7 +210,7 @@ static ft_status measure_artifact(ft_weight_plan_report *report, const ft_calibr
     const ft_dataset data = ft_calibration_eval_data(j, &report->held_out);
     FT_TRY(ft_model_open_with_config(&model, j->input, &where, &in_float, err));
     ft_status status =
-        ft_reference_init(&reference, model, &data, VERIFIED, j->options->threads, err);
+        ft_reference_init(&reference, model, &data, FT_TARGET_SAMPLES, j->options->threads, err);
     ft_model_close(model);
     model = NULL;
     if (status == FT_OK)

@@ -21,8 +21,7 @@ enum { MIN_SAMPLES = 32 }; /* fewer say too little about other data: docs/accura
 
 static uint64_t n_samples(const ft_calibration_job *j)
 {
-    const ft_calibration_options *o = j->options;
-    return (o->last > 0 ? o->last : j->data.rows) - o->first;
+    return ft_calibration_last(j) - j->options->first;
 }
 
 /* Decoders without an encoder: docs/accuracy.md has the other families. */
@@ -53,15 +52,7 @@ ft_smooth_options ft_calibration_smooth_options(const ft_calibration_job *j)
         .quantized = j->quantized,
         .count = j->n_quantized,
         .alpha = o->smooth == FT_SMOOTH_ALPHA ? o->smooth_alpha : -1.0,
-        .stats = { .model = j->model,
-                   .data = &j->data,
-                   .first = o->first,
-                   .last = o->first + n_samples(j),
-                   .threads = ft_calibration_sessions(j),
-                   .memory = o->memory > 0 ? o->memory : ft_memory_available() / 2,
-                   .stage = j->callbacks.stage,
-                   .progress = j->callbacks.progress,
-                   .user = j->callbacks.user },
+        .stats = ft_calibration_stats_options(j),
     };
 }
 

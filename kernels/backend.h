@@ -104,8 +104,8 @@ typedef struct ft_backend {
     ft_status (*run_range)(ft_exec *exec, const ft_batch *batch, int first, int end, ft_error *err);
 
     /*
-     * Memory of the device for copies of values, and the copy of the first `rows` rows of a value
-     * to and from it, ft_saved_bytes() each.  A dynamic value is copied with its row scales.
+     * Allocate device memory for saved values; copy the first `rows` rows of a value to it and
+     * back, ft_saved_bytes() each.  A dynamic value is copied with its row scales.
      */
     ft_status (*alloc_saved)(ft_exec *exec, void **out, size_t bytes, ft_error *err);
     void (*free_saved)(void *saved);

@@ -9,6 +9,13 @@
 #include "calibrate/mixed/loss.h"
 #include "calibrate/weights/recipe.h"
 
+/* Plans are chosen for this part of the loss that a target allows, since other samples lose more.
+ */
+#define FT_TARGET_MARGIN 0.8
+
+/* The chosen plan is verified on so many samples at most. */
+enum { FT_TARGET_SAMPLES = 256 };
+
 typedef enum ft_accuracy_target_kind {
     FT_TARGET_DEFAULT, /* the default of the scheme and the model's task; a miss is a warning */
     FT_TARGET_NONE,    /* no target: all int8 activations have the scheme's scales */

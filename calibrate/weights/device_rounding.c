@@ -135,9 +135,10 @@ static void *weight_of_prefix(const rounding *r, int index)
     return r->prefix != NULL ? (void *) (uintptr_t) r->prefix->weight[index].data : NULL;
 }
 
-static ft_status quantize(rounding *r, ft_quantized_weight *q, int index, const float *importance,
+static ft_status quantize(rounding *r, ft_quantized_weight *q, const float *importance,
                           ft_error *err)
 {
+    int index = ft_plan_find_weight(&r->options->model->plan, q->weights.name);
     const ft_groupwise_options *o = &q->options;
     const ft_weight_matrix *w = &q->weights;
     ft_prefix *bytes = &r->refining->prefix;
@@ -176,10 +177,8 @@ static ft_status quantize_readers(rounding *r, const ft_input_stats *input,
     ft_refinement *all = r->refining;
     for (size_t i = 0; i < all->count; i++) {
         ft_quantized_weight *q = &all->quantized[i];
-        int weight = ft_plan_find_weight(&r->options->model->plan, q->weights.name);
-        if (ft_scheme_is_groupwise(q->scheme) &&
-            &all->stats.input[all->stats.input_of_weight[weight]] == input)
-            FT_TRY(quantize(r, q, weight, importance, err));
+        if (ft_refinement_reads(all, q, input))
+            FT_TRY(quantize(r, q, importance, err));
     }
     return FT_OK;
 }

@@ -48,8 +48,7 @@ static size_t collect_readers(ft_refinement *r, const ft_input_stats *input,
 {
     size_t count = 0;
     for (size_t i = 0; i < r->count; i++)
-        if (ft_scheme_is_groupwise(r->quantized[i].scheme) &&
-            input_of(r, weight_of(r, &r->quantized[i])) == input) {
+        if (ft_refinement_reads(r, &r->quantized[i], input)) {
             weights[count] = r->quantized[i].weights;
             options[count++] = r->quantized[i].options;
         }
@@ -173,11 +172,10 @@ static ft_status quantize_readers(ft_refinement *r, const ft_input_stats *input,
 {
     for (size_t i = 0; i < r->count; i++) {
         ft_quantized_weight *q = &r->quantized[i];
-        int weight = weight_of(r, q);
-        if (!ft_scheme_is_groupwise(q->scheme) || input_of(r, weight) != input)
+        if (!ft_refinement_reads(r, q, input))
             continue;
         set_options(r, input, q);
-        FT_TRY(ft_prefix_quantize(&r->prefix, weight, q,
+        FT_TRY(ft_prefix_quantize(&r->prefix, weight_of(r, q), q,
                                   ft_activation_stats_workers(&r->stats_options), err));
     }
     return FT_OK;

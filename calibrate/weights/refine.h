@@ -16,6 +16,7 @@
 #include "calibrate/weights/gptq.h"
 #include "calibrate/stats/activation_stats.h"
 #include "calibrate/weights/prefix.h"
+#include "runtime/graph/plan.h"
 
 typedef struct ft_refinement {
     const ft_recipe *recipe;
@@ -49,6 +50,17 @@ FT_MUST_USE ft_status ft_refinement_init(ft_refinement *refining,
                                          const ft_recipe *recipe, ft_quantized_weight *quantized,
                                          size_t count, ft_error *err);
 void ft_refinement_fini(ft_refinement *refining);
+
+/* Whether a matrix is group-wise quantized and reads an input. */
+static inline bool ft_refinement_reads(const ft_refinement *r, const ft_quantized_weight *quantized,
+                                       const ft_input_stats *input)
+{
+    bool is_groupwise = ft_scheme_is_groupwise(quantized->scheme);
+    const ft_plan *plan = &r->stats_options.model->plan;
+    int weight = is_groupwise ? ft_plan_find_weight(plan, quantized->weights.name) : -1;
+    int index = weight < 0 ? -1 : r->stats.input_of_weight[weight];
+    return index >= 0 && &r->stats.input[index] == input;
+}
 
 /* Sets the statistics in quantized->options, before the matrix is quantized. */
 FT_MUST_USE ft_status ft_refinement_prepare(ft_refinement *refining, ft_quantized_weight *quantized,

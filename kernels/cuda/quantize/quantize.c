@@ -225,7 +225,7 @@ static ft_status dequantize(const job *j, const ft_quantizer_stripe *s, size_t f
 
 /* ---- Errors ------------------------------------------------------------------------------- */
 
-/* x H x^T of each row of x, in work[0]. */
+/* The quadratic form x H x^T of each row x of work[0]. */
 static ft_status sum_outputs(const ft_quantizer *q, const ft_quantizer_stripe *s, double *out,
                              ft_error *err)
 {

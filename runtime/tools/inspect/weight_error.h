@@ -25,7 +25,7 @@ typedef struct ft_weight_error {
     double factor;   /* the quantized group is this multiple of the float one, by least squares */
 } ft_weight_error;
 
-/* What was done to a float matrix before it was quantized; NULL: nothing. */
+/* The factors of a float matrix before it was quantized; NULL: all 1. */
 typedef struct ft_weight_rescaling {
     const float *row; /* [rows], by which rows were divided */
     const float *col; /* [cols], by which columns were multiplied */

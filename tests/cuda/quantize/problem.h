@@ -34,7 +34,7 @@ void problem_fini(problem *p);
 /* Whether a column of a problem is always 0. */
 bool is_dead(const problem *p, size_t col);
 
-/* Adds all samples to the sums of a quantizer, last to first if `backwards`. */
+/* Adds all samples to the sums of a quantizer, in reverse order if `backwards`. */
 void add_samples(const problem *p, ft_quantizer *quantizer, bool backwards);
 
 /* The same sums by the CPU, with this unit. */

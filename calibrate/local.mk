@@ -46,6 +46,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/mixed/accuracy_target.c calibrate/mixed/accuracy_target.h \
 	calibrate/mixed/row_loss.c calibrate/mixed/row_loss.h \
 	calibrate/mixed/loss.c calibrate/mixed/loss.h \
+	calibrate/mixed/sensitivity.c calibrate/mixed/sensitivity.h \
 	calibrate/mixed/units.c calibrate/mixed/units.h \
 	calibrate/mixed/variant.c calibrate/mixed/variant.h \
 	calibrate/budget/budget.c calibrate/budget/budget.h \

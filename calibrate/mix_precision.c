@@ -18,9 +18,9 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 64,   /* on which plans are compared */
-    TOKENS_OF = 32, /* ... or so many of a model whose every token is compared, ... */
-    RANKED_OF = 16, /* ... of which so many order the units */
+    SAMPLES = 96, /* on which plans are compared; */
+    FEWEST_SAMPLES = 16,
+    TOKENS = 8192, /* where every token is compared, as many samples as have so many */
 };
 
 /* What the choice works with. */
@@ -130,7 +130,7 @@ static void apply_plan(ft_calibration_job *j, const mixing *m)
             set_scheme(j, &m->unit[i], FT_SCHEME_FLOAT);
 }
 
-/* What each activation costs at the output, if the plan was not accepted at once. */
+/* What each activation costs at the output, where that was measured. */
 static ft_status report_sensitivities(ft_report *report, const mixing *m, ft_error *err)
 {
     report->loss_name = ft_loss_name(m->reference.kind);
@@ -183,6 +183,15 @@ static void report_plan(ft_mixed_report *report, const mixing *m, double target)
 }
 
 /* ---- Choosing ------------------------------------------------------------------------------ */
+
+static size_t samples_to_compare(const ft_model *model, const ft_dataset *data)
+{
+    size_t tokens = data->target_cols > 0 ? data->target_cols : data->cols;
+    if (!ft_model_generates(model) || tokens == 0)
+        return SAMPLES;
+    size_t samples = TOKENS / tokens;
+    return samples < FEWEST_SAMPLES ? FEWEST_SAMPLES : ft_min_size(samples, SAMPLES);
+}
 
 /* What the float model computes from `samples` rows of `data`, replacing an earlier reference. */
 static ft_status make_reference(mixing *m, const ft_calibration_job *j, const ft_dataset *data,
@@ -282,18 +291,17 @@ static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *
     };
     FT_TRY(ft_variants_init(&m->variants, &options, err));
     const ft_dataset choosing = choosing_samples(j);
-    bool by_token = ft_model_generates(j->model);
-    FT_TRY(make_reference(m, j, &choosing, by_token ? TOKENS_OF : SAMPLES, err));
+    FT_TRY(make_reference(m, j, &choosing, samples_to_compare(j->model, &choosing), err));
     const ft_mixed_problem problem = { .variants = &m->variants,
                                        .reference = &m->reference,
-                                       .ranking_samples = by_token ? RANKED_OF : SAMPLES,
                                        .target = FT_TARGET_MARGIN * target,
                                        .finest = finest_precision(j),
                                        .progress = j->callbacks.progress,
                                        .user = j->callbacks.user };
     FT_TRY(ft_mixed_plan_init(&m->plan, &problem, err));
     if (m->plan.meets_target)
-        return FT_OK;
+        return j->options->report != NULL ? ft_mixed_plan_measure_units(&m->plan, &problem, err)
+                                          : FT_OK;
     FT_TRY(find_factors(m, j, err));
     return ft_mixed_plan_lower_loss(&m->plan, &problem, err);
 }

@@ -19,9 +19,6 @@ enum { CHOICES = 3, PASSES = 3 }; /* passes of the plans that are always measure
 
 static const ft_scheme choices[CHOICES] = { FT_SCHEME_W4A16, FT_SCHEME_W8A16, FT_SCHEME_FLOAT };
 
-/* Losses that are not finite would hide all others. */
-static const double worst_loss = 1e6;
-
 /* What the choice works with. */
 typedef struct chooser {
     const ft_weight_problem *problem;
@@ -35,7 +32,7 @@ static ft_status measure(double *loss, chooser *c, ft_error *err)
 {
     const ft_weight_problem *p = c->problem;
     FT_TRY(ft_weight_variants_measure(loss, p->variants, p->reference, err));
-    *loss = isfinite(*loss) ? fmax(*loss, 0.0) : worst_loss;
+    *loss = isfinite(*loss) ? fmax(*loss, 0.0) : FT_WORST_LOSS;
     c->measured++;
     if (p->progress != NULL)
         p->progress(p->user, c->measured, c->measured > c->total ? c->measured : c->total);

@@ -184,11 +184,6 @@ void ft_reference_fini(ft_reference *r)
 
 /* ---- Loss --------------------------------------------------------------------------------- */
 
-typedef struct loss_sum {
-    double sum;
-    size_t rows;
-} loss_sum;
-
 static bool is_padding(const float *row, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -198,7 +193,7 @@ static bool is_padding(const float *row, size_t n)
 }
 
 /* `log_sum` [count / cols] of the rows of a, or NULL. */
-static void add_rows(loss_sum *s, ft_row_loss *loss, const float *a, const double *log_sum,
+static void add_rows(ft_loss_sum *s, ft_row_loss *loss, const float *a, const double *log_sum,
                      const float *b, size_t count, size_t cols)
 {
     for (size_t at = 0; at + cols <= count; at += cols) {
@@ -210,7 +205,7 @@ static void add_rows(loss_sum *s, ft_row_loss *loss, const float *a, const doubl
 }
 
 /* Adds what the session computed from a sample. */
-static ft_status add_outputs(loss_sum *s, const ft_reference *r, size_t sample,
+static ft_status add_outputs(ft_loss_sum *s, const ft_reference *r, size_t sample,
                              ft_session *session, ft_error *err)
 {
     const char *name[MAX_OUTPUTS];
@@ -237,22 +232,8 @@ static ft_status add_outputs(loss_sum *s, const ft_reference *r, size_t sample,
     return FT_OK;
 }
 
-/* Number i of the samples that a base takes from a reference. */
-static size_t sample_of(const ft_loss_base *base, const ft_reference *r, size_t i)
-{
-    return i * r->samples / base->samples;
-}
-
-/* Runs a sample of a base up to an operation; live values at `cut` are saved if it is later. */
-static ft_status resume_sample(ft_session *session, ft_loss_base *base, const ft_reference *r,
-                               size_t i, int cut, int end, ft_error *err)
-{
-    FT_TRY(ft_dataset_set_inputs(r->data, r->row[sample_of(base, r, i)], 1, session, err));
-    return ft_session_run_segment(session, &base->checkpoint,
-                                  &(ft_segment){ .sample = i, .cut = cut, .end = end }, err);
-}
-
-static ft_status add_samples(loss_sum *s, const ft_reference *r, ft_session *session, ft_error *err)
+static ft_status add_samples(ft_loss_sum *s, const ft_reference *r, ft_session *session,
+                             ft_error *err)
 {
     for (size_t i = 0; i < r->samples; i++) {
         FT_TRY(run_sample(session, r, i, err));
@@ -261,31 +242,12 @@ static ft_status add_samples(loss_sum *s, const ft_reference *r, ft_session *ses
     return FT_OK;
 }
 
-/* The samples of a base; encoder-decoders always run as a whole. */
-static ft_status add_resumed(loss_sum *s, ft_loss_base *base, const ft_reference *r,
-                             ft_session *session, ft_error *err)
+ft_status ft_loss_measure(double *loss, const ft_reference *r, const ft_model *model, ft_error *err)
 {
-    const ft_plan *plan = &session->plan;
-    bool resumes = ft_plan_same_start(&base->model->plan, plan, base->checkpoint.op);
-    for (size_t i = 0; i < base->samples; i++) {
-        size_t sample = sample_of(base, r, i);
-        if (resumes && plan->encoder_ops == 0)
-            FT_TRY(resume_sample(session, base, r, i, 0, plan->nop, err));
-        else
-            FT_TRY(run_sample(session, r, sample, err));
-        FT_TRY(add_outputs(s, r, sample, session, err));
-    }
-    return FT_OK;
-}
-
-static ft_status measure(double *loss, const ft_reference *r, const ft_model *model,
-                         ft_loss_base *base, ft_error *err)
-{
-    loss_sum s = { .sum = 0.0 };
+    ft_loss_sum s = { .sum = 0.0 };
     ft_session *session;
     FT_TRY(open_session(&session, model, r->data, r->threads, err));
-    ft_status status =
-        base != NULL ? add_resumed(&s, base, r, session, err) : add_samples(&s, r, session, err);
+    ft_status status = add_samples(&s, r, session, err);
     ft_session_close(session);
     *loss = status == FT_ENONFINITE ? (double) INFINITY
             : s.rows > 0            ? s.sum / (double) s.rows
@@ -293,30 +255,34 @@ static ft_status measure(double *loss, const ft_reference *r, const ft_model *mo
     return status == FT_ENONFINITE ? FT_OK : status;
 }
 
-ft_status ft_loss_measure(double *loss, const ft_reference *r, const ft_model *model, ft_error *err)
-{
-    return measure(loss, r, model, NULL, err);
-}
-
 /* ---- Changes of a base --------------------------------------------------------------------- */
 
-ft_status ft_loss_base_init(ft_loss_base *base, const ft_model *model, size_t samples,
-                            ft_error *err)
+ft_status ft_loss_base_init(ft_loss_base *base, const ft_model *model,
+                            const ft_loss_samples *samples, ft_error *err)
 {
-    *base = (ft_loss_base){ .model = model, .samples = samples };
-    return ft_activation_checkpoint_init(&base->checkpoint, model->backend, samples, err);
+    *base = (ft_loss_base){ .model = model, .samples = *samples };
+    return ft_activation_checkpoint_init(&base->checkpoint, model->backend, samples->count, err);
 }
 
 void ft_loss_base_fini(ft_loss_base *base)
 {
     ft_activation_checkpoint_fini(&base->checkpoint);
-    *base = (ft_loss_base){ .samples = 0 };
+    *base = (ft_loss_base){ .model = NULL };
 }
 
-ft_status ft_loss_base_measure(double *loss, ft_loss_base *base, const ft_reference *r,
-                               ft_error *err)
+/* Number i of the samples of a base, in the reference. */
+static size_t sample_of(const ft_loss_base *base, size_t i)
 {
-    return measure(loss, r, base->model, base, err);
+    return base->samples.first + i * base->samples.step;
+}
+
+/* Runs a sample of a base up to an operation; live values at `cut` are saved if it is later. */
+static ft_status resume_sample(ft_session *session, ft_loss_base *base, const ft_reference *r,
+                               size_t i, int cut, int end, ft_error *err)
+{
+    FT_TRY(ft_dataset_set_inputs(r->data, r->row[sample_of(base, i)], 1, session, err));
+    return ft_session_run_segment(session, &base->checkpoint,
+                                  &(ft_segment){ .sample = i, .cut = cut, .end = end }, err);
 }
 
 /* Runs the base up to the cut, and saves what is live there. */
@@ -325,7 +291,7 @@ static ft_status advance(ft_loss_base *base, const ft_reference *r, int cut, ft_
     ft_session *session;
     FT_TRY(open_session(&session, base->model, r->data, r->threads, err));
     ft_status status = FT_OK;
-    for (size_t i = 0; i < base->samples && status == FT_OK; i++)
+    for (size_t i = 0; i < base->samples.count && status == FT_OK; i++)
         status = resume_sample(session, base, r, i, cut, cut, err);
     ft_session_close(session);
     if (status == FT_OK)
@@ -347,9 +313,39 @@ static ft_status move_base(ft_loss_base *base, const ft_reference *r, const char
     return point.op > base->checkpoint.op ? advance(base, r, point.op, err) : FT_OK;
 }
 
-ft_status ft_loss_measure_change(double *loss, ft_loss_base *base, const ft_reference *r,
+/* Encoder-decoders always run as a whole. */
+static ft_status run_changed(ft_session *session, ft_loss_base *base, const ft_reference *r,
+                             size_t i, ft_error *err)
+{
+    const ft_plan *plan = &session->plan;
+    bool resumes =
+        plan->encoder_ops == 0 && ft_plan_same_start(&base->model->plan, plan, base->checkpoint.op);
+    return resumes ? resume_sample(session, base, r, i, 0, plan->nop, err)
+                   : run_sample(session, r, sample_of(base, i), err);
+}
+
+static ft_status measure_sample(ft_loss_sum *loss, ft_session *session, ft_loss_base *base,
+                                const ft_reference *r, size_t i, ft_error *err)
+{
+    *loss = (ft_loss_sum){ .sum = 0.0 };
+    ft_status status = run_changed(session, base, r, i, err);
+    if (status == FT_OK)
+        status = add_outputs(loss, r, sample_of(base, i), session, err);
+    if (status != FT_ENONFINITE)
+        return status;
+    *loss = (ft_loss_sum){ .sum = (double) INFINITY, .rows = 1 };
+    return FT_OK;
+}
+
+ft_status ft_loss_measure_change(ft_loss_sum *loss, ft_loss_base *base, const ft_reference *r,
                                  const ft_model *model, const char *value, ft_error *err)
 {
+    ft_session *session;
     FT_TRY(move_base(base, r, value, err));
-    return measure(loss, r, model, base, err);
+    FT_TRY(open_session(&session, model, r->data, r->threads, err));
+    ft_status status = FT_OK;
+    for (size_t i = 0; i < base->samples.count && status == FT_OK; i++)
+        status = measure_sample(&loss[i], session, base, r, i, err);
+    ft_session_close(session);
+    return status;
 }

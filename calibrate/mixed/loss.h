@@ -20,6 +20,9 @@
 #include "runtime/data/dataset.h"
 #include "runtime/model/activation_checkpoint.h"
 
+/* In sums: larger losses, and infinite ones, would hide all others. */
+#define FT_WORST_LOSS 1e6
+
 typedef enum ft_loss_kind { FT_LOSS_KL, FT_LOSS_COSINE } ft_loss_kind;
 
 /* "kl", "cosine". */
@@ -56,31 +59,38 @@ void ft_reference_fini(ft_reference *reference);
 FT_MUST_USE ft_status ft_loss_measure(double *loss, const ft_reference *reference,
                                       const ft_model *model, ft_error *err);
 
+typedef struct ft_loss_sum {
+    double sum; /* infinite: an output is not finite */
+    size_t rows;
+} ft_loss_sum;
+
+/* Samples first, first + step, ... of a reference. */
+typedef struct ft_loss_samples {
+    size_t first, step, count;
+} ft_loss_samples;
+
 /*
  * The live values of a base model, so that models that differ from it in later operations resume
- * there; for evenly spaced samples of the reference.
+ * there.
  */
 typedef struct ft_loss_base {
     const ft_model *model; /* borrowed */
-    size_t samples;        /* at most those of the reference */
+    ft_loss_samples samples;
     ft_activation_checkpoint checkpoint;
 } ft_loss_base;
 
 /* FT_ENOMEM.  fini also accepts a zeroed or failed one. */
-FT_MUST_USE ft_status ft_loss_base_init(ft_loss_base *base, const ft_model *model, size_t samples,
-                                        ft_error *err);
+FT_MUST_USE ft_status ft_loss_base_init(ft_loss_base *base, const ft_model *model,
+                                        const ft_loss_samples *samples, ft_error *err);
 void ft_loss_base_fini(ft_loss_base *base);
 
-/* The loss of the base itself on its samples. */
-FT_MUST_USE ft_status ft_loss_base_measure(double *loss, ft_loss_base *base,
-                                           const ft_reference *reference, ft_error *err);
-
 /*
- * The loss, on the samples of the base, of a model that differs from it from the operation on that
- * writes `value`: equal to that of whole passes.  Values in the order of the graph are fastest: the
- * base runs each operation once for all of them.  Errors of the forward pass.
+ * The loss on each sample of the base, [samples.count], of a model that differs from it from the
+ * operation on that writes `value`: equal to that of whole passes.  Values in the order of the
+ * graph are fastest: the base runs each operation once for all of them.  Errors of the forward
+ * pass.
  */
-FT_MUST_USE ft_status ft_loss_measure_change(double *loss, ft_loss_base *base,
+FT_MUST_USE ft_status ft_loss_measure_change(ft_loss_sum *loss, ft_loss_base *base,
                                              const ft_reference *reference, const ft_model *model,
                                              const char *value, ft_error *err);
 

@@ -7,6 +7,7 @@
 
 #include "calibrate/mixed/mixed_plan.h"
 
+#include "calibrate/mixed/sensitivity.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -47,23 +48,6 @@ static ft_status measure(double *loss, chooser *c, const ft_precision *precision
     return status;
 }
 
-/* The loss of the base, which is the current plan, when one unit changes. */
-static ft_status measure_change(double *loss, chooser *c, ft_loss_base *base, size_t unit,
-                                ft_precision precision, ft_error *err)
-{
-    const ft_unit *changed = &c->problem->variants->options.unit[unit];
-    ft_precision before = c->plan->precision[unit];
-    ft_model *model;
-    c->plan->precision[unit] = precision;
-    ft_status status = ft_variant_open(&model, c->problem->variants, c->plan->precision, err);
-    c->plan->precision[unit] = before;
-    FT_TRY(status);
-    status = ft_loss_measure_change(loss, base, c->problem->reference, model, changed->name, err);
-    ft_model_close(model);
-    report_progress(c);
-    return status;
-}
-
 /* ---- Order -------------------------------------------------------------------------------- */
 
 /* By gain per cost; the first of equals in the order of the graph. */
@@ -85,45 +69,62 @@ static bool can_change(const chooser *c, size_t unit, ft_precision precision)
            (u->has_groups || precision != FT_PRECISION_PER_GROUP);
 }
 
-/* Measures all units that can change, in the order of the graph. */
-static ft_status measure_changes(chooser *c, ft_loss_base *base, ft_precision precision,
-                                 ft_error *err)
+/* What the units lose alone in these precisions, [units]. */
+static ft_status measure_alone(double *loss, chooser *c, const ft_precision *precision,
+                               ft_error *err)
 {
-    const ft_variants *variants = c->problem->variants;
-    double loss, changed;
-    FT_TRY(ft_loss_base_measure(&loss, base, c->problem->reference, err));
-    c->candidates = 0;
-    for (size_t i = 0; i < c->plan->units; i++) {
-        if (!can_change(c, i, precision))
-            continue;
-        FT_TRY(measure_change(&changed, c, base, i, precision, err));
-        if (isnan(c->plan->sensitivity[i]))
-            c->plan->sensitivity[i] = loss - changed;
-        c->candidate[c->candidates++] = (candidate){
-            .unit = i,
-            .gain = loss - changed,
-            .cost = ft_unit_cost(&variants->options.unit[i], variants->real, precision),
-        };
+    const ft_mixed_problem *p = c->problem;
+    const ft_sensitivity_options options = { .variants = p->variants,
+                                             .reference = p->reference,
+                                             .precision = precision,
+                                             .progress = p->progress,
+                                             .user = p->user };
+    return ft_sensitivities_measure(loss, &options, err);
+}
+
+/* What the units that can change lose alone as they are now; units in the scheme's precision lose
+ * what was measured before. */
+static ft_status measure_candidates(double *loss, chooser *c, ft_precision precision, ft_error *err)
+{
+    const ft_unit *unit = c->problem->variants->options.unit;
+    size_t units = c->plan->units, changed = 0;
+    ft_precision *now = ft_calloc(units, sizeof *now);
+    if (now == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu precisions", units);
+    for (size_t i = 0; i < units; i++) {
+        bool measures = can_change(c, i, precision) && c->plan->precision[i] != unit[i].initial;
+        now[i] = measures ? c->plan->precision[i] : ft_unit_finest(&unit[i]);
+        changed += measures;
     }
-    return FT_OK;
+    ft_status status = changed > 0 ? measure_alone(loss, c, now, err) : FT_OK;
+    free(now);
+    for (size_t i = 0; i < units; i++)
+        if (c->plan->precision[i] == unit[i].initial)
+            loss[i] = c->plan->sensitivity[i];
+    return status;
 }
 
 /*
- * Orders all units that can change.  Those that gain nothing alone come last: errors of two units
- * may cancel, and then both must change.
+ * Orders all units that can change.  What a unit loses alone stands for what its change gains: the
+ * next precision loses little of it.
  */
 static ft_status rank_changes(chooser *c, ft_precision precision, ft_error *err)
 {
-    ft_model *model;
-    ft_loss_base base;
-    FT_TRY(ft_variant_open(&model, c->problem->variants, c->plan->precision, err));
-    ft_status status = ft_loss_base_init(
-        &base, model, ft_min_size(c->problem->ranking_samples, c->problem->reference->samples),
-        err);
-    if (status == FT_OK)
-        status = measure_changes(c, &base, precision, err);
-    ft_loss_base_fini(&base);
-    ft_model_close(model);
+    const ft_variants *variants = c->problem->variants;
+    size_t units = c->plan->units;
+    double *loss = ft_calloc(units, sizeof *loss);
+    if (loss == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for the losses of %zu units", units);
+    ft_status status = measure_candidates(loss, c, precision, err);
+    c->candidates = 0;
+    for (size_t i = 0; i < units; i++)
+        if (can_change(c, i, precision))
+            c->candidate[c->candidates++] = (candidate){
+                .unit = i,
+                .gain = loss[i],
+                .cost = ft_unit_cost(&variants->options.unit[i], variants->real, precision),
+            };
+    free(loss);
     qsort(c->candidate, c->candidates, sizeof *c->candidate, compare_candidates);
     return status;
 }
@@ -222,6 +223,13 @@ static ft_status measure_smoothed(chooser *c, ft_error *err)
     return FT_OK;
 }
 
+ft_status ft_mixed_plan_measure_units(ft_mixed_plan *plan, const ft_mixed_problem *problem,
+                                      ft_error *err)
+{
+    chooser c = { .problem = problem, .plan = plan };
+    return measure_alone(plan->sensitivity, &c, plan->precision, err);
+}
+
 ft_status ft_mixed_plan_lower_loss(ft_mixed_plan *plan, const ft_mixed_problem *problem,
                                    ft_error *err)
 {
@@ -230,6 +238,8 @@ ft_status ft_mixed_plan_lower_loss(ft_mixed_plan *plan, const ft_mixed_problem *
     if (c.candidate == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu units", plan->units);
     ft_status status = measure_smoothed(&c, err);
+    if (status == FT_OK && plan->loss > problem->target)
+        status = ft_mixed_plan_measure_units(plan, problem, err);
     for (ft_precision p = FT_PRECISION_PER_TOKEN; p <= problem->finest; p++)
         if (status == FT_OK && plan->loss > problem->target)
             status = lower_loss(&c, p, err);

@@ -2,12 +2,10 @@
  * mixed_plan.h - chooses the precision of each unit: the cheapest plan that meets a target.
  *
  * The plan of the scheme is measured first, in which units have static scales or scales per token.
- * If it misses the target, each unit in turn gets the next precision, all others staying as they
- * are; what the loss at the output of the model falls by is the unit's sensitivity.  It is measured
- * on some of the samples, in passes that resume before the unit.  Units change in the order of
- * sensitivity per cost, as many as the target needs on all samples.  If all of them do not suffice,
- * the next precision follows in the same way: per token, per group, float.  The matrices of one
- * unit stay int8.  Every figure comes from the kernels that the artifact will use.
+ * If it misses the target, units get the next precision, in the order of what each loses alone
+ * (sensitivity.h) per cost, as many as the target needs.  If all of them do not suffice, the next
+ * precision follows in the same way: per token, per group, float.  The matrices of one unit stay
+ * int8.  Every figure comes from the kernels that the artifact will use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +18,6 @@
 typedef struct ft_mixed_problem {
     ft_variants *variants;
     const ft_reference *reference;
-    size_t ranking_samples; /* of these, by which units are ordered; plans are judged by all */
     double target;                 /* the loss that the plan should not exceed */
     ft_precision finest;           /* that units may get */
     ft_progress_callback progress; /* may be NULL; the total is an estimate */
@@ -31,10 +28,7 @@ typedef struct ft_mixed_plan {
     ft_precision *precision; /* [units] */
     size_t units;
 
-    /*
-     * [units]: loss of the plan before a unit changed minus that with this unit changed, at its
-     * first change; NaN: not measured.
-     */
+    /* [units]: what each loses alone as in the scheme's plan; NaN: not measured. */
     double *sensitivity;
     double initial_loss, loss; /* of the scheme's and of the chosen plan */
     bool meets_target;
@@ -47,6 +41,10 @@ typedef struct ft_mixed_plan {
 FT_MUST_USE ft_status ft_mixed_plan_init(ft_mixed_plan *plan, const ft_mixed_problem *problem,
                                          ft_error *err);
 void ft_mixed_plan_fini(ft_mixed_plan *plan);
+
+/* Measures the sensitivities of the scheme's plan; same errors. */
+FT_MUST_USE ft_status ft_mixed_plan_measure_units(ft_mixed_plan *plan,
+                                                  const ft_mixed_problem *problem, ft_error *err);
 
 /* Changes units until the plan meets the target, or until nothing is left to change; same errors.
  */

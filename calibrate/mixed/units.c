@@ -97,6 +97,11 @@ ft_status ft_units_find(ft_unit **out, size_t *count, const ft_model *model,
     return FT_OK;
 }
 
+ft_precision ft_unit_finest(const ft_unit *unit)
+{
+    return unit->is_attention ? FT_PRECISION_PER_TOKEN : FT_PRECISION_FLOAT;
+}
+
 /*
  * Measured on CPUs and an H200, rounded: a float matrix takes four times the time of an int8 one, a
  * group-wise one with int8 activations two and a half times; float attention as much as its

@@ -43,6 +43,9 @@ FT_MUST_USE ft_status ft_units_find(ft_unit **out, size_t *count, const ft_model
                                     bool (*is_int8)(const void *user, const char *weight),
                                     const void *user, ft_error *err);
 
+/* The precision in which a unit is float: float, or, of attention, per token. */
+ft_precision ft_unit_finest(const ft_unit *unit);
+
 /*
  * What a precision adds to the time of a unit with static scales, in multiply-adds per token of
  * int8: a fixed model, so that the same inputs give the same plan on every machine.

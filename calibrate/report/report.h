@@ -69,17 +69,12 @@ typedef struct ft_weight_plan_report {
     double verified_loss;
 } ft_weight_plan_report;
 
-/* What the scales of one activation, or 4 bits of one matrix, cost at the output of the model. */
+/* What int8 for one activation, or 4 bits for one matrix, cost at the output of the model. */
 typedef struct ft_sensitivity {
     char name[FT_NAME]; /* the activation, of attention its queries; or the matrix */
     ft_scheme scheme;   /* of the plan that it is a part of; w4a16: of a matrix */
-
-    /*
-     * Of an activation: the loss of that plan, minus that of the plan where it has the next
-     * precision.  Of a matrix: the loss of the model in which all others are float.
-     */
-    double loss;
-    size_t bytes; /* of the int8 matrices that read it, or of the matrix */
+    double loss;        /* of the model in which all others are float */
+    size_t bytes;       /* of the int8 matrices that read it, or of the matrix */
 } ft_sensitivity;
 
 /* A plan for the whole model: what its weights take, and what it loses. */

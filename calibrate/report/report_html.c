@@ -168,11 +168,12 @@ static ft_status put_sensitivity(FILE *file, const ft_report *r, ft_error *err)
     bool of_weights = r->sensitivity[0].scheme == FT_SCHEME_W4A16;
     ft_html_begin_section(
         file, "Sensitivity",
-        of_weights ? "What four bits of each matrix cost at the output: the loss of the model in "
-                     "which all other matrices are float. The curve is the cumulative share."
-                   : "What the static scale of each activation costs at the output: the loss falls "
-                     "by this much when it gets scales per token. The curve is the cumulative "
-                     "share.");
+        of_weights
+            ? "What four bits of each matrix cost at the output: the loss of the model in "
+              "which all other matrices are float. The curve is the cumulative share."
+            : "What quantizing each activation and its matrices costs at the output: the loss "
+              "of the model in which all others are float. The curve is the cumulative "
+              "share.");
     ft_html_bars(file, bar, r->sensitivities, r->loss_name);
     ft_html_end_section(file);
     free(bar);

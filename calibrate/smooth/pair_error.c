@@ -104,7 +104,7 @@ static float row_amax(const float *row, size_t cols)
 {
     float amax = 0.0f;
     for (size_t i = 0; i < cols; i++)
-        amax = fmaxf(amax, fabsf(row[i]));
+        amax = fabsf(row[i]) > amax ? fabsf(row[i]) : amax;
     return amax;
 }
 

@@ -10,6 +10,7 @@
 
 #include "calibrate/calibrate.h"
 #include "calibrate/mixed/mixed_plan.h"
+#include "calibrate/mixed/sensitivity.h"
 #include "runtime/data/dataset.h"
 #include "runtime/mem.h"
 #include "tests/lib/folder.h"
@@ -86,35 +87,106 @@ static void test_losses(const ft_model *real, const ft_dataset *data)
     ft_reference_fini(&again);
 }
 
-/* A model with other scales in one layer resumes before that layer; so does the base itself. */
+/* A model with other scales in one layer resumes before that layer. */
 static void test_changes(const ft_model *real, const ft_dataset *data)
 {
+    enum { EACH = 4 };
     static const char *const values[] = { "embed.norm", "layer.0.ffn.norm", "layer.1.ffn.act" };
+    const ft_loss_samples all = { .first = 0, .step = 1, .count = 8 };
+    const ft_loss_samples odd = { .first = 1, .step = 2, .count = EACH };
     ft_reference reference;
     ft_loss_base base;
-    double whole, resumed;
+    ft_loss_sum whole_each[8], each[8];
+    double whole, sum = 0.0, rows = 0.0;
     int different = 0, backwards = 0, op = 0;
     ft_model *int8 = calibrated_open(files.quantized, NULL);
     must(ft_reference_init(&reference, real, data, 8, 1, &err));
-    must(ft_loss_base_init(&base, int8, 8, &err));
     must(ft_loss_measure(&whole, &reference, int8, &err));
-    must(ft_loss_base_measure(&resumed, &base, &reference, &err));
-    ok(resumed == whole, "the loss of a base is that of its model");
+    must(ft_loss_base_init(&base, int8, &all, &err));
+    must(ft_loss_measure_change(whole_each, &base, &reference, int8, values[0], &err));
+    for (size_t i = 0; i < all.count; i++) {
+        sum += whole_each[i].sum;
+        rows += (double) whole_each[i].rows;
+    }
+    near(sum / rows, whole, 1e-12 * whole, "the losses of samples add up to that of all rows");
+    ft_loss_base_fini(&base);
+    must(ft_loss_base_init(&base, int8, &odd, &err));
     for (size_t i = 0; i < FT_COUNT(values); i++) {
-        must(ft_loss_measure_change(&resumed, &base, &reference, int8, values[i], &err));
-        different += resumed != whole;
+        must(ft_loss_measure_change(each, &base, &reference, int8, values[i], &err));
+        for (size_t k = 0; k < EACH; k++)
+            different += each[k].sum != whole_each[1 + 2 * k].sum;
         backwards += base.checkpoint.op < op;
         op = base.checkpoint.op;
     }
-    is_int(different, 0, "passes that resume before a value give the same loss as whole ones");
+    is_int(different, 0, "passes that resume before a value give the same losses as whole ones");
     ok(op > 0 && backwards == 0, "they resume later and later");
-    must(ft_loss_measure_change(&resumed, &base, &reference, real, values[2], &err));
-    near(resumed, 0.0, 1e-14, "a model whose earlier operations differ runs as a whole");
-    must(ft_loss_measure_change(&resumed, &base, &reference, int8, values[0], &err));
-    ok(resumed == whole && base.checkpoint.op < op, "an earlier value takes the base back");
+    must(ft_loss_measure_change(each, &base, &reference, real, values[2], &err));
+    near(each[0].sum, 0.0, 1e-14, "a model whose earlier operations differ runs as a whole");
+    must(ft_loss_measure_change(each, &base, &reference, int8, values[0], &err));
+    ok(each[0].sum == whole_each[1].sum && base.checkpoint.op < op,
+       "an earlier value takes the base back");
     ft_loss_base_fini(&base);
     ft_reference_fini(&reference);
     ft_model_close(int8);
+}
+
+/* ---- Sensitivities ------------------------------------------------------------------------ */
+
+typedef struct sensitivities {
+    ft_unit *unit;
+    size_t units;
+    ft_precision *precision;
+    double *loss;
+} sensitivities;
+
+static void measure_sensitivities(sensitivities *s, const ft_reference *reference, int threads)
+{
+    ft_model *int8 = calibrated_open(files.quantized, NULL);
+    const ft_quant_config quant = int8->quant;
+    ft_reference with_threads = *reference;
+    ft_variants variants;
+    with_threads.threads = threads;
+    const ft_variant_options options = {
+        .path = files.real, .quant = &quant, .unit = s->unit, .units = s->units, .threads = threads
+    };
+    must(ft_variants_init(&variants, &options, &err));
+    must(ft_sensitivities_measure(s->loss,
+                                  &(ft_sensitivity_options){ .variants = &variants,
+                                                             .reference = &with_threads,
+                                                             .precision = s->precision },
+                                  &err));
+    ft_variants_fini(&variants);
+    ft_model_close(int8);
+}
+
+static void test_sensitivities(const ft_model *real, const ft_dataset *data)
+{
+    ft_reference reference;
+    sensitivities s;
+    must(ft_reference_init(&reference, real, data, 64, 1, &err));
+    must(ft_units_find(&s.unit, &s.units, real, is_int8, NULL, &err));
+    s.precision = calloc(s.units, sizeof *s.precision);
+    s.loss = calloc(s.units, sizeof *s.loss);
+    double *again = calloc(s.units, sizeof *again);
+    if (s.precision == NULL || s.loss == NULL || again == NULL)
+        bail_out("no memory");
+    s.precision[0] = FT_PRECISION_FLOAT;
+    measure_sensitivities(&s, &reference, 1);
+    memcpy(again, s.loss, s.units * sizeof *again);
+    ok(s.loss[0] == 0.0, "a unit that stays float loses nothing");
+    size_t positive = 0;
+    for (size_t i = 1; i < s.units; i++)
+        positive += s.loss[i] > 0.0 && s.loss[i] < 0.1;
+    is_int((long long) positive, (long long) s.units - 1,
+           "every other unit, attention included, has a small loss alone");
+    measure_sensitivities(&s, &reference, 3);
+    ok(memcmp(again, s.loss, s.units * sizeof *again) == 0,
+       "sensitivities do not depend on the number of threads");
+    free(again);
+    free(s.loss);
+    free(s.precision);
+    free(s.unit);
+    ft_reference_fini(&reference);
 }
 
 /* ---- Targets ------------------------------------------------------------------------------ */
@@ -244,6 +316,7 @@ int main(void)
     test_units(real);
     test_losses(real, &data);
     test_changes(real, &data);
+    test_sensitivities(real, &data);
     test_targets(real);
     test_plans();
     test_bytes();

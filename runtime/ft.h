@@ -229,10 +229,11 @@ FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
  * masked positions "embedding"                  [N, D]: pooled, through the Dense layers and
  * normalized as the checkpoint says; D is H without Dense layers "last_hidden_state"          [N,
  * S, H], zeros at masked positions; vision models: the class token, then the patches;
- * encoder-decoders: of the decoder "encoder_last_hidden_state"  [N, S, H] of an encoder-decoder's
- * encoder a name from options.keep     [tokens, columns], packed without padding The result is
- * always F32; quantized values are dequantized.  If out->data is NULL, only dtype and shape are
- * filled in; otherwise out->data must have room for the whole tensor.
+ * encoder-decoders: of the decoder "rotated_hidden_state"       the same of a decoder that
+ * ft-convert --rotate made, in place of it "encoder_last_hidden_state"  [N, S, H] of an
+ * encoder-decoder's encoder a name from options.keep     [tokens, columns], packed without padding
+ * The result is always F32; quantized values are dequantized.  If out->data is NULL, only dtype and
+ * shape are filled in; otherwise out->data must have room for the whole tensor.
  *
  * Returns FT_ENONFINITE if a row of an output holds NaN or infinity; the error text names the row,
  * and the data are copied nevertheless.  Values from options.keep are returned without this check.

@@ -30,7 +30,10 @@ typedef struct model_side {
 static const char *compared_output(const ft_model *model)
 {
     ft_model_info info = ft_model_get_info(model);
-    return info.labels > 0 ? "logits" : info.embedding ? "embedding" : "last_hidden_state";
+    return info.labels > 0         ? "logits"
+           : info.embedding        ? "embedding"
+           : model->config.rotated ? "rotated_hidden_state"
+                                   : "last_hidden_state";
 }
 
 /* Tokens per batch: enough rows for all threads, and at least one sample. */

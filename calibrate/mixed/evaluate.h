@@ -11,7 +11,7 @@
 #include "runtime/model/model.h"
 
 typedef struct ft_evaluation {
-    const char *output; /* output that is compared: "logits", "embedding" or "last_hidden_state" */
+    const char *output; /* that is compared: "logits", "embedding" or "..._hidden_state" */
     size_t samples;     /* evaluated */
     double sqnr_db;     /* of the quantized model against float; may be infinite, NaN on overflow */
     double cosine;      /* mean over rows */

@@ -15,7 +15,8 @@
 #include <string.h>
 
 /* ft-artifact(5) describes each. */
-const char *const ft_features[] = { FT_FEATURE_DENSE, FT_FEATURE_PROMPTS, FT_FEATURE_FOLDED, NULL };
+const char *const ft_features[] = { FT_FEATURE_DENSE, FT_FEATURE_PROMPTS, FT_FEATURE_FOLDED,
+                                    FT_FEATURE_ROTATED, NULL };
 
 static bool is_known(const char *name, const char *const *known)
 {

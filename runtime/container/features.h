@@ -21,6 +21,7 @@ enum { FT_FEATURES_MAX = 16 }; /* of one artifact */
 #define FT_FEATURE_DENSE "dense"     /* "dense" of the configuration */
 #define FT_FEATURE_PROMPTS "prompts" /* texts get a prompt by default */
 #define FT_FEATURE_FOLDED "folded"   /* tensors of role "folded" */
+#define FT_FEATURE_ROTATED "rotated" /* "rotated" of the configuration */
 
 /* The features that this version reads; ends with NULL. */
 extern const char *const ft_features[];

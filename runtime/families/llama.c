@@ -98,7 +98,7 @@ static void build(ft_graph *g, const ft_config *c)
     }
     ft_graph_scope(g, "%s", "");
     x = ft_rms_norm(g, "norm", x, c->eps);
-    ft_graph_output(g, "last_hidden_state", x);
+    ft_graph_output(g, c->rotated ? "rotated_hidden_state" : "last_hidden_state", x);
     if (c->embedding != FT_EMBEDDING_NONE)
         ft_build_embedding(g, c, x);
     else

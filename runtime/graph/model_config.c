@@ -299,7 +299,8 @@ static bool has_encoder_decoder_members(const ft_config *c)
 
 static bool has_decoder_members(const ft_config *c)
 {
-    return has_rope_members(c) || c->rope != FT_ROPE_NONE || c->kv_heads != 0 || c->tied;
+    return has_rope_members(c) || c->rope != FT_ROPE_NONE || c->kv_heads != 0 || c->rotated ||
+           c->tied;
 }
 
 /* Check `count` heads of head_size columns; 0: of hidden / count columns. */
@@ -373,6 +374,9 @@ static ft_status check_decoder(const ft_config *c, const char *label, ft_error *
 {
     if (c->rope == FT_ROPE_NONE)
         return ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", label);
+    if (c->rotated && c->embedding != FT_EMBEDDING_NONE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: an embedding of a rotated residual stream",
+                       label);
     FT_TRY(check_heads(c, label, err));
     FT_TRY(check_rope(c, label, err));
     return check_window(c, label, err);
@@ -443,7 +447,7 @@ static ft_status check_encoder_decoder(const ft_config *c, const char *label, ft
         return ft_fail(err, FT_EFORMAT, "%s: config: an encoder-decoder without sinusoids", label);
     if (c->rope != FT_ROPE_NONE)
         return ft_fail(err, FT_EFORMAT, "%s: config: both sinusoids and rope", label);
-    if (has_rope_members(c))
+    if (has_rope_members(c) || c->rotated)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: an encoder-decoder with members of rotary decoders", label);
     FT_TRY(check_heads_and_layers(c, label, err));

@@ -110,6 +110,7 @@ typedef struct ft_config {
     double rope_low, rope_high;        /* llama3: bounds of low and high frequencies */
     bool qkv_bias, out_bias, ffn_bias; /* attn.q, k, v (ViT too); attn.out; ffn.* */
     bool qk_norm;                      /* RMS norms of query and key heads: attn.q_norm, k_norm */
+    bool rotated;                      /* the residual stream is rotated: ft-convert --rotate */
     bool tied; /* the LM head shares its weight with embed.word; encoders with FT_HEAD_LM, too */
 
     /*

@@ -23,6 +23,7 @@ static const struct {
     { "out_bias", offsetof(ft_config, out_bias) },
     { "ffn_bias", offsetof(ft_config, ffn_bias) },
     { "qk_norm", offsetof(ft_config, qk_norm) },
+    { "rotated", offsetof(ft_config, rotated) },
     { "tied", offsetof(ft_config, tied) },
     { "scale_words", offsetof(ft_config, scale_embeddings) },
     { "head_bias", offsetof(ft_config, head_bias) },

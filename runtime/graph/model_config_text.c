@@ -133,5 +133,7 @@ void ft_config_write(const ft_config *config, FILE *file)
         fputs(", norms of query and key heads", file);
     if (config->window > 0)
         write_window(config, file);
+    if (config->rotated)
+        fputs(", rotated", file);
     write_head(config, file);
 }

@@ -178,6 +178,11 @@ static ft_status set_embedding(ft_model *model, ft_error *err)
                        "%s: is %s without an embedding; convert a checkpoint with modules.json of "
                        "sentence-transformers",
                        model->path, ft_kind_name(config->kind));
+    if (config->rotated)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: is rotated, and so would be its embeddings; convert the checkpoint "
+                       "without --rotate",
+                       model->path);
     config->embedding = FT_EMBEDDING_LAST;
     config->normalize = true;
     return FT_OK;

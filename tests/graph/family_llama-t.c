@@ -159,7 +159,7 @@ static void test_wrong_family(void)
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
 
-/* Every kind of scaling, and each of 5 flags and a window on and off. */
+/* Every kind of scaling, and each of 6 flags and a window on and off. */
 static ft_config variant(ft_rope rope, unsigned bits)
 {
     ft_config config = decoder();
@@ -178,6 +178,7 @@ static ft_config variant(ft_rope rope, unsigned bits)
     config.window = bits & 16 ? 11 : 0;
     config.window_first_layer = bits & 16 ? (int32_t) (bits % 7) : 0;
     config.qk_norm = bits & 32;
+    config.rotated = bits & 64;
     return config;
 }
 
@@ -185,7 +186,7 @@ static void test_round_trip(void)
 {
     int lost = 0;
     for (int rope = FT_ROPE_DEFAULT; rope <= FT_ROPE_DYNAMIC; rope++)
-        for (unsigned bits = 0; bits < 64; bits++) {
+        for (unsigned bits = 0; bits < 128; bits++) {
             ft_config config = variant((ft_rope) rope, bits);
             lost += !config_survives(&config);
         }
@@ -238,6 +239,9 @@ static void test_refused(void)
     refused("{\"rope_positions\": 16777217}",
             "rope_positions: found 16777217, expected an integer from 0 to 16777216");
     refused("{\"tied\": 1}", "tied: found 1, expected true or false");
+    refused("{\"rotated\": 1}", "rotated: found 1, expected true or false");
+    refused("{\"rotated\": true, \"embedding\": \"mean\"}",
+            "an embedding of a rotated residual stream");
     refused("{\"qkv_bias\": \"yes\"}", "qkv_bias: found \"yes\", expected true or false");
 }
 
@@ -268,6 +272,13 @@ static void test_text(void)
                "300 positions, rope theta 333333, scaled llama3 by 8.1 beyond 8192, window "
                "of 11 from layer 3 on, tied head",
                "ft_config_write() describes RoPE scaling, the sliding window and the tied head");
+    config.rotated = true;
+    config.tied = false;
+    test_words(&config,
+               "7 layers, hidden 20, 6 heads of 4 (2 key/value heads), ffn 28, vocabulary 50, "
+               "300 positions, rope theta 333333, scaled llama3 by 8.1 beyond 8192, window "
+               "of 11 from layer 3 on, rotated",
+               "ft_config_write() says that the residual stream is rotated");
     config = test_bert_config(8, 2, 12);
     test_words(&config,
                "2 layers, hidden 8, 2 heads, ffn 12, vocabulary 50, 300 positions, 3 labels, "

@@ -35,6 +35,20 @@ static bool is_float(const ft_artifact *artifact)
     return ft_artifact_get_header(artifact)->state == FT_ARTIFACT_FLOAT;
 }
 
+/* A rotation mixes the columns of most values. */
+static ft_status check_rotations(const comparison *c, ft_error *err)
+{
+    const char *const *path = c->inspection->path;
+    bool first = c->model[0]->config.rotated;
+    if (first == c->model[1]->config.rotated)
+        return FT_OK;
+    return ft_fail(
+        err, FT_EARG,
+        "%s is rotated and %s is not, so their values cannot be compared; make the float "
+        "artifact of both by ft-convert with --rotate, or of neither",
+        path[!first], path[first]);
+}
+
 static ft_status measure(comparison *c, ft_error *err)
 {
     const ft_inspection *in = c->inspection;
@@ -43,6 +57,7 @@ static ft_status measure(comparison *c, ft_error *err)
         FT_TRY(ft_model_open(&c->model[k], in->path[k], NULL, err));
         d->path[k] = in->path[k];
     }
+    FT_TRY(check_rotations(c, err));
     FT_TRY(ft_dataset_read(&c->data, in->samples_path, c->model[0], err));
     d->samples = ft_min_size(in->samples, c->data.rows);
     const ft_model *const both[] = { c->model[0], c->model[1] };

@@ -52,7 +52,7 @@ static bool same_decoder(const ft_config *a, const ft_config *b)
            a->rope_theta == b->rope_theta && a->rope_factor == b->rope_factor &&
            a->rope_low == b->rope_low && a->rope_high == b->rope_high &&
            a->qkv_bias == b->qkv_bias && a->out_bias == b->out_bias && a->ffn_bias == b->ffn_bias &&
-           a->qk_norm == b->qk_norm && a->tied == b->tied;
+           a->qk_norm == b->qk_norm && a->rotated == b->rotated && a->tied == b->tied;
 }
 
 static bool same_source(const ft_config *a, const ft_config *b)

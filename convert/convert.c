@@ -9,6 +9,8 @@
 
 #include "convert/map_weights.h"
 #include "convert/provenance.h"
+#include "convert/rotate_weights.h"
+#include "convert/weight_reader.h"
 #include "convert/config/generation.h"
 #include "convert/config/refuse.h"
 #include "convert/tokenizer/lowercase.h"
@@ -295,6 +297,8 @@ static ft_status load(ft_conversion *conversion, const char *const *paths, size_
     /* The following checks are independent: run all of them and report every problem. */
     reject_adapter(conversion, problems);
     read_sentence_transformers(conversion, problems);
+    if (options->rotate)
+        ft_conversion_rotate_config(conversion, problems);
     if (ft_config_is_vision(&conversion->hf.config))
         copy_processor_config(conversion, problems);
     else
@@ -302,6 +306,8 @@ static ft_status load(ft_conversion *conversion, const char *const *paths, size_
     copy_generation_config(conversion, problems);
     read_generation(conversion, options, problems);
     ft_conversion_map_weights(conversion, paths[0], options, problems);
+    if (options->rotate && problems->count == 0)
+        ft_conversion_rotate_weights(conversion, problems);
     return ft_messages_status(problems);
 }
 
@@ -331,6 +337,8 @@ void ft_conversion_close(ft_conversion *conversion)
         ft_checkpoint_close(conversion->dense[i]);
     for (size_t i = 0; i < FT_MAX_COPIED_FILES; i++)
         free(conversion->file[i].text);
+    ft_rotation_fini(&conversion->residual);
+    ft_rotation_fini(&conversion->heads);
     free(conversion->weight);
     free(conversion->unused);
     free(conversion);
@@ -338,27 +346,19 @@ void ft_conversion_close(ft_conversion *conversion)
 
 /* ---- Reading all values --------------------------------------------------------------------- */
 
-static ft_tensor_reader reader_of(const ft_mapped_weight *weight)
-{
-    return (ft_tensor_reader){
-        .checkpoint = weight->checkpoint,
-        .source = weight->source,
-        .name = weight->spec.name,
-        .tensor = weight->tensor,
-        .dtype = weight->dtype,
-    };
-}
-
 enum { BLOCK_BYTES = 256 * 1024 }; /* bytes checked at once */
 
 static ft_status check_weight(const ft_mapped_weight *weight, void *block, ft_error *err)
 {
-    ft_tensor_reader reader = reader_of(weight);
+    ft_weight_reader reader;
+    ft_status status = FT_OK;
     size_t produced;
-    for (size_t done = 0; done < weight->bytes; done += produced)
-        FT_TRY(ft_tensor_reader_read(&reader, block, ft_min_size(weight->bytes - done, BLOCK_BYTES),
-                                     &produced, err));
-    return FT_OK;
+    ft_weight_reader_init(&reader, weight);
+    for (size_t done = 0; done < weight->bytes && status == FT_OK; done += produced)
+        status = ft_weight_reader_read(
+            &reader, block, ft_min_size(weight->bytes - done, BLOCK_BYTES), &produced, err);
+    ft_weight_reader_fini(&reader);
+    return status;
 }
 
 ft_status ft_conversion_check(const ft_conversion *conversion, ft_progress_callback progress,
@@ -382,8 +382,9 @@ ft_status ft_conversion_check(const ft_conversion *conversion, ft_progress_callb
 /* ---- Adding entries ------------------------------------------------------------------------- */
 
 static ft_status add_weight(ft_artifact_writer *writer, const ft_mapped_weight *weight,
-                            ft_tensor_reader *reader, ft_error *err)
+                            ft_weight_reader *reader, ft_error *err)
 {
+    ft_weight_reader_init(reader, weight);
     ft_artifact_tensor tensor = {
         .name = weight->spec.name,
         .role = ft_role_name(weight->spec.role),
@@ -392,7 +393,7 @@ static ft_status add_weight(ft_artifact_writer *writer, const ft_mapped_weight *
         .ndim = weight->spec.ndim,
     };
     memcpy(tensor.dim, weight->spec.dim, sizeof weight->spec.dim);
-    return ft_artifact_add_tensor(writer, &tensor, ft_tensor_reader_read, reader, err);
+    return ft_artifact_add_tensor(writer, &tensor, ft_weight_reader_read, reader, err);
 }
 
 /* What a reader of an earlier release would ignore; *out is NULL where there is nothing. */
@@ -400,14 +401,17 @@ static ft_status list_features(json_t **out, const ft_conversion *conversion, ft
 {
     bool has_dense = conversion->hf.config.num_dense > 0;
     bool has_prompt = conversion->sentence.uses_prompt, fine = true;
+    bool is_rotated = conversion->hf.config.rotated;
     *out = NULL;
-    if (!has_dense && !has_prompt)
+    if (!has_dense && !has_prompt && !is_rotated)
         return FT_OK;
     json_t *list = json_array();
     if (has_dense)
         fine = json_array_append_new(list, json_string(FT_FEATURE_DENSE)) == 0;
     if (has_prompt)
         fine = json_array_append_new(list, json_string(FT_FEATURE_PROMPTS)) == 0 && fine;
+    if (is_rotated)
+        fine = json_array_append_new(list, json_string(FT_FEATURE_ROTATED)) == 0 && fine;
     *out = list;
     return fine ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for the manifest");
 }
@@ -415,15 +419,13 @@ static ft_status list_features(json_t **out, const ft_conversion *conversion, ft
 /* ---- Writing ------------------------------------------------------------------------------- */
 
 static ft_status write_artifact(const ft_conversion *conversion, ft_artifact_writer *writer,
-                                ft_tensor_reader *readers, json_t *config, ft_error *err)
+                                ft_weight_reader *readers, json_t *config, ft_error *err)
 {
     for (size_t i = 0; i < conversion->n_files; i++)
         FT_TRY(ft_artifact_add_memory(writer, conversion->file[i].name, conversion->file[i].text,
                                       conversion->file[i].bytes, err));
-    for (size_t i = 0; i < conversion->n_weights; i++) {
-        readers[i] = reader_of(&conversion->weight[i]);
+    for (size_t i = 0; i < conversion->n_weights; i++)
         FT_TRY(add_weight(writer, &conversion->weight[i], &readers[i], err));
-    }
     ft_artifact_header head = {
         .state = FT_ARTIFACT_FLOAT,
         .family = conversion->hf.family->name,
@@ -440,13 +442,15 @@ static ft_status write_artifact(const ft_conversion *conversion, ft_artifact_wri
 ft_status ft_conversion_write(const ft_conversion *conversion, ft_artifact_writer *writer,
                               ft_error *err)
 {
-    ft_tensor_reader *readers = ft_calloc(conversion->n_weights, sizeof *readers);
+    ft_weight_reader *readers = ft_calloc(conversion->n_weights, sizeof *readers);
     json_t *config = ft_config_to_json(&conversion->hf.config);
     ft_status status =
         readers == NULL || config == NULL
             ? ft_fail(err, FT_ENOMEM, "no memory for %zu weights", conversion->n_weights)
             : write_artifact(conversion, writer, readers, config, err);
     json_decref(config);
+    for (size_t i = 0; readers != NULL && i < conversion->n_weights; i++)
+        ft_weight_reader_fini(&readers[i]);
     free(readers);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "convert/config/hf_config.h"
 #include "convert/config/sentence_transformers.h"
 #include "convert/dtype_convert.h"
+#include "convert/rotation.h"
 #include "runtime/container/artifact.h"
 
 typedef struct ft_convert_options {
@@ -20,7 +21,15 @@ typedef struct ft_convert_options {
     ft_dtype dtype;                  /* F32, F16 or BF16 */
     const char *const *ignored_keys; /* of config.json; NULL-terminated, or NULL */
     bool no_tokenizer;               /* leave the tokenizer out: the artifact takes token ids */
+    bool rotate;                     /* rotate the weights, see convert/rotate_weights.h */
 } ft_convert_options;
+
+/* How a weight is rotated: all zero where it is not. */
+typedef struct ft_weight_rotation {
+    const ft_rotation *rows, *cols;      /* mix blocks of rows, of columns; or NULL */
+    const struct ft_mapped_weight *norm; /* whose elements multiply the columns first; or NULL */
+    bool is_folded;                      /* the weight of a norm, which becomes 1 */
+} ft_weight_rotation;
 
 /* One weight: where it is in the checkpoint and how it is stored in the artifact. */
 enum { FT_SOURCE_NAME_SIZE = 160 };
@@ -31,6 +40,7 @@ typedef struct ft_mapped_weight {
     const ft_tensor *tensor;          /* in the mapped checkpoint */
     ft_dtype dtype;                   /* to store */
     size_t bytes;                     /* to store */
+    ft_weight_rotation rotation;
 } ft_mapped_weight;
 
 /* A file of the checkpoint, or one that is made from its files, in the artifact. */
@@ -51,6 +61,7 @@ typedef struct ft_conversion {
     ft_mapped_weight *weight;
     size_t n_weights;
     size_t bytes; /* of all weights, to store */
+    ft_rotation residual, heads; /* of the residual stream, of values; or zeros */
     ft_copied_file file[FT_MAX_COPIED_FILES];
     size_t n_files;
     const char **unused; /* names of tensors that are not weights of the model */

@@ -116,6 +116,12 @@ static void cast_values(void *out, ft_dtype to, const unsigned char *in, ft_dtyp
     }
 }
 
+size_t ft_dtype_convert_floats(void *out, ft_dtype dtype, const float *in, size_t n)
+{
+    write_values(out, dtype, in, n);
+    return first_nonfinite(dtype, out, n);
+}
+
 bool ft_dtype_convert_supports(ft_dtype dtype)
 {
     return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F64;
@@ -159,16 +165,16 @@ static ft_status fail_nonfinite(const ft_tensor_reader *reader, size_t index, ft
                    value_at(reader->tensor, index), format_index(at, reader->tensor, index));
 }
 
-static ft_status fail_overflow(const ft_tensor_reader *reader, size_t index, ft_error *err)
+ft_status ft_tensor_reader_fail_overflow(const ft_tensor_reader *reader, ft_dtype dtype,
+                                         double value, size_t index, ft_error *err)
 {
     static const char *const remedy[] = {
         [FT_F32] = "", [FT_F16] = "; try --dtype bf16", [FT_BF16] = "; try --dtype f32"
     };
     char at[FT_SHAPE_TEXT];
     return ft_fail(err, FT_ELIMIT, "%s: %s (%s): %g at %s is too large for %s%s",
-                   source_file(reader), reader->source, reader->name,
-                   value_at(reader->tensor, index), format_index(at, reader->tensor, index),
-                   ft_dtype_name(reader->dtype), remedy[reader->dtype]);
+                   source_file(reader), reader->source, reader->name, value,
+                   format_index(at, reader->tensor, index), ft_dtype_name(dtype), remedy[dtype]);
 }
 
 /* Convert values n_read .. n_read + n of the source to `out`. */
@@ -185,7 +191,11 @@ static ft_status convert_block(const ft_tensor_reader *reader, const unsigned ch
     }
     cast_values(out, reader->dtype, in, from, n);
     first_bad = first_nonfinite(reader->dtype, out, n);
-    return first_bad < n ? fail_overflow(reader, reader->n_read + first_bad, err) : FT_OK;
+    if (first_bad == n)
+        return FT_OK;
+    first_bad += reader->n_read;
+    return ft_tensor_reader_fail_overflow(reader, reader->dtype,
+                                          value_at(reader->tensor, first_bad), first_bad, err);
 }
 
 ft_status ft_tensor_reader_read(void *user, void *buffer, size_t bytes, size_t *produced,

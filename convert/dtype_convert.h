@@ -35,4 +35,14 @@ bool ft_dtype_convert_supports(ft_dtype dtype);
 ft_status ft_tensor_reader_read(void *reader, void *buffer, size_t bytes, size_t *produced,
                                 ft_error *err);
 
+/*
+ * Round n floats half to even to `dtype` and return the index of the first one that overflows or is
+ * not finite, or n.
+ */
+size_t ft_dtype_convert_floats(void *out, ft_dtype dtype, const float *in, size_t n);
+
+/* FT_ELIMIT: element `index` of the reader's tensor has become `value`, which overflows `dtype`. */
+ft_status ft_tensor_reader_fail_overflow(const ft_tensor_reader *reader, ft_dtype dtype,
+                                         double value, size_t index, ft_error *err);
+
 #endif

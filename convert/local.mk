@@ -18,6 +18,8 @@ convert_libconvert_la_SOURCES = \
 	convert/config/refuse.c convert/config/refuse.h \
 	convert/provenance.c convert/provenance.h \
 	convert/report.c convert/report.h \
+	convert/rotate_weights.c convert/rotate_weights.h \
+	convert/rotation.c convert/rotation.h \
 	convert/source_files.c convert/source_files.h \
 	convert/config/rope.c \
 	convert/config/sentence_text.c \
@@ -50,6 +52,7 @@ convert_libconvert_la_SOURCES = \
 	convert/tokenizer/sentencepiece/wire.c convert/tokenizer/sentencepiece/wire.h \
 	convert/tokenizer/t5.c \
 	convert/tokenizer/tokenizer_files.c convert/tokenizer/tokenizer_files.h \
+	convert/weight_reader.c convert/weight_reader.h \
 	convert/config/window.c
 
 noinst_PROGRAMS += ft-convert

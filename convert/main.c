@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DTYPE = FT_LONG_ONLY, IGNORE_KEY, NO_TOKENIZER };
+enum { DTYPE = FT_LONG_ONLY, ROTATE, IGNORE_KEY, NO_TOKENIZER };
 
 static const ft_option options[] = {
     { 'i', "input", "PATH",
@@ -27,6 +27,9 @@ static const ft_option options[] = {
     { 'o', "output", "FILE", "the artifact (.ft)" },
     { DTYPE, "dtype", "TYPE",
       "matrices as keep (default), f32, f16 or bf16;\nvectors are always f32" },
+    { ROTATE, "rotate", NULL,
+      "Llama and its kin: rotate the weights, which\nspreads outlier channels before ft-calibrate\n"
+      "quantizes" },
     { 'f', "force", NULL, "overwrite an existing artifact" },
     { 'n', "dry-run", NULL, "check everything, show what would be written,\nwrite nothing" },
     FT_REPORT_JSON_OPTION,
@@ -75,6 +78,9 @@ static void set_option(arguments *args, int id, const char *value)
         break;
     case DTYPE:
         parse_dtype(&args->convert, value);
+        break;
+    case ROTATE:
+        args->convert.rotate = true;
         break;
     case IGNORE_KEY:
         args->ignored[args->n_ignored++] = value;

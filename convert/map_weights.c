@@ -26,6 +26,7 @@ typedef struct {
     const char *prefix;                  /* "bert.", or "" where this checkpoint has no prefix */
     char tied_head[FT_SOURCE_NAME_SIZE]; /* an output head tied to the token embedding, or "" */
     char words[128];                     /* the token embedding's name in this checkpoint, or "" */
+    bool splits_head;                    /* a tied head gets its own weight */
     ft_messages *problems;
 } weight_mapper;
 
@@ -152,6 +153,8 @@ static ft_dtype choose_dtype(const weight_mapper *f, const ft_mapped_weight *wei
         return FT_F32;
     if (f->options->cast)
         return f->options->dtype;
+    if (f->options->rotate && weight->tensor->dtype == FT_BF16)
+        return FT_F16; /* sums of many values need more bits than BF16 has */
     return weight->tensor->dtype == FT_F64 ? FT_F32 : weight->tensor->dtype;
 }
 
@@ -291,6 +294,28 @@ static void resolve_token_embedding(weight_mapper *f, ft_weight_spec *spec, size
         }
 }
 
+/* A rotated model has no tied head: the head alone takes the weight of the final norm. */
+static void split_head(weight_mapper *f)
+{
+    ft_conversion *conversion = f->conversion;
+    f->splits_head = conversion->hf.config.rotated && conversion->hf.config.tied;
+    if (!f->splits_head)
+        return;
+    conversion->hf.config.tied = false;
+    ft_messages_add(&conversion->notes, FT_OK,
+                    "--rotate: the tied head gets a weight of its own, as only it takes the weight "
+                    "of the final norm");
+}
+
+/* It is made from the token embedding. */
+static void name_split_head(const weight_mapper *f, ft_weight_spec *spec, size_t specs)
+{
+    const ft_weight_spec *word = find_spec(spec, specs, "embed.word");
+    for (size_t i = 0; i < specs && f->splits_head; i++)
+        if (strcmp(spec[i].name, "head.weight") == 0)
+            memcpy(spec[i].source, word->source, sizeof spec[i].source);
+}
+
 /* torch.nn.Linear is the member "linear" of a Dense layer. */
 static void name_dense_layers(ft_weight_spec *spec, size_t specs)
 {
@@ -319,6 +344,7 @@ static bool expand_weight_table(weight_mapper *f, ft_weight_spec **spec, size_t 
     ft_error err;
     if (ft_family_weights(hf->family, hf->architecture, &hf->config, spec, count, &err) == FT_OK) {
         resolve_token_embedding(f, *spec, *count);
+        name_split_head(f, *spec, *count);
         name_dense_layers(*spec, *count);
         return true;
     }
@@ -342,6 +368,7 @@ static bool resolve_optional_weights(weight_mapper *f)
     config->pooler = pooler_required || has_weight(conversion, spec, count, f->prefix, "pooler.");
     config->head_bias = has_weight(conversion, spec, count, f->prefix, HEAD_BIAS);
     config->tied = tied && is_tied(f, spec, count);
+    split_head(f);
     free(spec);
     return true;
 }

@@ -20,6 +20,8 @@ static json_t *conversion_json(const ft_convert_options *options)
     ft_json_set(&json, "dtype",
                 json_string(options->cast ? ft_dtype_name(options->dtype) : "keep"));
     ft_json_set(&json, "tokenizer", json_boolean(!options->no_tokenizer));
+    if (options->rotate)
+        ft_json_set(&json, "rotate", json_true());
     for (const char *const *key = options->ignored_keys; key != NULL && *key != NULL; key++)
         ft_json_append(&ignored, json_string(*key));
     ft_json_set(&json, "ignored_keys", ignored);

@@ -147,6 +147,7 @@ c_tests = \
 	tests/families/embeddings.t \
 	tests/families/heads.t \
 	tests/families/llama_variants.t \
+	tests/families/rotated_outliers.t tests/families/rotated_variants.t \
 	tests/model/loader.t \
 	tests/graph/lower.t \
 	tests/graph/lower_fusion.t \
@@ -172,6 +173,7 @@ c_tests = \
 	tests/calibrate/recipe.t \
 	tests/container/file_type.t \
 	tests/convert/refuse.t \
+	tests/convert/rotate.t tests/convert/rotation.t \
 	tests/text/pipelines.t \
 	tests/text/regex.t \
 	tests/graph/rope.t \
@@ -301,6 +303,7 @@ sh_tests = \
 	tests/tools/calibrate/round_cuda.sh \
 	tests/tools/selftest.sh \
 	tests/tools/qwen3.sh \
+	tests/tools/rotate.sh \
 	tests/build/quickstart.sh \
 	tests/build/readme.sh \
 	tests/tools/run_cuda.sh \

@@ -38,6 +38,27 @@ is 1 'the order of the artifacts does not matter to the scales' \
     "$inspect" --diff q.ft m.ft -d samples.safetensors
 says out 'scales that lose most beyond their format' 'the scales are judged in the other order, too'
 matches out '^embed\.norm  *[0-9.]*$' 'values with a float form are aligned with the quantized one'
+# A rotation mixes the columns of most values.
+quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 3
+quietly "$FT_BUILDDIR/tests/programs/make-tensors" tokens.safetensors input_ids:I32:2,4=5,6,7,8,9,10,11,12
+quietly "$convert" -q -i decoder -o plain.ft
+quietly "$convert" -q -i decoder -o rotated.ft --rotate
+quietly "$calibrate" -q -i rotated.ft -o rotated.int8.ft -d tokens.safetensors
+is 0 'ft-inspect lists a rotated artifact' "$inspect" rotated.int8.ft
+matches out '^2 layers, hidden 32, .*, rotated$' 'the list says that the model is rotated'
+matches out '^  conversion: .* rotate yes' 'the list says that ft-convert rotated it'
+is 1 'a rotated int8 artifact is compared with its float artifact' \
+    "$inspect" --diff rotated.ft rotated.int8.ft -d tokens.safetensors
+matches out '^layer\.0\.attn\.sum  *[0-9.]*$' 'values of the residual stream are compared'
+is 1 'values of a rotated and another artifact are not compared' \
+    "$inspect" --diff plain.ft rotated.int8.ft -d tokens.safetensors
+says err 'rotated.int8.ft is rotated and plain.ft is not, so their values cannot be compared' \
+    'the error says why, and which is rotated'
+is 1 'nor in the other order' "$inspect" --diff rotated.ft plain.ft -d tokens.safetensors
+says err 'rotated.ft is rotated and plain.ft is not' 'the error names them by what they are'
+is 1 'without samples their contents are compared' "$inspect" --diff plain.ft rotated.ft
+says out 'tensor embed.word: sha256:' 'contents that differ are listed'
+
 is 0 'an artifact computes what it computes' "$inspect" --diff q.ft q.ft -d samples.safetensors
 says out 'scales can be judged if one of the artifacts is float' 'two int8 artifacts have no float values to judge by'
 says out 'no value is below 20 dB' 'equal artifacts do not diverge'

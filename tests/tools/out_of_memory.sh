@@ -46,6 +46,7 @@ quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 1.coun
 quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 2.counters --samples 2:4
 
 starved 17 'ft-convert' "$convert" -q --json -i llama -o written/llama.ft
+starved 17 'ft-convert --rotate' "$convert" -q --rotate -i llama -o written/llama.ft
 starved 17 'ft-convert -n' "$convert" -q -n -i bert
 sources=$FT_SRCDIR/tests/golden/tokenizer-sources
 cp -r bert words

@@ -118,6 +118,7 @@ ids=$(awk 'BEGIN { for (i = 0; i < 256; i++) printf "%s%d", i ? "," : "", i * 37
 quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 7
 quietly "$convert" -q -i decoder -o decoder.ft
 compared 'ft-convert of a decoder writes' new.ft -- "$convert" -q -f -i decoder -o new.ft
+compared 'ft-convert --rotate of a decoder writes' new.ft -- "$convert" -q -f -i decoder -o new.ft --rotate
 quietly "$FT_BUILDDIR/tests/programs/make-tensors" rows.st "input_ids:I32:8,32=$ids"
 compare_decoder '' '--scheme w8a8-block' '--scheme w8a16 --group 0 --clip imatrix' \
     '--scheme w4a16 --asym --round gptq' '--scheme w4a16 --round gptaq'

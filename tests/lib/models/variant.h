@@ -82,20 +82,26 @@ static inline double variant_difference(const json_t *expected, const float *fou
 }
 
 /* Converts and opens the model in *t; the test removes its folder. */
-static inline ft_model *variant_open(const tiny *t, const json_t *variant)
+static inline ft_model *variant_open_with(const tiny *t, const json_t *variant,
+                                          const ft_convert_options *options)
 {
     char path[128];
     ft_model *model;
     ft_error err;
     llama_write(t, variant);
     snprintf(path, sizeof path, "%s/model.ft", t->folder);
-    ft_conversion *conversion = converted_open(t, &(ft_convert_options){ 0 });
+    ft_conversion *conversion = converted_open(t, options);
     if (conversion == NULL || converted_write(conversion, path) != FT_OK)
         bail_out("%s", converted_problem(0));
     ft_conversion_close(conversion);
     if (ft_model_open(&model, path, NULL, &err) != FT_OK)
         bail_out("%s", err.text);
     return model;
+}
+
+static inline ft_model *variant_open(const tiny *t, const json_t *variant)
+{
+    return variant_open_with(t, variant, &(ft_convert_options){ 0 });
 }
 
 /* Computes the logits of rows first .. first + count - 1 of a variant. */

@@ -74,7 +74,7 @@ static ft_status hash_stream(FILE *file, const char *path, ft_sha256 *hash, json
     if (ferror(file))
         return ft_fail_errno(err, "%s: cannot read", path);
     json_t *name = ft_provenance_name(path);
-    *out = ft_sha256_final(hash, digest)
+    *out = ft_sha256_final(hash, digest) && name != NULL
                ? ft_provenance_file(json_string_value(name), bytes, digest)
                : NULL;
     json_decref(name);

@@ -371,6 +371,7 @@ ft_bench_SOURCES = \
 	runtime/tools/bench/gemm.c \
 	runtime/tools/bench/ops.c \
 	runtime/tools/bench/options.c runtime/tools/bench/options.h \
+	runtime/tools/bench/scheme_times.c \
 	runtime/tools/bench/single_op.c \
 	runtime/tools/bench/beam_search.c \
 	runtime/tools/bench/beam_step.c \

@@ -66,7 +66,6 @@ refused 1 '--beams: llama-1b is not an encoder-decoder' "$bench" --shape llama-1
 refused 1 '--top-p: ft-decoding is timed with beam search, which does not sample' \
     "$bench" --shape ft-decoding --top-p 0.5
 refused 1 'scheme int8-residual is for encoders' "$bench" --shape ft-decoding --scheme int8-residual
-refused 1 'scheme w8a8-dynamic is for decoders' "$bench" --shape minilm --scheme w8a8-dynamic
 for option in --length=8 --fill=0.5 --decode=8; do
     refused 1 '--length, --fill and --decode apply to text models, but vit-base is a vision model' \
         "$bench" --shape vit-base "$option"
@@ -294,6 +293,36 @@ quietly "$FT_BUILDDIR/ft-calibrate" -q -i 'a, "b".ft' -o blocks.ft --scheme w4a1
 is 0 'ft-bench -i times a group-wise artifact' "$bench" $known -i blocks.ft -b 1 -l 8 -r 1 -t 1 --csv
 grep -q '^blocks.ft,groupwise,cpu,1,8,8,' out
 check $? 'the CSV names the state of a group-wise artifact'
+is 0 'ft-bench -i --ops --json times a float artifact in all schemes' \
+    "$bench" $known -i 'a, "b".ft' -b 2 -l 8 -r 2 -t 1 --ops --json
+if python3 -c 'import json' 2>/dev/null; then
+    python3 - out >found 2>&1 <<'EOF'
+import json, sys
+root = json.load(open(sys.argv[1]))
+times = root["scheme_times"]
+schemes = ["float", "int8", "w8a8-dynamic", "w8a8-block", "w8a16", "w4a16"]
+assert times["format"] == 1 and times["group"] == 32 and root["threads"] == 1
+assert [one["scheme"] for one in times["passes"]] == schemes
+assert all((one["pass"], one["sequences"], one["length"]) == ("forward", 2, 8) for one in times["passes"])
+assert all(one["us"] > 0 and one["count"] == 2 for one in times["passes"])
+linears = {scheme: [(op["name"], op["rows"], op["cols"]) for op in times["ops"]
+                    if op["scheme"] == scheme and op["kind"] == "linear"] for scheme in schemes}
+assert len(linears["float"]) >= 4 * 6 and all(linears[scheme] == linears["float"] for scheme in schemes)
+assert all(op["us"] >= 0 and not op["name"].endswith(".float") for op in times["ops"])
+assert len(root["cases"]) == 1 and "scheme_times" not in root["cases"][0]
+EOF
+    check $? 'each scheme has a pass and the same linears, by the names and shapes of their weights'
+    sed 's/^/# /' found
+else
+    skip 'Python is missing'
+fi
+is 0 'ft-bench --group chooses the group size of these schemes' \
+    "$bench" $known -i 'a, "b".ft' -b 1 -l 8 -r 1 -t 1 --ops --json --group 64
+says out '"group": 64' 'the times name the group size'
+is 0 'ft-bench times a group-wise artifact in its own scheme only' \
+    "$bench" $known -i blocks.ft -b 1 -l 8 -r 1 -t 1 --ops --json
+! grep -q scheme_times out
+check $? 'no times of other schemes are printed for an artifact that is quantized'
 is 1 'ft-bench -i refuses sequences longer than the positions of the model' \
     "$bench" $known -i 'a, "b".ft' -b 1 -l 4000 -r 1
 grep -q 'ft-bench: input_ids: sequences of 4000 positions, but the model has' err

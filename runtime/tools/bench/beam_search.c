@@ -185,7 +185,7 @@ static ft_status run_case(ft_bench *bench, search *s, ft_error *err)
     if (bench->view == FT_BENCH_RUNS)
         return FT_OK;
     FT_TRY(ft_bench_beam_step(s->session, s->request, s->texts, s->rules, err));
-    return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, s->session, err)
+    return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, s->session, (double) NAN, err)
                                        : ft_bench_gemms(bench, s->session, err);
 }
 

@@ -83,6 +83,17 @@ FT_MUST_USE ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_bench_gem
 
 typedef enum ft_bench_view { FT_BENCH_RUNS, FT_BENCH_OPS, FT_BENCH_GEMM } ft_bench_view;
 
+/*
+ * The times of a model in all schemes, for ft-calibrate --times: the member "scheme_times" of the
+ * results.  Times are medians in microseconds.
+ */
+typedef struct ft_bench_scheme_times {
+    bool is_wanted;
+    json_t
+        *passes; /* [{scheme, pass, sequences, length, us, count}]; NULL: not wanted, no memory */
+    json_t *ops; /* [{scheme, kind, name, us, count}]; of linears the weight, with rows and cols */
+} ft_bench_scheme_times;
+
 /* State common to all cases. */
 typedef struct ft_bench {
     const char *name, *scheme, *device;
@@ -94,6 +105,7 @@ typedef struct ft_bench {
     ft_bench_view view;
     ft_roofline roofline;
     ft_table cases, ops, kinds, gemms;
+    ft_bench_scheme_times times;
 } ft_bench;
 
 /* Time forward passes of `sequences` sequences of at most `length` tokens; adds table rows. */
@@ -130,10 +142,25 @@ FT_MUST_USE ft_status ft_bench_beam_step(ft_session *session, const ft_request *
 void ft_bench_lengths(size_t *out, size_t count, size_t length, double fill);
 
 /* Columns of the padded input, or tokens of the longest sequence in the KV cache. */
-size_t ft_bench_length(const ft_session *session);
+static inline size_t ft_bench_length(const ft_session *session)
+{
+    return session->chunks != NULL ? session->batch.context : session->text[FT_PADDED_INPUT].cols;
+}
 
-/* Time the operations of a session's last pass one by one. */
-FT_MUST_USE ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err);
+/*
+ * Time the operations of a session's last pass one by one; `pass` is the median time of all of it
+ * in seconds.
+ */
+FT_MUST_USE ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, double pass,
+                                   ft_error *err);
+
+/* Add a pass, and the times of its operations [nop] in seconds, to the times of all schemes. */
+void ft_bench_scheme_times_add(ft_bench *bench, const ft_session *session, double pass,
+                               const double *seconds);
+
+/* The member "scheme_times" of the results; NULL: no memory. */
+json_t *ft_bench_scheme_times_json(const ft_bench_scheme_times *times, int32_t group);
+void ft_bench_scheme_times_fini(ft_bench_scheme_times *times);
 
 /* Time each GEMM shape of a session's last pass on its own. */
 FT_MUST_USE ft_status ft_bench_gemms(ft_bench *bench, const ft_session *session, ft_error *err);

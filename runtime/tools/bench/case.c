@@ -181,7 +181,7 @@ static ft_status run_case(ft_bench *bench, ft_session *session, ft_error *err)
         ft_table_repeat_header(&bench->cases);
     if (bench->view != FT_BENCH_OPS || bench->cases.format != FT_TABLE_CSV)
         add_row(bench, session, &r);
-    return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, session, err) : FT_OK;
+    return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, session, r.run.median, err) : FT_OK;
 }
 
 ft_status ft_bench_forward(ft_bench *bench, size_t sequences, size_t length, ft_error *err)

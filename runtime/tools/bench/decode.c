@@ -176,7 +176,7 @@ static ft_status run_case(ft_bench *bench, const step *s, size_t context, ft_err
     if (bench->view == FT_BENCH_OPS)
         ft_table_repeat_header(&bench->cases);
     add_row(bench, s, context, &times);
-    return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, s->session, err) : FT_OK;
+    return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, s->session, times.median, err) : FT_OK;
 }
 
 ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context, ft_error *err)

@@ -26,6 +26,11 @@ typedef struct job {
     ft_device_info device;
 } job;
 
+static bool on_cpu(const job *j)
+{
+    return strcmp(j->model->backend->name, "cpu") == 0;
+}
+
 static void set_default(ft_bench_list *list, size_t item)
 {
     if (list->count == 0)
@@ -199,12 +204,74 @@ static ft_status run_cases(job *j, ft_error *err)
     return status;
 }
 
-/* ---- Reporting ---------------------------------------------------------------------------- */
+/* ---- All schemes -------------------------------------------------------------------------- */
 
-static bool on_cpu(const job *j)
+/*
+ * A float artifact whose operations are timed for another program is timed in all schemes that
+ * ft-calibrate could give it.  Beam search has no pass whose operations add up to its time.
+ */
+static bool times_schemes(const job *j)
 {
-    return strcmp(j->model->backend->name, "cpu") == 0;
+    const ft_bench_request *r = j->request;
+    return r->input != NULL && r->format == FT_TABLE_JSON && j->bench->view == FT_BENCH_OPS &&
+           j->model->quant.mode == FT_MODE_FLOAT &&
+           strcmp(j->bench->scheme, ft_synthetic_scheme_name(FT_SYNTHETIC_FLOAT)) == 0 &&
+           !ft_config_is_encoder_decoder(&j->model->config);
 }
+
+/* Run all cases with random weights of a scheme; only the times of all schemes receive results. */
+static ft_status run_synthetic_cases(job *j, ft_error *err)
+{
+    ft_bench *bench = j->bench;
+    ft_table *const tables[] = { &bench->cases, &bench->ops, &bench->kinds };
+    FT_TRY(ft_synthetic_open(&j->model, &j->synthetic, bench->name, &j->request->model, err));
+    bench->model = j->model;
+    for (size_t i = 0; i < FT_COUNT(tables); i++)
+        ft_table_init(tables[i], FT_TABLE_JSON);
+    ft_status status = run_cases(j, err);
+    for (size_t i = 0; i < FT_COUNT(tables); i++)
+        ft_table_fini(tables[i]);
+    return status;
+}
+
+static ft_status time_scheme(const job *j, ft_synthetic_scheme scheme, ft_error *err)
+{
+    ft_bench bench = *j->bench;
+    job other = { .request = j->request, .bench = &bench };
+    ft_synthetic_options options = { .family = j->model->family,
+                                     .scheme = scheme,
+                                     .group = j->request->group,
+                                     .share_layers = !on_cpu(j),
+                                     .threads = bench.threads };
+    bench.scheme = ft_synthetic_scheme_name(scheme);
+    FT_TRY(ft_device_open(&options.backend, &options.device, j->request->model.device, err));
+    ft_status status = ft_synthetic_make(&other.synthetic, &j->model->config, &options, err);
+    options.backend->close(options.device);
+    if (status == FT_OK)
+        status = run_synthetic_cases(&other, err);
+    ft_model_close(other.model);
+    ft_synthetic_fini(&other.synthetic);
+    j->bench->times = bench.times;
+    return status;
+}
+
+static ft_status time_other_schemes(const job *j, ft_error *err)
+{
+    static const ft_synthetic_scheme schemes[] = { FT_SYNTHETIC_INT8, FT_SYNTHETIC_W8A8_DYNAMIC,
+                                                   FT_SYNTHETIC_W8A8_BLOCK, FT_SYNTHETIC_W8A16,
+                                                   FT_SYNTHETIC_W4A16 };
+    for (size_t i = 0; i < FT_COUNT(schemes); i++)
+        FT_TRY(time_scheme(j, schemes[i], err));
+    return FT_OK;
+}
+
+static void want_scheme_times(const job *j)
+{
+    if (times_schemes(j))
+        j->bench->times = (ft_bench_scheme_times){ true, json_array(), json_array() };
+}
+
+/* ---- Reporting ---------------------------------------------------------------------------- */
 
 static void print_heading(const job *j)
 {
@@ -263,6 +330,9 @@ static ft_status print_json(const job *j, ft_error *err)
     add_table(&root, "ops", &b->ops);
     add_table(&root, "op_kinds", &b->kinds);
     add_table(&root, "gemms", &b->gemms);
+    if (b->times.is_wanted)
+        ft_json_set(&root, "scheme_times",
+                    ft_bench_scheme_times_json(&b->times, j->request->group));
     const size_t options = JSON_INDENT(1) | JSON_REAL_PRECISION(9);
     bool fine = root != NULL && json_dumpf(root, stdout, options) == 0;
     putchar('\n');
@@ -279,7 +349,10 @@ static ft_status run(job *j, ft_error *err)
     FT_TRY(prepare(j, err));
     if (j->request->format == FT_TABLE_TEXT)
         print_heading(j);
+    want_scheme_times(j);
     FT_TRY(run_cases(j, err));
+    if (j->bench->times.is_wanted)
+        FT_TRY(time_other_schemes(j, err));
     return j->request->format == FT_TABLE_JSON ? print_json(j, err) : FT_OK;
 }
 
@@ -299,6 +372,7 @@ int main(int argc, char **argv)
     int status = run(&j, &err) == FT_OK ? 0 : ft_tool_error(&ft_bench_tool, err.text);
     for (size_t i = 0; i < FT_COUNT(tables); i++)
         ft_table_fini(tables[i]);
+    ft_bench_scheme_times_fini(&bench.times);
     ft_model_close(j.model);
     ft_synthetic_fini(&j.synthetic);
     return ft_tool_exit_status(&ft_bench_tool, status);

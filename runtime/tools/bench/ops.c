@@ -47,11 +47,6 @@ static ft_status time_ops(double *out, const ft_bench *bench, const ft_session *
     return FT_OK;
 }
 
-size_t ft_bench_length(const ft_session *session)
-{
-    return session->chunks != NULL ? session->batch.context : session->text[FT_PADDED_INPUT].cols;
-}
-
 static void add_op(ft_bench *bench, const ft_session *session, int index, double seconds,
                    double total)
 {
@@ -145,7 +140,7 @@ static void report(ft_bench *bench, const ft_session *session, const double *sec
     blank_line(bench);
 }
 
-ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err)
+ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, double pass, ft_error *err)
 {
     size_t count = (size_t) session->plan.nop;
     double *seconds = ft_calloc(count, sizeof *seconds);
@@ -155,8 +150,10 @@ ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err
         status = ft_fail(err, FT_ENOMEM, "no memory for the times of %zu operations", count);
     else
         status = time_ops(seconds, bench, session, sample, err);
-    if (status == FT_OK)
+    if (status == FT_OK) {
         report(bench, session, seconds);
+        ft_bench_scheme_times_add(bench, session, pass, seconds);
+    }
     free(sample);
     free(seconds);
     return status;

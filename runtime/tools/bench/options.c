@@ -24,8 +24,8 @@ static const ft_option options[] = {
       "GPU" },
     { SCHEME, "scheme", "NAME",
       "with --shape: float, f16, int8 (default), int8-residual\n"
-      "(encoders), w8a8-dynamic (decoders), or group-wise:\n"
-      "w4a16, w8a16 or w8a8-block" },
+      "(encoders), w8a8-dynamic, or group-wise: w4a16, w8a16\n"
+      "or w8a8-block" },
     { GROUP, "group", "N", "group size: 32 (default), 64, 128, or 0 for one group\nper row" },
     { 'b', "batch", "N,...", "batch sizes; default 1,8,32" },
     { 'l', "length", "N,...", "tokens of the longest sequence; default 128,\nencoder-decoders 32" },
@@ -41,7 +41,9 @@ static const ft_option options[] = {
       "rates of the device from an earlier --json: int8\n"
       "TOPS, float TFLOPS, GB/s copied and read; default:\nmeasured" },
     { 'r', "runs", "N", "timed runs per case; default 30" },
-    { OPS, "ops", NULL, "also time every operation of the plan" },
+    { OPS, "ops", NULL,
+      "also time every operation of the plan; with --json, a\n"
+      "float artifact in all schemes, for ft-calibrate --times" },
     { GEMM, "gemm", NULL, "time every GEMM shape with all its kernels" },
     FT_JSON_OPTION,
     { CSV, "csv", NULL, "print CSV" },
@@ -207,7 +209,12 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
     if (r->input != NULL && r->has_scheme)
         ft_tool_usage_error(&ft_bench_tool,
                             "--scheme requires --shape: an artifact has its own scheme");
-    if (r->has_group && (r->input != NULL || !ft_synthetic_scheme_is_groupwise(r->scheme)))
-        ft_tool_usage_error(&ft_bench_tool, "--group requires --shape and a group-wise --scheme");
+    bool times_schemes =
+        r->input != NULL && bench->view == FT_BENCH_OPS && r->format == FT_TABLE_JSON;
+    bool is_groupwise = r->shape != NULL && ft_synthetic_scheme_is_groupwise(r->scheme);
+    if (r->has_group && !times_schemes && !is_groupwise)
+        ft_tool_usage_error(&ft_bench_tool,
+                            "--group requires --shape and a group-wise --scheme, or -i FILE with "
+                            "--ops and --json");
     ft_tool_check_verbosity(&ft_bench_tool, r->quiet, bench->verbose);
 }

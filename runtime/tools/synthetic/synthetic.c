@@ -274,12 +274,13 @@ ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
 {
     ft_synthetic_scheme scheme = how->scheme;
     bool decoder = ft_config_is_decoder(config), is_vision = ft_config_is_vision(config);
-    *out = (ft_synthetic){ .family = ft_family_find(family_of(config)),
+    *out = (ft_synthetic){ .family = how->family != NULL ? how->family
+                                                         : ft_family_find(family_of(config)),
                            .config = *config,
                            .share_layers = how->share_layers && decoder };
-    if (decoder ? scheme == FT_SYNTHETIC_INT8_RESIDUAL : scheme == FT_SYNTHETIC_W8A8_DYNAMIC)
-        return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for %s",
-                       ft_synthetic_scheme_name(scheme), decoder ? "encoders" : "decoders");
+    if (decoder && scheme == FT_SYNTHETIC_INT8_RESIDUAL)
+        return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for encoders",
+                       ft_synthetic_scheme_name(scheme));
     if (is_vision && scheme == FT_SYNTHETIC_INT8_RESIDUAL)
         return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for encoders of text",
                        ft_synthetic_scheme_name(scheme));

@@ -14,7 +14,7 @@ typedef enum ft_synthetic_scheme {
     FT_SYNTHETIC_F16,           /* matrices in F16 */
     FT_SYNTHETIC_INT8,          /* int8 linears, other matrices in F16 */
     FT_SYNTHETIC_INT8_RESIDUAL, /* int8 residual streams too */
-    FT_SYNTHETIC_W8A8_DYNAMIC,  /* as INT8 with dynamic activation scales per row: decoders */
+    FT_SYNTHETIC_W8A8_DYNAMIC,  /* as INT8 with dynamic activation scales per row */
     FT_SYNTHETIC_W4A16,         /* group-wise quantized linears, other matrices in F16 */
     FT_SYNTHETIC_W8A16,
     FT_SYNTHETIC_W8A8_BLOCK, /* as W8A16 with int8 activations */
@@ -71,6 +71,7 @@ typedef struct ft_synthetic_options {
     int threads;
     const ft_backend *backend; /* generates the weights: see ft_distribution */
     ft_device *device;
+    const ft_family *family; /* of the configuration; NULL: the one of its architecture type */
 } ft_synthetic_options;
 
 /*

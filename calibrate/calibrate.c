@@ -142,6 +142,7 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
 {
     bool counters_only = false;
     FT_TRY(ft_calibration_open(j, err));
+    FT_TRY(ft_calibration_check_times(j, err));
     FT_TRY(ft_calibration_prepare(j, err));
     j->report->model = j->options->input;
     j->report->method = j->options->method;
@@ -182,6 +183,7 @@ ft_status ft_calibrate(const ft_calibration_options *options,
     ft_status status = calibrate(&j, err);
     ft_refinement_fini(&j.refining);
     ft_smoothquant_fini(&j.kept);
+    ft_measured_times_fini(&j.times);
     free(j.smoothing);
     ft_quantized_weights_free(j.quantized, j.n_quantized);
     ft_amax_table_free(j.amax);

@@ -41,7 +41,8 @@ typedef struct ft_calibration_options {
     double percentile; /* 0: the default */
     bool int8_residual;
     ft_accuracy_target target; /* of w8a8 and w4a16 */
-    ft_budget budget;          /* of w4a16 */
+    ft_budget budget;          /* bits: of w4a16; ms: also of w8a8 and w8a8-dynamic */
+    const char *times;         /* file of ft-bench that ms, and costs of a target, use; or NULL */
     bool best_effort;          /* a target that is missed is no error */
     ft_smooth_mode smooth;
     double smooth_alpha;     /* 0 .. 1 */

@@ -12,6 +12,7 @@
 bool ft_calibration_plans_weights(const ft_calibration_job *j)
 {
     return j->options->budget.bits > 0.0 ||
+           (j->options->budget.ms > 0.0 && j->recipe->scheme == FT_SCHEME_W4A16) ||
            (ft_accuracy_target_is_set(&j->options->target) && !j->needs_ranges &&
             j->recipe->scheme == FT_SCHEME_W4A16);
 }
@@ -19,7 +20,7 @@ bool ft_calibration_plans_weights(const ft_calibration_job *j)
 ft_status ft_calibration_check_budget(const ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    const char *option = o->budget.bits > 0.0 ? "--budget" : "--target";
+    const char *option = o->budget.bits > 0.0 || o->budget.ms > 0.0 ? "--budget" : "--target";
     if (j->recipe->scheme != FT_SCHEME_W4A16)
         return ft_fail(err, FT_EARG,
                        "%s: %s chooses between 4, 8 and more bits: use --scheme w4a16", o->input,
@@ -34,4 +35,19 @@ ft_status ft_calibration_check_budget(const ft_calibration_job *j, ft_error *err
                        "%s: %s needs samples: use -d FILE, --text FILE or --image FILE", o->input,
                        option);
     return FT_OK;
+}
+
+ft_status ft_calibration_read_times(ft_calibration_job *j, ft_error *err)
+{
+    const char *path = j->options->times;
+    if (path == NULL)
+        return FT_OK;
+    FT_TRY(ft_measured_times_read(&j->times, path, err));
+    return j->times.group == j->recipe->group
+               ? FT_OK
+               : ft_fail(err, FT_EARG,
+                         "%s: found groups of %lld, expected %d as in --group: measure them with "
+                         "ft-bench --group %d",
+                         path, (long long) j->times.group, (int) j->recipe->group,
+                         (int) j->recipe->group);
 }

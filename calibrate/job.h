@@ -8,6 +8,7 @@
 
 #include "calibrate/calibrate.h"
 #include "calibrate/smooth/smooth.h"
+#include "calibrate/times/times_file.h"
 #include "calibrate/weights/quantized.h"
 #include "calibrate/weights/refine.h"
 #include "runtime/data/dataset.h"
@@ -32,6 +33,7 @@ typedef struct ft_calibration_job {
     ft_counter_set *set;
     ft_amax_table *amax;
     const ft_recipe *recipe;
+    ft_measured_times times; /* of the target machine; path NULL: none */
     ft_quantized_weight *quantized;
     size_t n_quantized;
     ft_smoothquant kept; /* factors that are not folded into the model, and the points in use */

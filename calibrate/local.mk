@@ -58,6 +58,12 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/plan_weights.c calibrate/plan_weights.h \
 	calibrate/report/weight_plan_report.c calibrate/report/weight_plan_report.h \
 	calibrate/prepare.c calibrate/prepare.h \
+	calibrate/report/mixed_report.c calibrate/report/mixed_report.h \
+	calibrate/times/op_times.c calibrate/times/op_times.h \
+	calibrate/times/time_plan.c calibrate/times/time_plan.h \
+	calibrate/times/times_file.c calibrate/times/times_file.h \
+	calibrate/times/unit_times.c calibrate/times/unit_times.h \
+	calibrate/times/weight_times.c calibrate/times/weight_times.h \
 	calibrate/provenance.c \
 	calibrate/output_paths.c calibrate/output_paths.h \
 	calibrate/weights/quantized.c calibrate/weights/quantized.h \
@@ -101,4 +107,5 @@ EXTRA_DIST += \
 	calibrate/selftest/README.md \
 	calibrate/smooth/README.md \
 	calibrate/stats/README.md \
+	calibrate/times/README.md \
 	calibrate/weights/README.md

@@ -9,7 +9,10 @@
 #include "calibrate/mix_precision.h"
 
 #include "calibrate/mixed/mixed_plan.h"
+#include "calibrate/check_budget.h"
 #include "calibrate/prepare.h"
+#include "calibrate/times/op_times.h"
+#include "calibrate/times/time_plan.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -27,6 +30,7 @@ enum {
 typedef struct mixing {
     ft_unit *unit;
     size_t units;
+    ft_unit_times times; /* of the target machine; unit NULL: unknown */
     ft_variants variants;
     ft_reference reference;
     ft_mixed_plan plan;
@@ -37,6 +41,7 @@ static void mixing_fini(mixing *m)
     ft_mixed_plan_fini(&m->plan);
     ft_reference_fini(&m->reference);
     ft_variants_fini(&m->variants);
+    ft_unit_times_fini(&m->times);
     free(m->unit);
 }
 
@@ -180,6 +185,8 @@ static void report_plan(ft_mixed_report *report, const mixing *m, double target)
         .loss = m->plan.loss,
         .cost = relative_cost(m),
     };
+    if (m->times.unit != NULL)
+        report->ms = ft_ms_of_ns(ft_unit_times_of_plan(&m->times, m->plan.precision));
 }
 
 /* ---- Choosing ------------------------------------------------------------------------------ */
@@ -265,7 +272,21 @@ static ft_status find_units(mixing *m, ft_calibration_job *j, const ft_quant_con
     FT_TRY(ft_units_find(&m->unit, &m->units, j->model, quant->is_int8, quant->user, err));
     for (size_t i = 0; i < m->units; i++)
         apply_recipe(j, &m->unit[i]);
-    return FT_OK;
+    if (j->times.path == NULL)
+        return FT_OK;
+    FT_TRY(ft_unit_times_init(&m->times, &j->times, j->model, m->unit, m->units, quant->is_int8,
+                              quant->user, err));
+    return j->options->budget.ms <= 0.0
+               ? FT_OK
+               : ft_time_budget_check(ft_unit_times_least(&m->times, m->unit),
+                                      j->options->budget.ms, j->options->input, j->times.path, err);
+}
+
+/* What a change adds to the measured time: at least a nanosecond, as it may even save some. */
+static double measured_cost(const void *times, size_t unit, ft_precision from, ft_precision to)
+{
+    const ft_unit_times *t = times;
+    return fmax(1.0, (double) (t->unit[unit][to] - t->unit[unit][from]));
 }
 
 /* Who asks for w8a8-dynamic and for no target gets small artifacts: no matrix becomes float. */
@@ -296,13 +317,18 @@ static ft_status mix(mixing *m, ft_calibration_job *j, double target, ft_error *
                                        .reference = &m->reference,
                                        .target = FT_TARGET_MARGIN * target,
                                        .finest = finest_precision(j),
+                                       .cost = m->times.unit != NULL ? measured_cost : NULL,
+                                       .cost_user = &m->times,
                                        .progress = j->callbacks.progress,
                                        .user = j->callbacks.user };
     FT_TRY(ft_mixed_plan_init(&m->plan, &problem, err));
-    if (m->plan.meets_target)
+    const double ms = j->options->budget.ms;
+    if (ms <= 0.0 && m->plan.meets_target)
         return j->options->report != NULL ? ft_mixed_plan_measure_units(&m->plan, &problem, err)
                                           : FT_OK;
     FT_TRY(find_factors(m, j, err));
+    if (ms > 0.0)
+        return ft_time_plan_choose(&m->plan, &problem, &m->times, ms, err);
     return ft_mixed_plan_lower_loss(&m->plan, &problem, err);
 }
 
@@ -335,19 +361,46 @@ static ft_status check_verified(const ft_calibration_job *j, ft_error *err)
         report->verified, ft_accuracy_target_describe(expected, report->kind, report->target));
 }
 
-ft_status ft_calibration_mix_precision(ft_calibration_job *j, ft_error *err)
+/* The loss that the plan may have; a budget of time sets none. */
+static ft_status find_target(double *loss, const ft_calibration_job *j, ft_error *err)
+{
+    *loss = 0.0;
+    return j->options->budget.ms > 0.0 ? FT_OK
+                                       : ft_accuracy_target_loss(loss, &j->options->target,
+                                                                 j->model, j->recipe->scheme, err);
+}
+
+static bool mixes(const ft_calibration_job *j)
 {
     const ft_calibration_options *o = j->options;
-    double target;
-    if (o->target.kind == FT_TARGET_NONE || !ft_calibration_can_mix(j))
+    return (o->target.kind != FT_TARGET_NONE || o->budget.ms > 0.0) &&
+           !ft_calibration_plans_weights(j) && ft_calibration_can_mix(j);
+}
+
+ft_status ft_calibration_check_times(ft_calibration_job *j, ft_error *err)
+{
+    if (j->times.path == NULL || !mixes(j))
         return FT_OK;
-    FT_TRY(ft_accuracy_target_loss(&target, &o->target, j->model, j->recipe->scheme, err));
+    mixing m = { .unit = NULL };
+    const ft_quant_config quant = ft_calibration_quant_config(j, FT_MODE_INT8);
+    ft_status status = find_units(&m, j, &quant, err);
+    mixing_fini(&m);
+    return status;
+}
+
+ft_status ft_calibration_mix_precision(ft_calibration_job *j, ft_error *err)
+{
+    double target;
+    if (!mixes(j))
+        return FT_OK;
+    FT_TRY(find_target(&target, j, err));
     ft_calibration_begin_stage(j, "mixing", "plans");
     mixing m = { .unit = NULL };
     ft_status status = mix(&m, j, target, err);
     if (status == FT_OK) {
         apply_plan(j, &m);
         report_plan(&j->report->mixed, &m, target);
+        j->report->mixed.budget_ms = j->options->budget.ms;
         status = report_sensitivities(j->report, &m, err);
     }
     if (status == FT_OK)

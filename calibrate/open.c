@@ -230,7 +230,15 @@ static ft_status check_target(const ft_calibration_job *j, ft_error *err)
     bool of_weights = ft_calibration_plans_weights(j);
     if (of_weights)
         FT_TRY(ft_calibration_check_budget(j, err));
-    if (!ft_accuracy_target_is_set(&o->target))
+    bool by_time = o->budget.ms > 0.0;
+    if (!by_time && !ft_accuracy_target_is_set(&o->target))
+        return FT_OK;
+    if (by_time && !of_weights && !ft_calibration_can_mix(j))
+        return ft_fail(err, FT_EARG,
+                       "%s: --budget ms=X is for w8a8, w8a8-dynamic and --scheme w4a16 with "
+                       "samples, without --amax and with a float residual stream",
+                       o->input);
+    if (by_time)
         return FT_OK;
     if (!of_weights && !ft_calibration_can_mix(j))
         return ft_fail(err, FT_EARG,
@@ -268,6 +276,7 @@ ft_status ft_calibration_reopen(ft_calibration_job *j, ft_error *err)
 ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err)
 {
     j->input = j->options->input;
+    FT_TRY(ft_calibration_read_times(j, err));
     FT_TRY(list_images(j, err));
     FT_TRY(open_outputs(j, err));
     return open_inputs(j, err);

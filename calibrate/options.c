@@ -24,6 +24,7 @@ enum {
     RESIDUAL,
     TARGET,
     BUDGET,
+    TIMES,
     BEST_EFFORT,
     SCHEME,
     TENSOR,
@@ -75,10 +76,16 @@ static const ft_option options[] = {
       "does; default cosine=0.998, kl=0.01, for w8a8-dynamic\n"
       "kl=0.002; none: the scheme alone.  w4a16: matrices get\n"
       "8 bits, or return to float, until it does" },
-    { BUDGET, "budget", "bits=X",
-      "of w4a16: at most X bits a weight, with scales; the\n"
-      "matrices that cost the output most get 8 bits, or\n"
-      "return to float" },
+    { BUDGET, "budget", "bits=X|ms=X",
+      "bits=X, of w4a16: at most X bits a weight, with\n"
+      "scales; the matrices that cost the output most get 8\n"
+      "bits, or return to float; ms=X, also of w8a8 and\n"
+      "w8a8-dynamic: least loss of the plans that take at\n"
+      "most X milliseconds with the times of --times" },
+    { TIMES, "times", "FILE",
+      "times of the float artifact on the target machine,\n"
+      "from ft-bench --ops --json, for --budget ms=X and\n"
+      "instead of fixed costs for --target" },
     { BEST_EFFORT, "best-effort", NULL, "a --target that is missed is no error" },
     { SCHEME, "scheme", "NAME",
       "quantization scheme of the linear layers:\n"
@@ -221,31 +228,54 @@ static void parse_target(ft_calibration_options *job, const char *text)
 
 static void parse_budget(ft_calibration_options *job, const char *text)
 {
-    if (strncmp(text, "ms=", 3) == 0)
-        ft_tool_usage_error(&ft_calibrate_tool,
-                            "--budget: \"%s\": a budget counts the bits of weights, not time: use "
-                            "bits=X",
-                            text);
     if (!ft_budget_parse(&job->budget, text))
         ft_tool_usage_error(&ft_calibrate_tool,
-                            "--budget: \"%s\" is not bits=X with X above 0 and at most 32", text);
+                            "--budget: \"%s\" is neither bits=X with X above 0 and at most 32 nor "
+                            "ms=X with X above 0 and at most 1000000",
+                            text);
 }
 
-/* Checks of what chooses the precision of weights. */
+static bool has_budget(const ft_calibration_options *job)
+{
+    return job->budget.bits > 0.0 || job->budget.ms > 0.0;
+}
+
+/* Which schemes a budget is for. */
+static void check_budget_scheme(const ft_calibration_options *job, ft_scheme scheme)
+{
+    if (job->budget.bits > 0.0 && scheme != FT_SCHEME_W4A16)
+        ft_tool_usage_error(&ft_calibrate_tool, "--budget bits=X is for --scheme w4a16, not for %s",
+                            ft_scheme_name(scheme));
+    if (job->budget.ms > 0.0 && scheme != FT_SCHEME_W4A16 && scheme != FT_SCHEME_W8A8 &&
+        scheme != FT_SCHEME_W8A8_DYNAMIC)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--budget ms=X is for --scheme w8a8, w8a8-dynamic and w4a16, not for "
+                            "%s",
+                            ft_scheme_name(scheme));
+}
+
+/* Checks of what chooses precisions by bits or time. */
 static void check_budget(const ft_calibrate_request *r)
 {
     const ft_calibration_options *job = &r->job;
-    if (job->budget.bits <= 0.0)
-        return;
-    if (ft_accuracy_target_is_set(&job->target))
+    bool has_target = ft_accuracy_target_is_set(&job->target);
+    if (has_budget(job) && has_target)
         ft_tool_usage_error(&ft_calibrate_tool,
-                            "--budget limits the bits and --target the loss: give one of them");
-    if (r->recipe.scheme != FT_SCHEME_W4A16)
-        ft_tool_usage_error(&ft_calibrate_tool, "--budget is for --scheme w4a16, not for %s",
-                            ft_scheme_name(r->recipe.scheme));
-    if (job->data == NULL)
+                            "--budget limits the bits or the time and --target the loss: give one "
+                            "of them");
+    check_budget_scheme(job, r->recipe.scheme);
+    if (has_budget(job) && (job->data == NULL || job->n_merge > 0))
         ft_tool_usage_error(&ft_calibrate_tool,
                             "--budget needs sample data: use -d FILE, --text FILE or --image FILE");
+    if (job->budget.ms > 0.0 && job->times == NULL)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--budget ms=X needs times of the target machine: use --times FILE, "
+                            "which ft-bench --ops --json writes there");
+    if (job->times != NULL && job->budget.ms <= 0.0 &&
+        (!has_target || r->recipe.scheme == FT_SCHEME_W4A16))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--times is for --budget ms=X, and for --target of w8a8 and "
+                            "w8a8-dynamic");
 }
 
 static void parse_method(ft_calibration_options *job, const char *text)
@@ -367,6 +397,9 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
         break;
     case BUDGET:
         parse_budget(job, value);
+        break;
+    case TIMES:
+        job->times = value;
         break;
     case BEST_EFFORT:
         job->best_effort = true;
@@ -544,10 +577,11 @@ static void check_amax(const ft_calibrate_request *r)
                             "--amax gives the ranges, so --method and --percentile have no effect");
     if (job->last > 0 && !ft_recipe_needs_data(&r->recipe))
         ft_tool_usage_error(&ft_calibrate_tool, "--samples and --amax exclude each other");
-    if (ft_accuracy_target_is_set(&job->target) || job->smooth == FT_SMOOTH_SEARCH ||
-        job->smooth == FT_SMOOTH_ALPHA)
-        ft_tool_usage_error(&ft_calibrate_tool,
-                            "--amax gives the ranges, so --target and --smooth have no effect");
+    if (ft_accuracy_target_is_set(&job->target) || job->budget.ms > 0.0 ||
+        job->smooth == FT_SMOOTH_SEARCH || job->smooth == FT_SMOOTH_ALPHA)
+        ft_tool_usage_error(
+            &ft_calibrate_tool,
+            "--amax gives the ranges, so --target, --budget ms=X and --smooth have no effect");
 }
 
 void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)

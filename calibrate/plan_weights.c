@@ -1,6 +1,5 @@
 /*
- * plan_weights.c - chooses the precision of each group-wise matrix, for a budget of bits or a
- * target.
+ * plan_weights.c - chooses the precision of each group-wise matrix, for a budget or a target.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,6 +9,9 @@
 
 #include "calibrate/budget/weight_plan.h"
 #include "calibrate/check_budget.h"
+#include "calibrate/times/op_times.h"
+#include "calibrate/times/time_plan.h"
+#include "calibrate/times/weight_times.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -26,6 +28,7 @@ enum { TEXTS = 16, OUTPUTS = 64 };
 /* What the choice works with. */
 typedef struct planning {
     ft_weight_units units;
+    ft_weight_times times; /* of the target machine; unit NULL: unknown */
     ft_weight_variants variants;
     ft_dataset data; /* a view of the observed samples */
     ft_reference reference;
@@ -37,6 +40,7 @@ static void planning_fini(planning *p)
     ft_weight_plan_fini(&p->plan);
     ft_reference_fini(&p->reference);
     ft_weight_variants_fini(&p->variants);
+    ft_weight_times_fini(&p->times);
     ft_weight_units_fini(&p->units);
 }
 
@@ -73,6 +77,19 @@ static ft_status observe_float(planning *p, const ft_calibration_job *j, ft_erro
                              j->options->threads, err);
 }
 
+static ft_status choose_for_time(planning *p, const ft_calibration_job *j,
+                                 const ft_weight_problem *problem, ft_error *err)
+{
+    const int64_t left = ft_ns_of_ms(j->options->budget.ms) - p->times.rest;
+    ft_status status =
+        ft_weight_plan_for_cost(&p->plan, problem, p->times.unit, (uint64_t) left, err);
+    return status != FT_EARG ? status
+                             : ft_fail(err, FT_EARG,
+                                       "%s: no plan with a quantized matrix takes at most %g ms "
+                                       "with the times of %s",
+                                       j->options->input, j->options->budget.ms, j->times.path);
+}
+
 static ft_status choose(planning *p, const ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
@@ -88,8 +105,19 @@ static ft_status choose(planning *p, const ft_calibration_job *j, ft_error *err)
     FT_TRY(ft_weight_plan_init(&p->plan, &problem, err));
     if (o->budget.bits > 0.0)
         return ft_weight_plan_for_bits(&p->plan, &problem, o->budget.bits, err);
+    if (o->budget.ms > 0.0)
+        return choose_for_time(p, j, &problem, err);
     FT_TRY(ft_accuracy_target_loss(&loss, &o->target, j->model, j->recipe->scheme, err));
     return ft_weight_plan_for_loss(&p->plan, &problem, FT_TARGET_MARGIN * loss, err);
+}
+
+static ft_status find_times(planning *p, const ft_calibration_job *j, ft_error *err)
+{
+    if (j->options->budget.ms <= 0.0)
+        return FT_OK;
+    FT_TRY(ft_weight_times_init(&p->times, &j->times, j->model, &p->units, j->quantized, err));
+    return ft_time_budget_check(ft_weight_times_least(&p->times), j->options->budget.ms,
+                                j->options->input, j->times.path, err);
 }
 
 static ft_status make_plan(planning *p, ft_calibration_job *j, ft_error *err)
@@ -98,6 +126,7 @@ static ft_status make_plan(planning *p, ft_calibration_job *j, ft_error *err)
     if (p->units.units == 0)
         return ft_fail(err, FT_EARG, "%s: rules decide about every matrix, so nothing is to choose",
                        j->options->input);
+    FT_TRY(find_times(p, j, err));
     FT_TRY(open_variants(p, j, err));
     return choose(p, j, err);
 }
@@ -136,6 +165,8 @@ static void report_plan(ft_weight_plan_report *out, const planning *p)
         .uniform_bits = p->plan.uniform[0].bits,
         .uniform_loss = p->plan.uniform[0].loss,
     };
+    if (p->times.unit != NULL)
+        out->ms = ft_ms_of_ns(ft_weight_times_of_plan(&p->times, &p->units, p->plan.scheme));
 }
 
 static ft_status report_sensitivities(ft_report *report, const planning *p, ft_error *err)
@@ -190,6 +221,7 @@ ft_status ft_calibration_plan_weights(ft_calibration_job *j, ft_error *err)
         apply_plan(j, &p.plan);
         report_plan(&j->report->weight_plan, &p);
         j->report->weight_plan.budget = j->options->budget.bits;
+        j->report->weight_plan.budget_ms = j->options->budget.ms;
         status = report_sensitivities(j->report, &p, err);
     }
     if (status == FT_OK)

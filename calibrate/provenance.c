@@ -52,7 +52,9 @@ static json_t *options_json(const ft_calibration_job *j)
         ft_json_set(&json, "method", json_string(ft_method_name(o->method)));
     if (o->budget.bits > 0.0)
         ft_json_set(&json, "budget_bits", json_real(o->budget.bits));
-    if (ft_calibration_plans_weights(j) && o->budget.bits <= 0.0)
+    if (o->budget.ms > 0.0)
+        ft_json_set(&json, "budget_ms", json_real(o->budget.ms));
+    if (ft_calibration_plans_weights(j) && o->budget.bits <= 0.0 && o->budget.ms <= 0.0)
         ft_json_set(&json, o->target.kind == FT_TARGET_KL ? "target_kl" : "target_cosine",
                     json_real(o->target.value));
     if (o->percentile > 0.0)
@@ -96,6 +98,15 @@ static ft_status hash_file(const char *path, json_t **out, ft_error *err)
     if (file != NULL)
         fclose(file);
     return status;
+}
+
+/* The times by which precisions were chosen, as they were read. */
+static json_t *times_json(const ft_measured_times *times)
+{
+    json_t *name = ft_provenance_name(times->path);
+    json_t *json = ft_provenance_file(json_string_value(name), times->bytes, times->sha256);
+    json_decref(name);
+    return json;
 }
 
 static json_t *range_json(const ft_sample_range *range)
@@ -143,6 +154,8 @@ ft_status ft_calibration_provenance(json_t **out, const ft_calibration_job *job,
     ft_status status = samples_json(&samples, job, err);
     if (status == FT_OK && job->options->amax != NULL)
         status = hash_file(job->options->amax, &given, err);
+    if (job->times.path != NULL)
+        ft_json_set(&json, "times", times_json(&job->times));
     if (given != NULL)
         ft_json_set(&json, "ranges", given);
     if (status == FT_OK && json_array_size(samples) > 0)

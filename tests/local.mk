@@ -136,6 +136,7 @@ c_tests = \
 	tests/kernels/half.t \
 	tests/kernels/linalg.t \
 	tests/calibrate/knapsack.t \
+	tests/calibrate/times.t \
 	tests/kernels/simd.t \
 	tests/datasets/image.t \
 	tests/calibrate/inputs.t \
@@ -273,6 +274,7 @@ sh_tests = \
 	tests/tools/calibrate/budget.sh \
 	tests/tools/calibrate/calibrate_heads.sh \
 	tests/tools/calibrate/mixed.sh \
+	tests/tools/calibrate/time_budget.sh \
 	tests/tools/calibrate/calibrate_schemes.sh \
 	tests/tools/convert_tool.sh \
 	tests/build/cuda_libraries.sh \
@@ -370,6 +372,7 @@ fuzz_targets = \
 	tests/fuzz/safetensors.t \
 	tests/fuzz/shard_index.t \
 	tests/fuzz/texts.t \
+	tests/fuzz/times_file.t \
 	tests/fuzz/tokenizer.t \
 	tests/fuzz/tokenizer_files.t \
 	tests/fuzz/words.t
@@ -385,7 +388,8 @@ check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 endif
 EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/amax.dict tests/fuzz/config.dict \
-	tests/fuzz/jinja.dict tests/fuzz/safetensors.dict tests/fuzz/shard_index.dict tests/fuzz/tokenizer.dict
+	tests/fuzz/jinja.dict tests/fuzz/safetensors.dict tests/fuzz/shard_index.dict \
+	tests/fuzz/times_file.dict tests/fuzz/tokenizer.dict
 
 tests_fuzz_amax_t_SOURCES = tests/fuzz/amax.c $(fuzz_common)
 tests_fuzz_amax_t_LDFLAGS = $(fuzz_ldflags)
@@ -414,6 +418,8 @@ tests_fuzz_shard_index_t_SOURCES = tests/fuzz/shard_index.c $(fuzz_common)
 tests_fuzz_shard_index_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_texts_t_SOURCES = tests/fuzz/texts.c $(fuzz_common)
 tests_fuzz_texts_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_times_file_t_SOURCES = tests/fuzz/times_file.c $(fuzz_common)
+tests_fuzz_times_file_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
 tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_tokenizer_files_t_SOURCES = tests/fuzz/tokenizer_files.c $(fuzz_common)

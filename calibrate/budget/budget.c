@@ -1,5 +1,5 @@
 /*
- * budget.c - what the weights of a model may take.
+ * budget.c - what the weights of a model, or its passes, may take.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,16 +7,22 @@
 
 #include "calibrate/budget/budget.h"
 
+#include "runtime/base/affix.h"
+
 #include <stdlib.h>
-#include <string.h>
+
+/* A number above 0 and at most `most`. */
+static bool parse_number(double *out, const char *text, double most)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && *end == '\0' && *out > 0.0 && *out <= most;
+}
 
 bool ft_budget_parse(ft_budget *out, const char *text)
 {
-    static const char prefix[] = "bits=";
-    char *end;
-    if (strncmp(text, prefix, strlen(prefix)) != 0)
-        return false;
-    text += strlen(prefix);
-    out->bits = strtod(text, &end);
-    return end != text && *end == '\0' && out->bits > 0.0 && out->bits <= 32.0;
+    *out = (ft_budget){ .bits = 0.0 };
+    if (ft_starts_with(text, "bits="))
+        return parse_number(&out->bits, text + 5, 32.0);
+    return ft_starts_with(text, "ms=") && parse_number(&out->ms, text + 3, 1e6);
 }

@@ -114,3 +114,52 @@ ft_status ft_knapsack_solve(uint8_t *solution, const ft_knapsack *knapsack, uint
     free(t.choice);
     return status;
 }
+
+/* ---- One that counts ----------------------------------------------------------------------- */
+
+static uint64_t cost_of(const ft_knapsack *k, const uint8_t *solution)
+{
+    uint64_t cost = 0;
+    for (size_t i = 0; i < k->items; i++)
+        cost += choices_of(k, i)[solution[i]].cost;
+    return cost;
+}
+
+/* The loss that a change adds; infinite if it does not fit. */
+static double added_loss(const ft_knapsack *k, const uint8_t *solution, uint64_t left, size_t item,
+                         uint8_t choice)
+{
+    const ft_knapsack_choice *from = &choices_of(k, item)[solution[item]],
+                             *to = &choices_of(k, item)[choice];
+    return to->cost <= from->cost + left ? to->loss - from->loss : (double) INFINITY;
+}
+
+ft_status ft_knapsack_solve_with_one(uint8_t *solution, const ft_knapsack *k, uint64_t capacity,
+                                     bool (*counts)(const void *user, size_t item, uint8_t choice),
+                                     const void *user, ft_error *err)
+{
+    size_t item = 0;
+    uint8_t choice = 0;
+    double least = (double) INFINITY;
+    FT_TRY(ft_knapsack_solve(solution, k, capacity, err));
+    for (size_t i = 0; i < k->items; i++)
+        if (counts(user, i, solution[i]))
+            return FT_OK;
+    const uint64_t left = capacity - cost_of(k, solution);
+    for (size_t i = 0; i < k->items; i++)
+        for (uint8_t c = 0; c < k->choices; c++) {
+            double added = added_loss(k, solution, left, i, c);
+            if (!counts(user, i, c) || !(added < least))
+                continue;
+            least = added;
+            item = i;
+            choice = c;
+        }
+    if (isinf(least))
+        return ft_fail(err, FT_EARG,
+                       "a capacity of %" PRIu64 " is too small for a choice that "
+                       "one item must have",
+                       capacity);
+    solution[item] = choice;
+    return FT_OK;
+}

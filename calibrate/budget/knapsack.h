@@ -37,4 +37,13 @@ uint64_t ft_knapsack_smallest(const ft_knapsack *knapsack);
 FT_MUST_USE ft_status ft_knapsack_solve(uint8_t *solution, const ft_knapsack *knapsack,
                                         uint64_t capacity, ft_error *err);
 
+/*
+ * The same for items of which at least one must have a choice that `counts`.  If the solution has
+ * none, the one change that adds least loss within the capacity is made.  FT_EARG, too, if there is
+ * none.
+ */
+FT_MUST_USE ft_status ft_knapsack_solve_with_one(
+    uint8_t *solution, const ft_knapsack *knapsack, uint64_t capacity,
+    bool (*counts)(const void *user, size_t item, uint8_t choice), const void *user, ft_error *err);
+
 #endif

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHOICES = 3, PASSES = 3 }; /* passes of the plans that are always measured */
+enum { CHOICES = FT_WEIGHT_CHOICES, PASSES = 3 }; /* of the plans that are always measured */
 
-static const ft_scheme choices[CHOICES] = { FT_SCHEME_W4A16, FT_SCHEME_W8A16, FT_SCHEME_FLOAT };
+const ft_scheme ft_weight_choices[CHOICES] = { FT_SCHEME_W4A16, FT_SCHEME_W8A16, FT_SCHEME_FLOAT };
 
 /* What the choice works with. */
 typedef struct chooser {
@@ -170,13 +170,16 @@ static double loss_ratio(const ft_weight_plan *plan)
     return four > 0.0 ? fmin(1.0, eight / four) : 0.0;
 }
 
-static void list_choices(ft_knapsack_choice *out, const chooser *c)
+/* With these costs [units, choices], or bytes if they are NULL. */
+static void list_choices(ft_knapsack_choice *out, const chooser *c, const uint64_t *cost)
 {
     for (size_t unit = 0; unit < c->plan->units; unit++) {
         const double loss[CHOICES] = { c->plan->sensitivity[unit],
                                        c->plan->sensitivity[unit] * loss_ratio(c->plan), 0.0 };
         for (size_t i = 0; i < CHOICES; i++)
-            *out++ = (ft_knapsack_choice){ unit_bytes(c->problem, unit, choices[i]), loss[i] };
+            *out++ = (ft_knapsack_choice){
+                cost != NULL ? *cost++ : unit_bytes(c->problem, unit, ft_weight_choices[i]), loss[i]
+            };
     }
 }
 
@@ -186,15 +189,20 @@ static uint64_t most_bytes(const ft_weight_problem *p)
     return uniform_bytes(p, FT_SCHEME_FLOAT) - 1;
 }
 
-static ft_status solve(uint8_t *solution, ft_knapsack_choice *choice, const chooser *c,
-                       uint64_t bytes, ft_error *err)
+static bool is_quantized(const void *unused, size_t unit, uint8_t choice)
 {
-    const ft_knapsack knapsack = { choice, c->plan->units, CHOICES };
-    list_choices(choice, c);
-    return ft_knapsack_solve(solution, &knapsack,
-                             (bytes < most_bytes(c->problem) ? bytes : most_bytes(c->problem)) -
-                                 fixed_bytes(c->problem),
-                             err);
+    (void) unused;
+    (void) unit;
+    return ft_weight_choices[choice] != FT_SCHEME_FLOAT;
+}
+
+/* Within a number of bytes, at least the smallest. */
+static ft_status solve_bytes(uint8_t *solution, const ft_knapsack *knapsack, const chooser *c,
+                             uint64_t bytes, ft_error *err)
+{
+    const uint64_t most = most_bytes(c->problem);
+    return ft_knapsack_solve(solution, knapsack,
+                             (bytes < most ? bytes : most) - fixed_bytes(c->problem), err);
 }
 
 /* Of a plan that was tried before, its loss is known. */
@@ -218,23 +226,35 @@ static ft_status find_loss(chooser *c, ft_error *err)
     return FT_OK;
 }
 
-/* The plan that should lose least within a number of bytes, at least the smallest. */
-static ft_status choose(chooser *c, uint64_t bytes, ft_error *err)
+/* The plan that should lose least within a capacity of these costs, or of bytes. */
+static ft_status choose_by(chooser *c, const uint64_t *cost, uint64_t capacity, ft_error *err)
 {
     ft_weight_plan *plan = c->plan;
     ft_knapsack_choice *choice = ft_calloc(plan->units, CHOICES * sizeof *choice);
     uint8_t *solution = ft_calloc(plan->units, sizeof *solution);
-    ft_status status = choice != NULL && solution != NULL
-                           ? solve(solution, choice, c, bytes, err)
-                           : ft_fail(err, FT_ENOMEM, "no memory for %zu units", plan->units);
+    const ft_knapsack knapsack = { choice, plan->units, CHOICES };
+    ft_status status = FT_OK;
+    if (choice == NULL || solution == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for %zu units", plan->units);
+    else {
+        list_choices(choice, c, cost);
+        status = cost != NULL ? ft_knapsack_solve_with_one(solution, &knapsack, capacity,
+                                                           is_quantized, NULL, err)
+                              : solve_bytes(solution, &knapsack, c, capacity, err);
+    }
     for (size_t i = 0; i < plan->matrices && status == FT_OK; i++)
         if (c->problem->units->of[i] != FT_NO_UNIT)
-            plan->scheme[i] = choices[solution[c->problem->units->of[i]]];
+            plan->scheme[i] = ft_weight_choices[solution[c->problem->units->of[i]]];
     free(choice);
     free(solution);
     FT_TRY(status);
     plan->bits = plan_bits(c);
     return find_loss(c, err);
+}
+
+static ft_status choose(chooser *c, uint64_t bytes, ft_error *err)
+{
+    return choose_by(c, NULL, bytes, err);
 }
 
 static ft_status measure_units(chooser *c, ft_error *err)
@@ -277,6 +297,16 @@ ft_status ft_weight_plan_for_bits(ft_weight_plan *plan, const ft_weight_problem 
                   .total = plan->units + PASSES };
     FT_TRY(ft_weight_plan_check_bits(problem, bits, err));
     return choose(&c, budget_bytes(problem, bits), err);
+}
+
+ft_status ft_weight_plan_for_cost(ft_weight_plan *plan, const ft_weight_problem *problem,
+                                  const uint64_t *cost, uint64_t capacity, ft_error *err)
+{
+    chooser c = { .problem = problem,
+                  .plan = plan,
+                  .measured = plan->units + PASSES - 1,
+                  .total = plan->units + PASSES };
+    return choose_by(&c, cost, capacity, err);
 }
 
 /* ---- Targets ------------------------------------------------------------------------------ */

@@ -21,6 +21,10 @@
 
 enum { FT_MAX_PLANS = 10 };
 
+/* What a free matrix can have: w4a16, w8a16, float. */
+enum { FT_WEIGHT_CHOICES = 3 };
+extern const ft_scheme ft_weight_choices[FT_WEIGHT_CHOICES];
+
 typedef struct ft_weight_problem {
     ft_weight_variants *variants;
     const ft_weight_units *units;
@@ -65,6 +69,16 @@ void ft_weight_plan_fini(ft_weight_plan *plan);
  */
 FT_MUST_USE ft_status ft_weight_plan_for_bits(ft_weight_plan *plan,
                                               const ft_weight_problem *problem, double bits,
+                                              ft_error *err);
+
+/*
+ * Chooses the plan with the least loss of those whose units cost at most `capacity`; the cost of a
+ * unit in each of the choices is cost[unit * FT_WEIGHT_CHOICES + choice].  At least one matrix
+ * stays quantized.  FT_EARG if the capacity has no such plan; the errors of ft_weight_plan_init().
+ */
+FT_MUST_USE ft_status ft_weight_plan_for_cost(ft_weight_plan *plan,
+                                              const ft_weight_problem *problem,
+                                              const uint64_t *cost, uint64_t capacity,
                                               ft_error *err);
 
 /*

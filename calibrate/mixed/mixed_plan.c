@@ -104,13 +104,20 @@ static ft_status measure_candidates(double *loss, chooser *c, ft_precision preci
     return status;
 }
 
+static double change_cost(const chooser *c, size_t unit, ft_precision precision)
+{
+    const ft_mixed_problem *p = c->problem;
+    return p->cost != NULL
+               ? p->cost(p->cost_user, unit, c->plan->precision[unit], precision)
+               : ft_unit_cost(&p->variants->options.unit[unit], p->variants->real, precision);
+}
+
 /*
  * Orders all units that can change.  What a unit loses alone stands for what its change gains: the
  * next precision loses little of it.
  */
 static ft_status rank_changes(chooser *c, ft_precision precision, ft_error *err)
 {
-    const ft_variants *variants = c->problem->variants;
     size_t units = c->plan->units;
     double *loss = ft_calloc(units, sizeof *loss);
     if (loss == NULL)
@@ -122,7 +129,7 @@ static ft_status rank_changes(chooser *c, ft_precision precision, ft_error *err)
             c->candidate[c->candidates++] = (candidate){
                 .unit = i,
                 .gain = loss[i],
-                .cost = ft_unit_cost(&variants->options.unit[i], variants->real, precision),
+                .cost = change_cost(c, i, precision),
             };
     free(loss);
     qsort(c->candidate, c->candidates, sizeof *c->candidate, compare_candidates);

@@ -20,6 +20,14 @@ typedef struct ft_mixed_problem {
     const ft_reference *reference;
     double target;                 /* the loss that the plan should not exceed */
     ft_precision finest;           /* that units may get */
+
+    /*
+     * What a change of unit number `unit` adds to the time of a plan, above 0.  NULL:
+     * ft_unit_cost(), the same on every machine.
+     */
+    double (*cost)(const void *cost_user, size_t unit, ft_precision from, ft_precision to);
+    const void *cost_user;
+
     ft_progress_callback progress; /* may be NULL; the total is an estimate */
     void *user;
 } ft_mixed_problem;

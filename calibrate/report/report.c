@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "calibrate/report/report.h"
+#include "calibrate/report/mixed_report.h"
 #include "calibrate/report/weight_plan_report.h"
 
 #include "calibrate/mixed/accuracy_target.h"
@@ -126,26 +127,6 @@ static void print_weights(const ft_report *report, FILE *file)
                 report->foldable_inputs, report->folded_inputs);
 }
 
-static void print_mixed(const ft_mixed_report *m, ft_scheme scheme, FILE *file)
-{
-    char found[FT_TARGET_TEXT], initial[FT_TARGET_TEXT], target[FT_TARGET_TEXT];
-    if (m->samples == 0)
-        return;
-    ft_accuracy_target_describe(found, m->kind, m->loss);
-    ft_accuracy_target_describe(initial, m->kind, m->initial_loss);
-    ft_accuracy_target_describe(target, m->kind, m->target);
-    if (m->loss == m->initial_loss)
-        fprintf(file, "\nmixed precision: the scales of %s reach %s on %zu samples; target %s\n",
-                ft_scheme_name(scheme), found, m->samples, target);
-    else
-        fprintf(file,
-                "\nmixed precision: of %zu activations %zu have scales per token, %zu per group, "
-                "%zu are "
-                "float,\nfor %.1f %% more operations: %s instead of %s on %zu samples; target %s\n",
-                m->units, m->per_token, m->per_group, m->in_float, 100.0 * m->cost, found, initial,
-                m->samples, target);
-}
-
 static void print_evaluation(const ft_report *report, FILE *file)
 {
     const ft_evaluation *e = &report->evaluation;
@@ -167,7 +148,7 @@ void ft_report_print(const ft_report *report, FILE *file)
     if (report->points > 0)
         print_points(report, file);
     print_weights(report, file);
-    print_mixed(&report->mixed, report->scheme, file);
+    ft_mixed_report_print(&report->mixed, report->scheme, file);
     ft_weight_plan_report_print(&report->weight_plan, file);
     print_evaluation(report, file);
 }
@@ -260,19 +241,6 @@ json_t *ft_report_evaluation_json(const ft_report *report)
                      "accuracy_quantized", number(e->accuracy[1]));
 }
 
-static json_t *mixed_json(const ft_mixed_report *m)
-{
-    if (m->samples == 0)
-        return json_null();
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o}", "loss_name",
-                     ft_loss_name(m->kind), "samples", (json_int_t) m->samples, "activations",
-                     (json_int_t) m->units, "per_token", (json_int_t) m->per_token, "per_group",
-                     (json_int_t) m->per_group, "float", (json_int_t) m->in_float, "target",
-                     number(m->target), "initial_loss", number(m->initial_loss), "loss",
-                     number(m->loss), "added_operations", number(m->cost), "verified_samples",
-                     (json_int_t) m->verified, "verified_loss", number(m->verified_loss));
-}
-
 static json_t *smooth_json(const ft_report *report)
 {
     if (report->scalable_inputs == 0)
@@ -324,11 +292,11 @@ static json_t *to_json(const ft_report *report)
                         "folded_inputs", (json_int_t) report->folded_inputs);
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
                      (json_int_t) report->samples, "points", points, "weights", weights, "smooth",
-                     smooth_json(report), "awq", awq, "mixed_precision", mixed_json(&report->mixed),
-                     "weight_precision", ft_weight_plan_report_json(&report->weight_plan),
-                     "sensitivity", sensitivity_json(report), "pareto", pareto_json(report),
-                     "end_to_end", ft_report_evaluation_json(report), "warning",
-                     warning_json(report));
+                     smooth_json(report), "awq", awq, "mixed_precision",
+                     ft_mixed_report_json(&report->mixed), "weight_precision",
+                     ft_weight_plan_report_json(&report->weight_plan), "sensitivity",
+                     sensitivity_json(report), "pareto", pareto_json(report), "end_to_end",
+                     ft_report_evaluation_json(report), "warning", warning_json(report));
 }
 
 char *ft_report_format(const ft_report *report)

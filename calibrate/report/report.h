@@ -48,6 +48,8 @@ typedef struct ft_mixed_report {
     double target;
     double initial_loss, loss; /* of the scheme's and of the chosen plan */
     double cost; /* operations that the precisions add, relative to those of the matrices */
+    double ms;   /* estimated for the chosen plan on the target machine; 0: no times */
+    double budget_ms; /* 0: a target decided */
 
     /* The loss of the chosen plan on evaluation samples; verified 0: there are none. */
     size_t verified;
@@ -59,7 +61,8 @@ typedef struct ft_weight_plan_report {
     ft_loss_kind kind;
     size_t samples, passes; /* that plans were compared on; forward passes of each */
     size_t four_bits, eight_bits, in_float; /* matrices without a rule, by what they got */
-    double budget;                          /* bits; 0: a target decided */
+    double budget, budget_ms;               /* bits, or milliseconds; 0: it did not decide */
+    double ms; /* estimated for the chosen plan on the target machine; 0: no times */
     double bits, loss;                      /* of the chosen plan */
     double uniform_bits, uniform_loss;      /* of 4 bits for all of them */
 

@@ -9,6 +9,7 @@
 
 #include "calibrate/html/bars.h"
 #include "calibrate/html/histogram_chart.h"
+#include "calibrate/report/mixed_report.h"
 #include "calibrate/report/weight_plan_report.h"
 #include "runtime/base/file_name.h"
 #include "runtime/cli/html/page.h"
@@ -143,6 +144,7 @@ static void put_summary(FILE *file, const ft_report *r)
         fputs("</div>\n", file);
     }
     put_point_notes(file, r);
+    ft_mixed_report_html(&r->mixed, file);
     ft_weight_plan_report_html(&r->weight_plan, file);
     if (r->foldable_inputs > 0) {
         fputs("<p>", file);

@@ -7,6 +7,7 @@
  *   conversion   {tool, version, ...}, the options of ft-convert
  *   calibration  {tool, version, ...}, the options of ft-calibrate
  *   samples      [{sha256, first, end}], the observed samples: first .. end - 1 of a data set
+ *   times        {name, bytes, sha256}, of the measured times by which precisions were chosen
  *   evaluation   the end-to-end figures of the calibration report
  *
  * Nothing in it depends on the time, the machine or the folder of a file: equal inputs and options

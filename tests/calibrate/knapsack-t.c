@@ -21,6 +21,12 @@ enum { CHOICES = 3, ITEMS = 7, LARGE_ITEMS = 64 };
 
 static ft_error err;
 
+static void must(ft_status status)
+{
+    if (status != FT_OK)
+        bail_out("%s", err.text);
+}
+
 /* ---- Knapsack ------------------------------------------------------------------------------ */
 
 typedef struct total {
@@ -178,14 +184,46 @@ static void test_units(size_t layers)
 
 /* ---- Budgets ------------------------------------------------------------------------------- */
 
+static bool is_not_last(const void *unused, size_t item, uint8_t choice)
+{
+    (void) unused;
+    (void) item;
+    return choice < 2;
+}
+
+/* Float is faster than both widths for the first item, and loses nothing. */
+static void test_one_that_counts(void)
+{
+    static const ft_knapsack_choice choice[] = { { 9, 2.0 }, { 8, 1.0 }, { 3, 0.0 },
+                                                 { 2, 3.0 }, { 4, 1.5 }, { 5, 0.0 } };
+    const ft_knapsack knapsack = { choice, 2, 3 };
+    uint8_t solution[2];
+    must(ft_knapsack_solve(solution, &knapsack, 8, &err));
+    ok(solution[0] == 2 && solution[1] == 2, "where the last choices are best, all are taken");
+    must(ft_knapsack_solve_with_one(solution, &knapsack, 20, is_not_last, NULL, &err));
+    ok(solution[0] == 1 && solution[1] == 2,
+       "if one item must have another choice, the one that adds least loss is changed");
+    must(ft_knapsack_solve_with_one(solution, &knapsack, 8, is_not_last, NULL, &err));
+    ok(solution[0] == 2 && solution[1] == 1, "a change that exceeds the capacity is not made");
+    must(ft_knapsack_solve_with_one(solution, &knapsack, 5, is_not_last, NULL, &err));
+    ok(solution[0] == 2 && solution[1] == 0, "a solution that has such a choice stays");
+    static const ft_knapsack_choice fast[] = { { 9, 2.0 }, { 8, 1.0 }, { 3, 0.0 } };
+    const ft_knapsack one = { fast, 1, 3 };
+    is_int(ft_knapsack_solve_with_one(solution, &one, 7, is_not_last, NULL, &err), FT_EARG,
+           "a capacity without such a choice is refused");
+}
+
 static void test_budgets(void)
 {
-    static const char *const bad[] = { "",        "bits",    "bits=",  "bits=0",    "bits=-1",
-                                       "bits=33", "bits=5x", "5",      "bits=nan",  "bits=inf",
-                                       "ms=5",    " bits=5", "BITS=5", "bits=0x1p9" };
+    static const char *const bad[] = { "",        "bits",    "bits=",  "bits=0",     "bits=-1",
+                                       "bits=33", "bits=5x", "5",      "bits=nan",   "bits=inf",
+                                       "ms=",     " bits=5", "BITS=5", "bits=0x1p9", "ms=0",
+                                       "ms=-1",   "ms=nan",  "ms=inf", "ms=5s",      "ms=1e7" };
     ft_budget budget;
     ok(ft_budget_parse(&budget, "bits=4.75") && budget.bits == 4.75, "bits=4.75 is a budget");
     ok(ft_budget_parse(&budget, "bits=32"), "bits=32 is a budget");
+    ok(ft_budget_parse(&budget, "ms=2.5") && budget.ms == 2.5 && budget.bits == 0.0,
+       "ms=2.5 is a budget of time, and replaces one of bits");
     for (size_t i = 0; i < FT_COUNT(bad); i++)
         ok(!ft_budget_parse(&budget, bad[i]), "\"%s\" is refused as a budget", bad[i]);
 }
@@ -197,6 +235,7 @@ int main(void)
     test_limits();
     test_units(6);
     test_units(LAYERS);
+    test_one_that_counts();
     test_budgets();
     return done_testing();
 }

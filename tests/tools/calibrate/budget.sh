@@ -88,15 +88,15 @@ says err 'the smallest possible is 4.7500 bits' 'the message names it'
 test ! -e less.ft
 check $? 'a budget that is too small leaves no artifact'
 is 2 'a budget is refused for other schemes' plan --scheme w8a16 --budget bits=9 -o no.ft
-says err '--budget is for --scheme w4a16, not for w8a16' 'the message says what it is for'
+says err '--budget bits=X is for --scheme w4a16, not for w8a16' 'the message says what it is for'
 is 2 'a budget without samples is refused' "$calibrate" -i bert.ft -o no.ft --scheme w4a16 --budget bits=5
 says err '--budget needs sample data' 'the message says what is missing'
 is 2 'a budget and a target exclude each other' plan --budget bits=5 --target kl=0.1 -o no.ft
 says err 'give one of them' 'the message says so'
-is 2 'a budget of milliseconds is refused' plan --budget ms=3 -o no.ft
-says err 'use bits=X' 'the message says what to use'
+is 2 'a budget of milliseconds without times is refused' plan --budget ms=3 -o no.ft
+says err 'use --times FILE, which ft-bench --ops --json writes' 'the message says where times come from'
 is 2 'a budget that is no number is refused' plan --budget bits=few -o no.ft
-says err 'is not bits=X' 'the message has the form of a budget'
+says err 'is neither bits=X' 'the message has the form of a budget'
 is 1 'a budget is refused beside int8 matrices' plan --budget bits=5 --tensor 'ffn=w8a8-dynamic' -o no.ft
 says err 'is for group-wise matrices' 'the message names the kind of matrices'
 is 1 'a budget that rules leave nothing to spend on is refused' plan --budget bits=9 --tensor '.=w8a16' -o no.ft

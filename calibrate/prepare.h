@@ -12,10 +12,10 @@
 
 /*
  * Applies SmoothQuant if the options ask for it, or, by FT_SMOOTH_AUTO, to decoders without an
- * encoder that have at least 32 samples. It needs samples of this run, an int8 matrix and an input
- * that can be scaled. The rewritten model is a temporary artifact in the folder of the output, or
- * in $TMPDIR; it replaces j->input and the open model. Unless something changes, the job stays as
- * it is.
+ * encoder that have at least 32 samples, unless there are measured times. It needs samples of this
+ * run, an int8 matrix and an input that can be scaled. The rewritten model is a temporary artifact
+ * in the folder of the output, or in $TMPDIR; it replaces j->input and the open model. Unless
+ * something changes, the job stays as it is.
  *
  * Errors: FT_EUNSUPPORTED if smoothing is requested and no input can be scaled; those of
  * ft_smoothquant_init() and of writing the artifact.

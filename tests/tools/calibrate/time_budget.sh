@@ -49,7 +49,7 @@ middle=$(awk -v a="$int8" -v b="$float" 'BEGIN { print a + (b - a) / 3 }')
 
 is 0 'ft-calibrate spends a budget of milliseconds' \
     plan --budget "ms=$middle" --times times.json -t 1 -o middle.ft --report middle.json
-matches out 'mixed precision: of 20 activations .* an estimated .* ms of a budget of .*, kl .* on 64 samples' \
+matches out 'mixed precision: of 20 activations .* an estimated .* ms of a budget of .*, kl .* on [0-9]* samples' \
     'one line says what was chosen, its estimated time and its loss'
 at_most "$(number estimated_ms middle.json)" "$middle" 'the plan stays within the budget'
 at_most "$(number loss middle.json)" "$(number initial_loss middle.json)" \
@@ -81,6 +81,28 @@ is 0 'measured times replace the fixed costs of a target' \
     plan --target kl=0.0000005 --best-effort --times times.json -t 1 -o target.ft --report target.json
 says out 'ms with the measured times' 'the estimated time of the plan is printed'
 at_most 0.0001 "$(number estimated_ms target.json)" 'the report has the estimated time'
+
+# ---- Decoders ------------------------------------------------------------------------------------
+
+# Two layers of 32 columns, which are one group, and 48, which no group divides; 36 samples of six tokens.
+quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 3
+quietly "$FT_BUILDDIR/ft-convert" -q -i decoder -o decoder.ft
+ids=$(awk 'BEGIN { for (i = 0; i < 216; i++) printf "%s%d", i > 0 ? "," : "", 2 + (i * i + 3 * i) % 11 }')
+quietly "$FT_BUILDDIR/tests/programs/make-tensors" samples.st "input_ids:I32:36,6=$ids"
+
+# decode OPTION...: calibrates the decoder with scales per token.
+decode () {
+    "$calibrate" -i decoder.ft -d samples.st --samples 34 --scheme w8a8-dynamic -t 1 -f -o decoder.q.ft --json "$@"
+}
+is 0 'ft-bench times decode steps in all schemes' \
+    "$bench" $known -q -i decoder.ft -b 1 --decode 8 -r 3 -t 1 --ops --json
+cp out steps.json
+says steps.json '"pass": "decode"' 'the times say that a pass is a decode step'
+is 0 'a budget of time goes with the times of decode steps' decode --budget ms=1000 --times steps.json
+says out '"budget_ms": 1000' 'the report has the budget'
+says out '"smooth": null' 'no factors are folded into matrices whose times are known'
+is 0 'without times' decode
+says out '"scalable_inputs"' 'factors are searched for the same decoder'
 
 # ---- Weights ------------------------------------------------------------------------------------
 

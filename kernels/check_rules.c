@@ -57,5 +57,9 @@ ft_status ft_check_accumulator_depth(const checker *c, const ft_weight *w)
         groupwise->scale != NULL && !groupwise->int8_activations && groupwise->group > 0;
     if (w->cols > 65536 && (!in_groups || groupwise->group > 65536))
         return fail_check(c, "K is above 65536, so that int32 sums could overflow");
+    bool long_group = groupwise->group == 0 || groupwise->group > FT_GROUPWISE_MAX_INT8_GROUP;
+    if (groupwise->int8_activations && w->cols > FT_GROUPWISE_MAX_INT8_GROUP && long_group)
+        return fail_check(c, "a group of int8 activations is above 32768, so that int32 sums could "
+                             "overflow");
     return FT_OK;
 }

@@ -5,14 +5,22 @@
  * quantized values have layout FT_PANEL32 (layout.h).  Scales and zero points are [groups, padded
  * rows], with rows padded as in FT_PANEL32.
  *
+ * Int8 activations are asymmetric: an element of x is x_scale * (q - x_zero), q an integer of
+ * -128..127.  Each row of x and group has a scale and a zero point: 255 steps from the least
+ * element to the largest one, or to 0.  So 0 is exact, and a group of one sign has all 255 steps.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FT_KERNELS_GROUPWISE_H
 #define FT_KERNELS_GROUPWISE_H
 
+#include "kernels/half.h"
 #include "kernels/layout.h"
 
 #include <math.h>
+
+/* Columns of the largest group with int8 activations: its sums of 255 * 255 each fit int32. */
+enum { FT_GROUPWISE_MAX_INT8_GROUP = 32768 };
 
 typedef struct ft_groupwise {
     int32_t group;         /* group size, a multiple of 32; the last group may be smaller.  0: one
@@ -54,10 +62,51 @@ FT_HOST_DEVICE int32_t ft_groupwise_zero_point(const ft_groupwise *params, size_
     return params->zero != NULL ? params->zero[index] : 1 << (bits - 1);
 }
 
+/* How the int8 activations of a row and group are quantized; all zeros for a group of zeros. */
+typedef struct ft_groupwise_x_params {
+    float scale;   /* 0 below the least normal float; NaN if an element is not finite */
+    float inverse; /* 1 / scale, or 0 */
+    int32_t zero;  /* -128..127 */
+} ft_groupwise_x_params;
+
+/*
+ * The bits of max(0, x).  As int32_t they are ordered like the numbers, with NaN above all: so the
+ * largest element of a group is a maximum of integers, and that of -x is the least one.
+ */
+FT_HOST_DEVICE int32_t ft_positive_bits(float x)
+{
+    int32_t bits = (int32_t) ft_bits_from_float(x);
+    return bits > 0 ? bits : 0;
+}
+
+/* The parameters of a group whose largest elements are `high` and, of -x, `minus_low`; both >= 0.
+ */
+FT_HOST_DEVICE ft_groupwise_x_params ft_groupwise_x_params_of(float high, float minus_low)
+{
+    ft_groupwise_x_params params = { 0.0f, 0.0f, 0 };
+    float scale = (0.5f * high + 0.5f * minus_low) / 127.5f;           /* the sum cannot overflow */
+    params.scale = scale < 0x1p-126f ? 0.0f : scale + (scale - scale); /* infinity becomes NaN */
+    if (params.scale > 0.0f) {
+        params.inverse = 1.0f / scale;
+        params.zero = (int32_t) rintf(minus_low * params.inverse) - 128;
+    }
+    return params;
+}
+
+/*
+ * An int8 activation as a float integer.  Only the upper end needs a limit: the least element
+ * becomes -128, and the largest one 127, or 128 if both are rounded up.
+ */
+FT_HOST_DEVICE float ft_groupwise_quantize_to_float(float x, const ft_groupwise_x_params *params)
+{
+    float q = rintf(x * params->inverse) + (float) params->zero;
+    return q < 127.0f ? q : 127.0f; /* also for NaN */
+}
+
 /*
  * Accumulate one group, or one chunk of it: y starts at 0, and groups are added in order.  `sum` is
  * the sum of (q - zero_point) * x with x in units of x_scale.  With int8 activations it is an exact
- * integer, and x_scale is ft_scale_from_amax() of the group of x.
+ * integer, and x is q - x_zero.
  */
 FT_HOST_DEVICE float ft_groupwise_accumulate(float y, float sum, float scale, float x_scale)
 {

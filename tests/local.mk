@@ -128,6 +128,7 @@ c_tests = \
 	tests/kernels/gemm_int8.t \
 	tests/kernels/amx.t \
 	tests/kernels/gemm_groupwise.t \
+	tests/kernels/int8_x_term.t \
 	tests/kernels/gemm_f32.t \
 	tests/calibrate/gptq.t \
 	tests/calibrate/group_descent.t \

@@ -15,7 +15,6 @@
 
 #include "kernels/cuda/gemm/groupwise/groupwise.h"
 #include "kernels/half.h"
-#include "kernels/quant.h"
 #include "tests/lib/ops/groupwise.h"
 #include "tests/lib/ops/device.h"
 #include "tests/lib/ops/oneop.h"
@@ -248,39 +247,27 @@ static bool is_near(const problem *q, int part, rng *r)
     return true;
 }
 
-/* Quantizes one group of a token's activations; returns its scale. */
-static float quantize_group(int8_t *quantized, const problem *q, size_t token, size_t from,
-                            size_t to)
-{
-    size_t k = q->extent->k;
-    float amax = 0.0f;
-    for (size_t j = from; j < to; j++)
-        amax = fmaxf(amax, fabsf((float) number_of(q->x, q->form->x, token * k + j)));
-    float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);
-    for (size_t j = from; j < to; j++)
-        quantized[j - from] =
-            ft_quantize((float) number_of(q->x, q->form->x, token * k + j), inverse);
-    return scale;
-}
-
 /* One output with int8 activations: exact integer sums, accumulated in float group by group. */
 static float int8_activations(const problem *q, int part, size_t token, size_t row)
 {
     const ft_weight *w = &q->w[part];
     size_t k = w->cols, group = w->groupwise.group == 0 ? k : (size_t) w->groupwise.group;
     int bits = ft_groupwise_bits(w->dtype);
-    int8_t *quantized = must_have(group, 1);
-    float total = 0.0f;
+    float *x = must_have(k, sizeof *x), total = 0.0f;
+    int32_t *quantized = must_have(k, sizeof *quantized);
+    for (size_t j = 0; j < k; j++)
+        x[j] = (float) number_of(q->x, q->form->x, token * k + j);
     for (size_t from = 0; from < k; from += group) {
         size_t to = from + group < k ? from + group : k;
         size_t at = ft_groupwise_scale_index(&w->groupwise, row, from, w->rows);
-        float scale = quantize_group(quantized, q, token, from, to);
+        int8_group by = quantize_group(quantized, x + from, to - from);
         int32_t sum = 0, zero = ft_groupwise_zero_point(&w->groupwise, at, bits);
         for (size_t j = from; j < to; j++)
-            sum +=
-                ((int32_t) ft_panel_value(w->data, row, j, k, bits) - zero) * quantized[j - from];
-        total = fmaf((float) sum, ft_float_from_f16(w->groupwise.scale[at]) * scale, total);
+            sum += ((int32_t) ft_panel_value(w->data, row, j, k, bits) - zero) *
+                   (quantized[j - from] - by.zero);
+        total = fmaf((float) sum, ft_float_from_f16(w->groupwise.scale[at]) * by.scale, total);
     }
+    free(x);
     free(quantized);
     if (q->form->bias)
         total += q->bias[part][row];

@@ -13,7 +13,6 @@
 
 #include "kernels/cpu/gemm/groupwise/gemm_groupwise.h"
 #include "kernels/half.h"
-#include "kernels/quant.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/ops/groupwise.h"
@@ -62,23 +61,31 @@ static float x_at(const problem *p, const operands *o, size_t row, size_t i)
     return (float) number_of(o->x, p->x_dtype, row * p->x_stride + i);
 }
 
-/* x quantized to one byte. */
-static float add_quantized(float y, float scale, float amax, const problem *p, const operands *o,
-                           size_t row, size_t col, size_t first, size_t end)
+/* x quantized to one byte, with a zero point. */
+static float add_quantized(float y, float scale, const problem *p, const operands *o, size_t row,
+                           size_t col, size_t first, size_t end)
 {
-    int32_t sum = 0;
-    float unit = ft_scale_from_amax(amax), inverse = ft_inverse_scale(unit);
+    int32_t sum = 0, *q = must_have(end - first, sizeof *q);
+    float *x = must_have(end - first, sizeof *x);
     for (size_t i = first; i < end; i++)
-        sum += weight_at(&o->w, col, i) * ft_quantize(x_at(p, o, row, i), inverse);
-    return ft_groupwise_accumulate(y, (float) sum, scale, unit);
+        x[i - first] = x_at(p, o, row, i);
+    int8_group by = quantize_group(q, x, end - first);
+    for (size_t i = first; i < end; i++)
+        sum += weight_at(&o->w, col, i) * (q[i - first] - by.zero);
+    free(q);
+    free(x);
+    return ft_groupwise_accumulate(y, (float) sum, scale, by.scale);
 }
 
 /* x quantized to 16 bits: the largest magnitude has 15 bits, or 14 if it would exceed 32639. */
-static float add_reals(float y, float scale, float amax, const problem *p, const operands *o,
-                       size_t row, size_t col, size_t first, size_t end)
+static float add_reals(float y, float scale, const problem *p, const operands *o, size_t row,
+                       size_t col, size_t first, size_t end)
 {
     int exponent;
     int64_t sum = 0;
+    float amax = 0.0f;
+    for (size_t i = first; i < end; i++)
+        amax = fmaxf(amax, fabsf(x_at(p, o, row, i)));
     frexpf(amax, &exponent);
     if (ldexpf(amax, 15 - exponent) > 32639.0f)
         exponent++;
@@ -104,11 +111,9 @@ static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
     for (size_t first = 0; first < p->k; first += part) {
         size_t end = ft_min_size(first + part, p->k);
         size_t at = ft_groupwise_scale_index(&o->w.groupwise, col, first, p->n);
-        float scale = ft_float_from_f16(o->w.groupwise.scale[at]), amax = 0.0f;
-        for (size_t i = first; i < end; i++)
-            amax = fmaxf(amax, fabsf(x_at(p, o, row, i)));
-        y = (p->how.int8_activations ? add_quantized : add_reals)(y, scale, amax, p, o, row, col,
-                                                                  first, end);
+        float scale = ft_float_from_f16(o->w.groupwise.scale[at]);
+        y = (p->how.int8_activations ? add_quantized : add_reals)(y, scale, p, o, row, col, first,
+                                                                  end);
     }
     return y;
 }
@@ -214,6 +219,7 @@ static const problem kinds[] = {
     { .how = { .dtype = FT_U8, .asymmetric = true, .int8_activations = true }, .x_dtype = FT_F16 },
     { .how = { .dtype = FT_U4, .int8_activations = true }, .x_dtype = FT_BF16, .y_dtype = FT_BF16 },
     { .how = { .dtype = FT_U4, .asymmetric = true, .int8_activations = true }, .bias = true },
+    { .how = { .dtype = FT_U8, .asymmetric = true, .int8_activations = true } },
 };
 
 static const char *name_of(const problem *p)
@@ -286,6 +292,45 @@ static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
         free(found);
         ok(same, "%s, %s: each row has the same bytes in batches of 1 to %d rows", name,
            name_of(kind), MAX_SIZE);
+    }
+    free_operands(&o);
+}
+
+/*
+ * Int8 activations of every sign: groups without negative or without positive elements, whose zero
+ * points are the ends of the range, constant groups and groups of zeros.
+ */
+static void test_signs(const problem *kind, int32_t group, const bool usable[FT_ISA_COUNT])
+{
+    enum { POSITIVE, NEGATIVE, CONSTANT, NEGATIVE_CONSTANT, ZEROS, SHIFTED, DENORMAL, MIXED, ROWS };
+    problem p = *kind;
+    p.m = ROWS;
+    p.n = p.y_stride = 70;
+    p.k = p.x_stride = 300;
+    p.how.group = group;
+    operands o = make_operands(&p);
+    float *x = o.x;
+    for (size_t i = 0; i < p.k; i++) {
+        float *at = x + i;
+        at[POSITIVE * p.k] = fabsf(at[POSITIVE * p.k]);
+        at[NEGATIVE * p.k] = -fabsf(at[NEGATIVE * p.k]);
+        at[CONSTANT * p.k] = 0.7f;
+        at[NEGATIVE_CONSTANT * p.k] = -3.1f;
+        at[ZEROS * p.k] = i % 2 == 0 ? 0.0f : -0.0f;
+        at[SHIFTED * p.k] += 0.9f;
+        at[DENORMAL * p.k] *= 0x1p-127f;
+        at[MIXED * p.k] *= i / 32 % 3 == 0 ? 0.0f : i / 32 % 3 == 1 ? 1.0f : at[MIXED * p.k];
+    }
+    expect_results(&p, &o);
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        if (usable[isa])
+            ok(same_bytes(&p, &o, (ft_isa) isa, 1, ROWS) && same_bytes(&p, &o, (ft_isa) isa, 2, 1),
+               "%s, %s, group size %d: positive, negative, constant, zero and denormal activations "
+               "have the bytes of the reference",
+               name, name_of(&p), group);
+        else
+            skip(1, "this machine or this build has no %s", name);
     }
     free_operands(&o);
 }
@@ -396,6 +441,13 @@ int main(void)
             test_largest(&kinds[i], 0, usable);
             test_largest(&kinds[i], 32, usable);
             test_largest(&kinds[i], 256, usable);
+        }
+    for (size_t i = 0; i < FT_COUNT(kinds); i++)
+        if (kinds[i].x_dtype == FT_F32 && kinds[i].how.int8_activations) {
+            test_signs(&kinds[i], 0, usable);
+            test_signs(&kinds[i], 32, usable);
+            test_signs(&kinds[i], 64, usable);
+            test_signs(&kinds[i], 128, usable);
         }
     ok(ft_gemm_groupwise_scratch(&(ft_groupwise){ .int8_activations = true }, SIZE_MAX / 2, 4, 1) ==
            SIZE_MAX,

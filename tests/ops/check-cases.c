@@ -214,6 +214,10 @@ const a_case check_cases[] = {
       "K is above 65536, so that int32 sums could overflow" },
     { OP, { DEEP }, X4, 0, 0, { W_DEEP_CODES }, 0, "65537 columns with int8 activations",
       "K is above 65536, so that int32 sums could overflow" },
+    { OP, { LONG }, X4, 0, 0, { W_LONG_CODES }, 0, "65536 columns of int8 activations in one group",
+      "a group of int8 activations is above 32768, so that int32 sums could overflow" },
+    { OP, { LONG }, X4, 0, 0, { W_LONG_U8 }, 0, "65536 columns of float activations in one group",
+      NULL },
 #undef OP
 #define OP .kind = FT_OP_ACTIVATE
     { OP, { X }, Y, 0, 0, { 0 }, 0, "f32 input with f32 output", NULL },

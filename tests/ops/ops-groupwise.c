@@ -8,7 +8,6 @@
 #include "tests/ops/ops.h"
 
 #include "kernels/half.h"
-#include "kernels/quant.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/ops/groupwise.h"
@@ -63,22 +62,6 @@ static void *make_x(const block_case *c, double **value)
     }
     free(c->dtype == FT_F32 ? (void *) halves : x);
     return c->dtype == FT_F32 ? (void *) x : halves;
-}
-
-/* Quantizes and dequantizes x group by group, as quant.h defines it. */
-static void round_to_quantized(const block_case *c, double *x)
-{
-    size_t group = c->how.group == 0 ? c->k : (size_t) c->how.group;
-    for (size_t row = 0; row < c->m; row++, x += c->k)
-        for (size_t first = 0; first < c->k; first += group) {
-            double amax = 0.0;
-            size_t end = ft_min_size(first + group, c->k);
-            for (size_t i = first; i < end; i++)
-                amax = fmax(amax, fabs(x[i]));
-            float scale = ft_scale_from_amax((float) amax), inverse = ft_inverse_scale(scale);
-            for (size_t i = first; i < end; i++)
-                x[i] = (double) scale * ft_quantize((float) x[i], inverse);
-        }
 }
 
 /* The error bound of x rounded to integers, by a fraction of the group's largest element. */
@@ -145,8 +128,8 @@ static void test_case(bench *on, const block_case *c)
     ft_weight w = random_blocked(22, c->n, c->k, &c->how, &wide_w);
     double *x_errors = rounding_errors(c, groupwise_rounding(on), wide_x, wide_w);
     size_t wrong = 0;
-    if (c->how.int8_activations)
-        round_to_quantized(c, wide_x);
+    for (size_t i = 0; i < c->m && c->how.int8_activations; i++)
+        round_to_int8_groups(wide_x + i * c->k, c->k, c->how.group);
     oracle_linear(y, size, wide_x, wide_w, c->bias ? wide_bias : NULL, c->m, c->n, c->k);
     run(on, c, x, &w, bias, found);
     for (size_t i = 0; i < n; i++) {

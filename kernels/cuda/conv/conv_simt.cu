@@ -73,9 +73,11 @@ __device__ __forceinline__ bool locate_element(const conv_problem_args &t,
     return origin.exists && row >= 0 && row < c.height && pixel >= 0 && pixel < c.width;
 }
 
+/* int8 values less their zero point: those that are quantized here have the one of `params`. */
 template <operand_kind kind>
 __device__ __forceinline__ typename accumulator_of<kind>::type
-read_x(const conv_problem_args &t, const window_origin &origin, int col, float inverse)
+read_x(const conv_problem_args &t, const window_origin &origin, int col,
+       const ft_groupwise_x_params &params)
 {
     size_t at;
     if (!locate_element(t, origin, col, at))
@@ -84,7 +86,8 @@ read_x(const conv_problem_args &t, const window_origin &origin, int col, float i
         return ((const int8_t *) t.x)[at] - t.conv.zero;
     float value;
     ft_load<1>(&value, t.x, t.x_dtype, at);
-    return kind == FLOATS ? value : ft_quantize(value, inverse);
+    return kind == FLOATS ? value
+                          : (int32_t) ft_groupwise_quantize_to_float(value, &params) - params.zero;
 }
 
 template <operand_kind kind>
@@ -110,7 +113,8 @@ __device__ __forceinline__ typename accumulator_of<kind>::type read_w(const conv
 
 template <operand_kind kind> struct shared_tiles {
     typename accumulator_of<kind>::type x[K_TILE][TILE_DIM + 1], w[K_TILE][TILE_DIM + 1];
-    float scale_of_window[TILE_DIM], partial_amax[THREADS / TILE_DIM][TILE_DIM];
+    ft_groupwise_x_params params_of_window[TILE_DIM];
+    int32_t partial_high[THREADS / TILE_DIM][TILE_DIM], partial_low[THREADS / TILE_DIM][TILE_DIM];
 };
 
 __device__ __forceinline__ float multiply_add(float sum, float x, float w)
@@ -123,22 +127,29 @@ __device__ __forceinline__ int32_t multiply_add(int32_t sum, int32_t x, int32_t 
     return sum + x * w;
 }
 
-/* Computes the scale of each window's int8 values in columns first .. end - 1. */
-__device__ __forceinline__ void compute_scales(shared_tiles<DYNAMIC_INT8> &s,
+/* Computes how each window's columns first .. end - 1 are quantized. */
+__device__ __forceinline__ void compute_params(shared_tiles<DYNAMIC_INT8> &s,
                                                const conv_problem_args &t,
                                                const window_origin &origin, int first, int end)
 {
-    int window = threadIdx.x % TILE_DIM, partial_amax = threadIdx.x / TILE_DIM;
-    float amax = 0.0f;
-    for (int col = first + partial_amax; col < end; col += THREADS / TILE_DIM)
-        amax = fmaxf(amax, fabsf(read_x<FLOATS>(t, origin, col, 0.0f)));
-    s.partial_amax[partial_amax][window] = amax;
+    int window = threadIdx.x % TILE_DIM, partial = threadIdx.x / TILE_DIM;
+    int32_t high = 0, minus_low = 0;
+    for (int col = first + partial; col < end; col += THREADS / TILE_DIM) {
+        float x = read_x<FLOATS>(t, origin, col, ft_groupwise_x_params{});
+        high = max(high, ft_positive_bits(x));
+        minus_low = max(minus_low, ft_positive_bits(-x));
+    }
+    s.partial_high[partial][window] = high;
+    s.partial_low[partial][window] = minus_low;
     __syncthreads();
-    if (partial_amax == 0) {
+    if (partial == 0) {
 #pragma unroll
-        for (int i = 1; i < THREADS / TILE_DIM; i++)
-            amax = fmaxf(amax, s.partial_amax[i][window]);
-        s.scale_of_window[window] = ft_scale_from_amax(amax);
+        for (int i = 1; i < THREADS / TILE_DIM; i++) {
+            high = max(high, s.partial_high[i][window]);
+            minus_low = max(minus_low, s.partial_low[i][window]);
+        }
+        s.params_of_window[window] =
+            ft_groupwise_x_params_of(__int_as_float(high), __int_as_float(minus_low));
     }
     __syncthreads();
 }
@@ -150,9 +161,11 @@ __device__ __forceinline__ void load_k_tile(shared_tiles<kind> &s, const conv_pr
                                             int end)
 {
     int window = threadIdx.x % TILE_DIM;
-    float inverse = kind == DYNAMIC_INT8 ? ft_inverse_scale(s.scale_of_window[window]) : 0.0f;
+    ft_groupwise_x_params params = {};
+    if (kind == DYNAMIC_INT8)
+        params = s.params_of_window[window];
     for (int i = threadIdx.x / TILE_DIM; i < K_TILE; i += THREADS / TILE_DIM)
-        s.x[i][window] = first + i < end ? read_x<kind>(t, origin, first + i, inverse) : 0;
+        s.x[i][window] = first + i < end ? read_x<kind>(t, origin, first + i, params) : 0;
     int col = first + (int) threadIdx.x % K_TILE;
     for (int i = threadIdx.x / K_TILE; i < TILE_DIM; i += THREADS / K_TILE)
         s.w[threadIdx.x % K_TILE][i] =
@@ -243,7 +256,7 @@ static __global__ void __launch_bounds__(THREADS, 3)
         typename accumulator_of<kind>::type sum[PER_THREAD][PER_THREAD];
         int end = t.window - col < group ? t.window : col + group;
         if constexpr (kind == DYNAMIC_INT8)
-            compute_scales(s, t, origin, col, end);
+            compute_params(s, t, origin, col, end);
         accumulate_group<kind>(sum, s, t, origin, output, col, end);
 #pragma unroll
         for (int i = 0; i < PER_THREAD * PER_THREAD; i++) {
@@ -252,8 +265,9 @@ static __global__ void __launch_bounds__(THREADS, 3)
                 total[i / PER_THREAD][i % PER_THREAD] = apply_group_scale<kind>(
                     t, total[i / PER_THREAD][i % PER_THREAD], sum[i / PER_THREAD][i % PER_THREAD],
                     out_channel, col,
-                    kind == DYNAMIC_INT8 ? s.scale_of_window[a + i / PER_THREAD * THREAD_STRIDE]
-                                         : 1.0f);
+                    kind == DYNAMIC_INT8
+                        ? s.params_of_window[a + i / PER_THREAD * THREAD_STRIDE].scale
+                        : 1.0f);
         }
         __syncthreads();
     }

@@ -8,7 +8,6 @@
 #include "tests/lib/ops/conv.h"
 
 #include "kernels/half.h"
-#include "kernels/quant.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/ops/groupwise.h"
@@ -42,21 +41,6 @@ static void fill_window(double *window, const double *image, const ft_conv *c, i
                                 ? image[pixel * c->channels + channel]
                                 : image[channel * c->height * c->width + pixel];
             }
-}
-
-/* Quantizes and dequantizes each group with its own scale, as kernels/quant.h defines it. */
-static void round_to_quantized(double *window, size_t n, int32_t group)
-{
-    size_t step = group == 0 ? n : (size_t) group;
-    for (size_t first = 0; first < n; first += step) {
-        size_t end = ft_min_size(first + step, n);
-        double amax = 0.0;
-        for (size_t i = first; i < end; i++)
-            amax = fmax(amax, fabs(window[i]));
-        float scale = ft_scale_from_amax((float) amax);
-        for (size_t i = first; i < end; i++)
-            window[i] = (double) scale * ft_quantize((float) window[i], ft_inverse_scale(scale));
-    }
 }
 
 /*
@@ -138,7 +122,7 @@ static void compute_results(conv_problem *p, const reals *in)
             for (int32_t col = 0; col < cols; col++) {
                 fill_window(window, in->x + image * p->x_cols, c, row, col);
                 if (p->how.int8_activations)
-                    round_to_quantized(window, p->window, p->how.group);
+                    round_to_int8_groups(window, p->window, p->how.group);
                 for (size_t output = 0; output < p->shape.outputs; output++)
                     compute_result(p, in, window, output,
                                    image * p->y_cols +

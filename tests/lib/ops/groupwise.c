@@ -1,5 +1,6 @@
 /*
- * groupwise.c - random group-wise quantized weights, and their dequantized values.
+ * groupwise.c - random group-wise quantized weights, and their dequantized values; the definition
+ * of int8 activations in plain C.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,6 +14,7 @@
 #include "tests/lib/random.h"
 #include "tests/tap/tap.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,4 +69,45 @@ void free_blocked(ft_weight *weight)
     free((void *) (uintptr_t) weight->groupwise.scale);
     free((void *) (uintptr_t) weight->groupwise.zero);
     *weight = (ft_weight){ 0 };
+}
+
+int8_group quantize_group(int32_t *q, const float *x, size_t n)
+{
+    float low = 0.0f, high = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        low = fminf(low, x[i]);
+        high = fmaxf(high, x[i]);
+    }
+    float scale = (0.5f * high - 0.5f * low) / 127.5f;
+    if (scale < 0x1p-126f) {
+        memset(q, 0, n * sizeof *q);
+        return (int8_group){ 0 };
+    }
+    float inverse = 1.0f / scale;
+    int32_t zero = (int32_t) rintf(-low * inverse) - 128;
+    for (size_t i = 0; i < n; i++) {
+        q[i] = (int32_t) rintf(x[i] * inverse) + zero;
+        q[i] = q[i] < 127 ? q[i] : 127;
+    }
+    return (int8_group){ scale, zero };
+}
+
+static void round_group(double *x, size_t n)
+{
+    float *narrow = must_have(n, sizeof *narrow);
+    int32_t *q = must_have(n, sizeof *q);
+    for (size_t i = 0; i < n; i++)
+        narrow[i] = (float) x[i];
+    int8_group by = quantize_group(q, narrow, n);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (double) by.scale * (q[i] - by.zero);
+    free(narrow);
+    free(q);
+}
+
+void round_to_int8_groups(double *x, size_t n, int32_t group)
+{
+    size_t step = group == 0 ? n : (size_t) group;
+    for (size_t first = 0; first < n; first += step)
+        round_group(x + first, ft_min_size(step, n - first));
 }

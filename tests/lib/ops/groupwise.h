@@ -1,5 +1,6 @@
 /*
- * groupwise.h - random group-wise quantized weights, and their dequantized values.
+ * groupwise.h - random group-wise quantized weights, and their dequantized values; the definition
+ * of int8 activations in plain C.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,5 +24,17 @@ typedef struct blocked_how {
 ft_weight random_blocked(uint64_t seed, size_t rows, size_t cols, const blocked_how *how,
                          double **value);
 void free_blocked(ft_weight *weight);
+
+/* A group of int8 activations: elements are scale * (q - zero). */
+typedef struct int8_group {
+    float scale;
+    int32_t zero;
+} int8_group;
+
+/* Quantizes x [n], one group, to q [n] as kernels/groupwise.h defines it, in plain C. */
+int8_group quantize_group(int32_t *q, const float *x, size_t n);
+
+/* Quantizes and dequantizes x [n] group by group; group 0: one group. */
+void round_to_int8_groups(double *x, size_t n, int32_t group);
 
 #endif

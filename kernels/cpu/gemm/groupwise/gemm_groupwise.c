@@ -116,18 +116,27 @@ static size_t quantized_stride(const ft_groupwise *groupwise, size_t k)
     return ft_round_up(ft_round_up(k, FT_PANEL_K_BLOCK) * (size_t) digits_of(groupwise), 64) | 64;
 }
 
-/* Of quantized rows of x: digits, scales and zero-point terms. */
+/* Of quantized rows of x: digits, scales, zero points and zero-point terms. */
 static size_t quantized_bytes(const ft_groupwise *groupwise, size_t rows, size_t k)
 {
-    size_t k_tile_bytes = sizeof(float) + sizeof(int32_t);
+    size_t k_tile_bytes = sizeof(float) + 2 * sizeof(int32_t);
     return rows * (quantized_stride(groupwise, k) + k_tiles_of(groupwise, k) * k_tile_bytes);
 }
 
-/* Of one thread: accumulators of a tile, one row of x in float, a few quantized rows, a flag. */
+/* Sums of the weights of a block. */
+static size_t weight_sums(const ft_groupwise *groupwise, size_t k)
+{
+    return groupwise->int8_activations ? k_tiles_of(groupwise, k) * BLOCK_COLS : 0;
+}
+
+/*
+ * Of one thread: accumulators of a tile, sums of weights, one row of x in float, a few quantized
+ * rows, a flag.
+ */
 static size_t thread_bytes(const ft_groupwise *groupwise, size_t k)
 {
-    size_t floats = FT_PANEL_MAX_ROWS * BLOCK_COLS + ft_round_up(k, 16);
-    return ft_round_up(floats * sizeof(float) + quantized_bytes(groupwise, SMALL_M, k) + 1, 64);
+    size_t words = FT_PANEL_MAX_ROWS * BLOCK_COLS + weight_sums(groupwise, k) + ft_round_up(k, 16);
+    return ft_round_up(words * sizeof(float) + quantized_bytes(groupwise, SMALL_M, k) + 1, 64);
 }
 
 size_t ft_gemm_groupwise_scratch(const ft_groupwise *groupwise, size_t m, size_t k, int threads)
@@ -153,12 +162,15 @@ static ft_groupwise_x quantized_rows_at(const ft_gemm_groupwise *g, size_t rows,
         .digits = digits_of(&g->groupwise),
     };
     x.scale_x = (float *) (void *) (base + rows * x.stride);
-    x.sum = (int32_t *) (void *) (x.scale_x + rows * k_tiles);
+    x.zero = (int32_t *) (void *) (x.scale_x + rows * k_tiles);
+    x.sum = x.zero + rows * k_tiles;
     return x;
 }
 
 typedef struct thread_scratch {
-    float *y, *row;
+    float *y;
+    int32_t *weight_sum;
+    float *row;
     char *quant_x;
     bool *is_quantized;
 } thread_scratch;
@@ -167,7 +179,8 @@ static thread_scratch scratch_of(const ft_gemm_groupwise *g, size_t thread)
 {
     thread_scratch s;
     s.y = (float *) (void *) ((char *) g->scratch + thread * thread_bytes(&g->groupwise, g->k));
-    s.row = s.y + FT_PANEL_MAX_ROWS * BLOCK_COLS;
+    s.weight_sum = (int32_t *) (void *) (s.y + FT_PANEL_MAX_ROWS * BLOCK_COLS);
+    s.row = (float *) (void *) (s.weight_sum + weight_sums(&g->groupwise, g->k));
     s.quant_x = (char *) (s.row + ft_round_up(g->k, 16));
     s.is_quantized = (bool *) (s.quant_x + quantized_bytes(&g->groupwise, SMALL_M, g->k));
     return s;
@@ -217,20 +230,28 @@ static ft_groupwise_weights weights_of(const gemm_job *job, const block *b)
     return w;
 }
 
-static void gemm_block(const gemm_job *job, const block *b, const ft_groupwise_x *x, float *y)
+/* Sums of the weights are computed with the first rows of x, and used for the other ones. */
+static void gemm_block(const gemm_job *job, const block *b, const ft_groupwise_x *x,
+                       const thread_scratch *s, bool first_rows)
 {
-    ft_groupwise_tile tile = {
-        .w = weights_of(job, b), .x = *x, .rows = b->rows, .y = y, .y_stride = BLOCK_COLS
-    };
+    ft_groupwise_tile tile = { .w = weights_of(job, b),
+                               .x = *x,
+                               .rows = b->rows,
+                               .y = s->y,
+                               .y_stride = BLOCK_COLS,
+                               .weight_sum = s->weight_sum,
+                               .sum_weights = first_rows };
     tile.x.q += b->row * x->stride;
     tile.x.scale_x += b->row * x->k_tiles;
+    tile.x.zero += b->row * x->k_tiles;
     tile.x.sum += b->row * x->k_tiles;
-    memset(y, 0, b->rows * BLOCK_COLS * sizeof *y);
+    memset(s->y, 0, b->rows * BLOCK_COLS * sizeof *s->y);
     job->kernels->gemm_tile(&tile);
-    store_block(job, b, y);
+    store_block(job, b, s->y);
 }
 
-static void gemm_chunk(const gemm_job *job, const block *chunk, const ft_groupwise_x *x, float *y)
+static void gemm_chunk(const gemm_job *job, const block *chunk, const ft_groupwise_x *x,
+                       const thread_scratch *s)
 {
     size_t max_rows = job->kernels->rows[x->digits],
            tiles = (chunk->rows + max_rows - 1) / max_rows;
@@ -241,7 +262,7 @@ static void gemm_chunk(const gemm_job *job, const block *chunk, const ft_groupwi
             size_t first = chunk->rows * i / tiles, end = chunk->rows * (i + 1) / tiles;
             block b = { chunk->row + first, end - first, chunk->panel + j,
                         ft_min_size(n_panels, chunk->panels - j) };
-            gemm_block(job, &b, x, y);
+            gemm_block(job, &b, x, s, i == 0);
         }
 }
 
@@ -296,7 +317,7 @@ static void gemm_chunks(const void *arg, int thread, size_t first, size_t end)
     ft_groupwise_x x = job->g->m <= SMALL_M ? quantize_local(job, &s) : job->x;
     for (size_t i = first; i < end; i++) {
         block chunk = chunk_of(job, i);
-        gemm_chunk(job, &chunk, &x, s.y);
+        gemm_chunk(job, &chunk, &x, &s);
     }
 }
 

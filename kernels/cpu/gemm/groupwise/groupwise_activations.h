@@ -7,8 +7,7 @@
 #define FT_KERNELS_CPU_GEMM_GROUPWISE_GROUPWISE_ACTIVATIONS_H
 
 #include "kernels/cpu/gemm/groupwise/groupwise.h"
-#include "kernels/cpu/base/simd.h"
-#include "kernels/quant.h"
+#include "kernels/cpu/base/simd_i32.h"
 #include "runtime/mem.h"
 
 /*
@@ -136,26 +135,24 @@ FT_INLINE int32_t sum_k_block(const int8_t *x)
 
 #endif
 
-/* The largest magnitude: bit patterns have the same order, with NaN above all. */
-FT_INLINE float amax_of(const float *x, size_t n)
+/* The largest elements of x and of -x, at least 0: maxima of ft_positive_bits(). */
+FT_INLINE void range_of(const float *x, size_t n, float *high, float *minus_low)
 {
-    enum { WIDTH = 16 };
-    uint32_t max_bits[WIDTH] = { 0 };
+    vi highs = vi_set(0), lows = vi_set(0);
     size_t i = 0;
-    for (; i + WIDTH <= n; i += WIDTH)
-        for (size_t j = 0; j < WIDTH; j++) {
-            uint32_t magnitude = ft_bits_from_float(x[i + j]) & 0x7fffffff;
-            max_bits[j] = magnitude > max_bits[j] ? magnitude : max_bits[j];
-        }
-    for (; i < n; i++) {
-        uint32_t magnitude = ft_bits_from_float(x[i]) & 0x7fffffff;
-        max_bits[0] = magnitude > max_bits[0] ? magnitude : max_bits[0];
+    for (; i + LANES <= n; i += LANES) {
+        vi bits = vi_load((const void *) (x + i));
+        highs = vi_max(highs, bits);
+        lows = vi_max(lows, vi_xor(bits, vi_set(INT32_MIN)));
     }
-    for (size_t distance = WIDTH / 2; distance > 0; distance /= 2)
-        for (size_t j = 0; j < distance; j++)
-            max_bits[j] =
-                max_bits[j + distance] > max_bits[j] ? max_bits[j + distance] : max_bits[j];
-    return ft_float_from_bits(max_bits[0]);
+    int32_t high_bits = vi_reduce_max(highs), low_bits = vi_reduce_max(lows);
+    for (; i < n; i++) {
+        int32_t bits = ft_positive_bits(x[i]), minus_bits = ft_positive_bits(-x[i]);
+        high_bits = bits > high_bits ? bits : high_bits;
+        low_bits = minus_bits > low_bits ? minus_bits : low_bits;
+    }
+    *high = ft_float_from_bits((uint32_t) high_bits);
+    *minus_low = ft_float_from_bits((uint32_t) low_bits);
 }
 
 /*
@@ -167,34 +164,54 @@ FT_INLINE int32_t digits_of(int32_t number)
     return (number + 0x80) ^ 0x80;
 }
 
-/* Quantizes a k_block of x. */
-FT_INLINE void quantize_k_block(int8_t *to, int32_t *sum, const float *x, float inverse,
-                                size_t digits, int bits)
+/*
+ * A k_tile of float activations: their scale is ft_groupwise_float_scale(), and NaN where high or
+ * minus_low is not finite.
+ */
+FT_INLINE ft_groupwise_x_params float_params(float high, float minus_low)
+{
+    ft_groupwise_x_params params = { 0 };
+    uint32_t high_bits = ft_bits_from_float(high), low_bits = ft_bits_from_float(minus_low);
+    float amax = ft_float_from_bits(high_bits > low_bits ? high_bits : low_bits);
+    params.scale = ft_groupwise_float_scale(amax, &params.inverse);
+    return params;
+}
+
+/* Quantizes a k_block of x and adds up its integers. */
+FT_INLINE void quantize_k_block(int8_t *to, int32_t *sum, const float *x,
+                                const ft_groupwise_x_params *params, size_t digits, int bits)
 {
     int32_t values[FT_PANEL_K_BLOCK];
     if (digits == 1)
         for (size_t i = 0; i < FT_PANEL_K_BLOCK; i++)
-            values[i] = (int32_t) ft_quantize_to_float(x[i], inverse);
+            values[i] = (int32_t) ft_groupwise_quantize_to_float(x[i], params);
     else
         for (size_t i = 0; i < FT_PANEL_K_BLOCK; i++)
-            values[i] = digits_of((int32_t) rintf(x[i] * inverse));
+            values[i] = digits_of((int32_t) rintf(x[i] * params->inverse));
     order_k_block(to, values, digits, bits);
     *sum += sum_k_block(to + (digits - 1) * FT_PANEL_K_BLOCK);
     if (digits == 2)
         *sum += 256 * sum_k_block(to);
+    *sum -= FT_PANEL_K_BLOCK * params->zero;
 }
 
-FT_INLINE void quantize_k_tile(int8_t *to, int32_t *sum, const float *x, size_t cols, float inverse,
-                               size_t digits, int bits)
+FT_INLINE void quantize_k_tile(int8_t *to, int32_t *sum, const float *x, size_t cols,
+                               const ft_groupwise_x_params *params, size_t digits, int bits)
 {
     size_t at = 0;
     for (; at + FT_PANEL_K_BLOCK <= cols; at += FT_PANEL_K_BLOCK, to += digits * FT_PANEL_K_BLOCK)
-        quantize_k_block(to, sum, x + at, inverse, digits, bits);
+        quantize_k_block(to, sum, x + at, params, digits, bits);
     if (at < cols) {
         float tail[FT_PANEL_K_BLOCK] = { 0 };
         memcpy(tail, x + at, (cols - at) * sizeof *tail);
-        quantize_k_block(to, sum, tail, inverse, digits, bits);
+        quantize_k_block(to, sum, tail, params, digits, bits);
     }
+}
+
+/* As vi_pair(). */
+FT_INLINE int32_t pair_of(int32_t low, int32_t high)
+{
+    return (int32_t) (((uint32_t) low & 0xffff) | (uint32_t) high << 16);
 }
 
 /* Quantizes a row [cols] of x. A k_tile with a non-finite element becomes zeros with scale NaN. */
@@ -202,22 +219,25 @@ FT_INLINE void quantize_columns(const ft_groupwise_x *to, size_t row, const ft_g
                                 const float *x, size_t cols, size_t digits, int bits)
 {
     int8_t *bytes = to->q + row * to->stride;
-    float *scale_x = to->scale_x + row * to->k_tiles;
-    int32_t *sum = to->sum + row * to->k_tiles;
-    int32_t zero = w->zero != NULL ? 1 : 1 << (bits - 1);
+    size_t first = row * to->k_tiles;
+    int32_t common_zero = w->zero != NULL ? 1 : 1 << (bits - 1);
     size_t k_tile_cols = w->k_tile * FT_PANEL_K_BLOCK;
-    for (size_t at = 0; at < cols;
-         at += k_tile_cols, bytes += k_tile_cols * digits, scale_x++, sum++) {
+    for (size_t at = 0, i = first; at < cols;
+         at += k_tile_cols, bytes += k_tile_cols * digits, i++) {
         size_t n = ft_min_size(k_tile_cols, cols - at);
-        float amax = amax_of(x + at, n), inverse;
-        *scale_x = digits == 1 ? ft_groupwise_int8_scale(amax, &inverse)
-                               : ft_groupwise_float_scale(amax, &inverse);
-        *sum = 0;
-        if (inverse > 0.0f)
-            quantize_k_tile(bytes, sum, x + at, n, inverse, digits, bits);
+        float high, minus_low;
+        int32_t sum = 0;
+        range_of(x + at, n, &high, &minus_low);
+        ft_groupwise_x_params params =
+            digits == 1 ? ft_groupwise_x_params_of(high, minus_low) : float_params(high, minus_low);
+        if (params.inverse > 0.0f)
+            quantize_k_tile(bytes, &sum, x + at, n, &params, digits, bits);
         else
             memset(bytes, 0, digits * ft_round_up(n, FT_PANEL_K_BLOCK));
-        *sum *= -zero;
+        to->scale_x[i] = params.scale;
+        to->zero[i] = params.zero;
+        to->sum[i] =
+            ft_groupwise_has_pairs(w, digits) ? pair_of(-params.zero, -sum) : -common_zero * sum;
     }
 }
 

@@ -38,9 +38,10 @@ typedef struct k_tile {
     const uint16_t *scale;
     const uint8_t *zero; /* may be NULL */
     const int8_t *x;
-    const int32_t *sum;
+    const int32_t *sum, *x_zero;
     const float *scale_x;
     float *y;
+    int32_t *weight_sum; /* int8 activations */
     size_t k_blocks;
     size_t blocks_left, group_blocks_left,
         group; /* k_blocks that remain in the row and in the group, and the index of the group */
@@ -58,7 +59,9 @@ FT_INLINE k_tile first_k_tile(const ft_groupwise_tile *t, size_t i, size_t row)
         .zero = t->w.zero == NULL ? NULL : t->w.zero + row,
         .x = t->x.q + i * t->x.stride,
         .sum = t->x.sum + i * t->x.k_tiles,
+        .x_zero = t->x.zero + i * t->x.k_tiles,
         .scale_x = t->x.scale_x + i * t->x.k_tiles,
+        .weight_sum = t->weight_sum + row,
         .y = t->y + i * t->y_stride + row,
         .k_blocks = ft_min_size(t->w.k_tile, t->w.k_blocks),
         .blocks_left = t->w.k_blocks,
@@ -72,7 +75,10 @@ FT_INLINE void next_k_tile(k_tile *p, const ft_groupwise_tile *t, size_t row, in
     p->weights += p->k_blocks * FT_PANEL_ROWS * (size_t) bits;
     p->x += p->k_blocks * FT_PANEL_K_BLOCK * digits;
     p->sum++;
+    p->x_zero++;
     p->scale_x++;
+    if (digits == 1)
+        p->weight_sum += t->y_stride;
     p->blocks_left -= p->k_blocks;
     p->group_blocks_left -= p->k_blocks;
     if (p->group_blocks_left == 0) {

@@ -5,7 +5,8 @@
  * multiplied with all rows and digits of x before the next one is loaded.
  *
  * The including file defines vi_dot(&acc, w, x, lane, bits): acc += the four weights of each word
- * times quad `lane` of x. The weights are 4 bits, or 8 bits less WEIGHT_OFFSET.
+ * times quad `lane` of x. The weights are 4 bits, or 8 bits less WEIGHT_OFFSET. If x is 1, any
+ * weights can be multiplied as if they had 4 bits: pairs of them fit 16 bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,9 +37,13 @@ FT_INLINE void dot_quads(acc_tile *s, const uint32_t *lines, const int8_t *x, si
         FT_UNROLL
         for (size_t v = 0; v < f.vectors; v++) {
             vi word = vi_load(lines + v * LANES);
+            vi both = vi_set(0); /* quads added byte by byte: 4 bits do not overflow */
             FT_UNROLL
             for (size_t quad = 0; quad < line_quads(f); quad++) {
                 vi w = word_quad(word, quad, f.bits);
+                both = quad == 0 ? w : vi_add(both, w);
+                if (f.sum_weights && quad == line_quads(f) - 1)
+                    vi_dot(&s->weight_sum[v], both, vdupq_n_s8(1), 0, 4);
                 FT_UNROLL
                 for (size_t i = 0; i < f.rows; i++) {
                     FT_UNROLL

@@ -6,8 +6,9 @@
  * One kernel quantizes x with a scale per token and group, in the column order of the packed
  * weights, so that both are loaded into mma fragments without shuffles. The other computes some
  * panels of weights by up to 128 tokens per thread block, with the loop structure of
- * groupwise_mma.cu. Zero points are corrected with the sums of the activations; 8-bit weights are
- * offset by 128 to be signed. Few tokens are handled by groupwise_int8_small_m.cu and
+ * groupwise_mma.cu. Zero points are corrected as int8_x_term.h says, with the sums of the
+ * activations and those of the weights, one more product per fragment; 8-bit weights are offset by
+ * 128 to be signed. Few tokens are handled by groupwise_int8_small_m.cu and
  * groupwise_int8_resident.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -19,12 +20,12 @@ enum {
     STEPS = GROUPWISE_TILE_K / GROUPWISE_STEP_K
 };
 
-/* Launch parameters: int8 x [m, k padded], scales and sums of x [groups, m padded]. */
+/* Launch parameters: int8 x [m, k padded], scales and terms of x [groups, m padded]. */
 typedef struct int8_params {
     groupwise_shape all;
     int8_t *quantized;
     float *scale;
-    int32_t *sum;
+    int32_t *term;
     int padded_k, padded_m, groups;
 } int8_params;
 
@@ -46,28 +47,27 @@ static __global__ void quantize_kernel(const __grid_constant__ ft_cuda_groupwise
     int from = group == 0 ? 0 : group * shape.all.group;
     int to = k - from > shape.all.group ? from + shape.all.group : k;
     size_t row = blockIdx.y;
-    float amax = 0.0f;
-    int32_t sum = 0;
+    int32_t high = 0, minus_low = 0, sum = 0;
     ft_pdl_wait();
     ft_pdl_launch_dependents();
-    for (int i = from + lane; i < to; i += 32)
-        amax = fmaxf(amax, fabsf(load_element(p, row * p.k + i)));
-#pragma unroll
-    for (int lane_distance = 16; lane_distance > 0; lane_distance /= 2)
-        amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, lane_distance));
-    float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);
+    for (int i = from + lane; i < to; i += 32) {
+        float x = load_element(p, row * p.k + i);
+        high = max(high, ft_positive_bits(x));
+        minus_low = max(minus_low, ft_positive_bits(-x));
+    }
+    ft_groupwise_x_params params = int8_reduce_params(high, minus_low, 32);
     for (int i = from; i < to; i += 32) {
-        int8_t code =
-            i + lane < to ? ft_quantize(load_element(p, row * p.k + i + lane), inverse) : 0;
-        shape.quantized[row * shape.padded_k + i + int8_k_position<bits>(lane)] = code;
-        sum += code;
+        float x = i + lane < to ? load_element(p, row * p.k + i + lane) : 0.0f;
+        int32_t code = int8_quantize(x, params);
+        shape.quantized[row * shape.padded_k + i + int8_k_position<bits>(lane)] = (int8_t) code;
+        sum += code - params.zero;
     }
 #pragma unroll
     for (int lane_distance = 16; lane_distance > 0; lane_distance /= 2)
         sum += __shfl_xor_sync(~0u, sum, lane_distance);
     if (lane == 0) {
-        shape.scale[(size_t) group * shape.padded_m + row] = scale;
-        shape.sum[(size_t) group * shape.padded_m + row] = sum;
+        shape.scale[(size_t) group * shape.padded_m + row] = params.scale;
+        shape.term[(size_t) group * shape.padded_m + row] = ft_int8_x_term(sum, params.zero);
     }
 }
 
@@ -79,8 +79,8 @@ template <int bits, int PANELS, int M8_TILES> struct int8_config {
     static constexpr int panel = GROUPWISE_TILE_K * GROUPWISE_PANEL_ROWS * bits / 8;
     static constexpr int zeros_at = panel + STEPS * 64, own = zeros_at + STEPS * 32;
     static constexpr int x_at = PANELS * own, scales_at = x_at + tokens * X_ROW_BYTES;
-    static constexpr int sums_at = scales_at + STEPS * tokens * 4;
-    static constexpr int stage = sums_at + STEPS * tokens * 4;
+    static constexpr int terms_at = scales_at + STEPS * tokens * 4;
+    static constexpr int stage = terms_at + STEPS * tokens * 4;
     static constexpr int stages = PANELS == 1 ? 5 : 3, shared = stages * stage;
     static constexpr int blocks_per_sm = M8_TILES == 8 ? 1 : PANELS == 1 ? 5 : 2;
 };
@@ -135,9 +135,10 @@ __device__ __forceinline__ void copy_tokens(char *stage, const ft_cuda_groupwise
         size_t index =
             (size_t) groupwise_group_of(shape.all, of) * shape.padded_m + first_token + token;
         if (of < shape.all.k)
-            ft_cp_async_16(stage + (scales ? CONFIG::scales_at : CONFIG::sums_at) +
+            ft_cp_async_16(stage + (scales ? CONFIG::scales_at : CONFIG::terms_at) +
                                (k_step * CONFIG::tokens + token) * 4,
-                           scales ? (const void *) (shape.scale + index) : shape.sum + index, true);
+                           scales ? (const void *) (shape.scale + index) : shape.term + index,
+                           true);
     }
 }
 
@@ -145,9 +146,9 @@ __device__ __forceinline__ void copy_tokens(char *stage, const ft_cuda_groupwise
 
 /* End of a group: scale its sums into the float accumulators and reset them. */
 template <class CONFIG, int bits>
-__device__ __forceinline__ void scale_group(groupwise_acc (&total)[CONFIG::tokens / 16],
-                                            int8_acc (&sum)[CONFIG::tokens / 16], const char *stage,
-                                            int k_step, bool has_zeros, bool small)
+__device__ __forceinline__ void
+scale_group(groupwise_acc (&total)[CONFIG::tokens / 16], int8_acc (&sum)[CONFIG::tokens / 16],
+            int8_weight_sums &weight_sum, const char *stage, int k_step, bool has_zeros, bool small)
 {
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32, t = lane % 4;
     const char *own = stage + warp / 2 * CONFIG::own;
@@ -164,16 +165,18 @@ __device__ __forceinline__ void scale_group(groupwise_acc (&total)[CONFIG::token
     for (int i = 0; i < CONFIG::tokens / 16; i++) {
         int token = k_step * CONFIG::tokens + warp % 2 * (CONFIG::tokens / 2) + i * 8 + 2 * t;
         float2 x_scale = *(const float2 *) (stage + CONFIG::scales_at + token * 4);
-        int2 x_sum = *(const int2 *) (stage + CONFIG::sums_at + token * 4);
+        int2 term = *(const int2 *) (stage + CONFIG::terms_at + token * 4);
 #pragma unroll
         for (int j = 0; j < 8; j++) {
-            int32_t exact = sum[i][j / 4][j % 4] - zero[j / 2] * (j % 2 == 0 ? x_sum.x : x_sum.y);
-            float value = small ? __uint_as_float((uint32_t) exact) - 12582912.0f : (float) exact;
+            int32_t exact = ft_int8_exact_sum(sum[i][j / 4][j % 4], j % 2 == 0 ? term.x : term.y,
+                                              zero[j / 2], weight_sum[j / 2]);
             float factor = scale[j / 2] * (j % 2 == 0 ? x_scale.x : x_scale.y);
-            total[i][j / 4][j % 4] = fmaf(value, factor, total[i][j / 4][j % 4]);
-            sum[i][j / 4][j % 4] = small ? INT8_FLOAT_MAGIC : 0;
+            total[i][j / 4][j % 4] =
+                fmaf(int8_sum_to_float(exact, small), factor, total[i][j / 4][j % 4]);
+            sum[i][j / 4][j % 4] = int8_begin_sum(small);
         }
     }
+    weight_sum.reset();
 }
 
 /* x of 8-token tile `i` of the warp, 32 columns: x[0] and x[1]; of the next tile: x[2], x[3]. */
@@ -199,14 +202,14 @@ static __global__ void __launch_bounds__(64 * PANELS,
     extern __shared__ __align__(128) char shared[];
     int first_token = (int) blockIdx.x * form::tokens, first_panel = (int) blockIdx.y * PANELS;
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
-    bool has_zeros = p.linear[0].zero != NULL, small = shape.all.group <= INT8_SMALL_GROUP;
+    bool has_zeros = p.linear[0].zero != NULL, small = int8_is_small<bits>(shape.all.group);
     groupwise_acc total[M8_TILES];
     int8_acc sum[M8_TILES];
+    int8_weight_sums weight_sum;
 #pragma unroll
-    for (int i = 0; i < M8_TILES * 8; i++) {
-        total[i / 8][i / 4 % 2][i % 4] = 0.0f;
-        sum[i / 8][i / 4 % 2][i % 4] = small ? INT8_FLOAT_MAGIC : 0;
-    }
+    for (int i = 0; i < M8_TILES; i++)
+        groupwise_zero_acc(total[i]);
+    int8_begin_sums(sum, small);
     for (int i = 0; i < form::stages - 1; i++) /* weights do not depend on the predecessor */
         if (i * GROUPWISE_TILE_K < shape.all.k)
             copy_weights<form, bits>(shared + i * form::stage, p, shape, first_panel,
@@ -242,6 +245,7 @@ static __global__ void __launch_bounds__(64 * PANELS,
                 block[i] = *(const uint4 *) (own + (k_step * blocks + i) * GROUPWISE_WARP_BYTES +
                                              groupwise_smem_read_offset(lane));
             int8_unpack_weights<bits>(a, block);
+            weight_sum.add(a);
 #pragma unroll
             for (int i = 0; i < M8_TILES; i++) {
                 if (i % pair == 0)
@@ -251,7 +255,7 @@ static __global__ void __launch_bounds__(64 * PANELS,
                     ft_mma_i8(sum[i][j], a[j], x[i % pair * 2], x[i % pair * 2 + 1]);
             }
             if (end % shape.all.group == 0 || end >= shape.all.k)
-                scale_group<form, bits>(total, sum, stage, k_step, has_zeros, small);
+                scale_group<form, bits>(total, sum, weight_sum, stage, k_step, has_zeros, small);
         }
         read_stage = read_stage + 1 == form::stages ? 0 : read_stage + 1;
         write_stage = write_stage + 1 == form::stages ? 0 : write_stage + 1;
@@ -303,7 +307,7 @@ static int8_params params_of(const ft_cuda_groupwise_args *p)
     s.groups = (int) groups_of(p->k, p->group);
     s.quantized = (int8_t *) p->scratch;
     s.scale = (float *) ((char *) p->scratch + round_up(p->m * (size_t) s.padded_k, 256));
-    s.sum = (int32_t *) (s.scale + (size_t) s.groups * s.padded_m);
+    s.term = (int32_t *) (s.scale + (size_t) s.groups * s.padded_m);
     return s;
 }
 
@@ -344,7 +348,10 @@ bool ft_cuda_groupwise_int8_supports(const ft_cuda_device_props *props,
                                      const ft_cuda_groupwise_args *p)
 {
     (void) props;
-    return p->m <= 65535 && p->k <= 65536 && groupwise_shape_of(p).panels <= 65535 &&
+    size_t group = p->group == 0 ? p->k : (size_t) p->group;
+    return p->m <= 65535 && p->k <= 65536 &&
+           (group <= FT_GROUPWISE_MAX_INT8_GROUP || p->k <= FT_GROUPWISE_MAX_INT8_GROUP) &&
+           groupwise_shape_of(p).panels <= 65535 &&
            p->scratch_bytes >= ft_cuda_groupwise_int8_scratch(p->m, p->k);
 }
 

@@ -8,14 +8,87 @@
 #define FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_INT8_CUH
 
 #include "kernels/cuda/gemm/groupwise/groupwise.cuh"
+#include "kernels/cuda/gemm/groupwise/int8_x_term.h"
 
 /*
  * int32 accumulators of 32 rows and eight tokens, in the layout of groupwise_acc. Accumulators that
  * start at the bits of the float 1.5 * 2^23 convert integers below 2^22 to float with one
- * subtraction; a group of 128 stays below: 128 * 127 * 255.
+ * subtraction. The sums of small groups stay below: 64 * 255 * 255 with 8 bits, 128 * 255 * 15 with
+ * 4.
  */
 typedef int32_t int8_acc[2][4];
-enum { INT8_FLOAT_MAGIC = 0x4b400000, INT8_SMALL_GROUP = 128 };
+enum { INT8_FLOAT_MAGIC = 0x4b400000 };
+
+template <int bits> __device__ __forceinline__ constexpr bool int8_is_small(int group)
+{
+    return group <= (bits == 4 ? 128 : 64);
+}
+
+__device__ __forceinline__ constexpr int32_t int8_begin_sum(bool small)
+{
+    return small ? INT8_FLOAT_MAGIC : 0;
+}
+
+__device__ __forceinline__ float int8_sum_to_float(int32_t exact, bool small)
+{
+    return small ? __uint_as_float((uint32_t) exact) - 12582912.0f : (float) exact;
+}
+
+template <int n> __device__ __forceinline__ void int8_begin_sums(int8_acc (&sum)[n], bool small)
+{
+#pragma unroll
+    for (int i = 0; i < n * 8; i++)
+        sum[i / 8][i / 4 % 2][i % 4] = int8_begin_sum(small);
+}
+
+/*
+ * Sums of the lane's four rows of weights: products with eight tokens of ones, which are all equal.
+ */
+struct int8_weight_sums {
+    int8_acc sum;
+
+    __device__ __forceinline__ int8_weight_sums()
+    {
+        reset();
+    }
+    __device__ __forceinline__ void reset()
+    {
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            sum[i / 4][i % 4] = 0;
+    }
+    __device__ __forceinline__ void add(const uint32_t (&a)[2][4])
+    {
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            ft_mma_i8(sum[i], a[i], 0x01010101, 0x01010101);
+    }
+    __device__ __forceinline__ int32_t operator[](int row) const
+    {
+        return sum[row / 2][row % 2 * 2];
+    }
+};
+
+/* The parameters of a group from the maxima of some lanes: `lanes` neighbours, a power of two. */
+__device__ __forceinline__ ft_groupwise_x_params int8_reduce_params(int32_t high, int32_t minus_low,
+                                                                    int lanes)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    if (lanes == 32)
+        return ft_groupwise_x_params_of(__int_as_float(__reduce_max_sync(~0u, high)),
+                                        __int_as_float(__reduce_max_sync(~0u, minus_low)));
+#endif
+    for (int lane_distance = lanes / 2; lane_distance > 0; lane_distance /= 2) {
+        high = max(high, __shfl_xor_sync(~0u, high, lane_distance));
+        minus_low = max(minus_low, __shfl_xor_sync(~0u, minus_low, lane_distance));
+    }
+    return ft_groupwise_x_params_of(__int_as_float(high), __int_as_float(minus_low));
+}
+
+__device__ __forceinline__ int32_t int8_quantize(float x, const ft_groupwise_x_params &params)
+{
+    return (int32_t) ft_groupwise_quantize_to_float(x, &params);
+}
 
 /* Position of a column among its 32, in the order of the mma fragments. */
 template <int bits> __device__ __forceinline__ int int8_k_position(int column)

@@ -2,7 +2,7 @@
  * groupwise_int8_records.cuh - quantized activations for few tokens, as records of one k tile (128
  * columns).
  *
- * A record contains the int8 values, scales and sums of some tokens in one k tile, contiguous in
+ * A record contains the int8 values, scales and terms of some tokens in one k tile, contiguous in
  * memory and in the layout of shared memory.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -14,7 +14,7 @@
 
 /*
  * Launch parameters. A record has 128 int8 values of each token, then a float scale of each group
- * and token, then a sum of each.
+ * and token, then a term of each.
  */
 typedef struct int8_x_records {
     char *at;                       /* [tiles of tokens, k tiles] */
@@ -47,20 +47,17 @@ __device__ __forceinline__ void int8_load_x4(float (&value)[4], const ft_cuda_gr
     }
 }
 
-/* Maximum over the lanes of a group, as for the sum below. */
-__device__ __forceinline__ float int8_group_amax(const float (&value)[4], int group)
+/* The parameters of a group, of which each lane has four elements. */
+__device__ __forceinline__ ft_groupwise_x_params int8_group_params(const float (&value)[4],
+                                                                   int group)
 {
-    float amax = 0.0f;
+    int32_t high = 0, minus_low = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-        amax = fmaxf(amax, fabsf(value[i]));
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    if (group == GROUPWISE_TILE_K) /* non-negative floats compare like their bits */
-        return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(amax)));
-#endif
-    for (int lane_distance = group / 8; lane_distance > 0; lane_distance /= 2)
-        amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, lane_distance));
-    return amax;
+    for (int i = 0; i < 4; i++) {
+        high = max(high, ft_positive_bits(value[i]));
+        minus_low = max(minus_low, ft_positive_bits(-value[i]));
+    }
+    return int8_reduce_params(high, minus_low, group / 4);
 }
 
 __device__ __forceinline__ int32_t int8_group_sum(int32_t sum, int group)
@@ -77,21 +74,21 @@ __device__ __forceinline__ int32_t int8_group_sum(int32_t sum, int group)
 /*
  * Quantize four neighbouring elements. They are pairs of two words of int8_k_position(), whose
  * other pairs are in one other lane; after an exchange each lane has one full word. Adds the values
- * to `sum`.
+ * less their zero point to `sum`.
  */
 template <int bits>
 __device__ __forceinline__ uint32_t int8_pack_word(int32_t &sum, const float (&value)[4],
-                                                   float inverse, int lane)
+                                                   const ft_groupwise_x_params &params, int lane)
 {
     constexpr int lane_distance = bits == 4 ? 4 : 2, shift = bits == 4 ? 16 : 8; /* of a pair */
     uint32_t pair[2];
     bool second = (lane & lane_distance) != 0; /* this lane has the later pairs of a word */
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        int8_t low = ft_quantize(value[2 * i], inverse);
-        int8_t high = ft_quantize(value[2 * i + 1], inverse);
+        int32_t low = int8_quantize(value[2 * i], params);
+        int32_t high = int8_quantize(value[2 * i + 1], params);
         pair[i] = (uint32_t) (uint8_t) low | (uint32_t) (uint8_t) high << shift;
-        sum += low + high;
+        sum += low + high - 2 * params.zero;
     }
     uint32_t other = __shfl_xor_sync(~0u, pair[second ? 0 : 1], lane_distance);
     return second ? other | pair[1] << (24 - shift) : pair[0] | other << (24 - shift);
@@ -125,9 +122,8 @@ static __global__ void int8_quantize_x_kernel(const __grid_constant__ ft_cuda_gr
         return;
     char *record = all.at + ((size_t) (row / all.tokens) * all.k_tiles + k_tile) * all.bytes;
     int8_load_x4(value, p, (size_t) row, k_tile * GROUPWISE_TILE_K + lane * 4);
-    float scale = ft_scale_from_amax(int8_group_amax(value, group)),
-          inverse = ft_inverse_scale(scale);
-    uint32_t word = int8_pack_word<bits>(sum, value, inverse, lane);
+    ft_groupwise_x_params params = int8_group_params(value, group);
+    uint32_t word = int8_pack_word<bits>(sum, value, params, lane);
     int at = lane / 8 * GROUPWISE_STEP_K + int8_word_offset<bits>(lane % 8);
     *(uint32_t *) (record + token * GROUPWISE_TILE_K + (at / 16 ^ token % 8) * 16 + at % 16) = word;
     sum = int8_group_sum(sum, group);
@@ -135,8 +131,9 @@ static __global__ void int8_quantize_x_kernel(const __grid_constant__ ft_cuda_gr
         return;
     char *scales = record + all.tokens * GROUPWISE_TILE_K;
     at = lane / (group / 4) * all.tokens + token;
-    ((float *) scales)[at] = scale;
-    ((int32_t *) scales)[all.groups_per_k_tile * all.tokens + at] = sum;
+    ((float *) scales)[at] = params.scale;
+    ((int32_t *) scales)[all.groups_per_k_tile * all.tokens + at] =
+        ft_int8_x_term(sum, params.zero);
 }
 
 /* ---- Reading records ------------------------------------------------------------------------ */

@@ -28,7 +28,8 @@ struct resident_config : int8_small_m_config<BITS, M8_TILES> {
     using small_m = int8_small_m_config<BITS, M8_TILES>;
     static constexpr int groups = GROUPS, blocks = BITS / 4; /* blocks: 16-byte loads per 32
                                                               * columns */
-    static constexpr int x_sum = small_m::x_scale + groups * small_m::tokens * 4;
+    static constexpr bool small = BITS == 4 || GROUPS > 1;   /* int8_is_small() */
+    static constexpr int x_term = small_m::x_scale + groups * small_m::tokens * 4;
     static constexpr int sum = small_m::sum_scale + GROUPWISE_PANEL_ROWS * 2;
 };
 
@@ -60,45 +61,37 @@ template <class CONFIG> struct resident_k_tile {
     }
 };
 
-/* Start a group: the accumulators are initialized with the zero-point correction. */
+/* End of a group: store its sums as floats, corrected for zero points, and the scales of its rows.
+ */
 template <class CONFIG>
-__device__ __forceinline__ void begin_group(int8_acc (&sum)[CONFIG::m8_tiles], const char *record,
-                                            bool has_zeros, int group, uint32_t zeros, int lane)
+__device__ __forceinline__ void store_acc(char *to, const int8_acc (&sum)[CONFIG::m8_tiles],
+                                          const int8_weight_sums &weight_sum, const char *record,
+                                          bool has_zeros, const resident_k_tile<CONFIG> &k_tile,
+                                          int group, int lane)
 {
-    const char *x_sum = record + CONFIG::x_sum + group * CONFIG::tokens * 4;
-    bool signs = CONFIG::bits == 8 && !has_zeros; /* no correction needed */
+    const char *x_term = record + CONFIG::x_term + group * CONFIG::tokens * 4;
+    int g = lane / 4, t = lane % 4;
+    uint32_t zeros = k_tile.zeros;
     if (has_zeros)
         zeros = __shfl_sync(~0u, zeros, (lane & ~3) + group);
 #pragma unroll
     for (int i = 0; i < CONFIG::m8_tiles; i++) {
-        int2 of_x = signs ? make_int2(0, 0) : *(const int2 *) (x_sum + (i * 8 + lane % 4 * 2) * 4);
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-            sum[i][j / 4][j % 4] = INT8_FLOAT_MAGIC - int8_zero_point<CONFIG::bits>(zeros, j / 2) *
-                                                          (j % 2 == 0 ? of_x.x : of_x.y);
-    }
-}
-
-/* End of a group: store the sums as floats, and the scales of their rows. */
-template <class CONFIG>
-__device__ __forceinline__ void store_acc(char *to, const int8_acc (&sum)[CONFIG::m8_tiles],
-                                          uint2 scale, int group, int lane)
-{
-    int g = lane / 4, t = lane % 4;
-#pragma unroll
-    for (int i = 0; i < CONFIG::m8_tiles; i++)
+        int2 term = *(const int2 *) (x_term + (i * 8 + 2 * t) * 4);
 #pragma unroll
         for (int c = 0; c < 2; c++) {
             float value[4];
 #pragma unroll
             for (int row = 0; row < 4; row++)
-                value[row] =
-                    __uint_as_float((uint32_t) sum[i][row / 2][row % 2 * 2 + c]) - 12582912.0f;
+                value[row] = int8_sum_to_float(
+                    ft_int8_exact_sum(sum[i][row / 2][row % 2 * 2 + c], c == 0 ? term.x : term.y,
+                                      int8_zero_point<CONFIG::bits>(zeros, row), weight_sum[row]),
+                    CONFIG::small);
             *(float4 *) ((float *) to + (i * 8 + 2 * t + c) * INT8_ACC_PITCH + 4 * g) =
                 make_float4(value[0], value[1], value[2], value[3]);
         }
+    }
     if (t == group)
-        *(uint2 *) (to + CONFIG::sum_scale + g * 8) = scale;
+        *(uint2 *) (to + CONFIG::sum_scale + g * 8) = k_tile.scale;
 }
 
 template <class CONFIG>
@@ -107,17 +100,21 @@ __device__ __forceinline__ void mma_k_tile(char *to, int8_small_m_pipeline<CONFI
 {
     const resident_k_tile<CONFIG> k_tile(pipeline, shape);
     int8_acc sum[CONFIG::m8_tiles];
+    int8_weight_sums weight_sum;
 #pragma unroll
     for (int k_step = 0; k_step < INT8_STEPS; k_step++) {
         uint32_t a[2][4], x[4];
         uint4 own[CONFIG::blocks];
         int group = k_step * CONFIG::groups / INT8_STEPS;
-        if (k_step * CONFIG::groups % INT8_STEPS == 0)
-            begin_group<CONFIG>(sum, record, shape.has_zeros, group, k_tile.zeros, pipeline.lane);
+        if (k_step * CONFIG::groups % INT8_STEPS == 0) {
+            int8_begin_sums(sum, CONFIG::small);
+            weight_sum.reset();
+        }
 #pragma unroll
         for (int i = 0; i < CONFIG::blocks; i++)
             own[i] = k_tile.qweights[k_step * CONFIG::blocks + i];
         int8_unpack_weights<CONFIG::bits>(a, own);
+        weight_sum.add(a);
         int8_load_x_frag<CONFIG::m8_tiles>(x, record, 0, k_step, pipeline.lane);
 #pragma unroll
         for (int i = 0; i < CONFIG::m8_tiles; i++)
@@ -125,7 +122,8 @@ __device__ __forceinline__ void mma_k_tile(char *to, int8_small_m_pipeline<CONFI
             for (int j = 0; j < 2; j++)
                 ft_mma_i8(sum[i][j], a[j], x[2 * i], x[2 * i + 1]);
         if ((k_step + 1) * CONFIG::groups % INT8_STEPS == 0)
-            store_acc<CONFIG>(to + group * CONFIG::sum, sum, k_tile.scale, group, pipeline.lane);
+            store_acc<CONFIG>(to + group * CONFIG::sum, sum, weight_sum, record, shape.has_zeros,
+                              k_tile, group, pipeline.lane);
     }
 }
 

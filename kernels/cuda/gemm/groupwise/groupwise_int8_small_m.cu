@@ -26,32 +26,36 @@ enum {
  */
 template <class CONFIG>
 __device__ __forceinline__ void store_acc(char *to, int8_acc (&sum)[CONFIG::m8_tiles],
-                                          const char *stage, const int8_small_m_params &shape,
-                                          int group, int lane)
+                                          int8_weight_sums &weight_sum, const char *stage,
+                                          const int8_small_m_params &shape, int group, int lane)
 {
     int g = lane / 4, t = lane % 4;
     const char *x_scale = stage + CONFIG::weights + CONFIG::x_scale + group * CONFIG::tokens * 4;
-    const char *x_sum = x_scale + shape.x.groups_per_k_tile * CONFIG::tokens * 4;
+    const char *x_term = x_scale + shape.x.groups_per_k_tile * CONFIG::tokens * 4;
     uint32_t zeros = CONFIG::bits == 4 ? 0x08080808 : 0x80808080;
+    bool small = int8_is_small<CONFIG::bits>(shape.x.group);
     if (shape.has_zeros)
         zeros = *(const uint32_t *) (stage + shape.zeros_at + group * GROUPWISE_PANEL_ROWS + 4 * g);
 #pragma unroll
     for (int i = 0; i < CONFIG::m8_tiles; i++) {
-        int2 of_x = *(const int2 *) (x_sum + (i * 8 + 2 * t) * 4);
+        int2 term = *(const int2 *) (x_term + (i * 8 + 2 * t) * 4);
 #pragma unroll
         for (int c = 0; c < 2; c++) {
             float value[4];
 #pragma unroll
             for (int row = 0; row < 4; row++) {
-                int32_t &exact = sum[i][row / 2][row % 2 * 2 + c];
-                exact -= int8_zero_point<CONFIG::bits>(zeros, row) * (c == 0 ? of_x.x : of_x.y);
-                value[row] = __uint_as_float((uint32_t) exact) - 12582912.0f;
-                exact = INT8_FLOAT_MAGIC;
+                int32_t &products = sum[i][row / 2][row % 2 * 2 + c];
+                int32_t exact =
+                    ft_int8_exact_sum(products, c == 0 ? term.x : term.y,
+                                      int8_zero_point<CONFIG::bits>(zeros, row), weight_sum[row]);
+                value[row] = int8_sum_to_float(exact, small);
+                products = int8_begin_sum(small);
             }
             *(float4 *) ((float *) to + (i * 8 + 2 * t + c) * INT8_ACC_PITCH + 4 * g) =
                 make_float4(value[0], value[1], value[2], value[3]);
         }
     }
+    weight_sum.reset();
     if (t == 0)
         *(uint2 *) (to + CONFIG::sum_scale + g * 8) =
             *(const uint2 *) (stage + shape.scales_at + group * 64 + g * 8);
@@ -68,9 +72,8 @@ __device__ __forceinline__ void mma_k_tile(char *to, int8_small_m_pipeline<CONFI
     const char *stage = pipeline.wait();
     int lane = pipeline.lane, group = 0;
     int8_acc sum[CONFIG::m8_tiles];
-#pragma unroll
-    for (int i = 0; i < CONFIG::m8_tiles * 8; i++)
-        sum[i / 8][i / 4 % 2][i % 4] = INT8_FLOAT_MAGIC;
+    int8_weight_sums weight_sum;
+    int8_begin_sums(sum, int8_is_small<CONFIG::bits>(shape.x.group));
 #pragma unroll
     for (int k_step = 0; k_step < INT8_STEPS; k_step++) {
         uint32_t a[2][4], x[4];
@@ -83,6 +86,7 @@ __device__ __forceinline__ void mma_k_tile(char *to, int8_small_m_pipeline<CONFI
             own[i] = *(const uint4 *) (stage + (k_step * blocks + i) * GROUPWISE_WARP_BYTES +
                                        groupwise_smem_read_offset((unsigned) lane));
         int8_unpack_weights<CONFIG::bits>(a, own);
+        weight_sum.add(a);
 #pragma unroll
         for (int i = 0; i < CONFIG::m8_tiles; i++) {
             if (i % 2 == 0)
@@ -92,7 +96,7 @@ __device__ __forceinline__ void mma_k_tile(char *to, int8_small_m_pipeline<CONFI
                 ft_mma_i8(sum[i][j], a[j], x[i % 2 * 2], x[i % 2 * 2 + 1]);
         }
         if ((k_step + 1) * shape.x.groups_per_k_tile % INT8_STEPS == 0 || column >= shape.all.k) {
-            store_acc<CONFIG>(to + group * CONFIG::sum, sum, stage, shape, group, lane);
+            store_acc<CONFIG>(to + group * CONFIG::sum, sum, weight_sum, stage, shape, group, lane);
             group++;
         }
     }
@@ -184,7 +188,7 @@ static int tile_tokens_of(size_t m)
     return m <= 8 ? 8 : m <= 16 ? 16 : 32;
 }
 
-/* int8 values, and for each 32 of them a scale and a sum. */
+/* int8 values, and for each 32 of them a scale and a term. */
 size_t ft_cuda_groupwise_int8_small_m_scratch(size_t m, size_t k)
 {
     size_t tokens = (m + 31) / 32 * 32;

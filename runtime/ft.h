@@ -222,18 +222,23 @@ FT_API FT_MUST_USE ft_status ft_session_set(ft_session *session, const char *nam
 FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
 
 /*
- * Read an output of the last forward pass:
- *   "logits"                     classifiers [N, C]; token classifiers [N, S, C] and masked
- * language models [N, S, V], zeros at masked positions; decoders [N, V] for the last token, or [N,
- * S, V] with options.all_logits "start_logits", "end_logits" [N, S] of question answering, zeros at
- * masked positions "embedding"                  [N, D]: pooled, through the Dense layers and
- * normalized as the checkpoint says; D is H without Dense layers "last_hidden_state"          [N,
- * S, H], zeros at masked positions; vision models: the class token, then the patches;
- * encoder-decoders: of the decoder "rotated_hidden_state"       the same of a decoder that
- * ft-convert --rotate made, in place of it "encoder_last_hidden_state"  [N, S, H] of an
- * encoder-decoder's encoder a name from options.keep     [tokens, columns], packed without padding
- * The result is always F32; quantized values are dequantized.  If out->data is NULL, only dtype and
- * shape are filled in; otherwise out->data must have room for the whole tensor.
+ * Read an output of the last forward pass.
+ *
+ *   "logits"                     classifiers: [N, C]; token classifiers: [N, S, C]; masked
+ *                                language models: [N, S, V]; decoders: [N, V] of the last
+ *                                token, or [N, S, V] with options.all_logits
+ *   "start_logits"               question answering: [N, S]; so is "end_logits"
+ *   "embedding"                  [N, D]: pooled, through the Dense layers and normalized as
+ *                                the checkpoint says; D is H without Dense layers
+ *   "last_hidden_state"          [N, S, H]; vision models: the class token, then the patches;
+ *                                encoder-decoders: of the decoder
+ *   "rotated_hidden_state"       in place of it, of decoders that ft-convert --rotate made
+ *   "encoder_last_hidden_state"  encoder-decoders: [N, S, H] of the encoder
+ *   a name from options.keep     [tokens, columns], packed without padding
+ *
+ * Masked positions are zero.  The result is always F32; quantized values are dequantized.  If
+ * out->data is NULL, only dtype and shape are filled in; otherwise out->data must have room for
+ * the whole tensor.
  *
  * Returns FT_ENONFINITE if a row of an output holds NaN or infinity; the error text names the row,
  * and the data are copied nevertheless.  Values from options.keep are returned without this check.

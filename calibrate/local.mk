@@ -45,7 +45,9 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/mixed/mixed_plan.c calibrate/mixed/mixed_plan.h \
 	calibrate/mixed/accuracy_target.c calibrate/mixed/accuracy_target.h \
 	calibrate/mixed/row_loss.c calibrate/mixed/row_loss.h \
+	calibrate/mixed/labels.c calibrate/mixed/labels.h \
 	calibrate/mixed/loss.c calibrate/mixed/loss.h \
+	calibrate/mixed/loss_kind.c calibrate/mixed/loss_kind.h \
 	calibrate/mixed/sensitivity.c calibrate/mixed/sensitivity.h \
 	calibrate/mixed/units.c calibrate/mixed/units.h \
 	calibrate/mixed/variant.c calibrate/mixed/variant.h \

@@ -138,7 +138,7 @@ static void apply_plan(ft_calibration_job *j, const mixing *m)
 /* What each activation costs at the output, where that was measured. */
 static ft_status report_sensitivities(ft_report *report, const mixing *m, ft_error *err)
 {
-    report->loss_name = ft_loss_name(m->reference.kind);
+    report->loss_name = ft_loss_name(ft_loss_kind_of(m->variants.real));
     report->sensitivity = ft_calloc(m->units, sizeof *report->sensitivity);
     if (report->sensitivity == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu sensitivities", m->units);
@@ -210,6 +210,7 @@ static ft_status make_reference(mixing *m, const ft_calibration_job *j, const ft
     ft_status status =
         ft_reference_init(&m->reference, real, data, samples, j->options->threads, err);
     ft_model_close(real);
+    m->reference.kind = ft_accuracy_target_measure(&j->options->target, j->model);
     return status;
 }
 

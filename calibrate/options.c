@@ -69,8 +69,10 @@ static const ft_option options[] = {
       "dtype of the residual stream; default float\n"
       "(FasterTransformer's int8_mode 1 and 2)" },
     { TARGET, "target", "none|NAME=X",
-      "the mean cosine of embeddings (cosine=X) or the KL\n"
-      "divergence of logits (kl=X) that the model must reach.\n"
+      "the mean cosine of embeddings (cosine=X), the KL\n"
+      "divergence of logits (kl=X), the rise of perplexity\n"
+      "(ppl=X%) or the loss of accuracy (accuracy=Xpt) that the\n"
+      "model must reach.\n"
       "w8a8, w8a8-dynamic: activations get scales per token,\n"
       "matrices become w8a8-block and then float, until it\n"
       "does; default cosine=0.998, kl=0.01, for w8a8-dynamic\n"
@@ -221,8 +223,8 @@ static void parse_target(ft_calibration_options *job, const char *text)
     if (!ft_accuracy_target_parse(&job->target, text))
         ft_tool_usage_error(
             &ft_calibrate_tool,
-            "--target: \"%s\" is neither none, cosine=X with X between 0 and 1, nor "
-            "kl=X with X above 0",
+            "--target: \"%s\" is neither none, cosine=X with X between 0 and 1, kl=X, ppl=X%% nor "
+            "accuracy=Xpt with X above 0",
             text);
 }
 

@@ -54,9 +54,11 @@ static json_t *options_json(const ft_calibration_job *j)
         ft_json_set(&json, "budget_bits", json_real(o->budget.bits));
     if (o->budget.ms > 0.0)
         ft_json_set(&json, "budget_ms", json_real(o->budget.ms));
-    if (ft_calibration_plans_weights(j) && o->budget.bits <= 0.0 && o->budget.ms <= 0.0)
-        ft_json_set(&json, o->target.kind == FT_TARGET_KL ? "target_kl" : "target_cosine",
-                    json_real(o->target.value));
+    if (ft_accuracy_target_is_set(&o->target)) {
+        char key[32];
+        snprintf(key, sizeof key, "target_%s", ft_accuracy_target_name(&o->target));
+        ft_json_set(&json, key, json_real(o->target.value));
+    }
     if (o->percentile > 0.0)
         ft_json_set(&json, "percentile", json_real(o->percentile));
     return json;

@@ -7,8 +7,8 @@
 
 #include "calibrate/mixed/loss.h"
 
+#include "calibrate/mixed/labels.h"
 #include "calibrate/mixed/row_loss.h"
-#include "runtime/base/affix.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/graph/plan.h"
@@ -18,39 +18,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_OUTPUTS = 2, MAX_REFERENCE_BYTES = 256 << 20 };
-
-const char *ft_loss_name(ft_loss_kind kind)
-{
-    return kind == FT_LOSS_KL ? "kl" : "cosine";
-}
+enum { MAX_OUTPUTS = FT_COMPARED_OUTPUTS, MAX_REFERENCE_BYTES = 256 << 20 };
 
 /* ---- Outputs ------------------------------------------------------------------------------ */
-
-/* Names of the outputs that users judge the model by; the second may be NULL. */
-static void compared_outputs(const char *name[MAX_OUTPUTS], const ft_model *model)
-{
-    const ft_config *config = &model->config;
-    bool embeds = config->embedding != FT_EMBEDDING_NONE;
-    name[0] = ft_model_generates(model) || config->head == FT_HEAD_LM || config->labels > 0
-                  ? "logits"
-              : embeds ? "embedding"
-                       : "last_hidden_state";
-    name[1] = NULL;
-    if (config->head == FT_HEAD_SPAN) {
-        name[0] = "start_logits";
-        name[1] = "end_logits";
-    }
-}
-
-ft_loss_kind ft_loss_kind_of(const ft_model *model)
-{
-    const char *name[MAX_OUTPUTS];
-    compared_outputs(name, model);
-    bool regression = ft_head_is_classifier(model->config.head) &&
-                      model->config.problem_type == FT_PROBLEM_REGRESSION;
-    return ft_ends_with(name[0], "logits") && !regression ? FT_LOSS_KL : FT_LOSS_COSINE;
-}
 
 /* A session for single samples of the data. */
 static ft_status open_session(ft_session **out, const ft_model *model, const ft_dataset *data,
@@ -97,7 +67,7 @@ static ft_status copy_outputs(float **out, size_t *bytes, ft_session *session, s
     const char *name[MAX_OUTPUTS];
     ft_tensor tensor;
     size_t at = 0;
-    compared_outputs(name, session->model);
+    ft_compared_outputs(name, session->model);
     *bytes = 0;
     for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
         FT_TRY(read_output(&tensor, session, name[i], row, NULL, err));
@@ -122,7 +92,7 @@ static ft_status sum_exponentials(double **out, const float *x, ft_session *sess
     const char *name[MAX_OUTPUTS];
     ft_tensor tensor[MAX_OUTPUTS];
     size_t rows = 0, at = 0;
-    compared_outputs(name, session->model);
+    ft_compared_outputs(name, session->model);
     for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
         FT_TRY(read_output(&tensor[i], session, name[i], row, NULL, err));
         rows += ft_tensor_numel(&tensor[i]) / last_dim(&tensor[i]);
@@ -146,7 +116,7 @@ static ft_status run_samples(ft_reference *r, ft_session *session, size_t wanted
         r->samples = i + 1;
         FT_TRY(run_sample(session, r, i, err));
         FT_TRY(copy_outputs(&r->output[i], &bytes, session, r->row[i], err));
-        if (ft_row_loss_of(r->kind, session->model) == ft_softmax_loss)
+        if (ft_has_softmax(session->model))
             FT_TRY(sum_exponentials(&r->log_sum[i], r->output[i], session, r->row[i], err));
         total += bytes;
     }
@@ -192,26 +162,48 @@ static bool is_padding(const float *row, size_t n)
     return true;
 }
 
-/* `log_sum` [count / cols] of the rows of a, or NULL. */
-static void add_rows(ft_loss_sum *s, ft_row_loss *loss, const float *a, const double *log_sum,
-                     const float *b, size_t count, size_t cols)
+/* The outputs of a sample, as they should be. */
+typedef struct expected_rows {
+    const ft_reference *reference;
+    const ft_model *model;
+    ft_loss_kind kind;
+    size_t sample;         /* of the data */
+    const float *real;     /* of the next output */
+    const double *log_sum; /* of its rows, or NULL */
+} expected_rows;
+
+/* Adds the rows of one output, of `count` elements. */
+static void add_rows(ft_loss_sum *s, expected_rows *e, const float *found, size_t count,
+                     size_t cols)
 {
-    for (size_t at = 0; at + cols <= count; at += cols) {
-        if (is_padding(a + at, cols))
+    ft_row_loss *loss = ft_row_loss_of(e->kind, e->model);
+    for (size_t i = 0; i < count / cols; i++, e->real += cols, found += cols) {
+        const ft_compared_row row = {
+            .real = e->real,
+            .found = found,
+            .log_sum = e->log_sum != NULL ? *e->log_sum++ : 0.0,
+            .n = cols,
+            .label = ft_label_of_row(e->reference->data, e->model, e->sample, i),
+        };
+        if (is_padding(row.real, cols) || (e->kind == FT_LOSS_PERPLEXITY && row.label < 0))
             continue;
-        s->sum += loss(a + at, log_sum != NULL ? log_sum[at / cols] : 0.0, b + at, cols);
+        s->sum += loss(&row);
         s->rows++;
     }
 }
 
 /* Adds what the session computed from a sample. */
-static ft_status add_outputs(ft_loss_sum *s, const ft_reference *r, size_t sample,
-                             ft_session *session, ft_error *err)
+static ft_status add_outputs(ft_loss_sum *s, const ft_reference *r, ft_loss_kind kind,
+                             size_t sample, ft_session *session, ft_error *err)
 {
     const char *name[MAX_OUTPUTS];
-    const float *expected = r->output[sample];
-    const double *log_sum = r->log_sum[sample];
-    compared_outputs(name, session->model);
+    expected_rows expected = { .reference = r,
+                               .model = session->model,
+                               .kind = kind,
+                               .sample = r->row[sample],
+                               .real = r->output[sample],
+                               .log_sum = r->log_sum[sample] };
+    ft_compared_outputs(name, session->model);
     for (int i = 0; i < MAX_OUTPUTS && name[i] != NULL; i++) {
         ft_tensor tensor;
         FT_TRY(read_output(&tensor, session, name[i], r->row[sample], NULL, err));
@@ -220,14 +212,10 @@ static ft_status add_outputs(ft_loss_sum *s, const ft_reference *r, size_t sampl
             return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", name[i],
                            ft_tensor_bytes(&tensor));
         ft_status status = read_output(&tensor, session, name[i], r->row[sample], found, err);
-        size_t count = ft_tensor_numel(&tensor), cols = last_dim(&tensor);
         if (status == FT_OK)
-            add_rows(s, ft_row_loss_of(r->kind, session->model), expected, log_sum, found, count,
-                     cols);
+            add_rows(s, &expected, found, ft_tensor_numel(&tensor), last_dim(&tensor));
         free(found);
         FT_TRY(status);
-        expected += count;
-        log_sum = log_sum != NULL ? log_sum + count / cols : NULL;
     }
     return FT_OK;
 }
@@ -237,7 +225,7 @@ static ft_status add_samples(ft_loss_sum *s, const ft_reference *r, ft_session *
 {
     for (size_t i = 0; i < r->samples; i++) {
         FT_TRY(run_sample(session, r, i, err));
-        FT_TRY(add_outputs(s, r, i, session, err));
+        FT_TRY(add_outputs(s, r, r->kind, i, session, err));
     }
     return FT_OK;
 }
@@ -330,7 +318,8 @@ static ft_status measure_sample(ft_loss_sum *loss, ft_session *session, ft_loss_
     *loss = (ft_loss_sum){ .sum = 0.0 };
     ft_status status = run_changed(session, base, r, i, err);
     if (status == FT_OK)
-        status = add_outputs(loss, r, sample_of(base, i), session, err);
+        status =
+            add_outputs(loss, r, ft_loss_kind_of(session->model), sample_of(base, i), session, err);
     if (status != FT_ENONFINITE)
         return status;
     *loss = (ft_loss_sum){ .sum = (double) INFINITY, .rows = 1 };

@@ -1,14 +1,6 @@
 /*
  * loss.h - how far the outputs of a quantized model are from those of the float model.
  *
- * Two measures, by what the model is for:
- *
- *   FT_LOSS_KL      logits of classes or tokens: the Kullback-Leibler divergence of the quantized
- *                   probabilities from the float ones in nats, mean over rows; multi-label: the sum
- *                   over labels
- *   FT_LOSS_COSINE  embeddings and hidden states: 1 - cosine, mean over rows; regression: the
- *                   square error divided by the square of the outputs
- *
  * Rows that are zero in the float output are padding and not counted.  Sums are in double, in the
  * order of rows and columns.
  *
@@ -17,23 +9,16 @@
 #ifndef FT_CALIBRATE_MIXED_LOSS_H
 #define FT_CALIBRATE_MIXED_LOSS_H
 
+#include "calibrate/mixed/loss_kind.h"
 #include "runtime/data/dataset.h"
 #include "runtime/model/activation_checkpoint.h"
 
 /* In sums: larger losses, and infinite ones, would hide all others. */
 #define FT_WORST_LOSS 1e6
 
-typedef enum ft_loss_kind { FT_LOSS_KL, FT_LOSS_COSINE } ft_loss_kind;
-
-/* "kl", "cosine". */
-const char *ft_loss_name(ft_loss_kind kind);
-
-/* The measure for a model. */
-ft_loss_kind ft_loss_kind_of(const ft_model *model);
-
 /* The samples that models are compared on, and what the float model computes from them. */
 typedef struct ft_reference {
-    ft_loss_kind kind;
+    ft_loss_kind kind;      /* by which ft_loss_measure() judges; may be changed */
     const ft_dataset *data; /* borrowed */
     size_t *row;            /* [samples]: rows of data */
     size_t samples;
@@ -53,8 +38,8 @@ FT_MUST_USE ft_status ft_reference_init(ft_reference *reference, const ft_model 
 void ft_reference_fini(ft_reference *reference);
 
 /*
- * The loss of a model on these samples; infinite if an output is not finite.  Errors of the
- * forward pass.
+ * The loss of a model on these samples, of the kind of the reference; infinite if an output is not
+ * finite.  Errors of the forward pass.
  */
 FT_MUST_USE ft_status ft_loss_measure(double *loss, const ft_reference *reference,
                                       const ft_model *model, ft_error *err);
@@ -85,10 +70,10 @@ FT_MUST_USE ft_status ft_loss_base_init(ft_loss_base *base, const ft_model *mode
 void ft_loss_base_fini(ft_loss_base *base);
 
 /*
- * The loss on each sample of the base, [samples.count], of a model that differs from it from the
- * operation on that writes `value`: equal to that of whole passes.  Values in the order of the
- * graph are fastest: the base runs each operation once for all of them.  Errors of the forward
- * pass.
+ * The loss, of the kind ft_loss_kind_of(), on each sample of the base, [samples.count], of a model
+ * that differs from it from the operation on that writes `value`: equal to that of whole passes.
+ * Values in the order of the graph are fastest: the base runs each operation once for all of them.
+ * Errors of the forward pass.
  */
 FT_MUST_USE ft_status ft_loss_measure_change(ft_loss_sum *loss, ft_loss_base *base,
                                              const ft_reference *reference, const ft_model *model,

@@ -6,14 +6,20 @@
 #ifndef FT_CALIBRATE_MIXED_ROW_LOSS_H
 #define FT_CALIBRATE_MIXED_ROW_LOSS_H
 
-#include "calibrate/mixed/loss.h"
+#include "calibrate/mixed/loss_kind.h"
 
-/* Of a row b [n] against the float row a [n]; log_sum is ft_log_sum_of_row(a), or 0 if unused. */
-typedef double ft_row_loss(const float *a, double log_sum, const float *b, size_t n);
+/* A row of an output, and what it should be. */
+typedef struct ft_compared_row {
+    const float *real, *found; /* [n]: of the float model, and of the one that is judged */
+    double log_sum;            /* ft_log_sum_of_row(real), of softmax outputs */
+    size_t n;
+    int32_t label; /* the right class or next token; -1: unknown */
+} ft_compared_row;
 
-/* That of the outputs of a model of this kind, and the one that uses log_sum. */
+typedef double ft_row_loss(const ft_compared_row *row);
+
+/* The loss of a kind that applies to the model. */
 ft_row_loss *ft_row_loss_of(ft_loss_kind kind, const ft_model *model);
-double ft_softmax_loss(const float *a, double log_sum, const float *b, size_t n);
 
 /* log(sum(exp(x))) of x [n]. */
 double ft_log_sum_of_row(const float *x, size_t n);

@@ -206,16 +206,30 @@ static void test_targets(const ft_model *model)
     is_int(ft_accuracy_target_loss(&loss, &target, model, FT_SCHEME_W8A8, &err), FT_EARG,
            "a target for logits is refused for a model of embeddings");
     has(err.text, "compared by cosine", "the error says how this model is compared");
+    ok(ft_accuracy_target_parse(&target, "ppl=0.5%") && target.kind == FT_TARGET_PPL &&
+           target.value == 0.5,
+       "ppl=0.5%% is a target for text generation");
+    is_int(ft_accuracy_target_loss(&loss, &target, model, FT_SCHEME_W8A8, &err), FT_EARG,
+           "a perplexity is refused for a model of embeddings");
+    ok(ft_accuracy_target_parse(&target, "accuracy=0.3pt") && target.kind == FT_TARGET_ACCURACY &&
+           target.value == 0.3,
+       "accuracy=0.3pt is a target for classifiers");
     ok(ft_accuracy_target_parse(&target, "none") && !ft_accuracy_target_is_set(&target),
        "none is no target");
-    static const char *const bad[] = { "",      "cosine", "cosine=", "cosine=1", "cosine=0", "kl=0",
-                                       "kl=-1", "kl=nan", "kl=0.1x", "cosine=2", "bleu=1" };
+    static const char *const bad[] = { "",         "cosine",   "cosine=",    "cosine=1",
+                                       "cosine=0", "kl=0",     "kl=-1",      "kl=nan",
+                                       "kl=0.1x",  "cosine=2", "bleu=1",     "ppl=1",
+                                       "ppl=0%",   "ppl=1pt",  "accuracy=1", "accuracy=1%" };
     for (size_t i = 0; i < FT_COUNT(bad); i++)
         ok(!ft_accuracy_target_parse(&target, bad[i]), "\"%s\" is refused as a target", bad[i]);
     is_str(ft_accuracy_target_describe(text, FT_LOSS_COSINE, 0.0015), "cosine 0.9985",
            "a loss of 0.0015 is described as a cosine of 0.9985");
     is_str(ft_accuracy_target_describe(text, FT_LOSS_KL, 0.0123), "kl 0.012",
            "a divergence is described with two digits");
+    is_str(ft_accuracy_target_describe(text, FT_LOSS_PERPLEXITY, log(1.0052)), "perplexity +0.52 %",
+           "a loss of log(1.0052) is described as a perplexity that rises by 0.52 %%");
+    is_str(ft_accuracy_target_describe(text, FT_LOSS_ACCURACY, 0.003), "accuracy -0.30 pt",
+           "a lost share of 0.003 is described as 0.3 points of accuracy");
 }
 
 /* ---- Plans -------------------------------------------------------------------------------- */

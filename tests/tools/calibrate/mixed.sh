@@ -44,13 +44,20 @@ is 0 'with --best-effort it is accepted' choose --target kl=1e-12 --best-effort 
 is 1 'a target needs samples that were not observed' "$calibrate" -i bert.ft -o all.ft \
     -d "$sample/calibration.safetensors" --target kl=0.01
 says err 'give --eval, or observe fewer with --samples' 'the message says how to have them'
+is 0 'a target of accuracy is reached' choose --target accuracy=2pt -o accuracy.ft
+says out 'target accuracy -2.00 pt' 'it says how much accuracy may be lost'
+is 1 'a perplexity is refused for a classifier' choose --target ppl=1% -o kind.ft
+says err 'compared by kl or accuracy' 'the message says what the model can be judged by'
 is 1 'a target of another kind than the outputs is refused' choose --target cosine=0.99 -o kind.ft
 says err 'the outputs of this model are compared by kl' 'the message says how outputs are compared'
 is 1 'a target is refused for an int8 residual stream' choose --target kl=0.1 --residual int8 -o res.ft
 says err '--target is for w8a8, w8a8-dynamic and --scheme w4a16 with samples' 'the message says what it is for'
 is 1 'a target is refused for weight-only schemes' choose --target kl=0.1 --scheme w8a16 -o res.ft
 is 2 'a target that is no number is refused' choose --target kl=few -o bad.ft
-says err 'neither none, cosine=X with X between 0 and 1, nor kl=X' 'the message lists the forms of a target'
+says err 'neither none, cosine=X with X between 0 and 1, kl=X, ppl=X% nor accuracy=Xpt' 'the message lists the forms of a target'
+
+is 2 'a perplexity without per cent is refused' choose --target ppl=0.5 -o bad.ft
+is 2 'an accuracy without points is refused' choose --target accuracy=1% -o bad.ft
 
 # Two layers of 32 columns, which are one group, and 48, which no group divides.
 quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 3

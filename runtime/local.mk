@@ -217,6 +217,8 @@ EXTRA_libftruntime_la_DEPENDENCIES = runtime/libftruntime.map
 include_HEADERS = runtime/ft.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runtime/ft-runtime.pc
+cmakedir = $(libdir)/cmake/ft
+cmake_DATA = runtime/ftConfig.cmake runtime/ftConfigVersion.cmake
 
 # Tools: each links the common command line, ft-convert and ft-calibrate too.
 noinst_LTLIBRARIES += runtime/libtools.la

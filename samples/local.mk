@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 EXTRA_DIST += \
+	samples/CMakeLists.txt \
 	samples/README.md \
 	samples/device.sh \
 	samples/generate.c \

@@ -1,4 +1,4 @@
-# install.sh - the installation is complete, and a program builds on it with pkg-config alone.
+# install.sh - the installation is complete, and a program builds on it with pkg-config alone, or with CMake.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -47,6 +47,8 @@ there libftruntime.so ft.h ft-runtime.pc
 check $? 'make install installs the library with its header and pkg-config file'
 there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-bench.1 ft-eval.1 ft-tokenize.1 ft-artifact.5
 check $? 'make install installs a manual page for each tool and for the format'
+there ftConfig.cmake ftConfigVersion.cmake
+check $? 'make install installs the package files of CMake'
 find root -type f \( -name '*.h' -o -name '*.la' -o -path '*/bin/*' \) | sed 's|.*/||' |
     grep -vxE 'ft\.h|libftruntime\.la|ft-(convert|calibrate|run|inspect|eval|tokenize|bench)' >out
 test ! -s out
@@ -77,6 +79,25 @@ for tool in ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-tokenize ft-ben
 done >out
 test ! -s out
 check $? 'installed tools are linked with the library and know nothing of the build folder'
+# In place of the folder that make install fills without DESTDIR, where no ldconfig has been.
+libdir=$(echo "$libs" | sed "s|^$dir/root||")
+case $libdir in
+/lib | /lib/* | /usr/lib | /usr/lib/* | /lib64 | /usr/lib64) path= ;;
+*) path=$libdir ;;
+esac
+for tool in ft-convert ft-run; do
+    test "$($readelf -d "$prefix/bin/$tool" | sed -n 's/.*(RUNPATH\|.*(RPATH/&/; s/.*path: \[\(.*\)\]/\1/p')" = "$path" ||
+        $readelf -d "$prefix/bin/$tool"
+done >out
+test ! -s out
+check $? 'installed tools have the run path of the library, and none where ld.so searches by default'
+if test -n "$path" && unshare --mount true 2>/dev/null && test -d "$(makefile prefix)"; then
+    unshare --mount sh -c 'mount --bind "$1" "$2" && exec env -u LD_LIBRARY_PATH "$2/bin/ft-run" --version' \
+        sh "$prefix" "$(makefile prefix)" >out 2>&1
+    check $? 'an installed tool finds the library without ldconfig and LD_LIBRARY_PATH'
+else
+    skip 'only root can mount the installation where it belongs, outside of the folders of the system'
+fi
 mkdir other
 echo 'FT_1 { local: *; }; FT_PRIVATE_0 { } FT_1;' >other.map
 echo 'int other;' >other.c
@@ -85,6 +106,29 @@ $(makefile CC) -shared -fPIC -Wl,-soname,libftruntime.so.0 -Wl,--version-script=
 LD_LIBRARY_PATH=$dir/other "$prefix/bin/ft-run" --version >out 2>&1
 test $? -ne 0 && grep -qF "version \`FT_PRIVATE_$version' not found" out && grep -q 'required by .*ft-run' out
 check $? 'a tool with the library of another version is refused by name and version'
+
+# ---- CMake --------------------------------------------------------------------------------------
+
+# with_cmake FOLDER [OPTION]...: configures the samples, with the package from the root.
+with_cmake () {
+    folder=$1
+    shift
+    cmake -S "$FT_SRCDIR/samples" -B "$folder" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DCMAKE_C_COMPILER="$(makefile CC | sed 's/.* //')" -DCMAKE_C_FLAGS="$(makefile FT_SAN_FLAGS)" "$@"
+}
+if command -v cmake >/dev/null; then
+    with_cmake cmake >out 2>&1 && cmake --build cmake >>out 2>&1
+    check $? 'find_package(ft) of CMake finds an installation that was moved'
+    env -u LD_LIBRARY_PATH cmake/run nowhere.ft text >out 2>&1
+    grep -q 'run: nowhere.ft: No such file' out
+    check $? 'a program that CMake built finds the library'
+    sed 's/find_package(ft 0.1 /find_package(ft 1.0 /' "$FT_SRCDIR/samples/CMakeLists.txt" >CMakeLists.txt
+    cp "$FT_SRCDIR"/samples/*.c .
+    ! cmake -S . -B later -DCMAKE_PREFIX_PATH="$prefix" >out 2>&1 && grep -q "version: $version" out
+    check $? 'find_package(ft 1.0) refuses this version and names it'
+else
+    for i in 1 2 3; do skip 'no cmake'; done
+fi
 
 # ---- A program that links the library ------------------------------------------------------------
 

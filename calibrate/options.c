@@ -53,6 +53,13 @@ static const char method_help[] =
     "default auto";
 #undef FT_METHOD
 
+/* "auto|percentile|...", behind a bar. */
+#define FT_METHOD(NAME, name, help) "|" #name
+static const char method_names[] =
+#include "calibrate/ranges/methods.def"
+    ;
+#undef FT_METHOD
+
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the float artifact" },
     { 'o', "output", "FILE", "the artifact to write" },
@@ -61,7 +68,7 @@ static const ft_option options[] = {
       "and optionally attention_mask, token_type_ids, labels" },
     FT_TEXT_OPTIONS,
     FT_IMAGE_OPTION,
-    { 'm', "method", "NAME", method_help },
+    { 'm', "method", &method_names[1], method_help },
     { PERCENTILE, "percentile", "P",
       "percentile, 0 < P <= 100; implies -m percentile;\n"
       "default 99.99" },
@@ -89,7 +96,7 @@ static const ft_option options[] = {
       "from ft-bench --ops --json, for --budget ms=X and\n"
       "instead of fixed costs for --target" },
     { BEST_EFFORT, "best-effort", NULL, "a --target that is missed is no error" },
-    { SCHEME, "scheme", "NAME",
+    { SCHEME, "scheme", "w8a8|w8a8-dynamic|w4a16|w8a16|w8a8-block|float",
       "quantization scheme of the linear layers:\n"
       "w8a8 (default): int8, static activation scales;\n"
       "w8a8-dynamic: int8, dynamic scales per token;\n"
@@ -103,9 +110,9 @@ static const ft_option options[] = {
       "regular expression; may be repeated, the first match\n"
       "decides" },
     { EXCLUDE, "exclude", "REGEX", "the same as --tensor REGEX=float" },
-    { GROUP, "group", "N",
-      "group size, the columns that share a scale: 32\n"
-      "(default), 64, 128, or 0: the entire row" },
+    { GROUP, "group", "32|64|128|0",
+      "group size, the columns that share a scale; default\n"
+      "32; 0: the entire row" },
     { ASYM, "asym", NULL, "asymmetric: a zero point per group" },
     { GROUP_PAD, "group-pad", NULL,
       "the last group of a row may be shorter; by default the\n"

@@ -25,8 +25,7 @@ static const ft_option options[] = {
     { 'i', "input", "PATH",
       "checkpoint: a folder, an index, or a safetensors\nfile; repeat it for several files" },
     { 'o', "output", "FILE", "the artifact (.ft)" },
-    { DTYPE, "dtype", "TYPE",
-      "matrices as keep (default), f32, f16 or bf16;\nvectors are always f32" },
+    { DTYPE, "dtype", "keep|f32|f16|bf16", "of matrices; default keep; vectors are always f32" },
     { ROTATE, "rotate", NULL,
       "Llama and its kin: rotate the weights, which\nspreads outlier channels before ft-calibrate\n"
       "quantizes" },

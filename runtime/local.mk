@@ -224,6 +224,7 @@ cmake_DATA = runtime/ftConfig.cmake runtime/ftConfigVersion.cmake
 noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
 	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
+	runtime/cli/completion.c runtime/cli/completion.h \
 	runtime/cli/date.c runtime/cli/date.h \
 	runtime/cli/html/page.c runtime/cli/html/page.h \
 	runtime/cli/html/scatter.c runtime/cli/html/scatter.h \
@@ -246,6 +247,7 @@ runtime_libtools_la_SOURCES = \
 	runtime/data/texts/text_reader.c runtime/data/texts/text_reader.h \
 	runtime/cli/terminal_width.c runtime/cli/terminal_width.h \
 	runtime/tools/synthetic/counter_rng.h \
+	runtime/cli/option_table.c runtime/cli/option_table.h \
 	runtime/cli/options.c runtime/cli/options.h \
 	runtime/cli/progress.c runtime/cli/progress.h \
 	runtime/tools/synthetic/model_shapes.c \

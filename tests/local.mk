@@ -277,6 +277,7 @@ sh_tests = \
 	tests/tools/calibrate/mixed.sh \
 	tests/tools/calibrate/time_budget.sh \
 	tests/tools/calibrate/calibrate_schemes.sh \
+	tests/tools/completion.sh \
 	tests/tools/convert_tool.sh \
 	tests/build/cuda_libraries.sh \
 	tests/tools/text/embed.sh \

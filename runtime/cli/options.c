@@ -7,6 +7,7 @@
 
 #include "runtime/cli/options.h"
 
+#include "runtime/cli/completion.h"
 #include "runtime/model/devices.h"
 #include "runtime/model/session.h"
 
@@ -17,30 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 64, HELP_COLUMN = 28 };
-
-static const ft_option common[] = {
-    { 'h', "help", NULL, "print this help" },
-    { 'V', "version", NULL, "print the version" },
-};
-
-enum { COMMON = sizeof common / sizeof *common };
-
-/* Option `index` of the tool's and the common options; NULL after the last. */
-static const ft_option *option_at(const ft_tool *tool, int index)
-{
-    int own = 0;
-    while (tool->option[own].id != 0)
-        own++;
-    if (index < own)
-        return &tool->option[index];
-    return index < own + COMMON ? &common[index - own] : NULL;
-}
+enum { MAX_OPTIONS = 96, HELP_COLUMN = 28 };
 
 static bool is_known(const ft_tool *tool, int id)
 {
     const ft_option *o;
-    for (int i = 0; (o = option_at(tool, i)) != NULL; i++)
+    for (int i = 0; (o = ft_tool_option_at(tool, i)) != NULL; i++)
         if (o->id == id)
             return true;
     return false;
@@ -57,7 +40,11 @@ static void print_option(const ft_option *o)
     const char *argument = o->argument != NULL ? o->argument : "";
     const char *separator = argument[0] == '[' ? "[=" : argument[0] != '\0' ? " " : "";
     int width = printf("  %s--%s%s%s", letter, o->name, separator, argument + (argument[0] == '['));
-    printf("%*s", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "");
+    if (width >= HELP_COLUMN) {
+        putchar('\n');
+        width = 0;
+    }
+    printf("%*s", HELP_COLUMN - width, "");
     for (const char *c = o->help; *c != '\0'; c++) {
         putchar(*c);
         if (*c == '\n')
@@ -78,14 +65,25 @@ static _Noreturn void print_help(const ft_tool *tool)
     }
     printf("\n%s\n\n", tool->about);
     const ft_option *o;
-    for (int i = 0; (o = option_at(tool, i)) != NULL; i++)
-        print_option(o);
+    for (int i = 0; (o = ft_tool_option_at(tool, i)) != NULL; i++)
+        if (o->help != NULL)
+            print_option(o);
     exit(ft_tool_exit_status(tool, EXIT_SUCCESS));
 }
 
 static _Noreturn void print_version(const ft_tool *tool)
 {
     printf("%s %s\n", tool->name, ft_version());
+    exit(ft_tool_exit_status(tool, EXIT_SUCCESS));
+}
+
+static _Noreturn void print_completion(const ft_tool *tool, const char *shell)
+{
+    static const char *const shells[] = {
+        [FT_SHELL_BASH] = "bash", [FT_SHELL_FISH] = "fish", [FT_SHELL_ZSH] = "zsh", NULL
+    };
+    ft_tool_print_completion(tool,
+                             (ft_shell) ft_tool_word(tool, FT_OPTION_COMPLETION, shell, shells));
     exit(ft_tool_exit_status(tool, EXIT_SUCCESS));
 }
 
@@ -105,7 +103,7 @@ static void to_getopt(const ft_tool *tool, struct option *longs, char *letters)
 {
     const ft_option *o;
     *letters++ = ':';
-    for (int i = 0; i < MAX_OPTIONS && (o = option_at(tool, i)) != NULL; i++) {
+    for (int i = 0; i < MAX_OPTIONS && (o = ft_tool_option_at(tool, i)) != NULL; i++) {
         int argument = o->argument == NULL     ? no_argument
                        : o->argument[0] == '[' ? optional_argument
                                                : required_argument;
@@ -116,12 +114,6 @@ static void to_getopt(const ft_tool *tool, struct option *longs, char *letters)
         for (int colons = argument; colons > 0; colons--) /* "x:" required, "x::" optional */
             *letters++ = ':';
     }
-}
-
-static bool is_file(const ft_option *o)
-{
-    return o->argument != NULL &&
-           (strncmp(o->argument, "FILE", 4) == 0 || strcmp(o->argument, "PATH") == 0);
 }
 
 /*
@@ -135,9 +127,9 @@ static void check_files(const ft_tool *tool, int argc, char **argv, const struct
     for (int id; (id = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         const ft_option *o;
         int i = 0;
-        while ((o = option_at(tool, i)) != NULL && o->id != id)
+        while ((o = ft_tool_option_at(tool, i)) != NULL && o->id != id)
             i++;
-        if (o == NULL || !is_file(o))
+        if (o == NULL || !ft_option_is_file(o))
             continue;
         if (optarg[0] == '\0')
             ft_tool_usage_error(tool, "--%s: the file name is empty", o->name);
@@ -171,6 +163,8 @@ int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **val
         print_help(tool);
     case 'V':
         print_version(tool);
+    case FT_OPTION_COMPLETION:
+        print_completion(tool, optarg);
     case ':':
         ft_tool_usage_error(tool, "option %s needs an argument", argv[optind - 1]);
     case '?':
@@ -186,10 +180,10 @@ int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **val
 
 const char *ft_tool_option_name(const ft_tool *tool, int option)
 {
-    const ft_option *o = tool->option;
-    while (o->id != option)
-        o++;
-    return o->name;
+    int i = 0;
+    while (ft_tool_option_at(tool, i)->id != option)
+        i++;
+    return ft_tool_option_at(tool, i)->name;
 }
 
 int ft_tool_int_range(const ft_tool *tool, int option, const char *text, int low, int high)

@@ -1,6 +1,6 @@
 /*
  * options.h - command lines of the ft-* tools: one table of options per tool, which also generates
- * --help.
+ * --help and the completions of shells (--completion SHELL).
  *
  * Long options accept underscores for hyphens, as both conventions are common. Usage errors are
  * printed to standard error and exit with status 2, invalid files and failures with 1.
@@ -10,18 +10,10 @@
 #ifndef FT_RUNTIME_CLI_OPTIONS_H
 #define FT_RUNTIME_CLI_OPTIONS_H
 
+#include "runtime/cli/option_table.h"
 #include "runtime/ft.h"
 
 enum { FT_EXIT_FAILURE = 1, FT_EXIT_USAGE = 2 };
-
-/* Ids of options without a letter: those of a tool from FT_LONG_ONLY on, then the common ones. */
-enum {
-    FT_LONG_ONLY = 256,
-    FT_OPTION_DEVICE = 512,
-    FT_OPTION_VERIFY,
-    FT_OPTION_KV,
-    FT_OPTION_JSON,
-};
 
 /* Rows of the tables of several tools. */
 #define FT_THREADS_OPTION                                                                          \
@@ -30,11 +22,11 @@ enum {
     }
 #define FT_DEVICE_OPTION                                                                           \
     {                                                                                              \
-        FT_OPTION_DEVICE, "device", "NAME", "cpu (default) or cuda[:N]"                            \
+        FT_OPTION_DEVICE, "device", "cpu|cuda[:N]", "default cpu"                                  \
     }
 #define FT_VERIFY_OPTION                                                                           \
     {                                                                                              \
-        FT_OPTION_VERIFY, "verify", "LEVEL", "structure (default), crc or sha256"                  \
+        FT_OPTION_VERIFY, "verify", "structure|crc|sha256", "default structure"                    \
     }
 #define FT_KV_OPTION                                                                               \
     {                                                                                              \
@@ -53,25 +45,11 @@ enum {
         'v', "verbose", NULL, "print plan and int8 GEMM kernels to standard error"                 \
     }
 
-typedef struct ft_option {
-    int id;               /* the letter, or a number from FT_LONG_ONLY on */
-    const char *name;     /* long, without "--" */
-    const char *argument; /* "FILE", "FILE...", "[LEVEL]" if optional; NULL for none */
-    const char *help;     /* lines of at most 50 columns */
-} ft_option;
-
-typedef struct ft_tool {
-    const char *name;        /* "ft-inspect" */
-    const char *usage;       /* lines after the name: "[OPTION]... FILE" */
-    const char *about;       /* a sentence or two */
-    const ft_option *option; /* ends with id 0; -h --help and -V --version are added */
-} ft_tool;
-
 /*
  * Return the next option's id and set *value to its argument or NULL; -1 after the last, when the
- * operands are argv[optind..argc). Modifies argv. --help and --version print and exit. An option
- * with the argument "FILE" may be given only once, since only one file would be used; file names
- * must not be empty.
+ * operands are argv[optind..argc). Modifies argv. --help, --version and --completion print and
+ * exit. An option with the argument "FILE" may be given only once, since only one file would be
+ * used; file names must not be empty.
  */
 int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value);
 

@@ -49,6 +49,13 @@ there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-bench.1 ft-eval.1 ft-
 check $? 'make install installs a manual page for each tool and for the format'
 there ftConfig.cmake ftConfigVersion.cmake
 check $? 'make install installs the package files of CMake'
+for tool in ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-tokenize ft-bench; do
+    for file in completions/$tool vendor_completions.d/$tool.fish site-functions/_$tool; do
+        test -n "$(find root -path "*/share/*/$file")" || echo "no $file"
+    done
+done >out
+test ! -s out
+check $? 'make install installs completions of each tool for bash, fish and zsh'
 find root -type f \( -name '*.h' -o -name '*.la' -o -path '*/bin/*' \) | sed 's|.*/||' |
     grep -vxE 'ft\.h|libftruntime\.la|ft-(convert|calibrate|run|inspect|eval|tokenize|bench)' >out
 test ! -s out

@@ -22,11 +22,10 @@ static const ft_option options[] = {
       "benchmark random weights: bert-base, bert-large,\nminilm, vit-base, llama-2-7b, "
       "llama-3-8b, llama-1b,\nft-decoding or nllb-600m; equal in every run, but\nnot on CPU and "
       "GPU" },
-    { SCHEME, "scheme", "NAME",
-      "with --shape: float, f16, int8 (default), int8-residual\n"
-      "(encoders), w8a8-dynamic, or group-wise: w4a16, w8a16\n"
-      "or w8a8-block" },
-    { GROUP, "group", "N", "group size: 32 (default), 64, 128, or 0 for one group\nper row" },
+    { SCHEME, "scheme", "float|f16|int8|int8-residual|w8a8-dynamic|w4a16|w8a16|w8a8-block",
+      "with --shape; default int8; int8-residual: encoders;\n"
+      "the last three are group-wise" },
+    { GROUP, "group", "32|64|128|0", "group size; default 32; 0: one group per row" },
     { 'b', "batch", "N,...", "batch sizes; default 1,8,32" },
     { 'l', "length", "N,...", "tokens of the longest sequence; default 128,\nencoder-decoders 32" },
     { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },

@@ -257,9 +257,9 @@ enum { VERIFY = FT_LONG_ONLY, DIFF, SAMPLES, HTML, AMAX, AMAX_LIST, PLAN, SELFTE
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact; -i may be omitted" },
     { FT_OPTION_JSON, "json", NULL, "print JSON" },
-    { VERIFY, "verify", "[LEVEL]",
-      "verify all entries (structure, crc, sha256 (default))\n"
-      "and that the model can be planned" },
+    { VERIFY, "verify", "[structure|crc|sha256]",
+      "verify all entries (default sha256), and that the model\n"
+      "can be planned" },
     { DIFF, "diff", NULL, "compare two artifacts; status 1 if they differ" },
     { 'd', "data", "FILE",
       "with --diff: run both on these samples, compare their\n"
@@ -273,7 +273,7 @@ static const ft_option options[] = {
     { SELFTEST, "selftest", NULL,
       "compute the stored samples again; status 1 if this\n"
       "machine has other outputs than the builder's" },
-    { FT_OPTION_DEVICE, "device", "NAME", "with --plan and --selftest: cpu (default) or cuda[:N]" },
+    { FT_OPTION_DEVICE, "device", "cpu|cuda[:N]", "with --plan and --selftest; default cpu" },
     { TOKENS, "tokens", "N,...", "with --plan: batch sizes; default 1,16,128,1024,4096" },
     { AMAX, "amax", NULL, "print the calibrated range of every quantized value" },
     { AMAX_LIST, "amax-list", "LAYER", "print FasterTransformer v3.0's amaxList of a layer" },

@@ -92,7 +92,7 @@ static const ft_option options[] = {
     /* Encoders, and single forward passes of decoders. */
     { TRUNCATE, "truncate", NULL, "truncate texts to the model's maximum length" },
     { MAX_LENGTH, "max-length", "N", "truncate texts to N tokens" },
-    { AGGREGATION, "aggregation", "HOW",
+    { AGGREGATION, "aggregation", "simple|first",
       "label each entity by all of its tokens: simple\n"
       "(default); or by the first of each word: first" },
     { TOP_MASKS, "top", "N", "words for each mask; default 5" },
@@ -142,7 +142,7 @@ static const ft_option options[] = {
     { LENGTH_PENALTY, "length-penalty", "A",
       "scores are divided by the length to the power of A;\n"
       "default 1" },
-    { EARLY_STOPPING, "early-stopping", "WHEN",
+    { EARLY_STOPPING, "early-stopping", "true|false|never",
       "stop with K hypotheses: true, at once; false (default),\n"
       "when a better one is unlikely; never, when a better\n"
       "one is impossible" },

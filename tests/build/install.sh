@@ -47,6 +47,8 @@ there libftruntime.so ft.h ft-runtime.pc
 check $? 'make install installs the library with its header and pkg-config file'
 there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-bench.1 ft-eval.1 ft-tokenize.1 ft-artifact.5
 check $? 'make install installs a manual page for each tool and for the format'
+there ft.7 ft.3 $(sed -n '/^FT_1 {/,/^};/s/^ *\(ft_[a-z0-9_]*\);/\1.3/p' "$FT_SRCDIR/runtime/libftruntime.map.in")
+check $? 'make install installs a manual page for the concepts and for each function of the library'
 there ftConfig.cmake ftConfigVersion.cmake
 check $? 'make install installs the package files of CMake'
 for tool in ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-tokenize ft-bench; do

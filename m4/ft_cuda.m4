@@ -26,13 +26,17 @@ AC_DEFUN([FT_CUDA], [
     AS_CASE([,$with_cuda_arch,], [*,90a,*],
       [AC_DEFINE([HAVE_WGMMA], [1], [Define to 1 where the build has code for sm_90a.])])
     ft_cuda_summary="$NVCC, compute capability $with_cuda_arch"
+    FT_DEB_CONFIGURE="--with-cuda=$ft_cuda_root --with-cuda-arch=$with_cuda_arch"
   ], [
     CUDA_CPPFLAGS=; CUDA_LIBS=
+    FT_DEB_CONFIGURE=--with-cuda=no
     ft_cuda_summary="no ($ft_cuda_why)"
   ])
   AC_SUBST([CUDA_CPPFLAGS])
   AC_SUBST([CUDA_LIBS])
   AC_SUBST([FT_NVCCFLAGS])
+  dnl The same choice for `make deb`.
+  AC_SUBST([FT_DEB_CONFIGURE])
   AM_CONDITIONAL([WITH_CUDA], [test "$ft_cuda" = yes])
 ])
 

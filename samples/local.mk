@@ -3,6 +3,8 @@
 
 EXTRA_DIST += \
 	samples/CMakeLists.txt \
+	samples/containers/Containerfile \
+	samples/containers/kserve.yaml \
 	samples/README.md \
 	samples/device.sh \
 	samples/generate.c \

@@ -284,6 +284,7 @@ sh_tests = \
 	tests/tools/eval.sh \
 	tests/tools/forged_artifacts.sh \
 	tests/tools/disk_full.sh \
+	tests/build/debian.sh \
 	tests/build/harness.sh \
 	tests/tools/calibrate/html_report.sh \
 	tests/tools/image_bounds.sh \

@@ -32,7 +32,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/stats/exact_sums.c calibrate/stats/exact_sums.h \
 	calibrate/weights/device_rounding.c calibrate/weights/device_rounding.h \
 	calibrate/stats/sample_runner.c calibrate/stats/sample_runner.h \
-	calibrate/stats/stats_pass.c calibrate/stats/stats_pass.h \
+	calibrate/stats/shard.h calibrate/stats/stats_pass.c calibrate/stats/stats_pass.h \
 	calibrate/weights/prefix.c calibrate/weights/prefix.h \
 	calibrate/weights/correction.c calibrate/weights/correction.h \
 	calibrate/job.h \

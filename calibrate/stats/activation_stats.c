@@ -76,6 +76,7 @@ static void half_stats_fini(ft_half_stats *half)
     free(half->x);
     free(half->amax);
     free(half->square);
+    ft_exact_sums_fini(&half->sums);
     *half = (ft_half_stats){ .rows = 0 };
 }
 
@@ -143,10 +144,28 @@ static ft_status init_halves(ft_input_stats *input, size_t kept_rows, ft_error *
         half->x = ft_calloc(half->max_rows * input->cols, sizeof *half->x);
         half->amax = ft_calloc(input->cols, sizeof *half->amax);
         half->square = ft_calloc(input->cols, sizeof *half->square);
-        success = half->x != NULL && half->amax != NULL && half->square != NULL;
+        success = half->x != NULL && half->amax != NULL && half->square != NULL &&
+                  ft_exact_sums_init(&half->sums, input->cols, false, NULL) == FT_OK;
     }
     return success ? FT_OK
                    : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu rows", input->name, kept_rows);
+}
+
+/* A pass over as many inputs as fit, starting with one; their halves are in memory. */
+static ft_status init_pass(ft_stats_pass *pass, ft_activation_stats *inputs, ft_input_stats *input,
+                           ft_error *err)
+{
+    const ft_activation_stats_options *options = inputs->options;
+    free_large(inputs);
+    *pass =
+        (ft_stats_pass){ .options = options,
+                         .input = input,
+                         .count = options->source != NULL ? 1 : n_inputs_that_fit(inputs, input),
+                         .longest = inputs->max_tokens,
+                         .checkpoint = &inputs->checkpoint };
+    for (size_t i = 0; i < pass->count && options->kept_rows > 0; i++)
+        FT_TRY(init_halves(&input[i], options->kept_rows, err));
+    return FT_OK;
 }
 
 ft_status ft_activation_stats_collect(ft_activation_stats *inputs, ft_input_stats *input,
@@ -156,18 +175,28 @@ ft_status ft_activation_stats_collect(ft_activation_stats *inputs, ft_input_stat
     if (input->rows > 0 && (!options->moments || input->moments != NULL) &&
         (options->kept_rows == 0 || input->half[0].x != NULL))
         return FT_OK;
-    free_large(inputs);
-    ft_stats_pass pass = { .options = options,
-                           .input = input,
-                           .count = n_inputs_that_fit(inputs, input),
-                           .longest = inputs->max_tokens,
-                           .checkpoint = &inputs->checkpoint };
-    for (size_t i = 0; i < pass.count && options->kept_rows > 0; i++)
-        FT_TRY(init_halves(&input[i], options->kept_rows, err));
+    ft_stats_pass pass;
+    FT_TRY(init_pass(&pass, inputs, input, err));
     FT_TRY(ft_stats_pass_run(&pass, err));
     for (size_t i = 0; i < pass.count; i++)
         if (input[i].factor != NULL) /* of an earlier pass */
             ft_input_stats_rescale(&input[i], input[i].factor);
+    return FT_OK;
+}
+
+ft_status ft_activation_stats_collect_shard(ft_activation_stats *inputs, ft_shard shard,
+                                            const ft_stats_sink *sink, ft_error *err)
+{
+    FT_TRY(sink->begin(sink->user, inputs, err));
+    for (size_t i = 0, count; i < inputs->count; i += count) {
+        ft_stats_pass pass;
+        FT_TRY(init_pass(&pass, inputs, &inputs->input[i], err));
+        pass.shard = shard;
+        pass.sink = sink;
+        FT_TRY(ft_stats_pass_run(&pass, err));
+        count = pass.count;
+    }
+    free_large(inputs);
     return FT_OK;
 }
 

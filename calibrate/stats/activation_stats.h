@@ -11,6 +11,8 @@
 #ifndef FT_CALIBRATE_STATS_ACTIVATION_STATS_H
 #define FT_CALIBRATE_STATS_ACTIVATION_STATS_H
 
+#include "calibrate/stats/exact_sums.h"
+#include "calibrate/stats/shard.h"
 #include "runtime/container/artifact.h"
 #include "runtime/data/dataset.h"
 #include "runtime/model/activation_checkpoint.h"
@@ -26,6 +28,7 @@ typedef struct ft_half_stats {
     size_t rows, max_rows;
     float *amax;    /* [cols] maxima of |x| over all rows */
     double *square; /* [cols] sums of x * x */
+    ft_exact_sums sums; /* from which `square` comes */
 } ft_half_stats;
 
 /* Statistics of the input x of one or more linears, one row per token. */
@@ -59,6 +62,24 @@ typedef struct ft_activation_stats {
     ft_activation_checkpoint checkpoint, prefix_checkpoint;
 } ft_activation_stats;
 
+/*
+ * Where the sums of all samples come from instead of forward passes. `read` fills in the sums,
+ * which are 0 and have moments if they are needed, and what the halves of the input, if they are in
+ * memory, say of their samples. It fails for an input that it does not know.
+ */
+typedef struct ft_stats_source {
+    ft_status (*read)(void *user, ft_input_stats *input, ft_exact_sums *sums, ft_error *err);
+    void *user;
+} ft_stats_source;
+
+/* Receives the sums of some of the samples, input by input in the order of the plan. */
+typedef struct ft_stats_sink {
+    ft_status (*begin)(void *user, const ft_activation_stats *stats, ft_error *err);
+    ft_status (*add)(void *user, const ft_input_stats *input, const ft_exact_sums *sums,
+                     ft_error *err);
+    void *user;
+} ft_stats_sink;
+
 /* Borrowed as long as the statistics exist. */
 typedef struct ft_activation_stats_options {
     const ft_model *model; /* opened in observe mode */
@@ -70,6 +91,7 @@ typedef struct ft_activation_stats_options {
     size_t memory;    /* maximum bytes for statistics, their buffers and checkpoints; 0: no limit */
     bool moments;     /* second moments are needed, not only squares and magnitudes */
     size_t kept_rows; /* rows of each input to keep, at most; 0: no halves */
+    const ft_stats_source *source; /* NULL: forward passes */
     void (*stage)(void *user, const char *what, const char *unit);
     ft_progress_callback progress; /* may be NULL, as may `stage` */
     void *user;
@@ -102,8 +124,16 @@ FT_MUST_USE ft_status ft_activation_stats_collect(ft_activation_stats *inputs,
                                                   ft_input_stats *input, ft_error *err);
 
 /*
- * The same for one input of a model whose earlier matrices are quantized already, with `cross`
- * (stats_pass.h). Statistics of all other inputs are released. The same errors.
+ * Hands the statistics of all inputs over the samples of a shard to the sink, in as many passes as
+ * memory asks for; they do not stay in memory. Without samples all sums are 0. The errors of
+ * collect, and those of the sink.
+ */
+FT_MUST_USE ft_status ft_activation_stats_collect_shard(ft_activation_stats *inputs, ft_shard shard,
+                                                        const ft_stats_sink *sink, ft_error *err);
+
+/*
+ * The same as collect for one input of a model whose earlier matrices are quantized already, with
+ * `cross` (stats_pass.h). Statistics of all other inputs are released. The same errors.
  */
 FT_MUST_USE ft_status ft_activation_stats_collect_behind(ft_activation_stats *inputs,
                                                          ft_input_stats *input,

@@ -174,7 +174,7 @@ ft_status ft_exact_sums_merge(ft_exact_sums *s, const ft_exact_sums *others, con
         s->difference[i] += others->difference[i];
         FT_TRY(check_column(s, i, (double) s->difference[i] / COLUMN_UNITS, name, err));
     }
-    for (size_t i = 0; i < s->cols * s->cols && s->moments != NULL; i++)
+    for (size_t i = 0; i < s->cols * s->cols && s->moments != NULL && others->moments != NULL; i++)
         s->moments[i] += others->moments[i];
     for (size_t i = 0; i < s->cols * s->cols && s->cross != NULL; i++)
         s->cross[i] += others->cross[i];
@@ -182,10 +182,24 @@ ft_status ft_exact_sums_merge(ft_exact_sums *s, const ft_exact_sums *others, con
     return FT_OK;
 }
 
+ft_status ft_exact_sums_add_moments(ft_exact_sums *s, size_t row, const int64_t *moments,
+                                    const char *name, ft_error *err)
+{
+    const int64_t max = (int64_t) 1 << 62; /* 2^61 units, and rounding */
+    int64_t *sums = s->moments + row * s->cols + row;
+    for (size_t i = 0; i < s->cols - row; i++)
+        if (__builtin_add_overflow(sums[i], moments[i], &sums[i]) || sums[i] > max ||
+            sums[i] < -max)
+            return ft_fail(err, FT_EFORMAT, "%s: moment %zu, %zu is out of range", name, row,
+                           row + i);
+    return FT_OK;
+}
+
 void ft_exact_sums_columns(const ft_exact_sums *s, double *magnitude, double *square)
 {
     for (size_t i = 0; i < s->cols; i++) {
-        magnitude[i] = (double) s->magnitude[i] / COLUMN_UNITS;
+        if (magnitude != NULL)
+            magnitude[i] = (double) s->magnitude[i] / COLUMN_UNITS;
         square[i] = (double) s->square[i] / COLUMN_UNITS;
     }
 }

@@ -58,11 +58,22 @@ FT_MUST_USE ft_status ft_exact_sums_add_cross(ft_exact_sums *sums, const ft_lina
                                               const float *d, const float *x, size_t rows,
                                               double *scratch, const char *name, ft_error *err);
 
-/* Adds the sums of other samples; both have the same columns and unit. The same errors. */
+/*
+ * Adds the sums of other samples; both have the same columns and unit. The moments of `others` may
+ * be NULL, and then those of `sums` wait for add_moments. The same errors.
+ */
 FT_MUST_USE ft_status ft_exact_sums_merge(ft_exact_sums *sums, const ft_exact_sums *others,
                                           const char *name, ft_error *err);
 
-/* The sums of columns as doubles: magnitude and square, [cols] each. */
+/*
+ * Adds `moments`, [cols - row]: those of a row of the upper triangle, from the diagonal on, over
+ * other samples. FT_EFORMAT, with `name`, if a sum is larger than one can be.
+ */
+FT_MUST_USE ft_status ft_exact_sums_add_moments(ft_exact_sums *sums, size_t row,
+                                                const int64_t *moments, const char *name,
+                                                ft_error *err);
+
+/* The sums of columns as doubles: magnitude, unless it is NULL, and square, [cols] each. */
 void ft_exact_sums_columns(const ft_exact_sums *sums, double *magnitude, double *square);
 
 /*

@@ -149,16 +149,15 @@ typedef struct place {
     uint64_t index, count;
 } place;
 
-/* Accumulates the columns of a half, and returns the row with the largest magnitude. */
+/* Accumulates the maxima of a half, and returns the row with the largest magnitude. */
 static size_t accumulate_half(ft_half_stats *half, const float *x, size_t rows, size_t cols)
 {
     size_t largest = 0;
     float most = 0.0f;
     for (size_t row = 0; row < rows; row++)
         for (size_t col = 0; col < cols; col++) {
-            float value = x[row * cols + col], magnitude = fabsf(value);
+            float magnitude = fabsf(x[row * cols + col]);
             half->amax[col] = fmaxf(half->amax[col], magnitude);
-            half->square[col] += (double) value * (double) value;
             if (magnitude > most) {
                 most = magnitude;
                 largest = row;
@@ -174,11 +173,11 @@ static void keep_row(ft_half_stats *half, const float *row, size_t cols)
 }
 
 /*
- * Keeps the share of rows of one sample. Evenly spaced rows of later samples start further from the
- * first row, so that all positions occur.
+ * Adds one sample to a half, and keeps its share of rows. Evenly spaced rows of later samples start
+ * further from the first row, so that all positions occur.
  */
-static void keep_rows(ft_input_stats *input, const pass *p, place sample, const float *x,
-                      size_t rows)
+static ft_status add_to_half(ft_input_stats *input, const pass *p, place sample, const float *x,
+                             size_t rows, ft_error *err)
 {
     ft_half_stats *half = &input->half[sample.index % 2];
     uint64_t kept_rows = p->job->options->kept_rows;
@@ -192,6 +191,7 @@ static void keep_rows(ft_input_stats *input, const pass *p, place sample, const 
         size_t row = (size_t) (rows * (i * sample.count + sample.index) / (share * sample.count));
         keep_row(half, x + ft_min_size(row, rows - 1) * input->cols, input->cols);
     }
+    return ft_exact_sums_add(&half->sums, NULL, x, rows, NULL, input->name, err);
 }
 
 /* Adds the products of the difference that quantization of the prefix makes. */
@@ -218,7 +218,7 @@ static ft_status accumulate_sample(pass *p, size_t i, size_t k, place sample, in
     FT_TRY(ft_exact_sums_add(&p->sums[i], &p->linalg, p->x[thread], rows, p->scratch[thread],
                              p->job->input[i].name, err));
     if (p->job->input[i].half[0].x != NULL)
-        keep_rows(&p->job->input[i], p, sample, p->x[thread], rows);
+        FT_TRY(add_to_half(&p->job->input[i], p, sample, p->x[thread], rows, err));
     return has_prefix(p) ? accumulate_difference(p, i, k, thread, err) : FT_OK;
 }
 
@@ -310,34 +310,74 @@ static void finish_stats(ft_input_stats *input, ft_exact_sums *sums)
 {
     input->rows = sums->rows;
     ft_exact_sums_columns(sums, input->magnitude, input->square);
+    for (int i = 0; i < 2 && input->half[i].x != NULL; i++)
+        ft_exact_sums_columns(&input->half[i].sums, NULL, input->half[i].square);
     free(input->moments);
     free(input->cross);
     input->moments = ft_exact_sums_take_moments(sums);
     input->cross = ft_exact_sums_take_cross(sums);
 }
 
+/* Gives the sums to the inputs, or to the sink. */
+static ft_status finish_all(pass *p, ft_error *err)
+{
+    const ft_stats_sink *sink = p->job->sink;
+    for (size_t i = 0; i < p->job->count; i++)
+        if (sink != NULL)
+            FT_TRY(sink->add(sink->user, &p->job->input[i], &p->sums[i], err));
+        else
+            finish_stats(&p->job->input[i], &p->sums[i]);
+    return FT_OK;
+}
+
 static ft_status run_pass(pass *p, ft_error *err)
 {
     const ft_activation_stats_options *options = p->job->options;
+    uint64_t first = options->first, last = options->last;
+    ft_shard_samples(p->job->shard, &first, &last);
     FT_TRY(open_pass(p, err));
     if (options->moments)
         FT_TRY(choose_units(p, err));
-    for (uint64_t first = options->first, count; first < options->last; first += count) {
-        count = ft_min_size(p->sessions, (size_t) (options->last - first));
-        FT_TRY(accumulate_samples(&(sample_batch){ p, first, (size_t) count }, err));
+    for (uint64_t next = first, count; next < last; next += count) {
+        count = ft_min_size(p->sessions, (size_t) (last - next));
+        FT_TRY(accumulate_samples(&(sample_batch){ p, next, (size_t) count }, err));
         if (options->progress != NULL)
-            options->progress(options->user, first + count - options->first,
-                              options->last - options->first);
+            options->progress(options->user, next + count - first, last - first);
     }
-    for (size_t i = 0; i < p->job->count; i++)
-        finish_stats(&p->job->input[i], &p->sums[i]);
+    FT_TRY(finish_all(p, err));
     ft_sample_runner_advance(&p->original);
     ft_sample_runner_advance(&p->prefix);
     return FT_OK;
 }
 
+/* ---- Sums of other processes ---------------------------------------------------------------- */
+
+static ft_status read_input(const ft_activation_stats_options *options, ft_input_stats *input,
+                            ft_error *err)
+{
+    ft_exact_sums sums;
+    ft_status status = ft_exact_sums_init(&sums, input->cols, options->moments, err);
+    if (status == FT_OK)
+        status = options->source->read(options->source->user, input, &sums, err);
+    if (status == FT_OK)
+        finish_stats(input, &sums);
+    ft_exact_sums_fini(&sums);
+    return status;
+}
+
+static ft_status read_pass(const ft_stats_pass *job, ft_error *err)
+{
+    for (size_t i = 0; i < job->count; i++)
+        FT_TRY(read_input(job->options, &job->input[i], err));
+    return FT_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
 ft_status ft_stats_pass_run(const ft_stats_pass *job, ft_error *err)
 {
+    if (job->options->source != NULL)
+        return read_pass(job, err);
     pass p = { .job = job, .sessions = (size_t) job->options->threads };
     if (job->options->stage != NULL)
         job->options->stage(job->options->user, "summing up inputs", "samples");

@@ -21,14 +21,19 @@ typedef struct ft_stats_pass {
     size_t count;
     size_t longest; /* tokens of the longest sample */
 
+    /* The samples to run; the sums of these alone go to the sink, and the inputs keep none. */
+    ft_shard shard;
+    const ft_stats_sink *sink; /* NULL: the inputs get the sums */
+
     /* Where samples resume, of each model; [last - first + 1], the last one for row 0; or NULL. */
     ft_activation_checkpoint *checkpoint, *prefix_checkpoint;
 } ft_stats_pass;
 
 /*
- * Sets the statistics of the inputs, of moments and of `cross` only what is needed. Those of the
- * original model are not rescaled; inputs behind a prefix are expected to be divided by their
- * factor already. Errors: those of ft_activation_stats_collect().
+ * Sets the statistics of the inputs, from forward passes or from the source of the options, of
+ * moments and of `cross` only what is needed. Those of the original model are not rescaled; inputs
+ * behind a prefix are expected to be divided by their factor already. Errors: those of
+ * ft_activation_stats_collect().
  */
 FT_MUST_USE ft_status ft_stats_pass_run(const ft_stats_pass *pass, ft_error *err);
 

@@ -12,6 +12,7 @@
 #include "calibrate/mix_precision.h"
 #include "calibrate/plan_weights.h"
 #include "calibrate/prepare.h"
+#include "calibrate/run_shard.h"
 #include "calibrate/selftest/make_selftest.h"
 #include "calibrate/report/report_html.h"
 #include "calibrate/report/verdict.h"
@@ -32,7 +33,10 @@ static ft_status prepare_refinement(ft_calibration_job *j, ft_error *err)
 {
     if (!ft_recipe_needs_data(j->recipe))
         return FT_OK;
-    const ft_activation_stats_options stats_options = ft_calibration_stats_options(j);
+    ft_activation_stats_options stats_options = ft_calibration_stats_options(j);
+    stats_options.moments = ft_refinement_needs_moments(j->recipe);
+    FT_TRY(ft_merged_shards_find(&stats_options.source, &j->shards, FT_STAGE_INPUTS, &stats_options,
+                                 err));
     j->report->samples = stats_options.last - stats_options.first;
     FT_TRY(ft_refinement_init(&j->refining, &stats_options, j->recipe, j->quantized, j->n_quantized,
                               err));
@@ -143,6 +147,9 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
     bool counters_only = false;
     FT_TRY(ft_calibration_open(j, err));
     FT_TRY(ft_calibration_check_times(j, err));
+    FT_TRY(ft_calibration_open_shards(j, err));
+    if (j->options->shard.count > 0)
+        return ft_calibration_run_shard(j, err);
     FT_TRY(ft_calibration_prepare(j, err));
     j->report->model = j->options->input;
     j->report->method = j->options->method;
@@ -194,6 +201,8 @@ ft_status ft_calibrate(const ft_calibration_options *options,
     ft_artifact_discard(j.rewritten);
     free(j.rewritten_path);
     ft_atomic_file_close(j.counters);
+    ft_atomic_file_close(j.stats);
+    ft_merged_shards_fini(&j.shards);
     ft_atomic_file_close(j.report_file);
     ft_dataset_fini(&j.data);
     ft_dataset_fini(&j.eval);

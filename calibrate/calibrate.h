@@ -8,6 +8,7 @@
 
 #include "calibrate/ranges/counters.h"
 #include "calibrate/ranges/method.h"
+#include "calibrate/stats/shard.h"
 #include "calibrate/weights/recipe.h"
 #include "calibrate/report/report.h"
 #include "calibrate/budget/budget.h"
@@ -32,10 +33,15 @@ typedef struct ft_calibration_options {
     ft_text_source texts;     /* how data and eval are read if they are texts; path NULL: not */
     ft_image_paths images;    /* image files and folders, of which data is the first; eval is one */
     const char *save;         /* path for the counters, or NULL */
+    const char *save_stats;   /* path for what the shard contributes, or NULL */
+    ft_shard shard;           /* run this part of the samples alone; count 0: all of them */
+    bool resume;              /* keep the file of save_stats if it exists */
     const char *report;       /* path for the report, NAME.html or JSON; or NULL */
     const char *amax;         /* file with the ranges, instead of observing, or NULL */
     const char *const *merge; /* counters files to use instead of observing, or NULL */
     size_t n_merge;
+    const char *const *stats; /* files of shards to merge, or NULL */
+    size_t n_stats;
     uint64_t first, last; /* observe samples first .. last - 1; last 0: all */
     ft_method method;
     double percentile; /* 0: the default */

@@ -33,12 +33,20 @@ static ft_status merge_files(ft_calibration_job *j, ft_error *err)
     return FT_OK;
 }
 
+static ft_status count_shards(ft_calibration_job *j, ft_error *err)
+{
+    const ft_activation_stats_options options = ft_calibration_stats_options(j);
+    return ft_merged_shards_count(&j->shards, j->set, &options, err);
+}
+
 static ft_status count_samples(ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
     FT_TRY(ft_observe_new(&j->set, j->model, err));
     if (o->n_merge > 0)
         return merge_files(j, err);
+    if (o->n_stats > 0)
+        return count_shards(j, err);
     ft_calibration_begin_stage(j, "observing", "samples");
     return ft_observe(j->set, j->model, &j->data, o->first, ft_calibration_last(j),
                       ft_calibration_sessions(j), j->callbacks.progress, j->callbacks.user, err);

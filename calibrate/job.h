@@ -7,6 +7,7 @@
 #define FT_CALIBRATE_JOB_H
 
 #include "calibrate/calibrate.h"
+#include "calibrate/shards/merged_shards.h"
 #include "calibrate/smooth/smooth.h"
 #include "calibrate/times/times_file.h"
 #include "calibrate/weights/quantized.h"
@@ -30,6 +31,8 @@ typedef struct ft_calibration_job {
     ft_artifact_writer *rewritten; /* a temporary float artifact, or NULL; and its path */
     char *rewritten_path;
     ft_atomic_file *counters, *report_file;
+    ft_atomic_file *stats;   /* the file of a shard; NULL: none, or it is finished already */
+    ft_merged_shards shards; /* the files of shards that are merged */
     ft_counter_set *set;
     ft_amax_table *amax;
     const ft_recipe *recipe;

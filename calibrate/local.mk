@@ -36,6 +36,11 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/weights/prefix.c calibrate/weights/prefix.h \
 	calibrate/weights/correction.c calibrate/weights/correction.h \
 	calibrate/job.h \
+	calibrate/shards/merged_shards.c calibrate/shards/merged_shards.h \
+	calibrate/shards/shard_file.h \
+	calibrate/shards/shard_read.c \
+	calibrate/shards/shard_sums.c \
+	calibrate/shards/shard_write.c \
 	calibrate/ranges/method.c calibrate/ranges/method.h \
 	calibrate/ranges/mse.c \
 	calibrate/ranges/observe.c calibrate/ranges/observe.h \
@@ -70,6 +75,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/output_paths.c calibrate/output_paths.h \
 	calibrate/weights/quantized.c calibrate/weights/quantized.h \
 	calibrate/readers.c calibrate/readers.h \
+	calibrate/run_shard.c calibrate/run_shard.h \
 	calibrate/weights/recipe.c calibrate/weights/recipe.h \
 	calibrate/weights/refine.c calibrate/weights/refine.h \
 	calibrate/report/report.c calibrate/report/report.h \
@@ -107,6 +113,7 @@ EXTRA_DIST += \
 	calibrate/ranges/README.md \
 	calibrate/report/README.md \
 	calibrate/selftest/README.md \
+	calibrate/shards/README.md \
 	calibrate/smooth/README.md \
 	calibrate/stats/README.md \
 	calibrate/times/README.md \

@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 static ft_status check_range(const ft_calibration_job *j, ft_error *err)
 {
@@ -51,6 +52,8 @@ static ft_status open_outputs(ft_calibration_job *j, ft_error *err)
         FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
     if (o->save != NULL)
         FT_TRY(ft_atomic_file_open(&j->counters, o->save, o->force, err));
+    if (o->save_stats != NULL && !(o->resume && access(o->save_stats, F_OK) == 0))
+        FT_TRY(ft_atomic_file_open(&j->stats, o->save_stats, o->force, err));
     if (o->report != NULL)
         FT_TRY(ft_atomic_file_open(&j->report_file, o->report, o->force, err));
     return FT_OK;

@@ -8,6 +8,7 @@
 #include "calibrate/options.h"
 
 #include "calibrate/output_paths.h"
+#include "calibrate/shards/shard_file.h"
 #include "kernels/threads/processors.h"
 #include "runtime/cli/image_options.h"
 #include "runtime/cli/text_options.h"
@@ -40,6 +41,9 @@ enum {
     SAMPLES,
     EVAL,
     SAVE,
+    SHARD,
+    SAVE_STATS,
+    RESUME,
     MERGE,
     AMAX,
     REPORT,
@@ -150,9 +154,15 @@ static const ft_option options[] = {
     FT_THREADS_OPTION,
     FT_DEVICE_OPTION,
     { SAVE, "save-counters", "FILE", "write the counters, for a later --merge" },
+    { SHARD, "shard", "I/N",
+      "run the samples of part I of N alone, 1 <= I <= N, and\n"
+      "write what they contribute to --save-stats" },
+    { SAVE_STATS, "save-stats", "FILE", "write the counters or statistics of the shard" },
+    { RESUME, "resume", NULL, "of --shard: keep the file if it is finished already" },
     { MERGE, "merge", "FILE...",
-      "use these counters instead of observing; may be\n"
-      "repeated, and operands are counters files too" },
+      "use these counters, or the statistics of all shards,\n"
+      "instead of observing; may be repeated, and operands are\n"
+      "such files too" },
     { AMAX, "amax", "FILE",
       "take the ranges from a file instead of observing:\n"
       "amax.tsv, an artifact, a safetensors checkpoint with\n"
@@ -179,6 +189,8 @@ const ft_tool ft_calibrate_tool = {
              "-i FILE -o FILE [OPTION]... --image FILE...\n"
              "-i FILE -d FILE --save-counters FILE [OPTION]...\n"
              "-i FILE -o FILE --merge FILE... [OPTION]...\n"
+             "-i FILE -d FILE --shard I/N --save-stats FILE [OPTION]...\n"
+             "-i FILE -o FILE -d FILE --merge FILE... [OPTION]...\n"
              "-i FILE -o FILE --amax FILE [OPTION]...\n"
              "-i FILE -o FILE --scheme NAME [OPTION]...",
     .about =
@@ -209,6 +221,23 @@ static void parse_samples(ft_calibration_options *job, const char *text)
     if (!valid || job->first >= job->last)
         ft_tool_usage_error(&ft_calibrate_tool,
                             "--samples: \"%s\" is neither a count nor FIRST:END", text);
+}
+
+/* "I/N", counted from 1. */
+static void parse_shard(ft_calibration_options *job, const char *text)
+{
+    char *end = NULL;
+    unsigned long long index = strtoull(text, &end, 10), count = 0;
+    bool valid = end != text && *end == '/' && strspn(text, "0123456789/") == strlen(text);
+    if (valid) {
+        const char *second = end + 1;
+        count = strtoull(second, &end, 10);
+        valid = end != second && *end == '\0';
+    }
+    if (!valid || index < 1 || index > count || count > FT_MAX_SHARDS)
+        ft_tool_usage_error(&ft_calibrate_tool, "--shard: \"%s\" is not I/N with 1 <= I <= N <= %d",
+                            text, FT_MAX_SHARDS);
+    job->shard = (ft_shard){ .index = (uint32_t) index - 1, .count = (uint32_t) count };
 }
 
 /* Whether `text` is the second of the two values that an option takes. */
@@ -459,6 +488,15 @@ static void apply_option(ft_calibrate_request *r, int option, const char *value)
     case SAVE:
         job->save = value;
         break;
+    case SHARD:
+        parse_shard(job, value);
+        break;
+    case SAVE_STATS:
+        job->save_stats = value;
+        break;
+    case RESUME:
+        job->resume = true;
+        break;
     case MERGE:
         add_merge_file(r, value);
         break;
@@ -495,6 +533,22 @@ static void check_samples(ft_calibration_options *job)
         job->data = job->images.path[0];
 }
 
+/* Files of shards if any is one: the others are then refused by what reads them. */
+static void sort_merge_files(ft_calibrate_request *r)
+{
+    ft_calibration_options *job = &r->job;
+    bool has_shards = false;
+    for (size_t i = 0; i < job->n_merge; i++)
+        has_shards = has_shards || ft_is_shard_file(r->merge[i]);
+    if (has_shards) {
+        job->stats = r->merge;
+        job->n_stats = job->n_merge;
+        job->n_merge = 0;
+    } else {
+        job->merge = r->merge;
+    }
+}
+
 /* Operands are counters files after --merge, else images after --image. */
 static void take_operands(ft_calibrate_request *r, int argc, char **argv)
 {
@@ -507,7 +561,27 @@ static void take_operands(ft_calibrate_request *r, int argc, char **argv)
                             argv[optind]);
     while (optind < argc)
         add_merge_file(r, argv[optind++]);
-    r->job.merge = r->merge;
+    sort_merge_files(r);
+}
+
+/* Shards write their statistics and nothing else. */
+static void check_shards(const ft_calibration_options *job)
+{
+    bool runs = job->shard.count > 0;
+    if (runs != (job->save_stats != NULL))
+        ft_tool_usage_error(&ft_calibrate_tool, runs ? "--shard needs --save-stats FILE"
+                                                     : "--save-stats needs --shard I/N");
+    if (job->resume && !runs)
+        ft_tool_usage_error(&ft_calibrate_tool, "--resume is for --shard");
+    if (runs && (job->output != NULL || job->report != NULL || job->json || job->dry_run ||
+                 job->save != NULL || job->n_merge > 0))
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--shard writes --save-stats alone: it excludes -o, --report, --json, "
+                            "--dry-run, --save-counters and --merge of counters");
+    if (job->n_stats > 0 && job->data == NULL)
+        ft_tool_usage_error(&ft_calibrate_tool,
+                            "--merge of statistics needs the samples of the shards, too: use -d "
+                            "FILE, --text FILE or --image FILE");
 }
 
 /* --percentile implies the method of that name and excludes all others. */
@@ -613,9 +687,12 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
     check_recipe(r);
     check_budget(r);
     check_amax(r);
-    if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
-        ft_tool_usage_error(&ft_calibrate_tool,
-                            "nothing to do: give -o FILE, --save-counters FILE or -n");
+    check_shards(&r->job);
+    if (r->job.output == NULL && r->job.save == NULL && r->job.save_stats == NULL &&
+        !r->job.dry_run)
+        ft_tool_usage_error(
+            &ft_calibrate_tool,
+            "nothing to do: give -o FILE, --save-counters FILE, --save-stats FILE or -n");
     if (r->job.output == NULL && r->job.json)
         r->job.dry_run = true; /* a report is requested */
     if (r->job.n_merge > 0 && r->job.last > 0)

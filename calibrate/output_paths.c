@@ -14,7 +14,7 @@
 ft_status ft_calibration_check_input(const ft_calibration_options *o, const char *input,
                                      ft_error *err)
 {
-    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
+    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->save_stats, o->report };
     for (size_t i = 0; i < FT_COUNT(output); i++)
         if (output[i] != NULL)
             FT_TRY(ft_path_check_not_input(output[i], input, err));
@@ -24,7 +24,7 @@ ft_status ft_calibration_check_input(const ft_calibration_options *o, const char
 ft_status ft_calibration_check_paths(const ft_calibration_options *o, ft_error *err)
 {
     const char *input[] = { o->input, o->data, o->eval, o->amax };
-    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
+    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->save_stats, o->report };
     for (size_t k = 0; k < FT_COUNT(input); k++)
         if (input[k] != NULL)
             FT_TRY(ft_calibration_check_input(o, input[k], err));
@@ -32,6 +32,8 @@ ft_status ft_calibration_check_paths(const ft_calibration_options *o, ft_error *
         FT_TRY(ft_calibration_check_input(o, o->images.path[k], err));
     for (size_t k = 0; k < o->n_merge; k++)
         FT_TRY(ft_calibration_check_input(o, o->merge[k], err));
+    for (size_t k = 0; k < o->n_stats; k++)
+        FT_TRY(ft_calibration_check_input(o, o->stats[k], err));
     for (size_t i = 0; i < FT_COUNT(output); i++)
         for (size_t k = 0; output[i] != NULL && k < i; k++)
             if (output[k] != NULL && ft_paths_same_file(output[i], output[k]))

@@ -38,7 +38,7 @@ static bool is_known_to_help(const ft_calibration_job *j)
  * Counters belong to one model, but samples of another run would give other factors; given ranges
  * belong to the model as it is.
  */
-static bool wants_smoothing(const ft_calibration_job *j)
+bool ft_calibration_wants_smoothing(const ft_calibration_job *j)
 {
     const ft_calibration_options *o = j->options;
     bool is_int8 = ft_quantized_weights_any(j->quantized, j->n_quantized, FT_SCHEME_W8A8) ||
@@ -63,7 +63,10 @@ ft_smooth_options ft_calibration_smooth_options(const ft_calibration_job *j)
 static ft_status find_factors(ft_calibration_job *j, ft_smoothquant *smoothing, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    const ft_smooth_options options = ft_calibration_smooth_options(j);
+    ft_smooth_options options = ft_calibration_smooth_options(j);
+    const ft_activation_stats_options stats = ft_smooth_stats_options(&options);
+    FT_TRY(
+        ft_merged_shards_find(&options.stats.source, &j->shards, FT_STAGE_SMOOTHING, &stats, err));
     FT_TRY(ft_smoothquant_init(smoothing, &options, err));
     if (smoothing->inputs == 0 && o->smooth != FT_SMOOTH_AUTO)
         return ft_fail(err, FT_EUNSUPPORTED,
@@ -113,7 +116,7 @@ static ft_status smooth(ft_calibration_job *j, ft_smoothquant *smoothing, ft_err
 ft_status ft_calibration_prepare(ft_calibration_job *j, ft_error *err)
 {
     ft_smoothquant smoothing = { 0 };
-    if (!wants_smoothing(j))
+    if (!ft_calibration_wants_smoothing(j))
         return FT_OK;
     ft_status status = smooth(j, &smoothing, err);
     ft_smoothquant_fini(&smoothing);

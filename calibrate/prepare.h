@@ -22,6 +22,9 @@
  */
 FT_MUST_USE ft_status ft_calibration_prepare(ft_calibration_job *j, ft_error *err);
 
+/* Whether it does so, if an input can be scaled. */
+bool ft_calibration_wants_smoothing(const ft_calibration_job *j);
+
 /* How smoothing factors are searched on the samples that are observed. */
 ft_smooth_options ft_calibration_smooth_options(const ft_calibration_job *j);
 

@@ -82,6 +82,7 @@ c_tests = \
 	tests/convert/tokenizer.t \
 	tests/kernels/count.t \
 	tests/calibrate/counters.t \
+	tests/calibrate/shards.t \
 	tests/container/crash.t \
 	tests/cuda/attention/attend_kv.t \
 	tests/cuda/attention/store_attend.t \
@@ -305,6 +306,7 @@ sh_tests = \
 	tests/tools/pipeline.sh \
 	tests/tools/problem_types.sh \
 	tests/tools/calibrate/provenance.sh \
+	tests/tools/calibrate/shards.sh \
 	tests/tools/calibrate/round_cuda.sh \
 	tests/tools/selftest.sh \
 	tests/tools/qwen3.sh \
@@ -373,6 +375,7 @@ fuzz_targets = \
 	tests/fuzz/languages.t \
 	tests/fuzz/jinja.t \
 	tests/fuzz/safetensors.t \
+	tests/fuzz/shard.t \
 	tests/fuzz/shard_index.t \
 	tests/fuzz/texts.t \
 	tests/fuzz/times_file.t \
@@ -407,6 +410,8 @@ tests_fuzz_config_t_SOURCES = tests/fuzz/config.c $(fuzz_common)
 tests_fuzz_config_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_counters_t_SOURCES = tests/fuzz/counters.c $(fuzz_common)
 tests_fuzz_counters_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_shard_t_SOURCES = tests/fuzz/shard.c $(fuzz_common)
+tests_fuzz_shard_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_dataset_t_SOURCES = tests/fuzz/dataset.c $(fuzz_common)
 tests_fuzz_dataset_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_image_t_SOURCES = tests/fuzz/image.c $(fuzz_common)

@@ -97,10 +97,9 @@ static void write_set(writer *w, const ft_counter_set *set)
                 fwrite(digest_bytes, 1, FT_FINGERPRINT, w->file) != FT_FINGERPRINT;
 }
 
-ft_status ft_counter_set_write(ft_counter_set *set, ft_atomic_file *output, ft_error *err)
+static ft_status write_to(FILE *file, ft_counter_set *set, const char *path, ft_error *err)
 {
-    const char *path = ft_atomic_file_path(output);
-    writer w = { .file = ft_atomic_file_stream(output), .digest = EVP_MD_CTX_new() };
+    writer w = { .file = file, .digest = EVP_MD_CTX_new() };
     ft_status rc = FT_OK;
     if (w.file == NULL || w.digest == NULL) {
         rc = ft_fail(err, FT_ENOMEM, "%s: no memory to write counters", path);
@@ -111,7 +110,28 @@ ft_status ft_counter_set_write(ft_counter_set *set, ft_atomic_file *output, ft_e
             rc = ft_fail_errno(err, "%s: cannot write", path);
     }
     EVP_MD_CTX_free(w.digest);
-    return rc == FT_OK ? ft_atomic_file_commit(output, err) : rc;
+    return rc;
+}
+
+ft_status ft_counter_set_format(char **out, size_t *size, ft_counter_set *set, const char *who,
+                                ft_error *err)
+{
+    *out = NULL;
+    FILE *file = open_memstream(out, size);
+    ft_status rc = write_to(file, set, who, err);
+    if (file != NULL && fclose(file) != 0 && rc == FT_OK)
+        rc = ft_fail(err, FT_ENOMEM, "%s: no memory to write counters", who);
+    if (rc != FT_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+ft_status ft_counter_set_write(ft_counter_set *set, ft_atomic_file *output, ft_error *err)
+{
+    FT_TRY(write_to(ft_atomic_file_stream(output), set, ft_atomic_file_path(output), err));
+    return ft_atomic_file_commit(output, err);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------ */

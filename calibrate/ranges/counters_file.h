@@ -28,6 +28,13 @@
 #include "calibrate/ranges/counters.h"
 #include "runtime/base/atomic_file.h"
 
+/*
+ * Finalizes a set and makes the bytes of its file, in memory that the caller frees. FT_ENOMEM, for
+ * the file `who`.
+ */
+FT_MUST_USE ft_status ft_counter_set_format(char **out, size_t *size, ft_counter_set *set,
+                                            const char *who, ft_error *err);
+
 /* Finalizes and writes a set, and commits the file. */
 ft_status ft_counter_set_write(ft_counter_set *set, ft_atomic_file *output, ft_error *err);
 

@@ -92,20 +92,27 @@ ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *
     uint8_t fingerprint[FT_FINGERPRINT];
     const ft_plan *graph = &model->graph;
     const char **names = ft_calloc((size_t) graph->nvalue, sizeof *names);
-    ft_sha256 *hash = ft_sha256_new();
     size_t count = 0;
     *out = NULL;
     for (int i = 0; names != NULL && i < graph->nvalue; i++)
         if (graph->value[i].point)
             names[count++] = graph->value[i].name;
-    ft_status status;
-    if (names == NULL || hash == NULL || !fingerprint_model(model, hash, fingerprint))
-        status = ft_fail(err, FT_ENOMEM, "%s: no memory to begin calibration", model->path);
-    else
+    ft_status status =
+        names != NULL ? ft_model_fingerprint(model, fingerprint, err)
+                      : ft_fail(err, FT_ENOMEM, "%s: no memory to begin calibration", model->path);
+    if (status == FT_OK)
         status = ft_counter_set_new(out, fingerprint, names, count, model->path, err);
-    ft_sha256_free(hash);
     free(names);
     return status;
+}
+
+ft_status ft_model_fingerprint(const ft_model *model, uint8_t out[FT_FINGERPRINT], ft_error *err)
+{
+    ft_sha256 *hash = ft_sha256_new();
+    bool success = hash != NULL && fingerprint_model(model, hash, out);
+    ft_sha256_free(hash);
+    return success ? FT_OK
+                   : ft_fail(err, FT_ENOMEM, "%s: no memory for its fingerprint", model->path);
 }
 
 ft_status ft_data_fingerprint(const ft_dataset *data, uint8_t out[FT_FINGERPRINT], ft_error *err)
@@ -257,6 +264,8 @@ ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_datase
                      uint64_t first, uint64_t last, int threads, ft_progress_callback progress,
                      void *user, ft_error *err)
 {
+    if (first >= last)
+        return FT_OK;
     FT_TRY(record_samples(set, data, first, last, err));
     shared_state s = { .model = model,
                        .data = data,

@@ -16,12 +16,16 @@
  */
 FT_MUST_USE ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *err);
 
+/* The SHA-256 of what the values of a model depend on: its configuration and tensors. */
+FT_MUST_USE ft_status ft_model_fingerprint(const ft_model *model, uint8_t out[FT_FINGERPRINT],
+                                           ft_error *err);
+
 /* The SHA-256 of all samples of the data: ids, masks and types, or pixels. */
 FT_MUST_USE ft_status ft_data_fingerprint(const ft_dataset *data, uint8_t out[FT_FINGERPRINT],
                                           ft_error *err);
 
 /*
- * Adds samples first .. last - 1 of the data to the counters.
+ * Adds samples first .. last - 1 of the data to the counters; of no samples, nothing.
  *
  * Each sample is a separate forward pass on one thread, so its float results, and with them the
  * counters, depend neither on the number of threads nor on the other samples.

@@ -30,17 +30,26 @@ typedef struct search {
 
 /* ---- Setting up --------------------------------------------------------------------------- */
 
+ft_activation_stats_options ft_smooth_stats_options(const ft_smooth_options *options)
+{
+    ft_activation_stats_options stats = options->stats;
+    stats.moments = false;
+    stats.kept_rows = FT_SMOOTH_ROWS;
+    if (stats.last - stats.first > FT_SMOOTH_SAMPLES)
+        stats.last = stats.first + FT_SMOOTH_SAMPLES;
+    return stats;
+}
+
 static ft_status search_init(search *s, const ft_smooth_options *options, ft_smoothquant *result,
                              ft_error *err)
 {
     const ft_model *model = options->stats.model;
     *s = (search){
-        .options = options, .model = model, .result = result, .stats_options = options->stats
+        .options = options,
+        .model = model,
+        .result = result,
+        .stats_options = ft_smooth_stats_options(options),
     };
-    s->stats_options.moments = false;
-    s->stats_options.kept_rows = FT_SMOOTH_ROWS;
-    if (s->stats_options.last - s->stats_options.first > FT_SMOOTH_SAMPLES)
-        s->stats_options.last = s->stats_options.first + FT_SMOOTH_SAMPLES;
     s->may_change = ft_calloc((size_t) model->nweight, sizeof *s->may_change);
     if (s->may_change == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu matrices", model->path,
@@ -180,6 +189,19 @@ ft_status ft_smoothquant_init(ft_smoothquant *smoothing, const ft_smooth_options
     if (status == FT_OK)
         status = smooth_inputs(&s, err);
     search_fini(&s);
+    return status;
+}
+
+ft_status ft_smoothquant_collect_shard(const ft_smooth_options *options, ft_shard shard,
+                                       const ft_stats_sink *sink, ft_error *err)
+{
+    search s;
+    ft_smoothquant none = { .inputs = 0 };
+    ft_status status = search_init(&s, options, &none, err);
+    if (status == FT_OK)
+        status = ft_activation_stats_collect_shard(&s.stats, shard, sink, err);
+    search_fini(&s);
+    ft_smoothquant_fini(&none);
     return status;
 }
 

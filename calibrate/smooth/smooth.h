@@ -51,6 +51,13 @@ FT_MUST_USE ft_status ft_smoothquant_init(ft_smoothquant *smoothing,
                                           const ft_smooth_options *options, ft_error *err);
 void ft_smoothquant_fini(ft_smoothquant *smoothing);
 
+/* The options of the statistics that it collects. */
+ft_activation_stats_options ft_smooth_stats_options(const ft_smooth_options *options);
+
+/* Hands the statistics that it would collect to a sink, over the samples of a shard. */
+FT_MUST_USE ft_status ft_smoothquant_collect_shard(const ft_smooth_options *options, ft_shard shard,
+                                                   const ft_stats_sink *sink, ft_error *err);
+
 /* The model with the factors applied, for ft_rewrite_artifact(). Borrows `smoothing`. */
 ft_rewrite ft_smoothquant_rewrite(ft_smoothquant *smoothing);
 

@@ -191,16 +191,42 @@ static ft_status quantize_in_order(ft_refinement *r, ft_error *err)
     return FT_OK;
 }
 
-ft_status ft_refinement_init(ft_refinement *r, const ft_activation_stats_options *stats_options,
-                             const ft_recipe *recipe, ft_quantized_weight *quantized, size_t count,
-                             ft_error *err)
+bool ft_refinement_needs_moments(const ft_recipe *recipe)
+{
+    return recipe->round != FT_ROUND_NEAREST || recipe->awq;
+}
+
+/* Finds the inputs whose statistics are needed. */
+static ft_status open_stats(ft_refinement *r, const ft_activation_stats_options *stats_options,
+                            const ft_recipe *recipe, ft_quantized_weight *quantized, size_t count,
+                            ft_error *err)
 {
     *r = (ft_refinement){
         .recipe = recipe, .quantized = quantized, .count = count, .stats_options = *stats_options
     };
-    r->stats_options.moments = recipe->round != FT_ROUND_NEAREST || recipe->awq;
+    r->stats_options.moments = ft_refinement_needs_moments(recipe);
     FT_TRY(find_groupwise(r, err));
-    FT_TRY(ft_activation_stats_init(&r->stats, &r->stats_options, r->is_groupwise, err));
+    return ft_activation_stats_init(&r->stats, &r->stats_options, r->is_groupwise, err);
+}
+
+ft_status ft_refinement_collect_shard(const ft_activation_stats_options *stats_options,
+                                      const ft_recipe *recipe, ft_quantized_weight *quantized,
+                                      size_t count, ft_shard shard, const ft_stats_sink *sink,
+                                      ft_error *err)
+{
+    ft_refinement r;
+    ft_status status = open_stats(&r, stats_options, recipe, quantized, count, err);
+    if (status == FT_OK)
+        status = ft_activation_stats_collect_shard(&r.stats, shard, sink, err);
+    ft_refinement_fini(&r);
+    return status;
+}
+
+ft_status ft_refinement_init(ft_refinement *r, const ft_activation_stats_options *stats_options,
+                             const ft_recipe *recipe, ft_quantized_weight *quantized, size_t count,
+                             ft_error *err)
+{
+    FT_TRY(open_stats(r, stats_options, recipe, quantized, count, err));
     FT_TRY(ft_folded_scales_init(&r->scaling, stats_options->model, err));
     if (recipe->awq)
         FT_TRY(search_all_factors(r, err));

@@ -51,6 +51,16 @@ FT_MUST_USE ft_status ft_refinement_init(ft_refinement *refining,
                                          size_t count, ft_error *err);
 void ft_refinement_fini(ft_refinement *refining);
 
+/* Whether the statistics of a recipe that needs data contain second moments. */
+bool ft_refinement_needs_moments(const ft_recipe *recipe);
+
+/* Hands the statistics that the recipe needs to a sink, over the samples of a shard. */
+FT_MUST_USE ft_status ft_refinement_collect_shard(const ft_activation_stats_options *stats_options,
+                                                  const ft_recipe *recipe,
+                                                  ft_quantized_weight *quantized, size_t count,
+                                                  ft_shard shard, const ft_stats_sink *sink,
+                                                  ft_error *err);
+
 /* Whether a matrix is group-wise quantized and reads an input. */
 static inline bool ft_refinement_reads(const ft_refinement *r, const ft_quantized_weight *quantized,
                                        const ft_input_stats *input)

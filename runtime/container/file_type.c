@@ -37,6 +37,7 @@ static const struct {
     const char *magic;
 } magics[] = {
     { FT_FILE_COUNTERS, 0, 8, "FTCOUNTS" },
+    { FT_FILE_SHARD, 0, 8, "FTSHARD" },
     { FT_FILE_GGUF, 0, 4, "GGUF" },
     { FT_FILE_GGUF, 0, 4, "FUGG" }, /* big-endian */
     { FT_FILE_GGML, 0, 4, "lmgg" },
@@ -204,6 +205,7 @@ static const struct {
     [FT_FILE_UNKNOWN] = { "something unknown", NULL, NULL },
     [FT_FILE_ARTIFACT] = { "an artifact", IS_ARTIFACT, "artifacts are for -i" },
     [FT_FILE_COUNTERS] = { "counters of ft-calibrate", IS_COUNTERS, IS_COUNTERS },
+    [FT_FILE_SHARD] = { "statistics of ft-calibrate", IS_COUNTERS, IS_COUNTERS },
     [FT_FILE_SAFETENSORS] = { "safetensors", NULL, NULL },
     [FT_FILE_GGUF] = { "GGUF", USE_CHECKPOINT, NULL },
     [FT_FILE_GGML] = { "GGML, an older format of llama.cpp", USE_CHECKPOINT, NULL },
@@ -247,13 +249,15 @@ static const struct {
                                                 "[N, S] or pixel_values [N, C, H, W]" },
     [FT_EXPECTED_COUNTERS] = { FT_FILE_COUNTERS,
                                "expected counters, which ft-calibrate --save-counters writes" },
+    [FT_EXPECTED_SHARD] = { FT_FILE_SHARD,
+                            "expected statistics, which ft-calibrate --save-stats writes" },
     [FT_EXPECTED_JSON] = { FT_FILE_JSON, "expected JSON" },
     [FT_EXPECTED_TOKENIZER] = { FT_FILE_TEXT, "expected a file of a tokenizer" },
 };
 
 static const char *remedy(ft_expected_file wanted, ft_file_kind kind)
 {
-    if (wanted == FT_EXPECTED_COUNTERS)
+    if (wanted == FT_EXPECTED_COUNTERS || wanted == FT_EXPECTED_SHARD)
         return NULL;
     bool weights = wanted == FT_EXPECTED_CHECKPOINT || wanted == FT_EXPECTED_ARTIFACT;
     return weights ? kinds[kind].weights : kinds[kind].data;

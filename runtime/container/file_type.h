@@ -15,6 +15,7 @@ typedef enum ft_file_kind {
     FT_FILE_UNKNOWN,
     FT_FILE_ARTIFACT,
     FT_FILE_COUNTERS,
+    FT_FILE_SHARD,
     FT_FILE_SAFETENSORS,
     FT_FILE_GGUF,
     FT_FILE_GGML,
@@ -58,6 +59,7 @@ typedef enum ft_expected_file {
     FT_EXPECTED_ARTIFACT,
     FT_EXPECTED_DATA, /* a safetensors file of samples */
     FT_EXPECTED_COUNTERS,
+    FT_EXPECTED_SHARD,     /* statistics of a shard of the samples */
     FT_EXPECTED_JSON,      /* a JSON file of a checkpoint */
     FT_EXPECTED_TOKENIZER, /* another file of its tokenizer */
 } ft_expected_file;

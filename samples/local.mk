@@ -6,6 +6,12 @@ EXTRA_DIST += \
 	samples/containers/Containerfile \
 	samples/containers/kserve.yaml \
 	samples/README.md \
+	samples/cluster/README.md \
+	samples/cluster/Snakefile \
+	samples/cluster/calibrate.slurm \
+	samples/cluster/mpi_calibrate.py \
+	samples/cluster/ray_calibrate.py \
+	samples/cluster/shard_files.py \
 	samples/device.sh \
 	samples/generate.c \
 	samples/minilm.py \

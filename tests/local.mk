@@ -307,6 +307,7 @@ sh_tests = \
 	tests/tools/problem_types.sh \
 	tests/tools/calibrate/provenance.sh \
 	tests/tools/calibrate/shards.sh \
+	tests/tools/calibrate/slurm.sh \
 	tests/tools/calibrate/round_cuda.sh \
 	tests/tools/selftest.sh \
 	tests/tools/qwen3.sh \
@@ -507,7 +508,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/language_tokenizer.sh tests/lib/need_gpu.sh tests/lib/summary.awk tests/lib/tap.sh tests/aarch64.sh tests/run.sh tests/build/make-abi.sh tests/build/make-old.sh tests/build/same-code.sh tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/language_tokenizer.sh tests/lib/need_gpu.sh tests/lib/summary.awk tests/lib/tap.sh tests/aarch64.sh tests/cluster.sh tests/run.sh tests/build/make-abi.sh tests/build/make-old.sh tests/build/same-code.sh tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \

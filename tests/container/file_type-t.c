@@ -70,6 +70,7 @@ static const struct {
     { FT_FILE_TEXT, "a UTF-8 text file", BYTES("na\303\257ve caf\303\251\n") },
     { FT_FILE_TEXT, "a UTF-16 text file", BYTES("\377\376h\0i\0") },
     { FT_FILE_COUNTERS, "a counters file", BYTES("FTCOUNTS\1\0\0\0") },
+    { FT_FILE_SHARD, "statistics of a shard", BYTES("FTSHARD\0\1\0\0\0") },
     { FT_FILE_UNKNOWN, "an empty file", 0, "" },
     { FT_FILE_UNKNOWN, "a file of zeros", BYTES("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") },
     { FT_FILE_UNKNOWN, "a truncated safetensors file", BYTES("\200\2\0\0\0\0\0\0") },

@@ -1,0 +1,98 @@
+"""Compile the library and the two tools of the wheel with configure and make.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+PYTHON = Path(__file__).resolve().parent.parent
+SOURCES = PYTHON.parent
+
+LIBRARY = "libftruntime.so.0"
+TOOLS = ("ft-convert", "ft-calibrate")
+
+
+class BuildError(Exception):
+    """A message for the user of pip."""
+
+
+def require_sources():
+    """Fail where python/ has been copied away from the sources, as pip before 21.3 does."""
+    if not (SOURCES / "runtime" / "ft.h").exists():
+        raise BuildError(f"{SOURCES}: has no runtime/ft.h: build inside the source tree of FT, "
+                         "with pip 21.3 or later")
+
+
+def run(command, folder, environment=None):
+    """Run a command whose output pip shows on failure."""
+    try:
+        subprocess.run(command, cwd=folder, check=True, env=environment)
+    except FileNotFoundError:
+        raise BuildError(f"{command[0]}: not found, but the wheel is built with it") from None
+    except subprocess.CalledProcessError as error:
+        raise BuildError(f"{command[0]}: exited with {error.returncode} in {folder}") from None
+
+
+@contextmanager
+def build_folder(settings):
+    """The folder of -C build-dir=DIR, which is kept; else a temporary one."""
+    if "build-dir" in settings:
+        folder = Path(settings["build-dir"]).resolve()
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="ftruntime-") as folder:
+        yield Path(folder)
+
+
+# What the library and the tools are made of.
+FOLDERS = ("build-aux", "calibrate", "convert", "kernels", "m4", "runtime")
+FILES = ("Makefile.am", "configure.ac", "python/local.mk", "samples/local.mk", "tests/local.mk")
+GENERATED = ("Makefile.in", "aclocal.m4", "config.h.in", "configure")  # in a release archive
+
+# What a build inside the source tree leaves there.
+PRODUCTS = shutil.ignore_patterns("*.a", "*.inc", "*.l[ao]", "*.o", ".deps", ".dirstamp", ".libs",
+                                  "libftruntime.map", "ft-runtime.pc", "__pycache__")
+
+
+def copy_sources(folder):
+    """Copy the sources, so that building changes nothing in their tree, configured or not."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FOLDERS:
+        shutil.copytree(SOURCES / name, folder / name, ignore=PRODUCTS, dirs_exist_ok=True)
+    generated = [name for name in GENERATED if (SOURCES / name).exists()]
+    for name in (*FILES, *generated):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy2(SOURCES / name, folder / name)
+
+
+def configure(folder):
+    """Make folder/build from folder/source.  Relative paths make the same bytes anywhere."""
+    source, build = folder / "source", folder / "build"
+    copy_sources(source)
+    if not (source / "configure").exists():
+        run(["autoreconf", "-fi"], source)
+    if not (build / "Makefile").exists():
+        build.mkdir(exist_ok=True)
+        run(["../source/configure", "-q", "--with-cuda=no", "--disable-dependency-tracking",
+             "CFLAGS=" + os.environ.get("CFLAGS", "-O2")], build)
+    return build
+
+
+def compile_into(target, settings):
+    """Put the library into target/lib and the tools into target/bin."""
+    require_sources()
+    with build_folder(settings) as folder:
+        build = configure(folder)
+        jobs = settings.get("jobs", str(len(os.sched_getaffinity(0))))
+        # The tools find the library beside them, wherever the wheel is installed.
+        run(["make", "-s", f"-j{jobs}", "LDFLAGS=-s", "FT_RPATH=-Wl,-rpath,'$$ORIGIN/../lib'",
+             "libftruntime.la", *(f"bin/{tool}" for tool in TOOLS)], build)
+        (target / "lib").mkdir()
+        (target / "bin").mkdir()
+        shutil.copy(build / ".libs" / LIBRARY, target / "lib" / LIBRARY)
+        for tool in TOOLS:
+            shutil.copy(build / "bin" / ".libs" / tool, target / "bin" / tool)

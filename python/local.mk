@@ -1,0 +1,24 @@
+# The Python wheel: built by pip, not by make.
+# SPDX-License-Identifier: Apache-2.0
+
+EXTRA_DIST += \
+	python/README.md \
+	python/pyproject.toml \
+	python/backend/archive.py \
+	python/backend/cdef.py \
+	python/backend/ft_backend.py \
+	python/backend/library.py \
+	python/backend/licences.py \
+	python/ftruntime/__init__.py \
+	python/ftruntime/__main__.py \
+	python/ftruntime/_arrays.py \
+	python/ftruntime/_chat.py \
+	python/ftruntime/_generation.py \
+	python/ftruntime/_library.py \
+	python/ftruntime/_rows.py \
+	python/ftruntime/_tasks.py \
+	python/ftruntime/model.py \
+	python/ftruntime/py.typed \
+	python/ftruntime/session.py \
+	python/ftruntime/tokenizer.py \
+	python/ftruntime/tools.py

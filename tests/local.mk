@@ -443,11 +443,12 @@ row_bench = tests/bench/cuda/operands.c tests/bench/cuda/operands.h $(replay)
 measure = tests/bench/measure.c tests/bench/measure.h
 benchmark = tests/bench/compare.c tests/bench/compare.h $(measure)
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
-benchmarks = tests/bench/conv tests/bench/counters tests/bench/decode tests/bench/encoder \
-	tests/bench/gemm_int8 tests/bench/gemm_groupwise tests/bench/gemm_f32 tests/bench/open \
+benchmarks = tests/bench/bound_run tests/bench/conv tests/bench/counters tests/bench/decode \
+	tests/bench/encoder tests/bench/gemm_int8 tests/bench/gemm_groupwise tests/bench/gemm_f32 tests/bench/open \
 	tests/bench/search tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
+tests_bench_bound_run_SOURCES = tests/bench/bound_run.c $(measure)
 tests_bench_conv_SOURCES = tests/bench/conv.c $(benchmark)
 tests_bench_counters_SOURCES = tests/bench/counters.c $(measure)
 tests_bench_decode_SOURCES = tests/bench/decode.c $(measure)
@@ -512,6 +513,7 @@ EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/language_tokenizer.sh t
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \
+	tests/bench/python/bound-run.py \
 	tests/bench/python/check-bert.py \
 	tests/bench/python/check-groupwise.py \
 	tests/bench/python/check-llama.py \

@@ -21,4 +21,10 @@ EXTRA_DIST += \
 	python/ftruntime/py.typed \
 	python/ftruntime/session.py \
 	python/ftruntime/tokenizer.py \
-	python/ftruntime/tools.py
+	python/ftruntime/tools.py \
+	python/tests/support.py \
+	python/tests/test_arrays.py \
+	python/tests/test_encoders.py \
+	python/tests/test_generation.py \
+	python/tests/test_package.py \
+	python/tests/test_tools.py

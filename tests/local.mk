@@ -181,7 +181,7 @@ c_tests = \
 	tests/text/regex.t \
 	tests/graph/rope.t \
 	tests/generate/requests.t \
-	tests/generate/kept_cache.t \
+	tests/generate/kept_cache.t tests/generate/prefix_cache.t tests/generate/sequence.t \
 	tests/kernels/rows.t \
 	tests/container/safetensors.t \
 	tests/container/safetensors_write.t \

@@ -126,7 +126,7 @@ ft_status ft_generate(ft_session *session, const ft_request *requests, size_t co
                      .user = user };
     ft_status status = run(&g, requests, &known, err);
     if (known.stats != NULL)
-        *known.stats = g.scheduler != NULL ? *ft_scheduler_stats(g.scheduler)
+        *known.stats = g.scheduler != NULL ? ft_scheduler_get_stats(g.scheduler)->passes
                                            : (ft_generate_stats){ .prompt_tokens = 0 };
     ft_scheduler_close(g.scheduler);
     free(g.sequence);

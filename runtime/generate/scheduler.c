@@ -28,6 +28,16 @@ static ft_status open_decoded(ft_scheduler *s, ft_error *err)
     return FT_OK;
 }
 
+static ft_status open_prefixes(ft_scheduler *s, ft_error *err)
+{
+    if (!s->options.shares_prefixes || !ft_prefix_cache_applies(s->session))
+        return FT_OK;
+    s->tokens = ft_calloc(s->num_slots, s->session->context * sizeof *s->tokens);
+    if (s->tokens == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to generate");
+    return ft_prefix_cache_new(&s->prefixes, &s->session->chunks->pages, err);
+}
+
 static ft_status allocate(ft_scheduler *s, ft_error *err)
 {
     size_t selected = s->session->limits.selected;
@@ -43,7 +53,7 @@ static ft_status allocate(ft_scheduler *s, ft_error *err)
     }
     if (!complete || s->slot == NULL || s->token == NULL || s->logprob == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
-    return open_decoded(s, err);
+    return FT_OK;
 }
 
 ft_status ft_scheduler_open(ft_scheduler **out, ft_session *session,
@@ -66,6 +76,10 @@ ft_status ft_scheduler_open(ft_scheduler **out, ft_session *session,
     ft_status status = ft_sequence_rules_read(&s->rules, model, err);
     if (status == FT_OK)
         status = allocate(s, err);
+    if (status == FT_OK)
+        status = open_decoded(s, err);
+    if (status == FT_OK)
+        status = open_prefixes(s, err);
     if (status != FT_OK) {
         ft_scheduler_close(s);
         return status;
@@ -85,6 +99,8 @@ void ft_scheduler_close(ft_scheduler *s)
         free(s->in_flight[i].slot);
         free(s->in_flight[i].times_used);
     }
+    ft_prefix_cache_free(s->prefixes);
+    free(s->tokens);
     free(s->slot);
     free(s->token);
     free(s->logprob);
@@ -124,7 +140,7 @@ bool ft_scheduler_is_idle(const ft_scheduler *s)
     return s->waiting.first == NULL && s->num_free == s->num_slots;
 }
 
-const ft_generate_stats *ft_scheduler_stats(const ft_scheduler *s)
+const ft_scheduler_stats *ft_scheduler_get_stats(const ft_scheduler *s)
 {
     return &s->stats;
 }

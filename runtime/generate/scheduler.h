@@ -23,14 +23,19 @@ typedef struct ft_scheduler ft_scheduler;
  */
 typedef void (*ft_on_sequence_end)(void *user, ft_sequence *sequence, const ft_error *failure);
 
+/* Called when a sequence gets a slot. */
+typedef void (*ft_on_sequence_start)(void *user, ft_sequence *sequence);
+
 typedef struct ft_scheduler_options {
     size_t chunk;                  /* prompt tokens of a prefill pass; 0 and most: of a pass */
     const ft_tokenizer *tokenizer; /* for the text of tokens; may be NULL */
     bool alternates;               /* a decode step of the running sequences follows each prefill
                                       pass, so that long prompts do not stall them */
+    bool shares_prefixes;          /* prefix_cache.h, where it applies; not with keeps_pages */
     bool keeps_pages;              /* the sequence leaves its pages in its slot: kept_cache.h */
+    ft_on_sequence_start on_start; /* may be NULL */
     ft_on_sequence_end on_end;
-    void *user; /* of on_end */
+    void *user; /* of on_start and on_end */
 } ft_scheduler_options;
 
 /*
@@ -61,6 +66,11 @@ bool ft_scheduler_is_idle(const ft_scheduler *scheduler);
 FT_MUST_USE ft_status ft_scheduler_step(ft_scheduler *scheduler, ft_error *err);
 
 /* What all steps have done so far. */
-const ft_generate_stats *ft_scheduler_stats(const ft_scheduler *scheduler);
+typedef struct ft_scheduler_stats {
+    ft_generate_stats passes;
+    size_t reused_tokens; /* of prompts: not computed */
+} ft_scheduler_stats;
+
+const ft_scheduler_stats *ft_scheduler_get_stats(const ft_scheduler *scheduler);
 
 #endif

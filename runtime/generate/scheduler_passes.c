@@ -43,6 +43,7 @@ static void add_chunk(ft_scheduler *s, ft_sequence *q, const int32_t *ids, size_
         sample_after(s, q, &chunk, &sampling);
     ft_chunk_batch_add(s->session->chunks, &chunk);
     q->prefilled += count;
+    ft_scheduler_share_prefix(s, q);
 }
 
 bool ft_scheduler_add_sources(ft_scheduler *s)
@@ -117,6 +118,8 @@ static void report_token(ft_scheduler *s, ft_sequence *q, int32_t id, float logp
         token.reason = FT_FINISH_FAILED;
         token.id = -1;
     }
+    if (s->tokens != NULL)
+        ft_scheduler_tokens(s, q)[q->request.prompt_tokens + q->n_generated] = token.id;
     bool continues = q->on_token(q->user, &token);
     q->n_generated++;
     if (token.reason != FT_FINISH_NONE || !continues)
@@ -129,7 +132,7 @@ static void report_token(ft_scheduler *s, ft_sequence *q, int32_t id, float logp
 /* Prefill chunks may still run on the device: the last chunk of a prompt includes their time. */
 static double *phase_seconds(ft_scheduler *s, bool decode_step)
 {
-    return decode_step ? &s->stats.decode_seconds : &s->stats.prefill_seconds;
+    return decode_step ? &s->stats.passes.decode_seconds : &s->stats.passes.prefill_seconds;
 }
 
 ft_status ft_scheduler_launch(ft_scheduler *s, ft_error *err)
@@ -140,7 +143,7 @@ ft_status ft_scheduler_launch(ft_scheduler *s, ft_error *err)
     FT_TRY(ft_session_run_chunks(s->session, err));
     s->num_in_flight += batch->selected > 0;
     if (!batch->decode_step)
-        s->stats.prompt_tokens += batch->tokens;
+        s->stats.passes.prompt_tokens += batch->tokens;
     *phase_seconds(s, batch->decode_step) += ft_monotonic_seconds() - before;
     return FT_OK;
 }
@@ -157,7 +160,7 @@ ft_status ft_scheduler_retire(ft_scheduler *s, ft_error *err)
         if (slot->sequence == NULL || slot->times_used != first.times_used[i])
             continue;
         report_token(s, slot->sequence, s->token[i], s->logprob[i]);
-        s->stats.decode_tokens += first.decode_step;
+        s->stats.passes.decode_tokens += first.decode_step;
     }
     s->in_flight[0] = s->in_flight[1];
     first.count = 0;

@@ -6,11 +6,13 @@
 #ifndef FT_RUNTIME_GENERATE_SCHEDULER_PRIVATE_H
 #define FT_RUNTIME_GENERATE_SCHEDULER_PRIVATE_H
 
+#include "runtime/generate/prefix_cache.h"
 #include "runtime/generate/scheduler.h"
 #include "runtime/text/stop_text.h"
 
 typedef struct ft_slot {
     ft_sequence *sequence; /* NULL: the slot is free */
+    ft_prefix prefix;      /* blocks in the prefix cache */
     uint64_t times_used;   /* tells sequences apart that have the slot one after the other */
 } ft_slot;
 
@@ -36,8 +38,16 @@ struct ft_scheduler {
     int32_t *token;      /* [selected] */
     float *logprob;
     ft_stop_decoder *decoded; /* [slots]; NULL: no tokenizer, only ids */
-    ft_generate_stats stats;
+    ft_prefix_cache *prefixes; /* NULL: none */
+    int32_t *tokens;           /* [slots, context]: prompts and new tokens; NULL: no prefix cache */
+    ft_scheduler_stats stats;
 };
+
+/* The known tokens of a running sequence. */
+static inline int32_t *ft_scheduler_tokens(const ft_scheduler *s, const ft_sequence *sequence)
+{
+    return s->tokens + sequence->slot * s->session->context;
+}
 
 /* Start waiting sequences in order, as many as the next prefill pass has room for. */
 void ft_scheduler_admit(ft_scheduler *s);
@@ -45,6 +55,9 @@ void ft_scheduler_admit(ft_scheduler *s);
 /* The sequence has ended: release its slot and report it. */
 void ft_scheduler_end(ft_scheduler *s, ft_sequence *sequence, ft_finish_reason reason,
                       const ft_error *failure);
+
+/* Let others share the full pages of a sequence whose tokens are known. */
+void ft_scheduler_share_prefix(ft_scheduler *s, const ft_sequence *sequence);
 
 /*
  * Build a pass; false if nobody needs it: complete sources for the encoder, up to `chunk` prompt

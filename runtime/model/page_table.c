@@ -28,7 +28,8 @@ ft_status ft_page_table_init(ft_page_table *pages, size_t count, size_t num_slot
     pages->free = ft_calloc(count, sizeof *pages->free);
     pages->list = ft_calloc(entries, sizeof *pages->list);
     pages->used = ft_calloc(num_slots, sizeof *pages->used);
-    if (pages->free == NULL || pages->list == NULL || pages->used == NULL) {
+    pages->page = ft_calloc(count, sizeof *pages->page);
+    if (pages->free == NULL || pages->list == NULL || pages->used == NULL || pages->page == NULL) {
         ft_page_table_fini(pages);
         return ft_fail(err, FT_ENOMEM, "no memory for a table of %zu pages", count);
     }
@@ -40,7 +41,10 @@ void ft_page_table_clear(ft_page_table *pages)
 {
     memset(pages->list, 0, pages->num_slots * pages->max_pages * sizeof *pages->list);
     memset(pages->used, 0, pages->num_slots * sizeof *pages->used);
+    memset(pages->page, 0, pages->count * sizeof *pages->page);
     pages->num_free = pages->count;
+    pages->num_unused = 0;
+    pages->oldest = pages->newest = -1;
     pages->clears++;
     for (size_t i = 0; i < pages->count; i++) /* lower pages are allocated first */
         pages->free[i] = (int32_t) (pages->count - 1 - i);
@@ -51,18 +55,85 @@ void ft_page_table_fini(ft_page_table *pages)
     free(pages->free);
     free(pages->list);
     free(pages->used);
+    free(pages->page);
     memset(pages, 0, sizeof *pages);
+}
+
+/* ---- Kept pages that no slot uses --------------------------------------------------------- */
+
+static void append_unused(ft_page_table *pages, int32_t page)
+{
+    ft_page *p = &pages->page[page];
+    p->older = pages->newest;
+    p->newer = -1;
+    *(p->older < 0 ? &pages->oldest : &pages->page[p->older].newer) = page;
+    pages->newest = page;
+    pages->num_unused++;
+}
+
+static void remove_unused(ft_page_table *pages, int32_t page)
+{
+    const ft_page *p = &pages->page[page];
+    *(p->older < 0 ? &pages->oldest : &pages->page[p->older].newer) = p->newer;
+    *(p->newer < 0 ? &pages->newest : &pages->page[p->newer].older) = p->older;
+    pages->num_unused--;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------- */
+
+/* A page for new contents. */
+static int32_t take(ft_page_table *pages)
+{
+    if (pages->num_free > 0)
+        return pages->free[--pages->num_free];
+    int32_t page = pages->oldest;
+    remove_unused(pages, page);
+    pages->page[page].kept = false;
+    pages->on_taken(pages->user, page);
+    return page;
+}
+
+static void append(ft_page_table *pages, size_t slot, int32_t page)
+{
+    pages->page[page].uses++;
+    pages->list[slot * pages->max_pages + pages->used[slot]++] = page;
 }
 
 bool ft_page_table_reserve(ft_page_table *pages, size_t slot, size_t tokens)
 {
-    size_t needed = ft_pages_for_tokens(tokens), *used = &pages->used[slot];
+    size_t needed = ft_pages_for_tokens(tokens), used = pages->used[slot];
     assert(slot < pages->num_slots);
-    if (needed > pages->max_pages || (needed > *used && needed - *used > pages->num_free))
+    if (needed > pages->max_pages ||
+        (needed > used && needed - used > ft_page_table_available(pages)))
         return false;
-    while (*used < needed)
-        pages->list[slot * pages->max_pages + (*used)++] = pages->free[--pages->num_free];
+    while (pages->used[slot] < needed)
+        append(pages, slot, take(pages));
     return true;
+}
+
+void ft_page_table_share(ft_page_table *pages, size_t slot, int32_t page)
+{
+    assert(slot < pages->num_slots && pages->used[slot] < pages->max_pages);
+    if (pages->page[page].uses == 0)
+        remove_unused(pages, page);
+    append(pages, slot, page);
+}
+
+void ft_page_table_keep(ft_page_table *pages, int32_t page)
+{
+    assert(pages->page[page].uses > 0);
+    pages->page[page].kept = true;
+}
+
+/* A row no longer has the page. */
+static void give_back(ft_page_table *pages, int32_t page)
+{
+    if (--pages->page[page].uses > 0)
+        return;
+    if (pages->page[page].kept)
+        append_unused(pages, page);
+    else
+        pages->free[pages->num_free++] = page;
 }
 
 void ft_page_table_release(ft_page_table *pages, size_t slot)
@@ -71,7 +142,7 @@ void ft_page_table_release(ft_page_table *pages, size_t slot)
     assert(slot < pages->num_slots);
     while (pages->used[slot] > 0) {
         int32_t *last_page = &list[--pages->used[slot]];
-        pages->free[pages->num_free++] = *last_page;
+        give_back(pages, *last_page);
         *last_page = 0;
     }
 }

@@ -37,6 +37,10 @@ const char *ft_status_name(ft_status status)
         return "FT_EDEVICE";
     case FT_ENONFINITE:
         return "FT_ENONFINITE";
+    case FT_ECANCELLED:
+        return "FT_ECANCELLED";
+    case FT_ETIMEOUT:
+        return "FT_ETIMEOUT";
     case FT_ELIMIT:
         return "FT_ELIMIT";
     }

@@ -55,6 +55,8 @@ typedef enum ft_status {
     FT_EDEVICE,      /* a device failed or is not available */
     FT_ELIMIT,       /* a limit was exceeded */
     FT_ENONFINITE,   /* a model output is NaN or infinite */
+    FT_ECANCELLED,   /* a request was cancelled */
+    FT_ETIMEOUT,     /* a request did not end in time */
 } ft_status;
 
 typedef struct ft_error {
@@ -407,6 +409,134 @@ FT_API FT_MUST_USE ft_status ft_beam_search(ft_session *session, const ft_reques
                                             size_t count, const ft_beam_search_options *options,
                                             ft_on_hypothesis on_hypothesis, void *user,
                                             ft_error *err);
+
+/* ---- Engines ------------------------------------------------------------------------------ */
+
+/*
+ * An engine takes requests as they come and runs them together: generation by continuous batching,
+ * with prefill passes and decode steps in turn; beam searches that wait together; encoders and
+ * embedding models in batches.  It has a thread of its own, which sleeps while there is no request.
+ * On the CPU a request gets the result that it has alone, bit for bit; on GPUs so do decoders and
+ * int8 models.
+ *
+ *     ft_engine_open(&engine, model, NULL, &err);
+ *     ft_engine_submit(engine, &(ft_engine_request){ .generate = &request, .on_token = print,
+ *                                                    .on_end = done }, &id, &err);
+ *
+ * All functions may be called from any thread, and submit, cancel and get_stats from callbacks too.
+ */
+typedef struct ft_engine ft_engine;
+
+typedef struct ft_engine_options {
+    size_t size;           /* 0 or sizeof(ft_engine_options) */
+    int threads;           /* as in ft_session_options */
+    int64_t max_sequences; /* that run at the same time, beams included; of encoders, rows of a
+                              batch; default 64 */
+    int64_t chunk;   /* tokens of a forward pass: a longer prompt takes several, between which the
+                        running sequences go on; default 512, of encoders 4096 */
+    int64_t context; /* as in ft_session_options */
+    int64_t cache_tokens;  /* KV cache capacity in tokens, for all sequences and for prefixes;
+                              default: max_sequences contexts, at most 65536 tokens or one context */
+    int64_t source_tokens; /* as in ft_session_options */
+    int64_t queue;         /* most requests that wait; default 1024 */
+    int64_t batch_wait;    /* encoders: microseconds that a batch waits for more rows; default 0:
+                              what has come while the last batch ran is the next one */
+    const struct ft_tokenizer *tokenizer; /* for text, and so for stop strings; may be NULL; stays
+                                             open as long as the engine */
+    bool no_prefix_cache; /* compute each prompt completely.  By default the keys and values of 64
+                             tokens each that prompts have in common at their beginning are
+                             computed once and stay in the KV cache until their memory is needed */
+} ft_engine_options;
+
+/* Open a session and start the thread.  On failure *out is NULL.  The model stays open. */
+FT_API FT_MUST_USE ft_status ft_engine_open(ft_engine **out, const ft_model *model,
+                                            const ft_engine_options *options, ft_error *err);
+
+/*
+ * Cancel what is left, with its callbacks, and free the engine.  No other thread uses it any more.
+ * Accepts NULL.  FT_EARG, and nothing happens: called from a callback.
+ */
+FT_API ft_status ft_engine_close(ft_engine *engine, ft_error *err);
+
+/*
+ * Wait until every request has ended, also those that are submitted meanwhile.
+ * FT_EARG: called from a callback.
+ */
+FT_API FT_MUST_USE ft_status ft_engine_drain(ft_engine *engine, ft_error *err);
+
+/* A tensor and its name: an input or an output. */
+typedef struct ft_engine_tensor {
+    const char *name;
+    ft_tensor tensor;
+} ft_engine_tensor;
+
+/*
+ * The outputs of a request to an encoder, F32, in the order in which it names them; valid until the
+ * callback returns.
+ */
+typedef void (*ft_on_outputs)(void *user, uint64_t id, const ft_engine_tensor *outputs,
+                              size_t count);
+
+/*
+ * The request has ended: FT_OK; FT_ECANCELLED; FT_ETIMEOUT; FT_ENONFINITE; or another failure, of
+ * which `err` (NULL with FT_OK) has the text.  Called exactly once, and last.
+ */
+typedef void (*ft_on_end)(void *user, uint64_t id, ft_status status, const ft_error *err);
+
+/*
+ * A request, of one kind: generation (`generate`), beam search (`generate` and `beams`), or a
+ * forward pass of an encoder or embedding model (`inputs` and `outputs`).
+ *
+ * Callbacks come from the engine's thread, one at a time, and one that takes long delays all
+ * requests.  In ft_token and ft_hypothesis, `request` is the id.  on_token may return false to
+ * cancel its request, and so may on_hypothesis.
+ */
+typedef struct ft_engine_request {
+    size_t size; /* 0 or sizeof(ft_engine_request) */
+    const ft_request *generate;
+    const ft_beam_search_options *beams; /* searches with equal options run together; `stats` must
+                                            be NULL */
+    const ft_engine_tensor *inputs;      /* [num_inputs]: as ft_session_set() takes them */
+    size_t num_inputs;
+    const char *const *outputs; /* names of outputs for on_outputs, NULL-terminated */
+    int32_t priority;     /* requests with a higher one start earlier, but only 64 of them before a
+                             request that came first */
+    double timeout;       /* seconds from now, after which the request ends; default: none */
+    ft_on_token on_token; /* generation */
+    ft_on_hypothesis on_hypothesis; /* beam search */
+    ft_on_outputs on_outputs;       /* encoders */
+    ft_on_end on_end;               /* may be NULL */
+    void *user;                     /* of all callbacks */
+} ft_engine_request;
+
+/*
+ * Check a request, copy what it points to, and let it wait for its turn.  Callbacks may come before
+ * the call returns.  *id, which may be NULL, is a number from 1 that is never used again.
+ * FT_ELIMIT: as many requests wait as the queue has room for, so try later; or the request exceeds
+ * a limit of the engine.  After a failure of the device, that failure.
+ */
+FT_API FT_MUST_USE ft_status ft_engine_submit(ft_engine *engine, const ft_engine_request *request,
+                                              uint64_t *id, ft_error *err);
+
+/*
+ * End a request with FT_ECANCELLED before the next forward pass, unless it ends by itself earlier.
+ * An id of a request that has ended, or of none, is no error.
+ */
+FT_API void ft_engine_cancel(ft_engine *engine, uint64_t id);
+
+typedef struct ft_engine_stats {
+    size_t size;                                     /* in: 0 or sizeof(ft_engine_stats) */
+    uint64_t queued, running;                        /* requests, now */
+    uint64_t finished, cancelled, timed_out, failed; /* requests, so far */
+    uint64_t prompt_tokens, decode_tokens; /* computed of prompts or inputs; by decode steps */
+    uint64_t prefix_tokens;                /* of prompts: in the prefix cache, so not computed */
+    uint64_t passes;                       /* forward passes, or steps of beam searches */
+    uint64_t free_pages, pages;            /* of the KV cache: 64 tokens each */
+} ft_engine_stats;
+
+/* Tokens and pages are those after the last forward pass. */
+FT_API FT_MUST_USE ft_status ft_engine_get_stats(ft_engine *engine, ft_engine_stats *out,
+                                                 ft_error *err);
 
 /* ---- Tokenizers --------------------------------------------------------------------------- */
 

@@ -120,6 +120,15 @@ runtime_libcore_la_SOURCES = \
 	runtime/families/vit.c \
 	runtime/families/family.c runtime/families/family.h \
 	runtime/ft.h \
+	runtime/engine/encoder_batch.c \
+	runtime/engine/engine.c \
+	runtime/engine/engine_end.c \
+	runtime/engine/engine_private.h \
+	runtime/engine/engine_thread.c \
+	runtime/engine/job.c runtime/engine/job.h \
+	runtime/engine/job_inputs.c \
+	runtime/engine/searches.c \
+	runtime/engine/submit.c \
 	runtime/generate/generate.c \
 	runtime/generate/kept_cache.c runtime/generate/kept_cache.h \
 	runtime/generate/prefix_cache.c runtime/generate/prefix_cache.h \
@@ -408,6 +417,7 @@ EXTRA_DIST += \
 	runtime/data/images/README.md \
 	runtime/data/texts/README.md \
 	runtime/families/README.md \
+	runtime/engine/README.md \
 	runtime/generate/README.md \
 	runtime/graph/README.md \
 	runtime/model/README.md \

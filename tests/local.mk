@@ -181,6 +181,7 @@ c_tests = \
 	tests/text/regex.t \
 	tests/graph/rope.t \
 	tests/generate/requests.t \
+	tests/engine/engine_batches.t tests/engine/engine_generation.t \
 	tests/generate/kept_cache.t tests/generate/prefix_cache.t tests/generate/sequence.t \
 	tests/kernels/rows.t \
 	tests/container/safetensors.t \
@@ -445,7 +446,8 @@ measure = tests/bench/measure.c tests/bench/measure.h
 benchmark = tests/bench/compare.c tests/bench/compare.h $(measure)
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
 benchmarks = tests/bench/bound_run tests/bench/conv tests/bench/counters tests/bench/decode \
-	tests/bench/encoder tests/bench/gemm_int8 tests/bench/gemm_groupwise tests/bench/gemm_f32 tests/bench/open \
+	tests/bench/encoder tests/bench/engine tests/bench/gemm_int8 tests/bench/gemm_groupwise \
+	tests/bench/gemm_f32 tests/bench/open \
 	tests/bench/search tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
@@ -453,6 +455,7 @@ tests_bench_bound_run_SOURCES = tests/bench/bound_run.c $(measure)
 tests_bench_conv_SOURCES = tests/bench/conv.c $(benchmark)
 tests_bench_counters_SOURCES = tests/bench/counters.c $(measure)
 tests_bench_decode_SOURCES = tests/bench/decode.c $(measure)
+tests_bench_engine_SOURCES = tests/bench/engine.c tests/lib/random.c tests/lib/random.h
 tests_bench_encoder_SOURCES = tests/bench/encoder.c $(measure)
 tests_bench_gemm_int8_SOURCES = tests/bench/gemm_int8.c $(benchmark)
 tests_bench_gemm_groupwise_SOURCES = tests/bench/gemm_groupwise.c tests/bench/compare_floats.c $(benchmark)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 library_pages = docs/man/ft.3 docs/man/ft_beam_search.3 docs/man/ft_chat.3 \
-	docs/man/ft_detokenizer.3 docs/man/ft_devices.3 docs/man/ft_error.3 \
+	docs/man/ft_detokenizer.3 docs/man/ft_devices.3 docs/man/ft_engine.3 docs/man/ft_error.3 \
 	docs/man/ft_generate.3 docs/man/ft_model.3 docs/man/ft_session.3 \
 	docs/man/ft_tensor.3 docs/man/ft_tokenizer.3
 dist_man_MANS += $(library_pages) docs/man/ft.7

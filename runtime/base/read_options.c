@@ -13,7 +13,8 @@
 
 _Static_assert(offsetof(ft_model_options, size) == 0 && offsetof(ft_session_options, size) == 0 &&
                    offsetof(ft_generate_options, size) == 0 &&
-                   offsetof(ft_beam_search_options, size) == 0,
+                   offsetof(ft_beam_search_options, size) == 0 &&
+                   offsetof(ft_engine_options, size) == 0 && offsetof(ft_engine_request, size) == 0,
                "options begin with their size");
 
 ft_status ft_read_options(void *out, size_t known, size_t first, const char *name,

@@ -36,7 +36,7 @@ typedef struct source_state {
     ft_beam_params rules; /* without the members that change every step */
 } source_state;
 
-typedef struct search_loop {
+struct ft_beam_searches {
     ft_beam_search_config plan;
     ft_session *session;
     const ft_request *request;
@@ -51,9 +51,10 @@ typedef struct search_loop {
     ft_generate_stats stats;
     ft_on_hypothesis on_hypothesis;
     void *user;
+    bool *cancelled;  /* [count]: requests that must not start */
     bool stopped;     /* by the caller */
     ft_error failure; /* of the first source that failed; code FT_OK: none */
-} search_loop;
+};
 
 /* ---- Parameters --------------------------------------------------------------------------- */
 
@@ -68,7 +69,7 @@ static void set_eos_ids(ft_beam_params *rules, const ft_beam_search_config *plan
     memcpy(rules->banned, config->banned, (size_t) config->num_banned * sizeof(int32_t));
 }
 
-static void begin_source(search_loop *l, size_t g, const ft_request *r)
+static void begin_source(ft_beam_searches *l, size_t g, const ft_request *r)
 {
     const ft_beam_search_config *plan = &l->plan;
     source_state *to = &l->source_state[g];
@@ -95,7 +96,7 @@ static size_t tokens_of(const source_state *g)
 }
 
 /* The forced next token, or -1. */
-static int32_t next_forced_token(const search_loop *l, const source_state *g)
+static int32_t next_forced_token(const ft_beam_searches *l, const source_state *g)
 {
     if (tokens_of(g) == 1)
         return l->plan.forced_bos;
@@ -103,7 +104,7 @@ static int32_t next_forced_token(const search_loop *l, const source_state *g)
 }
 
 /* Add a beam search step of the group to this pass; the logits of beam 0 are in row `row`. */
-static void add_beam_step(search_loop *l, source_state *g, size_t row)
+static void add_beam_step(ft_beam_searches *l, source_state *g, size_t row)
 {
     ft_batch *batch = &l->session->chunks->batch;
     g->rules.n_tokens = (int32_t) tokens_of(g);
@@ -117,7 +118,7 @@ static void add_beam_step(search_loop *l, source_state *g, size_t row)
 
 /* ---- Forward passes ----------------------------------------------------------------------- */
 
-static ft_status run(search_loop *l, double *seconds, size_t *tokens, ft_error *err)
+static ft_status run(ft_beam_searches *l, double *seconds, size_t *tokens, ft_error *err)
 {
     double before = ft_monotonic_seconds();
     *tokens += l->session->chunks->batch.tokens;
@@ -127,7 +128,7 @@ static ft_status run(search_loop *l, double *seconds, size_t *tokens, ft_error *
 }
 
 /* Assign the group and its pages to the next request; false if too few pages are free. */
-static bool assign_slots(search_loop *l, size_t g)
+static bool assign_slots(ft_beam_searches *l, size_t g)
 {
     ft_chunk_batch *p = l->session->chunks;
     const ft_request *r = &l->request[l->next];
@@ -147,15 +148,18 @@ static bool assign_slots(search_loop *l, size_t g)
 }
 
 /* Start waiting sources in order while groups are free. */
-static void admit(search_loop *l)
+static void admit(ft_beam_searches *l)
 {
-    for (size_t g = 0; g < l->groups && l->next < l->count; g++)
-        if (l->source_state[g].request == NULL && !assign_slots(l, g))
+    for (size_t g = 0; g < l->groups; g++) {
+        while (l->next < l->count && l->cancelled[l->next])
+            l->next++;
+        if (l->next == l->count || (l->source_state[g].request == NULL && !assign_slots(l, g)))
             return;
+    }
 }
 
 /* Build one encoder pass with as many sources as fit; false if none is left. */
-static bool add_sources(search_loop *l)
+static bool add_sources(ft_beam_searches *l)
 {
     ft_chunk_batch *p = l->session->chunks;
     size_t tokens_left = l->session->limits.tokens;
@@ -172,7 +176,7 @@ static bool add_sources(search_loop *l)
 }
 
 /* Build one prefill pass, in the slots of beam 0; a completed prefix takes its first step. */
-static bool add_prompts(search_loop *l)
+static bool add_prompts(ft_beam_searches *l)
 {
     ft_chunk_batch *p = l->session->chunks;
     size_t tokens_left = l->session->limits.tokens;
@@ -199,7 +203,7 @@ static bool add_prompts(search_loop *l)
 }
 
 /* Build one decode step with the last token of every beam; false if no search is running. */
-static bool add_steps(search_loop *l)
+static bool add_steps(ft_beam_searches *l)
 {
     ft_chunk_batch *p = l->session->chunks;
     ft_chunk_batch_clear(p);
@@ -228,7 +232,7 @@ static bool add_steps(search_loop *l)
 /* ---- Hypotheses --------------------------------------------------------------------------- */
 
 /* The search is finished: by the device, or because the maximum length is reached. */
-static bool is_finished(const search_loop *l, const source_state *g)
+static bool is_finished(const ft_beam_searches *l, const source_state *g)
 {
     size_t first = (size_t) g->rules.slot, group_width = (size_t) ft_beam_group_width(&g->rules);
     if (g->steps == 0)
@@ -239,7 +243,7 @@ static bool is_finished(const search_loop *l, const source_state *g)
     return true;
 }
 
-static bool has_failed(const search_loop *l, const source_state *g)
+static bool has_failed(const ft_beam_searches *l, const source_state *g)
 {
     size_t first = (size_t) g->rules.slot, group_width = (size_t) ft_beam_group_width(&g->rules);
     for (size_t beam_id = 0; beam_id < l->width; beam_id += group_width)
@@ -255,7 +259,7 @@ static bool is_better(const ft_beam *a, const ft_beam *b)
 }
 
 /* Slots of the finished hypotheses, best first; the earlier one of equal scores first. */
-static size_t rank_hypotheses(const search_loop *l, const source_state *g,
+static size_t rank_hypotheses(const ft_beam_searches *l, const source_state *g,
                               size_t slot[FT_MAX_BEAMS])
 {
     size_t count = 0, first = (size_t) g->rules.slot,
@@ -273,7 +277,7 @@ static size_t rank_hypotheses(const search_loop *l, const source_state *g,
     return count;
 }
 
-static void report_failure(search_loop *l, const source_state *g)
+static void report_failure(ft_beam_searches *l, const source_state *g)
 {
     const ft_hypothesis none = { .request = g->index, .reason = FT_FINISH_FAILED };
     if (l->failure.code == FT_OK)
@@ -281,7 +285,7 @@ static void report_failure(search_loop *l, const source_state *g)
     l->stopped |= !l->on_hypothesis(l->user, &none);
 }
 
-static void report_hypotheses(search_loop *l, const source_state *g)
+static void report_hypotheses(ft_beam_searches *l, const source_state *g)
 {
     size_t slot[FT_MAX_BEAMS], count = rank_hypotheses(l, g, slot);
     ft_hypothesis hypothesis = { .request = g->index };
@@ -298,7 +302,7 @@ static void report_hypotheses(search_loop *l, const source_state *g)
 }
 
 /* The search is finished: release its slots and pages. */
-static void release_slots(search_loop *l, source_state *g)
+static void release_slots(ft_beam_searches *l, source_state *g)
 {
     ft_chunk_batch *p = l->session->chunks;
     size_t first = (size_t) g->rules.slot;
@@ -308,7 +312,7 @@ static void release_slots(search_loop *l, source_state *g)
     g->request = NULL;
 }
 
-static ft_status read_finished(search_loop *l, ft_error *err)
+static ft_status read_finished(ft_beam_searches *l, ft_error *err)
 {
     const ft_backend *backend = l->session->model->backend;
     size_t num_slots = 0;
@@ -321,7 +325,7 @@ static ft_status read_finished(search_loop *l, ft_error *err)
 }
 
 /* Poll the device, and report the hypotheses of finished searches. */
-static ft_status poll(search_loop *l, ft_error *err)
+static ft_status poll(ft_beam_searches *l, ft_error *err)
 {
     const ft_backend *backend = l->session->model->backend;
     l->steps_since_poll = 0;
@@ -342,7 +346,7 @@ static ft_status poll(search_loop *l, ft_error *err)
 }
 
 /* Every poll_every steps, and after the last step of a search. */
-static bool must_poll(const search_loop *l)
+static bool must_poll(const ft_beam_searches *l)
 {
     for (size_t i = 0; i < l->groups; i++) {
         const source_state *g = &l->source_state[i];
@@ -354,7 +358,7 @@ static bool must_poll(const search_loop *l)
 
 /* ------------------------------------------------------------------------------------------- */
 
-static bool has_free_source(const search_loop *l)
+static bool has_free_source(const ft_beam_searches *l)
 {
     for (size_t g = 0; g < l->groups; g++)
         if (l->source_state[g].request == NULL)
@@ -363,7 +367,7 @@ static bool has_free_source(const search_loop *l)
 }
 
 /* Encode and prefill new sources; some searches may already finish here. */
-static ft_status prefill_sources(search_loop *l, ft_error *err)
+static ft_status prefill_sources(ft_beam_searches *l, ft_error *err)
 {
     ft_generate_stats *stats = &l->stats;
     size_t ignored = 0;
@@ -376,34 +380,31 @@ static ft_status prefill_sources(search_loop *l, ft_error *err)
     return must_poll(l) ? poll(l, err) : FT_OK;
 }
 
-static ft_status run_search(search_loop *l, ft_error *err)
+static bool is_searching(const ft_beam_searches *l)
 {
-    ft_generate_stats *stats = &l->stats;
-    while (!l->stopped) {
+    for (size_t g = 0; g < l->groups; g++)
+        if (l->source_state[g].request != NULL)
+            return true;
+    return false;
+}
+
+ft_status ft_beam_searches_step(ft_beam_searches *l, bool *done, ft_error *err)
+{
+    if (l->next < l->count && has_free_source(l))
         FT_TRY(prefill_sources(l, err));
-        do {
-            if (l->stopped || !add_steps(l))
-                break;
-            FT_TRY(run(l, &stats->decode_seconds, &stats->decode_tokens, err));
-            l->steps_since_poll++;
-            if (must_poll(l))
-                FT_TRY(poll(l, err));
-        } while (l->next == l->count || !has_free_source(l));
-        if (l->next == l->count && l->session->chunks->batch.tokens == 0)
-            return FT_OK;
+    if (!l->stopped && add_steps(l)) {
+        FT_TRY(run(l, &l->stats.decode_seconds, &l->stats.decode_tokens, err));
+        l->steps_since_poll++;
+        if (must_poll(l))
+            FT_TRY(poll(l, err));
     }
+    *done = l->stopped || (l->next == l->count && !is_searching(l));
     return FT_OK;
 }
 
-static void fini(search_loop *l)
-{
-    free(l->source_state);
-    free(l->step);
-    free(l->beam);
-    free(l->finished);
-}
+/* ------------------------------------------------------------------------------------------- */
 
-static ft_status prepare(search_loop *l, const ft_beam_search_options *options, ft_error *err)
+static ft_status prepare(ft_beam_searches *l, const ft_beam_search_options *options, ft_error *err)
 {
     ft_session *s = l->session;
     size_t num_slots = s->limits.sequences,
@@ -416,7 +417,9 @@ static ft_status prepare(search_loop *l, const ft_beam_search_options *options, 
     l->step = ft_calloc(l->groups, sizeof *l->step);
     l->beam = ft_calloc(num_slots, sizeof *l->beam);
     l->finished = ft_calloc(num_slots * context, sizeof *l->finished);
-    if (l->source_state == NULL || l->step == NULL || l->beam == NULL || l->finished == NULL)
+    l->cancelled = ft_calloc(l->count, sizeof *l->cancelled);
+    if (l->source_state == NULL || l->step == NULL || l->beam == NULL || l->finished == NULL ||
+        l->cancelled == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to search with %zu beams", l->width);
     l->beam_value = ft_plan_find(&s->plan, "beam.beams");
     l->finished_value = ft_plan_find(&s->plan, "beam.finished");
@@ -425,30 +428,77 @@ static ft_status prepare(search_loop *l, const ft_beam_search_options *options, 
     return FT_OK;
 }
 
+ft_status ft_beam_searches_open(ft_beam_searches **out, ft_session *session,
+                                const ft_request *requests, size_t count,
+                                const ft_beam_search_options *options,
+                                ft_on_hypothesis on_hypothesis, void *user, ft_error *err)
+{
+    ft_beam_searches *l = *out = ft_calloc(1, sizeof *l);
+    if (l == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a beam search");
+    *l = (ft_beam_searches){ .session = session,
+                             .request = requests,
+                             .count = count,
+                             .on_hypothesis = on_hypothesis,
+                             .user = user };
+    ft_status status = prepare(l, options, err);
+    if (status == FT_OK)
+        return FT_OK;
+    ft_beam_searches_close(l);
+    *out = NULL;
+    return status;
+}
+
+void ft_beam_searches_close(ft_beam_searches *l)
+{
+    if (l == NULL)
+        return;
+    free(l->source_state);
+    free(l->step);
+    free(l->beam);
+    free(l->finished);
+    free(l->cancelled);
+    free(l);
+}
+
+void ft_beam_searches_cancel(ft_beam_searches *l, size_t index)
+{
+    l->cancelled[index] = true;
+    for (size_t g = 0; g < l->groups; g++)
+        if (l->source_state[g].request != NULL && l->source_state[g].index == index)
+            release_slots(l, &l->source_state[g]);
+}
+
+const ft_generate_stats *ft_beam_searches_stats(const ft_beam_searches *l)
+{
+    return &l->stats;
+}
+
+static ft_status search_all(ft_beam_searches *l, ft_error *err)
+{
+    for (bool done = false; !done;)
+        FT_TRY(ft_beam_searches_step(l, &done, err));
+    if (l->failure.code != FT_OK && err != NULL)
+        *err = l->failure;
+    return l->failure.code;
+}
+
 ft_status ft_beam_search(ft_session *session, const ft_request *requests, size_t count,
                          const ft_beam_search_options *options, ft_on_hypothesis on_hypothesis,
                          void *user, ft_error *err)
 {
     ft_beam_search_options known;
+    ft_beam_searches *l;
     FT_REQUIRE(session, err);
     FT_REQUIRE_ARRAY(requests, count, err);
     FT_REQUIRE(on_hypothesis, err);
     FT_TRY(FT_READ_OPTIONS(&known, ft_beam_search_options, stats, options, err));
-    search_loop l = { .session = session,
-                      .request = requests,
-                      .count = count,
-                      .on_hypothesis = on_hypothesis,
-                      .user = user };
-    ft_status status = prepare(&l, &known, err);
-    if (status == FT_OK)
-        status = run_search(&l, err);
-    if (status == FT_OK && l.failure.code != FT_OK) {
-        status = l.failure.code;
-        if (err != NULL)
-            *err = l.failure;
-    }
     if (known.stats != NULL)
-        *known.stats = l.stats;
-    fini(&l);
+        *known.stats = (ft_generate_stats){ .prompt_tokens = 0 };
+    FT_TRY(ft_beam_searches_open(&l, session, requests, count, &known, on_hypothesis, user, err));
+    ft_status status = search_all(l, err);
+    if (known.stats != NULL)
+        *known.stats = l->stats;
+    ft_beam_searches_close(l);
     return status;
 }

@@ -37,4 +37,27 @@ size_t ft_beam_search_max_tokens(const ft_beam_search_config *plan, const ft_req
 /* Maximum number of sources that are searched concurrently. */
 size_t ft_beam_search_max_sources(const ft_beam_search_config *plan);
 
+/* ---- Step by step -------------------------------------------------------------------------- */
+
+typedef struct ft_beam_searches ft_beam_searches;
+
+/*
+ * Check requests as ft_beam_search() does, and begin to search in a session that does nothing else
+ * until ft_beam_searches_close(), which accepts NULL.  The requests outlive it.
+ */
+FT_MUST_USE ft_status ft_beam_searches_open(ft_beam_searches **out, ft_session *session,
+                                            const ft_request *requests, size_t count,
+                                            const ft_beam_search_options *options,
+                                            ft_on_hypothesis on_hypothesis, void *user,
+                                            ft_error *err);
+void ft_beam_searches_close(ft_beam_searches *searches);
+
+/* Take a decode step, after the prefill of sources that start; *done: no search is left. */
+FT_MUST_USE ft_status ft_beam_searches_step(ft_beam_searches *searches, bool *done, ft_error *err);
+
+/* Give up a search that is not finished; not from the callback. */
+void ft_beam_searches_cancel(ft_beam_searches *searches, size_t index);
+
+const ft_generate_stats *ft_beam_searches_stats(const ft_beam_searches *searches);
+
 #endif

@@ -153,6 +153,17 @@ static void test_texts(ft_session *session)
             "ft_beam_search: on_hypothesis is NULL");
 }
 
+static void test_engines(const ft_model *model)
+{
+    ft_engine *engine;
+    refused(ft_engine_open(NULL, model, NULL, &err), "ft_engine_open: out is NULL");
+    refused(ft_engine_open(&engine, NULL, NULL, &err), "ft_engine_open: model is NULL");
+    refused(ft_engine_submit(NULL, NULL, NULL, &err), "ft_engine_submit: engine is NULL");
+    refused(ft_engine_drain(NULL, &err), "ft_engine_drain: engine is NULL");
+    refused(ft_engine_get_stats(NULL, NULL, &err), "ft_engine_get_stats: engine is NULL");
+    ft_engine_cancel(NULL, 1);
+}
+
 typedef ft_status (*encoder)(const ft_tokenizer *, const char *, size_t, int32_t *, size_t,
                              size_t *, ft_error *);
 
@@ -308,6 +319,7 @@ int main(void)
     test_models(files.real, model);
     test_sessions(model, session);
     test_texts(session);
+    test_engines(model);
     test_tokenizers(model);
     test_chats(model);
     ft_session_close(session);

@@ -25,6 +25,7 @@ typedef struct later {
         ft_session_options session;
         ft_generate_options generate;
         ft_beam_search_options search;
+        ft_engine_options engine;
         size_t size;
     } known;
     unsigned char more[64];
@@ -44,6 +45,13 @@ static ft_status open_session(const void *options)
     ft_status status = ft_session_open(&out, model, options, &err);
     ft_session_close(out);
     return status;
+}
+
+static ft_status open_engine(const void *options)
+{
+    ft_engine *out;
+    ft_status status = ft_engine_open(&out, model, options, &err);
+    return status == FT_OK ? ft_engine_close(out, &err) : status;
 }
 
 static bool take_token(void *user, const ft_token *token)
@@ -85,6 +93,7 @@ static const struct call {
     { "ft_generate_options", sizeof(ft_generate_options), generate, FT_EUNSUPPORTED, no_writer },
     { "ft_beam_search_options", sizeof(ft_beam_search_options), search, FT_EUNSUPPORTED,
       no_writer },
+    { "ft_engine_options", sizeof(ft_engine_options), open_engine, FT_OK, "" },
 };
 
 static void accepted(const struct call *c, size_t size, const later *options, const char *sentence)

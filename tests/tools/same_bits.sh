@@ -107,7 +107,7 @@ compare_decoder () {
 compare_encoder () {
     for options; do
         compared "ft-calibrate $options of an encoder writes" new.ft report.json -- \
-            "$calibrate" -f -i encoder.ft -o new.ft -d "$sample/calibration.safetensors" \
+            "$calibrate" -f -i encoder.ft -o new.ft -d some.st \
             --samples 3 --eval few.st --report report.json --json $options
     done
 }
@@ -135,12 +135,13 @@ if test -f "$sample/model.safetensors"; then
     quietly "$convert" -q -i "$sample" -o encoder.ft
     compared 'ft-convert of an encoder writes' new.ft -- "$convert" -q -f -i "$sample" -o new.ft
     quietly "$FT_BUILDDIR/tests/programs/pick-rows" "$sample/reference.safetensors" few.st 0:4
+    quietly "$FT_BUILDDIR/tests/programs/pick-rows" "$sample/calibration.safetensors" some.st 0:8
     compare_encoder ''
     test -n "${FT_CROSS_FEW-}" ||
         compare_encoder '--residual int8' '--tensor up=w8a16' \
             '--scheme w4a16 --clip imatrix --scale awq --round gptq'
     compared 'ft-calibrate --save-counters writes' counts -- \
-        "$calibrate" -f -i encoder.ft -d "$sample/calibration.safetensors" --samples 3 \
+        "$calibrate" -f -i encoder.ft -d some.st --samples 3 \
         --save-counters counts -q
     compared 'ft-run of a float encoder writes' results.st -- \
         untimed "$run" -f -i encoder.ft -d few.st -o results.st

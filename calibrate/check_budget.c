@@ -26,7 +26,8 @@ ft_status ft_calibration_check_budget(const ft_calibration_job *j, ft_error *err
                        "%s: %s chooses between 4, 8 and more bits: use --scheme w4a16", o->input,
                        option);
     ft_loss_kind measure = ft_loss_kind_of(j->model);
-    if (ft_accuracy_target_measure(&o->target, j->model) != measure)
+    ft_loss_kind wanted = ft_accuracy_target_measure(&o->target, j->model);
+    if (wanted != measure && ft_loss_kind_applies(wanted, j->model))
         return ft_fail(err, FT_EARG,
                        "%s: --target %s=... is for int8 activations; matrices are compared by %s",
                        o->input, ft_accuracy_target_name(&o->target), ft_loss_name(measure));

@@ -144,7 +144,7 @@ static void check_sums(void)
     is_int(input.half[0].rows == 2 && memcmp(input.half[0].x, samples[0], sizeof samples[0]) == 0 &&
                memcmp(input.half[0].x + COLS, samples[2], sizeof samples[2]) == 0,
            1, "rows are kept in the order of samples, whatever the order of files");
-    near(input.half[0].amax[0], 3.0, 0.0, "merged maxima are those of all samples");
+    near((double) input.half[0].amax[0], 3.0, 0.0, "merged maxima are those of all samples");
     ft_input_stats other = { .name = "y", .cols = COLS };
     ok(source->read(source->user, &other, &sums, &err) == FT_EARG,
        "an input that the files do not hold is refused");

@@ -20,28 +20,12 @@
  */
 static const double tolerance = 1e-3;
 
-static void run(const ft_model *model, const json_t *variant, int first, int count,
-                float logits[VARIANT_ROWS * VARIANT_WORDS])
-{
-    ft_session *session;
-    ft_error err;
-    variant_rows rows = variant_read(json_object_get(variant, "rows"), first, count);
-    const ft_session_options options = { .threads = 2,
-                                         .context = rows.cols,
-                                         .cache_tokens = 64 * VARIANT_ROWS * 2 };
-    if (ft_session_open(&session, model, &options, &err) != FT_OK)
-        bail_out("%s", err.text);
-    variant_set(session, "input_ids", "attention_mask", &rows);
-    variant_run(session, count, logits);
-    ft_session_close(session);
-}
-
 static void test_variant(const json_t *variant)
 {
     tiny t;
     llama_make(&t, variant);
     ft_model *model = variant_open(&t, variant);
-    variant_compare(model, variant, run, tolerance);
+    variant_compare(model, variant, llama_run, tolerance);
     ft_model_close(model);
     tiny_remove(&t);
 }

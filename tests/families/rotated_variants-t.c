@@ -17,22 +17,6 @@
 /* Of float sums in another order; 1e-5 was observed, and one wrong side of a matrix causes 1. */
 static const double tolerance = 1e-3;
 
-static void run(const ft_model *model, const json_t *variant, int first, int count,
-                float logits[VARIANT_ROWS * VARIANT_WORDS])
-{
-    ft_session *session;
-    ft_error err;
-    variant_rows rows = variant_read(json_object_get(variant, "rows"), first, count);
-    const ft_session_options options = { .threads = 2,
-                                         .context = rows.cols,
-                                         .cache_tokens = 64 * VARIANT_ROWS * 2 };
-    if (ft_session_open(&session, model, &options, &err) != FT_OK)
-        bail_out("%s", err.text);
-    variant_set(session, "input_ids", "attention_mask", &rows);
-    variant_run(session, count, logits);
-    ft_session_close(session);
-}
-
 static bool has_output(const ft_model *model, const char *name)
 {
     bool found = false;
@@ -73,7 +57,7 @@ static void test_variant(const json_t *variant)
         &t, variant, &(ft_convert_options){ .rotate = true, .cast = true, .dtype = FT_F32 });
     ok(model->config.rotated, "%s: the configuration says that the model is rotated",
        json_string_value(json_object_get(variant, "name")));
-    variant_compare(model, variant, run, tolerance);
+    variant_compare(model, variant, llama_run, tolerance);
     ft_model_close(model);
     tiny_remove(&t);
 }

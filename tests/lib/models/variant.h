@@ -104,6 +104,23 @@ static inline ft_model *variant_open(const tiny *t, const json_t *variant)
     return variant_open_with(t, variant, &(ft_convert_options){ 0 });
 }
 
+/* Runs rows of a decoder. */
+static inline void llama_run(const ft_model *model, const json_t *variant, int first, int count,
+                             float logits[VARIANT_ROWS * VARIANT_WORDS])
+{
+    ft_session *session;
+    ft_error err;
+    variant_rows rows = variant_read(json_object_get(variant, "rows"), first, count);
+    const ft_session_options options = { .threads = 2,
+                                         .context = rows.cols,
+                                         .cache_tokens = 64 * VARIANT_ROWS * 2 };
+    if (ft_session_open(&session, model, &options, &err) != FT_OK)
+        bail_out("%s", err.text);
+    variant_set(session, "input_ids", "attention_mask", &rows);
+    variant_run(session, count, logits);
+    ft_session_close(session);
+}
+
 /* Computes the logits of rows first .. first + count - 1 of a variant. */
 typedef void variant_runs(const ft_model *model, const json_t *variant, int first, int count,
                           float logits[VARIANT_ROWS * VARIANT_WORDS]);

@@ -10,6 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/read_options.h"
 #include "runtime/error.h"
+#include "runtime/generate/requests.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -28,12 +29,9 @@ static ft_status check(const ft_engine *e, ft_job *job, ft_error *err)
     if (job->kind == FT_JOB_ENCODING && e->scheduler != NULL)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: generates text, and takes no `inputs`",
                        model->path);
-    if (job->kind != FT_JOB_ENCODING && e->scheduler == NULL)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: models of family %s do not generate text%s",
-                       model->path, model->family->name,
-                       model->has_cache ? " where they have an embedding" : "");
     if (job->kind == FT_JOB_ENCODING)
         return ft_job_check_inputs(job, e->session, err);
+    FT_TRY(ft_request_check_model(model, err));
     return job->kind == FT_JOB_SEARCH ? check_search(e, job, err)
                                       : ft_scheduler_check(e->scheduler, &job->sequence, err);
 }

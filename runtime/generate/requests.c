@@ -9,6 +9,15 @@
 
 #include "runtime/error.h"
 
+ft_status ft_request_check_model(const ft_model *model, ft_error *err)
+{
+    return ft_model_generates(model)
+               ? FT_OK
+               : ft_fail(err, FT_EUNSUPPORTED, "%s: models of family %s do not generate text%s",
+                         model->path, model->family->name,
+                         model->has_cache ? " where they have an embedding" : "");
+}
+
 size_t ft_request_max_new_tokens(const ft_request *request, size_t context)
 {
     size_t context_left = context - request->prompt_tokens;

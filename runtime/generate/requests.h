@@ -10,6 +10,9 @@
 
 #pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
 
+/* FT_EUNSUPPORTED: the model does not generate text. */
+FT_MUST_USE ft_status ft_request_check_model(const ft_model *model, ft_error *err);
+
 /* The most new tokens that there can be; the prompt is shorter than the context. */
 size_t ft_request_max_new_tokens(const ft_request *request, size_t context);
 

@@ -61,10 +61,7 @@ ft_status ft_scheduler_open(ft_scheduler **out, ft_session *session,
 {
     const ft_model *model = session->model;
     *out = NULL;
-    if (!ft_model_generates(model))
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: models of family %s do not generate text%s",
-                       model->path, model->family->name,
-                       model->has_cache ? " where they have an embedding" : "");
+    FT_TRY(ft_request_check_model(model, err));
     ft_scheduler *s = ft_calloc(1, sizeof *s);
     if (s == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");

@@ -21,9 +21,9 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 96, /* on which plans are compared; */
-    FEWEST_SAMPLES = 16,
-    TOKENS = 8192, /* where every token is compared, as many samples as have so many */
+    SAMPLES = 96,        /* on which plans are compared, at most */
+    FEWEST_SAMPLES = 16, /* at least */
+    TOKENS = 8192,       /* if every token is compared: about so many, within these limits */
 };
 
 /* What the choice works with. */

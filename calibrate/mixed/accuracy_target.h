@@ -9,8 +9,7 @@
 #include "calibrate/mixed/loss.h"
 #include "calibrate/weights/recipe.h"
 
-/* Plans are chosen for this part of the loss that a target allows, since other samples lose more.
- */
+/* Other samples lose more: plans are chosen for this part of the loss that a target allows. */
 #define FT_TARGET_MARGIN 0.8
 
 /* The chosen plan is verified on so many samples at most. */

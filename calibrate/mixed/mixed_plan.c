@@ -63,17 +63,13 @@ static int compare_candidates(const void *a, const void *b)
 /* Whether a unit can have a precision that it does not have yet. */
 static bool can_change(const chooser *c, size_t unit, ft_precision precision)
 {
-    const ft_unit *u = &c->problem->variants->options.unit[unit];
     return c->plan->precision[unit] < precision &&
-           !(u->is_attention && precision > FT_PRECISION_PER_TOKEN) &&
-           (u->has_groups || precision != FT_PRECISION_PER_GROUP);
+           ft_unit_can_have(&c->problem->variants->options.unit[unit], precision);
 }
 
-/* What the units lose alone in these precisions, [units]. */
-static ft_status measure_alone(double *loss, chooser *c, const ft_precision *precision,
-                               ft_error *err)
+ft_status ft_mixed_problem_measure_alone(double *loss, const ft_mixed_problem *p,
+                                         const ft_precision *precision, ft_error *err)
 {
-    const ft_mixed_problem *p = c->problem;
     const ft_sensitivity_options options = { .variants = p->variants,
                                              .reference = p->reference,
                                              .precision = precision,
@@ -82,21 +78,22 @@ static ft_status measure_alone(double *loss, chooser *c, const ft_precision *pre
     return ft_sensitivities_measure(loss, &options, err);
 }
 
-/* What the units that can change lose alone as they are now; units in the scheme's precision lose
- * what was measured before. */
+/*
+ * What the units that can change lose alone as they are now.  Those in the scheme's precision have
+ * been measured before.
+ */
 static ft_status measure_candidates(double *loss, chooser *c, ft_precision precision, ft_error *err)
 {
     const ft_unit *unit = c->problem->variants->options.unit;
-    size_t units = c->plan->units, changed = 0;
+    size_t units = c->plan->units;
     ft_precision *now = ft_calloc(units, sizeof *now);
     if (now == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu precisions", units);
     for (size_t i = 0; i < units; i++) {
         bool measures = can_change(c, i, precision) && c->plan->precision[i] != unit[i].initial;
         now[i] = measures ? c->plan->precision[i] : ft_unit_finest(&unit[i]);
-        changed += measures;
     }
-    ft_status status = changed > 0 ? measure_alone(loss, c, now, err) : FT_OK;
+    ft_status status = ft_mixed_problem_measure_alone(loss, c->problem, now, err);
     free(now);
     for (size_t i = 0; i < units; i++)
         if (c->plan->precision[i] == unit[i].initial)
@@ -185,14 +182,10 @@ static ft_status change_enough(double *loss, chooser *c, ft_precision precision,
 
 static bool is_int8(const chooser *c, size_t unit)
 {
-    return !c->problem->variants->options.unit[unit].is_attention &&
-           c->plan->precision[unit] <= FT_PRECISION_PER_TOKEN;
+    return ft_unit_is_int8(&c->problem->variants->options.unit[unit], c->plan->precision[unit]);
 }
 
-/*
- * An int8 model, and so its int8 attention, needs an int8 matrix: if all would change, the last
- * candidate stays.
- */
+/* If the matrices of all units would change, the last candidate stays. */
 static void keep_one_int8(chooser *c)
 {
     size_t left = 0, last = 0;
@@ -233,8 +226,7 @@ static ft_status measure_smoothed(chooser *c, ft_error *err)
 ft_status ft_mixed_plan_measure_units(ft_mixed_plan *plan, const ft_mixed_problem *problem,
                                       ft_error *err)
 {
-    chooser c = { .problem = problem, .plan = plan };
-    return measure_alone(plan->sensitivity, &c, plan->precision, err);
+    return ft_mixed_problem_measure_alone(plan->sensitivity, problem, plan->precision, err);
 }
 
 ft_status ft_mixed_plan_lower_loss(ft_mixed_plan *plan, const ft_mixed_problem *problem,

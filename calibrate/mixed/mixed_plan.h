@@ -43,6 +43,13 @@ typedef struct ft_mixed_plan {
 } ft_mixed_plan;
 
 /*
+ * What each unit loses alone in a precision (sensitivity.h), [units] each.  FT_ENOMEM; errors of
+ * opening and running models.
+ */
+FT_MUST_USE ft_status ft_mixed_problem_measure_alone(double *loss, const ft_mixed_problem *problem,
+                                                     const ft_precision *precision, ft_error *err);
+
+/*
  * The plan of the scheme, whose loss is measured.  fini also accepts a zeroed or failed one.
  * FT_ENOMEM; errors of opening and running models.
  */

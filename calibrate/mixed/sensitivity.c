@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROUND = 16 /* samples */ };
 
@@ -137,9 +138,22 @@ static bool is_reliable(const pass *p)
     return 2.0 * correlation / (1.0 + correlation) >= reliable;
 }
 
+static bool has_quantized_units(const ft_sensitivity_options *o)
+{
+    const ft_variant_options *of = &o->variants->options;
+    for (size_t i = 0; i < of->units; i++)
+        if (o->precision[i] != ft_unit_finest(&of->unit[i]))
+            return true;
+    return false;
+}
+
 ft_status ft_sensitivities_measure(double *loss, const ft_sensitivity_options *o, ft_error *err)
 {
     pass p;
+    if (!has_quantized_units(o)) {
+        memset(loss, 0, o->variants->options.units * sizeof *loss);
+        return FT_OK;
+    }
     ft_status status = pass_init(&p, o, err);
     for (size_t i = 0; i < p.rounds && status == FT_OK && !(i > 0 && is_reliable(&p)); i++)
         status = measure_round(&p, i, err);

@@ -102,6 +102,17 @@ ft_precision ft_unit_finest(const ft_unit *unit)
     return unit->is_attention ? FT_PRECISION_PER_TOKEN : FT_PRECISION_FLOAT;
 }
 
+bool ft_unit_can_have(const ft_unit *unit, ft_precision precision)
+{
+    return precision >= unit->initial && precision <= ft_unit_finest(unit) &&
+           (unit->has_groups || precision != FT_PRECISION_PER_GROUP);
+}
+
+bool ft_unit_is_int8(const ft_unit *unit, ft_precision precision)
+{
+    return !unit->is_attention && precision <= FT_PRECISION_PER_TOKEN;
+}
+
 /*
  * Measured on CPUs and an H200, rounded: a float matrix takes four times the time of an int8 one, a
  * group-wise one with int8 activations two and a half times; float attention as much as its

@@ -46,6 +46,13 @@ FT_MUST_USE ft_status ft_units_find(ft_unit **out, size_t *count, const ft_model
 /* The precision in which a unit is float: float, or, of attention, per token. */
 ft_precision ft_unit_finest(const ft_unit *unit);
 
+/* Whether a unit can have a precision: not a cheaper one than the recipe gives it. */
+bool ft_unit_can_have(const ft_unit *unit, ft_precision precision);
+
+/* Whether a unit has int8 matrices in a precision.  An int8 model, and so its int8 attention, needs
+ * one. */
+bool ft_unit_is_int8(const ft_unit *unit, ft_precision precision);
+
 /*
  * What a precision adds to the time of a unit with static scales, in multiply-adds per token of
  * int8: a fixed model, so that the same inputs give the same plan on every machine.

@@ -9,7 +9,6 @@
 #include "calibrate/times/time_plan.h"
 
 #include "calibrate/budget/knapsack.h"
-#include "calibrate/mixed/sensitivity.h"
 #include "calibrate/times/op_times.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -46,11 +45,10 @@ static void list_choices(ft_knapsack_choice *out, const ft_unit_times *times, co
         }
 }
 
-/* An int8 model, and so its int8 attention, needs an int8 matrix. */
-static bool is_int8_matrix(const void *unit, size_t item, uint8_t choice)
+static bool has_int8_matrix(const void *unit, size_t item, uint8_t choice)
 {
     const ft_unit *u = (const ft_unit *) unit + item;
-    return !u->is_attention && precision_of(u, choice) <= FT_PRECISION_PER_TOKEN;
+    return ft_unit_is_int8(u, precision_of(u, choice));
 }
 
 ft_status ft_time_plan_solve(ft_precision *precision, const ft_unit_times *times,
@@ -67,7 +65,7 @@ ft_status ft_time_plan_solve(ft_precision *precision, const ft_unit_times *times
     else {
         list_choices(choice, times, unit, loss);
         status = ft_knapsack_solve_with_one(solution, &knapsack, left > 0 ? (uint64_t) left : 0,
-                                            is_int8_matrix, unit, err);
+                                            has_int8_matrix, unit, err);
     }
     if (status == FT_EARG)
         status = ft_fail(err, FT_EARG,
@@ -103,21 +101,10 @@ static bool is_measured(const ft_unit *unit, ft_precision precision)
 /* What each unit that can have a precision loses alone in it. */
 static ft_status measure_precision(chooser *c, double *alone, ft_precision precision, ft_error *err)
 {
-    const ft_mixed_problem *p = c->problem;
-    const ft_sensitivity_options options = { .variants = p->variants,
-                                             .reference = p->reference,
-                                             .precision = c->precision,
-                                             .progress = p->progress,
-                                             .user = p->user };
-    size_t measured = 0;
-    for (size_t i = 0; i < c->plan->units; i++) {
-        bool measures = is_measured(&c->unit[i], precision);
-        c->precision[i] = measures ? precision : ft_unit_finest(&c->unit[i]);
-        measured += measures;
-    }
-    if (measured == 0)
-        return FT_OK;
-    FT_TRY(ft_sensitivities_measure(alone, &options, err));
+    for (size_t i = 0; i < c->plan->units; i++)
+        c->precision[i] =
+            is_measured(&c->unit[i], precision) ? precision : ft_unit_finest(&c->unit[i]);
+    FT_TRY(ft_mixed_problem_measure_alone(alone, c->problem, c->precision, err));
     for (size_t i = 0; i < c->plan->units; i++)
         if (c->precision[i] == precision)
             c->loss[i][precision] = alone[i];

@@ -59,13 +59,6 @@ static ft_status find_unit(int64_t *ns, const lookup *l, const ft_unit *unit,
     return FT_OK;
 }
 
-bool ft_unit_can_have(const ft_unit *unit, ft_precision precision)
-{
-    return precision >= unit->initial &&
-           !(unit->is_attention && precision > FT_PRECISION_PER_TOKEN) &&
-           (unit->has_groups || precision != FT_PRECISION_PER_GROUP);
-}
-
 static ft_status find_units(const lookup *l, const ft_unit *unit, ft_error *err)
 {
     for (size_t i = 0; i < l->out->units; i++)

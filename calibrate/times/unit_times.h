@@ -37,9 +37,6 @@ FT_MUST_USE ft_status ft_unit_times_init(ft_unit_times *out, const ft_measured_t
                                          const void *user, ft_error *err);
 void ft_unit_times_fini(ft_unit_times *out);
 
-/* Whether a unit can have a precision: not a cheaper one than the recipe gives it. */
-bool ft_unit_can_have(const ft_unit *unit, ft_precision precision);
-
 /* The time of a plan, and of the fastest that the recipe allows. */
 int64_t ft_unit_times_of_plan(const ft_unit_times *times, const ft_precision *precision);
 int64_t ft_unit_times_least(const ft_unit_times *times, const ft_unit *unit);

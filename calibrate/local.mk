@@ -27,6 +27,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/weights/fold_ranges.c calibrate/weights/fold_ranges.h \
 	calibrate/weights/gptq.c calibrate/weights/gptq.h \
 	calibrate/weights/group_descent.c calibrate/weights/group_descent.h \
+	calibrate/ranges/hashed_output.c calibrate/ranges/hashed_output.h \
 	calibrate/ranges/histogram.c calibrate/ranges/histogram.h \
 	calibrate/stats/activation_stats.c calibrate/stats/activation_stats.h \
 	calibrate/stats/exact_sums.c calibrate/stats/exact_sums.h \

@@ -9,11 +9,11 @@
 
 #include "calibrate/ranges/counters_file.h"
 
+#include "calibrate/ranges/hashed_output.h"
 #include "runtime/mem.h"
 #include "runtime/container/file_type.h"
 
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,87 +29,57 @@ enum {
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-typedef struct writer {
-    FILE *file;
-    EVP_MD_CTX *digest;
-    bool failed; /* sticky; checked once, at the end */
-} writer;
-
-static void write_bytes(writer *w, const void *bytes, size_t size)
-{
-    w->failed = w->failed || fwrite(bytes, 1, size, w->file) != size ||
-                EVP_DigestUpdate(w->digest, bytes, size) != 1;
-}
-
-static void write_u32(writer *w, size_t value)
-{
-    unsigned char bytes[4];
-    ft_store_le32(bytes, (uint32_t) value);
-    write_bytes(w, bytes, sizeof bytes);
-}
-
-static void write_u64(writer *w, uint64_t value)
-{
-    unsigned char bytes[8];
-    ft_store_le64(bytes, value);
-    write_bytes(w, bytes, sizeof bytes);
-}
-
-static void write_point(writer *w, const ft_counters *point)
+static void write_point(ft_hashed_output *out, const ft_counters *point)
 {
     const ft_counts *counts = &point->counts;
     size_t keys = 0;
     for (size_t key = 0; key < FT_COUNT_KEYS; key++)
         keys += counts->key[key] > 0;
-    write_u32(w, strlen(point->name));
-    write_u32(w, keys);
-    write_u32(w, counts->tail_used);
-    write_u64(w, counts->zeros);
-    write_u64(w, counts->nans);
-    write_u64(w, counts->infinities);
-    write_bytes(w, point->name, strlen(point->name));
+    ft_hashed_output_write_u32(out, strlen(point->name));
+    ft_hashed_output_write_u32(out, keys);
+    ft_hashed_output_write_u32(out, counts->tail_used);
+    ft_hashed_output_write_u64(out, counts->zeros);
+    ft_hashed_output_write_u64(out, counts->nans);
+    ft_hashed_output_write_u64(out, counts->infinities);
+    ft_hashed_output_write(out, point->name, strlen(point->name));
     for (size_t key = 0; key < FT_COUNT_KEYS; key++)
         if (counts->key[key] > 0) {
-            write_u32(w, key);
-            write_u64(w, counts->key[key]);
+            ft_hashed_output_write_u32(out, key);
+            ft_hashed_output_write_u64(out, counts->key[key]);
         }
     for (size_t i = 0; i < counts->tail_used; i++)
-        write_u32(w, counts->tail[i]);
+        ft_hashed_output_write_u32(out, counts->tail[i]);
 }
 
-static void write_set(writer *w, const ft_counter_set *set)
+static void write_set(ft_hashed_output *out, const ft_counter_set *set)
 {
-    unsigned char digest_bytes[EVP_MAX_MD_SIZE];
-    w->failed = EVP_DigestInit_ex(w->digest, EVP_sha256(), NULL) != 1;
-    write_bytes(w, magic, sizeof magic);
-    write_u32(w, FORMAT_VERSION);
-    write_u32(w, set->count);
-    write_u32(w, set->range_count);
-    write_bytes(w, set->model, FT_FINGERPRINT);
+    ft_hashed_output_write(out, magic, sizeof magic);
+    ft_hashed_output_write_u32(out, FORMAT_VERSION);
+    ft_hashed_output_write_u32(out, set->count);
+    ft_hashed_output_write_u32(out, set->range_count);
+    ft_hashed_output_write(out, set->model, FT_FINGERPRINT);
     for (size_t i = 0; i < set->range_count; i++) {
-        write_bytes(w, set->range[i].data, FT_FINGERPRINT);
-        write_u64(w, set->range[i].first);
-        write_u64(w, set->range[i].last);
+        ft_hashed_output_write(out, set->range[i].data, FT_FINGERPRINT);
+        ft_hashed_output_write_u64(out, set->range[i].first);
+        ft_hashed_output_write_u64(out, set->range[i].last);
     }
     for (size_t i = 0; i < set->count; i++)
-        write_point(w, &set->point[i]);
-    w->failed = w->failed || EVP_DigestFinal_ex(w->digest, digest_bytes, NULL) != 1 ||
-                fwrite(digest_bytes, 1, FT_FINGERPRINT, w->file) != FT_FINGERPRINT;
+        write_point(out, &set->point[i]);
 }
 
 static ft_status write_to(FILE *file, ft_counter_set *set, const char *path, ft_error *err)
 {
-    writer w = { .file = file, .digest = EVP_MD_CTX_new() };
+    ft_hashed_output out;
     ft_status rc = FT_OK;
-    if (w.file == NULL || w.digest == NULL) {
+    if (!ft_hashed_output_init(&out, file)) {
         rc = ft_fail(err, FT_ENOMEM, "%s: no memory to write counters", path);
     } else {
         ft_counter_set_finalize(set);
-        write_set(&w, set);
-        if (w.failed)
+        write_set(&out, set);
+        if (!ft_hashed_output_finish(&out))
             rc = ft_fail_errno(err, "%s: cannot write", path);
     }
-    EVP_MD_CTX_free(w.digest);
+    ft_hashed_output_fini(&out);
     return rc;
 }
 
@@ -166,9 +136,8 @@ static ft_status check_digest(reader *r)
         return ft_fail(r->err, FT_EFORMAT, "%s: counters version %" PRIu32 ", expected %d", r->who,
                        version, FORMAT_VERSION);
     r->end -= FT_FINGERPRINT;
-    unsigned char digest_bytes[EVP_MAX_MD_SIZE];
-    if (EVP_Digest(r->cursor, (size_t) (r->end - r->cursor), digest_bytes, NULL, EVP_sha256(),
-                   NULL) != 1)
+    uint8_t digest_bytes[FT_SHA256_BYTES];
+    if (!ft_sha256_digest(r->cursor, (size_t) (r->end - r->cursor), digest_bytes))
         return ft_fail(r->err, FT_ENOMEM, "%s: cannot compute SHA-256", r->who);
     if (memcmp(digest_bytes, r->end, FT_FINGERPRINT) != 0)
         return ft_fail(r->err, FT_EFORMAT, "%s: altered or cut off: SHA-256 differs", r->who);

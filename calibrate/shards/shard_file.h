@@ -26,6 +26,7 @@
 #define FT_CALIBRATE_SHARDS_SHARD_FILE_H
 
 #include "calibrate/ranges/counters.h"
+#include "calibrate/ranges/hashed_output.h"
 #include "calibrate/stats/activation_stats.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/sha256.h"
@@ -65,11 +66,9 @@ typedef struct ft_shard_header {
 
 typedef struct ft_shard_writer {
     ft_atomic_file *output;
-    FILE *file;
-    ft_sha256 *hash;
+    ft_hashed_output hashed;
     unsigned char *buffer; /* of one row */
     size_t capacity;
-    bool failed; /* sticky; checked by commit */
 } ft_shard_writer;
 
 /*

@@ -23,31 +23,11 @@ const char *ft_shard_stage_name(ft_shard_stage stage)
 
 /* ---- Bytes -------------------------------------------------------------------------------- */
 
-static void write_bytes(ft_shard_writer *w, const void *bytes, size_t size)
-{
-    w->failed = w->failed || fwrite(bytes, 1, size, w->file) != size;
-    ft_sha256_update(w->hash, bytes, size);
-}
-
-static void write_u32(ft_shard_writer *w, size_t value)
-{
-    unsigned char bytes[4];
-    ft_store_le32(bytes, (uint32_t) value);
-    write_bytes(w, bytes, sizeof bytes);
-}
-
-static void write_u64(ft_shard_writer *w, uint64_t value)
-{
-    unsigned char bytes[8];
-    ft_store_le64(bytes, value);
-    write_bytes(w, bytes, sizeof bytes);
-}
-
 static void write_double(ft_shard_writer *w, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    write_u64(w, bits);
+    ft_hashed_output_write_u64(&w->hashed, bits);
 }
 
 /* The columns of a row of up to 16 bytes each are encoded together. */
@@ -70,14 +50,14 @@ static void write_sums(ft_shard_writer *w, const ft_int128 *sum, size_t count)
         ft_store_le64(w->buffer + 16 * i, (uint64_t) sum[i]);
         ft_store_le64(w->buffer + 16 * i + 8, (uint64_t) (sum[i] >> 64));
     }
-    write_bytes(w, w->buffer, 16 * count);
+    ft_hashed_output_write(&w->hashed, w->buffer, 16 * count);
 }
 
 static void write_i64(ft_shard_writer *w, const int64_t *value, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         ft_store_le64(w->buffer + 8 * i, (uint64_t) value[i]);
-    write_bytes(w, w->buffer, 8 * count);
+    ft_hashed_output_write(&w->hashed, w->buffer, 8 * count);
 }
 
 static void write_floats(ft_shard_writer *w, const float *value, size_t count)
@@ -87,38 +67,35 @@ static void write_floats(ft_shard_writer *w, const float *value, size_t count)
         memcpy(&bits, &value[i], sizeof bits);
         ft_store_le32(w->buffer + 4 * i, bits);
     }
-    write_bytes(w, w->buffer, 4 * count);
+    ft_hashed_output_write(&w->hashed, w->buffer, 4 * count);
 }
 
 /* ---- Parts -------------------------------------------------------------------------------- */
 
-static void write_header(ft_shard_writer *w, const ft_shard_header *header)
+static void write_header(ft_hashed_output *out, const ft_shard_header *header)
 {
-    write_bytes(w, ft_shard_magic, sizeof ft_shard_magic);
-    write_u32(w, FT_SHARD_VERSION);
-    write_u32(w, header->stage);
-    write_u32(w, header->shard.index);
-    write_u32(w, header->shard.count);
-    write_u32(w, header->moments);
-    write_u32(w, header->inputs);
-    write_u64(w, header->first);
-    write_u64(w, header->last);
-    write_u64(w, header->kept_rows);
-    write_bytes(w, header->model, FT_FINGERPRINT);
-    write_bytes(w, header->data, FT_FINGERPRINT);
+    ft_hashed_output_write(out, ft_shard_magic, sizeof ft_shard_magic);
+    ft_hashed_output_write_u32(out, FT_SHARD_VERSION);
+    ft_hashed_output_write_u32(out, header->stage);
+    ft_hashed_output_write_u32(out, header->shard.index);
+    ft_hashed_output_write_u32(out, header->shard.count);
+    ft_hashed_output_write_u32(out, header->moments);
+    ft_hashed_output_write_u32(out, header->inputs);
+    ft_hashed_output_write_u64(out, header->first);
+    ft_hashed_output_write_u64(out, header->last);
+    ft_hashed_output_write_u64(out, header->kept_rows);
+    ft_hashed_output_write(out, header->model, FT_FINGERPRINT);
+    ft_hashed_output_write(out, header->data, FT_FINGERPRINT);
 }
 
 ft_status ft_shard_writer_begin(ft_shard_writer *w, ft_atomic_file *output,
                                 const ft_shard_header *header, ft_error *err)
 {
-    *w = (ft_shard_writer){ .output = output,
-                            .file = ft_atomic_file_stream(output),
-                            .hash = ft_sha256_new() };
-    if (w->file == NULL || w->hash == NULL)
+    *w = (ft_shard_writer){ .output = output };
+    if (!ft_hashed_output_init(&w->hashed, ft_atomic_file_stream(output)))
         return ft_fail(err, FT_ENOMEM, "%s: no memory to write statistics",
                        ft_atomic_file_path(output));
-    ft_sha256_init(w->hash);
-    write_header(w, header);
+    write_header(&w->hashed, header);
     return FT_OK;
 }
 
@@ -135,21 +112,21 @@ ft_status ft_shard_writer_add(ft_shard_writer *w, const ft_input_stats *input,
 {
     size_t cols = input->cols;
     FT_TRY(reserve(w, cols, err));
-    write_u32(w, strlen(input->name));
-    write_u32(w, input->half[0].rows);
-    write_u32(w, input->half[1].rows);
-    write_u64(w, cols);
-    write_u64(w, sums->rows);
+    ft_hashed_output_write_u32(&w->hashed, strlen(input->name));
+    ft_hashed_output_write_u32(&w->hashed, input->half[0].rows);
+    ft_hashed_output_write_u32(&w->hashed, input->half[1].rows);
+    ft_hashed_output_write_u64(&w->hashed, cols);
+    ft_hashed_output_write_u64(&w->hashed, sums->rows);
     write_double(w, sums->unit);
-    write_bytes(w, input->name, strlen(input->name));
+    ft_hashed_output_write(&w->hashed, input->name, strlen(input->name));
     write_sums(w, sums->magnitude, cols);
     write_sums(w, sums->square, cols);
     for (size_t row = 0; row < cols && sums->moments != NULL; row++)
         write_i64(w, sums->moments + row * cols + row, cols - row);
     for (int i = 0; i < 2 && input->half[i].x != NULL; i++)
         write_half(w, &input->half[i], cols);
-    return w->failed ? ft_fail_errno(err, "%s: cannot write", ft_atomic_file_path(w->output))
-                     : FT_OK;
+    return w->hashed.failed ? ft_fail_errno(err, "%s: cannot write", ft_atomic_file_path(w->output))
+                            : FT_OK;
 }
 
 ft_status ft_shard_writer_add_counters(ft_shard_writer *w, ft_counter_set *set, ft_error *err)
@@ -157,24 +134,22 @@ ft_status ft_shard_writer_add_counters(ft_shard_writer *w, ft_counter_set *set, 
     char *bytes;
     size_t size;
     FT_TRY(ft_counter_set_format(&bytes, &size, set, ft_atomic_file_path(w->output), err));
-    write_u64(w, size);
-    write_bytes(w, bytes, size);
+    ft_hashed_output_write_u64(&w->hashed, size);
+    ft_hashed_output_write(&w->hashed, bytes, size);
     free(bytes);
     return FT_OK;
 }
 
 ft_status ft_shard_writer_commit(ft_shard_writer *w, ft_error *err)
 {
-    uint8_t digest[FT_FINGERPRINT];
-    if (w->failed || !ft_sha256_final(w->hash, digest) ||
-        fwrite(digest, 1, sizeof digest, w->file) != sizeof digest)
+    if (!ft_hashed_output_finish(&w->hashed))
         return ft_fail_errno(err, "%s: cannot write", ft_atomic_file_path(w->output));
     return ft_atomic_file_commit(w->output, err);
 }
 
 void ft_shard_writer_fini(ft_shard_writer *w)
 {
-    ft_sha256_free(w->hash);
+    ft_hashed_output_fini(&w->hashed);
     free(w->buffer);
-    *w = (ft_shard_writer){ .file = NULL };
+    *w = (ft_shard_writer){ .buffer = NULL };
 }

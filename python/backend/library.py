@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -50,12 +51,18 @@ def build_folder(settings):
 
 # What the library and the tools are made of.
 FOLDERS = ("build-aux", "calibrate", "convert", "kernels", "m4", "runtime")
-FILES = ("Makefile.am", "configure.ac", "python/local.mk", "samples/local.mk", "tests/local.mk")
+FILES = ("Makefile.am", "configure.ac")
 GENERATED = ("Makefile.in", "aclocal.m4", "config.h.in", "configure")  # in a release archive
 
 # What a build inside the source tree leaves there.
 PRODUCTS = shutil.ignore_patterns("*.a", "*.inc", "*.l[ao]", "*.o", ".deps", ".dirstamp", ".libs",
-                                  "libftruntime.map", "ft-runtime.pc", "__pycache__")
+                                  "libftruntime.map", "ft-runtime.pc", "ftConfig*.cmake",
+                                  "__pycache__")
+
+
+def included_makefiles():
+    """The parts of Makefile.am, which automake reads even where nothing of them is built."""
+    return re.findall(r"^include (\S+)", (SOURCES / "Makefile.am").read_text(), re.MULTILINE)
 
 
 def copy_sources(folder):
@@ -64,8 +71,8 @@ def copy_sources(folder):
     for name in FOLDERS:
         shutil.copytree(SOURCES / name, folder / name, ignore=PRODUCTS, dirs_exist_ok=True)
     generated = [name for name in GENERATED if (SOURCES / name).exists()]
-    for name in (*FILES, *generated):
-        (folder / name).parent.mkdir(exist_ok=True)
+    for name in (*FILES, *included_makefiles(), *generated):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(SOURCES / name, folder / name)
 
 

@@ -13,6 +13,20 @@
 #include <math.h>
 #include <time.h>
 
+/* Where a job waits until it starts. */
+static ft_sequence_list *waiting_list(ft_engine *e, const ft_job *job)
+{
+    switch (job->kind) {
+    case FT_JOB_GENERATION:
+        return &e->generations;
+    case FT_JOB_SEARCH:
+        return &e->searches;
+    case FT_JOB_ENCODING:
+        break;
+    }
+    return &e->encodings;
+}
+
 /* Sort what has been submitted into the lists of the thread. */
 static void receive(ft_engine *e)
 {
@@ -20,10 +34,7 @@ static void receive(ft_engine *e)
         ft_job *job = ft_job_of(e->incoming.first);
         ft_sequence_list_remove(&e->incoming, &job->sequence);
         e->next_deadline = fmin(e->next_deadline, job->deadline);
-        ft_sequence_list_insert(job->kind == FT_JOB_GENERATION ? &e->generations
-                                : job->kind == FT_JOB_SEARCH   ? &e->searches
-                                                               : &e->encodings,
-                                &job->sequence);
+        ft_sequence_list_insert(waiting_list(e, job), &job->sequence);
     }
 }
 
@@ -68,10 +79,7 @@ static void end_now(ft_engine *e, ft_job *job)
     if (job->started)
         ft_engine_cancel_search(e, job);
     else
-        ft_sequence_list_remove(job->kind == FT_JOB_GENERATION ? &e->generations
-                                : job->kind == FT_JOB_SEARCH   ? &e->searches
-                                                               : &e->encodings,
-                                &job->sequence);
+        ft_sequence_list_remove(waiting_list(e, job), &job->sequence);
     end_early(e, job, job->late ? FT_ETIMEOUT : FT_ECANCELLED);
 }
 
@@ -98,7 +106,7 @@ static ft_job *next_to_end(ft_engine *e, double now)
     return found;
 }
 
-/* The device failed: nothing can go on. */
+/* The device failed: all jobs end with its error. */
 static void fail_all(ft_engine *e, const ft_error *failure)
 {
     pthread_mutex_lock(&e->lock);

@@ -59,8 +59,8 @@ FT_MUST_USE ft_status ft_exact_sums_add_cross(ft_exact_sums *sums, const ft_lina
                                               double *scratch, const char *name, ft_error *err);
 
 /*
- * Adds the sums of other samples; both have the same columns and unit. The moments of `others` may
- * be NULL, and then those of `sums` wait for add_moments. The same errors.
+ * Adds the sums of other samples; both have the same columns and unit. Where others->moments is
+ * NULL, the caller adds the moments row by row with ft_exact_sums_add_moments(). The same errors.
  */
 FT_MUST_USE ft_status ft_exact_sums_merge(ft_exact_sums *sums, const ft_exact_sums *others,
                                           const char *name, ft_error *err);

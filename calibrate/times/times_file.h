@@ -12,9 +12,8 @@
  *     passes      [{scheme, pass, sequences, length, us, count}], one of each scheme, all of the
  *                 same shape: the median time of a forward pass or decode step in microseconds, of
  *                 `count` runs
- *     ops         [{scheme, kind, name, us, count}], the operations of these passes; the name is
- * that of the output in the graph, but of kind "linear" that of the weight, whose rows and cols
- * follow
+ *     ops         [{scheme, kind, name, us, count}], the operations of these passes.  The name is
+ *                 that of the output; a linear has the name of its weight, and its rows and cols
  *
  * Operations are timed one by one, on a GPU neither fused nor overlapped.  The times of a scheme
  * are therefore scaled, so that they add up to that of its pass.

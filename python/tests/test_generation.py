@@ -42,6 +42,11 @@ class Decoders(unittest.TestCase):
         stream.close()
         self.assertEqual(len(model.generate(["a"], max_new_tokens=2, stop_ids=[])[0].ids), 2)
 
+    def assert_ends(self, program, status):
+        command = [sys.executable, "-c", program, support.generated("decoder")]
+        done = subprocess.run(command, stderr=subprocess.PIPE, timeout=120)
+        self.assertEqual((done.returncode, done.stderr), (status, b""))
+
     def test_an_interrupt_cancels_all_prompts(self):
         program = ("import signal, sys, ftruntime as ft\n"
                    "model = ft.Model.open(sys.argv[1])\n"
@@ -51,9 +56,7 @@ class Decoders(unittest.TestCase):
                    "    model.generate(['a'] * 4, max_new_tokens=100000, stop_ids=[])\n"
                    "except KeyboardInterrupt:\n"
                    "    sys.exit(7)\n")
-        command = [sys.executable, "-c", program, support.generated("decoder")]
-        done = subprocess.run(command, stderr=subprocess.PIPE, timeout=120)
-        self.assertEqual((done.returncode, done.stderr), (7, b""))
+        self.assert_ends(program, 7)
 
     def test_a_program_may_end_during_a_stream(self):
         program = ("import sys, ftruntime as ft\n"
@@ -61,9 +64,7 @@ class Decoders(unittest.TestCase):
                    "stream = model.generate(['a'], stream=True, max_new_tokens=100000, "
                    "stop_ids=[])\n"
                    "next(stream)\n")
-        command = [sys.executable, "-c", program, support.generated("decoder")]
-        done = subprocess.run(command, stderr=subprocess.PIPE, timeout=120)
-        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assert_ends(program, 0)
 
     def test_chats_are_those_of_ft_run(self):
         model = ft.Model.open(support.generated("decoder"))

@@ -12,10 +12,9 @@
 typedef enum ft_shell { FT_SHELL_BASH, FT_SHELL_FISH, FT_SHELL_ZSH } ft_shell;
 
 /*
- * Print the script of a tool to standard output.  The shell offers file names for the arguments
- * FILE and PATH, and the words of an argument such as "auto|f16|int8" but for those in capitals;
- * the value of any other argument is the user's own.  Hidden options, those without help, are left
- * out.
+ * Print the completion script of a tool to standard output.  The shell completes file names for
+ * the arguments FILE and PATH, and the lowercase words of an argument such as "auto|f16|int8"; it
+ * completes no other argument.  Options without help are hidden and left out.
  */
 void ft_tool_print_completion(const ft_tool *tool, ft_shell shell);
 

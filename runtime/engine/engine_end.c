@@ -15,7 +15,7 @@ void ft_engine_count_start(ft_engine *e, ft_job *job)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void count_tokens(ft_engine *e)
 {
     ft_engine_stats *s = &e->stats;

@@ -43,7 +43,7 @@ static void set_times(ft_job *job)
     job->deadline = timeout > 0.0 ? job->submitted + timeout : (double) INFINITY;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static ft_status accept(ft_engine *e, ft_job *job, ft_error *err)
 {
     size_t queued = e->num_jobs - (size_t) e->stats.running;

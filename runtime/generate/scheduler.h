@@ -61,7 +61,7 @@ bool ft_scheduler_is_idle(const ft_scheduler *scheduler);
 
 /*
  * Run a forward pass and report tokens.  on_token and on_end may add sequences, but not cancel
- * them.  After an error of the device no sequence can go on.
+ * them.  After a device error no sequence can continue.
  */
 FT_MUST_USE ft_status ft_scheduler_step(ft_scheduler *scheduler, ft_error *err);
 

@@ -3,7 +3,7 @@
  *
  * Mutated bytes rarely match their SHA-256, so they are tried a second time with the correct one.
  * The parts of an accepted file are added to empty sums and written again: that equals the input.
- * Then they are added once more, as if they were those of other samples.
+ * The same sums are then added a second time, as those of another shard would be.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -13,8 +13,8 @@
 /*
  * int32 accumulators of 32 rows and eight tokens, in the layout of groupwise_acc. Accumulators that
  * start at the bits of the float 1.5 * 2^23 convert integers below 2^22 to float with one
- * subtraction. The sums of small groups stay below: 64 * 255 * 255 with 8 bits, 128 * 255 * 15 with
- * 4.
+ * subtraction. Sums of small groups stay below that limit: at most 64 * 255 * 255 with 8-bit
+ * weights and 128 * 255 * 15 with 4-bit weights.
  */
 typedef int32_t int8_acc[2][4];
 enum { INT8_FLOAT_MAGIC = 0x4b400000 };

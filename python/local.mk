@@ -19,6 +19,12 @@ EXTRA_DIST += \
 	python/ftruntime/_tasks.py \
 	python/ftruntime/model.py \
 	python/ftruntime/py.typed \
+	python/ftruntime/serve/page/api.js \
+	python/ftruntime/serve/page/chat.css \
+	python/ftruntime/serve/page/chat.js \
+	python/ftruntime/serve/page/conversation.js \
+	python/ftruntime/serve/page/icon.svg \
+	python/ftruntime/serve/page/index.html \
 	python/ftruntime/session.py \
 	python/ftruntime/tokenizer.py \
 	python/ftruntime/tools.py \

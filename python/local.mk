@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	python/backend/ft_backend.py \
 	python/backend/library.py \
 	python/backend/licences.py \
+	python/backend/stage.py \
 	python/ftruntime/__init__.py \
 	python/ftruntime/__main__.py \
 	python/ftruntime/_arrays.py \

@@ -34,4 +34,5 @@ EXTRA_DIST += \
 	python/tests/test_encoders.py \
 	python/tests/test_generation.py \
 	python/tests/test_package.py \
+	python/tests/test_samples.py \
 	python/tests/test_tools.py

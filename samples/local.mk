@@ -17,6 +17,8 @@ EXTRA_DIST += \
 	samples/minilm.py \
 	samples/packages.sh \
 	samples/phases.sh \
+	samples/python/langchain_ft.py \
+	samples/python/sentence_encoder.py \
 	samples/quickstart.sh \
 	samples/run.c \
 	samples/snippets.txt \

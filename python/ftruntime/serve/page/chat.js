@@ -78,6 +78,7 @@ function summary({ usage, seconds, reasons }) {
 
 /** Writes the answer as it comes. Returns what failed, or null. */
 async function write(answer, signal) {
+    answer.begin();
     const began = performance.now();
     const reasons = templates.get(model.value) === false ? ["completion"] : [];
     let usage = null;
@@ -92,8 +93,7 @@ async function write(answer, signal) {
         if (signal.aborted) reasons.push("stopped");
         else failure = thrown;
     }
-    const note = summary({ usage, seconds: (performance.now() - began) / 1000, reasons });
-    if (note !== "") answer.note(note);
+    answer.end(summary({ usage, seconds: (performance.now() - began) / 1000, reasons }));
     return failure;
 }
 
@@ -114,10 +114,8 @@ async function ask() {
     const answer = new Message("assistant", model.value);
     conversation.push({ role: "user", content });
     message.value = "";
-    answer.busy = true;
     const { signal } = setBusy(new AbortController());
     const failure = await write(answer, signal);
-    answer.busy = false;
     setBusy(null);
     if (conversation !== history) return; // another one has begun
     if (answer.content === "" && (failure !== null || signal.aborted)) {

@@ -19,9 +19,11 @@ function scrollToEnd() {
     log.scrollTop = log.scrollHeight;
 }
 
-/** A message of the conversation, to which text can be added. */
+/** A message of the conversation, to which text can be added: it is shown once a frame. */
 export class Message {
     constructor(role, author, text = "") {
+        this.content = text;
+        this.frame = null;
         this.article = element("article", role);
         this.text = document.createTextNode(text);
         const body = element("div", "text");
@@ -31,24 +33,29 @@ export class Message {
         scrollToEnd();
     }
 
-    get content() {
-        return this.text.data;
+    add(text) {
+        this.content += text;
+        this.frame ??= requestAnimationFrame(() => this.show());
     }
 
-    add(text) {
+    show() {
         const follow = atEnd();
-        this.text.appendData(text);
+        this.text.appendData(this.content.slice(this.text.length));
+        this.frame = null;
         if (follow) scrollToEnd();
     }
 
-    /** Screen readers read a busy message when it is complete. */
-    set busy(busy) {
-        this.article.setAttribute("aria-busy", String(busy));
+    /** Screen readers wait for the end of a message that has begun. */
+    begin() {
+        this.article.setAttribute("aria-busy", "true");
     }
 
-    note(text) {
+    /** With a remark of the page, or "". */
+    end(remark) {
+        this.show();
         const follow = atEnd();
-        this.article.append(element("p", "note", text));
+        if (remark !== "") this.article.append(element("p", "note", remark));
+        this.article.removeAttribute("aria-busy");
         if (follow) scrollToEnd();
     }
 

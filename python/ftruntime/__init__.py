@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .tools import calibrate, convert
 
 __all__ = ["Answer", "Binding", "Device", "Encoding", "Engine", "EngineStats", "Entity", "FtError",
-           "Generation", "Hypothesis", "Model", "Prediction", "Session", "Token", "Tokenizer", "calibrate",
-           "convert", "devices"]
+           "Generation", "Hypothesis", "Model", "Prediction", "Session", "Token", "Tokenizer",
+           "calibrate", "convert", "devices"]
 
 __version__ = ffi.string(lib.ft_version()).decode()
 

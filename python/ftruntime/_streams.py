@@ -55,7 +55,7 @@ class Stream:
 
     def put(self, token):
         if len(self._unread) >= self._most_unread:
-            raise error(f"the reader is {len(self._unread)} tokens behind", lib.FT_ELIMIT)
+            raise error(f"the reader is {len(self._unread)} tokens behind", lib.FT_ECANCELLED)
         self._unread.append(token)
         return self._notify()
 

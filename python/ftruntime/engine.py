@@ -244,7 +244,7 @@ class Engine:
         Args:
             prompt, options: as of submit(), which this calls at once.
             most_unread: tokens that may wait for the reader; with more, the request is cancelled
-                and the stream raises FT_ELIMIT.  Default: no limit.
+                and the stream raises FT_ECANCELLED.  Default: no limit.
         """
         import asyncio
 

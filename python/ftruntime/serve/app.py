@@ -65,7 +65,7 @@ ROUTES = [
     Route("/v1/models/{name:path}", models.retrieve),
     Route("/health", health.health),
     Route("/metrics", health.metrics),
-    *(Route(path, page.page) for path in ("/", "/chat.js", "/chat.css")),
+    *map(page.route, page.FILES),
 ]
 
 

@@ -11,6 +11,7 @@ import traceback
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 
+from .endpoints import page
 from .errors import ApiError, api_error
 from .hosts import allowed_origin, require_host
 from .keys import require_key
@@ -31,7 +32,7 @@ CORS = {
     "Access-Control-Max-Age": "600",
 }
 
-PUBLIC = ("/", "/chat.js", "/chat.css", "/health")  # without a key
+PUBLIC = ("/health", *page.FILES)  # without a key
 WITHOUT_LOG = ("/health", "/metrics")
 CLIENT_HAS_GONE = 499
 

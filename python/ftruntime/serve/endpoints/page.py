@@ -5,21 +5,27 @@ SPDX-License-Identifier: Apache-2.0
 import os
 
 from starlette.responses import FileResponse
-
-from ..errors import ApiError
+from starlette.routing import Route
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "page")
 
-TYPES = {
-    "index.html": "text/html",
-    "chat.js": "text/javascript",
-    "chat.css": "text/css",
+# Path, file and type.
+FILES = {
+    "/": ("index.html", "text/html"),
+    "/api.js": ("api.js", "text/javascript"),
+    "/chat.css": ("chat.css", "text/css"),
+    "/chat.js": ("chat.js", "text/javascript"),
+    "/conversation.js": ("conversation.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 
 
-async def page(request):
-    name = request.url.path.rpartition("/")[2] or "index.html"
-    path = os.path.join(FOLDER, name)
-    if not os.path.exists(path):
-        raise ApiError(404, "this server has no page", code="not_found")
-    return FileResponse(path, media_type=TYPES[name], headers={"Cache-Control": "no-cache"})
+def route(path):
+    """The route of one file."""
+    name, kind = FILES[path]
+
+    async def file(request):
+        return FileResponse(os.path.join(FOLDER, name), media_type=kind,
+                            headers={"Cache-Control": "no-cache"})
+
+    return Route(path, file)

@@ -11,7 +11,7 @@ const [model, settings, toggle, system, temperature, maxTokens, key, error, comp
 
 let history = []; // messages as the API takes them
 let running = null; // AbortController of the answer that is being written
-let templates = new Map(); // whether a model has a chat template
+let tasks = new Map(); // what each model serves
 
 // ---- Settings ------------------------------------------------------------------------------------
 
@@ -36,12 +36,18 @@ async function loadModels() {
     const chosen = model.value;
     try {
         const models = await listModels(key.value);
-        templates = new Map(models.map(({ id, chat_template }) => [id, chat_template !== false]));
-        model.replaceChildren(...models.map(({ id }) => new Option(id, id, false, id === chosen)));
+        tasks = new Map(models.map(({ id, tasks }) => [id, tasks]));
+        const names = [...tasks.keys()].filter((name) => tasks.get(name).includes("completions"));
+        model.replaceChildren(...names.map((name) => new Option(name, name, false, name === chosen)));
         showError(null);
     } catch (failure) {
         showError(failure);
     }
+}
+
+/** Whether the chosen model has a chat template; without one it continues texts. */
+function chats() {
+    return tasks.get(model.value)?.includes("chat");
 }
 
 function number(input) {
@@ -56,7 +62,7 @@ function parameters() {
 
 /** Streams the answer to the history; a model without a chat template continues the last message. */
 function streamAnswer(signal) {
-    if (templates.get(model.value) === false) {
+    if (!chats()) {
         return streamCompletion(parameters(), history.at(-1).content, key.value, signal);
     }
     const first = system.value.trim() === "" ? [] : [{ role: "system", content: system.value }];
@@ -80,7 +86,7 @@ function summary({ usage, seconds, reasons }) {
 async function write(answer, signal) {
     answer.begin();
     const began = performance.now();
-    const reasons = templates.get(model.value) === false ? ["completion"] : [];
+    const reasons = chats() ? [] : ["completion"];
     let usage = null;
     let failure = null;
     try {

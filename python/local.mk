@@ -44,6 +44,7 @@ EXTRA_DIST += \
 	python/ftruntime/serve/guard.py \
 	python/ftruntime/serve/hosts.py \
 	python/ftruntime/serve/keys.py \
+	python/ftruntime/serve/log.py \
 	python/ftruntime/serve/logprobs.py \
 	python/ftruntime/serve/main.py \
 	python/ftruntime/serve/metrics.py \

@@ -4,11 +4,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 from __future__ import annotations
 
-import logging
 import sys
 
 from .._library import FtError
 from ..model import Model
+from .log import start_log
 
 
 def _open_models(options):
@@ -31,8 +31,7 @@ def main(arguments=None):
     except ImportError as failure:
         return _fail(f"{failure.name} is missing: pip install ftruntime[serve]")
     options, settings = parse(arguments)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    logging.getLogger("ftruntime.serve").setLevel(options.log_level.upper())
+    log = start_log(options.log_level)
     try:
         bound = server.bind(options.host, options.port)
     except OSError as failure:
@@ -42,7 +41,6 @@ def main(arguments=None):
     except (FtError, ValueError) as failure:
         bound.close()
         return _fail(str(failure))
-    print(f"ftruntime.serve: {', '.join(options.names)} at {server.url_of(bound)}",
-          file=sys.stderr, flush=True)
+    log.write(f"ftruntime.serve: {', '.join(options.names)} at {server.url_of(bound)}")
     server.run(app, settings, bound)
     return 0

@@ -12,6 +12,8 @@ import uvicorn
 
 from .connections import connections_of
 
+SEND_BUFFER = 256 << 10  # bytes that the system keeps for a client that reads slowly
+
 
 class Server(uvicorn.Server):
     """Ends with status 0 after SIGTERM: what runs is finished, what comes is refused."""
@@ -34,6 +36,7 @@ def bind(host, port):
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         bound.bind(address)
     except OSError:
         bound.close()

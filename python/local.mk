@@ -64,6 +64,14 @@ EXTRA_DIST += \
 	python/ftruntime/serve/endpoints/models.py \
 	python/ftruntime/serve/endpoints/page.py \
 	python/ftruntime/serve/endpoints/rerank.py \
+	python/tests/serve/browser.py \
+	python/tests/serve/chat_page.py \
+	python/tests/serve/client.py \
+	python/tests/serve/ending.py \
+	python/tests/serve/models.py \
+	python/tests/serve/serving.py \
+	python/tests/serve/test_faults.py \
+	python/tests/serve/test_page.py \
 	python/tests/support.py \
 	python/tests/test_arrays.py \
 	python/tests/test_encoders.py \

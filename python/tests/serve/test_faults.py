@@ -1,0 +1,202 @@
+"""What a server loses when it is killed, overloaded, read by nobody, or cannot write its log.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import functools
+import os
+import signal
+import socket
+import tempfile
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+import ftruntime as ft
+import support
+from client import Broken, Refused, ask
+from ftruntime.serve.log import Log
+from serving import Server
+
+CLIENTS = 8
+SECONDS = 60
+
+
+@functools.lru_cache(maxsize=None)
+def alone(content, tokens):
+    """The answer that a model gives to one message alone."""
+    model = ft.Model.open(support.generated("decoder"))
+    return model.chat([{"role": "user", "content": content}], max_new_tokens=tokens).text
+
+
+def wait_for(condition, message):
+    last = time.monotonic() + SECONDS
+    while not condition():
+        if time.monotonic() > last:
+            raise AssertionError(message)
+        time.sleep(0.01)
+
+
+class Client:
+    """Asks until each answer is complete, and counts what was lost."""
+
+    def __init__(self, server, number, questions, tokens):
+        self.server = server
+        self.number = number
+        self.questions = questions
+        self.tokens = tokens
+        self.part = ""  # of the answer that comes now
+        self.lost = []  # parts of answers that broke off
+        self.refused = 0  # connections, while no server runs
+        self.wrong = []
+
+    def run(self):
+        for i in range(self.questions):
+            self.question = f"question {i} of client {self.number}"
+            expected = alone(self.question, self.tokens)
+            while not self.complete(expected):
+                time.sleep(0.05)
+            self.part = ""
+
+    def complete(self, expected):
+        """Ask once."""
+        self.part = ""
+
+        def add(piece):
+            self.part += piece
+
+        try:
+            text = ask(self.server, self.question, self.tokens, add)
+        except Broken:
+            if self.part:
+                self.lost.append(self.part)
+            else:
+                self.refused += 1
+            if not expected.startswith(self.part):
+                self.wrong.append((expected, self.part))
+            return False
+        if text != expected:
+            self.wrong.append((expected, text))
+        return True
+
+
+class Kills(unittest.TestCase):
+    TOKENS = 600  # of an answer, which takes long enough to be interrupted
+    QUESTIONS = 2
+
+    def test_a_kill_loses_the_open_answers_alone(self):
+        for number in range(CLIENTS):  # so that the clients need not wait for them
+            for i in range(self.QUESTIONS):
+                alone(f"question {i} of client {number}", self.TOKENS)
+        with Server(support.generated("decoder")) as server, \
+                ThreadPoolExecutor(CLIENTS) as threads:
+            clients = [Client(server, number, self.QUESTIONS, self.TOKENS)
+                       for number in range(CLIENTS)]
+            runs = [threads.submit(client.run) for client in clients]
+            wait_for(lambda: all(client.part for client in clients), "no answers come")
+            server.kill()
+            server.start()
+            for run in runs:
+                run.result(SECONDS)
+        self.assertEqual([wrong for client in clients for wrong in client.wrong], [])
+        lost = [len(client.lost) for client in clients]
+        self.assertGreater(sum(lost), 0)
+        self.assertLessEqual(max(lost), 1, "a client loses no more than its open answer")
+
+
+class FullQueue(unittest.TestCase):
+    def test_a_full_queue_refuses_and_what_it_has_taken_is_answered(self):
+        with Server(support.generated("decoder"), queue=2, max_sequences=2) as server, \
+                ThreadPoolExecutor(32) as threads:
+            runs = [threads.submit(self.outcome, server, f"question {i}") for i in range(32)]
+            outcomes = [run.result(SECONDS) for run in runs]
+            refusals = [refusal for refusal in outcomes if refusal is not None]
+            self.assertGreater(len(refusals), 0)
+            self.assertGreater(len(outcomes) - len(refusals), 3)
+            for refusal in refusals:
+                self.assertEqual(refusal.status, 429)
+                self.assertGreaterEqual(int(refusal.headers["Retry-After"]), 1)
+                self.assertEqual(refusal.error["code"], "queue_full")
+            self.assertIsNone(self.outcome(server, "afterwards"))
+
+    def outcome(self, server, question):
+        """None for an answer, which must be right."""
+        try:
+            self.assertEqual(ask(server, question, 400), alone(question, 400))
+        except Refused as refusal:
+            return refusal
+        return None
+
+
+class SlowReaders(unittest.TestCase):
+    STALLED = 4
+
+    def test_who_stops_reading_is_cancelled_and_others_go_on(self):
+        with Server(support.generated("decoder"), context=131072,
+                    write_timeout=3) as server:
+            self.assertEqual(ask(server, "before", 100), alone("before", 100))
+            memory = resident(server)
+            stalled = [stall(server) for _ in range(self.STALLED)]
+            try:
+                for i in range(20):
+                    question = f"question {i}"
+                    self.assertEqual(ask(server, question, 100), alone(question, 100))
+                wait_for(lambda: server.choices("cancelled") == self.STALLED,
+                         "the requests that nobody reads are not cancelled")
+                self.assertEqual(server.choices("running"), 0)
+                self.assertLess(resident(server) - memory, 64 << 20)
+            finally:
+                for connection in stalled:
+                    connection.close()
+
+
+def stall(server):
+    """Ask for a long answer, and read nothing of it, into the smallest of buffers."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    connection.connect(("127.0.0.1", server.port))
+    body = (b'{"model": "%s", "messages": [{"role": "user", "content": "a"}], "temperature": 0, '
+            b'"max_tokens": 100000, "stream": true}' % server.model.encode())
+    connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                       b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+                       % len(body) + body)
+    return connection
+
+
+def resident(server):
+    """Bytes of memory that the process of a server holds."""
+    with open(f"/proc/{server.process.pid}/status") as status:
+        line = next(line for line in status if line.startswith("VmRSS:"))
+    return int(line.split()[1]) << 10
+
+
+class FullDisks(unittest.TestCase):
+    def test_a_log_that_cannot_be_written_stops_nothing(self):
+        with open("/dev/full", "r+b", buffering=0) as full, \
+                Server(support.generated("decoder"), log=full) as server:
+            for i in range(5):
+                question = f"question {i}"
+                self.assertEqual(ask(server, question, 50), alone(question, 50))
+            lost = server.metrics()["ftruntime_log_lost_total"]
+            self.assertGreaterEqual(lost, 1 + 5)  # the address, and the requests
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(SECONDS), 0)
+
+    def test_a_log_says_how_many_entries_it_has_lost(self):
+        with tempfile.TemporaryFile() as file, open("/dev/full", "wb") as full:
+            log = Log(file.fileno())
+            log.write("first")
+            kept = os.dup(file.fileno())
+            os.dup2(full.fileno(), file.fileno())
+            log.write("lost")
+            log.write("lost, too")
+            os.dup2(kept, file.fileno())
+            os.close(kept)
+            log.write("last")
+            file.seek(0)
+            self.assertEqual(file.read().decode().splitlines(), [
+                "first", "", "2 entries of the log could not be written", "last"])
+            self.assertEqual(log.lost, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -69,9 +69,11 @@ EXTRA_DIST += \
 	python/tests/serve/client.py \
 	python/tests/serve/ending.py \
 	python/tests/serve/models.py \
+	python/tests/serve/retrying.py \
 	python/tests/serve/serving.py \
 	python/tests/serve/test_faults.py \
 	python/tests/serve/test_page.py \
+	python/tests/serve/test_ray.py \
 	python/tests/support.py \
 	python/tests/test_arrays.py \
 	python/tests/test_encoders.py \

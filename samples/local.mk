@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	samples/cluster/calibrate.slurm \
 	samples/cluster/mpi_calibrate.py \
 	samples/cluster/ray_calibrate.py \
+	samples/cluster/ray_serve.py \
 	samples/cluster/shard_files.py \
 	samples/device.sh \
 	samples/generate.c \

@@ -1,4 +1,4 @@
-# cluster.sh - the recipes for Ray, MPI and Snakemake, with packages that pip installs for the test.
+# cluster.sh - the recipes for Ray, Ray Serve, MPI and Snakemake, with packages that pip installs for the test.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -68,6 +68,23 @@ if packages ray; then
     finished ray.ft.shards 6
 else
     skipped 'Ray makes the artifact of one process'
+fi
+
+# ---- Ray Serve ----------------------------------------------------------------------------------
+
+# replicas: their tests, with the Python package of this build.
+replicas () (
+    "$python" "$FT_SRCDIR/python/backend/stage.py" "$FT_BUILDDIR" "$dir/package" &&
+        cd "$FT_SRCDIR/python/tests/serve" &&
+        PYTHONPATH=$dir/package:.. timeout 300 "$python" -m unittest test_ray
+)
+
+sentence='Ray Serve replaces a replica that is killed and has lost its open answers alone'
+if packages 'ray[serve]' cffi numpy; then
+    is 0 "$sentence" replicas
+    matches err '^OK$' 'no test of the replicas is skipped'
+else
+    skipped "$sentence"
 fi
 
 # ---- Snakemake ----------------------------------------------------------------------------------

@@ -16,6 +16,10 @@ class Refused(Exception):
         self.error = json.loads(response.read())["error"]
 
 
+class Unavailable(Exception):
+    """Nothing that could answer is there."""
+
+
 class Broken(Exception):
     """The connection broke before the answer was complete."""
 
@@ -36,6 +40,8 @@ def open_chat(server, content, tokens, timeout=60):
 
 def pieces(response):
     """The texts of a stream as they come."""
+    if response.status >= 500:
+        raise Unavailable(response.status)
     if response.status != 200:
         raise Refused(response)
     try:

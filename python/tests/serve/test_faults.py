@@ -2,81 +2,21 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-import functools
 import os
 import signal
 import socket
 import tempfile
-import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-import ftruntime as ft
 import support
-from client import Broken, Refused, ask
+from client import Refused, ask
 from ftruntime.serve.log import Log
+from retrying import Client, alone, wait_for
 from serving import Server
 
 CLIENTS = 8
 SECONDS = 60
-
-
-@functools.lru_cache(maxsize=None)
-def alone(content, tokens):
-    """The answer that a model gives to one message alone."""
-    model = ft.Model.open(support.generated("decoder"))
-    return model.chat([{"role": "user", "content": content}], max_new_tokens=tokens).text
-
-
-def wait_for(condition, message):
-    last = time.monotonic() + SECONDS
-    while not condition():
-        if time.monotonic() > last:
-            raise AssertionError(message)
-        time.sleep(0.01)
-
-
-class Client:
-    """Asks until each answer is complete, and counts what was lost."""
-
-    def __init__(self, server, number, questions, tokens):
-        self.server = server
-        self.number = number
-        self.questions = questions
-        self.tokens = tokens
-        self.part = ""  # of the answer that comes now
-        self.lost = []  # parts of answers that broke off
-        self.refused = 0  # connections, while no server runs
-        self.wrong = []
-
-    def run(self):
-        for i in range(self.questions):
-            self.question = f"question {i} of client {self.number}"
-            expected = alone(self.question, self.tokens)
-            while not self.complete(expected):
-                time.sleep(0.05)
-            self.part = ""
-
-    def complete(self, expected):
-        """Ask once."""
-        self.part = ""
-
-        def add(piece):
-            self.part += piece
-
-        try:
-            text = ask(self.server, self.question, self.tokens, add)
-        except Broken:
-            if self.part:
-                self.lost.append(self.part)
-            else:
-                self.refused += 1
-            if not expected.startswith(self.part):
-                self.wrong.append((expected, self.part))
-            return False
-        if text != expected:
-            self.wrong.append((expected, text))
-        return True
 
 
 class Kills(unittest.TestCase):
@@ -84,13 +24,12 @@ class Kills(unittest.TestCase):
     QUESTIONS = 2
 
     def test_a_kill_loses_the_open_answers_alone(self):
-        for number in range(CLIENTS):  # so that the clients need not wait for them
-            for i in range(self.QUESTIONS):
-                alone(f"question {i} of client {number}", self.TOKENS)
         with Server(support.generated("decoder")) as server, \
                 ThreadPoolExecutor(CLIENTS) as threads:
             clients = [Client(server, number, self.QUESTIONS, self.TOKENS)
                        for number in range(CLIENTS)]
+            for client in clients:
+                client.prepare()
             runs = [threads.submit(client.run) for client in clients]
             wait_for(lambda: all(client.part for client in clients), "no answers come")
             server.kill()

@@ -37,6 +37,7 @@ EXTRA_DIST += \
 	python/ftruntime/serve/guard.py \
 	python/ftruntime/serve/hosts.py \
 	python/ftruntime/serve/keys.py \
+	python/ftruntime/serve/log.py \
 	python/ftruntime/serve/logprobs.py \
 	python/ftruntime/serve/main.py \
 	python/ftruntime/serve/metrics.py \
@@ -59,6 +60,12 @@ EXTRA_DIST += \
 	python/tests/support.py \
 	python/tests/test_arrays.py \
 	python/tests/test_encoders.py \
+	python/tests/test_engine.py \
 	python/tests/test_generation.py \
 	python/tests/test_package.py \
-	python/tests/test_tools.py
+	python/tests/test_tools.py \
+	python/tests/serve/process.py \
+	python/tests/serve/test_limits.py \
+	python/tests/serve/test_openai.py \
+	python/tests/serve/test_rights.py \
+	python/tests/serve/test_shutdown.py

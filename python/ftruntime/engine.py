@@ -345,7 +345,11 @@ class Engine:
         """
         self._require_no_callback("wait for")
         with self._lock:
-            return self._idle.wait_for(lambda: not self._jobs, timeout)
+            drained = self._idle.wait_for(lambda: not self._jobs, timeout)
+            if drained and self._engine is not None:
+                # The last callback has come, and the library is about to count its request.
+                call(lib.ft_engine_drain, self._engine)
+            return drained
 
     def close(self) -> None:
         """Cancel what is left, with its callbacks, and free the engine.

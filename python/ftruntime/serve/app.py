@@ -78,7 +78,7 @@ async def _not_served(request, failure):
 
 
 async def _failed(request, failure):
-    return api_error(failure).response()
+    return api_error(failure, request.app.state.service.models).response()
 
 
 def create_app(served: "Mapping[str, Model]", settings: Optional[Settings] = None) -> Starlette:

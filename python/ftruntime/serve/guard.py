@@ -67,7 +67,8 @@ class Guard:
             if not isinstance(failure, ApiError):
                 _log_failure(failure)
             if exchange.status is None:
-                await api_error(failure).response()(scope, receive, exchange.send)
+                error = api_error(failure, self._service.models)
+                await error.response()(scope, receive, exchange.send)
 
     def _admit(self, exchange, scope):
         """Whether the application answers; False: it is a question about CORS."""

@@ -4,11 +4,9 @@ SPDX-License-Identifier: Apache-2.0
 """
 from __future__ import annotations
 
-import logging
-import sys
-
 from .._library import FtError
 from ..model import Model
+from . import log
 
 
 def _open_models(options):
@@ -18,7 +16,7 @@ def _open_models(options):
 
 
 def _fail(message):
-    print(f"ftruntime.serve: {message}", file=sys.stderr)
+    log.write_line(f"ftruntime.serve: {message}")
     return 1
 
 
@@ -31,8 +29,7 @@ def main(arguments=None):
     except ImportError as failure:
         return _fail(f"{failure.name} is missing: pip install ftruntime[serve]")
     options, settings = parse(arguments)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    logging.getLogger("ftruntime.serve").setLevel(options.log_level.upper())
+    log.set_up(options.log_level)
     try:
         bound = server.bind(options.host, options.port)
     except OSError as failure:
@@ -42,7 +39,6 @@ def main(arguments=None):
     except (FtError, ValueError) as failure:
         bound.close()
         return _fail(str(failure))
-    print(f"ftruntime.serve: {', '.join(options.names)} at {server.url_of(bound)}",
-          file=sys.stderr, flush=True)
-    server.run(app, settings, bound)
+    message = f"ftruntime.serve: {', '.join(options.names)} at {server.url_of(bound)}"
+    server.run(app, settings, bound, lambda: log.write_line(message))
     return 0

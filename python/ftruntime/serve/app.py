@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -48,9 +49,12 @@ def _post(path, create):
     """A route for an object in JSON, whose answer ends with its client."""
 
     async def endpoint(request):
-        service = request.app.state.service
-        fields = Fields(await read_json(request, service.settings))
-        answer = await unless_disconnected(request.receive, create(service, fields))
+        service, answer = request.app.state.service, None
+        try:
+            fields = Fields(await read_json(request, service.settings))
+            answer = await unless_disconnected(request.receive, create(service, fields))
+        except ClientDisconnect:
+            pass
         return Response(status_code=CLIENT_HAS_GONE) if answer is None else answer
 
     return Route(path, endpoint, methods=["POST"])

@@ -4,8 +4,14 @@ SPDX-License-Identifier: Apache-2.0
 """
 import json
 import socket
+import time
 import unittest
 
+import ftruntime as ft
+from ftruntime.serve import Settings, create_app
+from starlette.testclient import TestClient
+
+import support
 from process import ENDLESS, LONG, Process, chat, head, read_all
 
 
@@ -103,6 +109,25 @@ class Limits(unittest.TestCase):
         self.assertEqual(self.server.http.get("/v1/completions").status_code, 405)
 
 
+class Places(unittest.TestCase):
+    def test_every_endpoint_is_refused_while_all_places_are_taken(self):
+        models = {name: ft.Model.open(support.generated(name))
+                  for name in ("decoder", "embedder", "classifier")}
+        app = create_app(models, Settings(max_sequences=1, queue=0))
+        bodies = {
+            "/v1/chat/completions": chat(),
+            "/v1/completions": {"model": "decoder", "prompt": "a", "stream": True},
+            "/v1/embeddings": {"model": "embedder", "input": "a"},
+            "/v1/rerank": {"model": "classifier", "query": "a", "documents": ["b"]},
+        }
+        with TestClient(app, base_url="http://localhost") as client:
+            for path, body in bodies.items():
+                with app.state.service.models.get(body["model"]).slots.take(1):
+                    found = client.post(path, json=body)
+                self.assertEqual((found.status_code, found.headers["Retry-After"]), (429, "1"))
+                self.assertEqual(client.post(path, json=body).status_code, 200)
+
+
 class Times(unittest.TestCase):
     """A request ends when its time is over or its client is gone."""
 
@@ -140,6 +165,15 @@ class Clients(unittest.TestCase):
             self.server.wait_for("running", 1)
         self.server.wait_for("cancelled", 1)
         self.assertEqual(self.server.stats()["running"], 0)
+
+    def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_error(self):
+        with self.server.connect() as connection:
+            connection.sendall(head(100) + b"{")
+            while self.server.in_progress() == 0:
+                time.sleep(0.01)
+        self.server.wait_until_idle()
+        self.assertIn("/v1/chat/completions 499", self.server.log())
+        self.assertNotIn("ERROR", self.server.log())
 
     def test_a_client_that_does_not_read_is_cancelled_and_blocks_no_other(self):
         data = json.dumps(chat(stream=True, n=8, **ENDLESS)).encode()

@@ -187,6 +187,7 @@ class Engine:
                 call(lib.ft_engine_submit, self._engine, request, id)
             except BaseException:
                 self._remove(job)
+                job.release()
                 raise
         return id[0]
 

@@ -204,6 +204,20 @@ class Asyncio(unittest.TestCase):
         self.assertTrue(self.engine.drain(LONG))
         self.assertEqual(self.engine.stats().cancelled, 1)
 
+    def test_a_dropped_stream_no_longer_waits(self):
+        async def read(engine):
+            first = engine.generate("a", **ENDLESS)
+            await first.take()
+            second = engine.generate("b", **ENDLESS)
+            del second
+            async for _ in first:
+                if engine.stats().cancelled == 1:
+                    return
+
+        with self.model.engine(max_sequences=1) as engine:
+            in_loop(read(engine))
+            self.assertEqual(engine.stats().finished, 0)
+
     def test_a_cancelled_task_cancels_its_request(self):
         async def read():
             task = asyncio.ensure_future(self.engine.complete("a", **ENDLESS))
@@ -317,15 +331,30 @@ class Ends(unittest.TestCase):
         self.assertIsNone(reference())
 
     def test_a_request_keeps_its_engine_until_its_end(self):
-        ended, threads = threading.Event(), len(os.listdir("/proc/self/task"))
-        open_decoder().engine().submit("a", None, lambda failure: ended.set(), max_new_tokens=50)
+        failures, ended = [], threading.Event()
+        threads = len(os.listdir("/proc/self/task"))
+
+        def end(failure):
+            failures.append(failure)
+            ended.set()
+
+        open_decoder().engine().submit("a", None, end, max_new_tokens=500, stop_ids=[])
         gc.collect()
         self.assertTrue(ended.wait(LONG))
+        self.assertEqual(failures, [None])
         until = time.monotonic() + LONG
         while len(os.listdir("/proc/self/task")) > threads and time.monotonic() < until:
-            gc.collect()
             time.sleep(0.01)
         self.assertLessEqual(len(os.listdir("/proc/self/task")), threads)
+
+    def test_a_request_leaves_no_garbage(self):
+        with open_decoder().engine() as engine:
+            list(engine.stream("a", max_new_tokens=1))
+            engine.drain()
+            gc.collect()
+            list(engine.stream("a", max_new_tokens=2))
+            engine.drain()
+            self.assertEqual(gc.collect(), 0)
 
     def test_import_loads_no_asyncio_and_no_server(self):
         program = ("import sys, ftruntime; sys.exit(any(m in sys.modules for m in "

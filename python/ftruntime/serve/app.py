@@ -73,6 +73,9 @@ ROUTES = [
 ]
 
 
+PATHS = frozenset(route.path for route in ROUTES)
+
+
 async def _not_served(request, failure):
     """A path or a method that no route has."""
     what = {404: "no such endpoint", 405: "no such method of this endpoint"}
@@ -108,7 +111,7 @@ def create_app(served: "Mapping[str, Model]", settings: Optional[Settings] = Non
         await run_in_threadpool(service.models.close)
 
     app = Starlette(routes=ROUTES, lifespan=lifespan,
-                    middleware=[Middleware(Guard, service=service)],
+                    middleware=[Middleware(Guard, service=service, paths=PATHS)],
                     exception_handlers={ApiError: _failed, FtError: _failed,
                                         HTTPException: _not_served})
     app.state.service = service

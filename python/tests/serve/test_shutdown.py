@@ -26,7 +26,7 @@ def read_stream(server, began, n):
             for line in found.iter_lines():
                 began.set()
                 lines.append(line)
-        except httpx.RemoteProtocolError:
+        except httpx.TransportError:
             lines.append("broken")
     return [line for line in lines if line]
 

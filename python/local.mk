@@ -77,7 +77,13 @@ EXTRA_DIST += \
 	python/tests/support.py \
 	python/tests/test_arrays.py \
 	python/tests/test_encoders.py \
+	python/tests/test_engine.py \
 	python/tests/test_generation.py \
 	python/tests/test_package.py \
 	python/tests/test_samples.py \
-	python/tests/test_tools.py
+	python/tests/test_tools.py \
+	python/tests/serve/process.py \
+	python/tests/serve/test_limits.py \
+	python/tests/serve/test_openai.py \
+	python/tests/serve/test_rights.py \
+	python/tests/serve/test_shutdown.py

@@ -26,6 +26,10 @@ class Job:
         self.on_end = on_end
         self.handle = ffi.new_handle(self)
 
+    def release(self):
+        """No callback comes any more: drop what would keep this job, and its engine, as a cycle."""
+        self.engine = self.on_token = self.on_outputs = self.on_end = self.handle = None
+
     def enter(self):
         """A callback begins: the engine knows its thread from now on."""
         self.engine._thread = get_ident()
@@ -67,7 +71,10 @@ def on_end(user, _, status, err):
     failure = job.failure
     if failure is None and status:
         failure = error(ffi.string(err.text).decode("utf-8", "replace"), status)
-    job.on_end(failure)
+    try:
+        job.on_end(failure)
+    finally:
+        job.release()
 
 
 def _copy(tensor):

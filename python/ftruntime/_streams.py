@@ -66,7 +66,7 @@ class Stream:
 
     def _notify(self):
         if self._waking:
-            return True
+            return not self._loop.is_closed()
         self._waking = True
         return call_soon(self._loop, self._wake)
 

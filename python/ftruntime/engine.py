@@ -187,6 +187,7 @@ class Engine:
                 call(lib.ft_engine_submit, self._engine, request, id)
             except BaseException:
                 self._remove(job)
+                job.release()
                 raise
         return id[0]
 
@@ -345,7 +346,11 @@ class Engine:
         """
         self._require_no_callback("wait for")
         with self._lock:
-            return self._idle.wait_for(lambda: not self._jobs, timeout)
+            drained = self._idle.wait_for(lambda: not self._jobs, timeout)
+            if drained and self._engine is not None:
+                # The last callback has come, and the library is about to count its request.
+                call(lib.ft_engine_drain, self._engine)
+            return drained
 
     def close(self) -> None:
         """Cancel what is left, with its callbacks, and free the engine.

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -48,9 +49,12 @@ def _post(path, create):
     """A route for an object in JSON, whose answer ends with its client."""
 
     async def endpoint(request):
-        service = request.app.state.service
-        fields = Fields(await read_json(request, service.settings))
-        answer = await unless_disconnected(request.receive, create(service, fields))
+        service, answer = request.app.state.service, None
+        try:
+            fields = Fields(await read_json(request, service.settings))
+            answer = await unless_disconnected(request.receive, create(service, fields))
+        except ClientDisconnect:
+            pass
         return Response(status_code=CLIENT_HAS_GONE) if answer is None else answer
 
     return Route(path, endpoint, methods=["POST"])
@@ -69,6 +73,9 @@ ROUTES = [
 ]
 
 
+PATHS = frozenset(route.path for route in ROUTES)
+
+
 async def _not_served(request, failure):
     """A path or a method that no route has."""
     what = {404: "no such endpoint", 405: "no such method of this endpoint"}
@@ -78,7 +85,7 @@ async def _not_served(request, failure):
 
 
 async def _failed(request, failure):
-    return api_error(failure).response()
+    return api_error(failure, request.app.state.service.models).response()
 
 
 def create_app(served: "Mapping[str, Model]", settings: Optional[Settings] = None) -> Starlette:
@@ -104,7 +111,7 @@ def create_app(served: "Mapping[str, Model]", settings: Optional[Settings] = Non
         await run_in_threadpool(service.models.close)
 
     app = Starlette(routes=ROUTES, lifespan=lifespan,
-                    middleware=[Middleware(Guard, service=service)],
+                    middleware=[Middleware(Guard, service=service, paths=PATHS)],
                     exception_handlers={ApiError: _failed, FtError: _failed,
                                         HTTPException: _not_served})
     app.state.service = service

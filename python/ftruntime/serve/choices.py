@@ -55,10 +55,10 @@ class Streams:
     """The streams of all choices, merged."""
 
     def __init__(self, choices, most_unread):
+        self._stack = ExitStack()
+        self._streams = []
         self._first_token = choices.metrics.first_token(choices.served.name)
         self._since = time.monotonic()
-        self._streams = []
-        self._stack = ExitStack()
         self._stack.enter_context(choices.served.slots.take(choices._count()))
         self._stack.callback(lambda: [stream.cancel() for stream in self._streams])
         try:
@@ -97,3 +97,6 @@ class Streams:
 
     def close(self):
         self._stack.close()
+
+    def __del__(self):
+        self.close()

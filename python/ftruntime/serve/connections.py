@@ -4,12 +4,18 @@ SPDX-License-Identifier: Apache-2.0
 """
 from __future__ import annotations
 
+import socket
+import struct
+
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
+DISCARD = struct.pack("ii", 1, 0)  # struct linger: closing drops what the client has not read
+
+
 class Timer:
-    """Closes a connection, unless it is stopped."""
+    """Ends a connection, unless it is stopped."""
 
     def __init__(self, connection, seconds):
         self._connection = connection
@@ -18,8 +24,12 @@ class Timer:
 
     def start(self):
         if self._handle is None:
-            self._handle = self._connection.loop.call_later(
-                self._seconds, self._connection.transport.abort)
+            self._handle = self._connection.loop.call_later(self._seconds, self._end)
+
+    def _end(self):
+        transport = self._connection.transport
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DISCARD)
+        transport.abort()
 
     def stop(self):
         if self._handle is not None:

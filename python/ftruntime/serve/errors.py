@@ -47,14 +47,14 @@ class ApiError(Exception):
         return JSONResponse(self.body(), self.status, self.headers)
 
 
-def api_error(failure: Exception, served=None) -> ApiError:
-    """What a client is told of a failure; nothing of one that it cannot have caused."""
+def api_error(failure: Exception, models) -> ApiError:
+    """What a client is told of a failure: not the paths of models, nor what it has not caused."""
     if isinstance(failure, ApiError):
         return failure
     if not isinstance(failure, FtError):
         return ApiError(500, "the server has failed", code="internal_error")
     message = str(failure)
-    if served is not None:
+    for served in models:
         message = message.replace(served.model.path, served.name)
     code = {"FT_ELIMIT": "context_length_exceeded", "FT_ETIMEOUT": "timeout"}.get(failure.status)
     return ApiError(STATUSES.get(failure.status, 400), message, code=code)

@@ -32,6 +32,7 @@ CORS = {
     "Access-Control-Max-Age": "600",
 }
 
+MODEL = "/v1/models/"  # and a name
 PUBLIC = ("/health", *page.FILES)  # without a key
 WITHOUT_LOG = ("/health", "/metrics")
 CLIENT_HAS_GONE = 499
@@ -43,15 +44,16 @@ class Guard:
     The log has no header, body or query of a request: they may be keys and prompts.
     """
 
-    def __init__(self, app, service):
+    def __init__(self, app, service, paths):
         self._app = app
         self._service = service
+        self._paths = paths
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(scope, send)
+        exchange = _Exchange(scope, send, self._paths)
         self._service.metrics.in_progress += 1
         try:
             await self._answer(exchange, scope, receive)
@@ -68,7 +70,8 @@ class Guard:
             if not isinstance(failure, ApiError):
                 _log_failure(failure)
             if exchange.status is None:
-                await api_error(failure).response()(scope, receive, exchange.send)
+                error = api_error(failure, self._service.models)
+                await error.response()(scope, receive, exchange.send)
 
     def _admit(self, exchange, scope):
         """Whether the application answers; False: it is a question about CORS."""
@@ -94,9 +97,9 @@ class Guard:
 class _Exchange:
     """A request and what has been sent of its response."""
 
-    def __init__(self, scope, send):
-        self._scope = scope
+    def __init__(self, scope, send, paths):
         self._send = send
+        self._paths = paths
         self.since = time.monotonic()
         self.method = scope["method"] if scope["method"].isalpha() else "?"
         self.client = (scope.get("client") or ("-", 0))[0]
@@ -106,9 +109,10 @@ class _Exchange:
 
     @property
     def endpoint(self):
-        """The path of the endpoint; "other": there is none, and its path is up to the client."""
-        route = self._scope.get("route")
-        return getattr(route, "path", None) or (self.path if self.path in PUBLIC else "other")
+        """The path, without what is up to the client."""
+        if self.path.startswith(MODEL):
+            return MODEL
+        return self.path if self.path in self._paths else "other"
 
     async def send(self, message):
         if message["type"] == "http.response.start":

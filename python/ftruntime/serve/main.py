@@ -4,11 +4,9 @@ SPDX-License-Identifier: Apache-2.0
 """
 from __future__ import annotations
 
-import sys
-
 from .._library import FtError
 from ..model import Model
-from .log import start_log
+from . import log
 
 
 def _open_models(options):
@@ -18,7 +16,7 @@ def _open_models(options):
 
 
 def _fail(message):
-    print(f"ftruntime.serve: {message}", file=sys.stderr)
+    log.STANDARD_ERROR.write(f"ftruntime.serve: {message}")
     return 1
 
 
@@ -31,7 +29,7 @@ def main(arguments=None):
     except ImportError as failure:
         return _fail(f"{failure.name} is missing: pip install ftruntime[serve]")
     options, settings = parse(arguments)
-    log = start_log(options.log_level)
+    log.set_up(options.log_level)
     try:
         bound = server.bind(options.host, options.port)
     except OSError as failure:
@@ -41,6 +39,6 @@ def main(arguments=None):
     except (FtError, ValueError) as failure:
         bound.close()
         return _fail(str(failure))
-    log.write(f"ftruntime.serve: {', '.join(options.names)} at {server.url_of(bound)}")
-    server.run(app, settings, bound)
+    message = f"ftruntime.serve: {', '.join(options.names)} at {server.url_of(bound)}"
+    server.run(app, settings, bound, lambda: log.STANDARD_ERROR.write(message))
     return 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .._library import FtError
-from .log import lost_entries
+from .log import STANDARD_ERROR
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
@@ -78,7 +78,7 @@ class Metrics:
         yield f"ftruntime_requests_in_progress {self.in_progress}"
         yield from _head("ftruntime_log_lost_total", "counter",
                          "Entries of the log that could not be written.")
-        yield f"ftruntime_log_lost_total {lost_entries()}"
+        yield f"ftruntime_log_lost_total {STANDARD_ERROR.lost}"
         yield from _histograms("ftruntime_request_seconds", "Time of requests.", "endpoint",
                                self._seconds)
         yield from _histograms("ftruntime_first_token_seconds",

@@ -70,8 +70,9 @@ def _keys_in(path):
 
 def make_parser():
     parser = argparse.ArgumentParser(
-        prog="python -m ftruntime.serve", description=DESCRIPTION, epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+        prog="python -m ftruntime.serve", usage="%(prog)s [OPTION]... MODEL.ft...",
+        description=DESCRIPTION, epilog=EPILOG,
+        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL.ft", help="artifacts to serve")
     parser.add_argument("--name", action="append", metavar="NAME", default=[],
                         help="name of the first model, of the second, ...; default: that of its "
@@ -110,7 +111,7 @@ def _add_limits(group):
     def add(name, kind, unit, what):
         default = getattr(DEFAULTS, name[2:].replace("-", "_"))
         group.add_argument(name, type=kind, default=default, metavar=unit,
-                           help=f"{what}; default: {default:g}")
+                           help=f"{what}; default: {int(default)}")
 
     add("--max-body", _integer(1), "BYTES", "largest request (413)")
     add("--max-messages", _integer(1), "N", "most messages of a chat (413)")
@@ -120,12 +121,12 @@ def _add_limits(group):
         "the context has room for")
     add("--request-timeout", _seconds, "SECONDS", "longest computation of a request (408)")
     add("--read-timeout", _seconds, "SECONDS", "longest arrival of a request (408)")
-    add("--write-timeout", _seconds, "SECONDS", "longest time in which a client reads nothing "
-        "(disconnected)")
+    add("--write-timeout", _seconds, "SECONDS", "longest time in which a client does not read "
+        "its answer (disconnected)")
     add("--drain-timeout", _seconds, "SECONDS", "time for what runs at SIGTERM")
     add("--queue", _integer(0), "N", "choices of each model that may wait (429)")
-    add("--unread-tokens", _integer(1), "TOKENS", "of a stream, that may wait for a slow client "
-        "(cancelled)")
+    add("--unread-tokens", _integer(1), "TOKENS", "most tokens of a stream that wait for a slow "
+        "client (cancelled)")
 
 
 def _add_sizes(group):
@@ -136,7 +137,8 @@ def _add_sizes(group):
     add("--threads", 0, "N", "threads of each model; default: all processors")
     add("--max-sequences", 1, "N", "choices of each model that run at the same time; default: "
         f"{DEFAULTS.max_sequences}")
-    add("--context", 0, "TOKENS", "of a sequence; default: the model's positions, at most 4096")
+    add("--context", 0, "TOKENS", "most of a sequence; default: the model's positions, at most "
+        "4096")
     add("--cache-tokens", 0, "TOKENS", "of the KV cache of each model; default: max-sequences "
         "contexts, at most 65536")
 

@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 from __future__ import annotations
 
+import asyncio
 import os
 
 from .._library import FtError
@@ -39,6 +40,15 @@ class Served:
                                    threads=settings.threads)
         self.context = _context(model, settings)
         self.slots = Slots(capacity)
+
+    async def forward(self, seconds, function, *arguments):
+        """The result of a coroutine function that waits for forward passes; it takes a place."""
+        with self.slots.take(1):
+            try:
+                return await asyncio.wait_for(function(*arguments), seconds)
+            except asyncio.TimeoutError:
+                raise ApiError(408, f"the request did not end within {seconds:g} s",
+                               code="timeout") from None
 
     def require(self, task):
         if task not in self.tasks:

@@ -12,21 +12,27 @@ import uvicorn
 
 from .connections import connections_of
 
-SEND_BUFFER = 256 << 10  # bytes that the system keeps for a client that reads slowly
-
 
 class Server(uvicorn.Server):
     """Ends with status 0 after SIGTERM: what runs is finished, what comes is refused."""
 
-    def __init__(self, config, service):
+    def __init__(self, config, service, announce):
         super().__init__(config)
         self._service = service
+        self._announce = announce
+
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        self._announce()
 
     def handle_exit(self, sig, frame):
         self._service.draining = True
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
+
+
+UNSENT = 1 << 17  # bytes that the kernel keeps for a client that does not read
 
 
 def bind(host, port):
@@ -36,7 +42,7 @@ def bind(host, port):
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSENT)
         bound.bind(address)
     except OSError:
         bound.close()
@@ -62,10 +68,10 @@ def _until_cancelled(app):
     return wrapped
 
 
-def run(app, settings, bound):
-    """Serve until a signal has come and what runs has ended."""
+def run(app, settings, bound, announce):
+    """Serve until a signal has come and what runs has ended; announce() when it begins."""
     config = uvicorn.Config(_until_cancelled(app), http=connections_of(settings), ws="none",
                             lifespan="on", log_config=None, access_log=False, proxy_headers=False,
                             server_header=False,
                             timeout_graceful_shutdown=settings.drain_timeout)
-    Server(config, app.state.service).run([bound])
+    Server(config, app.state.service, announce).run([bound])

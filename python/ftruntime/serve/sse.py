@@ -56,6 +56,6 @@ class EventStream(Response):
                 async for value in objects:
                     yield event(value)
         except Exception as failure:
-            yield event(api_error(failure, self._served).body())
+            yield event(api_error(failure, [self._served]).body())
         else:
             yield DONE

@@ -26,12 +26,16 @@ async def create(service, fields):
     fields.finish()
     served.require("embeddings")
     rows = await run_in_threadpool(_rows_of, served.model, inputs, prompt_name, truncate)
-    with served.slots.take(1):
-        found = await served.engine.embed_rows(rows, dimensions, timeout=settings.request_timeout)
+    found = await served.forward(settings.request_timeout, served.engine.embed_rows, rows,
+                                 dimensions)
     tokens = sum(row.count for row in rows)
+    return await run_in_threadpool(_answer, served.name, found, encode, tokens)
+
+
+def _answer(name, found, encode, tokens):
     return JSONResponse({
         "object": "list",
-        "model": served.name,
+        "model": name,
         "data": [{"object": "embedding", "index": i, "embedding": encode(vector)}
                  for i, vector in enumerate(found)],
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},

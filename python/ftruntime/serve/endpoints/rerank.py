@@ -24,8 +24,7 @@ async def create(service, fields):
     served.require("rerank")
     pairs = [(query, document) for document in documents]
     rows = await run_in_threadpool(served.model._class_rows, pairs, truncate, 0)
-    with served.slots.take(1):
-        found = await served.engine.classify_rows(rows, timeout=settings.request_timeout)
+    found = await served.forward(settings.request_timeout, served.engine.classify_rows, rows)
     scores = [prediction.probabilities[-1] for prediction in found]
     best = sorted(range(len(scores)), key=lambda i: -scores[i])[:top_n]
     tokens = sum(row.count for row in rows)

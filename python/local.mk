@@ -64,16 +64,20 @@ EXTRA_DIST += \
 	python/ftruntime/serve/endpoints/models.py \
 	python/ftruntime/serve/endpoints/page.py \
 	python/ftruntime/serve/endpoints/rerank.py \
-	python/tests/serve/browser.py \
-	python/tests/serve/chat_page.py \
+	python/tests/page/browser.py \
+	python/tests/page/chat_page.py \
+	python/tests/page/peculiar_models.py \
+	python/tests/page/test_page.py \
+	python/tests/replicas/test_replicas.py \
 	python/tests/serve/client.py \
 	python/tests/serve/ending.py \
-	python/tests/serve/models.py \
+	python/tests/serve/process.py \
 	python/tests/serve/retrying.py \
-	python/tests/serve/serving.py \
 	python/tests/serve/test_faults.py \
-	python/tests/serve/test_page.py \
-	python/tests/serve/test_ray.py \
+	python/tests/serve/test_limits.py \
+	python/tests/serve/test_openai.py \
+	python/tests/serve/test_rights.py \
+	python/tests/serve/test_shutdown.py \
 	python/tests/support.py \
 	python/tests/test_arrays.py \
 	python/tests/test_encoders.py \
@@ -81,9 +85,4 @@ EXTRA_DIST += \
 	python/tests/test_generation.py \
 	python/tests/test_package.py \
 	python/tests/test_samples.py \
-	python/tests/test_tools.py \
-	python/tests/serve/process.py \
-	python/tests/serve/test_limits.py \
-	python/tests/serve/test_openai.py \
-	python/tests/serve/test_rights.py \
-	python/tests/serve/test_shutdown.py
+	python/tests/test_tools.py

@@ -75,12 +75,12 @@ fi
 # replicas: their tests, with the Python package of this build.
 replicas () (
     "$python" "$FT_SRCDIR/python/backend/stage.py" "$FT_BUILDDIR" "$dir/package" &&
-        cd "$FT_SRCDIR/python/tests/serve" &&
-        PYTHONPATH=$dir/package:.. timeout 300 "$python" -m unittest test_ray
+        cd "$FT_SRCDIR/python/tests/replicas" &&
+        PYTHONPATH=$dir/package:..:../serve timeout 300 "$python" -m unittest
 )
 
 sentence='Ray Serve replaces a replica that is killed and has lost its open answers alone'
-if packages 'ray[serve]' cffi numpy; then
+if packages 'ray[serve]' cffi numpy httpx; then
     is 0 "$sentence" replicas
     matches err '^OK$' 'no test of the replicas is skipped'
 else

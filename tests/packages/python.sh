@@ -88,18 +88,27 @@ done <"$dir/pythons"
 
 # ---- Serving ------------------------------------------------------------------------------------
 
-# serve_tests: with the newest Python, in an environment that has the client of OpenAI besides.
-serve_tests () (
-    cd "$FT_SRCDIR/python/tests/serve" &&
-        PYTHONPATH=$FT_SRCDIR/python/tests "$dir/venv-serve/bin/python" -m unittest
+# suite FOLDER [MODULE]: with the newest Python, in an environment that has clients besides.
+suite () (
+    cd "$FT_SRCDIR/python/tests/$1" && shift &&
+        PYTHONPATH=$FT_SRCDIR/python/tests:$FT_SRCDIR/python/tests/serve \
+            "$dir/venv-serve/bin/python" -m unittest "$@"
 )
 
-title='all tests of the server pass'
+server='all tests of the server pass'
+page='all tests of the chat page pass in Chromium'
+adapters='all tests of the adapters for other packages pass'
 if ! "${builder#* }" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    skip "$title (no Python from 3.11 on)"
+    for title in "$server" "$page" "$adapters"; do skip "$title (no Python from 3.11 on)"; done
 else
     quietly "${builder#* }" -m venv "$dir/venv-serve"
-    quietly "$dir/venv-serve/bin/pip" install -q "$wheel[serve]" httpx openai
-    is 0 "$title" serve_tests </dev/null
+    quietly "$dir/venv-serve/bin/pip" install -q "$wheel[serve]" httpx langchain-core openai selenium
+    is 0 "$server" suite serve </dev/null
+    if command -v chromium >"$dir/log" && command -v chromedriver >"$dir/log"; then
+        is 0 "$page" suite page </dev/null
+    else
+        skip "$page (no chromium with chromium-driver)"
+    fi
+    is 0 "$adapters" suite . test_samples </dev/null
 fi
 echo "1..$count"

@@ -5,6 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 import http.client
 import json
 
+from process import LONG, chat
+
 
 class Refused(Exception):
     """The server has answered with an error."""
@@ -24,11 +26,10 @@ class Broken(Exception):
     """The connection broke before the answer was complete."""
 
 
-def open_chat(server, content, tokens, timeout=60):
+def open_chat(port, content, tokens):
     """Ask for a stream at temperature 0, and return the connection and the response."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=timeout)
-    body = {"model": server.model, "messages": [{"role": "user", "content": content}],
-            "temperature": 0, "max_tokens": tokens, "stream": True}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LONG)
+    body = chat(content, temperature=0, max_tokens=tokens, stream=True)
     try:
         connection.request("POST", "/v1/chat/completions", json.dumps(body),
                            {"Content-Type": "application/json"})
@@ -56,9 +57,9 @@ def pieces(response):
     raise Broken("the stream has no end mark")
 
 
-def ask(server, content, tokens, on_piece=lambda text: None):
+def ask(port, content, tokens, on_piece=lambda text: None):
     """The complete answer; on_piece is called with each part of it."""
-    connection, response = open_chat(server, content, tokens)
+    connection, response = open_chat(port, content, tokens)
     try:
         text = ""
         for piece in pieces(response):

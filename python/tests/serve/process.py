@@ -15,21 +15,28 @@ import time
 import httpx
 
 import support
+from ending import at_end
 
 LONG = 60  # seconds: longer than any test, but a hanging one ends
 ENDLESS = {"max_tokens": 4000, "ignore_eos": True}  # about two seconds
 
 
 class Process:
-    """python -m ftruntime.serve at a free port; a context manager."""
+    """python -m ftruntime.serve at a free port, or at a given one; a context manager.
 
-    def __init__(self, *arguments, models=("decoder",), environment=None):
+    Models are names of generated ones, or paths.
+    """
+
+    def __init__(self, *arguments, models=("decoder",), environment=None, port=0, log=None):
         self.http = None
-        self._log = tempfile.TemporaryFile()
-        self.command = [sys.executable, "-m", "ftruntime.serve", "--port", "0", *arguments,
-                        *(support.generated(name) for name in models)]
+        self.port = port
+        self._log = log or tempfile.TemporaryFile()
+        paths = [name if os.path.isabs(name) else support.generated(name) for name in models]
+        self.command = [sys.executable, "-m", "ftruntime.serve", "--port", str(port), *arguments,
+                        *paths]
         self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stderr=self._log,
                                          env=dict(os.environ, **(environment or {})))
+        at_end(self.__exit__)
 
     def __enter__(self):
         try:
@@ -52,16 +59,31 @@ class Process:
     def _wait_for_url(self):
         until = time.monotonic() + LONG
         while time.monotonic() < until and self._process.poll() is None:
-            found = re.search(r"http://\S+", self.log())
-            if found is not None:
-                return found.group()
+            url = self._find_url()
+            if url is not None:
+                return url
             time.sleep(0.02)
         raise AssertionError("the server has not started: " + self.log())
+
+    def _find_url(self):
+        if self.port == 0:
+            found = re.search(r"http://\S+", self.log())
+            return found and found.group()
+        with contextlib.suppress(OSError), self.connect():
+            return f"http://127.0.0.1:{self.port}"
 
     def log(self):
         """All that it has written to its standard error."""
         self._log.seek(0)
-        return self._log.read().decode()
+        return self._log.read(1 << 20).decode()
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait(LONG)
 
     def terminate(self):
         self._process.send_signal(signal.SIGTERM)

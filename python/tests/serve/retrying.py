@@ -2,14 +2,18 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import contextlib
 import functools
+import itertools
+import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import ftruntime as ft
 import support
 from client import Broken, Unavailable, ask
-
-SECONDS = 60  # after which something has gone wrong
+from process import LONG
 
 
 @functools.lru_cache(maxsize=None)
@@ -19,19 +23,40 @@ def alone(content, tokens):
     return model.chat([{"role": "user", "content": content}], max_new_tokens=tokens).text
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def wait_for(condition, message):
-    last = time.monotonic() + SECONDS
+    last = time.monotonic() + LONG
     while not condition():
         if time.monotonic() > last:
             raise AssertionError(message)
         time.sleep(0.01)
 
 
-class Client:
-    """Asks until each answer is complete, and counts what was lost."""
+@contextlib.contextmanager
+def running(clients):
+    """Threads of clients; the end of the block is the end of their questions."""
+    enough = threading.Event()
+    with ThreadPoolExecutor(len(clients)) as threads:
+        runs = [threads.submit(client.run, enough) for client in clients]
+        try:
+            wait_for(lambda: all(client.part for client in clients), "no answers come")
+            yield
+        finally:
+            enough.set()
+        for run in runs:
+            run.result()
 
-    def __init__(self, server, number, questions, tokens):
-        self.server = server
+
+class Client:
+    """Asks until an answer is complete, and counts what was lost."""
+
+    def __init__(self, port, number, questions, tokens):
+        self.port = port
         self.number = number
         self.questions = questions
         self.tokens = tokens
@@ -47,11 +72,13 @@ class Client:
         for question in self.texts():
             alone(question, self.tokens)
 
-    def run(self):
-        for question in self.texts():
-            while not self.completes(question):
-                time.sleep(0.05)
+    def run(self, enough):
+        """Ask one question after the other until the event is set, and its last one is answered."""
+        for question in itertools.cycle(self.texts()):
+            wait_for(lambda: self.completes(question), "no answer is complete")
             self.part = ""
+            if enough.is_set():
+                return
 
     def completes(self, question):
         """Ask once; whether that brought an answer, right or wrong."""
@@ -62,7 +89,7 @@ class Client:
             self.part += piece
 
         try:
-            text = ask(self.server, question, self.tokens, add)
+            text = ask(self.port, question, self.tokens, add)
         except (Broken, Unavailable):
             if self.part:
                 self.lost.append(self.part)

@@ -2,21 +2,20 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import contextlib
+import json
 import os
-import signal
 import socket
 import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-import support
 from client import Refused, ask
 from ftruntime.serve.log import Log
-from retrying import Client, alone, wait_for
-from serving import Server
+from process import LONG, Process, chat, head
+from retrying import Client, alone, free_port, running, wait_for
 
 CLIENTS = 8
-SECONDS = 60
 
 
 class Kills(unittest.TestCase):
@@ -24,18 +23,15 @@ class Kills(unittest.TestCase):
     QUESTIONS = 2
 
     def test_a_kill_loses_the_open_answers_alone(self):
-        with Server(support.generated("decoder")) as server, \
-                ThreadPoolExecutor(CLIENTS) as threads:
-            clients = [Client(server, number, self.QUESTIONS, self.TOKENS)
+        with Process() as server:
+            clients = [Client(server.port, number, self.QUESTIONS, self.TOKENS)
                        for number in range(CLIENTS)]
             for client in clients:
                 client.prepare()
-            runs = [threads.submit(client.run) for client in clients]
-            wait_for(lambda: all(client.part for client in clients), "no answers come")
-            server.kill()
-            server.start()
-            for run in runs:
-                run.result(SECONDS)
+            with contextlib.ExitStack() as restarted:
+                with running(clients):
+                    server.kill()
+                    restarted.enter_context(Process(port=server.port))
         self.assertEqual([wrong for client in clients for wrong in client.wrong], [])
         lost = [len(client.lost) for client in clients]
         self.assertGreater(sum(lost), 0)
@@ -44,10 +40,11 @@ class Kills(unittest.TestCase):
 
 class FullQueue(unittest.TestCase):
     def test_a_full_queue_refuses_and_what_it_has_taken_is_answered(self):
-        with Server(support.generated("decoder"), queue=2, max_sequences=2) as server, \
+        with Process("--queue", "2", "--max-sequences", "2") as server, \
                 ThreadPoolExecutor(32) as threads:
-            runs = [threads.submit(self.outcome, server, f"question {i}") for i in range(32)]
-            outcomes = [run.result(SECONDS) for run in runs]
+            runs = [threads.submit(self.outcome, server.port, f"question {i}")
+                    for i in range(32)]
+            outcomes = [run.result(LONG) for run in runs]
             refusals = [refusal for refusal in outcomes if refusal is not None]
             self.assertGreater(len(refusals), 0)
             self.assertGreater(len(outcomes) - len(refusals), 3)
@@ -55,12 +52,12 @@ class FullQueue(unittest.TestCase):
                 self.assertEqual(refusal.status, 429)
                 self.assertGreaterEqual(int(refusal.headers["Retry-After"]), 1)
                 self.assertEqual(refusal.error["code"], "queue_full")
-            self.assertIsNone(self.outcome(server, "afterwards"))
+            self.assertIsNone(self.outcome(server.port, "afterwards"))
 
-    def outcome(self, server, question):
+    def outcome(self, port, question):
         """None for an answer, which must be right."""
         try:
-            self.assertEqual(ask(server, question, 400), alone(question, 400))
+            self.assertEqual(ask(port, question, 400), alone(question, 400))
         except Refused as refusal:
             return refusal
         return None
@@ -70,18 +67,17 @@ class SlowReaders(unittest.TestCase):
     STALLED = 4
 
     def test_who_stops_reading_is_cancelled_and_others_go_on(self):
-        with Server(support.generated("decoder"), context=131072,
-                    write_timeout=3) as server:
-            self.assertEqual(ask(server, "before", 100), alone("before", 100))
+        with Process("--context", "131072", "--write-timeout", "3") as server:
+            self.assertEqual(ask(server.port, "before", 100), alone("before", 100))
             memory = resident(server)
             stalled = [stall(server) for _ in range(self.STALLED)]
             try:
                 for i in range(20):
                     question = f"question {i}"
-                    self.assertEqual(ask(server, question, 100), alone(question, 100))
-                wait_for(lambda: server.choices("cancelled") == self.STALLED,
+                    self.assertEqual(ask(server.port, question, 100), alone(question, 100))
+                wait_for(lambda: server.stats()["cancelled"] == self.STALLED,
                          "the requests that nobody reads are not cancelled")
-                self.assertEqual(server.choices("running"), 0)
+                self.assertEqual(server.stats()["running"], 0)
                 self.assertLess(resident(server) - memory, 64 << 20)
             finally:
                 for connection in stalled:
@@ -93,17 +89,14 @@ def stall(server):
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     connection.connect(("127.0.0.1", server.port))
-    body = (b'{"model": "%s", "messages": [{"role": "user", "content": "a"}], "temperature": 0, '
-            b'"max_tokens": 100000, "stream": true}' % server.model.encode())
-    connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                       b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-                       % len(body) + body)
+    body = json.dumps(chat(temperature=0, max_tokens=100000, stream=True)).encode()
+    connection.sendall(head(len(body)) + body)
     return connection
 
 
 def resident(server):
     """Bytes of memory that the process of a server holds."""
-    with open(f"/proc/{server.process.pid}/status") as status:
+    with open(f"/proc/{server.pid}/status") as status:
         line = next(line for line in status if line.startswith("VmRSS:"))
     return int(line.split()[1]) << 10
 
@@ -111,14 +104,14 @@ def resident(server):
 class FullDisks(unittest.TestCase):
     def test_a_log_that_cannot_be_written_stops_nothing(self):
         with open("/dev/full", "r+b", buffering=0) as full, \
-                Server(support.generated("decoder"), log=full) as server:
+                Process(port=free_port(), log=full) as server:
             for i in range(5):
                 question = f"question {i}"
-                self.assertEqual(ask(server, question, 50), alone(question, 50))
-            lost = server.metrics()["ftruntime_log_lost_total"]
-            self.assertGreaterEqual(lost, 1 + 5)  # the address, and the requests
-            server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.process.wait(SECONDS), 0)
+                self.assertEqual(ask(server.port, question, 50), alone(question, 50))
+            lost = 1 + 5  # the address, and the requests
+            self.assertIn(f"\nftruntime_log_lost_total {lost}\n", server.http.get("/metrics").text)
+            server.terminate()
+            self.assertEqual(server.wait(), 0)
 
     def test_a_log_says_how_many_entries_it_has_lost(self):
         with tempfile.TemporaryFile() as file, open("/dev/full", "wb") as full:

@@ -11,10 +11,10 @@ import time
 import unittest
 
 import ftruntime as ft
-import models
 import support
 from browser import console, open_browser, resize
-from serving import Server
+from peculiar_models import MARKUP, markup, without_template
+from process import Process
 
 KEY = "the-key-of-this-test"
 ENDLESS = 100000  # tokens, which take longer than a test
@@ -34,15 +34,14 @@ def chat(path, *texts, system=None, tokens):
 class PageTest(unittest.TestCase):
     """Tests of the page of one server, in one browser."""
 
-    options = {"context": 131072}
+    options = ("--context", "131072")
 
     @classmethod
     def setUpClass(cls):
         cls.browser = open_browser()
         cls.addClassCleanup(cls.browser.quit)
         cls.paths = {name: make() for name, make in cls.models.items()}
-        cls.server = Server(*cls.paths.values(), **cls.options)
-        cls.addClassCleanup(cls.server.close)
+        cls.server = cls.enterClassContext(Process(*cls.options, models=cls.paths.values()))
 
     def page(self, **options):
         from chat_page import ChatPage
@@ -52,7 +51,11 @@ class PageTest(unittest.TestCase):
 
 
 class Conversations(PageTest):
-    models = {"markup": models.markup, "plain": models.without_template}
+    models = {"markup": markup, "plain": without_template}
+
+    def choices(self, state):
+        """How many are or were in a state."""
+        return self.server.stats("markup")[state]
 
     def wait_for(self, condition):
         last = time.monotonic() + 30
@@ -75,10 +78,10 @@ class Conversations(PageTest):
     def test_markup_of_models_and_people_is_text(self):
         page = self.page()
         page.settings(temperature=0, max_tokens=300)
-        page.ask(models.MARKUP[1])
+        page.ask(MARKUP[1])
         answer = page.answer()
         self.assertIn("<script>", answer)
-        self.assertEqual(page.texts("user"), [models.MARKUP[1]])
+        self.assertEqual(page.texts("user"), [MARKUP[1]])
         self.assertEqual(page.all("#conversation :is(script, img, b, h1, style)"), [])
         self.assertEqual(self.browser.title, "FT chat")
 
@@ -88,7 +91,7 @@ class Conversations(PageTest):
         page = self.page()
         page.settings(temperature=0, max_tokens=ENDLESS)
         for stop in (lambda: page.click("#stop"), lambda: page.type(Keys.ESCAPE)):
-            before = self.server.choices("cancelled")
+            before = self.choices("cancelled")
             page.ask("a")
             page.begun()
             self.assertTrue(page.busy())
@@ -97,17 +100,17 @@ class Conversations(PageTest):
             page.answer()
             self.assertEqual(page.notes()[-1], "stopped")
             self.assertTrue(page.shown("#send"))
-            self.wait_for(lambda: self.server.choices("cancelled") == before + 1)
-            self.assertEqual(self.server.choices("running"), 0)
+            self.wait_for(lambda: self.choices("cancelled") == before + 1)
+            self.assertEqual(self.choices("running"), 0)
 
     def test_a_new_conversation_cancels_and_forgets(self):
         page = self.page()
         page.settings(temperature=0, max_tokens=ENDLESS)
-        before = self.server.choices("cancelled")
+        before = self.choices("cancelled")
         page.ask("a")
         page.begun()
         page.click("#new")
-        self.wait_for(lambda: self.server.choices("cancelled") == before + 1)
+        self.wait_for(lambda: self.choices("cancelled") == before + 1)
         self.assertEqual(page.all("article"), [])
         page.settings(max_tokens=20)
         page.wait(lambda: page.shown("#send"), "the answer has not ended")
@@ -200,10 +203,10 @@ class Conversations(PageTest):
                 found = self.browser.execute_async_script(script, self.server.url + path, method,
                                                           "cors")
                 self.assertEqual(found, "TypeError")
-            before = self.server.choices("finished")
+            before = self.choices("finished")
             self.browser.execute_async_script(script, self.server.url + "v1/completions", "POST",
                                               "no-cors")
-            self.assertEqual(self.server.choices("finished"), before)
+            self.assertEqual(self.choices("finished"), before)
 
     def test_a_foreign_name_of_this_machine_is_refused(self):
         self.browser.get(f"http://foreign.test:{self.server.port}/")
@@ -213,7 +216,7 @@ class Conversations(PageTest):
 
 class Locked(PageTest):
     models = {"decoder": lambda: support.generated("decoder")}
-    options = {"key": KEY}
+    options = ("--api-key", KEY)
 
     def test_a_wrong_key_shows_the_message_and_a_right_one_works(self):
         page = self.page(models=False)

@@ -6,12 +6,9 @@ import os
 import signal
 import sys
 import unittest
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import support
-from retrying import SECONDS, Client, wait_for
-from serving import free_port
+from retrying import Client, free_port, running, wait_for
 
 sys.path.append(os.path.join(support.SOURCES, "samples/cluster"))
 
@@ -34,11 +31,10 @@ class Replicas(unittest.TestCase):
         cls.ray = ray
         cls.addClassCleanup(ray.shutdown)
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-        port = free_port()
-        serve.start(http_options={"host": "127.0.0.1", "port": port})
+        cls.port = free_port()
+        serve.start(http_options={"host": "127.0.0.1", "port": cls.port})
         cls.addClassCleanup(serve.shutdown)
         serve.run(application([support.generated("decoder")], replicas=2))
-        cls.server = SimpleNamespace(port=port, model="decoder")
 
     def replicas(self):
         """Their names."""
@@ -54,15 +50,11 @@ class Replicas(unittest.TestCase):
         self.assertEqual(len(before), 2)
         killed = before.pop()
         process = self.process(killed)
-        clients = [Client(self.server, number, QUESTIONS, TOKENS) for number in range(CLIENTS)]
+        clients = [Client(self.port, number, QUESTIONS, TOKENS) for number in range(CLIENTS)]
         for client in clients:
             client.prepare()
-        with ThreadPoolExecutor(CLIENTS) as threads:
-            runs = [threads.submit(client.run) for client in clients]
-            wait_for(lambda: all(client.part for client in clients), "no answers come")
+        with running(clients):
             os.kill(process, signal.SIGKILL)
-            for run in runs:
-                run.result(SECONDS)
         self.assertEqual([wrong for client in clients for wrong in client.wrong], [])
         lost = [len(client.lost) for client in clients]
         self.assertTrue(0 < sum(lost) < CLIENTS, lost)

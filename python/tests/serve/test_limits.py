@@ -90,8 +90,8 @@ class Limits(unittest.TestCase):
         self.assertEqual(found.status_code, 200)
 
     def test_what_is_no_json_is_refused(self):
-        for data in (b"", b"{", b"[" * 4000, b'{"seed": NaN}', b"\xff\xfe",
-                     b'{"n": 1' + b"0" * 4000, b'{"messages": [{"role": "user", "content": "\xff"}]}'):
+        for data in (b"", b"{", b"[" * 4000, b'{"seed": NaN}', b'{"n": 1' + b"0" * 4000,
+                     b"\xff\xfe", b'{"messages": [{"role": "user", "content": "\xff"}]}'):
             found = self.server.http.post("/v1/chat/completions", content=data,
                                           headers={"Content-Type": "application/json"})
             self.assertEqual((found.status_code, found.json()["error"]["code"]),
@@ -122,7 +122,7 @@ class Places(unittest.TestCase):
         }
         with TestClient(app, base_url="http://localhost") as client:
             for path, body in bodies.items():
-                with app.state.service.models.get(body["model"]).slots.take(1):
+                with app.state.service.models.get(body["model"]).places.take():
                     found = client.post(path, json=body)
                 self.assertEqual((found.status_code, found.headers["Retry-After"]), (429, "1"))
                 self.assertEqual(client.post(path, json=body).status_code, 200)

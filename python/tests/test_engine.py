@@ -288,7 +288,9 @@ class Asyncio(unittest.TestCase):
         model = ft.Model.open(support.generated("classifier"))
         with model.engine() as engine:
             found = in_loop(engine.classify(["a b", ("c", "d")]))
+            scores = in_loop(engine.rerank("a", ["b", "c d"]))
         self.assertEqual(found, model.classify(["a b", ("c", "d")]))
+        self.assertEqual(scores.tolist(), model.rerank("a", ["b", "c d"]).tolist())
 
 
 class Ends(unittest.TestCase):

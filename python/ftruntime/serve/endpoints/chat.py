@@ -17,7 +17,7 @@ from ..sampling import read_max_tokens, read_sampling
 from ..sse import EventStream
 from ..stamp import new_id, now
 
-ROLES = ("system", "developer", "user", "assistant", "tool")
+ROLES = ("system", "developer", "user", "assistant")
 
 
 async def create(service, fields):

@@ -110,6 +110,23 @@ class Callbacks(unittest.TestCase):
                     engine.submit("a", **ENDLESS)
         self.assertEqual(caught.exception.status, "FT_ELIMIT")
 
+    def test_a_request_with_a_higher_priority_starts_earlier(self):
+        ends, began, go_on = [], threading.Event(), threading.Event()
+
+        def hold(token):
+            began.set()
+            go_on.wait(LONG)
+
+        with self.model.engine(max_sequences=1) as engine:
+            engine.submit("a", hold, max_new_tokens=2, stop_ids=[])
+            self.assertTrue(began.wait(LONG))
+            for priority in (0, 2, 1):
+                engine.submit("b", None, lambda failure, priority=priority: ends.append(priority),
+                              priority=priority, max_new_tokens=1)
+            go_on.set()
+            self.assertTrue(engine.drain(LONG))
+        self.assertEqual(ends, [2, 1, 0])
+
     def test_a_closed_engine_refuses_requests(self):
         self.engine.submit("a", None, self.end, **ENDLESS)
         self.engine.close()
@@ -271,7 +288,9 @@ class Asyncio(unittest.TestCase):
         model = ft.Model.open(support.generated("classifier"))
         with model.engine() as engine:
             found = in_loop(engine.classify(["a b", ("c", "d")]))
+            scores = in_loop(engine.rerank("a", ["b", "c d"]))
         self.assertEqual(found, model.classify(["a b", ("c", "d")]))
+        self.assertEqual(scores.tolist(), model.rerank("a", ["b", "c d"]).tolist())
 
 
 class Ends(unittest.TestCase):

@@ -102,7 +102,8 @@ if ! "${builder#* }" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     for title in "$server" "$page" "$adapters"; do skip "$title (no Python from 3.11 on)"; done
 else
     quietly "${builder#* }" -m venv "$dir/venv-serve"
-    quietly "$dir/venv-serve/bin/pip" install -q "$wheel[serve]" httpx langchain-core openai selenium
+    quietly "$dir/venv-serve/bin/pip" install -q --no-compile "$wheel[serve]" httpx langchain-core \
+        openai selenium
     is 0 "$server" suite serve </dev/null
     if command -v chromium >"$dir/log" && command -v chromedriver >"$dir/log"; then
         is 0 "$page" suite page </dev/null

@@ -3,10 +3,12 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import asyncio
+import json
 import unittest
 
 import ftruntime as ft
 import openai
+from ftruntime.serve.sse import event
 
 import support
 from process import LONG, Process
@@ -70,6 +72,12 @@ class Chats(unittest.TestCase):
         self.assertEqual(text, whole.choices[0].message.content)
         self.assertEqual(chunks[-2].choices[0].finish_reason, "length")
         self.assertEqual((chunks[-1].choices, chunks[-1].usage), ([], whole.usage))
+
+    def test_an_event_is_one_line_for_clients_that_know_all_line_separators(self):
+        text = "\x0b\x0c\r\n\x1c\x1d\x1e\x85\u2028\u2029"
+        lines = event({"text": text}).decode().splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(json.loads(lines[0][len("data: "):]), {"text": text})
 
     def test_choices_have_seeds_of_their_own(self):
         options = {"model": "decoder", "messages": USER, "max_tokens": 12}

@@ -10,14 +10,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 from ..._rows import Row
-from ..fields import checked_list, checked_text, invalid, shown
-from ..sampling import read_ids
+from ..texts import read_texts
 
 
 async def create(service, fields):
     settings = service.settings
     served = service.models.get(fields.text("model"))
-    inputs = _read_inputs(fields, settings)
+    inputs = read_texts(fields, "input", settings)
     dimensions = fields.integer("dimensions", 1, 1 << 20, None)
     encode = ENCODINGS[fields.choice("encoding_format", tuple(ENCODINGS), "float")]
     prompt_name = fields.text("prompt_name")
@@ -40,24 +39,6 @@ def _answer(name, found, encode, tokens):
                  for i, vector in enumerate(found)],
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     })
-
-
-def _read_inputs(fields, settings):
-    value = fields.require("input", "a text, token ids, or an array of them")
-    if isinstance(value, str):
-        return [checked_text(value, "input")]
-    if isinstance(value, list) and value and isinstance(value[0], int):
-        return [read_ids(value, "input", settings.max_body)]
-    values = checked_list(value, "input", settings.max_inputs, "inputs")
-    return [_read_input(one, f"input[{i}]", settings) for i, one in enumerate(values)]
-
-
-def _read_input(value, path, settings):
-    if isinstance(value, str):
-        return checked_text(value, path)
-    if isinstance(value, list):
-        return read_ids(value, path, settings.max_body)
-    raise invalid(path, shown(value), "a text or token ids")
 
 
 def _rows_of(model, inputs, prompt_name, truncate):

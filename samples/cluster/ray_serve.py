@@ -12,6 +12,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import os
+from contextlib import suppress
 
 import ray
 from ray import serve
@@ -54,7 +55,9 @@ def main():
     ray.init(log_to_driver=False, include_dashboard=False)
     serve.start(http_options={"host": arguments.host, "port": arguments.port})
     names = ("*",) if keys else ()  # by which clients may call
-    serve.run(application(paths, arguments.replicas, api_keys=keys, allow_hosts=names), blocking=True)
+    with suppress(KeyboardInterrupt):
+        serve.run(application(paths, arguments.replicas, api_keys=keys, allow_hosts=names), blocking=True)
+    serve.shutdown()
 
 
 if __name__ == "__main__":

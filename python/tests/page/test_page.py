@@ -244,6 +244,28 @@ class Locked(PageTest):
         self.assertEqual(page.one("#key").get_property("value"), "")
 
 
+class Failures(unittest.TestCase):
+    def test_what_breaks_off_is_said_and_what_has_come_is_kept(self):
+        browser = open_browser()
+        self.addCleanup(browser.quit)
+        from chat_page import ChatPage
+
+        with Process("--context", "131072", "--request-timeout", "1") as server:
+            page = ChatPage(browser, server.url)
+            page.settings(temperature=0, max_tokens=ENDLESS)
+            page.ask("a")
+            self.assertIn("time", page.error())
+            page.ask("b")
+            page.begun()
+            server.kill()
+            self.assertIn("incomplete", page.error())
+            self.assertEqual([len(text) > 0 for text in page.texts("assistant")], [True, True])
+            page.ask("c")
+            page.wait(lambda: "reached" in page.error(), "nobody says that the server is gone")
+            self.assertEqual(page.one("#message").get_property("value"), "c")
+            self.assertEqual(page.texts("user"), ["a", "b"])
+
+
 class other_site:
     """An empty page on another port, which is another origin."""
 

@@ -39,12 +39,13 @@ def wait_for(condition, message):
 
 @contextlib.contextmanager
 def running(clients):
-    """Threads of clients; the end of the block is the end of their questions."""
+    """Threads of clients that have had answers and get more; the block ends their questions."""
     enough = threading.Event()
     with ThreadPoolExecutor(len(clients)) as threads:
         runs = [threads.submit(client.run, enough) for client in clients]
         try:
-            wait_for(lambda: all(client.part for client in clients), "no answers come")
+            wait_for(lambda: all(client.answers > 0 and client.part for client in clients),
+                     "no answers come")
             yield
         finally:
             enough.set()
@@ -60,6 +61,7 @@ class Client:
         self.number = number
         self.questions = questions
         self.tokens = tokens
+        self.answers = 0  # that are complete
         self.part = ""  # of the answer that comes now
         self.lost = []  # parts of answers that broke off
         self.wrong = []
@@ -98,4 +100,5 @@ class Client:
             return False
         if text != expected:
             self.wrong.append((expected, text))
+        self.answers += 1
         return True

@@ -3,16 +3,20 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import json
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import types
 import unittest
 
 import ftruntime as ft
 import httpx
+import uvicorn
 from ftruntime.serve import create_app
+from ftruntime.serve.server import Server
 from starlette.testclient import TestClient
 
 import support
@@ -70,6 +74,13 @@ class Shutdown(unittest.TestCase):
                     break
                 time.sleep(0.01)
         self.assertTrue(self.thread.is_alive())
+
+    def test_a_signal_begins_to_drain_at_once(self):
+        service = types.SimpleNamespace(draining=False)
+        server = Server(uvicorn.Config(None), service, None)
+        server.handle_exit(signal.SIGTERM, None)
+        self.assertTrue(service.draining)
+        self.assertTrue(server.should_exit)
 
     def test_requests_of_open_connections_are_told_that_the_server_drains(self):
         app = create_app({"decoder": ft.Model.open(support.generated("decoder"))})

@@ -14,6 +14,7 @@ import weakref
 
 import ftruntime as ft
 import support
+from ftruntime._streams import Stream
 
 ENDLESS = {"max_new_tokens": 4000, "stop_ids": []}
 LONG = 60  # seconds: longer than any test, but a hanging one ends
@@ -228,12 +229,13 @@ class Asyncio(unittest.TestCase):
             second = engine.generate("b", **ENDLESS)
             del second
             async for _ in first:
-                if engine.stats().cancelled == 1:
-                    return
+                stats = engine.stats()
+                if stats.cancelled == 1:
+                    return stats.finished
+            self.fail("the second stream waits for the first")
 
         with self.model.engine(max_sequences=1) as engine:
-            in_loop(read(engine))
-            self.assertEqual(engine.stats().finished, 0)
+            self.assertEqual(in_loop(read(engine)), 0)
 
     def test_a_cancelled_task_cancels_its_request(self):
         async def read():
@@ -271,6 +273,14 @@ class Asyncio(unittest.TestCase):
         in_loop(begin())
         self.assertTrue(self.engine.drain(LONG))
         self.assertEqual(self.engine.stats().finished, 0)
+
+    def test_a_stream_of_a_closed_loop_takes_no_token(self):
+        loop = asyncio.new_event_loop()
+        stream = Stream(self.engine, loop, 0)
+        self.assertTrue(stream.put("first"))  # the loop has not been told of this token
+        loop.close()
+        self.assertFalse(stream.put("second"))
+        stream.end(None)
 
     def test_embeddings_are_those_of_the_model(self):
         model = ft.Model.open(support.generated("embedder"))

@@ -110,6 +110,15 @@ class Limits(unittest.TestCase):
         self.assertEqual(self.server.http.get("/v1/completions").status_code, 405)
 
 
+class Texts(unittest.TestCase):
+    def test_a_text_without_a_token_has_no_embedding(self):
+        model = ft.Model.open(support.generated("decoder"), embed=True)
+        with TestClient(create_app({"decoder": model}), base_url="http://localhost") as client:
+            found = client.post("/v1/embeddings", json={"input": ["a", ""]})
+        self.assertEqual(found.status_code, 400)
+        self.assertIn("input[1]: found a text without a token", found.text)
+
+
 class Places(unittest.TestCase):
     def test_every_endpoint_is_refused_while_all_places_are_taken(self):
         models = {name: ft.Model.open(support.generated(name))

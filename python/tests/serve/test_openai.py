@@ -8,6 +8,7 @@ import unittest
 
 import ftruntime as ft
 import openai
+from ftruntime.serve.logprobs import Pieces
 from ftruntime.serve.sse import event
 
 import support
@@ -112,6 +113,12 @@ class Chats(unittest.TestCase):
                     if chunk.choices[0].logprobs for entry in chunk.choices[0].logprobs.content]
         self.assertEqual([entry.logprob for entry in whole], expected)
         self.assertEqual(streamed, whole)
+
+    def test_tokens_have_the_text_that_they_add(self):
+        tokenizer = open_model("embedder").tokenizer
+        pieces = Pieces(tokenizer)
+        ids = tokenizer.encode("a b c", add_special_tokens=False).ids
+        self.assertEqual([pieces.piece(id) for id in ids], ["a", " b", " c"])
 
     def test_many_clients_get_what_each_gets_alone(self):
         async def ask(chats, i):

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 from ..._rows import Row
+from ..fields import invalid
 from ..texts import read_texts
 
 
@@ -45,7 +46,11 @@ def _rows_of(model, inputs, prompt_name, truncate):
     """Token ids are taken as they are, without a prompt."""
     texts = [value for value in inputs if isinstance(value, str)]
     encoded = iter(model._embedding_rows(texts, prompt_name, truncate, 0))
-    return [next(encoded) if isinstance(value, str) else Row(value) for value in inputs]
+    rows = [next(encoded) if isinstance(value, str) else Row(value) for value in inputs]
+    for i, row in enumerate(rows):
+        if row.count == 0:
+            raise invalid(f"input[{i}]", "a text without a token", "one with a token")
+    return rows
 
 
 ENCODINGS = {

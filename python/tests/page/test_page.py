@@ -4,6 +4,7 @@ FT_SCREENSHOTS names a folder for pictures of the page.
 
 SPDX-License-Identifier: Apache-2.0
 """
+import contextlib
 import http.server
 import os
 import threading
@@ -221,8 +222,6 @@ class Locked(PageTest):
     def test_a_wrong_key_shows_the_message_and_a_right_one_works(self):
         page = self.page(models=False)
         self.assertIn("key", page.error())
-        page.settings(key="wrong")
-        page.wait(lambda: page.shown("#error"), "no error is shown")
         self.assertEqual(page.all("#model option"), [])
         page.settings(key=KEY, temperature=0, max_tokens=20)
         page.wait(lambda: page.all("#model option"), "the page lists no models")
@@ -232,7 +231,9 @@ class Locked(PageTest):
         page.settings(key="wrong")
         page.ask("b")
         self.assertIn("key", page.error())
+        page.wait(lambda: page.shown("#send"), "the answer has not ended")
         self.assertEqual(self.browser.switch_to.active_element.get_property("id"), "key")
+        self.assertEqual(page.one("#message").get_property("value"), "b")
 
     def test_a_key_is_not_stored(self):
         page = self.page(models=False)
@@ -242,6 +243,15 @@ class Locked(PageTest):
         self.assertEqual(self.browser.execute_script(stored), ["", 0, 0])
         page = self.page(models=False)
         self.assertEqual(page.one("#key").get_property("value"), "")
+
+
+class Embedders(PageTest):
+    models = {"embedder": lambda: support.generated("embedder")}
+    options = ()
+
+    def test_a_server_without_decoders_says_so(self):
+        page = self.page(models=False)
+        self.assertEqual(page.error(), "No model of this server writes text.")
 
 
 class Failures(unittest.TestCase):
@@ -266,28 +276,26 @@ class Failures(unittest.TestCase):
             self.assertEqual(page.texts("user"), ["a", "b"])
 
 
-class other_site:
-    """An empty page on another port, which is another origin."""
+@contextlib.contextmanager
+def other_site():
+    """The address of an empty page on another port, which is another origin."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
-    def __enter__(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+        def log_message(self, *_):
+            pass
 
-            def log_message(self, *_):
-                pass
-
-        self.site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.site.serve_forever)
-        self.thread.start()
-        return f"http://127.0.0.1:{self.site.server_address[1]}/"
-
-    def __exit__(self, *_):
-        self.site.shutdown()
-        self.thread.join()
-        self.site.server_close()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as site:
+        thread = threading.Thread(target=site.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{site.server_address[1]}/"
+        finally:
+            site.shutdown()
+            thread.join()
 
 
 if __name__ == "__main__":

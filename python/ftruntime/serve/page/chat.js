@@ -39,7 +39,7 @@ async function loadModels() {
         tasks = new Map(models.map(({ id, tasks }) => [id, tasks]));
         const names = [...tasks.keys()].filter((name) => tasks.get(name).includes("completions"));
         model.replaceChildren(...names.map((name) => new Option(name, name, false, name === chosen)));
-        showError(null);
+        showError(names.length > 0 ? null : new Error("No model of this server writes text."));
     } catch (failure) {
         showError(failure);
     }

@@ -28,6 +28,9 @@ License: Apache-2.0
 Requires-Python: >=3.8
 Requires-Dist: cffi>=1.15
 Requires-Dist: numpy>=1.22
+Provides-Extra: serve
+Requires-Dist: starlette>=0.40; extra == "serve"
+Requires-Dist: uvicorn>=0.30; extra == "serve"
 Description-Content-Type: text/markdown
 
 {description}"""

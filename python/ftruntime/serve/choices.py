@@ -67,15 +67,15 @@ class Streams:
 
     def __init__(self, choices, most_unread):
         self._stack = ExitStack()
-        self._streams = []
+        self._streams = streams = []
         self._first_token = choices.metrics.first_token(choices.served.name)
         self._since = time.monotonic()
         self._stack.enter_context(choices.served.places.take(choices._count()))
-        self._stack.callback(lambda: [stream.cancel() for stream in self._streams])
+        self._stack.callback(lambda: [stream.cancel() for stream in streams])
         try:
             for ids, options in choices._requests():
-                self._streams.append(choices.served.engine.generate(
-                    ids, most_unread=most_unread, **options))
+                streams.append(choices.served.engine.generate(ids, most_unread=most_unread,
+                                                              **options))
         except BaseException:
             self.close()
             raise
@@ -108,6 +108,3 @@ class Streams:
 
     def close(self):
         self._stack.close()
-
-    def __del__(self):
-        self.close()

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import asyncio
 import contextlib
 import json
 import socket
@@ -10,6 +11,8 @@ import unittest
 
 import ftruntime as ft
 from ftruntime.serve import Settings, create_app
+from ftruntime.serve.choices import Choices
+from ftruntime.serve.sampling import Sampling
 from starlette.testclient import TestClient
 
 import support
@@ -136,6 +139,21 @@ class Places(unittest.TestCase):
                     found = client.post(path, json=body)
                 self.assertEqual((found.status_code, found.headers["Retry-After"]), (429, "1"))
                 self.assertEqual(client.post(path, json=body).status_code, 200)
+
+
+    def test_streams_that_are_dropped_give_their_places_back(self):
+        app = create_app({"decoder": ft.Model.open(support.generated("decoder"))})
+        served = app.state.service.models.get("decoder")
+        sampling = Sampling(n=3, stream=True, include_usage=False, seed=1, options={})
+        choices = Choices(served, [[1]], sampling, app.state.service.metrics)
+
+        async def begin_and_drop():
+            streams = choices.start(0)
+            self.assertEqual((len(streams), served.places.taken), (3, 3))
+
+        asyncio.run(begin_and_drop())
+        self.assertEqual(served.places.taken, 0)
+        served.engine.close()
 
 
 class Times(unittest.TestCase):

@@ -22,6 +22,7 @@ EXTRA_DIST += \
 	python/ftruntime/session.py \
 	python/ftruntime/tokenizer.py \
 	python/ftruntime/tools.py \
+	python/tests/alone.py \
 	python/tests/support.py \
 	python/tests/test_arrays.py \
 	python/tests/test_encoders.py \

@@ -144,8 +144,9 @@ def run(model, tokenizer, requests, batch, chunk, on_token):
         return
     limits = ffi.new("ft_generation_limits *", {"batch": batch, "chunk": chunk})
     session = open_session(model, requests, limits)
-    options = ffi.new("ft_generate_options *", {"chunk": chunk or CHUNK,
-                                                "tokenizer": tokenizer._tokenizer})
+    options = ffi.new("ft_generate_options *", {"chunk": chunk or CHUNK})
+    if tokenizer is not None:
+        options.tokenizer = tokenizer._tokenizer
 
     def make_token(token):
         text = ffi.buffer(token.text, token.text_bytes)[:].decode() if token.text_bytes else ""

@@ -10,7 +10,7 @@ from functools import cached_property
 from . import _chat, _generation, _rows, _tasks
 from ._arrays import numpy
 from ._generation import Generation, Hypothesis, Token
-from ._library import call, error, ffi, lib, text_or_none
+from ._library import FtError, call, error, ffi, lib, text_or_none
 from ._tasks import Answer, Entity, Prediction
 from .session import Session
 from .tokenizer import Tokenizer
@@ -274,6 +274,7 @@ class Model:
         """Continue prompts, texts or lists of token ids, with continuous batching.
 
         Args:
+            prompts: without a tokenizer in the model only token ids, which give no text.
             stream: return an iterator of tokens of all prompts; closing it cancels them.
             stop: strings that end a text and are not part of it.
             stop_ids: tokens that end a text; default: eos_token_id of the model.
@@ -288,8 +289,10 @@ class Model:
                 FT_ENONFINITE if a sequence has failed.
         """
         self._require_decoder()
-        ids = [self._prompt_ids(prompt) for prompt in _listed(prompts)]
-        return self._generate(ids, stream, stop, stop_ids, batch, chunk, sampling)
+        prompts = _listed(prompts)
+        tokenizer = self._tokenizer_for(prompts, stop)
+        ids = [self._prompt_ids(prompt) for prompt in prompts]
+        return self._generate(tokenizer, ids, stream, stop, stop_ids, batch, chunk, sampling)
 
     def chat(self, messages: Sequence[Mapping[str, str]], stream: bool = False, *, date: int = 0,
              stop: Sequence[str] = (), stop_ids: Optional[Sequence[int]] = None, chunk: int = 0,
@@ -306,7 +309,7 @@ class Model:
         """
         self._require_decoder()
         ids = _chat.encode(self._chat_template, self.tokenizer, list(messages), date, True)
-        found = self._generate([ids], stream, stop, stop_ids, 1, chunk, sampling)
+        found = self._generate(self.tokenizer, [ids], stream, stop, stop_ids, 1, chunk, sampling)
         return found if stream else found[0]
 
     @cached_property
@@ -318,16 +321,26 @@ class Model:
             raise error(f"{self.path}: found a model of family {self.family}, expected a decoder",
                         lib.FT_EUNSUPPORTED)
 
+    def _tokenizer_for(self, prompts, stop):
+        """The tokenizer; None if the model has none and there are only token ids."""
+        try:
+            return self.tokenizer
+        except FtError as failure:
+            needed = stop or any(isinstance(prompt, str) for prompt in prompts)
+            if needed or failure.code != lib.FT_EUNSUPPORTED:
+                raise
+            return None
+
     def _prompt_ids(self, prompt):
         if not isinstance(prompt, str):
             return [int(id) for id in prompt]
         row = self.tokenizer._encode(prompt.encode(), None, True, 0)
         return ffi.unpack(row.ids, row.count) if row.count else []
 
-    def _generate(self, prompts, stream, stop, stop_ids, batch, chunk, sampling):
+    def _generate(self, tokenizer, prompts, stream, stop, stop_ids, batch, chunk, sampling):
         requests = self._requests(prompts, None, stop, stop_ids, sampling)
         function = _generation.stream if stream else _generation.collect
-        return function(self, self.tokenizer, requests, batch, chunk)
+        return function(self, tokenizer, requests, batch, chunk)
 
     def _requests(self, prompts, sources, stop, stop_ids, sampling):
         unknown = set(sampling) - set(_generation.SAMPLING)

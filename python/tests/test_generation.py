@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import os
 import subprocess
 import sys
 import unittest
@@ -74,6 +75,16 @@ class Decoders(unittest.TestCase):
         self.assertEqual((found.text, found.ids), (expected[0]["text"], expected[0]["ids"]))
         with self.assertRaises(ft.FtError):
             model.chat([{"role": "user"}])
+
+    def test_token_ids_suffice_for_a_model_without_a_tokenizer(self):
+        path = os.path.join(support.SOURCES, "tests/data/old/0.1.0/llama.float.ft")
+        model, ids = ft.Model.open(path), [5, 17, 42]
+        found = model.generate([ids], max_new_tokens=4)[0]
+        self.assertEqual((len(found.ids), found.text), (4, ""))
+        for prompts, stop in (["a"], ()), ([ids], ["a"]):
+            with self.assertRaises(ft.FtError) as caught:
+                model.generate(prompts, stop=stop, max_new_tokens=4)
+            self.assertEqual(caught.exception.status, "FT_EUNSUPPORTED")
 
     def test_invalid_requests_raise(self):
         model = ft.Model.open(support.generated("decoder"))

@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	python/ftruntime/_generation.py \
 	python/ftruntime/_library.py \
 	python/ftruntime/_rows.py \
+	python/ftruntime/_session_pool.py \
 	python/ftruntime/_tasks.py \
 	python/ftruntime/model.py \
 	python/ftruntime/py.typed \
@@ -28,4 +29,5 @@ EXTRA_DIST += \
 	python/tests/test_encoders.py \
 	python/tests/test_generation.py \
 	python/tests/test_package.py \
+	python/tests/test_session_pool.py \
 	python/tests/test_tools.py

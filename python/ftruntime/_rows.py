@@ -4,7 +4,6 @@ SPDX-License-Identifier: Apache-2.0
 """
 from ._arrays import numpy
 from ._library import error, ffi, lib
-from .session import Session
 
 MAX_TOKENS = 4096  # of a pass
 MAX_SEQUENCES = 512
@@ -82,7 +81,8 @@ def forward(model, rows, names):
         options["context"] = longest
         options["cache_tokens"] = options["source_tokens"] = (
             options["max_tokens"] + options["max_sequences"] * PAGE_TOKENS)
-    session = Session(model, **options)
+    session = model._sessions.take(model, options)
     has_types = model.config.get("types", 0) > 0
     for first, end in batches(rows):
         yield first, session.run(padded(rows[first:end], has_types), names)
+    model._sessions.put(session)

@@ -11,6 +11,7 @@ from . import _chat, _generation, _rows, _tasks
 from ._arrays import numpy
 from ._generation import Generation, Hypothesis, Token
 from ._library import FtError, call, error, ffi, lib, text_or_none
+from ._session_pool import SessionPool
 from ._tasks import Answer, Entity, Prediction
 from .session import Session
 from .tokenizer import Tokenizer
@@ -55,6 +56,7 @@ class Model:
         self._threads = threads
         self._info = lib.ft_model_get_info(pointer)
         self._generates = lib.ft_model_generates(pointer)
+        self._sessions = SessionPool()
         self.path = path
 
     @classmethod

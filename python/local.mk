@@ -14,6 +14,7 @@ EXTRA_DIST += \
 	python/ftruntime/_arrays.py \
 	python/ftruntime/_chat.py \
 	python/ftruntime/_generation.py \
+	python/ftruntime/_images.py \
 	python/ftruntime/_library.py \
 	python/ftruntime/_rows.py \
 	python/ftruntime/_session_pool.py \
@@ -28,6 +29,14 @@ EXTRA_DIST += \
 	python/tests/test_arrays.py \
 	python/tests/test_encoders.py \
 	python/tests/test_generation.py \
+	python/tests/test_images.py \
 	python/tests/test_package.py \
 	python/tests/test_session_pool.py \
 	python/tests/test_tools.py
+
+# The reader of images as a library, which the wheel loads with the first image.
+python/libftimages.so: runtime/libimages.la libftruntime.la
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@ \
+		-Wl,--whole-archive runtime/.libs/libimages.a -Wl,--no-whole-archive \
+		.libs/libftruntime.so -Wl,-rpath,'$$ORIGIN' $(PNG_LIBS) $(JPEG_LIBS)
+CLEANFILES += python/libftimages.so

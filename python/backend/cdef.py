@@ -17,8 +17,14 @@ PRIVATE = (
                                "ft_embedding_prompts_open_model")),
     ("runtime/graph/model_config.h", ("ft_problem",)),
     ("runtime/scores/class_scores.h", ("ft_sigmoid", "ft_class_probability")),
+    ("runtime/scores/tasks/best_answer.h", None),
+    ("runtime/scores/tasks/tagged_entities.h", None),
+    ("runtime/scores/tasks/top_tokens.h", None),
+    ("runtime/data/context_windows.h", None),
+    ("runtime/data/images/image.h", None),
+    ("runtime/data/images/processor.h", None),
+    ("runtime/data/image_files/image_reader.h", None),
     ("runtime/generate/session_sizes.h", None),
-    ("kernels/math/elementary.h", ("ft_math_exp", "ft_math_log")),
 )
 
 

@@ -14,6 +14,7 @@ PYTHON = Path(__file__).resolve().parent.parent
 SOURCES = PYTHON.parent
 
 LIBRARY = "libftruntime.so.0"
+IMAGES = "libftimages.so"
 TOOLS = ("ft-convert", "ft-calibrate")
 
 
@@ -97,9 +98,10 @@ def compile_into(target, settings):
         jobs = settings.get("jobs", str(len(os.sched_getaffinity(0))))
         # The tools find the library beside them, wherever the wheel is installed.
         run(["make", "-s", f"-j{jobs}", "LDFLAGS=-s", "FT_RPATH=-Wl,-rpath,'$$ORIGIN/../lib'",
-             "libftruntime.la", *(f"bin/{tool}" for tool in TOOLS)], build)
+             "libftruntime.la", f"python/{IMAGES}", *(f"bin/{tool}" for tool in TOOLS)], build)
         (target / "lib").mkdir()
         (target / "bin").mkdir()
         shutil.copy(build / ".libs" / LIBRARY, target / "lib" / LIBRARY)
+        shutil.copy(build / "python" / IMAGES, target / "lib" / IMAGES)
         for tool in TOOLS:
             shutil.copy(build / "bin" / ".libs" / tool, target / "bin" / tool)

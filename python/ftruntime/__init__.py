@@ -13,7 +13,7 @@ from collections import namedtuple
 
 from ._generation import Generation, Hypothesis, Token
 from ._library import FtError, ffi, lib
-from ._tasks import Answer, Entity, Prediction
+from ._tasks import Answer, Entity, Prediction, Word
 from .model import Model
 from .session import Binding, Session
 from .tokenizer import Encoding, Tokenizer
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .tools import calibrate, convert
 
 __all__ = ["Answer", "Binding", "Device", "Encoding", "Entity", "FtError", "Generation",
-           "Hypothesis", "Model", "Prediction", "Session", "Token", "Tokenizer", "calibrate",
-           "convert", "devices"]
+           "Hypothesis", "Model", "Prediction", "Session", "Token", "Tokenizer", "Word",
+           "calibrate", "convert", "devices"]
 
 __version__ = ffi.string(lib.ft_version()).decode()
 

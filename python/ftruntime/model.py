@@ -7,12 +7,12 @@ from __future__ import annotations
 import os
 from functools import cached_property
 
-from . import _chat, _generation, _rows, _tasks
+from . import _chat, _generation, _images, _rows, _tasks
 from ._arrays import numpy
 from ._generation import Generation, Hypothesis, Token
 from ._library import FtError, call, error, ffi, lib, text_or_none
 from ._session_pool import SessionPool
-from ._tasks import Answer, Entity, Prediction
+from ._tasks import Answer, Entity, Prediction, Word
 from .session import Session
 from .tokenizer import Tokenizer
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
                         Union)
 
     import numpy as np
+
+    from ._images import Image
 
 VERIFY = {
     "structure": lib.FT_VERIFY_STRUCTURE,
@@ -257,15 +259,71 @@ class Model:
     def answer(self, question: str, context: str) -> Answer:
         """The answer to a question in a context, or none, as in SQuAD 2.0.
 
+        A context that is longer than the model's sequences is read in windows that overlap.
+
         Raises:
             FtError: FT_EUNSUPPORTED for a model without a head for question answering; FT_ELIMIT
-                if both texts are longer than the model's positions (ft-run splits contexts).
+                if the question alone is too long.
         """
         self._require_head(["span"], "a model for question answering")
-        rows = _rows.encode_rows(self, [(question, context)])
+        rows = _rows.encode_windows(self, question, context)
         names = ["start_logits", "end_logits"]
-        outputs = next(_rows.forward(self, rows, names))[1]
-        return _tasks.answer(context, rows[0], *(outputs[name][0] for name in names))
+        logits = [pair for _, outputs in _rows.forward(self, rows, names)
+                  for pair in zip(*(outputs[name] for name in names))]
+        return _tasks.answer(context, [(row, *pair) for row, pair in zip(rows, logits)])
+
+    def fill_mask(self, texts: Union[str, Iterable[str]], top: int = 5, truncate: bool = False,
+                  max_length: int = 0) -> List[List[List[Word]]]:
+        """The most probable words for each mask token, such as [MASK], of each text.
+
+        Args:
+            top: words for each mask, at most 100.
+
+        Returns:
+            For each text, for each of its masks, words, the most probable one first.
+
+        Raises:
+            FtError: FT_EUNSUPPORTED for a model that is no masked language model; FT_ELIMIT for a
+                text longer than the model's positions, unless it is truncated.
+        """
+        self._require_head(["lm"], "a masked language model")
+        if not 0 < top <= lib.FT_TOP_TOKENS_MAX:
+            raise error(f"top: found {top}, expected 1 to {lib.FT_TOP_TOKENS_MAX}", lib.FT_EARG)
+        rows = _rows.encode_rows(self, _listed(texts), truncate, max_length,
+                                 _tasks.prompt_of(self, None))
+        return [_tasks.words(self.tokenizer, rows[i], logits, top)
+                for first, outputs in _rows.forward(self, rows, ["logits"])
+                for i, logits in enumerate(outputs["logits"], first)]
+
+    # ---- Images --------------------------------------------------------------------------------
+
+    def pixel_values(self, images: "Union[Image, Iterable[Image]]") -> "np.ndarray":
+        """Images as the input "pixel_values" of sessions, as preprocessor_config.json says.
+
+        Args:
+            images: paths of PNG and JPEG files; arrays uint8 [height, width, 3], or what NumPy
+                makes such arrays of, as images of Pillow.
+
+        Returns:
+            float32 [images, 3, height, width].
+
+        Raises:
+            FtError: FT_EUNSUPPORTED for a model of texts; FT_EFORMAT, FT_EIO, FT_ELIMIT for a
+                file that cannot be read.
+        """
+        return _images.pixel_values(self, _images.listed(images))
+
+    def classify_images(self, images: "Union[Image, Iterable[Image], np.ndarray]"
+                        ) -> List[Prediction]:
+        """Classify images.
+
+        Args:
+            images: as of pixel_values(), or its result.
+
+        Raises:
+            FtError: as pixel_values(); FT_EUNSUPPORTED without a classification head.
+        """
+        return [_tasks.prediction(self, row) for row in _images.class_logits(self, images)]
 
     # ---- Text generation -----------------------------------------------------------------------
 

@@ -258,8 +258,8 @@ class Translator:
         call(lib.ft_translator_open_model, translator, model._model, pair)
         self._translator = ffi.gc(translator, lib.ft_translator_close)
         self.first_id = lib.ft_translator_first_token(translator, model._model)
-        self.source = _Borrowed(translator.source)
-        self.target = _Borrowed(translator.target)
+        self.source = _Borrowed(translator.source, self._translator)
+        self.target = _Borrowed(translator.target, self._translator)
 
     def encode(self, text):
         data = text.encode()
@@ -268,10 +268,11 @@ class Translator:
 
 
 class _Borrowed(Tokenizer):
-    """A tokenizer that its translator closes."""
+    """A tokenizer that its translator closes, with the last reference to it."""
 
-    def __init__(self, pointer):
+    def __init__(self, pointer, owner):
         self._tokenizer = pointer
+        self._owner = owner
 
 
 def early_stopping(value):

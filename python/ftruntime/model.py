@@ -411,16 +411,17 @@ class Model:
     # ---- Translation ---------------------------------------------------------------------------
 
     def translate(self, texts: "Union[str, Iterable[Union[str, Sequence[int]]]]",
-                  source_lang: Optional[str] = None, target_lang: Optional[str] = None, *,
-                  beams: int = 0, n_best: int = 1, length_penalty: float = 1.0,
-                  early_stopping: "Union[bool, str]" = False, beam_groups: int = 0,
-                  diversity_penalty: float = 0.0, stop_ids: Optional[Sequence[int]] = None,
-                  batch: int = 0, **sampling: Any
-                  ) -> "Union[List[Generation], List[List[Hypothesis]]]":
+                  source_lang: Optional[str] = None, target_lang: Optional[str] = None,
+                  stream: bool = False, *, beams: int = 0, n_best: int = 1,
+                  length_penalty: float = 1.0, early_stopping: "Union[bool, str]" = False,
+                  beam_groups: int = 0, diversity_penalty: float = 0.0,
+                  stop_ids: Optional[Sequence[int]] = None, batch: int = 0, **sampling: Any
+                  ) -> "Union[List[Generation], Iterator[Token], List[List[Hypothesis]]]":
         """Translate texts, or lists of source token ids, by an encoder-decoder.
 
         Args:
             source_lang, target_lang: names of languages, where the model has them.
+            stream: as of generate(); not with beams.
             beams: beam search with so many beams; default 0: greedy, or by the sampling
                 parameters of generate().
             n_best: hypotheses of each text.
@@ -436,13 +437,16 @@ class Model:
         if "encoder_layers" not in self.config:
             raise error(f"{self.path}: found a model of family {self.family}, expected an "
                         "encoder-decoder", lib.FT_EUNSUPPORTED)
+        if stream and beams > 0:
+            raise error(f"stream: found True with {beams} beams, expected False", lib.FT_EARG)
         translator = _generation.Translator(self, source_lang, target_lang)
         sources = [translator.encode(text) if isinstance(text, str) else [int(id) for id in text]
                    for text in _listed(texts)]
         if beams == 0:
             begin = [self.config["start_id"]] + [translator.first_id] * (translator.first_id >= 0)
             requests = self._requests([begin] * len(sources), sources, (), stop_ids, sampling)
-            return _generation.collect(self, translator.target, requests, batch, 0)
+            function = _generation.stream if stream else _generation.collect
+            return function(self, translator.target, requests, batch, 0)
         requests = self._requests([None] * len(sources), sources, (), stop_ids, sampling)
         options = {
             "beams": beams,

@@ -109,6 +109,17 @@ class Translators(unittest.TestCase):
             self.assertEqual([(g.text, g.ids) for g in found],
                              [(e["text"], e["ids"]) for e in expected])
 
+    def test_a_stream_of_translations_has_the_same_tokens(self):
+        path = support.generated("translator")
+        model, texts = ft.Model.open(path), self.texts(path)
+        whole = model.translate(texts, max_new_tokens=8)
+        ids = [[] for _ in texts]
+        for token in model.translate(texts, stream=True, max_new_tokens=8):
+            ids[token.request].append(token.id)
+        self.assertEqual(ids, [g.ids for g in whole])
+        with self.assertRaises(ft.FtError):
+            model.translate(texts, stream=True, beams=2)
+
     def test_beam_searches_are_those_of_ft_run(self):
         for path in support.models("translator", "numbers-m2m"):
             model, texts = ft.Model.open(path), self.texts(path)

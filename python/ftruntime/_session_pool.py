@@ -2,8 +2,6 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-import threading
-
 from .session import Session
 
 IDLE_TOKENS = 16384  # of all sessions that wait: what bounds their memory
@@ -13,6 +11,8 @@ class SessionPool:
     """The sessions of one model that no call uses now, those used last at the end."""
 
     def __init__(self):
+        import threading  # which takes a while, and models take longer
+
         self._lock = threading.Lock()
         self._idle = []
 

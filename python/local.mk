@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	python/pyproject.toml \
 	python/backend/archive.py \
 	python/backend/cdef.py \
+	python/backend/distributions.py \
 	python/backend/ft_backend.py \
 	python/backend/library.py \
 	python/backend/licences.py \
@@ -24,6 +25,7 @@ EXTRA_DIST += \
 	python/ftruntime/session.py \
 	python/ftruntime/tokenizer.py \
 	python/ftruntime/tools.py \
+	python/ftruntime_cu13/__init__.py \
 	python/tests/alone.py \
 	python/tests/support.py \
 	python/tests/test_arrays.py \

@@ -7,6 +7,8 @@ import re
 import shlex
 import subprocess
 
+import library
+
 # What the tools of FT use besides ft.h.  The library in the wheel has the same version, so the
 # wheel may use it, too.
 PRIVATE = (
@@ -57,10 +59,14 @@ def declarations(sources):
 
 
 def write_module(sources, path):
-    """Write the cffi module: Python that describes the ABI, for any version of Python."""
+    """Write the cffi module: Python that describes the ABI, for any version of Python, and its
+    version.
+    """
     import cffi
 
     ffi = cffi.FFI()
     ffi.cdef(declarations(sources))
     ffi.set_source("ftruntime._ft", None)
     ffi.emit_python_code(str(path))
+    with open(path, "a") as file:
+        file.write(f'VERSION = "{library.version()}"\n')

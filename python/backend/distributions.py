@@ -38,7 +38,10 @@ def main_distribution():
                         ["Requires-Dist: cffi>=1.15",
                          "Requires-Dist: numpy>=1.22",
                          "Provides-Extra: cuda",
-                         f'Requires-Dist: {CUDA_NAME}=={version()}; extra == "cuda"'], ())
+                         f'Requires-Dist: {CUDA_NAME}=={version()}; extra == "cuda"',
+                         "Provides-Extra: serve",
+                         'Requires-Dist: starlette>=0.40; extra == "serve"',
+                         'Requires-Dist: uvicorn>=0.30; extra == "serve"'], ())
 
 
 def cuda_distribution():

@@ -22,11 +22,12 @@ TYPE_CHECKING = False  # as in typing, whose import takes longer than the rest
 if TYPE_CHECKING:
     from typing import List
 
+    from .engine import Engine, EngineStats
     from .tools import calibrate, convert
 
-__all__ = ["Answer", "Binding", "Device", "Encoding", "Entity", "FtError", "Generation",
-           "Hypothesis", "Model", "Prediction", "Session", "Token", "Tokenizer", "Word",
-           "calibrate", "convert", "devices"]
+__all__ = ["Answer", "Binding", "Device", "Encoding", "Engine", "EngineStats", "Entity", "FtError",
+           "Generation", "Hypothesis", "Model", "Prediction", "Session", "Token", "Tokenizer",
+           "Word", "calibrate", "convert", "devices"]
 
 __version__ = ffi.string(lib.ft_version()).decode()
 
@@ -51,9 +52,13 @@ def devices() -> List[Device]:
 
 
 def __getattr__(name):
-    """convert() and calibrate() load modules for subprocesses when they are first named."""
+    """What needs modules for subprocesses or threads loads them when it is first named."""
     if name in ("calibrate", "convert"):
         from . import tools
 
         return getattr(tools, name)
+    if name in ("Engine", "EngineStats"):
+        from . import engine
+
+        return getattr(engine, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

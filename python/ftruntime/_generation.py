@@ -43,7 +43,7 @@ class Token(namedtuple("Token", "request id text logprob finish_reason")):
 
     __slots__ = ()
 
-    request: int  # index of its prompt
+    request: int  # index of its prompt; of an engine the id of the request
     id: int  # -1 with finish_reason "failed"
     text: str  # new text, which is final; may be empty
     logprob: float
@@ -91,6 +91,13 @@ class Requests:
         array = ffi.new("int32_t[]", list(ids) or 1)
         self._kept.append(array)
         return array, len(ids)
+
+
+def token_of(token):
+    """A Token from its structure in C."""
+    text = ffi.buffer(token.text, token.text_bytes)[:].decode() if token.text_bytes else ""
+    reason = None if token.reason == lib.FT_FINISH_NONE else reason_name(token.reason)
+    return Token(token.request, token.id, text, token.logprob, reason)
 
 
 def reason_name(reason):
@@ -154,33 +161,28 @@ def run(model, tokenizer, requests, batch, chunk, on_token):
     if tokenizer is not None:
         options.tokenizer = tokenizer._tokenizer
 
-    def make_token(token):
-        text = ffi.buffer(token.text, token.text_bytes)[:].decode() if token.text_bytes else ""
-        reason = None if token.reason == lib.FT_FINISH_NONE else reason_name(token.reason)
-        return on_token(Token(token.request, token.id, text, token.logprob, reason))
-
-    callback = Callback("bool(void *, const ft_token *)", make_token)
+    callback = Callback("bool(void *, const ft_token *)", lambda token: on_token(token_of(token)))
     call_back(lib.ft_generate, session, requests, options, callback)
     model._sessions.put(session)
 
 
+def joined(tokens):
+    """All tokens of a prompt as one Generation."""
+    made = [token for token in tokens if token.id >= 0]
+    return Generation("".join(token.text for token in tokens), [token.id for token in made],
+                      [token.logprob for token in made], tokens[-1].finish_reason)
+
+
 def collect(model, tokenizer, requests, batch, chunk):
     """The texts of all requests, in order."""
-    found = [([], [], [], []) for _ in range(requests.count)]
+    found = [[] for _ in range(requests.count)]
 
     def on_token(token):
-        texts, ids, logprobs, reasons = found[token.request]
-        texts.append(token.text)
-        if token.id >= 0:
-            ids.append(token.id)
-            logprobs.append(token.logprob)
-        if token.finish_reason is not None:
-            reasons.append(token.finish_reason)
+        found[token.request].append(token)
         return True
 
     run(model, tokenizer, requests, batch, chunk, on_token)
-    return [Generation("".join(texts), ids, logprobs, reasons[-1])
-            for texts, ids, logprobs, reasons in found]
+    return [joined(tokens) for tokens in found]
 
 
 def stream(model, tokenizer, requests, batch, chunk):

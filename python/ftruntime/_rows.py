@@ -8,6 +8,7 @@ from ._library import encoded, error, ffi, lib, opened
 MAX_TOKENS = 4096  # of a pass
 MAX_SEQUENCES = 512
 PAGE_TOKENS = 64  # of the KV cache
+ENGINE_ROWS = 64  # of a pass of an engine, by default
 
 
 def encode_rows(model, texts, truncate=False, max_length=0, prompt=""):
@@ -51,11 +52,20 @@ def encode_windows(model, question, context):
         rows.append(row)
 
 
-def batches(rows):
-    """Slices of rows that one pass holds: at most MAX_TOKENS, but at least one row."""
+class Row:
+    """Token ids in place of an encoding."""
+
+    def __init__(self, ids):
+        self.count = len(ids)
+        self.ids = ffi.new("int32_t[]", list(ids) or 1)
+        self.type_ids = ffi.new("int32_t[]", max(self.count, 1))
+
+
+def batches(rows, max_tokens=MAX_TOKENS, max_sequences=MAX_SEQUENCES):
+    """Slices of rows that one pass holds: at most max_tokens, but at least one row."""
     first, tokens = 0, 0
     for i, row in enumerate(rows):
-        if i > first and (tokens + row.count > MAX_TOKENS or i - first == MAX_SEQUENCES):
+        if i > first and (tokens + row.count > max_tokens or i - first == max_sequences):
             yield first, i
             first, tokens = i, 0
         tokens += row.count

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ._images import Image
+    from .engine import Engine
 
 VERIFY = {
     "structure": lib.FT_VERIFY_STRUCTURE,
@@ -163,6 +164,12 @@ class Model:
         """Memory for forward passes from arrays to arrays; the arguments are those of Session."""
         return Session(self, **options)
 
+    def engine(self, **options: Any) -> "Engine":
+        """A thread that runs requests together as they come; the arguments are those of Engine."""
+        from .engine import Engine
+
+        return Engine(self, **options)
+
     def _require_head(self, heads, what):
         head = self.config.get("head")
         if head not in heads:
@@ -189,13 +196,20 @@ class Model:
             FtError: FT_EUNSUPPORTED for a model without embeddings; FT_EARG for an unknown
                 prompt or dim; FT_ELIMIT for a text longer than the model's positions.
         """
+        rows = self._embedding_rows(texts, prompt, truncate, max_length)
+        parts = [outputs["embedding"] for _, outputs in _rows.forward(self, rows, ["embedding"])]
+        return self._embeddings(parts, dim)
+
+    def _embedding_rows(self, texts, prompt, truncate, max_length):
         if not self._info.embedding:
             raise error(f"{self.path}: found a model without embeddings; decoders need embed=True "
                         "of Model.open()", lib.FT_EUNSUPPORTED)
-        rows = _rows.encode_rows(self, _listed(texts), truncate, max_length,
+        return _rows.encode_rows(self, _listed(texts), truncate, max_length,
                                  _tasks.prompt_of(self, prompt))
+
+    def _embeddings(self, parts, dim):
+        """The embeddings of all batches, cut to the first values."""
         np = numpy()
-        parts = [outputs["embedding"] for _, outputs in _rows.forward(self, rows, ["embedding"])]
         found = np.concatenate(parts) if parts else np.empty((0, self.hidden), "float32")
         if dim is None:
             return found
@@ -214,7 +228,7 @@ class Model:
                 text longer than the model's positions, unless it is truncated.
         """
         return [_tasks.prediction(self, row)
-                for row in self._class_logits(_listed(texts), truncate, max_length)]
+                for row in self._class_logits(texts, truncate, max_length)]
 
     def rerank(self, query: str, texts: Iterable[str], truncate: bool = False,
                max_length: int = 0) -> "np.ndarray":
@@ -230,12 +244,16 @@ class Model:
         return numpy().array(scores, "float64")
 
     def _class_logits(self, texts, truncate, max_length):
+        rows = self._class_rows(texts, truncate, max_length)
+        for _, outputs in _rows.forward(self, rows, ["logits"]):
+            yield from outputs["logits"]
+
+    def _class_rows(self, texts, truncate, max_length):
         if self.problem_type is None or self.config.get("head") in ("tokens", "span", "lm"):
             raise error(f"{self.path}: found a model that classifies no texts (family "
                         f"{self.family}, head {self.config.get('head')})", lib.FT_EUNSUPPORTED)
-        rows = _rows.encode_rows(self, texts, truncate, max_length, _tasks.prompt_of(self, None))
-        for _, outputs in _rows.forward(self, rows, ["logits"]):
-            yield from outputs["logits"]
+        return _rows.encode_rows(self, _listed(texts), truncate, max_length,
+                                 _tasks.prompt_of(self, None))
 
     def classify_tokens(self, texts: Union[str, Iterable[str]], aggregation: str = "simple",
                         truncate: bool = False, max_length: int = 0) -> List[List[Entity]]:

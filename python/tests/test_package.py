@@ -68,7 +68,9 @@ class Package(unittest.TestCase):
         self.assertIn("CUDA", str(caught.exception))
 
     def library_beside(self, version):
-        """Whether a process uses the library of a ftruntime-cu13 of a version, and its warnings."""
+        """Whether a process and the tools that it starts use the library of a ftruntime-cu13 of a
+        version, and its warnings.
+        """
         with tempfile.TemporaryDirectory() as folder:
             package = os.path.join(folder, "ftruntime_cu13")
             os.mkdir(package)
@@ -76,16 +78,17 @@ class Package(unittest.TestCase):
             with open(os.path.join(package, "__init__.py"), "w") as file:
                 file.write(f"VERSION = {version!r}\nLIBRARY = {library!r}\n")
             program = ("import sys; sys.path.append(sys.argv[1])\n"
-                       "from ftruntime._library import LIBRARY; print(LIBRARY)")
+                       "from ftruntime._library import LIBRARY; print(LIBRARY)\n"
+                       "from ftruntime import tools; print(tools._environment().get('LD_PRELOAD'))")
             done = subprocess.run([sys.executable, "-c", program, folder], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, check=True, universal_newlines=True)
-            return done.stdout.strip() == library, done.stderr
+            return [line == library for line in done.stdout.splitlines()], done.stderr
 
     @unittest.skipIf(importlib.util.find_spec("ftruntime_cu13"), "ftruntime-cu13 is installed")
     def test_the_library_with_cuda_is_used_in_the_same_version(self):
-        self.assertEqual(self.library_beside(ft.__version__), (True, ""))
+        self.assertEqual(self.library_beside(ft.__version__), ([True, True], ""))
         used, warning = self.library_beside("0.0.1")
-        self.assertFalse(used)
+        self.assertEqual(used, [False, False])
         self.assertIn(f"found version 0.0.1, expected {ft.__version__}", warning)
 
     def test_types_are_shipped(self):

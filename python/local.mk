@@ -32,6 +32,7 @@ EXTRA_DIST += \
 	python/ftruntime/tools.py \
 	python/ftruntime/serve/__init__.py \
 	python/ftruntime/serve/__main__.py \
+	python/ftruntime/serve/admission.py \
 	python/ftruntime/serve/app.py \
 	python/ftruntime/serve/body.py \
 	python/ftruntime/serve/choices.py \
@@ -51,9 +52,9 @@ EXTRA_DIST += \
 	python/ftruntime/serve/served.py \
 	python/ftruntime/serve/server.py \
 	python/ftruntime/serve/settings.py \
-	python/ftruntime/serve/slots.py \
 	python/ftruntime/serve/sse.py \
 	python/ftruntime/serve/stamp.py \
+	python/ftruntime/serve/texts.py \
 	python/ftruntime/serve/endpoints/__init__.py \
 	python/ftruntime/serve/endpoints/chat.py \
 	python/ftruntime/serve/endpoints/completions.py \

@@ -2,7 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from ._library import encoded, error, ffi, lib, opened
+from ._library import c_string, encoded, error, ffi, lib, opened
 
 
 def open_template(model):
@@ -18,7 +18,7 @@ def encode(template, tokenizer, messages, date, add_generation_prompt):
         for name in ("role", "content"):
             if not isinstance(message.get(name), str):
                 raise error(f"message {i}: found no text \"{name}\"", lib.FT_EARG)
-            kept.append(ffi.new("char[]", message[name].encode()))
+            kept.append(c_string(message[name]))
             setattr(array[i], name, kept[-1])
     options = ffi.new("ft_chat_options *", {"date": date,
                                             "no_generation_prompt": not add_generation_prompt})

@@ -93,7 +93,14 @@ def text_or_none(pointer):
     return None if pointer == ffi.NULL else ffi.string(pointer).decode("utf-8", "replace")
 
 
+def c_string(text):
+    """A string, which C ends at the first NUL."""
+    if "\0" in text:
+        raise error("found a text with a NUL character, expected one without", lib.FT_EARG)
+    return ffi.new("char[]", text.encode())
+
+
 def c_strings(texts):
     """A NULL-terminated array of strings; keep both results until the call has returned."""
-    kept = [ffi.new("char[]", text.encode()) for text in texts]
+    kept = [c_string(text) for text in texts]
     return ffi.new("char *[]", kept + [ffi.NULL]), kept

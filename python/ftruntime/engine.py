@@ -11,7 +11,7 @@ import weakref
 from collections import namedtuple
 
 from . import _rows, _tasks
-from ._arrays import as_array, tensor_of
+from ._arrays import as_array, numpy, tensor_of
 from ._callbacks import Job
 from ._generation import Generation, joined
 from ._library import FtError, c_strings, call, error, ffi, lib
@@ -321,6 +321,17 @@ class Engine:
         async for outputs in self._forward_rows(rows, ["logits"], options):
             found += [_tasks.prediction(self.model, row) for row in outputs["logits"]]
         return found
+
+    async def rerank(self, query: str, texts: Iterable[str], truncate: bool = False,
+                     max_length: int = 0, **options: Any) -> "np.ndarray":
+        """Scores of texts for a query: Model.rerank(), in batches with other requests.
+
+        Args:
+            options: priority and timeout, as of submit().
+        """
+        found = await self.classify([(query, text) for text in texts], truncate, max_length,
+                                    **options)
+        return numpy().array([prediction.probabilities[-1] for prediction in found], "float64")
 
     async def _forward_rows(self, rows, names, options):
         """The outputs of all rows, one batch after the other."""

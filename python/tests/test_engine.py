@@ -14,6 +14,7 @@ import weakref
 
 import ftruntime as ft
 import support
+from ftruntime._streams import Stream
 
 ENDLESS = {"max_new_tokens": 4000, "stop_ids": []}
 LONG = 60  # seconds: longer than any test, but a hanging one ends
@@ -109,6 +110,23 @@ class Callbacks(unittest.TestCase):
                 for _ in range(3):
                     engine.submit("a", **ENDLESS)
         self.assertEqual(caught.exception.status, "FT_ELIMIT")
+
+    def test_a_request_with_a_higher_priority_starts_earlier(self):
+        ends, began, go_on = [], threading.Event(), threading.Event()
+
+        def hold(token):
+            began.set()
+            go_on.wait(LONG)
+
+        with self.model.engine(max_sequences=1) as engine:
+            engine.submit("a", hold, max_new_tokens=2, stop_ids=[])
+            self.assertTrue(began.wait(LONG))
+            for priority in (0, 2, 1):
+                engine.submit("b", None, lambda failure, priority=priority: ends.append(priority),
+                              priority=priority, max_new_tokens=1)
+            go_on.set()
+            self.assertTrue(engine.drain(LONG))
+        self.assertEqual(ends, [2, 1, 0])
 
     def test_a_closed_engine_refuses_requests(self):
         self.engine.submit("a", None, self.end, **ENDLESS)
@@ -211,12 +229,13 @@ class Asyncio(unittest.TestCase):
             second = engine.generate("b", **ENDLESS)
             del second
             async for _ in first:
-                if engine.stats().cancelled == 1:
-                    return
+                stats = engine.stats()
+                if stats.cancelled == 1:
+                    return stats.finished
+            self.fail("the second stream waits for the first")
 
         with self.model.engine(max_sequences=1) as engine:
-            in_loop(read(engine))
-            self.assertEqual(engine.stats().finished, 0)
+            self.assertEqual(in_loop(read(engine)), 0)
 
     def test_a_cancelled_task_cancels_its_request(self):
         async def read():
@@ -255,6 +274,14 @@ class Asyncio(unittest.TestCase):
         self.assertTrue(self.engine.drain(LONG))
         self.assertEqual(self.engine.stats().finished, 0)
 
+    def test_a_stream_of_a_closed_loop_takes_no_token(self):
+        loop = asyncio.new_event_loop()
+        stream = Stream(self.engine, loop, 0)
+        self.assertTrue(stream.put("first"))  # the loop has not been told of this token
+        loop.close()
+        self.assertFalse(stream.put("second"))
+        stream.end(None)
+
     def test_embeddings_are_those_of_the_model(self):
         model = ft.Model.open(support.generated("embedder"))
         texts = ["a b", "c"] * 40
@@ -271,7 +298,9 @@ class Asyncio(unittest.TestCase):
         model = ft.Model.open(support.generated("classifier"))
         with model.engine() as engine:
             found = in_loop(engine.classify(["a b", ("c", "d")]))
+            scores = in_loop(engine.rerank("a", ["b", "c d"]))
         self.assertEqual(found, model.classify(["a b", ("c", "d")]))
+        self.assertEqual(scores.tolist(), model.rerank("a", ["b", "c d"]).tolist())
 
 
 class Ends(unittest.TestCase):

@@ -73,8 +73,9 @@ class Decoders(unittest.TestCase):
         found = model.chat(messages, max_new_tokens=8)
         expected = support.run(model.path, "--chat", "--system", "b", "--max-new-tokens", "8", "a")
         self.assertEqual((found.text, found.ids), (expected[0]["text"], expected[0]["ids"]))
-        with self.assertRaises(ft.FtError):
-            model.chat([{"role": "user"}])
+        for content in (None, "a\0b"):
+            with self.assertRaises(ft.FtError):
+                model.chat([{"role": "user", "content": content}])
 
     def test_token_ids_suffice_for_a_model_without_a_tokenizer(self):
         path = os.path.join(support.SOURCES, "tests/data/old/0.1.0/llama.float.ft")

@@ -29,7 +29,8 @@ class Package(unittest.TestCase):
         source = '#include "runtime/ft.h"\n#include <stdio.h>\nint main(void) {\n'
         names = ["ft_error", "ft_tensor", "ft_device_info", "ft_model_options", "ft_model_info",
                  "ft_session_options", "ft_request", "ft_token", "ft_generate_options",
-                 "ft_beam_search_options", "ft_hypothesis", "ft_encode_options", "ft_encoding"]
+                 "ft_beam_search_options", "ft_hypothesis", "ft_encode_options", "ft_encoding",
+                 "ft_engine_options", "ft_engine_request", "ft_engine_tensor", "ft_engine_stats"]
         source += "".join(f'printf("%zu\\n", sizeof({name}));\n' for name in names) + "}\n"
         program = os.path.join(support.FOLDER, "sizes")
         subprocess.run(["cc", "-I", support.SOURCES, "-xc", "-", "-o", program],

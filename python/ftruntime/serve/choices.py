@@ -17,6 +17,17 @@ from .served import Served
 FINISH_REASONS = {"stop_id": "stop", "stop_string": "stop", "length": "length"}
 
 
+def written(generation):
+    """(id, log-probability) of each token that is part of the text."""
+    tokens = list(zip(generation.ids, generation.logprobs))
+    return tokens[:-1] if generation.finish_reason == "stop_id" else tokens
+
+
+def written_now(tokens):
+    """The same of tokens of a stream."""
+    return [(token.id, token.logprob) for token in tokens if token.finish_reason != "stop_id"]
+
+
 @dataclass
 class Choices:
     """All choices of a request: sampling.n of each prompt."""
@@ -42,7 +53,7 @@ class Choices:
 
     async def all(self):
         """The Generation of each choice."""
-        with self.served.slots.take(self._count()):
+        with self.served.places.take(self._count()):
             return await all_results([self.served.engine.complete(ids, **options)
                                       for ids, options in self._requests()])
 
@@ -56,15 +67,15 @@ class Streams:
 
     def __init__(self, choices, most_unread):
         self._stack = ExitStack()
-        self._streams = []
+        self._streams = streams = []
         self._first_token = choices.metrics.first_token(choices.served.name)
         self._since = time.monotonic()
-        self._stack.enter_context(choices.served.slots.take(choices._count()))
-        self._stack.callback(lambda: [stream.cancel() for stream in self._streams])
+        self._stack.enter_context(choices.served.places.take(choices._count()))
+        self._stack.callback(lambda: [stream.cancel() for stream in streams])
         try:
             for ids, options in choices._requests():
-                self._streams.append(choices.served.engine.generate(
-                    ids, most_unread=most_unread, **options))
+                streams.append(choices.served.engine.generate(ids, most_unread=most_unread,
+                                                              **options))
         except BaseException:
             self.close()
             raise
@@ -97,6 +108,3 @@ class Streams:
 
     def close(self):
         self._stack.close()
-
-    def __del__(self):
-        self.close()

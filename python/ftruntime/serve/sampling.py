@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 from typing import Any, Dict
 
-from .fields import checked_list, invalid, shown
+from .fields import invalid, shown
 
 MOST_CHOICES = 128
 MOST_STOPS = 16
@@ -91,11 +91,3 @@ def _include_usage(fields, stream):
     found = options.boolean("include_usage")
     options.finish()
     return found
-
-
-def read_ids(value, param, most):
-    """Token ids; the engine checks whether the model has them."""
-    for id in checked_list(value, param, most, "token ids"):
-        if isinstance(id, bool) or not isinstance(id, int) or not 0 <= id < 1 << 31:
-            raise invalid(param, shown(id), "a token id")
-    return value

@@ -8,9 +8,9 @@ import asyncio
 import os
 
 from .._library import FtError
+from .admission import Places
 from .errors import ApiError
 from .fields import shown
-from .slots import Slots
 
 # What a model does not do, in the words of a message.
 MISSING = {
@@ -39,11 +39,11 @@ class Served:
                                    context=settings.context, cache_tokens=settings.cache_tokens,
                                    threads=settings.threads)
         self.context = _context(model, settings)
-        self.slots = Slots(capacity)
+        self.places = Places(capacity)
 
     async def forward(self, seconds, function, *arguments):
         """The result of a coroutine function that waits for forward passes; it takes a place."""
-        with self.slots.take(1):
+        with self.places.take():
             try:
                 return await asyncio.wait_for(function(*arguments), seconds)
             except asyncio.TimeoutError:
@@ -85,8 +85,10 @@ def _has_tokenizer(model):
 
 
 def _context(model, settings):
-    return min(settings.context or 4096, model.max_positions) if model._generates \
-        else model.max_positions
+    """Tokens of the longest sequence; with a KV cache those of the engine."""
+    if "kv_heads" not in model.config:
+        return model.max_positions
+    return min(settings.context or 4096, model.max_positions)
 
 
 class Models:

@@ -29,7 +29,7 @@ class Settings:
 
     max_sequences: int = 64  # choices that run at the same time, of each model
     queue: int = 256  # choices that wait, of each model
-    unread_tokens: int = 1024  # of a stream, for a client that reads slowly
+    unread_tokens: int = 4096  # of a stream, for a client that reads slowly
     context: int = 0  # tokens of a sequence; 0: the model's positions, at most 4096
     cache_tokens: int = 0  # of the KV cache; 0: as of Engine
     threads: int = 0  # of each model; 0: all processors

@@ -2,6 +2,8 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import asyncio
+import contextlib
 import json
 import socket
 import time
@@ -9,6 +11,8 @@ import unittest
 
 import ftruntime as ft
 from ftruntime.serve import Settings, create_app
+from ftruntime.serve.choices import Choices
+from ftruntime.serve.sampling import Sampling
 from starlette.testclient import TestClient
 
 import support
@@ -90,8 +94,8 @@ class Limits(unittest.TestCase):
         self.assertEqual(found.status_code, 200)
 
     def test_what_is_no_json_is_refused(self):
-        for data in (b"", b"{", b"[" * 4000, b'{"seed": NaN}', b"\xff\xfe",
-                     b'{"n": 1' + b"0" * 4000, b'{"messages": [{"role": "user", "content": "\xff"}]}'):
+        for data in (b"", b"{", b"[" * 4000, b'{"seed": NaN}', b'{"n": 1' + b"0" * 4000,
+                     b"\xff\xfe", b'{"messages": [{"role": "user", "content": "\xff"}]}'):
             found = self.server.http.post("/v1/chat/completions", content=data,
                                           headers={"Content-Type": "application/json"})
             self.assertEqual((found.status_code, found.json()["error"]["code"]),
@@ -109,6 +113,15 @@ class Limits(unittest.TestCase):
         self.assertEqual(self.server.http.get("/v1/completions").status_code, 405)
 
 
+class Texts(unittest.TestCase):
+    def test_a_text_without_a_token_has_no_embedding(self):
+        model = ft.Model.open(support.generated("decoder"), embed=True)
+        with TestClient(create_app({"decoder": model}), base_url="http://localhost") as client:
+            found = client.post("/v1/embeddings", json={"input": ["a", ""]})
+        self.assertEqual(found.status_code, 400)
+        self.assertIn("input[1]: found a text without a token", found.text)
+
+
 class Places(unittest.TestCase):
     def test_every_endpoint_is_refused_while_all_places_are_taken(self):
         models = {name: ft.Model.open(support.generated(name))
@@ -122,10 +135,25 @@ class Places(unittest.TestCase):
         }
         with TestClient(app, base_url="http://localhost") as client:
             for path, body in bodies.items():
-                with app.state.service.models.get(body["model"]).slots.take(1):
+                with app.state.service.models.get(body["model"]).places.take():
                     found = client.post(path, json=body)
                 self.assertEqual((found.status_code, found.headers["Retry-After"]), (429, "1"))
                 self.assertEqual(client.post(path, json=body).status_code, 200)
+
+
+    def test_streams_that_are_dropped_give_their_places_back(self):
+        app = create_app({"decoder": ft.Model.open(support.generated("decoder"))})
+        served = app.state.service.models.get("decoder")
+        sampling = Sampling(n=3, stream=True, include_usage=False, seed=1, options={})
+        choices = Choices(served, [[1]], sampling, app.state.service.metrics)
+
+        async def begin_and_drop():
+            streams = choices.start(0)
+            self.assertEqual((len(streams), served.places.taken), (3, 3))
+
+        asyncio.run(begin_and_drop())
+        self.assertEqual(served.places.taken, 0)
+        served.engine.close()
 
 
 class Times(unittest.TestCase):
@@ -149,7 +177,7 @@ class Times(unittest.TestCase):
 
 class Clients(unittest.TestCase):
     def setUp(self):
-        self.server = self.enterContext(Process("--unread-tokens", "512", "--write-timeout", "1"))
+        self.server = self.enterContext(Process("--write-timeout", "1"))
 
     def test_a_stream_without_its_client_is_cancelled(self):
         with self.server.http.stream("POST", "/v1/chat/completions",
@@ -175,19 +203,32 @@ class Clients(unittest.TestCase):
         self.assertIn("/v1/chat/completions 499", self.server.log())
         self.assertNotIn("ERROR", self.server.log())
 
-    def test_a_client_that_does_not_read_is_cancelled_and_blocks_no_other(self):
-        data = json.dumps(chat(stream=True, n=8, **ENDLESS)).encode()
-        with socket.socket() as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.settimeout(LONG)
-            connection.connect(("127.0.0.1", self.server.port))
-            connection.sendall(head(len(data)) + data)
+    def test_a_client_that_does_not_read_is_disconnected_and_blocks_no_other(self):
+        with unread_stream(self.server) as connection:
             found = self.server.http.post("/v1/chat/completions", json=chat(max_tokens=20))
             self.assertEqual(found.status_code, 200)
-            self.server.wait_for("cancelled", 1)
             self.server.wait_until_idle()
             with self.assertRaises(ConnectionResetError):
                 read_all(connection)
+        found = self.server.http.post("/v1/chat/completions", json=chat(max_tokens=20))
+        self.assertEqual(found.status_code, 200)
+
+    def test_tokens_that_wait_for_their_client_are_bounded(self):
+        with Process("--unread-tokens", "64") as server, unread_stream(server):
+            server.wait_for("cancelled", 1)
+
+
+@contextlib.contextmanager
+def unread_stream(server):
+    """A connection whose buffers are too small for its answer, and which reads nothing."""
+    body = chat(stream=True, n=8, logprobs=True, **ENDLESS)
+    data = json.dumps(body).encode()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(LONG)
+        connection.connect(("127.0.0.1", server.port))
+        connection.sendall(head(len(data)) + data)
+        yield connection
 
 
 if __name__ == "__main__":

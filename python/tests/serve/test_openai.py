@@ -3,10 +3,13 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import asyncio
+import json
 import unittest
 
 import ftruntime as ft
 import openai
+from ftruntime.serve.logprobs import Pieces
+from ftruntime.serve.sse import event
 
 import support
 from process import LONG, Process
@@ -71,6 +74,12 @@ class Chats(unittest.TestCase):
         self.assertEqual(chunks[-2].choices[0].finish_reason, "length")
         self.assertEqual((chunks[-1].choices, chunks[-1].usage), ([], whole.usage))
 
+    def test_an_event_is_one_line_for_clients_that_know_all_line_separators(self):
+        text = "\x0b\x0c\r\n\x1c\x1d\x1e\x85\u2028\u2029"
+        lines = event({"text": text}).decode().splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(json.loads(lines[0][len("data: "):]), {"text": text})
+
     def test_choices_have_seeds_of_their_own(self):
         options = {"model": "decoder", "messages": USER, "max_tokens": 12}
         whole = self.chats.create(n=3, seed=5, **options)
@@ -104,6 +113,12 @@ class Chats(unittest.TestCase):
                     if chunk.choices[0].logprobs for entry in chunk.choices[0].logprobs.content]
         self.assertEqual([entry.logprob for entry in whole], expected)
         self.assertEqual(streamed, whole)
+
+    def test_tokens_have_the_text_that_they_add(self):
+        tokenizer = open_model("embedder").tokenizer
+        pieces = Pieces(tokenizer)
+        ids = tokenizer.encode("a b c", add_special_tokens=False).ids
+        self.assertEqual([pieces.piece(id) for id in ids], ["a", " b", " c"])
 
     def test_many_clients_get_what_each_gets_alone(self):
         async def ask(chats, i):

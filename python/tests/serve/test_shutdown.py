@@ -3,18 +3,24 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import json
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import types
 import unittest
 
+import ftruntime as ft
 import httpx
-
-from process import ENDLESS, LONG, Process, chat
+import uvicorn
+from ftruntime.serve import create_app
+from ftruntime.serve.server import Server
+from starlette.testclient import TestClient
 
 import support
+from process import ENDLESS, LONG, Process, chat
 
 
 def read_stream(server, began, n):
@@ -68,6 +74,24 @@ class Shutdown(unittest.TestCase):
                     break
                 time.sleep(0.01)
         self.assertTrue(self.thread.is_alive())
+
+    def test_a_signal_begins_to_drain_at_once(self):
+        service = types.SimpleNamespace(draining=False)
+        server = Server(uvicorn.Config(None), service, None)
+        server.handle_exit(signal.SIGTERM, None)
+        self.assertTrue(service.draining)
+        self.assertTrue(server.should_exit)
+
+    def test_requests_of_open_connections_are_told_that_the_server_drains(self):
+        app = create_app({"decoder": ft.Model.open(support.generated("decoder"))})
+        with TestClient(app, base_url="http://localhost") as client:
+            self.assertEqual(client.get("/health").status_code, 200)
+            app.state.service.draining = True
+            self.assertEqual(client.get("/health").json(), {"status": "draining"})
+            for found in (client.get("/health"), client.post("/v1/completions", json={})):
+                self.assertEqual(found.status_code, 503)
+        self.assertEqual(found.headers["Retry-After"], "5")
+        self.assertEqual(found.json()["error"]["code"], "draining")
 
     def test_the_time_for_draining_is_bounded(self):
         self.begin("--drain-timeout", "0.2", n=32)

@@ -10,14 +10,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 from ... import _chat
-from ..choices import FINISH_REASONS, Choices
+from ..choices import FINISH_REASONS, Choices, written, written_now
 from ..fields import checked_list, checked_text, invalid, shown
-from ..stamp import new_id, now
 from ..logprobs import Pieces, chat_entry
 from ..sampling import read_max_tokens, read_sampling
 from ..sse import EventStream
+from ..stamp import new_id, now
 
-ROLES = ("system", "developer", "user", "assistant", "tool")
+ROLES = ("system", "developer", "user", "assistant")
 
 
 async def create(service, fields):
@@ -116,13 +116,10 @@ class _Answer:
     def whole(self, generations):
         choices = []
         for i, made in enumerate(generations):
-            tokens = list(zip(made.ids, made.logprobs))
-            if made.finish_reason == "stop_id":
-                tokens.pop()
             choices.append({
                 "index": i,
                 "message": {"role": "assistant", "content": made.text, "refusal": None},
-                "logprobs": self._entries(Pieces(self._tokenizer), tokens),
+                "logprobs": self._entries(Pieces(self._tokenizer), written(made)),
                 "finish_reason": FINISH_REASONS[made.finish_reason],
             })
         new_tokens = sum(len(made.ids) for made in generations)
@@ -144,8 +141,7 @@ class _Answer:
                 new_tokens += len(tokens)
                 reason = tokens[-1].finish_reason
                 text = "".join(token.text for token in tokens)
-                listed = [(token.id, token.logprob) for token in tokens
-                          if token.finish_reason != "stop_id"]
+                listed = written_now(tokens)
                 if text or (self._logprobs and listed):
                     yield self._chunk(i, {"content": text}, self._entries(pieces[i], listed))
                 if reason in FINISH_REASONS:

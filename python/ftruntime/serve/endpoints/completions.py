@@ -9,13 +9,13 @@ from contextlib import aclosing
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
-from ..choices import FINISH_REASONS, Choices
+from ..choices import FINISH_REASONS, Choices, written, written_now
 from ..errors import ApiError
-from ..fields import checked_list, checked_text, invalid, shown
-from ..stamp import new_id, now
 from ..logprobs import Pieces, completion_entry
-from ..sampling import read_ids, read_max_tokens, read_sampling
+from ..sampling import read_max_tokens, read_sampling
 from ..sse import EventStream
+from ..stamp import new_id, now
+from ..texts import read_texts
 
 MAX_TOKENS = 16  # the default of OpenAI
 
@@ -23,7 +23,7 @@ MAX_TOKENS = 16  # the default of OpenAI
 async def create(service, fields):
     settings = service.settings
     served = service.models.get(fields.text("model"))
-    prompts = _read_prompts(fields, settings)
+    prompts = read_texts(fields, "prompt", settings)
     max_tokens = read_max_tokens(fields, settings, "max_tokens") \
         or min(MAX_TOKENS, settings.max_tokens or MAX_TOKENS)
     sampling = read_sampling(fields, settings, max_tokens)
@@ -41,25 +41,6 @@ async def create(service, fields):
         return JSONResponse(answer.whole(await choices.all()))
     streams = choices.start(settings.unread_tokens)
     return EventStream(answer.chunks(streams), streams.close, served)
-
-
-def _read_prompts(fields, settings):
-    """A text, token ids, or an array of them."""
-    value = fields.require("prompt", "a text, token ids, or an array of them")
-    if isinstance(value, str):
-        return [checked_text(value, "prompt")]
-    if isinstance(value, list) and value and isinstance(value[0], int):
-        return [read_ids(value, "prompt", settings.max_body)]
-    prompts = checked_list(value, "prompt", settings.max_inputs, "prompts")
-    return [_read_prompt(prompt, f"prompt[{i}]", settings) for i, prompt in enumerate(prompts)]
-
-
-def _read_prompt(value, path, settings):
-    if isinstance(value, str):
-        return checked_text(value, path)
-    if isinstance(value, list):
-        return read_ids(value, path, settings.max_body)
-    raise invalid(path, shown(value), "a text or token ids")
 
 
 def _read_logprobs(fields):
@@ -97,10 +78,7 @@ class _Answer:
     def whole(self, generations):
         choices = []
         for i, made in enumerate(generations):
-            tokens = list(zip(made.ids, made.logprobs))
-            if made.finish_reason == "stop_id":
-                tokens.pop()
-            entry = self._entry(Pieces(self._tokenizer), tokens, 0)
+            entry = self._entry(Pieces(self._tokenizer), written(made), 0)
             choices.append(self._choice(i, made.text, entry, made.finish_reason))
         new_tokens = sum(len(made.ids) for made in generations)
         return self._object(choices, usage=self._choices.usage(new_tokens))
@@ -114,8 +92,7 @@ class _Answer:
             async for i, tokens in merged:
                 new_tokens += len(tokens)
                 text = "".join(token.text for token in tokens)
-                listed = [(token.id, token.logprob) for token in tokens
-                          if token.finish_reason != "stop_id"]
+                listed = written_now(tokens)
                 reason = tokens[-1].finish_reason
                 if text or reason in FINISH_REASONS or (self._logprobs and listed):
                     entry = self._entry(pieces[i], listed, offsets[i])

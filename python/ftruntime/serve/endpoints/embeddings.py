@@ -10,14 +10,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 from ..._rows import Row
-from ..fields import checked_list, checked_text, invalid, shown
-from ..sampling import read_ids
+from ..fields import invalid
+from ..texts import read_texts
 
 
 async def create(service, fields):
     settings = service.settings
     served = service.models.get(fields.text("model"))
-    inputs = _read_inputs(fields, settings)
+    inputs = read_texts(fields, "input", settings)
     dimensions = fields.integer("dimensions", 1, 1 << 20, None)
     encode = ENCODINGS[fields.choice("encoding_format", tuple(ENCODINGS), "float")]
     prompt_name = fields.text("prompt_name")
@@ -42,29 +42,15 @@ def _answer(name, found, encode, tokens):
     })
 
 
-def _read_inputs(fields, settings):
-    value = fields.require("input", "a text, token ids, or an array of them")
-    if isinstance(value, str):
-        return [checked_text(value, "input")]
-    if isinstance(value, list) and value and isinstance(value[0], int):
-        return [read_ids(value, "input", settings.max_body)]
-    values = checked_list(value, "input", settings.max_inputs, "inputs")
-    return [_read_input(one, f"input[{i}]", settings) for i, one in enumerate(values)]
-
-
-def _read_input(value, path, settings):
-    if isinstance(value, str):
-        return checked_text(value, path)
-    if isinstance(value, list):
-        return read_ids(value, path, settings.max_body)
-    raise invalid(path, shown(value), "a text or token ids")
-
-
 def _rows_of(model, inputs, prompt_name, truncate):
     """Token ids are taken as they are, without a prompt."""
     texts = [value for value in inputs if isinstance(value, str)]
     encoded = iter(model._embedding_rows(texts, prompt_name, truncate, 0))
-    return [next(encoded) if isinstance(value, str) else Row(value) for value in inputs]
+    rows = [next(encoded) if isinstance(value, str) else Row(value) for value in inputs]
+    for i, row in enumerate(rows):
+        if row.count == 0:
+            raise invalid(f"input[{i}]", "a text without a token", "one with a token")
+    return rows
 
 
 ENCODINGS = {

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from .errors import ApiError
 
 
-class Slots:
+class Places:
     """The places of a model for choices that run or wait.  It belongs to one event loop."""
 
     def __init__(self, capacity):
@@ -17,7 +17,7 @@ class Slots:
         self.taken = 0
 
     @contextmanager
-    def take(self, count):
+    def take(self, count=1):
         """Hold places for a block; 429 without enough of them, 400 if there are never enough."""
         if count > self.capacity:
             raise ApiError(400, f"the request asks for {count} choices, and the server has places "

@@ -11,7 +11,8 @@ from . import _chat, _generation
 from ._arguments import choose, listed
 from ._encoder_calls import EncoderCalls
 from ._generation import Generation, Hypothesis, Token
-from ._library import FtError, call, error, ffi, lib, text_or_none
+from ._library import (LIBRARY, OWN_LIBRARY, FtError, call, error, ffi, lib,
+                       text_or_none)
 from ._session_pool import SessionPool
 from .session import Session
 from .tokenizer import Tokenizer
@@ -33,6 +34,13 @@ KV = {
     "f16": lib.FT_KV_DTYPE_F16,
     "int8": lib.FT_KV_DTYPE_INT8,
 }
+
+
+def _with_hint(failure, device):
+    """The library suggests to build it with CUDA; a wheel has that."""
+    if failure.code != lib.FT_EDEVICE or not device.startswith("cuda") or LIBRARY != OWN_LIBRARY:
+        return failure
+    return error(f"{failure}; or install ftruntime-cu13", failure.code)
 
 
 class Model(EncoderCalls):
@@ -69,7 +77,10 @@ class Model(EncoderCalls):
                                                  "kv": choose(KV, "kv", kv)})
         function = lib.ft_model_open_for_embedding if embed else lib.ft_model_open
         out = ffi.new("ft_model **")
-        call(function, out, os.fsencode(path), options)
+        try:
+            call(function, out, os.fsencode(path), options)
+        except FtError as failure:
+            raise _with_hint(failure, device) from None
         return cls(ffi.gc(out[0], lib.ft_model_close), os.fspath(path), threads or 0)
 
     # ---- Properties ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import unittest
 
 import ftruntime as ft
 import support
-from ftruntime._library import LIBRARY, ffi, lib
+from ftruntime._library import LIBRARY, OWN_LIBRARY, ffi, lib
 
 
 class Package(unittest.TestCase):
@@ -67,6 +67,8 @@ class Package(unittest.TestCase):
             ft.Model.open(support.generated("classifier"), device="cuda")
         self.assertEqual(caught.exception.status, "FT_EDEVICE")
         self.assertIn("CUDA", str(caught.exception))
+        hint = "ftruntime-cu13" in str(caught.exception)
+        self.assertEqual(hint, LIBRARY == OWN_LIBRARY)
 
     def library_beside(self, version):
         """Whether a process and the tools that it starts use the library of a ftruntime-cu13 of a

@@ -61,13 +61,13 @@ class SessionPool(unittest.TestCase):
 
     def test_sessions_that_wait_are_bounded(self):
         model = ft.Model.open(support.generated("decoder"))
-        pool = model._sessions
-        for tokens in 40, 100, 190:
-            model.generate(["a"] * 64, max_new_tokens=tokens, stop_ids=[])
-        waiting = [sum(s for name, s in kept.sizes.items() if name.endswith("_tokens"))
-                   for kept in pool._idle]
-        self.assertGreater(len(waiting), 0)
-        self.assertLessEqual(sum(waiting), _session_pool.IDLE_TOKENS)
+        pool, generated = model._sessions, (40, 100, 190, 1000)
+        with mock.patch.object(_session_pool, "IDLE_BYTES", 2500 << 10):
+            for tokens in generated:
+                model.generate(["a"] * 8, max_new_tokens=tokens, stop_ids=[])
+        waiting = [kept.bytes for kept in pool._idle]
+        self.assertTrue(0 < len(waiting) < len(generated))
+        self.assertLessEqual(sum(waiting), 2500 << 10)
 
     def test_a_session_of_a_call_that_failed_is_not_used_again(self):
         model = ft.Model.open(support.generated("decoder"))

@@ -389,6 +389,7 @@ ft_bench_SOURCES = \
 	runtime/tools/bench/case.c \
 	runtime/tools/bench/decode.c \
 	runtime/tools/bench/gemm.c \
+	runtime/tools/bench/load.c \
 	runtime/tools/bench/ops.c \
 	runtime/tools/bench/options.c runtime/tools/bench/options.h \
 	runtime/tools/bench/scheme_times.c \

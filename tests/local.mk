@@ -272,6 +272,7 @@ tests_cli_work_t_SOURCES = tests/cli/work-t.c runtime/tools/bench/single_op.c ru
 
 sh_tests = \
 	tests/build/abi.sh \
+	tests/build/benchmarks.sh \
 	tests/tools/calibrate/amax_in.sh \
 	tests/tools/bench.sh \
 	tests/tools/bounds.sh \
@@ -509,6 +510,9 @@ tests_bench_gemm_f32_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
 tests_bench_gemm_f32_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
 tests_bench_gemm_f32_LDADD = $(LDADD) -ldnnl
 endif
+
+.PHONY: benchmarks
+benchmarks: $(benchmarks)
 
 # ---- How they run -------------------------------------------------------------------------------
 

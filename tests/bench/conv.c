@@ -161,7 +161,6 @@ static void make_gemm(setting *s, const kind *what)
     ft_args *product = &s->product;
     *product = s->args;
     product->op = &s->linear;
-    product->batch_invariant = true;
     product->in[0] = view_of(&gathered, s->windows, random_bytes(s->windows * k, what->x));
     ft_view *y = what->x == FT_I8 ? &product->quantized : &product->out;
     y->data = ft_calloc_aligned(s->windows * n * sizeof(float));

@@ -158,9 +158,10 @@ static void build(model *m, const options *o)
     x = ft_rms_norm(g, "norm", ft_gather_rows(g, "selected", x), 1e-5f);
     ft_graph_output(g, "logits", ft_linear_shared_weight(g, "logits", x, "head.weight"));
     must(ft_graph_finish(g, &err), &err);
+    /* Scales of 0: every pass computes them. */
     ft_lower_options how = { .mode = o->floats ? FT_MODE_FLOAT : FT_MODE_INT8,
                              .fuse = true,
-                             .dynamic = !o->floats,
+                             .scale = memory_of((size_t) g->plan.nvalue * sizeof(float)),
                              .float_dtype = o->floats ? FT_F32 : FT_F16 };
     must(ft_lower(&m->plan, &g->plan, &how, &err), &err);
     for (int i = 0; i < m->plan.nop; i++)

@@ -3,7 +3,8 @@
  *
  *     engine MODEL.ft            64 requests: all at once by ft_generate(), and through an engine,
  *                                in turn; the ratio of their times
- *     engine MODEL.ft MINUTES    8 clients that submit, cancel and wait; every answer is compared
+ *     engine MODEL.ft MINUTES [DEVICE]
+ *                                8 clients that submit, cancel and wait; every answer is compared
  *                                with the answer alone
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -55,12 +56,12 @@ static void take(answer *a, const ft_token *token)
     a->logprob[a->count++] = token->logprob;
 }
 
-/* Every second prompt begins with the same tokens. */
+/* Every second prompt begins with the same tokens, and every eighth is long. */
 static void make_requests(int32_t vocabulary)
 {
     rng chance = { 3 };
     for (int i = 0; i < REQUESTS; i++) {
-        size_t count = 32 + rng_below(&chance, 160);
+        size_t count = (i % 8 == 7 ? 384 : 32) + rng_below(&chance, i % 8 == 7 ? 64 : 160);
         for (size_t k = 0; k < count; k++)
             prompts[i][k] = i % 2 == 0 && k < COMMON
                                 ? (int32_t) k + 5
@@ -297,11 +298,12 @@ int main(int argc, char **argv)
 {
     ft_model *model;
     ft_session *session;
-    if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: engine MODEL.ft [MINUTES]\n");
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: engine MODEL.ft [MINUTES [DEVICE]]\n");
         return 2;
     }
-    check(ft_model_open(&model, argv[1], NULL, &err));
+    const ft_model_options options = { .device = argc == 4 ? argv[3] : NULL };
+    check(ft_model_open(&model, argv[1], &options, &err));
     make_requests(ft_model_get_info(model).vocabulary);
     int status;
     if (argc == 2)

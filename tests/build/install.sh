@@ -100,12 +100,16 @@ for tool in ft-convert ft-run; do
 done >out
 test ! -s out
 check $? 'installed tools have the run path of the library, and none where ld.so searches by default'
-# Only the two folders: others beneath the prefix may hold libraries that ours needs, such as CUDA's.
+# The folders of the installation hide those of the machine, which may hold libraries that ours needs,
+# such as CUDA's.
 bindir=$(makefile prefix)/bin
 if test -n "$path" && unshare --mount true 2>/dev/null && test -d "$bindir" && test -d "$libdir"; then
-    unshare --mount sh -c 'mount --bind "$1" "$2" && mount --bind "$3" "$4" &&
+    mkdir lib
+    find "$libdir" -maxdepth 1 -name '*.so*' -exec cp -a {} lib \;
+    cp -a "$libs"/*.so* lib
+    unshare --mount sh -c 'mount --bind "$1" "$2" && mount --bind lib "$3" &&
         exec env -u LD_LIBRARY_PATH "$2/ft-run" --version' \
-        sh "$prefix/bin" "$bindir" "$libs" "$libdir" >out 2>&1
+        sh "$prefix/bin" "$bindir" "$libdir" >out 2>&1
     check $? 'an installed tool finds the library without ldconfig and LD_LIBRARY_PATH'
 else
     skip 'only root can mount the installation where it belongs, outside of the folders of the system'

@@ -12,6 +12,7 @@
 #include "tests/lib/models/calibrated.h"
 #include "tests/lib/models/converted.h"
 #include "tests/lib/models/translator_file.h"
+#include "tests/lib/models/vit_file.h"
 #include "tests/lib/random.h"
 #include "tests/tap/tap.h"
 
@@ -173,6 +174,97 @@ static void test_refused_texts(const char *path)
     ft_model_close(model);
 }
 
+/* ---- Images --------------------------------------------------------------------------------- */
+
+enum { REQUESTS = 12, MOST_IMAGES = 3, PIXELS = 3 * 12 * 12, CLASSES = 5 };
+
+typedef struct pictures {
+    float pixels[MOST_IMAGES * PIXELS];
+    ft_tensor tensor;
+    float found[MOST_IMAGES * CLASSES], alone[MOST_IMAGES * CLASSES];
+    size_t count;
+} pictures;
+
+static void take_classes(void *user, uint64_t id, const ft_engine_tensor *outputs, size_t count)
+{
+    pictures *p = user;
+    (void) id, (void) count;
+    p->count = ft_tensor_numel(&outputs[0].tensor);
+    memcpy(p->found, outputs[0].tensor.data, p->count * sizeof *p->found);
+}
+
+static void make_pictures(pictures *p, rng *chance)
+{
+    memset(p, 0, sizeof *p);
+    int images = 1 + (int) rng_below(chance, MOST_IMAGES);
+    for (int i = 0; i < images * PIXELS; i++)
+        p->pixels[i] = (float) rng_below(chance, 256) / 128.0f - 1.0f;
+    p->tensor = (ft_tensor){ FT_F32, FT_ROW, 4, { images, 3, 12, 12 }, p->pixels };
+}
+
+static void classify_alone(ft_session *session, pictures *p)
+{
+    ft_tensor logits = { .data = p->alone };
+    if (ft_session_set(session, "pixel_values", &p->tensor, &err) != FT_OK ||
+        ft_session_run(session, &err) != FT_OK ||
+        ft_session_get(session, "logits", &logits, &err) != FT_OK)
+        bail_out("%s", err.text);
+}
+
+static void submit_pictures(ft_engine *engine, pictures *p)
+{
+    static const char *const classes[] = { "logits", NULL };
+    const ft_engine_tensor input = { "pixel_values", p->tensor };
+    const ft_engine_request request = {
+        .inputs = &input, .num_inputs = 1, .outputs = classes, .on_outputs = take_classes, .user = p
+    };
+    if (ft_engine_submit(engine, &request, NULL, &err) != FT_OK)
+        bail_out("%s", err.text);
+}
+
+static void test_images(void)
+{
+    static pictures p[REQUESTS];
+    tiny t;
+    char path[TINY_FOLDER + 16];
+    ft_engine_stats stats;
+    rng chance = { 12 };
+    json_t *variants = golden_json("vit-variants.json");
+    vit_make(&t, llama_variant(variants, "classes"));
+    ft_artifact_close(converted(&t, &(const ft_convert_options){ .cast = false }));
+    snprintf(path, sizeof path, "%s/model.ft", t.folder);
+    ft_model *model = calibrated_open(path, NULL);
+    ft_session *session = calibrated_session(model, &(ft_session_options){ .threads = 1 });
+    ft_engine *engine =
+        opened(model, &(ft_engine_options){ .threads = 1, .max_sequences = 7, .batch_wait = 5000 });
+    int right = 0;
+    for (int i = 0; i < REQUESTS; i++) {
+        make_pictures(&p[i], &chance);
+        classify_alone(session, &p[i]);
+        submit_pictures(engine, &p[i]);
+    }
+    p[0].tensor.dim[2] = 11;
+    const ft_engine_request odd = {
+        .inputs = &(const ft_engine_tensor){ "pixel_values", p[0].tensor },
+        .num_inputs = 1,
+        .outputs = (const char *const[]){ "logits", NULL },
+        .on_outputs = take_classes,
+    };
+    is_int(ft_engine_submit(engine, &odd, NULL, &err), FT_ESHAPE,
+           "images of another size than the model's are refused");
+    close_drained(engine, &stats);
+    for (int i = 0; i < REQUESTS; i++)
+        right += p[i].count == (size_t) p[i].tensor.dim[0] * CLASSES &&
+                 memcmp(p[i].found, p[i].alone, sizeof p[i].found) == 0;
+    is_int(right, REQUESTS, "images get the logits that they get alone");
+    ok(stats.passes < REQUESTS, "%d requests with images took %d forward passes", REQUESTS,
+       (int) stats.passes);
+    ft_session_close(session);
+    ft_model_close(model);
+    tiny_remove(&t);
+    json_decref(variants);
+}
+
 /* ---- Beam searches -------------------------------------------------------------------------- */
 
 enum { SOURCES = 9, BEST = 3, NEW = 16 };
@@ -302,6 +394,7 @@ int main(void)
     test_encoder(made.quantized, "int8", 200000);
     test_refused_texts(made.real);
     tiny_remove(&t);
+    test_images();
     test_searches();
     return done_testing();
 }

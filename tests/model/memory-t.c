@@ -16,22 +16,27 @@
 #include "tests/lib/models/calibrated.h"
 #include "tests/lib/models/converted.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/golden.h"
 #include "tests/lib/models/tiny_tokenizer.h"
+#include "tests/lib/models/translator_file.h"
 #include "tests/tap/tap.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- Allocations -------------------------------------------------------------------------- */
 
-static bool counting;
-static long allocations, failing; /* the count so far; the failing one, counted from 1 */
+/* Of all threads of a job. */
+static atomic_bool counting;
+static atomic_long allocations; /* so far */
+static long failing;            /* counted from 1 */
 
 static bool is_refused(void)
 {
-    if (!counting || ++allocations != failing)
+    if (!counting || atomic_fetch_add(&allocations, 1) + 1 != failing)
         return false;
     errno = ENOMEM;
     return true;
@@ -168,6 +173,145 @@ static ft_status run(ft_error *err)
     return status;
 }
 
+/* ---- Engines ------------------------------------------------------------------------------ */
+
+enum { REQUESTS = 5, LETTERS = 64 };
+
+static char decoder[FOLDER_PATH + 16], translator[FOLDER_PATH + 16]; /* artifacts */
+
+/* Ids and values that a request has got. */
+typedef struct reply {
+    float value[LETTERS];
+    size_t count;
+    ft_status status; /* at its end; -1: has not ended */
+    ft_error err;
+} reply;
+
+static void add_value(reply *r, float value)
+{
+    if (r->count < LETTERS)
+        r->value[r->count++] = value;
+}
+
+static bool add_token(void *user, const ft_token *token)
+{
+    add_value(user, (float) token->id);
+    return true;
+}
+
+static bool add_hypothesis(void *user, const ft_hypothesis *hypothesis)
+{
+    for (size_t i = 0; i < hypothesis->tokens; i++)
+        add_value(user, (float) hypothesis->ids[i]);
+    return true;
+}
+
+static void add_outputs(void *user, uint64_t id, const ft_engine_tensor *outputs, size_t count)
+{
+    const float *value = outputs[0].tensor.data;
+    (void) id, (void) count;
+    for (size_t i = 0; i < ft_tensor_numel(&outputs[0].tensor); i++)
+        add_value(user, value[i]);
+}
+
+static void end_reply(void *user, uint64_t id, ft_status status, const ft_error *err)
+{
+    reply *r = user;
+    (void) id;
+    r->status = status;
+    if (err != NULL)
+        r->err = *err;
+}
+
+/* The first failure of a request, or all values as the output. */
+static ft_status write_replies(const reply *replies, ft_error *err)
+{
+    for (size_t i = 0; i < REQUESTS; i++)
+        if (replies[i].status != FT_OK) {
+            *err = replies[i].err;
+            return replies[i].status;
+        }
+    ft_named_tensor all = { "replies", { FT_U8, FT_ROW, 1, { REQUESTS * sizeof *replies }, NULL } };
+    static unsigned char bytes[REQUESTS * sizeof(reply)];
+    memset(bytes, 0, sizeof bytes);
+    for (size_t i = 0; i < REQUESTS; i++)
+        memcpy(bytes + i * sizeof(reply), replies[i].value, sizeof replies[i].value);
+    all.tensor.data = bytes;
+    return ft_safetensors_write(output, &all, 1, true, err);
+}
+
+/* Submit requests made by `fill` to an engine with room for three at a time, and drain it. */
+static ft_status answer(const char *path, void (*fill)(ft_engine_request *, size_t), ft_error *err)
+{
+    static reply replies[REQUESTS];
+    ft_model *model;
+    ft_engine *engine = NULL;
+    memset(replies, 0, sizeof replies);
+    ft_status status = ft_model_open(&model, path, NULL, err);
+    if (status == FT_OK)
+        status = ft_engine_open(
+            &engine, model, &(ft_engine_options){ .threads = 1, .max_sequences = 3, .context = 24 },
+            err);
+    for (size_t i = 0; i < REQUESTS && status == FT_OK; i++) {
+        ft_engine_request request = { .on_end = end_reply, .user = &replies[i] };
+        fill(&request, i);
+        status = ft_engine_submit(engine, &request, NULL, err);
+    }
+    if (status == FT_OK)
+        status = ft_engine_drain(engine, err);
+    ft_engine_close(engine, NULL);
+    ft_model_close(model);
+    return status == FT_OK ? write_replies(replies, err) : status;
+}
+
+static const int32_t words[] = { 2, 3, 4, 5, 6, 7, 8, 9 };
+
+static void fill_generation(ft_engine_request *request, size_t i)
+{
+    static ft_request generate;
+    generate = (ft_request){ .prompt = words, .prompt_tokens = 3 + i, .max_new_tokens = 6 };
+    request->generate = &generate;
+    request->on_token = add_token;
+}
+
+static void fill_search(ft_engine_request *request, size_t i)
+{
+    static const ft_beam_search_options beams = { .beams = 2 };
+    static ft_request generate;
+    generate = (ft_request){ .source = words, .source_tokens = 3 + i, .max_new_tokens = 4 };
+    request->generate = &generate;
+    request->beams = &beams;
+    request->on_hypothesis = add_hypothesis;
+}
+
+static void fill_encoding(ft_engine_request *request, size_t i)
+{
+    static ft_engine_tensor input;
+    static const char *const outputs[] = { "logits", NULL };
+    input = (ft_engine_tensor){
+        "input_ids", { FT_I32, FT_ROW, 2, { 1, (int64_t) (3 + i) }, (void *) (uintptr_t) words }
+    };
+    request->inputs = &input;
+    request->num_inputs = 1;
+    request->outputs = outputs;
+    request->on_outputs = add_outputs;
+}
+
+static ft_status engine_generates(ft_error *err)
+{
+    return answer(decoder, fill_generation, err);
+}
+
+static ft_status engine_searches(ft_error *err)
+{
+    return answer(translator, fill_search, err);
+}
+
+static ft_status engine_encodes(ft_error *err)
+{
+    return answer(made.quantized, fill_encoding, err);
+}
+
 /* ---- One failing allocation per run ------------------------------------------------------- */
 
 static ft_status attempt(ft_status (*job)(ft_error *), long which, ft_error *err)
@@ -222,6 +366,34 @@ static void test_lost_text(void)
        "ft_memstream_close() fails when the C library loses the text");
 }
 
+/* Convert the checkpoint of a variant; `path` receives the artifact. */
+static void make_model(tiny *t, char *path, size_t bytes)
+{
+    ft_artifact *artifact = converted(t, &(const ft_convert_options){ .cast = false });
+    if (artifact == NULL)
+        bail_out("%s", converted_problem(0));
+    ft_artifact_close(artifact);
+    snprintf(path, bytes, "%s/model.ft", t->folder);
+}
+
+static void test_engines(void)
+{
+    tiny llama, m2m;
+    json_t *llamas = golden_json("llama-variants.json"),
+           *translators = golden_json("translator-variants.json");
+    llama_make(&llama, llama_variant(llamas, "grouped"));
+    translator_make(&m2m, llama_variant(translators, "m2m"));
+    make_model(&llama, decoder, sizeof decoder);
+    make_model(&m2m, translator, sizeof translator);
+    test_job("an engine that generates", engine_generates);
+    test_job("an engine that searches", engine_searches);
+    test_job("an engine that encodes", engine_encodes);
+    tiny_remove(&llama);
+    tiny_remove(&m2m);
+    json_decref(llamas);
+    json_decref(translators);
+}
+
 int main(void)
 {
     test_lost_text();
@@ -236,6 +408,7 @@ int main(void)
     test_job("count", count_only);
     test_job("learn", learn);
     test_job("run", run);
+    test_engines();
     tiny_remove(&checkpoint);
     return done_testing();
 }

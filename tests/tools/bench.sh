@@ -70,6 +70,14 @@ for option in --length=8 --fill=0.5 --decode=8; do
     refused 1 '--length, --fill and --decode apply to text models, but vit-base is a vision model' \
         "$bench" --shape vit-base "$option"
 done
+refused 1 '--request-rate: bert-base is not a decoder' "$bench" --shape bert-base --request-rate 1
+refused 1 '--request-rate: ft-decoding is not a decoder' "$bench" --shape ft-decoding --request-rate 1
+for rate in 0 nan 1e9 2,x 2,; do
+    refused 2 "--request-rate: \"${rate#2,}\" is not a number above 0 and up to 10000" \
+        "$bench" --shape llama-1b --request-rate $rate
+done
+refused 2 '--duration requires --request-rate' "$bench" --shape llama-1b --duration 5
+refused 2 '--request-rate excludes --ops and --gemm' "$bench" --shape llama-1b --request-rate 1 --ops
 refused 1 '--beams: vit-base is not an encoder-decoder' "$bench" --shape vit-base --beams 4
 refused 1 'scheme int8-residual is for encoders of text' \
     "$bench" --shape vit-base --scheme int8-residual
@@ -201,6 +209,29 @@ is 0 'ft-bench --gemm times group-wise GEMMs with int8 activations' \
     "$bench" $known --shape minilm --scheme w8a8-block -b 1 -l 9 -r 3 -t 1 --gemm
 grep -q 'F32\.U8/32 int8->F32$' out
 check $? '--gemm names the kernel of group-wise GEMMs with int8 activations'
+
+# ---- Load ---------------------------------------------------------------------------------------
+
+quietly "$FT_BUILDDIR/tests/programs/make-decoder" decoder 3
+quietly "$FT_BUILDDIR/ft-convert" -q -i decoder -o decoder.ft
+is 0 'ft-bench --request-rate puts an engine under load' "$bench" $known -i decoder.ft --request-rate 80,20.5 \
+    --duration 1 -b 4 -l 6 --decode 4 --fill 0.75 -t 1 --csv
+cp out load.csv
+cut -d, -f1-7 load.csv >found
+cat >wanted <<'EOF'
+model,scheme,device,request_rate,sequences,length,new_tokens
+decoder.ft,float,cpu,80.00,4,6,4
+decoder.ft,float,cpu,20.50,4,6,4
+EOF
+diff wanted found >difference
+check $? 'the CSV has a line for each rate'
+sed 's/^/# /' difference
+holds 'as many requests arrive as a Poisson process makes likely' \
+    'if ($8 < $4 - 4 * sqrt($4) || $8 > $4 + 4 * sqrt($4)) bad()' load.csv
+holds 'the median times of tokens are at most their 99th percentiles' \
+    'if (!($11 > 0 && $11 <= $12 && $13 > 0 && $13 <= $14)) bad()' load.csv
+holds 'tokens per second count the mean length of the answers' \
+    'if (!($10 > 0 && $10 <= $8 * 4 && $10 * (1 + $9) >= $8 * 2)) bad()' load.csv
 
 # ---- Beam search --------------------------------------------------------------------------------
 

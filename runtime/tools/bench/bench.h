@@ -116,6 +116,20 @@ FT_MUST_USE ft_status ft_bench_forward(ft_bench *bench, size_t sequences, size_t
 FT_MUST_USE ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context,
                                       ft_error *err);
 
+/* Requests that arrive by a Poisson process, for an engine. */
+typedef struct ft_bench_load_shape {
+    double rate, seconds;      /* requests per second; duration of the arrivals */
+    size_t sequences;          /* that run at the same time, at most */
+    size_t length, new_tokens; /* of the longest prompt and answer */
+} ft_bench_load_shape;
+
+/*
+ * Time the tokens of such requests, and compare a few answers with those alone; adds a row.
+ * FT_EDEVICE: an answer is another one.
+ */
+FT_MUST_USE ft_status ft_bench_load(ft_bench *bench, const ft_bench_load_shape *shape,
+                                    ft_error *err);
+
 /* Shape of a beam search. */
 typedef struct ft_bench_beam_search_shape {
     size_t sources, length; /* tokens of the longest source */

@@ -50,11 +50,29 @@ static ft_status set_image_defaults(const job *j, const ft_config *config, const
     return FT_OK;
 }
 
+static ft_status set_load_defaults(const job *j, const ft_config *config, const char *name,
+                                   ft_error *err)
+{
+    ft_bench_request *r = j->request;
+    if (config->kind != FT_KIND_DECODER)
+        return ft_fail(err, FT_EARG, "--request-rate: %s is not a decoder", name);
+    set_default(&r->sequences, 64);
+    set_default(&r->lengths, 128);
+    set_default(&r->decode, 128);
+    if (r->duration == 0.0)
+        r->duration = 30.0;
+    return FT_OK;
+}
+
 /* Defaults that depend on the type of the model. */
 static ft_status set_defaults(const job *j, const ft_config *config, const char *name,
                               ft_error *err)
 {
     ft_bench_request *r = j->request;
+    if (r->rates.count > 0)
+        return set_load_defaults(j, config, name, err);
+    if (r->sequences.count == 0)
+        r->sequences = (ft_bench_list){ { 1, 8, 32 }, 3 };
     bool is_encoder_decoder = ft_config_is_encoder_decoder(config);
     if (r->beams.count > 0 && !is_encoder_decoder)
         return ft_fail(err, FT_EARG, "--beams: %s is not an encoder-decoder", name);
@@ -83,7 +101,8 @@ static size_t list_max(const ft_bench_list *list)
 static void extend_positions(ft_bench_request *r)
 {
     size_t length = list_max(&r->lengths), decoded = list_max(&r->decode) + 1;
-    int32_t max = (int32_t) (length > decoded ? length : decoded) + r->config.position_offset;
+    size_t longest = r->rates.count > 0 ? length + decoded : ft_max_size(length, decoded);
+    int32_t max = (int32_t) longest + r->config.position_offset;
     if (r->config.positions < max)
         r->config.positions = max;
 }
@@ -163,10 +182,24 @@ static size_t next_value(const ft_bench_list *list, size_t *index)
     return item;
 }
 
+static ft_status run_load(const job *j, size_t index, ft_error *err)
+{
+    const ft_bench_request *r = j->request;
+    ft_bench_load_shape load = { .rate = r->rates.item[index % r->rates.count],
+                                 .seconds = r->duration };
+    index /= r->rates.count;
+    load.sequences = next_value(&r->sequences, &index);
+    load.length = next_value(&r->lengths, &index);
+    load.new_tokens = next_value(&r->decode, &index);
+    return ft_bench_load(j->bench, &load, err);
+}
+
 /* Run case number `index` of the Cartesian product of the lists. */
 static ft_status run_case(const job *j, size_t index, ft_error *err)
 {
     const ft_bench_request *r = j->request;
+    if (r->rates.count > 0)
+        return run_load(j, index, err);
     size_t sequences = next_value(&r->sequences, &index);
     if (ft_config_is_encoder_decoder(&j->model->config)) {
         ft_bench_beam_search_shape texts = { .sources = sequences };
@@ -184,6 +217,8 @@ static size_t count_cases(const job *j)
 {
     const ft_bench_request *r = j->request;
     size_t count = r->sequences.count;
+    if (r->rates.count > 0)
+        return count * r->rates.count * r->lengths.count * r->decode.count;
     if (ft_config_is_encoder_decoder(&j->model->config))
         return count * r->lengths.count * r->beams.count * r->decode.count;
     return count * (r->decode.count > 0 ? r->decode.count : r->lengths.count);
@@ -358,10 +393,7 @@ static ft_status run(job *j, ft_error *err)
 
 int main(int argc, char **argv)
 {
-    ft_bench_request r = { .model.device = "cpu",
-                           .scheme = FT_SYNTHETIC_INT8,
-                           .group = 32,
-                           .sequences = { { 1, 8, 32 }, 3 } };
+    ft_bench_request r = { .model.device = "cpu", .scheme = FT_SYNTHETIC_INT8, .group = 32 };
     ft_bench bench = { .threads = ft_num_processors(), .runs = 30, .fill = 1.0 };
     ft_bench_parse(&r, &bench, argc, argv);
     ft_table *const tables[] = { &bench.cases, &bench.ops, &bench.kinds, &bench.gemms };

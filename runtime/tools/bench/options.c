@@ -14,7 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHAPE = FT_LONG_ONLY, SCHEME, GROUP, FILL, DECODE, BEAMS, TOP_P, ROOFLINE, OPS, GEMM, CSV };
+enum {
+    SHAPE = FT_LONG_ONLY,
+    SCHEME,
+    GROUP,
+    FILL,
+    DECODE,
+    BEAMS,
+    TOP_P,
+    RATE,
+    DURATION,
+    ROOFLINE,
+    OPS,
+    GEMM,
+    CSV
+};
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "benchmark this artifact" },
@@ -35,6 +49,10 @@ static const ft_option options[] = {
       "default 32" },
     { BEAMS, "beams", "K,...", "beam search with K beams; default 4\n(encoder-decoders)" },
     { TOP_P, "top-p", "P", "nucleus sampling in decode steps; default greedy" },
+    { RATE, "request-rate", "R,...",
+      "decoders: requests of --length and --decode tokens\n"
+      "that arrive R times a second, at most --batch at\na time; default 64" },
+    { DURATION, "duration", "S", "seconds of arrivals; default 30" },
     FT_KV_OPTION,
     { ROOFLINE, "roofline", "T,F,C,R",
       "rates of the device from an earlier --json: int8\n"
@@ -62,13 +80,35 @@ const ft_tool ft_bench_tool = {
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-enum { MAX_VALUE = 1 << 20 };
+enum { MAX_VALUE = 1 << 20, MAX_RATE = 10000, MAX_SECONDS = 86400 };
 
 static ft_bench_list parse_list(int option, const char *text, long high)
 {
     ft_bench_list out;
     out.count = ft_tool_list(&ft_bench_tool, option, text, high, out.item, FT_BENCH_MAX_VALUES);
     return out;
+}
+
+/* Rates of requests per second. */
+static ft_bench_rates parse_rates(const char *text)
+{
+    ft_bench_rates out = { .count = 0 };
+    for (;; text++) {
+        char *end;
+        int length = (int) strcspn(text, ",");
+        double rate = strtod(text, &end);
+        if (length == 0 || end != text + length || !(rate > 0.0 && rate <= MAX_RATE))
+            ft_tool_usage_error(&ft_bench_tool,
+                                "--request-rate: \"%.*s\" is not a number above 0 and up to %d",
+                                length, text, MAX_RATE);
+        if (out.count == FT_BENCH_MAX_VALUES)
+            ft_tool_usage_error(&ft_bench_tool, "--request-rate: more than %d numbers",
+                                FT_BENCH_MAX_VALUES);
+        out.item[out.count++] = rate;
+        text = end;
+        if (*text == '\0')
+            return out;
+    }
 }
 
 /* Four rates, each above 0, in the units that people read them in. */
@@ -165,6 +205,12 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
     case TOP_P:
         bench->top_p = ft_tool_positive(&ft_bench_tool, option, value, 1.0);
         break;
+    case RATE:
+        r->rates = parse_rates(value);
+        break;
+    case DURATION:
+        r->duration = ft_tool_positive(&ft_bench_tool, option, value, MAX_SECONDS);
+        break;
     case ROOFLINE:
         bench->roofline = rates(value);
         break;
@@ -215,5 +261,9 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
         ft_tool_usage_error(&ft_bench_tool,
                             "--group requires --shape and a group-wise --scheme, or -i FILE with "
                             "--ops and --json");
+    if (r->duration > 0.0 && r->rates.count == 0)
+        ft_tool_usage_error(&ft_bench_tool, "--duration requires --request-rate");
+    if (r->rates.count > 0 && bench->view != FT_BENCH_RUNS)
+        ft_tool_usage_error(&ft_bench_tool, "--request-rate excludes --ops and --gemm");
     ft_tool_check_verbosity(&ft_bench_tool, r->quiet, bench->verbose);
 }

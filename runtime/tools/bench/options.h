@@ -18,6 +18,11 @@ typedef struct ft_bench_list {
     size_t count;
 } ft_bench_list;
 
+typedef struct ft_bench_rates {
+    double item[FT_BENCH_MAX_VALUES];
+    size_t count;
+} ft_bench_rates;
+
 typedef struct ft_bench_request {
     const char *input, *shape; /* input or shape */
     ft_config config;          /* of the shape */
@@ -26,6 +31,8 @@ typedef struct ft_bench_request {
     int32_t group; /* group size of group-wise quantization */
     bool has_scheme, has_group, quiet;
     ft_bench_list sequences, lengths, decode, beams;
+    ft_bench_rates rates; /* of requests; count 0: no load */
+    double duration;      /* of a load, in seconds */
     ft_table_format format;
 } ft_bench_request;
 

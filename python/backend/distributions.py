@@ -55,12 +55,20 @@ def cuda_distribution():
 
 def distribution(settings):
     """The one that the settings of pip ask for."""
-    return cuda_distribution() if "cuda" in settings else main_distribution()
+    if "cuda" not in settings:
+        return main_distribution()
+    capabilities(settings)
+    return cuda_distribution()
 
 
 def capabilities(settings):
+    """Compute capabilities as configure takes them: "80,90a"."""
     asked = settings["cuda"]
-    return ALL_CAPABILITIES if asked == "all" else asked
+    if asked == "all":
+        return ALL_CAPABILITIES
+    if not re.fullmatch(r"\d+[af]?(,\d+[af]?)*", asked):
+        raise BuildError(f'cuda: found "{asked}", expected "all" or a list such as 80,90a')
+    return asked
 
 
 def toolkit_version():

@@ -74,27 +74,29 @@ check $? 'the wheel holds the licence of each library that it bundles'
 
 # ---- The wheel with CUDA ------------------------------------------------------------------------
 
-# metadata RELEASE: of the wheel that a toolkit of this release would make, in $dir/cuda.
+# metadata RELEASE CAPABILITIES: of the wheel that a toolkit of this release would make, in $dir/cuda.
 metadata () {
     rm -rf "$dir/cuda"
     mkdir -p "$dir/toolkit" "$dir/cuda"
     printf '#!/bin/sh\necho "Cuda compilation tools, release %s, V%s.88"\n' "$1" "$1" >"$dir/toolkit/nvcc"
     chmod +x "$dir/toolkit/nvcc"
-    PATH=$dir/toolkit:$PATH "$dir/builder/bin/python" - "$FT_SRCDIR/python/backend" "$dir/cuda" <<'END'
+    PATH=$dir/toolkit:$PATH "$dir/builder/bin/python" - "$FT_SRCDIR/python/backend" "$dir/cuda" "$2" <<'END'
 import sys
 sys.path.insert(0, sys.argv[1])
 import ft_backend
-ft_backend.prepare_metadata_for_build_wheel(sys.argv[2], {"cuda": "90a"})
+ft_backend.prepare_metadata_for_build_wheel(sys.argv[2], {"cuda": sys.argv[3]})
 END
 }
 
-is 0 'a toolkit of CUDA 13 makes the metadata of the wheel with CUDA' metadata 13.1
+is 0 'a toolkit of CUDA 13 makes the metadata of the wheel with CUDA' metadata 13.1 80,90a
 cat "$dir"/cuda/*/METADATA >"$dir/out"
 says out 'Name: ftruntime-cu13' 'the wheel with CUDA is ftruntime-cu13'
 says out 'Requires-Dist: nvidia-cublas>=13.1,<14' \
     'the wheel with CUDA requires a cuBLAS that is not older than the toolkit'
-is 1 'a toolkit of CUDA 12 makes no wheel' metadata 12.8
+is 1 'a toolkit of CUDA 12 makes no wheel' metadata 12.8 all
 says err 'nvcc: found release 12.8, expected CUDA 13' 'the message names both releases of CUDA'
+is 1 'a compute capability that is none makes no wheel' metadata 13.1 hopper
+says err 'cuda: found "hopper", expected "all" or a list such as 80,90a' 'the message shows a list'
 unzip -p "$wheel" '*/METADATA' >"$dir/out"
 says out "Requires-Dist: ftruntime-cu13==" 'the extra cuda of the wheel requires ftruntime-cu13'
 

@@ -6,18 +6,23 @@ EXTRA_DIST += \
 	python/pyproject.toml \
 	python/backend/archive.py \
 	python/backend/cdef.py \
+	python/backend/distributions.py \
 	python/backend/ft_backend.py \
 	python/backend/library.py \
 	python/backend/licences.py \
 	python/backend/stage.py \
 	python/ftruntime/__init__.py \
 	python/ftruntime/__main__.py \
+	python/ftruntime/_arguments.py \
 	python/ftruntime/_arrays.py \
 	python/ftruntime/_callbacks.py \
 	python/ftruntime/_chat.py \
+	python/ftruntime/_encoder_calls.py \
 	python/ftruntime/_generation.py \
+	python/ftruntime/_images.py \
 	python/ftruntime/_library.py \
 	python/ftruntime/_rows.py \
+	python/ftruntime/_session_pool.py \
 	python/ftruntime/_streams.py \
 	python/ftruntime/_tasks.py \
 	python/ftruntime/engine.py \
@@ -65,6 +70,8 @@ EXTRA_DIST += \
 	python/ftruntime/serve/endpoints/models.py \
 	python/ftruntime/serve/endpoints/page.py \
 	python/ftruntime/serve/endpoints/rerank.py \
+	python/ftruntime_cu13/__init__.py \
+	python/tests/alone.py \
 	python/tests/page/browser.py \
 	python/tests/page/chat_page.py \
 	python/tests/page/peculiar_models.py \
@@ -84,6 +91,15 @@ EXTRA_DIST += \
 	python/tests/test_encoders.py \
 	python/tests/test_engine.py \
 	python/tests/test_generation.py \
+	python/tests/test_images.py \
 	python/tests/test_package.py \
 	python/tests/test_samples.py \
+	python/tests/test_session_pool.py \
 	python/tests/test_tools.py
+
+# The reader of images as a library, which the wheel loads with the first image.
+python/libftimages.so: runtime/libimages.la libftruntime.la
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@ \
+		-Wl,--whole-archive runtime/.libs/libimages.a -Wl,--no-whole-archive \
+		.libs/libftruntime.so -Wl,-rpath,'$$ORIGIN' $(PNG_LIBS) $(JPEG_LIBS)
+CLEANFILES += python/libftimages.so

@@ -95,6 +95,10 @@ runtime_libcore_la_SOURCES = \
 	runtime/base/clock.h \
 	runtime/model/validate.c runtime/model/validate.h \
 	runtime/container/features.c runtime/container/features.h \
+	runtime/scores/tasks/best_answer.c runtime/scores/tasks/best_answer.h \
+	runtime/scores/tasks/tagged_entities.c runtime/scores/tasks/tagged_entities.h \
+	runtime/scores/tasks/top_tokens.c runtime/scores/tasks/top_tokens.h \
+	runtime/data/context_windows.c runtime/data/context_windows.h \
 	runtime/data/dataset.c runtime/data/dataset.h runtime/data/dataset_read.c \
 	runtime/data/target_labels.c runtime/data/target_labels.h \
 	runtime/model/devices.c runtime/model/devices.h \
@@ -247,9 +251,6 @@ runtime_libtools_la_SOURCES = \
 	runtime/cli/image_options.c runtime/cli/image_options.h \
 	runtime/cli/json_stream.c runtime/cli/json_stream.h \
 	runtime/cli/listing.c runtime/cli/table.c runtime/cli/table.h \
-	runtime/scores/tasks/best_answer.c runtime/scores/tasks/best_answer.h \
-	runtime/scores/tasks/tagged_entities.c runtime/scores/tasks/tagged_entities.h \
-	runtime/scores/tasks/top_tokens.c runtime/scores/tasks/top_tokens.h \
 	runtime/base/characters.h \
 	runtime/data/encoded_examples.c runtime/data/encoded_examples.h \
 	runtime/data/example_labels.c runtime/data/example_labels.h \
@@ -274,6 +275,7 @@ noinst_LTLIBRARIES += runtime/libimages.la
 runtime_libimages_la_SOURCES = \
 	runtime/data/image_files/image_dataset.c runtime/data/image_files/image_dataset.h \
 	runtime/data/image_files/image_list.c runtime/data/image_files/image_list.h \
+	runtime/data/image_files/image_reader.c runtime/data/image_files/image_reader.h \
 	runtime/data/images/decode.c \
 	runtime/data/images/decoder.h \
 	runtime/data/images/image.c runtime/data/images/image.h \

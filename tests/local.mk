@@ -112,6 +112,7 @@ c_tests = \
 	tests/cuda/sessions.t \
 	tests/cuda/wgmma.t \
 	tests/container/damage.t \
+	tests/datasets/context_windows.t \
 	tests/datasets/dataset.t \
 	tests/datasets/dataset_target.t \
 	tests/text/decode.t \
@@ -534,6 +535,7 @@ EXTRA_DIST += \
 	tests/bench/python/minilm-onnx.py \
 	tests/bench/python/table-groupwise.py \
 	tests/bench/python/table-int8.py \
+	tests/bench/python/text-call.py \
 	tests/bench/python/vs-ctranslate2.py \
 	tests/bench/contended.sh \
 	tests/bench/python/vs-cudnn.py \

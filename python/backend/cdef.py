@@ -7,6 +7,8 @@ import re
 import shlex
 import subprocess
 
+import library
+
 # What the tools of FT use besides ft.h.  The library in the wheel has the same version, so the
 # wheel may use it, too.
 PRIVATE = (
@@ -17,8 +19,14 @@ PRIVATE = (
                                "ft_embedding_prompts_open_model")),
     ("runtime/graph/model_config.h", ("ft_problem",)),
     ("runtime/scores/class_scores.h", ("ft_sigmoid", "ft_class_probability")),
+    ("runtime/scores/tasks/best_answer.h", None),
+    ("runtime/scores/tasks/tagged_entities.h", None),
+    ("runtime/scores/tasks/top_tokens.h", None),
+    ("runtime/data/context_windows.h", None),
+    ("runtime/data/images/image.h", None),
+    ("runtime/data/images/processor.h", None),
+    ("runtime/data/image_files/image_reader.h", None),
     ("runtime/generate/session_sizes.h", None),
-    ("kernels/math/elementary.h", ("ft_math_exp", "ft_math_log")),
 )
 
 
@@ -51,10 +59,14 @@ def declarations(sources):
 
 
 def write_module(sources, path):
-    """Write the cffi module: Python that describes the ABI, for any version of Python."""
+    """Write the cffi module: Python that describes the ABI, for any version of Python, and its
+    version.
+    """
     import cffi
 
     ffi = cffi.FFI()
     ffi.cdef(declarations(sources))
     ffi.set_source("ftruntime._ft", None)
     ffi.emit_python_code(str(path))
+    with open(path, "a") as file:
+        file.write(f'VERSION = "{library.version()}"\n')

@@ -1,4 +1,4 @@
-"""Compile the library and the two tools of the wheel with configure and make.
+"""Compile the library, and the two tools of the main wheel, with configure and make.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,11 +14,21 @@ PYTHON = Path(__file__).resolve().parent.parent
 SOURCES = PYTHON.parent
 
 LIBRARY = "libftruntime.so.0"
+IMAGES = "libftimages.so"
 TOOLS = ("ft-convert", "ft-calibrate")
+
+
+STRIP = "-s"
 
 
 class BuildError(Exception):
     """A message for the user of pip."""
+
+
+def version():
+    """The version in configure.ac."""
+    text = (SOURCES / "configure.ac").read_text()
+    return re.search(r"AC_INIT\(\[[^]]*\], \[([^]]*)\]", text).group(1)
 
 
 def require_sources():
@@ -76,7 +86,7 @@ def copy_sources(folder):
         shutil.copy2(SOURCES / name, folder / name)
 
 
-def configure(folder):
+def configure(folder, *options):
     """Make folder/build from folder/source.  Relative paths make the same bytes anywhere."""
     source, build = folder / "source", folder / "build"
     copy_sources(source)
@@ -84,22 +94,39 @@ def configure(folder):
         run(["autoreconf", "-fi"], source)
     if not (build / "Makefile").exists():
         build.mkdir(exist_ok=True)
-        run(["../source/configure", "-q", "--with-cuda=no", "--disable-dependency-tracking",
-             "CFLAGS=" + os.environ.get("CFLAGS", "-O2")], build)
+        run(["../source/configure", "-q", *options, "CFLAGS=" + os.environ.get("CFLAGS", "-O2")],
+            build)
     return build
+
+
+def make(build, settings, *arguments):
+    jobs = settings.get("jobs", str(len(os.sched_getaffinity(0))))
+    run(["make", "-s", f"-j{jobs}", *arguments], build)
 
 
 def compile_into(target, settings):
     """Put the library into target/lib and the tools into target/bin."""
     require_sources()
     with build_folder(settings) as folder:
-        build = configure(folder)
-        jobs = settings.get("jobs", str(len(os.sched_getaffinity(0))))
+        build = configure(folder, "--with-cuda=no")
         # The tools find the library beside them, wherever the wheel is installed.
-        run(["make", "-s", f"-j{jobs}", "LDFLAGS=-s", "FT_RPATH=-Wl,-rpath,'$$ORIGIN/../lib'",
-             "libftruntime.la", *(f"bin/{tool}" for tool in TOOLS)], build)
+        make(build, settings, f"LDFLAGS={STRIP}", "FT_RPATH=-Wl,-rpath,'$$ORIGIN/../lib'",
+             "libftruntime.la", f"python/{IMAGES}", *(f"bin/{tool}" for tool in TOOLS))
         (target / "lib").mkdir()
         (target / "bin").mkdir()
         shutil.copy(build / ".libs" / LIBRARY, target / "lib" / LIBRARY)
+        shutil.copy(build / "python" / IMAGES, target / "lib" / IMAGES)
         for tool in TOOLS:
             shutil.copy(build / "bin" / ".libs" / tool, target / "bin" / tool)
+
+
+def compile_cuda_into(target, settings, capabilities, run_path):
+    """Put the library with CUDA into target/lib; it finds those of CUDA by its run path."""
+    require_sources()
+    escaped = run_path.replace("$", "$$")
+    with build_folder(settings) as folder:
+        build = configure(folder, "--with-cuda=yes", f"--with-cuda-arch={capabilities}",
+                          "NVCCFLAGS=-O2")
+        make(build, settings, f"LDFLAGS={STRIP} -Wl,-rpath,'{escaped}'", "libftruntime.la")
+        (target / "lib").mkdir(parents=True)
+        shutil.copy(build / ".libs" / LIBRARY, target / "lib" / LIBRARY)

@@ -26,6 +26,9 @@ def stage(build, folder):
         if path.name != "__pycache__":
             link(path, package)
     link((build / ".libs" / library.LIBRARY).resolve(), package / "lib", library.LIBRARY)
+    images = build / "python/libftimages.so"
+    if images.exists():  # made by name: make python/libftimages.so
+        link(images, package / "lib")
     for tool in library.TOOLS:
         link(build / tool, package / "bin")
     cdef.write_module(library.SOURCES, package / "_ft.py")

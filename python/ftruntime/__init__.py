@@ -13,7 +13,7 @@ from collections import namedtuple
 
 from ._generation import Generation, Hypothesis, Token
 from ._library import FtError, ffi, lib
-from ._tasks import Answer, Entity, Prediction
+from ._tasks import Answer, Entity, Prediction, Word
 from .model import Model
 from .session import Binding, Session
 from .tokenizer import Encoding, Tokenizer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Binding", "Device", "Encoding", "Engine", "EngineStats", "Entity", "FtError",
            "Generation", "Hypothesis", "Model", "Prediction", "Session", "Token", "Tokenizer",
-           "calibrate", "convert", "devices"]
+           "Word", "calibrate", "convert", "devices"]
 
 __version__ = ffi.string(lib.ft_version()).decode()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from ._library import c_strings, call, error, ffi, lib, opened
+from ._library import c_strings, call, error, ffi, lib
 from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, whose import takes longer than the rest
@@ -104,17 +104,22 @@ def reason_name(reason):
     return ffi.string(lib.ft_finish_reason_name(reason)).decode()
 
 
-def open_session(model, requests, limits, beams=None):
-    """A session of the size that ft-run chooses for these requests."""
-    options = ffi.new("ft_session_options *", {"threads": model._threads})
+SIZES = ("max_tokens", "max_sequences", "context", "cache_tokens", "source_tokens")
+
+
+def take_session(model, requests, limits, beams=None):
+    """A session of at least the size that ft-run chooses for these requests."""
+    options = ffi.new("ft_session_options *")
     if beams is None:
         call(lib.ft_session_sizes_for_generation, options, model._model, requests.array,
              requests.count, limits)
     else:
         lib.ft_session_sizes_for_beam_search(options, model._model, requests.array, requests.count,
                                              beams, limits)
-    return opened("ft_session", lib.ft_session_close, lib.ft_session_open, model._model, options,
-                  owner=model._model)
+    sizes = {name: getattr(options, name) for name in SIZES if getattr(options, name) > 0}
+    # Without max_new_tokens, the context is what ends a text.
+    return model._sessions.take(model, sizes, () if requests.array[0].max_new_tokens else
+                                ("context",))
 
 
 class Callback:
@@ -140,7 +145,8 @@ class Callback:
 def call_back(function, session, requests, options, callback):
     """ft_generate or ft_beam_search."""
     try:
-        call(function, session, requests.array, requests.count, options, callback.pointer, ffi.NULL)
+        call(function, session._session, requests.array, requests.count, options,
+             callback.pointer, ffi.NULL)
     finally:
         callback.raise_failure()
 
@@ -150,12 +156,14 @@ def run(model, tokenizer, requests, batch, chunk, on_token):
     if requests.count == 0:
         return
     limits = ffi.new("ft_generation_limits *", {"batch": batch, "chunk": chunk})
-    session = open_session(model, requests, limits)
-    options = ffi.new("ft_generate_options *", {"chunk": chunk or CHUNK,
-                                                "tokenizer": tokenizer._tokenizer})
+    session = take_session(model, requests, limits)
+    options = ffi.new("ft_generate_options *", {"chunk": chunk or CHUNK})
+    if tokenizer is not None:
+        options.tokenizer = tokenizer._tokenizer
 
     callback = Callback("bool(void *, const ft_token *)", lambda token: on_token(token_of(token)))
     call_back(lib.ft_generate, session, requests, options, callback)
+    model._sessions.put(session)
 
 
 def joined(tokens):
@@ -222,7 +230,7 @@ def search(model, tokenizer, requests, batch, search_options, forced_bos):
     first = ffi.new("int32_t *", forced_bos)
     options = ffi.new("ft_beam_search_options *", dict(search_options, forced_bos=first))
     limits = ffi.new("ft_generation_limits *", {"batch": batch})
-    session = open_session(model, requests, limits, beams=search_options["beams"])
+    session = take_session(model, requests, limits, beams=search_options["beams"])
 
     def add(hypothesis):
         ids = ffi.unpack(hypothesis.ids, hypothesis.tokens) if hypothesis.tokens else []
@@ -232,6 +240,7 @@ def search(model, tokenizer, requests, batch, search_options, forced_bos):
 
     callback = Callback("bool(void *, const ft_hypothesis *)", add)
     call_back(lib.ft_beam_search, session, requests, options, callback)
+    model._sessions.put(session)
     return [[Hypothesis(tokenizer.decode(ids), ids, score, reason) for ids, score, reason in texts]
             for texts in found]
 
@@ -251,8 +260,8 @@ class Translator:
         call(lib.ft_translator_open_model, translator, model._model, pair)
         self._translator = ffi.gc(translator, lib.ft_translator_close)
         self.first_id = lib.ft_translator_first_token(translator, model._model)
-        self.source = _Borrowed(translator.source)
-        self.target = _Borrowed(translator.target)
+        self.source = _Borrowed(translator.source, self._translator)
+        self.target = _Borrowed(translator.target, self._translator)
 
     def encode(self, text):
         data = text.encode()
@@ -261,10 +270,11 @@ class Translator:
 
 
 class _Borrowed(Tokenizer):
-    """A tokenizer that its translator closes."""
+    """A tokenizer that its translator closes, with the last reference to it."""
 
-    def __init__(self, pointer):
+    def __init__(self, pointer, owner):
         self._tokenizer = pointer
+        self._owner = owner
 
 
 def early_stopping(value):

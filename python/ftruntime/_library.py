@@ -4,11 +4,29 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 
-from ._ft import ffi
+from ._ft import VERSION, ffi
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+OWN_LIBRARY = os.path.join(FOLDER, "lib", "libftruntime.so.0")
 
-lib = ffi.dlopen(os.path.join(FOLDER, "lib", "libftruntime.so.0"))
+
+def find_library():
+    """The library of ftruntime-cu13 where it is installed in the same version, else that here."""
+    try:
+        import ftruntime_cu13 as cuda
+    except ImportError:
+        return OWN_LIBRARY
+    if cuda.VERSION == VERSION:
+        return cuda.LIBRARY
+    import warnings
+
+    warnings.warn(f"ftruntime-cu13 is not used: found version {cuda.VERSION}, expected {VERSION}, "
+                  "that of ftruntime", RuntimeWarning, stacklevel=2)
+    return OWN_LIBRARY
+
+
+LIBRARY = find_library()
+lib = ffi.dlopen(LIBRARY)
 
 
 class FtError(Exception):

@@ -3,8 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 from ._arrays import numpy
-from ._library import error, ffi, lib
-from .session import Session
+from ._library import encoded, error, ffi, lib, opened
 
 MAX_TOKENS = 4096  # of a pass
 MAX_SEQUENCES = 512
@@ -34,6 +33,23 @@ def encode_rows(model, texts, truncate=False, max_length=0, prompt=""):
                         "positions: pass truncate=True", lib.FT_ELIMIT)
         rows.append(row)
     return rows
+
+
+def encode_windows(model, question, context):
+    """Encodings of a question with the parts of a context, which overlap, as ft-run makes them."""
+    question, context, limit = question.encode(), context.encode(), model.max_seq_length
+    windows = opened("ft_context_windows", lib.ft_context_windows_free, lib.ft_context_windows_new,
+                     model.tokenizer._tokenizer, question, len(question), context, len(context))
+    fixed = lib.ft_context_windows_fixed_tokens(windows)
+    if fixed >= limit:
+        raise error(f"question: found {fixed} tokens, special ones included, expected less than "
+                    f"{limit}", lib.FT_ELIMIT)
+    rows = []
+    while True:
+        row = encoded(lib.ft_context_windows_next, windows, limit, lib.FT_CONTEXT_STRIDE)
+        if row == ffi.NULL:
+            return rows
+        rows.append(row)
 
 
 class Row:
@@ -92,7 +108,8 @@ def forward(model, rows, names):
         options["context"] = longest
         options["cache_tokens"] = options["source_tokens"] = (
             options["max_tokens"] + options["max_sequences"] * PAGE_TOKENS)
-    session = Session(model, **options)
+    session = model._sessions.take(model, options)
     has_types = model.config.get("types", 0) > 0
     for first, end in batches(rows):
         yield first, session.run(padded(rows[first:end], has_types), names)
+    model._sessions.put(session)

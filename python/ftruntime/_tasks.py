@@ -19,8 +19,6 @@ PROBLEMS = {
     "regression": lib.FT_PROBLEM_REGRESSION,
 }
 
-MAX_ANSWER_TOKENS = 40
-
 
 class Prediction(namedtuple("Prediction", "label index score labels probabilities logits")):
     """The classes of a text.  Of a regression, `label` and `score` are of the largest logit."""
@@ -58,6 +56,16 @@ class Answer(namedtuple("Answer", "text score start end")):
     end: Optional[int]
 
 
+class Word(namedtuple("Word", "text id score")):
+    """A word that a mask may stand for."""
+
+    __slots__ = ()
+
+    text: str  # of the token, without a space before it
+    id: int
+    score: float  # its probability
+
+
 def prediction(model, logits):
     """The prediction of one row [C]."""
     problem, count = PROBLEMS[model.problem_type], len(logits)
@@ -81,46 +89,32 @@ def prediction(model, logits):
 
 
 def entities(model, text, row, logits, by_word):
-    """Group the tokens of a text with the same label; logits [S, C]."""
-    groups, data, best = [], text.encode(), logits.argmax(axis=1)
-    current = None
-    for i in range(row.count):
-        if row.sequence[i] < 0:
-            continue
-        if by_word and i > 0 and _same_word(row, i):
-            if current is not None:
-                current["end"] = row.offsets[i].end
-            continue
-        name = model.label(int(best[i]))
-        probability = lib.ft_class_probability(lib.FT_PROBLEM_SINGLE, floats(logits[i]),
-                                               logits.shape[1], int(best[i]))
-        current = _add_token(groups, current, name, row.offsets[i], probability)
-    return [_entity(group, data) for group in groups]
+    """The entities of a text; logits [S, C]."""
+    found = ffi.new("ft_tagged_entities *")
+    if not lib.ft_tagged_entities_find(found, model._model, row, floats(logits), by_word):
+        raise MemoryError
+    data = _texts(text)
+    try:
+        return [_entity(found.entity[i], data[row.sequence[found.entity[i].first]])
+                for i in range(found.count)]
+    finally:
+        lib.ft_tagged_entities_fini(found)
 
 
-def _same_word(row, i):
-    return row.sequence[i - 1] == row.sequence[i] and row.words[i - 1] == row.words[i]
+def _texts(text):
+    """The text, or both texts of a pair."""
+    return [part.encode() for part in ([text] if isinstance(text, str) else text)]
 
 
-def _add_token(groups, current, name, place, probability):
-    """Extend the current entity or begin one; returns it, or None."""
-    if name == "O":
-        return None
-    begins = name.startswith("B-")
-    label = name[2:] if begins or name.startswith("I-") else name
-    if current is None or begins or current["label"] != label:
-        current = {"label": label, "start": place.start, "sum": 0.0, "tokens": 0}
-        groups.append(current)
-    current["end"] = place.end
-    current["sum"] += probability
-    current["tokens"] += 1
-    return current
+def _entity(entity, data):
+    return Entity(ffi.string(entity.label).decode(), entity.score,
+                  *_place(data, entity.start, entity.stop))
 
 
-def _entity(group, data):
-    start, end = group["start"], group["end"]
-    return Entity(group["label"], group["sum"] / group["tokens"], _characters(data, start),
-                  _characters(data, end), data[start:end].decode("utf-8", "replace"))
+def _place(data, start, end):
+    """Bytes [start, end) of a text as characters, and what they are."""
+    return (_characters(data, start), _characters(data, end),
+            data[start:end].decode("utf-8", "replace"))
 
 
 def _characters(data, offset):
@@ -130,42 +124,37 @@ def _characters(data, offset):
 # ---- Answers ----------------------------------------------------------------------------------
 
 
-def answer(context, row, start, end):
-    """The best span of at most MAX_ANSWER_TOKENS tokens; start and end are logits [S]."""
-    start, end = start[:row.count].tolist(), end[:row.count].tolist()
-    context_tokens = [i for i in range(row.count) if row.sequence[i] == 1]
-    competing = sorted({0, *context_tokens})
-    total = _log_sum(start, competing) + _log_sum(end, competing)
-    none, best = start[0] + end[0], None
-    for last in context_tokens:
-        first = _best_start(row, start, last)
-        logit = start[first] + end[last]
-        if best is None or logit > best[0]:
-            best = logit, row.offsets[first].start, row.offsets[last].end
-    if best is None or none >= best[0]:
-        return Answer(None, lib.ft_math_exp(none - total), None, None)
-    logit, first, last = best
-    data = context.encode()
-    return Answer(data[first:last].decode("utf-8", "replace"), lib.ft_math_exp(logit - total),
-                  _characters(data, first), _characters(data, last))
+def answer(context, windows):
+    """The best answer in the windows of a context: (row, start logits [S], end logits [S]) each."""
+    best = ffi.new("ft_answer *")
+    lib.ft_answer_init(best)
+    for row, start, end in windows:
+        lib.ft_answer_add_window(best, row, floats(start), floats(end))
+    if lib.ft_answer_is_none(best):
+        return Answer(None, best.null_score, None, None)
+    start, end, text = _place(context.encode(), best.start, best.end)
+    return Answer(text, best.score, start, end)
 
 
-def _best_start(row, start, last):
-    best = last
-    for i in range(last, max(last - MAX_ANSWER_TOKENS, -1), -1):
-        if row.sequence[i] != 1:
-            break
-        if start[i] >= start[best]:
-            best = i
-    return best
+# ---- Masked words -----------------------------------------------------------------------------
 
 
-def _log_sum(values, tokens):
-    most = max(values[i] for i in tokens)
-    total = 0.0  # not sum(), which compensates from Python 3.12 on
-    for i in tokens:
-        total += lib.ft_math_exp(values[i] - most)
-    return most + lib.ft_math_log(total)
+def words(tokenizer, row, logits, count):
+    """The `count` most probable words for each mask of a text; logits [S, V]."""
+    mask = lib.ft_mask_token_id(tokenizer._tokenizer)
+    return [_top_words(tokenizer, logits[i], count) for i in range(row.count)
+            if row.ids[i] == mask]
+
+
+def _top_words(tokenizer, logits, count):
+    top = ffi.new("ft_top_token[]", lib.FT_TOP_TOKENS_MAX)
+    found = lib.ft_top_tokens_find(top, count, floats(logits), len(logits))
+    return [Word(_word(tokenizer, token.id), token.id, token.probability) for token in top[0:found]]
+
+
+def _word(tokenizer, id):
+    text = tokenizer.decode([id], skip_special_tokens=False)
+    return text[1:] if text.startswith(" ") else text
 
 
 # ---- Embeddings -------------------------------------------------------------------------------

@@ -7,20 +7,19 @@ from __future__ import annotations
 import os
 from functools import cached_property
 
-from . import _chat, _generation, _rows, _tasks
-from ._arrays import numpy
+from . import _chat, _generation
+from ._arguments import choose, listed
+from ._encoder_calls import EncoderCalls
 from ._generation import Generation, Hypothesis, Token
-from ._library import call, error, ffi, lib, text_or_none
-from ._tasks import Answer, Entity, Prediction
+from ._library import (LIBRARY, OWN_LIBRARY, FtError, call, error, ffi, lib,
+                       text_or_none)
+from ._session_pool import SessionPool
 from .session import Session
 from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, whose import takes longer than the rest
 if TYPE_CHECKING:
-    from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple,
-                        Union)
-
-    import numpy as np
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 
     from .engine import Engine
 
@@ -37,19 +36,14 @@ KV = {
 }
 
 
-def _choose(table, name, value):
-    if value not in table:
-        expected = ", ".join(str(key) for key in table)
-        raise error(f"{name}: found {value!r}, expected one of {expected}", lib.FT_EARG)
-    return table[value]
+def _with_hint(failure, device):
+    """The library suggests to build it with CUDA; a wheel has that."""
+    if failure.code != lib.FT_EDEVICE or not device.startswith("cuda") or LIBRARY != OWN_LIBRARY:
+        return failure
+    return error(f"{failure}; or install ftruntime-cu13", failure.code)
 
 
-def _listed(texts):
-    """A single text counts as a list of one."""
-    return [texts] if isinstance(texts, str) else list(texts)
-
-
-class Model:
+class Model(EncoderCalls):
     """An artifact, mapped into memory.  Many threads may use it at the same time."""
 
     def __init__(self, pointer, path: str, threads: int):
@@ -57,6 +51,7 @@ class Model:
         self._threads = threads
         self._info = lib.ft_model_get_info(pointer)
         self._generates = lib.ft_model_generates(pointer)
+        self._sessions = SessionPool()
         self.path = path
 
     @classmethod
@@ -78,11 +73,14 @@ class Model:
         """
         device_name = ffi.new("char[]", device.encode())
         options = ffi.new("ft_model_options *", {"device": device_name,
-                                                 "verify": _choose(VERIFY, "verify", verify),
-                                                 "kv": _choose(KV, "kv", kv)})
+                                                 "verify": choose(VERIFY, "verify", verify),
+                                                 "kv": choose(KV, "kv", kv)})
         function = lib.ft_model_open_for_embedding if embed else lib.ft_model_open
         out = ffi.new("ft_model **")
-        call(function, out, os.fsencode(path), options)
+        try:
+            call(function, out, os.fsencode(path), options)
+        except FtError as failure:
+            raise _with_hint(failure, device) from None
         return cls(ffi.gc(out[0], lib.ft_model_close), os.fspath(path), threads or 0)
 
     # ---- Properties ----------------------------------------------------------------------------
@@ -167,123 +165,6 @@ class Model:
 
         return Engine(self, **options)
 
-    def _require_head(self, heads, what):
-        head = self.config.get("head")
-        if head not in heads:
-            raise error(f"{self.path}: found head \"{head}\", expected {what}",
-                        lib.FT_EUNSUPPORTED)
-
-    # ---- Encoders ------------------------------------------------------------------------------
-
-    def embed(self, texts: Union[str, Iterable[str]], prompt: Optional[str] = None,
-              dim: Optional[int] = None, truncate: bool = False,
-              max_length: int = 0) -> "np.ndarray":
-        """Embed texts: pooled, through the Dense layers and normalized as the checkpoint says.
-
-        Args:
-            prompt: name of the prompt before each text; default: that of the model.
-            dim: the first values of the embeddings (Matryoshka), normalized again.
-            truncate: truncate to max_seq_length; else a longer text is an error.
-            max_length: truncate to this many tokens.
-
-        Returns:
-            float32 [texts, D].
-
-        Raises:
-            FtError: FT_EUNSUPPORTED for a model without embeddings; FT_EARG for an unknown
-                prompt or dim; FT_ELIMIT for a text longer than the model's positions.
-        """
-        rows = self._embedding_rows(texts, prompt, truncate, max_length)
-        parts = [outputs["embedding"] for _, outputs in _rows.forward(self, rows, ["embedding"])]
-        return self._embeddings(parts, dim)
-
-    def _embedding_rows(self, texts, prompt, truncate, max_length):
-        if not self._info.embedding:
-            raise error(f"{self.path}: found a model without embeddings; decoders need embed=True "
-                        "of Model.open()", lib.FT_EUNSUPPORTED)
-        return _rows.encode_rows(self, _listed(texts), truncate, max_length,
-                                 _tasks.prompt_of(self, prompt))
-
-    def _embeddings(self, parts, dim):
-        """The embeddings of all batches, cut to the first values."""
-        np = numpy()
-        found = np.concatenate(parts) if parts else np.empty((0, self.hidden), "float32")
-        if dim is None:
-            return found
-        if not 0 < dim <= found.shape[1]:
-            raise error(f"dim: found {dim}, expected 1 to {found.shape[1]}", lib.FT_EARG)
-        # A decoder opened with embed=True has unit norm, which its artifact does not say.
-        normalizes = self.config.get("normalize") or self.config.get("embedding") == "none"
-        return _tasks.cut(np, found, dim, normalizes)
-
-    def classify(self, texts: "Iterable[Union[str, Tuple[str, str]]]", truncate: bool = False,
-                 max_length: int = 0) -> List[Prediction]:
-        """Classify texts, or pairs of texts given as tuples.
-
-        Raises:
-            FtError: FT_EUNSUPPORTED for a model without a classification head; FT_ELIMIT for a
-                text longer than the model's positions, unless it is truncated.
-        """
-        return [_tasks.prediction(self, row)
-                for row in self._class_logits(texts, truncate, max_length)]
-
-    def rerank(self, query: str, texts: Iterable[str], truncate: bool = False,
-               max_length: int = 0) -> "np.ndarray":
-        """Scores of texts for a query, by a cross-encoder.
-
-        Returns:
-            float64 [texts]: the probability of the only label, or of the last one; of a
-            regression the logit.
-        """
-        pairs = [(query, text) for text in _listed(texts)]
-        scores = [_tasks.prediction(self, row).probabilities[-1]
-                  for row in self._class_logits(pairs, truncate, max_length)]
-        return numpy().array(scores, "float64")
-
-    def _class_logits(self, texts, truncate, max_length):
-        rows = self._class_rows(texts, truncate, max_length)
-        for _, outputs in _rows.forward(self, rows, ["logits"]):
-            yield from outputs["logits"]
-
-    def _class_rows(self, texts, truncate, max_length):
-        if self.problem_type is None or self.config.get("head") in ("tokens", "span", "lm"):
-            raise error(f"{self.path}: found a model that classifies no texts (family "
-                        f"{self.family}, head {self.config.get('head')})", lib.FT_EUNSUPPORTED)
-        return _rows.encode_rows(self, _listed(texts), truncate, max_length,
-                                 _tasks.prompt_of(self, None))
-
-    def classify_tokens(self, texts: Union[str, Iterable[str]], aggregation: str = "simple",
-                        truncate: bool = False, max_length: int = 0) -> List[List[Entity]]:
-        """The entities of texts, as aggregation_strategy of transformers finds them.
-
-        Args:
-            aggregation: "simple": label each entity by all of its tokens; "first": by the first
-                of each word.
-        """
-        self._require_head(["tokens"], "a model for token classification")
-        by_word = _choose({"simple": False, "first": True}, "aggregation", aggregation)
-        texts, found = _listed(texts), []
-        rows = _rows.encode_rows(self, texts, truncate, max_length, _tasks.prompt_of(self, None))
-        for first, outputs in _rows.forward(self, rows, ["logits"]):
-            for i, logits in enumerate(outputs["logits"], first):
-                found.append(_tasks.entities(self, texts[i], rows[i], logits, by_word))
-        return found
-
-    entities = classify_tokens
-
-    def answer(self, question: str, context: str) -> Answer:
-        """The answer to a question in a context, or none, as in SQuAD 2.0.
-
-        Raises:
-            FtError: FT_EUNSUPPORTED for a model without a head for question answering; FT_ELIMIT
-                if both texts are longer than the model's positions (ft-run splits contexts).
-        """
-        self._require_head(["span"], "a model for question answering")
-        rows = _rows.encode_rows(self, [(question, context)])
-        names = ["start_logits", "end_logits"]
-        outputs = next(_rows.forward(self, rows, names))[1]
-        return _tasks.answer(context, rows[0], *(outputs[name][0] for name in names))
-
     # ---- Text generation -----------------------------------------------------------------------
 
     def generate(self, prompts: "Union[str, Iterable[Union[str, Sequence[int]]]]",
@@ -293,6 +174,7 @@ class Model:
         """Continue prompts, texts or lists of token ids, with continuous batching.
 
         Args:
+            prompts: without a tokenizer in the model only token ids, which give no text.
             stream: return an iterator of tokens of all prompts; closing it cancels them.
             stop: strings that end a text and are not part of it.
             stop_ids: tokens that end a text; default: eos_token_id of the model.
@@ -307,8 +189,10 @@ class Model:
                 FT_ENONFINITE if a sequence has failed.
         """
         self._require_decoder()
-        ids = [self._prompt_ids(prompt) for prompt in _listed(prompts)]
-        return self._generate(ids, stream, stop, stop_ids, batch, chunk, sampling)
+        prompts = listed(prompts)
+        tokenizer = self._tokenizer_for(prompts, stop)
+        ids = [self._prompt_ids(prompt) for prompt in prompts]
+        return self._generate(tokenizer, ids, stream, stop, stop_ids, batch, chunk, sampling)
 
     def chat(self, messages: Sequence[Mapping[str, str]], stream: bool = False, *, date: int = 0,
              stop: Sequence[str] = (), stop_ids: Optional[Sequence[int]] = None, chunk: int = 0,
@@ -325,7 +209,7 @@ class Model:
         """
         self._require_decoder()
         ids = _chat.encode(self._chat_template, self.tokenizer, list(messages), date, True)
-        found = self._generate([ids], stream, stop, stop_ids, 1, chunk, sampling)
+        found = self._generate(self.tokenizer, [ids], stream, stop, stop_ids, 1, chunk, sampling)
         return found if stream else found[0]
 
     @cached_property
@@ -337,16 +221,26 @@ class Model:
             raise error(f"{self.path}: found a model of family {self.family}, expected a decoder",
                         lib.FT_EUNSUPPORTED)
 
+    def _tokenizer_for(self, prompts, stop):
+        """The tokenizer; None if the model has none and there are only token ids."""
+        try:
+            return self.tokenizer
+        except FtError as failure:
+            needed = stop or any(isinstance(prompt, str) for prompt in prompts)
+            if needed or failure.code != lib.FT_EUNSUPPORTED:
+                raise
+            return None
+
     def _prompt_ids(self, prompt):
         if not isinstance(prompt, str):
             return [int(id) for id in prompt]
         row = self.tokenizer._encode(prompt.encode(), None, True, 0)
         return ffi.unpack(row.ids, row.count) if row.count else []
 
-    def _generate(self, prompts, stream, stop, stop_ids, batch, chunk, sampling):
+    def _generate(self, tokenizer, prompts, stream, stop, stop_ids, batch, chunk, sampling):
         requests = self._requests(prompts, None, stop, stop_ids, sampling)
         function = _generation.stream if stream else _generation.collect
-        return function(self, self.tokenizer, requests, batch, chunk)
+        return function(self, tokenizer, requests, batch, chunk)
 
     def _requests(self, prompts, sources, stop, stop_ids, sampling):
         unknown = set(sampling) - set(_generation.SAMPLING)
@@ -357,16 +251,17 @@ class Model:
     # ---- Translation ---------------------------------------------------------------------------
 
     def translate(self, texts: "Union[str, Iterable[Union[str, Sequence[int]]]]",
-                  source_lang: Optional[str] = None, target_lang: Optional[str] = None, *,
-                  beams: int = 0, n_best: int = 1, length_penalty: float = 1.0,
-                  early_stopping: "Union[bool, str]" = False, beam_groups: int = 0,
-                  diversity_penalty: float = 0.0, stop_ids: Optional[Sequence[int]] = None,
-                  batch: int = 0, **sampling: Any
-                  ) -> "Union[List[Generation], List[List[Hypothesis]]]":
+                  source_lang: Optional[str] = None, target_lang: Optional[str] = None,
+                  stream: bool = False, *, beams: int = 0, n_best: int = 1,
+                  length_penalty: float = 1.0, early_stopping: "Union[bool, str]" = False,
+                  beam_groups: int = 0, diversity_penalty: float = 0.0,
+                  stop_ids: Optional[Sequence[int]] = None, batch: int = 0, **sampling: Any
+                  ) -> "Union[List[Generation], Iterator[Token], List[List[Hypothesis]]]":
         """Translate texts, or lists of source token ids, by an encoder-decoder.
 
         Args:
             source_lang, target_lang: names of languages, where the model has them.
+            stream: as of generate(); not with beams.
             beams: beam search with so many beams; default 0: greedy, or by the sampling
                 parameters of generate().
             n_best: hypotheses of each text.
@@ -382,13 +277,16 @@ class Model:
         if "encoder_layers" not in self.config:
             raise error(f"{self.path}: found a model of family {self.family}, expected an "
                         "encoder-decoder", lib.FT_EUNSUPPORTED)
+        if stream and beams > 0:
+            raise error(f"stream: found True with {beams} beams, expected False", lib.FT_EARG)
         translator = _generation.Translator(self, source_lang, target_lang)
         sources = [translator.encode(text) if isinstance(text, str) else [int(id) for id in text]
-                   for text in _listed(texts)]
+                   for text in listed(texts)]
         if beams == 0:
             begin = [self.config["start_id"]] + [translator.first_id] * (translator.first_id >= 0)
             requests = self._requests([begin] * len(sources), sources, (), stop_ids, sampling)
-            return _generation.collect(self, translator.target, requests, batch, 0)
+            function = _generation.stream if stream else _generation.collect
+            return function(self, translator.target, requests, batch, 0)
         requests = self._requests([None] * len(sources), sources, (), stop_ids, sampling)
         options = {
             "beams": beams,

@@ -10,7 +10,7 @@ import re
 import subprocess
 from typing import Any, Callable, List, Optional, Union
 
-from ._library import FOLDER, error, lib
+from ._library import FOLDER, LIBRARY, OWN_LIBRARY, error, lib
 
 Path = Union[str, os.PathLike]
 Progress = Callable[[str, int, int], None]
@@ -82,13 +82,21 @@ def _lines(terminal):
             return
 
 
+def _environment():
+    """No wrapped messages; and the library with CUDA where this process uses it."""
+    found = dict(os.environ, COLUMNS="1000")
+    if LIBRARY != OWN_LIBRARY:
+        found["LD_PRELOAD"] = LIBRARY
+    return found
+
+
 def _run(tool, source, output, progress, options):
     command = [os.path.join(FOLDER, "bin", tool), "-i", os.fspath(source), "-o", os.fspath(output),
                *_arguments(options)]
     reader, terminal = pty.openpty()
     messages = []
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=terminal, env=dict(os.environ, COLUMNS="1000")) as process:
+                          stderr=terminal, env=_environment()) as process:
         os.close(terminal)
         try:
             for line in _lines(reader):

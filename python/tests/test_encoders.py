@@ -96,18 +96,69 @@ class Encoders(unittest.TestCase):
                                      [(e["label"], f"{e['score']:.9g}", e["start"], e["end"],
                                        e["text"]) for e in theirs["entities"]])
 
+    @unittest.skipUnless(support.TRAINED, "no FT_MODELS")
+    def test_labels_without_names_are_numbered(self):
+        text = "def größe(x): return 'ä'  # é"
+        named = ft.Model.open(support.trained("python-token-bert"))
+        numbered = ft.Model.open(support.unnamed("python-token-bert"))
+        logits = numbered.session().run(
+            {"input_ids": [numbered.tokenizer.encode(text).ids]})["logits"]
+        labels = [int(label) for label in logits[0, 1:-1].argmax(axis=1)]
+        changes = [label for label, before in zip(labels, [None, *labels]) if label != before]
+        found = [e.label for e in numbered.entities(text)[0]]
+        self.assertEqual(found, [f"LABEL_{label}" for label in changes])
+        expected = support.run(numbered.path, text)[0]["entities"]
+        self.assertEqual(found, [entity["label"] for entity in expected])
+        self.assertGreater(len(set(found)), 2)
+        self.assertEqual(len(named.labels), len(numbered.labels))
+
+    def test_entities_of_pairs_are_in_the_text_of_their_tokens(self):
+        found = ft.Model.open(support.generated("tokens")).entities([("a b", "c d e")])[0]
+        for entity in found:
+            self.assertIn(entity.text, (("a b", "c d e")[0][entity.start:entity.end],
+                                        ("a b", "c d e")[1][entity.start:entity.end]))
+
+    def test_masked_words_are_those_of_ft_run(self):
+        path = support.generated("masked")
+        model = ft.Model.open(path)
+        texts = ["a [MASK] c", "[MASK] b [MASK]", "a b"]
+        for options, top in ([], 5), (["--top", "3"], 3):
+            found = model.fill_mask(texts, top=top)
+            expected = support.run(path, *options, *texts)
+            self.assertEqual([len(masks) for masks in found], [1, 2, 0])
+            self.assertEqual([[[(w.text, w.id, f"{w.score:.9g}") for w in words]
+                               for words in masks] for masks in found],
+                             [[[(w["token"], w["id"], f"{w['score']:.9g}") for w in words]
+                               for words in result["masks"]] for result in expected])
+        with self.assertRaises(ft.FtError) as caught:
+            model.fill_mask(texts, top=101)
+        self.assertIn("101", str(caught.exception))
+
+    def assert_answer(self, model, question, context):
+        found = model.answer(question, context)
+        expected = support.run(model.path, "--pairs", f"{question}\t{context}")[0]
+        self.assertEqual(found.text, expected["answer"])
+        self.assertEqual(f"{found.score:.9g}", f"{expected['score']:.9g}")
+        self.assertEqual((found.start, found.end), (expected.get("start"), expected.get("end")))
+
     def test_answers_are_those_of_ft_run(self):
-        question, context = "What does größe do?", 'def größe(x): """Return the size of x, é."""'
-        for path in support.models("span", "signature-qa-bert"):
-            if "signature" not in path:
-                question_here, context_here = "a b", "c d e f"
-            else:
-                question_here, context_here = question, context
-            found = ft.Model.open(path).answer(question_here, context_here)
-            expected = support.run(path, "--pairs", f"{question_here}\t{context_here}")[0]
-            self.assertEqual(found.text, expected["answer"])
-            self.assertEqual(f"{found.score:.9g}", f"{expected['score']:.9g}")
-            self.assertEqual((found.start, found.end), (expected.get("start"), expected.get("end")))
+        self.assert_answer(ft.Model.open(support.generated("span")), "a b", "c d e f")
+        path = support.trained("signature-qa-bert")
+        if path is not None:
+            self.assert_answer(ft.Model.open(path), "What does größe do?",
+                               'def größe(x): """Return the size of x, é."""')
+
+    def test_long_contexts_are_read_in_windows_as_ft_run_reads_them(self):
+        model = ft.Model.open(support.generated("span"))
+        self.assert_answer(model, "a b", "c d e f g l " * 8)
+        with self.assertRaises(ft.FtError) as caught:
+            model.answer("a b c d e f g l", "a")
+        self.assertEqual(caught.exception.status, "FT_ELIMIT")
+        path = support.trained("signature-qa-bert")
+        if path is not None:
+            code = "".join(f"def get_{i}(x): return x + {i}  # é\n" for i in range(60))
+            self.assert_answer(ft.Model.open(path), "Which function returns x + 47?",
+                               code.replace("\n", " "))
 
     def test_texts_that_are_too_long_are_refused_or_truncated(self):
         model = ft.Model.open(support.generated("classifier"))
@@ -118,7 +169,8 @@ class Encoders(unittest.TestCase):
 
     def test_a_model_without_the_head_is_refused(self):
         model = ft.Model.open(support.generated("embedder"))
-        for function in (model.classify, model.entities, model.generate, model.translate):
+        for function in (model.classify, model.entities, model.generate, model.translate,
+                         model.fill_mask, model.pixel_values, model.classify_images):
             with self.assertRaises(ft.FtError) as caught:
                 function(["a"])
             self.assertEqual(caught.exception.status, "FT_EUNSUPPORTED")

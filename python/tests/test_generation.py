@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import os
 import subprocess
 import sys
 import unittest
@@ -76,6 +77,16 @@ class Decoders(unittest.TestCase):
             with self.assertRaises(ft.FtError):
                 model.chat([{"role": "user", "content": content}])
 
+    def test_token_ids_suffice_for_a_model_without_a_tokenizer(self):
+        path = os.path.join(support.SOURCES, "tests/data/old/0.1.0/llama.float.ft")
+        model, ids = ft.Model.open(path), [5, 17, 42]
+        found = model.generate([ids], max_new_tokens=4)[0]
+        self.assertEqual((len(found.ids), found.text), (4, ""))
+        for prompts, stop in (["a"], ()), ([ids], ["a"]):
+            with self.assertRaises(ft.FtError) as caught:
+                model.generate(prompts, stop=stop, max_new_tokens=4)
+            self.assertEqual(caught.exception.status, "FT_EUNSUPPORTED")
+
     def test_invalid_requests_raise(self):
         model = ft.Model.open(support.generated("decoder"))
         with self.assertRaises(TypeError):
@@ -98,6 +109,17 @@ class Translators(unittest.TestCase):
             expected = support.run(path, "--max-new-tokens", "8", *texts)
             self.assertEqual([(g.text, g.ids) for g in found],
                              [(e["text"], e["ids"]) for e in expected])
+
+    def test_a_stream_of_translations_has_the_same_tokens(self):
+        path = support.generated("translator")
+        model, texts = ft.Model.open(path), self.texts(path)
+        whole = model.translate(texts, max_new_tokens=8)
+        ids = [[] for _ in texts]
+        for token in model.translate(texts, stream=True, max_new_tokens=8):
+            ids[token.request].append(token.id)
+        self.assertEqual(ids, [g.ids for g in whole])
+        with self.assertRaises(ft.FtError):
+            model.translate(texts, stream=True, beams=2)
 
     def test_beam_searches_are_those_of_ft_run(self):
         for path in support.models("translator", "numbers-m2m"):

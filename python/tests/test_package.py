@@ -2,16 +2,18 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import importlib.util
 import os
 import pickle
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import ftruntime as ft
 import support
-from ftruntime._library import ffi, lib
+from ftruntime._library import LIBRARY, OWN_LIBRARY, ffi, lib
 
 
 class Package(unittest.TestCase):
@@ -65,6 +67,32 @@ class Package(unittest.TestCase):
             ft.Model.open(support.generated("classifier"), device="cuda")
         self.assertEqual(caught.exception.status, "FT_EDEVICE")
         self.assertIn("CUDA", str(caught.exception))
+        hint = "ftruntime-cu13" in str(caught.exception)
+        self.assertEqual(hint, LIBRARY == OWN_LIBRARY)
+
+    def library_beside(self, version):
+        """Whether a process and the tools that it starts use the library of a ftruntime-cu13 of a
+        version, and its warnings.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            package = os.path.join(folder, "ftruntime_cu13")
+            os.mkdir(package)
+            library = os.path.join(os.path.dirname(LIBRARY), ".", os.path.basename(LIBRARY))
+            with open(os.path.join(package, "__init__.py"), "w") as file:
+                file.write(f"VERSION = {version!r}\nLIBRARY = {library!r}\n")
+            program = ("import sys; sys.path.append(sys.argv[1])\n"
+                       "from ftruntime._library import LIBRARY; print(LIBRARY)\n"
+                       "from ftruntime import tools; print(tools._environment().get('LD_PRELOAD'))")
+            done = subprocess.run([sys.executable, "-c", program, folder], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, check=True, universal_newlines=True)
+            return [line == library for line in done.stdout.splitlines()], done.stderr
+
+    @unittest.skipIf(importlib.util.find_spec("ftruntime_cu13"), "ftruntime-cu13 is installed")
+    def test_the_library_with_cuda_is_used_in_the_same_version(self):
+        self.assertEqual(self.library_beside(ft.__version__), ([True, True], ""))
+        used, warning = self.library_beside("0.0.1")
+        self.assertEqual(used, [False, False])
+        self.assertIn(f"found version 0.0.1, expected {ft.__version__}", warning)
 
     def test_types_are_shipped(self):
         self.assertTrue(os.path.exists(os.path.join(os.path.dirname(ft.__file__), "py.typed")))

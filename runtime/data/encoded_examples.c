@@ -1,5 +1,5 @@
 /*
- * encoded_examples.c - encode examples, split long contexts into windows, pad the rows.
+ * encoded_examples.c - encode examples, whole or in windows, and pad the rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,6 +7,7 @@
 
 #include "runtime/data/encoded_examples.h"
 
+#include "runtime/data/context_windows.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model/model.h"
@@ -118,40 +119,30 @@ static ft_status encode_whole(const encoder *e, size_t index, const char *text, 
 
 /* ---- Windows --------------------------------------------------------------------------------- */
 
-/* Rows of the first text with parts of the second one; the last part ends with it. */
-static ft_status add_windows(const encoder *e, size_t index, const ft_token_list *text,
-                             const ft_token_list *pair, size_t length, ft_error *err)
+static ft_status add_windows(const encoder *e, size_t index, ft_context_windows *windows,
+                             ft_error *err)
 {
-    size_t step = length > e->options->stride ? length - e->options->stride : length, start = 0;
-    const ft_token_part first = { text, 0, text->count };
-    for (bool last = false; !last; start += step) {
-        size_t end = ft_min_size(start + length, pair->count);
-        ft_encoding *row;
-        last = end == pair->count;
-        FT_TRY(ft_post_process(e->tokenizer, first, (ft_token_part){ pair, start, end }, true, &row,
-                               err));
-        FT_TRY(append(e->out, row, index, err));
-    }
+    size_t most = e->max_length > 0 ? e->max_length : e->positions;
+    size_t fixed = ft_context_windows_fixed_tokens(windows);
+    ft_encoding *row = NULL;
+    if (fixed >= most)
+        return fail_length(e, index, fixed + 1, err);
+    do {
+        FT_TRY(ft_context_windows_next(windows, most, e->options->stride, &row, err));
+        if (row != NULL)
+            FT_TRY(append(e->out, row, index, err));
+    } while (row != NULL);
     return FT_OK;
 }
 
 static ft_status encode_windows(const encoder *e, size_t index, ft_error *err)
 {
     const ft_example *example = &e->examples->example[index];
-    ft_token_list text = { .has_ranges = true }, pair = { .has_ranges = true };
-    ft_status status =
-        ft_encode_tokens(e->tokenizer, example->text, strlen(example->text), NULL, &text, err);
-    if (status == FT_OK)
-        status =
-            ft_encode_tokens(e->tokenizer, example->pair, strlen(example->pair), NULL, &pair, err);
-    size_t others = text.count + ft_tokenizer_special_tokens(e->tokenizer, true);
-    size_t most = e->max_length > 0 ? e->max_length : e->positions;
-    if (status == FT_OK && others >= most)
-        status = fail_length(e, index, others + 1, err);
-    if (status == FT_OK)
-        status = add_windows(e, index, &text, &pair, most - others, err);
-    ft_token_list_fini(&text);
-    ft_token_list_fini(&pair);
+    ft_context_windows *windows;
+    FT_TRY(ft_context_windows_new(&windows, e->tokenizer, example->text, strlen(example->text),
+                                  example->pair, strlen(example->pair), err));
+    ft_status status = add_windows(e, index, windows, err);
+    ft_context_windows_free(windows);
     return status;
 }
 

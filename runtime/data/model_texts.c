@@ -7,12 +7,11 @@
 
 #include "runtime/data/model_texts.h"
 
+#include "runtime/data/context_windows.h"
 #include "runtime/data/example_labels.h"
 #include "runtime/data/model_pairs.h"
 #include "runtime/error.h"
 #include "runtime/model/model.h"
-
-enum { STRIDE = 128 /* tokens that neighbouring windows of a context share */ };
 
 static ft_status check_model(const ft_model *model, const ft_text_source *source, ft_error *err)
 {
@@ -52,7 +51,7 @@ static ft_status encode(ft_model_texts *out, const ft_text_source *source, const
         .prompt = prompt,
         .windows = answers,
         .separate = source->separate,
-        .stride = STRIDE,
+        .stride = FT_CONTEXT_STRIDE,
     };
     if (answers)
         FT_TRY(check_pairs(&out->examples, err));

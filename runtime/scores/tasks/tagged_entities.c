@@ -15,11 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *ft_label_name(const ft_model *model, size_t label, char text[FT_LABEL_TEXT])
+/* The name of a label, or "LABEL_N" if the model has no names. */
+static const char *label_name(const ft_model *model, size_t label, char number[FT_LABEL_TEXT])
 {
     const char *name = ft_model_label(model, (int32_t) label);
-    snprintf(text, FT_LABEL_TEXT, "LABEL_%zu", label);
-    return name != NULL ? name : text;
+    snprintf(number, FT_LABEL_TEXT, "LABEL_%zu", label);
+    return name != NULL ? name : number;
 }
 
 /* A label's name without "B-" or "I-", and whether it begins an entity. */
@@ -46,25 +47,33 @@ static void close_entity(grouping *g)
     g->open = false;
 }
 
-static void add_token(grouping *g, size_t token, const char *name, double probability)
+/* Begin an entity with a token. */
+static void open_entity(grouping *g, size_t token, size_t label)
 {
     bool begins;
-    const char *label = strip_prefix(name, &begins);
-    ft_text_range range = g->encoding->offsets[token];
+    ft_tagged_entity *entity = &g->out->entity[g->out->count++];
+    *entity = (ft_tagged_entity){ .first = token, .start = g->encoding->offsets[token].start };
+    entity->label = strip_prefix(label_name(g->model, label, entity->number), &begins);
+    g->open = true;
+    g->sum = 0.0;
+}
+
+static void add_token(grouping *g, size_t token, size_t label, double probability)
+{
+    bool begins;
+    char number[FT_LABEL_TEXT];
+    const char *name = label_name(g->model, label, number), *stripped = strip_prefix(name, &begins);
     if (strcmp(name, "O") == 0) {
         close_entity(g);
         return;
     }
-    ft_tagged_entity *entity = g->out->count > 0 ? &g->out->entity[g->out->count - 1] : NULL;
-    if (!g->open || begins || strcmp(entity->label, label) != 0) {
+    if (!g->open || begins || strcmp(g->out->entity[g->out->count - 1].label, stripped) != 0) {
         close_entity(g);
-        entity = &g->out->entity[g->out->count++];
-        *entity = (ft_tagged_entity){ .label = label, .first = token, .start = range.start };
-        g->open = true;
-        g->sum = 0.0;
+        open_entity(g, token, label);
     }
+    ft_tagged_entity *entity = &g->out->entity[g->out->count - 1];
     entity->end = token + 1;
-    entity->stop = range.end;
+    entity->stop = g->encoding->offsets[token].end;
     g->sum += probability;
 }
 
@@ -78,13 +87,11 @@ static bool continues_word(const ft_encoding *e, size_t token)
 bool ft_tagged_entities_find(ft_tagged_entities *out, const ft_model *model,
                              const ft_encoding *encoding, const float *logits, bool by_word)
 {
-    static _Thread_local char unused[FT_LABEL_TEXT];
-    size_t labels = (size_t) model->config.labels, label = 0;
+    size_t labels = (size_t) model->config.labels;
     *out = (ft_tagged_entities){ .entity = ft_calloc(encoding->count, sizeof *out->entity) };
     if (out->entity == NULL)
         return false;
     grouping g = { .out = out, .model = model, .encoding = encoding };
-    double probability = 0.0;
     for (size_t i = 0; i < encoding->count; i++) {
         if (encoding->sequence[i] < 0)
             continue;
@@ -94,10 +101,16 @@ bool ft_tagged_entities_find(ft_tagged_entities *out, const ft_model *model,
                 out->entity[out->count - 1].stop = encoding->offsets[i].end;
             continue;
         }
-        label = ft_argmax(logits + i * labels, labels);
-        probability = ft_class_probability(FT_PROBLEM_SINGLE, logits + i * labels, labels, label);
-        add_token(&g, i, ft_label_name(model, label, unused), probability);
+        size_t label = ft_argmax(logits + i * labels, labels);
+        add_token(&g, i, label,
+                  ft_class_probability(FT_PROBLEM_SINGLE, logits + i * labels, labels, label));
     }
     close_entity(&g);
     return true;
+}
+
+void ft_tagged_entities_fini(ft_tagged_entities *found)
+{
+    free(found->entity);
+    *found = (ft_tagged_entities){ 0 };
 }

@@ -8,6 +8,8 @@
 
 #include "runtime/ft.h"
 
+#pragma GCC visibility push(default) /* linked by the tools: FT_PRIVATE */
+
 enum { FT_TOP_TOKENS_MAX = 100 };
 
 typedef struct ft_top_token {
@@ -23,5 +25,7 @@ size_t ft_top_tokens_find(ft_top_token *out, size_t count, const float *logits, 
 
 /* The id of the mask token: "[MASK]" or "<mask>"; -1: the tokenizer has none. */
 int32_t ft_mask_token_id(const ft_tokenizer *tokenizer);
+
+#pragma GCC visibility pop
 
 #endif

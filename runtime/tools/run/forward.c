@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "runtime/data/context_windows.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/image_files/image_dataset.h"
 #include "runtime/base/clock.h"
@@ -92,7 +93,7 @@ static ft_status encode_texts(job *j, ft_error *err)
         .offsets = j->task != NULL,
         .prompt = prompt,
         .windows = j->task != NULL && j->task->windows,
-        .stride = 128,
+        .stride = FT_CONTEXT_STRIDE,
     };
     FT_TRY(ft_tokenizer_open_model(&j->tokenizer, j->model, err));
     FT_TRY(ft_examples_encode(&j->encoded, &j->texts, j->tokenizer, j->model, &options, err));

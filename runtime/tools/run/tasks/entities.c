@@ -12,7 +12,6 @@
 #include "runtime/scores/tasks/tagged_entities.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* The text that a token comes from. */
 static const char *text_of(const ft_example *example, const ft_encoding *encoding, size_t token)
@@ -63,6 +62,6 @@ bool ft_report_entities(ft_task_rows *rows, size_t row, const float *const logit
     }
     if (json != NULL)
         ft_json_stream_end(json, '[');
-    free(found.entity);
+    ft_tagged_entities_fini(&found);
     return true;
 }

@@ -26,8 +26,8 @@ def stage(build, folder):
         if path.name != "__pycache__":
             link(path, package)
     link((build / ".libs" / library.LIBRARY).resolve(), package / "lib", library.LIBRARY)
-    images = build / "python/libftimages.so"
-    if images.exists():  # made by name: make python/libftimages.so
+    images = build / "python" / library.IMAGES
+    if images.exists():  # make python/libftimages.so
         link(images, package / "lib")
     for tool in library.TOOLS:
         link(build / tool, package / "bin")

@@ -532,6 +532,7 @@ EXTRA_DIST += \
 	tests/bench/python/minilm-onnx.py \
 	tests/bench/python/table-groupwise.py \
 	tests/bench/python/table-int8.py \
+	tests/bench/python/triton-overhead.py \
 	tests/bench/python/vs-ctranslate2.py \
 	tests/bench/contended.sh \
 	tests/bench/python/vs-cudnn.py \

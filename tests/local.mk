@@ -518,7 +518,9 @@ benchmarks: $(benchmarks)
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/language_tokenizer.sh tests/lib/need_gpu.sh tests/lib/summary.awk tests/lib/tap.sh tests/aarch64.sh tests/cluster.sh tests/run.sh tests/build/make-abi.sh tests/build/make-old.sh tests/build/same-code.sh tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/language_tokenizer.sh tests/lib/need_gpu.sh tests/lib/summary.awk tests/lib/tap.sh tests/aarch64.sh tests/cluster.sh tests/run.sh tests/triton.sh tests/build/make-abi.sh tests/build/make-old.sh tests/build/same-code.sh tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += tests/triton/answers.py tests/triton/faults.py tests/triton/streams.py tests/triton/support.py \
+	tests/triton/test_triton.py
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \
@@ -536,6 +538,7 @@ EXTRA_DIST += \
 	tests/bench/python/table-groupwise.py \
 	tests/bench/python/table-int8.py \
 	tests/bench/python/text-call.py \
+	tests/bench/python/triton-overhead.py \
 	tests/bench/python/vs-ctranslate2.py \
 	tests/bench/contended.sh \
 	tests/bench/python/vs-cudnn.py \

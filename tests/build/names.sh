@@ -36,7 +36,7 @@ old () {
         "$work/$1" "$work/$1" | sort -u
 }
 
-find runtime kernels convert calibrate tests samples \
+find runtime kernels convert calibrate triton tests samples \
     \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' -o -name '*.py' \
     -o -name '*.sh' -o -name '*.mk' -o -name '*.[15]' \) ! -path 'tests/build/names.sh' |
     sort >"$work/sources"

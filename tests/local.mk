@@ -504,12 +504,14 @@ tests_bench_cuda_upload_SOURCES = tests/bench/cuda/upload.c $(measure) $(random_
 endif
 if WITH_DNNL
 tests_bench_gemm_int8_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
-tests_bench_gemm_int8_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
-tests_bench_gemm_int8_LDADD = $(LDADD) -ldnnl
 tests_bench_gemm_f32_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
-tests_bench_gemm_f32_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
-tests_bench_gemm_f32_LDADD = $(LDADD) -ldnnl
+dnnl_cppflags = -DHAVE_DNNL
+dnnl_libs = -ldnnl
 endif
+tests_bench_gemm_int8_CPPFLAGS = $(AM_CPPFLAGS) $(dnnl_cppflags)
+tests_bench_gemm_int8_LDADD = $(LDADD) $(dnnl_libs)
+tests_bench_gemm_f32_CPPFLAGS = $(AM_CPPFLAGS) $(dnnl_cppflags)
+tests_bench_gemm_f32_LDADD = $(LDADD) $(dnnl_libs)
 
 .PHONY: benchmarks
 benchmarks: $(benchmarks)

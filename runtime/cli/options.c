@@ -258,6 +258,26 @@ size_t ft_tool_list(const ft_tool *tool, int option, const char *text, long high
     }
 }
 
+size_t ft_tool_positive_list(const ft_tool *tool, int option, const char *text, double high,
+                             double *item, size_t capacity)
+{
+    char number[64];
+    for (size_t count = 0;; text++) {
+        size_t length = strcspn(text, ",");
+        snprintf(number, sizeof number, "%.*s", (int) length, text);
+        if (length >= sizeof number)
+            ft_tool_usage_error(tool, "--%s: \"%s...\" is too long for a number",
+                                ft_tool_option_name(tool, option), number);
+        if (count == capacity)
+            ft_tool_usage_error(tool, "--%s: more than %zu numbers",
+                                ft_tool_option_name(tool, option), capacity);
+        item[count++] = ft_tool_positive(tool, option, number, high);
+        text += length;
+        if (*text == '\0')
+            return count;
+    }
+}
+
 int ft_tool_word(const ft_tool *tool, int option, const char *text, const char *const *words)
 {
     char known[256];

@@ -84,6 +84,10 @@ int32_t ft_tool_group(const ft_tool *tool, int option, const char *text);
 size_t ft_tool_list(const ft_tool *tool, int option, const char *text, long high, size_t *item,
                     size_t capacity);
 
+/* The same for numbers as ft_tool_positive() takes them. */
+size_t ft_tool_positive_list(const ft_tool *tool, int option, const char *text, double high,
+                             double *item, size_t capacity);
+
 /* Parse --device, --verify or --kv into `model`; false: another option. */
 bool ft_tool_model_option(const ft_tool *tool, ft_model_options *model, int option,
                           const char *text);

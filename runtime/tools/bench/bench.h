@@ -32,10 +32,10 @@ FT_MUST_USE ft_status ft_bench_time_runs(const ft_bench_target *target, int coun
 FT_MUST_USE ft_status ft_bench_warm_up(const ft_bench_target *target, ft_error *err);
 
 typedef struct ft_bench_times {
-    double median, min, p95; /* p95: 95th percentile */
+    double median, min, p95, p99; /* p95, p99: percentiles */
 } ft_bench_times;
 
-/* Sorts the samples; count >= 1. */
+/* Sorts the samples.  All are NaN without samples. */
 ft_bench_times ft_bench_summarize(double *sample, size_t count);
 
 /* ---- Roofline ----------------------------------------------------------------------------- */

@@ -187,7 +187,7 @@ static ft_status run_load(load *l, ft_error *err)
 
 /* ---- Results ------------------------------------------------------------------------------ */
 
-/* Whether every request got all of its tokens, and a few of them the tokens that they get alone. */
+/* Every request must get all of its tokens, and a few of them the tokens that they get alone. */
 static ft_status check_answers(load *l, ft_error *err)
 {
     ft_session *session;
@@ -215,28 +215,14 @@ static ft_status check_answers(load *l, ft_error *err)
     return status;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
-/* In milliseconds; NaN without samples.  Sorts them. */
-static void percentiles(double *sample, size_t count, double *p50, double *p99)
-{
-    qsort(sample, count, sizeof *sample, ascending);
-    *p50 = count > 0 ? 1e3 * sample[(count - 1) / 2] : (double) NAN;
-    *p99 = count > 0 ? 1e3 * sample[(99 * count + 99) / 100 - 1] : (double) NAN;
-}
-
 static void add_row(const load *l)
 {
     const ft_bench *b = l->bench;
     const ft_bench_load_shape *s = l->shape;
     const arrival *last = &l->arrival[l->count - 1];
-    double seconds = l->last - l->arrival[0].time, first[2], between[2];
-    percentiles(l->first_token, l->num_first, &first[0], &first[1]);
-    percentiles(l->between_tokens, l->num_between, &between[0], &between[1]);
+    double seconds = l->last - l->arrival[0].time;
+    const ft_bench_times first = ft_bench_summarize(l->first_token, l->num_first),
+                         between = ft_bench_summarize(l->between_tokens, l->num_between);
     ft_cell cells[] = {
         { .name = "model", .text = b->name, .column = FT_COLUMN_CSV },
         { .name = "scheme", .text = b->scheme, .column = FT_COLUMN_CSV },
@@ -251,10 +237,10 @@ static void add_row(const load *l)
           .head = "tokens/s",
           .number = (double) (l->num_first + l->num_between) / seconds,
           .digits = 1 },
-        { .name = "ttft_p50_ms", .number = first[0], .digits = 2 },
-        { .name = "ttft_p99_ms", .number = first[1], .digits = 2 },
-        { .name = "itl_p50_ms", .number = between[0], .digits = 3 },
-        { .name = "itl_p99_ms", .number = between[1], .digits = 3 },
+        { .name = "ttft_p50_ms", .number = 1e3 * first.median, .digits = 2 },
+        { .name = "ttft_p99_ms", .number = 1e3 * first.p99, .digits = 2 },
+        { .name = "itl_p50_ms", .number = 1e3 * between.median, .digits = 3 },
+        { .name = "itl_p99_ms", .number = 1e3 * between.p99, .digits = 3 },
     };
     ft_table_row(&l->bench->cases, cells, FT_COUNT(cells));
 }

@@ -89,26 +89,12 @@ static ft_bench_list parse_list(int option, const char *text, long high)
     return out;
 }
 
-/* Rates of requests per second. */
-static ft_bench_rates parse_rates(const char *text)
+static ft_bench_rates parse_rates(int option, const char *text)
 {
-    ft_bench_rates out = { .count = 0 };
-    for (;; text++) {
-        char *end;
-        int length = (int) strcspn(text, ",");
-        double rate = strtod(text, &end);
-        if (length == 0 || end != text + length || !(rate > 0.0 && rate <= MAX_RATE))
-            ft_tool_usage_error(&ft_bench_tool,
-                                "--request-rate: \"%.*s\" is not a number above 0 and up to %d",
-                                length, text, MAX_RATE);
-        if (out.count == FT_BENCH_MAX_VALUES)
-            ft_tool_usage_error(&ft_bench_tool, "--request-rate: more than %d numbers",
-                                FT_BENCH_MAX_VALUES);
-        out.item[out.count++] = rate;
-        text = end;
-        if (*text == '\0')
-            return out;
-    }
+    ft_bench_rates out;
+    out.count = ft_tool_positive_list(&ft_bench_tool, option, text, MAX_RATE, out.item,
+                                      FT_BENCH_MAX_VALUES);
+    return out;
 }
 
 /* Four rates, each above 0, in the units that people read them in. */
@@ -206,7 +192,7 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
         bench->top_p = ft_tool_positive(&ft_bench_tool, option, value, 1.0);
         break;
     case RATE:
-        r->rates = parse_rates(value);
+        r->rates = parse_rates(option, value);
         break;
     case DURATION:
         r->duration = ft_tool_positive(&ft_bench_tool, option, value, MAX_SECONDS);

@@ -53,13 +53,23 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The least sample that `percent` of a hundred do not exceed. */
+static double percentile(const double *sorted, size_t count, size_t percent)
+{
+    return sorted[(percent * count + 99) / 100 - 1];
+}
+
 ft_bench_times ft_bench_summarize(double *sample, size_t count)
 {
+    const double none = (double) NAN;
+    if (count == 0)
+        return (ft_bench_times){ none, none, none, none };
     qsort(sample, count, sizeof *sample, ascending);
     return (ft_bench_times){
         .median = (sample[(count - 1) / 2] + sample[count / 2]) / 2.0,
         .min = sample[0],
-        .p95 = sample[(95 * count + 99) / 100 - 1],
+        .p95 = percentile(sample, count, 95),
+        .p99 = percentile(sample, count, 99),
     };
 }
 

@@ -55,6 +55,7 @@ EXTRA_DIST += \
 	python/ftruntime/serve/main.py \
 	python/ftruntime/serve/metrics.py \
 	python/ftruntime/serve/options.py \
+	python/ftruntime/serve/response.py \
 	python/ftruntime/serve/sampling.py \
 	python/ftruntime/serve/served.py \
 	python/ftruntime/serve/server.py \

@@ -7,14 +7,13 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse
 
 from ... import _chat
 from ..choices import FINISH_REASONS, Choices, written, written_now
 from ..fields import checked_list, checked_text, invalid, shown
 from ..logprobs import Pieces, chat_entry
+from ..response import respond
 from ..sampling import read_max_tokens, read_sampling
-from ..sse import EventStream
 from ..stamp import new_id, now
 
 ROLES = ("system", "developer", "user", "assistant")
@@ -33,11 +32,7 @@ async def create(service, fields):
     ids = await run_in_threadpool(_chat.encode, served.model._chat_template,
                                   served.model.tokenizer, messages, 0, True)
     choices = Choices(served, [ids], sampling, service.metrics)
-    answer = _Answer(choices, logprobs)
-    if not sampling.stream:
-        return JSONResponse(answer.whole(await choices.all()))
-    streams = choices.start(settings.unread_tokens)
-    return EventStream(answer.chunks(streams), streams.close, served)
+    return await respond(choices, _Answer(choices, logprobs), settings)
 
 
 def _refuse_unsupported(fields):

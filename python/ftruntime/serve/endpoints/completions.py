@@ -7,13 +7,12 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse
 
 from ..choices import FINISH_REASONS, Choices, written, written_now
 from ..errors import ApiError
 from ..logprobs import Pieces, completion_entry
+from ..response import respond
 from ..sampling import read_max_tokens, read_sampling
-from ..sse import EventStream
 from ..stamp import new_id, now
 from ..texts import read_texts
 
@@ -36,11 +35,7 @@ async def create(service, fields):
     prompts = await run_in_threadpool(
         lambda: [served.model._prompt_ids(prompt) for prompt in prompts])
     choices = Choices(served, prompts, sampling, service.metrics)
-    answer = _Answer(choices, logprobs)
-    if not sampling.stream:
-        return JSONResponse(answer.whole(await choices.all()))
-    streams = choices.start(settings.unread_tokens)
-    return EventStream(answer.chunks(streams), streams.close, served)
+    return await respond(choices, _Answer(choices, logprobs), settings)
 
 
 def _read_logprobs(fields):

@@ -1,5 +1,5 @@
 /*
- * ft_triton.h - what the files of the backend share.
+ * ft_triton.h - declarations shared by the files of the backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ TRITONSERVER_Error *ft_triton_error(const ft_error *err);
 FT_MUST_USE ft_status ft_triton_model_open(ft_serving_model **out, TRITONBACKEND_Model *handle,
                                            ft_error *err);
 
-/* Fill in what the configuration leaves open.  FT_EARG: it contradicts the artifact. */
+/* Add missing settings to the configuration.  FT_EARG: it contradicts the artifact. */
 FT_MUST_USE ft_status ft_triton_complete(json_t *config, const ft_serving_signature *model,
                                          ft_error *err);
 

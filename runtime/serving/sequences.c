@@ -1,5 +1,5 @@
 /*
- * sequences.c - texts that requests of one correlation id continue.
+ * sequences.c - the text so far of each sequence, by correlation id.
  *
  * A call takes the text out of the list and puts it back when it ends, so that of two requests at
  * the same time one finds none.

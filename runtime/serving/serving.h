@@ -30,16 +30,15 @@ FT_MUST_USE ft_status ft_serving_append(ft_serving_buffer *buffer, const void *d
 FT_MUST_USE ft_status ft_serving_append_text(ft_serving_buffer *buffer, const char *text,
                                              size_t bytes, ft_error *err);
 
-/* A member that JSON sets by its name: i, I (int32_t, int64_t), f, F (float, double), b (bool), s
- * (const char *, which belongs to the JSON), a (json_t *, the same: a text or an array of texts).
- */
+/* A struct member that is set from JSON by name.  Types: i int32_t, I int64_t, f float, F double,
+ * b bool, s const char *, a json_t * (a string or an array of strings); the JSON owns both. */
 typedef struct ft_serving_member {
     const char *name;
     char type;
     size_t offset;
 } ft_serving_member;
 
-/* Set what `values` has.  FT_EARG: a name that no member has, or a value of another type. */
+/* Set the members named in `values`.  FT_EARG: an unknown name, or a value of another type. */
 FT_MUST_USE ft_status ft_serving_set(void *object, const ft_serving_member *members,
                                      const json_t *values, ft_error *err);
 
@@ -203,7 +202,7 @@ struct ft_serving_call {
     ft_serving_call *next, *previous;
 };
 
-/* Free what a call owns. */
+/* Free the memory that a call owns. */
 void ft_serving_call_fini(ft_serving_call *call);
 
 /* Make room for the jobs of a call; from now on it can be cancelled. */
@@ -216,7 +215,7 @@ FT_MUST_USE ft_status ft_serving_call_submit(ft_serving_call *call, ft_engine_re
 /* A job, or the submission, has ended.  The last of them responds and ends the call. */
 void ft_serving_call_leave(ft_serving_call *call, ft_status status, const ft_error *failure);
 
-/* Cancel the jobs of all calls whose clients have gone; at most every 10 ms. */
+/* Cancel the jobs of all calls that the client has cancelled; checks at most every 10 ms. */
 void ft_serving_sweep(ft_serving_instance *instance);
 uint64_t ft_serving_now(void);
 

@@ -100,8 +100,7 @@ for tool in ft-convert ft-run; do
 done >out
 test ! -s out
 check $? 'installed tools have the run path of the library, and none where ld.so searches by default'
-# The folders of the installation hide those of the machine, which may hold libraries that ours needs,
-# such as CUDA's.
+# Mounting hides the folder of libraries, which may hold others that ours needs, such as CUDA's: copy them.
 bindir=$(makefile prefix)/bin
 if test -n "$path" && unshare --mount true 2>/dev/null && test -d "$bindir" && test -d "$libdir"; then
     mkdir lib

@@ -29,18 +29,26 @@ enum { GUARD = 256, POISON = 0x5c, MAX_ROWS = 3, MAX_MEMORY = 40 };
 typedef struct shape {
     ft_dtype dtype;
     int32_t group;
+    bool asymmetric;
     size_t rows[FT_CUDA_MAX_FUSED], k;
     bool residual, bias;
     ft_activation gate; /* FT_ACT_NONE: there is none */
 } shape;
 
 static const shape shapes[] = {
-    { FT_F16, 128, { 4096, 4096, 4096 }, 4096, true, false, FT_ACT_NONE },
-    { FT_F16, 128, { 11008, 11008 }, 4096, true, false, FT_ACT_SILU },
-    { FT_BF16, 256, { 2048, 512, 512 }, 2048, true, true, FT_ACT_NONE },
-    { FT_BF16, 128, { 5632, 5632 }, 2048, true, true, FT_ACT_GELU },
-    { FT_F16, 0, { 100 }, 2304, false, false, FT_ACT_NONE },
-    { FT_F16, 128, { 33, 33 }, 2560, false, true, FT_ACT_SILU },
+    { FT_F16, 128, false, { 4096, 4096, 4096 }, 4096, true, false, FT_ACT_NONE },
+    { FT_F16, 128, false, { 11008, 11008 }, 4096, true, false, FT_ACT_SILU },
+    { FT_BF16, 256, false, { 2048, 512, 512 }, 2048, true, true, FT_ACT_NONE },
+    { FT_BF16, 128, false, { 5632, 5632 }, 2048, true, true, FT_ACT_GELU },
+    { FT_F16, 0, false, { 100 }, 2304, false, false, FT_ACT_NONE },
+    { FT_F16, 128, false, { 33, 33 }, 2560, false, true, FT_ACT_SILU },
+    { FT_F16, 32, false, { 11008, 11008 }, 4096, true, false, FT_ACT_SILU },
+    { FT_F16, 64, true, { 4096, 1024, 1024 }, 4096, true, true, FT_ACT_NONE },
+    { FT_F16, 32, true, { 4096, 4096 }, 4096, false, false, FT_ACT_SILU },
+    { FT_BF16, 32, true, { 2048, 512, 512 }, 2048, true, true, FT_ACT_NONE },
+    { FT_BF16, 64, false, { 5632, 5632 }, 2048, true, false, FT_ACT_GELU },
+    { FT_F16, 128, true, { 33, 33 }, 2560, false, true, FT_ACT_SILU },
+    { FT_F16, 0, true, { 100 }, 2304, false, false, FT_ACT_NONE },
 };
 
 /* ---- Operands ------------------------------------------------------------------------------- */
@@ -110,13 +118,15 @@ typedef struct fused {
 static void open_weight(fused *c, int i, uint64_t seed)
 {
     const shape *s = c->s;
-    const blocked_how how = { FT_U4, s->group, false, false };
+    const blocked_how how = { FT_U4, s->group, s->asymmetric, false };
     double *value;
     ft_weight w = random_blocked(seed, s->rows[i], s->k, &how, &value);
     size_t scales = ft_groupwise_scale_count(&w.groupwise, s->rows[i], s->k);
     c->weight[i] = w;
     c->weight[i].data = on_device(w.data, ft_weight_bytes(&w));
     c->weight[i].groupwise.scale = on_device(w.groupwise.scale, scales * sizeof(uint16_t));
+    if (s->asymmetric)
+        c->weight[i].groupwise.zero = on_device(w.groupwise.zero, scales);
     c->bias[i] = (ft_weight){
         .rows = 1, .cols = s->rows[i], .dtype = FT_F32, .data = random_vector(seed + 1, s->rows[i])
     };
@@ -275,8 +285,9 @@ static void test_group(fused *c, const fused *expected, bool norm)
         return;
     bool ran = run_fused(c, norm);
     bool is_taken = norm ? c->tokens == 1 : c->tokens <= 2;
-    is_int(ran, is_taken, "linears of %zu tokens by %zu+%zu+%zu x %zu%s%s %s", c->tokens,
-           s->rows[0], s->rows[1], s->rows[2], s->k, norm ? " after a norm" : "",
+    is_int(ran, is_taken, "linears of %zu tokens by %zu+%zu+%zu x %zu in groups of %d%s%s%s %s",
+           c->tokens, s->rows[0], s->rows[1], s->rows[2], s->k, (int) s->group,
+           s->asymmetric ? " with zero points" : "", norm ? " after a norm" : "",
            gates ? " with a gate" : "",
            is_taken ? "are fused into one kernel" : "have no fused kernel");
     if (!ran)

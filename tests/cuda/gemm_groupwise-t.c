@@ -45,6 +45,11 @@ static const form forms[] = {
     { { FT_U4, 96, true, false }, FT_F16, FT_F32, true, FT_ACT_NONE },
     { { FT_U8, 128, false, false }, FT_F16, FT_F16, true, FT_ACT_GELU },
     { { FT_U8, 32, true, false }, FT_F16, FT_F32, false, FT_ACT_NONE },
+    { { FT_U4, 32, false, false }, FT_F16, FT_F16, false, FT_ACT_NONE },
+    { { FT_U4, 64, true, false }, FT_F16, FT_F16, false, FT_ACT_NONE },
+    { { FT_U4, 96, true, false }, FT_BF16, FT_BF16, true, FT_ACT_NONE },
+    { { FT_U8, 64, true, false }, FT_BF16, FT_F32, true, FT_ACT_NONE },
+    { { FT_U8, 160, false, false }, FT_F16, FT_F16, false, FT_ACT_NONE },
     { { FT_U8, 256, true, false }, FT_BF16, FT_F32, true, FT_ACT_NONE },
     { { FT_U8, 0, false, false }, FT_F32, FT_F32, true, FT_ACT_NONE },
     { { FT_U8, 64, false, true }, FT_F16, FT_F32, true, FT_ACT_SILU },
@@ -114,6 +119,7 @@ static void open_part(problem *q, int part, uint64_t seed)
     size_t rows = q->extent->rows[part], k = q->extent->k;
     ft_weight *w = &q->w[part];
     *w = random_blocked(seed, rows, k, &q->form->how, &q->value[part]);
+    round_weights_for_gpu(q->value[part], rows * k, &q->form->how, q->form->x);
     size_t scales = ft_groupwise_scale_count(&w->groupwise, rows, k);
     q->bias[part] = random_floats(seed + 1, rows, 1.0);
     q->y[part] = must_have(y_bytes(q, part, ROWS), 1);
@@ -375,13 +381,13 @@ static void test_form(const ft_cuda_device_props *props, const form *f, const ex
 }
 
 /* More rows than the reference covers: compared with small batches by the mma kernel. */
-static void test_many(const ft_cuda_device_props *props)
+static void test_many(const ft_cuda_device_props *props, const form *f)
 {
     enum { MANY = 1300, FEW = 100 };
     static const extent e = { { 300, 40 }, 256 };
     problem q;
     char *whole[MAX_WIDE] = { NULL }, *some[MAX_WIDE] = { NULL };
-    open_problem(&q, props, &forms[1], &e, 77);
+    open_problem(&q, props, f, &e, 77);
     if (takes(&q, FT_CUDA_GROUPWISE_WGMMA, props)) {
         void *x = inputs(78, q.form->x, MANY * e.k);
         cudaFree(q.product.x);
@@ -397,8 +403,9 @@ static void test_many(const ft_cuda_device_props *props)
                 same = same &&
                        memcmp(whole[i] + y_bytes(&q, i, first), some[i], y_bytes(&q, i, FEW)) == 0;
         }
-        ok(same, "a batch of %d rows by wgmma has the bits of batches of %d rows by mma",
-           (int) MANY, (int) FEW);
+        ok(same,
+           "a batch of %d rows by wgmma has the bits of batches of %d rows by mma in groups of %d",
+           (int) MANY, (int) FEW, (int) f->how.group);
         for (int i = 0; i < q.n_linears; i++) {
             free(whole[i]);
             free(some[i]);
@@ -438,7 +445,8 @@ int main(void)
     for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
         for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++)
             test_form(&props, &forms[j], &extents[i], 1000 * i + 17 * j);
-    test_many(&props);
+    for (size_t i = 0; i < FT_COUNT(forms); i++)
+        test_many(&props, &forms[i]);
     test_counters(&props);
     return done_testing();
 }

@@ -17,6 +17,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct block_case {
     size_t m, n, k;
@@ -126,6 +127,8 @@ static void test_case(bench *on, const block_case *c)
     double *wide_bias = doubles_of(bias, c->n);
     void *x = make_x(c, &wide_x), *found = must_have(n, sizeof(float));
     ft_weight w = random_blocked(22, c->n, c->k, &c->how, &wide_w);
+    if (strcmp(on->backend->name, "cpu") != 0)
+        round_weights_for_gpu(wide_w, c->n * c->k, &c->how, c->dtype);
     double *x_errors = rounding_errors(c, groupwise_rounding(on), wide_x, wide_w);
     size_t wrong = 0;
     for (size_t i = 0; i < c->m && c->how.int8_activations; i++)

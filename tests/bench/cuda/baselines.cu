@@ -19,9 +19,9 @@ static __global__ void dequantize_kernel(__half *to, const ft_weight w)
         return;
     const uint32_t *words = (const uint32_t *) w.data + block * 128 + own % 32;
     uint32_t word[4] = { words[0], words[32], words[64], words[96] };
-    size_t at = ft_groupwise_scale_index(&w.blocks, row, col, w.rows);
-    float scale = __half2float(((const __half *) w.blocks.scale)[at]);
-    float zero = (float) ft_groupwise_zero_point(&w.blocks, at, bits);
+    size_t at = ft_groupwise_scale_index(&w.groupwise, row, col, w.rows);
+    float scale = __half2float(((const __half *) w.groupwise.scale)[at]);
+    float zero = (float) ft_groupwise_zero_point(&w.groupwise, at, bits);
     for (int i = 0; i < wide; i += 8) {
         __half2 eight[4];
         for (int t = 0; t < 4; t++) {

@@ -2,10 +2,12 @@
  * gemm_groupwise.c - speed of the GEMM with group-wise quantized weights, against memory bandwidth
  * and the f16 GEMMs that it replaces.
  *
- *     tests/bench/cuda/gemm_groupwise [gemv | mma | int8 | w4 | w8 | ROWS] ...
+ *     tests/bench/cuda/gemm_groupwise [w4 | w8 | ROWS] ... [gemv | groups | mma | int8] ...
  *
- * Tables cover w4 and w8 and several numbers of rows, or those given as arguments.
+ * Tables cover w4 and w8 and several numbers of rows, or those given as arguments before them.
  *
+ * groups: any number of rows with groups of 128, 64 and 32, one group per row, and zero points,
+ * relative to groups of 128.
  * gemv: 1 to 8 rows; the bandwidth of weights and scales relative to that of a read-only kernel.
  * mma: 16 rows and more, against dequantization to f16 in memory plus cuBLAS, and against FT's
  * f16 GEMM.  int8: int8 activations, against a plain kernel for int8 operands.  Operands rotate,
@@ -44,20 +46,22 @@ static const extent extents[] = {
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
-typedef enum content { CODES, HALVES, SCALES } content;
+typedef enum content { CODES, NIBBLES, HALVES, SCALES, CONTENTS } content;
 
 static void *random_memory(size_t bytes, content what)
 {
-    static uint8_t *pool[3];
+    static uint8_t *pool[CONTENTS];
     if (pool[0] == NULL)
-        for (int c = 0; c < 3; c++) {
+        for (int c = 0; c < CONTENTS; c++) {
             pool[c] = malloc(POOL);
             for (size_t i = 0; i < POOL; i += 2) {
                 uint16_t half =
                     (uint16_t) (c == SCALES ? 0x1c00 + (rand() & 0x7ff)
                                             : (rand() & 0x8000) | (0x3000 + (rand() & 0xfff)));
                 uint16_t quantized = (uint16_t) (rand() >> 4);
-                memcpy(pool[c] + i, c == CODES ? &quantized : &half, 2);
+                if (c == NIBBLES)
+                    quantized &= 0x0f0f;
+                memcpy(pool[c] + i, c <= NIBBLES ? &quantized : &half, 2);
             }
         }
     char *memory;
@@ -80,14 +84,26 @@ typedef struct setting {
     scalar_product scalar;
 } setting;
 
+/* How weights and activations are quantized. */
+typedef struct scheme {
+    const char *name;
+    int32_t group; /* 0: one per row */
+    bool asymmetric, int8_activations;
+} scheme;
+
+static const scheme plain = { "g128", GROUP, false, false }, w8a8 = { "g128", GROUP, false, true };
+
 static void setting_init(setting *s, const ft_cuda_device_props *props, const extent *e, int bits,
-                         size_t m, bool int8_activations)
+                         size_t m, const scheme *how)
 {
-    size_t scales = (e->k + GROUP - 1) / GROUP * e->n;
+    bool int8_activations = how->int8_activations;
+    size_t group = how->group > 0 ? (size_t) how->group : e->k;
+    size_t scales = (e->k + group - 1) / group * e->n;
     size_t scratch = ft_cuda_groupwise_scratch(props, m, e->n, e->k, FT_F16, int8_activations);
     uint32_t *counters = random_memory(FT_CUDA_GROUPWISE_COUNTERS * 4, CODES);
     must((int) cudaMemset(counters, 0, FT_CUDA_GROUPWISE_COUNTERS * 4), "cudaMemset");
-    *s = (setting){ .props = *props, .bytes = e->n * e->k * (size_t) bits / 8 + 2 * scales };
+    *s = (setting){ .props = *props,
+                    .bytes = e->n * e->k * (size_t) bits / 8 + (how->asymmetric ? 3 : 2) * scales };
     s->sets = (int) ft_min_size(MAX_SETS, COLD / s->bytes + 1);
     ft_cuda_groupwise_args common = {
         .m = m,
@@ -96,7 +112,7 @@ static void setting_init(setting *s, const ft_cuda_device_props *props, const ex
         .x_dtype = FT_F16,
         .y_dtype = FT_F16,
         .bits = bits,
-        .group = GROUP,
+        .group = how->group,
         .int8_activations = int8_activations,
         .back_to_back = true,
         .n_linears = 1,
@@ -110,6 +126,7 @@ static void setting_init(setting *s, const ft_cuda_device_props *props, const ex
             .rows = e->n,
             .w = random_memory(e->n * e->k * (size_t) bits / 8, CODES),
             .scale = random_memory(2 * scales, SCALES),
+            .zero = how->asymmetric ? random_memory(scales, bits == 4 ? NIBBLES : CODES) : NULL,
             .y = random_memory(2 * m * e->n, HALVES),
         };
     }
@@ -120,6 +137,7 @@ static void setting_fini(setting *s)
     for (int i = 0; i < s->sets; i++) {
         cudaFree((void *) (uintptr_t) s->set[i].linear[0].w);
         cudaFree((void *) (uintptr_t) s->set[i].linear[0].scale);
+        cudaFree((void *) (uintptr_t) s->set[i].linear[0].zero);
         cudaFree(s->set[i].linear[0].y);
     }
     cudaFree(s->set[0].x);
@@ -243,7 +261,7 @@ static void measure_gemv(const ft_cuda_device_props *props, const wanted *want)
                 setting s;
                 if (!wants(want, bits, rows[j]))
                     continue;
-                setting_init(&s, props, e, bits, rows[j], false);
+                setting_init(&s, props, e, bits, rows[j], &plain);
                 if (read == 0.0) {
                     double us = replay(run_read, &s);
                     read = (double) (e->n * e->k * (size_t) bits / 8) / us * 1e-6;
@@ -256,6 +274,52 @@ static void measure_gemv(const ft_cuda_device_props *props, const wanted *want)
             printf("\n");
             fflush(stdout);
         }
+}
+
+/* Times of one shape with each scheme, a line for each number of rows. */
+static void measure_groups_of(const ft_cuda_device_props *props, const wanted *want,
+                              const extent *e, int bits)
+{
+    static const size_t rows[] = { 1, 2, 4, 8, 16, 32, 64, 128, 512, 2048 };
+    static const scheme schemes[] = {
+        { "g128", 128, false, false }, { "g64", 64, false, false },   { "g32", 32, false, false },
+        { "g0", 0, false, false },     { "g128z", 128, true, false }, { "g32z", 32, true, false },
+    };
+    setting s[FT_COUNT(schemes)];
+    void *halves = random_memory(2 * e->n * e->k, HALVES);
+    for (size_t i = 0; i < FT_COUNT(schemes); i++)
+        setting_init(&s[i], props, e, bits, rows[FT_COUNT(rows) - 1], &schemes[i]);
+    for (size_t j = 0; j < FT_COUNT(rows); j++) {
+        double first = 0.0;
+        if (!wants(want, bits, rows[j]))
+            continue;
+        printf("w%d %5zu x %5zu m=%-4zu", bits, e->n, e->k, rows[j]);
+        for (size_t i = 0; i < FT_COUNT(schemes); i++) {
+            for (int set = 0; set < s[i].sets; set++)
+                s[i].set[set].m = rows[j];
+            double us = replay(run_ours, &s[i]);
+            first = i == 0 ? us : first;
+            printf("  %s %7.2f (%.2f)", schemes[i].name, us, us / first);
+        }
+        s[0].halves = halves;
+        if (rows[j] >= 128)
+            printf("  f16 %7.2f", replay(run_f16, &s[0]));
+        s[0].halves = NULL;
+        printf("\n");
+        fflush(stdout);
+    }
+    for (size_t i = 0; i < FT_COUNT(schemes); i++)
+        setting_fini(&s[i]);
+    cudaFree(halves);
+}
+
+static void measure_groups(const ft_cuda_device_props *props, const wanted *want)
+{
+    printf("\ngroup sizes, z: with zero points: us (relative to the first one)\n");
+    for (int bits = 4; bits <= 8; bits += 4)
+        for (size_t i = 0; i < FT_COUNT(extents) - 1 && (want->bits == 0 || want->bits == bits);
+             i++)
+            measure_groups_of(props, want, &extents[i], bits);
 }
 
 static void measure_mma(const ft_cuda_device_props *props, const wanted *want)
@@ -273,7 +337,7 @@ static void measure_mma(const ft_cuda_device_props *props, const wanted *want)
                 setting s;
                 if (!wants(want, bits, rows[j]))
                     continue;
-                setting_init(&s, props, e, bits, rows[j], false);
+                setting_init(&s, props, e, bits, rows[j], &plain);
                 s.halves = random_memory(2 * e->n * e->k, HALVES);
                 s.blas = blas;
                 double ours = replay(run_ours, &s), tiles = replay(run_tiles, &s);
@@ -301,7 +365,7 @@ static void measure_int8(const ft_cuda_device_props *props, const wanted *want)
             setting s;
             if (!wants(want, 8, rows[j]))
                 continue;
-            setting_init(&s, props, e, 8, rows[j], true);
+            setting_init(&s, props, e, 8, rows[j], &w8a8);
             size_t groups = e->k / GROUP;
             s.scalar = (scalar_product){
                 .m = (int) rows[j],
@@ -335,6 +399,8 @@ int main(int argc, char **argv)
         want_one(&want, argv[i]);
         if (strcmp(argv[i], "gemv") == 0)
             measure_gemv(&props, &want);
+        if (strcmp(argv[i], "groups") == 0)
+            measure_groups(&props, &want);
         if (strcmp(argv[i], "mma") == 0)
             measure_mma(&props, &want);
         if (strcmp(argv[i], "int8") == 0)

@@ -25,6 +25,12 @@ ft_weight random_blocked(uint64_t seed, size_t rows, size_t cols, const blocked_
                          double **value);
 void free_blocked(ft_weight *weight);
 
+/*
+ * Rounds dequantized elements to the type of x where CUDA kernels do
+ * (kernels/cuda/gemm/groupwise/groupwise.cuh).
+ */
+void round_weights_for_gpu(double *value, size_t n, const blocked_how *how, ft_dtype x);
+
 /* A group of int8 activations: elements are scale * (q - zero). */
 typedef struct int8_group {
     float scale;

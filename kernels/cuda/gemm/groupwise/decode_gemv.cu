@@ -38,18 +38,22 @@ __device__ __forceinline__ void load_weights(decode_weights &qweights, const cha
         qweights[k_step] = *(const uint4 *) (from + k_step * GROUPWISE_WARP_BYTES);
 }
 
-/* Sums of a k tile. */
-template <groupwise_x_type kind>
+/* Sums of a k tile; `scales` and `zeros`: of the lane's rows, in the ring. */
+template <groupwise_x_type kind, class FORMAT>
 __device__ __forceinline__ void mma_k_tile(groupwise_acc &sum, const decode_weights &qweights,
-                                           const char *x)
+                                           const char *x, const char *scales, const char *zeros)
 {
-    groupwise_unpacker<4, kind> unpacker;
+    groupwise_unpacker<4, kind, FORMAT::step_scales> unpacker;
     groupwise_zero_acc(sum);
 #pragma unroll
     for (int k_step = 0; k_step < GROUPWISE_TILE_K / GROUPWISE_STEP_K; k_step++) {
         uint32_t w[4][4], tokens[1][4];
         uint4 block[1] = { qweights[k_step] };
         ft_ldmatrix_x4(tokens[0], x + k_step * GROUPWISE_STEP_K * 2);
+        if (FORMAT::zeros && k_step < FORMAT::steps)
+            unpacker.set(*(const uint32_t *) (zeros + k_step * GROUPWISE_PANEL_ROWS));
+        if constexpr (FORMAT::step_scales)
+            unpacker.load_scales(scales + k_step * GROUPWISE_PANEL_ROWS * 2);
         unpacker.unpack(w, block);
         groupwise_mma_k32<kind>(sum, w, tokens);
     }
@@ -97,7 +101,7 @@ struct decode_iterator {
 };
 
 /* grid = shape.blocks. */
-template <groupwise_x_type kind, bool fuses_norm, decode_output end>
+template <groupwise_x_type kind, class FORMAT, bool fuses_norm, decode_output end>
 static __global__ void __launch_bounds__(DECODE_THREADS, 2)
     decode_gemv_kernel(const __grid_constant__ ft_cuda_groupwise_args p,
                        const __grid_constant__ decode_params s,
@@ -109,19 +113,29 @@ static __global__ void __launch_bounds__(DECODE_THREADS, 2)
     constexpr ft_dtype dtype = kind == GROUPWISE_X_F16 ? FT_F16 : FT_BF16;
     extern __shared__ __align__(128) char shared[];
     int warp = ft_warp_id();
-    char *slots = shared + warp * (DECODE_STAGES * DECODE_K_TILE_BYTES);
-    const char *qweights = slots + groupwise_smem_read_offset(threadIdx.x % 32);
+    char *stages = shared + warp * (DECODE_STAGES * DECODE_K_TILE_BYTES);
+    const char *qweights = stages + decode_kept(groupwise_smem_read_offset(threadIdx.x % 32));
     const decode_work_range range(s);
     int tokens = (int) p.m;
-    decode_pipeline pipeline(p, s, range, slots, warp);
+    decode_pipeline pipeline(p, s, range, stages, warp);
+    char *slots = shared + s.ring_offset + warp * (FORMAT::slots * FORMAT::slot_bytes);
+    decode_ring<FORMAT> ring(p, s, range, slots, warp);
+    const unsigned quad = decode_kept(threadIdx.x % 32 / 4 * 4);
+    const char *scales = slots + 2 * quad, *zeros = slots + FORMAT::scale_bytes + quad;
     decode_iterator walk(shared, s, range, tokens, warp);
     decode_norm_weights weights;
     if (fuses_norm)
         weights.load(norm, s.k);
-    decode_load_scales(shared + s.scales_offset, p, s, range);
+    if (!FORMAT::step_scales)
+        decode_load_scales(shared + s.scales_offset, p, s, range);
 #pragma unroll
-    for (int stage = 0; stage < DECODE_STAGES; stage++)
+    for (int stage = 0; stage < DECODE_STAGES; stage++) {
         pipeline.request(stage, walk.left > stage);
+        if (FORMAT::slot_bytes > 0)
+            ring.request(s, stage * FORMAT::slot_bytes, walk.left > stage);
+        ft_cp_async_commit();
+    }
+    int slot = 0, free_slot = DECODE_STAGES * FORMAT::slot_bytes; /* to read, and to fill */
     ft_pdl_wait();
     if constexpr (fuses_norm)
         decode_norm<dtype>(shared + s.x_offset, norm, weights, s.k);
@@ -140,7 +154,14 @@ static __global__ void __launch_bounds__(DECODE_THREADS, 2)
         load_weights(weights_k_tile, qweights + stage * DECODE_K_TILE_BYTES);
         __syncwarp();
         pipeline.request(stage, walk.left > DECODE_STAGES);
-        mma_k_tile<kind>(sum, weights_k_tile, walk.x);
+        if (FORMAT::slot_bytes > 0)
+            ring.request(s, free_slot, walk.left > DECODE_STAGES);
+        ft_cp_async_commit();
+        mma_k_tile<kind, FORMAT>(sum, weights_k_tile, walk.x, scales + slot, zeros + slot);
+        free_slot = slot;
+        slot = slot + FORMAT::slot_bytes == FORMAT::slots * FORMAT::slot_bytes
+                   ? 0
+                   : slot + FORMAT::slot_bytes;
         if (walk.left == trigger_at)
             ft_pdl_launch_dependents();
         store_acc(walk.sums, sum, tokens);
@@ -148,7 +169,7 @@ static __global__ void __launch_bounds__(DECODE_THREADS, 2)
     }
     ft_cp_async_wait<0>(); /* scales, for warps without a k tile */
     __syncthreads();
-    decode_reduce_k_tiles(shared, s, range, tokens, warp);
+    decode_reduce_k_tiles<!FORMAT::step_scales>(shared, s, range, tokens, warp);
     __syncthreads();
     decode_store<dtype, end>(shared, p, s, range, gate, warp);
 #endif
@@ -161,13 +182,15 @@ static uint32_t aligned(size_t bytes)
     return (uint32_t) ((bytes + 127) / 128 * 128);
 }
 
-static void layout_smem(decode_params *s, size_t tokens)
+template <class FORMAT> static void layout_smem(decode_params *s, size_t tokens)
 {
     size_t panels = (size_t) s->panels * (s->fuses_gate ? 2 : 1),
            k_tiles = panels * (size_t) s->k_tiles;
     s->x_stride = (uint32_t) s->k * 2 + 16; /* padded to avoid bank conflicts */
-    s->scales_offset = DECODE_WARPS * DECODE_STAGES * DECODE_K_TILE_BYTES;
-    s->x_offset = aligned(s->scales_offset + k_tiles * DECODE_SCALE_BYTES);
+    s->ring_offset = DECODE_WARPS * DECODE_STAGES * DECODE_K_TILE_BYTES;
+    s->scales_offset = s->ring_offset + DECODE_WARPS * FORMAT::slots * FORMAT::slot_bytes;
+    s->x_offset =
+        aligned(s->scales_offset + (FORMAT::step_scales ? 0 : k_tiles * DECODE_SCALE_BYTES));
     s->acc_offset = aligned(s->x_offset + tokens * s->x_stride);
     s->totals_offset = (uint32_t) (s->acc_offset + k_tiles * tokens * DECODE_ACC_BYTES);
     s->bytes =
@@ -203,15 +226,18 @@ static void assign_panels(decode_params *s, int panels)
 }
 
 /* Two thread blocks per SM, if they take no longer than one and fit. */
+template <class FORMAT>
 static decode_params params_of(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p,
                                bool fuses_gate)
 {
+    constexpr int columns = FORMAT::step_scales ? GROUPWISE_STEP_K : GROUPWISE_TILE_K;
     decode_params s = {};
     s.k = (int) p->k;
     s.k_tiles = s.k / GROUPWISE_TILE_K;
     s.splits = (s.k_tiles + DECODE_K_TILES_PER_SPLIT - 1) / DECODE_K_TILES_PER_SPLIT;
-    s.group_magic =
-        p->group == 0 ? 0 : groupwise_div_magic((uint32_t) (p->group / GROUPWISE_TILE_K));
+    s.group_magic = p->group == 0 ? 0 : groupwise_div_magic((uint32_t) (p->group / columns));
+    s.groups = p->group == 0 ? 0 : s.k / p->group;
+    s.groups_per_advance = p->group == 0 ? 0 : DECODE_WARPS * GROUPWISE_TILE_K / p->group;
     s.k_tiles_magic = groupwise_div_magic((uint32_t) s.k_tiles);
     s.k_tile_splits_magic = groupwise_div_magic((uint32_t) s.splits);
     s.fuses_gate = fuses_gate;
@@ -223,12 +249,12 @@ static decode_params params_of(const ft_cuda_device_props *props, const ft_cuda_
     int panels_one_block = panels_per_block_for(&s, props->sm_count);
     int panels_two_blocks = panels_per_block_for(&s, 2 * props->sm_count);
     assign_panels(&s, panels_two_blocks);
-    layout_smem(&s, tokens);
+    layout_smem<FORMAT>(&s, tokens);
     s.two_blocks_per_sm =
         2 * panels_two_blocks <= panels_one_block && s.bytes <= groupwise_half_smem(props);
     if (!s.two_blocks_per_sm) {
         assign_panels(&s, panels_one_block);
-        layout_smem(&s, tokens);
+        layout_smem<FORMAT>(&s, tokens);
     }
     return s;
 }
@@ -250,15 +276,32 @@ static bool supports_gate(const ft_cuda_groupwise_args *p)
            p->y_dtype == p->x_dtype;
 }
 
-/*
- * The quantized weights of a linear are contiguous whole k tiles, and each k tile of a row has one
- * scale.
- */
+/* Whether a warp's k tiles are a whole number of groups apart, as decode_ring needs. */
+static bool supports_groups(const ft_cuda_groupwise_args *p)
+{
+    int group = p->group;
+    bool uses_ring = groupwise_has_step_scales(p) || p->linear[0].zero != NULL;
+    return !uses_ring || group == 0 ||
+           (DECODE_WARPS * GROUPWISE_TILE_K % group == 0 && p->k % (size_t) group == 0);
+}
+
+/* The quantized weights of a linear are contiguous whole k tiles. */
 static bool supports_weights(const ft_cuda_groupwise_args *p)
 {
-    return p->bits == 4 && !p->int8_activations && p->linear[0].zero == NULL &&
-           !groupwise_has_step_scales(p) && p->k % GROUPWISE_TILE_K == 0 &&
-           p->k >= DECODE_WARPS * GROUPWISE_TILE_K && p->k <= 1 << 16;
+    return supports_groups(p) && p->bits == 4 && !p->int8_activations &&
+           p->k % GROUPWISE_TILE_K == 0 && p->k >= DECODE_WARPS * GROUPWISE_TILE_K &&
+           p->k <= 1 << 16;
+}
+
+static size_t smem_bytes(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p,
+                         bool fuses_gate)
+{
+    bool zeros = p->linear[0].zero != NULL;
+    if (groupwise_has_step_scales(p))
+        return zeros ? params_of<decode_format<true, true>>(props, p, fuses_gate).bytes
+                     : params_of<decode_format<true, false>>(props, p, fuses_gate).bytes;
+    return zeros ? params_of<decode_format<false, true>>(props, p, fuses_gate).bytes
+                 : params_of<decode_format<false, false>>(props, p, fuses_gate).bytes;
 }
 
 extern "C" bool ft_cuda_groupwise_decode_gemv_supports(const ft_cuda_device_props *props,
@@ -274,47 +317,61 @@ extern "C" bool ft_cuda_groupwise_decode_gemv_supports(const ft_cuda_device_prop
     return props->capability >= 80 && p->x_dtype != FT_F32 && (uintptr_t) p->x % 16 == 0 &&
            p->activation == FT_ACT_NONE && supports_weights(p) && rows < 1 << 20 &&
            (norm == NULL || supports_norm(p, norm)) && (gate == NULL || supports_gate(p)) &&
-           params_of(props, &limit, gate != NULL).bytes <= props->smem_bytes;
+           smem_bytes(props, &limit, gate != NULL) <= props->smem_bytes;
 }
 
-template <groupwise_x_type kind, bool fuses_norm, decode_output end>
+template <groupwise_x_type kind, class FORMAT, bool fuses_norm, decode_output end>
 static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_groupwise_args *p,
                   const ft_cuda_groupwise_norm *norm, const ft_cuda_groupwise_gate *gate)
 {
     const ft_cuda_groupwise_gate none = {};
     const ft_cuda_groupwise_norm no_norm = {};
-    decode_params s = params_of(props, p, end != DECODE_STORE_LINEARS);
+    auto *kernel = decode_gemv_kernel<kind, FORMAT, fuses_norm, end>;
+    decode_params s = params_of<FORMAT>(props, p, end != DECODE_STORE_LINEARS);
     size_t bytes =
         s.two_blocks_per_sm || p->back_to_back ? s.bytes : groupwise_exclusive_smem(props, s.bytes);
     cudaError_t status =
-        cudaFuncSetAttribute(decode_gemv_kernel<kind, fuses_norm, end>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     return status != cudaSuccess
                ? (int) status
-               : ft_launch(decode_gemv_kernel<kind, fuses_norm, end>, dim3((unsigned) s.blocks),
-                           DECODE_THREADS, bytes, stream, props->has_pdl, 1, *p, s,
-                           norm != NULL ? *norm : no_norm, gate != NULL ? *gate : none);
+               : ft_launch(kernel, dim3((unsigned) s.blocks), DECODE_THREADS, bytes, stream,
+                           props->has_pdl, 1, *p, s, norm != NULL ? *norm : no_norm,
+                           gate != NULL ? *gate : none);
 }
 
-template <groupwise_x_type kind, bool fuses_norm>
+template <groupwise_x_type kind, class FORMAT, bool fuses_norm>
 static int launch_output(const ft_cuda_device_props *props, void *stream,
                          const ft_cuda_groupwise_args *p, const ft_cuda_groupwise_norm *norm,
                          const ft_cuda_groupwise_gate *gate)
 {
     if (gate == NULL)
-        return launch<kind, fuses_norm, DECODE_STORE_LINEARS>(props, stream, p, norm, gate);
+        return launch<kind, FORMAT, fuses_norm, DECODE_STORE_LINEARS>(props, stream, p, norm, gate);
     return gate->activation == FT_ACT_SILU
-               ? launch<kind, fuses_norm, DECODE_STORE_SILU_GATE>(props, stream, p, norm, gate)
-               : launch<kind, fuses_norm, DECODE_STORE_GATE>(props, stream, p, norm, gate);
+               ? launch<kind, FORMAT, fuses_norm, DECODE_STORE_SILU_GATE>(props, stream, p, norm,
+                                                                          gate)
+               : launch<kind, FORMAT, fuses_norm, DECODE_STORE_GATE>(props, stream, p, norm, gate);
+}
+
+template <groupwise_x_type kind, class FORMAT>
+static int launch_norm(const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_groupwise_args *p, const ft_cuda_groupwise_norm *norm,
+                       const ft_cuda_groupwise_gate *gate)
+{
+    return norm != NULL ? launch_output<kind, FORMAT, true>(props, stream, p, norm, gate)
+                        : launch_output<kind, FORMAT, false>(props, stream, p, norm, gate);
 }
 
 template <groupwise_x_type kind>
-static int launch_x_type(const ft_cuda_device_props *props, void *stream,
+static int launch_format(const ft_cuda_device_props *props, void *stream,
                          const ft_cuda_groupwise_args *p, const ft_cuda_groupwise_norm *norm,
                          const ft_cuda_groupwise_gate *gate)
 {
-    return norm != NULL ? launch_output<kind, true>(props, stream, p, norm, gate)
-                        : launch_output<kind, false>(props, stream, p, norm, gate);
+    bool zeros = p->linear[0].zero != NULL;
+    if (groupwise_has_step_scales(p))
+        return zeros ? launch_norm<kind, decode_format<true, true>>(props, stream, p, norm, gate)
+                     : launch_norm<kind, decode_format<true, false>>(props, stream, p, norm, gate);
+    return zeros ? launch_norm<kind, decode_format<false, true>>(props, stream, p, norm, gate)
+                 : launch_norm<kind, decode_format<false, false>>(props, stream, p, norm, gate);
 }
 
 /* Larger m takes several launches. */
@@ -327,8 +384,8 @@ extern "C" int ft_cuda_groupwise_decode_gemv(const ft_cuda_device_props *props, 
     for (size_t row = 0; row < p->m && status == 0; row += DECODE_MAX_M) {
         ft_cuda_groupwise_args slice = groupwise_slice_rows(p, row, DECODE_MAX_M);
         status = p->x_dtype == FT_F16
-                     ? launch_x_type<GROUPWISE_X_F16>(props, stream, &slice, norm, gate)
-                     : launch_x_type<GROUPWISE_X_BF16>(props, stream, &slice, norm, gate);
+                     ? launch_format<GROUPWISE_X_F16>(props, stream, &slice, norm, gate)
+                     : launch_format<GROUPWISE_X_BF16>(props, stream, &slice, norm, gate);
     }
     return status;
 }

@@ -22,6 +22,19 @@ enum {
         GROUPWISE_PANEL_ROWS * sizeof(float) /* bytes per k tile or split, and token */
 };
 
+/*
+ * Scales and zero points. Those that the main loop needs, all but scales of k tiles, arrive with
+ * the k tile, in a ring of one slot more than the pipeline has stages: the slot of a k tile is read
+ * while that of the next but one is filled.
+ */
+template <bool STEP_SCALES, bool ZEROS> struct decode_format {
+    static constexpr bool step_scales = STEP_SCALES, zeros = ZEROS;
+    static constexpr int steps = STEP_SCALES ? GROUPWISE_TILE_K / GROUPWISE_STEP_K : 1;
+    static constexpr int scale_bytes = STEP_SCALES ? steps * GROUPWISE_PANEL_ROWS * 2 : 0,
+                         zero_bytes = ZEROS ? steps * GROUPWISE_PANEL_ROWS : 0;
+    static constexpr int slot_bytes = scale_bytes + zero_bytes, slots = DECODE_STAGES + 1;
+};
+
 /* Output of a thread block. */
 typedef enum decode_output {
     DECODE_STORE_LINEARS,   /* the linears */
@@ -42,9 +55,11 @@ typedef struct decode_params {
     bool
         early_dependents; /* launch dependents after the first k tiles, else with the last copies */
     int k;
+    int groups, groups_per_advance; /* of a row, and of the k tiles of all warps; 0 for one group */
     uint32_t group_magic, k_tiles_magic,
-        k_tile_splits_magic; /* groupwise_div_magic() of k tiles per group, and of the above */
-    uint32_t scales_offset, x_offset, x_stride, acc_offset, totals_offset, bytes;
+        k_tile_splits_magic; /* groupwise_div_magic() of k tiles or steps per group, and of the
+                              * above */
+    uint32_t ring_offset, scales_offset, x_offset, x_stride, acc_offset, totals_offset, bytes;
 } decode_params;
 
 /* Work of a thread block: panels of a linear, or the same panels of two linears. */
@@ -70,6 +85,13 @@ struct decode_work_range {
     }
 };
 
+/* An offset that stays in a register: the compiler would compute it again for each k tile. */
+__device__ __forceinline__ unsigned decode_kept(unsigned offset)
+{
+    asm("" : "+r"(offset));
+    return offset;
+}
+
 /* ---- Weights -------------------------------------------------------------------------------- */
 
 /* A warp's cp.async pipeline over its k tiles. */
@@ -93,9 +115,9 @@ struct decode_pipeline {
                                            (int64_t) range.linear_k_tiles * DECODE_K_TILE_BYTES
                                      : 0;
         k_tiles_left = decode_work_range::warp_k_tiles(range.linear_k_tiles, warp);
-        lane_offset = slots + groupwise_smem_write_offset(lane);
+        lane_offset = slots + decode_kept(groupwise_smem_write_offset(lane));
     }
-    /* Request a k tile; commits a group even if there is nothing to copy. */
+    /* Request a k tile. */
     __device__ __forceinline__ void request(int stage, bool any)
     {
         if (any)
@@ -105,13 +127,60 @@ struct decode_pipeline {
         qweights += DECODE_WARPS * DECODE_K_TILE_BYTES;
         if (--k_tiles_left == 0)
             qweights += linear_stride;
-        ft_cp_async_commit();
     }
 };
 
 /* ---- Scales --------------------------------------------------------------------------------- */
 
-/* Scales of all k tiles of the thread block; they arrive with the first weights. */
+/*
+ * The scales and zero points of a warp's k tiles: each of the first lanes copies 16 bytes of the
+ * scales or zero points of a step, or of the zero points of the k tile.
+ */
+template <class FORMAT> struct decode_ring {
+    static constexpr int scale_lanes = FORMAT::scale_bytes / 16, lanes = FORMAT::slot_bytes / 16;
+    const char *from;        /* the lane's address in the next k tile */
+    int64_t linear_stride;   /* from the end of the first linear's panels to those of the second */
+    int k_tile, panels_left; /* of the panel; panels left of the first linear */
+    char *slots;             /* the lane's address in the first slot */
+    int advance, wrap; /* bytes to the warp's next k tile, and to the next panel in addition */
+
+    __device__ __forceinline__ decode_ring(const ft_cuda_groupwise_args &p, const decode_params &s,
+                                           const decode_work_range &range, char *slots, int warp)
+        : k_tile(warp), panels_left(range.panels), slots(slots + decode_kept(threadIdx.x % 32 * 16))
+    {
+        const ft_cuda_groupwise_linear &linear = p.linear[range.linear];
+        int lane = (int) threadIdx.x % 32;
+        bool is_scale = FORMAT::zero_bytes == 0 || lane < scale_lanes;
+        int own = is_scale ? lane : lane - scale_lanes, size = is_scale ? 2 : 1;
+        int step = is_scale ? own / 4 : own / 2, chunk = is_scale ? own % 4 : own % 2;
+        int rows = s.panels_of[range.linear] * GROUPWISE_PANEL_ROWS;
+        const char *base = is_scale ? (const char *) linear.scale : (const char *) linear.zero;
+        const char *next =
+            is_scale ? (const char *) p.linear[1].scale : (const char *) p.linear[1].zero;
+        int group = groupwise_fast_div(warp * FORMAT::steps + step, s.group_magic);
+        from =
+            base + ((size_t) group * rows + range.first * GROUPWISE_PANEL_ROWS) * size + chunk * 16;
+        linear_stride = s.fuses_gate ? next - base - range.panels * GROUPWISE_PANEL_ROWS * size : 0;
+        advance = s.groups_per_advance * rows * size;
+        wrap = (GROUPWISE_PANEL_ROWS - s.groups * rows) * size;
+    }
+    /* Request those of a k tile. */
+    __device__ __forceinline__ void request(const decode_params &s, int slot, bool any)
+    {
+        if (any && (int) threadIdx.x % 32 < lanes)
+            ft_cp_async_16(slots + slot, from, true);
+        from += advance;
+        k_tile += DECODE_WARPS;
+        if (k_tile < s.k_tiles)
+            return;
+        k_tile -= s.k_tiles; /* there are at least as many as warps */
+        from += wrap;
+        if (--panels_left == 0)
+            from += linear_stride;
+    }
+};
+
+/* Scales of k tiles of the thread block; they arrive with the first weights. */
 __device__ __forceinline__ void decode_load_scales(char *scales, const ft_cuda_groupwise_args &p,
                                                    const decode_params &s,
                                                    const decode_work_range &range)

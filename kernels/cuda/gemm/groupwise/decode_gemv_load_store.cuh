@@ -119,6 +119,7 @@ __device__ __forceinline__ void decode_norm(char *x, const ft_cuda_groupwise_nor
 /* ---- y -------------------------------------------------------------------------------------- */
 
 /* Sums of splits from those of their k tiles; a row per lane. */
+template <bool scales_k_tiles>
 __device__ __forceinline__ void decode_reduce_k_tiles(char *shared, const decode_params &s,
                                                       const decode_work_range &range, int tokens,
                                                       int warp)
@@ -139,10 +140,11 @@ __device__ __forceinline__ void decode_reduce_k_tiles(char *shared, const decode
             for (int j = first; j < first + DECODE_K_TILES_PER_SPLIT; j++) {
                 if (k_tile + j - first >= s.k_tiles)
                     break;
-                float scale = __half2float(*(const __half *) (scales + j * DECODE_SCALE_BYTES));
-                total =
-                    fmaf(scale, *(const float *) (sums + (j * tokens + token) * DECODE_ACC_BYTES),
-                         total);
+                float sum = *(const float *) (sums + (j * tokens + token) * DECODE_ACC_BYTES);
+                float scale = 1.0f;
+                if (scales_k_tiles)
+                    scale = __half2float(*(const __half *) (scales + j * DECODE_SCALE_BYTES));
+                total = fmaf(scale, sum, total);
             }
             *(float *) (totals + (i * tokens + token) * DECODE_ACC_BYTES) = total;
         }

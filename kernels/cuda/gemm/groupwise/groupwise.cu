@@ -18,11 +18,15 @@ extern "C" const char *ft_cuda_groupwise_kernel_name(ft_cuda_groupwise_kernel ke
     return name[kernel];
 }
 
-/* Whether to use the GEMV, once or, with 4-bit weights, twice. */
+/*
+ * Whether to use the GEMV, once or, with 4-bit weights that take few instructions to dequantize,
+ * twice.
+ */
 static bool suits_gemv(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
 {
     size_t rows = ft_cuda_groupwise_gemv_max_m(props, p);
-    return p->m <= rows || (p->bits == 4 && p->m <= GEMV_MAX_M && p->m <= 2 * rows);
+    bool twice = p->bits == 4 && p->linear[0].zero == NULL && !groupwise_has_step_scales(p);
+    return p->m <= rows || (twice && p->m <= GEMV_MAX_M && p->m <= 2 * rows);
 }
 
 static bool decode_gemv_supports(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)

@@ -4,14 +4,22 @@
  *
  * Columns are divided into splits of 512, and these into k tiles of 128. A k tile is accumulated by
  * the tensor cores from zero, 16 columns per instruction; its sums are multiplied by the scale and
- * added to those of the split, one k tile after the other. Where the group size is not a multiple
- * of 128, the sums of each 32 columns are scaled, added up to a k tile, and k tiles to a split.
- * Splits are added from first to last. The bits depend neither on the number of rows of x nor on
- * which warp, thread block or kernel computes a split.
+ * added to those of the split, one k tile after the other. Splits are added from first to last. The
+ * bits depend neither on the number of rows of x nor on which warp, thread block or kernel computes
+ * a split.
  *
  * A weight minus its zero point is an integer of at most 9 bits and a sign, exact in f16; below 256
  * it is exact in bf16. float32 activations are split into three bf16 terms, so that products with
  * them are exact too.
+ *
+ * Where the group size is not a multiple of 128, a k tile has several scales. Then weights are
+ * scaled before they are multiplied: the product of scale and integer is rounded to the type of x,
+ * and the sums of a k tile are added to those of the split as they are. Rounding moves a weight by
+ * at most 2^-12 of itself in f16 and 2^-9 in bf16. That is less than 1/15 of a step of the integer,
+ * except for 8 bits in bf16, where large weights move by up to a quarter of a step, or half of one
+ * with zero points; the weights of a bf16 checkpoint are rounded alike. With float32 activations
+ * weights stay exact: the sums of each 32 columns are scaled, added up to a k tile, and k tiles to
+ * a split.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -94,8 +102,21 @@ static inline groupwise_shape groupwise_shape_of(const ft_cuda_groupwise_args *p
     return s;
 }
 
+/* What scales multiply. */
+typedef enum groupwise_scaling {
+    GROUPWISE_SCALE_K_TILES, /* sums of a k tile: all its columns have one scale */
+    GROUPWISE_SCALE_WEIGHTS, /* weights, rounded to the type of x */
+    GROUPWISE_SCALE_STEPS    /* sums of 32 columns, with float32 activations */
+} groupwise_scaling;
+
+template <groupwise_x_type kind, bool step_scales>
+static constexpr groupwise_scaling groupwise_scaling_of =
+    !step_scales              ? GROUPWISE_SCALE_K_TILES
+    : kind == GROUPWISE_X_F32 ? GROUPWISE_SCALE_STEPS
+                              : GROUPWISE_SCALE_WEIGHTS;
+
 /* Whether every 32 columns need their own scale. */
-static inline bool groupwise_has_step_scales(const ft_cuda_groupwise_args *p)
+__host__ __device__ static inline bool groupwise_has_step_scales(const ft_cuda_groupwise_args *p)
 {
     return p->group % GROUPWISE_TILE_K != 0;
 }
@@ -166,35 +187,109 @@ __device__ __forceinline__ uint32_t groupwise_and_or(uint32_t word, uint32_t mas
 #endif
 }
 
+/* The lower or upper f16 of a word, twice: the compiler makes it a modifier of the operand. */
+__device__ __forceinline__ uint32_t groupwise_twice(uint32_t two, int index)
+{
+    __half2 pair = *(__half2 *) &two;
+    __half2 twice = index == 0 ? __low2half2(pair) : __high2half2(pair);
+    return *(uint32_t *) &twice;
+}
+
+__device__ __forceinline__ uint32_t groupwise_mul_f16x2(uint32_t a, uint32_t b)
+{
+    __half2 product = __hmul2(*(__half2 *) &a, *(__half2 *) &b);
+    return *(uint32_t *) &product;
+}
+
 /*
- * Unpacks four rows of a lane and subtracts zero points. A 4-bit value in the low bits of 1024 as
- * f16, or of 128 as bf16, is that number plus the value; 8-bit values do not fit into the bf16
- * mantissa and go through float.
+ * A factor as the sum of two bf16: products of an f16 number with an integer of 5 bits are rounded
+ * once, because those of the rest are exact.
  */
-template <int bits, groupwise_x_type kind> struct groupwise_unpacker {
+struct groupwise_bf16_factor {
+    uint32_t high, rest; /* twice each */
+
+    __device__ __forceinline__ void set(float factor)
+    {
+        high = ft_pack_f16x2<FT_BF16>(factor, factor);
+        float left = factor - __uint_as_float(high << 16);
+        rest = ft_pack_f16x2<FT_BF16>(left, left);
+    }
+    __device__ __forceinline__ uint32_t times(uint32_t integers) const
+    {
+        __nv_bfloat162 a = *(__nv_bfloat162 *) &integers, b = *(const __nv_bfloat162 *) &rest;
+        __nv_bfloat162 product = __hfma2(a, *(const __nv_bfloat162 *) &high, __hmul2(a, b));
+        return *(uint32_t *) &product;
+    }
+};
+
+/*
+ * Unpacks four rows of a lane, subtracts zero points, and multiplies by scales if these apply to
+ * weights. A 4-bit value in the low bits of 1024 as f16, or of 128 as bf16, is that number plus the
+ * value; 8-bit values do not fit into the bf16 mantissa and go through float.
+ */
+template <int bits, groupwise_x_type kind, bool scales = false> struct groupwise_unpacker {
     static constexpr bool half = kind == GROUPWISE_X_F16;
     uint32_t low[4], high[4];
+    uint32_t scale[4]; /* f16 twice, or float */
+    groupwise_bf16_factor factor[4];
 
     /* Symmetric: zero points in the middle of the range. */
     __device__ __forceinline__ groupwise_unpacker()
     {
-        set(bits == 4 ? 0x08080808 : 0x80808080);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            low[i] = half        ? bits == 4 ? 0x64086408 : 0x64806480
+                     : bits == 4 ? 0x43084308
+                                 : 0x4b000080;
+            high[i] = 0xd480d480; /* -72 */
+        }
     }
     /* Zero points of the four rows, a byte each. */
     __device__ __forceinline__ void set(uint32_t zeros)
     {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            uint32_t zero = zeros >> 8 * i & 0xff;
-            if constexpr (half) {
-                low[i] = 0x64006400 | zero * 0x10001;
-                high[i] = 0xd400d400 | zero * 0x100010; /* -(64 + zero) */
-            } else if constexpr (bits == 4) {
-                low[i] = 0x43004300 | zero * 0x10001;
-            } else {
-                low[i] = 0x4b000000 | zero;
-            }
+            if constexpr (half || bits == 4)
+                low[i] = __byte_perm(zeros, half ? 0x64 : 0x43, 0x4040 + 0x101 * i);
+            else
+                low[i] = __byte_perm(zeros, 0x4b000000, 0x7440 + i);
+            if constexpr (half)
+                high[i] = groupwise_sub_x2<FT_F16>(0x63806380, low[i]); /* 960 - (1024 + zero) */
         }
+    }
+    /* Scales of two rows, i and i + 1. */
+    __device__ __forceinline__ void set_scales(uint32_t two, int i)
+    {
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            float value = j == 0 ? __low2float(*(__half2 *) &two) : __high2float(*(__half2 *) &two);
+            if constexpr (half)
+                scale[i + j] = groupwise_twice(two, j);
+            else if constexpr (bits == 4)
+                factor[i + j].set(value);
+            else
+                scale[i + j] = __float_as_uint(value);
+        }
+    }
+    /* Scales of the four rows. */
+    __device__ __forceinline__ void set_scales(const ft_raw_vec<2> &four)
+    {
+        set_scales(four.word[0], 0);
+        set_scales(four.word[1], 2);
+    }
+    /* The same, from shared memory. */
+    __device__ __forceinline__ void load_scales(const void *at)
+    {
+        set_scales(*(const ft_raw_vec<2> *) at);
+    }
+    __device__ __forceinline__ uint32_t scaled(uint32_t integers, int i) const
+    {
+        if constexpr (!scales)
+            return integers;
+        else if constexpr (half)
+            return groupwise_mul_f16x2(integers, scale[i]);
+        else
+            return factor[i].times(integers);
     }
     /* Eight 4-bit values of row i: pairs of columns 2t, 2t + 1 of each 8. */
     __device__ __forceinline__ void nibbles(uint32_t pair[4], uint32_t word, int i) const
@@ -205,16 +300,18 @@ template <int bits, groupwise_x_type kind> struct groupwise_unpacker {
             for (int j = 0; j < 4; j += 2) {
                 uint32_t equal = groupwise_and_or(word >> 4 * j, 0x000f000f, 0x64006400);
                 uint32_t odd = groupwise_and_or(word >> 4 * j, 0x00f000f0, 0x64006400);
-                pair[j] = groupwise_sub_x2<FT_F16>(equal, low[i]);
                 __half2 value = __hfma2(*(__half2 *) &odd, *(const __half2 *) &sixteenth,
                                         *(const __half2 *) &high[i]);
-                pair[j + 1] = *(uint32_t *) &value;
+                pair[j] = scaled(groupwise_sub_x2<FT_F16>(equal, low[i]), i);
+                pair[j + 1] = scaled(*(uint32_t *) &value, i);
             }
         } else {
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                pair[j] = groupwise_sub_x2<FT_BF16>(
-                    groupwise_and_or(word >> 4 * j, 0x000f000f, 0x43004300), low[i]);
+                pair[j] =
+                    scaled(groupwise_sub_x2<FT_BF16>(
+                               groupwise_and_or(word >> 4 * j, 0x000f000f, 0x43004300), low[i]),
+                           i);
         }
     }
     /* Four 8-bit values of row i: columns 2t, 2t + 1, 2t + 8, 2t + 9. */
@@ -223,15 +320,22 @@ template <int bits, groupwise_x_type kind> struct groupwise_unpacker {
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             if constexpr (half) {
-                pair[j] = groupwise_sub_x2<FT_F16>(
-                    __byte_perm(word, 0x64646464, j == 0 ? 0x4140 : 0x4342), low[i]);
+                pair[j] =
+                    scaled(groupwise_sub_x2<FT_F16>(
+                               __byte_perm(word, 0x64646464, j == 0 ? 0x4140 : 0x4342), low[i]),
+                           i);
             } else {
                 float zero = __uint_as_float(low[i]), value[2];
 #pragma unroll
                 for (int c = 0; c < 2; c++)
                     value[c] =
                         __uint_as_float(__byte_perm(word, 0x4b000000, 0x7440 + 2 * j + c)) - zero;
-                pair[j] = __byte_perm(__float_as_uint(value[0]), __float_as_uint(value[1]), 0x7632);
+                if constexpr (scales)
+                    pair[j] = ft_pack_f16x2<FT_BF16>(__uint_as_float(scale[i]) * value[0],
+                                                     __uint_as_float(scale[i]) * value[1]);
+                else
+                    pair[j] =
+                        __byte_perm(__float_as_uint(value[0]), __float_as_uint(value[1]), 0x7632);
             }
         }
     }
@@ -295,14 +399,20 @@ __device__ __forceinline__ void groupwise_add_scaled(groupwise_acc &to, const gr
         to[i / 4][i % 4] = fmaf(scale[i / 2], sum[i / 4][i % 4], to[i / 4][i % 4]);
 }
 
-/* Load four f16 scales from shared memory. */
-__device__ __forceinline__ void groupwise_load_scales(float (&scale)[4], const void *at)
+/* Four f16 scales as floats. */
+__device__ __forceinline__ void groupwise_unpack_scales(float (&scale)[4],
+                                                        const ft_raw_vec<2> &bits)
 {
-    ft_raw_vec<2> bits = *(const ft_raw_vec<2> *) at;
     ft_raw_vec<4> four;
     four.word[0] = bits.word[0];
     four.word[1] = bits.word[1];
     ft_unpack_as<FT_F16, 4>(scale, four);
+}
+
+/* The same, from shared memory. */
+__device__ __forceinline__ void groupwise_load_scales(float (&scale)[4], const void *at)
+{
+    groupwise_unpack_scales(scale, *(const ft_raw_vec<2> *) at);
 }
 
 /* Split floats into three bf16 terms that add up exactly (unless the last one underflows). */

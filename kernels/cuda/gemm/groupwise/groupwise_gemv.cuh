@@ -24,6 +24,7 @@ template <int BITS, groupwise_x_type KIND, bool STEP_SCALES, bool ZEROS> struct 
     static constexpr int bits = BITS;
     static constexpr groupwise_x_type kind = KIND;
     static constexpr bool step_scales = STEP_SCALES, zeros = ZEROS;
+    static constexpr groupwise_scaling scaling = groupwise_scaling_of<KIND, STEP_SCALES>;
     static constexpr int columns = GEMV_STAGE_LOADS * 128 / bits,
                          k_tiles = columns / GROUPWISE_TILE_K;
     static constexpr int stages = GROUPWISE_SPLIT_K / columns;
@@ -93,7 +94,7 @@ template <class CONFIG> struct gemv_pipeline {
         if constexpr (CONFIG::zeros)
             zeros = (const char *) (linear.zero + panel * GROUPWISE_PANEL_ROWS) + lane % 2 * 16;
     }
-    /* Four lanes copy the scales of a group, two its zero points. */
+    /* Four lanes copy the scales of a group, two its zero points; scales out of bounds are 0. */
     __device__ __forceinline__ void copy(char *to) const
     {
         int with_scales = column + (int) (lane / 4) * CONFIG::columns_per_scale;
@@ -108,10 +109,10 @@ template <class CONFIG> struct gemv_pipeline {
             for (int i = 0; i < GEMV_STAGE_BYTES; i += GROUPWISE_WARP_BYTES)
                 ft_cp_async_16(own + i, qweights + i,
                                column * (4 * CONFIG::bits) + i < shape.panel_bytes);
-        if (lane / 4 < CONFIG::scales && with_scales < shape.k)
+        if (lane / 4 < CONFIG::scales)
             ft_cp_async_16(to + GEMV_STAGE_BYTES + lane * 16,
                            scales + (unsigned) (groupwise_group_of(shape, with_scales) * rows * 2),
-                           true);
+                           with_scales < shape.k);
         if (CONFIG::zeros && lane / 2 < CONFIG::scales && with_zeros < shape.k)
             ft_cp_async_16(to + CONFIG::zeros_at + lane * 16,
                            zeros + (unsigned) (groupwise_group_of(shape, with_zeros) * rows), true);

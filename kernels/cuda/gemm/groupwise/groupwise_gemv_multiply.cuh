@@ -120,23 +120,46 @@ __device__ __forceinline__ void gemv_load_x_frag(uint32_t (&x)[groupwise_x_terms
         ft_ldmatrix_x4(x[term], at + term * x_bytes);
 }
 
+/* A lane's weights of a stage with their scales and zero points, in registers. */
+template <class CONFIG> struct gemv_weights {
+    uint4 block[GEMV_STAGE_LOADS];
+    ft_raw_vec<2> scale[CONFIG::scales]; /* f16, of four rows */
+    uint32_t zero[CONFIG::scales];
+
+    __device__ __forceinline__ void load(const char *stage, unsigned lane)
+    {
+#pragma unroll
+        for (int i = 0; i < GEMV_STAGE_LOADS; i++)
+            block[i] = *(const uint4 *) (stage + i * GROUPWISE_WARP_BYTES +
+                                         groupwise_smem_read_offset(lane));
+#pragma unroll
+        for (int i = 0; i < CONFIG::scales; i++) {
+            scale[i] = *(const ft_raw_vec<2> *) (stage + GEMV_STAGE_BYTES + i * 64 + lane / 4 * 8);
+            if (CONFIG::zeros)
+                zero[i] = *(const uint32_t *) (stage + CONFIG::zeros_at + i * 32 + lane / 4 * 4);
+        }
+    }
+};
+
 /*
  * Sums of a stage's k tiles, unscaled unless every 32 columns have a scale. K tiles are interleaved
  * to hide instruction latency.
  */
 template <class CONFIG>
-__device__ __forceinline__ void
-gemv_stage(groupwise_acc (&k_tile_acc)[CONFIG::k_tiles], const uint4 (&block)[GEMV_STAGE_LOADS],
-           const char *stage, const char *x, uint32_t x_bytes, int k_left, unsigned lane)
+__device__ __forceinline__ void gemv_stage(groupwise_acc (&k_tile_acc)[CONFIG::k_tiles],
+                                           const gemv_weights<CONFIG> &weights, const char *x,
+                                           uint32_t x_bytes, int k_left)
 {
     constexpr int blocks = CONFIG::bits / 4,
                   steps = GROUPWISE_TILE_K / GROUPWISE_STEP_K; /* loads, steps */
-    groupwise_unpacker<CONFIG::bits, CONFIG::kind> unpacker[CONFIG::k_tiles];
+    constexpr groupwise_scaling scaling = CONFIG::scaling;
+    groupwise_unpacker<CONFIG::bits, CONFIG::kind, scaling == GROUPWISE_SCALE_WEIGHTS>
+        unpacker[CONFIG::k_tiles];
 #pragma unroll
     for (int i = 0; i < CONFIG::k_tiles; i++) {
         groupwise_zero_acc(k_tile_acc[i]);
         if constexpr (CONFIG::zeros && !CONFIG::step_scales)
-            unpacker[i].set(*(const uint32_t *) (stage + CONFIG::zeros_at + i * 32 + lane / 4 * 4));
+            unpacker[i].set(weights.zero[i]);
     }
 #pragma unroll
     for (int k_step = 0; k_step < steps; k_step++)
@@ -145,25 +168,25 @@ gemv_stage(groupwise_acc (&k_tile_acc)[CONFIG::k_tiles], const uint4 (&block)[GE
             int own = i * steps + k_step;
             uint32_t w[4][4], tokens[groupwise_x_terms<CONFIG::kind>][4];
             uint4 qweights[blocks];
-            if (CONFIG::step_scales && own * GROUPWISE_STEP_K >= k_left)
-                continue; /* out of bounds: no scale; otherwise all zeros */
+            if (scaling == GROUPWISE_SCALE_STEPS && own * GROUPWISE_STEP_K >= k_left)
+                continue; /* out of bounds; otherwise all zeros */
             gemv_load_x_frag<CONFIG::kind>(tokens, x + own * GROUPWISE_STEP_K * 2, x_bytes);
 #pragma unroll
             for (int j = 0; j < blocks; j++)
-                qweights[j] = block[own * blocks + j];
-            if constexpr (CONFIG::step_scales) {
+                qweights[j] = weights.block[own * blocks + j];
+            if constexpr (CONFIG::step_scales && CONFIG::zeros)
+                unpacker[i].set(weights.zero[own]);
+            if constexpr (scaling == GROUPWISE_SCALE_WEIGHTS)
+                unpacker[i].set_scales(weights.scale[own]);
+            unpacker[i].unpack(w, qweights);
+            if constexpr (scaling == GROUPWISE_SCALE_STEPS) {
                 groupwise_acc sum;
                 float scale[4];
                 groupwise_zero_acc(sum);
-                groupwise_load_scales(scale, stage + GEMV_STAGE_BYTES + own * 64 + lane / 4 * 8);
-                if constexpr (CONFIG::zeros)
-                    unpacker[i].set(
-                        *(const uint32_t *) (stage + CONFIG::zeros_at + own * 32 + lane / 4 * 4));
-                unpacker[i].unpack(w, qweights);
+                groupwise_unpack_scales(scale, weights.scale[own]);
                 groupwise_mma_k32<CONFIG::kind>(sum, w, tokens);
                 groupwise_add_scaled(k_tile_acc[i], sum, scale);
             } else {
-                unpacker[i].unpack(w, qweights);
                 groupwise_mma_k32<CONFIG::kind>(k_tile_acc[i], w, tokens);
             }
         }
@@ -178,33 +201,20 @@ __device__ __forceinline__ void gemv_split(groupwise_acc &sum, gemv_pipeline<CON
     x += column * 2;
 #pragma unroll 1
     for (int stage_of_split = 0; stage_of_split < CONFIG::stages; stage_of_split++) {
-        const char *stage = pipeline.wait();
         int k_left = shape.all.k - column;
-        uint4 block[GEMV_STAGE_LOADS];
+        gemv_weights<CONFIG> weights;
         groupwise_acc k_tile_acc[CONFIG::k_tiles];
-        float scale[CONFIG::k_tiles][4];
+        weights.load(pipeline.wait(), pipeline.lane);
+        pipeline.release();
+        gemv_stage<CONFIG>(k_tile_acc, weights, x, shape.x_bytes, k_left);
 #pragma unroll
-        for (int i = 0; i < GEMV_STAGE_LOADS; i++)
-            block[i] = *(const uint4 *) (stage + i * GROUPWISE_WARP_BYTES +
-                                         groupwise_smem_read_offset(pipeline.lane));
-#pragma unroll
-        for (int i = 0; i < CONFIG::k_tiles; i++)
-            if constexpr (CONFIG::step_scales)
-                scale[i][0] = scale[i][1] = scale[i][2] = scale[i][3] = 1.0f;
-            else
-                groupwise_load_scales(scale[i],
-                                      stage + GEMV_STAGE_BYTES + i * 64 + pipeline.lane / 4 * 8);
-        if constexpr (CONFIG::step_scales || CONFIG::zeros) {
-            gemv_stage<CONFIG>(k_tile_acc, block, stage, x, shape.x_bytes, k_left, pipeline.lane);
-            pipeline.release();
-        } else {
-            pipeline.release();
-            gemv_stage<CONFIG>(k_tile_acc, block, stage, x, shape.x_bytes, k_left, pipeline.lane);
-        }
-#pragma unroll
-        for (int i = 0; i < CONFIG::k_tiles; i++)
+        for (int i = 0; i < CONFIG::k_tiles; i++) {
+            float scale[4] = { 1.0f, 1.0f, 1.0f, 1.0f };
+            if (!CONFIG::step_scales)
+                groupwise_unpack_scales(scale, weights.scale[i]);
             if (i * GROUPWISE_TILE_K < k_left)
-                groupwise_add_scaled(sum, k_tile_acc[i], scale[i]);
+                groupwise_add_scaled(sum, k_tile_acc[i], scale);
+        }
         column += CONFIG::columns;
         x += CONFIG::columns * 2;
     }

@@ -134,7 +134,8 @@ __device__ __forceinline__ void mma_k_tile(mma_acc<CONFIG> &split, const char *s
     constexpr int blocks = bits / 4; /* per step */
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
     const char *own = stage + warp / 2 * CONFIG::own;
-    groupwise_unpacker<bits, kind> unpacker;
+    constexpr groupwise_scaling scaling = groupwise_scaling_of<kind, step_scales>;
+    groupwise_unpacker<bits, kind, scaling == GROUPWISE_SCALE_WEIGHTS> unpacker;
     mma_acc<CONFIG> k_tile_acc;
 #pragma unroll
     for (int i = 0; i < CONFIG::tokens / 16; i++)
@@ -153,13 +154,15 @@ __device__ __forceinline__ void mma_k_tile(mma_acc<CONFIG> &split, const char *s
         for (int i = 0; i < blocks; i++)
             block[i] = *(const uint4 *) (own + (k_step * blocks + i) * GROUPWISE_WARP_BYTES +
                                          groupwise_smem_read_offset(lane));
+        if constexpr (scaling == GROUPWISE_SCALE_WEIGHTS)
+            unpacker.load_scales(own + CONFIG::panel + k_step * 64 + lane / 4 * 8);
         unpacker.unpack(w, block);
-        if constexpr (step_scales)
+        if constexpr (scaling == GROUPWISE_SCALE_STEPS)
             groupwise_load_scales(scale, own + CONFIG::panel + k_step * 64 + lane / 4 * 8);
 #pragma unroll
         for (int i = 0; i < CONFIG::tokens / 16; i++) {
             load_x_frag<CONFIG, kind>(x, stage, i, k_step);
-            if constexpr (step_scales) {
+            if constexpr (scaling == GROUPWISE_SCALE_STEPS) {
                 groupwise_acc sum;
                 groupwise_zero_acc(sum);
                 groupwise_mma_k32<kind>(sum, w, x);

@@ -12,10 +12,22 @@
 
 enum { TOKENS = 4, THREADS = 32 * TOKENS };
 
+/* A weight as groupwise.cuh defines it: exact, unless scales multiply weights. */
+__device__ __forceinline__ float weight_of(const ft_cuda_groupwise_args &p, int integer,
+                                           float weight_scale)
+{
+    float weight = (float) integer;
+    if (weight_scale == 1.0f)
+        return weight;
+    weight *= weight_scale;
+    return p.x_dtype == FT_F16 ? __half2float(__float2half_rn(weight))
+                               : __bfloat162float(__float2bfloat16_rn(weight));
+}
+
 /* Add the columns of one word: 2t and 2t + 1 of each 8 from `column`. */
 template <int bits>
 __device__ __forceinline__ float add_word(float sum, const ft_cuda_groupwise_args &p, size_t row,
-                                          uint32_t word, int zero, int column)
+                                          uint32_t word, int zero, float weight_scale, int column)
 {
 #pragma unroll
     for (int i = 0; i < 32 / bits; i++) {
@@ -24,7 +36,7 @@ __device__ __forceinline__ float add_word(float sum, const ft_cuda_groupwise_arg
         float x = 0.0f;
         if (column + own < (int) p.k)
             ft_load<1>(&x, p.x, p.x_dtype, row * p.k + column + own);
-        sum = fmaf((float) (code - zero), x, sum);
+        sum = fmaf(weight_of(p, code - zero, weight_scale), x, sum);
     }
     return sum;
 }
@@ -41,6 +53,7 @@ static __global__ void simt_kernel(const __grid_constant__ ft_cuda_groupwise_arg
     const ft_cuda_groupwise_linear &linear = p.linear[which];
     const uint32_t *words =
         (const uint32_t *) (linear.w + (size_t) panel * shape.panel_bytes) + lane;
+    bool scales_weights = p.x_dtype != FT_F32 && groupwise_has_step_scales(&p);
     float total = 0.0f;
     ft_pdl_wait();
     ft_pdl_launch_dependents();
@@ -51,12 +64,12 @@ static __global__ void simt_kernel(const __grid_constant__ ft_cuda_groupwise_arg
         size_t at = (size_t) groupwise_group_of(shape, from) * shape.padded_n[which] +
                     panel * GROUPWISE_PANEL_ROWS + lane;
         int zero = linear.zero != NULL ? linear.zero[at] : 1 << (bits - 1);
-        float sum = 0.0f;
+        float scale = __half2float(((const __half *) linear.scale)[at]), sum = 0.0f;
         for (int column = from; column < next; column += load_columns)
             for (int t = 0; t < 4; t++)
                 sum = add_word<bits>(sum, p, token, words[(column / load_columns * 4 + t) * 32],
-                                     zero, column + 2 * t);
-        total = fmaf(__half2float(((const __half *) linear.scale)[at]), sum, total);
+                                     zero, scales_weights ? scale : 1.0f, column + 2 * t);
+        total = fmaf(scales_weights ? 1.0f : scale, sum, total);
     }
     size_t row = (size_t) panel * GROUPWISE_PANEL_ROWS + lane;
     if (row >= linear.rows)

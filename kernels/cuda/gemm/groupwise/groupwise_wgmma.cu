@@ -42,7 +42,7 @@ __device__ __forceinline__ int own_row()
 
 /*
  * A lane's dequantized weights of a k tile: the A operand of each instruction, 16 columns, and the
- * scales.
+ * scales of its sums.
  */
 template <class CONFIG> struct wgmma_weights {
     uint32_t w[STEPS][2][4];
@@ -64,31 +64,51 @@ template <class CONFIG> struct wgmma_weights {
 template <class CONFIG> struct wgmma_qweights {
     static constexpr int blocks = CONFIG::bits / 4; /* loads per step */
     ft_raw_vec<2> word[STEPS * blocks];
-    uint32_t scales, zeros;
+    uint32_t scales[CONFIG::scales], zeros[CONFIG::scales];
 
-    __device__ __forceinline__ void load(const char *qweights, const char *scale, const char *zero)
+    __device__ __forceinline__ void load(const char *qweights, const char *scale, const char *zero,
+                                         bool has_zeros)
     {
         int t = (int) threadIdx.x % 4, row = own_row(), chunk = row % GROUPWISE_PANEL_ROWS / 4;
         const char *panel = qweights + row / GROUPWISE_PANEL_ROWS * CONFIG::panel +
                             t * WGMMA_ROW_BYTES + row % 4 * 4;
-        scales = *(const uint32_t *) (scale + 2 * row);
-        zeros = zero != NULL ? *(const uint16_t *) (zero + row) : 0;
+#pragma unroll
+        for (int i = 0; i < CONFIG::scales; i++) {
+            scales[i] = *(const uint32_t *) (scale + 2 * (i * CONFIG::weights + row));
+            if (has_zeros)
+                zeros[i] = *(const uint16_t *) (zero + i * CONFIG::weights + row);
+        }
 #pragma unroll
         for (int block = 0; block < STEPS * blocks; block++)
             word[block] = *(const ft_raw_vec<2> *) (panel + block * GROUPWISE_WARP_BYTES +
                                                     (chunk ^ (t + block % 2 * 4)) * 16);
     }
+    /*
+     * With one branch for all steps their instructions interleave; where registers are scarce, with
+     * one for each step.
+     */
     __device__ __forceinline__ void unpack(wgmma_weights<CONFIG> &to, bool has_zeros) const
     {
-        groupwise_unpacker<CONFIG::bits, CONFIG::kind> unpacker;
-        __half2 both = *(const __half2 *) &scales;
+        if (!CONFIG::double_buffered)
+            unpack_steps(to, has_zeros);
+        else if (has_zeros)
+            unpack_steps(to, true);
+        else
+            unpack_steps(to, false);
+    }
+    __device__ __forceinline__ void unpack_steps(wgmma_weights<CONFIG> &to, bool has_zeros) const
+    {
+        groupwise_unpacker<CONFIG::bits, CONFIG::kind, CONFIG::step_scales> unpacker;
+        __half2 both = *(const __half2 *) &scales[0];
         to.scale[0] = __low2float(both);
         to.scale[1] = __high2float(both);
-        if (has_zeros)
-            unpacker.set(zeros);
 #pragma unroll
         for (int k_step = 0; k_step < STEPS; k_step++) {
             uint32_t pair[2][4];
+            if (has_zeros && k_step < CONFIG::scales)
+                unpacker.set(zeros[k_step]);
+            if constexpr (CONFIG::step_scales)
+                unpacker.set_scales(scales[k_step], 0);
 #pragma unroll
             for (int i = 0; i < blocks; i++)
 #pragma unroll
@@ -178,8 +198,8 @@ template <class CONFIG> struct wgmma_consumer {
     {
         if (!have_arrived)
             qweights.consumer_wait();
-        next.load(s.qweights_of(qweights), s.scales_of(qweights),
-                  has_zeros() ? s.zeros_of(qweights) : NULL);
+        next.load(s.qweights_of(qweights), s.scales_of(qweights), s.zeros_of(qweights),
+                  has_zeros());
     }
     __device__ __forceinline__ void unpack_next(wgmma_weights<CONFIG> &weights,
                                                 const wgmma_qweights<CONFIG> &next)
@@ -218,7 +238,9 @@ template <class CONFIG> struct wgmma_consumer {
     {
 #pragma unroll
         for (int i = 0; i < CONFIG::tokens / 2; i++)
-            split[i] = fmaf(weights.scale[i % 4 / 2], k_tile_acc[i], split[i]);
+            split[i] = CONFIG::step_scales
+                           ? split[i] + k_tile_acc[i]
+                           : fmaf(weights.scale[i % 4 / 2], k_tile_acc[i], split[i]);
     }
     /* After a k tile: advance, and handle the end of a split or tile. */
     __device__ __forceinline__ void advance_k_tile()
@@ -381,20 +403,20 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
                                    (unsigned) a.cluster_size, *p, a);
 }
 
-template <int bits, groupwise_x_type kind>
+template <int bits, groupwise_x_type kind, bool step_scales>
 static int launch_size(const ft_cuda_device_props *props, void *stream,
                        const ft_cuda_groupwise_args *p)
 {
-    using n64_config = wgmma_config<bits, kind, 2, 64>;
-    using n128_config = wgmma_config<bits, kind, 2, 128>;
+    using n64_config = wgmma_config<bits, kind, step_scales, 2, 64>;
+    using n128_config = wgmma_config<bits, kind, step_scales, 2, 128>;
     if (p->m <= 16)
-        return launch<wgmma_config<bits, kind, 3, 16>>(props, stream, p);
+        return launch<wgmma_config<bits, kind, step_scales, 3, 16>>(props, stream, p);
     if (p->m <= 32)
-        return launch<wgmma_config<bits, kind, 3, 32>>(props, stream, p);
+        return launch<wgmma_config<bits, kind, step_scales, 3, 32>>(props, stream, p);
     double time_n64 = wgmma_cluster_plan_of<n64_config>(props, p).time;
     double time_n128 = wgmma_cluster_plan_of<n128_config>(props, p).time;
     if constexpr (bits == 4) { /* 8-bit weights would not leave enough registers */
-        using three_warpgroups = wgmma_config<bits, kind, 3, 64>;
+        using three_warpgroups = wgmma_config<bits, kind, step_scales, 3, 64>;
         double time_three = wgmma_cluster_plan_of<three_warpgroups>(props, p).time;
         if (time_three < time_n64 && time_three < time_n128)
             return launch<three_warpgroups>(props, stream, p);
@@ -403,23 +425,31 @@ static int launch_size(const ft_cuda_device_props *props, void *stream,
                                 : launch<n128_config>(props, stream, p);
 }
 
-/* Whole k tiles, group sizes that are multiples of a k tile, and x without conversion. */
+/* Whole k tiles, and x without conversion. */
 bool ft_cuda_groupwise_wgmma_supports(const ft_cuda_device_props *props,
                                       const ft_cuda_groupwise_args *p)
 {
     groupwise_shape shape = groupwise_shape_of(p);
     uint64_t tiles = ((uint64_t) shape.panels / 4 + FT_CUDA_MAX_FUSED) * (p->m / 16 + 1);
-    return props->has_wgmma && p->k % GROUPWISE_TILE_K == 0 && !groupwise_has_step_scales(p) &&
-           p->x_dtype != FT_F32 && (uintptr_t) p->x % 16 == 0 && p->k < 1u << 20 &&
+    return props->has_wgmma && p->k % GROUPWISE_TILE_K == 0 && p->x_dtype != FT_F32 &&
+           (uintptr_t) p->x % 16 == 0 && p->k < 1u << 20 &&
            tiles * (uint64_t) shape.splits < 1u << 31 && props->smem_bytes >= WGMMA_MAX_SMEM;
+}
+
+template <int bits, groupwise_x_type kind>
+static int launch_scales(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_groupwise_args *p)
+{
+    return groupwise_has_step_scales(p) ? launch_size<bits, kind, true>(props, stream, p)
+                                        : launch_size<bits, kind, false>(props, stream, p);
 }
 
 int ft_cuda_groupwise_wgmma(const ft_cuda_device_props *props, void *stream,
                             const ft_cuda_groupwise_args *p)
 {
     bool bf16 = p->x_dtype == FT_BF16;
-    return p->bits == 4 ? bf16 ? launch_size<4, GROUPWISE_X_BF16>(props, stream, p)
-                               : launch_size<4, GROUPWISE_X_F16>(props, stream, p)
-           : bf16 ? launch_size<8, GROUPWISE_X_BF16>(props, stream, p)
-                        : launch_size<8, GROUPWISE_X_F16>(props, stream, p);
+    return p->bits == 4 ? bf16 ? launch_scales<4, GROUPWISE_X_BF16>(props, stream, p)
+                               : launch_scales<4, GROUPWISE_X_F16>(props, stream, p)
+           : bf16 ? launch_scales<8, GROUPWISE_X_BF16>(props, stream, p)
+                        : launch_scales<8, GROUPWISE_X_F16>(props, stream, p);
 }

@@ -23,9 +23,13 @@ enum {
  * is a k tile. One more warpgroup is the producer and gives up registers to the consumers; all
  * registers of the SM are assigned.
  */
-template <int BITS, groupwise_x_type KIND, int WARPGROUPS, int TOKENS> struct wgmma_config {
+template <int BITS, groupwise_x_type KIND, bool STEP_SCALES, int WARPGROUPS, int TOKENS>
+struct wgmma_config {
     static constexpr int bits = BITS, warpgroups = WARPGROUPS, tokens = TOKENS;
     static constexpr groupwise_x_type kind = KIND;
+    static constexpr bool step_scales = STEP_SCALES;
+    static constexpr int scales =
+        STEP_SCALES ? GROUPWISE_TILE_K / GROUPWISE_STEP_K : 1; /* of a row and k tile */
     static constexpr int consumers = WARPGROUPS * WARPGROUP_THREADS,
                          threads = consumers + WARPGROUP_THREADS;
     static constexpr int consumer_registers = WARPGROUPS == 2 ? 232 : 160,
@@ -36,7 +40,7 @@ template <int BITS, groupwise_x_type KIND, int WARPGROUPS, int TOKENS> struct wg
     static constexpr int x_box = TOKENS * WGMMA_ROW_BYTES,
                          x_stage_bytes = GROUPWISE_TILE_K * 2 / WGMMA_ROW_BYTES * x_box;
     static constexpr int qweights = panels * panel,
-                         scale_region = weights * 4; /* scales and zero points */
+                         scale_region = weights * 4 * scales; /* scales and zero points */
     static constexpr int barriers = 32, stage_bytes = x_stage_bytes + qweights + scale_region +
                                                       barriers; /* of a stage */
     static constexpr int m8_tiles = TOKENS / 8,
@@ -47,7 +51,9 @@ template <int BITS, groupwise_x_type KIND, int WARPGROUPS, int TOKENS> struct wg
      * `register_totals` 8-token tiles.
      */
     static constexpr bool double_buffered = TOKENS < 128;
-    static constexpr int register_totals = double_buffered ? 0 : BITS == 4 ? 12 : 6;
+    static constexpr int register_totals = double_buffered ? 0
+                                           : BITS == 4     ? STEP_SCALES ? 11 : 12
+                                                           : 6;
     /*
      * Whether split-K over a cluster is possible: with many tokens the partial sums of others would
      * leave no room for pipelines, but there are enough tiles.
@@ -330,7 +336,7 @@ template <class CONFIG> struct wgmma_smem {
     }
     __device__ __forceinline__ char *zeros_of(const ft_pipeline &pipeline) const
     {
-        return scales_of(pipeline) + 2 * CONFIG::weights;
+        return scales_of(pipeline) + 2 * CONFIG::scales * CONFIG::weights;
     }
 };
 
@@ -350,14 +356,21 @@ __device__ __forceinline__ void wgmma_produce_weights(const wgmma_smem<CONFIG> &
         int rows = padded - row < CONFIG::weights ? padded - row : CONFIG::weights;
         int zeros = linear.zero != NULL ? rows : 0;
         for (; !scheduler.ends(); scheduler.advance(), pipeline.advance()) {
-            size_t index = (size_t) groupwise_group_of(a.all, scheduler.column) * padded + row;
-            uint64_t *full = pipeline.producer_acquire(CONFIG::qweights + 2 * rows + zeros);
+            uint64_t *full =
+                pipeline.producer_acquire(CONFIG::qweights + CONFIG::scales * (2 * rows + zeros));
             ft_tma_load_3d(s.qweights_of(pipeline), &a.w[scheduler.tile.linear], full, 0,
                            scheduler.column / GROUPWISE_TILE_K * CONFIG::panel_rows,
                            scheduler.tile.panel);
-            ft_bulk_load(s.scales_of(pipeline), linear.scale + index, 2 * rows, full);
-            if (zeros > 0)
-                ft_bulk_load(s.zeros_of(pipeline), linear.zero + index, zeros, full);
+#pragma unroll
+            for (int i = 0; i < CONFIG::scales; i++) {
+                int column = scheduler.column + i * GROUPWISE_STEP_K;
+                size_t index = (size_t) groupwise_group_of(a.all, column) * padded + row;
+                ft_bulk_load(s.scales_of(pipeline) + 2 * i * CONFIG::weights, linear.scale + index,
+                             2 * rows, full);
+                if (zeros > 0)
+                    ft_bulk_load(s.zeros_of(pipeline) + i * CONFIG::weights, linear.zero + index,
+                                 zeros, full);
+            }
         }
     }
 }

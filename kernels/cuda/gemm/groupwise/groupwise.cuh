@@ -216,9 +216,13 @@ struct groupwise_bf16_factor {
     }
     __device__ __forceinline__ uint32_t times(uint32_t integers) const
     {
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing has no kernel that calls this */
         __nv_bfloat162 a = *(__nv_bfloat162 *) &integers, b = *(const __nv_bfloat162 *) &rest;
         __nv_bfloat162 product = __hfma2(a, *(const __nv_bfloat162 *) &high, __hmul2(a, b));
         return *(uint32_t *) &product;
+#else
+        return integers;
+#endif
     }
 };
 

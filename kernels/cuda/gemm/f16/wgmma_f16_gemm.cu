@@ -373,11 +373,3 @@ ft_cuda_f16_tile ft_cuda_f16_wgmma_select(const ft_cuda_device_props *props,
     int splits = ft_cuda_f16_wgmma_splits(p->n, p->k);
     return splits == 1 ? select_no_split(props, p, count) : select_split_k(props, p, count, splits);
 }
-
-int ft_cuda_f16_wgmma(const ft_cuda_device_props *props, void *stream,
-                      const ft_cuda_float_gemm_args *p, int count)
-{
-    ft_cuda_f16_tile tile_config = ft_cuda_f16_wgmma_select(props, p, count);
-    return ft_cuda_f16_wgmma_launch_tile(&tile_config, ft_cuda_f16_wgmma_splits(p->n, p->k), props,
-                                         stream, p, count);
-}

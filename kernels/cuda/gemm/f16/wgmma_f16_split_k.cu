@@ -164,8 +164,6 @@ typedef struct tile_kernel {
 static const tile_kernel tiles[FT_CUDA_F16_SPLIT_K_TILES] = {
     { "128x128/2", 2, launch<split_k_tile<128, 4, 2>> },
     { "128x128/4", 4, launch<split_k_tile<128, 4, 4>> },
-    { "128x192/2", 2, launch<split_k_tile<192, 3, 2>> },
-    { "128x192/4", 4, launch<split_k_tile<192, 3, 4>> },
 };
 
 const char *ft_cuda_f16_split_k_name(int tile)

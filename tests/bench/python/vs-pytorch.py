@@ -35,6 +35,7 @@ WANTED = {"1x128": (2.5, 4.0), "8x128": (2.2, 3.0), "32x128": (2.2, 2.8), "128x1
           "32x384": (2.2, 2.7), "32x384@0.6": (1.5, 1.65)}
 SIZES = {"bert-base": (12, 768, 12, 3072), "bert-large": (24, 1024, 16, 4096)}
 WAYS = ("eager", "compiled", "lean")
+VOCABULARY = 30522
 DTYPES = {"f16": "float16", "bf16": "bfloat16"}
 WARM_S = 0.3            # of runs before each block: the clock rises, caches fill
 
@@ -83,31 +84,34 @@ class PyTorch:
     def __init__(self, args, positions):
         import torch
         from lean_bert import LeanBert
-        from transformers import AutoModel, BertConfig
         self.torch = torch
         layers, hidden, heads, ffn = SIZES[args.shape]
-        config = BertConfig(num_hidden_layers=layers, hidden_size=hidden,
-                            num_attention_heads=heads, intermediate_size=ffn,
-                            max_position_embeddings=positions)
         self.on_gpu = args.device.startswith("cuda")
         self.device = device = args.device
         torch.manual_seed(1)
-        model = AutoModel.from_config(config, attn_implementation="sdpa")
         dtype = torch.float32 if not self.on_gpu else getattr(torch, DTYPES[args.dtype])
-        model = model.to(device=device, dtype=dtype)
         self.dtype = str(dtype).replace("torch.", "")
-        self.model = model.eval()
-        self.vocabulary = config.vocab_size
+        mode = "reduce-overhead" if self.on_gpu else "default"
         self.ways = {}
-        if not (args.no_eager or args.lean):
-            self.ways["eager"] = self.model
-        if not args.no_compile:
-            lean = LeanBert(layers, hidden, heads, ffn, self.vocabulary, positions)
-            mode = "reduce-overhead" if self.on_gpu else "default"
-            if not args.lean:
+        if not args.lean:
+            self.model = self.transformers_model(args, positions).to(device=device, dtype=dtype).eval()
+            if not args.no_eager:
+                self.ways["eager"] = self.model
+            if not args.no_compile:
                 self.ways["compiled"] = torch.compile(self.model, mode=mode, dynamic=False)
-            self.ways["lean"] = torch.compile(lean.to(device=device, dtype=dtype).eval(),
-                                              mode=mode, dynamic=False)
+        if not args.no_compile:
+            with torch.device(device):
+                lean = LeanBert(layers, hidden, heads, ffn, VOCABULARY, positions)
+            self.ways["lean"] = torch.compile(lean.to(dtype=dtype).eval(), mode=mode, dynamic=False)
+
+    @staticmethod
+    def transformers_model(args, positions):
+        from transformers import AutoModel, BertConfig
+        layers, hidden, heads, ffn = SIZES[args.shape]
+        config = BertConfig(num_hidden_layers=layers, hidden_size=hidden, vocab_size=VOCABULARY,
+                            num_attention_heads=heads, intermediate_size=ffn,
+                            max_position_embeddings=positions)
+        return AutoModel.from_config(config, attn_implementation="sdpa")
 
     def describe(self):
         name = self.torch.cuda.get_device_name(self.device) if self.on_gpu else "cpu"
@@ -118,7 +122,7 @@ class PyTorch:
             self.torch.cuda.synchronize()
 
     def ids(self, case):
-        return self.torch.randint(self.vocabulary, (case.rows, case.length), device=self.device)
+        return self.torch.randint(VOCABULARY, (case.rows, case.length), device=self.device)
 
     def compile(self, ids):
         """Seconds until every variant has run this shape: compilation and graph capture."""

@@ -94,7 +94,8 @@ class PyTorch:
         mode = "reduce-overhead" if self.on_gpu else "default"
         self.ways = {}
         if not args.lean:
-            self.model = self.transformers_model(args, positions).to(device=device, dtype=dtype).eval()
+            model = self.transformers_model(args, positions)
+            self.model = model.to(device=device, dtype=dtype).eval()
             if not args.no_eager:
                 self.ways["eager"] = self.model
             if not args.no_compile:
@@ -254,7 +255,8 @@ def parse():
     parser.add_argument("--no-compile", action="store_true", help="eager PyTorch only")
     parser.add_argument("--no-eager", action="store_true", help="compiled PyTorch only")
     parser.add_argument("--lean", action="store_true", help="of PyTorch, the lean encoder only")
-    parser.add_argument("--dtype", default="f16", choices=DTYPES, help="of PyTorch on a GPU; default: f16")
+    parser.add_argument("--dtype", default="f16", choices=DTYPES,
+                        help="of PyTorch on a GPU; default: f16")
     parser.add_argument("--ours", action="store_true", help="ft-bench only, without PyTorch")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     args = parser.parse_args()

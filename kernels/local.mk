@@ -313,6 +313,11 @@ cuda_sources = \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.cuh \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.h \
 	kernels/cuda/gemm/f16/wgmma_f16_epilogue.cuh \
+	kernels/cuda/gemm/f16/wgmma_f16_fastest.cu \
+	kernels/cuda/gemm/f16/wgmma_f16_large_m.cu \
+	kernels/cuda/gemm/f16/wgmma_f16_large_m.cuh \
+	kernels/cuda/gemm/f16/wgmma_f16_large_m_epilogue.cuh \
+	kernels/cuda/gemm/f16/wgmma_f16_split_k.cu \
 	kernels/cuda/gemm/int8/wgmma_kernels.h \
 	kernels/cuda/gemm/int8/wgmma_pipeline.cuh \
 	kernels/cuda/gemm/int8/wgmma_units.cuh \
@@ -322,6 +327,7 @@ cuda_sources = \
 	kernels/cuda/gemm/linear_groupwise.cu \
 	kernels/cuda/gemm/linear.h \
 	kernels/cuda/gemm/linear_gemv.cu \
+	kernels/cuda/gemm/linear_f16.cu \
 	kernels/cuda/gemm/linear_float.cu \
 	kernels/cuda/rowwise/elementwise.cu \
 	kernels/cuda/ptx/mma.cuh \

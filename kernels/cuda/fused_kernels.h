@@ -65,7 +65,7 @@ int ft_cuda_group_groupwise(const ft_cuda_group *group);
 bool ft_cuda_group_int8_supports(const ft_cuda_group *group);
 int ft_cuda_group_int8(const ft_cuda_group *group);
 
-/* Batch-invariant f16 or bf16 GEMMs of one shape, in one launch. */
+/* f16 or bf16 GEMMs of one shape with wgmma, in one launch. */
 bool ft_cuda_group_f16_supports(const ft_cuda_group *group);
 int ft_cuda_group_f16(const ft_cuda_group *group);
 

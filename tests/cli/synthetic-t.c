@@ -515,6 +515,7 @@ int main(void)
     test_blocks(FT_U8, 0);
     test_scheme(FT_SYNTHETIC_FLOAT, "float");
     test_scheme(FT_SYNTHETIC_F16, "float");
+    test_scheme(FT_SYNTHETIC_BF16, "float");
     test_scheme(FT_SYNTHETIC_W4A16, "groupwise");
     test_scheme(FT_SYNTHETIC_W8A16, "groupwise");
     test_scheme(FT_SYNTHETIC_W8A8_BLOCK, "groupwise");

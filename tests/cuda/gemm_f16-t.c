@@ -153,6 +153,39 @@ static int try_form(const ft_cuda_device_props *props, const problem *q,
     return same ? 1 : -1;
 }
 
+/* As try_form(): tile `tile` of wgmma_f16_large_m.cu, or with splits of wgmma_f16_split_k.cu. */
+static int try_large(const ft_cuda_device_props *props, const problem *q, int tile, bool split,
+                     const unsigned char *expected)
+{
+    poison(q);
+    int status = (split ? ft_cuda_f16_split_k_launch_tile : ft_cuda_f16_large_m_launch_tile)(
+        tile, props, NULL, q->product, FT_CUDA_MAX_FUSED);
+    if (status == (int) cudaErrorNotSupported)
+        return 0;
+    must(status, "large tile");
+    unsigned char *found = results_of(q);
+    bool same = memcmp(found, expected, FT_CUDA_MAX_FUSED * q->each + GUARD) == 0;
+    if (!same)
+        diag("%zu x %zu x %zu: bits differ with tile %s", q->product[0].m, q->product[0].n,
+             q->product[0].k,
+             split ? ft_cuda_f16_split_k_name(tile) : ft_cuda_f16_large_m_name(tile));
+    free(found);
+    return same ? 1 : -1;
+}
+
+/* The tiles for many rows with this number of splits, counted as in try_forms(). */
+static int try_large_tiles(const ft_cuda_device_props *props, const problem *q, int ranges,
+                           const unsigned char *expected)
+{
+    int count = 0, tiles = ranges == 1 ? FT_CUDA_F16_LARGE_M_TILES : FT_CUDA_F16_SPLIT_K_TILES;
+    for (int i = 0; i < tiles; i++) {
+        bool split = ranges > 1, splits = ft_cuda_f16_split_k_splits(i) == ranges;
+        int found = split && !splits ? 0 : try_large(props, q, i, split, expected);
+        count += found < 0 ? -1000 : found;
+    }
+    return count;
+}
+
 /* The number of supported tile configurations, less a thousand for each that is wrong. */
 static int try_forms(const ft_cuda_device_props *props, const problem *q, int ranges)
 {
@@ -164,6 +197,7 @@ static int try_forms(const ft_cuda_device_props *props, const problem *q, int ra
             int found = try_form(props, q, &form, ranges, expected);
             count += found < 0 ? -1000 : found;
         }
+    count += try_large_tiles(props, q, ranges, expected);
     free(expected);
     return count;
 }
@@ -233,6 +267,8 @@ int main(void)
     test_forms(&props, FT_BF16, FT_F32, FT_ACT_GELU, 1, 8);
     test_forms(&props, FT_F16, FT_F16, FT_ACT_NONE, 1030, 776);
     test_forms(&props, FT_F16, FT_F32, FT_ACT_NONE, 9000, 136);
+    test_forms(&props, FT_F16, FT_F16, FT_ACT_NONE, 1032, 776);
+    test_forms(&props, FT_BF16, FT_BF16, FT_ACT_GELU, 776, 1096);
     test_refusals(&props);
     return done_testing();
 }

@@ -10,9 +10,9 @@
 
 /*
  * Float GEMM: batch-invariant where the plan is; ft_cuda_linear_gemv() where x has one row per
- * sequence; else cuBLAS, followed by bias and activation.  For cuBLAS, x and y have the same dtype,
- * or y is F32; the weights have the dtype of x, or x is F32 and the weights are converted to F32 in
- * scratch, a chunk of rows at a time.
+ * sequence; ft_cuda_linear_wgmma() where it can; else cuBLAS, followed by bias and activation.  For
+ * cuBLAS, x and y have the same dtype, or y is F32; the weights have the dtype of x, or x is F32
+ * and the weights are converted to F32 in scratch, a chunk of rows at a time.
  */
 int ft_cuda_linear_float(const ft_cuda_args *args);
 
@@ -28,8 +28,15 @@ size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight);
 /* GEMM of few rows, of any float dtypes, without cuBLAS and without scratch. */
 int ft_cuda_linear_gemv(const ft_cuda_args *args);
 
+/* The arguments of a linear as those of a float GEMM. */
+ft_cuda_float_gemm_args ft_cuda_float_gemm_args_of(const ft_cuda_args *args);
+
 /* Calls ft_cuda_float_gemm_batch_invariant(). */
 int ft_cuda_linear_batch_invariant(const ft_cuda_args *args);
+
+/* The fastest wgmma kernel for x and weights of the same 16-bit dtype. */
+bool ft_cuda_linear_wgmma_supports(const ft_cuda_args *args);
+int ft_cuda_linear_wgmma(const ft_cuda_args *args);
 
 /*
  * Whether a group has several linears, all float GEMMs of the same shape and weight dtype, and at

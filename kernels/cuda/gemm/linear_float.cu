@@ -1,7 +1,7 @@
 /*
  * linear_float.cu - y = act(x . w^T + b) in float: cuBLAS, then bias and activation in place.
  *
- * Few rows go to linear_gemv.cu, batch-invariant plans to mma_f16.cu.  Accumulation is in float for
+ * Few rows go to linear_gemv.cu, batch-invariant plans and devices with wgmma to linear_f16.cu.  Accumulation is in float for
  * all dtypes, and F32 is not rounded to TF32.  F16 and BF16 weights of an F32 plan are converted
  * chunk by chunk, so that scratch does not grow with the model.
  *
@@ -184,6 +184,8 @@ int ft_cuda_linear_float(const ft_cuda_args *args)
         return ft_cuda_linear_batch_invariant(args);
     if (is_per_sequence(args))
         return ft_cuda_linear_gemv(args);
+    if (ft_cuda_linear_wgmma_supports(args))
+        return ft_cuda_linear_wgmma(args);
     int status = weight->dtype == args->in[0].dtype
                      ? gemm(args, weight->data, weight->dtype, weight->rows, args->out.data)
                      : gemm_converted(args);

@@ -14,7 +14,6 @@
  */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/gemm/f16/gemm_f16.h"
-#include "kernels/cuda/gemm/f16/wgmma_f16_gemm.h"
 #include "kernels/cuda/gemm/linear.h"
 #include "kernels/cuda/rows.cuh"
 
@@ -163,61 +162,8 @@ int ft_cuda_float_gemv(const ft_cuda_device_props *props, void *stream,
     return status;
 }
 
-static ft_cuda_float_gemm_args gemm_args_of(const ft_cuda_args *args)
-{
-    const ft_weight *weight = args->weight[0];
-    ft_cuda_float_gemm_args p = {};
-    p.m = args->out.rows;
-    p.n = args->out.cols;
-    p.k = args->in[0].cols;
-    p.x = args->in[0].data;
-    p.w = weight->data;
-    p.x_dtype = args->in[0].dtype;
-    p.w_dtype = weight->dtype;
-    p.y_dtype = args->out.dtype;
-    p.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
-    p.activation = args->op->attr.activation;
-    p.y = args->out.data;
-    return p;
-}
-
 int ft_cuda_linear_gemv(const ft_cuda_args *args)
 {
-    ft_cuda_float_gemm_args p = gemm_args_of(args);
+    ft_cuda_float_gemm_args p = ft_cuda_float_gemm_args_of(args);
     return ft_cuda_float_gemv(args->props, args->stream, &p);
-}
-
-int ft_cuda_linear_batch_invariant(const ft_cuda_args *args)
-{
-    ft_cuda_float_gemm_args p = gemm_args_of(args);
-    return ft_cuda_float_gemm_batch_invariant(args->props, args->stream, &p);
-}
-
-/* ---- Groups --------------------------------------------------------------------------------- */
-
-/* The GEMMs of a group; false where no single kernel supports all of them. */
-static bool describe(ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED], const ft_cuda_group *group)
-{
-    bool supported = ft_cuda_is_float_group(group) && group->linear[0]->batch != NULL &&
-                     group->linear[0]->batch->batch_invariant;
-    for (int i = 0; supported && i < group->linears; i++) {
-        p[i] = gemm_args_of(group->linear[i]);
-        supported = p[i].y_dtype == p[0].y_dtype && p[i].activation == p[0].activation &&
-                    ft_cuda_f16_wgmma_supports(group->linear[i]->props, &p[i]);
-    }
-    return supported;
-}
-
-extern "C" bool ft_cuda_group_f16_supports(const ft_cuda_group *group)
-{
-    ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED];
-    return describe(p, group);
-}
-
-extern "C" int ft_cuda_group_f16(const ft_cuda_group *group)
-{
-    ft_cuda_float_gemm_args p[FT_CUDA_MAX_FUSED];
-    const ft_cuda_args *first = group->linear[0];
-    return describe(p, group) ? ft_cuda_f16_wgmma(first->props, first->stream, p, group->linears)
-                              : (int) cudaErrorNotSupported;
 }

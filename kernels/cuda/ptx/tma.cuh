@@ -296,6 +296,25 @@ __device__ __forceinline__ void ft_tma_load_im2col(void *shared, const CUtensorM
 }
 
 /*
+ * Store the box at (row, col) from shared memory; out-of-bounds elements are not written. The
+ * threads that wrote it must have called ft_fence_proxy_async(); ft_bulk_commit() follows.
+ */
+__device__ __forceinline__ void ft_tma_store_2d(const void *shared, const CUtensorMap *map, int row,
+                                                int col)
+{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(
+                     map),
+                 "r"(col), "r"(row), "r"(ft_smem_address(shared))
+                 : "memory");
+}
+
+/* Close a group, perhaps empty, of the thread's stores since the last commit. */
+__device__ __forceinline__ void ft_bulk_commit()
+{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/*
  * Store the box at (x, y, z) from shared memory; out-of-bounds elements are not written. The
  * threads that wrote it must have called ft_fence_proxy_async().
  */
@@ -318,6 +337,12 @@ __device__ __forceinline__ void ft_fence_proxy_async()
 __device__ __forceinline__ void ft_bulk_wait_read()
 {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+/* Wait until all but the last `left` groups of the thread's stores have read their source. */
+template <int left> __device__ __forceinline__ void ft_bulk_wait_read_all_but()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(left) : "memory");
 }
 
 /* Wait until they are complete. */

@@ -36,6 +36,17 @@ template <int n> __device__ __forceinline__ void ft_wgmma_fence_acc(float (&c)[n
         asm volatile("" : "+f"(c[i])::"memory");
 }
 
+/*
+ * Write four 8 x 8 matrices of 16-bit elements to shared memory: lane l gives the address of row
+ * l % 8 of matrix l / 8, and holds columns 2t and 2t + 1 of row g of each, as an accumulator does.
+ */
+__device__ __forceinline__ void ft_stmatrix_x4(uint32_t address, const uint32_t (&matrix)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(matrix[0]), "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
+                 : "memory");
+}
+
 /* c [64, N] = (add ? c : 0) + a . b^T for 16 k, both operands in shared memory. */
 template <int N, bool bf16>
 __device__ __forceinline__ void ft_wgmma_f16(float (&c)[N / 2], uint64_t a, uint64_t b, int add);

@@ -321,7 +321,7 @@ static bool has_specialized_kernel(const ft_cuda_norm_args &n)
     ft_dtype dtype = n.x.dtype;
     bool residual = n.residual.data == NULL || n.residual.dtype == FT_I8 ||
                     (n.residual.dtype == dtype && n.residual.scale <= 0.0f);
-    return (dtype == FT_F16 || dtype == FT_F32) && residual && n.x.cols <= 4 * CHUNK &&
+    return (dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F32) && residual && n.x.cols <= 4 * CHUNK &&
            (n.out.data == NULL || n.out.dtype == dtype) &&
            (n.second.data == NULL || n.second.dtype == dtype) &&
            (n.quantized.data == NULL || n.quantized.dtype == FT_I8);
@@ -365,7 +365,9 @@ extern "C" int ft_cuda_norm(const ft_cuda_args *args)
         n.x.cols > 8 * CHUNK)
         return ft_cuda_norm_block(args, n);
     if (has_specialized_kernel(n))
-        return n.x.dtype == FT_F16 ? launch_dtype<FT_F16>(args, n) : launch_dtype<FT_F32>(args, n);
+        return n.x.dtype == FT_F16    ? launch_dtype<FT_F16>(args, n)
+               : n.x.dtype == FT_BF16 ? launch_dtype<FT_BF16>(args, n)
+                                      : launch_dtype<FT_F32>(args, n);
     return n.x.cols <= 4 * CHUNK ? launch_chunks<ANY, ANY, 4, 3>(args, n)
                                  : launch_chunks<ANY, ANY, 8, 2>(args, n);
 }

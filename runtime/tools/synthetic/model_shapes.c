@@ -16,6 +16,7 @@
 static const char *const schemes[FT_NUM_SYNTHETIC_SCHEMES] = {
     [FT_SYNTHETIC_FLOAT] = "float",
     [FT_SYNTHETIC_F16] = "f16",
+    [FT_SYNTHETIC_BF16] = "bf16",
     [FT_SYNTHETIC_INT8] = "int8",
     [FT_SYNTHETIC_INT8_RESIDUAL] = "int8-residual",
     [FT_SYNTHETIC_W8A8_DYNAMIC] = "w8a8-dynamic",

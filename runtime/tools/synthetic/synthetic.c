@@ -57,6 +57,8 @@ static ft_dtype dtype_of(ft_role role, ft_synthetic_scheme scheme)
 {
     if (role == FT_ROLE_VECTOR || scheme == FT_SYNTHETIC_FLOAT)
         return FT_F32;
+    if (scheme == FT_SYNTHETIC_BF16)
+        return FT_BF16;
     if (role != FT_ROLE_LINEAR || scheme == FT_SYNTHETIC_F16)
         return FT_F16;
     return is_int8(scheme) ? FT_I8 : scheme == FT_SYNTHETIC_W4A16 ? FT_U4 : FT_U8;

@@ -12,6 +12,7 @@
 typedef enum ft_synthetic_scheme {
     FT_SYNTHETIC_FLOAT,         /* everything in F32 */
     FT_SYNTHETIC_F16,           /* matrices in F16 */
+    FT_SYNTHETIC_BF16,          /* matrices in BF16 */
     FT_SYNTHETIC_INT8,          /* int8 linears, other matrices in F16 */
     FT_SYNTHETIC_INT8_RESIDUAL, /* int8 residual streams too */
     FT_SYNTHETIC_W8A8_DYNAMIC,  /* as INT8 with dynamic activation scales per row */
@@ -22,8 +23,8 @@ typedef enum ft_synthetic_scheme {
 } ft_synthetic_scheme;
 
 /*
- * "float", "f16", "int8", "int8-residual", "w8a8-dynamic", "w4a16", "w8a16", "w8a8-block"; parse is
- * false for other words.
+ * "float", "f16", "bf16", "int8", "int8-residual", "w8a8-dynamic", "w4a16", "w8a16", "w8a8-block";
+ * parse is false for other words.
  */
 const char *ft_synthetic_scheme_name(ft_synthetic_scheme scheme);
 bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out);

@@ -76,6 +76,10 @@ static void store_row(const ft_weight *weight, size_t row, const float *values)
         for (size_t i = 0; i < cols; i++)
             ((uint16_t *) mutable_data(weight->data))[row * cols + i] =
                 ft_f16_from_float(values[i]);
+    else if (weight->dtype == FT_BF16)
+        for (size_t i = 0; i < cols; i++)
+            ((uint16_t *) mutable_data(weight->data))[row * cols + i] =
+                ft_bf16_from_float(values[i]);
     else
         memcpy((float *) mutable_data(weight->data) + row * cols, values, cols * sizeof *values);
 }

@@ -2,7 +2,7 @@
 """vs-pytorch.py --bin BUILD - one encoder, timed in PyTorch and in this project.
 
 A BERT of the size of bert-base (different random weights in each: the time does not depend on them)
-runs in ft-bench, and in PyTorch in float16 with scaled dot product attention in three variants:
+runs in ft-bench, and in PyTorch in float16 or bfloat16 with scaled dot product attention in three variants:
 transformers' BertModel, eager and compiled with CUDA graphs (mode "reduce-overhead"), and a minimal
 encoder (lib/lean_bert.py), compiled in the same way.  The fastest of them is the baseline.
 
@@ -35,6 +35,8 @@ WANTED = {"1x128": (2.5, 4.0), "8x128": (2.2, 3.0), "32x128": (2.2, 2.8), "128x1
           "32x384": (2.2, 2.7), "32x384@0.6": (1.5, 1.65)}
 SIZES = {"bert-base": (12, 768, 12, 3072), "bert-large": (24, 1024, 16, 4096)}
 WAYS = ("eager", "compiled", "lean")
+VOCABULARY = 30522
+DTYPES = {"f16": "float16", "bf16": "bfloat16"}
 WARM_S = 0.3            # of runs before each block: the clock rises, caches fill
 
 
@@ -79,33 +81,38 @@ class Times:
 class PyTorch:
     """One model, eager and compiled."""
 
-    def __init__(self, shape, device, compiled, eager, positions):
+    def __init__(self, args, positions):
         import torch
         from lean_bert import LeanBert
-        from transformers import AutoModel, BertConfig
         self.torch = torch
-        layers, hidden, heads, ffn = SIZES[shape]
-        config = BertConfig(num_hidden_layers=layers, hidden_size=hidden,
+        layers, hidden, heads, ffn = SIZES[args.shape]
+        self.on_gpu = args.device.startswith("cuda")
+        self.device = device = args.device
+        torch.manual_seed(1)
+        dtype = torch.float32 if not self.on_gpu else getattr(torch, DTYPES[args.dtype])
+        self.dtype = str(dtype).replace("torch.", "")
+        mode = "reduce-overhead" if self.on_gpu else "default"
+        self.ways = {}
+        if not args.lean:
+            model = self.transformers_model(args, positions)
+            self.model = model.to(device=device, dtype=dtype).eval()
+            if not args.no_eager:
+                self.ways["eager"] = self.model
+            if not args.no_compile:
+                self.ways["compiled"] = torch.compile(self.model, mode=mode, dynamic=False)
+        if not args.no_compile:
+            with torch.device(device):
+                lean = LeanBert(layers, hidden, heads, ffn, VOCABULARY, positions)
+            self.ways["lean"] = torch.compile(lean.to(dtype=dtype).eval(), mode=mode, dynamic=False)
+
+    @staticmethod
+    def transformers_model(args, positions):
+        from transformers import AutoModel, BertConfig
+        layers, hidden, heads, ffn = SIZES[args.shape]
+        config = BertConfig(num_hidden_layers=layers, hidden_size=hidden, vocab_size=VOCABULARY,
                             num_attention_heads=heads, intermediate_size=ffn,
                             max_position_embeddings=positions)
-        self.on_gpu = device.startswith("cuda")
-        self.device = device
-        torch.manual_seed(1)
-        model = AutoModel.from_config(config, attn_implementation="sdpa")
-        dtype = torch.float16 if self.on_gpu else torch.float32
-        model = model.to(device=device, dtype=dtype)
-        self.dtype = str(dtype).replace("torch.", "")
-        self.model = model.eval()
-        self.vocabulary = config.vocab_size
-        self.ways = {}
-        if eager:
-            self.ways["eager"] = self.model
-        if compiled:
-            lean = LeanBert(layers, hidden, heads, ffn, self.vocabulary, positions)
-            mode = "reduce-overhead" if self.on_gpu else "default"
-            self.ways["compiled"] = torch.compile(self.model, mode=mode, dynamic=False)
-            self.ways["lean"] = torch.compile(lean.to(device=device, dtype=dtype).eval(),
-                                              mode=mode, dynamic=False)
+        return AutoModel.from_config(config, attn_implementation="sdpa")
 
     def describe(self):
         name = self.torch.cuda.get_device_name(self.device) if self.on_gpu else "cpu"
@@ -116,7 +123,7 @@ class PyTorch:
             self.torch.cuda.synchronize()
 
     def ids(self, case):
-        return self.torch.randint(self.vocabulary, (case.rows, case.length), device=self.device)
+        return self.torch.randint(VOCABULARY, (case.rows, case.length), device=self.device)
 
     def compile(self, ids):
         """Seconds until every variant has run this shape: compilation and graph capture."""
@@ -247,6 +254,9 @@ def parse():
     parser.add_argument("--limit", type=float, default=420, help="seconds; default: %(default)s")
     parser.add_argument("--no-compile", action="store_true", help="eager PyTorch only")
     parser.add_argument("--no-eager", action="store_true", help="compiled PyTorch only")
+    parser.add_argument("--lean", action="store_true", help="of PyTorch, the lean encoder only")
+    parser.add_argument("--dtype", default="f16", choices=DTYPES,
+                        help="of PyTorch on a GPU; default: f16")
     parser.add_argument("--ours", action="store_true", help="ft-bench only, without PyTorch")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     args = parser.parse_args()
@@ -257,8 +267,8 @@ def parse():
         parser.error(str(wrong))
     if args.runs < 1 or args.rounds < 1:
         parser.error("--runs and --rounds are at least 1")
-    if args.no_compile and args.no_eager:
-        parser.error("--no-compile and --no-eager leave nothing; --ours is for that")
+    if args.no_compile and (args.no_eager or args.lean):
+        parser.error("--no-compile with --no-eager or --lean leaves nothing; --ours is for that")
     return args
 
 
@@ -267,7 +277,7 @@ def main():
     start, tools, torch, rows, known = time.perf_counter(), Tools(args.bin), None, [], {}
     if not args.ours:
         positions = max([512] + [case.length for case in args.cases])
-        torch = PyTorch(args.shape, args.device, not args.no_compile, not args.no_eager, positions)
+        torch = PyTorch(args, positions)
         print(f"{torch.describe()}, {args.shape}, {args.rounds} blocks of {args.runs}")
     print("| " + " | ".join(HEADINGS) + " |\n" + "|---" * len(HEADINGS) + "|", flush=True)
     for case in args.cases:

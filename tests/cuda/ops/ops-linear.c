@@ -234,11 +234,19 @@ static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_
            ft_dtype_name(dtype));
     is_int((long long) check_group(b), 0, "linear: the three linears are within the error bound");
     const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&group, &part);
-    ok(kernel != NULL && kernel->launch == ft_cuda_group_cublas,
-       "linear: the table of fused kernels selects the cuBLAS GEMM");
+    bool wgmma = props.has_wgmma && dtype != FT_F32 && k % 8 == 0;
+    ok(kernel != NULL && kernel->launch == (wgmma ? ft_cuda_group_f16 : ft_cuda_group_cublas),
+       "linear: the table of fused kernels selects the %s GEMM for %s and a k of %zu",
+       wgmma ? "wgmma" : "cuBLAS", ft_dtype_name(dtype), k);
+    if (wgmma) {
+        group = open_group(b, dtype, m, n, k, gap, false);
+        is_int(ft_cuda_group_f16(&group), 0, "linear: three linears in %s run as one wgmma GEMM",
+               ft_dtype_name(dtype));
+        is_int((long long) check_group(b), 0, "linear: its results are within the error bound");
+    }
     group.result_stride = 0;
-    ok(ft_cuda_fused_kernel_for(&group, &part) == NULL,
-       "linear: no fused kernel supports results that are not equally spaced");
+    ok((ft_cuda_fused_kernel_for(&group, &part) != NULL) == wgmma,
+       "linear: %s fused kernel supports results that are not equally spaced", wgmma ? "one" : "no");
     is_int(ft_cuda_group_cublas(&group), cudaErrorNotSupported,
            "linear: the cuBLAS GEMM refuses results that are not equally spaced");
 }
@@ -372,6 +380,7 @@ void test_linear(void)
     test_alone(7, 3, 1029, FT_BF16);
     test_float_group(FT_F32, 37, 96, 64, 0);
     test_float_group(FT_F16, 130, 768, 768, 5);
+    test_float_group(FT_F16, 384, 256, 2048, 0);
     test_float_group(FT_BF16, 5, 16, 24, 1);
     test_batch_invariant_group(FT_F16, 70, 96, 512);
     test_batch_invariant_group(FT_BF16, 3, 40, 24);

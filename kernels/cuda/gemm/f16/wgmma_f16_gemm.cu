@@ -95,11 +95,14 @@ static __global__ void __launch_bounds__(SHAPE::threads, SHAPE::blocks_per_sm)
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
 
-static bool same_shape(const ft_cuda_float_gemm_args *p, const ft_cuda_float_gemm_args *q)
+bool ft_cuda_f16_wgmma_same_shape(const ft_cuda_float_gemm_args *p, int count)
 {
-    return p->x == q->x && p->m == q->m && p->n == q->n && p->k == q->k &&
-           p->x_dtype == q->x_dtype && p->w_dtype == q->w_dtype && p->y_dtype == q->y_dtype &&
-           p->activation == q->activation;
+    bool same = true;
+    for (const ft_cuda_float_gemm_args *q = p; same && q < p + count; q++)
+        same = p->x == q->x && p->m == q->m && p->n == q->n && p->k == q->k &&
+               p->x_dtype == q->x_dtype && p->w_dtype == q->w_dtype && p->y_dtype == q->y_dtype &&
+               p->activation == q->activation;
+    return same;
 }
 
 /* Operands of `count` GEMMs and their common shape. */
@@ -112,8 +115,6 @@ static int args_init(f16_gemm_params *a, const ft_cuda_float_gemm_args *p, int c
     int status = ft_tma_map_2d(&a->x, p->x, p->m, bytes, x_rows);
     a->store_width = p->n % 4 == 0 ? 4 : p->n % 2 == 0 ? 2 : 1;
     for (int i = 0; i < count && status == 0; i++) {
-        if (!same_shape(p, &p[i]))
-            return (int) cudaErrorNotSupported;
         status = ft_tma_map_2d(&a->w[i], p[i].w, p->n, bytes, weights);
         a->bias[i] = p[i].bias;
         a->y[i] = p[i].y;
@@ -226,6 +227,8 @@ static int launch_one_warpgroup(const launch_request *r)
         return launch<f16_tile_config<1, 32, false>>(r);
     case 64:
         return launch<f16_tile_config<1, 64, false>>(r);
+    case 96:
+        return launch<f16_tile_config<1, 96, false>>(r);
     case 128:
         return launch<f16_tile_config<1, 128, false>>(r);
     default:
@@ -254,7 +257,8 @@ int ft_cuda_f16_wgmma_launch_tile(const ft_cuda_f16_tile *tile_config, int split
     launch_request r = { tile_config, splits, props, stream, p, count };
     if (count < 1 || count > FT_CUDA_MAX_FUSED)
         return (int) cudaErrorInvalidValue;
-    if (splits < 1 || splits > F16_MAX_SPLITS || splits == 3 ||
+    if (!ft_cuda_f16_wgmma_same_shape(p, count) || splits < 1 || splits > F16_MAX_SPLITS ||
+        splits == 3 ||
         (p->k + F16_TILE_K - 1) / F16_TILE_K < (size_t) splits)
         return (int) cudaErrorNotSupported;
     if (!tile_config->cluster_split_k && splits > 1)
@@ -368,12 +372,4 @@ ft_cuda_f16_tile ft_cuda_f16_wgmma_select(const ft_cuda_device_props *props,
 {
     int splits = ft_cuda_f16_wgmma_splits(p->n, p->k);
     return splits == 1 ? select_no_split(props, p, count) : select_split_k(props, p, count, splits);
-}
-
-int ft_cuda_f16_wgmma(const ft_cuda_device_props *props, void *stream,
-                      const ft_cuda_float_gemm_args *p, int count)
-{
-    ft_cuda_f16_tile tile_config = ft_cuda_f16_wgmma_select(props, p, count);
-    return ft_cuda_f16_wgmma_launch_tile(&tile_config, ft_cuda_f16_wgmma_splits(p->n, p->k), props,
-                                         stream, p, count);
 }

@@ -30,7 +30,7 @@ bool ft_cuda_f16_wgmma_supports(const ft_cuda_device_props *props,
 
 int ft_cuda_f16_wgmma_splits(size_t n, size_t k);
 
-/* The fastest tile shape for this GEMM. */
+/* The fastest of these tile shapes for this GEMM. */
 ft_cuda_f16_tile ft_cuda_f16_wgmma_select(const ft_cuda_device_props *props,
                                           const ft_cuda_float_gemm_args *p, int count);
 
@@ -42,8 +42,43 @@ ft_cuda_f16_tile ft_cuda_f16_wgmma_select(const ft_cuda_device_props *props,
 int ft_cuda_f16_wgmma_launch_tile(const ft_cuda_f16_tile *tile_config, int splits,
                                   const ft_cuda_device_props *props, void *stream,
                                   const ft_cuda_float_gemm_args *p, int count);
+
+/* Whether `count` GEMMs differ only in w, bias and y. */
+bool ft_cuda_f16_wgmma_same_shape(const ft_cuda_float_gemm_args *p, int count);
+
+/* ---- Many rows ----------------------------------------------------------------------------- */
+
+/*
+ * Tiles of wgmma_f16_large_m.cu, which do not split k and return the same bits as the tiles above
+ * with one split. y has the dtype of x; the activation is none or GELU.
+ */
+enum { FT_CUDA_F16_LARGE_M_TILES = 5 };
+bool ft_cuda_f16_large_m_supports(const ft_cuda_device_props *props,
+                                  const ft_cuda_float_gemm_args *p, int count);
+const char *ft_cuda_f16_large_m_name(int tile);
+int ft_cuda_f16_large_m_launch_tile(int tile, const ft_cuda_device_props *props, void *stream,
+                                    const ft_cuda_float_gemm_args *p, int count);
+
+/*
+ * Tiles of wgmma_f16_split_k.cu, for the same GEMMs: a cluster of 2 or 4 thread blocks splits k,
+ * and the bits are those of as many splits of the tiles above.
+ */
+enum { FT_CUDA_F16_SPLIT_K_TILES = 2 };
+const char *ft_cuda_f16_split_k_name(int tile);
+int ft_cuda_f16_split_k_splits(int tile); /* 0: no such tile */
+int ft_cuda_f16_split_k_launch_tile(int tile, const ft_cuda_device_props *props, void *stream,
+                                    const ft_cuda_float_gemm_args *p, int count);
+
+/* ---- Selection ----------------------------------------------------------------------------- */
+
+/*
+ * The fastest kernel for `count` GEMMs that differ only in w, bias and y; ft_cuda_f16_wgmma() is
+ * batch-invariant. cudaErrorNotSupported as above.
+ */
 int ft_cuda_f16_wgmma(const ft_cuda_device_props *props, void *stream,
                       const ft_cuda_float_gemm_args *p, int count);
+int ft_cuda_f16_wgmma_fastest(const ft_cuda_device_props *props, void *stream,
+                              const ft_cuda_float_gemm_args *p, int count);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,98 @@
+/*
+ * wgmma_f16_fastest.cu - selects the f16 or bf16 wgmma kernel of a GEMM.
+ *
+ * In encoders any kernel will do. Decoders are batch-invariant: a GEMM that splits k always has the
+ * same number of splits, and one that does not may use all tiles without splits.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/gemm/f16/wgmma_f16_gemm.h"
+
+typedef enum kernel_kind { SMALL_M, LARGE_M, SPLIT_K } kernel_kind;
+
+/*
+ * Cost model in clocks of the busiest SM, fitted to times on an H200 (m 128 .. 16384, n 768 .. 4096,
+ * k 768 .. 4096): a launch, then for each wave of tiles its k tiles and what its epilogue adds. Of
+ * two thread blocks that share an SM, each takes half longer for a k tile than alone.
+ */
+typedef struct tile_cost {
+    kernel_kind kind;
+    int index;             /* of LARGE_M and SPLIT_K */
+    ft_cuda_f16_tile tile; /* SMALL_M */
+    size_t rows, cols, splits;
+    size_t idle_sms; /* SMs that no cluster of this size fits on */
+    size_t blocks_per_sm;
+    size_t launch, epilogue, gelu, k_tile;
+} tile_cost;
+
+static const tile_cost costs[] = {
+    { LARGE_M, 0, {}, 128, 192, 1, 0, 1, 6700, 100, 2700, 770 },
+    { LARGE_M, 1, {}, 128, 128, 1, 0, 1, 5900, 400, 2300, 515 },
+    { LARGE_M, 2, {}, 128, 256, 1, 0, 1, 5400, 1000, 4000, 1020 },
+    { LARGE_M, 3, {}, 128, 192, 1, 0, 1, 4600, 1100, 2600, 770 },
+    { LARGE_M, 4, {}, 128, 128, 1, 0, 1, 4800, 800, 1800, 515 },
+    { SPLIT_K, 0, {}, 128, 128, 2, 0, 1, 9300, 800, 1000, 680 },
+    { SPLIT_K, 1, {}, 128, 128, 4, 12, 1, 8600, 800, 600, 750 },
+    { SMALL_M, 0, { 1, 32, true, 2 }, 32, 64, 1, 0, 2, 3000, 200, 300, 470 },
+    { SMALL_M, 0, { 1, 64, true, 2 }, 64, 64, 1, 0, 2, 4400, 400, 600, 560 },
+    { SMALL_M, 0, { 1, 96, true, 1 }, 96, 64, 1, 0, 1, 7400, 400, 900, 363 },
+    { SMALL_M, 0, { 1, 64, true, 1 }, 64, 64, 4, 33, 1, 7000, 400, 600, 373 },
+};
+
+static size_t clocks_of(const tile_cost *c, const ft_cuda_device_props *props,
+                        const ft_cuda_float_gemm_args *p, int count)
+{
+    size_t tiles = ft_ceil_div(p->m, c->rows) * ft_ceil_div(p->n, c->cols) * (size_t) count;
+    size_t slots = ((size_t) props->sm_count - c->idle_sms) * c->blocks_per_sm / c->splits;
+    size_t k_tiles = ft_ceil_div(ft_ceil_div(p->k, (size_t) 64), c->splits);
+    size_t k_tile = c->blocks_per_sm == 2 && tiles <= (size_t) props->sm_count ? c->k_tile * 2 / 3
+                                                                               : c->k_tile;
+    size_t epilogue = c->epilogue + (p->activation == FT_ACT_NONE ? 0 : c->gelu);
+    return c->launch + ft_ceil_div(tiles, slots) * (k_tiles * k_tile + epilogue);
+}
+
+/* The tile with the least cost; split-K only where `may_split`. */
+static const tile_cost *select(const ft_cuda_device_props *props, const ft_cuda_float_gemm_args *p,
+                               int count, bool may_split)
+{
+    bool any = ft_cuda_f16_large_m_supports(props, p, count);
+    size_t min_clocks = SIZE_MAX;
+    const tile_cost *best = NULL;
+    for (const tile_cost &c : costs) {
+        size_t clocks = clocks_of(&c, props, p, count);
+        if (clocks >= min_clocks || (!any && c.kind != SMALL_M) || (!may_split && c.splits > 1) ||
+            ft_ceil_div(p->k, (size_t) 64) < c.splits)
+            continue;
+        min_clocks = clocks;
+        best = &c;
+    }
+    return best;
+}
+
+static int launch(const tile_cost *c, const ft_cuda_device_props *props, void *stream,
+                  const ft_cuda_float_gemm_args *p, int count)
+{
+    if (c->kind == LARGE_M)
+        return ft_cuda_f16_large_m_launch_tile(c->index, props, stream, p, count);
+    if (c->kind == SPLIT_K)
+        return ft_cuda_f16_split_k_launch_tile(c->index, props, stream, p, count);
+    return ft_cuda_f16_wgmma_launch_tile(&c->tile, (int) c->splits, props, stream, p, count);
+}
+
+int ft_cuda_f16_wgmma_fastest(const ft_cuda_device_props *props, void *stream,
+                              const ft_cuda_float_gemm_args *p, int count)
+{
+    return launch(select(props, p, count, true), props, stream, p, count);
+}
+
+int ft_cuda_f16_wgmma(const ft_cuda_device_props *props, void *stream,
+                      const ft_cuda_float_gemm_args *p, int count)
+{
+    enum { MANY_ROWS = 256 };
+    int splits = ft_cuda_f16_wgmma_splits(p->n, p->k);
+    if (splits == 1 && p->m > MANY_ROWS && ft_cuda_f16_large_m_supports(props, p, count))
+        return launch(select(props, p, count, false), props, stream, p, count);
+    ft_cuda_f16_tile tile_config = ft_cuda_f16_wgmma_select(props, p, count);
+    return ft_cuda_f16_wgmma_launch_tile(&tile_config, splits, props, stream, p, count);
+}

@@ -545,6 +545,7 @@ EXTRA_DIST += \
 	tests/bench/python/vs-ctranslate2.py \
 	tests/bench/contended.sh \
 	tests/bench/python/vs-cudnn.py \
+	tests/bench/python/vs-cudnn-attention.py \
 	tests/bench/python/vs-llama-cpp.py \
 	tests/bench/python/vs-onnxruntime.py \
 	tests/bench/python/vs-pytorch.py tests/bench/python/vs-tokenizers.py tests/bench/python/vs-transformers.py \

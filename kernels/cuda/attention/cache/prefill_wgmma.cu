@@ -71,6 +71,7 @@ static_assert((int) FT_PAGE_TOKENS == (int) BOX_ROWS, "a TMA box is a page");
 typedef struct preceding_keys {
     static constexpr bool may_be_empty = true;
     const ft_attend_kv_params &a;
+    float scale;
 
     __device__ __forceinline__ void prepare(float (&s)[KEYS / 2], const attention_work &w, int row,
                                             int base) const
@@ -102,7 +103,7 @@ static __global__ void __launch_bounds__(SHAPE::threads, 1)
     } else {
         increase_registers<SHAPE::consumer_registers>();
         attention_output to = { (uint16_t *) a.y, a.heads, a.head_size };
-        consume<SHAPE, bf16>(m, preceding_keys{ a }, to, a.score_scale, warpgroup);
+        consume<SHAPE, bf16>(m, preceding_keys{ a, a.score_scale }, to, warpgroup);
     }
 #endif
 }

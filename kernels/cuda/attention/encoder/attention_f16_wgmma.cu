@@ -9,10 +9,6 @@
 #include "kernels/cuda/attention/wgmma/producer.cuh"
 #include "kernels/cuda/attention/wgmma/work_list.cuh"
 
-#ifndef TRY_WGS
-#define TRY_WGS 3
-#endif
-
 #ifdef FT_HAS_WGMMA
 
 /* ---- Work ----------------------------------------------------------------------------------- */
@@ -50,6 +46,7 @@ template <class SHAPE> struct packed_rows {
 /* Every query sees all keys of its sequence. */
 typedef struct all_keys {
     static constexpr bool may_be_empty = false;
+    float scale;
 
     __device__ __forceinline__ void prepare(float (&s)[KEYS / 2], const attention_work &w, int,
                                             int base) const
@@ -88,7 +85,7 @@ static __global__ void __launch_bounds__(SHAPE::threads, 1)
         if constexpr (SHAPE::warpgroups > 1)
             increase_registers<SHAPE::consumer_registers>();
         attention_output to = { (uint16_t *) a.y, a.heads, a.head_size };
-        consume<SHAPE, bf16>(m, all_keys(), to, scale, warpgroup);
+        consume<SHAPE, bf16>(m, all_keys{ scale }, to, warpgroup);
     }
 #endif
 }
@@ -128,7 +125,7 @@ static int launch_shape(const ft_cuda_device_props *props, void *stream,
     if (a->head_size > 64)
         return launch<attention_shape<128, 2, 2>, bf16>(props, stream, a);
     return small ? launch<attention_shape<64, 1, 4>, bf16>(props, stream, a)
-                 : launch<attention_shape<64, TRY_WGS, TRY_WGS == 3 ? 5 : 6>, bf16>(props, stream, a);
+                 : launch<attention_shape<64, 3, 5>, bf16>(props, stream, a);
 }
 
 int ft_cuda_attention_f16_wgmma(const ft_cuda_device_props *props, void *stream,

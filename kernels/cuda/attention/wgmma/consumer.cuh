@@ -1,8 +1,9 @@
 /*
- * consumer.cuh - a consumer warpgroup of attention: 64 queries of a work item.
+ * consumer.cuh - the consumer warpgroups of attention: 64 queries of a work item each.
  *
- * The QK GEMM of a tile and the PV GEMM of the tile before it are issued together; the softmax of
- * the tile runs beside the second one, and beside the GEMMs of other warpgroups.
+ * The QK GEMM of a tile and the PV GEMM of the tile before are issued together. The softmax of the
+ * tile runs beside the second one, and beside the GEMMs of other warpgroups. The tile before may be
+ * the last one of the previous work item, so that the tensor cores do not idle between two items.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,17 +15,15 @@
 
 #ifdef FT_HAS_WGMMA
 
-#ifndef TRY_FLAT
-#define TRY_FLAT 1
-#endif
-#ifndef TRY_TURNS
-#define TRY_TURNS 1
-#endif
-
-/* The next stages to read. */
-typedef struct consumer_state {
-    ft_pipeline_state query, key, value;
-} consumer_state;
+template <class SHAPE> struct consumer {
+    float s[KEYS / 2];              /* scores of a tile, then their weights */
+    uint32_t weights[KEYS / 16][4]; /* the same as an operand */
+    float acc[SHAPE::width / 2];    /* weights . v */
+    softmax_stats rows;             /* of the work item to which s belongs */
+    ft_pipeline_state query;        /* work item to which acc belongs */
+    ft_pipeline_state key, value;   /* next stages to read */
+    int warpgroup, row;             /* first row of the warp in a work item */
+};
 
 template <class RING>
 static __device__ __forceinline__ void release(RING &ring, ft_pipeline_state *state, int stages)
@@ -35,57 +34,42 @@ static __device__ __forceinline__ void release(RING &ring, ft_pipeline_state *st
 }
 
 /*
- * Two warpgroups issue their GEMMs in turns, so that one computes its softmax while the GEMMs of the
- * other run.
+ * The warpgroups issue their GEMMs in turns, so that one computes its softmax while the GEMMs of
+ * the others run.
  */
 template <class SHAPE> static __device__ __forceinline__ void take_turn(int warpgroup)
 {
-    if (TRY_TURNS && SHAPE::warpgroups > 1)
-        ft_named_barrier_sync(4 + warpgroup, 2 * WARPGROUP);
+    if (SHAPE::warpgroups > 1)
+        ft_named_barrier_sync(SHAPE::warpgroups + 1 + warpgroup, 2 * WARPGROUP);
 }
 
 template <class SHAPE> static __device__ __forceinline__ void pass_turn(int warpgroup)
 {
-    if (TRY_TURNS && SHAPE::warpgroups > 1)
-        ft_named_barrier_arrive(4 + (warpgroup + 1) % SHAPE::warpgroups, 2 * WARPGROUP);
+    int next = (warpgroup + 1) % SHAPE::warpgroups;
+    if (SHAPE::warpgroups > 1)
+        ft_named_barrier_arrive(SHAPE::warpgroups + 1 + next, 2 * WARPGROUP);
 }
 
-/* Issues s = q . k^T. */
-template <class SHAPE, bool bf16>
-static __device__ __forceinline__ void issue_qk(float (&s)[KEYS / 2], const uint8_t *query,
-                                                const uint8_t *keys)
+static __device__ __forceinline__ void sync_warpgroup(int warpgroup)
 {
-    uint64_t a = ft_wgmma_descriptor(query), b = ft_wgmma_descriptor(keys);
+    ft_named_barrier_sync(1 + warpgroup, WARPGROUP);
+}
+
+/* ---- GEMMs ---------------------------------------------------------------------------------- */
+
+/* Issues s = q . k^T for the queries of a work item and the next keys. */
+template <class SHAPE, bool bf16>
+static __device__ __forceinline__ void issue_qk(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
+                                                const ft_pipeline_state &query)
+{
+    uint64_t a = ft_wgmma_descriptor(m->query[query.stage_index] + c.warpgroup * BOX_BYTES);
+    uint64_t b = ft_wgmma_descriptor(m->key[c.key.stage_index]);
     ft_wgmma_fence();
 #pragma unroll
     for (int i = 0; i < SHAPE::width / 16; i++)
-        ft_wgmma_f16<KEYS, bf16>(s, a + (i / 4 * SHAPE::query_panel + i % 4 * 32) / 16,
+        ft_wgmma_f16<KEYS, bf16>(c.s, a + (i / 4 * SHAPE::query_panel + i % 4 * 32) / 16,
                                  b + (i / 4 * KEY_PANEL + i % 4 * 32) / 16, i > 0);
     ft_wgmma_commit();
-}
-
-/* Issues acc += weights . v. */
-template <class SHAPE, bool bf16>
-static __device__ __forceinline__ void issue_pv(float (&acc)[SHAPE::width / 2],
-                                                const uint32_t (&weights)[KEYS / 16][4],
-                                                const uint8_t *values)
-{
-    uint64_t b = ft_wgmma_descriptor_trans(values, KEY_PANEL);
-    ft_wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < KEYS / 16; i++)
-        ft_wgmma_f16_register_a_trans_b<SHAPE::width, bf16>(acc, weights[i],
-                                                            b + i * 16 * ROW_BYTES / 16);
-    ft_wgmma_commit();
-}
-
-template <bool bf16>
-static __device__ __forceinline__ void pack_weights(uint32_t (&to)[KEYS / 16][4],
-                                                    const float (&s)[KEYS / 2])
-{
-#pragma unroll
-    for (int i = 0; i < KEYS / 4; i++)
-        to[i / 4][i % 4] = pack_f16x2<bf16>(s[2 * i], s[2 * i + 1]);
 }
 
 /*
@@ -100,141 +84,225 @@ static __device__ __forceinline__ void zero_values(uint8_t *values, int first, i
         for (int panel = 0; panel < SHAPE::panels; panel++)
             *(uint4 *) (values + panel * KEY_PANEL + i * 16) = make_uint4(0, 0, 0, 0);
     ft_fence_proxy_async();
-    ft_named_barrier_sync(1 + warpgroup, WARPGROUP);
+    sync_warpgroup(warpgroup);
 }
 
-/* A warpgroup without queries releases what it would have read. */
-template <class SHAPE, class STORAGE>
-static __device__ __forceinline__ void skip(STORAGE *m, consumer_state *at, int warpgroup)
+/* Issues acc += weights . v for the next values, of which `keys` exist. */
+template <class SHAPE, bool bf16>
+static __device__ __forceinline__ void issue_pv(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
+                                                int keys)
 {
-    const attention_work &w = m->work[at->query.stage_index];
-    for (int base = w.first_key; base < w.end_key; base += KEYS) {
-        ft_pipeline_consumer_wait(m->keys, at->key);
-        take_turn<SHAPE>(warpgroup);
-        pass_turn<SHAPE>(warpgroup);
-        release(m->keys, &at->key, SHAPE::stages);
-        ft_pipeline_consumer_wait(m->values, at->value);
-        release(m->values, &at->value, SHAPE::stages);
-    }
-    release(m->queries, &at->query, QUERY_SLOTS);
+    uint8_t *values = m->value[c.value.stage_index];
+    ft_pipeline_consumer_wait(m->values, c.value);
+    if (keys < KEYS)
+        zero_values<SHAPE>(values, keys, c.warpgroup);
+    uint64_t b = ft_wgmma_descriptor_trans(values, KEY_PANEL);
+    ft_wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < KEYS / 16; i++)
+        ft_wgmma_f16_register_a_trans_b<SHAPE::width, bf16>(c.acc, c.weights[i],
+                                                            b + i * 16 * ROW_BYTES / 16);
+    ft_wgmma_commit();
 }
 
-/* Waits for the next work item; whether the warpgroup has queries in it. */
-template <class STORAGE>
-static __device__ __forceinline__ bool has_queries(STORAGE *m, const ft_pipeline_state &query,
-                                                   int warpgroup)
+/* Waits for the QK GEMM, behind which `pending` others may be unfinished. */
+template <int pending, class SHAPE>
+static __device__ __forceinline__ void wait_qk(consumer<SHAPE> &c, attention_storage<SHAPE> *m)
+{
+    ft_wgmma_wait<pending>();
+    ft_wgmma_fence_acc(c.s);
+    release(m->keys, &c.key, SHAPE::stages);
+}
+
+template <class SHAPE> static __device__ __forceinline__ void wait_pv(consumer<SHAPE> &c)
+{
+    ft_wgmma_wait<0>();
+    ft_wgmma_fence_acc(c.acc);
+}
+
+/*
+ * Waits for the PV GEMM, after the softmax of the next tile: the branch depends on it, and the
+ * compiler moves no wait above a branch.
+ */
+template <class SHAPE>
+static __device__ __forceinline__ void wait_pv_and_rescale(consumer<SHAPE> &c,
+                                                           attention_storage<SHAPE> *m,
+                                                           const row_rescale &rescale, bool is_last)
+{
+    ft_wgmma_fence_acc(c.s);
+    if (rescale.needed && !is_last) {
+        wait_pv(c);
+        rescale_rows(c.acc, rescale);
+    }
+    wait_pv(c);
+    release(m->values, &c.value, SHAPE::stages);
+}
+
+/* ---- Work items ----------------------------------------------------------------------------- */
+
+template <class SHAPE> static __device__ __forceinline__ void clear_acc(consumer<SHAPE> &c)
+{
+#pragma unroll
+    for (int i = 0; i < SHAPE::width / 2; i++)
+        c.acc[i] = 0.0f;
+}
+
+template <class SHAPE, bool bf16>
+static __device__ __forceinline__ void pack_weights(consumer<SHAPE> &c)
+{
+#pragma unroll
+    for (int i = 0; i < KEYS / 4; i++)
+        c.weights[i / 4][i % 4] = pack_f16x2<bf16>(c.s[2 * i], c.s[2 * i + 1]);
+}
+
+/* Waits for a work item; whether the warpgroup has queries in it. */
+template <class SHAPE>
+static __device__ __forceinline__ bool has_queries(attention_storage<SHAPE> *m,
+                                                   const ft_pipeline_state &query, int warpgroup)
 {
     ft_pipeline_consumer_wait(m->queries, query);
     return BOX_ROWS * warpgroup < m->work[query.stage_index].queries;
 }
 
-/* Issues the last PV GEMM of a work item, or that of any other tile. */
-template <class SHAPE, bool bf16, class STORAGE>
-static __device__ __forceinline__ void
-issue_pv_of(float (&acc)[SHAPE::width / 2], const uint32_t (&weights)[KEYS / 16][4], STORAGE *m,
-            const consumer_state &at, int keys, int warpgroup)
+/* A warpgroup without queries releases what it would have read. */
+template <class SHAPE>
+static __device__ __forceinline__ void skip(consumer<SHAPE> &c, attention_storage<SHAPE> *m)
 {
-    uint8_t *values = m->value[at.value.stage_index];
-    ft_pipeline_consumer_wait(m->values, at.value);
-    if (keys < KEYS)
-        zero_values<SHAPE>(values, keys, warpgroup);
-    issue_pv<SHAPE, bf16>(acc, weights, values);
+    const attention_work &w = m->work[c.query.stage_index];
+    for (int base = w.first_key; base < w.end_key; base += KEYS) {
+        ft_pipeline_consumer_wait(m->keys, c.key);
+        take_turn<SHAPE>(c.warpgroup);
+        pass_turn<SHAPE>(c.warpgroup);
+        release(m->keys, &c.key, SHAPE::stages);
+        ft_pipeline_consumer_wait(m->values, c.value);
+        release(m->values, &c.value, SHAPE::stages);
+    }
+    release(m->queries, &c.query, QUERY_SLOTS);
+}
+
+/* Waits for the next work item with queries of this warpgroup; false: no work is left. */
+template <class SHAPE>
+static __device__ __forceinline__ bool find_work(consumer<SHAPE> &c, attention_storage<SHAPE> *m)
+{
+    while (!has_queries(m, c.query, c.warpgroup)) {
+        if (m->work[c.query.stage_index].queries == 0)
+            return false;
+        skip(c, m);
+    }
+    return true;
 }
 
 /* Stores the result of a work item and releases its queries, which it overwrites. */
-template <class SHAPE, bool bf16, class STORAGE>
-static __device__ __forceinline__ void
-finish(STORAGE *m, ft_pipeline_state *query, const attention_output &to, const float sum[2],
-       float (&acc)[SHAPE::width / 2], int warpgroup)
+template <class SHAPE, bool bf16>
+static __device__ __forceinline__ void finish(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
+                                              const attention_output &to, const float sum[2])
 {
-    int row = BOX_ROWS * warpgroup + (int) threadIdx.x % WARPGROUP / 32 * 16;
-    ft_named_barrier_sync(1 + warpgroup, WARPGROUP); /* all warps have read the queries */
-    store_rows<SHAPE, bf16>(m->query[query->stage_index] + warpgroup * BOX_BYTES, to,
-                            m->work[query->stage_index], row, sum, acc);
-    release(m->queries, query, QUERY_SLOTS);
+    sync_warpgroup(c.warpgroup); /* all its warps have read the queries */
+    store_rows<SHAPE, bf16>(m->query[c.query.stage_index] + c.warpgroup * BOX_BYTES, to,
+                            m->work[c.query.stage_index], c.row, sum, c.acc);
+    release(m->queries, &c.query, QUERY_SLOTS);
 }
 
-template <class SHAPE, bool bf16, class STORAGE, class SCORES>
-static __device__ __forceinline__ void consume(STORAGE *m, const SCORES &scores,
-                                               const attention_output &to, float scale,
-                                               int warpgroup)
+/* The tile of keys whose scores are computed, and the work item to which it belongs. */
+typedef struct key_tile {
+    ft_pipeline_state query;
+    int base, end; /* first key; end of the item's keys */
+} key_tile;
+
+template <class SHAPE>
+static __device__ __forceinline__ void begin_work(key_tile *tile, consumer<SHAPE> &c,
+                                                  const attention_storage<SHAPE> *m)
 {
-    const int row = BOX_ROWS * warpgroup + (int) threadIdx.x % WARPGROUP / 32 * 16;
-    consumer_state at = {};
-    float s[KEYS / 2], acc[SHAPE::width / 2];
-    uint32_t weights[KEYS / 16][4];
-    softmax_stats rows;
+    const attention_work &w = m->work[tile->query.stage_index];
+    tile->base = w.first_key;
+    tile->end = w.end_key;
+    c.rows = softmax_stats{ { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
+}
+
+/* Masks the scores of a tile and turns them into weights. */
+template <class SHAPE, class SCORES>
+static __device__ __forceinline__ row_rescale softmax(consumer<SHAPE> &c,
+                                                      const attention_storage<SHAPE> *m,
+                                                      const key_tile &tile, const SCORES &scores)
+{
+    scores.prepare(c.s, m->work[tile.query.stage_index], c.row, tile.base);
+    return softmax_tile<SCORES::may_be_empty>(c.s, &c.rows, scores.scale);
+}
+
+/* ---- The loop ------------------------------------------------------------------------------- */
+
+/* The first tile after a pause: nothing runs beside its softmax. */
+template <class SHAPE, bool bf16, class SCORES>
+static __device__ __forceinline__ void first_tile(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
+                                                  const key_tile &tile, const SCORES &scores)
+{
+    clear_acc(c);
+    ft_pipeline_consumer_wait(m->keys, c.key);
+    take_turn<SHAPE>(c.warpgroup);
+    issue_qk<SHAPE, bf16>(c, m, tile.query);
+    pass_turn<SHAPE>(c.warpgroup);
+    wait_qk<0>(c, m);
+    softmax(c, m, tile, scores);
+    pack_weights<SHAPE, bf16>(c);
+}
+
+/*
+ * A tile, beside the PV GEMM of the tile before, of which `keys` keys exist. If that was the last
+ * one of its work item, `sum` are the sums of its rows.
+ */
+template <class SHAPE, bool bf16, class SCORES>
+static __device__ __forceinline__ void
+next_tile(consumer<SHAPE> &c, attention_storage<SHAPE> *m, const key_tile &tile,
+          const SCORES &scores, const attention_output &to, int keys, const float sum[2])
+{
+    bool was_last = keys <= KEYS;
+    ft_pipeline_consumer_wait(m->keys, c.key);
+    take_turn<SHAPE>(c.warpgroup);
+    issue_qk<SHAPE, bf16>(c, m, tile.query);
+    issue_pv<SHAPE, bf16>(c, m, keys);
+    pass_turn<SHAPE>(c.warpgroup);
+    wait_qk<1>(c, m);
+    row_rescale rescale = softmax(c, m, tile, scores);
+    wait_pv_and_rescale(c, m, rescale, was_last);
+    if (was_last) {
+        finish<SHAPE, bf16>(c, m, to, sum);
+        clear_acc(c);
+    }
+    pack_weights<SHAPE, bf16>(c);
+}
+
+/* Processes all work of the CTA. SCORES masks the scores of a tile, and may add to them. */
+template <class SHAPE, bool bf16, class SCORES>
+static __device__ __forceinline__ void consume(attention_storage<SHAPE> *m, const SCORES &scores,
+                                               const attention_output &to, int warpgroup)
+{
+    consumer<SHAPE> c;
+    c.query = c.key = c.value = ft_pipeline_state{ 0, 0 };
+    c.warpgroup = warpgroup;
+    c.row = BOX_ROWS * warpgroup + (int) threadIdx.x % WARPGROUP / 32 * 16;
     if (warpgroup == SHAPE::warpgroups - 1)
         pass_turn<SHAPE>(warpgroup);
-    for (;;) {
-        while (!has_queries(m, at.query, warpgroup)) {
-            if (m->work[at.query.stage_index].queries == 0)
-                return;
-            skip<SHAPE>(m, &at, warpgroup);
-        }
-        ft_pipeline_state query = at.query; /* of the tile whose scores are computed */
-        int base = m->work[query.stage_index].first_key, end = m->work[query.stage_index].end_key;
-        rows = softmax_stats{ { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
-#pragma unroll
-        for (int i = 0; i < SHAPE::width / 2; i++)
-            acc[i] = 0.0f;
-        ft_pipeline_consumer_wait(m->keys, at.key);
-        take_turn<SHAPE>(warpgroup);
-        issue_qk<SHAPE, bf16>(s, m->query[query.stage_index] + warpgroup * BOX_BYTES,
-                              m->key[at.key.stage_index]);
-        pass_turn<SHAPE>(warpgroup);
-        ft_wgmma_wait<0>();
-        ft_wgmma_fence_acc(s);
-        release(m->keys, &at.key, SHAPE::stages);
-        scores.prepare(s, m->work[query.stage_index], row, base);
-        softmax_tile<SCORES::may_be_empty>(s, &rows, scale);
-        pack_weights<bf16>(weights, s);
+    while (find_work(c, m)) {
+        key_tile tile = { c.query };
+        begin_work(&tile, c, m);
+        first_tile<SHAPE, bf16>(c, m, tile, scores);
+        int keys;
         for (;;) {
-            int keys = end - base;
-            bool last = keys <= KEYS;
-            float sum[2] = { rows.sum[0], rows.sum[1] };
-            base += KEYS;
-            if (last) {
-                query.advance(QUERY_SLOTS);
-                if (!TRY_FLAT || !has_queries(m, query, warpgroup))
+            const float sum[2] = { c.rows.sum[0], c.rows.sum[1] };
+            keys = tile.end - tile.base;
+            tile.base += KEYS;
+            if (keys <= KEYS) {
+                tile.query.advance(QUERY_SLOTS);
+                if (!has_queries(m, tile.query, warpgroup))
                     break;
-                base = m->work[query.stage_index].first_key;
-                end = m->work[query.stage_index].end_key;
-                rows = softmax_stats{ { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
+                begin_work(&tile, c, m);
             }
-            ft_pipeline_consumer_wait(m->keys, at.key);
-            take_turn<SHAPE>(warpgroup);
-            issue_qk<SHAPE, bf16>(s, m->query[query.stage_index] + warpgroup * BOX_BYTES,
-                                  m->key[at.key.stage_index]);
-            issue_pv_of<SHAPE, bf16>(acc, weights, m, at, keys, warpgroup);
-            pass_turn<SHAPE>(warpgroup);
-            ft_wgmma_wait<1>();
-            ft_wgmma_fence_acc(s);
-            release(m->keys, &at.key, SHAPE::stages);
-            scores.prepare(s, m->work[query.stage_index], row, base);
-            row_rescale rescale = softmax_tile<SCORES::may_be_empty>(s, &rows, scale);
-            ft_wgmma_fence_acc(s);
-            if (rescale.needed && !last) { /* a branch, above which no wait can move */
-                ft_wgmma_wait<0>();
-                ft_wgmma_fence_acc(acc);
-                rescale_rows(acc, rescale);
-            }
-            ft_wgmma_wait<0>();
-            ft_wgmma_fence_acc(acc);
-            release(m->values, &at.value, SHAPE::stages);
-            if (last) {
-                finish<SHAPE, bf16>(m, &at.query, to, sum, acc, warpgroup);
-#pragma unroll
-                for (int i = 0; i < SHAPE::width / 2; i++)
-                    acc[i] = 0.0f;
-            }
-            pack_weights<bf16>(weights, s);
+            next_tile<SHAPE, bf16>(c, m, tile, scores, to, keys, sum);
         }
-        issue_pv_of<SHAPE, bf16>(acc, weights, m, at, end - base + KEYS, warpgroup);
-        ft_wgmma_wait<0>();
-        ft_wgmma_fence_acc(acc);
-        release(m->values, &at.value, SHAPE::stages);
-        finish<SHAPE, bf16>(m, &at.query, to, rows.sum, acc, warpgroup);
+        issue_pv<SHAPE, bf16>(c, m, keys);
+        wait_pv(c);
+        release(m->values, &c.value, SHAPE::stages);
+        finish<SHAPE, bf16>(c, m, to, c.rows.sum);
     }
 }
 

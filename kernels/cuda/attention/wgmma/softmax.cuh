@@ -18,13 +18,6 @@
 
 #ifdef FT_HAS_WGMMA
 
-#ifndef TRY_LAZY
-#define TRY_LAZY 1
-#endif
-#ifndef TRY_IMAX
-#define TRY_IMAX 1
-#endif
-
 static constexpr float LAG = 8.0f;
 
 /* Factors for what rows g and g + 8 have accumulated so far. */
@@ -62,7 +55,7 @@ static __device__ __forceinline__ float max_of_any(const float (&s)[KEYS / 2], i
 static __device__ __forceinline__ void row_max_of(float most[2], const float (&s)[KEYS / 2],
                                                   const float offset[2])
 {
-    if (TRY_IMAX && __all_sync(~0u, offset[0] >= 0.0f && offset[1] >= 0.0f)) {
+    if (__all_sync(~0u, offset[0] >= 0.0f && offset[1] >= 0.0f)) {
         most[0] = max_above_zero(s, 0, offset[0]);
         most[1] = max_above_zero(s, 1, offset[1]);
     } else {
@@ -91,7 +84,7 @@ static __device__ __forceinline__ row_rescale softmax_tile(float (&s)[KEYS / 2],
 #pragma unroll
     for (int row = 0; row < 2; row++) {
         float before = rows->row_max[row];
-        grows[row] = TRY_LAZY ? (most[row] - before) * scale > LAG : most[row] > before;
+        grows[row] = (most[row] - before) * scale > LAG;
         float offset = grows[row] ? most[row] : before;
         rescale.factor[row] = grows[row] ? ft_exp2_approx((before - offset) * scale) : 1.0f;
         rows->row_max[row] = offset;

@@ -59,6 +59,7 @@ static ft_cuda_attention_args attention_params(const ft_cuda_args *args)
     a.head_size = (int) (q->cols / (size_t) a.heads);
     a.dtype = q->dtype;
     a.tokens = q->rows;
+    a.sequences = args->batch->sequences;
     a.q = q->data;
     a.k = k->data;
     a.v = v->data;

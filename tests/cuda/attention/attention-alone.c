@@ -48,6 +48,7 @@ static uint16_t *attend(const batch *b, uint16_t *const x[3], size_t first, ft_d
                                  .head_size = b->head_size,
                                  .dtype = dtype,
                                  .tokens = b->tokens,
+                                 .sequences = b->sequences,
                                  .q = device[0],
                                  .k = device[1],
                                  .v = device[2],

@@ -128,6 +128,7 @@ static ft_cuda_attention_args described(const batch *b, ft_dtype dtype, void *co
                                      .head_size = b->head_size,
                                      .dtype = dtype,
                                      .tokens = b->tokens,
+                                     .sequences = b->sequences,
                                      .q = x[0],
                                      .k = x[1],
                                      .v = x[2],

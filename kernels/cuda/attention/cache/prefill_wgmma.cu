@@ -144,8 +144,8 @@ template <bool bf16>
 static int launch_width(const ft_cuda_device_props *props, void *stream,
                         const ft_attend_kv_params *a)
 {
-    return a->head_size <= 64 ? launch<attention_shape<64, 3, 5>, bf16>(props, stream, a)
-                              : launch<attention_shape<128, 2, 2>, bf16>(props, stream, a);
+    return a->head_size <= 64 ? launch<attention_shape<64, 3, 4, 4>, bf16>(props, stream, a)
+                              : launch<attention_shape<128, 2, 2, 2>, bf16>(props, stream, a);
 }
 
 int ft_cuda_attend_kv_prefill_wgmma(const ft_cuda_device_props *props, void *stream,

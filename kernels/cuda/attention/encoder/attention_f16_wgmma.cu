@@ -116,16 +116,35 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
                      props->has_pdl, 1, maps, *a, a->score_scale * log2_e);
 }
 
+/*
+ * Time of a batch of sequences of equal length, in the time that three warpgroups take for one tile
+ * of 64 queries each. Two warpgroups overlap less than three.
+ */
+static double estimated_time(const ft_cuda_device_props *props, const ft_cuda_attention_args *a,
+                             size_t warpgroups)
+{
+    size_t sequences = a->sequences > 0 ? a->sequences : 1;
+    size_t length = ft_ceil_div(a->tokens, sequences);
+    size_t items = sequences * (size_t) a->heads * ft_ceil_div(length, 64 * warpgroups);
+    return (double) ft_ceil_div(items, (size_t) props->sm_count) *
+           (warpgroups == 2 ? 2.3 : (double) warpgroups);
+}
+
 /* A small batch takes one warpgroup per CTA, to occupy more multiprocessors. */
 template <bool bf16>
 static int launch_shape(const ft_cuda_device_props *props, void *stream,
                         const ft_cuda_attention_args *a)
 {
-    bool small = a->n_query_tiles * (size_t) a->heads <= (size_t) props->sm_count;
     if (a->head_size > 64)
-        return launch<attention_shape<128, 2, 2>, bf16>(props, stream, a);
-    return small ? launch<attention_shape<64, 1, 4>, bf16>(props, stream, a)
-                 : launch<attention_shape<64, 3, 5>, bf16>(props, stream, a);
+        return launch<attention_shape<128, 2, 2, 2>, bf16>(props, stream, a);
+#ifdef TRY_SHAPE
+    return launch<attention_shape<TRY_SHAPE>, bf16>(props, stream, a);
+#endif
+    if (a->n_query_tiles * (size_t) a->heads <= (size_t) props->sm_count)
+        return launch<attention_shape<64, 1, 4, 2>, bf16>(props, stream, a);
+    return estimated_time(props, a, 2) < estimated_time(props, a, 3)
+               ? launch<attention_shape<64, 2, 5, 4>, bf16>(props, stream, a)
+               : launch<attention_shape<64, 3, 4, 4>, bf16>(props, stream, a);
 }
 
 int ft_cuda_attention_f16_wgmma(const ft_cuda_device_props *props, void *stream,

@@ -177,7 +177,7 @@ static __device__ __forceinline__ void skip(consumer<SHAPE> &c, attention_storag
         ft_pipeline_consumer_wait(m->values, c.value);
         release(m->values, &c.value, SHAPE::stages);
     }
-    release(m->queries, &c.query, QUERY_SLOTS);
+    release(m->queries, &c.query, SHAPE::query_slots);
 }
 
 /* Waits for the next work item with queries of this warpgroup; false: no work is left. */
@@ -197,10 +197,13 @@ template <class SHAPE, bool bf16>
 static __device__ __forceinline__ void finish(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
                                               const attention_output &to, const float sum[2])
 {
+    int slot = c.query.stage_index, row = m->work[slot].row, head = m->work[slot].head,
+        queries = m->work[slot].queries;
     sync_warpgroup(c.warpgroup); /* all its warps have read the queries */
-    store_rows<SHAPE, bf16>(m->query[c.query.stage_index] + c.warpgroup * BOX_BYTES, to,
-                            m->work[c.query.stage_index], c.row, sum, c.acc);
-    release(m->queries, &c.query, QUERY_SLOTS);
+    output_chunks<SHAPE> out = normalized_rows<SHAPE, bf16>(
+        m->query[slot] + c.warpgroup * BOX_BYTES, sum, c.acc);
+    release(m->queries, &c.query, SHAPE::query_slots);
+    store_rows<SHAPE>(to, out, (size_t) row, head, c.row, queries);
 }
 
 /* The tile of keys whose scores are computed, and the work item to which it belongs. */
@@ -264,11 +267,11 @@ next_tile(consumer<SHAPE> &c, attention_storage<SHAPE> *m, const key_tile &tile,
     wait_qk<1>(c, m);
     row_rescale rescale = softmax(c, m, tile, scores);
     wait_pv_and_rescale(c, m, rescale, was_last);
+    pack_weights<SHAPE, bf16>(c);
     if (was_last) {
         finish<SHAPE, bf16>(c, m, to, sum);
         clear_acc(c);
     }
-    pack_weights<SHAPE, bf16>(c);
 }
 
 /* Processes all work of the CTA. SCORES masks the scores of a tile, and may add to them. */
@@ -292,7 +295,10 @@ static __device__ __forceinline__ void consume(attention_storage<SHAPE> *m, cons
             keys = tile.end - tile.base;
             tile.base += KEYS;
             if (keys <= KEYS) {
-                tile.query.advance(QUERY_SLOTS);
+                tile.query.advance(SHAPE::query_slots);
+#ifdef TRY_NOFLAT
+                    break;
+#endif
                 if (!has_queries(m, tile.query, warpgroup))
                     break;
                 begin_work(&tile, c, m);

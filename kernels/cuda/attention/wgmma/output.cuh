@@ -35,18 +35,26 @@ static __device__ __forceinline__ uint8_t *output_chunk(uint8_t *queries, int ro
     return queries + chunk / 8 * SHAPE::query_panel + row * ROW_BYTES + (chunk % 8 ^ row % 8) * 16;
 }
 
-/* `query` is the warpgroup's in shared memory, `row` the warp's first in the work item. */
+/* 16-byte chunks of a lane: of rows lane / (WIDTH / 8) + i * step. */
+template <class SHAPE> struct output_chunks {
+    static constexpr int per_row = SHAPE::width / 8, step = 32 / per_row, count = 16 / step;
+    uint4 chunk[count];
+};
+
+/*
+ * Divides the warp's rows and transposes them in shared memory, over its rows of `query`, the
+ * warpgroup's queries. The queries may be overwritten by TMA afterwards.
+ */
 template <class SHAPE, bool bf16>
-static __device__ __forceinline__ void
-store_rows(uint8_t *query, const attention_output &to, const attention_work &w, int row,
-           const float sum[2], const float (&acc)[SHAPE::width / 2])
+static __device__ __forceinline__ output_chunks<SHAPE>
+normalized_rows(uint8_t *query, const float sum[2], const float (&acc)[SHAPE::width / 2])
 {
-    constexpr int chunks = SHAPE::width / 8;
+    using chunks = output_chunks<SHAPE>;
     int lane = (int) threadIdx.x % 32;
-    uint8_t *own = query + row % BOX_ROWS * ROW_BYTES;
+    uint8_t *own = query + (int) threadIdx.x % WARPGROUP / 32 * 16 * ROW_BYTES;
     const float inverse[2] = { inverse_sum(sum[0]), inverse_sum(sum[1]) };
 #pragma unroll
-    for (int j = 0; j < chunks; j += 2) {
+    for (int j = 0; j < chunks::per_row; j += 2) {
         uint32_t word[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -55,15 +63,31 @@ store_rows(uint8_t *query, const attention_output &to, const attention_work &w, 
         ft_stmatrix_x4(output_chunk<SHAPE>(own, lane % 16, j + lane / 16), word);
     }
     __syncwarp();
-    size_t cols = (size_t) to.heads * (size_t) to.head_size;
-    uint16_t *y = to.y + (size_t) (w.row + row) * cols + (size_t) w.head * (size_t) to.head_size;
-    int chunk = lane % chunks;
+    chunks out;
 #pragma unroll
-    for (int i = lane / chunks; i < 16; i += 32 / chunks)
-        if (row + i < w.queries && 8 * chunk < to.head_size)
-            *(uint4 *) (y + (size_t) i * cols + 8 * chunk) =
-                *(const uint4 *) output_chunk<SHAPE>(own, i, chunk);
-    ft_fence_proxy_async(); /* the next queries overwrite these rows */
+    for (int i = 0; i < chunks::count; i++)
+        out.chunk[i] = *(const uint4 *) output_chunk<SHAPE>(
+            own, i * chunks::step + lane / chunks::per_row, lane % chunks::per_row);
+    ft_fence_proxy_async(); /* before the stores to memory, for which it would wait */
+    return out;
+}
+
+/* Stores those of the warp's rows that exist; `row` is its first in the work item. */
+template <class SHAPE>
+static __device__ __forceinline__ void store_rows(const attention_output &to,
+                                                  const output_chunks<SHAPE> &out, size_t first_row,
+                                                  int head, int row, int queries)
+{
+    using chunks = output_chunks<SHAPE>;
+    int lane = (int) threadIdx.x % 32, chunk = lane % chunks::per_row;
+    size_t cols = (size_t) to.heads * (size_t) to.head_size;
+    row += lane / chunks::per_row;
+    uint16_t *y = to.y + (first_row + (size_t) row) * cols +
+                  (size_t) (head * to.head_size + 8 * chunk);
+#pragma unroll
+    for (int i = 0; i < chunks::count; i++)
+        if (row + i * chunks::step < queries && 8 * chunk < to.head_size)
+            *(uint4 *) (y + (size_t) (i * chunks::step) * cols) = out.chunk[i];
 }
 
 #endif

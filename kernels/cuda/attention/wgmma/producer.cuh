@@ -92,7 +92,7 @@ static __device__ __forceinline__ void produce(attention_storage<SHAPE> *m,
             else
                 ft_mbarrier_arrive(&m->queries.full[query.stage_index]);
         }
-        query.advance(QUERY_SLOTS);
+        query.advance(SHAPE::query_slots);
         for (int base = w.first_key; base < w.end_key; base += KEYS) {
             int i = stage.stage_index;
             tile_rows rows = rows_of_tile(source, w, base);

@@ -24,16 +24,16 @@ enum {
     BOX_ROWS = 64,   /* rows of a TMA box: queries of a warpgroup, or half a tile of keys */
     BOX_BYTES = BOX_ROWS * ROW_BYTES,
     KEYS = 128, /* keys per tile */
-    KEY_PANEL = KEYS * ROW_BYTES,
-    QUERY_SLOTS = 2 /* work items whose queries are in shared memory */
+    KEY_PANEL = KEYS * ROW_BYTES
 };
 
 /*
- * Heads of up to WIDTH elements, 64 queries for each of the consumer warpgroups, and a pipeline of
- * STAGES tiles of keys and as many of values.
+ * Heads of up to WIDTH elements, 64 queries for each of the consumer warpgroups, a pipeline of
+ * STAGES tiles of keys and as many of values, and the queries of QUERY_SLOTS work items, at least 2.
  */
-template <int WIDTH, int WARPGROUPS, int STAGES> struct attention_shape {
+template <int WIDTH, int WARPGROUPS, int STAGES, int QUERY_SLOTS> struct attention_shape {
     static constexpr int width = WIDTH, warpgroups = WARPGROUPS, stages = STAGES;
+    static constexpr int query_slots = QUERY_SLOTS;
     static constexpr int panels = width / 64, queries = BOX_ROWS * warpgroups;
     static constexpr int threads = (warpgroups + 1) * WARPGROUP;
     static constexpr int query_panel = queries * ROW_BYTES;
@@ -55,12 +55,12 @@ template <int n> struct stage_barriers {
 };
 
 template <class SHAPE> struct attention_storage {
-    uint8_t query[QUERY_SLOTS][SHAPE::panels * SHAPE::query_panel];
+    uint8_t query[SHAPE::query_slots][SHAPE::panels * SHAPE::query_panel];
     uint8_t key[SHAPE::stages][SHAPE::panels * KEY_PANEL];
     uint8_t value[SHAPE::stages][SHAPE::panels * KEY_PANEL];
-    stage_barriers<QUERY_SLOTS> queries;
+    stage_barriers<SHAPE::query_slots> queries;
     stage_barriers<SHAPE::stages> keys, values;
-    attention_work work[QUERY_SLOTS];
+    attention_work work[SHAPE::query_slots];
 };
 
 #ifdef FT_HAS_WGMMA
@@ -71,7 +71,7 @@ static __device__ __forceinline__ void init_barriers(STORAGE *m, unsigned produc
 {
     const unsigned warps = 4 * SHAPE::warpgroups;
     if (threadIdx.x == 0) {
-        for (int i = 0; i < QUERY_SLOTS; i++)
+        for (int i = 0; i < SHAPE::query_slots; i++)
             ft_pipeline_init_stage(m->queries, i, producers, warps);
         for (int i = 0; i < SHAPE::stages; i++) {
             ft_pipeline_init_stage(m->keys, i, producers, warps);

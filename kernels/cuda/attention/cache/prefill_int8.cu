@@ -4,8 +4,8 @@
  *
  * A producer warpgroup loads keys and values, 128 at a time, and converts them to f16 in a pipeline
  * in shared memory, each as the rounded float value * scale. Two consumer warpgroups process 64
- * queries each, with the arithmetic of prefill_wgmma.cu: so an int8 cache gives the same result as a
- * cache of those f16 values.
+ * queries each, with the arithmetic of prefill_wgmma.cu: so an int8 cache gives the same result as
+ * a cache of those f16 values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

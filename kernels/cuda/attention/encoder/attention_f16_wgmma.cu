@@ -137,9 +137,6 @@ static int launch_shape(const ft_cuda_device_props *props, void *stream,
 {
     if (a->head_size > 64)
         return launch<attention_shape<128, 2, 2, 2>, bf16>(props, stream, a);
-#ifdef TRY_SHAPE
-    return launch<attention_shape<TRY_SHAPE>, bf16>(props, stream, a);
-#endif
     if (a->n_query_tiles * (size_t) a->heads <= (size_t) props->sm_count)
         return launch<attention_shape<64, 1, 4, 2>, bf16>(props, stream, a);
     return estimated_time(props, a, 2) < estimated_time(props, a, 3)

@@ -2,8 +2,7 @@
  * consumer.cuh - the consumer warpgroups of attention: 64 queries of a work item each.
  *
  * The QK GEMM of a tile and the PV GEMM of the tile before are issued together. The softmax of the
- * tile runs beside the second one, and beside the GEMMs of other warpgroups. The tile before may be
- * the last one of the previous work item, so that the tensor cores do not idle between two items.
+ * tile runs beside the second one, and beside the GEMMs of other warpgroups.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,10 +18,9 @@ template <class SHAPE> struct consumer {
     float s[KEYS / 2];              /* scores of a tile, then their weights */
     uint32_t weights[KEYS / 16][4]; /* the same as an operand */
     float acc[SHAPE::width / 2];    /* weights . v */
-    softmax_stats rows;             /* of the work item to which s belongs */
-    ft_pipeline_state query;        /* work item to which acc belongs */
-    ft_pipeline_state key, value;   /* next stages to read */
-    int warpgroup, row;             /* first row of the warp in a work item */
+    softmax_stats rows;
+    ft_pipeline_state query, key, value; /* the next stages to read */
+    int warpgroup, row;                  /* row: the warp's first in a work item */
 };
 
 template <class RING>
@@ -57,12 +55,12 @@ static __device__ __forceinline__ void sync_warpgroup(int warpgroup)
 
 /* ---- GEMMs ---------------------------------------------------------------------------------- */
 
-/* Issues s = q . k^T for the queries of a work item and the next keys. */
+/* Issues s = q . k^T for the next keys. */
 template <class SHAPE, bool bf16>
-static __device__ __forceinline__ void issue_qk(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
-                                                const ft_pipeline_state &query)
+static __device__ __forceinline__ void issue_qk(consumer<SHAPE> &c,
+                                                const attention_storage<SHAPE> *m)
 {
-    uint64_t a = ft_wgmma_descriptor(m->query[query.stage_index] + c.warpgroup * BOX_BYTES);
+    uint64_t a = ft_wgmma_descriptor(m->query[c.query.stage_index] + c.warpgroup * BOX_BYTES);
     uint64_t b = ft_wgmma_descriptor(m->key[c.key.stage_index]);
     ft_wgmma_fence();
 #pragma unroll
@@ -87,16 +85,12 @@ static __device__ __forceinline__ void zero_values(uint8_t *values, int first, i
     sync_warpgroup(warpgroup);
 }
 
-/* Issues acc += weights . v for the next values, of which `keys` exist. */
+/* Issues acc += weights . v for the next values. */
 template <class SHAPE, bool bf16>
-static __device__ __forceinline__ void issue_pv(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
-                                                int keys)
+static __device__ __forceinline__ void issue_pv(consumer<SHAPE> &c,
+                                                const attention_storage<SHAPE> *m)
 {
-    uint8_t *values = m->value[c.value.stage_index];
-    ft_pipeline_consumer_wait(m->values, c.value);
-    if (keys < KEYS)
-        zero_values<SHAPE>(values, keys, c.warpgroup);
-    uint64_t b = ft_wgmma_descriptor_trans(values, KEY_PANEL);
+    uint64_t b = ft_wgmma_descriptor_trans(m->value[c.value.stage_index], KEY_PANEL);
     ft_wgmma_fence();
 #pragma unroll
     for (int i = 0; i < KEYS / 16; i++)
@@ -125,12 +119,11 @@ template <class SHAPE> static __device__ __forceinline__ void wait_pv(consumer<S
  * compiler moves no wait above a branch.
  */
 template <class SHAPE>
-static __device__ __forceinline__ void wait_pv_and_rescale(consumer<SHAPE> &c,
-                                                           attention_storage<SHAPE> *m,
-                                                           const row_rescale &rescale, bool is_last)
+static __device__ __forceinline__ void
+wait_pv_and_rescale(consumer<SHAPE> &c, attention_storage<SHAPE> *m, const row_rescale &rescale)
 {
     ft_wgmma_fence_acc(c.s);
-    if (rescale.needed && !is_last) {
+    if (rescale.needed) {
         wait_pv(c);
         rescale_rows(c.acc, rescale);
     }
@@ -140,8 +133,9 @@ static __device__ __forceinline__ void wait_pv_and_rescale(consumer<SHAPE> &c,
 
 /* ---- Work items ----------------------------------------------------------------------------- */
 
-template <class SHAPE> static __device__ __forceinline__ void clear_acc(consumer<SHAPE> &c)
+template <class SHAPE> static __device__ __forceinline__ void clear(consumer<SHAPE> &c)
 {
+    c.rows = softmax_stats{ { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
 #pragma unroll
     for (int i = 0; i < SHAPE::width / 2; i++)
         c.acc[i] = 0.0f;
@@ -153,15 +147,6 @@ static __device__ __forceinline__ void pack_weights(consumer<SHAPE> &c)
 #pragma unroll
     for (int i = 0; i < KEYS / 4; i++)
         c.weights[i / 4][i % 4] = pack_f16x2<bf16>(c.s[2 * i], c.s[2 * i + 1]);
-}
-
-/* Waits for a work item; whether the warpgroup has queries in it. */
-template <class SHAPE>
-static __device__ __forceinline__ bool has_queries(attention_storage<SHAPE> *m,
-                                                   const ft_pipeline_state &query, int warpgroup)
-{
-    ft_pipeline_consumer_wait(m->queries, query);
-    return BOX_ROWS * warpgroup < m->work[query.stage_index].queries;
 }
 
 /* A warpgroup without queries releases what it would have read. */
@@ -184,94 +169,86 @@ static __device__ __forceinline__ void skip(consumer<SHAPE> &c, attention_storag
 template <class SHAPE>
 static __device__ __forceinline__ bool find_work(consumer<SHAPE> &c, attention_storage<SHAPE> *m)
 {
-    while (!has_queries(m, c.query, c.warpgroup)) {
-        if (m->work[c.query.stage_index].queries == 0)
+    for (;;) {
+        ft_pipeline_consumer_wait(m->queries, c.query);
+        int queries = m->work[c.query.stage_index].queries;
+        if (queries == 0)
             return false;
+        if (BOX_ROWS * c.warpgroup < queries)
+            return true;
         skip(c, m);
     }
-    return true;
 }
 
 /* Stores the result of a work item and releases its queries, which it overwrites. */
 template <class SHAPE, bool bf16>
 static __device__ __forceinline__ void finish(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
-                                              const attention_output &to, const float sum[2])
+                                              const attention_output &to)
 {
     int slot = c.query.stage_index, row = m->work[slot].row, head = m->work[slot].head,
         queries = m->work[slot].queries;
     sync_warpgroup(c.warpgroup); /* all its warps have read the queries */
-    output_chunks<SHAPE> out = normalized_rows<SHAPE, bf16>(
-        m->query[slot] + c.warpgroup * BOX_BYTES, sum, c.acc);
+    output_chunks<SHAPE> out =
+        normalized_rows<SHAPE, bf16>(m->query[slot] + c.warpgroup * BOX_BYTES, c.rows.sum, c.acc);
     release(m->queries, &c.query, SHAPE::query_slots);
     store_rows<SHAPE>(to, out, (size_t) row, head, c.row, queries);
 }
 
-/* The tile of keys whose scores are computed, and the work item to which it belongs. */
-typedef struct key_tile {
-    ft_pipeline_state query;
-    int base, end; /* first key; end of the item's keys */
-} key_tile;
-
-template <class SHAPE>
-static __device__ __forceinline__ void begin_work(key_tile *tile, consumer<SHAPE> &c,
-                                                  const attention_storage<SHAPE> *m)
-{
-    const attention_work &w = m->work[tile->query.stage_index];
-    tile->base = w.first_key;
-    tile->end = w.end_key;
-    c.rows = softmax_stats{ { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
-}
-
-/* Masks the scores of a tile and turns them into weights. */
+/* Masks the scores of the keys from `base` on and turns them into weights. */
 template <class SHAPE, class SCORES>
 static __device__ __forceinline__ row_rescale softmax(consumer<SHAPE> &c,
-                                                      const attention_storage<SHAPE> *m,
-                                                      const key_tile &tile, const SCORES &scores)
+                                                      const attention_storage<SHAPE> *m, int base,
+                                                      const SCORES &scores)
 {
-    scores.prepare(c.s, m->work[tile.query.stage_index], c.row, tile.base);
+    scores.prepare(c.s, m->work[c.query.stage_index], c.row, base);
     return softmax_tile<SCORES::may_be_empty>(c.s, &c.rows, scores.scale);
 }
 
 /* ---- The loop ------------------------------------------------------------------------------- */
 
-/* The first tile after a pause: nothing runs beside its softmax. */
+/* The first tile of a work item. */
 template <class SHAPE, bool bf16, class SCORES>
 static __device__ __forceinline__ void first_tile(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
-                                                  const key_tile &tile, const SCORES &scores)
+                                                  int base, const SCORES &scores)
 {
-    clear_acc(c);
+    clear(c);
     ft_pipeline_consumer_wait(m->keys, c.key);
     take_turn<SHAPE>(c.warpgroup);
-    issue_qk<SHAPE, bf16>(c, m, tile.query);
+    issue_qk<SHAPE, bf16>(c, m);
     pass_turn<SHAPE>(c.warpgroup);
     wait_qk<0>(c, m);
-    softmax(c, m, tile, scores);
+    softmax(c, m, base, scores);
     pack_weights<SHAPE, bf16>(c);
 }
 
-/*
- * A tile, beside the PV GEMM of the tile before, of which `keys` keys exist. If that was the last
- * one of its work item, `sum` are the sums of its rows.
- */
+/* Another tile, beside the PV GEMM of the tile before. */
 template <class SHAPE, bool bf16, class SCORES>
-static __device__ __forceinline__ void
-next_tile(consumer<SHAPE> &c, attention_storage<SHAPE> *m, const key_tile &tile,
-          const SCORES &scores, const attention_output &to, int keys, const float sum[2])
+static __device__ __forceinline__ void next_tile(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
+                                                 int base, const SCORES &scores)
 {
-    bool was_last = keys <= KEYS;
     ft_pipeline_consumer_wait(m->keys, c.key);
     take_turn<SHAPE>(c.warpgroup);
-    issue_qk<SHAPE, bf16>(c, m, tile.query);
-    issue_pv<SHAPE, bf16>(c, m, keys);
+    issue_qk<SHAPE, bf16>(c, m);
+    ft_pipeline_consumer_wait(m->values, c.value);
+    issue_pv<SHAPE, bf16>(c, m);
     pass_turn<SHAPE>(c.warpgroup);
     wait_qk<1>(c, m);
-    row_rescale rescale = softmax(c, m, tile, scores);
-    wait_pv_and_rescale(c, m, rescale, was_last);
+    row_rescale rescale = softmax(c, m, base, scores);
+    wait_pv_and_rescale(c, m, rescale);
     pack_weights<SHAPE, bf16>(c);
-    if (was_last) {
-        finish<SHAPE, bf16>(c, m, to, sum);
-        clear_acc(c);
-    }
+}
+
+/* The PV GEMM of the last tile, of which `keys` keys exist. */
+template <class SHAPE, bool bf16>
+static __device__ __forceinline__ void last_pv(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
+                                               int keys)
+{
+    ft_pipeline_consumer_wait(m->values, c.value);
+    if (keys < KEYS)
+        zero_values<SHAPE>(m->value[c.value.stage_index], keys, c.warpgroup);
+    issue_pv<SHAPE, bf16>(c, m);
+    wait_pv(c);
+    release(m->values, &c.value, SHAPE::stages);
 }
 
 /* Processes all work of the CTA. SCORES masks the scores of a tile, and may add to them. */
@@ -286,29 +263,13 @@ static __device__ __forceinline__ void consume(attention_storage<SHAPE> *m, cons
     if (warpgroup == SHAPE::warpgroups - 1)
         pass_turn<SHAPE>(warpgroup);
     while (find_work(c, m)) {
-        key_tile tile = { c.query };
-        begin_work(&tile, c, m);
-        first_tile<SHAPE, bf16>(c, m, tile, scores);
-        int keys;
-        for (;;) {
-            const float sum[2] = { c.rows.sum[0], c.rows.sum[1] };
-            keys = tile.end - tile.base;
-            tile.base += KEYS;
-            if (keys <= KEYS) {
-                tile.query.advance(SHAPE::query_slots);
-#ifdef TRY_NOFLAT
-                    break;
-#endif
-                if (!has_queries(m, tile.query, warpgroup))
-                    break;
-                begin_work(&tile, c, m);
-            }
-            next_tile<SHAPE, bf16>(c, m, tile, scores, to, keys, sum);
-        }
-        issue_pv<SHAPE, bf16>(c, m, keys);
-        wait_pv(c);
-        release(m->values, &c.value, SHAPE::stages);
-        finish<SHAPE, bf16>(c, m, to, c.rows.sum);
+        int base = m->work[c.query.stage_index].first_key,
+            end = m->work[c.query.stage_index].end_key;
+        first_tile<SHAPE, bf16>(c, m, base, scores);
+        for (base += KEYS; base < end; base += KEYS)
+            next_tile<SHAPE, bf16>(c, m, base, scores);
+        last_pv<SHAPE, bf16>(c, m, end - (base - KEYS));
+        finish<SHAPE, bf16>(c, m, to);
     }
 }
 

@@ -74,7 +74,7 @@ static __device__ __forceinline__ void load_tile(uint8_t *to, const CUtensorMap 
                                panel * ROW_BYTES, head, rows.row[i]);
 }
 
-/* SOURCE finds the work of this CTA, and the rows of the keys of the last work item that it found. */
+/* SOURCE finds the work of this CTA, and the rows of the keys of the work item found last. */
 template <class SHAPE, class SOURCE>
 static __device__ __forceinline__ void produce(attention_storage<SHAPE> *m,
                                                const attention_maps &maps, SOURCE source)

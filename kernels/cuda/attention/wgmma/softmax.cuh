@@ -3,8 +3,8 @@
  *
  * The weights of a row are 2^(score * scale - offset). The offset is a row maximum that lags behind
  * by up to LAG: as long as no score exceeds it by more, the accumulators need no rescaling, which
- * is rare then. Weights are below 2^LAG, and the row's sum divides them at the end. Whether a row is
- * rescaled depends on the row alone.
+ * is rare then. Weights are at most 2^LAG, and the row's sum divides them at the end. Whether a row
+ * is rescaled depends on the row alone.
  *
  * Tensor cores and arithmetic compete for the register file, so every instruction per score counts.
  *
@@ -28,8 +28,8 @@ typedef struct row_rescale {
 
 /*
  * The largest of `start`, which is not negative, and a row's scores in this lane. Floats that are
- * not negative order like their bits, before which all negative ones come, and the hardware compares
- * three integers at once.
+ * not negative order like their bits, before which all negative ones come, and the hardware
+ * compares three integers at once.
  */
 static __device__ __forceinline__ float max_above_zero(const float (&s)[KEYS / 2], int row,
                                                        float start)

@@ -29,7 +29,7 @@ enum {
 
 /*
  * Heads of up to WIDTH elements, 64 queries for each of the consumer warpgroups, a pipeline of
- * STAGES tiles of keys and as many of values, and the queries of QUERY_SLOTS work items, at least 2.
+ * STAGES tiles of keys and as many of values, and the queries of QUERY_SLOTS work items.
  */
 template <int WIDTH, int WARPGROUPS, int STAGES, int QUERY_SLOTS> struct attention_shape {
     static constexpr int width = WIDTH, warpgroups = WARPGROUPS, stages = STAGES;

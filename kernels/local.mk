@@ -188,13 +188,21 @@ cuda_sources = \
 	kernels/cuda/attention/cache/decode_iterate.cuh \
 	kernels/cuda/attention/cache/store_attend.cu \
 	kernels/cuda/attention/cache/store_attend.cuh \
+	kernels/cuda/attention/cache/prefill_int8.cu \
+	kernels/cuda/attention/cache/prefill_int8.cuh \
 	kernels/cuda/attention/cache/prefill_wgmma.cu \
-	kernels/cuda/attention/cache/prefill_wgmma.cuh \
 	kernels/cuda/attention/attention.cu \
 	kernels/cuda/attention/attention.cuh \
 	kernels/cuda/attention/encoder/attention_f16.cu \
+	kernels/cuda/attention/encoder/attention_f16_wgmma.cu \
 	kernels/cuda/attention/encoder/attention_f32.cu \
 	kernels/cuda/attention/f16_warp.cuh \
+	kernels/cuda/attention/wgmma/consumer.cuh \
+	kernels/cuda/attention/wgmma/output.cuh \
+	kernels/cuda/attention/wgmma/producer.cuh \
+	kernels/cuda/attention/wgmma/softmax.cuh \
+	kernels/cuda/attention/wgmma/tile.cuh \
+	kernels/cuda/attention/wgmma/work_list.cuh \
 	kernels/cuda/attention/encoder/attention_i8.cu \
 	kernels/cuda/attention/encoder/attention_i8.cuh \
 	kernels/cuda/attention/encoder/attention_i8_pipeline.cuh \
@@ -408,6 +416,7 @@ EXTRA_DIST += \
 	kernels/cuda/attention/README.md \
 	kernels/cuda/attention/cache/README.md \
 	kernels/cuda/attention/encoder/README.md \
+	kernels/cuda/attention/wgmma/README.md \
 	kernels/cuda/conv/README.md \
 	kernels/cuda/gemm/README.md \
 	kernels/cuda/gemm/f16/README.md \

@@ -230,7 +230,8 @@ tests_cuda_attention_attend_kv_t_SOURCES = tests/cuda/attention/attend_kv-t.c te
 tests_cuda_attention_store_attend_t_SOURCES = tests/cuda/attention/store_attend-t.c tests/cuda/attention/attend_kv.c \
 	tests/cuda/attention/attend_kv.h tests/cuda/attention/attend_kv-check.c tests/cuda/attention/attend_kv-whole.c $(gpu)
 tests_cuda_attention_attention_t_SOURCES = tests/cuda/attention/attention-t.c tests/cuda/attention/attention.c \
-	tests/cuda/attention/attention.h tests/cuda/attention/attention-floats.c $(gpu)
+	tests/cuda/attention/attention.h tests/cuda/attention/attention-floats.c tests/cuda/attention/attention-alone.c \
+	$(gpu)
 tests_cuda_beam_search_t_SOURCES = tests/cuda/beam_search-t.c tests/kernels/beam_search.c tests/kernels/beam_search.h \
 	tests/kernels/sample.c tests/kernels/sample.h $(gpu)
 tests_cuda_sample_t_SOURCES = tests/cuda/sample-t.c tests/kernels/sample.c tests/kernels/sample.h $(gpu)
@@ -547,6 +548,7 @@ EXTRA_DIST += \
 	tests/bench/python/vs-ctranslate2.py \
 	tests/bench/contended.sh \
 	tests/bench/python/vs-cudnn.py \
+	tests/bench/python/vs-cudnn-attention.py \
 	tests/bench/python/vs-llama-cpp.py \
 	tests/bench/python/vs-onnxruntime.py \
 	tests/bench/python/vs-pytorch.py tests/bench/python/vs-tokenizers.py tests/bench/python/vs-transformers.py \

@@ -19,6 +19,15 @@ static size_t quantized_bytes(size_t rows, size_t cols)
     return (rows * cols + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+static int attention_f16(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_attention_args *a)
+{
+    int status = ft_cuda_attention_f16_wgmma(props, stream, a);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
+    return ft_cuda_attention_f16(props, stream, a);
+}
+
 extern "C" int ft_cuda_attention_launch(const ft_cuda_device_props *props, void *stream,
                                         const ft_cuda_attention_args *a)
 {
@@ -33,7 +42,7 @@ extern "C" int ft_cuda_attention_launch(const ft_cuda_device_props *props, void 
         return ft_cuda_attention_f32(props, stream, a);
     case FT_F16:
     case FT_BF16:
-        return ft_cuda_attention_f16(props, stream, a);
+        return attention_f16(props, stream, a);
     default:
         return (int) cudaErrorNotSupported;
     }
@@ -49,6 +58,8 @@ static ft_cuda_attention_args attention_params(const ft_cuda_args *args)
     a.heads = args->op->attr.heads;
     a.head_size = (int) (q->cols / (size_t) a.heads);
     a.dtype = q->dtype;
+    a.tokens = q->rows;
+    a.sequences = args->batch->sequences;
     a.q = q->data;
     a.k = k->data;
     a.v = v->data;

@@ -113,4 +113,18 @@ __device__ __forceinline__ void ft_ldmatrix_x4_trans(uint32_t r[4], const void *
                  : "r"(address));
 }
 
+/*
+ * The inverse, sm_90 and later: stores four tiles of 8 x 8 16-bit elements, of which lane l holds
+ * elements 2t, 2t + 1 of row g; it passes the address of row l % 8 of tile l / 8.
+ */
+__device__ __forceinline__ void ft_stmatrix_x4(void *row, const uint32_t (&r)[4])
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+    uint32_t address = (uint32_t) __cvta_generic_to_shared(row);
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+#endif
+}
+
 #endif

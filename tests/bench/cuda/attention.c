@@ -100,6 +100,8 @@ static void report(const ft_cuda_device_props *props, const problem *p)
                                             .heads = p->heads,
                                             .head_size = p->head_size,
                                             .dtype = p->dtype,
+                                            .tokens = p->sequences * p->length,
+                                            .sequences = p->sequences,
                                             .q = memory[i][0],
                                             .k = memory[i][1],
                                             .v = memory[i][2],

@@ -127,6 +127,8 @@ static ft_cuda_attention_args described(const batch *b, ft_dtype dtype, void *co
                                      .heads = b->heads,
                                      .head_size = b->head_size,
                                      .dtype = dtype,
+                                     .tokens = b->tokens,
+                                     .sequences = b->sequences,
                                      .q = x[0],
                                      .k = x[1],
                                      .v = x[2],
@@ -279,6 +281,9 @@ void test_floats_and_counts(void)
     }
     test_floats(&(shape) SHAPE(1, 64, 1500), FT_F32);
     test_floats(&(shape) SHAPE(1, 64, 1500), FT_F16);
+    test_floats(&(shape) SHAPE(3, 64, 1, 7, 63, 127, 128, 129, 384, 1000), FT_F16);
+    test_floats(&(shape) SHAPE(2, 72, 1, 7, 63, 127, 128, 129, 384), FT_F16);
+    test_floats(&(shape) SHAPE(2, 128, 1, 7, 63, 127, 128, 129, 384), FT_F16);
     test_counts(&(shape) SHAPE(3, 16, 1, 66, 100));
     test_counts(&(shape) SHAPE(2, 40, 300, 17));
 }

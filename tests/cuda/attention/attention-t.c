@@ -247,6 +247,7 @@ int main(void)
         test_fake_quantized(&widths[i], false);
     }
     test_floats_and_counts();
+    test_sequences_alone();
     is_int(ft_cuda_attention_launch(
                &props, NULL,
                &(ft_cuda_attention_args){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),

@@ -8,7 +8,7 @@
 
 #include "tests/lib/ops/gpu.h"
 
-enum { POISON = 0x5a, GUARD = 256, MAX_LENGTHS = 8 };
+enum { POISON = 0x5a, GUARD = 256, MAX_LENGTHS = 12 };
 
 /* A batch of sequences, with the heads of each. */
 typedef struct shape {
@@ -51,5 +51,6 @@ extern const shape widths[];
 extern const size_t width_count;
 
 void test_floats_and_counts(void); /* attention-floats.c */
+void test_sequences_alone(void);   /* attention-alone.c */
 
 #endif

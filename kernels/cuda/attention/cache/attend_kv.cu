@@ -18,6 +18,7 @@ ft_attend_kv_params ft_attend_kv_params_of(const ft_cuda_args *args)
     const ft_view *state = args->state;
     ft_attend_kv_params a = {};
     a.q = args->in[0].data;
+    a.tokens = args->in[0].rows;
     a.y = args->out.data;
     a.keys = state[FT_STATE_KEYS].data;
     a.values = state[FT_STATE_VALUES].data;
@@ -72,6 +73,9 @@ static int decode(const ft_cuda_args *args, const ft_attend_kv_params *a)
 static int prefill(const ft_cuda_args *args, const ft_attend_kv_params *a)
 {
     int status = ft_cuda_attend_kv_prefill_wgmma(args->props, args->stream, a);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
+    status = ft_cuda_attend_kv_prefill_int8(args->props, args->stream, a);
     if (status != (int) cudaErrorNotSupported)
         return status;
     return ft_cuda_attend_kv_prefill_mma(args->props, args->stream, a);

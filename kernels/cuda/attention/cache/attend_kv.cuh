@@ -24,6 +24,7 @@
  */
 typedef struct ft_attend_kv_params {
     const void *q;
+    size_t tokens; /* rows of q and y */
     void *y;
     const void *keys, *values;
     const float *key_scales, *value_scales; /* NULL: the cache holds float values */
@@ -77,6 +78,8 @@ int ft_cuda_attend_kv_prefill_mma(const ft_cuda_device_props *props, void *strea
                                   const ft_attend_kv_params *a);
 int ft_cuda_attend_kv_prefill_wgmma(const ft_cuda_device_props *props, void *stream,
                                     const ft_attend_kv_params *a);
+int ft_cuda_attend_kv_prefill_int8(const ft_cuda_device_props *props, void *stream,
+                                   const ft_attend_kv_params *a);
 
 /* Scratch bytes and counters that decode.cu and store_attend.cu need. */
 size_t ft_cuda_attend_kv_decode_scratch(size_t sequences, size_t context, int heads, int head_size);

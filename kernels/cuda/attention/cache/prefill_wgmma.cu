@@ -1,235 +1,159 @@
 /*
- * prefill_wgmma.cu - prefill attention over the paged KV cache, sm_90a: heads of up to 128
- * elements, f16 and bf16.
- *
- * A producer warpgroup loads keys and values, 128 at a time, into a pipeline in shared memory. Two
- * consumer warpgroups process 64 queries each. The softmax of a tile overlaps with the PV GEMM of
- * the previous tile: the QK GEMM of the next tile is issued first, and both GEMMs have completed
- * when its softmax is done.
- *
- * int8 values pass through a pipeline of their own and are converted to f16, each as the rounded
- * float value * scale. An int8 cache therefore gives the same result as a cache of those f16
- * values, and the consumers are the same for both.
+ * prefill_wgmma.cu - prefill attention over a paged KV cache in f16 or bf16 by TMA and wgmma,
+ * sm_90a: heads of up to 128 elements.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/attention/cache/prefill_wgmma.cuh"
+#include "kernels/cuda/attention/cache/attend_kv.cuh"
+#include "kernels/cuda/attention/wgmma/consumer.cuh"
+#include "kernels/cuda/attention/wgmma/producer.cuh"
+#include "kernels/cuda/attention/wgmma/work_list.cuh"
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Consumer warpgroups -------------------------------------------------------------------- */
+/* ---- Work ----------------------------------------------------------------------------------- */
 
-template <class STORAGE>
-static __device__ __forceinline__ void consumer_release(STORAGE *r, int fill)
-{
-    __syncwarp();
-    ft_pipeline_consumer_release(*r, fill % STAGES);
-}
+/*
+ * Keys are in pages, each of which has BOX_ROWS rows of a head. Later query tiles of a prompt see
+ * more keys, so they come first. A lane keeps the number of one of 32 consecutive pages.
+ */
+template <class SHAPE> struct paged_rows {
+    const ft_attend_kv_params &a;
+    work_list<SHAPE::queries, true> list;
+    const int32_t *pages; /* page table of the sequence */
+    int last_page;        /* that any query of the item sees */
+    int group;            /* the first of the 32 pages */
+    int page, kv_head;
 
-template <class STORAGE> static __device__ __forceinline__ void consumer_wait(STORAGE *r, int fill)
-{
-    ft_pipeline_consumer_wait(*r, ft_pipeline_state_after(fill, STAGES));
-}
-
-/* Issues s = q . k^T. */
-template <int width, bool bf16>
-static __device__ __forceinline__ void issue_qk(float (&s)[KEYS / 2], const uint8_t *query,
-                                                const uint8_t *keys)
-{
-    ft_wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < width / 16; i++) {
-        int at = i / 4 * PANEL + i % 4 * 32;
-        ft_wgmma_f16<KEYS, bf16>(s, ft_wgmma_descriptor(query + at), ft_wgmma_descriptor(keys + at),
-                                 i > 0);
+    __device__ __forceinline__ explicit paged_rows(const ft_attend_kv_params &params)
+        : a(params), list(params.blocks, params.n_query_tiles, params.heads)
+    {
     }
-    ft_wgmma_commit();
-}
 
-/* Issues sums += weights . v. */
-template <int width, bool bf16>
-static __device__ __forceinline__ void
-issue_pv(float (&acc)[width / 2], const uint32_t (&weights)[KEYS / 16][4], const uint8_t *values)
-{
-    ft_wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < KEYS / 16; i++)
-        ft_wgmma_f16_register_a_trans_b<width, bf16>(
-            acc, weights[i], ft_wgmma_descriptor_trans(values + i * 16 * 128, PANEL));
-    ft_wgmma_commit();
-}
-
-template <bool bf16>
-static __device__ __forceinline__ void pack_weights(uint32_t (&to)[KEYS / 16][4],
-                                                    const float (&s)[KEYS / 2])
-{
-#pragma unroll
-    for (int i = 0; i < KEYS / 4; i++)
-        to[i / 4][i % 4] = pack_f16x2<bf16>(s[2 * i], s[2 * i + 1]);
-}
-
-/* Masking and online softmax of a tile; `own` is the last visible key of the warp's first row. */
-static __device__ __forceinline__ void softmax_tile(float (&s)[KEYS / 2], softmax_stats *rows,
-                                                    float rescale[2], const ft_attend_kv_params &a,
-                                                    int last_visible, int base)
-{
-    float(*tile)[4] = (float(*)[4]) s;
-    ft_wgmma_fence_acc(s);
-    ft_mask_scores<KEYS>(tile, a, last_visible, base);
-    online_softmax<KEYS, true>(tile, rows, rescale, a.score_scale);
-}
-
-template <int width, bool bf16, bool quantized>
-static __device__ __forceinline__ void consume(shared_storage<width, quantized> *r,
-                                               const ft_attend_kv_params &a, const cta_work &w,
-                                               int consumer)
-{
-    int row = 64 * consumer + (int) threadIdx.x % WARPGROUP / 32 * 16;
-    int last_visible = ft_last_visible_key(a, w.query_tile, row);
-    int tiles = tile_count(w);
-    const uint8_t *query = r->query + 64 * consumer * 128;
-    float s[KEYS / 2], acc[width / 2] = {}, rescale[2];
-    uint32_t weights[KEYS / 16][4];
-    softmax_stats rows = { { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
-    ft_mbarrier_wait(&r->queries_full, 0);
-    consumer_wait(r, 0);
-    issue_qk<width, bf16>(s, query, r->stage[0]);
-    ft_wgmma_wait<0>();
-    consumer_release(r, 0);
-    softmax_tile(s, &rows, rescale, a, last_visible, w.first);
-    pack_weights<bf16>(weights, s);
-    for (int i = 1; i < tiles; i++) {
-        int keys = 2 * i, values = 2 * i - 1;
-        consumer_wait(r, keys);
-        issue_qk<width, bf16>(s, query, r->stage[keys % STAGES]);
-        consumer_wait(r, values);
-        issue_pv<width, bf16>(acc, weights, r->stage[values % STAGES]);
-        ft_wgmma_wait<1>();
-        consumer_release(r, keys);
-        softmax_tile(s, &rows, rescale, a, last_visible, w.first + i * KEYS);
-        ft_wgmma_wait<0>();
-        ft_wgmma_fence_acc(acc);
-        consumer_release(r, values);
-        rescale_acc<width>((float(*)[4]) acc, rescale);
-        pack_weights<bf16>(weights, s);
+    __device__ __forceinline__ attention_work next()
+    {
+        attention_work w = {};
+        ft_cuda_query_tile tile = list.next(&w.head);
+        if (tile.length == 0)
+            return w;
+        int past = a.n_past[tile.sequence];
+        w.row = tile.first + tile.query;
+        w.queries = min(tile.length - tile.query, SHAPE::queries);
+        w.last_visible = a.non_causal ? past : past + tile.query;
+        w.first_key = ft_first_visible_key(a, w.last_visible) / KEYS * KEYS;
+        w.end_key = w.last_visible + (a.non_causal ? 1 : w.queries);
+        kv_head = w.head / a.group;
+        pages = a.pages + (size_t) tile.sequence * a.max_pages;
+        last_page = (w.end_key - 1) / FT_PAGE_TOKENS;
+        load_group(w.first_key / FT_PAGE_TOKENS);
+        return w;
     }
-    consumer_wait(r, 2 * tiles - 1);
-    issue_pv<width, bf16>(acc, weights, r->stage[(2 * tiles - 1) % STAGES]);
-    ft_wgmma_wait<0>();
-    ft_wgmma_fence_acc(acc);
-    size_t cols = (size_t) a.heads * (size_t) a.head_size;
-    output_rows to = { (uint16_t *) a.y + w.query_tile.row * cols + (size_t) (w.head * a.head_size),
-                       cols, w.query_tile.rows, a.head_size };
-    store<width, bf16>(to, row, &rows, (const float(*)[4]) acc);
-}
 
-/* ---- The kernel ----------------------------------------------------------------------------- */
-
-template <int registers, bool more> static __device__ __forceinline__ void set_registers()
-{
-    if (more)
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
-    else
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
-}
-
-/* Later query tiles of a prompt see more keys, so they come first. */
-static __device__ __forceinline__ cta_work cta_work_of(const ft_attend_kv_params &a)
-{
-    cta_work w;
-    size_t index = blockIdx.x / (unsigned) a.heads;
-    w.query_tile = ft_query_tile_at(a, a.n_query_tiles - 1 - index, QUERIES);
-    w.head = (int) (blockIdx.x % (unsigned) a.heads);
-    w.kv_head = w.head / a.group;
-    w.first = ft_first_visible_key(a, w.query_tile.position) / KEYS * KEYS;
-    w.last = ft_last_visible_key(a, w.query_tile, w.query_tile.rows - 1);
-    return w;
-}
-
-/* Consumer warpgroups that have queries. */
-static __device__ __forceinline__ int consumer_count(const cta_work &w)
-{
-    return (w.query_tile.rows + 63) / 64;
-}
-
-template <int width, bool quantized>
-static __device__ __forceinline__ void init_barriers(shared_storage<width, quantized> *r,
-                                                     int consumers)
-{
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < STAGES; i++)
-            ft_pipeline_init_stage(*r, i, WARPGROUP, (unsigned) (4 * consumers));
-        ft_mbarrier_init(&r->queries_full, WARPGROUP);
-        ft_mbarrier_fence_init();
+    __device__ __forceinline__ void load_group(int first)
+    {
+        group = first;
+        page = pages[min(first + (int) threadIdx.x % 32, last_page)];
     }
-    __syncthreads();
-}
+
+    __device__ __forceinline__ int key_row(int key)
+    {
+        int index = key / FT_PAGE_TOKENS;
+        if (index >= group + 32)
+            load_group(index);
+        return (__shfl_sync(~0u, page, index - group) * a.kv_heads + kv_head) * FT_PAGE_TOKENS;
+    }
+};
+static_assert((int) FT_PAGE_TOKENS == (int) BOX_ROWS, "a TMA box is a page");
+
+/* ---- Scores --------------------------------------------------------------------------------- */
+
+/* A query sees the keys up to its own, or the last ones of them. */
+typedef struct preceding_keys {
+    static constexpr bool may_be_empty = true;
+    const ft_attend_kv_params &a;
+    float scale;
+
+    __device__ __forceinline__ void prepare(float (&s)[KEYS / 2], const attention_work &w, int row,
+                                            int base) const
+    {
+        ft_mask_scores<KEYS>((float(*)[4]) s, a, w.last_visible + (a.non_causal ? 0 : row), base);
+    }
+} preceding_keys;
 
 #endif
 
-template <int width, bool bf16, bool quantized>
-static __global__ void __launch_bounds__(THREADS, 1)
-    prefill_wgmma_kernel(const __grid_constant__ ft_attend_kv_params a)
+/* ---- The kernel ----------------------------------------------------------------------------- */
+
+template <class SHAPE, bool bf16>
+static __global__ void __launch_bounds__(SHAPE::threads, 1)
+    prefill_kernel(const __grid_constant__ attention_maps maps,
+                   const __grid_constant__ ft_attend_kv_params a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) uint8_t shared[];
-    shared_storage<width, quantized> *r = (shared_storage<width, quantized> *) shared;
+    attention_storage<SHAPE> *m = (attention_storage<SHAPE> *) shared;
+    int warpgroup = warpgroup_index();
+    init_barriers<SHAPE>(m, 1);
     ft_pdl_wait();
     ft_pdl_launch_dependents();
-    cta_work w = cta_work_of(a);
-    if (w.query_tile.rows == 0)
-        return;
-    int consumer = (int) threadIdx.x / WARPGROUP - 1;
-    init_barriers(r, consumer_count(w));
-    if (consumer >= 0) {
-        set_registers<CONSUMER_REGISTERS, true>();
-        if (consumer < consumer_count(w))
-            consume<width, bf16, quantized>(r, a, w, consumer);
+    if (warpgroup == SHAPE::warpgroups) {
+        decrease_registers<SHAPE::producer_registers>();
+        if (threadIdx.x % WARPGROUP < 32)
+            produce(m, maps, paged_rows<SHAPE>(a));
     } else {
-        set_registers<PRODUCER_REGISTERS, false>();
-        if constexpr (quantized)
-            produce_int8<width, bf16>(r, a, w);
-        else
-            produce_f16<width>(r, a, w);
+        increase_registers<SHAPE::consumer_registers>();
+        attention_output to = { (uint16_t *) a.y, a.heads, a.head_size };
+        consume<SHAPE, bf16>(m, preceding_keys{ a, a.score_scale }, to, warpgroup);
     }
 #endif
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
 
-template <int width, bool bf16, bool quantized>
-static int launch(const ft_cuda_device_props *props, void *stream, const ft_attend_kv_params *a)
+/* The maps of the queries, and of the cache as rows of one head each. */
+static int make_maps(attention_maps *maps, const ft_attend_kv_params *a)
 {
-    const size_t bytes = sizeof(shared_storage<width, quantized>);
-    dim3 grid((unsigned) (a->n_query_tiles * (size_t) a->heads));
-    cudaError_t status =
-        cudaFuncSetAttribute(prefill_wgmma_kernel<width, bf16, quantized>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
-    if (status != cudaSuccess)
-        return (int) status;
-    return ft_launch(prefill_wgmma_kernel<width, bf16, quantized>, grid, dim3(THREADS), bytes,
-                     stream, props->has_pdl, 1, *a);
+    int status = attention_map(&maps->q, a->q, a->tokens, a->heads, a->head_size);
+    if (status == 0)
+        status = attention_map(&maps->k, a->keys, a->cached_rows, 1, a->head_size);
+    if (status == 0)
+        status = attention_map(&maps->v, a->values, a->cached_rows, 1, a->head_size);
+    return status;
 }
 
-template <bool bf16, bool quantized>
+template <class SHAPE, bool bf16>
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_attend_kv_params *a)
+{
+    const size_t bytes = sizeof(attention_storage<SHAPE>);
+    attention_maps maps;
+    size_t items = a->n_query_tiles * (size_t) a->heads;
+    dim3 grid((unsigned) (items < (size_t) props->sm_count ? items : (size_t) props->sm_count));
+    int map_status = make_maps(&maps, a);
+    if (map_status != 0)
+        return map_status;
+    cudaError_t status = cudaFuncSetAttribute(prefill_kernel<SHAPE, bf16>,
+                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              (int) bytes);
+    if (status != cudaSuccess)
+        return (int) status;
+    return ft_launch(prefill_kernel<SHAPE, bf16>, grid, dim3(SHAPE::threads), bytes, stream,
+                     props->has_pdl, 1, maps, *a);
+}
+
+template <bool bf16>
 static int launch_width(const ft_cuda_device_props *props, void *stream,
                         const ft_attend_kv_params *a)
 {
-    return a->head_size <= 64 ? launch<64, bf16, quantized>(props, stream, a)
-                              : launch<128, bf16, quantized>(props, stream, a);
+    return a->head_size <= 64 ? launch<attention_shape<64, 3, 4, 4>, bf16>(props, stream, a)
+                              : launch<attention_shape<128, 2, 2, 2>, bf16>(props, stream, a);
 }
 
 int ft_cuda_attend_kv_prefill_wgmma(const ft_cuda_device_props *props, void *stream,
                                     const ft_attend_kv_params *a)
 {
-    bool bf16 = a->q_dtype == FT_BF16, quantized = a->cache_dtype == FT_I8;
+    bool bf16 = a->q_dtype == FT_BF16;
     if (!props->has_wgmma || a->head_size > 128 || (a->q_dtype != FT_F16 && !bf16) ||
-        a->y_dtype != a->q_dtype || (!quantized && a->cache_dtype != a->q_dtype) ||
-        a->cache_indirection != NULL)
+        a->y_dtype != a->q_dtype || a->cache_dtype != a->q_dtype || a->cache_indirection != NULL)
         return (int) cudaErrorNotSupported;
-    if (bf16)
-        return quantized ? launch_width<true, true>(props, stream, a)
-                         : launch_width<true, false>(props, stream, a);
-    return quantized ? launch_width<false, true>(props, stream, a)
-                     : launch_width<false, false>(props, stream, a);
+    return bf16 ? launch_width<true>(props, stream, a) : launch_width<false>(props, stream, a);
 }

@@ -1,23 +1,18 @@
 /*
- * prefill_wgmma.cuh - inside prefill_wgmma.cu: the pipeline of keys and values, and its producers.
+ * prefill_int8.cuh - inside prefill_int8.cu: the pipeline of keys and values, and its producers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_KERNELS_CUDA_ATTENTION_CACHE_PREFILL_WGMMA_CUH
-#define FT_KERNELS_CUDA_ATTENTION_CACHE_PREFILL_WGMMA_CUH
+#ifndef FT_KERNELS_CUDA_ATTENTION_CACHE_PREFILL_INT8_CUH
+#define FT_KERNELS_CUDA_ATTENTION_CACHE_PREFILL_INT8_CUH
 
 #include "kernels/cuda/attention/cache/attend_kv.cuh"
-#include "kernels/cuda/attention/f16_warp.cuh"
-#include "kernels/cuda/ptx/named_barrier.cuh"
-#include "kernels/cuda/ptx/pipeline.cuh"
-#include "kernels/cuda/ptx/wgmma_f16.cuh"
+#include "kernels/cuda/attention/wgmma/softmax.cuh"
 
 enum {
-    WARPGROUP = 128, /* threads of a warpgroup */
-    CONSUMERS = 2,   /* consumer warpgroups */
+    CONSUMERS = 2, /* consumer warpgroups */
     THREADS = (1 + CONSUMERS) * WARPGROUP,
     QUERIES = 64 * CONSUMERS,
-    KEYS = 128,                /* keys per tile */
     PANEL = 128 * KEYS,        /* bytes: 64 elements of each row of a tile, or of the queries */
     STAGES = 4,                /* pipeline stages: keys, values, keys, values */
     PREFETCH = 2,              /* stages with copies in flight */
@@ -26,12 +21,11 @@ enum {
     CONSUMER_REGISTERS = 224
 };
 
-/* Shared memory; `quantized` is a dummy if the cache holds f16. */
-template <int width, bool quantized> struct shared_storage {
+template <int width> struct shared_storage {
     static constexpr int bytes = width / 64 * PANEL;
     uint8_t query[bytes], stage[STAGES][bytes];
-    uint8_t raw[quantized ? RAW_STAGES : 1][quantized ? KEYS * width : 16];
-    float scale[quantized ? RAW_STAGES : 1][quantized ? KEYS : 4];
+    uint8_t raw[RAW_STAGES][KEYS * width];
+    float scale[RAW_STAGES][KEYS];
     uint64_t full[STAGES], empty[STAGES], queries_full;
 };
 
@@ -66,32 +60,28 @@ static __device__ __forceinline__ size_t page_row(const ft_attend_kv_params &a, 
 }
 
 /*
- * Starts the copy of a tile: f16 to panels, int8 to rows of `width` bytes. Each thread copies the
- * same chunk of eight elements of several rows.
+ * Starts the copy of a tile to rows of `width` bytes. Each thread copies the same chunk of eight
+ * elements of several rows.
  */
-template <int width, bool quantized>
+template <int width>
 static __device__ __forceinline__ void
 copy_tile(uint8_t *to, const void *data, const ft_attend_kv_params &a, const cta_work &w, int base)
 {
-    constexpr int chunks = width / 8, step = WARPGROUP / chunks, bytes = quantized ? 8 : 16;
-    int thread = (int) threadIdx.x, chunk16 = thread % chunks, stride = a.head_size * bytes / 8;
-    bool inside = 8 * chunk16 < a.head_size;
+    constexpr int chunks = width / 8, step = WARPGROUP / chunks;
+    int thread = (int) threadIdx.x, chunk8 = thread % chunks, stride = a.head_size;
+    bool inside = 8 * chunk8 < a.head_size;
 #pragma unroll
     for (int page = 0; page < KEYS / FT_PAGE_TOKENS; page++) {
         int first = base + page * FT_PAGE_TOKENS;
         if (first > w.last && page > 0)
             first = base; /* no row sees this page: nothing is read */
         const uint8_t *from =
-            (const uint8_t *) data + page_row(a, w, first) * (size_t) stride + bytes * chunk16;
+            (const uint8_t *) data + page_row(a, w, first) * (size_t) stride + 8 * chunk8;
 #pragma unroll
         for (int i = 0; i < FT_PAGE_TOKENS; i += step) {
             int row = page * FT_PAGE_TOKENS + i + thread / chunks;
             const uint8_t *source = from + (i + thread / chunks) * stride;
-            bool wanted = inside && base + row <= w.last;
-            if (quantized)
-                ft_cp_async_8(to + row * width + 8 * chunk16, source, wanted);
-            else
-                ft_cp_async_16(to + chunk_offset(row, chunk16), source, wanted);
+            ft_cp_async_8(to + row * width + 8 * chunk8, source, inside && base + row <= w.last);
         }
     }
 }
@@ -132,33 +122,11 @@ static __device__ __forceinline__ void fence_and_arrive(uint64_t *barrier)
 }
 
 /* Starts fill i of the pipeline: the keys of a tile, then its values. */
-template <int width, bool quantized>
+template <int width>
 static __device__ __forceinline__ void issue_fill(uint8_t *to, const ft_attend_kv_params &a,
                                                   const cta_work &w, int i)
 {
-    copy_tile<width, quantized>(to, i % 2 == 0 ? a.keys : a.values, a, w, w.first + i / 2 * KEYS);
-}
-
-/* f16 producer: a fill completes PREFETCH fills after its copies were issued. */
-template <int width>
-static __device__ __forceinline__ void produce_f16(shared_storage<width, false> *r,
-                                                   const ft_attend_kv_params &a, const cta_work &w)
-{
-    int fills = 2 * tile_count(w);
-    copy_queries<width>(r->query, a, w);
-    for (int i = 0; i < fills + PREFETCH; i++) {
-        if (i < fills) {
-            ft_pipeline_producer_acquire(*r, ft_pipeline_state_after(i, STAGES));
-            issue_fill<width, false>(r->stage[i % STAGES], a, w, i);
-        }
-        ft_cp_async_commit();
-        if (i < PREFETCH)
-            continue;
-        ft_cp_async_wait<PREFETCH>();
-        if (i == PREFETCH)
-            fence_and_arrive(&r->queries_full);
-        fence_and_arrive(&r->full[(i - PREFETCH) % STAGES]);
-    }
+    copy_tile<width>(to, i % 2 == 0 ? a.keys : a.values, a, w, w.first + i / 2 * KEYS);
 }
 
 /* Converts a stage of int8 values to f16. */
@@ -185,11 +153,11 @@ static __device__ __forceinline__ void sync_producers()
 }
 
 /*
- * int8 producer: the copies of a fill and its scales are issued PREFETCH fills before the
+ * The producer: the copies of a fill and its scales are issued PREFETCH fills before the
  * conversion.
  */
 template <int width, bool bf16>
-static __device__ __forceinline__ void produce_int8(shared_storage<width, true> *r,
+static __device__ __forceinline__ void produce(shared_storage<width> *r,
                                                     const ft_attend_kv_params &a, const cta_work &w)
 {
     int fills = 2 * tile_count(w);
@@ -204,7 +172,7 @@ static __device__ __forceinline__ void produce_int8(shared_storage<width, true> 
         }
         if (next < fills) {
             int base = w.first + next / 2 * KEYS;
-            issue_fill<width, true>(r->raw[next % RAW_STAGES], a, w, next);
+            issue_fill<width>(r->raw[next % RAW_STAGES], a, w, next);
             r->scale[next % RAW_STAGES][threadIdx.x] =
                 scale_of(next % 2 == 0 ? a.key_scales : a.value_scales, a, w, base);
         }

@@ -62,6 +62,9 @@ typedef struct ft_backend {
     ft_status (*open)(ft_device **out, int index, ft_error *err);
     void (*close)(ft_device *device);
 
+    /* Free memory of a device; NULL: it uses the host's. */
+    ft_status (*free_memory)(ft_device *device, size_t *bytes, ft_error *err);
+
     /*
      * Upload all weights of a model; their pointers may become device pointers.  The CPU uses them
      * in place.  The weights of a contiguous fusion group of `plan` become contiguous in memory;

@@ -388,12 +388,14 @@ ft_bench_SOURCES = \
 	runtime/tools/bench/bench.h \
 	runtime/tools/bench/case.c \
 	runtime/tools/bench/decode.c \
+	runtime/tools/bench/engine_requests.c runtime/tools/bench/engine_requests.h \
 	runtime/tools/bench/gemm.c \
 	runtime/tools/bench/load.c \
 	runtime/tools/bench/ops.c \
 	runtime/tools/bench/options.c runtime/tools/bench/options.h \
 	runtime/tools/bench/scheme_times.c \
 	runtime/tools/bench/single_op.c \
+	runtime/tools/bench/throughput.c \
 	runtime/tools/bench/beam_search.c \
 	runtime/tools/bench/beam_step.c \
 	runtime/tools/bench/time.c \

@@ -120,6 +120,15 @@ static ft_status check_op(const ft_plan *plan, const ft_op *op, const char *what
     return ft_op_has_heads(op->kind) ? check_heads(plan, op, what, err) : FT_OK;
 }
 
+static ft_status free_memory(ft_device *device, size_t *bytes, ft_error *err)
+{
+    size_t total;
+    int code = (int) cudaSetDevice(device->props.index);
+    if (code == 0)
+        code = (int) cudaMemGetInfo(bytes, &total);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, &device->props, code, "free memory");
+}
+
 static void close_cuda(ft_device *device)
 {
     (void) cudaSetDevice(device->props.index);
@@ -137,6 +146,7 @@ const ft_backend ft_backend_cuda = {
     .describe = describe,
     .open = open_cuda,
     .close = close_cuda,
+    .free_memory = free_memory,
     .upload = ft_cuda_upload,
     .supports_op = check_op,
     .prepare = ft_cuda_prepare,

@@ -130,6 +130,22 @@ typedef struct ft_bench_load_shape {
 FT_MUST_USE ft_status ft_bench_load(ft_bench *bench, const ft_bench_load_shape *shape,
                                     ft_error *err);
 
+/* Requests that an engine gets all at once. */
+typedef struct ft_bench_throughput_shape {
+    size_t sequences;          /* that run at the same time, at most; 0: as many as fit */
+    size_t length, new_tokens; /* of the longest prompt and answer */
+    size_t requests;           /* 0: as many as run at the same time */
+    size_t cache_tokens;       /* of the KV cache; 0: what fits */
+    size_t chunk;              /* tokens of a pass; 0: a default */
+} ft_bench_throughput_shape;
+
+/*
+ * Time all of them, and compare a few answers with those alone; adds a row.  FT_EDEVICE: an answer
+ * is another one.
+ */
+FT_MUST_USE ft_status ft_bench_throughput(ft_bench *bench, const ft_bench_throughput_shape *shape,
+                                          ft_error *err);
+
 /* Shape of a beam search. */
 typedef struct ft_bench_beam_search_shape {
     size_t sources, length; /* tokens of the longest source */

@@ -192,6 +192,7 @@ static ft_status set_embedding(ft_model *model, ft_error *err)
 static ft_status make_device_plan(ft_model *model, const ft_model_options *options, ft_error *err)
 {
     FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
+    ft_tuning_apply(model->backend, model->device, options->tuning, model->tuning_note);
     FT_TRY(build_graph(model, err));
     FT_TRY(ft_smoothing_check(model, err));
     FT_TRY(ft_folded_check(model, err));

@@ -77,13 +77,13 @@ for rate in 0 nan 1e9 2,x 2,; do
         "$bench" --shape llama-1b --request-rate $rate
 done
 refused 2 '--duration requires --request-rate' "$bench" --shape llama-1b --duration 5
-refused 2 '--request-rate excludes --ops and --gemm' "$bench" --shape llama-1b --request-rate 1 --ops
+refused 2 '--request-rate excludes --ops, --gemm and --tune' "$bench" --shape llama-1b --request-rate 1 --ops
 for pairs in 8 8/ /8 8/0 0/8 8/4, 8/4/2 8/1e3 8/-4 8/1048577; do
     refused 2 "--throughput: \"$pairs\" is not a list of up to 32 IN/OUT, numbers of tokens from 1 to 1048576" \
         "$bench" --shape llama-1b --throughput $pairs
 done
-for option in --length=8 --decode=8 --request-rate=1 --ops --gemm; do
-    refused 2 '--throughput excludes --length, --decode, --request-rate, --ops and --gemm' \
+for option in --length=8 --decode=8 --request-rate=1 --ops --gemm --tune; do
+    refused 2 '--throughput excludes --length, --decode, --request-rate, --ops, --gemm and --tune' \
         "$bench" --shape llama-1b --throughput 8/4 $option
 done
 for option in --requests=1 --cache-tokens=64 --chunk=8; do
@@ -94,7 +94,9 @@ refused 1 '--throughput: bert-base is not a decoder' "$bench" --shape bert-base 
 refused 1 '--beams: vit-base is not an encoder-decoder' "$bench" --shape vit-base --beams 4
 refused 1 'scheme int8-residual is for encoders of text' \
     "$bench" --shape vit-base --scheme int8-residual
-refused 2 '--ops and --gemm exclude each other' "$bench" --shape minilm --ops --gemm
+refused 2 '--ops, --gemm and --tune exclude each other' "$bench" --shape minilm --ops --gemm
+refused 2 '--ops, --gemm and --tune exclude each other' "$bench" --shape minilm --tune --ops
+refused 1 '--tune: device cpu has one kernel for each operation' "$bench" --shape minilm --tune --csv
 refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json --csv
 refused 2 '-q and -v exclude each other' "$bench" --shape minilm -q -v
 refused 2 'unexpected argument "model.ft"' "$bench" --shape minilm model.ft

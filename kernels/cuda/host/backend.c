@@ -135,6 +135,7 @@ static void close_cuda(ft_device *device)
     for (int i = 0; i < device->uploads; i++)
         (void) cudaFree(device->weights[i]);
     ft_cuda_generator_free(device->generator);
+    free((void *) (uintptr_t) device->props.tuned);
     free(device->weights);
     free(device);
 }
@@ -165,6 +166,9 @@ const ft_backend ft_backend_cuda = {
     .wait = ft_cuda_wait,
     .collect = ft_cuda_collect,
     .benchmark_gemm = ft_cuda_benchmark_gemm,
+    .tune_gemm = ft_cuda_tune_gemm,
+    .identify = ft_cuda_identify,
+    .use_tuned = ft_cuda_use_tuned,
     .fill_normal = ft_cuda_fill_normal,
     .quantizer = &ft_cuda_weight_quantizer,
 };

@@ -96,6 +96,13 @@ ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *probl
                                  ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
                                  ft_error *err);
 
+/* ft_backend.tune_gemm (tune_gemm.c), identify and use_tuned (use_tuned.c). */
+ft_status ft_cuda_tune_gemm(ft_device *device, const ft_gemm_problem *problem, const size_t *rows,
+                            size_t count, ft_gemm_tuning *out, ft_error *err);
+ft_status ft_cuda_identify(const ft_device *device, ft_device_identity *out, ft_error *err);
+ft_status ft_cuda_use_tuned(ft_device *device, const ft_tuned_gemm *tuned, size_t count,
+                            ft_error *err);
+
 /* ft_backend.quantizer (kernels/cuda/quantize/). */
 extern const ft_weight_quantizer ft_cuda_weight_quantizer;
 

@@ -178,6 +178,8 @@ static ft_status prepare(job *j, ft_error *err)
     ft_bench *bench = j->bench;
     const char *device = j->request->model.device;
     FT_TRY(open_model(j, err));
+    if (bench->view != FT_BENCH_TUNE)
+        ft_tool_warn(&ft_bench_tool, j->model->tuning_note);
     if (bench->verbose)
         FT_TRY(ft_model_write_plan(j->model, stderr, err));
     j->device = describe_device(device);
@@ -185,7 +187,7 @@ static ft_status prepare(job *j, ft_error *err)
     bench->name = j->request->shape != NULL ? j->request->shape : j->request->input;
     bench->scheme = scheme_of(j);
     bench->device = j->device.name;
-    if (bench->roofline.read > 0.0) /* they were given */
+    if (bench->roofline.read > 0.0 || bench->view == FT_BENCH_TUNE) /* they were given */
         return FT_OK;
     return ft_roofline_measure(&bench->roofline, &j->model->plan, device, bench->threads, err);
 }
@@ -353,6 +355,11 @@ static void print_heading(const job *j)
            (double) ft_model_get_info(j->model).weight_bytes / 1e6, b->device, j->device.detail);
     if (on_cpu(j))
         printf("; %d thread%s", b->threads, b->threads > 1 ? "s" : "");
+    if (b->view == FT_BENCH_TUNE) {
+        printf("\n\n");
+        fflush(stdout);
+        return;
+    }
     printf("\nroofline: ");
     if (b->roofline.int8_ops > 0.0)
         printf("%.3f TOPS in int8 GEMMs, ", 1e-12 * b->roofline.int8_ops);
@@ -378,8 +385,10 @@ static json_t *json_of_roofline(const ft_roofline *c)
         ft_json_set(&object, "int8_tops", json_real(1e-12 * c->int8_ops));
     if (c->float_flops > 0.0)
         ft_json_set(&object, "float_tflops", json_real(1e-12 * c->float_flops));
-    ft_json_set(&object, "copy_gb_per_s", json_real(1e-9 * c->copy));
-    ft_json_set(&object, "read_gb_per_s", json_real(1e-9 * c->read));
+    if (c->copy > 0.0)
+        ft_json_set(&object, "copy_gb_per_s", json_real(1e-9 * c->copy));
+    if (c->read > 0.0)
+        ft_json_set(&object, "read_gb_per_s", json_real(1e-9 * c->read));
     return object;
 }
 
@@ -423,7 +432,8 @@ static ft_status run(job *j, ft_error *err)
     if (j->request->format == FT_TABLE_TEXT)
         print_heading(j);
     want_scheme_times(j);
-    FT_TRY(run_cases(j, err));
+    FT_TRY(j->bench->view == FT_BENCH_TUNE ? ft_bench_tune(j->bench, j->request->model.tuning, err)
+                                           : run_cases(j, err));
     if (j->bench->times.is_wanted)
         FT_TRY(time_other_schemes(j, err));
     return j->request->format == FT_TABLE_JSON ? print_json(j, err) : FT_OK;

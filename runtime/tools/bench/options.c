@@ -31,6 +31,7 @@ enum {
     ROOFLINE,
     OPS,
     GEMM,
+    TUNE,
     CSV
 };
 
@@ -66,6 +67,7 @@ static const ft_option options[] = {
       "of the KV cache of --throughput; default what fits into\nthe memory of the device" },
     { CHUNK, "chunk", "N", "tokens of a pass of --throughput; default 8192, CPU 512" },
     FT_KV_OPTION,
+    FT_TUNING_OPTION,
     { ROOFLINE, "roofline", "T,F,C,R",
       "rates of the device from an earlier --json: int8\n"
       "TOPS, float TFLOPS, GB/s copied and read; default:\nmeasured" },
@@ -74,6 +76,8 @@ static const ft_option options[] = {
       "also time every operation of the plan; with --json, a\n"
       "float artifact in all schemes, for ft-calibrate --times" },
     { GEMM, "gemm", NULL, "time every GEMM shape with all its kernels" },
+    { TUNE, "tune", NULL,
+      "find the fastest kernels for the int8 GEMMs on this GPU\nand write them to --tuning" },
     FT_JSON_OPTION,
     { CSV, "csv", NULL, "print CSV" },
     FT_THREADS_OPTION,
@@ -180,7 +184,7 @@ static void set_scheme(ft_bench_request *r, const char *name)
 static void set_view(ft_bench *bench, ft_bench_view view)
 {
     if (bench->view != FT_BENCH_RUNS && bench->view != view)
-        ft_tool_usage_error(&ft_bench_tool, "--ops and --gemm exclude each other");
+        ft_tool_usage_error(&ft_bench_tool, "--ops, --gemm and --tune exclude each other");
     bench->view = view;
 }
 
@@ -257,6 +261,9 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
     case GEMM:
         set_view(bench, FT_BENCH_GEMM);
         break;
+    case TUNE:
+        set_view(bench, FT_BENCH_TUNE);
+        break;
     case FT_OPTION_JSON:
         set_format(r, FT_TABLE_JSON);
         break;
@@ -283,11 +290,11 @@ static void check_engine_options(const ft_bench_request *r, const ft_bench *benc
     if (r->duration > 0.0 && r->rates.count == 0)
         ft_tool_usage_error(&ft_bench_tool, "--duration requires --request-rate");
     if (r->rates.count > 0 && bench->view != FT_BENCH_RUNS)
-        ft_tool_usage_error(&ft_bench_tool, "--request-rate excludes --ops and --gemm");
+        ft_tool_usage_error(&ft_bench_tool, "--request-rate excludes --ops, --gemm and --tune");
     if (has_throughput && (r->rates.count > 0 || r->lengths.count > 0 || r->decode.count > 0 ||
                            bench->view != FT_BENCH_RUNS))
         ft_tool_usage_error(&ft_bench_tool, "--throughput excludes --length, --decode, "
-                                            "--request-rate, --ops and --gemm");
+                                            "--request-rate, --ops, --gemm and --tune");
     if (!has_throughput && (r->requests > 0 || r->cache_tokens > 0 || r->chunk > 0))
         ft_tool_usage_error(&ft_bench_tool,
                             "--requests, --cache-tokens and --chunk require --throughput");

@@ -289,6 +289,7 @@ cuda_sources = \
 	kernels/cuda/host/exec_layout.c \
 	kernels/cuda/host/fill_normal.c \
 	kernels/cuda/host/exec.h \
+	kernels/cuda/host/h2d_begin.c \
 	kernels/cuda/host/h2d_copy.c \
 	kernels/cuda/host/h2d_copy.h \
 	kernels/cuda/gemm/int8/gemm.cu \

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "kernels/cuda/host/device.h"
+#include "kernels/cuda/host/h2d_copy.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -94,6 +95,7 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
         return ft_fail(err, FT_ENOMEM, "no memory for a device");
     (*out)->props = props;
     (*out)->props.has_imma = has_imma(&props);
+    (*out)->opening = ft_cuda_h2d_begin(index);
     return FT_OK;
 }
 
@@ -131,6 +133,7 @@ static ft_status free_memory(ft_device *device, size_t *bytes, ft_error *err)
 
 static void close_cuda(ft_device *device)
 {
+    ft_cuda_h2d_abandon(device->opening);
     (void) cudaSetDevice(device->props.index);
     for (int i = 0; i < device->uploads; i++)
         (void) cudaFree(device->weights[i]);

@@ -19,6 +19,7 @@ struct ft_device {
     char **weights; /* [uploads]: one allocation for each upload */
     int uploads;
     ft_cuda_generator *generator; /* NULL: no random numbers yet */
+    struct ft_cuda_h2d_opening *opening; /* of the first upload; NULL: none, or it has begun */
 };
 
 /* ---- Errors (errors.c) -------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #include "runtime/tools/bench/engine_requests.h"
 
 /* SEQUENCES, CHUNK: on a device with memory of its own; CPU_SEQUENCES elsewhere. */
-enum { SEQUENCES = 1024, CPU_SEQUENCES = 64, CHUNK = 8192, WARM_SEQUENCES = 32 };
+enum { SEQUENCES = 2048, CPU_SEQUENCES = 64, CHUNK = 8192, WARM_SEQUENCES = 32 };
 
 /* ---- Sizes -------------------------------------------------------------------------------- */
 

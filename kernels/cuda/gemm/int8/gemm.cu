@@ -2,9 +2,9 @@
  * gemm.cu - INT8 GEMM kernel selection.
  *
  * Every kernel returns the same bits, so the choice only affects time. It is that of the tuning
- * file, or else of a table of device kind and shape, and deterministic for a shape. FT_CUDA_GEMM=simt|mma|cublaslt|wgmma|gemv
- * requests a kernel; where that kernel does not support a GEMM, the table decides and
- * ft_cuda_gemm_explain() reports it.
+ * file, or else of a table of device kind and shape, and deterministic for a shape.
+ * FT_CUDA_GEMM=simt|mma|cublaslt|wgmma|gemv requests a kernel; where that kernel does not support a
+ * GEMM, the file or the table decides and ft_cuda_gemm_explain() reports it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,8 +44,9 @@ typedef struct selection_rule {
  * mma.sync with many thread blocks keeps more loads in flight. H200, gemv.cu against mma.sync in
  * us: 1 x 4096 x 4096 5.1 and 6.8, 1 x 4096 x 11008 13.2 and 13.2, 4 x 4096 x 11008 12.4 and 13.8,
  * 1 x 6144 x 4096 8.1 and 8.5, 1 x 12288 x 4096 15.1 and 13.4, 1 x 22016 x 4096 24.8 and 23.4 (the
- * bandwidth roofline is 20.4). With more rows wgmma is faster: 16 x 4096 x 4096 6.4 us against 8.4,
- * 16 x 4096 x 11008 12.8 against 19.8.
+ * bandwidth roofline is 20.4). Linears keep no COL4_4R2_8C in device memory (upload.c), so mma.sync
+ * only takes what other operations read. With more rows wgmma is faster: 16 x 4096 x 4096 6.4 us
+ * against 8.4, 16 x 4096 x 11008 12.8 against 19.8.
  *
  * sm_75: mma.sync has no cp.async there, so cuBLASLt comes first for many rows although its int32
  * accumulators go through memory. Not measured.
@@ -77,7 +78,8 @@ extern "C" bool ft_cuda_gemm_supports(ft_cuda_gemm_kernel kernel,
 static bool is_eligible(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
                         const ft_cuda_gemm_args *p)
 {
-    return ft_cuda_gemm_supports(kernel, props, p) && (kernel != FT_CUDA_GEMM_CUBLASLT || props->has_imma);
+    return ft_cuda_gemm_supports(kernel, props, p) &&
+           (kernel != FT_CUDA_GEMM_CUBLASLT || props->has_imma);
 }
 
 static ft_cuda_gemm_kernel select_from_table(const ft_cuda_device_props *props,
@@ -118,7 +120,8 @@ extern "C" bool ft_cuda_gemm_requested(const ft_cuda_device_props *props,
 {
     const char *name = requested_name();
     int requested = name == NULL ? FT_CUDA_GEMM_KERNELS : kernel_named(name);
-    if (requested == FT_CUDA_GEMM_KERNELS || !ft_cuda_gemm_supports((ft_cuda_gemm_kernel) requested, props, p))
+    if (requested == FT_CUDA_GEMM_KERNELS ||
+        !ft_cuda_gemm_supports((ft_cuda_gemm_kernel) requested, props, p))
         return false;
     *kernel = (ft_cuda_gemm_kernel) requested;
     return true;

@@ -146,19 +146,18 @@ def decode_of(args, shape, x, batch, context):
 
 def measure_gpu(args):
     big, small = "llama-3-8b", "llama-1b"
-    plots = [
-        {"title": "Rows: one pass", "x": "tokens", "series": [
+    measured = {
+        "rows": lambda: {"title": "Rows: one pass", "x": "tokens", "series": [
             rows_of(args, big, "int8", 16384), rows_of(args, "bert-base", "int8", 65536),
             rows_of(args, "bert-base", "f16", 65536)]},
-        {"title": "Context: decode, INT8 cache", "x": "tokens in the KV cache", "series": [
+        "context": lambda: {"title": "Context: decode, INT8 cache", "x": "tokens in the cache", "series": [
             decode_of(args, big, "context", [1], powers(7, 15)),
             decode_of(args, small, "context", [1], powers(7, 17))]},
-        {"title": "Batch: decode, context 128", "x": "sequences", "series": [
+        "batch": lambda: {"title": "Batch: decode, context 128", "x": "sequences", "series": [
             decode_of(args, big, "sequences", powers(0, 10), [128]),
             decode_of(args, small, "sequences", powers(0, 10), [128])]},
-    ]
-    for plot in plots:
-        plot["y"] = "ms"
+    }
+    plots = [{**measured[name](), "y": "ms"} for name in args.plots.split(",")]
     json.dump({"name": args.name, "isa": args.detail, "runs": args.runs, "roofline": args.roofline,
                "plots": plots}, sys.stdout, indent=1)
     print()
@@ -289,9 +288,11 @@ def draw_plot(plot, index):
 
 
 def draw(args):
-    with open(args.file, encoding="utf-8") as file:
-        data = json.load(file)
-    plots = data["plots"]
+    files = []
+    for path in args.file:
+        with open(path, encoding="utf-8") as file:
+            files.append(json.load(file))
+    data, plots = files[0], [plot for one in files for plot in one["plots"]]
     height = 30 + -(-len(plots) // COLUMNS) * HEIGHT
     title = f'{data["name"]}: {data["isa"]}'
     title += f', up to {data["threads"]} threads' if "threads" in data else ", dashed: its roofline"
@@ -319,10 +320,11 @@ def main():
     command.add_argument("--name", required=True, help="of the device, for the title")
     command.add_argument("--device", default="cuda")
     command.add_argument("--runs", type=int, default=10)
+    command.add_argument("--plots", default="rows,context,batch")
     command.add_argument("--roofline", help="rates of an earlier call, as ft-bench takes them")
     command.set_defaults(run=measure_gpu)
     command = commands.add_parser("draw", help="print an SVG of the JSON")
-    command.add_argument("file")
+    command.add_argument("file", nargs="+", help="several: the plots of all of them")
     command.set_defaults(run=draw)
     args = parser.parse_args()
     args.run(args)

@@ -78,22 +78,22 @@ static void test_small_m(void)
     const ft_cuda_device_props props = {
         .capability = 90, .has_pdl = true, .sm_count = 132, .has_wgmma = true, .smem_bytes = 232448
     };
-    ft_cuda_gemm_args p = { .m = 8, .n = 4096, .k = 4096, .x = quantized, .prepacked = quantized };
+    ft_cuda_gemm_args p = { .m = 4, .n = 4096, .k = 4096, .x = quantized, .prepacked = quantized };
     p.y_dtype = FT_F16;
     p.n_outputs = 1;
     p.width[0] = 4096;
     is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_GEMV,
-           "8 rows with prepacked weights select the GEMV kernel");
+           "4 rows with prepacked weights select the GEMV kernel");
     ft_cuda_device_props translated = props; /* JIT-compiled from PTX of an older architecture */
     translated.has_pdl = false;
     ok(!ft_cuda_gemm_gemv_supports(&translated, &p),
        "the GEMV kernel does not support code built for older devices");
-    p.m = 9;
-    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "9 rows select the WGMMA kernel");
-    p.m = 8;
+    p.m = 5;
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "5 rows select the WGMMA kernel");
+    p.m = 4;
     p.k = 65536;
     is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA,
-           "8 rows whose k exceeds shared memory select the WGMMA kernel");
+           "4 rows whose k exceeds shared memory select the WGMMA kernel");
 }
 
 /* Each kernel and tile has a name of its own. */
@@ -150,7 +150,7 @@ static void test_tuned(void)
     p.m = 65;
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "wgmma", "the table decides for more rows than were tuned");
-    p.m = 8;
+    p.m = 4;
     p.y_dtype = FT_F32;
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "gemv", "the table decides for another output type");

@@ -39,14 +39,14 @@ typedef struct selection_rule {
 } selection_rule;
 
 /*
- * sm_90: with up to 8 rows the GEMM is bound by reading weights. One persistent thread block per
+ * sm_90: with up to 4 rows the GEMM is bound by reading weights. One persistent thread block per
  * SM, which prefetches across launches, is best for matrices up to about 50 MB; for larger ones
  * mma.sync with many thread blocks keeps more loads in flight. H200, gemv.cu against mma.sync in
  * us: 1 x 4096 x 4096 5.1 and 6.8, 1 x 4096 x 11008 13.2 and 13.2, 4 x 4096 x 11008 12.4 and 13.8,
  * 1 x 6144 x 4096 8.1 and 8.5, 1 x 12288 x 4096 15.1 and 13.4, 1 x 22016 x 4096 24.8 and 23.4 (the
  * bandwidth roofline is 20.4). Linears keep no COL4_4R2_8C in device memory (upload.c), so mma.sync
  * only takes what other operations read. With more rows wgmma is faster: 16 x 4096 x 4096 6.4 us
- * against 8.4, 16 x 4096 x 11008 12.8 against 19.8.
+ * against 8.4, 16 x 4096 x 11008 12.8 against 19.8; 8 x 4096 x 4096 6.6 us, gemv.cu 7.8.
  *
  * sm_75: mma.sync has no cp.async there, so cuBLASLt comes first for many rows although its int32
  * accumulators go through memory. Not measured.
@@ -56,9 +56,9 @@ typedef struct selection_rule {
  */
 static const selection_rule selection_rules[] = {
     { 100, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_SIMT } },
-    { 90, 8, 8192, { FT_CUDA_GEMM_GEMV, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_SIMT } },
+    { 90, 4, 8192, { FT_CUDA_GEMM_GEMV, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_SIMT } },
     { 90,
-      8,
+      4,
       SIZE_MAX,
       { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_GEMV, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_SIMT } },
     { 90, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_SIMT } },
